@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Rooms: one static library each, linked to exactly the rooms that the map in docs/architecture.md allows.
+
+# ccom_add_room(NAME plan SOURCES plan.cc ... DEPENDS base [LIBRARIES OpenSSL::Crypto ...])
+# DEPENDS are rooms, LIBRARIES third parties.
+function(ccom_add_room)
+  cmake_parse_arguments(ROOM "" "NAME" "SOURCES;DEPENDS;LIBRARIES" ${ARGN})
+  add_library(ccom_${ROOM_NAME} STATIC ${ROOM_SOURCES})
+  add_library(ccom::${ROOM_NAME} ALIAS ccom_${ROOM_NAME})
+  target_compile_features(ccom_${ROOM_NAME} PUBLIC cxx_std_20)
+  target_include_directories(ccom_${ROOM_NAME} PUBLIC ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR})
+  set_target_properties(ccom_${ROOM_NAME} PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden
+                                                     VISIBILITY_INLINES_HIDDEN ON)
+  foreach(dependency IN LISTS ROOM_DEPENDS)
+    target_link_libraries(ccom_${ROOM_NAME} PUBLIC ccom_${dependency})
+  endforeach()
+  target_link_libraries(ccom_${ROOM_NAME} PRIVATE ${ROOM_LIBRARIES})
+  set_property(GLOBAL APPEND PROPERTY CCOM_ROOMS ccom_${ROOM_NAME})
+  set_property(GLOBAL APPEND PROPERTY CCOM_LIBRARIES ${ROOM_LIBRARIES})
+endfunction()
+
+# ccom_add_test(NAME plan SOURCES plan_test.cc ... LINKS plan [LABELS pure] [TIMEOUT 60])
+# A GoogleTest program. LINKS are rooms without the ccom_ prefix, or other targets.
+function(ccom_add_test)
+  cmake_parse_arguments(TEST "" "NAME;TIMEOUT" "SOURCES;LINKS;LABELS" ${ARGN})
+  if(NOT TEST_TIMEOUT)
+    set(TEST_TIMEOUT 120)
+  endif()
+  add_executable(test_${TEST_NAME} ${TEST_SOURCES})
+  target_include_directories(test_${TEST_NAME} PRIVATE ${PROJECT_SOURCE_DIR})
+  foreach(link IN LISTS TEST_LINKS)
+    if(TARGET ccom_${link})
+      target_link_libraries(test_${TEST_NAME} PRIVATE ccom_${link})
+    else()
+      target_link_libraries(test_${TEST_NAME} PRIVATE ${link})
+    endif()
+  endforeach()
+  target_link_libraries(test_${TEST_NAME} PRIVATE GTest::gtest GTest::gmock GTest::gtest_main)
+  add_test(NAME ${TEST_NAME} COMMAND test_${TEST_NAME})
+  set_tests_properties(${TEST_NAME} PROPERTIES TIMEOUT ${TEST_TIMEOUT} LABELS "${TEST_LABELS}")
+endfunction()

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ccom: collective communication for data-parallel training on host memory.
+ *
+ * The whole public API, C99. Conventions, stated once:
+ *
+ * - Every call is thread-safe. Calls on one communicator take effect in the order in which they are made; all ranks
+ *   must make the same collective calls on a communicator in the same order.
+ * - Every call that can wait has a bound: ccomConfig_t.timeoutMs for operations, .initTimeoutMs for start-up.
+ * - Buffers are host memory, any alignment. `count` is in elements. A count of 0 is legal everywhere and still
+ *   synchronises like any other count. In-place use is allowed where a function says so; any other overlap of send
+ *   and receive buffer is ccomInvalidArgument.
+ * - stream == NULL: the call runs in the caller's thread and returns when this rank's part is done: its receive
+ *   buffer is complete and its send buffer may be reused. With a stream the call returns once the operation is
+ *   queued; both buffers belong to ccom until the stream is synchronised.
+ * - Results are bitwise equal on all ranks, and from run to run for the same call on the same communicator shape.
+ *   16- and 8-bit floating types accumulate in float and round to nearest even.
+ * - After a call on the NULL stream has returned, with or without an error, ccom does not write to its buffers.
+ * - A communicator's first asynchronous error is final: every later operation returns the same error. The receive
+ *   buffer of a failed operation is unspecified. ccomCommAbort and ccomCommDestroy always work and never wait for peers.
+ * - ccomInvalidArgument and ccomInvalidUsage have no effect: the communicator stays good.
+ */
+#ifndef CCOM_CCOM_H_
+#define CCOM_CCOM_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define CCOM_MAJOR 0
+#define CCOM_MINOR 1
+#define CCOM_PATCH 0
+/* X * 10000 + Y * 100 + Z */
+#define CCOM_VERSION_CODE (CCOM_MAJOR * 10000 + CCOM_MINOR * 100 + CCOM_PATCH)
+
+#if defined(_WIN32) || !defined(__GNUC__)
+#define CCOM_API
+#else
+#define CCOM_API __attribute__((visibility("default")))
+#endif
+
+typedef struct ccomComm* ccomComm_t;
+typedef struct ccomStream* ccomStream_t;
+typedef struct ccomEvent* ccomEvent_t;
+
+#define CCOM_UNIQUE_ID_BYTES 128
+/* Names one communicator and carries the secret that admits ranks to it: pass it on as you would a password. */
+typedef struct {
+  char internal[CCOM_UNIQUE_ID_BYTES];
+} ccomUniqueId;
+
+/* 0..8 are NCCL's numbers (1, a CUDA error, does not occur). */
+typedef enum {
+  ccomSuccess = 0,
+  ccomSystemError = 2,     /* a system call failed; the text holds errno */
+  ccomInternalError = 3,   /* a bug in ccom */
+  ccomInvalidArgument = 4, /* a bad value; no effect */
+  ccomInvalidUsage = 5,    /* a legal value at the wrong moment; no effect */
+  ccomRemoteError = 6,     /* a peer process is gone or cannot be reached; ccomGetErrorInfo names it */
+  ccomInProgress = 7,      /* not finished yet (queries only) */
+  ccomTimeout = 8,         /* a deadline passed; the text names who is late */
+  ccomMismatch = 32,       /* ranks made different calls; the text holds both */
+  ccomAborted = 33,        /* ccomCommAbort was called here or on a peer */
+  ccomRevoked = 34,        /* reserved */
+  ccomOutOfMemory = 35,    /* memory, descriptors or space ran out */
+  ccomConfigError = 36,    /* a setting is wrong or differs between ranks */
+  ccomTransportError = 37, /* a transport failed in a way that names no dead peer */
+  ccomNotSupported = 38    /* legal, but this build, machine or fabric cannot do it */
+} ccomResult_t;
+
+/* 0..11 are NCCL's numbers. */
+typedef enum {
+  ccomInt8 = 0,
+  ccomUint8 = 1,
+  ccomInt32 = 2,
+  ccomUint32 = 3,
+  ccomInt64 = 4,
+  ccomUint64 = 5,
+  ccomFloat16 = 6,
+  ccomFloat32 = 7,
+  ccomFloat64 = 8,
+  ccomBfloat16 = 9,
+  ccomFloat8e4m3 = 10, /* OCP E4M3FN: no infinity, largest finite value 448; overflow becomes NaN */
+  ccomFloat8e5m2 = 11, /* OCP E5M2 */
+  ccomInt16 = 32,
+  ccomUint16 = 33,
+  ccomBool = 34,      /* one byte, 0 or 1 */
+  ccomComplex64 = 35, /* two floats */
+  ccomComplex128 = 36 /* two doubles */
+} ccomDataType_t;
+
+/*
+ * 0..4 are NCCL's numbers. Values from ccomNumOps on are operators made by ccomRedOpCreatePreMulSum.
+ * Legal pairs: sum, prod, avg: every type but bool for avg; max, min: every type but complex (a NaN wins; +0 is above
+ * -0); band, bor, bxor: integers and bool; land, lor: integers and bool, result 0 or 1. For bool sum is "or" and
+ * prod is "and". Integer sums wrap; integer avg divides the wrapped sum, truncating towards zero.
+ */
+typedef enum {
+  ccomSum = 0,
+  ccomProd = 1,
+  ccomMax = 2,
+  ccomMin = 3,
+  ccomAvg = 4,
+  ccomBand = 8,
+  ccomBor = 9,
+  ccomBxor = 10,
+  ccomLand = 11,
+  ccomLor = 12,
+  ccomNumOps = 64
+} ccomBuiltinOp_t;
+typedef int ccomRedOp_t;
+
+typedef enum {
+  ccomScalarDevice = 0,       /* read when the operation runs */
+  ccomScalarHostImmediate = 1 /* read now */
+} ccomScalarResidence_t;
+
+/* ---- Library ---------------------------------------------------------------------------------------------------- */
+
+CCOM_API ccomResult_t ccomGetVersion(int* version);
+/* A static sentence for a result code. Never NULL. */
+CCOM_API const char* ccomGetErrorString(ccomResult_t result);
+/* The text of the last error of `comm`, or, with comm NULL, of the calling thread's last failed call. Never NULL; ""
+ * if there was none. Valid until the thread's next ccom call. */
+CCOM_API const char* ccomGetLastError(ccomComm_t comm);
+
+#define CCOM_MAX_ERROR_PEERS 16
+typedef struct {
+  size_t size; /* set by CCOM_ERROR_INFO_INIT */
+  ccomResult_t result;
+  char operation[32];               /* "allreduce", "" when no operation was under way */
+  uint64_t sequence;                /* which collective call on this communicator, from 1 */
+  int nPeers;                       /* how many ranks the error blames */
+  int peers[CCOM_MAX_ERROR_PEERS];  /* the first of them */
+  char host[64];                    /* where the first of them runs */
+  int sysErrno;                     /* 0 if no system call is involved */
+  char text[1024];                  /* what happened, in a sentence */
+  char cure[256];                   /* what to do about it, "" if nothing is known */
+} ccomErrorInfo_t;
+#define CCOM_ERROR_INFO_INIT {sizeof(ccomErrorInfo_t), ccomSuccess, "", 0, 0, {0}, "", 0, "", ""}
+/* The communicator's sticky error as fields; comm NULL: the calling thread's last error. */
+CCOM_API ccomResult_t ccomGetErrorInfo(ccomComm_t comm, ccomErrorInfo_t* info);
+
+typedef enum { ccomLogError = 0, ccomLogWarn = 1, ccomLogInfo = 2, ccomLogDebug = 3 } ccomLogLevel_t;
+typedef void (*ccomLogFn)(ccomLogLevel_t level, const char* message, void* user);
+/* Receives every log line from any thread; must not call ccom. fn NULL restores the default (stderr, CCOM_LOG). */
+CCOM_API ccomResult_t ccomSetLogCallback(ccomLogFn fn, void* user);
+
+typedef struct {
+  const char* key;          /* "CCOM_ALGO" */
+  const char* value;        /* in force in this process */
+  const char* defaultValue; /* "" means unset */
+  const char* origin;       /* "default" or "environment" */
+  const char* help;
+} ccomParamDesc_t;
+/* Every CCOM_* variable that this version knows, in alphabetical order. The list is static. */
+CCOM_API ccomResult_t ccomParamList(const ccomParamDesc_t** list, size_t* n);
+/* Copies the value of one parameter, with a terminating 0, into `value` of *length bytes; sets *length to the bytes
+ * needed. origin may be NULL. */
+CCOM_API ccomResult_t ccomParamGet(const char* key, char* value, size_t* length, const char** origin);
+
+/* ---- Start ------------------------------------------------------------------------------------------------------ */
+
+/* Makes an id for one communicator and starts its meeting point in this process, on the interface chosen by
+ * CCOM_SOCKET_IFNAME. Any process may call it, usually that of rank 0; it must live until all ranks are in. */
+CCOM_API ccomResult_t ccomGetUniqueId(ccomUniqueId* id);
+/* The same without carrying bytes by hand. All ranks pass the same url:
+ *   file:///path    rank 0 makes the id and leaves it there (mode 0600); the others wait for it. Several hosts need a
+ *                   shared file system.
+ *   tcp://host:port rank 0 listens there. The secret comes from CCOM_SECRET or CCOM_SECRET_FILE; without one only
+ *                   loopback addresses are allowed.
+ *   env://          one of the two above, from the launcher's environment (torchrun, mpirun, srun, CCOM_*).
+ * Blocking, at most CCOM_INIT_TIMEOUT_MS. */
+CCOM_API ccomResult_t ccomUniqueIdFromUrl(const char* url, int nranks, int rank, ccomUniqueId* id);
+/* Reads rank and number of ranks from the launcher's environment: CCOM_RANK/CCOM_NRANKS, torchrun, Open MPI, PMI, Slurm.
+ * ccomInvalidUsage if there is none. localRank and localNRanks may be NULL; -1 if unknown. */
+CCOM_API ccomResult_t ccomGetLaunch(int* rank, int* nranks, int* localRank, int* localNRanks);
+
+/* All fields are optional; CCOM_CONFIG_INIT sets them to "default". A field wins over its environment variable. Strings
+ * are copied. */
+typedef struct {
+  size_t size;
+  const char* commName;  /* for texts */
+  int64_t timeoutMs;     /* operations; default 300000 (CCOM_TIMEOUT_MS) */
+  int64_t initTimeoutMs; /* start-up; default 60000 (CCOM_INIT_TIMEOUT_MS) */
+  const char* transport; /* "shm", "tcp", "ofi" or a list; a named one is required, not preferred (CCOM_TRANSPORT) */
+  const char* algorithm; /* as CCOM_ALGO */
+  const char* topology;  /* as CCOM_TOPOLOGY */
+  const char* ifname;    /* as CCOM_SOCKET_IFNAME */
+  const char* hostId;    /* as CCOM_HOSTID */
+  int64_t maxMemory;     /* bytes of buffers per communicator; default 268435456 (CCOM_MAX_MEMORY) */
+} ccomConfig_t;
+#define CCOM_CONFIG_INIT {sizeof(ccomConfig_t), NULL, -1, -1, NULL, NULL, NULL, NULL, NULL, -1}
+
+/* Collective over the nranks processes or threads that hold `id`; blocking, at most initTimeoutMs. On error *comm is
+ * NULL and the text names the phase and the ranks that are missing. */
+CCOM_API ccomResult_t ccomCommInitRank(ccomComm_t* comm, int nranks, ccomUniqueId id, int rank);
+CCOM_API ccomResult_t ccomCommInitRankConfig(ccomComm_t* comm, int nranks, ccomUniqueId id, int rank,
+                                             const ccomConfig_t* config);
+/* nlocal communicator handles for ranks that are threads of this process (or one thread that uses groups). */
+CCOM_API ccomResult_t ccomCommInitAll(ccomComm_t* comms, int nlocal, const ccomConfig_t* config);
+
+/* ---- End, errors ------------------------------------------------------------------------------------------------ */
+
+/* Waits until all queued operations of this rank are done. Bounded by timeoutMs. */
+CCOM_API ccomResult_t ccomCommFinalize(ccomComm_t comm);
+/* Frees the communicator. Local; waits for operations of this rank that are still queued, never for peers beyond them. */
+CCOM_API ccomResult_t ccomCommDestroy(ccomComm_t comm);
+/* Ends all operations of this communicator, here and on the peers, with ccomAborted. Local, any thread, returns at once.
+ * The handle stays valid until ccomCommDestroy. */
+CCOM_API ccomResult_t ccomCommAbort(ccomComm_t comm);
+/* *result: ccomSuccess, or the sticky error, also when no call is under way. */
+CCOM_API ccomResult_t ccomCommGetAsyncError(ccomComm_t comm, ccomResult_t* result);
+
+/* ---- Ask -------------------------------------------------------------------------------------------------------- */
+
+CCOM_API ccomResult_t ccomCommCount(ccomComm_t comm, int* count);
+CCOM_API ccomResult_t ccomCommUserRank(ccomComm_t comm, int* rank);
+
+typedef struct {
+  size_t size;
+  int rank;
+  int nranks;
+  int nhosts;
+  int localRank;
+  int localNRanks;
+  char transports[64]; /* in use, "shm" or "shm,tcp" */
+  char topology[64];   /* "host", or the imposed preset */
+  uint64_t bytesSent;  /* payload handed to transports by this rank so far */
+  uint64_t memoryBytes; /* staging and transport memory held by this rank for this communicator */
+  uint64_t sequence;   /* collective calls so far */
+} ccomCommInfo_t;
+#define CCOM_COMM_INFO_INIT {sizeof(ccomCommInfo_t), 0, 0, 0, 0, 0, "", "", 0, 0, 0}
+CCOM_API ccomResult_t ccomCommGetInfo(ccomComm_t comm, ccomCommInfo_t* info);
+/* Payload bytes that this rank has sent to `peer` so far. */
+CCOM_API ccomResult_t ccomCommGetBytesSent(ccomComm_t comm, int peer, uint64_t* bytes);
+/* One JSON object as text: candidates with steps, bytes and expected time, the choice and the reason, for a collective
+ * named as in ccom-bench ("allreduce") of `count` elements. Local, no communication. length as in ccomParamGet. */
+CCOM_API ccomResult_t ccomExplain(ccomComm_t comm, const char* collective, size_t count, ccomDataType_t type, int root,
+                                  char* json, size_t* length);
+
+/* ---- Streams and events ----------------------------------------------------------------------------------------- */
+
+/* An ordered queue of operations, run by one library thread. */
+CCOM_API ccomResult_t ccomStreamCreate(ccomStream_t* stream);
+/* Waits for the operations that are queued, then frees the stream. Returns the stream's first error. */
+CCOM_API ccomResult_t ccomStreamDestroy(ccomStream_t stream);
+/* ccomSuccess: empty; ccomInProgress: not yet; else the first error since the last synchronise. */
+CCOM_API ccomResult_t ccomStreamQuery(ccomStream_t stream);
+/* Waits until the queue is empty; timeoutMs < 0: as long as its operations' own deadlines. Returns the first error of the
+ * operations since the last call, and clears it. */
+CCOM_API ccomResult_t ccomStreamSynchronize(ccomStream_t stream, int64_t timeoutMs);
+/* Operations queued on `stream` after this call wait for `event`. */
+CCOM_API ccomResult_t ccomStreamWaitEvent(ccomStream_t stream, ccomEvent_t event);
+/* Calls fn in the stream's thread, in order, with the stream's state so far; fn must not wait for the same stream. */
+CCOM_API ccomResult_t ccomStreamAddCallback(ccomStream_t stream, void (*fn)(void* user, ccomResult_t state), void* user);
+CCOM_API ccomResult_t ccomEventCreate(ccomEvent_t* event);
+CCOM_API ccomResult_t ccomEventDestroy(ccomEvent_t event);
+/* The event becomes complete when everything queued on `stream` so far is done. NULL stream: at once. */
+CCOM_API ccomResult_t ccomEventRecord(ccomEvent_t event, ccomStream_t stream);
+/* ccomSuccess, ccomInProgress, or the first error of what was recorded. An event never recorded is complete. */
+CCOM_API ccomResult_t ccomEventQuery(ccomEvent_t event);
+/* timeoutMs < 0: no limit of its own. */
+CCOM_API ccomResult_t ccomEventSynchronize(ccomEvent_t event, int64_t timeoutMs);
+
+/* ---- Memory ----------------------------------------------------------------------------------------------------- */
+
+/* Page-aligned, zeroed memory that ccom may share with peers on the host. */
+CCOM_API ccomResult_t ccomMemAlloc(void** pointer, size_t bytes);
+CCOM_API ccomResult_t ccomMemFree(void* pointer);
+
+/* ---- Reductions ------------------------------------------------------------------------------------------------- */
+
+/* An operator "sum of scalar * x" for `comm` and `type`; *scalar has that type. Each rank may have another scalar. The
+ * product is rounded to the type before the sum. */
+CCOM_API ccomResult_t ccomRedOpCreatePreMulSum(ccomRedOp_t* op, void* scalar, ccomDataType_t type,
+                                               ccomScalarResidence_t residence, ccomComm_t comm);
+CCOM_API ccomResult_t ccomRedOpDestroy(ccomRedOp_t op, ccomComm_t comm);
+
+/* ---- Collectives ------------------------------------------------------------------------------------------------ */
+
+/* recv[i] = op over ranks of send[i]. In place: send == recv. */
+CCOM_API ccomResult_t ccomAllReduce(const void* send, void* recv, size_t count, ccomDataType_t type, ccomRedOp_t op,
+                                    ccomComm_t comm, ccomStream_t stream);
+/* recv (nranks * sendcount) = the send buffers in rank order. In place: send == recv + rank * sendcount. */
+CCOM_API ccomResult_t ccomAllGather(const void* send, void* recv, size_t sendcount, ccomDataType_t type,
+                                    ccomComm_t comm, ccomStream_t stream);
+/* recv (recvcount) = block `rank` of the sum of the send buffers (nranks * recvcount). In place: recv == send + rank *
+ * recvcount; the rest of send is then unspecified afterwards. */
+CCOM_API ccomResult_t ccomReduceScatter(const void* send, void* recv, size_t recvcount, ccomDataType_t type,
+                                        ccomRedOp_t op, ccomComm_t comm, ccomStream_t stream);
+/* recv = root's send, on every rank. send matters on root only. In place: send == recv. */
+CCOM_API ccomResult_t ccomBroadcast(const void* send, void* recv, size_t count, ccomDataType_t type, int root,
+                                    ccomComm_t comm, ccomStream_t stream);
+/* As ccomAllReduce, result on root only; recv matters on root only. In place: send == recv. */
+CCOM_API ccomResult_t ccomReduce(const void* send, void* recv, size_t count, ccomDataType_t type, ccomRedOp_t op, int root,
+                                 ccomComm_t comm, ccomStream_t stream);
+/* Block j of send (count elements) goes to rank j; block i of recv comes from rank i. In place: send == recv. */
+CCOM_API ccomResult_t ccomAlltoAll(const void* send, void* recv, size_t count, ccomDataType_t type, ccomComm_t comm,
+                                   ccomStream_t stream);
+/* recv on root (nranks * count) = the send buffers in rank order. In place on root: send == recv + root * count. */
+CCOM_API ccomResult_t ccomGather(const void* send, void* recv, size_t count, ccomDataType_t type, int root, ccomComm_t comm,
+                                 ccomStream_t stream);
+/* recv (count) = block `rank` of root's send (nranks * count). In place on root: recv == send + root * count. */
+CCOM_API ccomResult_t ccomScatter(const void* send, void* recv, size_t count, ccomDataType_t type, int root,
+                                  ccomComm_t comm, ccomStream_t stream);
+/* Returns when every rank has called it. */
+CCOM_API ccomResult_t ccomBarrier(ccomComm_t comm, ccomStream_t stream);
+/* Matched with the peer's ccomRecv in order, without tags; type and count must be equal. Outside a group it may block until the
+ * peer receives; inside one all sends and receives of the group progress together. peer == own rank only in a group. */
+CCOM_API ccomResult_t ccomSend(const void* send, size_t count, ccomDataType_t type, int peer, ccomComm_t comm,
+                               ccomStream_t stream);
+CCOM_API ccomResult_t ccomRecv(void* recv, size_t count, ccomDataType_t type, int peer, ccomComm_t comm,
+                               ccomStream_t stream);
+
+/* Calls between Start and End (of one thread, nestable) are collected and posted at the outermost End, all communicators
+ * and streams at the same time; those on the NULL stream are complete when End returns. End returns the first error. A wrong
+ * argument is returned at once by the call itself and leaves the group as it was. */
+CCOM_API ccomResult_t ccomGroupStart(void);
+CCOM_API ccomResult_t ccomGroupEnd(void);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* CCOM_CCOM_H_ */

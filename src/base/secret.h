@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The job's secret and what is derived from it (HMAC-SHA256, HKDF, constant-time comparison), over OpenSSL.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/types.h"
+
+namespace ccom {
+
+// 32 bytes that admit their holder. A value; wiped when destroyed; never logged.
+class Secret {
+ public:
+  static constexpr size_t kBytes = 32;
+  Secret() = default;
+  explicit Secret(std::span<const uint8_t, kBytes> bytes);
+  Secret(const Secret&) = default;
+  Secret& operator=(const Secret&) = default;
+  ~Secret();
+
+  static Secret random();
+  // Hashes text of any length, e.g. the contents of CCOM_SECRET_FILE.
+  static Secret from_text(std::string_view text);
+
+  // An independent key for one purpose: HKDF-SHA256 with `label` as info.
+  Secret derive(std::string_view label) const;
+  std::span<const uint8_t, kBytes> bytes() const { return bytes_; }
+
+ private:
+  std::array<uint8_t, kBytes> bytes_{};
+};
+
+using Mac = std::array<uint8_t, 32>;
+Mac hmac_sha256(const Secret& key, ConstBytes message);
+// Takes the same time whatever the contents.
+bool equal_in_constant_time(ConstBytes a, ConstBytes b);
+void fill_random(Bytes bytes);
+uint64_t random_u64();
+
+}  // namespace ccom

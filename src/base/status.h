@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Status and Result<T>: how every room reports failure.
+//
+// The codes equal ccomResult_t (src/api asserts it). The message says what was attempted, with whom, and the system's
+// reason: "connect rank 3 -> 7 at 10.0.0.7:4100: connection refused". "Try again" is an ordinary answer, never a Status.
+#pragma once
+
+#include <cerrno>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/assert.h"
+
+namespace ccom {
+
+enum class Code : int {
+  Ok = 0,
+  SystemError = 2,
+  InternalError = 3,
+  InvalidArgument = 4,
+  InvalidUsage = 5,
+  RemoteError = 6,
+  InProgress = 7,
+  Timeout = 8,
+  Mismatch = 32,
+  Aborted = 33,
+  Revoked = 34,
+  OutOfMemory = 35,
+  ConfigError = 36,
+  TransportError = 37,
+  NotSupported = 38,
+};
+
+// A static sentence for each code.
+const char* describe(Code code);
+
+// A value; Ok costs one null pointer. Immutable once built but for the with_* setters, which are for the builder.
+class [[nodiscard]] Status {
+ public:
+  Status() = default;
+  Status(Code code, std::string message) : detail_(std::make_shared<Detail>(Detail{code, std::move(message)})) {}
+
+  static Status ok() { return {}; }
+
+  bool is_ok() const { return detail_ == nullptr; }
+  Code code() const { return detail_ ? detail_->code : Code::Ok; }
+  const std::string& message() const;
+  // Ranks that this error blames, ascending; empty if nobody is known.
+  const std::vector<int>& peers() const;
+  // Where the first of them runs.
+  const std::string& host() const;
+  // What the user can do about it.
+  const std::string& cure() const;
+  int sys_errno() const { return detail_ ? detail_->sys_errno : 0; }
+
+  Status with_peers(std::vector<int> peers) &&;
+  Status with_host(std::string host) &&;
+  Status with_cure(std::string cure) &&;
+  Status with_errno(int sys_errno) &&;
+  // The same error with "context: " before its message.
+  Status in(std::string_view context) &&;
+
+ private:
+  struct Detail {
+    Code code;
+    std::string message;
+    std::vector<int> peers{};
+    std::string host{};
+    std::string cure{};
+    int sys_errno = 0;
+  };
+  Detail& own();
+  std::shared_ptr<Detail> detail_;
+};
+
+// printf-style builder: error(Code::SystemError, "open %s: %s", path, ...).
+[[gnu::format(printf, 2, 3)]] Status error(Code code, const char* format, ...);
+// A SystemError (OutOfMemory for ENOMEM, ENOSPC, EMFILE, ENFILE) that ends in ": <strerror(number)>".
+[[gnu::format(printf, 2, 3)]] Status system_error(int number, const char* format, ...);
+
+// A T or the Status that says why there is none. Same member names as std::expected, which replaces it with C++23.
+template <typename T>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : value_(std::move(value)) {}  // NOLINT(google-explicit-constructor)
+  Result(Status status) : status_(std::move(status)) {  // NOLINT(google-explicit-constructor)
+    CCOM_ASSERT(!status_.is_ok());
+  }
+  bool has_value() const { return value_.has_value(); }
+  explicit operator bool() const { return has_value(); }
+  T& value() & { return *value_; }
+  const T& value() const& { return *value_; }
+  T&& value() && { return *std::move(value_); }
+  T& operator*() & { return *value_; }
+  const T& operator*() const& { return *value_; }
+  T&& operator*() && { return *std::move(value_); }
+  T* operator->() { return &*value_; }
+  const T* operator->() const { return &*value_; }
+  const Status& error() const& { return status_; }
+  Status&& error() && { return std::move(status_); }
+
+ private:
+  std::optional<T> value_;
+  Status status_;
+};
+
+}  // namespace ccom
+
+// Returns from the enclosing function if the Status expression is an error.
+#define CCOM_TRY(expression)                                             \
+  do {                                                                   \
+    if (::ccom::Status ccom_try_status = (expression); !ccom_try_status.is_ok()) return ccom_try_status; \
+  } while (false)
+
+#define CCOM_CONCAT_2(a, b) a##b
+#define CCOM_CONCAT(a, b) CCOM_CONCAT_2(a, b)
+// CCOM_TRY_ASSIGN(auto x, make_x()): declares x from a Result, or returns its error.
+#define CCOM_TRY_ASSIGN(declaration, expression)                                      \
+  auto CCOM_CONCAT(ccom_try_result_, __LINE__) = (expression);                        \
+  if (!CCOM_CONCAT(ccom_try_result_, __LINE__).has_value())                           \
+    return std::move(CCOM_CONCAT(ccom_try_result_, __LINE__)).error();                \
+  declaration = *std::move(CCOM_CONCAT(ccom_try_result_, __LINE__))

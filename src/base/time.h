@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Deadlines on the monotonic clock. Pure rooms never include this.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+namespace ccom {
+
+using Clock = std::chrono::steady_clock;
+
+// A point in time after which a wait must give up. A value.
+class Deadline {
+ public:
+  static Deadline after(std::chrono::nanoseconds duration) { return Deadline(Clock::now() + duration); }
+  static Deadline after_ms(int64_t ms) { return after(std::chrono::milliseconds(ms)); }
+  explicit Deadline(Clock::time_point when) : when_(when) {}
+
+  bool passed() const { return Clock::now() >= when_; }
+  Clock::time_point when() const { return when_; }
+  // Zero once passed.
+  std::chrono::nanoseconds left() const {
+    const auto rest = when_ - Clock::now();
+    return rest.count() > 0 ? std::chrono::duration_cast<std::chrono::nanoseconds>(rest) : std::chrono::nanoseconds(0);
+  }
+  int64_t left_ms() const { return std::chrono::duration_cast<std::chrono::milliseconds>(left()).count(); }
+  Deadline earlier(Deadline other) const { return when_ < other.when_ ? *this : other; }
+
+ private:
+  Clock::time_point when_;
+};
+
+}  // namespace ccom

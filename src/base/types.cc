@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/types.h"
+
+namespace ccom {
+
+std::string_view name_of(DataType type) {
+  switch (type) {
+    case DataType::Int8: return "int8";
+    case DataType::Uint8: return "uint8";
+    case DataType::Int32: return "int32";
+    case DataType::Uint32: return "uint32";
+    case DataType::Int64: return "int64";
+    case DataType::Uint64: return "uint64";
+    case DataType::Float16: return "float16";
+    case DataType::Float32: return "float32";
+    case DataType::Float64: return "float64";
+    case DataType::Bfloat16: return "bfloat16";
+    case DataType::Float8e4m3: return "float8e4m3";
+    case DataType::Float8e5m2: return "float8e5m2";
+    case DataType::Int16: return "int16";
+    case DataType::Uint16: return "uint16";
+    case DataType::Bool: return "bool";
+    case DataType::Complex64: return "complex64";
+    case DataType::Complex128: return "complex128";
+  }
+  return "unknown";
+}
+
+std::string_view name_of(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::Sum: return "sum";
+    case ReduceOp::Prod: return "prod";
+    case ReduceOp::Max: return "max";
+    case ReduceOp::Min: return "min";
+    case ReduceOp::Avg: return "avg";
+    case ReduceOp::Band: return "band";
+    case ReduceOp::Bor: return "bor";
+    case ReduceOp::Bxor: return "bxor";
+    case ReduceOp::Land: return "land";
+    case ReduceOp::Lor: return "lor";
+  }
+  return "unknown";
+}
+
+std::string_view name_of(Collective collective) {
+  switch (collective) {
+    case Collective::AllReduce: return "allreduce";
+    case Collective::AllGather: return "allgather";
+    case Collective::ReduceScatter: return "reduce_scatter";
+    case Collective::Broadcast: return "broadcast";
+    case Collective::Reduce: return "reduce";
+    case Collective::AllToAll: return "alltoall";
+    case Collective::Gather: return "gather";
+    case Collective::Scatter: return "scatter";
+    case Collective::Barrier: return "barrier";
+    case Collective::SendReceive: return "sendrecv";
+  }
+  return "unknown";
+}
+
+}  // namespace ccom

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The few words that every room shares.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace ccom {
+
+using Rank = int32_t;
+
+using Bytes = std::span<std::byte>;
+using ConstBytes = std::span<const std::byte>;
+
+// Values equal ccomDataType_t (src/api asserts it).
+enum class DataType : uint8_t {
+  Int8 = 0,
+  Uint8 = 1,
+  Int32 = 2,
+  Uint32 = 3,
+  Int64 = 4,
+  Uint64 = 5,
+  Float16 = 6,
+  Float32 = 7,
+  Float64 = 8,
+  Bfloat16 = 9,
+  Float8e4m3 = 10,
+  Float8e5m2 = 11,
+  Int16 = 32,
+  Uint16 = 33,
+  Bool = 34,
+  Complex64 = 35,
+  Complex128 = 36,
+};
+
+// Values equal ccomBuiltinOp_t. PreMulSum is Sum with a pre-multiplied input and never reaches a kernel.
+enum class ReduceOp : uint8_t {
+  Sum = 0,
+  Prod = 1,
+  Max = 2,
+  Min = 3,
+  Avg = 4,
+  Band = 8,
+  Bor = 9,
+  Bxor = 10,
+  Land = 11,
+  Lor = 12,
+};
+
+enum class Collective : uint8_t {
+  AllReduce,
+  AllGather,
+  ReduceScatter,
+  Broadcast,
+  Reduce,
+  AllToAll,
+  Gather,
+  Scatter,
+  Barrier,
+  SendReceive,
+};
+
+constexpr size_t size_of(DataType type) {
+  switch (type) {
+    case DataType::Int8:
+    case DataType::Uint8:
+    case DataType::Bool:
+    case DataType::Float8e4m3:
+    case DataType::Float8e5m2: return 1;
+    case DataType::Int16:
+    case DataType::Uint16:
+    case DataType::Float16:
+    case DataType::Bfloat16: return 2;
+    case DataType::Int32:
+    case DataType::Uint32:
+    case DataType::Float32: return 4;
+    case DataType::Int64:
+    case DataType::Uint64:
+    case DataType::Float64:
+    case DataType::Complex64: return 8;
+    case DataType::Complex128: return 16;
+  }
+  return 0;
+}
+
+// Floating types that accumulate in float: every further rounding costs accuracy, so they avoid long chains.
+constexpr bool is_narrow_float(DataType type) {
+  return type == DataType::Float16 || type == DataType::Bfloat16 || type == DataType::Float8e4m3 ||
+         type == DataType::Float8e5m2;
+}
+
+// "float32", "sum", "allreduce": the names of the tools and of error texts. name_of() never returns an empty view.
+std::string_view name_of(DataType type);
+std::string_view name_of(ReduceOp op);
+std::string_view name_of(Collective collective);
+
+}  // namespace ccom
