@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// AllToAll by pairs: p - 1 messages of n/p bytes each, which is optimal in bytes; every message goes straight to where it belongs.
+//
+// All are under way at once; partners are visited in rotated order so that not everybody starts with the same one. In place, the
+// outgoing blocks wait in scratch. The routed variant serves fabrics whose ranks do not all share links. Source: Thakur et al.
+// 2005 (pairwise exchange).
+#include "algorithms/builder.h"
+#include "algorithms/collectives.h"
+
+namespace ccom {
+namespace {
+
+Plan exchange_plan(const Call& call, const char* algorithm) {
+  Plan plan;
+  plan.collective = call.collective;
+  plan.algorithm = algorithm;
+  plan.rank = call.rank;
+  plan.nranks = call.nranks;
+  plan.in_place = call.in_place;
+  plan.input_units = plan.output_units = static_cast<uint32_t>(call.nranks);
+  return plan;
+}
+
+}  // namespace
+
+Plan pairwise_alltoall_plan(const Call& call) {
+  const auto n = static_cast<uint32_t>(call.nranks);
+  const auto self = static_cast<uint32_t>(call.rank);
+  Builder builder(exchange_plan(call, "pairwise"));
+  Location outgoing{Buffer::Input, 0};
+  if (call.in_place && n > 1) {
+    outgoing = {Buffer::Scratch, builder.new_scratch(n)};
+    builder.copy({Buffer::Input, 0}, outgoing, 0, n);
+  }
+  for (uint32_t k = 1; k < n; ++k) {
+    const uint32_t to = (self + k) % n;
+    const uint32_t from = (self + n - k) % n;
+    builder.send_from(static_cast<Rank>(to), {outgoing.buffer, outgoing.index + to}, to, 1);
+    builder.receive_into(static_cast<Rank>(from), {Buffer::Output, from}, from, 1);
+  }
+  builder.copy({outgoing.buffer, outgoing.index + self}, {Buffer::Output, self}, self, 1);
+  return std::move(builder).finish();
+}
+
+// Written as the allgather of units of n blocks each, then relabelled: its input is our input, its output lies in scratch.
+Plan routed_alltoall_plan(const Call& call, const Staged& shape) {
+  const auto n = static_cast<uint32_t>(call.nranks);
+  const auto self = static_cast<uint32_t>(call.rank);
+  Call gather_call = call;
+  gather_call.collective = Collective::AllGather;
+  gather_call.in_place = false;
+  const Plan gather = staged_plan(gather_call, shape, "routed");
+  const uint32_t unit = gather.blocks_per_unit;  // blocks per rank there; we have n
+  Builder builder(exchange_plan(call, "routed"));
+  const uint32_t slots = builder.new_scratch(n * n);
+  // One step per block of the finer partition that ours is not: a whole unit travels with its first block's step.
+  for (Step step : gather.steps) {
+    if (step.block % unit != 0) continue;
+    const auto scale = [&](uint32_t block) { return block / unit * n; };
+    step.count = (step.count + unit - 1) / unit * n;
+    step.block = scale(step.block);
+    step.channel = 0;
+    step.source = step.source_buffer == Buffer::Input ? 0 : slots + scale(step.source);
+    step.target = slots + scale(step.target);
+    if (step.source_buffer != Buffer::Input) step.source_buffer = Buffer::Scratch;
+    step.target_buffer = Buffer::Scratch;
+    builder.add(step);
+  }
+  for (uint32_t from = 0; from < n; ++from) {
+    builder.copy({Buffer::Scratch, slots + from * n + self}, {Buffer::Output, from}, from, 1);
+  }
+  return std::move(builder).finish();
+}
+
+Plan send_plan(Rank rank, int nranks, Rank peer) {
+  Builder builder(exchange_plan({Collective::SendReceive, rank, nranks, -1, false}, "send"));
+  builder.send_from(peer, {Buffer::Input, 0}, 0, 1);
+  return std::move(builder).finish();
+}
+
+Plan receive_plan(Rank rank, int nranks, Rank peer) {
+  Builder builder(exchange_plan({Collective::SendReceive, rank, nranks, -1, false}, "receive"));
+  builder.receive_into(peer, {Buffer::Output, 0}, 0, 1);
+  return std::move(builder).finish();
+}
+
+}  // namespace ccom

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Writes a plan step by step, and keeps track of where this rank's part of each block lies.
+//
+// Bricks (ring.h, direct.h, ...) speak of *positions*: the data in the order in which an algorithm divides it. For allreduce
+// position p is block p. For reduce-scatter and allgather the positions that rank r ends up owning must be unit r, so
+// positions are a permutation of blocks. A run of positions becomes one step per maximal run of consecutive blocks;
+// both ends of a message cut it alike, because they use the same permutation.
+//
+// Where a block's current value lies (its "home"): first in the input, after the first combination in the output or, where
+// the output is too small for it (reduce-scatter), in scratch. Bricks need not know.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "plan/plan.h"
+
+namespace ccom {
+
+// A run of positions.
+struct Range {
+  uint32_t first = 0;
+  uint32_t count = 0;
+  // The i-th of n equal parts; count must be divisible.
+  Range part(uint32_t i, uint32_t n) const { return {first + i * (count / n), count / n}; }
+};
+
+// A group of ranks as one of them sees it.
+struct Group {
+  const std::vector<Rank>* ranks = nullptr;
+  uint32_t me = 0;
+  uint32_t size() const { return static_cast<uint32_t>(ranks->size()); }
+  Rank rank(uint32_t index) const { return (*ranks)[index % ranks->size()]; }
+};
+
+// Where a run of blocks lies.
+struct Location {
+  Buffer buffer = Buffer::Input;
+  uint32_t index = 0;
+};
+
+class Builder {
+ public:
+  // `plan` has everything but steps and scratch. block_of_position may be empty: identity.
+  explicit Builder(Plan plan, std::vector<uint32_t> block_of_position = {});
+
+  // Transfers of a run of positions. Receives move the blocks' homes.
+  void send(Rank peer, Range range, uint8_t channel = 0);
+  void receive(Rank peer, Range range, uint8_t channel = 0);
+  void receive_reduce(Rank peer, Range range, bool completes, uint8_t channel = 0);
+  // Receives the range from every other member and reduces all parts in group order: one rounding.
+  void gather_and_reduce(const Group& group, Range range, bool completes);
+  // Moves the blocks to their final places in the output, where they are not there yet. `completes`: they are sums already.
+  void settle(Range range, bool completes = false);
+
+  // For bricks that place data themselves.
+  uint32_t new_scratch(uint32_t slots);
+  void copy(Location source, Location target, uint32_t block, uint32_t count, bool completes = false);
+  void send_from(Rank peer, Location source, uint32_t block, uint32_t count, uint8_t channel = 0);
+  void receive_into(Rank peer, Location target, uint32_t block, uint32_t count, uint8_t channel = 0);
+  void reduce(uint32_t first_slot, uint32_t inputs, Location target, uint32_t block, uint32_t count, bool completes);
+  void add(const Step& step) { plan_.steps.push_back(step); }
+  // Brings a run of blocks together in one buffer, so that one step can read it.
+  Location unify(uint32_t block, uint32_t count);
+  void set_home(uint32_t block, uint32_t count, Location home);
+  // Is it the memory that the output's block occupies? (Then it must not be overwritten while it is being sent.)
+  bool is_output(Location location) const {
+    return location.buffer == Buffer::Output || (plan_.in_place && location.buffer == Buffer::Input);
+  }
+  // Calls fn(first block, count) for each maximal run of consecutive blocks.
+  template <typename Fn>
+  void for_each_run(Range range, Fn fn) const {
+    uint32_t p = range.first;
+    const uint32_t end = range.first + range.count;
+    while (p < end) {
+      const uint32_t block = block_of(p);
+      uint32_t count = 1;
+      while (p + count < end && block_of(p + count) == block + count && !starts_unit(block + count)) ++count;
+      fn(block, count);
+      p += count;
+    }
+  }
+
+  const Plan& plan() const { return plan_; }
+  Plan finish() && { return std::move(plan_); }
+
+ private:
+  Location target_of(uint32_t block, bool completes);
+  uint32_t block_of(uint32_t position) const {
+    return block_of_position_.empty() ? position : block_of_position_[position];
+  }
+  // Runs of scratch slots must not cross units, unless units are single blocks.
+  bool starts_unit(uint32_t block) const { return plan_.blocks_per_unit > 1 && block % plan_.blocks_per_unit == 0; }
+
+  Plan plan_;
+  std::vector<uint32_t> block_of_position_;
+  std::vector<Location> homes_;  // by block
+  uint32_t partial_slots_ = UINT32_MAX;  // first slot of a vector's worth of scratch, once it is needed
+};
+
+}  // namespace ccom

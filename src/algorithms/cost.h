@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What an algorithm costs one rank, in closed form: summed over its phases by the planner, weighed with a topology's speeds.
+//
+// n is the number of bytes of the data a group works on (the whole vector of the phase), p the group's size. The formulas stand
+// beside the plans they describe; tests compare them with the plans themselves.
+#pragma once
+
+namespace ccom {
+
+struct Cost {
+  double steps = 0;    // messages that wait for one another
+  double posts = 0;    // messages sent
+  double bytes = 0;    // sent, one after another on the busiest link of the rank
+  double reduced = 0;  // bytes read by reductions
+
+  Cost& operator+=(const Cost& other) {
+    steps += other.steps;
+    posts += other.posts;
+    bytes += other.bytes;
+    reduced += other.reduced;
+    return *this;
+  }
+  friend Cost operator+(Cost a, const Cost& b) { return a += b; }
+};
+
+Cost ring_reduce_scatter_cost(double p, double n);
+Cost ring_allgather_cost(double p, double n);
+Cost direct_reduce_scatter_cost(double p, double n);
+Cost direct_allgather_cost(double p, double n);
+Cost one_shot_cost(double p, double n);
+Cost circulant_reduce_scatter_cost(double p, double n);
+Cost circulant_allgather_cost(double p, double n);
+Cost recursive_doubling_cost(double p, double n);
+Cost torus_reduce_scatter_cost(double rows, double columns, double n);
+Cost torus_allgather_cost(double rows, double columns, double n);
+
+}  // namespace ccom

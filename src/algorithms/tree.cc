@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Collectives over any spanning tree: k-nomial trees on a switched network, breadth-first trees on a fabric. The rooted ones
+// by nature; the others as a way up and a way down, where a fabric has no better structure.
+//
+// Depth d steps of the tree; broadcast and reduce send n bytes per edge, gather and scatter the subtree's units. `chunks`
+// blocks travel one behind another, so that a long vector needs about (d + chunks) / chunks of the time of one. Reduce combines an
+// inner rank's children and itself in one go: one rounding per level. Source: van de Geijn et al., as reviewed in Chan et al.,
+// Collective communication: theory, practice, and experience, 2007.
+#include <algorithm>
+
+#include "algorithms/builder.h"
+#include "algorithms/collectives.h"
+
+namespace ccom {
+namespace {
+
+// A tree as one rank sees it.
+struct View {
+  Rank parent = -1;
+  std::vector<Rank> children;                 // ascending
+  std::vector<std::vector<Rank>> subtrees;    // of the children: their ranks, ascending
+  std::vector<Rank> own_subtree;              // with this rank, ascending
+};
+
+View view_of(const Tree& tree, Rank rank) {
+  const auto n = static_cast<Rank>(tree.parent.size());
+  View view{tree.parent[static_cast<size_t>(rank)], {}, {}, {}};
+  for (Rank r = 0; r < n; ++r) {
+    if (tree.parent[static_cast<size_t>(r)] == rank) view.children.push_back(r);
+  }
+  view.subtrees.resize(view.children.size());
+  for (Rank r = 0; r < n; ++r) {
+    // Climb from r until `rank` or one of its children is met.
+    Rank below = -1;
+    Rank at = r;
+    while (at != rank && at >= 0) {
+      below = at;
+      at = tree.parent[static_cast<size_t>(at)];
+    }
+    if (at != rank) continue;
+    view.own_subtree.push_back(r);
+    const auto child = std::ranges::find(view.children, below);
+    if (child != view.children.end()) view.subtrees[static_cast<size_t>(child - view.children.begin())].push_back(r);
+  }
+  return view;
+}
+
+// Calls fn(first, count) for each run of consecutive ranks. Both ends of an edge cut its subtree alike.
+template <typename Fn>
+void for_each_rank_run(const std::vector<Rank>& ranks, Fn fn) {
+  for (size_t i = 0; i < ranks.size();) {
+    size_t count = 1;
+    while (i + count < ranks.size() && ranks[i + count] == ranks[i] + static_cast<Rank>(count)) ++count;
+    fn(static_cast<uint32_t>(ranks[i]), static_cast<uint32_t>(count));
+    i += count;
+  }
+}
+
+void broadcast(Builder& builder, const View& view, uint32_t chunks, Location at_root) {
+  for (uint32_t b = 0; b < chunks; ++b) {
+    Location home{at_root.buffer, at_root.index + b};
+    if (view.parent >= 0) {
+      home = {Buffer::Output, b};
+      builder.receive_into(view.parent, home, b, 1);
+    }
+    for (const Rank child : view.children) builder.send_from(child, home, b, 1);
+  }
+}
+
+// Returns where this rank's sums lie.
+Location reduce(Builder& builder, const View& view, uint32_t chunks, Buffer result) {
+  const auto parts = static_cast<uint32_t>(view.children.size()) + 1;
+  const uint32_t sums = result == Buffer::Scratch && parts > 1 ? builder.new_scratch(chunks) : 0;
+  const uint32_t slots = parts > 1 ? builder.new_scratch(parts * chunks) : 0;
+  for (uint32_t b = 0; b < chunks; ++b) {
+    Location home{Buffer::Input, b};
+    if (parts > 1) {
+      const uint32_t first = slots + b * parts;
+      builder.copy(home, {Buffer::Scratch, first}, b, 1);
+      for (uint32_t c = 1; c < parts; ++c) builder.receive_into(view.children[c - 1], {Buffer::Scratch, first + c}, b, 1);
+      home = {result, result == Buffer::Scratch ? sums + b : b};
+      builder.reduce(first, parts, home, b, 1, view.parent < 0);
+    }
+    if (view.parent >= 0) builder.send_from(view.parent, home, b, 1);
+  }
+  return parts > 1 ? Location{result, sums} : Location{Buffer::Input, 0};
+}
+
+// Slot of a rank's unit in the scratch of a rank whose subtree is `ranks`.
+uint32_t slot_of(const std::vector<Rank>& ranks, uint32_t rank) {
+  return static_cast<uint32_t>(std::ranges::lower_bound(ranks, static_cast<Rank>(rank)) - ranks.begin());
+}
+
+// `at_root`: where the root collects the units.
+void gather(Builder& builder, const View& view, Rank rank, Location at_root = {Buffer::Output, 0}) {
+  const bool is_root = view.parent < 0;
+  const bool is_leaf = view.children.empty();
+  const uint32_t slots = is_root || is_leaf ? 0 : builder.new_scratch(static_cast<uint32_t>(view.own_subtree.size()));
+  const auto place = [&](uint32_t r) -> Location {
+    if (is_root) return {at_root.buffer, at_root.index + r};
+    if (is_leaf) return {Buffer::Input, 0};
+    return {Buffer::Scratch, slots + slot_of(view.own_subtree, r)};
+  };
+  const auto self = static_cast<uint32_t>(rank);
+  if (!is_leaf || is_root) builder.copy({Buffer::Input, 0}, place(self), self, 1);
+  for (size_t c = 0; c < view.children.size(); ++c) {
+    for_each_rank_run(view.subtrees[c], [&](uint32_t first, uint32_t count) {
+      builder.receive_into(view.children[c], place(first), first, count);
+    });
+  }
+  if (is_root) return;
+  for_each_rank_run(view.own_subtree, [&](uint32_t first, uint32_t count) {
+    builder.send_from(view.parent, place(first), first, count);
+  });
+}
+
+// `at_root`: from where the root hands out the units.
+void scatter(Builder& builder, const View& view, Rank rank, Location at_root = {Buffer::Input, 0}) {
+  const bool is_root = view.parent < 0;
+  const bool is_leaf = view.children.empty();
+  const uint32_t slots = is_root || is_leaf ? 0 : builder.new_scratch(static_cast<uint32_t>(view.own_subtree.size()));
+  const auto place = [&](uint32_t r) -> Location {
+    if (is_root) return {at_root.buffer, at_root.index + r};
+    if (is_leaf) return {Buffer::Output, 0};
+    return {Buffer::Scratch, slots + slot_of(view.own_subtree, r)};
+  };
+  if (!is_root) {
+    for_each_rank_run(view.own_subtree, [&](uint32_t first, uint32_t count) {
+      builder.receive_into(view.parent, place(first), first, count);
+    });
+  }
+  for (size_t c = 0; c < view.children.size(); ++c) {
+    for_each_rank_run(view.subtrees[c], [&](uint32_t first, uint32_t count) {
+      builder.send_from(view.children[c], place(first), first, count);
+    });
+  }
+  const auto self = static_cast<uint32_t>(rank);
+  if (!is_leaf || is_root) builder.copy(place(self), {Buffer::Output, 0}, self, 1);
+}
+
+}  // namespace
+
+Plan tree_plan(const Call& call, const Tree& tree, const std::string& algorithm) {
+  const View view = view_of(tree, call.rank);
+  const bool is_root = view.parent < 0;
+  const auto n = static_cast<uint32_t>(call.nranks);
+  const auto chunks = static_cast<uint32_t>(tree.chunks);
+  Plan plan;
+  plan.collective = call.collective;
+  plan.algorithm = algorithm;
+  plan.rank = call.rank;
+  plan.nranks = call.nranks;
+  plan.root = call.root;
+  plan.in_place = call.in_place;
+  switch (call.collective) {
+    case Collective::Broadcast: {
+      plan.blocks_per_unit = chunks;
+      plan.input_units = is_root ? 1 : 0;
+      plan.output_units = 1;
+      Builder builder(std::move(plan));
+      broadcast(builder, view, chunks, {Buffer::Input, 0});
+      if (is_root) builder.copy({Buffer::Input, 0}, {Buffer::Output, 0}, 0, chunks);
+      return std::move(builder).finish();
+    }
+    case Collective::Reduce: {
+      plan.blocks_per_unit = chunks;
+      plan.input_units = 1;
+      plan.output_units = is_root ? 1 : 0;
+      Builder builder(std::move(plan));
+      reduce(builder, view, chunks, is_root ? Buffer::Output : Buffer::Scratch);
+      if (call.nranks == 1) builder.copy({Buffer::Input, 0}, {Buffer::Output, 0}, 0, chunks, true);
+      return std::move(builder).finish();
+    }
+    case Collective::Gather:
+    case Collective::Scatter: {
+      const bool gathers = call.collective == Collective::Gather;
+      plan.input_units = gathers ? 1 : (is_root ? n : 0);
+      plan.output_units = gathers ? (is_root ? n : 0) : 1;
+      Builder builder(std::move(plan));
+      gathers ? gather(builder, view, call.rank) : scatter(builder, view, call.rank);
+      return std::move(builder).finish();
+    }
+    case Collective::ReduceScatter: {  // units as blocks: summed at the root, then handed out
+      plan.input_units = n;
+      plan.output_units = 1;
+      Builder builder(std::move(plan));
+      const Location sums = reduce(builder, view, n, Buffer::Scratch);
+      if (call.nranks == 1) {
+        builder.copy(sums, {Buffer::Output, 0}, 0, 1, true);
+      } else {
+        scatter(builder, view, call.rank, sums);
+      }
+      return std::move(builder).finish();
+    }
+    case Collective::AllGather:
+    case Collective::Barrier: {  // collected at the root, then handed to everybody
+      plan.input_units = 1;
+      plan.output_units = n;
+      Builder builder(std::move(plan));
+      gather(builder, view, call.rank);
+      broadcast(builder, view, n, {Buffer::Output, 0});
+      return std::move(builder).finish();
+    }
+    default: {  // AllReduce: up to the root, and down again
+      plan.blocks_per_unit = chunks;
+      plan.input_units = plan.output_units = 1;
+      Builder builder(std::move(plan));
+      reduce(builder, view, chunks, is_root ? Buffer::Output : Buffer::Scratch);
+      if (call.nranks == 1) builder.copy({Buffer::Input, 0}, {Buffer::Output, 0}, 0, chunks, true);
+      broadcast(builder, view, chunks, {Buffer::Output, 0});
+      return std::move(builder).finish();
+    }
+  }
+}
+
+}  // namespace ccom

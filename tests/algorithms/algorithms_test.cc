@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every algorithm, proved by the verifier for n = 1..33, odd shapes, every root, in place and out of place, from several seeds
+// of event order; and the accuracy and traffic that its file promises.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <set>
+
+#include "algorithms/collectives.h"
+#include "plan/print.h"
+#include "plan/verify.h"
+
+namespace ccom {
+namespace {
+
+constexpr int kMaxRanks = 33;
+
+using Make = std::function<Plan(const Call&)>;
+
+VerifyReport prove(Collective collective, int nranks, Rank root, bool in_place, const Make& make) {
+  std::vector<Plan> plans;
+  for (Rank r = 0; r < nranks; ++r) {
+    // Rooted gather and scatter alias on the root only.
+    const bool here = in_place && (r == root || root < 0 || collective == Collective::Broadcast || collective == Collective::Reduce);
+    plans.push_back(make({collective, r, nranks, root, here}));
+  }
+  VerifyReport last;
+  for (uint64_t seed = 1; seed <= 3; ++seed) {
+    const Result<VerifyReport> report = verify(plans, seed);
+    EXPECT_TRUE(report) << report.error().message() << "\nseed " << seed << ", " << nranks << " ranks, in place "
+                        << in_place << "\n";
+    if (!report) return {};
+    last = *report;
+  }
+  return last;
+}
+
+Staged flat(Pattern pattern, int n) { return {{flat_level(pattern, n)}, {}}; }
+Staged core(Pattern pattern, int n) { return {{}, {flat_level(pattern, n)}}; }
+
+Staged torus(int rows, int columns) {
+  Staged shape = flat(Pattern::Torus, rows * columns);
+  shape.levels[0].rows = rows;
+  shape.levels[0].columns = columns;
+  return shape;
+}
+
+// hosts.size() hosts with that many ranks each, numbered host after host.
+Staged hierarchical(const std::vector<int>& hosts, Pattern across, bool across_is_core) {
+  Staged shape;
+  const int owners = *std::ranges::min_element(hosts);
+  Level inside{Pattern::Direct, owners, 1, 1, {}};
+  Level over{across, static_cast<int>(hosts.size()), 1, 1, std::vector<std::vector<Rank>>(static_cast<size_t>(owners))};
+  Rank next = 0;
+  for (const int size : hosts) {
+    inside.groups.emplace_back();
+    for (int i = 0; i < size; ++i, ++next) {
+      inside.groups.back().push_back(next);
+      if (i < owners) over.groups[static_cast<size_t>(i)].push_back(next);
+    }
+  }
+  shape.levels.push_back(inside);
+  (across_is_core ? shape.core : shape.levels).push_back(over);
+  return shape;
+}
+
+// Pairs of cores on each device of a torus: ranks 2d and 2d+1 on device d.
+Staged torus_of_pairs(int rows, int columns) {
+  Staged shape;
+  const int devices = rows * columns;
+  Level pairs{Pattern::Direct, 2, 1, 1, {}};
+  Level grid{Pattern::Torus, devices, rows, columns, std::vector<std::vector<Rank>>(2)};
+  for (int d = 0; d < devices; ++d) {
+    pairs.groups.push_back({2 * d, 2 * d + 1});
+    grid.groups[0].push_back(2 * d);
+    grid.groups[1].push_back(2 * d + 1);
+  }
+  shape.levels = {pairs, grid};
+  return shape;
+}
+
+int ceil_log2(int n) { return std::bit_width(static_cast<unsigned>(n - 1)); }
+
+void prove_allreduce(const std::function<Staged(int)>& shape_of, const std::function<int(int)>& roundings) {
+  for (int n = 1; n <= kMaxRanks; ++n) {
+    const Staged shape = shape_of(n);
+    for (const bool in_place : {false, true}) {
+      const VerifyReport report = prove(Collective::AllReduce, n, -1, in_place,
+                                        [&](const Call& call) { return staged_plan(call, shape, "test"); });
+      if (n > 1) {
+        EXPECT_EQ(report.max_roundings, roundings(n)) << n << " ranks";
+      }
+    }
+  }
+}
+
+TEST(OneShot, AllreduceIsProvedAndRoundsOnce) {
+  prove_allreduce([](int n) { return core(Pattern::OneShot, n); }, [](int) { return 1; });
+}
+TEST(TwoShot, AllreduceIsProvedAndRoundsOnce) {
+  prove_allreduce([](int n) { return flat(Pattern::Direct, n); }, [](int) { return 1; });
+}
+TEST(RecursiveDoubling, AllreduceIsProvedAndRoundsLogTimes) {
+  prove_allreduce([](int n) { return core(Pattern::RecursiveDoubling, n); }, ceil_log2);
+}
+TEST(Circulant, AllreduceIsProvedAndRoundsLogTimes) {
+  prove_allreduce([](int n) { return flat(Pattern::Circulant, n); }, ceil_log2);
+}
+TEST(Ring, AllreduceIsProvedAndRoundsPerHop) {
+  prove_allreduce([](int n) { return flat(Pattern::Ring, n); }, [](int n) { return n - 1; });
+}
+
+TEST(FlatAlgorithms, ReduceScatterAndAllgatherAreProved) {
+  for (const Pattern pattern : {Pattern::Direct, Pattern::Circulant, Pattern::Ring}) {
+    for (int n = 1; n <= kMaxRanks; ++n) {
+      const Staged shape = flat(pattern, n);
+      ASSERT_TRUE(divides_evenly(shape, n));
+      for (const Collective collective : {Collective::ReduceScatter, Collective::AllGather, Collective::Barrier}) {
+        for (const bool in_place : {false, true}) {
+          prove(collective, n, -1, in_place, [&](const Call& call) { return staged_plan(call, shape, "test"); });
+        }
+      }
+    }
+  }
+}
+
+TEST(Torus, EveryShapeIsProved) {
+  for (const auto& [rows, columns] : {std::pair{1, 1}, {1, 2}, {2, 1}, {1, 5}, {2, 2}, {2, 3}, {3, 5}, {4, 4}, {4, 8}}) {
+    const Staged shape = torus(rows, columns);
+    const int n = rows * columns;
+    for (const Collective collective : {Collective::AllReduce, Collective::ReduceScatter, Collective::AllGather}) {
+      for (const bool in_place : {false, true}) {
+        prove(collective, n, -1, in_place, [&](const Call& call) { return staged_plan(call, shape, "torus"); });
+      }
+    }
+  }
+}
+
+TEST(Torus, UsesNeighbourLinksOnlyAndAllFourOfThem) {
+  for (Rank r = 0; r < 16; ++r) {
+    const Plan plan = staged_plan({Collective::AllReduce, r, 16, -1, false}, torus(4, 4), "torus");
+    std::map<Rank, uint32_t> blocks_to;
+    for (const Step& step : plan.steps) {
+      if (step.kind == StepKind::Send) blocks_to[step.peer] += step.count;
+    }
+    const int row = r / 4;
+    const int column = r % 4;
+    const std::set<Rank> neighbours{(row + 3) % 4 * 4 + column, (row + 1) % 4 * 4 + column, row * 4 + (column + 1) % 4,
+                                    row * 4 + (column + 3) % 4};
+    ASSERT_EQ(blocks_to.size(), 4U);
+    for (const auto& [peer, blocks] : blocks_to) {
+      EXPECT_TRUE(neighbours.contains(peer)) << r << " -> " << peer;
+      EXPECT_EQ(blocks, blocks_to.begin()->second) << "the four links carry equal shares";
+    }
+    // 2 (p-1)/p n over 4 links: the bound.
+    EXPECT_EQ(blocks_to.begin()->second * 4, 2 * 15 * plan.blocks_per_unit / 16);
+  }
+}
+
+TEST(Hierarchical, EvenAndUnevenHostsAreProved) {
+  const std::vector<std::vector<int>> host_lists{{2, 2}, {4, 4}, {3, 5}, {1, 4}, {2, 3, 4}, {5, 5, 5}, {1, 1, 1, 1}, {8, 8, 8, 8}};
+  for (const auto& hosts : host_lists) {
+    int n = 0;
+    for (const int h : hosts) n += h;
+    for (const auto& [across, is_core] : {std::pair{Pattern::Circulant, false}, {Pattern::Ring, false},
+                                          {Pattern::Direct, false}, {Pattern::RecursiveDoubling, true}}) {
+      const Staged shape = hierarchical(hosts, across, is_core);
+      for (const bool in_place : {false, true}) {
+        const VerifyReport report = prove(Collective::AllReduce, n, -1, in_place,
+                                          [&](const Call& call) { return staged_plan(call, shape, "hierarchical"); });
+        const int inside = hosts == std::vector<int>{1, 1, 1, 1} ? 0 : 1;
+        if (across == Pattern::Circulant) {
+          EXPECT_LE(report.max_roundings, inside + ceil_log2(static_cast<int>(hosts.size())));
+        }
+        if (!divides_evenly(shape, n)) continue;
+        prove(Collective::ReduceScatter, n, -1, in_place, [&](const Call& call) { return staged_plan(call, shape, "hierarchical"); });
+        prove(Collective::AllGather, n, -1, in_place, [&](const Call& call) { return staged_plan(call, shape, "hierarchical"); });
+      }
+    }
+  }
+}
+
+TEST(Hierarchical, TorusOfPairsAcrossTwoHostsIsProved) {
+  Staged shape = torus_of_pairs(4, 4);
+  for (const Collective collective : {Collective::AllReduce, Collective::ReduceScatter, Collective::AllGather}) {
+    prove(collective, 32, -1, false, [&](const Call& call) { return staged_plan(call, shape, "torus"); });
+  }
+  // Two such hosts: a third level joins equal places.
+  for (Level& level : shape.levels) {
+    const size_t groups = level.groups.size();
+    for (size_t g = 0; g < groups; ++g) {
+      std::vector<Rank> twin = level.groups[g];
+      for (Rank& r : twin) r += 32;
+      level.groups.push_back(twin);
+    }
+  }
+  Level across{Pattern::Circulant, 2, 1, 1, {}};
+  for (Rank r = 0; r < 32; ++r) across.groups.push_back({r, r + 32});
+  shape.levels.push_back(across);
+  for (const Collective collective : {Collective::AllReduce, Collective::ReduceScatter, Collective::AllGather}) {
+    prove(collective, 64, -1, true, [&](const Call& call) { return staged_plan(call, shape, "torus"); });
+  }
+}
+
+TEST(Trees, RootedCollectivesAreProvedForEveryRadixAndRoot) {
+  for (int n = 1; n <= kMaxRanks; ++n) {
+    for (const int radix : {2, 3, 4, 8}) {
+      for (const Rank root : {0, n / 2, n - 1}) {
+        Tree tree = knomial_tree(n, root, radix);
+        for (const int chunks : {1, 3}) {
+          tree.chunks = chunks;
+          for (const bool in_place : {false, true}) {
+            for (const Collective collective : {Collective::Broadcast, Collective::Reduce, Collective::Gather, Collective::Scatter}) {
+              prove(collective, n, root, in_place, [&](const Call& call) { return tree_plan(call, tree, "knomial"); });
+            }
+            for (const Collective collective : {Collective::AllReduce, Collective::ReduceScatter, Collective::AllGather}) {
+              if (radix > 3 || n > 17) continue;
+              prove(collective, n, -1, in_place, [&](const Call& call) { return tree_plan(call, tree, "tree"); });
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Trees, KnomialHasLogarithmicDepth) {
+  for (int n = 2; n <= 1000; n += 37) {
+    const Tree tree = knomial_tree(n, 5 % n, 4);
+    for (Rank r = 0; r < n; ++r) {
+      int depth = 0;
+      for (Rank at = r; tree.parent[static_cast<size_t>(at)] >= 0; at = tree.parent[static_cast<size_t>(at)]) ++depth;
+      EXPECT_LE(depth, static_cast<int>(std::ceil(std::log(n) / std::log(4) - 1e-9)));
+    }
+  }
+}
+
+TEST(AllToAll, PairwiseAndRoutedAreProved) {
+  for (int n = 1; n <= kMaxRanks; ++n) {
+    for (const bool in_place : {false, true}) {
+      prove(Collective::AllToAll, n, -1, in_place, pairwise_alltoall_plan);
+      if (n > 12) continue;
+      const Staged ring = flat(Pattern::Ring, n);
+      prove(Collective::AllToAll, n, -1, in_place, [&](const Call& call) { return routed_alltoall_plan(call, ring); });
+    }
+  }
+  const Staged grid = torus(4, 4);
+  prove(Collective::AllToAll, 16, -1, true, [&](const Call& call) { return routed_alltoall_plan(call, grid); });
+}
+
+}  // namespace
+}  // namespace ccom
