@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planner/planner.h"
+
+#include <algorithm>
+#include <bit>
+#include <functional>
+
+#include "planner/pricing.h"
+#include "planner/shapes.h"
+
+namespace ccom {
+namespace {
+
+constexpr size_t kChunkBytes = size_t{256} << 10;
+constexpr size_t kMostChunks = 16;
+
+bool is_rooted(Collective collective) {
+  return collective == Collective::Broadcast || collective == Collective::Reduce || collective == Collective::Gather ||
+         collective == Collective::Scatter;
+}
+
+// Collects the candidates of one question.
+class Search {
+ public:
+  Search(const Topology& topology, const Question& question)
+      : topology_(topology), question_(question), n_(topology.nranks()), free_(all_linked(topology)) {}
+
+  std::vector<Candidate> run() {
+    switch (question_.collective) {
+      case Collective::AllReduce: find_allreduce(); break;
+      case Collective::ReduceScatter:
+      case Collective::AllGather:
+      case Collective::Barrier: find_by_owner(); break;
+      case Collective::AllToAll: find_alltoall(); break;
+      default: find_rooted(); break;
+    }
+    return std::move(candidates_);
+  }
+
+ private:
+  void add(Recipe recipe, std::string why_not = "") {
+    Candidate candidate;
+    candidate.legal = why_not.empty();
+    candidate.note = std::move(why_not);
+    if (candidate.legal) {
+      const Price priced = price(topology_, question_, recipe);
+      candidate.steps = priced.cost.steps;
+      candidate.bytes = priced.cost.bytes;
+      candidate.time_ns = priced.time_ns;
+      candidate.roundings = priced.roundings;
+    }
+    candidate.recipe = std::move(recipe);
+    candidates_.push_back(std::move(candidate));
+  }
+
+  void add_staged(const char* name, Staged shape, bool needs_all_links, bool by_owner) {
+    std::string why_not;
+    if (needs_all_links && !free_) why_not = "the imposed fabric lacks links that it needs";
+    if (why_not.empty() && by_owner && !divides_evenly(shape, n_)) why_not = "the hosts have different numbers of ranks";
+    add({name, Recipe::Kind::Staged, std::move(shape), {}}, why_not);
+  }
+
+  void add_tree(const char* name, Tree tree, bool needs_all_links) {
+    const bool chunked = question_.collective == Collective::Broadcast || question_.collective == Collective::Reduce ||
+                         question_.collective == Collective::AllReduce;
+    if (chunked) {
+      tree.chunks = static_cast<int>(std::clamp<size_t>(question_.bytes / kChunkBytes, 1, kMostChunks));
+    }
+    add({name, Recipe::Kind::Tree, {}, std::move(tree)},
+        needs_all_links && !free_ ? "the imposed fabric lacks links that it needs" : "");
+  }
+
+  Staged flat(Pattern pattern) const { return {{flat_level(pattern, n_)}, {}}; }
+  Staged flat_core(Pattern pattern) const { return {{}, {flat_level(pattern, n_)}}; }
+
+  // Shapes that follow the machine: the fabric's torus or ring, hosts inside and across.
+  void add_machine(bool by_owner) {
+    const bool fabric = topology_.hosts[0].imposed.has_value();
+    const bool hosts = topology_.hosts.size() > 1;
+    const char* name = "hierarchical";
+    if (const auto shape = machine_levels(topology_, Pattern::Circulant)) {
+      const bool torus = std::ranges::any_of(shape->levels, [](const Level& l) { return l.pattern == Pattern::Torus; });
+      if (torus) name = "torus";
+      if (fabric || (hosts && shape->levels.size() > 1)) add_staged(name, *shape, false, by_owner);
+      if (!by_owner && hosts && !shape->levels.empty()) {
+        const auto core = machine_levels(topology_, Pattern::RecursiveDoubling);
+        if (core && !core->levels.empty()) add_staged("hierarchical_doubling", *core, false, false);
+      }
+      if (torus) return;
+    }
+    add_staged("torus", {{square_torus(n_)}, {}}, true, by_owner);
+  }
+
+  void find_allreduce() {
+    add_staged("one_shot", flat_core(Pattern::OneShot), true, false);
+    add_staged("two_shot", flat(Pattern::Direct), true, false);
+    add_staged("recursive_doubling", flat_core(Pattern::RecursiveDoubling), true, false);
+    add_staged("circulant", flat(Pattern::Circulant), true, false);
+    add_staged("ring", flat(Pattern::Ring), true, false);
+    add_machine(false);
+    add_tree("tree", machine_tree(topology_, 0), false);
+  }
+
+  void find_by_owner() {
+    add_staged("direct", flat(Pattern::Direct), true, true);
+    add_staged("circulant", flat(Pattern::Circulant), true, true);
+    add_staged("ring", flat(Pattern::Ring), true, true);
+    add_machine(true);
+    add_tree("tree", machine_tree(topology_, 0), false);
+  }
+
+  void find_rooted() {
+    add_tree("star", knomial_tree(n_, question_.root, std::max(2, n_)), true);
+    add_tree("binomial", knomial_tree(n_, question_.root, 2), true);
+    add_tree("knomial4", knomial_tree(n_, question_.root, 4), true);
+    add_tree("knomial8", knomial_tree(n_, question_.root, 8), true);
+    add_tree("tree", machine_tree(topology_, question_.root), false);
+  }
+
+  void find_alltoall() {
+    add({"pairwise", Recipe::Kind::Pairwise, {}, {}}, free_ ? "" : "the imposed fabric lacks links that it needs");
+    const auto shape = machine_levels(topology_, Pattern::Circulant);
+    if (free_) {
+      add({"routed", Recipe::Kind::Routed, flat(Pattern::Ring), {}});
+    } else if (shape && divides_evenly(*shape, n_)) {
+      add({"routed", Recipe::Kind::Routed, *shape, {}});
+    } else {
+      add({"routed", Recipe::Kind::Routed, {}, {}}, "the ranks do not occupy the fabric evenly");
+    }
+  }
+
+  const Topology& topology_;
+  const Question& question_;
+  int n_;
+  bool free_;
+  std::vector<Candidate> candidates_;
+};
+
+// The roundings that the accuracy promise allows.
+int allowed_roundings(const Topology& topology) {
+  const auto hosts = static_cast<unsigned>(topology.hosts.size());
+  return (topology.nranks() > static_cast<int>(hosts) ? 1 : 0) + std::bit_width(hosts - 1);
+}
+
+// The part of CCOM_ALGO that concerns a collective: "ring", "allreduce:ring,broadcast:tree". A bare name applies where it
+// exists; `bare` says so.
+std::string forced_name(std::string_view forced, Collective collective, bool& bare) {
+  std::string fallback;
+  while (!forced.empty()) {
+    const size_t comma = forced.find(',');
+    const std::string_view item = forced.substr(0, comma);
+    forced.remove_prefix(comma == std::string_view::npos ? forced.size() : comma + 1);
+    const size_t colon = item.find(':');
+    if (colon == std::string_view::npos) {
+      fallback = item;
+    } else if (item.substr(0, colon) == name_of(collective)) {
+      bare = false;
+      return std::string(item.substr(colon + 1));
+    }
+  }
+  bare = true;
+  return fallback;
+}
+
+std::string names_of(const std::vector<Candidate>& candidates) {
+  std::string names;
+  for (const Candidate& candidate : candidates) names += (names.empty() ? "" : ", ") + candidate.recipe.algorithm;
+  return names;
+}
+
+// Every algorithm name of any collective: a bare forced name must at least be one of these.
+constexpr std::string_view kAllNames[] = {"one_shot", "two_shot", "recursive_doubling", "circulant", "ring", "torus",
+                                          "hierarchical", "hierarchical_doubling", "tree", "direct", "star", "binomial",
+                                          "knomial4", "knomial8", "pairwise", "routed"};
+
+Status apply_forced(Choice& choice, const Question& question, std::string_view forced) {
+  bool bare = true;
+  const std::string name = forced_name(forced, question.collective, bare);
+  if (name.empty()) return {};
+  for (size_t i = 0; i < choice.candidates.size(); ++i) {
+    const Candidate& candidate = choice.candidates[i];
+    if (candidate.recipe.algorithm != name) continue;
+    if (!candidate.legal) {
+      return error(Code::NotSupported, "algorithm %s for %s: %s", name.c_str(),
+                   std::string(name_of(question.collective)).c_str(), candidate.note.c_str());
+    }
+    choice.chosen = i;
+    choice.reason = "asked for";
+    return {};
+  }
+  if (bare && std::ranges::find(kAllNames, name) != std::end(kAllNames)) return {};
+  return error(Code::ConfigError, "%s has no algorithm '%s'; there are %s", std::string(name_of(question.collective)).c_str(),
+               name.c_str(), names_of(choice.candidates).c_str());
+}
+
+}  // namespace
+
+Result<Choice> choose(const Topology& topology, const Question& question, std::string_view forced) {
+  Choice choice;
+  choice.candidates = Search(topology, question).run();
+  std::ranges::stable_sort(choice.candidates, [](const Candidate& a, const Candidate& b) {
+    return a.legal != b.legal ? a.legal : a.legal && a.time_ns < b.time_ns;
+  });
+  if (choice.candidates.empty() || !choice.candidates[0].legal) {
+    return error(Code::NotSupported, "no algorithm for %s on this topology: %s",
+                 std::string(name_of(question.collective)).c_str(),
+                 choice.candidates.empty() ? "" : choice.candidates[0].note.c_str());
+  }
+  choice.reason = "least expected time";
+  if (question.narrow_float) {
+    const int allowed = allowed_roundings(topology);
+    for (size_t i = 0; i < choice.candidates.size() && choice.candidates[i].legal; ++i) {
+      if (choice.candidates[i].roundings > allowed) {
+        choice.candidates[i].note = "rounds " + std::to_string(choice.candidates[i].roundings) + " times, " +
+                                    std::to_string(allowed) + " promised";
+      } else {
+        choice.chosen = i;
+        if (i > 0) choice.reason = "least expected time among those that round at most " + std::to_string(allowed) + " times";
+        break;
+      }
+    }
+  }
+  CCOM_TRY(apply_forced(choice, question, forced));
+  return choice;
+}
+
+Plan make_plan(const Recipe& recipe, const Call& call) {
+  switch (recipe.kind) {
+    case Recipe::Kind::Staged: return staged_plan(call, recipe.staged, recipe.algorithm);
+    case Recipe::Kind::Tree: return tree_plan(call, recipe.tree, recipe.algorithm);
+    case Recipe::Kind::Pairwise: return pairwise_alltoall_plan(call);
+    case Recipe::Kind::Routed: return routed_alltoall_plan(call, recipe.staged);
+  }
+  return {};
+}
+
+int channels_needed(const Topology& topology, std::string_view forced) {
+  for (const Host& host : topology.hosts) {
+    if (host.imposed && host.imposed->shape == Fabric::Shape::Torus) return 4;
+  }
+  return forced.find("torus") != std::string_view::npos ? 4 : 1;
+}
+
+}  // namespace ccom

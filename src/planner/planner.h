@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// choose(): which algorithm, for which call, on which topology, and why. Pure: every rank computes the same answer from the same
+// topology, so nothing needs to be agreed at run time.
+//
+// Candidates are the algorithms whose links exist. Each is priced by its closed form (algorithms/cost.h) with the topology's speeds;
+// the cheapest one that keeps the accuracy promise wins: narrow floating types may be rounded once inside a host and
+// ceil(log2 hosts) times more across hosts, where a candidate exists that keeps to it.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "algorithms/collectives.h"
+#include "base/status.h"
+#include "plan/plan.h"
+#include "topology/topology.h"
+
+namespace ccom {
+
+struct Question {
+  Collective collective = Collective::AllReduce;
+  size_t bytes = 0;           // of the largest buffer involved: the vector, or all units together
+  bool narrow_float = false;  // and reducing
+  Rank root = -1;
+};
+
+// All that is needed to make any rank's plan. A value.
+struct Recipe {
+  enum class Kind { Staged, Tree, Pairwise, Routed };
+  std::string algorithm;
+  Kind kind = Kind::Staged;
+  Staged staged;
+  Tree tree;
+  friend bool operator==(const Recipe&, const Recipe&) = default;
+};
+
+struct Candidate {
+  Recipe recipe;
+  double steps = 0;   // serial messages
+  double bytes = 0;   // sent by a rank
+  double time_ns = 0; // expected
+  int roundings = 0;
+  bool legal = true;
+  std::string note;   // why it is illegal, or was passed over
+};
+
+struct Choice {
+  std::vector<Candidate> candidates;  // cheapest first, illegal ones last
+  size_t chosen = 0;
+  std::string reason;
+  const Recipe& recipe() const { return candidates[chosen].recipe; }
+};
+
+// `forced`: the syntax of CCOM_ALGO. A forced name that does not exist for the collective is a ConfigError with the names there are; one
+// that the topology forbids is NotSupported with the reason.
+Result<Choice> choose(const Topology& topology, const Question& question, std::string_view forced);
+
+Plan make_plan(const Recipe& recipe, const Call& call);
+
+// Whether any algorithm may use several channels between one pair of ranks; transports are set up accordingly.
+int channels_needed(const Topology& topology, std::string_view forced);
+
+// The choice as a JSON object in one line, or as a table for people.
+std::string explain_json(const Question& question, const Choice& choice);
+std::string explain_text(const Question& question, const Choice& choice);
+
+}  // namespace ccom

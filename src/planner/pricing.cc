@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planner/pricing.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+namespace ccom {
+namespace {
+
+// A message costs latency when it is waited for, and this share of it when it is only posted.
+constexpr double kPostShare = 0.2;
+// Bytes per second that one rank's reductions read, with a core to itself.
+constexpr double kReduceBytesPerSecond = 10e9;
+
+int ceil_log2(double n) { return n <= 1 ? 0 : static_cast<int>(std::ceil(std::log2(n) - 1e-9)); }
+
+// Sums up phases; knows the speeds.
+class Pricer {
+ public:
+  Pricer(const Topology& topology) : topology_(topology) {
+    for (int host = 0; host < static_cast<int>(topology.hosts.size()); ++host) {
+      const auto ranks = static_cast<double>(topology.ranks_of(host).size());
+      most_ranks_ = std::max(most_ranks_, ranks);
+      crowding_ = std::max(crowding_, ranks / topology.hosts[static_cast<size_t>(host)].cpus);
+    }
+  }
+
+  // A phase whose messages take `speed`, `sharing` of them at a time over one wire.
+  void add(const Cost& cost, const LinkSpeed& speed, double sharing = 1) {
+    price_.cost += cost;
+    price_.time_ns += (cost.steps + kPostShare * cost.posts) * speed.latency_ns +
+                      cost.bytes * 1e9 / speed.bytes_per_second * sharing +
+                      cost.reduced * 1e9 / kReduceBytesPerSecond * std::max(1.0, crowding_);
+  }
+  void round(int times) { price_.roundings += times; }
+
+  // Messages between ranks of one host: more ranks than cores share the cores.
+  void add_inside(const Cost& cost) { add(cost, topology_.memory, std::max(1.0, crowding_)); }
+  // Messages of all ranks of a host at once through its network.
+  void add_across(const Cost& cost, double flows) { add(cost, topology_.network, flows); }
+
+  bool several_hosts() const { return topology_.hosts.size() > 1; }
+  double most_ranks() const { return most_ranks_; }
+  const Topology& topology() const { return topology_; }
+  Price take() { return price_; }
+
+ private:
+  const Topology& topology_;
+  double most_ranks_ = 1;
+  double crowding_ = 0;
+  Price price_;
+};
+
+Cost pattern_cost(const Level& level, double n, bool down, bool up) {
+  const auto p = static_cast<double>(level.groups.empty() ? 1 : level.groups[0].size());
+  Cost cost;
+  switch (level.pattern) {
+    case Pattern::Direct:
+      if (down) cost += direct_reduce_scatter_cost(p, n);
+      if (up) cost += direct_allgather_cost(p, n);
+      break;
+    case Pattern::Ring:
+      if (down) cost += ring_reduce_scatter_cost(p, n);
+      if (up) cost += ring_allgather_cost(p, n);
+      break;
+    case Pattern::Circulant:
+      if (down) cost += circulant_reduce_scatter_cost(p, n);
+      if (up) cost += circulant_allgather_cost(p, n);
+      break;
+    case Pattern::Torus:
+      if (down) cost += torus_reduce_scatter_cost(level.rows, level.columns, n);
+      if (up) cost += torus_allgather_cost(level.rows, level.columns, n);
+      break;
+    case Pattern::OneShot: cost += one_shot_cost(p, n); break;
+    case Pattern::RecursiveDoubling: cost += recursive_doubling_cost(p, n); break;
+  }
+  return cost;
+}
+
+int pattern_roundings(const Level& level) {
+  const auto p = static_cast<double>(level.groups.empty() ? 1 : level.groups[0].size());
+  if (p <= 1) return 0;
+  switch (level.pattern) {
+    case Pattern::Direct:
+    case Pattern::OneShot: return 1;
+    case Pattern::Circulant:
+    case Pattern::RecursiveDoubling: return ceil_log2(p);
+    case Pattern::Ring: return static_cast<int>(p) - 1;
+    case Pattern::Torus: return level.rows + level.columns - 2;
+  }
+  return 0;
+}
+
+// Where a level's messages run.
+enum class Medium { Memory, Fabric, Network };
+
+Medium medium_of(const Topology& topology, const Level& level) {
+  const std::vector<Rank>& group = level.groups[0];
+  const Place& a = topology.ranks[static_cast<size_t>(group.front())];
+  for (const Rank rank : group) {
+    const Place& b = topology.ranks[static_cast<size_t>(rank)];
+    if (a.host != b.host) return Medium::Network;
+  }
+  const Place& last = topology.ranks[static_cast<size_t>(group.back())];
+  return a.device != last.device && topology.hosts[static_cast<size_t>(a.host)].imposed ? Medium::Fabric : Medium::Memory;
+}
+
+// How many flows of a flat algorithm share a host's wire: a ring in rank order leaves a host once.
+double flows_of(const Pricer& pricer, const Level& level) {
+  return level.pattern == Pattern::Ring ? 1 : pricer.most_ranks();
+}
+
+void price_level(Pricer& pricer, const Level& level, double n, bool down, bool up) {
+  const Cost cost = pattern_cost(level, n, down, up);
+  switch (medium_of(pricer.topology(), level)) {
+    case Medium::Memory: pricer.add_inside(cost); break;
+    case Medium::Fabric: {
+      const Host& host = pricer.topology().hosts[static_cast<size_t>(pricer.topology().ranks[static_cast<size_t>(level.groups[0][0])].host)];
+      const LinkSpeed speed = host.imposed->links.empty() ? host.imposed->inside_device : host.imposed->links[0].speed;
+      // The rings of a device's cores share its links.
+      pricer.add(cost, speed, static_cast<double>(level.groups.size()) / static_cast<double>(pricer.topology().hosts.size()));
+      break;
+    }
+    case Medium::Network: pricer.add_across(cost, flows_of(pricer, level)); break;
+  }
+}
+
+Price price_staged(const Topology& topology, const Question& question, const Recipe& recipe) {
+  Pricer pricer(topology);
+  const bool down = question.collective == Collective::AllReduce || question.collective == Collective::ReduceScatter;
+  const bool up = question.collective != Collective::ReduceScatter;
+  auto n = static_cast<double>(question.bytes);
+  for (const Level& level : recipe.staged.levels) {
+    price_level(pricer, level, n, down, up);
+    if (down) pricer.round(pattern_roundings(level));
+    n /= level.owners;
+  }
+  for (const Level& core : recipe.staged.core) {
+    price_level(pricer, core, n, true, true);
+    pricer.round(pattern_roundings(core));
+  }
+  return pricer.take();
+}
+
+int depth_of(const Tree& tree) {
+  int deepest = 0;
+  for (size_t r = 0; r < tree.parent.size(); ++r) {
+    int depth = 0;
+    for (Rank at = static_cast<Rank>(r); tree.parent[static_cast<size_t>(at)] >= 0; at = tree.parent[static_cast<size_t>(at)]) ++depth;
+    deepest = std::max(deepest, depth);
+  }
+  return deepest;
+}
+
+// A pipelined tree: the widest inner rank sends (or receives) n for each child; the chunks fill the depth once.
+Price price_tree(const Topology& topology, const Question& question, const Recipe& recipe) {
+  Pricer pricer(topology);
+  const Tree& tree = recipe.tree;
+  std::vector<double> children(tree.parent.size());
+  for (const Rank parent : tree.parent) {
+    if (parent >= 0) ++children[static_cast<size_t>(parent)];
+  }
+  const double widest = *std::ranges::max_element(children);
+  const double depth = depth_of(tree);
+  const auto n = static_cast<double>(question.bytes);
+  const bool by_unit = question.collective == Collective::Gather || question.collective == Collective::Scatter;
+  const bool reduces = question.collective == Collective::AllReduce || question.collective == Collective::Reduce ||
+                       question.collective == Collective::ReduceScatter;
+  const double ways = question.collective == Collective::AllReduce || question.collective == Collective::ReduceScatter ||
+                              question.collective == Collective::AllGather || question.collective == Collective::Barrier
+                          ? 2
+                          : 1;
+  const double chunks = tree.chunks;
+  Cost cost;
+  cost.steps = ways * (depth + chunks - 1);
+  cost.posts = ways * widest * chunks;
+  // Gather and scatter halve what is left with each level; the root moves everything once.
+  cost.bytes = by_unit ? n : ways * (widest * n + (depth - 1) * widest * n / chunks);
+  cost.reduced = reduces ? (widest + 1) * n * (1 + (depth - 1) / chunks) : 0;
+  pricer.several_hosts() ? pricer.add_across(cost, 1) : pricer.add_inside(cost);
+  if (reduces) pricer.round(static_cast<int>(depth));
+  return pricer.take();
+}
+
+Price price_alltoall(const Topology& topology, const Question& question, const Recipe& recipe) {
+  Pricer pricer(topology);
+  const double p = topology.nranks();
+  const auto n = static_cast<double>(question.bytes);
+  if (recipe.kind == Recipe::Kind::Routed) {
+    for (const Level& level : recipe.staged.levels) price_level(pricer, level, n * p, false, true);
+    return pricer.take();
+  }
+  const Cost cost = direct_allgather_cost(p, n);
+  pricer.several_hosts() ? pricer.add_across(cost, pricer.most_ranks()) : pricer.add_inside(cost);
+  return pricer.take();
+}
+
+}  // namespace
+
+Price price(const Topology& topology, const Question& question, const Recipe& recipe) {
+  switch (recipe.kind) {
+    case Recipe::Kind::Staged: return price_staged(topology, question, recipe);
+    case Recipe::Kind::Tree: return price_tree(topology, question, recipe);
+    default: return price_alltoall(topology, question, recipe);
+  }
+}
+
+}  // namespace ccom
