@@ -2,8 +2,8 @@
 //
 // Who is alive, and the communicator's sticky error. One Monitor per rank and communicator.
 //
-// Inside a host the ranks share a Board (in shared memory): the first error of the communicator, and a robust mutex per
-// rank, held for the rank's life by the process's liveness thread. The kernel releases it within milliseconds of the
+// Inside a host the ranks share a Board (in shared memory): the first error of the communicator, and a robust lock per
+// rank, held for the rank's life by the process's liveness thread. The kernel breaks it within milliseconds of the
 // holder's death, whatever its memory size; a waiting node-mate notices in check(). Between hosts the lowest ranks of the
 // hosts keep TCP control connections in a tree (degree 8) that carries heartbeats, errors and goodbyes; a lost connection or a
 // silent one (CCOM_DEAD_MS) is a death notice, flooded over the tree. First error wins on every board.
@@ -45,7 +45,7 @@ class Monitor {
   static size_t board_bytes(int local_ranks);
 
   // `board` is this rank's mapping of the region (private memory will do for a rank alone on its host) and outlives the
-  // Monitor. Initialises the own slot and takes its mutex; the leader (initialise = true) must have returned from create()
+  // Monitor. Takes the own slot; the leader (initialise = true) must have returned from create()
   // before any other rank of the host calls it.
   static Result<std::unique_ptr<Monitor>> create(MonitorConfig config, Bytes board, bool initialise);
 

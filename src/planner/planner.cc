@@ -14,16 +14,17 @@ namespace {
 constexpr size_t kChunkBytes = size_t{256} << 10;
 constexpr size_t kMostChunks = 16;
 
-bool is_rooted(Collective collective) {
-  return collective == Collective::Broadcast || collective == Collective::Reduce || collective == Collective::Gather ||
-         collective == Collective::Scatter;
-}
+bool asks_for_torus(std::string_view forced) { return forced.find("torus") != std::string_view::npos; }
 
 // Collects the candidates of one question.
 class Search {
  public:
-  Search(const Topology& topology, const Question& question)
-      : topology_(topology), question_(question), n_(topology.nranks()), free_(all_linked(topology)) {}
+  Search(const Topology& topology, const Question& question, std::string_view forced)
+      : topology_(topology),
+        question_(question),
+        n_(topology.nranks()),
+        free_(all_linked(topology)),
+        torus_asked_for_(asks_for_torus(forced)) {}
 
   std::vector<Candidate> run() {
     switch (question_.collective) {
@@ -32,6 +33,7 @@ class Search {
       case Collective::AllGather:
       case Collective::Barrier: find_by_owner(); break;
       case Collective::AllToAll: find_alltoall(); break;
+      case Collective::SendReceive: add({"direct", Recipe::Kind::Pairwise, {}, {}}); break;
       default: find_rooted(); break;
     }
     return std::move(candidates_);
@@ -53,8 +55,7 @@ class Search {
     candidates_.push_back(std::move(candidate));
   }
 
-  void add_staged(const char* name, Staged shape, bool needs_all_links, bool by_owner) {
-    std::string why_not;
+  void add_staged(const char* name, Staged shape, bool needs_all_links, bool by_owner, std::string why_not = "") {
     if (needs_all_links && !free_) why_not = "the imposed fabric lacks links that it needs";
     if (why_not.empty() && by_owner && !divides_evenly(shape, n_)) why_not = "the hosts have different numbers of ranks";
     add({name, Recipe::Kind::Staged, std::move(shape), {}}, why_not);
@@ -88,7 +89,8 @@ class Search {
       }
       if (torus) return;
     }
-    add_staged("torus", {{square_torus(n_)}, {}}, true, by_owner);
+    add_staged("torus", {{square_torus(n_)}, {}}, true, by_owner,
+               torus_asked_for_ ? "" : "there is no torus here; four channels per pair are opened only if it is asked for");
   }
 
   void find_allreduce() {
@@ -133,6 +135,7 @@ class Search {
   const Question& question_;
   int n_;
   bool free_;
+  bool torus_asked_for_;
   std::vector<Candidate> candidates_;
 };
 
@@ -197,7 +200,7 @@ Status apply_forced(Choice& choice, const Question& question, std::string_view f
 
 Result<Choice> choose(const Topology& topology, const Question& question, std::string_view forced) {
   Choice choice;
-  choice.candidates = Search(topology, question).run();
+  choice.candidates = Search(topology, question, forced).run();
   std::ranges::stable_sort(choice.candidates, [](const Candidate& a, const Candidate& b) {
     return a.legal != b.legal ? a.legal : a.legal && a.time_ns < b.time_ns;
   });
@@ -234,11 +237,51 @@ Plan make_plan(const Recipe& recipe, const Call& call) {
   return {};
 }
 
+namespace {
+
+// Units of scratch per unit of data, on the rank that needs most.
+double scratch_units(const Recipe& recipe, Collective collective, int nranks) {
+  if (recipe.kind == Recipe::Kind::Tree) {
+    std::vector<double> parts(recipe.tree.parent.size(), 2);  // a rank's own part, and the sum
+    for (const Rank parent : recipe.tree.parent) {
+      if (parent >= 0) ++parts[static_cast<size_t>(parent)];
+    }
+    return *std::ranges::max_element(parts);
+  }
+  double units = collective == Collective::ReduceScatter ? nranks : 0;  // partial sums
+  double share = collective == Collective::ReduceScatter ? nranks : 1;
+  for (const Level& level : recipe.staged.levels) {
+    const auto members = static_cast<double>(level.groups.empty() ? 1 : level.groups[0].size());
+    if (level.pattern == Pattern::Direct && members > 2) units += share * members / level.owners;
+    share /= level.owners;
+  }
+  for (const Level& core : recipe.staged.core) units += share * static_cast<double>(core.groups[0].size());
+  return units;
+}
+
+// Can every rank's plan work on an element range of each unit? Runs of several units must not occur.
+bool can_be_tiled(const Recipe& recipe, Collective collective) {
+  if (collective == Collective::AllReduce || collective == Collective::Reduce) return true;
+  if (collective != Collective::ReduceScatter || recipe.kind != Recipe::Kind::Staged) return false;
+  return recipe.staged.levels.size() == 1 && recipe.staged.levels[0].pattern != Pattern::Circulant;
+}
+
+}  // namespace
+
+size_t tile_elements(const Recipe& recipe, Collective collective, int nranks, size_t element_bytes, size_t scratch_bytes) {
+  constexpr size_t kGranule = 4096;
+  if (!can_be_tiled(recipe, collective)) return SIZE_MAX;
+  const double units = scratch_units(recipe, collective, nranks);
+  if (units == 0) return SIZE_MAX;
+  const auto elements = static_cast<size_t>(static_cast<double>(scratch_bytes) / units / static_cast<double>(element_bytes));
+  return std::max(elements / kGranule, size_t{1}) * kGranule;
+}
+
 int channels_needed(const Topology& topology, std::string_view forced) {
   for (const Host& host : topology.hosts) {
     if (host.imposed && host.imposed->shape == Fabric::Shape::Torus) return 4;
   }
-  return forced.find("torus") != std::string_view::npos ? 4 : 1;
+  return asks_for_torus(forced) ? 4 : 1;
 }
 
 }  // namespace ccom

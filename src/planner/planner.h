@@ -59,7 +59,12 @@ Result<Choice> choose(const Topology& topology, const Question& question, std::s
 
 Plan make_plan(const Recipe& recipe, const Call& call);
 
-// Whether any algorithm may use several channels between one pair of ranks; transports are set up accordingly.
+// Calls whose plan keeps much in scratch run in tiles, one element range of every unit after another. The most elements of a
+// unit that a tile may have so that scratch stays below `scratch_bytes` on the rank that needs most; SIZE_MAX: no tiles. The
+// same on every rank.
+size_t tile_elements(const Recipe& recipe, Collective collective, int nranks, size_t element_bytes, size_t scratch_bytes);
+
+// How many channels between one pair of ranks the algorithms may use that choose() may choose.
 int channels_needed(const Topology& topology, std::string_view forced);
 
 // The choice as a JSON object in one line, or as a table for people.

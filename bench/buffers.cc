@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/buffers.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <string>
+
+namespace ccom::bench {
+namespace {
+
+using launch::ExitCode;
+using launch::Outcome;
+
+constexpr size_t kPage = 4096;
+constexpr size_t kGuard = 64;
+constexpr std::byte kGuardByte{0xc3};
+
+size_t send_bytes(const Case& what) { return layout_of(what, what.root).send_count * size_of(what.type); }
+size_t larger_bytes(const Case& what) {
+  return std::max(send_bytes(what), layout_of(what, what.root).recv_count * size_of(what.type));
+}
+
+}  // namespace
+
+void Release::operator()(void* pointer) const {
+  if (memory == Memory::Heap)
+    std::free(pointer);
+  else
+    ccomMemFree(pointer);
+}
+
+Outcome Area::allocate(size_t size_bytes, size_t unalign, Memory memory) {
+  const size_t total = (kPage + unalign + size_bytes + kGuard + kPage - 1) / kPage * kPage;
+  void* pointer = nullptr;
+  if (memory == Memory::Heap)
+    pointer = std::aligned_alloc(kPage, total);
+  else
+    CCOM_LAUNCH_TRY(launch::outcome_of(ccomMemAlloc(&pointer, total), nullptr, "allocate a buffer"));
+  if (pointer == nullptr) return launch::failure(ExitCode::Usage, "a buffer of %zu bytes cannot be allocated", total);
+  owned_ = std::unique_ptr<void, Release>(pointer, Release{memory});
+  data_ = static_cast<std::byte*>(pointer) + kPage + unalign;
+  size_bytes_ = size_bytes;
+  return {};
+}
+
+void Area::write_guards() const {
+  std::fill_n(data_ - kGuard, kGuard, kGuardByte);
+  std::fill_n(data_ + size_bytes_, kGuard, kGuardByte);
+}
+
+size_t Area::damaged_guards() const {
+  const auto damaged = [](std::byte byte) { return byte != kGuardByte; };
+  return static_cast<size_t>(std::count_if(data_ - kGuard, data_, damaged) +
+                             std::count_if(data_ + size_bytes_, data_ + size_bytes_ + kGuard, damaged));
+}
+
+size_t Buffers::bytes_needed(const Case& what) { return send_bytes(what) + larger_bytes(what); }
+
+Outcome Buffers::allocate(const Case& what, const Options& options) {
+  release();
+  CCOM_LAUNCH_TRY(send_.allocate(send_bytes(what), options.unalign, options.memory));
+  CCOM_LAUNCH_TRY(recv_.allocate(larger_bytes(what), options.unalign, options.memory));
+  allocated_for_ = what;
+  valid_ = true;
+  return {};
+}
+
+bool Buffers::fits(const Case& what) const {
+  return valid_ && allocated_for_.collective == what.collective && allocated_for_.type == what.type &&
+         allocated_for_.count == what.count;
+}
+
+void Buffers::release() {
+  valid_ = false;
+  send_ = Area();
+  recv_ = Area();
+}
+
+std::byte* Buffers::recv(const Case& what, int rank) const {
+  const Layout layout = layout_of(what, rank);
+  if (layout.has_recv) return recv_.data() + layout.recv_offset * size_of(what.type);
+  return what.in_place && what.collective == Collective::Reduce ? recv_.data() : nullptr;
+}
+
+std::byte* Buffers::send(const Case& what, int rank) const {
+  const Layout layout = layout_of(what, rank);
+  const Area& area = what.in_place ? recv_ : send_;
+  if (layout.has_send) return area.data() + layout.send_offset * size_of(what.type);
+  return what.in_place && what.collective == Collective::Broadcast ? recv_.data() : nullptr;
+}
+
+size_t available_memory() {
+  std::ifstream file("/proc/meminfo");
+  std::string key;
+  size_t kibibytes = 0;
+  std::string unit;
+  while (file >> key >> kibibytes) {
+    if (key == "MemAvailable:") return kibibytes * 1024;
+    std::getline(file, unit);
+  }
+  return std::numeric_limits<size_t>::max();
+}
+
+}  // namespace ccom::bench

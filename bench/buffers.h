@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The memory of one rank for one size: guarded on both sides, so that a write outside is seen.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "bench/cases.h"
+#include "bench/launch/outcome.h"
+#include "bench/options.h"
+
+namespace ccom::bench {
+
+struct Release {
+  Memory memory = Memory::Heap;
+  void operator()(void* pointer) const;
+};
+
+// A span of bytes with guard bytes before and after. `data` is page-aligned plus `unalign`.
+class Area {
+ public:
+  Area() = default;
+  launch::Outcome allocate(size_t size_bytes, size_t unalign, Memory memory);
+
+  std::byte* data() const { return data_; }
+  void write_guards() const;
+  // Guard bytes that are no longer what they were.
+  size_t damaged_guards() const;
+
+ private:
+  std::unique_ptr<void, Release> owned_;
+  std::byte* data_ = nullptr;
+  size_t size_bytes_ = 0;
+};
+
+// Enough for every root and both places of a collective, type and count.
+class Buffers {
+ public:
+  // Bytes that a rank touches.
+  static size_t bytes_needed(const Case& what);
+
+  launch::Outcome allocate(const Case& what, const Options& options);
+  bool fits(const Case& what) const;
+  void release();
+
+  const Area& send_area() const { return send_; }
+  const Area& recv_area() const { return recv_; }
+  // Beginning of the receive buffer; in place the send buffer lies in the same area.
+  std::byte* recv(const Case& what, int rank) const;
+  std::byte* send(const Case& what, int rank) const;
+
+ private:
+  Case allocated_for_{};
+  bool valid_ = false;
+  Area send_;
+  Area recv_;
+};
+
+// Memory that this machine can still give, in bytes: MemAvailable. SIZE_MAX if unknown.
+size_t available_memory();
+
+}  // namespace ccom::bench

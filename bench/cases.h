@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The collectives as data: how large the buffers are, what lies in them before and after, and the call itself.
+#pragma once
+
+#include <ccom/ccom.h>
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "bench/expected.h"
+#include "bench/names.h"
+
+namespace ccom::bench {
+
+struct Case {
+  Collective collective = Collective::AllReduce;
+  ccomDataType_t type = ccomFloat32;
+  Reduction reduction = Reduction::Move;
+  int root = 0;
+  bool in_place = false;
+  int ranks = 1;
+  size_t count = 0;  // As in the call.
+
+  Pattern pattern() const { return {.type = type, .reduction = reduction, .ranks = ranks}; }
+  bool operator==(const Case&) const = default;
+};
+
+// NCCL's meaning of size: the bytes of the larger of the two buffers. A size is rounded down to whole elements (times
+// ranks, where the larger buffer has a part for each), but not below one; 0 stays 0.
+size_t count_for(Collective collective, ccomDataType_t type, int ranks, size_t size_bytes);
+size_t size_bytes_of(const Case& what);
+
+// Where a rank's buffers lie, in elements from the beginning of an area; in place both lie in the same one.
+struct Layout {
+  bool has_send = true;  // false: NULL is passed, the buffer has no meaning on this rank.
+  bool has_recv = true;
+  size_t send_offset = 0;
+  size_t recv_offset = 0;
+  size_t send_count = 0;
+  size_t recv_count = 0;
+};
+Layout layout_of(const Case& what, int rank);
+
+// A run of the receive buffer and whose input must be found there.
+struct Arrival {
+  size_t offset = 0;  // In elements from the beginning of the receive buffer.
+  Stretch stretch;
+};
+std::vector<Arrival> arrivals(const Case& what, int rank, uint64_t iteration);
+
+struct Range {
+  std::vector<size_t> sizes;
+  std::vector<ccomDataType_t> types;
+  std::vector<Reduction> reductions;
+  std::vector<int> roots;
+  std::vector<bool> in_place;
+};
+// The rows of a table, in order: type, operator, root, size, place. Illegal pairs, places that do not exist and sizes
+// that come to the count of the row before are left out.
+std::vector<Case> cases_of(Collective collective, int ranks, const Range& range);
+
+// "allreduce float32 sum, 4096 bytes, in place".
+std::string text_of(const Case& what);
+
+// `op` is used by reductions only.
+ccomResult_t call(const Case& what, int rank, const void* send, void* recv, ccomRedOp_t op, ccomComm_t comm,
+                  ccomStream_t stream);
+
+}  // namespace ccom::bench

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ccom-bench: measures and verifies collectives. See README.md.
+#include <chrono>
+#include <cstdio>
+#include <exception>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bench/launch/processes.h"
+#include "bench/launch/session.h"
+#include "bench/options.h"
+#include "bench/run.h"
+
+namespace ccom::bench {
+namespace {
+
+using launch::ExitCode;
+using launch::Outcome;
+
+constexpr int kDefaultRanks = 4;
+
+std::chrono::milliseconds timeout_of(const Options& options) {
+  return std::chrono::milliseconds(static_cast<int64_t>(options.timeout_seconds * 1000));
+}
+
+int exit_with(const Outcome& outcome) {
+  if (!outcome.text.empty()) std::fprintf(stderr, "ccom-bench: %s\n", outcome.text.c_str());
+  return static_cast<int>(outcome.code);
+}
+
+// A rank among others that a launcher has started, maybe this program itself.
+int run_launched(const Options& options, launch::Place place) {
+  const auto& counts = options.process_counts;
+  if (!options.is_child && !counts.empty() && (counts.size() > 1 || counts.front() != place.ranks)) {
+    return exit_with(
+        launch::failure(ExitCode::Usage, "-np %d, but the launcher has started %d ranks", counts.front(), place.ranks));
+  }
+  std::unique_ptr<launch::Watchdog> watchdog;
+  if (!options.is_child) watchdog = std::make_unique<launch::Watchdog>(timeout_of(options));
+  const Outcome outcome =
+      launch::run_as_process(place, control_config(options, place.ranks),
+                             [&options](launch::Place self, ccomComm_t comm) { return run_rank(options, self, comm); });
+  if (outcome.text.empty()) return static_cast<int>(outcome.code);
+  return exit_with(launch::failure(outcome.code, "rank %d: %s", place.rank, outcome.text.c_str()));
+}
+
+int run_threads(const Options& options, int ranks) {
+  const launch::Watchdog watchdog(timeout_of(options));
+  return exit_with(launch::run_as_threads(
+      ranks, control_config(options, ranks),
+      [&options](launch::Place self, ccomComm_t comm) { return run_rank(options, self, comm); }));
+}
+
+int run_processes(const Options& options, int ranks, std::vector<std::string> arguments) {
+  arguments.emplace_back("--child");
+  if (options.json_append) arguments.emplace_back("--json-append");
+  return launch::run_processes({.arguments = std::move(arguments), .ranks = ranks, .timeout = timeout_of(options)});
+}
+
+int run(const std::vector<std::string>& arguments) {
+  Options options;
+  std::string help;
+  const Outcome parsed = parse_options({arguments.begin() + 1, arguments.end()}, &options, &help);
+  if (!help.empty()) std::fputs(help.c_str(), stdout);
+  if (!parsed.ok() || !help.empty()) return exit_with(parsed);
+  if (!options.threads) {
+    if (const auto place = launch::launched_place()) return run_launched(options, *place);
+  }
+  if (options.process_counts.empty()) options.process_counts = {kDefaultRanks};
+  ExitCode worst = ExitCode::Ok;
+  for (int ranks : options.process_counts) {
+    const int code = options.threads ? run_threads(options, ranks) : run_processes(options, ranks, arguments);
+    options.json_append = true;  // Later runs add to the file that the first one has begun.
+    worst = launch::more_telling(worst, static_cast<ExitCode>(code));
+    if (code >= static_cast<int>(ExitCode::Usage)) return code;
+  }
+  return static_cast<int>(worst);
+}
+
+}  // namespace
+}  // namespace ccom::bench
+
+int main(int argc, char** argv) {
+  try {
+    return ccom::bench::run({argv, argv + argc});
+  } catch (const std::exception& thrown) {
+    std::fprintf(stderr, "ccom-bench: %s\n", thrown.what());
+    return static_cast<int>(ccom::launch::ExitCode::Usage);
+  }
+}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What ccomExplain says, and the two things that the bench reads in it.
+#pragma once
+
+#include <ccom/ccom.h>
+
+#include <string>
+#include <vector>
+
+#include "bench/cases.h"
+#include "bench/launch/outcome.h"
+
+namespace ccom::bench {
+
+launch::Outcome explain(ccomComm_t comm, const Case& what, std::string* json);
+
+// Names of the candidates that are legal. Empty if the text holds none.
+std::vector<std::string> legal_algorithms(const std::string& json);
+// Name of the choice; "-" if the text names none.
+std::string chosen_algorithm(const std::string& json);
+
+}  // namespace ccom::bench

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/launch/processes.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+
+extern char** environ;
+
+namespace ccom::launch {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// A folder that only this user can enter; removed with what is in it.
+class PrivateFolder {
+ public:
+  PrivateFolder() {
+    std::error_code ignored;
+    path_ = (std::filesystem::temp_directory_path(ignored) / "ccom-XXXXXX").string();
+    if (::mkdtemp(path_.data()) == nullptr) path_.clear();
+  }
+  ~PrivateFolder() {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  }
+  PrivateFolder(const PrivateFolder&) = delete;
+  PrivateFolder& operator=(const PrivateFolder&) = delete;
+
+  const std::string& path() const { return path_; }  // "" if it could not be made.
+
+ private:
+  std::string path_;
+};
+
+// Signals are taken with sigtimedwait, so there is no handler and nothing to race with. Undone at the end.
+class BlockedSignals {
+ public:
+  BlockedSignals() {
+    ::sigemptyset(&set_);
+    for (int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&set_, signal);
+    ::sigprocmask(SIG_BLOCK, &set_, &before_);
+    struct sigaction fresh {};
+    fresh.sa_handler = SIG_DFL;
+    ::sigaction(SIGCHLD, &fresh, &child_before_);  // An inherited SIG_IGN would swallow the children's results.
+  }
+  ~BlockedSignals() {
+    ::sigaction(SIGCHLD, &child_before_, nullptr);
+    ::sigprocmask(SIG_SETMASK, &before_, nullptr);
+  }
+  BlockedSignals(const BlockedSignals&) = delete;
+  BlockedSignals& operator=(const BlockedSignals&) = delete;
+
+  const sigset_t& before() const { return before_; }
+  // The next signal, or 0 after `limit`.
+  int wait(std::chrono::milliseconds limit) const {
+    const timespec span{.tv_sec = limit.count() / 1000, .tv_nsec = (limit.count() % 1000) * 1'000'000};
+    const int signal = ::sigtimedwait(&set_, nullptr, &span);
+    return signal > 0 ? signal : 0;
+  }
+
+ private:
+  sigset_t set_{};
+  sigset_t before_{};
+  struct sigaction child_before_ {};
+};
+
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+  std::vector<char*> result;
+  for (std::string& text : texts) result.push_back(text.data());
+  result.push_back(nullptr);
+  return result;
+}
+
+std::vector<std::string> environment_of(int rank, int ranks, const std::string& folder) {
+  std::vector<std::string> result;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    const bool ours =
+        text.starts_with("CCOM_RANK=") || text.starts_with("CCOM_NRANKS=") || text.starts_with("CCOM_URL=");
+    if (!ours) result.emplace_back(text);
+  }
+  result.push_back("CCOM_RANK=" + std::to_string(rank));
+  result.push_back("CCOM_NRANKS=" + std::to_string(ranks));
+  result.push_back("CCOM_URL=file://" + folder + "/id");
+  return result;
+}
+
+// Only async-signal-safe calls between fork and exec. -1 with errno on failure.
+pid_t start(std::vector<std::string> arguments, std::vector<std::string> environment, const sigset_t& signals) {
+  const std::vector<char*> argv = pointers(arguments);
+  const std::vector<char*> envp = pointers(environment);
+  const pid_t parent = ::getpid();
+  const pid_t child = ::fork();
+  if (child != 0) return child;
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(static_cast<int>(ExitCode::Communication));
+  ::sigprocmask(SIG_SETMASK, &signals, nullptr);
+  ::execve("/proc/self/exe", argv.data(), envp.data());
+  ::_exit(127);
+}
+
+class Children {
+ public:
+  ~Children() { end(SIGKILL), reap(true); }
+
+  void add(pid_t pid) { pids_.push_back(pid), ++running_; }
+  bool running() const { return running_ > 0; }
+  bool failed() const { return failed_; }
+  ExitCode code() const { return code_; }
+
+  void end(int signal) {
+    for (pid_t pid : pids_) {
+      if (pid > 0) ::kill(pid, signal);
+    }
+    if (signal == SIGKILL) ended_by_us_ = true;
+  }
+
+  void reap(bool wait) {
+    for (size_t rank = 0; rank < pids_.size(); ++rank) {
+      int status = 0;
+      if (pids_[rank] <= 0 || ::waitpid(pids_[rank], &status, wait ? 0 : WNOHANG) != pids_[rank]) continue;
+      pids_[rank] = 0;
+      --running_;
+      judge(static_cast<int>(rank), status);
+    }
+  }
+
+ private:
+  void judge(int rank, int status) {
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return;
+    failed_ = true;
+    if (WIFEXITED(status)) {
+      if (WEXITSTATUS(status) == 127)
+        std::fprintf(stderr, "ccom: rank %d: this program could not be started again\n", rank);
+      code_ = more_telling(code_, static_cast<ExitCode>(WEXITSTATUS(status)));
+    } else if (!ended_by_us_) {
+      std::fprintf(stderr, "ccom: rank %d was ended by signal %d (%s)\n", rank, WTERMSIG(status),
+                   ::strsignal(WTERMSIG(status)));
+      code_ = more_telling(code_, ExitCode::Communication);
+    }
+  }
+
+  std::vector<pid_t> pids_;
+  int running_ = 0;
+  bool failed_ = false;
+  bool ended_by_us_ = false;
+  ExitCode code_ = ExitCode::Ok;
+};
+
+// Until all are gone. `end_of_job` comes closer when a child fails or a signal arrives. Returns the signal, or 0.
+int supervise(const ProcessJob& job, const BlockedSignals& signals, Children& children, ExitCode& late) {
+  Clock::time_point end_of_job = Clock::now() + job.timeout;
+  bool ending = false;
+  int received = 0;
+  while (children.running()) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end_of_job - Clock::now());
+    if (left.count() <= 0) {
+      if (!ending) {
+        std::fprintf(stderr, "ccom: no end after %lld s, ending all ranks\n",
+                     static_cast<long long>(job.timeout.count() / 1000));
+        late = ExitCode::Timeout;
+      }
+      children.end(SIGKILL);
+      children.reap(true);
+      break;
+    }
+    const int signal = signals.wait(left);
+    if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP) {
+      received = signal;
+      if (signal != SIGINT) children.end(signal);
+    }
+    children.reap(false);
+    if (!ending && (received != 0 || children.failed())) {
+      ending = true;
+      end_of_job = std::min(end_of_job, Clock::now() + job.grace);
+    }
+  }
+  return received;
+}
+
+}  // namespace
+
+int run_processes(const ProcessJob& job) {
+  if (::getenv("CCOM_RANK") != nullptr) {
+    // A child that does not see that it is one would start children of its own, and they theirs, without end.
+    std::fprintf(stderr, "ccom: CCOM_RANK is set: this process is a rank and starts none\n");
+    return static_cast<int>(ExitCode::Usage);
+  }
+  const PrivateFolder folder;
+  if (folder.path().empty()) {
+    std::fprintf(stderr, "ccom: a temporary folder could not be made: %s\n", std::strerror(errno));
+    return static_cast<int>(ExitCode::Usage);
+  }
+  const BlockedSignals signals;
+  Children children;
+  std::fflush(nullptr);
+  for (int rank = 0; rank < job.ranks; ++rank) {
+    const pid_t pid = start(job.arguments, environment_of(rank, job.ranks, folder.path()), signals.before());
+    if (pid < 0) {
+      std::fprintf(stderr, "ccom: rank %d of %d could not be started: %s\n", rank, job.ranks, std::strerror(errno));
+      return static_cast<int>(ExitCode::Communication);
+    }
+    children.add(pid);
+  }
+  ExitCode late = ExitCode::Ok;
+  const int signal = supervise(job, signals, children, late);
+  if (signal != 0) return 128 + signal;
+  // What the ranks said before they were ended does not matter when the job as a whole was late.
+  return static_cast<int>(late != ExitCode::Ok ? late : children.code());
+}
+
+}  // namespace ccom::launch

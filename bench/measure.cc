@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/measure.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cinttypes>
+#include <cstdio>
+#include <cstring>
+
+namespace ccom::bench {
+namespace {
+
+using launch::Outcome;
+using launch::outcome_of;
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+// A premulsum operator while a row needs it.
+class Operator {
+ public:
+  explicit Operator(ccomComm_t comm) : comm_(comm) {}
+  ~Operator() {
+    if (created_) ccomRedOpDestroy(op_, comm_);
+  }
+  Operator(const Operator&) = delete;
+  Operator& operator=(const Operator&) = delete;
+
+  Outcome create(const Case& what, int rank) {
+    if (what.reduction == Reduction::Move) return {};
+    op_ = builtin_of(what.reduction);
+    if (what.reduction != Reduction::PreMulSum) return {};
+    alignas(16) std::array<std::byte, 16> scalar{};
+    write_scalar(what.pattern(), rank, scalar.data());
+    CCOM_LAUNCH_TRY(outcome_of(ccomRedOpCreatePreMulSum(&op_, scalar.data(), what.type, ccomScalarHostImmediate, comm_),
+                               comm_, "make a premulsum operator"));
+    created_ = true;
+    return {};
+  }
+  ccomRedOp_t get() const { return op_; }
+
+ private:
+  ccomComm_t comm_;
+  ccomRedOp_t op_ = ccomSum;
+  bool created_ = false;
+};
+
+class Row {
+ public:
+  Row(const Rig& rig, const Case& what, const Buffers& buffers)
+      : rig_(rig),
+        case_(what),
+        layout_(layout_of(what, rig.place.rank)),
+        element_bytes_(size_of(what.type)),
+        buffers_(buffers),
+        send_(buffers.send(what, rig.place.rank)),
+        recv_(buffers.recv(what, rig.place.rank)),
+        op_(rig.comm) {}
+
+  Outcome run(Measurement* measurement) {
+    CCOM_LAUNCH_TRY(op_.create(case_, rank()));
+    prepare();
+    CCOM_LAUNCH_TRY(warm_up());
+    CCOM_LAUNCH_TRY(time());
+    const auto samples = seconds_.size();
+    CCOM_LAUNCH_TRY(outcome_of(
+        ccomAllReduce(seconds_.data(), seconds_.data(), samples, ccomFloat64, ccomMax, rig_.control, nullptr),
+        rig_.control, "collect the times"));
+    CCOM_LAUNCH_TRY(outcome_of(ccomAllReduce(&wrong_, &wrong_, 1, ccomUint64, ccomSum, rig_.control, nullptr),
+                               rig_.control, "collect the wrong counts"));
+    *measurement = {.seconds = std::move(seconds_), .wrong = wrong_};
+    return {};
+  }
+
+ private:
+  int rank() const { return rig_.place.rank; }
+  const Options& options() const { return rig_.options; }
+  bool verifies(int iteration, int iterations) const {
+    if (case_.collective == Collective::Barrier || options().check == Check::Off) return false;
+    return options().check == Check::Every || iteration == 0 || iteration == iterations - 1;
+  }
+
+  Outcome warm_up() {
+    for (int i = 0; i < options().warm_up; ++i) {
+      const bool verified = verifies(i, -1);
+      if (verified) prepare();
+      CCOM_LAUNCH_TRY(invoke(1));
+      if (verified) CCOM_LAUNCH_TRY(verify());
+    }
+    return {};
+  }
+
+  // At least `iterations` calls, then more until min_seconds have been spent in them.
+  Outcome time() {
+    int batch = options().iterations;
+    for (double spent = 0;;) {
+      const size_t before = seconds_.size();
+      CCOM_LAUNCH_TRY(options().mode == Mode::Latency ? time_each(batch) : time_together(batch));
+      const double calls = options().mode == Mode::Latency ? 1 : batch;
+      double added = 0;
+      for (size_t i = before; i < seconds_.size(); ++i) added += calls * seconds_[i];
+      if (options().min_seconds <= 0) return {};
+      CCOM_LAUNCH_TRY(outcome_of(ccomAllReduce(&added, &added, 1, ccomFloat64, ccomMax, rig_.control, nullptr),
+                                 rig_.control, "agree on the number of calls"));
+      spent += added;
+      if (spent >= options().min_seconds) return {};
+      if (options().mode == Mode::Latency) batch = std::min(2 * batch, 1 << 16);
+    }
+  }
+
+  Outcome time_each(int iterations) {
+    for (int i = 0; i < iterations; ++i) {
+      const bool verified = verifies(i, iterations);
+      if (verified) prepare();
+      CCOM_LAUNCH_TRY(barrier());
+      const Clock::time_point begin = Clock::now();
+      CCOM_LAUNCH_TRY(invoke(1));
+      seconds_.push_back(seconds_since(begin));
+      if (verified) CCOM_LAUNCH_TRY(verify());
+    }
+    return {};
+  }
+
+  Outcome time_together(int iterations) {
+    const bool verified = verifies(0, 1);
+    if (verified) prepare();
+    CCOM_LAUNCH_TRY(barrier());
+    const Clock::time_point begin = Clock::now();
+    CCOM_LAUNCH_TRY(invoke(iterations));
+    seconds_.push_back(seconds_since(begin) / iterations);
+    if (!verified) return {};
+    if (case_.in_place && iterations > 1) {  // Its own results were the next call's inputs.
+      prepare();
+      CCOM_LAUNCH_TRY(invoke(1));
+    }
+    return verify();
+  }
+
+  Outcome barrier() {
+    return outcome_of(ccomBarrier(rig_.control, nullptr), rig_.control, "barrier before a timed call");
+  }
+
+  Outcome invoke(int times) {
+    ccomResult_t result = ccomSuccess;
+    for (int i = 0; i < times && result == ccomSuccess; ++i) {
+      result = call(case_, rank(), send_, recv_, op_.get(), rig_.comm, rig_.stream);
+    }
+    if (result == ccomSuccess && rig_.stream != nullptr) result = ccomStreamSynchronize(rig_.stream, -1);
+    return result == ccomSuccess ? Outcome{} : outcome_of(result, rig_.comm, text_of(case_).c_str());
+  }
+
+  // New data, and nothing of the right answer left in the receive buffer.
+  void prepare() {
+    ++iteration_;
+    buffers_.send_area().write_guards();
+    buffers_.recv_area().write_guards();
+    if (layout_.has_recv)
+      std::memset(recv_, 0x5a ^ static_cast<int>(iteration_ & 1), layout_.recv_count * element_bytes_);
+    if (layout_.has_send) fill(case_.pattern(), own_input(), send_);
+  }
+
+  Stretch own_input() const {
+    return {.iteration = iteration_, .source = rank(), .first = 0, .count = layout_.send_count};
+  }
+
+  Outcome verify() {
+    for (const Arrival& arrival : arrivals(case_, rank(), iteration_)) {
+      count_wrong(check(case_.pattern(), arrival.stretch, recv_ + arrival.offset * element_bytes_), arrival.offset,
+                  "element");
+    }
+    if (layout_.has_send && !case_.in_place)
+      count_wrong(check(case_.pattern(), own_input(), send_), 0, "element of the send buffer");
+    const size_t damaged = buffers_.send_area().damaged_guards() + buffers_.recv_area().damaged_guards();
+    if (damaged > 0)
+      count_wrong({.wrong = damaged, .index = 0, .got = "a write", .expected = "none"}, 0, "byte outside the buffer");
+    return compare_ranks();
+  }
+
+  void count_wrong(const Verdict& verdict, size_t offset, const char* what) {
+    if (verdict.wrong > 0 && wrong_ == 0) {
+      std::fprintf(
+          stderr, "ccom-bench: wrong: %s, call %" PRIu64 ", rank %d, %s %zu: got %s, expected %s (%" PRIu64 " wrong)\n",
+          text_of(case_).c_str(), iteration_, rank(), what, offset + verdict.index, verdict.got.c_str(),
+          verdict.expected.c_str(), verdict.wrong);
+    }
+    wrong_ += verdict.wrong;
+  }
+
+  // Where all ranks are to hold the same, they hold the same bits: also where the check allows for rounding.
+  Outcome compare_ranks() {
+    const Collective collective = case_.collective;
+    if (collective != Collective::AllReduce && collective != Collective::AllGather &&
+        collective != Collective::Broadcast)
+      return {};
+    const uint64_t hash = hash_bytes(recv_, layout_.recv_count * element_bytes_);
+    uint64_t least = hash;
+    uint64_t most = hash;
+    for (auto [value, op] : {std::pair{&least, ccomMin}, std::pair{&most, ccomMax}}) {
+      CCOM_LAUNCH_TRY(outcome_of(ccomAllReduce(value, value, 1, ccomUint64, op, rig_.control, nullptr), rig_.control,
+                                 "compare results between ranks"));
+    }
+    if (least == most || rank() != 0) return {};
+    if (wrong_ == 0)
+      std::fprintf(stderr, "ccom-bench: wrong: %s, call %" PRIu64 ": not all ranks hold the same bits\n",
+                   text_of(case_).c_str(), iteration_);
+    ++wrong_;
+    return {};
+  }
+
+  const Rig& rig_;
+  const Case case_;
+  const Layout layout_;
+  const size_t element_bytes_;
+  const Buffers& buffers_;
+  std::byte* const send_;
+  std::byte* const recv_;
+  Operator op_;
+  uint64_t iteration_ = 0;
+  std::vector<double> seconds_;
+  uint64_t wrong_ = 0;
+};
+
+}  // namespace
+
+Outcome measure(const Rig& rig, const Case& what, const Buffers& buffers, Measurement* measurement) {
+  return Row(rig, what, buffers).run(measurement);
+}
+
+}  // namespace ccom::bench

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Collectives, element types and operators as ccom-bench names them. bench/ sees ccom only through its C API.
+#pragma once
+
+#include <ccom/ccom.h>
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string_view>
+
+namespace ccom::bench {
+
+enum class Collective {
+  AllReduce,
+  AllGather,
+  ReduceScatter,
+  Broadcast,
+  Reduce,
+  AllToAll,
+  Gather,
+  Scatter,
+  Barrier,
+  SendRecv
+};
+
+// How several inputs become one output. Move: they do not, bytes travel as they are. PreMulSum multiplies each rank's
+// input by a scalar of its own first.
+enum class Reduction { Move, Sum, Prod, Max, Min, Avg, Band, Bor, Bxor, Land, Lor, PreMulSum };
+
+std::span<const Collective> all_collectives();
+std::span<const ccomDataType_t> all_types();
+std::span<const Reduction> all_reductions();  // Without Move.
+
+std::string_view name_of(Collective collective);
+std::string_view name_of(ccomDataType_t type);
+std::string_view name_of(Reduction reduction);  // Move: "-".
+
+// Full names, and for types also short ones: f32, bf16, i8, c64, ... Also all_reduce for allreduce and the like.
+std::optional<Collective> collective_named(std::string_view name);
+std::optional<ccomDataType_t> type_named(std::string_view name);
+std::optional<Reduction> reduction_named(std::string_view name);
+
+size_t size_of(ccomDataType_t type);
+bool reduces(Collective collective);
+bool has_root(Collective collective);
+// Whether an in-place call exists.
+bool has_in_place(Collective collective);
+// The table at ccomBuiltinOp_t. PreMulSum: every type but bool.
+bool is_legal(ccomDataType_t type, Reduction reduction);
+// ccomSum and so on; not for Move and PreMulSum.
+ccomRedOp_t builtin_of(Reduction reduction);
+
+}  // namespace ccom::bench

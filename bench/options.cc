@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/options.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+namespace ccom::bench {
+namespace {
+
+using launch::ExitCode;
+using launch::failure;
+using launch::Outcome;
+
+// What CLI11 fills before the words in it have been understood.
+struct Words {
+  std::vector<std::string> collectives;
+  std::vector<std::string> sizes;
+  std::vector<std::string> types = {"float32"};
+  std::vector<std::string> reductions = {"sum"};
+  std::vector<std::string> places = {"out", "in"};
+  std::string begin = "8";
+  std::string end = "64M";
+  std::string step;
+  double factor = 8;
+  std::string root = "0";
+  std::string mode = "latency";
+  std::string check = "edge";
+  std::string memory = "heap";
+  bool no_progress = false;
+};
+
+void describe_ranks(CLI::App& app, Options& options) {
+  app.add_option("--np", options.process_counts,
+                 "Ranks to start on this machine, one run per number (-np works too); default 4")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 65536));
+  app.add_flag("--threads", options.threads, "Ranks are threads of one process");
+  app.add_option("--hostid-split", options.hosts, "Emulate this many hosts: ranks of different ones share no memory")
+      ->check(CLI::Range(1, 65536));
+  app.add_option("--timeout", options.timeout_seconds, "Seconds after which a run is ended with exit code 5")
+      ->check(CLI::PositiveNumber);
+}
+
+void describe_cases(CLI::App& app, Words& words, Options& options) {
+  app.add_option("op", words.collectives,
+                 "allreduce, allgather, reduce_scatter, broadcast, reduce, alltoall, gather, scatter, "
+                 "barrier, sendrecv: a comma list, or all")
+      ->delimiter(',')
+      ->required();
+  app.add_option("-b,--begin", words.begin, "Smallest size in bytes; K/M/G = 1024, KB/MB/GB = 1000");
+  app.add_option("-e,--end", words.end, "Largest size");
+  app.add_option("-f,--factor", words.factor, "Factor between sizes");
+  app.add_option("-i,--step", words.step, "Step between sizes, instead of a factor");
+  app.add_option("--sizes", words.sizes, "List of sizes, instead of a sweep")->delimiter(',');
+  app.add_option("-d,--type", words.types, "Element types: a comma list, or all")->delimiter(',');
+  app.add_option("-o,--redop", words.reductions,
+                 "sum, prod, max, min, avg, band, bor, bxor, land, lor, premulsum: a comma list, or all")
+      ->delimiter(',');
+  app.add_option("-r,--root", words.root, "Root rank, or all");
+  app.add_option("--place", words.places, "out, in: out of place, in place")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"out", "in"}));
+  app.add_option("--unalign", options.unalign, "Bytes by which buffers are moved off their alignment")
+      ->check(CLI::Range(0, 4096));
+  app.add_option("--mem", words.memory, "heap: malloc; mapped: ccomMemAlloc")->check(CLI::IsMember({"heap", "mapped"}));
+}
+
+void describe_timing(CLI::App& app, Words& words, Options& options) {
+  app.add_option("-w,--warmup", options.warm_up, "Untimed calls per size")->check(CLI::Range(0, 1'000'000));
+  app.add_option("-n,--iters", options.iterations, "Timed calls per size")->check(CLI::Range(1, 10'000'000));
+  app.add_option("--min-time", options.min_seconds, "Keep on timing each size for this many seconds")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--mode", words.mode, "latency: a barrier before each timed call; throughput: calls back to back")
+      ->check(CLI::IsMember({"latency", "throughput"}));
+  app.add_flag("--stream", options.stream, "Use a created stream instead of the NULL stream");
+  app.add_option("--check", words.check, "Verify no call, the first and last ones, or every one")
+      ->check(CLI::IsMember({"off", "edge", "every"}));
+  app.add_option("--min-busbw", options.min_busbw, "Exit with 2 if a row's busbw (GB/s) is below this")
+      ->check(CLI::NonNegativeNumber);
+}
+
+void describe_choice(CLI::App& app, Options& options) {
+  app.add_option("--algo", options.algorithm, "Algorithm to use, or all: one run for each legal one");
+  app.add_option("--transport", options.transport, "Transports to use: shm, tcp, ofi or a list");
+  app.add_option("--topology", options.topology,
+                 "Topology to impose: a preset (trn1.32xlarge), torus:4x4, a JSON file, ...");
+  app.add_flag("--explain", options.explain, "Print what ccom would do for each size, and why; run nothing");
+}
+
+void describe_output(CLI::App& app, Words& words, Options& options) {
+  app.add_option("--json", options.json, "Write one JSON object per row to this file; - is stdout, without the table");
+  app.add_flag("--links", options.links, "Print how many payload bytes each rank sent to each");
+  app.add_flag("--no-progress", words.no_progress, "No progress line, even on a terminal");
+  app.add_flag("--json-append", options.json_append)->group("");
+  app.add_flag("--child", options.is_child)->group("");
+}
+
+// Replaces "all" by everything; keeps the order given.
+template <class Value, class Named>
+Outcome understand(const std::vector<std::string>& words, const char* what, std::span<const Value> all, Named named,
+                   std::vector<Value>* values) {
+  for (const std::string& word : words) {
+    if (word == "all") {
+      values->assign(all.begin(), all.end());
+      return {};
+    }
+    const std::optional<Value> value = named(word);
+    if (!value) return failure(ExitCode::Usage, "%s %s is not known", what, word.c_str());
+    values->push_back(*value);
+  }
+  return {};
+}
+
+Outcome size_word(const std::string& word, const char* flag, size_t* size) {
+  const std::optional<size_t> parsed = parse_size(word);
+  if (!parsed)
+    return failure(ExitCode::Usage, "%s %s: expected a size such as 8, 3000, 64K or 1MB", flag, word.c_str());
+  *size = *parsed;
+  return {};
+}
+
+Outcome understand_sizes(const Words& words, Options* options) {
+  for (const std::string& word : words.sizes) {
+    size_t size = 0;
+    CCOM_LAUNCH_TRY(size_word(word, "--sizes", &size));
+    options->sizes.push_back(size);
+  }
+  if (!options->sizes.empty()) return {};
+  Sweep sweep{.factor = words.factor};
+  CCOM_LAUNCH_TRY(size_word(words.begin, "-b", &sweep.begin));
+  CCOM_LAUNCH_TRY(size_word(words.end, "-e", &sweep.end));
+  if (!words.step.empty()) {
+    CCOM_LAUNCH_TRY(size_word(words.step, "-i", &sweep.step));
+    if (sweep.step == 0) return failure(ExitCode::Usage, "-i 0: the step must be above 0");
+  } else if (!(sweep.factor > 1)) {
+    return failure(ExitCode::Usage, "-f %g: the factor must be above 1", sweep.factor);
+  }
+  if (sweep.begin > sweep.end) return failure(ExitCode::Usage, "-b %zu is above -e %zu", sweep.begin, sweep.end);
+  options->sizes = sizes_of(sweep);
+  return {};
+}
+
+Outcome understand_root(const std::string& word, Options* options) {
+  options->root.reset();
+  if (word == "all") return {};
+  int root = 0;
+  const auto [end, trouble] = std::from_chars(word.data(), word.data() + word.size(), root);
+  if (trouble != std::errc() || end != word.data() + word.size() || root < 0) {
+    return failure(ExitCode::Usage, "-r %s: expected a rank or all", word.c_str());
+  }
+  options->root = root;
+  return {};
+}
+
+Outcome understand_all(const Words& words, Options* options) {
+  CCOM_LAUNCH_TRY(understand(words.collectives, "op", all_collectives(), collective_named, &options->collectives));
+  CCOM_LAUNCH_TRY(understand(words.types, "type", all_types(), type_named, &options->types));
+  CCOM_LAUNCH_TRY(understand(words.reductions, "redop", all_reductions(), reduction_named, &options->reductions));
+  CCOM_LAUNCH_TRY(understand_sizes(words, options));
+  CCOM_LAUNCH_TRY(understand_root(words.root, options));
+  options->out_of_place = std::ranges::count(words.places, "out") > 0;
+  options->in_place = std::ranges::count(words.places, "in") > 0;
+  options->mode = words.mode == "latency" ? Mode::Latency : Mode::Throughput;
+  options->check = words.check == "off" ? Check::Off : words.check == "edge" ? Check::Edge : Check::Every;
+  options->memory = words.memory == "heap" ? Memory::Heap : Memory::Mapped;
+  options->progress = !words.no_progress;
+  return {};
+}
+
+}  // namespace
+
+std::optional<size_t> parse_size(std::string_view text) {
+  double number = 0;
+  const auto [end, trouble] = std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
+  if (trouble != std::errc() || number < 0) return std::nullopt;
+  std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
+  const bool decimal = unit.size() == 2 && unit[1] == 'B';
+  if (decimal) unit.remove_suffix(1);
+  constexpr std::string_view kPrefixes = "KMGT";
+  double scale = 1;
+  if (!unit.empty()) {
+    const size_t power = kPrefixes.find(unit);
+    if (unit.size() != 1 || power == std::string_view::npos) return std::nullopt;
+    scale = std::pow(decimal ? 1000.0 : 1024.0, static_cast<double>(power + 1));
+  }
+  const double bytes = number * scale;
+  if (bytes >= std::ldexp(1.0, 53) || bytes != std::floor(bytes)) return std::nullopt;  // Exact, and no part of a byte.
+  return static_cast<size_t>(bytes);
+}
+
+std::vector<size_t> sizes_of(const Sweep& sweep) {
+  std::vector<size_t> sizes;
+  for (size_t size = sweep.begin; size <= sweep.end;) {
+    sizes.push_back(size);
+    const auto scaled = static_cast<size_t>(static_cast<double>(size) * sweep.factor);
+    size = sweep.step != 0 ? size + sweep.step : std::max(size + 1, scaled);
+  }
+  return sizes;
+}
+
+Outcome parse_options(const std::vector<std::string>& arguments, Options* options, std::string* help) {
+  CLI::App app("Measures and verifies collectives.", "ccom-bench");
+  app.footer("Exit codes: 0 good, 1 wrong data, 2 slower than asked, 3 usage, 4 communication error, 5 timeout.");
+  Words words;
+  describe_cases(app, words, *options);
+  describe_ranks(app, *options);
+  describe_timing(app, words, *options);
+  describe_choice(app, *options);
+  describe_output(app, words, *options);
+  std::vector<std::string> reversed;  // As CLI11 wants them.
+  for (auto word = arguments.rbegin(); word != arguments.rend(); ++word)
+    reversed.push_back(*word == "-np" ? "--np" : *word);
+  try {
+    app.parse(reversed);
+  } catch (const CLI::CallForHelp&) {
+    *help = app.help();
+    return {};
+  } catch (const CLI::Error& wrong) {
+    return failure(ExitCode::Usage, "%s (ccom-bench --help lists the flags)", wrong.what());
+  }
+  return understand_all(words, options);
+}
+
+}  // namespace ccom::bench

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The command line of ccom-bench as a value. README.md describes the flags.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bench/launch/outcome.h"
+#include "bench/names.h"
+
+namespace ccom::bench {
+
+enum class Mode { Latency, Throughput };
+enum class Check { Off, Edge, Every };
+enum class Memory { Heap, Mapped };  // malloc, or ccomMemAlloc, which ccom may share with peers.
+
+struct Options {
+  std::vector<Collective> collectives;
+  std::vector<int> process_counts;  // Empty: not given.
+  bool threads = false;
+  std::vector<size_t> sizes;  // Bytes, as asked for.
+  std::vector<ccomDataType_t> types;
+  std::vector<Reduction> reductions;  // Illegal pairs with a type are skipped.
+  std::optional<int> root = 0;        // nullopt: each.
+  bool out_of_place = true;
+  bool in_place = true;
+  size_t unalign = 0;
+  int warm_up = 5;
+  int iterations = 20;
+  double min_seconds = 0;
+  Mode mode = Mode::Latency;
+  Check check = Check::Edge;
+  Memory memory = Memory::Heap;
+  bool stream = false;
+  std::string algorithm;  // "": ccom's choice; "all": each legal one.
+  std::string transport;
+  std::string topology;
+  int hosts = 0;  // 0: as they are; else emulated.
+  bool explain = false;
+  std::string json;  // "": none, "-": stdout.
+  bool json_append = false;
+  bool links = false;
+  double timeout_seconds = 600;
+  double min_busbw = 0;
+  bool progress = true;
+  bool is_child = false;  // Started by ccom-bench itself, which watches the time.
+};
+
+// "8", "1.5K", "64M", "1GB": K, M, G are powers of 1024, KB, MB, GB of 1000. nullopt if it is none of these.
+std::optional<size_t> parse_size(std::string_view text);
+
+struct Sweep {
+  size_t begin = 8;
+  size_t end = size_t{64} << 20;
+  double factor = 8;
+  size_t step = 0;  // Not 0: used instead of factor.
+};
+std::vector<size_t> sizes_of(const Sweep& sweep);
+
+// Ok and filled `options`; or Usage with the text for stderr; `help` is set, and printed on stdout, if that was asked
+// for.
+launch::Outcome parse_options(const std::vector<std::string>& arguments, Options* options, std::string* help);
+
+}  // namespace ccom::bench

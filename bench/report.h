@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What rank 0 prints: a header, one line per row, a foot; and the same rows as JSON, one object per line.
+#pragma once
+
+#include <ccom/ccom.h>
+
+#include <cstdint>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "bench/cases.h"
+#include "bench/launch/outcome.h"
+#include "bench/options.h"
+#include "bench/statistics.h"
+
+namespace ccom::bench {
+
+struct RowResult {
+  Case what;
+  Times times;
+  double algbw = 0;
+  double busbw = 0;
+  uint64_t wrong = 0;
+  std::string algorithm;
+};
+RowResult row_result(const Case& what, std::vector<double> seconds, uint64_t wrong, std::string algorithm);
+
+// On other ranks than 0 all calls do nothing.
+class Report {
+ public:
+  Report(const Options& options, int rank) : options_(options), speaks_(rank == 0) {}
+
+  launch::Outcome open();
+  // Once, with the first communicator that is measured.
+  void header(const ccomCommInfo_t& info);
+  void row(const RowResult& result);
+  void explanation(const Case& what, const std::string& json);
+  // bytes[from * ranks + to].
+  void links(const std::vector<uint64_t>& bytes, int ranks);
+  void foot(uint64_t wrong);
+  // "12/64 allreduce ..." on a terminal, replaced by the next one; "" wipes it.
+  void progress(const std::string& text);
+
+ private:
+  bool prints_table() const { return speaks_ && options_.json != "-"; }
+  void json(const RowResult& result);
+
+  const Options& options_;
+  const bool speaks_;
+  bool header_printed_ = false;
+  bool progress_shown_ = false;
+  ccomCommInfo_t info_ = CCOM_COMM_INFO_INIT;
+  std::ofstream json_file_;
+  size_t rows_ = 0;
+  double busbw_sum_ = 0;
+};
+
+}  // namespace ccom::bench

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Collectives, point-to-point and operators: arguments in, a Request out.
+#include <string>
+
+#include "api/handles.h"
+#include "kernels/kernels.h"
+
+namespace ccom {
+namespace {
+
+// The arguments that a collective may have, under their C names.
+struct Arguments {
+  const void* send = nullptr;
+  void* recv = nullptr;
+  size_t count = 0;
+  ccomDataType_t type = ccomInt8;
+  ccomRedOp_t op = ccomSum;
+  int root = -1;
+  int peer = -1;
+};
+
+// Elements that a rank's buffers hold; 0: not used here.
+struct Extent {
+  size_t send = 0, recv = 0;
+  // In place means: recv begins this many bytes behind send.
+  std::ptrdiff_t shift = 0;
+};
+
+Extent extent_of(Collective collective, const Arguments& a, int rank, int nranks) {
+  const auto n = static_cast<size_t>(nranks);
+  const size_t count = a.count;
+  const auto own = static_cast<std::ptrdiff_t>(static_cast<size_t>(rank) * count * size_of(static_cast<DataType>(a.type)));
+  const bool root = rank == a.root;
+  switch (collective) {
+    case Collective::AllReduce: return {count, count, 0};
+    case Collective::Broadcast: return {root ? count : 0, count, 0};
+    case Collective::Reduce: return {count, root ? count : 0, 0};
+    case Collective::AllGather: return {count, n * count, -own};
+    case Collective::ReduceScatter: return {n * count, count, own};
+    case Collective::AllToAll: return {n * count, n * count, 0};
+    case Collective::Gather: return {count, root ? n * count : 0, -own};
+    case Collective::Scatter: return {root ? n * count : 0, count, own};
+    default: return {};
+  }
+}
+
+Status check_rank_argument(const char* name, int value, int nranks) {
+  if (value >= 0 && value < nranks) return {};
+  return error(Code::InvalidArgument, "%s is %d; it must be within 0..%d", name, value, nranks - 1);
+}
+
+Status check_size(const Arguments& a, int nranks) {
+  const size_t element = size_of(static_cast<DataType>(a.type));
+  if (element == 0) return error(Code::InvalidArgument, "type %d is unknown", static_cast<int>(a.type));
+  if (a.count > PTRDIFF_MAX / element / static_cast<size_t>(nranks)) {
+    return error(Code::InvalidArgument, "count %zu is too large: the buffers would exceed the address space", a.count);
+  }
+  return {};
+}
+
+Status check_buffers(const Arguments& a, const Extent& extent) {
+  const size_t element = size_of(static_cast<DataType>(a.type));
+  if (extent.send > 0 && a.send == nullptr) return error(Code::InvalidArgument, "send is NULL, but %zu elements are to be read there", extent.send);
+  if (extent.recv > 0 && a.recv == nullptr) return error(Code::InvalidArgument, "recv is NULL, but %zu elements are to be written there", extent.recv);
+  if (extent.send == 0 || extent.recv == 0) return {};
+  const auto send = reinterpret_cast<uintptr_t>(a.send);
+  const auto recv = reinterpret_cast<uintptr_t>(a.recv);
+  const bool in_place = static_cast<std::ptrdiff_t>(recv - send) == extent.shift;
+  if (in_place || send + extent.send * element <= recv || recv + extent.recv * element <= send) return {};
+  return error(Code::InvalidArgument, "send and recv overlap, and not in the way that counts as in place")
+      .with_cure("use separate buffers, or the in-place form that the function's comment gives");
+}
+
+// Builtin operators by number; premultiplied sums by their handle.
+Status resolve_operator(ccomComm_t comm, const Arguments& a, Request& request, std::shared_ptr<const PreMultiplied>& keep) {
+  if (a.op >= ccomNumOps) {
+    const std::lock_guard lock(comm->operators_mutex);
+    const auto index = static_cast<size_t>(a.op - ccomNumOps);
+    if (index >= comm->operators.size() || comm->operators[index] == nullptr) {
+      return error(Code::InvalidArgument, "op %d is no operator of this communicator, or is destroyed", a.op);
+    }
+    keep = comm->operators[index];
+    if (keep->type != request.type) {
+      return error(Code::InvalidArgument, "op %d was made for %s, the call is for %s", a.op, std::string(name_of(keep->type)).c_str(),
+                   std::string(name_of(request.type)).c_str());
+    }
+    request.op = ReduceOp::Sum;
+    request.multiplier = keep->device != nullptr ? keep->device : keep->scalar.data();
+    return {};
+  }
+  const bool known = (a.op >= ccomSum && a.op <= ccomAvg) || (a.op >= ccomBand && a.op <= ccomLor);
+  if (!known) return error(Code::InvalidArgument, "op %d is unknown", a.op);
+  request.op = static_cast<ReduceOp>(a.op);
+  if (is_legal(request.type, request.op)) return {};
+  return error(Code::InvalidArgument, "%s is not defined for %s", std::string(name_of(request.op)).c_str(),
+               std::string(name_of(request.type)).c_str());
+}
+
+ccomResult_t call(const char* function, Collective collective, const Arguments& a, ccomComm_t comm, ccomStream_t stream) {
+  return guarded(function, [&]() -> Status {
+    CCOM_TRY(check_handle(comm));
+    const int nranks = comm->communicator->nranks();
+    CCOM_TRY(check_size(a, nranks));
+    const bool rooted = collective == Collective::Broadcast || collective == Collective::Reduce ||
+                        collective == Collective::Gather || collective == Collective::Scatter;
+    if (rooted) CCOM_TRY(check_rank_argument("root", a.root, nranks));
+    CCOM_TRY(check_buffers(a, extent_of(collective, a, comm->communicator->rank(), nranks)));
+    Request request;
+    request.collective = collective;
+    request.input = static_cast<const std::byte*>(a.send);
+    request.output = static_cast<std::byte*>(a.recv);
+    request.count = a.count;
+    request.type = static_cast<DataType>(a.type);
+    request.root = rooted ? a.root : -1;
+    std::shared_ptr<const PreMultiplied> keep;
+    const bool reduces = collective == Collective::AllReduce || collective == Collective::Reduce || collective == Collective::ReduceScatter;
+    if (reduces) CCOM_TRY(resolve_operator(comm, a, request, keep));
+    return submit(comm, stream, request, std::move(keep));
+  });
+}
+
+ccomResult_t transfer(const char* function, bool sends, const Arguments& a, ccomComm_t comm, ccomStream_t stream) {
+  return guarded(function, [&]() -> Status {
+    CCOM_TRY(check_handle(comm));
+    const int nranks = comm->communicator->nranks();
+    CCOM_TRY(check_size(a, nranks));
+    CCOM_TRY(check_rank_argument("peer", a.peer, nranks));
+    CCOM_TRY(check_buffers(a, sends ? Extent{a.count, 0, 0} : Extent{0, a.count, 0}));
+    if (a.peer == comm->communicator->rank() && !group_is_open()) {
+      return error(Code::InvalidUsage, "rank %d cannot send to or receive from itself outside a group: it would wait for ever", a.peer)
+          .with_cure("put both calls between ccomGroupStart and ccomGroupEnd");
+    }
+    Request request;
+    request.collective = Collective::SendReceive;
+    request.input = static_cast<const std::byte*>(a.send);
+    request.output = static_cast<std::byte*>(a.recv);
+    request.count = a.count;
+    request.type = static_cast<DataType>(a.type);
+    request.peer = a.peer;
+    request.sends = sends;
+    return submit(comm, stream, request);
+  });
+}
+
+}  // namespace
+}  // namespace ccom
+
+using namespace ccom;  // NOLINT(google-build-using-namespace): the C functions below are its border
+
+ccomResult_t ccomAllReduce(const void* send, void* recv, size_t count, ccomDataType_t type, ccomRedOp_t op, ccomComm_t comm, ccomStream_t stream) {
+  return call("ccomAllReduce", Collective::AllReduce, {.send = send, .recv = recv, .count = count, .type = type, .op = op}, comm, stream);
+}
+
+ccomResult_t ccomAllGather(const void* send, void* recv, size_t sendcount, ccomDataType_t type, ccomComm_t comm, ccomStream_t stream) {
+  return call("ccomAllGather", Collective::AllGather, {.send = send, .recv = recv, .count = sendcount, .type = type}, comm, stream);
+}
+
+ccomResult_t ccomReduceScatter(const void* send, void* recv, size_t recvcount, ccomDataType_t type, ccomRedOp_t op, ccomComm_t comm, ccomStream_t stream) {
+  return call("ccomReduceScatter", Collective::ReduceScatter, {.send = send, .recv = recv, .count = recvcount, .type = type, .op = op}, comm, stream);
+}
+
+ccomResult_t ccomBroadcast(const void* send, void* recv, size_t count, ccomDataType_t type, int root, ccomComm_t comm, ccomStream_t stream) {
+  return call("ccomBroadcast", Collective::Broadcast, {.send = send, .recv = recv, .count = count, .type = type, .root = root}, comm, stream);
+}
+
+ccomResult_t ccomReduce(const void* send, void* recv, size_t count, ccomDataType_t type, ccomRedOp_t op, int root, ccomComm_t comm, ccomStream_t stream) {
+  return call("ccomReduce", Collective::Reduce, {.send = send, .recv = recv, .count = count, .type = type, .op = op, .root = root}, comm, stream);
+}
+
+ccomResult_t ccomAlltoAll(const void* send, void* recv, size_t count, ccomDataType_t type, ccomComm_t comm, ccomStream_t stream) {
+  return call("ccomAlltoAll", Collective::AllToAll, {.send = send, .recv = recv, .count = count, .type = type}, comm, stream);
+}
+
+ccomResult_t ccomGather(const void* send, void* recv, size_t count, ccomDataType_t type, int root, ccomComm_t comm, ccomStream_t stream) {
+  return call("ccomGather", Collective::Gather, {.send = send, .recv = recv, .count = count, .type = type, .root = root}, comm, stream);
+}
+
+ccomResult_t ccomScatter(const void* send, void* recv, size_t count, ccomDataType_t type, int root, ccomComm_t comm, ccomStream_t stream) {
+  return call("ccomScatter", Collective::Scatter, {.send = send, .recv = recv, .count = count, .type = type, .root = root}, comm, stream);
+}
+
+ccomResult_t ccomBarrier(ccomComm_t comm, ccomStream_t stream) {
+  return call("ccomBarrier", Collective::Barrier, {}, comm, stream);
+}
+
+ccomResult_t ccomSend(const void* send, size_t count, ccomDataType_t type, int peer, ccomComm_t comm, ccomStream_t stream) {
+  return transfer("ccomSend", true, {.send = send, .count = count, .type = type, .peer = peer}, comm, stream);
+}
+
+ccomResult_t ccomRecv(void* recv, size_t count, ccomDataType_t type, int peer, ccomComm_t comm, ccomStream_t stream) {
+  return transfer("ccomRecv", false, {.recv = recv, .count = count, .type = type, .peer = peer}, comm, stream);
+}
+
+ccomResult_t ccomRedOpCreatePreMulSum(ccomRedOp_t* op, void* scalar, ccomDataType_t type, ccomScalarResidence_t residence, ccomComm_t comm) {
+  return guarded("ccomRedOpCreatePreMulSum", [&]() -> Status {
+    if (op == nullptr || scalar == nullptr) return error(Code::InvalidArgument, "op or scalar is NULL");
+    CCOM_TRY(check_handle(comm));
+    const auto data_type = static_cast<DataType>(type);
+    const size_t bytes = size_of(data_type);
+    if (bytes == 0 || data_type == DataType::Bool) return error(Code::InvalidArgument, "type %d cannot be multiplied", static_cast<int>(type));
+    if (residence != ccomScalarDevice && residence != ccomScalarHostImmediate) {
+      return error(Code::InvalidArgument, "residence %d is unknown", static_cast<int>(residence));
+    }
+    auto made = std::make_shared<PreMultiplied>();
+    made->type = data_type;
+    const auto* value = static_cast<const std::byte*>(scalar);
+    if (residence == ccomScalarDevice) {
+      made->device = value;
+    } else {
+      made->scalar.assign(value, value + bytes);
+    }
+    const std::lock_guard lock(comm->operators_mutex);
+    comm->operators.push_back(std::move(made));
+    *op = ccomNumOps + static_cast<int>(comm->operators.size()) - 1;
+    return {};
+  });
+}
+
+ccomResult_t ccomRedOpDestroy(ccomRedOp_t op, ccomComm_t comm) {
+  return guarded("ccomRedOpDestroy", [&]() -> Status {
+    CCOM_TRY(check_handle(comm));
+    const std::lock_guard lock(comm->operators_mutex);
+    const auto index = static_cast<size_t>(op - ccomNumOps);
+    if (op < ccomNumOps || index >= comm->operators.size() || comm->operators[index] == nullptr) {
+      return error(Code::InvalidArgument, "op %d is no operator of this communicator, or is destroyed already", op);
+    }
+    comm->operators[index].reset();
+    return {};
+  });
+}

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Start, end, and what can be asked of a communicator.
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <thread>
+
+#include "api/handles.h"
+#include "base/options.h"
+#include "bootstrap/grpc_rendezvous.h"
+#include "bootstrap/launch.h"
+#include "bootstrap/local_rendezvous.h"
+#include "bootstrap/meeting_point.h"
+#include "bootstrap/url.h"
+
+namespace ccom {
+namespace {
+
+// Config fields that are set win over the environment.
+Result<CommConfig> resolve(const ccomConfig_t* given) {
+  CCOM_TRY_ASSIGN(CommConfig config, CommConfig::from_environment());
+  if (given == nullptr) return config;
+  if (given->size != sizeof(ccomConfig_t)) {
+    return error(Code::InvalidArgument, "config was not initialised with CCOM_CONFIG_INIT");
+  }
+  const auto text = [](const char* from, std::string& to) {
+    if (from != nullptr) to = from;
+  };
+  const auto number = [](int64_t from, int64_t& to, const char* name) -> Status {
+    if (from == -1) return {};
+    if (from <= 0) return error(Code::InvalidArgument, "config.%s is %lld; it must be positive, or -1 for the default", name, static_cast<long long>(from));
+    to = from;
+    return {};
+  };
+  text(given->commName, config.name);
+  text(given->algorithm, config.algorithm);
+  text(given->topology, config.topology);
+  text(given->ifname, config.ifname);
+  text(given->hostId, config.host_id);
+  CCOM_TRY(number(given->timeoutMs, config.timeout_ms, "timeoutMs"));
+  CCOM_TRY(number(given->initTimeoutMs, config.init_timeout_ms, "initTimeoutMs"));
+  CCOM_TRY(number(given->maxMemory, config.max_memory, "maxMemory"));
+  if (given->transport != nullptr) CCOM_TRY(config.set_transports(given->transport));
+  return config;
+}
+
+Status check_ranks(int nranks, int rank) {
+  if (nranks < 1) return error(Code::InvalidArgument, "nranks is %d; it must be at least 1", nranks);
+  if (rank < 0 || rank >= nranks) return error(Code::InvalidArgument, "rank is %d; it must be within 0..%d", rank, nranks - 1);
+  return {};
+}
+
+Status make_communicator(ccomComm_t* out, const Membership& membership, const CommConfig& config, Rendezvous& rendezvous,
+                         Deadline deadline) {
+  CCOM_TRY_ASSIGN(std::unique_ptr<Communicator> communicator, Communicator::create(membership, config, rendezvous, deadline));
+  auto handle = std::make_unique<ccomComm>();
+  handle->communicator = std::move(communicator);
+  *out = handle.release();
+  return {};
+}
+
+Status init_rank(ccomComm_t* out, int nranks, const UniqueId& id, int rank, const CommConfig& config) {
+  const Deadline deadline = Deadline::after_ms(config.init_timeout_ms);
+  CCOM_TRY_ASSIGN(const std::unique_ptr<Rendezvous> rendezvous, connect_rendezvous(id, nranks, rank, deadline));
+  return make_communicator(out, {rank, nranks, id.communicator, id.secret}, config, *rendezvous, deadline);
+}
+
+// Runs one function per rank in a thread each; the first error wins.
+Status in_threads(int count, const std::function<Status(int)>& run) {
+  std::vector<Status> results(static_cast<size_t>(count));
+  std::vector<std::thread> threads;
+  for (int i = 1; i < count; ++i) threads.emplace_back([&results, &run, i] { results[static_cast<size_t>(i)] = run(i); });
+  results[0] = run(0);
+  for (std::thread& thread : threads) thread.join();
+  for (const Status& status : results) CCOM_TRY(status);
+  return {};
+}
+
+Result<UniqueId> unpack_id(const ccomUniqueId& id) { return unpack(std::span<const char, UniqueId::kBytes>(id.internal)); }
+
+Status pack_id(const UniqueId& id, ccomUniqueId* out) {
+  CCOM_TRY_ASSIGN(const UniqueId::Packed packed, pack(id));
+  static_assert(sizeof out->internal == sizeof packed);
+  std::memcpy(out->internal, packed.data(), packed.size());
+  return {};
+}
+
+}  // namespace
+}  // namespace ccom
+
+using namespace ccom;  // NOLINT(google-build-using-namespace): the C functions below are its border
+
+ccomResult_t ccomGetUniqueId(ccomUniqueId* id) {
+  return guarded("ccomGetUniqueId", [&]() -> Status {
+    if (id == nullptr) return error(Code::InvalidArgument, "id is NULL");
+    CCOM_TRY_ASSIGN(const CommConfig config, CommConfig::from_environment());
+    CCOM_TRY_ASSIGN(const UniqueId made, create_unique_id(config.ifname, Deadline::after_ms(config.init_timeout_ms)));
+    return pack_id(made, id);
+  });
+}
+
+ccomResult_t ccomUniqueIdFromUrl(const char* url, int nranks, int rank, ccomUniqueId* id) {
+  return guarded("ccomUniqueIdFromUrl", [&]() -> Status {
+    if (url == nullptr || id == nullptr) return error(Code::InvalidArgument, "url or id is NULL");
+    CCOM_TRY(check_ranks(nranks, rank));
+    CCOM_TRY_ASSIGN(const CommConfig config, CommConfig::from_environment());
+    const Deadline deadline = Deadline::after_ms(config.init_timeout_ms);
+    const MakeId make = [&] { return create_unique_id(config.ifname, deadline); };
+    CCOM_TRY_ASSIGN(const UniqueId found, unique_id_from_url(url, nranks, rank, deadline, make));
+    return pack_id(found, id);
+  });
+}
+
+ccomResult_t ccomGetLaunch(int* rank, int* nranks, int* localRank, int* localNRanks) {
+  return guarded("ccomGetLaunch", [&]() -> Status {
+    if (rank == nullptr || nranks == nullptr) return error(Code::InvalidArgument, "rank or nranks is NULL");
+    CCOM_TRY_ASSIGN(const Launch launch, read_launch(process_environment));
+    *rank = launch.rank;
+    *nranks = launch.nranks;
+    if (localRank != nullptr) *localRank = launch.local_rank;
+    if (localNRanks != nullptr) *localNRanks = launch.local_nranks;
+    return {};
+  });
+}
+
+ccomResult_t ccomCommInitRank(ccomComm_t* comm, int nranks, ccomUniqueId id, int rank) {
+  return ccomCommInitRankConfig(comm, nranks, id, rank, nullptr);
+}
+
+ccomResult_t ccomCommInitRankConfig(ccomComm_t* comm, int nranks, ccomUniqueId id, int rank, const ccomConfig_t* config) {
+  return guarded("ccomCommInitRank", [&]() -> Status {
+    if (comm == nullptr) return error(Code::InvalidArgument, "comm is NULL");
+    *comm = nullptr;
+    CCOM_TRY(check_ranks(nranks, rank));
+    CCOM_TRY_ASSIGN(const CommConfig resolved, resolve(config));
+    CCOM_TRY_ASSIGN(const UniqueId unpacked, unpack_id(id));
+    if (!group_is_open()) return init_rank(comm, nranks, unpacked, rank, resolved);
+    add_init_to_group([comm, nranks, unpacked, rank, resolved] { return init_rank(comm, nranks, unpacked, rank, resolved); });
+    return {};
+  });
+}
+
+ccomResult_t ccomCommInitAll(ccomComm_t* comms, int nlocal, const ccomConfig_t* config) {
+  return guarded("ccomCommInitAll", [&]() -> Status {
+    if (comms == nullptr) return error(Code::InvalidArgument, "comms is NULL");
+    if (nlocal < 1) return error(Code::InvalidArgument, "nlocal is %d; it must be at least 1", nlocal);
+    std::fill_n(comms, nlocal, nullptr);
+    CCOM_TRY_ASSIGN(const CommConfig resolved, resolve(config));
+    const std::shared_ptr<LocalHub> hub = LocalHub::create();
+    const uint64_t number = random_u64();
+    const Secret secret = Secret::random();
+    const Deadline deadline = Deadline::after_ms(resolved.init_timeout_ms);
+    Status status = in_threads(nlocal, [&](int rank) -> Status {
+      CCOM_TRY_ASSIGN(const std::unique_ptr<Rendezvous> rendezvous, hub->join(nlocal, rank));
+      return make_communicator(&comms[rank], {rank, nlocal, number, secret}, resolved, *rendezvous, deadline);
+    });
+    if (status.is_ok()) return {};
+    for (int rank = 0; rank < nlocal; ++rank) {
+      delete comms[rank];
+      comms[rank] = nullptr;
+    }
+    return status;
+  });
+}
+
+ccomResult_t ccomCommFinalize(ccomComm_t comm) {
+  return guarded("ccomCommFinalize", [&]() -> Status {
+    CCOM_TRY(check_handle(comm));
+    comm->communicator->drain();
+    return comm->communicator->status();
+  });
+}
+
+ccomResult_t ccomCommDestroy(ccomComm_t comm) {
+  return guarded("ccomCommDestroy", [&]() -> Status {
+    if (comm == nullptr) return {};
+    CCOM_TRY(check_handle(comm));
+    delete comm;
+    return {};
+  });
+}
+
+ccomResult_t ccomCommAbort(ccomComm_t comm) {
+  return guarded("ccomCommAbort", [&]() -> Status {
+    CCOM_TRY(check_handle(comm));
+    comm->communicator->abort();
+    return {};
+  });
+}
+
+ccomResult_t ccomCommGetAsyncError(ccomComm_t comm, ccomResult_t* result) {
+  return guarded("ccomCommGetAsyncError", [&]() -> Status {
+    if (result == nullptr) return error(Code::InvalidArgument, "result is NULL");
+    CCOM_TRY(check_handle(comm));
+    *result = static_cast<ccomResult_t>(comm->communicator->status().code());
+    return {};
+  });
+}
+
+ccomResult_t ccomCommCount(ccomComm_t comm, int* count) {
+  return guarded("ccomCommCount", [&]() -> Status {
+    if (count == nullptr) return error(Code::InvalidArgument, "count is NULL");
+    CCOM_TRY(check_handle(comm));
+    *count = comm->communicator->nranks();
+    return {};
+  });
+}
+
+ccomResult_t ccomCommUserRank(ccomComm_t comm, int* rank) {
+  return guarded("ccomCommUserRank", [&]() -> Status {
+    if (rank == nullptr) return error(Code::InvalidArgument, "rank is NULL");
+    CCOM_TRY(check_handle(comm));
+    *rank = comm->communicator->rank();
+    return {};
+  });
+}
+
+ccomResult_t ccomCommGetInfo(ccomComm_t comm, ccomCommInfo_t* info) {
+  return guarded("ccomCommGetInfo", [&]() -> Status {
+    if (info == nullptr || info->size != sizeof(ccomCommInfo_t)) {
+      return error(Code::InvalidArgument, "info is NULL or was not initialised with CCOM_COMM_INFO_INIT");
+    }
+    CCOM_TRY(check_handle(comm));
+    Communicator& communicator = *comm->communicator;
+    const Place& place = communicator.topology().ranks[static_cast<size_t>(communicator.rank())];
+    const Host& host = communicator.topology().hosts[static_cast<size_t>(place.host)];
+    info->rank = communicator.rank();
+    info->nranks = communicator.nranks();
+    info->nhosts = static_cast<int>(communicator.topology().hosts.size());
+    info->localRank = place.local;
+    info->localNRanks = static_cast<int>(communicator.topology().ranks_of(place.host).size());
+    std::snprintf(info->transports, sizeof info->transports, "%s", communicator.transport_names().c_str());
+    std::snprintf(info->topology, sizeof info->topology, "%s", host.imposed ? host.imposed->name.c_str() : "host");
+    info->bytesSent = 0;
+    for (Rank peer = 0; peer < communicator.nranks(); ++peer) info->bytesSent += communicator.bytes_sent_to(peer);
+    info->memoryBytes = communicator.memory_bytes();
+    info->sequence = communicator.sequence();
+    return {};
+  });
+}
+
+ccomResult_t ccomCommGetBytesSent(ccomComm_t comm, int peer, uint64_t* bytes) {
+  return guarded("ccomCommGetBytesSent", [&]() -> Status {
+    if (bytes == nullptr) return error(Code::InvalidArgument, "bytes is NULL");
+    CCOM_TRY(check_handle(comm));
+    CCOM_TRY(check_ranks(comm->communicator->nranks(), peer));
+    *bytes = comm->communicator->bytes_sent_to(peer);
+    return {};
+  });
+}
+
+ccomResult_t ccomExplain(ccomComm_t comm, const char* collective, size_t count, ccomDataType_t type, int root, char* json,
+                         size_t* length) {
+  return guarded("ccomExplain", [&]() -> Status {
+    CCOM_TRY(check_handle(comm));
+    if (collective == nullptr) return error(Code::InvalidArgument, "collective is NULL");
+    if (size_of(static_cast<DataType>(type)) == 0) return error(Code::InvalidArgument, "type %d is unknown", static_cast<int>(type));
+    Request request;
+    request.count = count;
+    request.type = static_cast<DataType>(type);
+    for (uint8_t c = 0; c <= static_cast<uint8_t>(Collective::SendReceive); ++c) {
+      request.collective = static_cast<Collective>(c);
+      if (name_of(request.collective) != collective) continue;
+      const bool rooted = request.collective == Collective::Broadcast || request.collective == Collective::Reduce ||
+                          request.collective == Collective::Gather || request.collective == Collective::Scatter;
+      if (rooted) CCOM_TRY(check_ranks(comm->communicator->nranks(), root));
+      request.root = rooted ? root : -1;
+      CCOM_TRY_ASSIGN(const std::string text, comm->communicator->explain(request));
+      return copy_out(text, json, length);
+    }
+    return error(Code::InvalidArgument, "there is no collective '%s'", collective);
+  });
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the opaque handles are, and how a call crosses the C border: guarded() turns a Status into a code, remembers it as
+// the thread's last error, and catches what libraries throw.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <vector>
+
+#include "ccom/ccom.h"
+#include "comm/communicator.h"
+#include "engine/stream.h"
+
+namespace ccom {
+
+// Processes since start that are not the one that loaded the library: grows by one in a forked child.
+uint32_t fork_generation();
+
+struct PreMultiplied {
+  DataType type;
+  std::vector<std::byte> scalar;     // a copy, or empty:
+  const std::byte* device = nullptr;  // read when the operation runs
+};
+
+}  // namespace ccom
+
+struct ccomComm {
+  static constexpr uint64_t kAlive = 0x63636f6d636f6d6d;
+  uint64_t magic = kAlive;
+  uint32_t generation = ccom::fork_generation();
+  std::unique_ptr<ccom::Communicator> communicator;
+  std::mutex operators_mutex;
+  std::vector<std::shared_ptr<const ccom::PreMultiplied>> operators;  // guarded by operators_mutex; by op - ccomNumOps
+  ~ccomComm() { magic = 0; }
+};
+
+struct ccomStream {
+  ccom::Stream stream;
+};
+
+struct ccomEvent {
+  ccom::Event event;
+};
+
+namespace ccom {
+
+// InvalidArgument for NULL or a destroyed handle, InvalidUsage in a forked child.
+Status check_handle(ccomComm_t comm);
+
+// The thread's last error.
+const Status& last_error();
+ccomResult_t remember(const Status& status);
+void fill_info(const Status& status, ccomErrorInfo_t* info);
+std::string text_of(const Status& status);
+Status copy_out(const std::string& text, char* buffer, size_t* length);
+
+template <typename Fn>
+ccomResult_t guarded(const char* function, Fn fn) {
+  try {
+    Status status = fn();
+    if (status.is_ok()) return ccomSuccess;
+    return remember(std::move(status).in(function));
+  } catch (const std::bad_alloc&) {
+    return remember(error(Code::OutOfMemory, "%s: out of memory", function));
+  } catch (const std::exception& exception) {
+    return remember(error(Code::InternalError, "%s: %s", function, exception.what()));
+  }
+}
+
+// A group that is open in this thread collects instead of running (group.cc).
+bool group_is_open();
+void add_to_group(ccomComm_t comm, ccomStream_t stream, const Request& request, std::shared_ptr<const PreMultiplied> keep);
+// Start-up of one rank; `make` fills the caller's handle.
+void add_init_to_group(std::function<Status()> make);
+
+// Runs a checked request: at once, on a stream, or later in a group.
+Status submit(ccomComm_t comm, ccomStream_t stream, const Request& request, std::shared_ptr<const PreMultiplied> keep = nullptr);
+
+}  // namespace ccom

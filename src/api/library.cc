@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Version, errors, log and parameters.
+#include <pthread.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <mutex>
+
+#include "api/handles.h"
+#include "base/log.h"
+#include "base/options.h"
+#include "base/version.h"
+
+namespace ccom {
+
+// The C enums and ours are one list.
+#define CCOM_SAME(ours, theirs) static_assert(static_cast<int>(ours) == static_cast<int>(theirs))
+CCOM_SAME(Code::Ok, ccomSuccess);
+CCOM_SAME(Code::SystemError, ccomSystemError);
+CCOM_SAME(Code::InternalError, ccomInternalError);
+CCOM_SAME(Code::InvalidArgument, ccomInvalidArgument);
+CCOM_SAME(Code::InvalidUsage, ccomInvalidUsage);
+CCOM_SAME(Code::RemoteError, ccomRemoteError);
+CCOM_SAME(Code::InProgress, ccomInProgress);
+CCOM_SAME(Code::Timeout, ccomTimeout);
+CCOM_SAME(Code::Mismatch, ccomMismatch);
+CCOM_SAME(Code::Aborted, ccomAborted);
+CCOM_SAME(Code::Revoked, ccomRevoked);
+CCOM_SAME(Code::OutOfMemory, ccomOutOfMemory);
+CCOM_SAME(Code::ConfigError, ccomConfigError);
+CCOM_SAME(Code::TransportError, ccomTransportError);
+CCOM_SAME(Code::NotSupported, ccomNotSupported);
+CCOM_SAME(DataType::Int8, ccomInt8);
+CCOM_SAME(DataType::Uint8, ccomUint8);
+CCOM_SAME(DataType::Int32, ccomInt32);
+CCOM_SAME(DataType::Uint32, ccomUint32);
+CCOM_SAME(DataType::Int64, ccomInt64);
+CCOM_SAME(DataType::Uint64, ccomUint64);
+CCOM_SAME(DataType::Float16, ccomFloat16);
+CCOM_SAME(DataType::Float32, ccomFloat32);
+CCOM_SAME(DataType::Float64, ccomFloat64);
+CCOM_SAME(DataType::Bfloat16, ccomBfloat16);
+CCOM_SAME(DataType::Float8e4m3, ccomFloat8e4m3);
+CCOM_SAME(DataType::Float8e5m2, ccomFloat8e5m2);
+CCOM_SAME(DataType::Int16, ccomInt16);
+CCOM_SAME(DataType::Uint16, ccomUint16);
+CCOM_SAME(DataType::Bool, ccomBool);
+CCOM_SAME(DataType::Complex64, ccomComplex64);
+CCOM_SAME(DataType::Complex128, ccomComplex128);
+CCOM_SAME(ReduceOp::Sum, ccomSum);
+CCOM_SAME(ReduceOp::Prod, ccomProd);
+CCOM_SAME(ReduceOp::Max, ccomMax);
+CCOM_SAME(ReduceOp::Min, ccomMin);
+CCOM_SAME(ReduceOp::Avg, ccomAvg);
+CCOM_SAME(ReduceOp::Band, ccomBand);
+CCOM_SAME(ReduceOp::Bor, ccomBor);
+CCOM_SAME(ReduceOp::Bxor, ccomBxor);
+CCOM_SAME(ReduceOp::Land, ccomLand);
+CCOM_SAME(ReduceOp::Lor, ccomLor);
+CCOM_SAME(LogLevel::Error, ccomLogError);
+CCOM_SAME(LogLevel::Debug, ccomLogDebug);
+#undef CCOM_SAME
+
+namespace {
+
+// Written by the child of a fork before any other thread exists in it.
+uint32_t forks = 0;
+
+struct LastError {
+  Status status;
+  std::string text;  // what ccomGetLastError returned
+};
+LastError& this_thread() {
+  thread_local LastError last;
+  return last;
+}
+
+template <size_t N>
+void copy_text(char (&target)[N], const std::string& text) {
+  const size_t length = std::min(text.size(), N - 1);
+  std::memcpy(target, text.data(), length);
+  target[length] = '\0';
+}
+
+}  // namespace
+
+uint32_t fork_generation() {
+  static const int registered = ::pthread_atfork(nullptr, nullptr, [] { ++forks; });
+  (void)registered;
+  return forks;
+}
+
+Status check_handle(ccomComm_t comm) {
+  if (comm == nullptr) return error(Code::InvalidArgument, "comm is NULL");
+  if (comm->magic != ccomComm::kAlive) return error(Code::InvalidArgument, "comm is not a communicator, or is destroyed already");
+  if (comm->generation != fork_generation()) {
+    return error(Code::InvalidUsage, "the communicator was made before fork() and belongs to the parent process")
+        .with_cure("make communicators after fork(), or start processes with exec or the spawn method");
+  }
+  return {};
+}
+
+const Status& last_error() { return this_thread().status; }
+
+ccomResult_t remember(const Status& status) {
+  this_thread().status = status;
+  return static_cast<ccomResult_t>(status.code());
+}
+
+std::string text_of(const Status& status) {
+  if (status.is_ok()) return "";
+  return status.cure().empty() ? status.message() : status.message() + " (" + status.cure() + ")";
+}
+
+void fill_info(const Status& status, ccomErrorInfo_t* info) {
+  info->result = static_cast<ccomResult_t>(status.code());
+  info->nPeers = static_cast<int>(status.peers().size());
+  const size_t peers = std::min(status.peers().size(), size_t{CCOM_MAX_ERROR_PEERS});
+  std::copy_n(status.peers().begin(), peers, info->peers);
+  info->sysErrno = status.sys_errno();
+  copy_text(info->host, status.host());
+  copy_text(info->text, status.message());
+  copy_text(info->cure, status.cure());
+}
+
+}  // namespace ccom
+
+using namespace ccom;  // NOLINT(google-build-using-namespace): the C functions below are its border
+
+ccomResult_t ccomGetVersion(int* version) {
+  return guarded("ccomGetVersion", [&]() -> Status {
+    if (version == nullptr) return error(Code::InvalidArgument, "version is NULL");
+    *version = CCOM_VERSION_CODE;
+    return {};
+  });
+}
+
+const char* ccomGetErrorString(ccomResult_t result) { return describe(static_cast<Code>(result)); }
+
+const char* ccomGetLastError(ccomComm_t comm) {
+  const bool of_comm = comm != nullptr && check_handle(comm).is_ok();
+  this_thread().text = text_of(of_comm ? comm->communicator->status() : last_error());
+  return this_thread().text.c_str();
+}
+
+ccomResult_t ccomGetErrorInfo(ccomComm_t comm, ccomErrorInfo_t* info) {
+  return guarded("ccomGetErrorInfo", [&]() -> Status {
+    if (info == nullptr || info->size != sizeof(ccomErrorInfo_t)) {
+      return error(Code::InvalidArgument, "info is NULL or was not initialised with CCOM_ERROR_INFO_INIT");
+    }
+    *info = CCOM_ERROR_INFO_INIT;
+    if (comm == nullptr) {
+      fill_info(last_error(), info);
+      return {};
+    }
+    CCOM_TRY(check_handle(comm));
+    fill_info(comm->communicator->status(), info);
+    const Communicator::FailedCall call = comm->communicator->failed_call();
+    std::snprintf(info->operation, sizeof info->operation, "%s", call.operation.c_str());
+    info->sequence = call.sequence;
+    return {};
+  });
+}
+
+ccomResult_t ccomSetLogCallback(ccomLogFn fn, void* user) {
+  // Same enumerators, same representation; the calling convention is that of C either way.
+  set_log_function(reinterpret_cast<LogFunction>(fn), user);
+  return ccomSuccess;
+}
+
+namespace {
+
+// The values live as long as the process: the list is handed out by pointer.
+struct Parameters {
+  Parameters() {
+    for (const OptionInfo& info : option_table()) {
+      values.push_back(option(info.key));
+      descriptions.push_back({info.key, nullptr, info.default_value, option_is_set(info.key) ? "environment" : "default", info.help});
+    }
+    for (size_t i = 0; i < values.size(); ++i) {
+      const bool secret = std::strcmp(descriptions[i].key, "CCOM_SECRET") == 0 && !values[i].empty();
+      descriptions[i].value = secret ? "(set)" : values[i].c_str();
+    }
+  }
+  std::vector<std::string> values;
+  std::vector<ccomParamDesc_t> descriptions;
+};
+
+const Parameters& parameters() {
+  static const Parameters instance;
+  return instance;
+}
+
+}  // namespace
+
+ccomResult_t ccomParamList(const ccomParamDesc_t** list, size_t* n) {
+  return guarded("ccomParamList", [&]() -> Status {
+    if (list == nullptr || n == nullptr) return error(Code::InvalidArgument, "list or n is NULL");
+    *list = parameters().descriptions.data();
+    *n = parameters().descriptions.size();
+    return {};
+  });
+}
+
+namespace ccom {
+// As ccomParamGet and ccomExplain hand out text: *length is what the buffer has and becomes what is needed.
+Status copy_out(const std::string& text, char* buffer, size_t* length) {
+  if (length == nullptr) return error(Code::InvalidArgument, "length is NULL");
+  const size_t room = buffer == nullptr ? 0 : *length;
+  *length = text.size() + 1;
+  if (room == 0) return {};
+  const size_t copied = std::min(text.size(), room - 1);
+  std::memcpy(buffer, text.data(), copied);
+  buffer[copied] = '\0';
+  if (copied < text.size()) return error(Code::InvalidArgument, "the buffer of %zu bytes is too small: %zu are needed", room, *length);
+  return {};
+}
+}  // namespace ccom
+
+ccomResult_t ccomParamGet(const char* key, char* value, size_t* length, const char** origin) {
+  return guarded("ccomParamGet", [&]() -> Status {
+    if (key == nullptr) return error(Code::InvalidArgument, "key is NULL");
+    for (const ccomParamDesc_t& parameter : parameters().descriptions) {
+      if (std::strcmp(parameter.key, key) != 0) continue;
+      if (origin != nullptr) *origin = parameter.origin;
+      return copy_out(parameter.value, value, length);
+    }
+    return error(Code::InvalidArgument, "there is no parameter %s; ccomParamList names them", key);
+  });
+}

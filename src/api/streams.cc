@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Streams, events and memory.
+#include "api/handles.h"
+#include "comm/memory.h"
+
+namespace ccom {
+namespace {
+
+std::optional<Deadline> deadline_of(int64_t timeout_ms) {
+  return timeout_ms < 0 ? std::nullopt : std::optional(Deadline::after_ms(timeout_ms));
+}
+
+Status check(const void* handle, const char* name) {
+  return handle == nullptr ? error(Code::InvalidArgument, "%s is NULL", name) : Status();
+}
+
+// Queries answer "in progress" as a code, not as an error to be remembered.
+template <typename Fn>
+ccomResult_t queried(const char* function, Fn fn) {
+  bool in_progress = false;
+  const ccomResult_t result = guarded(function, [&]() -> Status {
+    Status status = fn();
+    in_progress = status.code() == Code::InProgress;
+    return in_progress ? Status() : status;
+  });
+  return in_progress ? ccomInProgress : result;
+}
+
+}  // namespace
+}  // namespace ccom
+
+using namespace ccom;  // NOLINT(google-build-using-namespace): the C functions below are its border
+
+ccomResult_t ccomStreamCreate(ccomStream_t* stream) {
+  return guarded("ccomStreamCreate", [&]() -> Status {
+    CCOM_TRY(check(stream, "stream"));
+    *stream = new ccomStream;
+    return {};
+  });
+}
+
+ccomResult_t ccomStreamDestroy(ccomStream_t stream) {
+  return guarded("ccomStreamDestroy", [&]() -> Status {
+    if (stream == nullptr) return {};
+    Status status = stream->stream.synchronize(std::nullopt);
+    delete stream;
+    return status;
+  });
+}
+
+ccomResult_t ccomStreamQuery(ccomStream_t stream) {
+  return queried("ccomStreamQuery", [&]() -> Status {
+    CCOM_TRY(check(stream, "stream"));
+    return stream->stream.query();
+  });
+}
+
+ccomResult_t ccomStreamSynchronize(ccomStream_t stream, int64_t timeoutMs) {
+  return guarded("ccomStreamSynchronize", [&]() -> Status {
+    if (stream == nullptr) return {};
+    return stream->stream.synchronize(deadline_of(timeoutMs));
+  });
+}
+
+ccomResult_t ccomStreamWaitEvent(ccomStream_t stream, ccomEvent_t event) {
+  return guarded("ccomStreamWaitEvent", [&]() -> Status {
+    CCOM_TRY(check(stream, "stream"));
+    CCOM_TRY(check(event, "event"));
+    stream->stream.wait_for(event->event);
+    return {};
+  });
+}
+
+ccomResult_t ccomStreamAddCallback(ccomStream_t stream, void (*fn)(void*, ccomResult_t), void* user) {
+  return guarded("ccomStreamAddCallback", [&]() -> Status {
+    CCOM_TRY(check(stream, "stream"));
+    if (fn == nullptr) return error(Code::InvalidArgument, "fn is NULL");
+    stream->stream.enqueue_callback([fn, user](const Status& state) { fn(user, static_cast<ccomResult_t>(state.code())); });
+    return {};
+  });
+}
+
+ccomResult_t ccomEventCreate(ccomEvent_t* event) {
+  return guarded("ccomEventCreate", [&]() -> Status {
+    CCOM_TRY(check(event, "event"));
+    *event = new ccomEvent;
+    return {};
+  });
+}
+
+ccomResult_t ccomEventDestroy(ccomEvent_t event) {
+  delete event;
+  return ccomSuccess;
+}
+
+ccomResult_t ccomEventRecord(ccomEvent_t event, ccomStream_t stream) {
+  return guarded("ccomEventRecord", [&]() -> Status {
+    CCOM_TRY(check(event, "event"));
+    if (stream == nullptr) {
+      event->event.record(nullptr);
+    } else {
+      stream->stream.record(event->event);
+    }
+    return {};
+  });
+}
+
+ccomResult_t ccomEventQuery(ccomEvent_t event) {
+  return queried("ccomEventQuery", [&]() -> Status {
+    CCOM_TRY(check(event, "event"));
+    const std::shared_ptr<Milestone> milestone = event->event.recorded();
+    if (milestone == nullptr) return {};
+    return milestone->poll().value_or(error(Code::InProgress, "the event is not complete yet"));
+  });
+}
+
+ccomResult_t ccomEventSynchronize(ccomEvent_t event, int64_t timeoutMs) {
+  return guarded("ccomEventSynchronize", [&]() -> Status {
+    CCOM_TRY(check(event, "event"));
+    const std::shared_ptr<Milestone> milestone = event->event.recorded();
+    if (milestone == nullptr) return {};
+    Status status = milestone->wait(deadline_of(timeoutMs));
+    if (status.code() == Code::InProgress) return error(Code::Timeout, "the event is not complete after %lld ms", static_cast<long long>(timeoutMs));
+    return status;
+  });
+}
+
+ccomResult_t ccomMemAlloc(void** pointer, size_t bytes) {
+  return guarded("ccomMemAlloc", [&]() -> Status {
+    CCOM_TRY(check(pointer, "pointer"));
+    CCOM_TRY_ASSIGN(*pointer, allocate_shareable(bytes));
+    return {};
+  });
+}
+
+ccomResult_t ccomMemFree(void* pointer) {
+  return guarded("ccomMemFree", [&]() { return free_shareable(pointer); });
+}

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How much more memory this process may take before the kernel would rather kill somebody: the machine's MemAvailable
+// and the limits of its control groups. fallocate on a memfd knows neither and would run into the out-of-memory killer.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace ccom {
+
+// A snapshot; UINT64_MAX if nothing can be read. `root` is prepended to /proc and /sys (for tests).
+uint64_t available_memory_bytes(const std::string& root = "");
+
+}  // namespace ccom

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bootstrap/gathering.h"
+
+#include <algorithm>
+
+namespace ccom {
+
+Status Gathering::fail(Status status) {
+  if (failure_.is_ok()) failure_ = std::move(status);
+  return failure_;
+}
+
+Status Gathering::would_admit(const Caller& caller) const {
+  CCOM_TRY(Status(failure_));
+  if (caller.nranks < 1 || caller.nranks > kMaxMeetingRanks || caller.rank < 0 || caller.rank >= caller.nranks) {
+    return error(Code::ConfigError, "%s says that it is rank %d of %d", caller.who.c_str(), caller.rank, caller.nranks)
+        .with_peers({caller.rank});
+  }
+  if (nranks_ > 0 && caller.nranks != nranks_) {
+    return error(Code::ConfigError, "rank %d (%s) was started with %d ranks, rank %d (%s) with %d", caller.rank,
+                 caller.who.c_str(), caller.nranks, first_caller_, members_.at(first_caller_).who.c_str(), nranks_)
+        .with_peers({std::min(caller.rank, first_caller_), std::max(caller.rank, first_caller_)})
+        .with_cure("give every rank the same number of ranks, and every job a unique id of its own");
+  }
+  const auto member = members_.find(caller.rank);
+  if (member != members_.end() && member->second.token != caller.token) {
+    return error(Code::ConfigError, "rank %d came twice: %s and %s", caller.rank, member->second.who.c_str(),
+                 caller.who.c_str())
+        .with_peers({caller.rank})
+        .with_cure("give every process a rank of its own, and every job a unique id of its own");
+  }
+  return Status::ok();
+}
+
+bool Gathering::is_for_next_meeting(const Caller& caller) const {
+  const auto member = members_.find(caller.rank);
+  return member != members_.end() && member->second.has_left && member->second.token != caller.token;
+}
+
+Status Gathering::join(const Caller& caller) {
+  if (Status refusal = would_admit(caller); !refusal.is_ok()) return fail(std::move(refusal));
+  if (nranks_ == 0) {
+    nranks_ = caller.nranks;
+    first_caller_ = caller.rank;
+  }
+  members_.try_emplace(caller.rank, Member{.token = caller.token, .who = caller.who});
+  return Status::ok();
+}
+
+Status Gathering::fail_out_of_step(Rank rank, uint64_t round, std::string_view phase) {
+  const Rank other = first_in_round_ == rank ? first_caller_ : first_in_round_;
+  return fail(error(Code::ConfigError, "rank %d is at exchange '%.*s' (number %llu), rank %d at '%s' (number %llu)", rank,
+                    static_cast<int>(phase.size()), phase.data(), static_cast<unsigned long long>(round + 1), other,
+                    phase_.c_str(), static_cast<unsigned long long>(round_ + 1))
+                  .with_peers({std::min(rank, other), std::max(rank, other)})
+                  .with_cure("run the same version of ccom, with the same settings, on every rank"));
+}
+
+Status Gathering::contribute(const Caller& caller, uint64_t round, std::string_view phase, std::string part) {
+  CCOM_TRY(join(caller));
+  if (round + 1 == round_) return Status::ok();  // a repeated request whose answer was lost
+  if (round != round_ || (arrived_ > 0 && phase != phase_)) return fail_out_of_step(caller.rank, round, phase);
+  Member& member = members_[caller.rank];
+  if (member.part.has_value()) return Status::ok();  // a repeated request
+  round_bytes_ += part.size();
+  if (part.size() > kMaxPartBytes || round_bytes_ > kMaxExchangeBytes) {
+    return fail(error(Code::InternalError, "exchange '%.*s' is too large: rank %d brought %zu bytes, all so far %zu",
+                      static_cast<int>(phase.size()), phase.data(), caller.rank, part.size(), round_bytes_)
+                    .with_peers({caller.rank}));
+  }
+  if (arrived_ == 0) {
+    phase_ = phase;
+    first_in_round_ = caller.rank;
+  }
+  member.part = std::move(part);
+  if (++arrived_ == nranks_) complete_round();
+  // A rank that left will not come any more: nobody has to wait for it.
+  if (arrived_ > 0 && left_ > 0) {
+    const auto gone = std::ranges::find_if(members_, [](const auto& entry) { return entry.second.has_left; });
+    return fail(error(Code::RemoteError, "rank %d (%s) left before exchange '%s'", gone->first,
+                      gone->second.who.c_str(), phase_.c_str())
+                    .with_peers({gone->first})
+                    .with_cure("look at that rank's own error"));
+  }
+  return Status::ok();
+}
+
+void Gathering::complete_round() {
+  auto parts = std::make_shared<std::vector<std::string>>();
+  parts->reserve(members_.size());
+  for (auto& [rank, member] : members_) {  // ascending, and complete: arrived_ == nranks_
+    parts->push_back(std::move(*member.part));
+    member.part.reset();
+  }
+  last_ = std::move(parts);
+  ++round_;
+  arrived_ = 0;
+  round_bytes_ = 0;
+}
+
+Gathering::Parts Gathering::result(uint64_t round) const { return round + 1 == round_ ? last_ : nullptr; }
+
+void Gathering::leave(const Caller& caller) {
+  const auto found = members_.find(caller.rank);
+  if (found == members_.end() || found->second.token != caller.token || found->second.has_left) return;
+  found->second.has_left = true;
+  ++left_;
+  if (arrived_ == 0) return;
+  (void)fail(error(Code::RemoteError, "rank %d (%s) left during exchange '%s'", caller.rank, caller.who.c_str(),
+                   phase_.c_str())
+                 .with_peers({caller.rank})
+                 .with_cure("look at that rank's own error"));
+}
+
+std::vector<int> Gathering::missing() const {
+  std::vector<int> ranks;
+  for (Rank rank = 0; rank < nranks_; ++rank) {
+    const auto found = members_.find(rank);
+    if (found == members_.end() || !found->second.part.has_value()) ranks.push_back(rank);
+  }
+  return ranks;
+}
+
+// Tells ranks that never came from those that came and are late: the cures differ.
+std::string Gathering::describe_missing(const std::vector<int>& ranks) const {
+  std::vector<int> never;
+  std::ranges::copy_if(ranks, std::back_inserter(never), [this](int rank) { return !members_.contains(rank); });
+  std::string text = name_ranks(ranks) + " of " + std::to_string(nranks_);
+  if (never.size() == ranks.size()) return text + (never.size() == 1 ? " (never came)" : " (none of them ever came)");
+  if (never.empty()) return text + " (came, but not to this exchange)";
+  return text + " (" + name_ranks(never) + " never came)";
+}
+
+void Gathering::give_up(Rank rank, double waited_seconds) {
+  const std::vector<int> ranks = missing();
+  const std::string exchange = arrived_ > 0 ? "exchange '" + phase_ + "'" : "the meeting";
+  const std::string waiter = rank >= 0 ? "rank " + std::to_string(rank) : "the meeting point";
+  (void)fail(error(Code::Timeout, "%s: %s waited %.1f s for %s", exchange.c_str(), waiter.c_str(), waited_seconds,
+                   nranks_ == 0 ? "anybody" : describe_missing(ranks).c_str())
+                 .with_peers(ranks)
+                 .with_cure("see whether these ranks run and reach the meeting point; CCOM_INIT_TIMEOUT_MS sets the bound"));
+}
+
+void Gathering::lose(Rank rank) {
+  const auto found = members_.find(rank);
+  (void)fail(error(Code::RemoteError, "rank %d (%s) was lost during exchange '%s': its connection ended", rank,
+                   found == members_.end() ? "unknown" : found->second.who.c_str(), phase_.c_str())
+                 .with_peers({rank}));
+}
+
+void Gathering::close() { (void)fail(error(Code::RemoteError, "the process that holds the meeting point closed it")); }
+
+}  // namespace ccom

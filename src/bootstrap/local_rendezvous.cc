@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bootstrap/local_rendezvous.h"
+
+#include <condition_variable>
+#include <mutex>
+#include <utility>
+
+#include "bootstrap/gathering.h"
+
+namespace ccom {
+namespace {
+
+class Hub;
+
+class Seat final : public Rendezvous {
+ public:
+  Seat(std::shared_ptr<Hub> hub, Caller caller) : hub_(std::move(hub)), caller_(std::move(caller)) {}
+  ~Seat() override;
+  Result<std::vector<std::string>> all_gather(std::string_view phase, std::string mine, Deadline deadline) override;
+
+ private:
+  const std::shared_ptr<Hub> hub_;
+  const Caller caller_;
+  uint64_t round_ = 0;
+};
+
+class Hub final : public LocalHub, public std::enable_shared_from_this<Hub> {
+ public:
+  Result<std::unique_ptr<Rendezvous>> join(int nranks, Rank rank) override {
+    const std::lock_guard lock(mutex_);
+    const Caller caller{.rank = rank, .nranks = nranks, .token = ++seats_,
+                        .who = "thread number " + std::to_string(seats_) + " to come"};
+    const Status status = gathering_.join(caller);
+    changed_.notify_all();  // a failure ends every wait
+    CCOM_TRY(Status(status));
+    return std::unique_ptr<Rendezvous>(std::make_unique<Seat>(shared_from_this(), caller));
+  }
+
+  Result<std::vector<std::string>> gather(const Caller& caller, uint64_t round, std::string_view phase, std::string mine,
+                                          Deadline deadline) {
+    std::unique_lock lock(mutex_);
+    const auto started = Clock::now();
+    const Status status = gathering_.contribute(caller, round, phase, std::move(mine));
+    changed_.notify_all();
+    CCOM_TRY(Status(status));
+    const auto is_settled = [&] { return gathering_.result(round) != nullptr || !gathering_.failure().is_ok(); };
+    if (!changed_.wait_until(lock, deadline.when(), is_settled)) {
+      gathering_.give_up(caller.rank, std::chrono::duration<double>(Clock::now() - started).count());
+      changed_.notify_all();
+    }
+    const Gathering::Parts parts = gathering_.result(round);
+    if (parts == nullptr) return gathering_.failure();
+    lock.unlock();
+    return *parts;
+  }
+
+  void leave(const Caller& caller) {
+    const std::lock_guard lock(mutex_);
+    gathering_.leave(caller);
+    changed_.notify_all();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  Gathering gathering_;
+  uint64_t seats_ = 0;
+};
+
+Seat::~Seat() { hub_->leave(caller_); }
+
+Result<std::vector<std::string>> Seat::all_gather(std::string_view phase, std::string mine, Deadline deadline) {
+  CCOM_TRY_ASSIGN(auto parts, hub_->gather(caller_, round_, phase, std::move(mine), deadline));
+  ++round_;
+  return parts;
+}
+
+}  // namespace
+
+std::shared_ptr<LocalHub> LocalHub::create() { return std::make_shared<Hub>(); }
+
+}  // namespace ccom

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The unique id: where the ranks of one communicator meet, which communicator it is, and the secret that admits them,
+// packed into the 128 bytes of ccomUniqueId. Whoever holds the bytes may join, so they travel like a password.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "base/secret.h"
+#include "base/status.h"
+
+namespace ccom {
+
+// A value. `address` is numeric ("10.0.0.7", "fd00::7") and never a wildcard; port is never 0.
+struct UniqueId {
+  static constexpr size_t kBytes = 128;
+  using Packed = std::array<char, kBytes>;
+
+  std::string address;
+  uint16_t port = 0;
+  uint64_t communicator = 0;
+  Secret secret;
+  // False: the meeting point runs already, in the process that made the id. True: rank 0 starts it when it connects.
+  bool rank0_serves = false;
+
+  // "10.0.0.7:4100", "[fd00::7]:4100".
+  std::string endpoint() const;
+};
+
+// An InvalidArgument if the address is not a numeric one to which a socket can be bound, or the port is 0.
+Result<UniqueId::Packed> pack(const UniqueId& id);
+// An InvalidArgument that says what is wrong with the bytes: all zero, not an id, another version, damaged.
+Result<UniqueId> unpack(std::span<const char, UniqueId::kBytes> bytes);
+
+// True for 127.0.0.0/8 and ::1.
+bool is_loopback_address(const std::string& address);
+// True for 0.0.0.0 and :: and their mapped forms, where nothing of ccom ever listens.
+bool is_wildcard_address(const std::string& address);
+// "10.0.0.7:4100", "[fd00::7]:4100".
+std::string endpoint_text(const std::string& address, uint16_t port);
+
+}  // namespace ccom

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "comm/communicator.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "comm/setup.h"
+#include "kernels/kernels.h"
+
+namespace ccom {
+Communicator::Communicator(const Membership& membership, CommConfig config, Topology topology)
+    : membership_(membership),
+      config_(std::move(config)),
+      topology_(std::move(topology)),
+      sent_to_(static_cast<size_t>(membership.nranks)),
+      received_from_(static_cast<size_t>(membership.nranks)) {}
+
+Communicator::~Communicator() { drain(); }
+
+Result<std::unique_ptr<Communicator>> Communicator::create(const Membership& membership, CommConfig config,
+                                                           Rendezvous& rendezvous, Deadline deadline) {
+  CCOM_TRY_ASSIGN(Topology topology, agree_on_topology(membership, config, rendezvous, deadline));
+  std::unique_ptr<Communicator> self(new Communicator(membership, std::move(config), std::move(topology)));
+  const int channels = channels_needed(self->topology_, self->config_.algorithm);
+  CCOM_TRY_ASSIGN(self->links_, Links::connect(membership, self->config_, self->topology_, channels, rendezvous, deadline));
+  self->cache_.emplace(membership.rank, membership.nranks, self->topology_, self->config_.algorithm, *self->links_);
+  const Place& place = self->topology_.ranks[static_cast<size_t>(membership.rank)];
+  const auto local_ranks = static_cast<int>(self->topology_.ranks_of(place.host).size());
+  self->engine_.emplace(membership.rank, membership.nranks, self->links_->monitor(), self->links_->transports(), *self,
+                        WaitPolicy::for_host(local_ranks, self->topology_.hosts[static_cast<size_t>(place.host)].cpus));
+  return self;
+}
+
+Status Communicator::run(Turns::Ticket ticket, const Request& request) {
+  turns_.wait(ticket);
+  const Status status = request.collective == Collective::SendReceive ? run_transfers(&request, 1) : run_in_turn(request);
+  turns_.pass();
+  return status;
+}
+
+Status Communicator::run(Turns::Ticket ticket, const std::vector<Request>& requests) {
+  turns_.wait(ticket);
+  Status first;
+  for (size_t i = 0; i < requests.size();) {
+    size_t count = 1;
+    Status status;
+    if (requests[i].collective == Collective::SendReceive) {
+      while (i + count < requests.size() && requests[i + count].collective == Collective::SendReceive) ++count;
+      status = run_transfers(&requests[i], count);
+    } else {
+      status = run_in_turn(requests[i]);
+    }
+    if (first.is_ok()) first = status;
+    i += count;
+  }
+  turns_.pass();
+  return first;
+}
+
+void Communicator::drain() {
+  const Turns::Ticket ticket = turns_.take();
+  turns_.wait(ticket);
+  turns_.pass();
+}
+
+PlanKey Communicator::key_of(const Request& request) const {
+  const auto* input = request.input;
+  const size_t own = static_cast<size_t>(membership_.rank) * request.count * size_of(request.type);
+  bool in_place = false;
+  switch (request.collective) {
+    case Collective::AllReduce:
+    case Collective::Broadcast:
+    case Collective::Reduce:
+    case Collective::AllToAll: in_place = input == request.output; break;
+    case Collective::AllGather: in_place = input == request.output + own; break;
+    case Collective::Gather: in_place = request.root == membership_.rank && input == request.output + own; break;
+    case Collective::ReduceScatter: in_place = request.output == input + own; break;
+    case Collective::Scatter: in_place = request.root == membership_.rank && request.output == input + own; break;
+    default: break;
+  }
+  return {request.collective, request.type, request.op, in_place, request.sends, request.root, request.peer, request.count, request.count};
+}
+
+size_t Communicator::input_elements(const Request& request) const {
+  return request.count * (request.collective == Collective::ReduceScatter ? static_cast<size_t>(membership_.nranks) : 1);
+}
+
+const std::byte* Communicator::multiply_input(const Request& request) {
+  const size_t elements = input_elements(request);
+  multiplied_.resize(elements * size_of(request.type));
+  multiply(request.type, request.multiplier, request.input, multiplied_.data(), elements);
+  return multiplied_.data();
+}
+
+Status Communicator::run_in_turn(Request request) {
+  const uint64_t sequence = sequence_.fetch_add(1, std::memory_order_relaxed) + 1;
+  const Envelope envelope = describe(request, membership_.communicator, sequence, 0);
+  if (request.multiplier != nullptr) request.input = multiply_input(request);
+  const PlanKey key = key_of(request);
+  constexpr size_t kNeverTiled = 4096;  // elements: skips a look-up for what is small anyway
+  if (request.count > kNeverTiled) {
+    const size_t tile = cache_->tile(key);
+    if (tile < request.count) return run_tiles(request, key, tile, envelope);
+  }
+  CCOM_TRY_ASSIGN(const std::shared_ptr<const BoundPlan> plan, cache_->get(key));
+  return run_operation(request, *plan, envelope);
+}
+
+Status Communicator::run_operation(const Request& request, const BoundPlan& plan, const Envelope& envelope) {
+  if (plan.scratch_bytes > static_cast<size_t>(config_.max_memory)) {
+    return finish(request, engine_->fail(error(Code::OutOfMemory, "rank %d: %s needs %zu bytes of scratch, maxMemory is %lld",
+                                               membership_.rank, call_text(envelope).c_str(), plan.scratch_bytes,
+                                               static_cast<long long>(config_.max_memory))
+                                             .with_cure("raise maxMemory (CCOM_MAX_MEMORY) or split the call")));
+  }
+  const Operation operation{&plan, request.input, request.output, envelope, static_cast<uint32_t>(membership_.nranks)};
+  return finish(request, engine_->run({&operation, 1}, Deadline::after_ms(config_.timeout_ms)));
+}
+
+// One element range of every unit after another. All ranks cut alike, because they chose the same plan.
+Status Communicator::run_tiles(const Request& request, PlanKey key, size_t tile, Envelope envelope) {
+  for (size_t begin = 0; begin < request.count; begin += tile, ++envelope.words[4]) {
+    key.unit_elements = std::min(tile, request.count - begin);
+    CCOM_TRY_ASSIGN(const std::shared_ptr<const BoundPlan> plan, cache_->get(key));
+    Request part = request;
+    part.input += begin * size_of(request.type);
+    part.output += begin * size_of(request.type);
+    CCOM_TRY(run_operation(part, *plan, envelope));
+  }
+  return {};
+}
+
+// Sends and receives of one group to and from this rank itself: matched in order.
+Status Communicator::copy_to_self(const Request* requests, size_t count) {
+  std::vector<const Request*> sends, receives;
+  for (size_t i = 0; i < count; ++i) {
+    if (requests[i].peer == membership_.rank) (requests[i].sends ? sends : receives).push_back(&requests[i]);
+  }
+  if (sends.size() != receives.size()) {
+    return error(Code::InvalidUsage, "rank %d sends %zu messages to itself in this group and receives %zu", membership_.rank,
+                 sends.size(), receives.size());
+  }
+  for (size_t i = 0; i < sends.size(); ++i) {
+    if (sends[i]->count != receives[i]->count || sends[i]->type != receives[i]->type) {
+      return error(Code::InvalidUsage, "rank %d sends %zu %s to itself and receives %zu %s", membership_.rank, sends[i]->count,
+                   std::string(name_of(sends[i]->type)).c_str(), receives[i]->count,
+                   std::string(name_of(receives[i]->type)).c_str());
+    }
+  }
+  for (size_t i = 0; i < sends.size(); ++i) {
+    if (sends[i]->count > 0) std::memmove(receives[i]->output, sends[i]->input, sends[i]->count * size_of(sends[i]->type));
+  }
+  return {};
+}
+
+// Sends and receives of one group, all at the same time.
+Status Communicator::run_transfers(const Request* requests, size_t count) {
+  CCOM_TRY(copy_to_self(requests, count));
+  std::vector<std::shared_ptr<const BoundPlan>> plans;
+  for (size_t i = 0; i < count; ++i) {
+    const bool own = requests[i].peer == membership_.rank;
+    CCOM_TRY_ASSIGN(std::shared_ptr<const BoundPlan> plan,
+                    own ? Result<std::shared_ptr<const BoundPlan>>(nullptr) : cache_->get(key_of(requests[i])));
+    plans.push_back(std::move(plan));
+  }
+  std::vector<Operation> operations;
+  for (size_t i = 0; i < count; ++i) {
+    const Request& request = requests[i];
+    if (plans[i] == nullptr) continue;
+    uint64_t& sequence = (request.sends ? sent_to_ : received_from_)[static_cast<size_t>(request.peer)];
+    operations.push_back({plans[i].get(), request.input, request.output, describe(request, membership_.communicator, ++sequence, 0), 1});
+  }
+  if (operations.empty()) return {};
+  return finish(requests[0], engine_->run(operations, Deadline::after_ms(config_.timeout_ms)));
+}
+
+// Remembers the call that met the communicator's error first.
+Status Communicator::finish(const Request& request, Status status) {
+  if (status.is_ok()) return status;
+  const std::lock_guard lock(failed_mutex_);
+  if (failed_.operation.empty()) failed_ = {std::string(name_of(request.collective)), sequence()};
+  return config_.name.empty() ? status : std::move(status).in(config_.name);
+}
+
+std::string Communicator::describe_call(const Envelope& envelope) const {
+  if (envelope.words[0] != membership_.communicator) return "a message of another communicator";
+  return call_text(envelope);
+}
+
+void Communicator::abort() {
+  const Status in_force = links_->monitor().report(
+      error(Code::Aborted, "rank %d aborted the communicator", membership_.rank).with_peers({membership_.rank}));
+  CCOM_ASSERT(!in_force.is_ok());
+  for (Transport* transport : links_->transports()) transport->wake();
+}
+
+Status Communicator::status() const { return links_->monitor().check(); }
+
+Communicator::FailedCall Communicator::failed_call() const {
+  const std::lock_guard lock(failed_mutex_);
+  return failed_;
+}
+
+uint64_t Communicator::bytes_sent_to(Rank peer) {
+  turns_.wait(turns_.take());
+  const uint64_t bytes = engine_->bytes_sent_to()[static_cast<size_t>(peer)];
+  turns_.pass();
+  return bytes;
+}
+
+uint64_t Communicator::memory_bytes() {
+  turns_.wait(turns_.take());
+  const uint64_t bytes = links_->memory_bytes() + engine_->memory_bytes() + multiplied_.capacity();
+  turns_.pass();
+  return bytes;
+}
+
+Result<std::string> Communicator::explain(const Request& request) {
+  turns_.wait(turns_.take());
+  const PlanKey key = key_of(request);
+  const Result<std::shared_ptr<const Choice>> choice = cache_->choice(key);
+  turns_.pass();
+  if (!choice) return choice.error();
+  return explain_json(cache_->question(key), **choice);
+}
+
+}  // namespace ccom

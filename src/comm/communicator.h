@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The composition root: what a ccomComm_t is. Builds topology, links, planner cache and engine, and runs calls on them in turn.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bootstrap/rendezvous.h"
+#include "comm/config.h"
+#include "comm/links.h"
+#include "comm/plan_cache.h"
+#include "comm/request.h"
+#include "comm/turns.h"
+#include "engine/engine.h"
+#include "topology/topology.h"
+
+namespace ccom {
+
+// Thread-safe: calls take turns, in the order of their tickets. Error texts begin with the communicator's name.
+class Communicator final : public CallNames {
+ public:
+  // Collective, blocking until `deadline`. `rendezvous` is needed during the call only.
+  static Result<std::unique_ptr<Communicator>> create(const Membership& membership, CommConfig config,
+                                                      Rendezvous& rendezvous, Deadline deadline);
+  ~Communicator() override;
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  // A place in the order of calls. Every ticket must be passed to run() or skip(), once.
+  Turns::Ticket take_ticket() { return turns_.take(); }
+  // Runs the requests one after another; neighbouring sends and receives at the same time. Blocking.
+  Status run(Turns::Ticket ticket, const std::vector<Request>& requests);
+  Status run(Turns::Ticket ticket, const Request& request);
+  // Waits until everything that has a ticket already is done.
+  void drain();
+
+  // Ends all operations here and on the peers. Never waits.
+  void abort();
+  Status status() const;
+  // The call that the sticky error hit: name and number, if any.
+  struct FailedCall {
+    std::string operation;
+    uint64_t sequence = 0;
+  };
+  FailedCall failed_call() const;
+
+  Rank rank() const { return membership_.rank; }
+  int nranks() const { return membership_.nranks; }
+  const Topology& topology() const { return topology_; }
+  const CommConfig& config() const { return config_; }
+  std::string transport_names() const { return links_->transport_names(); }
+  uint64_t sequence() const { return sequence_.load(std::memory_order_relaxed); }
+  // These three take a turn.
+  uint64_t bytes_sent_to(Rank peer);
+  uint64_t memory_bytes();
+  Result<std::string> explain(const Request& request);
+
+ private:
+  Communicator(const Membership& membership, CommConfig config, Topology topology);
+
+  Status run_in_turn(Request request);
+  Status run_operation(const Request& request, const BoundPlan& plan, const Envelope& envelope);
+  Status run_tiles(const Request& request, PlanKey key, size_t tile, Envelope envelope);
+  Status run_transfers(const Request* first, size_t count);
+  Status copy_to_self(const Request* first, size_t count);
+  const std::byte* multiply_input(const Request& request);
+  PlanKey key_of(const Request& request) const;
+  size_t input_elements(const Request& request) const;
+  std::string describe_call(const Envelope& envelope) const override;
+  Status finish(const Request& request, Status status);
+
+  Membership membership_;
+  CommConfig config_;
+  Topology topology_;
+  std::unique_ptr<Links> links_;
+  std::optional<PlanCache> cache_;
+  std::optional<Engine> engine_;
+  Turns turns_;
+  std::atomic<uint64_t> sequence_{0};              // collective calls
+  std::vector<uint64_t> sent_to_, received_from_;  // calls of SendReceive, by peer
+  std::vector<std::byte> multiplied_;              // inputs of a premultiplied sum
+  mutable std::mutex failed_mutex_;
+  FailedCall failed_;  // guarded by failed_mutex_
+};
+
+}  // namespace ccom

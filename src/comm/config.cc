@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "comm/config.h"
+
+#include <sstream>
+
+#include "base/options.h"
+
+namespace ccom {
+
+Result<CommConfig> CommConfig::from_environment() {
+  constexpr int64_t kMostMs = int64_t{1} << 40;
+  CommConfig config;
+  CCOM_TRY_ASSIGN(config.timeout_ms, integer_option("CCOM_TIMEOUT_MS", 1, kMostMs));
+  CCOM_TRY_ASSIGN(config.init_timeout_ms, integer_option("CCOM_INIT_TIMEOUT_MS", 1, kMostMs));
+  CCOM_TRY_ASSIGN(config.max_memory, integer_option("CCOM_MAX_MEMORY", int64_t{1} << 20, int64_t{1} << 46));
+  CCOM_TRY_ASSIGN(config.dead_ms, integer_option("CCOM_DEAD_MS", 100, kMostMs));
+  CCOM_TRY_ASSIGN(const int64_t streams, integer_option("CCOM_TCP_STREAMS", 1, 16));
+  CCOM_TRY_ASSIGN(const int64_t crc, integer_option("CCOM_CRC", 0, 1));
+  config.tcp_streams = static_cast<int>(streams);
+  config.crc = crc != 0;
+  config.algorithm = option("CCOM_ALGO");
+  config.topology = option("CCOM_TOPOLOGY");
+  config.ifname = option("CCOM_SOCKET_IFNAME");
+  config.host_id = option("CCOM_HOSTID");
+  config.ofi_provider = option("CCOM_OFI_PROVIDER");
+  config.sysfs_root = option("CCOM_SYSFS_ROOT");
+  CCOM_TRY(config.set_transports(option("CCOM_TRANSPORT")));
+  return config;
+}
+
+Status CommConfig::set_transports(const std::string& list) {
+  transports.clear();
+  std::istringstream stream(list);
+  for (std::string item; std::getline(stream, item, ',');) {
+    if (item != "shm" && item != "tcp" && item != "ofi") {
+      return error(Code::ConfigError, "transport '%s' in '%s' is unknown; there are shm, tcp and ofi", item.c_str(), list.c_str());
+    }
+    transports.push_back(item);
+  }
+  return {};
+}
+
+std::string CommConfig::fingerprint() const {
+  std::string text = "transport=";
+  for (const std::string& transport : transports) text += transport + "+";
+  text += " algorithm=" + algorithm + " topology=" + topology + " streams=" + std::to_string(tcp_streams) +
+          " crc=" + std::to_string(crc) + " provider=" + ofi_provider + " memory=" + std::to_string(max_memory);
+  return text;
+}
+
+}  // namespace ccom

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A communicator's settings, resolved: config fields where given, else environment, else defaults. Read once.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+
+namespace ccom {
+
+struct CommConfig {
+  std::string name;
+  int64_t timeout_ms = 300000;
+  int64_t init_timeout_ms = 60000;
+  std::vector<std::string> transports;  // in order of preference; empty: automatic
+  std::string algorithm;
+  std::string topology;
+  std::string ifname;
+  std::string host_id;
+  std::string ofi_provider;
+  std::string sysfs_root;
+  int64_t max_memory = 0;
+  int64_t dead_ms = 3000;
+  int tcp_streams = 1;
+  bool crc = true;
+
+  // From the environment. ConfigError names the variable.
+  static Result<CommConfig> from_environment();
+  // "shm,tcp" -> transports, checked.
+  Status set_transports(const std::string& list);
+  // What must be equal on all ranks, as text.
+  std::string fingerprint() const;
+};
+
+}  // namespace ccom

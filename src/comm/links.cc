@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "comm/links.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "base/log.h"
+#include "base/network.h"
+#include "transports/ofi/factory.h"
+#include "transports/shm/factory.h"
+#include "transports/tcp/factory.h"
+
+namespace ccom {
+namespace {
+
+constexpr size_t kPage = 4096;
+size_t round_to_page(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+
+// First byte of an exchanged string.
+constexpr char kGood = '+';
+constexpr char kBad = '!';
+
+}  // namespace
+
+Result<std::vector<std::string>> exchange(Rendezvous& rendezvous, std::string_view phase, Result<std::string> mine,
+                                          Deadline deadline) {
+  std::string sent = mine ? kGood + *mine : kBad + std::to_string(static_cast<int>(mine.error().code())) + " " + mine.error().message();
+  CCOM_TRY_ASSIGN(std::vector<std::string> all, rendezvous.all_gather(phase, std::move(sent), deadline));
+  if (!mine) return std::move(mine).error();
+  for (size_t rank = 0; rank < all.size(); ++rank) {
+    if (all[rank].empty() || all[rank][0] != kGood) {
+      const size_t space = std::min(all[rank].find(' '), all[rank].size());
+      const int code = all[rank].size() > 1 ? std::atoi(all[rank].c_str() + 1) : 0;
+      return error(code != 0 ? static_cast<Code>(code) : Code::InternalError, "rank %zu, %s: %s", rank,
+                   std::string(phase).c_str(), all[rank].substr(std::min(space + 1, all[rank].size())).c_str())
+          .with_peers({static_cast<int>(rank)});
+    }
+    all[rank].erase(0, 1);
+  }
+  return all;
+}
+
+Links::~Links() {
+  // Transports may still be flushing when the monitor says goodbye; peers that see their connections end must not take it for a death.
+  if (monitor_ != nullptr) monitor_->on_failure({});
+  transports_.clear();
+  monitor_.reset();
+}
+
+Result<std::unique_ptr<Links>> Links::connect(const Membership& membership, const CommConfig& config,
+                                              const Topology& topology, int channels, Rendezvous& rendezvous,
+                                              Deadline deadline) {
+  std::unique_ptr<Links> links(new Links(membership, config, topology, channels));
+  links->local_ranks_ = topology.ranks_of(topology.ranks[static_cast<size_t>(membership.rank)].host);
+
+  // 1. The leader of each host makes the segment (and its monitor, which initialises the board) and says where to fetch it.
+  Status chosen = links->choose_transports();
+  Result<std::string> path = chosen.is_ok() ? links->make_segment() : Result<std::string>(chosen);
+  CCOM_TRY_ASSIGN(const std::vector<std::string> paths, exchange(rendezvous, "segments", std::move(path), deadline));
+
+  // 2. Everybody maps it and opens its transports.
+  Status shared = links->share_segment(paths[static_cast<size_t>(links->local_ranks_.front())], deadline);
+  Result<std::string> address = shared.is_ok() ? links->make_transports() : Result<std::string>(shared);
+  CCOM_TRY_ASSIGN(const std::vector<std::string> addresses, exchange(rendezvous, "addresses", std::move(address), deadline));
+
+  // 3. Everybody dials.
+  Status dialled = links->dial(addresses, deadline);
+  Result<std::string> done = dialled.is_ok() ? Result<std::string>("") : Result<std::string>(dialled);
+  CCOM_TRY_ASSIGN(const std::vector<std::string> ready, exchange(rendezvous, "connections", std::move(done), deadline));
+  return links;
+}
+
+int Links::add_transport(const std::string& name) {
+  const auto found = std::ranges::find(transport_names_, name);
+  if (found != transport_names_.end()) return static_cast<int>(found - transport_names_.begin());
+  transport_names_.push_back(name);
+  return static_cast<int>(transport_names_.size()) - 1;
+}
+
+// Per peer the first transport of the list that can reach it: shm only inside a host.
+Status Links::choose_transports() {
+  const std::vector<std::string> preference = config_.transports.empty() ? std::vector<std::string>{"shm", "tcp"} : config_.transports;
+  transport_of_.assign(static_cast<size_t>(membership_.nranks), -1);
+  for (Rank peer = 0; peer < membership_.nranks; ++peer) {
+    if (peer == membership_.rank) continue;
+    const bool local = std::ranges::binary_search(local_ranks_, peer);
+    const auto able = std::ranges::find_if(preference, [local](const std::string& name) { return local || name != "shm"; });
+    if (able == preference.end()) {
+      return error(Code::ConfigError, "rank %d and rank %d are on different hosts (%s and %s), which transport shm cannot join",
+                   membership_.rank, peer,
+                   topology_.hosts[static_cast<size_t>(topology_.ranks[static_cast<size_t>(membership_.rank)].host)].name.c_str(),
+                   topology_.hosts[static_cast<size_t>(topology_.ranks[static_cast<size_t>(peer)].host)].name.c_str())
+          .with_peers({peer})
+          .with_cure("add tcp or ofi to the list of transports (CCOM_TRANSPORT=shm,tcp)");
+    }
+    transport_of_[static_cast<size_t>(peer)] = add_transport(*able);
+  }
+  uses_shm_ = std::ranges::find(transport_names_, "shm") != transport_names_.end();
+  const bool uses_network = transport_names_.size() > (uses_shm_ ? 1U : 0U) || topology_.hosts.size() > 1;
+  if (uses_network) {
+    CCOM_TRY_ASSIGN(const std::vector<Interface> interfaces, choose_interfaces(config_.ifname));
+    bind_address_ = interfaces.front().address;
+  }
+  return {};
+}
+
+size_t Links::board_bytes() const { return round_to_page(Monitor::board_bytes(static_cast<int>(local_ranks_.size()))); }
+
+size_t Links::segment_bytes() const {
+  const auto ranks = static_cast<int>(local_ranks_.size());
+  return board_bytes() + (uses_shm_ ? round_to_page(shm_region_bytes(ranks, channels_, ring_bytes_)) : 0);
+}
+
+Result<std::string> Links::make_segment() {
+  const auto ranks = static_cast<int>(local_ranks_.size());
+  ring_bytes_ = default_ring_bytes(ranks, channels_, static_cast<size_t>(config_.max_memory));
+  if (!shares_memory()) {
+    private_board_.resize(Monitor::board_bytes(1) + 128);
+    return std::string();
+  }
+  if (!is_leader()) return std::string();
+  const size_t reserve = board_bytes() + (uses_shm_ ? shm_header_bytes(ranks, channels_) : 0);
+  CCOM_TRY_ASSIGN(segment_, SharedSegment::create(segment_bytes(), reserve));
+  CCOM_TRY(make_monitor(segment_->bytes().first(board_bytes()), true));
+  CCOM_TRY_ASSIGN(segment_server_, SegmentServer::create(membership_.secret.derive("ccom segment")));
+  return segment_server_->path();
+}
+
+Status Links::share_segment(const std::string& leader_path, Deadline deadline) {
+  if (!shares_memory()) {
+    void* start = private_board_.data();
+    size_t space = private_board_.size();
+    std::align(128, Monitor::board_bytes(1), start, space);
+    return make_monitor({static_cast<std::byte*>(start), Monitor::board_bytes(1)}, true);
+  }
+  if (is_leader()) {
+    const Status served = segment_server_->serve(*segment_, static_cast<int>(local_ranks_.size()) - 1, deadline);
+    segment_server_.reset();
+    return served;
+  }
+  CCOM_TRY_ASSIGN(segment_, fetch_segment(leader_path, segment_bytes(), membership_.secret.derive("ccom segment"), deadline));
+  return make_monitor(segment_->bytes().first(board_bytes()), false);
+}
+
+Status Links::make_monitor(Bytes board, bool initialise) {
+  MonitorConfig monitor;
+  monitor.rank = membership_.rank;
+  for (int host = 0; host < static_cast<int>(topology_.hosts.size()); ++host) {
+    monitor.hosts.push_back({topology_.hosts[static_cast<size_t>(host)].name, topology_.ranks_of(host)});
+  }
+  monitor.host_index = topology_.ranks[static_cast<size_t>(membership_.rank)].host;
+  monitor.key = membership_.secret.derive("ccom control");
+  monitor.communicator = membership_.communicator;
+  monitor.dead_ms = config_.dead_ms;
+  monitor.bind_address = bind_address_;
+  CCOM_TRY_ASSIGN(monitor_, Monitor::create(std::move(monitor), board, initialise));
+  return {};
+}
+
+// Opens the transports that choose_transports() found necessary; returns all addresses as one JSON object.
+Result<std::string> Links::make_transports() {
+  nlohmann::json addresses;
+  for (const std::string& name : transport_names_) {
+    std::unique_ptr<Transport> transport;
+    if (name == "shm") {
+      CCOM_TRY_ASSIGN(transport, make_shm_transport({membership_.rank, local_ranks_, segment_.get(), board_bytes(), channels_, ring_bytes_}));
+    } else if (name == "tcp") {
+      CCOM_TRY_ASSIGN(transport, tcp::make_tcp_transport({membership_.rank, membership_.communicator, membership_.secret.derive("ccom tcp"),
+                                                          bind_address_, config_.tcp_streams, config_.crc}));
+    } else {
+      CCOM_TRY_ASSIGN(transport, ofi::make_ofi_transport({membership_.rank, membership_.communicator, membership_.secret.derive("ccom ofi"),
+                                                          config_.ofi_provider, bind_address_, config_.crc}));
+    }
+    const std::string address = transport->address();
+    addresses[name] = std::vector<unsigned char>(address.begin(), address.end());
+    transports_.push_back(std::move(transport));
+  }
+  addresses["control"] = monitor_->control_address();
+  return addresses.dump();
+}
+
+Status Links::dial(const std::vector<std::string>& addresses, Deadline deadline) {
+  std::vector<nlohmann::json> parsed;
+  std::vector<std::string> control;
+  for (const std::string& text : addresses) {
+    parsed.push_back(nlohmann::json::parse(text, nullptr, false));
+    if (!parsed.back().is_object() || !parsed.back()["control"].is_string()) {
+      return error(Code::InternalError, "rank %zu sent addresses that cannot be read", parsed.size() - 1);
+    }
+    control.push_back(parsed.back()["control"]);
+  }
+  CCOM_TRY(monitor_->connect(control, deadline));
+  for (size_t t = 0; t < transports_.size(); ++t) {
+    std::vector<Peer> peers;
+    for (Rank peer = 0; peer < membership_.nranks; ++peer) {
+      if (transport_of_[static_cast<size_t>(peer)] != static_cast<int>(t) || !topology_.linked(membership_.rank, peer)) continue;
+      const auto& entry = parsed[static_cast<size_t>(peer)][transport_names_[t]];
+      if (!entry.is_array()) return error(Code::InternalError, "rank %d offers no %s address", peer, transport_names_[t].c_str());
+      std::string address;
+      for (const auto& byte : entry) address.push_back(static_cast<char>(byte.get<int>()));
+      peers.push_back({peer, std::move(address), channels_});
+    }
+    CCOM_TRY(transports_[t]->connect(peers, deadline));
+  }
+  monitor_->on_failure([transports = this->transports()] {
+    for (Transport* transport : transports) transport->wake();
+  });
+  return {};
+}
+
+Result<ChannelRef> Links::open(Rank peer, int index) {
+  if (!topology_.linked(membership_.rank, peer)) {
+    return error(Code::NotSupported, "rank %d and rank %d share no link of the imposed topology %s", membership_.rank, peer,
+                 config_.topology.c_str())
+        .with_peers({peer});
+  }
+  const int transport = transport_of_[static_cast<size_t>(peer)];
+  CCOM_TRY_ASSIGN(Channel* const channel, transports_[static_cast<size_t>(transport)]->channel(peer, index));
+  return ChannelRef{channel, static_cast<uint16_t>(transport)};
+}
+
+std::vector<Transport*> Links::transports() const {
+  std::vector<Transport*> all;
+  for (const auto& transport : transports_) all.push_back(transport.get());
+  return all;
+}
+
+std::string Links::transport_names() const {
+  std::string names;
+  for (const std::string& name : transport_names_) names += (names.empty() ? "" : ",") + name;
+  return names.empty() ? "none" : names;
+}
+
+uint64_t Links::memory_bytes() const {
+  uint64_t bytes = shares_memory() && is_leader() ? board_bytes() : private_board_.size();
+  for (const auto& transport : transports_) bytes += transport->memory_bytes();
+  return bytes;
+}
+
+}  // namespace ccom

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What joins this rank to the others: the host's shared segment, the transports, the monitor, and which transport leads to whom.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/secret.h"
+#include "base/shared_segment.h"
+#include "base/time.h"
+#include "bootstrap/rendezvous.h"
+#include "comm/config.h"
+#include "engine/bound_plan.h"
+#include "liveness/monitor.h"
+#include "topology/topology.h"
+#include "transports/transport.h"
+
+namespace ccom {
+
+// Who this rank is and whom it belongs to.
+struct Membership {
+  Rank rank = 0;
+  int nranks = 1;
+  uint64_t communicator = 0;
+  Secret secret;
+};
+
+// An all-gather that carries errors: if any rank has one, every rank returns it, naming that rank.
+Result<std::vector<std::string>> exchange(Rendezvous& rendezvous, std::string_view phase, Result<std::string> mine,
+                                          Deadline deadline);
+
+// Belongs to one thread at a time, but for monitor(). Order of members is order of construction.
+class Links final : public ChannelSource {
+ public:
+  // Collective and blocking; every rank returns an error if one does.
+  static Result<std::unique_ptr<Links>> connect(const Membership& membership, const CommConfig& config,
+                                                const Topology& topology, int channels, Rendezvous& rendezvous,
+                                                Deadline deadline);
+  ~Links() override;
+
+  Result<ChannelRef> open(Rank peer, int index) override;
+  Monitor& monitor() { return *monitor_; }
+  std::vector<Transport*> transports() const;
+  std::string transport_names() const;  // "shm,tcp"
+  uint64_t memory_bytes() const;
+
+ private:
+  Links(const Membership& membership, const CommConfig& config, const Topology& topology, int channels)
+      : membership_(membership), config_(config), topology_(topology), channels_(channels) {}
+
+  // The phases of connect().
+  Status choose_transports();
+  Result<std::string> make_segment();
+  Status share_segment(const std::string& leader_path, Deadline deadline);
+  Status make_monitor(Bytes board, bool initialise);
+  Result<std::string> make_transports();
+  Status dial(const std::vector<std::string>& addresses, Deadline deadline);
+
+  bool shares_memory() const { return local_ranks_.size() > 1; }
+  bool is_leader() const { return local_ranks_.front() == membership_.rank; }
+  size_t board_bytes() const;
+  size_t segment_bytes() const;
+  int add_transport(const std::string& name);
+
+  Membership membership_;
+  CommConfig config_;
+  const Topology& topology_;
+  int channels_;
+  std::vector<Rank> local_ranks_;
+  size_t ring_bytes_ = 0;
+  bool uses_shm_ = false;
+  std::string bind_address_;
+  std::vector<std::byte> private_board_;
+  std::unique_ptr<SharedSegment> segment_;
+  std::unique_ptr<SegmentServer> segment_server_;
+  std::unique_ptr<Monitor> monitor_;
+  std::vector<std::string> transport_names_;
+  std::vector<std::unique_ptr<Transport>> transports_;
+  std::vector<int> transport_of_;  // by peer; -1: none
+};
+
+}  // namespace ccom

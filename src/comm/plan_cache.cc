@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "comm/plan_cache.h"
+
+#include <bit>
+
+#include "algorithms/collectives.h"
+
+namespace ccom {
+namespace {
+
+size_t slot_of(const PlanKey& key, size_t slots) {
+  uint64_t hash = key.unit_elements * 0x9e3779b97f4a7c15U;
+  hash ^= static_cast<uint64_t>(key.collective) << 40 ^ static_cast<uint64_t>(key.type) << 34 ^ static_cast<uint64_t>(key.op) << 28 ^
+          static_cast<uint64_t>(key.in_place) << 26 ^ static_cast<uint64_t>(key.sends) << 25 ^
+          static_cast<uint64_t>(static_cast<uint32_t>(key.root)) << 10 ^ static_cast<uint64_t>(static_cast<uint32_t>(key.peer)) ^
+          key.unit_stride << 7;
+  return (hash * 0xff51afd7ed558ccdU >> 40) % slots;
+}
+
+bool reduces(Collective collective) {
+  return collective == Collective::AllReduce || collective == Collective::Reduce || collective == Collective::ReduceScatter;
+}
+
+}  // namespace
+
+Question PlanCache::question(const PlanKey& key) const {
+  const bool by_rank = key.collective == Collective::AllGather || key.collective == Collective::ReduceScatter ||
+                       key.collective == Collective::AllToAll || key.collective == Collective::Gather ||
+                       key.collective == Collective::Scatter;
+  const size_t bytes = key.unit_stride * size_of(key.type) * (by_rank ? static_cast<size_t>(nranks_) : 1);
+  return {key.collective, bytes == 0 ? 0 : std::bit_ceil(bytes), reduces(key.collective) && is_narrow_float(key.type), key.root};
+}
+
+Result<std::shared_ptr<const Choice>> PlanCache::choice(const PlanKey& key) {
+  const Question asked = question(key);
+  auto& cached = choices_[{asked.collective, asked.narrow_float, asked.root, asked.bytes}];
+  if (cached == nullptr) {
+    CCOM_TRY_ASSIGN(Choice made, choose(topology_, asked, forced_));
+    cached = std::make_shared<const Choice>(std::move(made));
+  }
+  return cached;
+}
+
+Result<std::shared_ptr<const CompiledPlan>> PlanCache::compiled(const PlanKey& key) {
+  if (key.collective == Collective::SendReceive) {
+    auto& cached = compiled_[{key.collective, key.sends, false, -1, key.peer, "", 0}];
+    if (cached == nullptr) {
+      cached = std::make_shared<const CompiledPlan>(key.sends ? send_plan(rank_, nranks_, key.peer) : receive_plan(rank_, nranks_, key.peer));
+    }
+    return cached;
+  }
+  CCOM_TRY_ASSIGN(const std::shared_ptr<const Choice> chosen, choice(key));
+  const Recipe& recipe = chosen->recipe();
+  if (compiled_.size() > kMostCompiled) compiled_.clear();
+  auto& cached = compiled_[{key.collective, key.sends, key.in_place, key.root, -1, recipe.algorithm, recipe.tree.chunks}];
+  if (cached == nullptr) {
+    cached = std::make_shared<const CompiledPlan>(make_plan(recipe, {key.collective, rank_, nranks_, key.root, key.in_place}));
+  }
+  return cached;
+}
+
+size_t PlanCache::tile(const PlanKey& key) {
+  // Without a choice there is nothing to tile; get() returns the error.
+  const Result<std::shared_ptr<const Choice>> chosen = choice(key);
+  if (!chosen) return SIZE_MAX;
+  return tile_elements((*chosen)->recipe(), key.collective, nranks_, size_of(key.type), kScratchBytes);
+}
+
+Result<std::shared_ptr<const BoundPlan>> PlanCache::get(const PlanKey& key) {
+  Slot& slot = slots_[slot_of(key, kSlots)];
+  if (slot.plan != nullptr && slot.key == key) return slot.plan;
+  CCOM_TRY_ASSIGN(std::shared_ptr<const CompiledPlan> plan, compiled(key));
+  CCOM_TRY_ASSIGN(BoundPlan bound, bind(std::move(plan), {key.type, key.op, key.unit_elements, key.unit_stride}, channels_));
+  slot = {key, std::make_shared<const BoundPlan>(std::move(bound))};
+  return slot.plan;
+}
+
+}  // namespace ccom

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One call on a communicator, and its descriptor: what travels in front of every message so that different calls on
+// different ranks are noticed.
+#pragma once
+
+#include <string>
+
+#include "base/types.h"
+#include "transports/transport.h"
+
+namespace ccom {
+
+// Arguments as checked by the C border. A value; buffers are borrowed.
+struct Request {
+  Collective collective = Collective::AllReduce;
+  const std::byte* input = nullptr;
+  std::byte* output = nullptr;
+  size_t count = 0;  // as in the C API
+  DataType type = DataType::Float32;
+  ReduceOp op = ReduceOp::Sum;
+  Rank root = -1;                        // rooted collectives
+  Rank peer = -1;                        // SendReceive
+  bool sends = false;                    // SendReceive: this end
+  const std::byte* multiplier = nullptr;  // PreMulSum: one element that every input is multiplied by first
+};
+
+// sequence: the number of the call on this communicator (SendReceive: on this pair and direction).
+Envelope describe(const Request& request, uint64_t communicator, uint64_t sequence, uint32_t tile);
+// "allreduce float32 sum count 1000 (call 42)"; for SendReceive the pair's own numbering.
+std::string call_text(const Envelope& envelope);
+
+}  // namespace ccom

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "comm/setup.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/version.h"
+
+namespace ccom {
+namespace {
+
+Result<std::string> describe_self(const CommConfig& config) {
+  CCOM_TRY_ASSIGN(Host host, discover(config.sysfs_root, config.host_id));
+  if (!config.topology.empty()) {
+    CCOM_TRY_ASSIGN(host.imposed, make_fabric(config.topology));
+  }
+  return nlohmann::json{{"version", kVersion}, {"settings", config.fingerprint()}, {"host", to_json(host)}}.dump();
+}
+
+Status compare(const nlohmann::json& mine, const nlohmann::json& theirs, Rank rank, const char* key) {
+  if (!theirs.contains(key) || !theirs[key].is_string()) {
+    return error(Code::InternalError, "rank %d sent a description that cannot be read", rank).with_peers({rank});
+  }
+  const auto ours = mine[key].get<std::string>();
+  const auto other = theirs[key].get<std::string>();
+  if (ours == other) return {};
+  return error(Code::ConfigError, "rank %d differs from rank 0 in %s: '%s' against '%s'", rank, key, other.c_str(), ours.c_str())
+      .with_peers({rank})
+      .with_cure("start all ranks with the same version of ccom and the same CCOM_* variables and config");
+}
+
+}  // namespace
+
+Result<Topology> agree_on_topology(const Membership& membership, const CommConfig& config, Rendezvous& rendezvous,
+                                   Deadline deadline) {
+  CCOM_TRY_ASSIGN(const std::vector<std::string> texts, exchange(rendezvous, "hosts", describe_self(config), deadline));
+  CCOM_ASSERT(texts.size() == static_cast<size_t>(membership.nranks));
+  std::vector<RankView> views;
+  const nlohmann::json first = nlohmann::json::parse(texts[0], nullptr, false);
+  for (Rank rank = 0; rank < membership.nranks; ++rank) {
+    const nlohmann::json view = nlohmann::json::parse(texts[static_cast<size_t>(rank)], nullptr, false);
+    if (!view.is_object()) return error(Code::InternalError, "rank %d sent a description that cannot be read", rank);
+    CCOM_TRY(compare(first, view, rank, "version"));
+    CCOM_TRY(compare(first, view, rank, "settings"));
+    CCOM_TRY_ASSIGN(Host host, host_from_json(view["host"].get<std::string>()));
+    views.push_back({std::move(host)});
+  }
+  return merge(views);
+}
+
+}  // namespace ccom

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/engine.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <thread>
+
+namespace ccom {
+namespace {
+
+constexpr uint32_t kStepBits = 24;  // of a token; the rest is the operation's index
+
+// How long a lost connection waits for a better explanation: the peer's own error may be on its way, and says more.
+constexpr std::chrono::milliseconds kGrace{200};
+
+}  // namespace
+
+// One operation under way: the executor's world.
+class Engine::Run {
+ public:
+  explicit Run(Engine& engine) : engine_(engine) {}
+
+  Status start(const Operation& operation, uint32_t index) {
+    operation_ = operation;
+    index_ = index;
+    if (compiled_ != operation.plan->compiled.get()) {
+      compiled_ = operation.plan->compiled.get();
+      executor_.emplace(compiled_->dependencies);
+    }
+    sinks_.resize(std::max(sinks_.size(), operation.plan->steps.size()));
+    posted_.assign(operation.plan->steps.size(), false);
+    ready_.clear();
+    executor_->start(ready_);
+    return start_ready();
+  }
+
+  Status complete(uint32_t step) {
+    --engine_.outstanding_[operation_.plan->steps[step].transport];
+    posted_[step] = false;
+    executor_->done(step, ready_);
+    return start_ready();
+  }
+
+  bool finished() const { return executor_->finished(); }
+
+  // Peers that this operation still waits for.
+  void note_late(std::vector<int>& peers) const {
+    for (uint32_t s = 0; s < posted_.size(); ++s) {
+      if (posted_[s]) peers.push_back(compiled_->plan.steps[s].peer);
+    }
+  }
+
+ private:
+  // Combines arriving bytes with this rank's part.
+  class ReduceSink final : public Sink {
+   public:
+    void consume(size_t offset_bytes, ConstBytes bytes) override {
+      const std::byte* inputs[] = {own + offset_bytes, bytes.data()};
+      reduce(reduction, inputs, target + offset_bytes, bytes.size() / element_bytes);
+    }
+    Reduction reduction;
+    const std::byte* own = nullptr;
+    std::byte* target = nullptr;
+    size_t element_bytes = 1;
+  };
+
+  // Local steps are done at once and make others ready, which are appended; so this is a plain loop.
+  Status start_ready() {
+    for (size_t i = 0; i < ready_.size(); ++i) {
+      const uint32_t s = ready_[i];
+      const BoundStep& step = operation_.plan->steps[s];
+      if (step.channel != nullptr) {
+        CCOM_TRY(post(s, step));
+        continue;
+      }
+      step.kind == StepKind::Copy ? copy(step) : reduce_scratch(step);
+      executor_->done(s, ready_);
+    }
+    ready_.clear();
+    return {};
+  }
+
+  Status post(uint32_t s, const BoundStep& step) {
+    const Token token = static_cast<Token>(index_) << kStepBits | s;
+    ++engine_.outstanding_[step.transport];
+    posted_[s] = true;
+    switch (step.kind) {
+      case StepKind::Send:
+        engine_.bytes_sent_to_[static_cast<size_t>(step.peer)] += step.size_bytes;
+        return step.channel->post_send({operation_.envelope, {source(step), step.size_bytes}, token});
+      case StepKind::Receive:
+        return step.channel->post_receive({operation_.envelope, step.size_bytes, target(step), nullptr, token});
+      default: {
+        ReduceSink& sink = sinks_[s];
+        sink.reduction = reduction(step);
+        sink.own = source(step);
+        sink.target = target(step);
+        sink.element_bytes = size_of(operation_.plan->binding.type);
+        return step.channel->post_receive({operation_.envelope, step.size_bytes, nullptr, &sink, token});
+      }
+    }
+  }
+
+  void copy(const BoundStep& step) {
+    const std::byte* from = source(step);
+    std::byte* to = target(step);
+    const Reduction how = reduction(step);
+    if (how.divide_by > 1) {
+      reduce(how, {&from, 1}, to, step.elements);
+    } else if (from != to && step.size_bytes > 0) {
+      std::memcpy(to, from, step.size_bytes);
+    }
+  }
+
+  void reduce_scratch(const BoundStep& step) {
+    inputs_.clear();
+    for (size_t i = 0; i < step.inputs; ++i) inputs_.push_back(source(step) + i * step.stride);
+    reduce(reduction(step), inputs_, target(step), step.elements);
+  }
+
+  Reduction reduction(const BoundStep& step) const {
+    const bool divides = step.completes && operation_.plan->binding.op == ReduceOp::Avg;
+    return {operation_.plan->binding.type, operation_.plan->binding.op, divides ? operation_.contributions : 0};
+  }
+
+  const std::byte* source(const BoundStep& step) const {
+    switch (step.source_buffer) {
+      case Buffer::Input: return operation_.input + step.source;
+      case Buffer::Output: return operation_.output + step.source;
+      default: return engine_.scratch_ + step.source;
+    }
+  }
+  std::byte* target(const BoundStep& step) const {
+    return (step.target_buffer == Buffer::Output ? operation_.output : engine_.scratch_) + step.target;
+  }
+
+  Engine& engine_;
+  Operation operation_;
+  uint32_t index_ = 0;
+  const CompiledPlan* compiled_ = nullptr;
+  std::optional<Executor> executor_;
+  std::vector<uint32_t> ready_;
+  std::vector<ReduceSink> sinks_;  // by step
+  std::vector<const std::byte*> inputs_;
+  std::vector<bool> posted_;
+};
+
+Engine::Engine(Rank rank, int nranks, Monitor& monitor, std::vector<Transport*> transports, const CallNames& names, WaitPolicy policy)
+    : rank_(rank),
+      monitor_(monitor),
+      transports_(std::move(transports)),
+      names_(names),
+      policy_(policy),
+      outstanding_(transports_.size()),
+      bytes_sent_to_(static_cast<size_t>(nranks)) {}
+
+Engine::~Engine() {
+  if (scratch_ != nullptr) ::munmap(scratch_, scratch_bytes_);
+}
+
+Status Engine::reserve_scratch(size_t bytes) {
+  if (bytes <= scratch_bytes_) return {};
+  if (scratch_ != nullptr) ::munmap(scratch_, scratch_bytes_);
+  scratch_ = nullptr;
+  scratch_bytes_ = 0;
+  void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return system_error(errno, "map %zu bytes of scratch", bytes);
+  scratch_ = static_cast<std::byte*>(memory);
+  scratch_bytes_ = bytes;
+  return {};
+}
+
+Status Engine::run(std::span<const Operation> operations, Deadline deadline) {
+  if (monitor_.failed()) return give_up(monitor_.status());
+  for (const Operation& operation : operations) CCOM_TRY(reserve_scratch(operation.plan->scratch_bytes));
+  while (runs_.size() < operations.size()) runs_.push_back(std::make_unique<Run>(*this));
+  running_ = operations.size();
+  for (uint32_t i = 0; i < operations.size(); ++i) {
+    if (Status status = runs_[i]->start(operations[i], i); !status.is_ok()) return give_up(status);
+  }
+  Backoff backoff(policy_);
+  for (size_t i = 0; i < operations.size(); ++i) {
+    while (!runs_[i]->finished()) {
+      if (Status status = collect_events(); !status.is_ok()) return give_up(status);
+      if (!events_.completed.empty()) {
+        for (const Token token : events_.completed) {
+          const Status status = runs_[token >> kStepBits]->complete(token & ((Token{1} << kStepBits) - 1));
+          if (!status.is_ok()) return give_up(status);
+        }
+        events_.completed.clear();
+        backoff.reset();
+        continue;
+      }
+      if (Status status = wait_for_events(backoff, deadline); !status.is_ok()) return give_up(status);
+    }
+  }
+  return {};
+}
+
+// Lets every transport with work move.
+Status Engine::collect_events() {
+  for (size_t t = 0; t < transports_.size(); ++t) {
+    if (outstanding_[t] == 0) continue;
+    CCOM_TRY(transports_[t]->progress(events_));
+    if (!events_.mismatch) continue;
+    const Mismatch& found = *events_.mismatch;
+    return error(Code::Mismatch, "ranks made different calls: rank %d: %s; rank %d: %s%s", rank_,
+                 names_.describe_call(found.expected).c_str(), found.peer, names_.describe_call(found.received).c_str(),
+                 found.expected == found.received ? " (equal calls, but messages of another size: a bug in ccom)" : "")
+        .with_peers({std::min(rank_, found.peer), std::max(rank_, found.peer)})
+        .with_cure("make the same calls in the same order with equal count, type, operator and root on all ranks");
+  }
+  return {};
+}
+
+Status Engine::wait_for_events(Backoff& backoff, Deadline deadline) {
+  if (monitor_.failed()) return monitor_.status();
+  if (backoff.step() == Backoff::Next::Poll) return {};
+  if (backoff.now() >= deadline.when()) return late();
+  const auto busy = static_cast<long>(std::ranges::count_if(outstanding_, [](uint32_t n) { return n > 0; }));
+  // With several transports each gets a share of a slice; the short ones keep the others' latency small.
+  const auto slice = busy > 1 ? std::min(backoff.slice(), std::chrono::nanoseconds(1000000)) / busy : backoff.slice();
+  for (size_t t = 0; t < transports_.size(); ++t) {
+    if (outstanding_[t] > 0) transports_[t]->wait(std::min(slice, deadline.left()));
+  }
+  return monitor_.check();
+}
+
+Status Engine::late() const {
+  std::vector<int> peers;
+  for (size_t i = 0; i < running_; ++i) runs_[i]->note_late(peers);
+  std::ranges::sort(peers);
+  peers.erase(std::ranges::unique(peers).begin(), peers.end());
+  std::string who;
+  for (const int peer : peers) who += (who.empty() ? "" : ", ") + std::to_string(peer);
+  return error(Code::Timeout, "rank %d waited in vain for rank%s %s", rank_, peers.size() == 1 ? "" : "s", who.c_str())
+      .with_peers(peers)
+      .with_cure("look what these ranks are doing; raise timeoutMs (CCOM_TIMEOUT_MS) if they are only slow");
+}
+
+// Reports the cause, stops everything, and returns the error that all ranks agree on.
+Status Engine::give_up(const Status& cause) {
+  if (cause.code() == Code::RemoteError && !monitor_.failed()) {
+    const Deadline grace = Deadline::after(kGrace);
+    while (!grace.passed() && monitor_.check().is_ok()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  const Status status = monitor_.report(cause);
+  if (!stopped_) {
+    for (Transport* transport : transports_) transport->stop();
+    stopped_ = true;
+  }
+  return status;
+}
+
+}  // namespace ccom

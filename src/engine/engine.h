@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The real world behind the executor: starts steps on transports and kernels, waits, and knows when to give up.
+//
+// Runs in the thread that calls run(). Every wait looks at the communicator's abort word, at dead node-mates and at the deadline.
+// After run() has returned an error, all transports are stopped: nobody writes to the caller's buffers any more, and
+// the engine only repeats the error.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/status.h"
+#include "base/time.h"
+#include "engine/backoff.h"
+#include "engine/bound_plan.h"
+#include "liveness/monitor.h"
+#include "plan/executor.h"
+
+namespace ccom {
+
+// One operation to run. The plan outlives the run.
+struct Operation {
+  const BoundPlan* plan = nullptr;
+  const std::byte* input = nullptr;
+  std::byte* output = nullptr;
+  Envelope envelope;
+  uint32_t contributions = 1;  // what an average divides by
+};
+
+// Says what an envelope means, for the text of a mismatch; the communicator implements it.
+class CallNames {
+ public:
+  virtual ~CallNames() = default;
+  virtual std::string describe_call(const Envelope& envelope) const = 0;
+};
+
+// Belongs to one thread at a time.
+class Engine {
+ public:
+  // All references outlive the engine. Transports are indexed as in ChannelRef.
+  Engine(Rank rank, int nranks, Monitor& monitor, std::vector<Transport*> transports, const CallNames& names, WaitPolicy policy);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  // Runs the operations to their end, all at the same time. They must not share output memory; at most one of them may use
+  // scratch. Channels carry their messages in the order of the list.
+  Status run(std::span<const Operation> operations, Deadline deadline);
+  // Makes `cause` the communicator's error: for failures on this rank that peers cannot see. Returns the error in force.
+  Status fail(const Status& cause) { return give_up(cause); }
+
+  // Payload handed to transports so far, by peer.
+  const std::vector<uint64_t>& bytes_sent_to() const { return bytes_sent_to_; }
+  size_t memory_bytes() const { return scratch_bytes_; }
+
+ private:
+  class Run;  // one operation under way
+
+  Status reserve_scratch(size_t bytes);
+  Status wait_for_events(Backoff& backoff, Deadline deadline);
+  Status collect_events();
+  Status give_up(const Status& cause);
+  Status late() const;
+
+  Rank rank_;
+  Monitor& monitor_;
+  std::vector<Transport*> transports_;
+  const CallNames& names_;
+  WaitPolicy policy_;
+  Events events_;
+  std::vector<uint32_t> outstanding_;  // posted and not complete, by transport
+  std::vector<std::unique_ptr<Run>> runs_;
+  size_t running_ = 0;
+  std::byte* scratch_ = nullptr;
+  size_t scratch_bytes_ = 0;
+  std::vector<uint64_t> bytes_sent_to_;
+  bool stopped_ = false;
+};
+
+}  // namespace ccom

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "liveness/board.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstdint>
+
+namespace ccom {
+
+namespace {
+
+constexpr uint32_t kBoardReady = 0x62726431;  // "brd1": changes with the layout
+
+// Shared, unlike std::atomic::notify_all: the waiters are in other processes.
+void wake_waiters(std::atomic<uint32_t>& word) {
+  ::syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+}  // namespace
+
+size_t Board::bytes(int slots) { return sizeof(BoardHeader) + static_cast<size_t>(slots) * sizeof(BoardSlot); }
+
+Result<Board> Board::over(Bytes memory, int slots) {
+  if (memory.size() < bytes(slots))
+    return ccom::error(Code::InvalidArgument, "a liveness board for %d ranks needs %zu bytes, got %zu", slots, bytes(slots),
+                 memory.size());
+  if (reinterpret_cast<uintptr_t>(memory.data()) % alignof(BoardHeader) != 0)
+    return ccom::error(Code::InvalidArgument, "a liveness board must be aligned to %zu bytes", alignof(BoardHeader));
+  auto* header = reinterpret_cast<BoardHeader*>(memory.data());
+  return Board(header, reinterpret_cast<BoardSlot*>(memory.data() + sizeof(BoardHeader)), slots);
+}
+
+void Board::initialise() { header_->ready.store(kBoardReady, std::memory_order_release); }
+
+bool Board::is_ready() const { return header_->ready.load(std::memory_order_acquire) == kBoardReady; }
+
+Status Board::take(int index, uint64_t process, LifeLines& lines) const {
+  BoardSlot& own = slot(index);
+  if (own.state.load(std::memory_order_acquire) != static_cast<uint32_t>(SlotState::Empty))
+    return ccom::error(Code::InternalError, "slot %d of the liveness board is taken already", index);
+  CCOM_TRY(lines.hold(own.life));
+  own.pid.store(::getpid(), std::memory_order_relaxed);
+  own.process.store(process, std::memory_order_relaxed);
+  own.state.store(static_cast<uint32_t>(SlotState::Alive), std::memory_order_release);
+  return Status::ok();
+}
+
+void Board::leave(int index, LifeLines& lines) const {
+  BoardSlot& own = slot(index);
+  own.state.store(static_cast<uint32_t>(SlotState::Left), std::memory_order_release);
+  lines.release(own.life);
+}
+
+bool Board::has_died(int index) const {
+  const BoardSlot& other = slot(index);
+  return other.state.load(std::memory_order_acquire) == static_cast<uint32_t>(SlotState::Alive) && other.life.is_broken();
+}
+
+bool Board::publish(int index, const Status& status) const {
+  if (header_->abort_word.load(std::memory_order_acquire) != 0) return false;
+  BoardSlot& own = slot(index);
+  const std::vector<std::byte> encoded = encode_error(status);
+  own.error_bytes = static_cast<uint32_t>(encoded.size());
+  std::ranges::copy(encoded, own.error);
+  uint32_t healthy = 0;
+  const auto mine = static_cast<uint32_t>(index + 1);
+  if (!header_->abort_word.compare_exchange_strong(healthy, mine, std::memory_order_acq_rel)) return false;
+  wake_waiters(header_->abort_word);
+  return true;
+}
+
+Status Board::error() const {
+  const uint32_t winner = header_->abort_word.load(std::memory_order_acquire);
+  if (winner == 0) return Status::ok();
+  if (winner <= static_cast<uint32_t>(slots_)) {
+    const BoardSlot& source = slot(static_cast<int>(winner - 1));
+    const size_t size = std::min<size_t>(source.error_bytes, kMaxErrorBytes);
+    if (auto status = decode_error(ConstBytes(source.error, size))) return *std::move(status);
+  }
+  return ccom::error(Code::InternalError, "the liveness board is damaged: abort word %u is set without an error", winner);
+}
+
+}  // namespace ccom

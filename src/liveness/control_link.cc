@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "liveness/control_link.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace ccom {
+
+namespace {
+
+constexpr size_t kHeaderBytes = 8;
+constexpr size_t kMacBytes = 16;
+
+void put_u64(std::vector<std::byte>& bytes, uint64_t value, int size) {
+  for (int i = 0; i < size; ++i) bytes.push_back(static_cast<std::byte>(value >> (8 * i)));
+}
+
+uint32_t payload_size(ConstBytes header) {
+  uint32_t value = 0;
+  for (size_t i = 8; i-- > 4;) value = value << 8 | std::to_integer<uint32_t>(header[i]);
+  return value;
+}
+
+std::optional<Message> to_message(uint8_t type, ConstBytes payload) {
+  switch (static_cast<MessageType>(type)) {
+    case MessageType::Heartbeat:
+    case MessageType::Goodbye:
+      if (!payload.empty()) return std::nullopt;
+      return Message{static_cast<MessageType>(type)};
+    case MessageType::Error: {
+      auto error = decode_error(payload);
+      if (!error) return std::nullopt;
+      return Message{MessageType::Error, *std::move(error)};
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Mac ControlLink::frame_mac(const Secret& key, uint64_t counter, ConstBytes frame) const {
+  std::vector<std::byte> message;
+  message.reserve(8 + frame.size());
+  put_u64(message, counter, 8);
+  message.insert(message.end(), frame.begin(), frame.end());
+  return hmac_sha256(key, message);
+}
+
+void ControlLink::end(std::string reason) {
+  if (!ended_) ended_ = std::move(reason);
+}
+
+void ControlLink::send(const Message& message) {
+  if (ended_ || (message.type == MessageType::Heartbeat && has_unsent())) return;
+  const std::vector<std::byte> payload =
+      message.type == MessageType::Error ? encode_error(message.error) : std::vector<std::byte>{};
+  std::vector<std::byte> frame{static_cast<std::byte>(message.type), {}, {}, {}};
+  put_u64(frame, payload.size(), 4);
+  frame.insert(frame.end(), payload.begin(), payload.end());
+  const Mac mac = frame_mac(keys_.send, sent_++, frame);
+  const auto code = std::as_bytes(std::span(mac)).first(kMacBytes);
+  frame.insert(frame.end(), code.begin(), code.end());
+  unsent_.insert(unsent_.end(), frame.begin(), frame.end());
+  flush();
+}
+
+// A failure here is reported by receive(), after what the peer had still sent.
+void ControlLink::flush() {
+  while (!unsent_.empty()) {
+    const ssize_t size = ::send(fd(), unsent_.data(), unsent_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0 && errno == EAGAIN) return;
+    if (size < 0) {
+      unsent_.clear();
+      readable = true;
+      return;
+    }
+    unsent_.erase(unsent_.begin(), unsent_.begin() + size);
+  }
+}
+
+void ControlLink::receive(std::vector<Message>& messages) {
+  readable = false;
+  std::byte piece[4096];
+  while (!ended_) {
+    const ssize_t size = ::recv(fd(), piece, sizeof piece, MSG_DONTWAIT);
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0 && errno == EAGAIN) return;
+    if (size < 0) return end(std::strerror(errno));
+    if (size == 0) return end("closed by the peer");
+    unparsed_.insert(unparsed_.end(), piece, piece + size);
+    const size_t used = parse(messages);
+    unparsed_.erase(unparsed_.begin(), unparsed_.begin() + static_cast<std::ptrdiff_t>(used));
+  }
+}
+
+// Returns how many bytes were whole frames.
+size_t ControlLink::parse(std::vector<Message>& messages) {
+  size_t used = 0;
+  while (!ended_ && unparsed_.size() - used >= kHeaderBytes) {
+    const ConstBytes rest = ConstBytes(unparsed_).subspan(used);
+    const size_t size = payload_size(rest);
+    if (size > kMaxErrorBytes) {
+      end("it sent a frame that is too long");
+      break;
+    }
+    const size_t frame_bytes = kHeaderBytes + size;
+    if (rest.size() < frame_bytes + kMacBytes) break;
+    const Mac expected = frame_mac(keys_.receive, received_++, rest.first(frame_bytes));
+    const auto code = std::as_bytes(std::span(expected)).first(kMacBytes);
+    const bool genuine = equal_in_constant_time(rest.subspan(frame_bytes, kMacBytes), code);
+    auto message = genuine ? to_message(std::to_integer<uint8_t>(rest[0]), rest.subspan(kHeaderBytes, size)) : std::nullopt;
+    if (!message) {
+      end("it sent a frame that does not authenticate");
+      break;
+    }
+    messages.push_back(*std::move(message));
+    used += frame_bytes + kMacBytes;
+  }
+  return used;
+}
+
+// Closing with unread bytes would send a reset; so they are read first.
+void ControlLink::finish() {
+  flush();
+  std::vector<Message> ignored;
+  if (!ended_) receive(ignored);
+  ::shutdown(fd(), SHUT_WR);
+}
+
+}  // namespace ccom

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "liveness/control_tree.h"
+
+#include <algorithm>
+
+#include "base/log.h"
+
+namespace ccom {
+
+void ControlTree::attach(int host, std::unique_ptr<ControlLink> link, int64_t now_ns) {
+  ControlLink& added = *link;
+  links_[host] = std::move(link);
+  state_.attach(host, now_ns, outputs_);
+  if (const Status watched = thread_.watch(added.fd(), &added.readable); !watched.is_ok()) {
+    log(LogLevel::Error, "%s", watched.message().c_str());
+    state_.lose(host, watched.message(), outputs_);
+  }
+  added.readable = true;
+  carry_out();
+}
+
+int64_t ControlTree::turn(int64_t now_ns) {
+  for (auto& [host, link] : links_)
+    if (link->readable) receive(host, *link, now_ns);
+  carry_out();
+  drop_ended();
+  if (now_ns >= state_.next_tick_ns()) state_.tick(now_ns, outputs_);
+  carry_out();
+  bool unsent = false;
+  for (auto& [host, link] : links_) {
+    link->flush();
+    unsent = unsent || link->has_unsent();
+  }
+  if (links_.empty()) return INT64_MAX;
+  return unsent ? std::min(state_.next_tick_ns(), now_ns + 5'000'000) : state_.next_tick_ns();
+}
+
+void ControlTree::receive(int host, ControlLink& link, int64_t now_ns) {
+  std::vector<Message> messages;
+  link.receive(messages);
+  for (const Message& message : messages) state_.receive(host, message, now_ns, outputs_);
+  if (link.ended()) state_.lose(host, *link.ended(), outputs_);
+}
+
+void ControlTree::drop_ended() {
+  std::erase_if(links_, [this](const auto& entry) {
+    if (!entry.second->ended()) return false;
+    thread_.unwatch(entry.second->fd());
+    return true;
+  });
+}
+
+// In order: others are told before the own ranks, see TreeState::spread.
+void ControlTree::carry_out() {
+  TreeOutputs outputs;
+  outputs.swap(outputs_);
+  for (const TreeOutput& output : outputs) {
+    switch (output.kind) {
+      case TreeOutput::Kind::Send:
+        if (const auto link = links_.find(output.host); link != links_.end()) link->second->send(output.message);
+        break;
+      case TreeOutput::Kind::Report: report_(output.message.error); break;
+      case TreeOutput::Kind::Suspect: log(LogLevel::Warn, "%s", output.message.error.message().c_str()); break;
+    }
+  }
+}
+
+void ControlTree::fail(const Status& error) {
+  state_.fail(error, outputs_);
+  carry_out();
+}
+
+void ControlTree::leave() {
+  state_.leave(outputs_);
+  carry_out();
+  for (auto& [host, link] : links_) {
+    link->finish();
+    thread_.unwatch(link->fd());
+  }
+  links_.clear();
+}
+
+}  // namespace ccom

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "liveness/liveness_thread.h"
+
+#include <linux/futex.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <system_error>
+
+#include "base/secret.h"
+
+namespace ccom {
+
+namespace {
+
+constexpr int64_t kMs = 1'000'000;
+constexpr int64_t kSocketSliceNs = 5 * kMs;
+constexpr int64_t kWordSliceNs = 10 * kMs;
+constexpr int64_t kLongestNs = 1000 * kMs;
+
+int64_t now_ns() { return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1); }
+
+timespec to_timespec(int64_t ns) { return {.tv_sec = ns / 1'000'000'000, .tv_nsec = ns % 1'000'000'000}; }
+
+// What a process has at most once. The one global of this room, and a deliberate one: the life lines need a thread that
+// lives as long as the process's Monitors, and Monitors of unrelated communicators know nothing of each other. Never destroyed,
+// for a communicator may outlive static destruction. A forked child starts afresh, whatever state the lock was in.
+struct ProcessWide {
+  const ForkMark mark;
+  const uint64_t process = random_u64();
+  std::mutex mutex;
+  std::weak_ptr<LivenessThread> thread;
+};
+constinit std::atomic<ProcessWide*> process_wide{nullptr};
+
+ProcessWide& of_this_process_wide() {
+  ProcessWide* current = process_wide.load(std::memory_order_acquire);
+  if (current != nullptr && !current->mark.in_child()) return *current;
+  auto* fresh = new ProcessWide;
+  if (process_wide.compare_exchange_strong(current, fresh, std::memory_order_acq_rel)) return *fresh;
+  delete fresh;
+  return *current;
+}
+
+}  // namespace
+
+ForkMark::ForkMark() : page_(nullptr), pid_(::getpid()) {
+  const auto size = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  void* page = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) return;
+  *static_cast<char*>(page) = 1;
+  if (::madvise(page, size, MADV_WIPEONFORK) == 0) {
+    page_ = static_cast<const char*>(page);
+  } else {
+    ::munmap(page, size);
+  }
+}
+
+ForkMark::~ForkMark() {
+  if (page_ != nullptr) ::munmap(const_cast<char*>(page_), static_cast<size_t>(::sysconf(_SC_PAGESIZE)));
+}
+
+bool ForkMark::in_child() const { return page_ != nullptr ? *page_ == 0 : ::getpid() != pid_; }
+
+Result<std::shared_ptr<LivenessThread>> LivenessThread::of_this_process() {
+  ProcessWide& shared = of_this_process_wide();
+  std::lock_guard lock(shared.mutex);
+  if (auto running = shared.thread.lock()) return running;
+  std::shared_ptr<LivenessThread> fresh(new LivenessThread(shared.process));
+  CCOM_TRY(fresh->start());
+  shared.thread = fresh;
+  return fresh;
+}
+
+Status LivenessThread::start() {
+  epoll_ = OwnedFd(::epoll_create1(EPOLL_CLOEXEC));
+  knock_event_ = OwnedFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!epoll_ || !knock_event_) return system_error(errno, "open an epoll and an event descriptor for the liveness thread");
+  epoll_event event{};
+  event.events = EPOLLIN;
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, knock_event_.get(), &event) != 0)
+    return system_error(errno, "watch the liveness thread's event descriptor");
+  // The application's signals are for its own threads.
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  Status started;
+  try {
+    thread_ = std::make_unique<std::thread>([this] { loop(); });
+    ::pthread_setname_np(thread_->native_handle(), "ccom-liveness");
+  } catch (const std::system_error& failure) {
+    started = system_error(failure.code().value(), "start the liveness thread");
+  }
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return started;
+}
+
+LivenessThread::~LivenessThread() {
+  if (!thread_) return;
+  if (in_forked_child()) {
+    (void)thread_.release();  // it runs in the parent; there is nothing here to join
+    return;
+  }
+  {
+    std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  knock();
+  thread_->join();
+}
+
+void LivenessThread::run(const std::function<void()>& work) {
+  CCOM_ASSERT(thread_->get_id() != std::this_thread::get_id());
+  Work item{&work};
+  std::unique_lock lock(mutex_);
+  queue_.push_back(&item);
+  knock();
+  // The thread never blocks, so this is one turn of its loop.
+  work_done_.wait(lock, [&item] { return item.done; });
+}
+
+void LivenessThread::knock() {
+  knocks_.fetch_add(1, std::memory_order_acq_rel);
+  ::syscall(SYS_futex, &knocks_, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+  const uint64_t one = 1;
+  (void)!::write(knock_event_.get(), &one, sizeof one);
+}
+
+void LivenessThread::add(Ward* ward) { wards_.push_back(ward); }
+void LivenessThread::remove(Ward* ward) { std::erase(wards_, ward); }
+
+Status LivenessThread::watch(int fd, bool* readable) {
+  epoll_event event{};
+  event.events = EPOLLIN | EPOLLRDHUP;
+  event.data.ptr = readable;
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) return system_error(errno, "watch a control connection");
+  ++sockets_;
+  return Status::ok();
+}
+
+void LivenessThread::unwatch(int fd) {
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr) == 0) --sockets_;
+}
+
+void LivenessThread::loop() {
+  LifeLines lines;
+  lines_ = &lines;
+  for (;;) {
+    const uint32_t knocks = knocks_.load(std::memory_order_acquire);
+    run_queue();
+    {
+      std::lock_guard lock(mutex_);
+      if (stop_) return;
+    }
+    const int64_t until_ns = turn_wards();
+    if (sockets_ > 0) {
+      wait_for_sockets(until_ns);
+    } else {
+      wait_for_words(knocks, until_ns);
+    }
+  }
+}
+
+void LivenessThread::run_queue() {
+  std::vector<Work*> queue;
+  {
+    std::lock_guard lock(mutex_);
+    queue.swap(queue_);
+  }
+  if (queue.empty()) return;
+  for (Work* work : queue) (*work->function)();
+  std::lock_guard lock(mutex_);
+  for (Work* work : queue) work->done = true;
+  work_done_.notify_all();
+}
+
+int64_t LivenessThread::turn_wards() {
+  int64_t until_ns = now_ns() + kLongestNs;
+  for (Ward* ward : wards_) until_ns = std::min(until_ns, ward->turn(now_ns()));
+  return until_ns;
+}
+
+void LivenessThread::wait_for_sockets(int64_t until_ns) {
+  const bool has_words = std::ranges::any_of(wards_, [](const Ward* ward) { return ward->awaited_word() != nullptr; });
+  int64_t left_ns = std::max<int64_t>(0, until_ns - now_ns());
+  if (has_words) left_ns = std::min(left_ns, kSocketSliceNs);
+  epoll_event events[32];
+  const int count = ::epoll_wait(epoll_.get(), events, 32, static_cast<int>((left_ns + kMs - 1) / kMs));
+  for (int i = 0; i < count; ++i) {
+    if (events[i].data.ptr != nullptr) {
+      *static_cast<bool*>(events[i].data.ptr) = true;
+    } else {
+      uint64_t knocks = 0;
+      (void)!::read(knock_event_.get(), &knocks, sizeof knocks);
+    }
+  }
+}
+
+void LivenessThread::wait_for_words(uint32_t knocks, int64_t until_ns) {
+  std::vector<futex_waitv> words;
+  const auto await = [&words](const std::atomic<uint32_t>* word, uint32_t value) {
+    words.push_back({.val = value, .uaddr = reinterpret_cast<uintptr_t>(word), .flags = FUTEX_32, .__reserved = 0});
+  };
+  await(&knocks_, knocks);
+  for (const Ward* ward : wards_)
+    if (const auto* word = ward->awaited_word()) await(word, 0);
+  if (has_waitv_ && words.size() <= FUTEX_WAITV_MAX) {
+    const timespec until = to_timespec(until_ns);
+    const long outcome = ::syscall(SYS_futex_waitv, words.data(), words.size(), 0, &until, CLOCK_MONOTONIC);
+    if (outcome >= 0 || errno == EAGAIN || errno == ETIMEDOUT || errno == EINTR) return;
+    has_waitv_ = false;
+  }
+  int64_t left_ns = std::max<int64_t>(0, until_ns - now_ns());
+  if (words.size() > 1) left_ns = std::min(left_ns, kWordSliceNs);
+  const timespec left = to_timespec(left_ns);
+  ::syscall(SYS_futex, &knocks_, FUTEX_WAIT, knocks, &left, nullptr, 0);
+}
+
+}  // namespace ccom

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Puts the parts together: the host's Board, the NodeWatch, and the control trees between hosts.
+//
+// There are two trees. The lowest rank of each host is its member of the first, the second-lowest (or the only one) of the
+// second, and both act on the same board. So when a leader dies, a node-mate, who knows within milliseconds, tells the other
+// hosts over the second tree; the end of the leader's own connections comes only when the kernel has torn down its memory.
+#include "liveness/monitor.h"
+
+#include <algorithm>
+
+#include "liveness/board.h"
+#include "liveness/control_join.h"
+#include "liveness/control_tree.h"
+#include "liveness/liveness_thread.h"
+#include "liveness/node_watch.h"
+
+namespace ccom {
+
+namespace {
+
+constexpr int64_t kMs = 1'000'000;
+constexpr int64_t kLookNs = 5 * kMs;
+
+Rank tree_member(const HostMembers& host, int tree) {
+  return host.ranks[std::min(static_cast<size_t>(tree), host.ranks.size() - 1)];
+}
+
+int tree_count(const std::vector<HostMembers>& hosts) {
+  if (hosts.size() == 1) return 0;
+  return std::ranges::any_of(hosts, [](const HostMembers& host) { return host.ranks.size() > 1; }) ? 2 : 1;
+}
+
+Status validate(const MonitorConfig& config) {
+  if (config.host_index < 0 || static_cast<size_t>(config.host_index) >= config.hosts.size())
+    return error(Code::InvalidArgument, "host %d is not one of %zu", config.host_index, config.hosts.size());
+  for (const HostMembers& host : config.hosts)
+    if (host.ranks.empty() || !std::ranges::is_sorted(host.ranks))
+      return error(Code::InvalidArgument, "host %s has no ranks, or not in ascending order", host.name.c_str());
+  if (!std::ranges::binary_search(config.hosts[static_cast<size_t>(config.host_index)].ranks, config.rank))
+    return error(Code::InvalidArgument, "rank %d is not on host %d", config.rank, config.host_index);
+  if (config.dead_ms < 1)
+    return error(Code::InvalidArgument, "a host cannot count as dead after %lld ms of silence",
+                 static_cast<long long>(config.dead_ms));
+  return Status::ok();
+}
+
+Status forked_error() {
+  return error(Code::InvalidUsage, "this process was forked: the communicator belongs to its parent")
+      .with_cure("create communicators after fork(), or start processes with spawn or exec");
+}
+
+class MonitorImpl final : public Monitor, private Ward {
+ public:
+  MonitorImpl(MonitorConfig config, Board board, std::shared_ptr<LivenessThread> thread);
+  ~MonitorImpl() override;
+  Status start();
+
+  std::string control_address() const override { return address_; }
+  Status connect(const std::vector<std::string>& addresses, Deadline deadline) override;
+  Status status() const override;
+  Status report(const Status& error) override;
+  Status check() override;
+  void on_failure(std::function<void()> listener) override;
+
+ private:
+  // Ward: on the liveness thread.
+  int64_t turn(int64_t now_ns) override;
+  const std::atomic<uint32_t>* awaited_word() const override { return spread_ ? nullptr : &board_.abort_word(); }
+  void spread_failure();
+  void call_listener();
+  void leave();
+
+  const HostMembers& host() const { return config_.hosts[static_cast<size_t>(config_.host_index)]; }
+  bool shares_board() const { return board_.slots() > 1; }
+  Status listen();
+  TreeConfig tree_config() const;
+  Result<JoinPlan> plan_connections(const std::vector<std::string>& addresses) const;
+  void publish(const Status& error);
+  void look(int64_t now_ns);
+
+  const MonitorConfig config_;
+  const Board board_;
+  const int slot_;
+  const std::shared_ptr<LivenessThread> thread_;
+  NodeWatch watch_;
+  OwnedFd listener_socket_;
+  std::string address_;
+  std::mutex mutex_;  // guards listener_, and the writing of the own error record
+  std::function<void()> listener_;
+
+  // The liveness thread's own.
+  bool taken_ = false;   // the slot
+  bool spread_ = false;  // the board's error, to the trees
+  int64_t next_beat_ns_ = 0;
+  std::vector<std::unique_ptr<ControlTree>> trees_;  // null where this rank is not the host's member
+};
+
+int slot_of(const MonitorConfig& config) {
+  const auto& ranks = config.hosts[static_cast<size_t>(config.host_index)].ranks;
+  return static_cast<int>(std::ranges::find(ranks, config.rank) - ranks.begin());
+}
+
+MonitorImpl::MonitorImpl(MonitorConfig config, Board board, std::shared_ptr<LivenessThread> thread)
+    : config_(std::move(config)),
+      board_(board),
+      slot_(slot_of(config_)),
+      thread_(std::move(thread)),
+      watch_(board, {.host = host().name,
+                     .ranks = host().ranks,
+                     .own_slot = slot_,
+                     .process = thread_->process(),
+                     .dead_ns = config_.dead_ms * kMs}) {
+  abort_word_ = &board_.abort_word();
+}
+
+Status MonitorImpl::start() {
+  CCOM_TRY(listen());
+  for (int tree = 0; tree < tree_count(config_.hosts); ++tree) {
+    trees_.push_back(nullptr);
+    if (tree_member(host(), tree) != config_.rank) continue;
+    TreeConfig tree_hosts = tree_config();
+    for (size_t i = 0; i < config_.hosts.size(); ++i) tree_hosts.hosts[i].member = tree_member(config_.hosts[i], tree);
+    trees_.back() = std::make_unique<ControlTree>(std::move(tree_hosts), *thread_,
+                                                  [this](const Status& error) { publish(error); });
+  }
+  Status taken;
+  thread_->run([this, &taken] {
+    taken = board_.take(slot_, thread_->process(), thread_->lines());
+    taken_ = taken.is_ok();
+    if (taken_) thread_->add(this);
+  });
+  return taken;
+}
+
+Status MonitorImpl::listen() {
+  const bool is_parent = config_.host_index * kTreeDegree + 1 < static_cast<int>(config_.hosts.size());
+  bool is_member = false;
+  for (int tree = 0; tree < tree_count(config_.hosts); ++tree)
+    is_member = is_member || tree_member(host(), tree) == config_.rank;
+  if (!is_parent || !is_member) return Status::ok();
+  CCOM_TRY_ASSIGN(listener_socket_, listen_on(config_.bind_address));
+  CCOM_TRY_ASSIGN(address_, address_of(listener_socket_));
+  return Status::ok();
+}
+
+// Other hosts are given a little more time than node-mates, so that a stopped process is named by its node-mates, who can tell
+// it from a silent host.
+TreeConfig MonitorImpl::tree_config() const {
+  TreeConfig config{.hosts = {}, .self = config_.host_index, .dead_ns = (config_.dead_ms + config_.dead_ms / 8) * kMs};
+  for (const HostMembers& each : config_.hosts) config.hosts.push_back({.name = each.name, .member = -1, .ranks = each.ranks});
+  return config;
+}
+
+MonitorImpl::~MonitorImpl() {
+  // A forked child closes its copies of the descriptors; board, life line and connections belong to the parent.
+  if (!thread_->in_forked_child()) thread_->run([this] { leave(); });
+}
+
+// The communicator's error, if any, reaches the others before the goodbye.
+void MonitorImpl::leave() {
+  if (!taken_) return;
+  thread_->remove(this);
+  spread_failure();
+  for (auto& tree : trees_)
+    if (tree) tree->leave();
+  board_.leave(slot_, thread_->lines());
+  taken_ = false;
+}
+
+Result<JoinPlan> MonitorImpl::plan_connections(const std::vector<std::string>& addresses) const {
+  const auto hosts = static_cast<int>(config_.hosts.size());
+  JoinPlan plan{.key = config_.key.derive("ccom liveness"),
+                .communicator = config_.communicator,
+                .self_host = config_.host_index,
+                .edges = {}};
+  for (int tree = 0; tree < static_cast<int>(trees_.size()); ++tree) {
+    if (!trees_[static_cast<size_t>(tree)]) continue;
+    for (int other : tree_neighbours(config_.host_index, hosts)) {
+      JoinEdge edge{.tree = tree, .host = other, .rank = tree_member(config_.hosts[static_cast<size_t>(other)], tree)};
+      if (other == tree_parent(config_.host_index)) {
+        const auto rank = static_cast<size_t>(edge.rank);
+        if (rank >= addresses.size() || addresses[rank].empty())
+          return error(Code::InvalidArgument, "rank %d gave no control address", edge.rank).with_peers({edge.rank});
+        edge.address = addresses[rank];
+      }
+      plan.edges.push_back(std::move(edge));
+    }
+  }
+  return plan;
+}
+
+Status MonitorImpl::connect(const std::vector<std::string>& addresses, Deadline deadline) {
+  if (thread_->in_forked_child()) return forked_error();
+  const OwnedFd listener = std::move(listener_socket_);  // closed whatever happens
+  CCOM_TRY_ASSIGN(const JoinPlan plan, plan_connections(addresses));
+  const JoinHooks hooks{
+      .attach =
+          [this](const JoinEdge& edge, std::unique_ptr<ControlLink> link) {
+            thread_->run([this, &edge, &link] {
+              const int64_t now_ns = Clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+              trees_[static_cast<size_t>(edge.tree)]->attach(edge.host, std::move(link), now_ns);
+            });
+          },
+      .check = [this] { return check(); }};
+  return join_control_trees(plan, listener, hooks, deadline);
+}
+
+Status MonitorImpl::status() const {
+  if (thread_->in_forked_child()) return forked_error();
+  return board_.error();
+}
+
+void MonitorImpl::publish(const Status& error) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!board_.publish(slot_, error)) return;
+  }
+  thread_->knock();
+}
+
+Status MonitorImpl::report(const Status& error) {
+  CCOM_ASSERT(!error.is_ok());
+  if (thread_->in_forked_child()) return forked_error();
+  publish(error);
+  return status();
+}
+
+Status MonitorImpl::check() {
+  if (thread_->in_forked_child()) return forked_error();
+  look(Clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
+  return status();
+}
+
+void MonitorImpl::look(int64_t now_ns) {
+  if (failed() || !shares_board()) return;
+  if (const auto found = watch_.look(now_ns)) publish(*found);
+}
+
+void MonitorImpl::on_failure(std::function<void()> listener) {
+  if (thread_->in_forked_child()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    listener_ = std::move(listener);
+  }
+  thread_->knock();
+}
+
+int64_t MonitorImpl::turn(int64_t now_ns) {
+  int64_t next_ns = INT64_MAX;
+  if (shares_board()) {
+    if (now_ns >= next_beat_ns_) {
+      board_.slot(slot_).beats.fetch_add(1, std::memory_order_relaxed);
+      next_beat_ns_ = now_ns + config_.dead_ms * kMs / 12;
+    }
+    next_ns = next_beat_ns_;
+  }
+  spread_failure();  // the board's error goes out before anybody else's comes in
+  for (auto& tree : trees_) {
+    if (!tree) continue;
+    next_ns = std::min(next_ns, tree->turn(now_ns));
+    if (shares_board() && !failed()) next_ns = std::min(next_ns, now_ns + kLookNs);
+  }
+  if (std::ranges::any_of(trees_, [](const auto& tree) { return tree != nullptr; })) look(now_ns);
+  spread_failure();
+  call_listener();
+  return next_ns;
+}
+
+void MonitorImpl::spread_failure() {
+  if (spread_ || !failed()) return;
+  spread_ = true;
+  const Status error = board_.error();
+  for (auto& tree : trees_)
+    if (tree) tree->fail(error);
+}
+
+void MonitorImpl::call_listener() {
+  if (!failed()) return;
+  std::function<void()> listener;
+  {
+    const std::lock_guard lock(mutex_);
+    listener.swap(listener_);
+  }
+  if (listener) listener();
+}
+
+}  // namespace
+
+size_t Monitor::board_bytes(int local_ranks) { return Board::bytes(local_ranks); }
+
+Result<std::unique_ptr<Monitor>> Monitor::create(MonitorConfig config, Bytes memory, bool initialise) {
+  CCOM_TRY(validate(config));
+  const HostMembers& host = config.hosts[static_cast<size_t>(config.host_index)];
+  CCOM_TRY_ASSIGN(Board board, Board::over(memory, static_cast<int>(host.ranks.size())));
+  if (initialise) board.initialise();
+  if (!board.is_ready())
+    return error(Code::InternalError, "the liveness board of host %s is used before rank %d has initialised it",
+                 host.name.c_str(), host.ranks.front());
+  CCOM_TRY_ASSIGN(auto thread, LivenessThread::of_this_process());
+  auto monitor = std::make_unique<MonitorImpl>(std::move(config), board, std::move(thread));
+  CCOM_TRY(monitor->start());
+  return std::unique_ptr<Monitor>(std::move(monitor));
+}
+
+}  // namespace ccom

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "liveness/node_watch.h"
+
+#include "base/log.h"
+
+namespace ccom {
+
+NodeWatch::NodeWatch(Board board, Config config) : board_(board), config_(std::move(config)) {
+  CCOM_ASSERT(static_cast<int>(config_.ranks.size()) == board_.slots());
+  beats_.resize(config_.ranks.size());
+}
+
+std::optional<Status> NodeWatch::look(int64_t now_ns) {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock) return std::nullopt;
+  // Beats are judged only against a time in which we looked ourselves: between calls nobody looks, and a process that was
+  // stopped cannot tell who else was.
+  const bool fresh = now_ns - last_look_ns_ > config_.dead_ns / 2;
+  last_look_ns_ = now_ns;
+  std::vector<int> dead, silent;
+  for (int slot = 0; slot < board_.slots(); ++slot) {
+    if (!is_watched(slot)) continue;
+    if (board_.has_died(slot)) {
+      dead.push_back(slot);
+    } else if (is_silent(slot, now_ns, fresh)) {
+      silent.push_back(slot);
+    }
+  }
+  if (!dead.empty()) return died(dead);
+  if (!silent.empty()) return fell_silent(silent);
+  return std::nullopt;
+}
+
+bool NodeWatch::is_watched(int index) const {
+  if (index == config_.own_slot) return false;
+  const BoardSlot& slot = board_.slot(index);
+  const auto state = static_cast<SlotState>(slot.state.load(std::memory_order_acquire));
+  if (state == SlotState::Empty || state == SlotState::Left) return false;
+  return slot.process.load(std::memory_order_relaxed) != config_.process;
+}
+
+bool NodeWatch::is_silent(int index, int64_t now_ns, bool fresh) {
+  Beats& seen = beats_[static_cast<size_t>(index)];
+  const uint64_t count = board_.slot(index).beats.load(std::memory_order_relaxed);
+  const bool first_sight = seen.since_ns == 0;  // it has come since our last look
+  if (fresh || first_sight || count != seen.count) {
+    seen = {.count = count, .since_ns = now_ns};
+    return false;
+  }
+  const int64_t silence_ns = now_ns - seen.since_ns;
+  if (silence_ns > config_.dead_ns / 6 && !seen.suspected) {
+    seen.suspected = true;
+    log(LogLevel::Warn, "rank %d on host %s has been silent for %.2f s", config_.ranks[static_cast<size_t>(index)],
+        config_.host.c_str(), static_cast<double>(silence_ns) * 1e-9);
+  }
+  return silence_ns >= config_.dead_ns;
+}
+
+std::vector<Rank> NodeWatch::ranks_of(const std::vector<int>& slots) const {
+  std::vector<Rank> ranks;
+  for (int slot : slots) ranks.push_back(config_.ranks[static_cast<size_t>(slot)]);
+  return ranks;
+}
+
+// "pid 17" or "pids 17, 18", not more than eight.
+std::string NodeWatch::name_processes(const std::vector<int>& slots) const {
+  std::string text = slots.size() == 1 ? "pid " : "pids ";
+  for (size_t i = 0; i < slots.size() && i < 8; ++i)
+    text += (i > 0 ? ", " : "") + std::to_string(board_.slot(slots[i]).pid.load(std::memory_order_relaxed));
+  return slots.size() > 8 ? text + ", ..." : text;
+}
+
+Status NodeWatch::died(const std::vector<int>& slots) const {
+  const std::vector<Rank> ranks = ranks_of(slots);
+  return error(Code::RemoteError, "%s on host %s died (%s)", name_ranks(ranks).c_str(), config_.host.c_str(),
+               name_processes(slots).c_str())
+      .with_peers({ranks.begin(), ranks.end()})
+      .with_host(config_.host)
+      .with_cure("look at the output of the dead rank and at the kernel log of its host (out of memory?); restart the job, or "
+                 "shrink the communicator to the survivors");
+}
+
+Status NodeWatch::fell_silent(const std::vector<int>& slots) const {
+  const std::vector<Rank> ranks = ranks_of(slots);
+  return error(Code::RemoteError, "%s on host %s gave no sign of life for %.1f s (%s)", name_ranks(ranks).c_str(),
+               config_.host.c_str(), static_cast<double>(config_.dead_ns) * 1e-9, name_processes(slots).c_str())
+      .with_peers({ranks.begin(), ranks.end()})
+      .with_host(config_.host)
+      .with_cure("see whether the process is stopped (a debugger, a frozen cgroup) or starved of processor time; a longer "
+                 "CCOM_DEAD_MS forgives longer pauses");
+}
+
+}  // namespace ccom

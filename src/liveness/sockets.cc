@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "liveness/sockets.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstring>
+
+namespace ccom {
+
+namespace {
+
+struct SocketAddress {
+  sockaddr_storage storage{};
+  socklen_t size = 0;
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
+  int family() const { return storage.ss_family; }
+};
+
+Result<SocketAddress> parse_numeric(const std::string& host, const std::string& port) {
+  addrinfo hints{};
+  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (const int failure = ::getaddrinfo(host.c_str(), port.c_str(), &hints, &found); failure != 0)
+    return error(Code::ConfigError, "\"%s\" port \"%s\" is not a numeric address: %s", host.c_str(), port.c_str(),
+                 ::gai_strerror(failure));
+  SocketAddress address;
+  std::memcpy(&address.storage, found->ai_addr, found->ai_addrlen);
+  address.size = found->ai_addrlen;
+  ::freeaddrinfo(found);
+  return address;
+}
+
+Result<SocketAddress> parse_address(const std::string& text) {
+  const size_t colon = text.rfind(':');
+  if (colon == std::string::npos || colon == 0)
+    return error(Code::InvalidArgument, "\"%s\" is not of the form address:port", text.c_str());
+  std::string host = text.substr(0, colon);
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
+  return parse_numeric(host, text.substr(colon + 1));
+}
+
+bool is_wildcard(const SocketAddress& address) {
+  if (address.family() == AF_INET)
+    return reinterpret_cast<const sockaddr_in*>(&address.storage)->sin_addr.s_addr == htonl(INADDR_ANY);
+  const in6_addr& ip = reinterpret_cast<const sockaddr_in6*>(&address.storage)->sin6_addr;
+  const in6_addr mapped = {{{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 0, 0}}};
+  return IN6_IS_ADDR_UNSPECIFIED(&ip) || std::memcmp(&ip, &mapped, sizeof ip) == 0;
+}
+
+Result<OwnedFd> open_socket(int family) {
+  OwnedFd socket(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!socket) return system_error(errno, "open a control socket");
+  return socket;
+}
+
+// Control messages are rare and small; none may wait for company.
+void send_at_once(const OwnedFd& socket) {
+  const int on = 1;
+  ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
+}  // namespace
+
+OwnedFd::~OwnedFd() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+Result<OwnedFd> listen_on(const std::string& ip) {
+  CCOM_TRY_ASSIGN(const SocketAddress address, parse_numeric(ip, "0"));
+  if (is_wildcard(address))
+    return error(Code::ConfigError, "control connections must listen on one interface, not on all (%s)", ip.c_str())
+        .with_cure("name an interface in CCOM_SOCKET_IFNAME");
+  CCOM_TRY_ASSIGN(OwnedFd socket, open_socket(address.family()));
+  if (::bind(socket.get(), address.get(), address.size) != 0) return system_error(errno, "bind control socket to %s", ip.c_str());
+  if (::listen(socket.get(), 64) != 0) return system_error(errno, "listen for control connections on %s", ip.c_str());
+  return socket;
+}
+
+Result<std::string> address_of(const OwnedFd& listener) {
+  SocketAddress address;
+  address.size = sizeof address.storage;
+  char host[NI_MAXHOST], port[NI_MAXSERV];
+  if (::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address.storage), &address.size) != 0)
+    return system_error(errno, "ask a control socket for its address");
+  if (::getnameinfo(address.get(), address.size, host, sizeof host, port, sizeof port, NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+    return error(Code::InternalError, "print the address of a control socket");
+  return (address.family() == AF_INET6 ? "[" + std::string(host) + "]" : std::string(host)) + ":" + port;
+}
+
+Result<OwnedFd> start_connect(const std::string& text) {
+  CCOM_TRY_ASSIGN(const SocketAddress address, parse_address(text));
+  CCOM_TRY_ASSIGN(OwnedFd socket, open_socket(address.family()));
+  send_at_once(socket);
+  if (::connect(socket.get(), address.get(), address.size) != 0 && errno != EINPROGRESS && errno != EINTR)
+    return system_error(errno, "connect to %s", text.c_str());
+  return socket;
+}
+
+int connect_outcome(const OwnedFd& socket) {
+  int failure = 0;
+  socklen_t size = sizeof failure;
+  return ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &failure, &size) == 0 ? failure : errno;
+}
+
+OwnedFd accept_from(const OwnedFd& listener) {
+  OwnedFd socket(::accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  if (socket) send_at_once(socket);
+  return socket;
+}
+
+}  // namespace ccom

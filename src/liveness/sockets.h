@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The little that control connections need of sockets: an owner for descriptors, and numeric TCP addresses such as
+// "10.0.0.7:4100" and "[fd00::7]:4100". All sockets are non-blocking and close on exec.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "base/status.h"
+
+namespace ccom {
+
+class OwnedFd {
+ public:
+  OwnedFd() = default;
+  explicit OwnedFd(int fd) : fd_(fd) {}
+  OwnedFd(OwnedFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  OwnedFd& operator=(OwnedFd&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~OwnedFd();
+  int get() const { return fd_; }
+  explicit operator bool() const { return fd_ >= 0; }
+
+ private:
+  int fd_ = -1;
+};
+
+// Listens on a port of the system's choice. ConfigError for anything but the numeric address of one interface.
+Result<OwnedFd> listen_on(const std::string& ip);
+Result<std::string> address_of(const OwnedFd& listener);
+// Begins to connect; writable when that has succeeded or failed.
+Result<OwnedFd> start_connect(const std::string& address);
+// 0, or the reason why the connection failed.
+int connect_outcome(const OwnedFd& socket);
+// An invalid one if nobody is waiting.
+OwnedFd accept_from(const OwnedFd& listener);
+
+}  // namespace ccom

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The meeting over real gRPC on loopback, ranks as threads: it gathers, it names who is missing or wrong, strangers neither
+// get in nor disturb, and nothing is left afterwards.
+#include "bootstrap/grpc_rendezvous.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <latch>
+
+#include "base/descriptor.h"
+#include "meeting.h"
+
+namespace ccom {
+namespace {
+
+using namespace ccom::testing;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+Deadline soon() { return Deadline::after_ms(20000); }
+
+Descriptor connect_to(uint16_t port) {
+  Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) return Descriptor();
+  return socket;
+}
+
+class GrpcRendezvousOf : public ::testing::TestWithParam<int> {};
+
+TEST_P(GrpcRendezvousOf, GathersSeveralRounds) {
+  const int nranks = GetParam();
+  const Meeting meeting = open_meeting();
+  as_ranks(nranks, [&](Rank rank) {
+    const auto rendezvous = connect_rendezvous(meeting.id, nranks, rank, soon());
+    ASSERT_TRUE(rendezvous) << message_of(rendezvous);
+    for (int round = 0; round < 4; ++round) {
+      const auto text = [round](Rank of) { return std::string(static_cast<size_t>(round * of), 'x') + std::to_string(of); };
+      const auto parts = (*rendezvous)->all_gather("round " + std::to_string(round), text(rank), soon());
+      ASSERT_TRUE(parts) << message_of(parts);
+      ASSERT_EQ(parts->size(), static_cast<size_t>(nranks));
+      for (Rank of = 0; of < nranks; ++of) EXPECT_EQ((*parts)[static_cast<size_t>(of)], text(of));
+    }
+  });
+  EXPECT_TRUE(meeting.server->wait_until_ended(soon()));
+}
+INSTANTIATE_TEST_SUITE_P(Ranks, GrpcRendezvousOf, ::testing::Values(1, 2, 5, 16));
+
+TEST(GrpcRendezvous, CarriesTheLargestPartAndRefusesALargerOne) {
+  constexpr size_t kMebibyte = size_t{1} << 20;
+  const Meeting meeting = open_meeting();
+  as_ranks(3, [&](Rank rank) {
+    const auto rendezvous = connect_rendezvous(meeting.id, 3, rank, soon());
+    ASSERT_TRUE(rendezvous) << message_of(rendezvous);
+    const auto too_large = (*rendezvous)->all_gather("large", std::string(kMebibyte + 1, 'x'), soon());
+    EXPECT_THAT(message_of(too_large), HasSubstr("1048577"));
+    const auto parts = (*rendezvous)->all_gather("large", std::string(kMebibyte, static_cast<char>('a' + rank)), soon());
+    ASSERT_TRUE(parts) << message_of(parts);
+    for (size_t of = 0; of < 3; ++of) EXPECT_EQ((*parts)[of], std::string(kMebibyte, static_cast<char>('a' + of)));
+  });
+}
+
+TEST(GrpcRendezvous, TellsRanksThatNeverCameFromThoseThatAreLate) {
+  const Meeting meeting = open_meeting();
+  const auto late = connect_rendezvous(meeting.id, 4, 3, soon());
+  ASSERT_TRUE(late) << message_of(late);
+  as_ranks(2, [&](Rank rank) {
+    const auto rendezvous = connect_rendezvous(meeting.id, 4, rank, soon());
+    ASSERT_TRUE(rendezvous) << message_of(rendezvous);
+    const Deadline deadline = Deadline::after_ms(800);
+    const auto parts = (*rendezvous)->all_gather("addresses", "x", deadline);
+    ASSERT_FALSE(parts);
+    EXPECT_FALSE(deadline.passed());
+    EXPECT_EQ(parts.error().code(), Code::Timeout);
+    EXPECT_THAT(parts.error().message(), AllOf(HasSubstr("'addresses'"), HasSubstr("ranks 2 and 3 of 4 (rank 2 never came)")));
+    EXPECT_THAT(parts.error().peers(), ElementsAre(2, 3));
+  });
+}
+
+TEST(GrpcRendezvous, TellsALateRankWhyTheOthersGaveUp) {
+  const Meeting meeting = open_meeting();
+  const auto early = connect_rendezvous(meeting.id, 2, 0, soon());
+  ASSERT_TRUE(early) << message_of(early);
+  const auto failure = (*early)->all_gather("addresses", "x", Deadline::after_ms(200));
+  ASSERT_FALSE(failure);
+  const auto late = connect_rendezvous(meeting.id, 2, 1, soon());
+  EXPECT_EQ(message_of(late), failure.error().message());
+}
+
+TEST(GrpcRendezvous, EndsEveryWaitWhenARankLeaves) {
+  const Meeting meeting = open_meeting();
+  std::latch both_in(2);
+  as_ranks(2, [&](Rank rank) {
+    auto rendezvous = connect_rendezvous(meeting.id, 2, rank, soon());
+    ASSERT_TRUE(rendezvous) << message_of(rendezvous);
+    both_in.arrive_and_wait();
+    if (rank == 1) return;
+    const auto parts = (*rendezvous)->all_gather("addresses", "x", soon());
+    ASSERT_FALSE(parts);
+    EXPECT_EQ(parts.error().code(), Code::RemoteError);
+    EXPECT_THAT(parts.error().message(), HasSubstr("rank 1"));
+    EXPECT_THAT(parts.error().peers(), ElementsAre(1));
+  });
+}
+
+TEST(GrpcRendezvous, RefusesAnotherNumberOfRanks) {
+  const Meeting meeting = open_meeting();
+  const auto first = connect_rendezvous(meeting.id, 4, 0, soon());
+  ASSERT_TRUE(first) << message_of(first);
+  const auto second = connect_rendezvous(meeting.id, 8, 5, soon());
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code(), Code::ConfigError);
+  EXPECT_THAT(second.error().message(), AllOf(HasSubstr("rank 5"), HasSubstr("8 ranks"), HasSubstr("rank 0"), HasSubstr("4")));
+  EXPECT_THAT(second.error().peers(), ElementsAre(0, 5));
+  const auto told_too = (*first)->all_gather("addresses", "x", soon());
+  EXPECT_EQ(message_of(told_too), second.error().message());
+}
+
+TEST(GrpcRendezvous, RefusesARankThatCameAlready) {
+  const Meeting meeting = open_meeting();
+  const auto first = connect_rendezvous(meeting.id, 4, 3, soon());
+  ASSERT_TRUE(first) << message_of(first);
+  const auto second = connect_rendezvous(meeting.id, 4, 3, soon());
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code(), Code::ConfigError);
+  EXPECT_THAT(second.error().message(), HasSubstr("rank 3 came twice: process"));
+  EXPECT_THAT(second.error().peers(), ElementsAre(3));
+}
+
+TEST(GrpcRendezvous, RefusesRanksAtDifferentExchanges) {
+  const Meeting meeting = open_meeting();
+  as_ranks(2, [&](Rank rank) {
+    const auto rendezvous = connect_rendezvous(meeting.id, 2, rank, soon());
+    ASSERT_TRUE(rendezvous) << message_of(rendezvous);
+    const auto parts = (*rendezvous)->all_gather(rank == 0 ? "addresses" : "topology", "x", soon());
+    ASSERT_FALSE(parts);
+    EXPECT_EQ(parts.error().code(), Code::ConfigError);
+    EXPECT_THAT(parts.error().message(), AllOf(HasSubstr("'addresses'"), HasSubstr("'topology'")));
+    EXPECT_THAT(parts.error().peers(), ElementsAre(0, 1));
+  });
+}
+
+TEST(GrpcRendezvous, LetsNobodyInWithoutTheSecret) {
+  const Meeting meeting = open_meeting();
+  UniqueId wrong = meeting.id;
+  wrong.secret = Secret::random();
+  const auto stranger = connect_rendezvous(wrong, 1, 0, soon());
+  ASSERT_FALSE(stranger);
+  EXPECT_EQ(stranger.error().code(), Code::ConfigError);
+  EXPECT_THAT(stranger.error().message(), HasSubstr("secret"));
+  EXPECT_FALSE(probe_meeting_point(wrong, 1, 0, Deadline::after_ms(300)).is_ok());
+  const auto member = connect_rendezvous(meeting.id, 1, 0, soon());
+  EXPECT_TRUE(member) << message_of(member);
+}
+
+TEST(GrpcRendezvous, SaysWhatCannotBeReached) {
+  UniqueId id;
+  {
+    const Meeting meeting = open_meeting();
+    id = meeting.id;
+  }
+  const auto rendezvous = connect_rendezvous(id, 4, 3, Deadline::after_ms(300));
+  ASSERT_FALSE(rendezvous);
+  EXPECT_EQ(rendezvous.error().code(), Code::Timeout);
+  EXPECT_EQ(rendezvous.error().message(),
+            "rank 3 cannot reach the meeting point " + id.endpoint() + ": Connection refused");
+}
+
+TEST(GrpcRendezvous, WaitsForAMeetingPointThatAppearsLater) {
+  Meeting meeting = open_meeting();
+  const UniqueId id = meeting.id;
+  meeting.server.reset();  // now the port is free
+  std::latch failed_once(1);
+  std::thread server_thread([&] {
+    failed_once.wait();
+    auto server = RendezvousServer::start({.address = "127.0.0.1", .port = id.port, .secret = id.secret, .life = soon()});
+    ASSERT_TRUE(server) << message_of(server);
+    EXPECT_TRUE((*server)->wait_until_ended(soon()));
+  });
+  EXPECT_FALSE(connect_rendezvous(id, 1, 0, Deadline::after_ms(50)));
+  failed_once.count_down();
+  {
+    const auto rendezvous = connect_rendezvous(id, 1, 0, soon());
+    EXPECT_TRUE(rendezvous) << message_of(rendezvous);
+  }
+  server_thread.join();
+}
+
+TEST(GrpcRendezvous, FailsFastWhenTheMeetingPointGoesAway) {
+  Meeting meeting = open_meeting();
+  const auto rendezvous = connect_rendezvous(meeting.id, 2, 0, soon());
+  ASSERT_TRUE(rendezvous) << message_of(rendezvous);
+  meeting.server.reset();
+  const Deadline deadline = soon();
+  const auto parts = (*rendezvous)->all_gather("addresses", "x", deadline);
+  ASSERT_FALSE(parts);
+  EXPECT_GT(deadline.left_ms(), 10000);
+  EXPECT_EQ(parts.error().code(), Code::RemoteError);
+}
+
+TEST(GrpcRendezvous, StopsEveryoneWhenTheServerIsDestroyed) {
+  Meeting meeting = open_meeting();
+  const auto rendezvous = connect_rendezvous(meeting.id, 2, 0, soon());
+  ASSERT_TRUE(rendezvous) << message_of(rendezvous);
+  std::thread waiting([&] {
+    const auto parts = (*rendezvous)->all_gather("addresses", "x", soon());
+    ASSERT_FALSE(parts);
+    EXPECT_EQ(parts.error().code(), Code::RemoteError);
+  });
+  meeting.server.reset();
+  waiting.join();
+}
+
+TEST(GrpcRendezvous, EndsWhenItsLifeIsOver) {
+  const Meeting meeting = open_meeting(Deadline::after_ms(300));
+  const auto rendezvous = connect_rendezvous(meeting.id, 2, 0, soon());
+  ASSERT_TRUE(rendezvous) << message_of(rendezvous);
+  const auto parts = (*rendezvous)->all_gather("addresses", "x", soon());
+  ASSERT_FALSE(parts);
+  EXPECT_THAT(parts.error().peers(), ElementsAre(1));
+  EXPECT_TRUE(meeting.server->wait_until_ended(soon()));
+}
+
+TEST(GrpcRendezvous, IsNotDisturbedByStrangers) {
+  const Meeting meeting = open_meeting();
+  std::vector<Descriptor> strangers;
+  for (int i = 0; i < 20; ++i) {
+    strangers.push_back(connect_to(meeting.id.port));
+    ASSERT_TRUE(strangers.back().is_open());
+    const std::string_view hello = i % 4 == 0   ? ""  // says nothing
+                                   : i % 4 == 1 ? "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+                                   : i % 4 == 2 ? "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+                                                : "\x16\x03\x01\xff\xff\x01";  // half a TLS greeting
+    EXPECT_EQ(::send(strangers.back().get(), hello.data(), hello.size(), MSG_NOSIGNAL), static_cast<ssize_t>(hello.size()));
+  }
+  as_ranks(4, [&](Rank rank) {
+    const auto rendezvous = connect_rendezvous(meeting.id, 4, rank, soon());
+    ASSERT_TRUE(rendezvous) << message_of(rendezvous);
+    for (int round = 0; round < 3; ++round) EXPECT_TRUE((*rendezvous)->all_gather("round", "x", soon()));
+  });
+  EXPECT_TRUE(meeting.server->wait_until_ended(soon()));
+}
+
+// A plain HTTP/2 client gets its connection closed and not one byte of HTTP/2.
+TEST(GrpcRendezvous, NeverSpeaksPlainText) {
+  const Meeting meeting = open_meeting();
+  const Descriptor stranger = connect_to(meeting.id.port);
+  const std::string_view hello("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0", 33);
+  ASSERT_EQ(::send(stranger.get(), hello.data(), hello.size(), MSG_NOSIGNAL), static_cast<ssize_t>(hello.size()));
+  std::string answer;
+  char buffer[256];
+  pollfd ready{.fd = stranger.get(), .events = POLLIN, .revents = 0};
+  while (::poll(&ready, 1, 10000) == 1) {
+    const ssize_t got = ::recv(stranger.get(), buffer, sizeof buffer, 0);
+    if (got <= 0) break;
+    answer.append(buffer, static_cast<size_t>(got));
+  }
+  // At most a TLS alert (record type 21).
+  EXPECT_TRUE(answer.empty() || answer[0] == 21) << answer;
+}
+
+TEST(GrpcRendezvous, LeavesNoPortAndNoThread) {
+  const int threads = count_threads();
+  const Meeting meeting = open_meeting();
+  as_ranks(3, [&](Rank rank) {
+    const auto rendezvous = connect_rendezvous(meeting.id, 3, rank, soon());
+    ASSERT_TRUE(rendezvous) << message_of(rendezvous);
+    EXPECT_TRUE((*rendezvous)->all_gather("round", "x", soon()));
+  });
+  ASSERT_TRUE(meeting.server->wait_until_ended(soon()));
+  EXPECT_FALSE(connect_to(meeting.id.port).is_open());
+  // gRPC may hand its last clean-up to a thread that ends by itself.
+  const Deadline deadline = Deadline::after_ms(5000);
+  while (count_threads() > threads && !deadline.passed()) std::this_thread::yield();
+  EXPECT_LE(count_threads(), threads);
+}
+
+TEST(GrpcRendezvous, IgnoresProxies) {
+  const ScopedVariable http("http_proxy", "http://127.0.0.1:1");
+  const ScopedVariable https("https_proxy", "http://127.0.0.1:1");
+  const ScopedVariable grpc("grpc_proxy", "http://127.0.0.1:1");
+  const Meeting meeting = open_meeting();
+  const auto rendezvous = connect_rendezvous(meeting.id, 1, 0, soon());
+  EXPECT_TRUE(rendezvous) << message_of(rendezvous);
+}
+
+TEST(GrpcRendezvous, NeverListensEverywhere) {
+  for (const char* address : {"0.0.0.0", "::", "::ffff:0.0.0.0"}) {
+    const auto server = RendezvousServer::start({.address = address, .secret = Secret::random(), .life = soon()});
+    ASSERT_FALSE(server);
+    EXPECT_EQ(server.error().code(), Code::ConfigError);
+  }
+}
+
+TEST(GrpcRendezvous, SaysWhyThePortCannotBeHad) {
+  const Meeting meeting = open_meeting();
+  const auto taken = RendezvousServer::start(
+      {.address = "127.0.0.1", .port = meeting.id.port, .secret = Secret::random(), .life = soon()});
+  ASSERT_FALSE(taken);
+  EXPECT_EQ(taken.error().sys_errno(), EADDRINUSE);
+  const auto foreign = RendezvousServer::start({.address = "192.0.2.1", .secret = Secret::random(), .life = soon()});
+  ASSERT_FALSE(foreign);
+  EXPECT_EQ(foreign.error().sys_errno(), EADDRNOTAVAIL);
+  EXPECT_THAT(foreign.error().message(), HasSubstr("192.0.2.1"));
+}
+
+TEST(GrpcRendezvous, WorksOverIPv6) {
+  const UniqueId id{.address = "::1", .secret = Secret::random()};
+  const auto server = RendezvousServer::start({.address = id.address, .secret = id.secret, .life = soon()});
+  if (!server) GTEST_SKIP() << "no IPv6 loopback here: " << message_of(server);
+  UniqueId there = id;
+  there.port = (*server)->port();
+  const auto rendezvous = connect_rendezvous(there, 1, 0, soon());
+  EXPECT_TRUE(rendezvous) << message_of(rendezvous);
+}
+
+}  // namespace
+}  // namespace ccom

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Launchers' environments, table by table: what is read, which launcher wins, and which variables an error names.
+#include "bootstrap/launch.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+namespace ccom {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+using ::testing::Not;
+
+using Variables = std::map<std::string, std::string>;
+
+// Borrows the variables.
+EnvironmentLookup lookup(const Variables& variables) {
+  return [&variables](const char* name) -> const char* {
+    const auto found = variables.find(name);
+    return found == variables.end() ? nullptr : found->second.c_str();
+  };
+}
+
+struct LaunchCase {
+  Variables variables;
+  Launch expected;
+};
+
+TEST(Launch, ReadsEveryLauncher) {
+  const LaunchCase cases[] = {
+      {{{"CCOM_RANK", "3"}, {"CCOM_NRANKS", "8"}}, {3, 8, -1, -1, "ccom"}},
+      {{{"RANK", "5"}, {"WORLD_SIZE", "16"}, {"LOCAL_RANK", "1"}, {"LOCAL_WORLD_SIZE", "4"}}, {5, 16, 1, 4, "torchrun"}},
+      {{{"RANK", "0"}, {"WORLD_SIZE", "1"}}, {0, 1, -1, -1, "torchrun"}},
+      {{{"OMPI_COMM_WORLD_RANK", "2"},
+        {"OMPI_COMM_WORLD_SIZE", "4"},
+        {"OMPI_COMM_WORLD_LOCAL_RANK", "0"},
+        {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
+        {"PMIX_RANK", "2"}},
+       {2, 4, 0, 2, "Open MPI"}},
+      {{{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}, {"MPI_LOCALRANKID", "1"}, {"MPI_LOCALNRANKS", "2"}}, {1, 2, 1, 2, "PMI"}},
+      {{{"SLURM_PROCID", "7"}, {"SLURM_NTASKS", "8"}, {"SLURM_LOCALID", "3"}, {"SLURM_NTASKS_PER_NODE", "4"}},
+       {7, 8, 3, 4, "Slurm"}},
+      // A step smaller than what the allocation asked for.
+      {{{"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "2"}, {"SLURM_LOCALID", "1"}, {"SLURM_NTASKS_PER_NODE", "4"}},
+       {1, 2, 1, -1, "Slurm"}},
+      // An empty value counts as unset.
+      {{{"RANK", ""}, {"WORLD_SIZE", ""}, {"PMI_RANK", "0"}, {"PMI_SIZE", "1"}}, {0, 1, -1, -1, "PMI"}},
+  };
+  for (const LaunchCase& one : cases) {
+    const auto launch = read_launch(lookup(one.variables));
+    ASSERT_TRUE(launch) << one.expected.launcher << ": " << launch.error().message();
+    EXPECT_EQ(launch->launcher, one.expected.launcher);
+    EXPECT_EQ(launch->rank, one.expected.rank) << one.expected.launcher;
+    EXPECT_EQ(launch->nranks, one.expected.nranks) << one.expected.launcher;
+    EXPECT_EQ(launch->local_rank, one.expected.local_rank) << one.expected.launcher;
+    EXPECT_EQ(launch->local_nranks, one.expected.local_nranks) << one.expected.launcher;
+  }
+}
+
+TEST(Launch, PrefersOwnVariablesThenTorchrunThenMpiThenSlurm) {
+  Variables variables{{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "1"}};
+  EXPECT_EQ(read_launch(lookup(variables))->launcher, "Slurm");
+  variables.merge(Variables{{"PMI_RANK", "0"}, {"PMI_SIZE", "1"}});
+  EXPECT_EQ(read_launch(lookup(variables))->launcher, "PMI");
+  variables.merge(Variables{{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}});
+  EXPECT_EQ(read_launch(lookup(variables))->launcher, "Open MPI");
+  variables.merge(Variables{{"RANK", "0"}, {"WORLD_SIZE", "1"}});
+  EXPECT_EQ(read_launch(lookup(variables))->launcher, "torchrun");
+  variables.merge(Variables{{"CCOM_RANK", "0"}, {"CCOM_NRANKS", "1"}});
+  EXPECT_EQ(read_launch(lookup(variables))->launcher, "ccom");
+}
+
+TEST(Launch, IsInvalidUsageWithoutALauncher) {
+  EXPECT_EQ(read_launch(lookup({})).error().code(), Code::InvalidUsage);
+  const Variables shell_in_an_allocation{{"SLURM_NTASKS", "8"}, {"SLURM_JOB_ID", "17"}};
+  EXPECT_EQ(read_launch(lookup(shell_in_an_allocation)).error().code(), Code::InvalidUsage);
+}
+
+TEST(Launch, NamesTheVariablesThatAreWrong) {
+  struct Case {
+    Variables variables;
+    std::vector<std::string> names;
+  };
+  const Case cases[] = {
+      {{{"CCOM_RANK", "3"}}, {"CCOM_RANK is set", "CCOM_NRANKS is not"}},
+      {{{"WORLD_SIZE", "3"}}, {"WORLD_SIZE is set", "RANK is not"}},
+      {{{"SLURM_PROCID", "3"}}, {"SLURM_PROCID is set", "SLURM_NTASKS is not"}},
+      {{{"CCOM_RANK", "3"}, {"RANK", "0"}, {"WORLD_SIZE", "1"}}, {"CCOM_NRANKS is not"}},
+      {{{"RANK", "4"}, {"WORLD_SIZE", "4"}}, {"RANK=4", "WORLD_SIZE=4"}},
+      {{{"RANK", "-1"}, {"WORLD_SIZE", "4"}}, {"RANK=-1"}},
+      {{{"RANK", "1x"}, {"WORLD_SIZE", "4"}}, {"RANK=1x"}},
+      {{{"PMI_RANK", "0"}, {"PMI_SIZE", "0"}}, {"PMI_SIZE=0"}},
+      {{{"RANK", "0"}, {"WORLD_SIZE", "99999999999"}}, {"WORLD_SIZE=99999999999"}},
+      {{{"RANK", "0"}, {"WORLD_SIZE", "4"}, {"LOCAL_RANK", "2"}, {"LOCAL_WORLD_SIZE", "2"}}, {"LOCAL_RANK=2", "LOCAL_WORLD_SIZE=2"}},
+      {{{"RANK", "0"}, {"WORLD_SIZE", "4"}, {"LOCAL_WORLD_SIZE", "8"}}, {"LOCAL_WORLD_SIZE=8", "WORLD_SIZE=4"}},
+  };
+  for (const Case& one : cases) {
+    const auto launch = read_launch(lookup(one.variables));
+    ASSERT_FALSE(launch);
+    EXPECT_EQ(launch.error().code(), Code::ConfigError);
+    for (const std::string& name : one.names) EXPECT_THAT(launch.error().message(), HasSubstr(name));
+  }
+}
+
+std::string url_of(const Variables& variables) {
+  const auto meeting = read_launch_meeting(lookup(variables), 1000);
+  return meeting ? meeting->url : "error: " + meeting.error().message();
+}
+
+TEST(LaunchMeeting, PrefersTheUrlThenNeuronThenTorchrun) {
+  Variables variables{{"MASTER_ADDR", "node0"}, {"MASTER_PORT", "29500"}};
+  EXPECT_EQ(url_of(variables), "tcp://node0:22500");
+  variables["NEURON_RT_ROOT_COMM_ID"] = "10.0.0.1:62182";
+  EXPECT_EQ(url_of(variables), "tcp://10.0.0.1:62182");
+  variables["CCOM_URL"] = "file:///shared/id";
+  EXPECT_EQ(url_of(variables), "file:///shared/id");
+}
+
+TEST(LaunchMeeting, NeverUsesThePortOfTorchsStore) {
+  for (int port = 1; port <= 65535; ++port) {
+    const uint16_t chosen = meeting_port(static_cast<uint16_t>(port), 0);
+    ASSERT_NE(chosen, port);
+    ASSERT_TRUE(chosen >= 21000 && chosen < 25000) << chosen;
+  }
+  EXPECT_NE(meeting_port(29500, 0), meeting_port(29500, 1));
+  EXPECT_EQ(url_of({{"MASTER_ADDR", "fd00::1"}, {"MASTER_PORT", "29500"}}), "tcp://[fd00::1]:22500");
+}
+
+TEST(LaunchMeeting, TellsRestartsApart) {
+  Variables variables{{"MASTER_ADDR", "node0"}, {"MASTER_PORT", "29500"}, {"TORCHELASTIC_RUN_ID", "job"}};
+  variables["TORCHELASTIC_RESTART_COUNT"] = "0";
+  const auto first = read_launch_meeting(lookup(variables), 1000);
+  variables["TORCHELASTIC_RESTART_COUNT"] = "1";
+  const auto second = read_launch_meeting(lookup(variables), 1000);
+  EXPECT_NE(first->generation, second->generation);
+  EXPECT_NE(first->url, second->url);
+  variables["TORCHELASTIC_RUN_ID"] = "another";
+  EXPECT_NE(read_launch_meeting(lookup(variables), 1000)->generation, second->generation);
+}
+
+TEST(LaunchMeeting, UsesAPrivateFolderPerJobOnOneHost) {
+  const Variables jobs[] = {
+      {{"OMPI_COMM_WORLD_SIZE", "4"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"}, {"PMIX_NAMESPACE", "prterun-n7-412@1"}},
+      {{"OMPI_COMM_WORLD_SIZE", "4"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"}, {"OMPI_MCA_ess_base_jobid", "1234"}},
+      {{"OMPI_COMM_WORLD_SIZE", "4"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"}, {"OMPI_MCA_orte_hnp_uri", "99.0;tcp://10.0.0.1:5"}},
+      {{"PMI_SIZE", "4"}, {"MPI_LOCALNRANKS", "4"}, {"PMI_PORT", "n7:4242"}},
+      {{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_NODES", "1"}, {"SLURM_JOB_ID", "17"}, {"SLURM_STEP_ID", "0"}},
+      {{"SLURM_PROCID", "0"}, {"SLURM_NNODES", "1"}, {"SLURM_JOB_ID", "17"}, {"SLURM_STEP_ID", "1"}},
+  };
+  std::vector<std::string> urls;
+  for (const Variables& job : jobs) {
+    const auto meeting = read_launch_meeting(lookup(job), 1000);
+    ASSERT_TRUE(meeting) << meeting.error().message();
+    EXPECT_THAT(meeting->url, MatchesRegex("file:///tmp/ccom-1000-[0-9a-f]+/id"));
+    EXPECT_EQ("file://" + meeting->private_folder + "/id", meeting->url);
+    EXPECT_THAT(urls, Not(::testing::Contains(meeting->url)));
+    urls.push_back(meeting->url);
+  }
+  Variables elsewhere = jobs[0];
+  elsewhere["TMPDIR"] = "/scratch";
+  EXPECT_THAT(url_of(elsewhere), HasSubstr("file:///scratch/ccom-1000-"));
+}
+
+TEST(LaunchMeeting, DoesNotGuessForSeveralHosts) {
+  const Variables jobs[] = {
+      {},
+      {{"OMPI_COMM_WORLD_SIZE", "4"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}, {"PMIX_NAMESPACE", "x"}},
+      {{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_NODES", "2"}, {"SLURM_JOB_ID", "17"}, {"SLURM_STEP_ID", "0"}},
+      {{"PMI_SIZE", "4"}, {"PMI_PORT", "n7:4242"}},
+  };
+  for (const Variables& job : jobs) {
+    const auto meeting = read_launch_meeting(lookup(job), 1000);
+    ASSERT_FALSE(meeting);
+    EXPECT_EQ(meeting.error().code(), Code::ConfigError);
+    EXPECT_THAT(meeting.error().cure(), AllOf(HasSubstr("CCOM_URL"), HasSubstr("CCOM_SECRET_FILE")));
+  }
+}
+
+TEST(LaunchMeeting, NamesTheVariablesThatAreWrong) {
+  EXPECT_THAT(url_of({{"MASTER_ADDR", "n"}}), HasSubstr("MASTER_PORT"));
+  EXPECT_THAT(url_of({{"MASTER_ADDR", "n"}, {"MASTER_PORT", "70000"}}), HasSubstr("MASTER_PORT=70000"));
+  EXPECT_THAT(url_of({{"MASTER_ADDR", "n"}, {"MASTER_PORT", "1"}, {"TORCHELASTIC_RESTART_COUNT", "x"}}),
+              HasSubstr("TORCHELASTIC_RESTART_COUNT=x"));
+}
+
+}  // namespace
+}  // namespace ccom

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Ids made in this process: their meeting points are on the chosen interface, do not hold up the process's end, and do not
+// trouble a child made by fork.
+#include "bootstrap/meeting_point.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+
+#include "base/network.h"
+#include "meeting.h"
+
+namespace ccom {
+namespace {
+
+using namespace ccom::testing;
+using ::testing::HasSubstr;
+
+Deadline soon() { return Deadline::after_ms(20000); }
+
+TEST(MeetingPoint, IsOnTheChosenInterface) {
+  const auto id = create_unique_id("lo", soon());
+  ASSERT_TRUE(id) << message_of(id);
+  EXPECT_TRUE(is_loopback_address(id->address)) << id->address;
+  EXPECT_FALSE(id->rank0_serves);
+  as_ranks(2, [&](Rank rank) { EXPECT_TRUE(connect_rendezvous(*id, 2, rank, soon())); });
+}
+
+TEST(MeetingPoint, NamesAnInterfaceThatIsNotThere) {
+  const auto id = create_unique_id("nosuch0", soon());
+  ASSERT_FALSE(id);
+  EXPECT_EQ(id.error().code(), Code::ConfigError);
+}
+
+TEST(MeetingPoint, GivesEveryIdASecretAndANumberOfItsOwn) {
+  const auto first = create_unique_id("lo", soon());
+  const auto second = create_unique_id("lo", soon());
+  ASSERT_TRUE(first && second);
+  EXPECT_NE(first->communicator, second->communicator);
+  EXPECT_NE(first->port, second->port);
+  UniqueId mixed = *first;
+  mixed.secret = second->secret;
+  EXPECT_THAT(message_of(connect_rendezvous(mixed, 1, 0, soon())), HasSubstr("secret"));
+  for (const UniqueId& id : {*first, *second}) EXPECT_TRUE(connect_rendezvous(id, 1, 0, soon()));
+}
+
+// Several communicators start at once in one process.
+TEST(MeetingPoint, ServesManyMeetingsSideBySide) {
+  as_ranks(4, [](Rank) {
+    const auto id = create_unique_id("lo", soon());
+    ASSERT_TRUE(id) << message_of(id);
+    as_ranks(2, [&](Rank rank) {
+      const auto rendezvous = connect_rendezvous(*id, 2, rank, soon());
+      ASSERT_TRUE(rendezvous) << message_of(rendezvous);
+      EXPECT_TRUE((*rendezvous)->all_gather("round", "x", soon()));
+    });
+  });
+}
+
+// In a fresh process, because exit() runs only once and fork wants no other threads.
+TEST(MeetingPointDeathTest, DoesNotHoldUpTheExitOfItsProcess) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        const auto id = create_unique_id("lo", Deadline::after_ms(60000));
+        const auto rendezvous = connect_rendezvous(*id, 2, 0, soon());  // destroyed never, as when a program gives up
+        std::exit(id && rendezvous ? 7 : 8);
+      },
+      ::testing::ExitedWithCode(7), "");
+}
+
+TEST(MeetingPointDeathTest, ChildrenOfItsProcessEndAsUsual) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "in the child, the thread sanitizer misses the join of a thread that only the parent had";
+#endif
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        const auto id = create_unique_id("lo", soon());
+        { const auto rendezvous = connect_rendezvous(*id, 1, 0, soon()); }
+        std::atomic<bool> has_ended = false;
+        when_meeting_ends(*id, [&has_ended] { has_ended = true; });
+        while (!has_ended) std::this_thread::yield();
+        const pid_t child = ::fork();
+        if (child == 0) std::exit(3);
+        int status = 0;
+        ::waitpid(child, &status, 0);
+        std::exit(WIFEXITED(status) ? WEXITSTATUS(status) : 9);
+      },
+      ::testing::ExitedWithCode(3), "");
+}
+
+}  // namespace
+}  // namespace ccom

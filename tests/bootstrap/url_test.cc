@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Ids from urls: ranks as threads meet through files, host:port and launchers' environments; files and secrets that others
+// could have read or written are refused, and old files are not mistaken for new ones.
+#include "bootstrap/url.h"
+
+#include <sys/stat.h>
+
+#include <atomic>
+#include <fstream>
+#include <map>
+
+#include "bootstrap/meeting_point.h"
+#include "bootstrap/private_file.h"
+#include "meeting.h"
+
+namespace ccom {
+namespace {
+
+using namespace ccom::testing;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+namespace fs = std::filesystem;
+
+Deadline soon() { return Deadline::after_ms(20000); }
+MakeId make_id() {
+  return [] { return create_unique_id("lo", soon()); };
+}
+Result<UniqueId> no_id() { return error(Code::InternalError, "this rank must not make an id"); }
+
+// All ranks get their ids from `url` and gather once. Returns rank 0's id.
+UniqueId meet(const std::string& url, int nranks, const EnvironmentLookup& environment = process_environment) {
+  UniqueId id;
+  as_ranks(nranks, [&](Rank rank) {
+    const auto mine = unique_id_from_url(url, nranks, rank, soon(), rank == 0 ? make_id() : no_id, environment);
+    ASSERT_TRUE(mine) << message_of(mine);
+    if (rank == 0) id = *mine;
+    const auto rendezvous = connect_rendezvous(*mine, nranks, rank, soon());
+    ASSERT_TRUE(rendezvous) << message_of(rendezvous);
+    const auto parts = (*rendezvous)->all_gather("addresses", std::to_string(rank), soon());
+    ASSERT_TRUE(parts) << message_of(parts);
+    for (int of = 0; of < nranks; ++of) EXPECT_EQ((*parts)[static_cast<size_t>(of)], std::to_string(of));
+  });
+  return id;
+}
+
+// Until the server, which has heard of the last rank's leave by now, is through with its clean-up.
+void wait_for_end(const UniqueId& id) {
+  std::atomic<bool> has_ended = false;
+  when_meeting_ends(id, [&has_ended] {
+    has_ended = true;
+    has_ended.notify_all();
+  });
+  has_ended.wait(false);
+}
+
+std::string loopback_url() {
+  const Meeting meeting = open_meeting();  // for a port that is free a moment later
+  return "tcp://127.0.0.1:" + std::to_string(meeting.id.port);
+}
+
+void write_file(const std::string& path, std::string_view contents, mode_t mode) {
+  std::ofstream(path) << contents;
+  ASSERT_EQ(::chmod(path.c_str(), mode), 0);
+}
+
+// ---- file:// ----------------------------------------------------------------------------------------------------------
+
+TEST(FileUrl, BringsRanksTogetherAndLeavesNothing) {
+  const TemporaryFolder folder;
+  wait_for_end(meet("file://" + folder / "id", 4));
+  EXPECT_TRUE(fs::is_empty(folder.path()));
+}
+
+TEST(FileUrl, CanBeUsedAgain) {
+  const TemporaryFolder folder;
+  for (int round = 0; round < 3; ++round) meet("file://" + folder / "id", 3);
+}
+
+TEST(FileUrl, KeepsTheFilePrivate) {
+  const TemporaryFolder folder;
+  const auto id = unique_id_from_url("file://" + folder / "id", 2, 0, soon(), make_id());
+  ASSERT_TRUE(id) << message_of(id);
+  struct stat info {};
+  ASSERT_EQ(::lstat((folder / "id").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 07777, 0600u);
+  EXPECT_EQ(info.st_size, 128);
+  as_ranks(2, [&](Rank rank) { EXPECT_TRUE(connect_rendezvous(*id, 2, rank, soon())); });
+}
+
+// The stale id names a port where nobody, or somebody with another secret, listens.
+TEST(FileUrl, IsNotFooledByTheFileOfADeadJob) {
+  for (const bool is_port_taken : {false, true}) {
+    const TemporaryFolder folder;
+    Meeting other = open_meeting();
+    UniqueId stale = other.id;
+    stale.secret = Secret::random();
+    if (!is_port_taken) other.server.reset();
+    const auto packed = *pack(stale);
+    write_file(folder / "id", {packed.data(), packed.size()}, 0600);
+    std::atomic<bool> reader_runs = false;
+    std::thread reader([&] {
+      reader_runs = true;
+      reader_runs.notify_all();
+      const auto id = unique_id_from_url("file://" + folder / "id", 2, 1, soon(), no_id);
+      ASSERT_TRUE(id) << message_of(id);
+      EXPECT_NE(id->communicator, stale.communicator);
+      EXPECT_TRUE(connect_rendezvous(*id, 2, 1, soon()));
+    });
+    reader_runs.wait(false);
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // so that it usually reads the old file first
+    const auto id = unique_id_from_url("file://" + folder / "id", 2, 0, soon(), make_id());
+    ASSERT_TRUE(id) << message_of(id);
+    EXPECT_TRUE(connect_rendezvous(*id, 2, 0, soon()));
+    reader.join();
+  }
+}
+
+// The old meeting point runs and holds the secret, but this rank has been there.
+TEST(FileUrl, IsNotFooledByTheFileOfAJobThatStillRuns) {
+  const TemporaryFolder folder;
+  const auto old = unique_id_from_url("file://" + folder / "id", 2, 0, soon(), make_id());
+  ASSERT_TRUE(old) << message_of(old);
+  const auto stuck = connect_rendezvous(*old, 2, 1, soon());
+  ASSERT_TRUE(stuck) << message_of(stuck);
+  const auto id = unique_id_from_url("file://" + folder / "id", 2, 1, Deadline::after_ms(300), no_id);
+  ASSERT_FALSE(id);
+  EXPECT_THAT(id.error().message(), AllOf(HasSubstr("older job"), HasSubstr("rank 1 came twice")));
+  meet("file://" + folder / "id", 2);
+  EXPECT_TRUE(connect_rendezvous(*old, 2, 0, soon()));  // lets the old meeting end
+}
+
+TEST(FileUrl, SaysThatRankZeroIsLate) {
+  const TemporaryFolder folder;
+  const auto id = unique_id_from_url("file://" + folder / "id", 2, 1, Deadline::after_ms(100), no_id);
+  ASSERT_FALSE(id);
+  EXPECT_EQ(id.error().code(), Code::Timeout);
+  EXPECT_THAT(id.error().message(), HasSubstr(folder / "id"));
+  EXPECT_THAT(id.error().peers(), ::testing::ElementsAre(0));
+}
+
+TEST(FileUrl, RefusesFilesThatOthersCouldHaveTouched) {
+  const TemporaryFolder folder;
+  const auto packed = *pack(open_meeting().id);
+  write_file(folder / "open", {packed.data(), packed.size()}, 0644);
+  write_file(folder / "good", {packed.data(), packed.size()}, 0600);
+  fs::create_symlink(folder / "good", folder / "link");
+  fs::create_directory(folder / "folder");
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  write_file(folder / "long", std::string(129, 'x'), 0600);
+  for (const auto& [name, reason] : std::map<std::string, std::string>{{"open", "mode 0644"},
+                                                                       {"link", "symbolic link"},
+                                                                       {"folder", "not a regular file"},
+                                                                       {"pipe", "not a regular file"},
+                                                                       {"long", "longer than 128"}}) {
+    const auto id = unique_id_from_url("file://" + folder / name, 2, 1, soon(), no_id);
+    ASSERT_FALSE(id);
+    EXPECT_EQ(id.error().code(), Code::ConfigError) << name;
+    EXPECT_THAT(id.error().message(), HasSubstr(reason));
+  }
+  for (const std::string name : {"link", "folder", "pipe"}) {
+    const auto id = unique_id_from_url("file://" + folder / name, 2, 0, soon(), no_id);
+    ASSERT_FALSE(id);
+    EXPECT_EQ(id.error().code(), Code::ConfigError) << name;
+  }
+  EXPECT_TRUE(fs::exists(folder / "good"));
+}
+
+TEST(PrivateFolder, IsRefusedIfOthersCanEnter) {
+  const TemporaryFolder folder;
+  EXPECT_TRUE(make_private_folder(folder / "new").is_ok());
+  EXPECT_TRUE(make_private_folder(folder / "new").is_ok());
+  fs::permissions(folder / "new", fs::perms::owner_all | fs::perms::group_read);
+  EXPECT_THAT(make_private_folder(folder / "new").message(), HasSubstr("mode 0740"));
+  fs::create_directory_symlink(folder / "new", folder / "link");
+  EXPECT_THAT(make_private_folder(folder / "link").message(), HasSubstr("symbolic link"));
+}
+
+// ---- tcp:// -----------------------------------------------------------------------------------------------------------
+
+class TcpUrl : public ::testing::Test {
+ protected:
+  const ScopedVariable no_secret_{"CCOM_SECRET", nullptr};
+  const ScopedVariable no_file_{"CCOM_SECRET_FILE", nullptr};
+};
+
+TEST_F(TcpUrl, BringsRanksTogetherOnLoopbackWithoutASecret) { meet(loopback_url(), 4); }
+
+TEST_F(TcpUrl, BringsRanksTogetherByName) {
+  const std::string url = loopback_url();
+  meet("tcp://localhost" + url.substr(url.rfind(':')), 2);
+}
+
+// Rank 1 may come back before rank 2 has left the first meeting: it waits for the second one.
+TEST_F(TcpUrl, CanBeUsedAgainAtOnce) {
+  const std::string url = loopback_url();
+  as_ranks(3, [&](Rank rank) {
+    for (int round = 0; round < 4; ++round) {
+      const auto id = unique_id_from_url(url, 3, rank, soon(), no_id);
+      ASSERT_TRUE(id) << message_of(id);
+      const auto rendezvous = connect_rendezvous(*id, 3, rank, soon());
+      ASSERT_TRUE(rendezvous) << message_of(rendezvous);
+      const auto parts = (*rendezvous)->all_gather("round", std::to_string(round), soon());
+      ASSERT_TRUE(parts) << message_of(parts);
+      for (const std::string& part : *parts) EXPECT_EQ(part, std::to_string(round));
+    }
+  });
+}
+
+TEST_F(TcpUrl, NeedsASecretBeyondLoopback) {
+  const auto without = unique_id_from_url("tcp://192.0.2.1:4100", 2, 1, soon(), no_id);
+  ASSERT_FALSE(without);
+  EXPECT_EQ(without.error().code(), Code::ConfigError);
+  EXPECT_THAT(without.error().cure(), AllOf(HasSubstr("CCOM_SECRET_FILE"), HasSubstr("CCOM_SECRET"), HasSubstr("loopback")));
+  const ScopedVariable secret("CCOM_SECRET", "open sesame");
+  const auto with = unique_id_from_url("tcp://192.0.2.1:4100", 2, 1, soon(), no_id);
+  ASSERT_TRUE(with) << message_of(with);
+  EXPECT_EQ(with->endpoint(), "192.0.2.1:4100");
+  EXPECT_TRUE(with->rank0_serves);
+}
+
+TEST_F(TcpUrl, GivesDifferentSecretsForDifferentPasswordsAndFiles) {
+  const TemporaryFolder folder;
+  const auto secret_now = [&] {
+    const auto id = unique_id_from_url("tcp://127.0.0.1:4100", 2, 1, soon(), no_id);
+    EXPECT_TRUE(id) << message_of(id);
+    const auto bytes = id->secret.bytes();
+    return std::vector<uint8_t>(bytes.begin(), bytes.end());
+  };
+  const auto none = secret_now();
+  EXPECT_EQ(secret_now(), none);
+  {
+    const ScopedVariable secret("CCOM_SECRET", "a");
+    EXPECT_NE(secret_now(), none);
+  }
+  write_file(folder / "secret", "b", 0600);
+  const ScopedVariable file("CCOM_SECRET_FILE", (folder / "secret").c_str());
+  EXPECT_NE(secret_now(), none);
+}
+
+TEST_F(TcpUrl, RefusesSecretFilesThatOthersCouldHaveTouched) {
+  const TemporaryFolder folder;
+  write_file(folder / "good", "secret", 0600);
+  write_file(folder / "readable", "secret", 0640);
+  write_file(folder / "empty", "", 0600);
+  fs::create_symlink(folder / "good", folder / "link");
+  for (const auto& [name, reason] : std::map<std::string, std::string>{
+           {"readable", "mode 0640"}, {"empty", "is empty"}, {"link", "symbolic link"}, {"absent", "no such file"}}) {
+    const ScopedVariable file("CCOM_SECRET_FILE", (folder / name).c_str());
+    const auto id = unique_id_from_url("tcp://127.0.0.1:4100", 2, 1, soon(), no_id);
+    ASSERT_FALSE(id) << name;
+    EXPECT_EQ(id.error().code(), Code::ConfigError);
+    EXPECT_THAT(id.error().message(), AllOf(HasSubstr("CCOM_SECRET_FILE"), HasSubstr(reason)));
+  }
+  const ScopedVariable file("CCOM_SECRET_FILE", (folder / "good").c_str());
+  EXPECT_TRUE(unique_id_from_url("tcp://127.0.0.1:4100", 2, 1, soon(), no_id));
+  const ScopedVariable both("CCOM_SECRET", "x");
+  EXPECT_THAT(message_of(unique_id_from_url("tcp://127.0.0.1:4100", 2, 1, soon(), no_id)), HasSubstr("both"));
+}
+
+TEST_F(TcpUrl, SaysWhatIsWrongWithTheUrl) {
+  for (const auto& [url, reason] : std::map<std::string, std::string>{{"tcp://node7", "no port"},
+                                                                      {"tcp://node7:0", "port"},
+                                                                      {"tcp://node7:66000", "port"},
+                                                                      {"tcp://node7:41x", "port"},
+                                                                      {"tcp://:4100", "no host"},
+                                                                      {"tcp://fd00::7:4100", "brackets"},
+                                                                      {"tcp://0.0.0.0:4100", "not all"},
+                                                                      {"tcp://[::]:4100", "not all"},
+                                                                      {"http://node7:80", "expected file"},
+                                                                      {"file://relative", "expected file"},
+                                                                      {"file:///folder/", "expected file"},
+                                                                      {"", "expected file"}}) {
+    EXPECT_THAT(message_of(unique_id_from_url(url, 2, 1, soon(), no_id)), HasSubstr(reason)) << url;
+  }
+  EXPECT_EQ(unique_id_from_url("tcp://127.0.0.1:1", 2, 2, soon(), no_id).error().code(), Code::InvalidArgument);
+  EXPECT_TRUE(unique_id_from_url("tcp://[::1]:4100", 2, 1, soon(), no_id));
+}
+
+TEST_F(TcpUrl, SaysThatAHostIsUnknown) {
+  const auto id = unique_id_from_url("tcp://no-such-host.invalid:4100", 2, 1, Deadline::after_ms(5000), no_id);
+  EXPECT_THAT(message_of(id), HasSubstr("look up host 'no-such-host.invalid'"));
+}
+
+// ---- env:// -----------------------------------------------------------------------------------------------------------
+
+TEST_F(TcpUrl, EnvironmentOfTorchrunGivesAMeeting) {
+  const std::map<std::string, std::string> variables{
+      {"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", "29517"}, {"TORCHELASTIC_RUN_ID", std::to_string(random_u64())}};
+  const auto environment = [&](const char* name) -> const char* {
+    return variables.contains(name) ? variables.at(name).c_str() : nullptr;
+  };
+  const auto id = unique_id_from_url("env://", 2, 1, soon(), no_id, environment);
+  ASSERT_TRUE(id) << message_of(id);
+  EXPECT_EQ(id->endpoint(), "127.0.0.1:22517");
+}
+
+TEST_F(TcpUrl, RestartedWorkersCannotMeetAnOldGeneration) {
+  std::map<std::string, std::string> variables{{"NEURON_RT_ROOT_COMM_ID", loopback_url().substr(6)},
+                                               {"TORCHELASTIC_RESTART_COUNT", "0"}};
+  const auto environment = [&](const char* name) -> const char* {
+    return variables.contains(name) ? variables.at(name).c_str() : nullptr;
+  };
+  const auto old = unique_id_from_url("env://", 2, 0, soon(), no_id, environment);
+  ASSERT_TRUE(old) << message_of(old);
+  const auto old_rank0 = connect_rendezvous(*old, 2, 0, soon());
+  ASSERT_TRUE(old_rank0) << message_of(old_rank0);
+  variables["TORCHELASTIC_RESTART_COUNT"] = "1";
+  const auto restarted = unique_id_from_url("env://", 2, 1, soon(), no_id, environment);
+  ASSERT_TRUE(restarted) << message_of(restarted);
+  const auto refused = connect_rendezvous(*restarted, 2, 1, soon());
+  EXPECT_THAT(message_of(refused), HasSubstr("does not hold this job's secret"));
+  EXPECT_TRUE(connect_rendezvous(*old, 2, 1, soon()));  // lets the meeting end
+}
+
+TEST(EnvironmentUrl, OfMpirunOnOneHostGivesAMeetingInAPrivateFolder) {
+  const TemporaryFolder folder;
+  const std::map<std::string, std::string> variables{{"OMPI_COMM_WORLD_SIZE", "3"},
+                                                     {"OMPI_COMM_WORLD_LOCAL_SIZE", "3"},
+                                                     {"PMIX_NAMESPACE", "test"},
+                                                     {"TMPDIR", folder.path()}};
+  const auto environment = [&](const char* name) -> const char* {
+    return variables.contains(name) ? variables.at(name).c_str() : nullptr;
+  };
+  wait_for_end(meet("env://", 3, environment));
+  EXPECT_TRUE(fs::is_empty(folder.path()));
+}
+
+TEST(EnvironmentUrl, NamesTheVariableThatIsWrong) {
+  const auto environment = [](const char* name) -> const char* {
+    return std::string_view(name) == "NEURON_RT_ROOT_COMM_ID" ? "10.0.0.1" : nullptr;
+  };
+  EXPECT_THAT(message_of(unique_id_from_url("env://", 2, 1, soon(), no_id, environment)),
+              AllOf(HasSubstr("NEURON_RT_ROOT_COMM_ID"), HasSubstr("no port")));
+}
+
+}  // namespace
+}  // namespace ccom

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The contract of transports/transport.h where something ends: by a mismatch, by stop(), by the destructor; and how a
+// wait ends.
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "tests/conformance/crew.h"
+
+namespace ccom::conformance {
+namespace {
+
+constexpr size_t kMiB = size_t{1} << 20;
+
+// Memory whose every later access is a crash once it is locked.
+class LockableMemory {
+ public:
+  explicit LockableMemory(size_t size_bytes)
+      : bytes_(static_cast<std::byte*>(
+                   ::mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)),
+               size_bytes) {}
+  LockableMemory(const LockableMemory&) = delete;
+  LockableMemory& operator=(const LockableMemory&) = delete;
+  ~LockableMemory() { ::munmap(bytes_.data(), bytes_.size()); }
+  Bytes bytes() const { return bytes_; }
+  void lock() { ASSERT_EQ(::mprotect(bytes_.data(), bytes_.size(), PROT_NONE), 0); }
+
+ private:
+  Bytes bytes_;
+};
+
+}  // namespace
+
+// What rank 1 expects differs from what rank 0 sends as second message.
+struct Difference {
+  uint64_t sent_envelope, expected_envelope;
+  size_t sent_bytes, expected_bytes;
+};
+
+void expect_mismatch(Crew& crew, const Difference& difference, bool use_sink) {
+  const auto good = payload(100, 1);
+  const auto bad = payload(difference.sent_bytes, 2);
+  std::vector<std::byte> received(100), target(difference.expected_bytes, std::byte{0xA5});
+  CheckingSink sink(difference.expected_bytes);
+  crew.receive(1, 0, 1, 1, received, 1);
+  if (use_sink) {
+    crew.receive(1, 0, 1, difference.expected_envelope, difference.expected_bytes, sink, 2);
+  } else {
+    crew.receive(1, 0, 1, difference.expected_envelope, target, 2);
+  }
+  crew.send(0, 1, 1, 1, good, 1);
+  crew.send(0, 1, 1, difference.sent_envelope, bad, 2);
+  ASSERT_TRUE(crew.step_until([&crew] { return crew.report(1).mismatch.has_value(); }))
+      << crew.report(1).status.message();
+  const Mismatch& mismatch = *crew.report(1).mismatch;
+  EXPECT_EQ(mismatch.peer, 0);
+  EXPECT_EQ(mismatch.expected, envelope(difference.expected_envelope));
+  EXPECT_EQ(mismatch.received, envelope(difference.sent_envelope));
+  EXPECT_EQ(mismatch.expected_bytes, difference.expected_bytes);
+  EXPECT_EQ(mismatch.received_bytes, difference.sent_bytes);
+  EXPECT_TRUE(crew.report(1).has(1)) << "the message before it was fine";
+  EXPECT_FALSE(crew.report(1).has(2));
+  EXPECT_TRUE(sink.is_untouched());
+  for (const std::byte byte : target) ASSERT_EQ(byte, std::byte{0xA5});
+  crew[1].stop();
+}
+
+TEST_P(TransportConformance, AMismatchIsReportedAndNothingDelivered) {
+  constexpr Difference kDifferences[] = {
+      {5, 6, 64, 64},              // another call
+      {5, 6, 0, 0},                // the same without payload
+      {5, 5, 64, 80},              // shorter than expected
+      {5, 5, 4096, 16},            // longer
+      {5, 5, 0, 16},               // nothing for something
+      {5, 5, 2 * kMiB, 0},         // something for nothing
+      {5, 6, 2 * kMiB, 3 * kMiB},  // everything differs
+  };
+  for (const Difference& difference : kDifferences) {
+    for (const bool use_sink : {false, true}) {
+      SCOPED_TRACE(testing::Message() << difference.sent_bytes << " bytes for " << difference.expected_bytes);
+      const auto crew = connected(GetParam(), {.ranks = 2, .channels = 2});
+      expect_mismatch(*crew, difference, use_sink);
+    }
+  }
+}
+
+TEST_P(TransportConformance, StopLeavesTheReceiversBufferAloneThoughThePeerSendsOn) {
+  for (const int steps_before : {0, 1, 3}) {
+    const auto crew = connected(GetParam(), {.ranks = 2, .channels = 1});
+    LockableMemory target(9 * kMiB);
+    const auto sent = payload(9 * kMiB, 1);
+    crew->receive(1, 0, 0, 1, target.bytes(), 1);
+    crew->send(0, 1, 0, 1, sent, 1);
+    for (int i = 0; i < steps_before; ++i) crew->step();
+    const bool was_complete = crew->report(1).has(1);
+    (*crew)[1].stop();
+    target.lock();
+    for (int i = 0; i < kAFewSteps; ++i) crew->step();
+    (*crew)[1].stop();
+    EXPECT_EQ(crew->report(1).has(1), was_complete) << "nothing completes after stop()";
+    crew->destroy(1);
+    for (int i = 0; i < kAFewSteps; ++i) crew->step();
+  }
+}
+
+TEST_P(TransportConformance, StopLeavesTheSendersBufferAloneThoughThePeerReceivesOn) {
+  for (const int steps_before : {0, 1, 3}) {
+    const auto crew = connected(GetParam(), {.ranks = 2, .channels = 1});
+    LockableMemory source(9 * kMiB);
+    fill(source.bytes(), 1);
+    std::vector<std::byte> target(9 * kMiB);
+    crew->receive(1, 0, 0, 1, target, 1);
+    crew->send(0, 1, 0, 1, source.bytes(), 1);
+    for (int i = 0; i < steps_before; ++i) crew->step();
+    const bool was_complete = crew->report(0).has(1);
+    (*crew)[0].stop();
+    source.lock();
+    for (int i = 0; i < kAFewSteps; ++i) crew->step();
+    (*crew)[0].stop();
+    EXPECT_EQ(crew->report(0).has(1), was_complete) << "nothing completes after stop()";
+    crew->destroy(0);
+    for (int i = 0; i < kAFewSteps; ++i) crew->step();
+  }
+}
+
+TEST_P(TransportConformance, TheDestructorLosesNothingThatWasComplete) {
+  const auto crew = connected(GetParam(), {.ranks = 2, .channels = 1});
+  constexpr Token kMessages = 60, kReceivedEarly = 5;
+  std::vector<std::vector<std::byte>> sent, received(kMessages, std::vector<std::byte>(1000));
+  for (Token k = 0; k < kMessages; ++k) sent.push_back(payload(1000, k));
+  for (Token k = 0; k < kReceivedEarly; ++k) crew->receive(1, 0, 0, k, received[k], k);
+  for (Token k = 0; k < kMessages; ++k) crew->send(0, 1, 0, k, sent[k], k);
+  for (int i = 0; i < kAFewSteps; ++i) crew->step();
+  ASSERT_TRUE(crew->step_until_complete(0, kReceivedEarly));
+  const size_t promised = crew->report(0).completed.size();  // all, if the transport buffers that much
+  // Rank 0 goes at once; rank 1 looks after its transport meanwhile, but posts its receives later.
+  std::thread leaver([&crew] { crew->destroy(0); });
+  for (int i = 0; i < kAFewSteps; ++i) {
+    crew->step(1);
+    std::this_thread::yield();
+  }
+  for (Token k = kReceivedEarly; k < promised; ++k) crew->receive(1, 0, 0, k, received[k], k);
+  const Deadline deadline = Deadline::after(kPatience);
+  const Report& report = crew->report(1);
+  while (report.completed.size() < promised && report.status.is_ok() && !deadline.passed()) crew->step(1);
+  leaver.join();
+  ASSERT_EQ(report.completed.size(), promised) << report.status.message();
+  for (Token k = 0; k < promised; ++k) EXPECT_TRUE(matches(received[k], k)) << "message " << k;
+}
+
+TEST_P(TransportConformance, TheDestructorDoesNotWaitForWhatIsStillQueued) {
+  const auto crew = connected(GetParam(), {.ranks = 2, .channels = 1});
+  const auto sent = payload(9 * kMiB, 1);
+  for (Token k = 0; k < 4; ++k) crew->send(0, 1, 0, k, sent, k);
+  for (int i = 0; i < kAFewSteps; ++i) crew->step(0);
+  const auto start = Clock::now();
+  crew->destroy(0);
+  EXPECT_LT(Clock::now() - start, std::chrono::seconds(4));
+}
+
+TEST_P(TransportConformance, WaitEndsWhenItsTimeIsUp) {
+  const auto crew = connected(GetParam(), {.ranks = 2, .channels = 1});
+  std::vector<std::byte> received(8);
+  crew->receive(1, 0, 0, 1, received, 1);
+  crew->step(1);
+  const auto start = Clock::now();
+  (*crew)[1].wait(std::chrono::milliseconds(50));
+  EXPECT_LT(Clock::now() - start, std::chrono::seconds(10));
+}
+
+TEST_P(TransportConformance, WaitEndsOnWakeAlsoIfThatCameFirst) {
+  const auto crew = connected(GetParam(), {.ranks = 2, .channels = 1});
+  crew->step(1);
+  const auto start = Clock::now();
+  for (int i = 0; i < 20; ++i) {
+    (*crew)[1].wake();
+    (*crew)[1].wait(kPatience);
+  }
+  for (int i = 0; i < 5; ++i) {
+    std::thread waker([&crew] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));  // so that wait() usually blocks already
+      (*crew)[1].wake();
+    });
+    (*crew)[1].wait(kPatience);
+    waker.join();
+  }
+  EXPECT_LT(Clock::now() - start, kPatience / 2);
+}
+
+}  // namespace ccom::conformance

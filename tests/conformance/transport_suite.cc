@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The contract of transports/transport.h, sentence by sentence. One thread drives all ranks here, so each test decides
+// what happens before what; traffic_suite.cc gives every rank its own thread.
+#include "tests/conformance/transport_suite.h"
+
+#include <sys/socket.h>
+
+#include <filesystem>
+#include <string>
+
+#include "tests/conformance/crew.h"
+
+namespace ccom::conformance {
+namespace {
+
+constexpr size_t kMiB = size_t{1} << 20;
+constexpr size_t kSizes[] = {0, 1, 7, 16, 4096, kMiB + 3, 9 * kMiB};
+
+int listening_sockets() {
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    int listening = 0;
+    socklen_t length = sizeof(listening);
+    const int fd = std::stoi(entry.path().filename());
+    if (::getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &length) == 0 && listening != 0) ++count;
+  }
+  return count;
+}
+
+}  // namespace
+
+TEST_P(TransportConformance, HasANameAndAShortAddress) {
+  Crew crew(GetParam(), {.ranks = 2, .channels = 1});
+  EXPECT_FALSE(crew[0].name().empty());
+  EXPECT_LE(crew[0].address().size(), 1024u);
+  for (const Status& status : crew.connect()) EXPECT_TRUE(status.is_ok()) << status.message();
+  EXPECT_LT(crew[0].memory_bytes(), uint64_t{1} << 32);
+}
+
+TEST_P(TransportConformance, NothingListensOnceAllAreConnected) {
+  if (GetParam().may_listen_after_connect) GTEST_SKIP() << "its library keeps a listener";
+  const int before = listening_sockets();
+  const auto crew = connected(GetParam(), {.ranks = 3, .channels = 2});
+  EXPECT_EQ(listening_sockets(), before);
+}
+
+TEST_P(TransportConformance, UnknownRanksAndChannelsAreInvalidArguments) {
+  const auto crew = connected(GetParam(), {.ranks = 3, .channels = 2});
+  for (const Rank stranger : {3, 1000, -1, 0}) {
+    const auto channel = (*crew)[0].channel(stranger, 0);
+    ASSERT_FALSE(channel.has_value()) << "rank " << stranger;
+    EXPECT_EQ(channel.error().code(), Code::InvalidArgument);
+  }
+  for (const int index : {-1, 2, kMaxChannels}) {
+    const auto channel = (*crew)[0].channel(1, index);
+    ASSERT_FALSE(channel.has_value()) << "index " << index;
+    EXPECT_EQ(channel.error().code(), Code::InvalidArgument);
+  }
+  for (const int index : {0, 1}) EXPECT_TRUE((*crew)[0].channel(2, index).has_value());
+}
+
+TEST_P(TransportConformance, ConnectEndsAtItsDeadlineAndNamesWhoIsMissing) {
+  Crew crew(GetParam(), {.ranks = 4, .channels = 1});
+  const auto start = Clock::now();
+  const std::vector<Status> results = crew.connect(std::chrono::milliseconds(400), {2});
+  EXPECT_LT(Clock::now() - start, std::chrono::seconds(5));
+  for (const Rank rank : {0, 1, 3}) {
+    const Status& status = results[static_cast<size_t>(rank)];
+    ASSERT_FALSE(status.is_ok()) << "rank " << rank << " connected to a rank that was not there";
+    EXPECT_EQ(status.peers(), std::vector<Rank>{2}) << "rank " << rank << ": " << status.message();
+  }
+}
+
+TEST_P(TransportConformance, EverySizeArrivesInItsTarget) {
+  const auto crew = connected(GetParam(), {.ranks = 2, .channels = 2});
+  Token token = 0;
+  for (const size_t size_bytes : kSizes) {
+    for (const int index : {0, 1}) {
+      for (const Rank from : {0, 1}) {
+        const Rank to = 1 - from;
+        const auto sent = payload(size_bytes, ++token);
+        constexpr size_t kGuard = 32;
+        std::vector<std::byte> memory(size_bytes + 2 * kGuard, std::byte{0xA5});
+        const Bytes target = Bytes(memory).subspan(kGuard, size_bytes);
+        const size_t completions[] = {crew->report(0).completed.size() + 1, crew->report(1).completed.size() + 1};
+        crew->receive(to, from, index, token, target, 2 * token);
+        crew->send(from, to, index, token, sent, 2 * token + 1);
+        ASSERT_TRUE(crew->step_until_complete(from, completions[from]));
+        ASSERT_TRUE(crew->step_until_complete(to, completions[to]));
+        EXPECT_TRUE(crew->report(to).has(2 * token));
+        EXPECT_TRUE(matches(target, token)) << size_bytes << " bytes from rank " << from << " on channel " << index;
+        for (size_t i = 0; i < kGuard; ++i) {
+          ASSERT_EQ(memory[i], std::byte{0xA5});
+          ASSERT_EQ(memory[memory.size() - 1 - i], std::byte{0xA5});
+        }
+      }
+    }
+  }
+}
+
+TEST_P(TransportConformance, EverySizeArrivesInItsSinkInDisjointPieces) {
+  const auto crew = connected(GetParam(), {.ranks = 2, .channels = 1});
+  Token token = 0;
+  for (const size_t size_bytes : kSizes) {
+    for (const bool is_receiver_first : {true, false}) {
+      const auto sent = payload(size_bytes, ++token);
+      CheckingSink sink(size_bytes);
+      if (!is_receiver_first) {
+        crew->send(0, 1, 0, token, sent, token);
+        for (int i = 0; i < kAFewSteps; ++i) crew->step();
+      }
+      sink.inside_progress = false;
+      crew->receive(1, 0, 0, token, size_bytes, sink, token);
+      sink.inside_progress = true;
+      if (is_receiver_first) crew->send(0, 1, 0, token, sent, token);
+      ASSERT_TRUE(crew->step_until_complete(1, token));
+      ASSERT_TRUE(crew->step_until_complete(0, token));
+      EXPECT_TRUE(sink.is_complete()) << size_bytes;
+      EXPECT_TRUE(matches(sink.bytes(), token)) << size_bytes;
+    }
+  }
+}
+
+TEST_P(TransportConformance, AnEnvelopeAloneNeedsNeitherTargetNorSink) {
+  const auto crew = connected(GetParam(), {.ranks = 2, .channels = 1});
+  crew->receive(1, 0, 0, 1, Bytes(), 1);
+  crew->send(0, 1, 0, 1, ConstBytes(), 1);
+  ASSERT_TRUE(crew->step_until_complete(1, 1));
+  ASSERT_TRUE(crew->step_until_complete(0, 1));
+}
+
+// Messages of growing and shrinking sizes; the k-th send must meet the k-th receive.
+void exchange_in_order(Crew& crew, bool receives_first) {
+  constexpr size_t kMessages = 600;
+  const auto size_of_message = [](size_t k) { return k % 97 == 0 ? 70000 + k : (k * 37) % 900; };
+  std::vector<std::vector<std::byte>> sent, received;
+  for (size_t k = 0; k < kMessages; ++k) {
+    sent.push_back(payload(size_of_message(k), k));
+    received.emplace_back(size_of_message(k));
+  }
+  const auto post_receives = [&crew, &received] {
+    for (size_t k = 0; k < kMessages; ++k) crew.receive(1, 0, 0, k, received[k], k);
+  };
+  if (receives_first) post_receives();
+  for (int i = 0; i < kAFewSteps; ++i) crew.step();
+  for (size_t k = 0; k < kMessages; ++k) crew.send(0, 1, 0, k, sent[k], k);
+  for (int i = 0; i < kAFewSteps; ++i) crew.step();
+  if (!receives_first) post_receives();
+  ASSERT_TRUE(crew.step_until_complete(1, kMessages));
+  ASSERT_TRUE(crew.step_until_complete(0, kMessages));
+  for (size_t k = 0; k < kMessages; ++k) ASSERT_TRUE(matches(received[k], k)) << "message " << k;
+}
+
+TEST_P(TransportConformance, ManySendsMayQueueBeforeTheReceiverPosts) {
+  const auto crew = connected(GetParam(), {.ranks = 2, .channels = 1});
+  exchange_in_order(*crew, false);
+}
+
+TEST_P(TransportConformance, ManyReceivesMayQueueBeforeTheSenderPosts) {
+  const auto crew = connected(GetParam(), {.ranks = 2, .channels = 1});
+  exchange_in_order(*crew, true);
+}
+
+TEST_P(TransportConformance, AStalledChannelHoldsBackNothingElse) {
+  const auto crew = connected(GetParam(), {.ranks = 3, .channels = 3});
+  // Rank 0 sends far more on channel 0 to rank 1 than anything can buffer; nobody receives it yet.
+  std::vector<std::vector<std::byte>> stalled;
+  for (Token k = 0; k < 4; ++k) stalled.push_back(payload(9 * kMiB, 100 + k));
+  for (Token k = 0; k < 4; ++k) crew->send(0, 1, 0, k, stalled[k], 100 + k);
+  for (int i = 0; i < kAFewSteps; ++i) crew->step();
+  struct Way {
+    Rank from, to;
+    int index;
+  };
+  constexpr Way kWays[] = {{1, 0, 0}, {0, 1, 1}, {1, 0, 1}, {0, 1, 2}, {0, 2, 0}, {2, 1, 0}};
+  Token token = 0;
+  for (const Way& way : kWays) {
+    for (const size_t size_bytes : {size_t{8}, 3 * kMiB}) {
+      const auto sent = payload(size_bytes, ++token);
+      std::vector<std::byte> received(size_bytes);
+      crew->send(way.from, way.to, way.index, token, sent, token);
+      crew->receive(way.to, way.from, way.index, token, received, 1000 + token);
+      const bool arrived = crew->step_until(
+          [&crew, &way, token] { return crew->report(way.from).has(token) && crew->report(way.to).has(1000 + token); });
+      ASSERT_TRUE(arrived) << way.from << " -> " << way.to << " on channel " << way.index << ", " << size_bytes
+                           << " bytes";
+      EXPECT_TRUE(matches(received, token));
+    }
+  }
+  std::vector<std::byte> late(9 * kMiB);
+  for (Token k = 0; k < 4; ++k) {
+    crew->receive(1, 0, 0, k, late, 5000 + k);
+    ASSERT_TRUE(crew->step_until([&crew, k] { return crew->report(1).has(5000 + k); }));
+    EXPECT_TRUE(matches(late, 100 + k));
+  }
+  ASSERT_TRUE(crew->step_until([&crew] { return crew->report(0).has(103); }));
+}
+
+TEST_P(TransportConformance, CompletionsComeOnceAndNeverBeforeProgress) {
+  const auto crew = connected(GetParam(), {.ranks = 2, .channels = 1});
+  const auto sent = payload(64, 1);
+  std::vector<std::byte> received(64);
+  crew->send(0, 1, 0, 1, sent, 7);
+  EXPECT_TRUE(crew->report(0).completed.empty());
+  for (int i = 0; i < kAFewSteps; ++i) crew->step();
+  crew->receive(1, 0, 0, 1, received, 8);
+  EXPECT_TRUE(crew->report(1).completed.empty());
+  ASSERT_TRUE(crew->step_until_complete(1, 1));
+  ASSERT_TRUE(crew->step_until_complete(0, 1));
+  for (int i = 0; i < kAFewSteps; ++i) crew->step();  // Crew::step fails the test when a token comes again
+  EXPECT_TRUE(crew->report(0).has(7));
+  EXPECT_TRUE(crew->report(1).has(8));
+  EXPECT_EQ(crew->report(0).completed.size() + crew->report(1).completed.size(), 2u);
+}
+
+TEST_P(TransportConformance, ProgressOnlyAppendsToTheEvents) {
+  const auto crew = connected(GetParam(), {.ranks = 2, .channels = 1});
+  const auto sent = payload(64, 1);
+  crew->send(0, 1, 0, 1, sent, 7);
+  Events events;
+  events.completed = {41, 42};
+  const Deadline deadline = Deadline::after(kPatience);
+  while (events.completed.size() < 3 && !deadline.passed()) {
+    ASSERT_TRUE((*crew)[0].progress(events).is_ok());
+    crew->step(1);
+  }
+  EXPECT_EQ(events.completed, (std::vector<Token>{41, 42, 7}));
+}
+
+TEST_P(TransportConformance, TheBufferOfACompletedSendMayBeOverwritten) {
+  const auto crew = connected(GetParam(), {.ranks = 2, .channels = 1});
+  std::vector<std::byte> buffer(3 * kMiB);
+  size_t completions = 0;
+  for (const size_t size_bytes : {size_t{1}, size_t{300}, size_t{20000}, size_t{200000}, 3 * kMiB}) {
+    const Bytes message = Bytes(buffer).first(size_bytes);
+    fill(message, size_bytes);
+    crew->send(0, 1, 0, 1, message, ++completions);
+    // With luck the send completes before there is a receive; a large one cannot.
+    for (int i = 0; i < kAFewSteps && !crew->report(0).has(completions); ++i) crew->step();
+    std::vector<std::byte> received(size_bytes);
+    const bool complete_early = crew->report(0).has(completions);
+    if (complete_early) std::ranges::fill(message, std::byte{0xFF});
+    crew->receive(1, 0, 0, 1, received, completions);
+    ASSERT_TRUE(crew->step_until_complete(0, completions));
+    std::ranges::fill(message, std::byte{0xFF});
+    ASSERT_TRUE(crew->step_until_complete(1, completions));
+    EXPECT_TRUE(matches(received, size_bytes)) << size_bytes << (complete_early ? " early" : " late");
+  }
+}
+
+}  // namespace ccom::conformance

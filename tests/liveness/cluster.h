@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Ranks as threads of the test, on pretended hosts: a board per host in private memory, control connections over loopback.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "liveness/monitor.h"
+
+namespace ccom::test {
+
+class Cluster {
+ public:
+  // layout[h] ranks on host h, numbered in order. Creates all monitors.
+  explicit Cluster(std::vector<int> layout, int64_t dead_ms = 3000);
+  ~Cluster();
+
+  MonitorConfig config_of(Rank rank) const;
+  // Connects all ranks, in parallel; the first error.
+  Status connect(int64_t timeout_ms = 10000);
+  std::vector<std::string> addresses() const;
+  Monitor& operator[](Rank rank) { return *monitors_[static_cast<size_t>(rank)]; }
+  int ranks() const { return static_cast<int>(monitors_.size()); }
+  void destroy(Rank rank) { monitors_[static_cast<size_t>(rank)].reset(); }
+  // Whether all remaining monitors fail within the time.
+  bool all_fail(int64_t within_ms);
+
+ private:
+  struct alignas(64) Line {
+    std::byte bytes[64]{};
+  };
+  std::vector<HostMembers> hosts_;
+  Secret key_ = Secret::random();
+  int64_t dead_ms_;
+  std::vector<std::vector<Line>> boards_;
+  std::vector<std::unique_ptr<Monitor>> monitors_;
+};
+
+int open_descriptors();
+int running_threads();
+
+}  // namespace ccom::test

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The encoding of errors: what goes in comes out, long values are cut, and no damaged bytes are taken for an error.
+#include "liveness/message.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace ccom {
+namespace {
+
+Status sample() {
+  return error(Code::RemoteError, "rank %d died", 3).with_peers({3, 7}).with_host("node-1").with_cure("restart").with_errno(104);
+}
+
+TEST(ErrorEncoding, KeepsEveryField) {
+  const auto back = decode_error(encode_error(sample()));
+  ASSERT_TRUE(back);
+  EXPECT_EQ(back->code(), Code::RemoteError);
+  EXPECT_EQ(back->message(), "rank 3 died");
+  EXPECT_EQ(back->peers(), (std::vector<int>{3, 7}));
+  EXPECT_EQ(back->host(), "node-1");
+  EXPECT_EQ(back->cure(), "restart");
+  EXPECT_EQ(back->sys_errno(), 104);
+}
+
+TEST(ErrorEncoding, CutsWhatIsTooLongBetweenCharacters) {
+  std::string text(kMaxErrorText - 1, 'x');
+  text += "\u00e9\u00e9";  // the limit falls inside the first of these
+  std::vector<int> everybody(1000);
+  const auto bytes = encode_error(Status(Code::Aborted, text).with_peers(everybody).with_host(text).with_cure(text));
+  EXPECT_LE(bytes.size(), kMaxErrorBytes);
+  const auto back = decode_error(bytes);
+  ASSERT_TRUE(back);
+  EXPECT_EQ(back->message(), text.substr(0, kMaxErrorText - 1));
+  EXPECT_EQ(back->peers().size(), kMaxErrorPeers);
+  EXPECT_EQ(back->host().size(), kMaxErrorHost);
+}
+
+TEST(ErrorEncoding, RefusesEveryTruncationAndEveryExcess) {
+  auto bytes = encode_error(sample());
+  for (size_t size = 0; size < bytes.size(); ++size) EXPECT_FALSE(decode_error(ConstBytes(bytes).first(size))) << size;
+  bytes.push_back({});
+  EXPECT_FALSE(decode_error(bytes));
+}
+
+TEST(ErrorEncoding, SurvivesRandomDamage) {
+  std::mt19937 random(1);
+  const auto good = encode_error(sample());
+  for (int i = 0; i < 20000; ++i) {
+    auto bytes = good;
+    for (int hits = 1 + static_cast<int>(random() % 4); hits > 0; --hits)
+      bytes[random() % bytes.size()] = static_cast<std::byte>(random());
+    const auto back = decode_error(bytes);
+    EXPECT_FALSE(back && back->is_ok());
+  }
+}
+
+TEST(NameRanks, ReadsLikeASentence) {
+  EXPECT_EQ(name_ranks({3}), "rank 3");
+  EXPECT_EQ(name_ranks({2, 5}), "ranks 2 and 5");
+  EXPECT_EQ(name_ranks({2, 3}), "ranks 2 and 3");
+  EXPECT_EQ(name_ranks({0, 1, 2, 3, 9, 12, 13, 14}), "ranks 0-3, 9 and 12-14");
+}
+
+}  // namespace
+}  // namespace ccom

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The watch over node-mates with made-up times and process numbers: when a rank that gives no beats counts as stopped, and when
+// the watcher must not trust its own clock. Real deaths are in process_test.cc.
+#include "liveness/node_watch.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <latch>
+#include <memory>
+#include <thread>
+
+namespace ccom {
+namespace {
+
+using ::testing::ElementsAre;
+
+constexpr int64_t kMs = 1'000'000;
+constexpr int64_t kStart = 1'000'000 * kMs;
+
+// A board of three ranks (10, 11, 12); we are slot 0. Others are held by a thread that pretends to be another process.
+class NodeWatchTest : public ::testing::Test {
+ protected:
+  NodeWatchTest() : board_(*Board::over(std::as_writable_bytes(std::span(memory_)), 3)) { board_.initialise(); }
+  ~NodeWatchTest() override {
+    end_.count_down();
+    for (auto& thread : threads_) thread.join();
+  }
+
+  void arrive(int slot, uint64_t process) {
+    std::latch taken(1);
+    threads_.emplace_back([this, slot, process, &taken] {
+      LifeLines lines;
+      EXPECT_TRUE(board_.take(slot, process, lines).is_ok());
+      taken.count_down();
+      end_.wait();
+      board_.leave(slot, lines);
+    });
+    taken.wait();
+  }
+  void beat(int slot) { board_.slot(slot).beats.fetch_add(1); }
+  std::vector<int> blamed(int64_t ms) {
+    const auto found = watch_.look(kStart + ms * kMs);
+    return found ? found->peers() : std::vector<int>{};
+  }
+
+  struct alignas(64) Line {
+    std::byte bytes[64]{};
+  };
+  std::vector<Line> memory_{Board::bytes(3) / 64 + 1};
+  Board board_;
+  NodeWatch watch_{board_, {.host = "here", .ranks = {10, 11, 12}, .own_slot = 0, .process = 1, .dead_ns = 100 * kMs}};
+  std::latch end_{1};
+  std::vector<std::thread> threads_;
+};
+
+TEST_F(NodeWatchTest, BlamesWhoeverGivesNoBeatsForTheWholeTime) {
+  arrive(1, 2);
+  arrive(2, 3);
+  for (int ms = 0; ms < 100; ms += 5) {
+    beat(2);
+    EXPECT_THAT(blamed(ms), ElementsAre()) << ms;
+  }
+  beat(2);
+  EXPECT_THAT(blamed(100), ElementsAre(11));
+}
+
+TEST_F(NodeWatchTest, DoesNotBlameARankThatHasJustCome) {
+  for (int ms = 0; ms < 500; ms += 5) EXPECT_THAT(blamed(ms), ElementsAre());
+  arrive(1, 2);
+  EXPECT_THAT(blamed(500), ElementsAre());
+  EXPECT_THAT(blamed(505), ElementsAre());
+}
+
+TEST_F(NodeWatchTest, JudgesNobodyByATimeInWhichItDidNotLook) {
+  arrive(1, 2);
+  EXPECT_THAT(blamed(0), ElementsAre());
+  EXPECT_THAT(blamed(10'000), ElementsAre());  // we may have been stopped ourselves
+  EXPECT_THAT(blamed(10'040), ElementsAre());
+  EXPECT_THAT(blamed(10'080), ElementsAre());
+  EXPECT_THAT(blamed(10'100), ElementsAre(11));
+}
+
+TEST_F(NodeWatchTest, NeedsNoBeatsOfRanksInTheOwnProcess) {
+  arrive(1, 1);
+  for (int ms = 0; ms < 1000; ms += 5) EXPECT_THAT(blamed(ms), ElementsAre());
+}
+
+TEST_F(NodeWatchTest, FindsTheDeadAtOnceAndTogether) {
+  std::unique_ptr<LifeLines> lines;
+  std::thread([this, &lines] {
+    lines = std::make_unique<LifeLines>();
+    for (int slot : {1, 2}) EXPECT_TRUE(board_.take(slot, 7, *lines).is_ok());
+  }).join();
+  EXPECT_THAT(blamed(0), ElementsAre(11, 12));
+  EXPECT_THAT(blamed(1), ElementsAre(11, 12));
+}
+
+}  // namespace
+}  // namespace ccom

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The plan language: partitions, derived dependencies, the executor's order, the printer, and the verifier's power to reject:
+// every plan that is mutated in a way that changes its meaning must fail, with the broken rule in the text.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <random>
+#include <sstream>
+
+#include "algorithms/collectives.h"
+#include "plan/executor.h"
+#include "plan/partition.h"
+#include "plan/print.h"
+#include "plan/verify.h"
+
+namespace ccom {
+namespace {
+
+std::vector<Plan> allreduce_plans(Pattern pattern, int n, bool in_place = false) {
+  const bool is_core = pattern == Pattern::OneShot || pattern == Pattern::RecursiveDoubling;
+  Staged shape;
+  (is_core ? shape.core : shape.levels).push_back(flat_level(pattern, n));
+  std::vector<Plan> plans;
+  for (Rank r = 0; r < n; ++r) plans.push_back(staged_plan({Collective::AllReduce, r, n, -1, in_place}, shape, "test"));
+  return plans;
+}
+
+TEST(Partition, CoversEveryElementOnceInOrder) {
+  for (const size_t count : {0UL, 1UL, 5UL, 16UL, 1000UL, 65537UL, 1000003UL}) {
+    for (const uint32_t blocks : {1U, 2U, 3U, 7U, 64U}) {
+      const Partition partition(count, count, blocks, 4);
+      size_t sum = 0;
+      for (uint32_t b = 0; b < blocks; ++b) {
+        EXPECT_EQ(partition.offset(b), sum);
+        sum += partition.elements(b, 1);
+      }
+      EXPECT_EQ(sum, count);
+      EXPECT_EQ(partition.elements(0, blocks), count);
+    }
+  }
+}
+
+TEST(Partition, KeepsScratchRunsContiguous) {
+  // A run of k slots must hold k blocks: every block but the last non-empty one is full.
+  const Partition partition(1003, 1003, 8, 4);
+  for (uint32_t b = 0; b + 1 < 8; ++b) {
+    if (partition.elements(b + 1, 1) > 0) {
+      EXPECT_EQ(partition.elements(b, 1), partition.slot_offset(1));
+    }
+  }
+}
+
+TEST(Partition, PlacesUnitsAtTheirStride) {
+  const Partition tile(10, 100, 2, 4);  // tiles of 10 elements out of units of 100, two blocks each
+  EXPECT_EQ(tile.offset(0), 0U);
+  EXPECT_EQ(tile.offset(1), 5U);
+  EXPECT_EQ(tile.offset(2), 100U);
+  EXPECT_EQ(tile.elements(2, 2), 10U);
+}
+
+Step copy_step(Buffer from, uint32_t source, Buffer to, uint32_t target) {
+  return {.kind = StepKind::Copy, .source_buffer = from, .target_buffer = to, .source = source, .target = target, .count = 1, .block = 0};
+}
+
+Plan scratch_plan(std::vector<Step> steps) {
+  Plan plan;
+  plan.input_units = plan.output_units = 1;
+  plan.scratch_slots = 4;
+  plan.steps = std::move(steps);
+  return plan;
+}
+
+std::vector<uint32_t> successors(const Dependencies& d, uint32_t step) {
+  const auto span = d.successors_of(step);
+  return {span.begin(), span.end()};
+}
+
+TEST(Dependencies, OrderReadAfterWriteWriteAfterReadAndWriteAfterWrite) {
+  const Dependencies d = derive_dependencies(scratch_plan({
+      copy_step(Buffer::Input, 0, Buffer::Scratch, 0),    // 0 writes s0
+      copy_step(Buffer::Scratch, 0, Buffer::Scratch, 1),  // 1 reads s0
+      copy_step(Buffer::Input, 0, Buffer::Scratch, 0),    // 2 overwrites s0: after 1
+      copy_step(Buffer::Input, 0, Buffer::Scratch, 1),    // 3 overwrites s1: after 1
+      copy_step(Buffer::Input, 0, Buffer::Scratch, 2),    // 4 touches nothing of these
+  }));
+  EXPECT_EQ(successors(d, 0), (std::vector<uint32_t>{1}));
+  EXPECT_EQ(successors(d, 1), (std::vector<uint32_t>{2, 3}));
+  EXPECT_EQ(d.waits_for, (std::vector<uint32_t>{0, 1, 1, 1, 0}));
+}
+
+TEST(Dependencies, SeeThatAliasedBuffersAreOne) {
+  Plan plan = scratch_plan({copy_step(Buffer::Input, 0, Buffer::Scratch, 0), copy_step(Buffer::Scratch, 1, Buffer::Output, 0)});
+  EXPECT_EQ(derive_dependencies(plan).waits_for, (std::vector<uint32_t>{0, 0}));
+  plan.in_place = true;
+  EXPECT_EQ(derive_dependencies(plan).waits_for, (std::vector<uint32_t>{0, 1}));
+}
+
+TEST(Executor, StartsTransfersOfAChannelInProgramOrder) {
+  // Two sends to one peer: the first waits for a copy, the second for nothing; it must still come second.
+  Plan plan = scratch_plan({copy_step(Buffer::Input, 0, Buffer::Scratch, 0)});
+  plan.nranks = 2;
+  plan.steps.push_back({.kind = StepKind::Send, .source_buffer = Buffer::Scratch, .peer = 1, .source = 0, .count = 1});
+  plan.steps.push_back({.kind = StepKind::Send, .source_buffer = Buffer::Input, .peer = 1, .source = 0, .count = 1});
+  const Dependencies d = derive_dependencies(plan);
+  Executor executor(d);
+  std::vector<uint32_t> ready;
+  executor.start(ready);
+  EXPECT_EQ(ready, (std::vector<uint32_t>{0}));
+  ready.clear();
+  executor.done(0, ready);
+  EXPECT_EQ(ready, (std::vector<uint32_t>{1, 2}));
+  executor.done(2, ready);  // the second may be done first
+  EXPECT_FALSE(executor.finished());
+  executor.done(1, ready);
+  EXPECT_TRUE(executor.finished());
+}
+
+// ---- The verifier rejects ------------------------------------------------------------------------------------------
+
+std::string verdict(const std::vector<Plan>& plans) {
+  for (uint64_t seed = 1; seed <= 4; ++seed) {
+    const Result<VerifyReport> report = verify(plans, seed);
+    if (!report) return report.error().message();
+  }
+  return "";
+}
+
+const Pattern kPatterns[] = {Pattern::OneShot, Pattern::Direct, Pattern::Ring, Pattern::Circulant, Pattern::RecursiveDoubling};
+
+TEST(Verifier, RejectsEveryDroppedStep) {
+  for (const Pattern pattern : kPatterns) {
+    const std::vector<Plan> good = allreduce_plans(pattern, 4);
+    ASSERT_EQ(verdict(good), "");
+    for (size_t s = 0; s < good[1].steps.size(); ++s) {
+      std::vector<Plan> bad = good;
+      bad[1].steps.erase(bad[1].steps.begin() + static_cast<std::ptrdiff_t>(s));
+      EXPECT_NE(verdict(bad), "") << "pattern " << static_cast<int>(pattern) << " without " << to_text(good[1].steps[s]);
+    }
+  }
+}
+
+TEST(Verifier, RejectsEveryDoubledStepThatMatters) {
+  for (const Pattern pattern : kPatterns) {
+    const std::vector<Plan> good = allreduce_plans(pattern, 4);
+    for (size_t s = 0; s < good[2].steps.size(); ++s) {
+      const Step& step = good[2].steps[s];
+      if (step.kind == StepKind::Copy || step.kind == StepKind::Reduce) continue;  // repeating these changes nothing
+      std::vector<Plan> bad = good;
+      bad[2].steps.insert(bad[2].steps.begin() + static_cast<std::ptrdiff_t>(s), step);
+      EXPECT_NE(verdict(bad), "") << to_text(step);
+    }
+  }
+}
+
+TEST(Verifier, RejectsAReceiveInPlaceOfAReceiveReduce) {
+  for (const Pattern pattern : {Pattern::Ring, Pattern::Circulant, Pattern::RecursiveDoubling}) {
+    const std::vector<Plan> good = allreduce_plans(pattern, 5);
+    for (size_t s = 0; s < good[0].steps.size(); ++s) {
+      if (good[0].steps[s].kind != StepKind::ReceiveReduce) continue;
+      std::vector<Plan> bad = good;
+      bad[0].steps[s].kind = StepKind::Receive;
+      bad[0].steps[s].completes = false;
+      EXPECT_NE(verdict(bad), "");
+    }
+  }
+}
+
+TEST(Verifier, RejectsAReaimedTransfer) {
+  for (const Pattern pattern : kPatterns) {
+    const std::vector<Plan> good = allreduce_plans(pattern, 4);
+    for (size_t s = 0; s < good[0].steps.size(); ++s) {
+      if (!good[0].steps[s].is_transfer()) continue;
+      std::vector<Plan> bad = good;
+      bad[0].steps[s].peer = bad[0].steps[s].peer % 3 + 1;
+      EXPECT_NE(verdict(bad), "") << to_text(good[0].steps[s]);
+    }
+  }
+}
+
+TEST(Verifier, RejectsWrongBlocks) {
+  for (const Pattern pattern : {Pattern::Direct, Pattern::Ring, Pattern::Circulant}) {
+    const std::vector<Plan> good = allreduce_plans(pattern, 4);
+    for (size_t s = 0; s < good[3].steps.size(); ++s) {
+      std::vector<Plan> bad = good;
+      Step& step = bad[3].steps[s];
+      if (step.kind != StepKind::Send || step.source_buffer == Buffer::Scratch) continue;
+      step.source = step.block = (step.source + 1) % 3;
+      EXPECT_NE(verdict(bad), "") << to_text(good[3].steps[s]);
+    }
+  }
+}
+
+TEST(Verifier, RejectsAMissingOrFalseCompletionMark) {
+  const std::vector<Plan> good = allreduce_plans(Pattern::Ring, 4);
+  for (size_t s = 0; s < good[1].steps.size(); ++s) {
+    if (good[1].steps[s].kind != StepKind::ReceiveReduce) continue;
+    std::vector<Plan> bad = good;
+    bad[1].steps[s].completes = !bad[1].steps[s].completes;
+    EXPECT_NE(verdict(bad), "");
+  }
+}
+
+TEST(Verifier, RejectsARingThatWaitsInACircle) {
+  // Everybody sends what it has yet to receive.
+  std::vector<Plan> plans(3);
+  for (Rank r = 0; r < 3; ++r) {
+    Plan& plan = plans[static_cast<size_t>(r)];
+    plan.collective = Collective::Broadcast;
+    plan.rank = r;
+    plan.nranks = 3;
+    plan.root = 0;
+    plan.input_units = r == 0 ? 1 : 0;
+    plan.output_units = 1;
+    plan.steps.push_back({.kind = StepKind::Receive, .target_buffer = Buffer::Output, .peer = (r + 2) % 3, .count = 1});
+    plan.steps.push_back({.kind = StepKind::Send, .source_buffer = Buffer::Output, .peer = (r + 1) % 3, .count = 1});
+  }
+  EXPECT_NE(verdict(plans).find("waits for ever"), std::string::npos) << verdict(plans);
+}
+
+TEST(Verifier, RejectsAPlanThatOverwritesItsInputInPlace) {
+  // Pairwise all-to-all without scratch: fine out of place, a deadlock in place.
+  std::vector<Plan> plans;
+  for (Rank r = 0; r < 2; ++r) plans.push_back(pairwise_alltoall_plan({Collective::AllToAll, r, 2, -1, false}));
+  ASSERT_EQ(verdict(plans), "");
+  for (Plan& plan : plans) plan.in_place = true;
+  EXPECT_NE(verdict(plans), "");
+}
+
+TEST(Verifier, RejectsOutOfRangeRunsAndWritesToTheInput) {
+  std::vector<Plan> bad = allreduce_plans(Pattern::Ring, 3);
+  bad[0].steps[1].target = 7;
+  EXPECT_NE(verdict(bad).find("out of range"), std::string::npos);
+  bad = allreduce_plans(Pattern::Ring, 3);
+  bad[0].steps[1].target_buffer = Buffer::Input;
+  EXPECT_NE(verdict(bad).find("writes to the input"), std::string::npos);
+}
+
+// A random mutation of a random rank: drop, duplicate, swap, re-aim or shift a step. Mutants whose meaning is unchanged (found by
+// running another 60 event orders) are rare and must be harmless kinds.
+TEST(Verifier, RejectsRandomMutants) {
+  std::mt19937_64 random(20261121);
+  int rejected = 0;
+  constexpr int kMutants = 2000;
+  for (int i = 0; i < kMutants; ++i) {
+    std::vector<Plan> plans = allreduce_plans(kPatterns[random() % std::size(kPatterns)], 3 + static_cast<int>(random() % 4), random() % 2 == 0);
+    std::vector<Step>& steps = plans[random() % plans.size()].steps;
+    const size_t s = random() % steps.size();
+    switch (random() % 5) {
+      case 0: steps.erase(steps.begin() + static_cast<std::ptrdiff_t>(s)); break;
+      case 1: steps[s].peer = steps[s].is_transfer() ? steps[s].peer + 1 : 0; break;
+      case 2: steps[s].source += 1; break;
+      case 3: steps[s].target += 1; break;
+      default: steps[s].count += 1; break;
+    }
+    rejected += verdict(plans) != "" ? 1 : 0;
+  }
+  // Harmless: a receive's source, a send's target and a local step's peer mean nothing.
+  EXPECT_GT(rejected, kMutants * 6 / 10);
+}
+
+// ---- Golden pictures ------------------------------------------------------------------------------------------------
+
+void compare_with_golden(const std::string& name, const std::string& text) {
+  const std::string path = std::string(CCOM_GOLDEN_DIR) + "/" + name + ".txt";
+  if (std::getenv("CCOM_UPDATE_GOLDEN") != nullptr) {
+    std::ofstream(path) << text;
+    return;
+  }
+  std::ifstream file(path);
+  std::stringstream golden;
+  golden << file.rdbuf();
+  EXPECT_EQ(text, golden.str()) << path << " differs; CCOM_UPDATE_GOLDEN=1 rewrites it";
+}
+
+std::string all_ranks(const std::vector<Plan>& plans) {
+  std::string text;
+  for (const Plan& plan : plans) text += to_text(plan) + "\n";
+  return text;
+}
+
+TEST(Golden, PlansOfFourRanks) {
+  const std::pair<const char*, Pattern> flat[] = {{"one_shot", Pattern::OneShot},
+                                                  {"two_shot", Pattern::Direct},
+                                                  {"recursive_doubling", Pattern::RecursiveDoubling},
+                                                  {"circulant", Pattern::Circulant},
+                                                  {"ring", Pattern::Ring}};
+  for (const auto& [name, pattern] : flat) {
+    std::vector<Plan> plans = allreduce_plans(pattern, 4);
+    for (Plan& plan : plans) plan.algorithm = name;
+    compare_with_golden(std::string(name) + "_allreduce_4", all_ranks(plans));
+  }
+  Staged torus{{flat_level(Pattern::Torus, 4)}, {}};
+  torus.levels[0].rows = torus.levels[0].columns = 2;
+  const Staged hierarchical{{{Pattern::Direct, 2, 1, 1, {{0, 1}, {2, 3}}}, {Pattern::Circulant, 2, 1, 1, {{0, 2}, {1, 3}}}}, {}};
+  std::vector<Plan> torus_plans, hierarchical_plans;
+  for (Rank r = 0; r < 4; ++r) {
+    torus_plans.push_back(staged_plan({Collective::AllReduce, r, 4, -1, false}, torus, "torus"));
+    hierarchical_plans.push_back(staged_plan({Collective::AllReduce, r, 4, -1, false}, hierarchical, "hierarchical"));
+  }
+  compare_with_golden("torus_allreduce_4", all_ranks(torus_plans));
+  compare_with_golden("hierarchical_allreduce_4", all_ranks(hierarchical_plans));
+  for (const Collective collective : {Collective::Broadcast, Collective::Reduce, Collective::Gather, Collective::Scatter}) {
+    std::vector<Plan> plans;
+    for (Rank r = 0; r < 4; ++r) plans.push_back(tree_plan({collective, r, 4, 0, false}, knomial_tree(4, 0, 2), "binomial"));
+    compare_with_golden("binomial_" + std::string(name_of(collective)) + "_4", all_ranks(plans));
+  }
+}
+
+}  // namespace
+}  // namespace ccom

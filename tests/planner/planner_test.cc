@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The planner: every candidate it calls legal is proved by the verifier and keeps to the fabric's links; prices rank algorithms as
+// theory says; forced names and accuracy rules are obeyed; closed-form costs agree with the plans.
+#include <gtest/gtest.h>
+
+#include "algorithms/cost.h"
+#include "plan/verify.h"
+#include "planner/planner.h"
+#include "planner/shapes.h"
+
+namespace ccom {
+namespace {
+
+// hosts[i] ranks on host i; each host with that fabric if one is named.
+Topology make_topology(const std::vector<int>& hosts, const std::string& fabric = "", int cpus = 64) {
+  std::vector<RankView> views;
+  for (size_t h = 0; h < hosts.size(); ++h) {
+    for (int i = 0; i < hosts[h]; ++i) {
+      RankView view;
+      view.host.id = view.host.name = "host" + std::to_string(h);
+      view.host.cpus = cpus;
+      if (!fabric.empty()) view.host.imposed = *make_fabric(fabric);
+      views.push_back(view);
+    }
+  }
+  Result<Topology> topology = merge(views);
+  EXPECT_TRUE(topology) << topology.error().message();
+  return *std::move(topology);
+}
+
+constexpr Collective kAll[] = {Collective::AllReduce, Collective::AllGather, Collective::ReduceScatter, Collective::Broadcast,
+                               Collective::Reduce, Collective::AllToAll, Collective::Gather, Collective::Scatter, Collective::Barrier};
+
+bool rooted(Collective c) {
+  return c == Collective::Broadcast || c == Collective::Reduce || c == Collective::Gather || c == Collective::Scatter;
+}
+
+void prove_all_candidates(const Topology& topology) {
+  const int n = topology.nranks();
+  for (const Collective collective : kAll) {
+    const Rank root = rooted(collective) ? n / 2 : -1;
+    const Result<Choice> choice = choose(topology, {collective, 1 << 20, false, root}, "");
+    ASSERT_TRUE(choice) << choice.error().message();
+    for (const Candidate& candidate : choice->candidates) {
+      if (!candidate.legal) continue;
+      std::vector<Plan> plans;
+      for (Rank r = 0; r < n; ++r) plans.push_back(make_plan(candidate.recipe, {collective, r, n, root, false}));
+      const Result<VerifyReport> report = verify(plans);
+      EXPECT_TRUE(report) << report.error().message();
+      for (const Plan& plan : plans) {
+        for (const Step& step : plan.steps) {
+          if (step.is_transfer()) {
+            ASSERT_TRUE(topology.linked(plan.rank, step.peer)) << name_of(collective) << " " << candidate.recipe.algorithm
+                                                               << ": " << plan.rank << " -> " << step.peer;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Planner, EveryLegalCandidateIsProvedOnPlainHosts) {
+  for (const auto& hosts : std::vector<std::vector<int>>{{1}, {2}, {4}, {7}, {2, 2}, {3, 5}, {1, 1, 1}, {4, 4, 4}}) prove_all_candidates(make_topology(hosts));
+}
+
+TEST(Planner, EveryLegalCandidateIsProvedAndStaysOnTheFabricsLinks) {
+  prove_all_candidates(make_topology({16}, "torus:4x4"));
+  prove_all_candidates(make_topology({32}, "trn1.32xlarge"));
+  prove_all_candidates(make_topology({6}, "ring:6"));
+  prove_all_candidates(make_topology({5}, "chain:5"));
+  prove_all_candidates(make_topology({4}, "full:4"));
+  prove_all_candidates(make_topology({12}, "inf2.24xlarge"));
+}
+
+TEST(Planner, PartlyOccupiedFabricsStillHaveEveryCollective) {
+  prove_all_candidates(make_topology({8}, "trn1.32xlarge"));   // one row of devices, two cores each
+  prove_all_candidates(make_topology({5}, "trn1.32xlarge"));   // an uneven rest
+  prove_all_candidates(make_topology({7}, "torus:4x4"));
+}
+
+TEST(Planner, TwoTorusHostsGetAThreeLevelPlan) {
+  const Topology topology = make_topology({32, 32}, "trn1.32xlarge");
+  const Result<Choice> choice = choose(topology, {Collective::AllReduce, 64 << 20, false, -1}, "");
+  ASSERT_TRUE(choice);
+  EXPECT_EQ(choice->recipe().algorithm, "torus");
+  EXPECT_EQ(choice->recipe().staged.levels.size(), 3U);
+}
+
+TEST(Planner, SmallMessagesGoInOneShotAndLargeOnesDoNot) {
+  const Topology topology = make_topology({8});
+  EXPECT_EQ(choose(topology, {Collective::AllReduce, 8, false, -1}, "")->recipe().algorithm, "one_shot");
+  EXPECT_NE(choose(topology, {Collective::AllReduce, 64 << 20, false, -1}, "")->recipe().algorithm, "one_shot");
+}
+
+TEST(Planner, LargeMessagesAcrossHostsAreHierarchical) {
+  const std::string name = choose(make_topology({8, 8, 8, 8}), {Collective::AllReduce, 64 << 20, false, -1}, "")->recipe().algorithm;
+  EXPECT_EQ(name, "hierarchical");
+}
+
+TEST(Planner, NarrowFloatsAvoidLongChainsOfRoundings) {
+  for (const size_t bytes : {size_t{8}, size_t{1} << 20, size_t{256} << 20}) {
+    const Result<Choice> choice = choose(make_topology({16}), {Collective::AllReduce, bytes, true, -1}, "");
+    ASSERT_TRUE(choice);
+    EXPECT_EQ(choice->candidates[choice->chosen].roundings, 1) << choice->recipe().algorithm;
+    const Result<Choice> hosts = choose(make_topology({4, 4, 4, 4}), {Collective::AllReduce, bytes, true, -1}, "");
+    EXPECT_LE(hosts->candidates[hosts->chosen].roundings, 3) << hosts->recipe().algorithm;
+  }
+}
+
+TEST(Planner, RoundingsAreWhatTheVerifierCounts) {
+  const Topology topology = make_topology({3, 3});
+  const Result<Choice> choice = choose(topology, {Collective::AllReduce, 1 << 20, true, -1}, "");
+  for (const Candidate& candidate : choice->candidates) {
+    if (!candidate.legal) continue;
+    std::vector<Plan> plans;
+    for (Rank r = 0; r < 6; ++r) plans.push_back(make_plan(candidate.recipe, {Collective::AllReduce, r, 6, -1, false}));
+    EXPECT_LE(verify(plans)->max_roundings, candidate.roundings) << candidate.recipe.algorithm;
+  }
+}
+
+TEST(Planner, ObeysForcedNamesAndExplainsRefusals) {
+  const Topology plain = make_topology({4});
+  EXPECT_EQ(choose(plain, {Collective::AllReduce, 8, false, -1}, "ring")->recipe().algorithm, "ring");
+  EXPECT_EQ(choose(plain, {Collective::AllReduce, 8, false, -1}, "broadcast:star,allreduce:circulant")->recipe().algorithm, "circulant");
+  // A name that another collective has does not disturb this one.
+  EXPECT_TRUE(choose(plain, {Collective::Broadcast, 8, false, 0}, "ring"));
+  const Result<Choice> unknown = choose(plain, {Collective::AllReduce, 8, false, -1}, "rign");
+  ASSERT_FALSE(unknown);
+  EXPECT_EQ(unknown.error().code(), Code::ConfigError);
+  EXPECT_NE(unknown.error().message().find("recursive_doubling"), std::string::npos) << "names what there is";
+  const Result<Choice> forbidden = choose(make_topology({16}, "torus:4x4"), {Collective::AllReduce, 8, false, -1}, "one_shot");
+  ASSERT_FALSE(forbidden);
+  EXPECT_EQ(forbidden.error().code(), Code::NotSupported);
+}
+
+TEST(Planner, ExplainsInTextAndJson) {
+  const Question question{Collective::AllReduce, 1 << 20, false, -1};
+  const Result<Choice> choice = choose(make_topology({4}), question, "");
+  EXPECT_NE(explain_text(question, *choice).find("* "), std::string::npos);
+  EXPECT_NE(explain_json(question, *choice).find("\"algorithm\":\"" + choice->recipe().algorithm), std::string::npos);
+}
+
+TEST(Cost, CountsTheBytesThatThePlansSend) {
+  for (const int n : {2, 3, 4, 5, 8, 16}) {
+    const auto sent = [n](Pattern pattern, bool core) {
+      Staged shape;
+      (core ? shape.core : shape.levels).push_back(flat_level(pattern, n));
+      std::vector<Plan> plans;
+      for (Rank r = 0; r < n; ++r) plans.push_back(staged_plan({Collective::AllReduce, r, n, -1, false}, shape, ""));
+      return static_cast<double>(verify(plans)->max_bytes_blocks) / plans[0].blocks_per_unit;
+    };
+    EXPECT_DOUBLE_EQ(sent(Pattern::Ring, false), (ring_reduce_scatter_cost(n, 1) + ring_allgather_cost(n, 1)).bytes);
+    EXPECT_DOUBLE_EQ(sent(Pattern::Direct, false), (direct_reduce_scatter_cost(n, 1) + direct_allgather_cost(n, 1)).bytes);
+    EXPECT_DOUBLE_EQ(sent(Pattern::Circulant, false), (circulant_reduce_scatter_cost(n, 1) + circulant_allgather_cost(n, 1)).bytes);
+    EXPECT_DOUBLE_EQ(sent(Pattern::OneShot, true), one_shot_cost(n, 1).bytes);
+    EXPECT_LE(sent(Pattern::RecursiveDoubling, true), recursive_doubling_cost(n, 1).bytes);
+  }
+}
+
+TEST(Shapes, SquareTorusIsAsSquareAsItCanBe) {
+  EXPECT_EQ(square_torus(16).rows, 4);
+  EXPECT_EQ(square_torus(12).rows, 3);
+  EXPECT_EQ(square_torus(7).rows, 1);
+}
+
+}  // namespace
+}  // namespace ccom

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/transport_ofi/ofi_job.h"
+
+#include <algorithm>
+#include <random>
+#include <stdexcept>
+#include <thread>
+
+#include "transports/ofi/fabric.h"
+
+namespace ccom::ofi {
+
+OfiJob::OfiJob(JobOptions options) : options_(std::move(options)), reports_(static_cast<size_t>(options_.ranks)) {
+  for (Rank rank = 0; rank < options_.ranks; ++rank) {
+    const OfiConfig mine = config(rank);
+    auto endpoint = open_fabric(mine.provider, mine.bind_address);
+    if (!endpoint) {
+      status_ = endpoint.error();
+      return;
+    }
+    auto wrapped = options_.wrap ? options_.wrap(rank, *std::move(endpoint)) : *std::move(endpoint);
+    auto transport = OfiTransport::create(mine, std::move(wrapped));
+    if (!transport) throw std::runtime_error(transport.error().message());  // GoogleTest reports it
+    transports_.push_back(*std::move(transport));
+  }
+}
+
+OfiConfig OfiJob::config(Rank rank) const {
+  return {.rank = rank,
+          .communicator = communicator_,
+          .key = key_,
+          .provider = options_.provider,
+          .bind_address = "127.0.0.1",
+          .checksum = options_.checksum};
+}
+
+std::vector<Status> OfiJob::connect(std::chrono::nanoseconds patience, Rank absent) {
+  std::vector<Status> results(transports_.size());
+  std::vector<std::thread> threads;
+  for (Rank rank = 0; rank < options_.ranks; ++rank) {
+    if (rank == absent) continue;
+    std::vector<Peer> peers;
+    for (Rank peer = 0; peer < options_.ranks; ++peer) {
+      if (peer != rank) peers.push_back({peer, (*this)[peer].address(), options_.channels});
+    }
+    threads.emplace_back([this, rank, patience, peers, &results] {
+      results[static_cast<size_t>(rank)] = (*this)[rank].connect(peers, Deadline::after(patience));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return results;
+}
+
+bool OfiJob::connect_all() {
+  return std::ranges::all_of(connect(), [](const Status& status) {
+    if (!status.is_ok()) std::fprintf(stderr, "%s\n", status.message().c_str());
+    return status.is_ok();
+  });
+}
+
+Channel& OfiJob::channel(Rank at, Rank peer, int index) {
+  auto found = (*this)[at].channel(peer, index);
+  if (!found) throw std::runtime_error(found.error().message());
+  return **found;
+}
+
+void OfiJob::step() {
+  for (Rank rank = 0; rank < options_.ranks; ++rank) {
+    Report& mine = report(rank);
+    if (transports_[static_cast<size_t>(rank)] == nullptr || !mine.status.is_ok() || mine.mismatch) continue;
+    Events events;
+    mine.status = (*this)[rank].progress(events);
+    mine.completed.insert(mine.completed.end(), events.completed.begin(), events.completed.end());
+    mine.mismatch = events.mismatch;
+  }
+}
+
+bool OfiJob::step_until(const std::function<bool()>& done) {
+  const Deadline deadline = Deadline::after(kPatience);
+  while (!done()) {
+    const bool failed = std::ranges::any_of(reports_, [](const Report& report) { return !report.status.is_ok(); });
+    if (failed || deadline.passed()) return done();
+    step();
+  }
+  return true;
+}
+
+std::vector<std::byte> pattern(size_t size_bytes, uint64_t seed) {
+  std::vector<std::byte> bytes(size_bytes);
+  std::mt19937_64 engine(seed);
+  for (std::byte& byte : bytes) byte = static_cast<std::byte>(engine());
+  return bytes;
+}
+
+}  // namespace ccom::ofi

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The same transport over every provider that runs on loopback: messages of all sizes in both directions arrive whole and
+// in order, and everybody leaves in peace. A provider that is not installed is skipped, but for the one that must be there.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+
+#include "tests/transport_ofi/ofi_job.h"
+#include "transports/ofi/fabric.h"
+
+namespace ccom::ofi {
+namespace {
+
+class OfiProvider : public testing::TestWithParam<const char*> {
+ protected:
+  // False: the test has been skipped.
+  static bool is_there(const OfiJob& job) {
+    if (job.status().is_ok()) return true;
+    EXPECT_STRNE(GetParam(), "tcp;ofi_rxm") << job.status().message();
+    return false;
+  }
+};
+
+TEST_P(OfiProvider, CarriesMessagesOfAllSizesBothWays) {
+  OfiJob job({.ranks = 3, .channels = 2, .provider = GetParam()});
+  if (!is_there(job)) GTEST_SKIP() << job.status().message();
+  ASSERT_TRUE(job.connect_all());
+  const std::vector<size_t> sizes = {0, 1, 15, 16, 4096, 32640, 32641, 65280, 1'000'003};
+  std::vector<std::vector<std::byte>> sent, received;
+  sent.reserve(1000);
+  received.reserve(1000);
+  for (Rank from = 0; from < 3; ++from) {
+    for (Rank to = 0; to < 3; ++to) {
+      if (from == to) continue;
+      for (size_t i = 0; i < sizes.size(); ++i) {
+        const int index = static_cast<int>(i % 2);
+        const Envelope envelope{{i, static_cast<uint64_t>(from)}};
+        sent.push_back(pattern(sizes[i], i));
+        received.emplace_back(sizes[i]);
+        ASSERT_TRUE(job.channel(from, to, index).post_send({envelope, sent.back(), i}).is_ok());
+        ASSERT_TRUE(job.channel(to, from, index)
+                        .post_receive({envelope, sizes[i], received.back().data(), nullptr, 100 + i})
+                        .is_ok());
+      }
+    }
+  }
+  const size_t expected = 2 * 2 * sizes.size();  // two peers, sends and receives
+  EXPECT_TRUE(job.step_until([&job, expected] {
+    return job.report(0).completed.size() == expected && job.report(1).completed.size() == expected &&
+           job.report(2).completed.size() == expected;
+  }));
+  for (Rank rank = 0; rank < 3; ++rank) EXPECT_TRUE(job.report(rank).status.is_ok()) << job.report(rank).status.message();
+  EXPECT_EQ(sent, received);
+}
+
+TEST_P(OfiProvider, DeliversWhatWasReportedCompleteAfterTheSenderHasGone) {
+  OfiJob job({.provider = GetParam()});
+  if (!is_there(job)) GTEST_SKIP() << job.status().message();
+  ASSERT_TRUE(job.connect_all());
+  const auto sent = pattern(100'000, 1);
+  std::vector<std::byte> received(sent.size());
+  ASSERT_TRUE(job.channel(0, 1).post_send({{}, sent, 1}).is_ok());
+  ASSERT_TRUE(job.step_until([&job] { return job.report(0).completed.size() == 1; }));
+  job.destroy(0);
+  ASSERT_TRUE(job.channel(1, 0).post_receive({{}, received.size(), received.data(), nullptr, 2}).is_ok());
+  EXPECT_TRUE(job.step_until([&job] { return job.report(1).completed.size() == 1; })) << job.report(1).status.message();
+  EXPECT_EQ(sent, received);
+}
+
+TEST_P(OfiProvider, WakesAWaiterWhenDataArrives) {
+  OfiJob job({.provider = GetParam()});
+  if (!is_there(job)) GTEST_SKIP() << job.status().message();
+  ASSERT_TRUE(job.connect_all());
+  const auto sent = pattern(1000, 1);
+  std::vector<std::byte> received(sent.size());
+  ASSERT_TRUE(job.channel(1, 0).post_receive({{}, received.size(), received.data(), nullptr, 2}).is_ok());
+  job.step();
+  const auto start = Clock::now();
+  ASSERT_TRUE(job.channel(0, 1).post_send({{}, sent, 1}).is_ok());
+  Events sender_events, events;
+  ASSERT_TRUE(job[0].progress(sender_events).is_ok());
+  while (events.completed.empty() && Clock::now() - start < kPatience) {
+    job[1].wait(kPatience);
+    ASSERT_TRUE(job[1].progress(events).is_ok());
+    ASSERT_TRUE(job[0].progress(sender_events).is_ok());
+  }
+  EXPECT_LT(Clock::now() - start, kPatience / 2);
+  EXPECT_EQ(sent, received);
+}
+
+TEST_P(OfiProvider, LeavesSignalHandlersAlone) {
+  std::array<struct sigaction, 32> before{};
+  for (int number = 1; number < 32; ++number) sigaction(number, nullptr, &before[static_cast<size_t>(number)]);
+  OfiJob job({.provider = GetParam()});
+  if (!is_there(job)) GTEST_SKIP() << job.status().message();
+  ASSERT_TRUE(job.connect_all());
+  for (int number = 1; number < 32; ++number) {
+    struct sigaction now {};
+    sigaction(number, nullptr, &now);
+    EXPECT_EQ(now.sa_handler, before[static_cast<size_t>(number)].sa_handler) << strsignal(number);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Loopback, OfiProvider, testing::Values("tcp;ofi_rxm", "sockets", "udp;ofi_rxd", "net"),
+                         [](const auto& member) {
+                           std::string name = member.param;
+                           std::ranges::replace(name, ';', '_');
+                           return name;
+                         });
+
+size_t count_threads() {
+  const auto entries = std::filesystem::directory_iterator("/proc/self/task");
+  return static_cast<size_t>(std::distance(begin(entries), end(entries)));
+}
+
+TEST(OfiThreads, TheMandatoryProviderRunsNone) {
+  const size_t before = count_threads();
+  OfiJob job({});
+  ASSERT_TRUE(job.connect_all());
+  // The threads of connect_all() have ended, but /proc may show them for a moment.
+  for (const Deadline deadline = Deadline::after(kPatience); count_threads() > before && !deadline.passed();) job.step();
+  EXPECT_EQ(count_threads(), before);
+}
+
+TEST(OfiFabric, RefusesWildcardsAndNamesWhatIsMissing) {
+  for (const char* wildcard : {"0.0.0.0", "::"}) {
+    EXPECT_EQ(open_fabric("tcp;ofi_rxm", wildcard).error().code(), Code::InvalidArgument);
+  }
+  EXPECT_EQ(open_fabric("tcp;ofi_rxm", "").error().code(), Code::InvalidArgument);
+  const auto missing = open_fabric("no_such_provider", "127.0.0.1");
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(missing.error().code(), Code::NotSupported);
+  EXPECT_NE(missing.error().message().find("no_such_provider"), std::string::npos);
+}
+
+TEST(OfiFabric, ObeysEveryMemoryModeOrRefusesIt) {
+  for (int i = 0; i < 32; ++i) {
+    const int mode = ((i & 1) ? FI_MR_LOCAL : 0) | ((i & 2) ? FI_MR_VIRT_ADDR : 0) | ((i & 4) ? FI_MR_ALLOCATED : 0) |
+                     ((i & 8) ? FI_MR_PROV_KEY : 0) | ((i & 16) ? FI_MR_ENDPOINT : 0);
+    const auto rules = memory_rules(mode);
+    ASSERT_TRUE(rules) << mode;
+    EXPECT_EQ(rules->register_buffers, (i & 1) != 0);
+    EXPECT_EQ(rules->back_with_pages, (i & 4) != 0);
+    EXPECT_EQ(rules->choose_keys, (i & 8) == 0);
+    EXPECT_EQ(rules->bind_to_endpoint, (i & 16) != 0);
+  }
+  EXPECT_EQ(memory_rules(FI_MR_RAW).error().code(), Code::NotSupported);
+  EXPECT_EQ(memory_rules(FI_MR_MMU_NOTIFY).error().code(), Code::NotSupported);
+}
+
+}  // namespace
+}  // namespace ccom::ofi

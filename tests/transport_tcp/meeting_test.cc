@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Who gets in and who does not, over real sockets: strangers of all kinds, wrong keys, other settings, impostors.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <optional>
+
+#include "tests/transport_tcp/raw.h"
+
+namespace ccom::tcp {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// connect() of some transports at once, each in a thread.
+struct Joining {
+  Transport* transport;
+  std::vector<Peer> peers;
+  milliseconds patience = std::chrono::duration_cast<milliseconds>(kPatience);
+};
+std::vector<Status> join_all(const std::vector<Joining>& all) {
+  std::vector<Status> results(all.size());
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < all.size(); ++i) {
+    threads.emplace_back([&all, &results, i] {
+      results[i] = all[i].transport->connect(all[i].peers, Deadline::after(all[i].patience));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return results;
+}
+
+// More than may be pending at once, so that some wait in the kernel until others were thrown out.
+TEST(Strangers, NeitherKeepThePeersAwayNorLearnAnything) {
+  const Secret key = Secret::random();
+  const auto rank0 = make(config_of(0, key)), rank1 = make(config_of(1, key));
+  std::vector<RawSocket> strangers;
+  for (int i = 0; i < 100; ++i) {
+    strangers.push_back(RawSocket::to(rank0->address()));
+    ASSERT_TRUE(strangers.back().is_open());
+    if (i % 4 == 1) strangers.back().write("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    if (i % 4 == 2) strangers.back().write(std::string(500, '\xA5'));
+    if (i % 4 == 3) strangers.back().write("O");
+  }
+  const auto start = Clock::now();
+  const auto results = join_all({{rank0.get(), {{1, rank1->address(), 1}}}, {rank1.get(), {{0, rank0->address(), 1}}}});
+  EXPECT_TRUE(results[0].is_ok()) << results[0].message();
+  EXPECT_TRUE(results[1].is_ok()) << results[1].message();
+  EXPECT_LT(Clock::now() - start, std::chrono::seconds(10));
+  for (const RawSocket& stranger : strangers) {
+    std::byte byte;
+    EXPECT_EQ(stranger.read({&byte, 1}), 0u);
+  }
+}
+
+TEST(Strangers, AreDroppedAfterTwoSecondsHoweverBusyTheyLook) {
+  const auto rank0 = make(config_of(0, Secret::random()));
+  const RawSocket idle = RawSocket::to(rank0->address()), slow = RawSocket::to(rank0->address());
+  std::optional<Status> result;
+  std::atomic<bool> is_over = false;
+  std::thread connecting([&rank0, &result] {
+    result = rank0->connect(std::vector<Peer>{{1, "127.0.0.1:9", 1}}, Deadline::after_ms(4500));
+  });
+  std::thread dripping([&slow, &is_over] {
+    while (!is_over && slow.write("x")) std::this_thread::sleep_for(milliseconds(200));
+  });
+  const auto start = Clock::now();
+  std::byte byte;
+  EXPECT_EQ(idle.read({&byte, 1}), 0u);
+  EXPECT_EQ(slow.read({&byte, 1}), 0u);
+  const auto took = Clock::now() - start;
+  EXPECT_GT(took, milliseconds(1500));
+  EXPECT_LT(took, milliseconds(4300)) << "connect() itself ends after 4500 ms";
+  connecting.join();
+  is_over = true;
+  dripping.join();
+  EXPECT_EQ(result->code(), Code::Timeout);
+  EXPECT_THAT(result->peers(), ElementsAre(1));
+  EXPECT_THAT(result->message(), HasSubstr("2 connections from others were refused"));
+}
+
+TEST(Meeting, RefusesTheWrongKeyOnBothSides) {
+  const auto rank0 = make(config_of(0, Secret::random())), rank1 = make(config_of(1, Secret::random()));
+  // Rank 0 is there longer, so that it does refuse rank 1 even on a busy machine.
+  const auto results = join_all({{rank0.get(), {{1, rank1->address(), 1}}, milliseconds(2000)},
+                                 {rank1.get(), {{0, rank0->address(), 1}}, milliseconds(1500)}});
+  for (const Rank rank : {0, 1}) {
+    const Status& status = results[static_cast<size_t>(rank)];
+    EXPECT_EQ(status.code(), Code::Timeout);
+    EXPECT_THAT(status.peers(), ElementsAre(1 - rank));
+    EXPECT_THAT(status.message(), HasSubstr("rank " + std::to_string(1 - rank) + " at 127.0.0.1:"));
+  }
+  EXPECT_THAT(results[0].message(), HasSubstr("refused"));
+  EXPECT_THAT(results[1].message(), HasSubstr("another key"));
+}
+
+TEST(Meeting, RefusesAnotherCommunicator) {
+  const Secret key = Secret::random();
+  TcpConfig other = config_of(1, key);
+  other.communicator = 4;
+  const auto rank0 = make(config_of(0, key)), rank1 = make(other);
+  const auto results = join_all({{rank0.get(), {{1, rank1->address(), 1}}, milliseconds(300)},
+                                 {rank1.get(), {{0, rank0->address(), 1}}, milliseconds(300)}});
+  EXPECT_EQ(results[0].code(), Code::Timeout);
+  EXPECT_EQ(results[1].code(), Code::Timeout);
+}
+
+TEST(Meeting, TellsBothSidesWhichSettingDiffers) {
+  const Secret key = Secret::random();
+  struct Case {
+    int streams;
+    bool crc;
+    int channels;
+    const char* word;
+  };
+  for (const Case& other :
+       {Case{1, false, 1, "CCOM_CRC"}, {4, true, 1, "CCOM_TCP_STREAMS"}, {1, true, 3, "channels"}}) {
+    const auto rank0 = make(config_of(0, key)), rank1 = make(config_of(1, key, other.streams, other.crc));
+    const auto results =
+        join_all({{rank0.get(), {{1, rank1->address(), 1}}}, {rank1.get(), {{0, rank0->address(), other.channels}}}});
+    for (const Rank rank : {0, 1}) {
+      const Status& status = results[static_cast<size_t>(rank)];
+      EXPECT_EQ(status.code(), Code::ConfigError) << status.message();
+      EXPECT_THAT(status.message(), HasSubstr(other.word));
+      EXPECT_THAT(status.peers(), ElementsAre(1 - rank));
+    }
+  }
+}
+
+TEST(Meeting, WaitsForAPeerThatComesLate) {
+  const Secret key = Secret::random();
+  const auto rank0 = make(config_of(0, key)), rank1 = make(config_of(1, key));
+  std::vector<Status> results(2);
+  // Rank 1 has said hello long before rank 0 looks.
+  std::thread early([&] {
+    results[1] = rank1->connect(std::vector<Peer>{{0, rank0->address(), 1}}, Deadline::after(kPatience));
+  });
+  std::this_thread::sleep_for(milliseconds(2300));  // longer than a stranger may take
+  results[0] = rank0->connect(std::vector<Peer>{{1, rank1->address(), 1}}, Deadline::after(kPatience));
+  early.join();
+  EXPECT_TRUE(results[0].is_ok()) << results[0].message();
+  EXPECT_TRUE(results[1].is_ok()) << results[1].message();
+}
+
+TEST(Meeting, NamesOnlyThePeersThatAreMissing) {
+  const Secret key = Secret::random();
+  const auto rank0 = make(config_of(0, key)), rank1 = make(config_of(1, key)), rank2 = make(config_of(2, key));
+  const std::vector<Peer> all = {{0, rank0->address(), 1}, {1, rank1->address(), 1}, {2, rank2->address(), 1}};
+  const auto results = join_all(
+      {{rank0.get(), {all[1], all[2]}, milliseconds(400)}, {rank2.get(), {all[0], all[1]}, milliseconds(400)}});
+  EXPECT_THAT(results[0].peers(), ElementsAre(1));
+  EXPECT_THAT(results[0].message(), HasSubstr("1 of 2 peers missing"));
+  EXPECT_THAT(results[1].peers(), ElementsAre(1));
+}
+
+TEST(Meeting, RefusesASecondConnectionForTheSamePlace) {
+  const TcpConfig config = config_of(0, Secret::random());
+  const auto rank0 = make(config);
+  Status result;
+  // Rank 2 never comes, so that rank 0 goes on listening.
+  std::thread connecting([&] {
+    result = rank0->connect(std::vector<Peer>{{1, "127.0.0.1:9", 1}, {2, "127.0.0.1:9", 1}}, Deadline::after_ms(700));
+  });
+  RawPeer first(rank0->address(), config);
+  EXPECT_TRUE(first.is_admitted());
+  RawPeer second(rank0->address(), config);
+  EXPECT_FALSE(second.is_admitted());
+  connecting.join();
+  EXPECT_THAT(result.peers(), ElementsAre(2)) << "rank 1 is in";
+}
+
+TEST(Meeting, LeavesNoListenerBehindAlsoAfterAnError) {
+  const auto rank0 = make(config_of(0, Secret::random()));
+  EXPECT_TRUE(RawSocket::to(rank0->address()).is_open());
+  EXPECT_FALSE(rank0->connect(std::vector<Peer>{{1, "127.0.0.1:9", 1}}, Deadline::after_ms(50)).is_ok());
+  EXPECT_FALSE(RawSocket::to(rank0->address()).is_open());
+}
+
+TEST(Meeting, ChecksItsArguments) {
+  const std::vector<std::vector<Peer>> wrong = {{{0, "127.0.0.1:9", 1}},                         // itself
+                                                {{1, "127.0.0.1:9", 1}, {1, "127.0.0.1:9", 1}},  // twice
+                                                {{1, "127.0.0.1:9", 0}},                         // no channels
+                                                {{1, "127.0.0.1:9", kMaxChannels + 1}},          // too many
+                                                {{1, "localhost:9", 1}},
+                                                {{1, "127.0.0.1", 1}},  // malformed
+                                                {{1, "127.0.0.1:0", 1}},
+                                                {{1, "::1:9", 1}},
+                                                {{1, "[127.0.0.1]:9", 1}},
+                                                {{1, "", 1}},
+                                                {{1, ":", 1}},
+                                                {{1, "[]:9", 1}},
+                                                {{1, "127.0.0.1:65536", 1}},
+                                                {{1, "127.0.0.1:9x", 1}}};
+  for (const auto& peers : wrong) {
+    const auto rank0 = make(config_of(0, Secret::random()));
+    EXPECT_EQ(rank0->connect(peers, Deadline::after_ms(50)).code(), Code::InvalidArgument) << peers.back().address;
+  }
+}
+
+TEST(Factory, BindsOneAddressOfThisHostOnly) {
+  TcpConfig config = config_of(0, Secret::random());
+  for (const char* address : {"0.0.0.0", "::", "", "localhost", "224.0.0.1", "127.0.0.1:80"}) {
+    config.bind_address = address;
+    const auto made = make_tcp_transport(config);
+    ASSERT_FALSE(made.has_value()) << address;
+    EXPECT_EQ(made.error().code(), Code::ConfigError) << made.error().message();
+  }
+  config.bind_address = "203.0.113.77";  // a documentation address: nobody has it
+  const auto made = make_tcp_transport(config);
+  ASSERT_FALSE(made.has_value());
+  EXPECT_EQ(made.error().sys_errno(), EADDRNOTAVAIL) << made.error().message();
+}
+
+TEST(Factory, ChecksTheNumberOfStreams) {
+  for (const int streams : {0, -1, 17}) {
+    const auto made = make_tcp_transport(config_of(0, Secret::random(), streams));
+    ASSERT_FALSE(made.has_value());
+    EXPECT_EQ(made.error().code(), Code::ConfigError);
+  }
+}
+
+}  // namespace
+}  // namespace ccom::tcp

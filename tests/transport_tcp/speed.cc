@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Not a test: what the transport costs over a bare socket, on loopback, in one interleaved run. Two threads, both
+// polling. Columns: half round trip of a bare socket, of the transport with a target and with a Sink, each as median
+// over rounds of the mean over a batch; and the ratios. Usage: tcp_speed [streams] [crc 0|1]
+#include <arpa/inet.h>
+#include <netinet/tcp.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <thread>
+
+#include "transports/tcp/factory.h"
+
+namespace ccom {
+namespace {
+
+constexpr int kRounds = 7;
+
+void pin(int core) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(core, &set);
+  (void)::pthread_setaffinity_np(::pthread_self(), sizeof(set), &set);
+}
+
+void require(bool condition, const char* what) {
+  if (condition) return;
+  std::fprintf(stderr, "tcp_speed: %s\n", what);
+  std::exit(1);
+}
+
+// Runs both sides at once; the time of side 0 per repetition.
+double microseconds(int repetitions, const std::function<void(int side)>& repeat_side) {
+  std::thread other([&repeat_side] {
+    pin(1);
+    repeat_side(1);
+  });
+  pin(0);
+  const auto start = Clock::now();
+  repeat_side(0);
+  const std::chrono::duration<double, std::micro> took = Clock::now() - start;
+  other.join();
+  return took.count() / repetitions;
+}
+
+class BarePair {
+ public:
+  BarePair() {
+    const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof(address);
+    auto* generic = reinterpret_cast<sockaddr*>(&address);
+    require(::bind(listener, generic, length) == 0 && ::listen(listener, 1) == 0, "listen");
+    require(::getsockname(listener, generic, &length) == 0, "getsockname");
+    fds_[0] = ::socket(AF_INET, SOCK_STREAM, 0);
+    require(::connect(fds_[0], generic, length) == 0, "connect");
+    fds_[1] = ::accept(listener, nullptr, nullptr);
+    ::close(listener);
+    const int one = 1;
+    for (const int fd : fds_) (void)::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+  }
+  ~BarePair() {
+    ::close(fds_[0]);
+    ::close(fds_[1]);
+  }
+  // Every byte that goes out comes back; both directions never at once.
+  void ping_pong(int side, Bytes buffer, int repetitions) {
+    for (int i = 0; i < repetitions; ++i) {
+      if (side == 0) send(side, buffer);
+      receive(side, buffer);
+      if (side == 1) send(side, buffer);
+    }
+  }
+
+ private:
+  void send(int side, ConstBytes bytes) {
+    while (!bytes.empty()) {
+      const ssize_t sent = ::send(fds_[side], bytes.data(), bytes.size(), MSG_DONTWAIT);
+      if (sent > 0) bytes = bytes.subspan(static_cast<size_t>(sent));
+    }
+  }
+  void receive(int side, Bytes bytes) {
+    while (!bytes.empty()) {
+      const ssize_t got = ::recv(fds_[side], bytes.data(), bytes.size(), MSG_DONTWAIT);
+      if (got > 0) bytes = bytes.subspan(static_cast<size_t>(got));
+    }
+  }
+  int fds_[2];
+};
+
+class NullSink final : public Sink {
+ public:
+  void consume(size_t, ConstBytes) override {}
+};
+
+class TransportPair {
+ public:
+  TransportPair(int streams, bool crc) {
+    const Secret key = Secret::random();
+    for (Rank rank : {0, 1}) {
+      auto made = tcp::make_tcp_transport(
+          {.rank = rank, .communicator = 1, .key = key, .bind_address = "127.0.0.1", .streams = streams, .crc = crc});
+      require(made.has_value(), "make_tcp_transport");
+      transports_[rank] = *std::move(made);
+    }
+    microseconds(1, [this](int side) {
+      const std::vector<Peer> peers = {{1 - side, transports_[1 - side]->address(), 1}};
+      require(transports_[side]->connect(peers, Deadline::after_ms(5000)).is_ok(), "connect");
+    });
+  }
+  void ping_pong(int side, Bytes buffer, int repetitions, Sink* sink) {
+    Transport& transport = *transports_[side];
+    Channel& channel = **transport.channel(1 - side, 0);
+    const Receive receive{
+        .expected = {}, .size_bytes = buffer.size(), .target = sink ? nullptr : buffer.data(), .sink = sink};
+    for (int i = 0; i < repetitions; ++i) {
+      require(channel.post_receive(receive).is_ok(), "post_receive");
+      size_t wanted = 2;
+      if (side == 1) wanted -= await(transport, 1);
+      require(channel.post_send({.envelope = {}, .payload = buffer}).is_ok(), "post_send");
+      await(transport, wanted);
+    }
+  }
+
+ private:
+  static size_t await(Transport& transport, size_t completions) {
+    Events events;
+    while (events.completed.size() < completions) require(transport.progress(events).is_ok(), "progress");
+    return events.completed.size();
+  }
+  std::unique_ptr<Transport> transports_[2];
+};
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+
+void compare(size_t size_bytes, BarePair& bare, TransportPair& pair) {
+  const int repetitions = static_cast<int>(std::clamp<size_t>((size_t{256} << 20) / (size_bytes + 20000), 6, 10000));
+  std::vector<std::byte> buffers[2] = {std::vector<std::byte>(size_bytes), std::vector<std::byte>(size_bytes)};
+  NullSink sink;
+  std::vector<double> times[3];
+  for (int round = 0; round < kRounds; ++round) {
+    times[0].push_back(microseconds(repetitions, [&](int side) { bare.ping_pong(side, buffers[side], repetitions); }));
+    times[1].push_back(
+        microseconds(repetitions, [&](int side) { pair.ping_pong(side, buffers[side], repetitions, nullptr); }));
+    times[2].push_back(
+        microseconds(repetitions, [&](int side) { pair.ping_pong(side, buffers[side], repetitions, &sink); }));
+  }
+  const double base = median(times[0]), target = median(times[1]), sunk = median(times[2]);
+  std::printf("%10zu B  bare %10.2f us %6.2f GB/s   target %10.2f us (x %.2f)   sink %10.2f us (x %.2f)\n", size_bytes,
+              base / 2, static_cast<double>(size_bytes) / base * 2e-3, target / 2, target / base, sunk / 2,
+              sunk / base);
+}
+
+int run(int streams, bool crc) {
+  BarePair bare;
+  TransportPair pair(streams, crc);
+  std::printf("streams %d, checksums %s\n", streams, crc ? "on" : "off");
+  for (const size_t size_bytes : {8, 1024, 8192, 65536, 1 << 20, 4 << 20, 32 << 20}) compare(size_bytes, bare, pair);
+  return 0;
+}
+
+}  // namespace
+}  // namespace ccom
+
+int main(int argc, char** argv) {
+  return ccom::run(argc > 1 ? std::atoi(argv[1]) : 1, argc <= 2 || std::atoi(argv[2]) != 0);
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The JSON form. A fabric file written by hand looks like this; shape ("other"), dims, cores_per_device and
+// inside_device may be left out, everything else is needed:
+//
+//   {"name": "pair", "shape": "chain", "dims": [2], "devices": 2, "cores_per_device": 4,
+//    "links": [[0, 1, 1500, 50e9], [1, 0, 1500, 50e9]],
+//    "inside_device": {"latency_ns": 750, "bytes_per_second": 200e9}}
+//
+// A link is [from, to, latency_ns, bytes_per_second]. Written text has a fixed order of keys and digits that
+// read back as the same number, so equal values give equal text. Every promise that topology.h makes about a value is
+// checked when one is read (json_read.cc): planner and engine need not ask again.
+#include <nlohmann/json.hpp>
+
+#include "topology/shapes.h"
+#include "topology/topology.h"
+
+namespace ccom {
+namespace {
+
+using nlohmann::ordered_json;
+
+double plain(double value) { return value + 0.0; }  // one zero: -0.0 would be another text
+
+ordered_json json_of(const LinkSpeed& speed) {
+  return {{"latency_ns", plain(speed.latency_ns)}, {"bytes_per_second", plain(speed.bytes_per_second)}};
+}
+
+ordered_json json_of(const Fabric& fabric) {
+  ordered_json links = ordered_json::array();
+  for (const Link& link : fabric.links) {
+    links.push_back(
+        ordered_json::array({link.from, link.to, plain(link.speed.latency_ns), plain(link.speed.bytes_per_second)}));
+  }
+  return {{"name", fabric.name},
+          {"shape", name_of(fabric.shape)},
+          {"dims", fabric.dims},
+          {"devices", fabric.devices},
+          {"cores_per_device", fabric.cores_per_device},
+          {"links", std::move(links)},
+          {"inside_device", json_of(fabric.inside_device)}};
+}
+
+ordered_json json_of(const Nic& nic) {
+  return {{"name", nic.name},
+          {"kind", nic.kind},
+          {"bytes_per_second", plain(nic.bytes_per_second)},
+          {"numa_node", nic.numa_node}};
+}
+
+ordered_json json_of(const Cache& cache) {
+  return {{"level", cache.level}, {"size_bytes", cache.size_bytes}, {"shared_by_cpus", cache.shared_by_cpus}};
+}
+
+ordered_json json_of(const Place& place) {
+  return {{"host", place.host}, {"local", place.local}, {"device", place.device}};
+}
+
+ordered_json json_of(const Host& host);
+
+template <typename T>
+ordered_json list_of(const std::vector<T>& values) {
+  ordered_json list = ordered_json::array();
+  for (const T& value : values) list.push_back(json_of(value));
+  return list;
+}
+
+ordered_json json_of(const Host& host) {
+  ordered_json object = {{"id", host.id},
+                         {"name", host.name},
+                         {"instance_type", host.instance_type},
+                         {"cpu_model", host.cpu_model},
+                         {"cpus", host.cpus},
+                         {"numa_nodes", host.numa_nodes},
+                         {"memory_bytes", host.memory_bytes},
+                         {"caches", list_of(host.caches)},
+                         {"nics", list_of(host.nics)}};
+  if (host.neuron) object["neuron"] = json_of(*host.neuron);
+  if (host.imposed) object["imposed"] = json_of(*host.imposed);
+  return object;
+}
+
+ordered_json json_of(const Topology& topology) {
+  return {{"hosts", list_of(topology.hosts)},
+          {"ranks", list_of(topology.ranks)},
+          {"memory", json_of(topology.memory)},
+          {"network", json_of(topology.network)}};
+}
+
+// Bytes that are not UTF-8 become U+FFFD; nothing is thrown.
+std::string text_of(const ordered_json& value) {
+  return value.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+}  // namespace
+
+std::string to_json(const Host& host) { return text_of(json_of(host)); }
+std::string to_json(const Fabric& fabric) { return text_of(json_of(fabric)); }
+std::string to_json(const Topology& topology) { return text_of(json_of(topology)); }
+
+}  // namespace ccom

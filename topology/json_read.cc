@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reading the JSON form (json.cc shows it): types, ranges, and every promise that topology.h makes about a value.
+#include <algorithm>
+#include <set>
+
+#include "topology/json_reader.h"
+#include "topology/shapes.h"
+#include "topology/topology.h"
+
+namespace ccom {
+namespace {
+
+constexpr int kMaxRanks = 1 << 20;
+constexpr int kMaxCpus = 1 << 20;
+constexpr size_t kMaxList = 4096;
+constexpr size_t kMaxTextBytes = 1024;
+constexpr double kMaxLatencyNs = 1e12;
+constexpr double kMaxBytesPerSecond = 1e15;
+
+int int_at(const JsonAt& at, int low, int high) { return static_cast<int>(at.integer(low, high)); }
+
+// A speed of zero would make every cost infinite: whoever does not know a speed must guess one.
+LinkSpeed speed_at(const JsonAt& latency, const JsonAt& bandwidth) {
+  return {.latency_ns = latency.number(0, kMaxLatencyNs), .bytes_per_second = bandwidth.number(1, kMaxBytesPerSecond)};
+}
+
+LinkSpeed read_speed(const JsonAt& at) {
+  JsonObject object(at);
+  const LinkSpeed speed = speed_at(object.at("latency_ns"), object.at("bytes_per_second"));
+  object.finish();
+  return speed;
+}
+
+Link read_link(const JsonAt& at, int devices) {
+  if (at.array_size(4, 4) == 0) return {};
+  return {.from = int_at(at.element(0), 0, devices - 1),
+          .to = int_at(at.element(1), 0, devices - 1),
+          .speed = speed_at(at.element(2), at.element(3))};
+}
+
+std::string text_of(const Edge& edge) { return std::to_string(edge.first) + " -> " + std::to_string(edge.second); }
+
+// Links are sorted, each once, none to itself, both directions there, and those of the shape unless it is Other.
+void check_links(const Fabric& fabric, const JsonAt& at) {
+  const std::vector<Edge> edges = edges_of(fabric);
+  for (size_t i = 0; i < edges.size(); ++i) {
+    const auto [from, to] = edges[i];
+    if (from == to) return at.element(i).problem.add(at.element(i).path, "a link from a device to itself");
+    if (i > 0 && !(edges[i - 1] < edges[i])) {
+      return at.problem.add(at.element(i).path, "links must be sorted by (from, to), each once");
+    }
+  }
+  for (const auto& [from, to] : edges) {
+    if (!fabric.linked(to, from))
+      return at.problem.add(at.path, "there is " + text_of({from, to}) + " but no way back");
+  }
+  if (fabric.shape == Fabric::Shape::Other) return;
+  std::vector<Edge> difference;
+  std::ranges::set_symmetric_difference(edges, edges_of(fabric.shape, fabric.dims), std::back_inserter(difference));
+  if (difference.empty()) return;
+  const bool is_extra = std::ranges::binary_search(edges, difference.front());
+  at.problem.add(at.path, "link " + text_of(difference.front()) + (is_extra ? " is not part of" : " is missing in") +
+                              " shape " + std::string(name_of(fabric.shape)) + "; use shape \"other\"");
+}
+
+void read_shape(JsonObject& object, Fabric& fabric) {
+  fabric.shape = Fabric::Shape::Other;
+  if (object.has("shape")) {
+    const JsonAt at = object.at("shape");
+    const auto shape = shape_from(at.text(0, kMaxTextBytes));
+    if (!shape) at.problem.add(at.path, "expected single, ring, chain, torus, full or other");
+    fabric.shape = shape.value_or(Fabric::Shape::Other);
+  }
+  if (object.has("dims")) {
+    const JsonAt at = object.at("dims");
+    const size_t count = at.array_size(0, 2);
+    for (size_t i = 0; i < count; ++i) fabric.dims.push_back(int_at(at.element(i), 1, kMaxDevices));
+  }
+}
+
+Fabric read_fabric(const JsonAt& at) {
+  JsonObject object(at);
+  Fabric fabric;
+  fabric.name = object.at("name").text(1, kMaxTextBytes);
+  read_shape(object, fabric);
+  fabric.devices = int_at(object.at("devices"), 1, kMaxDevices);
+  if (object.has("cores_per_device")) {
+    fabric.cores_per_device = int_at(object.at("cores_per_device"), 1, kMaxCoresPerDevice);
+  }
+  const JsonAt links = object.at("links");
+  const size_t count = links.array_size(0, size_t{kMaxDevices} * kMaxFullDevices);
+  for (size_t i = 0; i < count && at.problem.status().is_ok(); ++i) {
+    fabric.links.push_back(read_link(links.element(i), fabric.devices));
+  }
+  fabric.inside_device = object.has("inside_device") ? read_speed(object.at("inside_device")) : kInsideDevice;
+  object.finish();
+  if (!at.problem.status().is_ok()) return fabric;
+  if (const std::string what = wrong_with_dims(fabric.shape, fabric.dims, fabric.devices); !what.empty()) {
+    at.problem.add(at.path + ".dims", what);
+  } else {
+    check_links(fabric, links);
+  }
+  return fabric;
+}
+
+Nic read_nic(const JsonAt& at) {
+  JsonObject object(at);
+  Nic nic;
+  nic.name = object.at("name").text(1, kMaxTextBytes);
+  nic.kind = object.at("kind").text(1, kMaxTextBytes);
+  nic.bytes_per_second = object.at("bytes_per_second").number(0, kMaxBytesPerSecond);
+  nic.numa_node = int_at(object.at("numa_node"), -1, kMaxCpus);
+  object.finish();
+  return nic;
+}
+
+Cache read_cache(const JsonAt& at) {
+  JsonObject object(at);
+  Cache cache;
+  cache.level = int_at(object.at("level"), 1, 16);
+  cache.size_bytes = static_cast<uint64_t>(object.at("size_bytes").integer(0, int64_t{1} << 50));
+  cache.shared_by_cpus = int_at(object.at("shared_by_cpus"), 1, kMaxCpus);
+  object.finish();
+  return cache;
+}
+
+Place read_place(const JsonAt& at) {
+  JsonObject object(at);
+  Place place;
+  place.host = int_at(object.at("host"), 0, kMaxRanks - 1);
+  place.local = int_at(object.at("local"), 0, kMaxRanks - 1);
+  place.device = int_at(object.at("device"), -1, kMaxDevices - 1);
+  object.finish();
+  return place;
+}
+
+template <typename T, typename Read>
+std::vector<T> read_list(const JsonAt& at, size_t most, Read read) {
+  std::vector<T> values;
+  const size_t count = at.array_size(0, most);
+  for (size_t i = 0; i < count && at.problem.status().is_ok(); ++i) values.push_back(read(at.element(i)));
+  return values;
+}
+
+Host read_host(const JsonAt& at) {
+  JsonObject object(at);
+  Host host;
+  host.id = object.at("id").text(1, kMaxTextBytes);
+  host.name = object.at("name").text(0, kMaxTextBytes);
+  host.instance_type = object.at("instance_type").text(0, kMaxTextBytes);
+  host.cpu_model = object.at("cpu_model").text(0, kMaxTextBytes);
+  host.cpus = int_at(object.at("cpus"), 1, kMaxCpus);
+  host.numa_nodes = int_at(object.at("numa_nodes"), 1, kMaxCpus);
+  host.memory_bytes = static_cast<uint64_t>(object.at("memory_bytes").integer(0, int64_t{1} << 60));
+  host.caches = read_list<Cache>(object.at("caches"), kMaxList, read_cache);
+  host.nics = read_list<Nic>(object.at("nics"), kMaxList, read_nic);
+  if (object.has("neuron")) host.neuron = read_fabric(object.at("neuron"));
+  if (object.has("imposed")) host.imposed = read_fabric(object.at("imposed"));
+  object.finish();
+  return host;
+}
+
+// What topology.h promises about places: hosts in the order of their lowest rank, locals counted upwards, a device of
+// the imposed fabric or -1, and no device with more ranks than cores.
+void check_places(const Topology& topology, const JsonAt& at) {
+  std::vector<int> members(topology.hosts.size(), 0);
+  std::vector<std::vector<int>> taken(topology.hosts.size());
+  size_t hosts_seen = 0;
+  for (size_t rank = 0; rank < topology.ranks.size(); ++rank) {
+    const Place& place = topology.ranks[rank];
+    const std::string path = at.path + ".ranks[" + std::to_string(rank) + "]";
+    const auto host = static_cast<size_t>(place.host);
+    if (host >= topology.hosts.size()) return at.problem.add(path + ".host", "there is no such host");
+    if (host > hosts_seen) return at.problem.add(path + ".host", "hosts must be in the order of their lowest rank");
+    hosts_seen = std::max(hosts_seen, host + 1);
+    if (place.local != members[host]++) return at.problem.add(path + ".local", "must count the host's ranks upwards");
+    const auto& fabric = topology.hosts[host].imposed;
+    if (fabric.has_value() != (place.device >= 0) || (fabric && place.device >= fabric->devices)) {
+      return at.problem.add(path + ".device", "must be a device of the imposed fabric, -1 without one");
+    }
+    if (!fabric) continue;
+    taken[host].resize(static_cast<size_t>(fabric->devices));
+    if (++taken[host][static_cast<size_t>(place.device)] > fabric->cores_per_device) {
+      return at.problem.add(path + ".device", "has more ranks than cores");
+    }
+  }
+  if (hosts_seen != topology.hosts.size()) at.problem.add(at.path + ".hosts", "a host without ranks");
+}
+
+Topology read_topology(const JsonAt& at) {
+  JsonObject object(at);
+  Topology topology;
+  topology.hosts = read_list<Host>(object.at("hosts"), kMaxRanks, read_host);
+  topology.ranks = read_list<Place>(object.at("ranks"), kMaxRanks, read_place);
+  topology.memory = read_speed(object.at("memory"));
+  topology.network = read_speed(object.at("network"));
+  object.finish();
+  if (!at.problem.status().is_ok()) return topology;
+  std::set<std::string> ids;
+  for (const Host& host : topology.hosts) {
+    if (!ids.insert(host.id).second) at.problem.add(at.path + ".hosts", "id \"" + host.id + "\" is there twice");
+  }
+  check_places(topology, at);
+  return topology;
+}
+
+template <typename T, typename Read>
+Result<T> from_json(std::string_view text, const char* root, Read read) {
+  CCOM_TRY_ASSIGN(const nlohmann::json document, parse_json(text));
+  Problem problem;
+  T value = read(JsonAt{document, root, problem});
+  if (!problem.status().is_ok()) return problem.status();
+  return value;
+}
+
+}  // namespace
+
+Result<Host> host_from_json(std::string_view text) { return from_json<Host>(text, "host", read_host); }
+Result<Fabric> fabric_from_json(std::string_view text) { return from_json<Fabric>(text, "fabric", read_fabric); }
+Result<Topology> topology_from_json(std::string_view text) {
+  return from_json<Topology>(text, "topology", read_topology);
+}
+
+}  // namespace ccom

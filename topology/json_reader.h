@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Room-private: strict reading of JSON. Every key must be known, present and within its range; the first thing that is
+// wrong is kept with its path ("topology.hosts[2].cpus"), and reading goes on with defaults so that readers need no
+// branches.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+
+namespace ccom {
+
+// The first problem wins. A value.
+class Problem {
+ public:
+  void add(const std::string& path, const std::string& what) {
+    if (status_.is_ok()) status_ = Status(Code::ConfigError, path + ": " + what);
+  }
+  const Status& status() const { return status_; }
+
+ private:
+  Status status_;
+};
+
+// One value to be read, and where it is.
+struct JsonAt {
+  const nlohmann::json& value;
+  std::string path;
+  Problem& problem;
+
+  int64_t integer(int64_t low, int64_t high) const;
+  double number(double low, double high) const;                   // both included
+  std::string text(size_t least_bytes, size_t most_bytes) const;  // without control characters
+  // `low` and the number of elements if this is an array of at most `most` elements, otherwise a problem and 0.
+  size_t array_size(size_t least, size_t most) const;
+  JsonAt element(size_t index) const;
+};
+
+// An object that is read key by key; finish() complains about keys that nobody asked for.
+class JsonObject {
+ public:
+  explicit JsonObject(const JsonAt& at);
+  bool has(const char* key) const;
+  JsonAt at(const char* key);  // a problem if missing; the value then reads as null
+  void finish() const;
+
+ private:
+  JsonAt at_;
+  std::set<std::string> asked_;
+};
+
+// Parses JSON text: syntax, no repeated keys, no absurd depth.
+Result<nlohmann::json> parse_json(std::string_view text);
+
+}  // namespace ccom

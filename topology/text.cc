@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The text form, for people: every line says one thing, and nothing in it has to be parsed again.
+#include <algorithm>
+#include <cstdarg>
+#include <cstdio>
+
+#include "topology/shapes.h"
+#include "topology/topology.h"
+
+namespace ccom {
+namespace {
+
+[[gnu::format(printf, 1, 2)]] std::string format(const char* pattern, ...) {
+  char buffer[512];
+  va_list arguments;
+  va_start(arguments, pattern);
+  std::vsnprintf(buffer, sizeof buffer, pattern, arguments);
+  va_end(arguments);
+  return buffer;
+}
+
+std::string text_of(const LinkSpeed& speed) {
+  return format("%.4g us, %.4g GB/s", speed.latency_ns / 1e3, speed.bytes_per_second / 1e9);
+}
+
+std::string bytes_text(uint64_t bytes) {
+  constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  auto amount = static_cast<double>(bytes);
+  size_t unit = 0;
+  for (; amount >= 1024 && unit + 1 < std::size(kUnits); ++unit) amount /= 1024;
+  return format("%.4g %s", amount, kUnits[unit]);
+}
+
+// 3 -> "3 ranks", 1 -> "1 rank".
+std::string counted(size_t count, const char* noun) { return format("%zu %s%s", count, noun, count == 1 ? "" : "s"); }
+std::string counted(int count, const char* noun) { return counted(static_cast<size_t>(count), noun); }
+
+// Ascending numbers as "0-3,8".
+std::string ranges(const std::vector<int>& numbers) {
+  std::string text;
+  for (size_t first = 0; first < numbers.size();) {
+    size_t last = first;
+    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
+    text += (text.empty() ? "" : ",") + std::to_string(numbers[first]);
+    if (last > first) text += "-" + std::to_string(numbers[last]);
+    first = last + 1;
+  }
+  return text;
+}
+
+std::string indented(const std::string& text, const std::string& margin) {
+  std::string result;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size() - 1) + 1;
+    if (text[at] != '\n') result += margin;
+    result.append(text, at, end - at);
+    at = end;
+  }
+  return result;
+}
+
+std::string without_trailing_spaces(std::string line) {
+  line.resize(line.find_last_not_of(' ') + 1);
+  return line;
+}
+
+// ---- the picture of a torus ----
+
+// Devices in their places; a number in parentheses is the neighbour beyond the edge.
+class Picture {
+ public:
+  Picture(int rows, int columns)
+      : rows_(rows), columns_(columns), digits_(static_cast<int>(std::to_string(rows * columns - 1).size())) {}
+
+  std::string draw() const {
+    std::string text;
+    const std::string bars = joints();
+    if (rows_ > 2) text += beyond(rows_ - 1) + bars;
+    for (int row = 0; row < rows_; ++row) text += (row > 0 ? bars : "") + line(row);
+    if (rows_ > 2) text += bars + beyond(0);
+    return text;
+  }
+
+ private:
+  std::string inner(int device) const { return format(" %*d ", digits_, device); }
+  std::string outer(int device) const { return format("%*s", digits_ + 2, format("(%d)", device).c_str()); }
+  std::string margin() const { return std::string(columns_ > 2 ? static_cast<size_t>(digits_) + 4 : 0, ' '); }
+
+  std::string line(int row) const {
+    const int first = row * columns_;
+    const bool wraps = columns_ > 2;
+    std::string text = wraps ? outer(first + columns_ - 1) + "--" : "";
+    for (int column = 0; column < columns_; ++column) text += (column > 0 ? "--" : "") + inner(first + column);
+    if (wraps) text += "--" + format("(%d)", first);
+    return without_trailing_spaces(text) + "\n";
+  }
+  std::string joints() const {
+    std::string text = margin();
+    for (int column = 0; column < columns_; ++column) text += format("%*s   ", digits_ + 1, "|");
+    return without_trailing_spaces(text) + "\n";
+  }
+  std::string beyond(int row) const {
+    std::string text = margin();
+    for (int column = 0; column < columns_; ++column) text += outer(row * columns_ + column) + "  ";
+    return without_trailing_spaces(text) + "\n";
+  }
+
+  int rows_;
+  int columns_;
+  int digits_;
+};
+
+// ---- a fabric ----
+
+std::string shape_text(const Fabric& fabric) {
+  std::string text(name_of(fabric.shape));
+  for (size_t i = 0; i < fabric.dims.size(); ++i) text += (i == 0 ? " " : "x") + std::to_string(fabric.dims[i]);
+  return text;
+}
+
+bool is_uniform(const Fabric& fabric) {
+  return std::ranges::all_of(fabric.links, [&](const Link& link) { return link.speed == fabric.links.front().speed; });
+}
+
+// "   5  1 4 6 9" for each device; with speeds only if they differ.
+std::string neighbours_text(const Fabric& fabric, bool with_speeds) {
+  std::string text = "  device  neighbours\n";
+  auto link = fabric.links.begin();
+  for (int device = 0; device < fabric.devices; ++device) {
+    text += format("  %6d ", device);
+    for (; link != fabric.links.end() && link->from == device; ++link) {
+      text += " " + std::to_string(link->to);
+      if (with_speeds) text += " (" + text_of(link->speed) + ")";
+    }
+    text = without_trailing_spaces(text) + "\n";
+  }
+  return text;
+}
+
+// ---- a host ----
+
+std::string text_of(const Cache& cache) {
+  std::string text = format("L%d ", cache.level) + bytes_text(cache.size_bytes);
+  if (cache.shared_by_cpus > 1) text += format(" by %d cpus", cache.shared_by_cpus);
+  return text;
+}
+
+std::string text_of(const Nic& nic) {
+  std::string text = nic.name + " " + nic.kind;
+  text += nic.bytes_per_second > 0 ? format(", %.4g GB/s", nic.bytes_per_second / 1e9) : ", speed unknown";
+  if (nic.numa_node >= 0) text += format(", NUMA node %d", nic.numa_node);
+  return text;
+}
+
+template <typename T>
+std::string list_text(const std::vector<T>& values, const char* separator) {
+  std::string text;
+  for (const T& value : values) text += (text.empty() ? "" : separator) + text_of(value);
+  return text.empty() ? "none known" : text;
+}
+
+// What a host is, without its first line; two spaces before each line.
+std::string body_of(const Host& host) {
+  const auto or_unknown = [](const std::string& text) { return text.empty() ? "unknown" : text; };
+  std::string text = "  id:        " + host.id + "\n";
+  text += "  instance:  " + or_unknown(host.instance_type) + "\n";
+  text += "  cpu:       " + or_unknown(host.cpu_model) + ", " + counted(host.cpus, "cpu") + " for this job, " +
+          counted(host.numa_nodes, "NUMA node") + "\n";
+  text += "  memory:    " + (host.memory_bytes > 0 ? bytes_text(host.memory_bytes) : "unknown") + "\n";
+  text += "  caches:    " + list_text(host.caches, ", ") + "\n";
+  text += "  nics:      " + list_text(host.nics, "\n             ") + "\n";
+  if (host.neuron) text += "  neuron devices:\n" + indented(to_text(*host.neuron), "    ");
+  if (host.imposed) text += "  imposed topology:\n" + indented(to_text(*host.imposed), "    ");
+  return text;
+}
+
+std::string places_text(const Topology& topology, int host) {
+  const std::vector<Rank> members = topology.ranks_of(host);
+  std::string text = "  ranks:     " + ranges(members) + "\n";
+  const auto& fabric = topology.hosts[static_cast<size_t>(host)].imposed;
+  if (!fabric) return text;
+  std::vector<std::vector<Rank>> on_device(static_cast<size_t>(fabric->devices));
+  for (const Rank rank : members) {
+    const int device = topology.ranks[static_cast<size_t>(rank)].device;
+    if (device >= 0 && device < fabric->devices) on_device[static_cast<size_t>(device)].push_back(rank);
+  }
+  for (size_t device = 0; device < on_device.size(); ++device) {
+    if (!on_device[device].empty()) text += format("    device %zu: ", device) + ranges(on_device[device]) + "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string to_text(const Fabric& fabric) {
+  std::string text = fabric.name + ": " + shape_text(fabric) + ", " + counted(fabric.devices, "device") + " with " +
+                     counted(fabric.cores_per_device, "core") + " each\n";
+  text += "  inside a device: " + text_of(fabric.inside_device) + "\n";
+  if (fabric.links.empty()) return text + "  no links\n";
+  const bool uniform = is_uniform(fabric);
+  text += "  " + counted(fabric.links.size(), "directed link");
+  text += uniform ? " of " + text_of(fabric.links.front().speed) + "\n" : " of different speed\n";
+  if (fabric.shape == Fabric::Shape::Full && uniform) return text + "  every device is joined to every other\n";
+  if (fabric.shape == Fabric::Shape::Torus && fabric.dims.size() == 2) {
+    text += "\n" + indented(Picture(fabric.dims[0], fabric.dims[1]).draw(), "  ") + "\n";
+  }
+  return text + neighbours_text(fabric, !uniform);
+}
+
+std::string to_text(const Host& host) {
+  return "host " + (host.name.empty() ? "without a name" : host.name) + "\n" + body_of(host);
+}
+
+std::string to_text(const Topology& topology) {
+  std::string text = counted(topology.nranks(), "rank") + " on " + counted(topology.hosts.size(), "host") + "\n";
+  text += "  memory:    " + text_of(topology.memory) + " for each pair of ranks of a host\n";
+  text += "  network:   " + text_of(topology.network) + " for each host and direction\n";
+  for (int host = 0; host < static_cast<int>(topology.hosts.size()); ++host) {
+    text += "\nhost " + std::to_string(host) + ": " + topology.hosts[static_cast<size_t>(host)].name + "\n";
+    text += places_text(topology, host) + body_of(topology.hosts[static_cast<size_t>(host)]);
+  }
+  return text;
+}
+
+}  // namespace ccom

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "topology/topology.h"
+
+#include <algorithm>
+
+namespace ccom {
+namespace {
+
+const Place& place_of(const Topology& topology, Rank rank) {
+  CCOM_ASSERT(rank >= 0 && rank < topology.nranks());
+  return topology.ranks[static_cast<size_t>(rank)];
+}
+
+}  // namespace
+
+bool Fabric::linked(int a, int b) const {
+  if (a == b) return true;
+  const auto at = std::ranges::lower_bound(links, std::pair(a, b), {},
+                                           [](const Link& link) { return std::pair(link.from, link.to); });
+  return at != links.end() && at->from == a && at->to == b;
+}
+
+std::vector<Rank> Topology::ranks_of(int host) const {
+  std::vector<Rank> members;
+  for (Rank rank = 0; rank < nranks(); ++rank) {
+    if (ranks[static_cast<size_t>(rank)].host == host) members.push_back(rank);
+  }
+  return members;
+}
+
+bool Topology::linked(Rank a, Rank b) const {
+  const Place& from = place_of(*this, a);
+  const Place& to = place_of(*this, b);
+  if (a == b || from.host != to.host) return true;
+  const auto& fabric = hosts[static_cast<size_t>(from.host)].imposed;
+  return !fabric || fabric->linked(from.device, to.device);
+}
+
+// FNV-1a over the one stable text: equal values hash equal on every machine, whatever its padding and byte order.
+uint64_t hash_of(const Topology& topology) {
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (const char byte : to_json(topology)) {
+    hash ^= static_cast<unsigned char>(byte);
+    hash *= 0x100000001b3u;
+  }
+  return hash;
+}
+
+}  // namespace ccom

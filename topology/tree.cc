@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "topology/tree.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <limits>
+#include <system_error>
+
+namespace ccom {
+namespace {
+
+constexpr std::string_view kSpace(" \t\r\n\0", 5);
+// Enough for the first processors of /proc/cpuinfo; everything else is shorter.
+constexpr size_t kTextBytes = 64 << 10;
+
+// An open descriptor, closed with its owner.
+struct Descriptor {
+  int fd;
+  explicit Descriptor(int opened) : fd(opened) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() {
+    if (fd >= 0) close(fd);
+  }
+};
+
+}  // namespace
+
+Result<std::string> read_file(const std::string& path, size_t limit_bytes) {
+  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (file.fd < 0) return system_error(errno, "open %s", path.c_str());
+  struct stat info {};
+  if (fstat(file.fd, &info) != 0) return system_error(errno, "stat %s", path.c_str());
+  if (!S_ISREG(info.st_mode)) return error(Code::SystemError, "open %s: not a regular file", path.c_str());
+  std::string text;
+  char buffer[4096];
+  while (text.size() < limit_bytes) {
+    const ssize_t got = read(file.fd, buffer, std::min(sizeof buffer, limit_bytes - text.size()));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return system_error(errno, "read %s", path.c_str());
+    if (got == 0) break;
+    text.append(buffer, static_cast<size_t>(got));
+  }
+  return text;
+}
+
+std::optional<std::string> Tree::text(const std::string& path) const {
+  const Result<std::string> contents = read_file(absolute(path), kTextBytes);
+  if (!contents) return std::nullopt;
+  std::string text(trimmed(*contents));
+  std::ranges::replace_if(
+      text, [](char c) { return (c < ' ' && c != '\n' && c != '\t') || c > '~'; }, '?');
+  return text;
+}
+
+std::optional<int64_t> Tree::integer(const std::string& path) const {
+  const auto contents = text(path);
+  return contents ? integer_from(*contents) : std::nullopt;
+}
+
+std::vector<std::string> Tree::list(const std::string& folder) const {
+  std::vector<std::string> names;
+  std::error_code failure;
+  std::filesystem::directory_iterator entry(absolute(folder), failure);
+  for (; !failure && entry != std::filesystem::directory_iterator(); entry.increment(failure)) {
+    names.push_back(entry->path().filename().string());
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+std::optional<std::string> Tree::link_target(const std::string& path) const {
+  std::error_code failure;
+  const auto target = std::filesystem::read_symlink(absolute(path), failure);
+  if (failure) return std::nullopt;
+  return target.string();
+}
+
+bool Tree::exists(const std::string& path) const {
+  std::error_code failure;
+  return std::filesystem::exists(absolute(path), failure);
+}
+
+std::string_view trimmed(std::string_view text) {
+  const size_t first = text.find_first_not_of(kSpace);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
+}
+
+std::optional<int64_t> integer_from(std::string_view text) {
+  int64_t value = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (failure != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(separator), text.size());
+    if (const auto part = trimmed(text.substr(0, end)); !part.empty()) parts.push_back(part);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return parts;
+}
+
+int count_cpu_list(std::string_view text) {
+  constexpr int64_t kMostCpus = 1 << 20;
+  int64_t count = 0;
+  for (const std::string_view part : split(text, ',')) {
+    const size_t dash = part.find('-');
+    const auto first = integer_from(part.substr(0, dash));
+    const auto last = dash == std::string_view::npos ? first : integer_from(part.substr(dash + 1));
+    if (!first || !last || *first < 0 || *last < *first || *last >= kMostCpus) return 0;
+    count += *last - *first + 1;
+    if (count > kMostCpus) return 0;
+  }
+  return static_cast<int>(count);
+}
+
+std::optional<int> numbered(std::string_view name, std::string_view prefix) {
+  if (!name.starts_with(prefix)) return std::nullopt;
+  const auto number = integer_from(name.substr(prefix.size()));
+  if (!number || *number < 0 || *number > std::numeric_limits<int>::max()) return std::nullopt;
+  return static_cast<int>(*number);
+}
+
+}  // namespace ccom

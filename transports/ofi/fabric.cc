@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Finding a provider, and what it asks for.
+#include "transports/ofi/fabric.h"
+
+#include <arpa/inet.h>
+#include <rdma/fi_errno.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "base/log.h"
+
+namespace ccom::ofi {
+namespace {
+
+constexpr uint32_t kApiVersion = FI_VERSION(1, 17);
+constexpr int kOfferedMemoryModes = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
+
+bool is_efa(const std::string& provider) { return provider.starts_with("efa"); }
+
+// Before the first fi_getinfo(), which reads them, and only where the user has said nothing. EFA alone needs any:
+// - its shared-memory path duplicates our shm transport and would load a provider that installs signal handlers;
+// - fork() after initialisation aborts the process unless it was told that forks are to be safe.
+void set_provider_variables(const std::string& provider) {
+  if (!is_efa(provider)) return;
+  setenv("FI_EFA_ENABLE_SHM_TRANSFER", "0", 0);
+  setenv("FI_EFA_FORK_SAFE", "1", 0);
+}
+
+bool is_ip_address(const std::string& text) {
+  in6_addr address;
+  return inet_pton(AF_INET, text.c_str(), &address) == 1 || inet_pton(AF_INET6, text.c_str(), &address) == 1;
+}
+
+bool is_wildcard(const std::string& text) {
+  in6_addr v6;
+  in_addr v4;
+  if (inet_pton(AF_INET, text.c_str(), &v4) == 1) return v4.s_addr == INADDR_ANY;
+  return inet_pton(AF_INET6, text.c_str(), &v6) == 1 && IN6_IS_ADDR_UNSPECIFIED(&v6);
+}
+
+// Whatever the provider does about order, progress and overruns is fine: nothing here relies on it.
+Result<Info> make_hints(const std::string& provider) {
+  Info hints(fi_allocinfo());
+  if (hints == nullptr) return error(Code::OutOfMemory, "allocate libfabric hints");
+  hints->caps = FI_MSG;
+  hints->mode = FI_CONTEXT | FI_CONTEXT2;
+  hints->ep_attr->type = FI_EP_RDM;
+  hints->domain_attr->mr_mode = kOfferedMemoryModes;
+  hints->domain_attr->threading = FI_THREAD_DOMAIN;
+  hints->domain_attr->data_progress = FI_PROGRESS_UNSPEC;
+  hints->fabric_attr->prov_name = strdup(provider.c_str());  // fi_freeinfo() frees it
+  return hints;
+}
+
+Result<Info> find_info(const std::string& provider, const std::string& bind_address) {
+  if (is_wildcard(bind_address)) {
+    return error(Code::InvalidArgument, "libfabric endpoint: %s would listen on every interface", bind_address.c_str());
+  }
+  const bool is_ip = is_ip_address(bind_address);
+  if (!is_ip && !is_efa(provider)) {
+    return error(Code::InvalidArgument, "libfabric endpoint: \"%s\" is no address to bind", bind_address.c_str());
+  }
+  CCOM_TRY_ASSIGN(Info hints, make_hints(provider));
+  if (!is_ip && !bind_address.empty()) hints->domain_attr->name = strdup(bind_address.c_str());
+  fi_info* found = nullptr;
+  const int rc = fi_getinfo(kApiVersion, is_ip ? bind_address.c_str() : nullptr, nullptr, is_ip ? FI_SOURCE : 0,
+                            hints.get(), &found);
+  if (rc == 0) return Info(found);
+  return error(Code::NotSupported, "libfabric provider \"%s\" at \"%s\": %s", provider.c_str(), bind_address.c_str(),
+               fi_strerror(-rc))
+      .with_cure("Compare with the output of fi_info -t FI_EP_RDM; CCOM_OFI_PROVIDER names the provider.");
+}
+
+}  // namespace
+
+void FidClose::operator()(fid* object) const {
+  if (const int rc = fi_close(object); rc != 0) log(LogLevel::Warn, "libfabric: close: %s", fi_strerror(-rc));
+}
+
+// FI_MR_VIRT_ADDR concerns the target of RMA only.
+Result<MemoryRules> memory_rules(int mr_mode) {
+  if ((mr_mode & FI_MR_RAW) != 0) {
+    return error(Code::NotSupported, "libfabric provider asks for raw memory keys (FI_MR_RAW)");
+  }
+  if (const int unknown = mr_mode & ~kOfferedMemoryModes; unknown != 0) {
+    return error(Code::NotSupported, "libfabric provider asks for memory modes 0x%x, which are not known here", unknown);
+  }
+  return MemoryRules{.register_buffers = (mr_mode & FI_MR_LOCAL) != 0,
+                     .choose_keys = (mr_mode & FI_MR_PROV_KEY) == 0,
+                     .bind_to_endpoint = (mr_mode & FI_MR_ENDPOINT) != 0,
+                     .back_with_pages = (mr_mode & FI_MR_ALLOCATED) != 0};
+}
+
+Result<std::unique_ptr<Endpoint>> open_fabric(const std::string& provider, const std::string& bind_address) {
+  set_provider_variables(provider);
+  CCOM_TRY_ASSIGN(Info info, find_info(provider, bind_address));
+  CCOM_TRY_ASSIGN(const MemoryRules rules, memory_rules(info->domain_attr->mr_mode));
+  auto endpoint = make_fabric_endpoint(std::move(info), rules);
+  if (!endpoint) return std::move(endpoint).error().in("libfabric provider " + provider + " at " + bind_address);
+  return endpoint;
+}
+
+}  // namespace ccom::ofi

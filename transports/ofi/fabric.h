@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// libfabric behind the Endpoint interface: one reliable datagram endpoint (FI_EP_RDM) with one completion queue, the same
+// code for every provider.
+//
+// Used of libfabric: FI_MSG sends and receives of one buffer each. Not used: order, tags, RMA, atomics, fi_cancel, FENCE,
+// FI_DELIVERY_COMPLETE, because EFA lacks or emulates them. Memory modes are obeyed as the provider states them.
+//
+// What `tcp;ofi_rxm` keeps open for the endpoint's life: one listening TCP socket on the bind address, at a port of the
+// kernel's choice, and a connection per peer. A stranger can connect to it and send; the transport drops what has not
+// proved itself. Its progress is manual: no threads.
+#pragma once
+
+#include <rdma/fabric.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+
+#include <memory>
+
+#include "transports/ofi/endpoint.h"
+
+namespace ccom::ofi {
+
+// Any libfabric object; closing cannot fail in a way that could be mended, so it is logged.
+struct FidClose {
+  void operator()(fid* object) const;
+  template <typename T>
+  void operator()(T* object) const {
+    (*this)(&object->fid);
+  }
+};
+template <typename T>
+using Fid = std::unique_ptr<T, FidClose>;
+
+struct InfoFree {
+  void operator()(fi_info* info) const { fi_freeinfo(info); }
+};
+using Info = std::unique_ptr<fi_info, InfoFree>;
+
+// What a provider's mr_mode asks of a user of messages.
+struct MemoryRules {
+  bool register_buffers = false;  // FI_MR_LOCAL
+  bool choose_keys = true;        // without FI_MR_PROV_KEY
+  bool bind_to_endpoint = false;  // FI_MR_ENDPOINT
+  bool back_with_pages = false;   // FI_MR_ALLOCATED
+};
+// NotSupported for modes that were not offered: FI_MR_RAW and unknown bits.
+Result<MemoryRules> memory_rules(int mr_mode);
+
+// The endpoint of `provider` at `bind_address` (see OfiConfig).
+Result<std::unique_ptr<Endpoint>> open_fabric(const std::string& provider, const std::string& bind_address);
+
+Result<std::unique_ptr<Endpoint>> make_fabric_endpoint(Info info, MemoryRules rules);
+
+}  // namespace ccom::ofi

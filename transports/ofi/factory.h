@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The libfabric transport: EFA between instances, and any other provider with reliable datagram endpoints (FI_EP_RDM).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/secret.h"
+#include "transports/transport.h"
+
+namespace ccom::ofi {
+
+struct OfiConfig {
+  Rank rank = -1;
+  uint64_t communicator = 0;  // the same at all ranks of the communicator, another for any other
+  Secret key;                 // shared by its ranks
+  std::string provider = "tcp;ofi_rxm";
+  // The address to bind, e.g. "10.0.0.7"; for efa the name of a domain ("rdmap0s6-rdm") or empty: the first. Never a wildcard.
+  std::string bind_address;
+  bool checksum = true;  // CRC32C over all that this rank sends
+};
+
+// Opens the provider's endpoint. NotSupported if the provider is not there or lacks what is needed.
+Result<std::unique_ptr<Transport>> make_ofi_transport(OfiConfig config);
+
+}  // namespace ccom::ofi

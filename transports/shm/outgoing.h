@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The sender's end of one ring.
+#pragma once
+
+#include "transports/shm/frame.h"
+#include "transports/shm/layout.h"
+
+namespace ccom::shm {
+
+// Invariants: tail_ <= head_ <= tail_ + ring_bytes; head_ is published, and a multiple of 64, between calls; tail_ is
+// what the receiver had freed when we last looked.
+class Outgoing {
+ public:
+  explicit Outgoing(const RingView& ring) : ring_(ring) {}
+
+  // Moves what fits of the message that is next in line. To be called with the same one until it is done.
+  Progress advance(const Send& send);
+  // True if advance() would find room; looks at the receiver's counter.
+  bool has_room(const Send& send) const;
+  // Bytes that ever went in; a change means that the receiver must hear of it.
+  uint64_t head() const { return head_; }
+
+ private:
+  size_t free_bytes() const { return ring_.ring_bytes - static_cast<size_t>(head_ - tail_); }
+  size_t needed_bytes(size_t payload_bytes) const;
+  bool refresh();
+  void put_small(const Send& send);
+  Progress stream(ConstBytes payload);
+  void publish() { ring_.lines->head.store(head_, std::memory_order_release); }
+  std::byte* at(uint64_t position) const { return ring_.data + (position & (ring_.ring_bytes - 1)); }
+
+  const RingView ring_;
+  uint64_t head_ = 0;
+  uint64_t tail_ = 0;
+  bool is_framed_ = false;  // the current message's frame is in the ring
+  size_t sent_bytes_ = 0;   // of its payload
+};
+
+}  // namespace ccom::shm

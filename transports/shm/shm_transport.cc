@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Posting, progress, sleeping and stopping; connect.cc has what comes before.
+#include "transports/shm/shm_transport.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <string>
+
+#include "transports/shm/doorbell.h"
+
+namespace ccom::shm {
+
+Status ShmChannel::post_send(const Send& send) { return transport_.post(*this, send); }
+Status ShmChannel::post_receive(const Receive& receive) { return transport_.post(*this, receive); }
+
+Status ShmTransport::post(ShmChannel& channel, const Send& send) {
+  if (!failure_.is_ok()) return failure_;
+  if (!channel.has_ring) CCOM_TRY(take_ring(channel));
+  if (channel.sends.empty()) {
+    const uint64_t before = channel.outgoing.head();
+    const Progress progress = channel.outgoing.advance(send);
+    if (channel.outgoing.head() != before) owe(channel);
+    if (progress == Progress::Broken) return broken(channel);
+    if (progress == Progress::Done) {
+      completed_.push_back(send.token);
+      return Status::ok();
+    }
+    sending_.push_back(&channel);
+  }
+  channel.sends.push(send);
+  return Status::ok();
+}
+
+Status ShmTransport::post(ShmChannel& channel, const Receive& receive) {
+  if (!failure_.is_ok()) return failure_;
+  if (channel.receives.empty()) receiving_.push_back(&channel);
+  channel.receives.push(receive);
+  return Status::ok();
+}
+
+// Also maps the memory, so that the first lap round the ring is not slowed by page faults; older kernels cannot.
+Status ShmTransport::take_ring(ShmChannel& channel) {
+  Status status = segment_.reserve(channel.ring_offset_bytes, layout_.ring_bytes);
+  if (!status.is_ok()) {
+    failure_ = std::move(status).in("shm: ring to rank " + std::to_string(channel.peer.rank));
+    return failure_;
+  }
+#ifdef MADV_POPULATE_WRITE
+  ::madvise(channel.ring.data, layout_.ring_bytes, MADV_POPULATE_WRITE);
+#endif
+  channel.has_ring = true;
+  ++rings_taken_;
+  return Status::ok();
+}
+
+Status ShmTransport::progress(Events& events) {
+  if (!failure_.is_ok()) return failure_;
+  for (size_t i = receiving_.size(); i-- > 0;) {
+    ShmChannel& channel = *receiving_[i];
+    CCOM_TRY(move_incoming(channel, events));
+    if (!failure_.is_ok()) break;  // a mismatch
+    if (!channel.receives.empty()) continue;
+    receiving_[i] = receiving_.back();
+    receiving_.pop_back();
+  }
+  for (size_t i = sending_.size(); i-- > 0 && failure_.is_ok();) {
+    ShmChannel& channel = *sending_[i];
+    CCOM_TRY(move_outgoing(channel));
+    if (!channel.sends.empty()) continue;
+    sending_[i] = sending_.back();
+    sending_.pop_back();
+  }
+  if (!owed_.empty()) tell_all();
+  if (!completed_.empty()) {
+    events.completed.insert(events.completed.end(), completed_.begin(), completed_.end());
+    completed_.clear();
+  }
+  return Status::ok();
+}
+
+Status ShmTransport::move_incoming(ShmChannel& channel, Events& events) {
+  Progress progress = Progress::Done;
+  while (progress == Progress::Done && !channel.receives.empty()) {
+    const Receive& receive = channel.receives.front();
+    progress = channel.incoming.advance(receive);
+    if (progress == Progress::Done) {
+      completed_.push_back(receive.token);
+      channel.receives.pop();
+    }
+  }
+  if (progress == Progress::Broken) return broken(channel);
+  if (progress == Progress::Mismatch) {
+    const Receive& receive = channel.receives.front();
+    const Frame& frame = channel.incoming.frame();
+    events.mismatch =
+        Mismatch{channel.peer.rank, receive.expected, frame.envelope, receive.size_bytes, frame.payload_bytes};
+    failure_ = error(Code::Mismatch, "shm: rank %d sent another message than expected", channel.peer.rank)
+                   .with_peers({channel.peer.rank});
+  }
+  if (channel.incoming.owes_news()) {
+    channel.incoming.told();
+    owe(channel);
+  }
+  return Status::ok();
+}
+
+Status ShmTransport::move_outgoing(ShmChannel& channel) {
+  const uint64_t before = channel.outgoing.head();
+  Progress progress = Progress::Done;
+  while (progress == Progress::Done && !channel.sends.empty()) {
+    progress = channel.outgoing.advance(channel.sends.front());
+    if (progress == Progress::Done) {
+      completed_.push_back(channel.sends.front().token);
+      channel.sends.pop();
+    }
+  }
+  if (channel.outgoing.head() != before) owe(channel);
+  return progress == Progress::Broken ? broken(channel) : Status::ok();
+}
+
+Status ShmTransport::broken(const ShmChannel& channel) {
+  failure_ = error(Code::TransportError, "shm: rank %d left an impossible counter in shared memory", channel.peer.rank)
+                 .with_peers({channel.peer.rank});
+  return failure_;
+}
+
+void ShmTransport::owe(ShmChannel& channel) {
+  if (channel.peer.is_owed_news) return;
+  channel.peer.is_owed_news = true;
+  owed_.push_back(&channel.peer);
+}
+
+void ShmTransport::tell_all() {
+  if (owed_.empty()) return;
+  full_fence();
+  for (Neighbour* neighbour : owed_) {
+    neighbour->is_owed_news = false;
+    if (neighbour->lines->sleeping.load(std::memory_order_relaxed) != 0) ring(*neighbour->lines);
+  }
+  owed_.clear();
+}
+
+bool ShmTransport::has_news() const {
+  return !completed_.empty() || !failure_.is_ok() ||
+         std::ranges::any_of(receiving_, [](const ShmChannel* channel) { return channel->incoming.has_bytes(); }) ||
+         std::ranges::any_of(
+             sending_, [](const ShmChannel* channel) { return channel->outgoing.has_room(channel->sends.front()); });
+}
+
+// Before it sleeps a rank tells also what it has told nobody yet to save fences.
+void ShmTransport::wait(std::chrono::nanoseconds at_most) {
+  for (const auto& channel : channels_) {
+    if (channel == nullptr || !channel->incoming.has_untold()) continue;
+    channel->incoming.told();
+    owe(*channel);
+  }
+  tell_all();
+  if (at_most.count() <= 0) return;
+  Nap nap(my_lines());
+  if (!is_woken_.load() && !has_news()) nap.sleep(at_most);
+  is_woken_.store(false);
+}
+
+void ShmTransport::wake() {
+  is_woken_.store(true);
+  ring(my_lines());
+}
+
+// What is in the rings may still be read by the peers; what is not stays where it is.
+void ShmTransport::stop() {
+  tell_all();
+  if (failure_.is_ok()) failure_ = error(Code::Aborted, "shm: the transport was stopped");
+  for (const auto& channel : channels_) {
+    if (channel == nullptr) continue;
+    channel->sends.clear();
+    channel->receives.clear();
+  }
+  sending_.clear();
+  receiving_.clear();
+  completed_.clear();
+}
+
+uint64_t ShmTransport::memory_bytes() const { return rings_taken_ * layout_.ring_bytes; }
+
+}  // namespace ccom::shm

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Puts the rings together: who has work, who must be told, who is asleep.
+//
+// A message goes into its ring inside post_send if nothing is queued before it. progress() looks only at channels with
+// posted work and makes neither system calls nor allocations unless somebody sleeps. Telling costs a full fence, so it
+// happens once per progress() for all that was put in since the last one.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "transports/shm/factory.h"
+#include "transports/shm/incoming.h"
+#include "transports/shm/outgoing.h"
+#include "transports/shm/post_queue.h"
+
+namespace ccom::shm {
+
+class ShmTransport;
+
+// A rank of this host, also before it is connected.
+struct Neighbour {
+  Rank rank = -1;
+  RankLines* lines = nullptr;
+  bool is_owed_news = false;
+};
+
+class ShmChannel final : public Channel {
+ public:
+  struct Ends {
+    RingView outgoing;
+    size_t outgoing_offset_bytes;  // in the segment
+    RingView incoming;
+  };
+  ShmChannel(ShmTransport& transport, Neighbour& neighbour, const Ends& ends)
+      : outgoing(ends.outgoing),
+        incoming(ends.incoming),
+        peer(neighbour),
+        ring(ends.outgoing),
+        ring_offset_bytes(ends.outgoing_offset_bytes),
+        transport_(transport) {}
+
+  Status post_send(const Send& send) override;
+  Status post_receive(const Receive& receive) override;
+
+  // For the transport.
+  PostQueue<Send> sends;
+  PostQueue<Receive> receives;
+  Outgoing outgoing;
+  Incoming incoming;
+  Neighbour& peer;
+  const RingView ring;
+  const size_t ring_offset_bytes;
+  bool has_ring = false;  // its memory is reserved
+
+ private:
+  ShmTransport& transport_;
+};
+
+class ShmTransport final : public Transport {
+ public:
+  ShmTransport(const ShmConfig& config, const Layout& layout);
+  ~ShmTransport() override { tell_all(); }
+
+  std::string_view name() const override { return "shm"; }
+  std::string address() const override { return "shm"; }
+  Status connect(std::span<const Peer> peers, Deadline deadline) override;
+  Result<Channel*> channel(Rank peer, int index) override;
+  Status progress(Events& events) override;
+  void wait(std::chrono::nanoseconds at_most) override;
+  void wake() override;
+  void stop() override;
+  uint64_t memory_bytes() const override;
+
+  Status post(ShmChannel& channel, const Send& send);
+  Status post(ShmChannel& channel, const Receive& receive);
+
+ private:
+  std::byte* region() const { return segment_.bytes().data() + offset_bytes_; }
+  int place_of(Rank rank) const;
+  RankLines& my_lines() const { return layout_.rank_lines(region(), place_); }
+  Status check_peers(std::span<const Peer> peers) const;
+  void make_channels(const Peer& peer);
+  Result<std::vector<Rank>> absent(std::span<const Peer> peers) const;
+  Status await_peers(std::span<const Peer> peers, Deadline deadline);
+  Status take_ring(ShmChannel& channel);
+  Status move_incoming(ShmChannel& channel, Events& events);
+  Status move_outgoing(ShmChannel& channel);
+  Status broken(const ShmChannel& channel);
+  void owe(ShmChannel& channel);
+  void tell_all();
+  bool has_news() const;
+
+  SharedSegment& segment_;
+  const size_t offset_bytes_;
+  const Layout layout_;
+  const int place_;  // of this rank among the local ones
+  std::vector<Neighbour> neighbours_;
+  std::vector<std::unique_ptr<ShmChannel>> channels_;  // by place, then index; null where there is none
+  std::vector<ShmChannel*> sending_, receiving_;       // those with posted work
+  std::vector<Neighbour*> owed_;                       // those to tell that a ring has changed
+  std::vector<Token> completed_;                       // to be reported by the next progress()
+  std::atomic<bool> is_woken_{false};
+  bool is_connected_ = false;
+  size_t rings_taken_ = 0;
+  Status failure_;
+};
+
+}  // namespace ccom::shm

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transports/tcp/channel.h"
+
+#include <utility>
+
+namespace ccom::tcp {
+namespace {
+
+// A post writes small messages itself: that saves a round through the caller's loop. It must not copy for long, though.
+constexpr size_t kWriteAtOnceBytes = size_t{64} << 10;
+
+}  // namespace
+
+TcpChannel::TcpChannel(Route route, size_t streams, bool crc, Shared& shared)
+    : route_(std::move(route)),
+      shared_(shared),
+      lines_(streams),
+      sender_(route_, lines_, grid_bytes(static_cast<int>(streams)), crc),
+      receiver_(route_, lines_, grid_bytes(static_cast<int>(streams)), crc, shared.pool) {}
+
+Status TcpChannel::post_send(const Send& send) {
+  CCOM_TRY(Status(shared_.failure));
+  const bool was_idle = sender_.is_idle();
+  Status status = sender_.post(send);
+  if (status.is_ok() && was_idle && send.payload.size() <= kWriteAtOnceBytes) {
+    status = sender_.pump(false, shared_.completed);
+  }
+  if (!status.is_ok()) shared_.failure = status;
+  activate();
+  return status;
+}
+
+Status TcpChannel::post_receive(const Receive& receive) {
+  CCOM_TRY(Status(shared_.failure));
+  if (receive.size_bytes > 0 && (receive.target == nullptr) == (receive.sink == nullptr)) {
+    return error(Code::InvalidArgument, "receive of %zu bytes from rank %d: needs either a target or a sink",
+                 receive.size_bytes, route_.peer)
+        .with_peers({route_.peer});
+  }
+  receiver_.post(receive);
+  shared_.may_progress |= receiver_.has_read_ahead();
+  activate();
+  return Status::ok();
+}
+
+void TcpChannel::activate() {
+  if (std::exchange(is_active_, true)) return;
+  shared_.active.push_back(this);
+}
+
+Status TcpChannel::pump(bool ask_first, Events& events) {
+  if (!sender_.is_idle()) CCOM_TRY(sender_.pump(ask_first, events.completed));
+  return receiver_.is_idle() ? Status::ok() : receiver_.pump(ask_first, events);
+}
+
+Status TcpChannel::arm_all() {
+  bool is_writing = false;
+  for (size_t i = 0; i < lines_.size(); ++i) {
+    if (!receiver_.is_idle() && receiver_.wants(i) && !lines_[i]->input_ended) arm(*lines_[i], Direction::Read);
+    if (!sender_.is_idle() && sender_.wants(i)) arm(*lines_[i], Direction::Write);
+    is_writing |= sender_.wants(i);
+  }
+  return is_writing ? sender_.check_hang_up() : Status::ok();
+}
+
+void TcpChannel::clear() {
+  sender_.clear();
+  receiver_.clear();
+}
+
+TcpChannel::Rest TcpChannel::end_output(size_t i) {
+  ErrorCode ignored;
+  lines_[i]->socket.shutdown(Socket::shutdown_send, ignored);
+  return {.fd = lines_[i]->fd, .unpromised_bytes = sender_.abandoned_bytes(i) + 1};
+}
+
+}  // namespace ccom::tcp

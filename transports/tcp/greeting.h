@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The accepting and the dialling half of one handshake, as chains of asynchronous steps (hello.h says which). Both keep
+// themselves alive while a step is under way; a closed socket or cancelled timer ends the chain at its next step.
+#pragma once
+
+#include <array>
+#include <boost/asio/read.hpp>
+#include <boost/asio/write.hpp>
+#include <memory>
+#include <string>
+
+#include "transports/tcp/meeting.h"
+
+namespace ccom::tcp {
+
+class Meeting::Greeting : public std::enable_shared_from_this<Greeting> {
+ public:
+  Greeting(Meeting& meeting, Socket socket);
+  void start();
+  void close();
+
+ private:
+  void read(size_t message, void (Greeting::*next)());
+  void watch(std::chrono::milliseconds patience);
+  void on_hello();
+  void on_confirm();
+  void refuse();
+
+  Meeting& meeting_;
+  Socket socket_;
+  asio::steady_timer timer_;
+  bool is_late_ = false;
+  std::array<Hello, 3> transcript_;
+};
+
+class Meeting::Dial : public std::enable_shared_from_this<Dial> {
+ public:
+  Dial(Meeting& meeting, LineId line, Expected& expected, Endpoint endpoint);
+  void start();
+  void close();
+
+ private:
+  void on_connected();
+  void on_hello_sent();
+  void on_answer();
+  void on_proved();
+  void retry(const std::string& trouble);
+  // A handler that goes on with `next`, or tries again.
+  auto then(void (Dial::*next)(), const char* action);
+
+  Meeting& meeting_;
+  const LineId line_;
+  Expected& expected_;
+  const Endpoint endpoint_;
+  Socket socket_;
+  asio::steady_timer timer_;
+  std::chrono::milliseconds pause_{1};
+  bool is_connected_ = false;   // this attempt
+  bool was_connected_ = false;  // one before it
+  bool is_closed_ = false;
+  std::array<Hello, 3> transcript_;
+};
+
+}  // namespace ccom::tcp

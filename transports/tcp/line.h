@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One established connection, and what is known about its readiness.
+//
+// Bytes are moved by plain non-blocking system calls on the descriptor: with few connections that is one call per poll,
+// where a reactor would need two. Asio only tells when a descriptor becomes ready again: before a rank sleeps in
+// wait(), and always when there are so many connections that touching each would cost more than asking once.
+#pragma once
+
+#include <string>
+
+#include "base/status.h"
+#include "transports/tcp/socket.h"
+
+namespace ccom::tcp {
+
+struct Line {
+  explicit Line(Socket connected) : socket(std::move(connected)), fd(socket.native_handle()) {}
+  Line(const Line&) = delete;
+  Line& operator=(const Line&) = delete;
+
+  Socket socket;
+  const int fd;
+  bool read_armed = false;   // Asio will clear it when there is something to read
+  bool write_armed = false;  // ... when there is room to write
+  bool heard = true;         // something was read since the last new send
+  bool input_ended = false;  // end of stream, after everything was read
+};
+
+enum class Direction { Read, Write };
+
+// Asks Asio, once, to clear the armed flag when the line is ready. The line outlives the io_context's handlers.
+inline void arm(Line& line, Direction direction) {
+  bool& armed = direction == Direction::Read ? line.read_armed : line.write_armed;
+  if (armed) return;
+  armed = true;
+  line.socket.async_wait(direction == Direction::Read ? Socket::wait_read : Socket::wait_write,
+                         [&armed](const ErrorCode&) { armed = false; });
+}
+
+// What errors say about a channel.
+struct Route {
+  Rank self = -1;
+  Rank peer = -1;
+  int channel = 0;
+  std::string address;  // the peer's, as text
+};
+
+// "send to rank 3 at 10.0.0.7:4100 (channel 0): <reason>", blaming the peer. `number` is an errno or 0.
+Status peer_error(Code code, const Route& route, const char* action, const std::string& reason, int number = 0);
+
+}  // namespace ccom::tcp

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transports/tcp/meeting.h"
+
+#include "base/log.h"
+#include "transports/tcp/greeting.h"
+
+#include <exception>
+#include <utility>
+
+namespace ccom::tcp {
+namespace {
+
+constexpr std::chrono::milliseconds kAcceptPause{50};
+// After an error, so that peers learn its reason too and not just that nobody is there.
+constexpr std::chrono::milliseconds kGrace{200};
+constexpr size_t kMaxNamed = 8;
+
+}  // namespace
+
+Meeting::Meeting(asio::io_context& io, Acceptor& acceptor, const Identity& self, std::span<const Peer> peers,
+                 Admit admit)
+    : io_(io), acceptor_(acceptor), self_(self), admit_(std::move(admit)), pause_(io) {
+  ErrorCode ignored;
+  source_ = acceptor.local_endpoint(ignored).address();
+  for (const Peer& peer : peers) {
+    const auto lines = static_cast<size_t>(peer.channels * self.streams);
+    expected_[peer.rank] = {.peer = peer, .is_in = std::vector<bool>(lines), .missing = lines, .trouble = {}};
+    missing_ += lines;
+  }
+}
+
+Meeting::~Meeting() {
+  try {
+    close();
+  } catch (const std::exception& thrown) {
+    log(LogLevel::Error, "rank %d: closing connections under way: %s", self_.rank, thrown.what());
+  }
+}
+
+Status Meeting::run(Deadline deadline) {
+  const auto start = Clock::now();
+  for (auto& [rank, expected] : expected_) {
+    if (rank > self_.rank) continue;
+    const auto endpoint = parse_endpoint(expected.peer.address);
+    if (!endpoint) return endpoint.error();
+    for (int channel = 0; channel < expected.peer.channels; ++channel) {
+      for (int stream = 0; stream < self_.streams; ++stream) {
+        const LineId line{rank, channel, stream};
+        dials_.push_back(std::make_shared<Dial>(*this, line, expected, *endpoint));
+        dials_.back()->start();
+      }
+    }
+  }
+  accept_all();
+  run_until(deadline);
+  close();
+  if (!failure_.is_ok()) return std::move(failure_).in("connect rank " + std::to_string(self_.rank));
+  return missing_ == 0 ? Status::ok() : describe_missing(Clock::now() - start);
+}
+
+void Meeting::run_until(Deadline deadline) {
+  bool has_failed = false;
+  while (missing_ > 0 && !deadline.passed()) {
+    io_.run_one_for(std::min<std::chrono::nanoseconds>(deadline.left(), kGrace));
+    if (!failure_.is_ok() && !std::exchange(has_failed, true)) deadline = deadline.earlier(Deadline::after(kGrace));
+  }
+}
+
+// Steps under way are called once more, find themselves closed, and let go.
+void Meeting::close() {
+  ErrorCode ignored;
+  acceptor_.close(ignored);
+  pause_.cancel();
+  for (const auto& greeting : greetings_) greeting->close();
+  for (const auto& dial : dials_) dial->close();
+  io_.poll();
+}
+
+void Meeting::accept_when_ready() {
+  if (!acceptor_.is_open() || std::exchange(is_accept_armed_, true)) return;
+  acceptor_.async_wait(Acceptor::wait_read, [this](const ErrorCode& failure) {
+    is_accept_armed_ = false;
+    if (!failure) accept_all();
+  });
+}
+
+// Without descriptors or memory accept fails at once, again and again.
+void Meeting::accept_later() {
+  pause_.expires_after(kAcceptPause);
+  pause_.async_wait([this](const ErrorCode& failure) {
+    if (!failure) accept_when_ready();
+  });
+}
+
+void Meeting::accept_all() {
+  while (greetings_.size() < max_unproved()) {
+    Socket socket(io_);
+    const ErrorCode failure = accept_one(acceptor_, socket);
+    if (failure == asio::error::would_block) return accept_when_ready();
+    if (failure == asio::error::connection_aborted || failure == asio::error::interrupted) continue;
+    if (failure) return accept_later();
+    greetings_.push_back(std::make_shared<Greeting>(*this, std::move(socket)));
+    greetings_.back()->start();
+  }
+}
+
+void Meeting::forget(const std::shared_ptr<Greeting>& greeting) {
+  greetings_.remove(greeting);
+  accept_when_ready();
+}
+
+Meeting::Expected* Meeting::find(Rank peer) {
+  const auto found = expected_.find(peer);
+  return found == expected_.end() ? nullptr : &found->second;
+}
+
+bool Meeting::is_missing(const LineId& line) {
+  const Expected* const expected = find(line.peer);
+  if (expected == nullptr || line.channel >= expected->peer.channels || line.stream >= self_.streams) return false;
+  return !expected->is_in[static_cast<size_t>(line.channel * self_.streams + line.stream)];
+}
+
+void Meeting::admit(const LineId& line, Socket socket) {
+  Expected& expected = *find(line.peer);
+  expected.is_in[static_cast<size_t>(line.channel * self_.streams + line.stream)] = true;
+  --expected.missing;
+  --missing_;
+  admit_(line, std::move(socket));
+}
+
+void Meeting::fail(Status status) {
+  if (failure_.is_ok()) failure_ = std::move(status);
+}
+
+Status Meeting::describe_missing(std::chrono::nanoseconds waited) const {
+  std::vector<int> ranks;
+  std::string text, host;
+  for (const auto& [rank, expected] : expected_) {
+    if (expected.missing == 0) continue;
+    ranks.push_back(rank);
+    if (host.empty()) host = expected.peer.address;
+    if (ranks.size() > kMaxNamed) continue;
+    const std::string trouble = expected.trouble.empty() ? "it has not connected to this rank" : expected.trouble;
+    text += (ranks.size() > 1 ? "; rank " : "rank ") + std::to_string(rank) + " at " + expected.peer.address + ": " +
+            trouble;
+  }
+  if (ranks.size() > kMaxNamed) text += "; ...";
+  if (refused_ > 0)
+    text += " (" + std::to_string(refused_) + " connections from others were refused: they proved nothing)";
+  const auto waited_ms = std::chrono::duration_cast<std::chrono::milliseconds>(waited).count();
+  return error(Code::Timeout, "connect rank %d: %zu of %zu peers missing after %lld ms: %s", self_.rank, ranks.size(),
+               expected_.size(), static_cast<long long>(waited_ms), text.c_str())
+      .with_peers(std::move(ranks))
+      .with_host(host);
+}
+
+}  // namespace ccom::tcp

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How all connections of a rank come to be: the lower rank of a pair accepts, the higher dials, once for every channel
+// and stream. Everything is asynchronous, on the caller's io_context; nobody can hold up anybody:
+// - whoever connects to us has two seconds to prove itself, costs one descriptor until then, and is dropped without a
+// word
+//   if it cannot; there are at most max_unproved() of them, more wait in the kernel;
+// - a dial that fails is repeated, with growing pauses, until the deadline.
+// Belongs to one thread; lives during connect() only.
+#pragma once
+
+#include <algorithm>
+#include <boost/asio/steady_timer.hpp>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/time.h"
+#include "transports/tcp/hello.h"
+#include "transports/tcp/socket.h"
+#include "transports/transport.h"
+
+namespace ccom::tcp {
+
+class Meeting {
+ public:
+  // Gets each proved connection.
+  using Admit = std::function<void(const LineId& line, Socket socket)>;
+
+  // Everything passed by reference outlives it. The peers' addresses have been checked.
+  Meeting(asio::io_context& io, Acceptor& acceptor, const Identity& self, std::span<const Peer> peers, Admit admit);
+  Meeting(const Meeting&) = delete;
+  Meeting& operator=(const Meeting&) = delete;
+  ~Meeting();
+
+  // Blocking. On return nothing of it is left in the io_context, and the acceptor is closed.
+  Status run(Deadline deadline);
+
+ private:
+  class Greeting;  // one accepted connection that has not proved itself
+  class Dial;      // one connection to be made
+  struct Expected {
+    Peer peer;
+    std::vector<bool> is_in;  // by channel and stream
+    size_t missing = 0;
+    std::string trouble;  // the last that kept it away
+  };
+
+  void accept_when_ready();
+  void accept_all();
+  void accept_later();
+  void forget(const std::shared_ptr<Greeting>& greeting);
+  size_t max_unproved() const { return std::max<size_t>(64, 2 * missing_); }
+  Expected* find(Rank peer);
+  bool is_missing(const LineId& line);
+  void admit(const LineId& line, Socket socket);
+  void fail(Status status);
+  void close();
+  void run_until(Deadline deadline);
+  Status describe_missing(std::chrono::nanoseconds waited) const;
+
+  asio::io_context& io_;
+  Acceptor& acceptor_;
+  const Identity& self_;
+  const Admit admit_;
+  asio::ip::address source_;  // our own, also for dialling
+  std::map<Rank, Expected> expected_;
+  size_t missing_ = 0;  // lines of all peers
+  size_t refused_ = 0;  // connections that proved nothing
+  bool is_accept_armed_ = false;
+  asio::steady_timer pause_;
+  std::list<std::shared_ptr<Greeting>> greetings_;
+  std::vector<std::shared_ptr<Dial>> dials_;
+  Status failure_;
+};
+
+}  // namespace ccom::tcp

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transports/tcp/receiver.h"
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <new>
+
+namespace ccom::tcp {
+namespace {
+
+// A small message is read in one call, header and all; of a large one the first bytes are copied once more.
+constexpr size_t kAheadBytes = size_t{8} << 10;
+constexpr size_t kLargeBytes = size_t{64} << 10;
+// Between two looks at the sending direction.
+constexpr size_t kPumpBytes = size_t{512} << 10;
+
+}  // namespace
+
+Receiver::Receiver(const Route& route, std::span<const std::unique_ptr<Line>> lines, size_t grid, bool crc,
+                   BufferPool& pool)
+    : route_(route), lines_(lines), grid_(grid), crc_(crc), pool_(pool), inbound_(lines.size()) {}
+
+bool Receiver::has_read_ahead() const {
+  return std::ranges::any_of(inbound_, [](const Inbound& in) { return in.header || in.begin != in.end; });
+}
+
+// The first fragment of a message takes line 0, see wire.h; until it is there, other lines are of no interest.
+bool Receiver::wants(size_t i) const {
+  if (queue_.empty()) return false;
+  const Inbound& in = inbound_[i];
+  if (in.message != nullptr) return true;
+  if (in.header) return in.header->message - front_number_ < queue_.size();
+  return i == 0 || !queue_.front().seen.empty();
+}
+
+Status Receiver::pump(bool ask_first, Events& events) {
+  Status status;
+  for (size_t i = 0; i < lines_.size() && status.is_ok() && !mismatch_; ++i) {
+    Line& line = *lines_[i];
+    if (line.input_ended || !wants(i) || (ask_first && line.read_armed)) continue;
+    bool is_dry = false;
+    status = pump_line(i, is_dry);
+    if (is_dry && ask_first && !line.input_ended && wants(i)) arm(line, Direction::Read);
+  }
+  events.completed.insert(events.completed.end(), retired_.begin(), retired_.end());
+  retired_.clear();
+  CCOM_TRY(std::move(status));
+  if (mismatch_) {
+    events.mismatch = mismatch_;
+    return Status::ok();
+  }
+  if (has_ended()) return peer_error(Code::RemoteError, route_, "receives from", "the peer has closed the connection");
+  return Status::ok();
+}
+
+// Whether the front will never be complete. Lines end one after another; one that is still open may bring what is
+// missing.
+bool Receiver::has_ended() const {
+  if (queue_.empty() || !lines_.front()->input_ended) return false;
+  return queue_.front().seen.empty() || std::ranges::all_of(lines_, [](const auto& line) { return line->input_ended; });
+}
+
+Status Receiver::pump_line(size_t i, bool& is_dry) {
+  Inbound& in = inbound_[i];
+  for (size_t moved_bytes = 0; moved_bytes < kPumpBytes && wants(i);) {
+    if (!in.header) {
+      CCOM_TRY_ASSIGN(const Read read, read_header(i));
+      is_dry = read != Read::Some;
+      if (is_dry) return Status::ok();
+      CCOM_TRY(accept_header(i));
+    }
+    if (in.message == nullptr) CCOM_TRY(match(i));
+    if (in.message == nullptr) return Status::ok();  // not posted yet, or a mismatch
+    CCOM_TRY_ASSIGN(const Read read, read_payload(i));
+    is_dry = read != Read::Some;
+    if (is_dry) return Status::ok();
+    moved_bytes += sizeof(FragmentHeader) + in.header->length_bytes;
+    CCOM_TRY(finish(i));
+  }
+  return Status::ok();
+}
+
+// Reads into `wanted` and then up to `ahead_bytes` of what follows; got_bytes counts the part in `wanted`.
+Result<Receiver::Read> Receiver::read(size_t i, Bytes wanted, size_t ahead_bytes, size_t& got_bytes) {
+  Inbound& in = inbound_[i];
+  std::array<iovec, 2> parts{{{wanted.data(), wanted.size()}, {in.ahead.get() + in.end, ahead_bytes}}};
+  msghdr message{};
+  message.msg_iov = parts.data();
+  message.msg_iovlen = parts.size();
+  const ssize_t got = ::recvmsg(lines_[i]->fd, &message, MSG_DONTWAIT);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return Read::Dry;
+  if (got < 0) return peer_error(Code::RemoteError, route_, "receives from", "the connection broke", errno);
+  if (got == 0) {
+    lines_[i]->input_ended = true;
+    if (!in.header && in.begin == in.end) return Read::Ended;
+    return peer_error(Code::RemoteError, route_, "receives from", "the peer closed the connection within a message");
+  }
+  lines_.front()->heard = true;
+  got_bytes = std::min(static_cast<size_t>(got), wanted.size());
+  in.end += static_cast<size_t>(got) - got_bytes;
+  return Read::Some;
+}
+
+Result<Receiver::Read> Receiver::read_header(size_t i) {
+  Inbound& in = inbound_[i];
+  if (in.unused().size() >= sizeof(FragmentHeader)) return Read::Some;
+  if (in.ahead == nullptr) {
+    in.ahead.reset(new (std::nothrow) std::byte[kAheadBytes]);
+    if (in.ahead == nullptr) return error(Code::OutOfMemory, "TCP connection: no memory for %zu bytes", kAheadBytes);
+  }
+  std::memmove(in.ahead.get(), in.ahead.get() + in.begin, in.end - in.begin);
+  in.end -= in.begin;
+  in.begin = 0;
+  size_t got_bytes = 0;
+  CCOM_TRY_ASSIGN(const Read result, read(i, {}, kAheadBytes - in.end, got_bytes));
+  if (result != Read::Some) return result;
+  return in.unused().size() >= sizeof(FragmentHeader) ? Read::Some : Read::Dry;
+}
+
+// Checks what can be checked without the receive, which may not be posted yet.
+Status Receiver::accept_header(size_t i) {
+  Inbound& in = inbound_[i];
+  FragmentHeader header;
+  std::memcpy(&header, in.unused().data(), sizeof(header));
+  in.begin += sizeof(header);
+  in.header = header;
+  in.message = nullptr;
+  in.arrived_bytes = 0;
+  in.crc = 0;
+  if (!is_sealed(header)) return broken(in, "a damaged header");
+  if (header.message < front_number_ || header.message < in.last_number) return broken(in, "a header out of order");
+  in.last_number = header.message;
+  return Status::ok();
+}
+
+Status Receiver::match(size_t i) {
+  Inbound& in = inbound_[i];
+  const FragmentHeader& header = *in.header;
+  const uint64_t index = header.message - front_number_;
+  if (index >= queue_.size()) return Status::ok();
+  Message& message = queue_[index];
+  const Receive& receive = message.receive;
+  if (header.envelope != receive.expected || header.size_bytes != receive.size_bytes) {
+    mismatch_ = Mismatch{.peer = route_.peer,
+                         .expected = receive.expected,
+                         .received = header.envelope,
+                         .expected_bytes = receive.size_bytes,
+                         .received_bytes = header.size_bytes};
+    return Status::ok();
+  }
+  if (!is_on_grid(header, grid_)) return broken(in, "a fragment out of place");
+  const size_t fragments = fragments_of(receive.size_bytes, grid_);
+  if (fragments > 1) {
+    message.seen.resize(fragments, false);
+    const size_t fragment = header.offset_bytes / grid_;
+    if (message.seen[fragment]) return broken(in, "a fragment twice");
+    message.seen[fragment] = true;
+  }
+  if (receive.sink != nullptr && header.length_bytes > 0) {
+    in.gathered = pool_.take();
+    if (in.gathered == nullptr) return error(Code::OutOfMemory, "TCP: no memory for a receive buffer");
+  }
+  in.message = &message;
+  return Status::ok();
+}
+
+std::byte* Receiver::destination(Inbound& in) const {
+  return in.gathered != nullptr ? in.gathered.get() : in.message->receive.target + in.header->offset_bytes;
+}
+
+Result<Receiver::Read> Receiver::read_payload(size_t i) {
+  Inbound& in = inbound_[i];
+  const size_t length = in.header->length_bytes;
+  if (length == 0) return Read::Some;
+  const Bytes whole(destination(in), length);
+  while (in.arrived_bytes < length) {
+    const Bytes rest = whole.subspan(in.arrived_bytes);
+    size_t got_bytes = std::min(rest.size(), in.end - in.begin);
+    const bool from_ahead = got_bytes > 0;
+    if (from_ahead) {
+      std::memcpy(rest.data(), in.unused().data(), got_bytes);
+      in.begin += got_bytes;
+    } else {
+      in.begin = in.end = 0;
+      const size_t ahead_bytes = length >= kLargeBytes ? sizeof(FragmentHeader) : kAheadBytes;
+      CCOM_TRY_ASSIGN(const Read result, read(i, rest, ahead_bytes, got_bytes));
+      if (result != Read::Some) return result;
+    }
+    if (crc_) in.crc = crc32c(rest.first(got_bytes), in.crc);
+    in.arrived_bytes += got_bytes;
+    if (!from_ahead && got_bytes < rest.size()) return Read::Dry;  // asking again at once would rarely find more
+  }
+  return Read::Some;
+}
+
+Status Receiver::finish(size_t i) {
+  Inbound& in = inbound_[i];
+  if (crc_ && in.crc != in.header->payload_crc) return broken(in, "payload with a wrong checksum");
+  if (in.gathered != nullptr) {
+    in.message->receive.sink->consume(in.header->offset_bytes, {in.gathered.get(), in.header->length_bytes});
+    pool_.give_back(std::move(in.gathered));
+  }
+  ++in.message->arrived_fragments;
+  in.message = nullptr;
+  in.header.reset();
+  retire();
+  return Status::ok();
+}
+
+void Receiver::retire() {
+  while (!queue_.empty() &&
+         queue_.front().arrived_fragments == fragments_of(queue_.front().receive.size_bytes, grid_)) {
+    retired_.push_back(queue_.front().receive.token);
+    queue_.pop_front();
+    ++front_number_;
+  }
+}
+
+void Receiver::clear() {
+  queue_.clear();
+  for (Inbound& in : inbound_) {
+    in.message = nullptr;
+    in.gathered.reset();
+  }
+}
+
+uint64_t Receiver::memory_bytes() const {
+  const auto made = std::ranges::count_if(inbound_, [](const Inbound& in) { return in.ahead != nullptr; });
+  return static_cast<uint64_t>(made) * kAheadBytes;
+}
+
+Status Receiver::broken(const Inbound& in, const char* what) const {
+  return peer_error(Code::TransportError, route_, "receives from",
+                    std::string(what) + " (message " + std::to_string(in.header->message) + ", offset " +
+                        std::to_string(in.header->offset_bytes) + ", " + std::to_string(in.header->length_bytes) +
+                        " bytes)")
+      .with_cure("the network or its drivers damage data; check cabling, offloads and firmware between the two hosts");
+}
+
+}  // namespace ccom::tcp

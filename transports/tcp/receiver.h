@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The receiving direction of a channel: reads fragments from the lines, checks them against the posted receives, and
+// puts their payload where it belongs.
+//
+// Invariants: queue_ holds the receives that are not complete, the front's message has number front_number_; a line is
+// read only while a posted receive may get something from it, the rest stays in the kernel and costs nothing; no byte
+// is delivered before its header was checked, none to a Sink before its checksum was; completions are reported in
+// order. Belongs to the transport's thread.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "transports/tcp/buffer_pool.h"
+#include "transports/tcp/line.h"
+#include "transports/tcp/wire.h"
+
+namespace ccom::tcp {
+
+class Receiver {
+ public:
+  Receiver(const Route& route, std::span<const std::unique_ptr<Line>> lines, size_t grid, bool crc, BufferPool& pool);
+
+  void post(const Receive& receive) { queue_.push_back({.receive = receive}); }
+  bool is_idle() const { return queue_.empty(); }
+  // Whether something was read already that the next pump may use.
+  bool has_read_ahead() const;
+  // Whether a posted receive waits for bytes from line `i`.
+  bool wants(size_t i) const;
+  // Reads what is there, but at most a few fragments. With `ask_first`, leaves armed lines alone and arms those that
+  // are dry. An error is final; so is a mismatch.
+  Status pump(bool ask_first, Events& events);
+  void clear();
+  uint64_t memory_bytes() const;
+
+ private:
+  struct Message {
+    Receive receive;
+    size_t arrived_fragments = 0;
+    std::vector<bool> seen{};  // which have begun; empty at first, and if one is all
+  };
+  // A fragment on its way out of a line, and bytes read before anybody knew what they are.
+  struct Inbound {
+    std::unique_ptr<std::byte[]> ahead;  // made on first use
+    size_t begin = 0, end = 0;           // the unused part of `ahead`
+    std::optional<FragmentHeader> header;
+    Message* message = nullptr;  // whose fragment it is; null until it is posted
+    size_t arrived_bytes = 0;    // of the payload
+    uint32_t crc = 0;
+    BufferPool::Buffer gathered;  // for a Sink
+    uint64_t last_number = 0;
+    ConstBytes unused() const { return {ahead.get() + begin, end - begin}; }
+  };
+  // What read() found: bytes, nothing now, nothing ever again.
+  enum class Read { Some, Dry, Ended };
+
+  bool has_ended() const;
+  Status pump_line(size_t i, bool& is_dry);
+  Result<Read> read(size_t i, Bytes wanted, size_t ahead_bytes, size_t& got_bytes);
+  Result<Read> read_header(size_t i);
+  Status accept_header(size_t i);
+  Status match(size_t i);
+  Result<Read> read_payload(size_t i);
+  std::byte* destination(Inbound& in) const;
+  Status finish(size_t i);
+  void retire();
+  Status broken(const Inbound& in, const char* what) const;
+
+  const Route& route_;
+  const std::span<const std::unique_ptr<Line>> lines_;
+  const size_t grid_;
+  const bool crc_;
+  BufferPool& pool_;
+  std::deque<Message> queue_;  // pointers into it stay valid: it grows and shrinks at its ends only
+  uint64_t front_number_ = 0;
+  std::vector<Inbound> inbound_;  // per line
+  std::optional<Mismatch> mismatch_;
+  std::vector<Token> retired_;
+};
+
+}  // namespace ccom::tcp

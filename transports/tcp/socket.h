@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sockets: the options we set, addresses as text, and the few system calls that Asio has no words for.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <string>
+
+#include "base/status.h"
+#include "base/types.h"
+
+namespace ccom::tcp {
+
+namespace asio = boost::asio;
+using Endpoint = asio::ip::tcp::endpoint;
+using Socket = asio::ip::tcp::socket;
+using Acceptor = asio::ip::tcp::acceptor;
+using ErrorCode = boost::system::error_code;
+
+// "10.0.0.7:4100", "[fd00::7]:4100".
+std::string to_text(const Endpoint& endpoint);
+Result<Endpoint> parse_endpoint(const std::string& text);
+// A literal that names one address of one host.
+Result<asio::ip::address> parse_bind_address(const std::string& text);
+
+// Listens at `address` on a port of the kernel's choice.
+Status listen_at(Acceptor& acceptor, const asio::ip::address& address);
+// The next connection, or why there is none (would_block).
+ErrorCode accept_one(Acceptor& acceptor, Socket& socket);
+// A new socket bound to `source`, any port. Non-blocking and closed on exec, as all of ours.
+ErrorCode open_from(Socket& socket, const asio::ip::address& source);
+// Once connected.
+void set_options(Socket& socket);
+
+// The peer has closed its side, or the connection is broken. Unread data does not hide it.
+bool is_hung_up(int fd);
+// Bytes that the peer has not acknowledged yet, its end of stream included; 0 once the connection is gone.
+size_t unacknowledged_bytes(int fd);
+// Throws away what has come in.
+void discard_input(int fd);
+
+}  // namespace ccom::tcp

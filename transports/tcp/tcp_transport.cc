@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transports/tcp/tcp_transport.h"
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <exception>
+#include <thread>
+#include <utility>
+
+#include "base/log.h"
+
+namespace ccom::tcp {
+namespace {
+
+// Up to here every line with something posted is tried by each progress(); beyond, only those that the reactor names.
+constexpr size_t kDirectLines = 16;
+constexpr std::chrono::seconds kDeliveryPatience{1};
+constexpr int kMaxStreams = 16;
+
+Status library_error(const char* action, const std::exception& thrown) {
+  return error(Code::SystemError, "%s: %s", action, thrown.what());
+}
+
+// Whether the peers' kernels have, or get within a second, all that was promised.
+bool await_delivery(std::vector<TcpChannel::Rest> rests) {
+  const Deadline deadline = Deadline::after(kDeliveryPatience);
+  std::chrono::microseconds pause{20};
+  while (true) {
+    std::erase_if(rests,
+                  [](const TcpChannel::Rest& rest) { return unacknowledged_bytes(rest.fd) <= rest.unpromised_bytes; });
+    if (rests.empty() || deadline.passed()) return rests.empty();
+    for (const TcpChannel::Rest& rest : rests) discard_input(rest.fd);
+    std::this_thread::sleep_for(pause);
+    pause = std::min(2 * pause, std::chrono::microseconds(1000));
+  }
+}
+
+}  // namespace
+
+TcpTransport::TcpTransport(const TcpConfig& config)
+    : io_(1),  // one thread at a time, but wake() from any
+      keep_running_(io_.get_executor()),
+      alarm_(io_),
+      acceptor_(io_),
+      self_{.rank = config.rank,
+            .communicator = config.communicator,
+            .key = config.key.derive("ccom tcp hello"),
+            .streams = config.streams,
+            .crc = config.crc},
+      shared_(grid_bytes(config.streams)) {}
+
+TcpTransport::~TcpTransport() {
+  stop();
+  deliver_rest();
+}
+
+Status TcpTransport::listen(const asio::ip::address& address) {
+  CCOM_TRY(listen_at(acceptor_, address));
+  ErrorCode failure;
+  address_text_ = to_text(acceptor_.local_endpoint(failure));
+  return failure ? system_error(failure.value(), "listen at %s", address.to_string().c_str()) : Status::ok();
+}
+
+Status TcpTransport::check_peers(std::span<const Peer> peers) const {
+  std::vector<Rank> seen = {self_.rank};
+  for (const Peer& peer : peers) {
+    if (std::ranges::find(seen, peer.rank) != seen.end() || peer.rank < 0) {
+      return error(Code::InvalidArgument, "connect rank %d: rank %d is no peer or named twice", self_.rank, peer.rank);
+    }
+    seen.push_back(peer.rank);
+    if (peer.channels < 1 || peer.channels > kMaxChannels) {
+      return error(Code::InvalidArgument, "connect rank %d: %d channels with rank %d; 1 to %d are possible", self_.rank,
+                   peer.channels, peer.rank, kMaxChannels);
+    }
+    const auto endpoint = parse_endpoint(peer.address);
+    if (!endpoint) return Status(endpoint.error()).with_peers({peer.rank});
+  }
+  return Status::ok();
+}
+
+void TcpTransport::make_channels(std::span<const Peer> peers) {
+  for (const Peer& peer : peers) {
+    for (int index = 0; index < peer.channels; ++index) {
+      Route route{.self = self_.rank, .peer = peer.rank, .channel = index, .address = peer.address};
+      channels_[peer.rank].push_back(
+          std::make_unique<TcpChannel>(std::move(route), static_cast<size_t>(self_.streams), self_.crc, shared_));
+    }
+  }
+}
+
+Status TcpTransport::connect(std::span<const Peer> peers, Deadline deadline) {
+  CCOM_TRY(Status(shared_.failure));
+  if (std::exchange(was_connected_, true)) {
+    return error(Code::InvalidUsage, "connect rank %d: called a second time", self_.rank);
+  }
+  Status status = check_peers(peers);
+  if (status.is_ok()) status = meet(peers, deadline);
+  ErrorCode ignored;
+  acceptor_.close(ignored);
+  if (!status.is_ok()) {
+    channels_.clear();
+    shared_.failure = status;
+  }
+  return status;
+}
+
+Status TcpTransport::meet(std::span<const Peer> peers, Deadline deadline) {
+  try {
+    make_channels(peers);
+    Meeting meeting(io_, acceptor_, self_, peers, [this](const LineId& line, Socket socket) {
+      channels_.at(line.peer)[static_cast<size_t>(line.channel)]->set_line(static_cast<size_t>(line.stream),
+                                                                           std::move(socket));
+    });
+    return meeting.run(deadline);
+  } catch (const std::exception& thrown) {
+    return library_error("connect", thrown);
+  }
+}
+
+Result<Channel*> TcpTransport::channel(Rank peer, int index) {
+  CCOM_TRY(Status(shared_.failure));
+  const auto found = channels_.find(peer);
+  if (found == channels_.end() || index < 0 || static_cast<size_t>(index) >= found->second.size()) {
+    return error(Code::InvalidArgument, "rank %d has no TCP channel %d to rank %d", self_.rank, index, peer);
+  }
+  return found->second[static_cast<size_t>(index)].get();
+}
+
+Status TcpTransport::progress(Events& events) {
+  CCOM_TRY(Status(shared_.failure));
+  shared_.may_progress = false;
+  events.completed.insert(events.completed.end(), shared_.completed.begin(), shared_.completed.end());
+  shared_.completed.clear();
+  Status status = pump_channels(events);
+  if (status.is_ok() && events.mismatch) {
+    shared_.failure =
+        error(Code::Mismatch, "rank %d sent another message than rank %d expects", events.mismatch->peer, self_.rank)
+            .with_peers({events.mismatch->peer});
+  }
+  if (!status.is_ok()) shared_.failure = status;
+  return status;
+}
+
+Status TcpTransport::pump_channels(Events& events) {
+  std::vector<TcpChannel*>& active = shared_.active;
+  const bool ask_first = active.size() * static_cast<size_t>(self_.streams) > kDirectLines;
+  if (ask_first) {
+    try {
+      io_.poll();
+    } catch (const std::exception& thrown) {
+      return library_error("poll the reactor", thrown);
+    }
+  }
+  for (size_t i = 0; i < active.size() && !events.mismatch;) {
+    TcpChannel& channel = *active[i];
+    CCOM_TRY(channel.pump(ask_first, events));
+    if (channel.is_idle()) {
+      channel.deactivate();
+      active[i] = active.back();
+      active.pop_back();
+    } else {
+      ++i;
+    }
+  }
+  return Status::ok();
+}
+
+void TcpTransport::wait(std::chrono::nanoseconds at_most) {
+  const bool has_work = !shared_.failure.is_ok() || !shared_.completed.empty() || shared_.may_progress;
+  if (!has_work && at_most.count() > 0) {
+    try {
+      sleep(at_most);
+    } catch (const std::exception& thrown) {
+      shared_.failure = library_error("wait for the network", thrown);
+    }
+  }
+  is_woken_.store(false);
+}
+
+// The alarm is a timer because the reactor's own timeouts are rounded up to milliseconds. Handlers that are left from
+// earlier are run first, so that the one that ends the sleep has something new to say.
+void TcpTransport::sleep(std::chrono::nanoseconds at_most) {
+  io_.poll();
+  for (TcpChannel* channel : shared_.active) {
+    shared_.failure = channel->arm_all();
+    if (!shared_.failure.is_ok()) return;
+  }
+  if (is_woken_.load()) return;
+  alarm_.expires_after(at_most);
+  alarm_.async_wait([](const ErrorCode&) {});
+  io_.run_one();
+  alarm_.cancel();
+}
+
+void TcpTransport::wake() {
+  if (is_woken_.exchange(true)) return;
+  try {
+    asio::post(io_, [] {});
+  } catch (const std::exception& thrown) {
+    log(LogLevel::Error, "rank %d: cannot end a wait early: %s", self_.rank, thrown.what());
+  }
+}
+
+void TcpTransport::stop() {
+  if (shared_.failure.is_ok())
+    shared_.failure = error(Code::InvalidUsage, "rank %d: the TCP transport was stopped", self_.rank);
+  for (auto& [peer, channels] : channels_) {
+    for (const auto& channel : channels) channel->clear();
+  }
+  shared_.active.clear();
+  shared_.completed.clear();
+}
+
+// Closing a socket with unread input makes the kernel throw away what is still on its way out; so does input that comes
+// after closing. Therefore: say that nothing follows, and wait until the peers' kernels have everything.
+void TcpTransport::deliver_rest() {
+  const auto is_gone = [this](Rank peer) {
+    return shared_.failure.code() == Code::RemoteError && std::ranges::count(shared_.failure.peers(), peer) > 0;
+  };
+  std::vector<TcpChannel::Rest> rests;
+  for (const auto& [peer, channels] : channels_) {
+    for (const auto& channel : channels) {
+      for (size_t i = 0; i < channel->lines().size(); ++i) {
+        const TcpChannel::Rest rest = channel->end_output(i);
+        if (!is_gone(peer)) rests.push_back(rest);
+      }
+    }
+  }
+  if (!await_delivery(std::move(rests))) {
+    log(LogLevel::Info, "rank %d: TCP connections closed before everything was delivered", self_.rank);
+  }
+}
+
+uint64_t TcpTransport::memory_bytes() const {
+  uint64_t bytes = shared_.pool.memory_bytes();
+  for (const auto& [peer, channels] : channels_) {
+    for (const auto& channel : channels) bytes += channel->memory_bytes();
+  }
+  return bytes;
+}
+
+Result<std::unique_ptr<Transport>> make_tcp_transport(TcpConfig config) {
+  if (config.rank < 0) return error(Code::InvalidArgument, "TCP transport: rank %d", config.rank);
+  if (config.streams < 1 || config.streams > kMaxStreams) {
+    return error(Code::ConfigError, "CCOM_TCP_STREAMS=%d: expected 1 to %d", config.streams, kMaxStreams);
+  }
+  CCOM_TRY_ASSIGN(const auto address, parse_bind_address(config.bind_address));
+  try {
+    auto transport = std::make_unique<TcpTransport>(config);
+    CCOM_TRY(transport->listen(address));
+    return std::unique_ptr<Transport>(std::move(transport));
+  } catch (const std::exception& thrown) {
+    return library_error("create a TCP transport", thrown);
+  }
+}
+
+}  // namespace ccom::tcp

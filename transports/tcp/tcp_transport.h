@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The transport itself: its channels, the reactor they share, and the end of it all.
+#pragma once
+
+#include <atomic>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "transports/tcp/channel.h"
+#include "transports/tcp/factory.h"
+#include "transports/tcp/hello.h"
+#include "transports/tcp/meeting.h"
+
+namespace ccom::tcp {
+
+class TcpTransport final : public Transport {
+ public:
+  explicit TcpTransport(const TcpConfig& config);
+  TcpTransport(const TcpTransport&) = delete;
+  TcpTransport& operator=(const TcpTransport&) = delete;
+  ~TcpTransport() override;
+
+  // Once, before anything else.
+  Status listen(const asio::ip::address& address);
+
+  std::string_view name() const override { return "tcp"; }
+  std::string address() const override { return address_text_; }
+  Status connect(std::span<const Peer> peers, Deadline deadline) override;
+  Result<Channel*> channel(Rank peer, int index) override;
+  Status progress(Events& events) override;
+  void wait(std::chrono::nanoseconds at_most) override;
+  void wake() override;
+  void stop() override;
+  uint64_t memory_bytes() const override;
+
+ private:
+  Status check_peers(std::span<const Peer> peers) const;
+  void make_channels(std::span<const Peer> peers);
+  Status meet(std::span<const Peer> peers, Deadline deadline);
+  Status pump_channels(Events& events);
+  void sleep(std::chrono::nanoseconds at_most);
+  void deliver_rest();
+
+  // Sockets and timers refer to the io_context, handlers to the lines: it comes first and goes last.
+  asio::io_context io_;
+  asio::executor_work_guard<asio::io_context::executor_type> keep_running_;
+  asio::steady_timer alarm_;
+  Acceptor acceptor_;
+  const Identity self_;
+  std::string address_text_;
+  bool was_connected_ = false;
+  std::atomic<bool> is_woken_ = false;  // stays until a wait() has ended by it
+  Shared shared_;
+  std::map<Rank, std::vector<std::unique_ptr<TcpChannel>>> channels_;
+};
+
+}  // namespace ccom::tcp

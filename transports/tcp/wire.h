@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What travels on a connection after its hello: fragments, each a header of 80 bytes and its payload.
+//
+// A message is cut on a fixed grid: fragment i covers [i * grid, min((i + 1) * grid, size)); an empty message is one
+// empty fragment. Every header says all there is to know, so that fragments of one message may take different
+// connections and each is checked against the posted receive before a byte of it is delivered. All fields are
+// little-endian.
+//
+// Order: messages are numbered per direction of a channel. On one connection, numbers never fall. The first fragment of
+// every message takes connection 0, so a receiver with nothing begun needs to look at that one only.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+#include "base/types.h"
+#include "transports/transport.h"
+
+namespace ccom::tcp {
+
+static_assert(std::endian::native == std::endian::little, "the wire is little-endian");
+
+inline constexpr uint32_t kFragmentMagic = 0x47524643;  // "CFRG"
+inline constexpr size_t kMaxFragmentBytes = size_t{256} << 10;
+
+// A large grid means fewer system calls; a small one spreads middle-sized messages over all streams.
+constexpr size_t grid_bytes(int streams) { return streams == 1 ? kMaxFragmentBytes : kMaxFragmentBytes / 4; }
+
+struct FragmentHeader {
+  Envelope envelope{};
+  uint64_t message = 0;       // number of the message
+  uint64_t size_bytes = 0;    // of the message
+  uint64_t offset_bytes = 0;  // of this fragment
+  uint32_t length_bytes = 0;  // of this fragment
+  uint32_t payload_crc = 0;   // 0 without checksums
+  uint32_t magic = kFragmentMagic;
+  uint32_t header_crc = 0;  // of all before it; always there
+};
+static_assert(sizeof(FragmentHeader) == 80);
+
+// CRC32C (Castagnoli), to be continued with its own result; start with 0.
+uint32_t crc32c(ConstBytes bytes, uint32_t so_far);
+
+void seal(FragmentHeader& header);
+bool is_sealed(const FragmentHeader& header);
+// Whether the fragment lies on the grid of its message and has the length that belongs there.
+bool is_on_grid(const FragmentHeader& header, size_t grid);
+constexpr size_t fragments_of(size_t size_bytes, size_t grid) {
+  return size_bytes == 0 ? 1 : (size_bytes - 1) / grid + 1;
+}
+
+}  // namespace ccom::tcp
