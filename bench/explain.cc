@@ -16,7 +16,7 @@ std::string algorithm_in(const json& value) {
 
 }  // namespace
 
-launch::Outcome explain(ccomComm_t comm, const Case& what, std::string* text) {
+launch::Outcome explain(ccomComm_t comm, const Case& what, Explanation* explanation) {
   const std::string name(name_of(what.collective));
   std::string buffer(1 << 16, '\0');
   for (int attempt = 0; attempt < 2; ++attempt) {
@@ -27,8 +27,12 @@ launch::Outcome explain(ccomComm_t comm, const Case& what, std::string* text) {
       buffer.resize(length);
       continue;
     }
+    if (result == ccomNotSupported) {
+      *explanation = {.supported = false, .text = ccomGetLastError(nullptr)};
+      return {};
+    }
     if (result != ccomSuccess) return launch::outcome_of(result, comm, "explain");
-    *text = buffer.c_str();
+    *explanation = {.supported = true, .text = buffer.c_str()};
     return {};
   }
   return launch::failure(launch::ExitCode::Communication, "ccomExplain keeps asking for more room");
@@ -48,12 +52,8 @@ std::vector<std::string> legal_algorithms(const std::string& text) {
 }
 
 std::string chosen_algorithm(const std::string& text) {
-  const json parsed = json::parse(text, nullptr, false);
-  for (const char* key : {"choice", "chosen", "algorithm"}) {
-    if (!parsed.is_object() || !parsed.contains(key)) continue;
-    if (std::string name = algorithm_in(parsed[key]); !name.empty()) return name;
-  }
-  return "-";
+  const std::string name = algorithm_in(json::parse(text, nullptr, false));
+  return name.empty() ? "-" : name;
 }
 
 }  // namespace ccom::bench

@@ -13,7 +13,12 @@
 
 namespace ccom::bench {
 
-launch::Outcome explain(ccomComm_t comm, const Case& what, std::string* json);
+struct Explanation {
+  bool supported = true;  // false: no algorithm for this collective here, and `text` says why.
+  std::string text;       // The JSON object.
+};
+// Local. Every rank gets the same.
+launch::Outcome explain(ccomComm_t comm, const Case& what, Explanation* explanation);
 
 // Names of the candidates that are legal. Empty if the text holds none.
 std::vector<std::string> legal_algorithms(const std::string& json);

@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cinttypes>
@@ -142,6 +143,13 @@ void Report::json(const RowResult& result) {
     json_file_ << line << std::endl;
   else
     std::printf("%s\n", line.c_str()), std::fflush(stdout);
+}
+
+void Report::skipped(const Case& what, const std::string& reason) {
+  if (!speaks_ || std::ranges::find(skipped_, what.collective) != skipped_.end()) return;
+  skipped_.push_back(what.collective);
+  progress("");
+  std::fprintf(stderr, "ccom-bench: left out: %s: %s\n", bench::name_of(what.collective).data(), reason.c_str());
 }
 
 void Report::explanation(const Case& what, const std::string& json) {

@@ -36,6 +36,8 @@ class Report {
   // Once, with the first communicator that is measured.
   void header(const ccomCommInfo_t& info);
   void row(const RowResult& result);
+  // A row that cannot be: said once per collective.
+  void skipped(const Case& what, const std::string& reason);
   void explanation(const Case& what, const std::string& json);
   // bytes[from * ranks + to].
   void links(const std::vector<uint64_t>& bytes, int ranks);
@@ -54,6 +56,7 @@ class Report {
   ccomCommInfo_t info_ = CCOM_COMM_INFO_INIT;
   std::ofstream json_file_;
   size_t rows_ = 0;
+  std::vector<Collective> skipped_;
   double busbw_sum_ = 0;
 };
 

@@ -67,6 +67,7 @@ class Bench {
     CCOM_LAUNCH_TRY(options_.algorithm == "all" ? run_every_algorithm()
                                                 : with_algorithm(options_.algorithm, options_.collectives));
     report_.foot(wrong_);
+    if (!done_something_) return agreed(failure(ExitCode::Usage, "nothing that was asked for is supported here"));
     if (wrong_ > 0) return agreed(failure(ExitCode::WrongData, "%" PRIu64 " wrong values", wrong_));
     if (too_slow_ > 0) return agreed(failure(ExitCode::TooSlow, "%" PRIu64 " rows below --min-busbw", too_slow_));
     return {};
@@ -100,9 +101,9 @@ class Bench {
       CCOM_LAUNCH_TRY(make_sibling(measured_config(options_, place_.ranks, ""), place_, control_, &plain));
       for (Collective collective : options_.collectives) {
         for (const Case& what : cases_of(collective, place_.ranks, range_)) {
-          std::string json;
-          CCOM_LAUNCH_TRY(explain(plain.get(), what, &json));
-          for (const std::string& name : legal_algorithms(json)) {
+          Explanation explanation;
+          CCOM_LAUNCH_TRY(explain(plain.get(), what, &explanation));
+          for (const std::string& name : legal_algorithms(explanation.text)) {
             const std::pair run(collective, name);
             if (std::ranges::find(runs, run) == runs.end()) runs.push_back(run);
           }
@@ -147,10 +148,15 @@ class Bench {
   }
 
   Outcome one_case(const Rig& rig, const Case& what) {
-    std::string json;
-    CCOM_LAUNCH_TRY(explain(rig.comm, what, &json));
+    Explanation explanation;
+    CCOM_LAUNCH_TRY(explain(rig.comm, what, &explanation));
+    if (!explanation.supported) {
+      report_.skipped(what, explanation.text);
+      return {};
+    }
+    done_something_ = true;
     if (options_.explain) {
-      report_.explanation(what, json);
+      report_.explanation(what, explanation.text);
       return {};
     }
     ++row_;
@@ -159,7 +165,7 @@ class Bench {
     Measurement measurement;
     CCOM_LAUNCH_TRY(measure(rig, what, buffers_, &measurement));
     const RowResult result =
-        row_result(what, std::move(measurement.seconds), measurement.wrong, chosen_algorithm(json));
+        row_result(what, std::move(measurement.seconds), measurement.wrong, chosen_algorithm(explanation.text));
     report_.row(result);
     wrong_ += result.wrong;
     if (options_.min_busbw > 0 && result.busbw < options_.min_busbw && what.collective != Collective::Barrier)
@@ -206,6 +212,7 @@ class Bench {
   int ranks_on_machine_ = 1;
   size_t rows_ = 0;
   size_t row_ = 0;
+  bool done_something_ = false;
   uint64_t wrong_ = 0;
   uint64_t too_slow_ = 0;
 };

@@ -91,6 +91,8 @@ std::vector<std::string> environment_of(int rank, int ranks, const std::string& 
         text.starts_with("CCOM_RANK=") || text.starts_with("CCOM_NRANKS=") || text.starts_with("CCOM_URL=");
     if (!ours) result.emplace_back(text);
   }
+  // libinfinipath, which libfabric loads, otherwise catches crashes and makes them exit(1).
+  if (::getenv("IPATH_NO_BACKTRACE") == nullptr) result.emplace_back("IPATH_NO_BACKTRACE=1");
   result.push_back("CCOM_RANK=" + std::to_string(rank));
   result.push_back("CCOM_NRANKS=" + std::to_string(ranks));
   result.push_back("CCOM_URL=file://" + folder + "/id");

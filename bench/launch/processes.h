@@ -23,7 +23,8 @@ struct ProcessJob {
 };
 
 // Blocks until all children are gone. Gives the most telling child's exit code; 128 + signal if a signal ended the job.
-// Texts go to stderr. Refuses, with Usage, in a process that is itself such a child. Call it from a process with one thread.
+// Texts go to stderr. Refuses, with Usage, in a process that is itself such a child. Call it from a process with one
+// thread.
 int run_processes(const ProcessJob& job);
 
 }  // namespace ccom::launch

@@ -43,32 +43,34 @@ Plan pairwise_alltoall_plan(const Call& call) {
   return std::move(builder).finish();
 }
 
-// Written as the allgather of units of n blocks each, then relabelled: its input is our input, its output lies in scratch.
-Plan routed_alltoall_plan(const Call& call, const Staged& shape) {
+// The allgather with units of n blocks each: its input is our input, its output and scratch lie in ours. A step that moves a
+// unit in several blocks (the quarters of a torus) moves all n with the first one.
+Plan routed_alltoall_plan(const Call& call, const Plan& gather) {
   const auto n = static_cast<uint32_t>(call.nranks);
   const auto self = static_cast<uint32_t>(call.rank);
-  Call gather_call = call;
-  gather_call.collective = Collective::AllGather;
-  gather_call.in_place = false;
-  const Plan gather = staged_plan(gather_call, shape, "routed");
-  const uint32_t unit = gather.blocks_per_unit;  // blocks per rank there; we have n
+  const uint32_t unit = gather.blocks_per_unit;
   Builder builder(exchange_plan(call, "routed"));
-  const uint32_t slots = builder.new_scratch(n * n);
-  // One step per block of the finer partition that ours is not: a whole unit travels with its first block's step.
+  const uint32_t gathered = builder.new_scratch(n * n);
+  const uint32_t passing = builder.new_scratch(gather.scratch_slots / unit * n);
+  const auto place = [&](Buffer buffer, uint32_t index) -> Location {
+    if (buffer == Buffer::Input) return {Buffer::Input, index / unit * n};
+    return {Buffer::Scratch, (buffer == Buffer::Output ? gathered : passing) + index / unit * n};
+  };
   for (Step step : gather.steps) {
     if (step.block % unit != 0) continue;
-    const auto scale = [&](uint32_t block) { return block / unit * n; };
+    const Location source = place(step.source_buffer, step.source);
+    const Location target = place(step.target_buffer, step.target);
+    step.source_buffer = source.buffer;
+    step.source = source.index;
+    step.target_buffer = target.buffer;
+    step.target = target.index;
+    step.block = step.block / unit * n;
     step.count = (step.count + unit - 1) / unit * n;
-    step.block = scale(step.block);
     step.channel = 0;
-    step.source = step.source_buffer == Buffer::Input ? 0 : slots + scale(step.source);
-    step.target = slots + scale(step.target);
-    if (step.source_buffer != Buffer::Input) step.source_buffer = Buffer::Scratch;
-    step.target_buffer = Buffer::Scratch;
     builder.add(step);
   }
   for (uint32_t from = 0; from < n; ++from) {
-    builder.copy({Buffer::Scratch, slots + from * n + self}, {Buffer::Output, from}, from, 1);
+    builder.copy({Buffer::Scratch, gathered + from * n + self}, {Buffer::Output, from}, from, 1);
   }
   return std::move(builder).finish();
 }

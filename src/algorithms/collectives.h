@@ -32,8 +32,9 @@ Plan tree_plan(const Call& call, const Tree& tree, const std::string& algorithm)
 
 // AllToAll, everybody with everybody (alltoall.cc): p - 1 messages of one block, in place through scratch.
 Plan pairwise_alltoall_plan(const Call& call);
-// AllToAll where only the shape's links exist: an allgather of everything, of which each keeps its part. p times the bytes.
-Plan routed_alltoall_plan(const Call& call, const Staged& shape);
+// AllToAll where not all links exist: an allgather of everything, of which each rank keeps its part. p times the bytes. `gather`
+// is this rank's AllGather plan, made out of place.
+Plan routed_alltoall_plan(const Call& call, const Plan& gather);
 
 // Send (call.root < 0: to `peer`) and receive as one-step plans (alltoall.cc).
 Plan send_plan(Rank rank, int nranks, Rank peer);

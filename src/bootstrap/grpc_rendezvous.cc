@@ -535,6 +535,7 @@ Status Client::explain(const grpc::Status& status) const {
 Result<wire::Answer> Client::attend(const wire::Request& request, Deadline deadline) {
   auto pause = 10ms;
   Deadline limit = deadline;
+  grpc::Status why;  // an attempt that the deadline cut short says less than the one before
   while (true) {
     grpc::ClientContext context;
     context.set_deadline(grpc_deadline(deadline));
@@ -544,8 +545,9 @@ Result<wire::Answer> Client::attend(const wire::Request& request, Deadline deadl
       was_there_ = true;
       return answer;
     }
+    if (why.ok() || status.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED) why = status;
     if (was_there_ || is_refusal(status)) limit = limit.earlier(Deadline::after(kRefusalPatience));
-    if (!may_be_tried_again(status) || limit.passed()) return explain(status);
+    if (!may_be_tried_again(status) || limit.passed()) return explain(why);
     std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(pause, limit.left()));
     pause = std::min(pause * 2, 100ms);
   }

@@ -4,29 +4,50 @@
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <sys/socket.h>
 
+#include <cerrno>
+#include <condition_variable>
 #include <memory>
+#include <mutex>
+#include <system_error>
+#include <thread>
 
 namespace ccom {
 namespace {
 
-// What glibc's resolver thread reads and writes: must stay until it is through.
+// Shared by the caller and the thread that asks: the thread may be the last to use it.
 struct Query {
-  std::string host;
-  addrinfo hints{};
-  gaicb request{};
-  Query(std::string name) : host(std::move(name)) {  // NOLINT(google-explicit-constructor)
-    hints.ai_family = AF_UNSPEC;
-    hints.ai_socktype = SOCK_STREAM;
-    request.ar_name = host.c_str();
-    request.ar_request = &hints;
-  }
+  explicit Query(std::string name) : host(std::move(name)) {}
   ~Query() {
-    if (request.ar_result != nullptr) ::freeaddrinfo(request.ar_result);
+    if (list != nullptr) ::freeaddrinfo(list);
   }
   Query(const Query&) = delete;
   Query& operator=(const Query&) = delete;
+
+  const std::string host;
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool is_answered = false;
+  int failure = 0;
+  int sys_errno = 0;
+  addrinfo* list = nullptr;
 };
+
+void ask(Query& query) {
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* list = nullptr;
+  const int failure = ::getaddrinfo(query.host.c_str(), nullptr, &hints, &list);
+  const int sys_errno = errno;
+  const std::lock_guard lock(query.mutex);
+  query.failure = failure;
+  query.sys_errno = sys_errno;
+  query.list = list;
+  query.is_answered = true;
+  query.changed.notify_all();
+}
 
 Result<std::string> first_address(const std::string& host, const addrinfo* list) {
   for (const int family : {AF_INET, AF_INET6}) {
@@ -47,25 +68,25 @@ Result<std::string> first_address(const std::string& host, const addrinfo* list)
 Result<std::string> resolve_host(const std::string& host, Deadline deadline) {
   in6_addr numeric{};
   if (::inet_pton(AF_INET, host.c_str(), &numeric) == 1 || ::inet_pton(AF_INET6, host.c_str(), &numeric) == 1) return host;
-  auto query = std::make_unique<Query>(host);
-  gaicb* list[] = {&query->request};
-  if (const int failure = ::getaddrinfo_a(GAI_NOWAIT, list, 1, nullptr); failure != 0) {
-    return error(Code::ConfigError, "look up host '%s': %s", host.c_str(), ::gai_strerror(failure));
+  const auto query = std::make_shared<Query>(host);
+  std::thread asker;
+  try {
+    asker = std::thread([query] { ask(*query); });
+  } catch (const std::system_error& failure) {
+    return error(Code::OutOfMemory, "look up host '%s': %s", host.c_str(), failure.what());
   }
-  while (::gai_error(&query->request) == EAI_INPROGRESS) {
-    const auto left = deadline.left();
-    if (left.count() == 0) {
-      if (::gai_cancel(&query->request) != EAI_CANCELED) (void)query.release();  // the resolver still uses it: leaked
-      return error(Code::Timeout, "look up host '%s': no answer from the name server", host.c_str());
-    }
-    const timespec wait{.tv_sec = static_cast<time_t>(left.count() / 1'000'000'000),
-                        .tv_nsec = static_cast<long>(left.count() % 1'000'000'000)};
-    (void)::gai_suspend(list, 1, &wait);
+  std::unique_lock lock(query->mutex);
+  if (!query->changed.wait_until(lock, deadline.when(), [&query] { return query->is_answered; })) {
+    asker.detach();  // getaddrinfo cannot be stopped; it ends by the limits in resolv.conf
+    return error(Code::Timeout, "look up host '%s': no answer from the name server", host.c_str());
   }
-  if (const int failure = ::gai_error(&query->request); failure != 0) {
-    return error(Code::ConfigError, "look up host '%s': %s", host.c_str(), ::gai_strerror(failure));
+  lock.unlock();
+  asker.join();
+  if (query->failure == EAI_SYSTEM) return system_error(query->sys_errno, "look up host '%s'", host.c_str());
+  if (query->failure != 0) {
+    return error(Code::ConfigError, "look up host '%s': %s", host.c_str(), ::gai_strerror(query->failure));
   }
-  return first_address(host, query->request.ar_result);
+  return first_address(host, query->list);
 }
 
 }  // namespace ccom

@@ -127,7 +127,7 @@ class Search {
     } else if (shape && divides_evenly(*shape, n_)) {
       add({"routed", Recipe::Kind::Routed, *shape, {}});
     } else {
-      add({"routed", Recipe::Kind::Routed, {}, {}}, "the ranks do not occupy the fabric evenly");
+      add({"routed", Recipe::Kind::Routed, {}, machine_tree(topology_, 0)});
     }
   }
 
@@ -232,7 +232,12 @@ Plan make_plan(const Recipe& recipe, const Call& call) {
     case Recipe::Kind::Staged: return staged_plan(call, recipe.staged, recipe.algorithm);
     case Recipe::Kind::Tree: return tree_plan(call, recipe.tree, recipe.algorithm);
     case Recipe::Kind::Pairwise: return pairwise_alltoall_plan(call);
-    case Recipe::Kind::Routed: return routed_alltoall_plan(call, recipe.staged);
+    case Recipe::Kind::Routed: {
+      Call gather = call;
+      gather.collective = Collective::AllGather;
+      gather.in_place = false;
+      return routed_alltoall_plan(call, recipe.tree.parent.empty() ? staged_plan(gather, recipe.staged, "") : tree_plan(gather, recipe.tree, ""));
+    }
   }
   return {};
 }

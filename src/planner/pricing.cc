@@ -187,6 +187,12 @@ Price price_alltoall(const Topology& topology, const Question& question, const R
   Pricer pricer(topology);
   const double p = topology.nranks();
   const auto n = static_cast<double>(question.bytes);
+  if (recipe.kind == Recipe::Kind::Routed && !recipe.tree.parent.empty()) {
+    Question gather = question;
+    gather.collective = Collective::AllGather;
+    gather.bytes = question.bytes * static_cast<size_t>(topology.nranks());
+    return price_tree(topology, gather, recipe);
+  }
   if (recipe.kind == Recipe::Kind::Routed) {
     for (const Level& level : recipe.staged.levels) price_level(pricer, level, n * p, false, true);
     return pricer.take();

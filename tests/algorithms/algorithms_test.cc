@@ -240,17 +240,25 @@ TEST(Trees, KnomialHasLogarithmicDepth) {
   }
 }
 
+Plan routed(const Call& call, const Staged& shape) {
+  return routed_alltoall_plan(call, staged_plan({Collective::AllGather, call.rank, call.nranks, -1, false}, shape, ""));
+}
+
 TEST(AllToAll, PairwiseAndRoutedAreProved) {
   for (int n = 1; n <= kMaxRanks; ++n) {
     for (const bool in_place : {false, true}) {
       prove(Collective::AllToAll, n, -1, in_place, pairwise_alltoall_plan);
       if (n > 12) continue;
       const Staged ring = flat(Pattern::Ring, n);
-      prove(Collective::AllToAll, n, -1, in_place, [&](const Call& call) { return routed_alltoall_plan(call, ring); });
+      prove(Collective::AllToAll, n, -1, in_place, [&](const Call& call) { return routed(call, ring); });
     }
   }
   const Staged grid = torus(4, 4);
-  prove(Collective::AllToAll, 16, -1, true, [&](const Call& call) { return routed_alltoall_plan(call, grid); });
+  prove(Collective::AllToAll, 16, -1, true, [&](const Call& call) { return routed(call, grid); });
+  const Tree tree = knomial_tree(9, 0, 3);
+  prove(Collective::AllToAll, 9, -1, false, [&](const Call& call) {
+    return routed_alltoall_plan(call, tree_plan({Collective::AllGather, call.rank, call.nranks, -1, false}, tree, ""));
+  });
 }
 
 }  // namespace

@@ -187,6 +187,7 @@ Crew::Crew(CrewOptions options) : options_(std::move(options)) {
   for (int rank = 0; rank < total; ++rank)
     pids_.push_back(start_process(arguments(rank, stage_fd, board_fds[static_cast<size_t>(host_of(options_.layout, rank))])));
   killed_.resize(pids_.size());
+  stopped_.resize(pids_.size());
   ::close(stage_fd);
   for (int fd : board_fds) ::close(fd);
   ready_ = true;
@@ -215,6 +216,7 @@ Crew::~Crew() {
 void Crew::signal(int rank, int number) {
   const auto index = static_cast<size_t>(rank);
   if (number == SIGKILL) killed_[index] = true;
+  if (number == SIGSTOP || number == SIGCONT) stopped_[index] = number == SIGSTOP;
   ::kill(pids_[index], number);
 }
 
@@ -245,10 +247,11 @@ int Crew::finish() {
   int bad = 0;
   for (size_t i = 0; i < pids_.size(); ++i) {
     if (pids_[i] == 0) continue;
-    ::kill(pids_[i], SIGCONT);
+    if (stopped_[i]) ::kill(pids_[i], SIGCONT);
     int outcome = 0;
     pid_t ended = 0;
     if (!wait_until([&] { return (ended = ::waitpid(pids_[i], &outcome, WNOHANG)) != 0; }, 10000)) {
+      std::fprintf(stderr, "rank %zu did not end; its phase is %d\n", i, static_cast<int>(stage_->workers[i].phase.load()));
       ::kill(pids_[i], SIGKILL);
       ::waitpid(pids_[i], &outcome, 0);
     }

@@ -76,7 +76,7 @@ class Crew {
   CrewOptions options_;
   Stage* stage_ = nullptr;
   std::vector<pid_t> pids_;  // 0 once reaped
-  std::vector<bool> killed_;
+  std::vector<bool> killed_, stopped_;
   bool ready_ = false;
 };
 

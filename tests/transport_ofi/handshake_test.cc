@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Nobody gets in: greetings prove the secret over fresh nonces, later messages carry a session word; whatever else arrives
-// is dropped and counted, and disturbs nothing. The intruder here is a bare endpoint of the same provider.
+// Nobody gets in: greetings prove the secret over fresh nonces, later messages carry a session word; whatever else
+// arrives is dropped and counted, and disturbs nothing. The intruder here is a bare endpoint of the same provider.
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -102,9 +102,15 @@ TEST(OfiIntruder, IsDroppedAndCountedAndDisturbsNothing) {
   const Greeting replayed = Greeter(config.key, config.communicator, 1).hello(0, draw_nonce());
   const Greeting welcome = Greeter(config.key, config.communicator, 1).welcome(0, draw_nonce(), draw_nonce(), {});
   const std::vector<std::byte> noise = pattern(16384, 3);
-  const std::vector<ConstBytes> messages = {as_bytes(guess),      as_bytes(zero_session), as_bytes(other_communicator),
-                                            as_bytes(goodbye),    as_bytes(forged),       as_bytes(replayed),
-                                            as_bytes(welcome),    noise,                  ConstBytes(noise).first(3),
+  const std::vector<ConstBytes> messages = {as_bytes(guess),
+                                            as_bytes(zero_session),
+                                            as_bytes(other_communicator),
+                                            as_bytes(goodbye),
+                                            as_bytes(forged),
+                                            as_bytes(replayed),
+                                            as_bytes(welcome),
+                                            noise,
+                                            ConstBytes(noise).first(3),
                                             as_bytes(known)};
   const auto step = [&job] { job.step(); };
   for (const ConstBytes message : messages) ASSERT_TRUE(intruder.send(message, step));

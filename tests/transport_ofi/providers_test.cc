@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The same transport over every provider that runs on loopback: messages of all sizes in both directions arrive whole and
-// in order, and everybody leaves in peace. A provider that is not installed is skipped, but for the one that must be there.
+// The same transport over every provider that runs on loopback: messages of all sizes in both directions arrive whole
+// and in order, and everybody leaves in peace. A provider that is not installed is skipped, but for the one that must
+// be there.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -53,7 +54,8 @@ TEST_P(OfiProvider, CarriesMessagesOfAllSizesBothWays) {
     return job.report(0).completed.size() == expected && job.report(1).completed.size() == expected &&
            job.report(2).completed.size() == expected;
   }));
-  for (Rank rank = 0; rank < 3; ++rank) EXPECT_TRUE(job.report(rank).status.is_ok()) << job.report(rank).status.message();
+  for (Rank rank = 0; rank < 3; ++rank)
+    EXPECT_TRUE(job.report(rank).status.is_ok()) << job.report(rank).status.message();
   EXPECT_EQ(sent, received);
 }
 
@@ -105,7 +107,7 @@ TEST_P(OfiProvider, LeavesSignalHandlersAlone) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Loopback, OfiProvider, testing::Values("tcp;ofi_rxm", "sockets", "udp;ofi_rxd", "net"),
+INSTANTIATE_TEST_SUITE_P(Loopback, OfiProvider, testing::Values("tcp;ofi_rxm", "sockets", "udp;ofi_rxd"),
                          [](const auto& member) {
                            std::string name = member.param;
                            std::ranges::replace(name, ';', '_');
@@ -122,7 +124,8 @@ TEST(OfiThreads, TheMandatoryProviderRunsNone) {
   OfiJob job({});
   ASSERT_TRUE(job.connect_all());
   // The threads of connect_all() have ended, but /proc may show them for a moment.
-  for (const Deadline deadline = Deadline::after(kPatience); count_threads() > before && !deadline.passed();) job.step();
+  for (const Deadline deadline = Deadline::after(kPatience); count_threads() > before && !deadline.passed();)
+    job.step();
   EXPECT_EQ(count_threads(), before);
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The transport on a fabric that reorders, refuses and fails: nothing is assumed of order, flow control never runs out of
-// buffers, and every failure names its peer. The whole conformance suite runs on such a fabric too (tests/conformance).
+// The transport on a fabric that reorders, refuses and fails: nothing is assumed of order, flow control never runs out
+// of buffers, and every failure names its peer. The whole conformance suite runs on such a fabric too
+// (tests/conformance).
 #include <gtest/gtest.h>
 #include <rdma/fi_errno.h>
 
@@ -59,7 +60,8 @@ void exchange(const Roughness& roughness, int ranks, int channels) {
     }
     return true;
   }));
-  for (Rank rank = 0; rank < ranks; ++rank) EXPECT_TRUE(job.report(rank).status.is_ok()) << job.report(rank).status.message();
+  for (Rank rank = 0; rank < ranks; ++rank)
+    EXPECT_TRUE(job.report(rank).status.is_ok()) << job.report(rank).status.message();
   for (const Message& message : messages) ASSERT_EQ(message.sent, message.received);
 }
 

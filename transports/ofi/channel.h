@@ -5,9 +5,9 @@
 //
 // Sender:   sent <= allowed = (what the receiver has announced as consumed) + credits.
 // Receiver: a fragment of a message that no receive is posted for stays in its buffer, at most `credits` of them.
-//           consumed counts buffers that are posted again; it is announced on every fragment that goes the other way, and by
-//           a Grant of its own when half of the credits have gathered. So a channel that nobody receives from holds
-//           `credits` buffers of this rank and no more, and no other channel waits for them.
+//           consumed counts buffers that are posted again; it is announced on every fragment that goes the other way,
+//           and by a Grant of its own when half of the credits have gathered. So a channel that nobody receives from
+//           holds `credits` buffers of this rank and no more, and no other channel waits for them.
 #pragma once
 
 #include <deque>
@@ -109,10 +109,10 @@ class OfiChannel final : public Channel {
   uint64_t fragment_bytes_ = 0;
 
   std::deque<Send> sends_;
-  uint64_t send_number_ = 0;  // of the front
-  size_t send_offset_ = 0;    // of the front: cut so far
-  std::deque<Outgoing> outgoing_;  // those that are cut, wholly or in part, and not complete
-  uint64_t outgoing_number_ = 0;   // of the front
+  uint64_t send_number_ = 0;         // of the front
+  size_t send_offset_ = 0;           // of the front: cut so far
+  std::deque<Outgoing> outgoing_;    // those that are cut, wholly or in part, and not complete
+  uint64_t outgoing_number_ = 0;     // of the front
   uint64_t sent_ = 0, allowed_ = 0;  // fragments, ever
 
   std::deque<Incoming> receives_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Connecting: buffers are posted first, then everybody is greeted at once; see hello.h for the handshake. A greeting that
-// the provider could not deliver (the peer is not up yet) is sent again.
+// Connecting: buffers are posted first, then everybody is greeted at once; see hello.h for the handshake. A greeting
+// that the provider could not deliver (the peer is not up yet) is sent again.
 #include <rdma/fi_errno.h>
 
 #include <algorithm>
@@ -13,13 +13,13 @@
 namespace ccom::ofi {
 namespace {
 
-// Header and payload. What rxm still copies eagerly (FI_OFI_RXM_BUFFER_SIZE); beyond, it lets the receiver fetch the payload,
-// so that a sender could not leave while the receiver sleeps.
+// Header and payload. What rxm still copies eagerly (FI_OFI_RXM_BUFFER_SIZE); beyond, it lets the receiver fetch the
+// payload, so that a sender could not leave while the receiver sleeps.
 constexpr size_t kMaxMessageBytes = 16 * 1024;
 constexpr size_t kMinMessageBytes = 1024;
 constexpr size_t kMaxCredits = 8;
-// Per channel, for Grants, which need no credit: each is about half of the credits, and goes when the one before it is out;
-// so two may be unread, and one more is for luck.
+// Per channel, for Grants, which need no credit: each is about half of the credits, and goes when the one before it is
+// out; so two may be unread, and one more is for luck.
 constexpr size_t kGrantBuffers = 3;
 constexpr size_t kGreetingBuffers = 6;  // per peer: Hello, Welcome, their repetitions, Goodbye, Acknowledge
 constexpr size_t kControlSends = 4;     // per peer: Hello, Welcome, Goodbye, Acknowledge
@@ -89,7 +89,8 @@ Status OfiTransport::plan_terms(std::span<const Peer> peers) {
 
 Status OfiTransport::add_link(const Peer& peer) {
   auto address = endpoint_->insert(peer.address);
-  if (!address) return std::move(address).error().in("connect to rank " + std::to_string(peer.rank)).with_peers({peer.rank});
+  if (!address)
+    return std::move(address).error().in("connect to rank " + std::to_string(peer.rank)).with_peers({peer.rank});
   auto link = std::make_unique<Link>();
   link->rank = peer.rank;
   link->address = *address;
@@ -110,8 +111,7 @@ Status OfiTransport::allocate_buffers() {
   const size_t credits = terms_.credits;
   CCOM_TRY(pool_.fill(channels * (credits + kGrantBuffers) + links_.size() * kGreetingBuffers, buffer_bytes_));
   const size_t small = channels + links_.size() * kControlSends;
-  CCOM_TRY_ASSIGN(const Region region,
-                  endpoint_->allocate(channels * credits * buffer_bytes_ + small * kControlBytes));
+  CCOM_TRY_ASSIGN(const Region region, endpoint_->allocate(channels * credits * buffer_bytes_ + small * kControlBytes));
   send_memory_bytes_ = region.bytes.size();
   std::byte* next = region.bytes.data();
   const auto place = [&next, &region](SendOperation& operation, Link& link, OfiChannel* channel, size_t size_bytes) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The little of libfabric that this transport needs: reliable messages of limited size to numbered addresses, in no order.
-// An interface, so that tests can put something in between that reorders and refuses as EFA does; no provider that runs on
-// loopback does that.
+// The little of libfabric that this transport needs: reliable messages of limited size to numbered addresses, in no
+// order. An interface, so that tests can put something in between that reorders and refuses as EFA does; no provider
+// that runs on loopback does that.
 #pragma once
 
 #include <rdma/fabric.h>

@@ -18,8 +18,7 @@ Status with_cure_for(int error, Status status) {
       return std::move(status).with_cure(
           "Check routes and firewalls. On EFA: the security group must allow all traffic from and to itself, and the "
           "instances must share a subnet.");
-    case FI_ENOMEM:
-      return std::move(status).with_cure("Raise the limit of locked memory (ulimit -l unlimited).");
+    case FI_ENOMEM: return std::move(status).with_cure("Raise the limit of locked memory (ulimit -l unlimited).");
     default: return status;
   }
 }

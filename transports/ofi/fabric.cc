@@ -85,7 +85,8 @@ Result<MemoryRules> memory_rules(int mr_mode) {
     return error(Code::NotSupported, "libfabric provider asks for raw memory keys (FI_MR_RAW)");
   }
   if (const int unknown = mr_mode & ~kOfferedMemoryModes; unknown != 0) {
-    return error(Code::NotSupported, "libfabric provider asks for memory modes 0x%x, which are not known here", unknown);
+    return error(Code::NotSupported, "libfabric provider asks for memory modes 0x%x, which are not known here",
+                 unknown);
   }
   return MemoryRules{.register_buffers = (mr_mode & FI_MR_LOCAL) != 0,
                      .choose_keys = (mr_mode & FI_MR_PROV_KEY) == 0,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// libfabric behind the Endpoint interface: one reliable datagram endpoint (FI_EP_RDM) with one completion queue, the same
-// code for every provider.
+// libfabric behind the Endpoint interface: one reliable datagram endpoint (FI_EP_RDM) with one completion queue, the
+// same code for every provider.
 //
-// Used of libfabric: FI_MSG sends and receives of one buffer each. Not used: order, tags, RMA, atomics, fi_cancel, FENCE,
-// FI_DELIVERY_COMPLETE, because EFA lacks or emulates them. Memory modes are obeyed as the provider states them.
+// Used of libfabric: FI_MSG sends and receives of one buffer each. Not used: order, tags, RMA, atomics, fi_cancel,
+// FENCE, FI_DELIVERY_COMPLETE, because EFA lacks or emulates them. Memory modes are obeyed as the provider states them.
 //
 // What `tcp;ofi_rxm` keeps open for the endpoint's life: one listening TCP socket on the bind address, at a port of the
 // kernel's choice, and a connection per peer. A stranger can connect to it and send; the transport drops what has not

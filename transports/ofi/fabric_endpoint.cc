@@ -149,7 +149,8 @@ Status FabricEndpoint::read_address() {
 }
 
 Limits FabricEndpoint::limits() const {
-  return {.message_bytes = info_->ep_attr->max_msg_size, .sends = info_->tx_attr->size, .receives = info_->rx_attr->size};
+  return {
+      .message_bytes = info_->ep_attr->max_msg_size, .sends = info_->tx_attr->size, .receives = info_->rx_attr->size};
 }
 
 Result<uint64_t> FabricEndpoint::insert(std::string_view address) {
@@ -175,7 +176,8 @@ Result<Region> FabricEndpoint::allocate(size_t size_bytes) {
   if (!rules_.register_buffers) return Region{bytes, nullptr};
   fid_mr* region = nullptr;
   const uint64_t key = rules_.choose_keys ? memory_.size() : 0;
-  if (const int rc = fi_mr_reg(domain_.get(), bytes.data(), bytes.size(), FI_SEND | FI_RECV, 0, key, 0, &region, nullptr);
+  if (const int rc =
+          fi_mr_reg(domain_.get(), bytes.data(), bytes.size(), FI_SEND | FI_RECV, 0, key, 0, &region, nullptr);
       rc != 0) {
     return fabric_error(-rc, "register " + std::to_string(size_bytes) + " bytes of message buffers");
   }
@@ -189,8 +191,8 @@ Result<Region> FabricEndpoint::allocate(size_t size_bytes) {
 }
 
 int FabricEndpoint::post_send(uint64_t to, Operation& operation) {
-  return static_cast<int>(fi_send(endpoint_.get(), operation.data, operation.size_bytes, operation.descriptor, to,
-                                  &operation.context));
+  return static_cast<int>(
+      fi_send(endpoint_.get(), operation.data, operation.size_bytes, operation.descriptor, to, &operation.context));
 }
 
 int FabricEndpoint::post_receive(Operation& operation) {

@@ -17,7 +17,8 @@ struct OfiConfig {
   uint64_t communicator = 0;  // the same at all ranks of the communicator, another for any other
   Secret key;                 // shared by its ranks
   std::string provider = "tcp;ofi_rxm";
-  // The address to bind, e.g. "10.0.0.7"; for efa the name of a domain ("rdmap0s6-rdm") or empty: the first. Never a wildcard.
+  // The address to bind, e.g. "10.0.0.7"; for efa the name of a domain ("rdmap0s6-rdm") or empty: the first. Never a
+  // wildcard.
   std::string bind_address;
   bool checksum = true;  // CRC32C over all that this rank sends
 };

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Leaving without loss. A send is reported complete when the provider has completed its fragments. With EFA that means: they
-// are with the peer. With TCP: they are with the kernel, which delivers them even after we are gone, unless the peer sends
-// us something meanwhile and is answered by a reset. So:
+// Leaving without loss. A send is reported complete when the provider has completed its fragments. With EFA that means:
+// they are with the peer. With TCP: they are with the kernel, which delivers them even after we are gone, unless the
+// peer sends us something meanwhile and is answered by a reset. So:
 //
 // 1. What is still with the provider completes there (at most one second).
-// 2. So each peer is told Goodbye{fragments sent} and answers when it has all of them. A peer that makes no progress cannot
+// 2. So each peer is told Goodbye{fragments sent} and answers when it has all of them. A peer that makes no progress
+// cannot
 //    answer, nor does it send: it is given a moment only.
 //
 // Whoever has got a Goodbye sends nothing more, waits for nothing more, and knows what can never complete.

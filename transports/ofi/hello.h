@@ -6,8 +6,8 @@
 //   b -> a  Welcome{nonce_b, echo nonce_a}       a -> b  Welcome{nonce_a, echo nonce_b}
 //
 // Both directions at once; each Welcome is an HMAC-SHA256 over a nonce that its receiver has just drawn, so nothing can
-// be replayed. session(a -> b) = HMAC(key, a, b, nonce_a, nonce_b): 64 bits that nobody else can guess, one per direction.
-// Pure but for drawing nonces.
+// be replayed. session(a -> b) = HMAC(key, a, b, nonce_a, nonce_b): 64 bits that nobody else can guess, one per
+// direction. Pure but for drawing nonces.
 #pragma once
 
 #include "transports/ofi/wire.h"

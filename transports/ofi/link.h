@@ -17,7 +17,8 @@ struct Link {
   Rank rank = -1;
   uint64_t address = 0;  // Endpoint::insert()'s number
 
-  // Handshake. session_in is set as soon as the peer's nonce is known; what proves to know it, or a Welcome, establishes.
+  // Handshake. session_in is set as soon as the peer's nonce is known; what proves to know it, or a Welcome,
+  // establishes.
   Nonce nonce{};
   Nonce peer_nonce{};
   uint64_t session_in = 0, session_out = 0;  // 0: none yet
@@ -34,12 +35,12 @@ struct Link {
   bool is_waiting = false;            // the provider refused for the moment; the transport tries again
   Clock::time_point refused_at{};
   std::chrono::nanoseconds refused_for{};  // without a success in between
-  size_t unfinished = 0;              // operations in the outbox or with the provider
+  size_t unfinished = 0;                   // operations in the outbox or with the provider
 
-  uint64_t sent = 0, acknowledged = 0;      // Data fragments to the peer, ever; and those known to be there
-  uint64_t arrived = 0, announced = 0;      // likewise from the peer
-  std::optional<uint64_t> farewell;         // the peer is leaving, having sent so many
-  bool is_dead = false;                     // sends to it fail
+  uint64_t sent = 0, acknowledged = 0;  // Data fragments to the peer, ever; and those known to be there
+  uint64_t arrived = 0, announced = 0;  // likewise from the peer
+  std::optional<uint64_t> farewell;     // the peer is leaving, having sent so many
+  bool is_dead = false;                 // sends to it fail
 
   bool is_connected() const { return has_terms && is_welcomed; }
   bool has_left() const { return farewell.has_value() && arrived >= *farewell; }

@@ -39,7 +39,8 @@ OfiTransport::OfiTransport(const OfiConfig& config, std::unique_ptr<Endpoint> en
       endpoint_(std::move(endpoint)),
       pool_(*endpoint_) {}
 
-Result<std::unique_ptr<OfiTransport>> OfiTransport::create(const OfiConfig& config, std::unique_ptr<Endpoint> endpoint) {
+Result<std::unique_ptr<OfiTransport>> OfiTransport::create(const OfiConfig& config,
+                                                           std::unique_ptr<Endpoint> endpoint) {
   std::unique_ptr<OfiTransport> transport(new OfiTransport(config, std::move(endpoint)));
   CCOM_TRY(transport->wake_.open());
   return transport;

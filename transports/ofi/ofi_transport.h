@@ -2,17 +2,18 @@
 //
 // The transport over libfabric: fragments through bounce buffers at both ends, under credits.
 //
-// A message is cut into fragments that say where they belong (peer, channel, message number, offset). Each is copied into
-// a send buffer, travels as one libfabric message into any of the receiver's posted buffers, and is copied, or given to the
-// sink, from there. So user memory is never the provider's, order does not matter, and stop() is immediate. Zero-copy
-// writes into the target are for later, under this same protocol.
+// A message is cut into fragments that say where they belong (peer, channel, message number, offset). Each is copied
+// into a send buffer, travels as one libfabric message into any of the receiver's posted buffers, and is copied, or
+// given to the sink, from there. So user memory is never the provider's, order does not matter, and stop() is
+// immediate. Zero-copy writes into the target are for later, under this same protocol.
 //
-// Memory, whatever is posted: each channel has `credits` (at most 8) buffers of 16 KiB in either direction, and there are
-// some for messages that need no credit. With n channels to p peers, about
+// Memory, whatever is posted: each channel has `credits` (at most 8) buffers of 16 KiB in either direction, and there
+// are some for messages that need no credit. With n channels to p peers, about
 //   receive (n (credits + 3) + 6 p) x 16 KiB, send n credits x 16 KiB: 400 KiB for a peer with one channel.
 // Where the provider's queues are too short for 8 credits there are fewer, down to 1.
 //
-// What a provider reports of a dead peer: sends to it fail. A peer that merely goes silent is found by liveness, not here.
+// What a provider reports of a dead peer: sends to it fail. A peer that merely goes silent is found by liveness, not
+// here.
 #pragma once
 
 #include <memory>

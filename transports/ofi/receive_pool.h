@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The posted receive buffers of an endpoint, shared by all peers. Flow control sees to it that there are never more
-// messages under way than buffers: whoever sends owns a credit for one of them, and gets it back when the buffer is posted
-// again, not before.
+// messages under way than buffers: whoever sends owns a credit for one of them, and gets it back when the buffer is
+// posted again, not before.
 #pragma once
 
 #include <cstdint>

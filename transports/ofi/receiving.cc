@@ -16,7 +16,8 @@ Status OfiTransport::on_received(ReceiveOperation& operation, const Completion& 
   // FI_ECANCELED is an error too: nothing is cancelled while anybody still reads completions.
   // Nobody of ours sends more than fits.
   if (completion.error == FI_ETRUNC || completion.error == FI_EMSGSIZE) return drop(operation);
-  // Whose connection it was is not said; it may be a stranger's. If a peer has died, a send to it or liveness will tell.
+  // Whose connection it was is not said; it may be a stranger's. If a peer has died, a send to it or liveness will
+  // tell.
   if (blames_peer(completion.error)) {
     log(LogLevel::Warn, "ofi: rank %d: a connection broke: %s (%s)", config_.rank, fi_strerror(completion.error),
         completion.reason.c_str());

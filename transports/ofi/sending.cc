@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The way out: channels that are ready are served, what is cut is sealed and queued per peer, and what the provider refuses
-// is posted again, without holding back other peers.
+// The way out: channels that are ready are served, what is cut is sealed and queued per peer, and what the provider
+// refuses is posted again, without holding back other peers.
 #include <rdma/fi_errno.h>
 
 #include <algorithm>
@@ -15,9 +15,9 @@
 namespace ccom::ofi {
 namespace {
 
-// A provider refuses for a moment while its queue is full, and for ever when it cannot reach the peer any more: that is all
-// that tcp;ofi_rxm says of a peer that was killed. Credits keep queues short, so this is never a busy peer. Time in which the
-// caller made no progress counts little, because it is progress that may end the refusal.
+// A provider refuses for a moment while its queue is full, and for ever when it cannot reach the peer any more: that is
+// all that tcp;ofi_rxm says of a peer that was killed. Credits keep queues short, so this is never a busy peer. Time in
+// which the caller made no progress counts little, because it is progress that may end the refusal.
 constexpr std::chrono::nanoseconds kRefusalLimit = std::chrono::seconds(3);
 constexpr std::chrono::nanoseconds kRefusalStep = std::chrono::milliseconds(10);
 
@@ -38,8 +38,8 @@ Status OfiTransport::serve(OfiChannel& channel) {
   Link& link = channel.link();
   CCOM_TRY(channel.accept_kept(pool_));
   if (link.farewell && (channel.has_sends() || (channel.has_receives() && link.has_left()))) {
-    return error(Code::RemoteError, "rank %d has closed its transport, and rank %d still had business with it", link.rank,
-                 config_.rank)
+    return error(Code::RemoteError, "rank %d has closed its transport, and rank %d still had business with it",
+                 link.rank, config_.rank)
         .with_peers({link.rank});
   }
   while (channel.has_fragment() && !channel.free_slots.empty()) CCOM_TRY(send_fragment(channel));

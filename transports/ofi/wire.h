@@ -46,10 +46,10 @@ using Nonce = std::array<uint8_t, 16>;
 // Hello and Welcome. A Hello has no echo and no terms.
 struct Greeting {
   Prefix prefix;
-  Nonce nonce{};             // of the sender
-  Nonce echo{};              // the nonce that is answered
-  uint32_t channels = 0;     // terms: between the two
-  uint32_t credits = 0;      // terms: fragments per channel that the sender of this has room for
+  Nonce nonce{};                // of the sender
+  Nonce echo{};                 // the nonce that is answered
+  uint32_t channels = 0;        // terms: between the two
+  uint32_t credits = 0;         // terms: fragments per channel that the sender of this has room for
   uint32_t fragment_bytes = 0;  // terms: the largest payload of a fragment it takes; a multiple of 16
   uint32_t unused = 0;
   Mac mac{};  // over everything before it

@@ -12,11 +12,11 @@
 namespace ccom::tcp {
 namespace {
 
-// A small message is read in one call, header and all; of a large one the first bytes are copied once more.
-constexpr size_t kAheadBytes = size_t{8} << 10;
-constexpr size_t kLargeBytes = size_t{64} << 10;
+// A message that fits is read in one call, header and all, and copied once more: cheaper than a second call. Of larger ones
+// the header is read first.
+constexpr size_t kAheadBytes = size_t{16} << 10;
 // Between two looks at the sending direction.
-constexpr size_t kPumpBytes = size_t{512} << 10;
+constexpr size_t kPumpBytes = size_t{256} << 10;
 
 }  // namespace
 
@@ -116,9 +116,15 @@ Result<Receiver::Read> Receiver::read_header(size_t i) {
   in.end -= in.begin;
   in.begin = 0;
   size_t got_bytes = 0;
-  CCOM_TRY_ASSIGN(const Read result, read(i, {}, kAheadBytes - in.end, got_bytes));
+  const size_t wanted_bytes = is_small_next(i) ? kAheadBytes : sizeof(FragmentHeader);
+  CCOM_TRY_ASSIGN(const Read result, read(i, {}, wanted_bytes - in.end, got_bytes));
   if (result != Read::Some) return result;
   return in.unused().size() >= sizeof(FragmentHeader) ? Read::Some : Read::Dry;
+}
+
+bool Receiver::is_small_next(size_t i) const {
+  const Message& front = queue_.front();
+  return i == 0 && front.seen.empty() && front.receive.size_bytes + sizeof(FragmentHeader) <= kAheadBytes;
 }
 
 // Checks what can be checked without the receive, which may not be posted yet.
@@ -186,7 +192,7 @@ Result<Receiver::Read> Receiver::read_payload(size_t i) {
       in.begin += got_bytes;
     } else {
       in.begin = in.end = 0;
-      const size_t ahead_bytes = length >= kLargeBytes ? sizeof(FragmentHeader) : kAheadBytes;
+      const size_t ahead_bytes = length < kAheadBytes ? kAheadBytes : sizeof(FragmentHeader);
       CCOM_TRY_ASSIGN(const Read result, read(i, rest, ahead_bytes, got_bytes));
       if (result != Read::Some) return result;
     }

@@ -62,6 +62,7 @@ class Receiver {
   Status pump_line(size_t i, bool& is_dry);
   Result<Read> read(size_t i, Bytes wanted, size_t ahead_bytes, size_t& got_bytes);
   Result<Read> read_header(size_t i);
+  bool is_small_next(size_t i) const;
   Status accept_header(size_t i);
   Status match(size_t i);
   Result<Read> read_payload(size_t i);

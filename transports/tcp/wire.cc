@@ -5,8 +5,23 @@
 
 #include <algorithm>
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 namespace ccom::tcp {
 namespace {
+
+// ISA-L's AVX-512 code leaves the upper halves of the vector registers in use, and all SSE code after it pays: a message of
+// 1 KiB took twice as long.
+#if defined(__x86_64__)
+[[gnu::target("avx")]] void clear_upper_halves() { _mm256_zeroupper(); }
+void leave_vector_code() {
+  if (__builtin_cpu_supports("avx")) clear_upper_halves();
+}
+#else
+void leave_vector_code() {}
+#endif
 
 uint32_t crc_of(const FragmentHeader& header) {
   return crc32c(std::as_bytes(std::span(&header, 1)).first(offsetof(FragmentHeader, header_crc)), 0);
@@ -24,6 +39,7 @@ uint32_t crc32c(ConstBytes bytes, uint32_t so_far) {
     value = crc32_iscsi(data, static_cast<int>(length), value);
     bytes = bytes.subspan(length);
   }
+  leave_vector_code();
   return ~value;
 }
 

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What real processes see when something goes wrong: a killed rank is named to all survivors on every transport, different calls
+// are ccomMismatch on all ranks with both calls in the text, a late rank is named by the timeout; nothing hangs and nothing is left
+// behind. CCOM_TEST_LONG=1: 100 kills per transport instead of a few.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <random>
+#include <set>
+#include <thread>
+
+#include "tests/processes/job.h"
+
+namespace ccom {
+namespace {
+
+using std::chrono::milliseconds;
+
+bool is_long() { return std::getenv("CCOM_TEST_LONG") != nullptr; }
+
+// shm: one host. tcp, ofi: every rank a host of its own. mixed: two hosts, shm inside and tcp across.
+Job::Environment environment_for(const std::string& transport, int rank) {
+  if (transport == "shm") return {};
+  if (transport == "mixed") return {{"CCOM_HOSTID", "host" + std::to_string(rank / 2)}};
+  if (transport == "tcp-on-one-host") return {{"CCOM_TRANSPORT", "tcp"}};
+  return {{"CCOM_TRANSPORT", transport}, {"CCOM_HOSTID", "host" + std::to_string(rank)}};
+}
+
+std::set<std::string> shared_memory_files() {
+  std::set<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) names.insert(entry.path());
+  return names;
+}
+
+std::vector<int> all_but(int nranks, int rank) {
+  std::vector<int> ranks;
+  for (int r = 0; r < nranks; ++r) {
+    if (r != rank) ranks.push_back(r);
+  }
+  return ranks;
+}
+
+void kill_one_of_four(const std::string& transport, int times, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<double> noticed_ms;
+  for (int i = 0; i < times; ++i) {
+    const auto before = shared_memory_files();
+    const int victim = static_cast<int>(random() % 4);
+    const size_t bytes = std::array<size_t, 4>{8, 4096, 65536, 4 << 20}[random() % 4];
+    Job job(4, {"loop", std::to_string(bytes)}, [&](int rank) { return environment_for(transport, rank); });
+    ASSERT_TRUE(job.wait_for("ready", {0, 1, 2, 3}, milliseconds(60000))) << transport << "\n" << job.transcript();
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % 20000));
+    const auto killed = std::chrono::steady_clock::now();
+    job.kill(victim);
+    const std::vector<int> survivors = all_but(4, victim);
+    ASSERT_TRUE(job.wait_for("failed", survivors, milliseconds(20000)))
+        << transport << ", round " << i << ", seed " << seed << ", victim " << victim << ", " << bytes << " bytes\n" << job.transcript();
+    for (const int rank : survivors) {
+      const std::string line = job.line(rank, "failed");
+      EXPECT_TRUE(line.starts_with("failed 6 [" + std::to_string(victim) + "]"))
+          << transport << ", round " << i << ": rank " << rank << " does not name rank " << victim << " alone: " << line;
+      noticed_ms.push_back(std::chrono::duration<double, std::milli>(job.when(rank, "failed") - killed).count());
+    }
+    ASSERT_TRUE(job.finish(milliseconds(10000))) << "a survivor hangs at its end";
+    EXPECT_EQ(shared_memory_files(), before);
+  }
+  std::ranges::sort(noticed_ms);
+  std::printf("%s: %d kills, noticed after p50 %.1f ms, max %.1f ms\n", transport.c_str(), times, noticed_ms[noticed_ms.size() / 2],
+              noticed_ms.back());
+}
+
+TEST(KilledRank, IsNamedToAllSurvivorsOnShm) { kill_one_of_four("shm", is_long() ? 100 : 8, 1); }
+TEST(KilledRank, IsNamedToAllSurvivorsOnTcp) { kill_one_of_four("tcp", is_long() ? 100 : 8, 2); }
+TEST(KilledRank, IsNamedToAllSurvivorsOnOfi) { kill_one_of_four("ofi", is_long() ? 20 : 4, 3); }
+TEST(KilledRank, IsNamedToAllSurvivorsOnTwoHosts) { kill_one_of_four("mixed", is_long() ? 100 : 6, 4); }
+TEST(KilledRank, IsNamedToAllSurvivorsOnTcpInsideAHost) { kill_one_of_four("tcp-on-one-host", is_long() ? 20 : 3, 5); }
+
+TEST(Mismatch, IsReportedByEveryRankWithBothCalls) {
+  const std::pair<const char*, std::pair<const char*, const char*>> kinds[] = {
+      {"count", {"count 1000", "count 1024"}}, {"type", {"float32", "int32"}}, {"op", {"sum", "max"}},
+      {"order", {"count 1000", "count 10 "}},  {"collective", {"allreduce", "allgather"}}};
+  for (const std::string transport : {"shm", "tcp", "ofi", "mixed"}) {
+    for (const auto& [kind, texts] : kinds) {
+      Job job(4, {"mismatch", kind}, [&](int rank) { return environment_for(transport, rank); });
+      ASSERT_TRUE(job.wait_for("failed", {0, 1, 2, 3}, milliseconds(30000))) << transport << " " << kind << "\n" << job.transcript();
+      for (int rank = 0; rank < 4; ++rank) {
+        const std::string line = job.line(rank, "failed");
+        EXPECT_TRUE(line.starts_with("failed 32 ")) << transport << " " << kind << ": " << line;
+        EXPECT_NE(line.find(texts.first), std::string::npos) << line;
+        EXPECT_NE(line.find(texts.second), std::string::npos) << line;
+        EXPECT_NE(line.find("rank 2"), std::string::npos) << "names the odd one: " << line;
+      }
+      EXPECT_TRUE(job.finish(milliseconds(10000)));
+    }
+  }
+}
+
+TEST(LateRank, IsNamedByTheTimeout) {
+  for (const std::string transport : {"shm", "tcp"}) {
+    Job job(3, {"sleep"}, [&](int rank) { return environment_for(transport, rank); });
+    ASSERT_TRUE(job.wait_for("failed", {0, 2}, milliseconds(20000))) << job.transcript();
+    for (const int rank : {0, 2}) {
+      EXPECT_TRUE(job.line(rank, "failed").starts_with("failed 8 ")) << job.line(rank, "failed");
+      EXPECT_NE(job.line(rank, "failed").find("1"), std::string::npos);
+    }
+    EXPECT_TRUE(job.finish(milliseconds(20000))) << job.transcript();
+  }
+}
+
+}  // namespace
+}  // namespace ccom

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/processes/job.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+
+namespace ccom {
+
+using Clock = std::chrono::steady_clock;
+
+Job::Job(int nranks, std::vector<std::string> arguments, const std::function<Environment(int)>& environment) {
+  char folder[] = "/tmp/ccom-test-XXXXXX";
+  folder_ = ::mkdtemp(folder);
+  for (int rank = 0; rank < nranks; ++rank) {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) std::abort();
+    Environment added = environment(rank);
+    added["CCOM_RANK"] = std::to_string(rank);
+    added["CCOM_NRANKS"] = std::to_string(nranks);
+    added["CCOM_URL"] = "file://" + folder_ + "/id";
+    std::vector<std::string> words{CCOM_RANK_PROGRAM};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+      for (const auto& [key, value] : added) ::setenv(key.c_str(), value.c_str(), 1);
+      ::dup2(ends[1], STDOUT_FILENO);
+      ::execv(argv[0], argv.data());
+      std::_Exit(127);
+    }
+    ::close(ends[1]);
+    ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    ranks_.push_back({pid, ends[0], "", {}, {}});
+  }
+}
+
+Job::~Job() {
+  for (Process& process : ranks_) {
+    if (process.pid > 0) {
+      ::kill(process.pid, SIGKILL);
+      ::waitpid(process.pid, nullptr, 0);
+    }
+    ::close(process.output);
+  }
+  ::unlink((folder_ + "/id").c_str());
+  ::rmdir(folder_.c_str());
+}
+
+void Job::read_some(int timeout_ms) {
+  std::vector<pollfd> polls;
+  for (const Process& process : ranks_) polls.push_back({process.output, POLLIN, 0});
+  ::poll(polls.data(), polls.size(), timeout_ms);
+  for (size_t i = 0; i < ranks_.size(); ++i) {
+    if (polls[i].revents == 0) continue;
+    char buffer[4096];
+    ssize_t got = 0;
+    while ((got = ::read(ranks_[i].output, buffer, sizeof buffer)) > 0) ranks_[i].partial.append(buffer, static_cast<size_t>(got));
+    std::string& text = ranks_[i].partial;
+    for (size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n')) {
+      ranks_[i].lines.push_back(text.substr(0, end));
+      ranks_[i].times.push_back(Clock::now());
+      text.erase(0, end + 1);
+    }
+  }
+}
+
+std::string Job::line(int rank, const std::string& prefix) const {
+  for (const std::string& text : ranks_[static_cast<size_t>(rank)].lines) {
+    if (text.starts_with(prefix)) return text;
+  }
+  return "";
+}
+
+Clock::time_point Job::when(int rank, const std::string& prefix) const {
+  const Process& process = ranks_[static_cast<size_t>(rank)];
+  for (size_t i = 0; i < process.lines.size(); ++i) {
+    if (process.lines[i].starts_with(prefix)) return process.times[i];
+  }
+  return {};
+}
+
+bool Job::wait_for(const std::string& prefix, const std::vector<int>& ranks, std::chrono::milliseconds at_most) {
+  const auto deadline = Clock::now() + at_most;
+  const auto all_said = [&] { return std::ranges::all_of(ranks, [&](int rank) { return !line(rank, prefix).empty(); }); };
+  while (!all_said()) {
+    if (Clock::now() > deadline) return false;
+    read_some(2);
+  }
+  return true;
+}
+
+void Job::kill(int rank) { ::kill(ranks_[static_cast<size_t>(rank)].pid, SIGKILL); }
+
+bool Job::finish(std::chrono::milliseconds at_most) {
+  const auto deadline = Clock::now() + at_most;
+  bool running = true;
+  while (running && Clock::now() < deadline) {
+    running = false;
+    read_some(1);
+    for (Process& process : ranks_) {
+      if (process.pid > 0 && ::waitpid(process.pid, nullptr, WNOHANG) == process.pid) process.pid = -1;
+      running |= process.pid > 0;
+    }
+  }
+  read_some(0);
+  return !running;
+}
+
+std::string Job::transcript() const {
+  std::string text;
+  for (size_t rank = 0; rank < ranks_.size(); ++rank) {
+    for (const std::string& said : ranks_[rank].lines) text += "rank " + std::to_string(rank) + ": " + said + "\n";
+  }
+  return text;
+}
+
+}  // namespace ccom

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A job of real processes: starts rank_program n times, reads their lines, kills, and leaves nothing behind.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace ccom {
+
+class Job {
+ public:
+  using Environment = std::map<std::string, std::string>;
+
+  // `environment(rank)` is added to that of the test; CCOM_RANK, CCOM_NRANKS and CCOM_URL are set.
+  Job(int nranks, std::vector<std::string> arguments, const std::function<Environment(int)>& environment);
+  // Kills what still runs.
+  ~Job();
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
+
+  // Reads until every rank of `ranks` has said a line that begins with `prefix`. False at the deadline.
+  bool wait_for(const std::string& prefix, const std::vector<int>& ranks, std::chrono::milliseconds at_most);
+  // The first line of a rank that begins with `prefix`, or "".
+  std::string line(int rank, const std::string& prefix) const;
+  const std::vector<std::string>& lines(int rank) const { return ranks_[static_cast<size_t>(rank)].lines; }
+  // When that line was read, since the start of the clock.
+  std::chrono::steady_clock::time_point when(int rank, const std::string& prefix) const;
+  void kill(int rank);
+  // Waits for the end of all; false if one still runs at the deadline.
+  bool finish(std::chrono::milliseconds at_most);
+  std::string transcript() const;
+
+ private:
+  struct Process {
+    pid_t pid = -1;
+    int output = -1;
+    std::string partial;
+    std::vector<std::string> lines;
+    std::vector<std::chrono::steady_clock::time_point> times;
+  };
+  void read_some(int timeout_ms);
+
+  std::string folder_;
+  std::vector<Process> ranks_;
+};
+
+}  // namespace ccom

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One rank of a process test: does what its arguments say and reports on stdout, one line per event, for the parent to read.
+//   rank_program loop BYTES          allreduces without end; "ready" after the third, "failed ..." on the first error
+//   rank_program mismatch KIND       rank 2 makes another call than the others; "failed ..." or "succeeded"
+//   rank_program sleep               rank 1 never calls; the others' timeout names it
+//   rank_program links COLLECTIVE    one call, then "sent PEER BYTES" for every peer
+// Rank, number and meeting point come from CCOM_RANK, CCOM_NRANKS and CCOM_URL.
+#include <ccom/ccom.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+int rank = 0;
+int nranks = 0;
+
+void say(const std::string& line) {
+  const std::string text = line + "\n";
+  if (::write(STDOUT_FILENO, text.data(), text.size()) < 0) std::_Exit(9);
+}
+
+std::string peers_of(const ccomErrorInfo_t& info) {
+  std::string peers;
+  for (int i = 0; i < info.nPeers; ++i) peers += (i == 0 ? "" : ",") + std::to_string(info.peers[i]);
+  return peers;
+}
+
+// "failed CODE PEERS TEXT"
+int report_failure(ccomComm_t comm, ccomResult_t result) {
+  ccomErrorInfo_t info = CCOM_ERROR_INFO_INIT;
+  ccomGetErrorInfo(comm, &info);
+  say("failed " + std::to_string(result) + " [" + peers_of(info) + "] " + ccomGetLastError(nullptr));
+  ccomCommDestroy(comm);
+  return 0;
+}
+
+ccomComm_t join(const ccomConfig_t* config) {
+  ccomUniqueId id;
+  ccomComm_t comm = nullptr;
+  ccomResult_t result = ccomUniqueIdFromUrl("env://", nranks, rank, &id);
+  if (result == ccomSuccess) result = ccomCommInitRankConfig(&comm, nranks, id, rank, config);
+  if (result != ccomSuccess) {
+    say("init " + std::to_string(result) + " " + ccomGetLastError(nullptr));
+    std::exit(2);
+  }
+  return comm;
+}
+
+int loop(size_t bytes) {
+  ccomComm_t comm = join(nullptr);
+  const size_t count = bytes / sizeof(float);
+  std::vector<float> send(count, 1), recv(count);
+  for (int i = 0;; ++i) {
+    if (i == 3) say("ready");
+    const ccomResult_t result = ccomAllReduce(send.data(), recv.data(), count, ccomFloat32, ccomSum, comm, nullptr);
+    if (result != ccomSuccess) return report_failure(comm, result);
+  }
+}
+
+int mismatch(const std::string& kind) {
+  ccomConfig_t config = CCOM_CONFIG_INIT;
+  config.timeoutMs = 10000;
+  ccomComm_t comm = join(&config);
+  std::vector<float> send(4096, 1), recv(4096);
+  const auto allreduce = [&](size_t count, ccomDataType_t type, ccomRedOp_t op) {
+    return ccomAllReduce(send.data(), recv.data(), count, type, op, comm, nullptr);
+  };
+  ccomResult_t result = allreduce(100, ccomFloat32, ccomSum);
+  const bool odd = rank == 2;
+  if (result != ccomSuccess) return report_failure(comm, result);
+  if (kind == "count") {
+    result = allreduce(odd ? 1024 : 1000, ccomFloat32, ccomSum);
+  } else if (kind == "type") {
+    result = allreduce(1000, odd ? ccomInt32 : ccomFloat32, ccomSum);
+  } else if (kind == "op") {
+    result = allreduce(1000, ccomFloat32, odd ? ccomMax : ccomSum);
+  } else if (kind == "order") {
+    result = allreduce(odd ? 1000 : 10, ccomFloat32, ccomSum);
+    if (result == ccomSuccess) result = allreduce(odd ? 10 : 1000, ccomFloat32, ccomSum);
+  } else {  // collective
+    result = odd ? ccomAllGather(send.data(), recv.data(), 1000, ccomFloat32, comm, nullptr) : allreduce(1000, ccomFloat32, ccomSum);
+  }
+  if (result != ccomSuccess) return report_failure(comm, result);
+  say("succeeded");
+  ccomCommDestroy(comm);
+  return 0;
+}
+
+int sleep_one() {
+  ccomConfig_t config = CCOM_CONFIG_INIT;
+  config.timeoutMs = 500;
+  ccomComm_t comm = join(&config);
+  if (rank == 1) std::this_thread::sleep_for(std::chrono::seconds(3));
+  const ccomResult_t result = ccomBarrier(comm, nullptr);
+  if (result != ccomSuccess) return report_failure(comm, result);
+  say("succeeded");
+  ccomCommDestroy(comm);
+  return 0;
+}
+
+int links(const std::string& collective) {
+  ccomComm_t comm = join(nullptr);
+  const size_t count = 1000;
+  std::vector<float> send(count * static_cast<size_t>(nranks), 1), recv(send.size());
+  ccomResult_t result = ccomInternalError;
+  if (collective == "allreduce") result = ccomAllReduce(send.data(), recv.data(), send.size(), ccomFloat32, ccomSum, comm, nullptr);
+  if (collective == "allgather") result = ccomAllGather(send.data(), recv.data(), count, ccomFloat32, comm, nullptr);
+  if (collective == "broadcast") result = ccomBroadcast(send.data(), recv.data(), count, ccomFloat32, 5 % nranks, comm, nullptr);
+  if (collective == "alltoall") result = ccomAlltoAll(send.data(), recv.data(), count, ccomFloat32, comm, nullptr);
+  if (result != ccomSuccess) return report_failure(comm, result);
+  const float expected = collective == "allreduce" ? static_cast<float>(nranks) : 1;
+  if (recv[0] != expected || recv[count - 1] != expected) say("wrong");
+  for (int peer = 0; peer < nranks; ++peer) {
+    uint64_t bytes = 0;
+    ccomCommGetBytesSent(comm, peer, &bytes);
+    if (bytes > 0) say("sent " + std::to_string(peer) + " " + std::to_string(bytes));
+  }
+  ccomBarrier(comm, nullptr);
+  ccomCommDestroy(comm);
+  say("done");
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (argc < 2 || ccomGetLaunch(&rank, &nranks, nullptr, nullptr) != ccomSuccess) {
+    std::fprintf(stderr, "%s\n", ccomGetLastError(nullptr));
+    return 3;
+  }
+  const std::string what = argv[1];
+  if (what == "loop") return loop(argc > 2 ? std::strtoul(argv[2], nullptr, 10) : 4096);
+  if (what == "mismatch" && argc > 2) return mismatch(argv[2]);
+  if (what == "sleep") return sleep_one();
+  if (what == "links" && argc > 2) return links(argv[2]);
+  return 3;
+}
