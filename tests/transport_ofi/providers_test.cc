@@ -2,7 +2,8 @@
 //
 // The same transport over every provider that runs on loopback: messages of all sizes in both directions arrive whole
 // and in order, and everybody leaves in peace. A provider that is not installed is skipped, but for the one that must
-// be there.
+// be there. Left out: `net`, which works but leaks memory of its own at every address sanitizer run, and `shm`, which
+// installs signal handlers.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -22,7 +22,7 @@ namespace ccom::tcp {
 static_assert(std::endian::native == std::endian::little, "the wire is little-endian");
 
 inline constexpr uint32_t kFragmentMagic = 0x47524643;  // "CFRG"
-inline constexpr size_t kMaxFragmentBytes = size_t{64} << 10;
+inline constexpr size_t kMaxFragmentBytes = size_t{256} << 10;
 
 // A large grid means fewer system calls; a small one spreads middle-sized messages over all streams.
 constexpr size_t grid_bytes(int streams) { return streams == 1 ? kMaxFragmentBytes : kMaxFragmentBytes / 4; }

@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The C API as a user meets it: wrong arguments get a sentence and have no effect; streams, events, groups, point-to-point,
+// premultiplied sums, aborts, timeouts and mismatches do what the header says. Ranks are threads.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <numeric>
+#include <random>
+#include <string>
+
+#include "tests/api/ranks.h"
+
+namespace ccom {
+namespace {
+
+std::string last_error() { return ccomGetLastError(nullptr); }
+
+TEST(Library, SaysItsVersionAndExplainsEveryCode) {
+  int version = 0;
+  ASSERT_EQ(ccomGetVersion(&version), ccomSuccess);
+  EXPECT_EQ(version, CCOM_VERSION_CODE);
+  for (const ccomResult_t code : {ccomSuccess, ccomSystemError, ccomInvalidArgument, ccomRemoteError, ccomMismatch, ccomNotSupported}) {
+    EXPECT_GT(std::strlen(ccomGetErrorString(code)), 3U);
+  }
+  EXPECT_EQ(ccomGetVersion(nullptr), ccomInvalidArgument);
+  EXPECT_EQ(last_error(), "ccomGetVersion: version is NULL");
+}
+
+TEST(Library, ListsItsParameters) {
+  const ccomParamDesc_t* list = nullptr;
+  size_t n = 0;
+  ASSERT_EQ(ccomParamList(&list, &n), ccomSuccess);
+  EXPECT_GT(n, 10U);
+  EXPECT_TRUE(std::is_sorted(list, list + n, [](const auto& a, const auto& b) { return std::strcmp(a.key, b.key) < 0; }));
+  char value[64];
+  size_t length = sizeof value;
+  const char* origin = nullptr;
+  ASSERT_EQ(ccomParamGet("CCOM_TIMEOUT_MS", value, &length, &origin), ccomSuccess);
+  EXPECT_STREQ(value, "300000");
+  EXPECT_STREQ(origin, "default");
+  length = 3;
+  EXPECT_EQ(ccomParamGet("CCOM_TIMEOUT_MS", value, &length, nullptr), ccomInvalidArgument);
+  EXPECT_EQ(length, 7U) << "says what is needed";
+  EXPECT_EQ(ccomParamGet("CCOM_NO_SUCH", value, &length, nullptr), ccomInvalidArgument);
+}
+
+TEST(Library, HandsLogLinesToTheCallback) {
+  std::vector<std::string> lines;
+  ASSERT_EQ(ccomSetLogCallback([](ccomLogLevel_t, const char* message, void* user) {
+              static_cast<std::vector<std::string>*>(user)->push_back(message);
+            }, &lines), ccomSuccess);
+  EXPECT_EQ(ccomSetLogCallback(nullptr, nullptr), ccomSuccess);
+}
+
+TEST(Arguments, WrongOnesGetASentenceAndHaveNoEffect) {
+  with_ranks(2, [](int rank, ccomComm_t comm) {
+    float send[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+    float recv[16] = {};
+    const auto refused = [](ccomResult_t result, const char* part) {
+      EXPECT_EQ(result, ccomInvalidArgument) << part;
+      EXPECT_NE(last_error().find(part), std::string::npos) << last_error();
+    };
+    refused(ccomAllReduce(send, recv, 4, ccomFloat32, ccomSum, nullptr, nullptr), "comm is NULL");
+    refused(ccomAllReduce(nullptr, recv, 4, ccomFloat32, ccomSum, comm, nullptr), "send is NULL");
+    refused(ccomAllReduce(send, nullptr, 4, ccomFloat32, ccomSum, comm, nullptr), "recv is NULL");
+    refused(ccomAllReduce(send, recv, 4, static_cast<ccomDataType_t>(99), ccomSum, comm, nullptr), "type 99");
+    refused(ccomAllReduce(send, recv, 4, ccomFloat32, 7, comm, nullptr), "op 7");
+    refused(ccomAllReduce(send, recv, 4, ccomFloat32, ccomBand, comm, nullptr), "band is not defined for float32");
+    refused(ccomAllReduce(send, recv, 4, ccomFloat32, ccomNumOps + 3, comm, nullptr), "no operator");
+    refused(ccomAllReduce(send, send + 2, 4, ccomFloat32, ccomSum, comm, nullptr), "overlap");
+    refused(ccomAllReduce(send, recv, SIZE_MAX / 2, ccomFloat32, ccomSum, comm, nullptr), "too large");
+    refused(ccomBroadcast(send, recv, 4, ccomFloat32, 2, comm, nullptr), "root is 2");
+    refused(ccomReduce(send, recv, 4, ccomFloat32, ccomSum, -1, comm, nullptr), "root is -1");
+    refused(ccomAllGather(recv + 1, recv, 4, ccomFloat32, comm, nullptr), "overlap");
+    refused(ccomSend(send, 4, ccomFloat32, 5, comm, nullptr), "peer is 5");
+    EXPECT_EQ(ccomSend(send, 4, ccomFloat32, rank, comm, nullptr), ccomInvalidUsage);
+    EXPECT_EQ(ccomGroupEnd(), ccomInvalidUsage);
+    // The communicator is as good as before.
+    ASSERT_EQ(ccomAllReduce(send, recv, 8, ccomFloat32, ccomSum, comm, nullptr), ccomSuccess) << last_error();
+    EXPECT_EQ(recv[7], 16);
+    ccomResult_t state = ccomInternalError;
+    EXPECT_EQ(ccomCommGetAsyncError(comm, &state), ccomSuccess);
+    EXPECT_EQ(state, ccomSuccess);
+  });
+}
+
+TEST(Arguments, InitRefusesNonsense) {
+  ccomUniqueId id;
+  std::memset(&id, 0, sizeof id);
+  ccomComm_t comm = nullptr;
+  EXPECT_EQ(ccomCommInitRank(&comm, 0, id, 0), ccomInvalidArgument);
+  EXPECT_EQ(ccomCommInitRank(&comm, 2, id, 2), ccomInvalidArgument);
+  EXPECT_EQ(ccomCommInitRank(&comm, 2, id, 0), ccomInvalidArgument) << "an id of zeros is none";
+  EXPECT_EQ(comm, nullptr);
+  EXPECT_EQ(ccomCommInitAll(&comm, 0, nullptr), ccomInvalidArgument);
+  ccomConfig_t config = CCOM_CONFIG_INIT;
+  config.transport = "carrier-pigeon";
+  EXPECT_EQ(ccomCommInitAll(&comm, 1, &config), ccomConfigError);
+  EXPECT_NE(last_error().find("carrier-pigeon"), std::string::npos);
+  config = CCOM_CONFIG_INIT;
+  config.algorithm = "rign";
+  ASSERT_EQ(ccomCommInitAll(&comm, 1, &config), ccomSuccess);
+  float x = 1;
+  EXPECT_EQ(ccomAllReduce(&x, &x, 1, ccomFloat32, ccomSum, comm, nullptr), ccomConfigError);
+  EXPECT_NE(last_error().find("recursive_doubling"), std::string::npos) << "names the algorithms there are: " << last_error();
+  ccomCommDestroy(comm);
+}
+
+TEST(Collectives, OneRankAloneIsFine) {
+  with_ranks(1, [](int, ccomComm_t comm) {
+    const int64_t x[3] = {-7, 8, 9};
+    int64_t y[3] = {};
+    ASSERT_EQ(ccomAllReduce(x, y, 3, ccomInt64, ccomAvg, comm, nullptr), ccomSuccess);
+    EXPECT_EQ(y[0], -7);
+    ASSERT_EQ(ccomAlltoAll(x, y, 3, ccomInt64, comm, nullptr), ccomSuccess);
+    ASSERT_EQ(ccomBarrier(comm, nullptr), ccomSuccess);
+    ASSERT_EQ(ccomScatter(x, y, 3, ccomInt64, 0, comm, nullptr), ccomSuccess);
+    EXPECT_EQ(y[2], 9);
+  });
+}
+
+TEST(Collectives, EveryRankGetsTheSameBitsOfARandomFloatSum) {
+  for (const char* algorithm : {"one_shot", "two_shot", "recursive_doubling", "circulant", "ring", "torus", "tree"}) {
+    ccomConfig_t config = CCOM_CONFIG_INIT;
+    config.algorithm = algorithm;
+    constexpr int kRanks = 5;
+    constexpr size_t kCount = 10007;
+    std::vector<std::vector<float>> results(kRanks, std::vector<float>(kCount));
+    with_ranks(kRanks, &config, [&](int rank, ccomComm_t comm) {
+      std::mt19937 random(static_cast<unsigned>(rank));
+      std::normal_distribution<float> normal(0, 1000);
+      std::vector<float> send(kCount);
+      for (float& x : send) x = normal(random);
+      ASSERT_EQ(ccomAllReduce(send.data(), results[static_cast<size_t>(rank)].data(), kCount, ccomFloat32, ccomSum, comm, nullptr), ccomSuccess) << last_error();
+    });
+    for (int rank = 1; rank < kRanks; ++rank) {
+      EXPECT_EQ(0, std::memcmp(results[0].data(), results[static_cast<size_t>(rank)].data(), kCount * sizeof(float))) << algorithm;
+    }
+  }
+}
+
+TEST(Collectives, LargeReductionsRunInTilesAndAreRight) {
+  for (const char* algorithm : {"two_shot", "one_shot", "star", "ring"}) {
+    ccomConfig_t config = CCOM_CONFIG_INIT;
+    config.algorithm = algorithm;
+    with_ranks(3, &config, [&](int rank, ccomComm_t comm) {
+      const size_t count = 3000001;
+      std::vector<int32_t> send(3 * count), recv(count);
+      for (size_t i = 0; i < send.size(); ++i) send[i] = static_cast<int32_t>(i * 7 + static_cast<size_t>(rank));
+      ASSERT_EQ(ccomAllReduce(send.data(), recv.data(), count, ccomInt32, ccomSum, comm, nullptr), ccomSuccess) << last_error();
+      for (size_t i = 0; i < count; i += 1009) ASSERT_EQ(recv[i], static_cast<int32_t>(3 * i * 7 + 3)) << algorithm << " " << i;
+      ASSERT_EQ(ccomReduce(send.data(), recv.data(), count, ccomInt32, ccomSum, 1, comm, nullptr), ccomSuccess);
+      if (rank == 1) {
+        ASSERT_EQ(recv[count - 1], static_cast<int32_t>(3 * (count - 1) * 7 + 3));
+      }
+      ASSERT_EQ(ccomReduceScatter(send.data(), recv.data(), count, ccomInt32, ccomSum, comm, nullptr), ccomSuccess) << last_error();
+      for (size_t i = 0; i < count; i += 1013) {
+        ASSERT_EQ(recv[i], static_cast<int32_t>(3 * 7 * (static_cast<size_t>(rank) * count + i) + 3)) << algorithm << " " << i;
+      }
+    });
+  }
+}
+
+TEST(Collectives, UnalignedPointersAndZeroCounts) {
+  with_ranks(3, [](int rank, ccomComm_t comm) {
+    std::vector<char> memory(2 * 4097 * 4 + 64);
+    char* send = memory.data() + 1;
+    char* recv = memory.data() + 4097 * 4 + 7;
+    for (int i = 0; i < 4097; ++i) {
+      const float x = static_cast<float>(i + rank);
+      std::memcpy(send + 4 * i, &x, 4);
+    }
+    ASSERT_EQ(ccomAllReduce(send, recv, 4097, ccomFloat32, ccomSum, comm, nullptr), ccomSuccess);
+    float last = 0;
+    std::memcpy(&last, recv + 4 * 4096, 4);
+    EXPECT_EQ(last, 3 * 4096 + 3);
+    EXPECT_EQ(ccomAllReduce(nullptr, nullptr, 0, ccomFloat32, ccomSum, comm, nullptr), ccomSuccess) << last_error();
+    EXPECT_EQ(ccomAllGather(nullptr, nullptr, 0, ccomFloat32, comm, nullptr), ccomSuccess);
+    EXPECT_EQ(ccomAlltoAll(nullptr, nullptr, 0, ccomInt8, comm, nullptr), ccomSuccess);
+  });
+}
+
+TEST(PreMulSum, MultipliesEachRanksInputFirst) {
+  with_ranks(3, [](int rank, ccomComm_t comm) {
+    double scalar = rank + 1;
+    ccomRedOp_t now = 0;
+    ccomRedOp_t later = 0;
+    ASSERT_EQ(ccomRedOpCreatePreMulSum(&now, &scalar, ccomFloat64, ccomScalarHostImmediate, comm), ccomSuccess);
+    ASSERT_EQ(ccomRedOpCreatePreMulSum(&later, &scalar, ccomFloat64, ccomScalarDevice, comm), ccomSuccess);
+    scalar = 10;
+    const double send[2] = {1, 100};
+    double recv[2] = {};
+    ASSERT_EQ(ccomAllReduce(send, recv, 2, ccomFloat64, now, comm, nullptr), ccomSuccess);
+    EXPECT_EQ(recv[1], 600) << "1 + 2 + 3 times 100: the scalar was read at creation";
+    ASSERT_EQ(ccomAllReduce(send, recv, 2, ccomFloat64, later, comm, nullptr), ccomSuccess);
+    EXPECT_EQ(recv[1], 3000) << "read when the operation ran";
+    float wrong[2] = {};
+    EXPECT_EQ(ccomAllReduce(wrong, wrong, 2, ccomFloat32, now, comm, nullptr), ccomInvalidArgument) << "made for another type";
+    EXPECT_EQ(ccomRedOpDestroy(now, comm), ccomSuccess);
+    EXPECT_EQ(ccomRedOpDestroy(now, comm), ccomInvalidArgument);
+    EXPECT_EQ(ccomAllReduce(send, recv, 2, ccomFloat64, now, comm, nullptr), ccomInvalidArgument);
+  });
+}
+
+TEST(PointToPoint, KeepsOrderAndRunsBothWaysInAGroup) {
+  with_ranks(2, [](int rank, ccomComm_t comm) {
+    const int peer = 1 - rank;
+    std::vector<int> big(1 << 20, rank), got(1 << 20, -1);
+    ASSERT_EQ(ccomGroupStart(), ccomSuccess);
+    ASSERT_EQ(ccomSend(big.data(), big.size(), ccomInt32, peer, comm, nullptr), ccomSuccess);
+    ASSERT_EQ(ccomRecv(got.data(), got.size(), ccomInt32, peer, comm, nullptr), ccomSuccess);
+    ASSERT_EQ(ccomGroupEnd(), ccomSuccess) << last_error();
+    EXPECT_EQ(std::ranges::count(got, peer), 1 << 20);
+    for (int i = 0; i < 100; ++i) {
+      int value = i;
+      if (rank == 0) {
+        ASSERT_EQ(ccomSend(&value, 1, ccomInt32, 1, comm, nullptr), ccomSuccess);
+      } else {
+        ASSERT_EQ(ccomRecv(&value, 1, ccomInt32, 0, comm, nullptr), ccomSuccess);
+      }
+      EXPECT_EQ(value, i);
+    }
+  });
+}
+
+TEST(PointToPoint, ToOneselfWorksInAGroupOnly) {
+  with_ranks(2, [](int rank, ccomComm_t comm) {
+    int send = 40 + rank;
+    int recv = 0;
+    ASSERT_EQ(ccomGroupStart(), ccomSuccess);
+    ASSERT_EQ(ccomSend(&send, 1, ccomInt32, rank, comm, nullptr), ccomSuccess);
+    ASSERT_EQ(ccomRecv(&recv, 1, ccomInt32, rank, comm, nullptr), ccomSuccess);
+    ASSERT_EQ(ccomGroupEnd(), ccomSuccess);
+    EXPECT_EQ(recv, 40 + rank);
+    ASSERT_EQ(ccomGroupStart(), ccomSuccess);
+    ASSERT_EQ(ccomSend(&send, 1, ccomInt32, rank, comm, nullptr), ccomSuccess);
+    EXPECT_EQ(ccomGroupEnd(), ccomInvalidUsage) << "nobody receives it";
+  });
+}
+
+TEST(Groups, OneThreadMayHoldAllRanks) {
+  ccomComm_t comms[4];
+  ASSERT_EQ(ccomCommInitAll(comms, 4, nullptr), ccomSuccess) << last_error();
+  int send[4] = {1, 2, 3, 4};
+  int recv[4] = {};
+  ASSERT_EQ(ccomGroupStart(), ccomSuccess);
+  for (int r = 0; r < 4; ++r) {
+    ASSERT_EQ(ccomAllReduce(&send[r], &recv[r], 1, ccomInt32, ccomSum, comms[r], nullptr), ccomSuccess);
+    ASSERT_EQ(ccomAllReduce(&recv[r], &recv[r], 1, ccomInt32, ccomMax, comms[r], nullptr), ccomSuccess);
+  }
+  EXPECT_EQ(recv[0], 0) << "nothing runs before the end of the group";
+  ASSERT_EQ(ccomGroupEnd(), ccomSuccess) << last_error();
+  for (const int x : recv) EXPECT_EQ(x, 10);
+  for (ccomComm_t comm : comms) ccomCommDestroy(comm);
+}
+
+TEST(Groups, StartSeveralRanksFromOneThread) {
+  ccomUniqueId id;
+  ASSERT_EQ(ccomGetUniqueId(&id), ccomSuccess) << last_error();
+  ccomComm_t comms[3];
+  ASSERT_EQ(ccomGroupStart(), ccomSuccess);
+  for (int r = 0; r < 3; ++r) ASSERT_EQ(ccomCommInitRank(&comms[r], 3, id, r), ccomSuccess);
+  ASSERT_EQ(ccomGroupEnd(), ccomSuccess) << last_error();
+  for (int r = 0; r < 3; ++r) {
+    int rank = -1;
+    EXPECT_EQ(ccomCommUserRank(comms[r], &rank), ccomSuccess);
+    EXPECT_EQ(rank, r);
+    EXPECT_EQ(ccomCommDestroy(comms[r]), ccomSuccess);
+  }
+}
+
+TEST(Streams, RunInOrderBesideTheCaller) {
+  with_ranks(2, [](int, ccomComm_t comm) {
+    ccomStream_t stream = nullptr;
+    ccomEvent_t event = nullptr;
+    ASSERT_EQ(ccomStreamCreate(&stream), ccomSuccess);
+    ASSERT_EQ(ccomEventCreate(&event), ccomSuccess);
+    EXPECT_EQ(ccomEventQuery(event), ccomSuccess) << "never recorded: complete";
+    std::vector<int64_t> x(1000, 1);
+    for (int i = 0; i < 10; ++i) ASSERT_EQ(ccomAllReduce(x.data(), x.data(), x.size(), ccomInt64, ccomSum, comm, stream), ccomSuccess);
+    ASSERT_EQ(ccomEventRecord(event, stream), ccomSuccess);
+    std::atomic<int> called{0};
+    ASSERT_EQ(ccomStreamAddCallback(stream, [](void* user, ccomResult_t state) {
+                *static_cast<std::atomic<int>*>(user) = state == ccomSuccess ? 1 : 2;
+              }, &called), ccomSuccess);
+    ASSERT_EQ(ccomEventSynchronize(event, 20000), ccomSuccess);
+    EXPECT_EQ(x[999], 1024);
+    ASSERT_EQ(ccomStreamSynchronize(stream, 20000), ccomSuccess);
+    EXPECT_EQ(called, 1);
+    EXPECT_EQ(ccomStreamQuery(stream), ccomSuccess);
+    // A second stream waits for the first.
+    ccomStream_t second = nullptr;
+    ASSERT_EQ(ccomStreamCreate(&second), ccomSuccess);
+    ASSERT_EQ(ccomAllReduce(x.data(), x.data(), x.size(), ccomInt64, ccomSum, comm, stream), ccomSuccess);
+    ASSERT_EQ(ccomEventRecord(event, stream), ccomSuccess);
+    ASSERT_EQ(ccomStreamWaitEvent(second, event), ccomSuccess);
+    ASSERT_EQ(ccomAllReduce(x.data(), x.data(), x.size(), ccomInt64, ccomSum, comm, second), ccomSuccess);
+    ASSERT_EQ(ccomStreamSynchronize(second, -1), ccomSuccess);
+    EXPECT_EQ(x[0], 4096);
+    EXPECT_EQ(ccomStreamDestroy(stream), ccomSuccess);
+    EXPECT_EQ(ccomStreamDestroy(second), ccomSuccess);
+    EXPECT_EQ(ccomEventDestroy(event), ccomSuccess);
+  });
+}
+
+TEST(Errors, AMismatchIsReportedByAllWithBothCallsAndSticks) {
+  ccomConfig_t config = CCOM_CONFIG_INIT;
+  config.timeoutMs = 20000;
+  config.commName = "dp0";
+  with_ranks(4, &config, [](int rank, ccomComm_t comm) {
+    std::vector<float> x(2000, 1);
+    ASSERT_EQ(ccomAllReduce(x.data(), x.data(), rank == 2 ? 1024 : 1000, ccomFloat32, ccomSum, comm, nullptr), ccomMismatch);
+    const std::string text = last_error();
+    EXPECT_NE(text.find("count 1024"), std::string::npos) << text;
+    EXPECT_NE(text.find("count 1000"), std::string::npos) << text;
+    EXPECT_NE(text.find("dp0"), std::string::npos) << text;
+    ccomErrorInfo_t info = CCOM_ERROR_INFO_INIT;
+    ASSERT_EQ(ccomGetErrorInfo(comm, &info), ccomSuccess);
+    EXPECT_EQ(info.result, ccomMismatch);
+    EXPECT_STREQ(info.operation, "allreduce");
+    EXPECT_EQ(info.sequence, 1U);
+    EXPECT_GT(std::strlen(info.cure), 0U);
+    EXPECT_EQ(ccomBarrier(comm, nullptr), ccomMismatch) << "the error is final";
+  });
+}
+
+TEST(Errors, AnAbortFromAnotherThreadEndsAWait) {
+  with_ranks(2, [](int rank, ccomComm_t comm) {
+    if (rank == 1) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      EXPECT_EQ(ccomCommAbort(comm), ccomSuccess);
+      return;
+    }
+    const auto start = std::chrono::steady_clock::now();
+    EXPECT_EQ(ccomBarrier(comm, nullptr), ccomAborted);
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
+    EXPECT_NE(last_error().find("rank 1"), std::string::npos) << last_error();
+  });
+}
+
+TEST(Errors, ATimeoutNamesTheLateRank) {
+  ccomConfig_t config = CCOM_CONFIG_INIT;
+  config.timeoutMs = 200;
+  with_ranks(3, &config, [](int rank, ccomComm_t comm) {
+    if (rank == 1) return;  // never calls
+    EXPECT_EQ(ccomAllReduce(nullptr, nullptr, 0, ccomFloat32, ccomSum, comm, nullptr), ccomTimeout);
+    EXPECT_NE(last_error().find("1"), std::string::npos) << last_error();
+  });
+}
+
+TEST(Errors, FailedOperationsWriteNothingAfterTheReturn) {
+  ccomConfig_t config = CCOM_CONFIG_INIT;
+  config.timeoutMs = 150;
+  std::vector<char> recv(1 << 20, 0);
+  with_ranks(2, &config, [&](int rank, ccomComm_t comm) {
+    std::vector<char> send(1 << 20, 1);
+    if (rank == 0) {
+      EXPECT_EQ(ccomRecv(recv.data(), recv.size(), ccomInt8, 1, comm, nullptr), ccomTimeout);
+      std::ranges::fill(recv, 7);
+      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+      EXPECT_EQ(std::ranges::count(recv, 7), 1 << 20);
+    } else {
+      std::this_thread::sleep_for(std::chrono::milliseconds(250));
+      EXPECT_EQ(ccomSend(send.data(), send.size(), ccomInt8, 0, comm, nullptr), ccomTimeout);
+    }
+  });
+}
+
+TEST(Info, ReportsWhereTheCommunicatorRuns) {
+  with_ranks(2, [](int rank, ccomComm_t comm) {
+    float x = 1;
+    ASSERT_EQ(ccomAllReduce(&x, &x, 1, ccomFloat32, ccomSum, comm, nullptr), ccomSuccess);
+    ccomCommInfo_t info = CCOM_COMM_INFO_INIT;
+    ASSERT_EQ(ccomCommGetInfo(comm, &info), ccomSuccess);
+    EXPECT_EQ(info.rank, rank);
+    EXPECT_EQ(info.nranks, 2);
+    EXPECT_EQ(info.nhosts, 1);
+    EXPECT_STREQ(info.transports, "shm");
+    EXPECT_EQ(info.sequence, 1U);
+    EXPECT_EQ(info.bytesSent, 4U);
+    char json[4096];
+    size_t length = sizeof json;
+    ASSERT_EQ(ccomExplain(comm, "allreduce", 1000, ccomFloat32, -1, json, &length), ccomSuccess);
+    EXPECT_NE(std::string(json).find("\"candidates\""), std::string::npos);
+  });
+}
+
+TEST(Memory, IsZeroedAndRefusesStrangers) {
+  void* memory = nullptr;
+  ASSERT_EQ(ccomMemAlloc(&memory, 100000), ccomSuccess);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(memory) % 4096, 0U);
+  EXPECT_EQ(static_cast<char*>(memory)[99999], 0);
+  EXPECT_EQ(ccomMemFree(memory), ccomSuccess);
+  EXPECT_EQ(ccomMemFree(memory), ccomInvalidArgument);
+  EXPECT_EQ(ccomMemFree(nullptr), ccomSuccess);
+}
+
+TEST(Communicators, SeveralAtOnceDoNotDisturbOneAnother) {
+  ccomComm_t a[2];
+  ccomComm_t b[2];
+  ASSERT_EQ(ccomCommInitAll(a, 2, nullptr), ccomSuccess);
+  ASSERT_EQ(ccomCommInitAll(b, 2, nullptr), ccomSuccess);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      ccomComm_t comm = t < 2 ? a[t] : b[t - 2];
+      for (int i = 0; i < 200; ++i) {
+        int x = t < 2 ? 1 : 100;
+        ASSERT_EQ(ccomAllReduce(&x, &x, 1, ccomInt32, ccomSum, comm, nullptr), ccomSuccess);
+        ASSERT_EQ(x, t < 2 ? 2 : 200);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (ccomComm_t comm : {a[0], a[1], b[0], b[1]}) ccomCommDestroy(comm);
+}
+
+}  // namespace
+}  // namespace ccom
