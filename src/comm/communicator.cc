@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/log.h"
 #include "comm/setup.h"
 #include "kernels/kernels.h"
 
@@ -28,6 +29,9 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const Membership& mem
   const auto local_ranks = static_cast<int>(self->topology_.ranks_of(place.host).size());
   self->engine_.emplace(membership.rank, membership.nranks, self->links_->monitor(), self->links_->transports(), *self,
                         WaitPolicy::for_host(local_ranks, self->topology_.hosts[static_cast<size_t>(place.host)].cpus));
+  log(LogLevel::Info, "rank %d of %d is up: %zu host(s), transports %s, %s", membership.rank, membership.nranks,
+      self->topology_.hosts.size(), self->transport_names().c_str(),
+      self->config_.topology.empty() ? "no imposed topology" : self->config_.topology.c_str());
   return self;
 }
 

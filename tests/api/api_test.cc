@@ -51,7 +51,9 @@ TEST(Library, HandsLogLinesToTheCallback) {
   ASSERT_EQ(ccomSetLogCallback([](ccomLogLevel_t, const char* message, void* user) {
               static_cast<std::vector<std::string>*>(user)->push_back(message);
             }, &lines), ccomSuccess);
+  with_ranks(1, [](int, ccomComm_t) {});
   EXPECT_EQ(ccomSetLogCallback(nullptr, nullptr), ccomSuccess);
+  EXPECT_TRUE(std::ranges::any_of(lines, [](const std::string& line) { return line.find("rank 0 of 1 is up") != std::string::npos; }));
 }
 
 TEST(Arguments, WrongOnesGetASentenceAndHaveNoEffect) {

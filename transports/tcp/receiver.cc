@@ -12,8 +12,8 @@
 namespace ccom::tcp {
 namespace {
 
-// A message that fits is read in one call, header and all, and copied once more: cheaper than a second call. Of larger ones
-// the header is read first.
+// A message that fits is read in one call, header and all, and copied once more: cheaper than a second call. Of larger
+// ones the header is read first.
 constexpr size_t kAheadBytes = size_t{16} << 10;
 // Between two looks at the sending direction.
 constexpr size_t kPumpBytes = size_t{256} << 10;

@@ -12,8 +12,8 @@
 namespace ccom::tcp {
 namespace {
 
-// ISA-L's AVX-512 code leaves the upper halves of the vector registers in use, and all SSE code after it pays: a message of
-// 1 KiB took twice as long.
+// ISA-L's AVX-512 code leaves the upper halves of the vector registers in use, and all SSE code after it pays: a
+// message of 1 KiB took twice as long.
 #if defined(__x86_64__)
 [[gnu::target("avx")]] void clear_upper_halves() { _mm256_zeroupper(); }
 void leave_vector_code() {

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The house rules that a program can check: who includes whom (the map of docs/architecture.md), file heads, lines and sizes.
+//
+// Sizes ratchet: a file may not grow beyond kMostLines unless it is on the list of old large ones, each with its own bound.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <regex>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kRoot = CCOM_SOURCE_DIR;
+constexpr size_t kMostLines = 350;
+constexpr size_t kMostColumns = 160;
+
+// Room -> the rooms whose headers it may include. "transports" is transports/transport.h alone, "factories" are
+// transports/*/factory.h.
+const std::map<std::string, std::set<std::string>> kMap = {
+    {"base", {}},
+    {"plan", {"base"}},
+    {"kernels", {"base"}},
+    {"topology", {"base"}},
+    {"bootstrap", {"base"}},
+    {"liveness", {"base"}},
+    {"shm", {"base", "transports"}},
+    {"tcp", {"base", "transports"}},
+    {"ofi", {"base", "transports"}},
+    {"algorithms", {"base", "plan"}},
+    {"planner", {"base", "algorithms", "topology", "plan"}},
+    {"engine", {"base", "plan", "kernels", "liveness", "transports"}},
+    {"comm", {"base", "planner", "engine", "bootstrap", "liveness", "topology", "transports", "factories", "plan", "kernels", "algorithms"}},
+    {"api", {"base", "comm", "bootstrap", "engine", "kernels", "public"}},
+    // Users of the C API, and nothing else.
+    {"bench", {"public", "bench"}},
+    {"examples", {"public", "bench"}},
+};
+
+// Benchmarks of one room may include it.
+const std::map<std::string, std::set<std::string>> kExtra = {
+    {"bench/ccom_topo.cc", {"topology", "base"}},
+    {"bench/kernels.cc", {"kernels", "base"}},
+};
+
+struct Source {
+  fs::path path;      // below the root
+  std::string room;
+  std::vector<std::string> lines;
+};
+
+std::string room_of(const fs::path& path) {
+  const std::string text = path.generic_string();
+  static const std::regex room("(?:src|transports)/([a-z]+)/.*|(topology|bench|examples)/.*");
+  std::smatch match;
+  if (!std::regex_match(text, match, room)) return "";
+  return match[1].matched ? match[1] : match[2];
+}
+
+// The contract that lies above the members.
+bool is_contract(const fs::path& path) { return path.generic_string() == "transports/transport.h"; }
+
+std::vector<Source> sources() {
+  std::vector<Source> found;
+  for (const char* folder : {"src", "transports", "topology", "bench", "examples"}) {
+    for (const auto& entry : fs::recursive_directory_iterator(kRoot / folder)) {
+      const std::string extension = entry.path().extension();
+      if (extension != ".h" && extension != ".cc" && extension != ".c") continue;
+      Source source{fs::relative(entry.path(), kRoot), "", {}};
+      source.room = room_of(source.path);
+      std::ifstream file(entry.path());
+      for (std::string line; std::getline(file, line);) source.lines.push_back(line);
+      found.push_back(std::move(source));
+    }
+  }
+  return found;
+}
+
+// Where a project include leads: a room, "transports", "factories", "public", or "" for third parties.
+std::string target_of(const std::string& include) {
+  if (include.starts_with("ccom/")) return "public";
+  if (include == "transports/transport.h") return "transports";
+  static const std::regex factory("transports/[a-z]+/factory\\.h");
+  if (std::regex_match(include, factory)) return "factories";
+  const std::string first = include.substr(0, include.find('/'));
+  if (first == "transports") return include.substr(11, include.find('/', 11) - 11);
+  return kMap.contains(first) ? first : "";
+}
+
+TEST(Tidy, IncludesFollowTheMap) {
+  static const std::regex include(R"re(\s*#include\s+["<]([^">]+)[">].*)re");
+  size_t checked = 0;
+  for (Source source : sources()) {
+    if (is_contract(source.path)) source.room = "base";  // it may include what base may, and base
+    ASSERT_NE(source.room, "") << source.path << " is in no room";
+    ASSERT_TRUE(kMap.contains(source.room)) << source.path << ": room " << source.room << " is not on the map";
+    for (const std::string& line : source.lines) {
+      std::smatch match;
+      if (!std::regex_match(line, match, include)) continue;
+      const std::string target = target_of(match[1]);
+      const auto extra = kExtra.find(source.path.generic_string());
+      const bool allowed = target.empty() || target == source.room || kMap.at(source.room).contains(target) ||
+                           (target == "factories" && match[1].str().starts_with("transports/" + source.room)) ||
+                           (extra != kExtra.end() && extra->second.contains(target));
+      EXPECT_TRUE(allowed) << source.path << ": room " << source.room << " may not include " << match[1];
+      checked += target.empty() ? 0 : 1;
+    }
+  }
+  EXPECT_GT(checked, 200U) << "the test no longer sees the includes";
+}
+
+TEST(Tidy, FilesHaveAHeadAndAGuardAndReadableLines) {
+  for (const Source& source : sources()) {
+    ASSERT_FALSE(source.lines.empty()) << source.path;
+    EXPECT_NE(source.lines[0].find("SPDX-License-Identifier: Apache-2.0"), std::string::npos) << source.path;
+    if (source.path.extension() == ".h" && source.path.string().find("-inl.h") == std::string::npos) {
+      EXPECT_NE(std::ranges::find(source.lines, "#pragma once"), source.lines.end()) << source.path;
+    }
+    for (size_t i = 0; i < source.lines.size(); ++i) {
+      const std::string& line = source.lines[i];
+      EXPECT_LE(line.size(), kMostColumns) << source.path << ":" << i + 1;
+      EXPECT_EQ(line.find('\t'), std::string::npos) << source.path << ":" << i + 1 << " has a tab";
+      EXPECT_EQ(line.find("FIX" "ME"), std::string::npos) << source.path << ":" << i + 1;
+    }
+  }
+}
+
+// Larger for a reason, and not to grow: gRPC's headers may stand in one file only.
+const std::map<std::string, size_t> kOldLargeFiles = {{"src/bootstrap/grpc_rendezvous.cc", 640}};
+
+TEST(Tidy, FilesStaySmall) {
+  for (const Source& source : sources()) {
+    const auto old = kOldLargeFiles.find(source.path.generic_string());
+    const size_t bound = old == kOldLargeFiles.end() ? kMostLines : old->second;
+    EXPECT_LE(source.lines.size(), bound) << source.path << " wants to be cut in two";
+  }
+}
+
+}  // namespace
