@@ -498,6 +498,7 @@ class Client final : public Rendezvous {
 
   const UniqueId id_;
   QuietGrpc quiet_;
+  std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<wire::MeetingPoint::Stub> stub_;
   wire::Request request_;  // who we are; each request is a copy with its step
   bool was_there_ = false;
@@ -507,7 +508,8 @@ class Client final : public Rendezvous {
 
 Status Client::open() {
   CCOM_TRY_ASSIGN(const TlsIdentity identity, make_tls_identity(id_.secret));
-  stub_ = wire::MeetingPoint::NewStub(open_channel(id_, identity));
+  channel_ = open_channel(id_, identity);
+  stub_ = wire::MeetingPoint::NewStub(channel_);
   return Status::ok();
 }
 
@@ -548,7 +550,8 @@ Result<wire::Answer> Client::attend(const wire::Request& request, Deadline deadl
     if (why.ok() || status.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED) why = status;
     if (was_there_ || is_refusal(status)) limit = limit.earlier(Deadline::after(kRefusalPatience));
     if (!may_be_tried_again(status) || limit.passed()) return explain(why);
-    std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(pause, limit.left()));
+    // Not a sleep: a connection under way makes progress only while somebody waits on the channel (else every 5 s).
+    channel_->WaitForConnected(grpc_deadline(limit.earlier(Deadline::after(pause))));
     pause = std::min(pause * 2, 100ms);
   }
 }

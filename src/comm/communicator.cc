@@ -18,10 +18,11 @@ Communicator::Communicator(const Membership& membership, CommConfig config, Topo
 
 Communicator::~Communicator() { drain(); }
 
-Result<std::unique_ptr<Communicator>> Communicator::create(const Membership& membership, CommConfig config,
+Result<std::unique_ptr<Communicator>> Communicator::create(const Membership& joining, CommConfig config,
                                                            Rendezvous& rendezvous, Deadline deadline) {
-  CCOM_TRY_ASSIGN(Topology topology, agree_on_topology(membership, config, rendezvous, deadline));
-  std::unique_ptr<Communicator> self(new Communicator(membership, std::move(config), std::move(topology)));
+  CCOM_TRY_ASSIGN(Agreement agreement, agree(joining, config, rendezvous, deadline));
+  const Membership& membership = agreement.membership;
+  std::unique_ptr<Communicator> self(new Communicator(membership, std::move(config), std::move(agreement.topology)));
   const int channels = channels_needed(self->topology_, self->config_.algorithm);
   CCOM_TRY_ASSIGN(self->links_, Links::connect(membership, self->config_, self->topology_, channels, rendezvous, deadline));
   self->cache_.emplace(membership.rank, membership.nranks, self->topology_, self->config_.algorithm, *self->links_);

@@ -24,7 +24,7 @@ namespace ccom {
 class Communicator final : public CallNames {
  public:
   // Collective, blocking until `deadline`. `rendezvous` is needed during the call only.
-  static Result<std::unique_ptr<Communicator>> create(const Membership& membership, CommConfig config,
+  static Result<std::unique_ptr<Communicator>> create(const Membership& joining, CommConfig config,
                                                       Rendezvous& rendezvous, Deadline deadline);
   ~Communicator() override;
   Communicator(const Communicator&) = delete;

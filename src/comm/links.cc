@@ -64,10 +64,15 @@ Result<std::unique_ptr<Links>> Links::connect(const Membership& membership, cons
   Result<std::string> address = shared.is_ok() ? links->make_transports() : Result<std::string>(shared);
   CCOM_TRY_ASSIGN(const std::vector<std::string> addresses, exchange(rendezvous, "addresses", std::move(address), deadline));
 
-  // 3. Everybody dials.
+  // 3. Everybody dials; all must have derived the same topology, because every choice follows from it.
   Status dialled = links->dial(addresses, deadline);
-  Result<std::string> done = dialled.is_ok() ? Result<std::string>("") : Result<std::string>(dialled);
-  CCOM_TRY_ASSIGN(const std::vector<std::string> ready, exchange(rendezvous, "connections", std::move(done), deadline));
+  Result<std::string> done = dialled.is_ok() ? Result<std::string>(std::to_string(hash_of(topology))) : Result<std::string>(dialled);
+  CCOM_TRY_ASSIGN(const std::vector<std::string> hashes, exchange(rendezvous, "connections", std::move(done), deadline));
+  for (size_t rank = 1; rank < hashes.size(); ++rank) {
+    if (hashes[rank] != hashes[0]) {
+      return error(Code::InternalError, "rank %zu derived another topology than rank 0", rank).with_peers({static_cast<int>(rank)});
+    }
+  }
   return links;
 }
 

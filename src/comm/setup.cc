@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/setup.h"
 
+#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "base/version.h"
@@ -13,7 +14,7 @@ Result<std::string> describe_self(const CommConfig& config) {
   if (!config.topology.empty()) {
     CCOM_TRY_ASSIGN(host.imposed, make_fabric(config.topology));
   }
-  return nlohmann::json{{"version", kVersion}, {"settings", config.fingerprint()}, {"host", to_json(host)}}.dump();
+  return nlohmann::json{{"version", kVersion}, {"settings", config.fingerprint()}, {"host", to_json(host)}, {"nonce", std::to_string(random_u64())}}.dump();
 }
 
 Status compare(const nlohmann::json& mine, const nlohmann::json& theirs, Rank rank, const char* key) {
@@ -30,8 +31,7 @@ Status compare(const nlohmann::json& mine, const nlohmann::json& theirs, Rank ra
 
 }  // namespace
 
-Result<Topology> agree_on_topology(const Membership& membership, const CommConfig& config, Rendezvous& rendezvous,
-                                   Deadline deadline) {
+Result<Agreement> agree(const Membership& membership, const CommConfig& config, Rendezvous& rendezvous, Deadline deadline) {
   CCOM_TRY_ASSIGN(const std::vector<std::string> texts, exchange(rendezvous, "hosts", describe_self(config), deadline));
   CCOM_ASSERT(texts.size() == static_cast<size_t>(membership.nranks));
   std::vector<RankView> views;
@@ -41,10 +41,16 @@ Result<Topology> agree_on_topology(const Membership& membership, const CommConfi
     if (!view.is_object()) return error(Code::InternalError, "rank %d sent a description that cannot be read", rank);
     CCOM_TRY(compare(first, view, rank, "version"));
     CCOM_TRY(compare(first, view, rank, "settings"));
-    CCOM_TRY_ASSIGN(Host host, host_from_json(view["host"].get<std::string>()));
+    CCOM_TRY_ASSIGN(Host host, host_from_json(view.value("host", "")));
     views.push_back({std::move(host)});
   }
-  return merge(views);
+  Agreement agreement{{}, membership};
+  CCOM_TRY_ASSIGN(agreement.topology, merge(views));
+  const std::string nonce = first.value("nonce", "");
+  const Secret numbers = membership.secret.derive("ccom number " + nonce);
+  std::memcpy(&agreement.membership.communicator, numbers.bytes().data(), sizeof agreement.membership.communicator);
+  agreement.membership.secret = membership.secret.derive("ccom session " + nonce);
+  return agreement;
 }
 
 }  // namespace ccom

@@ -7,8 +7,12 @@
 
 namespace ccom {
 
+struct Agreement {
+  Topology topology;
+  Membership membership;  // with number and secret of this communicator alone: an id made from a url may be used again
+};
+
 // Collective. ConfigError names the rank and the setting that differs.
-Result<Topology> agree_on_topology(const Membership& membership, const CommConfig& config, Rendezvous& rendezvous,
-                                   Deadline deadline);
+Result<Agreement> agree(const Membership& membership, const CommConfig& config, Rendezvous& rendezvous, Deadline deadline);
 
 }  // namespace ccom

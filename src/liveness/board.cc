@@ -26,8 +26,8 @@ size_t Board::bytes(int slots) { return sizeof(BoardHeader) + static_cast<size_t
 
 Result<Board> Board::over(Bytes memory, int slots) {
   if (memory.size() < bytes(slots))
-    return ccom::error(Code::InvalidArgument, "a liveness board for %d ranks needs %zu bytes, got %zu", slots, bytes(slots),
-                 memory.size());
+    return ccom::error(Code::InvalidArgument, "a liveness board for %d ranks needs %zu bytes, got %zu", slots,
+                       bytes(slots), memory.size());
   if (reinterpret_cast<uintptr_t>(memory.data()) % alignof(BoardHeader) != 0)
     return ccom::error(Code::InvalidArgument, "a liveness board must be aligned to %zu bytes", alignof(BoardHeader));
   auto* header = reinterpret_cast<BoardHeader*>(memory.data());
@@ -57,7 +57,8 @@ void Board::leave(int index, LifeLines& lines) const {
 
 bool Board::has_died(int index) const {
   const BoardSlot& other = slot(index);
-  return other.state.load(std::memory_order_acquire) == static_cast<uint32_t>(SlotState::Alive) && other.life.is_broken();
+  return other.state.load(std::memory_order_acquire) == static_cast<uint32_t>(SlotState::Alive) &&
+         other.life.is_broken();
 }
 
 bool Board::publish(int index, const Status& status) const {
@@ -81,7 +82,8 @@ Status Board::error() const {
     const size_t size = std::min<size_t>(source.error_bytes, kMaxErrorBytes);
     if (auto status = decode_error(ConstBytes(source.error, size))) return *std::move(status);
   }
-  return ccom::error(Code::InternalError, "the liveness board is damaged: abort word %u is set without an error", winner);
+  return ccom::error(Code::InternalError, "the liveness board is damaged: abort word %u is set without an error",
+                     winner);
 }
 
 }  // namespace ccom

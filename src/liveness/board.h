@@ -2,15 +2,17 @@
 //
 // The region that the ranks of one host share: the abort word, and a slot per rank.
 //
-//   abort word   0, or 1 + the slot whose error is the communicator's. Changes once. Has 128 bytes to itself, for it is read
-//                in every wait loop.
-//   slot         the rank's life line, held by its process's liveness thread; who and what the rank is; its beats; and its
-//                own error record.
+//   abort word   0, or 1 + the slot whose error is the communicator's. Changes once. Has 128 bytes to itself, for it is
+//                read in every wait loop.
+//   slot         the rank's life line, held by its process's liveness thread; who and what the rank is; its beats; and
+//                its own error record.
 //
-// A rank writes its error into its own slot and then tries to set the abort word: first come, first kept. Whoever is killed
-// half-way has claimed nothing, so there is no state in which the others would wait for a dead or stopped writer.
+// A rank writes its error into its own slot and then tries to set the abort word: first come, first kept. Whoever is
+// killed half-way has claimed nothing, so there is no state in which the others would wait for a dead or stopped
+// writer.
 //
-// A Board is a view and copies freely. Methods may be called from any thread or process, but for those that say otherwise.
+// A Board is a view and copies freely. Methods may be called from any thread or process, but for those that say
+// otherwise.
 #pragma once
 
 #include <atomic>
@@ -35,10 +37,10 @@ static_assert(sizeof(BoardHeader) == 320);
 struct alignas(64) BoardSlot {
   LifeLine life;
   std::atomic<uint32_t> state;
-  std::atomic<int32_t> pid;        // for texts; differs between containers
-  std::atomic<uint64_t> process;   // random: equal exactly for ranks of one process
-  std::atomic<uint64_t> beats;     // grows as long as the process runs
-  uint32_t error_bytes;            // written by the owner before it sets the abort word, then never again
+  std::atomic<int32_t> pid;       // for texts; differs between containers
+  std::atomic<uint64_t> process;  // random: equal exactly for ranks of one process
+  std::atomic<uint64_t> beats;    // grows as long as the process runs
+  uint32_t error_bytes;           // written by the owner before it sets the abort word, then never again
   std::byte error[kMaxErrorBytes];
 };
 
@@ -63,8 +65,8 @@ class Board {
   // Whether the rank has died without leaving. Two loads.
   bool has_died(int slot) const;
 
-  // Makes `error` the communicator's unless there is one; true if it did. One thread at a time per slot. Wakes those who wait
-  // on the abort word.
+  // Makes `error` the communicator's unless there is one; true if it did. One thread at a time per slot. Wakes those
+  // who wait on the abort word.
   bool publish(int slot, const Status& error) const;
   // The communicator's error, or Ok.
   Status error() const;

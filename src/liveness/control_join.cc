@@ -32,7 +32,8 @@ struct Conversation {
 
 // A fresh socket's buffer holds a whole handshake; a short write means that something is wrong with it.
 bool send_all(const OwnedFd& socket, ConstBytes bytes) {
-  return ::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT) == static_cast<ssize_t>(bytes.size());
+  return ::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT) ==
+         static_cast<ssize_t>(bytes.size());
 }
 
 // Moves a conversation on. Empty if all is well so far, else why it is over.
@@ -114,7 +115,8 @@ class Joining {
                       .tree = parent.edge.tree,
                       .from_host = plan_.self_host,
                       .to_host = parent.edge.host};
-    parent.talk = std::make_unique<Conversation>(Conversation{*std::move(socket), Handshake::connector(plan_.key, hello)});
+    parent.talk =
+        std::make_unique<Conversation>(Conversation{*std::move(socket), Handshake::connector(plan_.key, hello)});
     parent.talk->connected = false;
   }
 
@@ -122,7 +124,8 @@ class Joining {
     events_.clear();
     const auto watch = [this](Conversation& talk) {
       talk.event_index = static_cast<int>(events_.size());
-      events_.push_back({.fd = talk.socket.get(), .events = static_cast<short>(talk.connected ? POLLIN : POLLOUT), .revents = 0});
+      events_.push_back(
+          {.fd = talk.socket.get(), .events = static_cast<short>(talk.connected ? POLLIN : POLLOUT), .revents = 0});
     };
     for (Parent& parent : parents_)
       if (parent.talk) watch(*parent.talk);
@@ -196,7 +199,8 @@ class Joining {
     for (const Parent& parent : parents_) {
       if (parent.up) continue;
       ranks.push_back(parent.edge.rank);
-      reasons += "; rank " + std::to_string(parent.edge.rank) + " at " + parent.edge.address + ": " + parent.last_failure;
+      reasons +=
+          "; rank " + std::to_string(parent.edge.rank) + " at " + parent.edge.address + ": " + parent.last_failure;
     }
     for (const Child& child : children_) {
       if (child.up) continue;
@@ -208,7 +212,9 @@ class Joining {
     return error(Code::Timeout, "build the control connections between hosts: %s missing%s", name_ranks(ranks).c_str(),
                  reasons.c_str())
         .with_peers(std::move(ranks))
-        .with_cure("see whether these ranks run, and whether the hosts reach each other on the interface of CCOM_SOCKET_IFNAME");
+        .with_cure(
+            "see whether these ranks run, and whether the hosts reach each other on the interface of "
+            "CCOM_SOCKET_IFNAME");
   }
 
   const JoinPlan& plan_;

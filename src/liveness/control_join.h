@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Builds one rank's connections of the control trees: connects to parents, lets children in, each after a mutual handshake.
+// Builds one rank's connections of the control trees: connects to parents, lets children in, each after a mutual
+// handshake.
 //
-// Whoever connects without the key is dropped after two seconds or at its first wrong byte, costs one descriptor meanwhile and
-// changes nothing. A connection that fails is tried again until the deadline, for the parent may be late.
+// Whoever connects without the key is dropped after two seconds or at its first wrong byte, costs one descriptor
+// meanwhile and changes nothing. A connection that fails is tried again until the deadline, for the parent may be late.
 #pragma once
 
 #include <functional>

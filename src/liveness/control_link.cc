@@ -112,7 +112,8 @@ size_t ControlLink::parse(std::vector<Message>& messages) {
     const Mac expected = frame_mac(keys_.receive, received_++, rest.first(frame_bytes));
     const auto code = std::as_bytes(std::span(expected)).first(kMacBytes);
     const bool genuine = equal_in_constant_time(rest.subspan(frame_bytes, kMacBytes), code);
-    auto message = genuine ? to_message(std::to_integer<uint8_t>(rest[0]), rest.subspan(kHeaderBytes, size)) : std::nullopt;
+    auto message =
+        genuine ? to_message(std::to_integer<uint8_t>(rest[0]), rest.subspan(kHeaderBytes, size)) : std::nullopt;
     if (!message) {
       end("it sent a frame that does not authenticate");
       break;

@@ -2,9 +2,9 @@
 //
 // An authenticated stream of messages to one neighbour, over a TCP connection whose handshake is done.
 //
-// Frame: {type u8, 3 zero bytes, payload size u32, payload, 16 bytes of HMAC(direction's key, counter header payload)}. The
-// counter makes every frame's code its own, so nothing can be forged, replayed, reordered or left out in the middle. A size is
-// compared with ours (kMaxErrorBytes) before anything is done with it.
+// Frame: {type u8, 3 zero bytes, payload size u32, payload, 16 bytes of HMAC(direction's key, counter header payload)}.
+// The counter makes every frame's code its own, so nothing can be forged, replayed, reordered or left out in the
+// middle. A size is compared with ours (kMaxErrorBytes) before anything is done with it.
 //
 // Non-blocking; belongs to one thread.
 #pragma once
@@ -26,7 +26,8 @@ class ControlLink {
   ControlLink& operator=(const ControlLink&) = delete;
 
   int fd() const { return socket_.get(); }
-  // Sends now what fits; the rest with the next send() or flush(). A heartbeat is skipped while something is still waiting.
+  // Sends now what fits; the rest with the next send() or flush(). A heartbeat is skipped while something is still
+  // waiting.
   void send(const Message& message);
   void flush();
   bool has_unsent() const { return !unsent_.empty(); }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One control tree in the real world: drives a TreeState with the clock and the connections. On the liveness thread only.
+// One control tree in the real world: drives a TreeState with the clock and the connections. On the liveness thread
+// only.
 #pragma once
 
 #include <functional>

@@ -6,9 +6,9 @@
 //   connector -> acceptor    proof      magic, hello, fresh nonce C, HMAC(key, "proof" A hello C)
 //   acceptor  -> connector   welcome    HMAC(key, "welcome" A hello C)
 //
-// A stranger gets 40 random bytes and no answer to anything. Fresh nonces on both sides keep recordings from being of use, the
-// two words keep one side's proof from serving as the other's, and both directions get keys of their own from HMAC(key,
-// "session" A hello C). Sizes are fixed, so nothing is allocated for somebody unknown.
+// A stranger gets 40 random bytes and no answer to anything. Fresh nonces on both sides keep recordings from being of
+// use, the two words keep one side's proof from serving as the other's, and both directions get keys of their own from
+// HMAC(key, "session" A hello C). Sizes are fixed, so nothing is allocated for somebody unknown.
 #pragma once
 
 #include <array>
@@ -32,8 +32,8 @@ struct LinkKeys {
   Secret send, receive;
 };
 
-// One side. A value of a few hundred bytes. Usage: send output(), then as long as it is Running collect wants() bytes, feed()
-// them and send output() again. The acceptor looks at hello() before it sends its last output.
+// One side. A value of a few hundred bytes. Usage: send output(), then as long as it is Running collect wants() bytes,
+// feed() them and send output() again. The acceptor looks at hello() before it sends its last output.
 class Handshake {
  public:
   enum class State { Running, Done, Refused };

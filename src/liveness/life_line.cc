@@ -13,7 +13,8 @@ namespace {
 
 constexpr long kOffset = static_cast<long>(offsetof(LifeLine, word)) - static_cast<long>(offsetof(LifeLine, entry));
 
-// We may be killed between any two instructions, and the kernel then reads what we wrote: the order is the compiler's to keep.
+// We may be killed between any two instructions, and the kernel then reads what we wrote: the order is the compiler's
+// to keep.
 void keep_order() { std::atomic_signal_fence(std::memory_order_seq_cst); }
 
 }  // namespace

@@ -30,8 +30,9 @@ int64_t now_ns() { return std::chrono::steady_clock::now().time_since_epoch() / 
 timespec to_timespec(int64_t ns) { return {.tv_sec = ns / 1'000'000'000, .tv_nsec = ns % 1'000'000'000}; }
 
 // What a process has at most once. The one global of this room, and a deliberate one: the life lines need a thread that
-// lives as long as the process's Monitors, and Monitors of unrelated communicators know nothing of each other. Never destroyed,
-// for a communicator may outlive static destruction. A forked child starts afresh, whatever state the lock was in.
+// lives as long as the process's Monitors, and Monitors of unrelated communicators know nothing of each other. Never
+// destroyed, for a communicator may outlive static destruction. A forked child starts afresh, whatever state the lock
+// was in.
 struct ProcessWide {
   const ForkMark mark;
   const uint64_t process = random_u64();
@@ -82,7 +83,8 @@ Result<std::shared_ptr<LivenessThread>> LivenessThread::of_this_process() {
 Status LivenessThread::start() {
   epoll_ = OwnedFd(::epoll_create1(EPOLL_CLOEXEC));
   knock_event_ = OwnedFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!epoll_ || !knock_event_) return system_error(errno, "open an epoll and an event descriptor for the liveness thread");
+  if (!epoll_ || !knock_event_)
+    return system_error(errno, "open an epoll and an event descriptor for the liveness thread");
   epoll_event event{};
   event.events = EPOLLIN;
   if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, knock_event_.get(), &event) != 0)
@@ -140,7 +142,8 @@ Status LivenessThread::watch(int fd, bool* readable) {
   epoll_event event{};
   event.events = EPOLLIN | EPOLLRDHUP;
   event.data.ptr = readable;
-  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) return system_error(errno, "watch a control connection");
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0)
+    return system_error(errno, "watch a control connection");
   ++sockets_;
   return Status::ok();
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The process's liveness thread: one, shared by all Monitors, started with the first and joined with the last. It holds the
-// life lines, reads the control connections, sends heartbeats and calls failure listeners.
+// The process's liveness thread: one, shared by all Monitors, started with the first and joined with the last. It holds
+// the life lines, reads the control connections, sends heartbeats and calls failure listeners.
 //
 // How it waits for three kinds of things at once:
-// - Without sockets (all communicators inside this host): FUTEX_WAITV on the abort words of all boards and on a word of its own
-//   that knock() changes; it sleeps until one changes or a beat is due. Where the kernel has no FUTEX_WAITV (before 5.16, or a
-//   filter) or the boards are more than 127, it waits on its own word in slices of 10 ms.
-// - With sockets: epoll on them and on an eventfd that knock() writes, in slices of 5 ms as long as a board is shared. A
-//   leader of several hosts looks after its node-mates that often anyway.
+// - Without sockets (all communicators inside this host): FUTEX_WAITV on the abort words of all boards and on a word of
+//   its own that knock() changes; it sleeps until one changes or a beat is due. Where the kernel has no FUTEX_WAITV
+//   (before 5.16, or a filter) or the boards are more than 127, it waits on its own word in slices of 10 ms.
+// - With sockets: epoll on them and on an eventfd that knock() writes, in slices of 5 ms as long as a board is shared.
+//   A leader of several hosts looks after its node-mates that often anyway.
 //
 // After fork() the child has no such thread. It is told by a page that the kernel wipes in children; nothing of the
 // parent's is touched there, and a new Monitor in the child gets a new thread.

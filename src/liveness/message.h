@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What leaders tell each other, and the one encoding of an error: the same bytes lie on the Board and travel between hosts, so
-// every survivor reads the same text. Little-endian, every length checked against a limit of ours.
+// What leaders tell each other, and the one encoding of an error: the same bytes lie on the Board and travel between
+// hosts, so every survivor reads the same text. Little-endian, every length checked against a limit of ours.
 #pragma once
 
 #include <optional>

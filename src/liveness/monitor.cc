@@ -2,9 +2,10 @@
 //
 // Puts the parts together: the host's Board, the NodeWatch, and the control trees between hosts.
 //
-// There are two trees. The lowest rank of each host is its member of the first, the second-lowest (or the only one) of the
-// second, and both act on the same board. So when a leader dies, a node-mate, who knows within milliseconds, tells the other
-// hosts over the second tree; the end of the leader's own connections comes only when the kernel has torn down its memory.
+// There are two trees. The lowest rank of each host is its member of the first, the second-lowest (or the only one) of
+// the second, and both act on the same board. So when a leader dies, a node-mate, who knows within milliseconds, tells
+// the other hosts over the second tree; the end of the leader's own connections comes only when the kernel has torn
+// down its memory.
 #include "liveness/monitor.h"
 
 #include <algorithm>
@@ -121,8 +122,8 @@ Status MonitorImpl::start() {
     if (tree_member(host(), tree) != config_.rank) continue;
     TreeConfig tree_hosts = tree_config();
     for (size_t i = 0; i < config_.hosts.size(); ++i) tree_hosts.hosts[i].member = tree_member(config_.hosts[i], tree);
-    trees_.back() = std::make_unique<ControlTree>(std::move(tree_hosts), *thread_,
-                                                  [this](const Status& error) { publish(error); });
+    trees_.back() =
+        std::make_unique<ControlTree>(std::move(tree_hosts), *thread_, [this](const Status& error) { publish(error); });
   }
   Status taken;
   thread_->run([this, &taken] {
@@ -144,11 +145,12 @@ Status MonitorImpl::listen() {
   return Status::ok();
 }
 
-// Other hosts are given a little more time than node-mates, so that a stopped process is named by its node-mates, who can tell
-// it from a silent host.
+// Other hosts are given a little more time than node-mates, so that a stopped process is named by its node-mates, who
+// can tell it from a silent host.
 TreeConfig MonitorImpl::tree_config() const {
   TreeConfig config{.hosts = {}, .self = config_.host_index, .dead_ns = (config_.dead_ms + config_.dead_ms / 8) * kMs};
-  for (const HostMembers& each : config_.hosts) config.hosts.push_back({.name = each.name, .member = -1, .ranks = each.ranks});
+  for (const HostMembers& each : config_.hosts)
+    config.hosts.push_back({.name = each.name, .member = -1, .ranks = each.ranks});
   return config;
 }
 
@@ -194,15 +196,14 @@ Status MonitorImpl::connect(const std::vector<std::string>& addresses, Deadline 
   if (thread_->in_forked_child()) return forked_error();
   const OwnedFd listener = std::move(listener_socket_);  // closed whatever happens
   CCOM_TRY_ASSIGN(const JoinPlan plan, plan_connections(addresses));
-  const JoinHooks hooks{
-      .attach =
-          [this](const JoinEdge& edge, std::unique_ptr<ControlLink> link) {
-            thread_->run([this, &edge, &link] {
-              const int64_t now_ns = Clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
-              trees_[static_cast<size_t>(edge.tree)]->attach(edge.host, std::move(link), now_ns);
-            });
-          },
-      .check = [this] { return check(); }};
+  const JoinHooks hooks{.attach =
+                            [this](const JoinEdge& edge, std::unique_ptr<ControlLink> link) {
+                              thread_->run([this, &edge, &link] {
+                                const int64_t now_ns = Clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+                                trees_[static_cast<size_t>(edge.tree)]->attach(edge.host, std::move(link), now_ns);
+                              });
+                            },
+                        .check = [this] { return check(); }};
   return join_control_trees(plan, listener, hooks, deadline);
 }
 

@@ -4,9 +4,9 @@
 //
 // Inside a host the ranks share a Board (in shared memory): the first error of the communicator, and a robust lock per
 // rank, held for the rank's life by the process's liveness thread. The kernel breaks it within milliseconds of the
-// holder's death, whatever its memory size; a waiting node-mate notices in check(). Between hosts the lowest ranks of the
-// hosts keep TCP control connections in a tree (degree 8) that carries heartbeats, errors and goodbyes; a lost connection or a
-// silent one (CCOM_DEAD_MS) is a death notice, flooded over the tree. First error wins on every board.
+// holder's death, whatever its memory size; a waiting node-mate notices in check(). Between hosts the lowest ranks of
+// the hosts keep TCP control connections in a tree (degree 8) that carries heartbeats, errors and goodbyes; a lost
+// connection or a silent one (CCOM_DEAD_MS) is a death notice, flooded over the tree. First error wins on every board.
 //
 // Threads: check(), failed(), status() and report() may be called from any thread.
 #pragma once
@@ -25,8 +25,8 @@
 namespace ccom {
 
 struct HostMembers {
-  std::string name;          // for texts
-  std::vector<Rank> ranks;   // ascending; the first one is the host's leader
+  std::string name;         // for texts
+  std::vector<Rank> ranks;  // ascending; the first one is the host's leader
 };
 
 struct MonitorConfig {
@@ -36,7 +36,7 @@ struct MonitorConfig {
   Secret key;                      // admits control connections
   uint64_t communicator = 0;
   int64_t dead_ms = 3000;
-  std::string bind_address;        // control connections; used by leaders when there are several hosts
+  std::string bind_address;  // control connections; used by leaders when there are several hosts
 };
 
 class Monitor {

@@ -13,8 +13,8 @@ NodeWatch::NodeWatch(Board board, Config config) : board_(board), config_(std::m
 std::optional<Status> NodeWatch::look(int64_t now_ns) {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock) return std::nullopt;
-  // Beats are judged only against a time in which we looked ourselves: between calls nobody looks, and a process that was
-  // stopped cannot tell who else was.
+  // Beats are judged only against a time in which we looked ourselves: between calls nobody looks, and a process that
+  // was stopped cannot tell who else was.
   const bool fresh = now_ns - last_look_ns_ > config_.dead_ns / 2;
   last_look_ns_ = now_ns;
   std::vector<int> dead, silent;
@@ -76,8 +76,9 @@ Status NodeWatch::died(const std::vector<int>& slots) const {
                name_processes(slots).c_str())
       .with_peers({ranks.begin(), ranks.end()})
       .with_host(config_.host)
-      .with_cure("look at the output of the dead rank and at the kernel log of its host (out of memory?); restart the job, or "
-                 "shrink the communicator to the survivors");
+      .with_cure(
+          "look at the output of the dead rank and at the kernel log of its host (out of memory?); restart the job, or "
+          "shrink the communicator to the survivors");
 }
 
 Status NodeWatch::fell_silent(const std::vector<int>& slots) const {
@@ -86,8 +87,9 @@ Status NodeWatch::fell_silent(const std::vector<int>& slots) const {
                config_.host.c_str(), static_cast<double>(config_.dead_ns) * 1e-9, name_processes(slots).c_str())
       .with_peers({ranks.begin(), ranks.end()})
       .with_host(config_.host)
-      .with_cure("see whether the process is stopped (a debugger, a frozen cgroup) or starved of processor time; a longer "
-                 "CCOM_DEAD_MS forgives longer pauses");
+      .with_cure(
+          "see whether the process is stopped (a debugger, a frozen cgroup) or starved of processor time; a longer "
+          "CCOM_DEAD_MS forgives longer pauses");
 }
 
 }  // namespace ccom

@@ -76,7 +76,8 @@ Result<OwnedFd> listen_on(const std::string& ip) {
     return error(Code::ConfigError, "control connections must listen on one interface, not on all (%s)", ip.c_str())
         .with_cure("name an interface in CCOM_SOCKET_IFNAME");
   CCOM_TRY_ASSIGN(OwnedFd socket, open_socket(address.family()));
-  if (::bind(socket.get(), address.get(), address.size) != 0) return system_error(errno, "bind control socket to %s", ip.c_str());
+  if (::bind(socket.get(), address.get(), address.size) != 0)
+    return system_error(errno, "bind control socket to %s", ip.c_str());
   if (::listen(socket.get(), 64) != 0) return system_error(errno, "listen for control connections on %s", ip.c_str());
   return socket;
 }
@@ -87,7 +88,8 @@ Result<std::string> address_of(const OwnedFd& listener) {
   char host[NI_MAXHOST], port[NI_MAXSERV];
   if (::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address.storage), &address.size) != 0)
     return system_error(errno, "ask a control socket for its address");
-  if (::getnameinfo(address.get(), address.size, host, sizeof host, port, sizeof port, NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+  if (::getnameinfo(address.get(), address.size, host, sizeof host, port, sizeof port,
+                    NI_NUMERICHOST | NI_NUMERICSERV) != 0)
     return error(Code::InternalError, "print the address of a control socket");
   return (address.family() == AF_INET6 ? "[" + std::string(host) + "]" : std::string(host)) + ":" + port;
 }

@@ -81,8 +81,8 @@ void TreeState::tick(int64_t now_ns, TreeOutputs& out) {
       if (other.link == Link::Up && !failed() && !left_)
         out.push_back({TreeOutput::Kind::Send, other.host, {MessageType::Heartbeat}});
   }
-  // A host that has itself stood still (stopped, paused with its machine) cannot tell who was silent: each neighbour gets half
-  // the time again, once, to be heard.
+  // A host that has itself stood still (stopped, paused with its machine) cannot tell who was silent: each neighbour
+  // gets half the time again, once, to be heard.
   const bool stood_still = last_tick_ns_ >= 0 && now_ns - last_tick_ns_ > config_.dead_ns / 4;
   last_tick_ns_ = now_ns;
   for (Neighbour& other : neighbours_) {
@@ -125,8 +125,9 @@ Status TreeState::died(int host, std::string_view reason) const {
                reason.data())
       .with_peers({other.member})
       .with_host(other.name)
-      .with_cure("look at that rank's output and at the kernel log of its host; restart the job, or shrink the "
-                 "communicator to the survivors");
+      .with_cure(
+          "look at that rank's output and at the kernel log of its host; restart the job, or shrink the "
+          "communicator to the survivors");
 }
 
 Status TreeState::fell_silent(int host, int64_t silence_ns) const {

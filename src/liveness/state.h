@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One host's part in the control tree, as a pure state machine: no clock, threads or sockets. Time (nanoseconds on any
-// monotonic clock), messages and lost connections come in, messages and findings go out, so the simulator runs the same code.
+// monotonic clock), messages and lost connections come in, messages and findings go out, so the simulator runs the same
+// code.
 //
-// Hosts form a heap-ordered tree of degree 8: parent (i-1)/8, children 8i+1 ... 8i+8. Neighbours send heartbeats every dead/12;
-// one that was silent for dead/6 is suspected, for `dead` it is dead with all its ranks. A connection that ends without a
-// goodbye means that the process at its other end is dead, and only that one. The first error, found or received, goes to all
-// other neighbours once; later ones are dropped. As every component of the tree without its dead hosts touches one of
-// them, every connected survivor gets an error that names a dead rank.
+// Hosts form a heap-ordered tree of degree 8: parent (i-1)/8, children 8i+1 ... 8i+8. Neighbours send heartbeats every
+// dead/12; one that was silent for dead/6 is suspected, for `dead` it is dead with all its ranks. A connection that
+// ends without a goodbye means that the process at its other end is dead, and only that one. The first error, found or
+// received, goes to all other neighbours once; later ones are dropped. As every component of the tree without its dead
+// hosts touches one of them, every connected survivor gets an error that names a dead rank.
 //
 // Not thread-safe. A resource of its driver: one per host and tree.
 #pragma once
@@ -29,8 +30,8 @@ std::vector<int> tree_neighbours(int host, int hosts);
 
 struct TreeHost {
   std::string name;
-  Rank member = -1;          // the rank that holds this host's connections
-  std::vector<Rank> ranks;   // all of the host, ascending
+  Rank member = -1;         // the rank that holds this host's connections
+  std::vector<Rank> ranks;  // all of the host, ascending
 };
 
 struct TreeConfig {

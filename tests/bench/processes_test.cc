@@ -71,7 +71,7 @@ TEST(RunProcesses, EndsTheOthersSoonAfterTheFirstFailure) {
 TEST(RunProcesses, NamesTheRankThatCrashed) {
   const Result result = run("2 10000 good crash");
   EXPECT_EQ(result.code, 4);
-  EXPECT_THAT(result.text, HasSubstr("rank 1 was ended by signal 11"));
+  EXPECT_THAT(result.text, HasSubstr("rank 1 was ended by signal 9"));
 }
 
 TEST(RunProcesses, EndsAJobThatIsLate) {

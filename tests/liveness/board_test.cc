@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The board with threads of one process: the first error is kept and read whole by everybody, whatever the interleaving.
+// The board with threads of one process: the first error is kept and read whole by everybody, whatever the
+// interleaving.
 #include "liveness/board.h"
 
 #include <gtest/gtest.h>

@@ -27,7 +27,12 @@ Cluster::Cluster(std::vector<int> layout, int64_t dead_ms) : dead_ms_(dead_ms) {
 Cluster::~Cluster() = default;
 
 MonitorConfig Cluster::config_of(Rank rank) const {
-  MonitorConfig config{.rank = rank, .hosts = hosts_, .host_index = 0, .key = key_, .communicator = 42, .dead_ms = dead_ms_,
+  MonitorConfig config{.rank = rank,
+                       .hosts = hosts_,
+                       .host_index = 0,
+                       .key = key_,
+                       .communicator = 42,
+                       .dead_ms = dead_ms_,
                        .bind_address = "127.0.0.1"};
   while (hosts_[static_cast<size_t>(config.host_index)].ranks.back() < rank) ++config.host_index;
   return config;
@@ -62,7 +67,8 @@ bool Cluster::all_fail(int64_t within_ms) {
 
 namespace {
 int entries(const char* folder) {
-  return static_cast<int>(std::distance(std::filesystem::directory_iterator(folder), std::filesystem::directory_iterator()));
+  return static_cast<int>(
+      std::distance(std::filesystem::directory_iterator(folder), std::filesystem::directory_iterator()));
 }
 }  // namespace
 

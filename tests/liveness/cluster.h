@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ranks as threads of the test, on pretended hosts: a board per host in private memory, control connections over loopback.
+// Ranks as threads of the test, on pretended hosts: a board per host in private memory, control connections over
+// loopback.
 #pragma once
 
 #include <memory>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who gets in over the control port, and what a link makes of damaged frames. Strangers of every kind are turned away without
-// disturbing those who belong.
+// Who gets in over the control port, and what a link makes of damaged frames. Strangers of every kind are turned away
+// without disturbing those who belong.
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -122,7 +122,8 @@ std::vector<std::byte> take_raw(int fd) {
   return bytes;
 }
 
-// A man in the middle: takes what `from` sent off the wire and puts `bytes` there instead, by writing to the other end's peer.
+// A man in the middle: takes what `from` sent off the wire and puts `bytes` there instead, by writing to the other
+// end's peer.
 TEST(ControlLink, EndsAtTheFirstDamagedFrame) {
   const Message message{MessageType::Error, Status(Code::Aborted, "stop")};
   LinkPair measure;
@@ -217,7 +218,8 @@ TEST(ControlPort, StrangersAreDroppedAndDisturbNobody) {
   std::vector<OwnedFd> loud, silent;
   for (int i = 0; i < 20; ++i) {
     loud.push_back(visit(addresses[0]));
-    say(loud.back(), i % 2 == 0 ? "GET / HTTP/1.1\r\nHost: here\r\n" + std::string(200, ' ') : std::string(100000, '\xff'));
+    say(loud.back(),
+        i % 2 == 0 ? "GET / HTTP/1.1\r\nHost: here\r\n" + std::string(200, ' ') : std::string(100000, '\xff'));
     silent.push_back(visit(addresses[0]));
     if (i % 2 == 0) say(silent.back(), "x");
   }

@@ -111,7 +111,8 @@ class Worker {
     record().phase.store(Phase::Created);
     std::vector<std::string> addresses;
     for (Rank r = 0; r < ranks(); ++r) {
-      if (!wait_until([&] { return phase(r) >= Phase::Created; }, 20000)) return error(Code::Timeout, "rank %d did not come", r);
+      if (!wait_until([&] { return phase(r) >= Phase::Created; }, 20000))
+        return error(Code::Timeout, "rank %d did not come", r);
       addresses.emplace_back(stage_->workers[r].address);
     }
     monitor_->on_failure([this] { record().listener_at_ns.store(monotonic_ns()); });
@@ -185,7 +186,8 @@ Crew::Crew(CrewOptions options) : options_(std::move(options)) {
   for (int ranks : options_.layout) board_fds.push_back(make_memory("board", Monitor::board_bytes(ranks)));
   const int total = hosts_of(options_.layout).back().ranks.back() + 1;
   for (int rank = 0; rank < total; ++rank)
-    pids_.push_back(start_process(arguments(rank, stage_fd, board_fds[static_cast<size_t>(host_of(options_.layout, rank))])));
+    pids_.push_back(
+        start_process(arguments(rank, stage_fd, board_fds[static_cast<size_t>(host_of(options_.layout, rank))])));
   killed_.resize(pids_.size());
   stopped_.resize(pids_.size());
   ::close(stage_fd);
@@ -228,7 +230,8 @@ void Crew::signal_host(int host, int number) {
 bool Crew::wait_for_errors(const std::vector<int>& expected, int64_t within_ms) {
   return wait_until(
       [&] {
-        return std::ranges::all_of(expected, [this](int rank) { return stage_->workers[rank].failed_at_ns.load() != 0; });
+        return std::ranges::all_of(expected,
+                                   [this](int rank) { return stage_->workers[rank].failed_at_ns.load() != 0; });
       },
       within_ms);
 }
@@ -251,7 +254,8 @@ int Crew::finish() {
     int outcome = 0;
     pid_t ended = 0;
     if (!wait_until([&] { return (ended = ::waitpid(pids_[i], &outcome, WNOHANG)) != 0; }, 10000)) {
-      std::fprintf(stderr, "rank %zu did not end; its phase is %d\n", i, static_cast<int>(stage_->workers[i].phase.load()));
+      std::fprintf(stderr, "rank %zu did not end; its phase is %d\n", i,
+                   static_cast<int>(stage_->workers[i].phase.load()));
       ::kill(pids_[i], SIGKILL);
       ::waitpid(pids_[i], &outcome, 0);
     }

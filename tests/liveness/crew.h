@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ranks as real processes on pretended hosts. The test program starts itself again with --worker; a memfd, the Stage, carries
-// addresses in and observations out. Workers die with the test (PR_SET_PDEATHSIG) and are ended by ~Crew at the latest.
+// Ranks as real processes on pretended hosts. The test program starts itself again with --worker; a memfd, the Stage,
+// carries addresses in and observations out. Workers die with the test (PR_SET_PDEATHSIG) and are ended by ~Crew at the
+// latest.
 #pragma once
 
 #include <sys/types.h>
@@ -42,10 +43,10 @@ struct Stage {
 };
 
 struct CrewOptions {
-  std::vector<int> layout;          // ranks per host
+  std::vector<int> layout;  // ranks per host
   int64_t dead_ms = 3000;
-  uint32_t idle_mask = 0;           // these never call check(): they compute
-  int ballast_rank = -1;            // touches ballast_mib of memory
+  uint32_t idle_mask = 0;  // these never call check(): they compute
+  int ballast_rank = -1;   // touches ballast_mib of memory
   int ballast_mib = 0;
 };
 

@@ -37,7 +37,8 @@ TEST(Fork, TheChildIsToldAndTheParentIsUntouched) {
   ASSERT_TRUE(cluster->connect().is_ok());
   EXPECT_EQ(run_in_child([&cluster] {
               test::Cluster& copy = *cluster;
-              const bool told = copy[0].check().code() == Code::InvalidUsage && copy[1].status().code() == Code::InvalidUsage &&
+              const bool told = copy[0].check().code() == Code::InvalidUsage &&
+                                copy[1].status().code() == Code::InvalidUsage &&
                                 copy[2].report(Status(Code::Aborted, "x")).code() == Code::InvalidUsage &&
                                 copy[0].connect({}, Deadline::after_ms(1)).code() == Code::InvalidUsage;
               cluster.reset();

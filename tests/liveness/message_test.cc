@@ -11,7 +11,11 @@ namespace ccom {
 namespace {
 
 Status sample() {
-  return error(Code::RemoteError, "rank %d died", 3).with_peers({3, 7}).with_host("node-1").with_cure("restart").with_errno(104);
+  return error(Code::RemoteError, "rank %d died", 3)
+      .with_peers({3, 7})
+      .with_host("node-1")
+      .with_cure("restart")
+      .with_errno(104);
 }
 
 TEST(ErrorEncoding, KeepsEveryField) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Monitors with ranks as threads of this process: errors reach every rank of every host with one text, listeners are called
-// soon, leaving is no death, and nothing is left behind. Deaths of processes are in process_test.cc.
+// Monitors with ranks as threads of this process: errors reach every rank of every host with one text, listeners are
+// called soon, leaving is no death, and nothing is left behind. Deaths of processes are in process_test.cc.
 #include "liveness/monitor.h"
 
 #include <gmock/gmock.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Deaths of real processes: kill -9 and SIGSTOP of ranks on one host and on several (hosts are processes that share no board
-// and talk over loopback). Shows that every survivor names the same dead rank, how fast, and that leaving and short pauses
-// are no deaths. Times are printed; what is asserted is generous, for the machine may be busy.
+// Deaths of real processes: kill -9 and SIGSTOP of ranks on one host and on several (hosts are processes that share no
+// board and talk over loopback). Shows that every survivor names the same dead rank, how fast, and that leaving and
+// short pauses are no deaths. Times are printed; what is asserted is generous, for the machine may be busy.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -34,14 +34,15 @@ std::vector<int> everybody_but(const Crew& crew, const std::vector<int>& victims
 // Milliseconds from `start_ns` until each of `ranks` knew.
 std::vector<double> delays(Crew& crew, const std::vector<int>& ranks, int64_t start_ns) {
   std::vector<double> values;
-  for (int r : ranks) values.push_back(static_cast<double>(crew.stage().workers[r].failed_at_ns.load() - start_ns) * 1e-6);
+  for (int r : ranks)
+    values.push_back(static_cast<double>(crew.stage().workers[r].failed_at_ns.load() - start_ns) * 1e-6);
   return values;
 }
 
 void print(const char* what, std::vector<double> delays_ms) {
   std::ranges::sort(delays_ms);
-  std::printf("%s: p50 %.2f ms, max %.2f ms (%zu observations)\n", what, delays_ms[delays_ms.size() / 2], delays_ms.back(),
-              delays_ms.size());
+  std::printf("%s: p50 %.2f ms, max %.2f ms (%zu observations)\n", what, delays_ms[delays_ms.size() / 2],
+              delays_ms.back(), delays_ms.size());
 }
 
 // Kills `victim` and checks that all others name it, and alike.
@@ -144,7 +145,9 @@ TEST(OneHost, ListenersOfOtherProcessesAreCalledWithinMilliseconds) {
   print("listener after another process's report", times);
 }
 
-TEST(ThreeHosts, AllNameAKilledLeader) { kill_each("leader of 3 hosts x 2 killed", {.layout = {2, 2, 2}}, {0, 2, 4}, 2); }
+TEST(ThreeHosts, AllNameAKilledLeader) {
+  kill_each("leader of 3 hosts x 2 killed", {.layout = {2, 2, 2}}, {0, 2, 4}, 2);
+}
 
 TEST(ThreeHosts, AllNameAKilledRankThatLeadsNothing) {
   kill_each("non-leader of 3 hosts x 3 killed", {.layout = {3, 3, 3}}, {1, 5, 8}, 1);
@@ -156,7 +159,8 @@ TEST(ThreeHosts, AllNameARankThatWasAloneOnItsHost) {
 
 // A node-mate tells the other hosts; the connections of a large leader end only when its memory is gone.
 TEST(ThreeHosts, AKilledLeadersSizeDoesNotMatter) {
-  kill_each("leader of 3 hosts x 2 killed, 512 MiB", {.layout = {2, 2, 2}, .ballast_rank = 2, .ballast_mib = 512}, {2}, 2);
+  kill_each("leader of 3 hosts x 2 killed, 512 MiB", {.layout = {2, 2, 2}, .ballast_rank = 2, .ballast_mib = 512}, {2},
+            2);
 }
 
 // The dead rank's node-mates compute and do not look.

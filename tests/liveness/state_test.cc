@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The control tree's state machine in virtual time: a small network of FIFO links with random delays, in which hosts are killed,
-// stopped and cut off. Shows that every survivor gets an error that names a dead rank, in bounded time, that one failure is named
-// alike everywhere, and that pauses and orderly leaving are no deaths. Random tests print their seed.
+// The control tree's state machine in virtual time: a small network of FIFO links with random delays, in which hosts
+// are killed, stopped and cut off. Shows that every survivor gets an error that names a dead rank, in bounded time,
+// that one failure is named alike everywhere, and that pauses and orderly leaving are no deaths. Random tests print
+// their seed.
 #include "liveness/state.h"
 
 #include <gmock/gmock.h>
@@ -110,7 +111,8 @@ class Network {
   void post(int from, int to, std::optional<Message> message) {
     if (cut_.contains({std::min(from, to), std::max(from, to)})) return;
     if (message && message->type == MessageType::Error) ++error_messages_;
-    auto& pipe = std::ranges::find_if(pipes_, [&](const Pipe& each) { return each.from == from && each.to == to; })->parcels;
+    auto& pipe =
+        std::ranges::find_if(pipes_, [&](const Pipe& each) { return each.from == from && each.to == to; })->parcels;
     int64_t arrival = now_ + static_cast<int64_t>(random_() % 5 + 1) * kMs;
     if (!pipe.empty()) arrival = std::max(arrival, pipe.back().arrival_ns);
     pipe.push_back({arrival, std::move(message)});
@@ -363,8 +365,8 @@ TEST(TreeNetwork, LeavingInAnyOrderIsNoDeath) {
   }
 }
 
-// Strategy: a random tree suffers one to four deaths, stops and short pauses at random times, some at once. Invariants: every host
-// that is well ends with an error; what it names is a host that was killed or stopped for good.
+// Strategy: a random tree suffers one to four deaths, stops and short pauses at random times, some at once. Invariants:
+// every host that is well ends with an error; what it names is a host that was killed or stopped for good.
 TEST(TreeNetwork, SurvivorsOfRandomFaultsAllNameADeadRank) {
   for (uint64_t seed = 0; seed < 1000; ++seed) {
     std::mt19937_64 random(seed);

@@ -15,6 +15,8 @@ namespace {
 // A message that fits is read in one call, header and all, and copied once more: cheaper than a second call. Of larger
 // ones the header is read first.
 constexpr size_t kAheadBytes = size_t{16} << 10;
+// Small messages take line 0 only.
+constexpr size_t ahead_bytes_of(size_t line) { return line == 0 ? kAheadBytes : sizeof(FragmentHeader); }
 // Between two looks at the sending direction.
 constexpr size_t kPumpBytes = size_t{256} << 10;
 
@@ -57,8 +59,7 @@ Status Receiver::pump(bool ask_first, Events& events) {
   return Status::ok();
 }
 
-// Whether the front will never be complete. Lines end one after another; one that is still open may bring what is
-// missing.
+// Whether the front will never be complete. Lines end one after another; an open one may bring what is missing.
 bool Receiver::has_ended() const {
   if (queue_.empty() || !lines_.front()->input_ended) return false;
   return queue_.front().seen.empty() || std::ranges::all_of(lines_, [](const auto& line) { return line->input_ended; });
@@ -109,8 +110,8 @@ Result<Receiver::Read> Receiver::read_header(size_t i) {
   Inbound& in = inbound_[i];
   if (in.unused().size() >= sizeof(FragmentHeader)) return Read::Some;
   if (in.ahead == nullptr) {
-    in.ahead.reset(new (std::nothrow) std::byte[kAheadBytes]);
-    if (in.ahead == nullptr) return error(Code::OutOfMemory, "TCP connection: no memory for %zu bytes", kAheadBytes);
+    in.ahead.reset(new (std::nothrow) std::byte[ahead_bytes_of(i)]);
+    if (in.ahead == nullptr) return error(Code::OutOfMemory, "TCP: no memory for %zu bytes", ahead_bytes_of(i));
   }
   std::memmove(in.ahead.get(), in.ahead.get() + in.begin, in.end - in.begin);
   in.end -= in.begin;
@@ -192,7 +193,7 @@ Result<Receiver::Read> Receiver::read_payload(size_t i) {
       in.begin += got_bytes;
     } else {
       in.begin = in.end = 0;
-      const size_t ahead_bytes = length < kAheadBytes ? kAheadBytes : sizeof(FragmentHeader);
+      const size_t ahead_bytes = length < kAheadBytes ? ahead_bytes_of(i) : sizeof(FragmentHeader);
       CCOM_TRY_ASSIGN(const Read result, read(i, rest, ahead_bytes, got_bytes));
       if (result != Read::Some) return result;
     }
@@ -235,8 +236,9 @@ void Receiver::clear() {
 }
 
 uint64_t Receiver::memory_bytes() const {
-  const auto made = std::ranges::count_if(inbound_, [](const Inbound& in) { return in.ahead != nullptr; });
-  return static_cast<uint64_t>(made) * kAheadBytes;
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < inbound_.size(); ++i) bytes += inbound_[i].ahead != nullptr ? ahead_bytes_of(i) : 0;
+  return bytes;
 }
 
 Status Receiver::broken(const Inbound& in, const char* what) const {

@@ -37,7 +37,7 @@ void set_options(Socket& socket);
 bool is_hung_up(int fd);
 // Bytes that the peer has not acknowledged yet, its end of stream included; 0 once the connection is gone.
 size_t unacknowledged_bytes(int fd);
-// Throws away what has come in.
+// Throws away some of what has come in.
 void discard_input(int fd);
 
 }  // namespace ccom::tcp

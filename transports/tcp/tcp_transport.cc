@@ -202,8 +202,9 @@ void TcpTransport::wake() {
 }
 
 void TcpTransport::stop() {
-  if (shared_.failure.is_ok())
+  if (shared_.failure.is_ok()) {
     shared_.failure = error(Code::InvalidUsage, "rank %d: the TCP transport was stopped", self_.rank);
+  }
   for (auto& [peer, channels] : channels_) {
     for (const auto& channel : channels) channel->clear();
   }
