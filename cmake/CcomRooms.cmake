@@ -39,4 +39,14 @@ function(ccom_add_test)
   target_link_libraries(test_${TEST_NAME} PRIVATE GTest::gtest GTest::gmock GTest::gtest_main)
   add_test(NAME ${TEST_NAME} COMMAND test_${TEST_NAME})
   set_tests_properties(${TEST_NAME} PROPERTIES TIMEOUT ${TEST_TIMEOUT} LABELS "${TEST_LABELS}")
+  if(CMAKE_CXX_FLAGS MATCHES "-fsanitize=thread")
+    # gRPC and its libraries are not instrumented; nothing of ccom is suppressed.
+    set_property(
+      TEST ${TEST_NAME} APPEND
+      PROPERTY ENVIRONMENT
+               "TSAN_OPTIONS=ignore_noninstrumented_modules=1:suppressions=${PROJECT_SOURCE_DIR}/tests/bootstrap/tsan.supp")
+  endif()
+  if("sanitize" IN_LIST TEST_LABELS)
+    set_property(GLOBAL APPEND PROPERTY CCOM_SANITIZE_TESTS test_${TEST_NAME})
+  endif()
 endfunction()

@@ -122,11 +122,12 @@ class Children {
   bool failed() const { return failed_; }
   ExitCode code() const { return code_; }
 
+  // Signal 0 sends nothing: their ends are expected from now on, and not remarked upon.
   void end(int signal) {
     for (pid_t pid : pids_) {
       if (pid > 0) ::kill(pid, signal);
     }
-    if (signal == SIGKILL) ended_by_us_ = true;
+    ended_by_us_ = true;
   }
 
   void reap(bool wait) {
@@ -181,7 +182,7 @@ int supervise(const ProcessJob& job, const BlockedSignals& signals, Children& ch
     const int signal = signals.wait(left);
     if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP) {
       received = signal;
-      if (signal != SIGINT) children.end(signal);
+      children.end(signal == SIGINT ? 0 : signal);  // ^C has reached them already.
     }
     children.reap(false);
     if (!ending && (received != 0 || children.failed())) {

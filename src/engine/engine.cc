@@ -107,9 +107,8 @@ class Engine::Run {
   void copy(const BoundStep& step) {
     const std::byte* from = source(step);
     std::byte* to = target(step);
-    const Reduction how = reduction(step);
-    if (how.divide_by > 1) {
-      reduce(how, {&from, 1}, to, step.elements);
+    if (step.completes) {  // a sum of one contribution: divided, or normalised to 0 and 1
+      reduce(reduction(step), {&from, 1}, to, step.elements);
     } else if (from != to && step.size_bytes > 0) {
       std::memcpy(to, from, step.size_bytes);
     }

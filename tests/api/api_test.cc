@@ -2,6 +2,8 @@
 //
 // The C API as a user meets it: wrong arguments get a sentence and have no effect; streams, events, groups, point-to-point,
 // premultiplied sums, aborts, timeouts and mismatches do what the header says. Ranks are threads.
+#include <gmock/gmock.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -120,6 +122,16 @@ TEST(Collectives, OneRankAloneIsFine) {
     ASSERT_EQ(ccomBarrier(comm, nullptr), ccomSuccess);
     ASSERT_EQ(ccomScatter(x, y, 3, ccomInt64, 0, comm, nullptr), ccomSuccess);
     EXPECT_EQ(y[2], 9);
+  });
+}
+
+// A bug found: the only contribution was copied as it was.
+TEST(Collectives, OneRankAloneStillGetsALogicalResult) {
+  with_ranks(1, [](int, ccomComm_t comm) {
+    const int8_t x[3] = {-93, 0, 7};
+    int8_t y[3] = {};
+    ASSERT_EQ(ccomAllReduce(x, y, 3, ccomInt8, ccomLor, comm, nullptr), ccomSuccess);
+    EXPECT_THAT(y, ::testing::ElementsAre(1, 0, 1));
   });
 }
 

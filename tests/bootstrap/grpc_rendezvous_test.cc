@@ -194,6 +194,28 @@ TEST(GrpcRendezvous, WaitsForAMeetingPointThatAppearsLater) {
   server_thread.join();
 }
 
+// A bug found: between attempts nobody drove the connection, so that it moved only every 5 s.
+TEST(GrpcRendezvous, JoinsAtOnceWhenALateMeetingPointAppears) {
+  Meeting meeting = open_meeting();
+  const UniqueId id = meeting.id;
+  meeting.server.reset();
+  std::unique_ptr<RendezvousServer> server;
+  as_ranks(5, [&](Rank rank) {
+    if (rank == 4) {  // not a rank of the meeting: its host, who comes late
+      std::this_thread::sleep_for(std::chrono::milliseconds(400));
+      auto started = RendezvousServer::start({.address = "127.0.0.1", .port = id.port, .secret = id.secret, .life = soon()});
+      ASSERT_TRUE(started) << message_of(started);
+      server = std::move(*started);
+      return;
+    }
+    const auto start = std::chrono::steady_clock::now();
+    const auto rendezvous = connect_rendezvous(id, 4, rank, soon());
+    ASSERT_TRUE(rendezvous) << message_of(rendezvous);
+    const auto took = std::chrono::steady_clock::now() - start;
+    EXPECT_LT(took, std::chrono::seconds(4)) << "rank " << rank;
+  });
+}
+
 TEST(GrpcRendezvous, FailsFastWhenTheMeetingPointGoesAway) {
   Meeting meeting = open_meeting();
   const auto rendezvous = connect_rendezvous(meeting.id, 2, 0, soon());

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Not a test: what the transport costs over a bare socket, on loopback, in one interleaved run. Two threads, both
-// polling. Columns: half round trip of a bare socket, of the transport with a target and with a Sink, each as median
-// over rounds of the mean over a batch; and the ratios. Usage: tcp_speed [streams] [crc 0|1]
+// Not a test: what the transport costs over a bare socket, on loopback, in one interleaved run; everybody polls.
+//
+// Columns: half round trip of a bare socket, of the transport with a target and with a Sink; and the ratios. Each is
+// the fastest tenth of all round trips, the median of several rounds: so a busy machine disturbs little as long as both
+// threads run at the same time now and then. With one thread that drives both ends it shows the work alone, without
+// hand-overs. Usage: tcp_speed [streams] [crc 0|1] [threads 1|2]
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
@@ -48,18 +51,32 @@ class Patience {
   unsigned polls_ = 0;
 };
 
-// Runs both sides at once; the time of side 0 per repetition.
-double microseconds(int repetitions, const std::function<void(int side)>& repeat_side) {
-  std::thread other([&repeat_side] {
+// How long each round trip took, in microseconds.
+class Laps {
+ public:
+  void lap() {
+    const auto now = Clock::now();
+    times_.push_back(std::chrono::duration<double, std::micro>(now - last_).count());
+    last_ = now;
+  }
+  double fastest_tenth() {
+    std::ranges::sort(times_);
+    return times_[times_.size() / 10];
+  }
+
+ private:
+  Clock::time_point last_ = Clock::now();
+  std::vector<double> times_;
+};
+
+void run_both(const std::function<void(int side)>& run_side) {
+  std::thread other([&run_side] {
     pin(1);
-    repeat_side(1);
+    run_side(1);
   });
   pin(0);
-  const auto start = Clock::now();
-  repeat_side(0);
-  const std::chrono::duration<double, std::micro> took = Clock::now() - start;
+  run_side(0);
   other.join();
-  return took.count() / repetitions;
 }
 
 class BarePair {
@@ -98,11 +115,12 @@ class BarePair {
     }
   }
   // Every byte that goes out comes back; both directions never at once.
-  void ping_pong(int side, Bytes buffer, int repetitions) {
+  void ping_pong(int side, Bytes buffer, int repetitions, Laps& laps) {
     for (int i = 0; i < repetitions; ++i) {
       if (side == 0) send(side, buffer);
       receive(side, buffer);
       if (side == 1) send(side, buffer);
+      if (side == 0) laps.lap();
     }
   }
 
@@ -137,7 +155,7 @@ class TransportPair {
       require(made.has_value(), "make_tcp_transport");
       transports_[rank] = *std::move(made);
     }
-    microseconds(1, [this](int side) {
+    run_both([this](int side) {
       const std::vector<Peer> peers = {{1 - side, transports_[1 - side]->address(), 1}};
       require(transports_[side]->connect(peers, Deadline::after_ms(5000)).is_ok(), "connect");
     });
@@ -154,7 +172,7 @@ class TransportPair {
               "progress");
     }
   }
-  void ping_pong(int side, Bytes buffer, int repetitions, Sink* sink) {
+  void ping_pong(int side, Bytes buffer, int repetitions, Sink* sink, Laps& laps) {
     Transport& transport = *transports_[side];
     Channel& channel = **transport.channel(1 - side, 0);
     const Receive receive{
@@ -165,6 +183,7 @@ class TransportPair {
       if (side == 1) wanted -= await(transport, 1);
       require(channel.post_send({.envelope = {}, .payload = buffer}).is_ok(), "post_send");
       await(transport, wanted);
+      if (side == 0) laps.lap();
     }
   }
 
@@ -191,43 +210,46 @@ void print(size_t size_bytes, double base, double target, double sink) {
               sink / base);
 }
 
-void compare(size_t size_bytes, BarePair& bare, TransportPair& pair) {
-  const int repetitions = static_cast<int>(std::clamp<size_t>((size_t{64} << 20) / (size_bytes + 20000), 4, 3000));
+enum class Way { Bare, Target, SinkOnly };
+
+// Two threads, each with an end.
+double measure(Way way, size_t size_bytes, int repetitions, BarePair& bare, TransportPair& pair) {
   std::vector<std::byte> buffers[2] = {std::vector<std::byte>(size_bytes), std::vector<std::byte>(size_bytes)};
   NullSink sink;
-  std::vector<double> times[3];
-  for (int round = 0; round < kRounds; ++round) {
-    times[0].push_back(microseconds(repetitions, [&](int side) { bare.ping_pong(side, buffers[side], repetitions); }));
-    times[1].push_back(
-        microseconds(repetitions, [&](int side) { pair.ping_pong(side, buffers[side], repetitions, nullptr); }));
-    times[2].push_back(
-        microseconds(repetitions, [&](int side) { pair.ping_pong(side, buffers[side], repetitions, &sink); }));
-  }
-  print(size_bytes, median(times[0]), median(times[1]), median(times[2]));
+  Laps laps;
+  run_both([&](int side) {
+    if (way == Way::Bare) return bare.ping_pong(side, buffers[side], repetitions, laps);
+    pair.ping_pong(side, buffers[side], repetitions, way == Way::Target ? nullptr : &sink, laps);
+  });
+  return laps.fastest_tenth();
 }
 
-template <typename Carry>
-double fastest_tenth(int repetitions, const Carry& carry) {
-  std::vector<double> times;
-  for (int i = 0; i < repetitions; ++i) {
-    const auto start = Clock::now();
-    carry(0);
-    carry(1);
-    times.push_back(std::chrono::duration<double, std::micro>(Clock::now() - start).count());
-  }
-  std::ranges::sort(times);
-  return times[times.size() / 10];
-}
-
-void compare_work(size_t size_bytes, BarePair& bare, TransportPair& pair) {
-  const int repetitions = static_cast<int>(std::clamp<size_t>((size_t{256} << 20) / (size_bytes + 20000), 15, 5000));
-  std::vector<std::byte> a(size_bytes), b(size_bytes);
+// One thread with both.
+double measure_work(Way way, size_t size_bytes, int repetitions, BarePair& bare, TransportPair& pair) {
+  std::vector<std::byte> sent(size_bytes), received(size_bytes);
   NullSink sink;
+  Laps laps;
+  for (int i = 0; i < repetitions; ++i) {
+    for (const int from : {0, 1}) {
+      if (way == Way::Bare) {
+        bare.carry(from, sent, received);
+      } else {
+        pair.carry(from, sent, received, way == Way::Target ? nullptr : &sink);
+      }
+    }
+    laps.lap();
+  }
+  return laps.fastest_tenth();
+}
+
+void compare(size_t size_bytes, int threads, BarePair& bare, TransportPair& pair) {
+  const int repetitions = static_cast<int>(std::clamp<size_t>((size_t{128} << 20) / (size_bytes + 20000), 15, 5000));
   std::vector<double> times[3];
   for (int round = 0; round < kRounds; ++round) {
-    times[0].push_back(fastest_tenth(repetitions, [&](int from) { bare.carry(from, a, b); }));
-    times[1].push_back(fastest_tenth(repetitions, [&](int from) { pair.carry(from, a, b, nullptr); }));
-    times[2].push_back(fastest_tenth(repetitions, [&](int from) { pair.carry(from, a, b, &sink); }));
+    for (const Way way : {Way::Bare, Way::Target, Way::SinkOnly}) {
+      times[static_cast<int>(way)].push_back(
+          (threads == 1 ? measure_work : measure)(way, size_bytes, repetitions, bare, pair));
+    }
   }
   print(size_bytes, median(times[0]), median(times[1]), median(times[2]));
 }
@@ -238,7 +260,7 @@ int run(int streams, bool crc, int threads) {
   std::printf("streams %d, checksums %s, threads %d\n", streams, crc ? "on" : "off", threads);
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   for (const size_t size_bytes : {8, 1024, 8192, 65536, 1 << 20, 4 << 20, 32 << 20}) {
-    threads == 1 ? compare_work(size_bytes, bare, pair) : compare(size_bytes, bare, pair);
+    compare(size_bytes, threads, bare, pair);
   }
   return 0;
 }
