@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# allreduce_c_test.sh ALLREDUCE_C: three ranks started by hand through CCOM_RANK, CCOM_NRANKS and CCOM_URL get the sum 6.
+# allreduce_c_test.sh ALLREDUCE_C: three ranks started by hand through CCOM_RANK, CCOM_NRANKS and CCOM_URL get 6.
 set -u
 program=$1
 folder=$(mktemp -d) || exit 1

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# train_digits_test.sh TRAIN_DIGITS COMPARE_CURVES: one rank, four processes and four threads learn the same (losses within
-# 1e-4 in every epoch), and what they learn is good (accuracy above 0.95).
+# train_digits_test.sh TRAIN_DIGITS COMPARE_CURVES: one rank, four processes and four threads learn the same (losses
+# within 1e-4 in every epoch), and what they learn is good (accuracy above 0.95).
 set -u
 train=$1
 compare=$2

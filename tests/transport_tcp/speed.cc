@@ -254,14 +254,15 @@ void compare(size_t size_bytes, int threads, BarePair& bare, TransportPair& pair
   print(size_bytes, median(times[0]), median(times[1]), median(times[2]));
 }
 
-int run(int streams, bool crc, int threads) {
+int run(int streams, bool crc, int threads, int only_bytes) {
   BarePair bare;
   TransportPair pair(streams, crc);
   std::printf("streams %d, checksums %s, threads %d\n", streams, crc ? "on" : "off", threads);
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   for (const size_t size_bytes : {8, 1024, 8192, 65536, 1 << 20, 4 << 20, 32 << 20}) {
-    compare(size_bytes, threads, bare, pair);
+    if (only_bytes == 0) compare(size_bytes, threads, bare, pair);
   }
+  if (only_bytes > 0) compare(static_cast<size_t>(only_bytes), threads, bare, pair);
   return 0;
 }
 
@@ -272,5 +273,5 @@ int main(int argc, char** argv) {
   const auto argument = [argc, argv](int index, int otherwise) {
     return argc > index ? std::atoi(argv[index]) : otherwise;
   };
-  return ccom::run(argument(1, 1), argument(2, 1) != 0, argument(3, 2));
+  return ccom::run(argument(1, 1), argument(2, 1) != 0, argument(3, 2), argument(4, 0));
 }

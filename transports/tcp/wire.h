@@ -22,7 +22,7 @@ namespace ccom::tcp {
 static_assert(std::endian::native == std::endian::little, "the wire is little-endian");
 
 inline constexpr uint32_t kFragmentMagic = 0x47524643;  // "CFRG"
-inline constexpr size_t kMaxFragmentBytes = size_t{128} << 10;
+inline constexpr size_t kMaxFragmentBytes = size_t{256} << 10;
 
 // Large enough that headers and system calls are nothing beside the copying, small enough that a fragment is still in
 // the second-level cache when its checksum is taken and when a Sink sees it. With several streams a finer grid spreads
