@@ -71,7 +71,7 @@ TEST(Checksum, NamesPeerMessageAndOffsetOfDamagedPayload) {
   EXPECT_EQ(outcome.status.code(), Code::TransportError);
   EXPECT_THAT(outcome.status.peers(), ElementsAre(1));
   EXPECT_THAT(outcome.status.message(), HasSubstr("rank 1 at 127.0.0.1:"));
-  EXPECT_THAT(outcome.status.message(), HasSubstr("checksum (message 0, offset 131072, 131072 bytes)"));
+  EXPECT_THAT(outcome.status.message(), HasSubstr("checksum (message 0, offset 262144, 262144 bytes)"));
   EXPECT_TRUE(outcome.events.completed.empty());
 }
 
@@ -203,16 +203,17 @@ Status tell(const Lie& lie, bool& is_mismatch) {
 
 TEST(LyingPeer, IsFoundOutBeforeAByteIsTaken) {
   constexpr uint32_t kFull = kMaxFragmentBytes;
+  constexpr uint64_t kLast = 600000 / kFull * kFull;  // where the last fragment begins
   const Lie kLies[] = {
       {"the same fragment again", {.message = 1, .size_bytes = 600000, .length_bytes = kFull}, kFull},
       {"beyond the end",
-       {.message = 1, .size_bytes = 600000, .offset_bytes = 5ull * kFull, .length_bytes = kFull},
+       {.message = 1, .size_bytes = 600000, .offset_bytes = kLast + kFull, .length_bytes = kFull},
        kFull},
       {"an offset that wraps",
        {.message = 1, .size_bytes = 600000, .offset_bytes = ~uint64_t{0} - kFull + 1, .length_bytes = kFull},
        kFull},
       {"off the grid", {.message = 1, .size_bytes = 600000, .offset_bytes = 16, .length_bytes = kFull}, kFull},
-      {"too long", {.message = 1, .size_bytes = 600000, .offset_bytes = 4ull * kFull, .length_bytes = kFull}, kFull},
+      {"too long", {.message = 1, .size_bytes = 600000, .offset_bytes = kLast, .length_bytes = kFull}, kFull},
       {"a length without end", {.message = 1, .size_bytes = 600000, .offset_bytes = kFull, .length_bytes = ~0u}, 64},
       {"too short", {.message = 1, .size_bytes = 600000, .offset_bytes = kFull, .length_bytes = 16}, 16},
       {"an old message", {.message = 0, .size_bytes = 1000, .length_bytes = 1000}, 1000},

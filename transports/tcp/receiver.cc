@@ -18,7 +18,7 @@ constexpr size_t kAheadBytes = size_t{16} << 10;
 // Small messages take line 0 only.
 constexpr size_t ahead_bytes_of(size_t line) { return line == 0 ? kAheadBytes : sizeof(FragmentHeader); }
 // Between two looks at the sending direction.
-constexpr size_t kPumpBytes = size_t{1024} << 10;
+constexpr size_t kPumpBytes = size_t{512} << 10;
 
 }  // namespace
 

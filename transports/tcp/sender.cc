@@ -12,7 +12,7 @@ namespace ccom::tcp {
 namespace {
 
 // Between two looks at the receiving direction.
-constexpr size_t kPumpBytes = size_t{1024} << 10;
+constexpr size_t kPumpBytes = size_t{512} << 10;
 constexpr unsigned kFullPumpsPerCheck = 1024;
 
 }  // namespace

@@ -27,7 +27,7 @@ inline constexpr size_t kMaxFragmentBytes = size_t{256} << 10;
 // Large enough that headers and system calls are nothing beside the copying, small enough that a fragment is still in
 // the second-level cache when its checksum is taken and when a Sink sees it. With several streams a finer grid spreads
 // middle-sized messages over all of them.
-constexpr size_t grid_bytes(int streams) { return streams == 1 ? kMaxFragmentBytes : kMaxFragmentBytes / 2; }
+constexpr size_t grid_bytes(int streams) { return streams == 1 ? kMaxFragmentBytes : kMaxFragmentBytes / 4; }
 
 struct FragmentHeader {
   Envelope envelope{};
