@@ -43,7 +43,9 @@ bool is_wildcard(const std::string& text) {
 // Whatever the provider does about order, progress and overruns is fine: nothing here relies on it.
 Result<Info> make_hints(const std::string& provider) {
   Info hints(fi_allocinfo());
-  if (hints == nullptr) return error(Code::OutOfMemory, "allocate libfabric hints");
+  if (hints == nullptr) {
+    return error(Code::NotSupported, "libfabric.so.1 cannot be loaded").with_cure("install libfabric1, or use tcp");
+  }
   hints->caps = FI_MSG;
   hints->mode = FI_CONTEXT | FI_CONTEXT2;
   hints->ep_attr->type = FI_EP_RDM;

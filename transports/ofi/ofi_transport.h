@@ -12,8 +12,8 @@
 //   receive (n (credits + 3) + 6 p) x 16 KiB, send n credits x 16 KiB: 400 KiB for a peer with one channel.
 // Where the provider's queues are too short for 8 credits there are fewer, down to 1.
 //
-// What a provider reports of a dead peer: sends to it fail. A peer that merely goes silent is found by liveness, not
-// here.
+// A dead peer: sends to it fail, or the provider refuses them until we lose patience (sending.cc); either is a
+// RemoteError that names it. A peer that merely goes silent is found by liveness, not here.
 #pragma once
 
 #include <memory>

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// libfabric is loaded when the first ofi transport is opened, not with ccom.
+//
+// Loading it loads its providers' libraries, and one of Debian's (libinfinipath) installs handlers for SIGSEGV, SIGBUS, SIGTERM and
+// others while it is loaded. A program that never asked for ofi keeps its signals this way; one that did keeps them
+// because that library is told not to. These are the functions of libfabric that are not inline, under their own names (the
+// headers' inline functions call them); ccom's symbols are hidden, so nobody else sees them.
+#include <dlfcn.h>
+#include <rdma/fabric.h>
+#include <rdma/fi_errno.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "base/log.h"
+
+namespace ccom::ofi {
+namespace {
+
+struct Library {
+  decltype(&::fi_getinfo) getinfo = nullptr;
+  decltype(&::fi_freeinfo) freeinfo = nullptr;
+  decltype(&::fi_dupinfo) dupinfo = nullptr;
+  decltype(&::fi_fabric) fabric = nullptr;
+  decltype(&::fi_strerror) strerror = nullptr;
+
+  Library() {
+    ::setenv("IPATH_NO_BACKTRACE", "1", 0);
+    void* handle = ::dlopen("libfabric.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (handle == nullptr) {
+      log(LogLevel::Warn, "ofi: load libfabric: %s", ::dlerror());
+      return;
+    }
+    const auto find = [handle](auto& function, const char* name) {
+      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(handle, name));
+    };
+    find(getinfo, "fi_getinfo");
+    find(freeinfo, "fi_freeinfo");
+    find(dupinfo, "fi_dupinfo");
+    find(fabric, "fi_fabric");
+    find(strerror, "fi_strerror");
+  }
+};
+
+// Stays loaded: its providers start threads and keep state.
+const Library& library() {
+  static const Library instance;
+  return instance;
+}
+
+}  // namespace
+}  // namespace ccom::ofi
+
+using ccom::ofi::library;
+
+extern "C" {
+
+int fi_getinfo(uint32_t version, const char* node, const char* service, uint64_t flags, const struct fi_info* hints,
+               struct fi_info** info) {
+  return library().getinfo != nullptr ? library().getinfo(version, node, service, flags, hints, info) : -FI_ENOSYS;
+}
+
+void fi_freeinfo(struct fi_info* info) {
+  if (library().freeinfo != nullptr) library().freeinfo(info);
+}
+
+struct fi_info* fi_dupinfo(const struct fi_info* info) {
+  return library().dupinfo != nullptr ? library().dupinfo(info) : nullptr;
+}
+
+int fi_fabric(struct fi_fabric_attr* attr, struct fid_fabric** fabric, void* context) {
+  return library().fabric != nullptr ? library().fabric(attr, fabric, context) : -FI_ENOSYS;
+}
+
+const char* fi_strerror(int number) {
+  return library().strerror != nullptr ? library().strerror(number) : std::strerror(number);
+}
+
+}  // extern "C"
