@@ -95,16 +95,20 @@ TEST_P(OfiProvider, WakesAWaiterWhenDataArrives) {
   EXPECT_EQ(sent, received);
 }
 
+std::array<struct sigaction, 32> read_handlers() {
+  std::array<struct sigaction, 32> handlers{};
+  for (int number = 1; number < 32; ++number) sigaction(number, nullptr, &handlers[static_cast<size_t>(number)]);
+  return handlers;
+}
+const auto kHandlersAtStart = read_handlers();  // before any test has loaded a library
+
 TEST_P(OfiProvider, LeavesSignalHandlersAlone) {
-  std::array<struct sigaction, 32> before{};
-  for (int number = 1; number < 32; ++number) sigaction(number, nullptr, &before[static_cast<size_t>(number)]);
   OfiJob job({.provider = GetParam()});
   if (!is_there(job)) GTEST_SKIP() << job.status().message();
   ASSERT_TRUE(job.connect_all());
-  for (int number = 1; number < 32; ++number) {
-    struct sigaction now {};
-    sigaction(number, nullptr, &now);
-    EXPECT_EQ(now.sa_handler, before[static_cast<size_t>(number)].sa_handler) << strsignal(number);
+  const auto handlers = read_handlers();
+  for (size_t number = 1; number < handlers.size(); ++number) {
+    EXPECT_EQ(handlers[number].sa_handler, kHandlersAtStart[number].sa_handler) << strsignal(static_cast<int>(number));
   }
 }
 
