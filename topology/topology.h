@@ -2,9 +2,9 @@
 //
 // The machine as a value: hosts, their devices and the links between them, and the place of every rank.
 //
-// Pure but for discover(), which reads a folder that it is given. A Topology copies, compares and has a text and a JSON form, so
-// that a bug report can carry one. Every rank of a communicator holds an equal Topology (a hash is compared at start-up); the
-// planner derives from it which algorithms are legal and what they cost.
+// Pure but for discover(), which reads a folder that it is given. A Topology copies, compares and has a text and a JSON
+// form, so that a bug report can carry one. Every rank of a communicator holds an equal Topology (a hash is compared at
+// start-up); the planner derives from it which algorithms are legal and what they cost.
 #pragma once
 
 #include <cstdint>
@@ -36,12 +36,13 @@ struct Link {
 // Devices of one host joined by links of their own, e.g. NeuronLink. Cores of one device are joined all to all.
 struct Fabric {
   enum class Shape { Single, Ring, Chain, Torus, Full, Other };
-  std::string name;            // "trn1.32xlarge", "torus:4x4"
+  std::string name;  // "trn1.32xlarge", "torus:4x4"
   Shape shape = Shape::Single;
-  std::vector<int> dims;       // Torus: {rows, columns}; Ring, Chain, Full: {n}; device d of a torus is at (d / columns, d % columns)
+  std::vector<int>
+      dims;  // Torus: {rows, columns}; Ring, Chain, Full: {n}; device d of a torus is at (d / columns, d % columns)
   int devices = 1;
-  int cores_per_device = 1;    // visible (logical) cores, each of which a rank may take
-  std::vector<Link> links;     // sorted by (from, to), both directions listed
+  int cores_per_device = 1;  // visible (logical) cores, each of which a rank may take
+  std::vector<Link> links;   // sorted by (from, to), both directions listed
   LinkSpeed inside_device;
 
   bool linked(int a, int b) const;  // one device or neighbours
@@ -49,9 +50,9 @@ struct Fabric {
 };
 
 struct Nic {
-  std::string name;            // "eth0", "rdmap16s27"
-  std::string kind;            // "ethernet", "efa"
-  double bytes_per_second = 0; // 0 = unknown
+  std::string name;             // "eth0", "rdmap16s27"
+  std::string kind;             // "ethernet", "efa"
+  double bytes_per_second = 0;  // 0 = unknown
   int numa_node = -1;
   friend bool operator==(const Nic&, const Nic&) = default;
 };
@@ -64,14 +65,14 @@ struct Cache {
 };
 
 struct Host {
-  std::string id;               // equal ids share memory; from CCOM_HOSTID or boot id and namespaces
-  std::string name;             // for people
-  std::string instance_type;    // "trn1.32xlarge" from DMI, "" if unknown
+  std::string id;             // equal ids share memory; from CCOM_HOSTID or boot id and namespaces
+  std::string name;           // for people
+  std::string instance_type;  // "trn1.32xlarge" from DMI, "" if unknown
   std::string cpu_model;
-  int cpus = 1;                 // allowed for this job: affinity and cgroup quota, at least 1
+  int cpus = 1;  // allowed for this job: affinity and cgroup quota, at least 1
   int numa_nodes = 1;
   uint64_t memory_bytes = 0;
-  std::vector<Cache> caches;    // data and unified, of cpu 0
+  std::vector<Cache> caches;  // data and unified, of cpu 0
   std::vector<Nic> nics;
   std::optional<Fabric> neuron;   // Neuron devices found on the machine; information, never a restriction
   std::optional<Fabric> imposed;  // CCOM_TOPOLOGY: ranks of this host may use only these links
@@ -86,10 +87,10 @@ struct Place {
 };
 
 struct Topology {
-  std::vector<Host> hosts;    // in the order of their lowest rank
-  std::vector<Place> ranks;   // by rank
-  LinkSpeed memory;           // between ranks of a host through shared memory, per pair
-  LinkSpeed network;          // between hosts, per host and direction
+  std::vector<Host> hosts;   // in the order of their lowest rank
+  std::vector<Place> ranks;  // by rank
+  LinkSpeed memory;          // between ranks of a host through shared memory, per pair
+  LinkSpeed network;         // between hosts, per host and direction
 
   int nranks() const { return static_cast<int>(ranks.size()); }
   std::vector<Rank> ranks_of(int host) const;  // ascending
@@ -99,13 +100,13 @@ struct Topology {
 };
 
 // A preset by name (trn1.32xlarge, trn1n.32xlarge, trn2.48xlarge, inf2.24xlarge, inf2.48xlarge, ...), a generic shape
-// (single, ring:N, chain:N, torus:RxC, full:N), or the path of a JSON file (it has a '/' or ends in .json). ConfigError with the
-// names there are.
+// (single, ring:N, chain:N, torus:RxC, full:N), or the path of a JSON file (it has a '/' or ends in .json). ConfigError
+// with the names there are.
 Result<Fabric> make_fabric(std::string_view name);
 std::vector<std::string> preset_names();
 
-// Reads the machine from `root` ("/" or a recorded tree with sys, proc and, for the machine's own view, etc). A missing file is no
-// error: the field keeps its default. `host_id` overrides Host::id unless empty.
+// Reads the machine from `root` ("/" or a recorded tree with sys, proc and, for the machine's own view, etc). A missing
+// file is no error: the field keeps its default. `host_id` overrides Host::id unless empty.
 Result<Host> discover(const std::string& root, std::string_view host_id);
 
 // One rank's contribution; what ranks exchange at start-up.
@@ -113,12 +114,13 @@ struct RankView {
   Host host;
   friend bool operator==(const RankView&, const RankView&) = default;
 };
-// All ranks' views, by rank -> the topology that all agree on. Ranks with equal Host::id share a host; the lowest rank's view of it
-// wins, with `cpus` the largest seen. ConfigError if a host has more ranks than its imposed fabric has cores, or its ranks
-// impose different ones.
+// All ranks' views, by rank -> the topology that all agree on. Ranks with equal Host::id share a host; the lowest
+// rank's view of it wins, with `cpus` the largest seen. ConfigError if a host has more ranks than its imposed fabric
+// has cores, or its ranks impose different ones.
 Result<Topology> merge(const std::vector<RankView>& views);
 
-// JSON, one stable form: equal values give equal text. from_json checks types, ranges and that links join existing devices.
+// JSON, one stable form: equal values give equal text. from_json checks types, ranges and that links join existing
+// devices.
 std::string to_json(const Host& host);
 std::string to_json(const Fabric& fabric);
 std::string to_json(const Topology& topology);

@@ -9,12 +9,14 @@
 // - Time: post_*, progress and stop never block. connect blocks until its deadline, wait until its argument.
 // - Order: a Channel is a FIFO in each direction. The k-th post_send meets the peer's k-th post_receive. Channels are
 //   independent: one whose receiver is slow never holds back another, nor the other direction of the same one.
-// - Buffers given to post_* stay valid and untouched by the caller until their completion is reported or stop() returns.
+// - Buffers given to post_* stay valid and untouched by the caller until their completion is reported or stop()
+// returns.
 // - Completions are reported by progress() only, each exactly once, never inside post_*. A send is complete when its
 //   buffer may be reused; the peer need not have received it.
 // - No data is lost by the destructor: what was reported complete arrives, unless the machine or the network dies. The
 //   destructor waits at most one second, and for nothing but that.
-// - Errors are final: once progress() or post_* has failed the transport only accepts stop() and destruction. A Status names
+// - Errors are final: once progress() or post_* has failed the transport only accepts stop() and destruction. A Status
+// names
 //   the peer, if one is to blame, in peers().
 #pragma once
 
@@ -33,8 +35,8 @@
 
 namespace ccom {
 
-// Says which call a message belongs to. Travels in front of every message; the receiver compares it with what it expects
-// before a byte of payload is delivered. Opaque to transports but for equality.
+// Says which call a message belongs to. Travels in front of every message; the receiver compares it with what it
+// expects before a byte of payload is delivered. Opaque to transports but for equality.
 struct Envelope {
   std::array<uint64_t, 5> words{};
   friend bool operator==(const Envelope&, const Envelope&) = default;
@@ -44,8 +46,8 @@ static_assert(sizeof(Envelope) == 40);
 // Takes received bytes where they lie, instead of a target buffer (to reduce them, without a copy in between).
 class Sink {
  public:
-  // `bytes` belong at `offset_bytes` of the message and are lent for the duration of the call. Pieces are disjoint, cover the
-  // message exactly once, and may come in any order. Offsets and, but for the message's end, lengths are
+  // `bytes` belong at `offset_bytes` of the message and are lent for the duration of the call. Pieces are disjoint,
+  // cover the message exactly once, and may come in any order. Offsets and, but for the message's end, lengths are
   // multiples of 16. Called from progress(); must not call the transport.
   virtual void consume(size_t offset_bytes, ConstBytes bytes) = 0;
 
@@ -63,7 +65,7 @@ struct Send {
 
 struct Receive {
   Envelope expected;
-  size_t size_bytes = 0;      // of the message; must equal what is sent
+  size_t size_bytes = 0;        // of the message; must equal what is sent
   std::byte* target = nullptr;  // either size_bytes of memory ...
   Sink* sink = nullptr;         // ... or this
   Token token = 0;
@@ -105,8 +107,8 @@ class Transport {
   virtual std::string_view name() const = 0;  // "shm"
   // What peers need to reach this rank: opaque bytes, at most 1 KiB.
   virtual std::string address() const = 0;
-  // Connects to all peers; every one of them connects to this rank at the same time. Blocking. Called once. An error names
-  // the peers that are missing. Afterwards nothing listens any more.
+  // Connects to all peers; every one of them connects to this rank at the same time. Blocking. Called once. An error
+  // names the peers that are missing. Afterwards nothing listens any more.
   virtual Status connect(std::span<const Peer> peers, Deadline deadline) = 0;
   // Owned by the transport. index < the peer's `channels`. InvalidArgument for a rank that is not connected.
   virtual Result<Channel*> channel(Rank peer, int index) = 0;

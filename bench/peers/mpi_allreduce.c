@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * MPI_Allreduce as ccom-bench's throughput mode measures ccomAllReduce: float32 sum, out of place, batches of calls back to
- * back, time per call = batch / calls, the slowest rank's, minimum 5 batches and 0.3 s. Prints one JSON object per size.
- * Usage: mpirun -n 4 mpi_allreduce BYTES...
+ * MPI_Allreduce as ccom-bench's throughput mode measures ccomAllReduce: float32 sum, out of place, batches of calls
+ * back to back, time per call = batch / calls, the slowest rank's, minimum 5 batches and 0.3 s. Prints one JSON object
+ * per size. Usage: mpirun -n 4 mpi_allreduce BYTES...
  */
 #include <mpi.h>
 #include <stdio.h>

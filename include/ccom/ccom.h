@@ -17,7 +17,8 @@
  *   16- and 8-bit floating types accumulate in float and round to nearest even.
  * - After a call on the NULL stream has returned, with or without an error, ccom does not write to its buffers.
  * - A communicator's first asynchronous error is final: every later operation returns the same error. The receive
- *   buffer of a failed operation is unspecified. ccomCommAbort and ccomCommDestroy always work and never wait for peers.
+ *   buffer of a failed operation is unspecified. ccomCommAbort and ccomCommDestroy always work and never wait for
+ * peers.
  * - ccomInvalidArgument and ccomInvalidUsage have no effect: the communicator stays good.
  */
 #ifndef CCOM_CCOM_H_
@@ -131,16 +132,17 @@ CCOM_API const char* ccomGetLastError(ccomComm_t comm);
 typedef struct {
   size_t size; /* set by CCOM_ERROR_INFO_INIT */
   ccomResult_t result;
-  char operation[32];               /* "allreduce", "" when no operation was under way */
-  uint64_t sequence;                /* which collective call on this communicator, from 1 */
-  int nPeers;                       /* how many ranks the error blames */
-  int peers[CCOM_MAX_ERROR_PEERS];  /* the first of them */
-  char host[64];                    /* where the first of them runs */
-  int sysErrno;                     /* 0 if no system call is involved */
-  char text[1024];                  /* what happened, in a sentence */
-  char cure[256];                   /* what to do about it, "" if nothing is known */
+  char operation[32];              /* "allreduce", "" when no operation was under way */
+  uint64_t sequence;               /* which collective call on this communicator, from 1 */
+  int nPeers;                      /* how many ranks the error blames */
+  int peers[CCOM_MAX_ERROR_PEERS]; /* the first of them */
+  char host[64];                   /* where the first of them runs */
+  int sysErrno;                    /* 0 if no system call is involved */
+  char text[1024];                 /* what happened, in a sentence */
+  char cure[256];                  /* what to do about it, "" if nothing is known */
 } ccomErrorInfo_t;
-#define CCOM_ERROR_INFO_INIT {sizeof(ccomErrorInfo_t), ccomSuccess, "", 0, 0, {0}, "", 0, "", ""}
+#define CCOM_ERROR_INFO_INIT \
+  { sizeof(ccomErrorInfo_t), ccomSuccess, "", 0, 0, {0}, "", 0, "", "" }
 /* The communicator's sticky error as fields; comm NULL: the calling thread's last error. */
 CCOM_API ccomResult_t ccomGetErrorInfo(ccomComm_t comm, ccomErrorInfo_t* info);
 
@@ -175,8 +177,8 @@ CCOM_API ccomResult_t ccomGetUniqueId(ccomUniqueId* id);
  *   env://          one of the two above, from the launcher's environment (torchrun, mpirun, srun, CCOM_*).
  * Blocking, at most CCOM_INIT_TIMEOUT_MS. */
 CCOM_API ccomResult_t ccomUniqueIdFromUrl(const char* url, int nranks, int rank, ccomUniqueId* id);
-/* Reads rank and number of ranks from the launcher's environment: CCOM_RANK/CCOM_NRANKS, torchrun, Open MPI, PMI, Slurm.
- * ccomInvalidUsage if there is none. localRank and localNRanks may be NULL; -1 if unknown. */
+/* Reads rank and number of ranks from the launcher's environment: CCOM_RANK/CCOM_NRANKS, torchrun, Open MPI, PMI,
+ * Slurm. ccomInvalidUsage if there is none. localRank and localNRanks may be NULL; -1 if unknown. */
 CCOM_API ccomResult_t ccomGetLaunch(int* rank, int* nranks, int* localRank, int* localNRanks);
 
 /* All fields are optional; CCOM_CONFIG_INIT sets them to "default". A field wins over its environment variable. Strings
@@ -193,7 +195,8 @@ typedef struct {
   const char* hostId;    /* as CCOM_HOSTID */
   int64_t maxMemory;     /* bytes of buffers per communicator; default 268435456 (CCOM_MAX_MEMORY) */
 } ccomConfig_t;
-#define CCOM_CONFIG_INIT {sizeof(ccomConfig_t), NULL, -1, -1, NULL, NULL, NULL, NULL, NULL, -1}
+#define CCOM_CONFIG_INIT \
+  { sizeof(ccomConfig_t), NULL, -1, -1, NULL, NULL, NULL, NULL, NULL, -1 }
 
 /* Collective over the nranks processes or threads that hold `id`; blocking, at most initTimeoutMs. On error *comm is
  * NULL and the text names the phase and the ranks that are missing. */
@@ -207,10 +210,11 @@ CCOM_API ccomResult_t ccomCommInitAll(ccomComm_t* comms, int nlocal, const ccomC
 
 /* Waits until all queued operations of this rank are done. Bounded by timeoutMs. */
 CCOM_API ccomResult_t ccomCommFinalize(ccomComm_t comm);
-/* Frees the communicator. Local; waits for operations of this rank that are still queued, never for peers beyond them. */
+/* Frees the communicator. Local; waits for operations of this rank that are still queued, never for peers beyond them.
+ */
 CCOM_API ccomResult_t ccomCommDestroy(ccomComm_t comm);
-/* Ends all operations of this communicator, here and on the peers, with ccomAborted. Local, any thread, returns at once.
- * The handle stays valid until ccomCommDestroy. */
+/* Ends all operations of this communicator, here and on the peers, with ccomAborted. Local, any thread, returns at
+ * once. The handle stays valid until ccomCommDestroy. */
 CCOM_API ccomResult_t ccomCommAbort(ccomComm_t comm);
 /* *result: ccomSuccess, or the sticky error, also when no call is under way. */
 CCOM_API ccomResult_t ccomCommGetAsyncError(ccomComm_t comm, ccomResult_t* result);
@@ -227,13 +231,14 @@ typedef struct {
   int nhosts;
   int localRank;
   int localNRanks;
-  char transports[64]; /* in use, "shm" or "shm,tcp" */
-  char topology[64];   /* "host", or the imposed preset */
-  uint64_t bytesSent;  /* payload handed to transports by this rank so far */
+  char transports[64];  /* in use, "shm" or "shm,tcp" */
+  char topology[64];    /* "host", or the imposed preset */
+  uint64_t bytesSent;   /* payload handed to transports by this rank so far */
   uint64_t memoryBytes; /* staging and transport memory held by this rank for this communicator */
-  uint64_t sequence;   /* collective calls so far */
+  uint64_t sequence;    /* collective calls so far */
 } ccomCommInfo_t;
-#define CCOM_COMM_INFO_INIT {sizeof(ccomCommInfo_t), 0, 0, 0, 0, 0, "", "", 0, 0, 0}
+#define CCOM_COMM_INFO_INIT \
+  { sizeof(ccomCommInfo_t), 0, 0, 0, 0, 0, "", "", 0, 0, 0 }
 CCOM_API ccomResult_t ccomCommGetInfo(ccomComm_t comm, ccomCommInfo_t* info);
 /* Payload bytes that this rank has sent to `peer` so far. */
 CCOM_API ccomResult_t ccomCommGetBytesSent(ccomComm_t comm, int peer, uint64_t* bytes);
@@ -250,13 +255,14 @@ CCOM_API ccomResult_t ccomStreamCreate(ccomStream_t* stream);
 CCOM_API ccomResult_t ccomStreamDestroy(ccomStream_t stream);
 /* ccomSuccess: empty; ccomInProgress: not yet; else the first error since the last synchronise. */
 CCOM_API ccomResult_t ccomStreamQuery(ccomStream_t stream);
-/* Waits until the queue is empty; timeoutMs < 0: as long as its operations' own deadlines. Returns the first error of the
- * operations since the last call, and clears it. */
+/* Waits until the queue is empty; timeoutMs < 0: as long as its operations' own deadlines. Returns the first error of
+ * the operations since the last call, and clears it. */
 CCOM_API ccomResult_t ccomStreamSynchronize(ccomStream_t stream, int64_t timeoutMs);
 /* Operations queued on `stream` after this call wait for `event`. */
 CCOM_API ccomResult_t ccomStreamWaitEvent(ccomStream_t stream, ccomEvent_t event);
 /* Calls fn in the stream's thread, in order, with the stream's state so far; fn must not wait for the same stream. */
-CCOM_API ccomResult_t ccomStreamAddCallback(ccomStream_t stream, void (*fn)(void* user, ccomResult_t state), void* user);
+CCOM_API ccomResult_t ccomStreamAddCallback(ccomStream_t stream, void (*fn)(void* user, ccomResult_t state),
+                                            void* user);
 CCOM_API ccomResult_t ccomEventCreate(ccomEvent_t* event);
 CCOM_API ccomResult_t ccomEventDestroy(ccomEvent_t event);
 /* The event becomes complete when everything queued on `stream` so far is done. NULL stream: at once. */
@@ -296,29 +302,30 @@ CCOM_API ccomResult_t ccomReduceScatter(const void* send, void* recv, size_t rec
 CCOM_API ccomResult_t ccomBroadcast(const void* send, void* recv, size_t count, ccomDataType_t type, int root,
                                     ccomComm_t comm, ccomStream_t stream);
 /* As ccomAllReduce, result on root only; recv matters on root only. In place: send == recv. */
-CCOM_API ccomResult_t ccomReduce(const void* send, void* recv, size_t count, ccomDataType_t type, ccomRedOp_t op, int root,
-                                 ccomComm_t comm, ccomStream_t stream);
+CCOM_API ccomResult_t ccomReduce(const void* send, void* recv, size_t count, ccomDataType_t type, ccomRedOp_t op,
+                                 int root, ccomComm_t comm, ccomStream_t stream);
 /* Block j of send (count elements) goes to rank j; block i of recv comes from rank i. In place: send == recv. */
 CCOM_API ccomResult_t ccomAlltoAll(const void* send, void* recv, size_t count, ccomDataType_t type, ccomComm_t comm,
                                    ccomStream_t stream);
 /* recv on root (nranks * count) = the send buffers in rank order. In place on root: send == recv + root * count. */
-CCOM_API ccomResult_t ccomGather(const void* send, void* recv, size_t count, ccomDataType_t type, int root, ccomComm_t comm,
-                                 ccomStream_t stream);
+CCOM_API ccomResult_t ccomGather(const void* send, void* recv, size_t count, ccomDataType_t type, int root,
+                                 ccomComm_t comm, ccomStream_t stream);
 /* recv (count) = block `rank` of root's send (nranks * count). In place on root: recv == send + root * count. */
 CCOM_API ccomResult_t ccomScatter(const void* send, void* recv, size_t count, ccomDataType_t type, int root,
                                   ccomComm_t comm, ccomStream_t stream);
 /* Returns when every rank has called it. */
 CCOM_API ccomResult_t ccomBarrier(ccomComm_t comm, ccomStream_t stream);
-/* Matched with the peer's ccomRecv in order, without tags; type and count must be equal. Outside a group it may block until the
- * peer receives; inside one all sends and receives of the group progress together. peer == own rank only in a group. */
+/* Matched with the peer's ccomRecv in order, without tags; type and count must be equal. Outside a group it may block
+ * until the peer receives; inside one all sends and receives of the group progress together. peer == own rank only in a
+ * group. */
 CCOM_API ccomResult_t ccomSend(const void* send, size_t count, ccomDataType_t type, int peer, ccomComm_t comm,
                                ccomStream_t stream);
 CCOM_API ccomResult_t ccomRecv(void* recv, size_t count, ccomDataType_t type, int peer, ccomComm_t comm,
                                ccomStream_t stream);
 
-/* Calls between Start and End (of one thread, nestable) are collected and posted at the outermost End, all communicators
- * and streams at the same time; those on the NULL stream are complete when End returns. End returns the first error. A wrong
- * argument is returned at once by the call itself and leaves the group as it was. */
+/* Calls between Start and End (of one thread, nestable) are collected and posted at the outermost End, all
+ * communicators and streams at the same time; those on the NULL stream are complete when End returns. End returns the
+ * first error. A wrong argument is returned at once by the call itself and leaves the group as it was. */
 CCOM_API ccomResult_t ccomGroupStart(void);
 CCOM_API ccomResult_t ccomGroupEnd(void);
 

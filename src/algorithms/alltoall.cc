@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// AllToAll by pairs: p - 1 messages of n/p bytes each, which is optimal in bytes; every message goes straight to where it belongs.
+// AllToAll by pairs: p - 1 messages of n/p bytes each, which is optimal in bytes; every message goes straight to where
+// it belongs.
 //
-// All are under way at once; partners are visited in rotated order so that not everybody starts with the same one. In place, the
-// outgoing blocks wait in scratch. The routed variant serves fabrics whose ranks do not all share links. Source: Thakur et al.
-// 2005 (pairwise exchange).
+// All are under way at once; partners are visited in rotated order so that not everybody starts with the same one. In
+// place, the outgoing blocks wait in scratch. The routed variant serves fabrics whose ranks do not all share links.
+// Source: Thakur et al. 2005 (pairwise exchange).
 #include "algorithms/builder.h"
 #include "algorithms/collectives.h"
 
@@ -43,8 +44,8 @@ Plan pairwise_alltoall_plan(const Call& call) {
   return std::move(builder).finish();
 }
 
-// The allgather with units of n blocks each: its input is our input, its output and scratch lie in ours. A step that moves a
-// unit in several blocks (the quarters of a torus) moves all n with the first one.
+// The allgather with units of n blocks each: its input is our input, its output and scratch lie in ours. A step that
+// moves a unit in several blocks (the quarters of a torus) moves all n with the first one.
 Plan routed_alltoall_plan(const Call& call, const Plan& gather) {
   const auto n = static_cast<uint32_t>(call.nranks);
   const auto self = static_cast<uint32_t>(call.rank);

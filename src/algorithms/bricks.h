@@ -3,7 +3,8 @@
 // Reduce-scatter, allgather and allreduce over one group of ranks: what every larger algorithm is composed of.
 //
 // Each appends steps for one member to a Builder. reduce_scatter: `range` holds a contribution on every member;
-// afterwards member i owns the sum of part(i, owners). allgather is the reverse. `completes`: this is the last combination.
+// afterwards member i owns the sum of part(i, owners). allgather is the reverse. `completes`: this is the last
+// combination.
 #pragma once
 
 #include "algorithms/builder.h"
@@ -28,7 +29,8 @@ void circulant_allgather(Builder& builder, const Group& group, Range range);
 // recursive_doubling.cc
 void recursive_doubling_allreduce(Builder& builder, const Group& group, Range range, bool completes);
 
-// torus.cc. Four quarters, each with a first dimension and a direction of its own; a member ends with one range per quarter.
+// torus.cc. Four quarters, each with a first dimension and a direction of its own; a member ends with one range per
+// quarter.
 std::vector<Range> torus_reduce_scatter(Builder& builder, const Group& group, int rows, int columns, Range range,
                                         bool completes);
 void torus_allgather(Builder& builder, const Group& group, int rows, int columns, Range range);

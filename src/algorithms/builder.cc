@@ -31,25 +31,47 @@ uint32_t Builder::new_scratch(uint32_t slots) {
 }
 
 void Builder::copy(Location source, Location target, uint32_t block, uint32_t count, bool completes) {
-  add({.kind = StepKind::Copy, .source_buffer = source.buffer, .target_buffer = target.buffer, .completes = completes,
-       .source = source.index, .target = target.index, .count = count, .block = block});
+  add({.kind = StepKind::Copy,
+       .source_buffer = source.buffer,
+       .target_buffer = target.buffer,
+       .completes = completes,
+       .source = source.index,
+       .target = target.index,
+       .count = count,
+       .block = block});
 }
 
 void Builder::send_from(Rank peer, Location source, uint32_t block, uint32_t count, uint8_t channel) {
-  add({.kind = StepKind::Send, .source_buffer = source.buffer, .channel = channel, .peer = peer, .source = source.index,
-       .count = count, .block = block});
+  add({.kind = StepKind::Send,
+       .source_buffer = source.buffer,
+       .channel = channel,
+       .peer = peer,
+       .source = source.index,
+       .count = count,
+       .block = block});
 }
 
 void Builder::receive_into(Rank peer, Location target, uint32_t block, uint32_t count, uint8_t channel) {
-  add({.kind = StepKind::Receive, .target_buffer = target.buffer, .channel = channel, .peer = peer,
-       .target = target.index, .count = count, .block = block});
+  add({.kind = StepKind::Receive,
+       .target_buffer = target.buffer,
+       .channel = channel,
+       .peer = peer,
+       .target = target.index,
+       .count = count,
+       .block = block});
 }
 
 void Builder::reduce(uint32_t first_slot, uint32_t inputs, Location target, uint32_t block, uint32_t count,
                      bool completes) {
-  add({.kind = StepKind::Reduce, .source_buffer = Buffer::Scratch, .target_buffer = target.buffer,
-       .inputs = static_cast<uint16_t>(inputs), .completes = completes, .source = first_slot, .target = target.index,
-       .count = count, .block = block});
+  add({.kind = StepKind::Reduce,
+       .source_buffer = Buffer::Scratch,
+       .target_buffer = target.buffer,
+       .inputs = static_cast<uint16_t>(inputs),
+       .completes = completes,
+       .source = first_slot,
+       .target = target.index,
+       .count = count,
+       .block = block});
 }
 
 void Builder::set_home(uint32_t block, uint32_t count, Location home) {
@@ -73,9 +95,8 @@ Location Builder::unify(uint32_t block, uint32_t count) {
 }
 
 void Builder::send(Rank peer, Range range, uint8_t channel) {
-  for_each_run(range, [&](uint32_t block, uint32_t count) {
-    send_from(peer, unify(block, count), block, count, channel);
-  });
+  for_each_run(range,
+               [&](uint32_t block, uint32_t count) { send_from(peer, unify(block, count), block, count, channel); });
 }
 
 void Builder::receive(Rank peer, Range range, uint8_t channel) {
@@ -90,9 +111,16 @@ void Builder::receive_reduce(Rank peer, Range range, bool completes, uint8_t cha
   for_each_run(range, [&](uint32_t block, uint32_t count) {
     const Location own = unify(block, count);
     const Location target = target_of(block, completes);
-    add({.kind = StepKind::ReceiveReduce, .source_buffer = own.buffer, .target_buffer = target.buffer,
-         .channel = channel, .completes = completes, .peer = peer, .source = own.index, .target = target.index,
-         .count = count, .block = block});
+    add({.kind = StepKind::ReceiveReduce,
+         .source_buffer = own.buffer,
+         .target_buffer = target.buffer,
+         .channel = channel,
+         .completes = completes,
+         .peer = peer,
+         .source = own.index,
+         .target = target.index,
+         .count = count,
+         .block = block});
     set_home(block, count, target);
   });
 }

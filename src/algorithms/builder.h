@@ -2,13 +2,13 @@
 //
 // Writes a plan step by step, and keeps track of where this rank's part of each block lies.
 //
-// Bricks (ring.h, direct.h, ...) speak of *positions*: the data in the order in which an algorithm divides it. For allreduce
-// position p is block p. For reduce-scatter and allgather the positions that rank r ends up owning must be unit r, so
-// positions are a permutation of blocks. A run of positions becomes one step per maximal run of consecutive blocks;
-// both ends of a message cut it alike, because they use the same permutation.
+// Bricks (ring.h, direct.h, ...) speak of *positions*: the data in the order in which an algorithm divides it. For
+// allreduce position p is block p. For reduce-scatter and allgather the positions that rank r ends up owning must be
+// unit r, so positions are a permutation of blocks. A run of positions becomes one step per maximal run of consecutive
+// blocks; both ends of a message cut it alike, because they use the same permutation.
 //
-// Where a block's current value lies (its "home"): first in the input, after the first combination in the output or, where
-// the output is too small for it (reduce-scatter), in scratch. Bricks need not know.
+// Where a block's current value lies (its "home"): first in the input, after the first combination in the output or,
+// where the output is too small for it (reduce-scatter), in scratch. Bricks need not know.
 #pragma once
 
 #include <cstdint>
@@ -52,7 +52,8 @@ class Builder {
   void receive_reduce(Rank peer, Range range, bool completes, uint8_t channel = 0);
   // Receives the range from every other member and reduces all parts in group order: one rounding.
   void gather_and_reduce(const Group& group, Range range, bool completes);
-  // Moves the blocks to their final places in the output, where they are not there yet. `completes`: they are sums already.
+  // Moves the blocks to their final places in the output, where they are not there yet. `completes`: they are sums
+  // already.
   void settle(Range range, bool completes = false);
 
   // For bricks that place data themselves.
@@ -96,7 +97,7 @@ class Builder {
 
   Plan plan_;
   std::vector<uint32_t> block_of_position_;
-  std::vector<Location> homes_;  // by block
+  std::vector<Location> homes_;          // by block
   uint32_t partial_slots_ = UINT32_MAX;  // first slot of a vector's worth of scratch, once it is needed
 };
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reduce-scatter and allgather on a circulant graph: ceil(lg p) rounds and (p-1)/p n bytes for every p, not only powers of two.
+// Reduce-scatter and allgather on a circulant graph: ceil(lg p) rounds and (p-1)/p n bytes for every p, not only powers
+// of two.
 //
-// Let R[i] be the part for the member i places ahead. With s = p, halved (rounded up) each round, a member sends R[s..s') s
-// places ahead and adds what comes from s places behind to R[0..s'-s); s' is the s before halving. After the last round R[0] is
-// complete. Allgather runs the same rounds backwards. Optimal in rounds and bytes at once: the choice for medium sizes over a
-// network. ceil(lg p) roundings. Source: Traff, Optimal, non-pipelined reduce-scatter and allreduce algorithms, 2024
-// (arXiv 2410.14234).
+// Let R[i] be the part for the member i places ahead. With s = p, halved (rounded up) each round, a member sends
+// R[s..s') s places ahead and adds what comes from s places behind to R[0..s'-s); s' is the s before halving. After the
+// last round R[0] is complete. Allgather runs the same rounds backwards. Optimal in rounds and bytes at once: the
+// choice for medium sizes over a network. ceil(lg p) roundings. Source: Traff, Optimal, non-pipelined reduce-scatter
+// and allreduce algorithms, 2024 (arXiv 2410.14234).
 #include <algorithm>
 #include <cmath>
 #include <vector>

@@ -19,21 +19,22 @@ struct Call {
 
 // AllReduce, ReduceScatter, AllGather and Barrier over a staged shape (staged.cc).
 //
-// Down the levels each splits the data among the members of a group, up the levels they are put together again; the core, if
-// there is one, is an allreduce of what is left. In place allowed. Every rank computes the same expression for a block, so
-// results are bitwise equal. ReduceScatter and AllGather need every rank to be an owner on every level, and no core.
+// Down the levels each splits the data among the members of a group, up the levels they are put together again; the
+// core, if there is one, is an allreduce of what is left. In place allowed. Every rank computes the same expression for
+// a block, so results are bitwise equal. ReduceScatter and AllGather need every rank to be an owner on every level, and
+// no core.
 Plan staged_plan(const Call& call, const Staged& shape, const std::string& algorithm);
 // Whether the shape can serve ReduceScatter and AllGather.
 bool divides_evenly(const Staged& shape, int nranks);
 
-// Every collective but AllToAll over any tree (tree.cc): the rooted ones with tree.root as root, the others as a way up to it and a way
-// down. Only tree edges carry data.
+// Every collective but AllToAll over any tree (tree.cc): the rooted ones with tree.root as root, the others as a way up
+// to it and a way down. Only tree edges carry data.
 Plan tree_plan(const Call& call, const Tree& tree, const std::string& algorithm);
 
 // AllToAll, everybody with everybody (alltoall.cc): p - 1 messages of one block, in place through scratch.
 Plan pairwise_alltoall_plan(const Call& call);
-// AllToAll where not all links exist: an allgather of everything, of which each rank keeps its part. p times the bytes. `gather`
-// is this rank's AllGather plan, made out of place.
+// AllToAll where not all links exist: an allgather of everything, of which each rank keeps its part. p times the bytes.
+// `gather` is this rank's AllGather plan, made out of place.
 Plan routed_alltoall_plan(const Call& call, const Plan& gather);
 
 // Send (call.root < 0: to `peer`) and receive as one-step plans (alltoall.cc).

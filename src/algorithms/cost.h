@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an algorithm costs one rank, in closed form: summed over its phases by the planner, weighed with a topology's speeds.
+// What an algorithm costs one rank, in closed form: summed over its phases by the planner, weighed with a topology's
+// speeds.
 //
-// n is the number of bytes of the data a group works on (the whole vector of the phase), p the group's size. The formulas stand
-// beside the plans they describe; tests compare them with the plans themselves.
+// n is the number of bytes of the data a group works on (the whole vector of the phase), p the group's size. The
+// formulas stand beside the plans they describe; tests compare them with the plans themselves.
 #pragma once
 
 namespace ccom {

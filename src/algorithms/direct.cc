@@ -2,10 +2,10 @@
 //
 // Everybody with everybody: one-shot allreduce (1 step), and the two halves of two-shot (1 step each).
 //
-// One-shot sends (p-1)n per rank and is for tiny messages; two-shot sends 2(p-1)/p n in 2 steps, optimal bytes at p - 1 peers.
-// Both reduce all p parts at one place in group order: one rounding, whatever the type. Best in shared memory, where
-// peers cost nothing and waits are dear. Over a network p - 1 simultaneous senders collide (incast). Source: the "mesh" of
-// AWS Neuron's collectives; Chan et al., Collective communication: theory, practice, and experience, 2007.
+// One-shot sends (p-1)n per rank and is for tiny messages; two-shot sends 2(p-1)/p n in 2 steps, optimal bytes at p - 1
+// peers. Both reduce all p parts at one place in group order: one rounding, whatever the type. Best in shared memory,
+// where peers cost nothing and waits are dear. Over a network p - 1 simultaneous senders collide (incast). Source: the
+// "mesh" of AWS Neuron's collectives; Chan et al., Collective communication: theory, practice, and experience, 2007.
 #include "algorithms/bricks.h"
 #include "algorithms/cost.h"
 
@@ -41,9 +41,8 @@ void direct_allgather(Builder& builder, const Group& group, uint32_t owners, Ran
 void one_shot_allreduce(Builder& builder, const Group& group, Range range, bool completes) {
   for (uint32_t k = 1; k < group.size(); ++k) builder.send(group.rank(group.me + k), range);
   bool overwrites = false;  // would the result land on what is still being sent?
-  builder.for_each_run(range, [&](uint32_t block, uint32_t count) {
-    overwrites |= builder.is_output(builder.unify(block, count));
-  });
+  builder.for_each_run(
+      range, [&](uint32_t block, uint32_t count) { overwrites |= builder.is_output(builder.unify(block, count)); });
   if (group.size() == 2 && !overwrites) {
     builder.receive_reduce(group.rank(group.me + 1), range, completes);
   } else {

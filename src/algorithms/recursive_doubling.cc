@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Recursive doubling allreduce: in round j everybody exchanges the whole range with the member whose index differs in bit j.
+// Recursive doubling allreduce: in round j everybody exchanges the whole range with the member whose index differs in
+// bit j.
 //
-// lg p steps and n lg p bytes for p = 2^k; other p fold the excess members into neighbours first and unfold last (2 more steps).
-// Latency-optimal for one port: for short messages over a network. Both partners of an exchange compute the same sum, so
-// all end with the same bits; lg p roundings. Source: Thakur, Rabenseifner & Gropp, Optimization of collective
-// communication operations in MPICH, IJHPCA 19(1), 2005.
+// lg p steps and n lg p bytes for p = 2^k; other p fold the excess members into neighbours first and unfold last (2
+// more steps). Latency-optimal for one port: for short messages over a network. Both partners of an exchange compute
+// the same sum, so all end with the same bits; lg p roundings. Source: Thakur, Rabenseifner & Gropp, Optimization of
+// collective communication operations in MPICH, IJHPCA 19(1), 2005.
 #include <bit>
 #include <cmath>
 
@@ -15,8 +16,8 @@
 namespace ccom {
 namespace {
 
-// One run of blocks through all rounds. A partner reads what we send while we receive, so a round's result goes to another place
-// than its operand, chosen such that the last one lands in the output.
+// One run of blocks through all rounds. A partner reads what we send while we receive, so a round's result goes to
+// another place than its operand, chosen such that the last one lands in the output.
 class Exchange {
  public:
   Exchange(Builder& builder, uint32_t block, uint32_t count) : builder_(builder), block_(block), count_(count) {}
@@ -26,9 +27,15 @@ class Exchange {
     Location target{Buffer::Output, block_};
     if (rounds_left % 2 == 1 || builder_.is_output(own)) target = scratch(own);
     builder_.send_from(partner, own, block_, count_);
-    builder_.add({.kind = StepKind::ReceiveReduce, .source_buffer = own.buffer, .target_buffer = target.buffer,
-                  .completes = completes, .peer = partner, .source = own.index, .target = target.index,
-                  .count = count_, .block = block_});
+    builder_.add({.kind = StepKind::ReceiveReduce,
+                  .source_buffer = own.buffer,
+                  .target_buffer = target.buffer,
+                  .completes = completes,
+                  .peer = partner,
+                  .source = own.index,
+                  .target = target.index,
+                  .count = count_,
+                  .block = block_});
     builder_.set_home(block_, count_, target);
   }
 

@@ -2,9 +2,9 @@
 //
 // Ring reduce-scatter and allgather: p - 1 steps each, one neighbour in, one out.
 //
-// Each member sends (p-1)/p of the range, which is optimal; the latency term grows with p, so it is for long messages, where
-// one stream per link is what a network likes best, and for fabrics that are rings. Every further member is a further
-// rounding. Source: Patarasuk & Yuan, Bandwidth optimal all-reduce algorithms, JPDC 69(2), 2009. Picture:
+// Each member sends (p-1)/p of the range, which is optimal; the latency term grows with p, so it is for long messages,
+// where one stream per link is what a network likes best, and for fabrics that are rings. Every further member is a
+// further rounding. Source: Patarasuk & Yuan, Bandwidth optimal all-reduce algorithms, JPDC 69(2), 2009. Picture:
 // tests/golden/ring_allreduce_4.txt
 #include "algorithms/bricks.h"
 #include "algorithms/cost.h"

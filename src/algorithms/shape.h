@@ -21,8 +21,8 @@ enum class Pattern : uint8_t {
   RecursiveDoubling,  // allreduce core: lg p exchanges of everything
 };
 
-// Disjoint groups of ranks. A group's first `owners` members share the data (each ends a reduce-scatter with 1/owners of
-// it); only Direct may have members beyond them.
+// Disjoint groups of ranks. A group's first `owners` members share the data (each ends a reduce-scatter with 1/owners
+// of it); only Direct may have members beyond them.
 struct Level {
   Pattern pattern = Pattern::Direct;
   int owners = 1;
@@ -31,8 +31,8 @@ struct Level {
   friend bool operator==(const Level&, const Level&) = default;
 };
 
-// Reduce-scatter down the levels, an allreduce core (OneShot or RecursiveDoubling; optional) at the bottom, allgather up the levels.
-// One level is a flat algorithm, several are a hierarchical one.
+// Reduce-scatter down the levels, an allreduce core (OneShot or RecursiveDoubling; optional) at the bottom, allgather
+// up the levels. One level is a flat algorithm, several are a hierarchical one.
 struct Staged {
   std::vector<Level> levels;
   std::vector<Level> core;  // none or one

@@ -8,9 +8,10 @@
 //     |    |      exchanges that half with the rank of the same index on
 //     2 -- 3      the other hosts, and puts the halves together again
 //
-// Every local rank drives its own share across, so all NICs work. Steps and bytes are the sums over the levels, each level
-// working on 1/(product of the outer group sizes) of the data. Source: the 2D-torus scheme of Mikami et al., Massively
-// distributed SGD, 2018 (arXiv 1811.05233); Traff & Hunold, Decomposing MPI collectives for multi-lane communication, 2020.
+// Every local rank drives its own share across, so all NICs work. Steps and bytes are the sums over the levels, each
+// level working on 1/(product of the outer group sizes) of the data. Source: the 2D-torus scheme of Mikami et al.,
+// Massively distributed SGD, 2018 (arXiv 1811.05233); Traff & Hunold, Decomposing MPI collectives for multi-lane
+// communication, 2020.
 #include <algorithm>
 #include <optional>
 
@@ -66,12 +67,12 @@ std::vector<uint32_t> final_positions(const Staged& shape, Rank rank) {
   return positions;
 }
 
-std::vector<Range> reduce_scatter(Builder& builder, const Level& level, const Group& group, Range range, bool completes) {
+std::vector<Range> reduce_scatter(Builder& builder, const Level& level, const Group& group, Range range,
+                                  bool completes) {
   switch (level.pattern) {
     case Pattern::Ring: return {ring_reduce_scatter(builder, group, range, completes)};
     case Pattern::Circulant: return {circulant_reduce_scatter(builder, group, range, completes)};
-    case Pattern::Torus:
-      return torus_reduce_scatter(builder, group, level.rows, level.columns, range, completes);
+    case Pattern::Torus: return torus_reduce_scatter(builder, group, level.rows, level.columns, range, completes);
     default: break;
   }
   const Range own = direct_reduce_scatter(builder, group, static_cast<uint32_t>(level.owners), range, completes);

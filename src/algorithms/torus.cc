@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bucket algorithm on a 2D torus with all four ports: quarters of the data, each with its own first dimension and direction.
+// Bucket algorithm on a 2D torus with all four ports: quarters of the data, each with its own first dimension and
+// direction.
 //
-//   quarter  first dimension  direction      A quarter's reduce-scatter is a ring along its first dimension (parts of 1/a),
+//   quarter  first dimension  direction      A quarter's reduce-scatter is a ring along its first dimension (parts of
+//   1/a),
 //      0       rows             +1           then along the other (1/b); allgather runs back. The four quarters use the
 //      1       columns          +1           four outgoing links of every member, in every step, so that the bandwidth
 //      2       rows             -1           term meets the bound of a torus: n/4 per link and direction.
 //      3       columns          -1
 //
-// 2((rows-1) + (columns-1)) steps for an allreduce, 2(p-1)/p n bytes per rank, neighbours only, any rows x columns. "Rows" means along a
-// row, that is among the members that share a row. Source: Barnett et al., Global combine on mesh architectures, JPDC 1995;
-// Jain & Sabharwal, Optimal bucket algorithms for large MPI collectives on torus interconnects, ICS 2010.
+// 2((rows-1) + (columns-1)) steps for an allreduce, 2(p-1)/p n bytes per rank, neighbours only, any rows x columns.
+// "Rows" means along a row, that is among the members that share a row. Source: Barnett et al., Global combine on mesh
+// architectures, JPDC 1995; Jain & Sabharwal, Optimal bucket algorithms for large MPI collectives on torus
+// interconnects, ICS 2010.
 #include "algorithms/bricks.h"
 #include "algorithms/cost.h"
 #include "base/assert.h"
@@ -93,8 +96,8 @@ void torus_allgather(Builder& builder, const Group& group, int rows, int columns
   }
 }
 
-// The four quarters run at once on four links: bytes count a quarter of what is sent. Quarters that have the longer dimension
-// second send the longest; rows = columns makes them equal.
+// The four quarters run at once on four links: bytes count a quarter of what is sent. Quarters that have the longer
+// dimension second send the longest; rows = columns makes them equal.
 Cost torus_reduce_scatter_cost(double rows, double columns, double n) {
   const double p = rows * columns;
   const double steps = rows + columns - 2;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Collectives over any spanning tree: k-nomial trees on a switched network, breadth-first trees on a fabric. The rooted ones
-// by nature; the others as a way up and a way down, where a fabric has no better structure.
+// Collectives over any spanning tree: k-nomial trees on a switched network, breadth-first trees on a fabric. The rooted
+// ones by nature; the others as a way up and a way down, where a fabric has no better structure.
 //
-// Depth d steps of the tree; broadcast and reduce send n bytes per edge, gather and scatter the subtree's units. `chunks`
-// blocks travel one behind another, so that a long vector needs about (d + chunks) / chunks of the time of one. Reduce combines an
-// inner rank's children and itself in one go: one rounding per level. Source: van de Geijn et al., as reviewed in Chan et al.,
-// Collective communication: theory, practice, and experience, 2007.
+// Depth d steps of the tree; broadcast and reduce send n bytes per edge, gather and scatter the subtree's units.
+// `chunks` blocks travel one behind another, so that a long vector needs about (d + chunks) / chunks of the time of
+// one. Reduce combines an inner rank's children and itself in one go: one rounding per level. Source: van de Geijn et
+// al., as reviewed in Chan et al., Collective communication: theory, practice, and experience, 2007.
 #include <algorithm>
 
 #include "algorithms/builder.h"
@@ -18,9 +18,9 @@ namespace {
 // A tree as one rank sees it.
 struct View {
   Rank parent = -1;
-  std::vector<Rank> children;                 // ascending
-  std::vector<std::vector<Rank>> subtrees;    // of the children: their ranks, ascending
-  std::vector<Rank> own_subtree;              // with this rank, ascending
+  std::vector<Rank> children;               // ascending
+  std::vector<std::vector<Rank>> subtrees;  // of the children: their ranks, ascending
+  std::vector<Rank> own_subtree;            // with this rank, ascending
 };
 
 View view_of(const Tree& tree, Rank rank) {
@@ -78,7 +78,8 @@ Location reduce(Builder& builder, const View& view, uint32_t chunks, Buffer resu
     if (parts > 1) {
       const uint32_t first = slots + b * parts;
       builder.copy(home, {Buffer::Scratch, first}, b, 1);
-      for (uint32_t c = 1; c < parts; ++c) builder.receive_into(view.children[c - 1], {Buffer::Scratch, first + c}, b, 1);
+      for (uint32_t c = 1; c < parts; ++c)
+        builder.receive_into(view.children[c - 1], {Buffer::Scratch, first + c}, b, 1);
       home = {result, result == Buffer::Scratch ? sums + b : b};
       builder.reduce(first, parts, home, b, 1, view.parent < 0);
     }

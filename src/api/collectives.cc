@@ -30,7 +30,8 @@ struct Extent {
 Extent extent_of(Collective collective, const Arguments& a, int rank, int nranks) {
   const auto n = static_cast<size_t>(nranks);
   const size_t count = a.count;
-  const auto own = static_cast<std::ptrdiff_t>(static_cast<size_t>(rank) * count * size_of(static_cast<DataType>(a.type)));
+  const auto own =
+      static_cast<std::ptrdiff_t>(static_cast<size_t>(rank) * count * size_of(static_cast<DataType>(a.type)));
   const bool root = rank == a.root;
   switch (collective) {
     case Collective::AllReduce: return {count, count, 0};
@@ -61,8 +62,10 @@ Status check_size(const Arguments& a, int nranks) {
 
 Status check_buffers(const Arguments& a, const Extent& extent) {
   const size_t element = size_of(static_cast<DataType>(a.type));
-  if (extent.send > 0 && a.send == nullptr) return error(Code::InvalidArgument, "send is NULL, but %zu elements are to be read there", extent.send);
-  if (extent.recv > 0 && a.recv == nullptr) return error(Code::InvalidArgument, "recv is NULL, but %zu elements are to be written there", extent.recv);
+  if (extent.send > 0 && a.send == nullptr)
+    return error(Code::InvalidArgument, "send is NULL, but %zu elements are to be read there", extent.send);
+  if (extent.recv > 0 && a.recv == nullptr)
+    return error(Code::InvalidArgument, "recv is NULL, but %zu elements are to be written there", extent.recv);
   if (extent.send == 0 || extent.recv == 0) return {};
   const auto send = reinterpret_cast<uintptr_t>(a.send);
   const auto recv = reinterpret_cast<uintptr_t>(a.recv);
@@ -73,7 +76,8 @@ Status check_buffers(const Arguments& a, const Extent& extent) {
 }
 
 // Builtin operators by number; premultiplied sums by their handle.
-Status resolve_operator(ccomComm_t comm, const Arguments& a, Request& request, std::shared_ptr<const PreMultiplied>& keep) {
+Status resolve_operator(ccomComm_t comm, const Arguments& a, Request& request,
+                        std::shared_ptr<const PreMultiplied>& keep) {
   if (a.op >= ccomNumOps) {
     const std::lock_guard lock(comm->operators_mutex);
     const auto index = static_cast<size_t>(a.op - ccomNumOps);
@@ -82,8 +86,8 @@ Status resolve_operator(ccomComm_t comm, const Arguments& a, Request& request, s
     }
     keep = comm->operators[index];
     if (keep->type != request.type) {
-      return error(Code::InvalidArgument, "op %d was made for %s, the call is for %s", a.op, std::string(name_of(keep->type)).c_str(),
-                   std::string(name_of(request.type)).c_str());
+      return error(Code::InvalidArgument, "op %d was made for %s, the call is for %s", a.op,
+                   std::string(name_of(keep->type)).c_str(), std::string(name_of(request.type)).c_str());
     }
     request.op = ReduceOp::Sum;
     request.multiplier = keep->device != nullptr ? keep->device : keep->scalar.data();
@@ -97,7 +101,8 @@ Status resolve_operator(ccomComm_t comm, const Arguments& a, Request& request, s
                std::string(name_of(request.type)).c_str());
 }
 
-ccomResult_t call(const char* function, Collective collective, const Arguments& a, ccomComm_t comm, ccomStream_t stream) {
+ccomResult_t call(const char* function, Collective collective, const Arguments& a, ccomComm_t comm,
+                  ccomStream_t stream) {
   return guarded(function, [&]() -> Status {
     CCOM_TRY(check_handle(comm));
     const int nranks = comm->communicator->nranks();
@@ -114,7 +119,8 @@ ccomResult_t call(const char* function, Collective collective, const Arguments& 
     request.type = static_cast<DataType>(a.type);
     request.root = rooted ? a.root : -1;
     std::shared_ptr<const PreMultiplied> keep;
-    const bool reduces = collective == Collective::AllReduce || collective == Collective::Reduce || collective == Collective::ReduceScatter;
+    const bool reduces = collective == Collective::AllReduce || collective == Collective::Reduce ||
+                         collective == Collective::ReduceScatter;
     if (reduces) CCOM_TRY(resolve_operator(comm, a, request, keep));
     return submit(comm, stream, request, std::move(keep));
   });
@@ -128,7 +134,8 @@ ccomResult_t transfer(const char* function, bool sends, const Arguments& a, ccom
     CCOM_TRY(check_rank_argument("peer", a.peer, nranks));
     CCOM_TRY(check_buffers(a, sends ? Extent{a.count, 0, 0} : Extent{0, a.count, 0}));
     if (a.peer == comm->communicator->rank() && !group_is_open()) {
-      return error(Code::InvalidUsage, "rank %d cannot send to or receive from itself outside a group: it would wait for ever", a.peer)
+      return error(Code::InvalidUsage,
+                   "rank %d cannot send to or receive from itself outside a group: it would wait for ever", a.peer)
           .with_cure("put both calls between ccomGroupStart and ccomGroupEnd");
     }
     Request request;
@@ -148,43 +155,60 @@ ccomResult_t transfer(const char* function, bool sends, const Arguments& a, ccom
 
 using namespace ccom;  // NOLINT(google-build-using-namespace): the C functions below are its border
 
-ccomResult_t ccomAllReduce(const void* send, void* recv, size_t count, ccomDataType_t type, ccomRedOp_t op, ccomComm_t comm, ccomStream_t stream) {
-  return call("ccomAllReduce", Collective::AllReduce, {.send = send, .recv = recv, .count = count, .type = type, .op = op}, comm, stream);
+ccomResult_t ccomAllReduce(const void* send, void* recv, size_t count, ccomDataType_t type, ccomRedOp_t op,
+                           ccomComm_t comm, ccomStream_t stream) {
+  return call("ccomAllReduce", Collective::AllReduce,
+              {.send = send, .recv = recv, .count = count, .type = type, .op = op}, comm, stream);
 }
 
-ccomResult_t ccomAllGather(const void* send, void* recv, size_t sendcount, ccomDataType_t type, ccomComm_t comm, ccomStream_t stream) {
-  return call("ccomAllGather", Collective::AllGather, {.send = send, .recv = recv, .count = sendcount, .type = type}, comm, stream);
+ccomResult_t ccomAllGather(const void* send, void* recv, size_t sendcount, ccomDataType_t type, ccomComm_t comm,
+                           ccomStream_t stream) {
+  return call("ccomAllGather", Collective::AllGather, {.send = send, .recv = recv, .count = sendcount, .type = type},
+              comm, stream);
 }
 
-ccomResult_t ccomReduceScatter(const void* send, void* recv, size_t recvcount, ccomDataType_t type, ccomRedOp_t op, ccomComm_t comm, ccomStream_t stream) {
-  return call("ccomReduceScatter", Collective::ReduceScatter, {.send = send, .recv = recv, .count = recvcount, .type = type, .op = op}, comm, stream);
+ccomResult_t ccomReduceScatter(const void* send, void* recv, size_t recvcount, ccomDataType_t type, ccomRedOp_t op,
+                               ccomComm_t comm, ccomStream_t stream) {
+  return call("ccomReduceScatter", Collective::ReduceScatter,
+              {.send = send, .recv = recv, .count = recvcount, .type = type, .op = op}, comm, stream);
 }
 
-ccomResult_t ccomBroadcast(const void* send, void* recv, size_t count, ccomDataType_t type, int root, ccomComm_t comm, ccomStream_t stream) {
-  return call("ccomBroadcast", Collective::Broadcast, {.send = send, .recv = recv, .count = count, .type = type, .root = root}, comm, stream);
+ccomResult_t ccomBroadcast(const void* send, void* recv, size_t count, ccomDataType_t type, int root, ccomComm_t comm,
+                           ccomStream_t stream) {
+  return call("ccomBroadcast", Collective::Broadcast,
+              {.send = send, .recv = recv, .count = count, .type = type, .root = root}, comm, stream);
 }
 
-ccomResult_t ccomReduce(const void* send, void* recv, size_t count, ccomDataType_t type, ccomRedOp_t op, int root, ccomComm_t comm, ccomStream_t stream) {
-  return call("ccomReduce", Collective::Reduce, {.send = send, .recv = recv, .count = count, .type = type, .op = op, .root = root}, comm, stream);
+ccomResult_t ccomReduce(const void* send, void* recv, size_t count, ccomDataType_t type, ccomRedOp_t op, int root,
+                        ccomComm_t comm, ccomStream_t stream) {
+  return call("ccomReduce", Collective::Reduce,
+              {.send = send, .recv = recv, .count = count, .type = type, .op = op, .root = root}, comm, stream);
 }
 
-ccomResult_t ccomAlltoAll(const void* send, void* recv, size_t count, ccomDataType_t type, ccomComm_t comm, ccomStream_t stream) {
-  return call("ccomAlltoAll", Collective::AllToAll, {.send = send, .recv = recv, .count = count, .type = type}, comm, stream);
+ccomResult_t ccomAlltoAll(const void* send, void* recv, size_t count, ccomDataType_t type, ccomComm_t comm,
+                          ccomStream_t stream) {
+  return call("ccomAlltoAll", Collective::AllToAll, {.send = send, .recv = recv, .count = count, .type = type}, comm,
+              stream);
 }
 
-ccomResult_t ccomGather(const void* send, void* recv, size_t count, ccomDataType_t type, int root, ccomComm_t comm, ccomStream_t stream) {
-  return call("ccomGather", Collective::Gather, {.send = send, .recv = recv, .count = count, .type = type, .root = root}, comm, stream);
+ccomResult_t ccomGather(const void* send, void* recv, size_t count, ccomDataType_t type, int root, ccomComm_t comm,
+                        ccomStream_t stream) {
+  return call("ccomGather", Collective::Gather,
+              {.send = send, .recv = recv, .count = count, .type = type, .root = root}, comm, stream);
 }
 
-ccomResult_t ccomScatter(const void* send, void* recv, size_t count, ccomDataType_t type, int root, ccomComm_t comm, ccomStream_t stream) {
-  return call("ccomScatter", Collective::Scatter, {.send = send, .recv = recv, .count = count, .type = type, .root = root}, comm, stream);
+ccomResult_t ccomScatter(const void* send, void* recv, size_t count, ccomDataType_t type, int root, ccomComm_t comm,
+                         ccomStream_t stream) {
+  return call("ccomScatter", Collective::Scatter,
+              {.send = send, .recv = recv, .count = count, .type = type, .root = root}, comm, stream);
 }
 
 ccomResult_t ccomBarrier(ccomComm_t comm, ccomStream_t stream) {
   return call("ccomBarrier", Collective::Barrier, {}, comm, stream);
 }
 
-ccomResult_t ccomSend(const void* send, size_t count, ccomDataType_t type, int peer, ccomComm_t comm, ccomStream_t stream) {
+ccomResult_t ccomSend(const void* send, size_t count, ccomDataType_t type, int peer, ccomComm_t comm,
+                      ccomStream_t stream) {
   return transfer("ccomSend", true, {.send = send, .count = count, .type = type, .peer = peer}, comm, stream);
 }
 
@@ -192,13 +216,15 @@ ccomResult_t ccomRecv(void* recv, size_t count, ccomDataType_t type, int peer, c
   return transfer("ccomRecv", false, {.recv = recv, .count = count, .type = type, .peer = peer}, comm, stream);
 }
 
-ccomResult_t ccomRedOpCreatePreMulSum(ccomRedOp_t* op, void* scalar, ccomDataType_t type, ccomScalarResidence_t residence, ccomComm_t comm) {
+ccomResult_t ccomRedOpCreatePreMulSum(ccomRedOp_t* op, void* scalar, ccomDataType_t type,
+                                      ccomScalarResidence_t residence, ccomComm_t comm) {
   return guarded("ccomRedOpCreatePreMulSum", [&]() -> Status {
     if (op == nullptr || scalar == nullptr) return error(Code::InvalidArgument, "op or scalar is NULL");
     CCOM_TRY(check_handle(comm));
     const auto data_type = static_cast<DataType>(type);
     const size_t bytes = size_of(data_type);
-    if (bytes == 0 || data_type == DataType::Bool) return error(Code::InvalidArgument, "type %d cannot be multiplied", static_cast<int>(type));
+    if (bytes == 0 || data_type == DataType::Bool)
+      return error(Code::InvalidArgument, "type %d cannot be multiplied", static_cast<int>(type));
     if (residence != ccomScalarDevice && residence != ccomScalarHostImmediate) {
       return error(Code::InvalidArgument, "residence %d is unknown", static_cast<int>(residence));
     }

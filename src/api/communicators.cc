@@ -29,7 +29,9 @@ Result<CommConfig> resolve(const ccomConfig_t* given) {
   };
   const auto number = [](int64_t from, int64_t& to, const char* name) -> Status {
     if (from == -1) return {};
-    if (from <= 0) return error(Code::InvalidArgument, "config.%s is %lld; it must be positive, or -1 for the default", name, static_cast<long long>(from));
+    if (from <= 0)
+      return error(Code::InvalidArgument, "config.%s is %lld; it must be positive, or -1 for the default", name,
+                   static_cast<long long>(from));
     to = from;
     return {};
   };
@@ -47,13 +49,15 @@ Result<CommConfig> resolve(const ccomConfig_t* given) {
 
 Status check_ranks(int nranks, int rank) {
   if (nranks < 1) return error(Code::InvalidArgument, "nranks is %d; it must be at least 1", nranks);
-  if (rank < 0 || rank >= nranks) return error(Code::InvalidArgument, "rank is %d; it must be within 0..%d", rank, nranks - 1);
+  if (rank < 0 || rank >= nranks)
+    return error(Code::InvalidArgument, "rank is %d; it must be within 0..%d", rank, nranks - 1);
   return {};
 }
 
-Status make_communicator(ccomComm_t* out, const Membership& membership, const CommConfig& config, Rendezvous& rendezvous,
-                         Deadline deadline) {
-  CCOM_TRY_ASSIGN(std::unique_ptr<Communicator> communicator, Communicator::create(membership, config, rendezvous, deadline));
+Status make_communicator(ccomComm_t* out, const Membership& membership, const CommConfig& config,
+                         Rendezvous& rendezvous, Deadline deadline) {
+  CCOM_TRY_ASSIGN(std::unique_ptr<Communicator> communicator,
+                  Communicator::create(membership, config, rendezvous, deadline));
   auto handle = std::make_unique<ccomComm>();
   handle->communicator = std::move(communicator);
   *out = handle.release();
@@ -70,14 +74,17 @@ Status init_rank(ccomComm_t* out, int nranks, const UniqueId& id, int rank, cons
 Status in_threads(int count, const std::function<Status(int)>& run) {
   std::vector<Status> results(static_cast<size_t>(count));
   std::vector<std::thread> threads;
-  for (int i = 1; i < count; ++i) threads.emplace_back([&results, &run, i] { results[static_cast<size_t>(i)] = run(i); });
+  for (int i = 1; i < count; ++i)
+    threads.emplace_back([&results, &run, i] { results[static_cast<size_t>(i)] = run(i); });
   results[0] = run(0);
   for (std::thread& thread : threads) thread.join();
   for (const Status& status : results) CCOM_TRY(status);
   return {};
 }
 
-Result<UniqueId> unpack_id(const ccomUniqueId& id) { return unpack(std::span<const char, UniqueId::kBytes>(id.internal)); }
+Result<UniqueId> unpack_id(const ccomUniqueId& id) {
+  return unpack(std::span<const char, UniqueId::kBytes>(id.internal));
+}
 
 Status pack_id(const UniqueId& id, ccomUniqueId* out) {
   CCOM_TRY_ASSIGN(const UniqueId::Packed packed, pack(id));
@@ -128,7 +135,8 @@ ccomResult_t ccomCommInitRank(ccomComm_t* comm, int nranks, ccomUniqueId id, int
   return ccomCommInitRankConfig(comm, nranks, id, rank, nullptr);
 }
 
-ccomResult_t ccomCommInitRankConfig(ccomComm_t* comm, int nranks, ccomUniqueId id, int rank, const ccomConfig_t* config) {
+ccomResult_t ccomCommInitRankConfig(ccomComm_t* comm, int nranks, ccomUniqueId id, int rank,
+                                    const ccomConfig_t* config) {
   return guarded("ccomCommInitRank", [&]() -> Status {
     if (comm == nullptr) return error(Code::InvalidArgument, "comm is NULL");
     *comm = nullptr;
@@ -136,7 +144,8 @@ ccomResult_t ccomCommInitRankConfig(ccomComm_t* comm, int nranks, ccomUniqueId i
     CCOM_TRY_ASSIGN(const CommConfig resolved, resolve(config));
     CCOM_TRY_ASSIGN(const UniqueId unpacked, unpack_id(id));
     if (!group_is_open()) return init_rank(comm, nranks, unpacked, rank, resolved);
-    add_init_to_group([comm, nranks, unpacked, rank, resolved] { return init_rank(comm, nranks, unpacked, rank, resolved); });
+    add_init_to_group(
+        [comm, nranks, unpacked, rank, resolved] { return init_rank(comm, nranks, unpacked, rank, resolved); });
     return {};
   });
 }
@@ -250,12 +259,13 @@ ccomResult_t ccomCommGetBytesSent(ccomComm_t comm, int peer, uint64_t* bytes) {
   });
 }
 
-ccomResult_t ccomExplain(ccomComm_t comm, const char* collective, size_t count, ccomDataType_t type, int root, char* json,
-                         size_t* length) {
+ccomResult_t ccomExplain(ccomComm_t comm, const char* collective, size_t count, ccomDataType_t type, int root,
+                         char* json, size_t* length) {
   return guarded("ccomExplain", [&]() -> Status {
     CCOM_TRY(check_handle(comm));
     if (collective == nullptr) return error(Code::InvalidArgument, "collective is NULL");
-    if (size_of(static_cast<DataType>(type)) == 0) return error(Code::InvalidArgument, "type %d is unknown", static_cast<int>(type));
+    if (size_of(static_cast<DataType>(type)) == 0)
+      return error(Code::InvalidArgument, "type %d is unknown", static_cast<int>(type));
     Request request;
     request.count = count;
     request.type = static_cast<DataType>(type);

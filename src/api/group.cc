@@ -2,8 +2,9 @@
 //
 // Groups: a thread-local list of checked requests, posted all together at the outermost end.
 //
-// Requests of one communicator and stream stay in order and run as one turn. Communicators run at the same time: the first one
-// of the NULL stream in the caller's thread, every further one in a thread of its own, so that one thread may hold many ranks.
+// Requests of one communicator and stream stay in order and run as one turn. Communicators run at the same time: the
+// first one of the NULL stream in the caller's thread, every further one in a thread of its own, so that one thread may
+// hold many ranks.
 #include <thread>
 #include <utility>
 #include <vector>
@@ -48,7 +49,8 @@ Status post(std::vector<Batch> batches) {
   for (Batch& batch : batches) batch.ticket = batch.comm->communicator->take_ticket();
   std::vector<std::function<Status()>> blocking;
   for (Batch& batch : batches) {
-    auto run = [communicator = batch.comm->communicator.get(), ticket = batch.ticket, requests = std::move(batch.requests),
+    auto run = [communicator = batch.comm->communicator.get(), ticket = batch.ticket,
+                requests = std::move(batch.requests),
                 keep = std::move(batch.keep)] { return communicator->run(ticket, requests); };
     if (batch.stream != nullptr) {
       batch.stream->stream.enqueue(std::move(run));
@@ -63,7 +65,8 @@ Status post(std::vector<Batch> batches) {
 
 bool group_is_open() { return group().depth > 0; }
 
-void add_to_group(ccomComm_t comm, ccomStream_t stream, const Request& request, std::shared_ptr<const PreMultiplied> keep) {
+void add_to_group(ccomComm_t comm, ccomStream_t stream, const Request& request,
+                  std::shared_ptr<const PreMultiplied> keep) {
   for (Batch& batch : group().batches) {
     if (batch.comm != comm || batch.stream != stream) continue;
     batch.requests.push_back(request);
@@ -83,7 +86,8 @@ Status submit(ccomComm_t comm, ccomStream_t stream, const Request& request, std:
   Communicator* communicator = comm->communicator.get();
   const Turns::Ticket ticket = communicator->take_ticket();
   if (stream == nullptr) return communicator->run(ticket, request);
-  stream->stream.enqueue([communicator, ticket, request, keep = std::move(keep)] { return communicator->run(ticket, request); });
+  stream->stream.enqueue(
+      [communicator, ticket, request, keep = std::move(keep)] { return communicator->run(ticket, request); });
   return {};
 }
 

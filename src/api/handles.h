@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the opaque handles are, and how a call crosses the C border: guarded() turns a Status into a code, remembers it as
-// the thread's last error, and catches what libraries throw.
+// What the opaque handles are, and how a call crosses the C border: guarded() turns a Status into a code, remembers it
+// as the thread's last error, and catches what libraries throw.
 #pragma once
 
 #include <functional>
@@ -21,7 +21,7 @@ uint32_t fork_generation();
 
 struct PreMultiplied {
   DataType type;
-  std::vector<std::byte> scalar;     // a copy, or empty:
+  std::vector<std::byte> scalar;      // a copy, or empty:
   const std::byte* device = nullptr;  // read when the operation runs
 };
 
@@ -72,11 +72,13 @@ ccomResult_t guarded(const char* function, Fn fn) {
 
 // A group that is open in this thread collects instead of running (group.cc).
 bool group_is_open();
-void add_to_group(ccomComm_t comm, ccomStream_t stream, const Request& request, std::shared_ptr<const PreMultiplied> keep);
+void add_to_group(ccomComm_t comm, ccomStream_t stream, const Request& request,
+                  std::shared_ptr<const PreMultiplied> keep);
 // Start-up of one rank; `make` fills the caller's handle.
 void add_init_to_group(std::function<Status()> make);
 
 // Runs a checked request: at once, on a stream, or later in a group.
-Status submit(ccomComm_t comm, ccomStream_t stream, const Request& request, std::shared_ptr<const PreMultiplied> keep = nullptr);
+Status submit(ccomComm_t comm, ccomStream_t stream, const Request& request,
+              std::shared_ptr<const PreMultiplied> keep = nullptr);
 
 }  // namespace ccom

@@ -94,7 +94,8 @@ uint32_t fork_generation() {
 
 Status check_handle(ccomComm_t comm) {
   if (comm == nullptr) return error(Code::InvalidArgument, "comm is NULL");
-  if (comm->magic != ccomComm::kAlive) return error(Code::InvalidArgument, "comm is not a communicator, or is destroyed already");
+  if (comm->magic != ccomComm::kAlive)
+    return error(Code::InvalidArgument, "comm is not a communicator, or is destroyed already");
   if (comm->generation != fork_generation()) {
     return error(Code::InvalidUsage, "the communicator was made before fork() and belongs to the parent process")
         .with_cure("make communicators after fork(), or start processes with exec or the spawn method");
@@ -177,7 +178,8 @@ struct Parameters {
   Parameters() {
     for (const OptionInfo& info : option_table()) {
       values.push_back(option(info.key));
-      descriptions.push_back({info.key, nullptr, info.default_value, option_is_set(info.key) ? "environment" : "default", info.help});
+      descriptions.push_back(
+          {info.key, nullptr, info.default_value, option_is_set(info.key) ? "environment" : "default", info.help});
     }
     for (size_t i = 0; i < values.size(); ++i) {
       const bool secret = std::strcmp(descriptions[i].key, "CCOM_SECRET") == 0 && !values[i].empty();
@@ -214,7 +216,8 @@ Status copy_out(const std::string& text, char* buffer, size_t* length) {
   const size_t copied = std::min(text.size(), room - 1);
   std::memcpy(buffer, text.data(), copied);
   buffer[copied] = '\0';
-  if (copied < text.size()) return error(Code::InvalidArgument, "the buffer of %zu bytes is too small: %zu are needed", room, *length);
+  if (copied < text.size())
+    return error(Code::InvalidArgument, "the buffer of %zu bytes is too small: %zu are needed", room, *length);
   return {};
 }
 }  // namespace ccom

@@ -76,7 +76,8 @@ ccomResult_t ccomStreamAddCallback(ccomStream_t stream, void (*fn)(void*, ccomRe
   return guarded("ccomStreamAddCallback", [&]() -> Status {
     CCOM_TRY(check(stream, "stream"));
     if (fn == nullptr) return error(Code::InvalidArgument, "fn is NULL");
-    stream->stream.enqueue_callback([fn, user](const Status& state) { fn(user, static_cast<ccomResult_t>(state.code())); });
+    stream->stream.enqueue_callback(
+        [fn, user](const Status& state) { fn(user, static_cast<ccomResult_t>(state.code())); });
     return {};
   });
 }
@@ -121,7 +122,8 @@ ccomResult_t ccomEventSynchronize(ccomEvent_t event, int64_t timeoutMs) {
     const std::shared_ptr<Milestone> milestone = event->event.recorded();
     if (milestone == nullptr) return {};
     Status status = milestone->wait(deadline_of(timeoutMs));
-    if (status.code() == Code::InProgress) return error(Code::Timeout, "the event is not complete after %lld ms", static_cast<long long>(timeoutMs));
+    if (status.code() == Code::InProgress)
+      return error(Code::Timeout, "the event is not complete after %lld ms", static_cast<long long>(timeoutMs));
     return status;
   });
 }

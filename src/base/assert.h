@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CCOM_ASSERT: a broken invariant is a bug in ccom. Prints the expression and aborts; stays on in release builds, so keep
-// it out of loops over elements.
+// CCOM_ASSERT: a broken invariant is a bug in ccom. Prints the expression and aborts; stays on in release builds, so
+// keep it out of loops over elements.
 #pragma once
 
 namespace ccom {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One log hook for the process. Lines are rare (start-up, errors, destructors that could not do their work); nothing on a fast
-// path logs. Thread-safe.
+// One log hook for the process. Lines are rare (start-up, errors, destructors that could not do their work); nothing on
+// a fast path logs. Thread-safe.
 #pragma once
 
 #include <string>

@@ -21,9 +21,10 @@ struct Interface {
 
 std::vector<Interface> list_interfaces();
 
-// The interfaces that `filter` (the grammar of CCOM_SOCKET_IFNAME; "" = automatic) allows, best first. Automatic: everything
-// but loopback, docker*, veth*, virbr* and bridges made by container engines, IPv4 before IPv6; loopback if nothing else is
-// there. Never empty: a filter that matches nothing is a ConfigError that lists the interfaces there are.
+// The interfaces that `filter` (the grammar of CCOM_SOCKET_IFNAME; "" = automatic) allows, best first. Automatic:
+// everything but loopback, docker*, veth*, virbr* and bridges made by container engines, IPv4 before IPv6; loopback if
+// nothing else is there. Never empty: a filter that matches nothing is a ConfigError that lists the interfaces there
+// are.
 Result<std::vector<Interface>> choose_interfaces(std::string_view filter);
 // The same, pure, on a given list.
 Result<std::vector<Interface>> choose_interfaces(std::string_view filter, const std::vector<Interface>& all);

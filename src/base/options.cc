@@ -10,30 +10,38 @@ namespace ccom {
 namespace {
 
 constexpr std::array kTable = {
-    OptionInfo{"CCOM_ALGO", "", "Algorithm to use where it is legal: a name (ring), or collective:name pairs "
-                                "(allreduce:ring,broadcast:tree). ccom-bench --explain lists the names."},
+    OptionInfo{"CCOM_ALGO", "",
+               "Algorithm to use where it is legal: a name (ring), or collective:name pairs "
+               "(allreduce:ring,broadcast:tree). ccom-bench --explain lists the names."},
     OptionInfo{"CCOM_CRC", "1", "1: TCP payload carries CRC32C; 0: it does not."},
-    OptionInfo{"CCOM_DEAD_MS", "3000", "A silent host counts as dead after this many milliseconds without a heartbeat."},
-    OptionInfo{"CCOM_HOSTID", "", "Overrides the identity of the host. Ranks with different values do not use shared "
-                                  "memory between them: divides one machine into several hosts."},
+    OptionInfo{"CCOM_DEAD_MS", "3000",
+               "A silent host counts as dead after this many milliseconds without a heartbeat."},
+    OptionInfo{"CCOM_HOSTID", "",
+               "Overrides the identity of the host. Ranks with different values do not use shared "
+               "memory between them: divides one machine into several hosts."},
     OptionInfo{"CCOM_INIT_TIMEOUT_MS", "60000", "Bound on communicator start-up."},
     OptionInfo{"CCOM_LOG", "warn", "Lines written to stderr without a log callback: error, warn, info or debug."},
     OptionInfo{"CCOM_MAX_MEMORY", "268435456", "Bytes of staging and transport buffers per communicator and rank."},
     OptionInfo{"CCOM_NRANKS", "", "Number of ranks, for tools started by hand or by an unknown launcher."},
     OptionInfo{"CCOM_OFI_PROVIDER", "tcp;ofi_rxm", "libfabric provider of the ofi transport."},
     OptionInfo{"CCOM_RANK", "", "Rank of this process, see CCOM_NRANKS."},
-    OptionInfo{"CCOM_SECRET", "", "Job secret for meeting points given as host:port. Prefer CCOM_SECRET_FILE: the "
-                                  "environment of a process is easier to read than a 0600 file."},
-    OptionInfo{"CCOM_SECRET_FILE", "", "File that holds the job secret; must be owned by the user with mode 0600 and no link."},
-    OptionInfo{"CCOM_SOCKET_IFNAME", "", "Interfaces for bootstrap, control and TCP: a list of exact names "
-                                         "(eth0,eth1), or ^ before a list of names to exclude (^docker0,lo)."},
+    OptionInfo{"CCOM_SECRET", "",
+               "Job secret for meeting points given as host:port. Prefer CCOM_SECRET_FILE: the "
+               "environment of a process is easier to read than a 0600 file."},
+    OptionInfo{"CCOM_SECRET_FILE", "",
+               "File that holds the job secret; must be owned by the user with mode 0600 and no link."},
+    OptionInfo{"CCOM_SOCKET_IFNAME", "",
+               "Interfaces for bootstrap, control and TCP: a list of exact names "
+               "(eth0,eth1), or ^ before a list of names to exclude (^docker0,lo)."},
     OptionInfo{"CCOM_SYSFS_ROOT", "/", "Folder under which topology discovery looks for sys, proc and dev."},
     OptionInfo{"CCOM_TCP_STREAMS", "1", "TCP connections per channel between two ranks, 1 to 16."},
     OptionInfo{"CCOM_TIMEOUT_MS", "300000", "Bound on every operation."},
-    OptionInfo{"CCOM_TOPOLOGY", "", "Topology imposed on the ranks of each host: a preset (trn1.32xlarge), ring:N, "
-                                    "chain:N, torus:RxC, full:N, or a JSON file. Ranks take the places of its cores."},
-    OptionInfo{"CCOM_TRANSPORT", "", "Transports to use, in order of preference: shm,tcp,ofi. One that is named here is "
-                                     "required. Unset: shm inside a host, then tcp."},
+    OptionInfo{"CCOM_TOPOLOGY", "",
+               "Topology imposed on the ranks of each host: a preset (trn1.32xlarge), ring:N, "
+               "chain:N, torus:RxC, full:N, or a JSON file. Ranks take the places of its cores."},
+    OptionInfo{"CCOM_TRANSPORT", "",
+               "Transports to use, in order of preference: shm,tcp,ofi. One that is named here is "
+               "required. Unset: shm inside a host, then tcp."},
     OptionInfo{"CCOM_URL", "", "Meeting point for tools: file:///path or tcp://host:port. See ccomUniqueIdFromUrl."},
 };
 static_assert(std::ranges::is_sorted(kTable, {}, [](const OptionInfo& info) { return std::string_view(info.key); }));

@@ -2,8 +2,8 @@
 //
 // Memory shared by the ranks of one host, without a name anywhere: a sealed memfd, handed over a unix socket.
 //
-// The leader serves the descriptor from a socket in a fresh 0700 directory (removed as soon as everybody has it); both sides
-// check uid and an HMAC. Size is fixed by seals, so no peer can shrink it under us. Space is taken with fallocate
+// The leader serves the descriptor from a socket in a fresh 0700 directory (removed as soon as everybody has it); both
+// sides check uid and an HMAC. Size is fixed by seals, so no peer can shrink it under us. Space is taken with fallocate
 // before first use: a full memory is an error, never SIGBUS.
 #pragma once
 

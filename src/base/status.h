@@ -3,7 +3,8 @@
 // Status and Result<T>: how every room reports failure.
 //
 // The codes equal ccomResult_t (src/api asserts it). The message says what was attempted, with whom, and the system's
-// reason: "connect rank 3 -> 7 at 10.0.0.7:4100: connection refused". "Try again" is an ordinary answer, never a Status.
+// reason: "connect rank 3 -> 7 at 10.0.0.7:4100: connection refused". "Try again" is an ordinary answer, never a
+// Status.
 #pragma once
 
 #include <cerrno>
@@ -87,7 +88,7 @@ class [[nodiscard]] Status {
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}  // NOLINT(google-explicit-constructor)
+  Result(T value) : value_(std::move(value)) {}         // NOLINT(google-explicit-constructor)
   Result(Status status) : status_(std::move(status)) {  // NOLINT(google-explicit-constructor)
     CCOM_ASSERT(!status_.is_ok());
   }
@@ -112,16 +113,16 @@ class [[nodiscard]] Result {
 }  // namespace ccom
 
 // Returns from the enclosing function if the Status expression is an error.
-#define CCOM_TRY(expression)                                             \
-  do {                                                                   \
+#define CCOM_TRY(expression)                                                                             \
+  do {                                                                                                   \
     if (::ccom::Status ccom_try_status = (expression); !ccom_try_status.is_ok()) return ccom_try_status; \
   } while (false)
 
 #define CCOM_CONCAT_2(a, b) a##b
 #define CCOM_CONCAT(a, b) CCOM_CONCAT_2(a, b)
 // CCOM_TRY_ASSIGN(auto x, make_x()): declares x from a Result, or returns its error.
-#define CCOM_TRY_ASSIGN(declaration, expression)                                      \
-  auto CCOM_CONCAT(ccom_try_result_, __LINE__) = (expression);                        \
-  if (!CCOM_CONCAT(ccom_try_result_, __LINE__).has_value())                           \
-    return std::move(CCOM_CONCAT(ccom_try_result_, __LINE__)).error();                \
+#define CCOM_TRY_ASSIGN(declaration, expression)                       \
+  auto CCOM_CONCAT(ccom_try_result_, __LINE__) = (expression);         \
+  if (!CCOM_CONCAT(ccom_try_result_, __LINE__).has_value())            \
+    return std::move(CCOM_CONCAT(ccom_try_result_, __LINE__)).error(); \
   declaration = *std::move(CCOM_CONCAT(ccom_try_result_, __LINE__))

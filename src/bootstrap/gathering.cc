@@ -49,9 +49,9 @@ Status Gathering::join(const Caller& caller) {
 
 Status Gathering::fail_out_of_step(Rank rank, uint64_t round, std::string_view phase) {
   const Rank other = first_in_round_ == rank ? first_caller_ : first_in_round_;
-  return fail(error(Code::ConfigError, "rank %d is at exchange '%.*s' (number %llu), rank %d at '%s' (number %llu)", rank,
-                    static_cast<int>(phase.size()), phase.data(), static_cast<unsigned long long>(round + 1), other,
-                    phase_.c_str(), static_cast<unsigned long long>(round_ + 1))
+  return fail(error(Code::ConfigError, "rank %d is at exchange '%.*s' (number %llu), rank %d at '%s' (number %llu)",
+                    rank, static_cast<int>(phase.size()), phase.data(), static_cast<unsigned long long>(round + 1),
+                    other, phase_.c_str(), static_cast<unsigned long long>(round_ + 1))
                   .with_peers({std::min(rank, other), std::max(rank, other)})
                   .with_cure("run the same version of ccom, with the same settings, on every rank"));
 }
@@ -135,10 +135,11 @@ void Gathering::give_up(Rank rank, double waited_seconds) {
   const std::vector<int> ranks = missing();
   const std::string exchange = arrived_ > 0 ? "exchange '" + phase_ + "'" : "the meeting";
   const std::string waiter = rank >= 0 ? "rank " + std::to_string(rank) : "the meeting point";
-  (void)fail(error(Code::Timeout, "%s: %s waited %.1f s for %s", exchange.c_str(), waiter.c_str(), waited_seconds,
-                   nranks_ == 0 ? "anybody" : describe_missing(ranks).c_str())
-                 .with_peers(ranks)
-                 .with_cure("see whether these ranks run and reach the meeting point; CCOM_INIT_TIMEOUT_MS sets the bound"));
+  (void)fail(
+      error(Code::Timeout, "%s: %s waited %.1f s for %s", exchange.c_str(), waiter.c_str(), waited_seconds,
+            nranks_ == 0 ? "anybody" : describe_missing(ranks).c_str())
+          .with_peers(ranks)
+          .with_cure("see whether these ranks run and reach the meeting point; CCOM_INIT_TIMEOUT_MS sets the bound"));
 }
 
 void Gathering::lose(Rank rank) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The bookkeeping of one meeting: who has come, with what, for which exchange, and the one error that ends it for all.
-// Pure: no threads, sockets or clock. The gRPC server and the in-process rendezvous both drive it, so they agree in every
-// rule and every text.
+// Pure: no threads, sockets or clock. The gRPC server and the in-process rendezvous both drive it, so they agree in
+// every rule and every text.
 #pragma once
 
 #include <cstdint>
@@ -42,8 +42,8 @@ class Gathering {
   Status join(const Caller& caller);
   // Whether join() would succeed now. An error here does not end the meeting.
   Status would_admit(const Caller& caller) const;
-  // The caller took part in this meeting, left, and comes back for another one at the same address: it has to wait until
-  // this one is over.
+  // The caller took part in this meeting, left, and comes back for another one at the same address: it has to wait
+  // until this one is over.
   bool is_for_next_meeting(const Caller& caller) const;
   // Adds one rank's part to `round`. Repeating a request is harmless. Ok: see result().
   Status contribute(const Caller& caller, uint64_t round, std::string_view phase, std::string part);
@@ -83,11 +83,11 @@ class Gathering {
   std::map<Rank, Member> members_;
   int left_ = 0;
   uint64_t round_ = 0;
-  std::string phase_;         // of the round under way; meaningful while arrived_ > 0
+  std::string phase_;  // of the round under way; meaningful while arrived_ > 0
   Rank first_in_round_ = 0;
   int arrived_ = 0;
   size_t round_bytes_ = 0;
-  Parts last_;                // of round_ - 1
+  Parts last_;  // of round_ - 1
   Status failure_;
 };
 

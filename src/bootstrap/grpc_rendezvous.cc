@@ -38,7 +38,8 @@ using namespace std::chrono_literals;
 constexpr auto kHandshakeTimeout = 5s;
 constexpr auto kShutdownGrace = 1s;
 constexpr auto kLeaveTimeout = 2s;
-// How long a peer without the secret, or a meeting point that went away, is tried again: an older job may be dying there.
+// How long a peer without the secret, or a meeting point that went away, is tried again: an older job may be dying
+// there.
 constexpr auto kRefusalPatience = 2s;
 constexpr int kRequestBytes = static_cast<int>(kMaxPartBytes) + (1 << 16);
 constexpr size_t kServerMemory = size_t{512} << 20;
@@ -48,8 +49,8 @@ const grpc::Status kNotYet(grpc::StatusCode::UNAVAILABLE, "the previous meeting 
 
 int milliseconds(std::chrono::milliseconds duration) { return static_cast<int>(duration.count()); }
 
-// gRPC writes to stderr unless told otherwise, and can be told only for the whole process: see the header. The counter is
-// global because what it counts users of is.
+// gRPC writes to stderr unless told otherwise, and can be told only for the whole process: see the header. The counter
+// is global because what it counts users of is.
 class QuietGrpc {
  public:
   QuietGrpc() {
@@ -79,7 +80,8 @@ class QuietGrpc {
   }
 };
 
-// ---- Answers on the wire ----------------------------------------------------------------------------------------------
+// ---- Answers on the wire
+// ----------------------------------------------------------------------------------------------
 
 grpc::ByteBuffer encode(const wire::Answer& answer) {
   grpc::ByteBuffer bytes;
@@ -120,10 +122,11 @@ Caller caller_of(const wire::Request& request) {
 
 }  // namespace
 
-// ---- Server -----------------------------------------------------------------------------------------------------------
+// ---- Server
+// -----------------------------------------------------------------------------------------------------------
 
-// Threads: gRPC's call attend() and on_cancel(), the server's own waits for deadlines; mutex_ guards the meeting. Calls are
-// finished outside the lock, because finishing may call back.
+// Threads: gRPC's call attend() and on_cancel(), the server's own waits for deadlines; mutex_ guards the meeting. Calls
+// are finished outside the lock, because finishing may call back.
 class RendezvousServer::Impl {
  public:
   explicit Impl(Options options) : options_(std::move(options)), service_(*this) {}
@@ -284,8 +287,7 @@ void RendezvousServer::Impl::handle(wire::Request& request, Call* call, Finished
       return;
     case wire::Request::kContribution: {
       wire::Contribution& step = *request.mutable_contribution();
-      const Status status =
-          gathering_.contribute(caller, step.round(), step.phase(), std::move(*step.mutable_part()));
+      const Status status = gathering_.contribute(caller, step.round(), step.phase(), std::move(*step.mutable_part()));
       if (status.is_ok()) return add_waiter(request, call, finished);
       finished.push_back({call, encode(status)});
       return;
@@ -354,7 +356,9 @@ void RendezvousServer::Impl::serve_until_over() {
   FinishedCalls finished;
   std::unique_lock lock(mutex_);
   const auto started = Clock::now();
-  const auto seconds_since = [](Clock::time_point when) { return std::chrono::duration<double>(Clock::now() - when).count(); };
+  const auto seconds_since = [](Clock::time_point when) {
+    return std::chrono::duration<double>(Clock::now() - when).count();
+  };
   while (!stop_ && !gathering_.is_over() && !options_.life.passed()) {
     changed_.wait_until(lock, next_event().when());
     const auto late = std::ranges::find_if(waiting_, [](const auto& entry) { return entry.second.patience.passed(); });
@@ -417,7 +421,8 @@ uint16_t RendezvousServer::port() const { return impl_->port(); }
 bool RendezvousServer::has_ended() const { return impl_->wait_until_ended(Clock::now()); }
 bool RendezvousServer::wait_until_ended(Deadline deadline) const { return impl_->wait_until_ended(deadline.when()); }
 
-// ---- Client -----------------------------------------------------------------------------------------------------------
+// ---- Client
+// -----------------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -435,7 +440,7 @@ std::shared_ptr<grpc::Channel> open_channel(const UniqueId& id, const TlsIdentit
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 250);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, milliseconds(kHandshakeTimeout));  // bounds one attempt
-  arguments.SetMaxReceiveMessageSize(-1);  // the server has proved itself
+  arguments.SetMaxReceiveMessageSize(-1);                                                // the server has proved itself
   const bool is_ipv6 = id.address.find(':') != std::string::npos;
   return grpc::CreateCustomChannel((is_ipv6 ? "ipv6:" : "ipv4:") + id.endpoint(), grpc::SslCredentials(tls), arguments);
 }
@@ -461,12 +466,14 @@ bool may_be_tried_again(const grpc::Status& status) {
   }
 }
 
-// The end of "failed to connect to all addresses; last error: UNKNOWN: ipv4:10.0.0.7:4100: Failed to connect to remote host:
-// Connection refused", or of "...: Ssl handshake failed: SSL_ERROR_SSL: error:0A000086:SSL routines::certificate verify failed".
+// The end of "failed to connect to all addresses; last error: UNKNOWN: ipv4:10.0.0.7:4100: Failed to connect to remote
+// host: Connection refused", or of "...: Ssl handshake failed: SSL_ERROR_SSL: error:0A000086:SSL routines::certificate
+// verify failed".
 std::string reason_of(const grpc::Status& status) {
   if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) return "no answer";
   const std::string text = status.error_message();
-  if (const size_t handshake = text.find("Ssl handshake"); handshake != std::string::npos) return text.substr(handshake);
+  if (const size_t handshake = text.find("Ssl handshake"); handshake != std::string::npos)
+    return text.substr(handshake);
   const size_t colon = text.rfind(": ");
   return colon == std::string::npos || is_refusal(status) ? text : text.substr(colon + 2);
 }
@@ -523,11 +530,13 @@ Status Client::explain(const grpc::Status& status) const {
         .with_cure("see that all ranks use the same unique id or secret and that no other program has this port");
   }
   if (was_there_ && may_be_tried_again(status)) {
-    return error(Code::RemoteError, "rank %d: the meeting point %s went away: %s", rank, endpoint.c_str(), reason.c_str())
+    return error(Code::RemoteError, "rank %d: the meeting point %s went away: %s", rank, endpoint.c_str(),
+                 reason.c_str())
         .with_cure("look at the error of the process that made the unique id, usually rank 0");
   }
   if (!may_be_tried_again(status) && status.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED) {
-    return error(Code::TransportError, "rank %d: the meeting point %s refused: %s", rank, endpoint.c_str(), reason.c_str());
+    return error(Code::TransportError, "rank %d: the meeting point %s refused: %s", rank, endpoint.c_str(),
+                 reason.c_str());
   }
   return error(Code::Timeout, "rank %d cannot reach the meeting point %s: %s", rank, endpoint.c_str(), reason.c_str())
       .with_cure("see whether the process that made the unique id runs, and whether a firewall is between");
@@ -593,7 +602,8 @@ Result<std::vector<std::string>> Client::all_gather(std::string_view phase, std:
     return std::vector<std::string>(std::make_move_iterator(answer.mutable_parts()->begin()),
                                     std::make_move_iterator(answer.mutable_parts()->end()));
   } catch (const std::exception& failure) {
-    return error(Code::OutOfMemory, "exchange '%.*s': %s", static_cast<int>(phase.size()), phase.data(), failure.what());
+    return error(Code::OutOfMemory, "exchange '%.*s': %s", static_cast<int>(phase.size()), phase.data(),
+                 failure.what());
   }
 }
 

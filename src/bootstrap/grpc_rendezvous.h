@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rendezvous over gRPC: one process serves the meeting, every rank is a client of it. Always TLS, both sides proving that
-// they hold the secret (tls_identity.h); there is no plain-text mode. Lives during initialisation only: afterwards no port,
-// no thread and no object of gRPC is left, so a later fork is safe.
+// Rendezvous over gRPC: one process serves the meeting, every rank is a client of it. Always TLS, both sides proving
+// that they hold the secret (tls_identity.h); there is no plain-text mode. Lives during initialisation only: afterwards
+// no port, no thread and no object of gRPC is left, so a later fork is safe.
 //
-// Process-wide effects on a program that shares gRPC's library with ccom: while a server or client of ours exists, gRPC's
-// log goes to ccom's log hook at debug level; afterwards to gRPC's default again. With GRPC_VERBOSITY set in the
+// Process-wide effects on a program that shares gRPC's library with ccom: while a server or client of ours exists,
+// gRPC's log goes to ccom's log hook at debug level; afterwards to gRPC's default again. With GRPC_VERBOSITY set in the
 // environment, or ccom linked to a private copy of gRPC, nothing of the program's is touched.
 #pragma once
 
@@ -34,7 +34,8 @@ class RendezvousServer {
     std::function<void()> on_end{};
   };
 
-  // Returns once the port is open. A ConfigError for a wildcard, a SystemError with the reason if the port cannot be had.
+  // Returns once the port is open. A ConfigError for a wildcard, a SystemError with the reason if the port cannot be
+  // had.
   static Result<std::unique_ptr<RendezvousServer>> start(Options options);
   // Ends the meeting at once if it still runs. Bounded by a few seconds.
   ~RendezvousServer();
@@ -53,10 +54,10 @@ class RendezvousServer {
   std::unique_ptr<Impl> impl_;
 };
 
-// Rank `rank` of `nranks` comes to the meeting point, which may appear later: blocking, until the deadline. Rank 0 starts it
-// first if the id says so. Errors: Timeout "rank 3 cannot reach the meeting point 10.0.0.7:4100: ..." ; ConfigError if
-// whoever listens there does not hold the secret, or if the ranks contradict each other. The destructor of the rendezvous
-// tells the meeting point that this rank is through (bounded by 2 s).
+// Rank `rank` of `nranks` comes to the meeting point, which may appear later: blocking, until the deadline. Rank 0
+// starts it first if the id says so. Errors: Timeout "rank 3 cannot reach the meeting point 10.0.0.7:4100: ..." ;
+// ConfigError if whoever listens there does not hold the secret, or if the ranks contradict each other. The destructor
+// of the rendezvous tells the meeting point that this rank is through (bounded by 2 s).
 Result<std::unique_ptr<Rendezvous>> connect_rendezvous(const UniqueId& id, int nranks, Rank rank, Deadline deadline);
 
 // Whether a meeting point that holds the secret answers at id's address and would let this rank in. Does not join.

@@ -22,7 +22,8 @@ struct Launcher {
 constexpr Launcher kLaunchers[] = {
     {"ccom", "CCOM_RANK", "CCOM_NRANKS", nullptr, nullptr},
     {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
-    {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"},
+    {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+     "OMPI_COMM_WORLD_LOCAL_SIZE"},
     {"PMI", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
     // A shell inside an allocation has SLURM_NTASKS without having been launched as a task.
     {"Slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_NTASKS_PER_NODE", false},
@@ -170,10 +171,12 @@ Result<LaunchMeeting> find_meeting(const EnvironmentLookup& environment, unsigne
     if (job) return local_meeting(environment, *job, user);
   }
   return error(Code::ConfigError,
-               "the environment names no meeting point: CCOM_URL, NEURON_RT_ROOT_COMM_ID and MASTER_ADDR are not set, and "
+               "the environment names no meeting point: CCOM_URL, NEURON_RT_ROOT_COMM_ID and MASTER_ADDR are not set, "
+               "and "
                "this is not a job of mpirun or srun that is known to be on one host")
-      .with_cure("set CCOM_URL=tcp://HOST-OF-RANK-0:PORT with CCOM_SECRET_FILE, or CCOM_URL=file:///PATH on a file system "
-                 "that all hosts share");
+      .with_cure(
+          "set CCOM_URL=tcp://HOST-OF-RANK-0:PORT with CCOM_SECRET_FILE, or CCOM_URL=file:///PATH on a file system "
+          "that all hosts share");
 }
 
 }  // namespace

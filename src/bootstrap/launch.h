@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the launcher's environment says: which rank this is, of how many, and where they could meet. Pure functions of a
-// lookup. Launchers, the first that is present wins: CCOM_RANK and CCOM_NRANKS, torchrun, Open MPI's mpirun, PMI (MPICH,
-// Intel MPI), Slurm's srun. Half of a launcher's variables is an error, not a reason to look at the next.
+// lookup. Launchers, the first that is present wins: CCOM_RANK and CCOM_NRANKS, torchrun, Open MPI's mpirun, PMI
+// (MPICH, Intel MPI), Slurm's srun. Half of a launcher's variables is an error, not a reason to look at the next.
 #pragma once
 
 #include <functional>
@@ -43,8 +43,8 @@ struct LaunchMeeting {
 // Otherwise a ConfigError that says to set CCOM_URL.
 Result<LaunchMeeting> read_launch_meeting(const EnvironmentLookup& environment, unsigned user);
 
-// 21000 + (master_port + restarts) mod 2000, and 2000 more if that is master_port: outside the range from which Linux takes
-// ports for outgoing connections, and a restarted job does not meet at a port that the old one may still hold.
+// 21000 + (master_port + restarts) mod 2000, and 2000 more if that is master_port: outside the range from which Linux
+// takes ports for outgoing connections, and a restarted job does not meet at a port that the old one may still hold.
 uint16_t meeting_port(uint16_t master_port, uint64_t restarts);
 
 }  // namespace ccom

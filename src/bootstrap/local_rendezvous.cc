@@ -28,7 +28,9 @@ class Hub final : public LocalHub, public std::enable_shared_from_this<Hub> {
  public:
   Result<std::unique_ptr<Rendezvous>> join(int nranks, Rank rank) override {
     const std::lock_guard lock(mutex_);
-    const Caller caller{.rank = rank, .nranks = nranks, .token = ++seats_,
+    const Caller caller{.rank = rank,
+                        .nranks = nranks,
+                        .token = ++seats_,
                         .who = "thread number " + std::to_string(seats_) + " to come"};
     const Status status = gathering_.join(caller);
     changed_.notify_all();  // a failure ends every wait
@@ -36,8 +38,8 @@ class Hub final : public LocalHub, public std::enable_shared_from_this<Hub> {
     return std::unique_ptr<Rendezvous>(std::make_unique<Seat>(shared_from_this(), caller));
   }
 
-  Result<std::vector<std::string>> gather(const Caller& caller, uint64_t round, std::string_view phase, std::string mine,
-                                          Deadline deadline) {
+  Result<std::vector<std::string>> gather(const Caller& caller, uint64_t round, std::string_view phase,
+                                          std::string mine, Deadline deadline) {
     std::unique_lock lock(mutex_);
     const auto started = Clock::now();
     const Status status = gathering_.contribute(caller, round, phase, std::move(mine));

@@ -95,8 +95,8 @@ class MeetingPoints {
   std::vector<Held> held_;
 };
 
-// The one deliberate global of ccom. ccomGetUniqueId returns bytes, not a handle: nobody else could own the server that it
-// started, and the server must be stopped before the process's libraries are taken down.
+// The one deliberate global of ccom. ccomGetUniqueId returns bytes, not a handle: nobody else could own the server that
+// it started, and the server must be stopped before the process's libraries are taken down.
 MeetingPoints& meeting_points() {
   static MeetingPoints instance;
   return instance;

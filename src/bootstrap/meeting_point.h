@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Meeting points held by this process. Whoever makes a unique id holds its meeting point, although nothing that it keeps in
-// hand stands for it: the id is 128 bytes, and the communicator may be made by other processes only.
+// Meeting points held by this process. Whoever makes a unique id holds its meeting point, although nothing that it
+// keeps in hand stands for it: the id is 128 bytes, and the communicator may be made by other processes only.
 #pragma once
 
 #include <functional>
@@ -13,9 +13,9 @@
 
 namespace ccom {
 
-// Makes an id with a fresh secret and starts its meeting point on the best interface that `interface_filter` (the grammar of
-// CCOM_SOCKET_IFNAME) allows: all ranks may turn out to be on this host, but nobody knows yet, so loopback is not chosen
-// for it. The meeting point ends when all ranks came and left, or soon after `init_deadline`.
+// Makes an id with a fresh secret and starts its meeting point on the best interface that `interface_filter` (the
+// grammar of CCOM_SOCKET_IFNAME) allows: all ranks may turn out to be on this host, but nobody knows yet, so loopback
+// is not chosen for it. The meeting point ends when all ranks came and left, or soon after `init_deadline`.
 Result<UniqueId> create_unique_id(std::string_view interface_filter, Deadline init_deadline);
 
 // Starts the meeting point of an id made from a url, at the address it names. Waits for an earlier meeting at the same

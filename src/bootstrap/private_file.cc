@@ -15,7 +15,8 @@ namespace {
 
 Status unfit(const std::string& path, const std::string& why) {
   return error(Code::ConfigError, "%s %s", path.c_str(), why.c_str())
-      .with_cure("use a path in a folder that only you can write to; a file with a secret must be yours, with mode 0600");
+      .with_cure(
+          "use a path in a folder that only you can write to; a file with a secret must be yours, with mode 0600");
 }
 
 // What is at `path` may be used only if it is ours alone.
@@ -81,7 +82,8 @@ Status write_private_file(const std::string& path, std::string_view contents) {
   CCOM_TRY(remove_private_file(path));
   const std::string fresh = path + ".new-" + std::to_string(random_u64());
   Status status = write_all(fresh, contents);
-  if (status.is_ok() && ::rename(fresh.c_str(), path.c_str()) != 0) status = system_error(errno, "create %s", path.c_str());
+  if (status.is_ok() && ::rename(fresh.c_str(), path.c_str()) != 0)
+    status = system_error(errno, "create %s", path.c_str());
   if (!status.is_ok()) (void)::unlink(fresh.c_str());
   return status;
 }

@@ -11,8 +11,8 @@
 
 namespace ccom {
 
-// The contents, or nothing if there is no such file. A ConfigError unless it is a regular file of this user with no rights
-// for others, reached through no symbolic link, of at most `most_bytes`.
+// The contents, or nothing if there is no such file. A ConfigError unless it is a regular file of this user with no
+// rights for others, reached through no symbolic link, of at most `most_bytes`.
 Result<std::optional<std::string>> read_private_file(const std::string& path, size_t most_bytes);
 
 // Puts a file with mode 0600 there in one step: readers see the old contents, none, or all of the new. A ConfigError if

@@ -54,9 +54,9 @@ Result<std::string> first_address(const std::string& host, const addrinfo* list)
     for (const addrinfo* entry = list; entry != nullptr; entry = entry->ai_next) {
       if (entry->ai_family != family) continue;
       char text[INET6_ADDRSTRLEN];
-      const void* address = family == AF_INET
-                                ? static_cast<const void*>(&reinterpret_cast<const sockaddr_in*>(entry->ai_addr)->sin_addr)
-                                : &reinterpret_cast<const sockaddr_in6*>(entry->ai_addr)->sin6_addr;
+      const void* address =
+          family == AF_INET ? static_cast<const void*>(&reinterpret_cast<const sockaddr_in*>(entry->ai_addr)->sin_addr)
+                            : &reinterpret_cast<const sockaddr_in6*>(entry->ai_addr)->sin6_addr;
       if (::inet_ntop(family, address, text, sizeof text) != nullptr) return std::string(text);
     }
   }
@@ -67,7 +67,8 @@ Result<std::string> first_address(const std::string& host, const addrinfo* list)
 
 Result<std::string> resolve_host(const std::string& host, Deadline deadline) {
   in6_addr numeric{};
-  if (::inet_pton(AF_INET, host.c_str(), &numeric) == 1 || ::inet_pton(AF_INET6, host.c_str(), &numeric) == 1) return host;
+  if (::inet_pton(AF_INET, host.c_str(), &numeric) == 1 || ::inet_pton(AF_INET6, host.c_str(), &numeric) == 1)
+    return host;
   const auto query = std::make_shared<Query>(host);
   std::thread asker;
   try {

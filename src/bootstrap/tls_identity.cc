@@ -44,14 +44,13 @@ bool add_name(X509_NAME* name) {
 Certificate make_certificate(EVP_PKEY* key) {
   Certificate made(X509_new());
   X509* x = made.get();
-  const bool good = x != nullptr && X509_set_version(x, X509_VERSION_3) == 1 &&
-                    ASN1_INTEGER_set(X509_get_serialNumber(x), 1) == 1 &&
-                    ASN1_TIME_set_string_X509(X509_getm_notBefore(x), kNotBefore) == 1 &&
-                    ASN1_TIME_set_string_X509(X509_getm_notAfter(x), kNotAfter) == 1 && X509_set_pubkey(x, key) == 1 &&
-                    add_name(X509_get_subject_name(x)) && X509_set_issuer_name(x, X509_get_subject_name(x)) == 1 &&
-                    add_extension(x, NID_basic_constraints, "critical,CA:TRUE,pathlen:0") &&
-                    add_extension(x, NID_subject_alt_name, "DNS:ccom") &&
-                    X509_sign(x, key, nullptr) > 0;  // Ed25519 hashes by itself
+  const bool good =
+      x != nullptr && X509_set_version(x, X509_VERSION_3) == 1 && ASN1_INTEGER_set(X509_get_serialNumber(x), 1) == 1 &&
+      ASN1_TIME_set_string_X509(X509_getm_notBefore(x), kNotBefore) == 1 &&
+      ASN1_TIME_set_string_X509(X509_getm_notAfter(x), kNotAfter) == 1 && X509_set_pubkey(x, key) == 1 &&
+      add_name(X509_get_subject_name(x)) && X509_set_issuer_name(x, X509_get_subject_name(x)) == 1 &&
+      add_extension(x, NID_basic_constraints, "critical,CA:TRUE,pathlen:0") &&
+      add_extension(x, NID_subject_alt_name, "DNS:ccom") && X509_sign(x, key, nullptr) > 0;  // Ed25519 hashes by itself
   return good ? std::move(made) : nullptr;
 }
 

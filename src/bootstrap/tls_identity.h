@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The TLS identity of everybody who holds the secret: an Ed25519 key and a self-signed certificate, both functions of the
-// secret alone. Every holder builds the same bytes (Ed25519 signatures are deterministic, the fields are fixed), presents
-// them, and trusts nothing else; so TLS itself, with both sides authenticated, proves that the peer holds the secret.
+// The TLS identity of everybody who holds the secret: an Ed25519 key and a self-signed certificate, both functions of
+// the secret alone. Every holder builds the same bytes (Ed25519 signatures are deterministic, the fields are fixed),
+// presents them, and trusts nothing else; so TLS itself, with both sides authenticated, proves that the peer holds the
+// secret.
 #pragma once
 
 #include <string>

@@ -72,7 +72,8 @@ Status check_bytes(std::span<const char> bytes) {
     return error(Code::InvalidArgument, "the unique id %s", what)
         .with_cure("pass the 128 bytes that ccomGetUniqueId or ccomUniqueIdFromUrl gave, unchanged, to every rank");
   };
-  if (std::ranges::all_of(bytes, [](char byte) { return byte == 0; })) return bad("is all zero: it was never filled in");
+  if (std::ranges::all_of(bytes, [](char byte) { return byte == 0; }))
+    return bad("is all zero: it was never filled in");
   if (!std::ranges::equal(bytes.first(sizeof kMagic), kMagic)) return bad("holds bytes that ccom did not make");
   if (const auto version = get<uint8_t>(bytes, kVersionAt); version != kVersion) {
     return error(Code::InvalidArgument, "the unique id has version %d, this ccom knows version %d", version, kVersion)

@@ -24,7 +24,8 @@ using namespace std::chrono_literals;
 
 constexpr size_t kMaxSecretFileBytes = 64 << 10;
 
-// ---- file:// ----------------------------------------------------------------------------------------------------------
+// ---- file://
+// ----------------------------------------------------------------------------------------------------------
 
 // `folder` not empty: goes with the file.
 Result<UniqueId> make_id_file(const std::string& path, const std::string& folder, const MakeId& make_id) {
@@ -60,7 +61,8 @@ Result<UniqueId> wait_for_id_file(const std::string& path, int nranks, Rank rank
   while (true) {
     Result<UniqueId> id = try_id_file(path, nranks, rank, deadline.earlier(Deadline::after(patience)));
     if (id || id.error().code() != Code::InProgress) return id;
-    if (reason.empty() || !deadline.passed()) reason = id.error().message();  // a look cut short by the deadline says less
+    if (reason.empty() || !deadline.passed())
+      reason = id.error().message();  // a look cut short by the deadline says less
     if (deadline.passed()) {
       return error(Code::Timeout, "rank %d waited for rank 0 to leave the unique id in %s: %s", rank, path.c_str(),
                    reason.c_str())
@@ -73,7 +75,8 @@ Result<UniqueId> wait_for_id_file(const std::string& path, int nranks, Rank rank
   }
 }
 
-// ---- tcp:// -----------------------------------------------------------------------------------------------------------
+// ---- tcp://
+// -----------------------------------------------------------------------------------------------------------
 
 struct HostPort {
   std::string host;
@@ -134,19 +137,22 @@ Result<UniqueId> id_from_host_port(std::string_view text, const std::string& gen
   if (!secret && !is_loopback_address(address)) {
     return error(Code::ConfigError, "meeting point %s (%s) can be reached from other hosts, but there is no job secret",
                  where.host.c_str(), address.c_str())
-        .with_cure("give every rank the same secret: CCOM_SECRET_FILE=PATH (mode 0600, e.g. head -c 32 /dev/urandom > PATH) "
-                   "or CCOM_SECRET; without one only a loopback address such as 127.0.0.1 is allowed");
+        .with_cure(
+            "give every rank the same secret: CCOM_SECRET_FILE=PATH (mode 0600, e.g. head -c 32 /dev/urandom > PATH) "
+            "or CCOM_SECRET; without one only a loopback address such as 127.0.0.1 is allowed");
   }
   const Secret root = secret.value_or(Secret::from_text("ccom without a secret, loopback only"));
   const Secret derived = root.derive("ccom tcp meeting point, generation '" + generation + "'");
-  return UniqueId{.address = address,
-                  .port = where.port,
-                  .communicator = number_from(derived.derive("ccom communicator number " + endpoint_text(address, where.port))),
-                  .secret = derived,
-                  .rank0_serves = true};
+  return UniqueId{
+      .address = address,
+      .port = where.port,
+      .communicator = number_from(derived.derive("ccom communicator number " + endpoint_text(address, where.port))),
+      .secret = derived,
+      .rank0_serves = true};
 }
 
-// ---- all --------------------------------------------------------------------------------------------------------------
+// ---- all
+// --------------------------------------------------------------------------------------------------------------
 
 struct Request {
   int nranks;
@@ -178,9 +184,10 @@ Result<UniqueId> id_from_plain_url(std::string_view url, const LaunchMeeting& la
 
 const char* process_environment(const char* name) { return std::getenv(name); }
 
-Result<UniqueId> unique_id_from_url(std::string_view url, int nranks, Rank rank, Deadline deadline, const MakeId& make_id,
-                                    const EnvironmentLookup& environment) {
-  if (nranks < 1 || rank < 0 || rank >= nranks) return error(Code::InvalidArgument, "there is no rank %d of %d", rank, nranks);
+Result<UniqueId> unique_id_from_url(std::string_view url, int nranks, Rank rank, Deadline deadline,
+                                    const MakeId& make_id, const EnvironmentLookup& environment) {
+  if (nranks < 1 || rank < 0 || rank >= nranks)
+    return error(Code::InvalidArgument, "there is no rank %d of %d", rank, nranks);
   const Request request{.nranks = nranks, .rank = rank, .deadline = deadline, .make_id = make_id};
   if (url != "env://") return id_from_plain_url(url, {}, request);
   CCOM_TRY_ASSIGN(const LaunchMeeting launch, read_launch_meeting(environment, ::geteuid()));

@@ -24,7 +24,8 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const Membership& joi
   const Membership& membership = agreement.membership;
   std::unique_ptr<Communicator> self(new Communicator(membership, std::move(config), std::move(agreement.topology)));
   const int channels = channels_needed(self->topology_, self->config_.algorithm);
-  CCOM_TRY_ASSIGN(self->links_, Links::connect(membership, self->config_, self->topology_, channels, rendezvous, deadline));
+  CCOM_TRY_ASSIGN(self->links_,
+                  Links::connect(membership, self->config_, self->topology_, channels, rendezvous, deadline));
   self->cache_.emplace(membership.rank, membership.nranks, self->topology_, self->config_.algorithm, *self->links_);
   const Place& place = self->topology_.ranks[static_cast<size_t>(membership.rank)];
   const auto local_ranks = static_cast<int>(self->topology_.ranks_of(place.host).size());
@@ -38,7 +39,8 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const Membership& joi
 
 Status Communicator::run(Turns::Ticket ticket, const Request& request) {
   turns_.wait(ticket);
-  const Status status = request.collective == Collective::SendReceive ? run_transfers(&request, 1) : run_in_turn(request);
+  const Status status =
+      request.collective == Collective::SendReceive ? run_transfers(&request, 1) : run_in_turn(request);
   turns_.pass();
   return status;
 }
@@ -83,11 +85,13 @@ PlanKey Communicator::key_of(const Request& request) const {
     case Collective::Scatter: in_place = request.root == membership_.rank && request.output == input + own; break;
     default: break;
   }
-  return {request.collective, request.type, request.op, in_place, request.sends, request.root, request.peer, request.count, request.count};
+  return {request.collective, request.type, request.op,    in_place,     request.sends,
+          request.root,       request.peer, request.count, request.count};
 }
 
 size_t Communicator::input_elements(const Request& request) const {
-  return request.count * (request.collective == Collective::ReduceScatter ? static_cast<size_t>(membership_.nranks) : 1);
+  return request.count *
+         (request.collective == Collective::ReduceScatter ? static_cast<size_t>(membership_.nranks) : 1);
 }
 
 const std::byte* Communicator::multiply_input(const Request& request) {
@@ -113,10 +117,11 @@ Status Communicator::run_in_turn(Request request) {
 
 Status Communicator::run_operation(const Request& request, const BoundPlan& plan, const Envelope& envelope) {
   if (plan.scratch_bytes > static_cast<size_t>(config_.max_memory)) {
-    return finish(request, engine_->fail(error(Code::OutOfMemory, "rank %d: %s needs %zu bytes of scratch, maxMemory is %lld",
-                                               membership_.rank, call_text(envelope).c_str(), plan.scratch_bytes,
-                                               static_cast<long long>(config_.max_memory))
-                                             .with_cure("raise maxMemory (CCOM_MAX_MEMORY) or split the call")));
+    return finish(request,
+                  engine_->fail(error(Code::OutOfMemory, "rank %d: %s needs %zu bytes of scratch, maxMemory is %lld",
+                                      membership_.rank, call_text(envelope).c_str(), plan.scratch_bytes,
+                                      static_cast<long long>(config_.max_memory))
+                                    .with_cure("raise maxMemory (CCOM_MAX_MEMORY) or split the call")));
   }
   const Operation operation{&plan, request.input, request.output, envelope, static_cast<uint32_t>(membership_.nranks)};
   return finish(request, engine_->run({&operation, 1}, Deadline::after_ms(config_.timeout_ms)));
@@ -142,18 +147,19 @@ Status Communicator::copy_to_self(const Request* requests, size_t count) {
     if (requests[i].peer == membership_.rank) (requests[i].sends ? sends : receives).push_back(&requests[i]);
   }
   if (sends.size() != receives.size()) {
-    return error(Code::InvalidUsage, "rank %d sends %zu messages to itself in this group and receives %zu", membership_.rank,
-                 sends.size(), receives.size());
+    return error(Code::InvalidUsage, "rank %d sends %zu messages to itself in this group and receives %zu",
+                 membership_.rank, sends.size(), receives.size());
   }
   for (size_t i = 0; i < sends.size(); ++i) {
     if (sends[i]->count != receives[i]->count || sends[i]->type != receives[i]->type) {
-      return error(Code::InvalidUsage, "rank %d sends %zu %s to itself and receives %zu %s", membership_.rank, sends[i]->count,
-                   std::string(name_of(sends[i]->type)).c_str(), receives[i]->count,
+      return error(Code::InvalidUsage, "rank %d sends %zu %s to itself and receives %zu %s", membership_.rank,
+                   sends[i]->count, std::string(name_of(sends[i]->type)).c_str(), receives[i]->count,
                    std::string(name_of(receives[i]->type)).c_str());
     }
   }
   for (size_t i = 0; i < sends.size(); ++i) {
-    if (sends[i]->count > 0) std::memmove(receives[i]->output, sends[i]->input, sends[i]->count * size_of(sends[i]->type));
+    if (sends[i]->count > 0)
+      std::memmove(receives[i]->output, sends[i]->input, sends[i]->count * size_of(sends[i]->type));
   }
   return {};
 }
@@ -173,7 +179,8 @@ Status Communicator::run_transfers(const Request* requests, size_t count) {
     const Request& request = requests[i];
     if (plans[i] == nullptr) continue;
     uint64_t& sequence = (request.sends ? sent_to_ : received_from_)[static_cast<size_t>(request.peer)];
-    operations.push_back({plans[i].get(), request.input, request.output, describe(request, membership_.communicator, ++sequence, 0), 1});
+    operations.push_back(
+        {plans[i].get(), request.input, request.output, describe(request, membership_.communicator, ++sequence, 0), 1});
   }
   if (operations.empty()) return {};
   return finish(requests[0], engine_->run(operations, Deadline::after_ms(config_.timeout_ms)));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The composition root: what a ccomComm_t is. Builds topology, links, planner cache and engine, and runs calls on them in turn.
+// The composition root: what a ccomComm_t is. Builds topology, links, planner cache and engine, and runs calls on them
+// in turn.
 #pragma once
 
 #include <atomic>

@@ -33,7 +33,8 @@ Status CommConfig::set_transports(const std::string& list) {
   std::istringstream stream(list);
   for (std::string item; std::getline(stream, item, ',');) {
     if (item != "shm" && item != "tcp" && item != "ofi") {
-      return error(Code::ConfigError, "transport '%s' in '%s' is unknown; there are shm, tcp and ofi", item.c_str(), list.c_str());
+      return error(Code::ConfigError, "transport '%s' in '%s' is unknown; there are shm, tcp and ofi", item.c_str(),
+                   list.c_str());
     }
     transports.push_back(item);
   }

@@ -25,7 +25,8 @@ constexpr char kBad = '!';
 
 Result<std::vector<std::string>> exchange(Rendezvous& rendezvous, std::string_view phase, Result<std::string> mine,
                                           Deadline deadline) {
-  std::string sent = mine ? kGood + *mine : kBad + std::to_string(static_cast<int>(mine.error().code())) + " " + mine.error().message();
+  std::string sent = mine ? kGood + *mine
+                          : kBad + std::to_string(static_cast<int>(mine.error().code())) + " " + mine.error().message();
   CCOM_TRY_ASSIGN(std::vector<std::string> all, rendezvous.all_gather(phase, std::move(sent), deadline));
   if (!mine) return std::move(mine).error();
   for (size_t rank = 0; rank < all.size(); ++rank) {
@@ -42,7 +43,8 @@ Result<std::vector<std::string>> exchange(Rendezvous& rendezvous, std::string_vi
 }
 
 Links::~Links() {
-  // Transports may still be flushing when the monitor says goodbye; peers that see their connections end must not take it for a death.
+  // Transports may still be flushing when the monitor says goodbye; peers that see their connections end must not take
+  // it for a death.
   if (monitor_ != nullptr) monitor_->on_failure({});
   transports_.clear();
   monitor_.reset();
@@ -54,7 +56,8 @@ Result<std::unique_ptr<Links>> Links::connect(const Membership& membership, cons
   std::unique_ptr<Links> links(new Links(membership, config, topology, channels));
   links->local_ranks_ = topology.ranks_of(topology.ranks[static_cast<size_t>(membership.rank)].host);
 
-  // 1. The leader of each host makes the segment (and its monitor, which initialises the board) and says where to fetch it.
+  // 1. The leader of each host makes the segment (and its monitor, which initialises the board) and says where to fetch
+  // it.
   Status chosen = links->choose_transports();
   Result<std::string> path = chosen.is_ok() ? links->make_segment() : Result<std::string>(chosen);
   CCOM_TRY_ASSIGN(const std::vector<std::string> paths, exchange(rendezvous, "segments", std::move(path), deadline));
@@ -62,15 +65,19 @@ Result<std::unique_ptr<Links>> Links::connect(const Membership& membership, cons
   // 2. Everybody maps it and opens its transports.
   Status shared = links->share_segment(paths[static_cast<size_t>(links->local_ranks_.front())], deadline);
   Result<std::string> address = shared.is_ok() ? links->make_transports() : Result<std::string>(shared);
-  CCOM_TRY_ASSIGN(const std::vector<std::string> addresses, exchange(rendezvous, "addresses", std::move(address), deadline));
+  CCOM_TRY_ASSIGN(const std::vector<std::string> addresses,
+                  exchange(rendezvous, "addresses", std::move(address), deadline));
 
   // 3. Everybody dials; all must have derived the same topology, because every choice follows from it.
   Status dialled = links->dial(addresses, deadline);
-  Result<std::string> done = dialled.is_ok() ? Result<std::string>(std::to_string(hash_of(topology))) : Result<std::string>(dialled);
-  CCOM_TRY_ASSIGN(const std::vector<std::string> hashes, exchange(rendezvous, "connections", std::move(done), deadline));
+  Result<std::string> done =
+      dialled.is_ok() ? Result<std::string>(std::to_string(hash_of(topology))) : Result<std::string>(dialled);
+  CCOM_TRY_ASSIGN(const std::vector<std::string> hashes,
+                  exchange(rendezvous, "connections", std::move(done), deadline));
   for (size_t rank = 1; rank < hashes.size(); ++rank) {
     if (hashes[rank] != hashes[0]) {
-      return error(Code::InternalError, "rank %zu derived another topology than rank 0", rank).with_peers({static_cast<int>(rank)});
+      return error(Code::InternalError, "rank %zu derived another topology than rank 0", rank)
+          .with_peers({static_cast<int>(rank)});
     }
   }
   return links;
@@ -85,16 +92,20 @@ int Links::add_transport(const std::string& name) {
 
 // Per peer the first transport of the list that can reach it: shm only inside a host.
 Status Links::choose_transports() {
-  const std::vector<std::string> preference = config_.transports.empty() ? std::vector<std::string>{"shm", "tcp"} : config_.transports;
+  const std::vector<std::string> preference =
+      config_.transports.empty() ? std::vector<std::string>{"shm", "tcp"} : config_.transports;
   transport_of_.assign(static_cast<size_t>(membership_.nranks), -1);
   for (Rank peer = 0; peer < membership_.nranks; ++peer) {
     if (peer == membership_.rank) continue;
     const bool local = std::ranges::binary_search(local_ranks_, peer);
-    const auto able = std::ranges::find_if(preference, [local](const std::string& name) { return local || name != "shm"; });
+    const auto able =
+        std::ranges::find_if(preference, [local](const std::string& name) { return local || name != "shm"; });
     if (able == preference.end()) {
-      return error(Code::ConfigError, "rank %d and rank %d are on different hosts (%s and %s), which transport shm cannot join",
+      return error(Code::ConfigError,
+                   "rank %d and rank %d are on different hosts (%s and %s), which transport shm cannot join",
                    membership_.rank, peer,
-                   topology_.hosts[static_cast<size_t>(topology_.ranks[static_cast<size_t>(membership_.rank)].host)].name.c_str(),
+                   topology_.hosts[static_cast<size_t>(topology_.ranks[static_cast<size_t>(membership_.rank)].host)]
+                       .name.c_str(),
                    topology_.hosts[static_cast<size_t>(topology_.ranks[static_cast<size_t>(peer)].host)].name.c_str())
           .with_peers({peer})
           .with_cure("add tcp or ofi to the list of transports (CCOM_TRANSPORT=shm,tcp)");
@@ -144,7 +155,8 @@ Status Links::share_segment(const std::string& leader_path, Deadline deadline) {
     segment_server_.reset();
     return served;
   }
-  CCOM_TRY_ASSIGN(segment_, fetch_segment(leader_path, segment_bytes(), membership_.secret.derive("ccom segment"), deadline));
+  CCOM_TRY_ASSIGN(segment_,
+                  fetch_segment(leader_path, segment_bytes(), membership_.secret.derive("ccom segment"), deadline));
   return make_monitor(segment_->bytes().first(board_bytes()), false);
 }
 
@@ -169,13 +181,16 @@ Result<std::string> Links::make_transports() {
   for (const std::string& name : transport_names_) {
     std::unique_ptr<Transport> transport;
     if (name == "shm") {
-      CCOM_TRY_ASSIGN(transport, make_shm_transport({membership_.rank, local_ranks_, segment_.get(), board_bytes(), channels_, ring_bytes_}));
+      CCOM_TRY_ASSIGN(transport, make_shm_transport({membership_.rank, local_ranks_, segment_.get(), board_bytes(),
+                                                     channels_, ring_bytes_}));
     } else if (name == "tcp") {
-      CCOM_TRY_ASSIGN(transport, tcp::make_tcp_transport({membership_.rank, membership_.communicator, membership_.secret.derive("ccom tcp"),
-                                                          bind_address_, config_.tcp_streams, config_.crc}));
+      CCOM_TRY_ASSIGN(transport, tcp::make_tcp_transport({membership_.rank, membership_.communicator,
+                                                          membership_.secret.derive("ccom tcp"), bind_address_,
+                                                          config_.tcp_streams, config_.crc}));
     } else {
-      CCOM_TRY_ASSIGN(transport, ofi::make_ofi_transport({membership_.rank, membership_.communicator, membership_.secret.derive("ccom ofi"),
-                                                          config_.ofi_provider, bind_address_, config_.crc}));
+      CCOM_TRY_ASSIGN(transport, ofi::make_ofi_transport({membership_.rank, membership_.communicator,
+                                                          membership_.secret.derive("ccom ofi"), config_.ofi_provider,
+                                                          bind_address_, config_.crc}));
     }
     const std::string address = transport->address();
     addresses[name] = std::vector<unsigned char>(address.begin(), address.end());
@@ -199,9 +214,11 @@ Status Links::dial(const std::vector<std::string>& addresses, Deadline deadline)
   for (size_t t = 0; t < transports_.size(); ++t) {
     std::vector<Peer> peers;
     for (Rank peer = 0; peer < membership_.nranks; ++peer) {
-      if (transport_of_[static_cast<size_t>(peer)] != static_cast<int>(t) || !topology_.linked(membership_.rank, peer)) continue;
+      if (transport_of_[static_cast<size_t>(peer)] != static_cast<int>(t) || !topology_.linked(membership_.rank, peer))
+        continue;
       const auto& entry = parsed[static_cast<size_t>(peer)][transport_names_[t]];
-      if (!entry.is_array()) return error(Code::InternalError, "rank %d offers no %s address", peer, transport_names_[t].c_str());
+      if (!entry.is_array())
+        return error(Code::InternalError, "rank %d offers no %s address", peer, transport_names_[t].c_str());
       std::string address;
       for (const auto& byte : entry) address.push_back(static_cast<char>(byte.get<int>()));
       peers.push_back({peer, std::move(address), channels_});
@@ -216,8 +233,8 @@ Status Links::dial(const std::vector<std::string>& addresses, Deadline deadline)
 
 Result<ChannelRef> Links::open(Rank peer, int index) {
   if (!topology_.linked(membership_.rank, peer)) {
-    return error(Code::NotSupported, "rank %d and rank %d share no link of the imposed topology %s", membership_.rank, peer,
-                 config_.topology.c_str())
+    return error(Code::NotSupported, "rank %d and rank %d share no link of the imposed topology %s", membership_.rank,
+                 peer, config_.topology.c_str())
         .with_peers({peer});
   }
   const int transport = transport_of_[static_cast<size_t>(peer)];

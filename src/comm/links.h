@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What joins this rank to the others: the host's shared segment, the transports, the monitor, and which transport leads to whom.
+// What joins this rank to the others: the host's shared segment, the transports, the monitor, and which transport leads
+// to whom.
 #pragma once
 
 #include <memory>

@@ -10,15 +10,16 @@ namespace {
 
 size_t slot_of(const PlanKey& key, size_t slots) {
   uint64_t hash = key.unit_elements * 0x9e3779b97f4a7c15U;
-  hash ^= static_cast<uint64_t>(key.collective) << 40 ^ static_cast<uint64_t>(key.type) << 34 ^ static_cast<uint64_t>(key.op) << 28 ^
-          static_cast<uint64_t>(key.in_place) << 26 ^ static_cast<uint64_t>(key.sends) << 25 ^
-          static_cast<uint64_t>(static_cast<uint32_t>(key.root)) << 10 ^ static_cast<uint64_t>(static_cast<uint32_t>(key.peer)) ^
-          key.unit_stride << 7;
+  hash ^= static_cast<uint64_t>(key.collective) << 40 ^ static_cast<uint64_t>(key.type) << 34 ^
+          static_cast<uint64_t>(key.op) << 28 ^ static_cast<uint64_t>(key.in_place) << 26 ^
+          static_cast<uint64_t>(key.sends) << 25 ^ static_cast<uint64_t>(static_cast<uint32_t>(key.root)) << 10 ^
+          static_cast<uint64_t>(static_cast<uint32_t>(key.peer)) ^ key.unit_stride << 7;
   return (hash * 0xff51afd7ed558ccdU >> 40) % slots;
 }
 
 bool reduces(Collective collective) {
-  return collective == Collective::AllReduce || collective == Collective::Reduce || collective == Collective::ReduceScatter;
+  return collective == Collective::AllReduce || collective == Collective::Reduce ||
+         collective == Collective::ReduceScatter;
 }
 
 }  // namespace
@@ -28,7 +29,8 @@ Question PlanCache::question(const PlanKey& key) const {
                        key.collective == Collective::AllToAll || key.collective == Collective::Gather ||
                        key.collective == Collective::Scatter;
   const size_t bytes = key.unit_stride * size_of(key.type) * (by_rank ? static_cast<size_t>(nranks_) : 1);
-  return {key.collective, bytes == 0 ? 0 : std::bit_ceil(bytes), reduces(key.collective) && is_narrow_float(key.type), key.root};
+  return {key.collective, bytes == 0 ? 0 : std::bit_ceil(bytes), reduces(key.collective) && is_narrow_float(key.type),
+          key.root};
 }
 
 Result<std::shared_ptr<const Choice>> PlanCache::choice(const PlanKey& key) {
@@ -45,16 +47,19 @@ Result<std::shared_ptr<const CompiledPlan>> PlanCache::compiled(const PlanKey& k
   if (key.collective == Collective::SendReceive) {
     auto& cached = compiled_[{key.collective, key.sends, false, -1, key.peer, "", 0}];
     if (cached == nullptr) {
-      cached = std::make_shared<const CompiledPlan>(key.sends ? send_plan(rank_, nranks_, key.peer) : receive_plan(rank_, nranks_, key.peer));
+      cached = std::make_shared<const CompiledPlan>(key.sends ? send_plan(rank_, nranks_, key.peer)
+                                                              : receive_plan(rank_, nranks_, key.peer));
     }
     return cached;
   }
   CCOM_TRY_ASSIGN(const std::shared_ptr<const Choice> chosen, choice(key));
   const Recipe& recipe = chosen->recipe();
   if (compiled_.size() > kMostCompiled) compiled_.clear();
-  auto& cached = compiled_[{key.collective, key.sends, key.in_place, key.root, -1, recipe.algorithm, recipe.tree.chunks}];
+  auto& cached =
+      compiled_[{key.collective, key.sends, key.in_place, key.root, -1, recipe.algorithm, recipe.tree.chunks}];
   if (cached == nullptr) {
-    cached = std::make_shared<const CompiledPlan>(make_plan(recipe, {key.collective, rank_, nranks_, key.root, key.in_place}));
+    cached = std::make_shared<const CompiledPlan>(
+        make_plan(recipe, {key.collective, rank_, nranks_, key.root, key.in_place}));
   }
   return cached;
 }
@@ -70,7 +75,8 @@ Result<std::shared_ptr<const BoundPlan>> PlanCache::get(const PlanKey& key) {
   Slot& slot = slots_[slot_of(key, kSlots)];
   if (slot.plan != nullptr && slot.key == key) return slot.plan;
   CCOM_TRY_ASSIGN(std::shared_ptr<const CompiledPlan> plan, compiled(key));
-  CCOM_TRY_ASSIGN(BoundPlan bound, bind(std::move(plan), {key.type, key.op, key.unit_elements, key.unit_stride}, channels_));
+  CCOM_TRY_ASSIGN(BoundPlan bound,
+                  bind(std::move(plan), {key.type, key.op, key.unit_elements, key.unit_stride}, channels_));
   slot = {key, std::make_shared<const BoundPlan>(std::move(bound))};
   return slot.plan;
 }

@@ -2,8 +2,8 @@
 //
 // From a request to a plan that is ready to run, remembering every stage: choice, compiled plan, bound plan.
 //
-// The choice depends on the size only through its power of two, so that the cache of choices stays small and every rank,
-// whatever it has cached, chooses alike.
+// The choice depends on the size only through its power of two, so that the cache of choices stays small and every
+// rank, whatever it has cached, chooses alike.
 #pragma once
 
 #include <array>
@@ -50,9 +50,8 @@ class PlanCache {
     std::shared_ptr<const BoundPlan> plan;
   };
   static constexpr size_t kScratchBytes = size_t{2} << 20;  // stays in cache
-  static constexpr size_t kSlots = 128;  // direct-mapped
+  static constexpr size_t kSlots = 128;                     // direct-mapped
   static constexpr size_t kMostCompiled = 512;
-
 
   Result<std::shared_ptr<const CompiledPlan>> compiled(const PlanKey& key);
 
@@ -62,7 +61,8 @@ class PlanCache {
   std::string forced_;
   ChannelSource& channels_;
   std::map<std::tuple<Collective, bool, Rank, size_t>, std::shared_ptr<const Choice>> choices_;
-  std::map<std::tuple<Collective, bool, bool, Rank, Rank, std::string, int>, std::shared_ptr<const CompiledPlan>> compiled_;
+  std::map<std::tuple<Collective, bool, bool, Rank, Rank, std::string, int>, std::shared_ptr<const CompiledPlan>>
+      compiled_;
   std::array<Slot, kSlots> slots_;
 };
 

@@ -5,7 +5,8 @@ namespace ccom {
 namespace {
 
 bool reduces(Collective collective) {
-  return collective == Collective::AllReduce || collective == Collective::Reduce || collective == Collective::ReduceScatter;
+  return collective == Collective::AllReduce || collective == Collective::Reduce ||
+         collective == Collective::ReduceScatter;
 }
 
 constexpr uint64_t kPreMultiplied = 0x80;  // in the operator's byte: the multiplier itself may differ between ranks
@@ -17,8 +18,8 @@ Envelope describe(const Request& request, uint64_t communicator, uint64_t sequen
   const uint64_t op = reduces(request.collective)
                           ? static_cast<uint64_t>(request.op) | (request.multiplier != nullptr ? kPreMultiplied : 0)
                           : 0;
-  const uint64_t call = static_cast<uint64_t>(request.collective) | static_cast<uint64_t>(request.type) << 8 | op << 16 |
-                        static_cast<uint64_t>(static_cast<uint32_t>(request.root)) << 32;
+  const uint64_t call = static_cast<uint64_t>(request.collective) | static_cast<uint64_t>(request.type) << 8 |
+                        op << 16 | static_cast<uint64_t>(static_cast<uint32_t>(request.root)) << 32;
   return {{communicator, sequence, request.count, call, tile}};
 }
 

@@ -19,9 +19,9 @@ struct Request {
   size_t count = 0;  // as in the C API
   DataType type = DataType::Float32;
   ReduceOp op = ReduceOp::Sum;
-  Rank root = -1;                        // rooted collectives
-  Rank peer = -1;                        // SendReceive
-  bool sends = false;                    // SendReceive: this end
+  Rank root = -1;                         // rooted collectives
+  Rank peer = -1;                         // SendReceive
+  bool sends = false;                     // SendReceive: this end
   const std::byte* multiplier = nullptr;  // PreMulSum: one element that every input is multiplied by first
 };
 

@@ -14,7 +14,11 @@ Result<std::string> describe_self(const CommConfig& config) {
   if (!config.topology.empty()) {
     CCOM_TRY_ASSIGN(host.imposed, make_fabric(config.topology));
   }
-  return nlohmann::json{{"version", kVersion}, {"settings", config.fingerprint()}, {"host", to_json(host)}, {"nonce", std::to_string(random_u64())}}.dump();
+  return nlohmann::json{{"version", kVersion},
+                        {"settings", config.fingerprint()},
+                        {"host", to_json(host)},
+                        {"nonce", std::to_string(random_u64())}}
+      .dump();
 }
 
 Status compare(const nlohmann::json& mine, const nlohmann::json& theirs, Rank rank, const char* key) {
@@ -24,14 +28,16 @@ Status compare(const nlohmann::json& mine, const nlohmann::json& theirs, Rank ra
   const auto ours = mine[key].get<std::string>();
   const auto other = theirs[key].get<std::string>();
   if (ours == other) return {};
-  return error(Code::ConfigError, "rank %d differs from rank 0 in %s: '%s' against '%s'", rank, key, other.c_str(), ours.c_str())
+  return error(Code::ConfigError, "rank %d differs from rank 0 in %s: '%s' against '%s'", rank, key, other.c_str(),
+               ours.c_str())
       .with_peers({rank})
       .with_cure("start all ranks with the same version of ccom and the same CCOM_* variables and config");
 }
 
 }  // namespace
 
-Result<Agreement> agree(const Membership& membership, const CommConfig& config, Rendezvous& rendezvous, Deadline deadline) {
+Result<Agreement> agree(const Membership& membership, const CommConfig& config, Rendezvous& rendezvous,
+                        Deadline deadline) {
   CCOM_TRY_ASSIGN(const std::vector<std::string> texts, exchange(rendezvous, "hosts", describe_self(config), deadline));
   CCOM_ASSERT(texts.size() == static_cast<size_t>(membership.nranks));
   std::vector<RankView> views;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The first exchange of a communicator's start-up: settings are compared, machines described, and one topology agreed on.
+// The first exchange of a communicator's start-up: settings are compared, machines described, and one topology agreed
+// on.
 #pragma once
 
 #include "comm/links.h"
@@ -13,6 +14,7 @@ struct Agreement {
 };
 
 // Collective. ConfigError names the rank and the setting that differs.
-Result<Agreement> agree(const Membership& membership, const CommConfig& config, Rendezvous& rendezvous, Deadline deadline);
+Result<Agreement> agree(const Membership& membership, const CommConfig& config, Rendezvous& rendezvous,
+                        Deadline deadline);
 
 }  // namespace ccom

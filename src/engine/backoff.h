@@ -2,9 +2,10 @@
 //
 // How a waiting rank spends its time: poll, then yield, then block.
 //
-// A hand-over costs about 0.14 us to a spinning peer on another core, 0.8 us by sched_yield on the same core, and 33 us to a
-// blocked one on an idle core. With a core per rank: spin briefly, then yield; with more ranks than cores spinning only keeps the peer
-// from running: yield after a poll or two. Blocking comes last, in slices that grow, so that an idle rank costs nothing.
+// A hand-over costs about 0.14 us to a spinning peer on another core, 0.8 us by sched_yield on the same core, and 33 us
+// to a blocked one on an idle core. With a core per rank: spin briefly, then yield; with more ranks than cores spinning
+// only keeps the peer from running: yield after a poll or two. Blocking comes last, in slices that grow, so that an
+// idle rank costs nothing.
 #pragma once
 
 #include <sched.h>

@@ -15,8 +15,12 @@ Result<BoundPlan> bind(std::shared_ptr<const CompiledPlan> compiled, const Bindi
   bound.scratch_bytes = partition.slot_offset(plan.scratch_slots) * element_bytes;
   bound.steps.reserve(plan.steps.size());
   for (const Step& step : plan.steps) {
-    BoundStep out{.kind = step.kind, .source_buffer = step.source_buffer, .target_buffer = step.target_buffer,
-                  .completes = step.completes, .inputs = step.inputs, .peer = step.peer};
+    BoundStep out{.kind = step.kind,
+                  .source_buffer = step.source_buffer,
+                  .target_buffer = step.target_buffer,
+                  .completes = step.completes,
+                  .inputs = step.inputs,
+                  .peer = step.peer};
     out.elements = partition.elements(step.block, step.count);
     out.size_bytes = out.elements * element_bytes;
     if (step.reads_source()) out.source = offset(step.source_buffer, step.source);

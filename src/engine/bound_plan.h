@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A plan bound to a count, a type, an operator and channels: everything but the user's pointers, ready to run again and again.
+// A plan bound to a count, a type, an operator and channels: everything but the user's pointers, ready to run again and
+// again.
 #pragma once
 
 #include <memory>
@@ -34,9 +35,8 @@ struct BoundStep {
   size_t source = 0, target = 0;
   size_t size_bytes = 0;
   size_t elements = 0;
-  size_t stride = 0;          // Reduce: from one input to the next
+  size_t stride = 0;  // Reduce: from one input to the next
 };
-
 
 // Where a channel to a peer leads.
 struct ChannelRef {

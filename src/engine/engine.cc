@@ -147,7 +147,8 @@ class Engine::Run {
   std::vector<bool> posted_;
 };
 
-Engine::Engine(Rank rank, int nranks, Monitor& monitor, std::vector<Transport*> transports, const CallNames& names, WaitPolicy policy)
+Engine::Engine(Rank rank, int nranks, Monitor& monitor, std::vector<Transport*> transports, const CallNames& names,
+               WaitPolicy policy)
     : rank_(rank),
       monitor_(monitor),
       transports_(std::move(transports)),

@@ -2,9 +2,9 @@
 //
 // The real world behind the executor: starts steps on transports and kernels, waits, and knows when to give up.
 //
-// Runs in the thread that calls run(). Every wait looks at the communicator's abort word, at dead node-mates and at the deadline.
-// After run() has returned an error, all transports are stopped: nobody writes to the caller's buffers any more, and
-// the engine only repeats the error.
+// Runs in the thread that calls run(). Every wait looks at the communicator's abort word, at dead node-mates and at the
+// deadline. After run() has returned an error, all transports are stopped: nobody writes to the caller's buffers any
+// more, and the engine only repeats the error.
 #pragma once
 
 #include <memory>
@@ -40,15 +40,17 @@ class CallNames {
 class Engine {
  public:
   // All references outlive the engine. Transports are indexed as in ChannelRef.
-  Engine(Rank rank, int nranks, Monitor& monitor, std::vector<Transport*> transports, const CallNames& names, WaitPolicy policy);
+  Engine(Rank rank, int nranks, Monitor& monitor, std::vector<Transport*> transports, const CallNames& names,
+         WaitPolicy policy);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  // Runs the operations to their end, all at the same time. They must not share output memory; at most one of them may use
-  // scratch. Channels carry their messages in the order of the list.
+  // Runs the operations to their end, all at the same time. They must not share output memory; at most one of them may
+  // use scratch. Channels carry their messages in the order of the list.
   Status run(std::span<const Operation> operations, Deadline deadline);
-  // Makes `cause` the communicator's error: for failures on this rank that peers cannot see. Returns the error in force.
+  // Makes `cause` the communicator's error: for failures on this rank that peers cannot see. Returns the error in
+  // force.
   Status fail(const Status& cause) { return give_up(cause); }
 
   // Payload handed to transports so far, by peer.

@@ -70,8 +70,8 @@ class Stream {
 
   mutable std::mutex mutex_;
   std::condition_variable arrived_, idle_;
-  std::deque<Work> queue_;    // guarded by mutex_, as all below
-  bool running_ = false;      // a piece of work is under way
+  std::deque<Work> queue_;  // guarded by mutex_, as all below
+  bool running_ = false;    // a piece of work is under way
   bool ending_ = false;
   Status first_error_;
   std::thread thread_;

@@ -41,14 +41,16 @@ Status check_step(const Plan& plan, size_t index) {
     if (!in_range(plan, step.source_buffer, step.source, step.source_count())) {
       return defect(plan, index, "its source is out of range");
     }
-    if (!run_fits(plan, step, step.source_buffer, step.source)) return defect(plan, index, "its source has another length");
+    if (!run_fits(plan, step, step.source_buffer, step.source))
+      return defect(plan, index, "its source has another length");
   }
   if (step.writes_target()) {
     if (step.target_buffer == Buffer::Input) return defect(plan, index, "it writes to the input");
     if (!in_range(plan, step.target_buffer, step.target, step.count)) {
       return defect(plan, index, "its target is out of range");
     }
-    if (!run_fits(plan, step, step.target_buffer, step.target)) return defect(plan, index, "its target has another length");
+    if (!run_fits(plan, step, step.target_buffer, step.target))
+      return defect(plan, index, "its target has another length");
   }
   return {};
 }
@@ -113,7 +115,8 @@ Status check_shape(std::span<const Plan> plans) {
     if (plan.rank != static_cast<Rank>(r) || plan.nranks != static_cast<int>(plans.size())) {
       return defect(plan, plan.steps.size(), "the plans are not one per rank, by rank");
     }
-    if (plan.collective != first.collective || plan.blocks_per_unit != first.blocks_per_unit || plan.root != first.root) {
+    if (plan.collective != first.collective || plan.blocks_per_unit != first.blocks_per_unit ||
+        plan.root != first.root) {
       return defect(plan, plan.steps.size(), "the ranks' plans are for different calls");
     }
     for (size_t s = 0; s < plan.steps.size(); ++s) CCOM_TRY(check_step(plan, s));

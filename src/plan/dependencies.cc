@@ -39,7 +39,8 @@ struct History {
 
 class Derivation {
  public:
-  explicit Derivation(const Plan& plan) : plan_(plan), cells_(plan), history_(cells_.count()), before_(plan.steps.size()) {}
+  explicit Derivation(const Plan& plan)
+      : plan_(plan), cells_(plan), history_(cells_.count()), before_(plan.steps.size()) {}
 
   Dependencies run() {
     const auto steps = static_cast<uint32_t>(plan_.steps.size());

@@ -30,7 +30,8 @@ struct Dependencies {
 // Honours plan.in_place: aliased input and output blocks count as one.
 Dependencies derive_dependencies(const Plan& plan);
 
-// Numbers every memory cell that a plan touches, with aliased ones unified: what derivation and verifier mean by "the same block".
+// Numbers every memory cell that a plan touches, with aliased ones unified: what derivation and verifier mean by "the
+// same block".
 class Cells {
  public:
   explicit Cells(const Plan& plan);

@@ -2,9 +2,9 @@
 //
 // The interpreter of plans: the only code that knows "step ready" and "step done". No clock, no threads, no I/O.
 //
-// A world (the engine's transports, the simulator's clock, the verifier's symbols) starts the steps that it is given and reports each
-// one when it is done; the executor answers which may start now. Steps that a call appends to `ready` must be started in
-// that order.
+// A world (the engine's transports, the simulator's clock, the verifier's symbols) starts the steps that it is given
+// and reports each one when it is done; the executor answers which may start now. Steps that a call appends to `ready`
+// must be started in that order.
 #pragma once
 
 #include <cstdint>
@@ -44,8 +44,8 @@ class Executor {
   // Started steps let the next one of their channel start.
   void make_ready(uint32_t step, std::vector<uint32_t>& ready) {
     ready.push_back(step);
-    for (uint32_t next = dependencies_->next_on_channel[step];
-         next != Dependencies::kNone && --waits_for_[next] == 0; next = dependencies_->next_on_channel[next]) {
+    for (uint32_t next = dependencies_->next_on_channel[step]; next != Dependencies::kNone && --waits_for_[next] == 0;
+         next = dependencies_->next_on_channel[next]) {
       ready.push_back(next);
     }
   }

@@ -2,9 +2,10 @@
 //
 // From blocks to elements: applied when a plan is bound to a call.
 //
-// A unit of `unit_elements` is cut into blocks of block_elements each; the last ones of a unit may be shorter or empty. Equal
-// full blocks keep every run of scratch slots contiguous. Big blocks are rounded up to whole cache lines. In the user's
-// buffers units begin `unit_stride` elements apart: more than unit_elements when a call works through its units in tiles.
+// A unit of `unit_elements` is cut into blocks of block_elements each; the last ones of a unit may be shorter or empty.
+// Equal full blocks keep every run of scratch slots contiguous. Big blocks are rounded up to whole cache lines. In the
+// user's buffers units begin `unit_stride` elements apart: more than unit_elements when a call works through its units
+// in tiles.
 #pragma once
 
 #include <algorithm>

@@ -2,12 +2,13 @@
 //
 // The plan language: what one rank does in a collective, as data.
 //
-// A plan knows blocks, not bytes: no sizes, types, operators or pointers, so it is proved once for all of them and cached.
-// Its steps are written as a straight program; which of them may run at the same time follows from the blocks they touch
-// and from the order on each channel (dependencies.h). What a plan must achieve is checked by verify.h.
+// A plan knows blocks, not bytes: no sizes, types, operators or pointers, so it is proved once for all of them and
+// cached. Its steps are written as a straight program; which of them may run at the same time follows from the blocks
+// they touch and from the order on each channel (dependencies.h). What a plan must achieve is checked by verify.h.
 //
-// Blocks. A buffer is a row of units of equal length (allreduce: one unit, the vector; allgather: one unit per rank), and each
-// unit is cut into `blocks_per_unit` blocks (partition.h). Scratch consists of slots, each big enough for any block.
+// Blocks. A buffer is a row of units of equal length (allreduce: one unit, the vector; allgather: one unit per rank),
+// and each unit is cut into `blocks_per_unit` blocks (partition.h). Scratch consists of slots, each big enough for any
+// block.
 #pragma once
 
 #include <cstdint>
@@ -23,14 +24,14 @@ enum class StepKind : uint8_t {
   Receive,        // peer -> target
   ReceiveReduce,  // target = source op what peer sends; source is this rank's own part
   Copy,           // target = source
-  Reduce,         // target = source op source+count op source+2*count ...: `inputs` runs of scratch slots, in that order
+  Reduce,  // target = source op source+count op source+2*count ...: `inputs` runs of scratch slots, in that order
 };
 
 enum class Buffer : uint8_t { Input, Output, Scratch };
 
-// Runs of `count` blocks. A step's length in elements is that of the blocks [block, block + count) of the partition: Input and
-// Output runs start at that block; a scratch run has no length of its own. A scratch run lies inside one unit unless
-// units have one block each.
+// Runs of `count` blocks. A step's length in elements is that of the blocks [block, block + count) of the partition:
+// Input and Output runs start at that block; a scratch run has no length of its own. A scratch run lies inside one unit
+// unless units have one block each.
 struct Step {
   StepKind kind;
   Buffer source_buffer = Buffer::Input;
@@ -62,10 +63,10 @@ struct Plan {
   std::string algorithm;  // "ring"
   Rank rank = 0;
   int nranks = 1;
-  Rank root = -1;              // rooted collectives
-  bool in_place = false;       // made for buffers that alias as the C API allows
+  Rank root = -1;         // rooted collectives
+  bool in_place = false;  // made for buffers that alias as the C API allows
   uint32_t blocks_per_unit = 1;
-  uint32_t input_units = 0;    // 0: this rank's input is not touched
+  uint32_t input_units = 0;  // 0: this rank's input is not touched
   uint32_t output_units = 0;
   uint32_t scratch_slots = 0;
   std::vector<Step> steps;

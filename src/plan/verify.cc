@@ -87,7 +87,7 @@ class SymbolicRun {
 
  private:
   using Pipe = std::tuple<Rank, Rank, uint8_t>;  // from, to, channel
-  struct Event {  // something that may complete now: a local step, or a matched transfer
+  struct Event {                                 // something that may complete now: a local step, or a matched transfer
     Rank rank;
     uint32_t step;
     Rank receiver = -1;
@@ -137,7 +137,8 @@ class SymbolicRun {
       }
       Pending partner = std::move(partners.front());
       partners.erase(partners.begin());
-      CCOM_TRY(receive ? match(std::get<0>(pipe), partner, self, pending) : match(self, pending, std::get<1>(pipe), partner));
+      CCOM_TRY(receive ? match(std::get<0>(pipe), partner, self, pending)
+                       : match(self, pending, std::get<1>(pipe), partner));
     }
     return {};
   }
@@ -152,7 +153,8 @@ class SymbolicRun {
     const Step& to = plans_[receiver].steps[receive.step];
     const uint32_t unit = plans_[sender].blocks_per_unit;
     if (from.count != to.count || from.block % unit != to.block % unit) {
-      return defect(plans_[receiver], receive.step, ("the send that it meets has another length: " + to_text(from)).c_str());
+      return defect(plans_[receiver], receive.step,
+                    ("the send that it meets has another length: " + to_text(from)).c_str());
     }
     Event event{sender, send.step, receiver, receive.step, {}, receive.own};
     if (random_() % 2 == 0) event.in_flight = read(ranks_[sender], from.source_buffer, from.source, from.count);
@@ -271,7 +273,9 @@ class SymbolicRun {
       for (uint32_t b = 0; b < plan.output_blocks(); ++b) {
         const Value& value = rank.at(Buffer::Output, b);
         const std::string where = "output block " + std::to_string(b) + " ";
-        const auto wrong = [&plan, &where](const char* what) { return defect(plan, plan.steps.size(), (where + what).c_str()); };
+        const auto wrong = [&plan, &where](const char* what) {
+          return defect(plan, plan.steps.size(), (where + what).c_str());
+        };
         if (!value.defined) return wrong("is never written");
         if (value.sum != expected(plan, b)) return wrong("lacks a contribution, or holds one twice or a wrong one");
         if (reduces && !value.completed) return wrong("passes no step that completes it");

@@ -25,7 +25,9 @@ std::string explain_json(const Question& question, const Choice& choice) {
   append(text, ",\"bytes\":%zu,\"algorithm\":\"%s\",\"reason\":\"%s\",\"candidates\":[", question.bytes,
          choice.recipe().algorithm.c_str(), choice.reason.c_str());
   for (const Candidate& candidate : choice.candidates) {
-    append(text, "%s{\"algorithm\":\"%s\",\"legal\":%s,\"steps\":%.0f,\"bytes_sent\":%.0f,\"time_us\":%.3f,\"roundings\":%d,\"note\":\"%s\"}",
+    append(text,
+           "%s{\"algorithm\":\"%s\",\"legal\":%s,\"steps\":%.0f,\"bytes_sent\":%.0f,\"time_us\":%.3f,\"roundings\":%d,"
+           "\"note\":\"%s\"}",
            &candidate == &choice.candidates.front() ? "" : ",", candidate.recipe.algorithm.c_str(),
            candidate.legal ? "true" : "false", candidate.steps, candidate.bytes, candidate.time_ns / 1e3,
            candidate.roundings, candidate.note.c_str());
@@ -41,8 +43,8 @@ std::string explain_text(const Question& question, const Choice& choice) {
   for (const Candidate& candidate : choice.candidates) {
     const char mark = &candidate == &choice.candidates[choice.chosen] ? '*' : ' ';
     if (candidate.legal) {
-      append(text, "  %c %-22s %6.0f %14.0f %12.1f %9d  %s\n", mark, candidate.recipe.algorithm.c_str(), candidate.steps,
-             candidate.bytes, candidate.time_ns / 1e3, candidate.roundings, candidate.note.c_str());
+      append(text, "  %c %-22s %6.0f %14.0f %12.1f %9d  %s\n", mark, candidate.recipe.algorithm.c_str(),
+             candidate.steps, candidate.bytes, candidate.time_ns / 1e3, candidate.roundings, candidate.note.c_str());
     } else {
       append(text, "  %c %-22s %6s %14s %12s %9s  %s\n", mark, candidate.recipe.algorithm.c_str(), "-", "-", "-", "-",
              candidate.note.c_str());

@@ -57,7 +57,8 @@ class Search {
 
   void add_staged(const char* name, Staged shape, bool needs_all_links, bool by_owner, std::string why_not = "") {
     if (needs_all_links && !free_) why_not = "the imposed fabric lacks links that it needs";
-    if (why_not.empty() && by_owner && !divides_evenly(shape, n_)) why_not = "the hosts have different numbers of ranks";
+    if (why_not.empty() && by_owner && !divides_evenly(shape, n_))
+      why_not = "the hosts have different numbers of ranks";
     add({name, Recipe::Kind::Staged, std::move(shape), {}}, why_not);
   }
 
@@ -89,8 +90,9 @@ class Search {
       }
       if (torus) return;
     }
-    add_staged("torus", {{square_torus(n_)}, {}}, true, by_owner,
-               torus_asked_for_ ? "" : "there is no torus here; four channels per pair are opened only if it is asked for");
+    add_staged(
+        "torus", {{square_torus(n_)}, {}}, true, by_owner,
+        torus_asked_for_ ? "" : "there is no torus here; four channels per pair are opened only if it is asked for");
   }
 
   void find_allreduce() {
@@ -145,8 +147,8 @@ int allowed_roundings(const Topology& topology) {
   return (topology.nranks() > static_cast<int>(hosts) ? 1 : 0) + std::bit_width(hosts - 1);
 }
 
-// The part of CCOM_ALGO that concerns a collective: "ring", "allreduce:ring,broadcast:tree". A bare name applies where it
-// exists; `bare` says so.
+// The part of CCOM_ALGO that concerns a collective: "ring", "allreduce:ring,broadcast:tree". A bare name applies where
+// it exists; `bare` says so.
 std::string forced_name(std::string_view forced, Collective collective, bool& bare) {
   std::string fallback;
   while (!forced.empty()) {
@@ -172,9 +174,22 @@ std::string names_of(const std::vector<Candidate>& candidates) {
 }
 
 // Every algorithm name of any collective: a bare forced name must at least be one of these.
-constexpr std::string_view kAllNames[] = {"one_shot", "two_shot", "recursive_doubling", "circulant", "ring", "torus",
-                                          "hierarchical", "hierarchical_doubling", "tree", "direct", "star", "binomial",
-                                          "knomial4", "knomial8", "pairwise", "routed"};
+constexpr std::string_view kAllNames[] = {"one_shot",
+                                          "two_shot",
+                                          "recursive_doubling",
+                                          "circulant",
+                                          "ring",
+                                          "torus",
+                                          "hierarchical",
+                                          "hierarchical_doubling",
+                                          "tree",
+                                          "direct",
+                                          "star",
+                                          "binomial",
+                                          "knomial4",
+                                          "knomial8",
+                                          "pairwise",
+                                          "routed"};
 
 Status apply_forced(Choice& choice, const Question& question, std::string_view forced) {
   bool bare = true;
@@ -192,8 +207,8 @@ Status apply_forced(Choice& choice, const Question& question, std::string_view f
     return {};
   }
   if (bare && std::ranges::find(kAllNames, name) != std::end(kAllNames)) return {};
-  return error(Code::ConfigError, "%s has no algorithm '%s'; there are %s", std::string(name_of(question.collective)).c_str(),
-               name.c_str(), names_of(choice.candidates).c_str());
+  return error(Code::ConfigError, "%s has no algorithm '%s'; there are %s",
+               std::string(name_of(question.collective)).c_str(), name.c_str(), names_of(choice.candidates).c_str());
 }
 
 }  // namespace
@@ -218,7 +233,8 @@ Result<Choice> choose(const Topology& topology, const Question& question, std::s
                                     std::to_string(allowed) + " promised";
       } else {
         choice.chosen = i;
-        if (i > 0) choice.reason = "least expected time among those that round at most " + std::to_string(allowed) + " times";
+        if (i > 0)
+          choice.reason = "least expected time among those that round at most " + std::to_string(allowed) + " times";
         break;
       }
     }
@@ -236,7 +252,8 @@ Plan make_plan(const Recipe& recipe, const Call& call) {
       Call gather = call;
       gather.collective = Collective::AllGather;
       gather.in_place = false;
-      return routed_alltoall_plan(call, recipe.tree.parent.empty() ? staged_plan(gather, recipe.staged, "") : tree_plan(gather, recipe.tree, ""));
+      return routed_alltoall_plan(call, recipe.tree.parent.empty() ? staged_plan(gather, recipe.staged, "")
+                                                                   : tree_plan(gather, recipe.tree, ""));
     }
   }
   return {};
@@ -273,12 +290,14 @@ bool can_be_tiled(const Recipe& recipe, Collective collective) {
 
 }  // namespace
 
-size_t tile_elements(const Recipe& recipe, Collective collective, int nranks, size_t element_bytes, size_t scratch_bytes) {
+size_t tile_elements(const Recipe& recipe, Collective collective, int nranks, size_t element_bytes,
+                     size_t scratch_bytes) {
   constexpr size_t kGranule = 4096;
   if (!can_be_tiled(recipe, collective)) return SIZE_MAX;
   const double units = scratch_units(recipe, collective, nranks);
   if (units == 0) return SIZE_MAX;
-  const auto elements = static_cast<size_t>(static_cast<double>(scratch_bytes) / units / static_cast<double>(element_bytes));
+  const auto elements =
+      static_cast<size_t>(static_cast<double>(scratch_bytes) / units / static_cast<double>(element_bytes));
   return std::max(elements / kGranule, size_t{1}) * kGranule;
 }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// choose(): which algorithm, for which call, on which topology, and why. Pure: every rank computes the same answer from the same
-// topology, so nothing needs to be agreed at run time.
+// choose(): which algorithm, for which call, on which topology, and why. Pure: every rank computes the same answer from
+// the same topology, so nothing needs to be agreed at run time.
 //
-// Candidates are the algorithms whose links exist. Each is priced by its closed form (algorithms/cost.h) with the topology's speeds;
-// the cheapest one that keeps the accuracy promise wins: narrow floating types may be rounded once inside a host and
-// ceil(log2 hosts) times more across hosts, where a candidate exists that keeps to it.
+// Candidates are the algorithms whose links exist. Each is priced by its closed form (algorithms/cost.h) with the
+// topology's speeds; the cheapest one that keeps the accuracy promise wins: narrow floating types may be rounded once
+// inside a host and ceil(log2 hosts) times more across hosts, where a candidate exists that keeps to it.
 #pragma once
 
 #include <string>
@@ -38,12 +38,12 @@ struct Recipe {
 
 struct Candidate {
   Recipe recipe;
-  double steps = 0;   // serial messages
-  double bytes = 0;   // sent by a rank
-  double time_ns = 0; // expected
+  double steps = 0;    // serial messages
+  double bytes = 0;    // sent by a rank
+  double time_ns = 0;  // expected
   int roundings = 0;
   bool legal = true;
-  std::string note;   // why it is illegal, or was passed over
+  std::string note;  // why it is illegal, or was passed over
 };
 
 struct Choice {
@@ -53,16 +53,17 @@ struct Choice {
   const Recipe& recipe() const { return candidates[chosen].recipe; }
 };
 
-// `forced`: the syntax of CCOM_ALGO. A forced name that does not exist for the collective is a ConfigError with the names there are; one
-// that the topology forbids is NotSupported with the reason.
+// `forced`: the syntax of CCOM_ALGO. A forced name that does not exist for the collective is a ConfigError with the
+// names there are; one that the topology forbids is NotSupported with the reason.
 Result<Choice> choose(const Topology& topology, const Question& question, std::string_view forced);
 
 Plan make_plan(const Recipe& recipe, const Call& call);
 
-// Calls whose plan keeps much in scratch run in tiles, one element range of every unit after another. The most elements of a
-// unit that a tile may have so that scratch stays below `scratch_bytes` on the rank that needs most; SIZE_MAX: no tiles. The
-// same on every rank.
-size_t tile_elements(const Recipe& recipe, Collective collective, int nranks, size_t element_bytes, size_t scratch_bytes);
+// Calls whose plan keeps much in scratch run in tiles, one element range of every unit after another. The most elements
+// of a unit that a tile may have so that scratch stays below `scratch_bytes` on the rank that needs most; SIZE_MAX: no
+// tiles. The same on every rank.
+size_t tile_elements(const Recipe& recipe, Collective collective, int nranks, size_t element_bytes,
+                     size_t scratch_bytes);
 
 // How many channels between one pair of ranks the algorithms may use that choose() may choose.
 int channels_needed(const Topology& topology, std::string_view forced);

@@ -103,7 +103,8 @@ Medium medium_of(const Topology& topology, const Level& level) {
     if (a.host != b.host) return Medium::Network;
   }
   const Place& last = topology.ranks[static_cast<size_t>(group.back())];
-  return a.device != last.device && topology.hosts[static_cast<size_t>(a.host)].imposed ? Medium::Fabric : Medium::Memory;
+  return a.device != last.device && topology.hosts[static_cast<size_t>(a.host)].imposed ? Medium::Fabric
+                                                                                        : Medium::Memory;
 }
 
 // How many flows of a flat algorithm share a host's wire: a ring in rank order leaves a host once.
@@ -116,10 +117,13 @@ void price_level(Pricer& pricer, const Level& level, double n, bool down, bool u
   switch (medium_of(pricer.topology(), level)) {
     case Medium::Memory: pricer.add_inside(cost); break;
     case Medium::Fabric: {
-      const Host& host = pricer.topology().hosts[static_cast<size_t>(pricer.topology().ranks[static_cast<size_t>(level.groups[0][0])].host)];
+      const Host& host =
+          pricer.topology()
+              .hosts[static_cast<size_t>(pricer.topology().ranks[static_cast<size_t>(level.groups[0][0])].host)];
       const LinkSpeed speed = host.imposed->links.empty() ? host.imposed->inside_device : host.imposed->links[0].speed;
       // The rings of a device's cores share its links.
-      pricer.add(cost, speed, static_cast<double>(level.groups.size()) / static_cast<double>(pricer.topology().hosts.size()));
+      pricer.add(cost, speed,
+                 static_cast<double>(level.groups.size()) / static_cast<double>(pricer.topology().hosts.size()));
       break;
     }
     case Medium::Network: pricer.add_across(cost, flows_of(pricer, level)); break;
@@ -147,7 +151,9 @@ int depth_of(const Tree& tree) {
   int deepest = 0;
   for (size_t r = 0; r < tree.parent.size(); ++r) {
     int depth = 0;
-    for (Rank at = static_cast<Rank>(r); tree.parent[static_cast<size_t>(at)] >= 0; at = tree.parent[static_cast<size_t>(at)]) ++depth;
+    for (Rank at = static_cast<Rank>(r); tree.parent[static_cast<size_t>(at)] >= 0;
+         at = tree.parent[static_cast<size_t>(at)])
+      ++depth;
     deepest = std::max(deepest, depth);
   }
   return deepest;
@@ -167,7 +173,8 @@ Price price_tree(const Topology& topology, const Question& question, const Recip
   const bool by_unit = question.collective == Collective::Gather || question.collective == Collective::Scatter;
   const bool reduces = question.collective == Collective::AllReduce || question.collective == Collective::Reduce ||
                        question.collective == Collective::ReduceScatter;
-  const double ways = question.collective == Collective::AllReduce || question.collective == Collective::ReduceScatter ||
+  const double ways = question.collective == Collective::AllReduce ||
+                              question.collective == Collective::ReduceScatter ||
                               question.collective == Collective::AllGather || question.collective == Collective::Barrier
                           ? 2
                           : 1;

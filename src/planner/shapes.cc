@@ -10,7 +10,8 @@ namespace {
 // Ranks of one host by device, devices ascending. Without a fabric everybody is on one device.
 std::vector<std::vector<Rank>> ranks_by_device(const Topology& topology, int host) {
   std::map<int, std::vector<Rank>> by_device;
-  for (const Rank rank : topology.ranks_of(host)) by_device[topology.ranks[static_cast<size_t>(rank)].device].push_back(rank);
+  for (const Rank rank : topology.ranks_of(host))
+    by_device[topology.ranks[static_cast<size_t>(rank)].device].push_back(rank);
   std::vector<std::vector<Rank>> result;
   for (auto& [device, ranks] : by_device) result.push_back(std::move(ranks));
   return result;
@@ -51,7 +52,9 @@ bool add_fabric_levels(const Topology& topology, Staged& shape) {
   if (!devices) return false;
   for (int host = 0; host < static_cast<int>(topology.hosts.size()); ++host) {
     const auto by_device = ranks_by_device(topology, host);
-    if (fabric_of(topology, host) == nullptr || *fabric_of(topology, host) != fabric || by_device.size() != first.size()) return false;
+    if (fabric_of(topology, host) == nullptr || *fabric_of(topology, host) != fabric ||
+        by_device.size() != first.size())
+      return false;
     for (const auto& ranks : by_device) {
       if (ranks.size() != cores) return false;
       inside.groups.push_back(ranks);
@@ -80,7 +83,8 @@ void add_host_level(const Topology& topology, int smallest, Staged& shape) {
 
 bool all_linked(const Topology& topology) {
   for (const Host& host : topology.hosts) {
-    if (!host.imposed || host.imposed->shape == Fabric::Shape::Full || host.imposed->shape == Fabric::Shape::Single) continue;
+    if (!host.imposed || host.imposed->shape == Fabric::Shape::Full || host.imposed->shape == Fabric::Shape::Single)
+      continue;
     for (Rank a = 0; a < topology.nranks(); ++a) {
       for (Rank b = 0; b < a; ++b) {
         if (!topology.linked(a, b)) return false;

@@ -13,14 +13,16 @@ namespace ccom {
 // May every rank talk to every other one directly?
 bool all_linked(const Topology& topology);
 
-// Levels that follow the machine: cores of a device, devices of a host (by the imposed fabric's shape), then hosts with `across`.
-// Trivial levels are left out. nullopt if the fabric's shape, as far as ranks occupy it, has no such structure.
+// Levels that follow the machine: cores of a device, devices of a host (by the imposed fabric's shape), then hosts with
+// `across`. Trivial levels are left out. nullopt if the fabric's shape, as far as ranks occupy it, has no such
+// structure.
 std::optional<Staged> machine_levels(const Topology& topology, Pattern across);
 
 // The most nearly square grid over all ranks, in rank order.
 Level square_torus(int nranks);
 
-// Breadth-first tree from `root` over existing links, node-mates first; hosts hang together by their lowest ranks. Chunks 1.
+// Breadth-first tree from `root` over existing links, node-mates first; hosts hang together by their lowest ranks.
+// Chunks 1.
 Tree machine_tree(const Topology& topology, Rank root);
 
 }  // namespace ccom

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every algorithm, proved by the verifier for n = 1..33, odd shapes, every root, in place and out of place, from several seeds
-// of event order; and the accuracy and traffic that its file promises.
+// Every algorithm, proved by the verifier for n = 1..33, odd shapes, every root, in place and out of place, from
+// several seeds of event order; and the accuracy and traffic that its file promises.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,7 +26,8 @@ VerifyReport prove(Collective collective, int nranks, Rank root, bool in_place, 
   std::vector<Plan> plans;
   for (Rank r = 0; r < nranks; ++r) {
     // Rooted gather and scatter alias on the root only.
-    const bool here = in_place && (r == root || root < 0 || collective == Collective::Broadcast || collective == Collective::Reduce);
+    const bool here =
+        in_place && (r == root || root < 0 || collective == Collective::Broadcast || collective == Collective::Reduce);
     plans.push_back(make({collective, r, nranks, root, here}));
   }
   VerifyReport last;
@@ -130,7 +131,8 @@ TEST(FlatAlgorithms, ReduceScatterAndAllgatherAreProved) {
 }
 
 TEST(Torus, EveryShapeIsProved) {
-  for (const auto& [rows, columns] : {std::pair{1, 1}, {1, 2}, {2, 1}, {1, 5}, {2, 2}, {2, 3}, {3, 5}, {4, 4}, {4, 8}}) {
+  for (const auto& [rows, columns] :
+       {std::pair{1, 1}, {1, 2}, {2, 1}, {1, 5}, {2, 2}, {2, 3}, {3, 5}, {4, 4}, {4, 8}}) {
     const Staged shape = torus(rows, columns);
     const int n = rows * columns;
     for (const Collective collective : {Collective::AllReduce, Collective::ReduceScatter, Collective::AllGather}) {
@@ -163,12 +165,15 @@ TEST(Torus, UsesNeighbourLinksOnlyAndAllFourOfThem) {
 }
 
 TEST(Hierarchical, EvenAndUnevenHostsAreProved) {
-  const std::vector<std::vector<int>> host_lists{{2, 2}, {4, 4}, {3, 5}, {1, 4}, {2, 3, 4}, {5, 5, 5}, {1, 1, 1, 1}, {8, 8, 8, 8}};
+  const std::vector<std::vector<int>> host_lists{{2, 2},    {4, 4},    {3, 5},       {1, 4},
+                                                 {2, 3, 4}, {5, 5, 5}, {1, 1, 1, 1}, {8, 8, 8, 8}};
   for (const auto& hosts : host_lists) {
     int n = 0;
     for (const int h : hosts) n += h;
-    for (const auto& [across, is_core] : {std::pair{Pattern::Circulant, false}, {Pattern::Ring, false},
-                                          {Pattern::Direct, false}, {Pattern::RecursiveDoubling, true}}) {
+    for (const auto& [across, is_core] : {std::pair{Pattern::Circulant, false},
+                                          {Pattern::Ring, false},
+                                          {Pattern::Direct, false},
+                                          {Pattern::RecursiveDoubling, true}}) {
       const Staged shape = hierarchical(hosts, across, is_core);
       for (const bool in_place : {false, true}) {
         const VerifyReport report = prove(Collective::AllReduce, n, -1, in_place,
@@ -178,8 +183,10 @@ TEST(Hierarchical, EvenAndUnevenHostsAreProved) {
           EXPECT_LE(report.max_roundings, inside + ceil_log2(static_cast<int>(hosts.size())));
         }
         if (!divides_evenly(shape, n)) continue;
-        prove(Collective::ReduceScatter, n, -1, in_place, [&](const Call& call) { return staged_plan(call, shape, "hierarchical"); });
-        prove(Collective::AllGather, n, -1, in_place, [&](const Call& call) { return staged_plan(call, shape, "hierarchical"); });
+        prove(Collective::ReduceScatter, n, -1, in_place,
+              [&](const Call& call) { return staged_plan(call, shape, "hierarchical"); });
+        prove(Collective::AllGather, n, -1, in_place,
+              [&](const Call& call) { return staged_plan(call, shape, "hierarchical"); });
       }
     }
   }
@@ -215,10 +222,12 @@ TEST(Trees, RootedCollectivesAreProvedForEveryRadixAndRoot) {
         for (const int chunks : {1, 3}) {
           tree.chunks = chunks;
           for (const bool in_place : {false, true}) {
-            for (const Collective collective : {Collective::Broadcast, Collective::Reduce, Collective::Gather, Collective::Scatter}) {
+            for (const Collective collective :
+                 {Collective::Broadcast, Collective::Reduce, Collective::Gather, Collective::Scatter}) {
               prove(collective, n, root, in_place, [&](const Call& call) { return tree_plan(call, tree, "knomial"); });
             }
-            for (const Collective collective : {Collective::AllReduce, Collective::ReduceScatter, Collective::AllGather}) {
+            for (const Collective collective :
+                 {Collective::AllReduce, Collective::ReduceScatter, Collective::AllGather}) {
               if (radix > 3 || n > 17) continue;
               prove(collective, n, -1, in_place, [&](const Call& call) { return tree_plan(call, tree, "tree"); });
             }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The C API as a user meets it: wrong arguments get a sentence and have no effect; streams, events, groups, point-to-point,
-// premultiplied sums, aborts, timeouts and mismatches do what the header says. Ranks are threads.
+// The C API as a user meets it: wrong arguments get a sentence and have no effect; streams, events, groups,
+// point-to-point, premultiplied sums, aborts, timeouts and mismatches do what the header says. Ranks are threads.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -23,7 +23,8 @@ TEST(Library, SaysItsVersionAndExplainsEveryCode) {
   int version = 0;
   ASSERT_EQ(ccomGetVersion(&version), ccomSuccess);
   EXPECT_EQ(version, CCOM_VERSION_CODE);
-  for (const ccomResult_t code : {ccomSuccess, ccomSystemError, ccomInvalidArgument, ccomRemoteError, ccomMismatch, ccomNotSupported}) {
+  for (const ccomResult_t code :
+       {ccomSuccess, ccomSystemError, ccomInvalidArgument, ccomRemoteError, ccomMismatch, ccomNotSupported}) {
     EXPECT_GT(std::strlen(ccomGetErrorString(code)), 3U);
   }
   EXPECT_EQ(ccomGetVersion(nullptr), ccomInvalidArgument);
@@ -35,7 +36,8 @@ TEST(Library, ListsItsParameters) {
   size_t n = 0;
   ASSERT_EQ(ccomParamList(&list, &n), ccomSuccess);
   EXPECT_GT(n, 10U);
-  EXPECT_TRUE(std::is_sorted(list, list + n, [](const auto& a, const auto& b) { return std::strcmp(a.key, b.key) < 0; }));
+  EXPECT_TRUE(
+      std::is_sorted(list, list + n, [](const auto& a, const auto& b) { return std::strcmp(a.key, b.key) < 0; }));
   char value[64];
   size_t length = sizeof value;
   const char* origin = nullptr;
@@ -50,12 +52,14 @@ TEST(Library, ListsItsParameters) {
 
 TEST(Library, HandsLogLinesToTheCallback) {
   std::vector<std::string> lines;
-  ASSERT_EQ(ccomSetLogCallback([](ccomLogLevel_t, const char* message, void* user) {
-              static_cast<std::vector<std::string>*>(user)->push_back(message);
-            }, &lines), ccomSuccess);
+  ASSERT_EQ(ccomSetLogCallback([](ccomLogLevel_t, const char* message,
+                                  void* user) { static_cast<std::vector<std::string>*>(user)->push_back(message); },
+                               &lines),
+            ccomSuccess);
   with_ranks(1, [](int, ccomComm_t) {});
   EXPECT_EQ(ccomSetLogCallback(nullptr, nullptr), ccomSuccess);
-  EXPECT_TRUE(std::ranges::any_of(lines, [](const std::string& line) { return line.find("rank 0 of 1 is up") != std::string::npos; }));
+  EXPECT_TRUE(std::ranges::any_of(
+      lines, [](const std::string& line) { return line.find("rank 0 of 1 is up") != std::string::npos; }));
 }
 
 TEST(Arguments, WrongOnesGetASentenceAndHaveNoEffect) {
@@ -108,7 +112,8 @@ TEST(Arguments, InitRefusesNonsense) {
   ASSERT_EQ(ccomCommInitAll(&comm, 1, &config), ccomSuccess);
   float x = 1;
   EXPECT_EQ(ccomAllReduce(&x, &x, 1, ccomFloat32, ccomSum, comm, nullptr), ccomConfigError);
-  EXPECT_NE(last_error().find("recursive_doubling"), std::string::npos) << "names the algorithms there are: " << last_error();
+  EXPECT_NE(last_error().find("recursive_doubling"), std::string::npos)
+      << "names the algorithms there are: " << last_error();
   ccomCommDestroy(comm);
 }
 
@@ -147,10 +152,14 @@ TEST(Collectives, EveryRankGetsTheSameBitsOfARandomFloatSum) {
       std::normal_distribution<float> normal(0, 1000);
       std::vector<float> send(kCount);
       for (float& x : send) x = normal(random);
-      ASSERT_EQ(ccomAllReduce(send.data(), results[static_cast<size_t>(rank)].data(), kCount, ccomFloat32, ccomSum, comm, nullptr), ccomSuccess) << last_error();
+      ASSERT_EQ(ccomAllReduce(send.data(), results[static_cast<size_t>(rank)].data(), kCount, ccomFloat32, ccomSum,
+                              comm, nullptr),
+                ccomSuccess)
+          << last_error();
     });
     for (int rank = 1; rank < kRanks; ++rank) {
-      EXPECT_EQ(0, std::memcmp(results[0].data(), results[static_cast<size_t>(rank)].data(), kCount * sizeof(float))) << algorithm;
+      EXPECT_EQ(0, std::memcmp(results[0].data(), results[static_cast<size_t>(rank)].data(), kCount * sizeof(float)))
+          << algorithm;
     }
   }
 }
@@ -163,15 +172,19 @@ TEST(Collectives, LargeReductionsRunInTilesAndAreRight) {
       const size_t count = 3000001;
       std::vector<int32_t> send(3 * count), recv(count);
       for (size_t i = 0; i < send.size(); ++i) send[i] = static_cast<int32_t>(i * 7 + static_cast<size_t>(rank));
-      ASSERT_EQ(ccomAllReduce(send.data(), recv.data(), count, ccomInt32, ccomSum, comm, nullptr), ccomSuccess) << last_error();
-      for (size_t i = 0; i < count; i += 1009) ASSERT_EQ(recv[i], static_cast<int32_t>(3 * i * 7 + 3)) << algorithm << " " << i;
+      ASSERT_EQ(ccomAllReduce(send.data(), recv.data(), count, ccomInt32, ccomSum, comm, nullptr), ccomSuccess)
+          << last_error();
+      for (size_t i = 0; i < count; i += 1009)
+        ASSERT_EQ(recv[i], static_cast<int32_t>(3 * i * 7 + 3)) << algorithm << " " << i;
       ASSERT_EQ(ccomReduce(send.data(), recv.data(), count, ccomInt32, ccomSum, 1, comm, nullptr), ccomSuccess);
       if (rank == 1) {
         ASSERT_EQ(recv[count - 1], static_cast<int32_t>(3 * (count - 1) * 7 + 3));
       }
-      ASSERT_EQ(ccomReduceScatter(send.data(), recv.data(), count, ccomInt32, ccomSum, comm, nullptr), ccomSuccess) << last_error();
+      ASSERT_EQ(ccomReduceScatter(send.data(), recv.data(), count, ccomInt32, ccomSum, comm, nullptr), ccomSuccess)
+          << last_error();
       for (size_t i = 0; i < count; i += 1013) {
-        ASSERT_EQ(recv[i], static_cast<int32_t>(3 * 7 * (static_cast<size_t>(rank) * count + i) + 3)) << algorithm << " " << i;
+        ASSERT_EQ(recv[i], static_cast<int32_t>(3 * 7 * (static_cast<size_t>(rank) * count + i) + 3))
+            << algorithm << " " << i;
       }
     });
   }
@@ -211,7 +224,8 @@ TEST(PreMulSum, MultipliesEachRanksInputFirst) {
     ASSERT_EQ(ccomAllReduce(send, recv, 2, ccomFloat64, later, comm, nullptr), ccomSuccess);
     EXPECT_EQ(recv[1], 3000) << "read when the operation ran";
     float wrong[2] = {};
-    EXPECT_EQ(ccomAllReduce(wrong, wrong, 2, ccomFloat32, now, comm, nullptr), ccomInvalidArgument) << "made for another type";
+    EXPECT_EQ(ccomAllReduce(wrong, wrong, 2, ccomFloat32, now, comm, nullptr), ccomInvalidArgument)
+        << "made for another type";
     EXPECT_EQ(ccomRedOpDestroy(now, comm), ccomSuccess);
     EXPECT_EQ(ccomRedOpDestroy(now, comm), ccomInvalidArgument);
     EXPECT_EQ(ccomAllReduce(send, recv, 2, ccomFloat64, now, comm, nullptr), ccomInvalidArgument);
@@ -293,12 +307,17 @@ TEST(Streams, RunInOrderBesideTheCaller) {
     ASSERT_EQ(ccomEventCreate(&event), ccomSuccess);
     EXPECT_EQ(ccomEventQuery(event), ccomSuccess) << "never recorded: complete";
     std::vector<int64_t> x(1000, 1);
-    for (int i = 0; i < 10; ++i) ASSERT_EQ(ccomAllReduce(x.data(), x.data(), x.size(), ccomInt64, ccomSum, comm, stream), ccomSuccess);
+    for (int i = 0; i < 10; ++i)
+      ASSERT_EQ(ccomAllReduce(x.data(), x.data(), x.size(), ccomInt64, ccomSum, comm, stream), ccomSuccess);
     ASSERT_EQ(ccomEventRecord(event, stream), ccomSuccess);
     std::atomic<int> called{0};
-    ASSERT_EQ(ccomStreamAddCallback(stream, [](void* user, ccomResult_t state) {
-                *static_cast<std::atomic<int>*>(user) = state == ccomSuccess ? 1 : 2;
-              }, &called), ccomSuccess);
+    ASSERT_EQ(ccomStreamAddCallback(
+                  stream,
+                  [](void* user, ccomResult_t state) {
+                    *static_cast<std::atomic<int>*>(user) = state == ccomSuccess ? 1 : 2;
+                  },
+                  &called),
+              ccomSuccess);
     ASSERT_EQ(ccomEventSynchronize(event, 20000), ccomSuccess);
     EXPECT_EQ(x[999], 1024);
     ASSERT_EQ(ccomStreamSynchronize(stream, 20000), ccomSuccess);
@@ -325,7 +344,8 @@ TEST(Errors, AMismatchIsReportedByAllWithBothCallsAndSticks) {
   config.commName = "dp0";
   with_ranks(4, &config, [](int rank, ccomComm_t comm) {
     std::vector<float> x(2000, 1);
-    ASSERT_EQ(ccomAllReduce(x.data(), x.data(), rank == 2 ? 1024 : 1000, ccomFloat32, ccomSum, comm, nullptr), ccomMismatch);
+    ASSERT_EQ(ccomAllReduce(x.data(), x.data(), rank == 2 ? 1024 : 1000, ccomFloat32, ccomSum, comm, nullptr),
+              ccomMismatch);
     const std::string text = last_error();
     EXPECT_NE(text.find("count 1024"), std::string::npos) << text;
     EXPECT_NE(text.find("count 1000"), std::string::npos) << text;

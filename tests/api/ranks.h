@@ -21,6 +21,8 @@ inline void with_ranks(int nranks, const ccomConfig_t* config, const std::functi
   for (ccomComm_t comm : comms) EXPECT_EQ(ccomCommDestroy(comm), ccomSuccess);
 }
 
-inline void with_ranks(int nranks, const std::function<void(int, ccomComm_t)>& run) { with_ranks(nranks, nullptr, run); }
+inline void with_ranks(int nranks, const std::function<void(int, ccomComm_t)>& run) {
+  with_ranks(nranks, nullptr, run);
+}
 
 }  // namespace ccom

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The meeting over real gRPC on loopback, ranks as threads: it gathers, it names who is missing or wrong, strangers neither
-// get in nor disturb, and nothing is left afterwards.
+// The meeting over real gRPC on loopback, ranks as threads: it gathers, it names who is missing or wrong, strangers
+// neither get in nor disturb, and nothing is left afterwards.
 #include "bootstrap/grpc_rendezvous.h"
 
 #include <arpa/inet.h>
@@ -43,7 +43,9 @@ TEST_P(GrpcRendezvousOf, GathersSeveralRounds) {
     const auto rendezvous = connect_rendezvous(meeting.id, nranks, rank, soon());
     ASSERT_TRUE(rendezvous) << message_of(rendezvous);
     for (int round = 0; round < 4; ++round) {
-      const auto text = [round](Rank of) { return std::string(static_cast<size_t>(round * of), 'x') + std::to_string(of); };
+      const auto text = [round](Rank of) {
+        return std::string(static_cast<size_t>(round * of), 'x') + std::to_string(of);
+      };
       const auto parts = (*rendezvous)->all_gather("round " + std::to_string(round), text(rank), soon());
       ASSERT_TRUE(parts) << message_of(parts);
       ASSERT_EQ(parts->size(), static_cast<size_t>(nranks));
@@ -62,7 +64,8 @@ TEST(GrpcRendezvous, CarriesTheLargestPartAndRefusesALargerOne) {
     ASSERT_TRUE(rendezvous) << message_of(rendezvous);
     const auto too_large = (*rendezvous)->all_gather("large", std::string(kMebibyte + 1, 'x'), soon());
     EXPECT_THAT(message_of(too_large), HasSubstr("1048577"));
-    const auto parts = (*rendezvous)->all_gather("large", std::string(kMebibyte, static_cast<char>('a' + rank)), soon());
+    const auto parts =
+        (*rendezvous)->all_gather("large", std::string(kMebibyte, static_cast<char>('a' + rank)), soon());
     ASSERT_TRUE(parts) << message_of(parts);
     for (size_t of = 0; of < 3; ++of) EXPECT_EQ((*parts)[of], std::string(kMebibyte, static_cast<char>('a' + of)));
   });
@@ -80,7 +83,8 @@ TEST(GrpcRendezvous, TellsRanksThatNeverCameFromThoseThatAreLate) {
     ASSERT_FALSE(parts);
     EXPECT_FALSE(deadline.passed());
     EXPECT_EQ(parts.error().code(), Code::Timeout);
-    EXPECT_THAT(parts.error().message(), AllOf(HasSubstr("'addresses'"), HasSubstr("ranks 2 and 3 of 4 (rank 2 never came)")));
+    EXPECT_THAT(parts.error().message(),
+                AllOf(HasSubstr("'addresses'"), HasSubstr("ranks 2 and 3 of 4 (rank 2 never came)")));
     EXPECT_THAT(parts.error().peers(), ElementsAre(2, 3));
   });
 }
@@ -118,7 +122,8 @@ TEST(GrpcRendezvous, RefusesAnotherNumberOfRanks) {
   const auto second = connect_rendezvous(meeting.id, 8, 5, soon());
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().code(), Code::ConfigError);
-  EXPECT_THAT(second.error().message(), AllOf(HasSubstr("rank 5"), HasSubstr("8 ranks"), HasSubstr("rank 0"), HasSubstr("4")));
+  EXPECT_THAT(second.error().message(),
+              AllOf(HasSubstr("rank 5"), HasSubstr("8 ranks"), HasSubstr("rank 0"), HasSubstr("4")));
   EXPECT_THAT(second.error().peers(), ElementsAre(0, 5));
   const auto told_too = (*first)->all_gather("addresses", "x", soon());
   EXPECT_EQ(message_of(told_too), second.error().message());
@@ -181,7 +186,8 @@ TEST(GrpcRendezvous, WaitsForAMeetingPointThatAppearsLater) {
   std::latch failed_once(1);
   std::thread server_thread([&] {
     failed_once.wait();
-    auto server = RendezvousServer::start({.address = "127.0.0.1", .port = id.port, .secret = id.secret, .life = soon()});
+    auto server =
+        RendezvousServer::start({.address = "127.0.0.1", .port = id.port, .secret = id.secret, .life = soon()});
     ASSERT_TRUE(server) << message_of(server);
     EXPECT_TRUE((*server)->wait_until_ended(soon()));
   });
@@ -203,7 +209,8 @@ TEST(GrpcRendezvous, JoinsAtOnceWhenALateMeetingPointAppears) {
   as_ranks(5, [&](Rank rank) {
     if (rank == 4) {  // not a rank of the meeting: its host, who comes late
       std::this_thread::sleep_for(std::chrono::milliseconds(400));
-      auto started = RendezvousServer::start({.address = "127.0.0.1", .port = id.port, .secret = id.secret, .life = soon()});
+      auto started =
+          RendezvousServer::start({.address = "127.0.0.1", .port = id.port, .secret = id.secret, .life = soon()});
       ASSERT_TRUE(started) << message_of(started);
       server = std::move(*started);
       return;
@@ -261,7 +268,8 @@ TEST(GrpcRendezvous, IsNotDisturbedByStrangers) {
                                    : i % 4 == 1 ? "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
                                    : i % 4 == 2 ? "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
                                                 : "\x16\x03\x01\xff\xff\x01";  // half a TLS greeting
-    EXPECT_EQ(::send(strangers.back().get(), hello.data(), hello.size(), MSG_NOSIGNAL), static_cast<ssize_t>(hello.size()));
+    EXPECT_EQ(::send(strangers.back().get(), hello.data(), hello.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(hello.size()));
   }
   as_ranks(4, [&](Rank rank) {
     const auto rendezvous = connect_rendezvous(meeting.id, 4, rank, soon());

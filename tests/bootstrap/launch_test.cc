@@ -34,7 +34,8 @@ struct LaunchCase {
 TEST(Launch, ReadsEveryLauncher) {
   const LaunchCase cases[] = {
       {{{"CCOM_RANK", "3"}, {"CCOM_NRANKS", "8"}}, {3, 8, -1, -1, "ccom"}},
-      {{{"RANK", "5"}, {"WORLD_SIZE", "16"}, {"LOCAL_RANK", "1"}, {"LOCAL_WORLD_SIZE", "4"}}, {5, 16, 1, 4, "torchrun"}},
+      {{{"RANK", "5"}, {"WORLD_SIZE", "16"}, {"LOCAL_RANK", "1"}, {"LOCAL_WORLD_SIZE", "4"}},
+       {5, 16, 1, 4, "torchrun"}},
       {{{"RANK", "0"}, {"WORLD_SIZE", "1"}}, {0, 1, -1, -1, "torchrun"}},
       {{{"OMPI_COMM_WORLD_RANK", "2"},
         {"OMPI_COMM_WORLD_SIZE", "4"},
@@ -96,7 +97,8 @@ TEST(Launch, NamesTheVariablesThatAreWrong) {
       {{{"RANK", "1x"}, {"WORLD_SIZE", "4"}}, {"RANK=1x"}},
       {{{"PMI_RANK", "0"}, {"PMI_SIZE", "0"}}, {"PMI_SIZE=0"}},
       {{{"RANK", "0"}, {"WORLD_SIZE", "99999999999"}}, {"WORLD_SIZE=99999999999"}},
-      {{{"RANK", "0"}, {"WORLD_SIZE", "4"}, {"LOCAL_RANK", "2"}, {"LOCAL_WORLD_SIZE", "2"}}, {"LOCAL_RANK=2", "LOCAL_WORLD_SIZE=2"}},
+      {{{"RANK", "0"}, {"WORLD_SIZE", "4"}, {"LOCAL_RANK", "2"}, {"LOCAL_WORLD_SIZE", "2"}},
+       {"LOCAL_RANK=2", "LOCAL_WORLD_SIZE=2"}},
       {{{"RANK", "0"}, {"WORLD_SIZE", "4"}, {"LOCAL_WORLD_SIZE", "8"}}, {"LOCAL_WORLD_SIZE=8", "WORLD_SIZE=4"}},
   };
   for (const Case& one : cases) {
@@ -147,7 +149,9 @@ TEST(LaunchMeeting, UsesAPrivateFolderPerJobOnOneHost) {
   const Variables jobs[] = {
       {{"OMPI_COMM_WORLD_SIZE", "4"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"}, {"PMIX_NAMESPACE", "prterun-n7-412@1"}},
       {{"OMPI_COMM_WORLD_SIZE", "4"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"}, {"OMPI_MCA_ess_base_jobid", "1234"}},
-      {{"OMPI_COMM_WORLD_SIZE", "4"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"}, {"OMPI_MCA_orte_hnp_uri", "99.0;tcp://10.0.0.1:5"}},
+      {{"OMPI_COMM_WORLD_SIZE", "4"},
+       {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"},
+       {"OMPI_MCA_orte_hnp_uri", "99.0;tcp://10.0.0.1:5"}},
       {{"PMI_SIZE", "4"}, {"MPI_LOCALNRANKS", "4"}, {"PMI_PORT", "n7:4242"}},
       {{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_NODES", "1"}, {"SLURM_JOB_ID", "17"}, {"SLURM_STEP_ID", "0"}},
       {{"SLURM_PROCID", "0"}, {"SLURM_NNODES", "1"}, {"SLURM_JOB_ID", "17"}, {"SLURM_STEP_ID", "1"}},

@@ -24,7 +24,8 @@ TEST(LocalRendezvous, GathersManyRounds) {
     for (int round = 0; round < 50; ++round) {
       const auto parts = (*rendezvous)->all_gather("round", std::to_string(round * 100 + rank), soon());
       ASSERT_TRUE(parts) << message_of(parts);
-      for (int of = 0; of < kRanks; ++of) EXPECT_EQ((*parts)[static_cast<size_t>(of)], std::to_string(round * 100 + of));
+      for (int of = 0; of < kRanks; ++of)
+        EXPECT_EQ((*parts)[static_cast<size_t>(of)], std::to_string(round * 100 + of));
     }
   });
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ids made in this process: their meeting points are on the chosen interface, do not hold up the process's end, and do not
-// trouble a child made by fork.
+// Ids made in this process: their meeting points are on the chosen interface, do not hold up the process's end, and do
+// not trouble a child made by fork.
 #include "bootstrap/meeting_point.h"
 
 #include <sys/wait.h>

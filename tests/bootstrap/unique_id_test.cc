@@ -96,7 +96,8 @@ TEST(UniqueId, WritesEndpointsAsUrlsDo) {
 }
 
 TEST(UniqueId, KnowsLoopbackAddresses) {
-  for (const char* address : {"127.0.0.1", "127.255.0.9", "::1", "::ffff:127.0.0.1"}) EXPECT_TRUE(is_loopback_address(address));
+  for (const char* address : {"127.0.0.1", "127.255.0.9", "::1", "::ffff:127.0.0.1"})
+    EXPECT_TRUE(is_loopback_address(address));
   for (const char* address : {"128.0.0.1", "10.0.0.7", "::2", "fd00::7", "::ffff:10.0.0.1", "localhost", ""}) {
     EXPECT_FALSE(is_loopback_address(address)) << address;
   }

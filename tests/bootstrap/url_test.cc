@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ids from urls: ranks as threads meet through files, host:port and launchers' environments; files and secrets that others
-// could have read or written are refused, and old files are not mistaken for new ones.
+// Ids from urls: ranks as threads meet through files, host:port and launchers' environments; files and secrets that
+// others could have read or written are refused, and old files are not mistaken for new ones.
 #include "bootstrap/url.h"
 
 #include <sys/stat.h>
@@ -64,7 +64,8 @@ void write_file(const std::string& path, std::string_view contents, mode_t mode)
   ASSERT_EQ(::chmod(path.c_str(), mode), 0);
 }
 
-// ---- file:// ----------------------------------------------------------------------------------------------------------
+// ---- file://
+// ----------------------------------------------------------------------------------------------------------
 
 TEST(FileUrl, BringsRanksTogetherAndLeavesNothing) {
   const TemporaryFolder folder;
@@ -176,7 +177,8 @@ TEST(PrivateFolder, IsRefusedIfOthersCanEnter) {
   EXPECT_THAT(make_private_folder(folder / "link").message(), HasSubstr("symbolic link"));
 }
 
-// ---- tcp:// -----------------------------------------------------------------------------------------------------------
+// ---- tcp://
+// -----------------------------------------------------------------------------------------------------------
 
 class TcpUrl : public ::testing::Test {
  protected:
@@ -211,7 +213,8 @@ TEST_F(TcpUrl, NeedsASecretBeyondLoopback) {
   const auto without = unique_id_from_url("tcp://192.0.2.1:4100", 2, 1, soon(), no_id);
   ASSERT_FALSE(without);
   EXPECT_EQ(without.error().code(), Code::ConfigError);
-  EXPECT_THAT(without.error().cure(), AllOf(HasSubstr("CCOM_SECRET_FILE"), HasSubstr("CCOM_SECRET"), HasSubstr("loopback")));
+  EXPECT_THAT(without.error().cure(),
+              AllOf(HasSubstr("CCOM_SECRET_FILE"), HasSubstr("CCOM_SECRET"), HasSubstr("loopback")));
   const ScopedVariable secret("CCOM_SECRET", "open sesame");
   const auto with = unique_id_from_url("tcp://192.0.2.1:4100", 2, 1, soon(), no_id);
   ASSERT_TRUE(with) << message_of(with);
@@ -282,7 +285,8 @@ TEST_F(TcpUrl, SaysThatAHostIsUnknown) {
   EXPECT_THAT(message_of(id), HasSubstr("look up host 'no-such-host.invalid'"));
 }
 
-// ---- env:// -----------------------------------------------------------------------------------------------------------
+// ---- env://
+// -----------------------------------------------------------------------------------------------------------
 
 TEST_F(TcpUrl, EnvironmentOfTorchrunGivesAMeeting) {
   const std::map<std::string, std::string> variables{

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The plan language: partitions, derived dependencies, the executor's order, the printer, and the verifier's power to reject:
-// every plan that is mutated in a way that changes its meaning must fail, with the broken rule in the text.
+// The plan language: partitions, derived dependencies, the executor's order, the printer, and the verifier's power to
+// reject: every plan that is mutated in a way that changes its meaning must fail, with the broken rule in the text.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -61,7 +61,13 @@ TEST(Partition, PlacesUnitsAtTheirStride) {
 }
 
 Step copy_step(Buffer from, uint32_t source, Buffer to, uint32_t target) {
-  return {.kind = StepKind::Copy, .source_buffer = from, .target_buffer = to, .source = source, .target = target, .count = 1, .block = 0};
+  return {.kind = StepKind::Copy,
+          .source_buffer = from,
+          .target_buffer = to,
+          .source = source,
+          .target = target,
+          .count = 1,
+          .block = 0};
 }
 
 Plan scratch_plan(std::vector<Step> steps) {
@@ -91,7 +97,8 @@ TEST(Dependencies, OrderReadAfterWriteWriteAfterReadAndWriteAfterWrite) {
 }
 
 TEST(Dependencies, SeeThatAliasedBuffersAreOne) {
-  Plan plan = scratch_plan({copy_step(Buffer::Input, 0, Buffer::Scratch, 0), copy_step(Buffer::Scratch, 1, Buffer::Output, 0)});
+  Plan plan =
+      scratch_plan({copy_step(Buffer::Input, 0, Buffer::Scratch, 0), copy_step(Buffer::Scratch, 1, Buffer::Output, 0)});
   EXPECT_EQ(derive_dependencies(plan).waits_for, (std::vector<uint32_t>{0, 0}));
   plan.in_place = true;
   EXPECT_EQ(derive_dependencies(plan).waits_for, (std::vector<uint32_t>{0, 1}));
@@ -127,7 +134,8 @@ std::string verdict(const std::vector<Plan>& plans) {
   return "";
 }
 
-const Pattern kPatterns[] = {Pattern::OneShot, Pattern::Direct, Pattern::Ring, Pattern::Circulant, Pattern::RecursiveDoubling};
+const Pattern kPatterns[] = {Pattern::OneShot, Pattern::Direct, Pattern::Ring, Pattern::Circulant,
+                             Pattern::RecursiveDoubling};
 
 TEST(Verifier, RejectsEveryDroppedStep) {
   for (const Pattern pattern : kPatterns) {
@@ -136,7 +144,8 @@ TEST(Verifier, RejectsEveryDroppedStep) {
     for (size_t s = 0; s < good[1].steps.size(); ++s) {
       std::vector<Plan> bad = good;
       bad[1].steps.erase(bad[1].steps.begin() + static_cast<std::ptrdiff_t>(s));
-      EXPECT_NE(verdict(bad), "") << "pattern " << static_cast<int>(pattern) << " without " << to_text(good[1].steps[s]);
+      EXPECT_NE(verdict(bad), "") << "pattern " << static_cast<int>(pattern) << " without "
+                                  << to_text(good[1].steps[s]);
     }
   }
 }
@@ -237,14 +246,15 @@ TEST(Verifier, RejectsOutOfRangeRunsAndWritesToTheInput) {
   EXPECT_NE(verdict(bad).find("writes to the input"), std::string::npos);
 }
 
-// A random mutation of a random rank: drop, duplicate, swap, re-aim or shift a step. Mutants whose meaning is unchanged (found by
-// running another 60 event orders) are rare and must be harmless kinds.
+// A random mutation of a random rank: drop, duplicate, swap, re-aim or shift a step. Mutants whose meaning is unchanged
+// (found by running another 60 event orders) are rare and must be harmless kinds.
 TEST(Verifier, RejectsRandomMutants) {
   std::mt19937_64 random(20261121);
   int rejected = 0;
   constexpr int kMutants = 2000;
   for (int i = 0; i < kMutants; ++i) {
-    std::vector<Plan> plans = allreduce_plans(kPatterns[random() % std::size(kPatterns)], 3 + static_cast<int>(random() % 4), random() % 2 == 0);
+    std::vector<Plan> plans = allreduce_plans(kPatterns[random() % std::size(kPatterns)],
+                                              3 + static_cast<int>(random() % 4), random() % 2 == 0);
     std::vector<Step>& steps = plans[random() % plans.size()].steps;
     const size_t s = random() % steps.size();
     switch (random() % 5) {
@@ -293,7 +303,8 @@ TEST(Golden, PlansOfFourRanks) {
   }
   Staged torus{{flat_level(Pattern::Torus, 4)}, {}};
   torus.levels[0].rows = torus.levels[0].columns = 2;
-  const Staged hierarchical{{{Pattern::Direct, 2, 1, 1, {{0, 1}, {2, 3}}}, {Pattern::Circulant, 2, 1, 1, {{0, 2}, {1, 3}}}}, {}};
+  const Staged hierarchical{
+      {{Pattern::Direct, 2, 1, 1, {{0, 1}, {2, 3}}}, {Pattern::Circulant, 2, 1, 1, {{0, 2}, {1, 3}}}}, {}};
   std::vector<Plan> torus_plans, hierarchical_plans;
   for (Rank r = 0; r < 4; ++r) {
     torus_plans.push_back(staged_plan({Collective::AllReduce, r, 4, -1, false}, torus, "torus"));
@@ -301,9 +312,11 @@ TEST(Golden, PlansOfFourRanks) {
   }
   compare_with_golden("torus_allreduce_4", all_ranks(torus_plans));
   compare_with_golden("hierarchical_allreduce_4", all_ranks(hierarchical_plans));
-  for (const Collective collective : {Collective::Broadcast, Collective::Reduce, Collective::Gather, Collective::Scatter}) {
+  for (const Collective collective :
+       {Collective::Broadcast, Collective::Reduce, Collective::Gather, Collective::Scatter}) {
     std::vector<Plan> plans;
-    for (Rank r = 0; r < 4; ++r) plans.push_back(tree_plan({collective, r, 4, 0, false}, knomial_tree(4, 0, 2), "binomial"));
+    for (Rank r = 0; r < 4; ++r)
+      plans.push_back(tree_plan({collective, r, 4, 0, false}, knomial_tree(4, 0, 2), "binomial"));
     compare_with_golden("binomial_" + std::string(name_of(collective)) + "_4", all_ranks(plans));
   }
 }

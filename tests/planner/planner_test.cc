@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The planner: every candidate it calls legal is proved by the verifier and keeps to the fabric's links; prices rank algorithms as
-// theory says; forced names and accuracy rules are obeyed; closed-form costs agree with the plans.
+// The planner: every candidate it calls legal is proved by the verifier and keeps to the fabric's links; prices rank
+// algorithms as theory says; forced names and accuracy rules are obeyed; closed-form costs agree with the plans.
 #include <gtest/gtest.h>
 
 #include "algorithms/cost.h"
@@ -29,8 +29,9 @@ Topology make_topology(const std::vector<int>& hosts, const std::string& fabric 
   return *std::move(topology);
 }
 
-constexpr Collective kAll[] = {Collective::AllReduce, Collective::AllGather, Collective::ReduceScatter, Collective::Broadcast,
-                               Collective::Reduce, Collective::AllToAll, Collective::Gather, Collective::Scatter, Collective::Barrier};
+constexpr Collective kAll[] = {Collective::AllReduce, Collective::AllGather, Collective::ReduceScatter,
+                               Collective::Broadcast, Collective::Reduce,    Collective::AllToAll,
+                               Collective::Gather,    Collective::Scatter,   Collective::Barrier};
 
 bool rooted(Collective c) {
   return c == Collective::Broadcast || c == Collective::Reduce || c == Collective::Gather || c == Collective::Scatter;
@@ -51,8 +52,8 @@ void prove_all_candidates(const Topology& topology) {
       for (const Plan& plan : plans) {
         for (const Step& step : plan.steps) {
           if (step.is_transfer()) {
-            ASSERT_TRUE(topology.linked(plan.rank, step.peer)) << name_of(collective) << " " << candidate.recipe.algorithm
-                                                               << ": " << plan.rank << " -> " << step.peer;
+            ASSERT_TRUE(topology.linked(plan.rank, step.peer))
+                << name_of(collective) << " " << candidate.recipe.algorithm << ": " << plan.rank << " -> " << step.peer;
           }
         }
       }
@@ -61,7 +62,8 @@ void prove_all_candidates(const Topology& topology) {
 }
 
 TEST(Planner, EveryLegalCandidateIsProvedOnPlainHosts) {
-  for (const auto& hosts : std::vector<std::vector<int>>{{1}, {2}, {4}, {7}, {2, 2}, {3, 5}, {1, 1, 1}, {4, 4, 4}}) prove_all_candidates(make_topology(hosts));
+  for (const auto& hosts : std::vector<std::vector<int>>{{1}, {2}, {4}, {7}, {2, 2}, {3, 5}, {1, 1, 1}, {4, 4, 4}})
+    prove_all_candidates(make_topology(hosts));
 }
 
 TEST(Planner, EveryLegalCandidateIsProvedAndStaysOnTheFabricsLinks) {
@@ -74,8 +76,8 @@ TEST(Planner, EveryLegalCandidateIsProvedAndStaysOnTheFabricsLinks) {
 }
 
 TEST(Planner, PartlyOccupiedFabricsStillHaveEveryCollective) {
-  prove_all_candidates(make_topology({8}, "trn1.32xlarge"));   // one row of devices, two cores each
-  prove_all_candidates(make_topology({5}, "trn1.32xlarge"));   // an uneven rest
+  prove_all_candidates(make_topology({8}, "trn1.32xlarge"));  // one row of devices, two cores each
+  prove_all_candidates(make_topology({5}, "trn1.32xlarge"));  // an uneven rest
   prove_all_candidates(make_topology({7}, "torus:4x4"));
 }
 
@@ -94,7 +96,8 @@ TEST(Planner, SmallMessagesGoInOneShotAndLargeOnesDoNot) {
 }
 
 TEST(Planner, LargeMessagesAcrossHostsAreHierarchical) {
-  const std::string name = choose(make_topology({8, 8, 8, 8}), {Collective::AllReduce, 64 << 20, false, -1}, "")->recipe().algorithm;
+  const std::string name =
+      choose(make_topology({8, 8, 8, 8}), {Collective::AllReduce, 64 << 20, false, -1}, "")->recipe().algorithm;
   EXPECT_EQ(name, "hierarchical");
 }
 
@@ -122,14 +125,17 @@ TEST(Planner, RoundingsAreWhatTheVerifierCounts) {
 TEST(Planner, ObeysForcedNamesAndExplainsRefusals) {
   const Topology plain = make_topology({4});
   EXPECT_EQ(choose(plain, {Collective::AllReduce, 8, false, -1}, "ring")->recipe().algorithm, "ring");
-  EXPECT_EQ(choose(plain, {Collective::AllReduce, 8, false, -1}, "broadcast:star,allreduce:circulant")->recipe().algorithm, "circulant");
+  EXPECT_EQ(
+      choose(plain, {Collective::AllReduce, 8, false, -1}, "broadcast:star,allreduce:circulant")->recipe().algorithm,
+      "circulant");
   // A name that another collective has does not disturb this one.
   EXPECT_TRUE(choose(plain, {Collective::Broadcast, 8, false, 0}, "ring"));
   const Result<Choice> unknown = choose(plain, {Collective::AllReduce, 8, false, -1}, "rign");
   ASSERT_FALSE(unknown);
   EXPECT_EQ(unknown.error().code(), Code::ConfigError);
   EXPECT_NE(unknown.error().message().find("recursive_doubling"), std::string::npos) << "names what there is";
-  const Result<Choice> forbidden = choose(make_topology({16}, "torus:4x4"), {Collective::AllReduce, 8, false, -1}, "one_shot");
+  const Result<Choice> forbidden =
+      choose(make_topology({16}, "torus:4x4"), {Collective::AllReduce, 8, false, -1}, "one_shot");
   ASSERT_FALSE(forbidden);
   EXPECT_EQ(forbidden.error().code(), Code::NotSupported);
 }
@@ -151,8 +157,10 @@ TEST(Cost, CountsTheBytesThatThePlansSend) {
       return static_cast<double>(verify(plans)->max_bytes_blocks) / plans[0].blocks_per_unit;
     };
     EXPECT_DOUBLE_EQ(sent(Pattern::Ring, false), (ring_reduce_scatter_cost(n, 1) + ring_allgather_cost(n, 1)).bytes);
-    EXPECT_DOUBLE_EQ(sent(Pattern::Direct, false), (direct_reduce_scatter_cost(n, 1) + direct_allgather_cost(n, 1)).bytes);
-    EXPECT_DOUBLE_EQ(sent(Pattern::Circulant, false), (circulant_reduce_scatter_cost(n, 1) + circulant_allgather_cost(n, 1)).bytes);
+    EXPECT_DOUBLE_EQ(sent(Pattern::Direct, false),
+                     (direct_reduce_scatter_cost(n, 1) + direct_allgather_cost(n, 1)).bytes);
+    EXPECT_DOUBLE_EQ(sent(Pattern::Circulant, false),
+                     (circulant_reduce_scatter_cost(n, 1) + circulant_allgather_cost(n, 1)).bytes);
     EXPECT_DOUBLE_EQ(sent(Pattern::OneShot, true), one_shot_cost(n, 1).bytes);
     EXPECT_LE(sent(Pattern::RecursiveDoubling, true), recursive_doubling_cost(n, 1).bytes);
   }

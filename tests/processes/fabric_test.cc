@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// 32 processes take the places of a trn1.32xlarge's cores: results are right, and no byte crosses a link that the 4x4 torus of
-// devices does not have (cores of one device are joined). 64 processes as two such hosts add links between equal places only.
+// 32 processes take the places of a trn1.32xlarge's cores: results are right, and no byte crosses a link that the 4x4
+// torus of devices does not have (cores of one device are joined). 64 processes as two such hosts add links between
+// equal places only.
 #include <gtest/gtest.h>
 
 #include <sstream>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What real processes see when something goes wrong: a killed rank is named to all survivors on every transport, different calls
-// are ccomMismatch on all ranks with both calls in the text, a late rank is named by the timeout; nothing hangs and nothing is left
-// behind. CCOM_TEST_LONG=1: 100 kills per transport instead of a few.
+// What real processes see when something goes wrong: a killed rank is named to all survivors on every transport,
+// different calls are ccomMismatch on all ranks with both calls in the text, a late rank is named by the timeout;
+// nothing hangs and nothing is left behind. CCOM_TEST_LONG=1: 100 kills per transport instead of a few.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -59,19 +59,21 @@ void kill_one_of_four(const std::string& transport, int times, uint64_t seed) {
     job.kill(victim);
     const std::vector<int> survivors = all_but(4, victim);
     ASSERT_TRUE(job.wait_for("failed", survivors, milliseconds(20000)))
-        << transport << ", round " << i << ", seed " << seed << ", victim " << victim << ", " << bytes << " bytes\n" << job.transcript();
+        << transport << ", round " << i << ", seed " << seed << ", victim " << victim << ", " << bytes << " bytes\n"
+        << job.transcript();
     for (const int rank : survivors) {
       const std::string line = job.line(rank, "failed");
       EXPECT_TRUE(line.starts_with("failed 6 [" + std::to_string(victim) + "]"))
-          << transport << ", round " << i << ": rank " << rank << " does not name rank " << victim << " alone: " << line;
+          << transport << ", round " << i << ": rank " << rank << " does not name rank " << victim
+          << " alone: " << line;
       noticed_ms.push_back(std::chrono::duration<double, std::milli>(job.when(rank, "failed") - killed).count());
     }
     ASSERT_TRUE(job.finish(milliseconds(10000))) << "a survivor hangs at its end";
     EXPECT_EQ(shared_memory_files(), before);
   }
   std::ranges::sort(noticed_ms);
-  std::printf("%s: %d kills, noticed after p50 %.1f ms, max %.1f ms\n", transport.c_str(), times, noticed_ms[noticed_ms.size() / 2],
-              noticed_ms.back());
+  std::printf("%s: %d kills, noticed after p50 %.1f ms, max %.1f ms\n", transport.c_str(), times,
+              noticed_ms[noticed_ms.size() / 2], noticed_ms.back());
 }
 
 TEST(KilledRank, IsNamedToAllSurvivorsOnShm) { kill_one_of_four("shm", is_long() ? 100 : 8, 1); }
@@ -82,12 +84,16 @@ TEST(KilledRank, IsNamedToAllSurvivorsOnTcpInsideAHost) { kill_one_of_four("tcp-
 
 TEST(Mismatch, IsReportedByEveryRankWithBothCalls) {
   const std::pair<const char*, std::pair<const char*, const char*>> kinds[] = {
-      {"count", {"count 1000", "count 1024"}}, {"type", {"float32", "int32"}}, {"op", {"sum", "max"}},
-      {"order", {"count 1000", "count 10 "}},  {"collective", {"allreduce", "allgather"}}};
+      {"count", {"count 1000", "count 1024"}},
+      {"type", {"float32", "int32"}},
+      {"op", {"sum", "max"}},
+      {"order", {"count 1000", "count 10 "}},
+      {"collective", {"allreduce", "allgather"}}};
   for (const std::string transport : {"shm", "tcp", "ofi", "mixed"}) {
     for (const auto& [kind, texts] : kinds) {
       Job job(4, {"mismatch", kind}, [&](int rank) { return environment_for(transport, rank); });
-      ASSERT_TRUE(job.wait_for("failed", {0, 1, 2, 3}, milliseconds(30000))) << transport << " " << kind << "\n" << job.transcript();
+      ASSERT_TRUE(job.wait_for("failed", {0, 1, 2, 3}, milliseconds(30000))) << transport << " " << kind << "\n"
+                                                                             << job.transcript();
       for (int rank = 0; rank < 4; ++rank) {
         const std::string line = job.line(rank, "failed");
         EXPECT_TRUE(line.starts_with("failed 32 ")) << transport << " " << kind << ": " << line;

@@ -62,7 +62,8 @@ void Job::read_some(int timeout_ms) {
     if (polls[i].revents == 0) continue;
     char buffer[4096];
     ssize_t got = 0;
-    while ((got = ::read(ranks_[i].output, buffer, sizeof buffer)) > 0) ranks_[i].partial.append(buffer, static_cast<size_t>(got));
+    while ((got = ::read(ranks_[i].output, buffer, sizeof buffer)) > 0)
+      ranks_[i].partial.append(buffer, static_cast<size_t>(got));
     std::string& text = ranks_[i].partial;
     for (size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n')) {
       ranks_[i].lines.push_back(text.substr(0, end));
@@ -89,7 +90,9 @@ Clock::time_point Job::when(int rank, const std::string& prefix) const {
 
 bool Job::wait_for(const std::string& prefix, const std::vector<int>& ranks, std::chrono::milliseconds at_most) {
   const auto deadline = Clock::now() + at_most;
-  const auto all_said = [&] { return std::ranges::all_of(ranks, [&](int rank) { return !line(rank, prefix).empty(); }); };
+  const auto all_said = [&] {
+    return std::ranges::all_of(ranks, [&](int rank) { return !line(rank, prefix).empty(); });
+  };
   while (!all_said()) {
     if (Clock::now() > deadline) return false;
     read_some(2);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One rank of a process test: does what its arguments say and reports on stdout, one line per event, for the parent to read.
+// One rank of a process test: does what its arguments say and reports on stdout, one line per event, for the parent to
+// read.
 //   rank_program loop BYTES          allreduces without end; "ready" after the third, "failed ..." on the first error
 //   rank_program mismatch KIND       rank 2 makes another call than the others; "failed ..." or "succeeded"
 //   rank_program sleep               rank 1 never calls; the others' timeout names it
@@ -88,7 +89,8 @@ int mismatch(const std::string& kind) {
     result = allreduce(odd ? 1000 : 10, ccomFloat32, ccomSum);
     if (result == ccomSuccess) result = allreduce(odd ? 10 : 1000, ccomFloat32, ccomSum);
   } else {  // collective
-    result = odd ? ccomAllGather(send.data(), recv.data(), 1000, ccomFloat32, comm, nullptr) : allreduce(1000, ccomFloat32, ccomSum);
+    result = odd ? ccomAllGather(send.data(), recv.data(), 1000, ccomFloat32, comm, nullptr)
+                 : allreduce(1000, ccomFloat32, ccomSum);
   }
   if (result != ccomSuccess) return report_failure(comm, result);
   say("succeeded");
@@ -113,9 +115,11 @@ int links(const std::string& collective) {
   const size_t count = 1000;
   std::vector<float> send(count * static_cast<size_t>(nranks), 1), recv(send.size());
   ccomResult_t result = ccomInternalError;
-  if (collective == "allreduce") result = ccomAllReduce(send.data(), recv.data(), send.size(), ccomFloat32, ccomSum, comm, nullptr);
+  if (collective == "allreduce")
+    result = ccomAllReduce(send.data(), recv.data(), send.size(), ccomFloat32, ccomSum, comm, nullptr);
   if (collective == "allgather") result = ccomAllGather(send.data(), recv.data(), count, ccomFloat32, comm, nullptr);
-  if (collective == "broadcast") result = ccomBroadcast(send.data(), recv.data(), count, ccomFloat32, 5 % nranks, comm, nullptr);
+  if (collective == "broadcast")
+    result = ccomBroadcast(send.data(), recv.data(), count, ccomFloat32, 5 % nranks, comm, nullptr);
   if (collective == "alltoall") result = ccomAlltoAll(send.data(), recv.data(), count, ccomFloat32, comm, nullptr);
   if (result != ccomSuccess) return report_failure(comm, result);
   const float expected = collective == "allreduce" ? static_cast<float>(nranks) : 1;

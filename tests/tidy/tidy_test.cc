@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The house rules that a program can check: who includes whom (the map of docs/architecture.md), file heads, lines and sizes.
+// The house rules that a program can check: who includes whom (the map of docs/architecture.md), file heads, lines and
+// sizes.
 //
-// Sizes ratchet: a file may not grow beyond kMostLines unless it is on the list of old large ones, each with its own bound.
+// Sizes ratchet: a file may not grow beyond kMostLines unless it is on the list of old large ones, each with its own
+// bound.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,7 +22,7 @@ namespace fs = std::filesystem;
 
 const fs::path kRoot = CCOM_SOURCE_DIR;
 constexpr size_t kMostLines = 350;
-constexpr size_t kMostColumns = 160;
+constexpr size_t kMostColumns = 120;
 
 // Room -> the rooms whose headers it may include. "transports" is transports/transport.h alone, "factories" are
 // transports/*/factory.h.
@@ -37,7 +39,9 @@ const std::map<std::string, std::set<std::string>> kMap = {
     {"algorithms", {"base", "plan"}},
     {"planner", {"base", "algorithms", "topology", "plan"}},
     {"engine", {"base", "plan", "kernels", "liveness", "transports"}},
-    {"comm", {"base", "planner", "engine", "bootstrap", "liveness", "topology", "transports", "factories", "plan", "kernels", "algorithms"}},
+    {"comm",
+     {"base", "planner", "engine", "bootstrap", "liveness", "topology", "transports", "factories", "plan", "kernels",
+      "algorithms"}},
     {"api", {"base", "comm", "bootstrap", "engine", "kernels", "public"}},
     // Users of the C API, and nothing else.
     {"bench", {"public", "bench"}},
@@ -51,7 +55,7 @@ const std::map<std::string, std::set<std::string>> kExtra = {
 };
 
 struct Source {
-  fs::path path;      // below the root
+  fs::path path;  // below the root
   std::string room;
   std::vector<std::string> lines;
 };
@@ -127,7 +131,10 @@ TEST(Tidy, FilesHaveAHeadAndAGuardAndReadableLines) {
       const std::string& line = source.lines[i];
       EXPECT_LE(line.size(), kMostColumns) << source.path << ":" << i + 1;
       EXPECT_EQ(line.find('\t'), std::string::npos) << source.path << ":" << i + 1 << " has a tab";
-      EXPECT_EQ(line.find("FIX" "ME"), std::string::npos) << source.path << ":" << i + 1;
+      EXPECT_EQ(line.find("FIX"
+                          "ME"),
+                std::string::npos)
+          << source.path << ":" << i + 1;
     }
   }
 }

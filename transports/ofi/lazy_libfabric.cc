@@ -2,10 +2,10 @@
 //
 // libfabric is loaded when the first ofi transport is opened, not with ccom.
 //
-// Loading it loads its providers' libraries, and one of Debian's (libinfinipath) installs handlers for SIGSEGV, SIGBUS, SIGTERM and
-// others while it is loaded. A program that never asked for ofi keeps its signals this way; one that did keeps them
-// because that library is told not to. These are the functions of libfabric that are not inline, under their own names (the
-// headers' inline functions call them); ccom's symbols are hidden, so nobody else sees them.
+// Loading it loads its providers' libraries, and one of Debian's (libinfinipath) installs handlers for SIGSEGV, SIGBUS,
+// SIGTERM and others while it is loaded. A program that never asked for ofi keeps its signals this way; one that did
+// keeps them because that library is told not to. These are the functions of libfabric that are not inline, under their
+// own names (the headers' inline functions call them); ccom's symbols are hidden, so nobody else sees them.
 #include <dlfcn.h>
 #include <rdma/fabric.h>
 #include <rdma/fi_errno.h>
