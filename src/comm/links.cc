@@ -42,12 +42,11 @@ Result<std::vector<std::string>> exchange(Rendezvous& rendezvous, std::string_vi
   return all;
 }
 
+// The monitor first: its destructor waits for the liveness thread, which may be calling our listener, and tells the
+// other hosts that this rank leaves in order before they see its connections end.
 Links::~Links() {
-  // Transports may still be flushing when the monitor says goodbye; peers that see their connections end must not take
-  // it for a death.
-  if (monitor_ != nullptr) monitor_->on_failure({});
-  transports_.clear();
   monitor_.reset();
+  transports_.clear();
 }
 
 Result<std::unique_ptr<Links>> Links::connect(const Membership& membership, const CommConfig& config,

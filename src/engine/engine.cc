@@ -26,8 +26,8 @@ class Engine::Run {
   Status start(const Operation& operation, uint32_t index) {
     operation_ = operation;
     index_ = index;
-    if (compiled_ != operation.plan->compiled.get()) {
-      compiled_ = operation.plan->compiled.get();
+    if (compiled_ != operation.plan->compiled) {
+      compiled_ = operation.plan->compiled;
       executor_.emplace(compiled_->dependencies);
     }
     sinks_.resize(std::max(sinks_.size(), operation.plan->steps.size()));
@@ -139,7 +139,7 @@ class Engine::Run {
   Engine& engine_;
   Operation operation_;
   uint32_t index_ = 0;
-  const CompiledPlan* compiled_ = nullptr;
+  std::shared_ptr<const CompiledPlan> compiled_;  // the executor reads its dependencies
   std::optional<Executor> executor_;
   std::vector<uint32_t> ready_;
   std::vector<ReduceSink> sinks_;  // by step
