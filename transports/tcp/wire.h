@@ -14,6 +14,7 @@
 #include <bit>
 #include <cstdint>
 
+#include "base/checksum.h"
 #include "base/types.h"
 #include "transports/transport.h"
 
@@ -40,9 +41,6 @@ struct FragmentHeader {
   uint32_t header_crc = 0;  // of all before it; always there
 };
 static_assert(sizeof(FragmentHeader) == 80);
-
-// CRC32C (Castagnoli), to be continued with its own result; start with 0.
-uint32_t crc32c(ConstBytes bytes, uint32_t so_far);
 
 void seal(FragmentHeader& header);
 bool is_sealed(const FragmentHeader& header);
