@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transports/tcp/wire.h"
 
-
 #include <algorithm>
 
 namespace ccom::tcp {
