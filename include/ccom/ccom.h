@@ -239,6 +239,8 @@ typedef struct {
 } ccomCommInfo_t;
 #define CCOM_COMM_INFO_INIT \
   { sizeof(ccomCommInfo_t), 0, 0, 0, 0, 0, "", "", 0, 0, 0 }
+/* Waits for the calls before it: not for callbacks of a stream that holds such calls. The same for ccomCommGetBytesSent
+ * and ccomExplain. */
 CCOM_API ccomResult_t ccomCommGetInfo(ccomComm_t comm, ccomCommInfo_t* info);
 /* Payload bytes that this rank has sent to `peer` so far. */
 CCOM_API ccomResult_t ccomCommGetBytesSent(ccomComm_t comm, int peer, uint64_t* bytes);
@@ -324,8 +326,10 @@ CCOM_API ccomResult_t ccomRecv(void* recv, size_t count, ccomDataType_t type, in
                                ccomStream_t stream);
 
 /* Calls between Start and End (of one thread, nestable) are collected and posted at the outermost End, all
- * communicators and streams at the same time; those on the NULL stream are complete when End returns. End returns the
- * first error. A wrong argument is returned at once by the call itself and leaves the group as it was. */
+ * communicators at the same time; those on the NULL stream are complete when End returns. On one communicator and
+ * stream they run in order, neighbouring sends and receives together; keep a communicator on one stream within a group.
+ * End returns the first error. A wrong argument is returned at once by the call itself and leaves the group as it was.
+ */
 CCOM_API ccomResult_t ccomGroupStart(void);
 CCOM_API ccomResult_t ccomGroupEnd(void);
 

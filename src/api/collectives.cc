@@ -51,15 +51,6 @@ Status check_rank_argument(const char* name, int value, int nranks) {
   return error(Code::InvalidArgument, "%s is %d; it must be within 0..%d", name, value, nranks - 1);
 }
 
-Status check_size(const Arguments& a, int nranks) {
-  const size_t element = size_of(static_cast<DataType>(a.type));
-  if (element == 0) return error(Code::InvalidArgument, "type %d is unknown", static_cast<int>(a.type));
-  if (a.count > PTRDIFF_MAX / element / static_cast<size_t>(nranks)) {
-    return error(Code::InvalidArgument, "count %zu is too large: the buffers would exceed the address space", a.count);
-  }
-  return {};
-}
-
 Status check_buffers(const Arguments& a, const Extent& extent) {
   const size_t element = size_of(static_cast<DataType>(a.type));
   if (extent.send > 0 && a.send == nullptr)
@@ -106,7 +97,7 @@ ccomResult_t call(const char* function, Collective collective, const Arguments& 
   return guarded(function, [&]() -> Status {
     CCOM_TRY(check_handle(comm));
     const int nranks = comm->communicator->nranks();
-    CCOM_TRY(check_size(a, nranks));
+    CCOM_TRY(check_size(a.count, a.type, nranks));
     const bool rooted = collective == Collective::Broadcast || collective == Collective::Reduce ||
                         collective == Collective::Gather || collective == Collective::Scatter;
     if (rooted) CCOM_TRY(check_rank_argument("root", a.root, nranks));
@@ -130,13 +121,18 @@ ccomResult_t transfer(const char* function, bool sends, const Arguments& a, ccom
   return guarded(function, [&]() -> Status {
     CCOM_TRY(check_handle(comm));
     const int nranks = comm->communicator->nranks();
-    CCOM_TRY(check_size(a, nranks));
+    CCOM_TRY(check_size(a.count, a.type, nranks));
     CCOM_TRY(check_rank_argument("peer", a.peer, nranks));
     CCOM_TRY(check_buffers(a, sends ? Extent{a.count, 0, 0} : Extent{0, a.count, 0}));
     if (a.peer == comm->communicator->rank() && !group_is_open()) {
       return error(Code::InvalidUsage,
                    "rank %d cannot send to or receive from itself outside a group: it would wait for ever", a.peer)
           .with_cure("put both calls between ccomGroupStart and ccomGroupEnd");
+    }
+    if (!comm->communicator->topology().linked(comm->communicator->rank(), a.peer)) {
+      return error(Code::NotSupported, "rank %d and rank %d share no link of the imposed topology",
+                   comm->communicator->rank(), a.peer)
+          .with_peers({a.peer});
     }
     Request request;
     request.collective = Collective::SendReceive;
@@ -151,6 +147,17 @@ ccomResult_t transfer(const char* function, bool sends, const Arguments& a, ccom
 }
 
 }  // namespace
+
+Status check_size(size_t count, ccomDataType_t type, int nranks) {
+  const bool fits = static_cast<int>(type) >= 0 && static_cast<int>(type) <= UINT8_MAX;  // our enum is a byte
+  const size_t element = fits ? size_of(static_cast<DataType>(type)) : 0;
+  if (element == 0) return error(Code::InvalidArgument, "type %d is unknown", static_cast<int>(type));
+  if (count > PTRDIFF_MAX / element / static_cast<size_t>(nranks)) {
+    return error(Code::InvalidArgument, "count %zu is too large: the buffers would exceed the address space", count);
+  }
+  return {};
+}
+
 }  // namespace ccom
 
 using namespace ccom;  // NOLINT(google-build-using-namespace): the C functions below are its border
@@ -221,9 +228,10 @@ ccomResult_t ccomRedOpCreatePreMulSum(ccomRedOp_t* op, void* scalar, ccomDataTyp
   return guarded("ccomRedOpCreatePreMulSum", [&]() -> Status {
     if (op == nullptr || scalar == nullptr) return error(Code::InvalidArgument, "op or scalar is NULL");
     CCOM_TRY(check_handle(comm));
+    CCOM_TRY(check_size(1, type, 1));
     const auto data_type = static_cast<DataType>(type);
     const size_t bytes = size_of(data_type);
-    if (bytes == 0 || data_type == DataType::Bool)
+    if (data_type == DataType::Bool)
       return error(Code::InvalidArgument, "type %d cannot be multiplied", static_cast<int>(type));
     if (residence != ccomScalarDevice && residence != ccomScalarHostImmediate) {
       return error(Code::InvalidArgument, "residence %d is unknown", static_cast<int>(residence));

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <numeric>
 #include <thread>
 
 #include "api/handles.h"
@@ -16,6 +17,8 @@
 
 namespace ccom {
 namespace {
+
+constexpr int64_t kLeastMemory = int64_t{1} << 20;
 
 // Config fields that are set win over the environment.
 Result<CommConfig> resolve(const ccomConfig_t* given) {
@@ -43,6 +46,10 @@ Result<CommConfig> resolve(const ccomConfig_t* given) {
   CCOM_TRY(number(given->timeoutMs, config.timeout_ms, "timeoutMs"));
   CCOM_TRY(number(given->initTimeoutMs, config.init_timeout_ms, "initTimeoutMs"));
   CCOM_TRY(number(given->maxMemory, config.max_memory, "maxMemory"));
+  if (config.max_memory < kLeastMemory) {
+    return error(Code::InvalidArgument, "config.maxMemory is %lld bytes; the least is %lld",
+                 static_cast<long long>(config.max_memory), static_cast<long long>(kLeastMemory));
+  }
   if (given->transport != nullptr) CCOM_TRY(config.set_transports(given->transport));
   return config;
 }
@@ -68,18 +75,6 @@ Status init_rank(ccomComm_t* out, int nranks, const UniqueId& id, int rank, cons
   const Deadline deadline = Deadline::after_ms(config.init_timeout_ms);
   CCOM_TRY_ASSIGN(const std::unique_ptr<Rendezvous> rendezvous, connect_rendezvous(id, nranks, rank, deadline));
   return make_communicator(out, {rank, nranks, id.communicator, id.secret}, config, *rendezvous, deadline);
-}
-
-// Runs one function per rank in a thread each; the first error wins.
-Status in_threads(int count, const std::function<Status(int)>& run) {
-  std::vector<Status> results(static_cast<size_t>(count));
-  std::vector<std::thread> threads;
-  for (int i = 1; i < count; ++i)
-    threads.emplace_back([&results, &run, i] { results[static_cast<size_t>(i)] = run(i); });
-  results[0] = run(0);
-  for (std::thread& thread : threads) thread.join();
-  for (const Status& status : results) CCOM_TRY(status);
-  return {};
 }
 
 Result<UniqueId> unpack_id(const ccomUniqueId& id) {
@@ -160,10 +155,14 @@ ccomResult_t ccomCommInitAll(ccomComm_t* comms, int nlocal, const ccomConfig_t* 
     const uint64_t number = random_u64();
     const Secret secret = Secret::random();
     const Deadline deadline = Deadline::after_ms(resolved.init_timeout_ms);
-    Status status = in_threads(nlocal, [&](int rank) -> Status {
-      CCOM_TRY_ASSIGN(const std::unique_ptr<Rendezvous> rendezvous, hub->join(nlocal, rank));
-      return make_communicator(&comms[rank], {rank, nlocal, number, secret}, resolved, *rendezvous, deadline);
-    });
+    std::vector<std::function<Status()>> starts;
+    for (int rank = 0; rank < nlocal; ++rank) {
+      starts.push_back([&, rank]() -> Status {
+        CCOM_TRY_ASSIGN(const std::unique_ptr<Rendezvous> rendezvous, hub->join(nlocal, rank));
+        return make_communicator(&comms[rank], {rank, nlocal, number, secret}, resolved, *rendezvous, deadline);
+      });
+    }
+    Status status = run_in_threads(starts);
     if (status.is_ok()) return {};
     for (int rank = 0; rank < nlocal; ++rank) {
       delete comms[rank];
@@ -241,9 +240,9 @@ ccomResult_t ccomCommGetInfo(ccomComm_t comm, ccomCommInfo_t* info) {
     info->localNRanks = static_cast<int>(communicator.topology().ranks_of(place.host).size());
     std::snprintf(info->transports, sizeof info->transports, "%s", communicator.transport_names().c_str());
     std::snprintf(info->topology, sizeof info->topology, "%s", host.imposed ? host.imposed->name.c_str() : "host");
-    info->bytesSent = 0;
-    for (Rank peer = 0; peer < communicator.nranks(); ++peer) info->bytesSent += communicator.bytes_sent_to(peer);
-    info->memoryBytes = communicator.memory_bytes();
+    const Communicator::Usage usage = communicator.usage();
+    info->bytesSent = std::accumulate(usage.bytes_sent_to.begin(), usage.bytes_sent_to.end(), uint64_t{0});
+    info->memoryBytes = usage.memory_bytes;
     info->sequence = communicator.sequence();
     return {};
   });
@@ -254,7 +253,7 @@ ccomResult_t ccomCommGetBytesSent(ccomComm_t comm, int peer, uint64_t* bytes) {
     if (bytes == nullptr) return error(Code::InvalidArgument, "bytes is NULL");
     CCOM_TRY(check_handle(comm));
     CCOM_TRY(check_ranks(comm->communicator->nranks(), peer));
-    *bytes = comm->communicator->bytes_sent_to(peer);
+    *bytes = comm->communicator->usage().bytes_sent_to.at(static_cast<size_t>(peer));
     return {};
   });
 }
@@ -264,8 +263,7 @@ ccomResult_t ccomExplain(ccomComm_t comm, const char* collective, size_t count, 
   return guarded("ccomExplain", [&]() -> Status {
     CCOM_TRY(check_handle(comm));
     if (collective == nullptr) return error(Code::InvalidArgument, "collective is NULL");
-    if (size_of(static_cast<DataType>(type)) == 0)
-      return error(Code::InvalidArgument, "type %d is unknown", static_cast<int>(type));
+    CCOM_TRY(check_size(count, type, comm->communicator->nranks()));
     Request request;
     request.count = count;
     request.type = static_cast<DataType>(type);

@@ -3,8 +3,10 @@
 // Groups: a thread-local list of checked requests, posted all together at the outermost end.
 //
 // Requests of one communicator and stream stay in order and run as one turn. Communicators run at the same time: the
-// first one of the NULL stream in the caller's thread, every further one in a thread of its own, so that one thread may
-// hold many ranks.
+// first one in the thread that runs the group (or the stream), every further one in a thread of its own, so that one
+// thread may hold many ranks.
+#include <map>
+#include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -20,7 +22,6 @@ struct Batch {
   ccomStream_t stream;
   std::vector<Request> requests;
   std::vector<std::shared_ptr<const PreMultiplied>> keep;
-  Turns::Ticket ticket = 0;
 };
 
 struct Group {
@@ -34,34 +35,54 @@ Group& group() {
   return instance;
 }
 
-// Each in a thread but the first; the first error wins.
-Status run_all(std::vector<std::function<Status()>> runs) {
-  std::vector<Status> results(runs.size());
-  std::vector<std::thread> threads;
-  for (size_t i = 1; i < runs.size(); ++i) threads.emplace_back([&results, &runs, i] { results[i] = runs[i](); });
-  if (!runs.empty()) results[0] = runs[0]();
-  for (std::thread& thread : threads) thread.join();
-  for (const Status& status : results) CCOM_TRY(status);
-  return {};
+// Calls of all threads on streams: a communicator's ticket and a place in a stream's queue must be taken as one, or two
+// threads could take them in opposite orders. Process-wide because a group may hold several communicators.
+std::mutex& posting() {
+  static std::mutex mutex;
+  return mutex;
 }
 
+Status contained(const std::function<Status()>& run) {
+  try {
+    return run();
+  } catch (const std::exception& exception) {
+    return error(Code::InternalError, "%s", exception.what());
+  }
+}
+
+// Batches of one stream run at the same time too: they may be ranks that wait for one another.
 Status post(std::vector<Batch> batches) {
-  for (Batch& batch : batches) batch.ticket = batch.comm->communicator->take_ticket();
-  std::vector<std::function<Status()>> blocking;
-  for (Batch& batch : batches) {
-    auto run = [communicator = batch.comm->communicator.get(), ticket = batch.ticket,
-                requests = std::move(batch.requests),
-                keep = std::move(batch.keep)] { return communicator->run(ticket, requests); };
-    if (batch.stream != nullptr) {
-      batch.stream->stream.enqueue(std::move(run));
-    } else {
-      blocking.emplace_back(std::move(run));
+  std::map<ccomStream_t, std::vector<std::function<Status()>>> by_stream;
+  for (const Batch& batch : batches) CCOM_TRY(batch.comm->communicator->check_group(batch.requests));
+  {
+    const std::lock_guard lock(posting());
+    for (Batch& batch : batches) {
+      by_stream[batch.stream].push_back([communicator = batch.comm->communicator.get(),
+                                         ticket = batch.comm->communicator->take_ticket(),
+                                         requests = std::move(batch.requests),
+                                         keep = std::move(batch.keep)] { return communicator->run(ticket, requests); });
+    }
+    for (auto& [stream, runs] : by_stream) {
+      if (stream != nullptr) stream->stream.enqueue([runs = std::move(runs)] { return run_in_threads(runs); });
     }
   }
-  return run_all(std::move(blocking));
+  return run_in_threads(by_stream[nullptr]);
 }
 
 }  // namespace
+
+Status run_in_threads(const std::vector<std::function<Status()>>& runs) {
+  std::vector<Status> results(runs.size());
+  {
+    std::vector<std::jthread> threads;
+    for (size_t i = 1; i < runs.size(); ++i) {
+      threads.emplace_back([&results, &runs, i] { results[i] = contained(runs[i]); });
+    }
+    if (!runs.empty()) results[0] = contained(runs[0]);
+  }
+  for (const Status& status : results) CCOM_TRY(status);
+  return {};
+}
 
 bool group_is_open() { return group().depth > 0; }
 
@@ -73,7 +94,7 @@ void add_to_group(ccomComm_t comm, ccomStream_t stream, const Request& request,
     batch.keep.push_back(std::move(keep));
     return;
   }
-  group().batches.push_back({comm, stream, {request}, {std::move(keep)}, 0});
+  group().batches.push_back({comm, stream, {request}, {std::move(keep)}});
 }
 
 void add_init_to_group(std::function<Status()> make) { group().inits.push_back(std::move(make)); }
@@ -84,10 +105,14 @@ Status submit(ccomComm_t comm, ccomStream_t stream, const Request& request, std:
     return {};
   }
   Communicator* communicator = comm->communicator.get();
-  const Turns::Ticket ticket = communicator->take_ticket();
-  if (stream == nullptr) return communicator->run(ticket, request);
-  stream->stream.enqueue(
-      [communicator, ticket, request, keep = std::move(keep)] { return communicator->run(ticket, request); });
+  if (stream == nullptr) return communicator->run(communicator->take_ticket(), request);
+  if (stream->generation != fork_generation()) {
+    return error(Code::InvalidUsage, "the stream was made before fork() and belongs to the parent process");
+  }
+  const std::lock_guard lock(posting());
+  stream->stream.enqueue([communicator, ticket = communicator->take_ticket(), request, keep = std::move(keep)] {
+    return communicator->run(ticket, request);
+  });
   return {};
 }
 
@@ -105,7 +130,7 @@ ccomResult_t ccomGroupEnd(void) {
     if (group().depth == 0) return error(Code::InvalidUsage, "there is no open group in this thread");
     if (--group().depth > 0) return {};
     std::vector<Batch> batches = std::exchange(group().batches, {});
-    CCOM_TRY(run_all(std::exchange(group().inits, {})));
+    CCOM_TRY(run_in_threads(std::exchange(group().inits, {})));
     return post(std::move(batches));
   });
 }

@@ -38,6 +38,7 @@ struct ccomComm {
 };
 
 struct ccomStream {
+  uint32_t generation = ccom::fork_generation();
   ccom::Stream stream;
 };
 
@@ -49,6 +50,12 @@ namespace ccom {
 
 // InvalidArgument for NULL or a destroyed handle, InvalidUsage in a forked child.
 Status check_handle(ccomComm_t comm);
+
+// Whether `count` elements of `type` for each of nranks ranks are something that can exist.
+Status check_size(size_t count, ccomDataType_t type, int nranks);
+
+// Runs each in a thread of its own, the first one here. Exceptions become errors; the first error wins.
+Status run_in_threads(const std::vector<std::function<Status()>>& runs);
 
 // The thread's last error.
 const Status& last_error();

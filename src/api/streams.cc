@@ -15,6 +15,12 @@ Status check(const void* handle, const char* name) {
   return handle == nullptr ? error(Code::InvalidArgument, "%s is NULL", name) : Status();
 }
 
+Status check_stream(ccomStream_t stream) {
+  CCOM_TRY(check(stream, "stream"));
+  if (stream->generation == fork_generation()) return {};
+  return error(Code::InvalidUsage, "the stream was made before fork() and belongs to the parent process");
+}
+
 // Queries answer "in progress" as a code, not as an error to be remembered.
 template <typename Fn>
 ccomResult_t queried(const char* function, Fn fn) {
@@ -43,6 +49,7 @@ ccomResult_t ccomStreamCreate(ccomStream_t* stream) {
 ccomResult_t ccomStreamDestroy(ccomStream_t stream) {
   return guarded("ccomStreamDestroy", [&]() -> Status {
     if (stream == nullptr) return {};
+    CCOM_TRY(check_stream(stream));  // in a forked child it has no thread to join: left alone
     Status status = stream->stream.synchronize(std::nullopt);
     delete stream;
     return status;
@@ -51,7 +58,7 @@ ccomResult_t ccomStreamDestroy(ccomStream_t stream) {
 
 ccomResult_t ccomStreamQuery(ccomStream_t stream) {
   return queried("ccomStreamQuery", [&]() -> Status {
-    CCOM_TRY(check(stream, "stream"));
+    CCOM_TRY(check_stream(stream));
     return stream->stream.query();
   });
 }
@@ -59,13 +66,14 @@ ccomResult_t ccomStreamQuery(ccomStream_t stream) {
 ccomResult_t ccomStreamSynchronize(ccomStream_t stream, int64_t timeoutMs) {
   return guarded("ccomStreamSynchronize", [&]() -> Status {
     if (stream == nullptr) return {};
+    CCOM_TRY(check_stream(stream));
     return stream->stream.synchronize(deadline_of(timeoutMs));
   });
 }
 
 ccomResult_t ccomStreamWaitEvent(ccomStream_t stream, ccomEvent_t event) {
   return guarded("ccomStreamWaitEvent", [&]() -> Status {
-    CCOM_TRY(check(stream, "stream"));
+    CCOM_TRY(check_stream(stream));
     CCOM_TRY(check(event, "event"));
     stream->stream.wait_for(event->event);
     return {};
@@ -74,7 +82,7 @@ ccomResult_t ccomStreamWaitEvent(ccomStream_t stream, ccomEvent_t event) {
 
 ccomResult_t ccomStreamAddCallback(ccomStream_t stream, void (*fn)(void*, ccomResult_t), void* user) {
   return guarded("ccomStreamAddCallback", [&]() -> Status {
-    CCOM_TRY(check(stream, "stream"));
+    CCOM_TRY(check_stream(stream));
     if (fn == nullptr) return error(Code::InvalidArgument, "fn is NULL");
     stream->stream.enqueue_callback(
         [fn, user](const Status& state) { fn(user, static_cast<ccomResult_t>(state.code())); });
@@ -101,6 +109,7 @@ ccomResult_t ccomEventRecord(ccomEvent_t event, ccomStream_t stream) {
     if (stream == nullptr) {
       event->event.record(nullptr);
     } else {
+      CCOM_TRY(check_stream(stream));
       stream->stream.record(event->event);
     }
     return {};

@@ -14,7 +14,11 @@ using Clock = std::chrono::steady_clock;
 class Deadline {
  public:
   static Deadline after(std::chrono::nanoseconds duration) { return Deadline(Clock::now() + duration); }
-  static Deadline after_ms(int64_t ms) { return after(std::chrono::milliseconds(ms)); }
+  // More than 30 years count as 30 years: the clock has an end.
+  static Deadline after_ms(int64_t ms) {
+    constexpr int64_t kMost = int64_t{1} << 40;
+    return after(std::chrono::milliseconds(ms < kMost ? ms : kMost));
+  }
   explicit Deadline(Clock::time_point when) : when_(when) {}
 
   bool passed() const { return Clock::now() >= when_; }

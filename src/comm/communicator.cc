@@ -16,7 +16,10 @@ Communicator::Communicator(const Membership& membership, CommConfig config, Topo
       sent_to_(static_cast<size_t>(membership.nranks)),
       received_from_(static_cast<size_t>(membership.nranks)) {}
 
-Communicator::~Communicator() { drain(); }
+Communicator::~Communicator() {
+  drain();
+  turns_.settle();
+}
 
 Result<std::unique_ptr<Communicator>> Communicator::create(const Membership& joining, CommConfig config,
                                                            Rendezvous& rendezvous, Deadline deadline) {
@@ -37,37 +40,50 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const Membership& joi
   return self;
 }
 
-Status Communicator::run(Turns::Ticket ticket, const Request& request) {
+// Whatever is thrown in a turn ends the communicator, not the order of turns: buffers may be posted.
+template <typename Fn>
+Status Communicator::in_turn(Turns::Ticket ticket, Fn fn) {
   turns_.wait(ticket);
-  const Status status =
-      request.collective == Collective::SendReceive ? run_transfers(&request, 1) : run_in_turn(request);
+  Status status;
+  try {
+    status = fn();
+  } catch (const std::bad_alloc&) {
+    status = engine_->fail(error(Code::OutOfMemory, "rank %d ran out of memory", membership_.rank));
+  } catch (const std::exception& exception) {
+    status = engine_->fail(error(Code::InternalError, "rank %d: %s", membership_.rank, exception.what()));
+  }
   turns_.pass();
   return status;
 }
 
+Status Communicator::run(Turns::Ticket ticket, const Request& request) {
+  return in_turn(ticket, [&] {
+    return request.collective == Collective::SendReceive ? run_transfers(&request, 1) : run_in_turn(request);
+  });
+}
+
 Status Communicator::run(Turns::Ticket ticket, const std::vector<Request>& requests) {
-  turns_.wait(ticket);
-  Status first;
-  for (size_t i = 0; i < requests.size();) {
-    size_t count = 1;
-    Status status;
-    if (requests[i].collective == Collective::SendReceive) {
-      while (i + count < requests.size() && requests[i + count].collective == Collective::SendReceive) ++count;
-      status = run_transfers(&requests[i], count);
-    } else {
-      status = run_in_turn(requests[i]);
+  return in_turn(ticket, [&] {
+    Status first;
+    for (size_t i = 0; i < requests.size();) {
+      size_t count = 1;
+      Status status;
+      if (requests[i].collective == Collective::SendReceive) {
+        while (i + count < requests.size() && requests[i + count].collective == Collective::SendReceive) ++count;
+        status = run_transfers(&requests[i], count);
+      } else {
+        status = run_in_turn(requests[i]);
+      }
+      if (first.is_ok()) first = status;
+      i += count;
     }
-    if (first.is_ok()) first = status;
-    i += count;
-  }
-  turns_.pass();
-  return first;
+    return first;
+  });
 }
 
 void Communicator::drain() {
-  const Turns::Ticket ticket = turns_.take();
-  turns_.wait(ticket);
-  turns_.pass();
+  const Status nothing = in_turn(turns_.take(), [] { return Status(); });
+  CCOM_ASSERT(nothing.is_ok());
 }
 
 PlanKey Communicator::key_of(const Request& request) const {
@@ -105,17 +121,19 @@ Status Communicator::run_in_turn(Request request) {
   const uint64_t sequence = sequence_.fetch_add(1, std::memory_order_relaxed) + 1;
   const Envelope envelope = describe(request, membership_.communicator, sequence, 0);
   if (request.multiplier != nullptr) request.input = multiply_input(request);
+  const Deadline deadline = Deadline::after_ms(config_.timeout_ms);
   const PlanKey key = key_of(request);
   constexpr size_t kNeverTiled = 4096;  // elements: skips a look-up for what is small anyway
   if (request.count > kNeverTiled) {
     const size_t tile = cache_->tile(key);
-    if (tile < request.count) return run_tiles(request, key, tile, envelope);
+    if (tile < request.count) return run_tiles(request, key, tile, envelope, deadline);
   }
   CCOM_TRY_ASSIGN(const std::shared_ptr<const BoundPlan> plan, cache_->get(key));
-  return run_operation(request, *plan, envelope);
+  return run_operation(request, *plan, envelope, deadline);
 }
 
-Status Communicator::run_operation(const Request& request, const BoundPlan& plan, const Envelope& envelope) {
+Status Communicator::run_operation(const Request& request, const BoundPlan& plan, const Envelope& envelope,
+                                   Deadline deadline) {
   if (plan.scratch_bytes > static_cast<size_t>(config_.max_memory)) {
     return finish(request,
                   engine_->fail(error(Code::OutOfMemory, "rank %d: %s needs %zu bytes of scratch, maxMemory is %lld",
@@ -124,49 +142,66 @@ Status Communicator::run_operation(const Request& request, const BoundPlan& plan
                                     .with_cure("raise maxMemory (CCOM_MAX_MEMORY) or split the call")));
   }
   const Operation operation{&plan, request.input, request.output, envelope, static_cast<uint32_t>(membership_.nranks)};
-  return finish(request, engine_->run({&operation, 1}, Deadline::after_ms(config_.timeout_ms)));
+  return finish(request, engine_->run({&operation, 1}, deadline));
 }
 
 // One element range of every unit after another. All ranks cut alike, because they chose the same plan.
-Status Communicator::run_tiles(const Request& request, PlanKey key, size_t tile, Envelope envelope) {
+Status Communicator::run_tiles(const Request& request, PlanKey key, size_t tile, Envelope envelope, Deadline deadline) {
   for (size_t begin = 0; begin < request.count; begin += tile, ++envelope.words[4]) {
     key.unit_elements = std::min(tile, request.count - begin);
     CCOM_TRY_ASSIGN(const std::shared_ptr<const BoundPlan> plan, cache_->get(key));
     Request part = request;
     part.input += begin * size_of(request.type);
     part.output += begin * size_of(request.type);
-    CCOM_TRY(run_operation(part, *plan, envelope));
+    CCOM_TRY(run_operation(part, *plan, envelope, deadline));
   }
   return {};
 }
 
-// Sends and receives of one group to and from this rank itself: matched in order.
-Status Communicator::copy_to_self(const Request* requests, size_t count) {
-  std::vector<const Request*> sends, receives;
-  for (size_t i = 0; i < count; ++i) {
-    if (requests[i].peer == membership_.rank) (requests[i].sends ? sends : receives).push_back(&requests[i]);
-  }
-  if (sends.size() != receives.size()) {
-    return error(Code::InvalidUsage, "rank %d sends %zu messages to itself in this group and receives %zu",
-                 membership_.rank, sends.size(), receives.size());
-  }
-  for (size_t i = 0; i < sends.size(); ++i) {
-    if (sends[i]->count != receives[i]->count || sends[i]->type != receives[i]->type) {
-      return error(Code::InvalidUsage, "rank %d sends %zu %s to itself and receives %zu %s", membership_.rank,
-                   sends[i]->count, std::string(name_of(sends[i]->type)).c_str(), receives[i]->count,
-                   std::string(name_of(receives[i]->type)).c_str());
+namespace {
+
+// Sends and receives to and from `self`, in order.
+struct OwnTransfers {
+  OwnTransfers(const Request* requests, size_t count, Rank self) {
+    for (size_t i = 0; i < count; ++i) {
+      if (requests[i].collective != Collective::SendReceive || requests[i].peer != self) continue;
+      (requests[i].sends ? sends : receives).push_back(&requests[i]);
     }
   }
-  for (size_t i = 0; i < sends.size(); ++i) {
-    if (sends[i]->count > 0)
-      std::memmove(receives[i]->output, sends[i]->input, sends[i]->count * size_of(sends[i]->type));
+  std::vector<const Request*> sends, receives;
+};
+
+std::string describe_data(const Request& request) {
+  return std::to_string(request.count) + " " + std::string(name_of(request.type));
+}
+
+}  // namespace
+
+Status Communicator::check_group(const std::vector<Request>& requests) const {
+  const OwnTransfers own(requests.data(), requests.size(), membership_.rank);
+  if (own.sends.size() != own.receives.size()) {
+    return error(Code::InvalidUsage, "rank %d sends %zu messages to itself in this group and receives %zu",
+                 membership_.rank, own.sends.size(), own.receives.size());
+  }
+  for (size_t i = 0; i < own.sends.size(); ++i) {
+    if (own.sends[i]->count == own.receives[i]->count && own.sends[i]->type == own.receives[i]->type) continue;
+    return error(Code::InvalidUsage, "rank %d sends %s to itself and receives %s", membership_.rank,
+                 describe_data(*own.sends[i]).c_str(), describe_data(*own.receives[i]).c_str());
   }
   return {};
 }
 
 // Sends and receives of one group, all at the same time.
 Status Communicator::run_transfers(const Request* requests, size_t count) {
-  CCOM_TRY(copy_to_self(requests, count));
+  const OwnTransfers to_self(requests, count, membership_.rank);
+  if (to_self.sends.size() != to_self.receives.size()) {
+    return error(Code::InvalidUsage, "rank %d: a collective stands between a send to itself and its receive",
+                 membership_.rank);
+  }
+  for (size_t i = 0; i < to_self.sends.size(); ++i) {
+    const Request& send = *to_self.sends[i];
+    if (send.count > 0) std::memmove(to_self.receives[i]->output, send.input, send.count * size_of(send.type));
+  }
   std::vector<std::shared_ptr<const BoundPlan>> plans;
   for (size_t i = 0; i < count; ++i) {
     const bool own = requests[i].peer == membership_.rank;
@@ -213,27 +248,26 @@ Communicator::FailedCall Communicator::failed_call() const {
   return failed_;
 }
 
-uint64_t Communicator::bytes_sent_to(Rank peer) {
-  turns_.wait(turns_.take());
-  const uint64_t bytes = engine_->bytes_sent_to()[static_cast<size_t>(peer)];
-  turns_.pass();
-  return bytes;
-}
-
-uint64_t Communicator::memory_bytes() {
-  turns_.wait(turns_.take());
-  const uint64_t bytes = links_->memory_bytes() + engine_->memory_bytes() + multiplied_.capacity();
-  turns_.pass();
-  return bytes;
+Communicator::Usage Communicator::usage() {
+  Usage usage;
+  const Status done = in_turn(turns_.take(), [&] {
+    usage.bytes_sent_to = engine_->bytes_sent_to();
+    usage.memory_bytes = links_->memory_bytes() + engine_->memory_bytes() + multiplied_.capacity();
+    return Status();
+  });
+  CCOM_ASSERT(done.is_ok() || !status().is_ok());
+  return usage;
 }
 
 Result<std::string> Communicator::explain(const Request& request) {
-  turns_.wait(turns_.take());
-  const PlanKey key = key_of(request);
-  const Result<std::shared_ptr<const Choice>> choice = cache_->choice(key);
-  turns_.pass();
-  if (!choice) return choice.error();
-  return explain_json(cache_->question(key), **choice);
+  std::string text;
+  CCOM_TRY(in_turn(turns_.take(), [&]() -> Status {
+    const PlanKey key = key_of(request);
+    CCOM_TRY_ASSIGN(const std::shared_ptr<const Choice> choice, cache_->choice(key));
+    text = explain_json(cache_->question(key), *choice);
+    return {};
+  }));
+  return text;
 }
 
 }  // namespace ccom

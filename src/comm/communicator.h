@@ -55,19 +55,25 @@ class Communicator final : public CallNames {
   const CommConfig& config() const { return config_; }
   std::string transport_names() const { return links_->transport_names(); }
   uint64_t sequence() const { return sequence_.load(std::memory_order_relaxed); }
-  // These three take a turn.
-  uint64_t bytes_sent_to(Rank peer);
-  uint64_t memory_bytes();
+  // What a group asks for that can be refused before anything runs: InvalidUsage for unmatched transfers to itself.
+  Status check_group(const std::vector<Request>& requests) const;
+  struct Usage {
+    std::vector<uint64_t> bytes_sent_to;  // by peer
+    uint64_t memory_bytes = 0;
+  };
+  // These take a turn: not for callbacks of a stream that this communicator's calls are queued on.
+  Usage usage();
   Result<std::string> explain(const Request& request);
 
  private:
   Communicator(const Membership& membership, CommConfig config, Topology topology);
 
+  template <typename Fn>
+  Status in_turn(Turns::Ticket ticket, Fn fn);
   Status run_in_turn(Request request);
-  Status run_operation(const Request& request, const BoundPlan& plan, const Envelope& envelope);
-  Status run_tiles(const Request& request, PlanKey key, size_t tile, Envelope envelope);
+  Status run_operation(const Request& request, const BoundPlan& plan, const Envelope& envelope, Deadline deadline);
+  Status run_tiles(const Request& request, PlanKey key, size_t tile, Envelope envelope, Deadline deadline);
   Status run_transfers(const Request* first, size_t count);
-  Status copy_to_self(const Request* first, size_t count);
   const std::byte* multiply_input(const Request& request);
   PlanKey key_of(const Request& request) const;
   size_t input_elements(const Request& request) const;

@@ -5,6 +5,8 @@
 // Nobody else around: two atomic operations, no lock, no system call.
 #pragma once
 
+#include <sched.h>
+
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -29,15 +31,23 @@ class Turns {
   }
 
   void pass() {
+    passing_.fetch_add(1, std::memory_order_relaxed);
     serving_.fetch_add(1, std::memory_order_seq_cst);
-    if (waiters_.load(std::memory_order_seq_cst) == 0) return;
-    const std::lock_guard lock(mutex_);
-    turn_.notify_all();
+    if (waiters_.load(std::memory_order_seq_cst) > 0) {
+      const std::lock_guard lock(mutex_);
+      turn_.notify_all();
+    }
+    passing_.fetch_sub(1, std::memory_order_release);  // the last touch of this object
+  }
+
+  // For the owner, after its own last turn: until nobody is inside pass() any more.
+  void settle() const {
+    while (passing_.load(std::memory_order_acquire) > 0) ::sched_yield();
   }
 
  private:
   std::atomic<uint64_t> next_{0}, serving_{0};
-  std::atomic<uint32_t> waiters_{0};
+  std::atomic<uint32_t> waiters_{0}, passing_{0};
   std::mutex mutex_;
   std::condition_variable turn_;
 };

@@ -175,12 +175,17 @@ Status Engine::reserve_scratch(size_t bytes) {
 
 Status Engine::run(std::span<const Operation> operations, Deadline deadline) {
   if (monitor_.failed()) return give_up(monitor_.status());
-  for (const Operation& operation : operations) CCOM_TRY(reserve_scratch(operation.plan->scratch_bytes));
+  for (const Operation& operation : operations) {
+    const Status reserved = reserve_scratch(operation.plan->scratch_bytes);
+    if (!reserved.is_ok()) return give_up(reserved);
+  }
   while (runs_.size() < operations.size()) runs_.push_back(std::make_unique<Run>(*this));
   running_ = operations.size();
   for (uint32_t i = 0; i < operations.size(); ++i) {
     if (Status status = runs_[i]->start(operations[i], i); !status.is_ok()) return give_up(status);
   }
+  constexpr uint32_t kRoundsPerClock = 64;
+  uint32_t rounds = 0;
   Backoff backoff(policy_);
   for (size_t i = 0; i < operations.size(); ++i) {
     while (!runs_[i]->finished()) {
@@ -192,6 +197,9 @@ Status Engine::run(std::span<const Operation> operations, Deadline deadline) {
         }
         events_.completed.clear();
         backoff.reset();
+        // Progress is no reason to stay beyond an abort or the deadline.
+        if (monitor_.failed()) return give_up(monitor_.status());
+        if (++rounds % kRoundsPerClock == 0 && deadline.passed()) return give_up(late());
         continue;
       }
       if (Status status = wait_for_events(backoff, deadline); !status.is_ok()) return give_up(status);

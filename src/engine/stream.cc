@@ -93,6 +93,19 @@ Status Stream::synchronize(std::optional<Deadline> deadline) {
   return std::exchange(first_error_, Status());
 }
 
+namespace {
+
+// An exception must not end the process from a library's thread.
+Status contained(const Stream::Work& work) {
+  try {
+    return work();
+  } catch (const std::exception& exception) {
+    return error(Code::InternalError, "an operation on a stream failed: %s", exception.what());
+  }
+}
+
+}  // namespace
+
 void Stream::run() {
   std::unique_lock lock(mutex_);
   while (true) {
@@ -102,7 +115,7 @@ void Stream::run() {
     queue_.pop_front();
     running_ = true;
     lock.unlock();
-    Status status = work();
+    Status status = contained(work);
     work = nullptr;
     lock.lock();
     running_ = false;
