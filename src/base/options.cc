@@ -13,7 +13,7 @@ constexpr std::array kTable = {
     OptionInfo{"CCOM_ALGO", "",
                "Algorithm to use where it is legal: a name (ring), or collective:name pairs "
                "(allreduce:ring,broadcast:tree). ccom-bench --explain lists the names."},
-    OptionInfo{"CCOM_CRC", "1", "1: TCP payload carries CRC32C; 0: it does not."},
+    OptionInfo{"CCOM_CRC", "1", "1: what tcp and ofi carry is checked by CRC32C; 0: it is not."},
     OptionInfo{"CCOM_DEAD_MS", "3000",
                "A silent host counts as dead after this many milliseconds without a heartbeat."},
     OptionInfo{"CCOM_HOSTID", "",

@@ -142,6 +142,23 @@ TEST(Tidy, FilesHaveAHeadAndAGuardAndReadableLines) {
 // Larger for a reason, and not to grow: gRPC's headers may stand in one file only.
 const std::map<std::string, size_t> kOldLargeFiles = {{"src/bootstrap/grpc_rendezvous.cc", 660}};
 
+std::string read(const fs::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST(Tidy, EveryVariableIsDocumented) {
+  const std::string table = read(kRoot / "src/base/options.cc");
+  const std::string page = read(kRoot / "docs/variables.md");
+  static const std::regex entry("OptionInfo\\{\"(CCOM_[A-Z0-9_]+)\"");
+  int found = 0;
+  for (std::sregex_iterator it(table.begin(), table.end(), entry), end; it != end; ++it, ++found) {
+    EXPECT_NE(page.find("`" + (*it)[1].str() + "`"), std::string::npos)
+        << (*it)[1] << " is missing in docs/variables.md";
+  }
+  EXPECT_GT(found, 15);
+}
+
 TEST(Tidy, FilesStaySmall) {
   for (const Source& source : sources()) {
     const auto old = kOldLargeFiles.find(source.path.generic_string());
