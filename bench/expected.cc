@@ -33,7 +33,8 @@ auto with_codec(ccomDataType_t type, Function&& function) {
     case ccomBool: return function(Boolean{});
     case ccomComplex64: return function(ComplexOf<float>{});
     case ccomComplex128: return function(ComplexOf<double>{});
-    case ccomFloat32: break;
+    case ccomFloat32:
+    case ccomDataTypeForceInt: break;
   }
   return function(WideFloat<float>{});
 }

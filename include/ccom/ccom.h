@@ -69,7 +69,8 @@ typedef enum {
   ccomOutOfMemory = 35,    /* memory, descriptors or space ran out */
   ccomConfigError = 36,    /* a setting is wrong or differs between ranks */
   ccomTransportError = 37, /* a transport failed in a way that names no dead peer */
-  ccomNotSupported = 38    /* legal, but this build, machine or fabric cannot do it */
+  ccomNotSupported = 38,   /* legal, but this build, machine or fabric cannot do it */
+  ccomResultForceInt = 0x7fffffff
 } ccomResult_t;
 
 /* 0..11 are NCCL's numbers. */
@@ -88,9 +89,10 @@ typedef enum {
   ccomFloat8e5m2 = 11, /* OCP E5M2 */
   ccomInt16 = 32,
   ccomUint16 = 33,
-  ccomBool = 34,      /* one byte, 0 or 1 */
-  ccomComplex64 = 35, /* two floats */
-  ccomComplex128 = 36 /* two doubles */
+  ccomBool = 34,                    /* one byte, 0 or 1 */
+  ccomComplex64 = 35,               /* two floats */
+  ccomComplex128 = 36,              /* two doubles */
+  ccomDataTypeForceInt = 0x7fffffff /* no type: lets any int be passed, and be refused */
 } ccomDataType_t;
 
 /*
@@ -115,8 +117,9 @@ typedef enum {
 typedef int ccomRedOp_t;
 
 typedef enum {
-  ccomScalarDevice = 0,       /* read when the operation runs */
-  ccomScalarHostImmediate = 1 /* read now */
+  ccomScalarDevice = 0,        /* read when the operation runs */
+  ccomScalarHostImmediate = 1, /* read now */
+  ccomScalarResidenceForceInt = 0x7fffffff
 } ccomScalarResidence_t;
 
 /* ---- Library ---------------------------------------------------------------------------------------------------- */
