@@ -23,6 +23,10 @@ if ! command -v ip >/dev/null || ! ip netns add "$name-a" 2>"$folder/why"; then
   exit 77
 fi
 trap clean EXIT INT TERM
+if ! ip netns exec "$name-a" true 2>"$folder/why"; then  # e.g. in a chroot, whose root is no mount point
+  echo "skipped: programs cannot be run in network namespaces here: $(cat "$folder/why")"
+  exit 77
+fi
 ip netns add "$name-b"
 ip link add "va$$" netns "$name-a" type veth peer name "vb$$" netns "$name-b"
 ip -n "$name-a" addr add 10.77.0.1/24 dev "va$$"
