@@ -52,7 +52,6 @@ class Communicator final : public CallNames {
   Rank rank() const { return membership_.rank; }
   int nranks() const { return membership_.nranks; }
   const Topology& topology() const { return topology_; }
-  const CommConfig& config() const { return config_; }
   std::string transport_names() const { return links_->transport_names(); }
   uint64_t sequence() const { return sequence_.load(std::memory_order_relaxed); }
   // What a group asks for that can be refused before anything runs: InvalidUsage for unmatched transfers to itself.

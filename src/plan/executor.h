@@ -35,7 +35,6 @@ class Executor {
   }
 
   bool finished() const { return left_ == 0; }
-  size_t steps_left() const { return left_; }
 
  private:
   void release(uint32_t step, std::vector<uint32_t>& ready) {

@@ -288,8 +288,7 @@ class SymbolicRun {
       }
       size_t sent = 0;
       for (const Step& step : plan.steps) sent += step.kind == StepKind::Send ? step.count : 0;
-      report_.max_bytes_blocks = std::max(report_.max_bytes_blocks, sent);
-      report_.total_steps += plan.steps.size();
+      report_.max_sent_blocks = std::max(report_.max_sent_blocks, sent);
     }
     return {};
   }

@@ -24,8 +24,7 @@ namespace ccom {
 
 struct VerifyReport {
   int max_roundings = 0;  // combinations on the longest path to a result: what a narrow type loses accuracy by
-  size_t total_steps = 0;
-  size_t max_bytes_blocks = 0;  // blocks that the busiest rank sends
+  size_t max_sent_blocks = 0;  // blocks that the busiest rank sends
 };
 
 // `plans` holds one plan per rank, by rank. An InternalError names the rank, the step and the broken rule.

@@ -154,7 +154,7 @@ TEST(Cost, CountsTheBytesThatThePlansSend) {
       (core ? shape.core : shape.levels).push_back(flat_level(pattern, n));
       std::vector<Plan> plans;
       for (Rank r = 0; r < n; ++r) plans.push_back(staged_plan({Collective::AllReduce, r, n, -1, false}, shape, ""));
-      return static_cast<double>(verify(plans)->max_bytes_blocks) / plans[0].blocks_per_unit;
+      return static_cast<double>(verify(plans)->max_sent_blocks) / plans[0].blocks_per_unit;
     };
     EXPECT_DOUBLE_EQ(sent(Pattern::Ring, false), (ring_reduce_scatter_cost(n, 1) + ring_allgather_cost(n, 1)).bytes);
     EXPECT_DOUBLE_EQ(sent(Pattern::Direct, false),
