@@ -338,6 +338,52 @@ TEST(Streams, RunInOrderBesideTheCaller) {
   });
 }
 
+// A bug found by review: ticket and place in the queue were taken apart, so two threads could take them in opposite
+// orders.
+TEST(Streams, TwoThreadsMayShareOneStreamAndCommunicator) {
+  with_ranks(1, [](int, ccomComm_t comm) {
+    ccomStream_t stream = nullptr;
+    ASSERT_EQ(ccomStreamCreate(&stream), ccomSuccess);
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; ++t) {
+      threads.emplace_back([comm, stream] {
+        for (int i = 0; i < 3000; ++i) ASSERT_EQ(ccomBarrier(comm, stream), ccomSuccess);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    ASSERT_EQ(ccomStreamSynchronize(stream, 20000), ccomSuccess) << last_error();
+    EXPECT_EQ(ccomStreamDestroy(stream), ccomSuccess);
+  });
+}
+
+// A bug found by review: they ran one after the other in the stream's thread, and the first waited for the second.
+TEST(Groups, RanksOfOneThreadMayShareOneStream) {
+  ccomComm_t comms[3];
+  ccomStream_t stream = nullptr;
+  ASSERT_EQ(ccomCommInitAll(comms, 3, nullptr), ccomSuccess);
+  ASSERT_EQ(ccomStreamCreate(&stream), ccomSuccess);
+  int x[3] = {1, 2, 3};
+  ASSERT_EQ(ccomGroupStart(), ccomSuccess);
+  for (int r = 0; r < 3; ++r) {
+    ASSERT_EQ(ccomAllReduce(&x[r], &x[r], 1, ccomInt32, ccomSum, comms[r], stream), ccomSuccess);
+  }
+  ASSERT_EQ(ccomGroupEnd(), ccomSuccess);
+  ASSERT_EQ(ccomStreamSynchronize(stream, 20000), ccomSuccess) << last_error();
+  for (const int value : x) EXPECT_EQ(value, 6);
+  EXPECT_EQ(ccomStreamDestroy(stream), ccomSuccess);
+  for (ccomComm_t comm : comms) ccomCommDestroy(comm);
+}
+
+// A bug found by review: it overflowed the clock and lay in the past.
+TEST(Errors, AnEndlessTimeoutIsNoTimeoutAtAll) {
+  ccomConfig_t config = CCOM_CONFIG_INIT;
+  config.timeoutMs = INT64_MAX;
+  with_ranks(2, &config, [](int rank, ccomComm_t comm) {
+    if (rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    EXPECT_EQ(ccomBarrier(comm, nullptr), ccomSuccess) << last_error();
+  });
+}
+
 TEST(Errors, AMismatchIsReportedByAllWithBothCallsAndSticks) {
   ccomConfig_t config = CCOM_CONFIG_INIT;
   config.timeoutMs = 20000;
