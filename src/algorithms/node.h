@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Collectives through memory that the ranks of a node share: plans from shapes. Pure functions, every collective but
+// SendReceive, in place where the C API allows it.
+//
+// n: bytes of the vector or of all units together; p: ranks. Bytes are loads and stores of all ranks together.
+//
+// one_shot        1 meet, 2n + (p+1)n per rank: everybody copies its part in and combines all parts. Tiny and small.
+// gather_release  2 meets: the first rank of every group combines all parts, its group copies the result. The same bits
+//                 as one_shot. Tiny, from about 16 ranks on as many cores: fewer readers per line.
+// two_shot        2 meets, 5n - and, where all buffers can be reached, 2n per rank: the least there is. Rank r combines
+//                 part r of all inputs and stores it for everybody. The tiles of a long call are pipelined.
+// domains         3 meets: two_shot inside every memory domain, sums of domains exchanged between: each domain reads
+//                 n(d-1) from others instead of n(p - p/d). Two roundings.
+// direct          the collectives without sums: one copy in (none where the buffer can be reached), one copy out.
+//
+// Sources: Graham and Shipman, MPI support for multi-core architectures, 2008 (shared segments); Bayatpour et al.,
+// Scalable reduction collectives with data partitioning-based multi-leader design, SC'17 (parts and leaders); Jain et
+// al., Framework for scalable intra-node collectives using shared memory, SC'18 (flags and payload); the rest is ours.
+#pragma once
+
+#include <span>
+
+#include "algorithms/collectives.h"
+#include "plan/node_plan.h"
+
+namespace ccom {
+
+enum class NodeScheme : uint8_t { OneShot, GatherRelease, TwoShot, Domains, Direct };
+
+// Which of a rank's buffers the others can load from and store to.
+struct Reach {
+  bool input = false;
+  bool output = false;
+  friend bool operator==(const Reach&, const Reach&) = default;
+};
+
+struct NodeShape {
+  NodeScheme scheme = NodeScheme::TwoShot;
+  std::vector<std::vector<Rank>> groups;  // GatherRelease, Domains: a partition of the ranks, ascending; Domains: of
+                                          // equal size
+  // TwoShot: ranks copy all of their input in, as for OneShot, so that a call can decide between the two after the first
+  // meet, when it knows who can be reached.
+  bool whole = false;
+  friend bool operator==(const NodeShape&, const NodeShape&) = default;
+};
+
+// reach: by rank. A rank that runs an AllToAll in place must not let others reach its input. For OneShot and
+// GatherRelease nobody is reached.
+NodePlan node_plan(const Call& call, const NodeShape& shape, std::span<const Reach> reach);
+
+std::string_view name_of(NodeScheme scheme);
+
+}  // namespace ccom

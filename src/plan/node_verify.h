@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Proves a collective's node plans, all ranks together, over several tiles and calls in a row.
+//
+// 1. Steps stay within buffers; ranks write only what is theirs, or an Output that is let (a target by the plan).
+// 2. Everybody meets equally often.
+// 3. No race: of two accesses to a cell by different ranks, one of them writing, one is ordered before the other by meets.
+//    Followed with vector clocks, so waiting for a part of the ranks is proved as well as waiting for all. Tiles share
+//    the banks of staging memory with all calls before them.
+// 4. Nobody returns while others may touch its buffers: the rank's return is ordered after all their accesses.
+// 5. Each output piece holds each contribution exactly once (fingerprints as in verify.h), completed once.
+// 6. Every rank's expression for a piece is the same: bitwise equal results.
+#pragma once
+
+#include <span>
+
+#include "base/status.h"
+#include "plan/node_plan.h"
+
+namespace ccom {
+
+struct NodeReport {
+  int max_roundings = 0;
+  size_t meets = 0;  // of the first call
+};
+
+// One collective call: plans by rank, and into how many tiles it is cut.
+struct NodeCallPlans {
+  std::span<const NodePlan> plans;
+  size_t tiles = 1;
+};
+
+// The calls run one after another on the same staging memory.
+Result<NodeReport> verify_node(std::span<const NodeCallPlans> calls);
+
+}  // namespace ccom

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every plan through shared memory is proved, and the prover is shown to reject what is wrong.
+#include "algorithms/node.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "plan/node_verify.h"
+
+namespace ccom {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr std::array kCollectives = {Collective::AllReduce, Collective::AllGather, Collective::ReduceScatter,
+                                     Collective::Broadcast, Collective::Reduce,    Collective::AllToAll,
+                                     Collective::Gather,    Collective::Scatter,   Collective::Barrier};
+
+std::vector<NodePlan> plans_of(Collective collective, int nranks, const NodeShape& shape, std::vector<Reach> reach,
+                               bool in_place, Rank root) {
+  if (collective == Collective::AllToAll && in_place) {
+    for (Reach& r : reach) r.input = false;
+  }
+  std::vector<NodePlan> plans;
+  for (Rank rank = 0; rank < nranks; ++rank) {
+    plans.push_back(node_plan({collective, rank, nranks, root, in_place}, shape, reach));
+  }
+  return plans;
+}
+
+// Two equal calls with something else between and after them, so that banks are reused under all circumstances.
+Status proof(const std::vector<NodePlan>& plans, size_t tiles) {
+  const int nranks = plans[0].nranks;
+  const std::vector<Reach> none(static_cast<size_t>(nranks));
+  const auto small = plans_of(Collective::AllReduce, nranks, {NodeScheme::OneShot, {}}, none, false, -1);
+  const auto large = plans_of(Collective::AllReduce, nranks, {NodeScheme::TwoShot, {}}, none, true, -1);
+  const std::array calls = {NodeCallPlans{plans, tiles}, NodeCallPlans{small, 1}, NodeCallPlans{plans, tiles},
+                            NodeCallPlans{large, 2},     NodeCallPlans{plans, 1}, NodeCallPlans{small, 1},
+                            NodeCallPlans{small, 1},     NodeCallPlans{plans, tiles}};
+  const Result<NodeReport> report = verify_node(calls);
+  return report ? Status() : report.error();
+}
+
+std::vector<Reach> random_reach(int nranks, std::mt19937& random) {
+  std::vector<Reach> reach;
+  for (int r = 0; r < nranks; ++r) reach.push_back({random() % 2 == 0, random() % 2 == 0});
+  return reach;
+}
+
+NodeScheme scheme_for(Collective collective) {
+  return collective == Collective::AllReduce || collective == Collective::Reduce ? NodeScheme::TwoShot
+                                                                                 : NodeScheme::Direct;
+}
+
+TEST(NodePlans, EveryCollectiveWithEveryMixOfReachIsProved) {
+  std::mt19937 random(7);
+  for (const Collective collective : kCollectives) {
+    for (int nranks = 2; nranks <= 7; ++nranks) {
+      for (int mix = 0; mix < (nranks <= 2 ? 16 : 12); ++mix) {
+        std::vector<Reach> reach(static_cast<size_t>(nranks));
+        for (int r = 0; nranks == 2 && r < 2; ++r) {
+          reach[static_cast<size_t>(r)] = {(mix >> (2 * r) & 1) != 0, (mix >> (2 * r) & 2) != 0};
+        }
+        if (nranks > 2 && mix > 1) reach = random_reach(nranks, random);
+        if (nranks > 2 && mix == 1) std::ranges::fill(reach, Reach{true, true});
+        for (const bool in_place : {false, true}) {
+          for (const bool whole : {false, true}) {
+            const auto plans = plans_of(collective, nranks, {scheme_for(collective), {}, whole}, reach, in_place,
+                                        static_cast<Rank>(mix % nranks));
+            for (const size_t tiles : {size_t{1}, size_t{2}, size_t{5}}) {
+              const Status status = proof(plans, tiles);
+              ASSERT_TRUE(status.is_ok()) << status.message() << ", mix " << mix << ", tiles " << tiles << ", in place "
+                                          << in_place;
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(NodePlans, SmallSchemesAreProvedAndGiveOneExpression) {
+  for (const int nranks : {2, 3, 8, 16, 33}) {
+    std::vector<std::vector<Rank>> groups;
+    for (Rank rank = 0; rank < nranks; ++rank) {
+      if (rank % 5 == 0) groups.emplace_back();
+      groups.back().push_back(rank);
+    }
+    const std::vector<Reach> none(static_cast<size_t>(nranks));
+    for (const Collective collective : {Collective::AllReduce, Collective::Reduce}) {
+      for (const NodeScheme scheme : {NodeScheme::OneShot, NodeScheme::GatherRelease}) {
+        for (const bool in_place : {false, true}) {
+          const auto plans = plans_of(collective, nranks, {scheme, groups}, none, in_place, nranks - 1);
+          const Status status = proof(plans, 1);
+          ASSERT_TRUE(status.is_ok()) << status.message();
+          const NodeCallPlans call{plans, 1};
+          EXPECT_EQ(verify_node({&call, 1})->max_roundings, 1);
+        }
+      }
+    }
+  }
+}
+
+// A synthetic machine: 2 sockets of 2 memory domains of 4 cores, and others.
+TEST(NodePlans, DomainsAreProvedForSyntheticMachines) {
+  std::mt19937 random(3);
+  for (const auto& [domains, size] : {std::pair{2, 1}, {2, 3}, {4, 4}, {3, 5}, {8, 2}}) {
+    const int nranks = domains * size;
+    for (const bool scattered : {false, true}) {
+      std::vector<std::vector<Rank>> groups(static_cast<size_t>(domains));
+      for (Rank rank = 0; rank < nranks; ++rank) {
+        groups[static_cast<size_t>(scattered ? rank % domains : rank / size)].push_back(rank);
+      }
+      for (int mix = 0; mix < 6; ++mix) {
+        std::vector<Reach> reach = random_reach(nranks, random);
+        if (mix == 0) std::ranges::fill(reach, Reach{});
+        if (mix == 1) std::ranges::fill(reach, Reach{true, true});
+        for (const size_t tiles : {size_t{1}, size_t{4}}) {
+          const auto plans =
+              plans_of(Collective::AllReduce, nranks, {NodeScheme::Domains, groups}, reach, mix % 2 == 0, -1);
+          const Status status = proof(plans, tiles);
+          ASSERT_TRUE(status.is_ok()) << status.message() << ", mix " << mix;
+          const NodeCallPlans call{plans, tiles};
+          EXPECT_LE(verify_node({&call, 1})->max_roundings, 2);
+        }
+      }
+    }
+  }
+}
+
+// Cross-domain traffic is what domains are for: pieces that a rank loads from ranks of other domains, over the vector.
+TEST(NodePlans, DomainsReadLessFromOtherDomains) {
+  const int nranks = 16;
+  std::vector<std::vector<Rank>> groups(2);
+  for (Rank rank = 0; rank < nranks; ++rank) groups[static_cast<size_t>(rank / 8)].push_back(rank);
+  const std::vector<Reach> none(nranks);
+  const auto remote = [&](NodeScheme scheme) {
+    double vectors = 0;
+    for (const NodePlan& plan : plans_of(Collective::AllReduce, nranks, {scheme, groups}, none, false, -1)) {
+      for (const NodePhase& phase : plan.phases) {
+        for (const NodeStep& step : phase.steps) {
+          for (const Operand& source : step.sources) {
+            if (source.owner / 8 != plan.rank / 8) vectors += static_cast<double>(step.count) / plan.parts;
+          }
+        }
+      }
+    }
+    return vectors;
+  };
+  EXPECT_DOUBLE_EQ(remote(NodeScheme::TwoShot), 8 + 8);  // half of all parts read, half of all results fetched
+  EXPECT_DOUBLE_EQ(remote(NodeScheme::Domains), 2);      // every domain the other's sums
+}
+
+TEST(NodePlans, TwoShotMovesTheLeastWhenAllIsReached) {
+  const int nranks = 4;
+  const std::vector<Reach> all(nranks, Reach{true, true});
+  double touched = 0;  // vectors
+  for (const NodePlan& plan : plans_of(Collective::AllReduce, nranks, {NodeScheme::TwoShot, {}}, all, false, -1)) {
+    EXPECT_FALSE(plan.staged);
+    for (const NodePhase& phase : plan.phases) {
+      for (const NodeStep& step : phase.steps) {
+        touched += static_cast<double>((step.sources.size() + step.targets.size()) * step.count) / plan.parts;
+      }
+    }
+  }
+  EXPECT_DOUBLE_EQ(touched, 2.0 * nranks);
+}
+
+// ---- The prover rejects ---------------------------------------------------------------------------------------------
+
+std::vector<NodePlan> good() {
+  return plans_of(Collective::AllReduce, 3, {NodeScheme::TwoShot, {}}, {{}, {true, true}, {}}, false, -1);
+}
+
+TEST(NodeProver, RejectsAMissingWait) {
+  for (size_t phase = 0; phase < 2; ++phase) {
+    for (size_t rank = 0; rank < 3; ++rank) {
+      auto plans = good();
+      plans[rank].phases[phase].waits_for.pop_back();
+      EXPECT_THAT(proof(plans, 1).message(), testing::AnyOf(HasSubstr("race"), HasSubstr("returns while")))
+          << phase << " " << rank;
+    }
+  }
+}
+
+TEST(NodeProver, RejectsAMissingContribution) {
+  auto plans = good();
+  plans[1].phases[1].steps[0].sources.pop_back();
+  EXPECT_THAT(proof(plans, 1).message(), HasSubstr("an output piece is wrong"));
+}
+
+TEST(NodeProver, RejectsADoubledContribution) {
+  auto plans = good();
+  auto& sources = plans[2].phases[1].steps[0].sources;
+  sources.push_back(sources.front());
+  EXPECT_THAT(proof(plans, 1).message(), HasSubstr("an output piece is wrong"));
+}
+
+TEST(NodeProver, RejectsAnotherOrderOfSummation) {
+  const std::vector<Reach> none(3);
+  auto plans = plans_of(Collective::AllReduce, 3, {NodeScheme::OneShot, {}}, none, false, -1);
+  auto& sources = plans[0].phases[1].steps[0].sources;
+  std::swap(sources[0], sources[2]);
+  EXPECT_THAT(proof(plans, 1).message(), HasSubstr("different expressions"));
+}
+
+TEST(NodeProver, RejectsAForgottenTarget) {
+  auto plans = good();
+  plans[0].phases[1].steps[0].targets.erase(plans[0].phases[1].steps[0].targets.begin() + 1);
+  EXPECT_FALSE(proof(plans, 1).is_ok());
+}
+
+TEST(NodeProver, RejectsAReturnWhileOthersRead) {
+  const std::vector<Reach> all(3, Reach{true, false});
+  auto plans = plans_of(Collective::AllGather, 3, {NodeScheme::Direct, {}}, all, false, -1);
+  for (NodePlan& plan : plans) {
+    plan.phases.pop_back();
+    plan.phases.back().waits_for.clear();
+  }
+  EXPECT_THAT(proof(plans, 1).message(), HasSubstr("still read its input"));
+}
+
+TEST(NodeProver, RejectsAStoreToAnotherRanksStage) {
+  auto plans = good();
+  plans[0].phases[0].steps[0].targets[0].owner = 1;
+  EXPECT_THAT(proof(plans, 1).message(), HasSubstr("another rank's staging memory"));
+}
+
+TEST(NodeProver, RejectsUnequalMeets) {
+  auto plans = good();
+  plans[1].phases.pop_back();
+  EXPECT_THAT(proof(plans, 1).message(), HasSubstr("unequally often"));
+}
+
+TEST(NodeProver, RejectsAnInPlaceInputThatOthersReadWhileItIsOverwritten) {
+  const std::vector<Reach> all(3, Reach{true, true});
+  auto plans = plans_of(Collective::AllToAll, 3, {NodeScheme::Direct, {}}, all, false, -1);
+  for (NodePlan& plan : plans) plan.in_place = true;
+  EXPECT_THAT(proof(plans, 1).message(), HasSubstr("race"));
+}
+
+}  // namespace
+}  // namespace ccom
