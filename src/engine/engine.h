@@ -13,7 +13,7 @@
 
 #include "base/status.h"
 #include "base/time.h"
-#include "engine/backoff.h"
+#include "base/backoff.h"
 #include "engine/bound_plan.h"
 #include "liveness/monitor.h"
 #include "plan/executor.h"

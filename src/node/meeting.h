@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How the ranks of a node meet: everyone says in a line of its own that it has arrived, and looks at the others' lines.
+//
+// Meets are numbered from 1 and never reset, so there is no state to confuse between calls; two lines per rank, used in
+// turn, keep a payload until everybody has seen it. No system call, lock or allocation unless somebody sleeps. Every wait
+// looks at the communicator's error and at its deadline.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "base/backoff.h"
+#include "base/status.h"
+#include "base/time.h"
+#include "liveness/monitor.h"
+#include "node/fences.h"
+#include "node/layout.h"
+
+namespace ccom {
+
+// What a call is, in words that are equal on all ranks: what meets compare. The first word tells communicators apart.
+using CallWords = std::array<uint64_t, 5>;
+
+// Belongs to one thread at a time, but for wake().
+class Meeting {
+ public:
+  struct Config {
+    int place = 0;            // of this rank in `ranks`
+    std::vector<Rank> ranks;  // of the node, ascending
+    bool asymmetric = false;  // AsymmetricFence::available() on every rank
+    WaitPolicy policy;
+  };
+  using Describe = std::function<std::string(const CallWords&)>;
+
+  // The region and the monitor outlive the meeting. describe: for the text of a mismatch.
+  Meeting(Config config, std::byte* region, const NodeLayout& layout, Monitor& monitor, Describe describe);
+
+  // The call that the next meets belong to.
+  void begin(const CallWords& words);
+  // The next arrival's payload, to be written before arrive().
+  std::byte* payload() { return own().line[bank()].payload; }
+  std::byte* mail() { return own().mail[bank()]; }
+  void arrive();
+
+  // After arrive(): until the rank at `place` has arrived too. Mismatch if it is in another call.
+  Status await(int place, Deadline deadline) {
+    const FlagLine& line = block(place).line[number_ & 1];
+    if (line.sequence.load(std::memory_order_acquire) < number_) [[unlikely]] CCOM_TRY(wait(place, deadline));
+    if (line.hash != hash_) [[unlikely]] return mismatch(place);
+    return {};
+  }
+  Status await_all(Deadline deadline) {
+    for (const int place : others_) CCOM_TRY(await(place, deadline));
+    return {};
+  }
+  // What the rank at `place` said at this meet.
+  const std::byte* payload_of(int place) const { return block(place).line[number_ & 1].payload; }
+  const std::byte* mail_of(int place) const { return block(place).mail[number_ & 1]; }
+
+  // Says that this rank will not touch anybody's buffers again; for good. Then waits until nobody can touch this rank's,
+  // as long as those that are alive need to notice, at most a second. False: somebody may still be at them.
+  bool leave();
+  // Ends all sleep on this node. Thread-safe.
+  void wake();
+
+  int place() const { return config_.place; }
+  int size() const { return static_cast<int>(config_.ranks.size()); }
+  Rank rank_at(int place) const { return config_.ranks[static_cast<size_t>(place)]; }
+  RankBlock& block(int place) const { return *blocks_[static_cast<size_t>(place)]; }
+
+ private:
+  RankBlock& own() { return block(config_.place); }
+  size_t bank() const { return (number_ + 1) & 1; }
+  Status wait(int place, Deadline deadline);
+  void sleep(int place, std::chrono::nanoseconds at_most);
+  Status mismatch(int place) const;
+  Status late() const;
+
+  const Config config_;
+  Monitor& monitor_;
+  const Describe describe_;
+  const AsymmetricFence fence_;
+  std::vector<RankBlock*> blocks_;
+  std::vector<int> others_;  // places, beginning behind the own one
+  CallWords words_{};
+  uint64_t number_ = 0;  // of the last meet that this rank arrived at
+  uint64_t hash_ = 0;
+};
+
+}  // namespace ccom
