@@ -73,4 +73,23 @@ constexpr uint32_t narrow(const NarrowFormat& format, float value) {
   return sign | (rounded < format.overflow ? rounded : format.overflow);
 }
 
+// narrow() with stochastic rounding: the upper bits of `random`, as many as are dropped, are added before they are. A
+// number up to the largest finite one becomes finite, a larger one overflows.
+constexpr uint32_t narrow_stochastic(const NarrowFormat& format, float value, uint32_t random) {
+  const uint32_t bits = std::bit_cast<uint32_t>(value);
+  const uint32_t magnitude = bits & 0x7fffffff;
+  const uint32_t sign = (bits ^ magnitude) >> (32 - format.bits());
+  if (magnitude > 0x7f800000) return format.nan;
+  uint32_t significand = magnitude - format.exponent_offset();
+  uint32_t dropped = static_cast<uint32_t>(format.mantissa_shift());
+  if (format.bias != 127 && magnitude < format.min_normal_as_float()) {
+    significand = (magnitude & 0x7fffff) | 0x800000;
+    dropped += (format.min_normal_as_float() >> 23) - (magnitude >> 23);
+    if (dropped > 31) return sign;
+  }
+  if (significand >> dropped > format.max_finite) return sign | format.overflow;
+  const uint32_t rounded = (significand + (random >> (32 - dropped))) >> dropped;
+  return sign | (rounded < format.max_finite ? rounded : format.max_finite);
+}
+
 }  // namespace ccom

@@ -4,19 +4,27 @@
 #pragma once
 
 #include "base/types.h"
+#include "kernels/random.h"
 
 #include <cstddef>
-#include <span>
+#include <cstdint>
 
 namespace ccom {
 
-// Bytes [begin, end) of every input and of the output, whole elements.
+// Bytes [begin, end) of every input and of every output, whole elements.
 struct KernelCall {
-  std::span<const std::byte* const> inputs;
-  std::byte* output;
+  const std::byte* const* inputs;
+  std::byte* const* outputs;
+  size_t input_count;
+  size_t output_count;
+  size_t streamed;  // so many of the first outputs
   size_t begin_bytes;
   size_t end_bytes;
   double divisor;  // for averages of floating types
+  // Stochastic rounding only: the stream of random bits, and the index in it of the element at byte 0. No call goes
+  // beyond index 2^32 - 1.
+  RandomKey key;
+  uint32_t first_element;
 };
 
 using Kernel = void (*)(const KernelCall&);

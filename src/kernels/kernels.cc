@@ -23,6 +23,7 @@
 namespace ccom {
 
 HWY_EXPORT(find_kernel);
+HWY_EXPORT(find_stochastic_kernel);
 HWY_EXPORT(target_name);
 
 namespace {
@@ -75,17 +76,6 @@ void divide_integers(DataType type, std::byte* memory, size_t count, uint32_t di
   }
 }
 
-// Sums a tile and divides it while it is still in the first-level cache.
-void average_integers(const Reduction& reduction, KernelCall call, Kernel kernel, size_t size_bytes) {
-  for (size_t begin = 0; begin < size_bytes; begin += kTileBytes) {
-    call.begin_bytes = begin;
-    call.end_bytes = std::min(begin + kTileBytes, size_bytes);
-    kernel(call);
-    const size_t count = (call.end_bytes - begin) / size_of(reduction.type);
-    divide_integers(reduction.type, call.output + begin, count, reduction.divide_by);
-  }
-}
-
 }  // namespace
 
 bool is_legal(DataType type, ReduceOp op) {
@@ -105,23 +95,98 @@ bool is_legal(DataType type, ReduceOp op) {
   return false;
 }
 
-void reduce(const Reduction& reduction, std::span<const std::byte* const> inputs, std::byte* output, size_t count) {
+Reducer::Reducer(const Reduction& reduction)
+    : type_(reduction.type), element_bytes_(static_cast<uint8_t>(size_of(reduction.type))) {
   CCOM_ASSERT(is_legal(reduction.type, reduction.op));
-  CCOM_ASSERT(!inputs.empty());
-  if (count == 0) return;
-  const size_t size_bytes = count * size_of(reduction.type);
   const bool divides = reduction.op == ReduceOp::Avg && reduction.divide_by != 0;
-  if (inputs.size() == 1 && !divides && !is_logical(reduction)) {
-    if (output != inputs[0]) std::memcpy(output, inputs[0], size_bytes);
-    return;
-  }
   const ReduceOp op = reduction.op == ReduceOp::Avg && !divides ? ReduceOp::Sum : reduction.op;
-  const Kernel kernel = HWY_DYNAMIC_DISPATCH(find_kernel)(reduction.type, op);
-  const double divisor = divides ? reduction.divide_by : 1;
-  const KernelCall call{
-      .inputs = inputs, .output = output, .begin_bytes = 0, .end_bytes = size_bytes, .divisor = divisor};
-  if (divides && is_integer(reduction.type)) return average_integers(reduction, call, kernel, size_bytes);
-  kernel(call);
+  if (divides && is_integer(type_)) {
+    integer_divisor_ = reduction.divide_by;
+  } else if (divides) {
+    divisor_ = reduction.divide_by;
+  }
+  if (reduction.rounding == Rounding::Stochastic) kernel_ = HWY_DYNAMIC_DISPATCH(find_stochastic_kernel)(type_, op);
+  stochastic_ = kernel_ != nullptr;
+  seed_ = reduction.seed;
+  if (!stochastic_) kernel_ = HWY_DYNAMIC_DISPATCH(find_kernel)(type_, op);
+  const bool copies_one = !divides && !is_logical(reduction);
+  one_input_kernel_ = copies_one ? HWY_DYNAMIC_DISPATCH(find_kernel)(DataType::Uint8, ReduceOp::Bor) : kernel_;
+}
+
+void Reducer::operator()(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs, size_t count,
+                         size_t streamed, uint64_t first_element) const {
+  KernelCall call{.inputs = inputs.data(),
+                  .outputs = outputs.data(),
+                  .input_count = inputs.size(),
+                  .output_count = outputs.size(),
+                  .streamed = streamed,
+                  .begin_bytes = 0,
+                  .end_bytes = count * element_bytes_,
+                  .divisor = divisor_,
+                  .key = {},
+                  .first_element = 0};
+  if (inputs.size() == 1 && one_input_kernel_ != kernel_) return copy(call);
+  if (stochastic_) return call_stochastic(call, first_element);
+  if (integer_divisor_ != 0) return call_integer_average(call);
+  kernel_(call);
+}
+
+void Reducer::copy(const KernelCall& call) const {
+  if (call.output_count > 1 || call.streamed != 0) return one_input_kernel_(call);
+  if (call.outputs[0] != call.inputs[0]) std::memcpy(call.outputs[0], call.inputs[0], call.end_bytes);
+}
+
+// One call for each 2^32 elements of the whole vector: a kernel counts in 32 bits.
+void Reducer::call_stochastic(KernelCall& call, uint64_t first_element) const {
+  const size_t end_bytes = call.end_bytes;
+  while (call.begin_bytes < end_bytes) {
+    const uint64_t begin = first_element + call.begin_bytes / element_bytes_;
+    const uint64_t room = (uint64_t{1} << 32) - static_cast<uint32_t>(begin);
+    call.end_bytes = call.begin_bytes + std::min<uint64_t>(room * element_bytes_, end_bytes - call.begin_bytes);
+    call.key = random_key(seed_, static_cast<uint32_t>(begin >> 32));
+    call.first_element = static_cast<uint32_t>(first_element);
+    kernel_(call);
+    call.begin_bytes = call.end_bytes;
+  }
+}
+
+// Sums a tile to the first output, divides it while it is still in the first-level cache, and copies it to the others.
+void Reducer::call_integer_average(KernelCall& call) const {
+  const size_t end_bytes = call.end_bytes;
+  const size_t output_count = call.output_count;
+  std::byte* const first = call.outputs[0];
+  call.output_count = 1;
+  call.streamed = 0;
+  for (size_t begin = 0; begin < end_bytes; begin = call.end_bytes) {
+    call.begin_bytes = begin;
+    call.end_bytes = std::min(begin + kTileBytes, end_bytes);
+    kernel_(call);
+    const size_t size_bytes = call.end_bytes - begin;
+    divide_integers(type_, first + begin, size_bytes / element_bytes_, integer_divisor_);
+    for (size_t m = 1; m < output_count; ++m) {
+      if (call.outputs[m] != first) std::memcpy(call.outputs[m] + begin, first + begin, size_bytes);
+    }
+  }
+}
+
+void reduce(const Reduction& reduction, std::span<const std::byte* const> inputs, std::byte* output, size_t count) {
+  CCOM_ASSERT(!inputs.empty());
+  const Reducer reducer(reduction);
+  reducer(inputs, {&output, 1}, count);
+}
+
+void copy_streaming(std::byte* to, const std::byte* from, size_t size_bytes) {
+  const Kernel copy = HWY_DYNAMIC_DISPATCH(find_kernel)(DataType::Uint8, ReduceOp::Bor);
+  copy({.inputs = &from,
+        .outputs = &to,
+        .input_count = 1,
+        .output_count = 1,
+        .streamed = 1,
+        .begin_bytes = 0,
+        .end_bytes = size_bytes,
+        .divisor = 1,
+        .key = {},
+        .first_element = 0});
 }
 
 // The product of the input with a tile full of the scalar.
@@ -133,11 +198,11 @@ void multiply(DataType type, const std::byte* scalar, const std::byte* input, st
   for (size_t at = 0; at < std::min(size_bytes, kTileBytes); at += element_bytes) {
     std::memcpy(repeated.data() + at, scalar, element_bytes);
   }
-  const Kernel kernel = HWY_DYNAMIC_DISPATCH(find_kernel)(type, ReduceOp::Prod);
+  const Reducer product({.type = type, .op = ReduceOp::Prod});
   for (size_t begin = 0; begin < size_bytes; begin += kTileBytes) {
     const std::array<const std::byte*, 2> factors = {repeated.data(), input + begin};
-    const size_t tile_bytes = std::min(kTileBytes, size_bytes - begin);
-    kernel({.inputs = factors, .output = output + begin, .begin_bytes = 0, .end_bytes = tile_bytes, .divisor = 1});
+    const std::array<std::byte*, 1> tile = {output + begin};
+    product(factors, tile, std::min(kTileBytes, size_bytes - begin) / element_bytes);
   }
 }
 

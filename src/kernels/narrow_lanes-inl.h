@@ -22,38 +22,43 @@ namespace ccom {
 namespace HWY_NAMESPACE {
 
 // What the narrow formats share: memory is read as 32-bit words that hold 2 or 4 elements each; element `i` of every
-// word goes to parts[i]. No shuffles, only shifts and masks.
-struct NarrowLanes {
+// word goes to parts[i]. No shuffles, only shifts and masks. The lanes that index() and join() know: the elements of a
+// part by their index in memory, and the codes of all parts in 32-bit lanes to be put together.
+struct NarrowLanes : RawLanes<uint32_t> {
   using D = hn::ScalableTag<float>;
   using V = hn::Vec<D>;
-  using DBits = hn::RebindToUnsigned<D>;
-  using Bits = hn::Vec<DBits>;
-  static constexpr size_t kBytes = hn::MaxLanes(DBits()) * sizeof(uint32_t);
+  using DBits = DRaw;
+  using Bits = Raw;
 
-  static HWY_INLINE Bits load_words(const std::byte* memory) { return hn::LoadU(DBits(), as<uint32_t>(memory)); }
-  static HWY_INLINE void store_words(Bits words, std::byte* memory) {
-    hn::StoreU(words, DBits(), as<uint32_t>(memory));
-  }
   static HWY_INLINE Bits bits(uint32_t value) { return hn::Set(DBits(), value); }
+  // The index of each lane's element where a word holds 2^kLog2 elements.
+  template <int kLog2>
+  static HWY_INLINE Bits index_in_words(size_t part) {
+    return hn::Add(hn::ShiftLeft<kLog2>(hn::Iota(DBits(), 0)), bits(static_cast<uint32_t>(part)));
+  }
 };
 
 struct Bfloat16Lanes : NarrowLanes {
+  static constexpr size_t kElementBytes = 2;
   static constexpr size_t kParts = 2;
   static constexpr size_t kUnroll = 2;
 
-  static HWY_INLINE void load(const std::byte* memory, V* parts) {
-    const Bits words = load_words(memory);
+  static HWY_INLINE void unpack(Bits words, V* parts) {
     parts[0] = hn::BitCast(D(), hn::ShiftLeft<16>(words));
     parts[1] = hn::BitCast(D(), hn::And(words, bits(0xffff0000)));
   }
   // Upper and lower halves of the floats, each gathered into words, so that the rounding has one 16-bit lane per
   // element.
-  static HWY_INLINE void store(const V* parts, std::byte* memory) {
-    const Bits x0 = hn::BitCast(DBits(), parts[0]);
-    const Bits x1 = hn::BitCast(DBits(), parts[1]);
-    const Bits upper = hn::Or(hn::ShiftRight<16>(x0), hn::And(x1, bits(0xffff0000)));
-    const Bits lower = hn::Or(hn::And(x0, bits(0xffff)), hn::ShiftLeft<16>(x1));
-    store_words(round(upper, lower), memory);
+  static HWY_INLINE Bits pack(const V* parts) { return round(upper_halves(parts), lower_halves(parts)); }
+
+ protected:
+  static HWY_INLINE Bits upper_halves(const V* parts) {
+    const Bits high = hn::And(hn::BitCast(DBits(), parts[1]), bits(0xffff0000));
+    return hn::Or(hn::ShiftRight<16>(hn::BitCast(DBits(), parts[0])), high);
+  }
+  static HWY_INLINE Bits lower_halves(const V* parts) {
+    const Bits low = hn::And(hn::BitCast(DBits(), parts[0]), bits(0xffff));
+    return hn::Or(low, hn::ShiftLeft<16>(hn::BitCast(DBits(), parts[1])));
   }
 
  private:
@@ -132,16 +137,29 @@ HWY_INLINE hn::Vec<hn::ScalableTag<uint32_t>> narrow_lanes(hn::Vec<hn::ScalableT
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2 && !defined(HWY_DISABLE_F16C)
 struct Float16Lanes : NarrowLanes {
   using DHalf = hn::Rebind<hwy::float16_t, D>;
+  using D16 = hn::Repartition<uint16_t, D>;
+  using DWords = hn::Rebind<uint16_t, D>;
+  static constexpr size_t kElementBytes = 2;
   static constexpr size_t kParts = 2;
   static constexpr size_t kUnroll = 2;
 
-  static HWY_INLINE void load(const std::byte* memory, V* parts) {
-    parts[0] = hn::PromoteTo(D(), hn::LoadU(DHalf(), as<hwy::float16_t>(memory)));
-    parts[1] = hn::PromoteTo(D(), hn::LoadU(DHalf(), as<hwy::float16_t>(memory + kBytes / 2)));
+  static HWY_INLINE void unpack(Bits words, V* parts) {
+    const auto halves = hn::BitCast(D16(), words);
+    parts[0] = hn::PromoteTo(D(), hn::BitCast(DHalf(), hn::LowerHalf(DWords(), halves)));
+    parts[1] = hn::PromoteTo(D(), hn::BitCast(DHalf(), hn::UpperHalf(DWords(), halves)));
   }
-  static HWY_INLINE void store(const V* parts, std::byte* memory) {
-    hn::StoreU(hn::DemoteTo(DHalf(), with_one_nan(D(), parts[0])), DHalf(), as<hwy::float16_t>(memory));
-    hn::StoreU(hn::DemoteTo(DHalf(), with_one_nan(D(), parts[1])), DHalf(), as<hwy::float16_t>(memory + kBytes / 2));
+  static HWY_INLINE Bits pack(const V* parts) {
+    const auto low = hn::BitCast(DWords(), hn::DemoteTo(DHalf(), with_one_nan(D(), parts[0])));
+    const auto high = hn::BitCast(DWords(), hn::DemoteTo(DHalf(), with_one_nan(D(), parts[1])));
+    return hn::BitCast(DBits(), hn::Combine(D16(), high, low));
+  }
+  static HWY_INLINE Bits join(const Bits* codes) {
+    const auto low = hn::DemoteTo(DWords(), hn::BitCast(hn::RebindToSigned<DBits>(), codes[0]));
+    const auto high = hn::DemoteTo(DWords(), hn::BitCast(hn::RebindToSigned<DBits>(), codes[1]));
+    return hn::BitCast(DBits(), hn::Combine(D16(), high, low));
+  }
+  static HWY_INLINE Bits index(size_t part) {
+    return hn::Iota(DBits(), static_cast<uint32_t>(part * hn::MaxLanes(DBits())));
   }
 };
 
@@ -153,17 +171,27 @@ struct Float8Lanes : NarrowLanes {
   using DHalf = hn::Rebind<hwy::float16_t, D>;
   using D16 = hn::Repartition<uint16_t, D>;
   using V16 = hn::Vec<D16>;
+  static constexpr size_t kElementBytes = 1;
   static constexpr size_t kParts = 4;
   static constexpr size_t kUnroll = 1;
 
-  static HWY_INLINE void load(const std::byte* memory, V* parts) {
-    const V16 words = hn::LoadU(D16(), as<uint16_t>(memory));
+  static HWY_INLINE void unpack(Bits raw, V* parts) {
+    const V16 words = hn::BitCast(D16(), raw);
     widen_upper_bytes(hn::ShiftLeft<8>(words), parts[0], parts[1]);
     widen_upper_bytes(hn::And(words, hn::Set(D16(), uint16_t{0xff00})), parts[2], parts[3]);
   }
-  static HWY_INLINE void store(const V* parts, std::byte* memory) {
-    store_words(pairs(parts[0], parts[2]), memory);
-    store_words(pairs(parts[1], parts[3]), memory + kBytes / 2);
+  static HWY_INLINE Bits pack(const V* parts) {
+    Bits codes[kParts];
+    for (size_t p = 0; p < kParts; ++p) codes[p] = narrow_lanes<kFormat>(parts[p]);
+    return join(codes);
+  }
+  static HWY_INLINE Bits join(const Bits* codes) {
+    const auto low = pairs(codes[0], codes[2]);
+    return hn::BitCast(DBits(), hn::Combine(D16(), pairs(codes[1], codes[3]), low));
+  }
+  static HWY_INLINE Bits index(size_t part) {
+    const size_t first = (part % 2) * 2 * hn::MaxLanes(DBits()) + part / 2;
+    return hn::Add(hn::ShiftLeft<1>(hn::Iota(DBits(), 0)), bits(static_cast<uint32_t>(first)));
   }
 
  private:
@@ -188,47 +216,52 @@ struct Float8Lanes : NarrowLanes {
       second = hn::Mul(second, scale);
     }
   }
-  static HWY_INLINE hn::Vec<DWords> pairs(V even, V odd) {
-    const Bits words = hn::Or(narrow_lanes<kFormat>(even), hn::ShiftLeft<8>(narrow_lanes<kFormat>(odd)));
+  static HWY_INLINE hn::Vec<DWords> pairs(Bits even, Bits odd) {
+    const Bits words = hn::Or(even, hn::ShiftLeft<8>(odd));
     return hn::DemoteTo(DWords(), hn::BitCast(hn::RebindToSigned<DBits>(), words));
-  }
-  static HWY_INLINE void store_words(hn::Vec<DWords> words, std::byte* memory) {
-    hn::StoreU(words, DWords(), as<uint16_t>(memory));
   }
 };
 #else
 struct Float16Lanes : NarrowLanes {
+  static constexpr size_t kElementBytes = 2;
   static constexpr size_t kParts = 2;
   static constexpr size_t kUnroll = 2;
 
-  static HWY_INLINE void load(const std::byte* memory, V* parts) {
-    const Bits words = load_words(memory);
+  static HWY_INLINE void unpack(Bits words, V* parts) {
     parts[0] = widen_lanes<kFloat16>(words);
     parts[1] = widen_lanes<kFloat16>(hn::ShiftRight<16>(words));
   }
-  static HWY_INLINE void store(const V* parts, std::byte* memory) {
-    const Bits upper = hn::ShiftLeft<16>(narrow_lanes<kFloat16>(parts[1]));
-    store_words(hn::Or(narrow_lanes<kFloat16>(parts[0]), upper), memory);
+  static HWY_INLINE Bits pack(const V* parts) {
+    const Bits codes[] = {narrow_lanes<kFloat16>(parts[0]), narrow_lanes<kFloat16>(parts[1])};
+    return join(codes);
   }
+  static HWY_INLINE Bits join(const Bits* codes) { return hn::Or(codes[0], hn::ShiftLeft<16>(codes[1])); }
+  static HWY_INLINE Bits index(size_t part) { return index_in_words<1>(part); }
 };
 
 template <const NarrowFormat& kFormat>
 struct Float8Lanes : NarrowLanes {
+  static constexpr size_t kElementBytes = 1;
   static constexpr size_t kParts = 4;
   static constexpr size_t kUnroll = 1;
 
-  static HWY_INLINE void load(const std::byte* memory, V* parts) {
-    const Bits words = load_words(memory);
+  static HWY_INLINE void unpack(Bits words, V* parts) {
     parts[0] = widen_lanes<kFormat>(words);
     parts[1] = widen_lanes<kFormat>(hn::ShiftRight<8>(words));
     parts[2] = widen_lanes<kFormat>(hn::ShiftRight<16>(words));
     parts[3] = widen_lanes<kFormat>(hn::ShiftRight<24>(words));
   }
-  static HWY_INLINE void store(const V* parts, std::byte* memory) {
-    const Bits low = hn::Or(narrow_lanes<kFormat>(parts[0]), hn::ShiftLeft<8>(narrow_lanes<kFormat>(parts[1])));
-    const Bits high = hn::Or(narrow_lanes<kFormat>(parts[2]), hn::ShiftLeft<8>(narrow_lanes<kFormat>(parts[3])));
-    store_words(hn::Or(low, hn::ShiftLeft<16>(high)), memory);
+  static HWY_INLINE Bits pack(const V* parts) {
+    Bits codes[kParts];
+    for (size_t p = 0; p < kParts; ++p) codes[p] = narrow_lanes<kFormat>(parts[p]);
+    return join(codes);
   }
+  static HWY_INLINE Bits join(const Bits* codes) {
+    const Bits low = hn::Or(codes[0], hn::ShiftLeft<8>(codes[1]));
+    const Bits high = hn::Or(codes[2], hn::ShiftLeft<8>(codes[3]));
+    return hn::Or(low, hn::ShiftLeft<16>(high));
+  }
+  static HWY_INLINE Bits index(size_t part) { return index_in_words<2>(part); }
 };
 #endif
 

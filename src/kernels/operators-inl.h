@@ -81,7 +81,8 @@ struct ProductOf64 : Operator {
   }
 };
 
-// (a + bi)(c + di) = (ac - bd) + (ad + bc)i, each product and sum rounded. parts[0] real, parts[1] imaginary.
+// (a + bi)(c + di) = (ac - bd) + (ad + bc)i, each product and sum rounded.
+#if HWY_TARGET == HWY_SCALAR
 struct ProductOfComplex : Operator {
   template <class D, class V>
   static HWY_INLINE void combine_parts(D, V* a, const V* b) {
@@ -91,6 +92,22 @@ struct ProductOfComplex : Operator {
     a[1] = imaginary;
   }
 };
+#else
+struct ProductOfComplex : Operator {
+  template <class D, class V>
+  static HWY_INLINE V combine(D d, V a, V b) {
+    const V by_real = hn::Mul(a, hn::DupEven(b));
+    const V by_imaginary = hn::Mul(swap_parts(d, a), hn::DupOdd(b));
+    return hn::OddEven(hn::Add(by_real, by_imaginary), hn::Sub(by_real, by_imaginary));
+  }
+
+ private:
+  template <class D, class V>
+  static HWY_INLINE V swap_parts(D d, V v) {
+    return hn::Reverse2(d, v);
+  }
+};
+#endif
 
 struct Maximum : Operator {
   template <class D, class V>

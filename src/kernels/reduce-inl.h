@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The one loop of all reductions, and the choice of its lanes and operator, once per instruction set.
-//
-// A block of a few vectors is loaded from every input in turn, combined in registers and stored once: each byte of
-// input is read once and each byte of output written once, for any number of inputs. A block is read completely before
-// it is written, so the output may be one of the inputs.
+// The choice of the lanes and the operator of a reduction, once per instruction set.
 #if defined(CCOM_KERNELS_REDUCE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef CCOM_KERNELS_REDUCE_INL_H_
 #undef CCOM_KERNELS_REDUCE_INL_H_
@@ -13,84 +9,18 @@
 #endif
 
 #include "base/types.h"
+#include "kernels/block-inl.h"
 #include "kernels/kernel.h"
 #include "kernels/lanes-inl.h"
 #include "kernels/narrow_lanes-inl.h"
 #include "kernels/operators-inl.h"
+#include "kernels/stochastic_lanes-inl.h"
 
 #include "hwy/highway.h"
-
-#include <cstring>
 
 HWY_BEFORE_NAMESPACE();
 namespace ccom {
 namespace HWY_NAMESPACE {
-
-// kUnroll * kBytes bytes, in registers.
-template <class Lanes, class Op>
-class Block {
- public:
-  static constexpr size_t kBytes = Lanes::kUnroll * Lanes::kBytes;
-
-  HWY_INLINE void load(const std::byte* memory) { load(memory, values_); }
-  HWY_INLINE void combine(const std::byte* memory) {
-    V more[Lanes::kUnroll][Lanes::kParts];
-    load(memory, more);
-    for (size_t u = 0; u < Lanes::kUnroll; ++u) combine_parts(values_[u], more[u]);
-  }
-  HWY_INLINE void store(double divisor, std::byte* memory) {
-    for (size_t u = 0; u < Lanes::kUnroll; ++u) {
-      for (V& value : values_[u]) value = Op::finish(D(), value, divisor);
-      Lanes::store(values_[u], memory + u * Lanes::kBytes);
-    }
-  }
-
- private:
-  using D = typename Lanes::D;
-  using V = typename Lanes::V;
-
-  static HWY_INLINE void load(const std::byte* memory, V (&values)[Lanes::kUnroll][Lanes::kParts]) {
-    for (size_t u = 0; u < Lanes::kUnroll; ++u) {
-      Lanes::load(memory + u * Lanes::kBytes, values[u]);
-      for (V& value : values[u]) value = Op::prepare(D(), value);
-    }
-  }
-  static HWY_INLINE void combine_parts(V* a, const V* b) {
-    if constexpr (requires { Op::combine_parts(D(), a, b); }) {
-      Op::combine_parts(D(), a, b);
-    } else {
-      for (size_t p = 0; p < Lanes::kParts; ++p) a[p] = Op::combine(D(), a[p], b[p]);
-    }
-  }
-
-  V values_[Lanes::kUnroll][Lanes::kParts];
-};
-
-template <class Lanes, class Op>
-void run(const KernelCall& call) {
-  using RegisterBlock = Block<Lanes, Op>;
-  RegisterBlock block;
-  const std::byte* const* const inputs = call.inputs.data();
-  const size_t input_count = call.inputs.size();
-  size_t at = call.begin_bytes;
-  for (; call.end_bytes - at >= RegisterBlock::kBytes; at += RegisterBlock::kBytes) {
-    block.load(inputs[0] + at);
-    for (size_t k = 1; k < input_count; ++k) block.combine(inputs[k] + at);
-    block.store(call.divisor, call.output + at);
-  }
-  size_t rest = call.end_bytes - at;
-  if (rest == 0) return;
-  asm("" : "+r"(rest));  // knowing its bound, GCC would copy with rep movs, which is slow to start
-  HWY_ALIGN std::byte padded[RegisterBlock::kBytes] = {};
-  std::memcpy(padded, inputs[0] + at, rest);
-  block.load(padded);
-  for (size_t k = 1; k < input_count; ++k) {
-    std::memcpy(padded, inputs[k] + at, rest);
-    block.combine(padded);
-  }
-  block.store(call.divisor, padded);
-  std::memcpy(call.output + at, padded, rest);
-}
 
 template <class Lanes>
 Kernel float_kernel(ReduceOp op) {
@@ -178,6 +108,27 @@ Kernel find_kernel(DataType type, ReduceOp op) {
     case DataType::Complex128: return complex_kernel<double>(op);
   }
   return nullptr;
+}
+
+template <class Lanes>
+Kernel stochastic_kernel(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::Sum: return &run<Lanes, Sum>;
+    case ReduceOp::Avg: return &run<Lanes, Average>;
+    case ReduceOp::Prod: return &run<Lanes, Product>;
+    default: return nullptr;
+  }
+}
+
+// The one that rounds stochastically, or null if that makes no difference.
+Kernel find_stochastic_kernel(DataType type, ReduceOp op) {
+  switch (type) {
+    case DataType::Float16: return stochastic_kernel<StochasticLanes<kFloat16, Float16Lanes>>(op);
+    case DataType::Bfloat16: return stochastic_kernel<StochasticBfloat16Lanes>(op);
+    case DataType::Float8e4m3: return stochastic_kernel<StochasticLanes<kFloat8e4m3, Float8Lanes<kFloat8e4m3>>>(op);
+    case DataType::Float8e5m2: return stochastic_kernel<StochasticLanes<kFloat8e5m2, Float8Lanes<kFloat8e5m2>>>(op);
+    default: return nullptr;
+  }
 }
 
 const char* target_name() { return hwy::TargetName(HWY_TARGET); }
