@@ -82,7 +82,8 @@ struct Host {
 struct Place {
   int host = 0;
   int local = 0;    // position among the host's ranks, ascending by rank
-  int device = -1;  // in the imposed fabric; -1 without one
+  int device = -1;     // in the imposed fabric; -1 without one
+  int numa_node = -1;  // that the rank is bound to; -1: several, or unknown
   friend bool operator==(const Place&, const Place&) = default;
 };
 

@@ -7,6 +7,8 @@
 // formulas stand beside the plans they describe; tests compare them with the plans themselves.
 #pragma once
 
+#include "base/types.h"
+
 namespace ccom {
 
 struct Cost {
@@ -35,5 +37,7 @@ Cost circulant_allgather_cost(double p, double n);
 Cost recursive_doubling_cost(double p, double n);
 Cost torus_reduce_scatter_cost(double rows, double columns, double n);
 Cost torus_allgather_cost(double rows, double columns, double n);
+// Through shared memory: steps are meets, bytes are loads and stores of one rank; what cannot be reached is staged.
+Cost node_cost(Collective collective, double p, double n);
 
 }  // namespace ccom

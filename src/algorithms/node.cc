@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "algorithms/cost.h"
 #include "base/assert.h"
 
 namespace ccom {
@@ -40,10 +41,10 @@ class Author {
  private:
   const Reach& reach(Rank rank) const { return reach_[static_cast<size_t>(rank)]; }
   uint32_t my_piece() const { return static_cast<uint32_t>(me_); }
-  Operand mine(Place place) const { return {place, me_}; }
+  Operand mine(Area area) const { return {area, me_}; }
   // Where a rank's contribution is read: at its owner's, in shared memory, or where it lies.
   Operand contribution(Rank rank) const {
-    return {rank == me_ || reach(rank).input ? Place::Input : Place::Stage, rank};
+    return {rank == me_ || reach(rank).input ? Area::Input : Area::Stage, rank};
   }
   std::vector<Rank> everyone() const {
     std::vector<Rank> ranks;
@@ -83,8 +84,8 @@ class Author {
   void copy_in(uint32_t pieces, bool skips_own) {
     if (reach(me_).input) return;
     const uint32_t own = skips_own ? my_piece() : pieces;
-    copy(mine(Place::Input), mine(Place::Stage), 0, 0, std::min(own, pieces));
-    if (own < pieces) copy(mine(Place::Input), mine(Place::Stage), own + 1, own + 1, pieces - own - 1);
+    copy(mine(Area::Input), mine(Area::Stage), 0, 0, std::min(own, pieces));
+    if (own < pieces) copy(mine(Area::Input), mine(Area::Stage), own + 1, own + 1, pieces - own - 1);
   }
   std::vector<Operand> contributions(const std::vector<Rank>& ranks) const {
     std::vector<Operand> sources;
@@ -104,15 +105,15 @@ class Author {
   void write_one_shot() {
     units(1, 1);
     note_staging(true);
-    copy(mine(Place::Input), mine(Place::Stage), 0, 0);
+    copy(mine(Area::Input), mine(Area::Stage), 0, 0);
     meet();
-    combine_all({mine(Place::Output)});
+    combine_all({mine(Area::Output)});
   }
 
   // All contributions, in rank order, from shared memory but for the own one.
   void combine_all(std::vector<Operand> targets) {
     std::vector<Operand> sources;
-    for (const Rank rank : everyone()) sources.push_back({rank == me_ ? Place::Input : Place::Stage, rank});
+    for (const Rank rank : everyone()) sources.push_back({rank == me_ ? Area::Input : Area::Stage, rank});
     step(std::move(sources), std::move(targets), 0, 0, 1, true);
   }
 
@@ -125,11 +126,11 @@ class Author {
     units(1, 1);
     note_staging(true);
     const Rank leader = my_group().front();
-    copy(mine(Place::Input), mine(Place::Stage), 0, 0);
+    copy(mine(Area::Input), mine(Area::Stage), 0, 0);
     meet(me_ == leader ? everyone() : std::vector<Rank>());
-    if (me_ == leader) combine_all({mine(Place::Output), mine(Place::Result)});
+    if (me_ == leader) combine_all({mine(Area::Output), mine(Area::Result)});
     meet(me_ == leader ? std::vector<Rank>() : std::vector<Rank>{leader});
-    if (me_ != leader) copy({Place::Result, leader}, mine(Place::Output), 0, 0);
+    if (me_ != leader) copy({Area::Result, leader}, mine(Area::Output), 0, 0);
   }
 
   void write_two_shot() {
@@ -137,20 +138,20 @@ class Author {
     const std::vector<Rank> all = everyone();
     copy_in(n_, !shape_.whole);
     meet();
-    std::vector<Operand> targets{mine(Place::Output)};
+    std::vector<Operand> targets{mine(Area::Output)};
     bool publishes = false;
     for (const Rank rank : all) {
       note_staging(!reach(rank).input || !reach(rank).output);
       if (rank == me_) continue;
-      if (reach(rank).output) targets.push_back({Place::Output, rank});
+      if (reach(rank).output) targets.push_back({Area::Output, rank});
       publishes |= !reach(rank).output;
     }
-    if (publishes) targets.push_back(mine(Place::Result));
+    if (publishes) targets.push_back(mine(Area::Result));
     step(contributions(all), std::move(targets), my_piece(), my_piece(), 1, true);
     meet();
     if (reach(me_).output) return;
     for (const Rank rank : all) {
-      if (rank != me_) copy({Place::Result, rank}, mine(Place::Output), as_piece(rank), as_piece(rank));
+      if (rank != me_) copy({Area::Result, rank}, mine(Area::Output), as_piece(rank), as_piece(rank));
     }
   }
 
@@ -162,31 +163,31 @@ class Author {
     for (const Rank rank : everyone()) note_staging(!reach(rank).input || !reach(rank).output);
     note_staging(true);  // the sums of domains
     if (!reach(me_).input) {
-      copy(mine(Place::Input), mine(Place::Stage), 0, 0, place);
-      copy(mine(Place::Input), mine(Place::Stage), place + 1, place + 1, parts - place - 1);
+      copy(mine(Area::Input), mine(Area::Stage), 0, 0, place);
+      copy(mine(Area::Input), mine(Area::Stage), place + 1, place + 1, parts - place - 1);
     }
     meet();  // not the group alone: others may still be at the tile before
-    step(contributions(group), {mine(Place::Partial)}, place, place);
+    step(contributions(group), {mine(Area::Partial)}, place, place);
     std::vector<Operand> partials;
     std::vector<Rank> counterparts;
     for (const std::vector<Rank>& other : shape_.groups) {
       counterparts.push_back(other[place]);
-      partials.push_back({Place::Partial, other[place]});
+      partials.push_back({Area::Partial, other[place]});
     }
     meet(counterparts);
-    std::vector<Operand> targets{mine(Place::Output)};
+    std::vector<Operand> targets{mine(Area::Output)};
     bool publishes = false;
     for (const Rank rank : group) {
       if (rank == me_) continue;
-      if (reach(rank).output) targets.push_back({Place::Output, rank});
+      if (reach(rank).output) targets.push_back({Area::Output, rank});
       publishes |= !reach(rank).output;
     }
-    if (publishes) targets.push_back(mine(Place::Result));
+    if (publishes) targets.push_back(mine(Area::Result));
     step(std::move(partials), std::move(targets), place, place, 1, true);
     meet();  // also: nobody is still at the partial sums when the next tile but one comes
     if (reach(me_).output) return;
     for (uint32_t i = 0; i < parts; ++i) {
-      if (i != place) copy({Place::Result, group[i]}, mine(Place::Output), i, i);
+      if (i != place) copy({Area::Result, group[i]}, mine(Area::Output), i, i);
     }
   }
 
@@ -196,9 +197,9 @@ class Author {
     if (shape_.scheme == NodeScheme::OneShot || shape_.scheme == NodeScheme::GatherRelease) {
       units(1, is_root ? 1 : 0);
       note_staging(true);
-      if (!is_root) copy(mine(Place::Input), mine(Place::Stage), 0, 0);
+      if (!is_root) copy(mine(Area::Input), mine(Area::Stage), 0, 0);
       meet();
-      if (is_root) combine_all({mine(Place::Output)});
+      if (is_root) combine_all({mine(Area::Output)});
       return;
     }
     units(1, is_root ? 1 : 0, n_);
@@ -206,12 +207,12 @@ class Author {
     for (const Rank rank : all) note_staging(!reach(rank).input || !direct);
     copy_in(n_, !shape_.whole);
     meet();
-    const Operand target = is_root || direct ? Operand{Place::Output, root_} : mine(Place::Result);
+    const Operand target = is_root || direct ? Operand{Area::Output, root_} : mine(Area::Result);
     step(contributions(all), {target}, my_piece(), my_piece(), 1, true);
     meet();
     if (!is_root || direct) return;
     for (const Rank rank : all) {
-      if (rank != me_) copy({Place::Result, rank}, mine(Place::Output), as_piece(rank), as_piece(rank));
+      if (rank != me_) copy({Area::Result, rank}, mine(Area::Output), as_piece(rank), as_piece(rank));
     }
   }
 
@@ -221,7 +222,7 @@ class Author {
     for (const Rank rank : all) note_staging(!reach(rank).input);
     copy_in(n_, true);
     meet();
-    step(contributions(all), {mine(Place::Output)}, my_piece(), 0, 1, true);
+    step(contributions(all), {mine(Area::Output)}, my_piece(), 0, 1, true);
     meet_if(any_input_reached(all));
   }
 
@@ -234,7 +235,7 @@ class Author {
     for (uint32_t k = 0; k < n_; ++k) {  // everybody begins with another one
       const Rank rank = static_cast<Rank>((my_piece() + k) % n_);
       if (rank == me_ && plan_.in_place) continue;
-      copy(contribution(rank), mine(Place::Output), 0, as_piece(rank));
+      copy(contribution(rank), mine(Area::Output), 0, as_piece(rank));
     }
     meet_if(any_input_reached(all));
   }
@@ -249,7 +250,7 @@ class Author {
     for (uint32_t k = 0; k < n_; ++k) {
       const Rank rank = static_cast<Rank>((my_piece() + k) % n_);
       if (rank == me_ && plan_.in_place) continue;
-      copy(contribution(rank), mine(Place::Output), my_piece(), as_piece(rank));
+      copy(contribution(rank), mine(Area::Output), my_piece(), as_piece(rank));
     }
     meet_if(any_input_reached(all));
   }
@@ -260,7 +261,7 @@ class Author {
     note_staging(!reach(root_).input);
     if (is_root) copy_in(1, false);
     meet();
-    if (!is_root || !plan_.in_place) copy(contribution(root_), mine(Place::Output), 0, 0);
+    if (!is_root || !plan_.in_place) copy(contribution(root_), mine(Area::Output), 0, 0);
     meet_if(reach(root_).input);
   }
 
@@ -276,7 +277,7 @@ class Author {
     meet();
     for (const Rank rank : is_root ? everyone() : std::vector<Rank>()) {
       if (rank == me_ && plan_.in_place) continue;
-      copy(contribution(rank), mine(Place::Output), 0, as_piece(rank));
+      copy(contribution(rank), mine(Area::Output), 0, as_piece(rank));
     }
     meet_if(reached);
   }
@@ -287,7 +288,7 @@ class Author {
     note_staging(!reach(root_).input);
     if (is_root) copy_in(n_, true);
     meet();
-    if (!is_root || !plan_.in_place) copy(contribution(root_), mine(Place::Output), my_piece(), 0);
+    if (!is_root || !plan_.in_place) copy(contribution(root_), mine(Area::Output), my_piece(), 0);
     meet_if(reach(root_).input);
   }
 
@@ -306,6 +307,19 @@ class Author {
 NodePlan node_plan(const Call& call, const NodeShape& shape, std::span<const Reach> reach) {
   CCOM_ASSERT(reach.size() == static_cast<size_t>(call.nranks));
   return Author(call, shape, reach).write();
+}
+
+// Two-shot for the reductions of vectors, direct for the others.
+Cost node_cost(Collective collective, double p, double n) {
+  const double others = (p - 1) / p;
+  switch (collective) {
+    case Collective::AllReduce: return {2, 0, (4 * others + 2 / p + 1) * n, n};
+    case Collective::Reduce: return {2, 0, (2 * others + 1 / p + 1) * n, n};
+    case Collective::ReduceScatter: return {1, 0, (2 * others + 1 / p + 1) * n, n};
+    case Collective::AllToAll: return {1, 0, (2 * others + 2) * n, 0};
+    case Collective::Barrier: return {1, 0, 0, 0};
+    default: return {1, 0, 2 * n / p + 2 * n, 0};
+  }
 }
 
 std::string_view name_of(NodeScheme scheme) {

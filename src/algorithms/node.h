@@ -45,6 +45,15 @@ struct NodeShape {
   friend bool operator==(const NodeShape&, const NodeShape&) = default;
 };
 
+// Where one scheme becomes better than another. Equal on all ranks.
+struct NodeTuning {
+  size_t small_bytes = 8192;        // shown per rank: up to here nobody asks what can be reached
+  size_t one_shot_bytes = 0;        // of an allreduce or reduce that goes through staging memory
+  size_t stream_bytes = SIZE_MAX;   // of all buffers together: from here on results are written past the caches
+  std::vector<std::vector<Rank>> groups;   // of ranks that share a cache, for tiny calls of many ranks; empty: none
+  std::vector<std::vector<Rank>> domains;  // of memory; empty: one
+};
+
 // reach: by rank. A rank that runs an AllToAll in place must not let others reach its input. For OneShot and
 // GatherRelease nobody is reached.
 NodePlan node_plan(const Call& call, const NodeShape& shape, std::span<const Reach> reach);

@@ -13,6 +13,9 @@ constexpr std::array kTable = {
     OptionInfo{"CCOM_ALGO", "",
                "Algorithm to use where it is legal: a name (ring), or collective:name pairs "
                "(allreduce:ring,broadcast:tree). ccom-bench --explain lists the names."},
+    OptionInfo{"CCOM_ARENA_BYTES", "68719476736",
+               "Address space for memory that other ranks of the node can map (ccomMemAlloc, ccomCommRegister). Takes "
+               "memory only for what is allocated. 0: none, calls on such buffers copy."},
     OptionInfo{"CCOM_CRC", "1", "1: what tcp and ofi carry is checked by CRC32C; 0: it is not."},
     OptionInfo{"CCOM_DEAD_MS", "3000",
                "A silent host counts as dead after this many milliseconds without a heartbeat."},

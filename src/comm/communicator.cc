@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "comm/setup.h"
 #include "kernels/kernels.h"
+#include "planner/node_tuning.h"
 
 namespace ccom {
 Communicator::Communicator(const Membership& membership, CommConfig config, Topology topology)
@@ -29,11 +30,18 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const Membership& joi
   const int channels = channels_needed(self->topology_, self->config_.algorithm);
   CCOM_TRY_ASSIGN(self->links_,
                   Links::connect(membership, self->config_, self->topology_, channels, rendezvous, deadline));
-  self->cache_.emplace(membership.rank, membership.nranks, self->topology_, self->config_.algorithm, *self->links_);
+  self->cache_.emplace(membership.rank, membership.nranks,
+                       PlanCache::Machine{self->topology_, self->links_->node_config().has_value()},
+                       self->config_.algorithm, *self->links_);
   const Place& place = self->topology_.ranks[static_cast<size_t>(membership.rank)];
   const auto local_ranks = static_cast<int>(self->topology_.ranks_of(place.host).size());
+  const WaitPolicy policy =
+      WaitPolicy::for_host(local_ranks, self->topology_.hosts[static_cast<size_t>(place.host)].cpus);
   self->engine_.emplace(membership.rank, membership.nranks, self->links_->monitor(), self->links_->transports(), *self,
-                        WaitPolicy::for_host(local_ranks, self->topology_.hosts[static_cast<size_t>(place.host)].cpus));
+                        policy);
+  const Status opened = self->open_node(policy);
+  CCOM_TRY(exchange(rendezvous, "node", opened.is_ok() ? Result<std::string>("") : Result<std::string>(opened), deadline)
+               .error());
   log(LogLevel::Info, "rank %d of %d is up: %zu host(s), transports %s, %s", membership.rank, membership.nranks,
       self->topology_.hosts.size(), self->transport_names().c_str(),
       self->config_.topology.empty() ? "no imposed topology" : self->config_.topology.c_str());
@@ -117,7 +125,50 @@ const std::byte* Communicator::multiply_input(const Request& request) {
   return multiplied_.data();
 }
 
+// Shared memory without messages, for the collectives that the planner would run that way.
+Status Communicator::open_node(const WaitPolicy& policy) {
+  std::optional<NodeConfig> config = links_->node_config();
+  if (!config) return {};
+  config->meeting.policy = policy;
+  config->tuning = node_tuning(topology_);
+  node_ = std::make_unique<NodeGroup>(*std::move(config), links_->monitor(), [this](const CallWords& words) {
+    return describe_call(Envelope{words});
+  });
+  for (size_t c = 0; c < on_node_.size(); ++c) {
+    const auto collective = static_cast<Collective>(c);
+    const bool rooted = collective == Collective::Broadcast || collective == Collective::Reduce ||
+                        collective == Collective::Gather || collective == Collective::Scatter;
+    PlanKey key;
+    key.collective = collective;
+    key.root = rooted ? 0 : -1;
+    // A name that does not exist is the error of the call that asks for it.
+    const Result<std::shared_ptr<const Choice>> choice = cache_->choice(key);
+    on_node_[c] = choice && (*choice)->recipe().kind == Recipe::Kind::Node;
+  }
+  return node_->open();
+}
+
+Status Communicator::run_on_node(const Request& request) {
+  const uint64_t sequence = sequence_.fetch_add(1, std::memory_order_relaxed) + 1;
+  const Envelope envelope = describe(request, membership_.communicator, sequence, 0);
+  NodeCall call;
+  call.collective = request.collective;
+  call.input = request.multiplier != nullptr ? multiply_input(request) : request.input;
+  call.output = request.output;
+  call.count = request.count;
+  call.type = request.type;
+  call.op = request.op;
+  call.root = request.root;
+  call.in_place = key_of(request).in_place;
+  if (Status status = node_->run(call, envelope.words, std::chrono::milliseconds(config_.timeout_ms)); !status.is_ok())
+      [[unlikely]] {
+    return finish(request, engine_->fail(status));
+  }
+  return {};
+}
+
 Status Communicator::run_in_turn(Request request) {
+  if (on_node_[static_cast<size_t>(request.collective)]) return run_on_node(request);
   const uint64_t sequence = sequence_.fetch_add(1, std::memory_order_relaxed) + 1;
   const Envelope envelope = describe(request, membership_.communicator, sequence, 0);
   if (request.multiplier != nullptr) request.input = multiply_input(request);
@@ -239,6 +290,7 @@ void Communicator::abort() {
       error(Code::Aborted, "rank %d aborted the communicator", membership_.rank).with_peers({membership_.rank}));
   CCOM_ASSERT(!in_force.is_ok());
   for (Transport* transport : links_->transports()) transport->wake();
+  if (node_ != nullptr) node_->wake();
 }
 
 Status Communicator::status() const { return links_->monitor().check(); }
@@ -252,7 +304,8 @@ Communicator::Usage Communicator::usage() {
   Usage usage;
   const Status done = in_turn(turns_.take(), [&] {
     usage.bytes_sent_to = engine_->bytes_sent_to();
-    usage.memory_bytes = links_->memory_bytes() + engine_->memory_bytes() + multiplied_.capacity();
+    usage.memory_bytes = links_->memory_bytes() + engine_->memory_bytes() + multiplied_.capacity() +
+                         (node_ == nullptr ? 0 : node_->memory_bytes());
     return Status();
   });
   CCOM_ASSERT(done.is_ok() || !status().is_ok());

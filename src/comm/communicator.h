@@ -4,6 +4,7 @@
 // in turn.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <memory>
 #include <optional>
@@ -17,6 +18,7 @@
 #include "comm/request.h"
 #include "comm/turns.h"
 #include "engine/engine.h"
+#include "node/node_group.h"
 #include "topology/topology.h"
 
 namespace ccom {
@@ -72,6 +74,8 @@ class Communicator final : public CallNames {
   Status run_in_turn(Request request);
   Status run_operation(const Request& request, const BoundPlan& plan, const Envelope& envelope, Deadline deadline);
   Status run_tiles(const Request& request, PlanKey key, size_t tile, Envelope envelope, Deadline deadline);
+  Status open_node(const WaitPolicy& policy);
+  Status run_on_node(const Request& request);
   Status run_transfers(const Request* first, size_t count);
   const std::byte* multiply_input(const Request& request);
   PlanKey key_of(const Request& request) const;
@@ -85,6 +89,8 @@ class Communicator final : public CallNames {
   std::unique_ptr<Links> links_;
   std::optional<PlanCache> cache_;
   std::optional<Engine> engine_;
+  std::unique_ptr<NodeGroup> node_;                                               // null: there are only transports
+  std::array<bool, static_cast<size_t>(Collective::SendReceive) + 1> on_node_{};  // by collective
   Turns turns_;
   std::atomic<uint64_t> sequence_{0};              // collective calls
   std::vector<uint64_t> sent_to_, received_from_;  // calls of SendReceive, by peer

@@ -17,6 +17,16 @@ namespace {
 constexpr size_t kPage = 4096;
 size_t round_to_page(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
+// Tiles of this size stay in a second-level cache and are long enough to hide a meet.
+constexpr size_t kBankBytes = size_t{256} << 10;
+
+// A rank's staging takes at most an eighth of its memory.
+size_t default_bank_bytes(int ranks, size_t most_bytes) {
+  NodeLayout layout{ranks, kBankBytes};
+  while (layout.bank_bytes > 4 * kPage && layout.staging_bytes() > most_bytes / 8) layout.bank_bytes /= 2;
+  return layout.bank_bytes;
+}
+
 // First byte of an exchanged string.
 constexpr char kGood = '+';
 constexpr char kBad = '!';
@@ -58,28 +68,67 @@ Result<std::unique_ptr<Links>> Links::connect(const Membership& membership, cons
   // 1. The leader of each host makes the segment (and its monitor, which initialises the board) and says where to fetch
   // it.
   Status chosen = links->choose_transports();
-  Result<std::string> path = chosen.is_ok() ? links->make_segment() : Result<std::string>(chosen);
-  CCOM_TRY_ASSIGN(const std::vector<std::string> paths, exchange(rendezvous, "segments", std::move(path), deadline));
+  Result<std::string> offer = chosen.is_ok() ? links->make_segment() : Result<std::string>(chosen);
+  CCOM_TRY_ASSIGN(const std::vector<std::string> offers, exchange(rendezvous, "segments", std::move(offer), deadline));
 
   // 2. Everybody maps it and opens its transports.
-  Status shared = links->share_segment(paths[static_cast<size_t>(links->local_ranks_.front())], deadline);
-  Result<std::string> address = shared.is_ok() ? links->make_transports() : Result<std::string>(shared);
+  Result<std::string> address = links->share_segment(offers, deadline);
   CCOM_TRY_ASSIGN(const std::vector<std::string> addresses,
                   exchange(rendezvous, "addresses", std::move(address), deadline));
 
-  // 3. Everybody dials; all must have derived the same topology, because every choice follows from it.
+  // 3. Everybody dials, and maps what others of the host offer.
   Status dialled = links->dial(addresses, deadline);
-  Result<std::string> done =
-      dialled.is_ok() ? Result<std::string>(std::to_string(hash_of(topology))) : Result<std::string>(dialled);
-  CCOM_TRY_ASSIGN(const std::vector<std::string> hashes,
-                  exchange(rendezvous, "connections", std::move(done), deadline));
-  for (size_t rank = 1; rank < hashes.size(); ++rank) {
-    if (hashes[rank] != hashes[0]) {
-      return error(Code::InternalError, "rank %zu derived another topology than rank 0", rank)
+  const bool forms_node = links->forms_node();
+  const nlohmann::json said{{"topology", hash_of(topology)},
+                            {"arenas", forms_node && links->node_join_->has_all()},
+                            {"fences", forms_node && links->node_join_->has_fence()}};
+  Result<std::string> report = dialled.is_ok() ? Result<std::string>(said.dump()) : Result<std::string>(dialled);
+  CCOM_TRY_ASSIGN(const std::vector<std::string> reports,
+                  exchange(rendezvous, "connections", std::move(report), deadline));
+  CCOM_TRY(links->check_agreement(reports));
+  return links;
+}
+
+// All must have derived the same topology, because every choice follows from it; and what some ranks of a host lack none
+// of them uses.
+Status Links::check_agreement(const std::vector<std::string>& reports) {
+  uses_arenas_ = has_fences_ = true;
+  for (size_t rank = 0; rank < reports.size(); ++rank) {
+    const nlohmann::json report = nlohmann::json::parse(reports[rank], nullptr, false);
+    if (!report.is_object() || report.value("topology", nlohmann::json()) != hash_of(topology_)) {
+      return error(Code::InternalError, "rank %zu derived another topology than rank %d", rank, membership_.rank)
           .with_peers({static_cast<int>(rank)});
     }
+    if (!std::ranges::binary_search(local_ranks_, static_cast<Rank>(rank))) continue;
+    uses_arenas_ &= report.value("arenas", false);
+    has_fences_ &= report.value("fences", false);
   }
-  return links;
+  return {};
+}
+
+int Links::place() const {
+  return static_cast<int>(std::ranges::find(local_ranks_, membership_.rank) - local_ranks_.begin());
+}
+
+// Collectives may use the host's memory as they like: all ranks are here, and neither a fabric nor another transport is
+// to be tried.
+bool Links::forms_node() const {
+  return shares_memory() && static_cast<int>(local_ranks_.size()) == membership_.nranks && uses_shm_ &&
+         !topology_.hosts[0].imposed.has_value();
+}
+
+std::optional<NodeConfig> Links::node_config() const {
+  if (!forms_node()) return std::nullopt;
+  NodeConfig node;
+  node.meeting.place = place();
+  node.meeting.ranks = local_ranks_;
+  node.meeting.asymmetric = has_fences_;
+  node.layout = node_layout_;
+  node.segment = segment_.get();
+  node.region_offset = node_offset();
+  node.mates = node_join_->mates();
+  node.uses_arenas = uses_arenas_;
+  return node;
 }
 
 int Links::add_transport(const std::string& name) {
@@ -122,27 +171,63 @@ Status Links::choose_transports() {
 
 size_t Links::board_bytes() const { return round_to_page(Monitor::board_bytes(static_cast<int>(local_ranks_.size()))); }
 
-size_t Links::segment_bytes() const {
+size_t Links::node_offset() const {
   const auto ranks = static_cast<int>(local_ranks_.size());
   return board_bytes() + (uses_shm_ ? round_to_page(shm_region_bytes(ranks, channels_, ring_bytes_)) : 0);
 }
 
+size_t Links::segment_bytes() const { return node_offset() + (forms_node() ? node_layout_.region_bytes() : 0); }
+
 Result<std::string> Links::make_segment() {
   const auto ranks = static_cast<int>(local_ranks_.size());
-  ring_bytes_ = default_ring_bytes(ranks, channels_, static_cast<size_t>(config_.max_memory));
+  const auto most = static_cast<size_t>(config_.max_memory);
+  ring_bytes_ = default_ring_bytes(ranks, channels_, most);
+  node_layout_ = {ranks, default_bank_bytes(ranks, most)};
+  node_join_ = std::make_unique<NodeJoin>(place(), membership_.secret.derive("ccom arena"));
+  nlohmann::json offer;
+  if (forms_node()) offer["node"] = node_join_->introduce();
   if (!shares_memory()) {
     private_board_.resize(Monitor::board_bytes(1) + 128);
-    return std::string();
+    return offer.dump();
   }
-  if (!is_leader()) return std::string();
+  if (!is_leader()) return offer.dump();
   const size_t reserve = board_bytes() + (uses_shm_ ? shm_header_bytes(ranks, channels_) : 0);
   CCOM_TRY_ASSIGN(segment_, SharedSegment::create(segment_bytes(), reserve));
   CCOM_TRY(make_monitor(segment_->bytes().first(board_bytes()), true));
   CCOM_TRY_ASSIGN(segment_server_, SegmentServer::create(membership_.secret.derive("ccom segment")));
-  return segment_server_->path();
+  offer["segment"] = segment_server_->path();
+  return offer.dump();
 }
 
-Status Links::share_segment(const std::string& leader_path, Deadline deadline) {
+namespace {
+
+// What the ranks of this host said under `key`, by place.
+std::vector<nlohmann::json> entries_of(const std::vector<std::string>& texts, const std::vector<Rank>& ranks,
+                                       const char* key) {
+  std::vector<nlohmann::json> entries;
+  for (const Rank rank : ranks) {
+    const nlohmann::json parsed = nlohmann::json::parse(texts[static_cast<size_t>(rank)], nullptr, false);
+    entries.push_back(parsed.is_object() ? parsed.value(key, nlohmann::json()) : nlohmann::json());
+  }
+  return entries;
+}
+
+}  // namespace
+
+Result<std::string> Links::share_segment(const std::vector<std::string>& offers, Deadline deadline) {
+  const nlohmann::json path = entries_of(offers, {local_ranks_.front()}, "segment")[0];
+  if (shares_memory() && !path.is_string()) {
+    return error(Code::InternalError, "rank %d offers no shared memory", local_ranks_.front());
+  }
+  CCOM_TRY(map_segment(path.is_string() ? path.get<std::string>() : "", deadline));
+  nlohmann::json addresses;
+  if (forms_node()) {
+    CCOM_TRY_ASSIGN(addresses["node"], node_join_->prepare(entries_of(offers, local_ranks_, "node")));
+  }
+  return make_transports(std::move(addresses));
+}
+
+Status Links::map_segment(const std::string& leader_path, Deadline deadline) {
   if (!shares_memory()) {
     void* start = private_board_.data();
     size_t space = private_board_.size();
@@ -175,8 +260,7 @@ Status Links::make_monitor(Bytes board, bool initialise) {
 }
 
 // Opens the transports that choose_transports() found necessary; returns all addresses as one JSON object.
-Result<std::string> Links::make_transports() {
-  nlohmann::json addresses;
+Result<std::string> Links::make_transports(nlohmann::json addresses) {
   for (const std::string& name : transport_names_) {
     std::unique_ptr<Transport> transport;
     if (name == "shm") {
@@ -210,6 +294,7 @@ Status Links::dial(const std::vector<std::string>& addresses, Deadline deadline)
     control.push_back(parsed.back()["control"]);
   }
   CCOM_TRY(monitor_->connect(control, deadline));
+  if (forms_node()) CCOM_TRY(node_join_->trade(entries_of(addresses, local_ranks_, "node"), deadline));
   for (size_t t = 0; t < transports_.size(); ++t) {
     std::vector<Peer> peers;
     for (Rank peer = 0; peer < membership_.nranks; ++peer) {
@@ -224,9 +309,6 @@ Status Links::dial(const std::vector<std::string>& addresses, Deadline deadline)
     }
     CCOM_TRY(transports_[t]->connect(peers, deadline));
   }
-  monitor_->on_failure([transports = this->transports()] {
-    for (Transport* transport : transports) transport->wake();
-  });
   return {};
 }
 

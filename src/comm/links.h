@@ -5,6 +5,8 @@
 #pragma once
 
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,8 +15,10 @@
 #include "base/time.h"
 #include "bootstrap/rendezvous.h"
 #include "comm/config.h"
+#include "comm/node_join.h"
 #include "engine/bound_plan.h"
 #include "liveness/monitor.h"
+#include "node/node_group.h"
 #include "topology/topology.h"
 #include "transports/transport.h"
 
@@ -46,6 +50,9 @@ class Links final : public ChannelSource {
   std::vector<Transport*> transports() const;
   std::string transport_names() const;  // "shm,tcp"
   uint64_t memory_bytes() const;
+  // What a NodeGroup over all ranks needs; nothing if they do not share memory, or are not to use it as they like (an
+  // imposed fabric, transports without shm).
+  std::optional<NodeConfig> node_config() const;
 
  private:
   Links(const Membership& membership, const CommConfig& config, const Topology& topology, int channels)
@@ -54,15 +61,20 @@ class Links final : public ChannelSource {
   // The phases of connect().
   Status choose_transports();
   Result<std::string> make_segment();
-  Status share_segment(const std::string& leader_path, Deadline deadline);
+  Result<std::string> share_segment(const std::vector<std::string>& offers, Deadline deadline);
+  Status map_segment(const std::string& leader_path, Deadline deadline);
   Status make_monitor(Bytes board, bool initialise);
-  Result<std::string> make_transports();
+  Result<std::string> make_transports(nlohmann::json addresses);
   Status dial(const std::vector<std::string>& addresses, Deadline deadline);
+  Status check_agreement(const std::vector<std::string>& reports);
+  bool forms_node() const;
+  int place() const;
 
   bool shares_memory() const { return local_ranks_.size() > 1; }
   bool is_leader() const { return local_ranks_.front() == membership_.rank; }
   size_t board_bytes() const;
   size_t segment_bytes() const;
+  size_t node_offset() const;
   int add_transport(const std::string& name);
 
   Membership membership_;
@@ -76,6 +88,10 @@ class Links final : public ChannelSource {
   std::vector<std::byte> private_board_;
   std::unique_ptr<SharedSegment> segment_;
   std::unique_ptr<SegmentServer> segment_server_;
+  std::unique_ptr<NodeJoin> node_join_;
+  NodeLayout node_layout_;
+  bool uses_arenas_ = false;     // all ranks have mapped all arenas
+  bool has_fences_ = false;      // asymmetric ones, on all ranks
   std::unique_ptr<Monitor> monitor_;
   std::vector<std::string> transport_names_;
   std::vector<std::unique_ptr<Transport>> transports_;

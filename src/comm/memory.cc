@@ -1,42 +1,100 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/memory.h"
 
+#include <unistd.h>
+
 #include <map>
 #include <mutex>
 
-#include "base/shared_segment.h"
+#include "base/log.h"
+#include "base/options.h"
 
 namespace ccom {
 namespace {
 
-// Process-wide because allocation is: a buffer belongs to no communicator.
 struct Registry {
   std::mutex mutex;
-  std::map<void*, std::unique_ptr<SharedSegment>> segments;  // guarded by mutex
+  bool tried = false;                                            // guarded by mutex, as all below
+  std::unique_ptr<Arena> arena;
+  pid_t owner = 0;                                               // a forked child has no part in it
+  std::map<void*, std::unique_ptr<SharedSegment>> outside;       // what was allocated without an arena
+  std::map<uint64_t, std::weak_ptr<SharedSegment>> other_arenas;  // by process number
 };
+// Never destroyed: buffers may outlive every static object.
 Registry& registry() {
-  static Registry instance;
-  return instance;
+  static auto* const instance = new Registry;
+  return *instance;
+}
+
+Result<std::unique_ptr<Arena>> make_arena() {
+  CCOM_TRY_ASSIGN(const int64_t bytes, integer_option("CCOM_ARENA_BYTES", 0, int64_t{1} << 46));
+  if (bytes == 0) return std::unique_ptr<Arena>();
+  return Arena::create(static_cast<size_t>(bytes));
+}
+
+// Caller holds the mutex.
+Arena* arena_of(Registry& all) {
+  if (!all.tried) {
+    all.tried = true;
+    all.owner = ::getpid();
+    Result<std::unique_ptr<Arena>> made = make_arena();
+    if (made) {
+      all.arena = *std::move(made);
+    } else {
+      log(LogLevel::Warn, "no memory can be mapped by other ranks, calls will copy: %s", made.error().message().c_str());
+    }
+  }
+  return all.owner == ::getpid() ? all.arena.get() : nullptr;
+}
+
+bool contains(const Bytes& bytes, const void* pointer) {
+  return pointer >= bytes.data() && pointer < bytes.data() + bytes.size();
 }
 
 }  // namespace
 
+Arena* process_arena() {
+  const std::lock_guard lock(registry().mutex);
+  return arena_of(registry());
+}
+
+uint64_t process_number() {
+  static const uint64_t number = random_u64();
+  return number;
+}
+
 Result<void*> allocate_shareable(size_t bytes) {
+  const std::lock_guard lock(registry().mutex);
+  if (Arena* const arena = arena_of(registry())) return arena->allocate(bytes);
   const size_t size = bytes == 0 ? 1 : bytes;
   CCOM_TRY_ASSIGN(std::unique_ptr<SharedSegment> segment, SharedSegment::create(size, size));
   void* pointer = segment->bytes().data();
-  const std::lock_guard lock(registry().mutex);
-  registry().segments.emplace(pointer, std::move(segment));
+  registry().outside.emplace(pointer, std::move(segment));
   return pointer;
 }
 
 Status free_shareable(void* pointer) {
   if (pointer == nullptr) return {};
-  const std::lock_guard lock(registry().mutex);
-  if (registry().segments.erase(pointer) == 0) {
-    return error(Code::InvalidArgument, "pointer %p was not allocated by ccomMemAlloc, or is freed already", pointer);
+  Registry& all = registry();
+  const std::lock_guard lock(all.mutex);
+  if (all.outside.erase(pointer) != 0) return {};
+  if (all.arena != nullptr && contains(all.arena->segment().bytes(), pointer)) {
+    if (all.owner == ::getpid()) return all.arena->free(pointer);
+    return error(Code::InvalidUsage, "pointer %p was allocated before fork() and belongs to the parent process", pointer);
   }
-  return {};
+  return error(Code::InvalidArgument, "pointer %p was not allocated by ccomMemAlloc, or is freed already", pointer);
+}
+
+std::shared_ptr<SharedSegment> mapped_arena(uint64_t process) {
+  const std::lock_guard lock(registry().mutex);
+  const auto found = registry().other_arenas.find(process);
+  return found == registry().other_arenas.end() ? nullptr : found->second.lock();
+}
+
+void remember_arena(uint64_t process, const std::shared_ptr<SharedSegment>& segment) {
+  const std::lock_guard lock(registry().mutex);
+  std::erase_if(registry().other_arenas, [](const auto& entry) { return entry.second.expired(); });
+  registry().other_arenas[process] = segment;
 }
 
 }  // namespace ccom

@@ -30,14 +30,14 @@ Question PlanCache::question(const PlanKey& key) const {
                        key.collective == Collective::Scatter;
   const size_t bytes = key.unit_stride * size_of(key.type) * (by_rank ? static_cast<size_t>(nranks_) : 1);
   return {key.collective, bytes == 0 ? 0 : std::bit_ceil(bytes), reduces(key.collective) && is_narrow_float(key.type),
-          key.root};
+          key.root, machine_.shares_memory};
 }
 
 Result<std::shared_ptr<const Choice>> PlanCache::choice(const PlanKey& key) {
   const Question asked = question(key);
   auto& cached = choices_[{asked.collective, asked.narrow_float, asked.root, asked.bytes}];
   if (cached == nullptr) {
-    CCOM_TRY_ASSIGN(Choice made, choose(topology_, asked, forced_));
+    CCOM_TRY_ASSIGN(Choice made, choose(machine_.topology, asked, forced_));
     cached = std::make_shared<const Choice>(std::move(made));
   }
   return cached;

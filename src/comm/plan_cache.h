@@ -35,8 +35,12 @@ struct PlanKey {
 // Belongs to one thread at a time. References outlive it.
 class PlanCache {
  public:
-  PlanCache(Rank rank, int nranks, const Topology& topology, std::string forced, ChannelSource& channels)
-      : rank_(rank), nranks_(nranks), topology_(topology), forced_(std::move(forced)), channels_(channels) {}
+  struct Machine {
+    const Topology& topology;
+    bool shares_memory;  // Question::shares_memory
+  };
+  PlanCache(Rank rank, int nranks, const Machine& machine, std::string forced, ChannelSource& channels)
+      : rank_(rank), nranks_(nranks), machine_(machine), forced_(std::move(forced)), channels_(channels) {}
 
   Result<std::shared_ptr<const BoundPlan>> get(const PlanKey& key);
   Result<std::shared_ptr<const Choice>> choice(const PlanKey& key);
@@ -57,7 +61,7 @@ class PlanCache {
 
   Rank rank_;
   int nranks_;
-  const Topology& topology_;
+  const Machine machine_;
   std::string forced_;
   ChannelSource& channels_;
   std::map<std::tuple<Collective, bool, Rank, size_t>, std::shared_ptr<const Choice>> choices_;

@@ -39,6 +39,7 @@ struct Reduction {
   uint32_t divide_by = 0;
   Rounding rounding = Rounding::NearestEven;
   uint64_t seed = 0;  // stochastic rounding only
+  friend bool operator==(const Reduction&, const Reduction&) = default;
 };
 
 struct KernelCall;

@@ -47,8 +47,10 @@ Meeting::Meeting(Config config, std::byte* region, const NodeLayout& layout, Mon
   for (int k = 1; k < size(); ++k) others_.push_back((config_.place + k) % size());
 }
 
-void Meeting::begin(const CallWords& words) {
+void Meeting::begin(const CallWords& words, std::chrono::milliseconds timeout) {
   words_ = words;
+  timeout_ = timeout;
+  deadline_.reset();
   hash_ = hash_of(words);
 }
 
@@ -62,15 +64,16 @@ void Meeting::arrive() {
   if (block.sleepers.load(std::memory_order_relaxed) != 0) [[unlikely]] futex_wake(line.sequence);
 }
 
-Status Meeting::wait(int place, Deadline deadline) {
+Status Meeting::wait(int place) {
   const FlagLine& line = block(place).line[number_ & 1];
   Backoff backoff(config_.policy);
   while (line.sequence.load(std::memory_order_acquire) < number_) {
     if (monitor_.failed()) return monitor_.status();
     if (backoff.step() == Backoff::Next::Poll) continue;
-    if (backoff.now() >= deadline.when()) return late();
+    if (!deadline_) deadline_ = Deadline::after(timeout_);
+    if (backoff.now() >= deadline_->when()) return late();
     CCOM_TRY(monitor_.check());
-    sleep(place, std::min(backoff.slice(), deadline.left()));
+    sleep(place, std::min(backoff.slice(), deadline_->left()));
   }
   return {};
 }
@@ -121,8 +124,9 @@ Status Meeting::late() const {
       .with_cure("look what these ranks are doing; raise timeoutMs (CCOM_TIMEOUT_MS) if they are only slow");
 }
 
-bool Meeting::leave() {
+bool Meeting::leave(bool was_reached) {
   own().has_left.store(1, std::memory_order_release);
+  if (!was_reached) return true;
   const Deadline deadline = Deadline::after(kLeaveTime);
   const auto dead = [this](int place) {
     const std::vector<int>& blamed = monitor_.status().peers();

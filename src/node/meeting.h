@@ -8,6 +8,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -37,31 +38,31 @@ class Meeting {
   // The region and the monitor outlive the meeting. describe: for the text of a mismatch.
   Meeting(Config config, std::byte* region, const NodeLayout& layout, Monitor& monitor, Describe describe);
 
-  // The call that the next meets belong to.
-  void begin(const CallWords& words);
+  // The call that the next meets belong to. Its time begins with its first wait that is not over at once.
+  void begin(const CallWords& words, std::chrono::milliseconds timeout);
   // The next arrival's payload, to be written before arrive().
   std::byte* payload() { return own().line[bank()].payload; }
   std::byte* mail() { return own().mail[bank()]; }
   void arrive();
 
   // After arrive(): until the rank at `place` has arrived too. Mismatch if it is in another call.
-  Status await(int place, Deadline deadline) {
+  Status await(int place) {
     const FlagLine& line = block(place).line[number_ & 1];
-    if (line.sequence.load(std::memory_order_acquire) < number_) [[unlikely]] CCOM_TRY(wait(place, deadline));
+    if (line.sequence.load(std::memory_order_acquire) < number_) [[unlikely]] CCOM_TRY(wait(place));
     if (line.hash != hash_) [[unlikely]] return mismatch(place);
     return {};
   }
-  Status await_all(Deadline deadline) {
-    for (const int place : others_) CCOM_TRY(await(place, deadline));
+  Status await_all() {
+    for (const int place : others_) CCOM_TRY(await(place));
     return {};
   }
   // What the rank at `place` said at this meet.
   const std::byte* payload_of(int place) const { return block(place).line[number_ & 1].payload; }
   const std::byte* mail_of(int place) const { return block(place).mail[number_ & 1]; }
 
-  // Says that this rank will not touch anybody's buffers again; for good. Then waits until nobody can touch this rank's,
-  // as long as those that are alive need to notice, at most a second. False: somebody may still be at them.
-  bool leave();
+  // Says that this rank will not touch anybody's buffers again; for good. Then, if others may be at this rank's, waits
+  // until the living ones have noticed, at most a second. False: somebody may still be at them.
+  bool leave(bool was_reached);
   // Ends all sleep on this node. Thread-safe.
   void wake();
 
@@ -73,7 +74,7 @@ class Meeting {
  private:
   RankBlock& own() { return block(config_.place); }
   size_t bank() const { return (number_ + 1) & 1; }
-  Status wait(int place, Deadline deadline);
+  Status wait(int place);
   void sleep(int place, std::chrono::nanoseconds at_most);
   Status mismatch(int place) const;
   Status late() const;
@@ -87,6 +88,8 @@ class Meeting {
   CallWords words_{};
   uint64_t number_ = 0;  // of the last meet that this rank arrived at
   uint64_t hash_ = 0;
+  std::chrono::milliseconds timeout_{};
+  std::optional<Deadline> deadline_;
 };
 
 }  // namespace ccom

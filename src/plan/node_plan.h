@@ -19,7 +19,7 @@
 
 namespace ccom {
 
-enum class Place : uint8_t {
+enum class Area : uint8_t {
   Input,    // a rank's own buffers. Others touch them only where it lets them reach in
   Output,
   Stage,    // shared memory that belongs to a rank: only it writes there, everybody reads
@@ -28,7 +28,7 @@ enum class Place : uint8_t {
 };
 
 struct Operand {
-  Place place = Place::Input;
+  Area area = Area::Input;
   Rank owner = -1;
   friend bool operator==(const Operand&, const Operand&) = default;
 };

@@ -28,7 +28,7 @@ struct Value {
 
 // A piece of memory. In place, Input and Output are one; `unit` tells them by their common position.
 struct Cell {
-  Place place;
+  Area area;
   Rank owner;
   size_t span;  // tile (buffers, over all calls) or bank (staging)
   int64_t piece;
@@ -87,7 +87,7 @@ class NodeRun {
     if (calls_++ == 0) report_.meets = slots - 1;
     if (plans_[0].staged) tiles_before_ += call.tiles;
     std::erase_if(cells_, [](const auto& entry) {
-      return entry.first.place == Place::Input || entry.first.place == Place::Output;
+      return entry.first.area == Area::Input || entry.first.area == Area::Output;
     });
     return {};
   }
@@ -100,12 +100,12 @@ class NodeRun {
   const NodePlan& plan_of(Rank rank) const { return plans_[static_cast<size_t>(rank)]; }
 
   Cell cell(const Operand& operand, size_t tile, uint32_t piece) const {
-    const bool user = operand.place == Place::Input || operand.place == Place::Output;
-    const bool single = operand.place == Place::Partial || operand.place == Place::Result;
-    Cell found{operand.place, operand.owner, user ? tile : (tiles_before_ + tile) % kNodeBanks,
+    const bool user = operand.area == Area::Input || operand.area == Area::Output;
+    const bool single = operand.area == Area::Partial || operand.area == Area::Result;
+    Cell found{operand.area, operand.owner, user ? tile : (tiles_before_ + tile) % kNodeBanks,
                single ? 0 : static_cast<int64_t>(piece)};
-    if (operand.place == Place::Input && plan_of(operand.owner).in_place) {
-      found.place = Place::Output;
+    if (operand.area == Area::Input && plan_of(operand.owner).in_place) {
+      found.area = Area::Output;
       found.piece += shift_of(plan_of(operand.owner));
     }
     return found;
@@ -132,11 +132,11 @@ class NodeRun {
   // A rank's buffers are its own until it says that it has come.
   void fill(const NodePlan& plan, size_t tile) {
     for (uint32_t piece = 0; piece < plan.output_units * plan.parts; ++piece) {
-      cells_[cell({Place::Output, plan.rank}, tile, piece)].written = now(plan.rank);
+      cells_[cell({Area::Output, plan.rank}, tile, piece)].written = now(plan.rank);
     }
     for (uint32_t piece = 0; piece < plan.input_units * plan.parts; ++piece) {
       const uint64_t word = contribution(plan.rank, tile, piece);
-      Content& content = cells_[cell({Place::Input, plan.rank}, tile, piece)];
+      Content& content = cells_[cell({Area::Input, plan.rank}, tile, piece)];
       content.value = {word, mix(word), 0, false, true};
       content.written = now(plan.rank);
     }
@@ -176,16 +176,16 @@ class NodeRun {
     const uint32_t outputs = plan.output_units * plan.parts;
     for (const Operand& source : step.sources) {
       if (source.owner < 0 || source.owner >= plan.nranks) return defect(plan, "a source of no rank");
-      if (source.owner == plan.rank && source.place == Place::Input && step.source_piece + step.count > inputs)
+      if (source.owner == plan.rank && source.area == Area::Input && step.source_piece + step.count > inputs)
         return defect(plan, "a step reads beyond its input");
     }
     for (const Operand& target : step.targets) {
-      if (target.place == Place::Input) return defect(plan, "a step writes to an input");
-      if (target.owner != plan.rank && target.place != Place::Output)
+      if (target.area == Area::Input) return defect(plan, "a step writes to an input");
+      if (target.owner != plan.rank && target.area != Area::Output)
         return defect(plan, "a step writes to another rank's staging memory");
-      if (target.owner == plan.rank && target.place == Place::Output && step.target_piece + step.count > outputs)
+      if (target.owner == plan.rank && target.area == Area::Output && step.target_piece + step.count > outputs)
         return defect(plan, "a step writes beyond its output");
-      const bool single = target.place == Place::Partial || target.place == Place::Result;
+      const bool single = target.area == Area::Partial || target.area == Area::Result;
       if (single && step.count != 1) return defect(plan, "several pieces for a place that holds one");
     }
     return {};
@@ -245,7 +245,7 @@ class NodeRun {
 
   Status check_return() const {
     for (const auto& [where, content] : cells_) {
-      if (where.place != Place::Input && where.place != Place::Output) continue;
+      if (where.area != Area::Input && where.area != Area::Output) continue;
       if (!happened_before(content.written, where.owner))
         return defect(plan_of(where.owner), "the rank returns while another may still write to its output");
       for (const Access& access : content.read) {
@@ -280,7 +280,7 @@ class NodeRun {
                         plan.collective == Collective::ReduceScatter;
       for (size_t tile = 0; tile < tiles; ++tile) {
         for (uint32_t piece = 0; piece < plan.output_units * plan.parts; ++piece) {
-          const Value& value = cells_[cell({Place::Output, plan.rank}, tile, piece)].value;
+          const Value& value = cells_[cell({Area::Output, plan.rank}, tile, piece)].value;
           if (!value.defined) return defect(plan, "an output piece is never written");
           if (value.sum != expected(plan, tile, piece)) return defect(plan, "an output piece is wrong");
           if (sums && !value.completed && plan.nranks > 1) return defect(plan, "a result is never completed");

@@ -27,6 +27,7 @@ class Search {
         torus_asked_for_(asks_for_torus(forced)) {}
 
   std::vector<Candidate> run() {
+    add_node();
     switch (question_.collective) {
       case Collective::AllReduce: find_allreduce(); break;
       case Collective::ReduceScatter:
@@ -40,6 +41,12 @@ class Search {
   }
 
  private:
+  void add_node() {
+    if (question_.collective == Collective::SendReceive) return;
+    add({"node", Recipe::Kind::Node, {}, {}},
+        question_.shares_memory ? "" : "the ranks do not share memory, or are to use a fabric or transport");
+  }
+
   void add(Recipe recipe, std::string why_not = "") {
     Candidate candidate;
     candidate.legal = why_not.empty();
@@ -174,7 +181,8 @@ std::string names_of(const std::vector<Candidate>& candidates) {
 }
 
 // Every algorithm name of any collective: a bare forced name must at least be one of these.
-constexpr std::string_view kAllNames[] = {"one_shot",
+constexpr std::string_view kAllNames[] = {"node",
+                                          "one_shot",
                                           "two_shot",
                                           "recursive_doubling",
                                           "circulant",
@@ -225,6 +233,14 @@ Result<Choice> choose(const Topology& topology, const Question& question, std::s
                  choice.candidates.empty() ? "" : choice.candidates[0].note.c_str());
   }
   choice.reason = "least expected time";
+  const auto node = std::ranges::find_if(
+      choice.candidates, [](const Candidate& c) { return c.legal && c.recipe.kind == Recipe::Kind::Node; });
+  if (node != choice.candidates.end()) {
+    choice.chosen = static_cast<size_t>(node - choice.candidates.begin());
+    choice.reason = "the ranks share memory: no messages";
+    CCOM_TRY(apply_forced(choice, question, forced));
+    return choice;
+  }
   if (question.narrow_float) {
     const int allowed = allowed_roundings(topology);
     for (size_t i = 0; i < choice.candidates.size() && choice.candidates[i].legal; ++i) {
@@ -255,6 +271,7 @@ Plan make_plan(const Recipe& recipe, const Call& call) {
       return routed_alltoall_plan(call, recipe.tree.parent.empty() ? staged_plan(gather, recipe.staged, "")
                                                                    : tree_plan(gather, recipe.tree, ""));
     }
+    case Recipe::Kind::Node: break;
   }
   return {};
 }

@@ -4,7 +4,7 @@
 // the same topology, so nothing needs to be agreed at run time.
 //
 // Candidates are the algorithms whose links exist. Each is priced by its closed form (algorithms/cost.h) with the
-// topology's speeds; the cheapest one that keeps the accuracy promise wins: narrow floating types may be rounded once
+// topology's speeds; shared memory without messages beats them all, else the cheapest one that keeps the accuracy promise wins: narrow floating types may be rounded once
 // inside a host and ceil(log2 hosts) times more across hosts, where a candidate exists that keeps to it.
 #pragma once
 
@@ -24,11 +24,13 @@ struct Question {
   size_t bytes = 0;           // of the largest buffer involved: the vector, or all units together
   bool narrow_float = false;  // and reducing
   Rank root = -1;
+  bool shares_memory = false;  // all ranks share one host's memory and may use it as they like
 };
 
 // All that is needed to make any rank's plan. A value.
 struct Recipe {
-  enum class Kind { Staged, Tree, Pairwise, Routed };
+  // Node: no messages; plans of algorithms/node.h, whose scheme follows from the size and from what can be reached.
+  enum class Kind { Staged, Tree, Pairwise, Routed, Node };
   std::string algorithm;
   Kind kind = Kind::Staged;
   Staged staged;
@@ -57,6 +59,7 @@ struct Choice {
 // names there are; one that the topology forbids is NotSupported with the reason.
 Result<Choice> choose(const Topology& topology, const Question& question, std::string_view forced);
 
+// Not for Kind::Node.
 Plan make_plan(const Recipe& recipe, const Call& call);
 
 // Calls whose plan keeps much in scratch run in tiles, one element range of every unit after another. The most elements

@@ -209,12 +209,23 @@ Price price_alltoall(const Topology& topology, const Question& question, const R
   return pricer.take();
 }
 
+Price price_node(const Topology& topology, const Question& question) {
+  Pricer pricer(topology);
+  pricer.add_inside(node_cost(question.collective, topology.nranks(), static_cast<double>(question.bytes)));
+  if (question.collective == Collective::AllReduce || question.collective == Collective::Reduce ||
+      question.collective == Collective::ReduceScatter) {
+    pricer.round(1);
+  }
+  return pricer.take();
+}
+
 }  // namespace
 
 Price price(const Topology& topology, const Question& question, const Recipe& recipe) {
   switch (recipe.kind) {
     case Recipe::Kind::Staged: return price_staged(topology, question, recipe);
     case Recipe::Kind::Tree: return price_tree(topology, question, recipe);
+    case Recipe::Kind::Node: return price_node(topology, question);
     default: return price_alltoall(topology, question, recipe);
   }
 }

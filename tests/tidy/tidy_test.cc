@@ -39,9 +39,10 @@ const std::map<std::string, std::set<std::string>> kMap = {
     {"algorithms", {"base", "plan"}},
     {"planner", {"base", "algorithms", "topology", "plan"}},
     {"engine", {"base", "plan", "kernels", "liveness", "transports"}},
+    {"node", {"base", "plan", "algorithms", "kernels", "liveness"}},
     {"comm",
-     {"base", "planner", "engine", "bootstrap", "liveness", "topology", "transports", "factories", "plan", "kernels",
-      "algorithms"}},
+     {"base", "planner", "engine", "node", "bootstrap", "liveness", "topology", "transports", "factories", "plan",
+      "kernels", "algorithms"}},
     {"api", {"base", "comm", "bootstrap", "engine", "kernels", "public"}},
     // Users of the C API, and nothing else.
     {"bench", {"public", "bench"}},

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Larger calls: find out who can be reached, then run the plan for that, tile by tile.
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "base/assert.h"
+#include "node/geometry.h"
+#include "node/node_group.h"
+
+namespace ccom {
+namespace {
+
+// Between two looks at the communicator's error.
+constexpr size_t kStrideBytes = size_t{256} << 10;
+constexpr size_t kMostPlans = 32;
+
+bool cuts_vector(Collective collective) {
+  return collective == Collective::AllReduce || collective == Collective::Reduce;
+}
+
+}  // namespace
+
+NodeShape NodeGroup::shape_for(const NodeCall& call, bool anybody_reached) const {
+  if (!cuts_vector(call.collective)) return {NodeScheme::Direct, {}};
+  const size_t bytes = call.count * size_of(call.type);
+  if (!config_.tuning.groups.empty() && bytes <= config_.tuning.small_bytes) return {NodeScheme::GatherRelease, config_.tuning.groups};
+  if (bytes <= config_.tuning.one_shot_bytes) {
+    return anybody_reached ? NodeShape{NodeScheme::TwoShot, {}, true} : NodeShape{NodeScheme::OneShot, {}};
+  }
+  const bool may_round_twice = !is_narrow_float(call.type);
+  if (!config_.tuning.domains.empty() && may_round_twice && call.collective == Collective::AllReduce) {
+    return {NodeScheme::Domains, config_.tuning.domains};
+  }
+  return {NodeScheme::TwoShot, {}};
+}
+
+NodePlan NodeGroup::plan_for(const NodeCall& call, std::span<const Reach> reach) const {
+  const bool anybody = std::ranges::any_of(reach, [](const Reach& r) { return r.input || r.output; });
+  return node_plan({call.collective, meeting_.place(), size(), call.root, call.in_place}, shape_for(call, anybody),
+                   reach);
+}
+
+const NodePlan& NodeGroup::cached_plan(const NodeCall& call, const std::vector<Reach>& reach) {
+  const bool anybody = std::ranges::any_of(reach, [](const Reach& r) { return r.input || r.output; });
+  const NodeShape shape = shape_for(call, anybody);
+  const auto fits = [&](const CachedPlan& cached) {
+    return cached.collective == call.collective && cached.root == call.root && cached.in_place == call.in_place &&
+           cached.scheme == shape.scheme && cached.whole == shape.whole && cached.reach == reach;
+  };
+  const auto found = std::ranges::find_if(plans_, fits);
+  if (found != plans_.end()) {
+    std::rotate(plans_.begin(), found, found + 1);
+  } else {
+    if (plans_.size() == kMostPlans) plans_.pop_back();
+    plans_.insert(plans_.begin(), {call.collective, call.root, call.in_place, shape.scheme, shape.whole, reach,
+                                   std::make_unique<const NodePlan>(plan_for(call, reach))});
+  }
+  return *plans_.front().plan;
+}
+
+NodeGeometry NodeGroup::geometry_of(const NodeCall& call, const NodePlan& plan) const {
+  NodeGeometry geometry;
+  geometry.element_bytes = size_of(call.type);
+  geometry.unit_elements = call.count;
+  geometry.parts = plan.parts;
+  geometry.tile_elements = call.count;
+  if (!plan.staged || call.count == 0) return geometry;
+  const bool by_rank = call.collective == Collective::ReduceScatter || call.collective == Collective::AllToAll ||
+                       call.collective == Collective::Scatter;
+  const size_t units = by_rank ? static_cast<size_t>(size()) : 1;
+  geometry.slot_bytes = config_.layout.bank_bytes / units / geometry.element_bytes * geometry.element_bytes;
+  // Tiles of equal length.
+  const size_t most = geometry.slot_bytes / geometry.element_bytes;
+  geometry.tiles = (call.count + most - 1) / most;
+  geometry.tile_elements = std::min(most, NodeGeometry::part_elements(call.count, static_cast<uint32_t>(geometry.tiles),
+                                                                      geometry.element_bytes));
+  geometry.tiles = (call.count + geometry.tile_elements - 1) / geometry.tile_elements;
+  return geometry;
+}
+
+// The first phase shows this rank's input to those who cannot reach it, before anybody knows who can: what it copies
+// depends on nobody else.
+Status NodeGroup::run_large(const NodeCall& call) {
+  const Announcement mine = announce(call);
+  std::memcpy(meeting_.payload(), &mine, sizeof mine);
+  geometry_ = geometry_of(call, cached_plan(call, nobody_));
+  call_ = call;
+  if (mine.input.kind == Announcement::kNowhere) {
+    if (Status status = reserve_staging(); !status.is_ok()) return status;
+    CCOM_TRY(run_phase(cached_plan(call, nobody_).phases[0], 0));
+  }
+  meeting_.arrive();
+  CCOM_TRY(await(cached_plan(call, nobody_), 0, 1));
+  CCOM_TRY(collect_reach(call));
+  const NodePlan& plan = cached_plan(call, reach_);
+  geometry_ = geometry_of(call, plan);
+  const bool in_cache = total_bytes(call) < config_.tuning.stream_bytes;
+  streams_ = !in_cache && !(call.in_place && plan.collective != Collective::AllGather);
+  if (plan.staged) CCOM_TRY(reserve_staging());
+  CCOM_TRY(run_tiles(plan));
+  if (plan.staged) tiles_before_ += geometry_.tiles;
+  return {};
+}
+
+// Input and output of all ranks.
+size_t NodeGroup::total_bytes(const NodeCall& call) const {
+  const size_t unit = call.count * size_of(call.type);
+  const auto ranks = static_cast<size_t>(size());
+  switch (call.collective) {
+    case Collective::AllReduce: return 2 * ranks * unit;
+    case Collective::AllGather:
+    case Collective::ReduceScatter: return (ranks + 1) * ranks * unit;
+    case Collective::AllToAll: return 2 * ranks * ranks * unit;
+    case Collective::Gather:
+    case Collective::Scatter: return 2 * ranks * unit;
+    default: return (ranks + 1) * unit;
+  }
+}
+
+// An input that is overwritten while others read it is not shown where it lies.
+Announcement NodeGroup::announce(const NodeCall& call) const {
+  Announcement mine;
+  const size_t unit = call.count * size_of(call.type);
+  const size_t all = unit * static_cast<size_t>(size());
+  const bool is_root = call.root == meeting_.place();
+  if (shape_for(call, true).scheme == NodeScheme::GatherRelease) return mine;
+  switch (call.collective) {
+    case Collective::AllReduce:
+      mine.input = reach_map_.describe(call.input, unit);
+      mine.output = reach_map_.describe(call.output, unit);
+      break;
+    case Collective::Reduce:
+      mine.input = reach_map_.describe(call.input, unit);
+      if (is_root) mine.output = reach_map_.describe(call.output, unit);
+      break;
+    case Collective::AllGather:
+    case Collective::Gather: mine.input = reach_map_.describe(call.input, unit); break;
+    case Collective::ReduceScatter: mine.input = reach_map_.describe(call.input, all); break;
+    case Collective::AllToAll:
+      if (!call.in_place) mine.input = reach_map_.describe(call.input, all);
+      break;
+    case Collective::Broadcast:
+      if (is_root) mine.input = reach_map_.describe(call.input, unit);
+      break;
+    case Collective::Scatter:
+      if (is_root) mine.input = reach_map_.describe(call.input, all);
+      break;
+    default: break;
+  }
+  return mine;
+}
+
+Status NodeGroup::collect_reach(const NodeCall& call) {
+  const size_t unit = call.count * size_of(call.type);
+  const bool by_rank = call.collective == Collective::ReduceScatter || call.collective == Collective::AllToAll ||
+                       call.collective == Collective::Scatter;
+  const size_t input_bytes = by_rank ? unit * static_cast<size_t>(size()) : unit;
+  for (int place = 0; place < size(); ++place) {
+    const auto i = static_cast<size_t>(place);
+    Announcement said;
+    if (place == meeting_.place()) {
+      said = announce(call);
+    } else {
+      std::memcpy(&said, meeting_.payload_of(place), sizeof said);
+    }
+    reach_[i] = {said.input.kind != Announcement::kNowhere, said.output.kind != Announcement::kNowhere};
+    inputs_[i] = reach_[i].input ? reach_map_.resolve(place, said.input, input_bytes) : nullptr;
+    outputs_[i] = reach_[i].output ? reach_map_.resolve(place, said.output, unit) : nullptr;
+    was_reached_ |= place == meeting_.place() && (reach_[i].input || reach_[i].output);
+    if ((inputs_[i] != nullptr) != reach_[i].input || (outputs_[i] != nullptr) != reach_[i].output) {
+      return error(Code::InternalError, "rank %d says that its buffers lie outside of its arena",
+                   meeting_.rank_at(place))
+          .with_peers({meeting_.rank_at(place)});
+    }
+  }
+  return {};
+}
+
+// Everything but the first slot's work and meet, which the opening has done.
+Status NodeGroup::run_tiles(const NodePlan& plan) {
+  const size_t slots = tile_slots(plan, geometry_.tiles);
+  for (size_t slot = 1; slot < slots; ++slot) {
+    for (size_t phase = 0; phase < plan.phases.size(); ++phase) {
+      if (slot < phase || slot - phase >= geometry_.tiles) continue;
+      CCOM_TRY(run_phase(plan.phases[phase], slot - phase));
+    }
+    if (slot + 1 == slots) break;
+    meeting_.arrive();
+    CCOM_TRY(await(plan, slot, geometry_.tiles));
+  }
+  return {};
+}
+
+Status NodeGroup::await(const NodePlan& plan, size_t slot, size_t tiles) {
+  for (size_t phase = 0; phase < plan.phases.size(); ++phase) {
+    if (slot < phase || slot - phase >= tiles) continue;
+    const std::vector<Rank>& waits_for = plan.phases[phase].waits_for;
+    if (waits_for.size() + 1 == static_cast<size_t>(size())) return meeting_.await_all();
+    for (const Rank place : waits_for) CCOM_TRY(meeting_.await(place));
+  }
+  return {};
+}
+
+Status NodeGroup::run_phase(const NodePhase& phase, size_t tile) {
+  for (const NodeStep& step : phase.steps) {
+    if (geometry_.parts > 1 || step.count == 1) {
+      CCOM_TRY(run_step(step, tile, step.source_piece, step.target_piece, step.count));
+      continue;
+    }
+    for (uint32_t i = 0; i < step.count; ++i) {  // units lie apart
+      CCOM_TRY(run_step(step, tile, step.source_piece + i, step.target_piece + i, 1));
+    }
+  }
+  return {};
+}
+
+std::byte* NodeGroup::address(const Operand& operand, size_t tile, uint32_t piece) const {
+  const auto owner = static_cast<size_t>(operand.owner);
+  const bool own = operand.owner == meeting_.place();
+  const size_t bank = (tiles_before_ + tile) % kNodeBanks;
+  std::byte* const block = region_ + config_.layout.block_offset(operand.owner);
+  switch (operand.area) {
+    case Area::Input:
+      // Never written through.
+      return (own ? const_cast<std::byte*>(call_.input) : inputs_[owner]) + geometry_.in_buffer(tile, piece);
+    case Area::Output: return (own ? call_.output : outputs_[owner]) + geometry_.in_buffer(tile, piece);
+    case Area::Stage: return block + config_.layout.stage_offset(bank) + geometry_.in_stage(tile, piece);
+    case Area::Partial: return block + config_.layout.partial_offset(bank);
+    default: return block + config_.layout.result_offset(bank);
+  }
+}
+
+Status NodeGroup::run_step(const NodeStep& step, size_t tile, uint32_t source_piece, uint32_t target_piece,
+                           uint32_t count) {
+  const bool from_single = step.sources[0].area == Area::Partial || step.sources[0].area == Area::Result;
+  const size_t elements = from_single ? geometry_.elements(tile, target_piece, count)
+                                      : geometry_.elements(tile, source_piece, count);
+  sources_.clear();
+  for (const Operand& source : step.sources) sources_.push_back(address(source, tile, source_piece));
+  targets_.clear();
+  size_t streamed = 0;  // outputs come first in the list
+  for (const Operand& target : step.targets) {
+    targets_.push_back(address(target, tile, target_piece));
+    streamed += streams_ && target.area == Area::Output ? 1 : 0;
+  }
+  const Reducer* const combine = step.sources.size() > 1 ? &reducer(call_, step.completes) : nullptr;
+  const size_t stride = kStrideBytes / geometry_.element_bytes;
+  for (size_t done = 0; done < elements; done += stride) {
+    const size_t now = std::min(stride, elements - done);
+    if (combine != nullptr) {
+      (*combine)(sources_, targets_, now, streamed, geometry_.in_buffer(tile, target_piece) / geometry_.element_bytes + done);
+    } else if (streamed > 0) {
+      copy_streaming(targets_[0], sources_[0], now * geometry_.element_bytes);
+    } else if (targets_[0] != sources_[0]) {
+      std::memcpy(targets_[0], sources_[0], now * geometry_.element_bytes);
+    }
+    if (done + now == elements) break;
+    if (monitor_.failed()) return monitor_.status();
+    for (const std::byte*& source : sources_) source += now * geometry_.element_bytes;
+    for (std::byte*& target : targets_) target += now * geometry_.element_bytes;
+  }
+  return {};
+}
+
+}  // namespace ccom

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Small calls, and what all calls share. Larger ones: large.cc.
+#include "node/node_group.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/assert.h"
+#include "node/geometry.h"
+
+namespace ccom {
+
+NodeGroup::NodeGroup(NodeConfig config, Monitor& monitor, Meeting::Describe describe)
+    : config_(std::move(config)),
+      monitor_(monitor),
+      region_(config_.segment->bytes().data() + config_.region_offset),
+      meeting_(config_.meeting, region_, config_.layout, monitor, std::move(describe)),
+      reach_map_(config_.mates, config_.meeting.place, config_.uses_arenas),
+      nobody_(config_.meeting.ranks.size()),
+      reach_(nobody_),
+      inputs_(nobody_.size()),
+      outputs_(nobody_.size()) {
+  sources_.reserve(nobody_.size());
+  targets_.reserve(nobody_.size() + 1);
+}
+
+Status NodeGroup::open() {
+  const size_t offset = config_.region_offset + config_.layout.block_offset(meeting_.place());
+  CCOM_TRY(config_.segment->reserve(offset, NodeLayout::header_bytes()));
+  memory_bytes_ += NodeLayout::header_bytes();
+  return {};
+}
+
+Status NodeGroup::reserve_staging() {
+  if (has_staging_) return {};
+  const size_t begin = config_.region_offset + config_.layout.block_offset(meeting_.place());
+  const size_t size = config_.layout.staging_bytes() - (config_.tuning.domains.empty() ? kNodeBanks * config_.layout.result_bytes() : 0);
+  CCOM_TRY(config_.segment->reserve(begin + config_.layout.stage_offset(0), size));
+  memory_bytes_ += size;
+  has_staging_ = true;
+  return {};
+}
+
+Status NodeGroup::run(const NodeCall& call, const CallWords& words, std::chrono::milliseconds timeout) {
+  if (monitor_.failed()) [[unlikely]] return monitor_.status();
+  meeting_.begin(words, timeout);
+  was_reached_ = false;
+  const size_t shown = shown_bytes(call);
+  if (shown <= config_.tuning.small_bytes && config_.tuning.groups.empty()) return run_small(call, shown);
+  return run_large(call);
+}
+
+bool NodeGroup::leave() { return meeting_.leave(was_reached_); }
+
+// Of a rank's memory that others read, the same on all ranks.
+size_t NodeGroup::shown_bytes(const NodeCall& call) const {
+  const size_t unit = call.count * size_of(call.type);
+  switch (call.collective) {
+    case Collective::ReduceScatter:
+    case Collective::AllToAll:
+    case Collective::Scatter: return unit * static_cast<size_t>(size());
+    case Collective::Barrier: return 0;
+    default: return unit;
+  }
+}
+
+// ---- Small calls ----------------------------------------------------------------------------------------------------
+
+const std::byte* NodeGroup::shown_by(int place, size_t shown) const {
+  return shown <= kLinePayloadBytes ? meeting_.payload_of(place) : meeting_.mail_of(place);
+}
+
+Status NodeGroup::run_small(const NodeCall& call, size_t shown) {
+  show(call, shown);
+  meeting_.arrive();
+  CCOM_TRY(meeting_.await_all());
+  combine_shown(call, shown);
+  return {};
+}
+
+namespace {
+
+// A copy whose length the compiler does not know is a call; tiny ones need none.
+void copy_small(std::byte* to, const std::byte* from, size_t size_bytes) {
+  if (size_bytes == sizeof(uint64_t)) {
+    std::memcpy(to, from, sizeof(uint64_t));
+  } else if (size_bytes == sizeof(uint32_t)) {
+    std::memcpy(to, from, sizeof(uint32_t));
+  } else {
+    std::memcpy(to, from, size_bytes);
+  }
+}
+
+}  // namespace
+
+void NodeGroup::show(const NodeCall& call, size_t shown) {
+  if (shown == 0) return;
+  const bool rooted = call.collective == Collective::Broadcast || call.collective == Collective::Scatter;
+  if (rooted && call.root != meeting_.place()) return;
+  copy_small(shown <= kLinePayloadBytes ? meeting_.payload() : meeting_.mail(), call.input, shown);
+}
+
+// What the plans one_shot and direct do after their meet.
+void NodeGroup::combine_shown(const NodeCall& call, size_t shown) {
+  if (shown == 0) return;
+  const size_t unit = call.count * size_of(call.type);
+  const auto self = static_cast<size_t>(meeting_.place());
+  const bool is_root = call.root == meeting_.place();
+  const auto sum = [&](size_t offset) {
+    sources_.clear();
+    for (int place = 0; place < size(); ++place) {
+      const std::byte* const from = place == meeting_.place() ? call.input : shown_by(place, shown);
+      sources_.push_back(from + offset);
+    }
+    reducer(call, true)(sources_, {&call.output, 1}, call.count);
+  };
+  const auto gather = [&](size_t offset) {
+    for (int place = 0; place < size(); ++place) {
+      std::byte* const to = call.output + static_cast<size_t>(place) * unit;
+      if (place != meeting_.place()) {
+        copy_small(to, shown_by(place, shown) + offset, unit);
+      } else if (!call.in_place) {
+        copy_small(to, call.input + offset, unit);
+      }
+    }
+  };
+  const auto take = [&](size_t offset) {
+    if (!is_root) {
+      copy_small(call.output, shown_by(call.root, shown) + offset, unit);
+    } else if (!call.in_place) {
+      copy_small(call.output, call.input + offset, unit);
+    }
+  };
+  switch (call.collective) {
+    case Collective::AllReduce: return sum(0);
+    case Collective::ReduceScatter: return sum(self * unit);
+    case Collective::Reduce: return is_root ? sum(0) : void();
+    case Collective::AllGather: return gather(0);
+    case Collective::Gather: return is_root ? gather(0) : void();
+    case Collective::AllToAll: return gather(self * unit);
+    case Collective::Broadcast: return take(0);
+    case Collective::Scatter: return take(self * unit);
+    default: return;
+  }
+}
+
+const Reducer& NodeGroup::reducer(const NodeCall& call, bool completes) {
+  const auto divide_by = call.op == ReduceOp::Avg && completes ? static_cast<uint32_t>(size()) : 0;
+  const Reduction wanted{call.type, call.op, divide_by, call.rounding, call.seed};
+  ChosenReducer& chosen = completes ? complete_ : partial_;
+  if (!chosen.valid || chosen.reduction != wanted) chosen = {true, wanted, Reducer(wanted)};
+  return chosen.reducer;
+}
+
+}  // namespace ccom

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Collectives among the ranks of one node, through memory that they share: the real world behind node plans.
+//
+// Three ways, by size and by what can be reached:
+// - Small calls: everybody shows its input in its flag line or its mail and reads everybody else's. One meet. One
+//   function (run_small) instead of an interpreter; it does what the node plans one_shot and direct say, with lines and
+//   mails as the stage.
+// - Larger ones begin with a meet in which ranks say where their buffers are. Buffers within reach are used where they
+//   lie.
+// - What cannot be reached goes through staging memory, in tiles that stay in the cache.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "algorithms/node.h"
+#include "base/shared_segment.h"
+#include "kernels/kernels.h"
+#include "node/geometry.h"
+#include "node/meeting.h"
+#include "node/reach.h"
+
+namespace ccom {
+
+struct NodeConfig {
+  Meeting::Config meeting;
+  NodeLayout layout;
+  SharedSegment* segment = nullptr;  // outlives the group, as the monitor does
+  size_t region_offset = 0;
+  std::vector<NodeMate> mates;
+  bool uses_arenas = false;
+  NodeTuning tuning;  // small_bytes at most kMailBytes
+};
+
+// A call as its plan sees it. Buffers are borrowed.
+struct NodeCall {
+  Collective collective = Collective::AllReduce;
+  const std::byte* input = nullptr;
+  std::byte* output = nullptr;
+  size_t count = 0;  // elements of a unit
+  DataType type = DataType::Float32;
+  ReduceOp op = ReduceOp::Sum;
+  Rank root = -1;
+  bool in_place = false;
+  Rounding rounding = Rounding::NearestEven;
+  uint64_t seed = 0;
+};
+
+// Belongs to one thread at a time, but for wake(). After an error of run() only leave() is of use.
+class NodeGroup {
+ public:
+  NodeGroup(NodeConfig config, Monitor& monitor, Meeting::Describe describe);
+  // Takes memory for this rank's lines; by every rank before any of them calls run().
+  Status open();
+
+  // Blocking. Every rank of the node makes the call, with equal words.
+  Status run(const NodeCall& call, const CallWords& words, std::chrono::milliseconds timeout);
+  // After an error: nobody else touches this rank's buffers once it has returned true.
+  bool leave();
+  void wake() { meeting_.wake(); }
+
+  // Taken by this rank so far.
+  uint64_t memory_bytes() const { return memory_bytes_; }
+  // The plan that a call of this size runs; for explanations and tests.
+  NodePlan plan_for(const NodeCall& call, std::span<const Reach> reach) const;
+
+ private:
+  struct CachedPlan {
+    Collective collective;
+    Rank root;
+    bool in_place;
+    NodeScheme scheme;
+    bool whole;
+    std::vector<Reach> reach;
+    std::unique_ptr<const NodePlan> plan;
+  };
+  struct ChosenReducer {
+    bool valid = false;
+    Reduction reduction;
+    Reducer reducer;
+  };
+
+  size_t shown_bytes(const NodeCall& call) const;
+  Status run_small(const NodeCall& call, size_t shown);
+  void show(const NodeCall& call, size_t shown);
+  void combine_shown(const NodeCall& call, size_t shown);
+  const std::byte* shown_by(int place, size_t shown) const;
+
+  Status run_large(const NodeCall& call);
+  Announcement announce(const NodeCall& call) const;
+  Status collect_reach(const NodeCall& call);
+  size_t total_bytes(const NodeCall& call) const;
+  NodeShape shape_for(const NodeCall& call, bool anybody_reached) const;
+  const NodePlan& cached_plan(const NodeCall& call, const std::vector<Reach>& reach);
+  NodeGeometry geometry_of(const NodeCall& call, const NodePlan& plan) const;
+  Status run_tiles(const NodePlan& plan);
+  Status run_phase(const NodePhase& phase, size_t tile);
+  Status run_step(const NodeStep& step, size_t tile, uint32_t source_piece, uint32_t target_piece, uint32_t count);
+  Status await(const NodePlan& plan, size_t slot, size_t tiles);
+  std::byte* address(const Operand& operand, size_t tile, uint32_t piece) const;
+
+  Status reserve_staging();
+  const Reducer& reducer(const NodeCall& call, bool completes);
+  int size() const { return meeting_.size(); }
+
+  const NodeConfig config_;
+  Monitor& monitor_;
+  std::byte* const region_;
+  Meeting meeting_;
+  const ReachMap reach_map_;
+  const std::vector<Reach> nobody_;
+  ChosenReducer partial_, complete_;
+  std::vector<CachedPlan> plans_;  // the latest first
+  bool has_staging_ = false;
+  size_t tiles_before_ = 0;  // staged by all calls so far
+  uint64_t memory_bytes_ = 0;
+
+  // Of the present call.
+  NodeCall call_;
+  NodeGeometry geometry_;
+  bool streams_ = false;
+  bool was_reached_ = false;  // others may be at this rank's buffers
+  std::vector<Reach> reach_;
+  std::vector<std::byte*> inputs_, outputs_;  // by place: as this rank reaches them
+  std::vector<const std::byte*> sources_;     // of a step
+  std::vector<std::byte*> targets_;
+};
+
+}  // namespace ccom

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the collectives through shared memory are told about the machine. Pure.
+#pragma once
+
+#include "algorithms/node.h"
+#include "topology/topology.h"
+
+namespace ccom {
+
+// For ranks that all are on topology.hosts[0].
+NodeTuning node_tuning(const Topology& topology);
+
+}  // namespace ccom
