@@ -25,11 +25,11 @@ struct Batch {
 };
 
 struct Group {
-  int depth = 0;
   std::vector<Batch> batches;
   std::vector<std::function<Status()>> inits;
 };
 
+thread_local constinit int group_depth = 0;  // apart: every call looks at it
 Group& group() {
   thread_local Group instance;
   return instance;
@@ -84,7 +84,7 @@ Status run_in_threads(const std::vector<std::function<Status()>>& runs) {
   return {};
 }
 
-bool group_is_open() { return group().depth > 0; }
+bool group_is_open() { return group_depth > 0; }
 
 void add_to_group(ccomComm_t comm, ccomStream_t stream, const Request& request,
                   std::shared_ptr<const PreMultiplied> keep) {
@@ -121,14 +121,14 @@ Status submit(ccomComm_t comm, ccomStream_t stream, const Request& request, std:
 using namespace ccom;  // NOLINT(google-build-using-namespace): the C functions below are its border
 
 ccomResult_t ccomGroupStart(void) {
-  ++group().depth;
+  ++group_depth;
   return ccomSuccess;
 }
 
 ccomResult_t ccomGroupEnd(void) {
   return guarded("ccomGroupEnd", [&]() -> Status {
-    if (group().depth == 0) return error(Code::InvalidUsage, "there is no open group in this thread");
-    if (--group().depth > 0) return {};
+    if (group_depth == 0) return error(Code::InvalidUsage, "there is no open group in this thread");
+    if (--group_depth > 0) return {};
     std::vector<Batch> batches = std::exchange(group().batches, {});
     CCOM_TRY(run_in_threads(std::exchange(group().inits, {})));
     return post(std::move(batches));

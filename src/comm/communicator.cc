@@ -19,7 +19,6 @@ Communicator::Communicator(const Membership& membership, CommConfig config, Topo
 
 Communicator::~Communicator() {
   drain();
-  turns_.settle();
 }
 
 Result<std::unique_ptr<Communicator>> Communicator::create(const Membership& joining, CommConfig config,
@@ -60,7 +59,7 @@ Status Communicator::in_turn(Turns::Ticket ticket, Fn fn) {
   } catch (const std::exception& exception) {
     status = engine_->fail(error(Code::InternalError, "rank %d: %s", membership_.rank, exception.what()));
   }
-  turns_.pass();
+  turns_.pass(ticket);
   return status;
 }
 
@@ -94,22 +93,31 @@ void Communicator::drain() {
   CCOM_ASSERT(nothing.is_ok());
 }
 
-PlanKey Communicator::key_of(const Request& request) const {
+// Only whoever has the turn writes it.
+uint64_t Communicator::next_sequence() {
+  const uint64_t next = sequence_.load(std::memory_order_relaxed) + 1;
+  sequence_.store(next, std::memory_order_relaxed);
+  return next;
+}
+
+bool Communicator::is_in_place(const Request& request) const {
   const auto* input = request.input;
   const size_t own = static_cast<size_t>(membership_.rank) * request.count * size_of(request.type);
-  bool in_place = false;
   switch (request.collective) {
     case Collective::AllReduce:
     case Collective::Broadcast:
     case Collective::Reduce:
-    case Collective::AllToAll: in_place = input == request.output; break;
-    case Collective::AllGather: in_place = input == request.output + own; break;
-    case Collective::Gather: in_place = request.root == membership_.rank && input == request.output + own; break;
-    case Collective::ReduceScatter: in_place = request.output == input + own; break;
-    case Collective::Scatter: in_place = request.root == membership_.rank && request.output == input + own; break;
-    default: break;
+    case Collective::AllToAll: return input == request.output;
+    case Collective::AllGather: return input == request.output + own;
+    case Collective::Gather: return request.root == membership_.rank && input == request.output + own;
+    case Collective::ReduceScatter: return request.output == input + own;
+    case Collective::Scatter: return request.root == membership_.rank && request.output == input + own;
+    default: return false;
   }
-  return {request.collective, request.type, request.op,    in_place,     request.sends,
+}
+
+PlanKey Communicator::key_of(const Request& request) const {
+  return {request.collective, request.type, request.op,    is_in_place(request), request.sends,
           request.root,       request.peer, request.count, request.count};
 }
 
@@ -149,8 +157,7 @@ Status Communicator::open_node(const WaitPolicy& policy) {
 }
 
 Status Communicator::run_on_node(const Request& request) {
-  const uint64_t sequence = sequence_.fetch_add(1, std::memory_order_relaxed) + 1;
-  const Envelope envelope = describe(request, membership_.communicator, sequence, 0);
+  const Envelope envelope = describe(request, membership_.communicator, next_sequence(), 0);
   NodeCall call;
   call.collective = request.collective;
   call.input = request.multiplier != nullptr ? multiply_input(request) : request.input;
@@ -159,7 +166,7 @@ Status Communicator::run_on_node(const Request& request) {
   call.type = request.type;
   call.op = request.op;
   call.root = request.root;
-  call.in_place = key_of(request).in_place;
+  call.in_place = is_in_place(request);
   if (Status status = node_->run(call, envelope.words, std::chrono::milliseconds(config_.timeout_ms)); !status.is_ok())
       [[unlikely]] {
     return finish(request, engine_->fail(status));
@@ -167,10 +174,11 @@ Status Communicator::run_on_node(const Request& request) {
   return {};
 }
 
-Status Communicator::run_in_turn(Request request) {
-  if (on_node_[static_cast<size_t>(request.collective)]) return run_on_node(request);
-  const uint64_t sequence = sequence_.fetch_add(1, std::memory_order_relaxed) + 1;
-  const Envelope envelope = describe(request, membership_.communicator, sequence, 0);
+Status Communicator::run_in_turn(const Request& asked) {
+  if (on_node_[static_cast<size_t>(asked.collective)]) return run_on_node(asked);
+  const uint64_t sequence = next_sequence();
+  const Envelope envelope = describe(asked, membership_.communicator, sequence, 0);
+  Request request = asked;
   if (request.multiplier != nullptr) request.input = multiply_input(request);
   const Deadline deadline = Deadline::after_ms(config_.timeout_ms);
   const PlanKey key = key_of(request);

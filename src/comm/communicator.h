@@ -71,7 +71,7 @@ class Communicator final : public CallNames {
 
   template <typename Fn>
   Status in_turn(Turns::Ticket ticket, Fn fn);
-  Status run_in_turn(Request request);
+  Status run_in_turn(const Request& asked);
   Status run_operation(const Request& request, const BoundPlan& plan, const Envelope& envelope, Deadline deadline);
   Status run_tiles(const Request& request, PlanKey key, size_t tile, Envelope envelope, Deadline deadline);
   Status open_node(const WaitPolicy& policy);
@@ -79,6 +79,8 @@ class Communicator final : public CallNames {
   Status run_transfers(const Request* first, size_t count);
   const std::byte* multiply_input(const Request& request);
   PlanKey key_of(const Request& request) const;
+  bool is_in_place(const Request& request) const;
+  uint64_t next_sequence();
   size_t input_elements(const Request& request) const;
   std::string describe_call(const Envelope& envelope) const override;
   Status finish(const Request& request, Status status);

@@ -2,10 +2,10 @@
 //
 // Turns on a communicator: calls run one at a time, in the order in which tickets were taken.
 //
+// One word holds both counters, so that taking and passing are one atomic operation each and each sees the other: who
+// takes a ticket while nobody has a turn runs at once, who passes while nobody has a ticket need not look for waiters.
 // Nobody else around: two atomic operations, no lock, no system call.
 #pragma once
-
-#include <sched.h>
 
 #include <atomic>
 #include <condition_variable>
@@ -14,42 +14,47 @@
 
 namespace ccom {
 
-// Thread-safe.
+// Thread-safe. May be destroyed by the holder of the last turn as soon as its wait() is over.
 class Turns {
  public:
-  using Ticket = uint64_t;
+  struct Ticket {
+    uint32_t number = 0;
+    bool is_first = false;  // nobody had a turn when it was taken
+  };
 
-  Ticket take() { return next_.fetch_add(1, std::memory_order_relaxed); }
+  Ticket take() {
+    const uint64_t before = state_.fetch_add(kTake, std::memory_order_acq_rel);
+    const auto number = static_cast<uint32_t>(before >> 32);
+    return {number, number == static_cast<uint32_t>(before)};
+  }
 
   // Blocks until it is the ticket's turn. Bounded by the deadlines of the operations before it.
   void wait(Ticket ticket) {
-    if (serving_.load(std::memory_order_acquire) == ticket) return;
+    if (ticket.is_first) return;
     std::unique_lock lock(mutex_);
-    waiters_.fetch_add(1, std::memory_order_seq_cst);
-    turn_.wait(lock, [this, ticket] { return serving_.load(std::memory_order_seq_cst) == ticket; });
-    waiters_.fetch_sub(1, std::memory_order_relaxed);
+    turn_.wait(lock, [this, ticket] { return has_handed_ && handed_ == ticket.number; });
   }
 
-  void pass() {
-    passing_.fetch_add(1, std::memory_order_relaxed);
-    serving_.fetch_add(1, std::memory_order_seq_cst);
-    if (waiters_.load(std::memory_order_seq_cst) > 0) {
-      const std::lock_guard lock(mutex_);
-      turn_.notify_all();
-    }
-    passing_.fetch_sub(1, std::memory_order_release);  // the last touch of this object
-  }
-
-  // For the owner, after its own last turn: until nobody is inside pass() any more.
-  void settle() const {
-    while (passing_.load(std::memory_order_acquire) > 0) ::sched_yield();
+  void pass(Ticket ticket) {
+    const uint32_t next = ticket.number + 1;
+    // The served half may not carry into the other one.
+    const uint64_t step = next == 0 ? uint64_t{1} - kTake : 1;
+    const uint64_t before = state_.fetch_add(step, std::memory_order_acq_rel);
+    if (static_cast<uint32_t>(before >> 32) == next) return;
+    // Somebody took the next ticket while we had the turn, and waits, or is going to.
+    const std::lock_guard lock(mutex_);
+    handed_ = next;
+    has_handed_ = true;
+    turn_.notify_all();
   }
 
  private:
-  std::atomic<uint64_t> next_{0}, serving_{0};
-  std::atomic<uint32_t> waiters_{0}, passing_{0};
+  static constexpr uint64_t kTake = uint64_t{1} << 32;
+  std::atomic<uint64_t> state_{0};  // tickets taken << 32 | turns passed
   std::mutex mutex_;
   std::condition_variable turn_;
+  uint32_t handed_ = 0;  // the ticket whose turn was last handed over; guarded by mutex_, as is has_handed_
+  bool has_handed_ = false;
 };
 
 }  // namespace ccom
