@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sums of 2, 4 and 8 inputs on one core, in and beyond the caches.
+// Sums of `inputs` vectors into `outputs` vectors of `bytes` each, on one core, in and beyond the caches; the outputs
+// written as usual or past the caches, rounded to nearest even or stochastically.
 //
-// bytes_per_second counts what moves: every input and the output once. of_memcpy divides it by the same figure of a
-// memcpy that moves as many bytes, (inputs + 1) / 2 buffers read and as many written, measured just before in the same
-// run. `bytes` is the size of one input.
+// bytes_per_second counts what moves: every input and every output once. of_memcpy divides it by the same figure of a
+// memcpy that moves as many bytes in the same memory, half of them read and half written: both the best of several
+// rounds, taken in turn.
 #include "kernels/kernels.h"
 #include "base/types.h"
 
@@ -22,21 +23,25 @@ namespace {
 
 using ccom::DataType;
 
-// The inputs and the output, each a page and some lines apart from the last, lest they compete for the same cache sets.
+// The inputs and the outputs, each a page and some lines apart from the last, lest they compete for the same cache
+// sets, and each at the beginning of a line.
 class Buffers {
  public:
-  Buffers(size_t inputs, size_t bytes) : memory_((inputs + 1) * (bytes + kApart)) {
-    for (size_t k = 0; k <= inputs; ++k) vectors_.push_back(memory_.data() + k * (bytes + kApart));
-    for (std::byte& byte : memory_) byte = std::byte{0x3c};  // a moderate number of every type
+  Buffers(size_t inputs, size_t outputs, size_t bytes) {
+    const size_t apart = (bytes + 63) / 64 * 64 + 4096 + 320;
+    memory_.assign((inputs + outputs) * apart + 64, std::byte{0x3c});  // a moderate number of every type
+    std::byte* const first = begin();
+    for (size_t k = 0; k < inputs; ++k) inputs_.push_back(first + k * apart);
+    for (size_t m = 0; m < outputs; ++m) outputs_.push_back(first + (inputs + m) * apart);
   }
-  std::span<const std::byte* const> inputs() const { return {vectors_.data(), vectors_.size() - 1}; }
-  std::byte* output() { return const_cast<std::byte*>(vectors_.back()); }
-  std::byte* begin() { return memory_.data(); }
+  std::span<const std::byte* const> inputs() const { return inputs_; }
+  std::span<std::byte* const> outputs() const { return outputs_; }
+  std::byte* begin() { return memory_.data() + (-reinterpret_cast<uintptr_t>(memory_.data()) % 64); }
 
  private:
-  static constexpr size_t kApart = 4096 + 320;
   std::vector<std::byte> memory_;
-  std::vector<const std::byte*> vectors_;
+  std::vector<const std::byte*> inputs_;
+  std::vector<std::byte*> outputs_;
 };
 
 // Of this thread: the machine may have other work.
@@ -46,48 +51,72 @@ double cpu_seconds() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-// Bytes moved per second, read and written, by copying one half of `moved` bytes: the best of several rounds.
-double memcpy_bytes_per_second(std::byte* memory, size_t moved) {
-  double best = 0;
-  const size_t repetitions = 1 + (size_t{64} << 20) / moved;
-  for (int round = 0; round < 5; ++round) {
-    const double start = cpu_seconds();
-    for (size_t i = 0; i < repetitions; ++i) {
-      std::memcpy(memory + moved / 2, memory, moved / 2);
-      benchmark::ClobberMemory();
-    }
-    best = std::max(best, static_cast<double>(moved * repetitions) / (cpu_seconds() - start));
-  }
-  return best;
-}
-
-void sum(benchmark::State& state, DataType type) {
-  const auto inputs = static_cast<size_t>(state.range(0));
-  const auto bytes = static_cast<size_t>(state.range(1));
-  Buffers buffers(inputs, bytes);
-  const size_t moved = (inputs + 1) * bytes;
-  const double copy = memcpy_bytes_per_second(buffers.begin(), moved);
-  const ccom::Reduction reduction{.type = type};
+template <class Work>
+double seconds_of(size_t repetitions, const Work& work) {
   const double start = cpu_seconds();
-  for (auto _ : state) {
-    ccom::reduce(reduction, buffers.inputs(), buffers.output(), bytes / ccom::size_of(type));
+  for (size_t i = 0; i < repetitions; ++i) {
+    work();
     benchmark::ClobberMemory();
   }
-  const double rate = static_cast<double>(moved) * static_cast<double>(state.iterations()) / (cpu_seconds() - start);
+  return cpu_seconds() - start;
+}
+
+struct Case {
+  DataType type;
+  ccom::Rounding rounding;
+  bool streams;
+};
+
+void sum(benchmark::State& state, const Case& which) {
+  const auto inputs = static_cast<size_t>(state.range(0));
+  const auto outputs = static_cast<size_t>(state.range(1));
+  const auto bytes = static_cast<size_t>(state.range(2));
+  Buffers buffers(inputs, outputs, bytes);
+  const ccom::Reducer reducer({.type = which.type, .rounding = which.rounding});
+  const auto reduce = [&] {
+    reducer(buffers.inputs(), buffers.outputs(), bytes / ccom::size_of(which.type), which.streams ? outputs : 0);
+  };
+  const size_t moved = (inputs + outputs) * bytes;
+  const auto copy = [&] { std::memcpy(buffers.begin() + moved / 2, buffers.begin(), moved / 2); };
+
+  constexpr int kRounds = 9;
+  const size_t repetitions = 1 + (size_t{8} << 20) / std::max<size_t>(moved, 256);
+  double best_copy = 1e9;
+  double best_reduce = 1e9;
+  for (int round = 0; round < kRounds; ++round) {
+    best_copy = std::min(best_copy, seconds_of(repetitions, copy));
+    best_reduce = std::min(best_reduce, seconds_of(repetitions, reduce));
+  }
+  for (auto _ : state) {
+    reduce();
+    benchmark::ClobberMemory();
+  }
   state.SetBytesProcessed(static_cast<int64_t>(moved) * state.iterations());
-  state.counters["memcpy"] = benchmark::Counter(copy, benchmark::Counter::kDefaults, benchmark::Counter::kIs1024);
-  state.counters["of_memcpy"] = rate / copy;
+  state.counters["best"] = benchmark::Counter(static_cast<double>(moved * repetitions) / best_reduce,
+                                              benchmark::Counter::kDefaults, benchmark::Counter::kIs1024);
+  state.counters["of_memcpy"] = best_copy / best_reduce;
+}
+
+void add(const std::string& name, const Case& which, std::vector<int64_t> sizes) {
+  benchmark::RegisterBenchmark(name.c_str(), [which](benchmark::State& state) { sum(state, which); })
+      ->ArgNames({"inputs", "outputs", "bytes"})
+      ->ArgsProduct({{2, 4, 8}, {1, 2, 4}, std::move(sizes)})
+      ->MinTime(0.05);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  for (const DataType type : {DataType::Float32, DataType::Bfloat16, DataType::Float16, DataType::Float8e4m3,
-                              DataType::Float8e5m2, DataType::Int32, DataType::Float64}) {
-    const std::string name = "sum/" + std::string(ccom::name_of(type));
-    benchmark::RegisterBenchmark(name.c_str(), [type](benchmark::State& state) { sum(state, type); })
-        ->ArgNames({"inputs", "bytes"})
-        ->ArgsProduct({{2, 4, 8}, {16 << 10, 256 << 10, 8 << 20}});
+  using enum DataType;
+  using enum ccom::Rounding;
+  const std::vector<int64_t> cached = {8, 64 << 10, 1 << 20, 64 << 20};
+  const std::vector<int64_t> streaming = {1 << 20, 64 << 20};
+  for (const DataType type : {Float32, Bfloat16, Float16, Float8e4m3, Float8e5m2, Int32}) {
+    const std::string name(ccom::name_of(type));
+    add("sum/" + name, {type, NearestEven, false}, cached);
+    add("streaming/" + name, {type, NearestEven, true}, streaming);
+    if (type == Float32 || type == Int32) continue;
+    add("stochastic/" + name, {type, Stochastic, false}, cached);
   }
   benchmark::AddCustomContext("instruction set", ccom::kernel_target());
   benchmark::Initialize(&argc, argv);

@@ -25,6 +25,11 @@ HWY_BEFORE_NAMESPACE();
 namespace ccom {
 namespace HWY_NAMESPACE {
 
+template <class Lanes>
+inline constexpr bool kIsStochastic = requires(const typename Lanes::V* parts) {
+  Lanes::pack(parts, RandomKey{}, uint32_t{});
+};
+
 // kVectors vectors of memory, in registers: what is to be combined, then what is to be stored.
 template <class Lanes, class Op, size_t kVectors>
 class Block {
@@ -39,7 +44,16 @@ class Block {
     for (size_t u = 0; u < kVectors; ++u) combine_parts(values_[u], more[u]);
   }
   HWY_INLINE void finish(const KernelCall& call, size_t at) {
-    for (size_t u = 0; u < kVectors; ++u) raw_[u] = finish_vector(values_[u], call, at + u * Lanes::kBytes);
+    for (size_t u = 0; u < kVectors; ++u) {
+      divide(values_[u], call.divisor);
+      raw_[u] = pack(values_[u], call, at + u * Lanes::kBytes);
+    }
+  }
+  HWY_INLINE void finish(double divisor) {
+    for (size_t u = 0; u < kVectors; ++u) {
+      divide(values_[u], divisor);
+      raw_[u] = Lanes::pack(values_[u]);
+    }
   }
   HWY_INLINE void store(std::byte* memory) const {
     for (size_t u = 0; u < kVectors; ++u) Lanes::store(raw_[u], memory + u * Lanes::kBytes);
@@ -67,10 +81,20 @@ class Block {
 
   static HWY_INLINE void unpack_vector(Raw raw, V* parts) {
     Lanes::unpack(raw, parts);
+    prepare(parts);
+  }
+  static HWY_INLINE void prepare(V* parts) {
     for (size_t p = 0; p < Lanes::kParts; ++p) parts[p] = Op::prepare(D(), parts[p]);
   }
   static HWY_INLINE void unpack(const std::byte* memory, V (&values)[kVectors][Lanes::kParts]) {
-    for (size_t u = 0; u < kVectors; ++u) unpack_vector(Lanes::load(memory + u * Lanes::kBytes), values[u]);
+    for (size_t u = 0; u < kVectors; ++u) {
+      if constexpr (requires { Lanes::load_parts(memory, values[u]); }) {
+        Lanes::load_parts(memory + u * Lanes::kBytes, values[u]);
+        prepare(values[u]);
+      } else {
+        unpack_vector(Lanes::load(memory + u * Lanes::kBytes), values[u]);
+      }
+    }
   }
   static HWY_INLINE void combine_parts(V* a, const V* b) {
     if constexpr (requires { Op::combine_parts(D(), a, b); }) {
@@ -79,9 +103,11 @@ class Block {
       for (size_t p = 0; p < Lanes::kParts; ++p) a[p] = Op::combine(D(), a[p], b[p]);
     }
   }
-  static HWY_INLINE Raw finish_vector(V* parts, const KernelCall& call, size_t at) {
-    for (size_t p = 0; p < Lanes::kParts; ++p) parts[p] = Op::finish(D(), parts[p], call.divisor);
-    if constexpr (requires { Lanes::pack(parts, call.key, uint32_t{}); }) {
+  static HWY_INLINE void divide(V* parts, double divisor) {
+    for (size_t p = 0; p < Lanes::kParts; ++p) parts[p] = Op::finish(D(), parts[p], divisor);
+  }
+  static HWY_INLINE Raw pack(const V* parts, const KernelCall& call, size_t at) {
+    if constexpr (kIsStochastic<Lanes>) {
       return Lanes::pack(parts, call.key, call.first_element + static_cast<uint32_t>(at / Lanes::kElementBytes));
     } else {
       return Lanes::pack(parts);
@@ -115,13 +141,14 @@ HWY_INLINE void reduce_ends(const KernelCall& call, size_t at, size_t end) {
   for (size_t m = 0; m < call.output_count; ++m) block.store_partial(call.outputs[m] + at, rest);
 }
 
-// Whole blocks from kInputs inputs (0: any number) to one output; returns where they end.
-template <class Lanes, class Op, size_t kInputs>
+// Whole blocks to one output; returns where they end. The loop over the inputs is not unrolled for common numbers of
+// them: measured, that gains nothing, as processors overlap its passes.
+template <class Lanes, class Op>
 HWY_INLINE size_t reduce_to_one(const KernelCall& call, size_t at, size_t end) {
   using WholeBlock = Block<Lanes, Op, Lanes::kUnroll>;
   WholeBlock block;
   const std::byte* const* const inputs = call.inputs;
-  const size_t input_count = kInputs == 0 ? call.input_count : kInputs;
+  const size_t input_count = call.input_count;
   std::byte* const output = call.outputs[0];
   for (; end - at >= WholeBlock::kBytes; at += WholeBlock::kBytes) {
     block.load(inputs[0] + at);
@@ -167,13 +194,33 @@ void run(const KernelCall& call) {
       }
     }
     if (call.output_count == 1 && call.streamed == 0) {
-      at = reduce_to_one<Lanes, Op, 0>(call, at, end);
+      at = reduce_to_one<Lanes, Op>(call, at, end);
     } else {
       at = reduce_to_many<Lanes, Op>(call, at, end);
     }
   }
   reduce_ends<Lanes, Op>(call, at, end);
   if (call.streamed != 0) hwy::FlushStream();
+}
+
+// The same for one output and few bytes.
+template <class Lanes, class Op>
+void run_small(const std::byte* const* inputs, size_t input_count, std::byte* output, size_t size_bytes,
+               double divisor) {
+  Block<Lanes, Op, 1> block;
+  size_t at = 0;
+  for (; size_bytes - at >= Lanes::kBytes; at += Lanes::kBytes) {
+    block.load(inputs[0] + at);
+    for (size_t k = 1; k < input_count; ++k) block.combine(inputs[k] + at);
+    block.finish(divisor);
+    block.store(output + at);
+  }
+  const size_t rest = size_bytes - at;
+  if (rest == 0) return;
+  block.load_partial(inputs[0] + at, rest);
+  for (size_t k = 1; k < input_count; ++k) block.combine_partial(inputs[k] + at, rest);
+  block.finish(divisor);
+  block.store_partial(output + at, rest);
 }
 
 }  // namespace HWY_NAMESPACE

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The one signature of all kernels, whatever the instruction set.
+// The signatures of all kernels, whatever the instruction set.
 #pragma once
 
 #include "base/types.h"
@@ -28,5 +28,14 @@ struct KernelCall {
 };
 
 using Kernel = void (*)(const KernelCall&);
+
+// For a few elements and one output: everything in registers. No stochastic rounding.
+using SmallKernel = void (*)(const std::byte* const* inputs, size_t input_count, std::byte* output, size_t size_bytes,
+                             double divisor);
+
+struct Kernels {
+  Kernel any = nullptr;
+  SmallKernel small = nullptr;  // null for stochastic rounding
+};
 
 }  // namespace ccom

@@ -76,6 +76,11 @@ void divide_integers(DataType type, std::byte* memory, size_t count, uint32_t di
   }
 }
 
+Kernel copy_kernel() { return HWY_DYNAMIC_DISPATCH(find_kernel)(DataType::Uint8, ReduceOp::Bor).any; }
+
+// Beyond this a call has other costs than its arguments.
+constexpr size_t kSmallBytes = 256;
+
 }  // namespace
 
 bool is_legal(DataType type, ReduceOp op) {
@@ -96,7 +101,7 @@ bool is_legal(DataType type, ReduceOp op) {
 }
 
 Reducer::Reducer(const Reduction& reduction)
-    : type_(reduction.type), element_bytes_(static_cast<uint8_t>(size_of(reduction.type))) {
+    : seed_(reduction.seed), type_(reduction.type), element_bytes_(static_cast<uint8_t>(size_of(reduction.type))) {
   CCOM_ASSERT(is_legal(reduction.type, reduction.op));
   const bool divides = reduction.op == ReduceOp::Avg && reduction.divide_by != 0;
   const ReduceOp op = reduction.op == ReduceOp::Avg && !divides ? ReduceOp::Sum : reduction.op;
@@ -105,16 +110,19 @@ Reducer::Reducer(const Reduction& reduction)
   } else if (divides) {
     divisor_ = reduction.divide_by;
   }
-  if (reduction.rounding == Rounding::Stochastic) kernel_ = HWY_DYNAMIC_DISPATCH(find_stochastic_kernel)(type_, op);
-  stochastic_ = kernel_ != nullptr;
-  seed_ = reduction.seed;
-  if (!stochastic_) kernel_ = HWY_DYNAMIC_DISPATCH(find_kernel)(type_, op);
+  Kernels kernels;
+  if (reduction.rounding == Rounding::Stochastic) kernels = HWY_DYNAMIC_DISPATCH(find_stochastic_kernel)(type_, op);
+  stochastic_ = kernels.any != nullptr;
+  if (!stochastic_) kernels = HWY_DYNAMIC_DISPATCH(find_kernel)(type_, op);
+  kernel_ = kernels.any;
+  small_kernel_ = kernels.small;
+  if (small_kernel_ != nullptr && integer_divisor_ == 0) small_bytes_ = kSmallBytes;
   const bool copies_one = !divides && !is_logical(reduction);
-  one_input_kernel_ = copies_one ? HWY_DYNAMIC_DISPATCH(find_kernel)(DataType::Uint8, ReduceOp::Bor) : kernel_;
+  one_input_kernel_ = copies_one ? copy_kernel() : kernel_;
 }
 
-void Reducer::operator()(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs, size_t count,
-                         size_t streamed, uint64_t first_element) const {
+void Reducer::call(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs, size_t count,
+                   size_t streamed, uint64_t first_element) const {
   KernelCall call{.inputs = inputs.data(),
                   .outputs = outputs.data(),
                   .input_count = inputs.size(),
@@ -176,17 +184,16 @@ void reduce(const Reduction& reduction, std::span<const std::byte* const> inputs
 }
 
 void copy_streaming(std::byte* to, const std::byte* from, size_t size_bytes) {
-  const Kernel copy = HWY_DYNAMIC_DISPATCH(find_kernel)(DataType::Uint8, ReduceOp::Bor);
-  copy({.inputs = &from,
-        .outputs = &to,
-        .input_count = 1,
-        .output_count = 1,
-        .streamed = 1,
-        .begin_bytes = 0,
-        .end_bytes = size_bytes,
-        .divisor = 1,
-        .key = {},
-        .first_element = 0});
+  copy_kernel()({.inputs = &from,
+                 .outputs = &to,
+                 .input_count = 1,
+                 .output_count = 1,
+                 .streamed = 1,
+                 .begin_bytes = 0,
+                 .end_bytes = size_bytes,
+                 .divisor = 1,
+                 .key = {},
+                 .first_element = 0});
 }
 
 // The product of the input with a tile full of the scalar.

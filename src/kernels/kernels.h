@@ -62,15 +62,26 @@ class Reducer {
   //
   // `first_element`: the index of element 0 in the whole vector, for stochastic rounding.
   void operator()(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs, size_t count,
-                  size_t streamed = 0, uint64_t first_element = 0) const;
+                  size_t streamed = 0, uint64_t first_element = 0) const {
+    const size_t size_bytes = count * element_bytes_;
+    if (size_bytes < small_bytes_ && inputs.size() > 1 && outputs.size() == 1) {
+      return small_kernel_(inputs.data(), inputs.size(), outputs[0], size_bytes, divisor_);
+    }
+    call(inputs, outputs, count, streamed, first_element);
+  }
 
  private:
+  void call(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs, size_t count,
+            size_t streamed, uint64_t first_element) const;
   void copy(const KernelCall& call) const;
   void call_stochastic(KernelCall& call, uint64_t first_element) const;
   void call_integer_average(KernelCall& call) const;
 
   using Kernel = void (*)(const KernelCall&);
+  using SmallKernel = void (*)(const std::byte* const*, size_t, std::byte*, size_t, double);
   Kernel kernel_ = nullptr;
+  SmallKernel small_kernel_ = nullptr;
+  size_t small_bytes_ = 0;             // for fewer it may be called
   Kernel one_input_kernel_ = nullptr;  // if a copy is not what kernel_ does
   double divisor_ = 1;
   uint64_t seed_ = 0;

@@ -143,6 +143,11 @@ struct Float16Lanes : NarrowLanes {
   static constexpr size_t kParts = 2;
   static constexpr size_t kUnroll = 2;
 
+  // Converting from memory spares the shuffles that converting from a register takes.
+  static HWY_INLINE void load_parts(const std::byte* memory, V* parts) {
+    parts[0] = hn::PromoteTo(D(), hn::LoadU(DHalf(), as<hwy::float16_t>(memory)));
+    parts[1] = hn::PromoteTo(D(), hn::LoadU(DHalf(), as<hwy::float16_t>(memory + kBytes / 2)));
+  }
   static HWY_INLINE void unpack(Bits words, V* parts) {
     const auto halves = hn::BitCast(D16(), words);
     parts[0] = hn::PromoteTo(D(), hn::BitCast(DHalf(), hn::LowerHalf(DWords(), halves)));

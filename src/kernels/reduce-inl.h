@@ -22,72 +22,81 @@ HWY_BEFORE_NAMESPACE();
 namespace ccom {
 namespace HWY_NAMESPACE {
 
+template <class Lanes, class Op>
+Kernels kernels() {
+  if constexpr (kIsStochastic<Lanes>) {
+    return {&run<Lanes, Op>, nullptr};
+  } else {
+    return {&run<Lanes, Op>, &run_small<Lanes, Op>};
+  }
+}
+
 template <class Lanes>
-Kernel float_kernel(ReduceOp op) {
+Kernels float_kernel(ReduceOp op) {
   switch (op) {
-    case ReduceOp::Sum: return &run<Lanes, Sum>;
-    case ReduceOp::Avg: return &run<Lanes, Average>;
-    case ReduceOp::Prod: return &run<Lanes, Product>;
-    case ReduceOp::Max: return &run<Lanes, MaximumOfFloats>;
-    case ReduceOp::Min: return &run<Lanes, MinimumOfFloats>;
-    default: return nullptr;
+    case ReduceOp::Sum: return kernels<Lanes, Sum>();
+    case ReduceOp::Avg: return kernels<Lanes, Average>();
+    case ReduceOp::Prod: return kernels<Lanes, Product>();
+    case ReduceOp::Max: return kernels<Lanes, MaximumOfFloats>();
+    case ReduceOp::Min: return kernels<Lanes, MinimumOfFloats>();
+    default: return {};
   }
 }
 
 // Sums and averages of complex numbers are those of their parts.
 template <class T>
-Kernel complex_kernel(ReduceOp op) {
-  if (op == ReduceOp::Prod) return &run<ComplexLanes<T>, ProductOfComplex>;
+Kernels complex_kernel(ReduceOp op) {
+  if (op == ReduceOp::Prod) return kernels<ComplexLanes<T>, ProductOfComplex>();
   return float_kernel<FloatLanes<T>>(op);
 }
 
 template <class Unsigned>
-Kernel product_kernel() {
+Kernels product_kernel() {
   if constexpr (sizeof(Unsigned) == 1) {
-    return &run<IntegerLanes<uint16_t>, ProductOfBytes>;
+    return kernels<IntegerLanes<uint16_t>, ProductOfBytes>();
   } else if constexpr (sizeof(Unsigned) == 8) {
-    return &run<IntegerLanes<Unsigned>, ProductOf64>;
+    return kernels<IntegerLanes<Unsigned>, ProductOf64>();
   } else {
-    return &run<IntegerLanes<Unsigned>, Product>;
+    return kernels<IntegerLanes<Unsigned>, Product>();
   }
 }
 
 // Only max and min tell signed from unsigned; bits know no width. An average is a sum here, divided by the caller.
 template <class T, class Unsigned>
-Kernel integer_kernel(ReduceOp op) {
+Kernels integer_kernel(ReduceOp op) {
   switch (op) {
     case ReduceOp::Sum:
-    case ReduceOp::Avg: return &run<IntegerLanes<Unsigned>, Sum>;
+    case ReduceOp::Avg: return kernels<IntegerLanes<Unsigned>, Sum>();
     case ReduceOp::Prod: return product_kernel<Unsigned>();
-    case ReduceOp::Max: return &run<IntegerLanes<T>, Maximum>;
-    case ReduceOp::Min: return &run<IntegerLanes<T>, Minimum>;
-    case ReduceOp::Band: return &run<IntegerLanes<uint8_t>, BitAnd>;
-    case ReduceOp::Bor: return &run<IntegerLanes<uint8_t>, BitOr>;
-    case ReduceOp::Bxor: return &run<IntegerLanes<uint8_t>, BitXor>;
-    case ReduceOp::Land: return &run<IntegerLanes<Unsigned>, LogicalAnd>;
-    case ReduceOp::Lor: return &run<IntegerLanes<Unsigned>, LogicalOr>;
+    case ReduceOp::Max: return kernels<IntegerLanes<T>, Maximum>();
+    case ReduceOp::Min: return kernels<IntegerLanes<T>, Minimum>();
+    case ReduceOp::Band: return kernels<IntegerLanes<uint8_t>, BitAnd>();
+    case ReduceOp::Bor: return kernels<IntegerLanes<uint8_t>, BitOr>();
+    case ReduceOp::Bxor: return kernels<IntegerLanes<uint8_t>, BitXor>();
+    case ReduceOp::Land: return kernels<IntegerLanes<Unsigned>, LogicalAnd>();
+    case ReduceOp::Lor: return kernels<IntegerLanes<Unsigned>, LogicalOr>();
   }
-  return nullptr;
+  return {};
 }
 
-Kernel bool_kernel(ReduceOp op) {
+Kernels bool_kernel(ReduceOp op) {
   switch (op) {
     case ReduceOp::Sum:
     case ReduceOp::Max:
     case ReduceOp::Bor:
-    case ReduceOp::Lor: return &run<IntegerLanes<uint8_t>, LogicalOr>;
+    case ReduceOp::Lor: return kernels<IntegerLanes<uint8_t>, LogicalOr>();
     case ReduceOp::Prod:
     case ReduceOp::Min:
     case ReduceOp::Band:
-    case ReduceOp::Land: return &run<IntegerLanes<uint8_t>, LogicalAnd>;
-    case ReduceOp::Bxor: return &run<IntegerLanes<uint8_t>, LogicalXor>;
-    case ReduceOp::Avg: return nullptr;
+    case ReduceOp::Land: return kernels<IntegerLanes<uint8_t>, LogicalAnd>();
+    case ReduceOp::Bxor: return kernels<IntegerLanes<uint8_t>, LogicalXor>();
+    case ReduceOp::Avg: return {};
   }
-  return nullptr;
+  return {};
 }
 
 // For legal pairs only.
-Kernel find_kernel(DataType type, ReduceOp op) {
+Kernels find_kernel(DataType type, ReduceOp op) {
   switch (type) {
     case DataType::Int8: return integer_kernel<int8_t, uint8_t>(op);
     case DataType::Uint8: return integer_kernel<uint8_t, uint8_t>(op);
@@ -107,27 +116,27 @@ Kernel find_kernel(DataType type, ReduceOp op) {
     case DataType::Complex64: return complex_kernel<float>(op);
     case DataType::Complex128: return complex_kernel<double>(op);
   }
-  return nullptr;
+  return {};
 }
 
 template <class Lanes>
-Kernel stochastic_kernel(ReduceOp op) {
+Kernels stochastic_kernel(ReduceOp op) {
   switch (op) {
-    case ReduceOp::Sum: return &run<Lanes, Sum>;
-    case ReduceOp::Avg: return &run<Lanes, Average>;
-    case ReduceOp::Prod: return &run<Lanes, Product>;
-    default: return nullptr;
+    case ReduceOp::Sum: return kernels<Lanes, Sum>();
+    case ReduceOp::Avg: return kernels<Lanes, Average>();
+    case ReduceOp::Prod: return kernels<Lanes, Product>();
+    default: return {};
   }
 }
 
 // The one that rounds stochastically, or null if that makes no difference.
-Kernel find_stochastic_kernel(DataType type, ReduceOp op) {
+Kernels find_stochastic_kernel(DataType type, ReduceOp op) {
   switch (type) {
     case DataType::Float16: return stochastic_kernel<StochasticLanes<kFloat16, Float16Lanes>>(op);
     case DataType::Bfloat16: return stochastic_kernel<StochasticBfloat16Lanes>(op);
     case DataType::Float8e4m3: return stochastic_kernel<StochasticLanes<kFloat8e4m3, Float8Lanes<kFloat8e4m3>>>(op);
     case DataType::Float8e5m2: return stochastic_kernel<StochasticLanes<kFloat8e5m2, Float8Lanes<kFloat8e5m2>>>(op);
-    default: return nullptr;
+    default: return {};
   }
 }
 
