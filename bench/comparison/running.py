@@ -12,7 +12,11 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Failed(Exception):
-    """A run ended badly; the text is a sentence."""
+    """A run ended badly; the text says how. `printed` is what it said until then."""
+
+    def __init__(self, text, printed):
+        super().__init__(text)
+        self.printed = printed
 
 
 def busy_seconds():
@@ -76,14 +80,15 @@ def tail(text, lines=3):
     return " | ".join(kept[-lines:])
 
 
-def run(commands, environments, timeout):
-    """Runs the commands beside each other. Returns what they printed and how many processors others kept busy."""
+def run(launches, environment, timeout):
+    """Runs (command, more environment) pairs beside each other. Returns what they printed and how many processors others
+    kept busy meanwhile."""
     busy, own, start = busy_seconds(), children_seconds(), time.monotonic()
     processes = []
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         try:
-            for command, environment in zip(commands, environments):
-                processes.append(subprocess.Popen(command, env={**os.environ, **environment}, stdin=subprocess.DEVNULL,
+            for command, more in launches:
+                processes.append(subprocess.Popen(command, env={**os.environ, **environment, **more}, stdin=subprocess.DEVNULL,
                                                   stdout=out, stderr=err, start_new_session=True))
             failed = wait_for(processes, timeout)
         except OSError as error:
@@ -97,5 +102,5 @@ def run(commands, environments, timeout):
     foreign = (busy_seconds() - busy - (children_seconds() - own)) / (time.monotonic() - start)
     if failed is not None:
         said = tail(complaints) or tail(printed)
-        raise Failed(failed + (f": {said}" if said else ""))
+        raise Failed(failed + (f": {said}" if said else ""), printed)
     return printed, max(0.0, foreign)

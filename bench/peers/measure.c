@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Data: element i of rank r in generation g is offset(r, g) + i mod 1021, small integers, so that sums are exact in any
+ * Data: element i of rank r in generation g is base(r, g) + i mod 1021, small integers, so that sums are exact in any
  * order, an element of another generation, rank or place is seen, and filling costs no more than a copy.
  */
 #ifndef _GNU_SOURCE
@@ -8,43 +8,21 @@
 #endif
 #include "measure.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
-#include <linux/futex.h>
-#include <sched.h>
-#include <signal.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 
-#define MOST_RANKS 64
-#define MOST_SAMPLES 2000
+#include "meeting.h"
+
 #define PERIOD 1021
-#define SEPARATE __attribute__((aligned(64)))
-
-/* The shared file. */
-typedef struct {
-  SEPARATE uint32_t arrived;
-  SEPARATE uint32_t generation; /* of the meeting; waiters sleep on it */
-  SEPARATE uint32_t wrong;
-  uint32_t failed;
-  SEPARATE uint64_t decision; /* rank 0's, for all */
-  SEPARATE double us[MOST_RANKS][MOST_SAMPLES];
-} meeting;
+#define GENERATIONS 97
 
 typedef struct {
   const measure_peer* peer;
-  meeting* room;
-  int rank;
-  int ranks;
-  int spin;
+  const char* name;
+  meeting m;
   int dirty;
   double budget_us;
   measure_collective collective;
@@ -59,72 +37,57 @@ typedef struct {
 
 static const char* const kNames[] = {"allreduce", "allgather", "reduce_scatter"};
 
-/* ---- Setting ---- */
+/* ---- Data ---- */
 
-static void give_up(const char* what) {
-  fprintf(stderr, "%s\n", what);
-  exit(3);
-}
+static float base(int rank, unsigned generation) { return (float)((unsigned)rank * 7 + generation * 13 + 1); }
 
-static const char* setting(const char* name, const char* otherwise) {
-  const char* value = getenv(name);
-  if (value != NULL && value[0] != '\0') return value;
-  if (otherwise == NULL) {
-    fprintf(stderr, "%s is not set; see bench/peers/measure.h\n", name);
-    exit(3);
+static void write_input(bench* b) {
+  float first;
+  size_t start;
+  size_t i;
+  b->written = (b->written + 1) % GENERATIONS;
+  first = base(b->m.rank, b->written);
+  for (start = 0; start < b->send_count; start += PERIOD) {
+    const size_t length = b->send_count - start < PERIOD ? b->send_count - start : PERIOD;
+    for (i = 0; i < length; ++i) b->send[start + i] = first + (float)(int)i;
   }
-  return otherwise;
 }
 
-void measure_launch(int* rank, int* ranks) {
-  *rank = atoi(setting("COMPARE_RANK", NULL));
-  *ranks = atoi(setting("COMPARE_RANKS", NULL));
-}
-
-static int processors(void) {
-  cpu_set_t set;
-  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-}
-
-/* Rank r on the r-th processor that this process may use. */
-static void pin(int rank) {
-  cpu_set_t allowed;
-  cpu_set_t one;
-  int skip;
-  int cpu;
-  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) give_up("sched_getaffinity failed");
-  skip = rank % CPU_COUNT(&allowed);
-  for (cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (CPU_ISSET(cpu, &allowed) && skip-- == 0) break;
+/* Is buffer[i] == first + factor * ((i + skip) mod PERIOD) for all i? The first that is not is told on stderr. */
+static void expect(const bench* b, const char* what, const float* buffer, size_t count, float first, float factor,
+                   size_t skip) {
+  size_t place = skip % PERIOD;
+  size_t i;
+  for (i = 0; i < count; ++i) {
+    const float expected = first + factor * (float)(int)place;
+    if (buffer[i] != expected) {
+      fprintf(stderr, "%s: wrong data: %s of %zu elements, rank %d of %d: %s[%zu] is %g, expected %g\n", b->name,
+              kNames[b->collective], b->count, b->m.rank, b->m.ranks, what, i, (double)buffer[i], (double)expected);
+      meeting_tell_wrong(&b->m);
+      return;
+    }
+    if (++place == PERIOD) place = 0;
   }
-  CPU_ZERO(&one);
-  CPU_SET(cpu, &one);
-  if (sched_setaffinity(0, sizeof one, &one) != 0) give_up("sched_setaffinity failed");
 }
 
-static measure_collective collective_named(const char* name) {
-  int i;
-  for (i = 0; i < 3; ++i) {
-    if (strcmp(name, kNames[i]) == 0) return (measure_collective)i;
+static void verify(const bench* b) {
+  float sum = 0;
+  int rank;
+  expect(b, "send", b->send, b->send_count, base(b->m.rank, b->written), 1, 0);
+  for (rank = 0; rank < b->m.ranks; ++rank) {
+    const float first = base(rank, b->written);
+    sum += first;
+    if (b->collective == MEASURE_ALLGATHER) {
+      expect(b, "recv", b->recv + (size_t)rank * b->count, b->count, first, 1, 0);
+    }
   }
-  fprintf(stderr, "COMPARE_COLLECTIVE=%s is not known\n", name);
-  exit(3);
-}
-
-static meeting* open_meeting(const char* path) {
-  void* room;
-  const int file = open(path, O_RDWR | O_CREAT, 0600);
-  if (file < 0 || ftruncate(file, sizeof(meeting)) != 0) {
-    fprintf(stderr, "open %s: %s\n", path, strerror(errno));
-    exit(3);
+  if (b->collective != MEASURE_ALLGATHER) {
+    const size_t skip = b->collective == MEASURE_REDUCE_SCATTER ? (size_t)b->m.rank * b->count : 0;
+    expect(b, "recv", b->recv, b->recv_count, sum, (float)b->m.ranks, skip);
   }
-  room = mmap(NULL, sizeof(meeting), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-  close(file);
-  if (room == MAP_FAILED) give_up("mmap of COMPARE_MEETING failed");
-  return (meeting*)room;
 }
 
-/* ---- Meeting ---- */
+/* ---- Measuring ---- */
 
 static double now_us(void) {
   struct timespec time;
@@ -132,163 +95,42 @@ static double now_us(void) {
   return (double)time.tv_sec * 1e6 + (double)time.tv_nsec * 1e-3;
 }
 
-static void relax(void) {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  __asm__ volatile("yield");
-#endif
-}
-
-/* Returns on all ranks when all have come. The alarm of measure_run bounds it. */
-static void meet(const bench* b) {
-  meeting* room = b->room;
-  const uint32_t generation = __atomic_load_n(&room->generation, __ATOMIC_ACQUIRE);
-  if (__atomic_add_fetch(&room->arrived, 1, __ATOMIC_ACQ_REL) == (uint32_t)b->ranks) {
-    __atomic_store_n(&room->arrived, 0, __ATOMIC_RELAXED);
-    __atomic_store_n(&room->generation, generation + 1, __ATOMIC_RELEASE);
-    if (!b->spin) syscall(SYS_futex, &room->generation, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
-    return;
-  }
-  while (__atomic_load_n(&room->generation, __ATOMIC_ACQUIRE) == generation) {
-    if (b->spin) {
-      relax();
-    } else {
-      syscall(SYS_futex, &room->generation, FUTEX_WAIT, generation, NULL, NULL, 0);
-    }
-    if (__atomic_load_n(&room->failed, __ATOMIC_RELAXED) != 0) exit(4);
-  }
-}
-
-/* Rank 0's value, on all ranks. */
-static int decide(const bench* b, double value) {
-  int decision;
-  if (b->rank == 0) __atomic_store_n(&b->room->decision, (uint64_t)value, __ATOMIC_RELEASE);
-  meet(b);
-  decision = (int)__atomic_load_n(&b->room->decision, __ATOMIC_ACQUIRE);
-  meet(b);
-  return decision;
-}
-
-/* ---- Data ---- */
-
-static float offset(int rank, unsigned generation) { return (float)((unsigned)rank * 7 + generation * 13) + 1; }
-
-/* buffer[i] = first + step * (i mod PERIOD) */
-static void write_ramp(float* buffer, size_t count, float first) {
-  size_t start;
-  size_t i;
-  for (start = 0; start < count; start += PERIOD) {
-    const size_t length = count - start < PERIOD ? count - start : PERIOD;
-    for (i = 0; i < length; ++i) buffer[start + i] = first + (float)(int)i;
-  }
-}
-
-/* The number of elements that differ from first + factor * ((i + skip) mod PERIOD). The first one is told on stderr. */
-static size_t differing(const bench* b, const char* what, const float* buffer, size_t count, float first, float factor,
-                        size_t skip) {
-  size_t wrong = 0;
-  size_t place = skip % PERIOD;
-  size_t i;
-  for (i = 0; i < count; ++i) {
-    const float expected = first + factor * (float)(int)place;
-    if (buffer[i] != expected && wrong++ == 0) {
-      fprintf(stderr, "%s: wrong data: %s, rank %d of %d, %s[%zu] is %g, expected %g (%zu elements)\n",
-              setting("COMPARE_PEER", "peer"), kNames[b->collective], b->rank, b->ranks, what, i, (double)buffer[i],
-              (double)expected, count);
-    }
-    if (++place == PERIOD) place = 0;
-  }
-  return wrong;
-}
-
-static void write_input(bench* b) {
-  b->written = (b->written + 1) % 97;
-  write_ramp(b->send, b->send_count, offset(b->rank, b->written));
-}
-
-static void verify(const bench* b) {
-  size_t wrong = differing(b, "send", b->send, b->send_count, offset(b->rank, b->written), 1, 0);
-  float sum = 0;
-  int rank;
-  for (rank = 0; rank < b->ranks; ++rank) sum += offset(rank, b->written);
-  if (b->collective == MEASURE_ALLGATHER) {
-    for (rank = 0; rank < b->ranks; ++rank) {
-      wrong += differing(b, "recv", b->recv + (size_t)rank * b->count, b->count, offset(rank, b->written), 1, 0);
-    }
-  } else {
-    const size_t skip = b->collective == MEASURE_REDUCE_SCATTER ? (size_t)b->rank * b->count : 0;
-    wrong += differing(b, "recv", b->recv, b->recv_count, sum, (float)b->ranks, skip);
-  }
-  if (wrong != 0) __atomic_store_n(&b->room->wrong, 1, __ATOMIC_RELAXED);
-}
-
-/* ---- Measuring ---- */
-
 static void call(const bench* b) {
   if (b->peer->call(b->collective, b->send, b->recv, b->count) == 0) return;
-  fprintf(stderr, "%s: %s of %zu elements failed on rank %d\n", setting("COMPARE_PEER", "peer"), kNames[b->collective],
-          b->count, b->rank);
-  __atomic_store_n(&b->room->failed, 1, __ATOMIC_RELEASE);
-  syscall(SYS_futex, &b->room->generation, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
-  exit(4);
+  fprintf(stderr, "%s: %s of %zu elements failed on rank %d\n", b->name, kNames[b->collective], b->count, b->m.rank);
+  meeting_fail(&b->m);
 }
 
 /* Microseconds per call of `calls` calls back to back, on this rank. */
 static double timed(const bench* b, int calls) {
   double start;
   int i;
-  meet(b);
+  meeting_wait(&b->m);
   start = now_us();
   for (i = 0; i < calls; ++i) call(b);
   return (now_us() - start) / calls;
-}
-
-static int by_value(const void* left, const void* right) {
-  const double a = *(const double*)left;
-  const double b = *(const double*)right;
-  return (a > b) - (a < b);
-}
-
-/* The median over the samples of the slowest rank. On all ranks. */
-static double median_of_slowest(const bench* b, int samples) {
-  double slowest[MOST_SAMPLES];
-  int i;
-  int rank;
-  meet(b);
-  for (i = 0; i < samples; ++i) {
-    slowest[i] = 0;
-    for (rank = 0; rank < b->ranks; ++rank) {
-      if (b->room->us[rank][i] > slowest[i]) slowest[i] = b->room->us[rank][i];
-    }
-  }
-  meet(b);
-  qsort(slowest, (size_t)samples, sizeof slowest[0], by_value);
-  return samples % 2 == 1 ? slowest[samples / 2] : (slowest[samples / 2 - 1] + slowest[samples / 2]) / 2;
 }
 
 static double clamp(double value, double low, double high) {
   return value < low ? low : value > high ? high : value;
 }
 
-/* How long a call takes, roughly, when the library is warm. Slow calls are not worth a warm-up. */
+/* How long a call takes, roughly, when the library is warm. A call above 50 ms is not worth more of a warm-up. */
 static double estimate_us(const bench* b) {
-  double each;
-  const int probe = decide(b, clamp(5e4 / timed(b, 1), 0, 100));
-  if (probe == 0) return 1e9;
+  const double once = timed(b, 1);
+  const int probe = meeting_decide(&b->m, clamp(5e4 / once, 0, 100));
+  if (probe == 0) return once;
   timed(b, probe);
-  each = timed(b, probe);
-  return each < 0.05 ? 0.05 : each;
+  return clamp(timed(b, probe), 0.05, 1e9);
 }
 
 static void measure(bench* b) {
-  double* mine = b->room->us[b->rank];
-  const double each = estimate_us(b);
-  /* A meeting of sleeping ranks costs about as much as this many microseconds. */
-  const double meeting_us = b->spin ? 1 : 20 * b->ranks;
-  const int batches = decide(b, clamp(b->budget_us / each, 3, 7));
-  const int calls = decide(b, clamp(b->budget_us / batches / each, 1, 20000));
-  const int samples = decide(b, clamp(b->budget_us / (each + meeting_us), 3, MOST_SAMPLES));
+  double* mine = meeting_samples(&b->m);
+  const double each_us = estimate_us(b);
+  const double meeting_us = b->m.spins ? 1 : 20 * b->m.ranks; /* about what one takes */
+  const int batches = meeting_decide(&b->m, clamp(b->budget_us / each_us, 3, 7));
+  const int calls = meeting_decide(&b->m, clamp(b->budget_us / batches / each_us, 1, 20000));
+  const int samples = meeting_decide(&b->m, clamp(b->budget_us / (each_us + meeting_us), 3, MEETING_MOST_SAMPLES));
   double loop_us;
   double sync_us;
   int i;
@@ -296,77 +138,93 @@ static void measure(bench* b) {
     write_input(b);
     mine[i] = timed(b, calls);
   }
-  loop_us = median_of_slowest(b, batches);
+  loop_us = meeting_median_of_largest(&b->m, batches);
   verify(b);
   write_input(b);
   for (i = 0; i < samples; ++i) {
     if (b->dirty) write_input(b);
     mine[i] = timed(b, 1);
   }
-  sync_us = median_of_slowest(b, samples);
+  sync_us = meeting_median_of_largest(&b->m, samples);
   verify(b);
-  meet(b);
-  if (b->rank == 0) {
+  meeting_wait(&b->m);
+  if (b->m.rank == 0) {
     const size_t larger = b->send_count > b->recv_count ? b->send_count : b->recv_count;
     printf("{\"peer\": \"%s\", \"collective\": \"%s\", \"ranks\": %d, \"bytes\": %zu, \"loop_us\": %.3f, "
            "\"sync_us\": %.3f, \"batches\": %d, \"calls\": %d, \"samples\": %d, \"verified\": %s}\n",
-           setting("COMPARE_PEER", "peer"), kNames[b->collective], b->ranks, larger * sizeof(float), loop_us, sync_us,
-           batches, calls, samples, b->room->wrong == 0 ? "true" : "false");
+           b->name, kNames[b->collective], b->m.ranks, larger * sizeof(float), loop_us, sync_us, batches, calls,
+           samples, meeting_is_wrong(&b->m) ? "false" : "true");
     fflush(stdout);
   }
-  meet(b);
+  meeting_wait(&b->m);
 }
 
-static void* private_pages(size_t bytes) {
-  void* pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  return pages == MAP_FAILED ? NULL : pages;
+/* ---- Sizes ---- */
+
+static float* allocate(const bench* b, size_t bytes) {
+  void* buffer;
+  if (b->peer->allocate != NULL) {
+    buffer = b->peer->allocate(bytes);
+  } else {
+    buffer = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (buffer == MAP_FAILED) buffer = NULL;
+  }
+  if (buffer == NULL) meeting_give_up("not enough memory for the buffers");
+  return (float*)buffer;
+}
+
+static void release(const bench* b, void* buffer, size_t bytes) {
+  if (b->peer->release != NULL) {
+    b->peer->release(buffer, bytes);
+  } else {
+    munmap(buffer, bytes);
+  }
 }
 
 static void measure_count(bench* b, size_t count) {
-  const size_t all = count * (size_t)b->ranks;
-  size_t send_bytes;
-  size_t recv_bytes;
+  const size_t all = count * (size_t)b->m.ranks;
   b->count = count;
   b->send_count = b->collective == MEASURE_REDUCE_SCATTER ? all : count;
   b->recv_count = b->collective == MEASURE_ALLGATHER ? all : count;
-  send_bytes = b->send_count * sizeof(float);
-  recv_bytes = b->recv_count * sizeof(float);
-  b->send = (float*)(b->peer->allocate != NULL ? b->peer->allocate(send_bytes) : private_pages(send_bytes));
-  b->recv = (float*)(b->peer->allocate != NULL ? b->peer->allocate(recv_bytes) : private_pages(recv_bytes));
-  if (b->send == NULL || b->recv == NULL) give_up("not enough memory for the buffers");
+  b->send = allocate(b, b->send_count * sizeof(float));
+  b->recv = allocate(b, b->recv_count * sizeof(float));
   write_input(b);
-  memset(b->recv, 0xff, recv_bytes);
+  memset(b->recv, 0xff, b->recv_count * sizeof(float));
   timed(b, 1);
   verify(b);
   measure(b);
-  if (b->peer->release != NULL) {
-    b->peer->release(b->send, send_bytes);
-    b->peer->release(b->recv, recv_bytes);
-  } else {
-    munmap(b->send, send_bytes);
-    munmap(b->recv, recv_bytes);
+  release(b, b->send, b->send_count * sizeof(float));
+  release(b, b->recv, b->recv_count * sizeof(float));
+}
+
+static measure_collective collective_named(const char* name) {
+  int i;
+  for (i = 0; i < 3; ++i) {
+    if (strcmp(name, kNames[i]) == 0) return (measure_collective)i;
   }
+  meeting_give_up("COMPARE_COLLECTIVE is not known");
+  return MEASURE_ALLREDUCE;
+}
+
+void measure_launch(int* rank, int* ranks) {
+  const char* pmi = getenv("PMI_RANK");
+  const char* pmi_size = getenv("PMI_SIZE");
+  *rank = atoi(meeting_setting("COMPARE_RANK", pmi));
+  *ranks = atoi(meeting_setting("COMPARE_RANKS", pmi_size));
 }
 
 int measure_run(const measure_peer* peer, int rank, int ranks) {
   bench b = {0};
-  const char* wait = setting("COMPARE_WAIT", "");
-  const char* text = setting("COMPARE_SIZES", NULL);
+  const char* text = meeting_setting("COMPARE_SIZES", NULL);
   size_t last = 0;
-  if (ranks > MOST_RANKS) give_up("too many ranks");
-  alarm((unsigned)atoi(setting("COMPARE_TIMEOUT_S", "600")));
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
   b.peer = peer;
-  b.rank = rank;
-  b.ranks = ranks;
-  b.spin = wait[0] == '\0' ? ranks <= processors() : strcmp(wait, "spin") == 0;
-  b.dirty = atoi(setting("COMPARE_DIRTY", "0"));
-  b.budget_us = atof(setting("COMPARE_BUDGET_MS", "100")) * 1e3;
-  b.collective = collective_named(setting("COMPARE_COLLECTIVE", NULL));
-  b.room = open_meeting(setting("COMPARE_MEETING", NULL));
-  if (atoi(setting("COMPARE_PIN", "0")) != 0) pin(rank);
+  b.name = meeting_setting("COMPARE_PEER", "peer");
+  b.dirty = atoi(meeting_setting("COMPARE_DIRTY", "0"));
+  b.budget_us = atof(meeting_setting("COMPARE_BUDGET_MS", "100")) * 1e3;
+  b.collective = collective_named(meeting_setting("COMPARE_COLLECTIVE", NULL));
+  b.m = meeting_open(rank, ranks);
   if (rank == 0) {
-    printf("{\"peer\": \"%s\", \"version\": \"%s\"}\n", setting("COMPARE_PEER", "peer"), peer->version);
+    printf("{\"peer\": \"%s\", \"version\": \"%s\"}\n", b.name, peer->version);
     fflush(stdout);
   }
   while (*text != '\0') {
@@ -374,10 +232,10 @@ int measure_run(const measure_peer* peer, int rank, int ranks) {
     const size_t bytes = strtoull(text, &end, 10);
     const size_t divisor = sizeof(float) * (b.collective == MEASURE_ALLREDUCE ? 1 : (size_t)ranks);
     const size_t count = bytes < divisor ? 1 : bytes / divisor;
-    if (end == text || (*end != ',' && *end != '\0')) give_up("COMPARE_SIZES is not a list of numbers");
+    if (end == text || (*end != ',' && *end != '\0')) meeting_give_up("COMPARE_SIZES is not a list of numbers");
     if (count != last) measure_count(&b, count);
     last = count;
     text = *end == ',' ? end + 1 : end;
   }
-  return b.room->wrong == 0 ? 0 : 1;
+  return meeting_is_wrong(&b.m) ? 1 : 0;
 }
