@@ -29,13 +29,15 @@ static int call(measure_collective collective, const float* send, float* recv, s
   return 1;
 }
 
-/* The first line, with nothing that JSON would have to escape. */
+/* The first line up to a comma, without runs of blanks and without anything that JSON would have to escape. */
 static void shorten(char* text) {
-  for (; *text != '\0'; ++text) {
-    if (*text == '\n' || *text == ',') break;
-    if (*text == '\t' || *text == '"' || *text == '\\') *text = ' ';
+  char* end = text;
+  for (; *text != '\0' && *text != '\n' && *text != ','; ++text) {
+    const int blank = *text == ' ' || *text == '\t';
+    if (*text == '"' || *text == '\\' || (blank && text[1] == *text)) continue;
+    *end++ = (char)(blank ? ' ' : *text);
   }
-  *text = '\0';
+  *end = '\0';
 }
 
 int main(int argc, char** argv) {
