@@ -29,8 +29,7 @@ static int call(measure_collective collective, const float* send, float* recv, s
   switch (collective) {
     case MEASURE_ALLREDUCE:
       return failed(ccomAllReduce(send, recv, count, ccomFloat32, ccomSum, comm, NULL), "ccomAllReduce");
-    case MEASURE_ALLGATHER:
-      return failed(ccomAllGather(send, recv, count, ccomFloat32, comm, NULL), "ccomAllGather");
+    case MEASURE_ALLGATHER: return failed(ccomAllGather(send, recv, count, ccomFloat32, comm, NULL), "ccomAllGather");
     case MEASURE_REDUCE_SCATTER:
       return failed(ccomReduceScatter(send, recv, count, ccomFloat32, ccomSum, comm, NULL), "ccomReduceScatter");
   }

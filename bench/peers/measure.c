@@ -111,9 +111,7 @@ static double timed(const bench* b, int calls) {
   return (now_us() - start) / calls;
 }
 
-static double clamp(double value, double low, double high) {
-  return value < low ? low : value > high ? high : value;
-}
+static double clamp(double value, double low, double high) { return value < low ? low : value > high ? high : value; }
 
 /* How long a call takes, roughly, when the library is warm. A call above 50 ms is not worth more of a warm-up. */
 static double estimate_us(const bench* b) {
@@ -150,10 +148,11 @@ static void measure(bench* b) {
   meeting_wait(&b->m);
   if (b->m.rank == 0) {
     const size_t larger = b->send_count > b->recv_count ? b->send_count : b->recv_count;
-    printf("{\"peer\": \"%s\", \"collective\": \"%s\", \"ranks\": %d, \"bytes\": %zu, \"loop_us\": %.3f, "
-           "\"sync_us\": %.3f, \"batches\": %d, \"calls\": %d, \"samples\": %d, \"verified\": %s}\n",
-           b->name, kNames[b->collective], b->m.ranks, larger * sizeof(float), loop_us, sync_us, batches, calls,
-           samples, meeting_is_wrong(&b->m) ? "false" : "true");
+    printf(
+        "{\"peer\": \"%s\", \"collective\": \"%s\", \"ranks\": %d, \"bytes\": %zu, \"loop_us\": %.3f, "
+        "\"sync_us\": %.3f, \"batches\": %d, \"calls\": %d, \"samples\": %d, \"verified\": %s}\n",
+        b->name, kNames[b->collective], b->m.ranks, larger * sizeof(float), loop_us, sync_us, batches, calls, samples,
+        meeting_is_wrong(&b->m) ? "false" : "true");
     fflush(stdout);
   }
   meeting_wait(&b->m);

@@ -13,10 +13,8 @@ static int* counts;
 static int call(measure_collective collective, const float* send, float* recv, size_t count) {
   const int n = (int)count;
   switch (collective) {
-    case MEASURE_ALLREDUCE:
-      return MPI_Allreduce(send, recv, n, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD) != MPI_SUCCESS;
-    case MEASURE_ALLGATHER:
-      return MPI_Allgather(send, n, MPI_FLOAT, recv, n, MPI_FLOAT, MPI_COMM_WORLD) != MPI_SUCCESS;
+    case MEASURE_ALLREDUCE: return MPI_Allreduce(send, recv, n, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD) != MPI_SUCCESS;
+    case MEASURE_ALLGATHER: return MPI_Allgather(send, n, MPI_FLOAT, recv, n, MPI_FLOAT, MPI_COMM_WORLD) != MPI_SUCCESS;
     case MEASURE_REDUCE_SCATTER:
       if (counts != NULL) {
         int ranks;

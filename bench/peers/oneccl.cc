@@ -2,8 +2,8 @@
 //
 // oneCCL on host memory as bench/compare measures it. Ranks find each other through a file beside the meeting file.
 //
-// It is linked with the archive of oneCCL's package for processors without SYCL, whose shared library needs one that is
-// in no package of that kind. The archive refers to tracing functions through pointers; null means "no tracer is there".
+// It is linked with the archive of the package for processors without SYCL: the shared library beside it needs another
+// one that only the SYCL package has. The archive calls tracing functions through pointers; null: there is no tracer.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -35,12 +35,8 @@ std::optional<ccl::communicator> communicator;
 
 int call(measure_collective collective, const float* send, float* recv, size_t count) {
   switch (collective) {
-    case MEASURE_ALLREDUCE:
-      ccl::allreduce(send, recv, count, ccl::reduction::sum, *communicator).wait();
-      return 0;
-    case MEASURE_ALLGATHER:
-      ccl::allgather(send, recv, count, ccl::datatype::float32, *communicator).wait();
-      return 0;
+    case MEASURE_ALLREDUCE: ccl::allreduce(send, recv, count, ccl::reduction::sum, *communicator).wait(); return 0;
+    case MEASURE_ALLGATHER: ccl::allgather(send, recv, count, ccl::datatype::float32, *communicator).wait(); return 0;
     case MEASURE_REDUCE_SCATTER:
       ccl::reduce_scatter(send, recv, count, ccl::reduction::sum, *communicator).wait();
       return 0;
