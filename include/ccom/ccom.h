@@ -236,7 +236,7 @@ typedef struct {
   int localNRanks;
   char transports[64];  /* in use, "shm" or "shm,tcp" */
   char topology[64];    /* "host", or the imposed preset */
-  uint64_t bytesSent;   /* payload handed to transports by this rank so far */
+  uint64_t bytesSent;   /* payload in messages of this rank so far; calls through shared memory send none */
   uint64_t memoryBytes; /* staging and transport memory held by this rank for this communicator */
   uint64_t sequence;    /* collective calls so far */
 } ccomCommInfo_t;
@@ -245,7 +245,7 @@ typedef struct {
 /* Waits for the calls before it: not for callbacks of a stream that holds such calls. The same for ccomCommGetBytesSent
  * and ccomExplain. */
 CCOM_API ccomResult_t ccomCommGetInfo(ccomComm_t comm, ccomCommInfo_t* info);
-/* Payload bytes that this rank has sent to `peer` so far. */
+/* Payload bytes that this rank has sent to `peer` in messages so far; see ccomCommInfo_t.bytesSent. */
 CCOM_API ccomResult_t ccomCommGetBytesSent(ccomComm_t comm, int peer, uint64_t* bytes);
 /* One JSON object as text: candidates with steps, bytes and expected time, the choice and the reason, for a collective
  * named as in ccom-bench ("allreduce") of `count` elements. Local, no communication. length as in ccomParamGet. */

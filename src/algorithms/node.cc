@@ -43,9 +43,7 @@ class Author {
   uint32_t my_piece() const { return static_cast<uint32_t>(me_); }
   Operand mine(Area area) const { return {area, me_}; }
   // Where a rank's contribution is read: at its owner's, in shared memory, or where it lies.
-  Operand contribution(Rank rank) const {
-    return {rank == me_ || reach(rank).input ? Area::Input : Area::Stage, rank};
-  }
+  Operand contribution(Rank rank) const { return {rank == me_ || reach(rank).input ? Area::Input : Area::Stage, rank}; }
   std::vector<Rank> everyone() const {
     std::vector<Rank> ranks;
     for (Rank rank = 0; rank < plan_.nranks; ++rank) ranks.push_back(rank);
@@ -197,7 +195,7 @@ class Author {
     if (shape_.scheme == NodeScheme::OneShot || shape_.scheme == NodeScheme::GatherRelease) {
       units(1, is_root ? 1 : 0);
       note_staging(true);
-      if (!is_root) copy(mine(Area::Input), mine(Area::Stage), 0, 0);
+      if (!is_root || shape_.whole) copy(mine(Area::Input), mine(Area::Stage), 0, 0);
       meet();
       if (is_root) combine_all({mine(Area::Output)});
       return;

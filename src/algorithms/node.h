@@ -39,17 +39,17 @@ struct NodeShape {
   NodeScheme scheme = NodeScheme::TwoShot;
   std::vector<std::vector<Rank>> groups;  // GatherRelease, Domains: a partition of the ranks, ascending; Domains: of
                                           // equal size
-  // TwoShot: ranks copy all of their input in, as for OneShot, so that a call can decide between the two after the first
-  // meet, when it knows who can be reached.
+  // OneShot, TwoShot: every rank shows all of its input, also what nobody reads, so that a call can decide between the
+  // two after the first meet, when it knows who can be reached.
   bool whole = false;
   friend bool operator==(const NodeShape&, const NodeShape&) = default;
 };
 
 // Where one scheme becomes better than another. Equal on all ranks.
 struct NodeTuning {
-  size_t small_bytes = 8192;        // shown per rank: up to here nobody asks what can be reached
-  size_t one_shot_bytes = 0;        // of an allreduce or reduce that goes through staging memory
-  size_t stream_bytes = SIZE_MAX;   // of all buffers together: from here on results are written past the caches
+  size_t small_bytes = 8192;               // shown per rank: up to here nobody asks what can be reached
+  size_t one_shot_bytes = 0;               // of an allreduce or reduce that goes through staging memory
+  size_t stream_bytes = SIZE_MAX;          // of all buffers together: from here on results are written past the caches
   std::vector<std::vector<Rank>> groups;   // of ranks that share a cache, for tiny calls of many ranks; empty: none
   std::vector<std::vector<Rank>> domains;  // of memory; empty: one
 };

@@ -5,8 +5,8 @@
 // A hand-over costs about 0.14 us to a spinning peer on another core, 0.8 us by sched_yield on the same core, and 33 us
 // to a blocked one on an idle core. With a core per rank: spin briefly, then yield; with more ranks than cores spinning
 // only keeps the peer from running: yield after a poll or two. Blocking comes last, in slices that grow, so that an
-// idle rank costs nothing. Yielding costs a computing neighbour on the same core little: each yield gives it the core for
-// a whole slice of the scheduler.
+// idle rank costs nothing. Yielding costs a computing neighbour on the same core little: each yield gives it the core
+// for a whole slice of the scheduler.
 #pragma once
 
 #include <sched.h>

@@ -17,9 +17,7 @@ Communicator::Communicator(const Membership& membership, CommConfig config, Topo
       sent_to_(static_cast<size_t>(membership.nranks)),
       received_from_(static_cast<size_t>(membership.nranks)) {}
 
-Communicator::~Communicator() {
-  drain();
-}
+Communicator::~Communicator() { drain(); }
 
 Result<std::unique_ptr<Communicator>> Communicator::create(const Membership& joining, CommConfig config,
                                                            Rendezvous& rendezvous, Deadline deadline) {
@@ -39,8 +37,9 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const Membership& joi
   self->engine_.emplace(membership.rank, membership.nranks, self->links_->monitor(), self->links_->transports(), *self,
                         policy);
   const Status opened = self->open_node(policy);
-  CCOM_TRY(exchange(rendezvous, "node", opened.is_ok() ? Result<std::string>("") : Result<std::string>(opened), deadline)
-               .error());
+  CCOM_TRY(
+      exchange(rendezvous, "node", opened.is_ok() ? Result<std::string>("") : Result<std::string>(opened), deadline)
+          .error());
   log(LogLevel::Info, "rank %d of %d is up: %zu host(s), transports %s, %s", membership.rank, membership.nranks,
       self->topology_.hosts.size(), self->transport_names().c_str(),
       self->config_.topology.empty() ? "no imposed topology" : self->config_.topology.c_str());
@@ -139,9 +138,9 @@ Status Communicator::open_node(const WaitPolicy& policy) {
   if (!config) return {};
   config->meeting.policy = policy;
   config->tuning = node_tuning(topology_);
-  node_ = std::make_unique<NodeGroup>(*std::move(config), links_->monitor(), [this](const CallWords& words) {
-    return describe_call(Envelope{words});
-  });
+  node_ = std::make_unique<NodeGroup>(
+      *std::move(config), links_->monitor(), [this](const CallWords& words) { return describe_call(Envelope{words}); },
+      [this](const Status& cause) { return engine_->fail(cause); });
   for (size_t c = 0; c < on_node_.size(); ++c) {
     const auto collective = static_cast<Collective>(c);
     const bool rooted = collective == Collective::Broadcast || collective == Collective::Reduce ||
@@ -169,7 +168,7 @@ Status Communicator::run_on_node(const Request& request) {
   call.in_place = is_in_place(request);
   if (Status status = node_->run(call, envelope.words, std::chrono::milliseconds(config_.timeout_ms)); !status.is_ok())
       [[unlikely]] {
-    return finish(request, engine_->fail(status));
+    return finish(request, std::move(status));
   }
   return {};
 }

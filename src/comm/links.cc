@@ -89,8 +89,8 @@ Result<std::unique_ptr<Links>> Links::connect(const Membership& membership, cons
   return links;
 }
 
-// All must have derived the same topology, because every choice follows from it; and what some ranks of a host lack none
-// of them uses.
+// All must have derived the same topology, because every choice follows from it; and what some ranks of a host lack
+// none of them uses.
 Status Links::check_agreement(const std::vector<std::string>& reports) {
   uses_arenas_ = has_fences_ = true;
   for (size_t rank = 0; rank < reports.size(); ++rank) {

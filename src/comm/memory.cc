@@ -14,10 +14,10 @@ namespace {
 
 struct Registry {
   std::mutex mutex;
-  bool tried = false;                                            // guarded by mutex, as all below
+  bool tried = false;  // guarded by mutex, as all below
   std::unique_ptr<Arena> arena;
-  pid_t owner = 0;                                               // a forked child has no part in it
-  std::map<void*, std::unique_ptr<SharedSegment>> outside;       // what was allocated without an arena
+  pid_t owner = 0;                                                // a forked child has no part in it
+  std::map<void*, std::unique_ptr<SharedSegment>> outside;        // what was allocated without an arena
   std::map<uint64_t, std::weak_ptr<SharedSegment>> other_arenas;  // by process number
 };
 // Never destroyed: buffers may outlive every static object.
@@ -41,7 +41,8 @@ Arena* arena_of(Registry& all) {
     if (made) {
       all.arena = *std::move(made);
     } else {
-      log(LogLevel::Warn, "no memory can be mapped by other ranks, calls will copy: %s", made.error().message().c_str());
+      log(LogLevel::Warn, "no memory can be mapped by other ranks, calls will copy: %s",
+          made.error().message().c_str());
     }
   }
   return all.owner == ::getpid() ? all.arena.get() : nullptr;
@@ -80,7 +81,8 @@ Status free_shareable(void* pointer) {
   if (all.outside.erase(pointer) != 0) return {};
   if (all.arena != nullptr && contains(all.arena->segment().bytes(), pointer)) {
     if (all.owner == ::getpid()) return all.arena->free(pointer);
-    return error(Code::InvalidUsage, "pointer %p was allocated before fork() and belongs to the parent process", pointer);
+    return error(Code::InvalidUsage, "pointer %p was allocated before fork() and belongs to the parent process",
+                 pointer);
   }
   return error(Code::InvalidArgument, "pointer %p was not allocated by ccomMemAlloc, or is freed already", pointer);
 }

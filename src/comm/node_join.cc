@@ -57,9 +57,8 @@ Status NodeJoin::trade(const std::vector<nlohmann::json>& prepared, Deadline dea
   Status served;
   std::jthread serving;
   if (server_ != nullptr && clients > 0) {
-    serving = std::jthread([&] {
-      served = server_->serve(process_arena()->segment(), static_cast<int>(clients), deadline);
-    });
+    serving =
+        std::jthread([&] { served = server_->serve(process_arena()->segment(), static_cast<int>(clients), deadline); });
   }
   has_all_ = true;
   for (size_t place = 0; place < processes_.size(); ++place) {

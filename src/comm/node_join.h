@@ -42,7 +42,7 @@ class NodeJoin {
 
   const size_t place_;
   const Secret key_;
-  std::vector<Process> processes_;  // by place
+  std::vector<Process> processes_;                             // by place
   std::map<uint64_t, std::shared_ptr<SharedSegment>> arenas_;  // of other processes
   std::unique_ptr<SegmentServer> server_;
   bool has_all_ = false;

@@ -2,8 +2,8 @@
 //
 // An asymmetric fence: those who publish pay nothing, those who go to sleep pay for both.
 //
-// Publisher: store news; light(); load sleepers. Sleeper: store sleepers; heavy(); load news. Of the two at least one sees
-// the other. heavy() is membarrier(2), which makes every running thread of the registered processes execute a full
+// Publisher: store news; light(); load sleepers. Sleeper: store sleepers; heavy(); load news. Of the two at least one
+// sees the other. heavy() is membarrier(2), which makes every running thread of the registered processes execute a full
 // barrier. A host that lacks it (some sandboxes) pays a fence on both sides: all ranks of a node must agree on which.
 #pragma once
 
@@ -26,7 +26,6 @@ class AsymmetricFence {
   }
   void heavy() const;
 
- private:
   static void full() {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wpragmas"
@@ -34,6 +33,8 @@ class AsymmetricFence {
     std::atomic_thread_fence(std::memory_order_seq_cst);
 #pragma GCC diagnostic pop
   }
+
+ private:
   bool asymmetric_;
 };
 

@@ -25,9 +25,10 @@ bool cuts_vector(Collective collective) {
 NodeShape NodeGroup::shape_for(const NodeCall& call, bool anybody_reached) const {
   if (!cuts_vector(call.collective)) return {NodeScheme::Direct, {}};
   const size_t bytes = call.count * size_of(call.type);
-  if (!config_.tuning.groups.empty() && bytes <= config_.tuning.small_bytes) return {NodeScheme::GatherRelease, config_.tuning.groups};
+  if (!config_.tuning.groups.empty() && bytes <= config_.tuning.small_bytes)
+    return {NodeScheme::GatherRelease, config_.tuning.groups};
   if (bytes <= config_.tuning.one_shot_bytes) {
-    return anybody_reached ? NodeShape{NodeScheme::TwoShot, {}, true} : NodeShape{NodeScheme::OneShot, {}};
+    return anybody_reached ? NodeShape{NodeScheme::TwoShot, {}, true} : NodeShape{NodeScheme::OneShot, {}, true};
   }
   const bool may_round_twice = !is_narrow_float(call.type);
   if (!config_.tuning.domains.empty() && may_round_twice && call.collective == Collective::AllReduce) {
@@ -74,8 +75,8 @@ NodeGeometry NodeGroup::geometry_of(const NodeCall& call, const NodePlan& plan) 
   // Tiles of equal length.
   const size_t most = geometry.slot_bytes / geometry.element_bytes;
   geometry.tiles = (call.count + most - 1) / most;
-  geometry.tile_elements = std::min(most, NodeGeometry::part_elements(call.count, static_cast<uint32_t>(geometry.tiles),
-                                                                      geometry.element_bytes));
+  geometry.tile_elements = std::min(
+      most, NodeGeometry::part_elements(call.count, static_cast<uint32_t>(geometry.tiles), geometry.element_bytes));
   geometry.tiles = (call.count + geometry.tile_elements - 1) / geometry.tile_elements;
   return geometry;
 }
@@ -92,10 +93,16 @@ Status NodeGroup::run_large(const NodeCall& call) {
     CCOM_TRY(run_phase(cached_plan(call, nobody_).phases[0], 0));
   }
   meeting_.arrive();
+  if (mine.input.kind != Announcement::kNowhere || mine.output.kind != Announcement::kNowhere) {
+    is_shown_ = true;
+    first_meet_ = meeting_.number();
+    last_meet_ = first_meet_ + 1;  // at least: nobody gets through it without this rank
+  }
   CCOM_TRY(await(cached_plan(call, nobody_), 0, 1));
-  CCOM_TRY(collect_reach(call));
+  CCOM_TRY(collect_reach(call, mine));
   const NodePlan& plan = cached_plan(call, reach_);
   geometry_ = geometry_of(call, plan);
+  last_meet_ = meeting_.number() + static_cast<uint32_t>(tile_slots(plan, geometry_.tiles)) - 2;
   const bool in_cache = total_bytes(call) < config_.tuning.stream_bytes;
   streams_ = !in_cache && !(call.in_place && plan.collective != Collective::AllGather);
   if (plan.staged) CCOM_TRY(reserve_staging());
@@ -152,29 +159,26 @@ Announcement NodeGroup::announce(const NodeCall& call) const {
   return mine;
 }
 
-Status NodeGroup::collect_reach(const NodeCall& call) {
+Status NodeGroup::collect_reach(const NodeCall& call, const Announcement& mine) {
   const size_t unit = call.count * size_of(call.type);
   const bool by_rank = call.collective == Collective::ReduceScatter || call.collective == Collective::AllToAll ||
                        call.collective == Collective::Scatter;
   const size_t input_bytes = by_rank ? unit * static_cast<size_t>(size()) : unit;
   for (int place = 0; place < size(); ++place) {
     const auto i = static_cast<size_t>(place);
-    Announcement said;
-    if (place == meeting_.place()) {
-      said = announce(call);
-    } else {
-      std::memcpy(&said, meeting_.payload_of(place), sizeof said);
-    }
+    Announcement said = mine;
+    if (place != meeting_.place()) std::memcpy(&said, meeting_.payload_of(place), sizeof said);
     reach_[i] = {said.input.kind != Announcement::kNowhere, said.output.kind != Announcement::kNowhere};
     inputs_[i] = reach_[i].input ? reach_map_.resolve(place, said.input, input_bytes) : nullptr;
     outputs_[i] = reach_[i].output ? reach_map_.resolve(place, said.output, unit) : nullptr;
-    was_reached_ |= place == meeting_.place() && (reach_[i].input || reach_[i].output);
     if ((inputs_[i] != nullptr) != reach_[i].input || (outputs_[i] != nullptr) != reach_[i].output) {
       return error(Code::InternalError, "rank %d says that its buffers lie outside of its arena",
                    meeting_.rank_at(place))
           .with_peers({meeting_.rank_at(place)});
     }
   }
+  const bool anybody = std::ranges::any_of(reach_, [](const Reach& r) { return r.input || r.output; });
+  if (anybody && meeting_.has_anybody_left()) return monitor_.status();
   return {};
 }
 
@@ -235,8 +239,8 @@ std::byte* NodeGroup::address(const Operand& operand, size_t tile, uint32_t piec
 Status NodeGroup::run_step(const NodeStep& step, size_t tile, uint32_t source_piece, uint32_t target_piece,
                            uint32_t count) {
   const bool from_single = step.sources[0].area == Area::Partial || step.sources[0].area == Area::Result;
-  const size_t elements = from_single ? geometry_.elements(tile, target_piece, count)
-                                      : geometry_.elements(tile, source_piece, count);
+  const size_t elements =
+      from_single ? geometry_.elements(tile, target_piece, count) : geometry_.elements(tile, source_piece, count);
   sources_.clear();
   for (const Operand& source : step.sources) sources_.push_back(address(source, tile, source_piece));
   targets_.clear();
@@ -250,7 +254,8 @@ Status NodeGroup::run_step(const NodeStep& step, size_t tile, uint32_t source_pi
   for (size_t done = 0; done < elements; done += stride) {
     const size_t now = std::min(stride, elements - done);
     if (combine != nullptr) {
-      (*combine)(sources_, targets_, now, streamed, geometry_.in_buffer(tile, target_piece) / geometry_.element_bytes + done);
+      (*combine)(sources_, targets_, now, streamed,
+                 geometry_.in_buffer(tile, target_piece) / geometry_.element_bytes + done);
     } else if (streamed > 0) {
       copy_streaming(targets_[0], sources_[0], now * geometry_.element_bytes);
     } else if (targets_[0] != sources_[0]) {

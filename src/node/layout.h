@@ -28,7 +28,7 @@ inline constexpr size_t kNodePageBytes = 4096;
 
 // One coherence transfer carries everything that a tiny call says.
 struct alignas(64) FlagLine {
-  std::atomic<uint64_t> sequence;  // written last
+  std::atomic<uint64_t> word;  // number of the meet << 32 | half of the call's hash; written last
   uint64_t hash;
   std::byte payload[kLinePayloadBytes];
 };

@@ -15,14 +15,18 @@ namespace {
 
 constexpr std::chrono::milliseconds kLeaveTime{1000};
 
-// The low half of a sequence, which is what changes.
-uint32_t* futex_word(std::atomic<uint64_t>& sequence) {
-  return reinterpret_cast<uint32_t*>(&sequence) + (std::endian::native == std::endian::big ? 1 : 0);
+uint32_t number_of(uint64_t word) { return static_cast<uint32_t>(word >> 32); }
+// Numbers wrap.
+bool is_before(uint32_t a, uint32_t b) { return static_cast<int32_t>(a - b) < 0; }
+
+// The half that holds the number.
+uint32_t* futex_word(std::atomic<uint64_t>& word) {
+  return reinterpret_cast<uint32_t*>(&word) + (std::endian::native == std::endian::little ? 1 : 0);
 }
 
 // Not the private kind: the other side is usually another process.
-void futex_wake(std::atomic<uint64_t>& sequence) {
-  ::syscall(SYS_futex, futex_word(sequence), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+void futex_wake(std::atomic<uint64_t>& word) {
+  ::syscall(SYS_futex, futex_word(word), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
 // Independent products, so that they overlap.
@@ -59,43 +63,48 @@ void Meeting::arrive() {
   FlagLine& line = block.line[bank()];
   line.hash = hash_;
   std::ranges::copy(words_, block.descriptor[bank()].begin());
-  line.sequence.store(++number_, std::memory_order_release);
+  ++number_;
+  word_ = static_cast<uint64_t>(number_) << 32 | (hash_ & 0xffffffff);
+  line.word.store(word_, std::memory_order_release);
   fence_.light();
-  if (block.sleepers.load(std::memory_order_relaxed) != 0) [[unlikely]] futex_wake(line.sequence);
+  if (block.sleepers.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    futex_wake(line.word);
 }
 
 Status Meeting::wait(int place) {
   const FlagLine& line = block(place).line[number_ & 1];
   Backoff backoff(config_.policy);
-  while (line.sequence.load(std::memory_order_acquire) < number_) {
+  uint64_t seen = 0;
+  while (is_before(number_of(seen = line.word.load(std::memory_order_acquire)), number_)) {
     if (monitor_.failed()) return monitor_.status();
     if (backoff.step() == Backoff::Next::Poll) continue;
-    if (!deadline_) deadline_ = Deadline::after(timeout_);
+    if (!deadline_) deadline_ = Deadline::after_ms(timeout_.count());
     if (backoff.now() >= deadline_->when()) return late();
     CCOM_TRY(monitor_.check());
     sleep(place, std::min(backoff.slice(), deadline_->left()));
   }
-  return {};
+  // One that has gone ahead is in a later call by now; it was in this one.
+  return number_of(seen) == number_ && seen != word_ ? mismatch(place) : Status();
 }
 
 void Meeting::sleep(int place, std::chrono::nanoseconds at_most) {
   RankBlock& other = block(place);
-  std::atomic<uint64_t>& sequence = other.line[number_ & 1].sequence;
+  std::atomic<uint64_t>& word = other.line[number_ & 1].word;
   other.sleepers.fetch_add(1, std::memory_order_relaxed);
   fence_.heavy();
-  const uint64_t seen = sequence.load(std::memory_order_acquire);
-  if (seen < number_ && !monitor_.failed() && at_most.count() > 0) {
+  const uint32_t seen = number_of(word.load(std::memory_order_acquire));
+  if (is_before(seen, number_) && !monitor_.failed() && at_most.count() > 0) {
     timespec timeout{};
     timeout.tv_sec = static_cast<time_t>(at_most.count() / 1000000000);
     timeout.tv_nsec = static_cast<long>(at_most.count() % 1000000000);
-    ::syscall(SYS_futex, futex_word(sequence), FUTEX_WAIT, static_cast<uint32_t>(seen), &timeout, nullptr, 0);
+    ::syscall(SYS_futex, futex_word(word), FUTEX_WAIT, seen, &timeout, nullptr, 0);
   }
   other.sleepers.fetch_sub(1, std::memory_order_relaxed);
 }
 
 void Meeting::wake() {
   for (RankBlock* const block : blocks_) {
-    for (FlagLine& line : block->line) futex_wake(line.sequence);
+    for (FlagLine& line : block->line) futex_wake(line.word);
   }
 }
 
@@ -104,8 +113,9 @@ Status Meeting::mismatch(int place) const {
   std::copy_n(block(place).descriptor[number_ & 1].begin(), theirs.size(), theirs.begin());
   const Rank self = rank_at(config_.place);
   const Rank other = rank_at(place);
-  return error(Code::Mismatch, "ranks made different calls: rank %d: %s; rank %d: %s%s", self, describe_(words_).c_str(),
-               other, describe_(theirs).c_str(), theirs == words_ ? " (equal calls: a bug in ccom)" : "")
+  return error(Code::Mismatch, "ranks made different calls: rank %d: %s; rank %d: %s%s", self,
+               describe_(words_).c_str(), other, describe_(theirs).c_str(),
+               theirs == words_ ? " (equal calls: a bug in ccom)" : "")
       .with_peers({std::min(self, other), std::max(self, other)})
       .with_cure("make the same calls in the same order with equal count, type, operator and root on all ranks");
 }
@@ -114,7 +124,7 @@ Status Meeting::late() const {
   std::vector<int> ranks;
   std::string who;
   for (int place = 0; place < size(); ++place) {
-    if (place == config_.place || block(place).line[number_ & 1].sequence.load() >= number_) continue;
+    if (place == config_.place || !is_before(number_of(block(place).line[number_ & 1].word.load()), number_)) continue;
     ranks.push_back(rank_at(place));
     who += (who.empty() ? "" : ", ") + std::to_string(rank_at(place));
   }
@@ -124,16 +134,33 @@ Status Meeting::late() const {
       .with_cure("look what these ranks are doing; raise timeoutMs (CCOM_TIMEOUT_MS) if they are only slow");
 }
 
-bool Meeting::leave(bool was_reached) {
+void Meeting::say_left() {
   own().has_left.store(1, std::memory_order_release);
-  if (!was_reached) return true;
-  const Deadline deadline = Deadline::after(kLeaveTime);
-  const auto dead = [this](int place) {
-    const std::vector<int>& blamed = monitor_.status().peers();
-    return monitor_.status().code() == Code::RemoteError && std::ranges::find(blamed, rank_at(place)) != blamed.end();
+  AsymmetricFence::full();
+}
+
+bool Meeting::has_anybody_left() const {
+  AsymmetricFence::full();
+  return std::ranges::any_of(others_,
+                             [this](int place) { return block(place).has_left.load(std::memory_order_acquire) != 0; });
+}
+
+bool Meeting::await_leavers(uint32_t opening, uint32_t closing) const {
+  const Status cause = monitor_.status();
+  const auto is_out = [&](int place) {
+    const RankBlock& other = block(place);
+    const uint32_t even = number_of(other.line[0].word.load(std::memory_order_acquire));
+    const uint32_t odd = number_of(other.line[1].word.load(std::memory_order_acquire));
+    const uint32_t reached = is_before(even, odd) ? odd : even;
+    const bool is_dead =
+        cause.code() == Code::RemoteError && std::ranges::find(cause.peers(), rank_at(place)) != cause.peers().end();
+    const bool has_finished = !is_before(number_, closing) && !is_before(reached, closing);
+    return is_before(reached, opening) || has_finished || is_dead ||
+           other.has_left.load(std::memory_order_acquire) != 0;
   };
+  const Deadline deadline = Deadline::after(kLeaveTime);
   for (const int place : others_) {
-    while (block(place).has_left.load(std::memory_order_acquire) == 0 && !dead(place)) {
+    while (!is_out(place)) {
       if (deadline.passed()) return false;
       std::this_thread::sleep_for(std::chrono::microseconds(200));
     }

@@ -2,9 +2,9 @@
 //
 // How the ranks of a node meet: everyone says in a line of its own that it has arrived, and looks at the others' lines.
 //
-// Meets are numbered from 1 and never reset, so there is no state to confuse between calls; two lines per rank, used in
-// turn, keep a payload until everybody has seen it. No system call, lock or allocation unless somebody sleeps. Every wait
-// looks at the communicator's error and at its deadline.
+// Meets are numbered from 1 and never reset, so there is no state to confuse between calls (numbers wrap; ranks are
+// never more than two apart); two lines per rank, used in turn, keep a payload until everybody has seen it. No system
+// call, lock or allocation unless somebody sleeps. Every wait looks at the communicator's error and at its deadline.
 #pragma once
 
 #include <functional>
@@ -47,22 +47,38 @@ class Meeting {
 
   // After arrive(): until the rank at `place` has arrived too. Mismatch if it is in another call.
   Status await(int place) {
-    const FlagLine& line = block(place).line[number_ & 1];
-    if (line.sequence.load(std::memory_order_acquire) < number_) [[unlikely]] CCOM_TRY(wait(place));
-    if (line.hash != hash_) [[unlikely]] return mismatch(place);
+    if (block(place).line[number_ & 1].word.load(std::memory_order_acquire) != word_) [[unlikely]] {
+      return wait(place);
+    }
     return {};
   }
+  // Until everybody has. Nobody goes further than one meet ahead, so that the whole hash can be compared and payloads
+  // can be read.
   Status await_all() {
-    for (const int place : others_) CCOM_TRY(await(place));
+    for (const int place : others_) {
+      CCOM_TRY(await(place));
+      if (block(place).line[number_ & 1].hash != hash_) [[unlikely]] return mismatch(place);
+    }
     return {};
   }
-  // What the rank at `place` said at this meet.
+  // What the rank at `place` said at this meet, which everybody waited for.
   const std::byte* payload_of(int place) const { return block(place).line[number_ & 1].payload; }
   const std::byte* mail_of(int place) const { return block(place).mail[number_ & 1]; }
 
-  // Says that this rank will not touch anybody's buffers again; for good. Then, if others may be at this rank's, waits
-  // until the living ones have noticed, at most a second. False: somebody may still be at them.
-  bool leave(bool was_reached);
+  // ---- Leaving after an error, for those who let others reach their buffers. A rank is at nobody's buffers before it
+  // has found, after the meet that tells where they are, that nobody has_left(); nor after it has arrived at the last
+  // meet of the call; nor once it has left itself.
+  //
+  // Says that this rank will not touch anybody's buffers again; for good. To be called when the communicator's error is
+  // known already.
+  void say_left();
+  // Whether anybody has. After a full fence: either we see it, or who leaves sees that we have arrived.
+  bool has_anybody_left() const;
+  // Until everybody is out of this rank's buffers, which were shown at meet `opening`; the last meet of the call is
+  // `closing`. At most a second: false.
+  bool await_leavers(uint32_t opening, uint32_t closing) const;
+  uint32_t number() const { return number_; }  // of the last meet that this rank arrived at
+
   // Ends all sleep on this node. Thread-safe.
   void wake();
 
@@ -86,8 +102,9 @@ class Meeting {
   std::vector<RankBlock*> blocks_;
   std::vector<int> others_;  // places, beginning behind the own one
   CallWords words_{};
-  uint64_t number_ = 0;  // of the last meet that this rank arrived at
+  uint32_t number_ = 0;  // of the last meet that this rank arrived at
   uint64_t hash_ = 0;
+  uint64_t word_ = 0;  // of this rank's last arrival, and so of everybody's
   std::chrono::milliseconds timeout_{};
   std::optional<Deadline> deadline_;
 };

@@ -6,17 +6,18 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/assert.h"
+#include "base/log.h"
 #include "node/geometry.h"
 
 namespace ccom {
 
-NodeGroup::NodeGroup(NodeConfig config, Monitor& monitor, Meeting::Describe describe)
+NodeGroup::NodeGroup(NodeConfig config, Monitor& monitor, Meeting::Describe describe, Fail fail)
     : config_(std::move(config)),
       monitor_(monitor),
       region_(config_.segment->bytes().data() + config_.region_offset),
       meeting_(config_.meeting, region_, config_.layout, monitor, std::move(describe)),
       reach_map_(config_.mates, config_.meeting.place, config_.uses_arenas),
+      fail_(std::move(fail)),
       nobody_(config_.meeting.ranks.size()),
       reach_(nobody_),
       inputs_(nobody_.size()),
@@ -35,7 +36,8 @@ Status NodeGroup::open() {
 Status NodeGroup::reserve_staging() {
   if (has_staging_) return {};
   const size_t begin = config_.region_offset + config_.layout.block_offset(meeting_.place());
-  const size_t size = config_.layout.staging_bytes() - (config_.tuning.domains.empty() ? kNodeBanks * config_.layout.result_bytes() : 0);
+  const size_t size = config_.layout.staging_bytes() -
+                      (config_.tuning.domains.empty() ? kNodeBanks * config_.layout.result_bytes() : 0);
   CCOM_TRY(config_.segment->reserve(begin + config_.layout.stage_offset(0), size));
   memory_bytes_ += size;
   has_staging_ = true;
@@ -43,15 +45,28 @@ Status NodeGroup::reserve_staging() {
 }
 
 Status NodeGroup::run(const NodeCall& call, const CallWords& words, std::chrono::milliseconds timeout) {
-  if (monitor_.failed()) [[unlikely]] return monitor_.status();
+  if (monitor_.failed()) [[unlikely]]
+    return give_up(monitor_.status());
   meeting_.begin(words, timeout);
-  was_reached_ = false;
+  is_shown_ = false;
   const size_t shown = shown_bytes(call);
-  if (shown <= config_.tuning.small_bytes && config_.tuning.groups.empty()) return run_small(call, shown);
-  return run_large(call);
+  const bool is_small = shown <= config_.tuning.small_bytes && config_.tuning.groups.empty();
+  Status status = is_small ? run_small(call, shown) : run_large(call);
+  if (!status.is_ok()) [[unlikely]]
+    return give_up(status);
+  return status;
 }
 
-bool NodeGroup::leave() { return meeting_.leave(was_reached_); }
+Status NodeGroup::give_up(const Status& cause) {
+  const Status in_force = fail_(cause);
+  meeting_.say_left();
+  if (is_shown_ && !meeting_.await_leavers(first_meet_, last_meet_)) {
+    log(LogLevel::Error,
+        "rank %d: a peer has not answered for a second and may still write to a buffer of the failed call",
+        meeting_.rank_at(meeting_.place()));
+  }
+  return in_force;
+}
 
 // Of a rank's memory that others read, the same on all ranks.
 size_t NodeGroup::shown_bytes(const NodeCall& call) const {

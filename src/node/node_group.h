@@ -47,17 +47,20 @@ struct NodeCall {
   uint64_t seed = 0;
 };
 
-// Belongs to one thread at a time, but for wake(). After an error of run() only leave() is of use.
+// Belongs to one thread at a time, but for wake(). An error of run() is final.
 class NodeGroup {
  public:
-  NodeGroup(NodeConfig config, Monitor& monitor, Meeting::Describe describe);
+  using Fail = std::function<Status(const Status& cause)>;
+  NodeGroup(NodeConfig config, Monitor& monitor, Meeting::Describe describe, Fail fail);
   // Takes memory for this rank's lines; by every rank before any of them calls run().
   Status open();
 
   // Blocking. Every rank of the node makes the call, with equal words.
+  //
+  // An error is made the communicator's (fail: reports it and returns the one in force) before the call returns, and
+  // nobody touches this rank's buffers after that. A peer that is stopped for more than a second in the middle of a
+  // copy is the exception; it is logged.
   Status run(const NodeCall& call, const CallWords& words, std::chrono::milliseconds timeout);
-  // After an error: nobody else touches this rank's buffers once it has returned true.
-  bool leave();
   void wake() { meeting_.wake(); }
 
   // Taken by this rank so far.
@@ -88,8 +91,9 @@ class NodeGroup {
   const std::byte* shown_by(int place, size_t shown) const;
 
   Status run_large(const NodeCall& call);
+  Status give_up(const Status& cause);
   Announcement announce(const NodeCall& call) const;
-  Status collect_reach(const NodeCall& call);
+  Status collect_reach(const NodeCall& call, const Announcement& mine);
   size_t total_bytes(const NodeCall& call) const;
   NodeShape shape_for(const NodeCall& call, bool anybody_reached) const;
   const NodePlan& cached_plan(const NodeCall& call, const std::vector<Reach>& reach);
@@ -109,6 +113,7 @@ class NodeGroup {
   std::byte* const region_;
   Meeting meeting_;
   const ReachMap reach_map_;
+  const Fail fail_;
   const std::vector<Reach> nobody_;
   ChosenReducer partial_, complete_;
   std::vector<CachedPlan> plans_;  // the latest first
@@ -120,7 +125,8 @@ class NodeGroup {
   NodeCall call_;
   NodeGeometry geometry_;
   bool streams_ = false;
-  bool was_reached_ = false;  // others may be at this rank's buffers
+  bool is_shown_ = false;                    // others may be at this rank's buffers
+  uint32_t first_meet_ = 0, last_meet_ = 0;  // of the call, if they may
   std::vector<Reach> reach_;
   std::vector<std::byte*> inputs_, outputs_;  // by place: as this rank reaches them
   std::vector<const std::byte*> sources_;     // of a step

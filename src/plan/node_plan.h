@@ -8,7 +8,8 @@
 // node_verify.h.
 //
 // Units are as in plan.h: a vector (allreduce) or a part per rank (allgather). In a tile each unit is cut into `parts`
-// pieces; piece i belongs to unit i / parts. Stage holds all pieces of the input, Partial and Result hold one piece each.
+// pieces; piece i belongs to unit i / parts. Stage holds all pieces of the input, Partial and Result hold one piece
+// each.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,7 @@
 namespace ccom {
 
 enum class Area : uint8_t {
-  Input,    // a rank's own buffers. Others touch them only where it lets them reach in
+  Input,  // a rank's own buffers. Others touch them only where it lets them reach in
   Output,
   Stage,    // shared memory that belongs to a rank: only it writes there, everybody reads
   Partial,  // the same, for sums of a part of the ranks
@@ -66,8 +67,8 @@ struct NodePlan {
   friend bool operator==(const NodePlan&, const NodePlan&) = default;
 };
 
-// In time slot t a rank runs phase k of tile t - k for every k in ascending order. After every slot but the last it meets
-// those that any of these phases waits for.
+// In time slot t a rank runs phase k of tile t - k for every k in ascending order. After every slot but the last it
+// meets those that any of these phases waits for.
 inline size_t tile_slots(const NodePlan& plan, size_t tiles) { return tiles + plan.phases.size() - 1; }
 
 // Staging memory has this many banks, used in turn by the tiles of all calls.

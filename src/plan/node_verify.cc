@@ -86,9 +86,8 @@ class NodeRun {
     CCOM_TRY(check_results(call.tiles));
     if (calls_++ == 0) report_.meets = slots - 1;
     if (plans_[0].staged) tiles_before_ += call.tiles;
-    std::erase_if(cells_, [](const auto& entry) {
-      return entry.first.area == Area::Input || entry.first.area == Area::Output;
-    });
+    std::erase_if(
+        cells_, [](const auto& entry) { return entry.first.area == Area::Input || entry.first.area == Area::Output; });
     return {};
   }
 

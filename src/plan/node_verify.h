@@ -4,7 +4,8 @@
 //
 // 1. Steps stay within buffers; ranks write only what is theirs, or an Output that is let (a target by the plan).
 // 2. Everybody meets equally often.
-// 3. No race: of two accesses to a cell by different ranks, one of them writing, one is ordered before the other by meets.
+// 3. No race: of two accesses to a cell by different ranks, one of them writing, one is ordered before the other by
+// meets.
 //    Followed with vector clocks, so waiting for a part of the ranks is proved as well as waiting for all. Tiles share
 //    the banks of staging memory with all calls before them.
 // 4. Nobody returns while others may touch its buffers: the rank's return is ordered after all their accesses.

@@ -4,8 +4,9 @@
 // the same topology, so nothing needs to be agreed at run time.
 //
 // Candidates are the algorithms whose links exist. Each is priced by its closed form (algorithms/cost.h) with the
-// topology's speeds; shared memory without messages beats them all, else the cheapest one that keeps the accuracy promise wins: narrow floating types may be rounded once
-// inside a host and ceil(log2 hosts) times more across hosts, where a candidate exists that keeps to it.
+// topology's speeds; shared memory without messages beats them all, else the cheapest one that keeps the accuracy
+// promise wins: narrow floating types may be rounded once inside a host and ceil(log2 hosts) times more across hosts,
+// where a candidate exists that keeps to it.
 #pragma once
 
 #include <string>

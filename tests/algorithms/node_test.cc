@@ -37,8 +37,8 @@ Status proof(const std::vector<NodePlan>& plans, size_t tiles) {
   const std::vector<Reach> none(static_cast<size_t>(nranks));
   const auto small = plans_of(Collective::AllReduce, nranks, {NodeScheme::OneShot, {}}, none, false, -1);
   const auto large = plans_of(Collective::AllReduce, nranks, {NodeScheme::TwoShot, {}}, none, true, -1);
-  const std::array calls = {NodeCallPlans{plans, tiles}, NodeCallPlans{small, 1}, NodeCallPlans{plans, tiles},
-                            NodeCallPlans{large, 2},     NodeCallPlans{plans, 1}, NodeCallPlans{small, 1},
+  const std::array calls = {NodeCallPlans{plans, tiles}, NodeCallPlans{small, 1},    NodeCallPlans{plans, tiles},
+                            NodeCallPlans{large, 2},     NodeCallPlans{plans, 1},    NodeCallPlans{small, 1},
                             NodeCallPlans{small, 1},     NodeCallPlans{plans, tiles}};
   const Result<NodeReport> report = verify_node(calls);
   return report ? Status() : report.error();
@@ -72,8 +72,8 @@ TEST(NodePlans, EveryCollectiveWithEveryMixOfReachIsProved) {
                                         static_cast<Rank>(mix % nranks));
             for (const size_t tiles : {size_t{1}, size_t{2}, size_t{5}}) {
               const Status status = proof(plans, tiles);
-              ASSERT_TRUE(status.is_ok()) << status.message() << ", mix " << mix << ", tiles " << tiles << ", in place "
-                                          << in_place;
+              ASSERT_TRUE(status.is_ok())
+                  << status.message() << ", mix " << mix << ", tiles " << tiles << ", in place " << in_place;
             }
           }
         }
@@ -100,6 +100,43 @@ TEST(NodePlans, SmallSchemesAreProvedAndGiveOneExpression) {
           EXPECT_EQ(verify_node({&call, 1})->max_roundings, 1);
         }
       }
+    }
+  }
+}
+
+// A rank whose input nobody reaches begins a call before it knows whom it can reach itself.
+TEST(NodePlans, BeginTheSameWhateverOthersReach) {
+  std::mt19937 random(11);
+  const int nranks = 5;
+  const auto bytes = [](const NodePhase& phase, uint32_t parts) {  // input to stage, as shares of a unit
+    std::vector<std::tuple<Area, Area, double, double>> copies;
+    for (const NodeStep& step : phase.steps) {
+      for (uint32_t i = 0; i < step.count; ++i) {
+        copies.emplace_back(step.sources[0].area, step.targets[0].area, (step.source_piece + i) * 60 / parts,
+                            60 / parts);
+      }
+    }
+    return copies;
+  };
+  for (const Collective collective : kCollectives) {
+    for (int mix = 0; mix < 40; ++mix) {
+      std::vector<Reach> reach = random_reach(nranks, random);
+      const auto rank = static_cast<Rank>(mix % nranks);
+      reach[static_cast<size_t>(rank)].input = false;
+      const std::vector<Reach> none(nranks);
+      const Call call{collective, rank, nranks, static_cast<Rank>(random() % nranks), false};
+      const NodeScheme scheme = scheme_for(collective);
+      const NodePlan known = node_plan(call, {scheme, {}}, reach);
+      const NodePlan unknown = node_plan(call, {scheme, {}}, none);
+      EXPECT_EQ(bytes(known.phases[0], known.parts), bytes(unknown.phases[0], unknown.parts));
+      if (scheme != NodeScheme::TwoShot) continue;
+      const NodePlan one_shot = node_plan(call, {NodeScheme::OneShot, {}, true}, none);
+      const NodePlan two_shot = node_plan(call, {NodeScheme::TwoShot, {}, true}, reach);
+      ASSERT_EQ(one_shot.phases[0].steps.size(), 1U);
+      ASSERT_EQ(two_shot.phases[0].steps.size(), 1U) << name_of(collective);
+      EXPECT_EQ(one_shot.phases[0].steps[0].sources, two_shot.phases[0].steps[0].sources);
+      EXPECT_EQ(one_shot.phases[0].steps[0].targets, two_shot.phases[0].steps[0].targets);
+      EXPECT_EQ(one_shot.phases[0].steps[0].count / one_shot.parts, two_shot.phases[0].steps[0].count / two_shot.parts);
     }
   }
 }

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/node/node_crew.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+namespace ccom {
+namespace {
+
+size_t round_to_page(size_t bytes) { return (bytes + kNodePageBytes - 1) / kNodePageBytes * kNodePageBytes; }
+
+}  // namespace
+
+NodeCrew::NodeCrew(const Settings& settings) : settings_(settings) {
+  const size_t board = round_to_page(Monitor::board_bytes(settings.ranks));
+  const NodeLayout layout{settings.ranks, settings.bank_bytes};
+  segment_ = *SharedSegment::create(board + layout.region_bytes(), board);
+  arena_ = *Arena::create(size_t{256} << 20);
+  std::vector<Rank> ranks;
+  for (Rank rank = 0; rank < settings.ranks; ++rank) ranks.push_back(rank);
+  std::array<uint8_t, 32> key{};
+  for (const Rank rank : ranks) {
+    MonitorConfig monitor{.rank = rank,
+                          .hosts = {{"here", ranks}},
+                          .host_index = 0,
+                          .key = Secret(std::span<const uint8_t, 32>(key)),
+                          .communicator = 1,
+                          .dead_ms = 3000,
+                          .bind_address = "127.0.0.1"};
+    monitors_.push_back(*Monitor::create(monitor, segment_->bytes().first(board), rank == 0));
+  }
+  for (const Rank rank : ranks) {
+    NodeConfig config;
+    config.meeting.place = rank;
+    config.meeting.ranks = ranks;
+    config.meeting.asymmetric = settings.asymmetric && AsymmetricFence::available();
+    config.meeting.policy = WaitPolicy::for_host(settings.ranks, 2);
+    config.layout = layout;
+    config.segment = segment_.get();
+    config.region_offset = board;
+    const bool one = settings.within == Within::OneProcess;
+    config.mates.assign(ranks.size(), NodeMate{one, arena_->segment().bytes()});
+    config.uses_arenas = settings.within == Within::Arenas;
+    config.tuning = settings.tuning;
+    Monitor& monitor = *monitors_[static_cast<size_t>(rank)];
+    groups_.push_back(std::make_unique<NodeGroup>(
+        config, monitor,
+        [](const CallWords& words) {
+          return "call " + std::to_string(words[1]) + " of " + std::to_string(words[2]) + " elements";
+        },
+        [&monitor](const Status& cause) { return monitor.report(cause); }));
+    const Status opened = groups_.back()->open();
+    EXPECT_TRUE(opened.is_ok()) << opened.message();
+  }
+}
+
+NodeCrew::~NodeCrew() = default;
+
+void NodeCrew::run(const std::function<void(int, NodeGroup&)>& run) {
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks(); ++rank) threads.emplace_back([&, rank] { run(rank, group(rank)); });
+  for (std::thread& thread : threads) thread.join();
+}
+
+CallWords words_of(const NodeCall& call, uint64_t sequence) {
+  return {1, sequence, call.count,
+          static_cast<uint64_t>(call.collective) | static_cast<uint64_t>(call.type) << 8 |
+              static_cast<uint64_t>(call.op) << 16 | static_cast<uint64_t>(static_cast<uint32_t>(call.root)) << 32,
+          0};
+}
+
+}  // namespace ccom

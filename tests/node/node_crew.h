@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A node whose ranks are threads: shared segment, monitors and node groups, with a choice of what ranks reach.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "base/arena.h"
+#include "node/node_group.h"
+
+namespace ccom {
+
+enum class Within { Nothing, Arenas, OneProcess };  // what ranks reach of each other
+
+class NodeCrew {
+ public:
+  struct Settings {
+    int ranks = 2;
+    Within within = Within::Nothing;
+    size_t bank_bytes = size_t{16} << 10;  // small: many tiles
+    NodeTuning tuning{1024, 4096, SIZE_MAX, {}, {}};
+    bool asymmetric = true;
+  };
+  explicit NodeCrew(const Settings& settings);
+  ~NodeCrew();
+
+  // run(rank, group) in a thread per rank, until all have returned.
+  void run(const std::function<void(int, NodeGroup&)>& run);
+  NodeGroup& group(int rank) { return *groups_[static_cast<size_t>(rank)]; }
+  Monitor& monitor(int rank) { return *monitors_[static_cast<size_t>(rank)]; }
+  int ranks() const { return settings_.ranks; }
+  Arena& arena() { return *arena_; }
+
+ private:
+  const Settings settings_;
+  std::unique_ptr<SharedSegment> segment_;
+  std::unique_ptr<Arena> arena_;
+  std::vector<std::unique_ptr<Monitor>> monitors_;
+  std::vector<std::unique_ptr<NodeGroup>> groups_;
+};
+
+// Words that tell calls apart; equal on all ranks for equal arguments.
+CallWords words_of(const NodeCall& call, uint64_t sequence);
+
+}  // namespace ccom
