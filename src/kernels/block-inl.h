@@ -37,6 +37,8 @@ class Block {
   using Raw = typename Lanes::Raw;
   static constexpr size_t kBytes = kVectors * Lanes::kBytes;
 
+  HWY_INLINE Block() {}  // an implicit one would be compiled for another instruction set than its members'
+
   HWY_INLINE void load(const std::byte* memory) { unpack(memory, values_); }
   HWY_INLINE void combine(const std::byte* memory) {
     V more[kVectors][Lanes::kParts];
