@@ -162,7 +162,7 @@ struct Float16Lanes : NarrowLanes {
     return hn::BitCast(DBits(), hn::Combine(D16(), high, low));
   }
   static HWY_INLINE Bits index(size_t part) {
-    return hn::Iota(DBits(), static_cast<uint32_t>(part * hn::MaxLanes(DBits())));
+    return hn::Add(hn::Iota(DBits(), 0), bits(static_cast<uint32_t>(part * hn::MaxLanes(DBits()))));
   }
 };
 
