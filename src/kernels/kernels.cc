@@ -124,6 +124,7 @@ Reducer::Reducer(const Reduction& reduction)
 
 void Reducer::call(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs, size_t count,
                    size_t streamed, uint64_t first_element) const {
+  CCOM_ASSERT(!inputs.empty() && !outputs.empty());
   KernelCall call{.inputs = inputs.data(),
                   .outputs = outputs.data(),
                   .input_count = inputs.size(),
@@ -179,7 +180,6 @@ void Reducer::call_integer_average(KernelCall& call) const {
 }
 
 void reduce(const Reduction& reduction, std::span<const std::byte* const> inputs, std::byte* output, size_t count) {
-  CCOM_ASSERT(!inputs.empty());
   const Reducer reducer(reduction);
   reducer(inputs, {&output, 1}, count);
 }
