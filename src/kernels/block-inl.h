@@ -37,6 +37,8 @@ class Block {
   using Raw = typename Lanes::Raw;
   static constexpr size_t kBytes = kVectors * Lanes::kBytes;
 
+  HWY_INLINE Block() {}  // an implicit one would be compiled for another instruction set than its members'
+
   HWY_INLINE void load(const std::byte* memory) { unpack(memory, values_); }
   HWY_INLINE void combine(const std::byte* memory) {
     V more[kVectors][Lanes::kParts];
@@ -141,8 +143,9 @@ HWY_INLINE void reduce_ends(const KernelCall& call, size_t at, size_t end) {
   for (size_t m = 0; m < call.output_count; ++m) block.store_partial(call.outputs[m] + at, rest);
 }
 
-// Whole blocks to one output; returns where they end. The loop over the inputs is not unrolled for common numbers of
-// them: measured, that gains nothing, as processors overlap its passes.
+// Whole blocks to one output; returns where they end. Measured and left out: the loop over the inputs unrolled for
+// common numbers of them (no gain, as processors overlap its passes), and prefetching (slower within the caches, and
+// hardly faster beyond).
 template <class Lanes, class Op>
 HWY_INLINE size_t reduce_to_one(const KernelCall& call, size_t at, size_t end) {
   using WholeBlock = Block<Lanes, Op, Lanes::kUnroll>;
@@ -159,7 +162,7 @@ HWY_INLINE size_t reduce_to_one(const KernelCall& call, size_t at, size_t end) {
   return at;
 }
 
-// The same to any number of outputs, streaming to those that begin a line at `at`.
+// The same to any number of outputs, streaming to those of the first call.streamed that begin a line at `at`.
 template <class Lanes, class Op>
 HWY_INLINE size_t reduce_to_many(const KernelCall& call, size_t at, size_t end) {
   using WholeBlock = Block<Lanes, Op, Lanes::kUnroll>;

@@ -40,7 +40,8 @@ HWY_INLINE V with_one_nan(D d, V v) {
   return hn::IfThenElse(hn::IsNaN(v), hn::Set(d, std::numeric_limits<hn::TFromD<D>>::quiet_NaN()), v);
 }
 
-// For fewer than 64 bytes: a call of memcpy takes longer. Two moves that may overlap, the largest that fit.
+// For fewer than kLimit <= 64 bytes: a call of memcpy takes longer. Two moves that may overlap, the largest that fit.
+template <size_t kLimit>
 HWY_INLINE void copy_few_bytes(std::byte* to, const std::byte* from, size_t size_bytes) {
   const auto twice = [=](auto piece) HWY_ATTR {
     const size_t second = size_bytes - sizeof(piece);
@@ -56,11 +57,11 @@ HWY_INLINE void copy_few_bytes(std::byte* to, const std::byte* from, size_t size
   struct Bytes32 {
     Bytes16 low, high;
   };
-  if (size_bytes >= 32) return twice(Bytes32{});
-  if (size_bytes >= 16) return twice(Bytes16{});
-  if (size_bytes >= 8) return twice(uint64_t{});
-  if (size_bytes >= 4) return twice(uint32_t{});
-  if (size_bytes >= 2) return twice(uint16_t{});
+  if (kLimit > 32 && size_bytes >= 32) return twice(Bytes32{});
+  if (kLimit > 16 && size_bytes >= 16) return twice(Bytes16{});
+  if (kLimit > 8 && size_bytes >= 8) return twice(uint64_t{});
+  if (kLimit > 4 && size_bytes >= 4) return twice(uint32_t{});
+  if (kLimit > 2 && size_bytes >= 2) return twice(uint16_t{});
   if (size_bytes == 1) *to = *from;
 }
 
@@ -81,7 +82,7 @@ struct RawLanes {
     return hn::BitCast(DRaw(), hn::MaskedLoad(hn::FirstN(d8, size_bytes), d8, as<uint8_t>(memory)));
 #else
     HWY_ALIGN std::byte padded[kBytes] = {};
-    copy_few_bytes(padded, memory, size_bytes);
+    copy_few_bytes<kBytes>(padded, memory, size_bytes);
     return hn::Load(DRaw(), as<T>(padded));
 #endif
   }
@@ -92,7 +93,7 @@ struct RawLanes {
 #else
     HWY_ALIGN std::byte padded[kBytes];
     hn::Store(raw, DRaw(), as<T>(padded));
-    copy_few_bytes(memory, padded, size_bytes);
+    copy_few_bytes<kBytes>(memory, padded, size_bytes);
 #endif
   }
 };

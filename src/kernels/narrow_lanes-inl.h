@@ -107,30 +107,28 @@ HWY_INLINE hn::Vec<hn::ScalableTag<float>> widen_lanes(hn::Vec<hn::ScalableTag<u
   return hn::Or(finite, hn::BitCast(d, hn::Or(special, sign)));
 }
 
+// Rounds by adding the power of two whose last place is the result's: the sum then ends in the rounded mantissa, with
+// its implicit one, and counts of how many exponents above the smallest it lies.
 template <const NarrowFormat& kFormat>
 HWY_INLINE hn::Vec<hn::ScalableTag<uint32_t>> narrow_lanes(hn::Vec<hn::ScalableTag<float>> value) {
   const hn::ScalableTag<float> d;
   const hn::ScalableTag<uint32_t> du;
   const hn::ScalableTag<int32_t> di;
   constexpr int kShift = kFormat.mantissa_shift();
-  constexpr uint32_t kRounding = (1u << (kShift - 1)) - 1 - kFormat.exponent_offset();
-  const auto bits = hn::BitCast(du, value);
-  const auto magnitude = hn::And(bits, hn::Set(du, 0x7fffffffu));
-  const auto sign = hn::ShiftLeft<kFormat.bits() - 1>(hn::ShiftRight<31>(bits));
-
-  const auto rounder = hn::Set(du, kFormat.subnormal_rounder());
-  const auto on_rounder = hn::Add(hn::BitCast(d, magnitude), hn::BitCast(d, rounder));
-  const auto subnormal = hn::Sub(hn::BitCast(du, on_rounder), rounder);
-
-  const auto odd = hn::And(hn::ShiftRight<kShift>(magnitude), hn::Set(du, 1u));
-  const auto rounded = hn::ShiftRight<kShift>(hn::Add(hn::Add(magnitude, hn::Set(du, kRounding)), odd));
-  const auto normal = hn::Min(hn::BitCast(di, rounded), hn::Set(di, static_cast<int32_t>(kFormat.overflow)));
-
-  const auto is_subnormal =
-      hn::Lt(hn::BitCast(di, magnitude), hn::Set(di, static_cast<int32_t>(kFormat.min_normal_as_float())));
-  const auto finite = hn::IfThenElse(hn::RebindMask(du, is_subnormal), subnormal, hn::BitCast(du, normal));
+  constexpr int32_t kOverflow = (kFormat.overflow << kShift) + kFormat.exponent_offset();
+  constexpr int32_t kLowestRounder = kFormat.subnormal_rounder();
+  const auto bits = hn::BitCast(di, value);
+  const auto magnitude = hn::Min(hn::And(bits, hn::Set(di, 0x7fffffff)), hn::Set(di, kOverflow));
+  const auto exponent = hn::And(magnitude, hn::Set(di, 0x7f800000));
+  const auto lowest = hn::Set(di, kLowestRounder);
+  const auto rounder = hn::Max(hn::Add(exponent, hn::Set(di, kShift << 23)), lowest);
+  const auto sum = hn::BitCast(di, hn::Add(hn::BitCast(d, magnitude), hn::BitCast(d, rounder)));
+  const auto mantissa = hn::BitCast(du, hn::Sub(sum, rounder));
+  const auto code = hn::Add(mantissa, hn::ShiftRight<kShift>(hn::BitCast(du, hn::Sub(rounder, lowest))));
+  const auto sign =
+      hn::And(hn::ShiftRight<32 - kFormat.bits()>(hn::BitCast(du, bits)), hn::Set(du, kFormat.magnitude_mask() + 1));
   const auto is_nan = hn::RebindMask(du, hn::IsNaN(value));
-  return hn::IfThenElse(is_nan, hn::Set(du, kFormat.nan), hn::Or(finite, sign));
+  return hn::IfThenElse(is_nan, hn::Set(du, kFormat.nan), hn::Or(code, sign));
 }
 
 // F16C converts exactly as formats.h does, whatever the flush modes; elsewhere the integer way.
@@ -164,68 +162,10 @@ struct Float16Lanes : NarrowLanes {
     return hn::BitCast(DBits(), hn::Combine(D16(), high, low));
   }
   static HWY_INLINE Bits index(size_t part) {
-    return hn::Iota(DBits(), static_cast<uint32_t>(part * hn::MaxLanes(DBits())));
+    return hn::Add(hn::Iota(DBits(), 0), bits(static_cast<uint32_t>(part * hn::MaxLanes(DBits()))));
   }
 };
 
-// Through float16, which holds every number of both formats: E5M2 is its upper byte, E4M3FN its middle with another
-// bias. The parts are the even bytes of the first and second half of memory, then the odd bytes. Rounding cannot go
-// through float16.
-template <const NarrowFormat& kFormat>
-struct Float8Lanes : NarrowLanes {
-  using DHalf = hn::Rebind<hwy::float16_t, D>;
-  using D16 = hn::Repartition<uint16_t, D>;
-  using V16 = hn::Vec<D16>;
-  static constexpr size_t kElementBytes = 1;
-  static constexpr size_t kParts = 4;
-  static constexpr size_t kUnroll = 1;
-
-  static HWY_INLINE void unpack(Bits raw, V* parts) {
-    const V16 words = hn::BitCast(D16(), raw);
-    widen_upper_bytes(hn::ShiftLeft<8>(words), parts[0], parts[1]);
-    widen_upper_bytes(hn::And(words, hn::Set(D16(), uint16_t{0xff00})), parts[2], parts[3]);
-  }
-  static HWY_INLINE Bits pack(const V* parts) {
-    Bits codes[kParts];
-    for (size_t p = 0; p < kParts; ++p) codes[p] = narrow_lanes<kFormat>(parts[p]);
-    return join(codes);
-  }
-  static HWY_INLINE Bits join(const Bits* codes) {
-    const auto low = pairs(codes[0], codes[2]);
-    return hn::BitCast(DBits(), hn::Combine(D16(), pairs(codes[1], codes[3]), low));
-  }
-  static HWY_INLINE Bits index(size_t part) {
-    const size_t first = (part % 2) * 2 * hn::MaxLanes(DBits()) + part / 2;
-    return hn::Add(hn::ShiftLeft<1>(hn::Iota(DBits(), 0)), bits(static_cast<uint32_t>(first)));
-  }
-
- private:
-  using DWords = hn::Rebind<uint16_t, D>;
-
-  static HWY_INLINE void widen_upper_bytes(V16 codes, V& first, V& second) {
-    constexpr bool kIsE4m3 = kFormat.mantissa_bits == 3;
-    V16 halves = codes;
-    if constexpr (kIsE4m3) {
-      const hn::RebindToSigned<D16> d_signed;
-      const V16 shifted = hn::BitCast(D16(), hn::ShiftRight<1>(hn::BitCast(d_signed, codes)));
-      const V16 nan = hn::Set(D16(), static_cast<uint16_t>(kFormat.nan << 8));
-      const auto is_nan = hn::Eq(hn::And(codes, nan), nan);
-      const V16 number = hn::And(shifted, hn::Set(D16(), uint16_t{0xbf80}));
-      halves = hn::IfThenElse(is_nan, hn::Set(D16(), static_cast<uint16_t>(kFloat16.nan)), number);
-    }
-    first = hn::PromoteTo(D(), hn::BitCast(DHalf(), hn::LowerHalf(DWords(), halves)));
-    second = hn::PromoteTo(D(), hn::BitCast(DHalf(), hn::UpperHalf(DWords(), halves)));
-    if constexpr (kIsE4m3) {
-      const V scale = hn::Set(D(), static_cast<float>(1 << (kFloat16.bias - kFormat.bias)));
-      first = hn::Mul(first, scale);
-      second = hn::Mul(second, scale);
-    }
-  }
-  static HWY_INLINE hn::Vec<DWords> pairs(Bits even, Bits odd) {
-    const Bits words = hn::Or(even, hn::ShiftLeft<8>(odd));
-    return hn::DemoteTo(DWords(), hn::BitCast(hn::RebindToSigned<DBits>(), words));
-  }
-};
 #else
 struct Float16Lanes : NarrowLanes {
   static constexpr size_t kElementBytes = 2;
@@ -243,6 +183,27 @@ struct Float16Lanes : NarrowLanes {
   static HWY_INLINE Bits join(const Bits* codes) { return hn::Or(codes[0], hn::ShiftLeft<16>(codes[1])); }
   static HWY_INLINE Bits index(size_t part) { return index_in_words<1>(part); }
 };
+#endif
+
+#if HWY_TARGET != HWY_SCALAR
+// The two upper bytes of the floats that the 16 smallest magnitudes are, subnormals among them; for every 16 bytes of a
+// vector, since compilers would repeat the repetition in every loop.
+struct SmallFloats {
+  HWY_ALIGN uint8_t upper[64];
+  HWY_ALIGN uint8_t lower[64];
+};
+
+template <const NarrowFormat& kFormat>
+constexpr SmallFloats small_floats() {
+  SmallFloats result{};
+  for (uint32_t i = 0; i < 64; ++i) {
+    const uint32_t bits = std::bit_cast<uint32_t>(widen(kFormat, i % 16));
+    result.upper[i] = static_cast<uint8_t>(bits >> 24);
+    result.lower[i] = static_cast<uint8_t>(bits >> 16);
+  }
+  return result;
+}
+#endif
 
 template <const NarrowFormat& kFormat>
 struct Float8Lanes : NarrowLanes {
@@ -250,12 +211,29 @@ struct Float8Lanes : NarrowLanes {
   static constexpr size_t kParts = 4;
   static constexpr size_t kUnroll = 1;
 
+#if HWY_TARGET == HWY_SCALAR
   static HWY_INLINE void unpack(Bits words, V* parts) {
     parts[0] = widen_lanes<kFormat>(words);
     parts[1] = widen_lanes<kFormat>(hn::ShiftRight<8>(words));
     parts[2] = widen_lanes<kFormat>(hn::ShiftRight<16>(words));
     parts[3] = widen_lanes<kFormat>(hn::ShiftRight<24>(words));
   }
+#else
+  // As floats, all numbers are 0 but for their two upper bytes. Those are made for all elements at once.
+  static HWY_INLINE void unpack(Bits words, V* parts) {
+    const auto codes = hn::BitCast(D8(), words);
+    const auto magnitude = hn::And(codes, bytes(0x7f));
+    const auto sign = hn::AndNot(bytes(0x7f), codes);
+    const Bits upper = hn::BitCast(DBits(), hn::Or(upper_bytes(magnitude), sign));
+    const Bits lower = hn::BitCast(DBits(), lower_bytes(magnitude));
+    const Bits even = hn::Or(hn::And(lower, bits(0x00ff00ff)), shift_up(upper));
+    const Bits odd = hn::Or(shift_down(lower), hn::And(upper, bits(0xff00ff00)));
+    parts[0] = hn::BitCast(D(), hn::ShiftLeft<16>(even));
+    parts[1] = hn::BitCast(D(), hn::ShiftLeft<16>(odd));
+    parts[2] = hn::BitCast(D(), hn::And(even, bits(0xffff0000)));
+    parts[3] = hn::BitCast(D(), hn::And(odd, bits(0xffff0000)));
+  }
+#endif
   static HWY_INLINE Bits pack(const V* parts) {
     Bits codes[kParts];
     for (size_t p = 0; p < kParts; ++p) codes[p] = narrow_lanes<kFormat>(parts[p]);
@@ -267,8 +245,37 @@ struct Float8Lanes : NarrowLanes {
     return hn::Or(low, hn::ShiftLeft<16>(high));
   }
   static HWY_INLINE Bits index(size_t part) { return index_in_words<2>(part); }
-};
+
+#if HWY_TARGET != HWY_SCALAR
+ private:
+  using D8 = hn::Repartition<uint8_t, DBits>;
+  using DSigned8 = hn::Repartition<int8_t, DBits>;
+  using D16 = hn::Repartition<uint16_t, DBits>;
+  using V8 = hn::Vec<D8>;
+  static constexpr SmallFloats kSmall = small_floats<kFormat>();
+  // The exponent's last bit goes to the lower byte.
+  static constexpr int kLowerBits = kFormat.mantissa_bits + 1;
+  static_assert((127 - kFormat.bias) % 2 == 0);
+
+  static HWY_INLINE V8 bytes(uint8_t value) { return hn::Set(D8(), value); }
+  static HWY_INLINE Bits shift_up(Bits v) { return hn::BitCast(DBits(), hn::ShiftLeft<8>(hn::BitCast(D16(), v))); }
+  static HWY_INLINE Bits shift_down(Bits v) { return hn::BitCast(DBits(), hn::ShiftRight<8>(hn::BitCast(D16(), v))); }
+  static HWY_INLINE V8 small_or(V8 magnitude, const uint8_t* table, V8 otherwise) {
+    const auto is_small = hn::Lt(hn::BitCast(DSigned8(), magnitude), hn::Set(DSigned8(), int8_t{16}));
+    const V8 small = hn::TableLookupBytes(hn::Load(D8(), table), magnitude);
+    return hn::IfThenElse(hn::RebindMask(D8(), is_small), small, otherwise);
+  }
+  static HWY_INLINE V8 upper_bytes(V8 magnitude) {
+    const V8 normal = hn::Add(hn::ShiftRight<kLowerBits>(magnitude), bytes((127 - kFormat.bias) / 2));
+    const auto is_special =
+        hn::Gt(hn::BitCast(DSigned8(), magnitude), hn::Set(DSigned8(), static_cast<int8_t>(kFormat.max_finite)));
+    return hn::IfThenElse(hn::RebindMask(D8(), is_special), bytes(0x7f), small_or(magnitude, kSmall.upper, normal));
+  }
+  static HWY_INLINE V8 lower_bytes(V8 magnitude) {
+    return small_or(magnitude, kSmall.lower, hn::ShiftLeft<8 - kLowerBits>(magnitude));
+  }
 #endif
+};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace ccom

@@ -83,7 +83,8 @@ struct StochasticLanes : Lanes {
 struct StochasticBfloat16Lanes : Bfloat16Lanes {
   // `random` holds 16 bits for each element, where the element is.
   static HWY_INLINE Bits pack(const V* parts, RandomKey key, uint32_t first) {
-    const Bits pair = hn::Iota(DBits(), first / 2);
+    // Iota of a variable is slow: it goes through memory.
+    const Bits pair = hn::Add(hn::Iota(DBits(), 0), bits(first / 2));
     Bits random = random_lanes(key, pair);
     if (first % 2 != 0) {
       const Bits next = random_lanes(key, hn::Add(pair, bits(1)));
