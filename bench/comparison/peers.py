@@ -61,7 +61,7 @@ class Workshop:
         self.parts = []
 
     def flags(self):
-        return [*shlex.split(os.environ.get("CFLAGS", "")), "-O2"]
+        return [*shlex.split(os.environ.get("CFLAGS", "")), "-O3"]
 
     def measuring_parts(self):
         """The objects that every program is linked with."""

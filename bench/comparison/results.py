@@ -21,6 +21,12 @@ def is_ours(config):
     return config == "ccom" or config.startswith("ccom-")
 
 
+def true_size(size, collective, ranks):
+    """Bytes of the larger buffer when its size is rounded down to whole floats, at least one per rank where they share."""
+    unit = 4 * (1 if collective == "allreduce" else ranks)
+    return max(size // unit, 1) * unit
+
+
 def parse(text):
     """The version, or None, and the results in what a peer printed. Lines that are not JSON objects are ignored."""
     version = None

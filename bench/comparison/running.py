@@ -32,13 +32,14 @@ def children_seconds():
 
 
 def wait_until_quiet(patience):
-    """Returns once the machine has been idle for a moment, or after `patience` seconds."""
-    end = time.monotonic() + patience
+    """Returns once the machine has been idle for a moment, or after `patience` seconds; says how long it was not."""
+    begin = time.monotonic()
     while True:
         busy, start = busy_seconds(), time.monotonic()
         time.sleep(0.3)
-        if (busy_seconds() - busy) / (time.monotonic() - start) < QUIET or time.monotonic() >= end:
-            return
+        now = time.monotonic()
+        if (busy_seconds() - busy) / (now - start) < QUIET or now - begin >= patience:
+            return start - begin
 
 
 def kill(processes):

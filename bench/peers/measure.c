@@ -18,6 +18,7 @@
 
 #define PERIOD 1021
 #define GENERATIONS 97
+#define TOO_SLOW_US 1e6 /* larger sizes would take minutes */
 
 typedef struct {
   const measure_peer* peer;
@@ -56,17 +57,24 @@ static void write_input(bench* b) {
 /* Is buffer[i] == first + factor * ((i + skip) mod PERIOD) for all i? The first that is not is told on stderr. */
 static void expect(const bench* b, const char* what, const float* buffer, size_t count, float first, float factor,
                    size_t skip) {
+  size_t start = 0;
   size_t place = skip % PERIOD;
-  size_t i;
-  for (i = 0; i < count; ++i) {
-    const float expected = first + factor * (float)(int)place;
-    if (buffer[i] != expected) {
+  while (start < count) {
+    const size_t length = count - start < PERIOD - place ? count - start : PERIOD - place;
+    int differs = 0;
+    size_t i;
+    for (i = 0; i < length; ++i) differs |= buffer[start + i] != first + factor * (float)(int)(place + i);
+    for (i = 0; differs && i < length; ++i) {
+      const float expected = first + factor * (float)(int)(place + i);
+      if (buffer[start + i] == expected) continue;
       fprintf(stderr, "%s: wrong data: %s of %zu elements, rank %d of %d: %s[%zu] is %g, expected %g\n", b->name,
-              kNames[b->collective], b->count, b->m.rank, b->m.ranks, what, i, (double)buffer[i], (double)expected);
+              kNames[b->collective], b->count, b->m.rank, b->m.ranks, what, start + i, (double)buffer[start + i],
+              (double)expected);
       meeting_tell_wrong(&b->m);
       return;
     }
-    if (++place == PERIOD) place = 0;
+    start += length;
+    place = 0;
   }
 }
 
@@ -113,46 +121,80 @@ static double timed(const bench* b, int calls) {
 
 static double clamp(double value, double low, double high) { return value < low ? low : value > high ? high : value; }
 
-/* How long a call takes, roughly, when the library is warm. A call above 50 ms is not worth more of a warm-up. */
-static double estimate_us(const bench* b) {
-  const double once = timed(b, 1);
-  const int probe = meeting_decide(&b->m, clamp(5e4 / once, 0, 100));
-  if (probe == 0) return once;
+/* How long a call takes, roughly, when the library is warm. `first_us`: what the first one took. Calls above 50 ms are
+ * not worth more of a warm-up. */
+static double estimate_us(const bench* b, double first_us) {
+  const double second_us = timed(b, 1);
+  const double slow_us = second_us < first_us ? second_us : first_us;
+  const int probe = meeting_decide(&b->m, clamp(5e4 / slow_us, 0, 100));
+  if (probe == 0) return slow_us;
   timed(b, probe);
   return clamp(timed(b, probe), 0.05, 1e9);
 }
 
-static void measure(bench* b) {
-  double* mine = meeting_samples(&b->m);
-  const double each_us = estimate_us(b);
-  const double meeting_us = b->m.spins ? 1 : 20 * b->m.ranks; /* about what one takes */
-  const int batches = meeting_decide(&b->m, clamp(b->budget_us / each_us, 3, 7));
-  const int calls = meeting_decide(&b->m, clamp(b->budget_us / batches / each_us, 1, 20000));
-  const int samples = meeting_decide(&b->m, clamp(b->budget_us / (each_us + meeting_us), 3, MEETING_MOST_SAMPLES));
+typedef struct {
   double loop_us;
   double sync_us;
+  int batches;
+  int calls; /* per batch */
+  int samples;
+} figures;
+
+static double loop(bench* b, int batches, int calls) {
+  double* mine = meeting_samples(&b->m);
+  double median;
   int i;
   for (i = 0; i < batches; ++i) {
     write_input(b);
     mine[i] = timed(b, calls);
   }
-  loop_us = meeting_median_of_largest(&b->m, batches);
+  median = meeting_median_of_largest(&b->m, batches);
   verify(b);
+  return median;
+}
+
+static double sync_calls(bench* b, int samples) {
+  double* mine = meeting_samples(&b->m);
+  double median;
+  int i;
   write_input(b);
   for (i = 0; i < samples; ++i) {
     if (b->dirty) write_input(b);
     mine[i] = timed(b, 1);
   }
-  sync_us = meeting_median_of_largest(&b->m, samples);
+  median = meeting_median_of_largest(&b->m, samples);
   verify(b);
+  return median;
+}
+
+static figures measure(bench* b, double first_us) {
+  figures f;
+  const double each_us = estimate_us(b, first_us);
+  const double meeting_us = b->m.spins ? 1 : 20 * b->m.ranks; /* about what one takes */
+  const double fewest = each_us < TOO_SLOW_US ? 3 : 1;
+  f.batches = meeting_decide(&b->m, clamp(b->budget_us / each_us, fewest, 7));
+  f.calls = meeting_decide(&b->m, clamp(b->budget_us / f.batches / each_us, 1, 20000));
+  f.samples = meeting_decide(&b->m, clamp(b->budget_us / (each_us + meeting_us), fewest, MEETING_MOST_SAMPLES));
+  f.loop_us = loop(b, f.batches, f.calls);
+  if (f.calls == 1 && b->dirty) {
+    /* Batches of one call are what sync measures. */
+    f.sync_us = f.loop_us;
+    f.samples = f.batches;
+  } else {
+    f.sync_us = sync_calls(b, f.samples);
+  }
+  return f;
+}
+
+static void print(const bench* b, const figures* f) {
+  const size_t larger = b->send_count > b->recv_count ? b->send_count : b->recv_count;
   meeting_wait(&b->m);
   if (b->m.rank == 0) {
-    const size_t larger = b->send_count > b->recv_count ? b->send_count : b->recv_count;
     printf(
         "{\"peer\": \"%s\", \"collective\": \"%s\", \"ranks\": %d, \"bytes\": %zu, \"loop_us\": %.3f, "
         "\"sync_us\": %.3f, \"batches\": %d, \"calls\": %d, \"samples\": %d, \"verified\": %s}\n",
-        b->name, kNames[b->collective], b->m.ranks, larger * sizeof(float), loop_us, sync_us, batches, calls, samples,
-        meeting_is_wrong(&b->m) ? "false" : "true");
+        b->name, kNames[b->collective], b->m.ranks, larger * sizeof(float), f->loop_us, f->sync_us, f->batches,
+        f->calls, f->samples, meeting_is_wrong(&b->m) ? "false" : "true");
     fflush(stdout);
   }
   meeting_wait(&b->m);
@@ -180,8 +222,11 @@ static void release(const bench* b, void* buffer, size_t bytes) {
   }
 }
 
-static void measure_count(bench* b, size_t count) {
+/* Microseconds per call, the same on all ranks. */
+static double measure_count(bench* b, size_t count) {
   const size_t all = count * (size_t)b->m.ranks;
+  double first_us;
+  figures f;
   b->count = count;
   b->send_count = b->collective == MEASURE_REDUCE_SCATTER ? all : count;
   b->recv_count = b->collective == MEASURE_ALLGATHER ? all : count;
@@ -189,11 +234,13 @@ static void measure_count(bench* b, size_t count) {
   b->recv = allocate(b, b->recv_count * sizeof(float));
   write_input(b);
   memset(b->recv, 0xff, b->recv_count * sizeof(float));
-  timed(b, 1);
+  first_us = timed(b, 1);
   verify(b);
-  measure(b);
+  f = measure(b, first_us);
+  print(b, &f);
   release(b, b->send, b->send_count * sizeof(float));
   release(b, b->recv, b->recv_count * sizeof(float));
+  return f.loop_us;
 }
 
 static measure_collective collective_named(const char* name) {
@@ -232,7 +279,7 @@ int measure_run(const measure_peer* peer, int rank, int ranks) {
     const size_t divisor = sizeof(float) * (b.collective == MEASURE_ALLREDUCE ? 1 : (size_t)ranks);
     const size_t count = bytes < divisor ? 1 : bytes / divisor;
     if (end == text || (*end != ',' && *end != '\0')) meeting_give_up("COMPARE_SIZES is not a list of numbers");
-    if (count != last) measure_count(&b, count);
+    if (count != last && measure_count(&b, count) > TOO_SLOW_US) break;
     last = count;
     text = *end == ',' ? end + 1 : end;
   }

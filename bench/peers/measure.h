@@ -5,7 +5,8 @@
  *
  *   COMPARE_MEETING     path of the shared file: empty, one per run
  *   COMPARE_COLLECTIVE  allreduce, allgather or reduce_scatter: float32, sum, out of place
- *   COMPARE_SIZES       bytes of the larger buffer, separated by commas; rounded down to whole elements, at least one
+ *   COMPARE_SIZES       bytes of the larger buffer, ascending, separated by commas; rounded down to whole elements, at
+ *                       least one. After a size whose calls take more than a second the larger ones are left out
  *   COMPARE_BUDGET_MS   time to spend on each of the two figures of a size
  *   COMPARE_DIRTY       1: sync rewrites the input before each call
  *   COMPARE_PEER        name for the output

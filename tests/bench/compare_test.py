@@ -46,6 +46,11 @@ class Parsing(unittest.TestCase):
                 results.parse(text)
 
 
+    def test_sizes_are_whole_elements_per_rank(self):
+        sizes = [results.true_size(size, collective, 8) for collective in peers.ALL for size in (2, 8, 4099)]
+        self.assertEqual(sizes, [4, 8, 4096, 32, 32, 4096, 32, 32, 4096])
+
+
 class Ratios(unittest.TestCase):
     def setUp(self):
         self.rows = results.cells(RECORDED, "loop_us")["allreduce", 2]
