@@ -68,7 +68,10 @@ class Author {
     plan_.phases.back().waits_for = std::move(waits_for);
     plan_.phases.emplace_back();
   }
-  void meet() { meet(everyone()); }
+  void meet() {
+    plan_.phases.back().is_full = true;
+    meet(everyone());
+  }
   // Nobody leaves while others may still be at its buffers.
   void meet_if(bool reached) {
     if (reached) meet();

@@ -84,13 +84,15 @@ NodeGeometry NodeGroup::geometry_of(const NodeCall& call, const NodePlan& plan) 
 // The first phase shows this rank's input to those who cannot reach it, before anybody knows who can: what it copies
 // depends on nobody else.
 Status NodeGroup::run_large(const NodeCall& call) {
-  const Announcement mine = announce(call);
-  std::memcpy(meeting_.payload(), &mine, sizeof mine);
-  geometry_ = geometry_of(call, cached_plan(call, nobody_));
   call_ = call;
+  const NodePlan& opening = cached_plan(call, nobody_);
+  const bool asks = opening.phases[0].is_full;  // only then everybody hears what everybody says
+  const Announcement mine = asks ? announce(call) : Announcement();
+  std::memcpy(meeting_.payload(), &mine, sizeof mine);
   if (mine.input.kind == Announcement::kNowhere) {
-    if (Status status = reserve_staging(); !status.is_ok()) return status;
-    CCOM_TRY(run_phase(cached_plan(call, nobody_).phases[0], 0));
+    geometry_ = geometry_of(call, opening);
+    CCOM_TRY(reserve_staging());
+    CCOM_TRY(run_phase(opening.phases[0], 0));
   }
   meeting_.arrive();
   if (mine.input.kind != Announcement::kNowhere || mine.output.kind != Announcement::kNowhere) {
@@ -98,8 +100,12 @@ Status NodeGroup::run_large(const NodeCall& call) {
     first_meet_ = meeting_.number();
     last_meet_ = first_meet_ + 1;  // at least: nobody gets through it without this rank
   }
-  CCOM_TRY(await(cached_plan(call, nobody_), 0, 1));
-  CCOM_TRY(collect_reach(call, mine));
+  CCOM_TRY(await(opening, 0, 1));
+  if (asks) {
+    CCOM_TRY(collect_reach(call, mine));
+  } else {
+    reach_ = nobody_;
+  }
   const NodePlan& plan = cached_plan(call, reach_);
   geometry_ = geometry_of(call, plan);
   last_meet_ = meeting_.number() + static_cast<uint32_t>(tile_slots(plan, geometry_.tiles)) - 2;
@@ -132,7 +138,6 @@ Announcement NodeGroup::announce(const NodeCall& call) const {
   const size_t unit = call.count * size_of(call.type);
   const size_t all = unit * static_cast<size_t>(size());
   const bool is_root = call.root == meeting_.place();
-  if (shape_for(call, true).scheme == NodeScheme::GatherRelease) return mine;
   switch (call.collective) {
     case Collective::AllReduce:
       mine.input = reach_map_.describe(call.input, unit);
@@ -200,9 +205,8 @@ Status NodeGroup::run_tiles(const NodePlan& plan) {
 Status NodeGroup::await(const NodePlan& plan, size_t slot, size_t tiles) {
   for (size_t phase = 0; phase < plan.phases.size(); ++phase) {
     if (slot < phase || slot - phase >= tiles) continue;
-    const std::vector<Rank>& waits_for = plan.phases[phase].waits_for;
-    if (waits_for.size() + 1 == static_cast<size_t>(size())) return meeting_.await_all();
-    for (const Rank place : waits_for) CCOM_TRY(meeting_.await(place));
+    if (plan.phases[phase].is_full) return meeting_.await_all();
+    for (const Rank place : plan.phases[phase].waits_for) CCOM_TRY(meeting_.await(place));
   }
   return {};
 }

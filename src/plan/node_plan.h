@@ -48,6 +48,7 @@ struct NodeStep {
 struct NodePhase {
   std::vector<NodeStep> steps;
   std::vector<Rank> waits_for;  // at the meet that follows; none after the last phase
+  bool is_full = false;         // at that meet everybody waits for everybody
   friend bool operator==(const NodePhase&, const NodePhase&) = default;
 };
 

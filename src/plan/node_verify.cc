@@ -71,6 +71,11 @@ class NodeRun {
           plan.staged != plans_[0].staged)
         return defect(plan, "ranks meet unequally often, or differ in whether they stage");
       if (!plan.phases.back().waits_for.empty()) return defect(plan, "the last phase waits");
+      for (size_t phase = 0; phase < plan.phases.size(); ++phase) {
+        const bool all = plan.phases[phase].waits_for.size() + 1 == plans_.size();
+        if (plan.phases[phase].is_full != plans_[0].phases[phase].is_full || (plan.phases[phase].is_full && !all))
+          return defect(plan, "a full meet that not everybody waits in");
+      }
       for (size_t tile = 0; tile < call.tiles; ++tile) fill(plan, tile);
     }
     for (size_t slot = 0; slot < slots; ++slot) {

@@ -217,10 +217,19 @@ TEST(NodeProver, RejectsAMissingWait) {
     for (size_t rank = 0; rank < 3; ++rank) {
       auto plans = good();
       plans[rank].phases[phase].waits_for.pop_back();
+      for (NodePlan& plan : plans) {
+        for (NodePhase& each : plan.phases) each.is_full = false;
+      }
       EXPECT_THAT(proof(plans, 1).message(), testing::AnyOf(HasSubstr("race"), HasSubstr("returns while")))
           << phase << " " << rank;
     }
   }
+}
+
+TEST(NodeProver, RejectsAFullMeetThatARankDoesNotWaitIn) {
+  auto plans = good();
+  plans[1].phases[0].waits_for.pop_back();
+  EXPECT_THAT(proof(plans, 1).message(), HasSubstr("a full meet"));
 }
 
 TEST(NodeProver, RejectsAMissingContribution) {
@@ -256,6 +265,7 @@ TEST(NodeProver, RejectsAReturnWhileOthersRead) {
   for (NodePlan& plan : plans) {
     plan.phases.pop_back();
     plan.phases.back().waits_for.clear();
+    plan.phases.back().is_full = false;
   }
   EXPECT_THAT(proof(plans, 1).message(), HasSubstr("still read its input"));
 }
