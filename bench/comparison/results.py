@@ -91,15 +91,16 @@ def ratio(row, config="ccom"):
 
 
 def contenders(records, factor):
-    """{(collective, ranks, config): sizes} where a peer came within `factor` of the best peer, by either metric, or was not
-    measured on a quiet machine."""
+    """{(collective, ranks, config): sizes} where a peer came within `factor` of the best peer, by either metric; three times
+    that where it met a busy machine."""
     kept = {}
     for metric in ("loop_us", "sync_us"):
         for (collective, ranks), rows in cells(records, metric).items():
             for size, row in rows.items():
                 best = best_peer(row)
                 for config, summary in row.items():
-                    if not is_ours(config) and (summary.starred or summary.median <= factor * row[best].median):
+                    limit = factor * (3 if summary.starred else 1) * row[best].median if best is not None else 0
+                    if not is_ours(config) and summary.median <= limit:
                         kept.setdefault((collective, ranks, config), set()).add(size)
     return kept
 

@@ -121,12 +121,12 @@ static double timed(const bench* b, int calls) {
 
 static double clamp(double value, double low, double high) { return value < low ? low : value > high ? high : value; }
 
-/* How long a call takes, roughly, when the library is warm. `first_us`: what the first one took. Calls above 50 ms are
+/* How long a call takes, roughly, when the library is warm. `first_us`: what the first one took. Calls above 10 ms are
  * not worth more of a warm-up. */
 static double estimate_us(const bench* b, double first_us) {
   const double second_us = timed(b, 1);
   const double slow_us = second_us < first_us ? second_us : first_us;
-  const int probe = meeting_decide(&b->m, clamp(5e4 / slow_us, 0, 100));
+  const int probe = meeting_decide(&b->m, clamp(1e4 / slow_us, 0, 100));
   if (probe == 0) return slow_us;
   timed(b, probe);
   return clamp(timed(b, probe), 0.05, 1e9);

@@ -82,11 +82,11 @@ class Ratios(unittest.TestCase):
         self.assertRegex(lines[1], r"8 B +3.00 \(2.00-4.00\) +1.20 \(1.00-1.50\) +other +2.50 ")
         self.assertRegex(lines[2], r"1 MiB +120 \(100-150\) +220 \(200-240\) +other:ring +0.55 ")
 
-    def test_far_peers_are_not_repeated_but_busy_ones_are(self):
+    def test_far_peers_are_not_repeated_and_busy_ones_have_more_room(self):
         kept = results.contenders(RECORDED, 1.3)
         self.assertEqual(kept, {("allreduce", 2, "other"): {8}, ("allreduce", 2, "other:ring"): {1 << 20}})
-        busy = [record("slow", 8, 100.0, foreign=1.0), record("other", 8, 1.0)]
-        self.assertIn(("allreduce", 2, "slow"), results.contenders(busy, 1.3))
+        busy = [record("slow", 8, 3.0, foreign=1.0), record("hopeless", 8, 100.0, foreign=1.0), record("other", 8, 1.0)]
+        self.assertEqual({config for _, _, config in results.contenders(busy, 1.3)}, {"slow", "other"})
 
 
 class Figures(unittest.TestCase):
