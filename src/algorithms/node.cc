@@ -130,6 +130,7 @@ class Author {
     copy(mine(Area::Input), mine(Area::Stage), 0, 0);
     meet(me_ == leader ? everyone() : std::vector<Rank>());
     if (me_ == leader) combine_all({mine(Area::Output), mine(Area::Result)});
+    plan_.phases.back().is_silent = me_ != leader;
     meet(me_ == leader ? std::vector<Rank>() : std::vector<Rank>{leader});
     if (me_ != leader) copy({Area::Result, leader}, mine(Area::Output), 0, 0);
   }
@@ -167,15 +168,11 @@ class Author {
       copy(mine(Area::Input), mine(Area::Stage), 0, 0, place);
       copy(mine(Area::Input), mine(Area::Stage), place + 1, place + 1, parts - place - 1);
     }
-    meet();  // not the group alone: others may still be at the tile before
+    meet();
     step(contributions(group), {mine(Area::Partial)}, place, place);
     std::vector<Operand> partials;
-    std::vector<Rank> counterparts;
-    for (const std::vector<Rank>& other : shape_.groups) {
-      counterparts.push_back(other[place]);
-      partials.push_back({Area::Partial, other[place]});
-    }
-    meet(counterparts);
+    for (const std::vector<Rank>& other : shape_.groups) partials.push_back({Area::Partial, other[place]});
+    meet();
     std::vector<Operand> targets{mine(Area::Output)};
     bool publishes = false;
     for (const Rank rank : group) {
@@ -185,7 +182,7 @@ class Author {
     }
     if (publishes) targets.push_back(mine(Area::Result));
     step(std::move(partials), std::move(targets), place, place, 1, true);
-    meet();  // also: nobody is still at the partial sums when the next tile but one comes
+    meet();
     if (reach(me_).output) return;
     for (uint32_t i = 0; i < parts; ++i) {
       if (i != place) copy({Area::Result, group[i]}, mine(Area::Output), i, i);

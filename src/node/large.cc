@@ -86,7 +86,8 @@ NodeGeometry NodeGroup::geometry_of(const NodeCall& call, const NodePlan& plan) 
 Status NodeGroup::run_large(const NodeCall& call) {
   call_ = call;
   const NodePlan& opening = cached_plan(call, nobody_);
-  const bool asks = opening.phases[0].is_full;  // only then everybody hears what everybody says
+  // Tiny calls come here for groups, whose meets not everybody waits in.
+  const bool asks = shown_bytes(call) > config_.tuning.small_bytes;
   const Announcement mine = asks ? announce(call) : Announcement();
   std::memcpy(meeting_.payload(), &mine, sizeof mine);
   if (mine.input.kind == Announcement::kNowhere) {
@@ -196,7 +197,7 @@ Status NodeGroup::run_tiles(const NodePlan& plan) {
       CCOM_TRY(run_phase(plan.phases[phase], slot - phase));
     }
     if (slot + 1 == slots) break;
-    meeting_.arrive();
+    geometry_.tiles == 1 && plan.phases[slot].is_silent ? meeting_.arrive_silently() : meeting_.arrive();
     CCOM_TRY(await(plan, slot, geometry_.tiles));
   }
   return {};

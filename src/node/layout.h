@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What lies where in the memory that the ranks of a node share: a block per rank, page-aligned, written by that rank
-// alone (but for the count of sleepers).
+// What lies where in the memory that the ranks of a node share. Every byte has one writer (but for counts of sleepers).
 //
-//   line[2]        arrivals, used in turn: number of the meet, the call's hash, up to 48 bytes of payload
-//   control        who sleeps until this rank arrives; whether it has left
-//   descriptor[2]  the calls that the lines belong to, for error texts
-//   mail[2]        payload of small calls that does not fit into a line
-//   stage, partial, result    two banks each, for the tiles of larger calls; memory is taken when first used
+//   lines[ranks]   what everybody looks at in every call, close together: few pages for the processor to look up
+//     line[2]        arrivals, used in turn: number of the meet, the call's hash, up to 48 bytes of payload
+//     sleepers, has_left
+//     descriptor[2]  the calls that the lines belong to, for error texts
+//   a block for each rank, of whole pages:
+//     mail[2]        payload of small calls that does not fit into a line
+//     stage, partial, result    two banks each, for the tiles of larger calls; memory is taken when first used
 //
 // All zero is the initial state. Nothing read from here can lead outside of it.
 #pragma once
@@ -34,13 +35,13 @@ struct alignas(64) FlagLine {
 };
 static_assert(sizeof(FlagLine) == 64 && std::atomic<uint64_t>::is_always_lock_free);
 
-struct RankBlock {
-  alignas(128) FlagLine line[2];
-  alignas(128) std::atomic<uint32_t> sleepers;  // waiting in the kernel for this rank's next arrival
-  alignas(128) std::atomic<uint32_t> has_left;  // touches nobody's buffers any more
-  alignas(128) std::array<uint64_t, 8> descriptor[2];
-  alignas(128) std::byte mail[2][kMailBytes];
+struct alignas(128) RankLines {
+  FlagLine line[2];
+  std::atomic<uint32_t> sleepers;  // waiting in the kernel for this rank's next arrival
+  std::atomic<uint32_t> has_left;  // touches nobody's buffers any more
+  alignas(64) std::array<uint64_t, 5> descriptor[2];
 };
+static_assert(sizeof(RankLines) == 384);
 
 // A value. Ranks are counted from 0 in the order of the node's ranks.
 struct NodeLayout {
@@ -49,18 +50,24 @@ struct NodeLayout {
 
   // A rank's piece of a tile, with room for rounding.
   size_t result_bytes() const {
-    const size_t piece = bank_bytes / static_cast<size_t>(ranks > 2 ? ranks : 2);
-    return (piece + 2 * kNodePageBytes - 1) / kNodePageBytes * kNodePageBytes;
+    return round_up(bank_bytes / static_cast<size_t>(ranks > 2 ? ranks : 2) + kNodePageBytes);
   }
-  static size_t header_bytes() { return (sizeof(RankBlock) + kNodePageBytes - 1) / kNodePageBytes * kNodePageBytes; }
+  size_t lines_bytes() const { return round_up(static_cast<size_t>(ranks) * sizeof(RankLines)); }
+  size_t mail_bytes() const { return 2 * kMailBytes; }
   size_t staging_bytes() const { return kNodeBanks * (bank_bytes + 2 * result_bytes()); }
-  size_t block_bytes() const { return header_bytes() + staging_bytes(); }
-  size_t region_bytes() const { return block_bytes() * static_cast<size_t>(ranks); }
-  size_t block_offset(int rank) const { return block_bytes() * static_cast<size_t>(rank); }
+  size_t block_bytes() const { return mail_bytes() + staging_bytes(); }
+  size_t region_bytes() const { return lines_bytes() + block_bytes() * static_cast<size_t>(ranks); }
+
+  RankLines& lines(std::byte* region, int rank) const { return reinterpret_cast<RankLines*>(region)[rank]; }
+  size_t block_offset(int rank) const { return lines_bytes() + block_bytes() * static_cast<size_t>(rank); }
   // Within a rank's block.
-  size_t stage_offset(size_t bank) const { return header_bytes() + bank * bank_bytes; }
-  size_t partial_offset(size_t bank) const { return stage_offset(kNodeBanks) + bank * result_bytes(); }
-  size_t result_offset(size_t bank) const { return partial_offset(kNodeBanks) + bank * result_bytes(); }
+  size_t mail_offset(size_t bank) const { return bank * kMailBytes; }
+  size_t stage_offset(size_t bank) const { return mail_bytes() + bank * bank_bytes; }
+  size_t result_offset(size_t bank) const { return stage_offset(kNodeBanks) + bank * result_bytes(); }
+  size_t partial_offset(size_t bank) const { return result_offset(kNodeBanks) + bank * result_bytes(); }
+
+ private:
+  static size_t round_up(size_t bytes) { return (bytes + kNodePageBytes - 1) / kNodePageBytes * kNodePageBytes; }
 };
 
 }  // namespace ccom

@@ -44,12 +44,15 @@ uint64_t hash_of(const CallWords& words) {
 }  // namespace
 
 Meeting::Meeting(Config config, std::byte* region, const NodeLayout& layout, Monitor& monitor, Describe describe)
-    : config_(std::move(config)), monitor_(monitor), describe_(std::move(describe)), fence_(config_.asymmetric) {
-  for (int place = 0; place < size(); ++place) {
-    blocks_.push_back(reinterpret_cast<RankBlock*>(region + layout.block_offset(place)));
-  }
-  for (int k = 1; k < size(); ++k) others_.push_back((config_.place + k) % size());
-}
+    : lines_(&layout.lines(region, 0)),
+      place_(config.place),
+      size_(static_cast<int>(config.ranks.size())),
+      fence_(config.asymmetric),
+      region_(region),
+      layout_(layout),
+      monitor_(monitor),
+      config_(std::move(config)),
+      describe_(std::move(describe)) {}
 
 void Meeting::begin(const CallWords& words, std::chrono::milliseconds timeout) {
   words_ = words;
@@ -59,20 +62,19 @@ void Meeting::begin(const CallWords& words, std::chrono::milliseconds timeout) {
 }
 
 void Meeting::arrive() {
-  RankBlock& block = own();
-  FlagLine& line = block.line[bank()];
+  RankLines& mine = own();
+  FlagLine& line = mine.line[bank()];
   line.hash = hash_;
-  std::ranges::copy(words_, block.descriptor[bank()].begin());
-  ++number_;
-  word_ = static_cast<uint64_t>(number_) << 32 | (hash_ & 0xffffffff);
+  mine.descriptor[bank()] = words_;
+  word_ = word_at(++number_);
   line.word.store(word_, std::memory_order_release);
   fence_.light();
-  if (block.sleepers.load(std::memory_order_relaxed) != 0) [[unlikely]]
+  if (mine.sleepers.load(std::memory_order_relaxed) != 0) [[unlikely]]
     futex_wake(line.word);
 }
 
 Status Meeting::wait(int place) {
-  const FlagLine& line = block(place).line[number_ & 1];
+  const FlagLine& line = lines(place).line[number_ & 1];
   Backoff backoff(config_.policy);
   uint64_t seen = 0;
   while (is_before(number_of(seen = line.word.load(std::memory_order_acquire)), number_)) {
@@ -88,7 +90,7 @@ Status Meeting::wait(int place) {
 }
 
 void Meeting::sleep(int place, std::chrono::nanoseconds at_most) {
-  RankBlock& other = block(place);
+  RankLines& other = lines(place);
   std::atomic<uint64_t>& word = other.line[number_ & 1].word;
   other.sleepers.fetch_add(1, std::memory_order_relaxed);
   fence_.heavy();
@@ -103,15 +105,14 @@ void Meeting::sleep(int place, std::chrono::nanoseconds at_most) {
 }
 
 void Meeting::wake() {
-  for (RankBlock* const block : blocks_) {
-    for (FlagLine& line : block->line) futex_wake(line.word);
+  for (int place = 0; place < size(); ++place) {
+    for (FlagLine& line : lines(place).line) futex_wake(line.word);
   }
 }
 
 Status Meeting::mismatch(int place) const {
-  CallWords theirs;
-  std::copy_n(block(place).descriptor[number_ & 1].begin(), theirs.size(), theirs.begin());
-  const Rank self = rank_at(config_.place);
+  const CallWords theirs = lines(place).descriptor[number_ & 1];
+  const Rank self = rank_at(place_);
   const Rank other = rank_at(place);
   return error(Code::Mismatch, "ranks made different calls: rank %d: %s; rank %d: %s%s", self,
                describe_(words_).c_str(), other, describe_(theirs).c_str(),
@@ -124,12 +125,12 @@ Status Meeting::late() const {
   std::vector<int> ranks;
   std::string who;
   for (int place = 0; place < size(); ++place) {
-    if (place == config_.place || !is_before(number_of(block(place).line[number_ & 1].word.load()), number_)) continue;
+    if (place == place_ || !is_before(number_of(lines(place).line[number_ & 1].word.load()), number_)) continue;
     ranks.push_back(rank_at(place));
     who += (who.empty() ? "" : ", ") + std::to_string(rank_at(place));
   }
-  return error(Code::Timeout, "rank %d waited in vain for rank%s %s", rank_at(config_.place),
-               ranks.size() == 1 ? "" : "s", who.c_str())
+  return error(Code::Timeout, "rank %d waited in vain for rank%s %s", rank_at(place_), ranks.size() == 1 ? "" : "s",
+               who.c_str())
       .with_peers(ranks)
       .with_cure("look what these ranks are doing; raise timeoutMs (CCOM_TIMEOUT_MS) if they are only slow");
 }
@@ -141,14 +142,16 @@ void Meeting::say_left() {
 
 bool Meeting::has_anybody_left() const {
   AsymmetricFence::full();
-  return std::ranges::any_of(others_,
-                             [this](int place) { return block(place).has_left.load(std::memory_order_acquire) != 0; });
+  for (int place = 0; place < size(); ++place) {
+    if (lines(place).has_left.load(std::memory_order_acquire) != 0) return true;
+  }
+  return false;
 }
 
 bool Meeting::await_leavers(uint32_t opening, uint32_t closing) const {
   const Status cause = monitor_.status();
   const auto is_out = [&](int place) {
-    const RankBlock& other = block(place);
+    const RankLines& other = lines(place);
     const uint32_t even = number_of(other.line[0].word.load(std::memory_order_acquire));
     const uint32_t odd = number_of(other.line[1].word.load(std::memory_order_acquire));
     const uint32_t reached = is_before(even, odd) ? odd : even;
@@ -159,8 +162,8 @@ bool Meeting::await_leavers(uint32_t opening, uint32_t closing) const {
            other.has_left.load(std::memory_order_acquire) != 0;
   };
   const Deadline deadline = Deadline::after(kLeaveTime);
-  for (const int place : others_) {
-    while (!is_out(place)) {
+  for (int place = 0; place < size(); ++place) {
+    while (place != place_ && !is_out(place)) {
       if (deadline.passed()) return false;
       std::this_thread::sleep_for(std::chrono::microseconds(200));
     }

@@ -42,12 +42,14 @@ class Meeting {
   void begin(const CallWords& words, std::chrono::milliseconds timeout);
   // The next arrival's payload, to be written before arrive().
   std::byte* payload() { return own().line[bank()].payload; }
-  std::byte* mail() { return own().mail[bank()]; }
+  std::byte* mail() { return mail_in(place_, bank()); }
   void arrive();
+  // The next meet without a word: nobody waits for this rank there. Its line stays what it was.
+  void arrive_silently() { word_ = word_at(++number_); }
 
   // After arrive(): until the rank at `place` has arrived too. Mismatch if it is in another call.
   Status await(int place) {
-    if (block(place).line[number_ & 1].word.load(std::memory_order_acquire) != word_) [[unlikely]] {
+    if (lines(place).line[number_ & 1].word.load(std::memory_order_acquire) != word_) [[unlikely]] {
       return wait(place);
     }
     return {};
@@ -55,15 +57,17 @@ class Meeting {
   // Until everybody has. Nobody goes further than one meet ahead, so that the whole hash can be compared and payloads
   // can be read.
   Status await_all() {
-    for (const int place : others_) {
+    for (int k = 1, place = place_; k < size(); ++k) {  // beginning behind this one
+      if (++place == size()) place = 0;
       CCOM_TRY(await(place));
-      if (block(place).line[number_ & 1].hash != hash_) [[unlikely]] return mismatch(place);
+      if (lines(place).line[number_ & 1].hash != hash_) [[unlikely]]
+        return mismatch(place);
     }
     return {};
   }
   // What the rank at `place` said at this meet, which everybody waited for.
-  const std::byte* payload_of(int place) const { return block(place).line[number_ & 1].payload; }
-  const std::byte* mail_of(int place) const { return block(place).mail[number_ & 1]; }
+  const std::byte* payload_of(int place) const { return lines(place).line[number_ & 1].payload; }
+  const std::byte* mail_of(int place) const { return mail_in(place, number_ & 1); }
 
   // ---- Leaving after an error, for those who let others reach their buffers. A rank is at nobody's buffers before it
   // has found, after the meet that tells where they are, that nobody has_left(); nor after it has arrived at the last
@@ -82,31 +86,38 @@ class Meeting {
   // Ends all sleep on this node. Thread-safe.
   void wake();
 
-  int place() const { return config_.place; }
-  int size() const { return static_cast<int>(config_.ranks.size()); }
+  int place() const { return place_; }
+  int size() const { return size_; }
   Rank rank_at(int place) const { return config_.ranks[static_cast<size_t>(place)]; }
-  RankBlock& block(int place) const { return *blocks_[static_cast<size_t>(place)]; }
 
  private:
-  RankBlock& own() { return block(config_.place); }
+  RankLines& lines(int place) const { return lines_[place]; }
+  RankLines& own() { return lines_[place_]; }
+  std::byte* mail_in(int place, size_t bank) const {
+    return region_ + layout_.block_offset(place) + layout_.mail_offset(bank);
+  }
   size_t bank() const { return (number_ + 1) & 1; }
+  uint64_t word_at(uint32_t number) const { return static_cast<uint64_t>(number) << 32 | (hash_ & 0xffffffff); }
   Status wait(int place);
   void sleep(int place, std::chrono::nanoseconds at_most);
   Status mismatch(int place) const;
   Status late() const;
 
-  const Config config_;
-  Monitor& monitor_;
-  const Describe describe_;
+  // What every call needs first, so that it shares cache lines.
+  RankLines* const lines_;
+  const int place_, size_;
   const AsymmetricFence fence_;
-  std::vector<RankBlock*> blocks_;
-  std::vector<int> others_;  // places, beginning behind the own one
-  CallWords words_{};
   uint32_t number_ = 0;  // of the last meet that this rank arrived at
   uint64_t hash_ = 0;
   uint64_t word_ = 0;  // of this rank's last arrival, and so of everybody's
+  CallWords words_{};
+  std::byte* const region_;
+  const NodeLayout layout_;
+  Monitor& monitor_;
   std::chrono::milliseconds timeout_{};
   std::optional<Deadline> deadline_;
+  const Config config_;
+  const Describe describe_;
 };
 
 }  // namespace ccom

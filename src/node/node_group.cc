@@ -10,6 +10,11 @@
 #include "node/geometry.h"
 
 namespace ccom {
+namespace {
+
+constexpr int kFewRanks = 32;  // whose addresses fit on the stack, which is in the cache
+
+}  // namespace
 
 NodeGroup::NodeGroup(NodeConfig config, Monitor& monitor, Meeting::Describe describe, Fail fail)
     : config_(std::move(config)),
@@ -28,8 +33,12 @@ NodeGroup::NodeGroup(NodeConfig config, Monitor& monitor, Meeting::Describe desc
 
 Status NodeGroup::open() {
   const size_t offset = config_.region_offset + config_.layout.block_offset(meeting_.place());
-  CCOM_TRY(config_.segment->reserve(offset, NodeLayout::header_bytes()));
-  memory_bytes_ += NodeLayout::header_bytes();
+  if (meeting_.place() == 0) {
+    CCOM_TRY(config_.segment->reserve(config_.region_offset, config_.layout.lines_bytes()));
+    memory_bytes_ += config_.layout.lines_bytes();
+  }
+  CCOM_TRY(config_.segment->reserve(offset, config_.layout.mail_bytes()));
+  memory_bytes_ += config_.layout.mail_bytes();
   return {};
 }
 
@@ -123,12 +132,15 @@ void NodeGroup::combine_shown(const NodeCall& call, size_t shown) {
   const auto self = static_cast<size_t>(meeting_.place());
   const bool is_root = call.root == meeting_.place();
   const auto sum = [&](size_t offset) {
-    sources_.clear();
+    std::array<const std::byte*, kFewRanks> few;
+    sources_.resize(size() > kFewRanks ? static_cast<size_t>(size()) : 0);
+    const std::span<const std::byte*> sources =
+        size() > kFewRanks ? std::span(sources_) : std::span(few).first(static_cast<size_t>(size()));
     for (int place = 0; place < size(); ++place) {
       const std::byte* const from = place == meeting_.place() ? call.input : shown_by(place, shown);
-      sources_.push_back(from + offset);
+      sources[static_cast<size_t>(place)] = from + offset;
     }
-    reducer(call, true)(sources_, {&call.output, 1}, call.count);
+    reducer(call, true)(sources, {&call.output, 1}, call.count);
   };
   const auto gather = [&](size_t offset) {
     for (int place = 0; place < size(); ++place) {

@@ -48,7 +48,8 @@ struct NodeStep {
 struct NodePhase {
   std::vector<NodeStep> steps;
   std::vector<Rank> waits_for;  // at the meet that follows; none after the last phase
-  bool is_full = false;         // at that meet everybody waits for everybody
+  bool is_full = false;         // at that meet everybody waits for everybody, and hears what everybody says
+  bool is_silent = false;       // nobody waits for this rank at that meet: it does not say that it has arrived
   friend bool operator==(const NodePhase&, const NodePhase&) = default;
 };
 

@@ -48,7 +48,7 @@ struct Content {
 
 class NodeRun {
  public:
-  explicit NodeRun(std::span<const NodePlan> first) : ranks_(first.size()) {
+  explicit NodeRun(std::span<const NodePlan> first) : ranks_(first.size()), silent_(first.size()) {
     for (size_t r = 0; r < ranks_.size(); ++r) ranks_[r].knows.assign(ranks_.size(), 0);
   }
 
@@ -60,7 +60,7 @@ class NodeRun {
  private:
   struct RankState {
     std::vector<size_t> knows;  // by rank: how many of its meets' arrivals happened before now; own: meets arrived at
-    size_t slots_done = 0;
+    std::array<std::vector<Access>, 2> heard;  // by bank: who has read this rank's line, and when
   };
 
   Status run_call(const NodeCallPlans& call) {
@@ -85,7 +85,7 @@ class NodeRun {
         const auto rank = static_cast<Rank>(slot % 2 == 0 ? i : ranks_.size() - 1 - i);
         CCOM_TRY(run_slot(rank, slot, call.tiles));
       }
-      if (slot + 1 < slots) meet(slot, call.tiles);
+      if (slot + 1 < slots) CCOM_TRY(meet(slot, call.tiles));
     }
     CCOM_TRY(check_return());
     CCOM_TRY(check_results(call.tiles));
@@ -232,15 +232,38 @@ class NodeRun {
   }
 
   // Everybody arrives, with what it knows; then each learns from those that it waits for.
-  void meet(size_t slot, size_t tiles) {
-    for (size_t r = 0; r < ranks_.size(); ++r) ++ranks_[r].knows[r];
+  Status meet(size_t slot, size_t tiles) {
+    const size_t bank = meets_++ % 2;
+    for (size_t r = 0; r < ranks_.size(); ++r) {
+      bool is_silent = true;
+      for_each_active(plans_[r], slot, tiles, [&](const NodePhase& phase) { is_silent &= phase.is_silent; });
+      for (const Access& heard : is_silent ? std::vector<Access>() : ranks_[r].heard[bank]) {
+        if (!happened_before(heard, static_cast<Rank>(r))) return defect(plans_[r], "a line is overwritten unheard");
+      }
+      if (!is_silent) ranks_[r].heard[bank].clear();
+      silent_[r] = is_silent;
+      ++ranks_[r].knows[r];
+    }
     const std::vector<RankState> arrived = ranks_;
     for (size_t r = 0; r < ranks_.size(); ++r) {
-      const NodePlan& plan = plans_[r];
-      for (size_t phase = 0; phase < plan.phases.size(); ++phase) {
-        if (slot < phase || slot - phase >= tiles) continue;
-        for (const Rank other : plan.phases[phase].waits_for) learn(ranks_[r], arrived[static_cast<size_t>(other)]);
-      }
+      Status status;
+      for_each_active(plans_[r], slot, tiles, [&](const NodePhase& phase) {
+        for (const Rank other : phase.waits_for) {
+          const auto q = static_cast<size_t>(other);
+          if (silent_[q]) status = defect(plans_[r], "a rank waits for one that says nothing");
+          learn(ranks_[r], arrived[q]);
+          if (phase.is_full) ranks_[q].heard[bank].push_back(now(static_cast<Rank>(r)));
+        }
+      });
+      CCOM_TRY(status);
+    }
+    return {};
+  }
+
+  template <typename Fn>
+  static void for_each_active(const NodePlan& plan, size_t slot, size_t tiles, Fn fn) {
+    for (size_t phase = 0; phase < plan.phases.size(); ++phase) {
+      if (slot >= phase && slot - phase < tiles) fn(plan.phases[phase]);
     }
   }
   static void learn(RankState& rank, const RankState& other) {
@@ -301,6 +324,8 @@ class NodeRun {
   std::vector<RankState> ranks_;
   std::span<const NodePlan> plans_;
   std::map<Cell, Content> cells_;
+  std::vector<bool> silent_;
+  size_t meets_ = 0;
   size_t tiles_before_ = 0;
   size_t calls_ = 0;
   NodeReport report_;

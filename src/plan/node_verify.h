@@ -10,6 +10,8 @@
 //    the banks of staging memory with all calls before them.
 // 4. Nobody returns while others may touch its buffers: the rank's return is ordered after all their accesses.
 // 5. Each output piece holds each contribution exactly once (fingerprints as in verify.h), completed once.
+//    The lines in which ranks say that they have arrived have two banks as well: none is written again before everybody
+//    has heard it, where all listen.
 // 6. Every rank's expression for a piece is the same: bitwise equal results.
 #pragma once
 

@@ -220,7 +220,8 @@ TEST(NodeProver, RejectsAMissingWait) {
       for (NodePlan& plan : plans) {
         for (NodePhase& each : plan.phases) each.is_full = false;
       }
-      EXPECT_THAT(proof(plans, 1).message(), testing::AnyOf(HasSubstr("race"), HasSubstr("returns while")))
+      EXPECT_THAT(proof(plans, 1).message(),
+                  testing::AnyOf(HasSubstr("race"), HasSubstr("returns while"), HasSubstr("unheard")))
           << phase << " " << rank;
     }
   }
@@ -230,6 +231,20 @@ TEST(NodeProver, RejectsAFullMeetThatARankDoesNotWaitIn) {
   auto plans = good();
   plans[1].phases[0].waits_for.pop_back();
   EXPECT_THAT(proof(plans, 1).message(), HasSubstr("a full meet"));
+}
+
+// As when a member of a group runs ahead of another group's leader.
+TEST(NodeProver, RejectsALineThatIsOverwrittenUnheard) {
+  const std::vector<Reach> none(4);
+  auto plans = plans_of(Collective::AllReduce, 4, {NodeScheme::GatherRelease, {{0, 1}, {2, 3}}}, none, false, -1);
+  for (NodePlan& plan : plans) plan.phases[1].is_silent = false;
+  EXPECT_THAT(proof(plans, 1).message(), HasSubstr("overwritten unheard"));
+}
+
+TEST(NodeProver, RejectsAWaitForASilentRank) {
+  auto plans = good();
+  plans[1].phases[0].is_silent = true;
+  EXPECT_THAT(proof(plans, 1).message(), HasSubstr("says nothing"));
 }
 
 TEST(NodeProver, RejectsAMissingContribution) {
