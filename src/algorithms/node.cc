@@ -105,18 +105,16 @@ class Author {
 
   void write_one_shot() {
     units(1, 1);
-    note_staging(true);
-    copy(mine(Area::Input), mine(Area::Stage), 0, 0);
+    const std::vector<Rank> all = everyone();
+    for (const Rank rank : all) note_staging(!reach(rank).input);
+    copy_in(1, false);
     meet();
     combine_all({mine(Area::Output)});
+    meet_if(any_input_reached(all));
   }
 
-  // All contributions, in rank order, from shared memory but for the own one.
-  void combine_all(std::vector<Operand> targets) {
-    std::vector<Operand> sources;
-    for (const Rank rank : everyone()) sources.push_back({rank == me_ ? Area::Input : Area::Stage, rank});
-    step(std::move(sources), std::move(targets), 0, 0, 1, true);
-  }
+  // All contributions, in rank order.
+  void combine_all(std::vector<Operand> targets) { step(contributions(everyone()), std::move(targets), 0, 0, 1, true); }
 
   const std::vector<Rank>& my_group() const {
     return *std::ranges::find_if(
@@ -194,10 +192,11 @@ class Author {
     const std::vector<Rank> all = everyone();
     if (shape_.scheme == NodeScheme::OneShot || shape_.scheme == NodeScheme::GatherRelease) {
       units(1, is_root ? 1 : 0);
-      note_staging(true);
-      if (!is_root || shape_.whole) copy(mine(Area::Input), mine(Area::Stage), 0, 0);
+      for (const Rank rank : all) note_staging(!reach(rank).input);
+      if (!is_root || shape_.whole) copy_in(1, false);
       meet();
       if (is_root) combine_all({mine(Area::Output)});
+      meet_if(any_input_reached(all));
       return;
     }
     units(1, is_root ? 1 : 0, n_);

@@ -5,7 +5,8 @@
 //
 // n: bytes of the vector or of all units together; p: ranks. Bytes are loads and stores of all ranks together.
 //
-// one_shot        1 meet, 2n + (p+1)n per rank: everybody copies its part in and combines all parts. Tiny and small.
+// one_shot        1 meet, 2n + (p+1)n per rank: everybody copies its part in and combines all parts. Tiny and small. 2
+//                 meets and (p+1)n where all inputs can be read.
 // gather_release  2 meets: the first rank of every group combines all parts, its group copies the result. The same bits
 //                 as one_shot. Tiny, from about 16 ranks on as many cores: fewer readers per line.
 // two_shot        2 meets, 5n - and, where all buffers can be reached, 2n per rank: the least there is. Rank r combines
@@ -47,15 +48,19 @@ struct NodeShape {
 
 // Where one scheme becomes better than another. Equal on all ranks.
 struct NodeTuning {
-  size_t small_bytes = 8192;               // shown per rank: up to here nobody asks what can be reached
-  size_t one_shot_bytes = 0;               // of an allreduce or reduce that goes through staging memory
+  size_t small_bytes = 8192;  // shown per rank: up to here nobody asks what can be reached
+  size_t one_shot_bytes = 0;  // of an allreduce or reduce that goes through staging memory
+  // Reading another process's ordinary memory through the kernel: from this size on, and instead of a second shot up to
+  // that one.
+  size_t read_bytes = SIZE_MAX;
+  size_t read_one_shot_bytes = 0;
   size_t stream_bytes = SIZE_MAX;          // of all buffers together: from here on results are written past the caches
-  std::vector<std::vector<Rank>> groups;   // of ranks that share a cache, for tiny calls of many ranks; empty: none
-  std::vector<std::vector<Rank>> domains;  // of memory; empty: one
+  std::vector<std::vector<Rank>> groups{};   // of ranks that share a cache, for tiny calls of many ranks; empty: none
+  std::vector<std::vector<Rank>> domains{};  // of memory; empty: one
 };
 
-// reach: by rank. A rank that runs an AllToAll in place must not let others reach its input. For OneShot and
-// GatherRelease nobody is reached.
+// reach: by rank. A rank that runs an AllToAll or a OneShot in place must not let others reach its input. For OneShot
+// no output is reached, for GatherRelease nothing.
 NodePlan node_plan(const Call& call, const NodeShape& shape, std::span<const Reach> reach);
 
 std::string_view name_of(NodeScheme scheme);

@@ -81,6 +81,7 @@ Result<std::unique_ptr<Links>> Links::connect(const Membership& membership, cons
   const bool forms_node = links->forms_node();
   const nlohmann::json said{{"topology", hash_of(topology)},
                             {"arenas", forms_node && links->node_join_->has_all()},
+                            {"reads", forms_node && links->node_join_->can_read_all()},
                             {"fences", forms_node && links->node_join_->has_fence()}};
   Result<std::string> report = dialled.is_ok() ? Result<std::string>(said.dump()) : Result<std::string>(dialled);
   CCOM_TRY_ASSIGN(const std::vector<std::string> reports,
@@ -92,7 +93,8 @@ Result<std::unique_ptr<Links>> Links::connect(const Membership& membership, cons
 // All must have derived the same topology, because every choice follows from it; and what some ranks of a host lack
 // none of them uses.
 Status Links::check_agreement(const std::vector<std::string>& reports) {
-  uses_arenas_ = has_fences_ = true;
+  means_ = {true, true};
+  has_fences_ = true;
   for (size_t rank = 0; rank < reports.size(); ++rank) {
     const nlohmann::json report = nlohmann::json::parse(reports[rank], nullptr, false);
     if (!report.is_object() || report.value("topology", nlohmann::json()) != hash_of(topology_)) {
@@ -100,7 +102,8 @@ Status Links::check_agreement(const std::vector<std::string>& reports) {
           .with_peers({static_cast<int>(rank)});
     }
     if (!std::ranges::binary_search(local_ranks_, static_cast<Rank>(rank))) continue;
-    uses_arenas_ &= report.value("arenas", false);
+    means_.arenas &= report.value("arenas", false);
+    means_.reads &= report.value("reads", false);
     has_fences_ &= report.value("fences", false);
   }
   return {};
@@ -127,7 +130,7 @@ std::optional<NodeConfig> Links::node_config() const {
   node.segment = segment_.get();
   node.region_offset = node_offset();
   node.mates = node_join_->mates();
-  node.uses_arenas = uses_arenas_;
+  node.means = means_;
   return node;
 }
 

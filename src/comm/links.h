@@ -90,7 +90,7 @@ class Links final : public ChannelSource {
   std::unique_ptr<SegmentServer> segment_server_;
   std::unique_ptr<NodeJoin> node_join_;
   NodeLayout node_layout_;
-  bool uses_arenas_ = false;  // all ranks have mapped all arenas
+  ReachMap::Means means_;    // that all ranks have
   bool has_fences_ = false;   // asymmetric ones, on all ranks
   std::unique_ptr<Monitor> monitor_;
   std::vector<std::string> transport_names_;

@@ -59,7 +59,7 @@ Arena* process_arena() {
   return arena_of(registry());
 }
 
-uint64_t process_number() {
+const uint64_t& process_number() {
   static const uint64_t number = random_u64();
   return number;
 }

@@ -17,7 +17,7 @@ namespace ccom {
 // (logged once). Thread-safe, as is everything here.
 Arena* process_arena();
 // Random; tells processes apart, on all hosts.
-uint64_t process_number();
+const uint64_t& process_number();
 
 // Page-aligned, zeroed; from the arena, or ordinary memory if there is none.
 Result<void*> allocate_shareable(size_t bytes);

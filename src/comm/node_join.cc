@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/node_join.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -8,6 +10,7 @@
 
 #include "base/log.h"
 #include "node/fences.h"
+#include "node/reach.h"
 
 namespace ccom {
 
@@ -15,7 +18,10 @@ bool NodeJoin::has_fence() const { return AsymmetricFence::available(); }
 
 nlohmann::json NodeJoin::introduce() const {
   Arena* const arena = process_arena();
-  return {{"process", process_number()}, {"arena", arena == nullptr ? size_t{0} : arena->segment().bytes().size()}};
+  return {{"process", process_number()},
+          {"arena", arena == nullptr ? size_t{0} : arena->segment().bytes().size()},
+          {"pid", ::getpid()},
+          {"probe", reinterpret_cast<uintptr_t>(&process_number())}};
 }
 
 Result<nlohmann::json> NodeJoin::prepare(const std::vector<nlohmann::json>& introductions) {
@@ -23,12 +29,14 @@ Result<nlohmann::json> NodeJoin::prepare(const std::vector<nlohmann::json>& intr
   for (size_t place = 0; place < introductions.size(); ++place) {
     const nlohmann::json& said = introductions[place];
     if (!said.is_object() || !said.value("process", nlohmann::json()).is_number_unsigned() ||
-        !said.value("arena", nlohmann::json()).is_number_unsigned()) {
+        !said.value("arena", nlohmann::json()).is_number_unsigned() ||
+        !said.value("pid", nlohmann::json()).is_number_integer() ||
+        !said.value("probe", nlohmann::json()).is_number_unsigned()) {
       return error(Code::InternalError, "a rank of this host introduced itself in a way that cannot be read");
     }
     const uint64_t number = said["process"];
     const size_t speaker = speakers.try_emplace(number, place).first->second;
-    processes_.push_back({number, said["arena"], speaker});
+    processes_.push_back({number, said["arena"], speaker, said["pid"], said["probe"]});
   }
   nlohmann::json wanted = nlohmann::json::array();
   for (const auto& [number, speaker] : speakers) {
@@ -60,11 +68,12 @@ Status NodeJoin::trade(const std::vector<nlohmann::json>& prepared, Deadline dea
     serving =
         std::jthread([&] { served = server_->serve(process_arena()->segment(), static_cast<int>(clients), deadline); });
   }
-  has_all_ = true;
+  has_all_ = can_read_all_ = true;
   for (size_t place = 0; place < processes_.size(); ++place) {
     const Process& process = processes_[place];
     if (process.number == process_number()) continue;
     has_all_ &= process.arena_bytes > 0;
+    can_read_all_ &= can_read(process.pid, process.probe, process.number);
     if (process.speaker != place || !wants(prepared[place_], process.number)) continue;
     Result<std::unique_ptr<SharedSegment>> fetched =
         fetch_segment(prepared[place].value("path", ""), process.arena_bytes, key_, deadline);
@@ -90,7 +99,7 @@ std::vector<NodeMate> NodeJoin::mates() const {
     Bytes arena;
     if (same && process.arena_bytes > 0) arena = process_arena()->segment().bytes();
     if (!same && found != arenas_.end()) arena = found->second->bytes();
-    mates.push_back({same, arena});
+    mates.push_back({same, arena, process.pid});
   }
   return mates;
 }

@@ -27,6 +27,8 @@ class NodeJoin {
   // 3. Serves and fetches. Blocking. An arena that cannot be mapped is no error: has_all() tells.
   Status trade(const std::vector<nlohmann::json>& prepared, Deadline deadline);
   bool has_all() const { return has_all_; }
+  // This rank may read the memory of every other process of the node.
+  bool can_read_all() const { return can_read_all_; }
   bool has_fence() const;  // the kernel can do an asymmetric fence
 
   // By place; the segments they point into live as long as this object.
@@ -37,6 +39,8 @@ class NodeJoin {
     uint64_t number = 0;
     size_t arena_bytes = 0;  // 0: none
     size_t speaker = 0;      // the place of its first rank
+    int pid = 0;
+    uint64_t probe = 0;  // where in its memory its number stands
   };
   bool speaks() const { return processes_[place_].speaker == place_; }
 
@@ -46,6 +50,7 @@ class NodeJoin {
   std::map<uint64_t, std::shared_ptr<SharedSegment>> arenas_;  // of other processes
   std::unique_ptr<SegmentServer> server_;
   bool has_all_ = false;
+  bool can_read_all_ = false;
 };
 
 }  // namespace ccom

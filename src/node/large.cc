@@ -22,30 +22,32 @@ bool cuts_vector(Collective collective) {
 
 }  // namespace
 
-NodeShape NodeGroup::shape_for(const NodeCall& call, bool anybody_reached) const {
+NodeShape NodeGroup::shape_for(const NodeCall& call, std::span<const Reach> reach) const {
   if (!cuts_vector(call.collective)) return {NodeScheme::Direct, {}};
+  const NodeTuning& tuning = config_.tuning;
   const size_t bytes = call.count * size_of(call.type);
-  if (!config_.tuning.groups.empty() && bytes <= config_.tuning.small_bytes)
-    return {NodeScheme::GatherRelease, config_.tuning.groups};
-  if (bytes <= config_.tuning.one_shot_bytes) {
-    return anybody_reached ? NodeShape{NodeScheme::TwoShot, {}, true} : NodeShape{NodeScheme::OneShot, {}, true};
+  if (!tuning.groups.empty() && bytes <= tuning.small_bytes) return {NodeScheme::GatherRelease, tuning.groups};
+  // Outputs are reached where memory is mapped, inputs alone where it can only be read.
+  const bool is_mapped = std::ranges::any_of(reach, &Reach::output);
+  if (bytes <= tuning.one_shot_bytes) {
+    return is_mapped ? NodeShape{NodeScheme::TwoShot, {}, true} : NodeShape{NodeScheme::OneShot, {}, true};
   }
+  const bool all_readable = !is_mapped && std::ranges::all_of(reach, &Reach::input);
+  if (all_readable && bytes <= tuning.read_one_shot_bytes) return {NodeScheme::OneShot, {}};
   const bool may_round_twice = !is_narrow_float(call.type);
-  if (!config_.tuning.domains.empty() && may_round_twice && call.collective == Collective::AllReduce) {
-    return {NodeScheme::Domains, config_.tuning.domains};
+  if (!tuning.domains.empty() && may_round_twice && call.collective == Collective::AllReduce) {
+    return {NodeScheme::Domains, tuning.domains};
   }
   return {NodeScheme::TwoShot, {}};
 }
 
 NodePlan NodeGroup::plan_for(const NodeCall& call, std::span<const Reach> reach) const {
-  const bool anybody = std::ranges::any_of(reach, [](const Reach& r) { return r.input || r.output; });
-  return node_plan({call.collective, meeting_.place(), size(), call.root, call.in_place}, shape_for(call, anybody),
+  return node_plan({call.collective, meeting_.place(), size(), call.root, call.in_place}, shape_for(call, reach),
                    reach);
 }
 
 const NodePlan& NodeGroup::cached_plan(const NodeCall& call, const std::vector<Reach>& reach) {
-  const bool anybody = std::ranges::any_of(reach, [](const Reach& r) { return r.input || r.output; });
-  const NodeShape shape = shape_for(call, anybody);
+  const NodeShape shape = shape_for(call, reach);
   const auto fits = [&](const CachedPlan& cached) {
     return cached.collective == call.collective && cached.root == call.root && cached.in_place == call.in_place &&
            cached.scheme == shape.scheme && cached.whole == shape.whole && cached.reach == reach;
@@ -133,50 +135,41 @@ size_t NodeGroup::total_bytes(const NodeCall& call) const {
   }
 }
 
+// Whether the kernel should copy this rank's input for others, instead of two copies through staging memory. Not one
+// that is overwritten while others read it.
+bool NodeGroup::is_worth_reading(const NodeCall& call) const {
+  const size_t bytes = shown_bytes(call);
+  if (bytes < config_.tuning.read_bytes) return false;
+  if (!cuts_vector(call.collective)) return true;
+  return bytes <= config_.tuning.read_one_shot_bytes && !call.in_place;
+}
+
 // An input that is overwritten while others read it is not shown where it lies.
 Announcement NodeGroup::announce(const NodeCall& call) const {
   Announcement mine;
-  const size_t unit = call.count * size_of(call.type);
-  const size_t all = unit * static_cast<size_t>(size());
   const bool is_root = call.root == meeting_.place();
-  switch (call.collective) {
-    case Collective::AllReduce:
-      mine.input = reach_map_.describe(call.input, unit);
-      mine.output = reach_map_.describe(call.output, unit);
-      break;
-    case Collective::Reduce:
-      mine.input = reach_map_.describe(call.input, unit);
-      if (is_root) mine.output = reach_map_.describe(call.output, unit);
-      break;
-    case Collective::AllGather:
-    case Collective::Gather: mine.input = reach_map_.describe(call.input, unit); break;
-    case Collective::ReduceScatter: mine.input = reach_map_.describe(call.input, all); break;
-    case Collective::AllToAll:
-      if (!call.in_place) mine.input = reach_map_.describe(call.input, all);
-      break;
-    case Collective::Broadcast:
-      if (is_root) mine.input = reach_map_.describe(call.input, unit);
-      break;
-    case Collective::Scatter:
-      if (is_root) mine.input = reach_map_.describe(call.input, all);
-      break;
-    default: break;
+  const bool only_root_shows = call.collective == Collective::Broadcast || call.collective == Collective::Scatter;
+  const bool is_overwritten = call.collective == Collective::AllToAll && call.in_place;
+  if ((!only_root_shows || is_root) && !is_overwritten) {
+    mine.input = is_worth_reading(call) ? reach_map_.describe_readable(call.input, shown_bytes(call))
+                                        : reach_map_.describe(call.input, shown_bytes(call));
+  }
+  if (call.collective == Collective::AllReduce || (call.collective == Collective::Reduce && is_root)) {
+    mine.output = reach_map_.describe(call.output, shown_bytes(call));
   }
   return mine;
 }
 
 Status NodeGroup::collect_reach(const NodeCall& call, const Announcement& mine) {
-  const size_t unit = call.count * size_of(call.type);
-  const bool by_rank = call.collective == Collective::ReduceScatter || call.collective == Collective::AllToAll ||
-                       call.collective == Collective::Scatter;
-  const size_t input_bytes = by_rank ? unit * static_cast<size_t>(size()) : unit;
+  const size_t bytes = shown_bytes(call);
   for (int place = 0; place < size(); ++place) {
     const auto i = static_cast<size_t>(place);
     Announcement said = mine;
     if (place != meeting_.place()) std::memcpy(&said, meeting_.payload_of(place), sizeof said);
-    reach_[i] = {said.input.kind != Announcement::kNowhere, said.output.kind != Announcement::kNowhere};
-    inputs_[i] = reach_[i].input ? reach_map_.resolve(place, said.input, input_bytes) : nullptr;
-    outputs_[i] = reach_[i].output ? reach_map_.resolve(place, said.output, unit) : nullptr;
+    reach_[i] = {said.input.is_reached(), said.output.is_mapped()};
+    is_remote_[i] = said.input.kind == Announcement::kReadable && place != meeting_.place();
+    inputs_[i] = reach_[i].input ? reach_map_.resolve(place, said.input, bytes) : nullptr;
+    outputs_[i] = reach_[i].output ? reach_map_.resolve(place, said.output, bytes) : nullptr;
     if ((inputs_[i] != nullptr) != reach_[i].input || (outputs_[i] != nullptr) != reach_[i].output) {
       return error(Code::InternalError, "rank %d says that its buffers lie outside of its arena",
                    meeting_.rank_at(place))
@@ -246,8 +239,6 @@ Status NodeGroup::run_step(const NodeStep& step, size_t tile, uint32_t source_pi
   const bool from_single = step.sources[0].area == Area::Partial || step.sources[0].area == Area::Result;
   const size_t elements =
       from_single ? geometry_.elements(tile, target_piece, count) : geometry_.elements(tile, source_piece, count);
-  sources_.clear();
-  for (const Operand& source : step.sources) sources_.push_back(address(source, tile, source_piece));
   targets_.clear();
   size_t streamed = 0;  // outputs come first in the list
   for (const Operand& target : step.targets) {
@@ -255,21 +246,50 @@ Status NodeGroup::run_step(const NodeStep& step, size_t tile, uint32_t source_pi
     streamed += streams_ && target.area == Area::Output ? 1 : 0;
   }
   const Reducer* const combine = step.sources.size() > 1 ? &reducer(call_, step.completes) : nullptr;
+  const size_t first = geometry_.in_buffer(tile, target_piece) / geometry_.element_bytes;
   const size_t stride = kStrideBytes / geometry_.element_bytes;
   for (size_t done = 0; done < elements; done += stride) {
+    if (done > 0 && monitor_.failed()) return monitor_.status();
     const size_t now = std::min(stride, elements - done);
+    const size_t now_bytes = now * geometry_.element_bytes;
+    const bool is_copied = combine == nullptr && !is_remote(step.sources[0]);
+    CCOM_TRY(take_sources(step, tile, source_piece, done * geometry_.element_bytes, now_bytes));
     if (combine != nullptr) {
-      (*combine)(sources_, targets_, now, streamed,
-                 geometry_.in_buffer(tile, target_piece) / geometry_.element_bytes + done);
-    } else if (streamed > 0) {
-      copy_streaming(targets_[0], sources_[0], now * geometry_.element_bytes);
-    } else if (targets_[0] != sources_[0]) {
-      std::memcpy(targets_[0], sources_[0], now * geometry_.element_bytes);
+      (*combine)(sources_, targets_, now, streamed, first + done);
+    } else if (is_copied && streamed > 0) {
+      copy_streaming(targets_[0], sources_[0], now_bytes);
+    } else if (is_copied && targets_[0] != sources_[0]) {
+      std::memcpy(targets_[0], sources_[0], now_bytes);
     }
-    if (done + now == elements) break;
-    if (monitor_.failed()) return monitor_.status();
-    for (const std::byte*& source : sources_) source += now * geometry_.element_bytes;
-    for (std::byte*& target : targets_) target += now * geometry_.element_bytes;
+    for (std::byte*& target : targets_) target += now_bytes;
+  }
+  return {};
+}
+
+bool NodeGroup::is_remote(const Operand& operand) const {
+  return operand.area == Area::Input && is_remote_[static_cast<size_t>(operand.owner)];
+}
+
+// Makes sources_ the addresses of a stretch of all sources. What only the kernel can read is read now: the one source
+// of a copy to its target, others next to each other.
+Status NodeGroup::take_sources(const NodeStep& step, size_t tile, uint32_t piece, size_t offset, size_t size_bytes) {
+  sources_.clear();
+  for (const Operand& source : step.sources) {
+    const std::byte* const from = address(source, tile, piece) + offset;
+    if (!is_remote(source)) {
+      sources_.push_back(from);
+      continue;
+    }
+    std::byte* to = targets_[0];
+    if (step.sources.size() > 1) {
+      if (read_.empty()) read_.resize(kStrideBytes * nobody_.size());
+      to = read_.data() + sources_.size() * kStrideBytes;
+    }
+    if (Status status = reach_map_.read(source.owner, from, to, size_bytes); !status.is_ok()) {
+      return error(Code::RemoteError, "rank %d: %s", meeting_.rank_at(source.owner), status.message().c_str())
+          .with_peers({meeting_.rank_at(source.owner)});
+    }
+    sources_.push_back(to);
   }
   return {};
 }

@@ -21,12 +21,13 @@ NodeGroup::NodeGroup(NodeConfig config, Monitor& monitor, Meeting::Describe desc
       monitor_(monitor),
       region_(config_.segment->bytes().data() + config_.region_offset),
       meeting_(config_.meeting, region_, config_.layout, monitor, std::move(describe)),
-      reach_map_(config_.mates, config_.meeting.place, config_.uses_arenas),
+      reach_map_(config_.mates, config_.meeting.place, config_.means),
       fail_(std::move(fail)),
       nobody_(config_.meeting.ranks.size()),
       reach_(nobody_),
       inputs_(nobody_.size()),
-      outputs_(nobody_.size()) {
+      outputs_(nobody_.size()),
+      is_remote_(nobody_.size()) {
   sources_.reserve(nobody_.size());
   targets_.reserve(nobody_.size() + 1);
 }

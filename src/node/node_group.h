@@ -29,7 +29,7 @@ struct NodeConfig {
   SharedSegment* segment = nullptr;  // outlives the group, as the monitor does
   size_t region_offset = 0;
   std::vector<NodeMate> mates;
-  bool uses_arenas = false;
+  ReachMap::Means means;
   NodeTuning tuning;  // small_bytes at most kMailBytes
 };
 
@@ -95,13 +95,16 @@ class NodeGroup {
   Announcement announce(const NodeCall& call) const;
   Status collect_reach(const NodeCall& call, const Announcement& mine);
   size_t total_bytes(const NodeCall& call) const;
-  NodeShape shape_for(const NodeCall& call, bool anybody_reached) const;
+  NodeShape shape_for(const NodeCall& call, std::span<const Reach> reach) const;
+  bool is_worth_reading(const NodeCall& call) const;
   const NodePlan& cached_plan(const NodeCall& call, const std::vector<Reach>& reach);
   NodeGeometry geometry_of(const NodeCall& call, const NodePlan& plan) const;
   Status run_tiles(const NodePlan& plan);
   Status run_phase(const NodePhase& phase, size_t tile);
   Status run_step(const NodeStep& step, size_t tile, uint32_t source_piece, uint32_t target_piece, uint32_t count);
   Status await(const NodePlan& plan, size_t slot, size_t tiles);
+  Status take_sources(const NodeStep& step, size_t tile, uint32_t piece, size_t offset, size_t size_bytes);
+  bool is_remote(const Operand& operand) const;
   std::byte* address(const Operand& operand, size_t tile, uint32_t piece) const;
 
   Status reserve_staging();
@@ -129,6 +132,8 @@ class NodeGroup {
   uint32_t first_meet_ = 0, last_meet_ = 0;  // of the call, if they may
   std::vector<Reach> reach_;
   std::vector<std::byte*> inputs_, outputs_;  // by place: as this rank reaches them
+  std::vector<bool> is_remote_;               // by place: the input is to be read through the kernel
+  std::vector<std::byte> read_;               // what was read, a stride for each source of a step
   std::vector<const std::byte*> sources_;     // of a step
   std::vector<std::byte*> targets_;
 };

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node/reach.h"
 
+#include <sys/uio.h>
+
 #include <algorithm>
+#include <cerrno>
 
 namespace ccom {
 
-ReachMap::ReachMap(std::vector<NodeMate> mates, int place, bool uses_arenas)
-    : mates_(std::move(mates)), place_(static_cast<size_t>(place)), uses_arenas_(uses_arenas) {
+ReachMap::ReachMap(std::vector<NodeMate> mates, int place, Means means)
+    : mates_(std::move(mates)), place_(static_cast<size_t>(place)), means_(means) {
   one_process_ = std::ranges::all_of(mates_, &NodeMate::same_process);
 }
 
@@ -14,15 +17,24 @@ Announcement::Where ReachMap::describe(const void* buffer, size_t size_bytes) co
   const auto address = reinterpret_cast<uintptr_t>(buffer);
   if (size_bytes == 0) return {};
   if (one_process_) return {address, Announcement::kAddress};
-  if (!uses_arenas_) return {};
+  if (!means_.arenas) return {};
   const Bytes arena = mates_[place_].arena;
   const auto begin = reinterpret_cast<uintptr_t>(arena.data());
   if (address < begin || address - begin >= arena.size() || size_bytes > arena.size() - (address - begin)) return {};
   return {address - begin, Announcement::kArena};
 }
 
+Announcement::Where ReachMap::describe_readable(const void* buffer, size_t size_bytes) const {
+  const Announcement::Where mapped = describe(buffer, size_bytes);
+  if (mapped.is_reached() || !means_.reads || size_bytes == 0) return mapped;
+  return {reinterpret_cast<uintptr_t>(buffer), Announcement::kReadable};
+}
+
 std::byte* ReachMap::resolve(int place, const Announcement::Where& where, size_t size_bytes) const {
   const NodeMate& mate = mates_[static_cast<size_t>(place)];
+  if (where.kind == Announcement::kReadable) {
+    return means_.reads ? reinterpret_cast<std::byte*>(where.at) : nullptr;  // NOLINT(performance-no-int-to-ptr)
+  }
   if (where.kind == Announcement::kAddress) {
     return mate.same_process ? reinterpret_cast<std::byte*>(where.at) : nullptr;  // NOLINT(performance-no-int-to-ptr)
   }
@@ -31,6 +43,28 @@ std::byte* ReachMap::resolve(int place, const Announcement::Where& where, size_t
     return nullptr;
   }
   return arena.data() + where.at;
+}
+
+Status ReachMap::read(int place, const std::byte* from, std::byte* to, size_t size_bytes) const {
+  while (size_bytes > 0) {
+    const iovec here{to, size_bytes};
+    const iovec there{const_cast<std::byte*>(from), size_bytes};
+    const ssize_t moved = ::process_vm_readv(mates_[static_cast<size_t>(place)].pid, &here, 1, &there, 1, 0);
+    if (moved < 0 && errno == EINTR) continue;
+    if (moved <= 0) return system_error(errno, "read %zu bytes of another rank's memory", size_bytes);
+    const auto done = static_cast<size_t>(moved);
+    to += done;
+    from += done;
+    size_bytes -= done;
+  }
+  return {};
+}
+
+bool can_read(int pid, uint64_t address, uint64_t number) {
+  uint64_t seen = 0;
+  const iovec here{&seen, sizeof seen};
+  const iovec there{reinterpret_cast<void*>(address), sizeof seen};  // NOLINT(performance-no-int-to-ptr)
+  return ::process_vm_readv(pid, &here, 1, &there, 1, 0) == sizeof seen && seen == number;
 }
 
 }  // namespace ccom

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a rank gets at the buffers of its node-mates: because they are threads of one process, or because the buffers lie
-// in an arena (base/arena.h) that every rank of the node has mapped.
+// How a rank gets at the buffers of its node-mates: because they are threads of one process, because the buffers lie in
+// an arena (base/arena.h) that every rank of the node has mapped, or, only to read, through the kernel
+// (process_vm_readv).
 #pragma once
 
 #include <array>
 #include <vector>
 
+#include "base/status.h"
 #include "base/types.h"
 #include "node/layout.h"
 
@@ -14,11 +16,13 @@ namespace ccom {
 
 // Where a call's buffers are, in words that mean the same to all ranks. Travels in a flag line.
 struct Announcement {
-  enum Kind : uint32_t { kNowhere = 0, kAddress = 1, kArena = 2 };
+  enum Kind : uint32_t { kNowhere = 0, kAddress = 1, kArena = 2, kReadable = 3 };
   struct Where {
     uint64_t at = 0;  // an address, or an offset in the rank's arena
     uint32_t kind = kNowhere;
     uint32_t unused = 0;
+    bool is_mapped() const { return kind == kAddress || kind == kArena; }
+    bool is_reached() const { return kind != kNowhere; }
   };
   Where input, output;
 };
@@ -28,24 +32,36 @@ static_assert(sizeof(Announcement) <= kLinePayloadBytes);
 struct NodeMate {
   bool same_process = false;
   Bytes arena;  // as mapped here; empty: not at all
+  int pid = 0;
 };
 
 // A value.
 class ReachMap {
  public:
-  // mates: by place. uses_arenas: every rank of the node has mapped those of all others.
-  ReachMap(std::vector<NodeMate> mates, int place, bool uses_arenas);
+  struct Means {
+    bool arenas = false;  // every rank of the node has mapped those of all others
+    bool reads = false;   // every rank of the node may read the memory of all others
+  };
+  // mates: by place.
+  ReachMap(std::vector<NodeMate> mates, int place, Means means);
 
   // For a buffer of this rank.
   Announcement::Where describe(const void* buffer, size_t size_bytes) const;
-  // Where size_bytes that a rank described lie here; null if that is impossible.
+  // For one that others only read, and that is worth a system call.
+  Announcement::Where describe_readable(const void* buffer, size_t size_bytes) const;
+  // Where size_bytes that a rank described lie here; for kReadable there, to be passed to read(). Null if that is
+  // impossible.
   std::byte* resolve(int place, const Announcement::Where& where, size_t size_bytes) const;
+  Status read(int place, const std::byte* from, std::byte* to, size_t size_bytes) const;
 
  private:
   std::vector<NodeMate> mates_;
   size_t place_;
   bool one_process_ = true;
-  bool uses_arenas_;
+  Means means_;
 };
+
+// Whether this process may read that one's memory, where `number` is known to be.
+bool can_read(int pid, uint64_t address, uint64_t number);
 
 }  // namespace ccom

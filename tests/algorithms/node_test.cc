@@ -21,7 +21,8 @@ constexpr std::array kCollectives = {Collective::AllReduce, Collective::AllGathe
 
 std::vector<NodePlan> plans_of(Collective collective, int nranks, const NodeShape& shape, std::vector<Reach> reach,
                                bool in_place, Rank root) {
-  if (collective == Collective::AllToAll && in_place) {
+  const bool is_one_shot = shape.scheme == NodeScheme::OneShot;
+  if ((collective == Collective::AllToAll || is_one_shot) && in_place) {
     for (Reach& r : reach) r.input = false;
   }
   std::vector<NodePlan> plans;
@@ -76,6 +77,25 @@ TEST(NodePlans, EveryCollectiveWithEveryMixOfReachIsProved) {
                   << status.message() << ", mix " << mix << ", tiles " << tiles << ", in place " << in_place;
             }
           }
+        }
+      }
+    }
+  }
+}
+
+TEST(NodePlans, OneShotReadsInputsWhereTheyLie) {
+  std::mt19937 random(17);
+  for (const int nranks : {2, 3, 6}) {
+    for (int mix = 0; mix < 20; ++mix) {
+      std::vector<Reach> reach = random_reach(nranks, random);
+      if (mix == 0) std::ranges::fill(reach, Reach{true, false});
+      for (Reach& each : reach) each.output = false;
+      for (const Collective collective : {Collective::AllReduce, Collective::Reduce}) {
+        const auto plans =
+            plans_of(collective, nranks, {NodeScheme::OneShot, {}, mix % 2 == 1}, reach, mix % 3 == 2, 0);
+        for (const size_t tiles : {size_t{1}, size_t{3}}) {
+          const Status status = proof(plans, tiles);
+          ASSERT_TRUE(status.is_ok()) << status.message() << ", mix " << mix;
         }
       }
     }

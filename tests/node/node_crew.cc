@@ -2,6 +2,7 @@
 #include "tests/node/node_crew.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <thread>
 
@@ -40,8 +41,8 @@ NodeCrew::NodeCrew(const Settings& settings) : settings_(settings) {
     config.segment = segment_.get();
     config.region_offset = board;
     const bool one = settings.within == Within::OneProcess;
-    config.mates.assign(ranks.size(), NodeMate{one, arena_->segment().bytes()});
-    config.uses_arenas = settings.within == Within::Arenas;
+    config.mates.assign(ranks.size(), NodeMate{one, arena_->segment().bytes(), ::getpid()});
+    config.means = {settings.within == Within::Arenas, settings.reads};
     config.tuning = settings.tuning;
     Monitor& monitor = *monitors_[static_cast<size_t>(rank)];
     groups_.push_back(std::make_unique<NodeGroup>(

@@ -20,7 +20,8 @@ class NodeCrew {
     int ranks = 2;
     Within within = Within::Nothing;
     size_t bank_bytes = size_t{16} << 10;  // small: many tiles
-    NodeTuning tuning{1024, 4096, SIZE_MAX, {}, {}};
+    NodeTuning tuning{.small_bytes = 1024, .one_shot_bytes = 4096};
+    bool reads = false;  // what is not mapped, through the kernel
     bool asymmetric = true;
   };
   explicit NodeCrew(const Settings& settings);

@@ -179,21 +179,32 @@ INSTANTIATE_TEST_SUITE_P(All, NodeCollectives,
                                           testing::Values(2, 3, 4, 7)));
 
 TEST(NodeGroups, ManyRanksUseGroupsForTinyCalls) {
-  NodeTuning tuning{1024, 4096, SIZE_MAX, {{0, 1, 2, 3, 4, 5}, {6, 7, 8}, {9, 10, 11, 12, 13, 14, 15, 16}}, {}};
+  NodeTuning tuning{.small_bytes = 1024, .one_shot_bytes = 4096};
+  tuning.groups = {{0, 1, 2, 3, 4, 5}, {6, 7, 8}, {9, 10, 11, 12, 13, 14, 15, 16}};
   run_cases({.ranks = 17, .within = Within::Arenas, .tuning = tuning}, 60, 5);
 }
 
 TEST(NodeGroups, MemoryDomainsExchangeTheirSums) {
-  NodeTuning tuning{1024, 2048, SIZE_MAX, {}, {{0, 2, 4}, {1, 3, 5}}};
+  NodeTuning tuning{.small_bytes = 1024, .one_shot_bytes = 2048};
+  tuning.domains = {{0, 2, 4}, {1, 3, 5}};
   for (const Within within : {Within::Nothing, Within::Arenas, Within::OneProcess}) {
     run_cases({.ranks = 6, .within = within, .tuning = tuning}, 80, 6);
   }
 }
 
 TEST(NodeGroups, StreamPastTheCaches) {
-  NodeTuning tuning{1024, 2048, 1, {}, {}};
+  NodeTuning tuning{.small_bytes = 1024, .one_shot_bytes = 2048, .stream_bytes = 1};
   for (const Within within : {Within::Nothing, Within::Arenas}) {
     run_cases({.ranks = 3, .within = within, .tuning = tuning}, 80, 8);
+  }
+}
+
+TEST(NodeGroups, ReadWhatIsNotMapped) {
+  for (const int ranks : {2, 3, 5}) {
+    NodeTuning tuning{.small_bytes = 1024, .one_shot_bytes = 4096, .read_bytes = 2000, .read_one_shot_bytes = 50000};
+    for (const Within within : {Within::Nothing, Within::Arenas}) {
+      run_cases({.ranks = ranks, .within = within, .tuning = tuning, .reads = true}, 100, 12);
+    }
   }
 }
 
@@ -202,7 +213,8 @@ TEST(NodeGroups, NeedNoAsymmetricFence) {
 }
 
 TEST(NodeGroups, RoundNarrowSumsOnce) {
-  NodeTuning tuning{16, 64, SIZE_MAX, {}, {{0, 1}, {2, 3}}};
+  NodeTuning tuning{.small_bytes = 16, .one_shot_bytes = 64};
+  tuning.domains = {{0, 1}, {2, 3}};
   NodeCrew crew({.ranks = 4, .within = Within::Nothing, .tuning = tuning});
   // 256 + 1 + 1 + 1 in bfloat16: any rounding on the way loses the ones; once gives 260 (259 is not representable).
   for (const size_t count : {size_t{1}, size_t{20}, size_t{5000}}) {
