@@ -98,6 +98,7 @@ class Author {
     switch (shape_.scheme) {
       case NodeScheme::OneShot: return write_one_shot();
       case NodeScheme::GatherRelease: return write_gather_release();
+      case NodeScheme::Pull: return write_pull();
       case NodeScheme::Domains: return write_domains();
       default: return write_two_shot();
     }
@@ -153,6 +154,21 @@ class Author {
     for (const Rank rank : all) {
       if (rank != me_) copy({Area::Result, rank}, mine(Area::Output), as_piece(rank), as_piece(rank));
     }
+  }
+
+  void write_pull() {
+    units(1, 1, n_);
+    const std::vector<Rank> all = everyone();
+    for (const Rank rank : all) note_staging(!reach(rank).input);
+    copy_in(n_, true);
+    meet();
+    step(contributions(all), {mine(Area::Output)}, my_piece(), my_piece(), 1, true);
+    meet();
+    for (uint32_t k = 1; k < n_; ++k) {
+      const Rank rank = static_cast<Rank>((my_piece() + k) % n_);
+      copy({Area::Output, rank}, mine(Area::Output), as_piece(rank), as_piece(rank));
+    }
+    meet();
   }
 
   void write_domains() {
@@ -324,6 +340,7 @@ std::string_view name_of(NodeScheme scheme) {
     case NodeScheme::OneShot: return "node_one_shot";
     case NodeScheme::GatherRelease: return "node_gather_release";
     case NodeScheme::TwoShot: return "node_two_shot";
+    case NodeScheme::Pull: return "node_pull";
     case NodeScheme::Domains: return "node_domains";
     case NodeScheme::Direct: return "node_direct";
   }

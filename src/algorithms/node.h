@@ -11,6 +11,8 @@
 //                 as one_shot. Tiny, from about 16 ranks on as many cores: fewer readers per line.
 // two_shot        2 meets, 5n - and, where all buffers can be reached, 2n per rank: the least there is. Rank r combines
 //                 part r of all inputs and stores it for everybody. The tiles of a long call are pipelined.
+// pull            3 meets, 3n + n/p: two_shot where memory can be read, not written: every rank reads its part of all
+//                 inputs, and then the others' parts of the result from their outputs. No staging.
 // domains         3 meets: two_shot inside every memory domain, sums of domains exchanged between: each domain reads
 //                 n(d-1) from others instead of n(p - p/d). Two roundings.
 // direct          the collectives without sums: one copy in (none where the buffer can be reached), one copy out.
@@ -27,7 +29,7 @@
 
 namespace ccom {
 
-enum class NodeScheme : uint8_t { OneShot, GatherRelease, TwoShot, Domains, Direct };
+enum class NodeScheme : uint8_t { OneShot, GatherRelease, TwoShot, Pull, Domains, Direct };
 
 // Which of a rank's buffers the others can load from and store to.
 struct Reach {
@@ -50,12 +52,13 @@ struct NodeShape {
 struct NodeTuning {
   size_t small_bytes = 8192;  // shown per rank: up to here nobody asks what can be reached
   size_t one_shot_bytes = 0;  // of an allreduce or reduce that goes through staging memory
-  // Reading another process's ordinary memory through the kernel: from this size on, and instead of a second shot up to
-  // that one.
+  // Reading another process's ordinary memory through the kernel: from this size on; one_shot instead of two_shot up to
+  // the next one, pull instead of two_shot up to the last.
   size_t read_bytes = SIZE_MAX;
   size_t read_one_shot_bytes = 0;
-  size_t stream_bytes = SIZE_MAX;          // of all buffers together: from here on results are written past the caches
-  std::vector<std::vector<Rank>> groups{};   // of ranks that share a cache, for tiny calls of many ranks; empty: none
+  size_t pull_bytes = 0;
+  size_t stream_bytes = SIZE_MAX;           // of all buffers together: from here on results are written past the caches
+  std::vector<std::vector<Rank>> groups{};  // of ranks that share a cache, for tiny calls of many ranks; empty: none
   std::vector<std::vector<Rank>> domains{};  // of memory; empty: one
 };
 

@@ -13,7 +13,7 @@ namespace ccom {
 namespace {
 
 // Between two looks at the communicator's error.
-constexpr size_t kStrideBytes = size_t{256} << 10;
+constexpr size_t kStrideBytes = size_t{128} << 10;
 constexpr size_t kMostPlans = 32;
 
 bool cuts_vector(Collective collective) {
@@ -34,6 +34,9 @@ NodeShape NodeGroup::shape_for(const NodeCall& call, std::span<const Reach> reac
   }
   const bool all_readable = !is_mapped && std::ranges::all_of(reach, &Reach::input);
   if (all_readable && bytes <= tuning.read_one_shot_bytes) return {NodeScheme::OneShot, {}};
+  if (all_readable && bytes <= tuning.pull_bytes && call.collective == Collective::AllReduce) {
+    return {NodeScheme::Pull, {}};
+  }
   const bool may_round_twice = !is_narrow_float(call.type);
   if (!tuning.domains.empty() && may_round_twice && call.collective == Collective::AllReduce) {
     return {NodeScheme::Domains, tuning.domains};
@@ -113,7 +116,8 @@ Status NodeGroup::run_large(const NodeCall& call) {
   geometry_ = geometry_of(call, plan);
   last_meet_ = meeting_.number() + static_cast<uint32_t>(tile_slots(plan, geometry_.tiles)) - 2;
   const bool in_cache = total_bytes(call) < config_.tuning.stream_bytes;
-  streams_ = !in_cache && !(call.in_place && plan.collective != Collective::AllGather);
+  streams_ = !in_cache && !is_pulled_[meeting_.place() == 0 ? 1 : 0] &&
+             !(call.in_place && plan.collective != Collective::AllGather);
   if (plan.staged) CCOM_TRY(reserve_staging());
   CCOM_TRY(run_tiles(plan));
   if (plan.staged) tiles_before_ += geometry_.tiles;
@@ -141,7 +145,8 @@ bool NodeGroup::is_worth_reading(const NodeCall& call) const {
   const size_t bytes = shown_bytes(call);
   if (bytes < config_.tuning.read_bytes) return false;
   if (!cuts_vector(call.collective)) return true;
-  return bytes <= config_.tuning.read_one_shot_bytes && !call.in_place;
+  if (bytes <= config_.tuning.read_one_shot_bytes) return !call.in_place;
+  return bytes <= config_.tuning.pull_bytes && call.collective == Collective::AllReduce;
 }
 
 // An input that is overwritten while others read it is not shown where it lies.
@@ -155,7 +160,8 @@ Announcement NodeGroup::announce(const NodeCall& call) const {
                                         : reach_map_.describe(call.input, shown_bytes(call));
   }
   if (call.collective == Collective::AllReduce || (call.collective == Collective::Reduce && is_root)) {
-    mine.output = reach_map_.describe(call.output, shown_bytes(call));
+    mine.output = is_worth_reading(call) ? reach_map_.describe_readable(call.output, shown_bytes(call))
+                                         : reach_map_.describe(call.output, shown_bytes(call));
   }
   return mine;
 }
@@ -167,10 +173,11 @@ Status NodeGroup::collect_reach(const NodeCall& call, const Announcement& mine) 
     Announcement said = mine;
     if (place != meeting_.place()) std::memcpy(&said, meeting_.payload_of(place), sizeof said);
     reach_[i] = {said.input.is_reached(), said.output.is_mapped()};
+    is_pulled_[i] = said.output.kind == Announcement::kReadable && place != meeting_.place();
     is_remote_[i] = said.input.kind == Announcement::kReadable && place != meeting_.place();
-    inputs_[i] = reach_[i].input ? reach_map_.resolve(place, said.input, bytes) : nullptr;
-    outputs_[i] = reach_[i].output ? reach_map_.resolve(place, said.output, bytes) : nullptr;
-    if ((inputs_[i] != nullptr) != reach_[i].input || (outputs_[i] != nullptr) != reach_[i].output) {
+    inputs_[i] = said.input.is_reached() ? reach_map_.resolve(place, said.input, bytes) : nullptr;
+    outputs_[i] = said.output.is_reached() ? reach_map_.resolve(place, said.output, bytes) : nullptr;
+    if ((inputs_[i] != nullptr) != said.input.is_reached() || (outputs_[i] != nullptr) != said.output.is_reached()) {
       return error(Code::InternalError, "rank %d says that its buffers lie outside of its arena",
                    meeting_.rank_at(place))
           .with_peers({meeting_.rank_at(place)});
@@ -267,7 +274,8 @@ Status NodeGroup::run_step(const NodeStep& step, size_t tile, uint32_t source_pi
 }
 
 bool NodeGroup::is_remote(const Operand& operand) const {
-  return operand.area == Area::Input && is_remote_[static_cast<size_t>(operand.owner)];
+  const auto owner = static_cast<size_t>(operand.owner);
+  return operand.area == Area::Input ? is_remote_[owner] : operand.area == Area::Output && is_pulled_[owner];
 }
 
 // Makes sources_ the addresses of a stretch of all sources. What only the kernel can read is read now: the one source

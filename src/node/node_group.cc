@@ -27,7 +27,8 @@ NodeGroup::NodeGroup(NodeConfig config, Monitor& monitor, Meeting::Describe desc
       reach_(nobody_),
       inputs_(nobody_.size()),
       outputs_(nobody_.size()),
-      is_remote_(nobody_.size()) {
+      is_remote_(nobody_.size()),
+      is_pulled_(nobody_.size()) {
   sources_.reserve(nobody_.size());
   targets_.reserve(nobody_.size() + 1);
 }

@@ -132,7 +132,7 @@ class NodeGroup {
   uint32_t first_meet_ = 0, last_meet_ = 0;  // of the call, if they may
   std::vector<Reach> reach_;
   std::vector<std::byte*> inputs_, outputs_;  // by place: as this rank reaches them
-  std::vector<bool> is_remote_;               // by place: the input is to be read through the kernel
+  std::vector<bool> is_remote_, is_pulled_;   // by place: input, output is to be read through the kernel
   std::vector<std::byte> read_;               // what was read, a stride for each source of a step
   std::vector<const std::byte*> sources_;     // of a step
   std::vector<std::byte*> targets_;

@@ -12,8 +12,9 @@ namespace {
 constexpr size_t kOneShotBytes = size_t{256} << 10;
 // Below it a system call costs more than it saves; two ranks that read all of each other's input copy less than with two
 // shots, until it leaves the second-level cache.
-constexpr size_t kReadBytes = size_t{16} << 10;
-constexpr size_t kReadOneShotBytes = size_t{1} << 20;
+constexpr size_t kReadBytes = size_t{4} << 10;
+constexpr size_t kReadOneShotBytes = size_t{512} << 10;
+constexpr size_t kPullBytes = size_t{16} << 20;  // beyond it staging with streamed results is better
 constexpr size_t kLevelTwoBytes = size_t{2} << 20;  // if the machine does not say
 // Fewer ranks read each other's lines at once faster than they pass a result on.
 constexpr int kFewRanks = 16;
@@ -72,7 +73,9 @@ NodeTuning node_tuning(const Topology& topology) {
   // cache any more.
   if (topology.nranks() <= host.cpus) {
     tuning.read_bytes = kReadBytes;
+    tuning.small_bytes = kReadBytes;
     tuning.read_one_shot_bytes = topology.nranks() == 2 ? kReadOneShotBytes : 0;
+    tuning.pull_bytes = topology.nranks() == 2 ? kPullBytes : 0;
   }
   tuning.domains = memory_domains(topology);
   // With fewer cores than ranks every further wait is a change of tasks: one meet is best there.

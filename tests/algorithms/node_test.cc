@@ -102,6 +102,22 @@ TEST(NodePlans, OneShotReadsInputsWhereTheyLie) {
   }
 }
 
+TEST(NodePlans, PullIsProved) {
+  std::mt19937 random(19);
+  for (const int nranks : {2, 3, 6}) {
+    for (int mix = 0; mix < 12; ++mix) {
+      std::vector<Reach> reach = random_reach(nranks, random);
+      if (mix < 4) std::ranges::fill(reach, Reach{true, false});
+      for (Reach& each : reach) each.output = false;
+      const auto plans = plans_of(Collective::AllReduce, nranks, {NodeScheme::Pull, {}}, reach, mix % 2 == 1, -1);
+      for (const size_t tiles : {size_t{1}, size_t{3}}) {
+        const Status status = proof(plans, tiles);
+        ASSERT_TRUE(status.is_ok()) << status.message() << ", mix " << mix;
+      }
+    }
+  }
+}
+
 TEST(NodePlans, SmallSchemesAreProvedAndGiveOneExpression) {
   for (const int nranks : {2, 3, 8, 16, 33}) {
     std::vector<std::vector<Rank>> groups;

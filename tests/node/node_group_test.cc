@@ -201,7 +201,11 @@ TEST(NodeGroups, StreamPastTheCaches) {
 
 TEST(NodeGroups, ReadWhatIsNotMapped) {
   for (const int ranks : {2, 3, 5}) {
-    NodeTuning tuning{.small_bytes = 1024, .one_shot_bytes = 4096, .read_bytes = 2000, .read_one_shot_bytes = 50000};
+    NodeTuning tuning{.small_bytes = 1024,
+                      .one_shot_bytes = 4096,
+                      .read_bytes = 2000,
+                      .read_one_shot_bytes = 15000,
+                      .pull_bytes = 50000};
     for (const Within within : {Within::Nothing, Within::Arenas}) {
       run_cases({.ranks = ranks, .within = within, .tuning = tuning, .reads = true}, 100, 12);
     }
