@@ -279,9 +279,32 @@ CCOM_API ccomResult_t ccomEventSynchronize(ccomEvent_t event, int64_t timeoutMs)
 
 /* ---- Memory ----------------------------------------------------------------------------------------------------- */
 
-/* Page-aligned, zeroed memory that ccom may share with peers on the host. */
+/* Page-aligned, zeroed memory that peers on the host can reach: collectives on it copy least. From a reserve of address
+ * space (CCOM_ARENA_BYTES), without communication, before or after start-up. Not inherited by forked children. */
 CCOM_API ccomResult_t ccomMemAlloc(void** pointer, size_t bytes);
+/* The memory goes back to the system at once; no call may be under way on it. */
 CCOM_API ccomResult_t ccomMemFree(void* pointer);
+
+/* Tells that collectives will use [buffer, buffer + bytes) often. Local. Memory of ccomMemAlloc is ready already. Of
+ * ordinary memory (private, anonymous: malloc, mmap), if it begins and ends on a page, the pages are replaced in place by
+ * pages that peers on the host can map; address and contents stay. Any other buffer is accepted and works, but copies
+ * (CCOM_LOG=info says why). No rank need do as the others do.
+ * Until ccomCommDeregister: no other thread may write to the buffer while this call or that one runs; the buffer must not
+ * be freed, unmapped or remapped; children forked meanwhile must not touch it. */
+CCOM_API ccomResult_t ccomCommRegister(ccomComm_t comm, void* buffer, size_t bytes, void** handle);
+/* Local. The pages are ordinary ones again. */
+CCOM_API ccomResult_t ccomCommDeregister(ccomComm_t comm, void* handle);
+
+typedef struct ccomWindow* ccomWindow_t;
+/* As ccomCommRegister, and every rank learns where the others' buffers are. Collective and blocking; sizes may differ.
+ * flags: 0. */
+CCOM_API ccomResult_t ccomCommWindowRegister(ccomComm_t comm, void* buffer, size_t bytes, ccomWindow_t* window,
+                                             int flags);
+/* Local. */
+CCOM_API ccomResult_t ccomCommWindowDeregister(ccomComm_t comm, ccomWindow_t window);
+/* Where this process can load and store `peer`'s buffer. ccomNotSupported where it cannot be reached. Valid until the
+ * peer deregisters. ccom orders nothing but its own calls: use ccomBarrier. */
+CCOM_API ccomResult_t ccomWinGetPeerPtr(ccomWindow_t window, int peer, void** pointer);
 
 /* ---- Reductions ------------------------------------------------------------------------------------------------- */
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Streams, events and memory.
+// Streams and events.
 #include "api/handles.h"
-#include "comm/memory.h"
 
 namespace ccom {
 namespace {
@@ -135,16 +134,4 @@ ccomResult_t ccomEventSynchronize(ccomEvent_t event, int64_t timeoutMs) {
       return error(Code::Timeout, "the event is not complete after %lld ms", static_cast<long long>(timeoutMs));
     return status;
   });
-}
-
-ccomResult_t ccomMemAlloc(void** pointer, size_t bytes) {
-  return guarded("ccomMemAlloc", [&]() -> Status {
-    CCOM_TRY(check(pointer, "pointer"));
-    CCOM_TRY_ASSIGN(*pointer, allocate_shareable(bytes));
-    return {};
-  });
-}
-
-ccomResult_t ccomMemFree(void* pointer) {
-  return guarded("ccomMemFree", [&]() { return free_shareable(pointer); });
 }

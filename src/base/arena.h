@@ -6,9 +6,12 @@
 // message. It takes address space at once and memory only for what is allocated.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <shared_mutex>
 
 #include "base/shared_segment.h"
 #include "base/status.h"
@@ -25,15 +28,34 @@ class Arena {
   // Gives the memory back to the system at once. InvalidArgument if allocate() did not return it.
   Status free(void* pointer);
 
+  // Puts pages of the arena in the place of ordinary ones, contents and addresses kept, so that what lies there can be
+  // mapped by others too. `begin` and size_bytes are whole pages of private anonymous memory, read-write; else
+  // InvalidArgument or NotSupported says what they are. Nobody may write there meanwhile, nor unmap it or fork
+  // afterwards as long as it stays (docs/decisions/0004). Adopting the same range again is counted.
+  Status adopt(void* begin, size_t size_bytes);
+  // Ordinary pages again, contents kept. InvalidArgument if it is not adopted.
+  Status give_back(void* begin, size_t size_bytes);
+
+  // Where [address, address + size_bytes) lies in the arena, allocated or adopted as one; nothing if it does not.
+  std::optional<size_t> offset_of(const void* address, size_t size_bytes) const;
+
   SharedSegment& segment() { return *segment_; }
 
  private:
+  struct Adopted {
+    size_t size_bytes = 0;
+    size_t offset = 0;  // in the arena
+    int times = 0;
+  };
   explicit Arena(std::unique_ptr<SharedSegment> segment);
 
   std::unique_ptr<SharedSegment> segment_;
-  std::mutex mutex_;
+  std::mutex mutex_;                    // of allocation
   std::map<size_t, size_t> free_;       // offset -> bytes, never adjacent; guarded by mutex_, as below
   std::map<size_t, size_t> allocated_;  // offset -> bytes
+  mutable std::shared_mutex adopted_mutex_;
+  std::map<uintptr_t, Adopted> adopted_;  // by address, disjoint; guarded by adopted_mutex_
+  std::atomic<bool> has_adopted_{false};  // ever
 };
 
 }  // namespace ccom

@@ -87,6 +87,30 @@ Status Communicator::run(Turns::Ticket ticket, const std::vector<Request>& reque
   });
 }
 
+Result<std::vector<std::byte*>> Communicator::locate(Turns::Ticket ticket, void* buffer, size_t bytes) {
+  struct Said {
+    Announcement::Where where;
+    uint64_t bytes;
+  };
+  std::vector<Said> all(static_cast<size_t>(membership_.nranks));
+  const Said mine{node_ == nullptr ? Announcement::Where() : node_->reach_map().describe(buffer, bytes), bytes};
+  Request gather;
+  gather.collective = Collective::AllGather;
+  gather.input = reinterpret_cast<const std::byte*>(&mine);
+  gather.output = reinterpret_cast<std::byte*>(all.data());
+  gather.count = sizeof mine;
+  gather.type = DataType::Uint8;
+  CCOM_TRY(run(ticket, gather));
+  std::vector<std::byte*> found(all.size());
+  for (size_t rank = 0; rank < all.size() && node_ != nullptr; ++rank) {
+    if (all[rank].where.is_mapped()) {
+      found[rank] = node_->reach_map().resolve(static_cast<int>(rank), all[rank].where, all[rank].bytes);
+    }
+  }
+  found[static_cast<size_t>(membership_.rank)] = static_cast<std::byte*>(buffer);
+  return found;
+}
+
 void Communicator::drain() {
   const Status nothing = in_turn(turns_.take(), [] { return Status(); });
   CCOM_ASSERT(nothing.is_ok());
@@ -214,69 +238,6 @@ Status Communicator::run_tiles(const Request& request, PlanKey key, size_t tile,
     CCOM_TRY(run_operation(part, *plan, envelope, deadline));
   }
   return {};
-}
-
-namespace {
-
-// Sends and receives to and from `self`, in order.
-struct OwnTransfers {
-  OwnTransfers(const Request* requests, size_t count, Rank self) {
-    for (size_t i = 0; i < count; ++i) {
-      if (requests[i].collective != Collective::SendReceive || requests[i].peer != self) continue;
-      (requests[i].sends ? sends : receives).push_back(&requests[i]);
-    }
-  }
-  std::vector<const Request*> sends, receives;
-};
-
-std::string describe_data(const Request& request) {
-  return std::to_string(request.count) + " " + std::string(name_of(request.type));
-}
-
-}  // namespace
-
-Status Communicator::check_group(const std::vector<Request>& requests) const {
-  const OwnTransfers own(requests.data(), requests.size(), membership_.rank);
-  if (own.sends.size() != own.receives.size()) {
-    return error(Code::InvalidUsage, "rank %d sends %zu messages to itself in this group and receives %zu",
-                 membership_.rank, own.sends.size(), own.receives.size());
-  }
-  for (size_t i = 0; i < own.sends.size(); ++i) {
-    if (own.sends[i]->count == own.receives[i]->count && own.sends[i]->type == own.receives[i]->type) continue;
-    return error(Code::InvalidUsage, "rank %d sends %s to itself and receives %s", membership_.rank,
-                 describe_data(*own.sends[i]).c_str(), describe_data(*own.receives[i]).c_str());
-  }
-  return {};
-}
-
-// Sends and receives of one group, all at the same time.
-Status Communicator::run_transfers(const Request* requests, size_t count) {
-  const OwnTransfers to_self(requests, count, membership_.rank);
-  if (to_self.sends.size() != to_self.receives.size()) {
-    return error(Code::InvalidUsage, "rank %d: a collective stands between a send to itself and its receive",
-                 membership_.rank);
-  }
-  for (size_t i = 0; i < to_self.sends.size(); ++i) {
-    const Request& send = *to_self.sends[i];
-    if (send.count > 0) std::memmove(to_self.receives[i]->output, send.input, send.count * size_of(send.type));
-  }
-  std::vector<std::shared_ptr<const BoundPlan>> plans;
-  for (size_t i = 0; i < count; ++i) {
-    const bool own = requests[i].peer == membership_.rank;
-    CCOM_TRY_ASSIGN(std::shared_ptr<const BoundPlan> plan,
-                    own ? Result<std::shared_ptr<const BoundPlan>>(nullptr) : cache_->get(key_of(requests[i])));
-    plans.push_back(std::move(plan));
-  }
-  std::vector<Operation> operations;
-  for (size_t i = 0; i < count; ++i) {
-    const Request& request = requests[i];
-    if (plans[i] == nullptr) continue;
-    uint64_t& sequence = (request.sends ? sent_to_ : received_from_)[static_cast<size_t>(request.peer)];
-    operations.push_back(
-        {plans[i].get(), request.input, request.output, describe(request, membership_.communicator, ++sequence, 0), 1});
-  }
-  if (operations.empty()) return {};
-  return finish(requests[0], engine_->run(operations, Deadline::after_ms(config_.timeout_ms)));
 }
 
 // Remembers the call that met the communicator's error first.

@@ -56,6 +56,9 @@ class Communicator final : public CallNames {
   const Topology& topology() const { return topology_; }
   std::string transport_names() const { return links_->transport_names(); }
   uint64_t sequence() const { return sequence_.load(std::memory_order_relaxed); }
+  // Tells all ranks where this rank's [buffer, buffer + bytes) is, and learns where theirs are: by rank, as this
+  // process can load and store them; null where it cannot. Collective.
+  Result<std::vector<std::byte*>> locate(Turns::Ticket ticket, void* buffer, size_t bytes);
   // What a group asks for that can be refused before anything runs: InvalidUsage for unmatched transfers to itself.
   Status check_group(const std::vector<Request>& requests) const;
   struct Usage {

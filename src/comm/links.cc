@@ -130,6 +130,7 @@ std::optional<NodeConfig> Links::node_config() const {
   node.segment = segment_.get();
   node.region_offset = node_offset();
   node.mates = node_join_->mates();
+  node.arena = process_arena();
   node.means = means_;
   return node;
 }

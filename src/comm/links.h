@@ -91,7 +91,7 @@ class Links final : public ChannelSource {
   std::unique_ptr<NodeJoin> node_join_;
   NodeLayout node_layout_;
   ReachMap::Means means_;    // that all ranks have
-  bool has_fences_ = false;   // asymmetric ones, on all ranks
+  bool has_fences_ = false;  // asymmetric ones, on all ranks
   std::unique_ptr<Monitor> monitor_;
   std::vector<std::string> transport_names_;
   std::vector<std::unique_ptr<Transport>> transports_;

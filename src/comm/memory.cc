@@ -87,6 +87,24 @@ Status free_shareable(void* pointer) {
   return error(Code::InvalidArgument, "pointer %p was not allocated by ccomMemAlloc, or is freed already", pointer);
 }
 
+bool register_memory(void* begin, size_t bytes) {
+  Arena* const arena = process_arena();
+  if (arena == nullptr) return false;
+  if (contains(arena->segment().bytes(), begin)) return true;
+  const Status adopted = arena->adopt(begin, bytes);
+  if (!adopted.is_ok()) {
+    log(LogLevel::Info, "%zu bytes at %p stay out of reach of other ranks: %s", bytes, begin,
+        adopted.message().c_str());
+  }
+  return adopted.is_ok();
+}
+
+Status deregister_memory(void* begin, size_t bytes) {
+  Arena* const arena = process_arena();
+  if (arena == nullptr || contains(arena->segment().bytes(), begin)) return {};
+  return arena->give_back(begin, bytes);
+}
+
 std::shared_ptr<SharedSegment> mapped_arena(uint64_t process) {
   const std::lock_guard lock(registry().mutex);
   const auto found = registry().other_arenas.find(process);

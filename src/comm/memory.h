@@ -24,6 +24,12 @@ Result<void*> allocate_shareable(size_t bytes);
 // InvalidArgument for a pointer that did not come from allocate_shareable.
 Status free_shareable(void* pointer);
 
+// Puts ordinary memory within reach of the node, in place, if it can (Arena::adopt); true if it is there now, because
+// it was adopted or lies in the arena anyway. Why not is logged, and no error: calls on it copy.
+bool register_memory(void* begin, size_t bytes);
+// Undoes one register_memory() that returned true.
+Status deregister_memory(void* begin, size_t bytes);
+
 // The arena of another process as mapped here, if it is; shared by all communicators of this process.
 std::shared_ptr<SharedSegment> mapped_arena(uint64_t process);
 void remember_arena(uint64_t process, const std::shared_ptr<SharedSegment>& segment);

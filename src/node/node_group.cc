@@ -21,7 +21,7 @@ NodeGroup::NodeGroup(NodeConfig config, Monitor& monitor, Meeting::Describe desc
       monitor_(monitor),
       region_(config_.segment->bytes().data() + config_.region_offset),
       meeting_(config_.meeting, region_, config_.layout, monitor, std::move(describe)),
-      reach_map_(config_.mates, config_.meeting.place, config_.means),
+      reach_map_(config_.mates, config_.arena, config_.means),
       fail_(std::move(fail)),
       nobody_(config_.meeting.ranks.size()),
       reach_(nobody_),

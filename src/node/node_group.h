@@ -29,6 +29,7 @@ struct NodeConfig {
   SharedSegment* segment = nullptr;  // outlives the group, as the monitor does
   size_t region_offset = 0;
   std::vector<NodeMate> mates;
+  const Arena* arena = nullptr;  // this process's
   ReachMap::Means means;
   NodeTuning tuning;  // small_bytes at most kMailBytes
 };
@@ -63,6 +64,7 @@ class NodeGroup {
   Status run(const NodeCall& call, const CallWords& words, std::chrono::milliseconds timeout);
   void wake() { meeting_.wake(); }
 
+  const ReachMap& reach_map() const { return reach_map_; }
   // Taken by this rank so far.
   uint64_t memory_bytes() const { return memory_bytes_; }
   // The plan that a call of this size runs; for explanations and tests.

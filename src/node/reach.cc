@@ -8,20 +8,17 @@
 
 namespace ccom {
 
-ReachMap::ReachMap(std::vector<NodeMate> mates, int place, Means means)
-    : mates_(std::move(mates)), place_(static_cast<size_t>(place)), means_(means) {
+ReachMap::ReachMap(std::vector<NodeMate> mates, const Arena* arena, Means means)
+    : mates_(std::move(mates)), arena_(arena), means_(means) {
   one_process_ = std::ranges::all_of(mates_, &NodeMate::same_process);
 }
 
 Announcement::Where ReachMap::describe(const void* buffer, size_t size_bytes) const {
-  const auto address = reinterpret_cast<uintptr_t>(buffer);
   if (size_bytes == 0) return {};
-  if (one_process_) return {address, Announcement::kAddress};
-  if (!means_.arenas) return {};
-  const Bytes arena = mates_[place_].arena;
-  const auto begin = reinterpret_cast<uintptr_t>(arena.data());
-  if (address < begin || address - begin >= arena.size() || size_bytes > arena.size() - (address - begin)) return {};
-  return {address - begin, Announcement::kArena};
+  if (one_process_) return {reinterpret_cast<uintptr_t>(buffer), Announcement::kAddress};
+  if (!means_.arenas || arena_ == nullptr) return {};
+  const std::optional<size_t> offset = arena_->offset_of(buffer, size_bytes);
+  return offset ? Announcement::Where{*offset, Announcement::kArena} : Announcement::Where();
 }
 
 Announcement::Where ReachMap::describe_readable(const void* buffer, size_t size_bytes) const {

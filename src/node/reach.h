@@ -8,6 +8,7 @@
 #include <array>
 #include <vector>
 
+#include "base/arena.h"
 #include "base/status.h"
 #include "base/types.h"
 #include "node/layout.h"
@@ -42,8 +43,8 @@ class ReachMap {
     bool arenas = false;  // every rank of the node has mapped those of all others
     bool reads = false;   // every rank of the node may read the memory of all others
   };
-  // mates: by place.
-  ReachMap(std::vector<NodeMate> mates, int place, Means means);
+  // mates: by place. arena: this process's, may be null; outlives the map.
+  ReachMap(std::vector<NodeMate> mates, const Arena* arena, Means means);
 
   // For a buffer of this rank.
   Announcement::Where describe(const void* buffer, size_t size_bytes) const;
@@ -56,7 +57,7 @@ class ReachMap {
 
  private:
   std::vector<NodeMate> mates_;
-  size_t place_;
+  const Arena* arena_;
   bool one_process_ = true;
   Means means_;
 };

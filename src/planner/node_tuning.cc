@@ -10,11 +10,11 @@ namespace {
 // Two ranks stage and read each other's part at once up to here; every further rank multiplies what each has to read,
 // while the second meet that two_shot costs stays the same. Measured with 2, 4 and 8 ranks (bench/README.md).
 constexpr size_t kOneShotBytes = size_t{256} << 10;
-// Below it a system call costs more than it saves; two ranks that read all of each other's input copy less than with two
-// shots, until it leaves the second-level cache.
+// Below it a system call costs more than it saves; two ranks that read all of each other's input copy less than with
+// two shots, until it leaves the second-level cache.
 constexpr size_t kReadBytes = size_t{4} << 10;
 constexpr size_t kReadOneShotBytes = size_t{512} << 10;
-constexpr size_t kPullBytes = size_t{16} << 20;  // beyond it staging with streamed results is better
+constexpr size_t kPullBytes = size_t{16} << 20;     // beyond it staging with streamed results is better
 constexpr size_t kLevelTwoBytes = size_t{2} << 20;  // if the machine does not say
 // Fewer ranks read each other's lines at once faster than they pass a result on.
 constexpr int kFewRanks = 16;
@@ -69,8 +69,8 @@ NodeTuning node_tuning(const Topology& topology) {
   const auto others = static_cast<size_t>(std::max(topology.nranks() - 1, 1));
   tuning.one_shot_bytes = kOneShotBytes / (others * others);
   tuning.stream_bytes = 2 * static_cast<size_t>(host.cpus) * second_level_bytes(host);
-  // With a core per rank the kernel's copy is cheaper than two through staging memory; with fewer, what it reads is in no
-  // cache any more.
+  // With a core per rank the kernel's copy is cheaper than two through staging memory; with fewer, what it reads is in
+  // no cache any more.
   if (topology.nranks() <= host.cpus) {
     tuning.read_bytes = kReadBytes;
     tuning.small_bytes = kReadBytes;

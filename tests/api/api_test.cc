@@ -467,6 +467,47 @@ TEST(Info, ReportsWhereTheCommunicatorRuns) {
   });
 }
 
+TEST(Memory, AnyBufferCanBeRegisteredByAnyRank) {
+  with_ranks(2, [](int rank, ccomComm_t comm) {
+    constexpr size_t kCount = 8192;
+    float* data = nullptr;
+    ASSERT_EQ(posix_memalign(reinterpret_cast<void**>(&data), rank == 0 ? 4096 : 64, kCount * sizeof(float)), 0);
+    std::fill_n(data, kCount, static_cast<float>(rank + 1));
+    void* handle = nullptr;
+    ASSERT_EQ(ccomCommRegister(comm, data, kCount * sizeof(float), &handle), ccomSuccess);
+    EXPECT_EQ(data[kCount - 1], static_cast<float>(rank + 1));
+    ASSERT_EQ(ccomAllReduce(data, data, kCount, ccomFloat32, ccomSum, comm, nullptr), ccomSuccess);
+    ASSERT_EQ(ccomCommDeregister(comm, handle), ccomSuccess);
+    EXPECT_EQ(std::count(data, data + kCount, 3.0F), static_cast<std::ptrdiff_t>(kCount));
+    std::free(data);
+    EXPECT_EQ(ccomCommRegister(comm, nullptr, 5, &handle), ccomInvalidArgument);
+    EXPECT_EQ(ccomCommRegister(comm, data, 5, nullptr), ccomInvalidArgument);
+  });
+}
+
+TEST(Memory, AWindowGivesPointersToPeers) {
+  with_ranks(3, [](int rank, ccomComm_t comm) {
+    int* data = nullptr;
+    ASSERT_EQ(ccomMemAlloc(reinterpret_cast<void**>(&data), 4096), ccomSuccess);
+    ccomWindow_t window = nullptr;
+    ASSERT_EQ(ccomCommWindowRegister(comm, data, 4096, &window, 0), ccomSuccess);
+    for (int peer = 0; peer < 3; ++peer) {
+      void* theirs = nullptr;
+      ASSERT_EQ(ccomWinGetPeerPtr(window, peer, &theirs), ccomSuccess);
+      static_cast<int*>(theirs)[rank] = 10 + rank;
+    }
+    ASSERT_EQ(ccomBarrier(comm, nullptr), ccomSuccess);
+    for (int peer = 0; peer < 3; ++peer) EXPECT_EQ(data[peer], 10 + peer);
+    void* nowhere = nullptr;
+    EXPECT_EQ(ccomWinGetPeerPtr(window, 3, &nowhere), ccomInvalidArgument);
+    ccomWindow_t other = nullptr;
+    EXPECT_EQ(ccomCommWindowRegister(comm, data, 4096, &other, 1), ccomInvalidArgument);
+    ASSERT_EQ(ccomBarrier(comm, nullptr), ccomSuccess);
+    EXPECT_EQ(ccomCommWindowDeregister(comm, window), ccomSuccess);
+    EXPECT_EQ(ccomMemFree(data), ccomSuccess);
+  });
+}
+
 TEST(Memory, IsZeroedAndRefusesStrangers) {
   void* memory = nullptr;
   ASSERT_EQ(ccomMemAlloc(&memory, 100000), ccomSuccess);

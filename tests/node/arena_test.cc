@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <sys/mman.h>
+
 #include <cstring>
 #include <map>
+#include <memory>
 #include <random>
 
 namespace ccom {
@@ -62,6 +65,70 @@ TEST(ArenaMemory, RefusesPointersThatAreNotBlocks) {
   EXPECT_EQ(arena->free(memory + 4096).code(), Code::InvalidArgument);
   EXPECT_TRUE(arena->free(memory).is_ok());
   EXPECT_EQ(arena->free(memory).code(), Code::InvalidArgument);
+}
+
+// ---- Adoption -------------------------------------------------------------------------------------------------------
+
+struct Unmap {
+  size_t size_bytes;
+  void operator()(void* memory) const { ::munmap(memory, size_bytes); }
+};
+using Pages = std::unique_ptr<void, Unmap>;
+
+Pages ordinary_pages(size_t size_bytes) {
+  return Pages(::mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+               Unmap{size_bytes});
+}
+
+TEST(ArenaAdoption, KeepsAddressAndContentsBothWays) {
+  const auto arena = *Arena::create(size_t{16} << 20);
+  constexpr size_t kSize = 300 * 4096;
+  const Pages pages = ordinary_pages(kSize);
+  auto* const memory = static_cast<unsigned char*>(pages.get());
+  for (size_t i = 0; i < kSize; ++i) memory[i] = static_cast<unsigned char>(i * 7);
+  EXPECT_FALSE(arena->offset_of(memory, kSize));
+  ASSERT_TRUE(arena->adopt(memory, kSize).is_ok());
+  const auto offset = arena->offset_of(memory + 100, kSize - 100);
+  ASSERT_TRUE(offset);
+  auto* const seen_by_others = reinterpret_cast<unsigned char*>(arena->segment().bytes().data() + *offset);
+  EXPECT_EQ(seen_by_others[5], static_cast<unsigned char>(105 * 7));
+  seen_by_others[5] = 1;
+  EXPECT_EQ(memory[105], 1);
+  memory[105] = static_cast<unsigned char>(105 * 7);
+  EXPECT_FALSE(arena->offset_of(memory, kSize + 1));
+  ASSERT_TRUE(arena->give_back(memory, kSize).is_ok());
+  EXPECT_FALSE(arena->offset_of(memory, kSize));
+  for (size_t i = 0; i < kSize; ++i) ASSERT_EQ(memory[i], static_cast<unsigned char>(i * 7));
+  EXPECT_TRUE(arena->allocate(size_t{16} << 20).has_value());  // all of it came back
+}
+
+TEST(ArenaAdoption, CountsTheSameRange) {
+  const auto arena = *Arena::create(size_t{1} << 20);
+  const Pages pages = ordinary_pages(8192);
+  EXPECT_TRUE(arena->adopt(pages.get(), 8192).is_ok());
+  EXPECT_TRUE(arena->adopt(pages.get(), 8192).is_ok());
+  EXPECT_TRUE(arena->give_back(pages.get(), 8192).is_ok());
+  EXPECT_TRUE(arena->offset_of(pages.get(), 8192));
+  EXPECT_TRUE(arena->give_back(pages.get(), 8192).is_ok());
+  EXPECT_EQ(arena->give_back(pages.get(), 8192).code(), Code::InvalidArgument);
+}
+
+TEST(ArenaAdoption, RefusesWhatIsNotWholePagesOfOrdinaryMemory) {
+  const auto arena = *Arena::create(size_t{1} << 20);
+  const Pages pages = ordinary_pages(4 * 4096);
+  auto* const memory = static_cast<std::byte*>(pages.get());
+  EXPECT_EQ(arena->adopt(memory + 16, 4096).code(), Code::InvalidArgument);
+  EXPECT_EQ(arena->adopt(memory, 5000).code(), Code::InvalidArgument);
+  EXPECT_TRUE(arena->adopt(memory + 4096, 4096).is_ok());
+  EXPECT_EQ(arena->adopt(memory, 8192).code(), Code::InvalidArgument);  // overlaps
+  EXPECT_TRUE(arena->give_back(memory + 4096, 4096).is_ok());
+  ASSERT_EQ(::mprotect(memory, 4096, PROT_READ), 0);
+  EXPECT_EQ(arena->adopt(memory, 8192).code(), Code::NotSupported);
+  void* const shared = *arena->allocate(4096);
+  EXPECT_EQ(arena->adopt(shared, 4096).code(), Code::NotSupported);
+  ASSERT_EQ(::munmap(memory + 4096, 4096), 0);
+  ASSERT_EQ(::mprotect(memory, 4096, PROT_READ | PROT_WRITE), 0);
+  EXPECT_EQ(arena->adopt(memory, 8192).code(), Code::InvalidArgument);  // a hole
 }
 
 }  // namespace

@@ -42,6 +42,7 @@ NodeCrew::NodeCrew(const Settings& settings) : settings_(settings) {
     config.region_offset = board;
     const bool one = settings.within == Within::OneProcess;
     config.mates.assign(ranks.size(), NodeMate{one, arena_->segment().bytes(), ::getpid()});
+    config.arena = arena_.get();
     config.means = {settings.within == Within::Arenas, settings.reads};
     config.tuning = settings.tuning;
     Monitor& monitor = *monitors_[static_cast<size_t>(rank)];
