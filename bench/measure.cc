@@ -8,6 +8,9 @@
 #include <cstdio>
 #include <cstring>
 
+#include "bench/compute.h"
+#include "bench/statistics.h"
+
 namespace ccom::bench {
 namespace {
 
@@ -63,13 +66,14 @@ class Row {
     prepare();
     CCOM_LAUNCH_TRY(warm_up());
     CCOM_LAUNCH_TRY(time());
-    const auto samples = seconds_.size();
-    CCOM_LAUNCH_TRY(outcome_of(
-        ccomAllReduce(seconds_.data(), seconds_.data(), samples, ccomFloat64, ccomMax, rig_.control, nullptr),
-        rig_.control, "collect the times"));
+    for (std::vector<double>* times : {&seconds_, &compute_seconds_, &both_seconds_})
+      CCOM_LAUNCH_TRY(slowest_of_all(times, "collect the times"));
     CCOM_LAUNCH_TRY(outcome_of(ccomAllReduce(&wrong_, &wrong_, 1, ccomUint64, ccomSum, rig_.control, nullptr),
                                rig_.control, "collect the wrong counts"));
-    *measurement = {.seconds = std::move(seconds_), .wrong = wrong_};
+    *measurement = {.seconds = std::move(seconds_),
+                    .compute_seconds = std::move(compute_seconds_),
+                    .both_seconds = std::move(both_seconds_),
+                    .wrong = wrong_};
     return {};
   }
 
@@ -91,9 +95,18 @@ class Row {
     return {};
   }
 
+  // Each value becomes the largest of all ranks.
+  Outcome slowest_of_all(std::vector<double>* values, const char* what) {
+    if (values->empty()) return {};
+    return outcome_of(
+        ccomAllReduce(values->data(), values->data(), values->size(), ccomFloat64, ccomMax, rig_.control, nullptr),
+        rig_.control, what);
+  }
+
   // At least `iterations` calls, then more until min_seconds have been spent in them.
   Outcome time() {
     int batch = options().iterations;
+    if (options().overlap) CCOM_LAUNCH_TRY(choose_computation());
     for (double spent = 0;;) {
       const size_t before = seconds_.size();
       CCOM_LAUNCH_TRY(options().mode == Mode::Latency ? time_each(batch) : time_together(batch));
@@ -118,8 +131,41 @@ class Row {
       CCOM_LAUNCH_TRY(invoke(1));
       seconds_.push_back(seconds_since(begin));
       if (verified) CCOM_LAUNCH_TRY(verify());
+      if (options().overlap) CCOM_LAUNCH_TRY(time_overlap(verified));
     }
     return {};
+  }
+
+  // About as long as a call alone, and the same on every rank.
+  Outcome choose_computation() {
+    constexpr int kCalls = 9;
+    std::vector<double> calls(kCalls);
+    for (double& call_seconds : calls) {
+      CCOM_LAUNCH_TRY(barrier());
+      const Clock::time_point begin = Clock::now();
+      CCOM_LAUNCH_TRY(invoke(1));
+      call_seconds = seconds_since(begin);
+    }
+    CCOM_LAUNCH_TRY(slowest_of_all(&calls, "agree on the computation"));
+    std::ranges::sort(calls);
+    compute_.calibrate();
+    rounds_ = compute_.rounds_for(percentile(calls, 0.5));
+    return {};
+  }
+
+  Outcome time_overlap(bool verified) {
+    CCOM_LAUNCH_TRY(barrier());
+    Clock::time_point begin = Clock::now();
+    compute_.run(rounds_);
+    compute_seconds_.push_back(seconds_since(begin));
+    if (verified) prepare();
+    CCOM_LAUNCH_TRY(barrier());
+    begin = Clock::now();
+    CCOM_LAUNCH_TRY(enqueue(1));
+    compute_.run(rounds_);
+    CCOM_LAUNCH_TRY(synchronize());
+    both_seconds_.push_back(seconds_since(begin));
+    return verified ? verify() : Outcome{};
   }
 
   Outcome time_together(int iterations) {
@@ -142,11 +188,24 @@ class Row {
   }
 
   Outcome invoke(int times) {
+    CCOM_LAUNCH_TRY(enqueue(times));
+    return synchronize();
+  }
+
+  // On the NULL stream they are over on return.
+  Outcome enqueue(int times) {
     ccomResult_t result = ccomSuccess;
     for (int i = 0; i < times && result == ccomSuccess; ++i) {
       result = call(case_, rank(), send_, recv_, op_.get(), rig_.comm, rig_.stream);
     }
-    if (result == ccomSuccess && rig_.stream != nullptr) result = ccomStreamSynchronize(rig_.stream, -1);
+    return outcome_of_call(result);
+  }
+
+  Outcome synchronize() {
+    return rig_.stream == nullptr ? Outcome{} : outcome_of_call(ccomStreamSynchronize(rig_.stream, -1));
+  }
+
+  Outcome outcome_of_call(ccomResult_t result) const {
     return result == ccomSuccess ? Outcome{} : outcome_of(result, rig_.comm, text_of(case_).c_str());
   }
 
@@ -217,7 +276,9 @@ class Row {
   std::byte* const recv_;
   Operator op_;
   uint64_t iteration_ = 0;
-  std::vector<double> seconds_;
+  Compute compute_;
+  uint64_t rounds_ = 1;
+  std::vector<double> seconds_, compute_seconds_, both_seconds_;
   uint64_t wrong_ = 0;
 };
 

@@ -3,9 +3,10 @@
 // One row of the table: warm up, time, verify.
 //
 // Latency: a barrier before each call; a sample is the longest time over the ranks. Throughput: calls back to back, a
-// sample is their time divided by their number. Verified calls get fresh data, which is never inside a timed span;
-// barriers and figures travel over a communicator of their own, so that they disturb neither the times nor the byte
-// counts.
+// sample is their time divided by their number. Overlap: as latency on a stream, and beside each call the same with a
+// computation that takes about as long, and the computation alone. Verified calls get fresh data, which is never inside
+// a timed span; barriers and figures travel over a communicator of their own, so that they disturb neither the times
+// nor the byte counts.
 #pragma once
 
 #include <ccom/ccom.h>
@@ -32,6 +33,7 @@ struct Rig {
 // The same on every rank.
 struct Measurement {
   std::vector<double> seconds;
+  std::vector<double> compute_seconds, both_seconds;  // With --overlap, else empty.
   uint64_t wrong = 0;
 };
 

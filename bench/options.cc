@@ -76,6 +76,8 @@ void describe_timing(CLI::App& app, Words& words, Options& options) {
   app.add_option("--mode", words.mode, "latency: a barrier before each timed call; throughput: calls back to back")
       ->check(CLI::IsMember({"latency", "throughput"}));
   app.add_flag("--stream", options.stream, "Use a created stream instead of the NULL stream");
+  app.add_flag("--overlap", options.overlap,
+               "Compute while a call is under way on a stream, and show the share of the time that this hides");
   app.add_option("--check", words.check, "Verify no call, the first and last ones, or every one")
       ->check(CLI::IsMember({"off", "edge", "every"}));
   app.add_option("--min-busbw", options.min_busbw, "Exit with 2 if a row's busbw (GB/s) is below this")
@@ -164,6 +166,9 @@ Outcome understand_all(const Words& words, Options* options) {
   options->out_of_place = std::ranges::count(words.places, "out") > 0;
   options->in_place = std::ranges::count(words.places, "in") > 0;
   options->mode = words.mode == "latency" ? Mode::Latency : Mode::Throughput;
+  if (options->overlap && options->mode != Mode::Latency)
+    return failure(ExitCode::Usage, "--overlap times single calls: not with --mode throughput");
+  options->stream = options->stream || options->overlap;
   options->check = words.check == "off" ? Check::Off : words.check == "edge" ? Check::Edge : Check::Every;
   options->memory = words.memory == "heap" ? Memory::Heap : Memory::Mapped;
   options->progress = !words.no_progress;

@@ -36,6 +36,7 @@ struct Options {
   Check check = Check::Edge;
   Memory memory = Memory::Heap;
   bool stream = false;
+  bool overlap = false;   // Calls also beside computation; then `stream` is set too.
   std::string algorithm;  // "": ccom's choice; "all": each legal one.
   std::string transport;
   std::string topology;

@@ -49,15 +49,30 @@ std::string microseconds(double value) {
   return text.data();
 }
 
+std::string columns_of(const std::optional<Overlap>& overlap) {
+  if (!overlap) return "";
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), " %9s %9s %7.2f |", microseconds(overlap->compute).c_str(),
+                microseconds(overlap->both).c_str(), overlap->hidden);
+  return text.data();
+}
+
 const char* name_of(Mode mode) { return mode == Mode::Latency ? "latency" : "throughput"; }
 
 }  // namespace
 
-RowResult row_result(const Case& what, std::vector<double> seconds, uint64_t wrong, std::string algorithm) {
-  RowResult result{
-      .what = what, .times = summarise(std::move(seconds)), .wrong = wrong, .algorithm = std::move(algorithm)};
+RowResult row_result(const Case& what, Measurement measurement, std::string algorithm) {
+  RowResult result{.what = what,
+                   .times = summarise(std::move(measurement.seconds)),
+                   .overlap = {},
+                   .wrong = measurement.wrong,
+                   .algorithm = std::move(algorithm)};
   result.algbw = algbw(size_bytes_of(what), result.times.p50);
   result.busbw = result.algbw * busbw_factor(what.collective, what.ranks);
+  if (measurement.both_seconds.empty()) return result;
+  const double compute = summarise(std::move(measurement.compute_seconds)).p50;
+  const double both = summarise(std::move(measurement.both_seconds)).p50;
+  result.overlap = Overlap{compute, both, hidden_share(result.times.p50, compute, both)};
   return result;
 }
 
@@ -85,9 +100,12 @@ void Report::header(const ccomCommInfo_t& info) {
   std::printf(
       "# algbw = size / p50 in GB/s (1e9); busbw = algbw * 2(n-1)/n for allreduce, * 1 for broadcast, reduce, "
       "sendrecv, * (n-1)/n for the others\n");
-  std::printf("#%13s %12s %12s %10s %9s %4s %5s | %9s %9s %9s %9s %9s | %8s %8s | %6s | %s\n", "op", "size", "count",
-              "type", "redop", "root", "place", "us min", "p50", "p95", "p99", "max", "algbw", "busbw", "#wrong",
-              "algo");
+  if (options_.overlap)
+    std::printf(
+        "# hidden = (p50 + compute - both) / min(p50, compute): the share of the time that overlapping saves\n");
+  std::printf("#%13s %12s %12s %10s %9s %4s %5s | %9s %9s %9s %9s %9s | %8s %8s |%s %6s | %s\n", "op", "size", "count",
+              "type", "redop", "root", "place", "us min", "p50", "p95", "p99", "max", "algbw", "busbw",
+              options_.overlap ? "   compute      both  hidden |" : "", "#wrong", "algo");
   std::fflush(stdout);
 }
 
@@ -100,13 +118,13 @@ void Report::row(const RowResult& result) {
   if (!prints_table()) return;
   const Case& what = result.what;
   const Times& times = result.times;
-  std::printf("%14s %12zu %12zu %10s %9s %4s %5s | %9s %9s %9s %9s %9s | %8.3f %8.3f | %6s | %s\n",
+  std::printf("%14s %12zu %12zu %10s %9s %4s %5s | %9s %9s %9s %9s %9s | %8.3f %8.3f |%s %6s | %s\n",
               bench::name_of(what.collective).data(), size_bytes_of(what), what.count, bench::name_of(what.type).data(),
               bench::name_of(what.reduction).data(), root_of(what).c_str(), place_of(what),
               microseconds(times.min).c_str(), microseconds(times.p50).c_str(), microseconds(times.p95).c_str(),
               times.p99 ? microseconds(*times.p99).c_str() : "", microseconds(times.max).c_str(), result.algbw,
-              result.busbw, options_.check == Check::Off ? "-" : std::to_string(result.wrong).c_str(),
-              result.algorithm.c_str());
+              result.busbw, columns_of(result.overlap).c_str(),
+              options_.check == Check::Off ? "-" : std::to_string(result.wrong).c_str(), result.algorithm.c_str());
   std::fflush(stdout);
 }
 
@@ -138,6 +156,11 @@ void Report::json(const RowResult& result) {
       {"busbw", result.busbw},
       {"wrong", options_.check == Check::Off ? nlohmann::ordered_json() : nlohmann::ordered_json(result.wrong)},
   };
+  if (result.overlap) {
+    object["compute_us"] = result.overlap->compute;
+    object["both_us"] = result.overlap->both;
+    object["hidden"] = result.overlap->hidden;
+  }
   const std::string line = object.dump();
   if (json_file_.is_open())
     json_file_ << line << std::endl;

@@ -7,25 +7,35 @@
 
 #include <cstdint>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "bench/cases.h"
 #include "bench/launch/outcome.h"
+#include "bench/measure.h"
 #include "bench/options.h"
 #include "bench/statistics.h"
 
 namespace ccom::bench {
 
+// Medians, in microseconds.
+struct Overlap {
+  double compute = 0;
+  double both = 0;
+  double hidden = 0;
+};
+
 struct RowResult {
   Case what;
   Times times;
+  std::optional<Overlap> overlap;
   double algbw = 0;
   double busbw = 0;
   uint64_t wrong = 0;
   std::string algorithm;
 };
-RowResult row_result(const Case& what, std::vector<double> seconds, uint64_t wrong, std::string algorithm);
+RowResult row_result(const Case& what, Measurement measurement, std::string algorithm);
 
 // On other ranks than 0 all calls do nothing.
 class Report {

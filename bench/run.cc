@@ -164,8 +164,7 @@ class Bench {
     if (!buffers_.fits(what)) CCOM_LAUNCH_TRY(make_room(what));
     Measurement measurement;
     CCOM_LAUNCH_TRY(measure(rig, what, buffers_, &measurement));
-    const RowResult result =
-        row_result(what, std::move(measurement.seconds), measurement.wrong, chosen_algorithm(explanation.text));
+    const RowResult result = row_result(what, std::move(measurement), chosen_algorithm(explanation.text));
     report_.row(result);
     wrong_ += result.wrong;
     if (options_.min_busbw > 0 && result.busbw < options_.min_busbw && what.collective != Collective::Barrier)

@@ -22,6 +22,10 @@ Times summarise(std::vector<double> seconds) {
   return times;
 }
 
+double hidden_share(double comm, double compute, double both) {
+  return std::min(1.0, (comm + compute - both) / std::min(comm, compute));
+}
+
 double busbw_factor(Collective collective, int ranks) {
   const double n = ranks;
   switch (collective) {

@@ -25,6 +25,10 @@ struct Times {
 };
 Times summarise(std::vector<double> seconds);
 
+// What computing while a call is under way saves, as a share of the most that it could save: 1 if the shorter one takes
+// no time, 0 if nothing is saved, below 0 if each disturbs the other. All three times above 0.
+double hidden_share(double comm, double compute, double both);
+
 // busbw / algbw: what makes the rate comparable with that of a link, whatever the number of ranks (nccl-tests).
 double busbw_factor(Collective collective, int ranks);
 // GB/s, 1 GB = 1e9 bytes; 0 for no time.

@@ -4,9 +4,9 @@
 //
 // A hand-over costs about 0.14 us to a spinning peer on another core, 0.8 us by sched_yield on the same core, and 33 us
 // to a blocked one on an idle core. With a core per rank: spin briefly, then yield; with more ranks than cores spinning
-// only keeps the peer from running: yield after a poll or two. Blocking comes last, in slices that grow, so that an
-// idle rank costs nothing. Yielding costs a computing neighbour on the same core little: each yield gives it the core
-// for a whole slice of the scheduler.
+// only keeps the peer from running: yield at once. Blocking comes last, in slices that grow, so that an idle rank costs
+// nothing. Yielding costs a computing neighbour on the same core little: it gets the core for a whole slice of the
+// scheduler, a few milliseconds, after which the time for yields is over.
 #pragma once
 
 #include <sched.h>
@@ -22,6 +22,7 @@ namespace ccom {
 struct WaitPolicy {
   std::chrono::nanoseconds spin{2000};
   std::chrono::nanoseconds yield{200000};
+  uint32_t yields_per_clock = 4;  // a look costs a twentieth of a yield between ranks that hand a core round
 
   // ranks: on the host; cpus: that they may use, by affinity and control group quota.
   static WaitPolicy for_host(int ranks, int cpus) {
@@ -34,32 +35,44 @@ struct WaitPolicy {
   }
 };
 
+// The clock and the processor; tests have others.
+struct WaitSystem {
+  static Clock::time_point now() { return Clock::now(); }
+  static void yield() { ::sched_yield(); }
+  static void pause() {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("isb" ::: "memory");
+#endif
+  }
+};
+
 // One wait. Belongs to one thread.
-class Backoff {
+template <typename System>
+class BasicBackoff {
  public:
   enum class Next { Poll, Block };
 
-  explicit Backoff(const WaitPolicy& policy) : policy_(policy), phase_(first_phase(policy)) {}
+  explicit BasicBackoff(const WaitPolicy& policy) : policy_(policy), phase_(first_phase(policy)) {}
 
   // Call after progress: the wait begins anew.
-  void reset() { *this = Backoff(policy_); }
+  void reset() { *this = BasicBackoff(policy_); }
 
   // Call after a fruitless poll. Block: the caller blocks for about slice() before it polls again. The clock is read
   // only now and then: most waits are over before it is worth it.
   Next step() {
-    ++polls_;
     if (phase_ == Phase::Spin) {
-      pause();
-      if (polls_ % kPollsPerClock != 0 || elapsed() < policy_.spin) return Next::Poll;
-      phase_ = Phase::Yield;
+      System::pause();
+      if (++polls_ % kPollsPerClock == 0 && elapsed() >= policy_.spin) phase_ = Phase::Yield;
       return Next::Poll;
     }
     if (phase_ == Phase::Yield) {
-      ::sched_yield();
-      if (polls_ % kYieldsPerClock != 0 || elapsed() < policy_.spin + policy_.yield) return Next::Poll;
-      phase_ = Phase::Block;
+      System::yield();
+      if (++polls_ % policy_.yields_per_clock == 0 && elapsed() >= policy_.spin + policy_.yield) phase_ = Phase::Block;
+      return Next::Poll;
     }
-    now_ = Clock::now();
+    now_ = System::now();
     return Next::Block;
   }
 
@@ -77,23 +90,14 @@ class Backoff {
   static constexpr std::chrono::nanoseconds kFirstSlice{100000};
   static constexpr std::chrono::nanoseconds kLastSlice{5000000};  // bounds how late a dead peer is noticed
   static constexpr uint32_t kPollsPerClock = 16;
-  static constexpr uint32_t kYieldsPerClock = 4;
 
   static Phase first_phase(const WaitPolicy& policy) { return policy.spin.count() > 0 ? Phase::Spin : Phase::Yield; }
 
   // Since the first look at the clock.
   std::chrono::nanoseconds elapsed() {
-    now_ = Clock::now();
+    now_ = System::now();
     if (since_ == Clock::time_point{}) since_ = now_;
     return now_ - since_;
-  }
-
-  static void pause() {
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    asm volatile("isb" ::: "memory");
-#endif
   }
 
   WaitPolicy policy_;
@@ -102,5 +106,7 @@ class Backoff {
   Clock::time_point since_{}, now_{};
   std::chrono::nanoseconds slice_ = kFirstSlice;
 };
+
+using Backoff = BasicBackoff<WaitSystem>;
 
 }  // namespace ccom

@@ -1,11 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/stream.h"
 
+#include "base/backoff.h"
+
 namespace ccom {
+namespace {
+
+// As long as waking a thread takes: who waits longer has at worst paid twice. The clock is looked at each time, because
+// one yield may take a slice of the scheduler, and a thread that does not sleep is not woken by what it waits for.
+constexpr WaitPolicy kBeforeSleep{
+    .spin = std::chrono::nanoseconds(0), .yield = std::chrono::microseconds(50), .yields_per_clock = 1};
+constexpr size_t kKeptCapacity = 4096;  // of a queue that was longer once
+
+// Until `flag` is `value`, or it is time to sleep.
+void poll_for(const std::atomic<bool>& flag, bool value) {
+  Backoff backoff(kBeforeSleep);
+  while (flag.load(std::memory_order_acquire) != value && backoff.step() == Backoff::Next::Poll) {
+  }
+}
+
+bool may_poll(const std::optional<Deadline>& deadline) { return !deadline || !deadline->passed(); }
+
+}  // namespace
 
 void Milestone::complete(Status status) {
   const std::lock_guard lock(mutex_);
   result_ = std::move(status);
+  is_complete_.store(true, std::memory_order_release);
   changed_.notify_all();
 }
 
@@ -15,6 +36,7 @@ std::optional<Status> Milestone::poll() const {
 }
 
 Status Milestone::wait(std::optional<Deadline> deadline) const {
+  if (may_poll(deadline)) poll_for(is_complete_, true);
   std::unique_lock lock(mutex_);
   const auto done = [this] { return result_.has_value(); };
   if (!deadline) {
@@ -41,15 +63,29 @@ Stream::~Stream() {
   {
     const std::lock_guard lock(mutex_);
     ending_ = true;
-    arrived_.notify_all();
+    asleep_ = false;
+    has_news_.store(true, std::memory_order_release);
+    arrived_.notify_one();
   }
   thread_.join();
 }
 
 void Stream::enqueue(Work work) {
+  bool wakes = false;
+  {
+    const std::lock_guard lock(mutex_);
+    queue_.push_back(std::move(work));
+    busy_.store(true, std::memory_order_relaxed);
+    has_news_.store(true, std::memory_order_release);
+    wakes = std::exchange(asleep_, false);
+    if (wakes) ++wakeups_;
+  }
+  if (wakes) arrived_.notify_one();
+}
+
+uint64_t Stream::wakeups() const {
   const std::lock_guard lock(mutex_);
-  queue_.push_back(std::move(work));
-  arrived_.notify_one();
+  return wakeups_;
 }
 
 void Stream::enqueue_callback(std::function<void(const Status&)> callback) {
@@ -79,12 +115,13 @@ void Stream::wait_for(const Event& event) {
 Status Stream::query() const {
   const std::lock_guard lock(mutex_);
   if (!first_error_.is_ok()) return first_error_;
-  return queue_.empty() && !running_ ? Status() : error(Code::InProgress, "operations are queued");
+  return busy_ ? error(Code::InProgress, "operations are queued") : Status();
 }
 
 Status Stream::synchronize(std::optional<Deadline> deadline) {
+  if (may_poll(deadline)) poll_for(busy_, false);
   std::unique_lock lock(mutex_);
-  const auto empty = [this] { return queue_.empty() && !running_; };
+  const auto empty = [this] { return !busy_; };
   if (!deadline) {
     idle_.wait(lock, empty);
   } else if (!idle_.wait_until(lock, deadline->when(), empty)) {
@@ -96,7 +133,7 @@ Status Stream::synchronize(std::optional<Deadline> deadline) {
 namespace {
 
 // An exception must not end the process from a library's thread.
-Status contained(const Stream::Work& work) {
+Status contained(Work& work) {
   try {
     return work();
   } catch (const std::exception& exception) {
@@ -107,21 +144,35 @@ Status contained(const Stream::Work& work) {
 }  // namespace
 
 void Stream::run() {
-  std::unique_lock lock(mutex_);
-  while (true) {
-    arrived_.wait(lock, [this] { return ending_ || !queue_.empty(); });
-    if (queue_.empty()) return;
-    Work work = std::move(queue_.front());
-    queue_.pop_front();
-    running_ = true;
-    lock.unlock();
-    Status status = contained(work);
-    work = nullptr;
-    lock.lock();
-    running_ = false;
-    if (first_error_.is_ok()) first_error_ = std::move(status);
-    if (queue_.empty()) idle_.notify_all();
+  std::vector<Work> batch;
+  while (take_all(batch)) {
+    for (Work& work : batch) {
+      Status status = contained(work);
+      work.reset();  // before anybody hears that it is done
+      if (status.is_ok()) continue;
+      const std::lock_guard lock(mutex_);
+      if (first_error_.is_ok()) first_error_ = std::move(status);
+    }
+    batch.clear();
+    if (batch.capacity() > kKeptCapacity) batch = std::vector<Work>();
   }
+}
+
+// Waits for work and exchanges `batch`, which is empty, for it. False: the end, and nothing is queued.
+bool Stream::take_all(std::vector<Work>& batch) {
+  std::unique_lock lock(mutex_);
+  if (queue_.empty()) {
+    busy_.store(false, std::memory_order_release);
+    idle_.notify_all();
+    lock.unlock();
+    poll_for(has_news_, true);
+    lock.lock();
+    asleep_ = queue_.empty() && !ending_;
+    arrived_.wait(lock, [this] { return !asleep_; });
+  }
+  has_news_.store(ending_, std::memory_order_relaxed);
+  batch.swap(queue_);
+  return !batch.empty();
 }
 
 }  // namespace ccom

@@ -1,19 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Streams and events on the host: an ordered queue of work, run by one thread of its own.
+//
+// The thread takes all that is queued at once. With nothing to do it polls for about as long as waking it would take,
+// by yielding only, because its caller computes; then it sleeps, and the next piece of work wakes it. So a burst of
+// calls costs one wake-up, also where caller and thread share a core: there the thread's first yield lets the caller
+// finish the burst.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <vector>
 
 #include "base/status.h"
 #include "base/time.h"
+#include "engine/work.h"
 
 namespace ccom {
 
@@ -30,6 +37,7 @@ class Milestone {
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   std::optional<Status> result_;  // guarded by mutex_
+  std::atomic<bool> is_complete_{false};
 };
 
 // Re-recordable handle. Never recorded: complete. Thread-safe.
@@ -46,8 +54,6 @@ class Event {
 // Thread-safe. Work is bounded by its own deadlines, so the destructor, which runs what is queued, is too.
 class Stream {
  public:
-  using Work = std::function<Status()>;
-
   Stream();
   ~Stream();
   Stream(const Stream&) = delete;
@@ -65,15 +71,22 @@ class Stream {
   // Waits for an empty queue, then returns the first error since the last call and forgets it.
   Status synchronize(std::optional<Deadline> deadline);
 
+  // How often work had to wake the thread.
+  uint64_t wakeups() const;
+
  private:
   void run();
+  bool take_all(std::vector<Work>& batch);
 
   mutable std::mutex mutex_;
   std::condition_variable arrived_, idle_;
-  std::deque<Work> queue_;  // guarded by mutex_, as all below
-  bool running_ = false;    // a piece of work is under way
-  bool ending_ = false;
+  std::vector<Work> queue_;  // guarded by mutex_, as all below but that the atomics may be read without
   Status first_error_;
+  uint64_t wakeups_ = 0;
+  bool asleep_ = false;  // whoever clears it wakes the thread
+  bool ending_ = false;
+  std::atomic<bool> has_news_{false};  // something is queued, or the end has come
+  std::atomic<bool> busy_{false};      // something is queued or under way
   std::thread thread_;
 };
 

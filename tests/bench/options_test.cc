@@ -97,6 +97,12 @@ TEST(ParseOptions, NamesTheWordThatItDoesNotKnow) {
   EXPECT_FALSE(refusal({}).empty());
 }
 
+TEST(ParseOptions, OverlapNeedsAStreamAndSingleCalls) {
+  EXPECT_FALSE(parsed({"allreduce"}).stream);
+  EXPECT_TRUE(parsed({"allreduce", "--overlap"}).stream);
+  EXPECT_THAT(refusal({"allreduce", "--overlap", "--mode", "throughput"}), HasSubstr("--overlap"));
+}
+
 TEST(ParseOptions, GivesHelp) {
   Options options;
   std::string help;

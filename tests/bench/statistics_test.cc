@@ -36,6 +36,16 @@ TEST(Summarise, GivesTheP99OnlyFromAHundredSamplesOn) {
   EXPECT_DOUBLE_EQ(summarise(seconds).p99.value(), 100e6);
 }
 
+TEST(HiddenShare, IsWhatIsSavedOfWhatCouldBe) {
+  EXPECT_DOUBLE_EQ(hidden_share(10, 10, 10), 1);
+  EXPECT_DOUBLE_EQ(hidden_share(10, 10, 15), 0.5);
+  EXPECT_DOUBLE_EQ(hidden_share(10, 10, 20), 0);
+  EXPECT_DOUBLE_EQ(hidden_share(10, 10, 25), -0.5);
+  EXPECT_DOUBLE_EQ(hidden_share(4, 10, 12), 0.5) << "at most the shorter one can be hidden";
+  EXPECT_DOUBLE_EQ(hidden_share(10, 4, 12), 0.5);
+  EXPECT_DOUBLE_EQ(hidden_share(10, 10, 9), 1) << "noise";
+}
+
 TEST(BusbwFactor, IsThatOfNcclTests) {
   EXPECT_DOUBLE_EQ(busbw_factor(Collective::AllReduce, 4), 1.5);
   EXPECT_DOUBLE_EQ(busbw_factor(Collective::AllReduce, 1), 0);

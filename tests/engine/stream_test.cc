@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The queue behind a stream: order, errors, and how often its thread is woken. Gates make what the thread is doing
+// certain, so nothing here depends on how fast it is.
+#include "engine/stream.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <semaphore>
+#include <stdexcept>
+#include <vector>
+
+namespace ccom {
+namespace {
+
+using std::chrono::milliseconds;
+
+// Work that says when it has begun, and then waits until it may end.
+class Gate {
+ public:
+  Work work() {
+    return [this] {
+      begun_.release();
+      may_end_.acquire();
+      return Status();
+    };
+  }
+  void await_begin() { begun_.acquire(); }
+  void open() { may_end_.release(); }
+
+ private:
+  std::binary_semaphore begun_{0}, may_end_{0};
+};
+
+// Longer than the thread polls.
+void let_sleep() { std::this_thread::sleep_for(milliseconds(50)); }
+
+// Fails if each call wakes the thread.
+TEST(Stream, ABurstCostsNoMoreThanOneWakeUp) {
+  Stream stream;
+  Gate gate;
+  std::vector<int> order;
+  stream.enqueue(gate.work());
+  gate.await_begin();
+  const uint64_t before = stream.wakeups();
+  EXPECT_LE(before, 1U);
+  for (int i = 0; i < 1000; ++i) {
+    stream.enqueue([&order, i] {
+      order.push_back(i);
+      return Status();
+    });
+  }
+  EXPECT_EQ(stream.query().code(), Code::InProgress);
+  gate.open();
+  EXPECT_TRUE(stream.synchronize(std::nullopt).is_ok());
+  EXPECT_EQ(stream.wakeups(), before);
+  ASSERT_EQ(order.size(), 1000U);
+  for (int i = 0; i < 1000; ++i) EXPECT_EQ(order[static_cast<size_t>(i)], i);
+}
+
+// And that the count counts: an idle thread does sleep.
+TEST(Stream, WorkWakesAThreadThatSleeps) {
+  Stream stream;
+  for (uint64_t i = 0; i < 3; ++i) {
+    for (int tries = 0; stream.wakeups() == i && tries < 100; ++tries) {
+      let_sleep();
+      stream.enqueue([] { return Status(); });
+      EXPECT_TRUE(stream.synchronize(std::nullopt).is_ok());
+    }
+    EXPECT_EQ(stream.wakeups(), i + 1);
+  }
+}
+
+TEST(Stream, TheFirstErrorStaysUntilItIsAskedFor) {
+  Stream stream;
+  std::vector<Code> seen;
+  const auto look = [&seen](const Status& state) { seen.push_back(state.code()); };
+  Gate gate;
+  stream.enqueue(gate.work());  // so that all that follows is one batch
+  stream.enqueue_callback(look);
+  stream.enqueue([] { return error(Code::Timeout, "first"); });
+  stream.enqueue_callback(look);
+  stream.enqueue([]() -> Status { throw std::runtime_error("second"); });
+  stream.enqueue_callback(look);
+  gate.open();
+  EXPECT_EQ(stream.synchronize(std::nullopt).code(), Code::Timeout);
+  EXPECT_EQ(seen, (std::vector{Code::Ok, Code::Timeout, Code::Timeout}));
+  EXPECT_TRUE(stream.query().is_ok());
+  EXPECT_TRUE(stream.synchronize(std::nullopt).is_ok());
+}
+
+TEST(Stream, AnExceptionBecomesAnError) {
+  Stream stream;
+  stream.enqueue([]() -> Status { throw std::runtime_error("broken"); });
+  const Status status = stream.synchronize(std::nullopt);
+  EXPECT_EQ(status.code(), Code::InternalError);
+  EXPECT_NE(status.message().find("broken"), std::string::npos);
+}
+
+TEST(Stream, SynchronizeGivesUpAtItsDeadline) {
+  Stream stream;
+  Gate gate;
+  stream.enqueue(gate.work());
+  EXPECT_EQ(stream.synchronize(Deadline::after(milliseconds(0))).code(), Code::Timeout);
+  EXPECT_EQ(stream.synchronize(Deadline::after(milliseconds(20))).code(), Code::Timeout);
+  gate.open();
+  EXPECT_TRUE(stream.synchronize(std::nullopt).is_ok());
+}
+
+TEST(Stream, CallbacksMayEnqueue) {
+  Stream stream;
+  std::atomic<int> ran{0};
+  stream.enqueue_callback([&stream, &ran](const Status&) { stream.enqueue([&ran] { return ++ran, Status(); }); });
+  EXPECT_TRUE(stream.synchronize(std::nullopt).is_ok());
+  EXPECT_EQ(ran, 1);
+  EXPECT_TRUE(stream.query().is_ok());
+}
+
+// What work keeps is let go of before its stream says that it is done, also in the middle of a batch.
+TEST(Stream, WorkIsGoneWhenTheNextBegins) {
+  Stream stream;
+  Gate gate;
+  auto kept = std::make_shared<int>(1);
+  const std::weak_ptr<int> watched = kept;
+  bool gone = false;
+  stream.enqueue(gate.work());
+  stream.enqueue([kept = std::move(kept)] { return Status(); });
+  stream.enqueue([&] {
+    gone = watched.expired();
+    return Status();
+  });
+  gate.open();
+  EXPECT_TRUE(stream.synchronize(std::nullopt).is_ok());
+  EXPECT_TRUE(gone);
+}
+
+TEST(Stream, TheDestructorRunsWhatIsQueued) {
+  int ran = 0;
+  {
+    Stream stream;
+    for (int i = 0; i < 100; ++i) stream.enqueue([&ran] { return ++ran, Status(); });
+  }
+  EXPECT_EQ(ran, 100);
+  { const Stream unused; }
+  Stream idle;
+  let_sleep();
+}
+
+TEST(Stream, EventsJoinTwoStreams) {
+  Stream first, second;
+  Event event;
+  Gate gate;
+  std::atomic<bool> done{false}, in_order{false};
+  first.enqueue(gate.work());
+  first.enqueue([&done] {
+    done = true;
+    return Status();
+  });
+  first.record(event);
+  second.wait_for(event);
+  second.enqueue([&] {
+    in_order = done.load();
+    return Status();
+  });
+  EXPECT_EQ(event.recorded()->poll(), std::nullopt);
+  EXPECT_EQ(event.recorded()->wait(Deadline::after(milliseconds(0))).code(), Code::InProgress);
+  gate.open();
+  EXPECT_TRUE(second.synchronize(std::nullopt).is_ok());
+  EXPECT_TRUE(in_order);
+  EXPECT_TRUE(event.recorded()->wait(std::nullopt).is_ok());
+}
+
+}  // namespace
+}  // namespace ccom
