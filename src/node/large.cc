@@ -16,25 +16,13 @@ namespace {
 constexpr size_t kStrideBytes = size_t{256} << 10;
 constexpr size_t kMostPlans = 32;
 
-bool cuts_vector(Collective collective) {
-  return collective == Collective::AllReduce || collective == Collective::Reduce;
-}
-
 }  // namespace
 
 NodeShape NodeGroup::shape_for(const NodeCall& call, bool anybody_reached) const {
-  if (!cuts_vector(call.collective)) return {NodeScheme::Direct, {}};
-  const size_t bytes = call.count * size_of(call.type);
-  if (!config_.tuning.groups.empty() && bytes <= config_.tuning.small_bytes)
-    return {NodeScheme::GatherRelease, config_.tuning.groups};
-  if (bytes <= config_.tuning.one_shot_bytes) {
-    return anybody_reached ? NodeShape{NodeScheme::TwoShot, {}, true} : NodeShape{NodeScheme::OneShot, {}, true};
-  }
-  const bool may_round_twice = !is_narrow_float(call.type);
-  if (!config_.tuning.domains.empty() && may_round_twice && call.collective == Collective::AllReduce) {
-    return {NodeScheme::Domains, config_.tuning.domains};
-  }
-  return {NodeScheme::TwoShot, {}};
+  return node_shape(config_.tuning, {.collective = call.collective,
+                                     .bytes = call.count * size_of(call.type),
+                                     .rounds_once = is_narrow_float(call.type),
+                                     .anybody_reached = anybody_reached});
 }
 
 NodePlan NodeGroup::plan_for(const NodeCall& call, std::span<const Reach> reach) const {
