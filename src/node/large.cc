@@ -248,7 +248,7 @@ Status NodeGroup::run_step(const NodeStep& step, size_t tile, uint32_t source_pi
     const size_t now = std::min(stride, elements - done);
     if (combine != nullptr) {
       (*combine)(sources_, targets_, now, streamed,
-                 geometry_.in_buffer(tile, target_piece) / geometry_.element_bytes + done);
+                 geometry_.in_buffer(tile, source_piece) / geometry_.element_bytes + done);
     } else if (streamed > 0) {
       copy_streaming(targets_[0], sources_[0], now * geometry_.element_bytes);
     } else if (targets_[0] != sources_[0]) {
