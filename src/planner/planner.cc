@@ -26,7 +26,8 @@ std::string node_note(const Topology& topology, const Question& question) {
     const std::string name(name_of(scheme));
     note += all_reached ? "; reached: " : "; staged: ";
     if (!note.starts_with(name)) note += name + ", ";
-    note += number(traffic.meets) + " meets, " + number(traffic.local_bytes + traffic.remote_bytes) + " bytes";
+    note += number(traffic.meets) + (traffic.meets == 1 ? " meet, " : " meets, ") +
+            number(traffic.local_bytes + traffic.remote_bytes) + " bytes";
     if (traffic.remote_bytes > 0) note += " (" + number(traffic.remote_bytes) + " of other memory domains)";
   }
   return note;

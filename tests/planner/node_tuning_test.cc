@@ -233,7 +233,7 @@ TEST(Explain, TellsTheSchemeOfANode) {
   EXPECT_THAT(explained(large, kLarge, false), HasSubstr(" of other memory domains)"));
   EXPECT_THAT(explained(large, kLarge, true), HasSubstr("node_two_shot; staged: 2 meets, "));
   EXPECT_THAT(explained(unbound(2, 2), 100000, false),
-              HasSubstr("node_one_shot; staged: 1 meets, 500000 bytes; reached: node_two_shot, 2 meets, 200000 bytes"));
+              HasSubstr("node_one_shot; staged: 1 meet, 500000 bytes; reached: node_two_shot, 2 meets, 200000 bytes"));
 }
 
 }  // namespace
