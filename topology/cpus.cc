@@ -6,26 +6,42 @@
 #include <algorithm>
 #include <memory>
 
+#include "topology/topology.h"
+
 namespace ccom {
 namespace {
 
 constexpr int kMostCpus = 1 << 20;
 
-// 0 if the kernel does not say.
-int count_affinity() {
-  for (int cpus = 1024; cpus <= kMostCpus; cpus *= 4) {  // the set must be as large as the kernel's own
+// Empty if the kernel does not say.
+std::vector<int> affinity() {
+  for (int most = 1024; most <= kMostCpus; most *= 4) {  // the set must be as large as the kernel's own
     const auto release = [](cpu_set_t* set) { CPU_FREE(set); };
-    const std::unique_ptr<cpu_set_t, decltype(release)> set(CPU_ALLOC(static_cast<size_t>(cpus)), release);
-    if (!set) return 0;
-    const size_t size_bytes = CPU_ALLOC_SIZE(static_cast<size_t>(cpus));
-    if (sched_getaffinity(0, size_bytes, set.get()) == 0) return CPU_COUNT_S(size_bytes, set.get());
+    const std::unique_ptr<cpu_set_t, decltype(release)> set(CPU_ALLOC(static_cast<size_t>(most)), release);
+    if (!set) return {};
+    const size_t size_bytes = CPU_ALLOC_SIZE(static_cast<size_t>(most));
+    if (sched_getaffinity(0, size_bytes, set.get()) != 0) continue;
+    std::vector<int> cpus;
+    for (int cpu = 0; cpu < most; ++cpu) {
+      if (CPU_ISSET_S(static_cast<size_t>(cpu), size_bytes, set.get())) cpus.push_back(cpu);
+    }
+    return cpus;
   }
-  return 0;
+  return {};
 }
 
-int count_online(const Tree& tree) {
-  if (const auto online = tree.text("sys/devices/system/cpu/online")) return count_cpu_list(*online);
-  return 0;
+// "Cpus_allowed_list:\t0-7", which may name CPUs that are not online.
+std::vector<int> recorded_affinity(const Tree& tree) {
+  constexpr std::string_view kKey = "Cpus_allowed_list:";
+  const std::vector<int> online = parse_cpu_list(tree.text("sys/devices/system/cpu/online").value_or(""));
+  const std::string status = tree.text("proc/self/status").value_or("");
+  for (const std::string_view line : split(status, '\n')) {
+    if (!line.starts_with(kKey)) continue;
+    std::vector<int> cpus = parse_cpu_list(line.substr(kKey.size()));
+    if (!online.empty()) std::erase_if(cpus, [&](int cpu) { return !std::ranges::binary_search(online, cpu); });
+    return cpus;
+  }
+  return online;
 }
 
 // ceil(quota / period) as a number of CPUs; 0 if that is no limit.
@@ -86,10 +102,55 @@ int cgroup_cpu_quota(const Tree& tree) {
   return limit;
 }
 
+std::vector<int> allowed_cpus(const Tree& tree) {
+  std::vector<int> cpus = tree.is_live() ? affinity() : std::vector<int>();
+  return cpus.empty() ? recorded_affinity(tree) : cpus;
+}
+
 int count_allowed_cpus(const Tree& tree) {
-  int cpus = tree.is_live() ? count_affinity() : 0;
-  if (cpus == 0) cpus = count_online(tree);
-  return std::max(1, tighter(cpus, cgroup_cpu_quota(tree)));
+  return std::max(1, tighter(static_cast<int>(allowed_cpus(tree).size()), cgroup_cpu_quota(tree)));
+}
+
+namespace {
+
+bool holds_all(const std::vector<int>& holder, const std::vector<int>& cpus) {
+  return !cpus.empty() && std::ranges::includes(holder, cpus);
+}
+
+int numa_node_of(const Tree& tree, const std::vector<int>& cpus) {
+  const std::string folder = "sys/devices/system/node";
+  for (const std::string& name : tree.list(folder)) {
+    const auto node = numbered(name, "node");
+    if (node && holds_all(parse_cpu_list(tree.text(folder + "/" + name + "/cpulist").value_or("")), cpus)) return *node;
+  }
+  return -1;
+}
+
+// The lowest CPU of the third-level cache (or a higher one) that all of them share.
+int cache_group_of(const Tree& tree, const std::vector<int>& cpus) {
+  if (cpus.empty()) return -1;
+  const std::string folder = "sys/devices/system/cpu/cpu" + std::to_string(cpus.front()) + "/cache";
+  int64_t highest = 2;
+  std::vector<int> sharers;
+  for (const std::string& name : tree.list(folder)) {
+    const int64_t level = tree.integer(folder + "/" + name + "/level").value_or(0);
+    if (level <= highest) continue;
+    highest = level;
+    sharers = parse_cpu_list(tree.text(folder + "/" + name + "/shared_cpu_list").value_or(""));
+  }
+  return holds_all(sharers, cpus) ? sharers.front() : -1;
+}
+
+}  // namespace
+
+Locality discover_locality(const std::string& root) {
+  const Tree tree(root);
+  Locality locality;
+  locality.cpus = allowed_cpus(tree);
+  locality.cpu_quota = cgroup_cpu_quota(tree);
+  locality.numa_node = numa_node_of(tree, locality.cpus);
+  locality.cache_group = cache_group_of(tree, locality.cpus);
+  return locality;
 }
 
 }  // namespace ccom

@@ -53,7 +53,17 @@ ordered_json json_of(const Cache& cache) {
 }
 
 ordered_json json_of(const Place& place) {
-  return {{"host", place.host}, {"local", place.local}, {"device", place.device}};
+  ordered_json object = {{"host", place.host}, {"local", place.local}, {"device", place.device}};
+  if (place.numa_node >= 0) object["numa_node"] = place.numa_node;
+  if (place.cache_group >= 0) object["cache_group"] = place.cache_group;
+  return object;
+}
+
+ordered_json json_of(const Locality& locality) {
+  return {{"cpus", locality.cpus},
+          {"cpu_quota", locality.cpu_quota},
+          {"numa_node", locality.numa_node},
+          {"cache_group", locality.cache_group}};
 }
 
 ordered_json json_of(const Host& host);
@@ -97,5 +107,6 @@ std::string text_of(const ordered_json& value) {
 std::string to_json(const Host& host) { return text_of(json_of(host)); }
 std::string to_json(const Fabric& fabric) { return text_of(json_of(fabric)); }
 std::string to_json(const Topology& topology) { return text_of(json_of(topology)); }
+std::string to_json(const Locality& locality) { return text_of(json_of(locality)); }
 
 }  // namespace ccom

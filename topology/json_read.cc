@@ -131,8 +131,26 @@ Place read_place(const JsonAt& at) {
   place.host = int_at(object.at("host"), 0, kMaxRanks - 1);
   place.local = int_at(object.at("local"), 0, kMaxRanks - 1);
   place.device = int_at(object.at("device"), -1, kMaxDevices - 1);
+  if (object.has("numa_node")) place.numa_node = int_at(object.at("numa_node"), -1, kMaxCpus);
+  if (object.has("cache_group")) place.cache_group = int_at(object.at("cache_group"), -1, kMaxCpus);
   object.finish();
   return place;
+}
+
+Locality read_locality(const JsonAt& at) {
+  JsonObject object(at);
+  Locality locality;
+  const JsonAt cpus = object.at("cpus");
+  const size_t count = cpus.array_size(0, kMaxCpus);
+  for (size_t i = 0; i < count && at.problem.status().is_ok(); ++i) {
+    const int least = i == 0 ? 0 : locality.cpus.back() + 1;  // ascending, each once
+    locality.cpus.push_back(int_at(cpus.element(i), least, kMaxCpus));
+  }
+  locality.cpu_quota = int_at(object.at("cpu_quota"), 0, kMaxCpus);
+  locality.numa_node = int_at(object.at("numa_node"), -1, kMaxCpus);
+  locality.cache_group = int_at(object.at("cache_group"), -1, kMaxCpus);
+  object.finish();
+  return locality;
 }
 
 template <typename T, typename Read>
@@ -217,6 +235,9 @@ Result<T> from_json(std::string_view text, const char* root, Read read) {
 }  // namespace
 
 Result<Host> host_from_json(std::string_view text) { return from_json<Host>(text, "host", read_host); }
+Result<Locality> locality_from_json(std::string_view text) {
+  return from_json<Locality>(text, "locality", read_locality);
+}
 Result<Fabric> fabric_from_json(std::string_view text) { return from_json<Fabric>(text, "fabric", read_fabric); }
 Result<Topology> topology_from_json(std::string_view text) {
   return from_json<Topology>(text, "topology", read_topology);

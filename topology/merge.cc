@@ -4,6 +4,7 @@
 // same views hold the same topology.
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "topology/topology.h"
 
@@ -43,6 +44,28 @@ Status join_host(Host& host, const Host& view, Rank first, Rank rank) {
   host.cpus = std::max(host.cpus, view.cpus);
   return Status::ok();
 }
+
+// The CPUs of a host that its ranks may use together: ranks that are bound to one core each have as many as they are.
+class UsableCpus {
+ public:
+  void add(const Locality& locality) {
+    is_known_ = is_known_ && !locality.cpus.empty();
+    is_limited_ = is_limited_ && locality.cpu_quota > 0;
+    quota_ = std::max(quota_, locality.cpu_quota);
+    cpus_.insert(locality.cpus.begin(), locality.cpus.end());
+  }
+  int count(int most_seen) const {
+    if (!is_known_) return most_seen;
+    const auto usable = static_cast<int>(cpus_.size());
+    return is_limited_ ? std::min(usable, quota_) : usable;
+  }
+
+ private:
+  bool is_known_ = true;
+  bool is_limited_ = true;  // every rank; they share a cgroup, as far as anybody can tell
+  int quota_ = 0;
+  std::set<int> cpus_;
+};
 
 Status check_room(const Topology& topology, int index) {
   const Host& host = topology.hosts[static_cast<size_t>(index)];
@@ -97,6 +120,7 @@ Result<Topology> merge(const std::vector<RankView>& views) {
   std::map<std::string, int> index_of;  // by id
   std::vector<Rank> first;              // lowest rank by host
   std::vector<int> members;
+  std::vector<UsableCpus> usable;
   for (const RankView& view : views) {
     const Rank rank = topology.nranks();
     const auto [known, is_new] = index_of.emplace(view.host.id, static_cast<int>(topology.hosts.size()));
@@ -105,14 +129,22 @@ Result<Topology> merge(const std::vector<RankView>& views) {
       topology.hosts.push_back(view.host);
       first.push_back(rank);
       members.push_back(0);
+      usable.emplace_back();
     }
     Host& host = topology.hosts[static_cast<size_t>(index)];
     if (!is_new) CCOM_TRY(join_host(host, view.host, first[static_cast<size_t>(index)], rank));
     const int local = members[static_cast<size_t>(index)]++;
     const int device = host.imposed ? local / std::max(1, host.imposed->cores_per_device) : -1;
-    topology.ranks.push_back({.host = index, .local = local, .device = device});
+    usable[static_cast<size_t>(index)].add(view.locality);
+    topology.ranks.push_back({.host = index,
+                              .local = local,
+                              .device = device,
+                              .numa_node = view.locality.numa_node,
+                              .cache_group = view.locality.cache_group});
   }
   for (int host = 0; host < static_cast<int>(topology.hosts.size()); ++host) {
+    int& cpus = topology.hosts[static_cast<size_t>(host)].cpus;
+    cpus = usable[static_cast<size_t>(host)].count(cpus);
     if (topology.hosts[static_cast<size_t>(host)].imposed) CCOM_TRY(check_room(topology, host));
   }
   topology.memory = memory_cost(topology);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdarg>
 #include <cstdio>
+#include <map>
 
 #include "topology/shapes.h"
 #include "topology/topology.h"
@@ -175,9 +176,26 @@ std::string body_of(const Host& host) {
   return text;
 }
 
+// Which ranks are bound to which memory and cache; nothing if none is.
+std::string bindings_text(const Topology& topology, const std::vector<Rank>& members) {
+  std::map<std::pair<int, int>, std::vector<Rank>> bound;
+  for (const Rank rank : members) {
+    const Place& place = topology.ranks[static_cast<size_t>(rank)];
+    bound[{place.numa_node, place.cache_group}].push_back(rank);
+  }
+  if (bound.size() == 1 && bound.begin()->first == std::pair(-1, -1)) return "";
+  std::string text;
+  for (const auto& [where, ranks] : bound) {
+    text += where.first >= 0 ? format("    NUMA node %d", where.first) : "    no one NUMA node";
+    if (where.second >= 0) text += format(", cache of cpu %d", where.second);
+    text += ": " + ranges(ranks) + "\n";
+  }
+  return text;
+}
+
 std::string places_text(const Topology& topology, int host) {
   const std::vector<Rank> members = topology.ranks_of(host);
-  std::string text = "  ranks:     " + ranges(members) + "\n";
+  std::string text = "  ranks:     " + ranges(members) + "\n" + bindings_text(topology, members);
   const auto& fabric = topology.hosts[static_cast<size_t>(host)].imposed;
   if (!fabric) return text;
   std::vector<std::vector<Rank>> on_device(static_cast<size_t>(fabric->devices));

@@ -81,9 +81,10 @@ struct Host {
 
 struct Place {
   int host = 0;
-  int local = 0;    // position among the host's ranks, ascending by rank
-  int device = -1;     // in the imposed fabric; -1 without one
-  int numa_node = -1;  // that the rank is bound to; -1: several, or unknown
+  int local = 0;         // position among the host's ranks, ascending by rank
+  int device = -1;       // in the imposed fabric; -1 without one
+  int numa_node = -1;    // that the rank is bound to; -1: several, or unknown
+  int cache_group = -1;  // last-level cache that the rank is bound to, named by its lowest CPU; -1 as above
   friend bool operator==(const Place&, const Place&) = default;
 };
 
@@ -110,14 +111,27 @@ std::vector<std::string> preset_names();
 // file is no error: the field keeps its default. `host_id` overrides Host::id unless empty.
 Result<Host> discover(const std::string& root, std::string_view host_id);
 
+// Where the calling thread may run, by its CPU affinity.
+struct Locality {
+  std::vector<int> cpus;  // allowed, ascending, each once; empty: unknown
+  int cpu_quota = 0;      // of the cgroup, 0: none
+  int numa_node = -1;     // as in Place
+  int cache_group = -1;
+  friend bool operator==(const Locality&, const Locality&) = default;
+};
+// Under "/" the calling thread's affinity, in a recorded tree that of proc/self/status. Nothing is an error.
+Locality discover_locality(const std::string& root);
+
 // One rank's contribution; what ranks exchange at start-up.
 struct RankView {
   Host host;
+  Locality locality = {};
   friend bool operator==(const RankView&, const RankView&) = default;
 };
 // All ranks' views, by rank -> the topology that all agree on. Ranks with equal Host::id share a host; the lowest
-// rank's view of it wins, with `cpus` the largest seen. ConfigError if a host has more ranks than its imposed fabric
-// has cores, or its ranks impose different ones.
+// rank's view of it wins. `cpus` are those that any of its ranks may use, within the quota; if a rank's are unknown,
+// the largest Host::cpus seen. ConfigError if a host has more ranks than its imposed fabric has cores, or its ranks
+// impose different ones.
 Result<Topology> merge(const std::vector<RankView>& views);
 
 // JSON, one stable form: equal values give equal text. from_json checks types, ranges and that links join existing
@@ -125,7 +139,9 @@ Result<Topology> merge(const std::vector<RankView>& views);
 std::string to_json(const Host& host);
 std::string to_json(const Fabric& fabric);
 std::string to_json(const Topology& topology);
+std::string to_json(const Locality& locality);
 Result<Host> host_from_json(std::string_view text);
+Result<Locality> locality_from_json(std::string_view text);
 Result<Fabric> fabric_from_json(std::string_view text);
 Result<Topology> topology_from_json(std::string_view text);
 uint64_t hash_of(const Topology& topology);

@@ -109,19 +109,23 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   return parts;
 }
 
-int count_cpu_list(std::string_view text) {
+std::vector<int> parse_cpu_list(std::string_view text) {
   constexpr int64_t kMostCpus = 1 << 20;
-  int64_t count = 0;
+  std::vector<int> cpus;
   for (const std::string_view part : split(text, ',')) {
     const size_t dash = part.find('-');
     const auto first = integer_from(part.substr(0, dash));
     const auto last = dash == std::string_view::npos ? first : integer_from(part.substr(dash + 1));
-    if (!first || !last || *first < 0 || *last < *first || *last >= kMostCpus) return 0;
-    count += *last - *first + 1;
-    if (count > kMostCpus) return 0;
+    if (!first || !last || *first < 0 || *last < *first || *last >= kMostCpus) return {};
+    if (static_cast<int64_t>(cpus.size()) + *last - *first + 1 > kMostCpus) return {};
+    for (int64_t cpu = *first; cpu <= *last; ++cpu) cpus.push_back(static_cast<int>(cpu));
   }
-  return static_cast<int>(count);
+  std::ranges::sort(cpus);
+  cpus.erase(std::ranges::unique(cpus).begin(), cpus.end());
+  return cpus;
 }
+
+int count_cpu_list(std::string_view text) { return static_cast<int>(parse_cpu_list(text).size()); }
 
 std::optional<int> numbered(std::string_view name, std::string_view prefix) {
   if (!name.starts_with(prefix)) return std::nullopt;

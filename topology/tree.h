@@ -43,6 +43,8 @@ std::optional<int64_t> integer_from(std::string_view text);  // the whole text i
 std::vector<std::string_view> split(std::string_view text, char separator);
 // "0-47,96-143" -> 96; 0 if it is no such list.
 int count_cpu_list(std::string_view text);
+// The CPUs themselves, ascending, each once; empty if it is no such list.
+std::vector<int> parse_cpu_list(std::string_view text);
 // The N of "neuron12" for the prefix "neuron".
 std::optional<int> numbered(std::string_view name, std::string_view prefix);
 

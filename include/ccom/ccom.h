@@ -14,7 +14,7 @@
  *   buffer is complete and its send buffer may be reused. With a stream the call returns once the operation is
  *   queued; both buffers belong to ccom until the stream is synchronised.
  * - Results are bitwise equal on all ranks, and from run to run for the same call on the same communicator shape.
- *   16- and 8-bit floating types accumulate in float and round to nearest even.
+ *   16- and 8-bit floating types accumulate in float and round to nearest even, or at random: ccomConfig_t.rounding.
  * - After a call on the NULL stream has returned, with or without an error, ccom does not write to its buffers.
  * - A communicator's first asynchronous error is final: every later operation returns the same error. The receive
  *   buffer of a failed operation is unspecified. ccomCommAbort and ccomCommDestroy always work and never wait for
@@ -197,9 +197,23 @@ typedef struct {
   const char* ifname;    /* as CCOM_SOCKET_IFNAME */
   const char* hostId;    /* as CCOM_HOSTID */
   int64_t maxMemory;     /* bytes of buffers per communicator; default 268435456 (CCOM_MAX_MEMORY) */
+  /* "nearest" or "stochastic" (CCOM_ROUNDING): how sums, products and averages of the 16- and 8-bit floating types are
+   * rounded to their type. Nearest, the default: to the nearest value, ties to even. Stochastic: up or down at random,
+   * up with the probability of the fraction that is dropped, so that the expectation is the exact value and small
+   * gradients are not lost. Contributions are still added in float, in the order of ranks, and rounded once. Numbers
+   * that need no rounding are not changed; other types, other operators, and the products of a premultiplied sum, which
+   * are rounded before they are added, take no notice.
+   *
+   * The random bits are a function of roundingSeed (CCOM_ROUNDING_SEED, 0 or more), of the number of the collective
+   * call on this communicator, and of the element's index: results are bitwise equal on all ranks, and from run to run
+   * for the same seed and the same sequence of calls, but the same call made twice rounds differently. Where ranks do
+   * not reduce through shared memory - several hosts, an imposed topology, a named transport without shm, a named
+   * algorithm - starting a communicator with "stochastic" fails with ccomNotSupported. */
+  const char* rounding;
+  int64_t roundingSeed; /* default 0 */
 } ccomConfig_t;
 #define CCOM_CONFIG_INIT \
-  { sizeof(ccomConfig_t), NULL, -1, -1, NULL, NULL, NULL, NULL, NULL, -1 }
+  { sizeof(ccomConfig_t), NULL, -1, -1, NULL, NULL, NULL, NULL, NULL, -1, NULL, -1 }
 
 /* Collective over the nranks processes or threads that hold `id`; blocking, at most initTimeoutMs. On error *comm is
  * NULL and the text names the phase and the ranks that are missing. */

@@ -37,7 +37,5 @@ Cost circulant_allgather_cost(double p, double n);
 Cost recursive_doubling_cost(double p, double n);
 Cost torus_reduce_scatter_cost(double rows, double columns, double n);
 Cost torus_allgather_cost(double rows, double columns, double n);
-// Through shared memory: steps are meets, bytes are loads and stores of one rank; what cannot be reached is staged.
-Cost node_cost(Collective collective, double p, double n);
 
 }  // namespace ccom

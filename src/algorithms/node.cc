@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "algorithms/cost.h"
 #include "base/assert.h"
 
 namespace ccom {
@@ -322,17 +321,23 @@ NodePlan node_plan(const Call& call, const NodeShape& shape, std::span<const Rea
   return Author(call, shape, reach).write();
 }
 
-// Two-shot for the reductions of vectors, direct for the others.
-Cost node_cost(Collective collective, double p, double n) {
-  const double others = (p - 1) / p;
-  switch (collective) {
-    case Collective::AllReduce: return {2, 0, (4 * others + 2 / p + 1) * n, n};
-    case Collective::Reduce: return {2, 0, (2 * others + 1 / p + 1) * n, n};
-    case Collective::ReduceScatter: return {1, 0, (2 * others + 1 / p + 1) * n, n};
-    case Collective::AllToAll: return {1, 0, (2 * others + 2) * n, 0};
-    case Collective::Barrier: return {1, 0, 0, 0};
-    default: return {1, 0, 2 * n / p + 2 * n, 0};
+NodeShape node_shape(const NodeTuning& tuning, const NodeCase& asked) {
+  if (asked.collective != Collective::AllReduce && asked.collective != Collective::Reduce) {
+    return {NodeScheme::Direct, {}};
   }
+  if (asked.bytes <= tuning.small_bytes) {  // nobody is reached
+    return tuning.groups.empty() ? NodeShape{NodeScheme::OneShot, {}, true}
+                                 : NodeShape{NodeScheme::GatherRelease, tuning.groups};
+  }
+  if (asked.bytes <= tuning.one_shot_bytes) {
+    return {asked.is_mapped ? NodeScheme::TwoShot : NodeScheme::OneShot, {}, true};
+  }
+  if (asked.is_readable && !asked.is_mapped) {
+    if (asked.bytes <= tuning.read_one_shot_bytes) return {NodeScheme::OneShot, {}};
+    if (asked.bytes <= tuning.pull_bytes && asked.collective == Collective::AllReduce) return {NodeScheme::Pull, {}};
+  }
+  const bool divides = !tuning.domains.empty() && !asked.rounds_once && asked.collective == Collective::AllReduce;
+  return divides ? NodeShape{NodeScheme::Domains, tuning.domains} : NodeShape{NodeScheme::TwoShot, {}};
 }
 
 std::string_view name_of(NodeScheme scheme) {

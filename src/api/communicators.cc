@@ -51,6 +51,12 @@ Result<CommConfig> resolve(const ccomConfig_t* given) {
                  static_cast<long long>(config.max_memory), static_cast<long long>(kLeastMemory));
   }
   if (given->transport != nullptr) CCOM_TRY(config.set_transports(given->transport));
+  if (given->rounding != nullptr) CCOM_TRY(config.set_rounding(given->rounding));
+  if (given->roundingSeed < -1) {
+    return error(Code::InvalidArgument, "config.roundingSeed is %lld; it must be 0 or more, or -1 for the default",
+                 static_cast<long long>(given->roundingSeed));
+  }
+  if (given->roundingSeed >= 0) config.rounding_seed = given->roundingSeed;
   return config;
 }
 

@@ -28,6 +28,10 @@ constexpr std::array kTable = {
     OptionInfo{"CCOM_NRANKS", "", "Number of ranks, for tools started by hand or by an unknown launcher."},
     OptionInfo{"CCOM_OFI_PROVIDER", "tcp;ofi_rxm", "libfabric provider of the ofi transport."},
     OptionInfo{"CCOM_RANK", "", "Rank of this process, see CCOM_NRANKS."},
+    OptionInfo{"CCOM_ROUNDING", "nearest",
+               "How sums of 16- and 8-bit floating types are rounded: nearest (ties to even) or stochastic (at random, "
+               "right on average; ranks that share memory only)."},
+    OptionInfo{"CCOM_ROUNDING_SEED", "0", "Seed of stochastic rounding, 0 or more; the same on all ranks."},
     OptionInfo{"CCOM_SECRET", "",
                "Job secret for meeting points given as host:port. Prefer CCOM_SECRET_FILE: the "
                "environment of a process is easier to read than a 0600 file."},

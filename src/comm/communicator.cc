@@ -159,7 +159,9 @@ const std::byte* Communicator::multiply_input(const Request& request) {
 // Shared memory without messages, for the collectives that the planner would run that way.
 Status Communicator::open_node(const WaitPolicy& policy) {
   std::optional<NodeConfig> config = links_->node_config();
-  if (!config) return {};
+  if (!config)
+    return membership_.nranks == 1 ? Status()
+                                   : config_.sums_in_messages("they do not share memory, or may not use it freely");
   config->meeting.policy = policy;
   config->tuning = node_tuning(topology_);
   node_ = std::make_unique<NodeGroup>(
@@ -175,6 +177,9 @@ Status Communicator::open_node(const WaitPolicy& policy) {
     // A name that does not exist is the error of the call that asks for it.
     const Result<std::shared_ptr<const Choice>> choice = cache_->choice(key);
     on_node_[c] = choice && (*choice)->recipe().kind == Recipe::Kind::Node;
+    const bool reduces = collective == Collective::AllReduce || collective == Collective::Reduce ||
+                         collective == Collective::ReduceScatter;
+    if (reduces && choice && !on_node_[c]) CCOM_TRY(config_.sums_in_messages("a named algorithm sends messages"));
   }
   return node_->open();
 }
@@ -190,6 +195,10 @@ Status Communicator::run_on_node(const Request& request) {
   call.op = request.op;
   call.root = request.root;
   call.in_place = is_in_place(request);
+  if (config_.rounding == Rounding::Stochastic) {
+    call.rounding = Rounding::Stochastic;
+    call.seed = rounding_seed(config_.rounding_seed, sequence());
+  }
   if (Status status = node_->run(call, envelope.words, std::chrono::milliseconds(config_.timeout_ms)); !status.is_ok())
       [[unlikely]] {
     return finish(request, std::move(status));

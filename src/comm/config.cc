@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/config.h"
 
+#include <limits>
 #include <sstream>
 
 #include "base/options.h"
@@ -25,6 +26,8 @@ Result<CommConfig> CommConfig::from_environment() {
   config.ofi_provider = option("CCOM_OFI_PROVIDER");
   config.sysfs_root = option("CCOM_SYSFS_ROOT");
   CCOM_TRY(config.set_transports(option("CCOM_TRANSPORT")));
+  CCOM_TRY(config.set_rounding(option("CCOM_ROUNDING")));
+  CCOM_TRY_ASSIGN(config.rounding_seed, integer_option("CCOM_ROUNDING_SEED", 0, std::numeric_limits<int64_t>::max()));
   return config;
 }
 
@@ -41,11 +44,30 @@ Status CommConfig::set_transports(const std::string& list) {
   return {};
 }
 
+Status CommConfig::set_rounding(const std::string& kind) {
+  if (kind != "nearest" && kind != "stochastic") {
+    return error(Code::ConfigError, "rounding '%s' is unknown; there are nearest and stochastic", kind.c_str());
+  }
+  rounding = kind == "stochastic" ? Rounding::Stochastic : Rounding::NearestEven;
+  return {};
+}
+
+// They are rounded at several hops, and at each of them to nearest.
+Status CommConfig::sums_in_messages(const char* why) const {
+  if (rounding == Rounding::NearestEven) return {};
+  return error(Code::NotSupported, "stochastic rounding needs ranks that reduce through shared memory: %s", why)
+      .with_cure(
+          "Use rounding \"nearest\" (CCOM_ROUNDING), or start all ranks on one host without CCOM_TOPOLOGY, "
+          "CCOM_TRANSPORT and CCOM_ALGO.");
+}
+
 std::string CommConfig::fingerprint() const {
   std::string text = "transport=";
   for (const std::string& transport : transports) text += transport + "+";
   text += " algorithm=" + algorithm + " topology=" + topology + " streams=" + std::to_string(tcp_streams) +
-          " crc=" + std::to_string(crc) + " provider=" + ofi_provider + " memory=" + std::to_string(max_memory);
+          " crc=" + std::to_string(crc) + " provider=" + ofi_provider + " memory=" + std::to_string(max_memory) +
+          " rounding=" +
+          (rounding == Rounding::Stochastic ? "stochastic seed=" + std::to_string(rounding_seed) : "nearest");
   return text;
 }
 

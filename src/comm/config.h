@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "kernels/kernels.h"
 
 namespace ccom {
 
@@ -26,11 +27,17 @@ struct CommConfig {
   int64_t dead_ms = 3000;
   int tcp_streams = 1;
   bool crc = true;
+  Rounding rounding = Rounding::NearestEven;
+  int64_t rounding_seed = 0;
 
   // From the environment. ConfigError names the variable.
   static Result<CommConfig> from_environment();
   // "shm,tcp" -> transports, checked.
   Status set_transports(const std::string& list);
+  // "nearest" or "stochastic".
+  Status set_rounding(const std::string& kind);
+  // Sums cannot go through shared memory: an error if the rounding needs it. `why`: for its text.
+  Status sums_in_messages(const char* why) const;
   // What must be equal on all ranks, as text.
   std::string fingerprint() const;
 };

@@ -27,6 +27,8 @@ struct Request {
 
 // sequence: the number of the call on this communicator (SendReceive: on this pair and direction).
 Envelope describe(const Request& request, uint64_t communicator, uint64_t sequence, uint32_t tile);
+// Of stochastic rounding in one call: equal on all ranks, unrelated between calls.
+uint64_t rounding_seed(int64_t communicator_seed, uint64_t sequence);
 // "allreduce float32 sum count 1000 (call 42)"; for SendReceive the pair's own numbering.
 std::string call_text(const Envelope& envelope);
 

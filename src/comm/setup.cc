@@ -17,6 +17,7 @@ Result<std::string> describe_self(const CommConfig& config) {
   return nlohmann::json{{"version", kVersion},
                         {"settings", config.fingerprint()},
                         {"host", to_json(host)},
+                        {"locality", to_json(discover_locality(config.sysfs_root))},
                         {"nonce", std::to_string(random_u64())}}
       .dump();
 }
@@ -48,7 +49,8 @@ Result<Agreement> agree(const Membership& membership, const CommConfig& config, 
     CCOM_TRY(compare(first, view, rank, "version"));
     CCOM_TRY(compare(first, view, rank, "settings"));
     CCOM_TRY_ASSIGN(Host host, host_from_json(view.value("host", "")));
-    views.push_back({std::move(host)});
+    CCOM_TRY_ASSIGN(Locality locality, locality_from_json(view.value("locality", "")));
+    views.push_back({std::move(host), std::move(locality)});
   }
   Agreement agreement{{}, membership};
   CCOM_TRY_ASSIGN(agreement.topology, merge(views));

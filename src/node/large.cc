@@ -23,25 +23,11 @@ bool cuts_vector(Collective collective) {
 }  // namespace
 
 NodeShape NodeGroup::shape_for(const NodeCall& call, std::span<const Reach> reach) const {
-  if (!cuts_vector(call.collective)) return {NodeScheme::Direct, {}};
-  const NodeTuning& tuning = config_.tuning;
-  const size_t bytes = call.count * size_of(call.type);
-  if (!tuning.groups.empty() && bytes <= tuning.small_bytes) return {NodeScheme::GatherRelease, tuning.groups};
-  // Outputs are reached where memory is mapped, inputs alone where it can only be read.
-  const bool is_mapped = std::ranges::any_of(reach, &Reach::output);
-  if (bytes <= tuning.one_shot_bytes) {
-    return is_mapped ? NodeShape{NodeScheme::TwoShot, {}, true} : NodeShape{NodeScheme::OneShot, {}, true};
-  }
-  const bool all_readable = !is_mapped && std::ranges::all_of(reach, &Reach::input);
-  if (all_readable && bytes <= tuning.read_one_shot_bytes) return {NodeScheme::OneShot, {}};
-  if (all_readable && bytes <= tuning.pull_bytes && call.collective == Collective::AllReduce) {
-    return {NodeScheme::Pull, {}};
-  }
-  const bool may_round_twice = !is_narrow_float(call.type);
-  if (!tuning.domains.empty() && may_round_twice && call.collective == Collective::AllReduce) {
-    return {NodeScheme::Domains, tuning.domains};
-  }
-  return {NodeScheme::TwoShot, {}};
+  return node_shape(config_.tuning, {.collective = call.collective,
+                                     .bytes = call.count * size_of(call.type),
+                                     .rounds_once = is_narrow_float(call.type),
+                                     .is_mapped = std::ranges::any_of(reach, &Reach::output),
+                                     .is_readable = std::ranges::all_of(reach, &Reach::input)});
 }
 
 NodePlan NodeGroup::plan_for(const NodeCall& call, std::span<const Reach> reach) const {
@@ -253,7 +239,7 @@ Status NodeGroup::run_step(const NodeStep& step, size_t tile, uint32_t source_pi
     streamed += streams_ && target.area == Area::Output ? 1 : 0;
   }
   const Reducer* const combine = step.sources.size() > 1 ? &reducer(call_, step.completes) : nullptr;
-  const size_t first = geometry_.in_buffer(tile, target_piece) / geometry_.element_bytes;
+  const size_t first = geometry_.in_buffer(tile, source_piece) / geometry_.element_bytes;
   const size_t stride = kStrideBytes / geometry_.element_bytes;
   for (size_t done = 0; done < elements; done += stride) {
     if (done > 0 && monitor_.failed()) return monitor_.status();

@@ -133,7 +133,7 @@ void NodeGroup::combine_shown(const NodeCall& call, size_t shown) {
   const size_t unit = call.count * size_of(call.type);
   const auto self = static_cast<size_t>(meeting_.place());
   const bool is_root = call.root == meeting_.place();
-  const auto sum = [&](size_t offset) {
+  const auto sum = [&](size_t offset) {  // of the first element, in bytes
     std::array<const std::byte*, kFewRanks> few;
     sources_.resize(size() > kFewRanks ? static_cast<size_t>(size()) : 0);
     const std::span<const std::byte*> sources =
@@ -142,7 +142,7 @@ void NodeGroup::combine_shown(const NodeCall& call, size_t shown) {
       const std::byte* const from = place == meeting_.place() ? call.input : shown_by(place, shown);
       sources[static_cast<size_t>(place)] = from + offset;
     }
-    reducer(call, true)(sources, {&call.output, 1}, call.count);
+    reducer(call, true)(sources, {&call.output, 1}, call.count, 0, offset / size_of(call.type));
   };
   const auto gather = [&](size_t offset) {
     for (int place = 0; place < size(); ++place) {

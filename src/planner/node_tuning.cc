@@ -26,22 +26,32 @@ size_t second_level_bytes(const Host& host) {
   return kLevelTwoBytes;
 }
 
-// Ranks by the memory domain that they are bound to; none if any is bound to none, or the domains are unequal.
-std::vector<std::vector<Rank>> memory_domains(const Topology& topology) {
-  std::map<int, std::vector<Rank>> by_node;
+using Groups = std::vector<std::vector<Rank>>;
+
+// Ranks with equal places of a kind; none if any has no place of that kind.
+Groups ranks_by(const Topology& topology, int Place::*kind) {
+  std::map<int, std::vector<Rank>> found;
   for (Rank rank = 0; rank < topology.nranks(); ++rank) {
-    const int node = topology.ranks[static_cast<size_t>(rank)].numa_node;
-    if (node < 0) return {};
-    by_node[node].push_back(rank);
+    const int place = topology.ranks[static_cast<size_t>(rank)].*kind;
+    if (place < 0) return {};
+    found[place].push_back(rank);
   }
-  std::vector<std::vector<Rank>> domains;
-  for (auto& [node, ranks] : by_node) domains.push_back(std::move(ranks));
-  const bool equal = std::ranges::all_of(domains, [&](const auto& d) { return d.size() == domains[0].size(); });
-  return domains.size() > 1 && equal ? domains : std::vector<std::vector<Rank>>();
+  Groups groups;
+  for (auto& [place, ranks] : found) groups.push_back(std::move(ranks));
+  return groups;
 }
 
-// Ranks that are likely to share their last-level cache: of one memory domain, cut by how many CPUs share it.
-std::vector<std::vector<Rank>> cache_groups(const Topology& topology, std::vector<std::vector<Rank>> domains) {
+// Sums of domains are worth their own way through memory where they are few: with at least twice as many ranks in a
+// domain as there are domains (by node_cost.h).
+bool pays(const Groups& domains) {
+  const auto is_like_first = [&](const auto& domain) { return domain.size() == domains[0].size(); };
+  return domains.size() > 1 && std::ranges::all_of(domains, is_like_first) && domains[0].size() >= 2 * domains.size();
+}
+
+// Ranks that share a last-level cache. Where it is not known which: of one memory domain, cut by how many CPUs share
+// one.
+Groups cache_groups(const Topology& topology, Groups domains) {
+  if (Groups known = ranks_by(topology, &Place::cache_group); !known.empty()) return known;
   const Host& host = topology.hosts[0];
   if (domains.empty()) {
     domains.emplace_back();
@@ -51,7 +61,7 @@ std::vector<std::vector<Rank>> cache_groups(const Topology& topology, std::vecto
   for (const Cache& cache : host.caches) {
     if (cache.level >= 3) sharers = static_cast<size_t>(std::max(cache.shared_by_cpus, 1));
   }
-  std::vector<std::vector<Rank>> groups;
+  Groups groups;
   for (const std::vector<Rank>& domain : domains) {
     for (size_t i = 0; i < domain.size(); ++i) {
       if (i % std::min(sharers, domain.size()) == 0) groups.emplace_back();
@@ -77,11 +87,14 @@ NodeTuning node_tuning(const Topology& topology) {
     tuning.read_one_shot_bytes = topology.nranks() == 2 ? kReadOneShotBytes : 0;
     tuning.pull_bytes = topology.nranks() == 2 ? kPullBytes : 0;
   }
-  tuning.domains = memory_domains(topology);
+  const Groups domains = ranks_by(topology, &Place::numa_node);
+  if (pays(domains)) tuning.domains = domains;
   // With fewer cores than ranks every further wait is a change of tasks: one meet is best there.
   if (topology.nranks() >= kFewRanks && topology.nranks() <= host.cpus) {
-    std::vector<std::vector<Rank>> groups = cache_groups(topology, tuning.domains);
-    if (groups.size() > 1) tuning.groups = std::move(groups);
+    Groups groups = cache_groups(topology, domains);
+    // A leader reads what its group need not read: a group of one saves nothing.
+    const bool saves = 2 * groups.size() <= static_cast<size_t>(topology.nranks());
+    if (groups.size() > 1 && saves) tuning.groups = std::move(groups);
   }
   return tuning;
 }

@@ -16,6 +16,23 @@ constexpr size_t kMostChunks = 16;
 
 bool asks_for_torus(std::string_view forced) { return forced.find("torus") != std::string_view::npos; }
 
+// "node_two_shot; staged: 2 meets, 5000 bytes; reached: 2 meets, 2000 bytes (500 of other memory domains)"
+std::string node_note(const Topology& topology, const Question& question) {
+  std::string note;
+  for (const bool all_reached : {false, true}) {
+    const auto [scheme, traffic] = look_at_node(topology, question, all_reached);
+    const auto number = [](double value) { return std::to_string(static_cast<uint64_t>(value)); };
+    if (!all_reached) note = name_of(scheme);
+    const std::string name(name_of(scheme));
+    note += all_reached ? "; reached: " : "; staged: ";
+    if (!note.starts_with(name)) note += name + ", ";
+    note += number(traffic.meets) + (traffic.meets == 1 ? " meet, " : " meets, ") +
+            number(traffic.local_bytes + traffic.remote_bytes) + " bytes";
+    if (traffic.remote_bytes > 0) note += " (" + number(traffic.remote_bytes) + " of other memory domains)";
+  }
+  return note;
+}
+
 // Collects the candidates of one question.
 class Search {
  public:
@@ -45,6 +62,7 @@ class Search {
     if (question_.collective == Collective::SendReceive) return;
     add({"node", Recipe::Kind::Node, {}, {}},
         question_.shares_memory ? "" : "the ranks do not share memory, or are to use a fabric or transport");
+    if (candidates_.back().legal) candidates_.back().note = node_note(topology_, question_);
   }
 
   void add(Recipe recipe, std::string why_not = "") {

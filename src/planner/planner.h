@@ -46,7 +46,7 @@ struct Candidate {
   double time_ns = 0;  // expected
   int roundings = 0;
   bool legal = true;
-  std::string note;  // why it is illegal, or was passed over
+  std::string note;  // why it is illegal, or was passed over; of "node": the scheme, and what a rank does in it
 };
 
 struct Choice {

@@ -5,6 +5,8 @@
 #include <bit>
 #include <cmath>
 
+#include "planner/node_tuning.h"
+
 namespace ccom {
 namespace {
 
@@ -209,17 +211,40 @@ Price price_alltoall(const Topology& topology, const Question& question, const R
   return pricer.take();
 }
 
+bool cuts_by_rank(Collective collective) {
+  return collective != Collective::AllReduce && collective != Collective::Reduce && collective != Collective::Broadcast;
+}
+
+// Steps are meets; bytes are loads and stores of the first rank.
 Price price_node(const Topology& topology, const Question& question) {
+  const NodeOutlook outlook = look_at_node(topology, question, false);
   Pricer pricer(topology);
-  pricer.add_inside(node_cost(question.collective, topology.nranks(), static_cast<double>(question.bytes)));
+  pricer.add_inside({outlook.traffic.meets, 0, outlook.traffic.local_bytes + outlook.traffic.remote_bytes,
+                     outlook.traffic.combined_bytes});
   if (question.collective == Collective::AllReduce || question.collective == Collective::Reduce ||
       question.collective == Collective::ReduceScatter) {
-    pricer.round(1);
+    pricer.round(outlook.scheme == NodeScheme::Domains ? 2 : 1);
   }
   return pricer.take();
 }
 
 }  // namespace
+
+NodeOutlook look_at_node(const Topology& topology, const Question& question, bool all_reached) {
+  const int nranks = topology.nranks();
+  const NodeShape shape = node_shape(node_tuning(topology), {.collective = question.collective,
+                                                             .bytes = question.bytes,
+                                                             .rounds_once = question.narrow_float,
+                                                             .is_mapped = all_reached});
+  const bool may_reach = shape.scheme != NodeScheme::OneShot && shape.scheme != NodeScheme::GatherRelease;
+  const Reach reach{all_reached && may_reach, all_reached && may_reach};
+  const NodePlan plan = node_plan({question.collective, 0, nranks, question.root, false}, shape,
+                                  std::vector<Reach>(static_cast<size_t>(nranks), reach));
+  std::vector<int> domains;
+  for (const Place& place : topology.ranks) domains.push_back(place.numa_node);
+  const size_t units = cuts_by_rank(question.collective) ? static_cast<size_t>(nranks) : 1;
+  return {shape.scheme, traffic_of(plan, {.unit_bytes = question.bytes / units}, domains)};
+}
 
 Price price(const Topology& topology, const Question& question, const Recipe& recipe) {
   switch (recipe.kind) {

@@ -4,6 +4,8 @@
 #pragma once
 
 #include "algorithms/cost.h"
+#include "algorithms/node.h"
+#include "planner/node_cost.h"
 #include "planner/planner.h"
 
 namespace ccom {
@@ -13,6 +15,13 @@ struct Price {
   double time_ns = 0;
   int roundings = 0;
 };
+
+// What the first rank of a node does in a call; all_reached: every buffer can be reached by every rank, or none can.
+struct NodeOutlook {
+  NodeScheme scheme = NodeScheme::Direct;
+  NodeTraffic traffic;
+};
+NodeOutlook look_at_node(const Topology& topology, const Question& question, bool all_reached);
 
 Price price(const Topology& topology, const Question& question, const Recipe& recipe);
 

@@ -236,6 +236,57 @@ TEST(NodeGroups, RoundNarrowSumsOnce) {
   }
 }
 
+// Whatever the way: lines, mails, groups, staging memory in tiles, buffers in reach. The random bits belong to elements
+// of the whole vector.
+TEST(NodeGroups, RoundAtRandomAsOneReducerWould) {
+  constexpr size_t kRanks = 4;
+  constexpr uint64_t kSeed = 99;
+  const NodeTuning plain{.small_bytes = 1024, .one_shot_bytes = 4096};
+  const NodeTuning grouped{
+      .small_bytes = 1024, .one_shot_bytes = 4096, .groups = {{0, 1}, {2, 3}}, .domains = {{0, 2}, {1, 3}}};
+  std::mt19937 random(1);
+  for (const NodeTuning& tuning : {plain, grouped}) {
+    for (const Within within : {Within::Nothing, Within::OneProcess}) {
+      NodeCrew crew({.ranks = kRanks, .within = within, .tuning = tuning});
+      uint64_t number = 0;
+      for (const size_t part : {size_t{1}, size_t{9}, size_t{100}, size_t{300}, size_t{20011}}) {
+        const size_t count = part * kRanks;
+        std::array<std::vector<uint16_t>, kRanks> inputs;
+        std::vector<const std::byte*> sources;
+        for (std::vector<uint16_t>& input : inputs) {
+          for (size_t i = 0; i < count; ++i) input.push_back(static_cast<uint16_t>(0x3f00 + random() % 0x200));
+          sources.push_back(reinterpret_cast<const std::byte*>(input.data()));
+        }
+        const Reduction reduction{DataType::Bfloat16, ReduceOp::Sum, 0, Rounding::Stochastic, kSeed};
+        std::vector<uint16_t> want(count);
+        reduce(reduction, sources, reinterpret_cast<std::byte*>(want.data()), count);
+        for (const Collective collective : {Collective::AllReduce, Collective::Reduce, Collective::ReduceScatter}) {
+          ++number;
+          crew.run([&](int rank, NodeGroup& group) {
+            const auto self = static_cast<size_t>(rank);
+            const bool scatters = collective == Collective::ReduceScatter;
+            std::vector<uint16_t> output(scatters ? part : count);
+            NodeCall call{.collective = collective,
+                          .input = sources[self],
+                          .output = reinterpret_cast<std::byte*>(output.data()),
+                          .count = scatters ? part : count,
+                          .type = DataType::Bfloat16,
+                          .op = ReduceOp::Sum,
+                          .root = collective == Collective::Reduce ? 1 : -1,
+                          .in_place = false,
+                          .rounding = Rounding::Stochastic,
+                          .seed = kSeed};
+            ASSERT_TRUE(group.run(call, words_of(call, number), std::chrono::seconds(30)).is_ok());
+            if (collective == Collective::Reduce && rank != 1) return;
+            const uint16_t* const begin = want.data() + (scatters ? self * part : 0);
+            EXPECT_TRUE(std::equal(output.begin(), output.end(), begin)) << name_of(collective) << " " << part;
+          });
+        }
+      }
+    }
+  }
+}
+
 TEST(NodeGroups, AverageAndNormalise) {
   NodeCrew crew({.ranks = 3, .within = Within::Nothing});
   for (const size_t count : {size_t{3}, size_t{9000}}) {

@@ -86,7 +86,9 @@ class Random {
     std::vector<RankView> views;
     for (const Host& each : hosts) {
       const int cores = each.imposed ? each.imposed->devices * each.imposed->cores_per_device : 5;
-      for (int left = 1 + up_to(cores - 1); left > 0; --left) views.push_back({each});
+      for (int left = 1 + up_to(cores - 1); left > 0; --left) {
+        views.push_back({each, {{}, 0, up_to(4) - 1, up_to(4) - 1}});
+      }
     }
     std::shuffle(views.begin(), views.end(), engine_);
     Topology topology = *merge(views);
