@@ -321,35 +321,4 @@ NodePlan node_plan(const Call& call, const NodeShape& shape, std::span<const Rea
   return Author(call, shape, reach).write();
 }
 
-NodeShape node_shape(const NodeTuning& tuning, const NodeCase& asked) {
-  if (asked.collective != Collective::AllReduce && asked.collective != Collective::Reduce) {
-    return {NodeScheme::Direct, {}};
-  }
-  if (asked.bytes <= tuning.small_bytes) {  // nobody is reached
-    return tuning.groups.empty() ? NodeShape{NodeScheme::OneShot, {}, true}
-                                 : NodeShape{NodeScheme::GatherRelease, tuning.groups};
-  }
-  if (asked.bytes <= tuning.one_shot_bytes) {
-    return {asked.is_mapped ? NodeScheme::TwoShot : NodeScheme::OneShot, {}, true};
-  }
-  if (asked.is_readable && !asked.is_mapped) {
-    if (asked.bytes <= tuning.read_one_shot_bytes) return {NodeScheme::OneShot, {}};
-    if (asked.bytes <= tuning.pull_bytes && asked.collective == Collective::AllReduce) return {NodeScheme::Pull, {}};
-  }
-  const bool divides = !tuning.domains.empty() && !asked.rounds_once && asked.collective == Collective::AllReduce;
-  return divides ? NodeShape{NodeScheme::Domains, tuning.domains} : NodeShape{NodeScheme::TwoShot, {}};
-}
-
-std::string_view name_of(NodeScheme scheme) {
-  switch (scheme) {
-    case NodeScheme::OneShot: return "node_one_shot";
-    case NodeScheme::GatherRelease: return "node_gather_release";
-    case NodeScheme::TwoShot: return "node_two_shot";
-    case NodeScheme::Pull: return "node_pull";
-    case NodeScheme::Domains: return "node_domains";
-    case NodeScheme::Direct: return "node_direct";
-  }
-  return "?";
-}
-
 }  // namespace ccom

@@ -62,15 +62,13 @@ struct NodeTuning {
   std::vector<std::vector<Rank>> domains{};  // of memory; empty: one
 };
 
-// What decides about the scheme of a call. Equal on all ranks.
+// What decides about the scheme of a call besides what can be reached. Equal on all ranks.
 struct NodeCase {
   Collective collective = Collective::AllReduce;
   size_t bytes = 0;          // of the vector
   bool rounds_once = false;  // a narrow floating type: its sums may not be rounded in between
-  bool is_mapped = false;    // any output of any rank can be stored to by the others
-  bool is_readable = false;  // all inputs can be loaded by the others
 };
-NodeShape node_shape(const NodeTuning& tuning, const NodeCase& asked);
+NodeShape node_shape(const NodeTuning& tuning, const NodeCase& asked, std::span<const Reach> reach);
 
 // reach: by rank. A rank that runs an AllToAll or a OneShot in place must not let others reach its input. For OneShot
 // no output is reached, for GatherRelease nothing.

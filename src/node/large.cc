@@ -23,11 +23,11 @@ bool cuts_vector(Collective collective) {
 }  // namespace
 
 NodeShape NodeGroup::shape_for(const NodeCall& call, std::span<const Reach> reach) const {
-  return node_shape(config_.tuning, {.collective = call.collective,
-                                     .bytes = call.count * size_of(call.type),
-                                     .rounds_once = is_narrow_float(call.type),
-                                     .is_mapped = std::ranges::any_of(reach, &Reach::output),
-                                     .is_readable = std::ranges::all_of(reach, &Reach::input)});
+  return node_shape(config_.tuning,
+                    {.collective = call.collective,
+                     .bytes = call.count * size_of(call.type),
+                     .rounds_once = is_narrow_float(call.type)},
+                    reach);
 }
 
 NodePlan NodeGroup::plan_for(const NodeCall& call, std::span<const Reach> reach) const {

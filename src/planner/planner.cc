@@ -16,16 +16,17 @@ constexpr size_t kMostChunks = 16;
 
 bool asks_for_torus(std::string_view forced) { return forced.find("torus") != std::string_view::npos; }
 
-// "node_two_shot; staged: 2 meets, 5000 bytes; reached: 2 meets, 2000 bytes (500 of other memory domains)"
+// "node_two_shot; staged: 2 meets, 5000 bytes; readable: ...; mapped: 2 meets, 2000 bytes (500 of other memory
+// domains)"
 std::string node_note(const Topology& topology, const Question& question) {
   std::string note;
-  for (const bool all_reached : {false, true}) {
-    const auto [scheme, traffic] = look_at_node(topology, question, all_reached);
+  for (const auto& [means, reach] : {std::pair("staged", Reach{}), std::pair("readable", Reach{true, false}),
+                                     std::pair("mapped", Reach{true, true})}) {
+    const auto [scheme, traffic] = look_at_node(topology, question, reach);
     const auto number = [](double value) { return std::to_string(static_cast<uint64_t>(value)); };
-    if (!all_reached) note = name_of(scheme);
     const std::string name(name_of(scheme));
-    note += all_reached ? "; reached: " : "; staged: ";
-    if (!note.starts_with(name)) note += name + ", ";
+    if (note.empty()) note = name;
+    note += std::string("; ") + means + ": " + (note.starts_with(name) ? "" : name + ", ");
     note += number(traffic.meets) + (traffic.meets == 1 ? " meet, " : " meets, ") +
             number(traffic.local_bytes + traffic.remote_bytes) + " bytes";
     if (traffic.remote_bytes > 0) note += " (" + number(traffic.remote_bytes) + " of other memory domains)";

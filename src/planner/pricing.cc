@@ -217,7 +217,7 @@ bool cuts_by_rank(Collective collective) {
 
 // Steps are meets; bytes are loads and stores of the first rank.
 Price price_node(const Topology& topology, const Question& question) {
-  const NodeOutlook outlook = look_at_node(topology, question, false);
+  const NodeOutlook outlook = look_at_node(topology, question, {});
   Pricer pricer(topology);
   pricer.add_inside({outlook.traffic.meets, 0, outlook.traffic.local_bytes + outlook.traffic.remote_bytes,
                      outlook.traffic.combined_bytes});
@@ -230,16 +230,15 @@ Price price_node(const Topology& topology, const Question& question) {
 
 }  // namespace
 
-NodeOutlook look_at_node(const Topology& topology, const Question& question, bool all_reached) {
+NodeOutlook look_at_node(const Topology& topology, const Question& question, const Reach& reach) {
   const int nranks = topology.nranks();
-  const NodeShape shape = node_shape(node_tuning(topology), {.collective = question.collective,
-                                                             .bytes = question.bytes,
-                                                             .rounds_once = question.narrow_float,
-                                                             .is_mapped = all_reached});
-  const bool may_reach = shape.scheme != NodeScheme::OneShot && shape.scheme != NodeScheme::GatherRelease;
-  const Reach reach{all_reached && may_reach, all_reached && may_reach};
-  const NodePlan plan = node_plan({question.collective, 0, nranks, question.root, false}, shape,
-                                  std::vector<Reach>(static_cast<size_t>(nranks), reach));
+  const NodeTuning tuning = node_tuning(topology);
+  std::vector<Reach> reaches(static_cast<size_t>(nranks), reach);
+  if (question.bytes <= tuning.small_bytes) std::ranges::fill(reaches, Reach{});
+  const NodeShape shape = node_shape(
+      tuning, {.collective = question.collective, .bytes = question.bytes, .rounds_once = question.narrow_float},
+      reaches);
+  const NodePlan plan = node_plan({question.collective, 0, nranks, question.root, false}, shape, reaches);
   std::vector<int> domains;
   for (const Place& place : topology.ranks) domains.push_back(place.numa_node);
   const size_t units = cuts_by_rank(question.collective) ? static_cast<size_t>(nranks) : 1;

@@ -16,12 +16,12 @@ struct Price {
   int roundings = 0;
 };
 
-// What the first rank of a node does in a call; all_reached: every buffer can be reached by every rank, or none can.
+// What the first rank of a node does in a call, if every rank's buffers can be reached alike.
 struct NodeOutlook {
   NodeScheme scheme = NodeScheme::Direct;
   NodeTraffic traffic;
 };
-NodeOutlook look_at_node(const Topology& topology, const Question& question, bool all_reached);
+NodeOutlook look_at_node(const Topology& topology, const Question& question, const Reach& reach);
 
 Price price(const Topology& topology, const Question& question, const Recipe& recipe);
 

@@ -244,10 +244,12 @@ TEST(NodeGroups, RoundAtRandomAsOneReducerWould) {
   const NodeTuning plain{.small_bytes = 1024, .one_shot_bytes = 4096};
   const NodeTuning grouped{
       .small_bytes = 1024, .one_shot_bytes = 4096, .groups = {{0, 1}, {2, 3}}, .domains = {{0, 2}, {1, 3}}};
+  const NodeTuning pulls{
+      .small_bytes = 1024, .one_shot_bytes = 0, .read_bytes = 0, .read_one_shot_bytes = 4096, .pull_bytes = 1 << 20};
   std::mt19937 random(1);
-  for (const NodeTuning& tuning : {plain, grouped}) {
+  for (const NodeTuning& tuning : {plain, grouped, pulls}) {
     for (const Within within : {Within::Nothing, Within::OneProcess}) {
-      NodeCrew crew({.ranks = kRanks, .within = within, .tuning = tuning});
+      NodeCrew crew({.ranks = kRanks, .within = within, .tuning = tuning, .reads = tuning.pull_bytes > 0});
       uint64_t number = 0;
       for (const size_t part : {size_t{1}, size_t{9}, size_t{100}, size_t{300}, size_t{20011}}) {
         const size_t count = part * kRanks;

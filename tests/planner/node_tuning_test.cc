@@ -124,8 +124,8 @@ std::vector<NodePlan> plans_of(int nranks, const NodeShape& shape, const Reach& 
 constexpr Reach kNone{};
 constexpr Reach kAll{true, true};
 
-NodeShape shape_of(const Topology& topology, size_t bytes, bool reached) {
-  return node_shape(node_tuning(topology), {.bytes = bytes, .is_mapped = reached});
+NodeShape shape_of(const Topology& topology, const NodeCase& asked, const Reach& reach) {
+  return node_shape(node_tuning(topology), asked, std::vector<Reach>(topology.ranks.size(), reach));
 }
 
 TEST(NodeTuning, LeadsToPlansThatAreProved) {
@@ -133,7 +133,7 @@ TEST(NodeTuning, LeadsToPlansThatAreProved) {
     const Topology topology = spread(nranks);
     for (const size_t bytes : {kTiny, size_t{10000}, kLarge}) {
       for (const bool reached : {false, true}) {
-        const NodeShape shape = shape_of(topology, bytes, reached);
+        const NodeShape shape = shape_of(topology, {.bytes = bytes}, reached ? kAll : kNone);
         const bool cuts = shape.scheme == NodeScheme::TwoShot || shape.scheme == NodeScheme::Domains;
         const auto plans = plans_of(nranks, shape, reached && cuts ? kAll : kNone);
         const NodeCallPlans call{plans, cuts && !reached ? size_t{3} : size_t{1}};
@@ -172,9 +172,9 @@ TEST(NodeCost, DomainsPayForLargeVectorsOfManyRanksAndAreChosenThere) {
       const double theirs = time_of(topology, two_shot, reach, kLarge);
       EXPECT_EQ(ours < theirs, many) << nranks << " ranks: " << ours << " and " << theirs;
     }
-    EXPECT_EQ(shape_of(topology, kLarge, true).scheme, many ? NodeScheme::Domains : NodeScheme::TwoShot);
+    EXPECT_EQ(shape_of(topology, {.bytes = kLarge}, kAll).scheme, many ? NodeScheme::Domains : NodeScheme::TwoShot);
     const NodeCase narrow{.bytes = kLarge, .rounds_once = true};
-    EXPECT_EQ(node_shape(node_tuning(topology), narrow).scheme, NodeScheme::TwoShot);
+    EXPECT_EQ(shape_of(topology, narrow, kAll).scheme, NodeScheme::TwoShot);
   }
 }
 
@@ -185,7 +185,8 @@ TEST(NodeCost, GroupsPayForTinyCallsOfManyRanksAndAreChosenThere) {
     const double one_shot = time_of(topology, {NodeScheme::OneShot, {}}, kNone, kTiny);
     const bool many = nranks >= 16;
     EXPECT_EQ(groups < one_shot, many) << nranks << " ranks: " << groups << " and " << one_shot;
-    EXPECT_EQ(shape_of(topology, kTiny, false).scheme, many ? NodeScheme::GatherRelease : NodeScheme::OneShot);
+    EXPECT_EQ(shape_of(topology, {.bytes = kTiny}, kNone).scheme,
+              many ? NodeScheme::GatherRelease : NodeScheme::OneShot);
   }
 }
 
@@ -233,7 +234,8 @@ TEST(Explain, TellsTheSchemeOfANode) {
   EXPECT_THAT(explained(large, kLarge, false), HasSubstr(" of other memory domains)"));
   EXPECT_THAT(explained(large, kLarge, true), HasSubstr("node_two_shot; staged: 2 meets, "));
   EXPECT_THAT(explained(unbound(2, 2), 100000, false),
-              HasSubstr("node_one_shot; staged: 1 meet, 500000 bytes; reached: node_two_shot, 2 meets, 200000 bytes"));
+              HasSubstr("node_one_shot; staged: 1 meet, 500000 bytes; readable: 2 meets, 300000 bytes; mapped: "
+                        "node_two_shot, 2 meets, 200000 bytes"));
 }
 
 }  // namespace

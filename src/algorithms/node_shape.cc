@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which scheme a call takes.
+#include <algorithm>
+
+#include "algorithms/node.h"
+
+namespace ccom {
+
+NodeShape node_shape(const NodeTuning& tuning, const NodeCase& asked, std::span<const Reach> reach) {
+  const bool is_allreduce = asked.collective == Collective::AllReduce;
+  if (!is_allreduce && asked.collective != Collective::Reduce) return {NodeScheme::Direct, {}};
+  if (asked.bytes <= tuning.small_bytes) {  // nobody is reached
+    return tuning.groups.empty() ? NodeShape{NodeScheme::OneShot, {}, true}
+                                 : NodeShape{NodeScheme::GatherRelease, tuning.groups};
+  }
+  // Outputs are reached where memory is mapped, inputs alone where it can only be read.
+  const bool is_mapped = std::ranges::any_of(reach, &Reach::output);
+  if (asked.bytes <= tuning.one_shot_bytes) {
+    return {is_mapped ? NodeScheme::TwoShot : NodeScheme::OneShot, {}, true};
+  }
+  const bool all_readable = !is_mapped && std::ranges::all_of(reach, &Reach::input);
+  if (all_readable && asked.bytes <= tuning.read_one_shot_bytes) return {NodeScheme::OneShot, {}};
+  if (all_readable && asked.bytes <= tuning.pull_bytes && is_allreduce) return {NodeScheme::Pull, {}};
+  const bool divides = !tuning.domains.empty() && !asked.rounds_once && is_allreduce;
+  return divides ? NodeShape{NodeScheme::Domains, tuning.domains} : NodeShape{NodeScheme::TwoShot, {}};
+}
+
+std::string_view name_of(NodeScheme scheme) {
+  switch (scheme) {
+    case NodeScheme::OneShot: return "node_one_shot";
+    case NodeScheme::GatherRelease: return "node_gather_release";
+    case NodeScheme::TwoShot: return "node_two_shot";
+    case NodeScheme::Pull: return "node_pull";
+    case NodeScheme::Domains: return "node_domains";
+    case NodeScheme::Direct: return "node_direct";
+  }
+  return "?";
+}
+
+}  // namespace ccom
