@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ccom-bench-waiting: what a waiting rank costs a computing one.
+//
+// Rank 1 computes for a fixed number of rounds, in turn with nobody waiting (rank 0 sleeps in the kernel, outside of
+// ccom) and with somebody waiting in an allreduce: rank 0 on the same core, rank 0 on another core, or the thread of
+// rank 1's own stream on the same core. The slowdown is the median of the ratios of neighbours, so that what disturbs
+// for long disturbs both. The waiter's processor time says the same without the noise: what it takes on the same core,
+// the computation loses.
+#include <sched.h>
+#include <time.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "bench/compute.h"
+#include "bench/launch/processes.h"
+#include "bench/launch/session.h"
+#include "bench/statistics.h"
+
+namespace ccom::bench {
+namespace {
+
+using launch::ExitCode;
+using launch::failure;
+using launch::Outcome;
+using launch::outcome_of;
+
+struct Settings {
+  double milliseconds = 300;
+  int repeats = 9;
+  std::string scene;  // Of a child.
+};
+
+constexpr std::array<const char*, 3> kScenes = {"one-core", "two-cores", "own-stream"};
+
+double seconds_of(clockid_t clock) {
+  timespec now{};
+  ::clock_gettime(clock, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+void sleep_for(double seconds) {
+  const double whole = std::floor(seconds);
+  timespec span{};
+  span.tv_sec = static_cast<time_t>(whole);
+  span.tv_nsec = static_cast<long>(1e9 * (seconds - whole));
+  ::nanosleep(&span, nullptr);
+}
+
+std::vector<int> allowed_cores() {
+  cpu_set_t set;
+  std::vector<int> cores;
+  if (::sched_getaffinity(0, sizeof set, &set) != 0) return cores;
+  for (int core = 0; core < CPU_SETSIZE; ++core) {
+    if (CPU_ISSET(core, &set)) cores.push_back(core);
+  }
+  return cores;
+}
+
+Outcome pin(int core) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(core, &set);
+  if (::sched_setaffinity(0, sizeof set, &set) == 0) return {};
+  return failure(ExitCode::Usage, "cannot run on core %d alone", core);
+}
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  return percentile(values, 0.5);
+}
+
+class Scene {
+ public:
+  Scene(const Settings& settings, launch::Place place, ccomComm_t comm)
+      : settings_(settings), place_(place), comm_(comm) {}
+  ~Scene() {
+    if (stream_ != nullptr) ccomStreamDestroy(stream_);
+  }
+  Scene(const Scene&) = delete;
+  Scene& operator=(const Scene&) = delete;
+
+  Outcome run() {
+    if (settings_.scene == "own-stream" && computes())
+      CCOM_LAUNCH_TRY(outcome_of(ccomStreamCreate(&stream_), comm_, "create a stream"));
+    if (computes()) {
+      compute_.calibrate();
+      rounds_ = compute_.rounds_for(settings_.milliseconds / 1000);
+    }
+    std::vector<double> alone, ratios, waiter;
+    for (int i = 0; i < settings_.repeats; ++i) {
+      double without = 0, with = 0, busy = 0;
+      for (const bool waits : {i % 2 == 0, i % 2 != 0}) {
+        CCOM_LAUNCH_TRY(waits ? with_waiter(&with, &busy) : without_waiter(&without));
+      }
+      alone.push_back(1000 * without);
+      ratios.push_back(without > 0 ? with / without - 1 : 0);
+      waiter.push_back(with > 0 ? busy / with : 0);
+    }
+    if (!computes()) return {};
+    std::printf("%10s %10.2f %+11.2f %+8.2f %+8.2f %12.3f\n", settings_.scene.c_str(), median(alone),
+                100 * median(ratios), 100 * std::ranges::min(ratios), 100 * std::ranges::max(ratios),
+                100 * median(waiter));
+    std::fflush(stdout);
+    return {};
+  }
+
+ private:
+  bool computes() const { return place_.rank == 1; }
+
+  double timed_compute() {
+    const double begin = seconds_of(CLOCK_MONOTONIC);
+    compute_.run(rounds_);
+    return seconds_of(CLOCK_MONOTONIC) - begin;
+  }
+
+  Outcome barrier() { return outcome_of(ccomBarrier(comm_, nullptr), comm_, "barrier"); }
+
+  Outcome sum(double* value, ccomStream_t stream) {
+    return outcome_of(ccomAllReduce(value, value, 1, ccomFloat64, ccomSum, comm_, stream), comm_, "allreduce");
+  }
+
+  // Half as long again as the computation: it does not see the end.
+  void sleep() const { sleep_for(1.5 * settings_.milliseconds / 1000); }
+
+  Outcome without_waiter(double* seconds) {
+    CCOM_LAUNCH_TRY(barrier());
+    if (computes())
+      *seconds = timed_compute();
+    else
+      sleep();
+    return barrier();
+  }
+
+  // busy: the waiting thread's processor time.
+  Outcome with_waiter(double* seconds, double* busy) {
+    CCOM_LAUNCH_TRY(barrier());
+    double word = 0;
+    if (settings_.scene == "own-stream") {
+      if (!computes()) {
+        sleep();
+        return sum(&word, nullptr);
+      }
+      CCOM_LAUNCH_TRY(sum(&word, stream_));
+      const double others = seconds_of(CLOCK_PROCESS_CPUTIME_ID) - seconds_of(CLOCK_THREAD_CPUTIME_ID);
+      *seconds = timed_compute();
+      *busy = seconds_of(CLOCK_PROCESS_CPUTIME_ID) - seconds_of(CLOCK_THREAD_CPUTIME_ID) - others;
+      return outcome_of(ccomStreamSynchronize(stream_, -1), comm_, "wait for the stream");
+    }
+    const double begin = seconds_of(CLOCK_THREAD_CPUTIME_ID);
+    if (computes()) *seconds = timed_compute();
+    CCOM_LAUNCH_TRY(sum(&word, nullptr));
+    *busy = computes() ? 0 : seconds_of(CLOCK_THREAD_CPUTIME_ID) - begin;
+    return sum(busy, nullptr);
+  }
+
+  const Settings& settings_;
+  const launch::Place place_;
+  const ccomComm_t comm_;
+  ccomStream_t stream_ = nullptr;
+  Compute compute_;
+  uint64_t rounds_ = 1;
+};
+
+// Ranks that are to share a core are bound before ccom looks, the others after: it counts what they may use together.
+Outcome run_child(const Settings& settings, launch::Place place) {
+  const std::vector<int> cores = allowed_cores();
+  if (cores.empty()) return failure(ExitCode::Usage, "cannot tell the allowed cores");
+  const bool shares = settings.scene == "one-core";
+  if (shares) CCOM_LAUNCH_TRY(pin(cores[0]));
+  return launch::run_as_process(place, {}, [&](launch::Place self, ccomComm_t comm) -> Outcome {
+    if (!shares) CCOM_LAUNCH_TRY(pin(cores[static_cast<size_t>(self.rank) % cores.size()]));
+    return Scene(settings, self, comm).run();
+  });
+}
+
+int exit_with(const Outcome& outcome) {
+  if (!outcome.ok()) std::fprintf(stderr, "ccom-bench-waiting: %s\n", outcome.text.c_str());
+  return static_cast<int>(outcome.code);
+}
+
+int run_scenes(const Settings& settings, const std::vector<std::string>& arguments) {
+  std::printf("# rank 1 computes %g ms; %d repeats; slowdown while somebody waits, and the waiter's processor time\n",
+              settings.milliseconds, settings.repeats);
+  std::printf("#%9s %10s %11s %8s %8s %12s\n", "scene", "alone ms", "slowdown %", "min", "max", "waiter cpu %");
+  std::fflush(stdout);
+  for (const std::string scene : kScenes) {
+    if (scene != "one-core" && allowed_cores().size() < 2) continue;
+    std::vector<std::string> child = arguments;
+    child.insert(child.end(), {"--scene", scene});
+    const int code = launch::run_processes({.arguments = std::move(child), .ranks = 2});
+    if (code != 0) return code;
+  }
+  return 0;
+}
+
+int run(int argc, char** argv) {
+  Settings settings;
+  CLI::App app("What a waiting rank costs a computing one.", "ccom-bench-waiting");
+  app.add_option("--ms", settings.milliseconds, "How long a computation takes")->check(CLI::PositiveNumber);
+  app.add_option("-n,--repeats", settings.repeats, "Computations of each kind")->check(CLI::Range(1, 1000));
+  app.add_option("--scene", settings.scene)->group("");
+  CLI11_PARSE(app, argc, argv);
+  if (settings.scene.empty()) return run_scenes(settings, {argv, argv + argc});
+  const auto place = launch::launched_place();
+  if (!place || place->ranks != 2) return exit_with(failure(ExitCode::Usage, "--scene is for ranks that it starts"));
+  return exit_with(run_child(settings, *place));
+}
+
+}  // namespace
+}  // namespace ccom::bench
+
+int main(int argc, char** argv) {
+  try {
+    return ccom::bench::run(argc, argv);
+  } catch (const std::exception& thrown) {
+    std::fprintf(stderr, "ccom-bench-waiting: %s\n", thrown.what());
+    return static_cast<int>(ccom::launch::ExitCode::Usage);
+  }
+}
