@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/log.h"
 #include "base/network.h"
+#include "comm/process_segments.h"
 #include "transports/ofi/factory.h"
 #include "transports/shm/factory.h"
 #include "transports/tcp/factory.h"
@@ -27,30 +29,7 @@ size_t default_bank_bytes(int ranks, size_t most_bytes) {
   return layout.bank_bytes;
 }
 
-// First byte of an exchanged string.
-constexpr char kGood = '+';
-constexpr char kBad = '!';
-
 }  // namespace
-
-Result<std::vector<std::string>> exchange(Rendezvous& rendezvous, std::string_view phase, Result<std::string> mine,
-                                          Deadline deadline) {
-  std::string sent = mine ? kGood + *mine
-                          : kBad + std::to_string(static_cast<int>(mine.error().code())) + " " + mine.error().message();
-  CCOM_TRY_ASSIGN(std::vector<std::string> all, rendezvous.all_gather(phase, std::move(sent), deadline));
-  if (!mine) return std::move(mine).error();
-  for (size_t rank = 0; rank < all.size(); ++rank) {
-    if (all[rank].empty() || all[rank][0] != kGood) {
-      const size_t space = std::min(all[rank].find(' '), all[rank].size());
-      const int code = all[rank].size() > 1 ? std::atoi(all[rank].c_str() + 1) : 0;
-      return error(code != 0 ? static_cast<Code>(code) : Code::InternalError, "rank %zu, %s: %s", rank,
-                   std::string(phase).c_str(), all[rank].substr(std::min(space + 1, all[rank].size())).c_str())
-          .with_peers({static_cast<int>(rank)});
-    }
-    all[rank].erase(0, 1);
-  }
-  return all;
-}
 
 // The monitor first: its destructor waits for the liveness thread, which may be calling our listener, and tells the
 // other hosts that this rank leaves in order before they see its connections end.
@@ -188,7 +167,7 @@ Result<std::string> Links::make_segment() {
   ring_bytes_ = default_ring_bytes(ranks, channels_, most);
   node_layout_ = {ranks, default_bank_bytes(ranks, most)};
   node_join_ = std::make_unique<NodeJoin>(place(), membership_.secret.derive("ccom arena"));
-  nlohmann::json offer;
+  nlohmann::json offer{{"process", process_number()}};
   if (forms_node()) offer["node"] = node_join_->introduce();
   if (!shares_memory()) {
     private_board_.resize(Monitor::board_bytes(1) + 128);
@@ -200,6 +179,7 @@ Result<std::string> Links::make_segment() {
   CCOM_TRY(make_monitor(segment_->bytes().first(board_bytes()), true));
   CCOM_TRY_ASSIGN(segment_server_, SegmentServer::create(membership_.secret.derive("ccom segment")));
   offer["segment"] = segment_server_->path();
+  put_segment(segment_server_->path(), segment_);
   return offer.dump();
 }
 
@@ -223,7 +203,8 @@ Result<std::string> Links::share_segment(const std::vector<std::string>& offers,
   if (shares_memory() && !path.is_string()) {
     return error(Code::InternalError, "rank %d offers no shared memory", local_ranks_.front());
   }
-  CCOM_TRY(map_segment(path.is_string() ? path.get<std::string>() : "", deadline));
+  const std::vector<nlohmann::json> processes = entries_of(offers, local_ranks_, "process");
+  CCOM_TRY(map_segment(path.is_string() ? path.get<std::string>() : "", processes, deadline));
   nlohmann::json addresses;
   if (forms_node()) {
     CCOM_TRY_ASSIGN(addresses["node"], node_join_->prepare(entries_of(offers, local_ranks_, "node")));
@@ -231,7 +212,9 @@ Result<std::string> Links::share_segment(const std::vector<std::string>& offers,
   return make_transports(std::move(addresses));
 }
 
-Status Links::map_segment(const std::string& leader_path, Deadline deadline) {
+// Each process maps it once, by its first rank.
+Status Links::map_segment(const std::string& leader_path, const std::vector<nlohmann::json>& processes,
+                          Deadline deadline) {
   if (!shares_memory()) {
     void* start = private_board_.data();
     size_t space = private_board_.size();
@@ -239,12 +222,22 @@ Status Links::map_segment(const std::string& leader_path, Deadline deadline) {
     return make_monitor({static_cast<std::byte*>(start), Monitor::board_bytes(1)}, true);
   }
   if (is_leader()) {
-    const Status served = segment_server_->serve(*segment_, static_cast<int>(local_ranks_.size()) - 1, deadline);
+    const std::set<nlohmann::json> distinct(processes.begin(), processes.end());
+    const Status served = segment_server_->serve(*segment_, static_cast<int>(distinct.size()) - 1, deadline);
     segment_server_.reset();
     return served;
   }
-  CCOM_TRY_ASSIGN(segment_,
-                  fetch_segment(leader_path, segment_bytes(), membership_.secret.derive("ccom segment"), deadline));
+  const auto self = processes.begin() + place();
+  if (std::find(processes.begin(), self, *self) != self) {
+    CCOM_TRY_ASSIGN(segment_, await_segment(leader_path, deadline));
+  } else {
+    Result<std::unique_ptr<SharedSegment>> fetched =
+        fetch_segment(leader_path, segment_bytes(), membership_.secret.derive("ccom segment"), deadline);
+    if (fetched) segment_ = *std::move(fetched);
+    put_segment(leader_path, fetched ? Result<std::shared_ptr<SharedSegment>>(segment_)
+                                     : Result<std::shared_ptr<SharedSegment>>(fetched.error()));
+    if (!fetched) return std::move(fetched).error();
+  }
   return make_monitor(segment_->bytes().first(board_bytes()), false);
 }
 

@@ -62,7 +62,7 @@ class Links final : public ChannelSource {
   Status choose_transports();
   Result<std::string> make_segment();
   Result<std::string> share_segment(const std::vector<std::string>& offers, Deadline deadline);
-  Status map_segment(const std::string& leader_path, Deadline deadline);
+  Status map_segment(const std::string& leader_path, const std::vector<nlohmann::json>& processes, Deadline deadline);
   Status make_monitor(Bytes board, bool initialise);
   Result<std::string> make_transports(nlohmann::json addresses);
   Status dial(const std::vector<std::string>& addresses, Deadline deadline);
@@ -86,7 +86,7 @@ class Links final : public ChannelSource {
   bool uses_shm_ = false;
   std::string bind_address_;
   std::vector<std::byte> private_board_;
-  std::unique_ptr<SharedSegment> segment_;
+  std::shared_ptr<SharedSegment> segment_;  // one mapping for all ranks of this process
   std::unique_ptr<SegmentServer> segment_server_;
   std::unique_ptr<NodeJoin> node_join_;
   NodeLayout node_layout_;
