@@ -52,11 +52,11 @@ struct NodeShape {
 struct NodeTuning {
   size_t small_bytes = 8192;  // shown per rank: up to here nobody asks what can be reached
   size_t one_shot_bytes = 0;  // of an allreduce or reduce that goes through staging memory
-  // Reading another process's ordinary memory through the kernel: from this size on; one_shot instead of two_shot up to
-  // the next one, pull instead of two_shot up to the last.
+  // Reading another process's ordinary memory through the kernel: instead of two copies by the collectives without sums,
+  // from this size on; pull instead of two_shot, from one size to another.
   size_t read_bytes = SIZE_MAX;
-  size_t read_one_shot_bytes = 0;
-  size_t pull_bytes = 0;
+  size_t pull_from_bytes = SIZE_MAX;
+  size_t pull_to_bytes = 0;
   size_t stream_bytes = SIZE_MAX;           // of all buffers together: from here on results are written past the caches
   std::vector<std::vector<Rank>> groups{};  // of ranks that share a cache, for tiny calls of many ranks; empty: none
   std::vector<std::vector<Rank>> domains{};  // of memory; empty: one

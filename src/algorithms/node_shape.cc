@@ -19,9 +19,10 @@ NodeShape node_shape(const NodeTuning& tuning, const NodeCase& asked, std::span<
   if (asked.bytes <= tuning.one_shot_bytes) {
     return {is_mapped ? NodeScheme::TwoShot : NodeScheme::OneShot, {}, true};
   }
-  const bool all_readable = !is_mapped && std::ranges::all_of(reach, &Reach::input);
-  if (all_readable && asked.bytes <= tuning.read_one_shot_bytes) return {NodeScheme::OneShot, {}};
-  if (all_readable && asked.bytes <= tuning.pull_bytes && is_allreduce) return {NodeScheme::Pull, {}};
+  const bool pulls = is_allreduce && !is_mapped && std::ranges::all_of(reach, &Reach::input);
+  if (pulls && asked.bytes >= tuning.pull_from_bytes && asked.bytes <= tuning.pull_to_bytes) {
+    return {NodeScheme::Pull, {}};
+  }
   const bool divides = !tuning.domains.empty() && !asked.rounds_once && is_allreduce;
   return divides ? NodeShape{NodeScheme::Domains, tuning.domains} : NodeShape{NodeScheme::TwoShot, {}};
 }

@@ -125,14 +125,12 @@ size_t NodeGroup::total_bytes(const NodeCall& call) const {
   }
 }
 
-// Whether the kernel should copy this rank's input for others, instead of two copies through staging memory. Not one
-// that is overwritten while others read it.
+// Whether the kernel should copy this rank's input for others, instead of two copies through staging memory.
 bool NodeGroup::is_worth_reading(const NodeCall& call) const {
   const size_t bytes = shown_bytes(call);
-  if (bytes < config_.tuning.read_bytes) return false;
-  if (!cuts_vector(call.collective)) return true;
-  if (bytes <= config_.tuning.read_one_shot_bytes) return !call.in_place;
-  return bytes <= config_.tuning.pull_bytes && call.collective == Collective::AllReduce;
+  if (!cuts_vector(call.collective)) return bytes >= config_.tuning.read_bytes;
+  return call.collective == Collective::AllReduce && bytes >= config_.tuning.pull_from_bytes &&
+         bytes <= config_.tuning.pull_to_bytes;
 }
 
 // An input that is overwritten while others read it is not shown where it lies.

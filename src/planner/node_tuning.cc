@@ -10,11 +10,11 @@ namespace {
 // Two ranks stage and read each other's part at once up to here; every further rank multiplies what each has to read,
 // while the second meet that two_shot costs stays the same. Measured with 2, 4 and 8 ranks (bench/README.md).
 constexpr size_t kOneShotBytes = size_t{256} << 10;
-// Below it a system call costs more than it saves; two ranks that read all of each other's input copy less than with
-// two shots, until it leaves the second-level cache.
-constexpr size_t kReadBytes = size_t{4} << 10;
-constexpr size_t kReadOneShotBytes = size_t{512} << 10;
-constexpr size_t kPullBytes = size_t{16} << 20;     // beyond it staging with streamed results is better
+// Below it a system call costs more than it saves.
+constexpr size_t kReadBytes = size_t{16} << 10;
+// Below, staging is better when the inputs were just written; beyond, staging with streamed results is.
+constexpr size_t kPullFromBytes = size_t{1} << 20;
+constexpr size_t kPullToBytes = size_t{16} << 20;
 constexpr size_t kLevelTwoBytes = size_t{2} << 20;  // if the machine does not say
 // Fewer ranks read each other's lines at once faster than they pass a result on.
 constexpr int kFewRanks = 16;
@@ -83,9 +83,8 @@ NodeTuning node_tuning(const Topology& topology) {
   // no cache any more.
   if (topology.nranks() <= host.cpus) {
     tuning.read_bytes = kReadBytes;
-    tuning.small_bytes = kReadBytes;
-    tuning.read_one_shot_bytes = topology.nranks() == 2 ? kReadOneShotBytes : 0;
-    tuning.pull_bytes = topology.nranks() == 2 ? kPullBytes : 0;
+    tuning.pull_from_bytes = kPullFromBytes;
+    tuning.pull_to_bytes = topology.nranks() == 2 ? kPullToBytes : 0;
   }
   const Groups domains = ranks_by(topology, &Place::numa_node);
   if (pays(domains)) tuning.domains = domains;

@@ -204,8 +204,8 @@ TEST(NodeGroups, ReadWhatIsNotMapped) {
     NodeTuning tuning{.small_bytes = 1024,
                       .one_shot_bytes = 4096,
                       .read_bytes = 2000,
-                      .read_one_shot_bytes = 15000,
-                      .pull_bytes = 50000};
+                      .pull_from_bytes = 5000,
+                      .pull_to_bytes = 50000};
     for (const Within within : {Within::Nothing, Within::Arenas}) {
       run_cases({.ranks = ranks, .within = within, .tuning = tuning, .reads = true}, 100, 12);
     }
@@ -245,11 +245,11 @@ TEST(NodeGroups, RoundAtRandomAsOneReducerWould) {
   const NodeTuning grouped{
       .small_bytes = 1024, .one_shot_bytes = 4096, .groups = {{0, 1}, {2, 3}}, .domains = {{0, 2}, {1, 3}}};
   const NodeTuning pulls{
-      .small_bytes = 1024, .one_shot_bytes = 0, .read_bytes = 0, .read_one_shot_bytes = 4096, .pull_bytes = 1 << 20};
+      .small_bytes = 1024, .one_shot_bytes = 0, .read_bytes = 0, .pull_from_bytes = 0, .pull_to_bytes = 1 << 20};
   std::mt19937 random(1);
   for (const NodeTuning& tuning : {plain, grouped, pulls}) {
     for (const Within within : {Within::Nothing, Within::OneProcess}) {
-      NodeCrew crew({.ranks = kRanks, .within = within, .tuning = tuning, .reads = tuning.pull_bytes > 0});
+      NodeCrew crew({.ranks = kRanks, .within = within, .tuning = tuning, .reads = tuning.pull_to_bytes > 0});
       uint64_t number = 0;
       for (const size_t part : {size_t{1}, size_t{9}, size_t{100}, size_t{300}, size_t{20011}}) {
         const size_t count = part * kRanks;
