@@ -52,8 +52,8 @@ struct NodeShape {
 struct NodeTuning {
   size_t small_bytes = 8192;  // shown per rank: up to here nobody asks what can be reached
   size_t one_shot_bytes = 0;  // of an allreduce or reduce that goes through staging memory
-  // Reading another process's ordinary memory through the kernel: instead of two copies by the collectives without sums,
-  // from this size on; pull instead of two_shot, from one size to another.
+  // Reading another process's ordinary memory through the kernel: instead of two copies by the collectives without
+  // sums, from this size on; pull instead of two_shot, from one size to another.
   size_t read_bytes = SIZE_MAX;
   size_t pull_from_bytes = SIZE_MAX;
   size_t pull_to_bytes = 0;
