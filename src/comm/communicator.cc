@@ -40,6 +40,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const Membership& joi
   CCOM_TRY(
       exchange(rendezvous, "node", opened.is_ok() ? Result<std::string>("") : Result<std::string>(opened), deadline)
           .error());
+  self->links_->monitor().on_failure([woken = self.get()] { woken->wake_waiters(); });
   log(LogLevel::Info, "rank %d of %d is up: %zu host(s), transports %s, %s", membership.rank, membership.nranks,
       self->topology_.hosts.size(), self->transport_names().c_str(),
       self->config_.topology.empty() ? "no imposed topology" : self->config_.topology.c_str());
@@ -266,6 +267,11 @@ void Communicator::abort() {
   const Status in_force = links_->monitor().report(
       error(Code::Aborted, "rank %d aborted the communicator", membership_.rank).with_peers({membership_.rank}));
   CCOM_ASSERT(!in_force.is_ok());
+  wake_waiters();
+}
+
+// Of this rank's calls. Any thread.
+void Communicator::wake_waiters() {
   for (Transport* transport : links_->transports()) transport->wake();
   if (node_ != nullptr) node_->wake();
 }

@@ -78,6 +78,7 @@ class Communicator final : public CallNames {
   Status run_operation(const Request& request, const BoundPlan& plan, const Envelope& envelope, Deadline deadline);
   Status run_tiles(const Request& request, PlanKey key, size_t tile, Envelope envelope, Deadline deadline);
   Status open_node(const WaitPolicy& policy);
+  void wake_waiters();
   Status run_on_node(const Request& request);
   Status run_transfers(const Request* first, size_t count);
   const std::byte* multiply_input(const Request& request);
@@ -91,10 +92,11 @@ class Communicator final : public CallNames {
   Membership membership_;
   CommConfig config_;
   Topology topology_;
+  // Null: there are only transports. Before links_, whose destructor ends the thread that may be waking it.
+  std::unique_ptr<NodeGroup> node_;
   std::unique_ptr<Links> links_;
   std::optional<PlanCache> cache_;
   std::optional<Engine> engine_;
-  std::unique_ptr<NodeGroup> node_;                                               // null: there are only transports
   std::array<bool, static_cast<size_t>(Collective::SendReceive) + 1> on_node_{};  // by collective
   Turns turns_;
   std::atomic<uint64_t> sequence_{0};              // collective calls
