@@ -3,13 +3,13 @@
 // Collectives through memory that the ranks of a node share: plans from shapes. Pure functions, every collective but
 // SendReceive, in place where the C API allows it.
 //
-// n: bytes of the vector or of all units together; p: ranks. Bytes are loads and stores of all ranks together.
+// n: bytes of the vector or of all units together; p: ranks. Bytes are loads and stores of one rank.
 //
-// one_shot        1 meet, 2n + (p+1)n per rank: everybody copies its part in and combines all parts. Tiny and small. 2
+// one_shot        1 meet, 2n + (p+1)n: everybody copies its part in and combines all parts. Tiny and small. 2
 //                 meets and (p+1)n where all inputs can be read.
 // gather_release  2 meets: the first rank of every group combines all parts, its group copies the result. The same bits
 //                 as one_shot. Tiny, from about 16 ranks on as many cores: fewer readers per line.
-// two_shot        2 meets, 5n - and, where all buffers can be reached, 2n per rank: the least there is. Rank r combines
+// two_shot        2 meets, about 5n; 2n where all buffers can be reached: the least there is. Rank r combines
 //                 part r of all inputs and stores it for everybody. The tiles of a long call are pipelined.
 // pull            3 meets, 3n + n/p: two_shot where memory can be read, not written: every rank reads its part of all
 //                 inputs, and then the others' parts of the result from their outputs. No staging.

@@ -98,9 +98,7 @@ ccomResult_t call(const char* function, Collective collective, const Arguments& 
     CCOM_TRY(check_handle(comm));
     const int nranks = comm->communicator->nranks();
     CCOM_TRY(check_size(a.count, a.type, nranks));
-    const bool rooted = collective == Collective::Broadcast || collective == Collective::Reduce ||
-                        collective == Collective::Gather || collective == Collective::Scatter;
-    if (rooted) CCOM_TRY(check_rank_argument("root", a.root, nranks));
+    if (is_rooted(collective)) CCOM_TRY(check_rank_argument("root", a.root, nranks));
     CCOM_TRY(check_buffers(a, extent_of(collective, a, comm->communicator->rank(), nranks)));
     Request request;
     request.collective = collective;
@@ -108,11 +106,9 @@ ccomResult_t call(const char* function, Collective collective, const Arguments& 
     request.output = static_cast<std::byte*>(a.recv);
     request.count = a.count;
     request.type = static_cast<DataType>(a.type);
-    request.root = rooted ? a.root : -1;
+    request.root = is_rooted(collective) ? a.root : -1;
     std::shared_ptr<const PreMultiplied> keep;
-    const bool reduces = collective == Collective::AllReduce || collective == Collective::Reduce ||
-                         collective == Collective::ReduceScatter;
-    if (reduces) CCOM_TRY(resolve_operator(comm, a, request, keep));
+    if (reduces(collective)) CCOM_TRY(resolve_operator(comm, a, request, keep));
     return submit(comm, stream, request, std::move(keep));
   });
 }

@@ -170,17 +170,14 @@ Status Communicator::open_node(const WaitPolicy& policy) {
       [this](const Status& cause) { return engine_->fail(cause); });
   for (size_t c = 0; c < on_node_.size(); ++c) {
     const auto collective = static_cast<Collective>(c);
-    const bool rooted = collective == Collective::Broadcast || collective == Collective::Reduce ||
-                        collective == Collective::Gather || collective == Collective::Scatter;
     PlanKey key;
     key.collective = collective;
-    key.root = rooted ? 0 : -1;
+    key.root = is_rooted(collective) ? 0 : -1;
     // A name that does not exist is the error of the call that asks for it.
     const Result<std::shared_ptr<const Choice>> choice = cache_->choice(key);
     on_node_[c] = choice && (*choice)->recipe().kind == Recipe::Kind::Node;
-    const bool reduces = collective == Collective::AllReduce || collective == Collective::Reduce ||
-                         collective == Collective::ReduceScatter;
-    if (reduces && choice && !on_node_[c]) CCOM_TRY(config_.sums_in_messages("a named algorithm sends messages"));
+    if (reduces(collective) && choice && !on_node_[c])
+      CCOM_TRY(config_.sums_in_messages("a named algorithm sends messages"));
   }
   return node_->open();
 }

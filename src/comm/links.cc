@@ -2,7 +2,6 @@
 #include "comm/links.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <set>
 

@@ -17,11 +17,6 @@ size_t slot_of(const PlanKey& key, size_t slots) {
   return (hash * 0xff51afd7ed558ccdU >> 40) % slots;
 }
 
-bool reduces(Collective collective) {
-  return collective == Collective::AllReduce || collective == Collective::Reduce ||
-         collective == Collective::ReduceScatter;
-}
-
 }  // namespace
 
 Question PlanCache::question(const PlanKey& key) const {

@@ -4,14 +4,19 @@
 namespace ccom {
 namespace {
 
+constexpr uint64_t kPreMultiplied = 0x80;  // in the operator's byte: the multiplier itself may differ between ranks
+
+}  // namespace
+
 bool reduces(Collective collective) {
   return collective == Collective::AllReduce || collective == Collective::Reduce ||
          collective == Collective::ReduceScatter;
 }
 
-constexpr uint64_t kPreMultiplied = 0x80;  // in the operator's byte: the multiplier itself may differ between ranks
-
-}  // namespace
+bool is_rooted(Collective collective) {
+  return collective == Collective::Broadcast || collective == Collective::Reduce || collective == Collective::Gather ||
+         collective == Collective::Scatter;
+}
 
 // words: communicator | sequence | count | collective, type, operator, root | tile
 Envelope describe(const Request& request, uint64_t communicator, uint64_t sequence, uint32_t tile) {

@@ -11,6 +11,11 @@
 
 namespace ccom {
 
+// AllReduce, Reduce, ReduceScatter.
+bool reduces(Collective collective);
+// Broadcast, Reduce, Gather, Scatter.
+bool is_rooted(Collective collective);
+
 // Arguments as checked by the C border. A value; buffers are borrowed.
 struct Request {
   Collective collective = Collective::AllReduce;

@@ -2,10 +2,8 @@
 //
 // Larger calls: find out who can be reached, then run the plan for that, tile by tile.
 #include <algorithm>
-#include <bit>
 #include <cstring>
 
-#include "base/assert.h"
 #include "node/geometry.h"
 #include "node/node_group.h"
 
@@ -59,9 +57,7 @@ NodeGeometry NodeGroup::geometry_of(const NodeCall& call, const NodePlan& plan) 
   geometry.parts = plan.parts;
   geometry.tile_elements = call.count;
   if (!plan.staged || call.count == 0) return geometry;
-  const bool by_rank = call.collective == Collective::ReduceScatter || call.collective == Collective::AllToAll ||
-                       call.collective == Collective::Scatter;
-  const size_t units = by_rank ? static_cast<size_t>(size()) : 1;
+  const size_t units = shown_bytes(call) / (call.count * geometry.element_bytes);
   geometry.slot_bytes = config_.layout.bank_bytes / units / geometry.element_bytes * geometry.element_bytes;
   // Tiles of equal length.
   const size_t most = geometry.slot_bytes / geometry.element_bytes;
@@ -81,13 +77,13 @@ Status NodeGroup::run_large(const NodeCall& call) {
   const bool asks = shown_bytes(call) > config_.tuning.small_bytes;
   const Announcement mine = asks ? announce(call) : Announcement();
   std::memcpy(meeting_.payload(), &mine, sizeof mine);
-  if (mine.input.kind == Announcement::kNowhere) {
+  if (!mine.input.is_reached()) {
     geometry_ = geometry_of(call, opening);
     CCOM_TRY(reserve_staging());
     CCOM_TRY(run_phase(opening.phases[0], 0));
   }
   meeting_.arrive();
-  if (mine.input.kind != Announcement::kNowhere || mine.output.kind != Announcement::kNowhere) {
+  if (mine.input.is_reached() || mine.output.is_reached()) {
     is_shown_ = true;
     first_meet_ = meeting_.number();
     last_meet_ = first_meet_ + 1;  // at least: nobody gets through it without this rank
@@ -102,8 +98,9 @@ Status NodeGroup::run_large(const NodeCall& call) {
   geometry_ = geometry_of(call, plan);
   last_meet_ = meeting_.number() + static_cast<uint32_t>(tile_slots(plan, geometry_.tiles)) - 2;
   const bool in_cache = total_bytes(call) < config_.tuning.stream_bytes;
-  streams_ = !in_cache && !is_pulled_[meeting_.place() == 0 ? 1 : 0] &&
-             !(call.in_place && plan.collective != Collective::AllGather);
+  const bool reads_outputs = std::ranges::find(is_pulled_, true) != is_pulled_.end();  // right after they are written
+  const bool just_read = call.in_place && call.collective != Collective::AllGather;
+  streams_ = !in_cache && !reads_outputs && !just_read;
   if (plan.staged) CCOM_TRY(reserve_staging());
   CCOM_TRY(run_tiles(plan));
   if (plan.staged) tiles_before_ += geometry_.tiles;
@@ -133,19 +130,21 @@ bool NodeGroup::is_worth_reading(const NodeCall& call) const {
          bytes <= config_.tuning.pull_to_bytes;
 }
 
-// An input that is overwritten while others read it is not shown where it lies.
+// Where this rank's buffers are. An input that is overwritten while others read it is not shown where it lies.
 Announcement NodeGroup::announce(const NodeCall& call) const {
   Announcement mine;
+  const auto where = [&](const void* buffer) {
+    return is_worth_reading(call) ? reach_map_.describe_readable(buffer, shown_bytes(call))
+                                  : reach_map_.describe(buffer, shown_bytes(call));
+  };
   const bool is_root = call.root == meeting_.place();
   const bool only_root_shows = call.collective == Collective::Broadcast || call.collective == Collective::Scatter;
   const bool is_overwritten = call.collective == Collective::AllToAll && call.in_place;
   if ((!only_root_shows || is_root) && !is_overwritten) {
-    mine.input = is_worth_reading(call) ? reach_map_.describe_readable(call.input, shown_bytes(call))
-                                        : reach_map_.describe(call.input, shown_bytes(call));
+    mine.input = where(call.input);
   }
   if (call.collective == Collective::AllReduce || (call.collective == Collective::Reduce && is_root)) {
-    mine.output = is_worth_reading(call) ? reach_map_.describe_readable(call.output, shown_bytes(call))
-                                         : reach_map_.describe(call.output, shown_bytes(call));
+    mine.output = where(call.output);
   }
   return mine;
 }

@@ -7,16 +7,10 @@
 #include <map>
 #include <tuple>
 
+#include "plan/fingerprint.h"
+
 namespace ccom {
 namespace {
-
-uint64_t mix(uint64_t x) {  // splitmix64's finaliser
-  x += 0x9e3779b97f4a7c15U;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
-  return x ^ (x >> 31);
-}
-constexpr uint64_t kPrime = (uint64_t{1} << 61) - 1;
 
 struct Value {
   uint64_t sum = 0;
@@ -212,7 +206,7 @@ class NodeRun {
       return {};
     }
     if (value.completed || more.completed) return defect(plan, "a complete piece is combined again");
-    value.sum = (value.sum + more.sum) % kPrime;
+    value.sum = add_mod(value.sum, more.sum);
     value.expression = mix(value.expression * 3 + mix(more.expression));
     value.roundings = std::max(value.roundings, more.roundings);
     return {};
@@ -296,7 +290,7 @@ class NodeRun {
     }
     uint64_t sum = 0;
     const uint32_t at = plan.collective == Collective::ReduceScatter ? own : piece;
-    for (Rank rank = 0; rank < plan.nranks; ++rank) sum = (sum + contribution(rank, tile, at)) % kPrime;
+    for (Rank rank = 0; rank < plan.nranks; ++rank) sum = add_mod(sum, contribution(rank, tile, at));
     return sum;
   }
 

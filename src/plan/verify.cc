@@ -8,24 +8,11 @@
 
 #include "plan/checks.h"
 #include "plan/executor.h"
+#include "plan/fingerprint.h"
 #include "plan/print.h"
 
 namespace ccom {
 namespace {
-
-constexpr uint64_t kPrime = (uint64_t{1} << 61) - 1;
-
-uint64_t add_mod(uint64_t a, uint64_t b) {
-  const uint64_t sum = a + b;  // both below 2^61
-  return sum >= kPrime ? sum - kPrime : sum;
-}
-
-uint64_t mix(uint64_t x) {  // splitmix64's finaliser
-  x += 0x9e3779b97f4a7c15U;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
-  return x ^ (x >> 31);
-}
 
 // What a block holds, symbolically.
 struct Value {

@@ -23,7 +23,7 @@
 namespace ccom {
 
 struct VerifyReport {
-  int max_roundings = 0;  // combinations on the longest path to a result: what a narrow type loses accuracy by
+  int max_roundings = 0;       // combinations on the longest path to a result: what a narrow type loses accuracy by
   size_t max_sent_blocks = 0;  // blocks that the busiest rank sends
 };
 

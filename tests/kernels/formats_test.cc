@@ -16,15 +16,6 @@
 namespace ccom {
 namespace {
 
-const NarrowFormat& format_of(DataType type) {
-  switch (type) {
-    case DataType::Float16: return kFloat16;
-    case DataType::Bfloat16: return kBfloat16;
-    case DataType::Float8e4m3: return kFloat8e4m3;
-    default: return kFloat8e5m2;
-  }
-}
-
 bool same_bits(float a, float b) { return std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b); }
 
 TEST(Formats, WidenEveryCodeToItsValueAndBack) {

@@ -22,15 +22,6 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-const NarrowFormat& format_of(DataType type) {
-  switch (type) {
-    case DataType::Float16: return kFloat16;
-    case DataType::Bfloat16: return kBfloat16;
-    case DataType::Float8e4m3: return kFloat8e4m3;
-    default: return kFloat8e5m2;
-  }
-}
-
 uint32_t code_at(DataType type, const std::vector<std::byte>& bytes, size_t index) {
   uint32_t code = 0;
   std::memcpy(&code, bytes.data() + index * size_of(type), size_of(type));

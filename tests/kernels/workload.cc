@@ -94,4 +94,13 @@ std::vector<std::byte> reduced(const Reduction& reduction, const std::vector<std
   return output;
 }
 
+const NarrowFormat& format_of(DataType type) {
+  switch (type) {
+    case DataType::Float16: return kFloat16;
+    case DataType::Bfloat16: return kBfloat16;
+    case DataType::Float8e4m3: return kFloat8e4m3;
+    default: return kFloat8e5m2;
+  }
+}
+
 }  // namespace ccom

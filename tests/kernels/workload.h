@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/types.h"
+#include "kernels/formats.h"
 #include "kernels/kernels.h"
 
 #include <array>
@@ -42,5 +43,8 @@ std::vector<const std::byte*> addresses(const std::vector<std::vector<std::byte>
 // The first `count` elements by the kernels, into fresh memory.
 std::vector<std::byte> reduced(const Reduction& reduction, const std::vector<std::vector<std::byte>>& inputs,
                                size_t count);
+
+// Of one of the four narrow floating types.
+const NarrowFormat& format_of(DataType type);
 
 }  // namespace ccom
