@@ -13,7 +13,7 @@ bool AsymmetricFence::available() {
 }
 
 void AsymmetricFence::heavy() const {
-  full();
+  full_fence();
   if (asymmetric_) ::syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
 }
 

@@ -9,6 +9,8 @@
 
 #include <atomic>
 
+#include "base/futex.h"
+
 namespace ccom {
 
 class AsymmetricFence {
@@ -21,18 +23,10 @@ class AsymmetricFence {
     if (asymmetric_) {
       std::atomic_signal_fence(std::memory_order_seq_cst);
     } else {
-      full();
+      full_fence();
     }
   }
   void heavy() const;
-
-  static void full() {
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wpragmas"
-#pragma GCC diagnostic ignored "-Wtsan"  // it does not model fences; no data is published through this one
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-#pragma GCC diagnostic pop
-  }
 
  private:
   bool asymmetric_;

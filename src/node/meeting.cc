@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node/meeting.h"
 
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <bit>
-#include <climits>
 #include <thread>
 
 namespace ccom {
@@ -22,11 +17,6 @@ bool is_before(uint32_t a, uint32_t b) { return static_cast<int32_t>(a - b) < 0;
 // The half that holds the number.
 uint32_t* futex_word(std::atomic<uint64_t>& word) {
   return reinterpret_cast<uint32_t*>(&word) + (std::endian::native == std::endian::little ? 1 : 0);
-}
-
-// Not the private kind: the other side is usually another process.
-void futex_wake(std::atomic<uint64_t>& word) {
-  ::syscall(SYS_futex, futex_word(word), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
 // Independent products, so that they overlap.
@@ -70,7 +60,7 @@ void Meeting::arrive() {
   line.word.store(word_, std::memory_order_release);
   fence_.light();
   if (mine.sleepers.load(std::memory_order_relaxed) != 0) [[unlikely]]
-    futex_wake(line.word);
+    futex_wake_all(futex_word(line.word));
 }
 
 Status Meeting::wait(int place) {
@@ -95,18 +85,13 @@ void Meeting::sleep(int place, std::chrono::nanoseconds at_most) {
   other.sleepers.fetch_add(1, std::memory_order_relaxed);
   fence_.heavy();
   const uint32_t seen = number_of(word.load(std::memory_order_acquire));
-  if (is_before(seen, number_) && !monitor_.failed() && at_most.count() > 0) {
-    timespec timeout{};
-    timeout.tv_sec = static_cast<time_t>(at_most.count() / 1000000000);
-    timeout.tv_nsec = static_cast<long>(at_most.count() % 1000000000);
-    ::syscall(SYS_futex, futex_word(word), FUTEX_WAIT, seen, &timeout, nullptr, 0);
-  }
+  if (is_before(seen, number_) && !monitor_.failed()) futex_wait(futex_word(word), seen, at_most);
   other.sleepers.fetch_sub(1, std::memory_order_relaxed);
 }
 
 void Meeting::wake() {
   for (int place = 0; place < size(); ++place) {
-    for (FlagLine& line : lines(place).line) futex_wake(line.word);
+    for (FlagLine& line : lines(place).line) futex_wake_all(futex_word(line.word));
   }
 }
 
@@ -137,11 +122,11 @@ Status Meeting::late() const {
 
 void Meeting::say_left() {
   own().has_left.store(1, std::memory_order_release);
-  AsymmetricFence::full();
+  full_fence();
 }
 
 bool Meeting::has_anybody_left() const {
-  AsymmetricFence::full();
+  full_fence();
   for (int place = 0; place < size(); ++place) {
     if (lines(place).has_left.load(std::memory_order_acquire) != 0) return true;
   }

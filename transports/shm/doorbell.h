@@ -9,18 +9,10 @@
 
 #include <chrono>
 
+#include "base/futex.h"
 #include "transports/shm/layout.h"
 
 namespace ccom::shm {
-
-// Orders the caller's stores before it with its loads behind it.
-inline void full_fence() {
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wpragmas"
-#pragma GCC diagnostic ignored "-Wtsan"  // it does not model fences; no data is published through this one
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-#pragma GCC diagnostic pop
-}
 
 // Wakes the rank whose lines these are, if it sleeps or is about to. Thread-safe.
 void ring(RankLines& lines);
