@@ -25,7 +25,7 @@ void allreduce(const Member& member, const at::Tensor& tensor, const c10d::Reduc
 // Small tensors of one type travel together.
 void allreduce(const Member& member, const Tensors& tensors, const c10d::ReduceOp& op);
 // COO tensors; the sum only. Every rank ends with the same indices and values.
-void allreduce_sparse(const Member& member, at::Tensor& tensor);
+void allreduce_sparse(const Member& member, const at::Tensor& tensor);
 void broadcast(const Member& member, const at::Tensor& tensor, int root);
 void reduce(const Member& member, const at::Tensor& tensor, const c10d::ReduceOp& op, int root);
 // output holds `size` inputs.

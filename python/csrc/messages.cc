@@ -1,3 +1,5 @@
+#include <ccom/ccom.h>
+#ifdef CCOM_ANY_RANK
 // SPDX-License-Identifier: Apache-2.0
 //
 // torch's sends and receives, and what is built on them.
@@ -137,3 +139,13 @@ ProcessGroup::WorkPtr ProcessGroup::endCoalescing() {
 }
 
 }  // namespace ccom_torch
+#else
+#include "process_group.h"
+namespace ccom_torch {
+ProcessGroup::WorkPtr ProcessGroup::send(Tensors&, int, int) { TORCH_CHECK(false, "stub"); }
+ProcessGroup::WorkPtr ProcessGroup::recv(Tensors&, int, int) { TORCH_CHECK(false, "stub"); }
+ProcessGroup::WorkPtr ProcessGroup::recvAnysource(Tensors&, int) { TORCH_CHECK(false, "stub"); }
+void ProcessGroup::startCoalescing() {}
+ProcessGroup::WorkPtr ProcessGroup::endCoalescing() { TORCH_CHECK(false, "stub"); }
+}
+#endif

@@ -98,7 +98,7 @@ ProcessGroup::WorkPtr ProcessGroup::allreduce(Tensors& tensors, const AllreduceO
     TORCH_CHECK(options.reduceOp == c10d::ReduceOp::SUM, "ccom allreduce: sparse tensors can only be summed");
     return issue({OpType::ALLREDUCE, "ccom:all_reduce", "allreduce", nullptr, tensors, tensors, options.timeout,
                   is_async(options), 0, 0},
-                 [tensor = tensors.front()](const Member& member) mutable { allreduce_sparse(member, tensor); });
+                 [tensor = tensors.front()](const Member& member) { ccom_torch::allreduce_sparse(member, tensor); });
   }
   const at::Tensor& tensor = only("allreduce", "tensor", tensors);
   return issue({OpType::ALLREDUCE, "ccom:all_reduce", "allreduce", "allreduce", tensors, tensors, options.timeout,

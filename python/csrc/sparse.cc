@@ -35,7 +35,7 @@ Tensors gather_rows(const Member& member, const at::Tensor& rows, const at::Tens
 
 }  // namespace
 
-void allreduce_sparse(const Member& member, at::Tensor& tensor) {
+void allreduce_sparse(const Member& member, const at::Tensor& tensor) {
   const at::Tensor mine = tensor.coalesce();
   const at::Tensor shapes = gather_shapes(member, mine);
   const at::Tensor layout = shapes.narrow(1, 1, shapes.size(1) - 1);
