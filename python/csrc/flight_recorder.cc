@@ -33,17 +33,40 @@ FlightRecorder::Shapes shapes_of(const std::vector<at::Tensor>& tensors) {
 
 FlightRecorder::FlightRecorder() : ring_(ring_size()) {}
 
-FlightRecorder::Ticket FlightRecorder::scheduled(const char* title, uint64_t sequence, bool is_message,
-                                                 const std::vector<at::Tensor>& inputs,
-                                                 const std::vector<at::Tensor>& outputs, int64_t timeout_ms) {
+FlightRecorder::Ticket FlightRecorder::add(Entry entry) {
   if (ring_.empty()) return 0;
-  const int64_t now = now_ns();
+  entry.created_ns = now_ns();
   std::lock_guard lock(mutex_);
-  const uint64_t record = ++records_;
-  Entry& entry = ring_[record % ring_.size()];
-  entry = Entry{record, sequence, is_message ? ++messages_ : messages_, title, shapes_of(inputs), shapes_of(outputs),
-                now, 0, 0, timeout_ms, State::kScheduled, is_message};
-  return record;
+  entry.record = ++records_;
+  entry.message_sequence = entry.is_message ? ++messages_ : messages_;
+  ring_[entry.record % ring_.size()] = entry;
+  return entry.record;
+}
+
+FlightRecorder::Ticket FlightRecorder::collective(const char* title, uint64_t sequence,
+                                                  const std::vector<at::Tensor>& inputs,
+                                                  const std::vector<at::Tensor>& outputs, int64_t timeout_ms) {
+  Entry entry;
+  entry.title = title;
+  entry.collective_sequence = sequence;
+  entry.inputs = shapes_of(inputs);
+  entry.outputs = shapes_of(outputs);
+  entry.timeout_ms = timeout_ms;
+  return add(entry);
+}
+
+FlightRecorder::Ticket FlightRecorder::message(const char* title, uint64_t sequence, int peer,
+                                               const std::vector<at::Tensor>& inputs,
+                                               const std::vector<at::Tensor>& outputs, int64_t timeout_ms) {
+  Entry entry;
+  entry.title = title;
+  entry.collective_sequence = sequence;
+  entry.inputs = shapes_of(inputs);
+  entry.outputs = shapes_of(outputs);
+  entry.timeout_ms = timeout_ms;
+  entry.is_message = true;
+  entry.peer = peer;
+  return add(entry);
 }
 
 FlightRecorder::Entry* FlightRecorder::find(Ticket ticket) {

@@ -34,17 +34,22 @@ class FlightRecorder {
     int64_t created_ns = 0, started_ns = 0, completed_ns = 0, timeout_ms = 0;
     State state = State::kScheduled;
     bool is_message = false;
+    int peer = -1;  // of a message; -1: any, or a collective
   };
   using Ticket = uint64_t;
 
   FlightRecorder();
-  Ticket scheduled(const char* title, uint64_t sequence, bool is_message, const std::vector<at::Tensor>& inputs,
-                   const std::vector<at::Tensor>& outputs, int64_t timeout_ms);
+  Ticket collective(const char* title, uint64_t sequence, const std::vector<at::Tensor>& inputs,
+                    const std::vector<at::Tensor>& outputs, int64_t timeout_ms);
+  // sequence: of the collective before.
+  Ticket message(const char* title, uint64_t sequence, int peer, const std::vector<at::Tensor>& inputs,
+                 const std::vector<at::Tensor>& outputs, int64_t timeout_ms);
   void started(Ticket ticket);
   void ended(Ticket ticket, bool succeeded);
   std::vector<Entry> entries() const;  // oldest first
 
  private:
+  Ticket add(Entry entry);
   Entry* find(Ticket ticket);
 
   mutable std::mutex mutex_;

@@ -38,7 +38,7 @@ ProcessGroup::WorkPtr ProcessGroup::issue(const Call& call, Fn collective) {
   const uint64_t sequence = sequence_.fetch_add(1, std::memory_order_relaxed) + 1;
   if (is_profiled) tell_profiler(call, sequence);
   const FlightRecorder::Ticket ticket =
-      recorder_->scheduled(call.title, sequence, false, call.inputs, call.outputs, timeout.count());
+      recorder_->collective(call.title, sequence, call.inputs, call.outputs, timeout.count());
   auto work = c10::make_intrusive<Work>(rank_, call.type, is_profiled ? call.title : nullptr, call.inputs, call.outputs,
                                         sequence);
   std::shared_ptr<std::atomic<uint64_t>> waited(statistics_, &statistics_->of(call.type).waited_nanoseconds);

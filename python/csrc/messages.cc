@@ -87,8 +87,7 @@ ProcessGroup::WorkPtr ProcessGroup::message(Tensors& tensors, int peer, int tag,
   posted->buffer = sends ? plain_input(tensor) : plain ? tensor : at::empty(tensor.sizes(), tensor.options());
   if (!sends) posted->target = tensor;
   posted->comm = use.comm();
-  const FlightRecorder::Ticket ticket = recorder_->scheduled(title_of(type), getSequenceNumberForGroup(), true,
-                                                             sends ? tensors : none, sends ? none : tensors,
+  const FlightRecorder::Ticket ticket = recorder_->message(title_of(type), getSequenceNumberForGroup(), peer, sends ? tensors : none, sends ? none : tensors,
                                                              options_->timeout.count());
   posted->ended = [statistics = statistics_, recorder = recorder_, ticket, type, bytes = tensor.nbytes()](bool good) {
     recorder->ended(ticket, good);

@@ -51,6 +51,7 @@ py::list recorded(const ProcessGroup& group) {
     fields["p2p_seq_id"] = entry.message_sequence;
     fields["op_id"] = entry.record;
     fields["is_p2p"] = entry.is_message;
+    fields["peer"] = entry.peer;
     fields["profiling_name"] = entry.title;
     fields["input_sizes"] = sizes_of(entry.inputs);
     fields["input_dtypes"] = types_of(entry.inputs);

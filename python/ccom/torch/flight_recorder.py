@@ -15,6 +15,10 @@ import torch.distributed as dist
 
 _VERSION = "2.10"  # of the format
 
+# torch's tools know these operations, and only the names of torch's own libraries before them.
+_LIBRARY = "gloo"
+_OPERATIONS = {"barrier": "all_reduce_barrier"}
+
 
 def _ccom_groups():
     from ccom.torch import backend_of
@@ -26,14 +30,23 @@ def _ccom_groups():
             continue
 
 
+def _name_for_tools(entry, rank):
+    operation = entry["profiling_name"].partition(":")[2]
+    if operation == "send":
+        operation = f"send {rank}->{entry['peer']}"
+    elif operation == "recv":
+        operation = f"recv {rank}<-{entry['peer']}"
+    return f"{_LIBRARY}:{_OPERATIONS.get(operation, operation)}"
+
+
 def snapshot():
-    """What dump() writes, as a dictionary."""
+    """What dump() writes, as a dictionary. Receives from any source are left out: torch's format has no place for them."""
     entries, groups, status = [], {}, {}
     for number, (name, group, backend) in enumerate(_ccom_groups()):
         ranks = dist.get_process_group_ranks(group)
         description = group.group_desc
         groups[name] = {"name": name, "desc": description, "ranks": str(ranks)}
-        mine = backend.flight_recorder_entries()
+        mine = [entry for entry in backend.flight_recorder_entries() if entry["profiling_name"] != "ccom:recvAnySource"]
         collectives = [entry for entry in mine if not entry["is_p2p"]]
         done = [entry["collective_seq_id"] for entry in collectives if entry["state"] == "completed"]
         begun = [entry["collective_seq_id"] for entry in collectives if entry["state"] != "scheduled"]
@@ -43,7 +56,8 @@ def snapshot():
             "last_completed_collective": max(done, default=-1),
         }
         for entry in mine:
-            entries.append({**entry, "pg_id": number, "process_group": (name, description), "frames": []})
+            named = {"profiling_name": _name_for_tools(entry, backend.rank()), "ccom_name": entry["profiling_name"]}
+            entries.append({**entry, **named, "pg_id": number, "process_group": (name, description), "frames": []})
     entries.sort(key=lambda entry: entry["time_created_ns"])
     return {
         "version": _VERSION,
