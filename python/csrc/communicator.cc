@@ -69,7 +69,9 @@ Communicator::Communicator(c10d::Store& store, int rank, int size, Milliseconds 
   check(ccomCommInitRankConfig(&comm_, size, id, rank, &config), nullptr, "start");
 }
 
-Communicator::~Communicator() { close(Milliseconds(0)); }
+Communicator::~Communicator() {
+  close(Milliseconds(0), [](ccomComm_t) {});
+}
 
 Communicator::Use::Use(Communicator& communicator) : communicator_(communicator) {
   communicator.in_use_.fetch_add(1, std::memory_order_seq_cst);
@@ -110,7 +112,7 @@ void Communicator::abort() {
   if (comm_ != nullptr) ccomCommAbort(comm_);
 }
 
-void Communicator::close(Milliseconds timeout) {
+void Communicator::close(Milliseconds timeout, const std::function<void(ccomComm_t)>& last) {
   if (!closing_.load(std::memory_order_acquire)) drain(timeout);
   closing_.store(true, std::memory_order_seq_cst);
   std::lock_guard lock(close_mutex_);
@@ -119,6 +121,7 @@ void Communicator::close(Milliseconds timeout) {
   if (queue_ != nullptr) ccomStreamDestroy(queue_);
   queue_ = nullptr;
   while (in_use_.load(std::memory_order_seq_cst) > 0) std::this_thread::yield();
+  last(comm_);
   ccomCommDestroy(comm_);
   comm_ = nullptr;
 }

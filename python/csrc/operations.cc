@@ -103,7 +103,7 @@ ProcessGroup::WorkPtr ProcessGroup::allreduce(Tensors& tensors, const AllreduceO
   const at::Tensor& tensor = only("allreduce", "tensor", tensors);
   return issue({OpType::ALLREDUCE, "ccom:all_reduce", "allreduce", "allreduce", tensors, tensors, options.timeout,
                 is_async(options), tensor.nbytes(), tensor.nbytes()},
-               [tensor, op = options.reduceOp](const Member& member) { ccom_torch::allreduce(member, tensor, op); });
+               [this, tensor, op = options.reduceOp](const Member& member) { buckets_.allreduce(member, tensor, op); });
 }
 
 ProcessGroup::WorkPtr ProcessGroup::allreduce_coalesced(Tensors& tensors, const AllreduceCoalescedOptions& options) {

@@ -78,19 +78,21 @@ ProcessGroup::~ProcessGroup() {
     std::lock_guard lock(registry().mutex);
     registry().groups.erase(this);
   }
-  without_python([&] { communicator_.close(kGrace); });
+  close(kGrace);
 }
 
 void ProcessGroup::abort() { communicator_.abort(); }
 
-void ProcessGroup::shutdown() {
-  without_python([&] { communicator_.close(options_->timeout); });
+void ProcessGroup::shutdown() { close(options_->timeout); }
+
+void ProcessGroup::close(Milliseconds timeout) {
+  without_python([&] { communicator_.close(timeout, [this](ccomComm_t comm) { buckets_.release(comm); }); });
 }
 
 void close_all_groups() {
   without_python([] {
     std::lock_guard lock(registry().mutex);
-    for (ProcessGroup* group : registry().groups) group->communicator().close(kGrace);
+    for (ProcessGroup* group : registry().groups) group->close(kGrace);
     drain_completions(1);
   });
 }

@@ -8,6 +8,7 @@
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
+#include "buckets.h"
 #include "collectives.h"
 #include "communicator.h"
 #include "flight_recorder.h"
@@ -101,7 +102,8 @@ class ProcessGroup final : public c10d::Backend {
   const FlightRecorder& flight_recorder() const { return *recorder_; }
   const std::string& name() const { return name_; }
   c10::intrusive_ptr<Options> options() const { return options_; }
-  Communicator& communicator() { return communicator_; }
+  // Lets operations that are queued end, for at most `timeout`, and ends the rest. Idempotent.
+  void close(Milliseconds timeout);
 
  private:
   // What is said of a call besides doing it.
@@ -136,6 +138,7 @@ class ProcessGroup final : public c10d::Backend {
   std::atomic<uint64_t> monitored_{0};
   const std::shared_ptr<Statistics> statistics_ = std::make_shared<Statistics>();
   const std::shared_ptr<FlightRecorder> recorder_ = std::make_shared<FlightRecorder>();
+  Buckets buckets_;
   std::mutex issue_mutex_;  // order of numbers is order of calls
   std::mutex coalescing_mutex_;
   std::optional<std::vector<c10::intrusive_ptr<Work>>> coalesced_;  // guarded by coalescing_mutex_
