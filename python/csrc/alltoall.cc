@@ -10,20 +10,20 @@ namespace {
 // A group of sends and receives that is always ended, whatever is raised in between.
 class Exchange {
  public:
-  explicit Exchange(const Member& member) : member_(member) { check(ccomGroupStart(), member.comm, "alltoall"); }
+  explicit Exchange(const Member& member) : member_(member) { check(ccomGroupStart(), member.comm); }
   ~Exchange() {
     if (!ended_) ccomGroupEnd();
   }
   void swap(int peer, const void* send, size_t send_bytes, void* receive, size_t receive_bytes) {
     if (peer == member_.rank) return std::memcpy(receive, send, send_bytes), void();
     if (send_bytes > 0)
-      check(ccomSend(send, send_bytes, ccomUint8, peer, member_.comm, nullptr), member_.comm, "alltoall");
+      check(ccomSend(send, send_bytes, ccomUint8, peer, member_.comm, nullptr), member_.comm);
     if (receive_bytes > 0)
-      check(ccomRecv(receive, receive_bytes, ccomUint8, peer, member_.comm, nullptr), member_.comm, "alltoall");
+      check(ccomRecv(receive, receive_bytes, ccomUint8, peer, member_.comm, nullptr), member_.comm);
   }
   void end() {
     ended_ = true;
-    check(ccomGroupEnd(), member_.comm, "alltoall");
+    check(ccomGroupEnd(), member_.comm);
   }
 
  private:
@@ -52,7 +52,7 @@ void alltoall(const Member& member, const at::Tensor& output, const at::Tensor& 
     const Elements elements = moved_elements(input.scalar_type());
     const size_t count = static_cast<size_t>(input.numel()) * elements.factor / static_cast<size_t>(member.size);
     check(ccomAlltoAll(from.const_data_ptr(), to.mutable_data_ptr(), count, elements.type, member.comm, nullptr),
-          member.comm, "alltoall");
+          member.comm);
   } else {
     const std::vector<size_t> sent = shares(from, input_splits, member.size);
     const std::vector<size_t> received = shares(to, output_splits, member.size);

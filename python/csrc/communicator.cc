@@ -22,7 +22,7 @@ ccomUniqueId exchange_id(c10d::Store& store, int rank, Milliseconds timeout, con
   const std::string key = key_of_this_time(store, rank);
   ccomUniqueId id;
   if (rank == 0) {
-    check(ccomGetUniqueId(&id), nullptr, "start");
+    check(ccomGetUniqueId(&id), nullptr);
     const auto* bytes = reinterpret_cast<const uint8_t*>(&id);
     store.set(key, std::vector<uint8_t>(bytes, bytes + sizeof(id)));
     return id;
@@ -66,7 +66,12 @@ Communicator::Communicator(c10d::Store& store, int rank, int size, Milliseconds 
   config.commName = name.c_str();
   config.timeoutMs = config.initTimeoutMs = timeout.count();
   if (!interface.empty()) config.ifname = interface.c_str();
-  check(ccomCommInitRankConfig(&comm_, size, id, rank, &config), nullptr, "start");
+  try {
+    check(ccomCommInitRankConfig(&comm_, size, id, rank, &config), nullptr);
+  } catch (const CallFailed& failure) {
+    raise("ccom start of group '" + name + "' (rank " + std::to_string(rank) + " of " + std::to_string(size) +
+          "): " + failure.what());
+  }
 }
 
 Communicator::~Communicator() {
@@ -84,18 +89,18 @@ Communicator::Use::~Use() { communicator_.in_use_.fetch_sub(1, std::memory_order
 
 void Communicator::set_timeout(Milliseconds timeout) {
   if (timeout_ms_.exchange(timeout.count(), std::memory_order_relaxed) == timeout.count()) return;
-  check(ccomCommSetTimeout(comm_, timeout.count()), comm_, "set timeout");
+  check(ccomCommSetTimeout(comm_, timeout.count()), comm_);
 }
 
 void Communicator::post(std::function<void()> job) {
   const Use use(*this);
   std::lock_guard lock(queue_mutex_);
   if (queue_ == nullptr) {
-    check(ccomStreamCreate(&queue_), nullptr, "queue");
-    check(ccomStreamAddCallback(queue_, name_queue_thread, nullptr), nullptr, "queue");
+    check(ccomStreamCreate(&queue_), nullptr);
+    check(ccomStreamAddCallback(queue_, name_queue_thread, nullptr), nullptr);
   }
   pending_.fetch_add(1, std::memory_order_relaxed);
-  check(ccomStreamAddCallback(queue_, run_job, new Job{std::move(job), &pending_}), nullptr, "queue");
+  check(ccomStreamAddCallback(queue_, run_job, new Job{std::move(job), &pending_}), nullptr);
 }
 
 bool Communicator::drain(Milliseconds timeout) {

@@ -36,8 +36,8 @@ class MessageWork final : public Work {
 // Lives from the post to the callback.
 struct Posted {
   c10::intrusive_ptr<MessageWork> work;
-  std::shared_ptr<void> open;  // keeps the group's counters
   at::Tensor target, buffer;   // a receive's tensor, and what is really received into
+  std::function<std::exception_ptr(std::exception_ptr)> explained;
   std::function<void(bool)> ended;
   ccomComm_t comm;
 };
@@ -46,11 +46,11 @@ void complete(void* user, ccomResult_t result, int peer) {
   const std::unique_ptr<Posted> posted(static_cast<Posted*>(user));
   std::exception_ptr error;
   try {
-    check_later(result, posted->comm, posted->work->type() == c10d::OpType::SEND ? "send" : "recv");
+    check_later(result, posted->comm);
     const at::NoGradGuard no_grad;
     if (posted->target.defined() && !posted->target.is_same(posted->buffer)) posted->target.copy_(posted->buffer);
   } catch (...) {
-    error = std::current_exception();
+    error = posted->explained(std::current_exception());
   }
   posted->work->set_source(peer);
   posted->work->set_span(posted->work->started(), Work::Clock::now());
@@ -94,6 +94,9 @@ ProcessGroup::WorkPtr ProcessGroup::message(Tensors& tensors, int peer, int tag,
     statistics->of(type).count.fetch_add(1, std::memory_order_relaxed);
     statistics->of(type).bytes.fetch_add(bytes, std::memory_order_relaxed);
   };
+  posted->explained = [this, type, sequence = work->sequence()](std::exception_ptr cause) {
+    return explained(std::move(cause), call_name(type), sequence);
+  };
   communicator_.set_timeout(options_->timeout);
   ccomMessage_t handle = nullptr;
   const at::Tensor& buffer = posted->buffer;
@@ -102,7 +105,11 @@ ProcessGroup::WorkPtr ProcessGroup::message(Tensors& tensors, int peer, int tag,
             : ccomMessageRecv(buffer.mutable_data_ptr(), buffer.nbytes(), peer, tag, use.comm(), complete, posted, &handle);
   if (result != ccomSuccess) {
     delete posted;
-    check(result, use.comm(), title_of(type) + 5);
+    try {
+      check(result, use.comm());
+    } catch (...) {
+      std::rethrow_exception(explained(std::current_exception(), call_name(type), work->sequence()));
+    }
   }
   work->set_handle(handle);
   {
