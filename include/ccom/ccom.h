@@ -6,7 +6,8 @@
  *
  * - Every call is thread-safe. Calls on one communicator take effect in the order in which they are made; all ranks
  *   must make the same collective calls on a communicator in the same order.
- * - Every call that can wait has a bound: ccomConfig_t.timeoutMs for operations, .initTimeoutMs for start-up.
+ * - Every call that can wait has a bound: ccomConfig_t.timeoutMs or ccomCommSetTimeout for operations, .initTimeoutMs
+ *   for start-up.
  * - Buffers are host memory, any alignment. `count` is in elements. A count of 0 is legal everywhere and still
  *   synchronises like any other count. In-place use is allowed where a function says so; any other overlap of send
  *   and receive buffer is ccomInvalidArgument.
@@ -223,6 +224,11 @@ CCOM_API ccomResult_t ccomCommInitRankConfig(ccomComm_t* comm, int nranks, ccomU
 /* nlocal communicator handles for ranks that are threads of this process (or one thread that uses groups). */
 CCOM_API ccomResult_t ccomCommInitAll(ccomComm_t* comms, int nlocal, const ccomConfig_t* config);
 
+/* The bound of the operations of this rank that are asked for from now on, instead of timeoutMs; of one that is queued
+ * on a stream or in a group, it counts what was set when it was asked for. Sends and receives that run together share
+ * the shortest. Local, any thread; ranks may differ. timeoutMs > 0. */
+CCOM_API ccomResult_t ccomCommSetTimeout(ccomComm_t comm, int64_t timeoutMs);
+
 /* ---- End, errors ------------------------------------------------------------------------------------------------ */
 
 /* Waits until all queued operations of this rank are done. Bounded by timeoutMs. */
@@ -300,11 +306,11 @@ CCOM_API ccomResult_t ccomMemAlloc(void** pointer, size_t bytes);
 CCOM_API ccomResult_t ccomMemFree(void* pointer);
 
 /* Tells that collectives will use [buffer, buffer + bytes) often. Local. Memory of ccomMemAlloc is ready already. Of
- * ordinary memory (private, anonymous: malloc, mmap), if it begins and ends on a page, the pages are replaced in place by
- * pages that peers on the host can map; address and contents stay. Any other buffer is accepted and works, but copies
- * (CCOM_LOG=info says why). No rank need do as the others do.
- * Until ccomCommDeregister: no other thread may write to the buffer while this call or that one runs; the buffer must not
- * be freed, unmapped or remapped; children forked meanwhile must not touch it. */
+ * ordinary memory (private, anonymous: malloc, mmap), if it begins and ends on a page, the pages are replaced in place
+ * by pages that peers on the host can map; address and contents stay. Any other buffer is accepted and works, but
+ * copies (CCOM_LOG=info says why). No rank need do as the others do. Until ccomCommDeregister: no other thread may
+ * write to the buffer while this call or that one runs; the buffer must not be freed, unmapped or remapped; children
+ * forked meanwhile must not touch it. */
 CCOM_API ccomResult_t ccomCommRegister(ccomComm_t comm, void* buffer, size_t bytes, void** handle);
 /* Local. The pages are ordinary ones again. */
 CCOM_API ccomResult_t ccomCommDeregister(ccomComm_t comm, void* handle);

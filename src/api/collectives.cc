@@ -107,6 +107,7 @@ ccomResult_t call(const char* function, Collective collective, const Arguments& 
     request.count = a.count;
     request.type = static_cast<DataType>(a.type);
     request.root = is_rooted(collective) ? a.root : -1;
+    request.timeout_ms = comm->communicator->timeout_ms();
     std::shared_ptr<const PreMultiplied> keep;
     if (reduces(collective)) CCOM_TRY(resolve_operator(comm, a, request, keep));
     return submit(comm, stream, request, std::move(keep));
@@ -138,6 +139,7 @@ ccomResult_t transfer(const char* function, bool sends, const Arguments& a, ccom
     request.type = static_cast<DataType>(a.type);
     request.peer = a.peer;
     request.sends = sends;
+    request.timeout_ms = comm->communicator->timeout_ms();
     return submit(comm, stream, request);
   });
 }

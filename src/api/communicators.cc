@@ -203,6 +203,17 @@ ccomResult_t ccomCommAbort(ccomComm_t comm) {
   });
 }
 
+ccomResult_t ccomCommSetTimeout(ccomComm_t comm, int64_t timeoutMs) {
+  return guarded("ccomCommSetTimeout", [&]() -> Status {
+    CCOM_TRY(check_handle(comm));
+    if (timeoutMs <= 0) {
+      return error(Code::InvalidArgument, "timeoutMs is %lld; it must be positive", static_cast<long long>(timeoutMs));
+    }
+    comm->communicator->set_timeout_ms(timeoutMs);
+    return {};
+  });
+}
+
 ccomResult_t ccomCommGetAsyncError(ccomComm_t comm, ccomResult_t* result) {
   return guarded("ccomCommGetAsyncError", [&]() -> Status {
     if (result == nullptr) return error(Code::InvalidArgument, "result is NULL");

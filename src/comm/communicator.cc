@@ -14,6 +14,7 @@ Communicator::Communicator(const Membership& membership, CommConfig config, Topo
     : membership_(membership),
       config_(std::move(config)),
       topology_(std::move(topology)),
+      timeout_ms_(config_.timeout_ms),
       sent_to_(static_cast<size_t>(membership.nranks)),
       received_from_(static_cast<size_t>(membership.nranks)) {}
 
@@ -101,6 +102,7 @@ Result<std::vector<std::byte*>> Communicator::locate(Turns::Ticket ticket, void*
   gather.output = reinterpret_cast<std::byte*>(all.data());
   gather.count = sizeof mine;
   gather.type = DataType::Uint8;
+  gather.timeout_ms = timeout_ms();
   CCOM_TRY(run(ticket, gather));
   std::vector<std::byte*> found(all.size());
   for (size_t rank = 0; rank < all.size() && node_ != nullptr; ++rank) {
@@ -197,7 +199,7 @@ Status Communicator::run_on_node(const Request& request) {
     call.rounding = Rounding::Stochastic;
     call.seed = rounding_seed(config_.rounding_seed, sequence());
   }
-  if (Status status = node_->run(call, envelope.words, std::chrono::milliseconds(config_.timeout_ms)); !status.is_ok())
+  if (Status status = node_->run(call, envelope.words, std::chrono::milliseconds(request.timeout_ms)); !status.is_ok())
       [[unlikely]] {
     return finish(request, std::move(status));
   }
@@ -210,7 +212,7 @@ Status Communicator::run_in_turn(const Request& asked) {
   const Envelope envelope = describe(asked, membership_.communicator, sequence, 0);
   Request request = asked;
   if (request.multiplier != nullptr) request.input = multiply_input(request);
-  const Deadline deadline = Deadline::after_ms(config_.timeout_ms);
+  const Deadline deadline = Deadline::after_ms(request.timeout_ms);
   const PlanKey key = key_of(request);
   constexpr size_t kNeverTiled = 4096;  // elements: skips a look-up for what is small anyway
   if (request.count > kNeverTiled) {

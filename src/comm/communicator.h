@@ -41,6 +41,10 @@ class Communicator final : public CallNames {
   // Waits until everything that has a ticket already is done.
   void drain();
 
+  // Of requests made from now on; who makes one puts it in. Any thread.
+  void set_timeout_ms(int64_t timeout_ms) { timeout_ms_.store(timeout_ms, std::memory_order_relaxed); }
+  int64_t timeout_ms() const { return timeout_ms_.load(std::memory_order_relaxed); }
+
   // Ends all operations here and on the peers. Never waits.
   void abort();
   Status status() const;
@@ -99,6 +103,7 @@ class Communicator final : public CallNames {
   std::optional<Engine> engine_;
   std::array<bool, static_cast<size_t>(Collective::SendReceive) + 1> on_node_{};  // by collective
   Turns turns_;
+  std::atomic<int64_t> timeout_ms_;
   std::atomic<uint64_t> sequence_{0};              // collective calls
   std::vector<uint64_t> sent_to_, received_from_;  // calls of SendReceive, by peer
   std::vector<std::byte> multiplied_;              // inputs of a premultiplied sum

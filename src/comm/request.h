@@ -28,6 +28,7 @@ struct Request {
   Rank peer = -1;                         // SendReceive
   bool sends = false;                     // SendReceive: this end
   const std::byte* multiplier = nullptr;  // PreMulSum: one element that every input is multiplied by first
+  int64_t timeout_ms = 0;                 // from when it begins to run
 };
 
 // sequence: the number of the call on this communicator (SendReceive: on this pair and direction).

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Sends and receives of a communicator.
+#include <algorithm>
 #include <cstring>
 
 #include "comm/communicator.h"
@@ -58,15 +59,17 @@ Status Communicator::run_transfers(const Request* requests, size_t count) {
     plans.push_back(std::move(plan));
   }
   std::vector<Operation> operations;
+  int64_t timeout_ms = requests[0].timeout_ms;
   for (size_t i = 0; i < count; ++i) {
     const Request& request = requests[i];
+    timeout_ms = std::min(timeout_ms, request.timeout_ms);
     if (plans[i] == nullptr) continue;
     uint64_t& sequence = (request.sends ? sent_to_ : received_from_)[static_cast<size_t>(request.peer)];
     operations.push_back(
         {plans[i].get(), request.input, request.output, describe(request, membership_.communicator, ++sequence, 0), 1});
   }
   if (operations.empty()) return {};
-  return finish(requests[0], engine_->run(operations, Deadline::after_ms(config_.timeout_ms)));
+  return finish(requests[0], engine_->run(operations, Deadline::after_ms(timeout_ms)));
 }
 
 }  // namespace ccom

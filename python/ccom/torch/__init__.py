@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PyTorch's backend "ccom": `torch.distributed.init_process_group("ccom")`.
+
+Installing the package is enough: torch calls `_autoload` when it is imported and knows the name from then on. Importing
+this module is light; the library is loaded, and threads and sockets are made, when the first group is.
+
+    CCOM_TORCH_REPLACE_GLOO=1     also stand in wherever a program says "gloo": see replace_gloo()
+    CCOM_TORCH_MAPPED_TENSORS=1   large CPU tensors in memory that ranks can map: see enable_mapped_tensors()
+"""
+import atexit
+import os
+import sys
+
+import torch.distributed as dist
+
+_MINIMUM = (2, 4)
+_backend_module = None
+
+
+def _versions_agree(built_for):
+    import torch
+
+    here = tuple(int(part) for part in torch.__version__.split(".")[:2])
+    if here < _MINIMUM:
+        raise ImportError(f"ccom.torch needs torch {_MINIMUM[0]}.{_MINIMUM[1]} or later, here is {torch.__version__}")
+    if here != tuple(int(part) for part in built_for.split(".")):
+        raise ImportError(
+            f"ccom.torch was built for torch {built_for} and here is {torch.__version__}: torch's C++ interface changes with "
+            "every minor version. Build it again: pip install --no-build-isolation --force-reinstall --no-deps ./python"
+        )
+
+
+def _load():
+    """The extension module; the first call makes the exit of the interpreter end what is still open."""
+    global _backend_module
+    if _backend_module is None:
+        from ccom import load_library
+        from ccom.torch import _built_for
+
+        _versions_agree(_built_for.TORCH)
+        load_library()
+        from ccom.torch import _backend
+
+        atexit.register(_backend.close_all_groups)
+        _backend_module = _backend
+    return _backend_module
+
+
+def _create(options, backend_options=None):
+    """torch's creator function: options is a DistributedBackendOptions."""
+    del backend_options
+    return _load().ProcessGroupCcom(
+        options.store,
+        options.group_rank,
+        options.group_size,
+        timeout=options.timeout,
+        name=options.group_id,
+        global_ranks=list(options.global_ranks_in_group),
+    )
+
+
+def _register():
+    if dist.is_available() and not hasattr(dist.Backend, "CCOM"):
+        dist.Backend.register_backend("ccom", _create, extended_api=True, devices=["cpu"])
+
+
+def _wanted(variable):
+    return os.environ.get(variable, "0") not in ("", "0")
+
+
+def _autoload():
+    """torch's entry point: called at the end of `import torch`. An error here would break the import of torch."""
+    _register()
+    if _wanted("CCOM_TORCH_REPLACE_GLOO"):
+        replace_gloo()
+    if _wanted("CCOM_TORCH_MAPPED_TENSORS"):
+        try:
+            enable_mapped_tensors()
+        except ImportError as error:
+            print(f"ccom.torch: no mapped tensors: {error}", file=sys.stderr)
+
+
+def backend_of(group=None):
+    """The ccom backend object of a process group (None: the default group). ValueError if it has none."""
+    import torch
+
+    group = group if group is not None else dist.group.WORLD
+    backend = group._get_backend(torch.device("cpu"))
+    while hasattr(backend, "wrapped_pg"):  # TORCH_DISTRIBUTED_DEBUG=DETAIL
+        backend = backend.wrapped_pg
+    if type(backend).__name__ != "ProcessGroupCcom":
+        raise ValueError(f"the process group's backend for CPU tensors is {type(backend).__name__}, not ccom")
+    return backend
+
+
+def stats(group=None):
+    """Counters since the group was made: a list of {op, count, bytes, seconds, waited_seconds}.
+
+    seconds: in the operations themselves, other ranks' lateness included. waited_seconds: callers were blocked, in
+    synchronous calls and in wait(). bytes: of all calls, each counted as nccl-tests does (the larger buffer).
+    """
+    return backend_of(group).stats()
+
+
+def enable_mapped_tensors(min_bytes=1 << 20, keep_bytes=1 << 30):
+    """Gives CPU tensors of min_bytes and more, from now on, memory that ranks on the same host can map.
+
+    Collectives on such tensors read and write one another's memory directly instead of copying through a staging area.
+    Call it before the model is built; every rank may do as it likes. Freed memory is kept for tensors to come, keep_bytes
+    at most. Forked children (DataLoader's workers) see the tensors of the parent as private copies.
+    """
+    _load().enable_mapped_tensors(min_bytes, keep_bytes)
+
+
+def is_mapped(tensor):
+    """The whole of a dense tensor lies in memory that ranks can map."""
+    return _load().is_mapped(tensor)
+
+
+def monitored_barrier(group=None, timeout=None, wait_all_ranks=False):
+    """torch.distributed.monitored_barrier for ccom groups (torch admits only gloo's up to 2.13).
+
+    Names the ranks that did not come within `timeout` (a timedelta; None: the group's) and leaves the group usable.
+    """
+    backend = backend_of(group)
+    return backend.monitored_barrier(timeout if timeout is not None else backend.options._timeout, wait_all_ranks)
+
+
+def replace_gloo():
+    """From now on a process group that asks for "gloo" gets ccom. For programs that name gloo in their code."""
+    from ccom.torch import _gloo
+
+    _gloo.replace()
+
+
+_register()

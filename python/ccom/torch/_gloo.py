@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ccom in the place of gloo: torch makes every gloo group by calling the name ProcessGroupGloo in one module."""
+import sys
+from datetime import timedelta
+
+import torch.distributed as dist
+import torch.distributed.distributed_c10d as c10d
+
+_DEFAULT_TIMEOUT = timedelta(minutes=30)
+
+
+class _StandsForGloo(type):
+    """Calling the class makes a ccom group; asking whether something is one says yes to ccom's and to gloo's own."""
+
+    def __call__(cls, store, rank, size, timeout=_DEFAULT_TIMEOUT, *_):
+        from ccom.torch import _load
+
+        return _load().ProcessGroupCcom(store, rank, size, timeout=timeout, name="gloo, replaced")
+
+    def __instancecheck__(cls, instance):
+        return isinstance(instance, cls.gloo) or type(instance).__name__ == "ProcessGroupCcom"
+
+    def __getattr__(cls, name):
+        return getattr(cls.gloo, name)
+
+
+def replace():
+    gloo = getattr(c10d, "ProcessGroupGloo", None)
+    if gloo is None:
+        raise RuntimeError("ccom.torch.replace_gloo: this torch has no gloo to replace")
+    if isinstance(gloo, _StandsForGloo):
+        return
+    stand_in = _StandsForGloo("ProcessGroupGloo", (), {"gloo": gloo, "__module__": gloo.__module__})
+    c10d.ProcessGroupGloo = stand_in
+    if hasattr(dist, "ProcessGroupGloo"):
+        dist.ProcessGroupGloo = stand_in
+    print("ccom.torch: process groups that ask for gloo get ccom", file=sys.stderr)

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collectives.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include "types.h"
+
+namespace ccom_torch {
+namespace {
+
+// Coalesced tensors below this size are copied together: a call costs more than the copy.
+constexpr size_t kTogetherBytes = size_t{256} << 10;
+
+const std::byte* bytes_of(const at::Tensor& tensor) { return static_cast<const std::byte*>(tensor.const_data_ptr()); }
+
+// An output in plain memory: the tensor itself, or a stand-in that finish() copies back.
+class Output {
+ public:
+  explicit Output(const at::Tensor& tensor, bool keeps_values = false) : tensor_(tensor) {
+    if (is_plain(tensor)) {
+      plain_ = tensor;
+    } else if (keeps_values) {
+      plain_ = plain_input(tensor);
+    } else {
+      plain_ = at::empty(tensor.sizes(), tensor.options().memory_format(at::MemoryFormat::Contiguous));
+    }
+  }
+  const at::Tensor& plain() const { return plain_; }
+  void* data() const { return plain_.mutable_data_ptr(); }
+  void finish() const {
+    if (!plain_.is_same(tensor_)) tensor_.copy_(plain_);
+  }
+
+ private:
+  const at::Tensor tensor_;
+  at::Tensor plain_;
+};
+
+// A list of tensors of one size as one piece of memory, in order: where they lie, if they lie so, else a copy.
+class Row {
+ public:
+  Row(const Tensors& tensors, bool is_input) : tensors_(tensors) {
+    if (lies_in_a_row()) {
+      data_ = const_cast<std::byte*>(bytes_of(tensors.front()));
+      return;
+    }
+    const at::Tensor& first = tensors.front();
+    copy_ = at::empty({static_cast<int64_t>(tensors.size()), first.numel()}, first.options().requires_grad(false));
+    data_ = static_cast<std::byte*>(copy_.mutable_data_ptr());
+    if (!is_input) return;
+    for (size_t i = 0; i < tensors.size(); ++i) slot(i).copy_(tensors[i].reshape(-1));
+  }
+  std::byte* data() const { return data_; }
+  void finish() const {
+    if (!copy_.defined()) return;
+    for (size_t i = 0; i < tensors_.size(); ++i) tensors_[i].copy_(slot(i).view(tensors_[i].sizes()));
+  }
+
+ private:
+  at::Tensor slot(size_t i) const { return copy_.select(0, static_cast<int64_t>(i)); }
+  bool lies_in_a_row() const {
+    const std::byte* next = bytes_of(tensors_.front());
+    return std::all_of(tensors_.begin(), tensors_.end(), [&](const at::Tensor& tensor) {
+      const bool follows = is_plain(tensor) && bytes_of(tensor) == next;
+      next += tensor.nbytes();
+      return follows;
+    });
+  }
+
+  const Tensors& tensors_;
+  at::Tensor copy_;
+  std::byte* data_ = nullptr;
+};
+
+bool same_sizes(const Tensors& tensors) {
+  return std::all_of(tensors.begin(), tensors.end(),
+                     [&](const at::Tensor& tensor) { return tensor.numel() == tensors.front().numel(); });
+}
+
+struct Counted {
+  size_t count;
+  ccomDataType_t type;
+};
+
+Counted reduced(const at::Tensor& tensor) {
+  const Elements elements = arithmetic_elements(tensor.scalar_type());
+  return {static_cast<size_t>(tensor.numel()) * elements.factor, elements.type};
+}
+
+Counted moved(const at::Tensor& tensor) {
+  const Elements elements = moved_elements(tensor.scalar_type());
+  return {static_cast<size_t>(tensor.numel()) * elements.factor, elements.type};
+}
+
+// Input of a collective whose output is elsewhere: a copy if it lies partly in the output, unless exactly at `in_place`.
+at::Tensor input_beside(const at::Tensor& input, const at::Tensor& output, const std::byte* in_place) {
+  at::Tensor plain = plain_input(input);
+  return bytes_of(plain) != in_place && overlap(plain, output.const_data_ptr(), output.nbytes()) ? plain.clone() : plain;
+}
+
+// The shares lie one after another in [all, all + bytes). An output among them is filled by way of a copy: a reduction in
+// place would spoil the other shares.
+void reduce_shares(const Member& member, const at::Tensor& output, const void* all, size_t bytes,
+                   const c10d::ReduceOp& op) {
+  const Output mine(output);
+  const at::Tensor to = overlap(mine.plain(), all, bytes) ? at::empty_like(mine.plain()) : mine.plain();
+  const Operator reduction(op, output.scalar_type(), member.comm);
+  const Counted data = reduced(output);
+  check(ccomReduceScatter(all, to.mutable_data_ptr(), data.count, data.type, reduction.get(), member.comm, nullptr),
+        member.comm, "reduce-scatter");
+  if (!to.is_same(mine.plain())) mine.plain().copy_(to);
+  mine.finish();
+}
+
+}  // namespace
+
+bool overlap(const at::Tensor& plain, const void* begin, size_t bytes) {
+  const auto* other = static_cast<const std::byte*>(begin);
+  return plain.nbytes() > 0 && bytes_of(plain) < other + bytes && other < bytes_of(plain) + plain.nbytes();
+}
+
+bool is_plain(const at::Tensor& tensor) { return tensor.is_contiguous() && !tensor.is_conj() && !tensor.is_neg(); }
+
+at::Tensor plain_input(const at::Tensor& tensor) {
+  return is_plain(tensor) ? tensor : tensor.resolve_conj().resolve_neg().contiguous();
+}
+
+void allreduce(const Member& member, const at::Tensor& tensor, const c10d::ReduceOp& op) {
+  const Output output(tensor, true);
+  const Operator reduction(op, tensor.scalar_type(), member.comm);
+  const Counted data = reduced(tensor);
+  check(ccomAllReduce(output.data(), output.data(), data.count, data.type, reduction.get(), member.comm, nullptr),
+        member.comm, "allreduce");
+  output.finish();
+}
+
+void allreduce(const Member& member, const Tensors& tensors, const c10d::ReduceOp& op) {
+  std::map<at::ScalarType, Tensors> together;
+  for (const at::Tensor& tensor : tensors) {
+    if (tensor.nbytes() < kTogetherBytes) {
+      together[tensor.scalar_type()].push_back(tensor);
+    } else {
+      allreduce(member, tensor, op);
+    }
+  }
+  for (const auto& [type, small] : together) {
+    if (small.size() == 1) {
+      allreduce(member, small.front(), op);
+      continue;
+    }
+    Tensors flat;
+    for (const at::Tensor& tensor : small) flat.push_back(tensor.reshape(-1));
+    const at::Tensor joined = at::cat(flat);
+    allreduce(member, joined, op);
+    int64_t begin = 0;
+    for (const at::Tensor& tensor : small) {
+      tensor.copy_(joined.narrow(0, begin, tensor.numel()).view(tensor.sizes()));
+      begin += tensor.numel();
+    }
+  }
+}
+
+void broadcast(const Member& member, const at::Tensor& tensor, int root) {
+  const Output output(tensor, member.rank == root);
+  const Counted data = moved(tensor);
+  check(ccomBroadcast(output.data(), output.data(), data.count, data.type, root, member.comm, nullptr), member.comm,
+        "broadcast");
+  if (member.rank != root) output.finish();
+}
+
+void reduce(const Member& member, const at::Tensor& tensor, const c10d::ReduceOp& op, int root) {
+  const Output output(tensor, true);
+  const Operator reduction(op, tensor.scalar_type(), member.comm);
+  const Counted data = reduced(tensor);
+  check(ccomReduce(output.data(), output.data(), data.count, data.type, reduction.get(), root, member.comm, nullptr),
+        member.comm, "reduce");
+  if (member.rank == root) output.finish();
+}
+
+void allgather(const Member& member, const at::Tensor& output, const at::Tensor& input) {
+  const Output all(output);
+  const auto* slot = bytes_of(all.plain()) + static_cast<size_t>(member.rank) * input.nbytes();
+  const at::Tensor mine = input_beside(input, all.plain(), slot);
+  const Counted data = moved(input);
+  check(ccomAllGather(mine.const_data_ptr(), all.data(), data.count, data.type, member.comm, nullptr), member.comm,
+        "allgather");
+  all.finish();
+}
+
+void allgather(const Member& member, const Tensors& outputs, const at::Tensor& input) {
+  if (!same_sizes(outputs)) {
+    outputs[static_cast<size_t>(member.rank)].copy_(input);
+    for (int root = 0; root < member.size; ++root) broadcast(member, outputs[static_cast<size_t>(root)], root);
+    return;
+  }
+  const at::Tensor mine = plain_input(input);
+  const Row row(outputs, false);
+  const Counted data = moved(input);
+  check(ccomAllGather(mine.const_data_ptr(), row.data(), data.count, data.type, member.comm, nullptr), member.comm,
+        "allgather");
+  row.finish();
+}
+
+void gather(const Member& member, const Tensors& outputs, const at::Tensor& input, int root) {
+  const at::Tensor mine = plain_input(input);
+  const Counted data = moved(input);
+  const auto call = [&](void* all) {
+    check(ccomGather(mine.const_data_ptr(), all, data.count, data.type, root, member.comm, nullptr), member.comm, "gather");
+  };
+  if (member.rank != root) return call(nullptr);
+  const Row row(outputs, false);
+  call(row.data());
+  row.finish();
+}
+
+void scatter(const Member& member, const at::Tensor& output, const Tensors& inputs, int root) {
+  const Output mine(output);
+  const Counted data = moved(output);
+  const auto call = [&](const void* all) {
+    check(ccomScatter(all, mine.data(), data.count, data.type, root, member.comm, nullptr), member.comm, "scatter");
+  };
+  member.rank == root ? call(Row(inputs, true).data()) : call(nullptr);
+  mine.finish();
+}
+
+void reduce_scatter(const Member& member, const at::Tensor& output, const at::Tensor& input, const c10d::ReduceOp& op) {
+  const at::Tensor all = plain_input(input);
+  reduce_shares(member, output, all.const_data_ptr(), all.nbytes(), op);
+}
+
+void reduce_scatter(const Member& member, const at::Tensor& output, const Tensors& inputs, const c10d::ReduceOp& op) {
+  if (same_sizes(inputs)) {
+    const Row row(inputs, true);
+    return reduce_shares(member, output, row.data(), inputs.size() * inputs.front().nbytes(), op);
+  }
+  for (int root = 0; root < member.size; ++root) {
+    const at::Tensor share = plain_input(inputs[static_cast<size_t>(root)]).clone();
+    reduce(member, share, op, root);
+    if (root == member.rank) output.copy_(share.view(output.sizes()));
+  }
+}
+
+void barrier(const Member& member) { check(ccomBarrier(member.comm, nullptr), member.comm, "barrier"); }
+
+}  // namespace ccom_torch

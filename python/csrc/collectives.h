@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Collectives on tensors: blocking, in the caller's thread. Tensors may have any strides; dense ones are used where they
+// lie, others through a dense copy. Raise on error.
+#pragma once
+
+#include <ATen/ATen.h>
+#include <ccom/ccom.h>
+
+#include <torch/csrc/distributed/c10d/Types.hpp>
+#include <vector>
+
+namespace ccom_torch {
+
+using Tensors = std::vector<at::Tensor>;
+
+// `comm` with this rank's place in it.
+struct Member {
+  ccomComm_t comm;
+  int rank;
+  int size;
+};
+
+void allreduce(const Member& member, const at::Tensor& tensor, const c10d::ReduceOp& op);
+// Small tensors of one type travel together.
+void allreduce(const Member& member, const Tensors& tensors, const c10d::ReduceOp& op);
+// COO tensors; the sum only. Every rank ends with the same indices and values.
+void allreduce_sparse(const Member& member, const at::Tensor& tensor);
+void broadcast(const Member& member, const at::Tensor& tensor, int root);
+void reduce(const Member& member, const at::Tensor& tensor, const c10d::ReduceOp& op, int root);
+// output holds `size` inputs.
+void allgather(const Member& member, const at::Tensor& output, const at::Tensor& input);
+// One output a rank; their sizes may differ, if all ranks know them.
+void allgather(const Member& member, const Tensors& outputs, const at::Tensor& input);
+// Outputs matter on root only.
+void gather(const Member& member, const Tensors& outputs, const at::Tensor& input, int root);
+// Inputs matter on root only.
+void scatter(const Member& member, const at::Tensor& output, const Tensors& inputs, int root);
+void reduce_scatter(const Member& member, const at::Tensor& output, const at::Tensor& input, const c10d::ReduceOp& op);
+void reduce_scatter(const Member& member, const at::Tensor& output, const Tensors& inputs, const c10d::ReduceOp& op);
+// Rows of the first dimension: splits say how many go to, and come from, each rank. Empty on all ranks: equal shares.
+void alltoall(const Member& member, const at::Tensor& output, const at::Tensor& input,
+              const std::vector<int64_t>& output_splits, const std::vector<int64_t>& input_splits);
+void alltoall(const Member& member, const Tensors& outputs, const Tensors& inputs);
+void barrier(const Member& member);
+
+// A plain tensor shares memory with [begin, begin + bytes).
+bool overlap(const at::Tensor& plain, const void* begin, size_t bytes);
+// A tensor can be used where it lies: dense, in order, no lazy conjugate or sign.
+bool is_plain(const at::Tensor& tensor);
+// The same values in plain memory: the tensor itself, or a copy.
+at::Tensor plain_input(const at::Tensor& tensor);
+
+}  // namespace ccom_torch

@@ -1,0 +1,150 @@
+#include <ccom/ccom.h>
+#ifdef CCOM_ANY_RANK
+// SPDX-License-Identifier: Apache-2.0
+//
+// torch's sends and receives, and what is built on them.
+#include "issue-inl.h"
+#include "types.h"
+
+namespace ccom_torch {
+namespace {
+
+// A message under way. Whoever waits for it drives it.
+class MessageWork final : public Work {
+ public:
+  using Work::Work;
+  ~MessageWork() override { ccomMessageFree(handle_.load()); }
+
+  void set_handle(ccomMessage_t handle) { handle_.store(handle); }
+
+ protected:
+  void help(Clock::time_point until) override {
+    while (!isCompleted() && Clock::now() < until) {
+      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
+      const ccomMessage_t handle = handle_.load();
+      if (handle == nullptr || ccomMessageWait(handle, until == Clock::time_point::max() ? -1 : left + 1, nullptr) !=
+                                   ccomInProgress) {
+        return Work::help(until);  // the message has ended; its completion is under way
+      }
+    }
+  }
+
+ private:
+  std::atomic<ccomMessage_t> handle_{nullptr};
+};
+
+// Lives from the post to the callback.
+struct Posted {
+  c10::intrusive_ptr<MessageWork> work;
+  std::shared_ptr<void> open;  // keeps the group's counters
+  at::Tensor target, buffer;   // a receive's tensor, and what is really received into
+  std::function<void(bool)> ended;
+  ccomComm_t comm;
+};
+
+void complete(void* user, ccomResult_t result, int peer) {
+  const std::unique_ptr<Posted> posted(static_cast<Posted*>(user));
+  std::exception_ptr error;
+  try {
+    check_later(result, posted->comm, posted->work->type() == c10d::OpType::SEND ? "send" : "recv");
+    const at::NoGradGuard no_grad;
+    if (posted->target.defined() && !posted->target.is_same(posted->buffer)) posted->target.copy_(posted->buffer);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  posted->work->set_source(peer);
+  posted->work->set_span(posted->work->started(), Work::Clock::now());
+  posted->ended(error == nullptr);
+  posted->work->complete(std::move(error));
+}
+
+const char* title_of(c10d::OpType type) {
+  switch (type) {
+    case c10d::OpType::SEND: return "ccom:send";
+    case c10d::OpType::RECV: return "ccom:recv";
+    default: return "ccom:recvAnySource";
+  }
+}
+
+}  // namespace
+
+ProcessGroup::WorkPtr ProcessGroup::message(Tensors& tensors, int peer, int tag, c10d::OpType type) {
+  const bool sends = type == c10d::OpType::SEND;
+  TORCH_CHECK(tensors.size() == 1, "ccom ", title_of(type) + 5, ": requires a single tensor, got ", tensors.size());
+  const at::Tensor& tensor = tensors.front();
+  TORCH_CHECK(tensor.device().is_cpu() && tensor.layout() == at::kStrided, "ccom ", title_of(type) + 5,
+              ": needs a dense CPU tensor");
+  const Communicator::Use use(communicator_);
+  auto* posted = new Posted;
+  const Tensors none;
+  posted->work = c10::make_intrusive<MessageWork>(rank_, type, at::hasCallbacks() ? title_of(type) : nullptr, tensors,
+                                                  sends ? Tensors() : tensors, getSequenceNumberForGroup());
+  c10::intrusive_ptr<MessageWork> work = posted->work;
+  work->keep_thread_state();
+  work->set_span(Work::Clock::now(), {});
+  work->count_waiting_in({statistics_, &statistics_->of(type).waited_nanoseconds});
+  const bool plain = is_plain(tensor);
+  posted->buffer = sends ? plain_input(tensor) : plain ? tensor : at::empty(tensor.sizes(), tensor.options());
+  if (!sends) posted->target = tensor;
+  posted->comm = use.comm();
+  const FlightRecorder::Ticket ticket = recorder_->message(title_of(type), getSequenceNumberForGroup(), peer, sends ? tensors : none, sends ? none : tensors,
+                                                             options_->timeout.count());
+  posted->ended = [statistics = statistics_, recorder = recorder_, ticket, type, bytes = tensor.nbytes()](bool good) {
+    recorder->ended(ticket, good);
+    statistics->of(type).count.fetch_add(1, std::memory_order_relaxed);
+    statistics->of(type).bytes.fetch_add(bytes, std::memory_order_relaxed);
+  };
+  communicator_.set_timeout(options_->timeout);
+  ccomMessage_t handle = nullptr;
+  const at::Tensor& buffer = posted->buffer;
+  const ccomResult_t result =
+      sends ? ccomMessageSend(buffer.const_data_ptr(), buffer.nbytes(), peer, tag, use.comm(), complete, posted, &handle)
+            : ccomMessageRecv(buffer.mutable_data_ptr(), buffer.nbytes(), peer, tag, use.comm(), complete, posted, &handle);
+  if (result != ccomSuccess) {
+    delete posted;
+    check(result, use.comm(), title_of(type) + 5);
+  }
+  work->set_handle(handle);
+  {
+    std::lock_guard lock(coalescing_mutex_);
+    if (coalesced_.has_value()) coalesced_->push_back(work);
+  }
+  return work;
+}
+
+ProcessGroup::WorkPtr ProcessGroup::send(Tensors& tensors, int peer, int tag) {
+  return message(tensors, peer, tag, c10d::OpType::SEND);
+}
+
+ProcessGroup::WorkPtr ProcessGroup::recv(Tensors& tensors, int peer, int tag) {
+  return message(tensors, peer, tag, c10d::OpType::RECV);
+}
+
+ProcessGroup::WorkPtr ProcessGroup::recvAnysource(Tensors& tensors, int tag) {
+  return message(tensors, CCOM_ANY_RANK, tag, c10d::OpType::RECVANYSOURCE);
+}
+
+void ProcessGroup::startCoalescing() {
+  std::lock_guard lock(coalescing_mutex_);
+  coalesced_.emplace();
+}
+
+ProcessGroup::WorkPtr ProcessGroup::endCoalescing() {
+  std::lock_guard lock(coalescing_mutex_);
+  TORCH_CHECK(coalesced_.has_value(), "ccom: endCoalescing without startCoalescing");
+  auto work = join_works(rank_, *coalesced_);
+  coalesced_.reset();
+  return work;
+}
+
+}  // namespace ccom_torch
+#else
+#include "process_group.h"
+namespace ccom_torch {
+ProcessGroup::WorkPtr ProcessGroup::send(Tensors&, int, int) { TORCH_CHECK(false, "stub"); }
+ProcessGroup::WorkPtr ProcessGroup::recv(Tensors&, int, int) { TORCH_CHECK(false, "stub"); }
+ProcessGroup::WorkPtr ProcessGroup::recvAnysource(Tensors&, int) { TORCH_CHECK(false, "stub"); }
+void ProcessGroup::startCoalescing() {}
+ProcessGroup::WorkPtr ProcessGroup::endCoalescing() { TORCH_CHECK(false, "stub"); }
+}
+#endif

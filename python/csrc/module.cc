@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The Python module ccom.torch._backend.
+#include <pybind11/chrono.h>
+#include <pybind11/stl.h>
+#include <torch/csrc/utils/pybind.h>
+
+#include "completions.h"
+#include "mapped_memory.h"
+#include "process_group.h"
+
+namespace py = pybind11;
+
+namespace ccom_torch {
+namespace {
+
+using NoGil = py::call_guard<py::gil_scoped_release>;
+
+const char* state_of(const FlightRecorder::Entry& entry) {
+  switch (entry.state) {
+    case FlightRecorder::State::kScheduled: return "scheduled";
+    case FlightRecorder::State::kCompleted: return "completed";
+    default: return "started";
+  }
+}
+
+py::list sizes_of(const FlightRecorder::Shapes& shapes) {
+  py::list all;
+  size_t next = 0;
+  for (size_t i = 0; i < shapes.tensors; ++i) {
+    py::list sizes;
+    for (int8_t d = 0; d < shapes.dims[i]; ++d) sizes.append(shapes.numbers[next++]);
+    all.append(sizes);
+  }
+  return all;
+}
+
+py::list types_of(const FlightRecorder::Shapes& shapes) {
+  py::list all;
+  for (size_t i = 0; i < shapes.tensors; ++i) all.append(c10::toString(shapes.types[i]));
+  return all;
+}
+
+// Entries as torch's flight recorder names them, without what belongs to the process.
+py::list recorded(const ProcessGroup& group) {
+  py::list all;
+  for (const FlightRecorder::Entry& entry : group.flight_recorder().entries()) {
+    py::dict fields;
+    fields["record_id"] = entry.record - 1;
+    fields["collective_seq_id"] = entry.collective_sequence;
+    fields["p2p_seq_id"] = entry.message_sequence;
+    fields["op_id"] = entry.record;
+    fields["is_p2p"] = entry.is_message;
+    fields["peer"] = entry.peer;
+    fields["profiling_name"] = entry.title;
+    fields["input_sizes"] = sizes_of(entry.inputs);
+    fields["input_dtypes"] = types_of(entry.inputs);
+    fields["output_sizes"] = sizes_of(entry.outputs);
+    fields["output_dtypes"] = types_of(entry.outputs);
+    fields["time_created_ns"] = entry.created_ns;
+    fields["time_discovered_started_ns"] = entry.started_ns == 0 ? py::object(py::none()) : py::int_(entry.started_ns);
+    fields["time_discovered_completed_ns"] =
+        entry.completed_ns == 0 ? py::object(py::none()) : py::int_(entry.completed_ns);
+    if (entry.completed_ns > 0 && entry.started_ns > 0)
+      fields["duration_ms"] = static_cast<double>(entry.completed_ns - entry.started_ns) / 1e6;
+    fields["timeout_ms"] = entry.timeout_ms;
+    fields["state"] = state_of(entry);
+    fields["retired"] = entry.state >= FlightRecorder::State::kCompleted;
+    all.append(fields);
+  }
+  return all;
+}
+
+py::list counted(const ProcessGroup& group) {
+  py::list all;
+  for (size_t type = 0; type < Statistics::kTypes; ++type) {
+    const auto op = static_cast<c10d::OpType>(type);
+    const Statistics::Counters& counters = group.statistics().of(op);
+    if (counters.count.load() == 0) continue;
+    py::dict fields;
+    fields["op"] = c10d::opTypeToString(op);
+    fields["count"] = counters.count.load();
+    fields["bytes"] = counters.bytes.load();
+    fields["seconds"] = static_cast<double>(counters.nanoseconds.load()) / 1e9;
+    fields["waited_seconds"] = static_cast<double>(counters.waited_nanoseconds.load()) / 1e9;
+    all.append(fields);
+  }
+  return all;
+}
+
+}  // namespace
+
+PYBIND11_MODULE(_backend, module) {
+  py::module::import("torch._C._distributed_c10d");
+  module.attr("torch_version") = CCOM_TORCH_VERSION_TEXT;
+
+  py::class_<ProcessGroup, c10::intrusive_ptr<ProcessGroup>, c10d::Backend>(module, "ProcessGroupCcom")
+      .def(py::init(&ProcessGroup::create), py::arg("store"), py::arg("rank"), py::arg("size"), py::arg("timeout"),
+           py::arg("name") = "", py::arg("global_ranks") = std::vector<int64_t>(), NoGil())
+      .def_property_readonly("options", &ProcessGroup::options)
+      .def_property_readonly("group_label", &ProcessGroup::name)
+      .def("_set_default_timeout", &ProcessGroup::setTimeout, py::arg("timeout"))
+      .def("abort", &ProcessGroup::abort, NoGil())
+      .def("shutdown", &ProcessGroup::shutdown, NoGil())
+      .def("stats", &counted)
+      .def("flight_recorder_entries", &recorded);
+
+  module.def("close_all_groups", &close_all_groups, NoGil());
+  module.def("enable_mapped_tensors", &enable_mapped_tensors, py::arg("min_bytes"), py::arg("keep_bytes"));
+  module.def("is_mapped", [](const at::Tensor& tensor) { return is_mapped(tensor.const_data_ptr(), tensor.nbytes()); });
+  module.def("mapped_memory_use", [] {
+    const MappedMemoryUse use = mapped_memory_use();
+    return std::make_pair(use.in_use, use.kept);
+  });
+}
+
+}  // namespace ccom_torch

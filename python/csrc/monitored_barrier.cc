@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A barrier that says who is missing. Through the store: it works, and leaves the communicator good, when ranks hang.
+#include "process_group.h"
+#include "types.h"
+
+namespace ccom_torch {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::chrono::milliseconds left_until(Clock::time_point end) {
+  return std::max(std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now()), std::chrono::milliseconds(1));
+}
+
+bool came(c10d::Store& store, const std::string& key, std::chrono::milliseconds timeout) {
+  try {
+    store.wait({key}, timeout);
+    return true;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+std::string listed(const std::vector<int>& ranks) {
+  std::string text = ranks.size() == 1 ? "Rank " : "Ranks ";
+  for (size_t i = 0; i < ranks.size(); ++i) text += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
+  return text;
+}
+
+}  // namespace
+
+void ProcessGroup::monitoredBarrier(const BarrierOptions& options, bool wait_all_ranks) {
+  const Milliseconds timeout = timeout_or_default(options.timeout);
+  const Clock::time_point end = Clock::now() + timeout;
+  const std::string prefix = "ccom/monitored/" + std::to_string(monitored_.fetch_add(1)) + "/";
+  const std::string verdict = prefix + "verdict";
+  if (rank_ != 0) {
+    store_->set(prefix + std::to_string(rank_), "here");
+    // Rank 0 says how it ended when its own time is up: a little longer than that.
+    if (!came(*store_, verdict, left_until(end) + std::chrono::seconds(2))) {
+      raise("Rank " + std::to_string(rank_) + " successfully reached monitoredBarrier, but rank 0 has not answered [ Timed out waiting " +
+            std::to_string(timeout.count()) + " ms ]");
+    }
+    const std::vector<uint8_t> bytes = store_->get(verdict);
+    const std::string text(bytes.begin(), bytes.end());
+    if (store_->add(prefix + "read", 1) == size_ - 1) {
+      for (int rank = 1; rank < size_; ++rank) store_->deleteKey(prefix + std::to_string(rank));
+      store_->deleteKey(verdict);
+    }
+    if (text != "ok") {
+      raise("Rank " + std::to_string(rank_) +
+            " successfully reached monitoredBarrier, but rank 0 found that others did not: " + text);
+    }
+    return;
+  }
+  std::vector<int> missing;
+  for (int rank = 1; rank < size_; ++rank) {
+    if (came(*store_, prefix + std::to_string(rank), left_until(end))) continue;
+    missing.push_back(rank);
+    if (!wait_all_ranks) break;
+  }
+  const std::string text = missing.empty() ? "ok"
+                                           : listed(missing) + " failed to pass monitoredBarrier in " +
+                                                 std::to_string(timeout.count()) + " ms";
+  store_->set(verdict, text);
+  if (!missing.empty()) raise("Rank 0 timed out in monitoredBarrier: " + text + " [ Timed out waiting ]");
+}
+
+}  // namespace ccom_torch

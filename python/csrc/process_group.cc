@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The life of a process group; its operations are in operations.cc and messages.cc.
+#include "process_group.h"
+
+#include <Python.h>
+
+#include <algorithm>
+#include <set>
+#include <torch/csrc/distributed/c10d/ParamCommsUtils.hpp>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+
+#include "completions.h"
+#include "mapped_memory.h"
+#include "types.h"
+
+namespace ccom_torch {
+namespace {
+
+// For operations that nobody waited for, when their group goes away without being shut down.
+constexpr std::chrono::seconds kGrace{10};
+
+struct Registry {
+  std::mutex mutex;
+  std::set<ProcessGroup*> groups;
+};
+
+// Never destroyed: groups may outlive static destruction.
+Registry& registry() {
+  static auto* instance = new Registry;
+  return *instance;
+}
+
+// Closing waits for threads that may want Python's lock.
+template <typename Fn>
+void without_python(Fn fn) {
+  if (Py_IsInitialized() != 0 && PyGILState_Check() != 0) {
+    PyThreadState* const state = PyEval_SaveThread();
+    fn();
+    PyEval_RestoreThread(state);
+  } else {
+    fn();
+  }
+}
+
+template <typename Options>
+void set_global_ranks(Options& options, const std::string& name, const std::vector<int64_t>& ranks) {
+  if constexpr (requires { options.global_ranks_in_group; }) {
+    options.group_name = name;
+    options.global_ranks_in_group.assign(ranks.begin(), ranks.end());
+  }
+}
+
+}  // namespace
+
+c10::intrusive_ptr<ProcessGroup> ProcessGroup::create(c10::intrusive_ptr<c10d::Store> store, int rank, int size,
+                                                      Milliseconds timeout, const std::string& name,
+                                                      const std::vector<int64_t>& global_ranks) {
+  auto options = c10::make_intrusive<Options>("ccom", timeout);
+  set_global_ranks(*options, name, global_ranks);
+  return c10::make_intrusive<ProcessGroup>(std::move(store), rank, size, std::move(options));
+}
+
+ProcessGroup::ProcessGroup(c10::intrusive_ptr<c10d::Store> store, int rank, int size,
+                           c10::intrusive_ptr<Options> options)
+    : Backend(rank, size),
+      store_(std::move(store)),
+      options_(std::move(options)),
+      name_(options_->group_name.empty() ? "torch" : options_->group_name),
+      communicator_(*store_, rank, size, options_->timeout, name_) {
+  init();
+  std::lock_guard lock(registry().mutex);
+  registry().groups.insert(this);
+}
+
+ProcessGroup::~ProcessGroup() {
+  {
+    std::lock_guard lock(registry().mutex);
+    registry().groups.erase(this);
+  }
+  without_python([&] { communicator_.close(kGrace); });
+}
+
+void ProcessGroup::abort() { communicator_.abort(); }
+
+void ProcessGroup::shutdown() {
+  without_python([&] { communicator_.close(options_->timeout); });
+}
+
+void close_all_groups() {
+  without_python([] {
+    std::lock_guard lock(registry().mutex);
+    for (ProcessGroup* group : registry().groups) group->communicator().close(kGrace);
+    drain_completions(1);
+  });
+}
+
+ProcessGroup::Milliseconds ProcessGroup::timeout_or_default(Milliseconds timeout) const {
+  return timeout == c10d::kUnsetTimeout || timeout.count() <= 0 ? options_->timeout : timeout;
+}
+
+void ProcessGroup::tell_profiler(const Call& call, uint64_t sequence) const {
+  const auto elements = [](const Tensors& tensors) {
+    int64_t sum = 0;
+    for (const at::Tensor& tensor : tensors) sum += tensor.numel();
+    return sum;
+  };
+  const Tensors& typed = call.inputs.empty() ? call.outputs : call.inputs;
+  const std::vector<uint64_t>& ranks = options_->global_ranks_in_group;
+  const int first = ranks.empty() ? 0 : static_cast<int>(ranks.front());
+  const int stride = ranks.size() < 2 ? 1 : static_cast<int>(ranks[1] - ranks[0]);
+  RECORD_PARAM_COMMS_DATA(std::make_tuple(static_cast<int64_t>(sequence), false), std::make_tuple(name_, pg_desc_),
+                          call.inputs, call.outputs, rank_, call.name, elements(call.inputs), elements(call.outputs),
+                          typed.empty() ? at::kByte : typed.front().scalar_type(), std::vector<int64_t>(),
+                          std::vector<int64_t>(), first, stride, size_);
+}
+
+void ProcessGroup::finish(const c10::intrusive_ptr<Work>& work, FlightRecorder::Ticket ticket, size_t bytes,
+                          std::exception_ptr error) {
+  const auto taken = work->ended() - work->started();
+  Statistics::Counters& counters = statistics_->of(work->type());
+  counters.count.fetch_add(1, std::memory_order_relaxed);
+  counters.bytes.fetch_add(bytes, std::memory_order_relaxed);
+  counters.nanoseconds.fetch_add(static_cast<uint64_t>(taken.count()), std::memory_order_relaxed);
+  recorder_->ended(ticket, error == nullptr);
+  work->complete(std::move(error));
+  if (onCompletionHook_ == nullptr) return;
+  auto info = std::make_shared<c10d::WorkInfo>(work->type(), work->sequence(), work->started(), work->ended(), taken);
+  complete_elsewhere([hook = onCompletionHook_, info = std::move(info)] { hook(info); });
+}
+
+void ProcessGroup::registerOnCompletionHook(std::function<void(std::shared_ptr<c10d::WorkInfo>)>&& hook) {
+  TORCH_CHECK(onCompletionHook_ == nullptr, "ccom: this process group has a completion hook already");
+  onCompletionHook_ = std::move(hook);
+}
+
+void ProcessGroup::waitForPendingWorks() {
+  communicator_.drain(options_->timeout);
+  drain_completions(std::chrono::duration<double>(options_->timeout).count());
+}
+
+at::Tensor ProcessGroup::allocateTensor(long size, at::TensorOptions options) { return mapped_tensor(size, options); }
+
+c10::intrusive_ptr<c10d::Backend> ProcessGroup::split(const c10::intrusive_ptr<c10d::Store>& store,
+                                                      const std::vector<int>& ranks,
+                                                      const c10::intrusive_ptr<Options>& options) {
+  const auto place = std::find(ranks.begin(), ranks.end(), rank_);
+  TORCH_CHECK(place != ranks.end(), "ccom split: rank ", rank_, " of group '", name_, "' is not in the list of ranks");
+  return c10::make_intrusive<ProcessGroup>(store, static_cast<int>(place - ranks.begin()),
+                                           static_cast<int>(ranks.size()), options);
+}
+
+c10::intrusive_ptr<c10d::Backend> ProcessGroup::merge(const c10::intrusive_ptr<c10d::Store>& store,
+                                                      const c10::intrusive_ptr<Options>& options, const int& rank,
+                                                      const int& size) {
+  return c10::make_intrusive<ProcessGroup>(store, rank, size, options);
+}
+
+#if CCOM_TORCH_VERSION >= 207
+c10d::ErrorType ProcessGroup::getError() {
+  switch (communicator_.error()) {
+    case ccomSuccess: return c10d::ErrorType::SUCCESS;
+    case ccomTimeout: return c10d::ErrorType::TIMEOUT;
+    case ccomRemoteError: return c10d::ErrorType::REMOTE_ERROR;
+    default: return c10d::ErrorType::COMM_ERROR;
+  }
+}
+#endif
+
+}  // namespace ccom_torch

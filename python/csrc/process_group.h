@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// torch.distributed's backend "ccom".
+//
+// An operation that is asked for synchronously runs in the caller's thread, unless others are still queued; all others
+// run, in the order of issue, on one thread of the group. Sends and receives are independent of that order.
+#pragma once
+
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+
+#include "collectives.h"
+#include "communicator.h"
+#include "flight_recorder.h"
+#include "statistics.h"
+#include "work.h"
+
+namespace ccom_torch {
+
+using c10d::AllgatherOptions;
+using c10d::AllreduceCoalescedOptions;
+using c10d::AllreduceOptions;
+using c10d::AllToAllOptions;
+using c10d::BarrierOptions;
+using c10d::BroadcastOptions;
+using c10d::GatherOptions;
+using c10d::ReduceOptions;
+using c10d::ReduceScatterOptions;
+using c10d::ScatterOptions;
+
+// Thread-safe. Methods named as c10d::Backend's mean what they mean there; what is particular to ccom is said.
+class ProcessGroup final : public c10d::Backend {
+ public:
+  using WorkPtr = c10::intrusive_ptr<c10d::Work>;
+  using TensorLists = std::vector<Tensors>;
+  using Milliseconds = std::chrono::milliseconds;
+
+  // Collective, blocking. `name` is for texts.
+  static c10::intrusive_ptr<ProcessGroup> create(c10::intrusive_ptr<c10d::Store> store, int rank, int size,
+                                                 Milliseconds timeout, const std::string& name,
+                                                 const std::vector<int64_t>& global_ranks);
+  ProcessGroup(c10::intrusive_ptr<c10d::Store> store, int rank, int size, c10::intrusive_ptr<Options> options);
+  ~ProcessGroup() override;
+
+  const std::string getBackendName() const override { return "ccom"; }
+
+  WorkPtr broadcast(Tensors& tensors, const BroadcastOptions& options) override;
+  WorkPtr allreduce(Tensors& tensors, const AllreduceOptions& options) override;
+  WorkPtr allreduce_coalesced(Tensors& tensors, const AllreduceCoalescedOptions& options) override;
+  WorkPtr reduce(Tensors& tensors, const ReduceOptions& options) override;
+  WorkPtr allgather(TensorLists& outputs, Tensors& inputs, const AllgatherOptions& options) override;
+  WorkPtr _allgather_base(at::Tensor& output, at::Tensor& input, const AllgatherOptions& options) override;
+  WorkPtr allgather_coalesced(TensorLists& outputs, Tensors& inputs, const AllgatherOptions& options) override;
+  WorkPtr allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs, const AllgatherOptions& options) override;
+  WorkPtr gather(TensorLists& outputs, Tensors& inputs, const GatherOptions& options) override;
+  WorkPtr scatter(Tensors& outputs, TensorLists& inputs, const ScatterOptions& options) override;
+  WorkPtr reduce_scatter(Tensors& outputs, TensorLists& inputs, const ReduceScatterOptions& options) override;
+  WorkPtr _reduce_scatter_base(at::Tensor& output, at::Tensor& input, const ReduceScatterOptions& options) override;
+  WorkPtr reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs,
+                                          const ReduceScatterOptions& options) override;
+  WorkPtr alltoall_base(at::Tensor& output, at::Tensor& input, std::vector<int64_t>& output_splits,
+                        std::vector<int64_t>& input_splits, const AllToAllOptions& options) override;
+  WorkPtr alltoall(Tensors& outputs, Tensors& inputs, const AllToAllOptions& options) override;
+  WorkPtr barrier(const BarrierOptions& options) override;
+  // Through the store, so that it works, and names who is missing, also when nothing else does.
+  void monitoredBarrier(const BarrierOptions& options, bool wait_all_ranks) override;
+
+  // Tags are 0 or more. A send is complete when its tensor may be changed.
+  WorkPtr send(Tensors& tensors, int peer, int tag) override;
+  WorkPtr recv(Tensors& tensors, int peer, int tag) override;
+  WorkPtr recvAnysource(Tensors& tensors, int tag) override;
+
+  void setSequenceNumberForGroup() override {}
+  uint64_t getSequenceNumberForGroup() override { return sequence_.load(std::memory_order_relaxed); }
+
+  // Sends and receives in between are joined into one work. Collectives are issued as they come.
+  void startCoalescing() override;
+  WorkPtr endCoalescing() override;
+  void registerOnCompletionHook(std::function<void(std::shared_ptr<c10d::WorkInfo>)>&& hook) override;
+  void waitForPendingWorks() override;
+  void enableCollectivesTiming() override {}  // always on
+  bool supportsSplitting() const override { return true; }
+
+  // Not in every version of torch: no `override`.
+  virtual bool supportsCoalescing() const { return true; }
+  virtual c10::intrusive_ptr<Options> getBackendOptions() { return options_; }
+  virtual void setTimeout(Milliseconds timeout) { options_->timeout = timeout; }
+  virtual void abort();
+  virtual void shutdown();
+  virtual at::Tensor allocateTensor(long size, at::TensorOptions options);
+  virtual bool supportsTensorAlloc(c10::DeviceIndex) { return true; }
+  virtual c10::intrusive_ptr<Backend> split(const c10::intrusive_ptr<c10d::Store>& store, const std::vector<int>& ranks,
+                                            const c10::intrusive_ptr<Options>& options);
+  virtual c10::intrusive_ptr<Backend> merge(const c10::intrusive_ptr<c10d::Store>& store,
+                                            const c10::intrusive_ptr<Options>& options, const int& rank,
+                                            const int& size);
+#if CCOM_TORCH_VERSION >= 207
+  virtual c10d::ErrorType getError();
+#endif
+
+  const Statistics& statistics() const { return *statistics_; }
+  const FlightRecorder& flight_recorder() const { return *recorder_; }
+  const std::string& name() const { return name_; }
+  c10::intrusive_ptr<Options> options() const { return options_; }
+  Communicator& communicator() { return communicator_; }
+
+ private:
+  // What is said of a call besides doing it.
+  struct Call {
+    c10d::OpType type;
+    const char* title;       // of the profiler's event
+    const char* name;        // as the profiler's tools know it
+    const char* collective;  // as ccomExplain knows it; null: nothing to explain
+    const Tensors& inputs;
+    const Tensors& outputs;
+    Milliseconds timeout;
+    bool is_async;
+    size_t bytes;        // size as nccl-tests counts it
+    size_t count_bytes;  // count as ccom counts it
+  };
+  template <typename Fn>
+  WorkPtr issue(const Call& call, Fn collective);
+  template <typename Fn>
+  void run(const c10::intrusive_ptr<Work>& work, FlightRecorder::Ticket ticket, Milliseconds timeout, size_t bytes,
+           Fn& collective);
+  void finish(const c10::intrusive_ptr<Work>& work, FlightRecorder::Ticket ticket, size_t bytes,
+              std::exception_ptr error);
+  WorkPtr message(Tensors& tensors, int peer, int tag, c10d::OpType type);
+  Milliseconds timeout_or_default(Milliseconds timeout) const;
+  void require_open() const;
+  void tell_profiler(const Call& call, uint64_t sequence) const;
+
+  c10::intrusive_ptr<c10d::Store> store_;
+  c10::intrusive_ptr<Options> options_;
+  const std::string name_;
+  std::atomic<uint64_t> sequence_{0};
+  std::atomic<uint64_t> monitored_{0};
+  const std::shared_ptr<Statistics> statistics_ = std::make_shared<Statistics>();
+  const std::shared_ptr<FlightRecorder> recorder_ = std::make_shared<FlightRecorder>();
+  std::mutex issue_mutex_;  // order of numbers is order of calls
+  std::mutex coalescing_mutex_;
+  std::optional<std::vector<c10::intrusive_ptr<Work>>> coalesced_;  // guarded by coalescing_mutex_
+  Communicator communicator_;                                       // last: its queue ends first
+};
+
+// Ends every group of this process that is still there; for the interpreter's exit.
+void close_all_groups();
+
+}  // namespace ccom_torch

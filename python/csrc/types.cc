@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "types.h"
+
+#include <c10/util/Exception.h>
+
+namespace ccom_torch {
+namespace {
+
+std::optional<Elements> known_elements(at::ScalarType type) {
+  switch (type) {
+    case at::kBool: return Elements{ccomBool};
+    case at::kByte: return Elements{ccomUint8};
+    case at::kChar: return Elements{ccomInt8};
+    case at::kShort: return Elements{ccomInt16};
+    case at::kInt: return Elements{ccomInt32};
+    case at::kLong: return Elements{ccomInt64};
+    case at::kUInt16: return Elements{ccomUint16};
+    case at::kUInt32: return Elements{ccomUint32};
+    case at::kUInt64: return Elements{ccomUint64};
+    case at::kHalf: return Elements{ccomFloat16};
+    case at::kBFloat16: return Elements{ccomBfloat16};
+    case at::kFloat: return Elements{ccomFloat32};
+    case at::kDouble: return Elements{ccomFloat64};
+    case at::kFloat8_e4m3fn: return Elements{ccomFloat8e4m3};
+    case at::kFloat8_e5m2: return Elements{ccomFloat8e5m2};
+    case at::kComplexFloat: return Elements{ccomComplex64};
+    case at::kComplexDouble: return Elements{ccomComplex128};
+    case at::kComplexHalf: return Elements{ccomFloat16, 2};  // sums and averages, part by part
+    default: return std::nullopt;
+  }
+}
+
+ccomRedOp_t builtin(c10d::ReduceOp::RedOpType op) {
+  switch (op) {
+    case c10d::ReduceOp::SUM: return ccomSum;
+    case c10d::ReduceOp::AVG: return ccomAvg;
+    case c10d::ReduceOp::PRODUCT: return ccomProd;
+    case c10d::ReduceOp::MIN: return ccomMin;
+    case c10d::ReduceOp::MAX: return ccomMax;
+    case c10d::ReduceOp::BAND: return ccomBand;
+    case c10d::ReduceOp::BOR: return ccomBor;
+    case c10d::ReduceOp::BXOR: return ccomBxor;
+    default: raise("ccom: unknown reduce operator " + std::to_string(static_cast<int>(op)));
+  }
+}
+
+// The factor of a premultiplied sum as one element of `type`.
+at::Tensor factor_of(const c10d::ReduceOp& op, at::ScalarType type) {
+  const auto* supplement = dynamic_cast<const c10d::NCCLPreMulSumSupplement*>(op.supplement_.get());
+  TORCH_CHECK(supplement != nullptr, "ccom: a premultiplied sum without a factor");
+  if (supplement->tensor_factor.defined()) return supplement->tensor_factor.to(at::kCPU, type).contiguous();
+  return at::scalar_tensor(supplement->double_factor, at::TensorOptions().dtype(type));
+}
+
+std::string describe(ccomResult_t result, const ccomErrorInfo_t& info, const char* operation) {
+  std::string text = std::string("ccom ") + operation + ": " +
+                     (info.text[0] != '\0' ? info.text : ccomGetErrorString(result));
+  if (info.sequence > 0) text += " (" + std::string(info.operation) + ", call " + std::to_string(info.sequence) + ")";
+  if (info.nPeers > 0) {
+    text += "; rank";
+    for (int i = 0; i < std::min(info.nPeers, CCOM_MAX_ERROR_PEERS); ++i) text += " " + std::to_string(info.peers[i]);
+    if (info.host[0] != '\0') text += " on " + std::string(info.host);
+  }
+  if (info.cure[0] != '\0') text += ". " + std::string(info.cure);
+  // Callers of torch look for these words.
+  if (result == ccomTimeout) text += " [ Timed out waiting for peers ]";
+  return text;
+}
+
+}  // namespace
+
+void raise(const std::string& text) { C10_THROW_ERROR(DistBackendError, text); }
+
+Elements arithmetic_elements(at::ScalarType type) {
+  if (const std::optional<Elements> known = known_elements(type)) return *known;
+  raise(std::string("ccom: tensors of type ") + c10::toString(type) + " can be moved but not reduced");
+}
+
+Elements moved_elements(at::ScalarType type) {
+  if (const std::optional<Elements> known = known_elements(type)) return *known;
+  return {ccomUint8, c10::elementSize(type)};
+}
+
+Operator::Operator(const c10d::ReduceOp& op, at::ScalarType type, ccomComm_t comm) {
+  TORCH_CHECK(!(type == at::kComplexHalf && op != c10d::ReduceOp::SUM && op != c10d::ReduceOp::AVG),
+              "ccom: tensors of type complex32 can only be summed and averaged");
+  if (op != c10d::ReduceOp::PREMUL_SUM) {
+    op_ = builtin(op.op_);
+    return;
+  }
+  at::Tensor factor = factor_of(op, type);
+  check(ccomRedOpCreatePreMulSum(&op_, factor.data_ptr(), arithmetic_elements(type).type, ccomScalarHostImmediate, comm),
+        comm, "premultiplied sum");
+  made_for_ = comm;
+}
+
+Operator::~Operator() {
+  if (made_for_ != nullptr) ccomRedOpDestroy(op_, made_for_);
+}
+
+void check(ccomResult_t result, ccomComm_t comm, const char* operation) {
+  if (result == ccomSuccess) return;
+  ccomErrorInfo_t info = CCOM_ERROR_INFO_INIT;
+  // The call's own error first: a refused argument leaves no mark on the communicator.
+  if (ccomGetErrorInfo(nullptr, &info) != ccomSuccess || info.result != result) ccomGetErrorInfo(comm, &info);
+  raise(describe(result, info, operation));
+}
+
+void check_later(ccomResult_t result, ccomComm_t comm, const char* operation) {
+  if (result == ccomSuccess) return;
+  ccomErrorInfo_t info = CCOM_ERROR_INFO_INIT;
+  ccomGetErrorInfo(comm, &info);
+  raise(describe(result, info, operation));
+}
+
+}  // namespace ccom_torch

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// torch's types, operators and errors in ccom's terms.
+#pragma once
+
+#include <ATen/ATen.h>
+#include <ccom/ccom.h>
+
+#include <optional>
+#include <torch/csrc/distributed/c10d/Types.hpp>
+
+namespace ccom_torch {
+
+// How elements of a torch type are counted for ccom: `factor` elements of `type` each.
+struct Elements {
+  ccomDataType_t type;
+  size_t factor = 1;
+};
+// For reductions. Raises for types without arithmetic (quantized, bits).
+Elements arithmetic_elements(at::ScalarType type);
+// For moving data: any type, as bytes if ccom has none like it.
+Elements moved_elements(at::ScalarType type);
+
+// A reduce operator for calls on `comm`. Owns what had to be made for a premultiplied sum.
+class Operator {
+ public:
+  Operator(const c10d::ReduceOp& op, at::ScalarType type, ccomComm_t comm);
+  ~Operator();
+  Operator(const Operator&) = delete;
+  Operator& operator=(const Operator&) = delete;
+  ccomRedOp_t get() const { return op_; }
+
+ private:
+  ccomRedOp_t op_ = ccomSum;
+  ccomComm_t made_for_ = nullptr;  // null: nothing was made
+};
+
+// Raises c10::DistBackendError unless `result` is ccomSuccess. The text says operation, rank, host and cure as ccom knows
+// them; `comm` may be null (the thread's last error).
+void check(ccomResult_t result, ccomComm_t comm, const char* operation);
+// The same for what is told later, by another thread: only the communicator knows why.
+void check_later(ccomResult_t result, ccomComm_t comm, const char* operation);
+[[noreturn]] void raise(const std::string& text);
+
+}  // namespace ccom_torch
