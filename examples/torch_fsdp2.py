@@ -51,7 +51,7 @@ def main():
 
     torch.manual_seed(options.seed)
     model = shard(DigitReader(), options.backend)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=options.rate)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=options.rate, eps=1e-5)
 
     losses = []
     for epoch in range(options.epochs):
