@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the torch backend, on the ccom package that is installed beside torch.
+
+    pytest tests/torch                                 some minutes on two cores
+    CCOM_TEST_LONG=1 pytest tests/torch                everything
+    CCOM_TEST_BACKENDS=gloo pytest tests/torch         the tests themselves, without ccom
+
+Tests that run on both backends are checked with Gloo's results, or check Gloo too: the expectation is torch's, not ours.
+"""
+import importlib.util
+import os
+import sys
+
+import pytest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+LONG = os.environ.get("CCOM_TEST_LONG", "0") not in ("", "0")
+BACKENDS = os.environ.get("CCOM_TEST_BACKENDS", "gloo,ccom").split(",")
+
+
+def has_ccom():
+    return "ccom" in BACKENDS and importlib.util.find_spec("ccom") is not None
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "long: only with CCOM_TEST_LONG=1")
+    config.addinivalue_line("markers", "ccom: needs the ccom package")
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        backend = getattr(item, "callspec", None) and item.callspec.params.get("backend")
+        if (item.get_closest_marker("ccom") or backend == "ccom") and not has_ccom():
+            item.add_marker(pytest.mark.skip(reason="ccom is not installed, or not asked for"))
+        if backend == "gloo" and "gloo" not in BACKENDS:
+            item.add_marker(pytest.mark.skip(reason="gloo is not asked for"))
+        if item.get_closest_marker("long") and not LONG:
+            item.add_marker(pytest.mark.skip(reason="only with CCOM_TEST_LONG=1"))
