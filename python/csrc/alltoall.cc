@@ -16,8 +16,7 @@ class Exchange {
   }
   void swap(int peer, const void* send, size_t send_bytes, void* receive, size_t receive_bytes) {
     if (peer == member_.rank) return std::memcpy(receive, send, send_bytes), void();
-    if (send_bytes > 0)
-      check(ccomSend(send, send_bytes, ccomUint8, peer, member_.comm, nullptr), member_.comm);
+    if (send_bytes > 0) check(ccomSend(send, send_bytes, ccomUint8, peer, member_.comm, nullptr), member_.comm);
     if (receive_bytes > 0)
       check(ccomRecv(receive, receive_bytes, ccomUint8, peer, member_.comm, nullptr), member_.comm);
   }
@@ -47,7 +46,9 @@ std::vector<size_t> shares(const at::Tensor& tensor, const std::vector<int64_t>&
 void alltoall(const Member& member, const at::Tensor& output, const at::Tensor& input,
               const std::vector<int64_t>& output_splits, const std::vector<int64_t>& input_splits) {
   at::Tensor from = plain_input(input);
-  at::Tensor to = is_plain(output) && !overlap(output, from.const_data_ptr(), from.nbytes()) ? output : at::empty(output.sizes(), output.options());
+  at::Tensor to = is_plain(output) && !overlap(output, from.const_data_ptr(), from.nbytes())
+                      ? output
+                      : at::empty(output.sizes(), output.options());
   if (output_splits.empty() && input_splits.empty()) {
     const Elements elements = moved_elements(input.scalar_type());
     const size_t count = static_cast<size_t>(input.numel()) * elements.factor / static_cast<size_t>(member.size);
@@ -74,7 +75,9 @@ void alltoall(const Member& member, const Tensors& outputs, const Tensors& input
   Tensors from, to;
   for (const at::Tensor& input : inputs) from.push_back(plain_input(input));
   for (size_t i = 0; i < outputs.size(); ++i) {
-    const bool apart = std::none_of(from.begin(), from.end(), [&](const at::Tensor& t) { return is_plain(outputs[i]) && overlap(outputs[i], t.const_data_ptr(), t.nbytes()); });
+    const bool apart = std::none_of(from.begin(), from.end(), [&](const at::Tensor& t) {
+      return is_plain(outputs[i]) && overlap(outputs[i], t.const_data_ptr(), t.nbytes());
+    });
     to.push_back(is_plain(outputs[i]) && apart ? outputs[i] : at::empty(outputs[i].sizes(), outputs[i].options()));
   }
   Exchange exchange(member);

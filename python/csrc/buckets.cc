@@ -29,8 +29,7 @@ bool shares_memory(ccomComm_t comm) {
 
 // Memory that only torch's own allocator has to do with.
 bool is_ordinary(const c10::Storage& storage) {
-  return storage.resizable() &&
-         storage.data_ptr().get_deleter() == c10::GetDefaultCPUAllocator()->raw_deleter();
+  return storage.resizable() && storage.data_ptr().get_deleter() == c10::GetDefaultCPUAllocator()->raw_deleter();
 }
 
 }  // namespace
@@ -65,12 +64,12 @@ bool Buckets::comes_again(const Member& member, size_t bytes) {
 
 bool Buckets::has_come_often(const c10::Storage& storage) {
   c10::StorageImpl* const key = storage.unsafeGetStorageImpl();
-  if (seen_.size() >= kMostCandidates) std::erase_if(seen_, [](const auto& each) { return each.second.storage.expired(); });
+  if (seen_.size() >= kMostCandidates)
+    std::erase_if(seen_, [](const auto& each) { return each.second.storage.expired(); });
   const auto found = seen_.find(key);
   if (found != seen_.end() && !found->second.storage.expired()) return ++found->second.times >= kOften - 1;
   if (found != seen_.end()) seen_.erase(found);  // another storage at the same address
-  if (seen_.size() < kMostCandidates)
-    seen_.emplace(key, Seen{storage.getWeakStorageImpl(), 1});
+  if (seen_.size() < kMostCandidates) seen_.emplace(key, Seen{storage.getWeakStorageImpl(), 1});
   return false;
 }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tensors that are reduced again and again, as DDP's buckets are: their memory is put within reach of the other ranks in
-// place, so that later calls copy least.
+// Tensors that are reduced again and again, as DDP's buckets are: their memory is put within reach of the other ranks
+// in place, so that later calls copy least.
 //
-// Memory can be mapped by whole pages, and a tensor rarely begins on one. So its first and last page's worth of bytes is
-// reduced apart, on all ranks alike; what lies between consists of whole pages of the tensor's own, wherever it begins.
+// Memory can be mapped by whole pages, and a tensor rarely begins on one. So its first and last page's worth of bytes
+// is reduced apart, on all ranks alike; what lies between consists of whole pages of the tensor's own, wherever it
+// begins.
 #pragma once
 
 #include <c10/core/Storage.h>
@@ -22,8 +23,8 @@ class Buckets {
   Buckets();
 
   // As ccom_torch::allreduce. Which calls are cut depends on the sequence of calls alone, which all ranks share; which
-  // tensors are mapped is each rank's own business. A mapped tensor's memory is kept until a later call finds that nobody
-  // else does.
+  // tensors are mapped is each rank's own business. A mapped tensor's memory is kept until a later call finds that
+  // nobody else does.
   void allreduce(const Member& member, const at::Tensor& tensor, const c10d::ReduceOp& op);
   // Before the communicator is destroyed. The memory is ordinary again.
   void release(ccomComm_t comm);

@@ -94,14 +94,16 @@ Counted moved(const at::Tensor& tensor) {
   return {static_cast<size_t>(tensor.numel()) * elements.factor, elements.type};
 }
 
-// Input of a collective whose output is elsewhere: a copy if it lies partly in the output, unless exactly at `in_place`.
+// Input of a collective whose output is elsewhere: a copy if it lies partly in the output, unless exactly at
+// `in_place`.
 at::Tensor input_beside(const at::Tensor& input, const at::Tensor& output, const std::byte* in_place) {
   at::Tensor plain = plain_input(input);
-  return bytes_of(plain) != in_place && overlap(plain, output.const_data_ptr(), output.nbytes()) ? plain.clone() : plain;
+  return bytes_of(plain) != in_place && overlap(plain, output.const_data_ptr(), output.nbytes()) ? plain.clone()
+                                                                                                 : plain;
 }
 
-// The shares lie one after another in [all, all + bytes). An output among them is filled by way of a copy: a reduction in
-// place would spoil the other shares.
+// The shares lie one after another in [all, all + bytes). An output among them is filled by way of a copy: a reduction
+// in place would spoil the other shares.
 void reduce_shares(const Member& member, const at::Tensor& output, const void* all, size_t bytes,
                    const c10d::ReduceOp& op) {
   const Output mine(output);

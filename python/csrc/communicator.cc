@@ -13,7 +13,8 @@ namespace {
 
 using Milliseconds = Communicator::Milliseconds;
 
-// A store may serve several incarnations of a group, one after another: each has a key of its own. All ranks count alike.
+// A store may serve several incarnations of a group, one after another: each has a key of its own. All ranks count
+// alike.
 std::string key_of_this_time(c10d::Store& store, int rank) {
   return "ccom/id/" + std::to_string(store.add("ccom/times/" + std::to_string(rank), 1));
 }

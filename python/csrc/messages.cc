@@ -22,8 +22,8 @@ class MessageWork final : public Work {
     while (!isCompleted() && Clock::now() < until) {
       const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
       const ccomMessage_t handle = handle_.load();
-      if (handle == nullptr || ccomMessageWait(handle, until == Clock::time_point::max() ? -1 : left + 1, nullptr) !=
-                                   ccomInProgress) {
+      if (handle == nullptr ||
+          ccomMessageWait(handle, until == Clock::time_point::max() ? -1 : left + 1, nullptr) != ccomInProgress) {
         return Work::help(until);  // the message has ended; its completion is under way
       }
     }
@@ -36,7 +36,7 @@ class MessageWork final : public Work {
 // Lives from the post to the callback.
 struct Posted {
   c10::intrusive_ptr<MessageWork> work;
-  at::Tensor target, buffer;   // a receive's tensor, and what is really received into
+  at::Tensor target, buffer;  // a receive's tensor, and what is really received into
   std::function<std::exception_ptr(std::exception_ptr)> explained;
   std::function<void(bool)> ended;
   ccomComm_t comm;
@@ -87,8 +87,9 @@ ProcessGroup::WorkPtr ProcessGroup::message(Tensors& tensors, int peer, int tag,
   posted->buffer = sends ? plain_input(tensor) : plain ? tensor : at::empty(tensor.sizes(), tensor.options());
   if (!sends) posted->target = tensor;
   posted->comm = use.comm();
-  const FlightRecorder::Ticket ticket = recorder_->message(title_of(type), getSequenceNumberForGroup(), peer, sends ? tensors : none, sends ? none : tensors,
-                                                             options_->timeout.count());
+  const FlightRecorder::Ticket ticket =
+      recorder_->message(title_of(type), getSequenceNumberForGroup(), peer, sends ? tensors : none,
+                         sends ? none : tensors, options_->timeout.count());
   posted->ended = [statistics = statistics_, recorder = recorder_, ticket, type, bytes = tensor.nbytes()](bool good) {
     recorder->ended(ticket, good);
     statistics->of(type).count.fetch_add(1, std::memory_order_relaxed);
@@ -100,9 +101,10 @@ ProcessGroup::WorkPtr ProcessGroup::message(Tensors& tensors, int peer, int tag,
   communicator_.set_timeout(options_->timeout);
   ccomMessage_t handle = nullptr;
   const at::Tensor& buffer = posted->buffer;
-  const ccomResult_t result =
-      sends ? ccomMessageSend(buffer.const_data_ptr(), buffer.nbytes(), peer, tag, use.comm(), complete, posted, &handle)
-            : ccomMessageRecv(buffer.mutable_data_ptr(), buffer.nbytes(), peer, tag, use.comm(), complete, posted, &handle);
+  const ccomResult_t result = sends ? ccomMessageSend(buffer.const_data_ptr(), buffer.nbytes(), peer, tag, use.comm(),
+                                                      complete, posted, &handle)
+                                    : ccomMessageRecv(buffer.mutable_data_ptr(), buffer.nbytes(), peer, tag, use.comm(),
+                                                      complete, posted, &handle);
   if (result != ccomSuccess) {
     delete posted;
     try {
@@ -153,5 +155,5 @@ ProcessGroup::WorkPtr ProcessGroup::recv(Tensors&, int, int) { TORCH_CHECK(false
 ProcessGroup::WorkPtr ProcessGroup::recvAnysource(Tensors&, int) { TORCH_CHECK(false, "stub"); }
 void ProcessGroup::startCoalescing() {}
 ProcessGroup::WorkPtr ProcessGroup::endCoalescing() { TORCH_CHECK(false, "stub"); }
-}
+}  // namespace ccom_torch
 #endif

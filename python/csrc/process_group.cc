@@ -132,8 +132,10 @@ std::exception_ptr ProcessGroup::explained(std::exception_ptr cause, const char*
   try {
     std::rethrow_exception(cause);
   } catch (const CallFailed& failure) {
-    std::string text = std::string("ccom ") + operation + " (operation " + std::to_string(sequence) + " of group '" + name_ +
-                       "', rank " + std::to_string(rank_) + " of " + std::to_string(size_) + "): " + failure.what();
+    std::string reason = failure.what();
+    if (reason.starts_with(name_ + ": ")) reason.erase(0, name_.size() + 2);  // said below
+    std::string text = std::string("ccom ") + operation + " (operation " + std::to_string(sequence) + " of group '" +
+                       name_ + "', rank " + std::to_string(rank_) + " of " + std::to_string(size_) + "): " + reason;
     const std::vector<uint64_t>& global = options_->global_ranks_in_group;
     for (int i = 0; i < std::min(failure.info().nPeers, CCOM_MAX_ERROR_PEERS); ++i) {
       const auto peer = static_cast<size_t>(failure.info().peers[i]);

@@ -95,7 +95,9 @@ Operator::Operator(const c10d::ReduceOp& op, at::ScalarType type, ccomComm_t com
     return;
   }
   at::Tensor factor = factor_of(op, type);
-  check(ccomRedOpCreatePreMulSum(&op_, factor.data_ptr(), arithmetic_elements(type).type, ccomScalarHostImmediate, comm), comm);
+  check(
+      ccomRedOpCreatePreMulSum(&op_, factor.data_ptr(), arithmetic_elements(type).type, ccomScalarHostImmediate, comm),
+      comm);
   made_for_ = comm;
 }
 
