@@ -66,6 +66,7 @@ Communicator::Communicator(c10d::Store& store, int rank, int size, Milliseconds 
   ccomConfig_t config = CCOM_CONFIG_INIT;
   config.commName = name.c_str();
   config.timeoutMs = config.initTimeoutMs = timeout.count();
+  config.messages = 1;
   if (!interface.empty()) config.ifname = interface.c_str();
   try {
     check(ccomCommInitRankConfig(&comm_, size, id, rank, &config), nullptr);

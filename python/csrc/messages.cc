@@ -1,5 +1,3 @@
-#include <ccom/ccom.h>
-#ifdef CCOM_ANY_RANK
 // SPDX-License-Identifier: Apache-2.0
 //
 // torch's sends and receives, and what is built on them.
@@ -147,13 +145,3 @@ ProcessGroup::WorkPtr ProcessGroup::endCoalescing() {
 }
 
 }  // namespace ccom_torch
-#else
-#include "process_group.h"
-namespace ccom_torch {
-ProcessGroup::WorkPtr ProcessGroup::send(Tensors&, int, int) { TORCH_CHECK(false, "stub"); }
-ProcessGroup::WorkPtr ProcessGroup::recv(Tensors&, int, int) { TORCH_CHECK(false, "stub"); }
-ProcessGroup::WorkPtr ProcessGroup::recvAnysource(Tensors&, int) { TORCH_CHECK(false, "stub"); }
-void ProcessGroup::startCoalescing() {}
-ProcessGroup::WorkPtr ProcessGroup::endCoalescing() { TORCH_CHECK(false, "stub"); }
-}  // namespace ccom_torch
-#endif
