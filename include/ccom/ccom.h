@@ -301,17 +301,20 @@ CCOM_API ccomResult_t ccomEventSynchronize(ccomEvent_t event, int64_t timeoutMs)
 /* ---- Memory ----------------------------------------------------------------------------------------------------- */
 
 /* Page-aligned, zeroed memory that peers on the host can reach: collectives on it copy least. From a reserve of address
- * space (CCOM_ARENA_BYTES), without communication, before or after start-up. Not inherited by forked children. */
+ * space (CCOM_ARENA_BYTES), without communication, before or after start-up.
+ * A forked child has a copy of it, for its own use only, that is made page by page when the child writes. A page that
+ * the child has not written to yet follows what the parent writes there, and is zero once the parent has freed it. */
 CCOM_API ccomResult_t ccomMemAlloc(void** pointer, size_t bytes);
-/* The memory goes back to the system at once; no call may be under way on it. */
+/* The memory goes back to the system at once; no call may be under way on it. In a forked child, of memory that the
+ * parent allocated: no effect. */
 CCOM_API ccomResult_t ccomMemFree(void* pointer);
 
 /* Tells that collectives will use [buffer, buffer + bytes) often. Local. Memory of ccomMemAlloc is ready already. Of
  * ordinary memory (private, anonymous: malloc, mmap), if it begins and ends on a page, the pages are replaced in place
  * by pages that peers on the host can map; address and contents stay. Any other buffer is accepted and works, but
  * copies (CCOM_LOG=info says why). No rank need do as the others do. Until ccomCommDeregister: no other thread may
- * write to the buffer while this call or that one runs; the buffer must not be freed, unmapped or remapped; children
- * forked meanwhile must not touch it. */
+ * write to the buffer while this call or that one runs; the buffer must not be freed, unmapped or remapped. Children
+ * forked meanwhile have a copy as of memory of ccomMemAlloc. */
 CCOM_API ccomResult_t ccomCommRegister(ccomComm_t comm, void* buffer, size_t bytes, void** handle);
 /* Local. The pages are ordinary ones again. */
 CCOM_API ccomResult_t ccomCommDeregister(ccomComm_t comm, void* handle);

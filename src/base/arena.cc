@@ -24,9 +24,6 @@ Arena::Arena(std::unique_ptr<SharedSegment> segment) : segment_(std::move(segmen
 Result<std::unique_ptr<Arena>> Arena::create(size_t size_bytes) {
   CCOM_TRY_ASSIGN(std::unique_ptr<SharedSegment> segment,
                   SharedSegment::create(round_up(std::max(size_bytes, kPage), kPage), 0));
-  if (::madvise(segment->bytes().data(), segment->bytes().size(), MADV_DONTFORK) != 0) {
-    return system_error(errno, "keep an arena of %zu bytes from forked children", size_bytes);
-  }
   return std::unique_ptr<Arena>(new Arena(std::move(segment)));
 }
 

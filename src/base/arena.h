@@ -18,7 +18,7 @@
 
 namespace ccom {
 
-// Thread-safe. A forked child does not inherit the memory: it would not be copied but shared.
+// Thread-safe. Memory that is shared is not copied by fork(): see before_fork().
 class Arena {
  public:
   static Result<std::unique_ptr<Arena>> create(size_t size_bytes);
@@ -30,14 +30,22 @@ class Arena {
 
   // Puts pages of the arena in the place of ordinary ones, contents and addresses kept, so that what lies there can be
   // mapped by others too. `begin` and size_bytes are whole pages of private anonymous memory, read-write; else
-  // InvalidArgument or NotSupported says what they are. Nobody may write there meanwhile, nor unmap it or fork
-  // afterwards as long as it stays (docs/decisions/0004). Adopting the same range again is counted.
+  // InvalidArgument or NotSupported says what they are. Nobody may write there meanwhile, nor unmap it as long as it
+  // stays (docs/decisions/0004). Adopting the same range again is counted.
   Status adopt(void* begin, size_t size_bytes);
   // Ordinary pages again, contents kept. InvalidArgument if it is not adopted.
   Status give_back(void* begin, size_t size_bytes);
 
   // Where [address, address + size_bytes) lies in the arena, allocated or adopted as one; nothing if it does not.
   std::optional<size_t> offset_of(const void* address, size_t size_bytes) const;
+
+  // Around every fork() of the process, by the thread that forks (pthread_atfork): nothing changes in between, and the
+  // child gets private copies of what is in use, at the same addresses; also of what was adopted. Pages that it has not
+  // written to follow the parent's writes; they are zeros once the parent has freed them. The child, and its own
+  // children, may do nothing else with the arena. The child's part is async-signal-safe.
+  void before_fork();
+  void after_fork_in_parent();
+  void after_fork_in_child();
 
   SharedSegment& segment() { return *segment_; }
 

@@ -72,7 +72,6 @@ Status Arena::adopt(void* begin, size_t size_bytes) {
     const Status failed = system_error(errno, "map %zu bytes of the arena in place", size_bytes);
     return free(pages).is_ok() ? failed : failed;
   }
-  ::madvise(begin, size_bytes, MADV_DONTFORK);
   adopted_[address] = {size_bytes, offset, 1};
   has_adopted_.store(true, std::memory_order_release);
   return {};

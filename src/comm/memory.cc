@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/memory.h"
 
+#include <pthread.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <map>
@@ -17,12 +19,37 @@ struct Registry {
   bool tried = false;  // guarded by mutex, as all below
   std::unique_ptr<Arena> arena;
   pid_t owner = 0;                                                // a forked child has no part in it
-  std::map<void*, std::unique_ptr<SharedSegment>> outside;        // what was allocated without an arena
+  Arena* forking = nullptr;                                       // the forking process's own, while it forks
+  std::map<void*, size_t> outside;                                // bytes of what was allocated without an arena
   std::map<uint64_t, std::weak_ptr<SharedSegment>> other_arenas;  // by process number
 };
 // Never destroyed: buffers may outlive every static object.
+Registry& registry();
+
+Arena* own_arena(const Registry& all) { return all.owner == ::getpid() ? all.arena.get() : nullptr; }
+
+void before_fork() {
+  Registry& all = registry();
+  all.mutex.lock();
+  all.forking = own_arena(all);
+  if (all.forking != nullptr) all.forking->before_fork();
+}
+void after_fork_in_parent() {
+  Registry& all = registry();
+  if (all.forking != nullptr) all.forking->after_fork_in_parent();
+  all.mutex.unlock();
+}
+void after_fork_in_child() {
+  Registry& all = registry();
+  if (all.forking != nullptr) all.forking->after_fork_in_child();
+  all.mutex.unlock();
+}
+
 Registry& registry() {
-  static auto* const instance = new Registry;
+  static auto* const instance = [] {
+    ::pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+    return new Registry;
+  }();
   return *instance;
 }
 
@@ -45,7 +72,15 @@ Arena* arena_of(Registry& all) {
           made.error().message().c_str());
     }
   }
-  return all.owner == ::getpid() ? all.arena.get() : nullptr;
+  return own_arena(all);
+}
+
+// Ordinary memory: nobody else is to reach it, and a forked child gets a copy.
+Result<void*> allocate_outside(Registry& all, size_t size_bytes) {
+  void* const pointer = ::mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (pointer == MAP_FAILED) return system_error(errno, "allocate %zu bytes", size_bytes);
+  all.outside.emplace(pointer, size_bytes);
+  return pointer;
 }
 
 bool contains(const Bytes& bytes, const void* pointer) {
@@ -67,22 +102,21 @@ const uint64_t& process_number() {
 Result<void*> allocate_shareable(size_t bytes) {
   const std::lock_guard lock(registry().mutex);
   if (Arena* const arena = arena_of(registry())) return arena->allocate(bytes);
-  const size_t size = bytes == 0 ? 1 : bytes;
-  CCOM_TRY_ASSIGN(std::unique_ptr<SharedSegment> segment, SharedSegment::create(size, size));
-  void* pointer = segment->bytes().data();
-  registry().outside.emplace(pointer, std::move(segment));
-  return pointer;
+  return allocate_outside(registry(), bytes == 0 ? 1 : bytes);
 }
 
 Status free_shareable(void* pointer) {
   if (pointer == nullptr) return {};
   Registry& all = registry();
   const std::lock_guard lock(all.mutex);
-  if (all.outside.erase(pointer) != 0) return {};
+  if (const auto found = all.outside.find(pointer); found != all.outside.end()) {
+    ::munmap(pointer, found->second);
+    all.outside.erase(found);
+    return {};
+  }
   if (all.arena != nullptr && contains(all.arena->segment().bytes(), pointer)) {
-    if (all.owner == ::getpid()) return all.arena->free(pointer);
-    return error(Code::InvalidUsage, "pointer %p was allocated before fork() and belongs to the parent process",
-                 pointer);
+    // A forked child's copy goes with the child.
+    return own_arena(all) != nullptr ? all.arena->free(pointer) : Status();
   }
   return error(Code::InvalidArgument, "pointer %p was not allocated by ccomMemAlloc, or is freed already", pointer);
 }

@@ -6,11 +6,14 @@
 //   rank_program mismatch KIND       rank 2 makes another call than the others; "failed ..." or "succeeded"
 //   rank_program sleep               rank 1 never calls; the others' timeout names it
 //   rank_program links COLLECTIVE    one call, then "sent PEER BYTES" for every peer
+//   rank_program messages BYTES      a cycle of messages without end; "ready", "failed ..." as above
+//   rank_program lonely              a message from any rank that never comes, and nobody who waits for it; likewise
 // Rank, number and meeting point come from CCOM_RANK, CCOM_NRANKS and CCOM_URL.
 #include <ccom/ccom.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -110,6 +113,44 @@ int sleep_one() {
   return 0;
 }
 
+ccomComm_t join_with_messages() {
+  ccomConfig_t config = CCOM_CONFIG_INIT;
+  config.messages = 1;
+  return join(&config);
+}
+
+int messages(size_t bytes) {
+  ccomComm_t comm = join_with_messages();
+  std::vector<char> out(bytes), in(bytes);
+  for (int i = 0;; ++i) {
+    if (i == 3) say("ready");
+    ccomMessage_t sent = nullptr;
+    ccomMessage_t received = nullptr;
+    ccomResult_t result =
+        ccomMessageRecv(in.data(), bytes, (rank + nranks - 1) % nranks, 0, comm, nullptr, nullptr, &received);
+    if (result == ccomSuccess)
+      result = ccomMessageSend(out.data(), bytes, (rank + 1) % nranks, 0, comm, nullptr, nullptr, &sent);
+    if (result == ccomSuccess) result = ccomMessageWait(received, -1, nullptr);
+    if (result == ccomSuccess) result = ccomMessageWait(sent, -1, nullptr);
+    if (result != ccomSuccess) return report_failure(comm, result);
+    ccomMessageFree(received);
+    ccomMessageFree(sent);
+  }
+}
+
+int lonely() {
+  ccomComm_t comm = join_with_messages();
+  static std::atomic<int> ended{-1};
+  char data[8];
+  const auto done = [](void*, ccomResult_t result, int) { ended = result; };
+  const ccomResult_t posted = ccomMessageRecv(data, sizeof data, CCOM_ANY_RANK, 0, comm, done, nullptr, nullptr);
+  if (posted != ccomSuccess) return report_failure(comm, posted);
+  ccomBarrier(comm, nullptr);
+  say("ready");
+  while (ended == -1) ::usleep(500);
+  return report_failure(comm, static_cast<ccomResult_t>(ended.load()));
+}
+
 int links(const std::string& collective) {
   ccomComm_t comm = join(nullptr);
   const size_t count = 1000;
@@ -147,6 +188,8 @@ int main(int argc, char** argv) {
   if (what == "loop") return loop(argc > 2 ? std::strtoul(argv[2], nullptr, 10) : 4096);
   if (what == "mismatch" && argc > 2) return mismatch(argv[2]);
   if (what == "sleep") return sleep_one();
+  if (what == "messages" && argc > 2) return messages(std::strtoul(argv[2], nullptr, 10));
+  if (what == "lonely") return lonely();
   if (what == "links" && argc > 2) return links(argv[2]);
   return 3;
 }

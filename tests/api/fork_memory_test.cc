@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What forked children have of memory that ranks can map: values as they were, writes of their own, and no way into
+// the parent.
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <csignal>
+#include <vector>
+
+#include "tests/api/ranks.h"
+
+extern char** environ;
+
+namespace ccom {
+namespace {
+
+constexpr size_t kCount = 1 << 20;  // of ints: several pages and a huge one
+
+int* allocate(size_t count) {
+  void* memory = nullptr;
+  EXPECT_EQ(ccomMemAlloc(&memory, count * sizeof(int)), ccomSuccess) << ccomGetLastError(nullptr);
+  return static_cast<int*>(memory);
+}
+
+bool is_all(const int* data, int value) {
+  return std::all_of(data, data + kCount, [value](int x) { return x == value; });
+}
+
+// Whether `body` was true in a forked child.
+template <typename Body>
+bool in_child(Body body) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    ::alarm(60);
+    ::_exit(body() ? 0 : 1);
+  }
+  int status = -1;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
+  return status == 0;
+}
+
+TEST(ForkedMemory, TheChildReadsWhatWasThere) {
+  int* const data = allocate(kCount);
+  std::fill_n(data, kCount, 7);
+  int* const untouched = allocate(kCount);
+  EXPECT_TRUE(in_child([&] { return is_all(data, 7) && is_all(untouched, 0); }));
+  EXPECT_EQ(ccomMemFree(data), ccomSuccess);
+  EXPECT_EQ(ccomMemFree(untouched), ccomSuccess);
+}
+
+TEST(ForkedMemory, WritesStayWhereTheyAre) {
+  int* const data = allocate(kCount);
+  std::fill_n(data, kCount, 7);
+  int ready[2], go[2];
+  ASSERT_EQ(::pipe(ready), 0);
+  ASSERT_EQ(::pipe(go), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(60);
+    std::fill_n(data, kCount, 8);
+    char token = 0;
+    if (::write(ready[1], &token, 1) != 1 || ::read(go[0], &token, 1) != 1) ::_exit(2);
+    ::_exit(is_all(data, 8) ? 0 : 1);
+  }
+  char token = 0;
+  ASSERT_EQ(::read(ready[0], &token, 1), 1);
+  EXPECT_TRUE(is_all(data, 7)) << "the child has written to its own copy";
+  std::fill_n(data, kCount, 9);
+  ASSERT_EQ(::write(go[1], &token, 1), 1);
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0) << "the parent's writes do not reach what the child has written";
+  EXPECT_EQ(ccomMemFree(data), ccomSuccess);
+  for (const int fd : {ready[0], ready[1], go[0], go[1]}) ::close(fd);
+}
+
+TEST(ForkedMemory, GrandchildrenHaveTheirParentsCopy) {
+  int* const data = allocate(kCount);
+  std::fill_n(data, kCount, 1);
+  EXPECT_TRUE(in_child([&] {
+    std::fill_n(data, kCount, 2);
+    const bool right = in_child([&] {
+      if (!is_all(data, 2)) return false;
+      std::fill_n(data, kCount, 3);
+      return in_child([&] { return is_all(data, 3); });
+    });
+    return right && is_all(data, 2);
+  }));
+  EXPECT_TRUE(is_all(data, 1));
+  EXPECT_EQ(ccomMemFree(data), ccomSuccess);
+}
+
+TEST(ForkedMemory, TheChildAllocatesAndFreesForItself) {
+  int* const data = allocate(kCount);
+  std::fill_n(data, kCount, 5);
+  EXPECT_TRUE(in_child([&] {
+    int* const own = allocate(kCount);
+    std::fill_n(own, kCount, 6);
+    const bool grandchild = in_child([&] {
+      const bool right = is_all(own, 6);
+      std::fill_n(own, kCount, 0);
+      return right && ccomMemFree(own) == ccomSuccess;
+    });
+    return grandchild && is_all(own, 6) && ccomMemFree(own) == ccomSuccess && ccomMemFree(data) == ccomSuccess &&
+           ccomMemFree(own) == ccomInvalidArgument;
+  }));
+  EXPECT_TRUE(is_all(data, 5)) << "it is the parent's";
+  EXPECT_EQ(ccomMemFree(data), ccomSuccess);
+}
+
+TEST(ForkedMemory, RegisteredMemoryIsCopiedToo) {
+  with_ranks(1, [](int, ccomComm_t comm) {
+    constexpr size_t kBytes = kCount * sizeof(int);
+    void* const memory = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(memory, MAP_FAILED);
+    int* const data = static_cast<int*>(memory);
+    std::fill_n(data, kCount, 3);
+    void* handle = nullptr;
+    ASSERT_EQ(ccomCommRegister(comm, data, kBytes, &handle), ccomSuccess);
+    EXPECT_TRUE(in_child([&] {
+      const bool right = is_all(data, 3);
+      std::fill_n(data, kCount, 4);
+      return right && is_all(data, 4) && ccomAllReduce(data, data, 1, ccomInt32, ccomSum, comm, nullptr) != ccomSuccess;
+    }));
+    EXPECT_TRUE(is_all(data, 3));
+    ASSERT_EQ(ccomCommDeregister(comm, handle), ccomSuccess);
+    EXPECT_TRUE(in_child([&] { return is_all(data, 3); }));
+    ::munmap(memory, kBytes);
+  });
+}
+
+// Other threads allocate, free and register all the time; a child must find no lock taken, and its copy whole.
+TEST(ForkedMemory, OtherThreadsMayAllocateMeanwhile) {
+  int* const data = allocate(kCount);
+  std::fill_n(data, kCount, 7);
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 2; ++t) {
+    threads.emplace_back([&stop] {
+      while (!stop) {
+        int* const some = allocate(5000);
+        some[4999] = 1;
+        EXPECT_EQ(ccomMemFree(some), ccomSuccess);
+      }
+    });
+  }
+  for (int i = 0; i < 50; ++i) {
+    EXPECT_TRUE(in_child([&] {
+      int* const own = allocate(1000);
+      own[999] = 1;
+      return is_all(data, 7) && ccomMemFree(own) == ccomSuccess;
+    }));
+  }
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(ccomMemFree(data), ccomSuccess);
+}
+
+TEST(ForkedMemory, OtherProgramsAreNotConcerned) {
+  int* const data = allocate(kCount);
+  std::fill_n(data, kCount, 7);
+  char program[] = "/bin/true";
+  char* arguments[] = {program, nullptr};
+  pid_t child = -1;
+  ASSERT_EQ(::posix_spawn(&child, program, nullptr, nullptr, arguments, environ), 0);
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(in_child([&] {
+    ::execv(program, arguments);
+    return false;
+  }));
+  EXPECT_TRUE(is_all(data, 7));
+  EXPECT_EQ(ccomMemFree(data), ccomSuccess);
+}
+
+// The shape of a loader's worker: it reads what lies in the parent's memory while ranks compute.
+TEST(ForkedMemory, ACollectiveGoesOnWhileAChildReads) {
+  with_ranks(2, [](int rank, ccomComm_t comm) {
+    int* const data = allocate(kCount);
+    int* const sums = allocate(kCount);
+    std::fill_n(data, kCount, rank + 1);
+    for (int i = 0; i < 5; ++i) {
+      if (rank == 0) {
+        EXPECT_TRUE(in_child([&] { return is_all(data, 1); }));
+      }
+      ASSERT_EQ(ccomAllReduce(data, sums, kCount, ccomInt32, ccomSum, comm, nullptr), ccomSuccess);
+      EXPECT_TRUE(is_all(sums, 3));
+    }
+    EXPECT_EQ(ccomMemFree(data), ccomSuccess);
+    EXPECT_EQ(ccomMemFree(sums), ccomSuccess);
+  });
+}
+
+}  // namespace
+}  // namespace ccom

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A killed rank ends the messages of all others, which name it; whether they wait or not.
+#include <gtest/gtest.h>
+
+#include "tests/processes/job.h"
+
+namespace ccom {
+namespace {
+
+using std::chrono::milliseconds;
+
+Job::Environment environment_for(const std::string& way, int rank) {
+  if (way == "shm") return {};
+  if (way == "mixed") return {{"CCOM_HOSTID", "host" + std::to_string(rank / 2)}};
+  return {{"CCOM_TRANSPORT", way}, {"CCOM_HOSTID", "host" + std::to_string(rank)}};
+}
+
+void kill_one_of_four(const std::string& way, const std::vector<std::string>& arguments, int victim) {
+  Job job(4, arguments, [&way](int rank) { return environment_for(way, rank); });
+  ASSERT_TRUE(job.wait_for("ready", {0, 1, 2, 3}, milliseconds(60000))) << way << "\n" << job.transcript();
+  job.kill(victim);
+  std::vector<int> survivors;
+  for (int rank = 0; rank < 4; ++rank) {
+    if (rank != victim) survivors.push_back(rank);
+  }
+  ASSERT_TRUE(job.wait_for("failed", survivors, milliseconds(20000))) << way << "\n" << job.transcript();
+  for (const int rank : survivors) {
+    EXPECT_TRUE(job.line(rank, "failed").starts_with("failed 6 [" + std::to_string(victim) + "]"))
+        << way << ": " << job.line(rank, "failed");
+  }
+  EXPECT_TRUE(job.finish(milliseconds(10000))) << "a survivor hangs at its end";
+}
+
+class KilledRank : public testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Over, KilledRank, testing::Values("shm", "tcp", "ofi", "mixed"));
+
+TEST_P(KilledRank, IsNamedByMessagesUnderWay) {
+  for (const std::string bytes : {"8", "100000", "8000000"}) kill_one_of_four(GetParam(), {"messages", bytes}, 2);
+}
+
+TEST_P(KilledRank, IsNamedThoughNobodyWaits) {
+  for (int victim = 0; victim < 4; ++victim) kill_one_of_four(GetParam(), {"lonely"}, victim);
+}
+
+}  // namespace
+}  // namespace ccom
