@@ -79,7 +79,7 @@ FlightRecorder::Entry* FlightRecorder::find(Ticket ticket) {
 void FlightRecorder::started(Ticket ticket) {
   std::lock_guard lock(mutex_);
   if (Entry* entry = find(ticket)) {
-    entry->state = State::kStarted;
+    entry->state = State::Started;
     entry->started_ns = now_ns();
   }
 }
@@ -87,7 +87,7 @@ void FlightRecorder::started(Ticket ticket) {
 void FlightRecorder::ended(Ticket ticket, bool succeeded) {
   std::lock_guard lock(mutex_);
   if (Entry* entry = find(ticket)) {
-    entry->state = succeeded ? State::kCompleted : State::kFailed;
+    entry->state = succeeded ? State::Completed : State::Failed;
     entry->completed_ns = now_ns();
   }
 }

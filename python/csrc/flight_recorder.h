@@ -25,14 +25,14 @@ class FlightRecorder {
     std::array<at::ScalarType, 4> types{};
     uint8_t tensors = 0;
   };
-  enum class State : uint8_t { kScheduled, kStarted, kCompleted, kFailed };
+  enum class State : uint8_t { Scheduled, Started, Completed, Failed };
   struct Entry {
     uint64_t record = 0;  // counts from 1; 0: nothing here
     uint64_t collective_sequence = 0, message_sequence = 0;
     const char* title = "";
     Shapes inputs, outputs;
     int64_t created_ns = 0, started_ns = 0, completed_ns = 0, timeout_ms = 0;
-    State state = State::kScheduled;
+    State state = State::Scheduled;
     bool is_message = false;
     int peer = -1;  // of a message; -1: any, or a collective
   };

@@ -18,8 +18,8 @@ using NoGil = py::call_guard<py::gil_scoped_release>;
 
 const char* state_of(const FlightRecorder::Entry& entry) {
   switch (entry.state) {
-    case FlightRecorder::State::kScheduled: return "scheduled";
-    case FlightRecorder::State::kCompleted: return "completed";
+    case FlightRecorder::State::Scheduled: return "scheduled";
+    case FlightRecorder::State::Completed: return "completed";
     default: return "started";
   }
 }
@@ -65,7 +65,7 @@ py::list recorded(const ProcessGroup& group) {
       fields["duration_ms"] = static_cast<double>(entry.completed_ns - entry.started_ns) / 1e6;
     fields["timeout_ms"] = entry.timeout_ms;
     fields["state"] = state_of(entry);
-    fields["retired"] = entry.state >= FlightRecorder::State::kCompleted;
+    fields["retired"] = entry.state >= FlightRecorder::State::Completed;
     all.append(fields);
   }
   return all;

@@ -48,11 +48,30 @@ std::function<void()>& failure_hook() {
   return *hook;
 }
 
+// Older versions' options have no such members.
 template <typename Options>
-void set_global_ranks(Options& options, const std::string& name, const std::vector<int64_t>& ranks) {
+std::string name_in(const Options& options) {
+  if constexpr (requires { options.group_name; }) {
+    return options.group_name;
+  } else {
+    return "";
+  }
+}
+
+template <typename Options>
+std::vector<uint64_t> global_ranks_in(const Options& options) {
+  if constexpr (requires { options.global_ranks_in_group; }) {
+    return options.global_ranks_in_group;
+  } else {
+    return {};
+  }
+}
+
+template <typename Options>
+void describe_group(Options& options, const std::string& name, const std::vector<uint64_t>& ranks) {
   if constexpr (requires { options.global_ranks_in_group; }) {
     options.group_name = name;
-    options.global_ranks_in_group.assign(ranks.begin(), ranks.end());
+    options.global_ranks_in_group = ranks;
   }
 }
 
@@ -62,16 +81,22 @@ c10::intrusive_ptr<ProcessGroup> ProcessGroup::create(c10::intrusive_ptr<c10d::S
                                                       Milliseconds timeout, const std::string& name,
                                                       const std::vector<int64_t>& global_ranks) {
   auto options = c10::make_intrusive<Options>("ccom", timeout);
-  set_global_ranks(*options, name, global_ranks);
-  return c10::make_intrusive<ProcessGroup>(std::move(store), rank, size, std::move(options));
+  std::vector<uint64_t> ranks(global_ranks.begin(), global_ranks.end());
+  describe_group(*options, name, ranks);
+  return c10::make_intrusive<ProcessGroup>(std::move(store), rank, size, std::move(options), name, std::move(ranks));
 }
 
 ProcessGroup::ProcessGroup(c10::intrusive_ptr<c10d::Store> store, int rank, int size,
                            c10::intrusive_ptr<Options> options)
+    : ProcessGroup(std::move(store), rank, size, options, name_in(*options), global_ranks_in(*options)) {}
+
+ProcessGroup::ProcessGroup(c10::intrusive_ptr<c10d::Store> store, int rank, int size,
+                           c10::intrusive_ptr<Options> options, std::string name, std::vector<uint64_t> global_ranks)
     : Backend(rank, size),
       store_(std::move(store)),
       options_(std::move(options)),
-      name_(options_->group_name.empty() ? "torch" : options_->group_name),
+      name_(name.empty() ? "torch" : std::move(name)),
+      global_ranks_(std::move(global_ranks)),
       communicator_(*store_, rank, size, options_->timeout, name_) {
   init();
   std::lock_guard lock(registry().mutex);
@@ -117,7 +142,7 @@ const char* call_name(c10d::OpType type) {
     case c10d::OpType::SCATTER: return "scatter";
     case c10d::OpType::REDUCE_SCATTER:
     case c10d::OpType::_REDUCE_SCATTER_BASE: return "reduce_scatter";
-    case c10d::OpType::REDUCE_SCATTER_TENSOR_COALESCED: return "reduce_scatter_coalesced";
+    case kReduceScatterCoalesced: return "reduce_scatter_coalesced";
     case c10d::OpType::ALLTOALL:
     case c10d::OpType::ALLTOALL_BASE: return "all_to_all";
     case c10d::OpType::SEND: return "send";
@@ -136,11 +161,10 @@ std::exception_ptr ProcessGroup::explained(std::exception_ptr cause, const char*
     if (reason.starts_with(name_ + ": ")) reason.erase(0, name_.size() + 2);  // said below
     std::string text = std::string("ccom ") + operation + " (operation " + std::to_string(sequence) + " of group '" +
                        name_ + "', rank " + std::to_string(rank_) + " of " + std::to_string(size_) + "): " + reason;
-    const std::vector<uint64_t>& global = options_->global_ranks_in_group;
     for (int i = 0; i < std::min(failure.info().nPeers, CCOM_MAX_ERROR_PEERS); ++i) {
       const auto peer = static_cast<size_t>(failure.info().peers[i]);
-      if (peer >= global.size() || global[peer] == peer) continue;
-      text += "; rank " + std::to_string(peer) + " here is global rank " + std::to_string(global[peer]);
+      if (peer >= global_ranks_.size() || global_ranks_[peer] == peer) continue;
+      text += "; rank " + std::to_string(peer) + " here is global rank " + std::to_string(global_ranks_[peer]);
     }
     try {
       raise(text);
@@ -163,9 +187,8 @@ void ProcessGroup::tell_profiler(const Call& call, uint64_t sequence) const {
     return sum;
   };
   const Tensors& typed = call.inputs.empty() ? call.outputs : call.inputs;
-  const std::vector<uint64_t>& ranks = options_->global_ranks_in_group;
-  const int first = ranks.empty() ? 0 : static_cast<int>(ranks.front());
-  const int stride = ranks.size() < 2 ? 1 : static_cast<int>(ranks[1] - ranks[0]);
+  const int first = global_ranks_.empty() ? 0 : static_cast<int>(global_ranks_.front());
+  const int stride = global_ranks_.size() < 2 ? 1 : static_cast<int>(global_ranks_[1] - global_ranks_[0]);
   RECORD_PARAM_COMMS_DATA(std::make_tuple(static_cast<int64_t>(sequence), false), std::make_tuple(name_, pg_desc_),
                           call.inputs, call.outputs, rank_, call.name, elements(call.inputs), elements(call.outputs),
                           typed.empty() ? at::kByte : typed.front().scalar_type(), std::vector<int64_t>(),

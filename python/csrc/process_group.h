@@ -39,7 +39,10 @@ class ProcessGroup final : public c10d::Backend {
   static c10::intrusive_ptr<ProcessGroup> create(c10::intrusive_ptr<c10d::Store> store, int rank, int size,
                                                  Milliseconds timeout, const std::string& name,
                                                  const std::vector<int64_t>& global_ranks);
+  // The same; name and global ranks as the options have them, where this torch's options do.
   ProcessGroup(c10::intrusive_ptr<c10d::Store> store, int rank, int size, c10::intrusive_ptr<Options> options);
+  ProcessGroup(c10::intrusive_ptr<c10d::Store> store, int rank, int size, c10::intrusive_ptr<Options> options,
+               std::string name, std::vector<uint64_t> global_ranks);
   ~ProcessGroup() override;
 
   const std::string getBackendName() const override { return "ccom"; }
@@ -135,6 +138,7 @@ class ProcessGroup final : public c10d::Backend {
   c10::intrusive_ptr<c10d::Store> store_;
   c10::intrusive_ptr<Options> options_;
   const std::string name_;
+  const std::vector<uint64_t> global_ranks_;  // by rank; may be empty
   std::atomic<uint64_t> sequence_{0};
   std::atomic<uint64_t> monitored_{0};
   std::atomic<bool> has_failed_{false};
@@ -146,6 +150,12 @@ class ProcessGroup final : public c10d::Backend {
   std::optional<std::vector<c10::intrusive_ptr<Work>>> coalesced_;  // guarded by coalescing_mutex_
   Communicator communicator_;                                       // last: its queue ends first
 };
+
+#if CCOM_TORCH_VERSION >= 206
+inline constexpr c10d::OpType kReduceScatterCoalesced = c10d::OpType::REDUCE_SCATTER_TENSOR_COALESCED;
+#else
+inline constexpr c10d::OpType kReduceScatterCoalesced = c10d::OpType::COALESCED;
+#endif
 
 // "all_reduce"
 const char* call_name(c10d::OpType type);
