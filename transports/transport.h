@@ -69,6 +69,7 @@ struct Receive {
   std::byte* target = nullptr;  // either size_bytes of memory ...
   Sink* sink = nullptr;         // ... or this
   Token token = 0;
+  bool may_end = false;  // the peer may leave instead, see Events::ended; then so may what is posted behind it
 };
 
 // The peer's message is not the one that is expected here: other envelope, or other size.
@@ -82,6 +83,10 @@ struct Mismatch {
 struct Events {
   std::vector<Token> completed;
   std::optional<Mismatch> mismatch;  // final, like an error; nothing of that message was delivered
+  // Receives with may_end that nothing will ever come for: the peer has destroyed its transport, or has died, and all
+  // that it had sent was delivered. Of others, and in the middle of a message, it is a RemoteError; or, where the
+  // peer's end cannot be seen, nothing: liveness tells.
+  std::vector<Token> ended;
 };
 
 class Channel {

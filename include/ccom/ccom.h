@@ -212,9 +212,10 @@ typedef struct {
    * algorithm - starting a communicator with "stochastic" fails with ccomNotSupported. */
   const char* rounding;
   int64_t roundingSeed; /* default 0 */
+  int messages;         /* 1: carries messages, see ccomMessageSend; the same on all ranks; default 0 (CCOM_MESSAGES) */
 } ccomConfig_t;
 #define CCOM_CONFIG_INIT \
-  { sizeof(ccomConfig_t), NULL, -1, -1, NULL, NULL, NULL, NULL, NULL, -1, NULL, -1 }
+  { sizeof(ccomConfig_t), NULL, -1, -1, NULL, NULL, NULL, NULL, NULL, -1, NULL, -1, -1 }
 
 /* Collective over the nranks processes or threads that hold `id`; blocking, at most initTimeoutMs. On error *comm is
  * NULL and the text names the phase and the ranks that are missing. */
@@ -231,10 +232,10 @@ CCOM_API ccomResult_t ccomCommSetTimeout(ccomComm_t comm, int64_t timeoutMs);
 
 /* ---- End, errors ------------------------------------------------------------------------------------------------ */
 
-/* Waits until all queued operations of this rank are done. Bounded by timeoutMs. */
+/* Waits until all queued operations of this rank are done. Bounded by timeoutMs. Not for messages. */
 CCOM_API ccomResult_t ccomCommFinalize(ccomComm_t comm);
 /* Frees the communicator. Local; waits for operations of this rank that are still queued, never for peers beyond them.
- */
+ * Messages that are not complete are not waited for, but for their functions. */
 CCOM_API ccomResult_t ccomCommDestroy(ccomComm_t comm);
 /* Ends all operations of this communicator, here and on the peers, with ccomAborted. Local, any thread, returns at
  * once. The handle stays valid until ccomCommDestroy. */
@@ -378,6 +379,43 @@ CCOM_API ccomResult_t ccomRecv(void* recv, size_t count, ccomDataType_t type, in
  */
 CCOM_API ccomResult_t ccomGroupStart(void);
 CCOM_API ccomResult_t ccomGroupEnd(void);
+
+/* ---- Messages --------------------------------------------------------------------------------------------------- */
+
+/* Tagged messages between two ranks of a communicator that was started with ccomConfig_t.messages. They are independent
+ * of the order of collectives, of ccomSend and ccomRecv, of groups and streams, and of messages with another rank or
+ * tag; those of one sender with one tag are received in the order in which they were sent. */
+#define CCOM_ANY_RANK (-1)
+typedef struct ccomMessage* ccomMessage_t;
+/* Called once, when the message is complete, by the thread that completes it: one that posts, waits for or asks about
+ * any message of the communicator, or one of ccom's. That may be before the call that posted it has returned, and after
+ * a wait for it has. It may post messages, wait for them and free them; it must not destroy the communicator. While it
+ * runs, other threads move messages on. peer: who sent or received; -1 if that is not known. */
+typedef void (*ccomMessageFn)(void* user, ccomResult_t result, int peer);
+
+/* Posts a message of `bytes` bytes and returns at once. Of the sender's buffer ccom only reads until the message is
+ * complete, the receiver's is ccom's until then. The number of bytes must be equal on both sides: ccomMismatch, on
+ * both, names both numbers. A send is complete when its buffer may be reused: a small one, up to 992 bytes, as a rule
+ * at once, a larger one when it has been received. A receive from CCOM_ANY_RANK gets the message that came first. A
+ * message to this rank itself is complete when it is received. Any tag will do.
+ *
+ * The message's deadline is the bound of operations at this moment (ccomConfig_t.timeoutMs, ccomCommSetTimeout). A late
+ * message is ccomTimeout, which like any error of a message is the communicator's, and ends all messages and
+ * operations. done may be NULL. message may be NULL if it is not waited for; else it must be freed. It is written
+ * before done is called. An error that is returned here means that nothing was posted, and done is not called. */
+CCOM_API ccomResult_t ccomMessageSend(const void* data, size_t bytes, int peer, int64_t tag, ccomComm_t comm,
+                                      ccomMessageFn done, void* user, ccomMessage_t* message);
+CCOM_API ccomResult_t ccomMessageRecv(void* data, size_t bytes, int peer, int64_t tag, ccomComm_t comm,
+                                      ccomMessageFn done, void* user, ccomMessage_t* message);
+/* Waits until the message is complete, at most timeoutMs; < 0: the message has a deadline of its own. Moves messages on
+ * meanwhile. Several threads may wait for one message. ccomSuccess, the error, or ccomInProgress if the time is up.
+ * peer may be NULL; *peer: as above, once the message is complete. */
+CCOM_API ccomResult_t ccomMessageWait(ccomMessage_t message, int64_t timeoutMs, int* peer);
+/* ccomSuccess, ccomInProgress, or the error. */
+CCOM_API ccomResult_t ccomMessageTest(ccomMessage_t message, int* peer);
+/* Frees the handle; a message that is not complete goes on. From any thread, but not while another one waits. Handles
+ * outlive the communicator, whose destruction completes their messages with ccomAborted. */
+CCOM_API ccomResult_t ccomMessageFree(ccomMessage_t message);
 
 #ifdef __cplusplus
 } /* extern "C" */

@@ -10,20 +10,19 @@ namespace {
 // A group of sends and receives that is always ended, whatever is raised in between.
 class Exchange {
  public:
-  explicit Exchange(const Member& member) : member_(member) { check(ccomGroupStart(), member.comm, "alltoall"); }
+  explicit Exchange(const Member& member) : member_(member) { check(ccomGroupStart(), member.comm); }
   ~Exchange() {
     if (!ended_) ccomGroupEnd();
   }
   void swap(int peer, const void* send, size_t send_bytes, void* receive, size_t receive_bytes) {
     if (peer == member_.rank) return std::memcpy(receive, send, send_bytes), void();
-    if (send_bytes > 0)
-      check(ccomSend(send, send_bytes, ccomUint8, peer, member_.comm, nullptr), member_.comm, "alltoall");
+    if (send_bytes > 0) check(ccomSend(send, send_bytes, ccomUint8, peer, member_.comm, nullptr), member_.comm);
     if (receive_bytes > 0)
-      check(ccomRecv(receive, receive_bytes, ccomUint8, peer, member_.comm, nullptr), member_.comm, "alltoall");
+      check(ccomRecv(receive, receive_bytes, ccomUint8, peer, member_.comm, nullptr), member_.comm);
   }
   void end() {
     ended_ = true;
-    check(ccomGroupEnd(), member_.comm, "alltoall");
+    check(ccomGroupEnd(), member_.comm);
   }
 
  private:
@@ -47,12 +46,14 @@ std::vector<size_t> shares(const at::Tensor& tensor, const std::vector<int64_t>&
 void alltoall(const Member& member, const at::Tensor& output, const at::Tensor& input,
               const std::vector<int64_t>& output_splits, const std::vector<int64_t>& input_splits) {
   at::Tensor from = plain_input(input);
-  at::Tensor to = is_plain(output) && !overlap(output, from.const_data_ptr(), from.nbytes()) ? output : at::empty(output.sizes(), output.options());
+  at::Tensor to = is_plain(output) && !overlap(output, from.const_data_ptr(), from.nbytes())
+                      ? output
+                      : at::empty(output.sizes(), output.options());
   if (output_splits.empty() && input_splits.empty()) {
     const Elements elements = moved_elements(input.scalar_type());
     const size_t count = static_cast<size_t>(input.numel()) * elements.factor / static_cast<size_t>(member.size);
     check(ccomAlltoAll(from.const_data_ptr(), to.mutable_data_ptr(), count, elements.type, member.comm, nullptr),
-          member.comm, "alltoall");
+          member.comm);
   } else {
     const std::vector<size_t> sent = shares(from, input_splits, member.size);
     const std::vector<size_t> received = shares(to, output_splits, member.size);
@@ -74,7 +75,9 @@ void alltoall(const Member& member, const Tensors& outputs, const Tensors& input
   Tensors from, to;
   for (const at::Tensor& input : inputs) from.push_back(plain_input(input));
   for (size_t i = 0; i < outputs.size(); ++i) {
-    const bool apart = std::none_of(from.begin(), from.end(), [&](const at::Tensor& t) { return is_plain(outputs[i]) && overlap(outputs[i], t.const_data_ptr(), t.nbytes()); });
+    const bool apart = std::none_of(from.begin(), from.end(), [&](const at::Tensor& t) {
+      return is_plain(outputs[i]) && overlap(outputs[i], t.const_data_ptr(), t.nbytes());
+    });
     to.push_back(is_plain(outputs[i]) && apart ? outputs[i] : at::empty(outputs[i].sizes(), outputs[i].options()));
   }
   Exchange exchange(member);

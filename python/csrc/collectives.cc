@@ -94,14 +94,16 @@ Counted moved(const at::Tensor& tensor) {
   return {static_cast<size_t>(tensor.numel()) * elements.factor, elements.type};
 }
 
-// Input of a collective whose output is elsewhere: a copy if it lies partly in the output, unless exactly at `in_place`.
+// Input of a collective whose output is elsewhere: a copy if it lies partly in the output, unless exactly at
+// `in_place`.
 at::Tensor input_beside(const at::Tensor& input, const at::Tensor& output, const std::byte* in_place) {
   at::Tensor plain = plain_input(input);
-  return bytes_of(plain) != in_place && overlap(plain, output.const_data_ptr(), output.nbytes()) ? plain.clone() : plain;
+  return bytes_of(plain) != in_place && overlap(plain, output.const_data_ptr(), output.nbytes()) ? plain.clone()
+                                                                                                 : plain;
 }
 
-// The shares lie one after another in [all, all + bytes). An output among them is filled by way of a copy: a reduction in
-// place would spoil the other shares.
+// The shares lie one after another in [all, all + bytes). An output among them is filled by way of a copy: a reduction
+// in place would spoil the other shares.
 void reduce_shares(const Member& member, const at::Tensor& output, const void* all, size_t bytes,
                    const c10d::ReduceOp& op) {
   const Output mine(output);
@@ -109,7 +111,7 @@ void reduce_shares(const Member& member, const at::Tensor& output, const void* a
   const Operator reduction(op, output.scalar_type(), member.comm);
   const Counted data = reduced(output);
   check(ccomReduceScatter(all, to.mutable_data_ptr(), data.count, data.type, reduction.get(), member.comm, nullptr),
-        member.comm, "reduce-scatter");
+        member.comm);
   if (!to.is_same(mine.plain())) mine.plain().copy_(to);
   mine.finish();
 }
@@ -132,7 +134,7 @@ void allreduce(const Member& member, const at::Tensor& tensor, const c10d::Reduc
   const Operator reduction(op, tensor.scalar_type(), member.comm);
   const Counted data = reduced(tensor);
   check(ccomAllReduce(output.data(), output.data(), data.count, data.type, reduction.get(), member.comm, nullptr),
-        member.comm, "allreduce");
+        member.comm);
   output.finish();
 }
 
@@ -165,8 +167,7 @@ void allreduce(const Member& member, const Tensors& tensors, const c10d::ReduceO
 void broadcast(const Member& member, const at::Tensor& tensor, int root) {
   const Output output(tensor, member.rank == root);
   const Counted data = moved(tensor);
-  check(ccomBroadcast(output.data(), output.data(), data.count, data.type, root, member.comm, nullptr), member.comm,
-        "broadcast");
+  check(ccomBroadcast(output.data(), output.data(), data.count, data.type, root, member.comm, nullptr), member.comm);
   if (member.rank != root) output.finish();
 }
 
@@ -175,7 +176,7 @@ void reduce(const Member& member, const at::Tensor& tensor, const c10d::ReduceOp
   const Operator reduction(op, tensor.scalar_type(), member.comm);
   const Counted data = reduced(tensor);
   check(ccomReduce(output.data(), output.data(), data.count, data.type, reduction.get(), root, member.comm, nullptr),
-        member.comm, "reduce");
+        member.comm);
   if (member.rank == root) output.finish();
 }
 
@@ -184,8 +185,7 @@ void allgather(const Member& member, const at::Tensor& output, const at::Tensor&
   const auto* slot = bytes_of(all.plain()) + static_cast<size_t>(member.rank) * input.nbytes();
   const at::Tensor mine = input_beside(input, all.plain(), slot);
   const Counted data = moved(input);
-  check(ccomAllGather(mine.const_data_ptr(), all.data(), data.count, data.type, member.comm, nullptr), member.comm,
-        "allgather");
+  check(ccomAllGather(mine.const_data_ptr(), all.data(), data.count, data.type, member.comm, nullptr), member.comm);
   all.finish();
 }
 
@@ -198,8 +198,7 @@ void allgather(const Member& member, const Tensors& outputs, const at::Tensor& i
   const at::Tensor mine = plain_input(input);
   const Row row(outputs, false);
   const Counted data = moved(input);
-  check(ccomAllGather(mine.const_data_ptr(), row.data(), data.count, data.type, member.comm, nullptr), member.comm,
-        "allgather");
+  check(ccomAllGather(mine.const_data_ptr(), row.data(), data.count, data.type, member.comm, nullptr), member.comm);
   row.finish();
 }
 
@@ -207,7 +206,7 @@ void gather(const Member& member, const Tensors& outputs, const at::Tensor& inpu
   const at::Tensor mine = plain_input(input);
   const Counted data = moved(input);
   const auto call = [&](void* all) {
-    check(ccomGather(mine.const_data_ptr(), all, data.count, data.type, root, member.comm, nullptr), member.comm, "gather");
+    check(ccomGather(mine.const_data_ptr(), all, data.count, data.type, root, member.comm, nullptr), member.comm);
   };
   if (member.rank != root) return call(nullptr);
   const Row row(outputs, false);
@@ -219,7 +218,7 @@ void scatter(const Member& member, const at::Tensor& output, const Tensors& inpu
   const Output mine(output);
   const Counted data = moved(output);
   const auto call = [&](const void* all) {
-    check(ccomScatter(all, mine.data(), data.count, data.type, root, member.comm, nullptr), member.comm, "scatter");
+    check(ccomScatter(all, mine.data(), data.count, data.type, root, member.comm, nullptr), member.comm);
   };
   member.rank == root ? call(Row(inputs, true).data()) : call(nullptr);
   mine.finish();
@@ -242,6 +241,6 @@ void reduce_scatter(const Member& member, const at::Tensor& output, const Tensor
   }
 }
 
-void barrier(const Member& member) { check(ccomBarrier(member.comm, nullptr), member.comm, "barrier"); }
+void barrier(const Member& member) { check(ccomBarrier(member.comm, nullptr), member.comm); }
 
 }  // namespace ccom_torch

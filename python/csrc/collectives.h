@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Collectives on tensors: blocking, in the caller's thread. Tensors may have any strides; dense ones are used where they
-// lie, others through a dense copy. Raise on error.
+// Collectives on tensors: blocking, in the caller's thread. Tensors may have any strides; dense ones are used where
+// they lie, others through a dense copy. Raise on error.
 #pragma once
 
 #include <ATen/ATen.h>

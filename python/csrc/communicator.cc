@@ -13,7 +13,8 @@ namespace {
 
 using Milliseconds = Communicator::Milliseconds;
 
-// A store may serve several incarnations of a group, one after another: each has a key of its own. All ranks count alike.
+// A store may serve several incarnations of a group, one after another: each has a key of its own. All ranks count
+// alike.
 std::string key_of_this_time(c10d::Store& store, int rank) {
   return "ccom/id/" + std::to_string(store.add("ccom/times/" + std::to_string(rank), 1));
 }
@@ -22,7 +23,7 @@ ccomUniqueId exchange_id(c10d::Store& store, int rank, Milliseconds timeout, con
   const std::string key = key_of_this_time(store, rank);
   ccomUniqueId id;
   if (rank == 0) {
-    check(ccomGetUniqueId(&id), nullptr, "start");
+    check(ccomGetUniqueId(&id), nullptr);
     const auto* bytes = reinterpret_cast<const uint8_t*>(&id);
     store.set(key, std::vector<uint8_t>(bytes, bytes + sizeof(id)));
     return id;
@@ -65,11 +66,19 @@ Communicator::Communicator(c10d::Store& store, int rank, int size, Milliseconds 
   ccomConfig_t config = CCOM_CONFIG_INIT;
   config.commName = name.c_str();
   config.timeoutMs = config.initTimeoutMs = timeout.count();
+  config.messages = 1;
   if (!interface.empty()) config.ifname = interface.c_str();
-  check(ccomCommInitRankConfig(&comm_, size, id, rank, &config), nullptr, "start");
+  try {
+    check(ccomCommInitRankConfig(&comm_, size, id, rank, &config), nullptr);
+  } catch (const CallFailed& failure) {
+    raise("ccom start of group '" + name + "' (rank " + std::to_string(rank) + " of " + std::to_string(size) +
+          "): " + failure.what());
+  }
 }
 
-Communicator::~Communicator() { close(Milliseconds(0)); }
+Communicator::~Communicator() {
+  close(Milliseconds(0), [](ccomComm_t) {});
+}
 
 Communicator::Use::Use(Communicator& communicator) : communicator_(communicator) {
   communicator.in_use_.fetch_add(1, std::memory_order_seq_cst);
@@ -82,18 +91,18 @@ Communicator::Use::~Use() { communicator_.in_use_.fetch_sub(1, std::memory_order
 
 void Communicator::set_timeout(Milliseconds timeout) {
   if (timeout_ms_.exchange(timeout.count(), std::memory_order_relaxed) == timeout.count()) return;
-  check(ccomCommSetTimeout(comm_, timeout.count()), comm_, "set timeout");
+  check(ccomCommSetTimeout(comm_, timeout.count()), comm_);
 }
 
 void Communicator::post(std::function<void()> job) {
   const Use use(*this);
   std::lock_guard lock(queue_mutex_);
   if (queue_ == nullptr) {
-    check(ccomStreamCreate(&queue_), nullptr, "queue");
-    check(ccomStreamAddCallback(queue_, name_queue_thread, nullptr), nullptr, "queue");
+    check(ccomStreamCreate(&queue_), nullptr);
+    check(ccomStreamAddCallback(queue_, name_queue_thread, nullptr), nullptr);
   }
   pending_.fetch_add(1, std::memory_order_relaxed);
-  check(ccomStreamAddCallback(queue_, run_job, new Job{std::move(job), &pending_}), nullptr, "queue");
+  check(ccomStreamAddCallback(queue_, run_job, new Job{std::move(job), &pending_}), nullptr);
 }
 
 bool Communicator::drain(Milliseconds timeout) {
@@ -110,7 +119,7 @@ void Communicator::abort() {
   if (comm_ != nullptr) ccomCommAbort(comm_);
 }
 
-void Communicator::close(Milliseconds timeout) {
+void Communicator::close(Milliseconds timeout, const std::function<void(ccomComm_t)>& last) {
   if (!closing_.load(std::memory_order_acquire)) drain(timeout);
   closing_.store(true, std::memory_order_seq_cst);
   std::lock_guard lock(close_mutex_);
@@ -119,6 +128,7 @@ void Communicator::close(Milliseconds timeout) {
   if (queue_ != nullptr) ccomStreamDestroy(queue_);
   queue_ = nullptr;
   while (in_use_.load(std::memory_order_seq_cst) > 0) std::this_thread::yield();
+  last(comm_);
   ccomCommDestroy(comm_);
   comm_ = nullptr;
 }

@@ -51,8 +51,9 @@ class Communicator {
 
   // Ends all operations, here and on the peers, with an error. Returns at once.
   void abort();
-  // Waits at most `timeout` for queued operations, aborts what is left, and lets go of everything. Idempotent.
-  void close(Milliseconds timeout);
+  // Waits at most `timeout` for queued operations, aborts what is left, and lets go of everything; `last` is called
+  // while the communicator is still there and nothing uses it any more. Idempotent.
+  void close(Milliseconds timeout, const std::function<void(ccomComm_t)>& last);
   bool is_closed() const { return closing_.load(std::memory_order_acquire); }
   ccomResult_t error();
 

@@ -24,7 +24,7 @@ void ProcessGroup::run(const c10::intrusive_ptr<Work>& work, FlightRecorder::Tic
     communicator_.set_timeout(timeout);
     collective(Member{use.comm(), rank_, size_});
   } catch (...) {
-    error = std::current_exception();
+    error = explained(std::current_exception(), call_name(work->type()), work->sequence());
   }
   work->set_span(started, Work::Clock::now());
   finish(work, ticket, bytes, std::move(error));

@@ -14,7 +14,8 @@
 namespace ccom_torch {
 namespace {
 
-// Blocks come in eight sizes between a power of two and the next: a freed one fits what comes again, and few pages more.
+// Blocks come in eight sizes between a power of two and the next: a freed one fits what comes again, and few pages
+// more.
 size_t block_size(size_t bytes) {
   constexpr size_t kPage = 4096;
   const size_t step = std::max(kPage, std::bit_floor(bytes) / 8);
@@ -95,7 +96,7 @@ class Blocks {
   }
 
   std::mutex mutex_;
-  std::map<void*, size_t> sizes_;       // of blocks in use
+  std::map<void*, size_t> sizes_;      // of blocks in use
   std::multimap<size_t, void*> kept_;  // free ones
   MappedMemoryUse use_;
   size_t keep_bytes_ = size_t{1} << 30;
@@ -140,7 +141,8 @@ at::Tensor mapped_tensor(int64_t size, const at::TensorOptions& options) {
   const size_t bytes = static_cast<size_t>(size) * options.dtype().itemsize();
   void* data = Blocks::get().allocate(std::max<size_t>(bytes, 1));
   if (data == nullptr) return at::empty({size}, options);
-  return at::from_blob(data, {size}, [](void* block) { Blocks::get().free(block); }, options);
+  return at::from_blob(
+      data, {size}, [](void* block) { Blocks::get().free(block); }, options);
 }
 
 bool is_mapped(const void* data, size_t bytes) { return Blocks::get().contains(data, bytes); }

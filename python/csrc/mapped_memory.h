@@ -7,8 +7,8 @@
 
 namespace ccom_torch {
 
-// From now on CPU tensors of `min_bytes` and more get such memory, wherever in this process they are made. Freed memory is
-// kept for tensors to come, `keep_bytes` of it at most. Cannot be undone; calling it again changes the limits.
+// From now on CPU tensors of `min_bytes` and more get such memory, wherever in this process they are made. Freed memory
+// is kept for tensors to come, `keep_bytes` of it at most. Cannot be undone; calling it again changes the limits.
 void enable_mapped_tensors(size_t min_bytes, size_t keep_bytes);
 // An empty, one-dimensional tensor in such memory, whether enabled or not.
 at::Tensor mapped_tensor(int64_t size, const at::TensorOptions& options);

@@ -1,5 +1,3 @@
-#include <ccom/ccom.h>
-#ifdef CCOM_ANY_RANK
 // SPDX-License-Identifier: Apache-2.0
 //
 // torch's sends and receives, and what is built on them.
@@ -22,8 +20,8 @@ class MessageWork final : public Work {
     while (!isCompleted() && Clock::now() < until) {
       const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
       const ccomMessage_t handle = handle_.load();
-      if (handle == nullptr || ccomMessageWait(handle, until == Clock::time_point::max() ? -1 : left + 1, nullptr) !=
-                                   ccomInProgress) {
+      if (handle == nullptr ||
+          ccomMessageWait(handle, until == Clock::time_point::max() ? -1 : left + 1, nullptr) != ccomInProgress) {
         return Work::help(until);  // the message has ended; its completion is under way
       }
     }
@@ -36,8 +34,8 @@ class MessageWork final : public Work {
 // Lives from the post to the callback.
 struct Posted {
   c10::intrusive_ptr<MessageWork> work;
-  std::shared_ptr<void> open;  // keeps the group's counters
-  at::Tensor target, buffer;   // a receive's tensor, and what is really received into
+  at::Tensor target, buffer;  // a receive's tensor, and what is really received into
+  std::function<std::exception_ptr(std::exception_ptr)> explained;
   std::function<void(bool)> ended;
   ccomComm_t comm;
 };
@@ -46,11 +44,11 @@ void complete(void* user, ccomResult_t result, int peer) {
   const std::unique_ptr<Posted> posted(static_cast<Posted*>(user));
   std::exception_ptr error;
   try {
-    check_later(result, posted->comm, posted->work->type() == c10d::OpType::SEND ? "send" : "recv");
+    check_later(result, posted->comm);
     const at::NoGradGuard no_grad;
     if (posted->target.defined() && !posted->target.is_same(posted->buffer)) posted->target.copy_(posted->buffer);
   } catch (...) {
-    error = std::current_exception();
+    error = posted->explained(std::current_exception());
   }
   posted->work->set_source(peer);
   posted->work->set_span(posted->work->started(), Work::Clock::now());
@@ -87,22 +85,31 @@ ProcessGroup::WorkPtr ProcessGroup::message(Tensors& tensors, int peer, int tag,
   posted->buffer = sends ? plain_input(tensor) : plain ? tensor : at::empty(tensor.sizes(), tensor.options());
   if (!sends) posted->target = tensor;
   posted->comm = use.comm();
-  const FlightRecorder::Ticket ticket = recorder_->message(title_of(type), getSequenceNumberForGroup(), peer, sends ? tensors : none, sends ? none : tensors,
-                                                             options_->timeout.count());
+  const FlightRecorder::Ticket ticket =
+      recorder_->message(title_of(type), getSequenceNumberForGroup(), peer, sends ? tensors : none,
+                         sends ? none : tensors, options_->timeout.count());
   posted->ended = [statistics = statistics_, recorder = recorder_, ticket, type, bytes = tensor.nbytes()](bool good) {
     recorder->ended(ticket, good);
     statistics->of(type).count.fetch_add(1, std::memory_order_relaxed);
     statistics->of(type).bytes.fetch_add(bytes, std::memory_order_relaxed);
   };
+  posted->explained = [this, type, sequence = work->sequence()](std::exception_ptr cause) {
+    return explained(std::move(cause), call_name(type), sequence);
+  };
   communicator_.set_timeout(options_->timeout);
   ccomMessage_t handle = nullptr;
   const at::Tensor& buffer = posted->buffer;
-  const ccomResult_t result =
-      sends ? ccomMessageSend(buffer.const_data_ptr(), buffer.nbytes(), peer, tag, use.comm(), complete, posted, &handle)
-            : ccomMessageRecv(buffer.mutable_data_ptr(), buffer.nbytes(), peer, tag, use.comm(), complete, posted, &handle);
+  const ccomResult_t result = sends ? ccomMessageSend(buffer.const_data_ptr(), buffer.nbytes(), peer, tag, use.comm(),
+                                                      complete, posted, &handle)
+                                    : ccomMessageRecv(buffer.mutable_data_ptr(), buffer.nbytes(), peer, tag, use.comm(),
+                                                      complete, posted, &handle);
   if (result != ccomSuccess) {
     delete posted;
-    check(result, use.comm(), title_of(type) + 5);
+    try {
+      check(result, use.comm());
+    } catch (...) {
+      std::rethrow_exception(explained(std::current_exception(), call_name(type), work->sequence()));
+    }
   }
   work->set_handle(handle);
   {
@@ -138,13 +145,3 @@ ProcessGroup::WorkPtr ProcessGroup::endCoalescing() {
 }
 
 }  // namespace ccom_torch
-#else
-#include "process_group.h"
-namespace ccom_torch {
-ProcessGroup::WorkPtr ProcessGroup::send(Tensors&, int, int) { TORCH_CHECK(false, "stub"); }
-ProcessGroup::WorkPtr ProcessGroup::recv(Tensors&, int, int) { TORCH_CHECK(false, "stub"); }
-ProcessGroup::WorkPtr ProcessGroup::recvAnysource(Tensors&, int) { TORCH_CHECK(false, "stub"); }
-void ProcessGroup::startCoalescing() {}
-ProcessGroup::WorkPtr ProcessGroup::endCoalescing() { TORCH_CHECK(false, "stub"); }
-}
-#endif

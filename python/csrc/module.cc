@@ -106,6 +106,17 @@ PYBIND11_MODULE(_backend, module) {
       .def("flight_recorder_entries", &recorded);
 
   module.def("close_all_groups", &close_all_groups, NoGil());
+  module.def("set_failure_hook", [](py::function hook) {
+    auto* kept = new py::function(std::move(hook));  // as long as the process
+    set_failure_hook([kept] {
+      const py::gil_scoped_acquire gil;
+      try {
+        (*kept)();
+      } catch (py::error_already_set& error) {
+        error.discard_as_unraisable("ccom.torch's failure hook");
+      }
+    });
+  });
   module.def("enable_mapped_tensors", &enable_mapped_tensors, py::arg("min_bytes"), py::arg("keep_bytes"));
   module.def("is_mapped", [](const at::Tensor& tensor) { return is_mapped(tensor.const_data_ptr(), tensor.nbytes()); });
   module.def("mapped_memory_use", [] {

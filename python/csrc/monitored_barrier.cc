@@ -10,7 +10,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 std::chrono::milliseconds left_until(Clock::time_point end) {
-  return std::max(std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now()), std::chrono::milliseconds(1));
+  return std::max(std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now()),
+                  std::chrono::milliseconds(1));
 }
 
 bool came(c10d::Store& store, const std::string& key, std::chrono::milliseconds timeout) {
@@ -39,7 +40,8 @@ void ProcessGroup::monitoredBarrier(const BarrierOptions& options, bool wait_all
     store_->set(prefix + std::to_string(rank_), "here");
     // Rank 0 says how it ended when its own time is up: a little longer than that.
     if (!came(*store_, verdict, left_until(end) + std::chrono::seconds(2))) {
-      raise("Rank " + std::to_string(rank_) + " successfully reached monitoredBarrier, but rank 0 has not answered [ Timed out waiting " +
+      raise("Rank " + std::to_string(rank_) +
+            " successfully reached monitoredBarrier, but rank 0 has not answered [ Timed out waiting " +
             std::to_string(timeout.count()) + " ms ]");
     }
     const std::vector<uint8_t> bytes = store_->get(verdict);

@@ -17,8 +17,8 @@ using c10d::OpType;
 
 void check_tensor(const char* operation, const at::Tensor& tensor) {
   if (tensor.device().is_cpu() && tensor.layout() == at::kStrided) return;
-  invalid(operation, "needs dense CPU tensors, got one of layout " + c10::str(tensor.layout()) + " on " +
-                         tensor.device().str());
+  invalid(operation,
+          "needs dense CPU tensors, got one of layout " + c10::str(tensor.layout()) + " on " + tensor.device().str());
 }
 
 void check_tensors(const char* operation, const Tensors& tensors) {
@@ -27,7 +27,8 @@ void check_tensors(const char* operation, const Tensors& tensors) {
 
 at::Tensor& only(const char* operation, const char* which, Tensors& tensors) {
   if (tensors.size() != 1)
-    invalid(operation, std::string("requires a single-element ") + which + " list, got " + std::to_string(tensors.size()));
+    invalid(operation,
+            std::string("requires a single-element ") + which + " list, got " + std::to_string(tensors.size()));
   check_tensor(operation, tensors.front());
   return tensors.front();
 }
@@ -48,9 +49,9 @@ void check_ratio(const char* operation, const at::Tensor& whole, const at::Tenso
   check_tensor(operation, part);
   check_same_type(operation, whole, part);
   if (whole.numel() == part.numel() * size) return;
-  invalid(operation, "invalid tensor size: the larger tensor must have world size times as many elements as the smaller: " +
-                         std::to_string(whole.numel()) + " is not " + std::to_string(size) + " x " +
-                         std::to_string(part.numel()));
+  invalid(operation,
+          "invalid tensor size: the larger tensor must have world size times as many elements as the smaller: " +
+              std::to_string(whole.numel()) + " is not " + std::to_string(size) + " x " + std::to_string(part.numel()));
 }
 
 // One tensor for each rank, of the type of `other`.
@@ -65,7 +66,8 @@ void check_list(const char* operation, const Tensors& list, const at::Tensor& ot
 }
 
 Tensors& list_of(const char* operation, std::vector<Tensors>& lists) {
-  if (lists.size() != 1) invalid(operation, "requires a single-element list of lists, got " + std::to_string(lists.size()));
+  if (lists.size() != 1)
+    invalid(operation, "requires a single-element list of lists, got " + std::to_string(lists.size()));
   return lists.front();
 }
 
@@ -103,7 +105,7 @@ ProcessGroup::WorkPtr ProcessGroup::allreduce(Tensors& tensors, const AllreduceO
   const at::Tensor& tensor = only("allreduce", "tensor", tensors);
   return issue({OpType::ALLREDUCE, "ccom:all_reduce", "allreduce", "allreduce", tensors, tensors, options.timeout,
                 is_async(options), tensor.nbytes(), tensor.nbytes()},
-               [tensor, op = options.reduceOp](const Member& member) { ccom_torch::allreduce(member, tensor, op); });
+               [this, tensor, op = options.reduceOp](const Member& member) { buckets_.allreduce(member, tensor, op); });
 }
 
 ProcessGroup::WorkPtr ProcessGroup::allreduce_coalesced(Tensors& tensors, const AllreduceCoalescedOptions& options) {
@@ -147,8 +149,16 @@ ProcessGroup::WorkPtr ProcessGroup::allgather(TensorLists& outputs, Tensors& inp
 ProcessGroup::WorkPtr ProcessGroup::_allgather_base(at::Tensor& output, at::Tensor& input,
                                                     const AllgatherOptions& options) {
   check_ratio("allgather", output, input, size_);
-  return issue({OpType::_ALLGATHER_BASE, "ccom:all_gather", "_allgather_base", "allgather", {input}, {output},
-                options.timeout, is_async(options), output.nbytes(), input.nbytes()},
+  return issue({OpType::_ALLGATHER_BASE,
+                "ccom:all_gather",
+                "_allgather_base",
+                "allgather",
+                {input},
+                {output},
+                options.timeout,
+                is_async(options),
+                output.nbytes(),
+                input.nbytes()},
                [output, input](const Member& member) { ccom_torch::allgather(member, output, input); });
 }
 
@@ -166,7 +176,8 @@ ProcessGroup::WorkPtr ProcessGroup::allgather_into_tensor_coalesced(Tensors& out
 ProcessGroup::WorkPtr ProcessGroup::allgather_coalesced(TensorLists& outputs, Tensors& inputs,
                                                         const AllgatherOptions& options) {
   // outputs[rank][tensor]; ccom gathers tensor by tensor.
-  if (outputs.size() != static_cast<size_t>(size_)) invalid("allgather_coalesced", "needs a list of outputs for each rank");
+  if (outputs.size() != static_cast<size_t>(size_))
+    invalid("allgather_coalesced", "needs a list of outputs for each rank");
   TensorLists by_tensor(inputs.size());
   Tensors all;
   for (const Tensors& of_rank : outputs) {
@@ -209,8 +220,8 @@ ProcessGroup::WorkPtr ProcessGroup::scatter(Tensors& outputs, TensorLists& input
     check_list("scatter", list, output, size_);
     for (const at::Tensor& tensor : list) check_slot("scatter", tensor, output);
   }
-  return issue({OpType::SCATTER, "ccom:scatter", "scatter", "scatter", list, outputs, options.timeout, is_async(options),
-                output.nbytes() * static_cast<size_t>(size_), output.nbytes()},
+  return issue({OpType::SCATTER, "ccom:scatter", "scatter", "scatter", list, outputs, options.timeout,
+                is_async(options), output.nbytes() * static_cast<size_t>(size_), output.nbytes()},
                [list, output, root = static_cast<int>(options.rootRank)](const Member& member) {
                  ccom_torch::scatter(member, output, list, root);
                });
@@ -232,8 +243,16 @@ ProcessGroup::WorkPtr ProcessGroup::reduce_scatter(Tensors& outputs, TensorLists
 ProcessGroup::WorkPtr ProcessGroup::_reduce_scatter_base(at::Tensor& output, at::Tensor& input,
                                                          const ReduceScatterOptions& options) {
   check_ratio("reduce_scatter", input, output, size_);
-  return issue({OpType::_REDUCE_SCATTER_BASE, "ccom:reduce_scatter", "_reduce_scatter_base", "reduce_scatter", {input},
-                {output}, options.timeout, is_async(options), input.nbytes(), output.nbytes()},
+  return issue({OpType::_REDUCE_SCATTER_BASE,
+                "ccom:reduce_scatter",
+                "_reduce_scatter_base",
+                "reduce_scatter",
+                {input},
+                {output},
+                options.timeout,
+                is_async(options),
+                input.nbytes(),
+                output.nbytes()},
                [output, input, op = options.reduceOp](const Member& member) {
                  ccom_torch::reduce_scatter(member, output, input, op);
                });
@@ -259,8 +278,15 @@ ProcessGroup::WorkPtr ProcessGroup::alltoall_base(at::Tensor& output, at::Tensor
   check_same_type("alltoall", output, input);
   c10d::checkSplitSizes(output_splits, output, size_);
   c10d::checkSplitSizes(input_splits, input, size_);
-  return issue({OpType::ALLTOALL_BASE, "ccom:all_to_all", "all_to_allv", output_splits.empty() ? "alltoall" : nullptr,
-                {input}, {output}, options.timeout, is_async(options), input.nbytes(),
+  return issue({OpType::ALLTOALL_BASE,
+                "ccom:all_to_all",
+                "all_to_allv",
+                output_splits.empty() ? "alltoall" : nullptr,
+                {input},
+                {output},
+                options.timeout,
+                is_async(options),
+                input.nbytes(),
                 input.nbytes() / static_cast<size_t>(size_)},
                [output, input, output_splits, input_splits](const Member& member) {
                  ccom_torch::alltoall(member, output, input, output_splits, input_splits);
@@ -277,8 +303,9 @@ ProcessGroup::WorkPtr ProcessGroup::alltoall(Tensors& outputs, Tensors& inputs, 
 }
 
 ProcessGroup::WorkPtr ProcessGroup::barrier(const BarrierOptions& options) {
-  return issue({OpType::BARRIER, "ccom:barrier", "barrier", "barrier", {}, {}, options.timeout, is_async(options), 0, 0},
-               [](const Member& member) { ccom_torch::barrier(member); });
+  return issue(
+      {OpType::BARRIER, "ccom:barrier", "barrier", "barrier", {}, {}, options.timeout, is_async(options), 0, 0},
+      [](const Member& member) { ccom_torch::barrier(member); });
 }
 
 }  // namespace ccom_torch

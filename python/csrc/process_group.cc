@@ -43,6 +43,11 @@ void without_python(Fn fn) {
   }
 }
 
+std::function<void()>& failure_hook() {
+  static auto* hook = new std::function<void()>;
+  return *hook;
+}
+
 template <typename Options>
 void set_global_ranks(Options& options, const std::string& name, const std::vector<int64_t>& ranks) {
   if constexpr (requires { options.global_ranks_in_group; }) {
@@ -78,21 +83,73 @@ ProcessGroup::~ProcessGroup() {
     std::lock_guard lock(registry().mutex);
     registry().groups.erase(this);
   }
-  without_python([&] { communicator_.close(kGrace); });
+  close(kGrace);
 }
 
 void ProcessGroup::abort() { communicator_.abort(); }
 
-void ProcessGroup::shutdown() {
-  without_python([&] { communicator_.close(options_->timeout); });
+void ProcessGroup::shutdown() { close(options_->timeout); }
+
+void ProcessGroup::close(Milliseconds timeout) {
+  without_python([&] { communicator_.close(timeout, [this](ccomComm_t comm) { buckets_.release(comm); }); });
 }
 
 void close_all_groups() {
   without_python([] {
     std::lock_guard lock(registry().mutex);
-    for (ProcessGroup* group : registry().groups) group->communicator().close(kGrace);
+    for (ProcessGroup* group : registry().groups) group->close(kGrace);
     drain_completions(1);
   });
+}
+
+void set_failure_hook(std::function<void()> hook) { failure_hook() = std::move(hook); }
+
+const char* call_name(c10d::OpType type) {
+  switch (type) {
+    case c10d::OpType::BROADCAST: return "broadcast";
+    case c10d::OpType::ALLREDUCE: return "all_reduce";
+    case c10d::OpType::ALLREDUCE_COALESCED: return "all_reduce_coalesced";
+    case c10d::OpType::REDUCE: return "reduce";
+    case c10d::OpType::ALLGATHER:
+    case c10d::OpType::_ALLGATHER_BASE: return "all_gather";
+    case c10d::OpType::ALLGATHER_COALESCED: return "all_gather_coalesced";
+    case c10d::OpType::GATHER: return "gather";
+    case c10d::OpType::SCATTER: return "scatter";
+    case c10d::OpType::REDUCE_SCATTER:
+    case c10d::OpType::_REDUCE_SCATTER_BASE: return "reduce_scatter";
+    case c10d::OpType::REDUCE_SCATTER_TENSOR_COALESCED: return "reduce_scatter_coalesced";
+    case c10d::OpType::ALLTOALL:
+    case c10d::OpType::ALLTOALL_BASE: return "all_to_all";
+    case c10d::OpType::SEND: return "send";
+    case c10d::OpType::RECV: return "recv";
+    case c10d::OpType::RECVANYSOURCE: return "recv from any source";
+    case c10d::OpType::BARRIER: return "barrier";
+    default: return "operation";
+  }
+}
+
+std::exception_ptr ProcessGroup::explained(std::exception_ptr cause, const char* operation, uint64_t sequence) const {
+  try {
+    std::rethrow_exception(cause);
+  } catch (const CallFailed& failure) {
+    std::string reason = failure.what();
+    if (reason.starts_with(name_ + ": ")) reason.erase(0, name_.size() + 2);  // said below
+    std::string text = std::string("ccom ") + operation + " (operation " + std::to_string(sequence) + " of group '" +
+                       name_ + "', rank " + std::to_string(rank_) + " of " + std::to_string(size_) + "): " + reason;
+    const std::vector<uint64_t>& global = options_->global_ranks_in_group;
+    for (int i = 0; i < std::min(failure.info().nPeers, CCOM_MAX_ERROR_PEERS); ++i) {
+      const auto peer = static_cast<size_t>(failure.info().peers[i]);
+      if (peer >= global.size() || global[peer] == peer) continue;
+      text += "; rank " + std::to_string(peer) + " here is global rank " + std::to_string(global[peer]);
+    }
+    try {
+      raise(text);
+    } catch (...) {
+      return std::current_exception();
+    }
+  } catch (...) {
+    return cause;
+  }
 }
 
 ProcessGroup::Milliseconds ProcessGroup::timeout_or_default(Milliseconds timeout) const {
@@ -123,6 +180,7 @@ void ProcessGroup::finish(const c10::intrusive_ptr<Work>& work, FlightRecorder::
   counters.bytes.fetch_add(bytes, std::memory_order_relaxed);
   counters.nanoseconds.fetch_add(static_cast<uint64_t>(taken.count()), std::memory_order_relaxed);
   recorder_->ended(ticket, error == nullptr);
+  if (error != nullptr && !has_failed_.exchange(true) && failure_hook() != nullptr) complete_elsewhere(failure_hook());
   work->complete(std::move(error));
   if (onCompletionHook_ == nullptr) return;
   auto info = std::make_shared<c10d::WorkInfo>(work->type(), work->sequence(), work->started(), work->ended(), taken);

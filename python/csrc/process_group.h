@@ -8,6 +8,7 @@
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
+#include "buckets.h"
 #include "collectives.h"
 #include "communicator.h"
 #include "flight_recorder.h"
@@ -101,7 +102,8 @@ class ProcessGroup final : public c10d::Backend {
   const FlightRecorder& flight_recorder() const { return *recorder_; }
   const std::string& name() const { return name_; }
   c10::intrusive_ptr<Options> options() const { return options_; }
-  Communicator& communicator() { return communicator_; }
+  // Lets operations that are queued end, for at most `timeout`, and ends the rest. Idempotent.
+  void close(Milliseconds timeout);
 
  private:
   // What is said of a call besides doing it.
@@ -126,7 +128,8 @@ class ProcessGroup final : public c10d::Backend {
               std::exception_ptr error);
   WorkPtr message(Tensors& tensors, int peer, int tag, c10d::OpType type);
   Milliseconds timeout_or_default(Milliseconds timeout) const;
-  void require_open() const;
+  // ccom's error as torch's users see it: which operation of which group, and who is to blame.
+  std::exception_ptr explained(std::exception_ptr cause, const char* operation, uint64_t sequence) const;
   void tell_profiler(const Call& call, uint64_t sequence) const;
 
   c10::intrusive_ptr<c10d::Store> store_;
@@ -134,15 +137,23 @@ class ProcessGroup final : public c10d::Backend {
   const std::string name_;
   std::atomic<uint64_t> sequence_{0};
   std::atomic<uint64_t> monitored_{0};
+  std::atomic<bool> has_failed_{false};
   const std::shared_ptr<Statistics> statistics_ = std::make_shared<Statistics>();
   const std::shared_ptr<FlightRecorder> recorder_ = std::make_shared<FlightRecorder>();
+  Buckets buckets_;
   std::mutex issue_mutex_;  // order of numbers is order of calls
   std::mutex coalescing_mutex_;
   std::optional<std::vector<c10::intrusive_ptr<Work>>> coalesced_;  // guarded by coalescing_mutex_
   Communicator communicator_;                                       // last: its queue ends first
 };
 
+// "all_reduce"
+const char* call_name(c10d::OpType type);
+
 // Ends every group of this process that is still there; for the interpreter's exit.
 void close_all_groups();
+
+// Is called, on another thread, when a group fails for the first time.
+void set_failure_hook(std::function<void()> hook);
 
 }  // namespace ccom_torch

@@ -11,8 +11,8 @@
 
 namespace ccom_torch {
 
-// An event "ccom::<collective> <algorithm>" from construction to destruction. Nothing, at no cost, for `collective` null.
-// count_bytes: the call's count in bytes.
+// An event "ccom::<collective> <algorithm>" from construction to destruction. Nothing, at no cost, for `collective`
+// null. count_bytes: the call's count in bytes.
 class AlgorithmRecord {
  public:
   AlgorithmRecord(ccomComm_t comm, const char* collective, size_t count_bytes);

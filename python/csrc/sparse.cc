@@ -41,8 +41,8 @@ void allreduce_sparse(const Member& member, const at::Tensor& tensor) {
   const at::Tensor layout = shapes.narrow(1, 1, shapes.size(1) - 1);
   for (int64_t rank = 0; rank < member.size; ++rank) {
     TORCH_CHECK(at::equal(layout[rank], layout[member.rank]), "ccom allreduce: sparse tensors have the shape ",
-                layout[member.rank].slice(0, 1), " on rank ", member.rank, " and ", layout[rank].slice(0, 1), " on rank ",
-                rank);
+                layout[member.rank].slice(0, 1), " on rank ", member.rank, " and ", layout[rank].slice(0, 1),
+                " on rank ", rank);
   }
   const at::Tensor lengths = shapes.select(1, 0);
   if (lengths.max().item<int64_t>() == 0) return;

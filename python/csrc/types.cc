@@ -3,6 +3,8 @@
 
 #include <c10/util/Exception.h>
 
+#include <algorithm>
+
 namespace ccom_torch {
 namespace {
 
@@ -52,19 +54,23 @@ at::Tensor factor_of(const c10d::ReduceOp& op, at::ScalarType type) {
   return at::scalar_tensor(supplement->double_factor, at::TensorOptions().dtype(type));
 }
 
-std::string describe(ccomResult_t result, const ccomErrorInfo_t& info, const char* operation) {
-  std::string text = std::string("ccom ") + operation + ": " +
-                     (info.text[0] != '\0' ? info.text : ccomGetErrorString(result));
-  if (info.sequence > 0) text += " (" + std::string(info.operation) + ", call " + std::to_string(info.sequence) + ")";
-  if (info.nPeers > 0) {
-    text += "; rank";
-    for (int i = 0; i < std::min(info.nPeers, CCOM_MAX_ERROR_PEERS); ++i) text += " " + std::to_string(info.peers[i]);
-    if (info.host[0] != '\0') text += " on " + std::string(info.host);
-  }
-  if (info.cure[0] != '\0') text += ". " + std::string(info.cure);
+// ccom's texts begin with the function's name.
+std::string text_of(ccomResult_t result, const ccomErrorInfo_t& info) {
+  std::string text = info.text[0] != '\0' ? info.text : ccomGetErrorString(result);
+  if (text.starts_with("ccom")) text.erase(0, std::min(text.size(), text.find(": ") + 2));
+  if (info.host[0] != '\0' && text.find(info.host) == std::string::npos) text += " (on " + std::string(info.host) + ")";
+  if (info.cure[0] != '\0') text += ". To do: " + std::string(info.cure);
   // Callers of torch look for these words.
   if (result == ccomTimeout) text += " [ Timed out waiting for peers ]";
   return text;
+}
+
+// What is known of `result`: nothing, if `info` is about something else.
+ccomErrorInfo_t about(ccomResult_t result, const ccomErrorInfo_t& info) {
+  if (info.result == result) return info;
+  ccomErrorInfo_t nothing = CCOM_ERROR_INFO_INIT;
+  nothing.result = result;
+  return nothing;
 }
 
 }  // namespace
@@ -89,8 +95,9 @@ Operator::Operator(const c10d::ReduceOp& op, at::ScalarType type, ccomComm_t com
     return;
   }
   at::Tensor factor = factor_of(op, type);
-  check(ccomRedOpCreatePreMulSum(&op_, factor.data_ptr(), arithmetic_elements(type).type, ccomScalarHostImmediate, comm),
-        comm, "premultiplied sum");
+  check(
+      ccomRedOpCreatePreMulSum(&op_, factor.data_ptr(), arithmetic_elements(type).type, ccomScalarHostImmediate, comm),
+      comm);
   made_for_ = comm;
 }
 
@@ -98,19 +105,22 @@ Operator::~Operator() {
   if (made_for_ != nullptr) ccomRedOpDestroy(op_, made_for_);
 }
 
-void check(ccomResult_t result, ccomComm_t comm, const char* operation) {
+CallFailed::CallFailed(ccomResult_t result, const ccomErrorInfo_t& info)
+    : std::runtime_error(text_of(result, info)), info_(info) {}
+
+void check(ccomResult_t result, ccomComm_t comm) {
   if (result == ccomSuccess) return;
   ccomErrorInfo_t info = CCOM_ERROR_INFO_INIT;
   // The call's own error first: a refused argument leaves no mark on the communicator.
   if (ccomGetErrorInfo(nullptr, &info) != ccomSuccess || info.result != result) ccomGetErrorInfo(comm, &info);
-  raise(describe(result, info, operation));
+  throw CallFailed(result, about(result, info));
 }
 
-void check_later(ccomResult_t result, ccomComm_t comm, const char* operation) {
+void check_later(ccomResult_t result, ccomComm_t comm) {
   if (result == ccomSuccess) return;
   ccomErrorInfo_t info = CCOM_ERROR_INFO_INIT;
   ccomGetErrorInfo(comm, &info);
-  raise(describe(result, info, operation));
+  throw CallFailed(result, about(result, info));
 }
 
 }  // namespace ccom_torch

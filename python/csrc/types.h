@@ -6,7 +6,8 @@
 #include <ATen/ATen.h>
 #include <ccom/ccom.h>
 
-#include <optional>
+#include <stdexcept>
+#include <string>
 #include <torch/csrc/distributed/c10d/Types.hpp>
 
 namespace ccom_torch {
@@ -35,11 +36,21 @@ class Operator {
   ccomComm_t made_for_ = nullptr;  // null: nothing was made
 };
 
-// Raises c10::DistBackendError unless `result` is ccomSuccess. The text says operation, rank, host and cure as ccom knows
-// them; `comm` may be null (the thread's last error).
-void check(ccomResult_t result, ccomComm_t comm, const char* operation);
+// A call that ccom refused or could not end; what() is ccom's own text, without names of functions.
+class CallFailed : public std::runtime_error {
+ public:
+  CallFailed(ccomResult_t result, const ccomErrorInfo_t& info);
+  const ccomErrorInfo_t& info() const { return info_; }
+
+ private:
+  ccomErrorInfo_t info_;
+};
+
+// Throws CallFailed unless `result` is ccomSuccess. `comm` may be null.
+void check(ccomResult_t result, ccomComm_t comm);
 // The same for what is told later, by another thread: only the communicator knows why.
-void check_later(ccomResult_t result, ccomComm_t comm, const char* operation);
+void check_later(ccomResult_t result, ccomComm_t comm);
+// Throws what torch's users expect of a backend, DistBackendError.
 [[noreturn]] void raise(const std::string& text);
 
 }  // namespace ccom_torch

@@ -21,16 +21,13 @@ c10::intrusive_ptr<c10::ivalue::Future> make_future() {
 
 Work::Work(int rank, c10d::OpType type, const char* title, const std::vector<at::Tensor>& inputs,
            std::vector<at::Tensor> outputs, uint64_t sequence)
-    : c10d::Work(rank, type, title,
-                 title == nullptr ? std::nullopt : std::optional<std::vector<at::Tensor>>(inputs)),
+    : c10d::Work(rank, type, title, title == nullptr ? std::nullopt : std::optional<std::vector<at::Tensor>>(inputs)),
       sequence_(sequence),
       outputs_(std::move(outputs)) {}
 
 bool Work::isSuccess() const { return done_.load(std::memory_order_acquire) && error_ == nullptr; }
 
-std::exception_ptr Work::exception() const {
-  return done_.load(std::memory_order_acquire) ? error_ : nullptr;
-}
+std::exception_ptr Work::exception() const { return done_.load(std::memory_order_acquire) ? error_ : nullptr; }
 
 int Work::sourceRank() const {
   TORCH_CHECK(source_ >= 0, "ccom: this operation has no source rank, or is not complete");

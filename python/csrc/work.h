@@ -69,7 +69,7 @@ class Work : public c10d::Work {
   mutable std::mutex guard_;
   std::condition_variable finished_;
   std::atomic<bool> done_{false};
-  std::exception_ptr error_;                         // valid once done_
+  std::exception_ptr error_;                        // valid once done_
   c10::intrusive_ptr<c10::ivalue::Future> future_;  // guarded by guard_
 };
 

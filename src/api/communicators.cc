@@ -52,6 +52,10 @@ Result<CommConfig> resolve(const ccomConfig_t* given) {
   }
   if (given->transport != nullptr) CCOM_TRY(config.set_transports(given->transport));
   if (given->rounding != nullptr) CCOM_TRY(config.set_rounding(given->rounding));
+  if (given->messages < -1 || given->messages > 1)
+    return error(Code::InvalidArgument, "config.messages is %d; it must be 0 or 1, or -1 for the default",
+                 given->messages);
+  if (given->messages >= 0) config.messages = given->messages == 1;
   if (given->roundingSeed < -1) {
     return error(Code::InvalidArgument, "config.roundingSeed is %lld; it must be 0 or more, or -1 for the default",
                  static_cast<long long>(given->roundingSeed));
@@ -190,6 +194,10 @@ ccomResult_t ccomCommDestroy(ccomComm_t comm) {
   return guarded("ccomCommDestroy", [&]() -> Status {
     if (comm == nullptr) return {};
     CCOM_TRY(check_handle(comm));
+    if (Messages::is_within_done()) {
+      return error(Code::InvalidUsage, "the communicator cannot be destroyed by a message's function")
+          .with_cure("destroy it in another thread, which waits until the function has returned");
+    }
     delete comm;
     return {};
   });

@@ -37,6 +37,12 @@ struct ccomComm {
   ~ccomComm() { magic = 0; }
 };
 
+struct ccomMessage {
+  uint32_t generation = ccom::fork_generation();
+  std::shared_ptr<ccom::Messages> home;
+  std::shared_ptr<ccom::Message> message;
+};
+
 struct ccomStream {
   uint32_t generation = ccom::fork_generation();
   ccom::Stream stream;
@@ -75,6 +81,18 @@ ccomResult_t guarded(const char* function, Fn fn) {
   } catch (const std::exception& exception) {
     return remember(error(Code::InternalError, "%s: %s", function, exception.what()));
   }
+}
+
+// Of queries: "in progress" is an answer there, not an error to be remembered.
+template <typename Fn>
+ccomResult_t queried(const char* function, Fn fn) {
+  bool in_progress = false;
+  const ccomResult_t result = guarded(function, [&]() -> Status {
+    Status status = fn();
+    in_progress = status.code() == Code::InProgress;
+    return in_progress ? Status() : status;
+  });
+  return in_progress ? ccomInProgress : result;
 }
 
 // A group that is open in this thread collects instead of running (group.cc).

@@ -20,18 +20,6 @@ Status check_stream(ccomStream_t stream) {
   return error(Code::InvalidUsage, "the stream was made before fork() and belongs to the parent process");
 }
 
-// Queries answer "in progress" as a code, not as an error to be remembered.
-template <typename Fn>
-ccomResult_t queried(const char* function, Fn fn) {
-  bool in_progress = false;
-  const ccomResult_t result = guarded(function, [&]() -> Status {
-    Status status = fn();
-    in_progress = status.code() == Code::InProgress;
-    return in_progress ? Status() : status;
-  });
-  return in_progress ? ccomInProgress : result;
-}
-
 }  // namespace
 }  // namespace ccom
 

@@ -25,6 +25,7 @@ constexpr std::array kTable = {
     OptionInfo{"CCOM_INIT_TIMEOUT_MS", "60000", "Bound on communicator start-up."},
     OptionInfo{"CCOM_LOG", "warn", "Lines written to stderr without a log callback: error, warn, info or debug."},
     OptionInfo{"CCOM_MAX_MEMORY", "268435456", "Bytes of staging and transport buffers per communicator and rank."},
+    OptionInfo{"CCOM_MESSAGES", "0", "1: communicators carry messages (ccomMessageSend); the same on all ranks."},
     OptionInfo{"CCOM_NRANKS", "", "Number of ranks, for tools started by hand or by an unknown launcher."},
     OptionInfo{"CCOM_OFI_PROVIDER", "tcp;ofi_rxm", "libfabric provider of the ofi transport."},
     OptionInfo{"CCOM_RANK", "", "Rank of this process, see CCOM_NRANKS."},

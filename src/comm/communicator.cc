@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 
 #include "base/log.h"
 #include "comm/setup.h"
@@ -18,7 +19,10 @@ Communicator::Communicator(const Membership& membership, CommConfig config, Topo
       sent_to_(static_cast<size_t>(membership.nranks)),
       received_from_(static_cast<size_t>(membership.nranks)) {}
 
-Communicator::~Communicator() { drain(); }
+Communicator::~Communicator() {
+  drain();
+  if (messages_ != nullptr) messages_->close();
+}
 
 Result<std::unique_ptr<Communicator>> Communicator::create(const Membership& joining, CommConfig config,
                                                            Rendezvous& rendezvous, Deadline deadline) {
@@ -37,7 +41,8 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const Membership& joi
       WaitPolicy::for_host(local_ranks, self->topology_.hosts[static_cast<size_t>(place.host)].cpus);
   self->engine_.emplace(membership.rank, membership.nranks, self->links_->monitor(), self->links_->transports(), *self,
                         policy);
-  const Status opened = self->open_node(policy);
+  Status opened = self->open_node(policy);
+  if (opened.is_ok()) opened = self->open_messages(policy);
   CCOM_TRY(
       exchange(rendezvous, "node", opened.is_ok() ? Result<std::string>("") : Result<std::string>(opened), deadline)
           .error());
@@ -184,6 +189,14 @@ Status Communicator::open_node(const WaitPolicy& policy) {
   return node_->open();
 }
 
+Status Communicator::open_messages(const WaitPolicy& policy) {
+  CCOM_TRY_ASSIGN(std::optional<MessageRoutes> routes, links_->message_routes());
+  if (!routes) return {};
+  messages_ = std::make_shared<Messages>(*std::move(routes), links_->monitor(), policy,
+                                         [this](Status status) { return finish("message", std::move(status)); });
+  return messages_->open();
+}
+
 Status Communicator::run_on_node(const Request& request) {
   const Envelope envelope = describe(request, membership_.communicator, next_sequence(), 0);
   NodeCall call;
@@ -201,7 +214,7 @@ Status Communicator::run_on_node(const Request& request) {
   }
   if (Status status = node_->run(call, envelope.words, std::chrono::milliseconds(request.timeout_ms)); !status.is_ok())
       [[unlikely]] {
-    return finish(request, std::move(status));
+    return finish(name_of(request.collective), std::move(status));
   }
   return {};
 }
@@ -226,14 +239,14 @@ Status Communicator::run_in_turn(const Request& asked) {
 Status Communicator::run_operation(const Request& request, const BoundPlan& plan, const Envelope& envelope,
                                    Deadline deadline) {
   if (plan.scratch_bytes > static_cast<size_t>(config_.max_memory)) {
-    return finish(request,
+    return finish(name_of(request.collective),
                   engine_->fail(error(Code::OutOfMemory, "rank %d: %s needs %zu bytes of scratch, maxMemory is %lld",
                                       membership_.rank, call_text(envelope).c_str(), plan.scratch_bytes,
                                       static_cast<long long>(config_.max_memory))
                                     .with_cure("raise maxMemory (CCOM_MAX_MEMORY) or split the call")));
   }
   const Operation operation{&plan, request.input, request.output, envelope, static_cast<uint32_t>(membership_.nranks)};
-  return finish(request, engine_->run({&operation, 1}, deadline));
+  return finish(name_of(request.collective), engine_->run({&operation, 1}, deadline));
 }
 
 // One element range of every unit after another. All ranks cut alike, because they chose the same plan.
@@ -250,10 +263,10 @@ Status Communicator::run_tiles(const Request& request, PlanKey key, size_t tile,
 }
 
 // Remembers the call that met the communicator's error first.
-Status Communicator::finish(const Request& request, Status status) {
+Status Communicator::finish(std::string_view operation, Status status) {
   if (status.is_ok()) return status;
   const std::lock_guard lock(failed_mutex_);
-  if (failed_.operation.empty()) failed_ = {std::string(name_of(request.collective)), sequence()};
+  if (failed_.operation.empty()) failed_ = {std::string(operation), sequence()};
   return config_.name.empty() ? status : std::move(status).in(config_.name);
 }
 
@@ -273,6 +286,7 @@ void Communicator::abort() {
 void Communicator::wake_waiters() {
   for (Transport* transport : links_->transports()) transport->wake();
   if (node_ != nullptr) node_->wake();
+  if (messages_ != nullptr) messages_->wake();
 }
 
 Status Communicator::status() const { return links_->monitor().check(); }
@@ -291,6 +305,10 @@ Communicator::Usage Communicator::usage() {
     return Status();
   });
   CCOM_ASSERT(done.is_ok() || !status().is_ok());
+  if (messages_ == nullptr) return usage;
+  const Messages::Usage messages = messages_->usage();
+  std::ranges::transform(usage.bytes_sent_to, messages.bytes_sent_to, usage.bytes_sent_to.begin(), std::plus<>());
+  usage.memory_bytes += messages.memory_bytes;
   return usage;
 }
 

@@ -18,6 +18,7 @@
 #include "comm/request.h"
 #include "comm/turns.h"
 #include "engine/engine.h"
+#include "messages/messages.h"
 #include "node/node_group.h"
 #include "topology/topology.h"
 
@@ -32,6 +33,9 @@ class Communicator final : public CallNames {
   ~Communicator() override;
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
+
+  // Messages, if this communicator carries them; null if not. Any thread.
+  const std::shared_ptr<Messages>& messages() const { return messages_; }
 
   // A place in the order of calls. Every ticket must be passed to run() or skip(), once.
   Turns::Ticket take_ticket() { return turns_.take(); }
@@ -82,6 +86,7 @@ class Communicator final : public CallNames {
   Status run_operation(const Request& request, const BoundPlan& plan, const Envelope& envelope, Deadline deadline);
   Status run_tiles(const Request& request, PlanKey key, size_t tile, Envelope envelope, Deadline deadline);
   Status open_node(const WaitPolicy& policy);
+  Status open_messages(const WaitPolicy& policy);
   void wake_waiters();
   Status run_on_node(const Request& request);
   Status run_transfers(const Request* first, size_t count);
@@ -91,13 +96,14 @@ class Communicator final : public CallNames {
   uint64_t next_sequence();
   size_t input_elements(const Request& request) const;
   std::string describe_call(const Envelope& envelope) const override;
-  Status finish(const Request& request, Status status);
+  Status finish(std::string_view operation, Status status);
 
   Membership membership_;
   CommConfig config_;
   Topology topology_;
   // Null: there are only transports. Before links_, whose destructor ends the thread that may be waking it.
   std::unique_ptr<NodeGroup> node_;
+  std::shared_ptr<Messages> messages_;  // null: none. Also owned by handles of messages; before links_ likewise
   std::unique_ptr<Links> links_;
   std::optional<PlanCache> cache_;
   std::optional<Engine> engine_;

@@ -29,6 +29,7 @@ struct CommConfig {
   bool crc = true;
   Rounding rounding = Rounding::NearestEven;
   int64_t rounding_seed = 0;
+  bool messages = false;
 
   // From the environment. ConfigError names the variable.
   static Result<CommConfig> from_environment();

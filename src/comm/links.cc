@@ -8,9 +8,7 @@
 #include "base/log.h"
 #include "base/network.h"
 #include "comm/process_segments.h"
-#include "transports/ofi/factory.h"
 #include "transports/shm/factory.h"
-#include "transports/tcp/factory.h"
 
 namespace ccom {
 namespace {
@@ -20,6 +18,9 @@ size_t round_to_page(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage;
 
 // Tiles of this size stay in a second-level cache and are long enough to hide a meet.
 constexpr size_t kBankBytes = size_t{256} << 10;
+
+// Messages of a communicator are few beside its collectives; larger rings gain little.
+constexpr size_t kMessageRingBytes = size_t{64} << 10;
 
 // A rank's staging takes at most an eighth of its memory.
 size_t default_bank_bytes(int ranks, size_t most_bytes) {
@@ -34,7 +35,8 @@ size_t default_bank_bytes(int ranks, size_t most_bytes) {
 // other hosts that this rank leaves in order before they see its connections end.
 Links::~Links() {
   monitor_.reset();
-  transports_.clear();
+  messages_.reset();
+  plans_.reset();
 }
 
 Result<std::unique_ptr<Links>> Links::connect(const Membership& membership, const CommConfig& config,
@@ -114,17 +116,17 @@ std::optional<NodeConfig> Links::node_config() const {
 }
 
 int Links::add_transport(const std::string& name) {
-  const auto found = std::ranges::find(transport_names_, name);
-  if (found != transport_names_.end()) return static_cast<int>(found - transport_names_.begin());
-  transport_names_.push_back(name);
-  return static_cast<int>(transport_names_.size()) - 1;
+  const auto found = std::ranges::find(routes_.names, name);
+  if (found != routes_.names.end()) return static_cast<int>(found - routes_.names.begin());
+  routes_.names.push_back(name);
+  return static_cast<int>(routes_.names.size()) - 1;
 }
 
 // Per peer the first transport of the list that can reach it: shm only inside a host.
 Status Links::choose_transports() {
   const std::vector<std::string> preference =
       config_.transports.empty() ? std::vector<std::string>{"shm", "tcp"} : config_.transports;
-  transport_of_.assign(static_cast<size_t>(membership_.nranks), -1);
+  routes_.of.assign(static_cast<size_t>(membership_.nranks), -1);
   for (Rank peer = 0; peer < membership_.nranks; ++peer) {
     if (peer == membership_.rank) continue;
     const bool local = std::ranges::binary_search(local_ranks_, peer);
@@ -140,10 +142,11 @@ Status Links::choose_transports() {
           .with_peers({peer})
           .with_cure("add tcp or ofi to the list of transports (CCOM_TRANSPORT=shm,tcp)");
     }
-    transport_of_[static_cast<size_t>(peer)] = add_transport(*able);
+    const int transport = add_transport(*able);
+    if (topology_.linked(membership_.rank, peer)) routes_.of[static_cast<size_t>(peer)] = transport;
   }
-  uses_shm_ = std::ranges::find(transport_names_, "shm") != transport_names_.end();
-  const bool uses_network = transport_names_.size() > (uses_shm_ ? 1U : 0U) || topology_.hosts.size() > 1;
+  uses_shm_ = std::ranges::find(routes_.names, "shm") != routes_.names.end();
+  const bool uses_network = routes_.names.size() > (uses_shm_ ? 1U : 0U) || topology_.hosts.size() > 1;
   if (uses_network) {
     CCOM_TRY_ASSIGN(const std::vector<Interface> interfaces, choose_interfaces(config_.ifname));
     bind_address_ = interfaces.front().address;
@@ -153,9 +156,17 @@ Status Links::choose_transports() {
 
 size_t Links::board_bytes() const { return round_to_page(Monitor::board_bytes(static_cast<int>(local_ranks_.size()))); }
 
+size_t Links::message_rings_offset() const {
+  const auto ranks = static_cast<int>(local_ranks_.size());
+  return rings_offset() + (uses_shm_ ? round_to_page(shm_region_bytes(ranks, channels_, ring_bytes_)) : 0);
+}
+
 size_t Links::node_offset() const {
   const auto ranks = static_cast<int>(local_ranks_.size());
-  return board_bytes() + (uses_shm_ ? round_to_page(shm_region_bytes(ranks, channels_, ring_bytes_)) : 0);
+  return message_rings_offset() +
+         (uses_shm_ && config_.messages
+              ? round_to_page(shm_region_bytes(ranks, MessageRoutes::kChannels, message_ring_bytes_))
+              : 0);
 }
 
 size_t Links::segment_bytes() const { return node_offset() + (forms_node() ? node_layout_.region_bytes() : 0); }
@@ -164,6 +175,7 @@ Result<std::string> Links::make_segment() {
   const auto ranks = static_cast<int>(local_ranks_.size());
   const auto most = static_cast<size_t>(config_.max_memory);
   ring_bytes_ = default_ring_bytes(ranks, channels_, most);
+  message_ring_bytes_ = std::min(default_ring_bytes(ranks, MessageRoutes::kChannels, most / 4), kMessageRingBytes);
   node_layout_ = {ranks, default_bank_bytes(ranks, most)};
   node_join_ = std::make_unique<NodeJoin>(place(), membership_.secret.derive("ccom arena"));
   nlohmann::json offer{{"process", process_number()}};
@@ -208,7 +220,9 @@ Result<std::string> Links::share_segment(const std::vector<std::string>& offers,
   if (forms_node()) {
     CCOM_TRY_ASSIGN(addresses["node"], node_join_->prepare(entries_of(offers, local_ranks_, "node")));
   }
-  return make_transports(std::move(addresses));
+  CCOM_TRY_ASSIGN(addresses["transports"], make_transports());
+  addresses["control"] = monitor_->control_address();
+  return addresses.dump();
 }
 
 // Each process maps it once, by its first rank.
@@ -255,57 +269,39 @@ Status Links::make_monitor(Bytes board, bool initialise) {
   return {};
 }
 
-// Opens the transports that choose_transports() found necessary; returns all addresses as one JSON object.
-Result<std::string> Links::make_transports(nlohmann::json addresses) {
-  for (const std::string& name : transport_names_) {
-    std::unique_ptr<Transport> transport;
-    if (name == "shm") {
-      CCOM_TRY_ASSIGN(transport, make_shm_transport({membership_.rank, local_ranks_, segment_.get(), board_bytes(),
-                                                     channels_, ring_bytes_}));
-    } else if (name == "tcp") {
-      CCOM_TRY_ASSIGN(transport, tcp::make_tcp_transport({membership_.rank, membership_.communicator,
-                                                          membership_.secret.derive("ccom tcp"), bind_address_,
-                                                          config_.tcp_streams, config_.crc}));
-    } else {
-      CCOM_TRY_ASSIGN(transport, ofi::make_ofi_transport({membership_.rank, membership_.communicator,
-                                                          membership_.secret.derive("ccom ofi"), config_.ofi_provider,
-                                                          bind_address_, config_.crc}));
-    }
-    const std::string address = transport->address();
-    addresses[name] = std::vector<unsigned char>(address.begin(), address.end());
-    transports_.push_back(std::move(transport));
-  }
-  addresses["control"] = monitor_->control_address();
-  return addresses.dump();
+// Opens what choose_transports() found necessary; returns all addresses, by set.
+Result<nlohmann::json> Links::make_transports() {
+  nlohmann::json addresses;
+  plans_.emplace(membership_, routes_, channels_);
+  CCOM_TRY(plans_->open(config_, {local_ranks_, segment_.get(), rings_offset(), ring_bytes_}, bind_address_));
+  addresses["plans"] = plans_->addresses();
+  if (!config_.messages) return addresses;
+  Membership membership = membership_;
+  membership.communicator = ~membership_.communicator;
+  membership.secret = membership_.secret.derive("ccom messages");
+  messages_.emplace(std::move(membership), routes_, MessageRoutes::kChannels);
+  CCOM_TRY(messages_->open(config_, {local_ranks_, segment_.get(), message_rings_offset(), message_ring_bytes_},
+                           bind_address_));
+  addresses["messages"] = messages_->addresses();
+  return addresses;
 }
 
 Status Links::dial(const std::vector<std::string>& addresses, Deadline deadline) {
-  std::vector<nlohmann::json> parsed;
+  std::vector<nlohmann::json> plans, messages;
   std::vector<std::string> control;
   for (const std::string& text : addresses) {
-    parsed.push_back(nlohmann::json::parse(text, nullptr, false));
-    if (!parsed.back().is_object() || !parsed.back()["control"].is_string()) {
-      return error(Code::InternalError, "rank %zu sent addresses that cannot be read", parsed.size() - 1);
+    nlohmann::json parsed = nlohmann::json::parse(text, nullptr, false);
+    if (!parsed.is_object() || !parsed["control"].is_string() || !parsed["transports"].is_object()) {
+      return error(Code::InternalError, "rank %zu sent addresses that cannot be read", control.size());
     }
-    control.push_back(parsed.back()["control"]);
+    control.push_back(parsed["control"]);
+    plans.push_back(parsed["transports"]["plans"]);
+    messages.push_back(parsed["transports"]["messages"]);
   }
   CCOM_TRY(monitor_->connect(control, deadline));
   if (forms_node()) CCOM_TRY(node_join_->trade(entries_of(addresses, local_ranks_, "node"), deadline));
-  for (size_t t = 0; t < transports_.size(); ++t) {
-    std::vector<Peer> peers;
-    for (Rank peer = 0; peer < membership_.nranks; ++peer) {
-      if (transport_of_[static_cast<size_t>(peer)] != static_cast<int>(t) || !topology_.linked(membership_.rank, peer))
-        continue;
-      const auto& entry = parsed[static_cast<size_t>(peer)][transport_names_[t]];
-      if (!entry.is_array())
-        return error(Code::InternalError, "rank %d offers no %s address", peer, transport_names_[t].c_str());
-      std::string address;
-      for (const auto& byte : entry) address.push_back(static_cast<char>(byte.get<int>()));
-      peers.push_back({peer, std::move(address), channels_});
-    }
-    CCOM_TRY(transports_[t]->connect(peers, deadline));
-  }
-  return {};
+  CCOM_TRY(plans_->connect(plans, deadline));
+  return messages_ ? messages_->connect(messages, deadline) : Status();
 }
 
 Result<ChannelRef> Links::open(Rank peer, int index) {
@@ -314,27 +310,33 @@ Result<ChannelRef> Links::open(Rank peer, int index) {
                  peer, config_.topology.c_str())
         .with_peers({peer});
   }
-  const int transport = transport_of_[static_cast<size_t>(peer)];
-  CCOM_TRY_ASSIGN(Channel* const channel, transports_[static_cast<size_t>(transport)]->channel(peer, index));
-  return ChannelRef{channel, static_cast<uint16_t>(transport)};
+  CCOM_TRY_ASSIGN(Channel* const channel, plans_->channel(peer, index));
+  return ChannelRef{channel, static_cast<uint16_t>(plans_->transport_of(peer))};
 }
 
-std::vector<Transport*> Links::transports() const {
-  std::vector<Transport*> all;
-  for (const auto& transport : transports_) all.push_back(transport.get());
-  return all;
+Result<std::optional<MessageRoutes>> Links::message_routes() {
+  if (!messages_) return std::optional<MessageRoutes>();
+  MessageRoutes routes{membership_.rank, messages_->transports(), {}};
+  for (Rank peer = 0; peer < membership_.nranks; ++peer) {
+    MessageRoutes::Way way;
+    way.transport = messages_->transport_of(peer);
+    if (way.transport >= 0) {
+      CCOM_TRY_ASSIGN(way.headers, messages_->channel(peer, 0));
+      CCOM_TRY_ASSIGN(way.payload, messages_->channel(peer, 1));
+    }
+    routes.ways.push_back(way);
+  }
+  return std::optional(std::move(routes));
 }
 
 std::string Links::transport_names() const {
   std::string names;
-  for (const std::string& name : transport_names_) names += (names.empty() ? "" : ",") + name;
+  for (const std::string& name : routes_.names) names += (names.empty() ? "" : ",") + name;
   return names.empty() ? "none" : names;
 }
 
 uint64_t Links::memory_bytes() const {
-  uint64_t bytes = shares_memory() && is_leader() ? board_bytes() : private_board_.size();
-  for (const auto& transport : transports_) bytes += transport->memory_bytes();
-  return bytes;
+  return (shares_memory() && is_leader() ? board_bytes() : private_board_.size()) + plans_->memory_bytes();
 }
 
 }  // namespace ccom

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What joins this rank to the others: the host's shared segment, the transports, the monitor, and which transport leads
-// to whom.
+// What joins this rank to the others: the host's shared segment, the monitor, and the sets of transports.
 #pragma once
 
 #include <memory>
@@ -10,27 +9,21 @@
 #include <string>
 #include <vector>
 
-#include "base/secret.h"
 #include "base/shared_segment.h"
 #include "base/time.h"
 #include "bootstrap/rendezvous.h"
 #include "comm/config.h"
+#include "comm/membership.h"
 #include "comm/node_join.h"
+#include "comm/transport_set.h"
 #include "engine/bound_plan.h"
 #include "liveness/monitor.h"
+#include "messages/messages.h"
 #include "node/node_group.h"
 #include "topology/topology.h"
 #include "transports/transport.h"
 
 namespace ccom {
-
-// Who this rank is and whom it belongs to.
-struct Membership {
-  Rank rank = 0;
-  int nranks = 1;
-  uint64_t communicator = 0;
-  Secret secret;
-};
 
 // An all-gather that carries errors: if any rank has one, every rank returns it, naming that rank.
 Result<std::vector<std::string>> exchange(Rendezvous& rendezvous, std::string_view phase, Result<std::string> mine,
@@ -47,12 +40,15 @@ class Links final : public ChannelSource {
 
   Result<ChannelRef> open(Rank peer, int index) override;
   Monitor& monitor() { return *monitor_; }
-  std::vector<Transport*> transports() const;
+  // Of plans.
+  std::vector<Transport*> transports() const { return plans_->transports(); }
   std::string transport_names() const;  // "shm,tcp"
   uint64_t memory_bytes() const;
   // What a NodeGroup over all ranks needs; nothing if they do not share memory, or are not to use it as they like (an
   // imposed fabric, transports without shm).
   std::optional<NodeConfig> node_config() const;
+  // What Messages needs; nothing unless the config asks for them.
+  Result<std::optional<MessageRoutes>> message_routes();
 
  private:
   Links(const Membership& membership, const CommConfig& config, const Topology& topology, int channels)
@@ -64,7 +60,7 @@ class Links final : public ChannelSource {
   Result<std::string> share_segment(const std::vector<std::string>& offers, Deadline deadline);
   Status map_segment(const std::string& leader_path, const std::vector<nlohmann::json>& processes, Deadline deadline);
   Status make_monitor(Bytes board, bool initialise);
-  Result<std::string> make_transports(nlohmann::json addresses);
+  Result<nlohmann::json> make_transports();
   Status dial(const std::vector<std::string>& addresses, Deadline deadline);
   Status check_agreement(const std::vector<std::string>& reports);
   bool forms_node() const;
@@ -74,6 +70,8 @@ class Links final : public ChannelSource {
   bool is_leader() const { return local_ranks_.front() == membership_.rank; }
   size_t board_bytes() const;
   size_t segment_bytes() const;
+  size_t rings_offset() const { return board_bytes(); }
+  size_t message_rings_offset() const;
   size_t node_offset() const;
   int add_transport(const std::string& name);
 
@@ -82,7 +80,7 @@ class Links final : public ChannelSource {
   const Topology& topology_;
   int channels_;
   std::vector<Rank> local_ranks_;
-  size_t ring_bytes_ = 0;
+  size_t ring_bytes_ = 0, message_ring_bytes_ = 0;
   bool uses_shm_ = false;
   std::string bind_address_;
   std::vector<std::byte> private_board_;
@@ -93,9 +91,8 @@ class Links final : public ChannelSource {
   ReachMap::Means means_;    // that all ranks have
   bool has_fences_ = false;  // asymmetric ones, on all ranks
   std::unique_ptr<Monitor> monitor_;
-  std::vector<std::string> transport_names_;
-  std::vector<std::unique_ptr<Transport>> transports_;
-  std::vector<int> transport_of_;  // by peer; -1: none
+  TransportRoutes routes_;
+  std::optional<TransportSet> plans_, messages_;
 };
 
 }  // namespace ccom

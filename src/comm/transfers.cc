@@ -69,7 +69,7 @@ Status Communicator::run_transfers(const Request* requests, size_t count) {
         {plans[i].get(), request.input, request.output, describe(request, membership_.communicator, ++sequence, 0), 1});
   }
   if (operations.empty()) return {};
-  return finish(requests[0], engine_->run(operations, Deadline::after_ms(timeout_ms)));
+  return finish(name_of(Collective::SendReceive), engine_->run(operations, Deadline::after_ms(timeout_ms)));
 }
 
 }  // namespace ccom

@@ -102,9 +102,10 @@ void Crew::send(Rank from, Rank to, int index, uint64_t envelope_number, ConstBy
   EXPECT_TRUE(status.is_ok()) << status.message();
 }
 
-void Crew::receive(Rank at, Rank from, int index, uint64_t envelope_number, Bytes target, Token token) {
+void Crew::receive(Rank at, Rank from, int index, uint64_t envelope_number, Bytes target, Token token, bool may_end) {
   const Status status =
-      channel(at, from, index).post_receive({envelope(envelope_number), target.size(), target.data(), nullptr, token});
+      channel(at, from, index)
+          .post_receive({envelope(envelope_number), target.size(), target.data(), nullptr, token, may_end});
   EXPECT_TRUE(status.is_ok()) << status.message();
 }
 
@@ -124,6 +125,7 @@ void Crew::step(Rank rank) {
     EXPECT_EQ(++mine.completed[token], 1) << "token " << token << " completed again at rank " << rank;
   }
   mine.mismatch = events.mismatch;
+  mine.ended.insert(mine.ended.end(), events.ended.begin(), events.ended.end());
 }
 
 void Crew::step() {

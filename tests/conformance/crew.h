@@ -43,6 +43,7 @@ class CheckingSink final : public Sink {
 struct Report {
   std::map<Token, int> completed;
   std::optional<Mismatch> mismatch;
+  std::vector<Token> ended;
   Status status;  // the first that was not ok
   bool has(Token token) const { return completed.contains(token); }
 };
@@ -66,7 +67,8 @@ class Crew {
 
   // The operations below fail the test if the transport answers with an error.
   void send(Rank from, Rank to, int index, uint64_t envelope_number, ConstBytes payload, Token token);
-  void receive(Rank at, Rank from, int index, uint64_t envelope_number, Bytes target, Token token);
+  void receive(Rank at, Rank from, int index, uint64_t envelope_number, Bytes target, Token token,
+               bool may_end = false);
   void receive(Rank at, Rank from, int index, uint64_t envelope_number, size_t size_bytes, Sink& sink, Token token);
 
   // One call of progress() for the rank, or for every rank that is still there and has not failed.

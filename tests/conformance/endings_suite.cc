@@ -150,6 +150,56 @@ TEST_P(TransportConformance, TheDestructorLosesNothingThatWasComplete) {
   for (Token k = 0; k < promised; ++k) EXPECT_TRUE(matches(received[k], k)) << "message " << k;
 }
 
+// Rank 0 leaves; rank 2 goes on as if nothing had been. The second channel shows that ends are seen after what was
+// sent.
+TEST_P(TransportConformance, ReceivesThatMayEndDoSoWhenThePeerHasLeftAndHarmNobody) {
+  const auto crew = connected(GetParam(), {.ranks = 3, .channels = 2});
+  const auto sent = payload(1000, 1);
+  std::vector<std::byte> received(1000), never(1000), never_either(8);
+  crew->receive(1, 0, 0, 1, received, 1, true);
+  crew->receive(1, 0, 0, 2, never, 2, true);
+  crew->receive(1, 0, 0, 3, never_either, 3, true);
+  crew->receive(1, 0, 1, 4, never_either, 4, true);
+  crew->send(0, 1, 0, 1, sent, 1);
+  ASSERT_TRUE(crew->step_until_complete(0, 1));
+  std::thread leaver([&crew] { crew->destroy(0); });
+  const Deadline deadline = Deadline::after(kPatience);
+  while (crew->report(1).ended.size() < 3 && crew->report(1).status.is_ok() && !deadline.passed()) {
+    crew->step(1);
+    (*crew)[1].wait(std::chrono::milliseconds(10));
+  }
+  leaver.join();
+  ASSERT_TRUE(crew->report(1).status.is_ok()) << crew->report(1).status.message();
+  EXPECT_TRUE(crew->report(1).has(1));
+  EXPECT_TRUE(matches(received, 1));
+  std::ranges::sort(crew->report(1).ended);
+  EXPECT_EQ(crew->report(1).ended, (std::vector<Token>{2, 3, 4}));
+  crew->receive(1, 0, 0, 5, never, 5, true);
+  crew->receive(1, 2, 0, 6, received, 6);
+  crew->send(2, 1, 0, 6, sent, 6);
+  ASSERT_TRUE(crew->step_until([&crew] { return crew->report(1).has(6) && crew->report(1).ended.size() == 4; }))
+      << crew->report(1).status.message();
+}
+
+// A sleeper hears of the end at once.
+TEST_P(TransportConformance, WaitEndsWhenThePeerLeaves) {
+  const auto crew = connected(GetParam(), {.ranks = 2, .channels = 1});
+  std::vector<std::byte> never(8);
+  crew->receive(1, 0, 0, 1, never, 1, true);
+  crew->step(1);
+  std::thread leaver([&crew] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    crew->destroy(0);
+  });
+  const auto start = Clock::now();
+  while (crew->report(1).ended.empty() && Clock::now() - start < kPatience) {
+    (*crew)[1].wait(kPatience);
+    crew->step(1);
+  }
+  leaver.join();
+  EXPECT_LT(Clock::now() - start, kPatience / 2);
+}
+
 TEST_P(TransportConformance, TheDestructorDoesNotWaitForWhatIsStillQueued) {
   const auto crew = connected(GetParam(), {.ranks = 2, .channels = 1});
   const auto sent = payload(9 * kMiB, 1);

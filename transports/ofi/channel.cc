@@ -149,6 +149,17 @@ Status OfiChannel::check_fragment(const Header& header, const Incoming& incoming
   return Status::ok();
 }
 
+bool OfiChannel::end_receives() {
+  if (receives_.empty()) return true;
+  const Incoming& front = receives_.front();
+  const bool is_whole = front.fragments_left == count_fragments(front.receive.size_bytes, fragment_bytes_);
+  if (!front.receive.may_end || !is_whole) return false;
+  for (const Incoming& incoming : receives_) board_.ended.push_back(incoming.receive.token);
+  receive_number_ += receives_.size();
+  receives_.clear();
+  return true;
+}
+
 void OfiChannel::return_credit() {
   ++consumed_;
   if (is_grant_due()) schedule();

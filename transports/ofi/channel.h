@@ -37,6 +37,7 @@ struct Board {
   bool stopped = false;
   std::vector<OfiChannel*> ready;  // have something to do
   std::vector<Token> completed;    // not yet reported
+  std::vector<Token> ended;        // likewise
   std::optional<Mismatch> mismatch;
 };
 
@@ -66,6 +67,8 @@ class OfiChannel final : public Channel {
 
   // Receiving.
   bool has_receives() const { return !receives_.empty(); }
+  // The peer has left, and nothing of it is under way. False if that is an error.
+  bool end_receives();
   // A fragment has come: delivers and releases it, or keeps it until its receive is posted.
   Status accept(ReceiveOperation& operation, ReceivePool& pool);
   // Delivers what was kept, as far as receives were posted meanwhile.

@@ -72,6 +72,7 @@ void OfiTransport::stop() {
     for (const auto& channel : link->channels) channel->drop_all();
   }
   board_.completed.clear();
+  board_.ended.clear();
   board_.mismatch.reset();
 }
 
@@ -83,6 +84,8 @@ Status OfiTransport::progress(Events& events) {
   board_.failed = advance();
   events.completed.insert(events.completed.end(), board_.completed.begin(), board_.completed.end());
   board_.completed.clear();
+  events.ended.insert(events.ended.end(), board_.ended.begin(), board_.ended.end());
+  board_.ended.clear();
   if (board_.mismatch) {
     events.mismatch = std::exchange(board_.mismatch, std::nullopt);
     return Status::ok();

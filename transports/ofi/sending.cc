@@ -37,7 +37,7 @@ Status OfiTransport::serve_ready() {
 Status OfiTransport::serve(OfiChannel& channel) {
   Link& link = channel.link();
   CCOM_TRY(channel.accept_kept(pool_));
-  if (link.farewell && (channel.has_sends() || (channel.has_receives() && link.has_left()))) {
+  if (link.farewell && (channel.has_sends() || (link.has_left() && !channel.end_receives()))) {
     return error(Code::RemoteError, "rank %d has closed its transport, and rank %d still had business with it",
                  link.rank, config_.rank)
         .with_peers({link.rank});

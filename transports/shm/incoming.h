@@ -21,6 +21,8 @@ class Incoming {
   // True if advance() would find bytes; looks at the sender's counter.
   bool has_bytes() const { return ring_.lines->head.load(std::memory_order_acquire) != tail_; }
   const Frame& frame() const { return frame_; }
+  // Within a message.
+  bool has_begun() const { return is_framed_; }
 
   // The sender can only be asleep for want of room if the ring was more than half full since it was last told what is
   // free: it waits for no more than half a ring. So it need not hear of every message that we take out.

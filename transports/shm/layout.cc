@@ -9,7 +9,7 @@
 namespace ccom {
 namespace shm {
 
-constexpr uint32_t kLayoutVersion = 1;
+constexpr uint32_t kLayoutVersion = 2;
 
 size_t Layout::header_bytes() const {
   const size_t bytes = static_cast<size_t>(ranks) * sizeof(RankLines) + rings() * sizeof(RingLines);

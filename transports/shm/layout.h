@@ -29,8 +29,9 @@ struct RankLines {
   alignas(kLineBytes) std::atomic<uint32_t> attached;
   alignas(kLineBytes) std::atomic<uint32_t> doorbell;  // a futex; grows with every ring
   alignas(kLineBytes) std::atomic<uint32_t> sleeping;  // 1: ring the doorbell when there is news
+  alignas(kLineBytes) std::atomic<uint32_t> left;      // 1: nothing more will come
 };
-static_assert(sizeof(RankLines) == 3 * kLineBytes);
+static_assert(sizeof(RankLines) == 4 * kLineBytes);
 
 // Bytes that ever went in and out: tail <= head <= tail + ring_bytes.
 struct RingLines {

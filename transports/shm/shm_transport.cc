@@ -55,6 +55,17 @@ Status ShmTransport::take_ring(ShmChannel& channel) {
   return Status::ok();
 }
 
+// Sleepers would not look for what is missing.
+ShmTransport::~ShmTransport() {
+  if (is_connected_) {
+    my_lines().left.store(1, std::memory_order_release);
+    for (const auto& channel : channels_) {
+      if (channel != nullptr) owe(*channel);
+    }
+  }
+  tell_all();
+}
+
 Status ShmTransport::progress(Events& events) {
   if (!failure_.is_ok()) return failure_;
   for (size_t i = receiving_.size(); i-- > 0;) {
@@ -103,6 +114,22 @@ Status ShmTransport::move_incoming(ShmChannel& channel, Events& events) {
     channel.incoming.told();
     owe(channel);
   }
+  const bool may_end = progress == Progress::Waiting && channel.receives.front().may_end;
+  return may_end && has_left(channel) ? end_receives(channel, events) : Status::ok();
+}
+
+// What the peer put in before it left is there for whoever has seen that it left.
+bool ShmTransport::has_left(const ShmChannel& channel) {
+  return channel.peer.lines->left.load(std::memory_order_acquire) != 0 && !channel.incoming.has_bytes();
+}
+
+Status ShmTransport::end_receives(ShmChannel& channel, Events& events) {
+  if (channel.incoming.has_begun()) {
+    failure_ = error(Code::RemoteError, "shm: rank %d has left in the middle of a message", channel.peer.rank)
+                   .with_peers({channel.peer.rank});
+    return failure_;
+  }
+  for (; !channel.receives.empty(); channel.receives.pop()) events.ended.push_back(channel.receives.front().token);
   return Status::ok();
 }
 
@@ -143,10 +170,11 @@ void ShmTransport::tell_all() {
 }
 
 bool ShmTransport::has_news() const {
-  return !completed_.empty() || !failure_.is_ok() ||
-         std::ranges::any_of(receiving_, [](const ShmChannel* channel) { return channel->incoming.has_bytes(); }) ||
-         std::ranges::any_of(
-             sending_, [](const ShmChannel* channel) { return channel->outgoing.has_room(channel->sends.front()); });
+  return !completed_.empty() || !failure_.is_ok() || std::ranges::any_of(receiving_, [](const ShmChannel* channel) {
+    return channel->incoming.has_bytes() || (channel->receives.front().may_end && has_left(*channel));
+  }) || std::ranges::any_of(sending_, [](const ShmChannel* channel) {
+    return channel->outgoing.has_room(channel->sends.front());
+  });
 }
 
 // Before it sleeps a rank tells also what it has told nobody yet to save fences.

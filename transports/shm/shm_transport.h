@@ -62,7 +62,7 @@ class ShmChannel final : public Channel {
 class ShmTransport final : public Transport {
  public:
   ShmTransport(const ShmConfig& config, const Layout& layout);
-  ~ShmTransport() override { tell_all(); }
+  ~ShmTransport() override;
 
   std::string_view name() const override { return "shm"; }
   std::string address() const override { return "shm"; }
@@ -88,7 +88,9 @@ class ShmTransport final : public Transport {
   Status take_ring(ShmChannel& channel);
   Status move_incoming(ShmChannel& channel, Events& events);
   Status move_outgoing(ShmChannel& channel);
+  Status end_receives(ShmChannel& channel, Events& events);
   Status broken(const ShmChannel& channel);
+  static bool has_left(const ShmChannel& channel);
   void owe(ShmChannel& channel);
   void tell_all();
   bool has_news() const;

@@ -55,7 +55,12 @@ Status Receiver::pump(bool ask_first, Events& events) {
     events.mismatch = mismatch_;
     return Status::ok();
   }
-  if (has_ended()) return peer_error(Code::RemoteError, route_, "receives from", "the peer has closed the connection");
+  if (!has_ended()) return Status::ok();
+  if (!queue_.front().receive.may_end || !queue_.front().seen.empty()) {
+    return peer_error(Code::RemoteError, route_, "receives from", "the peer has closed the connection");
+  }
+  for (const Message& message : queue_) events.ended.push_back(message.receive.token);
+  queue_.clear();
   return Status::ok();
 }
 

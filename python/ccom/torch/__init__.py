@@ -42,6 +42,10 @@ def _load():
         from ccom.torch import _backend
 
         atexit.register(_backend.close_all_groups)
+        if os.environ.get("CCOM_TORCH_DUMP") or os.environ.get("TORCH_FR_DUMP_TEMP_FILE"):
+            from ccom.torch import flight_recorder
+
+            _backend.set_failure_hook(lambda: print("ccom.torch: wrote", flight_recorder.dump(), file=sys.stderr))
         _backend_module = _backend
     return _backend_module
 

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One rank of bench/torch_compare, started by torchrun. Rank 0 writes one line of JSON per row to --out."""
+import argparse
+import gc
+import json
+import os
+import statistics
+import sys
+import time
+import warnings
+
+import torch
+import torch.distributed as dist
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from torch_comparison import workloads  # noqa: E402
+from torch_comparison.meeting import Meeting  # noqa: E402
+
+warnings.filterwarnings("ignore")  # deprecations of names that older versions of torch need
+
+
+class Bench:
+    def __init__(self, options):
+        self.options = options
+        dist.init_process_group("gloo")
+        self.rank, self.ranks = dist.get_rank(), dist.get_world_size()
+        self.groups = {"gloo": dist.group.WORLD, "ccom": dist.new_group(backend="ccom")}
+        self.meeting = Meeting(options.meeting, self.rank, self.ranks)
+
+    def seconds(self, call, times):
+        """Per call, of the slowest rank."""
+        self.meeting.meet()
+        begin = time.perf_counter()
+        for _ in range(times):
+            call()
+        return self.meeting.largest((time.perf_counter() - begin) / times)
+
+    def interleaved(self, calls, budget):
+        """Medians of calls' seconds over the repeats; the calls take turns within each."""
+        times = {}
+        for name, call in calls.items():
+            for _ in range(5 if budget > 0.01 else 1):
+                call()
+            times[name] = max(1, int(self.meeting.largest(budget / max(self.seconds(call, 2), 1e-7))))
+            times[name] = min(times[name], 5000)
+        found = {name: [] for name in calls}
+        for repeat in range(self.options.repeats):
+            order = list(calls) if repeat % 2 == 0 else list(calls)[::-1]
+            for name in order:
+                found[name].append(self.seconds(calls[name], times[name]))
+        return {name: statistics.median(values) for name, values in found.items()}
+
+    def write(self, row):
+        if self.rank == 0:
+            with open(self.options.out, "a", encoding="utf-8") as file:
+                file.write(json.dumps({"ranks": self.ranks, **row}) + "\n")
+
+    def collective(self, name, nbytes, dtype):
+        make = workloads.COLLECTIVES[name]
+        calls = {}
+        reference = torch.float32 if dtype == torch.bfloat16 and not self.options.gloo_bf16 else dtype
+        # The same count: where gloo lacks the type it moves the elements as float32.
+        gloo_bytes = nbytes * reference.itemsize // dtype.itemsize
+        calls["gloo"] = make(self.groups["gloo"], self.ranks, gloo_bytes, reference)
+        calls["ccom"] = make(self.groups["ccom"], self.ranks, nbytes, dtype)
+        if self.options.mapped:
+            import ccom.torch
+
+            tensor = torch.zeros(1)
+            ccom.torch.enable_mapped_tensors(min_bytes=4096)
+            calls["mapped"] = make(self.groups["ccom"], self.ranks, nbytes, dtype)
+            ccom.torch.enable_mapped_tensors(min_bytes=1 << 62)
+            del tensor
+        seconds = self.interleaved(calls, self.options.budget_ms / 1e3)
+        self.write({"what": name, "bytes": nbytes, "dtype": str(dtype).removeprefix("torch."), "seconds": seconds})
+
+    def ddp(self, model):
+        steps = {name: workloads.DdpStep(group, model) for name, group in self.groups.items()}
+        calls = {}
+        for name, step in steps.items():
+            for _ in range(4):  # DDP arranges its buckets anew, ccom maps them
+                step()
+            calls[name] = step
+            calls[name + " alone"] = lambda step=step: step(communicates=False)
+        seconds = self.interleaved(calls, self.options.budget_ms / 1e3)
+        self.write({"what": f"ddp {model}", "seconds": seconds})
+
+    def fsdp(self, model):
+        calls = {name: workloads.FsdpStep(group, model) for name, group in self.groups.items()}
+        self.write({"what": f"fsdp {model}", "seconds": self.interleaved(calls, self.options.budget_ms / 1e3)})
+
+    def run(self):
+        for name in self.options.collectives.split(",") if self.options.collectives else []:
+            for dtype in self.options.dtypes.split(",") if name == "allreduce" else ["float32"]:
+                for nbytes in map(int, self.options.sizes.split(",")):
+                    if name == "allreduce" or nbytes <= self.options.largest_other:
+                        self.collective(name, nbytes, getattr(torch, dtype))
+                        gc.collect()
+        for kind, models in (("ddp", self.options.ddp), ("fsdp", self.options.fsdp)):
+            for model in models.split(",") if models else []:
+                getattr(self, kind)(model)
+                gc.collect()
+        self.meeting.meet()
+        dist.destroy_process_group()
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    for name in ("meeting", "out", "collectives", "dtypes", "sizes", "ddp", "fsdp"):
+        parser.add_argument(f"--{name}", required=True)
+    parser.add_argument("--repeats", type=int, required=True)
+    parser.add_argument("--largest-other", type=int, required=True)
+    parser.add_argument("--budget-ms", type=float, required=True)
+    parser.add_argument("--mapped", action="store_true")
+    parser.add_argument("--gloo-bf16", action="store_true")
+    torch.set_num_threads(1)
+    Bench(parser.parse_args()).run()
+
+
+if __name__ == "__main__":
+    main()

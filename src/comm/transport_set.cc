@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "comm/transport_set.h"
+
+#include <nlohmann/json.hpp>
+
+#include "transports/ofi/factory.h"
+#include "transports/shm/factory.h"
+#include "transports/tcp/factory.h"
+
+namespace ccom {
+
+Status TransportSet::open(const CommConfig& config, const ShmRegion& shm, const std::string& bind_address) {
+  for (const std::string& name : routes_.names) {
+    std::unique_ptr<Transport> transport;
+    if (name == "shm") {
+      CCOM_TRY_ASSIGN(transport, make_shm_transport({membership_.rank, shm.local_ranks, shm.segment, shm.offset_bytes,
+                                                     channels_, shm.ring_bytes}));
+    } else if (name == "tcp") {
+      CCOM_TRY_ASSIGN(transport, tcp::make_tcp_transport({membership_.rank, membership_.communicator,
+                                                          membership_.secret.derive("ccom tcp"), bind_address,
+                                                          config.tcp_streams, config.crc}));
+    } else {
+      CCOM_TRY_ASSIGN(transport, ofi::make_ofi_transport({membership_.rank, membership_.communicator,
+                                                          membership_.secret.derive("ccom ofi"), config.ofi_provider,
+                                                          bind_address, config.crc}));
+    }
+    transports_.push_back(std::move(transport));
+  }
+  return {};
+}
+
+nlohmann::json TransportSet::addresses() const {
+  nlohmann::json addresses = nlohmann::json::object();
+  for (size_t t = 0; t < transports_.size(); ++t) {
+    const std::string address = transports_[t]->address();
+    addresses[routes_.names[t]] = std::vector<unsigned char>(address.begin(), address.end());
+  }
+  return addresses;
+}
+
+Status TransportSet::connect(const std::vector<nlohmann::json>& theirs, Deadline deadline) {
+  for (size_t t = 0; t < transports_.size(); ++t) {
+    std::vector<Peer> peers;
+    for (Rank peer = 0; peer < membership_.nranks; ++peer) {
+      if (transport_of(peer) != static_cast<int>(t)) continue;
+      const nlohmann::json& offered = theirs[static_cast<size_t>(peer)];
+      const nlohmann::json entry = offered.is_object() ? offered.value(routes_.names[t], nlohmann::json()) : offered;
+      if (!entry.is_array())
+        return error(Code::InternalError, "rank %d offers no %s address", peer, routes_.names[t].c_str());
+      std::string address;
+      for (const auto& byte : entry) address.push_back(static_cast<char>(byte.get<int>()));
+      peers.push_back({peer, std::move(address), channels_});
+    }
+    CCOM_TRY(transports_[t]->connect(peers, deadline));
+  }
+  return {};
+}
+
+Result<Channel*> TransportSet::channel(Rank peer, int index) {
+  return transports_[static_cast<size_t>(transport_of(peer))]->channel(peer, index);
+}
+
+std::vector<Transport*> TransportSet::transports() const {
+  std::vector<Transport*> all;
+  for (const auto& transport : transports_) all.push_back(transport.get());
+  return all;
+}
+
+uint64_t TransportSet::memory_bytes() const {
+  uint64_t bytes = 0;
+  for (const auto& transport : transports_) bytes += transport->memory_bytes();
+  return bytes;
+}
+
+}  // namespace ccom

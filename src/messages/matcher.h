@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which receive a message belongs to: the one posted first among those for its peer, or any peer, and tag; and a
+// receive belongs to the message that came first. What finds no counterpart is kept.
+//
+// Pure: neither clock nor transports. Constant time, but for receives from any rank, which look at every rank.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "messages/message.h"
+
+namespace ccom {
+
+// A message that has come, or was announced.
+struct Arrival {
+  Rank peer = -1;
+  int64_t tag = 0;
+  uint64_t bytes = 0;
+  bool is_eager = false;
+  uint64_t id = 0;                       // announced: the sender's name for it
+  std::unique_ptr<std::byte[]> payload;  // eager, from another rank: a copy
+  std::shared_ptr<Message> own;          // sent by this rank to itself
+};
+
+class Matcher {
+ public:
+  explicit Matcher(int nranks) : nranks_(nranks) {}
+
+  // Takes the receive that a message from `peer` belongs to, or null.
+  std::shared_ptr<Message> take_receive(Rank peer, int64_t tag);
+  void keep_receive(std::shared_ptr<Message> receive);
+  // Takes what a receive from `peer`, or kAnyRank, gets.
+  std::optional<Arrival> take_arrival(Rank peer, int64_t tag);
+  void keep_arrival(Arrival arrival);
+
+  // The earliest receive from this peer alone, or null.
+  std::shared_ptr<Message> awaiting(Rank peer) const;
+  void clear();
+
+ private:
+  struct Key {
+    Rank peer;
+    int64_t tag;
+    friend bool operator==(const Key&, const Key&) = default;
+  };
+  struct Hash {
+    size_t operator()(const Key& key) const {
+      return (static_cast<uint64_t>(key.tag) * 0x9e3779b97f4a7c15U) ^
+             (static_cast<uint64_t>(static_cast<uint32_t>(key.peer)) * 0xbf58476d1ce4e5b9U);
+    }
+  };
+  template <typename T>
+  struct Numbered {
+    uint64_t number;  // of its kind, in order
+    T item;
+  };
+  // Queues that have become empty stay: tags come again.
+  template <typename T>
+  using Table = std::unordered_map<Key, std::deque<Numbered<T>>, Hash>;
+  template <typename T>
+  static T take_front(Table<T>& table, typename Table<T>::iterator found);
+
+  int nranks_;
+  uint64_t receives_kept_ = 0, arrivals_kept_ = 0;  // ever
+  Table<std::shared_ptr<Message>> receives_;
+  Table<Arrival> arrivals_;
+};
+
+}  // namespace ccom

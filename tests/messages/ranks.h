@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Ranks as threads, on communicators that carry messages, over each way that there is between them.
+#pragma once
+
+#include <ccom/ccom.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <ostream>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace ccom {
+
+// shm: one host. tcp, ofi: one host without shared memory. mixed: two hosts, shm inside and tcp across.
+struct Way {
+  const char* name;
+  const char* transport;
+  int ranks_per_host;  // 0: all
+};
+inline constexpr Way kShm{"shm", nullptr, 0};
+inline constexpr Way kTcp{"tcp", "tcp", 0};
+inline constexpr Way kOfi{"ofi", "ofi", 0};
+inline constexpr Way kMixed{"mixed", nullptr, 2};
+inline void PrintTo(const Way& way, std::ostream* out) { *out << way.name; }
+
+inline std::string way_name(const testing::TestParamInfo<Way>& way) { return way.param.name; }
+
+inline std::string last_error() { return ccomGetLastError(nullptr); }
+
+struct RankOptions {
+  Way way = kShm;
+  int64_t timeout_ms = 60000;
+  bool destroys = true;  // afterwards, all ranks
+};
+
+inline void with_message_ranks(int nranks, const RankOptions& options,
+                               const std::function<void(int, ccomComm_t)>& run) {
+  ccomUniqueId id;
+  ASSERT_EQ(ccomGetUniqueId(&id), ccomSuccess) << last_error();
+  std::vector<ccomComm_t> comms(static_cast<size_t>(nranks));
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < nranks; ++rank) {
+    threads.emplace_back([&, rank] {
+      const int host = options.way.ranks_per_host == 0 ? 0 : rank / options.way.ranks_per_host;
+      const std::string host_id = "host" + std::to_string(host);
+      ccomConfig_t config = CCOM_CONFIG_INIT;
+      config.messages = 1;
+      config.timeoutMs = options.timeout_ms;
+      config.transport = options.way.transport;
+      config.hostId = host_id.c_str();
+      ccomComm_t& comm = comms[static_cast<size_t>(rank)];
+      ASSERT_EQ(ccomCommInitRankConfig(&comm, nranks, id, rank, &config), ccomSuccess) << last_error();
+      run(rank, comm);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  if (!options.destroys) return;
+  for (ccomComm_t comm : comms) EXPECT_EQ(ccomCommDestroy(comm), ccomSuccess);
+}
+
+// Posted; the test has failed if it could not be.
+inline ccomMessage_t send(const void* data, size_t bytes, int peer, int64_t tag, ccomComm_t comm) {
+  ccomMessage_t message = nullptr;
+  EXPECT_EQ(ccomMessageSend(data, bytes, peer, tag, comm, nullptr, nullptr, &message), ccomSuccess) << last_error();
+  return message;
+}
+inline ccomMessage_t receive(void* data, size_t bytes, int peer, int64_t tag, ccomComm_t comm) {
+  ccomMessage_t message = nullptr;
+  EXPECT_EQ(ccomMessageRecv(data, bytes, peer, tag, comm, nullptr, nullptr, &message), ccomSuccess) << last_error();
+  return message;
+}
+// Waits for it, expects `result`, frees it. Returns the peer.
+inline int finish(ccomMessage_t message, ccomResult_t result = ccomSuccess) {
+  int peer = -2;
+  EXPECT_EQ(ccomMessageWait(message, -1, &peer), result) << last_error();
+  EXPECT_EQ(ccomMessageFree(message), ccomSuccess);
+  return peer;
+}
+
+}  // namespace ccom
