@@ -6,6 +6,7 @@
 
 Processes of a job are found by a mark in their environment, wherever they went; nothing else is ever killed.
 """
+import json
 import os
 import signal
 import socket
@@ -204,6 +205,11 @@ class Finished:
         self.codes, self.outputs, self.seconds = job.codes, job.outputs, job.seconds
         self.left_behind = job.left_behind
         self.output = "\n".join(self.outputs)
+
+    @property
+    def told(self):
+        """The lines of JSON that its processes printed."""
+        return [json.loads(line) for line in self.output.splitlines() if line.startswith("{")]
 
 
 def finished(job, timeout, succeeds):

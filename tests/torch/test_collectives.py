@@ -12,7 +12,7 @@ import tempfile
 import launch
 import pytest
 
-BASIC = ["reduce", "move", "layout", "coalesced", "objects", "messages", "groups", "work"]
+BASIC = ["groups", "reduce", "move", "layout", "coalesced", "objects", "messages", "work"]
 
 
 class Mode:

@@ -31,6 +31,8 @@ def run(variant, backend, save, count, nodes=1):
     arguments = [*VARIANTS[variant], "--backend", backend, "--save", str(save)]
     if backend == "gloo":
         launch.ranks("leave.py", program, *arguments, count=count * nodes, timeout=200)
+    elif nodes == 1 and count <= 2:
+        launch.ranks(program, *arguments, count=count, timeout=200)
     else:
         launch.torchrun(program, *arguments, count=count, nodes=nodes, timeout=200)
     return torch.load(save)

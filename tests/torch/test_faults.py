@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What happens when ranks die, disagree or are late: everybody is told soon, with names, and nothing is left behind."""
+import os
+import re
+import time
+
+import launch
+import pytest
+from conftest import LONG
+
+pytestmark = pytest.mark.ccom
+HOSTS = {"one host": lambda rank: {}, "two hosts": lambda rank: {"CCOM_HOSTID": f"host-{rank % 2}"}}
+
+
+def names_of(folder):
+    """Names in a folder, less what bench/compare puts there while it runs."""
+    return {name for name in os.listdir(folder) if not name.startswith("ccom-compare-")}
+
+
+KILLS = [("all_reduce", 1000, 2), ("all_reduce", 8_000_000, 0), ("async", 100_000, 3), ("future", 1000, 1),
+         ("barrier", 1, 2), ("all_gather", 300_000, 1), ("message", 200_000, 2)]
+
+
+@pytest.mark.parametrize("call,count,victim,hosts", [
+    pytest.param(*kill, hosts, marks=[pytest.mark.long] if kill[0] in ("barrier", "all_gather") or
+                 (hosts == "two hosts" and kill[0] in ("future", "message")) else [])
+    for kill in KILLS for hosts in HOSTS])
+def test_survivors_name_the_rank_that_was_killed(call, count, victim, hosts):
+    finished = launch.ranks("killed.py", "--victim", str(victim), "--call", call, "--count", str(count), count=4,
+                            per_rank=HOSTS[hosts], succeeds=None)
+    assert finished.codes == [-9 if rank == victim else 0 for rank in range(4)], finished.output
+    survivors = {entry["rank"]: entry for entry in finished.told}
+    assert sorted(survivors) == [rank for rank in range(4) if rank != victim], finished.output
+    for rank, entry in survivors.items():
+        assert f"rank {victim}" in entry["error"], f"rank {rank} was told: {entry['error']}"
+        assert entry["seconds"] < 5, f"rank {rank} was told after {entry['seconds']:.1f} s"
+        assert entry["again"], f"rank {rank}: the survivors' new group gave a wrong sum"
+
+
+@pytest.mark.parametrize("number", range(20 if LONG else 3))
+def test_torchrun_starts_a_job_again(number, tmp_path):
+    done, temporary = tmp_path / "done", tmp_path / "temporary"
+    temporary.mkdir()
+    shared = names_of("/dev/shm")
+    finished = launch.torchrun("restarted.py", "--victim", str(number % 4), str(done), count=4, restarts=1,
+                               environment={"TMPDIR": str(temporary)})
+    assert done.read_text() == "4 ranks in life 1", finished.output
+    assert not finished.left_behind, f"processes {finished.left_behind} are left"
+    left = names_of("/dev/shm") - shared
+    if left:
+        time.sleep(3)  # somebody else's, if they go
+        left &= names_of("/dev/shm")
+    assert not left, f"left in /dev/shm: {left}"
+    files = [name for name in os.listdir(temporary) if not name.startswith("torch")]
+    assert not files, f"left among temporary files: {files}"
+
+
+DIFFERENCES = {
+    "shapes": ("count 10", "count 11"), "large_shapes": ("count 3000000", "count 3100000"), "types": ("float32", "float64"),
+    "operators": ("sum", "max"), "roots": ("broadcast", "root"), "order": ("allreduce", "broadcast"),
+    "asynchronous_order": ("allreduce", "broadcast"),
+}
+
+
+@pytest.mark.parametrize("hosts", HOSTS)
+def test_different_calls_are_an_error_that_holds_both(hosts):
+    finished = launch.ranks("differing.py", *DIFFERENCES, count=3, per_rank=HOSTS[hosts])
+    entries = finished.told
+    assert len(entries) == 3 * len(DIFFERENCES), finished.output
+    for entry in entries:
+        for word in (*DIFFERENCES[entry["case"]], "rank 1"):
+            assert word in entry["error"], f"{entry['case']}, rank {entry['rank']} was told: {entry['error'] or 'nothing'}"
+        assert entry["seconds"] < 5, f"{entry['case']}, rank {entry['rank']} was told after {entry['seconds']:.1f} s"
+
+
+def blames(entry, rank):
+    return re.search(rf"ranks? ([0-9]+, )*{rank}\b", entry["error"]) and "Timed out" in entry["error"]
+
+
+@pytest.mark.parametrize("hosts", HOSTS)
+def test_a_timeout_names_who_is_late(hosts):
+    entries = launch.ranks("differing.py", "late", "late_for_a_message", count=4, per_rank=HOSTS[hosts]).told
+    assert len(entries) == 8
+    for entry in entries:
+        if entry["case"] == "late" and entry["rank"] != 1:
+            assert blames(entry, 1) and 0.9 < entry["seconds"] < 2.4, entry
+        if entry["case"] == "late_for_a_message" and entry["rank"] == 0:
+            assert blames(entry, 1) and 0.9 < entry["seconds"] < 2.4, entry
+        assert entry["error"], f"rank {entry['rank']} was told nothing"
