@@ -47,20 +47,20 @@ Status Messages::post(const std::shared_ptr<Message>& message) {
   }
   // Within a `done` whoever calls it goes on afterwards.
   if (!is_within_done()) turn(Calls::Later);
-  const bool has_due = has_due_.load(std::memory_order_seq_cst);
-  if (has_due || !message->is_complete()) watch();
-  if (has_due) rouse();
+  if (has_due_.load(std::memory_order_seq_cst) || !message->is_complete()) watch();
   return {};
 }
 
 bool Messages::test(const Message& message) {
-  if (!message.is_complete()) turn(is_within_done() ? Calls::Later : Calls::Now);
+  if (!message.is_complete() || has_due_.load(std::memory_order_seq_cst)) {
+    turn(is_within_done() ? Calls::Later : Calls::Now);
+  }
   return message.is_complete();
 }
 
 bool Messages::wait(const Message& message, std::optional<Deadline> deadline) {
   const auto is_over = [&message] { return message.is_complete(); };
-  if (deadline && deadline->passed()) return test(message);
+  if (is_over() || (deadline && deadline->passed())) return test(message);
   bool in_time = true;
   while (in_time && !is_over()) {
     if (try_take_helm()) {
