@@ -92,6 +92,8 @@ void Work::fulfil(c10::ivalue::Future& future) {
 
 void Work::complete(std::exception_ptr error) {
   error_ = error;
+  // Ends the profiler's event, and first: whoever has waited may end the profile, and free what the event is written to.
+  finish(std::move(error));
   c10::intrusive_ptr<c10::ivalue::Future> future;
   {
     std::lock_guard lock(guard_);
@@ -99,7 +101,6 @@ void Work::complete(std::exception_ptr error) {
     future = future_;
   }
   finished_.notify_all();
-  finish(std::move(error));  // ends the profiler's event
   if (future == nullptr) return;
   auto self = c10::intrusive_ptr<Work>::unsafe_reclaim_from_nonowning(this);
   complete_elsewhere([self = std::move(self), future = std::move(future)] {

@@ -27,6 +27,8 @@ class Job:
     def __init__(self, backend, store):
         self.backend = backend
         self.is_ccom = backend == "ccom"
+        self.library = "ccom" if self.is_ccom or "CCOM_TORCH_REPLACE_GLOO" in os.environ else backend
+        self.one_host = "CCOM_HOSTID" not in os.environ
         self.store = store
         self.rank = int(os.environ["RANK"])
         self.ranks = int(os.environ["WORLD_SIZE"])

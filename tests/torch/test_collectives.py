@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Everything public in torch.distributed against an oracle in one process: programs/checks_*.py, each check a test.
+
+One job per backend, number of ranks and mode runs all of its checks; a test reads what its ranks said about one of them. Gloo
+runs the same checks where it can: what it passes is what torch means.
+"""
+import ast
+import json
+import os
+import tempfile
+
+import launch
+import pytest
+
+BASIC = ["reduce", "move", "layout", "coalesced", "objects", "messages", "groups", "work"]
+
+
+class Mode:
+    def __init__(self, modules=tuple(BASIC), backend="ccom", environment=None, per_rank=lambda rank: {}, timeout=200):
+        self.modules, self.backend, self.environment = modules, backend, environment or {}
+        self.per_rank, self.timeout = per_rank, timeout
+
+
+MODES = {
+    "ccom": Mode(),
+    "gloo": Mode(backend="gloo"),
+    # Half of the ranks on each of two "hosts", which meet over TCP.
+    "ccom-hosts": Mode(per_rank=lambda rank: {"CCOM_HOSTID": f"host-{rank % 2}"}),
+    "ccom-mapped": Mode(modules=("reduce", "move", "layout"), environment={"CCOM_TORCH_MAPPED_TENSORS": "1"}),
+    # Programs that say gloo.
+    "ccom-replaces-gloo": Mode(modules=("objects", "groups", "work"), backend="gloo",
+                               environment={"CCOM_TORCH_REPLACE_GLOO": "1"}),
+    # torch checks every call with a Gloo group of its own first.
+    "ccom-detail": Mode(modules=("reduce", "move", "coalesced", "objects", "messages"),
+                        environment={"TORCH_DISTRIBUTED_DEBUG": "DETAIL"}),
+    "ccom-huge": Mode(modules=("huge",), timeout=500),
+}
+ALWAYS = [("ccom", 1), ("ccom", 2), ("ccom", 3), ("ccom", 4), ("gloo", 2), ("ccom-hosts", 4), ("ccom-detail", 2),
+          ("ccom-mapped", 2), ("ccom-replaces-gloo", 2)]
+MORE = [("gloo", 1), ("gloo", 3), ("gloo", 4), ("ccom-hosts", 2), ("ccom-hosts", 3), ("ccom-mapped", 4), ("ccom-detail", 3),
+        ("ccom-replaces-gloo", 4), ("ccom-huge", 2)]
+outcomes = {}
+
+
+def checks_in(module):
+    with open(os.path.join(launch.PROGRAMS, f"checks_{module}.py"), encoding="utf-8") as file:
+        functions = [node.name for node in ast.parse(file.read()).body if isinstance(node, ast.FunctionDef)]
+    return [f"checks_{module}.{name}" for name in functions if name.startswith("check_")]
+
+
+def run(mode_name, count):
+    """What the ranks of a job found: {check: {rank: failures}}, and how it ended."""
+    mode = MODES[mode_name]
+    with tempfile.TemporaryDirectory() as folder:
+        modules = [f"checks_{module}" for module in mode.modules]
+        with launch.start_ranks("run_checks.py", "--backend", mode.backend, "--results", folder, *modules, count=count,
+                                environment=mode.environment, per_rank=mode.per_rank) as job:
+            try:
+                job.wait(mode.timeout)
+                trouble = ""
+            except launch.Failed as failed:
+                trouble = str(failed)
+        found = {}
+        for rank in range(count):
+            path = os.path.join(folder, f"{rank}.json")
+            if os.path.exists(path):
+                with open(path, encoding="utf-8") as file:
+                    for check, failures in json.load(file).items():
+                        found.setdefault(check, {})[rank] = failures
+    return found, trouble
+
+
+def cases():
+    for mode, count in ALWAYS + MORE:
+        marks = [pytest.mark.long] if (mode, count) in MORE else []
+        if mode != "gloo":
+            marks.append(pytest.mark.ccom)
+        for module in MODES[mode].modules:
+            for check in checks_in(module):
+                yield pytest.param(mode, count, check, marks=marks, id=f"{mode}-{count}-{check}")
+        yield pytest.param(mode, count, None, marks=marks, id=f"{mode}-{count}-ends-well")
+
+
+@pytest.mark.parametrize("mode,count,check", list(cases()))
+def test_collectives(mode, count, check):
+    if (mode, count) not in outcomes:
+        outcomes[mode, count] = run(mode, count)
+    found, trouble = outcomes[mode, count]
+    if check is None:
+        assert not trouble, trouble
+        return
+    ranks = found.get(check, {})
+    failures = [f"rank {rank}: {text}" for rank, texts in ranks.items() for text in texts]
+    assert not failures, "\n".join(failures)
+    assert len(ranks) == count, f"ranks {sorted(set(range(count)) - set(ranks))} did not get so far\n{trouble}"
