@@ -390,10 +390,10 @@ CCOM_API ccomResult_t ccomGroupEnd(void);
  * tag; those of one sender with one tag are received in the order in which they were sent. */
 #define CCOM_ANY_RANK (-1)
 typedef struct ccomMessage* ccomMessage_t;
-/* Called once, when the message is complete, by the thread that completes it: one that posts, waits for or asks about
- * any message of the communicator, or one of ccom's. That may be before the call that posted it has returned, and after
- * a wait for it has. It may post messages, wait for them and free them; it must not destroy the communicator. While it
- * runs, other threads move messages on. peer: who sent or received; -1 if that is not known. */
+/* Called once, when the message is complete, by a thread that waits for or asks about any message of the communicator,
+ * or by one of ccom's; never within the call that posts a message, but perhaps before it has returned, and after a wait
+ * for the message has. It may post messages, wait for them and free them; it must not destroy the communicator. While
+ * it runs, other threads move messages on. peer: who sent or received; -1 if that is not known. */
 typedef void (*ccomMessageFn)(void* user, ccomResult_t result, int peer);
 
 /* Posts a message of `bytes` bytes and returns at once. Of the sender's buffer ccom only reads until the message is

@@ -14,14 +14,14 @@ _library = None
 def load_library():
     """Loads libccom, once.
 
-    In a namespace of its own (RTLD_DEEPBIND): it comes with protobuf and gRPC, and torch carries, and shows to libraries
-    loaded after it, a protobuf of another version.
+    By itself, before anything that needs it: then it and its libraries (protobuf, gRPC) find one another first, whatever the
+    libraries that are loaded along with torch call by the same names.
     """
     global _library
     if _library is None:
         folder = os.path.join(os.path.dirname(__file__), "lib")
         name = next(name for name in sorted(os.listdir(folder)) if name.startswith("libccom.so"))
-        _library = ctypes.CDLL(os.path.join(folder, name), mode=os.RTLD_NOW | os.RTLD_LOCAL | os.RTLD_DEEPBIND)
+        _library = ctypes.CDLL(os.path.join(folder, name), mode=os.RTLD_NOW | os.RTLD_LOCAL)
     return _library
 
 

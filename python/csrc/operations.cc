@@ -262,7 +262,7 @@ ProcessGroup::WorkPtr ProcessGroup::reduce_scatter_tensor_coalesced(Tensors& out
                                                                     const ReduceScatterOptions& options) {
   if (outputs.size() != inputs.size()) invalid("reduce_scatter_coalesced", "needs as many outputs as inputs");
   for (size_t i = 0; i < inputs.size(); ++i) check_ratio("reduce_scatter_coalesced", inputs[i], outputs[i], size_);
-  return issue({kReduceScatterCoalesced, "ccom:reduce_scatter", "reduce_scatter_tensor_coalesced", nullptr, inputs,
+  return issue({reduce_scatter_coalesced(), "ccom:reduce_scatter", "reduce_scatter_tensor_coalesced", nullptr, inputs,
                 outputs, options.timeout, is_async(options), bytes_of(inputs), 0},
                [outputs, inputs, op = options.reduceOp](const Member& member) {
                  for (size_t i = 0; i < inputs.size(); ++i)

@@ -48,6 +48,12 @@ std::function<void()>& failure_hook() {
   return *hook;
 }
 
+// WorkInfo's clock differs between versions.
+using InfoTime = decltype(c10d::WorkInfo::timeStarted);
+InfoTime info_time(Work::Clock::time_point time) {
+  return InfoTime::clock::now() + std::chrono::duration_cast<InfoTime::duration>(time - Work::Clock::now());
+}
+
 // Older versions' options have no such members.
 template <typename Options>
 std::string name_in(const Options& options) {
@@ -142,7 +148,7 @@ const char* call_name(c10d::OpType type) {
     case c10d::OpType::SCATTER: return "scatter";
     case c10d::OpType::REDUCE_SCATTER:
     case c10d::OpType::_REDUCE_SCATTER_BASE: return "reduce_scatter";
-    case kReduceScatterCoalesced: return "reduce_scatter_coalesced";
+    case reduce_scatter_coalesced(): return "reduce_scatter_coalesced";
     case c10d::OpType::ALLTOALL:
     case c10d::OpType::ALLTOALL_BASE: return "all_to_all";
     case c10d::OpType::SEND: return "send";
@@ -206,7 +212,8 @@ void ProcessGroup::finish(const c10::intrusive_ptr<Work>& work, FlightRecorder::
   if (error != nullptr && !has_failed_.exchange(true) && failure_hook() != nullptr) complete_elsewhere(failure_hook());
   work->complete(std::move(error));
   if (onCompletionHook_ == nullptr) return;
-  auto info = std::make_shared<c10d::WorkInfo>(work->type(), work->sequence(), work->started(), work->ended(), taken);
+  auto info = std::make_shared<c10d::WorkInfo>(work->type(), work->sequence(), info_time(work->started()),
+                                               info_time(work->ended()), taken);
   complete_elsewhere([hook = onCompletionHook_, info = std::move(info)] { hook(info); });
 }
 

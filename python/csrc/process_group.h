@@ -151,11 +151,15 @@ class ProcessGroup final : public c10d::Backend {
   Communicator communicator_;                                       // last: its queue ends first
 };
 
-#if CCOM_TORCH_VERSION >= 206
-inline constexpr c10d::OpType kReduceScatterCoalesced = c10d::OpType::REDUCE_SCATTER_TENSOR_COALESCED;
-#else
-inline constexpr c10d::OpType kReduceScatterCoalesced = c10d::OpType::COALESCED;
-#endif
+// torch's enumerator where this torch has it.
+template <typename Type = c10d::OpType>
+constexpr Type reduce_scatter_coalesced() {
+  if constexpr (requires { Type::REDUCE_SCATTER_TENSOR_COALESCED; }) {
+    return Type::REDUCE_SCATTER_TENSOR_COALESCED;
+  } else {
+    return Type::COALESCED;
+  }
+}
 
 // "all_reduce"
 const char* call_name(c10d::OpType type);

@@ -20,7 +20,7 @@ size_t round_to_page(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage;
 constexpr size_t kBankBytes = size_t{256} << 10;
 
 // Messages of a communicator are few beside its collectives; larger rings gain little.
-constexpr size_t kMessageRingBytes = size_t{64} << 10;
+constexpr size_t kMessageRingBytes = size_t{128} << 10;
 
 // A rank's staging takes at most an eighth of its memory.
 size_t default_bank_bytes(int ranks, size_t most_bytes) {

@@ -64,11 +64,12 @@ void Messages::run_background() {
   while (rest(lock, round)) {
     // Messages that nobody has looked at since the last time are left alone.
     const uint64_t drives = drives_.load(std::memory_order_relaxed);
-    if (is_over() || std::exchange(round.drives, drives) != drives) continue;
+    const bool are_alone = std::exchange(round.drives, drives) == drives || has_due_.load(std::memory_order_seq_cst);
+    if (is_over() || !are_alone) continue;
     lock.unlock();
-    while (!is_over() && !is_closing_.load(std::memory_order_seq_cst) && !helm_.is_wanted() && helm_.try_take()) {
+    while (!is_over() && !is_closing_.load(std::memory_order_seq_cst) && !helm_.is_wanted() && try_take_helm()) {
       drive(nullptr, std::nullopt);
-      release_helm();
+      release_helm(Calls::Now);
     }
     lock.lock();
   }

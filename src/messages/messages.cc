@@ -14,7 +14,13 @@ constexpr WaitPolicy kSleepAtOnce{
     .spin = std::chrono::nanoseconds(0), .yield = std::chrono::nanoseconds(0), .yields_per_clock = 1};
 
 // Between two looks where there is no transport to sleep in.
-constexpr std::chrono::nanoseconds kSelfNap{500000};
+constexpr std::chrono::nanoseconds kSelfNap{2000000};
+
+// Looks at clock and peers beside those before each sleep.
+constexpr uint32_t kStepsPerLook = 64;
+// Of our own thread, when nothing has moved for a second: what comes still wakes it.
+constexpr int kQuietNaps = 200;
+constexpr std::chrono::nanoseconds kQuietNap{20000000};
 
 thread_local constinit int done_depth = 0;
 
@@ -39,39 +45,42 @@ Status Messages::post(const std::shared_ptr<Message>& message) {
     open_.fetch_add(1, std::memory_order_seq_cst);
     has_inbox_.store(true, std::memory_order_seq_cst);
   }
-  // Within a `done` whoever calls it goes on afterwards: else a chain of messages would be a chain of calls.
-  if (!is_within_done()) turn();
-  if (!message->is_complete()) watch();
+  // Within a `done` whoever calls it goes on afterwards.
+  if (!is_within_done()) turn(Calls::Later);
+  if (has_due_.load(std::memory_order_seq_cst) || !message->is_complete()) watch();
   return {};
 }
 
 bool Messages::test(const Message& message) {
-  if (!message.is_complete() && !is_within_done()) turn();
+  if (!message.is_complete() || has_due_.load(std::memory_order_seq_cst)) {
+    turn(is_within_done() ? Calls::Later : Calls::Now);
+  }
   return message.is_complete();
 }
 
 bool Messages::wait(const Message& message, std::optional<Deadline> deadline) {
   const auto is_over = [&message] { return message.is_complete(); };
+  if (is_over() || (deadline && deadline->passed())) return test(message);
   bool in_time = true;
   while (in_time && !is_over()) {
-    if (helm_.try_take()) {
+    if (try_take_helm()) {
       in_time = drive(&message, deadline);
-      release_helm();
+      release_helm(Calls::Now);
     } else {
+      if (claims_.load(std::memory_order_seq_cst) > 0) std::this_thread::yield();
       in_time = helm_.await(deadline, is_over, [this] { nudge(); });
     }
   }
-  if (has_inbox_.load(std::memory_order_seq_cst) && !is_within_done()) turn();
+  if (has_inbox_.load(std::memory_order_seq_cst) && !is_within_done()) turn(Calls::Now);
   return is_over();
 }
 
 // One look at everything, by whoever passes by.
-void Messages::turn() {
+void Messages::turn(Calls calls) {
   do {
-    if (!helm_.try_take()) return nudge();
-    drives_.fetch_add(1, std::memory_order_relaxed);
+    if (!try_take_helm()) return nudge();
     step();
-    release_helm();
+    release_helm(calls);
   } while (has_inbox_.load(std::memory_order_seq_cst));
 }
 
@@ -90,26 +99,22 @@ void Messages::wake() {
 // Until the message is complete, or, without one, all are: true; or the time is up: false. Also ends, with true, when
 // `done` must be called, and when somebody else should go on.
 bool Messages::drive(const Message* awaited, std::optional<Deadline> deadline) {
-  drives_.fetch_add(1, std::memory_order_relaxed);
-  constexpr unsigned kRoundsPerClock = 64;
-  unsigned rounds = 0;
+  uint32_t rounds = 0;
+  int naps = 0;
   Backoff backoff(awaited != nullptr ? policy_ : kSleepAtOnce);
   while (true) {
     const bool has_moved = step();
-    const bool must_call =
-        std::ranges::any_of(served_, [](const auto& message) { return message->asked.done != nullptr; });
-    if (must_call || is_relieved(awaited)) return true;
+    if (!due_.empty() || is_relieved(awaited)) return true;
     if (has_moved) {
       backoff.reset();
+      naps = 0;
       // Progress is no reason to stay beyond a deadline.
-      if (++rounds % kRoundsPerClock != 0) continue;
-      const auto now = Clock::now();
-      if (!look(now)) continue;
-      if (deadline && now >= deadline->when()) return false;
+      if (deadline && ++rounds % kStepsPerLook == 0 && deadline->passed()) return false;
     } else if (backoff.step() == Backoff::Next::Block) {
       if (deadline && backoff.now() >= deadline->when()) return false;
       if (!look(backoff.now())) continue;
-      const auto slice = backoff.slice();
+      const bool is_quiet = awaited == nullptr && ++naps > kQuietNaps;
+      const auto slice = is_quiet ? kQuietNap : backoff.slice();
       nap(awaited, deadline ? std::min(slice, deadline->left()) : slice);
     }
   }
@@ -117,7 +122,7 @@ bool Messages::drive(const Message* awaited, std::optional<Deadline> deadline) {
 
 // Nothing is left to do for this driver.
 bool Messages::is_relieved(const Message* awaited) const {
-  if (is_closing_.load(std::memory_order_seq_cst)) return true;
+  if (claims_.load(std::memory_order_seq_cst) > 0) return true;
   if (awaited != nullptr) return awaited->is_complete();
   return helm_.is_wanted() || open_.load(std::memory_order_seq_cst) == 0;
 }
@@ -128,12 +133,20 @@ bool Messages::step() {
   if (!has_failed_) {
     Status status = monitor_.failed() ? monitor_.status() : serve_inbox();
     if (status.is_ok()) status = protocol_.move(has_moved);
-    if (!status.is_ok()) fail(status);
+    if (!status.is_ok()) {
+      fail(status);
+    } else if (++steps_ % kStepsPerLook == 0) {
+      look(Clock::now());
+    }
   }
   if (!protocol_.has_finished()) return has_moved;
-  Finished finished = protocol_.take_finished();
-  open_.fetch_sub(finished.size(), std::memory_order_seq_cst);
-  std::ranges::move(finished, std::back_inserter(served_));
+  for (std::shared_ptr<Message>& message : protocol_.take_finished()) {
+    if (message->asked.done != nullptr) {
+      due_.push_back(std::move(message));
+    } else {
+      open_.fetch_sub(1, std::memory_order_seq_cst);
+    }
+  }
   helm_.tell();
   return true;
 }
@@ -198,30 +211,36 @@ void Messages::end_all(const Status& status) {
 
 // ---- The helm -------------------------------------------------------------------------------------------------------
 
-void Messages::release_helm() {
-  const Finished finished = std::exchange(served_, {});
+bool Messages::try_take_helm() {
+  if (claims_.load(std::memory_order_seq_cst) > 0 || !helm_.try_take()) return false;
+  drives_.fetch_add(1, std::memory_order_relaxed);
+  return true;
+}
+
+void Messages::release_helm(Calls calls) {
+  const Due due = calls == Calls::Now ? std::exchange(due_, {}) : Due();
   const bool was_long = std::exchange(was_long_, false);
-  if (!finished.empty()) calling_.fetch_add(1, std::memory_order_seq_cst);
+  has_due_.store(!due_.empty(), std::memory_order_seq_cst);
+  if (!due.empty()) calling_.fetch_add(1, std::memory_order_seq_cst);
+  open_.fetch_sub(due.size(), std::memory_order_seq_cst);
   helm_.release();
   // After a long drive our thread looks rarely.
-  if (was_long && open_.load(std::memory_order_seq_cst) > 0 && !helm_.is_wanted()) {
-    rouse();
-  }
-  if (finished.empty()) return;
-  call_done(finished);
+  if (was_long && open_.load(std::memory_order_seq_cst) > 0 && !helm_.is_wanted()) rouse();
+  if (!due.empty()) call_done(due);
+}
+
+// Counted in calling_.
+void Messages::call_done(const Due& due) {
+  ++done_depth;
+  for (const auto& message : due) message->asked.done(message->status().code(), message->peer());
+  --done_depth;
   calling_.fetch_sub(1, std::memory_order_seq_cst);
   helm_.tell();
 }
 
-void Messages::call_done(const Finished& finished) {
-  ++done_depth;
-  for (const auto& message : finished) {
-    if (message->asked.done != nullptr) message->asked.done(message->status().code(), message->peer());
-  }
-  --done_depth;
-}
-
-void Messages::take_helm() {
+// Whoever drives leaves, and nobody else begins to.
+void Messages::claim_helm() {
+  claims_.fetch_add(1, std::memory_order_seq_cst);
   while (!helm_.try_take()) {
     helm_.await(
         std::nullopt, [] { return false; }, [this] { protocol_.wake(); });
@@ -229,22 +248,22 @@ void Messages::take_helm() {
 }
 
 Messages::Usage Messages::usage() {
-  take_helm();
+  claim_helm();
   Usage usage{protocol_.bytes_sent_to(), protocol_.memory_bytes()};
-  release_helm();
+  claims_.fetch_sub(1, std::memory_order_seq_cst);
+  release_helm(Calls::Later);
   return usage;
 }
 
 void Messages::close() {
   is_closing_.store(true, std::memory_order_seq_cst);
   wake();
-  take_helm();
+  claim_helm();
   if (!has_failed_)
     end_all(error(Code::Aborted, "this rank destroyed the communicator before the message was complete"));
   step();
   calling_.fetch_add(1, std::memory_order_seq_cst);
-  call_done(std::exchange(served_, {}));
-  calling_.fetch_sub(1, std::memory_order_seq_cst);
+  call_done(std::exchange(due_, {}));
   end_background();
   helm_.await(
       std::nullopt, [this] { return calling_.load(std::memory_order_seq_cst) == 0; }, [] {});

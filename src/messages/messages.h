@@ -39,10 +39,11 @@ class Messages {
   Messages& operator=(const Messages&) = delete;
 
   Status open();
-  // Takes the message on, unless there is an error already. It may be complete, and its `done` have been called, on
-  // return.
+  // Takes the message on, unless there is an error already. It may be complete on return. Calls no `done`: the caller
+  // may hold locks that it takes.
   Status post(const std::shared_ptr<Message>& message);
-  // Until it is complete, or the time is up: false. Without a deadline: the message has one.
+  // Until it is complete, or the time is up: false. Without a deadline: the message has one. May call the `done` of any
+  // message, as test() may.
   bool wait(const Message& message, std::optional<Deadline> deadline);
   // Whether it is complete now.
   bool test(const Message& message);
@@ -61,7 +62,8 @@ class Messages {
   Usage usage();
 
  private:
-  using Finished = std::vector<std::shared_ptr<Message>>;
+  using Due = std::vector<std::shared_ptr<Message>>;  // whose `done` is to be called
+  enum class Calls { Now, Later };
 
   bool drive(const Message* awaited, std::optional<Deadline> deadline);
   bool step();
@@ -71,11 +73,12 @@ class Messages {
   Status serve_inbox();
   void fail(const Status& cause);
   void end_all(const Status& status);
-  void turn();
-  void release_helm();
-  void call_done(const Finished& finished);
+  void turn(Calls calls);
+  void release_helm(Calls calls);
+  void call_done(const Due& due);
   void nudge();
-  void take_helm();
+  bool try_take_helm();
+  void claim_helm();
 
   // background.cc
   struct Round;
@@ -91,9 +94,11 @@ class Messages {
   const Rename rename_;
   Helm helm_;
   std::atomic<uint64_t> drives_{0};     // the helm was taken, ever
+  std::atomic<int> claims_{0};          // the helm is wanted at once; close() never gives it up
   std::atomic<bool> is_asleep_{false};  // who has the helm, or it is about to be
   std::atomic<bool> is_closing_{false};
-  std::atomic<size_t> open_{0};  // messages that are not complete
+  std::atomic<size_t> open_{0};  // messages that are not complete, or whose `done` is due
+  std::atomic<bool> has_due_{false};
   std::atomic<int> calling_{0};  // threads that call `done`
 
   std::mutex inbox_mutex_;
@@ -105,7 +110,8 @@ class Messages {
   MessageProtocol protocol_;
   bool has_failed_ = false;
   bool was_long_ = false;  // the present drive slept
-  Finished served_;
+  uint32_t steps_ = 0;
+  Due due_;
 
   std::mutex thread_mutex_;
   std::condition_variable thread_wanted_;

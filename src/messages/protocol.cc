@@ -233,8 +233,10 @@ bool MessageProtocol::wait(std::chrono::nanoseconds at_most) {
   size_t busy = 0;
   for (size_t t = 0; t < routes_.transports.size(); ++t) busy += is_busy(t) ? 1 : 0;
   if (busy == 0) return false;
-  // With several transports each gets a share of a slice; the short ones keep the others' latency small.
-  if (busy > 1) at_most = std::min(at_most, std::chrono::nanoseconds(1000000)) / static_cast<long>(busy);
+  // With several transports each gets a share of a slice; short ones keep the others' latency small, as long as it
+  // seems to matter.
+  constexpr std::chrono::nanoseconds kShort{1000000}, kPatient{5000000};
+  if (busy > 1) at_most = std::min(at_most, at_most > kPatient ? kPatient : kShort) / static_cast<long>(busy);
   for (size_t t = 0; t < routes_.transports.size(); ++t) {
     if (is_busy(t)) routes_.transports[t]->wait(at_most);
   }

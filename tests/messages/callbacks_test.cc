@@ -3,6 +3,7 @@
 // Functions of messages, threads that share a communicator, and handles.
 #include <atomic>
 #include <mutex>
+#include <tuple>
 
 #include "tests/messages/ranks.h"
 
@@ -156,11 +157,13 @@ TEST(MessageFunctions, MayBlockWhileOthersWait) {
     std::mutex held;
     char a[4] = {}, b[4] = {};
     std::atomic<bool> called{false};
-    std::pair<std::mutex*, std::atomic<bool>*> user{&held, &called};
+    std::atomic<bool> entered{false};
+    std::tuple<std::mutex*, std::atomic<bool>*, std::atomic<bool>*> user{&held, &entered, &called};
     const auto done = [](void* data, ccomResult_t, int) {
-      const auto& [mutex, flag] = *static_cast<decltype(user)*>(data);
+      const auto& [mutex, in, out] = *static_cast<decltype(user)*>(data);
+      *in = true;
       const std::lock_guard lock(*mutex);
-      *flag = true;
+      *out = true;
     };
     std::unique_lock lock(held);
     if (rank == 0) {
@@ -170,7 +173,7 @@ TEST(MessageFunctions, MayBlockWhileOthersWait) {
       finish(send(b, 4, 1, 2, comm));
     } else {
       ASSERT_EQ(ccomMessageRecv(a, 4, 0, 1, comm, done, &user, nullptr), ccomSuccess);
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));  // so that another thread calls it
+      ASSERT_TRUE(within(kPatience, [&entered] { return entered.load(); })) << "in another thread";
       finish(receive(b, 4, 0, 2, comm));
       lock.unlock();
       EXPECT_TRUE(within(kPatience, [&called] { return called.load(); }));

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""libccom and what it needs, in one process with torch and what that carries."""
+import glob
+import os
+import re
+import subprocess
+import sys
+
+import launch
+import pytest
+
+pytestmark = pytest.mark.ccom
+# Libraries that both sides may carry.
+SHARED_NAMES = re.compile(r"^_ZNK?(?:6google8protobuf|4grpc|9grpc_core|4absl)")
+
+GROUP = """
+import torch.distributed as dist, torch
+dist.init_process_group("ccom", store=dist.HashStore(), rank=0, world_size=1)
+x = torch.ones(3)
+dist.all_reduce(x)
+assert x.tolist() == [1, 1, 1]
+"""
+OTHERS = """
+import google.protobuf.struct_pb2 as s
+m = s.Struct(); m.update({"a": 1})
+assert s.Struct.FromString(m.SerializeToString()) == m
+from tensorboard.compat.proto.event_pb2 import Event
+assert Event.FromString(Event(step=3).SerializeToString()).step == 3
+import numpy
+numpy.linalg.svd(numpy.ones((4, 4)))
+"""
+
+
+def exported(path):
+    lines = subprocess.run(["nm", "-D", "--defined-only", path], capture_output=True, text=True, check=True).stdout
+    return {line.split()[-1].partition("@")[0] for line in lines.splitlines()}
+
+
+def needed(path):
+    found = {}
+    for line in subprocess.run(["ldd", path], capture_output=True, text=True, check=True).stdout.splitlines():
+        match = re.match(r"\s*(\S+) => (/\S+)", line)
+        if match:
+            found[match[1]] = match[2]
+    return found
+
+
+def test_nothing_is_exported_by_both():
+    import torch
+
+    import ccom
+
+    theirs = set()
+    for path in glob.glob(os.path.join(os.path.dirname(torch.__file__), "lib", "libtorch*.so")):
+        theirs |= exported(path)
+    ours = set()
+    library = glob.glob(os.path.join(os.path.dirname(ccom.__file__), "lib", "libccom.so*"))[0]
+    for path in needed(library).values():
+        ours |= exported(path)
+    assert any(SHARED_NAMES.match(name) for name in ours), "the test no longer sees protobuf"
+    assert not [name for name in theirs & ours if SHARED_NAMES.match(name)]
+
+
+@pytest.mark.parametrize("program", [GROUP + OTHERS, OTHERS + GROUP, GROUP + OTHERS + "dist.all_reduce(x)"])
+@pytest.mark.parametrize("globally", ["", "YES"])
+def test_imports_in_any_order(program, globally):
+    environment = {**os.environ, **launch.ON_LOOPBACK, "TORCH_USE_RTLD_GLOBAL": globally}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
