@@ -29,8 +29,8 @@ def main():
 
         target = SummaryWriter(folder)
     with StepLogger(target, all_ranks=kind == "everyone") as logger:
-        dist.barrier()  # making a writer takes rank 0 longer than the first step
         for number in range(5):
+            dist.barrier()  # making a writer takes rank 0 longer than a step
             with logger.step(number):
                 work(number)
         try:
