@@ -92,7 +92,7 @@ void Work::fulfil(c10::ivalue::Future& future) {
 
 void Work::complete(std::exception_ptr error) {
   error_ = error;
-  // Ends the profiler's event, and first: whoever has waited may end the profile, and free what the event is written to.
+  // Ends the profiler's event, and first: who has waited may end the profile, and free what the event is written to.
   finish(std::move(error));
   c10::intrusive_ptr<c10::ivalue::Future> future;
   {

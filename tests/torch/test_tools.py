@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torch's own tools on what ccom writes, and what the package says of versions."""
+import os
+import subprocess
+import sys
+
+import launch
+import pytest
+
+pytestmark = pytest.mark.ccom
+
+
+def test_torchfrtrace_finds_who_is_missing(tmp_path):
+    launch.ranks("desync.py", str(tmp_path), count=2, timeout=60)
+    tool = [sys.executable, "-m", "torch.distributed.flight_recorder.fr_trace", "--prefix", "trace_", str(tmp_path)]
+    done = subprocess.run(tool, capture_output=True, text=True, timeout=60)
+    said = done.stdout + done.stderr
+    assert done.returncode == 0, said
+    assert "Not all ranks joining collective, sequence number: 6" in said and "missing ranks: {1}" in said, said
+
+
+def test_a_group_is_split():
+    job = launch.ranks("split.py", count=4, timeout=60)
+    assert job.output.count("split") == 4, job.output
+
+
+@pytest.mark.parametrize(("here", "built_for", "says"), [("2.3.1", "2.3", "needs torch 2.4 or later"),
+                                                         ("2.14.0+cpu", "2.13", "was built for torch 2.13")])
+def test_another_torch_is_refused(monkeypatch, here, built_for, says):
+    import torch
+
+    import ccom.torch
+
+    monkeypatch.setattr(torch, "__version__", here)
+    with pytest.raises(ImportError, match=says):
+        ccom.torch._versions_agree(built_for)
+
+
+def test_a_failing_group_writes_what_it_remembers(tmp_path):
+    environment = {"CCOM_TORCH_DUMP": str(tmp_path / "dump_")}
+    job = launch.start_ranks("differing.py", "shapes", count=2, environment=environment)
+    with job:
+        job.wait(60, succeeds=None)
+    assert sorted(os.listdir(tmp_path)) == ["dump_0", "dump_1"], job.output
