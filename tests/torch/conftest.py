@@ -5,7 +5,7 @@
     CCOM_TEST_LONG=1 pytest tests/torch                everything
     CCOM_TEST_BACKENDS=gloo pytest tests/torch         the tests themselves, without ccom
 
-Tests that run on both backends are checked with Gloo's results, or check Gloo too: the expectation is torch's, not ours.
+Tests that run on both backends are checked with Gloo's results, or check Gloo too: they expect what torch promises.
 """
 import importlib.util
 import os

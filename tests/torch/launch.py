@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starts the processes of a test, waits for them with a bound, ends those that are left, and shows what all of them said.
+"""Starts the processes of a test, waits for them with a bound, ends those that are left, and shows what all said.
 
     job = launch.ranks(program, "--backend", "gloo", count=4)      n processes, the rendezvous in this process
     job = launch.torchrun(program, ..., count=2, nodes=2)          as users do, with an agent per node

@@ -59,7 +59,8 @@ def learns_the_same(variant, count, nodes, folder, reference_ranks):
 
 
 def test_all_examples_are_here():
-    names = {os.path.basename(path)[len("torch_"):-len(".py")] for path in glob.glob(os.path.join(EXAMPLES, "torch_*.py"))}
+    paths = glob.glob(os.path.join(EXAMPLES, "torch_*.py"))
+    names = {os.path.basename(path)[len("torch_"):-len(".py")] for path in paths}
     assert names - {"common"} == set(SMALL)
 
 

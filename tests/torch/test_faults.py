@@ -56,9 +56,9 @@ def test_torchrun_starts_a_job_again(number, tmp_path):
 
 
 DIFFERENCES = {
-    "shapes": ("count 10", "count 11"), "large_shapes": ("count 3000000", "count 3100000"), "types": ("float32", "float64"),
-    "operators": ("sum", "max"), "roots": ("broadcast", "root"), "order": ("allreduce", "broadcast"),
-    "asynchronous_order": ("allreduce", "broadcast"),
+    "shapes": ("count 10", "count 11"), "large_shapes": ("count 3000000", "count 3100000"),
+    "types": ("float32", "float64"), "operators": ("sum", "max"), "roots": ("broadcast", "root"),
+    "order": ("allreduce", "broadcast"), "asynchronous_order": ("allreduce", "broadcast"),
 }
 
 
@@ -68,9 +68,10 @@ def test_different_calls_are_an_error_that_holds_both(hosts):
     entries = finished.told
     assert len(entries) == 3 * len(DIFFERENCES), finished.output
     for entry in entries:
+        who = f"{entry['case']}, rank {entry['rank']} was told"
         for word in (*DIFFERENCES[entry["case"]], "rank 1"):
-            assert word in entry["error"], f"{entry['case']}, rank {entry['rank']} was told: {entry['error'] or 'nothing'}"
-        assert entry["seconds"] < 5, f"{entry['case']}, rank {entry['rank']} was told after {entry['seconds']:.1f} s"
+            assert word in entry["error"], f"{who}: {entry['error'] or 'nothing'}"
+        assert entry["seconds"] < 5, f"{who} after {entry['seconds']:.1f} s"
 
 
 def blames(entry, rank):

@@ -11,14 +11,14 @@
 Only rank 0 of the group writes, unless all_ranks is true; then each rank has a folder of its own. Every step writes
 
     ccom/step_seconds               the step
-    ccom/blocked_seconds            of that, how long this rank's threads were held up by operations: what was not hidden
+    ccom/blocked_seconds            of that, how long operations held up this rank's threads: what was not hidden
     ccom/blocked_share              the same as a share of the step
     ccom/ALLREDUCE/calls, bytes     of each operation
     ccom/ALLREDUCE/algbw_GBps       bytes by the seconds that the operations ran, the lateness of other ranks included
-    ccom/ALLREDUCE/busbw_GBps       the same by what the fabric carries: comparable among operations and numbers of ranks
+    ccom/ALLREDUCE/busbw_GBps       the same by what the fabric carries: compares operations and numbers of ranks
 
-Operations count for the step in which they end. Blocked: in synchronous calls and in Work.wait(). DistributedDataParallel
-waits for futures, which are torch's own: such waits are part of the step alone. Reading the counters costs some
+Operations count for the step in which they end. Blocked: in synchronous calls and in Work.wait(); waiting for a future,
+as DistributedDataParallel does, is torch's own and shows in the step alone. Reading the counters takes
 microseconds; events are written by the SummaryWriter's thread.
 """
 import contextlib

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several tensors in one call: the coalesced collectives, the coalescing manager, functional collectives and DTensor."""
+"""Several tensors in one call: coalesced collectives, the coalescing manager, functional collectives and DTensor."""
 import torch
 import torch.distributed as dist
 import torch.distributed._functional_collectives as functional
@@ -15,7 +15,8 @@ def tensors(rank, dtype=torch.float, shapes=SHAPES):
 
 
 def totals(job, dtype=torch.float, shapes=SHAPES, operator="sum"):
-    return [expected.reduced(operator, list(same)) for same in zip(*(tensors(rank, dtype, shapes) for rank in range(job.ranks)))]
+    everyones = (tensors(rank, dtype, shapes) for rank in range(job.ranks))
+    return [expected.reduced(operator, list(same)) for same in zip(*everyones)]
 
 
 def compare(job, found, result, what):
@@ -49,7 +50,8 @@ def check_all_gather_coalesced(job):
     outputs = [[torch.zeros(4), torch.zeros(2, 3)] for _ in range(job.ranks)]
     dist.all_gather_coalesced(outputs, mine)
     for rank, output in enumerate(outputs):
-        compare(job, output, [expected.values(rank, shape, torch.float) for shape in ((4,), (2, 3))], "all_gather_coalesced")
+        sent = [expected.values(rank, shape, torch.float) for shape in ((4,), (2, 3))]
+        compare(job, output, sent, "all_gather_coalesced")
 
 
 def check_coalescing_manager(job):
@@ -90,7 +92,8 @@ def check_functional_collectives(job):
         for operator in ("sum", "max", "product") + (("avg",) if job.is_ccom and dtype == torch.float else ()):
             found = functional.wait_tensor(functional.all_reduce(mine, operator, group))
             result = expected.reduced(operator, everyones)
-            (job.expect_equal if expected.is_exact(operator, dtype) else job.expect_close)(found, result, f"functional {operator}")
+            check = job.expect_equal if expected.is_exact(operator, dtype) else job.expect_close
+            check(found, result, f"functional {operator} {dtype}")
         job.expect_equal(mine, everyones[job.rank], "a functional collective changed its input")
         found = functional.all_gather_tensor(mine, 0, group)
         job.expect_equal(found + 0, torch.cat(everyones), f"functional all_gather {dtype}")
@@ -113,7 +116,8 @@ def check_functional_coalesced(job):
     found = functional.all_reduce_coalesced(mine, "sum", group)
     compare(job, [each + 0 for each in found], totals(job, shapes=shapes), "functional all_reduce_coalesced")
     found = functional.all_gather_into_tensor_coalesced(mine, group)
-    compare(job, [each + 0 for each in found], [torch.cat(same) for same in zip(*everyones)], "functional all_gather_coalesced")
+    result = [torch.cat(same) for same in zip(*everyones)]
+    compare(job, [each + 0 for each in found], result, "functional all_gather_coalesced")
     found = functional.reduce_scatter_tensor_coalesced(mine, "sum", [0, 0], group)
     result = [total.chunk(job.ranks)[job.rank] for total in totals(job, shapes=shapes)]
     compare(job, [each + 0 for each in found], result, "functional reduce_scatter_coalesced")

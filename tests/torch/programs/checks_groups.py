@@ -21,8 +21,8 @@ def end(job, *groups):
 
 
 def check_local_synchronisation(job):
-    """Only the members call new_group. The first check: torch names such a group by how many groups a rank is in, and the
-    members must be in equally many."""
+    """Only the members call new_group. The first check: torch names such a group by how many groups a rank is in, so
+    that its members must be in equally many."""
     members = [rank for rank in range(job.ranks) if rank >= job.ranks // 2]
     if job.rank in members:
         group = dist.new_group(members, use_local_synchronization=True)

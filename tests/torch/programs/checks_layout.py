@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors that are not a plain piece of memory of their own: strided, transposed, conjugated, empty, scalar, overlapping,
+"""Tensors that are not a plain piece of memory of their own: strided, transposed, negated, empty, scalar, overlapping,
 views of one another, and ones that need a gradient. What Gloo refuses, ccom must do right or refuse as well."""
 import torch
 import torch.distributed as dist
@@ -62,7 +62,8 @@ def check_other_collectives_of_transposed_tensors(job):
 
     output = torch.zeros(5, 2 * n).t()
     dist.all_gather_into_tensor(output, transposed(job.rank, 2, 5))
-    job.expect_equal(output.contiguous(), torch.cat([transposed(rank, 2, 5) for rank in range(n)]), "all_gather transposed")
+    result = torch.cat([transposed(rank, 2, 5) for rank in range(n)])
+    job.expect_equal(output.contiguous(), result, "all_gather transposed")
 
     share = torch.zeros(5, 2).t()
     dist.reduce_scatter_tensor(share, transposed(job.rank, 2 * n, 5))
@@ -194,12 +195,14 @@ def check_wrong_sizes_are_refused_here_and_do_no_harm(job):
     if not job.is_ccom:
         return  # it ends the process
     n = job.ranks
-    job.expect_error(lambda: dist.all_gather_into_tensor(torch.zeros(3 * n + 1), torch.zeros(3)), "all_gather_into_tensor")
-    job.expect_error(lambda: dist.reduce_scatter_tensor(torch.zeros(3), torch.zeros(3 * n + 1)), "reduce_scatter_tensor")
+    small, large = torch.zeros(3), torch.zeros(3 * n + 1)
+    job.expect_error(lambda: dist.all_gather_into_tensor(large, small), "all_gather_into_tensor")
+    job.expect_error(lambda: dist.reduce_scatter_tensor(small, large), "reduce_scatter_tensor")
     job.expect_error(lambda: dist.all_gather([torch.zeros(3)] * (n + 1), torch.zeros(3)), "all_gather, a list too long")
     job.expect_error(lambda: dist.all_gather([torch.zeros(3).double()] * n, torch.zeros(3)), "all_gather, two types")
     job.expect_error(lambda: dist.broadcast(torch.zeros(3), n), "broadcast from nobody")
-    job.expect_error(lambda: dist.all_to_all_single(torch.zeros(n), torch.zeros(n), [1] * (n + 1), [1] * n), "wrong splits")
+    splits = [1] * (n + 1), [1] * n
+    job.expect_error(lambda: dist.all_to_all_single(torch.zeros(n), torch.zeros(n), *splits), "wrong splits")
     tensor = torch.ones(3)
     dist.all_reduce(tensor)
     job.expect_equal(tensor, torch.full((3,), float(n)), "all_reduce after refused calls")

@@ -52,7 +52,8 @@ def check_messages_with_one_tag_keep_their_order(job):
     received = [torch.zeros(2, dtype=torch.int64) for _ in range(200)]
     for work in [dist.irecv(tensor, source, tag=5) for tensor in received] + sends:
         work.wait()
-    job.expect([tensor.tolist() for tensor in received] == [[number, source] for number in range(200)], "the order of messages")
+    sent = [[number, source] for number in range(200)]
+    job.expect([tensor.tolist() for tensor in received] == sent, "the order of messages")
 
 
 def check_tags_choose_messages(job):
@@ -150,7 +151,8 @@ def check_strided_messages(job):
     works = [dist.isend(expected.values(job.rank, (6, 4), torch.float).t(), to), dist.irecv(whole[:, ::2], source)]
     for work in works:
         work.wait()
-    job.expect_equal(whole[:, ::2].contiguous(), expected.values(source, (6, 4), torch.float).t().contiguous(), "strided")
+    sent = expected.values(source, (6, 4), torch.float).t().contiguous()
+    job.expect_equal(whole[:, ::2].contiguous(), sent, "a strided message")
     job.expect(bool((whole[:, 1::2] == -7).all()), "a receive wrote between the elements of its tensor")
 
 

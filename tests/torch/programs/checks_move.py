@@ -44,7 +44,8 @@ def check_all_gather(job):
         for asynchronous in (False, True):
             outputs = [torch.zeros(3, 5, dtype=dtype) for _ in range(job.ranks)]
             what = f"all_gather {dtype} {'async' if asynchronous else 'sync'}"
-            finish(dist.all_gather(outputs, numbers(job.rank, (3, 5), dtype), async_op=asynchronous), asynchronous, job, what)
+            work = dist.all_gather(outputs, numbers(job.rank, (3, 5), dtype), async_op=asynchronous)
+            finish(work, asynchronous, job, what)
             for rank, output in enumerate(outputs):
                 job.expect_equal(output, numbers(rank, (3, 5), dtype), f"{what}, part of {rank}")
 
@@ -55,7 +56,8 @@ def check_all_gather_of_unequal_tensors(job):
     outputs = [torch.zeros(1 + 4 * rank) for rank in range(job.ranks)]
     dist.all_gather(outputs, numbers(job.rank, (1 + 4 * job.rank,), torch.float))
     for rank, output in enumerate(outputs):
-        job.expect_equal(output, numbers(rank, (1 + 4 * rank,), torch.float), f"all_gather of unequal tensors, part of {rank}")
+        sent = numbers(rank, (1 + 4 * rank,), torch.float)
+        job.expect_equal(output, sent, f"all_gather of unequal tensors, part of {rank}")
 
 
 def check_all_gather_into_tensor(job):
@@ -130,8 +132,8 @@ def check_all_to_all_single(job):
             output = torch.zeros(job.ranks * 2, 3, dtype=dtype)
             work = dist.all_to_all_single(output, numbers(job.rank, (job.ranks * 2, 3), dtype), async_op=asynchronous)
             finish(work, asynchronous, job, what)
-            parts = [numbers(peer, (job.ranks * 2, 3), dtype)[2 * job.rank:2 * job.rank + 2] for peer in range(job.ranks)]
-            job.expect_equal(output, torch.cat(parts), what)
+            everyones = [numbers(peer, (job.ranks * 2, 3), dtype) for peer in range(job.ranks)]
+            job.expect_equal(output, torch.cat([each[2 * job.rank:2 * job.rank + 2] for each in everyones]), what)
 
 
 def check_all_to_all_single_of_unequal_parts(job):

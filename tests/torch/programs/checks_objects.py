@@ -9,7 +9,8 @@ import torch.distributed as dist
 
 def thing(rank):
     """Of another size on every rank, one of them large."""
-    return {"rank": rank, "text": "x" * (100_000 if rank == 1 else rank), "tensor": torch.full((rank + 1,), float(rank))}
+    text = "x" * (100_000 if rank == 1 else rank)
+    return {"rank": rank, "text": text, "tensor": torch.full((rank + 1,), float(rank))}
 
 
 def same(a, b):
@@ -24,7 +25,8 @@ def check_object_collectives(job):
     for root in (0, n - 1):
         gathered = [None] * n if job.rank == root else None
         dist.gather_object(thing(job.rank), gathered, root)
-        job.expect(gathered is None or all(same(found, thing(rank)) for rank, found in enumerate(gathered)), "gather_object")
+        good = gathered is None or all(same(found, thing(rank)) for rank, found in enumerate(gathered))
+        job.expect(good, "gather_object")
         things = [thing(root), "words", 3.5] if job.rank == root else [None, None, None]
         dist.broadcast_object_list(things, root)
         job.expect(same(things[0], thing(root)) and things[1:] == ["words", 3.5], "broadcast_object_list")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an asynchronous call returns: waiting, futures and what is chained to them, results, errors, order, sequence numbers;
-and what the profiler, the counters and the flight recorder saw."""
+"""What an asynchronous call returns: waiting, futures and what is chained to them, results, errors, order, sequence
+numbers; and what the profiler, the counters and the flight recorder saw."""
 import datetime
 import gc
 import os
@@ -63,7 +63,8 @@ def check_futures(job):
     tensor = torch.ones(1000)
     future = dist.all_reduce(tensor, async_op=True).get_future()
     value = future.wait()
-    job.expect(isinstance(value, list) and value[0].data_ptr() == tensor.data_ptr(), f"the future's value is {type(value)}")
+    is_tensor = isinstance(value, list) and value[0].data_ptr() == tensor.data_ptr()
+    job.expect(is_tensor, f"the future's value is {type(value)}")
     job.expect_equal(value[0], torch.full((1000,), float(job.ranks)), "the future's tensor")
     job.expect(future.done(), "done")
 
@@ -98,7 +99,8 @@ def check_collectives_inside_then(job):
 def check_collected_futures(job):
     futures = [dist.all_reduce(torch.full((10,), float(number)), async_op=True).get_future() for number in range(20)]
     values = torch.futures.collect_all(futures).wait()
-    job.expect([each.value()[0][0].item() for each in values] == [number * job.ranks for number in range(20)], "collect_all")
+    found = [each.value()[0][0].item() for each in values]
+    job.expect(found == [number * job.ranks for number in range(20)], f"collect_all: {found}")
 
 
 def check_many_under_way_keep_their_order(job):
@@ -221,8 +223,8 @@ def check_flight_recorder(job):
 
 
 def check_data_parallel_hooks(job):
-    """DDP with torch's own communication hooks: each chains futures in another way. One bucket: where PowerSGD's callbacks
-    run in a thread of their own, those of two buckets would start their operations in any order."""
+    """DDP with torch's own communication hooks: each chains futures in another way. One bucket: PowerSGD's callbacks
+    run in a thread of their own, and those of two buckets would start their operations in any order."""
     from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
     from torch.nn.parallel import DistributedDataParallel
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranks that make different calls, or come late: differing.py CASE... Each rank prints, for each case, one line of JSON:
-{"case", "rank", "error", "seconds"}.
+"""Ranks that make different calls, or come late: differing.py CASE...
+
+Each rank prints, for each case, one line of JSON: {"case", "rank", "error", "seconds"}.
 """
 import datetime
 import json

@@ -35,9 +35,13 @@ def late_wait(count):
         work.wait()
 
 
+def gather(count, ranks):
+    dist.all_gather([torch.ones(count) for _ in range(ranks)], torch.ones(count))
+
+
 CALLS = {
     "all_reduce": lambda count, rank, ranks: dist.all_reduce(torch.ones(count)),
-    "all_gather": lambda count, rank, ranks: dist.all_gather([torch.ones(count) for _ in range(ranks)], torch.ones(count)),
+    "all_gather": lambda count, rank, ranks: gather(count, ranks),
     "barrier": lambda count, rank, ranks: dist.barrier(),
     "async": lambda count, rank, ranks: late_wait(count),
     "future": lambda count, rank, ranks: dist.all_reduce(torch.ones(count), async_op=True).get_future().wait(),

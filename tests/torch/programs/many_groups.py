@@ -17,7 +17,7 @@ def resources():
 
 
 def live(number):
-    """One group's life; every third one runs something asynchronously, every fourth is ended without having been used."""
+    """One group's life; every third one runs something asynchronously, every fourth ends without having been used."""
     group = dist.new_group()
     if number % 4 != 3:
         tensor = torch.ones(50_000)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A training in small that torchrun starts again after one of its ranks has killed itself: restarted.py --victim 1 DONE"""
+"""A small training that torchrun starts again after one of its ranks has killed itself: restarted.py --victim 1 DONE"""
 import argparse
 import os
 import signal

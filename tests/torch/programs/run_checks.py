@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """One rank of a job that runs checks one after another: run_checks.py --backend gloo --results FOLDER checks_reduce ...
 
-A check is a function check_*(job) of the named modules, called by every rank at about the same time. All share one process
-group; after a check that failed anywhere a new one is made, so that the following ones say something too. Ranks agree on
-that through the store. Each rank writes FOLDER/<rank>.json: {"checks_reduce.check_all_reduce": [failure, ...], ...}
+A check is a function check_*(job) of the named modules, called by every rank at about the same time. All share one
+process group; after a check that failed anywhere a new one is made, so that the following ones say something too. Ranks
+agree on that through the store. Each rank writes FOLDER/<rank>.json: {"checks_reduce.check_all_reduce": [failure, ...]}
 """
 import argparse
 import datetime
@@ -39,8 +39,9 @@ class Job:
     def start_group(self, timeout=20):
         """The default process group, on keys that nobody has used before."""
         self._groups += 1
-        dist.init_process_group(self.backend, store=dist.PrefixStore(f"group-{self._groups}", self.store), rank=self.rank,
-                                world_size=self.ranks, timeout=datetime.timedelta(seconds=timeout))
+        store = dist.PrefixStore(f"group-{self._groups}", self.store)
+        dist.init_process_group(self.backend, store=store, rank=self.rank, world_size=self.ranks,
+                                timeout=datetime.timedelta(seconds=timeout))
 
     def end_group(self):
         if not self.is_ccom:
