@@ -142,6 +142,8 @@ def check_sequence_numbers(job):
     dist.all_reduce(torch.ones(3), async_op=True).wait()
     moved = group._get_sequence_number_for_group() - first
     job.expect(moved == 6, f"the sequence number moved by {moved} in six calls")
+    if not job.is_ccom:
+        return  # it counts messages too
     everyones = [torch.zeros(1, dtype=torch.int64) for _ in range(job.ranks)]
     dist.all_gather(everyones, torch.tensor([first]))
     job.expect(len({each.item() for each in everyones}) == 1, f"ranks are at {everyones}")
