@@ -30,7 +30,7 @@ class Training:
             fully_shard(layer)
         fully_shard(self.model)
         if options.backend == "gloo":
-            # Gloo knows ReduceOp.AVG from torch 2.13 on.
+            # Older versions of Gloo have no ReduceOp.AVG.
             for layer in self.model[::2]:
                 layer.set_force_sum_reduction_for_comms(True)
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=options.rate)

@@ -38,7 +38,7 @@ def shard(model, backend):
         fully_shard(block)
     fully_shard(model)
     if backend == "gloo":
-        # Gloo knows ReduceOp.AVG from torch 2.13 on.
+        # Older versions of Gloo have no ReduceOp.AVG.
         for module in (model, *model.blocks):
             module.set_force_sum_reduction_for_comms(True)
     return model
