@@ -222,6 +222,7 @@ Status Communicator::run_on_node(const Request& request) {
 Status Communicator::run_in_turn(const Request& asked) {
   if (on_node_[static_cast<size_t>(asked.collective)]) return run_on_node(asked);
   const uint64_t sequence = next_sequence();
+  links_->monitor().begin_call(sequence);
   const Envelope envelope = describe(asked, membership_.communicator, sequence, 0);
   Request request = asked;
   if (request.multiplier != nullptr) request.input = multiply_input(request);

@@ -8,6 +8,8 @@
 #include <optional>
 #include <thread>
 
+#include "base/text.h"
+
 namespace ccom {
 namespace {
 
@@ -45,6 +47,8 @@ class Engine::Run {
   }
 
   bool finished() const { return executor_->finished(); }
+
+  bool all_take_part() const { return compiled_->plan.collective != Collective::SendReceive; }
 
   // Peers that this operation still waits for.
   void note_late(std::vector<int>& peers) const {
@@ -237,14 +241,23 @@ Status Engine::wait_for_events(Backoff& backoff, Deadline deadline) {
   return monitor_.check();
 }
 
-Status Engine::late() const {
+// Those that we wait for may themselves be waiting for others.
+Status Engine::late() {
   std::vector<int> peers;
-  for (size_t i = 0; i < running_; ++i) runs_[i]->note_late(peers);
+  bool all_take_part = true;
+  for (size_t i = 0; i < running_; ++i) {
+    runs_[i]->note_late(peers);
+    all_take_part &= runs_[i]->all_take_part();
+  }
   std::ranges::sort(peers);
   peers.erase(std::ranges::unique(peers).begin(), peers.end());
-  std::string who;
-  for (const int peer : peers) who += (who.empty() ? "" : ", ") + std::to_string(peer);
-  return error(Code::Timeout, "rank %d waited in vain for rank%s %s", rank_, peers.size() == 1 ? "" : "s", who.c_str())
+  std::string text = "rank " + std::to_string(rank_) + " waited in vain for " + name_ranks(peers);
+  if (const std::vector<Rank> behind = all_take_part ? monitor_.who_is_behind() : std::vector<Rank>();
+      !behind.empty()) {
+    text += "; not yet in this call: " + name_ranks(behind);
+    peers = behind;
+  }
+  return Status(Code::Timeout, std::move(text))
       .with_peers(peers)
       .with_cure("look what these ranks are doing; raise timeoutMs (CCOM_TIMEOUT_MS) if they are only slow");
 }

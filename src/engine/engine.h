@@ -64,7 +64,7 @@ class Engine {
   Status wait_for_events(Backoff& backoff, Deadline deadline);
   Status collect_events();
   Status give_up(const Status& cause);
-  Status late() const;
+  Status late();
 
   Rank rank_;
   Monitor& monitor_;
