@@ -164,7 +164,8 @@ Status Hierarchy::run_by_speakers(const Request& request) {
           std::byte* const piece = request.output + tile * most * element_bytes_;
           const std::byte* const given = is_root_host ? request.input + tile * most * element_bytes_ : piece;
           if (speaks)
-            CCOM_TRY(start(tile, {Collective::Broadcast, given, piece, length(tile), 0, root.host, given == piece}));
+            CCOM_TRY(start(
+                tile, {Collective::Broadcast, given, piece, length(tile), request.count, root.host, given == piece}));
           return is_root_host ? spread(tile) : Status();
         },
         [&](size_t tile) -> Status {
@@ -181,8 +182,8 @@ Status Hierarchy::run_by_speakers(const Request& request) {
         collect.root = root.place;
         CCOM_TRY(inside(collect));
         if (!speaks) return {};
-        return start(tile,
-                     {request.collective, sum, request.output + offset, length(tile), 0, rooted ? root.host : -1});
+        return start(tile, {request.collective, sum, request.output + offset, length(tile), request.count,
+                            rooted ? root.host : -1});
       },
       [&](size_t tile) -> Status {
         if (speaks) CCOM_TRY(finish(tile));
@@ -224,7 +225,8 @@ Status Hierarchy::run_by_shares(const Request& request) {
         [&](size_t tile) -> Status {
           std::byte* const sum = scratch(tile, share(tile) * element_bytes_);
           CCOM_TRY(summed(tile, sum));
-          return start(tile, {Collective::AllReduce, sum, request.output + own(tile) * element_bytes_, share(tile)});
+          return start(tile, {Collective::AllReduce, sum, request.output + own(tile) * element_bytes_, share(tile),
+                              even / ranks});
         },
         gathered);
   } else if (request.collective == Collective::Reduce) {
@@ -234,7 +236,7 @@ Status Hierarchy::run_by_shares(const Request& request) {
           const size_t bytes = share(tile) * element_bytes_;
           std::byte* const sum = scratch(tile, 2 * bytes);
           CCOM_TRY(summed(tile, sum));
-          return start(tile, {Collective::Reduce, sum, sum + bytes, share(tile), 0, root.host});
+          return start(tile, {Collective::Reduce, sum, sum + bytes, share(tile), even / ranks, root.host});
         },
         [&](size_t tile) -> Status {
           CCOM_TRY(finish(tile));
@@ -258,7 +260,7 @@ Status Hierarchy::run_by_shares(const Request& request) {
             CCOM_TRY(inside(spread));
           }
           std::byte* const piece = request.output + own(tile) * element_bytes_;
-          return start(tile, {Collective::Broadcast, piece, piece, share(tile), 0, root.host, true});
+          return start(tile, {Collective::Broadcast, piece, piece, share(tile), even / ranks, root.host, true});
         },
         [&](size_t tile) { return is_root_host ? finish(tile) : gathered(tile); });
   }

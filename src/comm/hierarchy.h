@@ -74,7 +74,7 @@ class Hierarchy {
     const std::byte* input = nullptr;
     std::byte* output = nullptr;
     size_t count = 0;
-    size_t stride = 0;  // of units; 0: count
+    size_t stride = 0;  // of units; 0: count. Also tells the planner how long the whole call is
     int root = -1;      // a host
     bool in_place = false;
   };
