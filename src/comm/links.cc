@@ -8,7 +8,9 @@
 #include "base/log.h"
 #include "base/network.h"
 #include "comm/hierarchy.h"
+#include "comm/network_choice.h"
 #include "comm/process_segments.h"
+#include "transports/ofi/factory.h"
 #include "transports/shm/factory.h"
 
 namespace ccom {
@@ -51,6 +53,7 @@ Result<std::unique_ptr<Links>> Links::connect(const Membership& membership, cons
   Status chosen = links->choose_transports();
   Result<std::string> offer = chosen.is_ok() ? links->make_segment() : Result<std::string>(chosen);
   CCOM_TRY_ASSIGN(const std::vector<std::string> offers, exchange(rendezvous, "segments", std::move(offer), deadline));
+  links->settle_network(offers);
 
   // 2. Everybody maps it and opens its transports.
   Result<std::string> address = links->share_segment(offers, deadline);
@@ -154,6 +157,27 @@ Status Links::choose_transports() {
   return {};
 }
 
+// libfabric is loaded and asked only if the kernel shows such a device.
+bool Links::can_use_efa() const {
+  if (!depends_on_efa({config_.transports, config_.ofi_provider}, topology_.hosts.size() > 1)) return false;
+  return ofi::has_efa_device(config_.sysfs_root) && !ofi::list_domains("efa").empty();
+}
+
+// What choose_transports() left open is decided by all.
+void Links::settle_network(const std::vector<std::string>& offers) {
+  bool all_have_efa = true;
+  for (const std::string& text : offers) {
+    const nlohmann::json offer = nlohmann::json::parse(text, nullptr, false);
+    all_have_efa &= offer.is_object() && offer.value("efa", false);
+  }
+  const NetworkChoice choice = choose_network({config_.transports, config_.ofi_provider}, all_have_efa);
+  if (config_.transports.empty()) std::ranges::replace(routes_.names, "tcp", choice.transport);
+  config_.ofi_provider = choice.ofi_provider;
+  const bool uses_efa = choice.ofi_provider == "efa" && std::ranges::find(routes_.names, "ofi") != routes_.names.end();
+  if (!uses_efa || !config_.ofi_rails.empty()) return;
+  config_.ofi_rails = choose_domains(ofi::list_domains("efa"), place(), static_cast<int>(local_ranks_.size()), 4);
+}
+
 size_t Links::board_bytes() const { return round_to_page(Monitor::board_bytes(static_cast<int>(local_ranks_.size()))); }
 
 size_t Links::message_rings_offset() const {
@@ -178,7 +202,7 @@ Result<std::string> Links::make_segment() {
   message_ring_bytes_ = std::min(default_ring_bytes(ranks, MessageRoutes::kChannels, most / 4), kMessageRingBytes);
   node_layout_ = {ranks, default_bank_bytes(ranks, most)};
   node_join_ = std::make_unique<NodeJoin>(place(), membership_.secret.derive("ccom arena"));
-  nlohmann::json offer{{"process", process_number()}};
+  nlohmann::json offer{{"process", process_number()}, {"efa", can_use_efa()}};
   if (has_node()) offer["node"] = node_join_->introduce();
   if (!shares_memory()) {
     private_board_.resize(Monitor::board_bytes(1) + 128);

@@ -20,9 +20,11 @@ Status TransportSet::open(const CommConfig& config, const ShmRegion& shm, const 
                                                           membership_.secret.derive("ccom tcp"), bind_address,
                                                           config.tcp_streams, config.crc}));
     } else {
-      CCOM_TRY_ASSIGN(transport, ofi::make_ofi_transport({membership_.rank, membership_.communicator,
-                                                          membership_.secret.derive("ccom ofi"), config.ofi_provider,
-                                                          bind_address, config.crc}));
+      CCOM_TRY_ASSIGN(
+          transport,
+          ofi::make_ofi_transport(
+              {membership_.rank, membership_.communicator, membership_.secret.derive("ccom ofi"), config.ofi_provider,
+               config.ofi_rails.empty() ? bind_address : config.ofi_rails.front(), config.crc, config.ofi_rails}));
     }
     transports_.push_back(std::move(transport));
   }
