@@ -66,6 +66,7 @@ struct Cache {
 
 struct Host {
   std::string id;             // equal ids share memory; from CCOM_HOSTID or boot id and namespaces
+  std::string machine;        // boot id: hosts with equal ones (containers, CCOM_HOSTID) share processors; "" unknown
   std::string name;           // for people
   std::string instance_type;  // "trn1.32xlarge" from DMI, "" if unknown
   std::string cpu_model;
@@ -96,6 +97,7 @@ struct Topology {
 
   int nranks() const { return static_cast<int>(ranks.size()); }
   std::vector<Rank> ranks_of(int host) const;  // ascending
+  int ranks_on_machine_of(int host) const;     // that compete for its processors
   // May a byte go straight from a to b? False only between devices of an imposed fabric that share no link.
   bool linked(Rank a, Rank b) const;
   friend bool operator==(const Topology&, const Topology&) = default;
