@@ -92,7 +92,7 @@ struct Place {
 struct Topology {
   std::vector<Host> hosts;   // in the order of their lowest rank
   std::vector<Place> ranks;  // by rank
-  LinkSpeed memory;          // between ranks of a host through shared memory, per pair
+  LinkSpeed memory;          // between ranks of a host through shared memory, per pair; see without_shared_memory()
   LinkSpeed network;         // between hosts, per host and direction
 
   int nranks() const { return static_cast<int>(ranks.size()); }
@@ -135,6 +135,9 @@ struct RankView {
 // the largest Host::cpus seen. ConfigError if a host has more ranks than its imposed fabric has cores, or its ranks
 // impose different ones.
 Result<Topology> merge(const std::vector<RankView>& views);
+
+// The same machine for ranks that send messages over sockets inside a host too.
+Topology without_shared_memory(Topology topology);
 
 // JSON, one stable form: equal values give equal text. from_json checks types, ranges and that links join existing
 // devices.

@@ -28,6 +28,9 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const Membership& joi
   CCOM_TRY_ASSIGN(Agreement agreement, agree(joining, config, rendezvous, deadline));
   const Membership& membership = agreement.membership;
   std::unique_ptr<Communicator> self(new Communicator(membership, std::move(config), std::move(agreement.topology)));
+  const bool has_shm = self->config_.transports.empty() ||
+                       std::ranges::find(self->config_.transports, "shm") != self->config_.transports.end();
+  if (!has_shm) self->topology_ = without_shared_memory(std::move(self->topology_));
   const int channels = channels_needed(self->topology_, self->config_.algorithm);
   CCOM_TRY_ASSIGN(self->links_,
                   Links::connect(membership, self->config_, self->topology_, channels, rendezvous, deadline));
