@@ -17,6 +17,10 @@ constexpr std::array kTable = {
                "Address space for memory that other ranks of the node can map (ccomMemAlloc, ccomCommRegister). Takes "
                "memory only for what is allocated. 0: none, calls on such buffers copy."},
     OptionInfo{"CCOM_CRC", "1", "1: what tcp and ofi carry is checked by CRC32C; 0: it is not."},
+    OptionInfo{
+        "CCOM_CROSSING", "auto",
+        "Which ranks of a host exchange with other hosts in hierarchical collectives on vectors: one for all, all "
+        "(each its share), or auto: one for short calls and where it can fill the network."},
     OptionInfo{"CCOM_DEAD_MS", "3000",
                "A silent host counts as dead after this many milliseconds without a heartbeat."},
     OptionInfo{"CCOM_HOSTID", "",

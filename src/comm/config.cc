@@ -28,6 +28,7 @@ Result<CommConfig> CommConfig::from_environment() {
   config.ofi_provider = option("CCOM_OFI_PROVIDER");
   config.sysfs_root = option("CCOM_SYSFS_ROOT");
   CCOM_TRY(config.set_transports(option("CCOM_TRANSPORT")));
+  CCOM_TRY(config.set_crossing(option("CCOM_CROSSING")));
   CCOM_TRY(config.set_rounding(option("CCOM_ROUNDING")));
   CCOM_TRY_ASSIGN(config.rounding_seed, integer_option("CCOM_ROUNDING_SEED", 0, std::numeric_limits<int64_t>::max()));
   return config;
@@ -43,6 +44,14 @@ Status CommConfig::set_transports(const std::string& list) {
     }
     transports.push_back(item);
   }
+  return {};
+}
+
+Status CommConfig::set_crossing(const std::string& kind) {
+  if (kind != "auto" && kind != "one" && kind != "all") {
+    return error(Code::ConfigError, "CCOM_CROSSING=%s: there are auto, one and all", kind.c_str());
+  }
+  crossing = kind == "one" ? Crossing::One : kind == "all" ? Crossing::All : Crossing::Auto;
   return {};
 }
 
@@ -67,7 +76,8 @@ std::string CommConfig::fingerprint() const {
   std::string text = "transport=";
   for (const std::string& transport : transports) text += transport + "+";
   text += " algorithm=" + algorithm + " topology=" + topology + " streams=" + std::to_string(tcp_streams) +
-          " crc=" + std::to_string(crc) + " provider=" + ofi_provider + " memory=" + std::to_string(max_memory) +
+          " crc=" + std::to_string(crc) + " crossing=" + std::to_string(static_cast<int>(crossing)) +
+          " provider=" + ofi_provider + " memory=" + std::to_string(max_memory) +
           " messages=" + std::to_string(messages) + " rounding=" +
           (rounding == Rounding::Stochastic ? "stochastic seed=" + std::to_string(rounding_seed) : "nearest");
   return text;
