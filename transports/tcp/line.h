@@ -7,6 +7,10 @@
 // wait(), and always when there are so many connections that touching each would cost more than asking once.
 #pragma once
 
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <span>
 #include <string>
 
 #include "base/status.h"
@@ -19,13 +23,35 @@ struct Line {
   Line(const Line&) = delete;
   Line& operator=(const Line&) = delete;
 
+  // As recvmsg and sendmsg, never blocking: how much of the parts was filled or taken; 0: the stream has ended; -1 and
+  // errno. All bytes of a connection pass through these two.
+  ssize_t receive(std::span<iovec> parts) const;
+  ssize_t send(std::span<iovec> parts);
+
   Socket socket;
   const int fd;
+  uint64_t sent_bytes = 0;   // in the kernel's hands so far, as the network counts
   bool read_armed = false;   // Asio will clear it when there is something to read
   bool write_armed = false;  // ... when there is room to write
   bool heard = true;         // something was read since the last new send
   bool input_ended = false;  // end of stream, after everything was read
 };
+
+inline ssize_t Line::receive(std::span<iovec> parts) const {
+  msghdr message{};
+  message.msg_iov = parts.data();
+  message.msg_iovlen = parts.size();
+  return ::recvmsg(fd, &message, MSG_DONTWAIT);
+}
+
+inline ssize_t Line::send(std::span<iovec> parts) {
+  msghdr message{};
+  message.msg_iov = parts.data();
+  message.msg_iovlen = parts.size();
+  const ssize_t sent = ::sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (sent > 0) sent_bytes += static_cast<uint64_t>(sent);
+  return sent;
+}
 
 enum class Direction { Read, Write };
 

@@ -50,7 +50,7 @@ class Sender {
     ConstBytes payload;
     size_t written_bytes = 0;  // of header and payload
     uint64_t last_number = 0;  // the message that this line carried last ...
-    size_t last_bytes = 0;     // ... and how much of it
+    uint64_t last_begin = 0;   // ... and the line's sent_bytes before it
   };
   enum class Step { Written, Full, Failed };
 
