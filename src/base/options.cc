@@ -44,6 +44,8 @@ constexpr std::array kTable = {
     OptionInfo{"CCOM_SYSFS_ROOT", "/", "Folder under which topology discovery looks for sys, proc and dev."},
     OptionInfo{"CCOM_TCP_STREAMS", "1", "TCP connections per channel between two ranks, 1 to 16."},
     OptionInfo{"CCOM_TIMEOUT_MS", "300000", "Bound on every operation."},
+    OptionInfo{"CCOM_TLS", "0",
+               "1: what tcp carries between ranks is encrypted and checked by TLS 1.3; the same on all ranks."},
     OptionInfo{"CCOM_TOPOLOGY", "",
                "Topology imposed on the ranks of each host: a preset (trn1.32xlarge), ring:N, "
                "chain:N, torus:RxC, full:N, or a JSON file. Ranks take the places of its cores."},

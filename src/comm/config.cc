@@ -19,7 +19,9 @@ Result<CommConfig> CommConfig::from_environment() {
   CCOM_TRY_ASSIGN(const int64_t crc, integer_option("CCOM_CRC", 0, 1));
   config.tcp_streams = static_cast<int>(streams);
   CCOM_TRY_ASSIGN(const int64_t messages, integer_option("CCOM_MESSAGES", 0, 1));
+  CCOM_TRY_ASSIGN(const int64_t tls, integer_option("CCOM_TLS", 0, 1));
   config.crc = crc != 0;
+  config.tls = tls != 0;
   config.messages = messages != 0;
   config.algorithm = option("CCOM_ALGO");
   config.topology = option("CCOM_TOPOLOGY");
@@ -67,8 +69,8 @@ std::string CommConfig::fingerprint() const {
   std::string text = "transport=";
   for (const std::string& transport : transports) text += transport + "+";
   text += " algorithm=" + algorithm + " topology=" + topology + " streams=" + std::to_string(tcp_streams) +
-          " crc=" + std::to_string(crc) + " provider=" + ofi_provider + " memory=" + std::to_string(max_memory) +
-          " messages=" + std::to_string(messages) + " rounding=" +
+          " crc=" + std::to_string(crc) + " tls=" + std::to_string(tls) + " provider=" + ofi_provider +
+          " memory=" + std::to_string(max_memory) + " messages=" + std::to_string(messages) + " rounding=" +
           (rounding == Rounding::Stochastic ? "stochastic seed=" + std::to_string(rounding_seed) : "nearest");
   return text;
 }

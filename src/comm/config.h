@@ -27,6 +27,7 @@ struct CommConfig {
   int64_t dead_ms = 3000;
   int tcp_streams = 1;
   bool crc = true;
+  bool tls = false;
   Rounding rounding = Rounding::NearestEven;
   int64_t rounding_seed = 0;
   bool messages = false;

@@ -18,8 +18,12 @@ Status TransportSet::open(const CommConfig& config, const ShmRegion& shm, const 
     } else if (name == "tcp") {
       CCOM_TRY_ASSIGN(transport, tcp::make_tcp_transport({membership_.rank, membership_.communicator,
                                                           membership_.secret.derive("ccom tcp"), bind_address,
-                                                          config.tcp_streams, config.crc}));
+                                                          config.tcp_streams, config.crc, config.tls}));
     } else {
+      if (config.tls) {
+        return error(Code::ConfigError, "CCOM_TLS=1: transport ofi cannot encrypt")
+            .with_cure("set CCOM_TRANSPORT=shm,tcp, or CCOM_TLS=0 on a network that nobody else can listen to");
+      }
       CCOM_TRY_ASSIGN(transport, ofi::make_ofi_transport({membership_.rank, membership_.communicator,
                                                           membership_.secret.derive("ccom ofi"), config.ofi_provider,
                                                           bind_address, config.crc}));

@@ -130,6 +130,51 @@ TEST(Meeting, TellsBothSidesWhichSettingDiffers) {
   }
 }
 
+// They know from each other's addresses, before anybody dials.
+TEST(Meeting, TellsBothSidesThatOnlyOneOfThemSpeaksTls) {
+  const Secret key = Secret::random();
+  TcpConfig with_tls = config_of(1, key);
+  with_tls.tls = true;
+  const auto rank0 = make(config_of(0, key)), rank1 = make(with_tls);
+  const auto start = Clock::now();
+  const auto results = join_all({{rank0.get(), {{1, rank1->address(), 1}}}, {rank1.get(), {{0, rank0->address(), 1}}}});
+  EXPECT_LT(Clock::now() - start, std::chrono::seconds(5));
+  for (const Rank rank : {0, 1}) {
+    const Status& status = results[static_cast<size_t>(rank)];
+    EXPECT_EQ(status.code(), Code::ConfigError) << status.message();
+    EXPECT_THAT(status.message(), HasSubstr("CCOM_TLS"));
+    EXPECT_THAT(status.peers(), ElementsAre(1 - rank));
+  }
+}
+
+TEST(Meeting, GoesNoFurtherThanTheHandshakeOfTlsWithTheWrongKey) {
+  TcpConfig configs[2] = {config_of(0, Secret::random()), config_of(1, Secret::random())};
+  for (TcpConfig& config : configs) config.tls = true;
+  const auto rank0 = make(configs[0]), rank1 = make(configs[1]);
+  const auto results = join_all({{rank0.get(), {{1, rank1->address(), 1}}, milliseconds(1500)},
+                                 {rank1.get(), {{0, rank0->address(), 1}}, milliseconds(1000)}});
+  EXPECT_EQ(results[0].code(), Code::Timeout);
+  EXPECT_EQ(results[1].code(), Code::Timeout);
+  EXPECT_THAT(results[0].message(), HasSubstr("refused"));
+  EXPECT_THAT(results[1].message(), HasSubstr("TLS: it closed the connection (another key"));
+}
+
+// Greetings and floods of all kinds, at a listener that speaks TLS.
+TEST(Strangers, DoNotDisturbAMeetingInsideTls) {
+  const Secret key = Secret::random();
+  TcpConfig configs[2] = {config_of(0, key), config_of(1, key)};
+  for (TcpConfig& config : configs) config.tls = true;
+  const auto rank0 = make(configs[0]), rank1 = make(configs[1]);
+  std::vector<RawSocket> strangers;
+  for (const std::string_view text : {"", "GET / HTTP/1.1\r\n\r\n", "\x16\x03\x01\x02", "CHLO"}) {
+    strangers.push_back(RawSocket::to(rank0->address()));
+    ASSERT_TRUE(strangers.back().is_open());
+    strangers.back().write(text);
+  }
+  const auto results = join_all({{rank0.get(), {{1, rank1->address(), 1}}}, {rank1.get(), {{0, rank0->address(), 1}}}});
+  for (const Status& status : results) EXPECT_TRUE(status.is_ok()) << status.message();
+}
+
 TEST(Meeting, WaitsForAPeerThatComesLate) {
   const Secret key = Secret::random();
   const auto rank0 = make(config_of(0, key)), rank1 = make(config_of(1, key));
@@ -193,7 +238,10 @@ TEST(Meeting, ChecksItsArguments) {
                                                 {{1, ":", 1}},
                                                 {{1, "[]:9", 1}},
                                                 {{1, "127.0.0.1:65536", 1}},
-                                                {{1, "127.0.0.1:9x", 1}}};
+                                                {{1, "127.0.0.1:9x", 1}},
+                                                {{1, "127.0.0.1:9,", 1}},
+                                                {{1, "127.0.0.1:9  tls", 1}},
+                                                {{1, " tls", 1}}};
   for (const auto& peers : wrong) {
     const auto rank0 = make(config_of(0, Secret::random()));
     EXPECT_EQ(rank0->connect(peers, Deadline::after_ms(50)).code(), Code::InvalidArgument) << peers.back().address;

@@ -10,7 +10,7 @@
 
 #include <cstring>
 
-#include "transports/tcp/socket.h"
+#include "transports/tcp/peer_address.h"
 
 namespace ccom::tcp {
 namespace {
@@ -41,8 +41,9 @@ bool relay(const RawSocket& from, const RawSocket& to, const std::function<bool(
 }  // namespace
 
 RawSocket RawSocket::to(const std::string& address) {
-  const auto endpoint = parse_endpoint(address);
-  if (!endpoint) return RawSocket();
+  const auto parsed = parse_peer_address(address);
+  if (!parsed) return RawSocket();
+  const Endpoint* const endpoint = &parsed->endpoints.front();
   RawSocket socket(::socket(endpoint->protocol().family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
   const timeval patience{.tv_sec = kPatience.count(), .tv_usec = 0};
   (void)::setsockopt(socket.fd_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));

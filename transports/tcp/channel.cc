@@ -56,11 +56,20 @@ Status TcpChannel::pump(bool ask_first, Events& events) {
 Status TcpChannel::arm_all() {
   bool is_writing = false;
   for (size_t i = 0; i < lines_.size(); ++i) {
-    if (!receiver_.is_idle() && receiver_.wants(i) && !lines_[i]->input_ended) arm(*lines_[i], Direction::Read);
+    if (!receiver_.is_idle() && receiver_.wants(i) && !lines_[i]->input_ended) {
+      shared_.may_progress |= lines_[i]->holds_input();
+      arm(*lines_[i], Direction::Read);
+    }
     if (!sender_.is_idle() && sender_.wants(i)) arm(*lines_[i], Direction::Write);
     is_writing |= sender_.wants(i);
   }
   return is_writing ? sender_.check_hang_up() : Status::ok();
+}
+
+uint64_t TcpChannel::memory_bytes() const {
+  uint64_t bytes = receiver_.memory_bytes();
+  for (const auto& line : lines_) bytes += line->tls != nullptr ? Tls::memory_bytes() : 0;
+  return bytes;
 }
 
 void TcpChannel::clear() {

@@ -18,7 +18,8 @@ struct TcpConfig {
   Secret key;                 // shared by its ranks
   std::string bind_address;   // an IPv4 or IPv6 literal of this host; never a wildcard
   int streams = 1;            // connections per channel, 1 to 16; the same at all ranks
-  bool crc = true;            // payload carries CRC32C; the same at all ranks
+  bool crc = true;            // payload carries CRC32C, unless TLS checks it anyway; the same at all ranks
+  bool tls = false;           // everything travels inside TLS 1.3; the same at all ranks
 };
 
 // Binds a port of the kernel's choice and listens. ConfigError for an address that is none or a wildcard; SystemError

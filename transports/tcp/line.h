@@ -10,11 +10,13 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include <memory>
 #include <span>
 #include <string>
 
 #include "base/status.h"
 #include "transports/tcp/socket.h"
+#include "transports/tcp/tls.h"
 
 namespace ccom::tcp {
 
@@ -25,11 +27,14 @@ struct Line {
 
   // As recvmsg and sendmsg, never blocking: how much of the parts was filled or taken; 0: the stream has ended; -1 and
   // errno. All bytes of a connection pass through these two.
-  ssize_t receive(std::span<iovec> parts) const;
+  ssize_t receive(std::span<iovec> parts);
   ssize_t send(std::span<iovec> parts);
+  // Whether receive() would give something although the descriptor may have nothing to read.
+  bool holds_input() const { return tls != nullptr && tls->holds_input(); }
 
   Socket socket;
   const int fd;
+  std::unique_ptr<Tls> tls;  // null: bytes travel as they are
   uint64_t sent_bytes = 0;   // in the kernel's hands so far, as the network counts
   bool read_armed = false;   // Asio will clear it when there is something to read
   bool write_armed = false;  // ... when there is room to write
@@ -37,7 +42,8 @@ struct Line {
   bool input_ended = false;  // end of stream, after everything was read
 };
 
-inline ssize_t Line::receive(std::span<iovec> parts) const {
+inline ssize_t Line::receive(std::span<iovec> parts) {
+  if (tls != nullptr) return tls->receive(parts);
   msghdr message{};
   message.msg_iov = parts.data();
   message.msg_iovlen = parts.size();
@@ -45,6 +51,11 @@ inline ssize_t Line::receive(std::span<iovec> parts) const {
 }
 
 inline ssize_t Line::send(std::span<iovec> parts) {
+  if (tls != nullptr) {
+    const ssize_t taken = tls->send(parts);
+    sent_bytes = tls->sent_bytes();
+    return taken;
+  }
   msghdr message{};
   message.msg_iov = parts.data();
   message.msg_iovlen = parts.size();
@@ -55,10 +66,11 @@ inline ssize_t Line::send(std::span<iovec> parts) {
 
 enum class Direction { Read, Write };
 
-// Asks Asio, once, to clear the armed flag when the line is ready. The line outlives the io_context's handlers.
+// Asks Asio, once, to clear the armed flag when the line is ready, unless it is by what it holds. The line outlives the
+// io_context's handlers.
 inline void arm(Line& line, Direction direction) {
   bool& armed = direction == Direction::Read ? line.read_armed : line.write_armed;
-  if (armed) return;
+  if (armed || (direction == Direction::Read && line.holds_input())) return;
   armed = true;
   line.socket.async_wait(direction == Direction::Read ? Socket::wait_read : Socket::wait_write,
                          [&armed](const ErrorCode&) { armed = false; });

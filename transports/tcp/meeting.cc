@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "transports/tcp/greeting.h"
+#include "transports/tcp/peer_address.h"
 
 #include <exception>
 #include <utility>
@@ -17,9 +18,9 @@ constexpr size_t kMaxNamed = 8;
 
 }  // namespace
 
-Meeting::Meeting(asio::io_context& io, Acceptor& acceptor, const Identity& self, std::span<const Peer> peers,
-                 Admit admit)
-    : io_(io), acceptor_(acceptor), self_(self), admit_(std::move(admit)), pause_(io) {
+Meeting::Meeting(asio::io_context& io, Acceptor& acceptor, const Identity& self, const TlsContext* tls,
+                 std::span<const Peer> peers, Admit admit)
+    : io_(io), acceptor_(acceptor), self_(self), tls_(tls), admit_(std::move(admit)), pause_(io) {
   ErrorCode ignored;
   source_ = acceptor.local_endpoint(ignored).address();
   for (const Peer& peer : peers) {
@@ -41,12 +42,11 @@ Status Meeting::run(Deadline deadline) {
   const auto start = Clock::now();
   for (auto& [rank, expected] : expected_) {
     if (rank > self_.rank) continue;
-    const auto endpoint = parse_endpoint(expected.peer.address);
-    if (!endpoint) return endpoint.error();
+    CCOM_TRY_ASSIGN(const PeerAddress address, parse_peer_address(expected.peer.address));
     for (int channel = 0; channel < expected.peer.channels; ++channel) {
       for (int stream = 0; stream < self_.streams; ++stream) {
-        const LineId line{rank, channel, stream};
-        dials_.push_back(std::make_shared<Dial>(*this, line, expected, *endpoint));
+        const LineId id{rank, channel, stream};
+        dials_.push_back(std::make_shared<Dial>(*this, id, expected, address.endpoints.front()));
         dials_.back()->start();
       }
     }
@@ -114,18 +114,23 @@ Meeting::Expected* Meeting::find(Rank peer) {
   return found == expected_.end() ? nullptr : &found->second;
 }
 
-bool Meeting::is_missing(const LineId& line) {
-  const Expected* const expected = find(line.peer);
-  if (expected == nullptr || line.channel >= expected->peer.channels || line.stream >= self_.streams) return false;
-  return !expected->is_in[static_cast<size_t>(line.channel * self_.streams + line.stream)];
+bool Meeting::is_missing(const LineId& id) {
+  const Expected* const expected = find(id.peer);
+  if (expected == nullptr || id.channel >= expected->peer.channels || id.stream >= self_.streams) return false;
+  return !expected->is_in[static_cast<size_t>(id.channel * self_.streams + id.stream)];
 }
 
-void Meeting::admit(const LineId& line, Socket socket) {
-  Expected& expected = *find(line.peer);
-  expected.is_in[static_cast<size_t>(line.channel * self_.streams + line.stream)] = true;
+bool Meeting::secure(Line& line, Tls::Side side) const {
+  if (tls_ != nullptr) line.tls = Tls::make(*tls_, line.fd, side);
+  return (line.tls != nullptr) == (tls_ != nullptr);
+}
+
+void Meeting::admit(const LineId& id, std::unique_ptr<Line> line) {
+  Expected& expected = *find(id.peer);
+  expected.is_in[static_cast<size_t>(id.channel * self_.streams + id.stream)] = true;
   --expected.missing;
   --missing_;
-  admit_(line, std::move(socket));
+  admit_(id, std::move(line));
 }
 
 void Meeting::fail(Status status) {

@@ -20,6 +20,7 @@
 
 #include "base/time.h"
 #include "transports/tcp/hello.h"
+#include "transports/tcp/line.h"
 #include "transports/tcp/socket.h"
 #include "transports/transport.h"
 
@@ -28,10 +29,11 @@ namespace ccom::tcp {
 class Meeting {
  public:
   // Gets each proved connection.
-  using Admit = std::function<void(const LineId& line, Socket socket)>;
+  using Admit = std::function<void(const LineId& id, std::unique_ptr<Line> line)>;
 
-  // Everything passed by reference outlives it. The peers' addresses have been checked.
-  Meeting(asio::io_context& io, Acceptor& acceptor, const Identity& self, std::span<const Peer> peers, Admit admit);
+  // Everything passed by reference outlives it. `tls`: null without TLS. The peers' addresses have been checked.
+  Meeting(asio::io_context& io, Acceptor& acceptor, const Identity& self, const TlsContext* tls,
+          std::span<const Peer> peers, Admit admit);
   Meeting(const Meeting&) = delete;
   Meeting& operator=(const Meeting&) = delete;
   ~Meeting();
@@ -55,8 +57,10 @@ class Meeting {
   void forget(const std::shared_ptr<Greeting>& greeting);
   size_t max_unproved() const { return std::max<size_t>(64, 2 * missing_); }
   Expected* find(Rank peer);
-  bool is_missing(const LineId& line);
-  void admit(const LineId& line, Socket socket);
+  bool is_missing(const LineId& id);
+  // False when memory is out.
+  bool secure(Line& line, Tls::Side side) const;
+  void admit(const LineId& id, std::unique_ptr<Line> line);
   void fail(Status status);
   void close();
   void run_until(Deadline deadline);
@@ -65,6 +69,7 @@ class Meeting {
   asio::io_context& io_;
   Acceptor& acceptor_;
   const Identity& self_;
+  const TlsContext* const tls_;
   const Admit admit_;
   asio::ip::address source_;  // our own, also for dialling
   std::map<Rank, Expected> expected_;

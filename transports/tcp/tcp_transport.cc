@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "transports/tcp/peer_address.h"
 
 namespace ccom::tcp {
 namespace {
@@ -19,6 +20,13 @@ constexpr int kMaxStreams = 16;
 
 Status library_error(const char* action, const std::exception& thrown) {
   return error(Code::SystemError, "%s: %s", action, thrown.what());
+}
+
+Status compare_tls(bool mine, bool theirs, Rank peer) {
+  if (mine == theirs) return Status::ok();
+  return error(Code::ConfigError, "TLS between ranks (CCOM_TLS): %d here, %d at rank %d", mine, theirs, peer)
+      .with_peers({peer})
+      .with_cure("set the same CCOM_* variables and arguments on every rank");
 }
 
 // Whether the peers' kernels have, or get within a second, all that was promised.
@@ -46,7 +54,8 @@ TcpTransport::TcpTransport(const TcpConfig& config)
             .communicator = config.communicator,
             .key = config.key.derive("ccom tcp hello"),
             .streams = config.streams,
-            .crc = config.crc},
+            .crc = config.crc && !config.tls},
+      tls_key_(config.key.derive("ccom tcp tls")),
       shared_(grid_bytes(config.streams)) {}
 
 TcpTransport::~TcpTransport() {
@@ -54,10 +63,13 @@ TcpTransport::~TcpTransport() {
   deliver_rest();
 }
 
-Status TcpTransport::listen(const asio::ip::address& address) {
+Status TcpTransport::listen(const asio::ip::address& address, bool tls) {
+  if (tls) {
+    CCOM_TRY_ASSIGN(tls_, TlsContext::create(tls_key_));
+  }
   CCOM_TRY(listen_at(acceptor_, address));
   ErrorCode failure;
-  address_text_ = to_text(acceptor_.local_endpoint(failure));
+  address_text_ = to_text(PeerAddress{.endpoints = {acceptor_.local_endpoint(failure)}, .tls = tls});
   return failure ? system_error(failure.value(), "listen at %s", address.to_string().c_str()) : Status::ok();
 }
 
@@ -72,8 +84,9 @@ Status TcpTransport::check_peers(std::span<const Peer> peers) const {
       return error(Code::InvalidArgument, "connect rank %d: %d channels with rank %d; 1 to %d are possible", self_.rank,
                    peer.channels, peer.rank, kMaxChannels);
     }
-    const auto endpoint = parse_endpoint(peer.address);
-    if (!endpoint) return Status(endpoint.error()).with_peers({peer.rank});
+    const auto address = parse_peer_address(peer.address);
+    if (!address) return Status(address.error()).with_peers({peer.rank});
+    CCOM_TRY(compare_tls(tls_ != nullptr, address->tls, peer.rank));
   }
   return Status::ok();
 }
@@ -107,10 +120,10 @@ Status TcpTransport::connect(std::span<const Peer> peers, Deadline deadline) {
 Status TcpTransport::meet(std::span<const Peer> peers, Deadline deadline) {
   try {
     make_channels(peers);
-    Meeting meeting(io_, acceptor_, self_, peers, [this](const LineId& line, Socket socket) {
-      channels_.at(line.peer)[static_cast<size_t>(line.channel)]->set_line(static_cast<size_t>(line.stream),
-                                                                           std::move(socket));
-    });
+    const auto admit = [this](const LineId& id, std::unique_ptr<Line> line) {
+      channels_.at(id.peer)[static_cast<size_t>(id.channel)]->set_line(static_cast<size_t>(id.stream), std::move(line));
+    };
+    Meeting meeting(io_, acceptor_, self_, tls_.get(), peers, admit);
     return meeting.run(deadline);
   } catch (const std::exception& thrown) {
     return library_error("connect", thrown);
@@ -185,7 +198,7 @@ void TcpTransport::sleep(std::chrono::nanoseconds at_most) {
     shared_.failure = channel->arm_all();
     if (!shared_.failure.is_ok()) return;
   }
-  if (is_woken_.load()) return;
+  if (is_woken_.load() || shared_.may_progress) return;
   alarm_.expires_after(at_most);
   alarm_.async_wait([](const ErrorCode&) {});
   io_.run_one();
@@ -248,7 +261,7 @@ Result<std::unique_ptr<Transport>> make_tcp_transport(TcpConfig config) {
   CCOM_TRY_ASSIGN(const auto address, parse_bind_address(config.bind_address));
   try {
     auto transport = std::make_unique<TcpTransport>(config);
-    CCOM_TRY(transport->listen(address));
+    CCOM_TRY(transport->listen(address, config.tls));
     return std::unique_ptr<Transport>(std::move(transport));
   } catch (const std::exception& thrown) {
     return library_error("create a TCP transport", thrown);

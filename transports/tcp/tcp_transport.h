@@ -25,7 +25,7 @@ class TcpTransport final : public Transport {
   ~TcpTransport() override;
 
   // Once, before anything else.
-  Status listen(const asio::ip::address& address);
+  Status listen(const asio::ip::address& address, bool tls);
 
   std::string_view name() const override { return "tcp"; }
   std::string address() const override { return address_text_; }
@@ -51,6 +51,8 @@ class TcpTransport final : public Transport {
   asio::steady_timer alarm_;
   Acceptor acceptor_;
   const Identity self_;
+  const Secret tls_key_;
+  std::unique_ptr<TlsContext> tls_;  // null without TLS; before the channels, whose lines refer to it
   std::string address_text_;
   bool was_connected_ = false;
   std::atomic<bool> is_woken_ = false;  // stays until a wait() has ended by it
