@@ -32,8 +32,9 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const Membership& joi
   const int channels = channels_needed(self->topology_, self->config_.algorithm);
   CCOM_TRY_ASSIGN(self->links_,
                   Links::connect(membership, self->config_, self->topology_, channels, rendezvous, deadline));
+  const bool has_node = self->links_->node_config().has_value(), whole = self->topology_.hosts.size() == 1;
   self->cache_.emplace(membership.rank, membership.nranks,
-                       PlanCache::Machine{self->topology_, self->links_->node_config().has_value()},
+                       PlanCache::Machine{self->topology_, has_node && whole, has_node && !whole},
                        self->config_.algorithm, *self->links_);
   const Place& place = self->topology_.ranks[static_cast<size_t>(membership.rank)];
   const auto local_ranks = static_cast<int>(self->topology_.ranks_of(place.host).size());
@@ -171,6 +172,11 @@ Status Communicator::open_node(const WaitPolicy& policy) {
     return membership_.nranks == 1 ? Status()
                                    : config_.sums_in_messages("they do not share memory, or may not use it freely");
   config->meeting.policy = policy;
+  if (topology_.hosts.size() > 1) {
+    CCOM_TRY(config_.sums_in_messages("they are on several hosts"));
+    level_ = host_level(topology_, membership_.rank);
+    return level_ ? open_hierarchy(*std::move(config), *level_) : Status();
+  }
   config->tuning = node_tuning(topology_);
   node_ = std::make_unique<NodeGroup>(
       *std::move(config), links_->monitor(), [this](const CallWords& words) { return describe_call(Envelope{words}); },
@@ -187,6 +193,23 @@ Status Communicator::open_node(const WaitPolicy& policy) {
       CCOM_TRY(config_.sums_in_messages("a named algorithm sends messages"));
   }
   return node_->open();
+}
+
+// Shared memory inside this host for the collectives that the planner would run that way.
+Status Communicator::open_hierarchy(NodeConfig config, const HostLevel& level) {
+  config.tuning = node_tuning(inside(topology_, level));
+  host_node_ = std::make_unique<NodeGroup>(
+      std::move(config), links_->monitor(), [this](const CallWords& words) { return describe_call(Envelope{words}); },
+      [this](const Status& cause) { return engine_->fail(cause); });
+  hierarchy_.emplace(Hierarchy::Parts{*host_node_, *engine_, *links_}, level, topology_);
+  for (size_t c = 0; c < by_hosts_.size(); ++c) {
+    PlanKey key;
+    key.collective = static_cast<Collective>(c);
+    key.root = is_rooted(key.collective) ? 0 : -1;
+    const Result<std::shared_ptr<const Choice>> choice = cache_->choice(key);
+    by_hosts_[c] = choice && (*choice)->recipe().kind == Recipe::Kind::Hosts;
+  }
+  return host_node_->open();
 }
 
 Status Communicator::open_messages(const WaitPolicy& policy) {
@@ -222,11 +245,16 @@ Status Communicator::run_on_node(const Request& request) {
 Status Communicator::run_in_turn(const Request& asked) {
   if (on_node_[static_cast<size_t>(asked.collective)]) return run_on_node(asked);
   const uint64_t sequence = next_sequence();
+  links_->monitor().begin_call(sequence);
   const Envelope envelope = describe(asked, membership_.communicator, sequence, 0);
   Request request = asked;
   if (request.multiplier != nullptr) request.input = multiply_input(request);
   const Deadline deadline = Deadline::after_ms(request.timeout_ms);
   const PlanKey key = key_of(request);
+  if (by_hosts_[static_cast<size_t>(request.collective)] &&
+      serves(*level_, request.collective, cache_->question(key).bytes)) {
+    return finish(name_of(request.collective), hierarchy_->run(request, envelope, deadline));
+  }
   constexpr size_t kNeverTiled = 4096;  // elements: skips a look-up for what is small anyway
   if (request.count > kNeverTiled) {
     const size_t tile = cache_->tile(key);
@@ -286,6 +314,7 @@ void Communicator::abort() {
 void Communicator::wake_waiters() {
   for (Transport* transport : links_->transports()) transport->wake();
   if (node_ != nullptr) node_->wake();
+  if (host_node_ != nullptr) host_node_->wake();
   if (messages_ != nullptr) messages_->wake();
 }
 
@@ -301,7 +330,8 @@ Communicator::Usage Communicator::usage() {
   const Status done = in_turn(turns_.take(), [&] {
     usage.bytes_sent_to = engine_->bytes_sent_to();
     usage.memory_bytes = links_->memory_bytes() + engine_->memory_bytes() + multiplied_.capacity() +
-                         (node_ == nullptr ? 0 : node_->memory_bytes());
+                         (node_ == nullptr ? 0 : node_->memory_bytes()) +
+                         (host_node_ == nullptr ? 0 : host_node_->memory_bytes());
     return Status();
   });
   CCOM_ASSERT(done.is_ok() || !status().is_ok());

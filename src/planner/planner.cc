@@ -5,6 +5,7 @@
 #include <bit>
 #include <functional>
 
+#include "planner/host_level.h"
 #include "planner/pricing.h"
 #include "planner/shapes.h"
 
@@ -34,6 +35,9 @@ std::string node_note(const Topology& topology, const Question& question) {
   return note;
 }
 
+// Without messages at least inside a host, which beats everything else.
+bool uses_memory(Recipe::Kind kind) { return kind == Recipe::Kind::Node || kind == Recipe::Kind::Hosts; }
+
 // Collects the candidates of one question.
 class Search {
  public:
@@ -46,6 +50,7 @@ class Search {
 
   std::vector<Candidate> run() {
     add_node();
+    add_hosts();
     switch (question_.collective) {
       case Collective::AllReduce: find_allreduce(); break;
       case Collective::ReduceScatter:
@@ -64,6 +69,12 @@ class Search {
     add({"node", Recipe::Kind::Node, {}, {}},
         question_.shares_memory ? "" : "the ranks do not share memory, or are to use a fabric or transport");
     if (candidates_.back().legal) candidates_.back().note = node_note(topology_, question_);
+  }
+
+  void add_hosts() {
+    level_ = question_.meets_inside ? host_level(topology_, 0) : std::nullopt;
+    if (level_ && !serves(*level_, question_.collective, question_.bytes)) level_.reset();
+    if (level_) add({"hierarchical", Recipe::Kind::Hosts, {}, {}});
   }
 
   void add(Recipe recipe, std::string why_not = "") {
@@ -105,7 +116,7 @@ class Search {
   void add_machine(bool by_owner) {
     const bool fabric = topology_.hosts[0].imposed.has_value();
     const bool hosts = topology_.hosts.size() > 1;
-    const char* name = "hierarchical";
+    const char* name = level_ ? "hierarchical_messages" : "hierarchical";
     if (const auto shape = machine_levels(topology_, Pattern::Circulant)) {
       const bool torus = std::ranges::any_of(shape->levels, [](const Level& l) { return l.pattern == Pattern::Torus; });
       if (torus) name = "torus";
@@ -164,6 +175,7 @@ class Search {
   int n_;
   bool free_;
   bool torus_asked_for_;
+  std::optional<HostLevel> level_;  // if memory inside and messages across serve
   std::vector<Candidate> candidates_;
 };
 
@@ -208,6 +220,7 @@ constexpr std::string_view kAllNames[] = {"node",
                                           "ring",
                                           "torus",
                                           "hierarchical",
+                                          "hierarchical_messages",
                                           "hierarchical_doubling",
                                           "tree",
                                           "direct",
@@ -252,11 +265,12 @@ Result<Choice> choose(const Topology& topology, const Question& question, std::s
                  choice.candidates.empty() ? "" : choice.candidates[0].note.c_str());
   }
   choice.reason = "least expected time";
-  const auto node = std::ranges::find_if(
-      choice.candidates, [](const Candidate& c) { return c.legal && c.recipe.kind == Recipe::Kind::Node; });
+  const auto node =
+      std::ranges::find_if(choice.candidates, [](const Candidate& c) { return c.legal && uses_memory(c.recipe.kind); });
   if (node != choice.candidates.end()) {
     choice.chosen = static_cast<size_t>(node - choice.candidates.begin());
-    choice.reason = "the ranks share memory: no messages";
+    choice.reason = node->recipe.kind == Recipe::Kind::Node ? "the ranks share memory: no messages"
+                                                            : "memory inside hosts: messages only between them";
     CCOM_TRY(apply_forced(choice, question, forced));
     return choice;
   }
@@ -290,7 +304,8 @@ Plan make_plan(const Recipe& recipe, const Call& call) {
       return routed_alltoall_plan(call, recipe.tree.parent.empty() ? staged_plan(gather, recipe.staged, "")
                                                                    : tree_plan(gather, recipe.tree, ""));
     }
-    case Recipe::Kind::Node: break;
+    case Recipe::Kind::Node:
+    case Recipe::Kind::Hosts: break;
   }
   return {};
 }

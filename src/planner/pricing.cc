@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 
+#include "planner/host_level.h"
 #include "planner/node_tuning.h"
 
 namespace ccom {
@@ -245,8 +246,27 @@ NodeOutlook look_at_node(const Topology& topology, const Question& question, con
   return {shape.scheme, traffic_of(plan, {.unit_bytes = question.bytes / units}, domains)};
 }
 
+namespace {
+
+// What an allreduce of one rank per host costs across, and both phases inside; others cost no more.
+Price price_hosts(const Topology& topology, const Question& question) {
+  const HostLevel level = *host_level(topology, 0);
+  const auto hosts = static_cast<double>(level.hosts), ranks = static_cast<double>(level.ranks_per_host);
+  const auto n = static_cast<double>(question.bytes);
+  Pricer pricer(topology);
+  pricer.add_inside(direct_reduce_scatter_cost(ranks, n));
+  pricer.add_across(circulant_reduce_scatter_cost(hosts, n / ranks), ranks);
+  pricer.add_across(circulant_allgather_cost(hosts, n / ranks), ranks);
+  pricer.add_inside(direct_allgather_cost(ranks, n));
+  pricer.round(1 + ceil_log2(hosts));
+  return pricer.take();
+}
+
+}  // namespace
+
 Price price(const Topology& topology, const Question& question, const Recipe& recipe) {
   switch (recipe.kind) {
+    case Recipe::Kind::Hosts: return price_hosts(topology, question);
     case Recipe::Kind::Staged: return price_staged(topology, question, recipe);
     case Recipe::Kind::Tree: return price_tree(topology, question, recipe);
     case Recipe::Kind::Node: return price_node(topology, question);

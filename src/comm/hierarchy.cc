@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "comm/hierarchy.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace ccom {
+namespace {
+
+// Through one rank per host: what the other ranks would send themselves costs less than their system calls.
+constexpr size_t kTinyBytes = size_t{16} << 10;
+// Of a rank's share of a tile: long enough to hide meets and system calls, short enough to stay in its cache.
+constexpr size_t kMostShareBytes = size_t{512} << 10;
+constexpr size_t kLeastShareBytes = size_t{64} << 10;
+// Fewer tiles leave the wire idle at the call's ends.
+constexpr size_t kGoodTiles = 4;
+// Blocks of hosts lie apart in an allgather's output, so only these algorithms' messages can carry them; a ring where
+// everybody at once would be too many.
+constexpr int kMostDirect = 16;
+
+const char* algorithms_across(int hosts) { return hosts <= kMostDirect ? "allgather:direct" : "allgather:ring"; }
+
+PlanCache::Machine machine(const Topology& topology) { return {topology, false, false}; }
+
+}  // namespace
+
+Hierarchy::Hierarchy(Parts parts, const HostLevel& level, const Topology& topology)
+    : parts_(parts),
+      level_(level),
+      places_(topology.ranks),
+      across_topology_(ccom::across(topology, level)),
+      across_{Across(parts.channels, level_.mates, 0), Across(parts.channels, level_.mates, 1)} {
+  static_assert(kChannels == 2 && kChannels == Engine::kMostStarted);
+  for (size_t i = 0; i < plans_.size(); ++i) {
+    plans_[i].emplace(level_.host, level_.hosts, machine(across_topology_), algorithms_across(level_.hosts),
+                      across_[i]);
+  }
+}
+
+Status Hierarchy::run(const Request& request, Envelope envelope, Deadline deadline) {
+  type_ = request.type;
+  op_ = request.op;
+  element_bytes_ = size_of(request.type);
+  envelope_ = envelope;
+  deadline_ = deadline;
+  switch (request.collective) {
+    case Collective::AllReduce:
+    case Collective::Reduce:
+    case Collective::Broadcast:
+      return request.count * element_bytes_ <= kTinyBytes ? run_tiny(request) : run_long(request);
+    case Collective::ReduceScatter: return run_reduce_scatter(request);
+    case Collective::AllGather: return run_allgather(request);
+    case Collective::AllToAll: return run_alltoall(request);
+    default: return run_barrier();
+  }
+}
+
+// ---- Pieces ---------------------------------------------------------------------------------------------------------
+
+std::byte* Hierarchy::scratch(size_t tile, size_t bytes) {
+  std::vector<std::byte>& memory = scratch_[tile % kChannels];
+  if (memory.size() < bytes) memory.resize(bytes);
+  return memory.data();
+}
+
+NodeCall Hierarchy::node_call(Collective collective, const std::byte* input, std::byte* output, size_t count) const {
+  NodeCall call;
+  call.collective = collective;
+  call.input = input;
+  call.output = output;
+  call.count = count;
+  call.type = type_;
+  call.op = op_ == ReduceOp::Avg ? ReduceOp::Sum : op_;  // divided once, when all hosts are in
+  return call;
+}
+
+// Every call of a host's ranks has words of its own.
+Status Hierarchy::inside(const NodeCall& call) {
+  ++envelope_.words[4];
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline_.left());
+  return parts_.node.run(call, envelope_.words, std::max(left, std::chrono::milliseconds(1)));
+}
+
+Status Hierarchy::start(size_t tile, const Crossing& crossing) {
+  const size_t slot = tile % kChannels;
+  const PlanKey key{crossing.collective,
+                    type_,
+                    op_,
+                    crossing.in_place,
+                    false,
+                    crossing.root,
+                    -1,
+                    crossing.count,
+                    crossing.stride == 0 ? crossing.count : crossing.stride};
+  CCOM_TRY_ASSIGN(running_[slot], plans_[slot]->get(key));
+  Envelope envelope = envelope_;
+  envelope.words[4] = tile;
+  const auto contributions = static_cast<uint32_t>(level_.hosts * level_.ranks_per_host);
+  return parts_.engine.start(slot, {running_[slot].get(), crossing.input, crossing.output, envelope, contributions});
+}
+
+Status Hierarchy::finish(size_t tile) { return parts_.engine.finish(tile % kChannels, deadline_); }
+
+Status Hierarchy::cross(const Crossing& crossing) {
+  CCOM_TRY(start(0, crossing));
+  return finish(0);
+}
+
+template <typename Enter, typename Leave>
+Status Hierarchy::in_tiles(size_t tiles, Enter enter, Leave leave) {
+  for (size_t tile = 0; tile <= tiles; ++tile) {
+    if (tile < tiles) CCOM_TRY(enter(tile));
+    if (tile == 0) continue;
+    CCOM_TRY(finish(tile - 1));
+    CCOM_TRY(leave(tile - 1));
+  }
+  return {};
+}
+
+// `parts` tiles' worth of elements are in memory at a time. A multiple of `granule`.
+size_t Hierarchy::tile_elements(size_t elements, size_t granule, size_t parts) const {
+  const size_t most = kMostShareBytes * static_cast<size_t>(level_.ranks_per_host) / parts;
+  const size_t least = kLeastShareBytes * static_cast<size_t>(level_.ranks_per_host) / parts;
+  const size_t bytes = std::clamp(elements * element_bytes_ / kGoodTiles, least, most);
+  return std::max(bytes / element_bytes_ / granule, size_t{1}) * granule;
+}
+
+// ---- Vectors: allreduce, reduce, broadcast --------------------------------------------------------------------------
+
+// The ranks of the root's place speak for their hosts; without a root, of the first.
+Status Hierarchy::run_tiny(const Request& request) {
+  const bool rooted = request.root >= 0;
+  const Root root = rooted ? root_of(request.root) : Root{};
+  const bool speaks = level_.place == root.place;
+  const bool is_root_host = level_.host == root.host;
+  const size_t bytes = request.count * element_bytes_;
+  if (request.collective == Collective::Broadcast) {
+    NodeCall spread = node_call(Collective::Broadcast, request.output, request.output, request.count);
+    spread.root = root.place;
+    spread.in_place = true;
+    if (speaks) {
+      if (is_root_host && request.input != request.output && bytes > 0)
+        std::memcpy(request.output, request.input, bytes);
+      CCOM_TRY(cross({Collective::Broadcast, request.output, request.output, request.count, 0, root.host, true}));
+    }
+    return inside(spread);
+  }
+  std::byte* const sum = speaks ? scratch(0, bytes) : nullptr;
+  NodeCall collect = node_call(Collective::Reduce, request.input, sum, request.count);
+  collect.root = root.place;
+  CCOM_TRY(inside(collect));
+  if (speaks) {
+    CCOM_TRY(cross({request.collective, sum, request.output, request.count, 0, rooted ? root.host : -1, false}));
+  }
+  if (rooted) return {};
+  NodeCall spread = node_call(Collective::Broadcast, request.output, request.output, request.count);
+  spread.root = root.place;
+  spread.in_place = true;
+  return inside(spread);
+}
+
+Hierarchy::Root Hierarchy::root_of(Rank rank) const {
+  const Place& place = places_[static_cast<size_t>(rank)];
+  return {place.host, place.local};
+}
+
+// What does not divide among the ranks of a host comes last, as a call of its own.
+Status Hierarchy::run_long(const Request& request) {
+  const auto ranks = static_cast<size_t>(level_.ranks_per_host);
+  const size_t even = request.count / ranks * ranks;
+  const size_t most = tile_elements(even, ranks * 64, 1);
+  const auto begin = [&](size_t tile) { return tile * most; };
+  const auto share = [&](size_t tile) { return std::min(most, even - begin(tile)) / ranks; };
+  const auto own = [&](size_t tile) { return begin(tile) + share(tile) * static_cast<size_t>(level_.place); };
+  const auto gathered = [&](size_t tile) {
+    NodeCall gather = node_call(Collective::AllGather, request.output + own(tile) * element_bytes_,
+                                request.output + begin(tile) * element_bytes_, share(tile));
+    gather.in_place = true;
+    return inside(gather);
+  };
+  const auto summed = [&](size_t tile, std::byte* sum) {
+    return inside(node_call(Collective::ReduceScatter, request.input + begin(tile) * element_bytes_, sum, share(tile)));
+  };
+  const size_t tiles = (even + most - 1) / most;
+  const Root root = request.root >= 0 ? root_of(request.root) : Root{};
+  const bool is_root_host = request.root >= 0 && level_.host == root.host;
+  Status status;
+  if (request.collective == Collective::AllReduce) {
+    status = in_tiles(
+        tiles,
+        [&](size_t tile) -> Status {
+          std::byte* const sum = scratch(tile, share(tile) * element_bytes_);
+          CCOM_TRY(summed(tile, sum));
+          return start(tile, {Collective::AllReduce, sum, request.output + own(tile) * element_bytes_, share(tile)});
+        },
+        gathered);
+  } else if (request.collective == Collective::Reduce) {
+    status = in_tiles(
+        tiles,
+        [&](size_t tile) -> Status {
+          const size_t bytes = share(tile) * element_bytes_;
+          std::byte* const sum = scratch(tile, 2 * bytes);
+          CCOM_TRY(summed(tile, sum));
+          return start(tile, {Collective::Reduce, sum, sum + bytes, share(tile), 0, root.host});
+        },
+        [&](size_t tile) -> Status {
+          if (!is_root_host) return {};
+          const size_t bytes = share(tile) * element_bytes_;
+          std::byte* const whole = level_.place == root.place ? request.output + begin(tile) * element_bytes_ : nullptr;
+          NodeCall gather = node_call(Collective::Gather, scratch(tile, 2 * bytes) + bytes, whole, share(tile));
+          gather.root = root.place;
+          return inside(gather);
+        });
+  } else {
+    status = in_tiles(
+        tiles,
+        [&](size_t tile) -> Status {
+          if (is_root_host) {
+            const size_t offset = begin(tile) * element_bytes_;
+            const std::byte* const input = level_.place == root.place ? request.input + offset : nullptr;
+            NodeCall spread = node_call(Collective::Broadcast, input, request.output + offset, share(tile) * ranks);
+            spread.root = root.place;
+            spread.in_place = request.input == request.output;
+            CCOM_TRY(inside(spread));
+          }
+          std::byte* const piece = request.output + own(tile) * element_bytes_;
+          return start(tile, {Collective::Broadcast, piece, piece, share(tile), 0, root.host, true});
+        },
+        [&](size_t tile) { return is_root_host ? Status() : gathered(tile); });
+  }
+  CCOM_TRY(std::move(status));
+  if (even == request.count) return {};
+  Request rest = request;
+  rest.count -= even;
+  if (rest.input != nullptr) rest.input += even * element_bytes_;
+  if (rest.output != nullptr) rest.output += even * element_bytes_;
+  return run_tiny(rest);
+}
+
+// ---- Blocks that belong to ranks ------------------------------------------------------------------------------------
+
+// Inside for each host's blocks, then across.
+Status Hierarchy::run_reduce_scatter(const Request& request) {
+  const auto hosts = static_cast<size_t>(level_.hosts);
+  const size_t host_elements = request.count * static_cast<size_t>(level_.ranks_per_host);
+  const size_t most = std::min(request.count, tile_elements(host_elements * hosts, 64, hosts));
+  const auto length = [&](size_t tile) { return std::min(most, request.count - tile * most); };
+  return in_tiles(
+      request.count == 0 ? 0 : (request.count + most - 1) / most,
+      [&](size_t tile) -> Status {
+        const size_t part_bytes = length(tile) * element_bytes_;
+        std::byte* const sums = scratch(tile, hosts * part_bytes);
+        for (size_t host = 0; host < hosts; ++host) {
+          const size_t first = host * host_elements + tile * most;
+          NodeCall sum = node_call(Collective::ReduceScatter, request.input + first * element_bytes_,
+                                   sums + host * part_bytes, length(tile));
+          sum.unit_stride = request.count;
+          CCOM_TRY(inside(sum));
+        }
+        std::byte* const output = request.output + tile * most * element_bytes_;
+        return start(tile, {Collective::ReduceScatter, sums, output, length(tile)});
+      },
+      [](size_t) { return Status(); });
+}
+
+// Across, then inside for each host's blocks.
+Status Hierarchy::run_allgather(const Request& request) {
+  const auto hosts = static_cast<size_t>(level_.hosts);
+  const auto place = static_cast<size_t>(level_.place);
+  const size_t host_elements = request.count * static_cast<size_t>(level_.ranks_per_host);
+  const size_t most = std::min(request.count, tile_elements(host_elements * hosts, 64, hosts));
+  const auto length = [&](size_t tile) { return std::min(most, request.count - tile * most); };
+  const auto block = [&](size_t host, size_t at, size_t tile) {
+    return request.output + (host * host_elements + at * request.count + tile * most) * element_bytes_;
+  };
+  const bool in_place = request.input == block(static_cast<size_t>(level_.host), place, 0);
+  return in_tiles(
+      request.count == 0 ? 0 : (request.count + most - 1) / most,
+      [&](size_t tile) {
+        const std::byte* const input = request.input + tile * most * element_bytes_;
+        return start(tile,
+                     {Collective::AllGather, input, block(0, place, tile), length(tile), host_elements, -1, in_place});
+      },
+      [&](size_t tile) -> Status {
+        for (size_t host = 0; host < hosts; ++host) {
+          NodeCall gather =
+              node_call(Collective::AllGather, block(host, place, tile), block(host, 0, tile), length(tile));
+          gather.unit_stride = request.count;
+          gather.in_place = true;
+          CCOM_TRY(inside(gather));
+        }
+        return {};
+      });
+}
+
+// Inside, everybody collects what its host has for the ranks of its place; across, a host's worth in one message.
+Status Hierarchy::run_alltoall(const Request& request) {
+  const size_t host_elements = request.count * static_cast<size_t>(level_.ranks_per_host);
+  std::byte* const collected = scratch(0, host_elements * static_cast<size_t>(level_.hosts) * element_bytes_);
+  for (size_t host = 0; host < static_cast<size_t>(level_.hosts); ++host) {
+    const size_t offset = host * host_elements * element_bytes_;
+    CCOM_TRY(inside(node_call(Collective::AllToAll, request.input + offset, collected + offset, request.count)));
+  }
+  return cross({Collective::AllToAll, collected, request.output, host_elements});
+}
+
+Status Hierarchy::run_barrier() {
+  const NodeCall meet = node_call(Collective::Barrier, nullptr, nullptr, 0);
+  CCOM_TRY(inside(meet));
+  if (level_.place == 0) CCOM_TRY(cross({.collective = Collective::Barrier}));
+  return inside(meet);
+}
+
+}  // namespace ccom
