@@ -5,7 +5,7 @@
 // Columns: half round trip of a bare socket, of the transport with a target and with a Sink; and the ratios. Each is
 // the fastest tenth of all round trips, the median of several rounds: so a busy machine disturbs little as long as both
 // threads run at the same time now and then. With one thread that drives both ends it shows the work alone, without
-// hand-overs. Usage: tcp_speed [streams] [crc 0|1] [threads 1|2]
+// hand-overs. Usage: tcp_speed [streams] [crc 0|1] [threads 1|2] [bytes; 0: several] [tls 0|1]
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
@@ -147,11 +147,16 @@ class NullSink final : public Sink {
 
 class TransportPair {
  public:
-  TransportPair(int streams, bool crc) {
+  TransportPair(int streams, bool crc, bool tls) {
     const Secret key = Secret::random();
     for (Rank rank : {0, 1}) {
-      auto made = tcp::make_tcp_transport(
-          {.rank = rank, .communicator = 1, .key = key, .bind_address = "127.0.0.1", .streams = streams, .crc = crc});
+      auto made = tcp::make_tcp_transport({.rank = rank,
+                                           .communicator = 1,
+                                           .key = key,
+                                           .bind_address = "127.0.0.1",
+                                           .streams = streams,
+                                           .crc = crc,
+                                           .tls = tls});
       require(made.has_value(), "make_tcp_transport");
       transports_[rank] = *std::move(made);
     }
@@ -254,10 +259,11 @@ void compare(size_t size_bytes, int threads, BarePair& bare, TransportPair& pair
   print(size_bytes, median(times[0]), median(times[1]), median(times[2]));
 }
 
-int run(int streams, bool crc, int threads, int only_bytes) {
+int run(int streams, bool crc, int threads, int only_bytes, bool tls) {
   BarePair bare;
-  TransportPair pair(streams, crc);
-  std::printf("streams %d, checksums %s, threads %d\n", streams, crc ? "on" : "off", threads);
+  TransportPair pair(streams, crc, tls);
+  std::printf("streams %d, checksums %s, TLS %s, threads %d\n", streams, crc ? "on" : "off", tls ? "on" : "off",
+              threads);
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   for (const size_t size_bytes : {8, 1024, 8192, 65536, 1 << 20, 4 << 20, 32 << 20}) {
     if (only_bytes == 0) compare(size_bytes, threads, bare, pair);
@@ -273,5 +279,5 @@ int main(int argc, char** argv) {
   const auto argument = [argc, argv](int index, int otherwise) {
     return argc > index ? std::atoi(argv[index]) : otherwise;
   };
-  return ccom::run(argument(1, 1), argument(2, 1) != 0, argument(3, 2), argument(4, 0));
+  return ccom::run(argument(1, 1), argument(2, 1) != 0, argument(3, 2), argument(4, 0), argument(5, 0) != 0);
 }
