@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TCP over loopback: with one connection per channel, with several, without checksums, inside TLS.
+// TCP over loopback: with one connection per channel, with several, without checksums, inside TLS, over two
+// addresses.
 #include "tests/conformance/transport_suite.h"
 #include "transports/tcp/factory.h"
 
@@ -20,21 +21,23 @@ class TcpJob final : public Job {
   const tcp::TcpConfig config_;
 };
 
-Member member(std::string name, int streams, bool crc, bool tls = false) {
-  return {.name = std::move(name), .make_job = [streams, crc, tls](JobShape) -> std::unique_ptr<Job> {
-            return std::make_unique<TcpJob>(tcp::TcpConfig{.communicator = 7,
-                                                           .key = Secret::random(),
-                                                           .bind_address = "127.0.0.1",
-                                                           .streams = streams,
-                                                           .crc = crc,
-                                                           .tls = tls});
-          }};
+Member member(std::string name, int streams, bool crc, bool tls = false,
+              const std::vector<std::string>& addresses = {"127.0.0.1"}) {
+  const tcp::TcpConfig config{.communicator = 7,
+                              .key = Secret::random(),
+                              .bind_addresses = addresses,
+                              .streams = streams,
+                              .crc = crc,
+                              .tls = tls};
+  return {.name = std::move(name),
+          .make_job = [config](JobShape) -> std::unique_ptr<Job> { return std::make_unique<TcpJob>(config); }};
 }
 
 INSTANTIATE_TEST_SUITE_P(Tcp, TransportConformance,
                          testing::Values(member("OneStream", 1, true), member("FourStreams", 4, true),
                                          member("WithoutChecksums", 1, false), member("Tls", 1, true, true),
-                                         member("TlsFourStreams", 4, true, true)),
+                                         member("TlsFourStreams", 4, true, true),
+                                         member("TwoInterfaces", 1, true, false, {"127.0.0.1", "127.0.0.2"})),
                          member_name);
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include <optional>
 
+#include "tests/base_network/free_ports.h"
 #include "tests/transport_tcp/raw.h"
 
 namespace ccom::tcp {
@@ -251,15 +252,39 @@ TEST(Meeting, ChecksItsArguments) {
 TEST(Factory, BindsOneAddressOfThisHostOnly) {
   TcpConfig config = config_of(0, Secret::random());
   for (const char* address : {"0.0.0.0", "::", "", "localhost", "224.0.0.1", "127.0.0.1:80"}) {
-    config.bind_address = address;
+    config.bind_addresses = {address};
     const auto made = make_tcp_transport(config);
     ASSERT_FALSE(made.has_value()) << address;
     EXPECT_EQ(made.error().code(), Code::ConfigError) << made.error().message();
   }
-  config.bind_address = "203.0.113.77";  // a documentation address: nobody has it
+  config.bind_addresses = {"203.0.113.77"};  // a documentation address: nobody has it
   const auto made = make_tcp_transport(config);
   ASSERT_FALSE(made.has_value());
   EXPECT_EQ(made.error().sys_errno(), EADDRNOTAVAIL) << made.error().message();
+}
+
+TEST(Meeting, NeedsAsManyInterfacesOnBothSides) {
+  const Secret key = Secret::random();
+  TcpConfig two = config_of(1, key);
+  two.bind_addresses = {"127.0.0.1", "127.0.0.2"};
+  const auto rank0 = make(config_of(0, key)), rank1 = make(two);
+  const auto results = join_all({{rank0.get(), {{1, rank1->address(), 1}}}, {rank1.get(), {{0, rank0->address(), 1}}}});
+  for (const Status& status : results) EXPECT_EQ(status.code(), Code::ConfigError) << status.message();
+  EXPECT_THAT(results[0].message(), HasSubstr("CCOM_SOCKET_IFNAME: 1 here, 2 at rank 1"));
+}
+
+TEST(Factory, ListensWithinTheRangeOfPorts) {
+  TcpConfig config = config_of(0, Secret::random());
+  config.ports = free_ports(2);
+  config.bind_addresses = {"127.0.0.1", "127.0.0.2"};
+  const std::string low = std::to_string(config.ports.low), high = std::to_string(config.ports.high);
+  const auto first = make(config), second = make(config);
+  EXPECT_EQ(first->address(), "127.0.0.1:" + low + ",127.0.0.2:" + low);
+  EXPECT_EQ(second->address(), "127.0.0.1:" + high + ",127.0.0.2:" + high);
+  const auto third = make_tcp_transport(config);
+  ASSERT_FALSE(third.has_value());
+  EXPECT_EQ(third.error().code(), Code::ConfigError);
+  EXPECT_THAT(third.error().message(), HasSubstr("every port of CCOM_PORT_RANGE="));
 }
 
 TEST(Factory, ChecksTheNumberOfStreams) {

@@ -135,7 +135,7 @@ void Proxy::serve() {
 }
 
 TcpConfig config_of(Rank rank, const Secret& key, int streams, bool crc) {
-  return {.rank = rank, .communicator = 3, .key = key, .bind_address = "127.0.0.1", .streams = streams, .crc = crc};
+  return {.rank = rank, .communicator = 3, .key = key, .bind_addresses = {"127.0.0.1"}, .streams = streams, .crc = crc};
 }
 
 std::unique_ptr<Transport> make(const TcpConfig& config) {
@@ -149,7 +149,9 @@ Pair connected_pair(const PairShape& shape) {
   Pair pair;
   for (Rank rank : {0, 1}) {
     TcpConfig config = config_of(rank, key, shape.streams, shape.crc);
-    config.bind_address = shape.bind_address;
+    config.bind_addresses = {shape.bind_address};
+    config.tls = shape.tls;
+    config.silence = shape.silence;
     pair.ranks[rank] = make(config);
   }
   const Peer peers[2] = {{0, pair.ranks[0]->address(), shape.channels}, {1, pair.ranks[1]->address(), shape.channels}};

@@ -86,6 +86,8 @@ struct PairShape {
   bool crc = true;
   int channels = 1;
   std::string bind_address = "127.0.0.1";
+  bool tls = false;
+  std::chrono::milliseconds silence{6000};
 };
 Pair connected_pair(const PairShape& shape = {});
 

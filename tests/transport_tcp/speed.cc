@@ -153,7 +153,7 @@ class TransportPair {
       auto made = tcp::make_tcp_transport({.rank = rank,
                                            .communicator = 1,
                                            .key = key,
-                                           .bind_address = "127.0.0.1",
+                                           .bind_addresses = {"127.0.0.1"},
                                            .streams = streams,
                                            .crc = crc,
                                            .tls = tls});

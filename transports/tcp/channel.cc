@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transports/tcp/channel.h"
 
+#include <cerrno>
+#include <string>
 #include <utility>
 
 namespace ccom::tcp {
@@ -64,6 +66,18 @@ Status TcpChannel::arm_all() {
     is_writing |= sender_.wants(i);
   }
   return is_writing ? sender_.check_hang_up() : Status::ok();
+}
+
+Status TcpChannel::check_silence(std::chrono::milliseconds limit) {
+  const auto now = Clock::now();
+  for (const auto& line : lines_) {
+    if (!has_gone_silent(*line, now, limit)) continue;
+    ErrorCode ignored;
+    const std::string reason = "its host has not answered at " + to_text(line->socket.remote_endpoint(ignored)) +
+                               " for " + std::to_string(limit.count()) + " ms";
+    return peer_error(Code::RemoteError, route_, "waits for", reason, ETIMEDOUT);
+  }
+  return Status::ok();
 }
 
 uint64_t TcpChannel::memory_bytes() const {

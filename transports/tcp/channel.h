@@ -41,6 +41,8 @@ class TcpChannel final : public Channel {
   // Before sleeping: arms every line that something posted waits for, or says in Shared that there is something to do
   // already. An error if it would wait in vain.
   Status arm_all();
+  // An error if the peer's host has answered nothing on one of the lines for so long.
+  Status check_silence(std::chrono::milliseconds limit);
   void deactivate() { is_active_ = false; }
   // Forgets what is posted.
   void clear();

@@ -17,7 +17,7 @@ Meeting::Greeting::Greeting(Meeting& meeting, Socket socket)
     : meeting_(meeting), line_(std::make_unique<Line>(std::move(socket))), timer_(meeting.io_) {}
 
 void Meeting::Greeting::start() {
-  set_options(line_->socket);
+  set_options(line_->socket, meeting_.options_);
   watch(kHelloPatience);
   if (!meeting_.secure(*line_, Tls::Side::Accepts)) return refuse();
   async_secure(*line_, then(&Greeting::on_secure));
@@ -88,8 +88,8 @@ void Meeting::Greeting::on_confirm() {
   meeting_.forget(shared_from_this());
 }
 
-Meeting::Dial::Dial(Meeting& meeting, LineId id, Expected& expected, Endpoint endpoint)
-    : meeting_(meeting), id_(id), expected_(expected), endpoint_(std::move(endpoint)), timer_(meeting.io_) {}
+Meeting::Dial::Dial(Meeting& meeting, LineId id, Expected& expected, Way way)
+    : meeting_(meeting), id_(id), expected_(expected), way_(std::move(way)), timer_(meeting.io_) {}
 
 Handler Meeting::Dial::then(void (Dial::*next)(), const char* action) {
   return [self = shared_from_this(), next, action](const ErrorCode& failure) {
@@ -104,10 +104,10 @@ Handler Meeting::Dial::then(void (Dial::*next)(), const char* action) {
 
 void Meeting::Dial::start() {
   Socket socket(meeting_.io_);
-  const ErrorCode failure = open_from(socket, meeting_.source_);
+  const ErrorCode failure = open_from(socket, way_.from);
   if (failure) return retry("socket: " + failure.message());
   line_ = std::make_unique<Line>(std::move(socket));
-  line_->socket.async_connect(endpoint_, then(&Dial::on_connected, "connect"));
+  line_->socket.async_connect(way_.to, then(&Dial::on_connected, "connect"));
 }
 
 void Meeting::Dial::close() {
@@ -131,7 +131,7 @@ void Meeting::Dial::retry(const std::string& trouble) {
 
 void Meeting::Dial::on_connected() {
   is_connected_ = true;
-  set_options(line_->socket);
+  set_options(line_->socket, meeting_.options_);
   if (!meeting_.secure(*line_, Tls::Side::Dials)) return retry("TLS: no memory");
   async_secure(*line_, then(&Dial::on_secure, "TLS"));
 }

@@ -39,7 +39,11 @@ class Meeting::Greeting : public std::enable_shared_from_this<Greeting> {
 
 class Meeting::Dial : public std::enable_shared_from_this<Dial> {
  public:
-  Dial(Meeting& meeting, LineId id, Expected& expected, Endpoint endpoint);
+  struct Way {
+    asio::ip::address from;
+    Endpoint to;
+  };
+  Dial(Meeting& meeting, LineId id, Expected& expected, Way way);
   void start();
   void close();
 
@@ -56,7 +60,7 @@ class Meeting::Dial : public std::enable_shared_from_this<Dial> {
   Meeting& meeting_;
   const LineId id_;
   Expected& expected_;
-  const Endpoint endpoint_;
+  const Way way_;
   std::unique_ptr<Line> line_;  // of this attempt
   asio::steady_timer timer_;
   std::chrono::milliseconds pause_{1};

@@ -11,10 +11,12 @@
 #include <sys/uio.h>
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
 #include "base/status.h"
+#include "base/time.h"
 #include "transports/tcp/socket.h"
 #include "transports/tcp/tls.h"
 
@@ -40,6 +42,9 @@ struct Line {
   bool write_armed = false;  // ... when there is room to write
   bool heard = true;         // something was read since the last new send
   bool input_ended = false;  // end of stream, after everything was read
+  // See has_gone_silent().
+  std::optional<Clock::time_point> owed_since;
+  Clock::time_point asked{};
 };
 
 inline ssize_t Line::receive(std::span<iovec> parts) {
@@ -63,6 +68,9 @@ inline ssize_t Line::send(std::span<iovec> parts) {
   if (sent > 0) sent_bytes += static_cast<uint64_t>(sent);
   return sent;
 }
+
+// Whether the other host has owed an answer, and given none, for `limit`. To be asked several times within it.
+bool has_gone_silent(Line& line, Clock::time_point now, std::chrono::milliseconds limit);
 
 enum class Direction { Read, Write };
 
