@@ -7,30 +7,41 @@
 namespace ccom {
 namespace {
 
-// Through one rank per host: what the other ranks would send themselves costs less than their system calls.
-constexpr size_t kTinyBytes = size_t{16} << 10;
+// One rank can keep this much network busy. On slower ones several flows only get in each other's way: a tile is done
+// when its slowest flow is, and flows that share a wire take turns in tens of milliseconds (2 x 4 ranks at 1 Gbit/s:
+// the wire was idle for a fifth of the time).
+constexpr double kOneRankBytesPerSecond = 2e9;
 // Of a rank's share of a tile: long enough to hide meets and system calls, short enough to stay in its cache.
 constexpr size_t kMostShareBytes = size_t{512} << 10;
 constexpr size_t kLeastShareBytes = size_t{64} << 10;
 // Fewer tiles leave the wire idle at the call's ends.
 constexpr size_t kGoodTiles = 4;
-// Blocks of hosts lie apart in an allgather's output, so only these algorithms' messages can carry them; a ring where
-// everybody at once would be too many.
+// Between two hosts every collective is one message each way, and tiles may follow each other on one channel: nothing
+// is sent in answer to anything. Blocks of hosts lie apart in an allgather's output, so only these algorithms' messages
+// can carry them; a ring where everybody at once would be too many.
 constexpr int kMostDirect = 16;
 
-const char* algorithms_across(int hosts) { return hosts <= kMostDirect ? "allgather:direct" : "allgather:ring"; }
+const char* algorithms_across(int hosts) {
+  if (hosts == 2) return "allreduce:one_shot,reduce_scatter:direct,allgather:direct,broadcast:star,reduce:star";
+  return hosts <= kMostDirect ? "allgather:direct" : "allgather:ring";
+}
 
 PlanCache::Machine machine(const Topology& topology) { return {topology, false, false}; }
 
 }  // namespace
+
+int Hierarchy::channels(const HostLevel& level) { return level.hosts == 2 ? 1 : kTiles; }
 
 Hierarchy::Hierarchy(Parts parts, const HostLevel& level, const Topology& topology)
     : parts_(parts),
       level_(level),
       places_(topology.ranks),
       across_topology_(ccom::across(topology, level)),
-      across_{Across(parts.channels, level_.mates, 0), Across(parts.channels, level_.mates, 1)} {
-  static_assert(kChannels == 2 && kChannels == Engine::kMostStarted);
+      across_{Across(parts.channels, level_.mates, 0), Across(parts.channels, level_.mates, 1 % channels(level)),
+              Across(parts.channels, level_.mates, 2 % channels(level)),
+              Across(parts.channels, level_.mates, 3 % channels(level))} {
+  if (topology.network.bytes_per_second <= kOneRankBytesPerSecond) speakers_up_to_bytes_ = SIZE_MAX;
+  static_assert(kTiles == 4 && kTiles == Engine::kMostStarted);
   for (size_t i = 0; i < plans_.size(); ++i) {
     plans_[i].emplace(level_.host, level_.hosts, machine(across_topology_), algorithms_across(level_.hosts),
                       across_[i]);
@@ -47,7 +58,8 @@ Status Hierarchy::run(const Request& request, Envelope envelope, Deadline deadli
     case Collective::AllReduce:
     case Collective::Reduce:
     case Collective::Broadcast:
-      return request.count * element_bytes_ <= kTinyBytes ? run_tiny(request) : run_long(request);
+      return request.count * element_bytes_ <= speakers_up_to_bytes_ ? run_by_speakers(request)
+                                                                     : run_by_shares(request);
     case Collective::ReduceScatter: return run_reduce_scatter(request);
     case Collective::AllGather: return run_allgather(request);
     case Collective::AllToAll: return run_alltoall(request);
@@ -58,7 +70,7 @@ Status Hierarchy::run(const Request& request, Envelope envelope, Deadline deadli
 // ---- Pieces ---------------------------------------------------------------------------------------------------------
 
 std::byte* Hierarchy::scratch(size_t tile, size_t bytes) {
-  std::vector<std::byte>& memory = scratch_[tile % kChannels];
+  std::vector<std::byte>& memory = scratch_[tile % kTiles];
   if (memory.size() < bytes) memory.resize(bytes);
   return memory.data();
 }
@@ -82,7 +94,7 @@ Status Hierarchy::inside(const NodeCall& call) {
 }
 
 Status Hierarchy::start(size_t tile, const Crossing& crossing) {
-  const size_t slot = tile % kChannels;
+  const size_t slot = tile % kTiles;
   const PlanKey key{crossing.collective,
                     type_,
                     op_,
@@ -99,7 +111,7 @@ Status Hierarchy::start(size_t tile, const Crossing& crossing) {
   return parts_.engine.start(slot, {running_[slot].get(), crossing.input, crossing.output, envelope, contributions});
 }
 
-Status Hierarchy::finish(size_t tile) { return parts_.engine.finish(tile % kChannels, deadline_); }
+Status Hierarchy::finish(size_t tile) { return parts_.engine.finish(tile % kTiles, deadline_); }
 
 Status Hierarchy::cross(const Crossing& crossing) {
   CCOM_TRY(start(0, crossing));
@@ -108,11 +120,11 @@ Status Hierarchy::cross(const Crossing& crossing) {
 
 template <typename Enter, typename Leave>
 Status Hierarchy::in_tiles(size_t tiles, Enter enter, Leave leave) {
-  for (size_t tile = 0; tile <= tiles; ++tile) {
+  constexpr size_t kAhead = kTiles - 1;
+  for (size_t tile = 0; tile < tiles + kAhead; ++tile) {
     if (tile < tiles) CCOM_TRY(enter(tile));
-    if (tile == 0) continue;
-    CCOM_TRY(finish(tile - 1));
-    CCOM_TRY(leave(tile - 1));
+    if (tile < kAhead || tile - kAhead >= tiles) continue;
+    CCOM_TRY(leave(tile - kAhead));
   }
   return {};
 }
@@ -127,36 +139,56 @@ size_t Hierarchy::tile_elements(size_t elements, size_t granule, size_t parts) c
 
 // ---- Vectors: allreduce, reduce, broadcast --------------------------------------------------------------------------
 
-// The ranks of the root's place speak for their hosts; without a root, of the first.
-Status Hierarchy::run_tiny(const Request& request) {
+// One rank of each host sends and receives: of the root's place; without a root, the first.
+Status Hierarchy::run_by_speakers(const Request& request) {
   const bool rooted = request.root >= 0;
   const Root root = rooted ? root_of(request.root) : Root{};
   const bool speaks = level_.place == root.place;
-  const bool is_root_host = level_.host == root.host;
-  const size_t bytes = request.count * element_bytes_;
+  const bool is_root_host = rooted && level_.host == root.host;
+  const size_t most = tile_elements(request.count, 64, static_cast<size_t>(level_.ranks_per_host));
+  const size_t tiles = std::max((request.count + most - 1) / most, size_t{1});
+  const auto length = [&](size_t tile) { return std::min(most, request.count - tile * most); };
+  const auto spread = [&](size_t tile) {
+    std::byte* const piece = request.output + tile * most * element_bytes_;
+    const bool gives = is_root_host && request.collective == Collective::Broadcast;
+    NodeCall call = node_call(Collective::Broadcast, gives ? request.input + tile * most * element_bytes_ : piece,
+                              piece, length(tile));
+    call.root = root.place;
+    call.in_place = !gives || request.input == request.output;
+    return inside(call);
+  };
   if (request.collective == Collective::Broadcast) {
-    NodeCall spread = node_call(Collective::Broadcast, request.output, request.output, request.count);
-    spread.root = root.place;
-    spread.in_place = true;
-    if (speaks) {
-      if (is_root_host && request.input != request.output && bytes > 0)
-        std::memcpy(request.output, request.input, bytes);
-      CCOM_TRY(cross({Collective::Broadcast, request.output, request.output, request.count, 0, root.host, true}));
-    }
-    return inside(spread);
+    return in_tiles(
+        tiles,
+        [&](size_t tile) -> Status {
+          std::byte* const piece = request.output + tile * most * element_bytes_;
+          const std::byte* const given = is_root_host ? request.input + tile * most * element_bytes_ : piece;
+          if (speaks)
+            CCOM_TRY(start(
+                tile, {Collective::Broadcast, given, piece, length(tile), request.count, root.host, given == piece}));
+          return is_root_host ? spread(tile) : Status();
+        },
+        [&](size_t tile) -> Status {
+          if (speaks) CCOM_TRY(finish(tile));
+          return is_root_host ? Status() : spread(tile);
+        });
   }
-  std::byte* const sum = speaks ? scratch(0, bytes) : nullptr;
-  NodeCall collect = node_call(Collective::Reduce, request.input, sum, request.count);
-  collect.root = root.place;
-  CCOM_TRY(inside(collect));
-  if (speaks) {
-    CCOM_TRY(cross({request.collective, sum, request.output, request.count, 0, rooted ? root.host : -1, false}));
-  }
-  if (rooted) return {};
-  NodeCall spread = node_call(Collective::Broadcast, request.output, request.output, request.count);
-  spread.root = root.place;
-  spread.in_place = true;
-  return inside(spread);
+  return in_tiles(
+      tiles,
+      [&](size_t tile) -> Status {
+        const size_t offset = tile * most * element_bytes_;
+        std::byte* const sum = speaks ? scratch(tile, length(tile) * element_bytes_) : nullptr;
+        NodeCall collect = node_call(Collective::Reduce, request.input + offset, sum, length(tile));
+        collect.root = root.place;
+        CCOM_TRY(inside(collect));
+        if (!speaks) return {};
+        return start(tile, {request.collective, sum, request.output + offset, length(tile), request.count,
+                            rooted ? root.host : -1});
+      },
+      [&](size_t tile) -> Status {
+        if (speaks) CCOM_TRY(finish(tile));
+        return rooted ? Status() : spread(tile);
+      });
 }
 
 Hierarchy::Root Hierarchy::root_of(Rank rank) const {
@@ -164,15 +196,17 @@ Hierarchy::Root Hierarchy::root_of(Rank rank) const {
   return {place.host, place.local};
 }
 
-// What does not divide among the ranks of a host comes last, as a call of its own.
-Status Hierarchy::run_long(const Request& request) {
+// Every rank sends and receives its share. What does not divide among the ranks of a host comes last, as a call of its
+// own.
+Status Hierarchy::run_by_shares(const Request& request) {
   const auto ranks = static_cast<size_t>(level_.ranks_per_host);
   const size_t even = request.count / ranks * ranks;
   const size_t most = tile_elements(even, ranks * 64, 1);
   const auto begin = [&](size_t tile) { return tile * most; };
   const auto share = [&](size_t tile) { return std::min(most, even - begin(tile)) / ranks; };
   const auto own = [&](size_t tile) { return begin(tile) + share(tile) * static_cast<size_t>(level_.place); };
-  const auto gathered = [&](size_t tile) {
+  const auto gathered = [&](size_t tile) -> Status {
+    CCOM_TRY(finish(tile));
     NodeCall gather = node_call(Collective::AllGather, request.output + own(tile) * element_bytes_,
                                 request.output + begin(tile) * element_bytes_, share(tile));
     gather.in_place = true;
@@ -191,7 +225,8 @@ Status Hierarchy::run_long(const Request& request) {
         [&](size_t tile) -> Status {
           std::byte* const sum = scratch(tile, share(tile) * element_bytes_);
           CCOM_TRY(summed(tile, sum));
-          return start(tile, {Collective::AllReduce, sum, request.output + own(tile) * element_bytes_, share(tile)});
+          return start(tile, {Collective::AllReduce, sum, request.output + own(tile) * element_bytes_, share(tile),
+                              even / ranks});
         },
         gathered);
   } else if (request.collective == Collective::Reduce) {
@@ -201,9 +236,10 @@ Status Hierarchy::run_long(const Request& request) {
           const size_t bytes = share(tile) * element_bytes_;
           std::byte* const sum = scratch(tile, 2 * bytes);
           CCOM_TRY(summed(tile, sum));
-          return start(tile, {Collective::Reduce, sum, sum + bytes, share(tile), 0, root.host});
+          return start(tile, {Collective::Reduce, sum, sum + bytes, share(tile), even / ranks, root.host});
         },
         [&](size_t tile) -> Status {
+          CCOM_TRY(finish(tile));
           if (!is_root_host) return {};
           const size_t bytes = share(tile) * element_bytes_;
           std::byte* const whole = level_.place == root.place ? request.output + begin(tile) * element_bytes_ : nullptr;
@@ -224,9 +260,9 @@ Status Hierarchy::run_long(const Request& request) {
             CCOM_TRY(inside(spread));
           }
           std::byte* const piece = request.output + own(tile) * element_bytes_;
-          return start(tile, {Collective::Broadcast, piece, piece, share(tile), 0, root.host, true});
+          return start(tile, {Collective::Broadcast, piece, piece, share(tile), even / ranks, root.host, true});
         },
-        [&](size_t tile) { return is_root_host ? Status() : gathered(tile); });
+        [&](size_t tile) { return is_root_host ? finish(tile) : gathered(tile); });
   }
   CCOM_TRY(std::move(status));
   if (even == request.count) return {};
@@ -234,7 +270,7 @@ Status Hierarchy::run_long(const Request& request) {
   rest.count -= even;
   if (rest.input != nullptr) rest.input += even * element_bytes_;
   if (rest.output != nullptr) rest.output += even * element_bytes_;
-  return run_tiny(rest);
+  return run_by_speakers(rest);
 }
 
 // ---- Blocks that belong to ranks ------------------------------------------------------------------------------------
@@ -260,7 +296,7 @@ Status Hierarchy::run_reduce_scatter(const Request& request) {
         std::byte* const output = request.output + tile * most * element_bytes_;
         return start(tile, {Collective::ReduceScatter, sums, output, length(tile)});
       },
-      [](size_t) { return Status(); });
+      [&](size_t tile) { return finish(tile); });
 }
 
 // Across, then inside for each host's blocks.
@@ -282,6 +318,7 @@ Status Hierarchy::run_allgather(const Request& request) {
                      {Collective::AllGather, input, block(0, place, tile), length(tile), host_elements, -1, in_place});
       },
       [&](size_t tile) -> Status {
+        CCOM_TRY(finish(tile));
         for (size_t host = 0; host < hosts; ++host) {
           NodeCall gather =
               node_call(Collective::AllGather, block(host, place, tile), block(host, 0, tile), length(tile));

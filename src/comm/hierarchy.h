@@ -9,9 +9,9 @@
 //     2 -- 3      drives its own share, all NICs work, and a host sends what the planner's algorithm for one rank per
 //                 host sends: 2 n (H-1)/H bytes for n bytes on H hosts, which is the bound.
 //
-// Long calls run in tiles: while one is under way across, the next is summed inside and the last one is gathered, so
-// the wire never waits for memory. Calls up to kTinyBytes go through one rank of each host instead: two meets inside
-// and the message steps of one allreduce across.
+// Long calls run in tiles: while some are under way across, the next is summed inside and the last one is gathered, so
+// the wire never waits for memory. Short calls, and all on networks that one rank can fill, go through one rank of each
+// host instead, its speaker: reduce inside, allreduce among speakers, broadcast inside.
 //
 // A composition of parts that are proved on their own: node plans (plan/node_verify.h) and, for the ranks of one place,
 // plans for as many ranks as there are hosts (plan/verify.h). Source of the scheme: see algorithms/staged.cc.
@@ -34,9 +34,10 @@ class Hierarchy {
   struct Parts {
     NodeGroup& node;
     Engine& engine;
-    ChannelSource& channels;  // kChannels to the ranks of the same place
+    ChannelSource& channels;  // channels() to the ranks of the same place
   };
-  static constexpr int kChannels = 2;  // tiles under way across use them in turn
+  // That tiles under way across use in turn.
+  static int channels(const HostLevel& level);
 
   // All references outlive it. level: of this rank, host_level() of the topology.
   Hierarchy(Parts parts, const HostLevel& level, const Topology& topology);
@@ -48,6 +49,8 @@ class Hierarchy {
   Status run(const Request& request, Envelope envelope, Deadline deadline);
 
  private:
+  static constexpr int kTiles = 4;  // under way at a time
+
   // Peers of a plan across are hosts; its channels lead to the ranks of our place there.
   class Across final : public ChannelSource {
    public:
@@ -71,19 +74,19 @@ class Hierarchy {
     const std::byte* input = nullptr;
     std::byte* output = nullptr;
     size_t count = 0;
-    size_t stride = 0;  // of units; 0: count
+    size_t stride = 0;  // of units; 0: count. Also tells the planner how long the whole call is
     int root = -1;      // a host
     bool in_place = false;
   };
 
-  Status run_tiny(const Request& request);
-  Status run_long(const Request& request);
+  Status run_by_speakers(const Request& request);
+  Status run_by_shares(const Request& request);
   Status run_reduce_scatter(const Request& request);
   Status run_allgather(const Request& request);
   Status run_alltoall(const Request& request);
   Status run_barrier();
 
-  // Runs `enter(tile)`, which works inside and starts a crossing in slot tile % kChannels, and `leave(tile)`, which
+  // Runs `enter(tile)`, which works inside and starts a crossing in slot tile % kTiles, and `leave(tile)`, which
   // works inside with what came; one tile enters before the one before it leaves.
   template <typename Enter, typename Leave>
   Status in_tiles(size_t tiles, Enter enter, Leave leave);
@@ -100,10 +103,13 @@ class Hierarchy {
   const HostLevel level_;
   const std::vector<Place> places_;  // by rank
   const Topology across_topology_;
-  std::array<Across, kChannels> across_;
-  std::array<std::optional<PlanCache>, kChannels> plans_;
-  std::array<std::shared_ptr<const BoundPlan>, kChannels> running_;
-  std::array<std::vector<std::byte>, kChannels> scratch_;
+  // Longer calls are shared by all ranks of a host. Shorter ones: what the others would send costs less than their
+  // system calls.
+  size_t speakers_up_to_bytes_ = size_t{16} << 10;
+  std::array<Across, kTiles> across_;
+  std::array<std::optional<PlanCache>, kTiles> plans_;
+  std::array<std::shared_ptr<const BoundPlan>, kTiles> running_;
+  std::array<std::vector<std::byte>, kTiles> scratch_;
 
   // Of the present call.
   DataType type_{};

@@ -273,7 +273,7 @@ std::vector<int> Links::channels_by_peer() const {
   std::vector<int> channels(static_cast<size_t>(membership_.nranks), channels_);
   if (const std::optional<HostLevel> level = host_level(topology_, membership_.rank); level && has_node()) {
     for (const Rank mate : level->mates) {
-      channels[static_cast<size_t>(mate)] = std::max(channels_, Hierarchy::kChannels);
+      channels[static_cast<size_t>(mate)] = std::max(channels_, Hierarchy::channels(*level));
     }
   }
   return channels;

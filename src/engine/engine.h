@@ -52,7 +52,7 @@ class Engine {
   // The same for one operation in two parts. Between them this rank may do something else; whatever is under way moves
   // while any is waited for. Up to kMostStarted of them, in slots of the caller's choice, on channels that no other
   // operation under way uses.
-  static constexpr size_t kMostStarted = 2;
+  static constexpr size_t kMostStarted = 4;
   Status start(size_t slot, const Operation& operation);
   Status finish(size_t slot, Deadline deadline);
   // Makes `cause` the communicator's error: for failures on this rank that peers cannot see. Returns the error in
