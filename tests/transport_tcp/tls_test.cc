@@ -137,14 +137,16 @@ TEST(Tls, HoldsWhatItHasReadButNotHandedOut) {
   EXPECT_FALSE(pair.ends[1]->holds_input());
 }
 
-TEST(Tls, RefusesBytesThatWereChangedOnTheWay) {
+TEST(Tls, HidesBytesAndRefusesThoseThatWereChangedOnTheWay) {
   TlsPair pair(Secret::random());
   ASSERT_EQ(pair.shake_hands(), kBothDone);
   std::array<std::byte, 100> bytes{};
   ASSERT_EQ(pair.send(0, bytes), 100);
   std::array<std::byte, 200> wire;
+  wire.fill(std::byte{1});
   const ssize_t size = ::recv(pair.fds[1], wire.data(), wire.size(), 0);
   ASSERT_EQ(size, 122);
+  EXPECT_TRUE(std::ranges::search(wire, std::span(bytes).first(8)).empty()) << "eight zeros stand in the open";
   wire[60] ^= std::byte{1};
   ASSERT_EQ(::send(pair.fds[0], wire.data(), static_cast<size_t>(size), 0), size);
   EXPECT_EQ(pair.receive(1, bytes), -1);

@@ -104,8 +104,9 @@ Status TcpTransport::check_peers(std::span<const Peer> peers) const {
 
 void TcpTransport::make_channels(std::span<const Peer> peers) {
   for (const Peer& peer : peers) {
+    const std::string where = to_text(parse_peer_address(peer.address)->endpoints.front());  // checked before
     for (int index = 0; index < peer.channels; ++index) {
-      Route route{.self = self_.rank, .peer = peer.rank, .channel = index, .address = peer.address};
+      Route route{.self = self_.rank, .peer = peer.rank, .channel = index, .address = where};
       channels_[peer.rank].push_back(
           std::make_unique<TcpChannel>(std::move(route), static_cast<size_t>(self_.streams), self_.crc, shared_));
     }
