@@ -51,7 +51,7 @@ struct Fabric {
 
 struct Nic {
   std::string name;             // "eth0", "rdmap16s27"
-  std::string kind;             // "ethernet", "efa"
+  std::string kind;             // "ethernet", "ena" (EC2's ethernet), "efa"
   double bytes_per_second = 0;  // 0 = unknown
   int numa_node = -1;
   friend bool operator==(const Nic&, const Nic&) = default;

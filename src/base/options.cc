@@ -32,6 +32,9 @@ constexpr std::array kTable = {
     OptionInfo{"CCOM_MESSAGES", "0", "1: communicators carry messages (ccomMessageSend); the same on all ranks."},
     OptionInfo{"CCOM_NRANKS", "", "Number of ranks, for tools started by hand or by an unknown launcher."},
     OptionInfo{"CCOM_OFI_PROVIDER", "tcp;ofi_rxm", "libfabric provider of the ofi transport."},
+    OptionInfo{"CCOM_PORT_RANGE", "",
+               "Ports on which ccom listens, LOW-HIGH: tcp, control connections and meeting points whose port is not "
+               "given. Unset: any."},
     OptionInfo{"CCOM_RANK", "", "Rank of this process, see CCOM_NRANKS."},
     OptionInfo{"CCOM_ROUNDING", "nearest",
                "How sums of 16- and 8-bit floating types are rounded: nearest (ties to even) or stochastic (at random, "
@@ -44,10 +47,16 @@ constexpr std::array kTable = {
                "File that holds the job secret; must be owned by the user with mode 0600 and no link."},
     OptionInfo{"CCOM_SOCKET_IFNAME", "",
                "Interfaces for bootstrap, control and TCP: a list of exact names "
-               "(eth0,eth1), or ^ before a list of names to exclude (^docker0,lo)."},
+               "(eth0,eth1), or ^ before a list of names to exclude (^docker0,lo). tcp uses all of a list at once, the "
+               "others the first."},
     OptionInfo{"CCOM_SYSFS_ROOT", "/", "Folder under which topology discovery looks for sys, proc and dev."},
-    OptionInfo{"CCOM_TCP_STREAMS", "1", "TCP connections per channel between two ranks, 1 to 16."},
+    OptionInfo{
+        "CCOM_TCP_STREAMS", "auto",
+        "TCP connections per channel between two ranks, 1 to 16; at least one per interface. auto: 8 between hosts "
+        "on EC2, otherwise 1."},
     OptionInfo{"CCOM_TIMEOUT_MS", "300000", "Bound on every operation."},
+    OptionInfo{"CCOM_TLS", "0",
+               "1: what tcp carries between ranks is encrypted and checked by TLS 1.3; the same on all ranks."},
     OptionInfo{"CCOM_TOPOLOGY", "",
                "Topology imposed on the ranks of each host: a preset (trn1.32xlarge), ring:N, "
                "chain:N, torus:RxC, full:N, or a JSON file. Ranks take the places of its cores."},

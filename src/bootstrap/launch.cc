@@ -103,7 +103,9 @@ Result<LaunchMeeting> torch_meeting(const EnvironmentLookup& environment, const 
   const std::string host = std::string_view(address).find(':') == std::string_view::npos
                                ? std::string(address)
                                : "[" + std::string(address) + "]";
-  const uint16_t chosen = meeting_port(static_cast<uint16_t>(port_number), restart_number);
+  const char* range = get(environment, "CCOM_PORT_RANGE");
+  CCOM_TRY_ASSIGN(const PortRange ports, parse_port_range(range == nullptr ? "" : range));
+  const uint16_t chosen = meeting_port(static_cast<uint16_t>(port_number), restart_number, ports);
   return LaunchMeeting{.url = "tcp://" + host + ":" + std::to_string(chosen), .origin = "MASTER_ADDR and MASTER_PORT"};
 }
 
@@ -181,7 +183,12 @@ Result<LaunchMeeting> find_meeting(const EnvironmentLookup& environment, unsigne
 
 }  // namespace
 
-uint16_t meeting_port(uint16_t master_port, uint64_t restarts) {
+uint16_t meeting_port(uint16_t master_port, uint64_t restarts, const PortRange& ports) {
+  if (!ports.is_any()) {
+    const uint64_t size = static_cast<uint64_t>(ports.high - ports.low) + 1;
+    const auto nth = [&](uint64_t n) { return static_cast<uint16_t>(ports.low + (master_port + restarts + n) % size); };
+    return nth(0) == master_port ? nth(1) : nth(0);
+  }
   const auto port = static_cast<uint16_t>(21000 + (master_port + restarts) % 2000);
   return port == master_port ? static_cast<uint16_t>(port + 2000) : port;
 }

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/status.h"
+#include "base/tcp_socket.h"
 #include "base/types.h"
 
 namespace ccom {
@@ -45,6 +46,7 @@ Result<LaunchMeeting> read_launch_meeting(const EnvironmentLookup& environment, 
 
 // 21000 + (master_port + restarts) mod 2000, and 2000 more if that is master_port: outside the range from which Linux
 // takes ports for outgoing connections, and a restarted job does not meet at a port that the old one may still hold.
-uint16_t meeting_port(uint16_t master_port, uint64_t restarts);
+// With a range of ports, likewise one of them.
+uint16_t meeting_port(uint16_t master_port, uint64_t restarts, const PortRange& ports = {});
 
 }  // namespace ccom

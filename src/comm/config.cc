@@ -15,12 +15,17 @@ Result<CommConfig> CommConfig::from_environment() {
   CCOM_TRY_ASSIGN(config.init_timeout_ms, integer_option("CCOM_INIT_TIMEOUT_MS", 1, kMostMs));
   CCOM_TRY_ASSIGN(config.max_memory, integer_option("CCOM_MAX_MEMORY", int64_t{1} << 20, int64_t{1} << 46));
   CCOM_TRY_ASSIGN(config.dead_ms, integer_option("CCOM_DEAD_MS", 100, kMostMs));
-  CCOM_TRY_ASSIGN(const int64_t streams, integer_option("CCOM_TCP_STREAMS", 1, 16));
   CCOM_TRY_ASSIGN(const int64_t crc, integer_option("CCOM_CRC", 0, 1));
-  config.tcp_streams = static_cast<int>(streams);
+  if (option("CCOM_TCP_STREAMS") != "auto") {
+    CCOM_TRY_ASSIGN(const int64_t streams, integer_option("CCOM_TCP_STREAMS", 1, 16));
+    config.tcp_streams = static_cast<int>(streams);
+  }
   CCOM_TRY_ASSIGN(const int64_t messages, integer_option("CCOM_MESSAGES", 0, 1));
+  CCOM_TRY_ASSIGN(const int64_t tls, integer_option("CCOM_TLS", 0, 1));
   config.crc = crc != 0;
+  config.tls = tls != 0;
   config.messages = messages != 0;
+  CCOM_TRY_ASSIGN(config.ports, parse_port_range(option("CCOM_PORT_RANGE")));
   config.algorithm = option("CCOM_ALGO");
   config.topology = option("CCOM_TOPOLOGY");
   config.ifname = option("CCOM_SOCKET_IFNAME");
@@ -77,7 +82,7 @@ std::string CommConfig::fingerprint() const {
   for (const std::string& transport : transports) text += transport + "+";
   text += " algorithm=" + algorithm + " topology=" + topology + " streams=" + std::to_string(tcp_streams) +
           " crc=" + std::to_string(crc) + " crossing=" + std::to_string(static_cast<int>(crossing)) +
-          " provider=" + ofi_provider + " memory=" + std::to_string(max_memory) +
+          " tls=" + std::to_string(tls) + " provider=" + ofi_provider + " memory=" + std::to_string(max_memory) +
           " messages=" + std::to_string(messages) + " rounding=" +
           (rounding == Rounding::Stochastic ? "stochastic seed=" + std::to_string(rounding_seed) : "nearest");
   return text;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "base/tcp_socket.h"
 #include "kernels/kernels.h"
 
 namespace ccom {
@@ -29,8 +30,10 @@ struct CommConfig {
   int64_t max_memory = 0;
   Crossing crossing = Crossing::Auto;
   int64_t dead_ms = 3000;
-  int tcp_streams = 1;
+  int tcp_streams = 0;  // 0: automatic
   bool crc = true;
+  bool tls = false;
+  PortRange ports;
   Rounding rounding = Rounding::NearestEven;
   int64_t rounding_seed = 0;
   bool messages = false;

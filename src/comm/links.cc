@@ -6,7 +6,6 @@
 #include <set>
 
 #include "base/log.h"
-#include "base/network.h"
 #include "comm/hierarchy.h"
 #include "comm/process_segments.h"
 #include "transports/shm/factory.h"
@@ -129,8 +128,7 @@ Status Links::choose_transports() {
   uses_shm_ = std::ranges::find(routes_.names, "shm") != routes_.names.end();
   const bool uses_network = routes_.names.size() > (uses_shm_ ? 1U : 0U) || topology_.hosts.size() > 1;
   if (uses_network) {
-    CCOM_TRY_ASSIGN(const std::vector<Interface> interfaces, choose_interfaces(config_.ifname));
-    bind_address_ = interfaces.front().address;
+    CCOM_TRY_ASSIGN(network_, choose_network(config_, topology_, list_interfaces()));
   }
   return {};
 }
@@ -205,7 +203,8 @@ Status Links::make_monitor(Bytes board, bool initialise) {
   monitor.key = membership_.secret.derive("ccom control");
   monitor.communicator = membership_.communicator;
   monitor.dead_ms = config_.dead_ms;
-  monitor.bind_address = bind_address_;
+  if (!network_.addresses.empty()) monitor.bind_address = network_.addresses.front();
+  monitor.ports = config_.ports;
   CCOM_TRY_ASSIGN(monitor_, Monitor::create(std::move(monitor), board, initialise));
   return {};
 }
@@ -225,8 +224,7 @@ std::vector<int> Links::channels_by_peer() const {
 Result<nlohmann::json> Links::make_transports() {
   nlohmann::json addresses;
   plans_.emplace(membership_, routes_, channels_by_peer());
-  CCOM_TRY(
-      plans_->open(config_, {local_ranks_, segment_.get(), rings_offset(), ring_bytes_, channels_}, bind_address_));
+  CCOM_TRY(plans_->open(config_, {local_ranks_, segment_.get(), rings_offset(), ring_bytes_, channels_}, network_));
   addresses["plans"] = plans_->addresses();
   if (!config_.messages) return addresses;
   Membership membership = membership_;
@@ -236,7 +234,7 @@ Result<nlohmann::json> Links::make_transports() {
   messages_.emplace(std::move(membership), routes_, channels);
   CCOM_TRY(messages_->open(
       config_, {local_ranks_, segment_.get(), message_rings_offset(), message_ring_bytes_, MessageRoutes::kChannels},
-      bind_address_));
+      network_));
   addresses["messages"] = messages_->addresses();
   return addresses;
 }

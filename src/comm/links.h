@@ -13,6 +13,7 @@
 #include "base/time.h"
 #include "bootstrap/rendezvous.h"
 #include "comm/config.h"
+#include "comm/host_network.h"
 #include "comm/membership.h"
 #include "comm/node_join.h"
 #include "comm/transport_set.h"
@@ -83,7 +84,7 @@ class Links final : public ChannelSource {
   std::vector<Rank> local_ranks_;
   size_t ring_bytes_ = 0, message_ring_bytes_ = 0;
   bool uses_shm_ = false;
-  std::string bind_address_;
+  HostNetwork network_;
   std::vector<std::byte> private_board_;
   std::shared_ptr<SharedSegment> segment_;  // one mapping for all ranks of this process
   std::unique_ptr<SegmentServer> segment_server_;

@@ -133,6 +133,20 @@ TEST(LaunchMeeting, NeverUsesThePortOfTorchsStore) {
   EXPECT_EQ(url_of({{"MASTER_ADDR", "fd00::1"}, {"MASTER_PORT", "29500"}}), "tcp://[fd00::1]:22500");
 }
 
+TEST(LaunchMeeting, StaysWithinTheRangeOfPorts) {
+  for (int port = 1; port <= 65535; ++port) {
+    const uint16_t chosen = meeting_port(static_cast<uint16_t>(port), 3, {29000, 29999});
+    ASSERT_NE(chosen, port);
+    ASSERT_TRUE(chosen >= 29000 && chosen <= 29999) << chosen;
+  }
+  EXPECT_EQ(url_of({{"MASTER_ADDR", "a"}, {"MASTER_PORT", "29500"}, {"CCOM_PORT_RANGE", "4000-4999"}}), "tcp://a:4500");
+  EXPECT_EQ(
+      read_launch_meeting(lookup({{"MASTER_ADDR", "a"}, {"MASTER_PORT", "29500"}, {"CCOM_PORT_RANGE", "4000"}}), 1)
+          .error()
+          .code(),
+      Code::ConfigError);
+}
+
 TEST(LaunchMeeting, TellsRestartsApart) {
   Variables variables{{"MASTER_ADDR", "node0"}, {"MASTER_PORT", "29500"}, {"TORCHELASTIC_RUN_ID", "job"}};
   variables["TORCHELASTIC_RESTART_COUNT"] = "0";
