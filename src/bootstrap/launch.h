@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the launcher's environment says: which rank this is, of how many, and where they could meet. Pure functions of a
-// lookup. Launchers, the first that is present wins:
+// lookup, but for maker_of_socket. Launchers, the first that is present wins:
 //
 //   CCOM_RANK, CCOM_NRANKS                     own; with CCOM_LOCAL_RANK and CCOM_LOCAL_NRANKS
 //   RANK, WORLD_SIZE                           torchrun, and what sets the same for pods of one rank
@@ -48,6 +48,10 @@ struct LaunchMeeting {
   std::string origin;  // the variables that decided
 };
 
+// The process that made the socket `fd`, 0 if that cannot be known.
+using SocketMaker = std::function<int(int fd)>;
+int maker_of_socket(int fd);
+
 // Where the ranks meet, the first that is present:
 //   CCOM_URL                    as it is
 //   NEURON_RT_ROOT_COMM_ID      tcp://host:port
@@ -56,7 +60,8 @@ struct LaunchMeeting {
 //   srun on several hosts, or mpirun inside an allocation of Slurm's: tcp://, the first host of the step's or job's
 //   list PET_MASTER_ADDR, ..._PORT   as MASTER_ADDR SM_HOSTS                    tcp://, the first host
 // Otherwise a ConfigError that says to set CCOM_URL. A tcp:// of several hosts needs the job's secret besides (url.h).
-Result<LaunchMeeting> read_launch_meeting(const EnvironmentLookup& environment, unsigned user);
+Result<LaunchMeeting> read_launch_meeting(const EnvironmentLookup& environment, unsigned user,
+                                          const SocketMaker& maker = maker_of_socket);
 
 // 21000 + (master_port + restarts) mod 2000, and 2000 more if that is master_port: outside the range from which Linux
 // takes ports for outgoing connections, and a restarted job does not meet at a port that the old one may still hold.

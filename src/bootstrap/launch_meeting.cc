@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Where the ranks of a launched job can meet; see launch.h.
+#include <sys/socket.h>
+
 #include <optional>
 
 #include "base/secret.h"
@@ -77,13 +79,17 @@ std::optional<LocalJob> open_mpi_job(const EnvironmentLookup& environment) {
   return open_mpi_id(environment);
 }
 
-std::optional<LocalJob> pmi_job(const EnvironmentLookup& environment) {
+// Hydra's ranks may have nothing in common but the process at the other end of PMI_FD.
+std::optional<LocalJob> pmi_job(const EnvironmentLookup& environment, const SocketMaker& maker) {
   const char* all = get_variable(environment, "PMI_SIZE");
   const char* local = get_variable(environment, "MPI_LOCALNRANKS");
   if (all == nullptr || local == nullptr || std::string_view(all) != local) return std::nullopt;
   for (const char* name : {"PMI_JOBID", "PMI_PORT"}) {
     if (const char* id = get_variable(environment, name)) return LocalJob{std::string("pmi ") + id, name};
   }
+  const auto fd = optional_number(environment, "PMI_FD", 0);
+  const int proxy = fd && *fd >= 0 ? maker(*fd) : 0;
+  if (proxy > 0) return LocalJob{"pmi process " + std::to_string(proxy), "PMI_FD"};
   return std::nullopt;
 }
 
@@ -155,7 +161,7 @@ Status no_meeting(const EnvironmentLookup& environment) {
                  "hosts share");
 }
 
-Result<LaunchMeeting> find_meeting(const EnvironmentLookup& environment, unsigned user) {
+Result<LaunchMeeting> find_meeting(const EnvironmentLookup& environment, unsigned user, const SocketMaker& maker) {
   if (const char* url = get_variable(environment, "CCOM_URL")) return LaunchMeeting{.url = url, .origin = "CCOM_URL"};
   if (const char* root = get_variable(environment, "NEURON_RT_ROOT_COMM_ID")) {
     return LaunchMeeting{.url = std::string("tcp://") + root, .origin = "NEURON_RT_ROOT_COMM_ID"};
@@ -163,7 +169,7 @@ Result<LaunchMeeting> find_meeting(const EnvironmentLookup& environment, unsigne
   if (get_variable(environment, "MASTER_ADDR") != nullptr) {
     return master_meeting(environment, "MASTER_ADDR", "MASTER_PORT");
   }
-  for (const auto& job : {open_mpi_job(environment), pmi_job(environment), slurm_job(environment)}) {
+  for (const auto& job : {open_mpi_job(environment), pmi_job(environment, maker), slurm_job(environment)}) {
     if (job) return local_meeting(environment, *job, user);
   }
   CCOM_TRY_ASSIGN(std::optional<LaunchMeeting> slurm, slurm_meeting(environment));
@@ -177,13 +183,20 @@ Result<LaunchMeeting> find_meeting(const EnvironmentLookup& environment, unsigne
 
 }  // namespace
 
+int maker_of_socket(int fd) {
+  ucred made_by{};
+  socklen_t length = sizeof made_by;
+  return ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &made_by, &length) == 0 ? made_by.pid : 0;
+}
+
 uint16_t meeting_port(uint16_t master_port, uint64_t restarts) {
   const auto port = static_cast<uint16_t>(kFirstPort + (master_port + restarts) % kPorts);
   return port == master_port ? static_cast<uint16_t>(port + kPorts) : port;
 }
 
-Result<LaunchMeeting> read_launch_meeting(const EnvironmentLookup& environment, unsigned user) {
-  CCOM_TRY_ASSIGN(LaunchMeeting meeting, find_meeting(environment, user));
+Result<LaunchMeeting> read_launch_meeting(const EnvironmentLookup& environment, unsigned user,
+                                          const SocketMaker& maker) {
+  CCOM_TRY_ASSIGN(LaunchMeeting meeting, find_meeting(environment, user, maker));
   if (meeting.generation.empty()) meeting.generation = read_generation(environment);
   return meeting;
 }

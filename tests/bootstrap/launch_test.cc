@@ -192,6 +192,12 @@ TEST(LaunchMeeting, UsesAPrivateFolderPerJobOnOneHost) {
     EXPECT_THAT(urls, Not(::testing::Contains(meeting->url)));
     urls.push_back(meeting->url);
   }
+  const Variables hydra{{"PMI_SIZE", "4"}, {"MPI_LOCALNRANKS", "4"}, {"PMI_FD", "6"}};
+  const auto of_first = read_launch_meeting(lookup(hydra), 1000, [](int fd) { return fd == 6 ? 412 : 0; });
+  const auto of_second = read_launch_meeting(lookup(hydra), 1000, [](int) { return 413; });
+  EXPECT_THAT(of_first->url, MatchesRegex("file:///tmp/ccom-1000-[0-9a-f]+/id"));
+  EXPECT_NE(of_first->url, of_second->url);
+  EXPECT_FALSE(read_launch_meeting(lookup(hydra), 1000, [](int) { return 0; }));
   Variables elsewhere = jobs[0];
   elsewhere["TMPDIR"] = "/scratch";
   EXPECT_THAT(url_of(elsewhere), HasSubstr("file:///scratch/ccom-1000-"));
