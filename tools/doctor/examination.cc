@@ -39,23 +39,29 @@ Status probe(Meeting& meeting, int rank, Report& report) {
   return {};
 }
 
+bool has_address(const HostEntry& host) { return !host.report.addresses.empty(); }
+
 // Rounds without the pairs that cannot talk to each other.
 std::vector<std::vector<Pair>> measurable(const Report& report) {
   std::set<Pair> broken;
   for (const Reach& reach : report.reaches) {
-    if (!reach.carries && reach.address == 0)
-      broken.emplace(std::min(reach.from, reach.to), std::max(reach.from, reach.to));
+    if (reach.carries || reach.address > 0) continue;
+    broken.emplace(std::min(reach.from, reach.to), std::max(reach.from, reach.to));
   }
+  const auto cannot = [&](Pair pair) {
+    return broken.contains(pair) || !has_address(report.hosts[static_cast<size_t>(pair.first)]) ||
+           !has_address(report.hosts[static_cast<size_t>(pair.second)]);
+  };
   auto rounds = rounds_of_pairs(static_cast<int>(report.hosts.size()));
-  for (std::vector<Pair>& pairs : rounds) std::erase_if(pairs, [&broken](Pair pair) { return broken.contains(pair); });
+  for (std::vector<Pair>& pairs : rounds) std::erase_if(pairs, cannot);
   return rounds;
 }
 
 bool can_start_a_job(const Report& report) {
-  const bool reaches =
-      std::ranges::all_of(report.reaches, [](const Reach& reach) { return reach.carries || reach.address > 0; });
-  const bool measures = std::ranges::all_of(report.speeds, [](const Speed& speed) { return speed.failure.empty(); });
-  return reaches && measures && std::set(report.versions.begin(), report.versions.end()).size() == 1;
+  const auto is_good = [](const Reach& reach) { return reach.carries || reach.address > 0; };
+  return std::ranges::all_of(report.reaches, is_good) && std::ranges::all_of(report.hosts, has_address) &&
+         std::ranges::all_of(report.speeds, [](const Speed& speed) { return speed.failure.empty(); }) &&
+         std::ranges::all_of(report.versions, [&](const auto& version) { return version == report.versions[0]; });
 }
 
 Status examine_together(Meeting& meeting, RankReport mine, const Settings& settings, Report& report) {

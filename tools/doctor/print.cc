@@ -65,6 +65,28 @@ std::string describe_reaches(const Report& report) {
          " directions between data addresses work, 64 KiB included\n";
 }
 
+// "reaches 3 of 3 hosts, 3 of 3 reach it; ccom sends at 118 MB/s or more and receives at 110 MB/s or more"
+std::string describe_network(const Report& report, int host) {
+  if (report.reaches.empty()) return "";
+  const auto carried = [&](int Reach::*end) {
+    return std::ranges::count_if(
+        report.reaches, [&](const Reach& reach) { return reach.*end == host && reach.address == 0 && reach.carries; });
+  };
+  const std::string others = " of " + std::to_string(report.hosts.size() - 1);
+  std::string text = "  reaches " + std::to_string(carried(&Reach::from)) + others + " hosts, " +
+                     std::to_string(carried(&Reach::to)) + others + " reach it";
+  double sends = 0, receives = 0;
+  for (const Speed& speed : report.speeds) {
+    if (!speed.failure.empty() || (speed.a != host && speed.b != host)) continue;
+    const double out = speed.a == host ? speed.there_bytes_per_second : speed.back_bytes_per_second;
+    const double in = speed.a == host ? speed.back_bytes_per_second : speed.there_bytes_per_second;
+    sends = sends == 0 ? out : std::min(sends, out);
+    receives = receives == 0 ? in : std::min(receives, in);
+  }
+  if (sends > 0) text += "; ccom sends at " + rate_text(sends) + " and receives at " + rate_text(receives) + " or more";
+  return text + "\n";
+}
+
 std::string describe_finding(const Finding& finding) {
   std::string text = std::string("  ") + name_of(finding.level) + ": " + finding.text + ".\n";
   if (!finding.cure.empty()) text += "    To do: " + finding.cure + ".\n";
@@ -87,11 +109,11 @@ std::string to_text(const Report& report, const std::vector<Finding>& findings) 
   std::string text = std::string("ccom-doctor ") + kVersion + ": " + std::to_string(report.nranks) + " ranks";
   if (report.ended.empty())
     text += " on " + std::to_string(report.hosts.size()) + (report.hosts.size() == 1 ? " host" : " hosts");
-  text += report.meeting.empty() ? ", which did not meet\n" : ", which met at " + report.meeting + "\n";
+  text += report.meeting.empty() ? "\n" : ", meeting point " + report.meeting + "\n";
   for (int host = 0; host < static_cast<int>(report.hosts.size()); ++host) {
     const HostEntry& entry = report.hosts[static_cast<size_t>(host)];
     text += "\n" + entry.label + " (" + name_ranks(entry.ranks) + "): " + verdict_of(worst(findings, host)) + ".\n";
-    text += describe_host(entry);
+    text += describe_host(entry) + describe_network(report, host);
     for (const Finding& finding : findings) {
       if (std::ranges::find(finding.hosts, host) != finding.hosts.end()) text += describe_finding(finding);
     }

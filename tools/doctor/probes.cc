@@ -53,9 +53,15 @@ int expect_answer(const Secret& secret, int socket) {
   return equal_in_constant_time(reply, answer(secret)) ? 0 : EPROTO;
 }
 
+std::string describe(int failure) {
+  if (failure == EPROTO) return "something else answers there";
+  if (failure == EINVAL) return "Invalid argument (a blackhole route says so)";
+  return std::strerror(failure);
+}
+
 void try_one(const Secret& secret, const DataAddress& target, Reach& reach) {
   const auto say = [&reach](int failure) {
-    if (failure != 0) reach.failure = failure == EPROTO ? "something else answers there" : std::strerror(failure);
+    if (failure != 0) reach.failure = describe(failure);
     return failure == 0;
   };
   const Clock::time_point begin = Clock::now();
