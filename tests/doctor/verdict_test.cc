@@ -159,6 +159,17 @@ TEST(Verdict, FindsTheSlowPairAmongGoodHosts) {
   EXPECT_THAT(texts(report), IsEmpty()) << "others may use the machine as well";
 }
 
+TEST(Verdict, WantsSlowPairsMeasuredAgain) {
+  Report report = healthy(4);
+  EXPECT_THAT(slow_pairs(report), IsEmpty());
+  rate(report, 3, 1) = kRate / 10;
+  EXPECT_THAT(slow_pairs(report), ElementsAre(Pair(1, 3)));
+  for (const int other : {0, 1, 3}) rate(report, 2, other) = kRate / 10;
+  EXPECT_THAT(slow_pairs(report), ElementsAre(Pair(0, 2), Pair(1, 2), Pair(1, 3), Pair(2, 3)));
+  report.speeds[1].failure = "send: rank 1 is gone";
+  EXPECT_THAT(slow_pairs(report), ElementsAre(Pair(1, 2), Pair(1, 3), Pair(2, 3))) << "what failed is not slow";
+}
+
 TEST(Verdict, ComparesTheDirectionsOfTwoHosts) {
   Report report = healthy(2);
   rate(report, 1, 0) = kRate / 10;

@@ -5,6 +5,7 @@
 // Ends with 0 if all is well (notes included), 1 if there is trouble, 3 for a wrong command line or environment.
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 
 #include "bench/launch/processes.h"
@@ -47,6 +48,8 @@ int run_rank(const Options& options, launch::Place place) {
 }
 
 int run(const std::vector<std::string>& arguments) {
+  // libinfinipath, which libfabric loads, otherwise catches signals and makes them exit(1).
+  ::setenv("IPATH_NO_BACKTRACE", "1", 0);
   Options options;
   CLI::App app(
       "Says what keeps the ranks of a job from working together. Run it as the job: under the same launcher, "

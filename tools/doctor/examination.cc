@@ -8,6 +8,7 @@
 #include "tools/doctor/look.h"
 #include "tools/doctor/probes.h"
 #include "tools/doctor/speeds.h"
+#include "tools/doctor/verdict.h"
 
 namespace ccom::doctor {
 namespace {
@@ -79,6 +80,8 @@ Status examine_together(Meeting& meeting, RankReport mine, const Settings& setti
   CCOM_TRY(probe(meeting, rank, report));
   if (!settings.measures) return {};
   CCOM_TRY(measure_pairs(meeting, rank, measurable(report), report));
+  // Once more, alone: a machine that others use as well is slow at times.
+  for (const Pair& pair : slow_pairs(report)) CCOM_TRY(measure_pairs(meeting, rank, {{pair}}, report));
   return can_start_a_job(report) ? try_job(meeting, rank, report) : Status();
 }
 

@@ -154,6 +154,20 @@ class Speeds {
 
 }  // namespace
 
+std::vector<std::pair<int, int>> slow_pairs(const Report& report) {
+  std::vector<Finding> findings;
+  Speeds(report, findings).judge();
+  std::vector<std::pair<int, int>> slow;
+  for (const Speed& speed : report.speeds) {
+    const auto concerns = [&speed](const Finding& finding) {
+      return finding.level == Level::Trouble &&
+             std::ranges::all_of(finding.hosts, [&speed](int host) { return host == speed.a || host == speed.b; });
+    };
+    if (speed.failure.empty() && std::ranges::any_of(findings, concerns)) slow.emplace_back(speed.a, speed.b);
+  }
+  return slow;
+}
+
 void judge_speeds(const Report& report, std::vector<Finding>& findings) {
   Speeds(report, findings).judge();
   if (!report.job.failure.empty()) {

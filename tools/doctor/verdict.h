@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tools/doctor/report.h"
@@ -30,6 +31,9 @@ Level worst(const std::vector<Finding>& findings, int host = -1);
 void judge_hosts(const Report& report, std::vector<Finding>& findings);
 void judge_network(const Report& report, std::vector<Finding>& findings);
 void judge_speeds(const Report& report, std::vector<Finding>& findings);
+
+// The pairs that judge_speeds() finds slow, each host below the other: to be measured again before they are blamed.
+std::vector<std::pair<int, int>> slow_pairs(const Report& report);
 
 // "host-a", "host-a and host-b", "host-a, host-b and 3 more".
 std::string name_hosts(const Report& report, const std::vector<int>& hosts);
