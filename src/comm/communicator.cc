@@ -8,7 +8,6 @@
 #include "base/log.h"
 #include "comm/setup.h"
 #include "kernels/kernels.h"
-#include "planner/node_tuning.h"
 
 namespace ccom {
 Communicator::Communicator(const Membership& membership, CommConfig config, Topology topology)
@@ -29,16 +28,19 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const Membership& joi
   CCOM_TRY_ASSIGN(Agreement agreement, agree(joining, config, rendezvous, deadline));
   const Membership& membership = agreement.membership;
   std::unique_ptr<Communicator> self(new Communicator(membership, std::move(config), std::move(agreement.topology)));
+  const bool has_shm = self->config_.transports.empty() ||
+                       std::ranges::find(self->config_.transports, "shm") != self->config_.transports.end();
+  if (!has_shm) self->topology_ = without_shared_memory(std::move(self->topology_));
   const int channels = channels_needed(self->topology_, self->config_.algorithm);
   CCOM_TRY_ASSIGN(self->links_,
                   Links::connect(membership, self->config_, self->topology_, channels, rendezvous, deadline));
+  const bool has_node = self->links_->node_config().has_value(), whole = self->topology_.hosts.size() == 1;
   self->cache_.emplace(membership.rank, membership.nranks,
-                       PlanCache::Machine{self->topology_, self->links_->node_config().has_value()},
+                       PlanCache::Machine{self->topology_, has_node && whole, has_node && !whole},
                        self->config_.algorithm, *self->links_);
   const Place& place = self->topology_.ranks[static_cast<size_t>(membership.rank)];
-  const auto local_ranks = static_cast<int>(self->topology_.ranks_of(place.host).size());
-  const WaitPolicy policy =
-      WaitPolicy::for_host(local_ranks, self->topology_.hosts[static_cast<size_t>(place.host)].cpus);
+  const WaitPolicy policy = WaitPolicy::for_host(self->topology_.ranks_on_machine_of(place.host),
+                                                 self->topology_.hosts[static_cast<size_t>(place.host)].cpus);
   self->engine_.emplace(membership.rank, membership.nranks, self->links_->monitor(), self->links_->transports(), *self,
                         policy);
   Status opened = self->open_node(policy);
@@ -164,39 +166,6 @@ const std::byte* Communicator::multiply_input(const Request& request) {
   return multiplied_.data();
 }
 
-// Shared memory without messages, for the collectives that the planner would run that way.
-Status Communicator::open_node(const WaitPolicy& policy) {
-  std::optional<NodeConfig> config = links_->node_config();
-  if (!config)
-    return membership_.nranks == 1 ? Status()
-                                   : config_.sums_in_messages("they do not share memory, or may not use it freely");
-  config->meeting.policy = policy;
-  config->tuning = node_tuning(topology_);
-  node_ = std::make_unique<NodeGroup>(
-      *std::move(config), links_->monitor(), [this](const CallWords& words) { return describe_call(Envelope{words}); },
-      [this](const Status& cause) { return engine_->fail(cause); });
-  for (size_t c = 0; c < on_node_.size(); ++c) {
-    const auto collective = static_cast<Collective>(c);
-    PlanKey key;
-    key.collective = collective;
-    key.root = is_rooted(collective) ? 0 : -1;
-    // A name that does not exist is the error of the call that asks for it.
-    const Result<std::shared_ptr<const Choice>> choice = cache_->choice(key);
-    on_node_[c] = choice && (*choice)->recipe().kind == Recipe::Kind::Node;
-    if (reduces(collective) && choice && !on_node_[c])
-      CCOM_TRY(config_.sums_in_messages("a named algorithm sends messages"));
-  }
-  return node_->open();
-}
-
-Status Communicator::open_messages(const WaitPolicy& policy) {
-  CCOM_TRY_ASSIGN(std::optional<MessageRoutes> routes, links_->message_routes());
-  if (!routes) return {};
-  messages_ = std::make_shared<Messages>(*std::move(routes), links_->monitor(), policy,
-                                         [this](Status status) { return finish("message", std::move(status)); });
-  return messages_->open();
-}
-
 Status Communicator::run_on_node(const Request& request) {
   const Envelope envelope = describe(request, membership_.communicator, next_sequence(), 0);
   NodeCall call;
@@ -222,11 +191,16 @@ Status Communicator::run_on_node(const Request& request) {
 Status Communicator::run_in_turn(const Request& asked) {
   if (on_node_[static_cast<size_t>(asked.collective)]) return run_on_node(asked);
   const uint64_t sequence = next_sequence();
+  links_->monitor().begin_call(sequence);
   const Envelope envelope = describe(asked, membership_.communicator, sequence, 0);
   Request request = asked;
   if (request.multiplier != nullptr) request.input = multiply_input(request);
   const Deadline deadline = Deadline::after_ms(request.timeout_ms);
   const PlanKey key = key_of(request);
+  if (by_hosts_[static_cast<size_t>(request.collective)] &&
+      serves(*level_, request.collective, cache_->question(key).bytes)) {
+    return finish(name_of(request.collective), hierarchy_->run(request, envelope, deadline));
+  }
   constexpr size_t kNeverTiled = 4096;  // elements: skips a look-up for what is small anyway
   if (request.count > kNeverTiled) {
     const size_t tile = cache_->tile(key);
@@ -286,6 +260,7 @@ void Communicator::abort() {
 void Communicator::wake_waiters() {
   for (Transport* transport : links_->transports()) transport->wake();
   if (node_ != nullptr) node_->wake();
+  if (host_node_ != nullptr) host_node_->wake();
   if (messages_ != nullptr) messages_->wake();
 }
 
@@ -301,7 +276,8 @@ Communicator::Usage Communicator::usage() {
   const Status done = in_turn(turns_.take(), [&] {
     usage.bytes_sent_to = engine_->bytes_sent_to();
     usage.memory_bytes = links_->memory_bytes() + engine_->memory_bytes() + multiplied_.capacity() +
-                         (node_ == nullptr ? 0 : node_->memory_bytes());
+                         (node_ == nullptr ? 0 : node_->memory_bytes()) +
+                         (host_node_ == nullptr ? 0 : host_node_->memory_bytes());
     return Status();
   });
   CCOM_ASSERT(done.is_ok() || !status().is_ok());

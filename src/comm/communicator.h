@@ -13,6 +13,7 @@
 
 #include "bootstrap/rendezvous.h"
 #include "comm/config.h"
+#include "comm/hierarchy.h"
 #include "comm/links.h"
 #include "comm/plan_cache.h"
 #include "comm/request.h"
@@ -86,6 +87,7 @@ class Communicator final : public CallNames {
   Status run_operation(const Request& request, const BoundPlan& plan, const Envelope& envelope, Deadline deadline);
   Status run_tiles(const Request& request, PlanKey key, size_t tile, Envelope envelope, Deadline deadline);
   Status open_node(const WaitPolicy& policy);
+  Status open_hierarchy(NodeConfig config, const HostLevel& level);
   Status open_messages(const WaitPolicy& policy);
   void wake_waiters();
   Status run_on_node(const Request& request);
@@ -101,13 +103,17 @@ class Communicator final : public CallNames {
   Membership membership_;
   CommConfig config_;
   Topology topology_;
-  // Null: there are only transports. Before links_, whose destructor ends the thread that may be waking it.
+  // Over all ranks; null if they are not on one node. Before links_, whose destructor ends the thread that may be
+  // waking it.
   std::unique_ptr<NodeGroup> node_;
-  std::shared_ptr<Messages> messages_;  // null: none. Also owned by handles of messages; before links_ likewise
+  std::unique_ptr<NodeGroup> host_node_;  // over this host's ranks, for hierarchy_; null: none
+  std::shared_ptr<Messages> messages_;    // null: none. Also owned by handles of messages; before links_ likewise
   std::unique_ptr<Links> links_;
   std::optional<PlanCache> cache_;
   std::optional<Engine> engine_;
-  std::array<bool, static_cast<size_t>(Collective::SendReceive) + 1> on_node_{};  // by collective
+  std::optional<Hierarchy> hierarchy_;
+  std::optional<HostLevel> level_;                                                             // of hierarchy_
+  std::array<bool, static_cast<size_t>(Collective::SendReceive) + 1> on_node_{}, by_hosts_{};  // by collective
   Turns turns_;
   std::atomic<int64_t> timeout_ms_;
   std::atomic<uint64_t> sequence_{0};              // collective calls

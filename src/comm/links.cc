@@ -7,29 +7,11 @@
 
 #include "base/log.h"
 #include "base/network.h"
+#include "comm/hierarchy.h"
 #include "comm/process_segments.h"
 #include "transports/shm/factory.h"
 
 namespace ccom {
-namespace {
-
-constexpr size_t kPage = 4096;
-size_t round_to_page(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
-
-// Tiles of this size stay in a second-level cache and are long enough to hide a meet.
-constexpr size_t kBankBytes = size_t{256} << 10;
-
-// Messages of a communicator are few beside its collectives; larger rings gain little.
-constexpr size_t kMessageRingBytes = size_t{128} << 10;
-
-// A rank's staging takes at most an eighth of its memory.
-size_t default_bank_bytes(int ranks, size_t most_bytes) {
-  NodeLayout layout{ranks, kBankBytes};
-  while (layout.bank_bytes > 4 * kPage && layout.staging_bytes() > most_bytes / 8) layout.bank_bytes /= 2;
-  return layout.bank_bytes;
-}
-
-}  // namespace
 
 // The monitor first: its destructor waits for the liveness thread, which may be calling our listener, and tells the
 // other hosts that this rank leaves in order before they see its connections end.
@@ -58,7 +40,7 @@ Result<std::unique_ptr<Links>> Links::connect(const Membership& membership, cons
 
   // 3. Everybody dials, and maps what others of the host offer.
   Status dialled = links->dial(addresses, deadline);
-  const bool forms_node = links->forms_node();
+  const bool forms_node = links->has_node();
   const nlohmann::json said{{"topology", hash_of(topology)},
                             {"arenas", forms_node && links->node_join_->has_all()},
                             {"reads", forms_node && links->node_join_->can_read_all()},
@@ -93,15 +75,14 @@ int Links::place() const {
   return static_cast<int>(std::ranges::find(local_ranks_, membership_.rank) - local_ranks_.begin());
 }
 
-// Collectives may use the host's memory as they like: all ranks are here, and neither a fabric nor another transport is
-// to be tried.
-bool Links::forms_node() const {
-  return shares_memory() && static_cast<int>(local_ranks_.size()) == membership_.nranks && uses_shm_ &&
-         !topology_.hosts[0].imposed.has_value();
+// Collectives may use the host's memory as they like: neither a fabric nor another transport is to be tried.
+bool Links::has_node() const {
+  const int host = topology_.ranks[static_cast<size_t>(membership_.rank)].host;
+  return shares_memory() && uses_shm_ && !topology_.hosts[static_cast<size_t>(host)].imposed.has_value();
 }
 
 std::optional<NodeConfig> Links::node_config() const {
-  if (!forms_node()) return std::nullopt;
+  if (!has_node()) return std::nullopt;
   NodeConfig node;
   node.meeting.place = place();
   node.meeting.ranks = local_ranks_;
@@ -154,46 +135,6 @@ Status Links::choose_transports() {
   return {};
 }
 
-size_t Links::board_bytes() const { return round_to_page(Monitor::board_bytes(static_cast<int>(local_ranks_.size()))); }
-
-size_t Links::message_rings_offset() const {
-  const auto ranks = static_cast<int>(local_ranks_.size());
-  return rings_offset() + (uses_shm_ ? round_to_page(shm_region_bytes(ranks, channels_, ring_bytes_)) : 0);
-}
-
-size_t Links::node_offset() const {
-  const auto ranks = static_cast<int>(local_ranks_.size());
-  return message_rings_offset() +
-         (uses_shm_ && config_.messages
-              ? round_to_page(shm_region_bytes(ranks, MessageRoutes::kChannels, message_ring_bytes_))
-              : 0);
-}
-
-size_t Links::segment_bytes() const { return node_offset() + (forms_node() ? node_layout_.region_bytes() : 0); }
-
-Result<std::string> Links::make_segment() {
-  const auto ranks = static_cast<int>(local_ranks_.size());
-  const auto most = static_cast<size_t>(config_.max_memory);
-  ring_bytes_ = default_ring_bytes(ranks, channels_, most);
-  message_ring_bytes_ = std::min(default_ring_bytes(ranks, MessageRoutes::kChannels, most / 4), kMessageRingBytes);
-  node_layout_ = {ranks, default_bank_bytes(ranks, most)};
-  node_join_ = std::make_unique<NodeJoin>(place(), membership_.secret.derive("ccom arena"));
-  nlohmann::json offer{{"process", process_number()}};
-  if (forms_node()) offer["node"] = node_join_->introduce();
-  if (!shares_memory()) {
-    private_board_.resize(Monitor::board_bytes(1) + 128);
-    return offer.dump();
-  }
-  if (!is_leader()) return offer.dump();
-  const size_t reserve = board_bytes() + (uses_shm_ ? shm_header_bytes(ranks, channels_) : 0);
-  CCOM_TRY_ASSIGN(segment_, SharedSegment::create(segment_bytes(), reserve));
-  CCOM_TRY(make_monitor(segment_->bytes().first(board_bytes()), true));
-  CCOM_TRY_ASSIGN(segment_server_, SegmentServer::create(membership_.secret.derive("ccom segment")));
-  offer["segment"] = segment_server_->path();
-  put_segment(segment_server_->path(), segment_);
-  return offer.dump();
-}
-
 namespace {
 
 // What the ranks of this host said under `key`, by place.
@@ -217,7 +158,7 @@ Result<std::string> Links::share_segment(const std::vector<std::string>& offers,
   const std::vector<nlohmann::json> processes = entries_of(offers, local_ranks_, "process");
   CCOM_TRY(map_segment(path.is_string() ? path.get<std::string>() : "", processes, deadline));
   nlohmann::json addresses;
-  if (forms_node()) {
+  if (has_node()) {
     CCOM_TRY_ASSIGN(addresses["node"], node_join_->prepare(entries_of(offers, local_ranks_, "node")));
   }
   CCOM_TRY_ASSIGN(addresses["transports"], make_transports());
@@ -269,19 +210,33 @@ Status Links::make_monitor(Bytes board, bool initialise) {
   return {};
 }
 
+// Plans across hosts use two in turn.
+std::vector<int> Links::channels_by_peer() const {
+  std::vector<int> channels(static_cast<size_t>(membership_.nranks), channels_);
+  if (const std::optional<HostLevel> level = host_level(topology_, membership_.rank); level && has_node()) {
+    for (const Rank mate : level->mates) {
+      channels[static_cast<size_t>(mate)] = std::max(channels_, Hierarchy::channels(*level));
+    }
+  }
+  return channels;
+}
+
 // Opens what choose_transports() found necessary; returns all addresses, by set.
 Result<nlohmann::json> Links::make_transports() {
   nlohmann::json addresses;
-  plans_.emplace(membership_, routes_, channels_);
-  CCOM_TRY(plans_->open(config_, {local_ranks_, segment_.get(), rings_offset(), ring_bytes_}, bind_address_));
+  plans_.emplace(membership_, routes_, channels_by_peer());
+  CCOM_TRY(
+      plans_->open(config_, {local_ranks_, segment_.get(), rings_offset(), ring_bytes_, channels_}, bind_address_));
   addresses["plans"] = plans_->addresses();
   if (!config_.messages) return addresses;
   Membership membership = membership_;
   membership.communicator = ~membership_.communicator;
   membership.secret = membership_.secret.derive("ccom messages");
-  messages_.emplace(std::move(membership), routes_, MessageRoutes::kChannels);
-  CCOM_TRY(messages_->open(config_, {local_ranks_, segment_.get(), message_rings_offset(), message_ring_bytes_},
-                           bind_address_));
+  const std::vector<int> channels(static_cast<size_t>(membership_.nranks), MessageRoutes::kChannels);
+  messages_.emplace(std::move(membership), routes_, channels);
+  CCOM_TRY(messages_->open(
+      config_, {local_ranks_, segment_.get(), message_rings_offset(), message_ring_bytes_, MessageRoutes::kChannels},
+      bind_address_));
   addresses["messages"] = messages_->addresses();
   return addresses;
 }
@@ -299,7 +254,7 @@ Status Links::dial(const std::vector<std::string>& addresses, Deadline deadline)
     messages.push_back(parsed["transports"]["messages"]);
   }
   CCOM_TRY(monitor_->connect(control, deadline));
-  if (forms_node()) CCOM_TRY(node_join_->trade(entries_of(addresses, local_ranks_, "node"), deadline));
+  if (has_node()) CCOM_TRY(node_join_->trade(entries_of(addresses, local_ranks_, "node"), deadline));
   CCOM_TRY(plans_->connect(plans, deadline));
   return messages_ ? messages_->connect(messages, deadline) : Status();
 }
@@ -311,7 +266,7 @@ Result<ChannelRef> Links::open(Rank peer, int index) {
         .with_peers({peer});
   }
   CCOM_TRY_ASSIGN(Channel* const channel, plans_->channel(peer, index));
-  return ChannelRef{channel, static_cast<uint16_t>(plans_->transport_of(peer))};
+  return ChannelRef{channel, static_cast<uint16_t>(plans_->transport_of(peer)), peer};
 }
 
 Result<std::optional<MessageRoutes>> Links::message_routes() {

@@ -44,8 +44,8 @@ class Links final : public ChannelSource {
   std::vector<Transport*> transports() const { return plans_->transports(); }
   std::string transport_names() const;  // "shm,tcp"
   uint64_t memory_bytes() const;
-  // What a NodeGroup over all ranks needs; nothing if they do not share memory, or are not to use it as they like (an
-  // imposed fabric, transports without shm).
+  // What a NodeGroup over the ranks of this host needs; nothing if they do not share memory, or are not to use it as
+  // they like (an imposed fabric, transports without shm).
   std::optional<NodeConfig> node_config() const;
   // What Messages needs; nothing unless the config asks for them.
   Result<std::optional<MessageRoutes>> message_routes();
@@ -63,7 +63,8 @@ class Links final : public ChannelSource {
   Result<nlohmann::json> make_transports();
   Status dial(const std::vector<std::string>& addresses, Deadline deadline);
   Status check_agreement(const std::vector<std::string>& reports);
-  bool forms_node() const;
+  bool has_node() const;
+  std::vector<int> channels_by_peer() const;
   int place() const;
 
   bool shares_memory() const { return local_ranks_.size() > 1; }

@@ -24,8 +24,12 @@ Question PlanCache::question(const PlanKey& key) const {
                        key.collective == Collective::AllToAll || key.collective == Collective::Gather ||
                        key.collective == Collective::Scatter;
   const size_t bytes = key.unit_stride * size_of(key.type) * (by_rank ? static_cast<size_t>(nranks_) : 1);
-  return {key.collective, bytes == 0 ? 0 : std::bit_ceil(bytes), reduces(key.collective) && is_narrow_float(key.type),
-          key.root, machine_.shares_memory};
+  return {key.collective,
+          bytes == 0 ? 0 : std::bit_ceil(bytes),
+          reduces(key.collective) && is_narrow_float(key.type),
+          key.root,
+          machine_.shares_memory,
+          machine_.meets_inside};
 }
 
 Result<std::shared_ptr<const Choice>> PlanCache::choice(const PlanKey& key) {

@@ -38,6 +38,7 @@ class PlanCache {
   struct Machine {
     const Topology& topology;
     bool shares_memory;  // Question::shares_memory
+    bool meets_inside;   // Question::meets_inside
   };
   PlanCache(Rank rank, int nranks, const Machine& machine, std::string forced, ChannelSource& channels)
       : rank_(rank), nranks_(nranks), machine_(machine), forced_(std::move(forced)), channels_(channels) {}

@@ -14,7 +14,7 @@ Status TransportSet::open(const CommConfig& config, const ShmRegion& shm, const 
     std::unique_ptr<Transport> transport;
     if (name == "shm") {
       CCOM_TRY_ASSIGN(transport, make_shm_transport({membership_.rank, shm.local_ranks, shm.segment, shm.offset_bytes,
-                                                     channels_, shm.ring_bytes}));
+                                                     shm.channels, shm.ring_bytes}));
     } else if (name == "tcp") {
       CCOM_TRY_ASSIGN(transport, tcp::make_tcp_transport({membership_.rank, membership_.communicator,
                                                           membership_.secret.derive("ccom tcp"), bind_address,
@@ -49,7 +49,7 @@ Status TransportSet::connect(const std::vector<nlohmann::json>& theirs, Deadline
         return error(Code::InternalError, "rank %d offers no %s address", peer, routes_.names[t].c_str());
       std::string address;
       for (const auto& byte : entry) address.push_back(static_cast<char>(byte.get<int>()));
-      peers.push_back({peer, std::move(address), channels_});
+      peers.push_back({peer, std::move(address), channels_[static_cast<size_t>(peer)]});
     }
     CCOM_TRY(transports_[t]->connect(peers, deadline));
   }

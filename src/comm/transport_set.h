@@ -32,10 +32,11 @@ class TransportSet {
     SharedSegment* segment = nullptr;  // outlives the set
     size_t offset_bytes = 0;
     size_t ring_bytes = 0;
+    int channels = 1;
   };
-  // membership: with a secret that no other set of the communicator has.
-  TransportSet(Membership membership, TransportRoutes routes, int channels)
-      : membership_(std::move(membership)), routes_(std::move(routes)), channels_(channels) {}
+  // membership: with a secret that no other set of the communicator has. channels: by peer.
+  TransportSet(Membership membership, TransportRoutes routes, std::vector<int> channels)
+      : membership_(std::move(membership)), routes_(std::move(routes)), channels_(std::move(channels)) {}
 
   Status open(const CommConfig& config, const ShmRegion& shm, const std::string& bind_address);
   // What the peers need, by name.
@@ -52,7 +53,7 @@ class TransportSet {
  private:
   const Membership membership_;
   const TransportRoutes routes_;
-  const int channels_;
+  const std::vector<int> channels_;
   std::vector<std::unique_ptr<Transport>> transports_;  // as routes_.names
 };
 

@@ -30,6 +30,7 @@ Result<BoundPlan> bind(std::shared_ptr<const CompiledPlan> compiled, const Bindi
       CCOM_TRY_ASSIGN(const ChannelRef ref, channels.open(step.peer, step.channel));
       out.channel = ref.channel;
       out.transport = ref.transport;
+      out.peer = ref.rank;
     }
     bound.steps.push_back(out);
   }

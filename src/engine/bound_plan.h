@@ -42,6 +42,7 @@ struct BoundStep {
 struct ChannelRef {
   Channel* channel = nullptr;
   uint16_t transport = 0;
+  Rank rank = -1;  // at its other end
 };
 
 // Opens channels. The communicator implements it.

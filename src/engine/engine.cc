@@ -8,6 +8,8 @@
 #include <optional>
 #include <thread>
 
+#include "base/text.h"
+
 namespace ccom {
 namespace {
 
@@ -23,7 +25,27 @@ class Engine::Run {
  public:
   explicit Run(Engine& engine) : engine_(engine) {}
 
+  Run(const Run&) = delete;
+  Run& operator=(const Run&) = delete;
+  ~Run() {
+    if (scratch_ != nullptr) ::munmap(scratch_, scratch_bytes_);
+  }
+
+  Status reserve_scratch(size_t bytes) {
+    if (bytes <= scratch_bytes_) return {};
+    if (scratch_ != nullptr) ::munmap(scratch_, scratch_bytes_);
+    scratch_ = nullptr;
+    scratch_bytes_ = 0;
+    void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) return system_error(errno, "map %zu bytes of scratch", bytes);
+    scratch_ = static_cast<std::byte*>(memory);
+    scratch_bytes_ = bytes;
+    return {};
+  }
+  size_t scratch_bytes() const { return scratch_bytes_; }
+
   Status start(const Operation& operation, uint32_t index) {
+    CCOM_TRY(reserve_scratch(operation.plan->scratch_bytes));
     operation_ = operation;
     index_ = index;
     if (compiled_ != operation.plan->compiled) {
@@ -44,12 +66,14 @@ class Engine::Run {
     return start_ready();
   }
 
-  bool finished() const { return executor_->finished(); }
+  bool finished() const { return !executor_ || executor_->finished(); }
+
+  bool all_take_part() const { return compiled_->plan.collective != Collective::SendReceive; }
 
   // Peers that this operation still waits for.
   void note_late(std::vector<int>& peers) const {
     for (uint32_t s = 0; s < posted_.size(); ++s) {
-      if (posted_[s]) peers.push_back(compiled_->plan.steps[s].peer);
+      if (posted_[s]) peers.push_back(operation_.plan->steps[s].peer);
     }
   }
 
@@ -129,11 +153,11 @@ class Engine::Run {
     switch (step.source_buffer) {
       case Buffer::Input: return operation_.input + step.source;
       case Buffer::Output: return operation_.output + step.source;
-      default: return engine_.scratch_ + step.source;
+      default: return scratch_ + step.source;
     }
   }
   std::byte* target(const BoundStep& step) const {
-    return (step.target_buffer == Buffer::Output ? operation_.output : engine_.scratch_) + step.target;
+    return (step.target_buffer == Buffer::Output ? operation_.output : scratch_) + step.target;
   }
 
   Engine& engine_;
@@ -145,6 +169,8 @@ class Engine::Run {
   std::vector<ReduceSink> sinks_;  // by step
   std::vector<const std::byte*> inputs_;
   std::vector<bool> posted_;
+  std::byte* scratch_ = nullptr;
+  size_t scratch_bytes_ = 0;
 };
 
 Engine::Engine(Rank rank, int nranks, Monitor& monitor, std::vector<Transport*> transports, const CallNames& names,
@@ -157,53 +183,56 @@ Engine::Engine(Rank rank, int nranks, Monitor& monitor, std::vector<Transport*> 
       outstanding_(transports_.size()),
       bytes_sent_to_(static_cast<size_t>(nranks)) {}
 
-Engine::~Engine() {
-  if (scratch_ != nullptr) ::munmap(scratch_, scratch_bytes_);
-}
+Engine::~Engine() = default;
 
-Status Engine::reserve_scratch(size_t bytes) {
-  if (bytes <= scratch_bytes_) return {};
-  if (scratch_ != nullptr) ::munmap(scratch_, scratch_bytes_);
-  scratch_ = nullptr;
-  scratch_bytes_ = 0;
-  void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return system_error(errno, "map %zu bytes of scratch", bytes);
-  scratch_ = static_cast<std::byte*>(memory);
-  scratch_bytes_ = bytes;
-  return {};
+size_t Engine::memory_bytes() const {
+  size_t bytes = 0;
+  for (const auto& run : runs_) bytes += run->scratch_bytes();
+  return bytes;
 }
 
 Status Engine::run(std::span<const Operation> operations, Deadline deadline) {
   if (monitor_.failed()) return give_up(monitor_.status());
-  for (const Operation& operation : operations) {
-    const Status reserved = reserve_scratch(operation.plan->scratch_bytes);
-    if (!reserved.is_ok()) return give_up(reserved);
-  }
-  while (runs_.size() < operations.size()) runs_.push_back(std::make_unique<Run>(*this));
-  running_ = operations.size();
-  for (uint32_t i = 0; i < operations.size(); ++i) {
-    if (Status status = runs_[i]->start(operations[i], i); !status.is_ok()) return give_up(status);
-  }
+  for (size_t i = 0; i < operations.size(); ++i) CCOM_TRY(begin(i, operations[i]));
+  Backoff backoff(policy_);
+  for (size_t i = 0; i < operations.size(); ++i) CCOM_TRY(finish_run(i, deadline, backoff));
+  return {};
+}
+
+Status Engine::start(size_t slot, const Operation& operation) {
+  if (monitor_.failed()) return give_up(monitor_.status());
+  return begin(slot, operation);
+}
+
+Status Engine::finish(size_t slot, Deadline deadline) {
+  Backoff backoff(policy_);
+  return finish_run(slot, deadline, backoff);
+}
+
+Status Engine::begin(size_t slot, const Operation& operation) {
+  while (runs_.size() <= slot) runs_.push_back(std::make_unique<Run>(*this));
+  const Status started = runs_[slot]->start(operation, static_cast<uint32_t>(slot));
+  return started.is_ok() ? started : give_up(started);
+}
+
+Status Engine::finish_run(size_t slot, Deadline deadline, Backoff& backoff) {
   constexpr uint32_t kRoundsPerClock = 64;
   uint32_t rounds = 0;
-  Backoff backoff(policy_);
-  for (size_t i = 0; i < operations.size(); ++i) {
-    while (!runs_[i]->finished()) {
-      if (Status status = collect_events(); !status.is_ok()) return give_up(status);
-      if (!events_.completed.empty()) {
-        for (const Token token : events_.completed) {
-          const Status status = runs_[token >> kStepBits]->complete(token & ((Token{1} << kStepBits) - 1));
-          if (!status.is_ok()) return give_up(status);
-        }
-        events_.completed.clear();
-        backoff.reset();
-        // Progress is no reason to stay beyond an abort or the deadline.
-        if (monitor_.failed()) return give_up(monitor_.status());
-        if (++rounds % kRoundsPerClock == 0 && deadline.passed()) return give_up(late());
-        continue;
+  while (!runs_[slot]->finished()) {
+    if (Status status = collect_events(); !status.is_ok()) return give_up(status);
+    if (!events_.completed.empty()) {
+      for (const Token token : events_.completed) {
+        const Status status = runs_[token >> kStepBits]->complete(token & ((Token{1} << kStepBits) - 1));
+        if (!status.is_ok()) return give_up(status);
       }
-      if (Status status = wait_for_events(backoff, deadline); !status.is_ok()) return give_up(status);
+      events_.completed.clear();
+      backoff.reset();
+      // Progress is no reason to stay beyond an abort or the deadline.
+      if (monitor_.failed()) return give_up(monitor_.status());
+      if (++rounds % kRoundsPerClock == 0 && deadline.passed()) return give_up(late());
+      continue;
     }
+    if (Status status = wait_for_events(backoff, deadline); !status.is_ok()) return give_up(status);
   }
   return {};
 }
@@ -237,14 +266,24 @@ Status Engine::wait_for_events(Backoff& backoff, Deadline deadline) {
   return monitor_.check();
 }
 
-Status Engine::late() const {
+// Those that we wait for may themselves be waiting for others.
+Status Engine::late() {
   std::vector<int> peers;
-  for (size_t i = 0; i < running_; ++i) runs_[i]->note_late(peers);
+  bool all_take_part = true;
+  for (const auto& run : runs_) {
+    if (run->finished()) continue;
+    run->note_late(peers);
+    all_take_part &= run->all_take_part();
+  }
   std::ranges::sort(peers);
   peers.erase(std::ranges::unique(peers).begin(), peers.end());
-  std::string who;
-  for (const int peer : peers) who += (who.empty() ? "" : ", ") + std::to_string(peer);
-  return error(Code::Timeout, "rank %d waited in vain for rank%s %s", rank_, peers.size() == 1 ? "" : "s", who.c_str())
+  std::string text = "rank " + std::to_string(rank_) + " waited in vain for " + name_ranks(peers);
+  if (const std::vector<Rank> behind = all_take_part ? monitor_.who_is_behind() : std::vector<Rank>();
+      !behind.empty()) {
+    text += "; not yet in this call: " + name_ranks(behind);
+    peers = behind;
+  }
+  return Status(Code::Timeout, std::move(text))
       .with_peers(peers)
       .with_cure("look what these ranks are doing; raise timeoutMs (CCOM_TIMEOUT_MS) if they are only slow");
 }

@@ -11,9 +11,9 @@
 #include <span>
 #include <vector>
 
+#include "base/backoff.h"
 #include "base/status.h"
 #include "base/time.h"
-#include "base/backoff.h"
 #include "engine/bound_plan.h"
 #include "liveness/monitor.h"
 #include "plan/executor.h"
@@ -46,25 +46,32 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  // Runs the operations to their end, all at the same time. They must not share output memory; at most one of them may
-  // use scratch. Channels carry their messages in the order of the list.
+  // Runs the operations to their end, all at the same time. They must not share output memory. Channels carry their
+  // messages in the order of the list.
   Status run(std::span<const Operation> operations, Deadline deadline);
+  // The same for one operation in two parts. Between them this rank may do something else; whatever is under way moves
+  // while any is waited for. Up to kMostStarted of them, in slots of the caller's choice, on channels that no other
+  // operation under way uses.
+  static constexpr size_t kMostStarted = 4;
+  Status start(size_t slot, const Operation& operation);
+  Status finish(size_t slot, Deadline deadline);
   // Makes `cause` the communicator's error: for failures on this rank that peers cannot see. Returns the error in
   // force.
   Status fail(const Status& cause) { return give_up(cause); }
 
   // Payload handed to transports so far, by peer.
   const std::vector<uint64_t>& bytes_sent_to() const { return bytes_sent_to_; }
-  size_t memory_bytes() const { return scratch_bytes_; }
+  size_t memory_bytes() const;
 
  private:
   class Run;  // one operation under way
 
-  Status reserve_scratch(size_t bytes);
+  Status begin(size_t slot, const Operation& operation);
+  Status finish_run(size_t slot, Deadline deadline, Backoff& backoff);
   Status wait_for_events(Backoff& backoff, Deadline deadline);
   Status collect_events();
   Status give_up(const Status& cause);
-  Status late() const;
+  Status late();
 
   Rank rank_;
   Monitor& monitor_;
@@ -74,9 +81,6 @@ class Engine {
   Events events_;
   std::vector<uint32_t> outstanding_;  // posted and not complete, by transport
   std::vector<std::unique_ptr<Run>> runs_;
-  size_t running_ = 0;
-  std::byte* scratch_ = nullptr;
-  size_t scratch_bytes_ = 0;
   std::vector<uint64_t> bytes_sent_to_;
   bool stopped_ = false;
 };

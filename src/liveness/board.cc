@@ -13,7 +13,7 @@ namespace ccom {
 
 namespace {
 
-constexpr uint32_t kBoardReady = 0x62726431;  // "brd1": changes with the layout
+constexpr uint32_t kBoardReady = 0x62726432;  // "brd2": changes with the layout
 
 // Shared, unlike std::atomic::notify_all: the waiters are in other processes.
 void wake_waiters(std::atomic<uint32_t>& word) {
@@ -72,6 +72,43 @@ bool Board::publish(int index, const Status& status) const {
   if (!header_->abort_word.compare_exchange_strong(healthy, mine, std::memory_order_acq_rel)) return false;
   wake_waiters(header_->abort_word);
   return true;
+}
+
+bool Board::is_overdue() const {
+  for (int i = 0; i < slots_; ++i)
+    if (slot(i).overdue.load(std::memory_order_relaxed) != 0) return true;
+  return false;
+}
+
+Behind Board::furthest_behind(const std::vector<Rank>& ranks) const {
+  Behind found;
+  for (int i = 0; i < slots_; ++i)
+    found = least_of(found, {slot(i).calls.load(std::memory_order_relaxed), {ranks[static_cast<size_t>(i)]}});
+  return found;
+}
+
+void Board::put_behind(const Behind& found) const {
+  const uint64_t version = header_->behind_version.load(std::memory_order_relaxed);
+  header_->behind_version.store(version + 1, std::memory_order_seq_cst);
+  header_->behind_calls.store(found.calls, std::memory_order_seq_cst);
+  header_->behind_count.store(static_cast<uint32_t>(found.ranks.size()), std::memory_order_seq_cst);
+  for (size_t i = 0; i < found.ranks.size(); ++i)
+    header_->behind_ranks[i].store(found.ranks[i], std::memory_order_seq_cst);
+  header_->behind_version.store(version + 2, std::memory_order_seq_cst);
+}
+
+Behind Board::behind() const {
+  Behind found;
+  for (int attempt = 0; attempt < 1000; ++attempt) {
+    const uint64_t before = header_->behind_version.load(std::memory_order_seq_cst);
+    if (before == 0) return {};  // never written
+    found.calls = header_->behind_calls.load(std::memory_order_seq_cst);
+    found.ranks.resize(std::min<size_t>(header_->behind_count.load(std::memory_order_seq_cst), Behind::kMost));
+    for (size_t i = 0; i < found.ranks.size(); ++i)
+      found.ranks[i] = header_->behind_ranks[i].load(std::memory_order_seq_cst);
+    if (before % 2 == 0 && header_->behind_version.load(std::memory_order_seq_cst) == before) return found;
+  }
+  return {};  // its writer was stopped half-way
 }
 
 Status Board::error() const {

@@ -4,8 +4,9 @@
 //
 //   abort word   0, or 1 + the slot whose error is the communicator's. Changes once. Has 128 bytes to itself, for it is
 //                read in every wait loop.
-//   slot         the rank's life line, held by its process's liveness thread; who and what the rank is; its beats; and
-//                its own error record.
+//   behind       what the last roll call found, written by the leader's liveness thread (roll_call.h).
+//   slot         the rank's life line, held by its process's liveness thread; who and what the rank is; its beats; how
+//                many calls it has begun and whether its time is up; and its own error record.
 //
 // A rank writes its error into its own slot and then tries to set the abort word: first come, first kept. Whoever is
 // killed half-way has claimed nothing, so there is no state in which the others would wait for a dead or stopped
@@ -15,6 +16,7 @@
 // otherwise.
 #pragma once
 
+#include <array>
 #include <atomic>
 
 #include "base/status.h"
@@ -30,9 +32,13 @@ struct alignas(64) BoardHeader {
   std::atomic<uint32_t> ready;  // kBoardReady once the leader has initialised the board
   std::byte before[124];
   std::atomic<uint32_t> abort_word;
-  std::byte after[188];
+  std::byte after[124];
+  std::atomic<uint64_t> behind_version;  // odd while being written
+  std::atomic<uint64_t> behind_calls;
+  std::atomic<uint32_t> behind_count;
+  std::array<std::atomic<Rank>, Behind::kMost> behind_ranks;
 };
-static_assert(sizeof(BoardHeader) == 320);
+static_assert(sizeof(BoardHeader) == 448);
 
 struct alignas(64) BoardSlot {
   LifeLine life;
@@ -40,6 +46,8 @@ struct alignas(64) BoardSlot {
   std::atomic<int32_t> pid;       // for texts; differs between containers
   std::atomic<uint64_t> process;  // random: equal exactly for ranks of one process
   std::atomic<uint64_t> beats;    // grows as long as the process runs
+  std::atomic<uint64_t> calls;    // begun by the rank
+  std::atomic<uint32_t> overdue;  // 1: it asks for a roll call
   uint32_t error_bytes;           // written by the owner before it sets the abort word, then never again
   std::byte error[kMaxErrorBytes];
 };
@@ -68,6 +76,12 @@ class Board {
   // Makes `error` the communicator's unless there is one; true if it did. One thread at a time per slot. Wakes those
   // who wait on the abort word.
   bool publish(int slot, const Status& error) const;
+  // Whether a rank asks for a roll call; and what this host has to say in it.
+  bool is_overdue() const;
+  Behind furthest_behind(const std::vector<Rank>& ranks) const;
+  // By one thread.
+  void put_behind(const Behind& found) const;
+  Behind behind() const;
   // The communicator's error, or Ok.
   Status error() const;
 

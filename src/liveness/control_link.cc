@@ -35,6 +35,11 @@ std::optional<Message> to_message(uint8_t type, ConstBytes payload) {
       if (!error) return std::nullopt;
       return Message{MessageType::Error, *std::move(error)};
     }
+    case MessageType::Behind: {
+      auto behind = decode_behind(payload);
+      if (!behind) return std::nullopt;
+      return Message{MessageType::Behind, {}, *std::move(behind)};
+    }
   }
   return std::nullopt;
 }
@@ -55,8 +60,9 @@ void ControlLink::end(std::string reason) {
 
 void ControlLink::send(const Message& message) {
   if (ended_ || (message.type == MessageType::Heartbeat && has_unsent())) return;
-  const std::vector<std::byte> payload =
-      message.type == MessageType::Error ? encode_error(message.error) : std::vector<std::byte>{};
+  std::vector<std::byte> payload;
+  if (message.type == MessageType::Error) payload = encode_error(message.error);
+  if (message.type == MessageType::Behind) payload = encode_behind(message.behind);
   std::vector<std::byte> frame{static_cast<std::byte>(message.type), {}, {}, {}};
   put_u64(frame, payload.size(), 4);
   frame.insert(frame.end(), payload.begin(), payload.end());

@@ -70,6 +70,11 @@ void ControlTree::fail(const Status& error) {
   carry_out();
 }
 
+void ControlTree::call_the_roll(Behind own) {
+  state_.call_the_roll(std::move(own), outputs_);
+  carry_out();
+}
+
 void ControlTree::leave() {
   state_.leave(outputs_);
   carry_out();

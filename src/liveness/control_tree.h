@@ -24,6 +24,9 @@ class ControlTree {
   // Receives, judges, sends; returns when to come back at the latest.
   int64_t turn(int64_t now_ns);
   void fail(const Status& error);
+  // See TreeState.
+  void call_the_roll(Behind own);
+  const RollCall& roll_call() const { return state_.roll_call(); }
   // Says goodbye and closes everything. Does not block.
   void leave();
 

@@ -11,14 +11,16 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "base/types.h"
+#include "liveness/roll_call.h"
 
 namespace ccom {
 
-enum class MessageType : uint8_t { Heartbeat = 1, Error = 2, Goodbye = 3 };
+enum class MessageType : uint8_t { Heartbeat = 1, Error = 2, Goodbye = 3, Behind = 4 };
 
 struct Message {
   MessageType type = MessageType::Heartbeat;
-  Status error{};  // of an Error
+  Status error{};   // of an Error
+  Behind behind{};  // of a Behind: who is, on the sender's side
 };
 
 // Longer texts and lists are cut to these.

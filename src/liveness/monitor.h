@@ -65,6 +65,11 @@ class Monitor {
   virtual Status report(const Status& error) = 0;
   // The slow path of waits (every few milliseconds): looks for dead node-mates and reports them. Returns status().
   virtual Status check() = 0;
+  // This rank has begun so many of the calls that all ranks make alike. A relaxed store.
+  virtual void begin_call(uint64_t calls) = 0;
+  // For a rank whose time is up: the ranks that have begun fewer calls than this one; none if nobody is known to.
+  // Between hosts it takes 150 ms.
+  virtual std::vector<Rank> who_is_behind() = 0;
   // Called from the liveness thread, soon after this rank's board has got its error; must not block.
   virtual void on_failure(std::function<void()> listener) = 0;
 

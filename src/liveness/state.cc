@@ -13,7 +13,9 @@ std::vector<int> tree_neighbours(int host, int hosts) {
   return neighbours;
 }
 
-TreeState::TreeState(TreeConfig config) : config_(std::move(config)) {
+TreeState::TreeState(TreeConfig config)
+    : config_(std::move(config)),
+      roll_call_(tree_neighbours(config_.self, static_cast<int>(config_.hosts.size())).size()) {
   CCOM_ASSERT(config_.dead_ns > 0);
   for (int host : tree_neighbours(config_.self, static_cast<int>(config_.hosts.size())))
     neighbours_.push_back(Neighbour{.host = host});
@@ -42,6 +44,24 @@ void TreeState::receive(int host, const Message& message, int64_t now_ns, TreeOu
   other.suspected = other.pardoned = false;
   if (message.type == MessageType::Goodbye) other.link = Link::Gone;
   if (message.type == MessageType::Error && !failed()) spread(message.error, host, out);
+  if (message.type == MessageType::Behind) {
+    roll_call_.hear(static_cast<size_t>(&other - neighbours_.data()), message.behind);
+    pass_news_on(out);
+  }
+}
+
+void TreeState::call_the_roll(Behind own, TreeOutputs& out) {
+  roll_call_.set_own(std::move(own));
+  pass_news_on(out);
+}
+
+void TreeState::pass_news_on(TreeOutputs& out) {
+  if (failed() || left_) return;
+  for (size_t i = 0; i < neighbours_.size(); ++i) {
+    if (neighbours_[i].link != Link::Up) continue;
+    if (auto news = roll_call_.news_for(i))
+      out.push_back({TreeOutput::Kind::Send, neighbours_[i].host, {MessageType::Behind, {}, *std::move(news)}});
+  }
 }
 
 void TreeState::lose(int host, std::string_view reason, TreeOutputs& out) {

@@ -65,6 +65,9 @@ class TreeState {
   void tick(int64_t now_ns, TreeOutputs& out);
   // This host has an error of its own.
   void fail(const Status& error, TreeOutputs& out);
+  // How far this host's ranks are, whenever it changes once a roll call is on; starts one.
+  void call_the_roll(Behind own, TreeOutputs& out);
+  const RollCall& roll_call() const { return roll_call_; }
   // This host's member leaves in order; nothing more is sent.
   void leave(TreeOutputs& out);
 
@@ -82,6 +85,7 @@ class TreeState {
   };
 
   Neighbour& neighbour(int host);
+  void pass_news_on(TreeOutputs& out);
   void spread(const Status& error, int except, TreeOutputs& out);
   void judge(Neighbour& other, int64_t now_ns, TreeOutputs& out);
   void plan_next_tick();
@@ -90,6 +94,7 @@ class TreeState {
 
   TreeConfig config_;
   std::vector<Neighbour> neighbours_;
+  RollCall roll_call_;  // by place in neighbours_
   Status error_;
   bool left_ = false;
   int64_t last_tick_ns_ = -1;

@@ -12,6 +12,7 @@ namespace ccom {
 struct NodeGeometry {
   size_t element_bytes = 1;
   size_t unit_elements = 0;  // of a call
+  size_t unit_stride = 0;    // elements from one unit to the next in a buffer
   size_t tile_elements = 0;  // of every unit in a tile; the last one may have fewer
   size_t tiles = 1;
   uint32_t parts = 1;
@@ -31,7 +32,7 @@ struct NodeGeometry {
     return std::min(length(tile), part * part_elements(length(tile), parts, element_bytes));
   }
   size_t in_buffer(size_t tile, uint32_t piece) const {
-    return (piece / parts * unit_elements + tile * tile_elements + part_begin(tile, piece % parts)) * element_bytes;
+    return (piece / parts * unit_stride + tile * tile_elements + part_begin(tile, piece % parts)) * element_bytes;
   }
   size_t in_stage(size_t tile, uint32_t piece) const {
     return piece / parts * slot_bytes + part_begin(tile, piece % parts) * element_bytes;

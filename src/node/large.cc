@@ -54,6 +54,7 @@ NodeGeometry NodeGroup::geometry_of(const NodeCall& call, const NodePlan& plan) 
   NodeGeometry geometry;
   geometry.element_bytes = size_of(call.type);
   geometry.unit_elements = call.count;
+  geometry.unit_stride = call.unit_stride == 0 ? call.count : call.unit_stride;
   geometry.parts = plan.parts;
   geometry.tile_elements = call.count;
   if (!plan.staged || call.count == 0) return geometry;
@@ -134,8 +135,8 @@ bool NodeGroup::is_worth_reading(const NodeCall& call) const {
 Announcement NodeGroup::announce(const NodeCall& call) const {
   Announcement mine;
   const auto where = [&](const void* buffer) {
-    return is_worth_reading(call) ? reach_map_.describe_readable(buffer, shown_bytes(call))
-                                  : reach_map_.describe(buffer, shown_bytes(call));
+    return is_worth_reading(call) ? reach_map_.describe_readable(buffer, shown_extent(call))
+                                  : reach_map_.describe(buffer, shown_extent(call));
   };
   const bool is_root = call.root == meeting_.place();
   const bool only_root_shows = call.collective == Collective::Broadcast || call.collective == Collective::Scatter;
@@ -150,7 +151,7 @@ Announcement NodeGroup::announce(const NodeCall& call) const {
 }
 
 Status NodeGroup::collect_reach(const NodeCall& call, const Announcement& mine) {
-  const size_t bytes = shown_bytes(call);
+  const size_t bytes = shown_extent(call);
   for (int place = 0; place < size(); ++place) {
     const auto i = static_cast<size_t>(place);
     Announcement said = mine;

@@ -61,7 +61,8 @@ Status NodeGroup::run(const NodeCall& call, const CallWords& words, std::chrono:
   meeting_.begin(words, timeout);
   is_shown_ = false;
   const size_t shown = shown_bytes(call);
-  const bool is_small = shown <= config_.tuning.small_bytes && config_.tuning.groups.empty();
+  const bool is_whole = call.unit_stride == 0 || call.unit_stride == call.count;
+  const bool is_small = shown <= config_.tuning.small_bytes && config_.tuning.groups.empty() && is_whole;
   Status status = is_small ? run_small(call, shown) : run_large(call);
   if (!status.is_ok()) [[unlikely]]
     return give_up(status);
@@ -89,6 +90,14 @@ size_t NodeGroup::shown_bytes(const NodeCall& call) const {
     case Collective::Barrier: return 0;
     default: return unit;
   }
+}
+
+// From the first to the last of these bytes.
+size_t NodeGroup::shown_extent(const NodeCall& call) const {
+  const size_t unit = call.count * size_of(call.type);
+  const size_t units = unit == 0 ? 0 : shown_bytes(call) / unit;
+  if (call.unit_stride == 0 || units == 0) return units * unit;
+  return (units - 1) * call.unit_stride * size_of(call.type) + unit;
 }
 
 // ---- Small calls ----------------------------------------------------------------------------------------------------

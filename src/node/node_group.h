@@ -39,7 +39,8 @@ struct NodeCall {
   Collective collective = Collective::AllReduce;
   const std::byte* input = nullptr;
   std::byte* output = nullptr;
-  size_t count = 0;  // elements of a unit
+  size_t count = 0;        // elements of a unit
+  size_t unit_stride = 0;  // elements from one unit to the next, where a buffer holds several; 0: count
   DataType type = DataType::Float32;
   ReduceOp op = ReduceOp::Sum;
   Rank root = -1;
@@ -87,6 +88,7 @@ class NodeGroup {
   };
 
   size_t shown_bytes(const NodeCall& call) const;
+  size_t shown_extent(const NodeCall& call) const;
   Status run_small(const NodeCall& call, size_t shown);
   void show(const NodeCall& call, size_t shown);
   void combine_shown(const NodeCall& call, size_t shown);

@@ -5,6 +5,8 @@
 #include <bit>
 #include <functional>
 
+#include "planner/forced.h"
+#include "planner/host_level.h"
 #include "planner/pricing.h"
 #include "planner/shapes.h"
 
@@ -34,6 +36,9 @@ std::string node_note(const Topology& topology, const Question& question) {
   return note;
 }
 
+// Without messages at least inside a host, which beats everything else.
+bool uses_memory(Recipe::Kind kind) { return kind == Recipe::Kind::Node || kind == Recipe::Kind::Hosts; }
+
 // Collects the candidates of one question.
 class Search {
  public:
@@ -46,6 +51,7 @@ class Search {
 
   std::vector<Candidate> run() {
     add_node();
+    add_hosts();
     switch (question_.collective) {
       case Collective::AllReduce: find_allreduce(); break;
       case Collective::ReduceScatter:
@@ -64,6 +70,12 @@ class Search {
     add({"node", Recipe::Kind::Node, {}, {}},
         question_.shares_memory ? "" : "the ranks do not share memory, or are to use a fabric or transport");
     if (candidates_.back().legal) candidates_.back().note = node_note(topology_, question_);
+  }
+
+  void add_hosts() {
+    level_ = question_.meets_inside ? host_level(topology_, 0) : std::nullopt;
+    if (level_ && !serves(*level_, question_.collective, question_.bytes)) level_.reset();
+    if (level_) add({"hierarchical", Recipe::Kind::Hosts, {}, {}});
   }
 
   void add(Recipe recipe, std::string why_not = "") {
@@ -105,7 +117,7 @@ class Search {
   void add_machine(bool by_owner) {
     const bool fabric = topology_.hosts[0].imposed.has_value();
     const bool hosts = topology_.hosts.size() > 1;
-    const char* name = "hierarchical";
+    const char* name = level_ ? "hierarchical_messages" : "hierarchical";
     if (const auto shape = machine_levels(topology_, Pattern::Circulant)) {
       const bool torus = std::ranges::any_of(shape->levels, [](const Level& l) { return l.pattern == Pattern::Torus; });
       if (torus) name = "torus";
@@ -164,6 +176,7 @@ class Search {
   int n_;
   bool free_;
   bool torus_asked_for_;
+  std::optional<HostLevel> level_;  // if memory inside and messages across serve
   std::vector<Candidate> candidates_;
 };
 
@@ -171,71 +184,6 @@ class Search {
 int allowed_roundings(const Topology& topology) {
   const auto hosts = static_cast<unsigned>(topology.hosts.size());
   return (topology.nranks() > static_cast<int>(hosts) ? 1 : 0) + std::bit_width(hosts - 1);
-}
-
-// The part of CCOM_ALGO that concerns a collective: "ring", "allreduce:ring,broadcast:tree". A bare name applies where
-// it exists; `bare` says so.
-std::string forced_name(std::string_view forced, Collective collective, bool& bare) {
-  std::string fallback;
-  while (!forced.empty()) {
-    const size_t comma = forced.find(',');
-    const std::string_view item = forced.substr(0, comma);
-    forced.remove_prefix(comma == std::string_view::npos ? forced.size() : comma + 1);
-    const size_t colon = item.find(':');
-    if (colon == std::string_view::npos) {
-      fallback = item;
-    } else if (item.substr(0, colon) == name_of(collective)) {
-      bare = false;
-      return std::string(item.substr(colon + 1));
-    }
-  }
-  bare = true;
-  return fallback;
-}
-
-std::string names_of(const std::vector<Candidate>& candidates) {
-  std::string names;
-  for (const Candidate& candidate : candidates) names += (names.empty() ? "" : ", ") + candidate.recipe.algorithm;
-  return names;
-}
-
-// Every algorithm name of any collective: a bare forced name must at least be one of these.
-constexpr std::string_view kAllNames[] = {"node",
-                                          "one_shot",
-                                          "two_shot",
-                                          "recursive_doubling",
-                                          "circulant",
-                                          "ring",
-                                          "torus",
-                                          "hierarchical",
-                                          "hierarchical_doubling",
-                                          "tree",
-                                          "direct",
-                                          "star",
-                                          "binomial",
-                                          "knomial4",
-                                          "knomial8",
-                                          "pairwise",
-                                          "routed"};
-
-Status apply_forced(Choice& choice, const Question& question, std::string_view forced) {
-  bool bare = true;
-  const std::string name = forced_name(forced, question.collective, bare);
-  if (name.empty()) return {};
-  for (size_t i = 0; i < choice.candidates.size(); ++i) {
-    const Candidate& candidate = choice.candidates[i];
-    if (candidate.recipe.algorithm != name) continue;
-    if (!candidate.legal) {
-      return error(Code::NotSupported, "algorithm %s for %s: %s", name.c_str(),
-                   std::string(name_of(question.collective)).c_str(), candidate.note.c_str());
-    }
-    choice.chosen = i;
-    choice.reason = "asked for";
-    return {};
-  }
-  if (bare && std::ranges::find(kAllNames, name) != std::end(kAllNames)) return {};
-  return error(Code::ConfigError, "%s has no algorithm '%s'; there are %s",
-               std::string(name_of(question.collective)).c_str(), name.c_str(), names_of(choice.candidates).c_str());
 }
 
 }  // namespace
@@ -252,11 +200,12 @@ Result<Choice> choose(const Topology& topology, const Question& question, std::s
                  choice.candidates.empty() ? "" : choice.candidates[0].note.c_str());
   }
   choice.reason = "least expected time";
-  const auto node = std::ranges::find_if(
-      choice.candidates, [](const Candidate& c) { return c.legal && c.recipe.kind == Recipe::Kind::Node; });
+  const auto node =
+      std::ranges::find_if(choice.candidates, [](const Candidate& c) { return c.legal && uses_memory(c.recipe.kind); });
   if (node != choice.candidates.end()) {
     choice.chosen = static_cast<size_t>(node - choice.candidates.begin());
-    choice.reason = "the ranks share memory: no messages";
+    choice.reason = node->recipe.kind == Recipe::Kind::Node ? "the ranks share memory: no messages"
+                                                            : "memory inside hosts: messages only between them";
     CCOM_TRY(apply_forced(choice, question, forced));
     return choice;
   }
@@ -290,7 +239,8 @@ Plan make_plan(const Recipe& recipe, const Call& call) {
       return routed_alltoall_plan(call, recipe.tree.parent.empty() ? staged_plan(gather, recipe.staged, "")
                                                                    : tree_plan(gather, recipe.tree, ""));
     }
-    case Recipe::Kind::Node: break;
+    case Recipe::Kind::Node:
+    case Recipe::Kind::Hosts: break;
   }
   return {};
 }

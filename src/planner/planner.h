@@ -26,12 +26,14 @@ struct Question {
   bool narrow_float = false;  // and reducing
   Rank root = -1;
   bool shares_memory = false;  // all ranks share one host's memory and may use it as they like
+  bool meets_inside = false;   // there are several hosts, and this holds for the ranks of each
 };
 
 // All that is needed to make any rank's plan. A value.
 struct Recipe {
   // Node: no messages; plans of algorithms/node.h, whose scheme follows from the size and from what can be reached.
-  enum class Kind { Staged, Tree, Pairwise, Routed, Node };
+  // Hosts: node plans inside, messages across (comm/hierarchy.h).
+  enum class Kind { Staged, Tree, Pairwise, Routed, Node, Hosts };
   std::string algorithm;
   Kind kind = Kind::Staged;
   Staged staged;
@@ -60,7 +62,7 @@ struct Choice {
 // names there are; one that the topology forbids is NotSupported with the reason.
 Result<Choice> choose(const Topology& topology, const Question& question, std::string_view forced);
 
-// Not for Kind::Node.
+// Not for Kind::Node and Kind::Hosts.
 Plan make_plan(const Recipe& recipe, const Call& call);
 
 // Calls whose plan keeps much in scratch run in tiles, one element range of every unit after another. The most elements

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The roll call: whatever rank asks, every host of the tree learns who is furthest behind, and what is behind whom
+// changes while the call is on; what travels survives its encoding and nothing else does.
+#include "liveness/roll_call.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "liveness/state.h"
+#include "tests/liveness/cluster.h"
+
+namespace ccom {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+TEST(Behind, TheFewestCallsWinAndEqualsAreUnited) {
+  const Behind slow{3, {1, 5}}, slower{2, {7}}, also{3, {0, 5}};
+  EXPECT_EQ(least_of(slow, slower), slower);
+  EXPECT_EQ(least_of(slower, slow), slower);
+  EXPECT_EQ(least_of(slow, also), (Behind{3, {0, 1, 5}}));
+  EXPECT_EQ(least_of(Behind(), slow), slow);
+  Behind many{0, {}};
+  for (Rank rank = 0; rank < 100; ++rank) many = least_of(many, {0, {rank}});
+  EXPECT_EQ(many.ranks.size(), Behind::kMost);
+}
+
+TEST(Behind, TravelsAndIsRefusedDamaged) {
+  const Behind behind{uint64_t{1} << 40, {0, 3, 10000}};
+  const std::vector<std::byte> bytes = encode_behind(behind);
+  EXPECT_EQ(decode_behind(bytes), behind);
+  for (size_t size = 0; size < bytes.size(); ++size) {
+    const auto cut = decode_behind(ConstBytes(bytes).first(size));
+    EXPECT_TRUE(!cut || *cut != behind) << size;
+  }
+  EXPECT_FALSE(decode_behind(std::vector<std::byte>(8 + 4 * (Behind::kMost + 1))));
+}
+
+// 80 hosts are three levels. Everybody is in call 7 but host 77, and the asker is host 3; messages are delivered until
+// there are none left.
+TEST(RollCall, EveryHostOfTheTreeLearnsWhoIsFurthestBehind) {
+  constexpr int kHosts = 80;
+  TreeConfig config{.hosts = {}, .self = 0, .dead_ns = 1'000'000'000};
+  for (int h = 0; h < kHosts; ++h) config.hosts.push_back({"host" + std::to_string(h), h, {h}});
+  std::vector<TreeState> states;
+  for (int h = 0; h < kHosts; ++h) {
+    config.self = h;
+    states.emplace_back(config);
+  }
+  struct Parcel {
+    int from, to;
+    Message message;
+  };
+  std::vector<Parcel> wire;
+  size_t messages = 0;
+  const auto drive = [&](int host, auto input) {
+    TreeOutputs outputs;
+    input(states[static_cast<size_t>(host)], outputs);
+    for (const TreeOutput& output : outputs)
+      if (output.kind == TreeOutput::Kind::Send) wire.push_back({host, output.host, output.message});
+  };
+  for (int h = 0; h < kHosts; ++h)
+    for (int other : tree_neighbours(h, kHosts))
+      drive(h, [&](TreeState& state, TreeOutputs& out) { state.attach(other, 0, out); });
+  const auto own = [](int host) { return Behind{host == 77 ? 6U : 7U, {host}}; };
+  drive(3, [&](TreeState& state, TreeOutputs& out) { state.call_the_roll(own(3), out); });
+  while (!wire.empty()) {
+    const Parcel parcel = wire.front();
+    wire.erase(wire.begin());
+    ++messages;
+    drive(parcel.to, [&](TreeState& state, TreeOutputs& out) { state.receive(parcel.from, parcel.message, 0, out); });
+    drive(parcel.to, [&](TreeState& state, TreeOutputs& out) {
+      if (state.roll_call().is_on()) state.call_the_roll(own(parcel.to), out);
+    });
+  }
+  for (int h = 0; h < kHosts; ++h) {
+    EXPECT_EQ(states[static_cast<size_t>(h)].roll_call().result(), (Behind{6, {77}})) << "host " << h;
+  }
+  EXPECT_LT(messages, 50U * kHosts);
+}
+
+TEST(RollCall, NamesTheRankThatOthersWaitForAcrossHosts) {
+  test::Cluster cluster({2, 2, 1});
+  ASSERT_TRUE(cluster.connect().is_ok());
+  for (Rank rank = 0; rank < 5; ++rank) cluster[rank].begin_call(rank == 1 ? 4 : 5);
+  EXPECT_THAT(cluster[2].who_is_behind(), ElementsAre(1));
+  cluster[1].begin_call(5);
+  EXPECT_THAT(cluster[4].who_is_behind(), IsEmpty()) << "everybody is in the call now";
+}
+
+TEST(RollCall, TakesNoTimeOnOneHost) {
+  test::Cluster cluster({3});
+  ASSERT_TRUE(cluster.connect().is_ok());
+  cluster[0].begin_call(1);
+  EXPECT_THAT(cluster[0].who_is_behind(), ElementsAre(1, 2));
+  EXPECT_THAT(cluster[1].who_is_behind(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace ccom
