@@ -4,7 +4,10 @@
 #include <limits>
 #include <sstream>
 
+#include "base/log.h"
 #include "base/options.h"
+#include "bootstrap/interface_filter.h"
+#include "bootstrap/url.h"
 
 namespace ccom {
 
@@ -28,7 +31,11 @@ Result<CommConfig> CommConfig::from_environment() {
   CCOM_TRY_ASSIGN(config.ports, parse_port_range(option("CCOM_PORT_RANGE")));
   config.algorithm = option("CCOM_ALGO");
   config.topology = option("CCOM_TOPOLOGY");
-  config.ifname = option("CCOM_SOCKET_IFNAME");
+  CCOM_TRY_ASSIGN(const InterfaceFilter interfaces, read_interface_filter(process_environment, list_interfaces()));
+  config.ifname = interfaces.text;
+  if (interfaces.origin != "CCOM_SOCKET_IFNAME" && !interfaces.origin.empty()) {
+    log(LogLevel::Info, "interfaces %s, from %s", interfaces.text.c_str(), interfaces.origin.c_str());
+  }
   config.host_id = option("CCOM_HOSTID");
   config.ofi_provider = option("CCOM_OFI_PROVIDER");
   config.sysfs_root = option("CCOM_SYSFS_ROOT");
