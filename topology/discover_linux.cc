@@ -92,6 +92,8 @@ int numa_node_of(const Tree& tree, const std::string& device) {
   return node >= 0 && node < (1 << 20) ? static_cast<int>(node) : -1;
 }
 
+constexpr char kAmazon[] = "0x1d0f";  // as vendor of a PCI device
+
 // Interfaces that have a device behind them: this leaves out lo, bridges, veth pairs and the like.
 void read_ethernet(const Tree& tree, std::vector<Nic>& nics) {
   constexpr int64_t kEthernet = 1;           // ARPHRD_ETHER
@@ -101,7 +103,7 @@ void read_ethernet(const Tree& tree, std::vector<Nic>& nics) {
     if (!tree.exists(folder + "/device") || tree.integer(folder + "/type").value_or(kEthernet) != kEthernet) continue;
     const int64_t mbits = tree.integer(folder + "/speed").value_or(-1);  // -1 or no file: the driver does not say
     nics.push_back({.name = name.substr(0, kLabelBytes),
-                    .kind = "ethernet",
+                    .kind = label(tree, folder + "/device/vendor") == kAmazon ? "ena" : "ethernet",
                     .bytes_per_second = mbits > 0 && mbits <= kMostMbits ? static_cast<double>(mbits) * 1e6 / 8 : 0,
                     .numa_node = numa_node_of(tree, folder + "/device")});
   }
@@ -109,7 +111,7 @@ void read_ethernet(const Tree& tree, std::vector<Nic>& nics) {
 
 bool is_efa(const Tree& tree, const std::string& device) {
   if (const auto driver = tree.link_target(device + "/driver")) return driver->ends_with("/efa") || *driver == "efa";
-  return label(tree, device + "/vendor") == "0x1d0f";  // Amazon; its other devices are not in this class
+  return label(tree, device + "/vendor") == kAmazon;  // its other devices are not in this class
 }
 
 void read_efa(const Tree& tree, std::vector<Nic>& nics) {
@@ -171,6 +173,7 @@ Result<Host> discover(const std::string& root, std::string_view host_id) {
   Host host;
   host.name = read_name(tree);
   host.id = host_id.empty() ? read_id(tree, host.name) : std::string(host_id);
+  if (tree.is_live()) host.machine = label(tree, "proc/sys/kernel/random/boot_id");
   host.instance_type = read_instance_type(tree);
   host.cpu_model = read_cpu_model(tree);
   host.cpus = count_allowed_cpus(tree);

@@ -107,7 +107,8 @@ ccomResult_t ccomGetUniqueId(ccomUniqueId* id) {
   return guarded("ccomGetUniqueId", [&]() -> Status {
     if (id == nullptr) return error(Code::InvalidArgument, "id is NULL");
     CCOM_TRY_ASSIGN(const CommConfig config, CommConfig::from_environment());
-    CCOM_TRY_ASSIGN(const UniqueId made, create_unique_id(config.ifname, Deadline::after_ms(config.init_timeout_ms)));
+    CCOM_TRY_ASSIGN(const UniqueId made,
+                    create_unique_id(config.ifname, config.ports, Deadline::after_ms(config.init_timeout_ms)));
     return pack_id(made, id);
   });
 }
@@ -118,7 +119,7 @@ ccomResult_t ccomUniqueIdFromUrl(const char* url, int nranks, int rank, ccomUniq
     CCOM_TRY(check_ranks(nranks, rank));
     CCOM_TRY_ASSIGN(const CommConfig config, CommConfig::from_environment());
     const Deadline deadline = Deadline::after_ms(config.init_timeout_ms);
-    const MakeId make = [&] { return create_unique_id(config.ifname, deadline); };
+    const MakeId make = [&] { return create_unique_id(config.ifname, config.ports, deadline); };
     CCOM_TRY_ASSIGN(const UniqueId found, unique_id_from_url(url, nranks, rank, deadline, make));
     return pack_id(found, id);
   });

@@ -148,6 +148,7 @@ Result<std::vector<Interface>> choose_interfaces(std::string_view filter, const 
     chosen = excludes ? choose_others(names, all) : choose_named(names, all);
   }
   if (!chosen.empty()) return chosen;
+  if (text.find('=') != std::string_view::npos) return no_match(filter, all, "names are always exact, leave out the =");
   if (text.empty()) return no_match(filter, all, "no interface is usable without being named");
   return no_match(filter, all, excludes ? "it excludes every interface" : "no interface has such a name");
 }

@@ -102,15 +102,28 @@ MeetingPoints& meeting_points() {
   return instance;
 }
 
+// On the first free port.
+Result<uint16_t> start_within(const PortRange& ports, const UniqueId& id, Deadline init_deadline) {
+  for (int port = ports.low; port <= ports.high; ++port) {
+    const auto number = static_cast<uint16_t>(port);
+    const bool is_taken = !ports.is_any() && !listen_at(id.address, {number, number}, 1);
+    if (is_taken) continue;
+    Result<uint16_t> started = meeting_points().start(
+        {.address = id.address, .port = number, .secret = id.secret, .life = life_after(init_deadline)});
+    if (started || started.error().sys_errno() != EADDRINUSE) return started;
+  }
+  Result<Descriptor> none = listen_at(id.address, ports, 1);
+  return none ? error(Code::SystemError, "listen at %s: ports come and go", id.address.c_str()) : none.error();
+}
+
 }  // namespace
 
-Result<UniqueId> create_unique_id(std::string_view interface_filter, Deadline init_deadline) {
+Result<UniqueId> create_unique_id(std::string_view interface_filter, const PortRange& ports, Deadline init_deadline) {
   CCOM_TRY_ASSIGN(const std::vector<Interface> interfaces, choose_interfaces(interface_filter));
   Status failure;
   for (const Interface& interface : interfaces) {
     UniqueId id{.address = interface.address, .communicator = random_u64(), .secret = Secret::random()};
-    const Result<uint16_t> port = meeting_points().start(
-        {.address = id.address, .port = 0, .secret = id.secret, .life = life_after(init_deadline)});
+    const Result<uint16_t> port = start_within(ports, id, init_deadline);
     if (port) {
       id.port = *port;
       return id;

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/status.h"
+#include "base/tcp_socket.h"
 #include "base/time.h"
 #include "bootstrap/unique_id.h"
 
@@ -15,8 +16,9 @@ namespace ccom {
 
 // Makes an id with a fresh secret and starts its meeting point on the best interface that `interface_filter` (the
 // grammar of CCOM_SOCKET_IFNAME) allows: all ranks may turn out to be on this host, but nobody knows yet, so loopback
-// is not chosen for it. The meeting point ends when all ranks came and left, or soon after `init_deadline`.
-Result<UniqueId> create_unique_id(std::string_view interface_filter, Deadline init_deadline);
+// is not chosen for it. Takes the first free port of the range. The meeting point ends when all ranks came and left, or
+// soon after `init_deadline`.
+Result<UniqueId> create_unique_id(std::string_view interface_filter, const PortRange& ports, Deadline init_deadline);
 
 // Starts the meeting point of an id made from a url, at the address it names. Waits for an earlier meeting at the same
 // address to end.

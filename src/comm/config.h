@@ -8,9 +8,13 @@
 #include <vector>
 
 #include "base/status.h"
+#include "base/tcp_socket.h"
 #include "kernels/kernels.h"
 
 namespace ccom {
+
+// Which ranks of a host exchange with other hosts, see Hierarchy.
+enum class Crossing { Auto, One, All };
 
 struct CommConfig {
   std::string name;
@@ -25,9 +29,12 @@ struct CommConfig {
   std::vector<std::string> ofi_rails;  // likewise
   std::string sysfs_root;
   int64_t max_memory = 0;
+  Crossing crossing = Crossing::Auto;
   int64_t dead_ms = 3000;
-  int tcp_streams = 1;
+  int tcp_streams = 0;  // 0: automatic
   bool crc = true;
+  bool tls = false;
+  PortRange ports;
   Rounding rounding = Rounding::NearestEven;
   int64_t rounding_seed = 0;
   bool messages = false;
@@ -36,6 +43,8 @@ struct CommConfig {
   static Result<CommConfig> from_environment();
   // "shm,tcp" -> transports, checked.
   Status set_transports(const std::string& list);
+  // "auto", "one" or "all".
+  Status set_crossing(const std::string& kind);
   // "nearest" or "stochastic".
   Status set_rounding(const std::string& kind);
   // Sums cannot go through shared memory: an error if the rounding needs it. `why`: for its text.

@@ -21,6 +21,7 @@
 #include <optional>
 #include <vector>
 
+#include "comm/config.h"
 #include "comm/plan_cache.h"
 #include "comm/request.h"
 #include "engine/engine.h"
@@ -40,7 +41,7 @@ class Hierarchy {
   static int channels(const HostLevel& level);
 
   // All references outlive it. level: of this rank, host_level() of the topology.
-  Hierarchy(Parts parts, const HostLevel& level, const Topology& topology);
+  Hierarchy(Parts parts, const HostLevel& level, const Topology& topology, Crossing crossing);
   Hierarchy(const Hierarchy&) = delete;
   Hierarchy& operator=(const Hierarchy&) = delete;
 
@@ -69,7 +70,7 @@ class Hierarchy {
     int host = 0, place = 0;
   };
   // A part of a call that runs across, in a slot of the engine: a collective of one rank per host.
-  struct Crossing {
+  struct Part {
     Collective collective = Collective::AllReduce;
     const std::byte* input = nullptr;
     std::byte* output = nullptr;
@@ -89,11 +90,18 @@ class Hierarchy {
   // Runs `enter(tile)`, which works inside and starts a crossing in slot tile % kTiles, and `leave(tile)`, which
   // works inside with what came; one tile enters before the one before it leaves.
   template <typename Enter, typename Leave>
-  Status in_tiles(size_t tiles, Enter enter, Leave leave);
+  Status in_tiles(size_t tiles, Enter enter, Leave leave) {
+    constexpr size_t kAhead = kTiles - 1;
+    for (size_t tile = 0; tile < tiles + kAhead; ++tile) {
+      if (tile < tiles) CCOM_TRY(enter(tile));
+      if (tile >= kAhead && tile - kAhead < tiles) CCOM_TRY(leave(tile - kAhead));
+    }
+    return {};
+  }
   Status inside(const NodeCall& call);
-  Status start(size_t tile, const Crossing& crossing);
+  Status start(size_t tile, const Part& part);
   Status finish(size_t tile);
-  Status cross(const Crossing& crossing);
+  Status cross(const Part& part);
   NodeCall node_call(Collective collective, const std::byte* input, std::byte* output, size_t count) const;
   std::byte* scratch(size_t tile, size_t bytes);
   size_t tile_elements(size_t elements, size_t granule, size_t parts) const;

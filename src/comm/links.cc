@@ -6,33 +6,11 @@
 #include <set>
 
 #include "base/log.h"
-#include "base/network.h"
 #include "comm/hierarchy.h"
-#include "comm/network_choice.h"
 #include "comm/process_segments.h"
-#include "transports/ofi/factory.h"
 #include "transports/shm/factory.h"
 
 namespace ccom {
-namespace {
-
-constexpr size_t kPage = 4096;
-size_t round_to_page(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
-
-// Tiles of this size stay in a second-level cache and are long enough to hide a meet.
-constexpr size_t kBankBytes = size_t{256} << 10;
-
-// Messages of a communicator are few beside its collectives; larger rings gain little.
-constexpr size_t kMessageRingBytes = size_t{128} << 10;
-
-// A rank's staging takes at most an eighth of its memory.
-size_t default_bank_bytes(int ranks, size_t most_bytes) {
-  NodeLayout layout{ranks, kBankBytes};
-  while (layout.bank_bytes > 4 * kPage && layout.staging_bytes() > most_bytes / 8) layout.bank_bytes /= 2;
-  return layout.bank_bytes;
-}
-
-}  // namespace
 
 // The monitor first: its destructor waits for the liveness thread, which may be calling our listener, and tells the
 // other hosts that this rank leaves in order before they see its connections end.
@@ -53,7 +31,7 @@ Result<std::unique_ptr<Links>> Links::connect(const Membership& membership, cons
   Status chosen = links->choose_transports();
   Result<std::string> offer = chosen.is_ok() ? links->make_segment() : Result<std::string>(chosen);
   CCOM_TRY_ASSIGN(const std::vector<std::string> offers, exchange(rendezvous, "segments", std::move(offer), deadline));
-  links->settle_network(offers);
+  links->settle_carrier(offers);
 
   // 2. Everybody maps it and opens its transports.
   Result<std::string> address = links->share_segment(offers, deadline);
@@ -151,71 +129,9 @@ Status Links::choose_transports() {
   uses_shm_ = std::ranges::find(routes_.names, "shm") != routes_.names.end();
   const bool uses_network = routes_.names.size() > (uses_shm_ ? 1U : 0U) || topology_.hosts.size() > 1;
   if (uses_network) {
-    CCOM_TRY_ASSIGN(const std::vector<Interface> interfaces, choose_interfaces(config_.ifname));
-    bind_address_ = interfaces.front().address;
+    CCOM_TRY_ASSIGN(network_, choose_network(config_, topology_, list_interfaces()));
   }
   return {};
-}
-
-// libfabric is loaded and asked only if the kernel shows such a device.
-bool Links::can_use_efa() const {
-  if (!depends_on_efa({config_.transports, config_.ofi_provider}, topology_.hosts.size() > 1)) return false;
-  return ofi::has_efa_device(config_.sysfs_root) && !ofi::list_domains("efa").empty();
-}
-
-// What choose_transports() left open is decided by all.
-void Links::settle_network(const std::vector<std::string>& offers) {
-  bool all_have_efa = true;
-  for (const std::string& text : offers) {
-    const nlohmann::json offer = nlohmann::json::parse(text, nullptr, false);
-    all_have_efa &= offer.is_object() && offer.value("efa", false);
-  }
-  const NetworkChoice choice = choose_network({config_.transports, config_.ofi_provider}, all_have_efa);
-  if (config_.transports.empty()) std::ranges::replace(routes_.names, "tcp", choice.transport);
-  config_.ofi_provider = choice.ofi_provider;
-  const bool uses_efa = choice.ofi_provider == "efa" && std::ranges::find(routes_.names, "ofi") != routes_.names.end();
-  if (!uses_efa || !config_.ofi_rails.empty()) return;
-  config_.ofi_rails = choose_domains(ofi::list_domains("efa"), place(), static_cast<int>(local_ranks_.size()), 4);
-}
-
-size_t Links::board_bytes() const { return round_to_page(Monitor::board_bytes(static_cast<int>(local_ranks_.size()))); }
-
-size_t Links::message_rings_offset() const {
-  const auto ranks = static_cast<int>(local_ranks_.size());
-  return rings_offset() + (uses_shm_ ? round_to_page(shm_region_bytes(ranks, channels_, ring_bytes_)) : 0);
-}
-
-size_t Links::node_offset() const {
-  const auto ranks = static_cast<int>(local_ranks_.size());
-  return message_rings_offset() +
-         (uses_shm_ && config_.messages
-              ? round_to_page(shm_region_bytes(ranks, MessageRoutes::kChannels, message_ring_bytes_))
-              : 0);
-}
-
-size_t Links::segment_bytes() const { return node_offset() + (has_node() ? node_layout_.region_bytes() : 0); }
-
-Result<std::string> Links::make_segment() {
-  const auto ranks = static_cast<int>(local_ranks_.size());
-  const auto most = static_cast<size_t>(config_.max_memory);
-  ring_bytes_ = default_ring_bytes(ranks, channels_, most);
-  message_ring_bytes_ = std::min(default_ring_bytes(ranks, MessageRoutes::kChannels, most / 4), kMessageRingBytes);
-  node_layout_ = {ranks, default_bank_bytes(ranks, most)};
-  node_join_ = std::make_unique<NodeJoin>(place(), membership_.secret.derive("ccom arena"));
-  nlohmann::json offer{{"process", process_number()}, {"efa", can_use_efa()}};
-  if (has_node()) offer["node"] = node_join_->introduce();
-  if (!shares_memory()) {
-    private_board_.resize(Monitor::board_bytes(1) + 128);
-    return offer.dump();
-  }
-  if (!is_leader()) return offer.dump();
-  const size_t reserve = board_bytes() + (uses_shm_ ? shm_header_bytes(ranks, channels_) : 0);
-  CCOM_TRY_ASSIGN(segment_, SharedSegment::create(segment_bytes(), reserve));
-  CCOM_TRY(make_monitor(segment_->bytes().first(board_bytes()), true));
-  CCOM_TRY_ASSIGN(segment_server_, SegmentServer::create(membership_.secret.derive("ccom segment")));
-  offer["segment"] = segment_server_->path();
-  put_segment(segment_server_->path(), segment_);
-  return offer.dump();
 }
 
 namespace {
@@ -288,7 +204,8 @@ Status Links::make_monitor(Bytes board, bool initialise) {
   monitor.key = membership_.secret.derive("ccom control");
   monitor.communicator = membership_.communicator;
   monitor.dead_ms = config_.dead_ms;
-  monitor.bind_address = bind_address_;
+  if (!network_.addresses.empty()) monitor.bind_address = network_.addresses.front();
+  monitor.ports = config_.ports;
   CCOM_TRY_ASSIGN(monitor_, Monitor::create(std::move(monitor), board, initialise));
   return {};
 }
@@ -308,8 +225,7 @@ std::vector<int> Links::channels_by_peer() const {
 Result<nlohmann::json> Links::make_transports() {
   nlohmann::json addresses;
   plans_.emplace(membership_, routes_, channels_by_peer());
-  CCOM_TRY(
-      plans_->open(config_, {local_ranks_, segment_.get(), rings_offset(), ring_bytes_, channels_}, bind_address_));
+  CCOM_TRY(plans_->open(config_, {local_ranks_, segment_.get(), rings_offset(), ring_bytes_, channels_}, network_));
   addresses["plans"] = plans_->addresses();
   if (!config_.messages) return addresses;
   Membership membership = membership_;
@@ -319,7 +235,7 @@ Result<nlohmann::json> Links::make_transports() {
   messages_.emplace(std::move(membership), routes_, channels);
   CCOM_TRY(messages_->open(
       config_, {local_ranks_, segment_.get(), message_rings_offset(), message_ring_bytes_, MessageRoutes::kChannels},
-      bind_address_));
+      network_));
   addresses["messages"] = messages_->addresses();
   return addresses;
 }

@@ -13,6 +13,7 @@
 #include "base/time.h"
 #include "bootstrap/rendezvous.h"
 #include "comm/config.h"
+#include "comm/host_network.h"
 #include "comm/membership.h"
 #include "comm/node_join.h"
 #include "comm/transport_set.h"
@@ -58,7 +59,7 @@ class Links final : public ChannelSource {
   Status choose_transports();
   Result<std::string> make_segment();
   bool can_use_efa() const;
-  void settle_network(const std::vector<std::string>& offers);
+  void settle_carrier(const std::vector<std::string>& offers);
   Result<std::string> share_segment(const std::vector<std::string>& offers, Deadline deadline);
   Status map_segment(const std::string& leader_path, const std::vector<nlohmann::json>& processes, Deadline deadline);
   Status make_monitor(Bytes board, bool initialise);
@@ -85,7 +86,7 @@ class Links final : public ChannelSource {
   std::vector<Rank> local_ranks_;
   size_t ring_bytes_ = 0, message_ring_bytes_ = 0;
   bool uses_shm_ = false;
-  std::string bind_address_;
+  HostNetwork network_;
   std::vector<std::byte> private_board_;
   std::shared_ptr<SharedSegment> segment_;  // one mapping for all ranks of this process
   std::unique_ptr<SegmentServer> segment_server_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/transport_set.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "transports/ofi/factory.h"
@@ -9,22 +10,36 @@
 
 namespace ccom {
 
-Status TransportSet::open(const CommConfig& config, const ShmRegion& shm, const std::string& bind_address) {
+Status TransportSet::open(const CommConfig& config, const ShmRegion& shm, const HostNetwork& network) {
   for (const std::string& name : routes_.names) {
     std::unique_ptr<Transport> transport;
     if (name == "shm") {
       CCOM_TRY_ASSIGN(transport, make_shm_transport({membership_.rank, shm.local_ranks, shm.segment, shm.offset_bytes,
                                                      shm.channels, shm.ring_bytes}));
     } else if (name == "tcp") {
-      CCOM_TRY_ASSIGN(transport, tcp::make_tcp_transport({membership_.rank, membership_.communicator,
-                                                          membership_.secret.derive("ccom tcp"), bind_address,
-                                                          config.tcp_streams, config.crc}));
+      const tcp::TcpConfig tcp{.rank = membership_.rank,
+                               .communicator = membership_.communicator,
+                               .key = membership_.secret.derive("ccom tcp"),
+                               .bind_addresses = network.addresses,
+                               .streams = network.tcp_streams,
+                               .crc = config.crc,
+                               .tls = config.tls,
+                               .ports = config.ports,
+                               .silence = std::chrono::milliseconds(std::max<int64_t>(2 * config.dead_ms, 3000))};
+      CCOM_TRY_ASSIGN(transport, tcp::make_tcp_transport(tcp));
     } else {
-      CCOM_TRY_ASSIGN(
-          transport,
-          ofi::make_ofi_transport(
-              {membership_.rank, membership_.communicator, membership_.secret.derive("ccom ofi"), config.ofi_provider,
-               config.ofi_rails.empty() ? bind_address : config.ofi_rails.front(), config.crc, config.ofi_rails}));
+      if (config.tls) {
+        return error(Code::ConfigError, "CCOM_TLS=1: transport ofi cannot encrypt")
+            .with_cure("set CCOM_TRANSPORT=shm,tcp, or CCOM_TLS=0 on a network that nobody else can listen to");
+      }
+      const std::vector<std::string>& places = config.ofi_rails.empty() ? network.addresses : config.ofi_rails;
+      CCOM_TRY_ASSIGN(transport, ofi::make_ofi_transport({.rank = membership_.rank,
+                                                          .communicator = membership_.communicator,
+                                                          .key = membership_.secret.derive("ccom ofi"),
+                                                          .provider = config.ofi_provider,
+                                                          .bind_address = places.front(),
+                                                          .checksum = config.crc,
+                                                          .rails = config.ofi_rails}));
     }
     transports_.push_back(std::move(transport));
   }

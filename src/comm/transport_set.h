@@ -12,6 +12,7 @@
 #include "base/shared_segment.h"
 #include "base/time.h"
 #include "comm/config.h"
+#include "comm/host_network.h"
 #include "comm/membership.h"
 #include "transports/transport.h"
 
@@ -38,7 +39,7 @@ class TransportSet {
   TransportSet(Membership membership, TransportRoutes routes, std::vector<int> channels)
       : membership_(std::move(membership)), routes_(std::move(routes)), channels_(std::move(channels)) {}
 
-  Status open(const CommConfig& config, const ShmRegion& shm, const std::string& bind_address);
+  Status open(const CommConfig& config, const ShmRegion& shm, const HostNetwork& network);
   // What the peers need, by name.
   nlohmann::json addresses() const;
   // theirs: by rank, what addresses() gave there. Blocking.

@@ -147,7 +147,7 @@ Status MonitorImpl::listen() {
   for (int tree = 0; tree < tree_count(config_.hosts); ++tree)
     is_member = is_member || tree_member(host(), tree) == config_.rank;
   if (!is_parent || !is_member) return Status::ok();
-  CCOM_TRY_ASSIGN(listener_socket_, listen_on(config_.bind_address));
+  CCOM_TRY_ASSIGN(listener_socket_, listen_on(config_.bind_address, config_.ports));
   CCOM_TRY_ASSIGN(address_, address_of(listener_socket_));
   return Status::ok();
 }
@@ -205,6 +205,10 @@ Status MonitorImpl::connect(const std::vector<std::string>& addresses, Deadline 
   CCOM_TRY_ASSIGN(const JoinPlan plan, plan_connections(addresses));
   const JoinHooks hooks{.attach =
                             [this](const JoinEdge& edge, std::unique_ptr<ControlLink> link) {
+                              // The state machine is first; this is for what it never hears about.
+                              const std::chrono::milliseconds silence(2 * config_.dead_ms);
+                              notice_silence(link->fd(), silence);
+                              notice_deafness(link->fd(), silence);
                               thread_->run([this, &edge, &link] {
                                 const int64_t now_ns = Clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
                                 trees_[static_cast<size_t>(edge.tree)]->attach(edge.host, std::move(link), now_ns);

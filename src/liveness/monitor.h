@@ -19,6 +19,7 @@
 
 #include "base/secret.h"
 #include "base/status.h"
+#include "base/tcp_socket.h"
 #include "base/time.h"
 #include "base/types.h"
 
@@ -37,6 +38,7 @@ struct MonitorConfig {
   uint64_t communicator = 0;
   int64_t dead_ms = 3000;
   std::string bind_address;  // control connections; used by leaders when there are several hosts
+  PortRange ports{};         // likewise
 };
 
 class Monitor {

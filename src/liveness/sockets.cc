@@ -44,14 +44,6 @@ Result<SocketAddress> parse_address(const std::string& text) {
   return parse_numeric(host, text.substr(colon + 1));
 }
 
-bool is_wildcard(const SocketAddress& address) {
-  if (address.family() == AF_INET)
-    return reinterpret_cast<const sockaddr_in*>(&address.storage)->sin_addr.s_addr == htonl(INADDR_ANY);
-  const in6_addr& ip = reinterpret_cast<const sockaddr_in6*>(&address.storage)->sin6_addr;
-  const in6_addr mapped = {{{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 0, 0}}};
-  return IN6_IS_ADDR_UNSPECIFIED(&ip) || std::memcmp(&ip, &mapped, sizeof ip) == 0;
-}
-
 Result<OwnedFd> open_socket(int family) {
   OwnedFd socket(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket) return system_error(errno, "open a control socket");
@@ -70,16 +62,11 @@ OwnedFd::~OwnedFd() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-Result<OwnedFd> listen_on(const std::string& ip) {
-  CCOM_TRY_ASSIGN(const SocketAddress address, parse_numeric(ip, "0"));
-  if (is_wildcard(address))
-    return error(Code::ConfigError, "control connections must listen on one interface, not on all (%s)", ip.c_str())
-        .with_cure("name an interface in CCOM_SOCKET_IFNAME");
-  CCOM_TRY_ASSIGN(OwnedFd socket, open_socket(address.family()));
-  if (::bind(socket.get(), address.get(), address.size) != 0)
-    return system_error(errno, "bind control socket to %s", ip.c_str());
-  if (::listen(socket.get(), 64) != 0) return system_error(errno, "listen for control connections on %s", ip.c_str());
-  return socket;
+Result<OwnedFd> listen_on(const std::string& ip, const PortRange& ports) {
+  constexpr int kBacklog = 64;
+  Result<Descriptor> socket = listen_at(ip, ports, kBacklog);
+  if (!socket) return std::move(socket).error().in("control connections");
+  return OwnedFd(socket->release());
 }
 
 Result<std::string> address_of(const OwnedFd& listener) {

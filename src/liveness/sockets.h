@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "base/tcp_socket.h"
 
 namespace ccom {
 
@@ -28,8 +29,8 @@ class OwnedFd {
   int fd_ = -1;
 };
 
-// Listens on a port of the system's choice. ConfigError for anything but the numeric address of one interface.
-Result<OwnedFd> listen_on(const std::string& ip);
+// ConfigError for anything but the numeric address of one interface.
+Result<OwnedFd> listen_on(const std::string& ip, const PortRange& ports);
 Result<std::string> address_of(const OwnedFd& listener);
 // Begins to connect; writable when that has succeeded or failed.
 Result<OwnedFd> start_connect(const std::string& address);

@@ -67,6 +67,19 @@ TEST(ChooseInterfaces, ExcludesExactlyTheNamesAfterACaret) {
               ElementsAre("10.1.0.7", "fd00:1::7", "172.18.0.9", "127.0.0.1", "::1"));
 }
 
+TEST(ChooseInterfaces, SaysThatNamesNeedNoEqualsSign) {
+  for (const char* filter : {"=eth0", "=eth0,=eth1"}) {
+    const auto chosen = choose_interfaces(filter, kHost);
+    ASSERT_FALSE(chosen.has_value()) << filter;
+    EXPECT_EQ(chosen.error().code(), Code::ConfigError);
+    EXPECT_THAT(chosen.error().message(), HasSubstr("leave out the ="));
+  }
+}
+
+TEST(ChooseInterfaces, TakesThoseOfAListThatThereAre) {
+  EXPECT_THAT(addresses("ens5,eth1"), ElementsAre("10.1.0.7", "fd00:1::7"));
+}
+
 TEST(ChooseInterfaces, ListsTheInterfacesWhenNothingMatches) {
   const Status named = refusal("ib0");
   EXPECT_EQ(named.code(), Code::ConfigError);

@@ -8,9 +8,12 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <set>
+#include <vector>
 
 #include "base/network.h"
 #include "meeting.h"
+#include "tests/base_network/free_ports.h"
 
 namespace ccom {
 namespace {
@@ -21,7 +24,7 @@ using ::testing::HasSubstr;
 Deadline soon() { return Deadline::after_ms(20000); }
 
 TEST(MeetingPoint, IsOnTheChosenInterface) {
-  const auto id = create_unique_id("lo", soon());
+  const auto id = create_unique_id("lo", {}, soon());
   ASSERT_TRUE(id) << message_of(id);
   EXPECT_TRUE(is_loopback_address(id->address)) << id->address;
   EXPECT_FALSE(id->rank0_serves);
@@ -29,14 +32,14 @@ TEST(MeetingPoint, IsOnTheChosenInterface) {
 }
 
 TEST(MeetingPoint, NamesAnInterfaceThatIsNotThere) {
-  const auto id = create_unique_id("nosuch0", soon());
+  const auto id = create_unique_id("nosuch0", {}, soon());
   ASSERT_FALSE(id);
   EXPECT_EQ(id.error().code(), Code::ConfigError);
 }
 
 TEST(MeetingPoint, GivesEveryIdASecretAndANumberOfItsOwn) {
-  const auto first = create_unique_id("lo", soon());
-  const auto second = create_unique_id("lo", soon());
+  const auto first = create_unique_id("lo", {}, soon());
+  const auto second = create_unique_id("lo", {}, soon());
   ASSERT_TRUE(first && second);
   EXPECT_NE(first->communicator, second->communicator);
   EXPECT_NE(first->port, second->port);
@@ -46,10 +49,27 @@ TEST(MeetingPoint, GivesEveryIdASecretAndANumberOfItsOwn) {
   for (const UniqueId& id : {*first, *second}) EXPECT_TRUE(connect_rendezvous(id, 1, 0, soon()));
 }
 
+// On lo's next address when all ports of the first one are taken.
+TEST(MeetingPoint, TakesTheNextFreePortOfTheRange) {
+  const PortRange ports = free_ports(2);
+  std::set<std::string> endpoints;
+  std::vector<UniqueId> ids;
+  auto next = create_unique_id("lo", ports, soon());
+  for (; next && ids.size() < 100; next = create_unique_id("lo", ports, soon())) {
+    EXPECT_TRUE(next->port >= ports.low && next->port <= ports.high) << next->port;
+    endpoints.insert(next->endpoint());
+    ids.push_back(*next);
+  }
+  EXPECT_EQ(endpoints.size(), ids.size());
+  EXPECT_GE(ids.size(), 2U);
+  EXPECT_THAT(message_of(next), HasSubstr("every port of CCOM_PORT_RANGE="));
+  for (const UniqueId& id : ids) EXPECT_TRUE(connect_rendezvous(id, 1, 0, soon()));
+}
+
 // Several communicators start at once in one process.
 TEST(MeetingPoint, ServesManyMeetingsSideBySide) {
   as_ranks(4, [](Rank) {
-    const auto id = create_unique_id("lo", soon());
+    const auto id = create_unique_id("lo", {}, soon());
     ASSERT_TRUE(id) << message_of(id);
     as_ranks(2, [&](Rank rank) {
       const auto rendezvous = connect_rendezvous(*id, 2, rank, soon());
@@ -64,7 +84,7 @@ TEST(MeetingPointDeathTest, DoesNotHoldUpTheExitOfItsProcess) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(
       {
-        const auto id = create_unique_id("lo", Deadline::after_ms(60000));
+        const auto id = create_unique_id("lo", {}, Deadline::after_ms(60000));
         const auto rendezvous = connect_rendezvous(*id, 2, 0, soon());  // destroyed never, as when a program gives up
         std::exit(id && rendezvous ? 7 : 8);
       },
@@ -78,7 +98,7 @@ TEST(MeetingPointDeathTest, ChildrenOfItsProcessEndAsUsual) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(
       {
-        const auto id = create_unique_id("lo", soon());
+        const auto id = create_unique_id("lo", {}, soon());
         { const auto rendezvous = connect_rendezvous(*id, 1, 0, soon()); }
         std::atomic<bool> has_ended = false;
         when_meeting_ends(*id, [&has_ended] { has_ended = true; });

@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 
 Deadline soon() { return Deadline::after_ms(20000); }
 MakeId make_id() {
-  return [] { return create_unique_id("lo", soon()); };
+  return [] { return create_unique_id("lo", {}, soon()); };
 }
 Result<UniqueId> no_id() { return error(Code::InternalError, "this rank must not make an id"); }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TCP over loopback: with one connection per channel, with several, without checksums.
+// TCP over loopback: with one connection per channel, with several, without checksums, inside TLS, over two
+// addresses.
 #include "tests/conformance/transport_suite.h"
 #include "transports/tcp/factory.h"
 
@@ -9,27 +10,34 @@ namespace {
 
 class TcpJob final : public Job {
  public:
-  TcpJob(int streams, bool crc) : streams_(streams), crc_(crc) {}
+  explicit TcpJob(const tcp::TcpConfig& config) : config_(config) {}
   Result<std::unique_ptr<Transport>> make(Rank rank) override {
-    return tcp::make_tcp_transport(
-        {.rank = rank, .communicator = 7, .key = key_, .bind_address = "127.0.0.1", .streams = streams_, .crc = crc_});
+    tcp::TcpConfig config = config_;
+    config.rank = rank;
+    return tcp::make_tcp_transport(config);
   }
 
  private:
-  const Secret key_ = Secret::random();
-  const int streams_;
-  const bool crc_;
+  const tcp::TcpConfig config_;
 };
 
-Member member(std::string name, int streams, bool crc) {
-  return {.name = std::move(name), .make_job = [streams, crc](JobShape) -> std::unique_ptr<Job> {
-            return std::make_unique<TcpJob>(streams, crc);
-          }};
+Member member(std::string name, int streams, bool crc, bool tls = false,
+              const std::vector<std::string>& addresses = {"127.0.0.1"}) {
+  const tcp::TcpConfig config{.communicator = 7,
+                              .key = Secret::random(),
+                              .bind_addresses = addresses,
+                              .streams = streams,
+                              .crc = crc,
+                              .tls = tls};
+  return {.name = std::move(name),
+          .make_job = [config](JobShape) -> std::unique_ptr<Job> { return std::make_unique<TcpJob>(config); }};
 }
 
 INSTANTIATE_TEST_SUITE_P(Tcp, TransportConformance,
                          testing::Values(member("OneStream", 1, true), member("FourStreams", 4, true),
-                                         member("WithoutChecksums", 1, false)),
+                                         member("WithoutChecksums", 1, false), member("Tls", 1, true, true),
+                                         member("TlsFourStreams", 4, true, true),
+                                         member("TwoInterfaces", 1, true, false, {"127.0.0.1", "127.0.0.2"})),
                          member_name);
 
 }  // namespace

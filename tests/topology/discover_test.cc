@@ -94,6 +94,7 @@ TEST(Discover, ReadsCardsThatHaveADeviceBehindThem) {
   tree.write("sys/class/net/eth1/device/numa_node", "-1\n");
   tree.make_folder("sys/class/net/eth2/speed");  // is there, cannot be read
   tree.make_folder("sys/class/net/eth2/device");
+  tree.write("sys/class/net/ens5/device/vendor", "0x1d0f\n");
   tree.write("sys/class/net/ib0/type", "32\n");  // IP over InfiniBand
   tree.make_folder("sys/class/net/ib0/device");
   tree.make_link("sys/class/infiniband/rdmap16s27/device/driver", "../../../../bus/pci/drivers/efa");
@@ -101,9 +102,9 @@ TEST(Discover, ReadsCardsThatHaveADeviceBehindThem) {
   tree.write("sys/class/infiniband/rdmap16s27/ports/1/rate", "100 Gb/sec (4X EDR)\n");
   tree.write("sys/class/infiniband/rdmap32s27/device/vendor", "0x1d0f\n");  // driver not visible
   tree.make_link("sys/class/infiniband/mlx5_0/device/driver", "../../../../bus/pci/drivers/mlx5_core");
-  EXPECT_THAT(host_of(tree).nics, ElementsAre(Nic{"eth0", "ethernet", 25e9 / 8, 1}, Nic{"eth1", "ethernet", 0, -1},
-                                              Nic{"eth2", "ethernet", 0, -1}, Nic{"rdmap16s27", "efa", 100e9 / 8, 0},
-                                              Nic{"rdmap32s27", "efa", 0, -1}));
+  EXPECT_THAT(host_of(tree).nics, ElementsAre(Nic{"ens5", "ena", 0, -1}, Nic{"eth0", "ethernet", 25e9 / 8, 1},
+                                              Nic{"eth1", "ethernet", 0, -1}, Nic{"eth2", "ethernet", 0, -1},
+                                              Nic{"rdmap16s27", "efa", 100e9 / 8, 0}, Nic{"rdmap32s27", "efa", 0, -1}));
 }
 
 TEST(Discover, TakesTheTightestCgroupQuotaOfVersionTwo) {

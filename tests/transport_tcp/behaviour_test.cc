@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <cstring>
@@ -141,6 +142,48 @@ TEST(Waiting, IsAsLongAsAskedForAlsoBelowAMillisecond) {
   }
   EXPECT_LT(shortest, milliseconds(1));
   EXPECT_GT(total, 25 * std::chrono::microseconds(200)) << "it hardly ever sleeps";
+}
+
+// The sender's kernel asks ever more rarely whether there is room, and is answered each time.
+TEST(SlowReceiver, IsNotTakenForASilentHost) {
+  Pair pair = connected_pair({.silence = milliseconds(1000)});
+  const std::vector<std::byte> sent(32 << 20, std::byte{5});
+  std::vector<std::byte> received(sent.size());
+  ASSERT_TRUE(pair.channel(0).post_send({{}, sent, 1}).is_ok());
+  Events events;
+  for (const auto start = Clock::now(); Clock::now() - start < milliseconds(4000);) {
+    const Status status = pair.ranks[0]->progress(events);
+    ASSERT_TRUE(status.is_ok()) << status.message();
+    pair.ranks[0]->wait(milliseconds(20));
+  }
+  EXPECT_TRUE(events.completed.empty()) << "it should have filled the connection";
+  ASSERT_TRUE(pair.channel(1).post_receive({{}, received.size(), received.data(), nullptr, 1}).is_ok());
+  std::thread sender([&pair] { EXPECT_TRUE(drive(*pair.ranks[0], 1).status.is_ok()); });
+  EXPECT_TRUE(drive(*pair.ranks[1], 1).status.is_ok());
+  sender.join();
+  EXPECT_TRUE(received == sent);
+}
+
+// Two seconds in which nothing comes cost two milliseconds at most: a thousandth of a core.
+TEST(Waiting, CostsHardlyAnything) {
+  Pair pair = connected_pair({.streams = 4, .channels = 2});
+  std::byte bytes[2];
+  for (const int index : {0, 1}) {
+    ASSERT_TRUE(pair.channel(0, index).post_receive({{}, 1, &bytes[index], nullptr, 1}).is_ok());
+  }
+  const auto used = [] {
+    rusage usage{};
+    EXPECT_EQ(::getrusage(RUSAGE_THREAD, &usage), 0);
+    const auto micros = [](const timeval& time) { return time.tv_sec * 1000000 + time.tv_usec; };
+    return micros(usage.ru_utime) + micros(usage.ru_stime);
+  };
+  Events events;
+  const auto before = used();
+  for (const auto start = Clock::now(); Clock::now() - start < milliseconds(2000);) {
+    ASSERT_TRUE(pair.ranks[0]->progress(events).is_ok());
+    pair.ranks[0]->wait(milliseconds(500));
+  }
+  EXPECT_LT(used() - before, 2000) << "microseconds";
 }
 
 TEST(Memory, IsTakenForWhatArrivesOnlyAndCounted) {

@@ -29,17 +29,21 @@ class CountingSink final : public Sink {
 // there.
 struct DamagedPair {
   enum class Kind { Flip, Cut };
-  DamagedPair(Kind kind, uint64_t position)
-      : key(Secret::random()), pair{{make(config_of(0, key)), make(config_of(1, key))}} {
+  DamagedPair(Kind kind, uint64_t position, bool tls = false) : key(Secret::random()) {
+    for (Rank rank : {0, 1}) {
+      TcpConfig config = config_of(rank, key);
+      config.tls = tls;
+      pair.ranks[rank] = make(config);
+    }
     proxy = std::make_unique<Proxy>(pair.ranks[0]->address(),
                                     [kind, at = kHandshakeBytes + position](uint64_t start, Bytes bytes) {
                                       if (at < start || at >= start + bytes.size()) return true;
                                       bytes[at - start] ^= std::byte{0x10};
                                       return kind == Kind::Flip;
                                     });
-    std::thread other([this] {
-      EXPECT_TRUE(
-          pair.ranks[1]->connect(std::vector<Peer>{{0, proxy->address(), 1}}, Deadline::after(kPatience)).is_ok());
+    std::thread other([this, tls] {
+      const std::string via = proxy->address() + (tls ? " tls" : "");
+      EXPECT_TRUE(pair.ranks[1]->connect(std::vector<Peer>{{0, via, 1}}, Deadline::after(kPatience)).is_ok());
     });
     EXPECT_TRUE(pair.ranks[0]
                     ->connect(std::vector<Peer>{{1, pair.ranks[1]->address(), 1}}, Deadline::after(kPatience))
@@ -88,6 +92,18 @@ TEST(Checksum, NoticesADamagedHeader) {
     const Outcome outcome = receive_damaged(damaged, 64, nullptr);
     EXPECT_EQ(outcome.status.code(), Code::TransportError) << position;
     EXPECT_FALSE(outcome.events.mismatch.has_value()) << "damage is not taken for another call";
+  }
+}
+
+TEST(Checksum, OfTlsNoticesDamageAnywhere) {
+  for (const uint64_t position : {20000, 300000, 500001}) {
+    CountingSink sink;
+    DamagedPair damaged(DamagedPair::Kind::Flip, position, true);
+    const Outcome outcome = receive_damaged(damaged, 600000, &sink);
+    EXPECT_EQ(outcome.status.code(), Code::TransportError) << outcome.status.message();
+    EXPECT_THAT(outcome.status.peers(), ElementsAre(1));
+    EXPECT_THAT(outcome.status.message(), HasSubstr("bytes that TLS does not accept"));
+    EXPECT_LE(sink.seen_bytes, position);
   }
 }
 

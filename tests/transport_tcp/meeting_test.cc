@@ -6,6 +6,7 @@
 
 #include <optional>
 
+#include "tests/base_network/free_ports.h"
 #include "tests/transport_tcp/raw.h"
 
 namespace ccom::tcp {
@@ -130,6 +131,51 @@ TEST(Meeting, TellsBothSidesWhichSettingDiffers) {
   }
 }
 
+// They know from each other's addresses, before anybody dials.
+TEST(Meeting, TellsBothSidesThatOnlyOneOfThemSpeaksTls) {
+  const Secret key = Secret::random();
+  TcpConfig with_tls = config_of(1, key);
+  with_tls.tls = true;
+  const auto rank0 = make(config_of(0, key)), rank1 = make(with_tls);
+  const auto start = Clock::now();
+  const auto results = join_all({{rank0.get(), {{1, rank1->address(), 1}}}, {rank1.get(), {{0, rank0->address(), 1}}}});
+  EXPECT_LT(Clock::now() - start, std::chrono::seconds(5));
+  for (const Rank rank : {0, 1}) {
+    const Status& status = results[static_cast<size_t>(rank)];
+    EXPECT_EQ(status.code(), Code::ConfigError) << status.message();
+    EXPECT_THAT(status.message(), HasSubstr("CCOM_TLS"));
+    EXPECT_THAT(status.peers(), ElementsAre(1 - rank));
+  }
+}
+
+TEST(Meeting, GoesNoFurtherThanTheHandshakeOfTlsWithTheWrongKey) {
+  TcpConfig configs[2] = {config_of(0, Secret::random()), config_of(1, Secret::random())};
+  for (TcpConfig& config : configs) config.tls = true;
+  const auto rank0 = make(configs[0]), rank1 = make(configs[1]);
+  const auto results = join_all({{rank0.get(), {{1, rank1->address(), 1}}, milliseconds(1500)},
+                                 {rank1.get(), {{0, rank0->address(), 1}}, milliseconds(1000)}});
+  EXPECT_EQ(results[0].code(), Code::Timeout);
+  EXPECT_EQ(results[1].code(), Code::Timeout);
+  EXPECT_THAT(results[0].message(), HasSubstr("refused"));
+  EXPECT_THAT(results[1].message(), HasSubstr("TLS: it closed the connection (another key"));
+}
+
+// Greetings and floods of all kinds, at a listener that speaks TLS.
+TEST(Strangers, DoNotDisturbAMeetingInsideTls) {
+  const Secret key = Secret::random();
+  TcpConfig configs[2] = {config_of(0, key), config_of(1, key)};
+  for (TcpConfig& config : configs) config.tls = true;
+  const auto rank0 = make(configs[0]), rank1 = make(configs[1]);
+  std::vector<RawSocket> strangers;
+  for (const std::string_view text : {"", "GET / HTTP/1.1\r\n\r\n", "\x16\x03\x01\x02", "CHLO"}) {
+    strangers.push_back(RawSocket::to(rank0->address()));
+    ASSERT_TRUE(strangers.back().is_open());
+    strangers.back().write(text);
+  }
+  const auto results = join_all({{rank0.get(), {{1, rank1->address(), 1}}}, {rank1.get(), {{0, rank0->address(), 1}}}});
+  for (const Status& status : results) EXPECT_TRUE(status.is_ok()) << status.message();
+}
+
 TEST(Meeting, WaitsForAPeerThatComesLate) {
   const Secret key = Secret::random();
   const auto rank0 = make(config_of(0, key)), rank1 = make(config_of(1, key));
@@ -193,7 +239,10 @@ TEST(Meeting, ChecksItsArguments) {
                                                 {{1, ":", 1}},
                                                 {{1, "[]:9", 1}},
                                                 {{1, "127.0.0.1:65536", 1}},
-                                                {{1, "127.0.0.1:9x", 1}}};
+                                                {{1, "127.0.0.1:9x", 1}},
+                                                {{1, "127.0.0.1:9,", 1}},
+                                                {{1, "127.0.0.1:9  tls", 1}},
+                                                {{1, " tls", 1}}};
   for (const auto& peers : wrong) {
     const auto rank0 = make(config_of(0, Secret::random()));
     EXPECT_EQ(rank0->connect(peers, Deadline::after_ms(50)).code(), Code::InvalidArgument) << peers.back().address;
@@ -203,15 +252,39 @@ TEST(Meeting, ChecksItsArguments) {
 TEST(Factory, BindsOneAddressOfThisHostOnly) {
   TcpConfig config = config_of(0, Secret::random());
   for (const char* address : {"0.0.0.0", "::", "", "localhost", "224.0.0.1", "127.0.0.1:80"}) {
-    config.bind_address = address;
+    config.bind_addresses = {address};
     const auto made = make_tcp_transport(config);
     ASSERT_FALSE(made.has_value()) << address;
     EXPECT_EQ(made.error().code(), Code::ConfigError) << made.error().message();
   }
-  config.bind_address = "203.0.113.77";  // a documentation address: nobody has it
+  config.bind_addresses = {"203.0.113.77"};  // a documentation address: nobody has it
   const auto made = make_tcp_transport(config);
   ASSERT_FALSE(made.has_value());
   EXPECT_EQ(made.error().sys_errno(), EADDRNOTAVAIL) << made.error().message();
+}
+
+TEST(Meeting, NeedsAsManyInterfacesOnBothSides) {
+  const Secret key = Secret::random();
+  TcpConfig two = config_of(1, key);
+  two.bind_addresses = {"127.0.0.1", "127.0.0.2"};
+  const auto rank0 = make(config_of(0, key)), rank1 = make(two);
+  const auto results = join_all({{rank0.get(), {{1, rank1->address(), 1}}}, {rank1.get(), {{0, rank0->address(), 1}}}});
+  for (const Status& status : results) EXPECT_EQ(status.code(), Code::ConfigError) << status.message();
+  EXPECT_THAT(results[0].message(), HasSubstr("CCOM_SOCKET_IFNAME: 1 here, 2 at rank 1"));
+}
+
+TEST(Factory, ListensWithinTheRangeOfPorts) {
+  TcpConfig config = config_of(0, Secret::random());
+  config.ports = free_ports(2);
+  config.bind_addresses = {"127.0.0.1", "127.0.0.2"};
+  const std::string low = std::to_string(config.ports.low), high = std::to_string(config.ports.high);
+  const auto first = make(config), second = make(config);
+  EXPECT_EQ(first->address(), "127.0.0.1:" + low + ",127.0.0.2:" + low);
+  EXPECT_EQ(second->address(), "127.0.0.1:" + high + ",127.0.0.2:" + high);
+  const auto third = make_tcp_transport(config);
+  ASSERT_FALSE(third.has_value());
+  EXPECT_EQ(third.error().code(), Code::ConfigError);
+  EXPECT_THAT(third.error().message(), HasSubstr("every port of CCOM_PORT_RANGE="));
 }
 
 TEST(Factory, ChecksTheNumberOfStreams) {

@@ -10,7 +10,7 @@
 
 #include <cstring>
 
-#include "transports/tcp/socket.h"
+#include "transports/tcp/peer_address.h"
 
 namespace ccom::tcp {
 namespace {
@@ -41,8 +41,9 @@ bool relay(const RawSocket& from, const RawSocket& to, const std::function<bool(
 }  // namespace
 
 RawSocket RawSocket::to(const std::string& address) {
-  const auto endpoint = parse_endpoint(address);
-  if (!endpoint) return RawSocket();
+  const auto parsed = parse_peer_address(address);
+  if (!parsed) return RawSocket();
+  const Endpoint* const endpoint = &parsed->endpoints.front();
   RawSocket socket(::socket(endpoint->protocol().family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
   const timeval patience{.tv_sec = kPatience.count(), .tv_usec = 0};
   (void)::setsockopt(socket.fd_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
@@ -134,7 +135,7 @@ void Proxy::serve() {
 }
 
 TcpConfig config_of(Rank rank, const Secret& key, int streams, bool crc) {
-  return {.rank = rank, .communicator = 3, .key = key, .bind_address = "127.0.0.1", .streams = streams, .crc = crc};
+  return {.rank = rank, .communicator = 3, .key = key, .bind_addresses = {"127.0.0.1"}, .streams = streams, .crc = crc};
 }
 
 std::unique_ptr<Transport> make(const TcpConfig& config) {
@@ -148,7 +149,9 @@ Pair connected_pair(const PairShape& shape) {
   Pair pair;
   for (Rank rank : {0, 1}) {
     TcpConfig config = config_of(rank, key, shape.streams, shape.crc);
-    config.bind_address = shape.bind_address;
+    config.bind_addresses = {shape.bind_address};
+    config.tls = shape.tls;
+    config.silence = shape.silence;
     pair.ranks[rank] = make(config);
   }
   const Peer peers[2] = {{0, pair.ranks[0]->address(), shape.channels}, {1, pair.ranks[1]->address(), shape.channels}};

@@ -24,7 +24,7 @@ inline constexpr auto kPatience = std::chrono::seconds(30);
 class RawSocket {
  public:
   explicit RawSocket(int fd = -1) : fd_(fd) {}
-  static RawSocket to(const std::string& address);  // invalid if refused
+  static RawSocket to(const std::string& address);  // a transport's; invalid if refused
   RawSocket(RawSocket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   RawSocket& operator=(RawSocket&& other) noexcept;
   ~RawSocket();
@@ -86,6 +86,8 @@ struct PairShape {
   bool crc = true;
   int channels = 1;
   std::string bind_address = "127.0.0.1";
+  bool tls = false;
+  std::chrono::milliseconds silence{6000};
 };
 Pair connected_pair(const PairShape& shape = {});
 

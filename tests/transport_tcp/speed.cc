@@ -2,10 +2,11 @@
 //
 // Not a test: what the transport costs over a bare socket, on loopback, in one interleaved run; everybody polls.
 //
-// Columns: half round trip of a bare socket, of the transport with a target and with a Sink; and the ratios. Each is
+// Columns: half round trip of a bare socket, of the transport with a target, with a Sink, and with a target inside TLS;
+// and the ratios. Each is
 // the fastest tenth of all round trips, the median of several rounds: so a busy machine disturbs little as long as both
 // threads run at the same time now and then. With one thread that drives both ends it shows the work alone, without
-// hand-overs. Usage: tcp_speed [streams] [crc 0|1] [threads 1|2]
+// hand-overs. Usage: tcp_speed [streams] [crc 0|1] [threads 1|2] [bytes; 0: several]
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -147,11 +149,16 @@ class NullSink final : public Sink {
 
 class TransportPair {
  public:
-  TransportPair(int streams, bool crc) {
+  TransportPair(int streams, bool crc, bool tls) {
     const Secret key = Secret::random();
     for (Rank rank : {0, 1}) {
-      auto made = tcp::make_tcp_transport(
-          {.rank = rank, .communicator = 1, .key = key, .bind_address = "127.0.0.1", .streams = streams, .crc = crc});
+      auto made = tcp::make_tcp_transport({.rank = rank,
+                                           .communicator = 1,
+                                           .key = key,
+                                           .bind_addresses = {"127.0.0.1"},
+                                           .streams = streams,
+                                           .crc = crc,
+                                           .tls = tls});
       require(made.has_value(), "make_tcp_transport");
       transports_[rank] = *std::move(made);
     }
@@ -203,38 +210,50 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
+enum Way { kBare, kTarget, kSink, kTls, kWays };
+
 // Round trips in microseconds.
-void print(size_t size_bytes, double base, double target, double sink) {
-  std::printf("%10zu B  bare %9.2f us %6.2f GB/s   target %9.2f us (x %.2f)   sink %9.2f us (x %.2f)\n", size_bytes,
-              base / 2, static_cast<double>(size_bytes) / base * 2e-3, target / 2, target / base, sink / 2,
-              sink / base);
+void print(size_t size_bytes, const std::array<double, kWays>& times) {
+  std::printf("%10zu B  bare %9.2f us %6.2f GB/s", size_bytes, times[kBare] / 2,
+              static_cast<double>(size_bytes) / times[kBare] * 2e-3);
+  for (const auto& [name, way] : {std::pair("target", kTarget), std::pair("sink", kSink), std::pair("TLS", kTls)}) {
+    std::printf("   %s %9.2f us (x %.2f)", name, times[way] / 2, times[way] / times[kBare]);
+  }
+  std::printf("   TLS / target %.2f\n", times[kTls] / times[kTarget]);
 }
 
-enum class Way { Bare, Target, SinkOnly };
+struct Contest {
+  Contest(int streams, bool crc) : plain(streams, crc, false), tls(streams, crc, true) {}
+  BarePair bare;
+  TransportPair plain;
+  TransportPair tls;
+};
 
 // Two threads, each with an end.
-double measure(Way way, size_t size_bytes, int repetitions, BarePair& bare, TransportPair& pair) {
+double measure(Way way, size_t size_bytes, int repetitions, Contest& contest) {
   std::vector<std::byte> buffers[2] = {std::vector<std::byte>(size_bytes), std::vector<std::byte>(size_bytes)};
   NullSink sink;
   Laps laps;
   run_both([&](int side) {
-    if (way == Way::Bare) return bare.ping_pong(side, buffers[side], repetitions, laps);
-    pair.ping_pong(side, buffers[side], repetitions, way == Way::Target ? nullptr : &sink, laps);
+    if (way == kBare) return contest.bare.ping_pong(side, buffers[side], repetitions, laps);
+    TransportPair& pair = way == kTls ? contest.tls : contest.plain;
+    pair.ping_pong(side, buffers[side], repetitions, way == kSink ? &sink : nullptr, laps);
   });
   return laps.fastest_tenth();
 }
 
 // One thread with both.
-double measure_work(Way way, size_t size_bytes, int repetitions, BarePair& bare, TransportPair& pair) {
+double measure_work(Way way, size_t size_bytes, int repetitions, Contest& contest) {
   std::vector<std::byte> sent(size_bytes), received(size_bytes);
   NullSink sink;
   Laps laps;
   for (int i = 0; i < repetitions; ++i) {
     for (const int from : {0, 1}) {
-      if (way == Way::Bare) {
-        bare.carry(from, sent, received);
+      if (way == kBare) {
+        contest.bare.carry(from, sent, received);
       } else {
-        pair.carry(from, sent, received, way == Way::Target ? nullptr : &sink);
+        TransportPair& pair = way == kTls ? contest.tls : contest.plain;
+        pair.carry(from, sent, received, way == kSink ? &sink : nullptr);
       }
     }
     laps.lap();
@@ -242,27 +261,25 @@ double measure_work(Way way, size_t size_bytes, int repetitions, BarePair& bare,
   return laps.fastest_tenth();
 }
 
-void compare(size_t size_bytes, int threads, BarePair& bare, TransportPair& pair) {
+void compare(size_t size_bytes, int threads, Contest& contest) {
   const int repetitions = static_cast<int>(std::clamp<size_t>((size_t{128} << 20) / (size_bytes + 20000), 15, 5000));
-  std::vector<double> times[3];
+  std::array<std::vector<double>, kWays> times;
   for (int round = 0; round < kRounds; ++round) {
-    for (const Way way : {Way::Bare, Way::Target, Way::SinkOnly}) {
-      times[static_cast<int>(way)].push_back(
-          (threads == 1 ? measure_work : measure)(way, size_bytes, repetitions, bare, pair));
+    for (const Way way : {kBare, kTarget, kSink, kTls}) {
+      times[way].push_back((threads == 1 ? measure_work : measure)(way, size_bytes, repetitions, contest));
     }
   }
-  print(size_bytes, median(times[0]), median(times[1]), median(times[2]));
+  print(size_bytes, {median(times[kBare]), median(times[kTarget]), median(times[kSink]), median(times[kTls])});
 }
 
 int run(int streams, bool crc, int threads, int only_bytes) {
-  BarePair bare;
-  TransportPair pair(streams, crc);
+  Contest contest(streams, crc);
   std::printf("streams %d, checksums %s, threads %d\n", streams, crc ? "on" : "off", threads);
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   for (const size_t size_bytes : {8, 1024, 8192, 65536, 1 << 20, 4 << 20, 32 << 20}) {
-    if (only_bytes == 0) compare(size_bytes, threads, bare, pair);
+    if (only_bytes == 0) compare(size_bytes, threads, contest);
   }
-  if (only_bytes > 0) compare(static_cast<size_t>(only_bytes), threads, bare, pair);
+  if (only_bytes > 0) compare(static_cast<size_t>(only_bytes), threads, contest);
   return 0;
 }
 

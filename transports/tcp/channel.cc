@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transports/tcp/channel.h"
 
+#include <cerrno>
+#include <string>
 #include <utility>
 
 namespace ccom::tcp {
@@ -56,11 +58,32 @@ Status TcpChannel::pump(bool ask_first, Events& events) {
 Status TcpChannel::arm_all() {
   bool is_writing = false;
   for (size_t i = 0; i < lines_.size(); ++i) {
-    if (!receiver_.is_idle() && receiver_.wants(i) && !lines_[i]->input_ended) arm(*lines_[i], Direction::Read);
+    if (!receiver_.is_idle() && receiver_.wants(i) && !lines_[i]->input_ended) {
+      shared_.may_progress |= lines_[i]->holds_input();
+      arm(*lines_[i], Direction::Read);
+    }
     if (!sender_.is_idle() && sender_.wants(i)) arm(*lines_[i], Direction::Write);
     is_writing |= sender_.wants(i);
   }
   return is_writing ? sender_.check_hang_up() : Status::ok();
+}
+
+Status TcpChannel::check_silence(std::chrono::milliseconds limit) {
+  const auto now = Clock::now();
+  for (const auto& line : lines_) {
+    if (!has_gone_silent(*line, now, limit)) continue;
+    ErrorCode ignored;
+    const std::string reason = "its host has not answered at " + to_text(line->socket.remote_endpoint(ignored)) +
+                               " for " + std::to_string(limit.count()) + " ms";
+    return peer_error(Code::RemoteError, route_, "waits for", reason, ETIMEDOUT);
+  }
+  return Status::ok();
+}
+
+uint64_t TcpChannel::memory_bytes() const {
+  uint64_t bytes = receiver_.memory_bytes();
+  for (const auto& line : lines_) bytes += line->tls != nullptr ? Tls::memory_bytes() : 0;
+  return bytes;
 }
 
 void TcpChannel::clear() {

@@ -33,13 +33,16 @@ class TcpChannel final : public Channel {
   Status post_send(const Send& send) override;
   Status post_receive(const Receive& receive) override;
 
-  void set_line(size_t stream, Socket socket) { lines_[stream] = std::make_unique<Line>(std::move(socket)); }
+  void set_line(size_t stream, std::unique_ptr<Line> line) { lines_[stream] = std::move(line); }
   const std::vector<std::unique_ptr<Line>>& lines() const { return lines_; }
   bool is_idle() const { return sender_.is_idle() && receiver_.is_idle(); }
   // See Sender::pump and Receiver::pump.
   Status pump(bool ask_first, Events& events);
-  // Before sleeping: arms every line that something posted waits for. An error if it would wait in vain.
+  // Before sleeping: arms every line that something posted waits for, or says in Shared that there is something to do
+  // already. An error if it would wait in vain.
   Status arm_all();
+  // An error if the peer's host has answered nothing on one of the lines for so long.
+  Status check_silence(std::chrono::milliseconds limit);
   void deactivate() { is_active_ = false; }
   // Forgets what is posted.
   void clear();
@@ -50,7 +53,7 @@ class TcpChannel final : public Channel {
     size_t unpromised_bytes;
   };
   Rest end_output(size_t i);
-  uint64_t memory_bytes() const { return receiver_.memory_bytes(); }
+  uint64_t memory_bytes() const;
 
  private:
   void activate();

@@ -5,11 +5,10 @@
 #pragma once
 
 #include <array>
-#include <boost/asio/read.hpp>
-#include <boost/asio/write.hpp>
 #include <memory>
 #include <string>
 
+#include "transports/tcp/async_line.h"
 #include "transports/tcp/meeting.h"
 
 namespace ccom::tcp {
@@ -21,39 +20,48 @@ class Meeting::Greeting : public std::enable_shared_from_this<Greeting> {
   void close();
 
  private:
-  void read(size_t message, void (Greeting::*next)());
+  // A handler that goes on with `next`, or refuses.
+  Handler then(void (Greeting::*next)());
   void watch(std::chrono::milliseconds patience);
+  void on_secure();
   void on_hello();
+  void on_answered();
   void on_confirm();
   void refuse();
 
   Meeting& meeting_;
-  Socket socket_;
+  std::unique_ptr<Line> line_;
   asio::steady_timer timer_;
   bool is_late_ = false;
+  Status settings_;
   std::array<Hello, 3> transcript_;
 };
 
 class Meeting::Dial : public std::enable_shared_from_this<Dial> {
  public:
-  Dial(Meeting& meeting, LineId line, Expected& expected, Endpoint endpoint);
+  struct Way {
+    asio::ip::address from;
+    Endpoint to;
+  };
+  Dial(Meeting& meeting, LineId id, Expected& expected, Way way);
   void start();
   void close();
 
  private:
   void on_connected();
+  void on_secure();
   void on_hello_sent();
   void on_answer();
   void on_proved();
   void retry(const std::string& trouble);
   // A handler that goes on with `next`, or tries again.
-  auto then(void (Dial::*next)(), const char* action);
+  Handler then(void (Dial::*next)(), const char* action);
 
   Meeting& meeting_;
-  const LineId line_;
+  const LineId id_;
   Expected& expected_;
-  const Endpoint endpoint_;
-  Socket socket_;
+  const Way way_;
+  std::unique_ptr<Line> line_;  // of this attempt
   asio::steady_timer timer_;
   std::chrono::milliseconds pause_{1};
   bool is_connected_ = false;   // this attempt

@@ -23,14 +23,14 @@ Status differ(const char* what, int mine, const Hello& theirs, int others) {
 
 }  // namespace
 
-Hello make_hello(const Identity& self, LineId line, int channels, HelloKind kind, Transcript before) {
+Hello make_hello(const Identity& self, LineId id, int channels, HelloKind kind, Transcript before) {
   Hello hello{.kind = kind,
               .crc = self.crc,
               .communicator = self.communicator,
               .from = self.rank,
-              .to = line.peer,
-              .channel = static_cast<uint16_t>(line.channel),
-              .stream = static_cast<uint16_t>(line.stream),
+              .to = id.peer,
+              .channel = static_cast<uint16_t>(id.channel),
+              .stream = static_cast<uint16_t>(id.stream),
               .channels = static_cast<uint16_t>(channels),
               .streams = static_cast<uint16_t>(self.streams)};
   fill_random(std::as_writable_bytes(std::span(hello.nonce)));

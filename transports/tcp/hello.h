@@ -58,7 +58,7 @@ struct LineId {
 using Transcript = std::span<const Hello>;
 
 // Signed, with a fresh nonce. `channels` is this side's number for the pair.
-Hello make_hello(const Identity& self, LineId line, int channels, HelloKind kind, Transcript before);
+Hello make_hello(const Identity& self, LineId id, int channels, HelloKind kind, Transcript before);
 // Whether `hello` is of this kind and was made, right after `before`, by a holder of the key for this rank and
 // communicator.
 bool is_genuine(const Hello& hello, HelloKind kind, const Identity& self, Transcript before);

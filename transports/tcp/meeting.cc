@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "transports/tcp/greeting.h"
+#include "transports/tcp/peer_address.h"
 
 #include <exception>
 #include <utility>
@@ -17,13 +18,19 @@ constexpr size_t kMaxNamed = 8;
 
 }  // namespace
 
-Meeting::Meeting(asio::io_context& io, Acceptor& acceptor, const Identity& self, std::span<const Peer> peers,
-                 Admit admit)
-    : io_(io), acceptor_(acceptor), self_(self), admit_(std::move(admit)), pause_(io) {
+Meeting::Meeting(const Place& place, std::span<const Peer> peers, Admit admit)
+    : io_(place.io),
+      self_(place.self),
+      tls_(place.tls),
+      options_(place.options),
+      admit_(std::move(admit)),
+      pause_(place.io) {
   ErrorCode ignored;
-  source_ = acceptor.local_endpoint(ignored).address();
+  for (Acceptor& acceptor : place.acceptors) {
+    doors_.push_back({.acceptor = acceptor, .address = acceptor.local_endpoint(ignored).address()});
+  }
   for (const Peer& peer : peers) {
-    const auto lines = static_cast<size_t>(peer.channels * self.streams);
+    const auto lines = static_cast<size_t>(peer.channels * self_.streams);
     expected_[peer.rank] = {.peer = peer, .is_in = std::vector<bool>(lines), .missing = lines, .trouble = {}};
     missing_ += lines;
   }
@@ -41,21 +48,26 @@ Status Meeting::run(Deadline deadline) {
   const auto start = Clock::now();
   for (auto& [rank, expected] : expected_) {
     if (rank > self_.rank) continue;
-    const auto endpoint = parse_endpoint(expected.peer.address);
-    if (!endpoint) return endpoint.error();
-    for (int channel = 0; channel < expected.peer.channels; ++channel) {
-      for (int stream = 0; stream < self_.streams; ++stream) {
-        const LineId line{rank, channel, stream};
-        dials_.push_back(std::make_shared<Dial>(*this, line, expected, *endpoint));
-        dials_.back()->start();
-      }
-    }
+    CCOM_TRY_ASSIGN(const PeerAddress address, parse_peer_address(expected.peer.address));
+    start_dials(rank, expected, address);
   }
-  accept_all();
+  for (Door& door : doors_) accept_all(door);
   run_until(deadline);
   close();
   if (!failure_.is_ok()) return std::move(failure_).in("connect rank " + std::to_string(self_.rank));
   return missing_ == 0 ? Status::ok() : describe_missing(Clock::now() - start);
+}
+
+// Interfaces in turn.
+void Meeting::start_dials(Rank rank, Expected& expected, const PeerAddress& address) {
+  for (int channel = 0; channel < expected.peer.channels; ++channel) {
+    for (int stream = 0; stream < self_.streams; ++stream) {
+      const size_t interface = static_cast<size_t>(stream) % doors_.size();
+      const Dial::Way way{.from = doors_[interface].address, .to = address.endpoints[interface]};
+      dials_.push_back(std::make_shared<Dial>(*this, LineId{rank, channel, stream}, expected, way));
+      dials_.back()->start();
+    }
+  }
 }
 
 void Meeting::run_until(Deadline deadline) {
@@ -69,19 +81,23 @@ void Meeting::run_until(Deadline deadline) {
 // Steps under way are called once more, find themselves closed, and let go.
 void Meeting::close() {
   ErrorCode ignored;
-  acceptor_.close(ignored);
+  for (Door& door : doors_) door.acceptor.close(ignored);
   pause_.cancel();
   for (const auto& greeting : greetings_) greeting->close();
   for (const auto& dial : dials_) dial->close();
   io_.poll();
 }
 
-void Meeting::accept_when_ready() {
-  if (!acceptor_.is_open() || std::exchange(is_accept_armed_, true)) return;
-  acceptor_.async_wait(Acceptor::wait_read, [this](const ErrorCode& failure) {
-    is_accept_armed_ = false;
-    if (!failure) accept_all();
+void Meeting::accept_when_ready(Door& door) {
+  if (!door.acceptor.is_open() || std::exchange(door.is_armed, true)) return;
+  door.acceptor.async_wait(Acceptor::wait_read, [this, &door](const ErrorCode& failure) {
+    door.is_armed = false;
+    if (!failure) accept_all(door);
   });
+}
+
+void Meeting::accept_when_ready() {
+  for (Door& door : doors_) accept_when_ready(door);
 }
 
 // Without descriptors or memory accept fails at once, again and again.
@@ -92,11 +108,11 @@ void Meeting::accept_later() {
   });
 }
 
-void Meeting::accept_all() {
+void Meeting::accept_all(Door& door) {
   while (greetings_.size() < max_unproved()) {
     Socket socket(io_);
-    const ErrorCode failure = accept_one(acceptor_, socket);
-    if (failure == asio::error::would_block) return accept_when_ready();
+    const ErrorCode failure = accept_one(door.acceptor, socket);
+    if (failure == asio::error::would_block) return accept_when_ready(door);
     if (failure == asio::error::connection_aborted || failure == asio::error::interrupted) continue;
     if (failure) return accept_later();
     greetings_.push_back(std::make_shared<Greeting>(*this, std::move(socket)));
@@ -114,18 +130,23 @@ Meeting::Expected* Meeting::find(Rank peer) {
   return found == expected_.end() ? nullptr : &found->second;
 }
 
-bool Meeting::is_missing(const LineId& line) {
-  const Expected* const expected = find(line.peer);
-  if (expected == nullptr || line.channel >= expected->peer.channels || line.stream >= self_.streams) return false;
-  return !expected->is_in[static_cast<size_t>(line.channel * self_.streams + line.stream)];
+bool Meeting::is_missing(const LineId& id) {
+  const Expected* const expected = find(id.peer);
+  if (expected == nullptr || id.channel >= expected->peer.channels || id.stream >= self_.streams) return false;
+  return !expected->is_in[static_cast<size_t>(id.channel * self_.streams + id.stream)];
 }
 
-void Meeting::admit(const LineId& line, Socket socket) {
-  Expected& expected = *find(line.peer);
-  expected.is_in[static_cast<size_t>(line.channel * self_.streams + line.stream)] = true;
+bool Meeting::secure(Line& line, Tls::Side side) const {
+  if (tls_ != nullptr) line.tls = Tls::make(*tls_, line.fd, side);
+  return (line.tls != nullptr) == (tls_ != nullptr);
+}
+
+void Meeting::admit(const LineId& id, std::unique_ptr<Line> line) {
+  Expected& expected = *find(id.peer);
+  expected.is_in[static_cast<size_t>(id.channel * self_.streams + id.stream)] = true;
   --expected.missing;
   --missing_;
-  admit_(line, std::move(socket));
+  admit_(id, std::move(line));
 }
 
 void Meeting::fail(Status status) {

@@ -20,6 +20,8 @@
 
 #include "base/time.h"
 #include "transports/tcp/hello.h"
+#include "transports/tcp/line.h"
+#include "transports/tcp/peer_address.h"
 #include "transports/tcp/socket.h"
 #include "transports/transport.h"
 
@@ -28,15 +30,24 @@ namespace ccom::tcp {
 class Meeting {
  public:
   // Gets each proved connection.
-  using Admit = std::function<void(const LineId& line, Socket socket)>;
+  using Admit = std::function<void(const LineId& id, std::unique_ptr<Line> line)>;
+
+  // What it takes from its transport, and leaves there.
+  struct Place {
+    asio::io_context& io;
+    std::vector<Acceptor>& acceptors;  // one per interface
+    const Identity& self;
+    const TlsContext* tls = nullptr;  // null without TLS
+    SocketOptions options{};
+  };
 
   // Everything passed by reference outlives it. The peers' addresses have been checked.
-  Meeting(asio::io_context& io, Acceptor& acceptor, const Identity& self, std::span<const Peer> peers, Admit admit);
+  Meeting(const Place& place, std::span<const Peer> peers, Admit admit);
   Meeting(const Meeting&) = delete;
   Meeting& operator=(const Meeting&) = delete;
   ~Meeting();
 
-  // Blocking. On return nothing of it is left in the io_context, and the acceptor is closed.
+  // Blocking. On return nothing of it is left in the io_context, and the acceptors are closed.
   Status run(Deadline deadline);
 
  private:
@@ -49,28 +60,39 @@ class Meeting {
     std::string trouble;  // the last that kept it away
   };
 
+  // A place where peers come in, and from which we go to theirs.
+  struct Door {
+    Acceptor& acceptor;
+    asio::ip::address address;
+    bool is_armed = false;
+  };
+
+  void start_dials(Rank rank, Expected& expected, const PeerAddress& address);
+  void accept_when_ready(Door& door);
   void accept_when_ready();
-  void accept_all();
+  void accept_all(Door& door);
   void accept_later();
   void forget(const std::shared_ptr<Greeting>& greeting);
   size_t max_unproved() const { return std::max<size_t>(64, 2 * missing_); }
   Expected* find(Rank peer);
-  bool is_missing(const LineId& line);
-  void admit(const LineId& line, Socket socket);
+  bool is_missing(const LineId& id);
+  // False when memory is out.
+  bool secure(Line& line, Tls::Side side) const;
+  void admit(const LineId& id, std::unique_ptr<Line> line);
   void fail(Status status);
   void close();
   void run_until(Deadline deadline);
   Status describe_missing(std::chrono::nanoseconds waited) const;
 
   asio::io_context& io_;
-  Acceptor& acceptor_;
   const Identity& self_;
+  const TlsContext* const tls_;
+  const SocketOptions options_;
   const Admit admit_;
-  asio::ip::address source_;  // our own, also for dialling
+  std::vector<Door> doors_;  // by interface
   std::map<Rank, Expected> expected_;
   size_t missing_ = 0;  // lines of all peers
   size_t refused_ = 0;  // connections that proved nothing
-  bool is_accept_armed_ = false;
   asio::steady_timer pause_;
   std::list<std::shared_ptr<Greeting>> greetings_;
   std::vector<std::shared_ptr<Dial>> dials_;

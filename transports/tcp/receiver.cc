@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transports/tcp/receiver.h"
 
-#include <sys/socket.h>
-#include <sys/uio.h>
-
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -94,11 +91,9 @@ Status Receiver::pump_line(size_t i, bool& is_dry) {
 Result<Receiver::Read> Receiver::read(size_t i, Bytes wanted, size_t ahead_bytes, size_t& got_bytes) {
   Inbound& in = inbound_[i];
   std::array<iovec, 2> parts{{{wanted.data(), wanted.size()}, {in.ahead.get() + in.end, ahead_bytes}}};
-  msghdr message{};
-  message.msg_iov = parts.data();
-  message.msg_iovlen = parts.size();
-  const ssize_t got = ::recvmsg(lines_[i]->fd, &message, MSG_DONTWAIT);
+  const ssize_t got = lines_[i]->receive(parts);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return Read::Dry;
+  if (got < 0 && errno == EBADMSG) return damaged("bytes that TLS does not accept");
   if (got < 0) return peer_error(Code::RemoteError, route_, "receives from", "the connection broke", errno);
   if (got == 0) {
     lines_[i]->input_ended = true;
@@ -247,10 +242,12 @@ uint64_t Receiver::memory_bytes() const {
 }
 
 Status Receiver::broken(const Inbound& in, const char* what) const {
-  return peer_error(Code::TransportError, route_, "receives from",
-                    std::string(what) + " (message " + std::to_string(in.header->message) + ", offset " +
-                        std::to_string(in.header->offset_bytes) + ", " + std::to_string(in.header->length_bytes) +
-                        " bytes)")
+  return damaged(std::string(what) + " (message " + std::to_string(in.header->message) + ", offset " +
+                 std::to_string(in.header->offset_bytes) + ", " + std::to_string(in.header->length_bytes) + " bytes)");
+}
+
+Status Receiver::damaged(const std::string& what) const {
+  return peer_error(Code::TransportError, route_, "receives from", what)
       .with_cure("the network or its drivers damage data; check cabling, offloads and firmware between the two hosts");
 }
 

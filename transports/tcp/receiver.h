@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "transports/tcp/buffer_pool.h"
@@ -70,6 +71,7 @@ class Receiver {
   Status finish(size_t i);
   void retire();
   Status broken(const Inbound& in, const char* what) const;
+  Status damaged(const std::string& what) const;
 
   const Route& route_;
   const std::span<const std::unique_ptr<Line>> lines_;

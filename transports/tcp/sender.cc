@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transports/tcp/sender.h"
 
-#include <sys/socket.h>
-#include <sys/uio.h>
-
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -46,7 +43,8 @@ Status Sender::check_hang_up() {
 void Sender::clear() {
   for (size_t i = 0; i < lines_.size(); ++i) {
     const Outbound& out = outbound_[i];
-    if (!queue_.empty() && out.last_number >= queue_.front().number) abandoned_bytes_[i] = out.last_bytes;
+    if (!queue_.empty() && out.last_number >= queue_.front().number)
+      abandoned_bytes_[i] = lines_[i]->sent_bytes - out.last_begin;
     outbound_[i].message = nullptr;
   }
   queue_.clear();
@@ -74,7 +72,7 @@ void Sender::pull(size_t i) {
                 .payload_crc = crc_ ? crc32c(out.payload, 0) : 0};
   seal(out.header);
   out.written_bytes = 0;
-  if (std::exchange(out.last_number, message.number) != message.number) out.last_bytes = 0;
+  if (std::exchange(out.last_number, message.number) != message.number) out.last_begin = lines_[i]->sent_bytes;
   if (++message.pulled_fragments == message.fragments) ++first_unpulled_;
 }
 
@@ -85,16 +83,12 @@ Sender::Step Sender::write(size_t i) {
   const ConstBytes payload = out.payload.subspan(out.written_bytes - header_written);
   std::array<iovec, 2> parts{{{const_cast<std::byte*>(header.data()), header.size()},
                               {const_cast<std::byte*>(payload.data()), payload.size()}}};
-  msghdr message{};
-  message.msg_iov = parts.data();
-  message.msg_iovlen = parts.size();
-  const ssize_t sent = ::sendmsg(lines_[i]->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+  const ssize_t sent = lines_[i]->send(parts);
   if (sent < 0) {
     write_errno_ = errno;
     return errno == EAGAIN || errno == EINTR || errno == ENOBUFS ? Step::Full : Step::Failed;
   }
   out.written_bytes += static_cast<size_t>(sent);
-  out.last_bytes += static_cast<size_t>(sent);
   if (out.written_bytes < sizeof(out.header) + out.payload.size()) return Step::Full;
   ++out.message->written_fragments;
   out.message = nullptr;

@@ -48,9 +48,9 @@ class Sender {
     Message* message = nullptr;
     FragmentHeader header;
     ConstBytes payload;
-    size_t written_bytes = 0;  // of header and payload
-    uint64_t last_number = 0;  // the message that this line carried last ...
-    size_t last_bytes = 0;     // ... and how much of it
+    size_t written_bytes = 0;             // of header and payload
+    uint64_t last_number = ~uint64_t{0};  // the message that this line carried last ...
+    uint64_t last_begin = 0;              // ... and the line's sent_bytes before it
   };
   enum class Step { Written, Full, Failed };
 

@@ -68,25 +68,11 @@ Result<Endpoint> parse_endpoint(const std::string& text) {
   return Endpoint(address, port);
 }
 
-Result<asio::ip::address> parse_bind_address(const std::string& text) {
-  ErrorCode failure;
-  const auto address = asio::ip::make_address(text, failure);
-  if (failure)
-    return error(Code::ConfigError, "TCP bind address \"%.200s\": not an IPv4 or IPv6 address", text.c_str());
-  if (address.is_unspecified() || address.is_multicast()) {
-    return error(Code::ConfigError, "TCP bind address %s: names no single host", text.c_str())
-        .with_cure("name an address of one interface; CCOM_SOCKET_IFNAME chooses it");
-  }
-  return address;
-}
-
-Status listen_at(Acceptor& acceptor, const asio::ip::address& address) {
-  const int fd = new_descriptor(address);
-  ErrorCode failure = fd < 0 ? last_error() : adopt(acceptor, protocol_of(address), fd);
-  if (!failure) acceptor.bind(Endpoint(address, 0), failure);
-  if (!failure) acceptor.listen(SOMAXCONN, failure);
-  if (!failure) return Status::ok();
-  return system_error(failure.value(), "listen at %s", address.to_string().c_str()).with_host(address.to_string());
+Status open_listener(Acceptor& acceptor, const std::string& address, const PortRange& ports) {
+  CCOM_TRY_ASSIGN(Descriptor socket, listen_at(address, ports, SOMAXCONN));
+  const auto protocol = address.find(':') == std::string::npos ? asio::ip::tcp::v4() : asio::ip::tcp::v6();
+  const ErrorCode failure = adopt(acceptor, protocol, socket.release());
+  return failure ? system_error(failure.value(), "listen at %s", address.c_str()) : Status::ok();
 }
 
 ErrorCode accept_one(Acceptor& acceptor, Socket& socket) {
@@ -110,18 +96,28 @@ ErrorCode open_from(Socket& socket, const asio::ip::address& source) {
   return failure;
 }
 
-// Buffers are left to the kernel, which sizes them by what the path holds; setting them would cap it.
+// Buffers are left to the kernel, which sizes them by what the path holds; setting them would cap it. Where connections
+// share a message, though, one that is slow must not take more than it sends soon.
 //
 // TCP_USER_TIMEOUT is not used: Linux also counts the time during which the peer's window is closed, so a rank that is
-// merely late with its receive would be cut off (tests/transport_tcp: ASlowReceiverIsNotADeadOne). A host that falls
-// silent is noticed by liveness after seconds, by keepalive after half a minute.
-void set_options(Socket& socket) {
+// merely late with its receive would be cut off. While something is unacknowledged there are no keepalives either: then
+// ask_silence() tells.
+void set_options(Socket& socket, const SocketOptions& options) {
+  constexpr int kShortQueueBytes = 128 << 10;
   const int fd = socket.native_handle();
   set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
-  set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-  set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, 10);
-  set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, 5);
-  set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, 4);
+  notice_silence(fd, options.silence);
+  if (options.short_queue) set_option(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, kShortQueueBytes);
+}
+
+// A peer that keeps its window closed answers each question about it, but not two within half a second
+// (net.ipv4.tcp_invalid_ratelimit); the kernel asks ever more rarely, so at most one in a row finds no answer.
+Silence ask_silence(int fd) {
+  tcp_info info{};
+  socklen_t length = sizeof(info);
+  if (::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) return {};
+  return {.is_owed = info.tcpi_retransmits > 1 || info.tcpi_probes > 1,
+          .since_answer = std::chrono::milliseconds(info.tcpi_last_ack_recv)};
 }
 
 bool is_hung_up(int fd) {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "transports/tcp/peer_address.h"
 
 namespace ccom::tcp {
 namespace {
@@ -16,9 +17,22 @@ namespace {
 constexpr size_t kDirectLines = 16;
 constexpr std::chrono::seconds kDeliveryPatience{1};
 constexpr int kMaxStreams = 16;
+constexpr int kLooks = 16;  // for silence, within the time that makes it one
 
 Status library_error(const char* action, const std::exception& thrown) {
   return error(Code::SystemError, "%s: %s", action, thrown.what());
+}
+
+Status compare(const char* what, size_t mine, size_t theirs, Rank peer) {
+  if (mine == theirs) return Status::ok();
+  return error(Code::ConfigError, "%s: %zu here, %zu at rank %d", what, mine, theirs, peer)
+      .with_peers({peer})
+      .with_cure("set the same CCOM_* variables and arguments on every rank");
+}
+
+// No interface without a connection.
+int streams_of(const TcpConfig& config) {
+  return std::max(config.streams, static_cast<int>(config.bind_addresses.size()));
 }
 
 // Whether the peers' kernels have, or get within a second, all that was promised.
@@ -41,24 +55,32 @@ TcpTransport::TcpTransport(const TcpConfig& config)
     : io_(1),  // one thread at a time, but wake() from any
       keep_running_(io_.get_executor()),
       alarm_(io_),
-      acceptor_(io_),
       self_{.rank = config.rank,
             .communicator = config.communicator,
             .key = config.key.derive("ccom tcp hello"),
-            .streams = config.streams,
-            .crc = config.crc},
-      shared_(grid_bytes(config.streams)) {}
+            .streams = streams_of(config),
+            .crc = config.crc && !config.tls},
+      tls_key_(config.key.derive("ccom tcp tls")),
+      options_{.silence = config.silence, .short_queue = config.bind_addresses.size() > 1},
+      shared_(grid_bytes(streams_of(config))) {}
 
 TcpTransport::~TcpTransport() {
   stop();
   deliver_rest();
 }
 
-Status TcpTransport::listen(const asio::ip::address& address) {
-  CCOM_TRY(listen_at(acceptor_, address));
-  ErrorCode failure;
-  address_text_ = to_text(acceptor_.local_endpoint(failure));
-  return failure ? system_error(failure.value(), "listen at %s", address.to_string().c_str()) : Status::ok();
+Status TcpTransport::listen(const TcpConfig& config) {
+  if (config.tls) {
+    CCOM_TRY_ASSIGN(tls_, TlsContext::create(tls_key_));
+  }
+  PeerAddress address{.endpoints = {}, .tls = config.tls};
+  for (const std::string& each : config.bind_addresses) {
+    CCOM_TRY(open_listener(acceptors_.emplace_back(io_), each, config.ports));
+    address.endpoints.push_back(acceptors_.back().local_endpoint());
+  }
+  interfaces_ = acceptors_.size();
+  address_text_ = to_text(address);
+  return Status::ok();
 }
 
 Status TcpTransport::check_peers(std::span<const Peer> peers) const {
@@ -72,16 +94,19 @@ Status TcpTransport::check_peers(std::span<const Peer> peers) const {
       return error(Code::InvalidArgument, "connect rank %d: %d channels with rank %d; 1 to %d are possible", self_.rank,
                    peer.channels, peer.rank, kMaxChannels);
     }
-    const auto endpoint = parse_endpoint(peer.address);
-    if (!endpoint) return Status(endpoint.error()).with_peers({peer.rank});
+    const auto address = parse_peer_address(peer.address);
+    if (!address) return Status(address.error()).with_peers({peer.rank});
+    CCOM_TRY(compare("TLS between ranks (CCOM_TLS)", tls_ != nullptr, address->tls, peer.rank));
+    CCOM_TRY(compare("interfaces named in CCOM_SOCKET_IFNAME", interfaces_, address->endpoints.size(), peer.rank));
   }
   return Status::ok();
 }
 
 void TcpTransport::make_channels(std::span<const Peer> peers) {
   for (const Peer& peer : peers) {
+    const std::string where = to_text(parse_peer_address(peer.address)->endpoints.front());  // checked before
     for (int index = 0; index < peer.channels; ++index) {
-      Route route{.self = self_.rank, .peer = peer.rank, .channel = index, .address = peer.address};
+      Route route{.self = self_.rank, .peer = peer.rank, .channel = index, .address = where};
       channels_[peer.rank].push_back(
           std::make_unique<TcpChannel>(std::move(route), static_cast<size_t>(self_.streams), self_.crc, shared_));
     }
@@ -95,8 +120,7 @@ Status TcpTransport::connect(std::span<const Peer> peers, Deadline deadline) {
   }
   Status status = check_peers(peers);
   if (status.is_ok()) status = meet(peers, deadline);
-  ErrorCode ignored;
-  acceptor_.close(ignored);
+  acceptors_.clear();
   if (!status.is_ok()) {
     channels_.clear();
     shared_.failure = status;
@@ -107,10 +131,10 @@ Status TcpTransport::connect(std::span<const Peer> peers, Deadline deadline) {
 Status TcpTransport::meet(std::span<const Peer> peers, Deadline deadline) {
   try {
     make_channels(peers);
-    Meeting meeting(io_, acceptor_, self_, peers, [this](const LineId& line, Socket socket) {
-      channels_.at(line.peer)[static_cast<size_t>(line.channel)]->set_line(static_cast<size_t>(line.stream),
-                                                                           std::move(socket));
-    });
+    const auto admit = [this](const LineId& id, std::unique_ptr<Line> line) {
+      channels_.at(id.peer)[static_cast<size_t>(id.channel)]->set_line(static_cast<size_t>(id.stream), std::move(line));
+    };
+    Meeting meeting({io_, acceptors_, self_, tls_.get(), options_}, peers, admit);
     return meeting.run(deadline);
   } catch (const std::exception& thrown) {
     return library_error("connect", thrown);
@@ -169,12 +193,21 @@ void TcpTransport::wait(std::chrono::nanoseconds at_most) {
   const bool has_work = !shared_.failure.is_ok() || !shared_.completed.empty() || shared_.may_progress;
   if (!has_work && at_most.count() > 0) {
     try {
-      sleep(at_most);
+      shared_.failure = check_silence();
+      if (shared_.failure.is_ok()) sleep(std::min<std::chrono::nanoseconds>(at_most, options_.silence / kLooks));
     } catch (const std::exception& thrown) {
       shared_.failure = library_error("wait for the network", thrown);
     }
   }
   is_woken_.store(false);
+}
+
+Status TcpTransport::check_silence() {
+  const auto now = Clock::now();
+  if (now < next_look_) return Status::ok();
+  next_look_ = now + options_.silence / kLooks;
+  for (TcpChannel* channel : shared_.active) CCOM_TRY(channel->check_silence(options_.silence));
+  return Status::ok();
 }
 
 // The alarm is a timer because the reactor's own timeouts are rounded up to milliseconds. Handlers that are left from
@@ -185,7 +218,7 @@ void TcpTransport::sleep(std::chrono::nanoseconds at_most) {
     shared_.failure = channel->arm_all();
     if (!shared_.failure.is_ok()) return;
   }
-  if (is_woken_.load()) return;
+  if (is_woken_.load() || shared_.may_progress) return;
   alarm_.expires_after(at_most);
   alarm_.async_wait([](const ErrorCode&) {});
   io_.run_one();
@@ -242,13 +275,17 @@ uint64_t TcpTransport::memory_bytes() const {
 
 Result<std::unique_ptr<Transport>> make_tcp_transport(TcpConfig config) {
   if (config.rank < 0) return error(Code::InvalidArgument, "TCP transport: rank %d", config.rank);
+  if (config.bind_addresses.empty() || config.bind_addresses.size() > kMaxStreams) {
+    return error(Code::ConfigError, "TCP transport: %zu bind addresses; 1 to %d are possible",
+                 config.bind_addresses.size(), kMaxStreams)
+        .with_cure("name fewer interfaces in CCOM_SOCKET_IFNAME");
+  }
   if (config.streams < 1 || config.streams > kMaxStreams) {
     return error(Code::ConfigError, "CCOM_TCP_STREAMS=%d: expected 1 to %d", config.streams, kMaxStreams);
   }
-  CCOM_TRY_ASSIGN(const auto address, parse_bind_address(config.bind_address));
   try {
     auto transport = std::make_unique<TcpTransport>(config);
-    CCOM_TRY(transport->listen(address));
+    CCOM_TRY(transport->listen(config));
     return std::unique_ptr<Transport>(std::move(transport));
   } catch (const std::exception& thrown) {
     return library_error("create a TCP transport", thrown);

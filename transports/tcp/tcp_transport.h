@@ -25,7 +25,7 @@ class TcpTransport final : public Transport {
   ~TcpTransport() override;
 
   // Once, before anything else.
-  Status listen(const asio::ip::address& address);
+  Status listen(const TcpConfig& config);
 
   std::string_view name() const override { return "tcp"; }
   std::string address() const override { return address_text_; }
@@ -43,14 +43,20 @@ class TcpTransport final : public Transport {
   Status meet(std::span<const Peer> peers, Deadline deadline);
   Status pump_channels(Events& events);
   void sleep(std::chrono::nanoseconds at_most);
+  Status check_silence();
   void deliver_rest();
 
   // Sockets and timers refer to the io_context, handlers to the lines: it comes first and goes last.
   asio::io_context io_;
   asio::executor_work_guard<asio::io_context::executor_type> keep_running_;
   asio::steady_timer alarm_;
-  Acceptor acceptor_;
+  std::vector<Acceptor> acceptors_;  // by interface
   const Identity self_;
+  const Secret tls_key_;
+  const SocketOptions options_;
+  size_t interfaces_ = 0;
+  Clock::time_point next_look_{};    // for silence
+  std::unique_ptr<TlsContext> tls_;  // null without TLS; before the channels, whose lines refer to it
   std::string address_text_;
   bool was_connected_ = false;
   std::atomic<bool> is_woken_ = false;  // stays until a wait() has ended by it

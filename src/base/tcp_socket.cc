@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/tcp_socket.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+
+namespace ccom {
+namespace {
+
+struct Address {
+  sockaddr_storage storage{};
+  socklen_t size_bytes = 0;
+
+  int family() const { return storage.ss_family; }
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
+  sockaddr_in& v4() { return reinterpret_cast<sockaddr_in&>(storage); }
+  sockaddr_in6& v6() { return reinterpret_cast<sockaddr_in6&>(storage); }
+  void set_port(uint16_t port) { (family() == AF_INET ? v4().sin_port : v6().sin6_port) = htons(port); }
+};
+
+Result<Address> parse_literal(const std::string& ip) {
+  Address address;
+  bool names_no_host = false;
+  if (::inet_pton(AF_INET, ip.c_str(), &address.v4().sin_addr) == 1) {
+    address.storage.ss_family = AF_INET;
+    address.size_bytes = sizeof(sockaddr_in);
+    const uint32_t host = ntohl(address.v4().sin_addr.s_addr);
+    names_no_host = host == INADDR_ANY || IN_MULTICAST(host) || host == INADDR_BROADCAST;
+  } else if (::inet_pton(AF_INET6, ip.c_str(), &address.v6().sin6_addr) == 1) {
+    address.storage.ss_family = AF_INET6;
+    address.size_bytes = sizeof(sockaddr_in6);
+    const in6_addr& host = address.v6().sin6_addr;
+    const bool is_mapped_any = IN6_IS_ADDR_V4MAPPED(&host) && host.s6_addr32[3] == 0;
+    names_no_host = IN6_IS_ADDR_UNSPECIFIED(&host) || IN6_IS_ADDR_MULTICAST(&host) || is_mapped_any;
+  } else {
+    return error(Code::ConfigError, "bind address \"%.200s\": not an IPv4 or IPv6 address", ip.c_str());
+  }
+  if (!names_no_host) return address;
+  return error(Code::ConfigError, "bind address %s: names no single host", ip.c_str())
+      .with_cure("name an address of one interface; CCOM_SOCKET_IFNAME chooses it");
+}
+
+// Connections of an earlier job that linger on a port do not keep it from a new listener; another listener does, which
+// Linux says at listen() if that one had not begun to listen at bind().
+Result<Descriptor> try_port(Address address, uint16_t port, int backlog) {
+  address.set_port(port);
+  Descriptor socket(::socket(address.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP));
+  const int on = 1;
+  if (socket.is_open() && ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&
+      ::bind(socket.get(), address.get(), address.size_bytes) == 0 && ::listen(socket.get(), backlog) == 0) {
+    return socket;
+  }
+  return system_error(errno, "listen");
+}
+
+void set_option(int fd, int level, int name, int value) {
+  // A kernel that does not know one of them still carries data.
+  (void)::setsockopt(fd, level, name, &value, sizeof(value));
+}
+
+}  // namespace
+
+Result<PortRange> parse_port_range(std::string_view text) {
+  if (text.empty()) return PortRange{};
+  PortRange range;
+  const char* const end = text.data() + text.size();
+  const auto low = std::from_chars(text.data(), end, range.low);
+  const bool has_two = low.ec == std::errc() && low.ptr != end && *low.ptr == '-';
+  const auto high = has_two ? std::from_chars(low.ptr + 1, end, range.high) : low;
+  if (has_two && high.ec == std::errc() && high.ptr == end && range.low > 0 && range.low <= range.high) return range;
+  return error(Code::ConfigError, "CCOM_PORT_RANGE=\"%.200s\": expected LOW-HIGH, two ports from 1 to 65535",
+               std::string(text).c_str());
+}
+
+Result<Descriptor> listen_at(const std::string& ip, const PortRange& ports, int backlog) {
+  CCOM_TRY_ASSIGN(const Address address, parse_literal(ip));
+  int number = 0;
+  for (int port = ports.low; port <= ports.high; ++port) {
+    Result<Descriptor> socket = try_port(address, static_cast<uint16_t>(port), backlog);
+    if (socket) return socket;
+    number = socket.error().sys_errno();
+    if (number != EADDRINUSE && number != EACCES) break;
+  }
+  if (ports.is_any() || (number != EADDRINUSE && number != EACCES)) {
+    return system_error(number, "listen at %s", ip.c_str()).with_host(ip);
+  }
+  return error(Code::ConfigError, "listen at %s: every port of CCOM_PORT_RANGE=%d-%d is taken", ip.c_str(), ports.low,
+               ports.high)
+      .with_host(ip)
+      .with_errno(number)
+      .with_cure("widen CCOM_PORT_RANGE; docs/tcp.md says how many ports a host needs");
+}
+
+// Six steps: the kernel counts whole seconds, and one lost answer must not break a connection.
+void notice_silence(int fd, std::chrono::milliseconds silence) {
+  constexpr int kSteps = 6;
+  constexpr int64_t kLongestStep = 3600;
+  const int64_t step = (silence.count() + kSteps * 1000 - 1) / (kSteps * 1000);
+  const int step_seconds = static_cast<int>(std::clamp<int64_t>(step, 1, kLongestStep));
+  set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+  set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, step_seconds);
+  set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, step_seconds);
+  set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, kSteps - 1);
+}
+
+void notice_deafness(int fd, std::chrono::milliseconds silence) {
+  set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT,
+             static_cast<int>(std::clamp<int64_t>(silence.count(), 1, int64_t{1} << 30)));
+}
+
+}  // namespace ccom
