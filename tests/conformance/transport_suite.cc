@@ -60,14 +60,27 @@ TEST_P(TransportConformance, UnknownRanksAndChannelsAreInvalidArguments) {
   for (const int index : {0, 1}) EXPECT_TRUE((*crew)[0].channel(2, index).has_value());
 }
 
+// On a slow or busy machine those who are there may not have met before a short deadline; then they rightly name each
+// other too, and are given a longer one.
 TEST_P(TransportConformance, ConnectEndsAtItsDeadlineAndNamesWhoIsMissing) {
-  Crew crew(GetParam(), {.ranks = 4, .channels = 1});
-  const auto start = Clock::now();
-  const std::vector<Status> results = crew.connect(std::chrono::milliseconds(400), {2});
-  EXPECT_LT(Clock::now() - start, std::chrono::seconds(5));
+  std::vector<Status> results;
+  const auto is_right = [&results](Rank rank) {
+    return results[static_cast<size_t>(rank)].peers() == std::vector<Rank>{2};
+  };
+  for (const int patience_ms : {400, 2000, 10000}) {
+    const std::chrono::milliseconds patience(patience_ms);
+    Crew crew(GetParam(), {.ranks = 4, .channels = 1});
+    const auto start = Clock::now();
+    results = crew.connect(patience, {2});
+    EXPECT_LT(Clock::now() - start, patience + std::chrono::seconds(5));
+    for (const Rank rank : {0, 1, 3}) {
+      ASSERT_FALSE(results[static_cast<size_t>(rank)].is_ok())
+          << "rank " << rank << " connected to a rank that was not there";
+    }
+    if (is_right(0) && is_right(1) && is_right(3)) return;
+  }
   for (const Rank rank : {0, 1, 3}) {
     const Status& status = results[static_cast<size_t>(rank)];
-    ASSERT_FALSE(status.is_ok()) << "rank " << rank << " connected to a rank that was not there";
     EXPECT_EQ(status.peers(), std::vector<Rank>{2}) << "rank " << rank << ": " << status.message();
   }
 }
