@@ -173,6 +173,7 @@ Result<Host> discover(const std::string& root, std::string_view host_id) {
   Host host;
   host.name = read_name(tree);
   host.id = host_id.empty() ? read_id(tree, host.name) : std::string(host_id);
+  if (tree.is_live()) host.machine = label(tree, "proc/sys/kernel/random/boot_id");
   host.instance_type = read_instance_type(tree);
   host.cpu_model = read_cpu_model(tree);
   host.cpus = count_allowed_cpus(tree);

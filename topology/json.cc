@@ -85,6 +85,7 @@ ordered_json json_of(const Host& host) {
                          {"memory_bytes", host.memory_bytes},
                          {"caches", list_of(host.caches)},
                          {"nics", list_of(host.nics)}};
+  if (!host.machine.empty()) object["machine"] = host.machine;
   if (host.neuron) object["neuron"] = json_of(*host.neuron);
   if (host.imposed) object["imposed"] = json_of(*host.imposed);
   return object;

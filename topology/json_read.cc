@@ -173,6 +173,7 @@ Host read_host(const JsonAt& at) {
   host.memory_bytes = static_cast<uint64_t>(object.at("memory_bytes").integer(0, int64_t{1} << 60));
   host.caches = read_list<Cache>(object.at("caches"), kMaxList, read_cache);
   host.nics = read_list<Nic>(object.at("nics"), kMaxList, read_nic);
+  if (object.has("machine")) host.machine = object.at("machine").text(1, kMaxTextBytes);
   if (object.has("neuron")) host.neuron = read_fabric(object.at("neuron"));
   if (object.has("imposed")) host.imposed = read_fabric(object.at("imposed"));
   object.finish();

@@ -92,6 +92,9 @@ LinkSpeed memory_cost(const Topology& topology) {
   return cost;
 }
 
+// Loopback TCP, measured on two ranks with a core each: 8 bytes 4 us, 1 MiB both ways 250 us.
+constexpr LinkSpeed kLoopback{.latency_ns = 3000, .bytes_per_second = 4e9};
+
 // EFA cards are used together, of the others the fastest.
 double bytes_per_second_of(const Host& host) {
   double efa = 0;
@@ -149,6 +152,11 @@ Result<Topology> merge(const std::vector<RankView>& views) {
   }
   topology.memory = memory_cost(topology);
   topology.network = network_cost(topology);
+  return topology;
+}
+
+Topology without_shared_memory(Topology topology) {
+  topology.memory = kLoopback;
   return topology;
 }
 

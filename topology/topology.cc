@@ -20,6 +20,13 @@ bool Fabric::linked(int a, int b) const {
   return at != links.end() && at->from == a && at->to == b;
 }
 
+int Topology::ranks_on_machine_of(int host) const {
+  const std::string& machine = hosts[static_cast<size_t>(host)].machine;
+  return static_cast<int>(std::ranges::count_if(ranks, [&](const Place& place) {
+    return place.host == host || (!machine.empty() && hosts[static_cast<size_t>(place.host)].machine == machine);
+  }));
+}
+
 std::vector<Rank> Topology::ranks_of(int host) const {
   std::vector<Rank> members;
   for (Rank rank = 0; rank < nranks(); ++rank) {

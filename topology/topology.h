@@ -66,6 +66,7 @@ struct Cache {
 
 struct Host {
   std::string id;             // equal ids share memory; from CCOM_HOSTID or boot id and namespaces
+  std::string machine;        // boot id: hosts with equal ones (containers, CCOM_HOSTID) share processors; "" unknown
   std::string name;           // for people
   std::string instance_type;  // "trn1.32xlarge" from DMI, "" if unknown
   std::string cpu_model;
@@ -91,11 +92,12 @@ struct Place {
 struct Topology {
   std::vector<Host> hosts;   // in the order of their lowest rank
   std::vector<Place> ranks;  // by rank
-  LinkSpeed memory;          // between ranks of a host through shared memory, per pair
+  LinkSpeed memory;          // between ranks of a host through shared memory, per pair; see without_shared_memory()
   LinkSpeed network;         // between hosts, per host and direction
 
   int nranks() const { return static_cast<int>(ranks.size()); }
   std::vector<Rank> ranks_of(int host) const;  // ascending
+  int ranks_on_machine_of(int host) const;     // that compete for its processors
   // May a byte go straight from a to b? False only between devices of an imposed fabric that share no link.
   bool linked(Rank a, Rank b) const;
   friend bool operator==(const Topology&, const Topology&) = default;
@@ -133,6 +135,9 @@ struct RankView {
 // the largest Host::cpus seen. ConfigError if a host has more ranks than its imposed fabric has cores, or its ranks
 // impose different ones.
 Result<Topology> merge(const std::vector<RankView>& views);
+
+// The same machine for ranks that send messages over sockets inside a host too.
+Topology without_shared_memory(Topology topology);
 
 // JSON, one stable form: equal values give equal text. from_json checks types, ranges and that links join existing
 // devices.

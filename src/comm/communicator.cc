@@ -8,7 +8,6 @@
 #include "base/log.h"
 #include "comm/setup.h"
 #include "kernels/kernels.h"
-#include "planner/node_tuning.h"
 
 namespace ccom {
 Communicator::Communicator(const Membership& membership, CommConfig config, Topology topology)
@@ -29,6 +28,9 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const Membership& joi
   CCOM_TRY_ASSIGN(Agreement agreement, agree(joining, config, rendezvous, deadline));
   const Membership& membership = agreement.membership;
   std::unique_ptr<Communicator> self(new Communicator(membership, std::move(config), std::move(agreement.topology)));
+  const bool has_shm = self->config_.transports.empty() ||
+                       std::ranges::find(self->config_.transports, "shm") != self->config_.transports.end();
+  if (!has_shm) self->topology_ = without_shared_memory(std::move(self->topology_));
   const int channels = channels_needed(self->topology_, self->config_.algorithm);
   CCOM_TRY_ASSIGN(self->links_,
                   Links::connect(membership, self->config_, self->topology_, channels, rendezvous, deadline));
@@ -37,9 +39,8 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const Membership& joi
                        PlanCache::Machine{self->topology_, has_node && whole, has_node && !whole},
                        self->config_.algorithm, *self->links_);
   const Place& place = self->topology_.ranks[static_cast<size_t>(membership.rank)];
-  const auto local_ranks = static_cast<int>(self->topology_.ranks_of(place.host).size());
-  const WaitPolicy policy =
-      WaitPolicy::for_host(local_ranks, self->topology_.hosts[static_cast<size_t>(place.host)].cpus);
+  const WaitPolicy policy = WaitPolicy::for_host(self->topology_.ranks_on_machine_of(place.host),
+                                                 self->topology_.hosts[static_cast<size_t>(place.host)].cpus);
   self->engine_.emplace(membership.rank, membership.nranks, self->links_->monitor(), self->links_->transports(), *self,
                         policy);
   Status opened = self->open_node(policy);
@@ -163,61 +164,6 @@ const std::byte* Communicator::multiply_input(const Request& request) {
   multiplied_.resize(elements * size_of(request.type));
   multiply(request.type, request.multiplier, request.input, multiplied_.data(), elements);
   return multiplied_.data();
-}
-
-// Shared memory without messages, for the collectives that the planner would run that way.
-Status Communicator::open_node(const WaitPolicy& policy) {
-  std::optional<NodeConfig> config = links_->node_config();
-  if (!config)
-    return membership_.nranks == 1 ? Status()
-                                   : config_.sums_in_messages("they do not share memory, or may not use it freely");
-  config->meeting.policy = policy;
-  if (topology_.hosts.size() > 1) {
-    CCOM_TRY(config_.sums_in_messages("they are on several hosts"));
-    level_ = host_level(topology_, membership_.rank);
-    return level_ ? open_hierarchy(*std::move(config), *level_) : Status();
-  }
-  config->tuning = node_tuning(topology_);
-  node_ = std::make_unique<NodeGroup>(
-      *std::move(config), links_->monitor(), [this](const CallWords& words) { return describe_call(Envelope{words}); },
-      [this](const Status& cause) { return engine_->fail(cause); });
-  for (size_t c = 0; c < on_node_.size(); ++c) {
-    const auto collective = static_cast<Collective>(c);
-    PlanKey key;
-    key.collective = collective;
-    key.root = is_rooted(collective) ? 0 : -1;
-    // A name that does not exist is the error of the call that asks for it.
-    const Result<std::shared_ptr<const Choice>> choice = cache_->choice(key);
-    on_node_[c] = choice && (*choice)->recipe().kind == Recipe::Kind::Node;
-    if (reduces(collective) && choice && !on_node_[c])
-      CCOM_TRY(config_.sums_in_messages("a named algorithm sends messages"));
-  }
-  return node_->open();
-}
-
-// Shared memory inside this host for the collectives that the planner would run that way.
-Status Communicator::open_hierarchy(NodeConfig config, const HostLevel& level) {
-  config.tuning = node_tuning(inside(topology_, level));
-  host_node_ = std::make_unique<NodeGroup>(
-      std::move(config), links_->monitor(), [this](const CallWords& words) { return describe_call(Envelope{words}); },
-      [this](const Status& cause) { return engine_->fail(cause); });
-  hierarchy_.emplace(Hierarchy::Parts{*host_node_, *engine_, *links_}, level, topology_);
-  for (size_t c = 0; c < by_hosts_.size(); ++c) {
-    PlanKey key;
-    key.collective = static_cast<Collective>(c);
-    key.root = is_rooted(key.collective) ? 0 : -1;
-    const Result<std::shared_ptr<const Choice>> choice = cache_->choice(key);
-    by_hosts_[c] = choice && (*choice)->recipe().kind == Recipe::Kind::Hosts;
-  }
-  return host_node_->open();
-}
-
-Status Communicator::open_messages(const WaitPolicy& policy) {
-  CCOM_TRY_ASSIGN(std::optional<MessageRoutes> routes, links_->message_routes());
-  if (!routes) return {};
-  messages_ = std::make_shared<Messages>(*std::move(routes), links_->monitor(), policy,
-                                         [this](Status status) { return finish("message", std::move(status)); });
-  return messages_->open();
 }
 
 Status Communicator::run_on_node(const Request& request) {

@@ -89,7 +89,14 @@ class Hierarchy {
   // Runs `enter(tile)`, which works inside and starts a crossing in slot tile % kTiles, and `leave(tile)`, which
   // works inside with what came; one tile enters before the one before it leaves.
   template <typename Enter, typename Leave>
-  Status in_tiles(size_t tiles, Enter enter, Leave leave);
+  Status in_tiles(size_t tiles, Enter enter, Leave leave) {
+    constexpr size_t kAhead = kTiles - 1;
+    for (size_t tile = 0; tile < tiles + kAhead; ++tile) {
+      if (tile < tiles) CCOM_TRY(enter(tile));
+      if (tile >= kAhead && tile - kAhead < tiles) CCOM_TRY(leave(tile - kAhead));
+    }
+    return {};
+  }
   Status inside(const NodeCall& call);
   Status start(size_t tile, const Crossing& crossing);
   Status finish(size_t tile);

@@ -60,6 +60,9 @@ Topology inside(const Topology& topology, const HostLevel& level) {
     result.ranks.push_back(topology.ranks[static_cast<size_t>(rank)]);
     result.ranks.back().host = 0;
   }
+  // Its share of a machine that it is not alone on.
+  Host& host = result.hosts[0];
+  host.cpus = std::max(1, host.cpus * level.ranks_per_host / topology.ranks_on_machine_of(level.host));
   result.memory = topology.memory;
   result.network = topology.network;
   return result;

@@ -13,8 +13,11 @@ namespace {
 
 // A message costs latency when it is waited for, and this share of it when it is only posted.
 constexpr double kPostShare = 0.2;
-// Bytes per second that one rank's reductions read, with a core to itself.
-constexpr double kReduceBytesPerSecond = 10e9;
+// Of messages inside a host that go through system calls, processor time is the cost, and more ranks than cores share
+// the cores.
+constexpr double kSystemCallNs = 4000;
+// Bytes per second that one rank's reductions read, mostly from its cache, with a core to itself.
+constexpr double kReduceBytesPerSecond = 25e9;
 
 int ceil_log2(double n) { return n <= 1 ? 0 : static_cast<int>(std::ceil(std::log2(n) - 1e-9)); }
 
@@ -39,7 +42,11 @@ class Pricer {
   void round(int times) { price_.roundings += times; }
 
   // Messages between ranks of one host: more ranks than cores share the cores.
-  void add_inside(const Cost& cost) { add(cost, topology_.memory, std::max(1.0, crowding_)); }
+  void add_inside(const Cost& cost) {
+    const double crowding = std::max(1.0, crowding_);
+    add(cost, topology_.memory, crowding);
+    if (topology_.memory.latency_ns >= kSystemCallNs / 2) price_.time_ns += cost.posts * kSystemCallNs * crowding;
+  }
   // Messages of all ranks of a host at once through its network.
   void add_across(const Cost& cost, double flows) { add(cost, topology_.network, flows); }
 

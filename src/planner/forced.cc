@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planner/forced.h"
+
+#include <algorithm>
+
+namespace ccom {
+namespace {
+
+// The part of CCOM_ALGO that concerns a collective: "ring", "allreduce:ring,broadcast:tree". A bare name applies where
+// it exists; `bare` says so.
+std::string forced_name(std::string_view forced, Collective collective, bool& bare) {
+  std::string fallback;
+  while (!forced.empty()) {
+    const size_t comma = forced.find(',');
+    const std::string_view item = forced.substr(0, comma);
+    forced.remove_prefix(comma == std::string_view::npos ? forced.size() : comma + 1);
+    const size_t colon = item.find(':');
+    if (colon == std::string_view::npos) {
+      fallback = item;
+    } else if (item.substr(0, colon) == name_of(collective)) {
+      bare = false;
+      return std::string(item.substr(colon + 1));
+    }
+  }
+  bare = true;
+  return fallback;
+}
+
+std::string names_of(const std::vector<Candidate>& candidates) {
+  std::string names;
+  for (const Candidate& candidate : candidates) names += (names.empty() ? "" : ", ") + candidate.recipe.algorithm;
+  return names;
+}
+
+// Every algorithm name of any collective: a bare forced name must at least be one of these.
+constexpr std::string_view kAllNames[] = {"node",
+                                          "one_shot",
+                                          "two_shot",
+                                          "recursive_doubling",
+                                          "circulant",
+                                          "ring",
+                                          "torus",
+                                          "hierarchical",
+                                          "hierarchical_messages",
+                                          "hierarchical_doubling",
+                                          "tree",
+                                          "direct",
+                                          "star",
+                                          "binomial",
+                                          "knomial4",
+                                          "knomial8",
+                                          "pairwise",
+                                          "routed"};
+
+}  // namespace
+
+Status apply_forced(Choice& choice, const Question& question, std::string_view forced) {
+  bool bare = true;
+  const std::string name = forced_name(forced, question.collective, bare);
+  if (name.empty()) return {};
+  for (size_t i = 0; i < choice.candidates.size(); ++i) {
+    const Candidate& candidate = choice.candidates[i];
+    if (candidate.recipe.algorithm != name) continue;
+    if (!candidate.legal) {
+      return error(Code::NotSupported, "algorithm %s for %s: %s", name.c_str(),
+                   std::string(name_of(question.collective)).c_str(), candidate.note.c_str());
+    }
+    choice.chosen = i;
+    choice.reason = "asked for";
+    return {};
+  }
+  if (bare && std::ranges::find(kAllNames, name) != std::end(kAllNames)) return {};
+  return error(Code::ConfigError, "%s has no algorithm '%s'; there are %s",
+               std::string(name_of(question.collective)).c_str(), name.c_str(), names_of(choice.candidates).c_str());
+}
+
+}  // namespace ccom
