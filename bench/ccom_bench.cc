@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -66,7 +67,9 @@ int run(const std::vector<std::string>& arguments) {
   if (!help.empty()) std::fputs(help.c_str(), stdout);
   if (!parsed.ok() || !help.empty()) return exit_with(parsed);
   if (!options.threads) {
-    if (const auto place = launch::launched_place()) return run_launched(options, *place);
+    std::optional<launch::Place> place;
+    if (const Outcome launched = launch::launched_place(&place); !launched.ok()) return exit_with(launched);
+    if (place) return run_launched(options, *place);
   }
   if (options.process_counts.empty()) options.process_counts = {kDefaultRanks};
   ExitCode worst = ExitCode::Ok;

@@ -208,7 +208,8 @@ int run(int argc, char** argv) {
   app.add_option("--scene", settings.scene)->group("");
   CLI11_PARSE(app, argc, argv);
   if (settings.scene.empty()) return run_scenes(settings, {argv, argv + argc});
-  const auto place = launch::launched_place();
+  std::optional<launch::Place> place;
+  if (const Outcome launched = launch::launched_place(&place); !launched.ok()) return exit_with(launched);
   if (!place || place->ranks != 2) return exit_with(failure(ExitCode::Usage, "--scene is for ranks that it starts"));
   return exit_with(run_child(settings, *place));
 }

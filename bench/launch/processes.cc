@@ -23,6 +23,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// What says where a rank's place is; the children get places of their own.
+constexpr std::string_view kPlace[] = {
+    "CCOM_RANK=", "CCOM_NRANKS=", "CCOM_URL=", "CCOM_LOCAL_RANK=", "CCOM_LOCAL_NRANKS="};
+
 // A folder that only this user can enter; removed with what is in it.
 class PrivateFolder {
  public:
@@ -87,8 +91,7 @@ std::vector<std::string> environment_of(int rank, int ranks, const std::string& 
   std::vector<std::string> result;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view text(*entry);
-    const bool ours =
-        text.starts_with("CCOM_RANK=") || text.starts_with("CCOM_NRANKS=") || text.starts_with("CCOM_URL=");
+    const bool ours = std::ranges::any_of(kPlace, [text](std::string_view name) { return text.starts_with(name); });
     if (!ours) result.emplace_back(text);
   }
   // libinfinipath, which libfabric loads, otherwise catches crashes and makes them exit(1).

@@ -58,12 +58,14 @@ Outcome most_telling(std::vector<Outcome> outcomes) {
 
 }  // namespace
 
-std::optional<Place> launched_place() {
-  Place place;
-  int local_rank = 0;
-  int local_ranks = 0;
-  if (ccomGetLaunch(&place.rank, &place.ranks, &local_rank, &local_ranks) != ccomSuccess) return std::nullopt;
-  return place;
+Outcome launched_place(std::optional<Place>* place) {
+  Place found;
+  const ccomResult_t result = ccomGetLaunch(&found.rank, &found.ranks, nullptr, nullptr);
+  place->reset();
+  if (result == ccomInvalidUsage) return {};
+  CCOM_LAUNCH_TRY(outcome_of(result, nullptr, "read what the launcher says"));
+  *place = found;
+  return {};
 }
 
 Outcome make_comm(const SessionConfig& config, Place place, const ccomUniqueId& id, Comm* comm) {

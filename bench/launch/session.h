@@ -24,8 +24,9 @@ struct Place {
   int ranks = 1;
 };
 
-// The place that a launcher's environment gives this process; nullopt if there is no launcher.
-std::optional<Place> launched_place();
+// The place that a launcher's environment gives this process; nullopt if there is no launcher. Usage if what it says is
+// no place: a rank that took itself for a program on its own would do the wrong thing silently.
+Outcome launched_place(std::optional<Place>* place);
 
 struct CommDeleter {
   void operator()(ccomComm_t comm) const { ccomCommDestroy(comm); }

@@ -161,7 +161,8 @@ int start(const Options& options, const std::vector<std::string>& arguments) {
     const launch::Watchdog watchdog(kTimeout);
     return exit_with(launch::run_as_threads(options.ranks, config, body));
   }
-  const std::optional<Place> place = launch::launched_place();
+  std::optional<Place> place;
+  if (const Outcome launched = launch::launched_place(&place); !launched.ok()) return exit_with(launched);
   if (!place) return launch::run_processes({.arguments = arguments, .ranks = options.ranks, .timeout = kTimeout});
   const launch::Watchdog watchdog(kTimeout);
   return exit_with(launch::run_as_process(*place, config, body));

@@ -178,11 +178,11 @@ CCOM_API ccomResult_t ccomGetUniqueId(ccomUniqueId* id);
  *                   shared file system.
  *   tcp://host:port rank 0 listens there. The secret comes from CCOM_SECRET or CCOM_SECRET_FILE; without one only
  *                   loopback addresses are allowed.
- *   env://          one of the two above, from the launcher's environment (torchrun, mpirun, srun, CCOM_*).
+ *   env://          one of the two above, from the launcher's environment: docs/launchers.md.
  * Blocking, at most CCOM_INIT_TIMEOUT_MS. */
 CCOM_API ccomResult_t ccomUniqueIdFromUrl(const char* url, int nranks, int rank, ccomUniqueId* id);
 /* Reads rank and number of ranks from the launcher's environment: CCOM_RANK/CCOM_NRANKS, torchrun, Open MPI, PMI,
- * Slurm. ccomInvalidUsage if there is none. localRank and localNRanks may be NULL; -1 if unknown. */
+ * Slurm, Kubeflow Trainer, Kubernetes, SageMaker, Neuron: docs/launchers.md. ccomInvalidUsage if there is none. localRank and localNRanks may be NULL; -1 if unknown. */
 CCOM_API ccomResult_t ccomGetLaunch(int* rank, int* nranks, int* localRank, int* localNRanks);
 
 /* All fields are optional; CCOM_CONFIG_INIT sets them to "default". A field wins over its environment variable. Strings

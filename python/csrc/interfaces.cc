@@ -52,9 +52,13 @@ bool source_towards(const addrinfo& target, sockaddr_storage& source) {
 }  // namespace
 
 std::string interface_towards_master() {
-  const char* chosen = std::getenv("CCOM_SOCKET_IFNAME");
+  for (const char* name :
+       {"CCOM_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "SM_NETWORK_INTERFACE_NAME"}) {
+    const char* chosen = std::getenv(name);
+    if (chosen != nullptr && *chosen != '\0') return "";  // libccom reads it
+  }
   const char* master = std::getenv("MASTER_ADDR");
-  if ((chosen != nullptr && *chosen != '\0') || master == nullptr) return "";
+  if (master == nullptr) return "";
   addrinfo hints{};
   hints.ai_socktype = SOCK_DGRAM;
   addrinfo* targets = nullptr;

@@ -17,16 +17,26 @@ constexpr std::array kTable = {
                "Address space for memory that other ranks of the node can map (ccomMemAlloc, ccomCommRegister). Takes "
                "memory only for what is allocated. 0: none, calls on such buffers copy."},
     OptionInfo{"CCOM_CRC", "1", "1: what tcp and ofi carry is checked by CRC32C; 0: it is not."},
+    OptionInfo{
+        "CCOM_CROSSING", "auto",
+        "Which ranks of a host exchange with other hosts in hierarchical collectives on vectors: one for all, all "
+        "(each its share), or auto: one for short calls and where it can fill the network."},
     OptionInfo{"CCOM_DEAD_MS", "3000",
                "A silent host counts as dead after this many milliseconds without a heartbeat."},
     OptionInfo{"CCOM_HOSTID", "",
                "Overrides the identity of the host. Ranks with different values do not use shared "
                "memory between them: divides one machine into several hosts."},
     OptionInfo{"CCOM_INIT_TIMEOUT_MS", "60000", "Bound on communicator start-up."},
+    OptionInfo{"CCOM_LOCAL_NRANKS", "",
+               "Ranks per host, where the launcher knows hosts only (Kubernetes, Kubeflow Trainer, SageMaker); 1 if "
+               "unset."},
+    OptionInfo{"CCOM_LOCAL_RANK", "", "Which of its host's ranks this process is, from 0; see CCOM_LOCAL_NRANKS."},
     OptionInfo{"CCOM_LOG", "warn", "Lines written to stderr without a log callback: error, warn, info or debug."},
     OptionInfo{"CCOM_MAX_MEMORY", "268435456", "Bytes of staging and transport buffers per communicator and rank."},
     OptionInfo{"CCOM_MESSAGES", "0", "1: communicators carry messages (ccomMessageSend); the same on all ranks."},
-    OptionInfo{"CCOM_NRANKS", "", "Number of ranks, for tools started by hand or by an unknown launcher."},
+    OptionInfo{
+        "CCOM_NRANKS", "",
+        "Number of ranks, for tools started by hand, by an unknown launcher, or in the pods of a Kubernetes job."},
     OptionInfo{"CCOM_OFI_PROVIDER", "tcp;ofi_rxm", "libfabric provider of the ofi transport."},
     OptionInfo{"CCOM_PORT_RANGE", "",
                "Ports on which ccom listens, LOW-HIGH: tcp, control connections and meeting points whose port is not "
@@ -41,10 +51,12 @@ constexpr std::array kTable = {
                "environment of a process is easier to read than a 0600 file."},
     OptionInfo{"CCOM_SECRET_FILE", "",
                "File that holds the job secret; must be owned by the user with mode 0600 and no link."},
-    OptionInfo{"CCOM_SOCKET_IFNAME", "",
-               "Interfaces for bootstrap, control and TCP: a list of exact names "
-               "(eth0,eth1), or ^ before a list of names to exclude (^docker0,lo). tcp uses all of a list at once, the "
-               "others the first."},
+    OptionInfo{
+        "CCOM_SOCKET_IFNAME", "",
+        "Interfaces for bootstrap, control and TCP: a list of exact names "
+        "(eth0,eth1), or ^ before a list of names to exclude (^docker0,lo). tcp uses all of a list at once, the "
+        "others the first. Unset: NCCL_SOCKET_IFNAME, GLOO_SOCKET_IFNAME or SM_NETWORK_INTERFACE_NAME, the first "
+        "that is set."},
     OptionInfo{"CCOM_SYSFS_ROOT", "/", "Folder under which topology discovery looks for sys, proc and dev."},
     OptionInfo{
         "CCOM_TCP_STREAMS", "auto",

@@ -4,7 +4,10 @@
 #include <limits>
 #include <sstream>
 
+#include "base/log.h"
 #include "base/options.h"
+#include "bootstrap/interface_filter.h"
+#include "bootstrap/url.h"
 
 namespace ccom {
 
@@ -28,11 +31,16 @@ Result<CommConfig> CommConfig::from_environment() {
   CCOM_TRY_ASSIGN(config.ports, parse_port_range(option("CCOM_PORT_RANGE")));
   config.algorithm = option("CCOM_ALGO");
   config.topology = option("CCOM_TOPOLOGY");
-  config.ifname = option("CCOM_SOCKET_IFNAME");
+  CCOM_TRY_ASSIGN(const InterfaceFilter interfaces, read_interface_filter(process_environment, list_interfaces()));
+  config.ifname = interfaces.text;
+  if (interfaces.origin != "CCOM_SOCKET_IFNAME" && !interfaces.origin.empty()) {
+    log(LogLevel::Info, "interfaces %s, from %s", interfaces.text.c_str(), interfaces.origin.c_str());
+  }
   config.host_id = option("CCOM_HOSTID");
   config.ofi_provider = option("CCOM_OFI_PROVIDER");
   config.sysfs_root = option("CCOM_SYSFS_ROOT");
   CCOM_TRY(config.set_transports(option("CCOM_TRANSPORT")));
+  CCOM_TRY(config.set_crossing(option("CCOM_CROSSING")));
   CCOM_TRY(config.set_rounding(option("CCOM_ROUNDING")));
   CCOM_TRY_ASSIGN(config.rounding_seed, integer_option("CCOM_ROUNDING_SEED", 0, std::numeric_limits<int64_t>::max()));
   return config;
@@ -48,6 +56,14 @@ Status CommConfig::set_transports(const std::string& list) {
     }
     transports.push_back(item);
   }
+  return {};
+}
+
+Status CommConfig::set_crossing(const std::string& kind) {
+  if (kind != "auto" && kind != "one" && kind != "all") {
+    return error(Code::ConfigError, "CCOM_CROSSING=%s: there are auto, one and all", kind.c_str());
+  }
+  crossing = kind == "one" ? Crossing::One : kind == "all" ? Crossing::All : Crossing::Auto;
   return {};
 }
 
@@ -72,8 +88,9 @@ std::string CommConfig::fingerprint() const {
   std::string text = "transport=";
   for (const std::string& transport : transports) text += transport + "+";
   text += " algorithm=" + algorithm + " topology=" + topology + " streams=" + std::to_string(tcp_streams) +
-          " crc=" + std::to_string(crc) + " tls=" + std::to_string(tls) + " provider=" + ofi_provider +
-          " memory=" + std::to_string(max_memory) + " messages=" + std::to_string(messages) + " rounding=" +
+          " crc=" + std::to_string(crc) + " crossing=" + std::to_string(static_cast<int>(crossing)) +
+          " tls=" + std::to_string(tls) + " provider=" + ofi_provider + " memory=" + std::to_string(max_memory) +
+          " messages=" + std::to_string(messages) + " rounding=" +
           (rounding == Rounding::Stochastic ? "stochastic seed=" + std::to_string(rounding_seed) : "nearest");
   return text;
 }

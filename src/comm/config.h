@@ -13,6 +13,9 @@
 
 namespace ccom {
 
+// Which ranks of a host exchange with other hosts, see Hierarchy.
+enum class Crossing { Auto, One, All };
+
 struct CommConfig {
   std::string name;
   int64_t timeout_ms = 300000;
@@ -25,6 +28,7 @@ struct CommConfig {
   std::string ofi_provider;
   std::string sysfs_root;
   int64_t max_memory = 0;
+  Crossing crossing = Crossing::Auto;
   int64_t dead_ms = 3000;
   int tcp_streams = 0;  // 0: automatic
   bool crc = true;
@@ -38,6 +42,8 @@ struct CommConfig {
   static Result<CommConfig> from_environment();
   // "shm,tcp" -> transports, checked.
   Status set_transports(const std::string& list);
+  // "auto", "one" or "all".
+  Status set_crossing(const std::string& kind);
   // "nearest" or "stochastic".
   Status set_rounding(const std::string& kind);
   // Sums cannot go through shared memory: an error if the rounding needs it. `why`: for its text.

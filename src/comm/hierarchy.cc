@@ -32,7 +32,7 @@ PlanCache::Machine machine(const Topology& topology) { return {topology, false, 
 
 int Hierarchy::channels(const HostLevel& level) { return level.hosts == 2 ? 1 : kTiles; }
 
-Hierarchy::Hierarchy(Parts parts, const HostLevel& level, const Topology& topology)
+Hierarchy::Hierarchy(Parts parts, const HostLevel& level, const Topology& topology, Crossing crossing)
     : parts_(parts),
       level_(level),
       places_(topology.ranks),
@@ -40,7 +40,9 @@ Hierarchy::Hierarchy(Parts parts, const HostLevel& level, const Topology& topolo
       across_{Across(parts.channels, level_.mates, 0), Across(parts.channels, level_.mates, 1 % channels(level)),
               Across(parts.channels, level_.mates, 2 % channels(level)),
               Across(parts.channels, level_.mates, 3 % channels(level))} {
-  if (topology.network.bytes_per_second <= kOneRankBytesPerSecond) speakers_up_to_bytes_ = SIZE_MAX;
+  const bool one_fills_it = topology.network.bytes_per_second <= kOneRankBytesPerSecond;
+  if (crossing == Crossing::One || (crossing == Crossing::Auto && one_fills_it)) speakers_up_to_bytes_ = SIZE_MAX;
+  if (crossing == Crossing::All) speakers_up_to_bytes_ = 0;
   static_assert(kTiles == 4 && kTiles == Engine::kMostStarted);
   for (size_t i = 0; i < plans_.size(); ++i) {
     plans_[i].emplace(level_.host, level_.hosts, machine(across_topology_), algorithms_across(level_.hosts),
@@ -93,28 +95,28 @@ Status Hierarchy::inside(const NodeCall& call) {
   return parts_.node.run(call, envelope_.words, std::max(left, std::chrono::milliseconds(1)));
 }
 
-Status Hierarchy::start(size_t tile, const Crossing& crossing) {
+Status Hierarchy::start(size_t tile, const Part& part) {
   const size_t slot = tile % kTiles;
-  const PlanKey key{crossing.collective,
+  const PlanKey key{part.collective,
                     type_,
                     op_,
-                    crossing.in_place,
+                    part.in_place,
                     false,
-                    crossing.root,
+                    part.root,
                     -1,
-                    crossing.count,
-                    crossing.stride == 0 ? crossing.count : crossing.stride};
+                    part.count,
+                    part.stride == 0 ? part.count : part.stride};
   CCOM_TRY_ASSIGN(running_[slot], plans_[slot]->get(key));
   Envelope envelope = envelope_;
   envelope.words[4] = tile;
   const auto contributions = static_cast<uint32_t>(level_.hosts * level_.ranks_per_host);
-  return parts_.engine.start(slot, {running_[slot].get(), crossing.input, crossing.output, envelope, contributions});
+  return parts_.engine.start(slot, {running_[slot].get(), part.input, part.output, envelope, contributions});
 }
 
 Status Hierarchy::finish(size_t tile) { return parts_.engine.finish(tile % kTiles, deadline_); }
 
-Status Hierarchy::cross(const Crossing& crossing) {
-  CCOM_TRY(start(0, crossing));
+Status Hierarchy::cross(const Part& part) {
+  CCOM_TRY(start(0, part));
   return finish(0);
 }
 

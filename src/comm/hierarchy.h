@@ -21,6 +21,7 @@
 #include <optional>
 #include <vector>
 
+#include "comm/config.h"
 #include "comm/plan_cache.h"
 #include "comm/request.h"
 #include "engine/engine.h"
@@ -40,7 +41,7 @@ class Hierarchy {
   static int channels(const HostLevel& level);
 
   // All references outlive it. level: of this rank, host_level() of the topology.
-  Hierarchy(Parts parts, const HostLevel& level, const Topology& topology);
+  Hierarchy(Parts parts, const HostLevel& level, const Topology& topology, Crossing crossing);
   Hierarchy(const Hierarchy&) = delete;
   Hierarchy& operator=(const Hierarchy&) = delete;
 
@@ -69,7 +70,7 @@ class Hierarchy {
     int host = 0, place = 0;
   };
   // A part of a call that runs across, in a slot of the engine: a collective of one rank per host.
-  struct Crossing {
+  struct Part {
     Collective collective = Collective::AllReduce;
     const std::byte* input = nullptr;
     std::byte* output = nullptr;
@@ -98,9 +99,9 @@ class Hierarchy {
     return {};
   }
   Status inside(const NodeCall& call);
-  Status start(size_t tile, const Crossing& crossing);
+  Status start(size_t tile, const Part& part);
   Status finish(size_t tile);
-  Status cross(const Crossing& crossing);
+  Status cross(const Part& part);
   NodeCall node_call(Collective collective, const std::byte* input, std::byte* output, size_t count) const;
   std::byte* scratch(size_t tile, size_t bytes);
   size_t tile_elements(size_t elements, size_t granule, size_t parts) const;

@@ -42,7 +42,7 @@ Status Communicator::open_hierarchy(NodeConfig config, const HostLevel& level) {
   host_node_ = std::make_unique<NodeGroup>(
       std::move(config), links_->monitor(), [this](const CallWords& words) { return describe_call(Envelope{words}); },
       [this](const Status& cause) { return engine_->fail(cause); });
-  hierarchy_.emplace(Hierarchy::Parts{*host_node_, *engine_, *links_}, level, topology_);
+  hierarchy_.emplace(Hierarchy::Parts{*host_node_, *engine_, *links_}, level, topology_, config_.crossing);
   for (size_t c = 0; c < by_hosts_.size(); ++c) {
     PlanKey key;
     key.collective = static_cast<Collective>(c);

@@ -49,6 +49,17 @@ TEST(Launch, ReadsEveryLauncher) {
       // A step smaller than what the allocation asked for.
       {{{"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "2"}, {"SLURM_LOCALID", "1"}, {"SLURM_NTASKS_PER_NODE", "4"}},
        {1, 2, 1, -1, "Slurm"}},
+      {{{"CCOM_RANK", "3"}, {"CCOM_NRANKS", "8"}, {"CCOM_LOCAL_RANK", "1"}, {"CCOM_LOCAL_NRANKS", "2"}},
+       {3, 8, 1, 2, "ccom"}},
+      // PMIx tells a rank only, Slurm beside it the rest.
+      {{{"PMIX_RANK", "1"}, {"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "2"}}, {1, 2, -1, -1, "Slurm"}},
+      {{{"NEURON_PJRT_PROCESS_INDEX", "2"},
+        {"NEURON_PJRT_WORLD_SIZE", "4"},
+        {"PJRT_LOCAL_PROCESS_RANK", "0"},
+        {"PJRT_LOCAL_PROCESS_COUNT", "2"}},
+       {2, 4, 0, 2, "Neuron"}},
+      {{{"NEURON_PJRT_PROCESS_INDEX", "2"}, {"NEURON_PJRT_PROCESSES_NUM_DEVICES", "64,64,64"}},
+       {2, 3, -1, -1, "Neuron"}},
       // An empty value counts as unset.
       {{{"RANK", ""}, {"WORLD_SIZE", ""}, {"PMI_RANK", "0"}, {"PMI_SIZE", "1"}}, {0, 1, -1, -1, "PMI"}},
   };
@@ -63,8 +74,18 @@ TEST(Launch, ReadsEveryLauncher) {
   }
 }
 
-TEST(Launch, PrefersOwnVariablesThenTorchrunThenMpiThenSlurm) {
-  Variables variables{{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "1"}};
+TEST(Launch, PrefersOwnVariablesThenTorchrunThenMpiThenSlurmThenHosts) {
+  Variables variables{{"PMIX_RANK", "0"}};
+  EXPECT_THAT(read_launch(lookup(variables)).error().cure(), HasSubstr("CCOM_RANK=$PMIX_RANK"));
+  variables.merge(Variables{{"NEURON_PJRT_PROCESS_INDEX", "0"}, {"NEURON_PJRT_WORLD_SIZE", "1"}});
+  EXPECT_EQ(read_launch(lookup(variables))->launcher, "Neuron");
+  variables.merge(Variables{{"SM_HOSTS", R"(["algo-1"])"}, {"SM_CURRENT_HOST", "algo-1"}});
+  EXPECT_EQ(read_launch(lookup(variables))->launcher, "SageMaker");
+  variables.merge(Variables{{"JOB_COMPLETION_INDEX", "0"}, {"CCOM_NRANKS", "1"}});
+  EXPECT_EQ(read_launch(lookup(variables))->launcher, "Kubernetes");
+  variables.merge(Variables{{"PET_NODE_RANK", "0"}, {"PET_NNODES", "1"}});
+  EXPECT_EQ(read_launch(lookup(variables))->launcher, "Kubeflow Trainer");
+  variables.merge(Variables{{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "1"}});
   EXPECT_EQ(read_launch(lookup(variables))->launcher, "Slurm");
   variables.merge(Variables{{"PMI_RANK", "0"}, {"PMI_SIZE", "1"}});
   EXPECT_EQ(read_launch(lookup(variables))->launcher, "PMI");
@@ -80,6 +101,10 @@ TEST(Launch, IsInvalidUsageWithoutALauncher) {
   EXPECT_EQ(read_launch(lookup({})).error().code(), Code::InvalidUsage);
   const Variables shell_in_an_allocation{{"SLURM_NTASKS", "8"}, {"SLURM_JOB_ID", "17"}};
   EXPECT_EQ(read_launch(lookup(shell_in_an_allocation)).error().code(), Code::InvalidUsage);
+  const Variables pod_of_a_job_of_others{{"JOB_COMPLETION_INDEX", "2"}};
+  EXPECT_EQ(read_launch(lookup(pod_of_a_job_of_others)).error().code(), Code::InvalidUsage);
+  const Variables agent_of_an_elastic_job{{"PET_NNODES", "1:4"}, {"PET_NPROC_PER_NODE", "8"}};
+  EXPECT_EQ(read_launch(lookup(agent_of_an_elastic_job)).error().code(), Code::InvalidUsage);
 }
 
 TEST(Launch, NamesTheVariablesThatAreWrong) {
@@ -91,6 +116,8 @@ TEST(Launch, NamesTheVariablesThatAreWrong) {
       {{{"CCOM_RANK", "3"}}, {"CCOM_RANK is set", "CCOM_NRANKS is not"}},
       {{{"WORLD_SIZE", "3"}}, {"WORLD_SIZE is set", "RANK is not"}},
       {{{"SLURM_PROCID", "3"}}, {"SLURM_PROCID is set", "SLURM_NTASKS is not"}},
+      {{{"CCOM_RANK", "2"}, {"CCOM_NRANKS", "4"}, {"CCOM_LOCAL_RANK", "2"}, {"CCOM_LOCAL_NRANKS", "2"}},
+       {"CCOM_LOCAL_RANK=2", "CCOM_LOCAL_NRANKS=2"}},
       {{{"CCOM_RANK", "3"}, {"RANK", "0"}, {"WORLD_SIZE", "1"}}, {"CCOM_NRANKS is not"}},
       {{{"RANK", "4"}, {"WORLD_SIZE", "4"}}, {"RANK=4", "WORLD_SIZE=4"}},
       {{{"RANK", "-1"}, {"WORLD_SIZE", "4"}}, {"RANK=-1"}},
@@ -179,6 +206,12 @@ TEST(LaunchMeeting, UsesAPrivateFolderPerJobOnOneHost) {
     EXPECT_THAT(urls, Not(::testing::Contains(meeting->url)));
     urls.push_back(meeting->url);
   }
+  const Variables hydra{{"PMI_SIZE", "4"}, {"MPI_LOCALNRANKS", "4"}, {"PMI_FD", "6"}};
+  const auto of_first = read_launch_meeting(lookup(hydra), 1000, [](int fd) { return fd == 6 ? 412 : 0; });
+  const auto of_second = read_launch_meeting(lookup(hydra), 1000, [](int) { return 413; });
+  EXPECT_THAT(of_first->url, MatchesRegex("file:///tmp/ccom-1000-[0-9a-f]+/id"));
+  EXPECT_NE(of_first->url, of_second->url);
+  EXPECT_FALSE(read_launch_meeting(lookup(hydra), 1000, [](int) { return 0; }));
   Variables elsewhere = jobs[0];
   elsewhere["TMPDIR"] = "/scratch";
   EXPECT_THAT(url_of(elsewhere), HasSubstr("file:///scratch/ccom-1000-"));
@@ -189,6 +222,13 @@ TEST(LaunchMeeting, DoesNotGuessForSeveralHosts) {
       {},
       {{"OMPI_COMM_WORLD_SIZE", "4"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}, {"PMIX_NAMESPACE", "x"}},
       {{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_NODES", "2"}, {"SLURM_JOB_ID", "17"}, {"SLURM_STEP_ID", "0"}},
+      {{"SLURM_PROCID", "0"},
+       {"SLURM_JOB_ID", "17"},
+       {"SLURM_STEP_NODELIST", "a,b"},
+       {"SLURM_DISTRIBUTION", "arbitrary"}},
+      {{"SLURM_PROCID", "0"}, {"SLURM_JOB_ID", "17"}, {"SLURM_STEP_NODELIST", "a,b"}, {"SLURM_HET_SIZE", "2"}},
+      // A shell inside an allocation.
+      {{"SLURM_JOB_ID", "17"}, {"SLURM_JOB_NODELIST", "a,b"}},
       {{"PMI_SIZE", "4"}, {"PMI_PORT", "n7:4242"}},
   };
   for (const Variables& job : jobs) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// libfabric's transport against the contract: on the provider that has to work everywhere, and on the same one made as
-// unfriendly as EFA may be: short messages, small queues, no order, refusals. The provider listens for its own
-// connections as long as the endpoint lives (see transports/ofi/fabric.h).
+// libfabric's transport against the contract: on the provider that has to work everywhere, and on the same one made
+// unfriendly: short messages, small queues, no order, refusals, no writes. ofi_efa_test.cc has the emulated EFA. The
+// provider listens for its own connections as long as the endpoint lives (see transports/ofi/fabric.h).
 #include "tests/conformance/transport_suite.h"
 #include "tests/transport_ofi/rough_endpoint.h"
 #include "transports/ofi/fabric.h"

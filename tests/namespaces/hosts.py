@@ -159,7 +159,7 @@ class Hosts:
     def drop(self, host, one_in, link=0):
         """Drops packets at random on their way to the host."""
         rules = (f"table bridge t {{ chain c {{ type filter hook forward priority 0; "
-                 f"oifname \"p{host}\" numgen random mod {one_in} 0 drop; }} }}")
+                 f"oifname \"p{host}\" numgen random mod {one_in} 0 drop\n}}\n}}\n")
         result = subprocess.run(["ip", "netns", "exec", self.switches[link], "nft", "-f", "-"], input=rules, text=True,
                                 capture_output=True, timeout=30)
         if result.returncode != 0:
@@ -179,6 +179,8 @@ class Hosts:
         total, first, shells = sum(counts), 0, []
         base = {key: value for key, value in os.environ.items() if key not in ("CCOM_SOCKET_IFNAME", "CCOM_URL")}
         for host, count in enumerate(counts):
+            if count == 0:
+                continue
             here = {**base, "CCOM_NRANKS": str(total), "WORLD_SIZE": str(total), "LOCAL_WORLD_SIZE": str(count),
                     "CCOM_URL": f"tcp://{self.address(0)}:{port + self.jobs}", "CCOM_SECRET": "a-secret-of-this-job",
                     "RANKS": " ".join(str(first + i) for i in range(count)), "FIRST": str(first), "FOLDER": folder,

@@ -49,6 +49,8 @@ const std::map<std::string, std::set<std::string>> kMap = {
     {"bench", {"public", "bench"}},
     {"examples", {"public", "bench"}},
     {"python", {"public"}},
+    // Looks at what a job would use even where no job can start: the machine, and the meeting.
+    {"tools", {"public", "bench", "base", "bootstrap", "topology"}},
 };
 
 // Benchmarks of one room may include it.
@@ -65,7 +67,7 @@ struct Source {
 
 std::string room_of(const fs::path& path) {
   const std::string text = path.generic_string();
-  static const std::regex room("(?:src|transports)/([a-z]+)/.*|(topology|bench|examples|python)/.*");
+  static const std::regex room("(?:src|transports)/([a-z]+)/.*|(topology|bench|examples|python|tools)/.*");
   std::smatch match;
   if (!std::regex_match(text, match, room)) return "";
   return match[1].matched ? match[1] : match[2];
@@ -76,7 +78,7 @@ bool is_contract(const fs::path& path) { return path.generic_string() == "transp
 
 std::vector<Source> sources() {
   std::vector<Source> found;
-  for (const char* folder : {"src", "transports", "topology", "bench", "examples", "python"}) {
+  for (const char* folder : {"src", "transports", "topology", "bench", "examples", "python", "tools"}) {
     for (const auto& entry : fs::recursive_directory_iterator(kRoot / folder)) {
       const std::string extension = entry.path().extension();
       if (extension != ".h" && extension != ".cc" && extension != ".c") continue;

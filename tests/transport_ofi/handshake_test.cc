@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "tests/transport_ofi/ofi_job.h"
+#include "transports/ofi/addresses.h"
 #include "transports/ofi/fabric.h"
 #include "transports/ofi/hello.h"
 
@@ -47,9 +48,9 @@ class Intruder {
     auto opened = open_fabric("tcp;ofi_rxm", "127.0.0.1");
     if (!opened) throw std::runtime_error(opened.error().message());
     endpoint_ = *std::move(opened);
-    victim_ = *endpoint_->insert(victim);
+    victim_ = *endpoint_->insert(split_addresses(victim).front());
     region_ = *endpoint_->allocate(16384);
-    operation_.is_send = true;
+    operation_.operation_kind = OperationKind::Send;
     operation_.data = region_.bytes.data();
     operation_.descriptor = region_.descriptor;
   }

@@ -18,8 +18,17 @@ OfiJob::OfiJob(JobOptions options) : options_(std::move(options)), reports_(stat
       status_ = endpoint.error();
       return;
     }
+    std::vector<std::unique_ptr<Endpoint>> rails;
+    for (const std::string& rail : options_.rails) {
+      auto opened = open_fabric(mine.provider, rail, Purpose::Writes);
+      if (!opened) {
+        status_ = opened.error();
+        return;
+      }
+      rails.push_back(*std::move(opened));
+    }
     auto wrapped = options_.wrap ? options_.wrap(rank, *std::move(endpoint)) : *std::move(endpoint);
-    auto transport = OfiTransport::create(mine, std::move(wrapped));
+    auto transport = OfiTransport::create(mine, std::move(wrapped), std::move(rails));
     if (!transport) throw std::runtime_error(transport.error().message());  // GoogleTest reports it
     transports_.push_back(*std::move(transport));
   }
@@ -30,7 +39,7 @@ OfiConfig OfiJob::config(Rank rank) const {
           .communicator = communicator_,
           .key = key_,
           .provider = options_.provider,
-          .bind_address = "127.0.0.1",
+          .bind_address = options_.bind_address,
           .checksum = options_.checksum};
 }
 
@@ -64,6 +73,12 @@ Channel& OfiJob::channel(Rank at, Rank peer, int index) {
   return **found;
 }
 
+void OfiJob::destroy_all() {
+  std::vector<std::thread> threads;
+  for (Rank rank = 0; rank < options_.ranks; ++rank) threads.emplace_back([this, rank] { destroy(rank); });
+  for (std::thread& thread : threads) thread.join();
+}
+
 void OfiJob::step() {
   for (Rank rank = 0; rank < options_.ranks; ++rank) {
     Report& mine = report(rank);
@@ -75,8 +90,8 @@ void OfiJob::step() {
   }
 }
 
-bool OfiJob::step_until(const std::function<bool()>& done) {
-  const Deadline deadline = Deadline::after(kPatience);
+bool OfiJob::step_until(const std::function<bool()>& done, std::chrono::nanoseconds patience) {
+  const Deadline deadline = Deadline::after(patience);
   while (!done()) {
     const bool failed = std::ranges::any_of(reports_, [](const Report& report) { return !report.status.is_ok(); });
     if (failed || deadline.passed()) return done();

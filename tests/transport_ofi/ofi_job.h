@@ -23,6 +23,9 @@ struct JobOptions {
   std::string provider = "tcp;ofi_rxm";
   bool checksum = true;
   Wrap wrap{};
+  // Addresses or domains of endpoints for writes; none by default, so that messages carry all.
+  std::vector<std::string> rails{};
+  std::string bind_address = "127.0.0.1";
 };
 
 class OfiJob {
@@ -39,9 +42,10 @@ class OfiJob {
   OfiTransport& operator[](Rank rank) { return *transports_[static_cast<size_t>(rank)]; }
   Channel& channel(Rank at, Rank peer, int index = 0);
   void destroy(Rank rank) { transports_[static_cast<size_t>(rank)].reset(); }
+  void destroy_all();  // at the same time, so that they take leave of each other
   void step();
-  // Steps everybody until `done` or an error, at most kPatience.
-  bool step_until(const std::function<bool()>& done);
+  // Steps everybody until `done` or an error.
+  bool step_until(const std::function<bool()>& done, std::chrono::nanoseconds patience = kPatience);
 
   struct Report {
     std::vector<Token> completed;

@@ -28,10 +28,10 @@ class OfiProvider : public testing::TestWithParam<const char*> {
 };
 
 TEST_P(OfiProvider, CarriesMessagesOfAllSizesBothWays) {
-  OfiJob job({.ranks = 3, .channels = 2, .provider = GetParam()});
+  OfiJob job({.ranks = 3, .channels = 2, .provider = GetParam(), .rails = {"127.0.0.1"}});
   if (!is_there(job)) GTEST_SKIP() << job.status().message();
   ASSERT_TRUE(job.connect_all());
-  const std::vector<size_t> sizes = {0, 1, 15, 16, 4096, 32640, 32641, 65280, 1'000'003};
+  const std::vector<size_t> sizes = {0, 1, 15, 16, 4096, 32640, 32641, 65280, 1'000'003, 3 << 20};
   std::vector<std::vector<std::byte>> sent, received;
   sent.reserve(1000);
   received.reserve(1000);
@@ -57,7 +57,7 @@ TEST_P(OfiProvider, CarriesMessagesOfAllSizesBothWays) {
   }));
   for (Rank rank = 0; rank < 3; ++rank)
     EXPECT_TRUE(job.report(rank).status.is_ok()) << job.report(rank).status.message();
-  EXPECT_EQ(sent, received);
+  EXPECT_TRUE(sent == received);
 }
 
 TEST_P(OfiProvider, DeliversWhatWasReportedCompleteAfterTheSenderHasGone) {
@@ -71,7 +71,7 @@ TEST_P(OfiProvider, DeliversWhatWasReportedCompleteAfterTheSenderHasGone) {
   job.destroy(0);
   ASSERT_TRUE(job.channel(1, 0).post_receive({{}, received.size(), received.data(), nullptr, 2}).is_ok());
   EXPECT_TRUE(job.step_until([&job] { return job.report(1).completed.size() == 1; })) << job.report(1).status.message();
-  EXPECT_EQ(sent, received);
+  EXPECT_TRUE(sent == received);
 }
 
 TEST_P(OfiProvider, WakesAWaiterWhenDataArrives) {
@@ -92,7 +92,7 @@ TEST_P(OfiProvider, WakesAWaiterWhenDataArrives) {
     ASSERT_TRUE(job[0].progress(sender_events).is_ok());
   }
   EXPECT_LT(Clock::now() - start, kPatience / 2);
-  EXPECT_EQ(sent, received);
+  EXPECT_TRUE(sent == received);
 }
 
 std::array<struct sigaction, 32> read_handlers() {
@@ -155,6 +155,7 @@ TEST(OfiFabric, ObeysEveryMemoryModeOrRefusesIt) {
     EXPECT_EQ(rules->back_with_pages, (i & 4) != 0);
     EXPECT_EQ(rules->choose_keys, (i & 8) == 0);
     EXPECT_EQ(rules->bind_to_endpoint, (i & 16) != 0);
+    EXPECT_EQ(rules->has_virtual_addresses, (i & 2) != 0);
   }
   EXPECT_EQ(memory_rules(FI_MR_RAW).error().code(), Code::NotSupported);
   EXPECT_EQ(memory_rules(FI_MR_MMU_NOTIFY).error().code(), Code::NotSupported);

@@ -21,12 +21,13 @@ class RoughEndpoint final : public Endpoint {
   Limits limits() const override { return roughness_.limits; }
   Result<uint64_t> insert(std::string_view address) override { return inner_->insert(address); }
   Result<Region> allocate(size_t size_bytes) override { return inner_->allocate(size_bytes); }
+  Result<std::unique_ptr<Registration>> enroll(Bytes bytes, Use use) override { return inner_->enroll(bytes, use); }
 
   int post_send(uint64_t to, Operation& operation) override {
     EXPECT_LE(operation.size_bytes, roughness_.limits.message_bytes);
     if (is_chosen(roughness_.refuse_one_in)) return -FI_EAGAIN;
     if (roughness_.fail_sends && *roughness_.fail_sends != 0) {
-      held_.push_back({&operation, 0, *roughness_.fail_sends, "told to fail"});
+      held_.push_back({.operation = &operation, .error = *roughness_.fail_sends, .reason = "told to fail"});
       return 0;
     }
     const int rc = inner_->post_send(to, operation);
@@ -45,7 +46,7 @@ class RoughEndpoint final : public Endpoint {
     std::vector<Completion> fresh;
     Status status = inner_->poll(fresh);
     for (Completion& completion : fresh) {
-      if (completion.operation->is_send) {
+      if (completion.operation->operation_kind == OperationKind::Send) {
         EXPECT_EQ(sends_.erase(completion.operation), 1u);
       } else {
         EXPECT_EQ(receives_.erase(completion.operation), 1u);
@@ -63,9 +64,10 @@ class RoughEndpoint final : public Endpoint {
     return status;
   }
 
-  void wait(std::chrono::nanoseconds at_most, int wake_fd) override {
-    if (held_.empty()) inner_->wait(at_most, wake_fd);
-  }
+  int post_write(uint64_t, Operation&, RemotePlace, uint32_t) override { return -FI_ENOSYS; }
+  int descriptor() const override { return inner_->descriptor(); }
+  bool may_sleep() override { return held_.empty() && inner_->may_sleep(); }
+  void shut() override { inner_->shut(); }
 
  private:
   bool is_chosen(unsigned one_in) { return one_in != 0 && random_() % one_in == 0; }

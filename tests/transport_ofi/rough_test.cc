@@ -70,12 +70,12 @@ TEST(OfiRough, AnyOrderOfArrivalGivesTheSameMessages) {
 }
 
 TEST(OfiRough, OneCreditPerChannelIsEnough) {
-  // Room for (1 + 3) buffers for each of 8 channels and 6 for each of 2 peers, and no more.
-  exchange({.seed = 11, .limits = {.message_bytes = 1024, .sends = 44, .receives = 44}}, 3, 4);
+  // Room for (1 + 5) buffers for each of 8 channels and 6 for each of 2 peers, and no more.
+  exchange({.seed = 11, .limits = {.message_bytes = 1024, .sends = 60, .receives = 60}}, 3, 4);
 }
 
 TEST(OfiRough, QueuesTooShortForOneCreditAreRefusedAtConnect) {
-  OfiJob job({.wrap = rough({.limits = {.message_bytes = 2048, .sends = 9, .receives = 9}})});
+  OfiJob job({.wrap = rough({.limits = {.message_bytes = 2048, .sends = 11, .receives = 11}})});
   for (const Status& status : job.connect(std::chrono::seconds(1))) EXPECT_EQ(status.code(), Code::NotSupported);
 }
 

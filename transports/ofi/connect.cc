@@ -7,24 +7,13 @@
 #include <algorithm>
 #include <cstring>
 
+#include "transports/ofi/addresses.h"
+#include "transports/ofi/buffers.h"
 #include "transports/ofi/errors.h"
 #include "transports/ofi/ofi_transport.h"
 
 namespace ccom::ofi {
 namespace {
-
-// Header and payload. What rxm still copies eagerly (FI_OFI_RXM_BUFFER_SIZE); beyond, it lets the receiver fetch the
-// payload, so that a sender could not leave while the receiver sleeps.
-constexpr size_t kMaxMessageBytes = 16 * 1024;
-constexpr size_t kMinMessageBytes = 1024;
-constexpr size_t kMaxCredits = 8;
-// Per channel, for Grants, which need no credit: each is about half of the credits, and goes when the one before it is
-// out; so two may be unread, and one more is for luck.
-constexpr size_t kGrantBuffers = 3;
-constexpr size_t kGreetingBuffers = 6;  // per peer: Hello, Welcome, their repetitions, Goodbye, Acknowledge
-constexpr size_t kControlSends = 4;     // per peer: Hello, Welcome, Goodbye, Acknowledge
-constexpr size_t kControlBytes = 128;   // of one of them
-static_assert(sizeof(Header) <= kControlBytes && sizeof(Greeting) <= kControlBytes);
 
 // While greetings fly, so that repetitions are punctual.
 constexpr auto kConnectSlice = std::chrono::milliseconds(5);
@@ -35,6 +24,7 @@ Status OfiTransport::connect(std::span<const Peer> peers, Deadline deadline) {
   if (std::exchange(is_connecting_, true)) return error(Code::InvalidUsage, "connect: called twice");
   CCOM_TRY(check_peers(peers));
   CCOM_TRY(plan_terms(peers));
+  plan_slots(peers);
   for (const Peer& peer : peers) CCOM_TRY(add_link(peer));
   CCOM_TRY(allocate_buffers());
   const auto connected = [](const auto& link) { return link->is_connected(); };
@@ -88,12 +78,18 @@ Status OfiTransport::plan_terms(std::span<const Peer> peers) {
 }
 
 Status OfiTransport::add_link(const Peer& peer) {
-  auto address = endpoint_->insert(peer.address);
-  if (!address)
-    return std::move(address).error().in("connect to rank " + std::to_string(peer.rank)).with_peers({peer.rank});
+  const std::vector<std::string> addresses = split_addresses(peer.address);
+  const auto blame = [&peer](Status&& status) {
+    return std::move(status).in("connect to rank " + std::to_string(peer.rank)).with_peers({peer.rank});
+  };
+  auto address = endpoint_->insert(addresses.empty() ? std::string() : addresses.front());
+  if (!address) return blame(std::move(address).error());
+  auto rails = rails_->insert({addresses.begin() + 1, addresses.end()});
+  if (!rails) return blame(std::move(rails).error());
   auto link = std::make_unique<Link>();
   link->rank = peer.rank;
   link->address = *address;
+  link->rail_addresses = *std::move(rails);
   link->nonce = draw_nonce();
   for (int i = 0; i < peer.channels; ++i) {
     const auto index = static_cast<uint8_t>(i);
@@ -101,41 +97,6 @@ Status OfiTransport::add_link(const Peer& peer) {
   }
   by_rank_.emplace(peer.rank, link.get());
   links_.push_back(std::move(link));
-  return Status::ok();
-}
-
-Status OfiTransport::allocate_buffers() {
-  if (links_.empty()) return Status::ok();
-  size_t channels = 0;
-  for (const auto& link : links_) channels += link->channels.size();
-  const size_t credits = terms_.credits;
-  CCOM_TRY(pool_.fill(channels * (credits + kGrantBuffers) + links_.size() * kGreetingBuffers, buffer_bytes_));
-  const size_t small = channels + links_.size() * kControlSends;
-  CCOM_TRY_ASSIGN(const Region region, endpoint_->allocate(channels * credits * buffer_bytes_ + small * kControlBytes));
-  send_memory_bytes_ = region.bytes.size();
-  std::byte* next = region.bytes.data();
-  const auto place = [&next, &region](SendOperation& operation, Link& link, OfiChannel* channel, size_t size_bytes) {
-    operation.is_send = true;
-    operation.data = next;
-    operation.descriptor = region.descriptor;
-    operation.link = &link;
-    operation.channel = channel;
-    next += size_bytes;
-  };
-  for (const auto& link : links_) {
-    link->slots.resize(link->channels.size() * credits);
-    for (size_t i = 0; i < link->slots.size(); ++i) {
-      OfiChannel* channel = link->channels[i / credits].get();
-      place(link->slots[i], *link, channel, buffer_bytes_);
-      channel->free_slots.push_back(&link->slots[i]);
-    }
-  }
-  for (const auto& link : links_) {
-    for (SendOperation* operation : {&link->hello, &link->welcome, &link->goodbye, &link->acknowledge}) {
-      place(*operation, *link, nullptr, kControlBytes);
-    }
-    for (const auto& channel : link->channels) place(channel->grant, *link, channel.get(), kControlBytes);
-  }
   return Status::ok();
 }
 
@@ -161,6 +122,7 @@ Status OfiTransport::greet(Link& link) {
     link.welcome_due = false;
     Greeting terms = terms_;
     terms.channels = static_cast<uint32_t>(link.channels.size());
+    terms.slots = link.slots;
     CCOM_TRY(send(link.welcome, greeter_.welcome(link.rank, link.nonce, link.peer_nonce, terms)));
   }
   return Status::ok();
@@ -194,17 +156,33 @@ Status OfiTransport::on_welcome(Link& link, const Greeting& greeting) {
         .with_peers({link.rank});
   }
   if (greeting.credits < 1 || greeting.credits > kMaxCredits || greeting.fragment_bytes % 16 != 0 ||
-      greeting.fragment_bytes < kMinMessageBytes - sizeof(Header)) {
+      greeting.fragment_bytes < kMinMessageBytes / 2 || greeting.slots.rails > kMaxRails ||
+      greeting.slots.slot_bytes % 128 != 0 || (greeting.slots.rails > 0 && greeting.slots.slots == 0)) {
     return error(Code::TransportError, "rank %d offers %u credits of %u bytes", link.rank, greeting.credits,
                  greeting.fragment_bytes)
         .with_peers({link.rank});
   }
   link.peer_nonce = greeting.nonce;
   derive_sessions(link);
-  const uint32_t fragment_bytes = std::min(terms_.fragment_bytes, greeting.fragment_bytes);
-  for (const auto& channel : link.channels) channel->agree(greeting.credits, fragment_bytes);
+  agree(link, greeting);
   link.has_terms = true;
   return Status::ok();
+}
+
+// Writes are used if both sides can: pieces as both sides' slots take them, as many at a time as the peer bears.
+void OfiTransport::agree(Link& link, const Greeting& theirs) {
+  const uint32_t fragment_bytes = std::min(terms_.fragment_bytes, theirs.fragment_bytes);
+  SlotTerms slots = theirs.slots;
+  const bool both = link.slots.rails > 0 && slots.rails > 0 && slots.slots > 0 && !link.rail_addresses.empty();
+  if (!both) slots = {};
+  link.rail_addresses.resize(std::min<size_t>(link.rail_addresses.size(), slots.rails));
+  const uint64_t write_bytes = std::min(link.slots.slot_bytes, slots.slot_bytes);
+  for (const auto& channel : link.channels) {
+    channel->free_writes.resize(std::min<size_t>(channel->free_writes.size(), slots.window));
+    channel->agree(theirs.credits, fragment_bytes, slots, write_bytes);
+    slots.address += uint64_t{slots.slots} * slots.slot_bytes;
+    ++slots.first_ticket;
+  }
 }
 
 void OfiTransport::derive_sessions(Link& link) {

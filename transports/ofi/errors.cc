@@ -19,6 +19,12 @@ Status with_cure_for(int error, Status status) {
           "Check routes and firewalls. On EFA: the security group must allow all traffic from and to itself, and the "
           "instances must share a subnet.");
     case FI_ENOMEM: return std::move(status).with_cure("Raise the limit of locked memory (ulimit -l unlimited).");
+    case FI_ECONNABORTED:
+    case FI_ENOTCONN: return std::move(status).with_cure("Look for why that rank ended, in its own log first.");
+    case FI_ENORX:
+    case FI_ECRC:
+    case FI_EOVERRUN:
+      return std::move(status).with_cure("This is a bug in ccom or in the provider: flow control prevents it.");
     default: return status;
   }
 }
@@ -48,11 +54,14 @@ Status fabric_error(int error, std::string_view what, std::string_view reason) {
   return with_cure_for(error, std::move(status).with_errno(error));
 }
 
-Status peer_error(int error, Rank self, Rank peer, std::string_view what, std::string_view reason) {
-  const Code code = blames_peer(error) ? Code::RemoteError : Code::TransportError;
+Status peer_error(const Completion& failed, Rank self, Rank peer, std::string_view what) {
+  const bool lacks_memory = failed.error == FI_ENOMEM;
+  const Code code = blames_peer(failed.error) ? Code::RemoteError
+                    : lacks_memory            ? Code::OutOfMemory
+                                              : Code::TransportError;
   Status status = ccom::error(code, "%.*s, rank %d -> %d: %s", static_cast<int>(what.size()), what.data(), self, peer,
-                              reason_text(error, reason).c_str());
-  return with_cure_for(error, std::move(status).with_errno(error).with_peers({peer}));
+                              reason_text(failed.error, failed.reason).c_str());
+  return with_cure_for(failed.error, std::move(status).with_errno(failed.error).with_peers({peer}));
 }
 
 }  // namespace ccom::ofi

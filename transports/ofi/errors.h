@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "base/types.h"
+#include "transports/ofi/endpoint.h"
 
 namespace ccom::ofi {
 
@@ -15,6 +16,6 @@ bool blames_peer(int error);
 // "<what>: <reason>", for a call that failed here. `error` is positive.
 Status fabric_error(int error, std::string_view what, std::string_view reason = {});
 // The same for an operation that concerned a peer: RemoteError if it is to blame, TransportError otherwise; names it.
-Status peer_error(int error, Rank self, Rank peer, std::string_view what, std::string_view reason = {});
+Status peer_error(const Completion& failed, Rank self, Rank peer, std::string_view what);
 
 }  // namespace ccom::ofi

@@ -41,12 +41,12 @@ bool is_wildcard(const std::string& text) {
 }
 
 // Whatever the provider does about order, progress and overruns is fine: nothing here relies on it.
-Result<Info> make_hints(const std::string& provider) {
+Result<Info> make_hints(const std::string& provider, Purpose purpose) {
   Info hints(fi_allocinfo());
   if (hints == nullptr) {
     return error(Code::NotSupported, "libfabric.so.1 cannot be loaded").with_cure("install libfabric1, or use tcp");
   }
-  hints->caps = FI_MSG;
+  hints->caps = purpose == Purpose::Writes ? FI_MSG | FI_RMA : FI_MSG;
   hints->mode = FI_CONTEXT | FI_CONTEXT2;
   hints->ep_attr->type = FI_EP_RDM;
   hints->domain_attr->mr_mode = kOfferedMemoryModes;
@@ -56,7 +56,7 @@ Result<Info> make_hints(const std::string& provider) {
   return hints;
 }
 
-Result<Info> find_info(const std::string& provider, const std::string& bind_address) {
+Result<Info> find_info(const std::string& provider, const std::string& bind_address, Purpose purpose) {
   if (is_wildcard(bind_address)) {
     return error(Code::InvalidArgument, "libfabric endpoint: %s would listen on every interface", bind_address.c_str());
   }
@@ -64,7 +64,7 @@ Result<Info> find_info(const std::string& provider, const std::string& bind_addr
   if (!is_ip && !is_efa(provider)) {
     return error(Code::InvalidArgument, "libfabric endpoint: \"%s\" is no address to bind", bind_address.c_str());
   }
-  CCOM_TRY_ASSIGN(Info hints, make_hints(provider));
+  CCOM_TRY_ASSIGN(Info hints, make_hints(provider, purpose));
   if (!is_ip && !bind_address.empty()) hints->domain_attr->name = strdup(bind_address.c_str());
   fi_info* found = nullptr;
   const int rc = fi_getinfo(kApiVersion, is_ip ? bind_address.c_str() : nullptr, nullptr, is_ip ? FI_SOURCE : 0,
@@ -81,7 +81,6 @@ void FidClose::operator()(fid* object) const {
   if (const int rc = fi_close(object); rc != 0) log(LogLevel::Warn, "libfabric: close: %s", fi_strerror(-rc));
 }
 
-// FI_MR_VIRT_ADDR concerns the target of RMA only.
 Result<MemoryRules> memory_rules(int mr_mode) {
   if ((mr_mode & FI_MR_RAW) != 0) {
     return error(Code::NotSupported, "libfabric provider asks for raw memory keys (FI_MR_RAW)");
@@ -93,14 +92,20 @@ Result<MemoryRules> memory_rules(int mr_mode) {
   return MemoryRules{.register_buffers = (mr_mode & FI_MR_LOCAL) != 0,
                      .choose_keys = (mr_mode & FI_MR_PROV_KEY) == 0,
                      .bind_to_endpoint = (mr_mode & FI_MR_ENDPOINT) != 0,
-                     .back_with_pages = (mr_mode & FI_MR_ALLOCATED) != 0};
+                     .back_with_pages = (mr_mode & FI_MR_ALLOCATED) != 0,
+                     .has_virtual_addresses = (mr_mode & FI_MR_VIRT_ADDR) != 0};
 }
 
-Result<std::unique_ptr<Endpoint>> open_fabric(const std::string& provider, const std::string& bind_address) {
+Result<std::unique_ptr<Endpoint>> open_fabric(const std::string& provider, const std::string& bind_address,
+                                              Purpose purpose) {
   set_provider_variables(provider);
-  CCOM_TRY_ASSIGN(Info info, find_info(provider, bind_address));
+  CCOM_TRY_ASSIGN(Info info, find_info(provider, bind_address, purpose));
   CCOM_TRY_ASSIGN(const MemoryRules rules, memory_rules(info->domain_attr->mr_mode));
-  auto endpoint = make_fabric_endpoint(std::move(info), rules);
+  if (purpose == Purpose::Writes && (info->domain_attr->cq_data_size < 4 || info->domain_attr->mr_key_size > 8)) {
+    return error(Code::NotSupported, "libfabric provider %s: writes cannot carry 4 bytes, or its keys have %zu",
+                 provider.c_str(), info->domain_attr->mr_key_size);
+  }
+  auto endpoint = make_fabric_endpoint(std::move(info), rules, purpose);
   if (!endpoint) return std::move(endpoint).error().in("libfabric provider " + provider + " at " + bind_address);
   return endpoint;
 }

@@ -3,8 +3,9 @@
 // libfabric behind the Endpoint interface: one reliable datagram endpoint (FI_EP_RDM) with one completion queue, the
 // same code for every provider.
 //
-// Used of libfabric: FI_MSG sends and receives of one buffer each. Not used: order, tags, RMA, atomics, fi_cancel,
-// FENCE, FI_DELIVERY_COMPLETE, because EFA lacks or emulates them. Memory modes are obeyed as the provider states them.
+// Used of libfabric: FI_MSG sends and receives of one buffer each, fi_writedata with 4 bytes of data. Not used: order,
+// tags, reads, atomics, fi_cancel, FENCE, FI_DELIVERY_COMPLETE, because EFA lacks or emulates them. Memory modes are
+// obeyed as the provider states them.
 //
 // What `tcp;ofi_rxm` keeps open for the endpoint's life: one listening TCP socket on the bind address, at a port of the
 // kernel's choice, and a connection per peer. A stranger can connect to it and send; the transport drops what has not
@@ -15,6 +16,7 @@
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
+#include <rdma/fi_rma.h>
 
 #include <memory>
 
@@ -38,19 +40,26 @@ struct InfoFree {
 };
 using Info = std::unique_ptr<fi_info, InfoFree>;
 
-// What a provider's mr_mode asks of a user of messages.
+// What a provider's mr_mode asks for.
 struct MemoryRules {
-  bool register_buffers = false;  // FI_MR_LOCAL
-  bool choose_keys = true;        // without FI_MR_PROV_KEY
-  bool bind_to_endpoint = false;  // FI_MR_ENDPOINT
-  bool back_with_pages = false;   // FI_MR_ALLOCATED
+  bool register_buffers = false;       // FI_MR_LOCAL
+  bool choose_keys = true;             // without FI_MR_PROV_KEY
+  bool bind_to_endpoint = false;       // FI_MR_ENDPOINT
+  bool back_with_pages = false;        // FI_MR_ALLOCATED
+  bool has_virtual_addresses = false;  // FI_MR_VIRT_ADDR: peers address by pointers, not by offsets
 };
 // NotSupported for modes that were not offered: FI_MR_RAW and unknown bits.
 Result<MemoryRules> memory_rules(int mr_mode);
 
-// The endpoint of `provider` at `bind_address` (see OfiConfig).
-Result<std::unique_ptr<Endpoint>> open_fabric(const std::string& provider, const std::string& bind_address);
+enum class Purpose : uint8_t {
+  Messages,
+  Writes,  // NotSupported if the provider has none of the kind we need
+};
 
-Result<std::unique_ptr<Endpoint>> make_fabric_endpoint(Info info, MemoryRules rules);
+// The endpoint of `provider` at `bind_address` (see OfiConfig).
+Result<std::unique_ptr<Endpoint>> open_fabric(const std::string& provider, const std::string& bind_address,
+                                              Purpose purpose = Purpose::Messages);
+
+Result<std::unique_ptr<Endpoint>> make_fabric_endpoint(Info info, MemoryRules rules, Purpose purpose);
 
 }  // namespace ccom::ofi

@@ -6,9 +6,32 @@
 
 namespace ccom::ofi {
 
+namespace {
+
+// None where the provider has no writes of the kind we need: then everything goes by messages.
+Result<std::vector<std::unique_ptr<Endpoint>>> open_rails(const OfiConfig& config) {
+  std::vector<std::string> places = config.rails;
+  if (places.empty()) places.push_back(config.bind_address);
+  if (places.size() > kMaxRails) {
+    return error(Code::ConfigError, "ofi: %zu rails were asked for; there can be %zu", places.size(), kMaxRails);
+  }
+  std::vector<std::unique_ptr<Endpoint>> rails;
+  for (const std::string& place : places) {
+    auto endpoint = open_fabric(config.provider, place, Purpose::Writes);
+    if (!endpoint && config.rails.empty() && endpoint.error().code() == Code::NotSupported) break;
+    if (!endpoint) return std::move(endpoint).error();
+    rails.push_back(*std::move(endpoint));
+  }
+  return rails;
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Transport>> make_ofi_transport(OfiConfig config) {
   CCOM_TRY_ASSIGN(std::unique_ptr<Endpoint> endpoint, open_fabric(config.provider, config.bind_address));
-  CCOM_TRY_ASSIGN(std::unique_ptr<Transport> transport, OfiTransport::create(config, std::move(endpoint)));
+  CCOM_TRY_ASSIGN(std::vector<std::unique_ptr<Endpoint>> rails, open_rails(config));
+  CCOM_TRY_ASSIGN(std::unique_ptr<Transport> transport,
+                  OfiTransport::create(config, std::move(endpoint), std::move(rails)));
   return transport;
 }
 

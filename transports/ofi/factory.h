@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/secret.h"
 #include "transports/transport.h"
@@ -21,6 +22,8 @@ struct OfiConfig {
   // wildcard.
   std::string bind_address;
   bool checksum = true;  // CRC32C over all that this rank sends
+  // Where large messages go, up to 4, like bind_address; empty: there too. All ranks should have as many.
+  std::vector<std::string> rails{};
 };
 
 // Opens the provider's endpoint. NotSupported if the provider is not there or lacks what is needed.

@@ -71,6 +71,9 @@ Status OfiTransport::acknowledge_farewell(Link& link) {
 // Nothing more is sent to this peer.
 void OfiTransport::bury(Link& link) {
   link.is_dead = true;
+  for (WriteOperation& operation : link.writes) link.unfinished -= operation.is_busy ? 1 : 0;
+  rails_->drop(link);
+  for (const WriteOperation& operation : link.writes) link.unfinished += operation.is_busy ? 1 : 0;
   for (SendOperation* operation : std::exchange(link.outbox, {})) {
     operation->is_busy = false;
     --link.unfinished;

@@ -15,7 +15,9 @@ namespace ccom::ofi {
 
 struct Link {
   Rank rank = -1;
-  uint64_t address = 0;  // Endpoint::insert()'s number
+  uint64_t address = 0;                  // Endpoint::insert()'s number
+  std::vector<uint64_t> rail_addresses;  // likewise of Rails; as many as both sides have
+  SlotTerms slots;                       // ours, for the peer
 
   // Handshake. session_in is set as soon as the peer's nonce is known; what proves to know it, or a Welcome,
   // establishes.
@@ -30,15 +32,17 @@ struct Link {
   SendOperation hello, welcome, goodbye, acknowledge;
 
   std::vector<std::unique_ptr<OfiChannel>> channels;
-  std::vector<SendOperation> slots;   // of all channels, for Data
-  std::deque<SendOperation*> outbox;  // to be posted, in order
-  bool is_waiting = false;            // the provider refused for the moment; the transport tries again
+  std::vector<SendOperation> sends;    // of all channels, for Data and Target
+  std::vector<WriteOperation> writes;  // likewise
+  std::deque<SendOperation*> outbox;   // to be posted, in order
+  bool is_waiting = false;             // the provider refused for the moment; the transport tries again
   Clock::time_point refused_at{};
   std::chrono::nanoseconds refused_for{};  // without a success in between
   size_t unfinished = 0;                   // operations in the outbox or with the provider
 
   uint64_t sent = 0, acknowledged = 0;  // Data fragments to the peer, ever; and those known to be there
   uint64_t arrived = 0, announced = 0;  // likewise from the peer
+  uint64_t awaited = 0;                 // of which only the header is here; not counted as arrived
   std::optional<uint64_t> farewell;     // the peer is leaving, having sent so many
   bool is_dead = false;                 // sends to it fail
 

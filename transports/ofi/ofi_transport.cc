@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transports/ofi/ofi_transport.h"
 
+#include <poll.h>
 #include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <algorithm>
+#include <array>
+
+#include "transports/ofi/addresses.h"
 
 namespace ccom::ofi {
 namespace {
 
 // How long to sleep at most while the provider has refused something: nothing announces that it would take it now.
 constexpr auto kRefusedSlice = std::chrono::microseconds(200);
+constexpr std::chrono::nanoseconds kShortestNap = std::chrono::microseconds(5);
 
 }  // namespace
 
@@ -33,23 +37,37 @@ void WakeDescriptor::clear() {
   [[maybe_unused]] const int rc = eventfd_read(fd_, &count);
 }
 
-OfiTransport::OfiTransport(const OfiConfig& config, std::unique_ptr<Endpoint> endpoint)
+OfiTransport::OfiTransport(const OfiConfig& config, std::unique_ptr<Endpoint> endpoint,
+                           std::vector<std::unique_ptr<Endpoint>> rails)
     : config_(config),
       greeter_(config.key, config.communicator, config.rank),
       endpoint_(std::move(endpoint)),
+      rails_(std::make_unique<Rails>(std::move(rails))),
       pool_(*endpoint_) {}
 
-Result<std::unique_ptr<OfiTransport>> OfiTransport::create(const OfiConfig& config,
-                                                           std::unique_ptr<Endpoint> endpoint) {
-  std::unique_ptr<OfiTransport> transport(new OfiTransport(config, std::move(endpoint)));
+Result<std::unique_ptr<OfiTransport>> OfiTransport::create(const OfiConfig& config, std::unique_ptr<Endpoint> endpoint,
+                                                           std::vector<std::unique_ptr<Endpoint>> rails) {
+  std::unique_ptr<OfiTransport> transport(new OfiTransport(config, std::move(endpoint), std::move(rails)));
   CCOM_TRY(transport->wake_.open());
   return transport;
 }
 
 OfiTransport::~OfiTransport() {
+  if (getpid() != process_) {  // a forked child: the device, the connections and what they hold are its parent's
+    (void)rails_.release();
+    (void)endpoint_.release();
+    return;
+  }
   stop();
   farewell();
+  rails_.reset();
   endpoint_.reset();  // before the operations that it may still hold
+}
+
+std::string OfiTransport::address() const {
+  std::vector<std::string> addresses = rails_->addresses();
+  addresses.insert(addresses.begin(), endpoint_->address());
+  return join_addresses(addresses);
 }
 
 Result<Channel*> OfiTransport::channel(Rank peer, int index) {
@@ -66,9 +84,23 @@ Link* OfiTransport::find_link(Rank rank) {
   return found != by_rank_.end() ? found->second : nullptr;
 }
 
+// Writes are under way from and into user memory, and nothing can call them back: their endpoints go. What peers have
+// only half told us counts as arrived, because nobody waits for it any more.
 void OfiTransport::stop() {
   board_.stopped = true;
+  const auto is_exposed = [](const auto& link) {
+    const auto has_targets = [](const auto& channel) { return channel->has_open_targets(); };
+    return std::ranges::any_of(link->channels, has_targets);
+  };
+  if (rails_->has_work() || std::ranges::any_of(links_, is_exposed)) {
+    rails_->shut();
+    for (const auto& link : links_) {
+      for (WriteOperation& operation : link->writes)
+        link->unfinished -= std::exchange(operation.is_busy, false) ? 1 : 0;
+    }
+  }
   for (const auto& link : links_) {
+    link->arrived += std::exchange(link->awaited, 0);
     for (const auto& channel : link->channels) channel->drop_all();
   }
   board_.completed.clear();
@@ -76,7 +108,7 @@ void OfiTransport::stop() {
   board_.mismatch.reset();
 }
 
-uint64_t OfiTransport::memory_bytes() const { return pool_.memory_bytes() + send_memory_bytes_; }
+uint64_t OfiTransport::memory_bytes() const { return pool_.memory_bytes() + send_memory_bytes_ + slot_memory_bytes_; }
 
 Status OfiTransport::progress(Events& events) {
   if (board_.stopped) return Status::ok();
@@ -93,12 +125,38 @@ Status OfiTransport::progress(Events& events) {
   return board_.failed;
 }
 
+// Peers' writes alone never wake: their headers do, and from then on the rails are watched too.
 void OfiTransport::wait(std::chrono::nanoseconds at_most) {
   const bool has_work = !board_.ready.empty() || !board_.completed.empty() || !board_.failed.is_ok();
   if (has_work && !board_.stopped) return;
-  if (!waiting_.empty() || pool_.is_waiting()) at_most = std::min<std::chrono::nanoseconds>(at_most, kRefusedSlice);
-  if (at_most.count() > 0) endpoint_->wait(at_most, wake_.fd());
+  if (!waiting_.empty() || pool_.is_waiting() || rails_->is_waiting()) {
+    at_most = std::min<std::chrono::nanoseconds>(at_most, kRefusedSlice);
+  }
+  std::array<pollfd, 2 + kMaxRails> descriptors{pollfd{wake_.fd(), POLLIN, 0}};
+  nfds_t count = 1;
+  bool is_blind = false;
+  const auto watch = [&descriptors, &count, &is_blind](Endpoint& endpoint) {
+    is_blind |= endpoint.descriptor() < 0;
+    if (endpoint.descriptor() >= 0) descriptors[count++] = {endpoint.descriptor(), POLLIN, 0};
+    return endpoint.may_sleep();
+  };
+  bool may_sleep = watch(*endpoint_);
+  for (size_t rail = 0; may_sleep && are_rails_awake() && rail < rails_->count(); ++rail) {
+    may_sleep = watch(*rails_->endpoints()[rail]);
+  }
+  if (is_blind) {  // no descriptor says when to look: naps that grow
+    nap_ = std::clamp<std::chrono::nanoseconds>(nap_ * 2, kShortestNap, kRefusedSlice);
+    at_most = std::min(at_most, nap_);
+  }
+  if (may_sleep && at_most.count() > 0) {
+    const timespec time{.tv_sec = at_most.count() / 1'000'000'000, .tv_nsec = at_most.count() % 1'000'000'000};
+    ppoll(descriptors.data(), count, &time, nullptr);
+  }
   wake_.clear();
+}
+
+bool OfiTransport::are_rails_awake() const {
+  return !rails_->is_shut() && (rails_->has_work() || board_.landings.awaited() > 0);
 }
 
 // All completions are handled even after an error, because each returns an operation; the first error is the answer.
@@ -109,6 +167,11 @@ Status OfiTransport::advance() {
   };
   completions_.clear();
   note(endpoint_->poll(completions_));
+  if (are_rails_awake()) {
+    rails_->flush();
+    note(rails_->poll(completions_));
+  }
+  if (!completions_.empty()) nap_ = {};
   for (const Completion& completion : completions_) note(handle(completion));
   note(pool_.retry());
   if (first.is_ok()) note(serve_ready());
@@ -117,8 +180,14 @@ Status OfiTransport::advance() {
 }
 
 Status OfiTransport::handle(const Completion& completion) {
-  if (completion.operation->is_send) return on_sent(static_cast<SendOperation&>(*completion.operation), completion);
-  return on_received(static_cast<ReceiveOperation&>(*completion.operation), completion);
+  Operation* operation = completion.operation;
+  if (operation == nullptr) return on_written(completion.immediate);
+  switch (operation->operation_kind) {
+    case OperationKind::Send: return on_sent(static_cast<SendOperation&>(*operation), completion);
+    case OperationKind::Write: return on_wrote(static_cast<WriteOperation&>(*operation), completion);
+    case OperationKind::Receive: return on_received(static_cast<ReceiveOperation&>(*operation), completion);
+  }
+  return Status::ok();
 }
 
 }  // namespace ccom::ofi

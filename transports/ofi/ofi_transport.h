@@ -1,20 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The transport over libfabric: fragments through bounce buffers at both ends, under credits.
+// The transport over libfabric: messages under credits, and writes for what is large.
 //
-// A message is cut into fragments that say where they belong (peer, channel, message number, offset). Each is copied
-// into a send buffer, travels as one libfabric message into any of the receiver's posted buffers, and is copied, or
-// given to the sink, from there. So user memory is never the provider's, order does not matter, and stop() is
-// immediate. Zero-copy writes into the target are for later, under this same protocol.
+// A message is cut into fragments that say where they belong (peer, channel, message number, offset), so order does not
+// matter. Small ones are copied into a send buffer, travel as one libfabric message into any of the receiver's posted
+// buffers, and are copied, or given to the sink, from there. Large ones are written from where they lie straight into a
+// slot of the receiver's or into its target (channel.h); their headers, with the checksums, travel as small messages.
 //
-// Memory, whatever is posted: each channel has `credits` (at most 8) buffers of 16 KiB in either direction, and there
-// are some for messages that need no credit. With n channels to p peers, about
-//   receive (n (credits + 3) + 6 p) x 16 KiB, send n credits x 16 KiB: 400 KiB for a peer with one channel.
-// Where the provider's queues are too short for 8 credits there are fewer, down to 1.
+// stop(): what writes may still touch is shut (rails.h); buffers for messages are ours anyway.
+//
+// Memory, whatever is posted: each channel has `credits` (at most 8) buffers of 16 KiB in either direction, there are
+// some for messages that need no credit, and 4 slots of 256 KiB, all of which shrink where there are many channels.
+// With n channels to p peers, about
+//   receive (n (credits + 5) + 6 p) x 16 KiB, send n credits x 16 KiB, slots n MiB but at most 64 MiB.
+// Memory counts as used when it is first written to, but on EFA, which pins it at once.
 //
 // A dead peer: sends to it fail, or the provider refuses them until we lose patience (sending.cc); either is a
 // RemoteError that names it. A peer that merely goes silent is found by liveness, not here.
+//
+// fork(): the child may neither use nor destroy it; if it does destroy it, nothing happens.
 #pragma once
+
+#include <unistd.h>
 
 #include <memory>
 #include <unordered_map>
@@ -44,11 +51,13 @@ class WakeDescriptor {
 
 class OfiTransport final : public Transport {
  public:
-  static Result<std::unique_ptr<OfiTransport>> create(const OfiConfig& config, std::unique_ptr<Endpoint> endpoint);
+  // `rails`: endpoints for writes, none where the provider has no such.
+  static Result<std::unique_ptr<OfiTransport>> create(const OfiConfig& config, std::unique_ptr<Endpoint> endpoint,
+                                                      std::vector<std::unique_ptr<Endpoint>> rails = {});
   ~OfiTransport() override;
 
   std::string_view name() const override { return "ofi"; }
-  std::string address() const override { return endpoint_->address(); }
+  std::string address() const override;
   Status connect(std::span<const Peer> peers, Deadline deadline) override;
   Result<Channel*> channel(Rank peer, int index) override;
   Status progress(Events& events) override;
@@ -61,29 +70,40 @@ class OfiTransport final : public Transport {
   uint64_t dropped_messages() const { return dropped_; }
 
  private:
-  OfiTransport(const OfiConfig& config, std::unique_ptr<Endpoint> endpoint);
+  OfiTransport(const OfiConfig& config, std::unique_ptr<Endpoint> endpoint,
+               std::vector<std::unique_ptr<Endpoint>> rails);
 
   // connect.cc
   Status check_peers(std::span<const Peer> peers) const;
   Status plan_terms(std::span<const Peer> peers);
   Status add_link(const Peer& peer);
-  Status allocate_buffers();
   Status greet_everybody();
   Status greet(Link& link);
   Status on_greeting(Link& link, ConstBytes bytes);
   Status on_welcome(Link& link, const Greeting& greeting);
+  void agree(Link& link, const Greeting& theirs);
   void derive_sessions(Link& link);
   Status name_missing() const;
+
+  // buffers.cc
+  void plan_slots(std::span<const Peer> peers);
+  Status allocate_buffers();
+  void place_operations(Bytes memory, void* descriptor);
+  Status offer_slots();
 
   // ofi_transport.cc
   Status advance();
   Status handle(const Completion& completion);
+  bool are_rails_awake() const;
   Link* find_link(Rank rank);
 
   // sending.cc
   Status serve_ready();
   Status serve(OfiChannel& channel);
-  Status send_fragment(OfiChannel& channel);
+  Status send_fragment(OfiChannel& channel, Way way);
+  bool find_source(OfiChannel& channel);
+  void write_piece(OfiChannel& channel, const Header& header, const Piece& piece);
+  Status send_target(OfiChannel& channel, const OfiChannel::Target& target);
   Status send_control(Link& link, SendOperation& operation, Kind kind, OfiChannel* channel);
   Header make_header(Link& link, Kind kind, OfiChannel* channel) const;
   Status seal_and_post(SendOperation& operation, const Header& header, ConstBytes payload);
@@ -92,12 +112,16 @@ class OfiTransport final : public Transport {
   Status refused(Link& link);
   Status flush_waiting();
   Status on_sent(SendOperation& operation, const Completion& completion);
-  Status send_failed(SendOperation& operation, int error, std::string_view reason);
+  Status on_wrote(WriteOperation& operation, const Completion& completion);
+  Status send_failed(SendOperation& operation, const Completion& completion);
 
   // receiving.cc
   Status on_received(ReceiveOperation& operation, const Completion& completion);
   Status on_message(Link& link, ReceiveOperation& operation);
   Status on_data(Link& link, const Header& header, ReceiveOperation& operation);
+  Status on_target(Link& link, const Header& header, ConstBytes bytes);
+  Status on_written(uint32_t landing);
+  Status on_landed(const Landings::Match& match);
   Status drop(ReceiveOperation& operation);
 
   // farewell.cc
@@ -115,11 +139,15 @@ class OfiTransport final : public Transport {
   std::vector<std::unique_ptr<Link>> links_;
   std::unordered_map<Rank, Link*> by_rank_;
   std::unique_ptr<Endpoint> endpoint_;  // after what its operations point into: destroyed first
+  std::unique_ptr<Rails> rails_;        // likewise
+  SlotTerms slot_plan_;                 // what each channel of a peer gets
   ReceivePool pool_;
   std::vector<Link*> waiting_;  // have an outbox that the provider refused
   std::vector<Completion> completions_;
   uint64_t dropped_ = 0;
-  size_t send_memory_bytes_ = 0;
+  size_t send_memory_bytes_ = 0, slot_memory_bytes_ = 0;
+  std::chrono::nanoseconds nap_{};  // of a wait() that nothing can end but its time
+  const pid_t process_ = getpid();
   bool is_connecting_ = false, is_connected_ = false;
 };
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/checksum.h"
 #include "base/log.h"
 #include "transports/ofi/checksum.h"
 #include "transports/ofi/errors.h"
@@ -51,16 +52,22 @@ Status OfiTransport::on_message(Link& link, ReceiveOperation& operation) {
     return error(Code::TransportError, "a message from rank %d was damaged on its way (CRC32C)", link.rank)
         .with_peers({link.rank});
   }
-  if (header.payload_bytes != operation.received_bytes - sizeof(Header) || header.arrived > link.sent ||
+  const size_t follows = operation.received_bytes - sizeof(Header);
+  const bool is_written = header.prefix.kind == Kind::Data && header.landing != kInline;
+  if (follows != (is_written ? 0 : header.payload_bytes) || header.arrived > link.sent ||
       header.prefix.channel >= link.channels.size()) {
     return error(Code::TransportError, "rank %d sent a message that makes no sense", link.rank).with_peers({link.rank});
   }
   link.acknowledged = std::max(link.acknowledged, header.arrived);
   switch (header.prefix.kind) {
     case Kind::Data: return on_data(link, header, operation);
-    case Kind::Grant: CCOM_TRY(link.channels[header.prefix.channel]->take_credit(header.consumed)); break;
+    case Kind::Grant: CCOM_TRY(link.channels[header.prefix.channel]->take_credit(header)); break;
     case Kind::Goodbye: CCOM_TRY(on_goodbye(link, header.message)); break;
     case Kind::Acknowledge: break;
+    case Kind::Target:
+      operation.charged = link.channels[header.prefix.channel].get();
+      CCOM_TRY(on_target(link, header, operation.bytes().subspan(sizeof(Header))));
+      break;
     default: return drop(operation);
   }
   return pool_.release(operation);
@@ -68,11 +75,58 @@ Status OfiTransport::on_message(Link& link, ReceiveOperation& operation) {
 
 Status OfiTransport::on_data(Link& link, const Header& header, ReceiveOperation& operation) {
   OfiChannel& channel = *link.channels[header.prefix.channel];
+  CCOM_TRY(channel.take_credit(header));
+  const bool is_over = board_.stopped || !board_.failed.is_ok();
+  if (header.landing == kInline || is_over) {
+    ++link.arrived;
+    CCOM_TRY(acknowledge_farewell(link));
+    if (is_over) return pool_.release(operation);
+    return channel.accept({header, operation.bytes().subspan(sizeof(Header)), &operation, false}, pool_);
+  }
+  operation.charged = &channel;
+  ++link.awaited;
+  CCOM_TRY_ASSIGN(const Landings::Match match, board_.landings.on_header(channel, header));
+  if (match.channel != nullptr) CCOM_TRY(on_landed(match));
+  return pool_.release(operation);
+}
+
+Status OfiTransport::on_target(Link& link, const Header& header, ConstBytes bytes) {
+  OfiChannel& channel = *link.channels[header.prefix.channel];
+  CCOM_TRY(channel.take_credit(header));
+  if (bytes.size() != sizeof(TargetPlace)) {
+    return error(Code::TransportError, "rank %d sent a message that makes no sense", link.rank).with_peers({link.rank});
+  }
+  if (!board_.stopped) channel.take_target(header, read_as<TargetPlace>(bytes));
+  return Status::ok();
+}
+
+Status OfiTransport::on_written(uint32_t landing) {
+  if (board_.stopped || !board_.failed.is_ok()) return Status::ok();
+  const std::optional<Landings::Match> match = board_.landings.on_written(landing);
+  if (!match) {
+    ++dropped_;
+    return Status::ok();
+  }
+  return match->channel != nullptr ? on_landed(*match) : Status::ok();
+}
+
+// Header and bytes are here.
+Status OfiTransport::on_landed(const Landings::Match& match) {
+  OfiChannel& channel = *match.channel;
+  Link& link = channel.link();
+  const Header& header = match.header;
+  --link.awaited;
   ++link.arrived;
   CCOM_TRY(acknowledge_farewell(link));
-  CCOM_TRY(channel.take_credit(header.consumed));
-  if (board_.stopped || !board_.failed.is_ok()) return pool_.release(operation);
-  return channel.accept(operation, pool_);
+  const ConstBytes payload = channel.written(header, match.is_slot);
+  if (payload.size() != header.payload_bytes) {
+    return error(Code::TransportError, "rank %d wrote what makes no sense", link.rank).with_peers({link.rank});
+  }
+  if (header.prefix.checksummed != 0 && crc32c(payload, 0) != header.payload_checksum) {
+    return error(Code::TransportError, "a write of rank %d was damaged on its way (CRC32C)", link.rank)
+        .with_peers({link.rank});
+  }
+  return channel.accept({header, payload, nullptr, !match.is_slot}, pool_);
 }
 
 }  // namespace ccom::ofi

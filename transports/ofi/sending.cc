@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <cstring>
 
+#include "base/checksum.h"
+#include "base/log.h"
 #include "transports/ofi/checksum.h"
 #include "transports/ofi/errors.h"
 #include "transports/ofi/ofi_transport.h"
@@ -42,22 +44,84 @@ Status OfiTransport::serve(OfiChannel& channel) {
                  link.rank, config_.rank)
         .with_peers({link.rank});
   }
-  while (channel.has_fragment() && !channel.free_slots.empty()) CCOM_TRY(send_fragment(channel));
+  while (!link.farewell && channel.has_credit()) {
+    const std::optional<OfiChannel::Target> target = channel.next_target();
+    if (!target) break;
+    CCOM_TRY(send_target(channel, *target));
+  }
+  for (Way way = channel.next_way(); way != Way::None; way = channel.next_way()) CCOM_TRY(send_fragment(channel, way));
   if (channel.is_grant_due() && !channel.grant.is_busy && !link.farewell) {
     return send_control(link, channel.grant, Kind::Grant, &channel);
   }
   return Status::ok();
 }
 
-Status OfiTransport::send_fragment(OfiChannel& channel) {
+Status OfiTransport::send_fragment(OfiChannel& channel, Way way) {
   Link& link = channel.link();
+  if (way != Way::Inline && !find_source(channel)) way = Way::Inline;
   SendOperation& operation = *channel.free_slots.back();
   channel.free_slots.pop_back();
   Header header = make_header(link, Kind::Data, &channel);
-  const ConstBytes payload = channel.cut(header);
+  const Piece piece = channel.cut(header, way);
   operation.message = header.message;
   ++link.sent;
-  return seal_and_post(operation, header, payload);
+  if (way == Way::Inline) return seal_and_post(operation, header, piece.payload);
+  // The checksum brings the payload into the cache, from where the provider takes it.
+  if (config_.checksum) header.payload_checksum = crc32c(piece.payload, 0);
+  write_piece(channel, header, piece);
+  return seal_and_post(operation, header, {});
+}
+
+// What is written from is registered where the providers ask for it. If it cannot be, its bytes go by messages.
+bool OfiTransport::find_source(OfiChannel& channel) {
+  if (!rails_->limits().registers_sources || !channel.needs_source()) return true;
+  const ConstBytes payload = channel.front_payload();
+  auto lease = rails_->enroll({const_cast<std::byte*>(payload.data()), payload.size()}, Use::Source);
+  if (!lease) {
+    log(LogLevel::Debug, "ofi: rank %d sends by copies: %s", config_.rank, lease.error().message().c_str());
+    return false;
+  }
+  channel.lend_source(*std::move(lease));
+  return true;
+}
+
+void OfiTransport::write_piece(OfiChannel& channel, const Header& header, const Piece& piece) {
+  WriteOperation& write = *channel.free_writes.back();
+  channel.free_writes.pop_back();
+  write.data = const_cast<std::byte*>(piece.payload.data());  // libfabric's operations are one type for all directions
+  write.size_bytes = piece.payload.size();
+  write.message = header.message;
+  write.landing = header.landing;
+  write.address = piece.address;
+  write.keys = piece.keys;
+  for (size_t rail = 0; piece.source != nullptr && rail < piece.source->size(); ++rail) {
+    write.descriptors[rail] = (*piece.source)[rail]->descriptor();
+  }
+  ++channel.link().unfinished;
+  rails_->post(write);
+}
+
+// Where the peer may write that message. If the memory cannot be registered, slots do.
+Status OfiTransport::send_target(OfiChannel& channel, const OfiChannel::Target& target) {
+  auto lease = rails_->enroll(target.bytes, Use::Target);
+  const auto ticket =
+      lease ? board_.landings.open(channel, target.message, channel.spots_for(target.bytes.size())) : std::nullopt;
+  if (!ticket) {
+    if (!lease) log(LogLevel::Debug, "ofi: rank %d: %s", config_.rank, lease.error().message().c_str());
+    channel.open_target(std::nullopt, {});
+    return Status::ok();
+  }
+  TargetPlace place{.address = lease->front()->place().address, .ticket = *ticket};
+  for (size_t rail = 0; rail < lease->size(); ++rail) place.keys[rail] = (*lease)[rail]->place().key;
+  channel.open_target(ticket, *std::move(lease));
+  SendOperation& operation = *channel.free_slots.back();
+  channel.free_slots.pop_back();
+  Header header = make_header(channel.link(), Kind::Target, &channel);
+  header.message = target.message;
+  header.message_bytes = target.bytes.size();
+  header.envelope = target.expected;
+  channel.count_control();
+  return seal_and_post(operation, header, std::as_bytes(std::span(&place, 1)));
 }
 
 Status OfiTransport::send_control(Link& link, SendOperation& operation, Kind kind, OfiChannel* channel) {
@@ -75,13 +139,15 @@ Header OfiTransport::make_header(Link& link, Kind kind, OfiChannel* channel) con
   header.arrived = link.arrived;
   if (channel != nullptr) {
     header.prefix.channel = channel->index();
-    header.consumed = channel->announce_consumed();
+    channel->announce(header);
   }
   return header;
 }
 
 Status OfiTransport::seal_and_post(SendOperation& operation, const Header& header, ConstBytes payload) {
-  std::memcpy(operation.data, &header, sizeof(header));
+  Header sealed = header;
+  if (header.landing == kInline) sealed.payload_bytes = static_cast<uint32_t>(payload.size());
+  std::memcpy(operation.data, &sealed, sizeof(sealed));
   if (!payload.empty()) std::memcpy(operation.data + sizeof(header), payload.data(), payload.size());
   operation.size_bytes = sizeof(header) + payload.size();
   operation.kind = header.prefix.kind;
@@ -107,7 +173,7 @@ Status OfiTransport::flush(Link& link) {
     if (rc == -FI_EAGAIN) return refused(link);
     link.refused_for = {};
     link.outbox.pop_front();
-    if (rc != 0) CCOM_TRY(on_sent(operation, {&operation, 0, -rc, {}}));
+    if (rc != 0) CCOM_TRY(on_sent(operation, {.operation = &operation, .error = -rc}));
   }
   return Status::ok();
 }
@@ -138,28 +204,44 @@ Status OfiTransport::on_sent(SendOperation& operation, const Completion& complet
   Link& link = *operation.link;
   operation.is_busy = false;
   --link.unfinished;
-  if (operation.kind == Kind::Data) {
+  if (operation.kind == Kind::Data || operation.kind == Kind::Target) {
     operation.channel->free_slots.push_back(&operation);
-    if (completion.error == 0) operation.channel->fragment_is_out(operation.message);
+    if (completion.error == 0 && operation.kind == Kind::Data) operation.channel->part_is_out(operation.message);
   }
   if (operation.channel != nullptr) operation.channel->schedule();
-  if (completion.error != 0) return send_failed(operation, completion.error, completion.reason);
+  if (completion.error != 0) return send_failed(operation, completion);
   if (operation.kind == Kind::Welcome) link.is_welcomed = true;
   return Status::ok();
 }
 
-Status OfiTransport::send_failed(SendOperation& operation, int error, std::string_view reason) {
+Status OfiTransport::on_wrote(WriteOperation& operation, const Completion& completion) {
+  Link& link = *operation.link;
+  operation.is_busy = false;
+  --link.unfinished;
+  operation.channel->free_writes.push_back(&operation);
+  operation.channel->schedule();
+  if (completion.error == 0) {
+    operation.channel->part_is_out(operation.message);
+    return Status::ok();
+  }
+  if (link.is_dead) return Status::ok();
+  bury(link);
+  if (link.farewell) return Status::ok();
+  return peer_error(completion, config_.rank, link.rank, "write");
+}
+
+Status OfiTransport::send_failed(SendOperation& operation, const Completion& completion) {
   Link& link = *operation.link;
   if (operation.kind == Kind::Hello || operation.kind == Kind::Welcome) {
     // The peer may not be up yet; connect() tries again.
     (operation.kind == Kind::Hello ? link.hello_due : link.welcome_due) = true;
     link.greet_at = Clock::now() + std::chrono::milliseconds(20);
-    link.last_error = error;
+    link.last_error = completion.error;
     return Status::ok();
   }
   bury(link);
   if (link.farewell || operation.kind == Kind::Goodbye || operation.kind == Kind::Acknowledge) return Status::ok();
-  return peer_error(error, config_.rank, link.rank, "send", reason);
+  return peer_error(completion, config_.rank, link.rank, "send");
 }
 
 }  // namespace ccom::ofi

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Clusters with faults, of network namespaces: every fault ends in the right error in bounded time, or in a correct result.
+
+    clusters_test.py CCOM_BENCH RANK_PROGRAM [NAME...]
+
+2 x 4, 4 x 2 and uneven hosts compute right, at full speed and over a slow link; packets dropped at random are sent again;
+a pulled cable and a black hole name the host that is gone to all who are left, and none of the ranks hangs.
+"""
+import sys
+import time
+import unittest
+
+from hosts import Hosts, Unavailable, skip
+
+BENCH, PROGRAM = sys.argv[1:3]
+DEAD_MS = 1500
+# Silence is noticed by heartbeats, an eighth later between hosts; then everybody is told. The rest is a busy machine.
+NOTICED_WITHIN = DEAD_MS / 1000 * 9 / 8 + 3
+SOME = ["allreduce,allgather,reduce_scatter,broadcast,alltoall", "--sizes", "8,1000,300K", "-n", "2", "-w", "1", "--check", "every",
+        "--timeout", "100"]
+
+
+class Clusters(unittest.TestCase):
+    def computes(self, hosts, per_host, arguments=None, seconds=110):
+        ends = hosts.start(per_host, [BENCH, *(arguments or SOME)], CCOM_TIMEOUT_MS="60000").wait(seconds)
+        for end in ends:
+            self.assertEqual(end.code, 0, f"rank {end.rank}: {end.errors}\n{end.output}")
+        self.assertIn("# wrong values: 0 OK", ends[0].output)
+        return ends[0].output
+
+    def test_ranks_of_all_arrangements_compute_right(self):
+        with Hosts(4) as hosts:
+            for per_host in ([4, 4, 0, 0], [2, 2, 2, 2], [3, 5, 0, 0], [2, 2, 3, 2]):
+                with self.subTest(per_host=per_host):
+                    output = self.computes(hosts, per_host)
+                    self.assertIn(f"{len([n for n in per_host if n])} hosts", output)
+                    self.assertIn("hierarchical", output)
+
+    def test_one_slow_link_delays_and_breaks_nothing(self):
+        with Hosts(4, rate="1gbit") as hosts:
+            hosts.shape(2, "50mbit")
+            self.computes(hosts, 2)
+
+    def test_dropped_packets_are_sent_again(self):
+        with Hosts(2) as hosts:
+            try:
+                hosts.drop(0, one_in=100)
+                hosts.drop(1, one_in=100)
+            except Unavailable as reason:
+                self.skipTest(f"packets cannot be dropped here: {reason}")
+            self.computes(hosts, 2)
+
+    def goes(self, fault, gone, size):
+        """`fault` happens to host `gone` of three in the middle of a loop of allreduces."""
+        with Hosts(3) as hosts:
+            job = hosts.start(2, [PROGRAM, "loop", str(size)], CCOM_DEAD_MS=str(DEAD_MS))
+            self.assertTrue(job.wait_for("ready", 60), [job.output(rank) for rank in range(6)])
+            started = time.monotonic()
+            fault(hosts, gone)
+            lost = range(2 * gone, 2 * gone + 2)
+            left = [rank for rank in range(6) if rank not in lost]
+            self.assertTrue(job.wait_for("failed", NOTICED_WITHIN, left), "not noticed in time: " +
+                            "\n".join(f"rank {rank}: {job.output(rank)}" for rank in range(6)))
+            noticed = time.monotonic() - started
+            for rank in left:
+                line = job.output(rank).splitlines()[-1]
+                self.assertRegex(line, rf"^failed 6 \[{lost[0]},{lost[1]}\] ", f"rank {rank} does not name host {gone} alone")
+            ends = job.wait(15)
+            self.assertEqual([end.rank for end in ends if end.code is None], [], "ranks that hang")
+            print(f"{fault.__name__}, {size} bytes: noticed after {noticed:.2f} s, dead after {DEAD_MS} ms")
+
+    def test_a_pulled_cable_names_the_host(self):
+        for size in (8, 4 << 20):
+            with self.subTest(size=size):
+                self.goes(Hosts.cut, 1, size)
+
+    def test_a_black_hole_names_the_host(self):
+        for size in (8, 4 << 20):
+            with self.subTest(size=size):
+                self.goes(Hosts.black_hole, 2, size)
+
+
+if __name__ == "__main__":
+    try:
+        with Hosts(2) as probe:
+            probe.run(0, ["true"])
+    except Unavailable as reason:
+        skip(f"clusters of network namespaces need root, iproute2 and bridges: {reason}")
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]], verbosity=2)

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ccom-doctor: what keeps the ranks of a job from working together, host by host. See docs/doctor.md.
+//
+// Ends with 0 if all is well (notes included), 1 if there is trouble, 3 for a wrong command line or environment.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+
+#include "bench/launch/processes.h"
+#include "bench/launch/session.h"
+#include "tools/doctor/examination.h"
+#include "tools/doctor/print.h"
+
+namespace ccom::doctor {
+namespace {
+
+using launch::ExitCode;
+using launch::Outcome;
+
+constexpr int kTrouble = 1;
+
+struct Options {
+  int ranks = 2;
+  bool is_json = false;
+  bool skips_speed = false;
+  Settings settings;
+};
+
+int exit_with(const Outcome& outcome) {
+  std::fprintf(stderr, "ccom-doctor: %s\n", outcome.text.c_str());
+  return static_cast<int>(outcome.code);
+}
+
+// Rank 0 speaks for all that met. Whoever could not meet it speaks for itself.
+int run_rank(const Options& options, launch::Place place) {
+  const launch::Watchdog watchdog(std::chrono::seconds(options.settings.life_seconds));
+  const Report report = examine(place.rank, place.ranks, options.settings);
+  const std::vector<Finding> findings = judge(report);
+  if (place.rank == 0) {
+    std::fputs((options.is_json ? to_json(report, findings) : to_text(report, findings)).c_str(), stdout);
+  } else if (!report.ended.empty()) {
+    std::fprintf(stderr, "ccom-doctor: rank %d on %s: %s\n", place.rank, report.hosts.front().label.c_str(),
+                 report.ended.c_str());
+  }
+  return worst(findings) == Level::Trouble ? kTrouble : 0;
+}
+
+int run(const std::vector<std::string>& arguments) {
+  // libinfinipath, which libfabric loads, otherwise catches signals and makes them exit(1).
+  ::setenv("IPATH_NO_BACKTRACE", "1", 0);
+  Options options;
+  CLI::App app(
+      "Says what keeps the ranks of a job from working together. Run it as the job: under the same launcher, "
+      "with the same variables.",
+      "ccom-doctor");
+  app.add_option("--np", options.ranks,
+                 "Ranks to start on this machine (-np works too), unless a launcher has; "
+                 "default 2")
+      ->check(CLI::Range(1, 1024));
+  app.add_flag("--json", options.is_json, "Print JSON on one line");
+  app.add_flag("--no-speed", options.skips_speed, "Connect, but measure nothing");
+  app.add_option("--wait", options.settings.wait_seconds, "Seconds to wait for all ranks to come; default 30")
+      ->check(CLI::Range(1, 3600));
+  app.add_option("--timeout", options.settings.life_seconds, "Seconds after which it ends in any case; default 600")
+      ->check(CLI::Range(1, 86400));
+  std::vector<std::string> words(arguments.rbegin(), arguments.rend() - 1);
+  std::ranges::replace(words, std::string("-np"), std::string("--np"));
+  try {
+    app.parse(words);
+  } catch (const CLI::CallForHelp&) {
+    std::fputs(app.help().c_str(), stdout);
+    return 0;
+  } catch (const CLI::Error& wrong) {
+    return exit_with(launch::failure(ExitCode::Usage, "%s", wrong.what()));
+  }
+  options.settings.measures = !options.skips_speed;
+  std::optional<launch::Place> place;
+  if (const Outcome launched = launch::launched_place(&place); !launched.ok()) return exit_with(launched);
+  if (place) return run_rank(options, *place);
+  return launch::run_processes({.arguments = arguments,
+                                .ranks = options.ranks,
+                                .timeout = std::chrono::seconds(options.settings.life_seconds + 5)});
+}
+
+}  // namespace
+}  // namespace ccom::doctor
+
+int main(int argc, char** argv) {
+  try {
+    return ccom::doctor::run({argv, argv + argc});
+  } catch (const std::exception& thrown) {
+    std::fprintf(stderr, "ccom-doctor: %s\n", thrown.what());
+    return static_cast<int>(ccom::launch::ExitCode::Usage);
+  }
+}

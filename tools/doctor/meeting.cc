@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/doctor/meeting.h"
+
+#include <unistd.h>
+
+#include <cstring>
+
+#include "base/network.h"
+#include "bootstrap/grpc_rendezvous.h"
+#include "bootstrap/interface_filter.h"
+#include "bootstrap/meeting_point.h"
+#include "bootstrap/url.h"
+#include "tools/doctor/socket.h"
+
+namespace ccom::doctor {
+
+namespace {
+
+// What tells a network that lets nothing through from one that lets small packets through only.
+std::string plain_connection(const UniqueId& id) {
+  const Opened opened = connect_to(id.address, id.port, Deadline::after(std::chrono::seconds(3)));
+  if (opened.failure == 0) return ", with which a plain TCP connection is possible";
+  return std::string(", with which not even a plain TCP connection is possible: ") + std::strerror(opened.failure);
+}
+
+}  // namespace
+
+Result<Meeting> Meeting::come(int rank, int nranks, Deadline arrival, Deadline life) {
+  const MakeId make_id = [life]() -> Result<UniqueId> {
+    CCOM_TRY_ASSIGN(const InterfaceFilter filter, read_interface_filter(process_environment, list_interfaces()));
+    return create_unique_id(filter.text, life);
+  };
+  CCOM_TRY_ASSIGN(const LaunchMeeting launch, read_launch_meeting(process_environment, ::geteuid()));
+  CCOM_TRY_ASSIGN(UniqueId id, unique_id_from_url("env://", nranks, rank, arrival, make_id));
+  Meeting meeting;
+  meeting.secret_ = id.secret;
+  meeting.where_ = id.endpoint() + " (" + launch.origin + ")";
+  if (id.rank0_serves && rank == 0) CCOM_TRY(host_meeting_point(id, life));
+  id.rank0_serves = false;
+  auto rendezvous = connect_rendezvous(id, nranks, rank, arrival);
+  if (!rendezvous) return std::move(rendezvous).error().in("meeting point " + meeting.where_ + plain_connection(id));
+  meeting.rendezvous_ = *std::move(rendezvous);
+  return meeting;
+}
+
+}  // namespace ccom::doctor

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The one connection that the examination relies on: the meeting point at which a job's ranks would meet as well.
+#pragma once
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/secret.h"
+#include "bootstrap/rendezvous.h"
+#include "tools/doctor/report_json.h"
+
+namespace ccom::doctor {
+
+class Meeting {
+ public:
+  // This rank comes to the meeting point that the launcher's environment names, until `arrival`; the others may come
+  // and go on talking there until `life`.
+  static Result<Meeting> come(int rank, int nranks, Deadline arrival, Deadline life);
+
+  // Every rank's value, by rank. The first failure ends the meeting.
+  template <typename T>
+  Result<std::vector<T>> exchange(const char* phase, const T& mine, std::chrono::seconds limit) {
+    CCOM_TRY_ASSIGN(
+        const std::vector<std::string> texts,
+        rendezvous_->all_gather(phase, nlohmann::json(mine).dump(-1, ' ', false, kReplace), Deadline::after(limit)));
+    std::vector<T> values;
+    try {
+      for (const std::string& text : texts) values.push_back(nlohmann::json::parse(text).get<T>());
+    } catch (const nlohmann::json::exception&) {
+      return error(Code::InternalError, "rank %zu sent what cannot be read: another version of ccom-doctor",
+                   values.size())
+          .with_peers({static_cast<int>(values.size())});
+    }
+    return values;
+  }
+
+  const Secret& secret() const { return secret_; }
+  const std::string& where() const { return where_; }  // "10.0.0.1:21000 (MASTER_ADDR and MASTER_PORT)"
+
+ private:
+  static constexpr auto kReplace = nlohmann::json::error_handler_t::replace;
+
+  std::unique_ptr<Rendezvous> rendezvous_;
+  Secret secret_;
+  std::string where_;
+};
+
+}  // namespace ccom::doctor

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A report and its findings for people, and for programs.
+#pragma once
+
+#include <string>
+
+#include "tools/doctor/verdict.h"
+
+namespace ccom::doctor {
+
+std::string to_text(const Report& report, const std::vector<Finding>& findings);
+// One JSON object on one line: verdict, hosts with verdicts, findings, report.
+std::string to_json(const Report& report, const std::vector<Finding>& findings);
+
+}  // namespace ccom::doctor
