@@ -7,6 +7,7 @@
 
 #include "base/network.h"
 #include "base/options.h"
+#include "base/tcp_socket.h"
 #include "bootstrap/grpc_rendezvous.h"
 #include "bootstrap/interface_filter.h"
 #include "bootstrap/meeting_point.h"
