@@ -37,7 +37,12 @@ constexpr std::array kTable = {
     OptionInfo{
         "CCOM_NRANKS", "",
         "Number of ranks, for tools started by hand, by an unknown launcher, or in the pods of a Kubernetes job."},
-    OptionInfo{"CCOM_OFI_PROVIDER", "tcp;ofi_rxm", "libfabric provider of the ofi transport."},
+    OptionInfo{"CCOM_OFI_PROVIDER", "",
+               "libfabric provider of the ofi transport. Unset: efa if all ranks have it, else tcp;ofi_rxm."},
+    OptionInfo{
+        "CCOM_OFI_RAILS", "",
+        "Where the ofi transport binds, up to 4 that share large messages: a list of addresses, or of domains for "
+        "efa (rdmap0s6-rdm). Unset: the address of CCOM_SOCKET_IFNAME; for efa a rank's share of the domains."},
     OptionInfo{"CCOM_PORT_RANGE", "",
                "Ports on which ccom listens, LOW-HIGH: tcp, control connections and meeting points whose port is not "
                "given. Unset: any."},
@@ -70,7 +75,7 @@ constexpr std::array kTable = {
                "chain:N, torus:RxC, full:N, or a JSON file. Ranks take the places of its cores."},
     OptionInfo{"CCOM_TRANSPORT", "",
                "Transports to use, in order of preference: shm,tcp,ofi. One that is named here is "
-               "required. Unset: shm inside a host, then tcp."},
+               "required. Unset: shm inside a host; between hosts ofi if all ranks have EFA, else tcp."},
     OptionInfo{"CCOM_URL", "", "Meeting point for tools: file:///path or tcp://host:port. See ccomUniqueIdFromUrl."},
 };
 static_assert(std::ranges::is_sorted(kTable, {}, [](const OptionInfo& info) { return std::string_view(info.key); }));

@@ -38,6 +38,8 @@ Result<CommConfig> CommConfig::from_environment() {
   }
   config.host_id = option("CCOM_HOSTID");
   config.ofi_provider = option("CCOM_OFI_PROVIDER");
+  std::istringstream rails(option("CCOM_OFI_RAILS"));
+  for (std::string rail; std::getline(rails, rail, ',');) config.ofi_rails.push_back(rail);
   config.sysfs_root = option("CCOM_SYSFS_ROOT");
   CCOM_TRY(config.set_transports(option("CCOM_TRANSPORT")));
   CCOM_TRY(config.set_crossing(option("CCOM_CROSSING")));

@@ -25,7 +25,8 @@ struct CommConfig {
   std::string topology;
   std::string ifname;
   std::string host_id;
-  std::string ofi_provider;
+  std::string ofi_provider;            // empty: automatic
+  std::vector<std::string> ofi_rails;  // likewise
   std::string sysfs_root;
   int64_t max_memory = 0;
   Crossing crossing = Crossing::Auto;

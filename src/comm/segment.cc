@@ -53,7 +53,7 @@ Result<std::string> Links::make_segment() {
   message_ring_bytes_ = std::min(default_ring_bytes(ranks, MessageRoutes::kChannels, most / 4), kMessageRingBytes);
   node_layout_ = {ranks, default_bank_bytes(ranks, most)};
   node_join_ = std::make_unique<NodeJoin>(place(), membership_.secret.derive("ccom arena"));
-  nlohmann::json offer{{"process", process_number()}};
+  nlohmann::json offer{{"process", process_number()}, {"efa", can_use_efa()}};
   if (has_node()) offer["node"] = node_join_->introduce();
   if (!shares_memory()) {
     private_board_.resize(Monitor::board_bytes(1) + 128);

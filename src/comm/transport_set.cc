@@ -32,9 +32,11 @@ Status TransportSet::open(const CommConfig& config, const ShmRegion& shm, const 
         return error(Code::ConfigError, "CCOM_TLS=1: transport ofi cannot encrypt")
             .with_cure("set CCOM_TRANSPORT=shm,tcp, or CCOM_TLS=0 on a network that nobody else can listen to");
       }
-      CCOM_TRY_ASSIGN(transport, ofi::make_ofi_transport({membership_.rank, membership_.communicator,
-                                                          membership_.secret.derive("ccom ofi"), config.ofi_provider,
-                                                          network.addresses.front(), config.crc}));
+      CCOM_TRY_ASSIGN(transport, ofi::make_ofi_transport(
+                                     {membership_.rank, membership_.communicator, membership_.secret.derive("ccom ofi"),
+                                      config.ofi_provider,
+                                      config.ofi_rails.empty() ? network.addresses.front() : config.ofi_rails.front(),
+                                      config.crc, config.ofi_rails}));
     }
     transports_.push_back(std::move(transport));
   }

@@ -13,6 +13,7 @@
 
 #include "tests/transport_ofi/ofi_job.h"
 #include "transports/ofi/fabric.h"
+#include "transports/ofi/factory.h"
 
 namespace ccom::ofi {
 namespace {
@@ -144,6 +145,22 @@ TEST(OfiFabric, RefusesWildcardsAndNamesWhatIsMissing) {
   EXPECT_EQ(missing.error().code(), Code::NotSupported);
   EXPECT_NE(missing.error().message().find("no_such_provider"), std::string::npos);
 }
+
+TEST(OfiFabric, SeesAnEfaDeviceByItsDriver) {
+  std::string root = testing::TempDir() + "ccom_sysfs_XXXXXX";
+  ASSERT_NE(mkdtemp(root.data()), nullptr);
+  const std::filesystem::path devices = std::filesystem::path(root) / "sys/class/infiniband";
+  EXPECT_FALSE(has_efa_device(root));
+  std::filesystem::create_directories(devices / "mlx5_0/device");
+  std::filesystem::create_symlink("../../../bus/pci/drivers/mlx5_core", devices / "mlx5_0/device/driver");
+  EXPECT_FALSE(has_efa_device(root)) << "another driver's device";
+  std::filesystem::create_directories(devices / "rdmap0s6/device");
+  std::filesystem::create_symlink("../../../bus/pci/drivers/efa", devices / "rdmap0s6/device/driver");
+  EXPECT_TRUE(has_efa_device(root));
+  std::filesystem::remove_all(root);
+}
+
+TEST(OfiFabric, ListsNoDomainsOfAProviderThatIsNotUsable) { EXPECT_TRUE(list_domains("no_such_provider").empty()); }
 
 TEST(OfiFabric, ObeysEveryMemoryModeOrRefusesIt) {
   for (int i = 0; i < 32; ++i) {

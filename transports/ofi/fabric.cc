@@ -6,10 +6,13 @@
 #include <arpa/inet.h>
 #include <rdma/fi_errno.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 
 #include "base/log.h"
+#include "transports/ofi/factory.h"
 
 namespace ccom::ofi {
 namespace {
@@ -21,11 +24,13 @@ bool is_efa(const std::string& provider) { return provider.starts_with("efa"); }
 
 // Before the first fi_getinfo(), which reads them, and only where the user has said nothing. EFA alone needs any:
 // - its shared-memory path duplicates our shm transport and would load a provider that installs signal handlers;
-// - fork() after initialisation aborts the process unless it was told that forks are to be safe.
+// - fork() after initialisation aborts the process unless it was told that forks are to be safe, and its huge pages do
+//   not survive one.
 void set_provider_variables(const std::string& provider) {
   if (!is_efa(provider)) return;
   setenv("FI_EFA_ENABLE_SHM_TRANSFER", "0", 0);
   setenv("FI_EFA_FORK_SAFE", "1", 0);
+  setenv("FI_EFA_USE_HUGE_PAGE", "0", 0);
 }
 
 bool is_ip_address(const std::string& text) {
@@ -76,6 +81,31 @@ Result<Info> find_info(const std::string& provider, const std::string& bind_addr
 }
 
 }  // namespace
+
+bool has_efa_device(const std::string& sysfs_root) {
+  std::error_code ignored;
+  const std::filesystem::path devices = std::filesystem::path(sysfs_root) / "sys/class/infiniband";
+  const std::filesystem::directory_iterator end;
+  for (std::filesystem::directory_iterator device(devices, ignored); device != end; device.increment(ignored)) {
+    const auto driver = std::filesystem::read_symlink(device->path() / "device/driver", ignored);
+    if (driver.filename() == "efa") return true;
+  }
+  return false;
+}
+
+std::vector<std::string> list_domains(const std::string& provider) {
+  set_provider_variables(provider);
+  std::vector<std::string> domains;
+  const auto hints = make_hints(provider, Purpose::Messages);
+  fi_info* found = nullptr;
+  if (!hints || fi_getinfo(kApiVersion, nullptr, nullptr, 0, hints->get(), &found) != 0) return domains;
+  const Info all(found);
+  for (const fi_info* info = found; info != nullptr; info = info->next) {
+    const std::string name = info->domain_attr->name != nullptr ? info->domain_attr->name : "";
+    if (std::ranges::find(domains, name) == domains.end()) domains.push_back(name);
+  }
+  return domains;
+}
 
 void FidClose::operator()(fid* object) const {
   if (const int rc = fi_close(object); rc != 0) log(LogLevel::Warn, "libfabric: close: %s", fi_strerror(-rc));

@@ -78,8 +78,8 @@ Status FabricEndpoint::open_queue() {
   attr.wait_obj = FI_WAIT_FD;
   fid_cq* queue = nullptr;
   int rc = fi_cq_open(domain_.get(), &attr, &queue, nullptr);
-  const bool has_descriptor = rc == 0;
-  if (!has_descriptor) {
+  const bool has_descriptor = rc == 0 && attr.wait_obj == FI_WAIT_FD;
+  if (rc != 0) {
     attr.wait_obj = FI_WAIT_NONE;
     rc = fi_cq_open(domain_.get(), &attr, &queue, nullptr);
   }

@@ -19,12 +19,17 @@ struct OfiConfig {
   Secret key;                 // shared by its ranks
   std::string provider = "tcp;ofi_rxm";
   // The address to bind, e.g. "10.0.0.7"; for efa the name of a domain ("rdmap0s6-rdm") or empty: the first. Never a
-  // wildcard.
+  // wildcard. Small messages go there.
   std::string bind_address;
   bool checksum = true;  // CRC32C over all that this rank sends
   // Where large messages go, up to 4, like bind_address; empty: there too. All ranks should have as many.
   std::vector<std::string> rails{};
 };
+
+// Does the kernel show an EFA device? `sysfs_root`: where sys is found, "/".
+bool has_efa_device(const std::string& sysfs_root);
+// The domains of a provider ("rdmap0s6-rdm"): what OfiConfig::rails may name. Empty if it is not usable here.
+std::vector<std::string> list_domains(const std::string& provider);
 
 // Opens the provider's endpoint. NotSupported if the provider is not there or lacks what is needed.
 Result<std::unique_ptr<Transport>> make_ofi_transport(OfiConfig config);

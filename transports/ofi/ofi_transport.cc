@@ -127,7 +127,8 @@ Status OfiTransport::progress(Events& events) {
 
 // Peers' writes alone never wake: their headers do, and from then on the rails are watched too.
 void OfiTransport::wait(std::chrono::nanoseconds at_most) {
-  const bool has_work = !board_.ready.empty() || !board_.completed.empty() || !board_.failed.is_ok();
+  const bool has_work =
+      !board_.ready.empty() || !paused_.empty() || !board_.completed.empty() || !board_.failed.is_ok();
   if (has_work && !board_.stopped) return;
   if (!waiting_.empty() || pool_.is_waiting() || rails_->is_waiting()) {
     at_most = std::min<std::chrono::nanoseconds>(at_most, kRefusedSlice);
@@ -152,7 +153,7 @@ void OfiTransport::wait(std::chrono::nanoseconds at_most) {
     const timespec time{.tv_sec = at_most.count() / 1'000'000'000, .tv_nsec = at_most.count() % 1'000'000'000};
     ppoll(descriptors.data(), count, &time, nullptr);
   }
-  wake_.clear();
+  if (descriptors[0].revents != 0) wake_.clear();
 }
 
 bool OfiTransport::are_rails_awake() const {
@@ -161,6 +162,7 @@ bool OfiTransport::are_rails_awake() const {
 
 // All completions are handled even after an error, because each returns an operation; the first error is the answer.
 Status OfiTransport::advance() {
+  for (OfiChannel* channel : std::exchange(paused_, {})) channel->schedule();
   Status first = serve_ready();
   const auto note = [&first](Status status) {
     if (first.is_ok()) first = std::move(status);

@@ -142,7 +142,8 @@ class OfiTransport final : public Transport {
   std::unique_ptr<Rails> rails_;        // likewise
   SlotTerms slot_plan_;                 // what each channel of a peer gets
   ReceivePool pool_;
-  std::vector<Link*> waiting_;  // have an outbox that the provider refused
+  std::vector<OfiChannel*> paused_;  // have more to write, after others had their turn
+  std::vector<Link*> waiting_;       // have an outbox that the provider refused
   std::vector<Completion> completions_;
   uint64_t dropped_ = 0;
   size_t send_memory_bytes_ = 0, slot_memory_bytes_ = 0;

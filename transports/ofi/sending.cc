@@ -49,7 +49,13 @@ Status OfiTransport::serve(OfiChannel& channel) {
     if (!target) break;
     CCOM_TRY(send_target(channel, *target));
   }
-  for (Way way = channel.next_way(); way != Way::None; way = channel.next_way()) CCOM_TRY(send_fragment(channel, way));
+  for (Way way = channel.next_way(); way != Way::None; way = channel.next_way()) {
+    CCOM_TRY(send_fragment(channel, way));
+    if (way == Way::Inline) continue;
+    // What has arrived meanwhile is read before it leaves the cache, and other channels get their turn.
+    paused_.push_back(&channel);
+    break;
+  }
   if (channel.is_grant_due() && !channel.grant.is_busy && !link.farewell) {
     return send_control(link, channel.grant, Kind::Grant, &channel);
   }
