@@ -65,6 +65,7 @@ Status Arena::free(void* pointer) {
   size_t begin = offset;
   size_t size = found->second;
   allocated_.erase(found);
+  generation_.fetch_add(1, std::memory_order_acq_rel);
   if (::fallocate(segment_->fd(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(begin),
                   static_cast<off_t>(size)) != 0) {
     return system_error(errno, "give %zu bytes of the arena back", size);

@@ -39,6 +39,10 @@ class Arena {
   // Where [address, address + size_bytes) lies in the arena, allocated or adopted as one; nothing if it does not.
   std::optional<size_t> offset_of(const void* address, size_t size_bytes) const;
 
+  // Another number whenever memory was given back since: what is remembered about the pages behind an address is then
+  // to be forgotten.
+  uint64_t generation() const { return generation_.load(std::memory_order_acquire); }
+
   // Around every fork() of the process, by the thread that forks (pthread_atfork): nothing changes in between, and the
   // child gets private copies of what is in use, at the same addresses; also of what was adopted. Pages that it has not
   // written to follow the parent's writes; they are zeros once the parent has freed them. The child, and its own
@@ -58,6 +62,7 @@ class Arena {
   explicit Arena(std::unique_ptr<SharedSegment> segment);
 
   std::unique_ptr<SharedSegment> segment_;
+  std::atomic<uint64_t> generation_{0};
   std::mutex mutex_;                    // of allocation
   std::map<size_t, size_t> free_;       // offset -> bytes, never adjacent; guarded by mutex_, as below
   std::map<size_t, size_t> allocated_;  // offset -> bytes

@@ -7,9 +7,7 @@
 
 #include "base/log.h"
 #include "comm/hierarchy.h"
-#include "comm/network_choice.h"
 #include "comm/process_segments.h"
-#include "transports/ofi/factory.h"
 #include "transports/shm/factory.h"
 
 namespace ccom {
@@ -33,7 +31,7 @@ Result<std::unique_ptr<Links>> Links::connect(const Membership& membership, cons
   Status chosen = links->choose_transports();
   Result<std::string> offer = chosen.is_ok() ? links->make_segment() : Result<std::string>(chosen);
   CCOM_TRY_ASSIGN(const std::vector<std::string> offers, exchange(rendezvous, "segments", std::move(offer), deadline));
-  links->settle_network(offers);
+  links->settle_carrier(offers);
 
   // 2. Everybody maps it and opens its transports.
   Result<std::string> address = links->share_segment(offers, deadline);
@@ -134,28 +132,6 @@ Status Links::choose_transports() {
     CCOM_TRY_ASSIGN(network_, choose_network(config_, topology_, list_interfaces()));
   }
   return {};
-}
-
-// libfabric is loaded and asked only if the kernel shows such a device.
-bool Links::can_use_efa() const {
-  if (config_.tls || !depends_on_efa({config_.transports, config_.ofi_provider}, topology_.hosts.size() > 1))
-    return false;
-  return ofi::has_efa_device(config_.sysfs_root) && !ofi::list_domains("efa").empty();
-}
-
-// What choose_transports() left open is decided by all.
-void Links::settle_network(const std::vector<std::string>& offers) {
-  bool all_have_efa = true;
-  for (const std::string& text : offers) {
-    const nlohmann::json offer = nlohmann::json::parse(text, nullptr, false);
-    all_have_efa &= offer.is_object() && offer.value("efa", false);
-  }
-  const NetworkChoice choice = choose_network({config_.transports, config_.ofi_provider}, all_have_efa);
-  if (config_.transports.empty()) std::ranges::replace(routes_.names, "tcp", choice.transport);
-  config_.ofi_provider = choice.ofi_provider;
-  const bool uses_efa = choice.ofi_provider == "efa" && std::ranges::find(routes_.names, "ofi") != routes_.names.end();
-  if (!uses_efa || !config_.ofi_rails.empty()) return;
-  config_.ofi_rails = choose_domains(ofi::list_domains("efa"), place(), static_cast<int>(local_ranks_.size()), 4);
 }
 
 namespace {

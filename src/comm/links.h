@@ -59,7 +59,7 @@ class Links final : public ChannelSource {
   Status choose_transports();
   Result<std::string> make_segment();
   bool can_use_efa() const;
-  void settle_network(const std::vector<std::string>& offers);
+  void settle_carrier(const std::vector<std::string>& offers);
   Result<std::string> share_segment(const std::vector<std::string>& offers, Deadline deadline);
   Status map_segment(const std::string& leader_path, const std::vector<nlohmann::json>& processes, Deadline deadline);
   Status make_monitor(Bytes board, bool initialise);

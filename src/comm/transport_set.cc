@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "comm/memory.h"
 #include "transports/ofi/factory.h"
 #include "transports/shm/factory.h"
 #include "transports/tcp/factory.h"
@@ -32,11 +33,17 @@ Status TransportSet::open(const CommConfig& config, const ShmRegion& shm, const 
         return error(Code::ConfigError, "CCOM_TLS=1: transport ofi cannot encrypt")
             .with_cure("set CCOM_TRANSPORT=shm,tcp, or CCOM_TLS=0 on a network that nobody else can listen to");
       }
-      CCOM_TRY_ASSIGN(transport, ofi::make_ofi_transport(
-                                     {membership_.rank, membership_.communicator, membership_.secret.derive("ccom ofi"),
-                                      config.ofi_provider,
-                                      config.ofi_rails.empty() ? network.addresses.front() : config.ofi_rails.front(),
-                                      config.crc, config.ofi_rails}));
+      const auto peers = std::ranges::count(routes_.of, static_cast<int>(transports_.size()));
+      const std::vector<std::string>& places = config.ofi_rails.empty() ? network.addresses : config.ofi_rails;
+      CCOM_TRY_ASSIGN(transport, ofi::make_ofi_transport({.rank = membership_.rank,
+                                                          .communicator = membership_.communicator,
+                                                          .key = membership_.secret.derive("ccom ofi"),
+                                                          .provider = config.ofi_provider,
+                                                          .bind_address = places.front(),
+                                                          .peers = static_cast<int>(peers),
+                                                          .checksum = config.crc,
+                                                          .rails = config.ofi_rails,
+                                                          .arena = process_arena()}));
     }
     transports_.push_back(std::move(transport));
   }

@@ -171,6 +171,82 @@ TEST(OfiEfa, MemoryThatCannotBeRegisteredIsCopiedInstead) {
   expect_no_violations();
 }
 
+// Sends one message between two places of memory and says how many registrations that took.
+uint64_t count_registrations(OfiJob& job, Bytes from, Bytes to) {
+  const uint64_t before = efa::network().registrations();
+  const size_t completed = job.report(1).completed.size();
+  EXPECT_TRUE(job.channel(1, 0).post_receive({{}, to.size(), to.data(), nullptr, 1}).is_ok());
+  for (int i = 0; i < 50; ++i) job.step();  // so that the sender knows the target before it begins
+  EXPECT_TRUE(job.channel(0, 1).post_send({{}, from, 1}).is_ok());
+  EXPECT_TRUE(job.step_until([&job, completed] { return job.report(1).completed.size() > completed; }));
+  EXPECT_TRUE(job.step_until([&job] { return job.report(0).completed.size() == job.report(1).completed.size(); }));
+  EXPECT_TRUE(std::ranges::equal(from, to));
+  return efa::network().registrations() - before;
+}
+
+TEST(OfiEfa, RegistrationsAreKeptOnlyForMemoryWhoseEndIsSeen) {
+  efa::network().become({});
+  const auto arena = Arena::create(size_t{16} << 20);
+  ASSERT_TRUE(arena);
+  constexpr size_t kSize = size_t{1} << 20;
+  const auto allocate = [&arena](uint64_t seed) {
+    const Bytes bytes(static_cast<std::byte*>(*(*arena)->allocate(kSize)), kSize);
+    std::ranges::copy(pattern(kSize, seed), bytes.begin());
+    return bytes;
+  };
+  JobOptions options = efa_job(2, 1, 1);
+  options.arena = arena->get();
+  OfiJob job(options);
+  ASSERT_TRUE(job.connect_all());
+  Bytes from = allocate(1);
+  const Bytes to = allocate(2);
+  EXPECT_EQ(count_registrations(job, from, to), 2u);
+  EXPECT_EQ(count_registrations(job, from, to), 0u) << "kept";
+  // Given back and taken anew: the same address, other pages.
+  ASSERT_TRUE((*arena)->free(from.data()).is_ok());
+  const Bytes again = allocate(3);
+  ASSERT_EQ(again.data(), from.data());
+  EXPECT_EQ(count_registrations(job, again, to), 2u) << "a stale registration was used";
+  // Memory that can be unmapped behind our back.
+  auto source = pattern(kSize, 4), target = pattern(kSize, 5);
+  EXPECT_EQ(count_registrations(job, source, target), 2u);
+  EXPECT_EQ(count_registrations(job, source, target), 2u);
+  EXPECT_EQ(job[0].kept_registrations(), 1u);
+  job[0].stop();
+  EXPECT_EQ(job[0].kept_registrations(), 0u);
+}
+
+TEST(OfiEfa, KeepsABoundedNumberOfRegistrations) {
+  efa::network().become({.refuse_one_in = 0, .hold_back_one_in = 0});
+  const auto arena = Arena::create(size_t{64} << 20);
+  ASSERT_TRUE(arena);
+  JobOptions options = efa_job(2, 1, 1);
+  options.arena = arena->get();
+  OfiJob job(options);
+  ASSERT_TRUE(job.connect_all());
+  constexpr size_t kSize = size_t{128} << 10;
+  const Bytes memory(static_cast<std::byte*>(*(*arena)->allocate(2 * kSize)), 2 * kSize);
+  std::vector<std::byte> target(kSize);
+  for (size_t i = 0; i < Registrations::kMostKept + 10; ++i) {
+    (void)count_registrations(job, memory.subspan(16 * i, kSize), target);
+  }
+  EXPECT_EQ(job[0].kept_registrations(), Registrations::kMostKept);
+}
+
+TEST(OfiEfa, RailsShareWhatIsLarge) {
+  efa::network().become({});
+  OfiJob job(efa_job(2, 1, 3));
+  ASSERT_TRUE(job.connect_all());
+  const auto sent = pattern(12 << 20, 1);
+  std::vector<std::byte> received(sent.size());
+  ASSERT_TRUE(job.channel(1, 0).post_receive({{}, received.size(), received.data(), nullptr, 1}).is_ok());
+  ASSERT_TRUE(job.channel(0, 1).post_send({{}, sent, 1}).is_ok());
+  ASSERT_TRUE(job.step_until([&job] { return job.report(1).completed.size() == 1; }));
+  EXPECT_TRUE(sent == received);
+  for (const uint64_t bytes : job[0].written_bytes()) EXPECT_GT(bytes, sent.size() / 6);
+  expect_no_violations();
+}
+
 TEST(OfiEfa, AForkedChildThatDestroysTheTransportDisturbsNobody) {
   efa::network().become({});
   OfiJob job(efa_job(2, 1, 1));

@@ -40,7 +40,8 @@ OfiConfig OfiJob::config(Rank rank) const {
           .key = key_,
           .provider = options_.provider,
           .bind_address = options_.bind_address,
-          .checksum = options_.checksum};
+          .checksum = options_.checksum,
+          .arena = options_.arena};
 }
 
 std::vector<Status> OfiJob::connect(std::chrono::nanoseconds patience, Rank absent) {

@@ -26,6 +26,7 @@ struct JobOptions {
   // Addresses or domains of endpoints for writes; none by default, so that messages carry all.
   std::vector<std::string> rails{};
   std::string bind_address = "127.0.0.1";
+  const Arena* arena = nullptr;
 };
 
 class OfiJob {

@@ -2,8 +2,7 @@
 //
 // The same transport over every provider that runs on loopback: messages of all sizes in both directions arrive whole
 // and in order, and everybody leaves in peace. A provider that is not installed is skipped, but for the one that must
-// be there. Left out: `net`, which works but leaks memory of its own at every address sanitizer run, and `shm`, which
-// installs signal handlers.
+// be there. `net` leaks memory of its own, so not under the address sanitizer; `shm` installs signal handlers.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,10 +27,8 @@ class OfiProvider : public testing::TestWithParam<const char*> {
   }
 };
 
-TEST_P(OfiProvider, CarriesMessagesOfAllSizesBothWays) {
-  OfiJob job({.ranks = 3, .channels = 2, .provider = GetParam(), .rails = {"127.0.0.1"}});
-  if (!is_there(job)) GTEST_SKIP() << job.status().message();
-  ASSERT_TRUE(job.connect_all());
+// Between three ranks on two channels.
+void carry_all_sizes(OfiJob& job) {
   const std::vector<size_t> sizes = {0, 1, 15, 16, 4096, 32640, 32641, 65280, 1'000'003, 3 << 20};
   std::vector<std::vector<std::byte>> sent, received;
   sent.reserve(1000);
@@ -59,6 +56,13 @@ TEST_P(OfiProvider, CarriesMessagesOfAllSizesBothWays) {
   for (Rank rank = 0; rank < 3; ++rank)
     EXPECT_TRUE(job.report(rank).status.is_ok()) << job.report(rank).status.message();
   EXPECT_TRUE(sent == received);
+}
+
+TEST_P(OfiProvider, CarriesMessagesOfAllSizesBothWays) {
+  OfiJob job({.ranks = 3, .channels = 2, .provider = GetParam(), .rails = {"127.0.0.1"}});
+  if (!is_there(job)) GTEST_SKIP() << job.status().message();
+  ASSERT_TRUE(job.connect_all());
+  carry_all_sizes(job);
 }
 
 TEST_P(OfiProvider, DeliversWhatWasReportedCompleteAfterTheSenderHasGone) {
@@ -113,12 +117,43 @@ TEST_P(OfiProvider, LeavesSignalHandlersAlone) {
   }
 }
 
+std::string provider_name(const testing::TestParamInfo<const char*>& member) {
+  std::string name = member.param;
+  std::ranges::replace(name, ';', '_');
+  return name;
+}
+
 INSTANTIATE_TEST_SUITE_P(Loopback, OfiProvider, testing::Values("tcp;ofi_rxm", "sockets", "udp;ofi_rxd"),
-                         [](const auto& member) {
-                           std::string name = member.param;
-                           std::ranges::replace(name, ';', '_');
-                           return name;
-                         });
+                         provider_name);
+#ifndef __SANITIZE_ADDRESS__
+INSTANTIATE_TEST_SUITE_P(LoopbackThatLeaks, OfiProvider, testing::Values("net"), provider_name);
+#endif
+
+// libfabric 1.17's shm crashes when it sends to an endpoint of the same process that was closed, as a farewell does; so
+// nothing is closed here. It also sets signal handlers, which are taken back.
+TEST(OfiShm, CarriesMessagesOfAllSizesBothWays) {
+  const auto handlers = read_handlers();
+  static auto* const job =
+      new OfiJob({.ranks = 3, .channels = 2, .provider = "shm", .rails = {""}, .bind_address = ""});
+  if (!job->status().is_ok()) GTEST_SKIP() << job->status().message();
+  ASSERT_TRUE(job->connect_all());
+  carry_all_sizes(*job);
+  for (int number = 1; number < 32; ++number) sigaction(number, &handlers[static_cast<size_t>(number)], nullptr);
+}
+
+TEST(OfiRails, OnTwoAddressesShareWhatIsLarge) {
+  OfiJob job({.rails = {"127.0.0.1", "127.0.0.2"}});
+  ASSERT_TRUE(job.status().is_ok()) << job.status().message();
+  ASSERT_TRUE(job.connect_all());
+  const auto sent = pattern(16 << 20, 1);
+  std::vector<std::byte> received(sent.size());
+  ASSERT_TRUE(job.channel(1, 0).post_receive({{}, received.size(), received.data(), nullptr, 1}).is_ok());
+  ASSERT_TRUE(job.channel(0, 1).post_send({{}, sent, 1}).is_ok());
+  ASSERT_TRUE(job.step_until([&job] { return job.report(1).completed.size() == 1; }));
+  EXPECT_TRUE(sent == received);
+  ASSERT_EQ(job[0].written_bytes().size(), 2u);
+  for (const uint64_t bytes : job[0].written_bytes()) EXPECT_GT(bytes, sent.size() / 8);
+}
 
 size_t count_threads() {
   const auto entries = std::filesystem::directory_iterator("/proc/self/task");

@@ -57,7 +57,7 @@ Way OfiChannel::next_way() const {
   return static_cast<int32_t>(slots_allowed_ - slots_used_) > 0 ? Way::Slot : Way::None;
 }
 
-void OfiChannel::lend_source(Lease lease) {
+void OfiChannel::lend_source(std::shared_ptr<const Lease> lease) {
   if (!outgoing_is_known()) outgoing_.push_back({.token = sends_.front().token});
   outgoing_.back().source = std::move(lease);
 }
@@ -81,7 +81,7 @@ Piece OfiChannel::cut(Header& header, Way way) {
   } else {
     header.landing = kInline;
   }
-  if (way != Way::Inline && !outgoing.source.empty()) piece.source = &outgoing.source;
+  if (way != Way::Inline) piece.source = outgoing.source.get();
   header.message = send_number_;
   header.message_bytes = send.payload.size();
   header.offset_bytes = send_offset_;

@@ -91,8 +91,8 @@ class OfiChannel final : public Channel {
   // How the next fragment goes, if it can go now.
   Way next_way() const;
   // True: the next one may go into the peer's memory, so its message must be registered, see lend_source().
-  bool needs_source() const { return !outgoing_is_known() || outgoing_.back().source.empty(); }
-  void lend_source(Lease lease);
+  bool needs_source() const { return !outgoing_is_known() || outgoing_.back().source == nullptr; }
+  void lend_source(std::shared_ptr<const Lease> lease);
   ConstBytes front_payload() const { return sends_.front().payload; }
   // Fills in the header's share of the next fragment.
   Piece cut(Header& header, Way way);
@@ -128,7 +128,7 @@ class OfiChannel final : public Channel {
   std::optional<Target> next_target();
   size_t spots_for(size_t size_bytes) const { return size_bytes / write_bytes_ + 2; }
   // What became of next_target(): its landings and registration, or nothing.
-  void open_target(std::optional<uint32_t> ticket, Lease lease);
+  void open_target(std::optional<uint32_t> ticket, std::shared_ptr<const Lease> lease);
   bool has_open_targets() const { return open_targets_ > 0; }
 
   // Forgets all that is posted and kept; nothing of it completes. Buffers that were kept stay with the caller's pool.
@@ -146,7 +146,7 @@ class OfiChannel final : public Channel {
     Token token = 0;
     size_t parts = 0;  // fragments and headers with the provider
     bool is_cut = false;
-    Lease source{};
+    std::shared_ptr<const Lease> source{};  // null: none is needed, or none yet
   };
   struct Incoming {
     Receive receive;
@@ -154,7 +154,7 @@ class OfiChannel final : public Channel {
     bool has_begun = false;
     std::optional<Mismatch> mismatch{};
     std::optional<uint32_t> ticket{};  // its target is known to the peer
-    Lease lease{};
+    std::shared_ptr<const Lease> lease{};
     bool is_complete() const { return has_begun && bytes_left == 0; }
   };
   struct KnownTarget {

@@ -172,7 +172,7 @@ std::optional<OfiChannel::Target> OfiChannel::next_target() {
   return std::nullopt;
 }
 
-void OfiChannel::open_target(std::optional<uint32_t> ticket, Lease lease) {
+void OfiChannel::open_target(std::optional<uint32_t> ticket, std::shared_ptr<const Lease> lease) {
   Incoming& incoming = receives_[next_target_++ - receive_number_];
   if (!ticket) return;
   incoming.ticket = ticket;
@@ -184,7 +184,7 @@ void OfiChannel::close_target(Incoming& incoming) {
   if (!incoming.ticket) return;
   board_.landings.close(*incoming.ticket);
   incoming.ticket.reset();
-  incoming.lease.clear();
+  incoming.lease.reset();
   --open_targets_;
 }
 

@@ -21,6 +21,8 @@ constexpr uint32_t kApiVersion = FI_VERSION(1, 17);
 constexpr int kOfferedMemoryModes = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
 
 bool is_efa(const std::string& provider) { return provider.starts_with("efa"); }
+// Others than these are bound to an address. shm names its endpoints by process.
+bool takes_address(const std::string& provider) { return !is_efa(provider) && provider != "shm"; }
 
 // Before the first fi_getinfo(), which reads them, and only where the user has said nothing. EFA alone needs any:
 // - its shared-memory path duplicates our shm transport and would load a provider that installs signal handlers;
@@ -51,7 +53,7 @@ Result<Info> make_hints(const std::string& provider, Purpose purpose) {
   if (hints == nullptr) {
     return error(Code::NotSupported, "libfabric.so.1 cannot be loaded").with_cure("install libfabric1, or use tcp");
   }
-  hints->caps = purpose == Purpose::Writes ? FI_MSG | FI_RMA : FI_MSG;
+  hints->caps = purpose != Purpose::Messages ? FI_MSG | FI_RMA : FI_MSG;
   hints->mode = FI_CONTEXT | FI_CONTEXT2;
   hints->ep_attr->type = FI_EP_RDM;
   hints->domain_attr->mr_mode = kOfferedMemoryModes;
@@ -65,12 +67,12 @@ Result<Info> find_info(const std::string& provider, const std::string& bind_addr
   if (is_wildcard(bind_address)) {
     return error(Code::InvalidArgument, "libfabric endpoint: %s would listen on every interface", bind_address.c_str());
   }
-  const bool is_ip = is_ip_address(bind_address);
-  if (!is_ip && !is_efa(provider)) {
+  const bool is_ip = takes_address(provider) && is_ip_address(bind_address);
+  if (!is_ip && takes_address(provider)) {
     return error(Code::InvalidArgument, "libfabric endpoint: \"%s\" is no address to bind", bind_address.c_str());
   }
   CCOM_TRY_ASSIGN(Info hints, make_hints(provider, purpose));
-  if (!is_ip && !bind_address.empty()) hints->domain_attr->name = strdup(bind_address.c_str());
+  if (is_efa(provider) && !bind_address.empty()) hints->domain_attr->name = strdup(bind_address.c_str());
   fi_info* found = nullptr;
   const int rc = fi_getinfo(kApiVersion, is_ip ? bind_address.c_str() : nullptr, nullptr, is_ip ? FI_SOURCE : 0,
                             hints.get(), &found);
@@ -131,7 +133,7 @@ Result<std::unique_ptr<Endpoint>> open_fabric(const std::string& provider, const
   set_provider_variables(provider);
   CCOM_TRY_ASSIGN(Info info, find_info(provider, bind_address, purpose));
   CCOM_TRY_ASSIGN(const MemoryRules rules, memory_rules(info->domain_attr->mr_mode));
-  if (purpose == Purpose::Writes && (info->domain_attr->cq_data_size < 4 || info->domain_attr->mr_key_size > 8)) {
+  if (purpose != Purpose::Messages && (info->domain_attr->cq_data_size < 4 || info->domain_attr->mr_key_size > 8)) {
     return error(Code::NotSupported, "libfabric provider %s: writes cannot carry 4 bytes, or its keys have %zu",
                  provider.c_str(), info->domain_attr->mr_key_size);
   }

@@ -53,7 +53,8 @@ Result<MemoryRules> memory_rules(int mr_mode);
 
 enum class Purpose : uint8_t {
   Messages,
-  Writes,  // NotSupported if the provider has none of the kind we need
+  Writes,        // NotSupported if the provider has none of the kind we need
+  PolledWrites,  // the same without a descriptor to sleep on: fewer system calls, but each poll asks every connection
 };
 
 // The endpoint of `provider` at `bind_address` (see OfiConfig).

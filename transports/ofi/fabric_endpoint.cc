@@ -75,7 +75,7 @@ Status FabricEndpoint::open_queue() {
   fi_cq_attr attr{};
   attr.size = info_->tx_attr->size + info_->rx_attr->size;
   attr.format = FI_CQ_FORMAT_DATA;
-  attr.wait_obj = FI_WAIT_FD;
+  attr.wait_obj = purpose_ == Purpose::PolledWrites ? FI_WAIT_NONE : FI_WAIT_FD;
   fid_cq* queue = nullptr;
   int rc = fi_cq_open(domain_.get(), &attr, &queue, nullptr);
   const bool has_descriptor = rc == 0 && attr.wait_obj == FI_WAIT_FD;
@@ -103,7 +103,7 @@ void FabricEndpoint::read_limits() {
   limits_ = {.message_bytes = info_->ep_attr->max_msg_size,
              .sends = info_->tx_attr->size,
              .receives = info_->rx_attr->size,
-             .write_bytes = purpose_ == Purpose::Writes ? std::min(info_->ep_attr->max_msg_size, kMostWriteBytes) : 0,
+             .write_bytes = purpose_ != Purpose::Messages ? std::min(info_->ep_attr->max_msg_size, kMostWriteBytes) : 0,
              .registers_sources = rules_.register_buffers};
   if (!is_efa()) return;
   limits_.message_bytes =

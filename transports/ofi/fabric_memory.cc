@@ -36,7 +36,7 @@ Result<Region> FabricEndpoint::allocate(size_t size_bytes) {
   CCOM_TRY_ASSIGN(Mapping mapping, Mapping::create(size_bytes, rules_.back_with_pages));
   const Bytes bytes = mapping.bytes();
   memory_.push_back({std::move(mapping), nullptr});
-  const bool has_writes = purpose_ == Purpose::Writes;
+  const bool has_writes = purpose_ != Purpose::Messages;
   if (!rules_.register_buffers && !has_writes) return Region{bytes};
   const uint64_t access = FI_SEND | FI_RECV | (has_writes ? FI_WRITE | FI_REMOTE_WRITE : 0);
   CCOM_TRY_ASSIGN(memory_.back().registered, register_memory(bytes, access));

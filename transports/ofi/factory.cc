@@ -8,6 +8,9 @@ namespace ccom::ofi {
 
 namespace {
 
+// So many connections cost less to ask each time than the provider's signals for a descriptor do.
+constexpr int kPolledPeers = 4;
+
 // None where the provider has no writes of the kind we need: then everything goes by messages.
 Result<std::vector<std::unique_ptr<Endpoint>>> open_rails(const OfiConfig& config) {
   std::vector<std::string> places = config.rails;
@@ -17,7 +20,8 @@ Result<std::vector<std::unique_ptr<Endpoint>>> open_rails(const OfiConfig& confi
   }
   std::vector<std::unique_ptr<Endpoint>> rails;
   for (const std::string& place : places) {
-    auto endpoint = open_fabric(config.provider, place, Purpose::Writes);
+    const bool are_few = config.peers > 0 && config.peers <= kPolledPeers;
+    auto endpoint = open_fabric(config.provider, place, are_few ? Purpose::PolledWrites : Purpose::Writes);
     if (!endpoint && config.rails.empty() && endpoint.error().code() == Code::NotSupported) break;
     if (!endpoint) return std::move(endpoint).error();
     rails.push_back(*std::move(endpoint));

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/arena.h"
 #include "base/secret.h"
 #include "transports/transport.h"
 
@@ -21,9 +22,12 @@ struct OfiConfig {
   // The address to bind, e.g. "10.0.0.7"; for efa the name of a domain ("rdmap0s6-rdm") or empty: the first. Never a
   // wildcard. Small messages go there.
   std::string bind_address;
+  int peers = 0;         // how many there will be, about; 0: unknown
   bool checksum = true;  // CRC32C over all that this rank sends
   // Where large messages go, up to 4, like bind_address; empty: there too. All ranks should have as many.
   std::vector<std::string> rails{};
+  // Whose memory may stay registered between messages; outlives the transport. Null: none.
+  const Arena* arena = nullptr;
 };
 
 // Does the kernel show an EFA device? `sysfs_root`: where sys is found, "/".

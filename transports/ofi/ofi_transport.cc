@@ -43,6 +43,7 @@ OfiTransport::OfiTransport(const OfiConfig& config, std::unique_ptr<Endpoint> en
       greeter_(config.key, config.communicator, config.rank),
       endpoint_(std::move(endpoint)),
       rails_(std::make_unique<Rails>(std::move(rails))),
+      registrations_(*rails_, config.arena),
       pool_(*endpoint_) {}
 
 Result<std::unique_ptr<OfiTransport>> OfiTransport::create(const OfiConfig& config, std::unique_ptr<Endpoint> endpoint,
@@ -54,12 +55,15 @@ Result<std::unique_ptr<OfiTransport>> OfiTransport::create(const OfiConfig& conf
 
 OfiTransport::~OfiTransport() {
   if (getpid() != process_) {  // a forked child: the device, the connections and what they hold are its parent's
+    registrations_.abandon();
+    (void)new auto(std::move(links_));
     (void)rails_.release();
     (void)endpoint_.release();
     return;
   }
   stop();
   farewell();
+  registrations_.forget();
   rails_.reset();
   endpoint_.reset();  // before the operations that it may still hold
 }
@@ -103,6 +107,7 @@ void OfiTransport::stop() {
     link->arrived += std::exchange(link->awaited, 0);
     for (const auto& channel : link->channels) channel->drop_all();
   }
+  registrations_.forget();
   board_.completed.clear();
   board_.ended.clear();
   board_.mismatch.reset();

@@ -30,6 +30,7 @@
 #include "transports/ofi/factory.h"
 #include "transports/ofi/hello.h"
 #include "transports/ofi/link.h"
+#include "transports/ofi/registrations.h"
 
 namespace ccom::ofi {
 
@@ -66,6 +67,9 @@ class OfiTransport final : public Transport {
   void stop() override;
   uint64_t memory_bytes() const override;
 
+  // What each rail has written.
+  const std::vector<uint64_t>& written_bytes() const { return rails_->written_bytes(); }
+  size_t kept_registrations() const { return registrations_.kept(); }
   // Messages that did not prove to come from a peer, or were meant for somebody else.
   uint64_t dropped_messages() const { return dropped_; }
 
@@ -140,7 +144,8 @@ class OfiTransport final : public Transport {
   std::unordered_map<Rank, Link*> by_rank_;
   std::unique_ptr<Endpoint> endpoint_;  // after what its operations point into: destroyed first
   std::unique_ptr<Rails> rails_;        // likewise
-  SlotTerms slot_plan_;                 // what each channel of a peer gets
+  Registrations registrations_;
+  SlotTerms slot_plan_;  // what each channel of a peer gets
   ReceivePool pool_;
   std::vector<OfiChannel*> paused_;  // have more to write, after others had their turn
   std::vector<Link*> waiting_;       // have an outbox that the provider refused

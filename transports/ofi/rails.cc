@@ -12,7 +12,10 @@
 namespace ccom::ofi {
 
 Rails::Rails(std::vector<std::unique_ptr<Endpoint>> endpoints)
-    : endpoints_(std::move(endpoints)), bytes_under_way_(endpoints_.size()), writes_under_way_(endpoints_.size()) {
+    : endpoints_(std::move(endpoints)),
+      bytes_under_way_(endpoints_.size()),
+      written_bytes_(endpoints_.size()),
+      writes_under_way_(endpoints_.size()) {
   if (endpoints_.empty()) return;
   limits_ = endpoints_.front()->limits();
   for (const auto& endpoint : endpoints_) {
@@ -83,6 +86,7 @@ bool Rails::try_post_on(size_t rail, WriteOperation& operation) {
   ++under_way_;
   ++writes_under_way_[rail];
   bytes_under_way_[rail] += operation.size_bytes;
+  written_bytes_[rail] += operation.size_bytes;
   if (rc != 0) failed_.push_back({.operation = &operation, .error = -rc});
   return true;
 }

@@ -54,6 +54,8 @@ class Rails {
   Status poll(std::vector<Completion>& completions);
   // Forgets what waits for this peer.
   void drop(const Link& link);
+  // By rail, ever.
+  const std::vector<uint64_t>& written_bytes() const { return written_bytes_; }
   bool has_work() const { return under_way_ > 0 || !waiting_.empty(); }
   bool is_waiting() const { return !waiting_.empty(); }
   const std::vector<std::unique_ptr<Endpoint>>& endpoints() const { return endpoints_; }
@@ -70,7 +72,7 @@ class Rails {
   Limits limits_;
   std::vector<RemotePlace> places_;
   Lease slots_lease_;  // of the slots, but for the first rail
-  std::vector<uint64_t> bytes_under_way_;
+  std::vector<uint64_t> bytes_under_way_, written_bytes_;
   std::vector<size_t> writes_under_way_;
   size_t under_way_ = 0;
   std::vector<WriteOperation*> waiting_;

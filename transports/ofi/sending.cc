@@ -82,7 +82,7 @@ Status OfiTransport::send_fragment(OfiChannel& channel, Way way) {
 bool OfiTransport::find_source(OfiChannel& channel) {
   if (!rails_->limits().registers_sources || !channel.needs_source()) return true;
   const ConstBytes payload = channel.front_payload();
-  auto lease = rails_->enroll({const_cast<std::byte*>(payload.data()), payload.size()}, Use::Source);
+  auto lease = registrations_.get({const_cast<std::byte*>(payload.data()), payload.size()}, Use::Source);
   if (!lease) {
     log(LogLevel::Debug, "ofi: rank %d sends by copies: %s", config_.rank, lease.error().message().c_str());
     return false;
@@ -109,7 +109,7 @@ void OfiTransport::write_piece(OfiChannel& channel, const Header& header, const 
 
 // Where the peer may write that message. If the memory cannot be registered, slots do.
 Status OfiTransport::send_target(OfiChannel& channel, const OfiChannel::Target& target) {
-  auto lease = rails_->enroll(target.bytes, Use::Target);
+  auto lease = registrations_.get(target.bytes, Use::Target);
   const auto ticket =
       lease ? board_.landings.open(channel, target.message, channel.spots_for(target.bytes.size())) : std::nullopt;
   if (!ticket) {
@@ -117,8 +117,8 @@ Status OfiTransport::send_target(OfiChannel& channel, const OfiChannel::Target& 
     channel.open_target(std::nullopt, {});
     return Status::ok();
   }
-  TargetPlace place{.address = lease->front()->place().address, .ticket = *ticket};
-  for (size_t rail = 0; rail < lease->size(); ++rail) place.keys[rail] = (*lease)[rail]->place().key;
+  TargetPlace place{.address = (*lease)->front()->place().address, .ticket = *ticket};
+  for (size_t rail = 0; rail < (*lease)->size(); ++rail) place.keys[rail] = (**lease)[rail]->place().key;
   channel.open_target(ticket, *std::move(lease));
   SendOperation& operation = *channel.free_slots.back();
   channel.free_slots.pop_back();

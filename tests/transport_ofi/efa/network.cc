@@ -99,6 +99,11 @@ size_t Network::endpoints() {
   return devices_.size();
 }
 
+uint64_t Network::registrations() {
+  const std::lock_guard lock(mutex);
+  return registered;
+}
+
 void Network::violate(std::string what) { violations_.push_back(std::move(what)); }
 
 void Network::open(Device& device) {

@@ -133,10 +133,12 @@ class Network {
   void fail_next(int efa_errno, std::string address = {});
   void kill(const std::string& address);  // it does nothing any more, and answers nothing
   size_t endpoints();
+  uint64_t registrations();  // of memory, ever
 
   // For the provider. The lock is taken there.
   std::mutex mutex;
   Personality personality;
+  uint64_t registered = 0;
   void violate(std::string what);
   bool chance(unsigned one_in) { return one_in != 0 && random_() % one_in == 0; }
   uint64_t draw() { return random_(); }

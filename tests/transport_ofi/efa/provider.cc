@@ -88,6 +88,7 @@ int register_memory(fid* object, const void* data, size_t size_bytes, uint64_t a
   region->access = access;
   region->is_usable = (net.personality.mr_mode & FI_MR_ENDPOINT) == 0;
   domain->regions.insert(region);
+  ++net.registered;
   *out = &region->fid;
   return 0;
 }

@@ -10,20 +10,21 @@
 
 namespace ccom {
 
-struct NetworkWish {
+struct CarrierWish {
   std::vector<std::string> transports;  // CCOM_TRANSPORT; empty: left open
   std::string ofi_provider;             // CCOM_OFI_PROVIDER; empty: left open
+  bool encrypted = false;               // which ofi cannot
 };
 
 // Is it worth asking whether EFA is here? It takes libfabric's time where there is such a device.
-bool depends_on_efa(const NetworkWish& wish, bool has_several_hosts);
+bool depends_on_efa(const CarrierWish& wish, bool has_several_hosts);
 
-struct NetworkChoice {
+struct CarrierChoice {
   std::string transport;  // "ofi" or "tcp": between hosts, when CCOM_TRANSPORT is left open
   std::string ofi_provider;
 };
 // EFA, if every rank can use it; else TCP.
-NetworkChoice choose_network(const NetworkWish& wish, bool all_have_efa);
+CarrierChoice choose_carrier(const CarrierWish& wish, bool all_have_efa);
 
 // The domains ("rdmap0s6-rdm") whose interfaces the `place`-th of `ranks` ranks of a host uses: all of them equally
 // many, at most `most`, neighbours in number, which PCI makes neighbours in the machine; shared if there are too few.

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "comm/network_choice.h"
+#include "comm/carrier.h"
 
 #include <algorithm>
 #include <span>
 
 namespace ccom {
 
-bool depends_on_efa(const NetworkWish& wish, bool has_several_hosts) {
-  if (!wish.ofi_provider.empty()) return false;
+bool depends_on_efa(const CarrierWish& wish, bool has_several_hosts) {
+  if (!wish.ofi_provider.empty() || wish.encrypted) return false;
   if (wish.transports.empty()) return has_several_hosts;
   return std::ranges::find(wish.transports, "ofi") != wish.transports.end();
 }
 
-NetworkChoice choose_network(const NetworkWish& wish, bool all_have_efa) {
-  const bool is_efa = all_have_efa && wish.ofi_provider.empty();
-  NetworkChoice choice{is_efa ? "ofi" : "tcp", wish.ofi_provider};
+CarrierChoice choose_carrier(const CarrierWish& wish, bool all_have_efa) {
+  const bool is_efa = all_have_efa && wish.ofi_provider.empty() && !wish.encrypted;
+  CarrierChoice choice{is_efa ? "ofi" : "tcp", wish.ofi_provider};
   if (choice.ofi_provider.empty()) choice.ofi_provider = is_efa ? "efa" : "tcp;ofi_rxm";
   return choice;
 }

@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What carries messages between hosts when the user has left it open, and which interfaces a rank uses.
-#include "comm/network_choice.h"
+#include "comm/carrier.h"
 
 #include <gtest/gtest.h>
 
 namespace ccom {
 namespace {
 
-TEST(NetworkChoice, IsEfaOnlyIfAllHaveItAndTheUserSaidNothing) {
-  EXPECT_EQ(choose_network({}, true).transport, "ofi");
-  EXPECT_EQ(choose_network({}, true).ofi_provider, "efa");
-  EXPECT_EQ(choose_network({}, false).transport, "tcp");
-  EXPECT_EQ(choose_network({}, false).ofi_provider, "tcp;ofi_rxm");
-  EXPECT_EQ(choose_network({{}, "sockets"}, true).transport, "tcp");
-  EXPECT_EQ(choose_network({{}, "sockets"}, true).ofi_provider, "sockets");
-  EXPECT_EQ(choose_network({{"ofi"}, ""}, true).ofi_provider, "efa");
-  EXPECT_EQ(choose_network({{"shm", "ofi"}, ""}, false).ofi_provider, "tcp;ofi_rxm");
+TEST(CarrierChoice, IsEfaOnlyIfAllHaveItAndTheUserSaidNothing) {
+  EXPECT_EQ(choose_carrier({}, true).transport, "ofi");
+  EXPECT_EQ(choose_carrier({}, true).ofi_provider, "efa");
+  EXPECT_EQ(choose_carrier({}, false).transport, "tcp");
+  EXPECT_EQ(choose_carrier({}, false).ofi_provider, "tcp;ofi_rxm");
+  EXPECT_EQ(choose_carrier({{}, "sockets"}, true).transport, "tcp");
+  EXPECT_EQ(choose_carrier({{}, "sockets"}, true).ofi_provider, "sockets");
+  EXPECT_EQ(choose_carrier({.encrypted = true}, true).transport, "tcp");
+  EXPECT_EQ(choose_carrier({{"ofi"}, ""}, true).ofi_provider, "efa");
+  EXPECT_EQ(choose_carrier({{"shm", "ofi"}, ""}, false).ofi_provider, "tcp;ofi_rxm");
 }
 
-TEST(NetworkChoice, AsksForEfaOnlyWhereTheAnswerCounts) {
+TEST(CarrierChoice, AsksForEfaOnlyWhereTheAnswerCounts) {
   EXPECT_TRUE(depends_on_efa({}, true));
   EXPECT_FALSE(depends_on_efa({}, false)) << "one host needs no network";
   EXPECT_FALSE(depends_on_efa({{"shm", "tcp"}, ""}, true));
@@ -27,7 +28,7 @@ TEST(NetworkChoice, AsksForEfaOnlyWhereTheAnswerCounts) {
   EXPECT_TRUE(depends_on_efa({{"ofi"}, ""}, false));
 }
 
-TEST(NetworkChoice, GivesEveryRankItsShareOfTheDomains) {
+TEST(CarrierChoice, GivesEveryRankItsShareOfTheDomains) {
   const std::vector<std::string> eight = {"d7", "d1", "d0", "d2", "d3", "d4", "d5", "d6"};
   EXPECT_EQ(choose_domains(eight, 0, 1, 4), (std::vector<std::string>{"d0", "d1", "d2", "d3"}));
   EXPECT_EQ(choose_domains(eight, 1, 2, 4), (std::vector<std::string>{"d4", "d5", "d6", "d7"}));
