@@ -194,7 +194,7 @@ PEERS = {
 
 # What keeps a peer from anything but TCP over the loopback interface. Gloo knows nothing else.
 OVER_UCX_TCP = {"MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "tcp,self", "UCX_NET_DEVICES": "lo"}
-OVER_OFI_TCP = {"I_MPI_FABRICS": "ofi", "I_MPI_OFI_PROVIDER": "tcp", "FI_PROVIDER": "tcp", "FI_TCP_IFACE": "lo"}
+OVER_OFI_TCP = {"I_MPI_FABRICS": "ofi", "I_MPI_COLL_INTRANODE": "pt2pt", "I_MPI_OFI_PROVIDER": "tcp", "FI_PROVIDER": "tcp", "FI_TCP_IFACE": "lo"}
 OVER_TCP = {
     "ccom": {"CCOM_TRANSPORT": "tcp", "CCOM_SOCKET_IFNAME": "lo"},
     "openmpi": mca(pml="ob1", btl="tcp,self", btl_tcp_if_include="lo"),

@@ -37,7 +37,11 @@ Result<HostNetwork> choose_network(const CommConfig& config, const Topology& top
 // one connection fills what its core can.
 int automatic_tcp_streams(const Topology& topology) {
   constexpr int kOnEna = 8;
-  if (topology.hosts.size() < 2) return 1;
+  const Host& first = topology.hosts.front();
+  const bool is_one_machine = std::ranges::all_of(topology.hosts, [&first](const Host& host) {
+    return &host == &first || (!host.machine.empty() && host.machine == first.machine);
+  });
+  if (is_one_machine) return 1;
   const auto has_ena = [](const Host& host) {
     return std::ranges::any_of(host.nics, [](const Nic& nic) { return nic.kind == "ena"; });
   };

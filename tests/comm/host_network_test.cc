@@ -18,8 +18,12 @@ const std::vector<Interface> kHost = {{"lo", "127.0.0.1", false, true},
 
 Topology hosts(const std::vector<std::string>& nic_kinds) {
   Topology topology;
-  for (const std::string& kind : nic_kinds)
-    topology.hosts.push_back({.id = "", .nics = {{.name = "nic", .kind = kind}}});
+  for (const std::string& kind : nic_kinds) {
+    Host host;
+    host.machine = std::to_string(topology.hosts.size());
+    host.nics.push_back({.name = "nic", .kind = kind});
+    topology.hosts.push_back(std::move(host));
+  }
   return topology;
 }
 
@@ -44,6 +48,9 @@ TEST(HostNetwork, OpensSeveralConnectionsOnlyBetweenHostsOnEc2) {
   EXPECT_EQ(automatic_tcp_streams(hosts({"ena", "ena"})), 8);
   EXPECT_EQ(automatic_tcp_streams(hosts({"ethernet", "ena"})), 8) << "both sides must agree";
   EXPECT_EQ(automatic_tcp_streams(hosts({"ena"})), 1) << "one host";
+  Topology containers = hosts({"ena", "ena"});
+  containers.hosts[1].machine = containers.hosts[0].machine;
+  EXPECT_EQ(automatic_tcp_streams(containers), 1) << "containers of one machine";
   EXPECT_EQ(automatic_tcp_streams(hosts({"ethernet", "ethernet", "efa"})), 1);
 }
 

@@ -56,5 +56,5 @@ grep -q '4 ranks' "$folder/out" && grep -q '2 hosts' "$folder/out" && grep -q 'h
 
 on_both 24002 "$train" --curve "$folder/two_hosts.csv"
 tail -1 "$folder/out"
-"$train" -np 1 --curve "$folder/one_rank.csv" >/dev/null
+env -u CCOM_NRANKS -u CCOM_URL "$train" -np 1 --curve "$folder/one_rank.csv" >/dev/null
 "$compare" "$folder/one_rank.csv" "$folder/two_hosts.csv" 1e-4

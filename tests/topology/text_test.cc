@@ -46,6 +46,7 @@ INSTANTIATE_TEST_SUITE_P(Text, GoldenFabric,
 
 Host machine(const std::string& name) {
   return {.id = "id of " + name,
+          .machine = "",
           .name = name,
           .instance_type = "trn1.2xlarge",
           .cpu_model = "Some CPU @ 2.9 GHz",

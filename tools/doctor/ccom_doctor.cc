@@ -12,6 +12,7 @@
 #include "bench/launch/session.h"
 #include "tools/doctor/examination.h"
 #include "tools/doctor/print.h"
+#include "tools/doctor/providers.h"
 
 namespace ccom::doctor {
 namespace {
@@ -89,6 +90,7 @@ int run(const std::vector<std::string>& arguments) {
 
 int main(int argc, char** argv) {
   try {
+    if (argc == 2 && std::string_view(argv[1]) == ccom::doctor::kListProviders) return ccom::doctor::print_providers();
     return ccom::doctor::run({argv, argv + argc});
   } catch (const std::exception& thrown) {
     std::fprintf(stderr, "ccom-doctor: %s\n", thrown.what());

@@ -2,6 +2,7 @@
 #include "tools/doctor/examination.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "base/options.h"
@@ -67,11 +68,14 @@ bool can_start_a_job(const Report& report) {
 
 Status examine_together(Meeting& meeting, RankReport mine, const Settings& settings, Report& report) {
   const int rank = mine.rank;
+  CCOM_TRY_ASSIGN(const auto host_ids,
+                  meeting.exchange("names", mine.host_id, std::chrono::seconds(settings.wait_seconds)));
+  const bool leads = std::ranges::find(host_ids, mine.host_id) - host_ids.begin() == rank;
   std::vector<std::string> failures;
-  // Every rank listens, because none knows yet who leads its host.
-  const Answering answering(meeting.secret().derive("ccom doctor"), mine.addresses, failures);
+  std::optional<Answering> answering;
+  if (leads) answering.emplace(meeting.secret().derive("ccom doctor"), mine.addresses, failures);
   if (!failures.empty() && mine.filter_failure.empty()) mine.filter_failure = failures.front();
-  CCOM_TRY_ASSIGN(const auto ranks, meeting.exchange("hosts", mine, std::chrono::seconds(settings.wait_seconds)));
+  CCOM_TRY_ASSIGN(const auto ranks, meeting.exchange("hosts", mine, 30s));
   const int64_t clock_ms = wall_clock_ms();  // all ranks come here within a moment
   report.hosts = group_hosts(ranks);
   for (const RankReport& each : ranks) report.versions.push_back(each.ccom_version);

@@ -6,6 +6,8 @@
 #include <cstring>
 
 #include "base/network.h"
+#include "base/options.h"
+#include "base/tcp_socket.h"
 #include "bootstrap/grpc_rendezvous.h"
 #include "bootstrap/interface_filter.h"
 #include "bootstrap/meeting_point.h"
@@ -28,7 +30,8 @@ std::string plain_connection(const UniqueId& id) {
 Result<Meeting> Meeting::come(int rank, int nranks, Deadline arrival, Deadline life) {
   const MakeId make_id = [life]() -> Result<UniqueId> {
     CCOM_TRY_ASSIGN(const InterfaceFilter filter, read_interface_filter(process_environment, list_interfaces()));
-    return create_unique_id(filter.text, life);
+    CCOM_TRY_ASSIGN(const PortRange ports, parse_port_range(option("CCOM_PORT_RANGE")));
+    return create_unique_id(filter.text, ports, life);
   };
   CCOM_TRY_ASSIGN(const LaunchMeeting launch, read_launch_meeting(process_environment, ::geteuid()));
   CCOM_TRY_ASSIGN(UniqueId id, unique_id_from_url("env://", nranks, rank, arrival, make_id));

@@ -2,14 +2,25 @@
 #include "tools/doctor/providers.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <rdma/fabric.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <condition_variable>
-#include <memory>
-#include <mutex>
-#include <system_error>
-#include <thread>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <sstream>
+
+#include "base/descriptor.h"
+#include "base/time.h"
+
+extern char** environ;
 
 namespace ccom::doctor {
 namespace {
@@ -41,40 +52,68 @@ Providers ask_libfabric() {
   return found;
 }
 
-// Shared by the caller and the thread that asks, which may be the last to use it.
-struct Question {
-  std::mutex mutex;
-  std::condition_variable changed;
-  bool is_answered = false;
-  Providers answer;
-};
+// What the child has written until it ended or the deadline passed.
+std::string read_all(int pipe, Deadline deadline) {
+  std::string text;
+  std::array<char, 4096> piece;
+  pollfd entry{.fd = pipe, .events = POLLIN, .revents = 0};
+  while (!deadline.passed()) {
+    if (::poll(&entry, 1, static_cast<int>(deadline.left_ms() + 1)) <= 0) continue;
+    const ssize_t got = ::read(pipe, piece.data(), piece.size());
+    if (got <= 0) break;
+    text.append(piece.data(), static_cast<size_t>(got));
+  }
+  return text;
+}
+
+// Its process id, or -1. Its stdout goes to the pipe.
+pid_t start_child(int pipe) {
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_adddup2(&actions, pipe, STDOUT_FILENO);
+  ::posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+  std::string name = "ccom-doctor", argument = kListProviders;
+  char* const arguments[] = {name.data(), argument.data(), nullptr};
+  pid_t child = -1;
+  if (::posix_spawn(&child, "/proc/self/exe", &actions, nullptr, arguments, environ) != 0) child = -1;
+  ::posix_spawn_file_actions_destroy(&actions);
+  return child;
+}
 
 }  // namespace
 
+int print_providers() {
+  const Providers found = ask_libfabric();
+  std::printf("%s\n", found.version.c_str());
+  for (const std::string& name : found.names) std::printf("%s\n", name.c_str());
+  std::fflush(stdout);
+  return found.failure.empty() ? 0 : 1;
+}
+
 Providers list_providers(std::chrono::milliseconds limit) {
-  const auto question = std::make_shared<Question>();
-  std::thread asker;
-  try {
-    asker = std::thread([question] {
-      Providers answer = ask_libfabric();
-      const std::lock_guard lock(question->mutex);
-      question->answer = std::move(answer);
-      question->is_answered = true;
-      question->changed.notify_all();
-    });
-  } catch (const std::system_error& failure) {
-    return {.failure = failure.what()};
+  std::array<int, 2> ends{-1, -1};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return {.failure = std::strerror(errno)};
+  const Descriptor reads(ends[0]);
+  Descriptor writes(ends[1]);
+  const pid_t child = start_child(writes.get());
+  writes = Descriptor();
+  if (child < 0) return {.failure = "the process that asks libfabric could not be started"};
+  const Deadline deadline = Deadline::after(limit);
+  std::istringstream lines(read_all(reads.get(), deadline));
+  ::kill(child, SIGKILL);  // it has nothing more to say
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+  Providers found;
+  std::getline(lines, found.version);
+  for (std::string name; std::getline(lines, name);) found.names.push_back(name);
+  if (deadline.passed()) {
+    found.failure = "libfabric did not answer within " + std::to_string(limit.count()) + " ms";
+  } else if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL) {
+    found.failure = std::string("libfabric crashed: ") + ::strsignal(WTERMSIG(status));
+  } else if (!found.version.empty() && found.names.empty()) {
+    found.failure = "libfabric offers none";
   }
-  std::unique_lock lock(question->mutex);
-  const bool in_time = question->changed.wait_for(lock, limit, [&question] { return question->is_answered; });
-  Providers answer = question->answer;
-  lock.unlock();
-  if (in_time) {
-    asker.join();
-    return answer;
-  }
-  asker.detach();
-  return {.failure = "libfabric did not answer within " + std::to_string(limit.count()) + " ms"};
+  return found;
 }
 
 }  // namespace ccom::doctor

@@ -15,7 +15,12 @@ struct Providers {
   std::string failure{};  // "" if `names` is all there is
 };
 
-// Asks libfabric, which asks every provider, in a thread that is left behind if it does not come back within `limit`.
+// Asks libfabric, which asks every provider, in another process: this program with kListProviders as its argument. It
+// is ended if it takes longer than `limit`, and may crash, as code of many hands does at times.
 Providers list_providers(std::chrono::milliseconds limit);
+
+// What that process does: the version and the names, a line each, go to stdout. Returns its exit code.
+int print_providers();
+constexpr const char* kListProviders = "--list-providers";
 
 }  // namespace ccom::doctor

@@ -11,6 +11,9 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/options.h"
+#include "base/tcp_socket.h"
+
 namespace ccom::doctor {
 namespace {
 
@@ -54,17 +57,18 @@ int await(int socket, short events, Deadline deadline) {
 }  // namespace
 
 Opened listen_at(const std::string& address, uint16_t& port) {
-  SocketAddress where = socket_address(address, 0);
-  Descriptor socket(::socket(where.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket.is_open()) return failed(errno);
-  if (::bind(socket.get(), where.get(), where.length) != 0 || ::listen(socket.get(), 128) != 0) return failed(errno);
+  const auto ports = parse_port_range(option("CCOM_PORT_RANGE"));
+  if (!ports) return failed(EINVAL);
+  auto socket = ccom::listen_at(address, *ports, 128);
+  if (!socket) return failed(socket.error().sys_errno() != 0 ? socket.error().sys_errno() : EADDRINUSE);
+  SocketAddress where;
   where.length = sizeof where.storage;
-  if (::getsockname(socket.get(), where.get(), &where.length) != 0) return failed(errno);
+  if (::getsockname(socket->get(), where.get(), &where.length) != 0) return failed(errno);
   const auto network_order = where.storage.ss_family == AF_INET
                                  ? reinterpret_cast<const sockaddr_in*>(&where.storage)->sin_port
                                  : reinterpret_cast<const sockaddr_in6*>(&where.storage)->sin6_port;
   port = ntohs(network_order);
-  return {.socket = std::move(socket)};
+  return {.socket = *std::move(socket)};
 }
 
 Opened connect_to(const std::string& address, uint16_t port, Deadline deadline) {

@@ -16,7 +16,7 @@ struct Opened {
   int failure = 0;
 };
 
-// A listener at a numeric address and a free port, which goes to `port`.
+// A listener at a numeric address and a free port of CCOM_PORT_RANGE, which goes to `port`.
 Opened listen_at(const std::string& address, uint16_t& port);
 Opened connect_to(const std::string& address, uint16_t port, Deadline deadline);
 // An accepted connection; failure EAGAIN if nobody came before the deadline.

@@ -242,7 +242,7 @@ bool Tls::send_record(ConstBytes record, size_t& taken) {
 ConstBytes Tls::join(ConstBytes first, const iovec& next) {
   std::ranges::copy(first, head_.begin());
   const size_t more = std::min(head_.size() - first.size(), next.iov_len);
-  std::memcpy(head_.data() + first.size(), next.iov_base, more);
+  std::ranges::copy(ConstBytes(static_cast<const std::byte*>(next.iov_base), more), head_.begin() + first.size());
   return ConstBytes(head_).first(first.size() + more);
 }
 
