@@ -8,7 +8,7 @@
 #include <optional>
 #include <thread>
 
-#include "base/text.h"
+#include "liveness/late.h"
 
 namespace ccom {
 namespace {
@@ -266,9 +266,8 @@ Status Engine::wait_for_events(Backoff& backoff, Deadline deadline) {
   return monitor_.check();
 }
 
-// Those that we wait for may themselves be waiting for others.
 Status Engine::late() {
-  std::vector<int> peers;
+  std::vector<Rank> peers;
   bool all_take_part = true;
   for (const auto& run : runs_) {
     if (run->finished()) continue;
@@ -277,15 +276,7 @@ Status Engine::late() {
   }
   std::ranges::sort(peers);
   peers.erase(std::ranges::unique(peers).begin(), peers.end());
-  std::string text = "rank " + std::to_string(rank_) + " waited in vain for " + name_ranks(peers);
-  if (const std::vector<Rank> behind = all_take_part ? monitor_.who_is_behind() : std::vector<Rank>();
-      !behind.empty()) {
-    text += "; not yet in this call: " + name_ranks(behind);
-    peers = behind;
-  }
-  return Status(Code::Timeout, std::move(text))
-      .with_peers(peers)
-      .with_cure("look what these ranks are doing; raise timeoutMs (CCOM_TIMEOUT_MS) if they are only slow");
+  return waited_in_vain(monitor_, rank_, std::move(peers), all_take_part);
 }
 
 // Reports the cause, stops everything, and returns the error that all ranks agree on.

@@ -5,6 +5,8 @@
 #include <bit>
 #include <thread>
 
+#include "liveness/late.h"
+
 namespace ccom {
 namespace {
 
@@ -106,18 +108,13 @@ Status Meeting::mismatch(int place) const {
       .with_cure("make the same calls in the same order with equal count, type, operator and root on all ranks");
 }
 
-Status Meeting::late() const {
-  std::vector<int> ranks;
-  std::string who;
+Status Meeting::late() {
+  std::vector<Rank> ranks;
   for (int place = 0; place < size(); ++place) {
     if (place == place_ || !is_before(number_of(lines(place).line[number_ & 1].word.load()), number_)) continue;
     ranks.push_back(rank_at(place));
-    who += (who.empty() ? "" : ", ") + std::to_string(rank_at(place));
   }
-  return error(Code::Timeout, "rank %d waited in vain for rank%s %s", rank_at(place_), ranks.size() == 1 ? "" : "s",
-               who.c_str())
-      .with_peers(ranks)
-      .with_cure("look what these ranks are doing; raise timeoutMs (CCOM_TIMEOUT_MS) if they are only slow");
+  return waited_in_vain(monitor_, rank_at(place_), std::move(ranks), true);
 }
 
 void Meeting::say_left() {

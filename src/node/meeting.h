@@ -101,7 +101,7 @@ class Meeting {
   Status wait(int place);
   void sleep(int place, std::chrono::nanoseconds at_most);
   Status mismatch(int place) const;
-  Status late() const;
+  Status late();
 
   // What every call needs first, so that it shares cache lines.
   RankLines* const lines_;
