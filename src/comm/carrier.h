@@ -12,8 +12,8 @@ namespace ccom {
 
 struct CarrierWish {
   std::vector<std::string> transports{};  // CCOM_TRANSPORT; empty: left open
-  std::string ofi_provider;             // CCOM_OFI_PROVIDER; empty: left open
-  bool encrypted = false;               // which ofi cannot
+  std::string ofi_provider;               // CCOM_OFI_PROVIDER; empty: left open
+  bool encrypted = false;                 // which ofi cannot
 };
 
 // Is it worth asking whether EFA is here? It takes libfabric's time where there is such a device.
