@@ -31,6 +31,10 @@ bool divides_evenly(const Staged& shape, int nranks);
 // to it and a way down. Only tree edges carry data.
 Plan tree_plan(const Call& call, const Tree& tree, const std::string& algorithm);
 
+// AllReduce of short vectors over many hosts (mixed_radix.cc), through all of a host's ranks at once. A Barrier gets
+// the same plan, an allreduce (of nothing). In place allowed; every rank computes the same expression.
+Plan mixed_radix_plan(const Call& call, const Radix& shape, const std::string& algorithm);
+
 // AllToAll, everybody with everybody (alltoall.cc): p - 1 messages of one block, in place through scratch.
 Plan pairwise_alltoall_plan(const Call& call);
 // AllToAll where not all links exist: an allgather of everything, of which each rank keeps its part. p times the bytes.

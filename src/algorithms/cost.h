@@ -49,4 +49,11 @@ Cost rings_reduce_scatter_cost(const Level& level, double n);
 Cost rings_allgather_cost(const Level& level, double n);
 Cost recursive_doubling_cost(const Level& level, double n);
 
+// Within hosts and across them.
+struct RadixCost {
+  Cost inside, across;
+  int roundings = 0;
+};
+RadixCost mixed_radix_cost(const Radix& shape, double n);
+
 }  // namespace ccom

@@ -81,4 +81,21 @@ Level flat_level(Pattern pattern, int nranks);
 std::vector<Level> dimension_levels(Pattern pattern, const std::vector<int>& dims,
                                     const std::vector<std::vector<Rank>>& groups);
 
+// Mixed-radix exchange: hosts of equally many ranks, each round between as many hosts as a radix says, through as many
+// ranks of each.
+struct Radix {
+  std::vector<std::vector<Rank>> hosts{};  // the ranks of each host, lists being grids of `dims`
+  // The devices' dims, rings along each, and last the cores of a device, which reach one another; the last dimension
+  // runs fastest. {g}: g ranks that reach one another.
+  std::vector<int> dims{};
+  // Each at most the ranks of a host. Their product is at most the hosts and at least half of them; hosts beyond it are
+  // folded into the first ones.
+  std::vector<int> radices{};
+  friend bool operator==(const Radix&, const Radix&) = default;
+};
+
+// Factors up to `most` with as few rounds as possible and, of those, the most equal ones, largest first: exactly
+// `hosts`, unless fewer factors and a fold (two rounds) come cheaper. Empty for one host, and if `most` < 2.
+std::vector<int> choose_radices(int hosts, int most);
+
 }  // namespace ccom
