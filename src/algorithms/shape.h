@@ -73,6 +73,10 @@ struct Tree {
 // k-nomial tree over ranks 0..n-1 rotated so that `root` is its root: ceil(log_radix n) levels.
 Tree knomial_tree(int nranks, Rank root, int radix);
 
+// Two binary trees, nobody inner in both (double_tree.cc), for `chunks` chunks each. root < 0: all ranks are in the
+// trees and each has a root of its own (AllReduce); else both have `root` (Broadcast, Reduce).
+std::vector<Tree> double_tree(int nranks, Rank root, int chunks);
+
 // A level of one pattern over all ranks 0..n-1 in rank order.
 Level flat_level(Pattern pattern, int nranks);
 

@@ -6,14 +6,10 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <functional>
-#include <map>
-#include <numeric>
 #include <set>
 
 #include "algorithms/collectives.h"
-#include "algorithms/streams.h"
 #include "plan/print.h"
 #include "tests/algorithms/prove.h"
 
@@ -175,41 +171,6 @@ TEST(Hierarchical, TorusOfPairsAcrossTwoHostsIsProved) {
   shape.levels.push_back(across);
   for (const Collective collective : {Collective::AllReduce, Collective::ReduceScatter, Collective::AllGather}) {
     prove(collective, 64, -1, true, [&](const Call& call) { return staged_plan(call, shape, "torus"); });
-  }
-}
-
-TEST(Trees, RootedCollectivesAreProvedForEveryRadixAndRoot) {
-  for (int n = 1; n <= kMaxRanks; ++n) {
-    for (const int radix : {2, 3, 4, 8}) {
-      for (const Rank root : {0, n / 2, n - 1}) {
-        Tree tree = knomial_tree(n, root, radix);
-        for (const int chunks : {1, 3}) {
-          tree.chunks = chunks;
-          for (const bool in_place : {false, true}) {
-            for (const Collective collective :
-                 {Collective::Broadcast, Collective::Reduce, Collective::Gather, Collective::Scatter}) {
-              prove(collective, n, root, in_place, [&](const Call& call) { return tree_plan(call, tree, "knomial"); });
-            }
-            for (const Collective collective :
-                 {Collective::AllReduce, Collective::ReduceScatter, Collective::AllGather}) {
-              if (radix > 3 || n > 17) continue;
-              prove(collective, n, -1, in_place, [&](const Call& call) { return tree_plan(call, tree, "tree"); });
-            }
-          }
-        }
-      }
-    }
-  }
-}
-
-TEST(Trees, KnomialHasLogarithmicDepth) {
-  for (int n = 2; n <= 1000; n += 37) {
-    const Tree tree = knomial_tree(n, 5 % n, 4);
-    for (Rank r = 0; r < n; ++r) {
-      int depth = 0;
-      for (Rank at = r; tree.parent[static_cast<size_t>(at)] >= 0; at = tree.parent[static_cast<size_t>(at)]) ++depth;
-      EXPECT_LE(depth, static_cast<int>(std::ceil(std::log(n) / std::log(4) - 1e-9)));
-    }
   }
 }
 
