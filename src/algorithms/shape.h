@@ -51,14 +51,14 @@ struct Level {
 struct Staged {
   std::vector<Level> levels{};
   std::vector<Level> core{};  // none or one
-  // The data (of each unit) is cut into so many parts, each of which goes its way on channels of its own: while one is
-  // on the links of one level, others are on those of the next.
+  // The data (of each unit) is cut into so many parts that follow one another through the levels: while one is on one
+  // level's links, the next is on those of the level before. For long vectors whose levels use different links.
   int windows = 1;
   friend bool operator==(const Staged&, const Staged&) = default;
 };
 
-// How many channels between two ranks staged_plan may use: windows times the product of the levels' streams. At most
-// kMostChannels.
+// How many channels between two ranks staged_plan may use: the product of the levels' streams, and as many again for
+// the way up if there are several windows. At most kMostChannels.
 int channels_of(const Staged& shape);
 constexpr int kMostChannels = 256;
 

@@ -106,22 +106,24 @@ TEST(FlatAlgorithms, ReduceScatterAndAllgatherAreProved) {
   }
 }
 
-TEST(Windows, HaveTheirOwnChannelsAndAreTakenInTurn) {
-  Staged shape = hierarchical({4, 4, 4}, Pattern::Circulant, false);
-  shape.windows = 4;
-  EXPECT_EQ(channels_of(shape), 4);
-  for (const Collective collective : {Collective::AllReduce, Collective::ReduceScatter, Collective::AllGather}) {
-    for (const bool in_place : {false, true}) {
-      prove(collective, 12, -1, in_place, [&](const Call& call) { return staged_plan(call, shape, "windows"); });
+TEST(Windows, AreProvedOverLevelsAndCores) {
+  for (const int windows : {2, 5}) {
+    Staged shape = hierarchical({4, 4, 4}, Pattern::Circulant, false);
+    shape.windows = windows;
+    EXPECT_EQ(channels_of(shape), 2) << "one for each way";
+    for (const Collective collective : {Collective::AllReduce, Collective::ReduceScatter, Collective::AllGather}) {
+      for (const bool in_place : {false, true}) {
+        prove(collective, 12, -1, in_place, [&](const Call& call) { return staged_plan(call, shape, "windows"); });
+      }
     }
+    shape = hierarchical({4, 4, 3}, Pattern::RecursiveDoubling, true);
+    shape.windows = windows;
+    prove(Collective::AllReduce, 11, -1, true, [&](const Call& call) { return staged_plan(call, shape, "windows"); });
+    shape = torus_of_pairs(4, 4);
+    shape.windows = windows;
+    EXPECT_EQ(channels_of(shape), 8) << "four streams, both ways";
+    prove(Collective::AllReduce, 32, -1, true, [&](const Call& call) { return staged_plan(call, shape, "windows"); });
   }
-  const Plan plan = staged_plan({Collective::AllReduce, 0, 12, -1, false}, shape, "windows");
-  std::set<int> first;
-  for (size_t s = 0; s < 4; ++s) first.insert(plan.steps[s].channel);
-  EXPECT_EQ(first.size(), 4U) << "every window begins at once";
-  shape.core = {hierarchical({4, 4, 4}, Pattern::RecursiveDoubling, true).core[0]};
-  shape.levels.pop_back();
-  prove(Collective::AllReduce, 12, -1, true, [&](const Call& call) { return staged_plan(call, shape, "windows"); });
 }
 
 TEST(Hierarchical, EvenAndUnevenHostsAreProved) {
