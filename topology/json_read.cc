@@ -32,10 +32,36 @@ LinkSpeed read_speed(const JsonAt& at) {
   return speed;
 }
 
-Link read_link(const JsonAt& at, int devices) {
+Costs read_costs(const JsonAt& at) {
+  JsonObject object(at);
+  Costs costs;
+  costs.post_ns = object.at("post_ns").number(0, kMaxLatencyNs);
+  costs.reduce_bytes_per_second = object.at("reduce_bytes_per_second").number(0, kMaxBytesPerSecond);
+  object.finish();
+  return costs;
+}
+
+Uplink read_uplink(const JsonAt& at, int devices, std::set<int>& taken) {
+  JsonObject object(at);
+  Uplink uplink;
+  const JsonAt list = object.at("devices");
+  const size_t count = list.array_size(1, kMaxDevices);
+  for (size_t i = 0; i < count && at.problem.status().is_ok(); ++i) {
+    uplink.devices.push_back(int_at(list.element(i), i == 0 ? 0 : uplink.devices.back() + 1, devices - 1));
+    if (!taken.insert(uplink.devices.back()).second) {
+      at.problem.add(list.element(i).path, "this device has an uplink already");
+    }
+  }
+  uplink.speed = speed_at(object.at("latency_ns"), object.at("bytes_per_second"));
+  uplink.post_ns = object.at("post_ns").number(0, kMaxLatencyNs);
+  object.finish();
+  return uplink;
+}
+
+Link read_link(const JsonAt& at, int vertices) {
   if (at.array_size(4, 4) == 0) return {};
-  return {.from = int_at(at.element(0), 0, devices - 1),
-          .to = int_at(at.element(1), 0, devices - 1),
+  return {.from = int_at(at.element(0), 0, vertices - 1),
+          .to = int_at(at.element(1), 0, vertices - 1),
           .speed = speed_at(at.element(2), at.element(3))};
 }
 
@@ -52,7 +78,7 @@ void check_links(const Fabric& fabric, const JsonAt& at) {
     }
   }
   for (const auto& [from, to] : edges) {
-    if (!fabric.linked(to, from))
+    if (!fabric.joined(to, from))
       return at.problem.add(at.path, "there is " + text_of({from, to}) + " but no way back");
   }
   if (fabric.shape == Fabric::Shape::Other) return;
@@ -69,13 +95,21 @@ void read_shape(JsonObject& object, Fabric& fabric) {
   if (object.has("shape")) {
     const JsonAt at = object.at("shape");
     const auto shape = shape_from(at.text(0, kMaxTextBytes));
-    if (!shape) at.problem.add(at.path, "expected single, ring, chain, torus, full or other");
+    if (!shape) at.problem.add(at.path, "expected single, ring, chain, torus, full, switch or other");
     fabric.shape = shape.value_or(Fabric::Shape::Other);
   }
   if (object.has("dims")) {
     const JsonAt at = object.at("dims");
-    const size_t count = at.array_size(0, 2);
+    const size_t count = at.array_size(0, 3);
     for (size_t i = 0; i < count; ++i) fabric.dims.push_back(int_at(at.element(i), 1, kMaxDevices));
+  }
+}
+
+void read_uplinks(const JsonAt& at, Fabric& fabric) {
+  std::set<int> taken;
+  const size_t count = at.array_size(0, kMaxDevices);
+  for (size_t i = 0; i < count && at.problem.status().is_ok(); ++i) {
+    fabric.uplinks.push_back(read_uplink(at.element(i), fabric.devices, taken));
   }
 }
 
@@ -88,16 +122,22 @@ Fabric read_fabric(const JsonAt& at) {
   if (object.has("cores_per_device")) {
     fabric.cores_per_device = int_at(object.at("cores_per_device"), 1, kMaxCoresPerDevice);
   }
+  if (object.has("switches")) fabric.switches = int_at(object.at("switches"), 0, kMaxSwitches);
   const JsonAt links = object.at("links");
   const size_t count = links.array_size(0, size_t{kMaxDevices} * kMaxFullDevices);
   for (size_t i = 0; i < count && at.problem.status().is_ok(); ++i) {
-    fabric.links.push_back(read_link(links.element(i), fabric.devices));
+    fabric.links.push_back(read_link(links.element(i), fabric.devices + fabric.switches));
   }
   fabric.inside_device = object.has("inside_device") ? read_speed(object.at("inside_device")) : kInsideDevice;
+  if (object.has("routed")) fabric.routed = object.at("routed").boolean();
+  if (object.has("costs")) fabric.costs = read_costs(object.at("costs"));
+  if (object.has("uplinks")) read_uplinks(object.at("uplinks"), fabric);
   object.finish();
   if (!at.problem.status().is_ok()) return fabric;
   if (const std::string what = wrong_with_dims(fabric.shape, fabric.dims, fabric.devices); !what.empty()) {
     at.problem.add(at.path + ".dims", what);
+  } else if (fabric.shape == Fabric::Shape::Switch && fabric.switches != 1) {
+    at.problem.add(at.path + ".switches", "a fabric of shape switch has one switch");
   } else {
     check_links(fabric, links);
   }
@@ -214,6 +254,7 @@ Topology read_topology(const JsonAt& at) {
   topology.ranks = read_list<Place>(object.at("ranks"), kMaxRanks, read_place);
   topology.memory = read_speed(object.at("memory"));
   topology.network = read_speed(object.at("network"));
+  if (object.has("costs")) topology.costs = read_costs(object.at("costs"));
   object.finish();
   if (!at.problem.status().is_ok()) return topology;
   std::set<std::string> ids;

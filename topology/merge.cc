@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "topology/shapes.h"
 #include "topology/topology.h"
 
 namespace ccom {
@@ -26,6 +27,8 @@ constexpr double kContextSwitchNs = 1500;
 constexpr double kNetworkLatencyNs = 25000;
 // 10 Gb/s, where no network card says how fast it is: what an ordinary instance has at least for a while.
 constexpr double kNetworkBytesPerSecond = 1.25e9;
+// That one rank's reductions read, mostly from its cache, with a core to itself.
+constexpr double kReduceBytesPerSecond = 25e9;
 
 bool is_same_imposed(const Host& a, const Host& b) { return a.imposed == b.imposed; }
 
@@ -150,9 +153,14 @@ Result<Topology> merge(const std::vector<RankView>& views) {
     cpus = usable[static_cast<size_t>(host)].count(cpus);
     if (topology.hosts[static_cast<size_t>(host)].imposed) CCOM_TRY(check_room(topology, host));
   }
+  set_default_speeds(topology);
+  return topology;
+}
+
+void set_default_speeds(Topology& topology) {
   topology.memory = memory_cost(topology);
   topology.network = network_cost(topology);
-  return topology;
+  topology.costs = {.post_ns = 0, .reduce_bytes_per_second = kReduceBytesPerSecond};
 }
 
 Topology without_shared_memory(Topology topology) {

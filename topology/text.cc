@@ -215,11 +215,15 @@ std::string to_text(const Fabric& fabric) {
   std::string text = fabric.name + ": " + shape_text(fabric) + ", " + counted(fabric.devices, "device") + " with " +
                      counted(fabric.cores_per_device, "core") + " each\n";
   text += "  inside a device: " + text_of(fabric.inside_device) + "\n";
+  for (const Uplink& uplink : fabric.uplinks) {
+    text += "  uplink of " + ranges(uplink.devices) + ": " + text_of(uplink.speed) + "\n";
+  }
   if (fabric.links.empty()) return text + "  no links\n";
   const bool uniform = is_uniform(fabric);
   text += "  " + counted(fabric.links.size(), "directed link");
   text += uniform ? " of " + text_of(fabric.links.front().speed) + "\n" : " of different speed\n";
   if (fabric.shape == Fabric::Shape::Full && uniform) return text + "  every device is joined to every other\n";
+  if (fabric.shape == Fabric::Shape::Switch && uniform) return text + "  every device is joined to the switch\n";
   if (fabric.shape == Fabric::Shape::Torus && fabric.dims.size() == 2) {
     text += "\n" + indented(Picture(fabric.dims[0], fabric.dims[1]).draw(), "  ") + "\n";
   }

@@ -25,7 +25,14 @@ struct LinkSpeed {
   friend bool operator==(const LinkSpeed&, const LinkSpeed&) = default;
 };
 
-// A directed link between two devices of a fabric.
+// What a rank itself takes. Both are model input, like every speed.
+struct Costs {
+  double post_ns = 0;                  // to start a message, one after another
+  double reduce_bytes_per_second = 0;  // that its reductions read; 0: as fast as messages arrive
+  friend bool operator==(const Costs&, const Costs&) = default;
+};
+
+// A directed link between two devices of a fabric, or a device and a switch.
 struct Link {
   int from = 0;
   int to = 0;
@@ -33,19 +40,33 @@ struct Link {
   friend bool operator==(const Link&, const Link&) = default;
 };
 
-// Devices of one host joined by links of their own, e.g. NeuronLink. Cores of one device are joined all to all.
+// A way from some devices to other hosts: the network cards nearest to them, added up. Each direction on its own.
+struct Uplink {
+  std::vector<int> devices;  // ascending
+  LinkSpeed speed;
+  double post_ns = 0;  // that the cards take for one message, whatever its length
+  friend bool operator==(const Uplink&, const Uplink&) = default;
+};
+
+// Devices joined by links of their own, e.g. NeuronLink: a graph of devices 0..devices-1 and, after them, switches.
+// Cores of one device are joined all to all.
 struct Fabric {
-  enum class Shape { Single, Ring, Chain, Torus, Full, Other };
+  enum class Shape { Single, Ring, Chain, Torus, Full, Switch, Other };
   std::string name;  // "trn1.32xlarge", "torus:4x4"
   Shape shape = Shape::Single;
-  std::vector<int>
-      dims;  // Torus: {rows, columns}; Ring, Chain, Full: {n}; device d of a torus is at (d / columns, d % columns)
+  // Torus: {rows, columns} or {layers, rows, columns}, the last one running fastest; Ring, Chain, Full, Switch: {n}.
+  std::vector<int> dims;
   int devices = 1;
-  int cores_per_device = 1;  // visible (logical) cores, each of which a rank may take
-  std::vector<Link> links;   // sorted by (from, to), both directions listed
-  LinkSpeed inside_device;
+  int switches = 0;
+  int cores_per_device = 1;     // visible (logical) cores, each of which a rank may take
+  std::vector<Link> links;      // sorted by (from, to), both directions listed
+  LinkSpeed inside_device;      // out of one core to others of its device
+  bool routed = false;          // devices pass on what is not for them: everybody reaches everybody
+  std::vector<Uplink> uplinks;  // each device in at most one
+  Costs costs;
 
-  bool linked(int a, int b) const;  // one device or neighbours
+  bool linked(int a, int b) const;  // one device, neighbours, at one switch, or routed
+  bool joined(int a, int b) const;  // is there a link between two vertices?
   friend bool operator==(const Fabric&, const Fabric&) = default;
 };
 
@@ -93,7 +114,8 @@ struct Topology {
   std::vector<Host> hosts;   // in the order of their lowest rank
   std::vector<Place> ranks;  // by rank
   LinkSpeed memory;          // between ranks of a host through shared memory, per pair; see without_shared_memory()
-  LinkSpeed network;         // between hosts, per host and direction
+  LinkSpeed network;         // between hosts, per host and direction, where no fabric's uplinks say more
+  Costs costs;               // of ranks that are in no imposed fabric
 
   int nranks() const { return static_cast<int>(ranks.size()); }
   std::vector<Rank> ranks_of(int host) const;  // ascending
@@ -103,11 +125,16 @@ struct Topology {
   friend bool operator==(const Topology&, const Topology&) = default;
 };
 
-// A preset by name (trn1.32xlarge, trn1n.32xlarge, trn2.48xlarge, inf2.24xlarge, inf2.48xlarge, ...), a generic shape
-// (single, ring:N, chain:N, torus:RxC, full:N), or the path of a JSON file (it has a '/' or ends in .json). ConfigError
-// with the names there are.
+// A preset by name (trn1.32xlarge, trn2.48xlarge, trn2-ultraserver, inf2.48xlarge, p5.48xlarge, ...), a generic shape
+// (single, ring:N, chain:N, torus:RxC, torus:LxRxC, full:N, switch:N), or the path of a JSON file (it has a '/' or ends
+// in .json). "+routed" behind it sets Fabric::routed. A fabric of several instances (an UltraServer) counts as one
+// host. ConfigError with the names there are.
 Result<Fabric> make_fabric(std::string_view name);
 std::vector<std::string> preset_names();
+
+// A whole machine that need not exist, every core taken: "640*trn2.48xlarge" (hosts * fabric; "/2": two ranks per
+// device only), or the path of a file with a topology's JSON. Without uplinks a host has the network of merge().
+Result<Topology> make_topology(std::string_view name);
 
 // Reads the machine from `root` ("/" or a recorded tree with sys, proc and, for the machine's own view, etc). A missing
 // file is no error: the field keeps its default. `host_id` overrides Host::id unless empty.

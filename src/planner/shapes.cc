@@ -83,7 +83,8 @@ void add_host_level(const Topology& topology, int smallest, Staged& shape) {
 
 bool all_linked(const Topology& topology) {
   for (const Host& host : topology.hosts) {
-    if (!host.imposed || host.imposed->shape == Fabric::Shape::Full || host.imposed->shape == Fabric::Shape::Single)
+    if (!host.imposed || host.imposed->routed || host.imposed->shape == Fabric::Shape::Full ||
+        host.imposed->shape == Fabric::Shape::Switch || host.imposed->shape == Fabric::Shape::Single)
       continue;
     for (Rank a = 0; a < topology.nranks(); ++a) {
       for (Rank b = 0; b < a; ++b) {
