@@ -20,16 +20,18 @@ namespace {
 // another place than its operand, chosen such that the last one lands in the output.
 class Exchange {
  public:
-  Exchange(Builder& builder, uint32_t block, uint32_t count) : builder_(builder), block_(block), count_(count) {}
+  Exchange(Builder& builder, uint32_t block, uint32_t count, uint8_t channel)
+      : builder_(builder), block_(block), count_(count), channel_(channel) {}
 
   void round(Rank partner, uint32_t rounds_left, bool completes) {
     const Location own = builder_.unify(block_, count_);
     Location target{Buffer::Output, block_};
     if (rounds_left % 2 == 1 || builder_.is_output(own)) target = scratch(own);
-    builder_.send_from(partner, own, block_, count_);
+    builder_.send_from(partner, own, block_, count_, channel_);
     builder_.add({.kind = StepKind::ReceiveReduce,
                   .source_buffer = own.buffer,
                   .target_buffer = target.buffer,
+                  .channel = channel_,
                   .completes = completes,
                   .peer = partner,
                   .source = own.index,
@@ -49,32 +51,33 @@ class Exchange {
 
   Builder& builder_;
   uint32_t block_, count_;
+  uint8_t channel_;
   uint32_t slots_ = UINT32_MAX;
 };
 
 }  // namespace
 
-void recursive_doubling_allreduce(Builder& builder, const Group& group, Range range, bool completes) {
+void recursive_doubling_allreduce(Builder& builder, const Group& group, Range range, bool completes, uint8_t channel) {
   const uint32_t size = group.size();
   const uint32_t power = std::bit_floor(size);
   const uint32_t excess = size - power;  // members 2i+1 below 2 * excess fold into 2i
   if (group.me < 2 * excess && group.me % 2 == 1) {
-    builder.send(group.rank(group.me - 1), range);
-    builder.receive(group.rank(group.me - 1), range);
+    builder.send(group.rank(group.me - 1), range, channel);
+    builder.receive(group.rank(group.me - 1), range, channel);
     return;
   }
   const bool folded = group.me < 2 * excess;
-  if (folded) builder.receive_reduce(group.rank(group.me + 1), range, false);
+  if (folded) builder.receive_reduce(group.rank(group.me + 1), range, false, channel);
   const uint32_t label = folded ? group.me / 2 : group.me - excess;
   const auto member = [&](uint32_t other) { return group.rank(other < excess ? 2 * other : other + excess); };
   const auto rounds = static_cast<uint32_t>(std::countr_zero(power));
   builder.for_each_run(range, [&](uint32_t block, uint32_t count) {
-    Exchange exchange(builder, block, count);
+    Exchange exchange(builder, block, count, channel);
     for (uint32_t j = 0; j < rounds; ++j) {
       exchange.round(member(label ^ (uint32_t{1} << j)), rounds - 1 - j, completes && j + 1 == rounds);
     }
   });
-  if (folded) builder.send(group.rank(group.me + 1), range);
+  if (folded) builder.send(group.rank(group.me + 1), range, channel);
 }
 
 Cost recursive_doubling_cost(double p, double n) {

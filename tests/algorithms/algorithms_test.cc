@@ -9,9 +9,11 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "algorithms/collectives.h"
+#include "algorithms/streams.h"
 #include "plan/print.h"
 #include "plan/verify.h"
 
@@ -46,8 +48,7 @@ Staged core(Pattern pattern, int n) { return {{}, {flat_level(pattern, n)}}; }
 
 Staged torus(int rows, int columns) {
   Staged shape = flat(Pattern::Torus, rows * columns);
-  shape.levels[0].rows = rows;
-  shape.levels[0].columns = columns;
+  shape.levels[0].dims = {rows, columns};
   return shape;
 }
 
@@ -55,8 +56,9 @@ Staged torus(int rows, int columns) {
 Staged hierarchical(const std::vector<int>& hosts, Pattern across, bool across_is_core) {
   Staged shape;
   const int owners = *std::ranges::min_element(hosts);
-  Level inside{Pattern::Direct, owners, 1, 1, {}};
-  Level over{across, static_cast<int>(hosts.size()), 1, 1, std::vector<std::vector<Rank>>(static_cast<size_t>(owners))};
+  Level inside{.pattern = Pattern::Direct, .owners = owners};
+  Level over{.pattern = across, .owners = static_cast<int>(hosts.size())};
+  over.groups.resize(static_cast<size_t>(owners));
   Rank next = 0;
   for (const int size : hosts) {
     inside.groups.emplace_back();
@@ -74,8 +76,9 @@ Staged hierarchical(const std::vector<int>& hosts, Pattern across, bool across_i
 Staged torus_of_pairs(int rows, int columns) {
   Staged shape;
   const int devices = rows * columns;
-  Level pairs{Pattern::Direct, 2, 1, 1, {}};
-  Level grid{Pattern::Torus, devices, rows, columns, std::vector<std::vector<Rank>>(2)};
+  Level pairs{.pattern = Pattern::Direct, .owners = 2};
+  Level grid{.pattern = Pattern::Torus, .owners = devices, .dims = {rows, columns}};
+  grid.groups.resize(2);
   for (int d = 0; d < devices; ++d) {
     pairs.groups.push_back({2 * d, 2 * d + 1});
     grid.groups[0].push_back(2 * d);
@@ -143,6 +146,44 @@ TEST(Torus, EveryShapeIsProved) {
   }
 }
 
+TEST(Torus, AnyDimensionsStreamsAndWindowsAreProved) {
+  for (const std::vector<int>& dims :
+       std::vector<std::vector<int>>{{4}, {2, 2, 2}, {2, 3, 4}, {3, 1, 5}, {4, 4, 2}, {4, 4}}) {
+    Staged shape = torus(1, 1);
+    const int n = std::accumulate(dims.begin(), dims.end(), 1, std::multiplies{});
+    shape.levels[0] = flat_level(Pattern::Torus, n);
+    shape.levels[0].dims = dims;
+    const std::vector<double> speeds(dims.size(), 1);
+    for (const int windows : {1, 3}) {
+      for (const bool balanced : {false, true}) {
+        shape.windows = windows;
+        if (balanced) shape.levels[0].streams = balanced_streams(dims, speeds);
+        for (const Collective collective : {Collective::AllReduce, Collective::ReduceScatter, Collective::AllGather}) {
+          prove(collective, n, -1, windows == 3, [&](const Call& call) { return staged_plan(call, shape, "torus"); });
+        }
+      }
+    }
+  }
+}
+
+TEST(Windows, HaveTheirOwnChannelsAndAreTakenInTurn) {
+  Staged shape = hierarchical({4, 4, 4}, Pattern::Circulant, false);
+  shape.windows = 4;
+  EXPECT_EQ(channels_of(shape), 4);
+  for (const Collective collective : {Collective::AllReduce, Collective::ReduceScatter, Collective::AllGather}) {
+    for (const bool in_place : {false, true}) {
+      prove(collective, 12, -1, in_place, [&](const Call& call) { return staged_plan(call, shape, "windows"); });
+    }
+  }
+  const Plan plan = staged_plan({Collective::AllReduce, 0, 12, -1, false}, shape, "windows");
+  std::set<int> first;
+  for (size_t s = 0; s < 4; ++s) first.insert(plan.steps[s].channel);
+  EXPECT_EQ(first.size(), 4U) << "every window begins at once";
+  shape.core = {hierarchical({4, 4, 4}, Pattern::RecursiveDoubling, true).core[0]};
+  shape.levels.pop_back();
+  prove(Collective::AllReduce, 12, -1, true, [&](const Call& call) { return staged_plan(call, shape, "windows"); });
+}
+
 TEST(Torus, UsesNeighbourLinksOnlyAndAllFourOfThem) {
   for (Rank r = 0; r < 16; ++r) {
     const Plan plan = staged_plan({Collective::AllReduce, r, 16, -1, false}, torus(4, 4), "torus");
@@ -206,7 +247,7 @@ TEST(Hierarchical, TorusOfPairsAcrossTwoHostsIsProved) {
       level.groups.push_back(twin);
     }
   }
-  Level across{Pattern::Circulant, 2, 1, 1, {}};
+  Level across{.pattern = Pattern::Circulant, .owners = 2};
   for (Rank r = 0; r < 32; ++r) across.groups.push_back({r, r + 32});
   shape.levels.push_back(across);
   for (const Collective collective : {Collective::AllReduce, Collective::ReduceScatter, Collective::AllGather}) {
