@@ -27,9 +27,11 @@ void one_shot_allreduce(Builder& builder, const Group& group, Range range, bool 
 void circulant_reduce_scatter(Builder& builder, const Group& group, Range range, bool completes, uint8_t channel = 0);
 void circulant_allgather(Builder& builder, const Group& group, Range range, uint8_t channel = 0);
 
-// recursive_doubling.cc
+// recursive_doubling.cc. With level.dims: along one dimension after another, in each stream's order.
 void recursive_doubling_allreduce(Builder& builder, const Group& group, Range range, bool completes,
                                   uint8_t channel = 0);
+void recursive_doubling_by_dimension(Builder& builder, const Group& group, const Level& level, Range range,
+                                     bool completes, uint8_t channel);
 
 // Patterns with streams: afterwards a member owns one range per stream, as ..._owned says.
 // torus.cc
@@ -37,5 +39,17 @@ void torus_reduce_scatter(Builder& builder, const Group& group, const Level& lev
                           uint8_t channel);
 void torus_allgather(Builder& builder, const Group& group, const Level& level, Range range, uint8_t channel);
 std::vector<Range> torus_owned(const Level& level, uint32_t me, Range range);
+// swing.cc
+void swing_reduce_scatter(Builder& builder, const Group& group, const Level& level, Range range, bool completes,
+                          uint8_t channel);
+void swing_allgather(Builder& builder, const Group& group, const Level& level, Range range, uint8_t channel);
+std::vector<Range> swing_owned(const Level& level, uint32_t me, Range range);
+void swing_allreduce(Builder& builder, const Group& group, const Level& level, Range range, bool completes,
+                     uint8_t channel);
+// rings.cc
+void rings_reduce_scatter(Builder& builder, const Group& group, const Level& level, Range range, bool completes,
+                          uint8_t channel);
+void rings_allgather(Builder& builder, const Group& group, const Level& level, Range range, uint8_t channel);
+std::vector<Range> rings_owned(const Level& level, uint32_t me, Range range);
 
 }  // namespace ccom

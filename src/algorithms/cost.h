@@ -39,5 +39,14 @@ Cost recursive_doubling_cost(double p, double n);
 // Over the level's streams; bytes are those of the dimension whose links carry most (torus_loads has all of them).
 Cost torus_reduce_scatter_cost(const Level& level, double n);
 Cost torus_allgather_cost(const Level& level, double n);
+Cost swing_reduce_scatter_cost(const Level& level, double n);
+Cost swing_allgather_cost(const Level& level, double n);
+Cost swing_latency_cost(const Level& level, double n);
+// Links that Swing's messages pass one after another in one half, or in the latency form: as many as steps on
+// dimensions up to 4.
+double swing_hops(const std::vector<int>& dims);
+Cost rings_reduce_scatter_cost(const Level& level, double n);
+Cost rings_allgather_cost(const Level& level, double n);
+Cost recursive_doubling_cost(const Level& level, double n);
 
 }  // namespace ccom

@@ -48,7 +48,12 @@ struct Piece {
 // What a member owns of `range` after a level's reduce-scatter: one range per stream.
 std::vector<Range> owned_after(const Level& level, uint32_t me, Range range) {
   const auto owners = static_cast<uint32_t>(level.owners);
-  if (level.pattern == Pattern::Torus) return torus_owned(level, me, range);
+  switch (level.pattern) {
+    case Pattern::Torus: return torus_owned(level, me, range);
+    case Pattern::Swing: return swing_owned(level, me, range);
+    case Pattern::Rings: return rings_owned(level, me, range);
+    default: break;
+  }
   if (me >= owners) return {};
   return {range.part(me, owners)};
 }
@@ -68,6 +73,8 @@ void reduce_scatter(Builder& builder, const Level& level, const Group& group, Ra
     case Pattern::Ring: return ring_reduce_scatter(builder, group, range, completes, 1, channel);
     case Pattern::Circulant: return circulant_reduce_scatter(builder, group, range, completes, channel);
     case Pattern::Torus: return torus_reduce_scatter(builder, group, level, range, completes, channel);
+    case Pattern::Swing: return swing_reduce_scatter(builder, group, level, range, completes, channel);
+    case Pattern::Rings: return rings_reduce_scatter(builder, group, level, range, completes, channel);
     default: break;
   }
   direct_reduce_scatter(builder, group, static_cast<uint32_t>(level.owners), range, completes, channel);
@@ -78,6 +85,8 @@ void allgather(Builder& builder, const Level& level, const Group& group, Range r
     case Pattern::Ring: return ring_allgather(builder, group, range, 1, channel);
     case Pattern::Circulant: return circulant_allgather(builder, group, range, channel);
     case Pattern::Torus: return torus_allgather(builder, group, level, range, channel);
+    case Pattern::Swing: return swing_allgather(builder, group, level, range, channel);
+    case Pattern::Rings: return rings_allgather(builder, group, level, range, channel);
     default: break;
   }
   direct_allgather(builder, group, static_cast<uint32_t>(level.owners), range, channel);
@@ -86,8 +95,10 @@ void allgather(Builder& builder, const Level& level, const Group& group, Range r
 void allreduce(Builder& builder, const Level& core, const Group& group, Range range, uint8_t channel) {
   switch (core.pattern) {
     case Pattern::OneShot: return one_shot_allreduce(builder, group, range, true, channel);
+    case Pattern::SwingLatency: return swing_allreduce(builder, group, core, range, true, channel);
     default: break;
   }
+  if (!core.dims.empty()) return recursive_doubling_by_dimension(builder, group, core, range, true, channel);
   recursive_doubling_allreduce(builder, group, range, true, channel);
 }
 

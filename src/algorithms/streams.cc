@@ -77,14 +77,14 @@ std::vector<double> bucket_loads(const std::vector<int>& dims, const std::vector
 }
 
 // Round s of a dimension goes |(1 - (-2)^(s+1)) / 3| places: so many links carry what every member sends; streams of
-// both directions together load them evenly.
-std::vector<double> swing_loads(const std::vector<int>& dims, const std::vector<uint8_t>& order) {
+// both directions together load them evenly. `keeps`: what is left for the next round.
+std::vector<double> swing_loads(const std::vector<int>& dims, const std::vector<uint8_t>& order, double keeps) {
   std::vector<double> loads(dims.size());
   double left = 1;
   for (int round = 0; 2 << round <= *std::ranges::max_element(dims); ++round) {
     for (const uint8_t d : order) {
       if (2 << round > dims[d]) continue;
-      left /= 2;
+      left *= keeps;
       loads[d] += left * std::abs((1 - std::pow(-2, round + 1)) / 3) / (dims[d] == 2 ? 1 : 2);
     }
   }
@@ -92,7 +92,11 @@ std::vector<double> swing_loads(const std::vector<int>& dims, const std::vector<
 }
 
 std::vector<double> loads_of(Pattern pattern, const std::vector<int>& dims, const std::vector<uint8_t>& order) {
-  return pattern == Pattern::Swing ? swing_loads(dims, order) : bucket_loads(dims, order);
+  switch (pattern) {
+    case Pattern::Swing: return swing_loads(dims, order, 0.5);
+    case Pattern::SwingLatency: return swing_loads(dims, order, 1);
+    default: return bucket_loads(dims, order);
+  }
 }
 
 // Tries all weights with a given sum.
@@ -204,7 +208,7 @@ std::vector<double> torus_loads(const Level& level) {
     const std::vector<double> loads = loads_of(level.pattern, level.dims, stream.order);
     for (size_t d = 0; d < loads.size(); ++d) {
       // A bucket stream uses one direction of a ring; Swing's, and rings of two, use both.
-      const bool both = level.pattern == Pattern::Swing || level.dims[d] == 2;
+      const bool both = level.pattern != Pattern::Torus || level.dims[d] == 2;
       const double load = loads[d] * stream.weight / sum;
       if (both) {
         ways[0][d] += load;

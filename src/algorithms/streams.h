@@ -50,8 +50,9 @@ uint32_t weight_sum(const std::vector<Stream>& streams);
 Range share_of(const std::vector<Stream>& streams, size_t s, Range range);
 
 // For each dimension: which fraction of a group's data the busiest directed link of that dimension carries in a
-// reduce-scatter (an allgather carries as much), messages being routed along one dimension. Torus and Swing: by closed
-// form. A dimension of two has one link, whichever way round.
+// reduce-scatter (an allgather carries as much) or in SwingLatency, messages being routed the short way along their
+// dimension. Swing's streams are taken to come in pairs of both directions. A dimension of two has one link, whichever
+// way round.
 std::vector<double> torus_loads(const Level& level);
 
 }  // namespace ccom

@@ -15,33 +15,10 @@
 #include "algorithms/collectives.h"
 #include "algorithms/streams.h"
 #include "plan/print.h"
-#include "plan/verify.h"
+#include "tests/algorithms/prove.h"
 
 namespace ccom {
 namespace {
-
-constexpr int kMaxRanks = 33;
-
-using Make = std::function<Plan(const Call&)>;
-
-VerifyReport prove(Collective collective, int nranks, Rank root, bool in_place, const Make& make) {
-  std::vector<Plan> plans;
-  for (Rank r = 0; r < nranks; ++r) {
-    // Rooted gather and scatter alias on the root only.
-    const bool here =
-        in_place && (r == root || root < 0 || collective == Collective::Broadcast || collective == Collective::Reduce);
-    plans.push_back(make({collective, r, nranks, root, here}));
-  }
-  VerifyReport last;
-  for (uint64_t seed = 1; seed <= 3; ++seed) {
-    const Result<VerifyReport> report = verify(plans, seed);
-    EXPECT_TRUE(report) << report.error().message() << "\nseed " << seed << ", " << nranks << " ranks, in place "
-                        << in_place << "\n";
-    if (!report) return {};
-    last = *report;
-  }
-  return last;
-}
 
 Staged flat(Pattern pattern, int n) { return {{flat_level(pattern, n)}, {}}; }
 Staged core(Pattern pattern, int n) { return {{}, {flat_level(pattern, n)}}; }
@@ -133,39 +110,6 @@ TEST(FlatAlgorithms, ReduceScatterAndAllgatherAreProved) {
   }
 }
 
-TEST(Torus, EveryShapeIsProved) {
-  for (const auto& [rows, columns] :
-       {std::pair{1, 1}, {1, 2}, {2, 1}, {1, 5}, {2, 2}, {2, 3}, {3, 5}, {4, 4}, {4, 8}}) {
-    const Staged shape = torus(rows, columns);
-    const int n = rows * columns;
-    for (const Collective collective : {Collective::AllReduce, Collective::ReduceScatter, Collective::AllGather}) {
-      for (const bool in_place : {false, true}) {
-        prove(collective, n, -1, in_place, [&](const Call& call) { return staged_plan(call, shape, "torus"); });
-      }
-    }
-  }
-}
-
-TEST(Torus, AnyDimensionsStreamsAndWindowsAreProved) {
-  for (const std::vector<int>& dims :
-       std::vector<std::vector<int>>{{4}, {2, 2, 2}, {2, 3, 4}, {3, 1, 5}, {4, 4, 2}, {4, 4}}) {
-    Staged shape = torus(1, 1);
-    const int n = std::accumulate(dims.begin(), dims.end(), 1, std::multiplies{});
-    shape.levels[0] = flat_level(Pattern::Torus, n);
-    shape.levels[0].dims = dims;
-    const std::vector<double> speeds(dims.size(), 1);
-    for (const int windows : {1, 3}) {
-      for (const bool balanced : {false, true}) {
-        shape.windows = windows;
-        if (balanced) shape.levels[0].streams = balanced_streams(dims, speeds);
-        for (const Collective collective : {Collective::AllReduce, Collective::ReduceScatter, Collective::AllGather}) {
-          prove(collective, n, -1, windows == 3, [&](const Call& call) { return staged_plan(call, shape, "torus"); });
-        }
-      }
-    }
-  }
-}
-
 TEST(Windows, HaveTheirOwnChannelsAndAreTakenInTurn) {
   Staged shape = hierarchical({4, 4, 4}, Pattern::Circulant, false);
   shape.windows = 4;
@@ -182,27 +126,6 @@ TEST(Windows, HaveTheirOwnChannelsAndAreTakenInTurn) {
   shape.core = {hierarchical({4, 4, 4}, Pattern::RecursiveDoubling, true).core[0]};
   shape.levels.pop_back();
   prove(Collective::AllReduce, 12, -1, true, [&](const Call& call) { return staged_plan(call, shape, "windows"); });
-}
-
-TEST(Torus, UsesNeighbourLinksOnlyAndAllFourOfThem) {
-  for (Rank r = 0; r < 16; ++r) {
-    const Plan plan = staged_plan({Collective::AllReduce, r, 16, -1, false}, torus(4, 4), "torus");
-    std::map<Rank, uint32_t> blocks_to;
-    for (const Step& step : plan.steps) {
-      if (step.kind == StepKind::Send) blocks_to[step.peer] += step.count;
-    }
-    const int row = r / 4;
-    const int column = r % 4;
-    const std::set<Rank> neighbours{(row + 3) % 4 * 4 + column, (row + 1) % 4 * 4 + column, row * 4 + (column + 1) % 4,
-                                    row * 4 + (column + 3) % 4};
-    ASSERT_EQ(blocks_to.size(), 4U);
-    for (const auto& [peer, blocks] : blocks_to) {
-      EXPECT_TRUE(neighbours.contains(peer)) << r << " -> " << peer;
-      EXPECT_EQ(blocks, blocks_to.begin()->second) << "the four links carry equal shares";
-    }
-    // 2 (p-1)/p n over 4 links: the bound.
-    EXPECT_EQ(blocks_to.begin()->second * 4, 2 * 15 * plan.blocks_per_unit / 16);
-  }
 }
 
 TEST(Hierarchical, EvenAndUnevenHostsAreProved) {
