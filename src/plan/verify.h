@@ -45,7 +45,7 @@ struct VerifyOptions {
 Result<VerifyReport> verify(std::span<const Plan> plans, const VerifyOptions& options);
 Result<VerifyReport> verify(std::span<const Plan> plans, uint64_t seed = 1);
 
-// The same for plans that are made here: about 50 bytes per step of all ranks.
+// The same for plans that are made here: about 70 bytes per step of all ranks.
 using PlanOf = std::function<Plan(Rank)>;
 Result<VerifyReport> verify(int nranks, const PlanOf& plan_of, const VerifyOptions& options);
 
@@ -57,7 +57,8 @@ Result<VerifyReport> verify(int nranks, const PlanOf& plan_of, const VerifyOptio
 // then hold for all ranks and all blocks if they hold for rank 0 with itself, turned, as every partner: an order in
 // which all ranks do the same at the same time is a legal one (so rule 3 holds if it ends), races are the same on every
 // rank, and the value of a block on rank r is that of the turned block on rank 0. What it cannot do is accept plans
-// that are correct without being turned copies, or that deadlock-free only in an order that treats ranks differently.
+// that are correct without being turned copies, or that are free of deadlock only in an order that treats ranks
+// differently.
 Result<VerifyReport> verify_rotations(int nranks, const PlanOf& plan_of, uint64_t seed = 1);
 
 }  // namespace ccom

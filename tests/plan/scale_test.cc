@@ -7,8 +7,9 @@
 
 #include <bit>
 
+#include "plan/lint.h"
 #include "plan/print.h"
-#include "plan/verify.h"
+#include "tests/plan/fabrics.h"
 #include "tests/plan/families.h"
 
 namespace ccom {
@@ -47,6 +48,22 @@ TEST(Scale, RecursiveDoublingIsProved) {
 TEST(Scale, TorusBucketIsProved) {
   const VerifyReport report = prove(torus_shape(kSide, kSide));
   EXPECT_EQ(report.max_sent_blocks, static_cast<size_t>(2 * (kRanks - 1) * 4));
+}
+
+TEST(Scale, TorusBucketMeetsTheBoundWithAllLinksBusyInEveryRound) {
+  const Staged shape = torus_shape(kSide, kSide);
+  const auto report = lint(
+      kRanks,
+      [&](Rank r) {
+        return staged_plan({Collective::AllReduce, r, kRanks, -1, false}, shape, "torus");
+      },
+      torus_fabric(kSide, kSide));
+  ASSERT_TRUE(report) << report.error().message();
+  EXPECT_EQ(report->rounds.size(), static_cast<size_t>(4 * (kSide - 1)));
+  for (const LintRound& round : report->rounds) ASSERT_EQ(round.busy_links, static_cast<uint32_t>(4 * kRanks));
+  EXPECT_EQ(report->hops, report->messages);
+  const Status status = check_bound(*report, 2.0 * (kRanks - 1) / kRanks / 4, 1.0);
+  EXPECT_TRUE(status.is_ok()) << status.message();
 }
 
 TEST(Scale, HierarchicalIsProved) { prove(host_shape(kRanks / 16, 16, Pattern::Circulant)); }
