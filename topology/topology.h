@@ -183,9 +183,9 @@ struct RankView {
   friend bool operator==(const RankView&, const RankView&) = default;
 };
 // All ranks' views, by rank -> the topology that all agree on. Ranks with equal Host::id share a host; the lowest
-// rank's view of it wins. `cpus` are those that any of its ranks may use, within the quota; if a rank's are unknown,
-// the largest Host::cpus seen. ConfigError if a host has more ranks than its imposed fabric has cores, or its ranks
-// impose different ones.
+// rank's view of it wins, but of Neuron devices, of which a container may see some, the view with the most. `cpus` are
+// those that any of its ranks may use, within the quota; if a rank's are unknown, the largest Host::cpus seen.
+// ConfigError if a host has more ranks than its imposed fabric has cores, or its ranks impose different ones.
 Result<Topology> merge(const std::vector<RankView>& views);
 
 // The same machine for ranks that send messages over sockets inside a host too.
@@ -207,5 +207,13 @@ uint64_t hash_of(const Topology& topology);
 std::string to_text(const Topology& topology);
 std::string to_text(const Host& host);
 std::string to_text(const Fabric& fabric);
+
+// A picture, as an SVG document that needs nothing else: devices where they are in the shape, with their ranks and
+// cards, links coloured by bandwidth. Of a host its imposed fabric, else its Neuron devices, and then dashed what the
+// instance type has and the host lacks. Of a topology the first hosts. A fabric of more than 1024 devices is named
+// only.
+std::string to_svg(const Topology& topology);
+std::string to_svg(const Host& host);
+std::string to_svg(const Fabric& fabric);
 
 }  // namespace ccom

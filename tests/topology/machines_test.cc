@@ -44,7 +44,7 @@ TEST_P(Machine, IsFoundByTheDriversFiles) {
 
 TEST_P(Machine, IsFoundByNeuronLsInEveryDialect) {
   const FakeMachine machine = fake_machine(GetParam());
-  if (machine.devices.empty()) GTEST_SKIP() << "no Neuron devices";
+  if (machine.devices.empty()) return;  // there is no neuron-ls on machines with GPUs
   FakeTree tree;
   write_machine(machine, tree, Shown::Nothing);
   for (const Dialect dialect : {Dialect::Old, Dialect::Logical, Dialect::Newest}) {
