@@ -32,12 +32,12 @@ std::optional<Level> device_pattern(const Fabric& fabric, int count) {
     }
     return true;
   };
-  if (all([&](int a, int b) { return fabric.linked(a, b); })) return Level{Pattern::Direct, count, 1, 1, {}};
+  if (all([&](int a, int b) { return fabric.linked(a, b); })) return Level{.pattern = Pattern::Direct, .owners = count};
   if (fabric.shape == Fabric::Shape::Torus && count == fabric.devices && fabric.dims.size() == 2) {
-    return Level{Pattern::Torus, count, fabric.dims[0], fabric.dims[1], {}};
+    return Level{.pattern = Pattern::Torus, .owners = count, .dims = fabric.dims};
   }
   if (all([&](int a, int b) { return b != (a + 1) % count || fabric.linked(a, b); })) {
-    return Level{Pattern::Ring, count, 1, 1, {}};
+    return Level{.pattern = Pattern::Ring, .owners = count};
   }
   return std::nullopt;
 }
@@ -47,7 +47,7 @@ bool add_fabric_levels(const Topology& topology, Staged& shape) {
   const Fabric& fabric = *fabric_of(topology, 0);
   const auto first = ranks_by_device(topology, 0);
   const size_t cores = first[0].size();
-  Level inside{Pattern::Direct, static_cast<int>(cores), 1, 1, {}};
+  Level inside{.pattern = Pattern::Direct, .owners = static_cast<int>(cores)};
   std::optional<Level> devices = device_pattern(fabric, static_cast<int>(first.size()));
   if (!devices) return false;
   for (int host = 0; host < static_cast<int>(topology.hosts.size()); ++host) {
@@ -70,7 +70,7 @@ bool add_fabric_levels(const Topology& topology, Staged& shape) {
 }
 
 void add_host_level(const Topology& topology, int smallest, Staged& shape) {
-  Level inside{Pattern::Direct, smallest, 1, 1, {}};
+  Level inside{.pattern = Pattern::Direct, .owners = smallest};
   bool trivial = true;
   for (int host = 0; host < static_cast<int>(topology.hosts.size()); ++host) {
     inside.groups.push_back(topology.ranks_of(host));
@@ -109,7 +109,8 @@ std::optional<Staged> machine_levels(const Topology& topology, Pattern across) {
     add_host_level(topology, smallest, shape);
   }
   if (hosts > 1) {
-    Level level{across, hosts, 1, 1, std::vector<std::vector<Rank>>(static_cast<size_t>(smallest))};
+    Level level{.pattern = across, .owners = hosts};
+    level.groups.resize(static_cast<size_t>(smallest));
     for (int host = 0; host < hosts; ++host) {
       const std::vector<Rank> ranks = topology.ranks_of(host);
       for (size_t i = 0; i < static_cast<size_t>(smallest); ++i) level.groups[i].push_back(ranks[i]);
@@ -126,8 +127,7 @@ Level square_torus(int nranks) {
     if (nranks % r == 0) rows = r;
   }
   Level level = flat_level(Pattern::Torus, nranks);
-  level.rows = rows;
-  level.columns = nranks / rows;
+  level.dims = {rows, nranks / rows};
   return level;
 }
 

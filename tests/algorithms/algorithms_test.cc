@@ -9,45 +9,23 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "algorithms/collectives.h"
+#include "algorithms/streams.h"
 #include "plan/print.h"
-#include "plan/verify.h"
+#include "tests/algorithms/prove.h"
 
 namespace ccom {
 namespace {
-
-constexpr int kMaxRanks = 33;
-
-using Make = std::function<Plan(const Call&)>;
-
-VerifyReport prove(Collective collective, int nranks, Rank root, bool in_place, const Make& make) {
-  std::vector<Plan> plans;
-  for (Rank r = 0; r < nranks; ++r) {
-    // Rooted gather and scatter alias on the root only.
-    const bool here =
-        in_place && (r == root || root < 0 || collective == Collective::Broadcast || collective == Collective::Reduce);
-    plans.push_back(make({collective, r, nranks, root, here}));
-  }
-  VerifyReport last;
-  for (uint64_t seed = 1; seed <= 3; ++seed) {
-    const Result<VerifyReport> report = verify(plans, seed);
-    EXPECT_TRUE(report) << report.error().message() << "\nseed " << seed << ", " << nranks << " ranks, in place "
-                        << in_place << "\n";
-    if (!report) return {};
-    last = *report;
-  }
-  return last;
-}
 
 Staged flat(Pattern pattern, int n) { return {{flat_level(pattern, n)}, {}}; }
 Staged core(Pattern pattern, int n) { return {{}, {flat_level(pattern, n)}}; }
 
 Staged torus(int rows, int columns) {
   Staged shape = flat(Pattern::Torus, rows * columns);
-  shape.levels[0].rows = rows;
-  shape.levels[0].columns = columns;
+  shape.levels[0].dims = {rows, columns};
   return shape;
 }
 
@@ -55,8 +33,9 @@ Staged torus(int rows, int columns) {
 Staged hierarchical(const std::vector<int>& hosts, Pattern across, bool across_is_core) {
   Staged shape;
   const int owners = *std::ranges::min_element(hosts);
-  Level inside{Pattern::Direct, owners, 1, 1, {}};
-  Level over{across, static_cast<int>(hosts.size()), 1, 1, std::vector<std::vector<Rank>>(static_cast<size_t>(owners))};
+  Level inside{.pattern = Pattern::Direct, .owners = owners};
+  Level over{.pattern = across, .owners = static_cast<int>(hosts.size())};
+  over.groups.resize(static_cast<size_t>(owners));
   Rank next = 0;
   for (const int size : hosts) {
     inside.groups.emplace_back();
@@ -74,8 +53,9 @@ Staged hierarchical(const std::vector<int>& hosts, Pattern across, bool across_i
 Staged torus_of_pairs(int rows, int columns) {
   Staged shape;
   const int devices = rows * columns;
-  Level pairs{Pattern::Direct, 2, 1, 1, {}};
-  Level grid{Pattern::Torus, devices, rows, columns, std::vector<std::vector<Rank>>(2)};
+  Level pairs{.pattern = Pattern::Direct, .owners = 2};
+  Level grid{.pattern = Pattern::Torus, .owners = devices, .dims = {rows, columns}};
+  grid.groups.resize(2);
   for (int d = 0; d < devices; ++d) {
     pairs.groups.push_back({2 * d, 2 * d + 1});
     grid.groups[0].push_back(2 * d);
@@ -130,38 +110,22 @@ TEST(FlatAlgorithms, ReduceScatterAndAllgatherAreProved) {
   }
 }
 
-TEST(Torus, EveryShapeIsProved) {
-  for (const auto& [rows, columns] :
-       {std::pair{1, 1}, {1, 2}, {2, 1}, {1, 5}, {2, 2}, {2, 3}, {3, 5}, {4, 4}, {4, 8}}) {
-    const Staged shape = torus(rows, columns);
-    const int n = rows * columns;
-    for (const Collective collective : {Collective::AllReduce, Collective::ReduceScatter, Collective::AllGather}) {
-      for (const bool in_place : {false, true}) {
-        prove(collective, n, -1, in_place, [&](const Call& call) { return staged_plan(call, shape, "torus"); });
-      }
+TEST(Windows, HaveTheirOwnChannelsAndAreTakenInTurn) {
+  Staged shape = hierarchical({4, 4, 4}, Pattern::Circulant, false);
+  shape.windows = 4;
+  EXPECT_EQ(channels_of(shape), 4);
+  for (const Collective collective : {Collective::AllReduce, Collective::ReduceScatter, Collective::AllGather}) {
+    for (const bool in_place : {false, true}) {
+      prove(collective, 12, -1, in_place, [&](const Call& call) { return staged_plan(call, shape, "windows"); });
     }
   }
-}
-
-TEST(Torus, UsesNeighbourLinksOnlyAndAllFourOfThem) {
-  for (Rank r = 0; r < 16; ++r) {
-    const Plan plan = staged_plan({Collective::AllReduce, r, 16, -1, false}, torus(4, 4), "torus");
-    std::map<Rank, uint32_t> blocks_to;
-    for (const Step& step : plan.steps) {
-      if (step.kind == StepKind::Send) blocks_to[step.peer] += step.count;
-    }
-    const int row = r / 4;
-    const int column = r % 4;
-    const std::set<Rank> neighbours{(row + 3) % 4 * 4 + column, (row + 1) % 4 * 4 + column, row * 4 + (column + 1) % 4,
-                                    row * 4 + (column + 3) % 4};
-    ASSERT_EQ(blocks_to.size(), 4U);
-    for (const auto& [peer, blocks] : blocks_to) {
-      EXPECT_TRUE(neighbours.contains(peer)) << r << " -> " << peer;
-      EXPECT_EQ(blocks, blocks_to.begin()->second) << "the four links carry equal shares";
-    }
-    // 2 (p-1)/p n over 4 links: the bound.
-    EXPECT_EQ(blocks_to.begin()->second * 4, 2 * 15 * plan.blocks_per_unit / 16);
-  }
+  const Plan plan = staged_plan({Collective::AllReduce, 0, 12, -1, false}, shape, "windows");
+  std::set<int> first;
+  for (size_t s = 0; s < 4; ++s) first.insert(plan.steps[s].channel);
+  EXPECT_EQ(first.size(), 4U) << "every window begins at once";
+  shape.core = {hierarchical({4, 4, 4}, Pattern::RecursiveDoubling, true).core[0]};
+  shape.levels.pop_back();
+  prove(Collective::AllReduce, 12, -1, true, [&](const Call& call) { return staged_plan(call, shape, "windows"); });
 }
 
 TEST(Hierarchical, EvenAndUnevenHostsAreProved) {
@@ -206,7 +170,7 @@ TEST(Hierarchical, TorusOfPairsAcrossTwoHostsIsProved) {
       level.groups.push_back(twin);
     }
   }
-  Level across{Pattern::Circulant, 2, 1, 1, {}};
+  Level across{.pattern = Pattern::Circulant, .owners = 2};
   for (Rank r = 0; r < 32; ++r) across.groups.push_back({r, r + 32});
   shape.levels.push_back(across);
   for (const Collective collective : {Collective::AllReduce, Collective::ReduceScatter, Collective::AllGather}) {
