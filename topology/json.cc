@@ -67,10 +67,16 @@ ordered_json json_of(const Fabric& fabric) {
 }
 
 ordered_json json_of(const Nic& nic) {
-  return {{"name", nic.name},
-          {"kind", nic.kind},
-          {"bytes_per_second", plain(nic.bytes_per_second)},
-          {"numa_node", nic.numa_node}};
+  ordered_json object = {{"name", nic.name},
+                         {"kind", nic.kind},
+                         {"bytes_per_second", plain(nic.bytes_per_second)},
+                         {"numa_node", nic.numa_node}};
+  if (!nic.pci.empty()) object["pci"] = nic.pci;
+  return object;
+}
+
+ordered_json json_of(const NeuronDevice& device) {
+  return {{"number", device.number}, {"pci", device.pci}, {"numa_node", device.numa_node}, {"nics", device.nics}};
 }
 
 ordered_json json_of(const Cache& cache) {
@@ -113,6 +119,8 @@ ordered_json json_of(const Host& host) {
   if (!host.machine.empty()) object["machine"] = host.machine;
   if (host.neuron) object["neuron"] = json_of(*host.neuron);
   if (host.imposed) object["imposed"] = json_of(*host.imposed);
+  if (!host.neuron_devices.empty()) object["neuron_devices"] = list_of(host.neuron_devices);
+  if (!host.notes.empty()) object["notes"] = host.notes;
   return object;
 }
 

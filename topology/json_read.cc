@@ -2,6 +2,7 @@
 //
 // Reading the JSON form (json.cc shows it): types, ranges, and every promise that topology.h makes about a value.
 #include <algorithm>
+#include <limits>
 #include <set>
 
 #include "topology/json_reader.h"
@@ -151,9 +152,12 @@ Nic read_nic(const JsonAt& at) {
   nic.kind = object.at("kind").text(1, kMaxTextBytes);
   nic.bytes_per_second = object.at("bytes_per_second").number(0, kMaxBytesPerSecond);
   nic.numa_node = int_at(object.at("numa_node"), -1, kMaxCpus);
+  if (object.has("pci")) nic.pci = object.at("pci").text(1, kMaxTextBytes);
   object.finish();
   return nic;
 }
+
+std::string read_text(const JsonAt& at) { return at.text(1, kMaxTextBytes); }
 
 Cache read_cache(const JsonAt& at) {
   JsonObject object(at);
@@ -201,6 +205,26 @@ std::vector<T> read_list(const JsonAt& at, size_t most, Read read) {
   return values;
 }
 
+NeuronDevice read_neuron_device(const JsonAt& at) {
+  JsonObject object(at);
+  NeuronDevice device;
+  device.number = int_at(object.at("number"), 0, std::numeric_limits<int>::max());
+  device.pci = object.at("pci").text(0, kMaxTextBytes);
+  device.numa_node = int_at(object.at("numa_node"), -1, kMaxCpus);
+  device.nics = read_list<std::string>(object.at("nics"), kMaxList, read_text);
+  object.finish();
+  return device;
+}
+
+// One for each device of the fabric, by place.
+void read_neuron_devices(const JsonAt& at, Host& host) {
+  host.neuron_devices = read_list<NeuronDevice>(at, kMaxDevices, read_neuron_device);
+  const int devices = host.neuron ? host.neuron->devices : 0;
+  if (static_cast<int>(host.neuron_devices.size()) != devices) {
+    at.problem.add(at.path, "expected one for each of the " + std::to_string(devices) + " devices of neuron");
+  }
+}
+
 Host read_host(const JsonAt& at) {
   JsonObject object(at);
   Host host;
@@ -216,6 +240,8 @@ Host read_host(const JsonAt& at) {
   if (object.has("machine")) host.machine = object.at("machine").text(1, kMaxTextBytes);
   if (object.has("neuron")) host.neuron = read_fabric(object.at("neuron"));
   if (object.has("imposed")) host.imposed = read_fabric(object.at("imposed"));
+  if (object.has("neuron_devices")) read_neuron_devices(object.at("neuron_devices"), host);
+  if (object.has("notes")) host.notes = read_list<std::string>(object.at("notes"), kMaxList, read_text);
   object.finish();
   return host;
 }

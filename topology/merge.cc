@@ -34,6 +34,8 @@ bool is_same_imposed(const Host& a, const Host& b) { return a.imposed == b.impos
 
 std::string imposed_name(const Host& host) { return host.imposed ? "\"" + host.imposed->name + "\"" : "none"; }
 
+int devices_of(const Host& host) { return host.neuron ? host.neuron->devices : 0; }
+
 // Adds rank's view to a host that is known already.
 Status join_host(Host& host, const Host& view, Rank first, Rank rank) {
   if (!is_same_imposed(host, view)) {
@@ -45,6 +47,12 @@ Status join_host(Host& host, const Host& view, Rank first, Rank rank) {
         .with_cure("Give all ranks of a host the same CCOM_TOPOLOGY.");
   }
   host.cpus = std::max(host.cpus, view.cpus);
+  if (host.instance_type.empty()) host.instance_type = view.instance_type;
+  if (devices_of(view) > devices_of(host)) {
+    host.neuron = view.neuron;
+    host.neuron_devices = view.neuron_devices;
+    host.notes = view.notes;
+  }
   return Status::ok();
 }
 

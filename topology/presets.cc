@@ -163,6 +163,14 @@ int hosts_of_mode(const json& entry, std::string_view mode) {
   return 0;
 }
 
+// "a0" -> "0000:a0", by device.
+std::vector<std::string> buses_at(const json& preset, const char* key) {
+  std::vector<std::string> buses;
+  if (!preset.contains(key)) return buses;
+  for (const json& bus : preset.at(key)) buses.push_back("0000:" + bus.get<std::string>());
+  return buses;
+}
+
 std::string base_of(std::string_view name) { return std::string(name.substr(0, name.find(':'))); }
 
 }  // namespace
@@ -191,6 +199,29 @@ Result<Fabric> make_preset(std::string_view name) {
                  static_cast<int>(name.size()), name.data());
   }
   return entry.contains("nodes") ? switched(base, entry) : machine(base, entry);
+}
+
+PresetSeats preset_seats(std::string_view name) {
+  if (!is_preset(name)) return {};
+  const json preset = resolve(base_of(name));
+  PresetSeats seats{.bus = buses_at(preset, "neuron_bus"), .card_bus = buses_at(preset, "efa_bus"), .numa_node = {}};
+  const size_t devices = preset.value("chips", size_t{0});
+  if (preset.contains("numa1")) {
+    seats.numa_node.assign(devices, 0);
+    for (const json& device : preset.at("numa1")) seats.numa_node.at(device.get<size_t>()) = 1;
+  }
+  if (!preset.contains("pci_groups")) return seats;
+  seats.bus.assign(devices, "");
+  seats.numa_node.assign(devices, -1);
+  for (const auto& [node, groups] : preset.at("numa").items()) {
+    for (const json& bus : groups) {
+      for (const json& device : preset.at("pci_groups").at(bus.get<std::string>())) {
+        seats.bus.at(device.get<size_t>()) = "0000:" + bus.get<std::string>();
+        seats.numa_node.at(device.get<size_t>()) = std::atoi(node.c_str());
+      }
+    }
+  }
+  return seats;
 }
 
 }  // namespace ccom

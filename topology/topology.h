@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -75,7 +76,17 @@ struct Nic {
   std::string kind;             // "ethernet", "ena" (EC2's ethernet), "efa"
   double bytes_per_second = 0;  // 0 = unknown
   int numa_node = -1;
+  std::string pci = {};  // "0000:59:00.0", "" unknown
   friend bool operator==(const Nic&, const Nic&) = default;
+};
+
+// What is known of a Neuron device beside its links.
+struct NeuronDevice {
+  int number = 0;        // N of /dev/neuronN
+  std::string pci = {};  // "0000:cc:00.0", "" unknown
+  int numa_node = -1;
+  std::vector<std::string> nics = {};  // nearest ones, by name; the first is its own where each has one
+  friend bool operator==(const NeuronDevice&, const NeuronDevice&) = default;
 };
 
 struct Cache {
@@ -98,6 +109,8 @@ struct Host {
   std::vector<Nic> nics;
   std::optional<Fabric> neuron;   // Neuron devices found on the machine; information, never a restriction
   std::optional<Fabric> imposed;  // CCOM_TOPOLOGY: ranks of this host may use only these links
+  std::vector<NeuronDevice> neuron_devices = {};  // by place in `neuron`, whose numbers may be others than the driver's
+  std::vector<std::string> notes = {};            // sentences: what discovery had to guess, and what it misses
   friend bool operator==(const Host&, const Host&) = default;
 };
 
@@ -136,9 +149,21 @@ std::vector<std::string> preset_names();
 // device only), or the path of a file with a topology's JSON. Without uplinks a host has the network of merge().
 Result<Topology> make_topology(std::string_view name);
 
-// Reads the machine from `root` ("/" or a recorded tree with sys, proc and, for the machine's own view, etc). A missing
-// file is no error: the field keeps its default. `host_id` overrides Host::id unless empty.
-Result<Host> discover(const std::string& root, std::string_view host_id);
+// What the caller and the environment of the Neuron runtime add to what the machine shows.
+struct NeuronHints {
+  // The program neuron-ls, run where the driver's files cannot be read. "": where it is installed, under "/" only.
+  std::string tool;
+  int64_t tool_timeout_ms = 5000;
+  int cores_per_logical = 0;  // physical cores that the runtime joins into one: 1 or 2; 0: not said
+};
+// cores_per_logical from NEURON_LOGICAL_NC_CONFIG or its older name NEURON_RT_VIRTUAL_CORE_SIZE; other values than 1
+// and 2 count as none. `environment` gives nullptr for a variable that is not set.
+NeuronHints neuron_hints(const std::function<const char*(const char* name)>& environment);
+
+// Reads the machine from `root`: "/" or a recorded tree with sys, proc and, if it was recorded, the output of neuron-ls
+// as neuron-ls.json (or .txt). A missing file is no error: the field keeps its default. `host_id` overrides Host::id
+// unless empty. Blocks for as long as neuron-ls runs, if it has to.
+Result<Host> discover(const std::string& root, std::string_view host_id, const NeuronHints& hints = {});
 
 // Where the calling thread may run, by its CPU affinity.
 struct Locality {
@@ -158,9 +183,9 @@ struct RankView {
   friend bool operator==(const RankView&, const RankView&) = default;
 };
 // All ranks' views, by rank -> the topology that all agree on. Ranks with equal Host::id share a host; the lowest
-// rank's view of it wins. `cpus` are those that any of its ranks may use, within the quota; if a rank's are unknown,
-// the largest Host::cpus seen. ConfigError if a host has more ranks than its imposed fabric has cores, or its ranks
-// impose different ones.
+// rank's view of it wins, but of Neuron devices, of which a container may see some, the view with the most. `cpus` are
+// those that any of its ranks may use, within the quota; if a rank's are unknown, the largest Host::cpus seen.
+// ConfigError if a host has more ranks than its imposed fabric has cores, or its ranks impose different ones.
 Result<Topology> merge(const std::vector<RankView>& views);
 
 // The same machine for ranks that send messages over sockets inside a host too.
@@ -182,5 +207,13 @@ uint64_t hash_of(const Topology& topology);
 std::string to_text(const Topology& topology);
 std::string to_text(const Host& host);
 std::string to_text(const Fabric& fabric);
+
+// A picture, as an SVG document that needs nothing else: devices where they are in the shape, with their ranks and
+// cards, links coloured by bandwidth. Of a host its imposed fabric, else its Neuron devices, and then dashed what the
+// instance type has and the host lacks. Of a topology the first hosts. A fabric of more than 1024 devices is named
+// only.
+std::string to_svg(const Topology& topology);
+std::string to_svg(const Host& host);
+std::string to_svg(const Fabric& fabric);
 
 }  // namespace ccom

@@ -34,6 +34,9 @@ constexpr std::array kTable = {
     OptionInfo{"CCOM_LOG", "warn", "Lines written to stderr without a log callback: error, warn, info or debug."},
     OptionInfo{"CCOM_MAX_MEMORY", "268435456", "Bytes of staging and transport buffers per communicator and rank."},
     OptionInfo{"CCOM_MESSAGES", "0", "1: communicators carry messages (ccomMessageSend); the same on all ranks."},
+    OptionInfo{"CCOM_NEURON_LS", "",
+               "The program neuron-ls, asked where the Neuron driver's files cannot be read. Unset: "
+               "/opt/aws/neuron/bin/neuron-ls, for this machine only (CCOM_SYSFS_ROOT)."},
     OptionInfo{
         "CCOM_NRANKS", "",
         "Number of ranks, for tools started by hand, by an unknown launcher, or in the pods of a Kubernetes job."},

@@ -41,6 +41,8 @@ Result<CommConfig> CommConfig::from_environment() {
   std::istringstream rails(option("CCOM_OFI_RAILS"));
   for (std::string rail; std::getline(rails, rail, ',');) config.ofi_rails.push_back(rail);
   config.sysfs_root = option("CCOM_SYSFS_ROOT");
+  config.neuron = neuron_hints(process_environment);
+  config.neuron.tool = option("CCOM_NEURON_LS");
   CCOM_TRY(config.set_transports(option("CCOM_TRANSPORT")));
   CCOM_TRY(config.set_crossing(option("CCOM_CROSSING")));
   CCOM_TRY(config.set_rounding(option("CCOM_ROUNDING")));

@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "base/tcp_socket.h"
 #include "kernels/kernels.h"
+#include "topology/topology.h"
 
 namespace ccom {
 
@@ -28,6 +29,7 @@ struct CommConfig {
   std::string ofi_provider;            // empty: automatic
   std::vector<std::string> ofi_rails;  // likewise
   std::string sysfs_root;
+  NeuronHints neuron;  // what discovery is told
   int64_t max_memory = 0;
   Crossing crossing = Crossing::Auto;
   int64_t dead_ms = 3000;

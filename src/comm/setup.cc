@@ -10,7 +10,7 @@ namespace ccom {
 namespace {
 
 Result<std::string> describe_self(const CommConfig& config) {
-  CCOM_TRY_ASSIGN(Host host, discover(config.sysfs_root, config.host_id));
+  CCOM_TRY_ASSIGN(Host host, discover(config.sysfs_root, config.host_id, config.neuron));
   if (!config.topology.empty()) {
     CCOM_TRY_ASSIGN(host.imposed, make_fabric(config.topology));
   }
