@@ -2,17 +2,32 @@
 #include "algorithms/builder.h"
 
 #include <algorithm>
-
-#include "base/assert.h"
+#include <optional>
 
 namespace ccom {
 
-Builder::Builder(Plan plan, std::vector<uint32_t> block_of_position)
-    : plan_(std::move(plan)), block_of_position_(std::move(block_of_position)) {
-  homes_.resize(std::max(plan_.input_blocks(), plan_.output_blocks()));
+Builder::Builder(Plan plan, const std::vector<uint32_t>& block_of_position)
+    : plan_(std::move(plan)),
+      order_(runs_of(block_of_position)),
+      blocks_(std::max(plan_.input_blocks(), plan_.output_blocks())),
+      homes_(blocks_, {}) {
   const bool gathers = plan_.output_units > plan_.input_units;
   const uint32_t own = gathers ? static_cast<uint32_t>(plan_.rank) * plan_.blocks_per_unit : 0;
-  for (uint32_t b = 0; b < plan_.input_blocks(); ++b) homes_[own + b] = {Buffer::Input, b};
+  if (plan_.input_units > 0) homes_.assign(own, plan_.input_blocks(), {Buffer::Input, 0});
+}
+
+std::vector<Builder::OrderRun> Builder::runs_of(const std::vector<uint32_t>& block_of_position) {
+  std::vector<OrderRun> runs{{0, 0}};
+  for (uint32_t p = 0; p < block_of_position.size(); ++p) {
+    const uint32_t block = block_of_position[p];
+    if (p == 0) runs[0].block = block;
+    if (block != runs.back().block + (p - runs.back().position)) runs.push_back({p, block});
+  }
+  return runs;
+}
+
+std::vector<Builder::OrderRun>::const_iterator Builder::run_at(uint32_t position) const {
+  return std::prev(std::ranges::upper_bound(order_, position, {}, &OrderRun::position));
 }
 
 Location Builder::target_of(uint32_t block, bool completes) {
@@ -21,7 +36,7 @@ Location Builder::target_of(uint32_t block, bool completes) {
   if (completes) {
     return {Buffer::Output, block - static_cast<uint32_t>(plan_.rank) * plan_.blocks_per_unit};
   }
-  if (partial_slots_ == UINT32_MAX) partial_slots_ = new_scratch(static_cast<uint32_t>(homes_.size()));
+  if (partial_slots_ == UINT32_MAX) partial_slots_ = new_scratch(blocks_);
   return {Buffer::Scratch, partial_slots_ + block};
 }
 
@@ -74,24 +89,29 @@ void Builder::reduce(uint32_t first_slot, uint32_t inputs, Location target, uint
        .block = block});
 }
 
-void Builder::set_home(uint32_t block, uint32_t count, Location home) {
-  for (uint32_t i = 0; i < count; ++i) homes_[block + i] = {home.buffer, home.index + i};
-}
+void Builder::set_home(uint32_t block, uint32_t count, Location home) { homes_.assign(block, count, home); }
 
 Location Builder::unify(uint32_t block, uint32_t count) {
-  const Location first = homes_[block];
+  std::optional<Location> first;
   bool together = true;
-  for (uint32_t i = 1; i < count; ++i) {
-    together &= homes_[block + i].buffer == first.buffer && homes_[block + i].index == first.index + i;
+  uint32_t runs = 0;
+  homes_.visit(block, count, [&](uint32_t at, uint32_t, Location home) {
+    ++runs;
+    if (!first) first = home;
+    return together = home == first->at(at - block);
+  });
+  if (together) {
+    if (runs > 1) set_home(block, count, *first);  // never look at the parts again
+    return *first;
   }
-  if (together) return first;
-  for (uint32_t i = 0; i < count; ++i) {
-    const Location target = target_of(block + i, false);
-    const Location home = homes_[block + i];
-    if (home.buffer != target.buffer || home.index != target.index) copy(home, target, block + i, 1);
-    homes_[block + i] = target;
-  }
-  return homes_[block];
+  const Location target = target_of(block, false);
+  homes_.visit(block, count, [&](uint32_t at, uint32_t length, Location home) {
+    const Location to = target.at(at - block);
+    for (uint32_t i = 0; i < length && home != to; ++i) copy(home.at(i), to.at(i), at + i, 1);
+    return true;
+  });
+  set_home(block, count, target);
+  return target;
 }
 
 void Builder::send(Rank peer, Range range, uint8_t channel) {
@@ -144,19 +164,20 @@ void Builder::gather_and_reduce(const Group& group, Range range, bool completes,
 
 void Builder::settle(Range range, bool completes) {
   for_each_run(range, [&](uint32_t block, uint32_t count) {
-    for (uint32_t i = 0; i < count; ++i) {
-      const Location home = homes_[block + i];
-      const Location target = target_of(block + i, true);
-      if (home.buffer == target.buffer && home.index == target.index) continue;
-      Step* last = plan_.steps.empty() || i == 0 ? nullptr : &plan_.steps.back();
+    const Location target = target_of(block, true);
+    homes_.visit(block, count, [&](uint32_t at, uint32_t length, Location home) {
+      const Location to = target.at(at - block);
+      if (home == to) return true;
+      Step* last = plan_.steps.empty() || at == block ? nullptr : &plan_.steps.back();
       if (last != nullptr && last->kind == StepKind::Copy && last->source_buffer == home.buffer &&
-          last->source + last->count == home.index && last->target + last->count == target.index) {
-        ++last->count;
+          last->source + last->count == home.index && last->target + last->count == to.index) {
+        last->count += length;
       } else {
-        copy(home, target, block + i, 1, completes);
+        copy(home, to, at, length, completes);
       }
-      homes_[block + i] = target;
-    }
+      return true;
+    });
+    set_home(block, count, target);
   });
 }
 

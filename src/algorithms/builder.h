@@ -8,14 +8,17 @@
 // blocks; both ends of a message cut it alike, because they use the same permutation.
 //
 // Where a block's current value lies (its "home"): first in the input, after the first combination in the output or,
-// where the output is too small for it (reduce-scatter), in scratch. Bricks need not know.
+// where the output is too small for it (reduce-scatter), in scratch. Bricks need not know. Homes and order are kept by
+// runs, so that writing a step costs the same however many blocks it moves.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 #include <vector>
 
 #include "plan/plan.h"
+#include "plan/run_map.h"
 
 namespace ccom {
 
@@ -39,12 +42,14 @@ struct Group {
 struct Location {
   Buffer buffer = Buffer::Input;
   uint32_t index = 0;
+  Location at(uint32_t distance) const { return {buffer, index + distance}; }
+  friend bool operator==(const Location&, const Location&) = default;
 };
 
 class Builder {
  public:
   // `plan` has everything but steps and scratch. block_of_position may be empty: identity.
-  explicit Builder(Plan plan, std::vector<uint32_t> block_of_position = {});
+  explicit Builder(Plan plan, const std::vector<uint32_t>& block_of_position = {});
 
   // Transfers of a run of positions. Receives move the blocks' homes.
   void send(Rank peer, Range range, uint8_t channel = 0);
@@ -75,12 +80,16 @@ class Builder {
   void for_each_run(Range range, Fn fn) const {
     uint32_t p = range.first;
     const uint32_t end = range.first + range.count;
+    auto run = p < end ? run_at(p) : order_.end();
     while (p < end) {
-      const uint32_t block = block_of(p);
-      uint32_t count = 1;
-      while (p + count < end && block_of(p + count) == block + count && !starts_unit(block + count)) ++count;
+      const uint32_t block = run->block + (p - run->position);
+      uint32_t count = end - p;
+      if (run + 1 != order_.end()) count = std::min(count, run[1].position - p);
+      // Runs of scratch slots must not cross units, unless units are single blocks.
+      if (const uint32_t unit = plan_.blocks_per_unit; unit > 1) count = std::min(count, unit - block % unit);
       fn(block, count);
       p += count;
+      if (run + 1 != order_.end() && run[1].position == p) ++run;
     }
   }
 
@@ -88,16 +97,20 @@ class Builder {
   Plan finish() && { return std::move(plan_); }
 
  private:
+  // Position `position` is block `block`, and so on until the next run.
+  struct OrderRun {
+    uint32_t position;
+    uint32_t block;
+  };
+
+  static std::vector<OrderRun> runs_of(const std::vector<uint32_t>& block_of_position);
+  std::vector<OrderRun>::const_iterator run_at(uint32_t position) const;
   Location target_of(uint32_t block, bool completes);
-  uint32_t block_of(uint32_t position) const {
-    return block_of_position_.empty() ? position : block_of_position_[position];
-  }
-  // Runs of scratch slots must not cross units, unless units are single blocks.
-  bool starts_unit(uint32_t block) const { return plan_.blocks_per_unit > 1 && block % plan_.blocks_per_unit == 0; }
 
   Plan plan_;
-  std::vector<uint32_t> block_of_position_;
-  std::vector<Location> homes_;          // by block
+  std::vector<OrderRun> order_;
+  uint32_t blocks_;                      // in the longer of input and output
+  RunMap<Location> homes_;               // by block
   uint32_t partial_slots_ = UINT32_MAX;  // first slot of a vector's worth of scratch, once it is needed
 };
 

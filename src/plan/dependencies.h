@@ -6,6 +6,7 @@
 // channel in one direction are *started* in program order (they may be under way together). Nothing else is ordered.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -14,7 +15,8 @@
 
 namespace ccom {
 
-// A value; as large as the plan. `waits_for[s]` counts predecessors of both kinds.
+// A value: 12 bytes per step and 4 per pair of steps that must wait for one another. `waits_for[s]` counts predecessors
+// of both kinds.
 struct Dependencies {
   static constexpr uint32_t kNone = UINT32_MAX;
   std::vector<uint32_t> waits_for;
@@ -27,7 +29,8 @@ struct Dependencies {
   }
 };
 
-// Honours plan.in_place: aliased input and output blocks count as one.
+// Honours plan.in_place: aliased input and output blocks count as one. Works on runs of blocks: the time follows the
+// number of steps and of dependencies, not that of blocks.
 Dependencies derive_dependencies(const Plan& plan);
 
 // Numbers every memory cell that a plan touches, with aliased ones unified: what derivation and verifier mean by "the
@@ -37,8 +40,24 @@ class Cells {
   explicit Cells(const Plan& plan);
   uint32_t count() const { return count_; }
   uint32_t of(Buffer buffer, uint32_t index) const;
+  // Calls fn(first cell, count) for the runs of cells, at most three, that the blocks [first, first + count) are.
+  template <typename Fn>
+  void for_each_run(Buffer buffer, uint32_t first, uint32_t count, Fn fn) const {
+    if (buffer != Buffer::Output || !in_place_) {
+      fn(of(buffer, first), count);
+      return;
+    }
+    const uint32_t end = first + count;
+    const uint32_t twins = std::clamp(clamped(shift_), first, end);  // output blocks [twins, after) alias the input
+    const uint32_t after = std::clamp(clamped(shift_ + input_), first, end);
+    if (first < twins) fn(of(buffer, first), twins - first);
+    if (twins < after) fn(of(buffer, twins), after - twins);
+    if (after < end) fn(of(buffer, after), end - after);
+  }
 
  private:
+  static uint32_t clamped(int64_t index) { return static_cast<uint32_t>(std::clamp<int64_t>(index, 0, UINT32_MAX)); }
+
   uint32_t input_, output_, count_;
   int64_t shift_;
   bool in_place_;

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/plan/families.h"
+
+#include <cmath>
+
+#include "plan/print.h"
+
+namespace ccom {
+namespace {
+
+bool is_core(Pattern pattern) { return pattern == Pattern::OneShot || pattern == Pattern::RecursiveDoubling; }
+
+int side(int nranks) { return static_cast<int>(std::lround(std::sqrt(nranks))); }
+
+// The largest divisor up to the square root.
+int rows_of(int nranks) {
+  int rows = side(nranks);
+  while (nranks % rows != 0) --rows;
+  return rows;
+}
+
+void add_staged(std::vector<Family>& list, const std::string& name, const std::function<bool(int)>& exists,
+                const std::function<Staged(int)>& shape) {
+  for (const Collective collective : {Collective::AllReduce, Collective::ReduceScatter, Collective::AllGather}) {
+    if (collective != Collective::AllReduce && !shape(4).core.empty()) continue;
+    list.push_back({name, collective, exists,
+                    [shape, name](const Call& call) { return staged_plan(call, shape(call.nranks), name); }});
+  }
+}
+
+std::vector<Family> make_families() {
+  std::vector<Family> list;
+  const auto always = [](int) { return true; };
+  const std::pair<const char*, Pattern> flat[] = {{"one_shot", Pattern::OneShot},
+                                                  {"two_shot", Pattern::Direct},
+                                                  {"ring", Pattern::Ring},
+                                                  {"circulant", Pattern::Circulant},
+                                                  {"recursive_doubling", Pattern::RecursiveDoubling}};
+  for (const auto& [name, pattern] : flat) {
+    add_staged(list, name, always, [pattern = pattern](int n) {
+      return is_core(pattern) ? core_shape(pattern, n) : flat_shape(pattern, n);
+    });
+  }
+  add_staged(list, "torus", always, [](int n) { return torus_shape(rows_of(n), n / rows_of(n)); });
+  const auto pairs = [](int n) { return n % 2 == 0 && n > 2; };
+  add_staged(list, "hosts_of_two", pairs, [](int n) { return host_shape(n / 2, 2, Pattern::Circulant); });
+  add_staged(list, "two_hosts", pairs, [](int n) { return host_shape(2, n / 2, Pattern::RecursiveDoubling); });
+  add_staged(
+      list, "hosts_of_squares", [](int n) { return n % 4 == 0 && n > 4; },
+      [](int n) { return host_shape(n / 4, 4, Pattern::Ring, n > 4 ? 2 : 0); });
+  for (const Collective collective :
+       {Collective::Broadcast, Collective::Reduce, Collective::Gather, Collective::Scatter, Collective::AllReduce,
+        Collective::ReduceScatter, Collective::AllGather}) {
+    const bool rooted = collective == Collective::Broadcast || collective == Collective::Reduce ||
+                        collective == Collective::Gather || collective == Collective::Scatter;
+    list.push_back({"binomial", collective, always, [rooted](const Call& call) {
+                      Tree tree = knomial_tree(call.nranks, call.nranks / 2, 2);
+                      tree.chunks = 2;
+                      Call from_root = call;
+                      if (rooted) from_root.root = tree.root;
+                      const bool everywhere =
+                          !rooted || call.collective == Collective::Broadcast || call.collective == Collective::Reduce;
+                      from_root.in_place = call.in_place && (everywhere || call.rank == tree.root);
+                      return tree_plan(from_root, tree, "binomial");
+                    }});
+  }
+  list.push_back({"pairwise", Collective::AllToAll, always, pairwise_alltoall_plan});
+  list.push_back({"routed", Collective::AllToAll, always, [](const Call& call) {
+                    return routed_alltoall_plan(call, staged_plan({Collective::AllGather, call.rank, call.nranks},
+                                                                  flat_shape(Pattern::Ring, call.nranks), ""));
+                  }});
+  return list;
+}
+
+}  // namespace
+
+std::vector<Plan> Family::plans(int nranks, bool in_place) const {
+  std::vector<Plan> plans;
+  for (Rank r = 0; r < nranks; ++r) plans.push_back(make({collective, r, nranks, -1, in_place}));
+  return plans;
+}
+
+const std::vector<Family>& families() {
+  static const std::vector<Family> list = make_families();
+  return list;
+}
+
+Staged flat_shape(Pattern pattern, int nranks) { return {{flat_level(pattern, nranks)}, {}}; }
+Staged core_shape(Pattern pattern, int nranks) { return {{}, {flat_level(pattern, nranks)}}; }
+
+Staged torus_shape(int rows, int columns) {
+  Staged shape = flat_shape(Pattern::Torus, rows * columns);
+  shape.levels[0].rows = rows;
+  shape.levels[0].columns = columns;
+  return shape;
+}
+
+Staged host_shape(int hosts, int per_host, Pattern across, int rows) {
+  Level inside = rows > 0 ? torus_shape(rows, per_host / rows).levels[0] : flat_level(Pattern::Direct, per_host);
+  Level over = flat_level(across, hosts);
+  inside.groups.clear();
+  over.groups.assign(static_cast<size_t>(per_host), {});
+  for (Rank host = 0; host < hosts; ++host) {
+    inside.groups.emplace_back();
+    for (Rank i = 0; i < per_host; ++i) {
+      inside.groups.back().push_back(host * per_host + i);
+      over.groups[static_cast<size_t>(i)].push_back(host * per_host + i);
+    }
+  }
+  Staged shape{{inside}, {}};
+  (is_core(across) ? shape.core : shape.levels).push_back(over);
+  return shape;
+}
+
+}  // namespace ccom

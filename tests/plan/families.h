@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every family of algorithms as a name and a maker of all ranks' plans: what the tests of this folder run over.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "algorithms/collectives.h"
+
+namespace ccom {
+
+struct Family {
+  std::string name;
+  Collective collective = Collective::AllReduce;
+  std::function<bool(int)> exists;        // for that many ranks
+  std::function<Plan(const Call&)> make;  // of one rank
+
+  // `in_place` as the C API allows it: a rooted gather or scatter aliases on the root only.
+  std::vector<Plan> plans(int nranks, bool in_place) const;
+};
+
+const std::vector<Family>& families();
+
+Staged flat_shape(Pattern pattern, int nranks);
+Staged core_shape(Pattern pattern, int nranks);
+Staged torus_shape(int rows, int columns);
+// `hosts` x `per_host` ranks, host after host; `rows` > 0: a torus of rows x columns inside, else Direct.
+Staged host_shape(int hosts, int per_host, Pattern across, int rows = 0);
+
+}  // namespace ccom
