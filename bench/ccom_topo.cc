@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ccom-topo: prints the machine as ccom sees it, or a fabric, as text or JSON. Ends with 0, or with 3 and a line on
-// stderr if the command line or the environment is wrong.
+// ccom-topo: shows the machine as ccom sees it, a fabric, or a cluster of machines, as text, JSON or a picture. Ends
+// with 0, or with 3 and a line on stderr if the command line or the environment is wrong.
 #include <CLI/CLI.hpp>
 
 #include <cstdio>
+#include <cstdlib>
+#include <fstream>
 #include <string>
+#include <vector>
 
 #include "base/options.h"
 #include "topology/topology.h"
@@ -15,8 +18,10 @@ namespace {
 constexpr int kConfigError = 3;
 
 struct Request {
-  std::string fabric;  // "" = the machine
+  std::string name;  // of a fabric or a cluster; "" = the machine
   std::string root;
+  std::string svg;  // file, "" = none
+  int ranks = 0;
   bool is_json = false;
   bool is_list = false;
 };
@@ -27,18 +32,52 @@ int fail(const ccom::Status& status) {
   return kConfigError;
 }
 
+int write_file(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  file.close();
+  return file ? 0 : fail(ccom::system_error(errno, "write %s", path.c_str()));
+}
+
 template <typename T>
-int print(const T& value, bool is_json) {
-  std::fputs((is_json ? ccom::to_json(value) + "\n" : ccom::to_text(value)).c_str(), stdout);
+int print(const ccom::Result<T>& value, const Request& request) {
+  if (!value) return fail(value.error());
+  if (!request.svg.empty() && request.svg != "-") return write_file(request.svg, ccom::to_svg(*value));
+  const std::string text = request.svg == "-" ? ccom::to_svg(*value)
+                           : request.is_json  ? ccom::to_json(*value) + "\n"
+                                              : ccom::to_text(*value);
+  std::fputs(text.c_str(), stdout);
   return 0;
 }
 
 // The machine with the environment's overrides, as a rank would report it.
 ccom::Result<ccom::Host> look(const std::string& root) {
-  CCOM_TRY_ASSIGN(ccom::Host host, ccom::discover(root, ccom::option("CCOM_HOSTID")));
+  ccom::NeuronHints hints = ccom::neuron_hints([](const char* name) { return std::getenv(name); });
+  hints.tool = ccom::option("CCOM_NEURON_LS");
+  CCOM_TRY_ASSIGN(ccom::Host host, ccom::discover(root, ccom::option("CCOM_HOSTID"), hints));
   if (const std::string name = ccom::option("CCOM_TOPOLOGY"); !name.empty()) {
     CCOM_TRY_ASSIGN(host.imposed, ccom::make_fabric(name));
   }
+  return host;
+}
+
+// `count` ranks on machines like this one: as many on each as its fabric has cores, all on one without a fabric.
+ccom::Result<ccom::Topology> place(const ccom::Result<ccom::Host>& host, int count) {
+  if (!host) return host.error();
+  const int room = host->imposed ? host->imposed->devices * host->imposed->cores_per_device : count;
+  std::vector<ccom::RankView> views(static_cast<size_t>(count), ccom::RankView{*host});
+  for (int rank = 0; rank < count && count > room; ++rank) {
+    ccom::Host& own = views[static_cast<size_t>(rank)].host;
+    own.name += std::to_string(rank / room);
+    own.id += " " + std::to_string(rank / room);
+  }
+  return ccom::merge(views);
+}
+
+ccom::Result<ccom::Host> host_with(const std::string& fabric) {
+  ccom::Host host;
+  host.id = host.name = "host";
+  CCOM_TRY_ASSIGN(host.imposed, ccom::make_fabric(fabric));
   return host;
 }
 
@@ -47,26 +86,37 @@ int run(const Request& request) {
     for (const std::string& name : ccom::preset_names()) std::printf("%s\n", name.c_str());
     return 0;
   }
-  if (!request.fabric.empty()) {
-    const auto fabric = ccom::make_fabric(request.fabric);
-    return fabric ? print(*fabric, request.is_json) : fail(fabric.error());
+  if (request.name.find('*') != std::string::npos && request.ranks > 0) {
+    return fail({ccom::Code::ConfigError, request.name + " has a rank on every core: --ranks does not apply"});
   }
-  const auto host = look(request.root);
-  return host ? print(*host, request.is_json) : fail(host.error());
+  if (request.name.find('*') != std::string::npos) return print(ccom::make_topology(request.name), request);
+  const bool is_machine = request.name.empty();
+  if (request.ranks > 0)
+    return print(place(is_machine ? look(request.root) : host_with(request.name), request.ranks), request);
+  if (is_machine) return print(look(request.root), request);
+  const auto fabric = ccom::make_fabric(request.name);
+  if (fabric || !request.name.ends_with(".json")) return print(fabric, request);
+  const auto topology = ccom::make_topology(request.name);  // the file may hold a whole machine
+  return topology ? print(topology, request) : print(fabric, request);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  Request request{.fabric = "", .root = ccom::option("CCOM_SYSFS_ROOT")};
-  CLI::App app("Prints this machine, or the fabric that is named, as ccom sees it.", "ccom-topo");
-  auto* fabric = app.add_option("fabric", request.fabric,
-                                "A preset (see --list), single, ring:N, chain:N, torus:RxC, full:N, or a JSON file");
+  Request request;
+  request.root = ccom::option("CCOM_SYSFS_ROOT");
+  CLI::App app("Shows this machine, or the fabric or cluster that is named, as ccom sees it.", "ccom-topo");
+  auto* fabric = app.add_option("fabric", request.name,
+                                "A preset (see --list), single, ring:N, chain:N, torus:RxC, torus:LxRxC, full:N, "
+                                "switch:N, a JSON file, or several hosts: 4*trn1.32xlarge");
   auto* root = app.add_option("--root", request.root, "Read the machine from a recorded tree that holds sys and proc");
-  app.add_flag("--json", request.is_json, "Print JSON on one line");
+  auto* ranks =
+      app.add_option("--ranks", request.ranks, "Place so many ranks, host after host")->check(CLI::Range(1, 1 << 20));
+  auto* json = app.add_flag("--json", request.is_json, "Print JSON on one line");
+  app.add_option("--svg", request.svg, "Draw a picture into this file; - is the output")->excludes(json);
   auto* list = app.add_flag("--list", request.is_list, "List the presets");
   fabric->excludes(root);
-  list->excludes(fabric)->excludes(root);
+  list->excludes(fabric)->excludes(root)->excludes(ranks);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& problem) {

@@ -10,8 +10,10 @@
 #include <cstdlib>
 #include <tuple>
 
+#include "topology/affinity.h"
 #include "topology/cpus.h"
 #include "topology/discover_neuron.h"
+#include "topology/pci.h"
 #include "topology/topology.h"
 #include "topology/tree.h"
 
@@ -92,6 +94,12 @@ int numa_node_of(const Tree& tree, const std::string& device) {
   return node >= 0 && node < (1 << 20) ? static_cast<int>(node) : -1;
 }
 
+// The name of the folder behind the link is its address.
+std::string pci_of(const Tree& tree, const std::string& device) {
+  const std::string target = tree.link_target(device).value_or("");
+  return normalised_pci(std::string_view(target).substr(target.rfind('/') + 1));
+}
+
 constexpr char kAmazon[] = "0x1d0f";  // as vendor of a PCI device
 
 // Interfaces that have a device behind them: this leaves out lo, bridges, veth pairs and the like.
@@ -105,7 +113,8 @@ void read_ethernet(const Tree& tree, std::vector<Nic>& nics) {
     nics.push_back({.name = name.substr(0, kLabelBytes),
                     .kind = label(tree, folder + "/device/vendor") == kAmazon ? "ena" : "ethernet",
                     .bytes_per_second = mbits > 0 && mbits <= kMostMbits ? static_cast<double>(mbits) * 1e6 / 8 : 0,
-                    .numa_node = numa_node_of(tree, folder + "/device")});
+                    .numa_node = numa_node_of(tree, folder + "/device"),
+                    .pci = pci_of(tree, folder + "/device")});
   }
 }
 
@@ -122,7 +131,8 @@ void read_efa(const Tree& tree, std::vector<Nic>& nics) {
     nics.push_back({.name = name.substr(0, kLabelBytes),
                     .kind = "efa",
                     .bytes_per_second = std::isfinite(gbits) && gbits > 0 && gbits < 1e5 ? gbits * 1e9 / 8 : 0,
-                    .numa_node = numa_node_of(tree, folder + "/device")});
+                    .numa_node = numa_node_of(tree, folder + "/device"),
+                    .pci = pci_of(tree, folder + "/device")});
   }
 }
 
@@ -163,7 +173,7 @@ Status check_host_id(std::string_view host_id) {
 
 }  // namespace
 
-Result<Host> discover(const std::string& root, std::string_view host_id) {
+Result<Host> discover(const std::string& root, std::string_view host_id, const NeuronHints& hints) {
   CCOM_TRY(check_host_id(host_id));
   struct stat info {};
   if (stat(root.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) {
@@ -182,7 +192,13 @@ Result<Host> discover(const std::string& root, std::string_view host_id) {
   host.caches = read_caches(tree);
   read_ethernet(tree, host.nics);
   read_efa(tree, host.nics);
-  host.neuron = discover_neuron(tree, host.instance_type);
+  if (auto found = discover_neuron(tree, host.instance_type, hints)) {
+    host.instance_type = std::move(found->instance_type);
+    host.notes = std::move(found->notes);
+    host.neuron_devices = std::move(found->devices);
+    host.neuron = std::move(found->fabric);
+    find_nearest_nics(tree, found->own_numbers, host);
+  }
   return host;
 }
 

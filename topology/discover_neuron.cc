@@ -1,101 +1,76 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the driver's files say, and what they do not: links are listed in an order that differs between chips (so: a
-// set), as root's secret by some driver versions (so: the preset of the instance type), and not at all when a container
-// sees only some of the devices (so: no links). Speeds are never there.
+// What is shown of Neuron devices, and what is not: links are listed in an order that differs between chips (so: a
+// set), as root's secret by some driver versions (so: neuron-ls, or the preset of the instance type), under other
+// numbers in a container (so: by the graph), and not at all where some of the devices are visible (so: no links).
+// Speeds are never there.
 #include "topology/discover_neuron.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <set>
 
+#include "base/log.h"
+#include "topology/neuron_driver.h"
+#include "topology/neuron_notes.h"
+#include "topology/recognise.h"
 #include "topology/shapes.h"
 
 namespace ccom {
 namespace {
 
-constexpr char kFolder[] = "sys/devices/virtual/neuron_device";
-
-// One device as seen; `neighbours` is absent if they cannot be read.
-struct Seen {
-  int number = 0;
-  int64_t physical_cores = 0;  // 0 = unknown
-  std::optional<std::set<int>> neighbours;
-};
-
-std::optional<std::set<int>> parse_neighbours(const std::optional<std::string>& text) {
-  if (!text) return std::nullopt;
-  std::set<int> neighbours;
-  for (const std::string_view part : split(*text, ',')) {
-    const auto device = numbered(part, "");
-    if (!device) return std::nullopt;
-    neighbours.insert(*device);
-  }
-  return neighbours;
-}
-
-std::vector<Seen> look(const Tree& tree) {
-  std::vector<Seen> devices;
-  for (const std::string& name : tree.list(kFolder)) {
-    const auto number = numbered(name, "neuron");
-    if (!number) continue;
-    const std::string folder = kFolder + ("/" + name);
-    devices.push_back({.number = *number,
-                       .physical_cores = tree.integer(folder + "/core_count").value_or(0),
-                       .neighbours = parse_neighbours(tree.text(folder + "/connected_devices"))});
-  }
-  std::ranges::sort(devices, {}, &Seen::number);
-  return devices;
-}
-
-// Edges between visible devices, by position. A link is there if both ends report it: in a container the numbers that
+// Links between visible devices, by position. One is there if both ends report it: in a container the numbers that
 // one device reports may belong to devices that are hidden or renumbered.
-std::vector<Edge> reported_edges(const std::vector<Seen>& devices) {
+SeenGraph graph_of(const std::vector<SeenDevice>& devices) {
+  SeenGraph graph;
   std::map<int, int> position;
-  for (const Seen& device : devices) position.emplace(device.number, static_cast<int>(position.size()));
+  for (const SeenDevice& device : devices) position.emplace(device.number, static_cast<int>(position.size()));
   std::set<Edge> half;
-  for (const Seen& device : devices) {
-    if (!device.neighbours) continue;
-    for (const int neighbour : *device.neighbours) {
+  for (const SeenDevice& device : devices) {
+    graph.numbers.push_back(device.number);
+    for (const int neighbour : device.neighbours.value_or(std::set<int>())) {
       const auto found = position.find(neighbour);
       if (found != position.end() && neighbour != device.number) half.emplace(position[device.number], found->second);
     }
   }
-  std::vector<Edge> edges;
-  std::ranges::copy_if(half, std::back_inserter(edges), [&half](const Edge& edge) {
-    return half.contains({edge.second, edge.first});
-  });
-  return edges;
+  for (const auto& [from, to] : half)
+    (half.contains({to, from}) ? graph.edges : graph.one_sided).emplace_back(from, to);
+  return graph;
 }
 
-// The first shape, in this numbering, that is the graph. Two joined devices are a chain.
-void name_shape(Fabric& fabric, const std::vector<Edge>& edges) {
-  const int n = fabric.devices;
-  std::vector<std::pair<Fabric::Shape, std::vector<int>>> candidates = {
-      {Fabric::Shape::Chain, {n}}, {Fabric::Shape::Ring, {n}}, {Fabric::Shape::Full, {n}}};
-  for (int rows = 2; rows <= n / 2; ++rows) {
-    if (n % rows == 0) candidates.push_back({Fabric::Shape::Torus, {rows, n / rows}});
-  }
-  if (n == 1) candidates = {{Fabric::Shape::Single, {}}};
-  fabric.shape = Fabric::Shape::Other;
-  for (auto& [shape, dims] : candidates) {
-    if (!wrong_with_dims(shape, dims, n).empty() || edges_of(shape, dims) != edges) continue;
-    fabric.shape = shape;
-    fabric.dims = dims;
-    return;
-  }
-}
+// ---- cores and speeds ----
 
 // The chip tells its generation by its physical cores: 2 on Trainium and Inferentia2, 8 on Trainium2 and later, which
-// join two physical cores into a logical one by default. The generation gives the speed of its links.
-int logical_cores(int64_t physical) { return static_cast<int>(physical >= 8 ? physical / 2 : physical); }
+// join two physical cores into a logical one unless told otherwise. The generation gives the speed of its links.
+constexpr int64_t kCoresOfTrainium2 = 8;
+constexpr size_t kMostDevices = 256;  // of one host; there are 64 at most
 
 LinkSpeed speed_by_cores(int64_t physical) {
-  const Result<Fabric> like = make_fabric(physical >= 8 ? "trn2.48xlarge" : "trn1.32xlarge");
+  const Result<Fabric> like = make_fabric(physical >= kCoresOfTrainium2 ? "trn2.48xlarge" : "trn1.32xlarge");
   return like && !like->links.empty() ? like->links.front().speed : kGenericLink;
 }
 
+int64_t physical_cores(const std::vector<SeenDevice>& devices, const std::optional<Fabric>& preset) {
+  for (const SeenDevice& device : devices) {
+    if (device.physical_cores > 0) return device.physical_cores;
+  }
+  if (!preset) return 1;
+  return preset->cores_per_device == 4 ? kCoresOfTrainium2 : preset->cores_per_device;
+}
+
+// By the runtime's setting, else as neuron-ls shows it, else the default of the generation.
+int logical_cores(const std::vector<SeenDevice>& devices, int64_t physical, const NeuronHints& hints) {
+  if (physical < kCoresOfTrainium2) return static_cast<int>(std::max<int64_t>(1, physical));
+  const auto said = std::ranges::find_if(devices, [](const SeenDevice& one) { return one.cores_per_logical > 0; });
+  const int joined = hints.cores_per_logical > 0 ? hints.cores_per_logical
+                     : said != devices.end()     ? said->cores_per_logical
+                                                 : 2;
+  return static_cast<int>(physical / joined);
+}
+
 std::optional<Fabric> preset_of(const std::string& instance_type) {
+  if (!instance_type.starts_with("trn") && !instance_type.starts_with("inf")) return std::nullopt;
   const auto names = preset_names();  // asked first: the text comes from a file and must not be taken for a path
   if (std::ranges::find(names, instance_type) == names.end()) return std::nullopt;
   Result<Fabric> preset = make_fabric(instance_type);
@@ -103,29 +78,123 @@ std::optional<Fabric> preset_of(const std::string& instance_type) {
   return *std::move(preset);
 }
 
-}  // namespace
+// ---- the fabric ----
 
-std::optional<Fabric> discover_neuron(const Tree& tree, const std::string& instance_type) {
-  const std::vector<Seen> devices = look(tree);
-  if (devices.empty() || devices.size() > kMaxDevices) return std::nullopt;
+NeuronFound assume(const Fabric& preset, const NeuronHints& hints) {
+  NeuronFound found{.fabric = preset};
+  found.fabric.cores_per_device = logical_cores({}, physical_cores({}, preset), hints);
+  for (int device = 0; device < preset.devices; ++device) found.devices.push_back({.number = device});
+  found.notes.push_back("Neither the Neuron driver nor neuron-ls shows a device; those of " + preset.name +
+                        " are assumed.");
+  return found;
+}
+
+std::string plain_name(const std::string& kind, int count, bool is_readable) {
+  return kind + " (" + std::to_string(count) + (count == 1 ? " device" : " devices") +
+         (is_readable ? ")" : ", links not readable)");
+}
+
+// The fabric of a graph that is no preset's, with its devices in the order of the shape that it has.
+Fabric shaped(const SeenGraph& graph, const Recognised& recognised, LinkSpeed speed) {
+  std::vector<int> place(recognised.order.size());
+  for (size_t i = 0; i < place.size(); ++i) place[static_cast<size_t>(recognised.order[i])] = static_cast<int>(i);
+  Fabric fabric;
+  fabric.shape = recognised.shape;
+  fabric.dims = recognised.dims;
+  fabric.devices = static_cast<int>(place.size());
+  fabric.inside_device = kInsideDevice;
+  for (const auto& [from, to] : graph.edges) {
+    fabric.links.push_back({place[static_cast<size_t>(from)], place[static_cast<size_t>(to)], speed});
+  }
+  std::ranges::sort(fabric.links, {}, [](const Link& link) { return std::pair(link.from, link.to); });
+  return fabric;
+}
+
+NeuronFound build(const std::vector<SeenDevice>& devices, const std::optional<Fabric>& preset,
+                  const NeuronHints& hints) {
+  NeuronFound found;
   const int count = static_cast<int>(devices.size());
   const bool is_readable =
-      std::ranges::all_of(devices, [](const Seen& device) { return device.neighbours.has_value(); });
-  const std::vector<Edge> edges = is_readable ? reported_edges(devices) : std::vector<Edge>();
-  const std::optional<Fabric> preset = preset_of(instance_type);
-  if (preset && preset->devices == count && (!is_readable || edges == edges_of(*preset))) return preset;
+      std::ranges::all_of(devices, [](const SeenDevice& one) { return one.neighbours.has_value(); });
+  const int64_t physical = physical_cores(devices, preset);
+  SeenGraph graph = graph_of(devices);
+  if (!is_readable) graph.edges.clear();
+  std::vector<int> order;
+  if (preset && preset->devices == count)
+    order = match(count, is_readable ? graph.edges : edges_of(*preset), edges_of(*preset));
+  if (!order.empty()) {
+    found.fabric = *preset;
+    if (!is_readable) found.notes.push_back("The links cannot be read; those of " + preset->name + " are assumed.");
+  } else {
+    const LinkSpeed speed = preset && !preset->links.empty() ? preset->links.front().speed : speed_by_cores(physical);
+    Recognised recognised = recognise(count, graph.edges);
+    found.fabric = shaped(graph, recognised, speed);
+    found.fabric.name = plain_name(preset ? preset->name : "neuron", count, is_readable);
+    found.notes = notes_on(graph, preset ? &*preset : nullptr);
+    order = std::move(recognised.order);
+  }
+  found.fabric.cores_per_device = logical_cores(devices, physical, hints);
+  // All of the machine, in its order; or some, and not counted from 0 as a container does.
+  found.own_numbers =
+      (preset && preset->devices == count && std::ranges::is_sorted(order)) || devices.back().number >= count;
+  if (!std::ranges::is_sorted(order)) {
+    found.notes.push_back("The devices were renumbered: their links, not their numbers, tell their places.");
+  }
+  for (const int at : order) {
+    const SeenDevice& device = devices[static_cast<size_t>(at)];
+    found.devices.push_back({.number = device.number, .pci = device.pci, .numa_node = device.numa_node});
+  }
+  return found;
+}
 
-  const int64_t physical = std::clamp<int64_t>(devices.front().physical_cores, 0, kMaxCoresPerDevice);
-  Fabric fabric;
-  fabric.name = (preset ? instance_type : "neuron") + " (" + std::to_string(count) +
-                (count == 1 ? " device" : " devices") + (is_readable ? ")" : ", links not readable)");
-  fabric.devices = count;
-  fabric.cores_per_device = preset ? preset->cores_per_device : std::max(1, logical_cores(physical));
-  fabric.inside_device = kInsideDevice;
-  const LinkSpeed speed = preset && !preset->links.empty() ? preset->links.front().speed : speed_by_cores(physical);
-  for (const auto& [from, to] : edges) fabric.links.push_back({from, to, speed});
-  name_shape(fabric, edges);
-  return fabric;
+bool all_readable(const std::vector<SeenDevice>& devices) {
+  return !devices.empty() &&
+         std::ranges::all_of(devices, [](const SeenDevice& device) { return device.neighbours.has_value(); });
+}
+
+// What neuron-ls knows and the driver's files do not say.
+void add_addresses(const NeuronListing& listing, std::vector<SeenDevice>& devices) {
+  for (SeenDevice& device : devices) {
+    const auto known = std::ranges::find(listing.devices, device.number, &SeenDevice::number);
+    if (known == listing.devices.end()) continue;
+    device.pci = known->pci;
+    device.numa_node = known->numa_node;
+    device.cores_per_logical = known->cores_per_logical;
+  }
+}
+
+}  // namespace
+
+NeuronHints neuron_hints(const std::function<const char*(const char* name)>& environment) {
+  NeuronHints hints;
+  for (const char* name : {"NEURON_LOGICAL_NC_CONFIG", "NEURON_RT_VIRTUAL_CORE_SIZE"}) {
+    const char* text = environment(name);
+    if (text == nullptr || *text == '\0') continue;
+    const int64_t value = integer_from(trimmed(text)).value_or(0);
+    if (value == 1 || value == 2) {
+      hints.cores_per_logical = static_cast<int>(value);
+    } else {
+      log(LogLevel::Warn, "%s=%s: it can be 1 or 2; ignored", name, text);
+    }
+    break;
+  }
+  return hints;
+}
+
+std::optional<NeuronFound> discover_neuron(const Tree& tree, const std::string& instance_type,
+                                           const NeuronHints& hints) {
+  std::vector<SeenDevice> devices = read_driver(tree);
+  const bool is_readable = all_readable(devices);
+  std::optional<NeuronListing> listing = read_listing(tree);
+  if (!listing && !is_readable) listing = run_neuron_ls(tree, hints);
+  if (listing && !is_readable) devices = listing->devices;
+  if (listing) add_addresses(*listing, devices);
+  const std::string type = instance_type.empty() && listing ? listing->instance_type : instance_type;
+  const std::optional<Fabric> preset = preset_of(type);
+  if (devices.size() > kMostDevices || (devices.empty() && !preset)) return std::nullopt;
+  NeuronFound found = devices.empty() ? assume(*preset, hints) : build(devices, preset, hints);
+  found.instance_type = type;
+  return found;
 }
 
 }  // namespace ccom

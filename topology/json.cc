@@ -7,7 +7,13 @@
 //    "links": [[0, 1, 1500, 50e9], [1, 0, 1500, 50e9]],
 //    "inside_device": {"latency_ns": 750, "bytes_per_second": 200e9}}
 //
-// A link is [from, to, latency_ns, bytes_per_second]. Written text has a fixed order of keys and digits that
+// A link is [from, to, latency_ns, bytes_per_second]; switches are numbered after the devices. May follow, where they
+// apply:
+//
+//   "switches": 1, "routed": true, "costs": {"post_ns": 100, "reduce_bytes_per_second": 0},
+//   "uplinks": [{"devices": [0, 1], "latency_ns": 15000, "bytes_per_second": 25e9, "post_ns": 1000}]
+//
+// Written text has a fixed order of keys and digits that
 // read back as the same number, so equal values give equal text. Every promise that topology.h makes about a value is
 // checked when one is read (json_read.cc): planner and engine need not ask again.
 #include <nlohmann/json.hpp>
@@ -26,26 +32,51 @@ ordered_json json_of(const LinkSpeed& speed) {
   return {{"latency_ns", plain(speed.latency_ns)}, {"bytes_per_second", plain(speed.bytes_per_second)}};
 }
 
+ordered_json json_of(const Costs& costs) {
+  return {{"post_ns", plain(costs.post_ns)}, {"reduce_bytes_per_second", plain(costs.reduce_bytes_per_second)}};
+}
+
+ordered_json json_of(const Uplink& uplink) {
+  return {{"devices", uplink.devices},
+          {"latency_ns", plain(uplink.speed.latency_ns)},
+          {"bytes_per_second", plain(uplink.speed.bytes_per_second)},
+          {"post_ns", plain(uplink.post_ns)}};
+}
+
+template <typename T>
+ordered_json list_of(const std::vector<T>& values);
+
 ordered_json json_of(const Fabric& fabric) {
   ordered_json links = ordered_json::array();
   for (const Link& link : fabric.links) {
     links.push_back(
         ordered_json::array({link.from, link.to, plain(link.speed.latency_ns), plain(link.speed.bytes_per_second)}));
   }
-  return {{"name", fabric.name},
-          {"shape", name_of(fabric.shape)},
-          {"dims", fabric.dims},
-          {"devices", fabric.devices},
-          {"cores_per_device", fabric.cores_per_device},
-          {"links", std::move(links)},
-          {"inside_device", json_of(fabric.inside_device)}};
+  ordered_json object = {{"name", fabric.name},
+                         {"shape", name_of(fabric.shape)},
+                         {"dims", fabric.dims},
+                         {"devices", fabric.devices},
+                         {"cores_per_device", fabric.cores_per_device},
+                         {"links", std::move(links)},
+                         {"inside_device", json_of(fabric.inside_device)}};
+  if (fabric.switches > 0) object["switches"] = fabric.switches;
+  if (fabric.routed) object["routed"] = true;
+  if (!fabric.uplinks.empty()) object["uplinks"] = list_of(fabric.uplinks);
+  if (fabric.costs != Costs{}) object["costs"] = json_of(fabric.costs);
+  return object;
 }
 
 ordered_json json_of(const Nic& nic) {
-  return {{"name", nic.name},
-          {"kind", nic.kind},
-          {"bytes_per_second", plain(nic.bytes_per_second)},
-          {"numa_node", nic.numa_node}};
+  ordered_json object = {{"name", nic.name},
+                         {"kind", nic.kind},
+                         {"bytes_per_second", plain(nic.bytes_per_second)},
+                         {"numa_node", nic.numa_node}};
+  if (!nic.pci.empty()) object["pci"] = nic.pci;
+  return object;
+}
+
+ordered_json json_of(const NeuronDevice& device) {
+  return {{"number", device.number}, {"pci", device.pci}, {"numa_node", device.numa_node}, {"nics", device.nics}};
 }
 
 ordered_json json_of(const Cache& cache) {
@@ -88,6 +119,8 @@ ordered_json json_of(const Host& host) {
   if (!host.machine.empty()) object["machine"] = host.machine;
   if (host.neuron) object["neuron"] = json_of(*host.neuron);
   if (host.imposed) object["imposed"] = json_of(*host.imposed);
+  if (!host.neuron_devices.empty()) object["neuron_devices"] = list_of(host.neuron_devices);
+  if (!host.notes.empty()) object["notes"] = host.notes;
   return object;
 }
 
@@ -95,7 +128,8 @@ ordered_json json_of(const Topology& topology) {
   return {{"hosts", list_of(topology.hosts)},
           {"ranks", list_of(topology.ranks)},
           {"memory", json_of(topology.memory)},
-          {"network", json_of(topology.network)}};
+          {"network", json_of(topology.network)},
+          {"costs", json_of(topology.costs)}};
 }
 
 // Bytes that are not UTF-8 become U+FFFD; nothing is thrown.

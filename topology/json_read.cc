@@ -2,6 +2,7 @@
 //
 // Reading the JSON form (json.cc shows it): types, ranges, and every promise that topology.h makes about a value.
 #include <algorithm>
+#include <limits>
 #include <set>
 
 #include "topology/json_reader.h"
@@ -32,10 +33,36 @@ LinkSpeed read_speed(const JsonAt& at) {
   return speed;
 }
 
-Link read_link(const JsonAt& at, int devices) {
+Costs read_costs(const JsonAt& at) {
+  JsonObject object(at);
+  Costs costs;
+  costs.post_ns = object.at("post_ns").number(0, kMaxLatencyNs);
+  costs.reduce_bytes_per_second = object.at("reduce_bytes_per_second").number(0, kMaxBytesPerSecond);
+  object.finish();
+  return costs;
+}
+
+Uplink read_uplink(const JsonAt& at, int devices, std::set<int>& taken) {
+  JsonObject object(at);
+  Uplink uplink;
+  const JsonAt list = object.at("devices");
+  const size_t count = list.array_size(1, kMaxDevices);
+  for (size_t i = 0; i < count && at.problem.status().is_ok(); ++i) {
+    uplink.devices.push_back(int_at(list.element(i), i == 0 ? 0 : uplink.devices.back() + 1, devices - 1));
+    if (!taken.insert(uplink.devices.back()).second) {
+      at.problem.add(list.element(i).path, "this device has an uplink already");
+    }
+  }
+  uplink.speed = speed_at(object.at("latency_ns"), object.at("bytes_per_second"));
+  uplink.post_ns = object.at("post_ns").number(0, kMaxLatencyNs);
+  object.finish();
+  return uplink;
+}
+
+Link read_link(const JsonAt& at, int vertices) {
   if (at.array_size(4, 4) == 0) return {};
-  return {.from = int_at(at.element(0), 0, devices - 1),
-          .to = int_at(at.element(1), 0, devices - 1),
+  return {.from = int_at(at.element(0), 0, vertices - 1),
+          .to = int_at(at.element(1), 0, vertices - 1),
           .speed = speed_at(at.element(2), at.element(3))};
 }
 
@@ -52,7 +79,7 @@ void check_links(const Fabric& fabric, const JsonAt& at) {
     }
   }
   for (const auto& [from, to] : edges) {
-    if (!fabric.linked(to, from))
+    if (!fabric.joined(to, from))
       return at.problem.add(at.path, "there is " + text_of({from, to}) + " but no way back");
   }
   if (fabric.shape == Fabric::Shape::Other) return;
@@ -69,13 +96,21 @@ void read_shape(JsonObject& object, Fabric& fabric) {
   if (object.has("shape")) {
     const JsonAt at = object.at("shape");
     const auto shape = shape_from(at.text(0, kMaxTextBytes));
-    if (!shape) at.problem.add(at.path, "expected single, ring, chain, torus, full or other");
+    if (!shape) at.problem.add(at.path, "expected single, ring, chain, torus, full, switch or other");
     fabric.shape = shape.value_or(Fabric::Shape::Other);
   }
   if (object.has("dims")) {
     const JsonAt at = object.at("dims");
-    const size_t count = at.array_size(0, 2);
+    const size_t count = at.array_size(0, 3);
     for (size_t i = 0; i < count; ++i) fabric.dims.push_back(int_at(at.element(i), 1, kMaxDevices));
+  }
+}
+
+void read_uplinks(const JsonAt& at, Fabric& fabric) {
+  std::set<int> taken;
+  const size_t count = at.array_size(0, kMaxDevices);
+  for (size_t i = 0; i < count && at.problem.status().is_ok(); ++i) {
+    fabric.uplinks.push_back(read_uplink(at.element(i), fabric.devices, taken));
   }
 }
 
@@ -88,16 +123,22 @@ Fabric read_fabric(const JsonAt& at) {
   if (object.has("cores_per_device")) {
     fabric.cores_per_device = int_at(object.at("cores_per_device"), 1, kMaxCoresPerDevice);
   }
+  if (object.has("switches")) fabric.switches = int_at(object.at("switches"), 0, kMaxSwitches);
   const JsonAt links = object.at("links");
   const size_t count = links.array_size(0, size_t{kMaxDevices} * kMaxFullDevices);
   for (size_t i = 0; i < count && at.problem.status().is_ok(); ++i) {
-    fabric.links.push_back(read_link(links.element(i), fabric.devices));
+    fabric.links.push_back(read_link(links.element(i), fabric.devices + fabric.switches));
   }
   fabric.inside_device = object.has("inside_device") ? read_speed(object.at("inside_device")) : kInsideDevice;
+  if (object.has("routed")) fabric.routed = object.at("routed").boolean();
+  if (object.has("costs")) fabric.costs = read_costs(object.at("costs"));
+  if (object.has("uplinks")) read_uplinks(object.at("uplinks"), fabric);
   object.finish();
   if (!at.problem.status().is_ok()) return fabric;
   if (const std::string what = wrong_with_dims(fabric.shape, fabric.dims, fabric.devices); !what.empty()) {
     at.problem.add(at.path + ".dims", what);
+  } else if (fabric.shape == Fabric::Shape::Switch && fabric.switches != 1) {
+    at.problem.add(at.path + ".switches", "a fabric of shape switch has one switch");
   } else {
     check_links(fabric, links);
   }
@@ -111,9 +152,12 @@ Nic read_nic(const JsonAt& at) {
   nic.kind = object.at("kind").text(1, kMaxTextBytes);
   nic.bytes_per_second = object.at("bytes_per_second").number(0, kMaxBytesPerSecond);
   nic.numa_node = int_at(object.at("numa_node"), -1, kMaxCpus);
+  if (object.has("pci")) nic.pci = object.at("pci").text(1, kMaxTextBytes);
   object.finish();
   return nic;
 }
+
+std::string read_text(const JsonAt& at) { return at.text(1, kMaxTextBytes); }
 
 Cache read_cache(const JsonAt& at) {
   JsonObject object(at);
@@ -161,6 +205,26 @@ std::vector<T> read_list(const JsonAt& at, size_t most, Read read) {
   return values;
 }
 
+NeuronDevice read_neuron_device(const JsonAt& at) {
+  JsonObject object(at);
+  NeuronDevice device;
+  device.number = int_at(object.at("number"), 0, std::numeric_limits<int>::max());
+  device.pci = object.at("pci").text(0, kMaxTextBytes);
+  device.numa_node = int_at(object.at("numa_node"), -1, kMaxCpus);
+  device.nics = read_list<std::string>(object.at("nics"), kMaxList, read_text);
+  object.finish();
+  return device;
+}
+
+// One for each device of the fabric, by place.
+void read_neuron_devices(const JsonAt& at, Host& host) {
+  host.neuron_devices = read_list<NeuronDevice>(at, kMaxDevices, read_neuron_device);
+  const int devices = host.neuron ? host.neuron->devices : 0;
+  if (static_cast<int>(host.neuron_devices.size()) != devices) {
+    at.problem.add(at.path, "expected one for each of the " + std::to_string(devices) + " devices of neuron");
+  }
+}
+
 Host read_host(const JsonAt& at) {
   JsonObject object(at);
   Host host;
@@ -176,6 +240,8 @@ Host read_host(const JsonAt& at) {
   if (object.has("machine")) host.machine = object.at("machine").text(1, kMaxTextBytes);
   if (object.has("neuron")) host.neuron = read_fabric(object.at("neuron"));
   if (object.has("imposed")) host.imposed = read_fabric(object.at("imposed"));
+  if (object.has("neuron_devices")) read_neuron_devices(object.at("neuron_devices"), host);
+  if (object.has("notes")) host.notes = read_list<std::string>(object.at("notes"), kMaxList, read_text);
   object.finish();
   return host;
 }
@@ -214,6 +280,7 @@ Topology read_topology(const JsonAt& at) {
   topology.ranks = read_list<Place>(object.at("ranks"), kMaxRanks, read_place);
   topology.memory = read_speed(object.at("memory"));
   topology.network = read_speed(object.at("network"));
+  if (object.has("costs")) topology.costs = read_costs(object.at("costs"));
   object.finish();
   if (!at.problem.status().is_ok()) return topology;
   std::set<std::string> ids;

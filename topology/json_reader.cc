@@ -65,6 +65,11 @@ double JsonAt::number(double low, double high) const {
   return low;
 }
 
+bool JsonAt::boolean() const {
+  if (!value.is_boolean()) problem.add(path, "expected true or false" + found(value));
+  return value.is_boolean() && value.get<bool>();
+}
+
 std::string JsonAt::text(size_t least_bytes, size_t most_bytes) const {
   if (!value.is_string()) {
     problem.add(path, "expected a text" + found(value));

@@ -35,7 +35,8 @@ struct JsonAt {
   Problem& problem;
 
   int64_t integer(int64_t low, int64_t high) const;
-  double number(double low, double high) const;                   // both included
+  double number(double low, double high) const;  // both included
+  bool boolean() const;
   std::string text(size_t least_bytes, size_t most_bytes) const;  // without control characters
   // `low` and the number of elements if this is an array of at most `most` elements, otherwise a problem and 0.
   size_t array_size(size_t least, size_t most) const;

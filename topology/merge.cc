@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "topology/shapes.h"
 #include "topology/topology.h"
 
 namespace ccom {
@@ -26,10 +27,14 @@ constexpr double kContextSwitchNs = 1500;
 constexpr double kNetworkLatencyNs = 25000;
 // 10 Gb/s, where no network card says how fast it is: what an ordinary instance has at least for a while.
 constexpr double kNetworkBytesPerSecond = 1.25e9;
+// That one rank's reductions read, mostly from its cache, with a core to itself.
+constexpr double kReduceBytesPerSecond = 25e9;
 
 bool is_same_imposed(const Host& a, const Host& b) { return a.imposed == b.imposed; }
 
 std::string imposed_name(const Host& host) { return host.imposed ? "\"" + host.imposed->name + "\"" : "none"; }
+
+int devices_of(const Host& host) { return host.neuron ? host.neuron->devices : 0; }
 
 // Adds rank's view to a host that is known already.
 Status join_host(Host& host, const Host& view, Rank first, Rank rank) {
@@ -42,6 +47,12 @@ Status join_host(Host& host, const Host& view, Rank first, Rank rank) {
         .with_cure("Give all ranks of a host the same CCOM_TOPOLOGY.");
   }
   host.cpus = std::max(host.cpus, view.cpus);
+  if (host.instance_type.empty()) host.instance_type = view.instance_type;
+  if (devices_of(view) > devices_of(host)) {
+    host.neuron = view.neuron;
+    host.neuron_devices = view.neuron_devices;
+    host.notes = view.notes;
+  }
   return Status::ok();
 }
 
@@ -150,9 +161,14 @@ Result<Topology> merge(const std::vector<RankView>& views) {
     cpus = usable[static_cast<size_t>(host)].count(cpus);
     if (topology.hosts[static_cast<size_t>(host)].imposed) CCOM_TRY(check_room(topology, host));
   }
+  set_default_speeds(topology);
+  return topology;
+}
+
+void set_default_speeds(Topology& topology) {
   topology.memory = memory_cost(topology);
   topology.network = network_cost(topology);
-  return topology;
+  topology.costs = {.post_ns = 0, .reduce_bytes_per_second = kReduceBytesPerSecond};
 }
 
 Topology without_shared_memory(Topology topology) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <numeric>
 #include <set>
 
@@ -16,19 +17,18 @@ struct ShapeName {
 constexpr std::array kShapeNames = {
     ShapeName{Fabric::Shape::Single, "single"}, ShapeName{Fabric::Shape::Ring, "ring"},
     ShapeName{Fabric::Shape::Chain, "chain"},   ShapeName{Fabric::Shape::Torus, "torus"},
-    ShapeName{Fabric::Shape::Full, "full"},     ShapeName{Fabric::Shape::Other, "other"},
+    ShapeName{Fabric::Shape::Full, "full"},     ShapeName{Fabric::Shape::Switch, "switch"},
+    ShapeName{Fabric::Shape::Other, "other"},
 };
 
-int count_dims(Fabric::Shape shape) {
+// How many dims a shape may have.
+std::pair<size_t, size_t> count_dims(Fabric::Shape shape) {
   switch (shape) {
     case Fabric::Shape::Single:
-    case Fabric::Shape::Other: return 0;
-    case Fabric::Shape::Torus: return 2;
-    case Fabric::Shape::Ring:
-    case Fabric::Shape::Chain:
-    case Fabric::Shape::Full: return 1;
+    case Fabric::Shape::Other: return {0, 0};
+    case Fabric::Shape::Torus: return {2, 3};
+    default: return {1, 1};
   }
-  return 0;
 }
 
 // A set of edges that keeps both directions and no loops.
@@ -41,12 +41,14 @@ struct Graph {
   }
 };
 
-void join_torus(Graph& graph, int rows, int columns) {
-  for (int row = 0; row < rows; ++row) {
-    for (int column = 0; column < columns; ++column) {
-      const int device = row * columns + column;
-      graph.join(device, row * columns + (column + 1) % columns);
-      graph.join(device, (row + 1) % rows * columns + column);
+// Any number of dims, the last one running fastest.
+void join_torus(Graph& graph, const std::vector<int>& dims) {
+  const int devices = std::accumulate(dims.begin(), dims.end(), 1, std::multiplies<>());
+  int stride = 1;
+  for (size_t d = dims.size(); d-- > 0; stride *= dims[d]) {
+    for (int device = 0; device < devices; ++device) {
+      const int at = device / stride % dims[d];
+      graph.join(device, device + ((at + 1) % dims[d] - at) * stride);
     }
   }
 }
@@ -62,13 +64,14 @@ std::optional<Fabric::Shape> shape_from(std::string_view name) {
 }
 
 std::string wrong_with_dims(Fabric::Shape shape, const std::vector<int>& dims, int devices) {
-  const int expected = count_dims(shape);
+  const auto [least, most] = count_dims(shape);
   const std::string name(name_of(shape));
-  if (static_cast<int>(dims.size()) != expected) {
-    return "a " + name + " has " + std::to_string(expected) + " dims, not " + std::to_string(dims.size());
+  if (dims.size() < least || dims.size() > most) {
+    return "a " + name + " has " + std::to_string(least) + (most > least ? " or " + std::to_string(most) : "") +
+           " dims, not " + std::to_string(dims.size());
   }
   if (shape == Fabric::Shape::Single && devices != 1) return "a single has one device";
-  if (expected == 0) return "";
+  if (most == 0) return "";
   int64_t product = 1;
   for (const int dim : dims) {
     if (dim < 1 || dim > kMaxDevices) return "each of the dims must be from 1 to " + std::to_string(kMaxDevices);
@@ -88,8 +91,11 @@ std::vector<Edge> edges_of(Fabric::Shape shape, const std::vector<int>& dims) {
   switch (shape) {
     case Fabric::Shape::Single:
     case Fabric::Shape::Other: break;
-    case Fabric::Shape::Torus: join_torus(graph, dims[0], dims[1]); break;
-    case Fabric::Shape::Ring: join_torus(graph, 1, dims[0]); break;
+    case Fabric::Shape::Torus:
+    case Fabric::Shape::Ring: join_torus(graph, dims); break;
+    case Fabric::Shape::Switch:
+      for (int device = 0; device < dims[0]; ++device) graph.join(device, dims[0]);
+      break;
     case Fabric::Shape::Chain:
       for (int device = 1; device < dims[0]; ++device) graph.join(device - 1, device);
       break;
@@ -114,7 +120,9 @@ Fabric make_shape(std::string name, Fabric::Shape shape, std::vector<int> dims, 
   fabric.name = std::move(name);
   fabric.shape = shape;
   fabric.devices = std::accumulate(dims.begin(), dims.end(), 1, [](int a, int b) { return a * b; });
+  fabric.switches = shape == Fabric::Shape::Switch ? 1 : 0;
   fabric.inside_device = kInsideDevice;
+  fabric.costs = kDeviceCosts;
   for (const auto& [from, to] : edges_of(shape, dims)) fabric.links.push_back({from, to, link});
   fabric.dims = std::move(dims);
   return fabric;

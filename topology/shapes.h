@@ -16,8 +16,9 @@ namespace ccom {
 
 // Bounds on a fabric, so that a slip in a file or a name costs an error and not the machine's memory. The links of a
 // full fabric grow with the square of its devices.
-constexpr int kMaxDevices = 1024;
+constexpr int kMaxDevices = 16384;
 constexpr int kMaxFullDevices = 256;
+constexpr int kMaxSwitches = 1024;
 constexpr int kMaxCoresPerDevice = 1024;
 
 // One hop of NeuronLink takes 1 to 2 us according to the Neuron documentation; the middle.
@@ -27,6 +28,12 @@ constexpr LinkSpeed kGenericLink{.latency_ns = kHopLatencyNs, .bytes_per_second 
 // Cores of one device meet in its memory, without a hop on a link. 820 GiB/s of HBM on a Trainium chip, read and
 // written by two cores, leave each about 200 GB/s; half a hop for the latency is a guess.
 constexpr LinkSpeed kInsideDevice{.latency_ns = kHopLatencyNs / 2, .bytes_per_second = 200e9};
+// A DMA descriptor is written and its doorbell rung; a guess. Reductions happen on the way into memory.
+constexpr Costs kDeviceCosts{.post_ns = 100, .reduce_bytes_per_second = 0};
+// Memory to memory over EFA: 15 us by the Neuron documentation; about 1 us of the card's time for each message is what
+// other libraries reckon with.
+constexpr double kUplinkLatencyNs = 15000;
+constexpr double kUplinkPostNs = 1000;
 
 using Edge = std::pair<int, int>;  // directed
 
@@ -36,11 +43,15 @@ std::optional<Fabric::Shape> shape_from(std::string_view name);
 // "" if `dims` fit `shape` and give `devices` devices, otherwise what is wrong.
 std::string wrong_with_dims(Fabric::Shape shape, const std::vector<int>& dims, int devices);
 // All edges, sorted, both directions; a dimension of size two gives one neighbour, of size one none. Empty for Other.
+// A switch is the vertex after the last device.
 // `dims` must fit.
 std::vector<Edge> edges_of(Fabric::Shape shape, const std::vector<int>& dims);
 std::vector<Edge> edges_of(const Fabric& fabric);  // of its links
 
 // Every link with speed `link`; one core per device.
 Fabric make_shape(std::string name, Fabric::Shape shape, std::vector<int> dims, LinkSpeed link);
+
+// The speeds that merge() gives hosts of which nothing is measured (merge.cc).
+void set_default_speeds(Topology& topology);
 
 }  // namespace ccom

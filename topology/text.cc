@@ -2,28 +2,14 @@
 //
 // The text form, for people: every line says one thing, and nothing in it has to be parsed again.
 #include <algorithm>
-#include <cstdarg>
-#include <cstdio>
 #include <map>
 
 #include "topology/shapes.h"
 #include "topology/topology.h"
+#include "topology/words.h"
 
 namespace ccom {
 namespace {
-
-[[gnu::format(printf, 1, 2)]] std::string format(const char* pattern, ...) {
-  char buffer[512];
-  va_list arguments;
-  va_start(arguments, pattern);
-  std::vsnprintf(buffer, sizeof buffer, pattern, arguments);
-  va_end(arguments);
-  return buffer;
-}
-
-std::string text_of(const LinkSpeed& speed) {
-  return format("%.4g us, %.4g GB/s", speed.latency_ns / 1e3, speed.bytes_per_second / 1e9);
-}
 
 std::string bytes_text(uint64_t bytes) {
   constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
@@ -31,23 +17,6 @@ std::string bytes_text(uint64_t bytes) {
   size_t unit = 0;
   for (; amount >= 1024 && unit + 1 < std::size(kUnits); ++unit) amount /= 1024;
   return format("%.4g %s", amount, kUnits[unit]);
-}
-
-// 3 -> "3 ranks", 1 -> "1 rank".
-std::string counted(size_t count, const char* noun) { return format("%zu %s%s", count, noun, count == 1 ? "" : "s"); }
-std::string counted(int count, const char* noun) { return counted(static_cast<size_t>(count), noun); }
-
-// Ascending numbers as "0-3,8".
-std::string ranges(const std::vector<int>& numbers) {
-  std::string text;
-  for (size_t first = 0; first < numbers.size();) {
-    size_t last = first;
-    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
-    text += (text.empty() ? "" : ",") + std::to_string(numbers[first]);
-    if (last > first) text += "-" + std::to_string(numbers[last]);
-    first = last + 1;
-  }
-  return text;
 }
 
 std::string indented(const std::string& text, const std::string& margin) {
@@ -71,8 +40,9 @@ std::string without_trailing_spaces(std::string line) {
 // Devices in their places; a number in parentheses is the neighbour beyond the edge.
 class Picture {
  public:
-  Picture(int rows, int columns)
-      : rows_(rows), columns_(columns), digits_(static_cast<int>(std::to_string(rows * columns - 1).size())) {}
+  // `first` is the device at the upper left, `last` the one with the most digits.
+  Picture(int rows, int columns, int first, int last)
+      : rows_(rows), columns_(columns), first_(first), digits_(static_cast<int>(std::to_string(last).size())) {}
 
   std::string draw() const {
     std::string text;
@@ -89,7 +59,7 @@ class Picture {
   std::string margin() const { return std::string(columns_ > 2 ? static_cast<size_t>(digits_) + 4 : 0, ' '); }
 
   std::string line(int row) const {
-    const int first = row * columns_;
+    const int first = first_ + row * columns_;
     const bool wraps = columns_ > 2;
     std::string text = wraps ? outer(first + columns_ - 1) + "--" : "";
     for (int column = 0; column < columns_; ++column) text += (column > 0 ? "--" : "") + inner(first + column);
@@ -103,22 +73,33 @@ class Picture {
   }
   std::string beyond(int row) const {
     std::string text = margin();
-    for (int column = 0; column < columns_; ++column) text += outer(row * columns_ + column) + "  ";
+    for (int column = 0; column < columns_; ++column) text += outer(first_ + row * columns_ + column) + "  ";
     return without_trailing_spaces(text) + "\n";
   }
 
   int rows_;
   int columns_;
+  int first_;
   int digits_;
 };
 
-// ---- a fabric ----
-
-std::string shape_text(const Fabric& fabric) {
-  std::string text(name_of(fabric.shape));
-  for (size_t i = 0; i < fabric.dims.size(); ++i) text += (i == 0 ? " " : "x") + std::to_string(fabric.dims[i]);
-  return text;
+// One picture, or one for each layer.
+std::string torus_text(const Fabric& fabric) {
+  const size_t n = fabric.dims.size();
+  const int rows = fabric.dims[n - 2];
+  const int columns = fabric.dims[n - 1];
+  std::string text;
+  for (int first = 0; first < fabric.devices; first += rows * columns) {
+    text += "\n";
+    if (n == 3)
+      text += format("  layer %d of %d, joined to those of the same place above and below\n\n",
+                     first / (rows * columns), fabric.dims[0]);
+    text += indented(Picture(rows, columns, first, fabric.devices - 1).draw(), "  ");
+  }
+  return text + "\n";
 }
+
+// ---- a fabric ----
 
 bool is_uniform(const Fabric& fabric) {
   return std::ranges::all_of(fabric.links, [&](const Link& link) { return link.speed == fabric.links.front().speed; });
@@ -151,6 +132,21 @@ std::string text_of(const Nic& nic) {
   std::string text = nic.name + " " + nic.kind;
   text += nic.bytes_per_second > 0 ? format(", %.4g GB/s", nic.bytes_per_second / 1e9) : ", speed unknown";
   if (nic.numa_node >= 0) text += format(", NUMA node %d", nic.numa_node);
+  if (!nic.pci.empty()) text += ", " + nic.pci;
+  return text;
+}
+
+// Places beside the numbers of the driver, addresses and cards.
+std::string neuron_devices_text(const std::vector<NeuronDevice>& devices) {
+  std::string text = "  place  /dev/neuron  pci           NUMA  nearest cards\n";
+  for (size_t place = 0; place < devices.size(); ++place) {
+    const NeuronDevice& device = devices[place];
+    const std::string numa = device.numa_node < 0 ? "-" : std::to_string(device.numa_node);
+    text += format("  %5zu  %11d  %-12s  %4s  ", place, device.number, device.pci.empty() ? "-" : device.pci.c_str(),
+                   numa.c_str()) +
+            listed(device.nics, " ");
+    text = without_trailing_spaces(text) + "\n";
+  }
   return text;
 }
 
@@ -171,7 +167,10 @@ std::string body_of(const Host& host) {
   text += "  memory:    " + (host.memory_bytes > 0 ? bytes_text(host.memory_bytes) : "unknown") + "\n";
   text += "  caches:    " + list_text(host.caches, ", ") + "\n";
   text += "  nics:      " + list_text(host.nics, "\n             ") + "\n";
+  for (const std::string& note : host.notes)
+    text += (&note == host.notes.data() ? "  notes:     " : "             ") + note + "\n";
   if (host.neuron) text += "  neuron devices:\n" + indented(to_text(*host.neuron), "    ");
+  if (!host.neuron_devices.empty()) text += indented(neuron_devices_text(host.neuron_devices), "    ");
   if (host.imposed) text += "  imposed topology:\n" + indented(to_text(*host.imposed), "    ");
   return text;
 }
@@ -196,13 +195,7 @@ std::string bindings_text(const Topology& topology, const std::vector<Rank>& mem
 std::string places_text(const Topology& topology, int host) {
   const std::vector<Rank> members = topology.ranks_of(host);
   std::string text = "  ranks:     " + ranges(members) + "\n" + bindings_text(topology, members);
-  const auto& fabric = topology.hosts[static_cast<size_t>(host)].imposed;
-  if (!fabric) return text;
-  std::vector<std::vector<Rank>> on_device(static_cast<size_t>(fabric->devices));
-  for (const Rank rank : members) {
-    const int device = topology.ranks[static_cast<size_t>(rank)].device;
-    if (device >= 0 && device < fabric->devices) on_device[static_cast<size_t>(device)].push_back(rank);
-  }
+  const auto on_device = ranks_by_device(topology, host);
   for (size_t device = 0; device < on_device.size(); ++device) {
     if (!on_device[device].empty()) text += format("    device %zu: ", device) + ranges(on_device[device]) + "\n";
   }
@@ -215,14 +208,16 @@ std::string to_text(const Fabric& fabric) {
   std::string text = fabric.name + ": " + shape_text(fabric) + ", " + counted(fabric.devices, "device") + " with " +
                      counted(fabric.cores_per_device, "core") + " each\n";
   text += "  inside a device: " + text_of(fabric.inside_device) + "\n";
+  for (const Uplink& uplink : fabric.uplinks) {
+    text += "  uplink of " + ranges(uplink.devices) + ": " + text_of(uplink.speed) + "\n";
+  }
   if (fabric.links.empty()) return text + "  no links\n";
   const bool uniform = is_uniform(fabric);
   text += "  " + counted(fabric.links.size(), "directed link");
   text += uniform ? " of " + text_of(fabric.links.front().speed) + "\n" : " of different speed\n";
   if (fabric.shape == Fabric::Shape::Full && uniform) return text + "  every device is joined to every other\n";
-  if (fabric.shape == Fabric::Shape::Torus && fabric.dims.size() == 2) {
-    text += "\n" + indented(Picture(fabric.dims[0], fabric.dims[1]).draw(), "  ") + "\n";
-  }
+  if (fabric.shape == Fabric::Shape::Switch && uniform) return text + "  every device is joined to the switch\n";
+  if (fabric.shape == Fabric::Shape::Torus) text += torus_text(fabric);
   return text + neighbours_text(fabric, !uniform);
 }
 

@@ -15,6 +15,15 @@ const Place& place_of(const Topology& topology, Rank rank) {
 
 bool Fabric::linked(int a, int b) const {
   if (a == b) return true;
+  if (routed) return a >= 0 && b >= 0 && a < devices && b < devices;
+  if (joined(a, b)) return true;
+  for (int hub = devices; hub < devices + switches; ++hub) {
+    if (joined(a, hub) && joined(hub, b)) return true;
+  }
+  return false;
+}
+
+bool Fabric::joined(int a, int b) const {
   const auto at = std::ranges::lower_bound(links, std::pair(a, b), {},
                                            [](const Link& link) { return std::pair(link.from, link.to); });
   return at != links.end() && at->from == a && at->to == b;

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -25,7 +26,14 @@ struct LinkSpeed {
   friend bool operator==(const LinkSpeed&, const LinkSpeed&) = default;
 };
 
-// A directed link between two devices of a fabric.
+// What a rank itself takes. Both are model input, like every speed.
+struct Costs {
+  double post_ns = 0;                  // to start a message, one after another
+  double reduce_bytes_per_second = 0;  // that its reductions read; 0: as fast as messages arrive
+  friend bool operator==(const Costs&, const Costs&) = default;
+};
+
+// A directed link between two devices of a fabric, or a device and a switch.
 struct Link {
   int from = 0;
   int to = 0;
@@ -33,19 +41,33 @@ struct Link {
   friend bool operator==(const Link&, const Link&) = default;
 };
 
-// Devices of one host joined by links of their own, e.g. NeuronLink. Cores of one device are joined all to all.
+// A way from some devices to other hosts: the network cards nearest to them, added up. Each direction on its own.
+struct Uplink {
+  std::vector<int> devices;  // ascending
+  LinkSpeed speed;
+  double post_ns = 0;  // that the cards take for one message, whatever its length
+  friend bool operator==(const Uplink&, const Uplink&) = default;
+};
+
+// Devices joined by links of their own, e.g. NeuronLink: a graph of devices 0..devices-1 and, after them, switches.
+// Cores of one device are joined all to all.
 struct Fabric {
-  enum class Shape { Single, Ring, Chain, Torus, Full, Other };
+  enum class Shape { Single, Ring, Chain, Torus, Full, Switch, Other };
   std::string name;  // "trn1.32xlarge", "torus:4x4"
   Shape shape = Shape::Single;
-  std::vector<int>
-      dims;  // Torus: {rows, columns}; Ring, Chain, Full: {n}; device d of a torus is at (d / columns, d % columns)
+  // Torus: {rows, columns} or {layers, rows, columns}, the last one running fastest; Ring, Chain, Full, Switch: {n}.
+  std::vector<int> dims;
   int devices = 1;
-  int cores_per_device = 1;  // visible (logical) cores, each of which a rank may take
-  std::vector<Link> links;   // sorted by (from, to), both directions listed
-  LinkSpeed inside_device;
+  int switches = 0;
+  int cores_per_device = 1;     // visible (logical) cores, each of which a rank may take
+  std::vector<Link> links;      // sorted by (from, to), both directions listed
+  LinkSpeed inside_device;      // out of one core to others of its device
+  bool routed = false;          // devices pass on what is not for them: everybody reaches everybody
+  std::vector<Uplink> uplinks;  // each device in at most one
+  Costs costs;
 
-  bool linked(int a, int b) const;  // one device or neighbours
+  bool linked(int a, int b) const;  // one device, neighbours, at one switch, or routed
+  bool joined(int a, int b) const;  // is there a link between two vertices?
   friend bool operator==(const Fabric&, const Fabric&) = default;
 };
 
@@ -54,7 +76,17 @@ struct Nic {
   std::string kind;             // "ethernet", "ena" (EC2's ethernet), "efa"
   double bytes_per_second = 0;  // 0 = unknown
   int numa_node = -1;
+  std::string pci = {};  // "0000:59:00.0", "" unknown
   friend bool operator==(const Nic&, const Nic&) = default;
+};
+
+// What is known of a Neuron device beside its links.
+struct NeuronDevice {
+  int number = 0;        // N of /dev/neuronN
+  std::string pci = {};  // "0000:cc:00.0", "" unknown
+  int numa_node = -1;
+  std::vector<std::string> nics = {};  // nearest ones, by name; the first is its own where each has one
+  friend bool operator==(const NeuronDevice&, const NeuronDevice&) = default;
 };
 
 struct Cache {
@@ -77,6 +109,8 @@ struct Host {
   std::vector<Nic> nics;
   std::optional<Fabric> neuron;   // Neuron devices found on the machine; information, never a restriction
   std::optional<Fabric> imposed;  // CCOM_TOPOLOGY: ranks of this host may use only these links
+  std::vector<NeuronDevice> neuron_devices = {};  // by place in `neuron`, whose numbers may be others than the driver's
+  std::vector<std::string> notes = {};            // sentences: what discovery had to guess, and what it misses
   friend bool operator==(const Host&, const Host&) = default;
 };
 
@@ -93,7 +127,8 @@ struct Topology {
   std::vector<Host> hosts;   // in the order of their lowest rank
   std::vector<Place> ranks;  // by rank
   LinkSpeed memory;          // between ranks of a host through shared memory, per pair; see without_shared_memory()
-  LinkSpeed network;         // between hosts, per host and direction
+  LinkSpeed network;         // between hosts, per host and direction, where no fabric's uplinks say more
+  Costs costs;               // of ranks that are in no imposed fabric
 
   int nranks() const { return static_cast<int>(ranks.size()); }
   std::vector<Rank> ranks_of(int host) const;  // ascending
@@ -103,15 +138,32 @@ struct Topology {
   friend bool operator==(const Topology&, const Topology&) = default;
 };
 
-// A preset by name (trn1.32xlarge, trn1n.32xlarge, trn2.48xlarge, inf2.24xlarge, inf2.48xlarge, ...), a generic shape
-// (single, ring:N, chain:N, torus:RxC, full:N), or the path of a JSON file (it has a '/' or ends in .json). ConfigError
-// with the names there are.
+// A preset by name (trn1.32xlarge, trn2.48xlarge, trn2-ultraserver, inf2.48xlarge, p5.48xlarge, ...), a generic shape
+// (single, ring:N, chain:N, torus:RxC, torus:LxRxC, full:N, switch:N), or the path of a JSON file (it has a '/' or ends
+// in .json). "+routed" behind it sets Fabric::routed. A fabric of several instances (an UltraServer) counts as one
+// host. ConfigError with the names there are.
 Result<Fabric> make_fabric(std::string_view name);
 std::vector<std::string> preset_names();
 
-// Reads the machine from `root` ("/" or a recorded tree with sys, proc and, for the machine's own view, etc). A missing
-// file is no error: the field keeps its default. `host_id` overrides Host::id unless empty.
-Result<Host> discover(const std::string& root, std::string_view host_id);
+// A whole machine that need not exist, every core taken: "640*trn2.48xlarge" (hosts * fabric; "/2": two ranks per
+// device only), or the path of a file with a topology's JSON. Without uplinks a host has the network of merge().
+Result<Topology> make_topology(std::string_view name);
+
+// What the caller and the environment of the Neuron runtime add to what the machine shows.
+struct NeuronHints {
+  // The program neuron-ls, run where the driver's files cannot be read. "": where it is installed, under "/" only.
+  std::string tool;
+  int64_t tool_timeout_ms = 5000;
+  int cores_per_logical = 0;  // physical cores that the runtime joins into one: 1 or 2; 0: not said
+};
+// cores_per_logical from NEURON_LOGICAL_NC_CONFIG or its older name NEURON_RT_VIRTUAL_CORE_SIZE; other values than 1
+// and 2 count as none. `environment` gives nullptr for a variable that is not set.
+NeuronHints neuron_hints(const std::function<const char*(const char* name)>& environment);
+
+// Reads the machine from `root`: "/" or a recorded tree with sys, proc and, if it was recorded, the output of neuron-ls
+// as neuron-ls.json (or .txt). A missing file is no error: the field keeps its default. `host_id` overrides Host::id
+// unless empty. Blocks for as long as neuron-ls runs, if it has to.
+Result<Host> discover(const std::string& root, std::string_view host_id, const NeuronHints& hints = {});
 
 // Where the calling thread may run, by its CPU affinity.
 struct Locality {
@@ -131,9 +183,9 @@ struct RankView {
   friend bool operator==(const RankView&, const RankView&) = default;
 };
 // All ranks' views, by rank -> the topology that all agree on. Ranks with equal Host::id share a host; the lowest
-// rank's view of it wins. `cpus` are those that any of its ranks may use, within the quota; if a rank's are unknown,
-// the largest Host::cpus seen. ConfigError if a host has more ranks than its imposed fabric has cores, or its ranks
-// impose different ones.
+// rank's view of it wins, but of Neuron devices, of which a container may see some, the view with the most. `cpus` are
+// those that any of its ranks may use, within the quota; if a rank's are unknown, the largest Host::cpus seen.
+// ConfigError if a host has more ranks than its imposed fabric has cores, or its ranks impose different ones.
 Result<Topology> merge(const std::vector<RankView>& views);
 
 // The same machine for ranks that send messages over sockets inside a host too.
@@ -155,5 +207,13 @@ uint64_t hash_of(const Topology& topology);
 std::string to_text(const Topology& topology);
 std::string to_text(const Host& host);
 std::string to_text(const Fabric& fabric);
+
+// A picture, as an SVG document that needs nothing else: devices where they are in the shape, with their ranks and
+// cards, links coloured by bandwidth. Of a host its imposed fabric, else its Neuron devices, and then dashed what the
+// instance type has and the host lacks. Of a topology the first hosts. A fabric of more than 1024 devices is named
+// only.
+std::string to_svg(const Topology& topology);
+std::string to_svg(const Host& host);
+std::string to_svg(const Fabric& fabric);
 
 }  // namespace ccom

@@ -4,7 +4,7 @@
 //
 // Each appends steps for one member to a Builder. reduce_scatter: `range` holds a contribution on every member;
 // afterwards member i owns the sum of part(i, owners). allgather is the reverse. `completes`: this is the last
-// combination.
+// combination. Bricks with streams use channel, channel + 1, ..., the others `channel`.
 #pragma once
 
 #include "algorithms/builder.h"
@@ -13,28 +13,43 @@
 namespace ccom {
 
 // ring.cc. `direction` +1 or -1 along the list.
-Range ring_reduce_scatter(Builder& builder, const Group& group, Range range, bool completes, int direction = 1,
-                          uint8_t channel = 0);
+void ring_reduce_scatter(Builder& builder, const Group& group, Range range, bool completes, int direction = 1,
+                         uint8_t channel = 0);
 void ring_allgather(Builder& builder, const Group& group, Range range, int direction = 1, uint8_t channel = 0);
 
-// direct.cc. Members beyond the first `owners` own nothing: an empty range.
-Range direct_reduce_scatter(Builder& builder, const Group& group, uint32_t owners, Range range, bool completes);
-void direct_allgather(Builder& builder, const Group& group, uint32_t owners, Range range);
-void one_shot_allreduce(Builder& builder, const Group& group, Range range, bool completes);
+// direct.cc. Members beyond the first `owners` own nothing.
+void direct_reduce_scatter(Builder& builder, const Group& group, uint32_t owners, Range range, bool completes,
+                           uint8_t channel = 0);
+void direct_allgather(Builder& builder, const Group& group, uint32_t owners, Range range, uint8_t channel = 0);
+void one_shot_allreduce(Builder& builder, const Group& group, Range range, bool completes, uint8_t channel = 0);
 
 // circulant.cc
-Range circulant_reduce_scatter(Builder& builder, const Group& group, Range range, bool completes);
-void circulant_allgather(Builder& builder, const Group& group, Range range);
+void circulant_reduce_scatter(Builder& builder, const Group& group, Range range, bool completes, uint8_t channel = 0);
+void circulant_allgather(Builder& builder, const Group& group, Range range, uint8_t channel = 0);
 
-// recursive_doubling.cc
-void recursive_doubling_allreduce(Builder& builder, const Group& group, Range range, bool completes);
+// recursive_doubling.cc. With level.dims: along one dimension after another, in each stream's order.
+void recursive_doubling_allreduce(Builder& builder, const Group& group, Range range, bool completes,
+                                  uint8_t channel = 0);
+void recursive_doubling_by_dimension(Builder& builder, const Group& group, const Level& level, Range range,
+                                     bool completes, uint8_t channel);
 
-// torus.cc. Four quarters, each with a first dimension and a direction of its own; a member ends with one range per
-// quarter.
-std::vector<Range> torus_reduce_scatter(Builder& builder, const Group& group, int rows, int columns, Range range,
-                                        bool completes);
-void torus_allgather(Builder& builder, const Group& group, int rows, int columns, Range range);
-// The ranges, without steps, that member `me` owns after torus_reduce_scatter.
-std::vector<Range> torus_owned(uint32_t me, int rows, int columns, Range range);
+// Patterns with streams: afterwards a member owns one range per stream, as ..._owned says.
+// torus.cc
+void torus_reduce_scatter(Builder& builder, const Group& group, const Level& level, Range range, bool completes,
+                          uint8_t channel);
+void torus_allgather(Builder& builder, const Group& group, const Level& level, Range range, uint8_t channel);
+std::vector<Range> torus_owned(const Level& level, uint32_t me, Range range);
+// swing.cc
+void swing_reduce_scatter(Builder& builder, const Group& group, const Level& level, Range range, bool completes,
+                          uint8_t channel);
+void swing_allgather(Builder& builder, const Group& group, const Level& level, Range range, uint8_t channel);
+std::vector<Range> swing_owned(const Level& level, uint32_t me, Range range);
+void swing_allreduce(Builder& builder, const Group& group, const Level& level, Range range, bool completes,
+                     uint8_t channel);
+// rings.cc
+void rings_reduce_scatter(Builder& builder, const Group& group, const Level& level, Range range, bool completes,
+                          uint8_t channel);
+void rings_allgather(Builder& builder, const Group& group, const Level& level, Range range, uint8_t channel);
+std::vector<Range> rings_owned(const Level& level, uint32_t me, Range range);
 
 }  // namespace ccom

@@ -145,7 +145,7 @@ void Builder::receive_reduce(Rank peer, Range range, bool completes, uint8_t cha
   });
 }
 
-void Builder::gather_and_reduce(const Group& group, Range range, bool completes) {
+void Builder::gather_and_reduce(const Group& group, Range range, bool completes, uint8_t channel) {
   const uint32_t size = group.size();
   if (size == 1 && completes) settle(range, true);
   if (size == 1) return;
@@ -154,7 +154,7 @@ void Builder::gather_and_reduce(const Group& group, Range range, bool completes)
     copy(unify(block, count), {Buffer::Scratch, slots + group.me * count}, block, count);
     for (uint32_t k = 1; k < size; ++k) {
       const uint32_t from = (group.me + size - k) % size;
-      receive_into(group.rank(from), {Buffer::Scratch, slots + from * count}, block, count);
+      receive_into(group.rank(from), {Buffer::Scratch, slots + from * count}, block, count, channel);
     }
     const Location target = target_of(block, completes);
     reduce(slots, size, target, block, count, completes);

@@ -56,7 +56,7 @@ class Builder {
   void receive(Rank peer, Range range, uint8_t channel = 0);
   void receive_reduce(Rank peer, Range range, bool completes, uint8_t channel = 0);
   // Receives the range from every other member and reduces all parts in group order: one rounding.
-  void gather_and_reduce(const Group& group, Range range, bool completes);
+  void gather_and_reduce(const Group& group, Range range, bool completes, uint8_t channel = 0);
   // Moves the blocks to their final places in the output, where they are not there yet. `completes`: they are sums
   // already.
   void settle(Range range, bool completes = false);

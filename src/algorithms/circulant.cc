@@ -38,30 +38,29 @@ std::vector<uint32_t> halvings(uint32_t p) {
 
 }  // namespace
 
-Range circulant_reduce_scatter(Builder& builder, const Group& group, Range range, bool completes) {
+void circulant_reduce_scatter(Builder& builder, const Group& group, Range range, bool completes, uint8_t channel) {
   const uint32_t size = group.size();
   const std::vector<uint32_t> s = halvings(size);
   for (size_t round = 1; round < s.size(); ++round) {
     const uint32_t distance = s[round];
     for_each_range(group, range, distance, s[round - 1],
-                   [&](Range part) { builder.send(group.rank(group.me + distance), part); });
+                   [&](Range part) { builder.send(group.rank(group.me + distance), part, channel); });
     // R[0] is complete in the last round; until then R[0..) gets one more contribution a round.
     for_each_range(group, range, 0, s[round - 1] - distance, [&](Range part) {
-      builder.receive_reduce(group.rank(group.me + size - distance), part, completes && round + 1 == s.size());
+      builder.receive_reduce(group.rank(group.me + size - distance), part, completes && round + 1 == s.size(), channel);
     });
   }
-  return range.part(group.me, size);
 }
 
-void circulant_allgather(Builder& builder, const Group& group, Range range) {
+void circulant_allgather(Builder& builder, const Group& group, Range range, uint8_t channel) {
   const uint32_t size = group.size();
   const std::vector<uint32_t> s = halvings(size);
   for (size_t round = s.size() - 1; round > 0; --round) {
     const uint32_t distance = s[round];
     for_each_range(group, range, 0, s[round - 1] - distance,
-                   [&](Range part) { builder.send(group.rank(group.me + size - distance), part); });
+                   [&](Range part) { builder.send(group.rank(group.me + size - distance), part, channel); });
     for_each_range(group, range, distance, s[round - 1],
-                   [&](Range part) { builder.receive(group.rank(group.me + distance), part); });
+                   [&](Range part) { builder.receive(group.rank(group.me + distance), part, channel); });
   }
 }
 

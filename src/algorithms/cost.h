@@ -7,6 +7,7 @@
 // formulas stand beside the plans they describe; tests compare them with the plans themselves.
 #pragma once
 
+#include "algorithms/shape.h"
 #include "base/types.h"
 
 namespace ccom {
@@ -35,7 +36,26 @@ Cost one_shot_cost(double p, double n);
 Cost circulant_reduce_scatter_cost(double p, double n);
 Cost circulant_allgather_cost(double p, double n);
 Cost recursive_doubling_cost(double p, double n);
-Cost torus_reduce_scatter_cost(double rows, double columns, double n);
-Cost torus_allgather_cost(double rows, double columns, double n);
+// Over the level's streams; bytes are those of the dimension whose links carry most (torus_loads has all of them).
+Cost torus_reduce_scatter_cost(const Level& level, double n);
+Cost torus_allgather_cost(const Level& level, double n);
+Cost swing_reduce_scatter_cost(const Level& level, double n);
+Cost swing_allgather_cost(const Level& level, double n);
+Cost swing_latency_cost(const Level& level, double n);
+// Links that Swing's messages pass one after another in one half, or in the latency form: as many as steps on
+// dimensions up to 4.
+double swing_hops(const std::vector<int>& dims);
+Cost rings_reduce_scatter_cost(const Level& level, double n);
+Cost rings_allgather_cost(const Level& level, double n);
+Cost recursive_doubling_cost(const Level& level, double n);
+// An allreduce, or with `rooted` a broadcast or a reduce.
+Cost double_tree_cost(double p, double chunks, double n, bool rooted);
+
+// Within hosts and across them.
+struct RadixCost {
+  Cost inside, across;
+  int roundings = 0;
+};
+RadixCost mixed_radix_cost(const Radix& shape, double n);
 
 }  // namespace ccom

@@ -11,42 +11,42 @@
 
 namespace ccom {
 
-Range direct_reduce_scatter(Builder& builder, const Group& group, uint32_t owners, Range range, bool completes) {
+void direct_reduce_scatter(Builder& builder, const Group& group, uint32_t owners, Range range, bool completes,
+                           uint8_t channel) {
   const uint32_t size = group.size();
   for (uint32_t k = 1; k < size; ++k) {
     const uint32_t to = (group.me + k) % size;
-    if (to < owners) builder.send(group.rank(to), range.part(to, owners));
+    if (to < owners) builder.send(group.rank(to), range.part(to, owners), channel);
   }
-  if (group.me >= owners) return {};
+  if (group.me >= owners) return;
   const Range own = range.part(group.me, owners);
   if (size == 2) {
-    builder.receive_reduce(group.rank(group.me + 1), own, completes);
+    builder.receive_reduce(group.rank(group.me + 1), own, completes, channel);
   } else {
-    builder.gather_and_reduce(group, own, completes);
+    builder.gather_and_reduce(group, own, completes, channel);
   }
-  return own;
 }
 
-void direct_allgather(Builder& builder, const Group& group, uint32_t owners, Range range) {
+void direct_allgather(Builder& builder, const Group& group, uint32_t owners, Range range, uint8_t channel) {
   const uint32_t size = group.size();
   for (uint32_t k = 1; k < size && group.me < owners; ++k) {
-    builder.send(group.rank(group.me + k), range.part(group.me, owners));
+    builder.send(group.rank(group.me + k), range.part(group.me, owners), channel);
   }
   for (uint32_t k = 1; k < size; ++k) {
     const uint32_t from = (group.me + size - k) % size;
-    if (from < owners) builder.receive(group.rank(from), range.part(from, owners));
+    if (from < owners) builder.receive(group.rank(from), range.part(from, owners), channel);
   }
 }
 
-void one_shot_allreduce(Builder& builder, const Group& group, Range range, bool completes) {
-  for (uint32_t k = 1; k < group.size(); ++k) builder.send(group.rank(group.me + k), range);
+void one_shot_allreduce(Builder& builder, const Group& group, Range range, bool completes, uint8_t channel) {
+  for (uint32_t k = 1; k < group.size(); ++k) builder.send(group.rank(group.me + k), range, channel);
   bool overwrites = false;  // would the result land on what is still being sent?
   builder.for_each_run(
       range, [&](uint32_t block, uint32_t count) { overwrites |= builder.is_output(builder.unify(block, count)); });
   if (group.size() == 2 && !overwrites) {
-    builder.receive_reduce(group.rank(group.me + 1), range, completes);
+    builder.receive_reduce(group.rank(group.me + 1), range, completes, channel);
   } else {
-    builder.gather_and_reduce(group, range, completes);
+    builder.gather_and_reduce(group, range, completes, channel);
   }
 }
 

@@ -31,15 +31,14 @@ struct Walk {
 
 }  // namespace
 
-Range ring_reduce_scatter(Builder& builder, const Group& group, Range range, bool completes, int direction,
-                          uint8_t channel) {
+void ring_reduce_scatter(Builder& builder, const Group& group, Range range, bool completes, int direction,
+                         uint8_t channel) {
   const Walk walk{group, direction};
   const auto size = static_cast<int64_t>(walk.size());
   for (int64_t step = 0; step < size - 1; ++step) {
     builder.send(walk.next(), walk.behind(step + 1, range), channel);
     builder.receive_reduce(walk.previous(), walk.behind(step + 2, range), completes && step == size - 2, channel);
   }
-  return walk.behind(0, range);
 }
 
 void ring_allgather(Builder& builder, const Group& group, Range range, int direction, uint8_t channel) {

@@ -3,6 +3,7 @@
 
 #include <numeric>
 
+#include "algorithms/streams.h"
 #include "base/assert.h"
 
 namespace ccom {
@@ -21,9 +22,27 @@ Tree knomial_tree(int nranks, Rank root, int radix) {
 }
 
 Level flat_level(Pattern pattern, int nranks) {
-  Level level{pattern, nranks, 1, 1, {std::vector<Rank>(static_cast<size_t>(nranks))}};
+  Level level{.pattern = pattern, .owners = nranks};
+  level.groups.emplace_back(static_cast<size_t>(nranks));
   std::iota(level.groups[0].begin(), level.groups[0].end(), 0);
   return level;
+}
+
+std::vector<Level> dimension_levels(Pattern pattern, const std::vector<int>& dims,
+                                    const std::vector<std::vector<Rank>>& groups) {
+  std::vector<Level> levels;
+  for (size_t d = dims.size(); d-- > 0;) {
+    if (dims[d] == 1) continue;
+    Level& level = levels.emplace_back(Level{.pattern = pattern, .owners = dims[d]});
+    for (const std::vector<Rank>& ranks : groups) {
+      for (uint32_t member = 0; member < ranks.size(); ++member) {
+        const Grid grid(dims, member);
+        if (grid.coordinate(static_cast<uint8_t>(d)) != 0) continue;
+        level.groups.push_back(grid.line({&ranks, member}, static_cast<uint8_t>(d)));
+      }
+    }
+  }
+  return levels;
 }
 
 }  // namespace ccom

@@ -8,21 +8,21 @@
 //     |    |      exchanges that half with the rank of the same index on
 //     2 -- 3      the other hosts, and puts the halves together again
 //
-// Every local rank drives its own share across, so all NICs work. Steps and bytes are the sums over the levels, each
-// level working on 1/(product of the outer group sizes) of the data. Source: the 2D-torus scheme of Mikami et al.,
-// Massively distributed SGD, 2018 (arXiv 1811.05233); Traff & Hunold, Decomposing MPI collectives for multi-lane
-// communication, 2020.
+// Every local rank drives its own share across, so all NICs work. Windows of the data, on channels of their own, use
+// one level's links while others use the next one's: the time tends from the levels' sum to their maximum. Steps and
+// bytes are the sums over the levels, each level working on 1/(product of the outer group sizes) of the data. Source:
+// the 2D-torus scheme of Mikami et al., Massively distributed SGD, 2018 (arXiv 1811.05233); Traff & Hunold, Decomposing
+// MPI collectives for multi-lane communication, 2020.
 #include <algorithm>
 #include <optional>
 
 #include "algorithms/bricks.h"
 #include "algorithms/collectives.h"
+#include "algorithms/streams.h"
 #include "base/assert.h"
 
 namespace ccom {
 namespace {
-
-constexpr uint32_t kTorusQuarters = 4;
 
 std::optional<Group> group_of(const Level& level, Rank rank) {
   for (const auto& ranks : level.groups) {
@@ -33,119 +33,163 @@ std::optional<Group> group_of(const Level& level, Rank rank) {
 }
 
 uint32_t positions_of(const Staged& shape) {
-  uint32_t count = 1;
-  for (const Level& level : shape.levels) {
-    count *= static_cast<uint32_t>(level.owners) * (level.pattern == Pattern::Torus ? kTorusQuarters : 1);
-  }
+  auto count = static_cast<uint32_t>(shape.windows);
+  for (const Level& level : shape.levels) count *= static_cast<uint32_t>(level.owners) * weight_sum(streams_of(level));
+  for (const Level& level : shape.core) count *= weight_sum(streams_of(level));
   return count;
 }
 
-// What a member owns of `range` after a level's reduce-scatter, without steps.
-std::vector<Range> owned_after(const Level& level, const Group& group, Range range) {
+// The most ranges with a channel of their own that a rank has at a time.
+uint32_t lanes_of(const Staged& shape) {
+  uint32_t lanes = 1;
+  for (const auto* levels : {&shape.levels, &shape.core}) {
+    for (const Level& level : *levels) lanes *= stream_count(level);
+  }
+  return lanes;
+}
+
+// A range on its way, and the number of its channel: that of the stream which it came with.
+struct Piece {
+  Range range;
+  uint32_t lane = 0;
+};
+
+// What a member owns of `range` after a level's reduce-scatter: one range per stream.
+std::vector<Range> owned_after(const Level& level, uint32_t me, Range range) {
   const auto owners = static_cast<uint32_t>(level.owners);
-  if (level.pattern == Pattern::Torus) return torus_owned(group.me, level.rows, level.columns, range);
-  if (group.me >= owners) return {};
-  return {range.part(group.me, owners)};
-}
-
-// Positions that a rank ends up owning, by walking down the levels. Ranges of one position each.
-std::vector<uint32_t> final_positions(const Staged& shape, Rank rank) {
-  std::vector<Range> ranges{{0, positions_of(shape)}};
-  for (const Level& level : shape.levels) {
-    const std::optional<Group> group = group_of(level, rank);
-    std::vector<Range> next;
-    for (const Range& range : ranges) {
-      if (!group) continue;
-      for (const Range& owned : owned_after(level, *group, range)) next.push_back(owned);
-    }
-    ranges = next;
-  }
-  std::vector<uint32_t> positions;
-  for (const Range& range : ranges) {
-    for (uint32_t i = 0; i < range.count; ++i) positions.push_back(range.first + i);
-  }
-  return positions;
-}
-
-std::vector<Range> reduce_scatter(Builder& builder, const Level& level, const Group& group, Range range,
-                                  bool completes) {
   switch (level.pattern) {
-    case Pattern::Ring: return {ring_reduce_scatter(builder, group, range, completes)};
-    case Pattern::Circulant: return {circulant_reduce_scatter(builder, group, range, completes)};
-    case Pattern::Torus: return torus_reduce_scatter(builder, group, level.rows, level.columns, range, completes);
+    case Pattern::Torus: return torus_owned(level, me, range);
+    case Pattern::Swing: return swing_owned(level, me, range);
+    case Pattern::Rings: return rings_owned(level, me, range);
     default: break;
   }
-  const Range own = direct_reduce_scatter(builder, group, static_cast<uint32_t>(level.owners), range, completes);
-  return own.count > 0 ? std::vector<Range>{own} : std::vector<Range>{};
+  if (me >= owners) return {};
+  return {range.part(me, owners)};
 }
 
-void allgather(Builder& builder, const Level& level, const Group& group, Range range) {
-  switch (level.pattern) {
-    case Pattern::Ring: ring_allgather(builder, group, range); return;
-    case Pattern::Circulant: circulant_allgather(builder, group, range); return;
-    case Pattern::Torus: torus_allgather(builder, group, level.rows, level.columns, range); return;
-    default: direct_allgather(builder, group, static_cast<uint32_t>(level.owners), range);
+std::vector<Piece> owned_after(const Level& level, uint32_t me, const std::vector<Piece>& pieces) {
+  std::vector<Piece> owned;
+  for (const Piece& piece : pieces) {
+    uint32_t lane = piece.lane * stream_count(level);
+    for (const Range& range : owned_after(level, me, piece.range)) owned.push_back({range, lane++});
   }
+  return owned;
 }
 
-// One rank's way down and up the levels.
+void reduce_scatter(Builder& builder, const Level& level, const Group& group, Range range, bool completes,
+                    uint8_t channel) {
+  switch (level.pattern) {
+    case Pattern::Ring: return ring_reduce_scatter(builder, group, range, completes, 1, channel);
+    case Pattern::Circulant: return circulant_reduce_scatter(builder, group, range, completes, channel);
+    case Pattern::Torus: return torus_reduce_scatter(builder, group, level, range, completes, channel);
+    case Pattern::Swing: return swing_reduce_scatter(builder, group, level, range, completes, channel);
+    case Pattern::Rings: return rings_reduce_scatter(builder, group, level, range, completes, channel);
+    default: break;
+  }
+  direct_reduce_scatter(builder, group, static_cast<uint32_t>(level.owners), range, completes, channel);
+}
+
+void allgather(Builder& builder, const Level& level, const Group& group, Range range, uint8_t channel) {
+  switch (level.pattern) {
+    case Pattern::Ring: return ring_allgather(builder, group, range, 1, channel);
+    case Pattern::Circulant: return circulant_allgather(builder, group, range, channel);
+    case Pattern::Torus: return torus_allgather(builder, group, level, range, channel);
+    case Pattern::Swing: return swing_allgather(builder, group, level, range, channel);
+    case Pattern::Rings: return rings_allgather(builder, group, level, range, channel);
+    default: break;
+  }
+  direct_allgather(builder, group, static_cast<uint32_t>(level.owners), range, channel);
+}
+
+void allreduce(Builder& builder, const Level& core, const Group& group, Range range, uint8_t channel) {
+  switch (core.pattern) {
+    case Pattern::OneShot: return one_shot_allreduce(builder, group, range, true, channel);
+    case Pattern::SwingLatency: return swing_allreduce(builder, group, core, range, true, channel);
+    default: break;
+  }
+  if (!core.dims.empty()) return recursive_doubling_by_dimension(builder, group, core, range, true, channel);
+  recursive_doubling_allreduce(builder, group, range, true, channel);
+}
+
+// One rank's way down and up the levels, with one window's data.
 class Descent {
  public:
-  Descent(Builder& builder, const Staged& shape, Rank rank) : builder_(builder), shape_(shape), rank_(rank) {}
-
-  void down() {
-    for (size_t l = 0; l < shape_.levels.size(); ++l) {
-      const Level& level = shape_.levels[l];
-      const std::optional<Group> group = group_of(level, rank_);
-      const bool completes = l + 1 == shape_.levels.size() && shape_.core.empty();
-      std::vector<Range> next;
-      for (const Range& range : held_.back()) {
-        if (!group) continue;
-        for (const Range& own : reduce_scatter(builder_, level, *group, range, completes)) next.push_back(own);
-      }
-      held_.push_back(std::move(next));
+  Descent(const Staged& shape, Rank rank, int window)
+      : shape_(shape), window_(static_cast<uint32_t>(window)), lanes_(lanes_of(shape)) {
+    CCOM_ASSERT(channels_of(shape) <= kMostChannels);
+    held_.push_back({{whole(), 0}});
+    for (const Level& level : shape.levels) {
+      groups_.push_back(group_of(level, rank));
+      held_.push_back(groups_.back() ? owned_after(level, groups_.back()->me, held_.back()) : std::vector<Piece>{});
     }
-    for (const Level& core : shape_.core) {
-      const std::optional<Group> group = group_of(core, rank_);
-      for (const Range& range : held_.back()) {
-        if (!group) continue;
-        if (core.pattern == Pattern::OneShot) {
-          one_shot_allreduce(builder_, *group, range, true);
-        } else {
-          recursive_doubling_allreduce(builder_, *group, range, true);
-        }
-      }
+    if (!shape.core.empty()) core_group_ = group_of(shape.core[0], rank);
+  }
+
+  Range whole() const { return Range{0, positions_of(shape_)}.part(window_, static_cast<uint32_t>(shape_.windows)); }
+  // What the rank owns when it is down.
+  const std::vector<Piece>& owned() const { return held_.back(); }
+
+  // The way down has a phase per level and one for the core, the way up a phase per level.
+  size_t phases_down() const { return shape_.levels.size() + shape_.core.size(); }
+  size_t phases_up() const { return shape_.levels.size(); }
+
+  void down(Builder& builder, size_t phase) const {
+    if (phase == shape_.levels.size()) return through_core(builder);
+    if (!groups_[phase]) return;
+    const Level& level = shape_.levels[phase];
+    const bool completes = phase + 1 == shape_.levels.size() && shape_.core.empty();
+    for (const Piece& piece : held_[phase]) {
+      reduce_scatter(builder, level, *groups_[phase], piece.range, completes, channel_of(piece, level));
     }
   }
 
-  // The same ranges without the reduce-scatter's steps, for a plain allgather.
-  void skip_down() {
-    for (const Level& level : shape_.levels) {
-      const std::optional<Group> group = group_of(level, rank_);
-      CCOM_ASSERT(group.has_value());
-      std::vector<Range> next;
-      for (const Range& range : held_.back()) {
-        for (const Range& own : owned_after(level, *group, range)) next.push_back(own);
-      }
-      held_.push_back(std::move(next));
-    }
-  }
-
-  void up() {
-    for (size_t l = shape_.levels.size(); l-- > 0;) {
-      const std::optional<Group> group = group_of(shape_.levels[l], rank_);
-      for (const Range& range : held_[l]) {
-        if (group) allgather(builder_, shape_.levels[l], *group, range);
-      }
+  void up(Builder& builder, size_t phase) const {
+    const size_t l = shape_.levels.size() - 1 - phase;
+    if (!groups_[l]) return;
+    for (const Piece& piece : held_[l]) {
+      allgather(builder, shape_.levels[l], *groups_[l], piece.range, channel_of(piece, shape_.levels[l], true));
     }
   }
 
  private:
-  Builder& builder_;
+  void through_core(Builder& builder) const {
+    if (!core_group_) return;
+    for (const Piece& piece : owned()) {
+      allreduce(builder, shape_.core[0], *core_group_, piece.range, channel_of(piece, shape_.core[0]));
+    }
+  }
+
+  // Of the first stream.
+  uint8_t channel_of(const Piece& piece, const Level& level, bool up = false) const {
+    const uint32_t first = up && shape_.windows > 1 ? lanes_ : 0;
+    return static_cast<uint8_t>(first + piece.lane * stream_count(level));
+  }
+
   const Staged& shape_;
-  Rank rank_;
-  std::vector<std::vector<Range>> held_{{{0, positions_of(shape_)}}};  // by depth
+  uint32_t window_;
+  uint32_t lanes_;
+  std::vector<std::optional<Group>> groups_;  // by level
+  std::optional<Group> core_group_;
+  std::vector<std::vector<Piece>> held_;  // by depth
 };
+
+// All windows of one rank.
+std::vector<Descent> descents(const Staged& shape, Rank rank) {
+  std::vector<Descent> all;
+  for (int window = 0; window < shape.windows; ++window) all.emplace_back(shape, rank, window);
+  return all;
+}
+
+// Positions that a rank ends up owning.
+std::vector<uint32_t> final_positions(const Staged& shape, Rank rank) {
+  std::vector<uint32_t> positions;
+  for (const Descent& descent : descents(shape, rank)) {
+    for (const Piece& piece : descent.owned()) {
+      for (uint32_t i = 0; i < piece.range.count; ++i) positions.push_back(piece.range.first + i);
+    }
+  }
+  return positions;
+}
 
 // For the collectives whose units belong to ranks: which block each position is.
 std::vector<uint32_t> blocks_by_owner(const Staged& shape, int nranks, uint32_t blocks_per_unit) {
@@ -170,14 +214,28 @@ Plan empty_plan(const Call& call, const std::string& algorithm) {
   return plan;
 }
 
+// The windows' phases as a pipeline: in turn t window w is in phase t - w. Windows share channels, one set for the way
+// down and one for the way up, so on each level a window's steps start when its predecessor's have, while that one goes
+// on to the next level's links. On channels of their own all windows would go through a level at the same pace and
+// nothing would overlap; with one set for both ways one window's descent would wait for another's ascent.
+void run_windows(Builder& builder, const std::vector<Descent>& windows, bool down, bool up) {
+  const size_t phases_down = down ? windows[0].phases_down() : 0;
+  const size_t phases = phases_down + (up ? windows[0].phases_up() : 0);
+  for (size_t turn = 0; turn + 1 < phases + windows.size(); ++turn) {
+    for (size_t phase = 0; phase < phases && phase <= turn; ++phase) {
+      if (turn - phase >= windows.size()) continue;
+      const Descent& window = windows[turn - phase];
+      phase < phases_down ? window.down(builder, phase) : window.up(builder, phase - phases_down);
+    }
+  }
+}
+
 Plan allreduce_plan(const Call& call, const Staged& shape, const std::string& algorithm) {
   Plan plan = empty_plan(call, algorithm);
   plan.blocks_per_unit = positions_of(shape);
   plan.input_units = plan.output_units = 1;
   Builder builder(std::move(plan));
-  Descent descent(builder, shape, call.rank);
-  descent.down();
-  descent.up();
+  run_windows(builder, descents(shape, call.rank), true, true);
   builder.settle({0, positions_of(shape)}, call.nranks == 1);
   return std::move(builder).finish();
 }
@@ -190,13 +248,7 @@ Plan by_owner_plan(const Call& call, const Staged& shape, const std::string& alg
   plan.output_units = scatters ? 1 : static_cast<uint32_t>(call.nranks);
   const uint32_t unit = plan.blocks_per_unit;
   Builder builder(std::move(plan), blocks_by_owner(shape, call.nranks, unit));
-  Descent descent(builder, shape, call.rank);
-  if (scatters) {
-    descent.down();
-  } else {
-    descent.skip_down();
-    descent.up();
-  }
+  run_windows(builder, descents(shape, call.rank), scatters, !scatters);
   for (const uint32_t position : final_positions(shape, call.rank)) {
     builder.settle({position, 1}, scatters && call.nranks == 1);
   }
@@ -204,6 +256,8 @@ Plan by_owner_plan(const Call& call, const Staged& shape, const std::string& alg
 }
 
 }  // namespace
+
+int channels_of(const Staged& shape) { return static_cast<int>(lanes_of(shape)) * (shape.windows > 1 ? 2 : 1); }
 
 bool divides_evenly(const Staged& shape, int nranks) {
   if (!shape.core.empty()) return false;

@@ -23,6 +23,9 @@ constexpr std::array kTable = {
         "(each its share), or auto: one for short calls and where it can fill the network."},
     OptionInfo{"CCOM_DEAD_MS", "3000",
                "A silent host counts as dead after this many milliseconds without a heartbeat."},
+    OptionInfo{"CCOM_EMULATE_SCALE", "",
+               "Imitates the speeds of CCOM_TOPOLOGY's links between the ranks of one host, all bandwidths times this "
+               "and all latencies divided by it: above 0, up to 1 (1e-3); the same on all ranks. Unset: not."},
     OptionInfo{"CCOM_HOSTID", "",
                "Overrides the identity of the host. Ranks with different values do not use shared "
                "memory between them: divides one machine into several hosts."},
@@ -34,6 +37,9 @@ constexpr std::array kTable = {
     OptionInfo{"CCOM_LOG", "warn", "Lines written to stderr without a log callback: error, warn, info or debug."},
     OptionInfo{"CCOM_MAX_MEMORY", "268435456", "Bytes of staging and transport buffers per communicator and rank."},
     OptionInfo{"CCOM_MESSAGES", "0", "1: communicators carry messages (ccomMessageSend); the same on all ranks."},
+    OptionInfo{"CCOM_NEURON_LS", "",
+               "The program neuron-ls, asked where the Neuron driver's files cannot be read. Unset: "
+               "/opt/aws/neuron/bin/neuron-ls, for this machine only (CCOM_SYSFS_ROOT)."},
     OptionInfo{
         "CCOM_NRANKS", "",
         "Number of ranks, for tools started by hand, by an unknown launcher, or in the pods of a Kubernetes job."},

@@ -58,4 +58,11 @@ std::string_view name_of(Collective collective) {
   return "unknown";
 }
 
+std::optional<Collective> collective_from(std::string_view name) {
+  for (uint8_t c = 0; c <= static_cast<uint8_t>(Collective::SendReceive); ++c) {
+    if (name_of(static_cast<Collective>(c)) == name) return static_cast<Collective>(c);
+  }
+  return std::nullopt;
+}
+
 }  // namespace ccom

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -96,5 +97,6 @@ constexpr bool is_narrow_float(DataType type) {
 std::string_view name_of(DataType type);
 std::string_view name_of(ReduceOp op);
 std::string_view name_of(Collective collective);
+std::optional<Collective> collective_from(std::string_view name);
 
 }  // namespace ccom

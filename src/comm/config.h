@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "base/tcp_socket.h"
 #include "kernels/kernels.h"
+#include "topology/topology.h"
 
 namespace ccom {
 
@@ -23,11 +24,13 @@ struct CommConfig {
   std::vector<std::string> transports;  // in order of preference; empty: automatic
   std::string algorithm;
   std::string topology;
+  double emulate_scale = 0;  // of the topology's speeds; 0: they are not imitated
   std::string ifname;
   std::string host_id;
   std::string ofi_provider;            // empty: automatic
   std::vector<std::string> ofi_rails;  // likewise
   std::string sysfs_root;
+  NeuronHints neuron;  // what discovery is told
   int64_t max_memory = 0;
   Crossing crossing = Crossing::Auto;
   int64_t dead_ms = 3000;
@@ -45,6 +48,8 @@ struct CommConfig {
   Status set_transports(const std::string& list);
   // "auto", "one" or "all".
   Status set_crossing(const std::string& kind);
+  // "" or a number above 0, up to 1.
+  Status set_emulate_scale(const std::string& number);
   // "nearest" or "stochastic".
   Status set_rounding(const std::string& kind);
   // Sums cannot go through shared memory: an error if the rounding needs it. `why`: for its text.

@@ -5,6 +5,8 @@
 #include <bit>
 #include <functional>
 
+#include "planner/fabric_pricing.h"
+#include "planner/fabric_search.h"
 #include "planner/forced.h"
 #include "planner/host_level.h"
 #include "planner/pricing.h"
@@ -45,13 +47,23 @@ class Search {
   Search(const Topology& topology, const Question& question, std::string_view forced)
       : topology_(topology),
         question_(question),
+        view_(fabric_view(topology)),
         n_(topology.nranks()),
-        free_(all_linked(topology)),
+        free_(view_ ? view_->all_linked : all_linked(topology)),
         torus_asked_for_(asks_for_torus(forced)) {}
 
   std::vector<Candidate> run() {
     add_node();
     add_hosts();
+    const bool is_staged = question_.collective == Collective::AllReduce ||
+                           question_.collective == Collective::ReduceScatter ||
+                           question_.collective == Collective::AllGather || question_.collective == Collective::Barrier;
+    if (view_ && is_staged) {
+      for (Possible& possible : fabric_recipes(topology_, *view_, question_.collective)) {
+        add(std::move(possible.recipe), std::move(possible.why_not));
+      }
+      return std::move(candidates_);
+    }
     switch (question_.collective) {
       case Collective::AllReduce: find_allreduce(); break;
       case Collective::ReduceScatter:
@@ -83,7 +95,7 @@ class Search {
     candidate.legal = why_not.empty();
     candidate.note = std::move(why_not);
     if (candidate.legal) {
-      const Price priced = price(topology_, question_, recipe);
+      const Price priced = best_windows(recipe, candidate.note);
       candidate.steps = priced.cost.steps;
       candidate.bytes = priced.cost.bytes;
       candidate.time_ns = priced.time_ns;
@@ -91,6 +103,32 @@ class Search {
     }
     candidate.recipe = std::move(recipe);
     candidates_.push_back(std::move(candidate));
+  }
+
+  // The price of a recipe with as many windows and chunks as make it cheapest, which it then has.
+  Price best_windows(Recipe& recipe, std::string& note) const {
+    const bool on_fabric = view_ && (recipe.kind == Recipe::Kind::Staged || recipe.kind == Recipe::Kind::Tree);
+    if (!on_fabric) return price(topology_, question_, recipe);
+    const bool staged = recipe.kind == Recipe::Kind::Staged;
+    int& count = staged ? recipe.staged.windows : recipe.tree.chunks;
+    std::optional<Price> best;
+    int best_count = 1;
+    for (const int tried : staged ? possible_windows(recipe.staged, question_.most_channels) : possible_chunks()) {
+      count = tried;
+      const Price priced = price_on_fabric(topology_, *view_, question_, recipe);
+      if (best && priced.time_ns >= best->time_ns) continue;
+      best = priced;
+      best_count = tried;
+    }
+    count = best_count;
+    if (count > 1) note = std::to_string(count) + (staged ? " windows" : " chunks");
+    return *best;
+  }
+
+  std::vector<int> possible_chunks() const {
+    const bool chunked = question_.collective == Collective::Broadcast || question_.collective == Collective::Reduce ||
+                         question_.collective == Collective::AllReduce;
+    return chunked ? std::vector{1, 2, 4, 8, 16, 32, 64} : std::vector{1};
   }
 
   void add_staged(const char* name, Staged shape, bool needs_all_links, bool by_owner, std::string why_not = "") {
@@ -173,6 +211,7 @@ class Search {
 
   const Topology& topology_;
   const Question& question_;
+  std::optional<FabricView> view_;
   int n_;
   bool free_;
   bool torus_asked_for_;

@@ -27,6 +27,7 @@ struct Question {
   Rank root = -1;
   bool shares_memory = false;  // all ranks share one host's memory and may use it as they like
   bool meets_inside = false;   // there are several hosts, and this holds for the ranks of each
+  int most_channels = 256;     // that two ranks may have between them
 };
 
 // All that is needed to make any rank's plan. A value.

@@ -79,11 +79,12 @@ Cost pattern_cost(const Level& level, double n, bool down, bool up) {
       if (up) cost += circulant_allgather_cost(p, n);
       break;
     case Pattern::Torus:
-      if (down) cost += torus_reduce_scatter_cost(level.rows, level.columns, n);
-      if (up) cost += torus_allgather_cost(level.rows, level.columns, n);
+      if (down) cost += torus_reduce_scatter_cost(level, n);
+      if (up) cost += torus_allgather_cost(level, n);
       break;
     case Pattern::OneShot: cost += one_shot_cost(p, n); break;
     case Pattern::RecursiveDoubling: cost += recursive_doubling_cost(p, n); break;
+    default: break;
   }
   return cost;
 }
@@ -97,7 +98,8 @@ int pattern_roundings(const Level& level) {
     case Pattern::Circulant:
     case Pattern::RecursiveDoubling: return ceil_log2(p);
     case Pattern::Ring: return static_cast<int>(p) - 1;
-    case Pattern::Torus: return level.rows + level.columns - 2;
+    case Pattern::Torus: return static_cast<int>(torus_reduce_scatter_cost(level, 0).steps);
+    default: break;
   }
   return 0;
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 namespace ccom {
 namespace {
@@ -32,12 +33,12 @@ std::optional<Level> device_pattern(const Fabric& fabric, int count) {
     }
     return true;
   };
-  if (all([&](int a, int b) { return fabric.linked(a, b); })) return Level{Pattern::Direct, count, 1, 1, {}};
+  if (all([&](int a, int b) { return fabric.linked(a, b); })) return Level{.pattern = Pattern::Direct, .owners = count};
   if (fabric.shape == Fabric::Shape::Torus && count == fabric.devices && fabric.dims.size() == 2) {
-    return Level{Pattern::Torus, count, fabric.dims[0], fabric.dims[1], {}};
+    return Level{.pattern = Pattern::Torus, .owners = count, .dims = fabric.dims};
   }
   if (all([&](int a, int b) { return b != (a + 1) % count || fabric.linked(a, b); })) {
-    return Level{Pattern::Ring, count, 1, 1, {}};
+    return Level{.pattern = Pattern::Ring, .owners = count};
   }
   return std::nullopt;
 }
@@ -47,7 +48,7 @@ bool add_fabric_levels(const Topology& topology, Staged& shape) {
   const Fabric& fabric = *fabric_of(topology, 0);
   const auto first = ranks_by_device(topology, 0);
   const size_t cores = first[0].size();
-  Level inside{Pattern::Direct, static_cast<int>(cores), 1, 1, {}};
+  Level inside{.pattern = Pattern::Direct, .owners = static_cast<int>(cores)};
   std::optional<Level> devices = device_pattern(fabric, static_cast<int>(first.size()));
   if (!devices) return false;
   for (int host = 0; host < static_cast<int>(topology.hosts.size()); ++host) {
@@ -70,7 +71,7 @@ bool add_fabric_levels(const Topology& topology, Staged& shape) {
 }
 
 void add_host_level(const Topology& topology, int smallest, Staged& shape) {
-  Level inside{Pattern::Direct, smallest, 1, 1, {}};
+  Level inside{.pattern = Pattern::Direct, .owners = smallest};
   bool trivial = true;
   for (int host = 0; host < static_cast<int>(topology.hosts.size()); ++host) {
     inside.groups.push_back(topology.ranks_of(host));
@@ -83,7 +84,8 @@ void add_host_level(const Topology& topology, int smallest, Staged& shape) {
 
 bool all_linked(const Topology& topology) {
   for (const Host& host : topology.hosts) {
-    if (!host.imposed || host.imposed->shape == Fabric::Shape::Full || host.imposed->shape == Fabric::Shape::Single)
+    if (!host.imposed || host.imposed->routed || host.imposed->shape == Fabric::Shape::Full ||
+        host.imposed->shape == Fabric::Shape::Switch || host.imposed->shape == Fabric::Shape::Single)
       continue;
     for (Rank a = 0; a < topology.nranks(); ++a) {
       for (Rank b = 0; b < a; ++b) {
@@ -108,7 +110,8 @@ std::optional<Staged> machine_levels(const Topology& topology, Pattern across) {
     add_host_level(topology, smallest, shape);
   }
   if (hosts > 1) {
-    Level level{across, hosts, 1, 1, std::vector<std::vector<Rank>>(static_cast<size_t>(smallest))};
+    Level level{.pattern = across, .owners = hosts};
+    level.groups.resize(static_cast<size_t>(smallest));
     for (int host = 0; host < hosts; ++host) {
       const std::vector<Rank> ranks = topology.ranks_of(host);
       for (size_t i = 0; i < static_cast<size_t>(smallest); ++i) level.groups[i].push_back(ranks[i]);
@@ -125,25 +128,35 @@ Level square_torus(int nranks) {
     if (nranks % r == 0) rows = r;
   }
   Level level = flat_level(Pattern::Torus, nranks);
-  level.rows = rows;
-  level.columns = nranks / rows;
+  level.dims = {rows, nranks / rows};
   return level;
 }
 
 namespace {
 
-// Hangs all ranks of a host below `top`, breadth first over the host's links.
+// Hangs all ranks of a host below `top`, breadth first over the host's links; each device is reached once, by one of
+// its ranks, which hands on to the others.
 void grow(const Topology& topology, Rank top, Tree& tree) {
-  const std::vector<Rank> ranks = topology.ranks_of(topology.ranks[static_cast<size_t>(top)].host);
-  std::vector<bool> seen(static_cast<size_t>(topology.nranks()));
-  seen[static_cast<size_t>(top)] = true;
+  const auto device_of = [&](Rank rank) { return topology.ranks[static_cast<size_t>(rank)].device; };
+  std::map<int, std::vector<Rank>> left;  // by device
+  for (const Rank rank : topology.ranks_of(topology.ranks[static_cast<size_t>(top)].host)) {
+    if (rank != top) left[device_of(rank)].push_back(rank);
+  }
   std::vector<Rank> reached{top};
+  const auto hang = [&](Rank rank, Rank parent) {
+    tree.parent[static_cast<size_t>(rank)] = parent;
+    reached.push_back(rank);
+  };
+  std::set<int> entered{device_of(top)};
   for (size_t i = 0; i < reached.size(); ++i) {
-    for (const Rank rank : ranks) {
-      if (seen[static_cast<size_t>(rank)] || !topology.linked(reached[i], rank)) continue;
-      seen[static_cast<size_t>(rank)] = true;
-      tree.parent[static_cast<size_t>(rank)] = reached[i];
-      reached.push_back(rank);
+    for (auto& [device, ranks] : left) {
+      if (ranks.empty()) continue;
+      const bool own = device == device_of(reached[i]);
+      if (!own && (entered.contains(device) || !topology.linked(reached[i], ranks.front()))) continue;
+      entered.insert(device);
+      const size_t count = own ? ranks.size() : 1;
+      for (size_t k = 0; k < count; ++k) hang(ranks[k], reached[i]);
+      ranks.erase(ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(count));
     }
   }
 }

@@ -6,48 +6,22 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <functional>
-#include <map>
 #include <set>
 
 #include "algorithms/collectives.h"
 #include "plan/print.h"
-#include "plan/verify.h"
+#include "tests/algorithms/prove.h"
 
 namespace ccom {
 namespace {
-
-constexpr int kMaxRanks = 33;
-
-using Make = std::function<Plan(const Call&)>;
-
-VerifyReport prove(Collective collective, int nranks, Rank root, bool in_place, const Make& make) {
-  std::vector<Plan> plans;
-  for (Rank r = 0; r < nranks; ++r) {
-    // Rooted gather and scatter alias on the root only.
-    const bool here =
-        in_place && (r == root || root < 0 || collective == Collective::Broadcast || collective == Collective::Reduce);
-    plans.push_back(make({collective, r, nranks, root, here}));
-  }
-  VerifyReport last;
-  for (uint64_t seed = 1; seed <= 3; ++seed) {
-    const Result<VerifyReport> report = verify(plans, seed);
-    EXPECT_TRUE(report) << report.error().message() << "\nseed " << seed << ", " << nranks << " ranks, in place "
-                        << in_place << "\n";
-    if (!report) return {};
-    last = *report;
-  }
-  return last;
-}
 
 Staged flat(Pattern pattern, int n) { return {{flat_level(pattern, n)}, {}}; }
 Staged core(Pattern pattern, int n) { return {{}, {flat_level(pattern, n)}}; }
 
 Staged torus(int rows, int columns) {
   Staged shape = flat(Pattern::Torus, rows * columns);
-  shape.levels[0].rows = rows;
-  shape.levels[0].columns = columns;
+  shape.levels[0].dims = {rows, columns};
   return shape;
 }
 
@@ -55,8 +29,9 @@ Staged torus(int rows, int columns) {
 Staged hierarchical(const std::vector<int>& hosts, Pattern across, bool across_is_core) {
   Staged shape;
   const int owners = *std::ranges::min_element(hosts);
-  Level inside{Pattern::Direct, owners, 1, 1, {}};
-  Level over{across, static_cast<int>(hosts.size()), 1, 1, std::vector<std::vector<Rank>>(static_cast<size_t>(owners))};
+  Level inside{.pattern = Pattern::Direct, .owners = owners};
+  Level over{.pattern = across, .owners = static_cast<int>(hosts.size())};
+  over.groups.resize(static_cast<size_t>(owners));
   Rank next = 0;
   for (const int size : hosts) {
     inside.groups.emplace_back();
@@ -74,8 +49,9 @@ Staged hierarchical(const std::vector<int>& hosts, Pattern across, bool across_i
 Staged torus_of_pairs(int rows, int columns) {
   Staged shape;
   const int devices = rows * columns;
-  Level pairs{Pattern::Direct, 2, 1, 1, {}};
-  Level grid{Pattern::Torus, devices, rows, columns, std::vector<std::vector<Rank>>(2)};
+  Level pairs{.pattern = Pattern::Direct, .owners = 2};
+  Level grid{.pattern = Pattern::Torus, .owners = devices, .dims = {rows, columns}};
+  grid.groups.resize(2);
   for (int d = 0; d < devices; ++d) {
     pairs.groups.push_back({2 * d, 2 * d + 1});
     grid.groups[0].push_back(2 * d);
@@ -130,37 +106,23 @@ TEST(FlatAlgorithms, ReduceScatterAndAllgatherAreProved) {
   }
 }
 
-TEST(Torus, EveryShapeIsProved) {
-  for (const auto& [rows, columns] :
-       {std::pair{1, 1}, {1, 2}, {2, 1}, {1, 5}, {2, 2}, {2, 3}, {3, 5}, {4, 4}, {4, 8}}) {
-    const Staged shape = torus(rows, columns);
-    const int n = rows * columns;
+TEST(Windows, AreProvedOverLevelsAndCores) {
+  for (const int windows : {2, 5}) {
+    Staged shape = hierarchical({4, 4, 4}, Pattern::Circulant, false);
+    shape.windows = windows;
+    EXPECT_EQ(channels_of(shape), 2) << "one for each way";
     for (const Collective collective : {Collective::AllReduce, Collective::ReduceScatter, Collective::AllGather}) {
       for (const bool in_place : {false, true}) {
-        prove(collective, n, -1, in_place, [&](const Call& call) { return staged_plan(call, shape, "torus"); });
+        prove(collective, 12, -1, in_place, [&](const Call& call) { return staged_plan(call, shape, "windows"); });
       }
     }
-  }
-}
-
-TEST(Torus, UsesNeighbourLinksOnlyAndAllFourOfThem) {
-  for (Rank r = 0; r < 16; ++r) {
-    const Plan plan = staged_plan({Collective::AllReduce, r, 16, -1, false}, torus(4, 4), "torus");
-    std::map<Rank, uint32_t> blocks_to;
-    for (const Step& step : plan.steps) {
-      if (step.kind == StepKind::Send) blocks_to[step.peer] += step.count;
-    }
-    const int row = r / 4;
-    const int column = r % 4;
-    const std::set<Rank> neighbours{(row + 3) % 4 * 4 + column, (row + 1) % 4 * 4 + column, row * 4 + (column + 1) % 4,
-                                    row * 4 + (column + 3) % 4};
-    ASSERT_EQ(blocks_to.size(), 4U);
-    for (const auto& [peer, blocks] : blocks_to) {
-      EXPECT_TRUE(neighbours.contains(peer)) << r << " -> " << peer;
-      EXPECT_EQ(blocks, blocks_to.begin()->second) << "the four links carry equal shares";
-    }
-    // 2 (p-1)/p n over 4 links: the bound.
-    EXPECT_EQ(blocks_to.begin()->second * 4, 2 * 15 * plan.blocks_per_unit / 16);
+    shape = hierarchical({4, 4, 3}, Pattern::RecursiveDoubling, true);
+    shape.windows = windows;
+    prove(Collective::AllReduce, 11, -1, true, [&](const Call& call) { return staged_plan(call, shape, "windows"); });
+    shape = torus_of_pairs(4, 4);
+    shape.windows = windows;
+    EXPECT_EQ(channels_of(shape), 8) << "four streams, both ways";
+    prove(Collective::AllReduce, 32, -1, true, [&](const Call& call) { return staged_plan(call, shape, "windows"); });
   }
 }
 
@@ -206,46 +168,11 @@ TEST(Hierarchical, TorusOfPairsAcrossTwoHostsIsProved) {
       level.groups.push_back(twin);
     }
   }
-  Level across{Pattern::Circulant, 2, 1, 1, {}};
+  Level across{.pattern = Pattern::Circulant, .owners = 2};
   for (Rank r = 0; r < 32; ++r) across.groups.push_back({r, r + 32});
   shape.levels.push_back(across);
   for (const Collective collective : {Collective::AllReduce, Collective::ReduceScatter, Collective::AllGather}) {
     prove(collective, 64, -1, true, [&](const Call& call) { return staged_plan(call, shape, "torus"); });
-  }
-}
-
-TEST(Trees, RootedCollectivesAreProvedForEveryRadixAndRoot) {
-  for (int n = 1; n <= kMaxRanks; ++n) {
-    for (const int radix : {2, 3, 4, 8}) {
-      for (const Rank root : {0, n / 2, n - 1}) {
-        Tree tree = knomial_tree(n, root, radix);
-        for (const int chunks : {1, 3}) {
-          tree.chunks = chunks;
-          for (const bool in_place : {false, true}) {
-            for (const Collective collective :
-                 {Collective::Broadcast, Collective::Reduce, Collective::Gather, Collective::Scatter}) {
-              prove(collective, n, root, in_place, [&](const Call& call) { return tree_plan(call, tree, "knomial"); });
-            }
-            for (const Collective collective :
-                 {Collective::AllReduce, Collective::ReduceScatter, Collective::AllGather}) {
-              if (radix > 3 || n > 17) continue;
-              prove(collective, n, -1, in_place, [&](const Call& call) { return tree_plan(call, tree, "tree"); });
-            }
-          }
-        }
-      }
-    }
-  }
-}
-
-TEST(Trees, KnomialHasLogarithmicDepth) {
-  for (int n = 2; n <= 1000; n += 37) {
-    const Tree tree = knomial_tree(n, 5 % n, 4);
-    for (Rank r = 0; r < n; ++r) {
-      int depth = 0;
-      for (Rank at = r; tree.parent[static_cast<size_t>(at)] >= 0; at = tree.parent[static_cast<size_t>(at)]) ++depth;
-      EXPECT_LE(depth, static_cast<int>(std::ceil(std::log(n) / std::log(4) - 1e-9)));
-    }
   }
 }
 

@@ -277,9 +277,8 @@ TEST(Golden, PlansOfFourRanks) {
     compare_with_golden(std::string(name) + "_allreduce_4", all_ranks(plans));
   }
   Staged torus{{flat_level(Pattern::Torus, 4)}, {}};
-  torus.levels[0].rows = torus.levels[0].columns = 2;
-  const Staged hierarchical{
-      {{Pattern::Direct, 2, 1, 1, {{0, 1}, {2, 3}}}, {Pattern::Circulant, 2, 1, 1, {{0, 2}, {1, 3}}}}, {}};
+  torus.levels[0].dims = {2, 2};
+  const Staged hierarchical{{{Pattern::Direct, 2, {{0, 1}, {2, 3}}}, {Pattern::Circulant, 2, {{0, 2}, {1, 3}}}}, {}};
   std::vector<Plan> torus_plans, hierarchical_plans;
   for (Rank r = 0; r < 4; ++r) {
     torus_plans.push_back(staged_plan({Collective::AllReduce, r, 4, -1, false}, torus, "torus"));

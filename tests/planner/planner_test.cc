@@ -167,9 +167,9 @@ TEST(Cost, CountsTheBytesThatThePlansSend) {
 }
 
 TEST(Shapes, SquareTorusIsAsSquareAsItCanBe) {
-  EXPECT_EQ(square_torus(16).rows, 4);
-  EXPECT_EQ(square_torus(12).rows, 3);
-  EXPECT_EQ(square_torus(7).rows, 1);
+  EXPECT_EQ(square_torus(16).dims[0], 4);
+  EXPECT_EQ(square_torus(12).dims[0], 3);
+  EXPECT_EQ(square_torus(7).dims[0], 1);
 }
 
 }  // namespace

@@ -38,6 +38,7 @@ const std::map<std::string, std::set<std::string>> kMap = {
     {"ofi", {"base", "transports"}},
     {"algorithms", {"base", "plan"}},
     {"planner", {"base", "algorithms", "topology", "plan"}},
+    {"sim", {"base", "plan", "topology", "liveness"}},
     {"engine", {"base", "plan", "kernels", "liveness", "transports"}},
     {"messages", {"base", "liveness", "transports"}},
     {"node", {"base", "plan", "algorithms", "kernels", "liveness"}},
@@ -50,7 +51,7 @@ const std::map<std::string, std::set<std::string>> kMap = {
     {"examples", {"public", "bench"}},
     {"python", {"public"}},
     // Looks at what a job would use even where no job can start: the machine, and the meeting.
-    {"tools", {"public", "bench", "base", "bootstrap", "topology"}},
+    {"tools", {"public", "bench", "base", "bootstrap", "topology", "planner", "plan", "sim"}},
 };
 
 // Benchmarks of one room may include it.

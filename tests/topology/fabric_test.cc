@@ -86,16 +86,41 @@ TEST(Fabric, SpeedsArePerDirection) {
   EXPECT_DOUBLE_EQ(fabric("trn1.32xlarge").links[0].speed.latency_ns, 1500);
 }
 
-TEST(Fabric, OfASwitchGivesEachDeviceLinksThatAddUpToItsPort) {
+TEST(Fabric, OfASwitchHasAPortForEachDevice) {
   for (const auto& [name, one_way] :
        std::map<std::string, double>{{"p4d.24xlarge", 300e9}, {"p5.48xlarge", 450e9}, {"p5en.48xlarge", 450e9}}) {
     const Fabric made = fabric(name);
-    EXPECT_EQ(made.shape, Fabric::Shape::Full) << name;
-    EXPECT_EQ(made.links.size(), 8u * 7u) << name;
-    double out_of_zero = 0;
-    for (const Link& link : made.links) out_of_zero += link.from == 0 ? link.speed.bytes_per_second : 0;
-    EXPECT_NEAR(out_of_zero, one_way, 1) << name;
+    EXPECT_EQ(made.shape, Fabric::Shape::Switch) << name;
+    EXPECT_EQ(made.switches, 1) << name;
+    EXPECT_EQ(made.links.size(), 16u) << name;
+    for (const Link& link : made.links) EXPECT_EQ(link.speed.bytes_per_second, one_way) << name;
+    EXPECT_TRUE(made.linked(0, 7)) << name;
+    EXPECT_FALSE(made.joined(0, 7)) << name;
   }
+}
+
+// Bandwidth to the network is that of all cards, however devices share them.
+TEST(Fabric, UplinksAddUpToTheCards) {
+  for (const auto& [name, uplinks, gbits] : {std::tuple("trn1.32xlarge", 4u, 800.0),
+                                             {"trn1n.32xlarge", 4u, 1600.0},
+                                             {"trn2.48xlarge", 16u, 3200.0},
+                                             {"p4d.24xlarge", 4u, 400.0},
+                                             {"p5.48xlarge", 8u, 3200.0},
+                                             {"trn2-ultraserver", 64u, 12800.0},
+                                             {"inf2.48xlarge", 0u, 0.0},
+                                             {"trn2.3xlarge", 1u, 200.0}}) {
+    const Fabric made = fabric(name);
+    EXPECT_EQ(made.uplinks.size(), uplinks) << name;
+    double sum = 0;
+    std::set<int> devices;
+    for (const Uplink& uplink : made.uplinks) {
+      sum += uplink.speed.bytes_per_second * 8 / 1e9;
+      devices.insert(uplink.devices.begin(), uplink.devices.end());
+    }
+    EXPECT_DOUBLE_EQ(sum, gbits) << name;
+    EXPECT_EQ(devices.size(), uplinks > 0 ? static_cast<size_t>(made.devices) : 0) << name;
+  }
+  EXPECT_THAT(fabric("trn1.32xlarge").uplinks[0].devices, ElementsAre(0, 1, 12, 13));  // on one PCI bus
 }
 
 TEST(Fabric, PresetsHaveTheRightDevicesAndLogicalCores) {
@@ -105,10 +130,12 @@ TEST(Fabric, PresetsHaveTheRightDevicesAndLogicalCores) {
     int cores;
     size_t links;
   };
-  for (const Row& row : {Row{"trn1.2xlarge", 1, 2, 0}, Row{"trn1n.32xlarge", 16, 2, 64}, Row{"inf2.xlarge", 1, 2, 0},
-                         Row{"inf2.8xlarge", 1, 2, 0}, Row{"inf2.24xlarge", 6, 2, 10}, Row{"inf2.48xlarge", 12, 2, 24},
-                         Row{"trn2.3xlarge", 1, 4, 0}, Row{"trn2.48xlarge", 16, 4, 64},
-                         Row{"trn2u.48xlarge", 16, 4, 64}, Row{"p4d.24xlarge", 8, 1, 56}}) {
+  for (const Row& row :
+       {Row{"trn1.2xlarge", 1, 2, 0}, Row{"trn1n.32xlarge", 16, 2, 64}, Row{"inf2.xlarge", 1, 2, 0},
+        Row{"inf2.8xlarge", 1, 2, 0}, Row{"inf2.24xlarge", 6, 2, 10}, Row{"inf2.48xlarge", 12, 2, 24},
+        Row{"trn2.3xlarge", 1, 4, 0}, Row{"trn2.48xlarge", 16, 4, 64}, Row{"trn2u.48xlarge", 16, 4, 64},
+        Row{"p4d.24xlarge", 8, 1, 16}, Row{"trn2-ultraserver", 64, 4, 384}, Row{"trn3-us-gen1", 64, 4, 128},
+        Row{"trn3-us-gen2", 144, 4, 2 * (144 + 144 + 72)}}) {
     const Fabric made = fabric(row.name);
     EXPECT_EQ(made.name, row.name);
     EXPECT_EQ(made.devices, row.devices) << row.name;
@@ -125,7 +152,7 @@ TEST(Fabric, EveryListedPresetCanBeMade) {
   EXPECT_TRUE(std::ranges::is_sorted(names));
   for (const std::string& name : names) EXPECT_TRUE(make_fabric(name).has_value()) << name;
   EXPECT_THAT(names, Contains("p5.48xlarge"));
-  for (const char* other : {"generic", "torus4x4", "trn2-ultraserver", "trn3-us-gen1", "trn3-us-gen2"}) {
+  for (const char* other : {"generic", "torus4x4"}) {
     EXPECT_THAT(names, Not(Contains(other)));
   }
 }
@@ -141,6 +168,9 @@ TEST(Fabric, OfSmallDimensionsHasNoParallelLinks) {
   EXPECT_EQ(fabric("torus:2x2").links.size(), 8u);
   EXPECT_EQ(fabric("torus:2x3").links.size(), 18u);
   EXPECT_EQ(fabric("torus:1x5").links.size(), 10u);
+  EXPECT_EQ(fabric("torus:2x2x2").links.size(), 24u);
+  EXPECT_EQ(fabric("torus:4x4x4").links.size(), 384u);
+  EXPECT_EQ(fabric("switch:3").links.size(), 6u);
   EXPECT_EQ(fabric("single").devices, 1);
 }
 
@@ -153,7 +183,7 @@ TEST(Fabric, LinksAreSortedAndGoBothWays) {
     EXPECT_TRUE(std::ranges::is_sorted(made.links, std::less<>{}, ends)) << name;
     for (const Link& link : made.links) {
       EXPECT_NE(link.from, link.to) << name;
-      EXPECT_TRUE(made.linked(link.to, link.from)) << name;
+      EXPECT_TRUE(made.joined(link.to, link.from)) << name;
     }
   }
 }
@@ -166,22 +196,64 @@ TEST(Fabric, NameThatIsWrongSaysWhatIsWrong) {
   EXPECT_THAT(complaint("rnig:4"), HasSubstr("no such shape"));
   EXPECT_THAT(complaint("ring"), HasSubstr("write ring:N"));
   EXPECT_THAT(complaint("ring:"), HasSubstr("\"\" is not a number"));
-  EXPECT_THAT(complaint("ring:0"), HasSubstr("from 1 to 1024"));
-  EXPECT_THAT(complaint("ring:-3"), HasSubstr("from 1 to 1024"));
+  EXPECT_THAT(complaint("ring:0"), HasSubstr("from 1 to 16384"));
+  EXPECT_THAT(complaint("ring:-3"), HasSubstr("from 1 to 16384"));
   EXPECT_THAT(complaint("ring:99999999999999999999"), HasSubstr("not a number"));
   EXPECT_THAT(complaint("ring:4x4"), HasSubstr("write ring:N"));
   EXPECT_THAT(complaint("ring:4 "), HasSubstr("\"4 \" is not a number"));
   EXPECT_THAT(complaint("torus:4"), HasSubstr("write torus:RxC"));
   EXPECT_THAT(complaint("torus:4x"), HasSubstr("\"\" is not a number"));
-  EXPECT_THAT(complaint("torus:4x4x4"), HasSubstr("write torus:RxC"));
-  EXPECT_THAT(complaint("torus:100x100"), HasSubstr("10000 devices, at most 1024"));
+  EXPECT_THAT(complaint("torus:4x4x4x4"), HasSubstr("write torus:RxC"));
+  EXPECT_THAT(complaint("torus:200x200"), HasSubstr("40000 devices, at most 16384"));
   EXPECT_THAT(complaint("full:257"), HasSubstr("at most 256"));
   EXPECT_THAT(complaint("single:1"), HasSubstr("takes no number"));
 }
 
-TEST(Fabric, OfAnUltraServerIsRefusedBecauseItSpansHosts) {
-  EXPECT_THAT(complaint("trn2-ultraserver"), HasSubstr("joins 4 hosts, but a fabric spans one host"));
-  EXPECT_THAT(complaint("trn3-us-gen2"), HasSubstr("a fabric spans one host"));
+// Sixteen devices of each instance, and a ring through those of equal number that is half as fast.
+TEST(Fabric, OfAnUltraServerIsATorusOfThreeDimensions) {
+  const Fabric whole = fabric("trn2-ultraserver");
+  EXPECT_EQ(whole.shape, Fabric::Shape::Torus);
+  EXPECT_THAT(whole.dims, ElementsAre(4, 4, 4));
+  EXPECT_EQ(neighbours(whole, 16 * 1 + 5), (std::set<int>{5, 37, 20, 22, 17, 25}));
+  for (const Link& link : whole.links) {
+    EXPECT_EQ(link.speed.bytes_per_second, link.from / 16 == link.to / 16 ? 128e9 : 64e9);
+  }
+  EXPECT_THAT(fabric("trn2-ultraserver:x2h").dims, ElementsAre(2, 4, 4));
+  EXPECT_THAT(fabric("trn2-ultraserver:x1").dims, ElementsAre(4, 4));
+  EXPECT_THAT(complaint("trn2-ultraserver:x3"), HasSubstr("no such mode; there are x4"));
+}
+
+TEST(Fabric, OfTrainium3ReachesEverybodyThroughSwitches) {
+  const Fabric racks = fabric("trn3-us-gen2");
+  EXPECT_EQ(racks.switches, 36 + 2);
+  EXPECT_TRUE(racks.linked(0, 143));
+  EXPECT_TRUE(racks.joined(3, 75));  // the same position in the other rack
+  EXPECT_FALSE(racks.joined(3, 74));
+}
+
+TEST(Fabric, IsRoutedIfAskedFor) {
+  EXPECT_FALSE(fabric("torus:4x4").linked(0, 10));
+  EXPECT_TRUE(fabric("torus:4x4+routed").linked(0, 10));
+  EXPECT_FALSE(fabric("torus:4x4+routed").linked(0, 16));
+}
+
+TEST(MakeTopology, OccupiesEveryCoreOfEveryHost) {
+  const Topology cluster = *make_topology("3*trn2.48xlarge");
+  EXPECT_EQ(cluster.nranks(), 3 * 64);
+  EXPECT_EQ(cluster.ranks[64 + 5].host, 1);
+  EXPECT_EQ(cluster.ranks[64 + 5].device, 1);
+  EXPECT_EQ(make_topology("640*trn2.48xlarge/1")->nranks(), 10240);
+  EXPECT_EQ(make_topology("torus:64x64")->nranks(), 4096);
+  for (const auto& [name, what] : std::map<std::string, std::string>{{"0*ring:4", "number of hosts"},
+                                                                     {"x*ring:4", "number of hosts"},
+                                                                     {"2*trn1", "no such preset"},
+                                                                     {"trn1.32xlarge/3", "has 2 cores"},
+                                                                     {"60000*torus:64x64", "more than 1048576 ranks"},
+                                                                     {"none.json", "No such file"}}) {
+    const auto made = make_topology(name);
+    ASSERT_FALSE(made) << name;
+    EXPECT_THAT(made.error().message(), HasSubstr(what)) << name;
+  }
 }
 
 TEST(Fabric, ComesFromAFileThatIsNamed) {

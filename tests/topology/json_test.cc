@@ -46,9 +46,10 @@ class Random {
 
   // A shape with links of random speeds, or any graph.
   Fabric fabric() {
-    static const std::vector<std::string> kNames = {"single",    "ring:5", "chain:4",
-                                                    "torus:3x4", "full:4", "trn2.48xlarge"};
-    Fabric fabric = *make_fabric(kNames[static_cast<size_t>(up_to(5))]);
+    static const std::vector<std::string> kNames = {"single",      "ring:5",       "chain:4",  "torus:3x4",
+                                                    "full:4",      "torus:2x3x2",  "switch:4", "trn2.48xlarge",
+                                                    "p5.48xlarge", "ring:4+routed"};
+    Fabric fabric = *make_fabric(kNames[static_cast<size_t>(up_to(9))]);
     fabric.name = text();
     for (Link& link : fabric.links) link.speed = speed();
     fabric.inside_device = speed();
@@ -192,8 +193,8 @@ TEST(Json, OfAFabricThatIsWrongSaysWhere) {
           {"[2]", "[3]", "fabric.dims: the dims give 3 devices, not 2"},
           {"[2]", "[]", "fabric.dims: a chain has 1 dims, not 0"},
           {"[2]", "[2,1]", "fabric.dims: a chain has 1 dims, not 2"},
-          {"[2]", "[1,1,1]", "fabric.dims: expected a list of 0 to 2 elements"},
-          {"\"devices\":2", "\"devices\":2.0", "fabric.devices: expected an integer from 1 to 1024, found 2.0"},
+          {"[2]", "[1,1,1,1]", "fabric.dims: expected a list of 0 to 3 elements"},
+          {"\"devices\":2", "\"devices\":2.0", "fabric.devices: expected an integer from 1 to 16384, found 2.0"},
           {"\"devices\":2", "\"devices\":0", "fabric.devices: expected an integer"},
           {"\"devices\":2", "\"devices\":18446744073709551615", "fabric.devices: expected an integer"},
           {"\"cores_per_device\":1", "\"cores_per_device\":0", "fabric.cores_per_device: expected"},

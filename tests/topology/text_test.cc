@@ -42,7 +42,7 @@ TEST_P(GoldenFabric, PrintsAsRecorded) {
 
 INSTANTIATE_TEST_SUITE_P(Text, GoldenFabric,
                          testing::Values("trn1.32xlarge", "trn2.48xlarge", "inf2.48xlarge", "torus:3x5", "ring:5",
-                                         "p5.48xlarge"));
+                                         "p5.48xlarge", "torus:2x3x4"));
 
 Host machine(const std::string& name) {
   return {.id = "id of " + name,

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planner/bound.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "topology/wires.h"
+
+namespace ccom {
+namespace {
+
+// Bytes that one of `parts` equal parts of the ranks must send to, or receive from, the others.
+double crossing(const Question& question, double parts) {
+  const auto n = static_cast<double>(question.bytes);
+  const double others = (parts - 1) / parts;
+  switch (question.collective) {
+    case Collective::AllReduce: return 2 * n * others;
+    case Collective::ReduceScatter:
+    case Collective::AllGather: return n * others;
+    case Collective::Broadcast:
+    case Collective::Reduce: return parts > 1 ? n : 0;
+    case Collective::Gather:
+    case Collective::Scatter: return n * others;  // at the root
+    default: return 0;
+  }
+}
+
+// Out of each device, over links and its share of the uplinks: of the weakest one, and on average.
+std::pair<double, double> device_bandwidth(const Fabric& fabric, bool several_hosts) {
+  std::vector<double> out(static_cast<size_t>(fabric.devices));
+  for (const Link& link : fabric.links) {
+    if (link.from < fabric.devices) out[static_cast<size_t>(link.from)] += link.speed.bytes_per_second;
+  }
+  for (const Uplink& uplink : fabric.uplinks) {
+    for (const int device : uplink.devices) {
+      if (several_hosts) out[static_cast<size_t>(device)] += uplink.speed.bytes_per_second;
+    }
+  }
+  const double sum = std::accumulate(out.begin(), out.end(), 0.0);
+  return {*std::ranges::min_element(out), sum / fabric.devices};
+}
+
+double uplink_bandwidth(const Topology& topology) {
+  const auto& imposed = topology.hosts[0].imposed;
+  if (!imposed || imposed->uplinks.empty()) return topology.network.bytes_per_second;
+  double sum = 0;
+  for (const Uplink& uplink : imposed->uplinks) sum += uplink.speed.bytes_per_second;
+  return sum;
+}
+
+// From the first rank to the one that is farthest: all machines here look alike from everywhere.
+double longest_way(const Topology& topology) {
+  const Wires wires(topology);
+  double longest = 0;
+  std::vector<uint32_t> path;
+  for (Rank rank = 1; rank < topology.nranks(); ++rank) {
+    path.clear();
+    wires.path(0, rank, path);
+    double latency = 0;
+    for (const uint32_t wire : path) latency += wires[wire].speed.latency_ns;
+    longest = std::max(longest, latency);
+  }
+  return longest;
+}
+
+void raise(Bound& bound, double bytes, double bytes_per_second, const char* cut) {
+  const double ns = bytes * 1e9 / bytes_per_second;
+  if (ns <= bound.bandwidth_ns) return;
+  bound.bandwidth_ns = ns;
+  bound.narrowest = cut;
+}
+
+}  // namespace
+
+Bound lower_bound(const Topology& topology, const Question& question) {
+  Bound bound;
+  if (topology.nranks() < 2) return bound;
+  const auto hosts = static_cast<double>(topology.hosts.size());
+  const auto& imposed = topology.hosts[0].imposed;
+  bound.latency_ns = longest_way(topology);
+  const double all_to_all = static_cast<double>(question.bytes) * (topology.nranks() / hosts) * (hosts - 1) / hosts;
+  const bool exchanges = question.collective == Collective::AllToAll;
+  if (hosts > 1) {
+    raise(bound, exchanges ? all_to_all : crossing(question, hosts), uplink_bandwidth(topology), "hosts' uplinks");
+  }
+  if (!imposed) {
+    raise(bound, crossing(question, topology.nranks()), topology.memory.bytes_per_second, "memory");
+  } else if (imposed->devices > 1) {
+    raise(bound, crossing(question, hosts * imposed->devices), device_bandwidth(*imposed, hosts > 1), "devices' links");
+  } else {
+    raise(bound, crossing(question, topology.nranks()), imposed->inside_device.bytes_per_second, "memory");
+  }
+  return bound;
+}
+
+}  // namespace ccom

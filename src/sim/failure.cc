@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/failure.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "liveness/state.h"
+
+namespace ccom {
+namespace {
+
+// The hosts' trees, and messages between them that take the network's latency.
+class ControlWorld {
+ public:
+  ControlWorld(const Topology& topology, const DeathNotice& notice) : topology_(topology), wires_(topology) {
+    const auto hosts = static_cast<int>(topology.hosts.size());
+    notices_.resize(topology.hosts.size());
+    for (Rank rank = topology.nranks(); rank-- > 0;) {
+      const auto host = static_cast<size_t>(topology.ranks[static_cast<size_t>(rank)].host);
+      members_.resize(topology.hosts.size(), -1);
+      members_[host] = rank;
+    }
+    for (int host = 0; host < hosts; ++host) {
+      TreeConfig config{.hosts = std::vector<TreeHost>(topology.hosts.size()), .self = host, .dead_ns = notice.dead_ns};
+      std::vector<int> known = tree_neighbours(host, hosts);
+      known.push_back(host);
+      for (const int other : known) config.hosts[static_cast<size_t>(other)] = tree_host(other);
+      trees_.emplace_back(std::move(config));
+    }
+    for (int host = 0; host < hosts; ++host) {
+      for (const int other : tree_neighbours(host, hosts))
+        act(host, [&](TreeOutputs& out) { tree(host).attach(other, 0, out); });
+    }
+  }
+
+  Rank member(int host) const { return members_[static_cast<size_t>(host)]; }
+
+  // The host's own ranks have found out.
+  void find_out(int host, double at_ns, const Status& error) {
+    now_ = picoseconds(at_ns);
+    notices_[static_cast<size_t>(host)] = {at_ns, error};
+    act(host, [&](TreeOutputs& out) { tree(host).fail(error, out); });
+  }
+
+  // Every neighbour sees its connection to the host's member end.
+  void cut(int host, double at_ns) {
+    now_ = picoseconds(at_ns);
+    for (const int other : tree_neighbours(host, static_cast<int>(trees_.size()))) {
+      act(other, [&](TreeOutputs& out) { tree(other).lose(host, "end of file", out); });
+    }
+  }
+
+  std::vector<HostNotice> run() {
+    while (!queue_.empty()) {
+      const Event event = queue_.take();
+      now_ = event.time;
+      const Letter letter = letters_[event.subject];
+      act(letter.to, [&](TreeOutputs& out) { tree(letter.to).receive(letter.from, letter.message, at(), out); });
+    }
+    return std::move(notices_);
+  }
+
+ private:
+  struct Letter {
+    int from = 0, to = 0;
+    Message message;
+  };
+
+  static SimTime picoseconds(double ns) { return static_cast<SimTime>(std::llround(ns * 1e3)); }
+  int64_t at() const { return static_cast<int64_t>(now_ / 1000); }
+  TreeState& tree(int host) { return trees_[static_cast<size_t>(host)]; }
+
+  TreeHost tree_host(int host) const {
+    return {.name = topology_.hosts[static_cast<size_t>(host)].name, .member = member(host), .ranks = {member(host)}};
+  }
+
+  template <typename Fn>
+  void act(int host, Fn fn) {
+    TreeOutputs outputs;
+    fn(outputs);
+    for (TreeOutput& output : outputs) {
+      if (output.kind == TreeOutput::Kind::Report) {
+        notices_[static_cast<size_t>(host)] = {static_cast<double>(now_) / 1e3, output.message.error};
+      } else if (output.kind == TreeOutput::Kind::Send) {
+        letters_.push_back({host, output.host, std::move(output.message)});
+        queue_.add({now_ + latency(host, output.host), 0, static_cast<uint32_t>(letters_.size() - 1)});
+      }
+    }
+  }
+
+  SimTime latency(int from, int to) const {
+    std::vector<uint32_t> path;
+    wires_.path(member(from), member(to), path);
+    double sum = 0;
+    for (const uint32_t wire : path) sum += wires_[wire].speed.latency_ns;
+    return picoseconds(sum);
+  }
+
+  const Topology& topology_;
+  Wires wires_;
+  std::vector<Rank> members_;  // by host
+  std::vector<TreeState> trees_;
+  std::vector<HostNotice> notices_;
+  std::vector<Letter> letters_;
+  EventQueue queue_;
+  SimTime now_ = 0;
+};
+
+}  // namespace
+
+std::vector<HostNotice> survive(const Topology& topology, const Faults::Death& death, const DeathNotice& notice) {
+  ControlWorld world(topology, notice);
+  const int host = topology.ranks[static_cast<size_t>(death.rank)].host;
+  const bool has_mates = topology.ranks_of(host).size() > 1;
+  const Status error = ccom::error(Code::RemoteError, "rank %d on host %s died", death.rank,
+                                   topology.hosts[static_cast<size_t>(host)].name.c_str())
+                           .with_peers({death.rank});
+  if (has_mates) {
+    world.find_out(host, death.at_ns + notice.to_mates_ns, error);
+  } else {
+    world.cut(host, death.at_ns + notice.to_connections_ns);
+  }
+  return world.run();
+}
+
+std::string to_text(const Topology& topology, const Faults::Death& death, const std::vector<HostNotice>& notices,
+                    const SimReport& report) {
+  double first = 0, last = 0;
+  size_t told = 0, hosts = 0;
+  const Status* error = nullptr;
+  for (size_t host = 0; host < notices.size(); ++host) {
+    if (notices[host].time_ns < 0) continue;
+    first = hosts == 0 ? notices[host].time_ns : std::min(first, notices[host].time_ns);
+    last = std::max(last, notices[host].time_ns);
+    told += topology.ranks_of(static_cast<int>(host)).size();
+    ++hosts;
+    error = &notices[host].error;
+  }
+  const Place& place = topology.ranks[static_cast<size_t>(death.rank)];
+  if (notices[static_cast<size_t>(place.host)].time_ns >= 0) --told;
+  const auto done = std::ranges::count_if(report.rank_done_ns, [](double ns) { return ns >= 0; });
+  char line[512];
+  std::snprintf(
+      line, sizeof line,
+      "  rank %d dies at %.1f us: %zd of %zu ranks finish; %zu survivors on %zu hosts learn of it %.3f to %.3f ms "
+      "after the death: %s\n",
+      death.rank, death.at_ns / 1e3, static_cast<ssize_t>(done), report.rank_done_ns.size(), told, hosts,
+      (first - death.at_ns) / 1e6, (last - death.at_ns) / 1e6,
+      error != nullptr ? error->message().c_str() : "nobody is left");
+  return line;
+}
+
+}  // namespace ccom

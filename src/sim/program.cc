@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/program.h"
+
+#include "plan/fingerprint.h"
+#include "plan/partition.h"
+
+namespace ccom {
+namespace {
+
+std::vector<TimedStep> timed(const Plan& plan, const Partition& partition, size_t element_bytes) {
+  std::vector<TimedStep> steps;
+  steps.reserve(plan.steps.size());
+  for (const Step& step : plan.steps) {
+    const uint64_t bytes = partition.elements(step.block, step.count) * element_bytes;
+    uint64_t read = 0;
+    if (step.kind == StepKind::Copy) read = bytes;
+    if (step.kind == StepKind::ReceiveReduce) read = 2 * bytes;
+    if (step.kind == StepKind::Reduce) read = step.inputs * bytes;
+    steps.push_back({bytes, read, step.kind});
+  }
+  return steps;
+}
+
+uint64_t hash_of(const Program& program) {
+  uint64_t hash = program.steps.size();
+  for (const TimedStep& step : program.steps) {
+    hash = mix(hash ^ step.bytes << 3 ^ static_cast<uint64_t>(step.kind));
+  }
+  for (const auto* list : {&program.dependencies.waits_for, &program.dependencies.successors,
+                           &program.dependencies.next_on_channel, &program.dependencies.first_successor}) {
+    for (const uint32_t value : *list) hash = mix(hash ^ value);
+  }
+  return hash;
+}
+
+bool same(const Program& a, const Program& b) {
+  return a.steps == b.steps && a.dependencies.waits_for == b.dependencies.waits_for &&
+         a.dependencies.successors == b.dependencies.successors &&
+         a.dependencies.first_successor == b.dependencies.first_successor &&
+         a.dependencies.next_on_channel == b.dependencies.next_on_channel;
+}
+
+}  // namespace
+
+std::shared_ptr<const Program> Programs::of(const Plan& plan) {
+  const size_t elements = unit_bytes_ / element_bytes_;
+  const Partition partition(elements, elements, plan.blocks_per_unit, element_bytes_);
+  auto program = std::make_shared<Program>();
+  program->steps = timed(plan, partition, element_bytes_);
+  program->dependencies = derive_dependencies(plan);
+  program->algorithm = plan.algorithm;
+  const uint64_t hash = hash_of(*program);
+  const auto [first, last] = known_.equal_range(hash);
+  for (auto at = first; at != last; ++at) {
+    if (same(*at->second, *program)) return at->second;
+  }
+  known_.emplace(hash, program);
+  return program;
+}
+
+}  // namespace ccom

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Room-private: a plan as the clock needs it. Ranks whose plans differ only in who the peers are share one, which is
+// what lets ten thousand ranks fit into memory.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "plan/dependencies.h"
+#include "plan/executor.h"
+#include "plan/plan.h"
+
+namespace ccom {
+
+// What a step is besides its peer.
+struct TimedStep {
+  uint64_t bytes = 0;          // that it moves
+  uint64_t reduced_bytes = 0;  // that it reads to reduce or to copy
+  StepKind kind = StepKind::Copy;
+  friend bool operator==(const TimedStep&, const TimedStep&) = default;
+};
+
+struct Program {
+  std::vector<TimedStep> steps;
+  Dependencies dependencies;
+  std::string algorithm;
+};
+
+// Keeps one of each kind.
+class Programs {
+ public:
+  Programs(size_t unit_bytes, size_t element_bytes) : unit_bytes_(unit_bytes), element_bytes_(element_bytes) {}
+
+  std::shared_ptr<const Program> of(const Plan& plan);
+  size_t count() const { return known_.size(); }
+
+ private:
+  size_t unit_bytes_, element_bytes_;
+  std::unordered_multimap<uint64_t, std::shared_ptr<const Program>> known_;
+};
+
+}  // namespace ccom

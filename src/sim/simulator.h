@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The timed world: plans run by the same Executor as in production, on a clock and on wires instead of transports.
+//
+// The model. A rank starts one message after another, `post_ns` each. A message then occupies the wires of its path
+// (topology/wires.h), each first come first served: its head enters a wire when the head has come there and the wire is
+// free, keeps it busy for bytes / bandwidth (at least for the wire's post_ns), and reaches the next one a latency
+// later, so that the parts of a long message are on several wires at once (cut-through). When its tail is there, and
+// the receiver has come to that step, the receive is done; its reduction, and every copy and local reduction, occupies
+// the rank's one reducer for bytes read / reduce_bytes_per_second. A message alone on its way takes
+//
+//   post_ns + sum of latencies + bytes / least bandwidth  (+ reduction)
+//
+// Sends need no posted receive: every transport has room for what is on the wires. What the model leaves out: fair
+// sharing of a wire, processor time besides `post_ns`, and noise. Deterministic: nothing is random.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "plan/plan.h"
+#include "sim/event_queue.h"
+#include "topology/wires.h"
+
+namespace ccom {
+
+// Plans are asked for once per rank, in no particular order, and not kept.
+using PlanSource = std::function<Plan(Rank)>;
+
+// What is wrong with the machine.
+struct Faults {
+  struct SlowWire {
+    uint32_t wire = 0;
+    double factor = 1;  // of its bandwidth: 0.1 is a tenth
+  };
+  struct Straggler {
+    Rank rank = 0;
+    double late_ns = 0;  // comes that much later to the call
+  };
+  struct Death {
+    Rank rank = 0;
+    double at_ns = 0;
+  };
+  std::vector<SlowWire> slow;
+  std::vector<Straggler> stragglers;
+  std::vector<Death> deaths;
+  bool empty() const { return slow.empty() && stragglers.empty() && deaths.empty(); }
+};
+
+struct SimOptions {
+  size_t unit_bytes = 0;  // of a unit (plan.h): the vector of an allreduce, one rank's part of an allgather
+  size_t element_bytes = 4;
+  // One host stands for all: for plans that treat every host alike. Checked as far as one host's messages reach; if
+  // hosts turn out to differ the simulation is refused, with NotSupported.
+  bool fold_hosts = false;
+  Faults faults;
+  bool keep_intervals = false;     // fill SimReport::intervals
+  std::vector<Rank> traced_ranks;  // fill SimReport::trace for these
+};
+
+struct WireUse {
+  double bytes = 0;
+  double busy_ns = 0;
+  uint64_t messages = 0;
+};
+
+// A message on a wire.
+struct Interval {
+  uint32_t wire = 0;
+  SimTime start = 0, end = 0;
+};
+
+// A step of a traced rank, from its start to its end.
+struct TraceStep {
+  Rank rank = 0;
+  uint32_t step = 0;
+  Step what{};
+  size_t bytes = 0;
+  SimTime start = 0, end = 0;
+};
+
+struct SimReport {
+  double time_ns = 0;                // until the last rank that lives is done
+  std::vector<double> rank_done_ns;  // by rank; negative: never (dead, or waiting for the dead)
+  std::vector<WireUse> wires;        // by wire; folded: of the first host only
+  uint64_t events = 0;
+  uint64_t messages = 0;
+  size_t distinct_programs = 0;  // how many different plans there were, apart from who the peers are
+  std::vector<Interval> intervals;
+  std::vector<TraceStep> trace;
+};
+
+// InternalError if the plans do not end (and nobody is dead), naming a rank and the step it waits in.
+Result<SimReport> simulate(const Topology& topology, const PlanSource& plan_of, const SimOptions& options);
+
+}  // namespace ccom

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/sim/cases.h"
+
+#include <chrono>
+
+namespace ccom::simtool {
+namespace {
+
+Question question_of(const Case& what) {
+  const bool rooted = what.collective == Collective::Broadcast || what.collective == Collective::Reduce ||
+                      what.collective == Collective::Gather || what.collective == Collective::Scatter;
+  return {.collective = what.collective, .bytes = what.bytes, .root = rooted ? 0 : -1};
+}
+
+// Collectives whose units belong to ranks.
+bool by_rank(Collective collective) {
+  return collective != Collective::AllReduce && collective != Collective::Reduce && collective != Collective::Broadcast;
+}
+
+// Do all hosts have the same devices and the same number of ranks, host after host?
+bool hosts_alike(const Topology& topology) {
+  const size_t per_host = topology.ranks.size() / topology.hosts.size();
+  for (size_t rank = 0; rank < topology.ranks.size(); ++rank) {
+    const Place& place = topology.ranks[rank];
+    if (place.host != static_cast<int>(rank / per_host) || place.local != static_cast<int>(rank % per_host))
+      return false;
+  }
+  for (const Host& host : topology.hosts) {
+    if (host.imposed != topology.hosts[0].imposed) return false;
+  }
+  return per_host * topology.hosts.size() == topology.ranks.size();
+}
+
+Result<SimReport> simulate_folded_if_possible(const Topology& topology, const PlanSource& plan_of, SimOptions& options,
+                                              bool fold) {
+  options.fold_hosts = fold && topology.hosts.size() > 1 && options.faults.empty() && options.traced_ranks.empty() &&
+                       hosts_alike(topology);
+  Result<SimReport> report = simulate(topology, plan_of, options);
+  if (report || !options.fold_hosts || report.error().code() != Code::NotSupported) return report;
+  options.fold_hosts = false;
+  return simulate(topology, plan_of, options);
+}
+
+}  // namespace
+
+double Outcome::busbw(int nranks) const {
+  const double p = nranks;
+  switch (what.collective) {
+    case Collective::AllReduce: return algbw() * 2 * (p - 1) / p;
+    case Collective::AllGather:
+    case Collective::ReduceScatter:
+    case Collective::AllToAll: return algbw() * (p - 1) / p;
+    default: return algbw();
+  }
+}
+
+Result<std::vector<std::string>> legal_algorithms(const Topology& topology, const Case& what) {
+  CCOM_TRY_ASSIGN(const Choice choice, choose(topology, question_of(what), ""));
+  std::vector<std::string> names;
+  for (const Candidate& candidate : choice.candidates) {
+    if (candidate.legal) names.push_back(candidate.recipe.algorithm);
+  }
+  return names;
+}
+
+Result<Outcome> simulate_case(const Topology& topology, const Case& what, SimOptions options, bool fold) {
+  const Question question = question_of(what);
+  CCOM_TRY_ASSIGN(const Choice choice, choose(topology, question, what.algorithm));
+  CCOM_TRY_ASSIGN(const Choice free, choose(topology, question, ""));
+  const Candidate& candidate = choice.candidates[choice.chosen];
+  if (candidate.recipe.kind == Recipe::Kind::Node || candidate.recipe.kind == Recipe::Kind::Hosts) {
+    return error(Code::NotSupported, "simulate %s: it uses memory instead of messages",
+                 candidate.recipe.algorithm.c_str());
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  options.unit_bytes = by_rank(what.collective) ? what.bytes / static_cast<size_t>(topology.nranks()) : what.bytes;
+  if (options.unit_bytes < options.element_bytes) options.element_bytes = std::max<size_t>(options.unit_bytes, 1);
+  const auto plan_of = [&](Rank rank) {
+    return make_plan(candidate.recipe, {what.collective, rank, topology.nranks(), question.root, false});
+  };
+  Outcome outcome;
+  outcome.what = what;
+  outcome.algorithm = candidate.recipe.algorithm;
+  outcome.chosen = free.recipe().algorithm == candidate.recipe.algorithm;
+  outcome.expected_ns = candidate.time_ns;
+  outcome.bound = lower_bound(topology, question);
+  CCOM_TRY_ASSIGN(outcome.report, simulate_folded_if_possible(topology, plan_of, options, fold));
+  outcome.folded = options.fold_hosts;
+  outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return outcome;
+}
+
+}  // namespace ccom::simtool

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One simulated call: its algorithm is chosen as in production, or named.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "planner/bound.h"
+#include "planner/planner.h"
+#include "sim/simulator.h"
+
+namespace ccom::simtool {
+
+struct Case {
+  Collective collective = Collective::AllReduce;
+  size_t bytes = 0;       // as Question::bytes
+  std::string algorithm;  // "" as the planner chooses
+};
+
+struct Outcome {
+  Case what;
+  std::string algorithm;
+  bool chosen = false;     // by the planner, had nobody asked for anything
+  double expected_ns = 0;  // by the planner
+  Bound bound;
+  SimReport report;
+  bool folded = false;
+  double seconds = 0;                                                                // that the simulation took
+  double algbw() const { return static_cast<double>(what.bytes) / report.time_ns; }  // GB/s
+  double busbw(int nranks) const;
+};
+
+// Simulates all hosts, or one for all if nothing is wrong with the machine and all hosts are alike (`fold`).
+Result<Outcome> simulate_case(const Topology& topology, const Case& what, SimOptions options, bool fold);
+
+// The algorithms that the planner considers possible, cheapest first.
+Result<std::vector<std::string>> legal_algorithms(const Topology& topology, const Case& what);
+
+}  // namespace ccom::simtool

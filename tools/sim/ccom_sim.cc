@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ccom-sim: how long a collective takes on a machine that need not be here, by which algorithm, and where the time
+// goes. Ends with 0, 3 if the command line or the topology is wrong, 1 if a simulation fails.
+#include <CLI/CLI.hpp>
+
+#include <cstdio>
+#include <fstream>
+
+#include "base/text.h"
+#include "sim/failure.h"
+#include "tools/sim/output.h"
+#include "tools/sim/trace.h"
+
+namespace {
+
+using namespace ccom;
+using namespace ccom::simtool;
+
+constexpr int kFailed = 1;
+constexpr int kConfigError = 3;
+
+struct Request {
+  std::string topology;
+  std::string collective = "allreduce";
+  std::vector<uint64_t> bytes = {1 << 20};
+  std::string algorithm;
+  std::vector<std::string> slow, late, dead;
+  std::vector<Rank> traced;
+  std::string trace_file, heat_file;
+  size_t busiest = 0;
+  bool json = false, no_fold = false;
+};
+
+int fail(const Status& status, int code) {
+  std::fprintf(stderr, "ccom-sim: %s\n", status.message().c_str());
+  if (!status.cure().empty()) std::fprintf(stderr, "%s\n", status.cure().c_str());
+  return code;
+}
+
+// "17:250" -> 17 and 250.
+Result<std::pair<uint32_t, double>> pair_from(const std::string& text, const char* what) {
+  char* end = nullptr;
+  const unsigned long first = std::strtoul(text.c_str(), &end, 10);
+  if (end != text.c_str() && *end == ':') {
+    char* last = nullptr;
+    const double second = std::strtod(end + 1, &last);
+    if (last != end + 1 && *last == '\0' && second >= 0) return std::pair(static_cast<uint32_t>(first), second);
+  }
+  return error(Code::ConfigError, "\"%s\" is not %s", text.c_str(), what);
+}
+
+Result<Rank> rank_of(const Topology& topology, uint32_t number) {
+  if (number < static_cast<uint32_t>(topology.nranks())) return static_cast<Rank>(number);
+  return error(Code::ConfigError, "there is no rank %u among %d", number, topology.nranks());
+}
+
+Result<Faults> faults_from(const Request& request, const Topology& topology) {
+  Faults faults;
+  const uint32_t wires = Wires(topology).count();
+  for (const std::string& text : request.slow) {
+    CCOM_TRY_ASSIGN(const auto slow, pair_from(text, "WIRE:FACTOR"));
+    if (slow.first >= wires || slow.second <= 0) {
+      return error(Code::ConfigError, "\"%s\": there are wires 0 to %u, and a factor is above 0", text.c_str(),
+                   wires - 1);
+    }
+    faults.slow.push_back({slow.first, slow.second});
+  }
+  for (const std::string& text : request.late) {
+    CCOM_TRY_ASSIGN(const auto late, pair_from(text, "RANK:MICROSECONDS"));
+    CCOM_TRY_ASSIGN(const Rank rank, rank_of(topology, late.first));
+    faults.stragglers.push_back({rank, late.second * 1e3});
+  }
+  for (const std::string& text : request.dead) {
+    CCOM_TRY_ASSIGN(const auto dead, pair_from(text, "RANK:MICROSECONDS"));
+    CCOM_TRY_ASSIGN(const Rank rank, rank_of(topology, dead.first));
+    faults.deaths.push_back({rank, dead.second * 1e3});
+  }
+  return faults;
+}
+
+bool write_file(const std::string& path, const std::string& text) {
+  std::ofstream file(path);
+  file << text;
+  return static_cast<bool>(file.flush());
+}
+
+Status write_pictures(const Request& request, const Topology& topology, const Outcome& outcome) {
+  if (!request.trace_file.empty() && !write_file(request.trace_file, chrome_trace(topology, outcome.report))) {
+    return error(Code::SystemError, "cannot write %s", request.trace_file.c_str());
+  }
+  if (!request.heat_file.empty() && !write_file(request.heat_file, heat_map(topology, outcome.report, 256))) {
+    return error(Code::SystemError, "cannot write %s", request.heat_file.c_str());
+  }
+  return Status::ok();
+}
+
+Status run_case(const Request& request, const Topology& topology, const Case& what, const Faults& faults) {
+  SimOptions options;
+  options.faults = faults;
+  options.keep_intervals = !request.heat_file.empty();
+  if (!request.trace_file.empty()) options.traced_ranks = request.traced;
+  CCOM_TRY_ASSIGN(const Outcome outcome, simulate_case(topology, what, options, !request.no_fold));
+  std::fputs((request.json ? to_json(topology, outcome) : table_row(topology, outcome)).c_str(), stdout);
+  if (request.busiest > 0 && !request.json) {
+    std::fputs(wire_table(topology, outcome, request.busiest).c_str(), stdout);
+  }
+  for (const auto& death : faults.deaths) {
+    std::fputs(to_text(topology, death, survive(topology, death), outcome.report).c_str(), stdout);
+  }
+  std::fflush(stdout);
+  return write_pictures(request, topology, outcome);
+}
+
+int run(const Request& request) {
+  const auto topology = make_topology(request.topology);
+  if (!topology) return fail(topology.error(), kConfigError);
+  const auto collective = collective_from(request.collective);
+  if (!collective) {
+    return fail(error(Code::ConfigError, "there is no collective \"%s\"", request.collective.c_str()), kConfigError);
+  }
+  const auto faults = faults_from(request, *topology);
+  if (!faults) return fail(faults.error(), kConfigError);
+  if (!request.json) std::fputs(table_head().c_str(), stdout);
+  for (const uint64_t bytes : request.bytes) {
+    Case what{*collective, bytes, request.algorithm == "all" ? "" : request.algorithm};
+    std::vector<std::string> names{what.algorithm};
+    if (request.algorithm == "all") {
+      const auto legal = legal_algorithms(*topology, what);
+      if (!legal) return fail(legal.error(), kFailed);
+      names = *legal;
+    }
+    for (const std::string& name : names) {
+      what.algorithm = name;
+      if (const Status status = run_case(request, *topology, what, *faults); !status.is_ok()) {
+        return fail(status, status.code() == Code::ConfigError ? kConfigError : kFailed);
+      }
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Request request;
+  CLI::App app("Simulates collectives on a machine that need not be here.", "ccom-sim");
+  app.add_option("topology", request.topology,
+                 "A fabric as ccom-topo names them, HOSTS*FABRIC, FABRIC/RANKS_PER_DEVICE, or a JSON file")
+      ->required();
+  app.add_option("collective", request.collective, "allreduce (default), allgather, reduce_scatter, ...");
+  app.add_option("-b,--bytes", request.bytes, "Sizes of the whole data, as 8 1M 1G")
+      ->transform(CLI::AsSizeValue(false))
+      ->delimiter(',');
+  app.add_option("-a,--algorithm", request.algorithm, "One algorithm, or all that are possible");
+  app.add_option("--slow", request.slow, "WIRE:FACTOR, a wire with that share of its bandwidth; see --wires");
+  app.add_option("--late", request.late, "RANK:MICROSECONDS, a rank that comes later");
+  app.add_option("--dead", request.dead, "RANK:MICROSECONDS, a rank that dies then");
+  app.add_option("--wires", request.busiest, "Print that many of the busiest wires");
+  app.add_option("--trace", request.trace_file, "Write a timeline for chrome://tracing of --ranks");
+  app.add_option("--ranks", request.traced, "Ranks of the timeline")->delimiter(',');
+  app.add_option("--heat-map", request.heat_file, "Write an SVG of wires over time");
+  app.add_flag("--json", request.json, "One line of JSON per case");
+  app.add_flag("--no-fold", request.no_fold, "Simulate every host, even if one could stand for all");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& problem) {
+    return app.exit(problem) == 0 ? 0 : kConfigError;
+  }
+  return run(request);
+}

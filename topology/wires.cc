@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "topology/wires.h"
+
+#include <algorithm>
+
+namespace ccom {
+namespace {
+
+// The vertex after `at` on the way to `to` through a grid of dims whose lines are closed (or open: a chain).
+int next_in_grid(const std::vector<int>& dims, bool closed, int at, int to) {
+  int stride = 1;
+  for (size_t d = dims.size(); d-- > 0; stride *= dims[d]) {
+    const int size = dims[d];
+    const int here = at / stride % size;
+    const int there = to / stride % size;
+    if (here == there) continue;
+    if (!closed) return at + (there > here ? stride : -stride);
+    const int ahead = (there - here + size) % size;
+    // Both ways are equally long: even places go up, odd ones down, so that the load is spread.
+    const bool up = 2 * ahead != size ? 2 * ahead < size : here % 2 == 0;
+    return at + ((here + (up ? 1 : size - 1)) % size - here) * stride;
+  }
+  return to;
+}
+
+// Breadth first from `to`, backwards over the links.
+std::vector<int> shortest_ways(const Fabric& fabric, int to) {
+  const auto vertices = static_cast<size_t>(fabric.devices + fabric.switches);
+  std::vector<std::vector<int>> into(vertices);
+  for (const Link& link : fabric.links) into[static_cast<size_t>(link.to)].push_back(link.from);
+  std::vector<int> next(vertices, -1);
+  std::vector<int> reached{to};
+  next[static_cast<size_t>(to)] = to;
+  for (size_t i = 0; i < reached.size(); ++i) {
+    for (const int from : into[static_cast<size_t>(reached[i])]) {
+      if (next[static_cast<size_t>(from)] >= 0) continue;
+      next[static_cast<size_t>(from)] = reached[i];
+      reached.push_back(from);
+    }
+  }
+  return next;
+}
+
+uint32_t link_index(const Fabric& fabric, int from, int to) {
+  const auto at = std::ranges::lower_bound(fabric.links, std::pair(from, to), {},
+                                           [](const Link& link) { return std::pair(link.from, link.to); });
+  CCOM_ASSERT(at != fabric.links.end() && at->from == from && at->to == to);
+  return static_cast<uint32_t>(at - fabric.links.begin());
+}
+
+LinkSpeed half_latency(LinkSpeed speed) {
+  speed.latency_ns /= 2;
+  return speed;
+}
+
+}  // namespace
+
+Wires::Wires(const Topology& topology) : topology_(topology) {
+  std::vector<uint32_t> ranks(topology.hosts.size());
+  for (const Place& place : topology.ranks) ++ranks[static_cast<size_t>(place.host)];
+  for (int host = 0; host < static_cast<int>(topology.hosts.size()); ++host) {
+    add_host(host, ranks[static_cast<size_t>(host)]);
+  }
+}
+
+void Wires::add_host(int host, uint32_t ranks) {
+  const auto& imposed = topology_.hosts[static_cast<size_t>(host)].imposed;
+  HostWires& added = hosts_.emplace_back();
+  added.fabric = imposed ? &*imposed : nullptr;
+  added.first = count();
+  if (imposed) {
+    for (const Link& link : imposed->links) wires_.push_back({link.speed});
+    const bool is_known =
+        host > 0 && hosts_[hosts_.size() - 2].fabric != nullptr && *hosts_[hosts_.size() - 2].fabric == *imposed;
+    if (!is_known) routes_.emplace_back();
+    added.routes = routes_.size() - 1;
+  }
+  added.ports = count();
+  wires_.resize(wires_.size() + ranks, {imposed ? imposed->inside_device : topology_.memory});
+  // The last one is for devices without an uplink of their own.
+  std::vector<Uplink> uplinks = imposed ? imposed->uplinks : std::vector<Uplink>{};
+  added.uplink_of.assign(imposed ? static_cast<size_t>(imposed->devices) : 1, static_cast<uint32_t>(uplinks.size()));
+  for (uint32_t i = 0; i < uplinks.size(); ++i) {
+    for (const int device : uplinks[i].devices) added.uplink_of[static_cast<size_t>(device)] = i;
+  }
+  uplinks.push_back({{}, topology_.network, 0});
+  for (uint32_t* const ways : {&added.ways_out, &added.ways_in}) {
+    *ways = count();
+    for (const Uplink& uplink : uplinks) wires_.push_back({half_latency(uplink.speed), uplink.post_ns});
+  }
+}
+
+int Wires::next_vertex(const HostWires& host, int at, int to) const {
+  const Fabric& fabric = *host.fabric;
+  switch (fabric.shape) {
+    case Fabric::Shape::Ring:
+    case Fabric::Shape::Torus: return next_in_grid(fabric.dims, true, at, to);
+    case Fabric::Shape::Chain: return next_in_grid(fabric.dims, false, at, to);
+    case Fabric::Shape::Switch: return at == fabric.devices ? to : fabric.devices;
+    case Fabric::Shape::Full: return to;
+    default: break;
+  }
+  std::vector<Tree>& trees = routes_[host.routes];
+  trees.resize(static_cast<size_t>(fabric.devices));
+  Tree& tree = trees[static_cast<size_t>(to)];
+  if (tree.empty()) tree = shortest_ways(fabric, to);
+  return tree[static_cast<size_t>(at)];
+}
+
+void Wires::through_fabric(const HostWires& host, int from, int to, std::vector<uint32_t>& wires) const {
+  for (int at = from; at != to;) {
+    const int next = next_vertex(host, at, to);
+    CCOM_ASSERT(next >= 0);  // a fabric in parts: the planner does not send there
+    wires.push_back(host.first + link_index(*host.fabric, at, next));
+    at = next;
+  }
+}
+
+void Wires::path(Rank a, Rank b, std::vector<uint32_t>& wires) const {
+  const Place& from = topology_.ranks[static_cast<size_t>(a)];
+  const Place& to = topology_.ranks[static_cast<size_t>(b)];
+  const HostWires& host = hosts_[static_cast<size_t>(from.host)];
+  if (from.host != to.host) {
+    const HostWires& other = hosts_[static_cast<size_t>(to.host)];
+    const auto uplink = [](const HostWires& at, const Place& place) {
+      return at.uplink_of[at.fabric != nullptr ? static_cast<size_t>(place.device) : 0];
+    };
+    wires.push_back(host.ways_out + uplink(host, from));
+    wires.push_back(other.ways_in + uplink(other, to));
+  } else if (host.fabric == nullptr || from.device == to.device) {
+    wires.push_back(host.ports + static_cast<uint32_t>(from.local));
+  } else {
+    through_fabric(host, from.device, to.device, wires);
+  }
+}
+
+std::string Wires::name(uint32_t wire) const {
+  const auto after = std::ranges::upper_bound(hosts_, wire, {}, &HostWires::first);
+  const auto index = static_cast<size_t>(after - hosts_.begin()) - 1;
+  const HostWires& host = hosts_[index];
+  const std::string where = "host " + std::to_string(index) + " ";
+  if (wire < host.ports) {
+    const Link& link = host.fabric->links[wire - host.first];
+    return where + "link " + std::to_string(link.from) + "->" + std::to_string(link.to);
+  }
+  if (wire < host.ways_out) return where + "port of local rank " + std::to_string(wire - host.ports);
+  const bool out = wire < host.ways_in;
+  return where + "uplink " + std::to_string(wire - (out ? host.ways_out : host.ways_in)) + (out ? " out" : " in");
+}
+
+}  // namespace ccom

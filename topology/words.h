@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Room-private: pieces of what people read, in text and in pictures.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "topology/topology.h"
+
+namespace ccom {
+
+[[gnu::format(printf, 1, 2)]] std::string format(const char* pattern, ...);  // at most 511 bytes
+
+// 3 -> "3 ranks", 1 -> "1 rank".
+std::string counted(size_t count, const char* noun);
+std::string counted(int count, const char* noun);
+
+// Ascending numbers as "0-3,8".
+std::string ranges(const std::vector<int>& numbers);
+
+// "1.5 us, 51.54 GB/s"
+std::string text_of(const LinkSpeed& speed);
+
+// "torus 4x4"
+std::string shape_text(const Fabric& fabric);
+
+// "a, b, c"
+std::string listed(const std::vector<std::string>& words, const char* separator);
+
+// Ranks of a host by device of its imposed fabric.
+std::vector<std::vector<Rank>> ranks_by_device(const Topology& topology, int host);
+
+}  // namespace ccom
