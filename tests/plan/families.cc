@@ -90,8 +90,7 @@ Staged core_shape(Pattern pattern, int nranks) { return {{}, {flat_level(pattern
 
 Staged torus_shape(int rows, int columns) {
   Staged shape = flat_shape(Pattern::Torus, rows * columns);
-  shape.levels[0].rows = rows;
-  shape.levels[0].columns = columns;
+  shape.levels[0].dims = {rows, columns};
   return shape;
 }
 
