@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The algorithms for tori: every shape proved by the verifier; steps, hops and every link's bytes counted by running
-// all ranks in lock step, against the bounds and the closed forms.
+// The algorithms for tori: every shape proved by the verifier; steps, hops and every link's bytes as the lint counts
+// them in lock step, against the bounds and the closed forms.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
-#include <cmath>
 #include <numeric>
 #include <set>
 
@@ -13,8 +13,8 @@
 #include "algorithms/cost.h"
 #include "algorithms/cycles.h"
 #include "algorithms/streams.h"
-#include "tests/algorithms/lockstep.h"
 #include "tests/algorithms/prove.h"
+#include "tests/algorithms/torus_fabric.h"
 
 namespace ccom {
 namespace {
@@ -41,10 +41,19 @@ std::vector<Plan> plans_of(Collective collective, const Staged& shape, int nrank
   return plans;
 }
 
-Lockstep lockstep(Collective collective, const Level& level) {
-  const std::vector<Plan> plans = plans_of(collective, staged(level), members(level.dims));
-  const uint32_t units = collective == Collective::AllReduce ? 1 : static_cast<uint32_t>(plans.size());
-  return run_in_lockstep(plans, level.dims, units * plans[0].blocks_per_unit);
+LintReport lint_of(const std::vector<Plan>& plans, const TorusFabric& torus) {
+  const Result<LintReport> report = lint(plans, torus.fabric());
+  EXPECT_TRUE(report) << report.error().message();
+  return report ? *report : LintReport{};
+}
+
+LintReport lint_of(Collective collective, const Level& level) {
+  return lint_of(plans_of(collective, staged(level), members(level.dims)), TorusFabric(level.dims));
+}
+
+// The fewest links that any round uses.
+uint32_t least_busy_links(const LintReport& report) {
+  return std::ranges::min_element(report.rounds, {}, &LintRound::busy_links)->busy_links;
 }
 
 // All factorizations of up to kMaxRanks ranks into one to three dimensions of two or more.
@@ -67,7 +76,9 @@ void prove_all(const Level& level) {
   for (const Collective collective : {Collective::AllReduce, Collective::ReduceScatter, Collective::AllGather}) {
     if (collective != Collective::AllReduce && !divides_evenly(shape, n)) continue;
     for (const bool in_place : {false, true}) {
-      prove(collective, n, -1, in_place, [&](const Call& call) { return staged_plan(call, shape, "test"); });
+      prove(
+          collective, n, -1, in_place, [&](const Call& call) { return staged_plan(call, shape, "test"); },
+          n > 12 ? 1 : 3);
     }
   }
 }
@@ -156,65 +167,65 @@ TEST(Cycles, AreHamiltonianAndShareNoLink) {
 double bound(double p, double ports) { return 2 * (p - 1) / p / ports; }
 
 TEST(Swing, TakesEightSingleHopStepsWithAllLinksBusyOn4x4) {
-  const Lockstep run = lockstep(Collective::AllReduce, level_of(Pattern::Swing, {4, 4}));
-  EXPECT_EQ(run.steps, 8);
-  EXPECT_TRUE(run.neighbours_only);
-  EXPECT_EQ(run.idlest, 64) << "all directed links in every step";
-  EXPECT_DOUBLE_EQ(run.time, bound(16, 4));
-  EXPECT_DOUBLE_EQ(run.time, 0.46875);
+  const LintReport run = lint_of(Collective::AllReduce, level_of(Pattern::Swing, {4, 4}));
+  EXPECT_EQ(run.rounds.size(), 8U);
+  EXPECT_EQ(run.hops, run.messages) << "neighbours only";
+  EXPECT_EQ(least_busy_links(run), 64U) << "all directed links in every step";
+  EXPECT_DOUBLE_EQ(run.bandwidth_term, bound(16, 4));
+  EXPECT_DOUBLE_EQ(run.bandwidth_term, 0.46875);
 }
 
 TEST(Swing, TakesTwelveSingleHopStepsWithAllLinksBusyOn4x4x4) {
-  const Lockstep run = lockstep(Collective::AllReduce, level_of(Pattern::Swing, {4, 4, 4}));
-  EXPECT_EQ(run.steps, 12);
-  EXPECT_TRUE(run.neighbours_only);
-  EXPECT_EQ(run.idlest, 64 * 6);
-  EXPECT_DOUBLE_EQ(run.time, bound(64, 6));
+  const LintReport run = lint_of(Collective::AllReduce, level_of(Pattern::Swing, {4, 4, 4}));
+  EXPECT_EQ(run.rounds.size(), 12U);
+  EXPECT_EQ(run.hops, run.messages) << "neighbours only";
+  EXPECT_EQ(least_busy_links(run), 64U * 6);
+  EXPECT_DOUBLE_EQ(run.bandwidth_term, bound(64, 6));
 }
 
 TEST(Swing, IsWithinATenthOfTheBoundOn8x8) {
-  const Lockstep run = lockstep(Collective::AllReduce, level_of(Pattern::Swing, {8, 8}));
-  EXPECT_EQ(run.steps, 12);
-  EXPECT_EQ(run.hops, 20);
-  EXPECT_LE(run.time, 1.10 * bound(64, 4));
-  EXPECT_GT(run.time, 1.09 * bound(64, 4)) << "the published congestion";
+  const LintReport run = lint_of(Collective::AllReduce, level_of(Pattern::Swing, {8, 8}));
+  EXPECT_EQ(run.rounds.size(), 12U);
+  EXPECT_EQ(run.hops, 64U * 4 * 20) << "each stream of each rank";
+  EXPECT_LE(run.bandwidth_term, 1.10 * bound(64, 4));
+  EXPECT_GT(run.bandwidth_term, 1.09 * bound(64, 4)) << "the published congestion";
 }
 
 TEST(SwingLatency, TakesFourSingleHopStepsOn4x4) {
-  const Lockstep run = lockstep(Collective::AllReduce, level_of(Pattern::SwingLatency, {4, 4}));
-  EXPECT_EQ(run.steps, 4) << "the diameter";
-  EXPECT_TRUE(run.neighbours_only);
-  EXPECT_NEAR(run.time, 2.13 * bound(16, 4), 0.01);
-  EXPECT_DOUBLE_EQ(run.time, swing_latency_cost(level_of(Pattern::SwingLatency, {4, 4}), 1).bytes);
+  const LintReport run = lint_of(Collective::AllReduce, level_of(Pattern::SwingLatency, {4, 4}));
+  EXPECT_EQ(run.rounds.size(), 4U) << "the diameter";
+  EXPECT_EQ(run.hops, run.messages) << "neighbours only";
+  EXPECT_NEAR(run.bandwidth_term, 2.13 * bound(16, 4), 0.01);
+  EXPECT_DOUBLE_EQ(run.bandwidth_term, swing_latency_cost(level_of(Pattern::SwingLatency, {4, 4}), 1).bytes);
 }
 
 TEST(Torus, MeetsTheBoundOnSquaresAndCubes) {
   for (const auto& [dims, ports] : {std::pair{Dims{4, 4}, 4}, {{8, 8}, 4}, {{5, 5}, 4}, {{4, 4, 4}, 6}, {{7}, 2}}) {
-    const Lockstep run = lockstep(Collective::AllReduce, level_of(Pattern::Torus, dims));
-    EXPECT_EQ(run.steps, 2 * torus_reduce_scatter_cost(level_of(Pattern::Torus, dims), 1).steps);
-    EXPECT_TRUE(run.neighbours_only);
-    EXPECT_EQ(run.idlest, members(dims) * ports);
-    EXPECT_NEAR(run.time, bound(members(dims), ports), 1e-12);
+    const LintReport run = lint_of(Collective::AllReduce, level_of(Pattern::Torus, dims));
+    EXPECT_EQ(static_cast<double>(run.rounds.size()),
+              2 * torus_reduce_scatter_cost(level_of(Pattern::Torus, dims), 1).steps);
+    EXPECT_EQ(run.hops, run.messages) << "neighbours only";
+    EXPECT_EQ(least_busy_links(run), static_cast<uint32_t>(members(dims) * ports));
+    EXPECT_NEAR(run.bandwidth_term, bound(members(dims), ports), 1e-12);
   }
 }
 
 TEST(Rings, MeetTheBoundWhereCyclesFillTheTorus) {
   for (const auto& [dims, ports] : {std::pair{Dims{4, 4}, 4}, {{3, 5}, 4}, {{4, 4, 4}, 6}}) {
     const Level level = level_of(Pattern::Rings, dims);
-    const Lockstep run = lockstep(Collective::AllReduce, level);
-    EXPECT_EQ(run.steps, 2 * rings_reduce_scatter_cost(level, 1).steps);
-    EXPECT_TRUE(run.neighbours_only);
-    EXPECT_NEAR(run.time, bound(members(dims), ports), 1e-12);
-    EXPECT_NEAR(run.time, 2 * rings_reduce_scatter_cost(level, 1).bytes, 1e-12);
+    const LintReport run = lint_of(Collective::AllReduce, level);
+    EXPECT_EQ(static_cast<double>(run.rounds.size()), 2 * rings_reduce_scatter_cost(level, 1).steps);
+    EXPECT_EQ(run.hops, run.messages) << "neighbours only";
+    EXPECT_NEAR(run.bandwidth_term, bound(members(dims), ports), 1e-12);
+    EXPECT_NEAR(run.bandwidth_term, 2 * rings_reduce_scatter_cost(level, 1).bytes, 1e-12);
   }
 }
 
-// The busiest link of each dimension over a whole run.
-std::vector<double> busiest_links(const Lockstep& run, size_t ndims) {
+std::vector<double> busiest_links(const LintReport& report, const TorusFabric& torus, size_t ndims) {
   std::vector<double> busiest(ndims);
-  for (const auto& [link, share] : run.link) {
-    double& so_far = busiest[static_cast<size_t>(std::get<1>(link))];
-    so_far = std::max(so_far, share);
+  for (uint32_t link = 0; link < torus.links(); ++link) {
+    double& so_far = busiest[torus.dim_of(link)];
+    so_far = std::max(so_far, report.link_loads[link]);
   }
   return busiest;
 }
@@ -236,7 +247,7 @@ TEST(Loads, AreThoseOfThePlans) {
       if (balanced) level.streams = balanced_streams(dims, std::vector<double>(dims.size(), 1), pattern);
       const std::vector<double> loads = torus_loads(level);
       for (const Collective collective : {Collective::ReduceScatter, Collective::AllGather}) {
-        const std::vector<double> busiest = busiest_links(lockstep(collective, level), dims.size());
+        const std::vector<double> busiest = busiest_links(lint_of(collective, level), TorusFabric(dims), dims.size());
         for (size_t d = 0; d < dims.size(); ++d) {
           EXPECT_NEAR(loads[d], busiest[d], 1e-12) << "pattern " << static_cast<int>(pattern) << ", dimension " << d;
         }
@@ -285,7 +296,7 @@ TEST(Windows, OverlapLevelsThatUseDifferentLinks) {
   const auto time = [&](int windows) {
     shape.windows = windows;
     const std::vector<Plan> plans = plans_of(Collective::AllReduce, shape, 16);
-    return run_in_lockstep(plans, {4, 4}, plans[0].blocks_per_unit, {0.25, 1}).time;
+    return lint_of(plans, TorusFabric({4, 4}, {0.25, 1})).bandwidth_term;
   };
   const double level = 2 * 0.75;
   EXPECT_NEAR(time(1), 2 * level, 1e-12) << "the sum";
@@ -310,10 +321,10 @@ TEST(Costs, AreThoseOfThePlans) {
       default: cost = recursive_doubling_cost(level, 1);
     }
     const std::vector<Plan> plans = plans_of(Collective::AllReduce, staged(level), members(dims));
-    const Lockstep run = run_in_lockstep(plans, dims, plans[0].blocks_per_unit);
-    EXPECT_EQ(run.steps, cost.steps);
+    const LintReport run = lint_of(plans, TorusFabric(dims));
+    EXPECT_EQ(static_cast<double>(run.rounds.size()), cost.steps);
     if (pattern == Pattern::Swing) {
-      EXPECT_EQ(run.hops, 2 * swing_hops(dims));
+      EXPECT_EQ(static_cast<double>(run.hops), members(dims) * stream_count(level) * 2 * swing_hops(dims));
     }
     double posts = 0, reduced = 0;
     for (const Step& step : plans[0].steps) {
