@@ -98,6 +98,19 @@ TEST(MixedRadix, UsesNeighboursInsideAHostOnly) {
   }
 }
 
+TEST(MixedRadix, SpreadsARoundOverTheDevices) {
+  const Radix shape = radix_shape(9, {4, 4});  // radix 9 over 4 devices of 4 cores: 2 or 3 messages each
+  ASSERT_EQ(shape.radices, std::vector{9});
+  std::vector<int> messages(4);
+  for (const Plan& plan : plans_of(shape)) {
+    for (const Step& step : plan.steps) {
+      if (plan.rank < 16 && step.kind == StepKind::Send && step.peer >= 16)
+        ++messages[static_cast<size_t>(plan.rank / 4)];
+    }
+  }
+  EXPECT_EQ(messages, (std::vector{2, 2, 2, 2}));
+}
+
 TEST(MixedRadix, TakesTheStepsOfItsClosedForm) {
   for (const auto& [hosts, dims] :
        {std::pair{6, std::vector{4, 3, 2}}, {16, {4, 4, 1}}, {12, {2, 2, 1}}, {5, {8}}, {17, {4, 4}}}) {
