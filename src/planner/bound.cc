@@ -86,7 +86,12 @@ Bound lower_bound(const Topology& topology, const Question& question) {
   if (!imposed) {
     raise(bound, crossing(question, topology.nranks()), topology.memory.bytes_per_second, "memory");
   } else if (imposed->devices > 1) {
-    raise(bound, crossing(question, hosts * imposed->devices), device_bandwidth(*imposed, hosts > 1), "devices' links");
+    // An allreduce moves 2 (p - 1) n bytes in all; a single device must give and get n. The others give or get all of
+    // theirs over their own links.
+    const auto [weakest, mean] = device_bandwidth(*imposed, hosts > 1);
+    const bool reduces_to_all = question.collective == Collective::AllReduce;
+    raise(bound, crossing(question, hosts * imposed->devices), reduces_to_all ? mean : weakest, "devices' links");
+    if (reduces_to_all) raise(bound, static_cast<double>(question.bytes), weakest, "the weakest device's links");
   } else {
     raise(bound, crossing(question, topology.nranks()), imposed->inside_device.bytes_per_second, "memory");
   }

@@ -42,21 +42,24 @@ class FabricPricer {
     const bool down = question.collective == Collective::AllReduce || question.collective == Collective::ReduceScatter;
     const bool up = question.collective != Collective::ReduceScatter;
     auto n = static_cast<double>(question.bytes);
+    double pieces = 1;
     for (const Level& level : shape.levels) {
-      if (down) add_level(level, n, true);
-      if (up) add_level(level, n, false);
+      if (down) add_level(level, n, pieces, true);
+      if (up) add_level(level, n, pieces, false);
       if (down) price_.roundings += roundings_of(level);
       n /= level.owners;
+      pieces *= stream_count(level);
     }
     for (const Level& core : shape.core) {
-      add_level(core, n, true);
+      add_level(core, n, pieces, true);
       price_.roundings += roundings_of(core);
     }
     price_.time_ns = makespan(shape.windows);
     return price_;
   }
 
-  Price tree(const Question& question, const Tree& tree);
+  Price trees(const Question& question, const std::vector<Tree>& trees);
+  Price radix(const Question& question, const Radix& shape);
 
  private:
   double post_ns() const { return view_.fabric->costs.post_ns; }
@@ -109,16 +112,17 @@ class FabricPricer {
 
   const Place& place(Rank rank) const { return topology_.ranks[static_cast<size_t>(rank)]; }
 
-  void add_level(const Level& level, double n, bool down) {
+  // `pieces`: the streams of the levels above leave as many runs of data, each a message of its own.
+  void add_level(const Level& level, double n, double pieces, bool down) {
     if (level.groups.empty() || level.groups[0].size() < 2) return;
     const Medium medium = level.pattern == Pattern::Ring ? ring_medium(level) : medium_of(level);
     Phase phase{medium.kind, 0, 0, medium.sharing, 0};
     const Cost cost = level_cost(level, n, down);
-    const double hops = hops_of(level, cost.steps);
-    phase.latency_ns = hops * medium.speed.latency_ns + cost.steps * post_ns() + extra_posts(level, cost) * post_ns();
+    phase.latency_ns = hops_of(level, cost.steps) * medium.speed.latency_ns +
+                       (cost.steps + extra_posts(level, cost) + pieces - 1) * post_ns();
     phase.transfer_ns = transfer_ns(level, medium, cost, n);
-    phase.transfer_ns = std::max(phase.transfer_ns, cost.steps * medium.wire_post_ns);
-    phase.posting_ns = cost.posts * post_ns();
+    phase.transfer_ns = std::max(phase.transfer_ns, cost.posts * pieces * medium.wire_post_ns);
+    phase.posting_ns = cost.posts * pieces * post_ns();
     if (view_.fabric->costs.reduce_bytes_per_second > 0) {
       phase.transfer_ns += cost.reduced * 1e9 / view_.fabric->costs.reduce_bytes_per_second;
     }
@@ -217,15 +221,18 @@ class FabricPricer {
     }
   }
 
+  // The first window takes all phases; each further one comes as much later as the busiest wires, or the longest phase
+  // of the one before it, make it wait.
   double makespan(double windows) const {
-    double time = 0;
+    double time = 0, interval = 0;
     std::array<double, kKinds> work{};
     for (const Phase& phase : phases_) {
       time += phase.time_ns(windows);
+      interval = std::max(interval, phase.time_ns(windows));
       work[phase.kind] += phase.work_ns() / windows;
       work[kPosting] += phase.posting_ns;
     }
-    return time + (windows - 1) * *std::ranges::max_element(work);
+    return time + (windows - 1) * std::max(interval, *std::ranges::max_element(work));
   }
 
   const Topology& topology_;
@@ -235,34 +242,36 @@ class FabricPricer {
   Price price_;
 };
 
-// Chunks follow one another down (or up) the tree, as fast as the wire that most edges share, or the rank with most
-// children, lets them.
-Price FabricPricer::tree(const Question& question, const Tree& tree) {
-  std::vector<double> children(tree.parent.size());
-  std::vector<double> edge(tree.parent.size());  // latency from the parent
+// Chunks follow one another down (or up) the trees, as fast as the wire that most edges share, or the rank with most
+// children, lets them. Each tree has an equal share of the data.
+Price FabricPricer::trees(const Question& question, const std::vector<Tree>& trees) {
+  std::vector<double> children(trees[0].parent.size());
   std::vector<double> ns_per_byte(wires_.count());
   std::vector<uint32_t> path;
-  for (Rank r = 0; r < view_.nranks(); ++r) {
-    const Rank parent = tree.parent[static_cast<size_t>(r)];
-    if (parent < 0) continue;
-    ++children[static_cast<size_t>(parent)];
-    path.clear();
-    wires_.path(parent, r, path);
-    edge[static_cast<size_t>(r)] = post_ns();
-    for (const uint32_t wire : path) {
-      edge[static_cast<size_t>(r)] += wires_[wire].speed.latency_ns;
-      ns_per_byte[wire] += 1e9 / wires_[wire].speed.bytes_per_second;
-    }
-  }
   double deepest = 0, depth = 0;
-  for (Rank r = 0; r < view_.nranks(); ++r) {
-    double way = 0, levels = 0;
-    for (Rank at = r; tree.parent[static_cast<size_t>(at)] >= 0; at = tree.parent[static_cast<size_t>(at)]) {
-      way += edge[static_cast<size_t>(at)];
-      ++levels;
+  for (const Tree& tree : trees) {
+    std::vector<double> edge(tree.parent.size());  // latency from the parent
+    for (Rank r = 0; r < view_.nranks(); ++r) {
+      const Rank parent = tree.parent[static_cast<size_t>(r)];
+      if (parent < 0) continue;
+      ++children[static_cast<size_t>(parent)];
+      path.clear();
+      wires_.path(parent, r, path);
+      edge[static_cast<size_t>(r)] = post_ns();
+      for (const uint32_t wire : path) {
+        edge[static_cast<size_t>(r)] += wires_[wire].speed.latency_ns;
+        ns_per_byte[wire] += 1e9 / wires_[wire].speed.bytes_per_second / static_cast<double>(trees.size());
+      }
     }
-    deepest = std::max(deepest, way);
-    depth = std::max(depth, levels);
+    for (Rank r = 0; r < view_.nranks(); ++r) {
+      double way = 0, levels = 0;
+      for (Rank at = r; tree.parent[static_cast<size_t>(at)] >= 0; at = tree.parent[static_cast<size_t>(at)]) {
+        way += edge[static_cast<size_t>(at)];
+        ++levels;
+      }
+      deepest = std::max(deepest, way);
+      depth = std::max(depth, levels);
+    }
   }
   const double widest = *std::ranges::max_element(children);
   const double slowest = *std::ranges::max_element(ns_per_byte);
@@ -271,25 +280,49 @@ Price FabricPricer::tree(const Question& question, const Tree& tree) {
   const bool reduces = question.collective == Collective::AllReduce || question.collective == Collective::Reduce ||
                        question.collective == Collective::ReduceScatter;
   const double ways = both ? 2 : 1;
-  const double chunk = static_cast<double>(question.bytes) / tree.chunks;
-  const double interval = std::max(chunk * slowest, ways * widest * post_ns());
-  price_.cost = {ways * (depth + tree.chunks - 1), ways * widest * tree.chunks,
-                 ways * widest * static_cast<double>(question.bytes), 0};
-  price_.time_ns = ways * (deepest + (widest - 1) * post_ns()) + (ways * depth + tree.chunks - 1) * chunk * slowest +
-                   (tree.chunks - 1) * (interval - chunk * slowest);
-  const bool by_unit = question.collective == Collective::Gather || question.collective == Collective::Scatter;
-  if (by_unit) price_.time_ns = deepest + widest * post_ns() + chunk * slowest;  // the root moves everything once
+  const double chunks = trees[0].chunks;
+  const double chunk_ns = static_cast<double>(question.bytes) / chunks * slowest;
+  const double interval = std::max(chunk_ns, ways * widest * post_ns());
+  price_.cost = {ways * (depth + chunks - 1), ways * widest * chunks,
+                 ways * widest * static_cast<double>(question.bytes) / static_cast<double>(trees.size()), 0};
+  price_.time_ns = ways * (deepest + (widest - 1) * post_ns() + depth * chunk_ns) + (chunks - 1) * interval;
   if (reduces) price_.roundings = static_cast<int>(depth);
+  return price_;
+}
+
+// Sums inside hosts and rounds across them take turns.
+Price FabricPricer::radix(const Question& question, const Radix& shape) {
+  const RadixCost cost = mixed_radix_cost(shape, static_cast<double>(question.bytes));
+  const Level across{.groups = view_.host_groups()};
+  const Level inside{.groups = view_.devices > 1 ? view_.device_groups() : view_.core_groups()};
+  for (const auto& [part, level] : {std::pair(&cost.inside, &inside), std::pair(&cost.across, &across)}) {
+    if (level->groups[0].size() < 2) continue;
+    const Medium medium = medium_of(*level);
+    const double sharing = level == &across ? medium.sharing : 1;
+    price_.time_ns += part->steps * (medium.speed.latency_ns + post_ns() + sharing * medium.wire_post_ns) +
+                      sharing * part->bytes * 1e9 / medium.speed.bytes_per_second;
+    price_.cost += *part;
+  }
+  price_.roundings = cost.roundings;
   return price_;
 }
 
 }  // namespace
 
+bool is_priced_on_fabric(Recipe::Kind kind) {
+  return kind == Recipe::Kind::Staged || kind == Recipe::Kind::Tree || kind == Recipe::Kind::Trees ||
+         kind == Recipe::Kind::Radix;
+}
+
 Price price_on_fabric(const Topology& topology, const FabricView& view, const Question& question,
                       const Recipe& recipe) {
   FabricPricer pricer(topology, view);
-  return recipe.kind == Recipe::Kind::Tree ? pricer.tree(question, recipe.tree)
-                                           : pricer.staged(question, recipe.staged);
+  switch (recipe.kind) {
+    case Recipe::Kind::Tree: return pricer.trees(question, {recipe.tree});
+    case Recipe::Kind::Trees: return pricer.trees(question, recipe.trees);
+    case Recipe::Kind::Radix: return pricer.radix(question, recipe.radix);
+    default: return pricer.staged(question, recipe.staged);
+  }
 }
 
 }  // namespace ccom

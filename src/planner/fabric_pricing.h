@@ -18,7 +18,8 @@
 
 namespace ccom {
 
-// For Staged and Tree recipes whose ranks are those of the view.
+bool is_priced_on_fabric(Recipe::Kind kind);
+// For such recipes over the ranks of the view.
 Price price_on_fabric(const Topology& topology, const FabricView& view, const Question& question, const Recipe& recipe);
 
 }  // namespace ccom

@@ -12,7 +12,6 @@
 namespace ccom {
 namespace {
 
-constexpr int kMostWindows = 16;
 constexpr char kNoLinks[] = "the imposed fabric lacks links that it needs";
 
 bool all_powers_of_two(const std::vector<int>& dims) {
@@ -22,14 +21,22 @@ bool all_powers_of_two(const std::vector<int>& dims) {
 
 class FabricSearch {
  public:
-  FabricSearch(const Topology& topology, const FabricView& view, Collective collective)
-      : topology_(topology), view_(view), by_owner_(collective != Collective::AllReduce) {}
+  FabricSearch(const Topology& topology, const FabricView& view, const Question& question)
+      : topology_(topology),
+        view_(view),
+        question_(question),
+        by_owner_(question.collective != Collective::AllReduce) {}
 
   std::vector<Possible> run() {
+    if (question_.collective == Collective::Broadcast || question_.collective == Collective::Reduce) {
+      add_rooted();
+      return std::move(found_);
+    }
     if (view_.nranks() > 1) {
       add_flat();
       add_by_devices();
       if (!by_owner_) add_latency();
+      if (!by_owner_) add_double_tree(-1);
     }
     add({"tree", Recipe::Kind::Tree, {}, machine_tree(topology_, 0)});
     return std::move(found_);
@@ -42,10 +49,30 @@ class FabricSearch {
     add({name, Recipe::Kind::Staged, std::move(shape), {}}, possible ? "" : kNoLinks);
   }
 
+  // May any two ranks exchange messages?
+  bool is_free() const { return view_.all_linked || view_.devices == 1; }
+
+  void add_rooted() {
+    const std::string why_not = is_free() ? "" : kNoLinks;
+    for (const auto& [name, radix] :
+         {std::pair("star", std::max(2, view_.nranks())), {"binomial", 2}, {"knomial4", 4}, {"knomial8", 8}}) {
+      add({name, Recipe::Kind::Tree, {}, knomial_tree(view_.nranks(), question_.root, radix)}, why_not);
+    }
+    add_double_tree(question_.root);
+    add({"tree", Recipe::Kind::Tree, {}, machine_tree(topology_, question_.root)});
+  }
+
+  void add_double_tree(Rank root) {
+    if (view_.nranks() < 3) return;
+    Recipe recipe{"double_tree", Recipe::Kind::Trees};
+    recipe.trees = double_tree(view_.nranks(), root, 1);
+    add(std::move(recipe), is_free() ? "" : kNoLinks);
+  }
+
   // One level over all ranks.
   void add_flat() {
     const int n = view_.nranks();
-    const bool free = view_.all_linked || view_.devices == 1;
+    const bool free = is_free();
     if (!by_owner_) add_staged("one_shot", {{}, {flat_level(Pattern::OneShot, n)}}, free);
     add_staged(by_owner_ ? "direct" : "two_shot", {{flat_level(Pattern::Direct, n)}, {}}, free);
     if (!by_owner_) add_staged("recursive_doubling", {{}, {flat_level(Pattern::RecursiveDoubling, n)}}, free);
@@ -151,8 +178,23 @@ class FabricSearch {
     }
   }
 
+  // Between hosts in as few rounds as the ranks of a host can share out.
+  void add_mixed_radix() {
+    Recipe recipe{"mixed_radix", Recipe::Kind::Radix};
+    recipe.radix.dims = view_.dims.empty() || view_.devices == 1 ? std::vector{view_.devices} : view_.dims;
+    recipe.radix.dims.push_back(view_.cores);
+    for (const auto& host : view_.ranks) {
+      std::vector<Rank>& ranks = recipe.radix.hosts.emplace_back();
+      for (const auto& device : host) ranks.insert(ranks.end(), device.begin(), device.end());
+    }
+    recipe.radix.radices = choose_radices(view_.hosts, view_.ranks_per_host());
+    if (recipe.radix.radices.empty()) return;
+    add(std::move(recipe), view_.dims.empty() && !is_free() ? kNoLinks : "");
+  }
+
   // Everything to everybody in as few steps as there can be, for short vectors.
   void add_latency() {
+    if (view_.hosts > 1) add_mixed_radix();
     if (view_.hosts > 1 || view_.devices < 2 || !all_powers_of_two(view_.dims)) return;
     const bool near = std::ranges::all_of(view_.dims, [](int d) { return d <= 4; });
     if (!near && !view_.fabric->routed) return;
@@ -166,22 +208,34 @@ class FabricSearch {
 
   const Topology& topology_;
   const FabricView& view_;
+  const Question& question_;
   bool by_owner_;
   std::vector<Possible> found_;
 };
 
 }  // namespace
 
-std::vector<Possible> fabric_recipes(const Topology& topology, const FabricView& view, Collective collective) {
-  return FabricSearch(topology, view, collective).run();
+std::vector<Possible> fabric_recipes(const Topology& topology, const FabricView& view, const Question& question) {
+  return FabricSearch(topology, view, question).run();
 }
 
-std::vector<int> possible_windows(const Staged& shape, int most_channels) {
-  std::vector<int> windows{1};
-  while (windows.back() < kMostWindows && 2 * windows.back() * channels_of(shape) <= most_channels) {
-    windows.push_back(2 * windows.back());
+std::vector<int> possible_counts(const Recipe& recipe, const Question& question) {
+  if (recipe.kind == Recipe::Kind::Staged) {
+    Staged pipelined = recipe.staged;
+    pipelined.windows = 2;
+    if (pipelined.levels.size() < 2 || channels_of(pipelined) > question.most_channels) return {1};
+    return {1, 2, 4, 8, 16};
   }
-  return windows;
+  const bool chunked = question.collective == Collective::AllReduce || question.collective == Collective::Broadcast ||
+                       question.collective == Collective::Reduce;
+  if (!chunked || recipe.kind == Recipe::Kind::Radix) return {1};
+  return {1, 2, 4, 8, 16, 32, 64};
+}
+
+void set_count(Recipe& recipe, int count) {
+  recipe.staged.windows = count;
+  recipe.tree.chunks = count;
+  for (Tree& tree : recipe.trees) tree.chunks = count;
 }
 
 }  // namespace ccom

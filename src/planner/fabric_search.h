@@ -16,10 +16,11 @@ struct Possible {
   std::string why_not;  // "" if it can run
 };
 
-// For collectives without a root and AllToAll. Windows are 1; add_windows() tries more.
-std::vector<Possible> fabric_recipes(const Topology& topology, const FabricView& view, Collective collective);
+// Of every collective but AllToAll, SendReceive and the ones by rank with a root (Gather, Scatter).
+std::vector<Possible> fabric_recipes(const Topology& topology, const FabricView& view, const Question& question);
 
-// How many windows a staged recipe may have within so many channels between two ranks: 1, 2, 4, ...
-std::vector<int> possible_windows(const Staged& shape, int most_channels);
+// How often data may be cut to flow through a recipe, windows of a staged one, chunks of a tree: 1, 2, 4, ...
+std::vector<int> possible_counts(const Recipe& recipe, const Question& question);
+void set_count(Recipe& recipe, int count);
 
 }  // namespace ccom

@@ -41,6 +41,11 @@ std::string node_note(const Topology& topology, const Question& question) {
 // Without messages at least inside a host, which beats everything else.
 bool uses_memory(Recipe::Kind kind) { return kind == Recipe::Kind::Node || kind == Recipe::Kind::Hosts; }
 
+bool fabric_serves(Collective collective) {
+  return collective != Collective::AllToAll && collective != Collective::SendReceive &&
+         collective != Collective::Gather && collective != Collective::Scatter;
+}
+
 // Collects the candidates of one question.
 class Search {
  public:
@@ -55,11 +60,8 @@ class Search {
   std::vector<Candidate> run() {
     add_node();
     add_hosts();
-    const bool is_staged = question_.collective == Collective::AllReduce ||
-                           question_.collective == Collective::ReduceScatter ||
-                           question_.collective == Collective::AllGather || question_.collective == Collective::Barrier;
-    if (view_ && is_staged) {
-      for (Possible& possible : fabric_recipes(topology_, *view_, question_.collective)) {
+    if (view_ && fabric_serves(question_.collective)) {
+      for (Possible& possible : fabric_recipes(topology_, *view_, question_)) {
         add(std::move(possible.recipe), std::move(possible.why_not));
       }
       return std::move(candidates_);
@@ -105,30 +107,24 @@ class Search {
     candidates_.push_back(std::move(candidate));
   }
 
-  // The price of a recipe with as many windows and chunks as make it cheapest, which it then has.
+  // The price of a recipe with as many windows or chunks as make it cheapest, which it then has.
   Price best_windows(Recipe& recipe, std::string& note) const {
-    const bool on_fabric = view_ && (recipe.kind == Recipe::Kind::Staged || recipe.kind == Recipe::Kind::Tree);
-    if (!on_fabric) return price(topology_, question_, recipe);
-    const bool staged = recipe.kind == Recipe::Kind::Staged;
-    int& count = staged ? recipe.staged.windows : recipe.tree.chunks;
+    if (!view_ || !is_priced_on_fabric(recipe.kind)) return price(topology_, question_, recipe);
     std::optional<Price> best;
     int best_count = 1;
-    for (const int tried : staged ? possible_windows(recipe.staged, question_.most_channels) : possible_chunks()) {
-      count = tried;
+    const std::vector<int> tried = possible_counts(recipe, question_);
+    for (const int count : tried) {
+      set_count(recipe, count);
       const Price priced = price_on_fabric(topology_, *view_, question_, recipe);
       if (best && priced.time_ns >= best->time_ns) continue;
       best = priced;
-      best_count = tried;
+      best_count = count;
     }
-    count = best_count;
-    if (count > 1) note = std::to_string(count) + (staged ? " windows" : " chunks");
+    set_count(recipe, best_count);
+    if (best_count > 1) {
+      note = std::to_string(best_count) + (recipe.kind == Recipe::Kind::Staged ? " windows" : " chunks");
+    }
     return *best;
-  }
-
-  std::vector<int> possible_chunks() const {
-    const bool chunked = question_.collective == Collective::Broadcast || question_.collective == Collective::Reduce ||
-                         question_.collective == Collective::AllReduce;
-    return chunked ? std::vector{1, 2, 4, 8, 16, 32, 64} : std::vector{1};
   }
 
   void add_staged(const char* name, Staged shape, bool needs_all_links, bool by_owner, std::string why_not = "") {
@@ -270,6 +266,8 @@ Plan make_plan(const Recipe& recipe, const Call& call) {
   switch (recipe.kind) {
     case Recipe::Kind::Staged: return staged_plan(call, recipe.staged, recipe.algorithm);
     case Recipe::Kind::Tree: return tree_plan(call, recipe.tree, recipe.algorithm);
+    case Recipe::Kind::Trees: return tree_plan(call, recipe.trees, recipe.algorithm);
+    case Recipe::Kind::Radix: return mixed_radix_plan(call, recipe.radix, recipe.algorithm);
     case Recipe::Kind::Pairwise: return pairwise_alltoall_plan(call);
     case Recipe::Kind::Routed: {
       Call gather = call;

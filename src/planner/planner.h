@@ -34,11 +34,13 @@ struct Question {
 struct Recipe {
   // Node: no messages; plans of algorithms/node.h, whose scheme follows from the size and from what can be reached.
   // Hosts: node plans inside, messages across (comm/hierarchy.h).
-  enum class Kind { Staged, Tree, Pairwise, Routed, Node, Hosts };
+  enum class Kind { Staged, Tree, Trees, Radix, Pairwise, Routed, Node, Hosts };
   std::string algorithm;
   Kind kind = Kind::Staged;
-  Staged staged;
-  Tree tree;
+  Staged staged{};
+  Tree tree{};
+  std::vector<Tree> trees{};
+  Radix radix{};
   friend bool operator==(const Recipe&, const Recipe&) = default;
 };
 
