@@ -37,6 +37,7 @@ struct History {
   uint32_t writer = kNone;
   uint32_t readers = kNone;  // into Derivation::readers_
   History at(uint32_t) const { return *this; }
+  friend bool operator==(const History&, const History&) = default;
 };
 
 class Derivation {

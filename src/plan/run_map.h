@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <memory_resource>
 
@@ -42,12 +43,16 @@ class RunMap {
     for (; run != end; ++run) fn(run->second);
   }
 
-  // Makes [first, first + count) one run.
+  // Makes [first, first + count) one run, or a part of one with neighbours that it continues.
   void assign(uint32_t first, uint32_t count, Value value) {
     const auto run = cut(first);
     const auto end = first + count == cells_ ? runs_.end() : cut(first + count);
     run->second = value;
     runs_.erase(std::next(run), end);
+    if (end != runs_.end() && value.at(count) == end->second) runs_.erase(end);
+    if (run == runs_.begin()) return;
+    const auto before = std::prev(run);
+    if (before->second.at(first - before->first) == value) runs_.erase(run);
   }
 
  private:

@@ -24,9 +24,10 @@ constexpr int kRanks = kSide * kSide;
 constexpr uint32_t kFollowed = 16;
 
 VerifyReport prove(const Staged& shape, Collective collective = Collective::AllReduce) {
+  const StagedPlans plans(shape, kRanks, collective);
   const Result<VerifyReport> report = verify(kRanks,
                                              [&](Rank r) {
-                                               return staged_plan({collective, r, kRanks, -1, false}, shape, "scale");
+                                               return plans.make({collective, r, kRanks, -1, false}, "scale");
                                              },
                                              {.seed = 20261122, .blocks = kFollowed});
   EXPECT_TRUE(report) << report.error().message();
@@ -52,10 +53,11 @@ TEST(Scale, TorusBucketIsProved) {
 
 TEST(Scale, TorusBucketMeetsTheBoundWithAllLinksBusyInEveryRound) {
   const Staged shape = torus_shape(kSide, kSide);
+  const StagedPlans plans(shape, kRanks, Collective::AllReduce);
   const auto report = lint(
       kRanks,
       [&](Rank r) {
-        return staged_plan({Collective::AllReduce, r, kRanks, -1, false}, shape, "torus");
+        return plans.make({Collective::AllReduce, r, kRanks, -1, false}, "torus");
       },
       torus_fabric(kSide, kSide));
   ASSERT_TRUE(report) << report.error().message();
@@ -88,8 +90,9 @@ TEST(Scale, TorusInsideHostsIsProved) { prove(host_shape(kRanks / 16, 16, Patter
 
 TEST(Scale, FlatRingIsProvedByItsRotations) {
   const Staged shape = flat_shape(Pattern::Ring, kRanks);
+  const StagedPlans plans(shape, kRanks, Collective::AllReduce);
   const Result<VerifyReport> report = verify_rotations(kRanks, [&](Rank r) {
-    return staged_plan({Collective::AllReduce, r, kRanks, -1, false}, shape, "ring");
+    return plans.make({Collective::AllReduce, r, kRanks, -1, false}, "ring");
   });
   ASSERT_TRUE(report) << report.error().message();
   EXPECT_EQ(report->steps, uint64_t{4} * kRanks * (kRanks - 1));
