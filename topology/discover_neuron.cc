@@ -74,7 +74,7 @@ std::optional<Fabric> preset_of(const std::string& instance_type) {
   const auto names = preset_names();  // asked first: the text comes from a file and must not be taken for a path
   if (std::ranges::find(names, instance_type) == names.end()) return std::nullopt;
   Result<Fabric> preset = make_fabric(instance_type);
-  if (!preset) return std::nullopt;
+  if (!preset || preset->switches > 0) return std::nullopt;  // what a driver shows of those is not known
   return *std::move(preset);
 }
 

@@ -85,6 +85,20 @@ INSTANTIATE_TEST_SUITE_P(Types, Machine,
                                          "trn2.48xlarge", "trn2u.48xlarge", "p4d.24xlarge", "p5.48xlarge",
                                          "p5en.48xlarge"));
 
+// A file may name anything.
+TEST(Machine, OfAnOddTypeIsNoReasonToFail) {
+  for (const char* type : {"trn3-us-gen1", "trn2-ultraserver:x9", "torus4x4", ""}) {
+    FakeMachine machine = fake_machine("trn1.32xlarge");
+    machine.type = type;
+    FakeTree tree;
+    write_machine(machine, tree);
+    EXPECT_EQ(host_of(tree).neuron->shape, Fabric::Shape::Torus) << type;
+    tree.remove("sys/devices/virtual/neuron_device");
+    for (int device = 0; device < 64; ++device) tree.add_neuron(device, 8, "");
+    EXPECT_EQ(host_of(tree).neuron->devices, 64) << type;
+  }
+}
+
 // ---- cards ----
 
 TEST(NearestCards, OfTrn1AreTheTwoOfTheDevicesBus) {
