@@ -86,7 +86,7 @@ INSTANTIATE_TEST_SUITE_P(Types, Machine,
                                          "p5en.48xlarge"));
 
 // A file may name anything.
-TEST(Machine, OfAnOddTypeIsNoReasonToFail) {
+TEST(OddMachine, IsNoReasonToFail) {
   for (const char* type : {"trn3-us-gen1", "trn2-ultraserver:x9", "torus4x4", ""}) {
     FakeMachine machine = fake_machine("trn1.32xlarge");
     machine.type = type;
