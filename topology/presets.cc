@@ -54,6 +54,13 @@ LinkSpeed link_speed(const json& preset) {
   return speed;
 }
 
+// Cores of a device meet in its memory, which they share; what one writes is read once as well.
+void set_inside(Fabric& fabric, const json& preset) {
+  fabric.cores_per_device = preset.value("cores", 1) / preset.value("lnc", 1);
+  if (!preset.contains("hbm_gbs")) return;
+  fabric.inside_device.bytes_per_second = preset.at("hbm_gbs").get<double>() * 1e9 / 2 / fabric.cores_per_device;
+}
+
 // Devices that share PCI switches share the cards there; where nothing is known the devices share them evenly.
 std::vector<Uplink> uplinks_of(const json& preset, int devices) {
   const int cards = preset.value("efa", 0);
@@ -95,7 +102,7 @@ Fabric machine(const std::string& name, const json& preset) {
     fabric = make_shape(name, *shape, {std::atoi(text.c_str() + kind.size())}, speed);
   }
   CCOM_ASSERT(fabric.devices == devices);
-  fabric.cores_per_device = preset.value("cores", 1) / preset.value("lnc", 1);
+  set_inside(fabric, preset);
   fabric.uplinks = uplinks_of(preset, devices);
   return fabric;
 }
@@ -111,6 +118,7 @@ Fabric stacked(const std::string& name, const json& entry, int hosts) {
     if (link.from / layer.devices != link.to / layer.devices) link.speed.bytes_per_second = between;
   }
   fabric.cores_per_device = layer.cores_per_device;
+  fabric.inside_device = layer.inside_device;
   for (int host = 0; host < hosts; ++host) {
     for (Uplink uplink : layer.uplinks) {
       for (int& device : uplink.devices) device += host * layer.devices;
@@ -129,7 +137,7 @@ Fabric switched(const std::string& name, const json& entry) {
   Fabric fabric = make_shape(name, Fabric::Shape::Single, {}, kGenericLink);
   fabric.shape = Fabric::Shape::Other;
   fabric.devices = sled * sleds;
-  fabric.cores_per_device = entry.at("cores").get<int>() / entry.at("lnc").get<int>();
+  set_inside(fabric, entry);
   fabric.routed = true;
   const auto join = [&](int a, int b, const char* key) {
     const LinkSpeed speed{kHopLatencyNs, entry.at(key).get<double>() * 1e9};

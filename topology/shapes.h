@@ -25,8 +25,8 @@ constexpr int kMaxCoresPerDevice = 1024;
 constexpr double kHopLatencyNs = 1500;
 // Links of generic shapes: NeuronLink-v2 (48 GiB/s each way), rounded.
 constexpr LinkSpeed kGenericLink{.latency_ns = kHopLatencyNs, .bytes_per_second = 50e9};
-// Cores of one device meet in its memory, without a hop on a link. 820 GiB/s of HBM on a Trainium chip, read and
-// written by two cores, leave each about 200 GB/s; half a hop for the latency is a guess.
+// Cores of one device meet in its memory, without a hop on a link; where a preset does not say how fast that is. Half a
+// hop for the latency is a guess.
 constexpr LinkSpeed kInsideDevice{.latency_ns = kHopLatencyNs / 2, .bytes_per_second = 200e9};
 // A DMA descriptor is written and its doorbell rung; a guess. Reductions happen on the way into memory.
 constexpr Costs kDeviceCosts{.post_ns = 100, .reduce_bytes_per_second = 0};

@@ -30,6 +30,12 @@ bool divides_evenly(const Staged& shape, int nranks);
 // Every collective but AllToAll over any tree (tree.cc): the rooted ones with tree.root as root, the others as a way up
 // to it and a way down. Only tree edges carry data.
 Plan tree_plan(const Call& call, const Tree& tree, const std::string& algorithm);
+// AllReduce, Broadcast and Reduce with the vector shared out over several trees by their chunks; tree i uses channel i.
+Plan tree_plan(const Call& call, const std::vector<Tree>& trees, const std::string& algorithm);
+
+// AllReduce of short vectors over many hosts (mixed_radix.cc), through all of a host's ranks at once. A Barrier gets
+// the same plan, an allreduce (of nothing). In place allowed; every rank computes the same expression.
+Plan mixed_radix_plan(const Call& call, const Radix& shape, const std::string& algorithm);
 
 // AllToAll, everybody with everybody (alltoall.cc): p - 1 messages of one block, in place through scratch.
 Plan pairwise_alltoall_plan(const Call& call);

@@ -30,6 +30,21 @@ void Exchange::take(Rank partner, bool final) {
   builder_.set_home(block_, count_, target);
 }
 
+void Exchange::open_slots(uint32_t slots, uint32_t own) {
+  gathered_ = builder_.new_scratch(slots * count_);
+  gathered_slots_ = slots;
+  if (own != UINT32_MAX) builder_.copy(value(), slot_at(own), block_, count_);
+}
+
+void Exchange::sum_slots(bool completes) {
+  Location target = slot_at(0);
+  if (gathered_slots_ > 1) {
+    target = completes ? Location{Buffer::Output, block_} : scratch();
+    builder_.reduce(gathered_, gathered_slots_, target, block_, count_, completes);
+  }
+  builder_.set_home(block_, count_, target);
+}
+
 Location Exchange::scratch() {
   const Location own = value();
   if (slots_ == UINT32_MAX) slots_ = builder_.new_scratch(2 * count_);

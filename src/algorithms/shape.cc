@@ -45,12 +45,4 @@ std::vector<Level> dimension_levels(Pattern pattern, const std::vector<int>& dim
   return levels;
 }
 
-int channels_of(const Staged& shape) {
-  uint32_t streams = 1;
-  for (const auto* levels : {&shape.levels, &shape.core}) {
-    for (const Level& level : *levels) streams *= stream_count(level);
-  }
-  return static_cast<int>(streams) * shape.windows;
-}
-
 }  // namespace ccom

@@ -51,14 +51,14 @@ struct Level {
 struct Staged {
   std::vector<Level> levels{};
   std::vector<Level> core{};  // none or one
-  // The data (of each unit) is cut into so many parts, each of which goes its way on channels of its own: while one is
-  // on the links of one level, others are on those of the next.
+  // The data (of each unit) is cut into so many parts that follow one another through the levels: while one is on one
+  // level's links, the next is on those of the level before. For long vectors whose levels use different links.
   int windows = 1;
   friend bool operator==(const Staged&, const Staged&) = default;
 };
 
-// How many channels between two ranks staged_plan may use: windows times the product of the levels' streams. At most
-// kMostChannels.
+// How many channels between two ranks staged_plan may use: the product of the levels' streams, and as many again for
+// the way up if there are several windows. At most kMostChannels.
 int channels_of(const Staged& shape);
 constexpr int kMostChannels = 256;
 
@@ -73,6 +73,10 @@ struct Tree {
 // k-nomial tree over ranks 0..n-1 rotated so that `root` is its root: ceil(log_radix n) levels.
 Tree knomial_tree(int nranks, Rank root, int radix);
 
+// Two binary trees, nobody inner in both (double_tree.cc), for `chunks` chunks each. root < 0: all ranks are in the
+// trees and each has a root of its own (AllReduce); else both have `root` (Broadcast, Reduce).
+std::vector<Tree> double_tree(int nranks, Rank root, int chunks);
+
 // A level of one pattern over all ranks 0..n-1 in rank order.
 Level flat_level(Pattern pattern, int nranks);
 
@@ -80,5 +84,22 @@ Level flat_level(Pattern pattern, int nranks);
 // `groups` are grids of `dims`. So Circulant, Ring and Direct run on grids.
 std::vector<Level> dimension_levels(Pattern pattern, const std::vector<int>& dims,
                                     const std::vector<std::vector<Rank>>& groups);
+
+// Mixed-radix exchange: hosts of equally many ranks, each round between as many hosts as a radix says, through as many
+// ranks of each.
+struct Radix {
+  std::vector<std::vector<Rank>> hosts{};  // the ranks of each host, lists being grids of `dims`
+  // The devices' dims, rings along each, and last the cores of a device, which reach one another; the last dimension
+  // runs fastest. {g}: g ranks that reach one another.
+  std::vector<int> dims{};
+  // Each at most the ranks of a host. Their product is at most the hosts and at least half of them; hosts beyond it are
+  // folded into the first ones.
+  std::vector<int> radices{};
+  friend bool operator==(const Radix&, const Radix&) = default;
+};
+
+// Factors up to `most` with as few rounds as possible and, of those, the most equal ones, largest first: exactly
+// `hosts`, unless fewer factors and a fold (two rounds) come cheaper. Empty for one host, and if `most` < 2.
+std::vector<int> choose_radices(int hosts, int most);
 
 }  // namespace ccom

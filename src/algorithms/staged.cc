@@ -39,6 +39,15 @@ uint32_t positions_of(const Staged& shape) {
   return count;
 }
 
+// The most ranges with a channel of their own that a rank has at a time.
+uint32_t lanes_of(const Staged& shape) {
+  uint32_t lanes = 1;
+  for (const auto* levels : {&shape.levels, &shape.core}) {
+    for (const Level& level : *levels) lanes *= stream_count(level);
+  }
+  return lanes;
+}
+
 // A range on its way, and the number of its channel: that of the stream which it came with.
 struct Piece {
   Range range;
@@ -106,8 +115,8 @@ void allreduce(Builder& builder, const Level& core, const Group& group, Range ra
 class Descent {
  public:
   Descent(const Staged& shape, Rank rank, int window)
-      : shape_(shape), window_(static_cast<uint32_t>(window)), channels_(channels_of(shape)) {
-    CCOM_ASSERT(channels_ <= kMostChannels);
+      : shape_(shape), window_(static_cast<uint32_t>(window)), lanes_(lanes_of(shape)) {
+    CCOM_ASSERT(channels_of(shape) <= kMostChannels);
     held_.push_back({{whole(), 0}});
     for (const Level& level : shape.levels) {
       groups_.push_back(group_of(level, rank));
@@ -120,40 +129,45 @@ class Descent {
   // What the rank owns when it is down.
   const std::vector<Piece>& owned() const { return held_.back(); }
 
-  void down(Builder& builder) const {
-    for (size_t l = 0; l < shape_.levels.size(); ++l) {
-      if (!groups_[l]) return;
-      const bool completes = l + 1 == shape_.levels.size() && shape_.core.empty();
-      for (const Piece& piece : held_[l]) {
-        reduce_scatter(builder, shape_.levels[l], *groups_[l], piece.range, completes,
-                       channel_of(piece, shape_.levels[l]));
-      }
+  // The way down has a phase per level and one for the core, the way up a phase per level.
+  size_t phases_down() const { return shape_.levels.size() + shape_.core.size(); }
+  size_t phases_up() const { return shape_.levels.size(); }
+
+  void down(Builder& builder, size_t phase) const {
+    if (phase == shape_.levels.size()) return through_core(builder);
+    if (!groups_[phase]) return;
+    const Level& level = shape_.levels[phase];
+    const bool completes = phase + 1 == shape_.levels.size() && shape_.core.empty();
+    for (const Piece& piece : held_[phase]) {
+      reduce_scatter(builder, level, *groups_[phase], piece.range, completes, channel_of(piece, level));
     }
+  }
+
+  void up(Builder& builder, size_t phase) const {
+    const size_t l = shape_.levels.size() - 1 - phase;
+    if (!groups_[l]) return;
+    for (const Piece& piece : held_[l]) {
+      allgather(builder, shape_.levels[l], *groups_[l], piece.range, channel_of(piece, shape_.levels[l], true));
+    }
+  }
+
+ private:
+  void through_core(Builder& builder) const {
     if (!core_group_) return;
     for (const Piece& piece : owned()) {
       allreduce(builder, shape_.core[0], *core_group_, piece.range, channel_of(piece, shape_.core[0]));
     }
   }
 
-  void up(Builder& builder) const {
-    for (size_t l = shape_.levels.size(); l-- > 0;) {
-      if (!groups_[l]) continue;
-      for (const Piece& piece : held_[l]) {
-        allgather(builder, shape_.levels[l], *groups_[l], piece.range, channel_of(piece, shape_.levels[l]));
-      }
-    }
-  }
-
- private:
   // Of the first stream.
-  uint8_t channel_of(const Piece& piece, const Level& level) const {
-    const uint32_t per_window = static_cast<uint32_t>(channels_ / shape_.windows);
-    return static_cast<uint8_t>(window_ * per_window + piece.lane * stream_count(level));
+  uint8_t channel_of(const Piece& piece, const Level& level, bool up = false) const {
+    const uint32_t first = up && shape_.windows > 1 ? lanes_ : 0;
+    return static_cast<uint8_t>(first + piece.lane * stream_count(level));
   }
 
   const Staged& shape_;
   uint32_t window_;
-  int channels_;
+  uint32_t lanes_;
   std::vector<std::optional<Group>> groups_;  // by level
   std::optional<Group> core_group_;
   std::vector<std::vector<Piece>> held_;  // by depth
@@ -175,21 +189,6 @@ std::vector<uint32_t> final_positions(const Staged& shape, Rank rank) {
     }
   }
   return positions;
-}
-
-// The windows' steps, which share neither blocks nor channels, taken in turn: a world that looks at steps in program
-// order sees the beginning of all windows first. `ends`: where each window's steps end; what follows stays last.
-void interleave(std::vector<Step>& steps, const std::vector<size_t>& ends) {
-  std::vector<Step> turns;
-  turns.reserve(steps.size());
-  for (size_t i = 0; turns.size() < ends.back(); ++i) {
-    size_t begin = 0;
-    for (const size_t end : ends) {
-      if (begin + i < end) turns.push_back(steps[begin + i]);
-      begin = end;
-    }
-  }
-  std::ranges::copy(turns, steps.begin());
 }
 
 // For the collectives whose units belong to ranks: which block each position is.
@@ -215,35 +214,30 @@ Plan empty_plan(const Call& call, const std::string& algorithm) {
   return plan;
 }
 
-// The rank's steps, `fn(builder, descent)` for each window, then what it owns or, with everything, all it has put in
-// place.
-template <typename Fn>
-Plan plan_windows(Builder builder, const Staged& shape, Rank rank, bool settles_all, bool completes, Fn fn) {
-  std::vector<size_t> ends;
-  const std::vector<Descent> windows = descents(shape, rank);
-  for (const Descent& descent : windows) {
-    fn(builder, descent);
-    ends.push_back(builder.plan().steps.size());
+// The windows' phases as a pipeline: in turn t window w is in phase t - w. Windows share channels, one set for the way
+// down and one for the way up, so on each level a window's steps start when its predecessor's have, while that one goes
+// on to the next level's links. On channels of their own all windows would go through a level at the same pace and
+// nothing would overlap; with one set for both ways one window's descent would wait for another's ascent.
+void run_windows(Builder& builder, const std::vector<Descent>& windows, bool down, bool up) {
+  const size_t phases_down = down ? windows[0].phases_down() : 0;
+  const size_t phases = phases_down + (up ? windows[0].phases_up() : 0);
+  for (size_t turn = 0; turn + 1 < phases + windows.size(); ++turn) {
+    for (size_t phase = 0; phase < phases && phase <= turn; ++phase) {
+      if (turn - phase >= windows.size()) continue;
+      const Descent& window = windows[turn - phase];
+      phase < phases_down ? window.down(builder, phase) : window.up(builder, phase - phases_down);
+    }
   }
-  if (settles_all) {
-    builder.settle({0, positions_of(shape)}, completes);
-  } else {
-    for (const uint32_t position : final_positions(shape, rank)) builder.settle({position, 1}, completes);
-  }
-  Plan plan = std::move(builder).finish();
-  if (windows.size() > 1) interleave(plan.steps, ends);
-  return plan;
 }
 
 Plan allreduce_plan(const Call& call, const Staged& shape, const std::string& algorithm) {
   Plan plan = empty_plan(call, algorithm);
   plan.blocks_per_unit = positions_of(shape);
   plan.input_units = plan.output_units = 1;
-  return plan_windows(Builder(std::move(plan)), shape, call.rank, true, call.nranks == 1,
-                      [](Builder& builder, const Descent& descent) {
-                        descent.down(builder);
-                        descent.up(builder);
-                      });
+  Builder builder(std::move(plan));
+  run_windows(builder, descents(shape, call.rank), true, true);
+  builder.settle({0, positions_of(shape)}, call.nranks == 1);
+  return std::move(builder).finish();
 }
 
 Plan by_owner_plan(const Call& call, const Staged& shape, const std::string& algorithm) {
@@ -253,13 +247,17 @@ Plan by_owner_plan(const Call& call, const Staged& shape, const std::string& alg
   plan.input_units = scatters ? static_cast<uint32_t>(call.nranks) : 1;
   plan.output_units = scatters ? 1 : static_cast<uint32_t>(call.nranks);
   const uint32_t unit = plan.blocks_per_unit;
-  return plan_windows(Builder(std::move(plan), blocks_by_owner(shape, call.nranks, unit)), shape, call.rank, false,
-                      scatters && call.nranks == 1, [scatters](Builder& builder, const Descent& descent) {
-                        scatters ? descent.down(builder) : descent.up(builder);
-                      });
+  Builder builder(std::move(plan), blocks_by_owner(shape, call.nranks, unit));
+  run_windows(builder, descents(shape, call.rank), scatters, !scatters);
+  for (const uint32_t position : final_positions(shape, call.rank)) {
+    builder.settle({position, 1}, scatters && call.nranks == 1);
+  }
+  return std::move(builder).finish();
 }
 
 }  // namespace
+
+int channels_of(const Staged& shape) { return static_cast<int>(lanes_of(shape)) * (shape.windows > 1 ? 2 : 1); }
 
 bool divides_evenly(const Staged& shape, int nranks) {
   if (!shape.core.empty()) return false;

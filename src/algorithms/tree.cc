@@ -7,10 +7,13 @@
 // `chunks` blocks travel one behind another, so that a long vector needs about (d + chunks) / chunks of the time of
 // one. Reduce combines an inner rank's children and itself in one go: one rounding per level. Source: van de Geijn et
 // al., as reviewed in Chan et al., Collective communication: theory, practice, and experience, 2007.
+//
+// Several trees carry a share of the vector each, on a channel of their own: double_tree.cc.
 #include <algorithm>
 
 #include "algorithms/builder.h"
 #include "algorithms/collectives.h"
+#include "base/assert.h"
 
 namespace ccom {
 namespace {
@@ -23,12 +26,13 @@ struct View {
   std::vector<Rank> own_subtree;            // with this rank, ascending
 };
 
-View view_of(const Tree& tree, Rank rank) {
+View view_of(const Tree& tree, Rank rank, bool with_subtrees) {
   const auto n = static_cast<Rank>(tree.parent.size());
   View view{tree.parent[static_cast<size_t>(rank)], {}, {}, {}};
   for (Rank r = 0; r < n; ++r) {
     if (tree.parent[static_cast<size_t>(r)] == rank) view.children.push_back(r);
   }
+  if (!with_subtrees) return view;
   view.subtrees.resize(view.children.size());
   for (Rank r = 0; r < n; ++r) {
     // Climb from r until `rank` or one of its children is met.
@@ -57,33 +61,41 @@ void for_each_rank_run(const std::vector<Rank>& ranks, Fn fn) {
   }
 }
 
-void broadcast(Builder& builder, const View& view, uint32_t chunks, Location at_root) {
-  for (uint32_t b = 0; b < chunks; ++b) {
+// The blocks of a vector that go through one tree.
+struct Share {
+  uint32_t first, count;
+  uint8_t channel = 0;
+};
+
+void broadcast(Builder& builder, const View& view, Share share, Location at_root) {
+  for (uint32_t b = share.first; b < share.first + share.count; ++b) {
     Location home{at_root.buffer, at_root.index + b};
     if (view.parent >= 0) {
       home = {Buffer::Output, b};
-      builder.receive_into(view.parent, home, b, 1);
+      builder.receive_into(view.parent, home, b, 1, share.channel);
     }
-    for (const Rank child : view.children) builder.send_from(child, home, b, 1);
+    for (const Rank child : view.children) builder.send_from(child, home, b, 1, share.channel);
   }
 }
 
 // Returns where this rank's sums lie.
-Location reduce(Builder& builder, const View& view, uint32_t chunks, Buffer result) {
+Location reduce(Builder& builder, const View& view, Share share, Buffer result) {
   const auto parts = static_cast<uint32_t>(view.children.size()) + 1;
-  const uint32_t sums = result == Buffer::Scratch && parts > 1 ? builder.new_scratch(chunks) : 0;
-  const uint32_t slots = parts > 1 ? builder.new_scratch(parts * chunks) : 0;
-  for (uint32_t b = 0; b < chunks; ++b) {
+  const uint32_t sums = result == Buffer::Scratch && parts > 1 ? builder.new_scratch(share.count) : 0;
+  const uint32_t slots = parts > 1 ? builder.new_scratch(parts * share.count) : 0;
+  for (uint32_t i = 0; i < share.count; ++i) {
+    const uint32_t b = share.first + i;
     Location home{Buffer::Input, b};
     if (parts > 1) {
-      const uint32_t first = slots + b * parts;
+      const uint32_t first = slots + i * parts;
       builder.copy(home, {Buffer::Scratch, first}, b, 1);
-      for (uint32_t c = 1; c < parts; ++c)
-        builder.receive_into(view.children[c - 1], {Buffer::Scratch, first + c}, b, 1);
-      home = {result, result == Buffer::Scratch ? sums + b : b};
+      for (uint32_t c = 1; c < parts; ++c) {
+        builder.receive_into(view.children[c - 1], {Buffer::Scratch, first + c}, b, 1, share.channel);
+      }
+      home = {result, result == Buffer::Scratch ? sums + i : b};
       builder.reduce(first, parts, home, b, 1, view.parent < 0);
     }
-    if (view.parent >= 0) builder.send_from(view.parent, home, b, 1);
+    if (view.parent >= 0) builder.send_from(view.parent, home, b, 1, share.channel);
   }
   return parts > 1 ? Location{result, sums} : Location{Buffer::Input, 0};
 }
@@ -140,13 +152,7 @@ void scatter(Builder& builder, const View& view, Rank rank, Location at_root = {
   if (!is_leaf || is_root) builder.copy(place(self), {Buffer::Output, 0}, self, 1);
 }
 
-}  // namespace
-
-Plan tree_plan(const Call& call, const Tree& tree, const std::string& algorithm) {
-  const View view = view_of(tree, call.rank);
-  const bool is_root = view.parent < 0;
-  const auto n = static_cast<uint32_t>(call.nranks);
-  const auto chunks = static_cast<uint32_t>(tree.chunks);
+Plan empty_plan(const Call& call, const std::string& algorithm) {
   Plan plan;
   plan.collective = call.collective;
   plan.algorithm = algorithm;
@@ -154,25 +160,45 @@ Plan tree_plan(const Call& call, const Tree& tree, const std::string& algorithm)
   plan.nranks = call.nranks;
   plan.root = call.root;
   plan.in_place = call.in_place;
+  return plan;
+}
+
+// Broadcast, Reduce and AllReduce: up the trees, down the trees.
+Plan vector_plan(const Call& call, const std::vector<Tree>& trees, const std::string& algorithm) {
+  const bool up = call.collective != Collective::Broadcast;
+  const bool down = call.collective != Collective::Reduce;
+  const bool is_root = trees[0].parent[static_cast<size_t>(call.rank)] < 0;
+  Plan plan = empty_plan(call, algorithm);
+  plan.blocks_per_unit = 0;
+  std::vector<Share> shares;
+  for (const Tree& tree : trees) {
+    const auto chunks = static_cast<uint32_t>(tree.chunks);
+    shares.push_back({plan.blocks_per_unit, chunks, static_cast<uint8_t>(shares.size())});
+    plan.blocks_per_unit += chunks;
+  }
+  const uint32_t blocks = plan.blocks_per_unit;
+  plan.input_units = up || is_root ? 1 : 0;
+  plan.output_units = down || is_root ? 1 : 0;
+  Builder builder(std::move(plan));
+  for (size_t t = 0; up && t < trees.size(); ++t) {
+    const View view = view_of(trees[t], call.rank, false);
+    reduce(builder, view, shares[t], view.parent < 0 ? Buffer::Output : Buffer::Scratch);
+  }
+  if (up && call.nranks == 1) builder.copy({Buffer::Input, 0}, {Buffer::Output, 0}, 0, blocks, true);
+  for (size_t t = 0; down && t < trees.size(); ++t) {
+    broadcast(builder, view_of(trees[t], call.rank, false), shares[t], {up ? Buffer::Output : Buffer::Input, 0});
+  }
+  if (!up && is_root) builder.copy({Buffer::Input, 0}, {Buffer::Output, 0}, 0, blocks);
+  return std::move(builder).finish();
+}
+
+// Gather, Scatter, ReduceScatter, AllGather and Barrier: units are blocks.
+Plan unit_plan(const Call& call, const Tree& tree, const std::string& algorithm) {
+  const View view = view_of(tree, call.rank, true);
+  const bool is_root = view.parent < 0;
+  const auto n = static_cast<uint32_t>(call.nranks);
+  Plan plan = empty_plan(call, algorithm);
   switch (call.collective) {
-    case Collective::Broadcast: {
-      plan.blocks_per_unit = chunks;
-      plan.input_units = is_root ? 1 : 0;
-      plan.output_units = 1;
-      Builder builder(std::move(plan));
-      broadcast(builder, view, chunks, {Buffer::Input, 0});
-      if (is_root) builder.copy({Buffer::Input, 0}, {Buffer::Output, 0}, 0, chunks);
-      return std::move(builder).finish();
-    }
-    case Collective::Reduce: {
-      plan.blocks_per_unit = chunks;
-      plan.input_units = 1;
-      plan.output_units = is_root ? 1 : 0;
-      Builder builder(std::move(plan));
-      reduce(builder, view, chunks, is_root ? Buffer::Output : Buffer::Scratch);
-      if (call.nranks == 1) builder.copy({Buffer::Input, 0}, {Buffer::Output, 0}, 0, chunks, true);
-      return std::move(builder).finish();
-    }
     case Collective::Gather:
     case Collective::Scatter: {
       const bool gathers = call.collective == Collective::Gather;
@@ -182,11 +208,11 @@ Plan tree_plan(const Call& call, const Tree& tree, const std::string& algorithm)
       gathers ? gather(builder, view, call.rank) : scatter(builder, view, call.rank);
       return std::move(builder).finish();
     }
-    case Collective::ReduceScatter: {  // units as blocks: summed at the root, then handed out
+    case Collective::ReduceScatter: {  // summed at the root, then handed out
       plan.input_units = n;
       plan.output_units = 1;
       Builder builder(std::move(plan));
-      const Location sums = reduce(builder, view, n, Buffer::Scratch);
+      const Location sums = reduce(builder, view, {0, n}, Buffer::Scratch);
       if (call.nranks == 1) {
         builder.copy(sums, {Buffer::Output, 0}, 0, 1, true);
       } else {
@@ -194,25 +220,30 @@ Plan tree_plan(const Call& call, const Tree& tree, const std::string& algorithm)
       }
       return std::move(builder).finish();
     }
-    case Collective::AllGather:
-    case Collective::Barrier: {  // collected at the root, then handed to everybody
+    default: {  // collected at the root, then handed to everybody
       plan.input_units = 1;
       plan.output_units = n;
       Builder builder(std::move(plan));
       gather(builder, view, call.rank);
-      broadcast(builder, view, n, {Buffer::Output, 0});
-      return std::move(builder).finish();
-    }
-    default: {  // AllReduce: up to the root, and down again
-      plan.blocks_per_unit = chunks;
-      plan.input_units = plan.output_units = 1;
-      Builder builder(std::move(plan));
-      reduce(builder, view, chunks, is_root ? Buffer::Output : Buffer::Scratch);
-      if (call.nranks == 1) builder.copy({Buffer::Input, 0}, {Buffer::Output, 0}, 0, chunks, true);
-      broadcast(builder, view, chunks, {Buffer::Output, 0});
+      broadcast(builder, view, {0, n}, {Buffer::Output, 0});
       return std::move(builder).finish();
     }
   }
+}
+
+bool moves_a_vector(Collective collective) {
+  return collective == Collective::Broadcast || collective == Collective::Reduce || collective == Collective::AllReduce;
+}
+
+}  // namespace
+
+Plan tree_plan(const Call& call, const std::vector<Tree>& trees, const std::string& algorithm) {
+  CCOM_ASSERT(!trees.empty() && (trees.size() == 1 || moves_a_vector(call.collective)));
+  return moves_a_vector(call.collective) ? vector_plan(call, trees, algorithm) : unit_plan(call, trees[0], algorithm);
+}
+
+Plan tree_plan(const Call& call, const Tree& tree, const std::string& algorithm) {
+  return tree_plan(call, std::vector{tree}, algorithm);
 }
 
 }  // namespace ccom

@@ -23,6 +23,9 @@ constexpr std::array kTable = {
         "(each its share), or auto: one for short calls and where it can fill the network."},
     OptionInfo{"CCOM_DEAD_MS", "3000",
                "A silent host counts as dead after this many milliseconds without a heartbeat."},
+    OptionInfo{"CCOM_EMULATE_SCALE", "",
+               "Imitates the speeds of CCOM_TOPOLOGY's links between the ranks of one host, all bandwidths times this "
+               "and all latencies divided by it: above 0, up to 1 (1e-3); the same on all ranks. Unset: not."},
     OptionInfo{"CCOM_HOSTID", "",
                "Overrides the identity of the host. Ranks with different values do not use shared "
                "memory between them: divides one machine into several hosts."},

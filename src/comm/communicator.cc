@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "base/log.h"
+#include "comm/emulation.h"
 #include "comm/setup.h"
 #include "kernels/kernels.h"
 
@@ -28,6 +29,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const Membership& joi
   CCOM_TRY_ASSIGN(Agreement agreement, agree(joining, config, rendezvous, deadline));
   const Membership& membership = agreement.membership;
   std::unique_ptr<Communicator> self(new Communicator(membership, std::move(config), std::move(agreement.topology)));
+  CCOM_TRY(check_emulation(self->config_, self->topology_));
   const bool has_shm = self->config_.transports.empty() ||
                        std::ranges::find(self->config_.transports, "shm") != self->config_.transports.end();
   if (!has_shm) self->topology_ = without_shared_memory(std::move(self->topology_));
@@ -39,8 +41,10 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const Membership& joi
                        PlanCache::Machine{self->topology_, has_node && whole, has_node && !whole},
                        self->config_.algorithm, *self->links_);
   const Place& place = self->topology_.ranks[static_cast<size_t>(membership.rank)];
-  const WaitPolicy policy = WaitPolicy::for_host(self->topology_.ranks_on_machine_of(place.host),
-                                                 self->topology_.hosts[static_cast<size_t>(place.host)].cpus);
+  WaitPolicy policy = WaitPolicy::for_host(self->topology_.ranks_on_machine_of(place.host),
+                                           self->topology_.hosts[static_cast<size_t>(place.host)].cpus);
+  // Emulated time passes while everybody sleeps.
+  if (self->config_.emulate_scale > 0) policy.spin = policy.yield = std::chrono::nanoseconds(0);
   self->engine_.emplace(membership.rank, membership.nranks, self->links_->monitor(), self->links_->transports(), *self,
                         policy);
   Status opened = self->open_node(policy);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/config.h"
 
+#include <charconv>
 #include <limits>
 #include <sstream>
 
@@ -10,6 +11,17 @@
 #include "bootstrap/url.h"
 
 namespace ccom {
+namespace {
+
+// A microsecond becomes 1000 seconds. Not below, so that times stay within 64 bits.
+constexpr double kLeastScale = 1e-9;
+
+std::string exact(double value) {
+  char text[32];
+  return {text, std::to_chars(text, text + sizeof text, value).ptr};
+}
+
+}  // namespace
 
 Result<CommConfig> CommConfig::from_environment() {
   constexpr int64_t kMostMs = int64_t{1} << 40;
@@ -31,6 +43,7 @@ Result<CommConfig> CommConfig::from_environment() {
   CCOM_TRY_ASSIGN(config.ports, parse_port_range(option("CCOM_PORT_RANGE")));
   config.algorithm = option("CCOM_ALGO");
   config.topology = option("CCOM_TOPOLOGY");
+  CCOM_TRY(config.set_emulate_scale(option("CCOM_EMULATE_SCALE")));
   CCOM_TRY_ASSIGN(const InterfaceFilter interfaces, read_interface_filter(process_environment, list_interfaces()));
   config.ifname = interfaces.text;
   if (interfaces.origin != "CCOM_SOCKET_IFNAME" && !interfaces.origin.empty()) {
@@ -71,6 +84,16 @@ Status CommConfig::set_crossing(const std::string& kind) {
   return {};
 }
 
+Status CommConfig::set_emulate_scale(const std::string& number) {
+  emulate_scale = 0;
+  if (number.empty()) return {};
+  const char* const last = number.data() + number.size();
+  const auto [end, failure] = std::from_chars(number.data(), last, emulate_scale);
+  if (failure == std::errc() && end == last && emulate_scale >= kLeastScale && emulate_scale <= 1) return {};
+  return error(Code::ConfigError, "CCOM_EMULATE_SCALE=%s: expected a number from %g to 1, e.g. 1e-3", number.c_str(),
+               kLeastScale);
+}
+
 Status CommConfig::set_rounding(const std::string& kind) {
   if (kind != "nearest" && kind != "stochastic") {
     return error(Code::ConfigError, "rounding '%s' is unknown; there are nearest and stochastic", kind.c_str());
@@ -91,9 +114,10 @@ Status CommConfig::sums_in_messages(const char* why) const {
 std::string CommConfig::fingerprint() const {
   std::string text = "transport=";
   for (const std::string& transport : transports) text += transport + "+";
-  text += " algorithm=" + algorithm + " topology=" + topology + " streams=" + std::to_string(tcp_streams) +
-          " crc=" + std::to_string(crc) + " crossing=" + std::to_string(static_cast<int>(crossing)) +
-          " tls=" + std::to_string(tls) + " provider=" + ofi_provider + " memory=" + std::to_string(max_memory) +
+  text += " algorithm=" + algorithm + " topology=" + topology + " scale=" + exact(emulate_scale) +
+          " streams=" + std::to_string(tcp_streams) + " crc=" + std::to_string(crc) +
+          " crossing=" + std::to_string(static_cast<int>(crossing)) + " tls=" + std::to_string(tls) +
+          " provider=" + ofi_provider + " memory=" + std::to_string(max_memory) +
           " messages=" + std::to_string(messages) + " rounding=" +
           (rounding == Rounding::Stochastic ? "stochastic seed=" + std::to_string(rounding_seed) : "nearest");
   return text;

@@ -24,6 +24,7 @@ struct CommConfig {
   std::vector<std::string> transports;  // in order of preference; empty: automatic
   std::string algorithm;
   std::string topology;
+  double emulate_scale = 0;  // of the topology's speeds; 0: they are not imitated
   std::string ifname;
   std::string host_id;
   std::string ofi_provider;            // empty: automatic
@@ -47,6 +48,8 @@ struct CommConfig {
   Status set_transports(const std::string& list);
   // "auto", "one" or "all".
   Status set_crossing(const std::string& kind);
+  // "" or a number above 0, up to 1.
+  Status set_emulate_scale(const std::string& number);
   // "nearest" or "stochastic".
   Status set_rounding(const std::string& kind);
   // Sums cannot go through shared memory: an error if the rounding needs it. `why`: for its text.

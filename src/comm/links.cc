@@ -6,9 +6,9 @@
 #include <set>
 
 #include "base/log.h"
+#include "comm/emulation.h"
 #include "comm/hierarchy.h"
 #include "comm/process_segments.h"
-#include "transports/shm/factory.h"
 
 namespace ccom {
 
@@ -18,6 +18,7 @@ Links::~Links() {
   monitor_.reset();
   messages_.reset();
   plans_.reset();
+  if (fabric_ && is_leader()) log_traffic(topology_, *segment_, *fabric_);
 }
 
 Result<std::unique_ptr<Links>> Links::connect(const Membership& membership, const CommConfig& config,
@@ -224,8 +225,10 @@ std::vector<int> Links::channels_by_peer() const {
 // Opens what choose_transports() found necessary; returns all addresses, by set.
 Result<nlohmann::json> Links::make_transports() {
   nlohmann::json addresses;
+  const ShmFabric* const fabric = fabric_ ? &*fabric_ : nullptr;
   plans_.emplace(membership_, routes_, channels_by_peer());
-  CCOM_TRY(plans_->open(config_, {local_ranks_, segment_.get(), rings_offset(), ring_bytes_, channels_}, network_));
+  CCOM_TRY(
+      plans_->open(config_, {local_ranks_, segment_.get(), rings_offset(), ring_bytes_, channels_, fabric}, network_));
   addresses["plans"] = plans_->addresses();
   if (!config_.messages) return addresses;
   Membership membership = membership_;
@@ -234,7 +237,8 @@ Result<nlohmann::json> Links::make_transports() {
   const std::vector<int> channels(static_cast<size_t>(membership_.nranks), MessageRoutes::kChannels);
   messages_.emplace(std::move(membership), routes_, channels);
   CCOM_TRY(messages_->open(
-      config_, {local_ranks_, segment_.get(), message_rings_offset(), message_ring_bytes_, MessageRoutes::kChannels},
+      config_,
+      {local_ranks_, segment_.get(), message_rings_offset(), message_ring_bytes_, MessageRoutes::kChannels, fabric},
       network_));
   addresses["messages"] = messages_->addresses();
   return addresses;

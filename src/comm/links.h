@@ -22,6 +22,7 @@
 #include "messages/messages.h"
 #include "node/node_group.h"
 #include "topology/topology.h"
+#include "transports/shm/factory.h"
 #include "transports/transport.h"
 
 namespace ccom {
@@ -77,6 +78,7 @@ class Links final : public ChannelSource {
   size_t rings_offset() const { return board_bytes(); }
   size_t message_rings_offset() const;
   size_t node_offset() const;
+  size_t fabric_offset() const;
   int add_transport(const std::string& name);
 
   Membership membership_;
@@ -92,8 +94,9 @@ class Links final : public ChannelSource {
   std::unique_ptr<SegmentServer> segment_server_;
   std::unique_ptr<NodeJoin> node_join_;
   NodeLayout node_layout_;
-  ReachMap::Means means_;    // that all ranks have
-  bool has_fences_ = false;  // asymmetric ones, on all ranks
+  std::optional<ShmFabric> fabric_;  // whose speeds are imitated
+  ReachMap::Means means_;            // that all ranks have
+  bool has_fences_ = false;          // asymmetric ones, on all ranks
   std::unique_ptr<Monitor> monitor_;
   TransportRoutes routes_;
   std::optional<TransportSet> plans_, messages_;

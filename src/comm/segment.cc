@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "comm/emulation.h"
 #include "comm/links.h"
 #include "comm/process_segments.h"
-#include "transports/shm/factory.h"
 
 namespace ccom {
 namespace {
@@ -44,7 +44,9 @@ size_t Links::node_offset() const {
               : 0);
 }
 
-size_t Links::segment_bytes() const { return node_offset() + (has_node() ? node_layout_.region_bytes() : 0); }
+size_t Links::fabric_offset() const { return node_offset() + (has_node() ? node_layout_.region_bytes() : 0); }
+
+size_t Links::segment_bytes() const { return fabric_offset() + (fabric_ ? shm_wires_bytes(fabric_->lines) : 0); }
 
 Result<std::string> Links::make_segment() {
   const auto ranks = static_cast<int>(local_ranks_.size());
@@ -52,6 +54,10 @@ Result<std::string> Links::make_segment() {
   ring_bytes_ = default_ring_bytes(ranks, channels_, most);
   message_ring_bytes_ = std::min(default_ring_bytes(ranks, MessageRoutes::kChannels, most / 4), kMessageRingBytes);
   node_layout_ = {ranks, default_bank_bytes(ranks, most)};
+  if (config_.emulate_scale > 0 && shares_memory()) {
+    fabric_ = emulated_fabric(topology_, membership_.rank, config_.emulate_scale);
+    fabric_->offset_bytes = fabric_offset();
+  }
   node_join_ = std::make_unique<NodeJoin>(place(), membership_.secret.derive("ccom arena"));
   nlohmann::json offer{{"process", process_number()}, {"efa", can_use_efa()}};
   if (has_node()) offer["node"] = node_join_->introduce();

@@ -10,6 +10,10 @@ namespace ccom {
 namespace {
 
 Result<std::string> describe_self(const CommConfig& config) {
+  if (config.emulate_scale > 0 && config.topology.empty()) {
+    return error(Code::ConfigError, "CCOM_EMULATE_SCALE is set, but no topology whose speeds it could imitate")
+        .with_cure("set CCOM_TOPOLOGY, e.g. to trn1.32xlarge, or unset CCOM_EMULATE_SCALE");
+  }
   CCOM_TRY_ASSIGN(Host host, discover(config.sysfs_root, config.host_id, config.neuron));
   if (!config.topology.empty()) CCOM_TRY(impose(host, config.topology));
   return nlohmann::json{{"version", kVersion},

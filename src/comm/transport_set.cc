@@ -16,7 +16,7 @@ Status TransportSet::open(const CommConfig& config, const ShmRegion& shm, const 
     std::unique_ptr<Transport> transport;
     if (name == "shm") {
       CCOM_TRY_ASSIGN(transport, make_shm_transport({membership_.rank, shm.local_ranks, shm.segment, shm.offset_bytes,
-                                                     shm.channels, shm.ring_bytes}));
+                                                     shm.channels, shm.ring_bytes, shm.fabric}));
     } else if (name == "tcp") {
       const tcp::TcpConfig tcp{.rank = membership_.rank,
                                .communicator = membership_.communicator,

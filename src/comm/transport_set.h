@@ -18,6 +18,8 @@
 
 namespace ccom {
 
+struct ShmFabric;
+
 // Which kind of transport leads to whom; the same for all sets.
 struct TransportRoutes {
   std::vector<std::string> names;  // "shm", "tcp", "ofi": those that are needed
@@ -34,6 +36,7 @@ class TransportSet {
     size_t offset_bytes = 0;
     size_t ring_bytes = 0;
     int channels = 1;
+    const ShmFabric* fabric = nullptr;  // to imitate the speeds of, if any
   };
   // membership: with a secret that no other set of the communicator has. channels: by peer.
   TransportSet(Membership membership, TransportRoutes routes, std::vector<int> channels)

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/checks.h"
 
+#include <algorithm>
+#include <map>
+#include <tuple>
+
 #include "plan/print.h"
 
 namespace ccom {
@@ -55,56 +59,152 @@ Status check_step(const Plan& plan, size_t index) {
   return {};
 }
 
-// For each step the set of steps that are done before it starts, by dependencies alone.
-std::vector<std::vector<uint64_t>> ancestors(const Dependencies& dependencies) {
-  const size_t steps = dependencies.waits_for.size();
-  const size_t words = (steps + 63) / 64;
-  std::vector<std::vector<uint64_t>> before(steps, std::vector<uint64_t>(words));
-  for (uint32_t s = 0; s < steps; ++s) {  // program order is a topological order
-    for (const uint32_t successor : dependencies.successors_of(s)) {
-      for (size_t w = 0; w < words; ++w) before[successor][w] |= before[s][w];
-      before[successor][s / 64] |= uint64_t{1} << (s % 64);
+// The order that dependencies give, seen from the later step.
+class Order {
+ public:
+  explicit Order(const Dependencies& dependencies)
+      : first_(dependencies.waits_for.size() + 1), seen_(dependencies.waits_for.size()) {
+    const auto steps = static_cast<uint32_t>(dependencies.waits_for.size());
+    for (const uint32_t late : dependencies.successors) ++first_[late + 1];
+    for (uint32_t s = 0; s < steps; ++s) first_[s + 1] += first_[s];
+    before_.resize(dependencies.successors.size());
+    std::vector<uint32_t> fill(first_.begin(), first_.end() - 1);
+    for (uint32_t s = 0; s < steps; ++s) {
+      for (const uint32_t late : dependencies.successors_of(s)) before_[fill[late]++] = s;  // ascending
     }
   }
-  return before;
+
+  std::span<const uint32_t> directly_before(uint32_t step) const {
+    return std::span(before_).subspan(first_[step], first_[step + 1] - first_[step]);
+  }
+
+  // Is `early` done whenever `late` starts? Looks at direct edges first, then for a path; program order is topological.
+  bool is_ordered(uint32_t early, uint32_t late) {
+    if (std::ranges::binary_search(directly_before(late), early)) return true;
+    ++question_;
+    std::vector<uint32_t> open{late};
+    while (!open.empty()) {
+      const uint32_t at = open.back();
+      open.pop_back();
+      for (const uint32_t earlier : directly_before(at)) {
+        if (earlier == early) return true;
+        if (earlier < early || seen_[earlier] == question_) continue;
+        seen_[earlier] = question_;
+        open.push_back(earlier);
+      }
+    }
+    return false;
+  }
+
+ private:
+  std::vector<uint32_t> first_, before_;
+  std::vector<uint64_t> seen_;  // by step: the last question that visited it
+  uint64_t question_ = 0;
+};
+
+// The cells cut where any step's run begins or ends: within a piece all cells have the same history.
+class Pieces {
+ public:
+  explicit Pieces(const Plan& plan) : cells_(plan) {
+    for (const Step& step : plan.steps) {
+      for_each_run(step, [this](uint32_t first, uint32_t count, bool) {
+        cuts_.push_back(first);
+        cuts_.push_back(first + count);
+      });
+    }
+    std::ranges::sort(cuts_);
+    cuts_.erase(std::ranges::unique(cuts_).begin(), cuts_.end());
+  }
+  size_t count() const { return cuts_.size(); }
+
+  // fn(piece, whether it is written): what the step reads, then what it writes.
+  template <typename Fn>
+  void for_each(const Step& step, Fn fn) const {
+    for_each_run(step, [this, &fn](uint32_t first, uint32_t count, bool is_write) {
+      auto piece = static_cast<size_t>(std::ranges::lower_bound(cuts_, first) - cuts_.begin());
+      for (; cuts_[piece] < first + count; ++piece) fn(piece, is_write);
+    });
+  }
+
+ private:
+  template <typename Fn>
+  void for_each_run(const Step& step, Fn fn) const {
+    if (step.reads_source()) {
+      cells_.for_each_run(step.source_buffer, step.source, step.source_count(),
+                          [&fn](uint32_t first, uint32_t count) { fn(first, count, false); });
+    }
+    if (step.writes_target()) {
+      cells_.for_each_run(step.target_buffer, step.target, step.count,
+                          [&fn](uint32_t first, uint32_t count) { fn(first, count, true); });
+    }
+  }
+
+  Cells cells_;
+  std::vector<uint32_t> cuts_;
+};
+
+// A touch must come after the last write, a write also after the reads since; what came before that follows.
+Status check_races(const Plan& plan, Order& order) {
+  struct History {
+    uint32_t writer = Dependencies::kNone;
+    std::vector<uint32_t> readers;
+  };
+  const Pieces pieces(plan);
+  std::vector<History> history(pieces.count());
+  for (uint32_t s = 0; s < plan.steps.size(); ++s) {
+    bool races = false;
+    const auto require = [&](uint32_t early) {
+      races = races || (early != Dependencies::kNone && early != s && !order.is_ordered(early, s));
+    };
+    pieces.for_each(plan.steps[s], [&](size_t piece, bool is_write) {
+      History& past = history[piece];
+      if (!is_write) {
+        require(past.writer);
+        past.readers.push_back(s);
+        return;
+      }
+      if (past.readers.empty()) require(past.writer);
+      for (const uint32_t reader : past.readers) require(reader);
+      past.writer = s;
+      past.readers.clear();
+    });
+    if (races) return defect(plan, s, "it races with an earlier step for a block");
+  }
+  return {};
+}
+
+// What the executor goes by: every step waits for what was found, no more and no less, and nothing waits for what comes
+// later in the program. Transfers of a channel in one direction start one after another.
+Status check_counts(const Plan& plan, const Dependencies& dependencies, const Order& order) {
+  std::map<std::tuple<Rank, uint8_t, bool>, uint32_t> last;
+  for (uint32_t s = 0; s < plan.steps.size(); ++s) {
+    const Step& step = plan.steps[s];
+    auto waits_for = static_cast<uint32_t>(order.directly_before(s).size());
+    if (waits_for > 0 && order.directly_before(s).back() >= s) return defect(plan, s, "it waits for a later step");
+    if (step.is_transfer()) {
+      const auto [entry, is_first] = last.try_emplace({step.peer, step.channel, step.is_receive()}, s);
+      if (!is_first) {
+        ++waits_for;
+        if (dependencies.next_on_channel[std::exchange(entry->second, s)] != s) {
+          return defect(plan, s, "it may start before the transfer ahead of it on its channel");
+        }
+      }
+    }
+    if (dependencies.waits_for[s] != waits_for) return defect(plan, s, "its dependencies are not counted right");
+  }
+  return {};
 }
 
 }  // namespace
 
-Status check_races(const Plan& plan, const Dependencies& dependencies) {
-  const auto before = ancestors(dependencies);
-  const auto ordered = [&before](uint32_t early, uint32_t late) {
-    return (before[late][early / 64] >> (early % 64) & 1) != 0;
-  };
-  struct Touch {
-    uint32_t step;
-    bool write;
-  };
-  const Cells cells(plan);
-  std::vector<std::vector<Touch>> touches(cells.count());
-  for (uint32_t s = 0; s < plan.steps.size(); ++s) {
-    const Step& step = plan.steps[s];
-    if (step.reads_source()) {
-      for (uint32_t i = 0; i < step.source_count(); ++i) {
-        touches[cells.of(step.source_buffer, step.source + i)].push_back({s, false});
-      }
-    }
-    if (step.writes_target()) {
-      for (uint32_t i = 0; i < step.count; ++i) {
-        touches[cells.of(step.target_buffer, step.target + i)].push_back({s, true});
-      }
-    }
-  }
-  for (const auto& cell : touches) {
-    for (size_t late = 0; late < cell.size(); ++late) {
-      for (size_t early = 0; early < late; ++early) {
-        const bool conflict = cell[early].step != cell[late].step && (cell[early].write || cell[late].write);
-        if (conflict && !ordered(cell[early].step, cell[late].step)) {
-          return defect(plan, cell[late].step, "it races with an earlier step for a block");
-        }
-      }
-    }
-  }
+Status check_order(const Plan& plan, const Dependencies& dependencies) {
+  Order order(dependencies);
+  CCOM_TRY(check_counts(plan, dependencies, order));
+  return check_races(plan, order);
+}
+
+Status check_steps(const Plan& plan) {
+  for (size_t s = 0; s < plan.steps.size(); ++s) CCOM_TRY(check_step(plan, s));
   return {};
 }
 
@@ -119,7 +219,7 @@ Status check_shape(std::span<const Plan> plans) {
         plan.root != first.root) {
       return defect(plan, plan.steps.size(), "the ranks' plans are for different calls");
     }
-    for (size_t s = 0; s < plan.steps.size(); ++s) CCOM_TRY(check_step(plan, s));
+    CCOM_TRY(check_steps(plan));
   }
   return {};
 }

@@ -2,63 +2,56 @@
 #include "plan/verify.h"
 
 #include <algorithm>
-#include <map>
-#include <random>
-#include <tuple>
+#include <optional>
+#include <unordered_map>
 
 #include "plan/checks.h"
 #include "plan/executor.h"
-#include "plan/fingerprint.h"
 #include "plan/print.h"
+#include "plan/symbols.h"
+#include "plan/turned.h"
 
 namespace ccom {
 namespace {
 
-// What a block holds, symbolically.
-struct Value {
-  uint64_t sum = 0;         // fingerprint of the contributions
-  uint64_t expression = 0;  // hash of the tree of combinations
-  int roundings = 0;
-  bool completed = false;
-  bool defined = false;
+// A transfer that has started and waits for its partner.
+struct Pending {
+  uint32_t step;
+  Cargo own;  // a receive-reduce's local operand
 };
 
-Value combine(const Value& a, const Value& b) {
-  Value result;
-  result.sum = add_mod(a.sum, b.sum);
-  // Symmetric in the operands: a + b and b + a have the same bits.
-  result.expression = mix(std::min(a.expression, b.expression)) ^ (mix(std::max(a.expression, b.expression)) << 1 | 1);
-  result.roundings = std::max(a.roundings, b.roundings);
-  result.completed = a.completed || b.completed;  // an error if it happens; checked where it is combined
-  result.defined = a.defined && b.defined;
-  return result;
-}
-
-// ---- Rules 2, 3, 5, 6, 7: a symbolic run --------------------------------------------------------------------------
+// What one other rank sends on one channel. Either sends or receives wait, never both.
+struct Pipe {
+  uint64_t key;
+  bool holds_sends = false;
+  size_t next = 0;  // into waiting
+  std::vector<Pending> waiting{};
+};
 
 // One rank in the symbolic world.
 struct SymbolicRank {
   explicit SymbolicRank(const Plan& p)
-      : plan(&p), dependencies(derive_dependencies(p)), executor(dependencies), cells(p), memory(cells.count()) {}
+      : plan(&p), dependencies(derive_dependencies(p)), executor(dependencies), memory(p) {}
   const Plan* plan;
   Dependencies dependencies;
   Executor executor;
-  Cells cells;
-  std::vector<Value> memory;
-  std::vector<uint32_t> ready;
-
-  Value& at(Buffer buffer, uint32_t index) { return memory[cells.of(buffer, index)]; }
+  Memory memory;
+  std::vector<Pipe> incoming{};  // by key
+  std::vector<uint32_t> ready{};
 };
 
+// Runs the executors of all ranks, or of rank 0 for all of them (is_rotated).
 class SymbolicRun {
  public:
-  SymbolicRun(std::span<const Plan> plans, uint64_t seed) : plans_(plans), random_(seed), seed_(mix(seed)) {
+  SymbolicRun(std::span<const Plan> plans, const VerifyOptions& options, bool is_rotated = false)
+      : random_(options.seed), is_rotated_(is_rotated), meaning_(plans.front(), options.seed, is_rotated) {
+    meaning_.choose(options.blocks, random_);
     ranks_.reserve(plans.size());
     for (const Plan& plan : plans) ranks_.emplace_back(plan);
   }
 
   Result<VerifyReport> run() {
-    for (SymbolicRank& rank : ranks_) CCOM_TRY(check_races(*rank.plan, rank.dependencies));
+    for (SymbolicRank& rank : ranks_) CCOM_TRY(check_order(*rank.plan, rank.dependencies));
     for (SymbolicRank& rank : ranks_) {
       fill_input(rank);
       rank.executor.start(rank.ready);
@@ -68,85 +61,95 @@ class SymbolicRun {
     for (const SymbolicRank& rank : ranks_) {
       if (!rank.executor.finished()) return deadlock(rank);
     }
-    CCOM_TRY(check_results());
+    for (SymbolicRank& rank : ranks_) CCOM_TRY(check_results(rank));
+    report_.items = meaning_.items();
+    report_.followed = meaning_.followed();
     return report_;
   }
 
  private:
-  using Pipe = std::tuple<Rank, Rank, uint8_t>;  // from, to, channel
-  struct Event {                                 // something that may complete now: a local step, or a matched transfer
-    Rank rank;
+  struct Event {  // something that may complete now: a local step, or a matched transfer
+    SymbolicRank* rank;
     uint32_t step;
-    Rank receiver = -1;
+    SymbolicRank* receiver = nullptr;
     uint32_t receive_step = 0;
-    std::vector<Value> in_flight{};  // sender's values, if they were read early
-    std::vector<Value> own{};        // a receive-reduce's local operand
+    std::optional<Cargo> in_flight{};  // the sender's values, if they were read early
+    Cargo own{};
   };
 
-  uint64_t contribution(Rank rank, uint32_t block) const {
-    return mix(seed_ ^ mix(static_cast<uint64_t>(rank) << 32 | block)) % kPrime;
-  }
+  SymbolicRank& rank_at(Rank rank) { return ranks_[is_rotated_ ? 0 : static_cast<size_t>(rank)]; }
 
   void fill_input(SymbolicRank& rank) {
-    for (uint32_t b = 0; b < rank.plan->input_blocks(); ++b) {
-      const uint64_t sum = contribution(rank.plan->rank, b);
-      rank.at(Buffer::Input, b) = Value{sum, mix(sum ^ 0x5bd1e995), 0, false, true};
+    const Plan& plan = *rank.plan;
+    Cargo cargo;
+    for (uint32_t b = 0; b < plan.input_blocks(); ++b) {
+      if (meaning_.follows(meaning_.input_item(plan, b))) cargo.push_back({b, meaning_.input(plan, b)});
     }
+    if (!cargo.empty()) rank.memory.store(Buffer::Input, 0, plan.input_blocks(), cargo);
   }
 
-  std::vector<Value> read(SymbolicRank& rank, Buffer buffer, uint32_t first, uint32_t count) {
-    std::vector<Value> values(count);
-    for (uint32_t i = 0; i < count; ++i) values[i] = rank.at(buffer, first + i);
-    return values;
+  // The pipe that a transfer uses. Rotated, a sender's receiver is rank 0 too, as the rank that lies as far behind it.
+  Pipe& pipe_of(const SymbolicRank& rank, const Step& step) {
+    SymbolicRank& receiver = step.is_receive() ? rank_at(rank.plan->rank) : rank_at(step.peer);
+    uint64_t from = static_cast<uint64_t>(step.is_receive() ? step.peer : rank.plan->rank);
+    if (is_rotated_ && !step.is_receive()) from = static_cast<uint64_t>(rank.plan->nranks - step.peer);
+    const uint64_t key = from << 8 | step.channel;
+    const auto found = std::ranges::lower_bound(receiver.incoming, key, {}, &Pipe::key);
+    if (found != receiver.incoming.end() && found->key == key) return *found;
+    return *receiver.incoming.insert(found, Pipe{key});
   }
 
   // Starts what is ready: transfers wait for their partner, local steps become events.
   Status issue(SymbolicRank& rank) {
-    const Rank self = rank.plan->rank;
     for (const uint32_t s : std::exchange(rank.ready, {})) {
       const Step& step = rank.plan->steps[s];
       if (!step.is_transfer()) {
-        events_.push_back({self, s});
+        events_.push_back({&rank, s});
         continue;
       }
-      const bool receive = step.is_receive();
-      const Pipe pipe = receive ? Pipe{step.peer, self, step.channel} : Pipe{self, step.peer, step.channel};
-      auto& waiting = (receive ? receives_ : sends_)[pipe];
-      auto& partners = (receive ? sends_ : receives_)[pipe];
       Pending pending{s, {}};
-      if (step.kind == StepKind::ReceiveReduce) pending.own = read(rank, step.source_buffer, step.source, step.count);
-      if (receive) {  // the target may be overwritten at any time from now on
-        for (uint32_t i = 0; i < step.count; ++i) rank.at(step.target_buffer, step.target + i) = Value{};
-      }
-      if (partners.empty()) {
-        waiting.push_back(std::move(pending));
+      if (step.kind == StepKind::ReceiveReduce) load(rank, step, 0, pending.own);
+      // The target may be overwritten at any time from now on.
+      if (step.is_receive()) rank.memory.forget(step.target_buffer, step.target, step.count);
+      Pipe& pipe = pipe_of(rank, step);
+      if (pipe.waiting.empty() || pipe.holds_sends != step.is_receive()) {
+        pipe.holds_sends = !step.is_receive();
+        pipe.waiting.push_back(std::move(pending));
         continue;
       }
-      Pending partner = std::move(partners.front());
-      partners.erase(partners.begin());
-      CCOM_TRY(receive ? match(std::get<0>(pipe), partner, self, pending)
-                       : match(self, pending, std::get<1>(pipe), partner));
+      Pending partner = std::move(pipe.waiting[pipe.next++]);
+      if (pipe.next == pipe.waiting.size()) {
+        pipe.waiting.clear();
+        pipe.next = 0;
+      }
+      SymbolicRank& other = rank_at(step.peer);
+      CCOM_TRY(step.is_receive() ? match(other, partner, rank, pending) : match(rank, pending, other, partner));
     }
     return {};
   }
 
-  struct Pending {
-    uint32_t step;
-    std::vector<Value> own;
-  };
+  // Loads the k-th of a step's source runs.
+  static void load(const SymbolicRank& rank, const Step& step, uint32_t k, Cargo& cargo) {
+    rank.memory.load(step.source_buffer, step.source + k * step.count, step.count, cargo);
+  }
 
-  Status match(Rank sender, const Pending& send, Rank receiver, const Pending& receive) {
-    const Step& from = plans_[sender].steps[send.step];
-    const Step& to = plans_[receiver].steps[receive.step];
-    const uint32_t unit = plans_[sender].blocks_per_unit;
-    if (from.count != to.count || from.block % unit != to.block % unit) {
-      return defect(plans_[receiver], receive.step,
+  Status match(SymbolicRank& sender, const Pending& send, SymbolicRank& receiver, Pending& receive) {
+    const Step& from = sender.plan->steps[send.step];
+    const Step& to = receiver.plan->steps[receive.step];
+    const uint32_t unit = sender.plan->blocks_per_unit;
+    if (from.count != to.count || seen(from, from.block) % unit != to.block % unit) {
+      return defect(*receiver.plan, receive.step,
                     ("the send that it meets has another length: " + to_text(from)).c_str());
     }
-    Event event{sender, send.step, receiver, receive.step, {}, receive.own};
-    if (random_() % 2 == 0) event.in_flight = read(ranks_[sender], from.source_buffer, from.source, from.count);
+    Event event{&sender, send.step, &receiver, receive.step, {}, std::move(receive.own)};
+    if (random_() % 2 == 0) load(sender, from, 0, event.in_flight.emplace());
     events_.push_back(std::move(event));
     return {};
+  }
+
+  // An item or block of data as the receiver of a send sees it.
+  uint64_t seen(const Step& send, uint64_t item) const {
+    return meaning_.seen_from(item, static_cast<uint64_t>(send.peer));
   }
 
   Status complete_one() {
@@ -154,147 +157,166 @@ class SymbolicRun {
     Event event = std::move(events_[pick]);
     events_[pick] = std::move(events_.back());
     events_.pop_back();
-    SymbolicRank& rank = ranks_[event.rank];
-    if (event.receiver < 0) {
-      CCOM_TRY(run_local(rank, event.step));
+    if (event.receiver == nullptr) {
+      CCOM_TRY(run_local(*event.rank, event.step));
     } else {
-      SymbolicRank& receiver = ranks_[event.receiver];
-      CCOM_TRY(run_transfer(rank, receiver, event));
-      receiver.executor.done(event.receive_step, receiver.ready);
-      CCOM_TRY(issue(receiver));
+      CCOM_TRY(run_transfer(event));
+      event.receiver->executor.done(event.receive_step, event.receiver->ready);
+      CCOM_TRY(issue(*event.receiver));
     }
-    rank.executor.done(event.step, rank.ready);
-    return issue(rank);
+    event.rank->executor.done(event.step, event.rank->ready);
+    return issue(*event.rank);
   }
 
   Status run_local(SymbolicRank& rank, uint32_t s) {
     const Step& step = rank.plan->steps[s];
-    for (uint32_t i = 0; i < step.count; ++i) {
-      Value value = rank.at(step.source_buffer, step.source + i);
-      if (step.kind == StepKind::Reduce) {
-        for (uint32_t k = 1; k < step.inputs; ++k) {
-          CCOM_TRY(check_operand(rank, s, value));
-          value = combine(value, rank.at(step.source_buffer, step.source + k * step.count + i));
-        }
-        ++value.roundings;
+    Cargo cargo;
+    load(rank, step, 0, cargo);
+    for (uint32_t k = 1; step.kind == StepKind::Reduce && k < step.inputs; ++k) {
+      Cargo operand;
+      load(rank, step, k, operand);
+      CCOM_TRY(add(rank, s, cargo, operand));
+    }
+    if (step.kind == StepKind::Reduce) count_rounding(cargo);
+    return store(rank, s, cargo);
+  }
+
+  Status run_transfer(Event& event) {
+    const Step& from = event.rank->plan->steps[event.step];
+    const Step& to = event.receiver->plan->steps[event.receive_step];
+    if (!event.in_flight) load(*event.rank, from, 0, event.in_flight.emplace());
+    Cargo& cargo = *event.in_flight;
+    for (Placed& placed : cargo) placed.value.origin = seen(from, placed.value.origin);
+    if (to.kind == StepKind::ReceiveReduce) {
+      CCOM_TRY(add(*event.receiver, event.receive_step, cargo, event.own));
+      count_rounding(cargo);
+    }
+    return store(*event.receiver, event.receive_step, cargo);
+  }
+
+  static void count_rounding(Cargo& cargo) {
+    for (Placed& placed : cargo) ++placed.value.roundings;
+  }
+
+  static Status add(const SymbolicRank& rank, uint32_t s, Cargo& sum, const Cargo& operand) {
+    if (sum.size() != operand.size())
+      return defect(*rank.plan, s, "it combines a block with one that holds nothing yet");
+    for (size_t i = 0; i < sum.size(); ++i) {
+      Value& value = sum[i].value;
+      if (sum[i].offset != operand[i].offset || value.origin != operand[i].value.origin) {
+        return defect(*rank.plan, s, "it combines two different blocks of data");
       }
-      CCOM_TRY(store(rank, s, i, value));
+      if (value.completed || operand[i].value.completed) {
+        return defect(*rank.plan, s, "it adds to a result that is complete already");
+      }
+      value = combine(value, operand[i].value);
     }
     return {};
   }
 
-  Status run_transfer(SymbolicRank& sender, SymbolicRank& receiver, Event& event) {
-    const Step& from = sender.plan->steps[event.step];
-    const Step& to = receiver.plan->steps[event.receive_step];
-    if (event.in_flight.empty()) event.in_flight = read(sender, from.source_buffer, from.source, from.count);
-    for (uint32_t i = 0; i < to.count; ++i) {
-      Value value = event.in_flight[i];
-      if (to.kind == StepKind::ReceiveReduce) {
-        CCOM_TRY(check_operand(receiver, event.receive_step, value));
-        value = combine(event.own[i], value);
-        ++value.roundings;
-      }
-      CCOM_TRY(store(receiver, event.receive_step, i, value));
-    }
-    return {};
-  }
-
-  Status check_operand(const SymbolicRank& rank, uint32_t s, const Value& value) {
-    if (value.completed) return defect(*rank.plan, s, "it adds to a result that is complete already");
-    return {};
-  }
-
-  Status store(SymbolicRank& rank, uint32_t s, uint32_t i, Value value) {
+  Status store(SymbolicRank& rank, uint32_t s, Cargo& cargo) {
     const Step& step = rank.plan->steps[s];
-    if (!value.defined) return defect(*rank.plan, s, "it uses a block that holds nothing yet");
-    if (step.completes) {
-      if (value.completed) return defect(*rank.plan, s, "the result is complete already");
-      value.completed = true;
+    if (meaning_.follows_all() && cargo.size() != step.count) {
+      return defect(*rank.plan, s, "it uses a block that holds nothing yet");
     }
-    rank.at(step.target_buffer, step.target + i) = value;
+    for (Placed& placed : cargo) {
+      if (!step.completes) break;
+      if (placed.value.completed) return defect(*rank.plan, s, "the result is complete already");
+      placed.value.completed = true;
+    }
+    rank.memory.store(step.target_buffer, step.target, step.count, cargo);
     return {};
   }
 
-  Status deadlock(const SymbolicRank& rank) const {
-    for (const auto* waiting : {&sends_, &receives_}) {
-      for (const auto& [pipe, steps] : *waiting) {
-        const Rank who = waiting == &sends_ ? std::get<0>(pipe) : std::get<1>(pipe);
-        if (!steps.empty()) return defect(plans_[who], steps.front().step, "it waits for ever for its partner");
+  Status deadlock(const SymbolicRank& stuck) {
+    for (const SymbolicRank& rank : ranks_) {
+      for (const Pipe& pipe : rank.incoming) {
+        if (pipe.waiting.empty()) continue;
+        const SymbolicRank& who = pipe.holds_sends ? rank_at(static_cast<Rank>(pipe.key >> 8)) : rank;
+        return defect(*who.plan, pipe.waiting[pipe.next].step, "it waits for ever for its partner");
       }
     }
-    return defect(*rank.plan, rank.plan->steps.size(), "it never finishes");
+    return defect(*stuck.plan, stuck.plan->steps.size(), "it never finishes");
   }
 
-  // ---- What the collective must have produced ----
-
-  uint64_t sum_over_ranks(uint32_t block) const {
-    uint64_t sum = 0;
-    for (Rank r = 0; r < static_cast<Rank>(plans_.size()); ++r) sum = add_mod(sum, contribution(r, block));
-    return sum;
-  }
-
-  uint64_t expected(const Plan& plan, uint32_t block) const {
-    const uint32_t unit = plan.blocks_per_unit;
-    const auto self = static_cast<uint32_t>(plan.rank);
-    switch (plan.collective) {
-      case Collective::AllReduce:
-      case Collective::Reduce: return sum_over_ranks(block);
-      case Collective::ReduceScatter: return sum_over_ranks(self * unit + block);
-      case Collective::Barrier:
-      case Collective::AllGather:
-      case Collective::Gather: return contribution(static_cast<Rank>(block / unit), block % unit);
-      case Collective::Broadcast: return contribution(plan.root, block);
-      case Collective::Scatter: return contribution(plan.root, self * unit + block);
-      case Collective::AllToAll: return contribution(static_cast<Rank>(block / unit), self * unit + block % unit);
-      case Collective::SendReceive: break;
-    }
-    return 0;
-  }
-
-  Status check_results() {
-    std::map<uint32_t, uint64_t> expression_of;
-    for (SymbolicRank& rank : ranks_) {
-      const Plan& plan = *rank.plan;
-      const bool reduces = plan.collective == Collective::AllReduce || plan.collective == Collective::Reduce ||
-                           plan.collective == Collective::ReduceScatter;
-      for (uint32_t b = 0; b < plan.output_blocks(); ++b) {
-        const Value& value = rank.at(Buffer::Output, b);
-        const std::string where = "output block " + std::to_string(b) + " ";
-        const auto wrong = [&plan, &where](const char* what) {
-          return defect(plan, plan.steps.size(), (where + what).c_str());
-        };
-        if (!value.defined) return wrong("is never written");
-        if (value.sum != expected(plan, b)) return wrong("lacks a contribution, or holds one twice or a wrong one");
-        if (reduces && !value.completed) return wrong("passes no step that completes it");
-        if (!reduces && value.completed) return wrong("is marked complete although nothing is reduced");
-        if (plan.collective == Collective::AllReduce &&
-            expression_of.try_emplace(b, value.expression).first->second != value.expression) {
-          return wrong("is another expression than on rank 0: bits may differ");
-        }
-        report_.max_roundings = std::max(report_.max_roundings, value.roundings);
+  // Rules 5 to 7.
+  Status check_results(SymbolicRank& rank) {
+    const Plan& plan = *rank.plan;
+    Cargo results;
+    if (plan.output_blocks() > 0) rank.memory.load(Buffer::Output, 0, plan.output_blocks(), results);
+    auto held = results.begin();
+    for (uint32_t b = 0; b < plan.output_blocks(); ++b) {
+      const bool is_held = held != results.end() && held->offset == b;
+      const Value value = is_held ? (held++)->value : Value{};
+      const uint64_t item = meaning_.output_item(plan, b);
+      if (!meaning_.follows(item)) {
+        if (is_held) return wrong(plan, b, "holds another block's data");
+        continue;
       }
-      size_t sent = 0;
-      for (const Step& step : plan.steps) sent += step.kind == StepKind::Send ? step.count : 0;
-      report_.max_sent_blocks = std::max(report_.max_sent_blocks, sent);
+      if (!is_held) return wrong(plan, b, "is never written");
+      if (value.sum != meaning_.expected(item) || value.origin != item) {
+        return wrong(plan, b, "lacks a contribution, or holds one twice or a wrong one");
+      }
+      if (meaning_.reduces() && !value.completed) return wrong(plan, b, "passes no step that completes it");
+      if (!meaning_.reduces() && value.completed) {
+        return wrong(plan, b, "is marked complete although nothing is reduced");
+      }
+      const uint64_t everywhere =
+          meaning_.seen_from(item, item * static_cast<uint64_t>(plan.nranks) / meaning_.items());
+      if (plan.collective == Collective::AllReduce &&
+          expression_of_.try_emplace(everywhere, value.expression).first->second != value.expression) {
+        return wrong(plan, b, "is another expression than on another rank: bits may differ");
+      }
+      report_.max_roundings = std::max(report_.max_roundings, value.roundings);
     }
+    size_t sent = 0;
+    for (const Step& step : plan.steps) sent += step.kind == StepKind::Send ? step.count : 0;
+    report_.max_sent_blocks = std::max(report_.max_sent_blocks, sent);
+    report_.steps += plan.steps.size() * (is_rotated_ ? static_cast<size_t>(plan.nranks) : 1);
     return {};
   }
 
-  std::span<const Plan> plans_;
+  static Status wrong(const Plan& plan, uint32_t block, const char* what) {
+    return defect(plan, plan.steps.size(), ("output block " + std::to_string(block) + " " + what).c_str());
+  }
+
   std::mt19937_64 random_;
-  uint64_t seed_;
+  bool is_rotated_;
+  Meaning meaning_;
   std::vector<SymbolicRank> ranks_;
-  std::map<Pipe, std::vector<Pending>> sends_, receives_;
   std::vector<Event> events_;
+  std::unordered_map<uint64_t, uint64_t> expression_of_;
   VerifyReport report_;
 };
 
 }  // namespace
 
-Result<VerifyReport> verify(std::span<const Plan> plans, uint64_t seed) {
+Result<VerifyReport> verify(std::span<const Plan> plans, const VerifyOptions& options) {
   if (plans.empty()) return error(Code::InvalidArgument, "verify: no plans");
   CCOM_TRY(check_shape(plans));
-  return SymbolicRun(plans, seed).run();
+  return SymbolicRun(plans, options).run();
+}
+
+Result<VerifyReport> verify(std::span<const Plan> plans, uint64_t seed) {
+  return verify(plans, VerifyOptions{seed, 0});
+}
+
+Result<VerifyReport> verify(int nranks, const PlanOf& plan_of, const VerifyOptions& options) {
+  std::vector<Plan> plans;
+  plans.reserve(static_cast<size_t>(std::max(nranks, 0)));
+  for (Rank r = 0; r < nranks; ++r) plans.push_back(plan_of(r));
+  return verify(plans, options);
+}
+
+Result<VerifyReport> verify_rotations(int nranks, const PlanOf& plan_of, uint64_t seed) {
+  if (nranks < 1) return error(Code::InvalidArgument, "verify: no plans");
+  const Plan zero = plan_of(0);
+  if (zero.nranks != nranks || !can_turn(zero)) {
+    return error(Code::InvalidArgument, "verify: %s of %d ranks has no rotations", zero.algorithm.c_str(), nranks);
+  }
+  CCOM_TRY(check_steps(zero));
+  for (Rank r = 1; r < nranks; ++r) CCOM_TRY(check_turned(zero, plan_of(r), r));
+  return SymbolicRun({&zero, 1}, VerifyOptions{seed, 0}, true).run();
 }
 
 }  // namespace ccom

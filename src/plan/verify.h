@@ -5,16 +5,22 @@
 // 1. Every run is in range; peers, channels and slot rules hold; untouchable buffers are not touched.
 // 2. The k-th send of a channel meets the k-th receive, of equal length.
 // 3. No deadlock, with zero buffering: a send is done only when its receive is, and both only when both have started.
+//    Steps never compete, so one legal order that ends shows that all do.
 // 4. No two steps of a rank touch a block, one writing, unless one is ordered after the other by dependencies alone
-// (checked by
-//    transitive closure, not by trusting the derivation).
+//    (found again block by block in checks.cc, not by trusting the derivation).
 // 5. Each output block holds each contribution exactly once (fingerprints: a random 61-bit word per contribution, added
-// modulo
-//    2^61 - 1; a missing or doubled one slips through with probability 2^-61), in a random legal order of events.
+//    modulo 2^61 - 1; a missing or doubled one slips through with probability 2^-61), in a random legal order of
+//    events.
 // 6. Every rank's expression for a block is the same tree, up to the order of two operands: bitwise equal results.
 // 7. Each result passes exactly one step marked `completes`, and that step really completes it.
+//
+// Everywhere 1-4 hold for every step of every rank. 5-7 hold for all blocks, or, with VerifyOptions::blocks, for the
+// blocks that were drawn: an error in a share f of the data then goes unseen with probability (1 - f)^blocks, so one
+// wrong message among thousands does. Small sizes are to be proved in full, large ones are spot checks of the data
+// flow.
 #pragma once
 
+#include <functional>
 #include <span>
 
 #include "base/status.h"
@@ -25,9 +31,34 @@ namespace ccom {
 struct VerifyReport {
   int max_roundings = 0;       // combinations on the longest path to a result: what a narrow type loses accuracy by
   size_t max_sent_blocks = 0;  // blocks that the busiest rank sends
+  uint64_t steps = 0;          // of all ranks
+  uint64_t items = 0;          // blocks of data that the collective moves or sums
+  uint64_t followed = 0;       // those of them that rules 5-7 were checked for
+};
+
+struct VerifyOptions {
+  uint64_t seed = 1;    // of words, order of events and drawn blocks
+  uint32_t blocks = 0;  // how many blocks of data to follow to the results; 0: all
 };
 
 // `plans` holds one plan per rank, by rank. An InternalError names the rank, the step and the broken rule.
+Result<VerifyReport> verify(std::span<const Plan> plans, const VerifyOptions& options);
 Result<VerifyReport> verify(std::span<const Plan> plans, uint64_t seed = 1);
+
+// The same for plans that are made here: about 70 bytes per step of all ranks.
+using PlanOf = std::function<Plan(Rank)>;
+Result<VerifyReport> verify(int nranks, const PlanOf& plan_of, const VerifyOptions& options);
+
+// For plans that are one plan turned: rank r's is rank 0's with all peers r further on and all blocks of data r/nranks
+// of the vector further on, as those of a flat ring; scratch slots may have other names. AllReduce, ReduceScatter,
+// AllGather, Barrier.
+//
+// Every rank's plan is made, one at a time, and compared with rank 0's, step by step; others are an error. Rules 1-7
+// then hold for all ranks and all blocks if they hold for rank 0 with itself, turned, as every partner: an order in
+// which all ranks do the same at the same time is a legal one (so rule 3 holds if it ends), races are the same on every
+// rank, and the value of a block on rank r is that of the turned block on rank 0. What it cannot do is accept plans
+// that are correct without being turned copies, or that are free of deadlock only in an order that treats ranks
+// differently.
+Result<VerifyReport> verify_rotations(int nranks, const PlanOf& plan_of, uint64_t seed = 1);
 
 }  // namespace ccom

@@ -2,6 +2,7 @@
 #include "planner/bound.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "topology/wires.h"
 
@@ -24,18 +25,19 @@ double crossing(const Question& question, double parts) {
   }
 }
 
-// Out of one device, over links and its share of the uplinks.
-double device_bandwidth(const Fabric& fabric, bool several_hosts) {
-  double least = 0;
-  for (int device = 0; device < fabric.devices; ++device) {
-    double sum = 0;
-    for (const Link& link : fabric.links) sum += link.from == device ? link.speed.bytes_per_second : 0;
-    for (const Uplink& uplink : fabric.uplinks) {
-      if (several_hosts && std::ranges::binary_search(uplink.devices, device)) sum += uplink.speed.bytes_per_second;
-    }
-    least = device == 0 ? sum : std::min(least, sum);
+// Out of each device, over links and its share of the uplinks: of the weakest one, and on average.
+std::pair<double, double> device_bandwidth(const Fabric& fabric, bool several_hosts) {
+  std::vector<double> out(static_cast<size_t>(fabric.devices));
+  for (const Link& link : fabric.links) {
+    if (link.from < fabric.devices) out[static_cast<size_t>(link.from)] += link.speed.bytes_per_second;
   }
-  return least;
+  for (const Uplink& uplink : fabric.uplinks) {
+    for (const int device : uplink.devices) {
+      if (several_hosts) out[static_cast<size_t>(device)] += uplink.speed.bytes_per_second;
+    }
+  }
+  const double sum = std::accumulate(out.begin(), out.end(), 0.0);
+  return {*std::ranges::min_element(out), sum / fabric.devices};
 }
 
 double uplink_bandwidth(const Topology& topology) {
@@ -84,7 +86,12 @@ Bound lower_bound(const Topology& topology, const Question& question) {
   if (!imposed) {
     raise(bound, crossing(question, topology.nranks()), topology.memory.bytes_per_second, "memory");
   } else if (imposed->devices > 1) {
-    raise(bound, crossing(question, hosts * imposed->devices), device_bandwidth(*imposed, hosts > 1), "devices' links");
+    // An allreduce moves 2 (p - 1) n bytes in all; a single device must give and get n. The others give or get all of
+    // theirs over their own links.
+    const auto [weakest, mean] = device_bandwidth(*imposed, hosts > 1);
+    const bool reduces_to_all = question.collective == Collective::AllReduce;
+    raise(bound, crossing(question, hosts * imposed->devices), reduces_to_all ? mean : weakest, "devices' links");
+    if (reduces_to_all) raise(bound, static_cast<double>(question.bytes), weakest, "the weakest device's links");
   } else {
     raise(bound, crossing(question, topology.nranks()), imposed->inside_device.bytes_per_second, "memory");
   }

@@ -5,6 +5,8 @@
 #include <bit>
 #include <functional>
 
+#include "planner/fabric_pricing.h"
+#include "planner/fabric_search.h"
 #include "planner/forced.h"
 #include "planner/host_level.h"
 #include "planner/pricing.h"
@@ -39,19 +41,31 @@ std::string node_note(const Topology& topology, const Question& question) {
 // Without messages at least inside a host, which beats everything else.
 bool uses_memory(Recipe::Kind kind) { return kind == Recipe::Kind::Node || kind == Recipe::Kind::Hosts; }
 
+bool fabric_serves(Collective collective) {
+  return collective != Collective::AllToAll && collective != Collective::SendReceive &&
+         collective != Collective::Gather && collective != Collective::Scatter;
+}
+
 // Collects the candidates of one question.
 class Search {
  public:
   Search(const Topology& topology, const Question& question, std::string_view forced)
       : topology_(topology),
         question_(question),
+        view_(fabric_view(topology)),
         n_(topology.nranks()),
-        free_(all_linked(topology)),
+        free_(view_ ? view_->all_linked : all_linked(topology)),
         torus_asked_for_(asks_for_torus(forced)) {}
 
   std::vector<Candidate> run() {
     add_node();
     add_hosts();
+    if (view_ && fabric_serves(question_.collective)) {
+      for (Possible& possible : fabric_recipes(topology_, *view_, question_)) {
+        add(std::move(possible.recipe), std::move(possible.why_not));
+      }
+      return std::move(candidates_);
+    }
     switch (question_.collective) {
       case Collective::AllReduce: find_allreduce(); break;
       case Collective::ReduceScatter:
@@ -83,7 +97,7 @@ class Search {
     candidate.legal = why_not.empty();
     candidate.note = std::move(why_not);
     if (candidate.legal) {
-      const Price priced = price(topology_, question_, recipe);
+      const Price priced = best_windows(recipe, candidate.note);
       candidate.steps = priced.cost.steps;
       candidate.bytes = priced.cost.bytes;
       candidate.time_ns = priced.time_ns;
@@ -91,6 +105,26 @@ class Search {
     }
     candidate.recipe = std::move(recipe);
     candidates_.push_back(std::move(candidate));
+  }
+
+  // The price of a recipe with as many windows or chunks as make it cheapest, which it then has.
+  Price best_windows(Recipe& recipe, std::string& note) const {
+    if (!view_ || !is_priced_on_fabric(recipe.kind)) return price(topology_, question_, recipe);
+    std::optional<Price> best;
+    int best_count = 1;
+    const std::vector<int> tried = possible_counts(recipe, question_);
+    for (const int count : tried) {
+      set_count(recipe, count);
+      const Price priced = price_on_fabric(topology_, *view_, question_, recipe);
+      if (best && priced.time_ns >= best->time_ns) continue;
+      best = priced;
+      best_count = count;
+    }
+    set_count(recipe, best_count);
+    if (best_count > 1) {
+      note = std::to_string(best_count) + (recipe.kind == Recipe::Kind::Staged ? " windows" : " chunks");
+    }
+    return *best;
   }
 
   void add_staged(const char* name, Staged shape, bool needs_all_links, bool by_owner, std::string why_not = "") {
@@ -173,6 +207,7 @@ class Search {
 
   const Topology& topology_;
   const Question& question_;
+  std::optional<FabricView> view_;
   int n_;
   bool free_;
   bool torus_asked_for_;
@@ -231,6 +266,8 @@ Plan make_plan(const Recipe& recipe, const Call& call) {
   switch (recipe.kind) {
     case Recipe::Kind::Staged: return staged_plan(call, recipe.staged, recipe.algorithm);
     case Recipe::Kind::Tree: return tree_plan(call, recipe.tree, recipe.algorithm);
+    case Recipe::Kind::Trees: return tree_plan(call, recipe.trees, recipe.algorithm);
+    case Recipe::Kind::Radix: return mixed_radix_plan(call, recipe.radix, recipe.algorithm);
     case Recipe::Kind::Pairwise: return pairwise_alltoall_plan(call);
     case Recipe::Kind::Routed: {
       Call gather = call;

@@ -27,17 +27,20 @@ struct Question {
   Rank root = -1;
   bool shares_memory = false;  // all ranks share one host's memory and may use it as they like
   bool meets_inside = false;   // there are several hosts, and this holds for the ranks of each
+  int most_channels = 256;     // that two ranks may have between them
 };
 
 // All that is needed to make any rank's plan. A value.
 struct Recipe {
   // Node: no messages; plans of algorithms/node.h, whose scheme follows from the size and from what can be reached.
   // Hosts: node plans inside, messages across (comm/hierarchy.h).
-  enum class Kind { Staged, Tree, Pairwise, Routed, Node, Hosts };
+  enum class Kind { Staged, Tree, Trees, Radix, Pairwise, Routed, Node, Hosts };
   std::string algorithm;
   Kind kind = Kind::Staged;
-  Staged staged;
-  Tree tree;
+  Staged staged{};
+  Tree tree{};
+  std::vector<Tree> trees{};
+  Radix radix{};
   friend bool operator==(const Recipe&, const Recipe&) = default;
 };
 

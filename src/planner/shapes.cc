@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 namespace ccom {
 namespace {
@@ -133,18 +134,29 @@ Level square_torus(int nranks) {
 
 namespace {
 
-// Hangs all ranks of a host below `top`, breadth first over the host's links.
+// Hangs all ranks of a host below `top`, breadth first over the host's links; each device is reached once, by one of
+// its ranks, which hands on to the others.
 void grow(const Topology& topology, Rank top, Tree& tree) {
-  const std::vector<Rank> ranks = topology.ranks_of(topology.ranks[static_cast<size_t>(top)].host);
-  std::vector<bool> seen(static_cast<size_t>(topology.nranks()));
-  seen[static_cast<size_t>(top)] = true;
+  const auto device_of = [&](Rank rank) { return topology.ranks[static_cast<size_t>(rank)].device; };
+  std::map<int, std::vector<Rank>> left;  // by device
+  for (const Rank rank : topology.ranks_of(topology.ranks[static_cast<size_t>(top)].host)) {
+    if (rank != top) left[device_of(rank)].push_back(rank);
+  }
   std::vector<Rank> reached{top};
+  const auto hang = [&](Rank rank, Rank parent) {
+    tree.parent[static_cast<size_t>(rank)] = parent;
+    reached.push_back(rank);
+  };
+  std::set<int> entered{device_of(top)};
   for (size_t i = 0; i < reached.size(); ++i) {
-    for (const Rank rank : ranks) {
-      if (seen[static_cast<size_t>(rank)] || !topology.linked(reached[i], rank)) continue;
-      seen[static_cast<size_t>(rank)] = true;
-      tree.parent[static_cast<size_t>(rank)] = reached[i];
-      reached.push_back(rank);
+    for (auto& [device, ranks] : left) {
+      if (ranks.empty()) continue;
+      const bool own = device == device_of(reached[i]);
+      if (!own && (entered.contains(device) || !topology.linked(reached[i], ranks.front()))) continue;
+      entered.insert(device);
+      const size_t count = own ? ranks.size() : 1;
+      for (size_t k = 0; k < count; ++k) hang(ranks[k], reached[i]);
+      ranks.erase(ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(count));
     }
   }
 }

@@ -6,14 +6,10 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <functional>
-#include <map>
-#include <numeric>
 #include <set>
 
 #include "algorithms/collectives.h"
-#include "algorithms/streams.h"
 #include "plan/print.h"
 #include "tests/algorithms/prove.h"
 
@@ -110,22 +106,24 @@ TEST(FlatAlgorithms, ReduceScatterAndAllgatherAreProved) {
   }
 }
 
-TEST(Windows, HaveTheirOwnChannelsAndAreTakenInTurn) {
-  Staged shape = hierarchical({4, 4, 4}, Pattern::Circulant, false);
-  shape.windows = 4;
-  EXPECT_EQ(channels_of(shape), 4);
-  for (const Collective collective : {Collective::AllReduce, Collective::ReduceScatter, Collective::AllGather}) {
-    for (const bool in_place : {false, true}) {
-      prove(collective, 12, -1, in_place, [&](const Call& call) { return staged_plan(call, shape, "windows"); });
+TEST(Windows, AreProvedOverLevelsAndCores) {
+  for (const int windows : {2, 5}) {
+    Staged shape = hierarchical({4, 4, 4}, Pattern::Circulant, false);
+    shape.windows = windows;
+    EXPECT_EQ(channels_of(shape), 2) << "one for each way";
+    for (const Collective collective : {Collective::AllReduce, Collective::ReduceScatter, Collective::AllGather}) {
+      for (const bool in_place : {false, true}) {
+        prove(collective, 12, -1, in_place, [&](const Call& call) { return staged_plan(call, shape, "windows"); });
+      }
     }
+    shape = hierarchical({4, 4, 3}, Pattern::RecursiveDoubling, true);
+    shape.windows = windows;
+    prove(Collective::AllReduce, 11, -1, true, [&](const Call& call) { return staged_plan(call, shape, "windows"); });
+    shape = torus_of_pairs(4, 4);
+    shape.windows = windows;
+    EXPECT_EQ(channels_of(shape), 8) << "four streams, both ways";
+    prove(Collective::AllReduce, 32, -1, true, [&](const Call& call) { return staged_plan(call, shape, "windows"); });
   }
-  const Plan plan = staged_plan({Collective::AllReduce, 0, 12, -1, false}, shape, "windows");
-  std::set<int> first;
-  for (size_t s = 0; s < 4; ++s) first.insert(plan.steps[s].channel);
-  EXPECT_EQ(first.size(), 4U) << "every window begins at once";
-  shape.core = {hierarchical({4, 4, 4}, Pattern::RecursiveDoubling, true).core[0]};
-  shape.levels.pop_back();
-  prove(Collective::AllReduce, 12, -1, true, [&](const Call& call) { return staged_plan(call, shape, "windows"); });
 }
 
 TEST(Hierarchical, EvenAndUnevenHostsAreProved) {
@@ -175,41 +173,6 @@ TEST(Hierarchical, TorusOfPairsAcrossTwoHostsIsProved) {
   shape.levels.push_back(across);
   for (const Collective collective : {Collective::AllReduce, Collective::ReduceScatter, Collective::AllGather}) {
     prove(collective, 64, -1, true, [&](const Call& call) { return staged_plan(call, shape, "torus"); });
-  }
-}
-
-TEST(Trees, RootedCollectivesAreProvedForEveryRadixAndRoot) {
-  for (int n = 1; n <= kMaxRanks; ++n) {
-    for (const int radix : {2, 3, 4, 8}) {
-      for (const Rank root : {0, n / 2, n - 1}) {
-        Tree tree = knomial_tree(n, root, radix);
-        for (const int chunks : {1, 3}) {
-          tree.chunks = chunks;
-          for (const bool in_place : {false, true}) {
-            for (const Collective collective :
-                 {Collective::Broadcast, Collective::Reduce, Collective::Gather, Collective::Scatter}) {
-              prove(collective, n, root, in_place, [&](const Call& call) { return tree_plan(call, tree, "knomial"); });
-            }
-            for (const Collective collective :
-                 {Collective::AllReduce, Collective::ReduceScatter, Collective::AllGather}) {
-              if (radix > 3 || n > 17) continue;
-              prove(collective, n, -1, in_place, [&](const Call& call) { return tree_plan(call, tree, "tree"); });
-            }
-          }
-        }
-      }
-    }
-  }
-}
-
-TEST(Trees, KnomialHasLogarithmicDepth) {
-  for (int n = 2; n <= 1000; n += 37) {
-    const Tree tree = knomial_tree(n, 5 % n, 4);
-    for (Rank r = 0; r < n; ++r) {
-      int depth = 0;
-      for (Rank at = r; tree.parent[static_cast<size_t>(at)] >= 0; at = tree.parent[static_cast<size_t>(at)]) ++depth;
-      EXPECT_LE(depth, static_cast<int>(std::ceil(std::log(n) / std::log(4) - 1e-9)));
-    }
   }
 }
 

@@ -4,7 +4,8 @@
 // together.
 //
 // Messages go the short way along one dimension after another (the last first), as the loads of algorithms/streams.h
-// take it. So a plan's steps are counted on its longest chain, and each link's bytes in each step are known.
+// take it. Links of dimension d are `speeds[d]` times as fast as one unit (all 1 if none are given). So a plan's steps
+// are counted on its longest chain, and each link's bytes in each step are known.
 #pragma once
 
 #include <algorithm>
@@ -29,8 +30,9 @@ struct Lockstep {
 
 class LockstepRun {
  public:
-  LockstepRun(const std::vector<Plan>& plans, std::vector<int> dims, uint32_t blocks)
-      : plans_(plans), dims_(std::move(dims)), blocks_(blocks) {
+  LockstepRun(const std::vector<Plan>& plans, std::vector<int> dims, uint32_t blocks, std::vector<double> speeds)
+      : plans_(plans), dims_(std::move(dims)), speeds_(std::move(speeds)), blocks_(blocks) {
+    speeds_.resize(dims_.size(), 1);
     for (const Plan& plan : plans) dependencies_.push_back(derive_dependencies(plan));
     for (const Dependencies& dependencies : dependencies_) executors_.emplace_back(dependencies);
   }
@@ -83,7 +85,7 @@ class LockstepRun {
     }
     double busiest = 0;
     for (const auto& [link, share] : load) {
-      busiest = std::max(busiest, share);
+      busiest = std::max(busiest, share / speeds_[static_cast<size_t>(std::get<1>(link))]);
       result_.link[link] += share;
     }
     ++result_.steps;
@@ -114,6 +116,7 @@ class LockstepRun {
 
   const std::vector<Plan>& plans_;
   std::vector<int> dims_;
+  std::vector<double> speeds_;
   uint32_t blocks_;
   std::vector<Dependencies> dependencies_;
   std::vector<Executor> executors_;
@@ -124,8 +127,9 @@ class LockstepRun {
 };
 
 // `blocks` make up the vector.
-inline Lockstep run_in_lockstep(const std::vector<Plan>& plans, const std::vector<int>& dims, uint32_t blocks) {
-  return LockstepRun(plans, dims, blocks).run();
+inline Lockstep run_in_lockstep(const std::vector<Plan>& plans, const std::vector<int>& dims, uint32_t blocks,
+                                const std::vector<double>& speeds = {}) {
+  return LockstepRun(plans, dims, blocks, speeds).run();
 }
 
 }  // namespace ccom

@@ -279,6 +279,52 @@ TEST(BalancedStreams, AreEqualShareOfAllRotationsForEqualLinks) {
   EXPECT_EQ(default_streams({1, 5}).size(), 2U);
 }
 
+TEST(Windows, OverlapLevelsThatUseDifferentLinks) {
+  // Rings along rows, then along columns a quarter as fast: both levels take the same time, one after another.
+  Staged shape{dimension_levels(Pattern::Ring, {4, 4}, flat_level(Pattern::Ring, 16).groups), {}};
+  const auto time = [&](int windows) {
+    shape.windows = windows;
+    const std::vector<Plan> plans = plans_of(Collective::AllReduce, shape, 16);
+    return run_in_lockstep(plans, {4, 4}, plans[0].blocks_per_unit, {0.25, 1}).time;
+  };
+  const double level = 2 * 0.75;
+  EXPECT_NEAR(time(1), 2 * level, 1e-12) << "the sum";
+  EXPECT_LT(time(8), 1.35 * level) << "near the maximum";
+}
+
+TEST(Costs, AreThoseOfThePlans) {
+  for (const auto& [pattern, dims] : {std::pair{Pattern::Torus, Dims{3, 5}},
+                                      {Pattern::Torus, {4, 4, 4}},
+                                      {Pattern::Swing, {4, 8}},
+                                      {Pattern::Swing, {16}},
+                                      {Pattern::Rings, {4, 4}},
+                                      {Pattern::SwingLatency, {8, 4}},
+                                      {Pattern::RecursiveDoubling, {4, 8}}}) {
+    const Level level = level_of(pattern, dims);
+    Cost cost;
+    switch (pattern) {
+      case Pattern::Torus: cost = torus_reduce_scatter_cost(level, 1) + torus_allgather_cost(level, 1); break;
+      case Pattern::Swing: cost = swing_reduce_scatter_cost(level, 1) + swing_allgather_cost(level, 1); break;
+      case Pattern::Rings: cost = rings_reduce_scatter_cost(level, 1) + rings_allgather_cost(level, 1); break;
+      case Pattern::SwingLatency: cost = swing_latency_cost(level, 1); break;
+      default: cost = recursive_doubling_cost(level, 1);
+    }
+    const std::vector<Plan> plans = plans_of(Collective::AllReduce, staged(level), members(dims));
+    const Lockstep run = run_in_lockstep(plans, dims, plans[0].blocks_per_unit);
+    EXPECT_EQ(run.steps, cost.steps);
+    if (pattern == Pattern::Swing) {
+      EXPECT_EQ(run.hops, 2 * swing_hops(dims));
+    }
+    double posts = 0, reduced = 0;
+    for (const Step& step : plans[0].steps) {
+      posts += step.kind == StepKind::Send ? 1 : 0;
+      if (step.kind == StepKind::ReceiveReduce) reduced += 2.0 * step.count / plans[0].blocks_per_unit;
+    }
+    EXPECT_EQ(posts, cost.posts) << "pattern " << static_cast<int>(pattern);
+    EXPECT_NEAR(reduced, cost.reduced, 1e-9) << "pattern " << static_cast<int>(pattern);
+  }
+}
+
 TEST(DimensionLevels, RunAlongRowsThenColumns) {
   const std::vector<Level> levels = dimension_levels(Pattern::Circulant, {2, 3}, {{0, 1, 2, 3, 4, 5}});
   ASSERT_EQ(levels.size(), 2U);

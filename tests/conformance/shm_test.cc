@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The shm transport joins the conformance suite: with rings of the usual size and of the smallest, and with each rank
-// looking at the segment through a mapping of its own, as in separate processes.
+// looking at the segment through a mapping of its own, as in separate processes; and with a fabric's speeds imitated.
 #include "transports/shm/factory.h"
 
 #include <fcntl.h>
@@ -14,13 +14,14 @@ namespace {
 struct Variant {
   size_t ring_bytes;
   bool map_for_each_rank;
+  bool paced = false;
 };
 
 class ShmJob final : public Job {
  public:
   ShmJob(JobShape shape, Variant variant) : shape_(shape), variant_(variant) {
     const size_t region_bytes = shm_region_bytes(shape.ranks, shape.channels, variant.ring_bytes);
-    segments_.push_back(*SharedSegment::create(kOffset + region_bytes, kOffset));
+    segments_.push_back(*SharedSegment::create(kOffset + region_bytes + shm_wires_bytes(kWires), kOffset));
   }
   Result<std::unique_ptr<Transport>> make(Rank rank) override {
     if (variant_.map_for_each_rank) {
@@ -35,10 +36,25 @@ class ShmJob final : public Job {
     for (Rank one = 0; one < shape_.ranks; ++one) config.local_ranks.push_back(one);
     config.channels = shape_.channels;
     config.ring_bytes = variant_.ring_bytes;
+    const ShmFabric fabric = fabric_of(rank);
+    if (variant_.paced) config.fabric = &fabric;
     return make_shm_transport(config);
   }
 
  private:
+  // Everybody reaches everybody over one of two wires, at 1 GB/s and 20 us.
+  ShmFabric fabric_of(Rank rank) const {
+    ShmFabric fabric;
+    fabric.offset_bytes = segments_[0]->bytes().size() - shm_wires_bytes(kWires);
+    fabric.lines = kWires;
+    for (Rank peer = 0; peer < shape_.ranks; ++peer) {
+      fabric.ways.push_back(
+          {{.line = static_cast<uint32_t>(rank + peer) % kWires, .ns_per_byte = 1, .latency_ns = 2e4}});
+    }
+    return fabric;
+  }
+
+  static constexpr uint32_t kWires = 2;
   static constexpr size_t kOffset = 8192;  // something else may lie before it
   const JobShape shape_;
   const Variant variant_;
@@ -54,7 +70,8 @@ Member member(std::string name, Variant variant) {
 INSTANTIATE_TEST_SUITE_P(Shm, TransportConformance,
                          testing::Values(member("usual_rings", {size_t{256} << 10, false}),
                                          member("smallest_rings", {4096, false}),
-                                         member("own_mappings", {size_t{64} << 10, true})),
+                                         member("own_mappings", {size_t{64} << 10, true}),
+                                         member("paced", {size_t{64} << 10, true, true})),
                          member_name);
 
 }  // namespace

@@ -54,6 +54,23 @@ TEST_F(Ring, CarriesEverySizeAcrossEveryWrap) {
   }
 }
 
+TEST_F(Ring, CarriesAStampWithEverySize) {
+  Outgoing outgoing(view_, true);
+  Incoming incoming(view_, true);
+  for (size_t size_bytes = 0; size_bytes < 9000; size_bytes += 1 + size_bytes / 40) {
+    const auto sent = numbered(size_bytes, size_bytes);
+    std::vector<std::byte> received(size_bytes);
+    Progress out = Progress::Waiting, in = Progress::Waiting;
+    for (int turn = 0; turn < 20 && in != Progress::Done; ++turn) {
+      if (out != Progress::Done) out = outgoing.advance(send_of(sent), size_bytes + 5);
+      in = incoming.advance(receive_into(received));
+    }
+    ASSERT_EQ(in, Progress::Done) << size_bytes;
+    ASSERT_EQ(received, sent) << size_bytes;
+    ASSERT_EQ(incoming.due_ns(), size_bytes + 5);
+  }
+}
+
 TEST_F(Ring, OnlyWholeSmallMessagesArePublished) {
   const auto sent = numbered(1500, 0);
   int published = 0;

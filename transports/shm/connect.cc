@@ -9,14 +9,16 @@
 
 namespace ccom::shm {
 
-ShmTransport::ShmTransport(const ShmConfig& config, const Layout& layout)
+ShmTransport::ShmTransport(const ShmConfig& config, const Layout& layout, std::unique_ptr<Pacer> pacer)
     : segment_(*config.segment),
       offset_bytes_(config.offset_bytes),
       layout_(layout),
       place_(static_cast<int>(std::ranges::find(config.local_ranks, config.rank) - config.local_ranks.begin())),
-      channels_(config.local_ranks.size() * static_cast<size_t>(config.channels)) {
+      channels_(config.local_ranks.size() * static_cast<size_t>(config.channels)),
+      pacer_(std::move(pacer)) {
   for (size_t place = 0; place < config.local_ranks.size(); ++place) {
-    neighbours_.push_back({config.local_ranks[place], &layout_.rank_lines(region(), static_cast<int>(place))});
+    const auto at = static_cast<int>(place);
+    neighbours_.push_back({config.local_ranks[place], at, &layout_.rank_lines(region(), at)});
   }
   sending_.reserve(channels_.size());
   receiving_.reserve(channels_.size());
@@ -58,7 +60,7 @@ void ShmTransport::make_channels(const Peer& peer) {
     const size_t out = layout_.ring_index(place_, place, index);
     const size_t in = layout_.ring_index(place, place_, index);
     const ShmChannel::Ends ends{layout_.ring(region(), out), offset_bytes_ + layout_.ring_offset_bytes(out),
-                                layout_.ring(region(), in)};
+                                layout_.ring(region(), in), pacer_ != nullptr};
     channels_[static_cast<size_t>(place * layout_.channels + index)] =
         std::make_unique<ShmChannel>(*this, neighbours_[static_cast<size_t>(place)], ends);
   }

@@ -5,6 +5,7 @@
 #include <bit>
 #include <functional>
 
+#include "transports/shm/pacer.h"
 #include "transports/shm/shm_transport.h"
 
 namespace ccom {
@@ -34,6 +35,28 @@ Status check(const ShmConfig& config, const Layout& layout) {
   return Status::ok();
 }
 
+Status check(const ShmFabric& fabric, const ShmConfig& config) {
+  const size_t segment_bytes = config.segment->bytes().size();
+  const auto exists = [&fabric](const ShmWire& wire) { return wire.line < fabric.lines; };
+  const bool is_whole = std::ranges::all_of(
+      fabric.ways, [&exists](const std::vector<ShmWire>& way) { return std::ranges::all_of(way, exists); });
+  if (fabric.ways.size() != config.local_ranks.size() || !is_whole || fabric.offset_bytes % shm::kPageBytes != 0 ||
+      fabric.offset_bytes > segment_bytes || shm_wires_bytes(fabric.lines) > segment_bytes - fabric.offset_bytes) {
+    return error(Code::InvalidArgument, "shm: a fabric of %u wires with ways to %zu ranks does not fit %zu ranks",
+                 fabric.lines, fabric.ways.size(), config.local_ranks.size());
+  }
+  return Status::ok();
+}
+
+shm::WireLine* lines_of(const SharedSegment& segment, const ShmFabric& fabric) {
+  return reinterpret_cast<shm::WireLine*>(segment.bytes().data() + fabric.offset_bytes);
+}
+
+uint64_t now_ns() {
+  return static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch()).count());
+}
+
 }  // namespace
 
 size_t shm_region_bytes(int local_ranks, int channels, size_t ring_bytes) {
@@ -41,6 +64,17 @@ size_t shm_region_bytes(int local_ranks, int channels, size_t ring_bytes) {
 }
 
 size_t shm_header_bytes(int local_ranks, int channels) { return shm::Layout{local_ranks, channels, 0}.header_bytes(); }
+
+size_t shm_wires_bytes(uint32_t wires) {
+  return (wires * sizeof(shm::WireLine) + shm::kPageBytes - 1) / shm::kPageBytes * shm::kPageBytes;
+}
+
+std::vector<uint64_t> shm_wire_traffic(const SharedSegment& segment, const ShmFabric& fabric) {
+  std::vector<uint64_t> bytes;
+  const shm::WireLine* const lines = lines_of(segment, fabric);
+  for (uint32_t i = 0; i < fabric.lines; ++i) bytes.push_back(lines[i].bytes.load(std::memory_order_relaxed));
+  return bytes;
+}
 
 size_t default_ring_bytes(int local_ranks, int channels, size_t max_memory_bytes) {
   constexpr size_t kMostBytes = size_t{256} << 10;
@@ -52,7 +86,13 @@ Result<std::unique_ptr<Transport>> make_shm_transport(const ShmConfig& config) {
   const shm::Layout layout{static_cast<int>(config.local_ranks.size()), config.channels, config.ring_bytes};
   CCOM_TRY(check(config, layout));
   CCOM_TRY(config.segment->reserve(config.offset_bytes, layout.header_bytes()));
-  return std::unique_ptr<Transport>(std::make_unique<shm::ShmTransport>(config, layout));
+  std::unique_ptr<shm::Pacer> pacer;
+  if (config.fabric != nullptr) {
+    CCOM_TRY(check(*config.fabric, config));
+    CCOM_TRY(config.segment->reserve(config.fabric->offset_bytes, shm_wires_bytes(config.fabric->lines)));
+    pacer = std::make_unique<shm::Pacer>(*config.fabric, lines_of(*config.segment, *config.fabric), now_ns);
+  }
+  return std::unique_ptr<Transport>(std::make_unique<shm::ShmTransport>(config, layout, std::move(pacer)));
 }
 
 }  // namespace ccom

@@ -3,6 +3,9 @@
 // How a message lies in a ring. It starts at a multiple of 64 with its frame; small ones follow the frame at once, so
 // that eight bytes with their frame are one cache line, larger ones start on the next line; the end is padded to a
 // multiple of 64.
+//
+// Where a fabric's speeds are imitated (pacer.h) a frame always has a line of its own, which ends with a stamp: the
+// time at which the message has arrived.
 #pragma once
 
 #include "transports/transport.h"
@@ -25,9 +28,9 @@ struct Frame {
 static_assert(sizeof(Frame) == 48 && kSmallBytes + sizeof(Frame) <= 2048);
 
 constexpr size_t round_to_grain(size_t bytes) { return (bytes + kGrainBytes - 1) & ~(kGrainBytes - 1); }
-constexpr size_t payload_offset_bytes(size_t payload_bytes) {
-  return payload_bytes <= kSmallBytes ? sizeof(Frame) : kGrainBytes;
-}
+// From a frame to the payload of a small message; of larger ones it is always kGrainBytes.
+constexpr size_t frame_bytes(bool stamped) { return stamped ? kGrainBytes : sizeof(Frame); }
+static_assert(sizeof(Frame) + sizeof(uint64_t) <= kGrainBytes && kGrainBytes + kSmallBytes <= 2048);
 
 // What became of an attempt to move a message.
 enum class Progress {

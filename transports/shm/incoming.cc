@@ -29,7 +29,8 @@ Progress Incoming::take_frame(const Receive& receive) {
   }
   std::memcpy(&frame_, at(tail_), sizeof(frame_));
   if (frame_.envelope != receive.expected || frame_.payload_bytes != receive.size_bytes) return Progress::Mismatch;
-  tail_ += payload_offset_bytes(receive.size_bytes);
+  if (frame_bytes_ > sizeof(frame_)) std::memcpy(&due_ns_, at(tail_) + sizeof(frame_), sizeof(due_ns_));
+  tail_ += receive.size_bytes <= kSmallBytes ? frame_bytes_ : kGrainBytes;
   received_bytes_ = 0;
   is_framed_ = true;
   return Progress::Done;

@@ -13,7 +13,7 @@ namespace ccom::shm {
 // in when we last looked.
 class Incoming {
  public:
-  explicit Incoming(const RingView& ring) : ring_(ring) {}
+  explicit Incoming(const RingView& ring, bool stamped = false) : ring_(ring), frame_bytes_(frame_bytes(stamped)) {}
 
   // Delivers what is there of the message that is next in line. To be called with the same receive until it is done.
   // After a Mismatch, frame() is what came instead, and nothing was delivered.
@@ -21,6 +21,8 @@ class Incoming {
   // True if advance() would find bytes; looks at the sender's counter.
   bool has_bytes() const { return ring_.lines->head.load(std::memory_order_acquire) != tail_; }
   const Frame& frame() const { return frame_; }
+  // The stamp of the message that came last, if frames have one.
+  uint64_t due_ns() const { return due_ns_; }
   // Within a message.
   bool has_begun() const { return is_framed_; }
 
@@ -40,12 +42,14 @@ class Incoming {
   const std::byte* at(uint64_t position) const { return ring_.data + (position & (ring_.ring_bytes - 1)); }
 
   const RingView ring_;
+  const size_t frame_bytes_;
   uint64_t head_ = 0;
   uint64_t tail_ = 0;
   uint64_t told_tail_ = 0;
   bool is_framed_ = false;  // the current message's frame was taken, and was right
   size_t received_bytes_ = 0;
   Frame frame_;
+  uint64_t due_ns_ = 0;
 };
 
 }  // namespace ccom::shm

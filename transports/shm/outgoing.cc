@@ -6,7 +6,7 @@
 
 namespace ccom::shm {
 
-Progress Outgoing::advance(const Send& send) {
+Progress Outgoing::advance(const Send& send, uint64_t due_ns) {
   const size_t payload_bytes = send.payload.size();
   if (!is_framed_) {
     const size_t needed = needed_bytes(payload_bytes);
@@ -16,6 +16,7 @@ Progress Outgoing::advance(const Send& send) {
     }
     const Frame frame{send.envelope, payload_bytes};
     std::memcpy(at(head_), &frame, sizeof(frame));
+    if (frame_bytes_ > sizeof(frame)) std::memcpy(at(head_) + sizeof(frame), &due_ns, sizeof(due_ns));
     if (payload_bytes <= kSmallBytes) {
       put_small(send);
       return Progress::Done;
@@ -28,7 +29,7 @@ Progress Outgoing::advance(const Send& send) {
 }
 
 size_t Outgoing::needed_bytes(size_t payload_bytes) const {
-  return payload_bytes <= kSmallBytes ? round_to_grain(sizeof(Frame) + payload_bytes) : kGrainBytes;
+  return payload_bytes <= kSmallBytes ? round_to_grain(frame_bytes_ + payload_bytes) : kGrainBytes;
 }
 
 bool Outgoing::has_room(const Send& send) const {
@@ -48,12 +49,12 @@ bool Outgoing::refresh() {
 void Outgoing::put_small(const Send& send) {
   const size_t size = send.payload.size();
   if (size > 0) {
-    const uint64_t start = head_ + sizeof(Frame);
+    const uint64_t start = head_ + frame_bytes_;
     const size_t before_wrap = std::min(size, ring_.ring_bytes - static_cast<size_t>(start & (ring_.ring_bytes - 1)));
     std::memcpy(at(start), send.payload.data(), before_wrap);
     if (before_wrap < size) std::memcpy(ring_.data, send.payload.data() + before_wrap, size - before_wrap);
   }
-  head_ += round_to_grain(sizeof(Frame) + size);
+  head_ += round_to_grain(frame_bytes_ + size);
   publish();
 }
 

@@ -12,10 +12,11 @@ namespace ccom::shm {
 // what the receiver had freed when we last looked.
 class Outgoing {
  public:
-  explicit Outgoing(const RingView& ring) : ring_(ring) {}
+  explicit Outgoing(const RingView& ring, bool stamped = false) : ring_(ring), frame_bytes_(frame_bytes(stamped)) {}
 
-  // Moves what fits of the message that is next in line. To be called with the same one until it is done.
-  Progress advance(const Send& send);
+  // Moves what fits of the message that is next in line. To be called with the same one until it is done. due_ns: its
+  // stamp, if frames have one.
+  Progress advance(const Send& send, uint64_t due_ns = 0);
   // True if advance() would find room; looks at the receiver's counter.
   bool has_room(const Send& send) const;
   // Bytes that ever went in; a change means that the receiver must hear of it.
@@ -31,6 +32,7 @@ class Outgoing {
   std::byte* at(uint64_t position) const { return ring_.data + (position & (ring_.ring_bytes - 1)); }
 
   const RingView ring_;
+  const size_t frame_bytes_;
   uint64_t head_ = 0;
   uint64_t tail_ = 0;
   bool is_framed_ = false;  // the current message's frame is in the ring

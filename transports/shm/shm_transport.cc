@@ -18,18 +18,19 @@ Status ShmChannel::post_receive(const Receive& receive) { return transport_.post
 Status ShmTransport::post(ShmChannel& channel, const Send& send) {
   if (!failure_.is_ok()) return failure_;
   if (!channel.has_ring) CCOM_TRY(take_ring(channel));
+  const PostedSend posted{send, pacer_ == nullptr ? 0 : pacer_->post(channel.peer.place, send.payload.size())};
   if (channel.sends.empty()) {
     const uint64_t before = channel.outgoing.head();
-    const Progress progress = channel.outgoing.advance(send);
+    const Progress progress = channel.outgoing.advance(send, posted.due_ns);
     if (channel.outgoing.head() != before) owe(channel);
     if (progress == Progress::Broken) return broken(channel);
     if (progress == Progress::Done) {
-      completed_.push_back(send.token);
+      sent(posted);
       return Status::ok();
     }
     sending_.push_back(&channel);
   }
-  channel.sends.push(send);
+  channel.sends.push(posted);
   return Status::ok();
 }
 
@@ -68,6 +69,7 @@ ShmTransport::~ShmTransport() {
 
 Status ShmTransport::progress(Events& events) {
   if (!failure_.is_ok()) return failure_;
+  if (pacer_ != nullptr) report_due();
   for (size_t i = receiving_.size(); i-- > 0;) {
     ShmChannel& channel = *receiving_[i];
     CCOM_TRY(move_incoming(channel, events));
@@ -93,10 +95,12 @@ Status ShmTransport::progress(Events& events) {
 
 Status ShmTransport::move_incoming(ShmChannel& channel, Events& events) {
   Progress progress = Progress::Done;
-  while (progress == Progress::Done && !channel.receives.empty()) {
+  while (progress == Progress::Done && !channel.receives.empty() && !channel.is_held) {
     const Receive& receive = channel.receives.front();
     progress = channel.incoming.advance(receive);
-    if (progress == Progress::Done) {
+    if (progress == Progress::Done && pacer_ != nullptr) {
+      channel.is_held = true;
+    } else if (progress == Progress::Done) {
       completed_.push_back(receive.token);
       channel.receives.pop();
     }
@@ -137,14 +141,23 @@ Status ShmTransport::move_outgoing(ShmChannel& channel) {
   const uint64_t before = channel.outgoing.head();
   Progress progress = Progress::Done;
   while (progress == Progress::Done && !channel.sends.empty()) {
-    progress = channel.outgoing.advance(channel.sends.front());
+    const PostedSend& posted = channel.sends.front();
+    progress = channel.outgoing.advance(posted.send, posted.due_ns);
     if (progress == Progress::Done) {
-      completed_.push_back(channel.sends.front().token);
+      sent(posted);
       channel.sends.pop();
     }
   }
   if (channel.outgoing.head() != before) owe(channel);
   return progress == Progress::Broken ? broken(channel) : Status::ok();
+}
+
+void ShmTransport::sent(const PostedSend& posted) {
+  if (pacer_ == nullptr) {
+    completed_.push_back(posted.send.token);
+  } else {
+    held_.push_back(posted);
+  }
 }
 
 Status ShmTransport::broken(const ShmChannel& channel) {
@@ -171,9 +184,10 @@ void ShmTransport::tell_all() {
 
 bool ShmTransport::has_news() const {
   return !completed_.empty() || !failure_.is_ok() || std::ranges::any_of(receiving_, [](const ShmChannel* channel) {
+    if (channel->is_held) return false;
     return channel->incoming.has_bytes() || (channel->receives.front().may_end && has_left(*channel));
   }) || std::ranges::any_of(sending_, [](const ShmChannel* channel) {
-    return channel->outgoing.has_room(channel->sends.front());
+    return channel->outgoing.has_room(channel->sends.front().send);
   });
 }
 
@@ -187,7 +201,7 @@ void ShmTransport::wait(std::chrono::nanoseconds at_most) {
   tell_all();
   if (at_most.count() <= 0) return;
   Nap nap(my_lines());
-  if (!is_woken_.load() && !has_news()) nap.sleep(at_most);
+  if (!is_woken_.load() && !has_news()) nap.sleep(pacer_ == nullptr ? at_most : std::min(at_most, until_due()));
   is_woken_.store(false);
 }
 
@@ -204,7 +218,9 @@ void ShmTransport::stop() {
     if (channel == nullptr) continue;
     channel->sends.clear();
     channel->receives.clear();
+    channel->is_held = false;
   }
+  held_.clear();
   sending_.clear();
   receiving_.clear();
   completed_.clear();

@@ -5,6 +5,10 @@
 // A message goes into its ring inside post_send if nothing is queued before it. progress() looks only at channels with
 // posted work and makes neither system calls nor allocations unless somebody sleeps. Telling costs a full fence, so it
 // happens once per progress() for all that was put in since the last one.
+//
+// With a pacer a message counts as arrived, and as sent, only when its time has come. Its bytes move as always; then
+// its channel holds it. progress() reports what happened at one moment, the earliest, so that a program which reacts
+// after every progress() reacts in the order of the fabric's time. paced.cc has what only a pacer needs.
 #pragma once
 
 #include <atomic>
@@ -14,6 +18,7 @@
 #include "transports/shm/factory.h"
 #include "transports/shm/incoming.h"
 #include "transports/shm/outgoing.h"
+#include "transports/shm/pacer.h"
 #include "transports/shm/post_queue.h"
 
 namespace ccom::shm {
@@ -23,8 +28,14 @@ class ShmTransport;
 // A rank of this host, also before it is connected.
 struct Neighbour {
   Rank rank = -1;
+  int place = -1;  // among the local ones
   RankLines* lines = nullptr;
   bool is_owed_news = false;
+};
+
+struct PostedSend {
+  Send send;
+  uint64_t due_ns = 0;  // when it has arrived; without a pacer 0
 };
 
 class ShmChannel final : public Channel {
@@ -33,10 +44,11 @@ class ShmChannel final : public Channel {
     RingView outgoing;
     size_t outgoing_offset_bytes;  // in the segment
     RingView incoming;
+    bool stamped;
   };
   ShmChannel(ShmTransport& transport, Neighbour& neighbour, const Ends& ends)
-      : outgoing(ends.outgoing),
-        incoming(ends.incoming),
+      : outgoing(ends.outgoing, ends.stamped),
+        incoming(ends.incoming, ends.stamped),
         peer(neighbour),
         ring(ends.outgoing),
         ring_offset_bytes(ends.outgoing_offset_bytes),
@@ -46,7 +58,7 @@ class ShmChannel final : public Channel {
   Status post_receive(const Receive& receive) override;
 
   // For the transport.
-  PostQueue<Send> sends;
+  PostQueue<PostedSend> sends;
   PostQueue<Receive> receives;
   Outgoing outgoing;
   Incoming incoming;
@@ -54,6 +66,7 @@ class ShmChannel final : public Channel {
   const RingView ring;
   const size_t ring_offset_bytes;
   bool has_ring = false;  // its memory is reserved
+  bool is_held = false;   // the message that came last is whole, but not due
 
  private:
   ShmTransport& transport_;
@@ -61,7 +74,7 @@ class ShmChannel final : public Channel {
 
 class ShmTransport final : public Transport {
  public:
-  ShmTransport(const ShmConfig& config, const Layout& layout);
+  ShmTransport(const ShmConfig& config, const Layout& layout, std::unique_ptr<Pacer> pacer);
   ~ShmTransport() override;
 
   std::string_view name() const override { return "shm"; }
@@ -90,6 +103,10 @@ class ShmTransport final : public Transport {
   Status move_outgoing(ShmChannel& channel);
   Status end_receives(ShmChannel& channel, Events& events);
   Status broken(const ShmChannel& channel);
+  void sent(const PostedSend& posted);
+  void report_due();
+  uint64_t earliest_due_ns() const;
+  std::chrono::nanoseconds until_due() const;
   static bool has_left(const ShmChannel& channel);
   void owe(ShmChannel& channel);
   void tell_all();
@@ -104,6 +121,8 @@ class ShmTransport final : public Transport {
   std::vector<ShmChannel*> sending_, receiving_;       // those with posted work
   std::vector<Neighbour*> owed_;                       // those to tell that a ring has changed
   std::vector<Token> completed_;                       // to be reported by the next progress()
+  const std::unique_ptr<Pacer> pacer_;                 // null: everything arrives at once
+  std::vector<PostedSend> held_;                       // sends that are not due
   std::atomic<bool> is_woken_{false};
   bool is_connected_ = false;
   size_t rings_taken_ = 0;

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A rank's memory in the symbolic world: the cells whose values are known, and nothing else.
+//
+// Following a few of many blocks costs a few entries per rank, however long the vector is.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "plan/dependencies.h"
+#include "plan/meaning.h"
+
+namespace ccom {
+
+// A value at a place within a run of blocks.
+struct Placed {
+  uint32_t offset;
+  Value value;
+};
+using Cargo = std::vector<Placed>;  // by offset; blocks that hold nothing (or nothing that is followed) are left out
+
+class Memory {
+ public:
+  explicit Memory(const Plan& plan) : cells_(plan) {}
+
+  void load(Buffer buffer, uint32_t first, uint32_t count, Cargo& cargo) const;
+  // The run holds the cargo then, and nothing besides.
+  void store(Buffer buffer, uint32_t first, uint32_t count, std::span<const Placed> cargo);
+  void forget(Buffer buffer, uint32_t first, uint32_t count) { store(buffer, first, count, {}); }
+
+ private:
+  struct Entry {
+    uint32_t cell;
+    Value value;
+  };
+  void replace(uint32_t cell, uint32_t count, uint32_t offset, std::span<const Placed> cargo);
+
+  Cells cells_;
+  std::vector<Entry> entries_;  // by cell
+};
+
+}  // namespace ccom

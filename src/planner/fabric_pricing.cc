@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planner/fabric_pricing.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "algorithms/streams.h"
+#include "topology/wires.h"
+
+namespace ccom {
+namespace {
+
+enum Wiring : uint8_t { kPorts, kLinks, kUplinks, kPosting, kKinds };
+
+struct Medium {
+  Wiring kind = kLinks;
+  LinkSpeed speed;
+  double wire_post_ns = 0;
+  double sharing = 1;  // ranks that use one wire in turns
+};
+
+// One phase, for the whole vector and for one window of it.
+struct Phase {
+  Wiring kind = kLinks;
+  double latency_ns = 0;   // of its messages, whatever their length
+  double transfer_ns = 0;  // of all bytes on the busiest wire, for one rank
+  double sharing = 1;
+  double posting_ns = 0;  // of the rank
+
+  double time_ns(double windows) const {
+    return std::max(sharing * transfer_ns / windows, latency_ns + transfer_ns / windows);
+  }
+  double work_ns() const { return sharing * transfer_ns; }
+};
+
+class FabricPricer {
+ public:
+  FabricPricer(const Topology& topology, const FabricView& view) : topology_(topology), view_(view), wires_(topology) {}
+
+  Price staged(const Question& question, const Staged& shape) {
+    const bool down = question.collective == Collective::AllReduce || question.collective == Collective::ReduceScatter;
+    const bool up = question.collective != Collective::ReduceScatter;
+    auto n = static_cast<double>(question.bytes);
+    double pieces = 1;
+    for (const Level& level : shape.levels) {
+      if (down) add_level(level, n, pieces, true);
+      if (up) add_level(level, n, pieces, false);
+      if (down) price_.roundings += roundings_of(level);
+      n /= level.owners;
+      pieces *= stream_count(level);
+    }
+    for (const Level& core : shape.core) {
+      add_level(core, n, pieces, true);
+      price_.roundings += roundings_of(core);
+    }
+    price_.time_ns = makespan(shape.windows);
+    return price_;
+  }
+
+  Price trees(const Question& question, const std::vector<Tree>& trees);
+  Price radix(const Question& question, const Radix& shape);
+
+ private:
+  double post_ns() const { return view_.fabric->costs.post_ns; }
+
+  // Where a level's messages run, from two ranks that exchange some.
+  Medium medium_of(const Level& level) const {
+    const std::vector<Rank>& group = level.groups[0];
+    const Place& first = place(group.front());
+    const Place& last = place(group.back());
+    const Fabric& fabric = *view_.fabric;
+    const auto any = [&](auto differs) {
+      return std::ranges::any_of(group, [&](Rank r) { return differs(place(r)); });
+    };
+    if (any([&](const Place& p) { return p.host != first.host; })) {
+      for (const Uplink& uplink : fabric.uplinks) {
+        const auto devices = std::ranges::count_if(uplink.devices, [&](int d) { return d < view_.devices; });
+        if (std::ranges::binary_search(uplink.devices, first.device)) {
+          return {kUplinks, uplink.speed, uplink.post_ns, static_cast<double>(devices) * view_.cores};
+        }
+      }
+      return {kUplinks, topology_.network, 0, static_cast<double>(view_.ranks_per_host())};
+    }
+    if (first.device == last.device) return {kPorts, fabric.inside_device, 0, 1};
+    LinkSpeed slowest{0, 1e300};
+    for (const Link& link : fabric.links) {
+      slowest.latency_ns = std::max(slowest.latency_ns, link.speed.latency_ns);
+      slowest.bytes_per_second = std::min(slowest.bytes_per_second, link.speed.bytes_per_second);
+    }
+    return {kLinks, slowest, 0, static_cast<double>(level.groups.size()) / view_.hosts};
+  }
+
+  // A ring's chunks pass all its edges in turn: what counts is their mean latency, and the slowest one's bandwidth.
+  Medium ring_medium(const Level& level) const {
+    Medium medium = medium_of(level);
+    const std::vector<Rank>& group = level.groups[0];
+    double sum = 0;
+    std::vector<uint32_t> path;
+    for (size_t i = 0; i < group.size(); ++i) {
+      path.clear();
+      wires_.path(group[i], group[(i + 1) % group.size()], path);
+      for (const uint32_t wire : path) {
+        sum += wires_[wire].speed.latency_ns;
+        medium.speed.bytes_per_second = std::min(medium.speed.bytes_per_second, wires_[wire].speed.bytes_per_second);
+      }
+    }
+    medium.speed.latency_ns = sum / static_cast<double>(group.size());
+    if (level.groups.size() == 1) medium.sharing = 1;  // over all ranks: a host has one edge out
+    return medium;
+  }
+
+  const Place& place(Rank rank) const { return topology_.ranks[static_cast<size_t>(rank)]; }
+
+  // `pieces`: the streams of the levels above leave as many runs of data, each a message of its own.
+  void add_level(const Level& level, double n, double pieces, bool down) {
+    if (level.groups.empty() || level.groups[0].size() < 2) return;
+    const Medium medium = level.pattern == Pattern::Ring ? ring_medium(level) : medium_of(level);
+    Phase phase{medium.kind, 0, 0, medium.sharing, 0};
+    const Cost cost = level_cost(level, n, down);
+    phase.latency_ns = hops_of(level, cost.steps) * medium.speed.latency_ns +
+                       (cost.steps + extra_posts(level, cost) + pieces - 1) * post_ns();
+    phase.transfer_ns = transfer_ns(level, medium, cost, n);
+    phase.transfer_ns = std::max(phase.transfer_ns, cost.posts * pieces * medium.wire_post_ns);
+    phase.posting_ns = cost.posts * pieces * post_ns();
+    if (view_.fabric->costs.reduce_bytes_per_second > 0) {
+      phase.transfer_ns += cost.reduced * 1e9 / view_.fabric->costs.reduce_bytes_per_second;
+    }
+    phases_.push_back(phase);
+    price_.cost += cost;
+  }
+
+  Cost level_cost(const Level& level, double n, bool down) const {
+    const auto p = static_cast<double>(level.groups[0].size());
+    switch (level.pattern) {
+      case Pattern::Direct: return down ? direct_reduce_scatter_cost(p, n) : direct_allgather_cost(p, n);
+      case Pattern::Ring: return down ? ring_reduce_scatter_cost(p, n) : ring_allgather_cost(p, n);
+      case Pattern::Circulant: return down ? circulant_reduce_scatter_cost(p, n) : circulant_allgather_cost(p, n);
+      case Pattern::Torus: return down ? torus_reduce_scatter_cost(level, n) : torus_allgather_cost(level, n);
+      case Pattern::Swing: return down ? swing_reduce_scatter_cost(level, n) : swing_allgather_cost(level, n);
+      case Pattern::Rings: return down ? rings_reduce_scatter_cost(level, n) : rings_allgather_cost(level, n);
+      case Pattern::OneShot: return one_shot_cost(p, n);
+      case Pattern::RecursiveDoubling: return recursive_doubling_cost(level, n);
+      case Pattern::SwingLatency: return swing_latency_cost(level, n);
+    }
+    return {};
+  }
+
+  // Links between a message's ends, summed over the steps.
+  double hops_of(const Level& level, double steps) const {
+    switch (level.pattern) {
+      case Pattern::Swing:
+      case Pattern::SwingLatency: return swing_hops(level.dims);
+      default: return steps * wires_between(level);
+    }
+  }
+
+  // Of the pattern's typical message: neighbours in the group's list, or half-way round for patterns that go far.
+  double wires_between(const Level& level) const {
+    const std::vector<Rank>& group = level.groups[0];
+    if (place(group.front()).host != place(group.back()).host || level.pattern == Pattern::Ring) return 1;
+    const bool is_far = level.pattern == Pattern::Direct || level.pattern == Pattern::OneShot ||
+                        level.pattern == Pattern::Circulant ||
+                        (level.pattern == Pattern::RecursiveDoubling && level.dims.empty());
+    std::vector<uint32_t> path;
+    wires_.path(group[0], group[is_far ? group.size() / 2 : 1], path);
+    return static_cast<double>(path.size());
+  }
+
+  // Messages of a step beyond the first: streams overlap theirs with waiting, but for once.
+  static double extra_posts(const Level& level, const Cost& cost) {
+    const bool streams = stream_count(level) > 1;
+    return streams ? cost.posts / std::max(cost.steps, 1.0) - 1 : cost.posts - cost.steps;
+  }
+
+  double transfer_ns(const Level& level, const Medium& medium, const Cost& cost, double n) const {
+    const auto seconds = [](double bytes, double bandwidth) { return bytes * 1e9 / bandwidth; };
+    const bool grid = level.pattern == Pattern::Torus || level.pattern == Pattern::Swing;
+    if (grid && level.dims == view_.dims) {
+      const std::vector<double> loads = torus_loads(level);
+      double worst = 0;
+      for (size_t d = 0; d < loads.size(); ++d) {
+        worst = std::max(worst, seconds(n * loads[d], view_.dim_speeds[d].bytes_per_second));
+      }
+      return worst;
+    }
+    const bool to_all = level.pattern == Pattern::Direct || level.pattern == Pattern::OneShot;
+    if (medium.kind == kLinks && to_all) {
+      const auto peers = static_cast<double>(level.groups[0].size()) - 1;
+      if (view_.fabric->shape == Fabric::Shape::Full) return seconds(cost.bytes / peers, medium.speed.bytes_per_second);
+      if (!view_.dims.empty()) return seconds(cost.bytes * mean_hops() / ports(), medium.speed.bytes_per_second);
+    }
+    if (medium.kind == kLinks && (level.pattern == Pattern::Circulant || level.pattern == Pattern::RecursiveDoubling) &&
+        level.dims.empty() && !view_.dims.empty()) {
+      return seconds(cost.bytes * wires_between(level), medium.speed.bytes_per_second);
+    }
+    return seconds(cost.bytes, medium.speed.bytes_per_second);
+  }
+
+  // Of the grid: links between two devices on average, links out of a device.
+  double mean_hops() const {
+    double hops = 0;
+    for (const int size : view_.dims) hops += size / 4.0;
+    return std::max(1.0, hops);
+  }
+  double ports() const {
+    double count = 0;
+    for (const int size : view_.dims) count += size > 2 ? 2 : size - 1;
+    return std::max(1.0, count);
+  }
+
+  static int ceil_log2(double n) { return n <= 1 ? 0 : static_cast<int>(std::ceil(std::log2(n) - 1e-9)); }
+
+  int roundings_of(const Level& level) const {
+    const auto p = static_cast<double>(level.groups.empty() ? 1 : level.groups[0].size());
+    if (p <= 1) return 0;
+    switch (level.pattern) {
+      case Pattern::Direct:
+      case Pattern::OneShot: return 1;
+      default: return static_cast<int>(level_cost(level, 0, true).steps);
+    }
+  }
+
+  // The first window takes all phases; each further one comes as much later as the busiest wires, or the longest phase
+  // of the one before it, make it wait.
+  double makespan(double windows) const {
+    double time = 0, interval = 0;
+    std::array<double, kKinds> work{};
+    for (const Phase& phase : phases_) {
+      time += phase.time_ns(windows);
+      interval = std::max(interval, phase.time_ns(windows));
+      work[phase.kind] += phase.work_ns() / windows;
+      work[kPosting] += phase.posting_ns;
+    }
+    return time + (windows - 1) * std::max(interval, *std::ranges::max_element(work));
+  }
+
+  const Topology& topology_;
+  const FabricView& view_;
+  Wires wires_;
+  std::vector<Phase> phases_;
+  Price price_;
+};
+
+// Chunks follow one another down (or up) the trees, as fast as the wire that most edges share, or the rank with most
+// children, lets them. Each tree has an equal share of the data.
+Price FabricPricer::trees(const Question& question, const std::vector<Tree>& trees) {
+  std::vector<double> children(trees[0].parent.size());
+  std::vector<double> ns_per_byte(wires_.count());
+  std::vector<uint32_t> path;
+  double deepest = 0, depth = 0;
+  for (const Tree& tree : trees) {
+    std::vector<double> edge(tree.parent.size());  // latency from the parent
+    for (Rank r = 0; r < view_.nranks(); ++r) {
+      const Rank parent = tree.parent[static_cast<size_t>(r)];
+      if (parent < 0) continue;
+      ++children[static_cast<size_t>(parent)];
+      path.clear();
+      wires_.path(parent, r, path);
+      edge[static_cast<size_t>(r)] = post_ns();
+      for (const uint32_t wire : path) {
+        edge[static_cast<size_t>(r)] += wires_[wire].speed.latency_ns;
+        ns_per_byte[wire] += 1e9 / wires_[wire].speed.bytes_per_second / static_cast<double>(trees.size());
+      }
+    }
+    for (Rank r = 0; r < view_.nranks(); ++r) {
+      double way = 0, levels = 0;
+      for (Rank at = r; tree.parent[static_cast<size_t>(at)] >= 0; at = tree.parent[static_cast<size_t>(at)]) {
+        way += edge[static_cast<size_t>(at)];
+        ++levels;
+      }
+      deepest = std::max(deepest, way);
+      depth = std::max(depth, levels);
+    }
+  }
+  const double widest = *std::ranges::max_element(children);
+  const double slowest = *std::ranges::max_element(ns_per_byte);
+  const bool both = question.collective == Collective::AllReduce || question.collective == Collective::ReduceScatter ||
+                    question.collective == Collective::AllGather || question.collective == Collective::Barrier;
+  const bool reduces = question.collective == Collective::AllReduce || question.collective == Collective::Reduce ||
+                       question.collective == Collective::ReduceScatter;
+  const double ways = both ? 2 : 1;
+  const double chunks = trees[0].chunks;
+  const double chunk_ns = static_cast<double>(question.bytes) / chunks * slowest;
+  const double interval = std::max(chunk_ns, ways * widest * post_ns());
+  price_.cost = {ways * (depth + chunks - 1), ways * widest * chunks,
+                 ways * widest * static_cast<double>(question.bytes) / static_cast<double>(trees.size()), 0};
+  price_.time_ns = ways * (deepest + (widest - 1) * post_ns() + depth * chunk_ns) + (chunks - 1) * interval;
+  if (reduces) price_.roundings = static_cast<int>(depth);
+  return price_;
+}
+
+// Sums inside hosts and rounds across them take turns.
+Price FabricPricer::radix(const Question& question, const Radix& shape) {
+  const RadixCost cost = mixed_radix_cost(shape, static_cast<double>(question.bytes));
+  const Level across{.groups = view_.host_groups()};
+  const Level inside{.groups = view_.devices > 1 ? view_.device_groups() : view_.core_groups()};
+  for (const auto& [part, level] : {std::pair(&cost.inside, &inside), std::pair(&cost.across, &across)}) {
+    if (level->groups[0].size() < 2) continue;
+    const Medium medium = medium_of(*level);
+    const double sharing = level == &across ? medium.sharing : 1;
+    price_.time_ns += part->steps * (medium.speed.latency_ns + post_ns() + sharing * medium.wire_post_ns) +
+                      sharing * part->bytes * 1e9 / medium.speed.bytes_per_second;
+    price_.cost += *part;
+  }
+  price_.roundings = cost.roundings;
+  return price_;
+}
+
+}  // namespace
+
+bool is_priced_on_fabric(Recipe::Kind kind) {
+  return kind == Recipe::Kind::Staged || kind == Recipe::Kind::Tree || kind == Recipe::Kind::Trees ||
+         kind == Recipe::Kind::Radix;
+}
+
+Price price_on_fabric(const Topology& topology, const FabricView& view, const Question& question,
+                      const Recipe& recipe) {
+  FabricPricer pricer(topology, view);
+  switch (recipe.kind) {
+    case Recipe::Kind::Tree: return pricer.trees(question, {recipe.tree});
+    case Recipe::Kind::Trees: return pricer.trees(question, recipe.trees);
+    case Recipe::Kind::Radix: return pricer.radix(question, recipe.radix);
+    default: return pricer.staged(question, recipe.staged);
+  }
+}
+
+}  // namespace ccom

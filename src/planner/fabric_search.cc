@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planner/fabric_search.h"
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+
+#include "algorithms/cycles.h"
+#include "algorithms/streams.h"
+#include "planner/shapes.h"
+
+namespace ccom {
+namespace {
+
+constexpr char kNoLinks[] = "the imposed fabric lacks links that it needs";
+
+bool all_powers_of_two(const std::vector<int>& dims) {
+  return !dims.empty() &&
+         std::ranges::all_of(dims, [](int d) { return std::has_single_bit(static_cast<uint32_t>(d)); });
+}
+
+class FabricSearch {
+ public:
+  FabricSearch(const Topology& topology, const FabricView& view, const Question& question)
+      : topology_(topology),
+        view_(view),
+        question_(question),
+        by_owner_(question.collective != Collective::AllReduce) {}
+
+  std::vector<Possible> run() {
+    if (question_.collective == Collective::Broadcast || question_.collective == Collective::Reduce) {
+      add_rooted();
+      return std::move(found_);
+    }
+    if (view_.nranks() > 1) {
+      add_flat();
+      add_by_devices();
+      if (!by_owner_) add_latency();
+      if (!by_owner_) add_double_tree(-1);
+    }
+    add({"tree", Recipe::Kind::Tree, {}, machine_tree(topology_, 0)});
+    return std::move(found_);
+  }
+
+ private:
+  void add(Recipe recipe, std::string why_not = "") { found_.push_back({std::move(recipe), std::move(why_not)}); }
+
+  void add_staged(const std::string& name, Staged shape, bool possible = true) {
+    add({name, Recipe::Kind::Staged, std::move(shape), {}}, possible ? "" : kNoLinks);
+  }
+
+  // May any two ranks exchange messages?
+  bool is_free() const { return view_.all_linked || view_.devices == 1; }
+
+  void add_rooted() {
+    const std::string why_not = is_free() ? "" : kNoLinks;
+    for (const auto& [name, radix] :
+         {std::pair("star", std::max(2, view_.nranks())), {"binomial", 2}, {"knomial4", 4}, {"knomial8", 8}}) {
+      add({name, Recipe::Kind::Tree, {}, knomial_tree(view_.nranks(), question_.root, radix)}, why_not);
+    }
+    add_double_tree(question_.root);
+    add({"tree", Recipe::Kind::Tree, {}, machine_tree(topology_, question_.root)});
+  }
+
+  void add_double_tree(Rank root) {
+    if (view_.nranks() < 3) return;
+    Recipe recipe{"double_tree", Recipe::Kind::Trees};
+    recipe.trees = double_tree(view_.nranks(), root, 1);
+    add(std::move(recipe), is_free() ? "" : kNoLinks);
+  }
+
+  // One level over all ranks.
+  void add_flat() {
+    const int n = view_.nranks();
+    const bool free = is_free();
+    if (!by_owner_) add_staged("one_shot", {{}, {flat_level(Pattern::OneShot, n)}}, free);
+    add_staged(by_owner_ ? "direct" : "two_shot", {{flat_level(Pattern::Direct, n)}, {}}, free);
+    if (!by_owner_) add_staged("recursive_doubling", {{}, {flat_level(Pattern::RecursiveDoubling, n)}}, free);
+    add_staged("circulant", {{flat_level(Pattern::Circulant, n)}, {}}, free);
+    const std::vector<Rank> order = ring_order();
+    Level ring = flat_level(Pattern::Ring, n);
+    if (!order.empty()) ring.groups[0] = order;
+    add_staged("ring", {{std::move(ring)}, {}}, !order.empty());
+  }
+
+  // All ranks such that neighbours, and the two ends, are linked: a Hamiltonian cycle of the devices, the cores of each
+  // in a row; from host to host any device has a way.
+  std::vector<Rank> ring_order() const {
+    std::vector<uint32_t> devices(static_cast<size_t>(view_.devices));
+    std::iota(devices.begin(), devices.end(), 0);
+    const auto cycles = cycles_of_devices();
+    const bool closed = view_.hosts > 1 || view_.devices <= 2 || view_.all_linked;
+    if (!cycles.empty()) {
+      devices = cycles[0];
+    } else if (!view_.in_line || !closed) {
+      return {};
+    }
+    std::vector<Rank> order;
+    for (int host = 0; host < view_.hosts; ++host) {
+      for (const uint32_t device : devices) {
+        for (int core = 0; core < view_.cores; ++core)
+          order.push_back(view_.rank(host, static_cast<int>(device), core));
+      }
+    }
+    return order;
+  }
+
+  std::vector<std::vector<uint32_t>> cycles_of_devices() const {
+    if (view_.dims.empty() || view_.devices < 3) return {};
+    return hamiltonian_cycles(view_.dims);
+  }
+
+  // Patterns for the level between the devices of a host, with their names.
+  std::vector<std::pair<std::string, Level>> device_levels() const {
+    std::vector<std::pair<std::string, Level>> levels;
+    const auto level = [&](Pattern pattern) {
+      return Level{.pattern = pattern, .owners = view_.devices, .groups = view_.device_groups()};
+    };
+    if (view_.dims.size() >= 2 || (view_.dims.size() == 1 && view_.devices > 2)) {
+      std::vector<double> speeds;
+      for (const LinkSpeed& speed : view_.dim_speeds) speeds.push_back(speed.bytes_per_second);
+      Level torus = level(Pattern::Torus);
+      torus.dims = view_.dims;
+      torus.streams = balanced_streams(view_.dims, speeds);
+      levels.emplace_back("torus", std::move(torus));
+      const bool near = std::ranges::all_of(view_.dims, [](int d) { return d <= 4; });
+      if (all_powers_of_two(view_.dims) && (near || view_.fabric->routed)) {
+        Level swing = level(Pattern::Swing);
+        swing.dims = view_.dims;
+        swing.streams = balanced_streams(view_.dims, speeds, Pattern::Swing);
+        levels.emplace_back("swing", std::move(swing));
+      }
+      if (auto cycles = cycles_of_devices(); view_.dims.size() >= 2 && !cycles.empty()) {
+        Level rings = level(Pattern::Rings);
+        rings.dims = view_.dims;
+        rings.cycles = std::move(cycles);
+        levels.emplace_back("rings", std::move(rings));
+      }
+    }
+    if (view_.all_linked) {
+      levels.emplace_back("direct", level(Pattern::Direct));
+      if (view_.devices > 4) levels.emplace_back("circulant", level(Pattern::Circulant));
+    }
+    return levels;
+  }
+
+  Level core_level() const {
+    return {.pattern = Pattern::Direct, .owners = view_.cores, .groups = view_.core_groups()};
+  }
+  Level across(Pattern pattern) const {
+    return {.pattern = pattern, .owners = view_.hosts, .groups = view_.host_groups()};
+  }
+
+  // Cores, devices, hosts.
+  void add_by_devices() {
+    std::vector<std::pair<std::string, Level>> devices = device_levels();
+    if (view_.devices == 1) devices.emplace_back("direct", Level{});
+    for (auto& [name, level] : devices) {
+      if (view_.devices > 1 && view_.hosts == 1 && view_.cores == 1 && (name == "direct" || name == "circulant"))
+        continue;
+      if (view_.devices == 1 && view_.hosts == 1) continue;
+      Staged shape;
+      if (view_.cores > 1) shape.levels.push_back(core_level());
+      if (view_.devices > 1) shape.levels.push_back(level);
+      if (view_.hosts == 1) {
+        add_staged(name == "direct" || name == "circulant" ? "cores_" + name : name, std::move(shape));
+        continue;
+      }
+      const std::string prefix = "hierarchical" + (&name == &devices.front().first ? "" : "_" + name);
+      for (const auto& [suffix, pattern] : {std::pair("", Pattern::Circulant), std::pair("_ring", Pattern::Ring)}) {
+        Staged whole = shape;
+        whole.levels.push_back(across(pattern));
+        add_staged(prefix + suffix, std::move(whole));
+      }
+      if (by_owner_) continue;
+      shape.core.push_back(across(Pattern::RecursiveDoubling));
+      add_staged(prefix + "_doubling", std::move(shape));
+    }
+  }
+
+  // Between hosts in as few rounds as the ranks of a host can share out.
+  void add_mixed_radix() {
+    Recipe recipe{"mixed_radix", Recipe::Kind::Radix};
+    recipe.radix.dims = view_.dims.empty() || view_.devices == 1 ? std::vector{view_.devices} : view_.dims;
+    recipe.radix.dims.push_back(view_.cores);
+    for (const auto& host : view_.ranks) {
+      std::vector<Rank>& ranks = recipe.radix.hosts.emplace_back();
+      for (const auto& device : host) ranks.insert(ranks.end(), device.begin(), device.end());
+    }
+    recipe.radix.radices = choose_radices(view_.hosts, view_.ranks_per_host());
+    if (recipe.radix.radices.empty()) return;
+    add(std::move(recipe), view_.dims.empty() && !is_free() ? kNoLinks : "");
+  }
+
+  // Everything to everybody in as few steps as there can be, for short vectors.
+  void add_latency() {
+    if (view_.hosts > 1) add_mixed_radix();
+    if (view_.hosts > 1 || view_.devices < 2 || !all_powers_of_two(view_.dims)) return;
+    const bool near = std::ranges::all_of(view_.dims, [](int d) { return d <= 4; });
+    if (!near && !view_.fabric->routed) return;
+    Staged shape;
+    if (view_.cores > 1) shape.levels.push_back(core_level());
+    Level core{.pattern = Pattern::SwingLatency, .owners = view_.devices, .groups = view_.device_groups()};
+    core.dims = view_.dims;
+    shape.core.push_back(std::move(core));
+    add_staged("swing_latency", std::move(shape));
+  }
+
+  const Topology& topology_;
+  const FabricView& view_;
+  const Question& question_;
+  bool by_owner_;
+  std::vector<Possible> found_;
+};
+
+}  // namespace
+
+std::vector<Possible> fabric_recipes(const Topology& topology, const FabricView& view, const Question& question) {
+  return FabricSearch(topology, view, question).run();
+}
+
+std::vector<int> possible_counts(const Recipe& recipe, const Question& question) {
+  if (recipe.kind == Recipe::Kind::Staged) {
+    Staged pipelined = recipe.staged;
+    pipelined.windows = 2;
+    if (pipelined.levels.size() < 2 || channels_of(pipelined) > question.most_channels) return {1};
+    return {1, 2, 4, 8, 16};
+  }
+  const bool chunked = question.collective == Collective::AllReduce || question.collective == Collective::Broadcast ||
+                       question.collective == Collective::Reduce;
+  if (!chunked || recipe.kind == Recipe::Kind::Radix) return {1};
+  return {1, 2, 4, 8, 16, 32, 64};
+}
+
+void set_count(Recipe& recipe, int count) {
+  recipe.staged.windows = count;
+  recipe.tree.chunks = count;
+  for (Tree& tree : recipe.trees) tree.chunks = count;
+}
+
+}  // namespace ccom

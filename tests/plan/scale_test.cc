@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Plans of 4,096 ranks are proved: matching, progress and races for every step, the data by fingerprints of some
+// blocks; the flat ring, which has 67 million steps, in full by its rotations. (Fewer ranks where a sanitizer slows it
+// down.)
+#include <gtest/gtest.h>
+
+#include <bit>
+
+#include "plan/lint.h"
+#include "plan/print.h"
+#include "tests/plan/fabrics.h"
+#include "tests/plan/families.h"
+
+namespace ccom {
+namespace {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr int kSide = 16;
+#else
+constexpr int kSide = 64;
+#endif
+constexpr int kRanks = kSide * kSide;
+constexpr uint32_t kFollowed = 16;
+
+VerifyReport prove(const Staged& shape, Collective collective = Collective::AllReduce) {
+  const Result<VerifyReport> report = verify(kRanks,
+                                             [&](Rank r) {
+                                               return staged_plan({collective, r, kRanks, -1, false}, shape, "scale");
+                                             },
+                                             {.seed = 20261122, .blocks = kFollowed});
+  EXPECT_TRUE(report) << report.error().message();
+  return report ? *report : VerifyReport{};
+}
+
+TEST(Scale, CirculantIsProved) {
+  const VerifyReport report = prove(flat_shape(Pattern::Circulant, kRanks));
+  EXPECT_EQ(report.max_roundings, 2 * std::countr_zero(static_cast<unsigned>(kSide)));
+  EXPECT_EQ(report.items, static_cast<uint64_t>(kRanks));
+  EXPECT_EQ(report.followed, kFollowed);
+}
+
+TEST(Scale, RecursiveDoublingIsProved) {
+  const VerifyReport report = prove(core_shape(Pattern::RecursiveDoubling, kRanks));
+  EXPECT_EQ(report.followed, report.items) << "the vector is one block";
+}
+
+TEST(Scale, TorusBucketIsProved) {
+  const VerifyReport report = prove(torus_shape(kSide, kSide));
+  EXPECT_EQ(report.max_sent_blocks, static_cast<size_t>(2 * (kRanks - 1) * 4));
+}
+
+TEST(Scale, TorusBucketMeetsTheBoundWithAllLinksBusyInEveryRound) {
+  const Staged shape = torus_shape(kSide, kSide);
+  const auto report = lint(
+      kRanks,
+      [&](Rank r) {
+        return staged_plan({Collective::AllReduce, r, kRanks, -1, false}, shape, "torus");
+      },
+      torus_fabric(kSide, kSide));
+  ASSERT_TRUE(report) << report.error().message();
+  EXPECT_EQ(report->rounds.size(), static_cast<size_t>(4 * (kSide - 1)));
+  for (const LintRound& round : report->rounds) ASSERT_EQ(round.busy_links, static_cast<uint32_t>(4 * kRanks));
+  EXPECT_EQ(report->hops, report->messages);
+  const Status status = check_bound(*report, 2.0 * (kRanks - 1) / kRanks / 4, 1.0);
+  EXPECT_TRUE(status.is_ok()) << status.message();
+}
+
+TEST(Scale, HierarchicalIsProved) { prove(host_shape(kRanks / 16, 16, Pattern::Circulant)); }
+
+TEST(Scale, TorusInsideHostsIsProved) { prove(host_shape(kRanks / 16, 16, Pattern::Circulant, 4)); }
+
+TEST(Scale, FlatRingIsProvedByItsRotations) {
+  const Staged shape = flat_shape(Pattern::Ring, kRanks);
+  const Result<VerifyReport> report = verify_rotations(kRanks, [&](Rank r) {
+    return staged_plan({Collective::AllReduce, r, kRanks, -1, false}, shape, "ring");
+  });
+  ASSERT_TRUE(report) << report.error().message();
+  EXPECT_EQ(report->steps, uint64_t{4} * kRanks * (kRanks - 1));
+  EXPECT_EQ(report->followed, static_cast<uint64_t>(kRanks)) << "all blocks";
+  EXPECT_EQ(report->max_roundings, kRanks - 1);
+}
+
+}  // namespace
+}  // namespace ccom

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The verifier's ways to prove large plans say what the full one says: turned plans by their representative, others by
+// some of their blocks. What each cannot see is shown too.
+#include <gtest/gtest.h>
+
+#include "plan/checks.h"
+#include "plan/print.h"
+#include "plan/verify.h"
+#include "tests/plan/families.h"
+
+namespace ccom {
+namespace {
+
+const Collective kTurning[] = {Collective::AllReduce, Collective::ReduceScatter, Collective::AllGather};
+
+Plan ring_plan(Collective collective, Rank rank, int nranks, bool in_place = false) {
+  return staged_plan({collective, rank, nranks, -1, in_place}, flat_shape(Pattern::Ring, nranks), "ring");
+}
+
+TEST(Rotations, ProveWhatTheFullRunProves) {
+  for (int n = 1; n <= 12; ++n) {
+    for (const Collective collective : kTurning) {
+      for (const bool in_place : {false, true}) {
+        const PlanOf plan_of = [&](Rank r) { return ring_plan(collective, r, n, in_place); };
+        const auto full = verify(n, plan_of, {});
+        const auto turned = verify_rotations(n, plan_of);
+        ASSERT_TRUE(full) << full.error().message();
+        ASSERT_TRUE(turned) << turned.error().message();
+        EXPECT_EQ(turned->max_roundings, full->max_roundings);
+        EXPECT_EQ(turned->max_sent_blocks, full->max_sent_blocks);
+        EXPECT_EQ(turned->steps, full->steps);
+        EXPECT_EQ(turned->followed, full->followed);
+      }
+    }
+  }
+}
+
+TEST(Rotations, OfOtherPlansAreAnError) {
+  const auto circulant = verify_rotations(5, [](Rank r) {
+    return staged_plan({Collective::AllReduce, r, 5}, flat_shape(Pattern::Circulant, 5), "c");
+  });
+  ASSERT_FALSE(circulant);
+  EXPECT_NE(circulant.error().message().find("another form than rank 0's"), std::string::npos)
+      << circulant.error().message();
+  const auto one_rank_differs = verify_rotations(6, [](Rank r) {
+    Plan plan = ring_plan(Collective::AllReduce, r, 6);
+    if (r == 4) std::swap(plan.steps[0], plan.steps[1]);
+    return plan;
+  });
+  ASSERT_FALSE(one_rank_differs);
+  EXPECT_NE(one_rank_differs.error().message().find("rank 4, step 0"), std::string::npos);
+  const auto rooted = verify_rotations(4, [](Rank r) {
+    return tree_plan({Collective::Broadcast, r, 4, 0}, knomial_tree(4, 0, 2), "binomial");
+  });
+  EXPECT_EQ(rooted.error().code(), Code::InvalidArgument);
+}
+
+// The same change on every rank keeps plans turned copies; the representative alone must show the error.
+template <typename Change>
+bool both_reject(Collective collective, Change change) {
+  constexpr int kRanks = 6;
+  const auto plan_of = [&](Rank r) {
+    Plan plan = ring_plan(collective, r, kRanks);
+    change(plan);
+    return plan;
+  };
+  return !verify(kRanks, plan_of, {}) && !verify_rotations(kRanks, plan_of);
+}
+
+TEST(Rotations, RejectWhatIsWrongOnEveryRank) {
+  const auto drop = [](Plan& p, size_t s) { p.steps.erase(p.steps.begin() + static_cast<std::ptrdiff_t>(s)); };
+  for (const Collective collective : kTurning) {
+    const std::vector<Step> steps = ring_plan(collective, 0, 6).steps;
+    for (size_t s = 0; s < steps.size(); ++s) {
+      EXPECT_TRUE(both_reject(collective, [&](Plan& p) { drop(p, s); })) << "dropped " << to_text(steps[s]);
+      if (steps[s].is_transfer()) {
+        EXPECT_TRUE(both_reject(collective, [&](Plan& p) { p.steps[s].peer = (p.rank + 3) % 6; }))
+            << "re-aimed " << to_text(steps[s]);
+      }
+      if (steps[s].kind != StepKind::Send) {
+        EXPECT_TRUE(both_reject(collective, [&](Plan& p) { p.steps[s].completes = !p.steps[s].completes; }))
+            << "otherwise marked " << to_text(steps[s]);
+      }
+      if (steps[s].kind == StepKind::Send && steps[s].source_buffer == Buffer::Output) {
+        EXPECT_TRUE(both_reject(
+            collective,
+            [&](Plan& p) { p.steps[s].source = p.steps[s].block = (p.steps[s].block + 1) % p.output_blocks(); }))
+            << "another block than " << to_text(steps[s]);
+      }
+    }
+  }
+}
+
+TEST(Rotations, SeeASumThatLandsInAnotherBlocksPlace) {
+  // All ranks agree on every word of it, and every output holds a complete sum: of the next block.
+  EXPECT_TRUE(both_reject(Collective::AllReduce, [](Plan& p) {
+    const uint32_t all = p.input_blocks();
+    p.scratch_slots = all;
+    for (uint32_t b = 0; b < all; ++b) {
+      for (const bool out : {false, true}) {
+        const uint32_t from = (b + static_cast<uint32_t>(p.rank)) % all;
+        p.steps.push_back({.kind = StepKind::Copy,
+                           .source_buffer = out ? Buffer::Scratch : Buffer::Output,
+                           .target_buffer = out ? Buffer::Output : Buffer::Scratch,
+                           .source = out ? b : (from + 1) % all,
+                           .target = out ? from : b,
+                           .count = 1,
+                           .block = out ? from : (from + 1) % all});
+      }
+    }
+  }));
+}
+
+TEST(FollowingSomeBlocks, SeesWhatIsWrongInEveryBlockAndWhatHasNothingToDoWithData) {
+  std::vector<Plan> plans;
+  for (Rank r = 0; r < 8; ++r) plans.push_back(ring_plan(Collective::AllReduce, r, 8));
+  ASSERT_TRUE(verify(plans, {.seed = 1, .blocks = 1}));
+  EXPECT_EQ(verify(plans, {.seed = 1, .blocks = 3})->followed, 3U);
+  EXPECT_EQ(verify(plans, {.seed = 1, .blocks = 99})->followed, 8U);
+  for (uint64_t seed = 1; seed <= 8; ++seed) {
+    std::vector<Plan> bad = plans;
+    for (Step& step : bad[3].steps) step.completes = false;  // one block of eight
+    for (Plan& plan : bad) {
+      for (Step& step : plan.steps) {
+        if (step.kind == StepKind::ReceiveReduce && step.completes) step.completes = plan.rank == 0;
+      }
+    }
+    int seen = 0;
+    for (uint64_t s = 1; s <= 8; ++s) seen += verify(bad, {.seed = seed * 8 + s, .blocks = 2}) ? 0 : 1;
+    EXPECT_GT(seen, 6) << "seven blocks of eight are wrong";
+    bad = plans;
+    bad[seed - 1].steps.pop_back();
+    EXPECT_FALSE(verify(bad, {.seed = seed, .blocks = 1})) << "a message that nobody receives";
+  }
+}
+
+TEST(Checks, FindRacesWithoutTrustingTheDerivation) {
+  const Plan plan = ring_plan(Collective::AllReduce, 1, 5);
+  const Dependencies good = derive_dependencies(plan);
+  ASSERT_TRUE(check_order(plan, good).is_ok());
+  for (size_t edge = 0; edge < good.successors.size(); ++edge) {
+    Dependencies bad = good;  // one dependency less, counted as such
+    --bad.waits_for[bad.successors[edge]];
+    bad.successors.erase(bad.successors.begin() + static_cast<std::ptrdiff_t>(edge));
+    for (uint32_t& first : bad.first_successor) first -= first > edge ? 1 : 0;
+    EXPECT_NE(check_order(plan, bad).message().find("races"), std::string::npos) << "without edge " << edge;
+    bad = good;
+    ++bad.waits_for[bad.successors[edge]];
+    EXPECT_FALSE(check_order(plan, bad).is_ok()) << "waits for what never comes";
+  }
+  for (uint32_t s = 0; s < plan.steps.size(); ++s) {
+    if (good.next_on_channel[s] == Dependencies::kNone) continue;
+    Dependencies bad = good;
+    bad.next_on_channel[s] = Dependencies::kNone;
+    EXPECT_FALSE(check_order(plan, bad).is_ok()) << "a channel's order";
+  }
+}
+
+TEST(Checks, AcceptAnOrderByWayOfOtherSteps) {
+  // Three writes of a slot: the third may wait for the second only, or for both.
+  Plan plan;
+  plan.input_units = plan.output_units = 1;
+  plan.scratch_slots = 2;
+  const auto copy = [](Buffer from, uint32_t source, Buffer to, uint32_t target) {
+    return Step{.kind = StepKind::Copy,
+                .source_buffer = from,
+                .target_buffer = to,
+                .source = source,
+                .target = target,
+                .count = 1};
+  };
+  plan.steps = {copy(Buffer::Input, 0, Buffer::Scratch, 0), copy(Buffer::Scratch, 0, Buffer::Scratch, 1),
+                copy(Buffer::Scratch, 1, Buffer::Output, 0), copy(Buffer::Input, 0, Buffer::Scratch, 0)};
+  Dependencies chain = derive_dependencies(plan);
+  EXPECT_EQ(chain.waits_for, (std::vector<uint32_t>{0, 1, 1, 1}));
+  chain.waits_for = {0, 1, 1, 1};
+  chain.first_successor = {0, 1, 2, 3, 3};
+  chain.successors = {1, 2, 3};  // step 3 after 2, which is after 1
+  EXPECT_TRUE(check_order(plan, chain).is_ok()) << check_order(plan, chain).message();
+  chain.successors = {1, 3, 3};
+  chain.waits_for = {0, 1, 0, 2};
+  EXPECT_FALSE(check_order(plan, chain).is_ok()) << "step 2 reads what step 1 writes";
+}
+
+}  // namespace
+}  // namespace ccom
