@@ -197,6 +197,19 @@ TEST(LogicalCores, AreAsTheRuntimeIsToldElseAsNeuronLsSaysElseAsUsual) {
   EXPECT_EQ(host_of(tree, {.tool = "", .cores_per_logical = 2}).neuron->cores_per_device, 4);
 }
 
+// What a device's memory gives is shared by twice as many.
+TEST(LogicalCores, ShareTheSpeedInsideADevice) {
+  FakeTree tree;
+  write_machine(fake_machine("trn2.48xlarge"), tree);
+  const double two = host_of(tree).neuron->inside_device.bytes_per_second;
+  const double one = host_of(tree, {.tool = "", .cores_per_logical = 1}).neuron->inside_device.bytes_per_second;
+  EXPECT_DOUBLE_EQ(one, two / 2);
+  for (int device = 12; device < 16; ++device) {  // also of a part of the machine
+    tree.remove("sys/devices/virtual/neuron_device/neuron" + std::to_string(device));
+  }
+  EXPECT_DOUBLE_EQ(host_of(tree).neuron->inside_device.bytes_per_second, two);
+}
+
 TEST(LogicalCores, OfChipsWithTwoAreTheirOwnWhateverIsAskedFor) {
   FakeTree tree;
   write_machine(fake_machine("trn1.32xlarge"), tree);
