@@ -3,6 +3,9 @@
 // From a shape to one rank's plan: the entry points of this room. Pure functions of their arguments.
 #pragma once
 
+#include <span>
+
+#include "algorithms/builder.h"
 #include "algorithms/shape.h"
 #include "plan/plan.h"
 
@@ -26,6 +29,32 @@ struct Call {
 Plan staged_plan(const Call& call, const Staged& shape, const std::string& algorithm);
 // Whether the shape can serve ReduceScatter and AllGather.
 bool divides_evenly(const Staged& shape, int nranks);
+
+// Makes the plans of many ranks: what they share, of the size of the shape, is worked out once. staged_plan does it for
+// each plan. Immutable.
+class StagedPlans {
+ public:
+  // `shape` outlives the object. `collective`: AllReduce, or any of those whose units belong to ranks.
+  StagedPlans(const Staged& shape, int nranks, Collective collective);
+  // Of the same kind of collective.
+  Plan make(const Call& call, const std::string& algorithm) const;
+  bool divides_evenly() const { return divides_evenly_; }
+
+ private:
+  Plan allreduce(const Call& call, const std::string& algorithm) const;
+  Plan by_owner(const Call& call, const std::string& algorithm) const;
+
+  std::span<const Group> groups_of(Rank rank) const {
+    return std::span(groups_).subspan(static_cast<size_t>(rank) * depth_, depth_);
+  }
+
+  const Staged& shape_;
+  size_t depth_;                    // levels and core
+  std::vector<Group> groups_;       // by rank, then level, the core last; ranks is null where it is in none
+  std::vector<uint32_t> block_of_;  // by position: units are those of the ranks that end up owning them
+  uint32_t unit_blocks_ = 0;
+  bool divides_evenly_ = false;
+};
 
 // Every collective but AllToAll over any tree (tree.cc): the rooted ones with tree.root as root, the others as a way up
 // to it and a way down. Only tree edges carry data.

@@ -5,9 +5,29 @@
 
 namespace ccom {
 
+namespace {
+
+uint32_t device_count(const std::vector<int>& dims) {
+  uint32_t devices = 1;
+  for (size_t d = 0; d + 1 < dims.size(); ++d) devices *= static_cast<uint32_t>(dims[d]);
+  return devices;
+}
+
+}  // namespace
+
+uint32_t LocalSum::number_of(uint32_t member, const std::vector<int>& dims) {
+  const auto cores = static_cast<uint32_t>(dims.back());
+  return member % cores * device_count(dims) + member / cores;
+}
+
+uint32_t LocalSum::member_of(uint32_t number, const std::vector<int>& dims) {
+  const uint32_t devices = device_count(dims);
+  return number % devices * static_cast<uint32_t>(dims.back()) + number / devices;
+}
+
 void LocalSum::add(uint32_t adding, bool completes) {
   values_.assign(group_.size(), 0);
-  std::fill_n(values_.begin(), adding, 1);
+  for (uint32_t number = 0; number < adding; ++number) values_[member_of(number, dims_)] = 1;
   total_ = adding;
   completes_ = completes;
   for (size_t d = dims_.size(); d-- > 0;) {

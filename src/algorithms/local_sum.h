@@ -21,8 +21,12 @@ class LocalSum {
   LocalSum(const Group& group, const std::vector<int>& dims, Exchange& value)
       : group_(group), dims_(dims), value_(value) {}
 
-  // The members below `adding` have a value each; afterwards all have the sum. `completes`: this is the last one.
+  // The members whose number is below `adding` have a value each; afterwards all have the sum. `completes`: this is the
+  // last one.
   void add(uint32_t adding, bool completes);
+  // Numbers members through the devices first, so that a few of them use as many devices' NICs as there are.
+  static uint32_t number_of(uint32_t member, const std::vector<int>& dims);
+  static uint32_t member_of(uint32_t number, const std::vector<int>& dims);
 
   // Of one call of add in which everybody adds: messages in a row, and combinations.
   static int steps(const std::vector<int>& dims);

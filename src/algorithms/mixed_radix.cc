@@ -10,7 +10,8 @@
 //     host 2: ranks  0 1 2 3           hosts' sums; rank d keeps its own. Now rank j has the sum of digit j.
 //                                   3. every host sums what its first 3 ranks have; again for the next digit
 //
-// The value of digit j is always at rank j, so every host computes the same expression. log_r H rounds of n bytes
+// Ranks are numbered through the devices first here. The value of digit j is always at rank j, so every host computes
+// the same expression. log_r H rounds of n bytes
 // through each NIC and as many sums inside, of a few neighbour steps each: 640 hosts of 16 take 3 rounds (10 8 8)
 // instead of 10. Each sum is counted once because the radices' product is the number of hosts; hosts beyond it give
 // their sums to others first and get the result last (two more rounds). Roundings: those of the sums inside times one
@@ -69,8 +70,10 @@ void join_hosts(const Radix& shape, const Position& position, LocalSum& sum, Exc
     const auto radix = static_cast<uint32_t>(shape.radices[round]);
     CCOM_ASSERT(radix <= position.group().size());
     const uint32_t digit = position.digit(stride, radix);
-    if (position.local() < radix && position.local() != digit) {
-      const Rank peer = position.rank(position.host_with(position.local(), stride, radix), digit);
+    const uint32_t number = LocalSum::number_of(position.local(), shape.dims);
+    if (number < radix && number != digit) {
+      const Rank peer =
+          position.rank(position.host_with(number, stride, radix), LocalSum::member_of(digit, shape.dims));
       value.give(peer);
       value.take(peer, false);
     }

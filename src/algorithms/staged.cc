@@ -13,8 +13,8 @@
 // bytes are the sums over the levels, each level working on 1/(product of the outer group sizes) of the data. Source:
 // the 2D-torus scheme of Mikami et al., Massively distributed SGD, 2018 (arXiv 1811.05233); Traff & Hunold, Decomposing
 // MPI collectives for multi-lane communication, 2020.
-#include <algorithm>
-#include <optional>
+#include <span>
+#include <utility>
 
 #include "algorithms/bricks.h"
 #include "algorithms/collectives.h"
@@ -23,14 +23,6 @@
 
 namespace ccom {
 namespace {
-
-std::optional<Group> group_of(const Level& level, Rank rank) {
-  for (const auto& ranks : level.groups) {
-    const auto found = std::ranges::find(ranks, rank);
-    if (found != ranks.end()) return Group{&ranks, static_cast<uint32_t>(found - ranks.begin())};
-  }
-  return std::nullopt;
-}
 
 uint32_t positions_of(const Staged& shape) {
   auto count = static_cast<uint32_t>(shape.windows);
@@ -114,15 +106,15 @@ void allreduce(Builder& builder, const Level& core, const Group& group, Range ra
 // One rank's way down and up the levels, with one window's data.
 class Descent {
  public:
-  Descent(const Staged& shape, Rank rank, int window)
-      : shape_(shape), window_(static_cast<uint32_t>(window)), lanes_(lanes_of(shape)) {
+  // `groups`: the rank's, by level, the core's last.
+  Descent(const Staged& shape, std::span<const Group> groups, int window)
+      : shape_(shape), groups_(groups), window_(static_cast<uint32_t>(window)), lanes_(lanes_of(shape)) {
     CCOM_ASSERT(channels_of(shape) <= kMostChannels);
     held_.push_back({{whole(), 0}});
-    for (const Level& level : shape.levels) {
-      groups_.push_back(group_of(level, rank));
-      held_.push_back(groups_.back() ? owned_after(level, groups_.back()->me, held_.back()) : std::vector<Piece>{});
+    for (size_t l = 0; l < shape.levels.size(); ++l) {
+      held_.push_back(groups[l].ranks != nullptr ? owned_after(shape.levels[l], groups[l].me, held_.back())
+                                                 : std::vector<Piece>{});
     }
-    if (!shape.core.empty()) core_group_ = group_of(shape.core[0], rank);
   }
 
   Range whole() const { return Range{0, positions_of(shape_)}.part(window_, static_cast<uint32_t>(shape_.windows)); }
@@ -135,27 +127,27 @@ class Descent {
 
   void down(Builder& builder, size_t phase) const {
     if (phase == shape_.levels.size()) return through_core(builder);
-    if (!groups_[phase]) return;
+    if (groups_[phase].ranks == nullptr) return;
     const Level& level = shape_.levels[phase];
     const bool completes = phase + 1 == shape_.levels.size() && shape_.core.empty();
     for (const Piece& piece : held_[phase]) {
-      reduce_scatter(builder, level, *groups_[phase], piece.range, completes, channel_of(piece, level));
+      reduce_scatter(builder, level, groups_[phase], piece.range, completes, channel_of(piece, level));
     }
   }
 
   void up(Builder& builder, size_t phase) const {
     const size_t l = shape_.levels.size() - 1 - phase;
-    if (!groups_[l]) return;
+    if (groups_[l].ranks == nullptr) return;
     for (const Piece& piece : held_[l]) {
-      allgather(builder, shape_.levels[l], *groups_[l], piece.range, channel_of(piece, shape_.levels[l], true));
+      allgather(builder, shape_.levels[l], groups_[l], piece.range, channel_of(piece, shape_.levels[l], true));
     }
   }
 
  private:
   void through_core(Builder& builder) const {
-    if (!core_group_) return;
+    if (groups_.back().ranks == nullptr) return;
     for (const Piece& piece : owned()) {
-      allreduce(builder, shape_.core[0], *core_group_, piece.range, channel_of(piece, shape_.core[0]));
+      allreduce(builder, shape_.core[0], groups_.back(), piece.range, channel_of(piece, shape_.core[0]));
     }
   }
 
@@ -166,42 +158,28 @@ class Descent {
   }
 
   const Staged& shape_;
+  std::span<const Group> groups_;
   uint32_t window_;
   uint32_t lanes_;
-  std::vector<std::optional<Group>> groups_;  // by level
-  std::optional<Group> core_group_;
   std::vector<std::vector<Piece>> held_;  // by depth
 };
 
 // All windows of one rank.
-std::vector<Descent> descents(const Staged& shape, Rank rank) {
+std::vector<Descent> descents(const Staged& shape, std::span<const Group> groups) {
   std::vector<Descent> all;
-  for (int window = 0; window < shape.windows; ++window) all.emplace_back(shape, rank, window);
+  for (int window = 0; window < shape.windows; ++window) all.emplace_back(shape, groups, window);
   return all;
 }
 
 // Positions that a rank ends up owning.
-std::vector<uint32_t> final_positions(const Staged& shape, Rank rank) {
+std::vector<uint32_t> final_positions(const Staged& shape, std::span<const Group> groups) {
   std::vector<uint32_t> positions;
-  for (const Descent& descent : descents(shape, rank)) {
+  for (const Descent& descent : descents(shape, groups)) {
     for (const Piece& piece : descent.owned()) {
       for (uint32_t i = 0; i < piece.range.count; ++i) positions.push_back(piece.range.first + i);
     }
   }
   return positions;
-}
-
-// For the collectives whose units belong to ranks: which block each position is.
-std::vector<uint32_t> blocks_by_owner(const Staged& shape, int nranks, uint32_t blocks_per_unit) {
-  std::vector<uint32_t> block_of(positions_of(shape));
-  for (Rank rank = 0; rank < nranks; ++rank) {
-    const std::vector<uint32_t> positions = final_positions(shape, rank);
-    CCOM_ASSERT(positions.size() == blocks_per_unit);
-    for (uint32_t i = 0; i < blocks_per_unit; ++i) {
-      block_of[positions[i]] = static_cast<uint32_t>(rank) * blocks_per_unit + i;
-    }
-  }
-  return block_of;
 }
 
 Plan empty_plan(const Call& call, const std::string& algorithm) {
@@ -230,48 +208,67 @@ void run_windows(Builder& builder, const std::vector<Descent>& windows, bool dow
   }
 }
 
-Plan allreduce_plan(const Call& call, const Staged& shape, const std::string& algorithm) {
+}  // namespace
+
+int channels_of(const Staged& shape) { return static_cast<int>(lanes_of(shape)) * (shape.windows > 1 ? 2 : 1); }
+
+StagedPlans::StagedPlans(const Staged& shape, int nranks, Collective collective)
+    : shape_(shape), depth_(shape.levels.size() + shape.core.size()), groups_(static_cast<size_t>(nranks) * depth_) {
+  for (size_t l = 0; l < depth_; ++l) {
+    const Level& level = l < shape.levels.size() ? shape.levels[l] : shape.core[0];
+    for (const std::vector<Rank>& ranks : level.groups) {
+      for (uint32_t i = 0; i < ranks.size(); ++i) groups_[static_cast<size_t>(ranks[i]) * depth_ + l] = {&ranks, i};
+    }
+  }
+  if (collective == Collective::AllReduce) return;
+  const uint32_t positions = positions_of(shape);
+  unit_blocks_ = positions / static_cast<uint32_t>(nranks);
+  divides_evenly_ = shape.core.empty() && unit_blocks_ * static_cast<uint32_t>(nranks) == positions;
+  block_of_.resize(positions);
+  uint32_t block = 0;
+  for (Rank rank = 0; rank < nranks && divides_evenly_; ++rank) {
+    const std::vector<uint32_t> owned = final_positions(shape, groups_of(rank));
+    divides_evenly_ = owned.size() == unit_blocks_;
+    for (const uint32_t position : owned) block_of_[position] = block++;
+  }
+}
+
+Plan StagedPlans::allreduce(const Call& call, const std::string& algorithm) const {
   Plan plan = empty_plan(call, algorithm);
-  plan.blocks_per_unit = positions_of(shape);
+  plan.blocks_per_unit = positions_of(shape_);
   plan.input_units = plan.output_units = 1;
   Builder builder(std::move(plan));
-  run_windows(builder, descents(shape, call.rank), true, true);
-  builder.settle({0, positions_of(shape)}, call.nranks == 1);
+  run_windows(builder, descents(shape_, groups_of(call.rank)), true, true);
+  builder.settle({0, positions_of(shape_)}, call.nranks == 1);
   return std::move(builder).finish();
 }
 
-Plan by_owner_plan(const Call& call, const Staged& shape, const std::string& algorithm) {
+Plan StagedPlans::by_owner(const Call& call, const std::string& algorithm) const {
+  CCOM_ASSERT(divides_evenly_);
   const bool scatters = call.collective == Collective::ReduceScatter;
   Plan plan = empty_plan(call, algorithm);
-  plan.blocks_per_unit = positions_of(shape) / static_cast<uint32_t>(call.nranks);
+  plan.blocks_per_unit = unit_blocks_;
   plan.input_units = scatters ? static_cast<uint32_t>(call.nranks) : 1;
   plan.output_units = scatters ? 1 : static_cast<uint32_t>(call.nranks);
-  const uint32_t unit = plan.blocks_per_unit;
-  Builder builder(std::move(plan), blocks_by_owner(shape, call.nranks, unit));
-  run_windows(builder, descents(shape, call.rank), scatters, !scatters);
-  for (const uint32_t position : final_positions(shape, call.rank)) {
+  std::span<const Group> groups = groups_of(call.rank);
+  Builder builder(std::move(plan), block_of_);
+  run_windows(builder, descents(shape_, groups), scatters, !scatters);
+  for (const uint32_t position : final_positions(shape_, groups)) {
     builder.settle({position, 1}, scatters && call.nranks == 1);
   }
   return std::move(builder).finish();
 }
 
-}  // namespace
-
-int channels_of(const Staged& shape) { return static_cast<int>(lanes_of(shape)) * (shape.windows > 1 ? 2 : 1); }
+Plan StagedPlans::make(const Call& call, const std::string& algorithm) const {
+  return call.collective == Collective::AllReduce ? allreduce(call, algorithm) : by_owner(call, algorithm);
+}
 
 bool divides_evenly(const Staged& shape, int nranks) {
-  if (!shape.core.empty()) return false;
-  const uint32_t unit = positions_of(shape) / static_cast<uint32_t>(nranks);
-  if (unit * static_cast<uint32_t>(nranks) != positions_of(shape)) return false;
-  for (Rank rank = 0; rank < nranks; ++rank) {
-    if (final_positions(shape, rank).size() != unit) return false;
-  }
-  return true;
+  return StagedPlans(shape, nranks, Collective::AllGather).divides_evenly();
 }
 
 Plan staged_plan(const Call& call, const Staged& shape, const std::string& algorithm) {
-  return call.collective == Collective::AllReduce ? allreduce_plan(call, shape, algorithm)
-                                                  : by_owner_plan(call, shape, algorithm);
+  return StagedPlans(shape, call.nranks, call.collective).make(call, algorithm);
 }
 
 }  // namespace ccom

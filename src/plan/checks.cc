@@ -38,6 +38,9 @@ Status check_step(const Plan& plan, size_t index) {
   if (step.is_transfer() && (step.peer < 0 || step.peer >= plan.nranks || step.peer == plan.rank)) {
     return defect(plan, index, "its peer does not exist or is the rank itself");
   }
+  if (step.completes && (step.kind == StepKind::Send || step.kind == StepKind::Receive)) {
+    return defect(plan, index, "it combines nothing that it could complete");
+  }
   if (step.kind == StepKind::Reduce && (step.inputs < 2 || step.source_buffer != Buffer::Scratch)) {
     return defect(plan, index, "a reduce takes two or more runs of scratch");
   }

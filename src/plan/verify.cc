@@ -108,7 +108,7 @@ class SymbolicRun {
         continue;
       }
       Pending pending{s, {}};
-      if (step.kind == StepKind::ReceiveReduce) load(rank, step, 0, pending.own);
+      if (step.kind == StepKind::ReceiveReduce) CCOM_TRY(load(rank, s, 0, pending.own));
       // The target may be overwritten at any time from now on.
       if (step.is_receive()) rank.memory.forget(step.target_buffer, step.target, step.count);
       Pipe& pipe = pipe_of(rank, step);
@@ -129,8 +129,16 @@ class SymbolicRun {
   }
 
   // Loads the k-th of a step's source runs.
-  static void load(const SymbolicRank& rank, const Step& step, uint32_t k, Cargo& cargo) {
+  static Status load(const SymbolicRank& rank, uint32_t s, uint32_t k, Cargo& cargo) {
+    const Step& step = rank.plan->steps[s];
+    const uint32_t unit = rank.plan->blocks_per_unit;
     rank.memory.load(step.source_buffer, step.source + k * step.count, step.count, cargo);
+    for (const Placed& placed : cargo) {  // an item's place in its unit says how long it is
+      if (placed.value.origin % unit != (uint64_t{step.block} + placed.offset) % unit) {
+        return defect(*rank.plan, s, "it takes a block for one of another length");
+      }
+    }
+    return {};
   }
 
   Status match(SymbolicRank& sender, const Pending& send, SymbolicRank& receiver, Pending& receive) {
@@ -142,7 +150,7 @@ class SymbolicRun {
                     ("the send that it meets has another length: " + to_text(from)).c_str());
     }
     Event event{&sender, send.step, &receiver, receive.step, {}, std::move(receive.own)};
-    if (random_() % 2 == 0) load(sender, from, 0, event.in_flight.emplace());
+    if (random_() % 2 == 0) CCOM_TRY(load(sender, send.step, 0, event.in_flight.emplace()));
     events_.push_back(std::move(event));
     return {};
   }
@@ -171,20 +179,24 @@ class SymbolicRun {
   Status run_local(SymbolicRank& rank, uint32_t s) {
     const Step& step = rank.plan->steps[s];
     Cargo cargo;
-    load(rank, step, 0, cargo);
+    CCOM_TRY(load(rank, s, 0, cargo));
     for (uint32_t k = 1; step.kind == StepKind::Reduce && k < step.inputs; ++k) {
       Cargo operand;
-      load(rank, step, k, operand);
+      CCOM_TRY(load(rank, s, k, operand));
       CCOM_TRY(add(rank, s, cargo, operand));
     }
-    if (step.kind == StepKind::Reduce) count_rounding(cargo);
+    if (step.kind == StepKind::Reduce) {
+      count_rounding(cargo);
+      // A sum of many rounds once: other bits than the same sums one by one.
+      for (Placed& placed : cargo) placed.value.expression ^= step.inputs > 2 ? mix(step.inputs) : 0;
+    }
     return store(rank, s, cargo);
   }
 
   Status run_transfer(Event& event) {
     const Step& from = event.rank->plan->steps[event.step];
     const Step& to = event.receiver->plan->steps[event.receive_step];
-    if (!event.in_flight) load(*event.rank, from, 0, event.in_flight.emplace());
+    if (!event.in_flight) CCOM_TRY(load(*event.rank, event.step, 0, event.in_flight.emplace()));
     Cargo& cargo = *event.in_flight;
     for (Placed& placed : cargo) placed.value.origin = seen(from, placed.value.origin);
     if (to.kind == StepKind::ReceiveReduce) {

@@ -2,7 +2,7 @@
 //
 // Proves a collective's plans, all ranks together.
 //
-// 1. Every run is in range; peers, channels and slot rules hold; untouchable buffers are not touched.
+// 1. Every run is in range and of the length of the blocks in it; peers and slot rules hold; the input is not written.
 // 2. The k-th send of a channel meets the k-th receive, of equal length.
 // 3. No deadlock, with zero buffering: a send is done only when its receive is, and both only when both have started.
 //    Steps never compete, so one legal order that ends shows that all do.
@@ -11,13 +11,14 @@
 // 5. Each output block holds each contribution exactly once (fingerprints: a random 61-bit word per contribution, added
 //    modulo 2^61 - 1; a missing or doubled one slips through with probability 2^-61), in a random legal order of
 //    events.
-// 6. Every rank's expression for a block is the same tree, up to the order of two operands: bitwise equal results.
+// 6. Every rank's expression for a block is the same tree, up to the order of two operands, and rounded at the same
+//    places: bitwise equal results.
 // 7. Each result passes exactly one step marked `completes`, and that step really completes it.
 //
 // Everywhere 1-4 hold for every step of every rank. 5-7 hold for all blocks, or, with VerifyOptions::blocks, for the
-// blocks that were drawn: an error in a share f of the data then goes unseen with probability (1 - f)^blocks, so one
-// wrong message among thousands does. Small sizes are to be proved in full, large ones are spot checks of the data
-// flow.
+// blocks that were drawn: an error in a share f of the data then goes unseen with probability (1 - f)^blocks, so a
+// single wrong message among thousands usually does. The same goes for lengths of blocks in scratch (1). Small sizes
+// are to be proved in full, large ones are spot checks of the data flow.
 #pragma once
 
 #include <functional>

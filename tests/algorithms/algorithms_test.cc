@@ -10,6 +10,7 @@
 #include <set>
 
 #include "algorithms/collectives.h"
+#include "algorithms/cycles.h"
 #include "plan/print.h"
 #include "tests/algorithms/prove.h"
 
@@ -154,25 +155,58 @@ TEST(Hierarchical, EvenAndUnevenHostsAreProved) {
   }
 }
 
-TEST(Hierarchical, TorusOfPairsAcrossTwoHostsIsProved) {
-  Staged shape = torus_of_pairs(4, 4);
-  for (const Collective collective : {Collective::AllReduce, Collective::ReduceScatter, Collective::AllGather}) {
-    prove(collective, 32, -1, false, [&](const Call& call) { return staged_plan(call, shape, "torus"); });
-  }
-  // Two such hosts: a third level joins equal places.
+// The same on `hosts` hosts, numbered host after host, without what joins them.
+void repeat_on_hosts(Staged& shape, int hosts) {
   for (Level& level : shape.levels) {
-    const size_t groups = level.groups.size();
-    for (size_t g = 0; g < groups; ++g) {
-      std::vector<Rank> twin = level.groups[g];
-      for (Rank& r : twin) r += 32;
-      level.groups.push_back(twin);
+    const std::vector<std::vector<Rank>> first = level.groups;
+    Rank ranks = 0;
+    for (const auto& group : first) ranks += static_cast<Rank>(group.size());
+    for (int host = 1; host < hosts; ++host) {
+      for (std::vector<Rank> group : first) {
+        for (Rank& r : group) r += ranks * host;
+        level.groups.push_back(group);
+      }
     }
   }
-  Level across{.pattern = Pattern::Circulant, .owners = 2};
-  for (Rank r = 0; r < 32; ++r) across.groups.push_back({r, r + 32});
-  shape.levels.push_back(across);
-  for (const Collective collective : {Collective::AllReduce, Collective::ReduceScatter, Collective::AllGather}) {
-    prove(collective, 64, -1, true, [&](const Call& call) { return staged_plan(call, shape, "torus"); });
+}
+
+Level equal_places(Pattern pattern, int hosts, int ranks) {
+  Level across{.pattern = pattern, .owners = hosts};
+  for (Rank r = 0; r < ranks; ++r) {
+    across.groups.emplace_back();
+    for (int host = 0; host < hosts; ++host) across.groups.back().push_back(host * ranks + r);
+  }
+  return across;
+}
+
+TEST(Hierarchical, TorusOfPairsAcrossHostsIsProved) {
+  for (const Pattern inside : {Pattern::Torus, Pattern::Swing, Pattern::Rings}) {
+    for (const int windows : {1, 2}) {
+      Staged shape = torus_of_pairs(4, 4);
+      shape.levels[1].pattern = inside;
+      shape.levels[1].cycles = hamiltonian_cycles({4, 4});
+      repeat_on_hosts(shape, 2);
+      shape.levels.push_back(equal_places(Pattern::Circulant, 2, 32));
+      shape.windows = windows;
+      for (const Collective collective : {Collective::AllReduce, Collective::ReduceScatter, Collective::AllGather}) {
+        prove(collective, 64, -1, windows == 2, [&](const Call& call) { return staged_plan(call, shape, "torus"); });
+      }
+      shape.core = {equal_places(Pattern::RecursiveDoubling, 2, 32)};
+      shape.levels.pop_back();
+      prove(Collective::AllReduce, 64, -1, true, [&](const Call& call) { return staged_plan(call, shape, "torus"); });
+    }
+  }
+}
+
+TEST(Hierarchical, ATorusCanBeTheCoreBelowCores) {
+  // Cores share the vector, the devices' torus exchanges shares as a whole.
+  Staged shape = torus_of_pairs(4, 4);
+  shape.core = {shape.levels[1]};
+  shape.levels.pop_back();
+  for (const Pattern pattern : {Pattern::SwingLatency, Pattern::RecursiveDoubling}) {
+    shape.core[0].pattern = pattern;
+    prove(Collective::AllReduce, 32, -1, false, [&](const Call& call) { return staged_plan(call, shape, "core"); });
+    prove(Collective::AllReduce, 32, -1, true, [&](const Call& call) { return staged_plan(call, shape, "core"); });
   }
 }
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The mixed-radix exchange: proved for every number of hosts up to 33 ranks and some larger ones, with its steps
-// counted in lock step, its messages inside a host held to existing links, and the factors chosen for it.
+// counted by the lint, its messages inside a host held to existing links, and the factors chosen for it.
 #include <gtest/gtest.h>
 
 #include <numeric>
 
 #include "algorithms/cost.h"
 #include "algorithms/streams.h"
-#include "tests/algorithms/lockstep.h"
 #include "tests/algorithms/prove.h"
+#include "tests/plan/fabrics.h"
 
 namespace ccom {
 namespace {
@@ -98,14 +98,27 @@ TEST(MixedRadix, UsesNeighboursInsideAHostOnly) {
   }
 }
 
+TEST(MixedRadix, SpreadsARoundOverTheDevices) {
+  const Radix shape = radix_shape(9, {4, 4});  // radix 9 over 4 devices of 4 cores: 2 or 3 messages each
+  ASSERT_EQ(shape.radices, std::vector{9});
+  std::vector<int> messages(4);
+  for (const Plan& plan : plans_of(shape)) {
+    for (const Step& step : plan.steps) {
+      if (plan.rank < 16 && step.kind == StepKind::Send && step.peer >= 16)
+        ++messages[static_cast<size_t>(plan.rank / 4)];
+    }
+  }
+  EXPECT_EQ(messages, (std::vector{2, 2, 2, 2}));
+}
+
 TEST(MixedRadix, TakesTheStepsOfItsClosedForm) {
   for (const auto& [hosts, dims] :
        {std::pair{6, std::vector{4, 3, 2}}, {16, {4, 4, 1}}, {12, {2, 2, 1}}, {5, {8}}, {17, {4, 4}}}) {
     const Radix shape = radix_shape(hosts, dims);
     const std::vector<Plan> plans = plans_of(shape);
-    const Lockstep run = run_in_lockstep(plans, {static_cast<int>(plans.size())}, 1);
+    const Result<LintReport> run = lint(plans, mesh_fabric(static_cast<int>(plans.size())));
     const RadixCost cost = mixed_radix_cost(shape, 1);
-    EXPECT_EQ(run.steps, cost.inside.steps + cost.across.steps) << hosts << " hosts";
+    EXPECT_EQ(static_cast<double>(run->rounds.size()), cost.inside.steps + cost.across.steps) << hosts << " hosts";
     // Each NIC's messages: one per round, and one of a fold.
     for (const Plan& plan : plans) {
       size_t across = 0;

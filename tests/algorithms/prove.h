@@ -17,7 +17,8 @@ constexpr int kMaxRanks = 33;
 
 using Make = std::function<Plan(const Call&)>;
 
-inline VerifyReport prove(Collective collective, int nranks, Rank root, bool in_place, const Make& make) {
+inline VerifyReport prove(Collective collective, int nranks, Rank root, bool in_place, const Make& make,
+                          uint64_t seeds = 3) {
   std::vector<Plan> plans;
   for (Rank r = 0; r < nranks; ++r) {
     // Rooted gather and scatter alias on the root only.
@@ -26,7 +27,7 @@ inline VerifyReport prove(Collective collective, int nranks, Rank root, bool in_
     plans.push_back(make({collective, r, nranks, root, here}));
   }
   VerifyReport last;
-  for (uint64_t seed = 1; seed <= 3; ++seed) {
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
     const Result<VerifyReport> report = verify(plans, seed);
     EXPECT_TRUE(report) << report.error().message() << "\nseed " << seed << ", " << nranks << " ranks, in place "
                         << in_place << "\n";

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/plan/families.h"
 
+#include <bit>
 #include <cmath>
 
+#include "algorithms/cycles.h"
 #include "plan/print.h"
 
 namespace ccom {
@@ -22,9 +24,58 @@ int rows_of(int nranks) {
 void add_staged(std::vector<Family>& list, const std::string& name, const std::function<bool(int)>& exists,
                 const std::function<Staged(int)>& shape) {
   for (const Collective collective : {Collective::AllReduce, Collective::ReduceScatter, Collective::AllGather}) {
-    if (collective != Collective::AllReduce && !shape(4).core.empty()) continue;
+    if (collective != Collective::AllReduce && !shape(16).core.empty()) continue;
     list.push_back({name, collective, exists,
                     [shape, name](const Call& call) { return staged_plan(call, shape(call.nranks), name); }});
+  }
+}
+
+bool is_power(int n) { return std::has_single_bit(static_cast<unsigned>(n)); }
+
+Staged cycles_shape(int nranks) {
+  Staged shape = flat_shape(Pattern::Rings, nranks);
+  shape.levels[0].dims = {rows_of(nranks), nranks / rows_of(nranks)};
+  shape.levels[0].cycles = hamiltonian_cycles(shape.levels[0].dims);
+  return shape;
+}
+
+// Algorithms of tori and clusters.
+void add_fabrics(std::vector<Family>& list) {
+  const auto powers = [](int n) { return n > 1 && is_power(n); };
+  const auto grid = [](Staged shape, int n) {
+    (shape.core.empty() ? shape.levels : shape.core)[0].dims = {rows_of(n), n / rows_of(n)};
+    return shape;
+  };
+  add_staged(list, "swing", powers, [=](int n) { return grid(flat_shape(Pattern::Swing, n), n); });
+  add_staged(list, "swing_latency", powers, [=](int n) { return grid(core_shape(Pattern::SwingLatency, n), n); });
+  add_staged(list, "doubling_by_dimension", powers,
+             [=](int n) { return grid(core_shape(Pattern::RecursiveDoubling, n), n); });
+  add_staged(
+      list, "cycles", [](int n) { return n > 3 && !cycles_shape(n).levels[0].cycles.empty(); }, cycles_shape);
+  const auto by_dimension = [](int n) {
+    return Staged{
+        dimension_levels(Pattern::Circulant, {rows_of(n), n / rows_of(n)}, flat_level(Pattern::Circulant, n).groups),
+        {}};
+  };
+  add_staged(
+      list, "circulant_by_dimension", [](int n) { return n > 3 && rows_of(n) > 1; }, by_dimension);
+  const auto windows = [](int n) {
+    Staged shape = host_shape(n / 2, 2, Pattern::Ring);
+    shape.windows = 2;
+    return shape;
+  };
+  add_staged(
+      list, "windows", [](int n) { return n % 2 == 0 && n > 2; }, windows);
+  list.push_back({"mixed_radix", Collective::AllReduce, [](int n) { return n % 2 == 0 && n > 2; },
+                  [](const Call& call) { return mixed_radix_plan(call, radix_shape(call.nranks / 2, 2), "radix"); }});
+  for (const Collective collective : {Collective::AllReduce, Collective::Broadcast, Collective::Reduce}) {
+    const bool rooted = collective != Collective::AllReduce;
+    list.push_back({"double_tree", collective, [](int n) { return n > 2; },
+                    [rooted](const Call& call) {
+                      Call from_root = call;
+                      from_root.root = rooted ? call.nranks / 2 : -1;
+                      return tree_plan(from_root, double_tree(call.nranks, from_root.root, 2), "double_tree");
+                    }});
   }
 }
 
@@ -64,6 +115,7 @@ std::vector<Family> make_families() {
                       return tree_plan(from_root, tree, "binomial");
                     }});
   }
+  add_fabrics(list);
   list.push_back({"pairwise", Collective::AllToAll, always, pairwise_alltoall_plan});
   list.push_back({"routed", Collective::AllToAll, always, [](const Call& call) {
                     return routed_alltoall_plan(call, staged_plan({Collective::AllGather, call.rank, call.nranks},
@@ -90,8 +142,7 @@ Staged core_shape(Pattern pattern, int nranks) { return {{}, {flat_level(pattern
 
 Staged torus_shape(int rows, int columns) {
   Staged shape = flat_shape(Pattern::Torus, rows * columns);
-  shape.levels[0].rows = rows;
-  shape.levels[0].columns = columns;
+  shape.levels[0].dims = {rows, columns};
   return shape;
 }
 
@@ -110,6 +161,10 @@ Staged host_shape(int hosts, int per_host, Pattern across, int rows) {
   Staged shape{{inside}, {}};
   (is_core(across) ? shape.core : shape.levels).push_back(over);
   return shape;
+}
+
+Radix radix_shape(int hosts, int per_host) {
+  return {host_shape(hosts, per_host, Pattern::Ring).levels[0].groups, {per_host}, choose_radices(hosts, per_host)};
 }
 
 }  // namespace ccom

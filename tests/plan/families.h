@@ -29,4 +29,7 @@ Staged torus_shape(int rows, int columns);
 // `hosts` x `per_host` ranks, host after host; `rows` > 0: a torus of rows x columns inside, else Direct.
 Staged host_shape(int hosts, int per_host, Pattern across, int rows = 0);
 
+// The same hosts for a mixed-radix exchange, each one's ranks reaching one another.
+Radix radix_shape(int hosts, int per_host);
+
 }  // namespace ccom

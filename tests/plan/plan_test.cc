@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The plan language: partitions, derived dependencies, the executor's order, the printer, and the verifier's power to
-// reject: every plan that is mutated in a way that changes its meaning must fail, with the broken rule in the text.
+// The plan language: partitions, derived dependencies, the executor's order, the printer, and the verifier's rules,
+// each broken once, with the broken rule in the text (mutation_test.cc breaks everything else).
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <fstream>
-#include <random>
 #include <sstream>
 
 #include "algorithms/collectives.h"
@@ -244,30 +243,6 @@ TEST(Verifier, RejectsOutOfRangeRunsAndWritesToTheInput) {
   bad = allreduce_plans(Pattern::Ring, 3);
   bad[0].steps[1].target_buffer = Buffer::Input;
   EXPECT_NE(verdict(bad).find("writes to the input"), std::string::npos);
-}
-
-// A random mutation of a random rank: drop, duplicate, swap, re-aim or shift a step. Mutants whose meaning is unchanged
-// (found by running another 60 event orders) are rare and must be harmless kinds.
-TEST(Verifier, RejectsRandomMutants) {
-  std::mt19937_64 random(20261121);
-  int rejected = 0;
-  constexpr int kMutants = 2000;
-  for (int i = 0; i < kMutants; ++i) {
-    std::vector<Plan> plans = allreduce_plans(kPatterns[random() % std::size(kPatterns)],
-                                              3 + static_cast<int>(random() % 4), random() % 2 == 0);
-    std::vector<Step>& steps = plans[random() % plans.size()].steps;
-    const size_t s = random() % steps.size();
-    switch (random() % 5) {
-      case 0: steps.erase(steps.begin() + static_cast<std::ptrdiff_t>(s)); break;
-      case 1: steps[s].peer = steps[s].is_transfer() ? steps[s].peer + 1 : 0; break;
-      case 2: steps[s].source += 1; break;
-      case 3: steps[s].target += 1; break;
-      default: steps[s].count += 1; break;
-    }
-    rejected += verdict(plans) != "" ? 1 : 0;
-  }
-  // Harmless: a receive's source, a send's target and a local step's peer mean nothing.
-  EXPECT_GT(rejected, kMutants * 6 / 10);
 }
 
 // ---- Golden pictures ------------------------------------------------------------------------------------------------

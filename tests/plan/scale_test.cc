@@ -66,6 +66,22 @@ TEST(Scale, TorusBucketMeetsTheBoundWithAllLinksBusyInEveryRound) {
   EXPECT_TRUE(status.is_ok()) << status.message();
 }
 
+TEST(Scale, SwingIsProved) {
+  Staged shape = torus_shape(kSide, kSide);
+  shape.levels[0].pattern = Pattern::Swing;
+  prove(shape);
+}
+
+TEST(Scale, MixedRadixIsProved) {
+  const Radix shape = radix_shape(kRanks / 16, 16);
+  const auto report = verify(kRanks,
+                             [&](Rank r) {
+                               return mixed_radix_plan({Collective::AllReduce, r, kRanks}, shape, "radix");
+                             },
+                             {});
+  EXPECT_TRUE(report) << report.error().message();
+}
+
 TEST(Scale, HierarchicalIsProved) { prove(host_shape(kRanks / 16, 16, Pattern::Circulant)); }
 
 TEST(Scale, TorusInsideHostsIsProved) { prove(host_shape(kRanks / 16, 16, Pattern::Circulant, 4)); }

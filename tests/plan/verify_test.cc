@@ -135,6 +135,66 @@ TEST(FollowingSomeBlocks, SeesWhatIsWrongInEveryBlockAndWhatHasNothingToDoWithDa
   }
 }
 
+Step copy_of(Buffer from, uint32_t source, Buffer to, uint32_t target, uint32_t block) {
+  return {.kind = StepKind::Copy,
+          .source_buffer = from,
+          .target_buffer = to,
+          .source = source,
+          .target = target,
+          .count = 1,
+          .block = block};
+}
+
+TEST(Verifier, RejectsABlockThatIsMovedWithTheLengthOfAnother) {
+  Plan plan;
+  plan.collective = Collective::Broadcast;
+  plan.root = 0;
+  plan.blocks_per_unit = 2;
+  plan.input_units = plan.output_units = 1;
+  plan.scratch_slots = 2;
+  plan.steps = {copy_of(Buffer::Input, 0, Buffer::Scratch, 0, 0), copy_of(Buffer::Scratch, 0, Buffer::Scratch, 1, 0),
+                copy_of(Buffer::Scratch, 1, Buffer::Output, 0, 0), copy_of(Buffer::Input, 1, Buffer::Output, 1, 1)};
+  ASSERT_TRUE(verify({&plan, 1}));
+  plan.steps[1].block = 1;  // the last block of a vector may be shorter
+  const auto report = verify({&plan, 1});
+  ASSERT_FALSE(report);
+  EXPECT_NE(report.error().message().find("of another length"), std::string::npos) << report.error().message();
+}
+
+// (a + b) + c on every rank, but rank 2 rounds in between.
+TEST(Verifier, RejectsSumsThatAreRoundedOnOneRankMoreOftenThanOnOthers) {
+  std::vector<Plan> plans;
+  for (Rank r = 0; r < 3; ++r)
+    plans.push_back(staged_plan({Collective::AllReduce, r, 3}, core_shape(Pattern::OneShot, 3), "one_shot"));
+  ASSERT_TRUE(verify(plans));
+  Plan& plan = plans[2];
+  ASSERT_EQ(plan.steps.back().kind, StepKind::Reduce);
+  ASSERT_EQ(plan.steps.back().inputs, 3);
+  Step first = plan.steps.back();
+  first.inputs = 2;
+  first.completes = false;
+  first.target_buffer = Buffer::Scratch;
+  first.target = first.source + 1;
+  Step second = plan.steps.back();
+  second.inputs = 2;
+  ++second.source;
+  plan.steps.back() = first;
+  plan.steps.push_back(second);
+  const auto report = verify(plans);
+  ASSERT_FALSE(report);
+  EXPECT_NE(report.error().message().find("another expression"), std::string::npos) << report.error().message();
+}
+
+TEST(Verifier, RejectsCompletionMarksOnStepsThatCombineNothing) {
+  std::vector<Plan> plans;
+  for (Rank r = 0; r < 3; ++r) plans.push_back(ring_plan(Collective::AllGather, r, 3));
+  for (size_t s = 0; s < plans[1].steps.size(); ++s) {
+    std::vector<Plan> bad = plans;
+    bad[1].steps[s].completes = true;
+    EXPECT_FALSE(verify(bad)) << to_text(bad[1].steps[s]);
+  }
+}
+
 TEST(Checks, FindRacesWithoutTrustingTheDerivation) {
   const Plan plan = ring_plan(Collective::AllReduce, 1, 5);
   const Dependencies good = derive_dependencies(plan);
@@ -162,16 +222,8 @@ TEST(Checks, AcceptAnOrderByWayOfOtherSteps) {
   Plan plan;
   plan.input_units = plan.output_units = 1;
   plan.scratch_slots = 2;
-  const auto copy = [](Buffer from, uint32_t source, Buffer to, uint32_t target) {
-    return Step{.kind = StepKind::Copy,
-                .source_buffer = from,
-                .target_buffer = to,
-                .source = source,
-                .target = target,
-                .count = 1};
-  };
-  plan.steps = {copy(Buffer::Input, 0, Buffer::Scratch, 0), copy(Buffer::Scratch, 0, Buffer::Scratch, 1),
-                copy(Buffer::Scratch, 1, Buffer::Output, 0), copy(Buffer::Input, 0, Buffer::Scratch, 0)};
+  plan.steps = {copy_of(Buffer::Input, 0, Buffer::Scratch, 0, 0), copy_of(Buffer::Scratch, 0, Buffer::Scratch, 1, 0),
+                copy_of(Buffer::Scratch, 1, Buffer::Output, 0, 0), copy_of(Buffer::Input, 0, Buffer::Scratch, 0, 0)};
   Dependencies chain = derive_dependencies(plan);
   EXPECT_EQ(chain.waits_for, (std::vector<uint32_t>{0, 1, 1, 1}));
   chain.waits_for = {0, 1, 1, 1};

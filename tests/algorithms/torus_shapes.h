@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Grids, the levels and plans of patterns on them, and what the lint says of those.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <numeric>
+#include <vector>
+
+#include "algorithms/collectives.h"
+#include "algorithms/cycles.h"
+#include "tests/algorithms/prove.h"
+#include "tests/algorithms/torus_fabric.h"
+
+namespace ccom {
+
+using Dims = std::vector<int>;
+
+inline int members(const Dims& dims) { return std::accumulate(dims.begin(), dims.end(), 1, std::multiplies{}); }
+
+inline Level level_of(Pattern pattern, const Dims& dims) {
+  Level level = flat_level(pattern, members(dims));
+  level.dims = dims;
+  if (pattern == Pattern::Rings) level.cycles = hamiltonian_cycles(dims);
+  return level;
+}
+
+inline Staged staged(const Level& level) {
+  const bool core = level.pattern == Pattern::SwingLatency || level.pattern == Pattern::RecursiveDoubling;
+  return core ? Staged{{}, {level}} : Staged{{level}, {}};
+}
+
+inline std::vector<Plan> plans_of(Collective collective, const Staged& shape, int nranks) {
+  std::vector<Plan> plans;
+  for (Rank r = 0; r < nranks; ++r) plans.push_back(staged_plan({collective, r, nranks, -1, false}, shape, "test"));
+  return plans;
+}
+
+inline LintReport lint_of(const std::vector<Plan>& plans, const TorusFabric& torus) {
+  const Result<LintReport> report = lint(plans, torus.fabric());
+  EXPECT_TRUE(report) << report.error().message();
+  return report ? *report : LintReport{};
+}
+
+inline LintReport lint_of(Collective collective, const Level& level) {
+  return lint_of(plans_of(collective, staged(level), members(level.dims)), TorusFabric(level.dims));
+}
+
+// All factorizations of up to kMaxRanks ranks into one to three dimensions of two or more.
+inline std::vector<Dims> grids() {
+  std::vector<Dims> all;
+  for (int a = 1; a <= kMaxRanks; ++a) {
+    all.push_back({a});
+    for (int b = 2; a > 1 && a * b <= kMaxRanks; ++b) {
+      all.push_back({a, b});
+      for (int c = 2; a * b * c <= kMaxRanks; ++c) all.push_back({a, b, c});
+    }
+  }
+  all.insert(all.end(), {{1, 1}, {1, 5}, {5, 1}, {3, 1, 5}});
+  return all;
+}
+
+}  // namespace ccom
