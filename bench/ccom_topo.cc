@@ -55,9 +55,7 @@ ccom::Result<ccom::Host> look(const std::string& root) {
   ccom::NeuronHints hints = ccom::neuron_hints([](const char* name) { return std::getenv(name); });
   hints.tool = ccom::option("CCOM_NEURON_LS");
   CCOM_TRY_ASSIGN(ccom::Host host, ccom::discover(root, ccom::option("CCOM_HOSTID"), hints));
-  if (const std::string name = ccom::option("CCOM_TOPOLOGY"); !name.empty()) {
-    CCOM_TRY_ASSIGN(host.imposed, ccom::make_fabric(name));
-  }
+  if (const std::string name = ccom::option("CCOM_TOPOLOGY"); !name.empty()) CCOM_TRY(ccom::impose(host, name));
   return host;
 }
 

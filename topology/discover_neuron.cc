@@ -46,9 +46,15 @@ SeenGraph graph_of(const std::vector<SeenDevice>& devices) {
 constexpr int64_t kCoresOfTrainium2 = 8;
 constexpr size_t kMostDevices = 256;  // of one host; there are 64 at most
 
-LinkSpeed speed_by_cores(int64_t physical) {
-  const Result<Fabric> like = make_fabric(physical >= kCoresOfTrainium2 ? "trn2.48xlarge" : "trn1.32xlarge");
-  return like && !like->links.empty() ? like->links.front().speed : kGenericLink;
+// A machine of the same generation, for speeds.
+Fabric same_generation(int64_t physical) {
+  return *make_fabric(physical >= kCoresOfTrainium2 ? "trn2.48xlarge" : "trn1.32xlarge");
+}
+
+// Cores share what a device's memory gives.
+void set_cores(Fabric& fabric, int cores) {
+  fabric.inside_device.bytes_per_second *= static_cast<double>(fabric.cores_per_device) / cores;
+  fabric.cores_per_device = cores;
 }
 
 int64_t physical_cores(const std::vector<SeenDevice>& devices, const std::optional<Fabric>& preset) {
@@ -74,7 +80,7 @@ std::optional<Fabric> preset_of(const std::string& instance_type) {
   const auto names = preset_names();  // asked first: the text comes from a file and must not be taken for a path
   if (std::ranges::find(names, instance_type) == names.end()) return std::nullopt;
   Result<Fabric> preset = make_fabric(instance_type);
-  if (!preset) return std::nullopt;
+  if (!preset || preset->switches > 0) return std::nullopt;  // what a driver shows of those is not known
   return *std::move(preset);
 }
 
@@ -82,7 +88,7 @@ std::optional<Fabric> preset_of(const std::string& instance_type) {
 
 NeuronFound assume(const Fabric& preset, const NeuronHints& hints) {
   NeuronFound found{.fabric = preset};
-  found.fabric.cores_per_device = logical_cores({}, physical_cores({}, preset), hints);
+  set_cores(found.fabric, logical_cores({}, physical_cores({}, preset), hints));
   for (int device = 0; device < preset.devices; ++device) found.devices.push_back({.number = device});
   found.notes.push_back("Neither the Neuron driver nor neuron-ls shows a device; those of " + preset.name +
                         " are assumed.");
@@ -95,14 +101,17 @@ std::string plain_name(const std::string& kind, int count, bool is_readable) {
 }
 
 // The fabric of a graph that is no preset's, with its devices in the order of the shape that it has.
-Fabric shaped(const SeenGraph& graph, const Recognised& recognised, LinkSpeed speed) {
+Fabric shaped(const SeenGraph& graph, const Recognised& recognised, const Fabric& like) {
   std::vector<int> place(recognised.order.size());
   for (size_t i = 0; i < place.size(); ++i) place[static_cast<size_t>(recognised.order[i])] = static_cast<int>(i);
   Fabric fabric;
   fabric.shape = recognised.shape;
   fabric.dims = recognised.dims;
   fabric.devices = static_cast<int>(place.size());
-  fabric.inside_device = kInsideDevice;
+  fabric.cores_per_device = like.cores_per_device;
+  fabric.inside_device = like.inside_device;
+  fabric.costs = like.costs;
+  const LinkSpeed speed = like.links.empty() ? kGenericLink : like.links.front().speed;
   for (const auto& [from, to] : graph.edges) {
     fabric.links.push_back({place[static_cast<size_t>(from)], place[static_cast<size_t>(to)], speed});
   }
@@ -126,14 +135,13 @@ NeuronFound build(const std::vector<SeenDevice>& devices, const std::optional<Fa
     found.fabric = *preset;
     if (!is_readable) found.notes.push_back("The links cannot be read; those of " + preset->name + " are assumed.");
   } else {
-    const LinkSpeed speed = preset && !preset->links.empty() ? preset->links.front().speed : speed_by_cores(physical);
     Recognised recognised = recognise(count, graph.edges);
-    found.fabric = shaped(graph, recognised, speed);
+    found.fabric = shaped(graph, recognised, preset ? *preset : same_generation(physical));
     found.fabric.name = plain_name(preset ? preset->name : "neuron", count, is_readable);
     found.notes = notes_on(graph, preset ? &*preset : nullptr);
     order = std::move(recognised.order);
   }
-  found.fabric.cores_per_device = logical_cores(devices, physical, hints);
+  set_cores(found.fabric, logical_cores(devices, physical, hints));
   // All of the machine, in its order; or some, and not counted from 0 as a container does.
   found.own_numbers =
       (preset && preset->devices == count && std::ranges::is_sorted(order)) || devices.back().number >= count;

@@ -88,7 +88,9 @@ void add_devices(const std::vector<NeuronDevice>& devices, Scene& scene) {
 // its links: then what is missing can be shown.
 std::optional<Scene> scene_of_part(const Host& host) {
   if (!host.neuron || !is_preset(host.instance_type)) return std::nullopt;
-  const Fabric whole = *make_preset(host.instance_type);
+  const Result<Fabric> preset = make_preset(host.instance_type);
+  if (!preset) return std::nullopt;
+  const Fabric& whole = *preset;
   const auto& devices = host.neuron_devices;
   const bool is_whole = host.neuron->devices == whole.devices;
   if (devices.empty() || (is_whole && host.neuron->shape == whole.shape) || whole.switches > 0) return std::nullopt;

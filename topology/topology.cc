@@ -3,6 +3,9 @@
 
 #include <algorithm>
 
+#include "topology/recognise.h"
+#include "topology/shapes.h"
+
 namespace ccom {
 namespace {
 
@@ -50,6 +53,24 @@ bool Topology::linked(Rank a, Rank b) const {
   if (a == b || from.host != to.host) return true;
   const auto& fabric = hosts[static_cast<size_t>(from.host)].imposed;
   return !fabric || fabric->linked(from.device, to.device);
+}
+
+Status impose(Host& host, std::string_view name) {
+  if (name != "neuron") {
+    CCOM_TRY_ASSIGN(host.imposed, make_fabric(name));
+    return Status::ok();
+  }
+  if (!host.neuron) {
+    return error(Code::ConfigError, "topology \"neuron\": no Neuron device was found on host %s", host.name.c_str())
+        .with_cure("Name a preset, or see what ccom-topo finds.");
+  }
+  if (!host.neuron->routed && !is_connected(host.neuron->devices + host.neuron->switches, edges_of(*host.neuron))) {
+    return error(Code::ConfigError, "topology \"neuron\": the links known on host %s do not join its %d devices",
+                 host.name.c_str(), host.neuron->devices)
+        .with_cure("See the notes of ccom-topo; a topology file can say which links there are.");
+  }
+  host.imposed = host.neuron;
+  return Status::ok();
 }
 
 // FNV-1a over the one stable text: equal values hash equal on every machine, whatever its padding and byte order.

@@ -165,6 +165,10 @@ NeuronHints neuron_hints(const std::function<const char*(const char* name)>& env
 // unless empty. Blocks for as long as neuron-ls runs, if it has to.
 Result<Host> discover(const std::string& root, std::string_view host_id, const NeuronHints& hints = {});
 
+// Sets Host::imposed, what CCOM_TOPOLOGY asks for: a name as of make_fabric(), or "neuron" for the devices that were
+// found here. ConfigError if there are none, or if their links leave some of them apart.
+Status impose(Host& host, std::string_view name);
+
 // Where the calling thread may run, by its CPU affinity.
 struct Locality {
   std::vector<int> cpus;  // allowed, ascending, each once; empty: unknown

@@ -14,7 +14,7 @@ namespace ccom {
 
 struct Cost {
   double steps = 0;    // messages that wait for one another
-  double posts = 0;    // messages sent
+  double posts = 0;    // messages sent in an allreduce; where units belong to ranks, see unit_messages
   double bytes = 0;    // sent, one after another on the busiest link of the rank
   double reduced = 0;  // bytes read by reductions
 
@@ -27,6 +27,10 @@ struct Cost {
   }
   friend Cost operator+(Cost a, const Cost& b) { return a += b; }
 };
+
+// Messages that a rank sends in a reduce-scatter or allgather over one level with streams: a message is one run of one
+// unit, so they are as many as the other members' units, for each stream, however few the steps.
+inline double unit_messages(double p, double streams) { return (p - 1) * streams; }
 
 Cost ring_reduce_scatter_cost(double p, double n);
 Cost ring_allgather_cost(double p, double n);

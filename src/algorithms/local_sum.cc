@@ -33,7 +33,7 @@ void LocalSum::add(uint32_t adding, bool completes) {
   for (size_t d = dims_.size(); d-- > 0;) {
     const auto dim = static_cast<uint8_t>(d);
     if (dims_[d] == 1) continue;
-    is_small_ring(dim) ? exchange(dim) : gather(dim);
+    exchanges(dim) ? exchange(dim) : gather(dim);
   }
 }
 

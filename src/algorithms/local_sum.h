@@ -3,7 +3,7 @@
 // Allreduce of one value among the ranks of a host, neighbours only, some of whom may have nothing to add: one rank's
 // steps.
 //
-// One dimension after another. Rings of two and four exchange with their neighbours (1 and 2 steps, lg of the size
+// One dimension after another. Two members and rings of four exchange with their neighbours (1 and 2 steps and
 // roundings); other rings pass all values on both ways round (size / 2 steps); cores of a device, the last dimension,
 // send to one another at once (1 step); the last two sum in order, with one rounding. Every rank computes the same
 // expression, which depends on who has something to add and on nothing else.
@@ -33,9 +33,8 @@ class LocalSum {
   static int roundings(const std::vector<int>& dims);
 
  private:
-  bool is_small_ring(uint8_t dim) const {
-    return dim + size_t{1} < dims_.size() && (dims_[dim] == 2 || dims_[dim] == 4);
-  }
+  // Two members, or a ring of four.
+  bool exchanges(uint8_t dim) const { return dims_[dim] == 2 || (dims_[dim] == 4 && dim + size_t{1} < dims_.size()); }
   void exchange(uint8_t dim);
   void exchange_with(uint32_t partner);
   void gather(uint8_t dim);

@@ -77,8 +77,9 @@ constexpr std::array kTable = {
     OptionInfo{"CCOM_TLS", "0",
                "1: what tcp carries between ranks is encrypted and checked by TLS 1.3; the same on all ranks."},
     OptionInfo{"CCOM_TOPOLOGY", "",
-               "Topology imposed on the ranks of each host: a preset (trn1.32xlarge), ring:N, "
-               "chain:N, torus:RxC, full:N, or a JSON file. Ranks take the places of its cores."},
+               "Topology imposed on the ranks of each host: a preset (trn1.32xlarge), ring:N, chain:N, torus:RxC, "
+               "torus:LxRxC, full:N, switch:N, a JSON file, or neuron: the devices that this machine has. Ranks take "
+               "the places of its cores."},
     OptionInfo{"CCOM_TRANSPORT", "",
                "Transports to use, in order of preference: shm,tcp,ofi. One that is named here is "
                "required. Unset: shm inside a host; between hosts ofi if all ranks have EFA, else tcp."},

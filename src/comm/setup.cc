@@ -15,9 +15,7 @@ Result<std::string> describe_self(const CommConfig& config) {
         .with_cure("set CCOM_TOPOLOGY, e.g. to trn1.32xlarge, or unset CCOM_EMULATE_SCALE");
   }
   CCOM_TRY_ASSIGN(Host host, discover(config.sysfs_root, config.host_id, config.neuron));
-  if (!config.topology.empty()) {
-    CCOM_TRY_ASSIGN(host.imposed, make_fabric(config.topology));
-  }
+  if (!config.topology.empty()) CCOM_TRY(impose(host, config.topology));
   return nlohmann::json{{"version", kVersion},
                         {"settings", config.fingerprint()},
                         {"host", to_json(host)},

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <functional>
 #include <numeric>
 
 #include "algorithms/cycles.h"
@@ -12,6 +13,8 @@
 namespace ccom {
 namespace {
 
+// Members that exchange blocks directly at a time: more would be many short messages.
+constexpr int kMostDirect = 16;
 constexpr char kNoLinks[] = "the imposed fabric lacks links that it needs";
 
 bool all_powers_of_two(const std::vector<int>& dims) {
@@ -151,6 +154,19 @@ class FabricSearch {
     return {.pattern = pattern, .owners = view_.hosts, .groups = view_.host_groups()};
   }
 
+  // Between hosts: in halves, round a ring, or directly among as many hosts at a time as a radix says.
+  std::vector<std::pair<std::string, std::vector<Level>>> levels_across() const {
+    std::vector<std::pair<std::string, std::vector<Level>>> ways{{"", {across(Pattern::Circulant)}},
+                                                                 {"_ring", {across(Pattern::Ring)}}};
+    std::vector<int> radices = choose_radices(view_.hosts, kMostDirect);
+    const int joined = std::accumulate(radices.begin(), radices.end(), 1, std::multiplies<>());
+    if (view_.hosts <= kMostDirect) radices = {view_.hosts};
+    if (view_.hosts > 2 && (view_.hosts <= kMostDirect || joined == view_.hosts)) {
+      ways.emplace_back("_radix", dimension_levels(Pattern::Direct, radices, view_.host_groups()));
+    }
+    return ways;
+  }
+
   // Cores, devices, hosts.
   void add_by_devices() {
     std::vector<std::pair<std::string, Level>> devices = device_levels();
@@ -167,9 +183,9 @@ class FabricSearch {
         continue;
       }
       const std::string prefix = "hierarchical" + (&name == &devices.front().first ? "" : "_" + name);
-      for (const auto& [suffix, pattern] : {std::pair("", Pattern::Circulant), std::pair("_ring", Pattern::Ring)}) {
+      for (const auto& [suffix, levels] : levels_across()) {
         Staged whole = shape;
-        whole.levels.push_back(across(pattern));
+        whole.levels.insert(whole.levels.end(), levels.begin(), levels.end());
         add_staged(prefix + suffix, std::move(whole));
       }
       if (by_owner_) continue;

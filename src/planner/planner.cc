@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <functional>
+#include <memory>
 
 #include "planner/fabric_pricing.h"
 #include "planner/fabric_search.h"
@@ -280,6 +281,18 @@ Plan make_plan(const Recipe& recipe, const Call& call) {
     case Recipe::Kind::Hosts: break;
   }
   return {};
+}
+
+std::function<Plan(Rank)> plan_maker(const Recipe& recipe, Collective collective, int nranks, Rank root) {
+  if (recipe.kind != Recipe::Kind::Staged) {
+    return [&recipe, collective, nranks, root](Rank rank) {
+      return make_plan(recipe, {collective, rank, nranks, root, false});
+    };
+  }
+  const auto plans = std::make_shared<StagedPlans>(recipe.staged, nranks, collective);
+  return [&recipe, plans, collective, nranks, root](Rank rank) {
+    return plans->make({collective, rank, nranks, root, false}, recipe.algorithm);
+  };
 }
 
 namespace {

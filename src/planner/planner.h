@@ -9,6 +9,7 @@
 // where a candidate exists that keeps to it.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -67,6 +68,9 @@ Result<Choice> choose(const Topology& topology, const Question& question, std::s
 
 // Not for Kind::Node and Kind::Hosts.
 Plan make_plan(const Recipe& recipe, const Call& call);
+
+// The same for all ranks of one call out of place; what they share is worked out once. `recipe` outlives the function.
+std::function<Plan(Rank)> plan_maker(const Recipe& recipe, Collective collective, int nranks, Rank root);
 
 // Calls whose plan keeps much in scratch run in tiles, one element range of every unit after another. The most elements
 // of a unit that a tile may have so that scratch stays below `scratch_bytes` on the rank that needs most; SIZE_MAX: no

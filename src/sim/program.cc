@@ -7,11 +7,12 @@
 namespace ccom {
 namespace {
 
-std::vector<TimedStep> timed(const Plan& plan, const Partition& partition, size_t element_bytes) {
+template <typename Bytes>
+std::vector<TimedStep> timed(const Plan& plan, Bytes bytes_of) {
   std::vector<TimedStep> steps;
   steps.reserve(plan.steps.size());
   for (const Step& step : plan.steps) {
-    const uint64_t bytes = partition.elements(step.block, step.count) * element_bytes;
+    const uint64_t bytes = bytes_of(step);
     uint64_t read = 0;
     if (step.kind == StepKind::Copy) read = bytes;
     if (step.kind == StepKind::ReceiveReduce) read = 2 * bytes;
@@ -46,7 +47,11 @@ std::shared_ptr<const Program> Programs::of(const Plan& plan) {
   const size_t elements = unit_bytes_ / element_bytes_;
   const Partition partition(elements, elements, plan.blocks_per_unit, element_bytes_);
   auto program = std::make_shared<Program>();
-  program->steps = timed(plan, partition, element_bytes_);
+  const double mean = static_cast<double>(unit_bytes_) / plan.blocks_per_unit;
+  program->steps = timed(plan, [&](const Step& step) {
+    return equal_blocks_ ? static_cast<uint64_t>(mean * step.count + 0.5)
+                         : partition.elements(step.block, step.count) * element_bytes_;
+  });
   program->dependencies = derive_dependencies(plan);
   program->algorithm = plan.algorithm;
   const uint64_t hash = hash_of(*program);

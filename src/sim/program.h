@@ -33,13 +33,16 @@ struct Program {
 // Keeps one of each kind.
 class Programs {
  public:
-  Programs(size_t unit_bytes, size_t element_bytes) : unit_bytes_(unit_bytes), element_bytes_(element_bytes) {}
+  // `equal_blocks`: all blocks are as long as the mean.
+  Programs(size_t unit_bytes, size_t element_bytes, bool equal_blocks)
+      : unit_bytes_(unit_bytes), element_bytes_(element_bytes), equal_blocks_(equal_blocks) {}
 
   std::shared_ptr<const Program> of(const Plan& plan);
   size_t count() const { return known_.size(); }
 
  private:
   size_t unit_bytes_, element_bytes_;
+  bool equal_blocks_;
   std::unordered_multimap<uint64_t, std::shared_ptr<const Program>> known_;
 };
 

@@ -12,6 +12,7 @@ namespace ccom {
 namespace {
 
 constexpr uint32_t kNone = UINT32_MAX;
+constexpr size_t kLeastElements = 64;  // of a block, if all are to count as equally long
 
 SimTime picoseconds(double ns) { return static_cast<SimTime>(std::llround(ns * 1e3)); }
 double nanoseconds(SimTime time) { return static_cast<double>(time) / 1e3; }
@@ -50,7 +51,7 @@ class Simulation {
       : topology_(topology),
         options_(options),
         wires_(topology),
-        programs_(options.unit_bytes, options.element_bytes) {}
+        programs_(options.unit_bytes, options.element_bytes, options.fold_hosts) {}
 
   Result<SimReport> run(const PlanSource& plan_of) {
     prepare_wires();
@@ -90,6 +91,9 @@ class Simulation {
     for (Rank rank = 0; rank < topology_.nranks(); ++rank) {
       if (!index_of_.contains(rank)) continue;
       Plan plan = plan_of(rank);
+      if (options_.fold_hosts && options_.unit_bytes < kLeastElements * options_.element_bytes * plan.blocks_per_unit) {
+        return error(Code::NotSupported, "blocks of %s have too few elements", plan.algorithm.c_str());
+      }
       add_rank(plan);
       if (options_.fold_hosts) {
         plans.push_back(std::move(plan));

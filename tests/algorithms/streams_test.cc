@@ -145,5 +145,19 @@ TEST(Costs, AreThoseOfThePlans) {
   }
 }
 
+TEST(Costs, OfUnitsCountAMessageForEachUnitAndStream) {
+  for (const Pattern pattern : {Pattern::Torus, Pattern::Swing, Pattern::Rings}) {
+    const Level level = level_of(pattern, {4, 4});
+    for (const Collective collective : {Collective::ReduceScatter, Collective::AllGather}) {
+      const std::vector<Plan> plans = plans_of(collective, staged(level), 16);
+      double sent = 0;
+      for (const Step& step : plans[5].steps) {
+        sent += step.kind == StepKind::Send ? 1 : 0;
+      }
+      EXPECT_EQ(sent, unit_messages(16, stream_count(level)));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace ccom

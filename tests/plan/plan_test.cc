@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <functional>
 #include <sstream>
 
 #include "algorithms/collectives.h"
@@ -276,16 +277,23 @@ TEST(Golden, PlansOfFourRanks) {
     for (Plan& plan : plans) plan.algorithm = name;
     compare_with_golden(std::string(name) + "_allreduce_4", all_ranks(plans));
   }
+  const auto picture = [](const char* name, const std::function<Plan(const Call&, const char*)>& make) {
+    std::vector<Plan> plans;
+    for (Rank r = 0; r < 4; ++r) plans.push_back(make({Collective::AllReduce, r, 4, -1, false}, name));
+    compare_with_golden(std::string(name) + "_allreduce_4", all_ranks(plans));
+  };
   Staged torus{{flat_level(Pattern::Torus, 4)}, {}};
   torus.levels[0].dims = {2, 2};
+  Staged swing{{flat_level(Pattern::Swing, 4)}, {}};
+  swing.levels[0].dims = {4};
   const Staged hierarchical{{{Pattern::Direct, 2, {{0, 1}, {2, 3}}}, {Pattern::Circulant, 2, {{0, 2}, {1, 3}}}}, {}};
-  std::vector<Plan> torus_plans, hierarchical_plans;
-  for (Rank r = 0; r < 4; ++r) {
-    torus_plans.push_back(staged_plan({Collective::AllReduce, r, 4, -1, false}, torus, "torus"));
-    hierarchical_plans.push_back(staged_plan({Collective::AllReduce, r, 4, -1, false}, hierarchical, "hierarchical"));
-  }
-  compare_with_golden("torus_allreduce_4", all_ranks(torus_plans));
-  compare_with_golden("hierarchical_allreduce_4", all_ranks(hierarchical_plans));
+  const Radix radix{{{0, 1}, {2, 3}}, {2}, {2}};
+  picture("torus", [&](const Call& call, const char* name) { return staged_plan(call, torus, name); });
+  picture("swing", [&](const Call& call, const char* name) { return staged_plan(call, swing, name); });
+  picture("hierarchical", [&](const Call& call, const char* name) { return staged_plan(call, hierarchical, name); });
+  picture("mixed_radix", [&](const Call& call, const char* name) { return mixed_radix_plan(call, radix, name); });
+  picture("double_tree",
+          [](const Call& call, const char* name) { return tree_plan(call, double_tree(call.nranks, -1, 1), name); });
   for (const Collective collective :
        {Collective::Broadcast, Collective::Reduce, Collective::Gather, Collective::Scatter}) {
     std::vector<Plan> plans;

@@ -7,12 +7,15 @@
 //   rank_program sleep               rank 1 never calls; the others' timeout names it
 //   rank_program links COLLECTIVE    one call, then "sent PEER BYTES" for every peer
 //   rank_program messages BYTES      a cycle of messages without end; "ready", "failed ..." as above
+//   rank_program timed BYTES PAIRS   messages between pairs of ranks (0-2,1-3), at the same time; "took US", the least
+//                                    of some rounds: there and back for one pair, there and a barrier for several
 //   rank_program lonely              a message from any rank that never comes, and nobody who waits for it; likewise
 // Rank, number and meeting point come from CCOM_RANK, CCOM_NRANKS and CCOM_URL.
 #include <ccom/ccom.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -176,6 +179,46 @@ int links(const std::string& collective) {
   return 0;
 }
 
+// Whom this rank sends to or, negative minus one, receives from; itself: neither.
+int partner_in(const std::string& pairs) {
+  for (size_t at = 0; at < pairs.size(); at = pairs.find_first_of(",", at) + 1) {
+    int from = 0;
+    int to = 0;
+    if (std::sscanf(pairs.c_str() + at, "%d-%d", &from, &to) != 2) std::exit(3);
+    if (from == rank) return to;
+    if (to == rank) return -1 - from;
+    if (pairs.find(',', at) == std::string::npos) break;
+  }
+  return rank;
+}
+
+int timed(size_t bytes, const std::string& pairs) {
+  constexpr int kRounds = 4;
+  ccomComm_t comm = join(nullptr);
+  std::vector<char> data(bytes);
+  const int partner = partner_in(pairs);
+  const bool goes_back = pairs.find(',') == std::string::npos;
+  double least = 1e300;
+  for (int round = 0; round < kRounds; ++round) {
+    ccomResult_t result = ccomBarrier(comm, nullptr);
+    ::usleep(2000);  // what follows is no reaction to the barrier's end, which may be told late
+    const auto start = std::chrono::steady_clock::now();
+    for (const bool back : {false, true}) {
+      if (result != ccomSuccess || partner == rank || (back && !goes_back)) break;
+      const bool sends = (partner >= 0) != back;
+      const int peer = partner >= 0 ? partner : -1 - partner;
+      result = sends ? ccomSend(data.data(), bytes, ccomUint8, peer, comm, nullptr)
+                     : ccomRecv(data.data(), bytes, ccomUint8, peer, comm, nullptr);
+    }
+    if (result == ccomSuccess && !goes_back) result = ccomBarrier(comm, nullptr);
+    if (result != ccomSuccess) return report_failure(comm, result);
+    least = std::min(least, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
+  say("took " + std::to_string(least * 1e6));
+  ccomCommDestroy(comm);
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -189,6 +232,7 @@ int main(int argc, char** argv) {
   if (what == "mismatch" && argc > 2) return mismatch(argv[2]);
   if (what == "sleep") return sleep_one();
   if (what == "messages" && argc > 2) return messages(std::strtoul(argv[2], nullptr, 10));
+  if (what == "timed" && argc > 3) return timed(std::strtoul(argv[2], nullptr, 10), argv[3]);
   if (what == "lonely") return lonely();
   if (what == "links" && argc > 2) return links(argv[2]);
   return 3;

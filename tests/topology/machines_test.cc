@@ -85,6 +85,20 @@ INSTANTIATE_TEST_SUITE_P(Types, Machine,
                                          "trn2.48xlarge", "trn2u.48xlarge", "p4d.24xlarge", "p5.48xlarge",
                                          "p5en.48xlarge"));
 
+// A file may name anything.
+TEST(OddMachine, IsNoReasonToFail) {
+  for (const char* type : {"trn3-us-gen1", "trn2-ultraserver:x9", "torus4x4", ""}) {
+    FakeMachine machine = fake_machine("trn1.32xlarge");
+    machine.type = type;
+    FakeTree tree;
+    write_machine(machine, tree);
+    EXPECT_EQ(host_of(tree).neuron->shape, Fabric::Shape::Torus) << type;
+    tree.remove("sys/devices/virtual/neuron_device");
+    for (int device = 0; device < 64; ++device) tree.add_neuron(device, 8, "");
+    EXPECT_EQ(host_of(tree).neuron->devices, 64) << type;
+  }
+}
+
 // ---- cards ----
 
 TEST(NearestCards, OfTrn1AreTheTwoOfTheDevicesBus) {
@@ -181,6 +195,19 @@ TEST(LogicalCores, AreAsTheRuntimeIsToldElseAsNeuronLsSaysElseAsUsual) {
   tree.remove("sys/devices/virtual/neuron_device");
   EXPECT_EQ(host_of(tree).neuron->cores_per_device, 8);
   EXPECT_EQ(host_of(tree, {.tool = "", .cores_per_logical = 2}).neuron->cores_per_device, 4);
+}
+
+// What a device's memory gives is shared by twice as many.
+TEST(LogicalCores, ShareTheSpeedInsideADevice) {
+  FakeTree tree;
+  write_machine(fake_machine("trn2.48xlarge"), tree);
+  const double two = host_of(tree).neuron->inside_device.bytes_per_second;
+  const double one = host_of(tree, {.tool = "", .cores_per_logical = 1}).neuron->inside_device.bytes_per_second;
+  EXPECT_DOUBLE_EQ(one, two / 2);
+  for (int device = 12; device < 16; ++device) {  // also of a part of the machine
+    tree.remove("sys/devices/virtual/neuron_device/neuron" + std::to_string(device));
+  }
+  EXPECT_DOUBLE_EQ(host_of(tree).neuron->inside_device.bytes_per_second, two);
 }
 
 TEST(LogicalCores, OfChipsWithTwoAreTheirOwnWhateverIsAskedFor) {

