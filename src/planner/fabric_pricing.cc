@@ -13,8 +13,10 @@ namespace ccom {
 namespace {
 
 // Swing's streams use all links in every step only while they keep in step, which windows do not. Fitted to simulations
-// of 16 and 640 hosts of 4 x 4 devices.
+// of 8 to 640 hosts of 4 x 4 devices, as are the others: rings, and direct exchanges of single units.
 constexpr double kWindowedSwing = 1.7;
+constexpr double kWindowedRings = 1.4;
+constexpr double kWindowedUnits = 1.45;
 
 using LinkSpeedKey = std::pair<double, double>;
 
@@ -30,6 +32,7 @@ struct Medium {
 // One phase, for the whole vector and for one window of it.
 struct Phase {
   Wiring kind = kLinks;
+  double steps = 1;
   double latency_ns = 0;     // of its messages, whatever their length
   double transfer_ns = 0;    // of all bytes on the busiest wire, for one rank
   double least_wire_ns = 0;  // that its messages occupy a wire even if they are empty
@@ -38,8 +41,9 @@ struct Phase {
   double stretch = 1;     // how much longer wires are busy while other windows use them too
 
   double wire_ns(double windows) const { return std::max(transfer_ns / windows, least_wire_ns); }
+  // While one rank's message is on its way, the wire serves others; but never before the first has come.
   double time_ns(double windows) const {
-    return std::max({sharing * wire_ns(windows), latency_ns + wire_ns(windows), posting_ns});
+    return std::max({sharing * wire_ns(windows) + latency_ns / steps, latency_ns + wire_ns(windows), posting_ns});
   }
   double work_ns(double windows) const { return sharing * wire_ns(windows) * stretch; }
 };
@@ -96,7 +100,7 @@ class FabricPricer {
 
   // Units go on as they come, so that streams do not keep in step and get into each other's way. Fitted to simulations
   // of 4 x 4 and 8 x 8.
-  static double drift(const Level& level) { return std::min(1.4, 1 + 0.0055 * level.owners); }
+  static double drift(const Level& level) { return std::clamp(1 + 0.0055 * (level.owners - 16), 1.0, 1.4); }
 
   // Where a level's messages run, from two ranks that exchange some.
   Medium medium_of(const Level& level) const {
@@ -150,10 +154,11 @@ class FabricPricer {
   void add_level(const Level& level, double n, double pieces, bool down) {
     if (level.groups.empty() || level.groups[0].size() < 2) return;
     const Medium medium = level.pattern == Pattern::Ring ? ring_medium(level) : medium_of(level);
+    const Cost cost = level_cost(level, n, down);
     Phase phase;
     phase.kind = medium.kind;
     phase.sharing = medium.sharing;
-    const Cost cost = level_cost(level, n, down);
+    phase.steps = std::max(cost.steps, 1.0);
     phase.latency_ns = hops_of(level, cost.steps) * medium.speed.latency_ns +
                        (cost.steps + extra_posts(level, cost) + pieces - 1) * post_ns();
     phase.transfer_ns = transfer_ns(level, medium, cost, n);
@@ -166,6 +171,8 @@ class FabricPricer {
       phase.transfer_ns += cost.reduced * 1e9 / view_.fabric->costs.reduce_bytes_per_second;
     }
     if (level.pattern == Pattern::Swing) phase.stretch = kWindowedSwing;
+    if (level.pattern == Pattern::Rings) phase.stretch = kWindowedRings;
+    if (level.pattern == Pattern::Direct && medium.kind == kUplinks && by_owner_) phase.stretch = kWindowedUnits;
     phases_.push_back(phase);
     price_.cost += cost;
   }
@@ -354,7 +361,10 @@ Price FabricPricer::trees(const Question& question, const std::vector<Tree>& tre
                        question.collective == Collective::ReduceScatter;
   const double chunks = by_unit ? view_.nranks() : trees[0].chunks;
   const double chunk_ns = static_cast<double>(question.bytes) / chunks * slowest;
-  const double interval = std::max(chunk_ns, ways * widest * post_ns());
+  // What a rank sends of each chunk: one message up, one to each child down.
+  const bool chunks_up = up && question.collective != Collective::AllGather;
+  const bool chunks_down = down && question.collective != Collective::ReduceScatter;
+  const double interval = std::max(chunk_ns, ((chunks_up ? 1 : 0) + (chunks_down ? widest : 0)) * post_ns());
   price_.cost = {ways * (depth + chunks - 1), ways * widest * chunks,
                  ways * widest * static_cast<double>(question.bytes) / static_cast<double>(trees.size()), 0};
   price_.time_ns = ways * (deepest + (widest - 1) * post_ns() + depth * chunk_ns) + (chunks - 1) * interval;
@@ -370,7 +380,9 @@ Price FabricPricer::radix(const Question& question, const Radix& shape) {
   for (const auto& [part, level] : {std::pair(&cost.inside, &inside), std::pair(&cost.across, &across)}) {
     if (level->groups[0].size() < 2) continue;
     const Medium medium = medium_of(*level);
-    const double sharing = level == &across ? medium.sharing : 1;
+    // Radices are spread over the devices: few ranks of a host use one uplink.
+    const double busy = *std::ranges::max_element(shape.radices) - 1;
+    const double sharing = level == &across ? std::max(1.0, std::ceil(busy / view_.devices)) : 1;
     price_.time_ns += part->steps * (medium.speed.latency_ns + post_ns() + sharing * medium.wire_post_ns) +
                       sharing * part->bytes * 1e9 / medium.speed.bytes_per_second;
     price_.cost += *part;
