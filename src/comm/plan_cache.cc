@@ -29,7 +29,8 @@ Question PlanCache::question(const PlanKey& key) const {
           reduces(key.collective) && is_narrow_float(key.type),
           key.root,
           machine_.shares_memory,
-          machine_.meets_inside};
+          machine_.meets_inside,
+          most_channels_};
 }
 
 Result<std::shared_ptr<const Choice>> PlanCache::choice(const PlanKey& key) {

@@ -41,7 +41,12 @@ class PlanCache {
     bool meets_inside;   // Question::meets_inside
   };
   PlanCache(Rank rank, int nranks, const Machine& machine, std::string forced, ChannelSource& channels)
-      : rank_(rank), nranks_(nranks), machine_(machine), forced_(std::move(forced)), channels_(channels) {}
+      : rank_(rank),
+        nranks_(nranks),
+        machine_(machine),
+        forced_(std::move(forced)),
+        channels_(channels),
+        most_channels_(channels_needed(machine.topology, forced_)) {}
 
   Result<std::shared_ptr<const BoundPlan>> get(const PlanKey& key);
   Result<std::shared_ptr<const Choice>> choice(const PlanKey& key);
@@ -65,6 +70,7 @@ class PlanCache {
   const Machine machine_;
   std::string forced_;
   ChannelSource& channels_;
+  int most_channels_;  // between two ranks
   std::map<std::tuple<Collective, bool, Rank, size_t>, std::shared_ptr<const Choice>> choices_;
   std::map<std::tuple<Collective, bool, bool, Rank, Rank, std::string, int>, std::shared_ptr<const CompiledPlan>>
       compiled_;
