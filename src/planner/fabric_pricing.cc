@@ -15,8 +15,13 @@ namespace {
 // Swing's streams use all links in every step only while they keep in step, which windows do not. Fitted to simulations
 // of 8 to 640 hosts of 4 x 4 devices, as are the others: rings, and direct exchanges of single units.
 constexpr double kWindowedSwing = 1.7;
+constexpr double kWindowedSwingOfUnits = 2.6;
 constexpr double kWindowedRings = 1.4;
-constexpr double kWindowedUnits = 1.7;
+constexpr double kWindowedUnitsDown = 1.15;
+constexpr double kWindowedUnitsUp = 1.7;
+// Where the dimensions' links differ in speed streams do not keep in step either. Fitted to an UltraServer.
+constexpr double kUnevenTorus = 1.5;
+constexpr double kUnevenSwing = 2;
 
 using LinkSpeedKey = std::pair<double, double>;
 
@@ -170,11 +175,16 @@ class FabricPricer {
     if (view_.fabric->costs.reduce_bytes_per_second > 0) {
       phase.transfer_ns += cost.reduced * 1e9 / view_.fabric->costs.reduce_bytes_per_second;
     }
-    if (level.pattern == Pattern::Swing) phase.stretch = kWindowedSwing;
-    if (level.pattern == Pattern::Rings) phase.stretch = kWindowedRings;
-    if (level.pattern == Pattern::Direct && medium.kind == kUplinks && by_owner_) phase.stretch = kWindowedUnits;
+    phase.stretch = stretch_of(level, medium.kind, down);
     phases_.push_back(phase);
     price_.cost += cost;
+  }
+
+  double stretch_of(const Level& level, Wiring kind, bool down) const {
+    if (level.pattern == Pattern::Swing) return by_owner_ ? kWindowedSwingOfUnits : kWindowedSwing;
+    if (level.pattern == Pattern::Rings) return kWindowedRings;
+    if (level.pattern == Pattern::Ring || kind != kUplinks || !by_owner_) return 1;
+    return down ? kWindowedUnitsDown : kWindowedUnitsUp;
   }
 
   Cost level_cost(const Level& level, double n, bool down) const {
@@ -229,6 +239,10 @@ class FabricPricer {
       for (size_t d = 0; d < loads.size(); ++d) {
         worst = std::max(worst, seconds(n * loads[d], view_.dim_speeds[d].bytes_per_second));
       }
+      const bool even = std::ranges::all_of(view_.dim_speeds, [&](const LinkSpeed& speed) {
+        return speed.bytes_per_second == view_.dim_speeds[0].bytes_per_second;
+      });
+      if (!even) worst *= level.pattern == Pattern::Swing ? kUnevenSwing : kUnevenTorus;
       return worst;
     }
     const bool to_all = level.pattern == Pattern::Direct || level.pattern == Pattern::OneShot;
