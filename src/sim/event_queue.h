@@ -8,8 +8,10 @@
 // The order of entries of equal time is not theirs of arrival, but the same in every run.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 

@@ -57,9 +57,9 @@ struct SimOptions {
   // hosts turn out to differ the simulation is refused, with NotSupported, and where a block has so few elements that
   // blocks differ much in length. All blocks count as equally long then.
   bool fold_hosts = false;
-  Faults faults;
+  Faults faults{};
   bool keep_intervals = false;     // fill SimReport::intervals
-  std::vector<Rank> traced_ranks;  // fill SimReport::trace for these
+  std::vector<Rank> traced_ranks{};  // fill SimReport::trace for these
 };
 
 struct WireUse {
