@@ -57,9 +57,9 @@ void Event::record(std::shared_ptr<Milestone> milestone) {
   milestone_ = std::move(milestone);
 }
 
-Stream::Stream() : thread_([this] { run(); }) {}
+HostStream::HostStream() : thread_([this] { run(); }) {}
 
-Stream::~Stream() {
+HostStream::~HostStream() {
   {
     const std::lock_guard lock(mutex_);
     ending_ = true;
@@ -70,7 +70,7 @@ Stream::~Stream() {
   thread_.join();
 }
 
-void Stream::enqueue(Work work) {
+void HostStream::enqueue(Work work) {
   bool wakes = false;
   {
     const std::lock_guard lock(mutex_);
@@ -83,12 +83,12 @@ void Stream::enqueue(Work work) {
   if (wakes) arrived_.notify_one();
 }
 
-uint64_t Stream::wakeups() const {
+uint64_t HostStream::wakeups() const {
   const std::lock_guard lock(mutex_);
   return wakeups_;
 }
 
-void Stream::enqueue_callback(std::function<void(const Status&)> callback) {
+void HostStream::enqueue_callback(std::function<void(const Status&)> callback) {
   enqueue([this, callback = std::move(callback)] {
     Status state;
     {
@@ -100,25 +100,25 @@ void Stream::enqueue_callback(std::function<void(const Status&)> callback) {
   });
 }
 
-void Stream::record(Event& event) {
+void HostStream::record(Event& event) {
   auto milestone = std::make_shared<Milestone>();
   event.record(milestone);
   enqueue_callback([milestone](const Status& state) { milestone->complete(state); });
 }
 
-void Stream::wait_for(const Event& event) {
+void HostStream::wait_for(const Event& event) {
   const std::shared_ptr<Milestone> milestone = event.recorded();
   if (milestone == nullptr) return;
   enqueue([milestone] { return milestone->wait(std::nullopt); });
 }
 
-Status Stream::query() const {
+Status HostStream::query() const {
   const std::lock_guard lock(mutex_);
   if (!first_error_.is_ok()) return first_error_;
   return busy_ ? error(Code::InProgress, "operations are queued") : Status();
 }
 
-Status Stream::synchronize(std::optional<Deadline> deadline) {
+Status HostStream::synchronize(std::optional<Deadline> deadline) {
   if (may_poll(deadline)) poll_for(busy_, false);
   std::unique_lock lock(mutex_);
   const auto empty = [this] { return !busy_; };
@@ -143,7 +143,7 @@ Status contained(Work& work) {
 
 }  // namespace
 
-void Stream::run() {
+void HostStream::run() {
   std::vector<Work> batch;
   while (take_all(batch)) {
     for (Work& work : batch) {
@@ -159,7 +159,7 @@ void Stream::run() {
 }
 
 // Waits for work and exchanges `batch`, which is empty, for it. False: the end, and nothing is queued.
-bool Stream::take_all(std::vector<Work>& batch) {
+bool HostStream::take_all(std::vector<Work>& batch) {
   std::unique_lock lock(mutex_);
   if (queue_.empty()) {
     busy_.store(false, std::memory_order_release);
