@@ -97,7 +97,7 @@ class Channel {
   virtual Status post_receive(const Receive& receive) = 0;
 };
 
-inline constexpr int kMaxChannels = 4;  // per pair of ranks
+inline constexpr int kMaxChannels = 16;  // per pair of ranks
 
 // A rank to connect to.
 struct Peer {

@@ -338,8 +338,10 @@ size_t tile_elements(const Recipe& recipe, Collective collective, int nranks, si
 }
 
 int channels_needed(const Topology& topology, std::string_view forced) {
+  // Two for each of up to eight streams: windows go down and up at the same time.
+  constexpr int kMostOnFabrics = 16;
   for (const Host& host : topology.hosts) {
-    if (host.imposed && host.imposed->shape == Fabric::Shape::Torus) return 4;
+    if (host.imposed && host.imposed->devices > 1) return kMostOnFabrics;
   }
   return asks_for_torus(forced) ? 4 : 1;
 }
