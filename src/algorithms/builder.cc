@@ -107,7 +107,7 @@ Location Builder::unify(uint32_t block, uint32_t count) {
   const Location target = target_of(block, false);
   homes_.visit(block, count, [&](uint32_t at, uint32_t length, Location home) {
     const Location to = target.at(at - block);
-    for (uint32_t i = 0; i < length && home != to; ++i) copy(home.at(i), to.at(i), at + i, 1);
+    if (home != to) copy(home, to, at, length);
     return true;
   });
   set_home(block, count, target);

@@ -43,7 +43,7 @@ void recursive_doubling_allreduce(Builder& builder, const Group& group, Range ra
 void recursive_doubling_by_dimension(Builder& builder, const Group& group, const Level& level, Range range,
                                      bool completes, uint8_t channel) {
   const Grid grid(level.dims, group.me);
-  const std::vector<Stream> streams =
+  const std::vector<TorusStream> streams =
       level.streams.empty() ? std::vector{default_streams(level.dims)[0]} : level.streams;
   for (size_t s = 0; s < streams.size(); ++s) {
     uint32_t members_left = group.size();

@@ -24,7 +24,7 @@ struct Walk {
 };
 
 std::vector<Walk> walks_of(const Level& level, const Group& group, Range range) {
-  const std::vector<Stream> streams = streams_of(level);
+  const std::vector<TorusStream> streams = streams_of(level);
   std::vector<Walk> walks;
   for (size_t s = 0; s < streams.size(); ++s) {
     const std::vector<uint32_t>& cycle = level.cycles[s % level.cycles.size()];
@@ -41,7 +41,7 @@ std::vector<Walk> walks_of(const Level& level, const Group& group, Range range) 
 }  // namespace
 
 std::vector<Range> rings_owned(const Level& level, uint32_t me, Range range) {
-  const std::vector<Stream> streams = streams_of(level);
+  const std::vector<TorusStream> streams = streams_of(level);
   std::vector<Range> owned;
   for (size_t s = 0; s < streams.size(); ++s) {
     const std::vector<uint32_t>& cycle = level.cycles[s % level.cycles.size()];

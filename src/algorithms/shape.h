@@ -26,7 +26,7 @@ enum class Pattern : uint8_t {
 
 // A share of the data that has an order of dimensions and a channel of its own (Torus, Swing, SwingLatency). On the way
 // down it is split along order[0] first; on the way up that dimension comes last.
-struct Stream {
+struct TorusStream {
   std::vector<uint8_t> order;  // of all dims
   int direction = 1;           // +1 or -1: which way round a ring; the sign of Swing's distances
   uint32_t weight = 1;         // it takes weight / sum of weights of the data
@@ -41,7 +41,7 @@ struct Level {
   std::vector<std::vector<Rank>> groups{};
   // A group's list is a grid of one to three dimensions, the last one running fastest, rings along each.
   std::vector<int> dims{};
-  std::vector<Stream> streams{};                // none: default_streams(dims) (streams.h)
+  std::vector<TorusStream> streams{};           // none: default_streams(dims) (streams.h)
   std::vector<std::vector<uint32_t>> cycles{};  // Rings: members of a group, by index, in the order of each cycle
   friend bool operator==(const Level&, const Level&) = default;
 };

@@ -29,8 +29,9 @@ std::vector<Rank> Grid::line(const Group& group, uint8_t dim) const {
 namespace {
 
 // Both ways round for each order with a weight, all forward ones first.
-std::vector<Stream> both_ways(const std::vector<std::vector<uint8_t>>& orders, const std::vector<uint32_t>& weights) {
-  std::vector<Stream> streams;
+std::vector<TorusStream> both_ways(const std::vector<std::vector<uint8_t>>& orders,
+                                   const std::vector<uint32_t>& weights) {
+  std::vector<TorusStream> streams;
   for (const int direction : {1, -1}) {
     for (size_t i = 0; i < orders.size(); ++i) {
       if (weights[i] > 0) streams.push_back({orders[i], direction, weights[i]});
@@ -143,13 +144,13 @@ class Balance {
 
 }  // namespace
 
-std::vector<Stream> default_streams(const std::vector<int>& dims) {
+std::vector<TorusStream> default_streams(const std::vector<int>& dims) {
   const auto orders = rotations(dims);
   return both_ways(orders, std::vector<uint32_t>(orders.size(), 1));
 }
 
-std::vector<Stream> balanced_streams(const std::vector<int>& dims, const std::vector<double>& bytes_per_second,
-                                     Pattern pattern) {
+std::vector<TorusStream> balanced_streams(const std::vector<int>& dims, const std::vector<double>& bytes_per_second,
+                                          Pattern pattern) {
   constexpr uint32_t kMostPairs = 16;   // of streams; two directions each
   constexpr double kTolerance = 1.004;  // a little more on the busiest link is worth fewer blocks
   CCOM_ASSERT(bytes_per_second.size() == dims.size());
@@ -169,14 +170,14 @@ std::vector<Stream> balanced_streams(const std::vector<int>& dims, const std::ve
   return both_ways(orders, weights[sum]);
 }
 
-std::vector<Stream> streams_of(const Level& level) {
+std::vector<TorusStream> streams_of(const Level& level) {
   switch (level.pattern) {
     case Pattern::Torus:
     case Pattern::Swing:
     case Pattern::SwingLatency: return level.streams.empty() ? default_streams(level.dims) : level.streams;
     case Pattern::RecursiveDoubling: return level.streams;
     case Pattern::Rings: {
-      std::vector<Stream> streams(2 * level.cycles.size());
+      std::vector<TorusStream> streams(2 * level.cycles.size());
       for (size_t s = level.cycles.size(); s < streams.size(); ++s) streams[s].direction = -1;
       return streams;
     }
@@ -188,23 +189,23 @@ uint32_t stream_count(const Level& level) {
   return std::max(static_cast<uint32_t>(streams_of(level).size()), uint32_t{1});
 }
 
-uint32_t weight_sum(const std::vector<Stream>& streams) {
+uint32_t weight_sum(const std::vector<TorusStream>& streams) {
   uint32_t sum = streams.empty() ? 1 : 0;
-  for (const Stream& stream : streams) sum += stream.weight;
+  for (const TorusStream& stream : streams) sum += stream.weight;
   return sum;
 }
 
-Range share_of(const std::vector<Stream>& streams, size_t s, Range range) {
+Range share_of(const std::vector<TorusStream>& streams, size_t s, Range range) {
   const uint32_t unit = range.count / weight_sum(streams);
   for (size_t i = 0; i < s; ++i) range.first += streams[i].weight * unit;
   return {range.first, streams[s].weight * unit};
 }
 
 std::vector<double> torus_loads(const Level& level) {
-  const std::vector<Stream> streams = streams_of(level);
+  const std::vector<TorusStream> streams = streams_of(level);
   const double sum = weight_sum(streams);
   std::vector<double> ways[2] = {std::vector<double>(level.dims.size()), std::vector<double>(level.dims.size())};
-  for (const Stream& stream : streams) {
+  for (const TorusStream& stream : streams) {
     const std::vector<double> loads = loads_of(level.pattern, level.dims, stream.order);
     for (size_t d = 0; d < loads.size(); ++d) {
       // A bucket stream uses one direction of a ring; Swing's, and rings of two, use both.

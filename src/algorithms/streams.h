@@ -31,23 +31,23 @@ class Grid {
 
 // Every rotation of the dimensions, both ways round, equal shares: uses all links of a torus with equal dimensions
 // evenly. For two dimensions {rows first, columns first} x {+1, -1}.
-std::vector<Stream> default_streams(const std::vector<int>& dims);
+std::vector<TorusStream> default_streams(const std::vector<int>& dims);
 
 // Streams for Torus whose weights make every link carry what its bandwidth allows, so that the busiest one is as little
 // busy as possible; `bytes_per_second` is that of one link and direction of each dimension. Weights are small (their
 // sum is at most 32), so shares are right to within a few per mille of the busiest load. Both directions get the same.
 // With Swing: rotations of the dimensions only, whose dims must be powers of two.
-std::vector<Stream> balanced_streams(const std::vector<int>& dims, const std::vector<double>& bytes_per_second,
-                                     Pattern pattern = Pattern::Torus);
+std::vector<TorusStream> balanced_streams(const std::vector<int>& dims, const std::vector<double>& bytes_per_second,
+                                          Pattern pattern = Pattern::Torus);
 
 // The streams that a level of pattern Torus, Swing or SwingLatency has; one for each direction of each cycle of Rings;
 // otherwise none.
-std::vector<Stream> streams_of(const Level& level);
+std::vector<TorusStream> streams_of(const Level& level);
 // The same counted, with 1 for patterns without streams, and the sum of their weights.
 uint32_t stream_count(const Level& level);
-uint32_t weight_sum(const std::vector<Stream>& streams);
+uint32_t weight_sum(const std::vector<TorusStream>& streams);
 // Stream s's share of a range. range.count is a multiple of the sum of weights.
-Range share_of(const std::vector<Stream>& streams, size_t s, Range range);
+Range share_of(const std::vector<TorusStream>& streams, size_t s, Range range);
 
 // For each dimension: which fraction of a group's data the busiest directed link of that dimension carries in a
 // reduce-scatter (an allgather carries as much) or in SwingLatency, messages being routed the short way along their

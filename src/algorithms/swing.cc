@@ -37,7 +37,7 @@ struct Round {
 };
 
 // The dimensions in turn, each as long as it has rounds.
-std::vector<Round> rounds_of(const Stream& stream, const std::vector<int>& dims) {
+std::vector<Round> rounds_of(const TorusStream& stream, const std::vector<int>& dims) {
   std::vector<Round> rounds;
   for (int number = 0; 2 << number <= *std::ranges::max_element(dims); ++number) {
     for (const uint8_t d : stream.order) {
@@ -70,7 +70,7 @@ uint32_t partner_of(uint32_t member, const std::vector<int>& dims, Round round, 
 }
 
 // A member's place in the order in which every round's halves are runs.
-uint32_t place_of(uint32_t member, const std::vector<int>& dims, const Stream& stream) {
+uint32_t place_of(uint32_t member, const std::vector<int>& dims, const TorusStream& stream) {
   const Grid grid(dims, member);
   uint32_t place = 0;
   for (const Round& round : rounds_of(stream, dims)) {
@@ -85,7 +85,8 @@ struct Halving {
   Range kept, sent;  // on the way down; on the way up the other way about
 };
 
-std::vector<Halving> halvings_of(const Group& group, const std::vector<int>& dims, const Stream& stream, Range share) {
+std::vector<Halving> halvings_of(const Group& group, const std::vector<int>& dims, const TorusStream& stream,
+                                 Range share) {
   std::vector<Halving> halvings;
   const uint32_t place = place_of(group.me, dims, stream);
   uint32_t parts = 2;
@@ -102,7 +103,7 @@ std::vector<Halving> halvings_of(const Group& group, const std::vector<int>& dim
 }  // namespace
 
 std::vector<Range> swing_owned(const Level& level, uint32_t me, Range range) {
-  const std::vector<Stream> streams = streams_of(level);
+  const std::vector<TorusStream> streams = streams_of(level);
   const auto size = static_cast<uint32_t>(level.owners);
   std::vector<Range> owned;
   for (size_t s = 0; s < streams.size(); ++s) {
@@ -113,7 +114,7 @@ std::vector<Range> swing_owned(const Level& level, uint32_t me, Range range) {
 
 void swing_reduce_scatter(Builder& builder, const Group& group, const Level& level, Range range, bool completes,
                           uint8_t channel) {
-  const std::vector<Stream> streams = streams_of(level);
+  const std::vector<TorusStream> streams = streams_of(level);
   for (size_t s = 0; s < streams.size(); ++s) {
     const auto lane = static_cast<uint8_t>(channel + s);
     for (const Halving& halving : halvings_of(group, level.dims, streams[s], share_of(streams, s, range))) {
@@ -126,7 +127,7 @@ void swing_reduce_scatter(Builder& builder, const Group& group, const Level& lev
 }
 
 void swing_allgather(Builder& builder, const Group& group, const Level& level, Range range, uint8_t channel) {
-  const std::vector<Stream> streams = streams_of(level);
+  const std::vector<TorusStream> streams = streams_of(level);
   for (size_t s = 0; s < streams.size(); ++s) {
     const auto lane = static_cast<uint8_t>(channel + s);
     std::vector<Halving> halvings = halvings_of(group, level.dims, streams[s], share_of(streams, s, range));
@@ -141,7 +142,7 @@ void swing_allgather(Builder& builder, const Group& group, const Level& level, R
 
 void swing_allreduce(Builder& builder, const Group& group, const Level& level, Range range, bool completes,
                      uint8_t channel) {
-  const std::vector<Stream> streams = streams_of(level);
+  const std::vector<TorusStream> streams = streams_of(level);
   for (size_t s = 0; s < streams.size(); ++s) {
     std::vector<Round> rounds = rounds_of(streams[s], level.dims);
     std::ranges::reverse(rounds);  // far partners first: see above

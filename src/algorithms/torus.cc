@@ -24,7 +24,7 @@ namespace ccom {
 namespace {
 
 // The dimensions of a stream's order in which there is somebody else.
-std::vector<uint8_t> lively(const Stream& stream, const std::vector<int>& dims) {
+std::vector<uint8_t> lively(const TorusStream& stream, const std::vector<int>& dims) {
   CCOM_ASSERT(stream.order.size() == dims.size());
   std::vector<uint8_t> order;
   std::ranges::copy_if(stream.order, std::back_inserter(order), [&](uint8_t d) { return dims[d] > 1; });
@@ -41,7 +41,7 @@ std::vector<Range> narrowing(const std::vector<uint8_t>& order, const Grid& grid
 }  // namespace
 
 std::vector<Range> torus_owned(const Level& level, uint32_t me, Range range) {
-  const std::vector<Stream> streams = streams_of(level);
+  const std::vector<TorusStream> streams = streams_of(level);
   std::vector<Range> owned;
   for (size_t s = 0; s < streams.size(); ++s) {
     owned.push_back(
@@ -53,7 +53,7 @@ std::vector<Range> torus_owned(const Level& level, uint32_t me, Range range) {
 void torus_reduce_scatter(Builder& builder, const Group& group, const Level& level, Range range, bool completes,
                           uint8_t channel) {
   const Grid grid(level.dims, group.me);
-  const std::vector<Stream> streams = streams_of(level);
+  const std::vector<TorusStream> streams = streams_of(level);
   for (size_t s = 0; s < streams.size(); ++s) {
     const std::vector<uint8_t> order = lively(streams[s], level.dims);
     const std::vector<Range> held = narrowing(order, grid, share_of(streams, s, range));
@@ -67,7 +67,7 @@ void torus_reduce_scatter(Builder& builder, const Group& group, const Level& lev
 
 void torus_allgather(Builder& builder, const Group& group, const Level& level, Range range, uint8_t channel) {
   const Grid grid(level.dims, group.me);
-  const std::vector<Stream> streams = streams_of(level);
+  const std::vector<TorusStream> streams = streams_of(level);
   for (size_t s = 0; s < streams.size(); ++s) {
     const std::vector<uint8_t> order = lively(streams[s], level.dims);
     const std::vector<Range> held = narrowing(order, grid, share_of(streams, s, range));

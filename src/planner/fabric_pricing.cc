@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 
 #include "algorithms/streams.h"
 #include "topology/wires.h"
@@ -12,8 +13,12 @@ namespace ccom {
 namespace {
 
 // Swing's streams use all links in every step only while they keep in step, which windows do not. Fitted to simulations
-// of 16 and 640 hosts of 4 x 4 devices.
+// of 8 to 640 hosts of 4 x 4 devices, as are the others: rings, and direct exchanges of single units.
 constexpr double kWindowedSwing = 1.7;
+constexpr double kWindowedRings = 1.4;
+constexpr double kWindowedUnits = 1.45;
+
+using LinkSpeedKey = std::pair<double, double>;
 
 enum Wiring : uint8_t { kPorts, kLinks, kUplinks, kPosting, kKinds };
 
@@ -27,17 +32,32 @@ struct Medium {
 // One phase, for the whole vector and for one window of it.
 struct Phase {
   Wiring kind = kLinks;
-  double latency_ns = 0;   // of its messages, whatever their length
-  double transfer_ns = 0;  // of all bytes on the busiest wire, for one rank
+  double steps = 1;
+  double latency_ns = 0;     // of its messages, whatever their length
+  double transfer_ns = 0;    // of all bytes on the busiest wire, for one rank
+  double least_wire_ns = 0;  // that its messages occupy a wire even if they are empty
   double sharing = 1;
   double posting_ns = 0;  // of the rank
   double stretch = 1;     // how much longer wires are busy while other windows use them too
 
+  double wire_ns(double windows) const { return std::max(transfer_ns / windows, least_wire_ns); }
+  // While one rank's message is on its way, the wire serves others; but never before the first has come.
   double time_ns(double windows) const {
-    return std::max(sharing * transfer_ns / windows, latency_ns + transfer_ns / windows);
+    return std::max({sharing * wire_ns(windows) + latency_ns / steps, latency_ns + wire_ns(windows), posting_ns});
   }
-  double work_ns() const { return sharing * transfer_ns * stretch; }
+  double work_ns(double windows) const { return sharing * wire_ns(windows) * stretch; }
 };
+
+// Of the ranks, how many hang at each one.
+std::vector<double> subtree_shares(const Tree& tree) {
+  std::vector<double> shares(tree.parent.size());
+  for (size_t r = 0; r < shares.size(); ++r) {
+    for (Rank at = static_cast<Rank>(r); at >= 0; at = tree.parent[static_cast<size_t>(at)]) {
+      shares[static_cast<size_t>(at)] += 1 / static_cast<double>(shares.size());
+    }
+  }
+  return shares;
+}
 
 class FabricPricer {
  public:
@@ -47,12 +67,17 @@ class FabricPricer {
     const bool down = question.collective == Collective::AllReduce || question.collective == Collective::ReduceScatter;
     const bool up = question.collective != Collective::ReduceScatter;
     auto n = static_cast<double>(question.bytes);
+    by_owner_ = question.collective != Collective::AllReduce;
+    units_ = view_.nranks();
+    streams_ = 1;
+    for (const Level& level : shape.levels) streams_ *= stream_count(level);
     double pieces = 1;
     for (const Level& level : shape.levels) {
       if (down) add_level(level, n, pieces, true);
       if (up) add_level(level, n, pieces, false);
       if (down) price_.roundings += roundings_of(level);
       n /= level.owners;
+      units_ /= level.owners;
       pieces *= stream_count(level);
     }
     for (const Level& core : shape.core) {
@@ -65,9 +90,17 @@ class FabricPricer {
 
   Price trees(const Question& question, const std::vector<Tree>& trees);
   Price radix(const Question& question, const Radix& shape);
+  Price pairwise(const Question& question);
 
  private:
   double post_ns() const { return view_.fabric->costs.post_ns; }
+
+  // Where units belong to ranks a message is one stream's run of one unit: as many as the units that a rank passes on.
+  double unit_posts(const Level& level) const { return by_owner_ ? units_ * (1 - 1.0 / level.owners) * streams_ : 0; }
+
+  // Units go on as they come, so that streams do not keep in step and get into each other's way. Fitted to simulations
+  // of 4 x 4 and 8 x 8.
+  static double drift(const Level& level) { return std::clamp(1 + 0.0055 * (level.owners - 16), 1.0, 1.4); }
 
   // Where a level's messages run, from two ranks that exchange some.
   Medium medium_of(const Level& level) const {
@@ -121,17 +154,25 @@ class FabricPricer {
   void add_level(const Level& level, double n, double pieces, bool down) {
     if (level.groups.empty() || level.groups[0].size() < 2) return;
     const Medium medium = level.pattern == Pattern::Ring ? ring_medium(level) : medium_of(level);
-    Phase phase{medium.kind, 0, 0, medium.sharing, 0};
     const Cost cost = level_cost(level, n, down);
+    Phase phase;
+    phase.kind = medium.kind;
+    phase.sharing = medium.sharing;
+    phase.steps = std::max(cost.steps, 1.0);
     phase.latency_ns = hops_of(level, cost.steps) * medium.speed.latency_ns +
                        (cost.steps + extra_posts(level, cost) + pieces - 1) * post_ns();
     phase.transfer_ns = transfer_ns(level, medium, cost, n);
-    phase.transfer_ns = std::max(phase.transfer_ns, cost.posts * pieces * medium.wire_post_ns);
-    phase.posting_ns = cost.posts * pieces * post_ns();
+    const double posts = std::max(cost.posts * pieces, unit_posts(level));
+    phase.least_wire_ns = posts * medium.wire_post_ns;
+    phase.posting_ns = posts * post_ns();
+    const bool in_step = level.pattern != Pattern::Torus && level.pattern != Pattern::Swing;
+    if (by_owner_ && level.dims.size() > 1 && !in_step) phase.transfer_ns *= drift(level);
     if (view_.fabric->costs.reduce_bytes_per_second > 0) {
       phase.transfer_ns += cost.reduced * 1e9 / view_.fabric->costs.reduce_bytes_per_second;
     }
     if (level.pattern == Pattern::Swing) phase.stretch = kWindowedSwing;
+    if (level.pattern == Pattern::Rings) phase.stretch = kWindowedRings;
+    if (level.pattern == Pattern::Direct && medium.kind == kUplinks && by_owner_) phase.stretch = kWindowedUnits;
     phases_.push_back(phase);
     price_.cost += cost;
   }
@@ -243,7 +284,7 @@ class FabricPricer {
     for (const Phase& phase : phases_) {
       time += phase.time_ns(windows);
       interval = std::max(interval, phase.time_ns(windows));
-      work[phase.kind] += phase.work_ns() / windows;
+      work[phase.kind] += phase.work_ns(windows);
       work[kPosting] += phase.posting_ns;
     }
     return time + (windows - 1) * std::max(interval, *std::ranges::max_element(work));
@@ -252,6 +293,9 @@ class FabricPricer {
   const Topology& topology_;
   const FabricView& view_;
   Wires wires_;
+  bool by_owner_ = false;  // units belong to ranks
+  double units_ = 1;       // that a rank still has its part of, on the way down
+  double streams_ = 1;     // of all levels
   std::vector<Phase> phases_;
   Price price_;
 };
@@ -259,12 +303,26 @@ class FabricPricer {
 // Chunks follow one another down (or up) the trees, as fast as the wire that most edges share, or the rank with most
 // children, lets them. Each tree has an equal share of the data.
 Price FabricPricer::trees(const Question& question, const std::vector<Tree>& trees) {
+  const bool both = question.collective == Collective::AllReduce || question.collective == Collective::ReduceScatter ||
+                    question.collective == Collective::AllGather || question.collective == Collective::Barrier;
+  const bool reduces = question.collective == Collective::AllReduce || question.collective == Collective::Reduce ||
+                       question.collective == Collective::ReduceScatter;
+  const bool rooted_by_rank = question.collective == Collective::Gather || question.collective == Collective::Scatter;
+  const bool up = both || question.collective == Collective::Reduce || question.collective == Collective::Gather;
+  const bool down = both || !up;
   std::vector<double> children(trees[0].parent.size());
   std::vector<double> ns_per_byte(wires_.count());
   std::vector<uint32_t> path;
   double deepest = 0, depth = 0;
   for (const Tree& tree : trees) {
+    const std::vector<double> carried = rooted_by_rank || question.collective == Collective::AllGather ||
+                                                question.collective == Collective::ReduceScatter
+                                            ? subtree_shares(tree)
+                                            : std::vector<double>(tree.parent.size(), 1);
     std::vector<double> edge(tree.parent.size());  // latency from the parent
+    const auto share = [&](uint32_t wire) {
+      return 1e9 / wires_[wire].speed.bytes_per_second / static_cast<double>(trees.size());
+    };
     for (Rank r = 0; r < view_.nranks(); ++r) {
       const Rank parent = tree.parent[static_cast<size_t>(r)];
       if (parent < 0) continue;
@@ -274,7 +332,15 @@ Price FabricPricer::trees(const Question& question, const std::vector<Tree>& tre
       edge[static_cast<size_t>(r)] = post_ns();
       for (const uint32_t wire : path) {
         edge[static_cast<size_t>(r)] += wires_[wire].speed.latency_ns;
-        ns_per_byte[wire] += 1e9 / wires_[wire].speed.bytes_per_second / static_cast<double>(trees.size());
+        if (down)
+          ns_per_byte[wire] +=
+              share(wire) * (question.collective == Collective::AllGather ? 1 : carried[static_cast<size_t>(r)]);
+      }
+      path.clear();
+      if (up) wires_.path(r, parent, path);
+      for (const uint32_t wire : path) {
+        ns_per_byte[wire] +=
+            share(wire) * (question.collective == Collective::ReduceScatter ? 1 : carried[static_cast<size_t>(r)]);
       }
     }
     for (Rank r = 0; r < view_.nranks(); ++r) {
@@ -289,14 +355,16 @@ Price FabricPricer::trees(const Question& question, const std::vector<Tree>& tre
   }
   const double widest = *std::ranges::max_element(children);
   const double slowest = *std::ranges::max_element(ns_per_byte);
-  const bool both = question.collective == Collective::AllReduce || question.collective == Collective::ReduceScatter ||
-                    question.collective == Collective::AllGather || question.collective == Collective::Barrier;
-  const bool reduces = question.collective == Collective::AllReduce || question.collective == Collective::Reduce ||
-                       question.collective == Collective::ReduceScatter;
   const double ways = both ? 2 : 1;
-  const double chunks = trees[0].chunks;
+  // A tree hands units on one by one where everybody gets or gives all of them.
+  const bool by_unit = question.collective == Collective::AllGather || question.collective == Collective::Barrier ||
+                       question.collective == Collective::ReduceScatter;
+  const double chunks = by_unit ? view_.nranks() : trees[0].chunks;
   const double chunk_ns = static_cast<double>(question.bytes) / chunks * slowest;
-  const double interval = std::max(chunk_ns, ways * widest * post_ns());
+  // What a rank sends of each chunk: one message up, one to each child down.
+  const bool chunks_up = up && question.collective != Collective::AllGather;
+  const bool chunks_down = down && question.collective != Collective::ReduceScatter;
+  const double interval = std::max(chunk_ns, ((chunks_up ? 1 : 0) + (chunks_down ? widest : 0)) * post_ns());
   price_.cost = {ways * (depth + chunks - 1), ways * widest * chunks,
                  ways * widest * static_cast<double>(question.bytes) / static_cast<double>(trees.size()), 0};
   price_.time_ns = ways * (deepest + (widest - 1) * post_ns() + depth * chunk_ns) + (chunks - 1) * interval;
@@ -312,7 +380,9 @@ Price FabricPricer::radix(const Question& question, const Radix& shape) {
   for (const auto& [part, level] : {std::pair(&cost.inside, &inside), std::pair(&cost.across, &across)}) {
     if (level->groups[0].size() < 2) continue;
     const Medium medium = medium_of(*level);
-    const double sharing = level == &across ? medium.sharing : 1;
+    // Radices are spread over the devices: few ranks of a host use one uplink.
+    const double busy = *std::ranges::max_element(shape.radices) - 1;
+    const double sharing = level == &across ? std::max(1.0, std::ceil(busy / view_.devices)) : 1;
     price_.time_ns += part->steps * (medium.speed.latency_ns + post_ns() + sharing * medium.wire_post_ns) +
                       sharing * part->bytes * 1e9 / medium.speed.bytes_per_second;
     price_.cost += *part;
@@ -323,9 +393,38 @@ Price FabricPricer::radix(const Question& question, const Radix& shape) {
 
 }  // namespace
 
+// Everybody's messages at once: what counts is the kind of wire that has most to carry, all of a kind alike.
+Price FabricPricer::pairwise(const Question& question) {
+  const double p = view_.nranks();
+  const double each = static_cast<double>(question.bytes) / p;
+  std::vector<uint32_t> path;
+  std::map<LinkSpeedKey, double> hops;  // from the first rank, by speed of wire
+  double longest = 0;
+  for (Rank r = 1; r < view_.nranks(); ++r) {
+    path.clear();
+    wires_.path(0, r, path);
+    double latency = 0;
+    for (const uint32_t wire : path) {
+      latency += wires_[wire].speed.latency_ns;
+      const double busy = std::max(each * 1e9 / wires_[wire].speed.bytes_per_second, wires_[wire].post_ns);
+      hops[{wires_[wire].speed.bytes_per_second, wires_[wire].speed.latency_ns}] += busy;
+    }
+    longest = std::max(longest, latency);
+  }
+  std::map<LinkSpeedKey, double> there;
+  for (uint32_t wire = 0; wire < wires_.count(); ++wire) {
+    ++there[{wires_[wire].speed.bytes_per_second, wires_[wire].speed.latency_ns}];
+  }
+  double busiest = 0;
+  for (const auto& [speed, ns] : hops) busiest = std::max(busiest, ns * p / there[speed]);
+  price_.cost = {1, p - 1, each * (p - 1), 0};
+  price_.time_ns = longest + std::max(busiest, (p - 1) * post_ns());
+  return price_;
+}
+
 bool is_priced_on_fabric(Recipe::Kind kind) {
   return kind == Recipe::Kind::Staged || kind == Recipe::Kind::Tree || kind == Recipe::Kind::Trees ||
-         kind == Recipe::Kind::Radix;
+         kind == Recipe::Kind::Radix || kind == Recipe::Kind::Pairwise || kind == Recipe::Kind::Routed;
 }
 
 Price price_on_fabric(const Topology& topology, const FabricView& view, const Question& question,
@@ -335,6 +434,13 @@ Price price_on_fabric(const Topology& topology, const FabricView& view, const Qu
     case Recipe::Kind::Tree: return pricer.trees(question, {recipe.tree});
     case Recipe::Kind::Trees: return pricer.trees(question, recipe.trees);
     case Recipe::Kind::Radix: return pricer.radix(question, recipe.radix);
+    case Recipe::Kind::Pairwise: return pricer.pairwise(question);
+    case Recipe::Kind::Routed: {
+      Question gather = question;
+      gather.collective = Collective::AllGather;
+      gather.bytes = question.bytes * static_cast<size_t>(topology.nranks());
+      return recipe.tree.parent.empty() ? pricer.staged(gather, recipe.staged) : pricer.trees(gather, {recipe.tree});
+    }
     default: return pricer.staged(question, recipe.staged);
   }
 }

@@ -343,8 +343,9 @@ class Simulation {
     for (uint32_t r = 0; r < ranks_.size(); ++r) {
       report_.time_ns = std::max(report_.time_ns, report_.rank_done_ns[r]);
       if (ranks_[r].executor.finished() || !options_.faults.deaths.empty()) continue;
-      return error(Code::InternalError, "simulation of %s: rank %d waits for ever",
-                   ranks_[r].program->algorithm.c_str(), ranks_[r].rank);
+      // Folded, a message may have come to the wrong rank: hosts are not alike.
+      return error(options_.fold_hosts ? Code::NotSupported : Code::InternalError,
+                   "simulation of %s: rank %d waits for ever", ranks_[r].program->algorithm.c_str(), ranks_[r].rank);
     }
     report_.distinct_programs = programs_.count();
     return std::move(report_);

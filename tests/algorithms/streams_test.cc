@@ -106,7 +106,7 @@ TEST(BalancedStreams, LoadLinksInProportionToTheirBandwidth) {
 
 TEST(BalancedStreams, AreEqualShareOfAllRotationsForEqualLinks) {
   EXPECT_EQ(balanced_streams({4, 4}, {5, 5}), default_streams({4, 4}));
-  const Stream rows_first{{1, 0}, 1, 1};
+  const TorusStream rows_first{{1, 0}, 1, 1};
   EXPECT_EQ(default_streams({4, 4})[0], rows_first);
   EXPECT_EQ(default_streams({4, 4, 4}).size(), 6U);
   EXPECT_EQ(default_streams({1, 5}).size(), 2U);

@@ -217,22 +217,26 @@ class PlainBuilder {
     }
     return found;
   }
-  void copy(Location from, Location to, uint32_t block) {
+  void copy(Location from, Location to, uint32_t block, uint32_t count = 1) {
     plan_.steps.push_back({.kind = StepKind::Copy,
                            .source_buffer = from.buffer,
                            .target_buffer = to.buffer,
                            .source = from.index,
                            .target = to.index,
-                           .count = 1,
+                           .count = count,
                            .block = block});
   }
   Location unify(uint32_t block, uint32_t count) {
     bool together = true;
     for (uint32_t i = 1; i < count; ++i) together &= homes_[block + i] == homes_[block].at(i);
-    for (uint32_t i = 0; i < count && !together; ++i) {
+    for (uint32_t i = 0; i < count && !together;) {
+      const Location home = homes_[block + i];
       const Location target = target_of(block + i, false);
-      if (homes_[block + i] != target) copy(homes_[block + i], target, block + i);
-      homes_[block + i] = target;
+      uint32_t length = 1;
+      while (i + length < count && homes_[block + i + length] == home.at(length)) ++length;
+      if (home != target) copy(home, target, block + i, length);
+      for (uint32_t k = 0; k < length; ++k) homes_[block + i + k] = target.at(k);
+      i += length;
     }
     return homes_[block];
   }
