@@ -45,7 +45,7 @@ struct ccomMessage {
 
 struct ccomStream {
   uint32_t generation = ccom::fork_generation();
-  ccom::HostStream stream;
+  ccom::Stream stream;
 };
 
 struct ccomEvent {

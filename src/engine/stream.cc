@@ -57,9 +57,9 @@ void Event::record(std::shared_ptr<Milestone> milestone) {
   milestone_ = std::move(milestone);
 }
 
-HostStream::HostStream() : thread_([this] { run(); }) {}
+Stream::Stream() : thread_([this] { run(); }) {}
 
-HostStream::~HostStream() {
+Stream::~Stream() {
   {
     const std::lock_guard lock(mutex_);
     ending_ = true;
@@ -70,7 +70,7 @@ HostStream::~HostStream() {
   thread_.join();
 }
 
-void HostStream::enqueue(Work work) {
+void Stream::enqueue(Work work) {
   bool wakes = false;
   {
     const std::lock_guard lock(mutex_);
@@ -83,12 +83,12 @@ void HostStream::enqueue(Work work) {
   if (wakes) arrived_.notify_one();
 }
 
-uint64_t HostStream::wakeups() const {
+uint64_t Stream::wakeups() const {
   const std::lock_guard lock(mutex_);
   return wakeups_;
 }
 
-void HostStream::enqueue_callback(std::function<void(const Status&)> callback) {
+void Stream::enqueue_callback(std::function<void(const Status&)> callback) {
   enqueue([this, callback = std::move(callback)] {
     Status state;
     {
@@ -100,25 +100,25 @@ void HostStream::enqueue_callback(std::function<void(const Status&)> callback) {
   });
 }
 
-void HostStream::record(Event& event) {
+void Stream::record(Event& event) {
   auto milestone = std::make_shared<Milestone>();
   event.record(milestone);
   enqueue_callback([milestone](const Status& state) { milestone->complete(state); });
 }
 
-void HostStream::wait_for(const Event& event) {
+void Stream::wait_for(const Event& event) {
   const std::shared_ptr<Milestone> milestone = event.recorded();
   if (milestone == nullptr) return;
   enqueue([milestone] { return milestone->wait(std::nullopt); });
 }
 
-Status HostStream::query() const {
+Status Stream::query() const {
   const std::lock_guard lock(mutex_);
   if (!first_error_.is_ok()) return first_error_;
   return busy_ ? error(Code::InProgress, "operations are queued") : Status();
 }
 
-Status HostStream::synchronize(std::optional<Deadline> deadline) {
+Status Stream::synchronize(std::optional<Deadline> deadline) {
   if (may_poll(deadline)) poll_for(busy_, false);
   std::unique_lock lock(mutex_);
   const auto empty = [this] { return !busy_; };
@@ -143,7 +143,7 @@ Status contained(Work& work) {
 
 }  // namespace
 
-void HostStream::run() {
+void Stream::run() {
   std::vector<Work> batch;
   while (take_all(batch)) {
     for (Work& work : batch) {
@@ -159,7 +159,7 @@ void HostStream::run() {
 }
 
 // Waits for work and exchanges `batch`, which is empty, for it. False: the end, and nothing is queued.
-bool HostStream::take_all(std::vector<Work>& batch) {
+bool Stream::take_all(std::vector<Work>& batch) {
   std::unique_lock lock(mutex_);
   if (queue_.empty()) {
     busy_.store(false, std::memory_order_release);

@@ -52,12 +52,12 @@ class Event {
 };
 
 // Thread-safe. Work is bounded by its own deadlines, so the destructor, which runs what is queued, is too.
-class HostStream {
+class Stream {
  public:
-  HostStream();
-  ~HostStream();
-  HostStream(const HostStream&) = delete;
-  HostStream& operator=(const HostStream&) = delete;
+  Stream();
+  ~Stream();
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
 
   // Never blocks. An error does not end the stream: later work runs (and mostly returns the communicator's error).
   void enqueue(Work work);

@@ -38,7 +38,7 @@ void let_sleep() { std::this_thread::sleep_for(milliseconds(50)); }
 
 // Fails if each call wakes the thread.
 TEST(Stream, ABurstCostsNoMoreThanOneWakeUp) {
-  HostStream stream;
+  Stream stream;
   Gate gate;
   std::vector<int> order;
   stream.enqueue(gate.work());
@@ -61,7 +61,7 @@ TEST(Stream, ABurstCostsNoMoreThanOneWakeUp) {
 
 // And that the count counts: an idle thread does sleep.
 TEST(Stream, WorkWakesAThreadThatSleeps) {
-  HostStream stream;
+  Stream stream;
   for (uint64_t i = 0; i < 3; ++i) {
     for (int tries = 0; stream.wakeups() == i && tries < 100; ++tries) {
       let_sleep();
@@ -73,7 +73,7 @@ TEST(Stream, WorkWakesAThreadThatSleeps) {
 }
 
 TEST(Stream, TheFirstErrorStaysUntilItIsAskedFor) {
-  HostStream stream;
+  Stream stream;
   std::vector<Code> seen;
   const auto look = [&seen](const Status& state) { seen.push_back(state.code()); };
   Gate gate;
@@ -91,7 +91,7 @@ TEST(Stream, TheFirstErrorStaysUntilItIsAskedFor) {
 }
 
 TEST(Stream, AnExceptionBecomesAnError) {
-  HostStream stream;
+  Stream stream;
   stream.enqueue([]() -> Status { throw std::runtime_error("broken"); });
   const Status status = stream.synchronize(std::nullopt);
   EXPECT_EQ(status.code(), Code::InternalError);
@@ -99,7 +99,7 @@ TEST(Stream, AnExceptionBecomesAnError) {
 }
 
 TEST(Stream, SynchronizeGivesUpAtItsDeadline) {
-  HostStream stream;
+  Stream stream;
   Gate gate;
   stream.enqueue(gate.work());
   EXPECT_EQ(stream.synchronize(Deadline::after(milliseconds(0))).code(), Code::Timeout);
@@ -109,7 +109,7 @@ TEST(Stream, SynchronizeGivesUpAtItsDeadline) {
 }
 
 TEST(Stream, CallbacksMayEnqueue) {
-  HostStream stream;
+  Stream stream;
   std::atomic<int> ran{0};
   stream.enqueue_callback([&stream, &ran](const Status&) { stream.enqueue([&ran] { return ++ran, Status(); }); });
   EXPECT_TRUE(stream.synchronize(std::nullopt).is_ok());
@@ -119,7 +119,7 @@ TEST(Stream, CallbacksMayEnqueue) {
 
 // What work keeps is let go of before its stream says that it is done, also in the middle of a batch.
 TEST(Stream, WorkIsGoneWhenTheNextBegins) {
-  HostStream stream;
+  Stream stream;
   Gate gate;
   auto kept = std::make_shared<int>(1);
   const std::weak_ptr<int> watched = kept;
@@ -138,17 +138,17 @@ TEST(Stream, WorkIsGoneWhenTheNextBegins) {
 TEST(Stream, TheDestructorRunsWhatIsQueued) {
   int ran = 0;
   {
-    HostStream stream;
+    Stream stream;
     for (int i = 0; i < 100; ++i) stream.enqueue([&ran] { return ++ran, Status(); });
   }
   EXPECT_EQ(ran, 100);
-  { const HostStream unused; }
-  HostStream idle;
+  { const Stream unused; }
+  Stream idle;
   let_sleep();
 }
 
 TEST(Stream, EventsJoinTwoStreams) {
-  HostStream first, second;
+  Stream first, second;
   Event event;
   Gate gate;
   std::atomic<bool> done{false}, in_order{false};
