@@ -30,7 +30,7 @@ struct TorusStream {
   std::vector<uint8_t> order;  // of all dims
   int direction = 1;           // +1 or -1: which way round a ring; the sign of Swing's distances
   uint32_t weight = 1;         // it takes weight / sum of weights of the data
-  friend bool operator==(const Stream&, const Stream&) = default;
+  friend bool operator==(const TorusStream&, const TorusStream&) = default;
 };
 
 // Disjoint groups of ranks. A group's first `owners` members share the data (each ends a reduce-scatter with 1/owners
