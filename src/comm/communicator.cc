@@ -48,7 +48,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const Membership& joi
                   Links::connect(membership, self->config_, self->topology_, channels, rendezvous, deadline));
   const bool has_node = self->links_->node_config().has_value(), whole = self->topology_.hosts.size() == 1;
   self->cache_.emplace(membership.rank, membership.nranks,
-                       PlanCache::Machine{self->topology_, has_node && whole, has_node && !whole, channels,
+                       PlanCache::Machine{self->topology_, has_node && whole, has_node && !whole,
                                           scratch_for(self->topology_, self->config_)},
                        self->config_.algorithm, *self->links_);
   const Place& place = self->topology_.ranks[static_cast<size_t>(membership.rank)];

@@ -31,7 +31,7 @@ Question PlanCache::question(const PlanKey& key) const {
           key.root,
           machine_.shares_memory,
           machine_.meets_inside,
-          machine_.channels};
+          most_channels_};
 }
 
 Result<std::shared_ptr<const Choice>> PlanCache::choice(const PlanKey& key) {

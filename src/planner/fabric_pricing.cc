@@ -16,7 +16,7 @@ namespace {
 // of 8 to 640 hosts of 4 x 4 devices, as are the others: rings, and direct exchanges of single units.
 constexpr double kWindowedSwing = 1.7;
 constexpr double kWindowedRings = 1.4;
-constexpr double kWindowedUnits = 1.45;
+constexpr double kWindowedUnits = 1.7;
 
 using LinkSpeedKey = std::pair<double, double>;
 
@@ -311,7 +311,7 @@ Price FabricPricer::trees(const Question& question, const std::vector<Tree>& tre
   const bool up = both || question.collective == Collective::Reduce || question.collective == Collective::Gather;
   const bool down = both || !up;
   std::vector<double> children(trees[0].parent.size());
-  std::vector<double> ns_per_byte(wires_.count());
+  std::vector<double> ns_per_byte(wires_.count()), post_per_chunk(wires_.count());
   std::vector<uint32_t> path;
   double deepest = 0, depth = 0;
   for (const Tree& tree : trees) {
@@ -332,6 +332,7 @@ Price FabricPricer::trees(const Question& question, const std::vector<Tree>& tre
       edge[static_cast<size_t>(r)] = post_ns();
       for (const uint32_t wire : path) {
         edge[static_cast<size_t>(r)] += wires_[wire].speed.latency_ns;
+        post_per_chunk[wire] += wires_[wire].post_ns;
         if (down)
           ns_per_byte[wire] +=
               share(wire) * (question.collective == Collective::AllGather ? 1 : carried[static_cast<size_t>(r)]);
@@ -364,7 +365,9 @@ Price FabricPricer::trees(const Question& question, const std::vector<Tree>& tre
   // What a rank sends of each chunk: one message up, one to each child down.
   const bool chunks_up = up && question.collective != Collective::AllGather;
   const bool chunks_down = down && question.collective != Collective::ReduceScatter;
-  const double interval = std::max(chunk_ns, ((chunks_up ? 1 : 0) + (chunks_down ? widest : 0)) * post_ns());
+  const double wire_post = *std::ranges::max_element(post_per_chunk);
+  const double interval =
+      std::max({chunk_ns, wire_post, ((chunks_up ? 1 : 0) + (chunks_down ? widest : 0)) * post_ns()});
   price_.cost = {ways * (depth + chunks - 1), ways * widest * chunks,
                  ways * widest * static_cast<double>(question.bytes) / static_cast<double>(trees.size()), 0};
   price_.time_ns = ways * (deepest + (widest - 1) * post_ns() + depth * chunk_ns) + (chunks - 1) * interval;

@@ -94,6 +94,9 @@ class Search {
   }
 
   void add(Recipe recipe, std::string why_not = "") {
+    if (why_not.empty() && view_ && channels_of(recipe.staged) > question_.most_channels) {
+      why_not = "needs more channels between two ranks than there are";
+    }
     Candidate candidate;
     candidate.legal = why_not.empty();
     candidate.note = std::move(why_not);
@@ -338,12 +341,18 @@ size_t tile_elements(const Recipe& recipe, Collective collective, int nranks, si
 }
 
 int channels_needed(const Topology& topology, std::string_view forced) {
-  // Two for each of up to eight streams: windows go down and up at the same time.
-  constexpr int kMostOnFabrics = 16;
-  for (const Host& host : topology.hosts) {
-    if (host.imposed && host.imposed->devices > 1) return kMostOnFabrics;
+  constexpr int kMost = 16;  // that transports open between two ranks
+  const auto view = fabric_view(topology);
+  if (!view) return asks_for_torus(forced) ? 4 : 1;
+  int most = 2;  // the two trees
+  for (Possible& possible : fabric_recipes(topology, *view, {})) {
+    Staged& shape = possible.recipe.staged;
+    if (!possible.why_not.empty() || possible.recipe.kind != Recipe::Kind::Staged) continue;
+    shape.windows = shape.levels.size() > 1 ? 2 : 1;
+    if (channels_of(shape) > kMost) shape.windows = 1;
+    if (channels_of(shape) <= kMost) most = std::max(most, channels_of(shape));
   }
-  return asks_for_torus(forced) ? 4 : 1;
+  return most;
 }
 
 }  // namespace ccom
