@@ -11,6 +11,16 @@
 #include "kernels/kernels.h"
 
 namespace ccom {
+namespace {
+
+// On a fabric the planner decides how a call is cut, and tiles one after another would add up the latencies of all of
+// their steps.
+size_t scratch_for(const Topology& topology, const CommConfig& config) {
+  return topology.hosts[0].imposed ? static_cast<size_t>(config.max_memory) : PlanCache::kScratchBytes;
+}
+
+}  // namespace
+
 Communicator::Communicator(const Membership& membership, CommConfig config, Topology topology)
     : membership_(membership),
       config_(std::move(config)),
@@ -38,7 +48,8 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const Membership& joi
                   Links::connect(membership, self->config_, self->topology_, channels, rendezvous, deadline));
   const bool has_node = self->links_->node_config().has_value(), whole = self->topology_.hosts.size() == 1;
   self->cache_.emplace(membership.rank, membership.nranks,
-                       PlanCache::Machine{self->topology_, has_node && whole, has_node && !whole},
+                       PlanCache::Machine{self->topology_, has_node && whole, has_node && !whole,
+                                          scratch_for(self->topology_, self->config_)},
                        self->config_.algorithm, *self->links_);
   const Place& place = self->topology_.ranks[static_cast<size_t>(membership.rank)];
   WaitPolicy policy = WaitPolicy::for_host(self->topology_.ranks_on_machine_of(place.host),

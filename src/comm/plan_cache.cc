@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/plan_cache.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "algorithms/collectives.h"
@@ -45,7 +46,7 @@ Result<std::shared_ptr<const Choice>> PlanCache::choice(const PlanKey& key) {
 
 Result<std::shared_ptr<const CompiledPlan>> PlanCache::compiled(const PlanKey& key) {
   if (key.collective == Collective::SendReceive) {
-    auto& cached = compiled_[{key.collective, key.sends, false, -1, key.peer, "", 0}];
+    auto& cached = compiled_[{key.collective, key.sends, false, -1, key.peer, -1}];
     if (cached == nullptr) {
       cached = std::make_shared<const CompiledPlan>(key.sends ? send_plan(rank_, nranks_, key.peer)
                                                               : receive_plan(rank_, nranks_, key.peer));
@@ -54,9 +55,14 @@ Result<std::shared_ptr<const CompiledPlan>> PlanCache::compiled(const PlanKey& k
   }
   CCOM_TRY_ASSIGN(const std::shared_ptr<const Choice> chosen, choice(key));
   const Recipe& recipe = chosen->recipe();
-  if (compiled_.size() > kMostCompiled) compiled_.clear();
-  auto& cached =
-      compiled_[{key.collective, key.sends, key.in_place, key.root, -1, recipe.algorithm, recipe.tree.chunks}];
+  if (compiled_.size() > kMostCompiled) {
+    compiled_.clear();
+    recipes_.clear();
+  }
+  const auto known = std::ranges::find(recipes_, recipe);
+  const auto index = static_cast<int>(known - recipes_.begin());
+  if (known == recipes_.end()) recipes_.push_back(recipe);
+  auto& cached = compiled_[{key.collective, key.sends, key.in_place, key.root, -1, index}];
   if (cached == nullptr) {
     cached = std::make_shared<const CompiledPlan>(
         make_plan(recipe, {key.collective, rank_, nranks_, key.root, key.in_place}));
@@ -68,7 +74,7 @@ size_t PlanCache::tile(const PlanKey& key) {
   // Without a choice there is nothing to tile; get() returns the error.
   const Result<std::shared_ptr<const Choice>> chosen = choice(key);
   if (!chosen) return SIZE_MAX;
-  return tile_elements((*chosen)->recipe(), key.collective, nranks_, size_of(key.type), kScratchBytes);
+  return tile_elements((*chosen)->recipe(), key.collective, nranks_, size_of(key.type), machine_.scratch_bytes);
 }
 
 Result<std::shared_ptr<const BoundPlan>> PlanCache::get(const PlanKey& key) {

@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include "base/status.h"
 #include "comm/request.h"
@@ -35,10 +36,12 @@ struct PlanKey {
 // Belongs to one thread at a time. References outlive it.
 class PlanCache {
  public:
+  static constexpr size_t kScratchBytes = size_t{2} << 20;  // stays in cache
   struct Machine {
     const Topology& topology;
-    bool shares_memory;  // Question::shares_memory
-    bool meets_inside;   // Question::meets_inside
+    bool shares_memory;                    // Question::shares_memory
+    bool meets_inside;                     // Question::meets_inside
+    size_t scratch_bytes = kScratchBytes;  // that one run may take
   };
   PlanCache(Rank rank, int nranks, const Machine& machine, std::string forced, ChannelSource& channels)
       : rank_(rank),
@@ -59,8 +62,7 @@ class PlanCache {
     PlanKey key;
     std::shared_ptr<const BoundPlan> plan;
   };
-  static constexpr size_t kScratchBytes = size_t{2} << 20;  // stays in cache
-  static constexpr size_t kSlots = 128;                     // direct-mapped
+  static constexpr size_t kSlots = 128;  // direct-mapped
   static constexpr size_t kMostCompiled = 512;
 
   Result<std::shared_ptr<const CompiledPlan>> compiled(const PlanKey& key);
@@ -72,8 +74,8 @@ class PlanCache {
   ChannelSource& channels_;
   int most_channels_;  // between two ranks
   std::map<std::tuple<Collective, bool, Rank, size_t>, std::shared_ptr<const Choice>> choices_;
-  std::map<std::tuple<Collective, bool, bool, Rank, Rank, std::string, int>, std::shared_ptr<const CompiledPlan>>
-      compiled_;
+  std::vector<Recipe> recipes_;  // all that compiled_ has plans of; the same algorithm may have several
+  std::map<std::tuple<Collective, bool, bool, Rank, Rank, int>, std::shared_ptr<const CompiledPlan>> compiled_;
   std::array<Slot, kSlots> slots_;
 };
 
