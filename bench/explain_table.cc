@@ -27,32 +27,33 @@ std::string head_of(const json& object) {
   return text + format("%.3f us for the longest way\n", bound.value("latency_us", 0.0));
 }
 
-// Why it was chosen or not, else what there is to say of it.
+// Why it was chosen or not, else what there is to say of it; after two spaces.
 std::string remark(const json& candidate) {
   const std::string note = candidate.value("note", "");
   const std::string why = candidate.value("why", "");
-  if (why.empty() || why == note) return note;
-  return note.empty() || why.find(note) != std::string::npos ? why : why + " (" + note + ")";
+  if (why.empty() || why == note) return note.empty() ? "" : "  " + note;
+  return "  " + (note.empty() || why.find(note) != std::string::npos ? why : why + " (" + note + ")");
 }
 
 std::string row_of(const json& candidate, bool chosen) {
   const std::string name = candidate.value("algorithm", "");
   const std::string start = format("  %c %-26s", chosen ? '*' : ' ', name.c_str());
   if (!candidate.value("legal", false)) {
-    return start + format(" %7s %14s %14s %8s  ", "-", "-", "-", "-") + remark(candidate) + "\n";
+    return start + format(" %7s %14s %14s %8s", "-", "-", "-", "-") + remark(candidate) + "\n";
   }
   const std::string multiple =
       candidate.contains("times_bound") ? format("%.2f", candidate.value("times_bound", 0.0)) : "-";
   return start +
-         format(" %7.0f %14.0f %14.3f %8s  ", candidate.value("steps", 0.0), candidate.value("bytes_sent", 0.0),
+         format(" %7.0f %14.0f %14.3f %8s", candidate.value("steps", 0.0), candidate.value("bytes_sent", 0.0),
                 candidate.value("time_us", 0.0), multiple.c_str()) +
          remark(candidate) + "\n";
 }
 
 std::string links_of(const json& object) {
-  if (object.contains("links_note")) return "    wires: " + object.value("links_note", "") + "\n";
-  if (!object.contains("links")) return "";
-  std::string text = format("    %-10s %9s %9s %18s %18s\n", "wires", "there", "used", "bytes", "most on one");
+  std::string text;
+  if (object.contains("links_note")) text = "    wires: " + object.value("links_note", "") + "\n";
+  if (!object.contains("links")) return text;
+  text += format("    %-10s %9s %9s %18s %18s\n", "wires", "there", "used", "bytes", "most on one");
   for (const json& kind : object["links"]) {
     text += format("    %-10s %9u %9u %18.0f %18.0f\n", kind.value("kind", "").c_str(), kind.value("there", 0U),
                    kind.value("used", 0U), kind.value("bytes", 0.0), kind.value("most", 0.0));

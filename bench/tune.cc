@@ -73,6 +73,8 @@ class Tuner {
   Outcome measure() {
     ccomCommInfo_t info = CCOM_COMM_INFO_INIT;
     CCOM_LAUNCH_TRY(outcome_of(ccomCommGetInfo(comm_.get(), &info), comm_.get(), "ask about the communicator"));
+    if (std::strcmp(info.topology, "host") != 0)
+      return alike(failure(ExitCode::Usage, "--tune measures this machine as it is: unset CCOM_TOPOLOGY"));
     const bool shm = std::strstr(info.transports, "shm") != nullptr;
     std::vector<int> locals(static_cast<size_t>(place_.ranks));
     CCOM_LAUNCH_TRY(outcome_of(ccomAllGather(&info.localRank, locals.data(), 1, ccomInt32, control_, nullptr), control_,

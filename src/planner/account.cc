@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "plan/lint.h"
+#include "planner/fabric_search.h"
 #include "topology/wires.h"
 
 namespace ccom {
@@ -93,26 +94,29 @@ Account spend(const Topology& topology, const Question& question, const Recipe& 
   return counted(topology, question, plans);
 }
 
+// Without windows and chunks, which change neither loads nor paths.
+Recipe in_one_piece(Recipe recipe) {
+  set_count(recipe, 1);
+  return recipe;
+}
+
 // What is compared of two candidates.
 struct Side {
   const Candidate& candidate;
   const Account* account;
 };
 
-// What the time above the winner's is spent on: more steps, or more bytes on some wire.
-std::string loss(const Side& loser, const Side& winner) {
+// What the time above the winner's is spent on: more bytes on some wire, or more steps, none of which takes longer than
+// the longest way.
+std::string loss(const Side& loser, const Side& winner, double longest_way_ns) {
+  constexpr double kClearly = 1.05;
   const Candidate& a = loser.candidate;
   const Candidate& b = winner.candidate;
-  const double more_steps = a.steps / std::max(b.steps, 1.0);
-  const double more_bytes = a.bytes / std::max(b.bytes, 1.0);
-  const std::string steps = format("%.0f steps instead of %.0f", a.steps, b.steps);
-  const std::string bytes = format("a rank sends %.1f x the bytes", more_bytes);
-  constexpr double kClearly = 1.05;
+  const double excess_ns = a.time_ns - b.time_ns;
   if (loser.account != nullptr && winner.account != nullptr) {
     const Account& mine = *loser.account;
     const Account& theirs = *winner.account;
-    const double on_wires = mine.busiest_ns - theirs.busiest_ns;
-    if (2 * on_wires > a.time_ns - b.time_ns) {
+    if (2 * (mine.busiest_ns - theirs.busiest_ns) > excess_ns) {
       const std::string kind = kind_of(mine.busiest);
       const auto used = std::ranges::find(mine.kinds, kind, &WireKind::name);
       const auto used_before = std::ranges::find(theirs.kinds, kind, &WireKind::name);
@@ -122,14 +126,13 @@ std::string loss(const Side& loser, const Side& winner) {
       return format("%s is busy for %.1f us, the busiest of the choice for %.1f", mine.busiest.c_str(),
                     mine.busiest_ns / 1e3, theirs.busiest_ns / 1e3);
     }
-    if (more_steps > kClearly) return steps;
   }
-  if (more_steps >= more_bytes && more_steps > kClearly) return steps;
-  if (more_bytes > kClearly) return bytes;
+  if ((a.steps - b.steps) * longest_way_ns >= excess_ns) return format("%.0f steps instead of %.0f", a.steps, b.steps);
+  if (a.bytes > kClearly * b.bytes) return format("a rank sends %.1f x the bytes", a.bytes / std::max(b.bytes, 1.0));
   return "its messages take turns on wires, or overlap less";
 }
 
-std::string why_lost(const Side& loser, const Side& winner) {
+std::string why_lost(const Side& loser, const Side& winner, const Bound& bound) {
   const Candidate& a = loser.candidate;
   const Candidate& b = winner.candidate;
   if (!sends_messages(b.recipe) && sends_messages(a.recipe)) return "sends messages where ranks share memory";
@@ -137,7 +140,7 @@ std::string why_lost(const Side& loser, const Side& winner) {
   if (a.time_ns < b.time_ns) return "passed over, though expected to be faster";
   const double ratio = a.time_ns / std::max(b.time_ns, 1e-3);
   if (ratio < 1.005) return "as fast as the choice";
-  return format(ratio < 1.095 ? "%.2f x: " : "%.1f x: ", ratio) + loss(loser, winner);
+  return format(ratio < 1.095 ? "%.2f x: " : "%.1f x: ", ratio) + loss(loser, winner, bound.latency_ns);
 }
 
 std::string why_chosen(const Candidate& candidate, const Bound& bound, const std::string& reason) {
@@ -149,7 +152,14 @@ std::string why_chosen(const Candidate& candidate, const Bound& bound, const std
 }  // namespace
 
 Account account_of(const Topology& topology, const Question& question, const Recipe& recipe, size_t most_steps) {
-  return spend(topology, question, recipe, most_steps);
+  size_t left = most_steps;
+  Account account = spend(topology, question, recipe, left);
+  const Recipe whole = in_one_piece(recipe);
+  if (account.missing.empty() || whole == recipe) return account;
+  left = most_steps;
+  account = spend(topology, question, whole, left);
+  if (account.missing.empty()) account.note = "counted without windows and chunks: with them the plans are too long";
+  return account;
 }
 
 Details look_closer(const Topology& topology, const Question& question, const Choice& choice, size_t most_steps) {
@@ -164,8 +174,10 @@ Details look_closer(const Topology& topology, const Question& question, const Ch
     } else if (!candidate.legal) {
       details.why.push_back(candidate.note);
     } else {
-      const Account account = best != nullptr ? spend(topology, question, candidate.recipe, most_steps) : Account{"-"};
-      details.why.push_back(why_lost({candidate, account.missing.empty() ? &account : nullptr}, {winner, best}));
+      const Account account =
+          best != nullptr ? spend(topology, question, in_one_piece(candidate.recipe), most_steps) : Account{"-"};
+      details.why.push_back(
+          why_lost({candidate, account.missing.empty() ? &account : nullptr}, {winner, best}, details.bound));
     }
   }
   return details;

@@ -24,6 +24,7 @@ struct WireKind {
 
 struct Account {
   std::string missing = {};  // why there is none; "" if there is
+  std::string note = {};     // what it leaves out
   uint64_t messages = 0;
   size_t rounds = 0;                 // of messages that wait for one another
   std::vector<WireKind> kinds = {};  // that are there

@@ -29,6 +29,7 @@ void append_account(std::string& text, const Account& account) {
     text += ",\"links_note\":\"" + account.missing + "\"";
     return;
   }
+  if (!account.note.empty()) text += ",\"links_note\":\"" + account.note + "\"";
   append(text, ",\"rounds\":%zu,\"messages\":%llu,\"links\":[", account.rounds,
          static_cast<unsigned long long>(account.messages));
   for (const WireKind& kind : account.kinds) {

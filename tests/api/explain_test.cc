@@ -87,7 +87,7 @@ TEST(TopoExplain, AnswersForEveryCollectiveAndManyMachines) {
       SCOPED_TRACE(std::string(topology) + " " + collective);
       const json object = explained(topology, collective, 1000, 0);
       ASSERT_TRUE(object.contains("candidates"));
-      EXPECT_TRUE(object.contains("links") != object.contains("links_note"));
+      EXPECT_TRUE(object.contains("links") || object.contains("links_note"));
     }
   }
 }

@@ -80,6 +80,20 @@ TEST(Account, NamesTheWireThatIsBusyLongest) {
   EXPECT_GE(account.busiest_ns, lower_bound(cluster, question).bandwidth_ns * 0.999);
 }
 
+// Windows multiply messages, not bytes.
+TEST(Account, OfAPlanOfTooManyWindowsIsThatOfOne) {
+  const Topology torus = *make_topology("torus:4x4");
+  const Question question{.bytes = 1 << 24};
+  Recipe swing = named(torus, question, "swing").recipe;
+  swing.staged.windows = 16;
+  const Account all = account_of(torus, question, swing, kMany);
+  const Account one = account_of(torus, question, swing, 16 * 100);
+  EXPECT_EQ(all.note, "");
+  EXPECT_THAT(one.note, HasSubstr("counted without windows"));
+  EXPECT_EQ(all.messages, 16 * one.messages);
+  EXPECT_EQ(kind(all, "link"), kind(one, "link"));
+}
+
 TEST(Account, SaysWhyItIsMissing) {
   const Question question{.bytes = 1 << 20};
   const Topology torus = *make_topology("torus:4x4");
@@ -88,7 +102,8 @@ TEST(Account, SaysWhyItIsMissing) {
   EXPECT_EQ(account_of(torus, question, ring, 16 * 60).missing, "") << "30 sends, 30 receives";
   const Topology large = *make_topology("torus:64x32");
   EXPECT_THAT(account_of(large, question, ring, kMany).missing, HasSubstr("more than 1024 ranks"));
-  EXPECT_THAT(account_of(torus, question, Recipe{"node", Recipe::Kind::Node, {}, {}}, kMany).missing, HasSubstr("no messages"));
+  EXPECT_THAT(account_of(torus, question, Recipe{"node", Recipe::Kind::Node, {}, {}}, kMany).missing,
+              HasSubstr("no messages"));
 }
 
 TEST(Details, NameFewerLinksOrMoreStepsAsTheReasonOfALoss) {
