@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/explain.h"
 #include "bench/launch/processes.h"
 #include "bench/launch/session.h"
 #include "bench/options.h"
@@ -21,6 +22,7 @@ using launch::ExitCode;
 using launch::Outcome;
 
 constexpr int kDefaultRanks = 4;
+constexpr int kRanksToTune = 2;
 
 std::chrono::milliseconds timeout_of(const Options& options) {
   return std::chrono::milliseconds(static_cast<int64_t>(options.timeout_seconds * 1000));
@@ -66,12 +68,13 @@ int run(const std::vector<std::string>& arguments) {
   const Outcome parsed = parse_options({arguments.begin() + 1, arguments.end()}, &options, &help);
   if (!help.empty()) std::fputs(help.c_str(), stdout);
   if (!parsed.ok() || !help.empty()) return exit_with(parsed);
+  if (is_offline(options)) return exit_with(explain_offline(options));
   if (!options.threads) {
     std::optional<launch::Place> place;
     if (const Outcome launched = launch::launched_place(&place); !launched.ok()) return exit_with(launched);
     if (place) return run_launched(options, *place);
   }
-  if (options.process_counts.empty()) options.process_counts = {kDefaultRanks};
+  if (options.process_counts.empty()) options.process_counts = {options.tune.empty() ? kDefaultRanks : kRanksToTune};
   ExitCode worst = ExitCode::Ok;
   for (int ranks : options.process_counts) {
     const int code = options.threads ? run_threads(options, ranks) : run_processes(options, ranks, arguments);

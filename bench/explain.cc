@@ -3,6 +3,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "bench/report.h"
+#include "bench/run.h"
+
 namespace ccom::bench {
 namespace {
 
@@ -14,15 +17,13 @@ std::string algorithm_in(const json& value) {
   return "";
 }
 
-}  // namespace
-
-launch::Outcome explain(ccomComm_t comm, const Case& what, Explanation* explanation) {
-  const std::string name(name_of(what.collective));
+// Asks until the buffer is large enough.
+template <class Call>
+launch::Outcome ask(ccomComm_t comm, Explanation* explanation, Call call) {
   std::string buffer(1 << 16, '\0');
   for (int attempt = 0; attempt < 2; ++attempt) {
     size_t length = buffer.size();
-    const ccomResult_t result =
-        ccomExplain(comm, name.c_str(), what.count, what.type, what.root, buffer.data(), &length);
+    const ccomResult_t result = call(buffer.data(), &length);
     if (length > buffer.size()) {
       buffer.resize(length);
       continue;
@@ -31,11 +32,47 @@ launch::Outcome explain(ccomComm_t comm, const Case& what, Explanation* explanat
       *explanation = {.supported = false, .text = ccomGetLastError(nullptr)};
       return {};
     }
+    if (result == ccomConfigError) return launch::failure(launch::ExitCode::Usage, "%s", ccomGetLastError(nullptr));
     if (result != ccomSuccess) return launch::outcome_of(result, comm, "explain");
     *explanation = {.supported = true, .text = buffer.c_str()};
     return {};
   }
-  return launch::failure(launch::ExitCode::Communication, "ccomExplain keeps asking for more room");
+  return launch::failure(launch::ExitCode::Communication, "ccom keeps asking for more room to explain");
+}
+
+}  // namespace
+
+launch::Outcome explain(ccomComm_t comm, const Case& what, Explanation* explanation) {
+  const std::string name(name_of(what.collective));
+  return ask(comm, explanation, [&](char* json, size_t* length) {
+    return ccomExplain(comm, name.c_str(), what.count, what.type, what.root, json, length);
+  });
+}
+
+launch::Outcome explain_offline(const Options& options) {
+  const auto ask_about = [&](const Case& what, Explanation* explanation) {
+    const std::string name(name_of(what.collective));
+    return ask(nullptr, explanation, [&](char* json, size_t* length) {
+      return ccomTopoExplain(options.topology.c_str(), name.c_str(), what.count, what.type, what.root, json, length);
+    });
+  };
+  Report report(options, 0);
+  CCOM_LAUNCH_TRY(report.open());
+  Explanation smallest;  // Tells how many ranks there are, by which counts follow from sizes.
+  CCOM_LAUNCH_TRY(ask_about({.collective = Collective::SendRecv}, &smallest));
+  const json parsed = json::parse(smallest.text, nullptr, false);
+  const int ranks = parsed.is_object() ? parsed.value("ranks", 1) : 1;
+  if (options.root && *options.root >= ranks)
+    return launch::failure(launch::ExitCode::Usage, "-r %d: %s has %d ranks", *options.root, options.topology.c_str(),
+                           ranks);
+  for (Collective collective : options.collectives) {
+    for (const Case& what : cases_of(collective, ranks, range_of(options, ranks))) {
+      Explanation explanation;
+      CCOM_LAUNCH_TRY(ask_about(what, &explanation));
+      explanation.supported ? report.explanation(what, explanation.text) : report.skipped(what, explanation.text);
+    }
+  }
+  return {};
 }
 
 std::vector<std::string> legal_algorithms(const std::string& text) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What ccomExplain says, and the two things that the bench reads in it.
+// What ccomExplain and ccomTopoExplain say, for programs and for people.
 #pragma once
 
 #include <ccom/ccom.h>
@@ -10,6 +10,7 @@
 
 #include "bench/cases.h"
 #include "bench/launch/outcome.h"
+#include "bench/options.h"
 
 namespace ccom::bench {
 
@@ -19,6 +20,12 @@ struct Explanation {
 };
 // Local. Every rank gets the same.
 launch::Outcome explain(ccomComm_t comm, const Case& what, Explanation* explanation);
+
+// Prints what would be done in each case on options.topology, which need not be here. Starts no ranks.
+launch::Outcome explain_offline(const Options& options);
+
+// For people: candidates, cheapest first, then what wires carry. Ends with a line feed.
+std::string explanation_table(const std::string& json);
 
 // Names of the candidates that are legal. Empty if the text holds none.
 std::vector<std::string> legal_algorithms(const std::string& json);

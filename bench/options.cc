@@ -48,8 +48,7 @@ void describe_cases(CLI::App& app, Words& words, Options& options) {
   app.add_option("op", words.collectives,
                  "allreduce, allgather, reduce_scatter, broadcast, reduce, alltoall, gather, scatter, "
                  "barrier, sendrecv: a comma list, or all")
-      ->delimiter(',')
-      ->required();
+      ->delimiter(',');
   app.add_option("-b,--begin", words.begin, "Smallest size in bytes; K/M/G = 1024, KB/MB/GB = 1000");
   app.add_option("-e,--end", words.end, "Largest size");
   app.add_option("-f,--factor", words.factor, "Factor between sizes");
@@ -89,7 +88,12 @@ void describe_choice(CLI::App& app, Options& options) {
   app.add_option("--transport", options.transport, "Transports to use: shm, tcp, ofi or a list");
   app.add_option("--topology", options.topology,
                  "Topology to impose: a preset (trn1.32xlarge), torus:4x4, a JSON file, ...");
-  app.add_flag("--explain", options.explain, "Print what ccom would do for each size, and why; run nothing");
+  app.add_flag("--explain", options.explain,
+               "Print what ccom would do for each size, and why; run nothing. With --topology for that machine, which "
+               "need not be here (4*trn1.32xlarge: of 4 hosts), and without ranks");
+  app.add_option("--tune", options.tune,
+                 "Measure speeds of memory, network and reductions between the ranks (2 by default) and write them to "
+                 "this file, for CCOM_TUNING");
 }
 
 void describe_output(CLI::App& app, Words& words, Options& options) {
@@ -157,6 +161,20 @@ Outcome understand_root(const std::string& word, Options* options) {
   return {};
 }
 
+// What only some flags together mean anything.
+Outcome check_together(const Options& options) {
+  if (options.collectives.empty() && options.tune.empty())
+    return failure(ExitCode::Usage, "op is required (ccom-bench --help lists the flags)");
+  if (!options.tune.empty() && (!options.collectives.empty() || !options.topology.empty() || options.explain))
+    return failure(ExitCode::Usage, "--tune measures this machine as it is: without op, --topology and --explain");
+  const bool takes_ranks = options.threads || !options.process_counts.empty() || options.hosts > 0;
+  if (is_offline(options) && (takes_ranks || !options.algorithm.empty() || !options.transport.empty()))
+    return failure(ExitCode::Usage,
+                   "--explain --topology takes the ranks from the topology (2*trn1.32xlarge, torus:4x4): without -np, "
+                   "--threads, --hostid-split, --algo and --transport");
+  return {};
+}
+
 Outcome understand_all(const Words& words, Options* options) {
   CCOM_LAUNCH_TRY(understand(words.collectives, "op", all_collectives(), collective_named, &options->collectives));
   CCOM_LAUNCH_TRY(understand(words.types, "type", all_types(), type_named, &options->types));
@@ -172,7 +190,7 @@ Outcome understand_all(const Words& words, Options* options) {
   options->check = words.check == "off" ? Check::Off : words.check == "edge" ? Check::Edge : Check::Every;
   options->memory = words.memory == "heap" ? Memory::Heap : Memory::Mapped;
   options->progress = !words.no_progress;
-  return {};
+  return check_together(*options);
 }
 
 }  // namespace

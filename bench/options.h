@@ -42,6 +42,7 @@ struct Options {
   std::string topology;
   int hosts = 0;  // 0: as they are; else emulated.
   bool explain = false;
+  std::string tune;  // "": nothing of the kind; else the file to write, and nothing else is measured.
   std::string json;  // "": none, "-": stdout.
   bool json_append = false;
   bool links = false;
@@ -50,6 +51,9 @@ struct Options {
   bool progress = true;
   bool is_child = false;  // Started by ccom-bench itself, which watches the time.
 };
+
+// Explained for a topology that need not be here: no rank is started.
+inline bool is_offline(const Options& options) { return options.explain && !options.topology.empty(); }
 
 // "8", "1.5K", "64M", "1GB": K, M, G are powers of 1024, KB, MB, GB of 1000. nullopt if it is none of these.
 std::optional<size_t> parse_size(std::string_view text);

@@ -12,22 +12,10 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "bench/explain.h"
+
 namespace ccom::bench {
 namespace {
-
-std::string cpu_model() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);) {
-    const size_t colon = line.find(": ");
-    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
-  }
-  return "unknown CPU";
-}
-
-int allowed_cores() {
-  cpu_set_t cores;
-  return ::sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 0;
-}
 
 std::string version_text() {
   int code = 0;
@@ -60,6 +48,20 @@ std::string columns_of(const std::optional<Overlap>& overlap) {
 const char* name_of(Mode mode) { return mode == Mode::Latency ? "latency" : "throughput"; }
 
 }  // namespace
+
+std::string cpu_model() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    const size_t colon = line.find(": ");
+    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "unknown CPU";
+}
+
+int allowed_cores() {
+  cpu_set_t cores;
+  return ::sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 0;
+}
 
 RowResult row_result(const Case& what, Measurement measurement, std::string algorithm) {
   RowResult result{.what = what,
@@ -178,8 +180,10 @@ void Report::skipped(const Case& what, const std::string& reason) {
 void Report::explanation(const Case& what, const std::string& json) {
   if (!speaks_) return;
   progress("");
-  if (prints_table()) std::printf("# %s\n", text_of(what).c_str());
-  std::printf("%s\n", json.c_str());
+  if (prints_table()) std::printf("# %s\n%s", text_of(what).c_str(), explanation_table(json).c_str());
+  if (json_file_.is_open()) json_file_ << json << std::endl;
+  if (options_.json == "-") std::printf("%s\n", json.c_str());
+  std::fflush(stdout);
 }
 
 void Report::links(const std::vector<uint64_t>& bytes, int ranks) {

@@ -19,6 +19,10 @@
 
 namespace ccom::bench {
 
+// "Intel(R) Xeon(R) ..."
+std::string cpu_model();
+int allowed_cores();
+
 // Medians, in microseconds.
 struct Overlap {
   double compute = 0;

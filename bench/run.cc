@@ -12,6 +12,7 @@
 #include "bench/explain.h"
 #include "bench/measure.h"
 #include "bench/report.h"
+#include "bench/tune.h"
 
 namespace ccom::bench {
 namespace {
@@ -27,31 +28,6 @@ struct StreamDeleter {
   void operator()(ccomStream_t stream) const { ccomStreamDestroy(stream); }
 };
 using Stream = std::unique_ptr<ccomStream, StreamDeleter>;
-
-Range range_of(const Options& options, int ranks) {
-  Range range;
-  range.sizes = options.sizes;
-  range.types = options.types;
-  range.reductions = options.reductions;
-  range.roots.resize(static_cast<size_t>(ranks));
-  std::iota(range.roots.begin(), range.roots.end(), 0);
-  if (options.root) range.roots = {*options.root};
-  if (options.out_of_place || options.explain) range.in_place.push_back(false);
-  if (options.in_place && !options.explain)
-    range.in_place.push_back(true);  // Explained once: both places run the same plan.
-  return range;
-}
-
-// Measured communicators get every setting. `algorithm`: as in CCOM_ALGO.
-launch::SessionConfig measured_config(const Options& options, int ranks, const std::string& algorithm) {
-  launch::SessionConfig config = control_config(options, ranks);
-  const auto given = [](const std::string& text) { return text.empty() ? nullptr : text.c_str(); };
-  config.common.commName = "measured";
-  config.common.transport = given(options.transport);
-  config.common.topology = given(options.topology);
-  config.common.algorithm = given(algorithm);
-  return config;
-}
 
 class Bench {
  public:
@@ -218,6 +194,30 @@ class Bench {
 
 }  // namespace
 
+Range range_of(const Options& options, int ranks) {
+  Range range;
+  range.sizes = options.sizes;
+  range.types = options.types;
+  range.reductions = options.reductions;
+  range.roots.resize(static_cast<size_t>(ranks));
+  std::iota(range.roots.begin(), range.roots.end(), 0);
+  if (options.root) range.roots = {*options.root};
+  if (options.out_of_place || options.explain) range.in_place.push_back(false);
+  if (options.in_place && !options.explain)
+    range.in_place.push_back(true);  // Explained once: both places run the same plan.
+  return range;
+}
+
+launch::SessionConfig measured_config(const Options& options, int ranks, const std::string& algorithm) {
+  launch::SessionConfig config = control_config(options, ranks);
+  const auto given = [](const std::string& text) { return text.empty() ? nullptr : text.c_str(); };
+  config.common.commName = "measured";
+  config.common.transport = given(options.transport);
+  config.common.topology = given(options.topology);
+  config.common.algorithm = given(algorithm);
+  return config;
+}
+
 launch::SessionConfig control_config(const Options& options, int ranks) {
   launch::SessionConfig config;
   config.common.commName = "control";
@@ -232,6 +232,7 @@ launch::SessionConfig control_config(const Options& options, int ranks) {
 }
 
 Outcome run_rank(const Options& options, Place place, ccomComm_t control) {
+  if (!options.tune.empty()) return tune(options, place, control);
   return Bench(options, place, control).run();
 }
 

@@ -126,10 +126,40 @@ LinkSpeed network_cost(const Topology& topology) {
   return {.latency_ns = kNetworkLatencyNs, .bytes_per_second = bytes_per_second_of(*slowest)};
 }
 
+std::string origin_of(const std::optional<Calibration>& calibration) {
+  if (!calibration) return "has none";
+  return calibration->measured_on.empty() ? "has one" : "has one of " + calibration->measured_on;
+}
+
+Status check_calibrations(const std::vector<RankView>& views) {
+  std::vector<Rank> others;
+  for (size_t rank = 1; rank < views.size(); ++rank) {
+    if (views[rank].calibration != views[0].calibration) others.push_back(static_cast<Rank>(rank));
+  }
+  if (others.empty()) return Status::ok();
+  return error(Code::ConfigError,
+               "merge topology: %zu of %zu ranks have another calibration than rank 0: rank %d %s, "
+               "rank 0 %s",
+               others.size(), views.size(), others[0],
+               origin_of(views[static_cast<size_t>(others[0])].calibration).c_str(),
+               origin_of(views[0].calibration).c_str())
+      .with_peers(others)
+      .with_cure("Give all ranks a CCOM_TUNING file of the same contents, or none.");
+}
+
+void calibrate(Topology& topology, const Calibration& measured) {
+  topology.memory = measured.memory.value_or(topology.memory);
+  topology.network = measured.network.value_or(topology.network);
+  topology.costs.post_ns = measured.post_ns.value_or(topology.costs.post_ns);
+  topology.costs.reduce_bytes_per_second =
+      measured.reduce_bytes_per_second.value_or(topology.costs.reduce_bytes_per_second);
+}
+
 }  // namespace
 
 Result<Topology> merge(const std::vector<RankView>& views) {
   if (views.empty()) return error(Code::InvalidArgument, "merge topology: no ranks");
+  CCOM_TRY(check_calibrations(views));
   Topology topology;
   std::map<std::string, int> index_of;  // by id
   std::vector<Rank> first;              // lowest rank by host
@@ -162,6 +192,7 @@ Result<Topology> merge(const std::vector<RankView>& views) {
     if (topology.hosts[static_cast<size_t>(host)].imposed) CCOM_TRY(check_room(topology, host));
   }
   set_default_speeds(topology);
+  if (views[0].calibration) calibrate(topology, *views[0].calibration);
   return topology;
 }
 

@@ -73,6 +73,18 @@ Status impose(Host& host, std::string_view name) {
   return Status::ok();
 }
 
+Status check_connected(const Topology& topology) {
+  const Fabric* last = nullptr;
+  for (const Host& host : topology.hosts) {
+    if (!host.imposed || (last != nullptr && *host.imposed == *last)) continue;
+    last = &*host.imposed;
+    if (is_connected(last->devices + last->switches, edges_of(*last))) continue;
+    return error(Code::ConfigError, "topology \"%s\": its links do not join all of its %d devices", last->name.c_str(),
+                 last->devices);
+  }
+  return {};
+}
+
 // FNV-1a over the one stable text: equal values hash equal on every machine, whatever its padding and byte order.
 uint64_t hash_of(const Topology& topology) {
   uint64_t hash = 0xcbf29ce484222325u;

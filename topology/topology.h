@@ -149,6 +149,9 @@ std::vector<std::string> preset_names();
 // device only), or the path of a file with a topology's JSON. Without uplinks a host has the network of merge().
 Result<Topology> make_topology(std::string_view name);
 
+// ConfigError, naming the fabric, if the links of an imposed one leave some of its devices apart.
+Status check_connected(const Topology& topology);
+
 // What the caller and the environment of the Neuron runtime add to what the machine shows.
 struct NeuronHints {
   // The program neuron-ls, run where the driver's files cannot be read. "": where it is installed, under "/" only.
@@ -180,16 +183,28 @@ struct Locality {
 // Under "/" the calling thread's affinity, in a recorded tree that of proc/self/status. Nothing is an error.
 Locality discover_locality(const std::string& root);
 
+// Speeds that were measured where a job is to run (ccom-bench --tune); what is not set keeps its default.
+struct Calibration {
+  std::optional<LinkSpeed> memory;
+  std::optional<LinkSpeed> network;
+  std::optional<double> post_ns;  // of Costs, as the next one
+  std::optional<double> reduce_bytes_per_second;
+  std::string measured_on = {};  // for people
+  friend bool operator==(const Calibration&, const Calibration&) = default;
+};
+
 // One rank's contribution; what ranks exchange at start-up.
 struct RankView {
   Host host;
   Locality locality = {};
+  std::optional<Calibration> calibration = {};  // CCOM_TUNING; the same of all ranks
   friend bool operator==(const RankView&, const RankView&) = default;
 };
 // All ranks' views, by rank -> the topology that all agree on. Ranks with equal Host::id share a host; the lowest
 // rank's view of it wins, but of Neuron devices, of which a container may see some, the view with the most. `cpus` are
 // those that any of its ranks may use, within the quota; if a rank's are unknown, the largest Host::cpus seen.
-// ConfigError if a host has more ranks than its imposed fabric has cores, or its ranks impose different ones.
+// Speeds are those of the calibration, else defaults. ConfigError if a host has more ranks than its imposed fabric has
+// cores, its ranks impose different ones, or calibrations differ.
 Result<Topology> merge(const std::vector<RankView>& views);
 
 // The same machine for ranks that send messages over sockets inside a host too.
@@ -201,8 +216,12 @@ std::string to_json(const Host& host);
 std::string to_json(const Fabric& fabric);
 std::string to_json(const Topology& topology);
 std::string to_json(const Locality& locality);
+std::string to_json(const Calibration& calibration);
 Result<Host> host_from_json(std::string_view text);
 Result<Locality> locality_from_json(std::string_view text);
+Result<Calibration> calibration_from_json(std::string_view text);
+// From a file with such a text. ConfigError with the file's name.
+Result<Calibration> read_calibration(const std::string& path);
 Result<Fabric> fabric_from_json(std::string_view text);
 Result<Topology> topology_from_json(std::string_view text);
 uint64_t hash_of(const Topology& topology);

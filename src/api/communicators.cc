@@ -283,26 +283,3 @@ ccomResult_t ccomCommGetBytesSent(ccomComm_t comm, int peer, uint64_t* bytes) {
     return {};
   });
 }
-
-ccomResult_t ccomExplain(ccomComm_t comm, const char* collective, size_t count, ccomDataType_t type, int root,
-                         char* json, size_t* length) {
-  return guarded("ccomExplain", [&]() -> Status {
-    CCOM_TRY(check_handle(comm));
-    if (collective == nullptr) return error(Code::InvalidArgument, "collective is NULL");
-    CCOM_TRY(check_size(count, type, comm->communicator->nranks()));
-    Request request;
-    request.count = count;
-    request.type = static_cast<DataType>(type);
-    for (uint8_t c = 0; c <= static_cast<uint8_t>(Collective::SendReceive); ++c) {
-      request.collective = static_cast<Collective>(c);
-      if (name_of(request.collective) != collective) continue;
-      const bool rooted = request.collective == Collective::Broadcast || request.collective == Collective::Reduce ||
-                          request.collective == Collective::Gather || request.collective == Collective::Scatter;
-      if (rooted) CCOM_TRY(check_ranks(comm->communicator->nranks(), root));
-      request.root = rooted ? root : -1;
-      CCOM_TRY_ASSIGN(const std::string text, comm->communicator->explain(request));
-      return copy_out(text, json, length);
-    }
-    return error(Code::InvalidArgument, "there is no collective '%s'", collective);
-  });
-}

@@ -83,6 +83,9 @@ constexpr std::array kTable = {
     OptionInfo{"CCOM_TRANSPORT", "",
                "Transports to use, in order of preference: shm,tcp,ofi. One that is named here is "
                "required. Unset: shm inside a host; between hosts ofi if all ranks have EFA, else tcp."},
+    OptionInfo{"CCOM_TUNING", "",
+               "File with measured speeds of memory, network and reductions (ccom-bench --tune writes one), by which "
+               "algorithms are chosen; of the same contents on all ranks. Unset: defaults."},
     OptionInfo{"CCOM_URL", "", "Meeting point for tools: file:///path or tcp://host:port. See ccomUniqueIdFromUrl."},
 };
 static_assert(std::ranges::is_sorted(kTable, {}, [](const OptionInfo& info) { return std::string_view(info.key); }));

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "comm/emulation.h"
+#include "comm/explanation.h"
 #include "comm/setup.h"
 #include "kernels/kernels.h"
 
@@ -308,7 +309,7 @@ Result<std::string> Communicator::explain(const Request& request) {
   CCOM_TRY(in_turn(turns_.take(), [&]() -> Status {
     const PlanKey key = key_of(request);
     CCOM_TRY_ASSIGN(const std::shared_ptr<const Choice> choice, cache_->choice(key));
-    text = explain_json(cache_->question(key), *choice);
+    text = explanation(topology_, cache_->question(key), *choice);
     return {};
   }));
   return text;

@@ -16,11 +16,15 @@ Result<std::string> describe_self(const CommConfig& config) {
   }
   CCOM_TRY_ASSIGN(Host host, discover(config.sysfs_root, config.host_id, config.neuron));
   if (!config.topology.empty()) CCOM_TRY(impose(host, config.topology));
-  return nlohmann::json{{"version", kVersion},
-                        {"settings", config.fingerprint()},
-                        {"host", to_json(host)},
-                        {"locality", to_json(discover_locality(config.sysfs_root))},
-                        {"nonce", std::to_string(random_u64())}}
+  std::string calibration;  // in its one form: files may be written differently
+  if (!config.tuning.empty()) {
+    Result<Calibration> measured = read_calibration(config.tuning);
+    if (!measured) return std::move(measured).error().with_cure("correct the file, or unset CCOM_TUNING");
+    calibration = to_json(*measured);
+  }
+  return nlohmann::json{{"version", kVersion},        {"settings", config.fingerprint()},
+                        {"host", to_json(host)},      {"locality", to_json(discover_locality(config.sysfs_root))},
+                        {"calibration", calibration}, {"nonce", std::to_string(random_u64())}}
       .dump();
 }
 
@@ -53,6 +57,9 @@ Result<Agreement> agree(const Membership& membership, const CommConfig& config, 
     CCOM_TRY_ASSIGN(Host host, host_from_json(view.value("host", "")));
     CCOM_TRY_ASSIGN(Locality locality, locality_from_json(view.value("locality", "")));
     views.push_back({std::move(host), std::move(locality)});
+    const std::string calibration = view.value("calibration", "");
+    if (calibration.empty()) continue;
+    CCOM_TRY_ASSIGN(views.back().calibration, calibration_from_json(calibration));
   }
   Agreement agreement{{}, membership};
   CCOM_TRY_ASSIGN(agreement.topology, merge(views));

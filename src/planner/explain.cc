@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A choice as text. The JSON is written by hand: five flat fields per candidate, no strings that need escaping.
+// A choice as text. The JSON is written by hand: flat fields, no strings that need escaping.
 #include <cstdarg>
 #include <cstdio>
 
+#include "planner/account.h"
 #include "planner/planner.h"
 
 namespace ccom {
@@ -18,19 +19,57 @@ namespace {
   text += line;
 }
 
+void append_bound(std::string& text, const Bound& bound) {
+  append(text, ",\"bound\":{\"time_us\":%.3f,\"bandwidth_us\":%.3f,\"latency_us\":%.3f,\"narrowest\":\"%s\"}",
+         bound.time_ns() / 1e3, bound.bandwidth_ns / 1e3, bound.latency_ns / 1e3, bound.narrowest);
+}
+
+void append_account(std::string& text, const Account& account) {
+  if (!account.missing.empty()) {
+    text += ",\"links_note\":\"" + account.missing + "\"";
+    return;
+  }
+  append(text, ",\"rounds\":%zu,\"messages\":%llu,\"links\":[", account.rounds,
+         static_cast<unsigned long long>(account.messages));
+  for (const WireKind& kind : account.kinds) {
+    append(text, "%s{\"kind\":\"%s\",\"there\":%u,\"used\":%u,\"bytes\":%.0f,\"most\":%.0f}",
+           &kind == &account.kinds.front() ? "" : ",", kind.name.c_str(), kind.wires, kind.used, kind.bytes, kind.most);
+  }
+  text += "]";
+  if (account.busiest.empty()) return;
+  append(text, ",\"busiest\":{\"name\":\"%s\",\"bytes\":%.0f,\"time_us\":%.3f}", account.busiest.c_str(),
+         account.busiest_bytes, account.busiest_ns / 1e3);
+}
+
+// How far above the bound, and why it was chosen or not.
+void append_verdict(std::string& text, const Candidate& candidate, const Details& details, size_t index) {
+  if (candidate.legal && details.bound.time_ns() > 0) {
+    append(text, ",\"times_bound\":%.3f", candidate.time_ns / details.bound.time_ns());
+  }
+  text += ",\"why\":\"" + details.why[index] + "\"";
+}
+
 }  // namespace
 
-std::string explain_json(const Question& question, const Choice& choice) {
+std::string explain_json(const Question& question, const Choice& choice, const Details* details) {
   std::string text = "{\"collective\":\"" + std::string(name_of(question.collective)) + "\"";
-  append(text, ",\"bytes\":%zu,\"algorithm\":\"%s\",\"reason\":\"%s\",\"candidates\":[", question.bytes,
+  append(text, ",\"bytes\":%zu,\"algorithm\":\"%s\",\"reason\":\"%s\"", question.bytes,
          choice.recipe().algorithm.c_str(), choice.reason.c_str());
-  for (const Candidate& candidate : choice.candidates) {
+  if (details != nullptr) {
+    append(text, ",\"ranks\":%d", details->ranks);
+    append_bound(text, details->bound);
+    append_account(text, details->chosen);
+  }
+  text += ",\"candidates\":[";
+  for (size_t i = 0; i < choice.candidates.size(); ++i) {
+    const Candidate& candidate = choice.candidates[i];
     append(text,
-           "%s{\"algorithm\":\"%s\",\"legal\":%s,\"steps\":%.0f,\"bytes_sent\":%.0f,\"time_us\":%.3f,\"roundings\":%d,"
-           "\"note\":\"%s\"}",
-           &candidate == &choice.candidates.front() ? "" : ",", candidate.recipe.algorithm.c_str(),
-           candidate.legal ? "true" : "false", candidate.steps, candidate.bytes, candidate.time_ns / 1e3,
-           candidate.roundings, candidate.note.c_str());
+           "%s{\"algorithm\":\"%s\",\"legal\":%s,\"steps\":%.0f,\"bytes_sent\":%.0f,\"time_us\":%.3f,\"roundings\":%d",
+           i == 0 ? "" : ",", candidate.recipe.algorithm.c_str(), candidate.legal ? "true" : "false", candidate.steps,
+           candidate.bytes, candidate.time_ns / 1e3, candidate.roundings);
+    text += ",\"note\":\"" + candidate.note + "\"";
+    if (details != nullptr) append_verdict(text, candidate, *details, i);
+    text += "}";
   }
   return text + "]}";
 }

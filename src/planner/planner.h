@@ -81,8 +81,9 @@ size_t tile_elements(const Recipe& recipe, Collective collective, int nranks, si
 // How many channels between one pair of ranks the algorithms may use that choose() may choose.
 int channels_needed(const Topology& topology, std::string_view forced);
 
-// The choice as a JSON object in one line, or as a table for people.
-std::string explain_json(const Question& question, const Choice& choice);
+// The choice as a JSON object in one line, with what account.h adds if that is there; or as a table for people.
+struct Details;
+std::string explain_json(const Question& question, const Choice& choice, const Details* details = nullptr);
 std::string explain_text(const Question& question, const Choice& choice);
 
 }  // namespace ccom

@@ -16,8 +16,6 @@ constexpr double kPostShare = 0.2;
 // Of messages inside a host that go through system calls, processor time is the cost, and more ranks than cores share
 // the cores.
 constexpr double kSystemCallNs = 4000;
-// Bytes per second that one rank's reductions read, mostly from its cache, with a core to itself.
-constexpr double kReduceBytesPerSecond = 25e9;
 
 int ceil_log2(double n) { return n <= 1 ? 0 : static_cast<int>(std::ceil(std::log2(n) - 1e-9)); }
 
@@ -35,9 +33,10 @@ class Pricer {
   // A phase whose messages take `speed`, `sharing` of them at a time over one wire.
   void add(const Cost& cost, const LinkSpeed& speed, double sharing = 1) {
     price_.cost += cost;
-    price_.time_ns += (cost.steps + kPostShare * cost.posts) * speed.latency_ns +
-                      cost.bytes * 1e9 / speed.bytes_per_second * sharing +
-                      cost.reduced * 1e9 / kReduceBytesPerSecond * std::max(1.0, crowding_);
+    price_.time_ns +=
+        (cost.steps + kPostShare * cost.posts) * speed.latency_ns + cost.bytes * 1e9 / speed.bytes_per_second * sharing;
+    const double reductions = topology_.costs.reduce_bytes_per_second;  // of one rank with a core to itself
+    if (reductions > 0) price_.time_ns += cost.reduced * 1e9 / reductions * std::max(1.0, crowding_);
   }
   void round(int times) { price_.roundings += times; }
 

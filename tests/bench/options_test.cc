@@ -110,5 +110,24 @@ TEST(ParseOptions, GivesHelp) {
   EXPECT_THAT(help, HasSubstr("--hostid-split"));
 }
 
+TEST(ParseOptions, NeedsAnOperationUnlessItTunes) {
+  EXPECT_THAT(refusal({}), HasSubstr("op is required"));
+  EXPECT_EQ(parsed({"--tune", "speeds.json", "-np", "3"}).tune, "speeds.json");
+  for (const char* other : {"allreduce", "--explain", "--topology=ring:4"}) {
+    EXPECT_THAT(refusal({"--tune", "speeds.json", other}), HasSubstr("--tune measures this machine")) << other;
+  }
+}
+
+TEST(ParseOptions, ExplainsATopologyWithoutRanks) {
+  EXPECT_TRUE(is_offline(parsed({"allreduce", "--explain", "--topology", "torus:4x4"})));
+  EXPECT_FALSE(is_offline(parsed({"allreduce", "--explain", "-np", "4"})));
+  EXPECT_FALSE(is_offline(parsed({"allreduce", "--topology", "torus:4x4"})));
+  for (const char* ranks : {"--np=4", "--threads", "--hostid-split=2", "--algo=ring", "--transport=tcp"}) {
+    EXPECT_THAT(refusal({"allreduce", "--explain", "--topology", "torus:4x4", ranks}),
+                HasSubstr("takes the ranks from the topology"))
+        << ranks;
+  }
+}
+
 }  // namespace
 }  // namespace ccom::bench

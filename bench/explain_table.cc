@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "bench/explain.h"
+
+namespace ccom::bench {
+namespace {
+
+using nlohmann::json;
+
+template <typename... Args>
+std::string format(const char* text, Args... args) {
+  std::array<char, 512> line{};
+  std::snprintf(line.data(), line.size(), text, args...);
+  return line.data();
+}
+
+std::string head_of(const json& object) {
+  if (!object.contains("bound")) return "";
+  const json& bound = object["bound"];
+  std::string text = format("  %d ranks; no algorithm can take less than %.3f us: ", object.value("ranks", 0),
+                            bound.value("time_us", 0.0));
+  const std::string cut = bound.value("narrowest", "");
+  if (!cut.empty()) text += format("%.3f us for bytes over the %s, ", bound.value("bandwidth_us", 0.0), cut.c_str());
+  return text + format("%.3f us for the longest way\n", bound.value("latency_us", 0.0));
+}
+
+// Why it was chosen or not, else what there is to say of it.
+std::string remark(const json& candidate) {
+  const std::string note = candidate.value("note", "");
+  const std::string why = candidate.value("why", "");
+  if (why.empty() || why == note) return note;
+  return note.empty() || why.find(note) != std::string::npos ? why : why + " (" + note + ")";
+}
+
+std::string row_of(const json& candidate, bool chosen) {
+  const std::string name = candidate.value("algorithm", "");
+  const std::string start = format("  %c %-26s", chosen ? '*' : ' ', name.c_str());
+  if (!candidate.value("legal", false)) {
+    return start + format(" %7s %14s %14s %8s  ", "-", "-", "-", "-") + remark(candidate) + "\n";
+  }
+  const std::string multiple =
+      candidate.contains("times_bound") ? format("%.2f", candidate.value("times_bound", 0.0)) : "-";
+  return start +
+         format(" %7.0f %14.0f %14.3f %8s  ", candidate.value("steps", 0.0), candidate.value("bytes_sent", 0.0),
+                candidate.value("time_us", 0.0), multiple.c_str()) +
+         remark(candidate) + "\n";
+}
+
+std::string links_of(const json& object) {
+  if (object.contains("links_note")) return "    wires: " + object.value("links_note", "") + "\n";
+  if (!object.contains("links")) return "";
+  std::string text = format("    %-10s %9s %9s %18s %18s\n", "wires", "there", "used", "bytes", "most on one");
+  for (const json& kind : object["links"]) {
+    text += format("    %-10s %9u %9u %18.0f %18.0f\n", kind.value("kind", "").c_str(), kind.value("there", 0U),
+                   kind.value("used", 0U), kind.value("bytes", 0.0), kind.value("most", 0.0));
+  }
+  text +=
+      format("    %zu messages in %zu rounds", object.value("messages", size_t{0}), object.value("rounds", size_t{0}));
+  if (!object.contains("busiest")) return text + "\n";
+  const json& busiest = object["busiest"];
+  return text + format("; busiest: %s, %.0f bytes in %.3f us\n", busiest.value("name", "").c_str(),
+                       busiest.value("bytes", 0.0), busiest.value("time_us", 0.0));
+}
+
+}  // namespace
+
+std::string explanation_table(const std::string& text) {
+  const json object = json::parse(text, nullptr, false);
+  if (!object.is_object() || !object.contains("candidates")) return text + "\n";
+  const std::string chosen = object.value("algorithm", "");
+  std::string table = head_of(object);
+  table += format("    %-26s %7s %14s %14s %8s  %s\n", "algorithm", "steps", "bytes sent", "time us", "x bound", "why");
+  for (const json& candidate : object["candidates"]) {
+    table += row_of(candidate, candidate.value("algorithm", "") == chosen);
+  }
+  if (!object.contains("bound")) table += "  * " + object.value("reason", "") + "\n";
+  return table + links_of(object);
+}
+
+}  // namespace ccom::bench

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "comm/explanation.h"
+
+#include "planner/account.h"
+
+namespace ccom {
+namespace {
+
+// Of look_closer(): steps of all ranks' plans that are made to count what wires carry. A communicator's own calls are
+// explained by each rank, often before each of many sizes; offline nobody waits for more than a second or so.
+constexpr size_t kStepsOfRank = size_t{1} << 15;
+constexpr size_t kStepsOffline = size_t{1} << 19;
+
+bool has_units(Collective collective) {
+  return collective == Collective::AllGather || collective == Collective::ReduceScatter ||
+         collective == Collective::AllToAll || collective == Collective::Gather || collective == Collective::Scatter;
+}
+
+}  // namespace
+
+std::string explanation(const Topology& topology, const Question& question, const Choice& choice) {
+  if (!topology.hosts[0].imposed) return explain_json(question, choice);
+  const Details details = look_closer(topology, question, choice, kStepsOfRank);
+  return explain_json(question, choice, &details);
+}
+
+Result<std::string> explain_offline(const Topology& topology, const Request& request) {
+  CCOM_TRY(check_connected(topology));
+  const bool imposed = topology.hosts[0].imposed.has_value();
+  const size_t units = has_units(request.collective) ? static_cast<size_t>(topology.nranks()) : 1;
+  const Question question{.collective = request.collective,
+                          .bytes = request.count * size_of(request.type) * units,
+                          .narrow_float = reduces(request.collective) && is_narrow_float(request.type),
+                          .root = request.root,
+                          .shares_memory = !imposed && topology.hosts.size() == 1,
+                          .meets_inside = !imposed && topology.hosts.size() > 1};
+  CCOM_TRY_ASSIGN(const Choice choice, choose(topology, question, ""));
+  const Details details = look_closer(topology, question, choice, kStepsOffline);
+  return explain_json(question, choice, &details);
+}
+
+}  // namespace ccom

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planner/account.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "plan/lint.h"
+#include "topology/wires.h"
+
+namespace ccom {
+namespace {
+
+constexpr int kMostRanks = 1024;
+// The choice is worth more than its rivals.
+constexpr size_t kChoiceShare = 4;
+
+template <typename... Args>
+std::string format(const char* text, Args... args) {
+  char line[256];
+  std::snprintf(line, sizeof line, text, args...);
+  return line;
+}
+
+// "host 3 uplink 1 in" -> "uplink"
+std::string kind_of(const std::string& wire) {
+  const size_t start = wire.find(' ', wire.find(' ') + 1) + 1;
+  return wire.substr(start, wire.find(' ', start) - start);
+}
+
+bool sends_messages(const Recipe& recipe) {
+  return recipe.kind != Recipe::Kind::Node && recipe.kind != Recipe::Kind::Hosts;
+}
+
+// All ranks' plans; nothing if they have more steps.
+std::vector<Plan> plans_of(const Question& question, const Recipe& recipe, int nranks, size_t most_steps) {
+  const auto plan_of = plan_maker(recipe, question.collective, nranks, question.root);
+  std::vector<Plan> plans;
+  size_t steps = 0;
+  for (Rank rank = 0; rank < nranks; ++rank) {
+    plans.push_back(plan_of(rank));
+    steps += plans.back().steps.size();
+    // The first rank tells, so that what is too long is not made.
+    if (steps > most_steps || (rank == 0 && steps * static_cast<size_t>(nranks) > 2 * most_steps)) return {};
+  }
+  return plans;
+}
+
+void add_kinds(Account& account, const Wires& wires, const LintReport& report, double bytes) {
+  for (uint32_t wire = 0; wire < wires.count(); ++wire) {
+    const std::string name = kind_of(wires.name(wire));
+    auto kind = std::ranges::find(account.kinds, name, &WireKind::name);
+    if (kind == account.kinds.end()) kind = account.kinds.insert(kind, WireKind{.name = name});
+    const double load = report.link_loads[wire] * bytes;
+    ++kind->wires;
+    kind->used += report.link_loads[wire] > 0 ? 1 : 0;
+    kind->bytes += load;
+    kind->most = std::max(kind->most, load);
+  }
+}
+
+Account counted(const Topology& topology, const Question& question, std::span<const Plan> plans) {
+  const Wires wires(topology);
+  std::vector<uint32_t> path;
+  LintFabric fabric{.links = wires.count(), .path = [&](Rank from, Rank to) {
+                      path.clear();
+                      wires.path(from, to, path);
+                      return std::span<const uint32_t>(path);
+                    }};
+  for (uint32_t wire = 0; wire < wires.count(); ++wire) {
+    fabric.weights.push_back(1e9 / wires[wire].speed.bytes_per_second);  // nanoseconds per byte
+  }
+  const Result<LintReport> report = lint(plans, fabric);
+  if (!report) return {.missing = report.error().message()};
+  const auto bytes = static_cast<double>(question.bytes);
+  Account account{.messages = report->messages, .rounds = report->rounds.size()};
+  add_kinds(account, wires, *report, bytes);
+  if (report->messages > 0) {
+    account.busiest = wires.name(report->busiest_link);
+    account.busiest_bytes = report->link_loads[report->busiest_link] * bytes;
+    account.busiest_ns = account.busiest_bytes * fabric.weights[report->busiest_link];
+  }
+  return account;
+}
+
+// `most_steps` loses what was spent.
+Account spend(const Topology& topology, const Question& question, const Recipe& recipe, size_t& most_steps) {
+  if (!sends_messages(recipe)) return {.missing = "no messages: ranks use memory that they share"};
+  if (question.collective == Collective::SendReceive) return {.missing = "not counted: one message, of any two ranks"};
+  if (topology.nranks() > kMostRanks) return {.missing = format("not counted for more than %d ranks", kMostRanks)};
+  const std::vector<Plan> plans = plans_of(question, recipe, topology.nranks(), most_steps);
+  if (plans.empty()) return {.missing = "not counted: the plans of all ranks together are too long"};
+  for (const Plan& plan : plans) most_steps -= plan.steps.size();
+  return counted(topology, question, plans);
+}
+
+// What is compared of two candidates.
+struct Side {
+  const Candidate& candidate;
+  const Account* account;
+};
+
+// What the time above the winner's is spent on: more steps, or more bytes on some wire.
+std::string loss(const Side& loser, const Side& winner) {
+  const Candidate& a = loser.candidate;
+  const Candidate& b = winner.candidate;
+  const double more_steps = a.steps / std::max(b.steps, 1.0);
+  const double more_bytes = a.bytes / std::max(b.bytes, 1.0);
+  const std::string steps = format("%.0f steps instead of %.0f", a.steps, b.steps);
+  const std::string bytes = format("a rank sends %.1f x the bytes", more_bytes);
+  constexpr double kClearly = 1.05;
+  if (loser.account != nullptr && winner.account != nullptr) {
+    const Account& mine = *loser.account;
+    const Account& theirs = *winner.account;
+    const double on_wires = mine.busiest_ns - theirs.busiest_ns;
+    if (2 * on_wires > a.time_ns - b.time_ns) {
+      const std::string kind = kind_of(mine.busiest);
+      const auto used = std::ranges::find(mine.kinds, kind, &WireKind::name);
+      const auto used_before = std::ranges::find(theirs.kinds, kind, &WireKind::name);
+      if (used->used < used_before->used && used->bytes < kClearly * used_before->bytes) {
+        return format("uses %u of %u %ss, the choice %u", used->used, used->wires, kind.c_str(), used_before->used);
+      }
+      return format("%s is busy for %.1f us, the busiest of the choice for %.1f", mine.busiest.c_str(),
+                    mine.busiest_ns / 1e3, theirs.busiest_ns / 1e3);
+    }
+    if (more_steps > kClearly) return steps;
+  }
+  if (more_steps >= more_bytes && more_steps > kClearly) return steps;
+  if (more_bytes > kClearly) return bytes;
+  return "its messages take turns on wires, or overlap less";
+}
+
+std::string why_lost(const Side& loser, const Side& winner) {
+  const Candidate& a = loser.candidate;
+  const Candidate& b = winner.candidate;
+  if (!sends_messages(b.recipe) && sends_messages(a.recipe)) return "sends messages where ranks share memory";
+  if (a.time_ns < b.time_ns && !a.note.empty()) return "passed over: " + a.note;
+  if (a.time_ns < b.time_ns) return "passed over, though expected to be faster";
+  const double ratio = a.time_ns / std::max(b.time_ns, 1e-3);
+  if (ratio < 1.005) return "as fast as the choice";
+  return format(ratio < 1.095 ? "%.2f x: " : "%.1f x: ", ratio) + loss(loser, winner);
+}
+
+std::string why_chosen(const Candidate& candidate, const Bound& bound, const std::string& reason) {
+  std::string why = reason + ": " + format("%.0f step%s", candidate.steps, candidate.steps == 1 ? "" : "s");
+  if (bound.time_ns() > 0) why += format(", %.2f x the bound", candidate.time_ns / bound.time_ns());
+  return why;
+}
+
+}  // namespace
+
+Account account_of(const Topology& topology, const Question& question, const Recipe& recipe, size_t most_steps) {
+  return spend(topology, question, recipe, most_steps);
+}
+
+Details look_closer(const Topology& topology, const Question& question, const Choice& choice, size_t most_steps) {
+  const Candidate& winner = choice.candidates[choice.chosen];
+  Details details{.ranks = topology.nranks(),
+                  .bound = lower_bound(topology, question),
+                  .chosen = account_of(topology, question, winner.recipe, kChoiceShare * most_steps)};
+  const Account* const best = details.chosen.missing.empty() ? &details.chosen : nullptr;
+  for (const Candidate& candidate : choice.candidates) {
+    if (&candidate == &winner) {
+      details.why.push_back(why_chosen(winner, details.bound, choice.reason));
+    } else if (!candidate.legal) {
+      details.why.push_back(candidate.note);
+    } else {
+      const Account account = best != nullptr ? spend(topology, question, candidate.recipe, most_steps) : Account{"-"};
+      details.why.push_back(why_lost({candidate, account.missing.empty() ? &account : nullptr}, {winner, best}));
+    }
+  }
+  return details;
+}
+
+}  // namespace ccom

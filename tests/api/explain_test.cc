@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ccomTopoExplain: an answer for machines that are not here, of one ring or of thousands of ranks; what is counted, and
+// what is not with a reason; wrong arguments; and that ccomExplain says the same of an imposed topology.
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tests/api/ranks.h"
+
+namespace ccom {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+std::string text_of(const std::string& topology, const std::string& collective, size_t count, int root = -1) {
+  size_t length = 0;
+  EXPECT_EQ(ccomTopoExplain(topology.c_str(), collective.c_str(), count, ccomFloat32, root, nullptr, &length),
+            ccomSuccess)
+      << ccomGetLastError(nullptr);
+  std::string text(length, '?');
+  EXPECT_EQ(ccomTopoExplain(topology.c_str(), collective.c_str(), count, ccomFloat32, root, text.data(), &length),
+            ccomSuccess);
+  return text.substr(0, text.size() - 1);
+}
+
+json explained(const std::string& topology, const std::string& collective, size_t count, int root = -1) {
+  const json object = json::parse(text_of(topology, collective, count, root), nullptr, false);
+  EXPECT_TRUE(object.is_object());
+  return object;
+}
+
+json candidate(const json& object, const std::string& name) {
+  for (const json& each : object["candidates"]) {
+    if (each["algorithm"] == name) return each;
+  }
+  ADD_FAILURE() << "no candidate " << name;
+  return {};
+}
+
+json links(const json& object, const std::string& kind) {
+  for (const json& each : object["links"]) {
+    if (each["kind"] == kind) return each;
+  }
+  ADD_FAILURE() << "no wires of kind " << kind;
+  return {};
+}
+
+TEST(TopoExplain, TellsTheChoiceTheBoundAndEveryLinkOfATorus) {
+  const json object = explained("torus:4x4", "allreduce", 1 << 24);
+  EXPECT_EQ(object["ranks"], 16);
+  EXPECT_EQ(object["bytes"], 1 << 26);
+  EXPECT_EQ(object["bound"]["narrowest"], "devices' links");
+  const json links_used = links(object, "link");
+  EXPECT_EQ(links_used["there"], 64);
+  EXPECT_EQ(links_used["used"], 64);
+  // 2 * 15/16 of the vector leaves each device over 4 links.
+  EXPECT_NEAR(links_used["most"].get<double>(), (1 << 26) * 1.875 / 4, (1 << 26) * 0.02);
+  EXPECT_GT(object["rounds"], 0);
+  EXPECT_THAT(object["busiest"]["name"].get<std::string>(), HasSubstr("host 0 link"));
+  const json chosen = candidate(object, object["algorithm"]);
+  EXPECT_GE(chosen["times_bound"], 1.0);
+  EXPECT_LT(chosen["times_bound"], 1.5);
+  EXPECT_THAT(chosen["why"].get<std::string>(), HasSubstr("least expected time: "));
+}
+
+TEST(TopoExplain, SaysWhyTheOthersLost) {
+  const json large = explained("torus:4x4", "allreduce", 1 << 24);
+  EXPECT_THAT(candidate(large, "ring")["why"].get<std::string>(), HasSubstr(" x: uses 16 of 64 links, the choice 64"));
+  EXPECT_THAT(candidate(large, "one_shot")["why"].get<std::string>(), HasSubstr("lacks links"));
+  const json tiny = explained("torus:4x4", "allreduce", 2);
+  EXPECT_THAT(candidate(tiny, "ring")["why"].get<std::string>(), HasSubstr(" x: 30 steps instead of "));
+  for (const json& each : large["candidates"]) EXPECT_NE(each["why"], "");
+}
+
+TEST(TopoExplain, AnswersForEveryCollectiveAndManyMachines) {
+  for (const char* topology : {"single", "ring:5", "chain:3", "full:4", "switch:8", "trn1.32xlarge", "2*trn1.2xlarge",
+                               "2*trn2.48xlarge/1", "torus:2x3x2", "ring:6+routed"}) {
+    for (const char* collective : {"allreduce", "allgather", "reduce_scatter", "broadcast", "reduce", "alltoall",
+                                   "gather", "scatter", "barrier", "sendrecv"}) {
+      SCOPED_TRACE(std::string(topology) + " " + collective);
+      const json object = explained(topology, collective, 1000, 0);
+      ASSERT_TRUE(object.contains("candidates"));
+      EXPECT_TRUE(object.contains("links") != object.contains("links_note"));
+    }
+  }
+}
+
+TEST(TopoExplain, DoesNotCountThousandsOfRanks) {
+  const json object = explained("128*trn2.48xlarge/1", "allreduce", 1 << 20);
+  EXPECT_EQ(object["ranks"], 2048);
+  EXPECT_EQ(object["bound"]["narrowest"], "hosts' uplinks");
+  EXPECT_EQ(object["links_note"], "not counted for more than 1024 ranks");
+  EXPECT_FALSE(object.contains("links"));
+}
+
+TEST(TopoExplain, ReadsFilesOfFabricsAndRefusesThoseInParts) {
+  const std::string path = testing::TempDir() + "explain_test_" + std::to_string(::getpid()) + ".json";
+  const std::string inside = R"("inside_device": {"latency_ns": 700, "bytes_per_second": 2e11})";
+  std::ofstream(path) << R"({"name": "pair", "devices": 2, "links": [[0,1,1500,5e10],[1,0,1500,5e10]], )" << inside
+                      << "}";
+  EXPECT_EQ(explained(path, "allreduce", 1000)["ranks"], 2);
+  std::ofstream(path) << R"({"name": "parts", "devices": 2, "links": [], )" << inside << "}";
+  size_t length = 0;
+  EXPECT_EQ(ccomTopoExplain(path.c_str(), "allreduce", 1, ccomFloat32, -1, nullptr, &length), ccomConfigError);
+  EXPECT_THAT(ccomGetLastError(nullptr), HasSubstr("do not join all of its 2 devices"));
+  std::filesystem::remove(path);
+}
+
+TEST(TopoExplain, RefusesWrongArguments) {
+  char text[8];
+  size_t length = sizeof text;
+  const auto code = [&](const char* topology, const char* collective, ccomDataType_t type, int root) {
+    return ccomTopoExplain(topology, collective, 1, type, root, text, &length);
+  };
+  EXPECT_EQ(code(nullptr, "allreduce", ccomFloat32, 0), ccomInvalidArgument);
+  EXPECT_EQ(code("ring:4", nullptr, ccomFloat32, 0), ccomInvalidArgument);
+  EXPECT_EQ(code("ring:4", "allreduces", ccomFloat32, 0), ccomInvalidArgument);
+  EXPECT_EQ(code("ring:4", "broadcast", ccomFloat32, 4), ccomInvalidArgument);
+  EXPECT_EQ(code("ring:4", "broadcast", ccomFloat32, -1), ccomInvalidArgument);
+  EXPECT_EQ(code("ring:4", "allreduce", static_cast<ccomDataType_t>(99), 0), ccomInvalidArgument);
+  EXPECT_EQ(code("trn9", "allreduce", ccomFloat32, 0), ccomConfigError);
+  EXPECT_THAT(ccomGetLastError(nullptr), HasSubstr("trn9"));
+  EXPECT_EQ(code("0*ring:4", "allreduce", ccomFloat32, 0), ccomConfigError);
+  EXPECT_EQ(code("/nowhere/at.json", "allreduce", ccomFloat32, 0), ccomConfigError);
+  EXPECT_EQ(code("ring:4", "allreduce", ccomFloat32, 0), ccomInvalidArgument) << "8 bytes are too few";
+  EXPECT_GT(length, 100U) << "says what is needed";
+  EXPECT_EQ(std::string(text), "{\"colle");
+  EXPECT_EQ(ccomTopoExplain("ring:4", "allreduce", 1, ccomFloat32, 0, text, nullptr), ccomInvalidArgument);
+}
+
+TEST(Explain, OfAnImposedTopologySaysAsMuch) {
+  ccomConfig_t config = CCOM_CONFIG_INIT;
+  config.topology = "torus:2x2";
+  with_ranks(4, &config, [](int, ccomComm_t comm) {
+    std::string text(1 << 16, '\0');
+    size_t length = text.size();
+    ASSERT_EQ(ccomExplain(comm, "allreduce", 1 << 20, ccomFloat32, -1, text.data(), &length), ccomSuccess);
+    const json object = json::parse(text.c_str(), nullptr, false);
+    ASSERT_TRUE(object.is_object()) << text;
+    EXPECT_EQ(object["ranks"], 4);
+    EXPECT_EQ(links(object, "link")["there"], 8);
+    EXPECT_TRUE(candidate(object, object["algorithm"]).contains("times_bound"));
+  });
+}
+
+}  // namespace
+}  // namespace ccom

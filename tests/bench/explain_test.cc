@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What --explain prints of ccomExplain's object, with and without details; and the figures and the file of --tune.
+#include "bench/explain.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "bench/tune.h"
+
+namespace ccom::bench {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+using ::testing::Not;
+
+constexpr char kPlain[] =
+    R"({"collective":"allreduce","bytes":8,"algorithm":"ring","reason":"least expected time","candidates":[)"
+    R"({"algorithm":"ring","legal":true,"steps":6,"bytes_sent":12,"time_us":3.5,"roundings":3,"note":"2 windows"},)"
+    R"({"algorithm":"node","legal":false,"steps":0,"bytes_sent":0,"time_us":0,"roundings":0,"note":"no memory"}]})";
+constexpr char kDetailed[] =
+    R"({"collective":"allreduce","bytes":8,"algorithm":"ring","reason":"r","ranks":4,)"
+    R"("bound":{"time_us":2.5,"bandwidth_us":1.5,"latency_us":2.5,"narrowest":"devices' links"},)"
+    R"("rounds":6,"messages":24,"links":[{"kind":"link","there":8,"used":4,"bytes":96,"most":24}],)"
+    R"("busiest":{"name":"host 0 link 1->2","bytes":24,"time_us":0.25},"candidates":[)"
+    R"({"algorithm":"ring","legal":true,"steps":6,"bytes_sent":12,"time_us":3.5,"roundings":3,"note":"2 windows",)"
+    R"("times_bound":1.4,"why":"r: 6 steps"}]})";
+
+TEST(ExplanationTable, MarksTheChoiceAndSaysWhatIsIllegal) {
+  const std::string table = explanation_table(kPlain);
+  EXPECT_THAT(table, HasSubstr("* ring "));
+  EXPECT_THAT(table, HasSubstr("  2 windows\n"));
+  EXPECT_THAT(table, HasSubstr("  no memory\n"));
+  EXPECT_THAT(table, HasSubstr("* least expected time\n"));
+  EXPECT_THAT(table, Not(HasSubstr("busiest")));
+}
+
+TEST(ExplanationTable, TellsBoundLinksAndReasons) {
+  const std::string table = explanation_table(kDetailed);
+  EXPECT_THAT(table, HasSubstr("4 ranks; no algorithm can take less than 2.500 us: 1.500 us for bytes over the "
+                               "devices' links, 2.500 us for the longest way\n"));
+  EXPECT_THAT(table, HasSubstr("    1.40  r: 6 steps (2 windows)\n"));
+  EXPECT_THAT(table, HasSubstr("24 messages in 6 rounds; busiest: host 0 link 1->2, 24 bytes in 0.250 us\n"));
+}
+
+TEST(ExplanationTable, PrintsWhatItDoesNotUnderstandAsItIs) { EXPECT_EQ(explanation_table("none"), "none\n"); }
+
+TEST(SpeedOf, SeparatesLatencyFromBandwidth) {
+  const std::optional<Speed> speed = speed_of(2e-6, 1.002e-3, 8'000'000);
+  ASSERT_TRUE(speed);
+  EXPECT_DOUBLE_EQ(speed->latency_ns, 2000);
+  EXPECT_NEAR(speed->bytes_per_second, 8e9, 1);
+  EXPECT_EQ(speed_of(2e-6, 2e-6, 8), std::nullopt);
+}
+
+TEST(Tune, WritesOnlyWhatWasMeasured) {
+  const auto object = nlohmann::json::parse(to_json(Speeds{.memory = Speed{612.3, 9.12345e9}, .measured_on = "here"}));
+  EXPECT_EQ(object, nlohmann::json::parse(R"({"memory": {"latency_ns": 612.0, "bytes_per_second": 9123000000.0},
+                                              "measured_on": "here"})"));
+  const auto costs = nlohmann::json::parse(to_json(Speeds{.post_ns = 99.7, .reduce_bytes_per_second = 2e10}));
+  EXPECT_EQ(costs["costs"], nlohmann::json::parse(R"({"post_ns": 100.0, "reduce_bytes_per_second": 2e10})"));
+}
+
+}  // namespace
+}  // namespace ccom::bench

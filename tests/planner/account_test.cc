@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The account of a choice: what each kind of wire carries in the plan that would run, compared with sums by hand; why
+// candidates lost; what is left out, and why. And that measured costs change prices.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "planner/account.h"
+
+namespace ccom {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr size_t kMany = size_t{1} << 19;
+
+Candidate named(const Topology& topology, const Question& question, const std::string& name) {
+  const Result<Choice> choice = choose(topology, question, name);
+  EXPECT_TRUE(choice) << choice.error().message();
+  return choice ? choice->candidates[choice->chosen] : Candidate{};
+}
+
+WireKind kind(const Account& account, const std::string& name) {
+  for (const WireKind& each : account.kinds) {
+    if (each.name == name) return each;
+  }
+  ADD_FAILURE() << "no " << name;
+  return {};
+}
+
+std::string why(const Topology& topology, const Question& question, const std::string& name, size_t most_steps) {
+  const Result<Choice> choice = choose(topology, question, "");
+  EXPECT_TRUE(choice);
+  const Details details = look_closer(topology, question, *choice, most_steps);
+  EXPECT_EQ(details.why.size(), choice->candidates.size());
+  for (size_t i = 0; i < details.why.size(); ++i) {
+    if (choice->candidates[i].recipe.algorithm == name) return details.why[i];
+  }
+  ADD_FAILURE() << "no " << name;
+  return "";
+}
+
+// 16 ranks send 2 * 15/16 of the vector each, all to a neighbour: a ring over 16 of the torus's 64 links.
+TEST(Account, OfARingOnATorusIsTheSumByHand) {
+  const Topology torus = *make_topology("torus:4x4");
+  const Question question{.bytes = 1 << 24};
+  const Account account = account_of(torus, question, named(torus, question, "ring").recipe, kMany);
+  ASSERT_EQ(account.missing, "");
+  const double each = 1.875 * (1 << 24);
+  EXPECT_EQ(account.messages, 16u * 30);
+  EXPECT_EQ(account.rounds, 30u);
+  EXPECT_EQ(kind(account, "link"), (WireKind{"link", 64, 16, 16 * each, each}));
+  EXPECT_EQ(kind(account, "port"), (WireKind{"port", 16, 0, 0, 0}));
+  EXPECT_EQ(kind(account, "uplink").used, 0u);
+  EXPECT_THAT(account.busiest, HasSubstr("host 0 link "));
+  EXPECT_DOUBLE_EQ(account.busiest_bytes, each);
+  EXPECT_DOUBLE_EQ(account.busiest_ns, each / 50);
+}
+
+TEST(Account, OfSwingOnATorusLoadsEveryLinkEvenlyInEightRounds) {
+  const Topology torus = *make_topology("torus:4x4");
+  const Question question{.bytes = 1 << 24};
+  Recipe swing = named(torus, question, "swing").recipe;
+  swing.staged.windows = 1;
+  const Account account = account_of(torus, question, swing, kMany);
+  EXPECT_EQ(account.rounds, 8u);
+  const double each = 1.875 / 4 * (1 << 24);
+  EXPECT_EQ(kind(account, "link"), (WireKind{"link", 64, 64, 64 * each, each}));
+}
+
+// Uplinks are slower than links: fewer bytes keep one busy for longer.
+TEST(Account, NamesTheWireThatIsBusyLongest) {
+  const Topology cluster = *make_topology("2*trn1.32xlarge/1");
+  const Question question{.bytes = 1 << 26};
+  const Result<Choice> choice = choose(cluster, question, "");
+  ASSERT_TRUE(choice);
+  const Account account = account_of(cluster, question, choice->recipe(), kMany);
+  ASSERT_EQ(account.missing, "");
+  EXPECT_THAT(account.busiest, HasSubstr("uplink"));
+  EXPECT_GE(account.busiest_ns, lower_bound(cluster, question).bandwidth_ns * 0.999);
+}
+
+TEST(Account, SaysWhyItIsMissing) {
+  const Question question{.bytes = 1 << 20};
+  const Topology torus = *make_topology("torus:4x4");
+  const Recipe ring = named(torus, question, "ring").recipe;
+  EXPECT_THAT(account_of(torus, question, ring, 500).missing, HasSubstr("too long"));
+  EXPECT_EQ(account_of(torus, question, ring, 16 * 60).missing, "") << "30 sends, 30 receives";
+  const Topology large = *make_topology("torus:64x32");
+  EXPECT_THAT(account_of(large, question, ring, kMany).missing, HasSubstr("more than 1024 ranks"));
+  EXPECT_THAT(account_of(torus, question, Recipe{"node", Recipe::Kind::Node, {}, {}}, kMany).missing, HasSubstr("no messages"));
+}
+
+TEST(Details, NameFewerLinksOrMoreStepsAsTheReasonOfALoss) {
+  const Topology torus = *make_topology("torus:4x4");
+  EXPECT_THAT(why(torus, {.bytes = 1 << 26}, "ring", kMany), HasSubstr(" x: uses 16 of 64 links, the choice 64"));
+  EXPECT_THAT(why(torus, {.bytes = 8}, "ring", kMany), HasSubstr(" x: 30 steps instead of "));
+  EXPECT_THAT(why(torus, {.bytes = 8}, "ring", 0), HasSubstr(" x: 30 steps instead of ")) << "without an account too";
+  EXPECT_THAT(why(torus, {.bytes = 8}, "one_shot", kMany), HasSubstr("lacks links"));
+}
+
+TEST(Details, SayOfTheChoiceHowFarItIsFromTheBound) {
+  const Topology torus = *make_topology("torus:8x8");
+  const Question question{.bytes = 1 << 28};
+  const Choice choice = *choose(torus, question, "");
+  const Details details = look_closer(torus, question, choice, kMany);
+  EXPECT_EQ(details.ranks, 64);
+  EXPECT_THAT(details.why[choice.chosen], HasSubstr("least expected time: "));
+  EXPECT_THAT(details.why[choice.chosen], HasSubstr(" x the bound"));
+}
+
+TEST(Pricing, FollowsTheMeasuredRateOfReductions) {
+  RankView view;
+  view.host.id = view.host.name = "a";
+  view.host.cpus = 8;
+  const Question question{.bytes = 1 << 24};
+  const auto time_ns = [&](std::optional<double> rate) {
+    view.calibration.emplace();
+    view.calibration->reduce_bytes_per_second = rate;
+    return named(*merge({view, view, view, view}), question, "ring").time_ns;
+  };
+  EXPECT_DOUBLE_EQ(time_ns(std::nullopt), time_ns(25e9)) << "the default";
+  EXPECT_GT(time_ns(5e9), 1.2 * time_ns(25e9));
+}
+
+}  // namespace
+}  // namespace ccom

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What was measured on a machine: its file is read strictly and written back the same, merge() puts its figures in the
+// place of defaults, the topology's hash shows them, and ranks that hold different ones do not start.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "topology/topology.h"
+
+namespace ccom {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+Calibration whole() {
+  return {.memory = LinkSpeed{620, 9.1e9},
+          .network = LinkSpeed{18000, 12.2e9},
+          .post_ns = 350,
+          .reduce_bytes_per_second = 21e9,
+          .measured_on = "c7i.8xlarge"};
+}
+
+std::vector<RankView> views(const std::vector<std::optional<Calibration>>& calibrations) {
+  std::vector<RankView> all;
+  for (const auto& calibration : calibrations) {
+    RankView view;
+    view.host.id = view.host.name = "a";
+    view.host.cpus = 8;
+    view.calibration = calibration;
+    all.push_back(view);
+  }
+  return all;
+}
+
+std::string refusal(const std::string& text) {
+  const Result<Calibration> read = calibration_from_json(text);
+  return read ? "" : read.error().message();
+}
+
+TEST(Calibration, ComesBackFromJson) {
+  const Result<Calibration> read = calibration_from_json(to_json(whole()));
+  ASSERT_TRUE(read) << read.error().message();
+  EXPECT_EQ(*read, whole());
+  EXPECT_EQ(*calibration_from_json(to_json(Calibration{})), Calibration{});
+  Calibration part;
+  part.network = LinkSpeed{1, 2};
+  part.post_ns = 3;
+  EXPECT_EQ(*calibration_from_json(to_json(part)), part);
+}
+
+TEST(Calibration, IsRefusedWithTheLineOrTheKeyThatIsWrong) {
+  EXPECT_THAT(refusal("{\n\"memory\": {\n\"latency_ns\": }}"), HasSubstr("line 3"));
+  EXPECT_THAT(refusal(R"({"memory": {"latency_ns": 5}})"), HasSubstr("tuning.memory.bytes_per_second: missing"));
+  EXPECT_THAT(refusal(R"({"memory": {"latency_ns": -1, "bytes_per_second": 1}})"), HasSubstr("tuning.memory.latency"));
+  EXPECT_THAT(refusal(R"({"network": {"latency_ns": 1, "bytes_per_second": 0}})"), HasSubstr("tuning.network.bytes"));
+  EXPECT_THAT(refusal(R"({"costs": {"post": 1}})"), HasSubstr("tuning.costs.post: unknown key"));
+  EXPECT_THAT(refusal(R"({"costs": {"reduce_bytes_per_second": 0}})"), HasSubstr("reduce_bytes_per_second"));
+  EXPECT_THAT(refusal(R"({"memroy": {}})"), HasSubstr("tuning.memroy: unknown key"));
+  EXPECT_THAT(refusal("[]"), HasSubstr("tuning: expected an object"));
+}
+
+TEST(Calibration, OfAFileIsRefusedWithTheFilesName) {
+  const std::string path = testing::TempDir() + "calibration_test_" + std::to_string(::getpid()) + ".json";
+  EXPECT_THAT(read_calibration(path).error().message(), HasSubstr(path));
+  std::ofstream(path) << R"({"costs": {"post_ns": "fast"}})";
+  const Result<Calibration> read = read_calibration(path);
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().code(), Code::ConfigError);
+  EXPECT_THAT(read.error().message(), testing::AllOf(HasSubstr(path), HasSubstr("tuning.costs.post_ns")));
+  std::ofstream(path) << to_json(whole());
+  EXPECT_EQ(*read_calibration(path), whole());
+  std::filesystem::remove(path);
+}
+
+TEST(Calibration, SetsTheSpeedsOfTheMergedTopologyAndItsHash) {
+  const Result<Topology> plain = merge(views({{}, {}}));
+  const Result<Topology> tuned = merge(views({whole(), whole()}));
+  ASSERT_TRUE(plain && tuned);
+  EXPECT_EQ(tuned->memory, (LinkSpeed{620, 9.1e9}));
+  EXPECT_EQ(tuned->network, (LinkSpeed{18000, 12.2e9}));
+  EXPECT_EQ(tuned->costs, (Costs{350, 21e9}));
+  EXPECT_NE(hash_of(*plain), hash_of(*tuned));
+  const Result<Topology> empty = merge(views({Calibration{}, Calibration{}}));
+  ASSERT_TRUE(empty);
+  EXPECT_EQ(hash_of(*plain), hash_of(*empty)) << "what was not measured keeps its default";
+}
+
+TEST(Calibration, MustBeTheSameOfAllRanks) {
+  Calibration slower = whole();
+  slower.memory->latency_ns += 1;
+  const Result<Topology> merged = merge(views({whole(), slower, whole(), {}}));
+  ASSERT_FALSE(merged);
+  EXPECT_EQ(merged.error().code(), Code::ConfigError);
+  EXPECT_THAT(merged.error().peers(), ElementsAre(1, 3));
+  EXPECT_THAT(merged.error().message(), HasSubstr("2 of 4 ranks have another calibration than rank 0"));
+  EXPECT_THAT(merge(views({{}, whole()})).error().message(),
+              HasSubstr("rank 1 has one of c7i.8xlarge, rank 0 has none"));
+}
+
+}  // namespace
+}  // namespace ccom

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The file that ccom-bench --tune writes and CCOM_TUNING names. Every key may be left out:
+//
+//   {
+//     "memory": {"latency_ns": 620, "bytes_per_second": 9.1e9},
+//     "network": {"latency_ns": 18000, "bytes_per_second": 12.2e9},
+//     "costs": {"post_ns": 350, "reduce_bytes_per_second": 21e9},
+//     "measured_on": "c7i.8xlarge"
+//   }
+#include "topology/json_reader.h"
+#include "topology/topology.h"
+#include "topology/tree.h"
+
+namespace ccom {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr size_t kMaxFileBytes = 1 << 16;
+constexpr size_t kMaxTextBytes = 1024;
+constexpr double kMaxNs = 1e12;
+constexpr double kMaxBytesPerSecond = 1e15;
+
+LinkSpeed read_speed(const JsonAt& at) {
+  JsonObject object(at);
+  const LinkSpeed speed{.latency_ns = object.at("latency_ns").number(0, kMaxNs),
+                        .bytes_per_second = object.at("bytes_per_second").number(1, kMaxBytesPerSecond)};
+  object.finish();
+  return speed;
+}
+
+void read_costs(const JsonAt& at, Calibration& calibration) {
+  JsonObject object(at);
+  if (object.has("post_ns")) calibration.post_ns = object.at("post_ns").number(0, kMaxNs);
+  if (object.has("reduce_bytes_per_second")) {
+    calibration.reduce_bytes_per_second = object.at("reduce_bytes_per_second").number(1, kMaxBytesPerSecond);
+  }
+  object.finish();
+}
+
+Calibration read(const JsonAt& at) {
+  JsonObject object(at);
+  Calibration calibration;
+  if (object.has("memory")) calibration.memory = read_speed(object.at("memory"));
+  if (object.has("network")) calibration.network = read_speed(object.at("network"));
+  if (object.has("costs")) read_costs(object.at("costs"), calibration);
+  if (object.has("measured_on")) calibration.measured_on = object.at("measured_on").text(0, kMaxTextBytes);
+  object.finish();
+  return calibration;
+}
+
+ordered_json json_of(const LinkSpeed& speed) {
+  return {{"latency_ns", speed.latency_ns}, {"bytes_per_second", speed.bytes_per_second}};
+}
+
+}  // namespace
+
+std::string to_json(const Calibration& calibration) {
+  ordered_json object = ordered_json::object(), costs = ordered_json::object();
+  if (calibration.memory) object["memory"] = json_of(*calibration.memory);
+  if (calibration.network) object["network"] = json_of(*calibration.network);
+  if (calibration.post_ns) costs["post_ns"] = *calibration.post_ns;
+  if (calibration.reduce_bytes_per_second) costs["reduce_bytes_per_second"] = *calibration.reduce_bytes_per_second;
+  if (!costs.empty()) object["costs"] = std::move(costs);
+  if (!calibration.measured_on.empty()) object["measured_on"] = calibration.measured_on;
+  return object.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+Result<Calibration> calibration_from_json(std::string_view text) {
+  CCOM_TRY_ASSIGN(const nlohmann::json document, parse_json(text));
+  Problem problem;
+  Calibration calibration = read(JsonAt{document, "tuning", problem});
+  if (!problem.status().is_ok()) return problem.status();
+  return calibration;
+}
+
+Result<Calibration> read_calibration(const std::string& path) {
+  Result<std::string> text = read_file(path, kMaxFileBytes + 1);
+  if (!text) return error(Code::ConfigError, "tuning file: %s", text.error().message().c_str());
+  if (text->size() > kMaxFileBytes) return error(Code::ConfigError, "tuning file %s: over 64 KiB", path.c_str());
+  Result<Calibration> calibration = calibration_from_json(*text);
+  if (!calibration) return std::move(calibration).error().in("tuning file " + path);
+  return calibration;
+}
+
+}  // namespace ccom
