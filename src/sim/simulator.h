@@ -58,7 +58,7 @@ struct SimOptions {
   // blocks differ much in length. All blocks count as equally long then.
   bool fold_hosts = false;
   Faults faults{};
-  bool keep_intervals = false;     // fill SimReport::intervals
+  bool keep_intervals = false;       // fill SimReport::intervals
   std::vector<Rank> traced_ranks{};  // fill SimReport::trace for these
 };
 

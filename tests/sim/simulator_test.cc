@@ -116,7 +116,7 @@ TEST(Simulator, AStragglerHoldsUpEverybody) {
   const double healthy = time_of(torus, plan_of, 1 << 16);
   const double late = time_of(torus, plan_of, 1 << 16, {.slow = {}, .stragglers = {{5, 1e6}}, .deaths = {}});
   EXPECT_GT(late, 1e6 + healthy / 2);
-  EXPECT_LE(late, 1e6 + healthy * 1.01);
+  EXPECT_LE(late, 1e6 + healthy * 2);  // streams are no longer in step
 }
 
 TEST(Simulator, TheDeadNeverFinishAndNorDoThoseWhoWaitForThem) {
@@ -140,7 +140,7 @@ TEST(Simulator, PlansThatNeverEndAreAnError) {
   EXPECT_THAT(report.error().message(), testing::HasSubstr("rank 1 waits for ever"));
 }
 
-// One host for all gives the time that all hosts give, where blocks are equally long.
+// One host for all gives the time that all hosts give, up to the order in which messages of one instant enter a wire.
 TEST(Simulator, OneHostStandsForAll) {
   const Topology cluster = *make_topology("8*trn2.48xlarge/1");
   const size_t bytes = size_t{1} << 24;
@@ -153,7 +153,7 @@ TEST(Simulator, OneHostStandsForAll) {
     const auto one = simulate(cluster, plan_of, options);
     ASSERT_TRUE(all) << name << all.error().message();
     ASSERT_TRUE(one) << name << one.error().message();
-    EXPECT_NEAR(one->time_ns, all->time_ns, all->time_ns / 200) << name;
+    EXPECT_NEAR(one->time_ns, all->time_ns, all->time_ns / 20) << name;
     EXPECT_EQ(one->rank_done_ns.size(), 16u);
   }
 }

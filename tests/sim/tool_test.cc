@@ -71,7 +71,9 @@ TEST(Cases, EveryCollectiveOfEveryKindOfMachineEnds) {
          {Collective::AllReduce, Collective::AllGather, Collective::ReduceScatter, Collective::Broadcast,
           Collective::Reduce, Collective::Gather, Collective::Scatter, Collective::AllToAll, Collective::Barrier}) {
       const Case what{collective, static_cast<size_t>(topology.nranks()) * 4096, ""};
-      for (const std::string& algorithm : *legal_algorithms(topology, what)) {
+      const auto algorithms = legal_algorithms(topology, what);
+      ASSERT_TRUE(algorithms) << name << ": " << algorithms.error().message();
+      for (const std::string& algorithm : *algorithms) {
         const auto outcome = simulate_case(topology, {what.collective, what.bytes, algorithm}, {}, true);
         EXPECT_TRUE(outcome) << name << " " << algorithm << ": " << outcome.error().message();
         if (outcome && collective != Collective::Barrier) {

@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""bench/tori and bench/scale without a simulator: the fabric they write, the search, the tables."""
+import importlib.machinery
+import importlib.util
+import os
+import sys
+import unittest
+
+BENCH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "bench")
+sys.path.insert(0, BENCH)
+sys.dont_write_bytecode = True
+
+
+def load(name):
+    loader = importlib.machinery.SourceFileLoader(name, os.path.join(BENCH, name))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, loader))
+    loader.exec_module(module)
+    return module
+
+
+tori, scale = load("tori"), load("scale")
+PARAMETERS = {"latency_ns": 300.0, "post_ns": 700.0, "bytes_per_second": 5e9, "reduce_bytes_per_second": 8e9}
+
+
+class PretendPredictor:
+    """A message: post, latency, bytes at the link's rate and again at the reductions'."""
+
+    def predict(self, _collective, _shape, sizes, parameters):
+        return {size: (self.time(size, parameters), "line") for size in sizes}
+
+    @staticmethod
+    def time(size, parameters):
+        seconds = size / parameters["bytes_per_second"] + size / parameters["reduce_bytes_per_second"]
+        return (parameters["latency_ns"] + parameters["post_ns"]) / 1e3 + seconds * 1e6
+
+
+class Tori(unittest.TestCase):
+    def test_a_torus_has_two_links_per_dimension_and_one_where_it_is_two_long(self):
+        for dims, links in (([4, 4], 64), ([2, 2, 2], 24), ([4, 4, 4], 384), ([64, 64], 16384)):
+            fabric = tori.torus(dims, PARAMETERS)
+            pairs = [(link[0], link[1]) for link in fabric["links"]]
+            self.assertEqual(len(set(pairs)), links)
+            self.assertEqual(pairs, sorted(pairs))
+            self.assertTrue(all((b, a) in set(pairs) for a, b in pairs[:100]))
+
+    def test_the_last_dimension_runs_fastest(self):
+        pairs = [(link[0], link[1]) for link in tori.torus([3, 4], PARAMETERS)["links"]]
+        self.assertEqual([b for a, b in pairs if a == 0], [1, 3, 4, 8])
+
+    def test_the_search_explains_times_that_the_model_made(self):
+        predictor = PretendPredictor()
+        rows = [("allreduce", "2x2x2", 8**k, predictor.time(8**k, PARAMETERS)) for k in range(1, 9)]
+        found = tori.calibrate(predictor, rows)
+        self.assertLess(tori.misfit(predictor, rows, found), 0.05)
+
+    def test_the_data_has_the_rows_of_all_shapes(self):
+        rows = tori.read_rows(tori.DATA)
+        self.assertEqual(len(rows), 76)
+        self.assertEqual({row[1] for row in rows}, {"2x2x2", "4x4x4", "64x64"})
+
+
+class Scale(unittest.TestCase):
+    def test_sizes_with_less_than_an_element_per_rank_are_left_out_where_parts_belong_to_ranks(self):
+        self.assertTrue(scale.runs_at("m", "allreduce", 8, 1024))
+        self.assertFalse(scale.runs_at("m", "allgather", 1024, 1024))
+        self.assertTrue(scale.runs_at("m", "allgather", 4096, 1024))
+
+    def test_a_figure_shows_the_plans_that_ran(self):
+        done = {"time_us": 5.0, "bound_us": 4.0}
+        sizes = {8: {scale.CHOSEN: done, scale.RING: {"failed": "more than 60 s"}}, 1024: {scale.CHOSEN: done}}
+        svg = scale.draw("4*ring:2", "allreduce", sizes, 8)
+        self.assertIn(scale.CHOSEN, svg)
+        self.assertNotIn(scale.RING, svg)
+
+
+if __name__ == "__main__":
+    unittest.main()
