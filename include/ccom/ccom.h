@@ -269,16 +269,16 @@ CCOM_API ccomResult_t ccomCommGetInfo(ccomComm_t comm, ccomCommInfo_t* info);
 /* Payload bytes that this rank has sent to `peer` in messages so far; see ccomCommInfo_t.bytesSent. */
 CCOM_API ccomResult_t ccomCommGetBytesSent(ccomComm_t comm, int peer, uint64_t* bytes);
 /* One JSON object as text: candidates with steps, bytes and expected time, the choice and the reason, for a collective
- * named as in ccom-bench ("allreduce") of `count` elements. Where a topology is imposed, also what ccomTopoExplain adds.
- * Local, no communication. length as in ccomParamGet. */
+ * named as in ccom-bench ("allreduce") of `count` elements. Where a topology is imposed, also what ccomTopoExplain
+ * adds. Local, no communication. length as in ccomParamGet. */
 CCOM_API ccomResult_t ccomExplain(ccomComm_t comm, const char* collective, size_t count, ccomDataType_t type, int root,
                                   char* json, size_t* length);
 /* The same for a machine that need not be here, without a communicator: "640*trn2.48xlarge/1" (hosts * preset / ranks
  * per device), "torus:4x4", or the path of a JSON file with a fabric or a topology; docs/planner.md has the names. Adds
  * to the object: ranks; the lower bound and the narrowest cut; by how much each candidate misses it ("times_bound") and
  * why it was chosen or lost ("why"); what the chosen plan has each kind of link carry, the busiest link and the rounds,
- * or in "links_note" why that was not counted (more than 1024 ranks, very long plans). ccomConfigError: no such
- * topology; ccomNotSupported: no algorithm can run there. Local; takes seconds for 10,000 ranks. */
+ * or in "links_note" why that was not counted (more than 1024 ranks), or without what (windows). ccomConfigError: no
+ * such topology; ccomNotSupported: no algorithm can run there. Local. */
 CCOM_API ccomResult_t ccomTopoExplain(const char* topology, const char* collective, size_t count, ccomDataType_t type,
                                       int root, char* json, size_t* length);
 

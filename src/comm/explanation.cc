@@ -8,7 +8,7 @@ namespace {
 
 // Of look_closer(): steps of all ranks' plans that are made to count what wires carry. A communicator's own calls are
 // explained by each rank, often before each of many sizes; offline nobody waits for more than a second or so.
-constexpr size_t kStepsOfRank = size_t{1} << 15;
+constexpr size_t kStepsOfRank = size_t{1} << 13;
 constexpr size_t kStepsOffline = size_t{1} << 19;
 
 bool has_units(Collective collective) {
