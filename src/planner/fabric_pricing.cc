@@ -19,7 +19,8 @@ constexpr double kWindowedSwingOfUnits = 2.6;
 constexpr double kWindowedRings = 1.4;
 constexpr double kWindowedUnitsDown = 1.15;
 constexpr double kWindowedUnitsUp = 1.7;
-// Where the dimensions' links differ in speed streams do not keep in step either. Fitted to an UltraServer.
+// Where dimensions differ in length, or their links in speed, streams do not keep in step either. Fitted to an
+// UltraServer, 3 x 5 and 4 x 8.
 constexpr double kUnevenTorus = 1.5;
 constexpr double kUnevenSwing = 2;
 
@@ -116,7 +117,10 @@ class FabricPricer {
       slowest.latency_ns = std::max(slowest.latency_ns, link.speed.latency_ns);
       slowest.bytes_per_second = std::min(slowest.bytes_per_second, link.speed.bytes_per_second);
     }
-    return {kLinks, slowest, 0, static_cast<double>(level.groups.size()) / view_.hosts};
+    const auto beside = std::ranges::count_if(
+        group, [&](Rank r) { return place(r).host == first.host && place(r).device == first.device; });
+    return {kLinks, slowest, 0,
+            std::max(static_cast<double>(level.groups.size()) / view_.hosts, static_cast<double>(beside))};
   }
 
   // A ring's chunks pass all its edges in turn: what counts is their mean latency, and the slowest one's bandwidth.
@@ -224,9 +228,10 @@ class FabricPricer {
       for (size_t d = 0; d < loads.size(); ++d) {
         worst = std::max(worst, seconds(n * loads[d], view_.dim_speeds[d].bytes_per_second));
       }
-      const bool even = std::ranges::all_of(view_.dim_speeds, [&](const LinkSpeed& speed) {
+      const bool equal_speeds = std::ranges::all_of(view_.dim_speeds, [&](const LinkSpeed& speed) {
         return speed.bytes_per_second == view_.dim_speeds[0].bytes_per_second;
       });
+      const bool even = equal_speeds && std::ranges::all_of(view_.dims, [&](int d) { return d == view_.dims[0]; });
       if (!even) worst *= level.pattern == Pattern::Swing ? kUnevenSwing : kUnevenTorus;
       return worst;
     }
@@ -234,7 +239,11 @@ class FabricPricer {
     if (medium.kind == kLinks && to_all) {
       const auto peers = static_cast<double>(level.groups[0].size()) - 1;
       if (view_.fabric->shape == Fabric::Shape::Full) return seconds(cost.bytes / peers, medium.speed.bytes_per_second);
-      if (!view_.dims.empty()) return seconds(cost.bytes * mean_hops() / ports(), medium.speed.bytes_per_second);
+      if (!view_.dims.empty())
+        return seconds(cost.bytes * view_.mean_hops() / view_.ports(), medium.speed.bytes_per_second);
+      if (view_.fabric->switches > 1 && level.groups[0].size() == static_cast<size_t>(view_.nranks())) {
+        return busiest_ns(view_, wires_, cost.bytes / peers) / medium.sharing;  // of several kinds of links
+      }
     }
     if (medium.kind == kLinks && (level.pattern == Pattern::Circulant || level.pattern == Pattern::RecursiveDoubling) &&
         level.dims.empty() && !view_.dims.empty()) {
@@ -250,20 +259,6 @@ class FabricPricer {
     const double rounds = std::log2(static_cast<double>(level.groups[0].size()));
     return 1 + 0.0042 * rounds * rounds;
   }
-
-  // Of the grid: links between two devices on average, links out of a device.
-  double mean_hops() const {
-    double hops = 0;
-    for (const int size : view_.dims) hops += size / 4.0;
-    return std::max(1.0, hops);
-  }
-  double ports() const {
-    double count = 0;
-    for (const int size : view_.dims) count += size > 2 ? 2 : size - 1;
-    return std::max(1.0, count);
-  }
-
-  static int ceil_log2(double n) { return n <= 1 ? 0 : static_cast<int>(std::ceil(std::log2(n) - 1e-9)); }
 
   int roundings_of(const Level& level) const {
     const auto p = static_cast<double>(level.groups.empty() ? 1 : level.groups[0].size());

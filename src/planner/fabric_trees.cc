@@ -85,6 +85,7 @@ Price price_trees(const Topology& topology, const FabricView& view, const Questi
   const double widest = *std::ranges::max_element(children);
   const double slowest = *std::ranges::max_element(ns_per_byte);
   const double ways = both ? 2 : 1;
+  const double first_posts = down ? (widest - 1) * post_ns : 0;  // what comes up is posted by many ranks
   // A tree hands units on one by one where everybody gets or gives all of them.
   const bool by_unit = question.collective == Collective::AllGather || question.collective == Collective::Barrier ||
                        question.collective == Collective::ReduceScatter;
@@ -97,40 +98,47 @@ Price price_trees(const Topology& topology, const FabricView& view, const Questi
   const double interval = std::max({chunk_ns, wire_post, ((chunks_up ? 1 : 0) + (chunks_down ? widest : 0)) * post_ns});
   price.cost = {ways * (depth + chunks - 1), ways * widest * chunks,
                 ways * widest * static_cast<double>(question.bytes) / static_cast<double>(trees.size()), 0};
-  price.time_ns = ways * (deepest + (widest - 1) * post_ns + depth * chunk_ns) + (chunks - 1) * interval;
+  price.time_ns = ways * (deepest + depth * chunk_ns) + first_posts + (chunks - 1) * interval;
   if (reduces) price.roundings = static_cast<int>(depth);
   return price;
 }
 
-// Everybody's messages at once: what counts is the kind of wire that has most to carry, all of a kind alike.
-Price price_pairwise(const Topology& topology, const FabricView& view, const Question& question) {
-  const Wires wires(topology);
-  const double post_ns = view.fabric->costs.post_ns;
-  Price price;
-  const double p = view.nranks();
-  const double each = static_cast<double>(question.bytes) / p;
+double busiest_ns(const FabricView& view, const Wires& wires, double each) {
   std::vector<uint32_t> path;
-  std::map<LinkSpeedKey, double> hops;  // from the first rank, by speed of wire
-  double longest = 0;
+  std::map<LinkSpeedKey, double> busy, there;
   for (Rank r = 1; r < view.nranks(); ++r) {
     path.clear();
     wires.path(0, r, path);
-    double latency = 0;
     for (const uint32_t wire : path) {
-      latency += wires[wire].speed.latency_ns;
-      const double busy = std::max(each * 1e9 / wires[wire].speed.bytes_per_second, wires[wire].post_ns);
-      hops[{wires[wire].speed.bytes_per_second, wires[wire].speed.latency_ns}] += busy;
+      const LinkSpeed& speed = wires[wire].speed;
+      busy[{speed.bytes_per_second, speed.latency_ns}] +=
+          std::max(each * 1e9 / speed.bytes_per_second, wires[wire].post_ns);
     }
-    longest = std::max(longest, latency);
   }
-  std::map<LinkSpeedKey, double> there;
   for (uint32_t wire = 0; wire < wires.count(); ++wire) {
     ++there[{wires[wire].speed.bytes_per_second, wires[wire].speed.latency_ns}];
   }
   double busiest = 0;
-  for (const auto& [speed, ns] : hops) busiest = std::max(busiest, ns * p / there[speed]);
+  for (const auto& [speed, ns] : busy) busiest = std::max(busiest, ns * view.nranks() / there[speed]);
+  return busiest;
+}
+
+Price price_pairwise(const Topology& topology, const FabricView& view, const Question& question) {
+  const Wires wires(topology);
+  const double p = view.nranks();
+  const double each = static_cast<double>(question.bytes) / p;
+  double longest = 0;
+  std::vector<uint32_t> path;
+  for (Rank r = 1; r < view.nranks(); ++r) {
+    path.clear();
+    wires.path(0, r, path);
+    double latency = 0;
+    for (const uint32_t wire : path) latency += wires[wire].speed.latency_ns;
+    longest = std::max(longest, latency);
+  }
+  Price price;
   price.cost = {1, p - 1, each * (p - 1), 0};
-  price.time_ns = longest + std::max(busiest, (p - 1) * post_ns);
+  price.time_ns = longest + std::max(busiest_ns(view, wires, each), (p - 1) * view.fabric->costs.post_ns);
   return price;
 }
 

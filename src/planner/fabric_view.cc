@@ -69,6 +69,18 @@ void find_links(FabricView& view) {
 
 }  // namespace
 
+double FabricView::mean_hops() const {
+  double hops = 0;
+  for (const int size : dims) hops += size / 4.0;
+  return std::max(1.0, hops);
+}
+
+double FabricView::ports() const {
+  double count = 0;
+  for (const int size : dims) count += size > 2 ? 2 : size - 1;
+  return std::max(1.0, count);
+}
+
 std::vector<std::vector<Rank>> FabricView::device_groups() const {
   std::vector<std::vector<Rank>> groups;
   for (int host = 0; host < hosts; ++host) {

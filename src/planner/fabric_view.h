@@ -29,6 +29,9 @@ struct FabricView {
   Rank rank(int host, int device, int core) const {
     return ranks[static_cast<size_t>(host)][static_cast<size_t>(device)][static_cast<size_t>(core)];
   }
+  // Of the grid: links between two devices on average; links out of a device.
+  double mean_hops() const;
+  double ports() const;
   // For each host and core the ranks by device: the groups of a level between devices.
   std::vector<std::vector<Rank>> device_groups() const;
   // For each host and device its ranks.

@@ -32,25 +32,12 @@ std::string names_of(const std::vector<Candidate>& candidates) {
   return names;
 }
 
-// Every algorithm name of any collective: a bare forced name must at least be one of these.
-constexpr std::string_view kAllNames[] = {"node",
-                                          "one_shot",
-                                          "two_shot",
-                                          "recursive_doubling",
-                                          "circulant",
-                                          "ring",
-                                          "torus",
-                                          "hierarchical",
-                                          "hierarchical_messages",
-                                          "hierarchical_doubling",
-                                          "tree",
-                                          "direct",
-                                          "star",
-                                          "binomial",
-                                          "knomial4",
-                                          "knomial8",
-                                          "pairwise",
-                                          "routed"};
+// Every algorithm name of any collective, but for those composed from levels: a bare forced name must at least be one
+// of these.
+constexpr std::string_view kAllNames[] = {
+    "node",  "one_shot",      "two_shot", "recursive_doubling", "circulant",   "ring",  "torus",
+    "swing", "swing_latency", "rings",    "mixed_radix",        "double_tree", "tree",  "direct",
+    "star",  "binomial",      "knomial4", "knomial8",           "pairwise",    "routed"};
 
 }  // namespace
 
@@ -69,7 +56,8 @@ Status apply_forced(Choice& choice, const Question& question, std::string_view f
     choice.reason = "asked for";
     return {};
   }
-  if (bare && std::ranges::find(kAllNames, name) != std::end(kAllNames)) return {};
+  const bool composed = name.starts_with("hierarchical") || name.starts_with("cores_");
+  if (bare && (composed || std::ranges::find(kAllNames, name) != std::end(kAllNames))) return {};
   return error(Code::ConfigError, "%s has no algorithm '%s'; there are %s",
                std::string(name_of(question.collective)).c_str(), name.c_str(), names_of(choice.candidates).c_str());
 }

@@ -140,6 +140,16 @@ TEST(Planner, ObeysForcedNamesAndExplainsRefusals) {
   EXPECT_EQ(forbidden.error().code(), Code::NotSupported);
 }
 
+// A bare name is for the collectives that have it; the others choose freely.
+TEST(Planner, BareNamesOfFabricAlgorithmsApplyWhereTheyExist) {
+  const Topology topology = make_topology({16}, "torus:4x4");
+  for (const char* name : {"swing", "swing_latency", "rings", "mixed_radix", "double_tree", "hierarchical_radix"}) {
+    EXPECT_TRUE(choose(topology, {Collective::Gather, 4096, false, 0}, name)) << name;
+  }
+  EXPECT_EQ(choose(topology, {Collective::AllReduce, 4096, false, -1}, "rings")->recipe().algorithm, "rings");
+  EXPECT_FALSE(choose(topology, {Collective::Gather, 4096, false, 0}, "swnig"));
+}
+
 TEST(Planner, ExplainsInTextAndJson) {
   const Question question{Collective::AllReduce, 1 << 20, false, -1};
   const Result<Choice> choice = choose(make_topology({4}), question, "");
