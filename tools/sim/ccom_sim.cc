@@ -6,6 +6,7 @@
 
 #include <cstdio>
 #include <fstream>
+#include <new>
 
 #include "base/text.h"
 #include "sim/failure.h"
@@ -167,5 +168,11 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& problem) {
     return app.exit(problem) == 0 ? 0 : kConfigError;
   }
-  return run(request);
+  try {
+    return run(request);
+  } catch (const std::bad_alloc&) {
+    return fail(error(Code::OutOfMemory, "simulate on %s: the plans do not fit into memory", request.topology.c_str())
+                    .with_cure("Simulate fewer ranks, or an algorithm with fewer messages."),
+                kFailed);
+  }
 }
