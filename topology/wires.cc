@@ -134,6 +134,14 @@ void Wires::path(Rank a, Rank b, std::vector<uint32_t>& wires) const {
   }
 }
 
+double Wires::latency_ns(Rank a, Rank b) const {
+  std::vector<uint32_t> wires;
+  path(a, b, wires);
+  double sum = 0;
+  for (const uint32_t wire : wires) sum += wires_[wire].speed.latency_ns;
+  return sum;
+}
+
 std::string Wires::name(uint32_t wire) const {
   const auto after = std::ranges::upper_bound(hosts_, wire, {}, &HostWires::first);
   const auto index = static_cast<size_t>(after - hosts_.begin()) - 1;

@@ -32,7 +32,8 @@ class Wires {
   // Appends the wires from `a` to `b`, two different ranks. Goes through other devices whether or not the fabric is
   // routed.
   void path(Rank a, Rank b, std::vector<uint32_t>& wires) const;
-  std::string name(uint32_t wire) const;  // "host 0 link 3->7", "host 0 rank 5 out", "host 2 uplink 1 in"
+  double latency_ns(Rank a, Rank b) const;  // summed over the path
+  std::string name(uint32_t wire) const;    // "host 0 link 3->7", "host 0 rank 5 out", "host 2 uplink 1 in"
 
  private:
   struct HostWires {

@@ -52,14 +52,7 @@ double uplink_bandwidth(const Topology& topology) {
 double longest_way(const Topology& topology) {
   const Wires wires(topology);
   double longest = 0;
-  std::vector<uint32_t> path;
-  for (Rank rank = 1; rank < topology.nranks(); ++rank) {
-    path.clear();
-    wires.path(0, rank, path);
-    double latency = 0;
-    for (const uint32_t wire : path) latency += wires[wire].speed.latency_ns;
-    longest = std::max(longest, latency);
-  }
+  for (Rank rank = 1; rank < topology.nranks(); ++rank) longest = std::max(longest, wires.latency_ns(0, rank));
   return longest;
 }
 

@@ -128,14 +128,7 @@ Price price_pairwise(const Topology& topology, const FabricView& view, const Que
   const double p = view.nranks();
   const double each = static_cast<double>(question.bytes) / p;
   double longest = 0;
-  std::vector<uint32_t> path;
-  for (Rank r = 1; r < view.nranks(); ++r) {
-    path.clear();
-    wires.path(0, r, path);
-    double latency = 0;
-    for (const uint32_t wire : path) latency += wires[wire].speed.latency_ns;
-    longest = std::max(longest, latency);
-  }
+  for (Rank r = 1; r < view.nranks(); ++r) longest = std::max(longest, wires.latency_ns(0, r));
   Price price;
   price.cost = {1, p - 1, each * (p - 1), 0};
   price.time_ns = longest + std::max(busiest_ns(view, wires, each), (p - 1) * view.fabric->costs.post_ns);

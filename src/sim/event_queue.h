@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -21,6 +22,8 @@ namespace ccom {
 
 // Picoseconds since the start: 200 days fit, and a byte at a terabyte per second takes one.
 using SimTime = uint64_t;
+inline SimTime picoseconds(double ns) { return static_cast<SimTime>(std::llround(ns * 1e3)); }
+inline double nanoseconds(SimTime time) { return static_cast<double>(time) / 1e3; }
 
 struct Event {
   SimTime time = 0;

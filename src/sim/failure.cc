@@ -2,7 +2,6 @@
 #include "sim/failure.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 
 #include "liveness/state.h"
@@ -67,7 +66,6 @@ class ControlWorld {
     Message message;
   };
 
-  static SimTime picoseconds(double ns) { return static_cast<SimTime>(std::llround(ns * 1e3)); }
   int64_t at() const { return static_cast<int64_t>(now_ / 1000); }
   TreeState& tree(int host) { return trees_[static_cast<size_t>(host)]; }
 
@@ -89,13 +87,7 @@ class ControlWorld {
     }
   }
 
-  SimTime latency(int from, int to) const {
-    std::vector<uint32_t> path;
-    wires_.path(member(from), member(to), path);
-    double sum = 0;
-    for (const uint32_t wire : path) sum += wires_[wire].speed.latency_ns;
-    return picoseconds(sum);
-  }
+  SimTime latency(int from, int to) const { return picoseconds(wires_.latency_ns(member(from), member(to))); }
 
   const Topology& topology_;
   Wires wires_;

@@ -4,7 +4,6 @@
 // each rank stands.
 #pragma once
 
-#include <cmath>
 #include <memory>
 #include <unordered_map>
 #include <vector>
@@ -13,9 +12,6 @@
 #include "sim/simulator.h"
 
 namespace ccom {
-
-inline SimTime picoseconds(double ns) { return static_cast<SimTime>(std::llround(ns * 1e3)); }
-inline double nanoseconds(SimTime time) { return static_cast<double>(time) / 1e3; }
 
 constexpr uint32_t kNone = UINT32_MAX;
 

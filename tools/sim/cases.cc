@@ -66,7 +66,11 @@ Result<std::vector<std::string>> legal_algorithms(const Topology& topology, cons
 Result<Outcome> simulate_case(const Topology& topology, const Case& what, SimOptions options, bool fold) {
   const Question question = question_of(what);
   CCOM_TRY_ASSIGN(const Choice choice, choose(topology, question, what.algorithm));
-  CCOM_TRY_ASSIGN(const Choice free, choose(topology, question, ""));
+  std::string free_choice = choice.recipe().algorithm;
+  if (!what.algorithm.empty()) {
+    CCOM_TRY_ASSIGN(const Choice free, choose(topology, question, ""));
+    free_choice = free.recipe().algorithm;
+  }
   const Candidate& candidate = choice.candidates[choice.chosen];
   if (candidate.recipe.kind == Recipe::Kind::Node || candidate.recipe.kind == Recipe::Kind::Hosts) {
     return error(Code::NotSupported, "simulate %s: it uses memory instead of messages",
@@ -79,7 +83,7 @@ Result<Outcome> simulate_case(const Topology& topology, const Case& what, SimOpt
   Outcome outcome;
   outcome.what = what;
   outcome.algorithm = candidate.recipe.algorithm;
-  outcome.chosen = free.recipe().algorithm == candidate.recipe.algorithm;
+  outcome.chosen = free_choice == candidate.recipe.algorithm;
   outcome.expected_ns = candidate.time_ns;
   outcome.bound = lower_bound(topology, question);
   CCOM_TRY_ASSIGN(outcome.report, simulate_folded_if_possible(topology, plan_of, options, fold));
