@@ -156,4 +156,9 @@ std::string Wires::name(uint32_t wire) const {
   return where + "uplink " + std::to_string(wire - (out ? host.ways_out : host.ways_in)) + (out ? " out" : " in");
 }
 
+std::string kind_of(const std::string& wire_name) {
+  const size_t start = wire_name.find(' ', wire_name.find(' ') + 1) + 1;
+  return wire_name.substr(start, wire_name.find(' ', start) - start);
+}
+
 }  // namespace ccom

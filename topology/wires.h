@@ -55,4 +55,7 @@ class Wires {
   mutable std::vector<std::vector<Tree>> routes_;  // by fabric, by destination
 };
 
+// Of a name: "host 3 uplink 1 in" is an "uplink", others are a "link" or a "port".
+std::string kind_of(const std::string& wire_name);
+
 }  // namespace ccom

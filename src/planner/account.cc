@@ -22,12 +22,6 @@ std::string format(const char* text, Args... args) {
   return line;
 }
 
-// "host 3 uplink 1 in" -> "uplink"
-std::string kind_of(const std::string& wire) {
-  const size_t start = wire.find(' ', wire.find(' ') + 1) + 1;
-  return wire.substr(start, wire.find(' ', start) - start);
-}
-
 bool sends_messages(const Recipe& recipe) {
   return recipe.kind != Recipe::Kind::Node && recipe.kind != Recipe::Kind::Hosts;
 }

@@ -26,12 +26,6 @@ std::vector<uint32_t> by_busy_time(const SimReport& report) {
   return wires;
 }
 
-// "link", "port", "uplink"
-std::string kind_of(const std::string& name) {
-  const size_t start = name.find(' ', name.find(' ') + 1) + 1;
-  return name.substr(start, name.find(' ', start) - start);
-}
-
 }  // namespace
 
 std::string table_head() {
