@@ -16,7 +16,7 @@ struct Card {
   std::string path;  // on the PCI bus
 };
 
-std::vector<Card> usable_cards(const Tree& tree, const std::vector<Nic>& nics) {
+std::vector<Card> usable_cards(const SysfsRoot& tree, const std::vector<Nic>& nics) {
   const bool has_efa = std::ranges::find(nics, "efa", &Nic::kind) != nics.end();
   std::vector<Card> cards;
   for (const Nic& nic : nics) {
@@ -47,7 +47,7 @@ struct Seat {
 };
 
 // Addresses that the driver does not show: the preset's, where something of Amazon's answers to them.
-void complete(const Tree& tree, const PresetSeats& seats, bool own_numbers, NeuronDevice& device) {
+void complete(const SysfsRoot& tree, const PresetSeats& seats, bool own_numbers, NeuronDevice& device) {
   const std::string bus = own_numbers ? at_or<std::string>(seats.bus, device.number, "") : "";
   const std::string folder = "sys/bus/pci/devices/";
   if (device.pci.empty() && !seats.card_bus.empty() && !bus.empty()) {
@@ -62,7 +62,7 @@ void complete(const Tree& tree, const PresetSeats& seats, bool own_numbers, Neur
 }
 
 // The preset's table is asked by the device's bus if that is known, else by its number.
-Seat seat_of(const Tree& tree, const PresetSeats& seats, bool own_numbers, const NeuronDevice& device) {
+Seat seat_of(const SysfsRoot& tree, const PresetSeats& seats, bool own_numbers, const NeuronDevice& device) {
   Seat seat{.path = pci_path(tree, device.pci), .bus = std::string(bus_of(device.pci)), .numa_node = device.numa_node};
   if (seat.bus.empty() && own_numbers) seat.bus = at_or<std::string>(seats.bus, device.number, "");
   if (!seats.card_bus.empty()) {
@@ -110,7 +110,7 @@ std::vector<Uplink> uplinks_by_cards(const Host& host) {
 
 }  // namespace
 
-void find_nearest_nics(const Tree& tree, bool own_numbers, Host& host) {
+void find_nearest_nics(const SysfsRoot& tree, bool own_numbers, Host& host) {
   const std::vector<Card> cards = usable_cards(tree, host.nics);
   const PresetSeats seats = preset_seats(host.instance_type);
   bool is_guessed = false;

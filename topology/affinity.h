@@ -4,7 +4,7 @@
 #pragma once
 
 #include "topology/topology.h"
-#include "topology/tree.h"
+#include "topology/sysfs_root.h"
 
 namespace ccom {
 
@@ -13,6 +13,6 @@ namespace ccom {
 // common way from the root of the PCI bus; a common bus; a common NUMA node; and if nothing is known in turn by number,
 // which a note says. `own_numbers`: the numbers of the devices are the machine's. Gives a fabric that is not the whole
 // machine in its order the uplinks that follow from the cards.
-void find_nearest_nics(const Tree& tree, bool own_numbers, Host& host);
+void find_nearest_nics(const SysfsRoot& tree, bool own_numbers, Host& host);
 
 }  // namespace ccom

@@ -10,7 +10,7 @@
 //   }
 #include "topology/json_reader.h"
 #include "topology/topology.h"
-#include "topology/tree.h"
+#include "topology/sysfs_root.h"
 
 namespace ccom {
 namespace {

@@ -31,7 +31,7 @@ std::vector<int> affinity() {
 }
 
 // "Cpus_allowed_list:\t0-7", which may name CPUs that are not online.
-std::vector<int> recorded_affinity(const Tree& tree) {
+std::vector<int> recorded_affinity(const SysfsRoot& tree) {
   constexpr std::string_view kKey = "Cpus_allowed_list:";
   const std::vector<int> online = parse_cpu_list(tree.text("sys/devices/system/cpu/online").value_or(""));
   const std::string status = tree.text("proc/self/status").value_or("");
@@ -53,14 +53,14 @@ int cpus_of(std::optional<int64_t> quota_us, std::optional<int64_t> period_us) {
 
 int tighter(int a, int b) { return a == 0 || b == 0 ? std::max(a, b) : std::min(a, b); }
 
-int quota_v2(const Tree& tree, const std::string& folder) {
+int quota_v2(const SysfsRoot& tree, const std::string& folder) {
   const auto text = tree.text(folder + "/cpu.max");  // "150000 100000", "max 100000"
   if (!text) return 0;
   const auto words = split(*text, ' ');
   return words.size() == 2 ? cpus_of(integer_from(words[0]), integer_from(words[1])) : 0;
 }
 
-int quota_v1(const Tree& tree, const std::string& folder) {
+int quota_v1(const SysfsRoot& tree, const std::string& folder) {
   return cpus_of(tree.integer(folder + "/cpu.cfs_quota_us"), tree.integer(folder + "/cpu.cfs_period_us"));
 }
 
@@ -68,7 +68,7 @@ int quota_v1(const Tree& tree, const std::string& folder) {
 // reports the host's path, a container's mount has another root) costs nothing: the walk ends at the container's own
 // root.
 template <typename Quota>
-int tightest(const Tree& tree, const std::string& mount, std::string path, Quota quota) {
+int tightest(const SysfsRoot& tree, const std::string& mount, std::string path, Quota quota) {
   if (path.find("..") != std::string::npos) path.clear();  // above the mount's root; only the root is visible
   int limit = 0;
   for (;;) {
@@ -80,7 +80,7 @@ int tightest(const Tree& tree, const std::string& mount, std::string path, Quota
 }
 
 // One line of proc/self/cgroup: "0::/job" (version 2) or "4:cpu,cpuacct:/job".
-int quota_of_line(const Tree& tree, std::string_view line) {
+int quota_of_line(const SysfsRoot& tree, std::string_view line) {
   const size_t first = line.find(':');
   const size_t second = first == std::string_view::npos ? first : line.find(':', first + 1);
   if (second == std::string_view::npos) return 0;
@@ -95,19 +95,19 @@ int quota_of_line(const Tree& tree, std::string_view line) {
 
 }  // namespace
 
-int cgroup_cpu_quota(const Tree& tree) {
+int cgroup_cpu_quota(const SysfsRoot& tree) {
   int limit = 0;
   const std::string lines = tree.text("proc/self/cgroup").value_or("0::/");
   for (const std::string_view line : split(lines, '\n')) limit = tighter(limit, quota_of_line(tree, line));
   return limit;
 }
 
-std::vector<int> allowed_cpus(const Tree& tree) {
+std::vector<int> allowed_cpus(const SysfsRoot& tree) {
   std::vector<int> cpus = tree.is_live() ? affinity() : std::vector<int>();
   return cpus.empty() ? recorded_affinity(tree) : cpus;
 }
 
-int count_allowed_cpus(const Tree& tree) {
+int count_allowed_cpus(const SysfsRoot& tree) {
   return std::max(1, tighter(static_cast<int>(allowed_cpus(tree).size()), cgroup_cpu_quota(tree)));
 }
 
@@ -117,7 +117,7 @@ bool holds_all(const std::vector<int>& holder, const std::vector<int>& cpus) {
   return !cpus.empty() && std::ranges::includes(holder, cpus);
 }
 
-int numa_node_of(const Tree& tree, const std::vector<int>& cpus) {
+int numa_node_of(const SysfsRoot& tree, const std::vector<int>& cpus) {
   const std::string folder = "sys/devices/system/node";
   for (const std::string& name : tree.list(folder)) {
     const auto node = numbered(name, "node");
@@ -127,7 +127,7 @@ int numa_node_of(const Tree& tree, const std::vector<int>& cpus) {
 }
 
 // The lowest CPU of the third-level cache (or a higher one) that all of them share.
-int cache_group_of(const Tree& tree, const std::vector<int>& cpus) {
+int cache_group_of(const SysfsRoot& tree, const std::vector<int>& cpus) {
   if (cpus.empty()) return -1;
   const std::string folder = "sys/devices/system/cpu/cpu" + std::to_string(cpus.front()) + "/cache";
   int64_t highest = 2;
@@ -144,7 +144,7 @@ int cache_group_of(const Tree& tree, const std::vector<int>& cpus) {
 }  // namespace
 
 Locality discover_locality(const std::string& root) {
-  const Tree tree(root);
+  const SysfsRoot tree(root);
   Locality locality;
   locality.cpus = allowed_cpus(tree);
   locality.cpu_quota = cgroup_cpu_quota(tree);

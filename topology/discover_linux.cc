@@ -15,7 +15,7 @@
 #include "topology/discover_neuron.h"
 #include "topology/pci.h"
 #include "topology/topology.h"
-#include "topology/tree.h"
+#include "topology/sysfs_root.h"
 
 namespace ccom {
 namespace {
@@ -23,7 +23,7 @@ namespace {
 constexpr size_t kLabelBytes = 256;
 
 // A name of one line; "" if the file is not there.
-std::string label(const Tree& tree, const std::string& path) {
+std::string label(const SysfsRoot& tree, const std::string& path) {
   const auto text = tree.text(path);
   if (!text) return {};
   std::string line = text->substr(0, std::min(text->find_first_of("\n\t"), kLabelBytes));
@@ -42,7 +42,7 @@ std::string value_of(std::string_view text, std::string_view key) {
   return {};
 }
 
-std::string read_cpu_model(const Tree& tree) {
+std::string read_cpu_model(const SysfsRoot& tree) {
   const std::string text = tree.text("proc/cpuinfo").value_or("");
   if (const std::string model = value_of(text, "model name"); !model.empty()) return model;
   const std::string implementer = value_of(text, "CPU implementer");  // Arm has no name there
@@ -50,13 +50,13 @@ std::string read_cpu_model(const Tree& tree) {
   return "arm implementer " + implementer + " part " + value_of(text, "CPU part");
 }
 
-int count_numa_nodes(const Tree& tree) {
+int count_numa_nodes(const SysfsRoot& tree) {
   const auto names = tree.list("sys/devices/system/node");
   const auto is_node = [](const std::string& name) { return numbered(name, "node").has_value(); };
   return std::max(1, static_cast<int>(std::ranges::count_if(names, is_node)));
 }
 
-uint64_t read_memory(const Tree& tree) {
+uint64_t read_memory(const SysfsRoot& tree) {
   const std::string total = value_of(tree.text("proc/meminfo").value_or(""), "MemTotal");  // "527988224 kB"
   const auto kib = integer_from(std::string_view(total).substr(0, total.find(' ')));
   if (!kib || *kib < 0 || *kib > (int64_t{1} << 50)) return 0;
@@ -73,7 +73,7 @@ uint64_t parse_size(std::string_view text) {
   return static_cast<uint64_t>(*number) << (at == std::string_view::npos ? 0 : 10 * (at + 1));
 }
 
-std::vector<Cache> read_caches(const Tree& tree) {
+std::vector<Cache> read_caches(const SysfsRoot& tree) {
   std::vector<Cache> caches;
   const std::string folder = "sys/devices/system/cpu/cpu0/cache";
   for (const std::string& name : tree.list(folder)) {
@@ -89,13 +89,13 @@ std::vector<Cache> read_caches(const Tree& tree) {
   return caches;
 }
 
-int numa_node_of(const Tree& tree, const std::string& device) {
+int numa_node_of(const SysfsRoot& tree, const std::string& device) {
   const int64_t node = tree.integer(device + "/numa_node").value_or(-1);
   return node >= 0 && node < (1 << 20) ? static_cast<int>(node) : -1;
 }
 
 // The name of the folder behind the link is its address.
-std::string pci_of(const Tree& tree, const std::string& device) {
+std::string pci_of(const SysfsRoot& tree, const std::string& device) {
   const std::string target = tree.link_target(device).value_or("");
   return normalised_pci(std::string_view(target).substr(target.rfind('/') + 1));
 }
@@ -103,7 +103,7 @@ std::string pci_of(const Tree& tree, const std::string& device) {
 constexpr char kAmazon[] = "0x1d0f";  // as vendor of a PCI device
 
 // Interfaces that have a device behind them: this leaves out lo, bridges, veth pairs and the like.
-void read_ethernet(const Tree& tree, std::vector<Nic>& nics) {
+void read_ethernet(const SysfsRoot& tree, std::vector<Nic>& nics) {
   constexpr int64_t kEthernet = 1;           // ARPHRD_ETHER
   constexpr int64_t kMostMbits = 100000000;  // more is no speed
   for (const std::string& name : tree.list("sys/class/net")) {
@@ -118,12 +118,12 @@ void read_ethernet(const Tree& tree, std::vector<Nic>& nics) {
   }
 }
 
-bool is_efa(const Tree& tree, const std::string& device) {
+bool is_efa(const SysfsRoot& tree, const std::string& device) {
   if (const auto driver = tree.link_target(device + "/driver")) return driver->ends_with("/efa") || *driver == "efa";
   return label(tree, device + "/vendor") == kAmazon;  // its other devices are not in this class
 }
 
-void read_efa(const Tree& tree, std::vector<Nic>& nics) {
+void read_efa(const SysfsRoot& tree, std::vector<Nic>& nics) {
   for (const std::string& name : tree.list("sys/class/infiniband")) {
     const std::string folder = "sys/class/infiniband/" + name;
     if (!is_efa(tree, folder + "/device")) continue;
@@ -137,13 +137,13 @@ void read_efa(const Tree& tree, std::vector<Nic>& nics) {
 }
 
 // EC2 writes the instance type as the product name; other makers write anything there.
-std::string read_instance_type(const Tree& tree) {
+std::string read_instance_type(const SysfsRoot& tree) {
   const std::string folder = "sys/devices/virtual/dmi/id";
   if (label(tree, folder + "/sys_vendor").find("Amazon EC2") == std::string::npos) return {};
   return label(tree, folder + "/product_name");
 }
 
-std::string read_name(const Tree& tree) {
+std::string read_name(const SysfsRoot& tree) {
   std::string name = label(tree, "proc/sys/kernel/hostname");
   if (!name.empty() || !tree.is_live()) return name;
   char text[256] = "";
@@ -153,7 +153,7 @@ std::string read_name(const Tree& tree) {
 // Equal for processes that can hand each other a file descriptor through a socket in a folder and share futexes.
 // Containers of one machine have the machine's boot id, but mount and IPC namespaces of their own. Virtual machines are
 // different boots.
-std::string read_id(const Tree& tree, const std::string& name) {
+std::string read_id(const SysfsRoot& tree, const std::string& name) {
   std::string id = label(tree, "proc/sys/kernel/random/boot_id");
   if (id.empty()) id = "host " + (name.empty() ? "without a name" : name);
   if (!tree.is_live()) return id;
@@ -179,7 +179,7 @@ Result<Host> discover(const std::string& root, std::string_view host_id, const N
   if (stat(root.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) {
     return error(Code::ConfigError, "discover the machine under \"%s\": not a folder", root.c_str());
   }
-  const Tree tree(root);
+  const SysfsRoot tree(root);
   Host host;
   host.name = read_name(tree);
   host.id = host_id.empty() ? read_id(tree, host.name) : std::string(host_id);

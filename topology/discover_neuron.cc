@@ -189,7 +189,7 @@ NeuronHints neuron_hints(const std::function<const char*(const char* name)>& env
   return hints;
 }
 
-std::optional<NeuronFound> discover_neuron(const Tree& tree, const std::string& instance_type,
+std::optional<NeuronFound> discover_neuron(const SysfsRoot& tree, const std::string& instance_type,
                                            const NeuronHints& hints) {
   std::vector<SeenDevice> devices = read_driver(tree);
   const bool is_readable = all_readable(devices);

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "topology/topology.h"
-#include "topology/tree.h"
+#include "topology/sysfs_root.h"
 
 namespace ccom {
 
@@ -22,7 +22,7 @@ struct NeuronFound {
 
 // Asks in turn the driver's files, neuron-ls, and the preset of the instance type ("" if unknown); nothing if none of
 // them knows of a device. A fabric whose graph is that of its preset or of a shape is numbered as they are.
-std::optional<NeuronFound> discover_neuron(const Tree& tree, const std::string& instance_type,
+std::optional<NeuronFound> discover_neuron(const SysfsRoot& tree, const std::string& instance_type,
                                            const NeuronHints& hints);
 
 }  // namespace ccom

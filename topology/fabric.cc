@@ -6,7 +6,7 @@
 #include "topology/presets.h"
 #include "topology/shapes.h"
 #include "topology/topology.h"
-#include "topology/tree.h"
+#include "topology/sysfs_root.h"
 
 namespace ccom {
 namespace {

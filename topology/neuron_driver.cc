@@ -20,7 +20,7 @@ constexpr size_t kMostListingBytes = size_t{4} << 20;
 
 }  // namespace
 
-std::vector<SeenDevice> read_driver(const Tree& tree) {
+std::vector<SeenDevice> read_driver(const SysfsRoot& tree) {
   std::vector<SeenDevice> devices;
   for (const std::string& name : tree.list(kFolder)) {
     const auto number = numbered(name, "neuron");
@@ -37,7 +37,7 @@ std::vector<SeenDevice> read_driver(const Tree& tree) {
   return devices;
 }
 
-std::optional<NeuronListing> read_listing(const Tree& tree) {
+std::optional<NeuronListing> read_listing(const SysfsRoot& tree) {
   for (const char* name : {"/neuron-ls.json", "/neuron-ls.txt"}) {
     if (tree.is_live()) return std::nullopt;
     const Result<std::string> text = read_file(tree.root() + name, kMostListingBytes);
@@ -48,7 +48,7 @@ std::optional<NeuronListing> read_listing(const Tree& tree) {
   return std::nullopt;
 }
 
-std::optional<NeuronListing> run_neuron_ls(const Tree& tree, const NeuronHints& hints) {
+std::optional<NeuronListing> run_neuron_ls(const SysfsRoot& tree, const NeuronHints& hints) {
   const std::string tool = hints.tool.empty() && tree.is_live() ? kInstalledTool : hints.tool;
   if (tool.empty() || access(tool.c_str(), X_OK) != 0) {
     if (!hints.tool.empty()) log(LogLevel::Warn, "CCOM_NEURON_LS=%s: no such program", hints.tool.c_str());

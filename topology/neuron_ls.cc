@@ -8,7 +8,7 @@
 
 #include "topology/pci.h"
 #include "topology/shapes.h"
-#include "topology/tree.h"
+#include "topology/sysfs_root.h"
 
 namespace ccom {
 namespace {

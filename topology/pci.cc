@@ -41,7 +41,7 @@ std::string normalised_pci(std::string_view text) {
 
 std::string_view bus_of(std::string_view pci) { return pci.substr(0, pci.rfind(':')); }
 
-std::string pci_path(const Tree& tree, const std::string& pci) {
+std::string pci_path(const SysfsRoot& tree, const std::string& pci) {
   if (pci.empty()) return {};
   const std::string target = tree.link_target("sys/bus/pci/devices/" + pci).value_or("");
   const size_t start = target.find("/devices/");  // "../../../devices/pci0000:00/0000:00:1e.0"

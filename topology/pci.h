@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "topology/tree.h"
+#include "topology/sysfs_root.h"
 
 namespace ccom {
 
@@ -18,7 +18,7 @@ std::string_view bus_of(std::string_view pci);
 
 // Where the device hangs: "pci0000:50/0000:50:01.0/0000:51:00.0/0000:59:00.0", from the link that sys/bus/pci/devices
 // holds for it; "" if there is none.
-std::string pci_path(const Tree& tree, const std::string& pci);
+std::string pci_path(const SysfsRoot& tree, const std::string& pci);
 
 // Bridges that two such paths share from the root on. The more, the nearer; 0 also if one is unknown.
 int shared_bridges(std::string_view a, std::string_view b);

@@ -104,10 +104,10 @@ void allreduce(Builder& builder, const Level& core, const Group& group, Range ra
 }
 
 // One rank's way down and up the levels, with one window's data.
-class Descent {
+class LevelPipeline {
  public:
   // `groups`: the rank's, by level, the core's last.
-  Descent(const Staged& shape, std::span<const Group> groups, int window)
+  LevelPipeline(const Staged& shape, std::span<const Group> groups, int window)
       : shape_(shape), groups_(groups), window_(static_cast<uint32_t>(window)), lanes_(lanes_of(shape)) {
     CCOM_ASSERT(channels_of(shape) <= kMostChannels);
     held_.push_back({{whole(), 0}});
@@ -165,8 +165,8 @@ class Descent {
 };
 
 // All windows of one rank.
-std::vector<Descent> descents(const Staged& shape, std::span<const Group> groups) {
-  std::vector<Descent> all;
+std::vector<LevelPipeline> descents(const Staged& shape, std::span<const Group> groups) {
+  std::vector<LevelPipeline> all;
   for (int window = 0; window < shape.windows; ++window) all.emplace_back(shape, groups, window);
   return all;
 }
@@ -174,7 +174,7 @@ std::vector<Descent> descents(const Staged& shape, std::span<const Group> groups
 // Positions that a rank ends up owning.
 std::vector<uint32_t> final_positions(const Staged& shape, std::span<const Group> groups) {
   std::vector<uint32_t> positions;
-  for (const Descent& descent : descents(shape, groups)) {
+  for (const LevelPipeline& descent : descents(shape, groups)) {
     for (const Piece& piece : descent.owned()) {
       for (uint32_t i = 0; i < piece.range.count; ++i) positions.push_back(piece.range.first + i);
     }
@@ -196,13 +196,13 @@ Plan empty_plan(const Call& call, const std::string& algorithm) {
 // down and one for the way up, so on each level a window's steps start when its predecessor's have, while that one goes
 // on to the next level's links. On channels of their own all windows would go through a level at the same pace and
 // nothing would overlap; with one set for both ways one window's descent would wait for another's ascent.
-void run_windows(Builder& builder, const std::vector<Descent>& windows, bool down, bool up) {
+void run_windows(Builder& builder, const std::vector<LevelPipeline>& windows, bool down, bool up) {
   const size_t phases_down = down ? windows[0].phases_down() : 0;
   const size_t phases = phases_down + (up ? windows[0].phases_up() : 0);
   for (size_t turn = 0; turn + 1 < phases + windows.size(); ++turn) {
     for (size_t phase = 0; phase < phases && phase <= turn; ++phase) {
       if (turn - phase >= windows.size()) continue;
-      const Descent& window = windows[turn - phase];
+      const LevelPipeline& window = windows[turn - phase];
       phase < phases_down ? window.down(builder, phase) : window.up(builder, phase - phases_down);
     }
   }

@@ -46,7 +46,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const Membership& joi
   if (!has_shm) self->topology_ = without_shared_memory(std::move(self->topology_));
   const int channels = channels_needed(self->topology_, self->config_.algorithm);
   CCOM_TRY_ASSIGN(self->links_,
-                  Links::connect(membership, self->config_, self->topology_, channels, rendezvous, deadline));
+                  CommSetup::connect(membership, self->config_, self->topology_, channels, rendezvous, deadline));
   const bool has_node = self->links_->node_config().has_value(), whole = self->topology_.hosts.size() == 1;
   self->cache_.emplace(membership.rank, membership.nranks,
                        PlanCache::Machine{self->topology_, has_node && whole, has_node && !whole,

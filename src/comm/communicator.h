@@ -20,7 +20,7 @@
 #include "comm/turns.h"
 #include "engine/engine.h"
 #include "messages/messages.h"
-#include "node/node_group.h"
+#include "node/shm_collectives.h"
 #include "topology/topology.h"
 
 namespace ccom {
@@ -105,10 +105,10 @@ class Communicator final : public CallNames {
   Topology topology_;
   // Over all ranks; null if they are not on one node. Before links_, whose destructor ends the thread that may be
   // waking it.
-  std::unique_ptr<NodeGroup> node_;
-  std::unique_ptr<NodeGroup> host_node_;  // over this host's ranks, for hierarchy_; null: none
+  std::unique_ptr<ShmCollectives> node_;
+  std::unique_ptr<ShmCollectives> host_node_;  // over this host's ranks, for hierarchy_; null: none
   std::shared_ptr<Messages> messages_;    // null: none. Also owned by handles of messages; before links_ likewise
-  std::unique_ptr<Links> links_;
+  std::unique_ptr<CommSetup> links_;
   std::optional<PlanCache> cache_;
   std::optional<Engine> engine_;
   std::optional<Hierarchy> hierarchy_;

@@ -81,7 +81,7 @@ Status CommConfig::set_crossing(const std::string& kind) {
   if (kind != "auto" && kind != "one" && kind != "all") {
     return error(Code::ConfigError, "CCOM_CROSSING=%s: there are auto, one and all", kind.c_str());
   }
-  crossing = kind == "one" ? Crossing::One : kind == "all" ? Crossing::All : Crossing::Auto;
+  crossing = kind == "one" ? InterHostMode::One : kind == "all" ? InterHostMode::All : InterHostMode::Auto;
   return {};
 }
 

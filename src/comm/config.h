@@ -15,7 +15,7 @@
 namespace ccom {
 
 // Which ranks of a host exchange with other hosts, see Hierarchy.
-enum class Crossing { Auto, One, All };
+enum class InterHostMode { Auto, One, All };
 
 struct CommConfig {
   std::string name;
@@ -33,7 +33,7 @@ struct CommConfig {
   std::string sysfs_root;
   NeuronHints neuron;  // what discovery is told
   int64_t max_memory = 0;
-  Crossing crossing = Crossing::Auto;
+  InterHostMode crossing = InterHostMode::Auto;
   int64_t dead_ms = 3000;
   int tcp_streams = 0;  // 0: automatic
   bool crc = true;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/explanation.h"
 
-#include "planner/account.h"
+#include "planner/link_loads.h"
 
 namespace ccom {
 namespace {
 
-// Of look_closer(): steps of all ranks' plans that are made to count what wires carry. A communicator's own calls are
+// Of analyze(): steps of all ranks' plans that are made to count what wires carry. A communicator's own calls are
 // explained by each rank, often before each of many sizes; offline nobody waits for more than a second or so.
 constexpr size_t kStepsOfRank = size_t{1} << 13;
 constexpr size_t kStepsOffline = size_t{1} << 19;
@@ -20,7 +20,7 @@ bool has_units(Collective collective) {
 
 std::string explanation(const Topology& topology, const Question& question, const Choice& choice) {
   if (!topology.hosts[0].imposed) return explain_json(question, choice);
-  const Details details = look_closer(topology, question, choice, kStepsOfRank);
+  const Details details = analyze(topology, question, choice, kStepsOfRank);
   return explain_json(question, choice, &details);
 }
 
@@ -35,7 +35,7 @@ Result<std::string> explain_offline(const Topology& topology, const Request& req
                           .shares_memory = !imposed && topology.hosts.size() == 1,
                           .meets_inside = !imposed && topology.hosts.size() > 1};
   CCOM_TRY_ASSIGN(const Choice choice, choose(topology, question, ""));
-  const Details details = look_closer(topology, question, choice, kStepsOffline);
+  const Details details = analyze(topology, question, choice, kStepsOffline);
   return explain_json(question, choice, &details);
 }
 

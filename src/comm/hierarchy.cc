@@ -32,7 +32,7 @@ PlanCache::Machine machine(const Topology& topology) { return {topology, false, 
 
 int Hierarchy::channels(const HostLevel& level) { return level.hosts == 2 ? 1 : kTiles; }
 
-Hierarchy::Hierarchy(Parts parts, const HostLevel& level, const Topology& topology, Crossing crossing)
+Hierarchy::Hierarchy(Parts parts, const HostLevel& level, const Topology& topology, InterHostMode crossing)
     : parts_(parts),
       level_(level),
       places_(topology.ranks),
@@ -41,8 +41,8 @@ Hierarchy::Hierarchy(Parts parts, const HostLevel& level, const Topology& topolo
               Across(parts.channels, level_.mates, 2 % channels(level)),
               Across(parts.channels, level_.mates, 3 % channels(level))} {
   const bool one_fills_it = topology.network.bytes_per_second <= kOneRankBytesPerSecond;
-  if (crossing == Crossing::One || (crossing == Crossing::Auto && one_fills_it)) speakers_up_to_bytes_ = SIZE_MAX;
-  if (crossing == Crossing::All) speakers_up_to_bytes_ = 0;
+  if (crossing == InterHostMode::One || (crossing == InterHostMode::Auto && one_fills_it)) speakers_up_to_bytes_ = SIZE_MAX;
+  if (crossing == InterHostMode::All) speakers_up_to_bytes_ = 0;
   static_assert(kTiles == 4 && kTiles == Engine::kMostStarted);
   for (size_t i = 0; i < plans_.size(); ++i) {
     plans_[i].emplace(level_.host, level_.hosts, machine(across_topology_), algorithms_across(level_.hosts),

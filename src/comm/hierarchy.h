@@ -25,7 +25,7 @@
 #include "comm/plan_cache.h"
 #include "comm/request.h"
 #include "engine/engine.h"
-#include "node/node_group.h"
+#include "node/shm_collectives.h"
 #include "planner/host_level.h"
 
 namespace ccom {
@@ -33,7 +33,7 @@ namespace ccom {
 class Hierarchy {
  public:
   struct Parts {
-    NodeGroup& node;
+    ShmCollectives& node;
     Engine& engine;
     ChannelSource& channels;  // channels() to the ranks of the same place
   };
@@ -41,7 +41,7 @@ class Hierarchy {
   static int channels(const HostLevel& level);
 
   // All references outlive it. level: of this rank, host_level() of the topology.
-  Hierarchy(Parts parts, const HostLevel& level, const Topology& topology, Crossing crossing);
+  Hierarchy(Parts parts, const HostLevel& level, const Topology& topology, InterHostMode crossing);
   Hierarchy(const Hierarchy&) = delete;
   Hierarchy& operator=(const Hierarchy&) = delete;
 

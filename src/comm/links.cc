@@ -14,17 +14,17 @@ namespace ccom {
 
 // The monitor first: its destructor waits for the liveness thread, which may be calling our listener, and tells the
 // other hosts that this rank leaves in order before they see its connections end.
-Links::~Links() {
+CommSetup::~CommSetup() {
   monitor_.reset();
   messages_.reset();
   plans_.reset();
   if (fabric_ && is_leader()) log_traffic(topology_, *segment_, *fabric_);
 }
 
-Result<std::unique_ptr<Links>> Links::connect(const Membership& membership, const CommConfig& config,
+Result<std::unique_ptr<CommSetup>> CommSetup::connect(const Membership& membership, const CommConfig& config,
                                               const Topology& topology, int channels, Rendezvous& rendezvous,
                                               Deadline deadline) {
-  std::unique_ptr<Links> links(new Links(membership, config, topology, channels));
+  std::unique_ptr<CommSetup> links(new CommSetup(membership, config, topology, channels));
   links->local_ranks_ = topology.ranks_of(topology.ranks[static_cast<size_t>(membership.rank)].host);
 
   // 1. The leader of each host makes the segment (and its monitor, which initialises the board) and says where to fetch
@@ -55,7 +55,7 @@ Result<std::unique_ptr<Links>> Links::connect(const Membership& membership, cons
 
 // All must have derived the same topology, because every choice follows from it; and what some ranks of a host lack
 // none of them uses.
-Status Links::check_agreement(const std::vector<std::string>& reports) {
+Status CommSetup::check_agreement(const std::vector<std::string>& reports) {
   means_ = {true, true};
   has_fences_ = true;
   for (size_t rank = 0; rank < reports.size(); ++rank) {
@@ -72,22 +72,22 @@ Status Links::check_agreement(const std::vector<std::string>& reports) {
   return {};
 }
 
-int Links::place() const {
+int CommSetup::place() const {
   return static_cast<int>(std::ranges::find(local_ranks_, membership_.rank) - local_ranks_.begin());
 }
 
 // Collectives may use the host's memory as they like: neither a fabric nor another transport is to be tried.
-bool Links::has_node() const {
+bool CommSetup::has_node() const {
   const int host = topology_.ranks[static_cast<size_t>(membership_.rank)].host;
   return shares_memory() && uses_shm_ && !topology_.hosts[static_cast<size_t>(host)].imposed.has_value();
 }
 
-std::optional<NodeConfig> Links::node_config() const {
+std::optional<NodeConfig> CommSetup::node_config() const {
   if (!has_node()) return std::nullopt;
   NodeConfig node;
-  node.meeting.place = place();
-  node.meeting.ranks = local_ranks_;
-  node.meeting.asymmetric = has_fences_;
+  node.barrier.place = place();
+  node.barrier.ranks = local_ranks_;
+  node.barrier.asymmetric = has_fences_;
   node.layout = node_layout_;
   node.segment = segment_.get();
   node.region_offset = node_offset();
@@ -97,7 +97,7 @@ std::optional<NodeConfig> Links::node_config() const {
   return node;
 }
 
-int Links::add_transport(const std::string& name) {
+int CommSetup::add_transport(const std::string& name) {
   const auto found = std::ranges::find(routes_.names, name);
   if (found != routes_.names.end()) return static_cast<int>(found - routes_.names.begin());
   routes_.names.push_back(name);
@@ -105,7 +105,7 @@ int Links::add_transport(const std::string& name) {
 }
 
 // Per peer the first transport of the list that can reach it: shm only inside a host.
-Status Links::choose_transports() {
+Status CommSetup::choose_transports() {
   const std::vector<std::string> preference =
       config_.transports.empty() ? std::vector<std::string>{"shm", "tcp"} : config_.transports;
   routes_.of.assign(static_cast<size_t>(membership_.nranks), -1);
@@ -150,7 +150,7 @@ std::vector<nlohmann::json> entries_of(const std::vector<std::string>& texts, co
 
 }  // namespace
 
-Result<std::string> Links::share_segment(const std::vector<std::string>& offers, Deadline deadline) {
+Result<std::string> CommSetup::share_segment(const std::vector<std::string>& offers, Deadline deadline) {
   const nlohmann::json path = entries_of(offers, {local_ranks_.front()}, "segment")[0];
   if (shares_memory() && !path.is_string()) {
     return error(Code::InternalError, "rank %d offers no shared memory", local_ranks_.front());
@@ -167,7 +167,7 @@ Result<std::string> Links::share_segment(const std::vector<std::string>& offers,
 }
 
 // Each process maps it once, by its first rank.
-Status Links::map_segment(const std::string& leader_path, const std::vector<nlohmann::json>& processes,
+Status CommSetup::map_segment(const std::string& leader_path, const std::vector<nlohmann::json>& processes,
                           Deadline deadline) {
   if (!shares_memory()) {
     void* start = private_board_.data();
@@ -195,7 +195,7 @@ Status Links::map_segment(const std::string& leader_path, const std::vector<nloh
   return make_monitor(segment_->bytes().first(board_bytes()), false);
 }
 
-Status Links::make_monitor(Bytes board, bool initialise) {
+Status CommSetup::make_monitor(Bytes board, bool initialise) {
   MonitorConfig monitor;
   monitor.rank = membership_.rank;
   for (int host = 0; host < static_cast<int>(topology_.hosts.size()); ++host) {
@@ -212,7 +212,7 @@ Status Links::make_monitor(Bytes board, bool initialise) {
 }
 
 // Plans across hosts use two in turn.
-std::vector<int> Links::channels_by_peer() const {
+std::vector<int> CommSetup::channels_by_peer() const {
   std::vector<int> channels(static_cast<size_t>(membership_.nranks), channels_);
   if (const std::optional<HostLevel> level = host_level(topology_, membership_.rank); level && has_node()) {
     for (const Rank mate : level->mates) {
@@ -223,7 +223,7 @@ std::vector<int> Links::channels_by_peer() const {
 }
 
 // Opens what choose_transports() found necessary; returns all addresses, by set.
-Result<nlohmann::json> Links::make_transports() {
+Result<nlohmann::json> CommSetup::make_transports() {
   nlohmann::json addresses;
   const ShmFabric* const fabric = fabric_ ? &*fabric_ : nullptr;
   plans_.emplace(membership_, routes_, channels_by_peer());
@@ -244,7 +244,7 @@ Result<nlohmann::json> Links::make_transports() {
   return addresses;
 }
 
-Status Links::dial(const std::vector<std::string>& addresses, Deadline deadline) {
+Status CommSetup::dial(const std::vector<std::string>& addresses, Deadline deadline) {
   std::vector<nlohmann::json> plans, messages;
   std::vector<std::string> control;
   for (const std::string& text : addresses) {
@@ -262,7 +262,7 @@ Status Links::dial(const std::vector<std::string>& addresses, Deadline deadline)
   return messages_ ? messages_->connect(messages, deadline) : Status();
 }
 
-Result<ChannelRef> Links::open(Rank peer, int index) {
+Result<ChannelRef> CommSetup::open(Rank peer, int index) {
   if (!topology_.linked(membership_.rank, peer)) {
     return error(Code::NotSupported, "rank %d and rank %d share no link of the imposed topology %s", membership_.rank,
                  peer, config_.topology.c_str())
@@ -272,7 +272,7 @@ Result<ChannelRef> Links::open(Rank peer, int index) {
   return ChannelRef{channel, static_cast<uint16_t>(plans_->transport_of(peer)), peer};
 }
 
-Result<std::optional<MessageRoutes>> Links::message_routes() {
+Result<std::optional<MessageRoutes>> CommSetup::message_routes() {
   if (!messages_) return std::optional<MessageRoutes>();
   MessageRoutes routes{membership_.rank, messages_->transports(), {}};
   for (Rank peer = 0; peer < membership_.nranks; ++peer) {
@@ -287,13 +287,13 @@ Result<std::optional<MessageRoutes>> Links::message_routes() {
   return std::optional(std::move(routes));
 }
 
-std::string Links::transport_names() const {
+std::string CommSetup::transport_names() const {
   std::string names;
   for (const std::string& name : routes_.names) names += (names.empty() ? "" : ",") + name;
   return names.empty() ? "none" : names;
 }
 
-uint64_t Links::memory_bytes() const {
+uint64_t CommSetup::memory_bytes() const {
   return (shares_memory() && is_leader() ? board_bytes() : private_board_.size()) + plans_->memory_bytes();
 }
 

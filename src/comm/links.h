@@ -20,7 +20,7 @@
 #include "engine/bound_plan.h"
 #include "liveness/monitor.h"
 #include "messages/messages.h"
-#include "node/node_group.h"
+#include "node/shm_collectives.h"
 #include "topology/topology.h"
 #include "transports/shm/factory.h"
 #include "transports/transport.h"
@@ -32,13 +32,13 @@ Result<std::vector<std::string>> exchange(Rendezvous& rendezvous, std::string_vi
                                           Deadline deadline);
 
 // Belongs to one thread at a time, but for monitor(). Order of members is order of construction.
-class Links final : public ChannelSource {
+class CommSetup final : public ChannelSource {
  public:
   // Collective and blocking; every rank returns an error if one does.
-  static Result<std::unique_ptr<Links>> connect(const Membership& membership, const CommConfig& config,
+  static Result<std::unique_ptr<CommSetup>> connect(const Membership& membership, const CommConfig& config,
                                                 const Topology& topology, int channels, Rendezvous& rendezvous,
                                                 Deadline deadline);
-  ~Links() override;
+  ~CommSetup() override;
 
   Result<ChannelRef> open(Rank peer, int index) override;
   Monitor& monitor() { return *monitor_; }
@@ -46,14 +46,14 @@ class Links final : public ChannelSource {
   std::vector<Transport*> transports() const { return plans_->transports(); }
   std::string transport_names() const;  // "shm,tcp"
   uint64_t memory_bytes() const;
-  // What a NodeGroup over the ranks of this host needs; nothing if they do not share memory, or are not to use it as
+  // What a ShmCollectives over the ranks of this host needs; nothing if they do not share memory, or are not to use it as
   // they like (an imposed fabric, transports without shm).
   std::optional<NodeConfig> node_config() const;
   // What Messages needs; nothing unless the config asks for them.
   Result<std::optional<MessageRoutes>> message_routes();
 
  private:
-  Links(const Membership& membership, const CommConfig& config, const Topology& topology, int channels)
+  CommSetup(const Membership& membership, const CommConfig& config, const Topology& topology, int channels)
       : membership_(membership), config_(config), topology_(topology), channels_(channels) {}
 
   // The phases of connect().

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The part of start-up that puts the processes of a host within reach of one another: who is which process, and whose
-// arena goes to whom. Rides along with the phases of Links::connect().
+// arena goes to whom. Rides along with the phases of CommSetup::connect().
 #pragma once
 
 #include <map>

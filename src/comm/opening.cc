@@ -12,14 +12,14 @@ Status Communicator::open_node(const WaitPolicy& policy) {
   if (!config)
     return membership_.nranks == 1 ? Status()
                                    : config_.sums_in_messages("they do not share memory, or may not use it freely");
-  config->meeting.policy = policy;
+  config->barrier.policy = policy;
   if (topology_.hosts.size() > 1) {
     CCOM_TRY(config_.sums_in_messages("they are on several hosts"));
     level_ = host_level(topology_, membership_.rank);
     return level_ ? open_hierarchy(*std::move(config), *level_) : Status();
   }
   config->tuning = node_tuning(topology_);
-  node_ = std::make_unique<NodeGroup>(
+  node_ = std::make_unique<ShmCollectives>(
       *std::move(config), links_->monitor(), [this](const CallWords& words) { return describe_call(Envelope{words}); },
       [this](const Status& cause) { return engine_->fail(cause); });
   for (size_t c = 0; c < on_node_.size(); ++c) {
@@ -39,7 +39,7 @@ Status Communicator::open_node(const WaitPolicy& policy) {
 // Shared memory inside this host for the collectives that the planner would run that way.
 Status Communicator::open_hierarchy(NodeConfig config, const HostLevel& level) {
   config.tuning = node_tuning(inside(topology_, level));
-  host_node_ = std::make_unique<NodeGroup>(
+  host_node_ = std::make_unique<ShmCollectives>(
       std::move(config), links_->monitor(), [this](const CallWords& words) { return describe_call(Envelope{words}); },
       [this](const Status& cause) { return engine_->fail(cause); });
   hierarchy_.emplace(Hierarchy::Parts{*host_node_, *engine_, *links_}, level, topology_, config_.crossing);

@@ -29,14 +29,14 @@ size_t default_bank_bytes(int ranks, size_t most_bytes) {
 
 }  // namespace
 
-size_t Links::board_bytes() const { return round_to_page(Monitor::board_bytes(static_cast<int>(local_ranks_.size()))); }
+size_t CommSetup::board_bytes() const { return round_to_page(Monitor::board_bytes(static_cast<int>(local_ranks_.size()))); }
 
-size_t Links::message_rings_offset() const {
+size_t CommSetup::message_rings_offset() const {
   const auto ranks = static_cast<int>(local_ranks_.size());
   return rings_offset() + (uses_shm_ ? round_to_page(shm_region_bytes(ranks, channels_, ring_bytes_)) : 0);
 }
 
-size_t Links::node_offset() const {
+size_t CommSetup::node_offset() const {
   const auto ranks = static_cast<int>(local_ranks_.size());
   return message_rings_offset() +
          (uses_shm_ && config_.messages
@@ -44,11 +44,11 @@ size_t Links::node_offset() const {
               : 0);
 }
 
-size_t Links::fabric_offset() const { return node_offset() + (has_node() ? node_layout_.region_bytes() : 0); }
+size_t CommSetup::fabric_offset() const { return node_offset() + (has_node() ? node_layout_.region_bytes() : 0); }
 
-size_t Links::segment_bytes() const { return fabric_offset() + (fabric_ ? shm_wires_bytes(fabric_->lines) : 0); }
+size_t CommSetup::segment_bytes() const { return fabric_offset() + (fabric_ ? shm_wires_bytes(fabric_->lines) : 0); }
 
-Result<std::string> Links::make_segment() {
+Result<std::string> CommSetup::make_segment() {
   const auto ranks = static_cast<int>(local_ranks_.size());
   const auto most = static_cast<size_t>(config_.max_memory);
   ring_bytes_ = default_ring_bytes(ranks, channels_, most);

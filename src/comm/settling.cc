@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What Links leaves open until all ranks have said what they have.
+// What CommSetup leaves open until all ranks have said what they have.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -11,13 +11,13 @@
 namespace ccom {
 
 // libfabric is loaded and asked only if the kernel shows such a device.
-bool Links::can_use_efa() const {
+bool CommSetup::can_use_efa() const {
   const CarrierWish wish{config_.transports, config_.ofi_provider, config_.tls};
   if (!depends_on_efa(wish, topology_.hosts.size() > 1)) return false;
   return ofi::has_efa_device(config_.sysfs_root) && !ofi::list_domains("efa").empty();
 }
 
-void Links::settle_carrier(const std::vector<std::string>& offers) {
+void CommSetup::settle_carrier(const std::vector<std::string>& offers) {
   bool all_have_efa = true;
   for (const std::string& text : offers) {
     const nlohmann::json offer = nlohmann::json::parse(text, nullptr, false);

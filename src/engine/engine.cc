@@ -276,7 +276,7 @@ Status Engine::late() {
   }
   std::ranges::sort(peers);
   peers.erase(std::ranges::unique(peers).begin(), peers.end());
-  return waited_in_vain(monitor_, rank_, std::move(peers), all_take_part);
+  return timeout_status(monitor_, rank_, std::move(peers), all_take_part);
 }
 
 // Reports the cause, stops everything, and returns the error that all ranks agree on.

@@ -80,14 +80,14 @@ bool Board::is_overdue() const {
   return false;
 }
 
-Behind Board::furthest_behind(const std::vector<Rank>& ranks) const {
-  Behind found;
+StragglerReport Board::furthest_behind(const std::vector<Rank>& ranks) const {
+  StragglerReport found;
   for (int i = 0; i < slots_; ++i)
     found = least_of(found, {slot(i).calls.load(std::memory_order_relaxed), {ranks[static_cast<size_t>(i)]}});
   return found;
 }
 
-void Board::put_behind(const Behind& found) const {
+void Board::put_behind(const StragglerReport& found) const {
   const uint64_t version = header_->behind_version.load(std::memory_order_relaxed);
   header_->behind_version.store(version + 1, std::memory_order_seq_cst);
   header_->behind_calls.store(found.calls, std::memory_order_seq_cst);
@@ -97,13 +97,13 @@ void Board::put_behind(const Behind& found) const {
   header_->behind_version.store(version + 2, std::memory_order_seq_cst);
 }
 
-Behind Board::behind() const {
-  Behind found;
+StragglerReport Board::behind() const {
+  StragglerReport found;
   for (int attempt = 0; attempt < 1000; ++attempt) {
     const uint64_t before = header_->behind_version.load(std::memory_order_seq_cst);
     if (before == 0) return {};  // never written
     found.calls = header_->behind_calls.load(std::memory_order_seq_cst);
-    found.ranks.resize(std::min<size_t>(header_->behind_count.load(std::memory_order_seq_cst), Behind::kMost));
+    found.ranks.resize(std::min<size_t>(header_->behind_count.load(std::memory_order_seq_cst), StragglerReport::kMost));
     for (size_t i = 0; i < found.ranks.size(); ++i)
       found.ranks[i] = header_->behind_ranks[i].load(std::memory_order_seq_cst);
     if (before % 2 == 0 && header_->behind_version.load(std::memory_order_seq_cst) == before) return found;

@@ -4,7 +4,7 @@
 //
 //   abort word   0, or 1 + the slot whose error is the communicator's. Changes once. Has 128 bytes to itself, for it is
 //                read in every wait loop.
-//   behind       what the last roll call found, written by the leader's liveness thread (roll_call.h).
+//   behind       what the last straggler poll found, written by the leader's liveness thread (straggler_poll.h).
 //   slot         the rank's life line, held by its process's liveness thread; who and what the rank is; its beats; how
 //                many calls it has begun and whether its time is up; and its own error record.
 //
@@ -36,7 +36,7 @@ struct alignas(64) BoardHeader {
   std::atomic<uint64_t> behind_version;  // odd while being written
   std::atomic<uint64_t> behind_calls;
   std::atomic<uint32_t> behind_count;
-  std::array<std::atomic<Rank>, Behind::kMost> behind_ranks;
+  std::array<std::atomic<Rank>, StragglerReport::kMost> behind_ranks;
 };
 static_assert(sizeof(BoardHeader) == 448);
 
@@ -47,7 +47,7 @@ struct alignas(64) BoardSlot {
   std::atomic<uint64_t> process;  // random: equal exactly for ranks of one process
   std::atomic<uint64_t> beats;    // grows as long as the process runs
   std::atomic<uint64_t> calls;    // begun by the rank
-  std::atomic<uint32_t> overdue;  // 1: it asks for a roll call
+  std::atomic<uint32_t> overdue;  // 1: it asks for a straggler poll
   uint32_t error_bytes;           // written by the owner before it sets the abort word, then never again
   std::byte error[kMaxErrorBytes];
 };
@@ -76,12 +76,12 @@ class Board {
   // Makes `error` the communicator's unless there is one; true if it did. One thread at a time per slot. Wakes those
   // who wait on the abort word.
   bool publish(int slot, const Status& error) const;
-  // Whether a rank asks for a roll call; and what this host has to say in it.
+  // Whether a rank asks for a straggler poll; and what this host has to say in it.
   bool is_overdue() const;
-  Behind furthest_behind(const std::vector<Rank>& ranks) const;
+  StragglerReport furthest_behind(const std::vector<Rank>& ranks) const;
   // By one thread.
-  void put_behind(const Behind& found) const;
-  Behind behind() const;
+  void put_behind(const StragglerReport& found) const;
+  StragglerReport behind() const;
   // The communicator's error, or Ok.
   Status error() const;
 

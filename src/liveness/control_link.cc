@@ -24,21 +24,21 @@ uint32_t payload_size(ConstBytes header) {
   return value;
 }
 
-std::optional<Message> to_message(uint8_t type, ConstBytes payload) {
+std::optional<ControlMessage> to_message(uint8_t type, ConstBytes payload) {
   switch (static_cast<MessageType>(type)) {
     case MessageType::Heartbeat:
     case MessageType::Goodbye:
       if (!payload.empty()) return std::nullopt;
-      return Message{static_cast<MessageType>(type)};
+      return ControlMessage{static_cast<MessageType>(type)};
     case MessageType::Error: {
       auto error = decode_error(payload);
       if (!error) return std::nullopt;
-      return Message{MessageType::Error, *std::move(error)};
+      return ControlMessage{MessageType::Error, *std::move(error)};
     }
-    case MessageType::Behind: {
+    case MessageType::StragglerReport: {
       auto behind = decode_behind(payload);
       if (!behind) return std::nullopt;
-      return Message{MessageType::Behind, {}, *std::move(behind)};
+      return ControlMessage{MessageType::StragglerReport, {}, *std::move(behind)};
     }
   }
   return std::nullopt;
@@ -58,11 +58,11 @@ void ControlLink::end(std::string reason) {
   if (!ended_) ended_ = std::move(reason);
 }
 
-void ControlLink::send(const Message& message) {
+void ControlLink::send(const ControlMessage& message) {
   if (ended_ || (message.type == MessageType::Heartbeat && has_unsent())) return;
   std::vector<std::byte> payload;
   if (message.type == MessageType::Error) payload = encode_error(message.error);
-  if (message.type == MessageType::Behind) payload = encode_behind(message.behind);
+  if (message.type == MessageType::StragglerReport) payload = encode_behind(message.behind);
   std::vector<std::byte> frame{static_cast<std::byte>(message.type), {}, {}, {}};
   put_u64(frame, payload.size(), 4);
   frame.insert(frame.end(), payload.begin(), payload.end());
@@ -88,7 +88,7 @@ void ControlLink::flush() {
   }
 }
 
-void ControlLink::receive(std::vector<Message>& messages) {
+void ControlLink::receive(std::vector<ControlMessage>& messages) {
   readable = false;
   std::byte piece[4096];
   while (!ended_) {
@@ -104,7 +104,7 @@ void ControlLink::receive(std::vector<Message>& messages) {
 }
 
 // Returns how many bytes were whole frames.
-size_t ControlLink::parse(std::vector<Message>& messages) {
+size_t ControlLink::parse(std::vector<ControlMessage>& messages) {
   size_t used = 0;
   while (!ended_ && unparsed_.size() - used >= kHeaderBytes) {
     const ConstBytes rest = ConstBytes(unparsed_).subspan(used);
@@ -133,7 +133,7 @@ size_t ControlLink::parse(std::vector<Message>& messages) {
 // Closing with unread bytes would send a reset; so they are read first.
 void ControlLink::finish() {
   flush();
-  std::vector<Message> ignored;
+  std::vector<ControlMessage> ignored;
   if (!ended_) receive(ignored);
   ::shutdown(fd(), SHUT_WR);
 }

@@ -28,11 +28,11 @@ class ControlLink {
   int fd() const { return socket_.get(); }
   // Sends now what fits; the rest with the next send() or flush(). A heartbeat is skipped while something is still
   // waiting.
-  void send(const Message& message);
+  void send(const ControlMessage& message);
   void flush();
   bool has_unsent() const { return !unsent_.empty(); }
   // Appends what has arrived. Afterwards ended() may say that no more will come.
-  void receive(std::vector<Message>& messages);
+  void receive(std::vector<ControlMessage>& messages);
   // The reason why the stream is over.
   const std::optional<std::string>& ended() const { return ended_; }
   // After the last send: the peer gets everything that was sent, then the end of the stream.
@@ -41,7 +41,7 @@ class ControlLink {
   bool readable = false;  // set by whoever polls fd()
 
  private:
-  size_t parse(std::vector<Message>& messages);
+  size_t parse(std::vector<ControlMessage>& messages);
   Mac frame_mac(const Secret& key, uint64_t counter, ConstBytes frame) const;
   void end(std::string reason);
 

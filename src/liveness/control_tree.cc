@@ -36,9 +36,9 @@ int64_t ControlTree::turn(int64_t now_ns) {
 }
 
 void ControlTree::receive(int host, ControlLink& link, int64_t now_ns) {
-  std::vector<Message> messages;
+  std::vector<ControlMessage> messages;
   link.receive(messages);
-  for (const Message& message : messages) state_.receive(host, message, now_ns, outputs_);
+  for (const ControlMessage& message : messages) state_.receive(host, message, now_ns, outputs_);
   if (link.ended()) state_.lose(host, *link.ended(), outputs_);
 }
 
@@ -70,8 +70,8 @@ void ControlTree::fail(const Status& error) {
   carry_out();
 }
 
-void ControlTree::call_the_roll(Behind own) {
-  state_.call_the_roll(std::move(own), outputs_);
+void ControlTree::poll_stragglers(StragglerReport own) {
+  state_.poll_stragglers(std::move(own), outputs_);
   carry_out();
 }
 

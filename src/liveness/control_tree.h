@@ -25,8 +25,8 @@ class ControlTree {
   int64_t turn(int64_t now_ns);
   void fail(const Status& error);
   // See TreeState.
-  void call_the_roll(Behind own);
-  const RollCall& roll_call() const { return state_.roll_call(); }
+  void poll_stragglers(StragglerReport own);
+  const StragglerPoll& straggler_poll() const { return state_.straggler_poll(); }
   // Says goodbye and closes everything. Does not block.
   void leave();
 

@@ -6,7 +6,7 @@
 namespace ccom {
 
 // Those that we wait for may themselves be waiting for others.
-Status waited_in_vain(Monitor& monitor, Rank self, std::vector<Rank> ranks, bool all_take_part) {
+Status timeout_status(Monitor& monitor, Rank self, std::vector<Rank> ranks, bool all_take_part) {
   std::string text = "rank " + std::to_string(self) + " waited in vain for " + name_ranks(ranks);
   const std::vector<Rank> behind = all_take_part ? monitor.who_is_behind() : std::vector<Rank>();
   if (!behind.empty()) {

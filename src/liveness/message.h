@@ -11,16 +11,16 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "base/types.h"
-#include "liveness/roll_call.h"
+#include "liveness/straggler_poll.h"
 
 namespace ccom {
 
-enum class MessageType : uint8_t { Heartbeat = 1, Error = 2, Goodbye = 3, Behind = 4 };
+enum class MessageType : uint8_t { Heartbeat = 1, Error = 2, Goodbye = 3, StragglerReport = 4 };
 
-struct Message {
+struct ControlMessage {
   MessageType type = MessageType::Heartbeat;
   Status error{};   // of an Error
-  Behind behind{};  // of a Behind: who is, on the sender's side
+  StragglerReport behind{};  // of a StragglerReport: who is, on the sender's side
 };
 
 // Longer texts and lists are cut to these.

@@ -24,7 +24,7 @@ namespace {
 constexpr int64_t kMs = 1'000'000;
 constexpr int64_t kLookNs = 5 * kMs;
 
-// A roll call over four levels of the tree, with a look at each host.
+// A straggler poll over four levels of the tree, with a look at each host.
 constexpr std::chrono::milliseconds kRollCall{150};
 
 Rank tree_member(const HostMembers& host, int tree) {
@@ -76,7 +76,7 @@ class MonitorImpl final : public Monitor, private Ward {
   const std::atomic<uint32_t>* awaited_word() const override { return spread_ ? nullptr : &board_.abort_word(); }
   void spread_failure();
   void call_listener();
-  bool call_the_roll();
+  bool poll_stragglers();
   void leave();
 
   const HostMembers& host() const { return config_.hosts[static_cast<size_t>(config_.host_index)]; }
@@ -273,7 +273,7 @@ int64_t MonitorImpl::turn(int64_t now_ns) {
     next_ns = std::min(next_ns, tree->turn(now_ns));
     if (shares_board() && !failed()) next_ns = std::min(next_ns, now_ns + kLookNs);
   }
-  if (call_the_roll()) next_ns = std::min(next_ns, now_ns + kLookNs);
+  if (poll_stragglers()) next_ns = std::min(next_ns, now_ns + kLookNs);
   if (std::ranges::any_of(trees_, [](const auto& tree) { return tree != nullptr; })) look(now_ns);
   spread_failure();
   call_listener();
@@ -281,19 +281,19 @@ int64_t MonitorImpl::turn(int64_t now_ns) {
 }
 
 // By the first tree's members. Returns whether one is on.
-bool MonitorImpl::call_the_roll() {
+bool MonitorImpl::poll_stragglers() {
   if (trees_.empty() || !trees_.front() || failed()) return false;
   ControlTree& tree = *trees_.front();
-  if (!tree.roll_call().is_on() && !board_.is_overdue()) return false;
-  tree.call_the_roll(board_.furthest_behind(host().ranks));
-  const Behind found = tree.roll_call().result();
+  if (!tree.straggler_poll().is_on() && !board_.is_overdue()) return false;
+  tree.poll_stragglers(board_.furthest_behind(host().ranks));
+  const StragglerReport found = tree.straggler_poll().result();
   if (board_.behind() != found) board_.put_behind(found);
   return true;
 }
 
 std::vector<Rank> MonitorImpl::who_is_behind() {
   if (thread_->in_forked_child()) return {};
-  Behind found = board_.furthest_behind(host().ranks);
+  StragglerReport found = board_.furthest_behind(host().ranks);
   if (!trees_.empty()) {
     board_.slot(slot_).overdue.store(1, std::memory_order_relaxed);
     thread_->knock();

@@ -15,7 +15,7 @@ std::vector<int> tree_neighbours(int host, int hosts) {
 
 TreeState::TreeState(TreeConfig config)
     : config_(std::move(config)),
-      roll_call_(tree_neighbours(config_.self, static_cast<int>(config_.hosts.size())).size()) {
+      straggler_poll_(tree_neighbours(config_.self, static_cast<int>(config_.hosts.size())).size()) {
   CCOM_ASSERT(config_.dead_ns > 0);
   for (int host : tree_neighbours(config_.self, static_cast<int>(config_.hosts.size())))
     neighbours_.push_back(Neighbour{.host = host});
@@ -37,21 +37,21 @@ void TreeState::attach(int host, int64_t now_ns, TreeOutputs& out) {
   next_tick_ns_ = std::min(next_tick_ns_, now_ns);
 }
 
-void TreeState::receive(int host, const Message& message, int64_t now_ns, TreeOutputs& out) {
+void TreeState::receive(int host, const ControlMessage& message, int64_t now_ns, TreeOutputs& out) {
   Neighbour& other = neighbour(host);
   if (other.link != Link::Up) return;
   other.heard_ns = now_ns;
   other.suspected = other.pardoned = false;
   if (message.type == MessageType::Goodbye) other.link = Link::Gone;
   if (message.type == MessageType::Error && !failed()) spread(message.error, host, out);
-  if (message.type == MessageType::Behind) {
-    roll_call_.hear(static_cast<size_t>(&other - neighbours_.data()), message.behind);
+  if (message.type == MessageType::StragglerReport) {
+    straggler_poll_.hear(static_cast<size_t>(&other - neighbours_.data()), message.behind);
     pass_news_on(out);
   }
 }
 
-void TreeState::call_the_roll(Behind own, TreeOutputs& out) {
-  roll_call_.set_own(std::move(own));
+void TreeState::poll_stragglers(StragglerReport own, TreeOutputs& out) {
+  straggler_poll_.set_own(std::move(own));
   pass_news_on(out);
 }
 
@@ -59,8 +59,8 @@ void TreeState::pass_news_on(TreeOutputs& out) {
   if (failed() || left_) return;
   for (size_t i = 0; i < neighbours_.size(); ++i) {
     if (neighbours_[i].link != Link::Up) continue;
-    if (auto news = roll_call_.news_for(i))
-      out.push_back({TreeOutput::Kind::Send, neighbours_[i].host, {MessageType::Behind, {}, *std::move(news)}});
+    if (auto news = straggler_poll_.news_for(i))
+      out.push_back({TreeOutput::Kind::Send, neighbours_[i].host, {MessageType::StragglerReport, {}, *std::move(news)}});
   }
 }
 

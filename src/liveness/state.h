@@ -48,7 +48,7 @@ struct TreeOutput {
   };
   Kind kind = Kind::Send;
   int host = -1;
-  Message message;
+  ControlMessage message;
 };
 using TreeOutputs = std::vector<TreeOutput>;  // to be carried out in this order
 
@@ -58,16 +58,16 @@ class TreeState {
 
   // A connection to a neighbour is up.
   void attach(int host, int64_t now_ns, TreeOutputs& out);
-  void receive(int host, const Message& message, int64_t now_ns, TreeOutputs& out);
+  void receive(int host, const ControlMessage& message, int64_t now_ns, TreeOutputs& out);
   // The connection has ended; everything that came over it was received first.
   void lose(int host, std::string_view reason, TreeOutputs& out);
   // Time has passed. To be called at the latest at next_tick_ns(), after what had arrived was received.
   void tick(int64_t now_ns, TreeOutputs& out);
   // This host has an error of its own.
   void fail(const Status& error, TreeOutputs& out);
-  // How far this host's ranks are, whenever it changes once a roll call is on; starts one.
-  void call_the_roll(Behind own, TreeOutputs& out);
-  const RollCall& roll_call() const { return roll_call_; }
+  // How far this host's ranks are, whenever it changes once a straggler poll is on; starts one.
+  void poll_stragglers(StragglerReport own, TreeOutputs& out);
+  const StragglerPoll& straggler_poll() const { return straggler_poll_; }
   // This host's member leaves in order; nothing more is sent.
   void leave(TreeOutputs& out);
 
@@ -94,7 +94,7 @@ class TreeState {
 
   TreeConfig config_;
   std::vector<Neighbour> neighbours_;
-  RollCall roll_call_;  // by place in neighbours_
+  StragglerPoll straggler_poll_;  // by place in neighbours_
   Status error_;
   bool left_ = false;
   int64_t last_tick_ns_ = -1;

@@ -67,9 +67,9 @@ void Messages::run_background() {
     const bool are_alone = std::exchange(round.drives, drives) == drives || has_due_.load(std::memory_order_seq_cst);
     if (is_over() || !are_alone) continue;
     lock.unlock();
-    while (!is_over() && !is_closing_.load(std::memory_order_seq_cst) && !helm_.is_wanted() && try_take_helm()) {
+    while (!is_over() && !is_closing_.load(std::memory_order_seq_cst) && !progress_lock_.is_wanted() && try_lock_progress()) {
       drive(nullptr, std::nullopt);
-      release_helm(Calls::Now);
+      unlock_progress(Calls::Now);
     }
     lock.lock();
   }
@@ -88,7 +88,7 @@ bool Messages::rest(std::unique_lock<std::mutex>& lock, Round& round) {
     is_watching_.store(true, std::memory_order_seq_cst);
     round = {};
   }
-  const bool is_long = helm_.is_taken() && round.drives == drives_.load(std::memory_order_relaxed);
+  const bool is_long = progress_lock_.is_taken() && round.drives == drives_.load(std::memory_order_relaxed);
   round.tick = is_long ? std::min(2 * round.tick, kLongestTick) : kTick;
   thread_wanted_.wait_for(lock, round.tick, [&] { return is_roused_ || is_closing(); });
   is_roused_ = false;

@@ -24,7 +24,7 @@ struct MessageRequest {
   std::function<void(Code, Rank)> done;  // may be empty
 };
 
-// One end of a message. Whoever has the helm (helm.h) drives it to its end; then it is immutable.
+// One end of a message. Whoever holds the progress lock (progress lock.h) drives it to its end; then it is immutable.
 class Message {
  public:
   explicit Message(MessageRequest request)

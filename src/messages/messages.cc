@@ -63,12 +63,12 @@ bool Messages::wait(const Message& message, std::optional<Deadline> deadline) {
   if (is_over() || (deadline && deadline->passed())) return test(message);
   bool in_time = true;
   while (in_time && !is_over()) {
-    if (try_take_helm()) {
+    if (try_lock_progress()) {
       in_time = drive(&message, deadline);
-      release_helm(Calls::Now);
+      unlock_progress(Calls::Now);
     } else {
       if (claims_.load(std::memory_order_seq_cst) > 0) std::this_thread::yield();
-      in_time = helm_.await(deadline, is_over, [this] { nudge(); });
+      in_time = progress_lock_.await(deadline, is_over, [this] { nudge(); });
     }
   }
   if (has_inbox_.load(std::memory_order_seq_cst) && !is_within_done()) turn(Calls::Now);
@@ -78,13 +78,13 @@ bool Messages::wait(const Message& message, std::optional<Deadline> deadline) {
 // One look at everything, by whoever passes by.
 void Messages::turn(Calls calls) {
   do {
-    if (!try_take_helm()) return nudge();
+    if (!try_lock_progress()) return nudge();
     step();
-    release_helm(calls);
+    unlock_progress(calls);
   } while (has_inbox_.load(std::memory_order_seq_cst));
 }
 
-// Who has the helm may sleep without knowing that there is work, or that it is wanted.
+// Who holds the progress lock may sleep without knowing that there is work, or that it is wanted.
 void Messages::nudge() {
   if (is_asleep_.load(std::memory_order_seq_cst)) protocol_.wake();
 }
@@ -94,7 +94,7 @@ void Messages::wake() {
   rouse();
 }
 
-// ---- Driving, under the helm ----------------------------------------------------------------------------------------
+// ---- Driving, under the progress lock ----------------------------------------------------------------------------------------
 
 // Until the message is complete, or, without one, all are: true; or the time is up: false. Also ends, with true, when
 // `done` must be called, and when somebody else should go on.
@@ -124,7 +124,7 @@ bool Messages::drive(const Message* awaited, std::optional<Deadline> deadline) {
 bool Messages::is_relieved(const Message* awaited) const {
   if (claims_.load(std::memory_order_seq_cst) > 0) return true;
   if (awaited != nullptr) return awaited->is_complete();
-  return helm_.is_wanted() || open_.load(std::memory_order_seq_cst) == 0;
+  return progress_lock_.is_wanted() || open_.load(std::memory_order_seq_cst) == 0;
 }
 
 // What is asked for, and what can be moved. True if something has happened.
@@ -147,7 +147,7 @@ bool Messages::step() {
       open_.fetch_sub(1, std::memory_order_seq_cst);
     }
   }
-  helm_.tell();
+  progress_lock_.tell();
   return true;
 }
 
@@ -209,23 +209,23 @@ void Messages::end_all(const Status& status) {
   protocol_.fail(status);
 }
 
-// ---- The helm -------------------------------------------------------------------------------------------------------
+// ---- The progress lock -------------------------------------------------------------------------------------------------------
 
-bool Messages::try_take_helm() {
-  if (claims_.load(std::memory_order_seq_cst) > 0 || !helm_.try_take()) return false;
+bool Messages::try_lock_progress() {
+  if (claims_.load(std::memory_order_seq_cst) > 0 || !progress_lock_.try_take()) return false;
   drives_.fetch_add(1, std::memory_order_relaxed);
   return true;
 }
 
-void Messages::release_helm(Calls calls) {
+void Messages::unlock_progress(Calls calls) {
   const Due due = calls == Calls::Now ? std::exchange(due_, {}) : Due();
   const bool was_long = std::exchange(was_long_, false);
   has_due_.store(!due_.empty(), std::memory_order_seq_cst);
   if (!due.empty()) calling_.fetch_add(1, std::memory_order_seq_cst);
   open_.fetch_sub(due.size(), std::memory_order_seq_cst);
-  helm_.release();
+  progress_lock_.release();
   // After a long drive our thread looks rarely.
-  if (was_long && open_.load(std::memory_order_seq_cst) > 0 && !helm_.is_wanted()) rouse();
+  if (was_long && open_.load(std::memory_order_seq_cst) > 0 && !progress_lock_.is_wanted()) rouse();
   if (!due.empty()) call_done(due);
 }
 
@@ -235,37 +235,37 @@ void Messages::call_done(const Due& due) {
   for (const auto& message : due) message->asked.done(message->status().code(), message->peer());
   --done_depth;
   calling_.fetch_sub(1, std::memory_order_seq_cst);
-  helm_.tell();
+  progress_lock_.tell();
 }
 
 // Whoever drives leaves, and nobody else begins to.
-void Messages::claim_helm() {
+void Messages::lock_progress() {
   claims_.fetch_add(1, std::memory_order_seq_cst);
-  while (!helm_.try_take()) {
-    helm_.await(
+  while (!progress_lock_.try_take()) {
+    progress_lock_.await(
         std::nullopt, [] { return false; }, [this] { protocol_.wake(); });
   }
 }
 
 Messages::Usage Messages::usage() {
-  claim_helm();
+  lock_progress();
   Usage usage{protocol_.bytes_sent_to(), protocol_.memory_bytes()};
   claims_.fetch_sub(1, std::memory_order_seq_cst);
-  release_helm(Calls::Later);
+  unlock_progress(Calls::Later);
   return usage;
 }
 
 void Messages::close() {
   is_closing_.store(true, std::memory_order_seq_cst);
   wake();
-  claim_helm();
+  lock_progress();
   if (!has_failed_)
     end_all(error(Code::Aborted, "this rank destroyed the communicator before the message was complete"));
   step();
   calling_.fetch_add(1, std::memory_order_seq_cst);
   call_done(std::exchange(due_, {}));
   end_background();
-  helm_.await(
+  progress_lock_.await(
       std::nullopt, [this] { return calling_.load(std::memory_order_seq_cst) == 0; }, [] {});
 }
 

@@ -2,7 +2,7 @@
 //
 // The messages of one rank on one communicator: tagged, independent of one another's order and of the collectives'.
 //
-// Any thread posts and waits. What they ask for goes through an inbox to whoever has the helm and drives the protocol:
+// Any thread posts and waits. What they ask for goes through an inbox to whoever holds the progress lock and drives the protocol:
 // a thread that waits, or that has just posted; if nobody does, a thread of our own. That one starts with the first
 // message that is not complete at once, and sleeps for good a few milliseconds after the last. In between it looks
 // every half a millisecond whether messages are left alone, so that a thread that posts and waits, posts and waits,
@@ -22,7 +22,7 @@
 
 #include "base/backoff.h"
 #include "liveness/monitor.h"
-#include "messages/helm.h"
+#include "messages/progress_lock.h"
 #include "messages/protocol.h"
 
 namespace ccom {
@@ -49,7 +49,7 @@ class Messages {
   bool test(const Message& message);
   // The communicator has an error.
   void wake();
-  // Ends all messages with an error of this rank alone; the helm is never free again. Not from within a `done`; returns
+  // Ends all messages with an error of this rank alone; the progress lock is never free again. Not from within a `done`; returns
   // when the last of them has.
   void close();
   // The calling thread is within a `done`.
@@ -74,11 +74,11 @@ class Messages {
   void fail(const Status& cause);
   void end_all(const Status& status);
   void turn(Calls calls);
-  void release_helm(Calls calls);
+  void unlock_progress(Calls calls);
   void call_done(const Due& due);
   void nudge();
-  bool try_take_helm();
-  void claim_helm();
+  bool try_lock_progress();
+  void lock_progress();
 
   // background.cc
   struct Round;
@@ -92,10 +92,10 @@ class Messages {
   Monitor& monitor_;
   const WaitPolicy policy_;
   const Rename rename_;
-  Helm helm_;
-  std::atomic<uint64_t> drives_{0};     // the helm was taken, ever
-  std::atomic<int> claims_{0};          // the helm is wanted at once; close() never gives it up
-  std::atomic<bool> is_asleep_{false};  // who has the helm, or it is about to be
+  ProgressLock progress_lock_;
+  std::atomic<uint64_t> drives_{0};     // the progress lock was taken, ever
+  std::atomic<int> claims_{0};          // the progress lock is wanted at once; close() never gives it up
+  std::atomic<bool> is_asleep_{false};  // who holds the progress lock, or it is about to be
   std::atomic<bool> is_closing_{false};
   std::atomic<size_t> open_{0};  // messages that are not complete, or whose `done` is due
   std::atomic<bool> has_due_{false};
@@ -106,7 +106,7 @@ class Messages {
   Status refusal_;                               // why nothing is taken on any more
   std::atomic<bool> has_inbox_{false};
 
-  // Under the helm.
+  // Under the progress lock.
   MessageProtocol protocol_;
   bool has_failed_ = false;
   bool was_long_ = false;  // the present drive slept

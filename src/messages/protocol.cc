@@ -22,7 +22,7 @@ MessageProtocol::MessageProtocol(MessageRoutes routes)
 }
 
 Status MessageProtocol::open() {
-  for (PeerLine& line : lines_) {
+  for (PeerProtocol& line : lines_) {
     if (line.transport() >= 0) CCOM_TRY(line.open());
   }
   return {};
@@ -129,7 +129,7 @@ Status MessageProtocol::deliver(Arrival arrival, const std::shared_ptr<Message>&
         .with_peers({std::min(arrival.peer, routes_.rank), std::max(arrival.peer, routes_.rank)})
         .with_cure("send and receive the same number of bytes; give messages of other sizes other tags");
   }
-  PeerLine& line = lines_[static_cast<size_t>(arrival.peer)];
+  PeerProtocol& line = lines_[static_cast<size_t>(arrival.peer)];
   const std::byte* payload = arrival.payload.get();
   if (arrival.own != nullptr) {
     payload = arrival.own->asked.data;
@@ -146,7 +146,7 @@ Status MessageProtocol::deliver(Arrival arrival, const std::shared_ptr<Message>&
 
 // Whether a message waits for somebody who has left.
 Status MessageProtocol::check_left(Rank peer) const {
-  const auto is_gone = [](const PeerLine& line) { return line.transport() < 0 || line.has_left(); };
+  const auto is_gone = [](const PeerProtocol& line) { return line.transport() < 0 || line.has_left(); };
   if (any_source_ > 0 && lines_.size() > 1 && std::ranges::all_of(lines_, is_gone)) {
     if (const auto waiting = matcher_.awaiting(kAnyRank)) return gone(kAnyRank, "the message " + text_of(*waiting));
   }
@@ -188,7 +188,7 @@ Status MessageProtocol::move(bool& has_moved) {
 Status MessageProtocol::on_completed(Token token) {
   Posted& posted = *reinterpret_cast<Posted*>(token);
   const Rank peer = posted.peer;
-  PeerLine& line = lines_[static_cast<size_t>(peer)];
+  PeerProtocol& line = lines_[static_cast<size_t>(peer)];
   if (posted.kind == Posted::Kind::HeaderReceive) return take_header(line, peer);
   if (const std::shared_ptr<Message> message = line.finish(posted)) complete(message, {}, peer);
   return line.go_on();
@@ -201,7 +201,7 @@ Status MessageProtocol::on_ended(Token token) {
   return check_left(posted.peer);
 }
 
-Status MessageProtocol::take_header(PeerLine& line, Rank peer) {
+Status MessageProtocol::take_header(PeerProtocol& line, Rank peer) {
   CCOM_TRY(line.accept_header());
   const MessageHeader& header = line.header();
   if (header.kind == HeaderKind::Clear) return line.next_header();
@@ -249,7 +249,7 @@ void MessageProtocol::wake() {
 
 std::vector<uint64_t> MessageProtocol::bytes_sent_to() const {
   std::vector<uint64_t> bytes;
-  for (const PeerLine& line : lines_) bytes.push_back(line.bytes_sent());
+  for (const PeerProtocol& line : lines_) bytes.push_back(line.bytes_sent());
   return bytes;
 }
 

@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "messages/matcher.h"
-#include "messages/peer_line.h"
+#include "messages/peer_protocol.h"
 
 namespace ccom {
 
-// Belongs to whoever has the helm, but for wake(). The first error of any function is final: then only fail() is left.
+// Belongs to whoever holds the progress lock, but for wake(). The first error of any function is final: then only fail() is left.
 class MessageProtocol {
  public:
   explicit MessageProtocol(MessageRoutes routes);
@@ -45,7 +45,7 @@ class MessageProtocol {
   Status accept_send(std::shared_ptr<Message> message);
   Status accept_receive(std::shared_ptr<Message> message);
   Status deliver(Arrival arrival, const std::shared_ptr<Message>& receive);
-  Status take_header(PeerLine& line, Rank peer);
+  Status take_header(PeerProtocol& line, Rank peer);
   Status on_completed(Token token);
   Status on_ended(Token token);
   Status check_left(Rank peer) const;
@@ -56,7 +56,7 @@ class MessageProtocol {
   bool is_self(Rank peer) const { return peer == routes_.rank; }
 
   const MessageRoutes routes_;
-  std::deque<PeerLine> lines_;  // by peer
+  std::deque<PeerProtocol> lines_;  // by peer
   Matcher matcher_;
   Events events_;
   std::vector<size_t> work_;  // messages under way, by transport

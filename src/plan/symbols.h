@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "plan/dependencies.h"
-#include "plan/meaning.h"
+#include "plan/collective_spec.h"
 
 namespace ccom {
 
@@ -18,15 +18,15 @@ struct Placed {
   uint32_t offset;
   Value value;
 };
-using Cargo = std::vector<Placed>;  // by offset; blocks that hold nothing (or nothing that is followed) are left out
+using SymbolicBlocks = std::vector<Placed>;  // by offset; blocks that hold nothing (or nothing that is followed) are left out
 
 class Memory {
  public:
   explicit Memory(const Plan& plan) : cells_(plan) {}
 
-  void load(Buffer buffer, uint32_t first, uint32_t count, Cargo& cargo) const;
-  // The run holds the cargo then, and nothing besides.
-  void store(Buffer buffer, uint32_t first, uint32_t count, std::span<const Placed> cargo);
+  void load(Buffer buffer, uint32_t first, uint32_t count, SymbolicBlocks& blocks) const;
+  // The run holds the blocks then, and nothing besides.
+  void store(Buffer buffer, uint32_t first, uint32_t count, std::span<const Placed> blocks);
   void forget(Buffer buffer, uint32_t first, uint32_t count) { store(buffer, first, count, {}); }
 
  private:
@@ -34,7 +34,7 @@ class Memory {
     uint32_t cell;
     Value value;
   };
-  void replace(uint32_t cell, uint32_t count, uint32_t offset, std::span<const Placed> cargo);
+  void replace(uint32_t cell, uint32_t count, uint32_t offset, std::span<const Placed> blocks);
 
   Cells cells_;
   std::vector<Entry> entries_;  // by cell

@@ -17,7 +17,7 @@ namespace {
 // A transfer that has started and waits for its partner.
 struct Pending {
   uint32_t step;
-  Cargo own;  // a receive-reduce's local operand
+  SymbolicBlocks own;  // a receive-reduce's local operand
 };
 
 // What one other rank sends on one channel. Either sends or receives wait, never both.
@@ -44,8 +44,8 @@ struct SymbolicRank {
 class SymbolicRun {
  public:
   SymbolicRun(std::span<const Plan> plans, const VerifyOptions& options, bool is_rotated = false)
-      : random_(options.seed), is_rotated_(is_rotated), meaning_(plans.front(), options.seed, is_rotated) {
-    meaning_.choose(options.blocks, random_);
+      : random_(options.seed), is_rotated_(is_rotated), spec_(plans.front(), options.seed, is_rotated) {
+    spec_.choose(options.blocks, random_);
     ranks_.reserve(plans.size());
     for (const Plan& plan : plans) ranks_.emplace_back(plan);
   }
@@ -62,8 +62,8 @@ class SymbolicRun {
       if (!rank.executor.finished()) return deadlock(rank);
     }
     for (SymbolicRank& rank : ranks_) CCOM_TRY(check_results(rank));
-    report_.items = meaning_.items();
-    report_.followed = meaning_.followed();
+    report_.items = spec_.items();
+    report_.followed = spec_.followed();
     return report_;
   }
 
@@ -73,19 +73,19 @@ class SymbolicRun {
     uint32_t step;
     SymbolicRank* receiver = nullptr;
     uint32_t receive_step = 0;
-    std::optional<Cargo> in_flight{};  // the sender's values, if they were read early
-    Cargo own{};
+    std::optional<SymbolicBlocks> in_flight{};  // the sender's values, if they were read early
+    SymbolicBlocks own{};
   };
 
   SymbolicRank& rank_at(Rank rank) { return ranks_[is_rotated_ ? 0 : static_cast<size_t>(rank)]; }
 
   void fill_input(SymbolicRank& rank) {
     const Plan& plan = *rank.plan;
-    Cargo cargo;
+    SymbolicBlocks blocks;
     for (uint32_t b = 0; b < plan.input_blocks(); ++b) {
-      if (meaning_.follows(meaning_.input_item(plan, b))) cargo.push_back({b, meaning_.input(plan, b)});
+      if (spec_.follows(spec_.input_item(plan, b))) blocks.push_back({b, spec_.input(plan, b)});
     }
-    if (!cargo.empty()) rank.memory.store(Buffer::Input, 0, plan.input_blocks(), cargo);
+    if (!blocks.empty()) rank.memory.store(Buffer::Input, 0, plan.input_blocks(), blocks);
   }
 
   // The pipe that a transfer uses. Rotated, a sender's receiver is rank 0 too, as the rank that lies as far behind it.
@@ -129,11 +129,11 @@ class SymbolicRun {
   }
 
   // Loads the k-th of a step's source runs.
-  static Status load(const SymbolicRank& rank, uint32_t s, uint32_t k, Cargo& cargo) {
+  static Status load(const SymbolicRank& rank, uint32_t s, uint32_t k, SymbolicBlocks& blocks) {
     const Step& step = rank.plan->steps[s];
     const uint32_t unit = rank.plan->blocks_per_unit;
-    rank.memory.load(step.source_buffer, step.source + k * step.count, step.count, cargo);
-    for (const Placed& placed : cargo) {  // an item's place in its unit says how long it is
+    rank.memory.load(step.source_buffer, step.source + k * step.count, step.count, blocks);
+    for (const Placed& placed : blocks) {  // an item's place in its unit says how long it is
       if (placed.value.origin % unit != (uint64_t{step.block} + placed.offset) % unit) {
         return defect(*rank.plan, s, "it takes a block for one of another length");
       }
@@ -157,7 +157,7 @@ class SymbolicRun {
 
   // An item or block of data as the receiver of a send sees it.
   uint64_t seen(const Step& send, uint64_t item) const {
-    return meaning_.seen_from(item, static_cast<uint64_t>(send.peer));
+    return spec_.seen_from(item, static_cast<uint64_t>(send.peer));
   }
 
   // Any of them; of many mostly one of the latest, whose ranks are still in the caches.
@@ -186,39 +186,39 @@ class SymbolicRun {
 
   Status run_local(SymbolicRank& rank, uint32_t s) {
     const Step& step = rank.plan->steps[s];
-    Cargo cargo;
-    CCOM_TRY(load(rank, s, 0, cargo));
+    SymbolicBlocks blocks;
+    CCOM_TRY(load(rank, s, 0, blocks));
     for (uint32_t k = 1; step.kind == StepKind::Reduce && k < step.inputs; ++k) {
-      Cargo operand;
+      SymbolicBlocks operand;
       CCOM_TRY(load(rank, s, k, operand));
-      CCOM_TRY(add(rank, s, cargo, operand));
+      CCOM_TRY(add(rank, s, blocks, operand));
     }
     if (step.kind == StepKind::Reduce) {
-      count_rounding(cargo);
+      count_rounding(blocks);
       // A sum of many rounds once: other bits than the same sums one by one.
-      for (Placed& placed : cargo) placed.value.expression ^= step.inputs > 2 ? mix(step.inputs) : 0;
+      for (Placed& placed : blocks) placed.value.expression ^= step.inputs > 2 ? mix(step.inputs) : 0;
     }
-    return store(rank, s, cargo);
+    return store(rank, s, blocks);
   }
 
   Status run_transfer(Event& event) {
     const Step& from = event.rank->plan->steps[event.step];
     const Step& to = event.receiver->plan->steps[event.receive_step];
     if (!event.in_flight) CCOM_TRY(load(*event.rank, event.step, 0, event.in_flight.emplace()));
-    Cargo& cargo = *event.in_flight;
-    for (Placed& placed : cargo) placed.value.origin = seen(from, placed.value.origin);
+    SymbolicBlocks& blocks = *event.in_flight;
+    for (Placed& placed : blocks) placed.value.origin = seen(from, placed.value.origin);
     if (to.kind == StepKind::ReceiveReduce) {
-      CCOM_TRY(add(*event.receiver, event.receive_step, cargo, event.own));
-      count_rounding(cargo);
+      CCOM_TRY(add(*event.receiver, event.receive_step, blocks, event.own));
+      count_rounding(blocks);
     }
-    return store(*event.receiver, event.receive_step, cargo);
+    return store(*event.receiver, event.receive_step, blocks);
   }
 
-  static void count_rounding(Cargo& cargo) {
-    for (Placed& placed : cargo) ++placed.value.roundings;
+  static void count_rounding(SymbolicBlocks& blocks) {
+    for (Placed& placed : blocks) ++placed.value.roundings;
   }
 
-  static Status add(const SymbolicRank& rank, uint32_t s, Cargo& sum, const Cargo& operand) {
+  static Status add(const SymbolicRank& rank, uint32_t s, SymbolicBlocks& sum, const SymbolicBlocks& operand) {
     if (sum.size() != operand.size())
       return defect(*rank.plan, s, "it combines a block with one that holds nothing yet");
     for (size_t i = 0; i < sum.size(); ++i) {
@@ -234,17 +234,17 @@ class SymbolicRun {
     return {};
   }
 
-  Status store(SymbolicRank& rank, uint32_t s, Cargo& cargo) {
+  Status store(SymbolicRank& rank, uint32_t s, SymbolicBlocks& blocks) {
     const Step& step = rank.plan->steps[s];
-    if (meaning_.follows_all() && cargo.size() != step.count) {
+    if (spec_.follows_all() && blocks.size() != step.count) {
       return defect(*rank.plan, s, "it uses a block that holds nothing yet");
     }
-    for (Placed& placed : cargo) {
+    for (Placed& placed : blocks) {
       if (!step.completes) break;
       if (placed.value.completed) return defect(*rank.plan, s, "the result is complete already");
       placed.value.completed = true;
     }
-    rank.memory.store(step.target_buffer, step.target, step.count, cargo);
+    rank.memory.store(step.target_buffer, step.target, step.count, blocks);
     return {};
   }
 
@@ -262,27 +262,27 @@ class SymbolicRun {
   // Rules 5 to 7.
   Status check_results(SymbolicRank& rank) {
     const Plan& plan = *rank.plan;
-    Cargo results;
+    SymbolicBlocks results;
     if (plan.output_blocks() > 0) rank.memory.load(Buffer::Output, 0, plan.output_blocks(), results);
     auto held = results.begin();
     for (uint32_t b = 0; b < plan.output_blocks(); ++b) {
       const bool is_held = held != results.end() && held->offset == b;
       const Value value = is_held ? (held++)->value : Value{};
-      const uint64_t item = meaning_.output_item(plan, b);
-      if (!meaning_.follows(item)) {
+      const uint64_t item = spec_.output_item(plan, b);
+      if (!spec_.follows(item)) {
         if (is_held) return wrong(plan, b, "holds another block's data");
         continue;
       }
       if (!is_held) return wrong(plan, b, "is never written");
-      if (value.sum != meaning_.expected(item) || value.origin != item) {
+      if (value.sum != spec_.expected(item) || value.origin != item) {
         return wrong(plan, b, "lacks a contribution, or holds one twice or a wrong one");
       }
-      if (meaning_.reduces() && !value.completed) return wrong(plan, b, "passes no step that completes it");
-      if (!meaning_.reduces() && value.completed) {
+      if (spec_.reduces() && !value.completed) return wrong(plan, b, "passes no step that completes it");
+      if (!spec_.reduces() && value.completed) {
         return wrong(plan, b, "is marked complete although nothing is reduced");
       }
       const uint64_t everywhere =
-          meaning_.seen_from(item, item * static_cast<uint64_t>(plan.nranks) / meaning_.items());
+          spec_.seen_from(item, item * static_cast<uint64_t>(plan.nranks) / spec_.items());
       if (plan.collective == Collective::AllReduce &&
           expression_of_.try_emplace(everywhere, value.expression).first->second != value.expression) {
         return wrong(plan, b, "is another expression than on another rank: bits may differ");
@@ -302,7 +302,7 @@ class SymbolicRun {
 
   std::mt19937_64 random_;
   bool is_rotated_;
-  Meaning meaning_;
+  CollectiveSpec spec_;
   std::vector<SymbolicRank> ranks_;
   std::vector<Event> events_;
   std::unordered_map<uint64_t, uint64_t> expression_of_;

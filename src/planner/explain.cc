@@ -4,7 +4,7 @@
 #include <cstdarg>
 #include <cstdio>
 
-#include "planner/account.h"
+#include "planner/link_loads.h"
 #include "planner/planner.h"
 
 namespace ccom {
@@ -24,7 +24,7 @@ void append_bound(std::string& text, const Bound& bound) {
          bound.time_ns() / 1e3, bound.bandwidth_ns / 1e3, bound.latency_ns / 1e3, bound.narrowest);
 }
 
-void append_account(std::string& text, const Account& account) {
+void append_account(std::string& text, const LinkLoadReport& account) {
   if (!account.missing.empty()) {
     text += ",\"links_note\":\"" + account.missing + "\"";
     return;

@@ -25,7 +25,7 @@ using SimTime = uint64_t;
 inline SimTime picoseconds(double ns) { return static_cast<SimTime>(std::llround(ns * 1e3)); }
 inline double nanoseconds(SimTime time) { return static_cast<double>(time) / 1e3; }
 
-struct Event {
+struct ClockEvent {
   SimTime time = 0;
   uint32_t kind = 0;
   uint32_t subject = 0;
@@ -33,16 +33,16 @@ struct Event {
 
 class EventQueue {
  public:
-  void add(const Event& event) {
+  void add(const ClockEvent& event) {
     CCOM_ASSERT(event.time >= last_);
     buckets_[bucket_of(event.time)].push_back(event);
     ++size_;
   }
   bool empty() const { return size_ == 0; }
   // The earliest. Not for an empty queue.
-  Event take() {
+  ClockEvent take() {
     if (buckets_[0].empty()) refill();
-    const Event event = buckets_[0].back();
+    const ClockEvent event = buckets_[0].back();
     buckets_[0].pop_back();
     --size_;
     return event;
@@ -54,14 +54,14 @@ class EventQueue {
   void refill() {
     size_t first = 1;
     while (buckets_[first].empty()) ++first;
-    std::vector<Event>& bucket = buckets_[first];
+    std::vector<ClockEvent>& bucket = buckets_[first];
     last_ = bucket.front().time;
-    for (const Event& event : bucket) last_ = std::min(last_, event.time);
-    for (const Event& event : bucket) buckets_[bucket_of(event.time)].push_back(event);
+    for (const ClockEvent& event : bucket) last_ = std::min(last_, event.time);
+    for (const ClockEvent& event : bucket) buckets_[bucket_of(event.time)].push_back(event);
     bucket.clear();
   }
 
-  std::array<std::vector<Event>, 65> buckets_;
+  std::array<std::vector<ClockEvent>, 65> buckets_;
   SimTime last_ = 0;
   size_t size_ = 0;
 };

@@ -52,7 +52,7 @@ class ControlWorld {
 
   std::vector<HostNotice> run() {
     while (!queue_.empty()) {
-      const Event event = queue_.take();
+      const ClockEvent event = queue_.take();
       now_ = event.time;
       const Letter letter = letters_[event.subject];
       act(letter.to, [&](TreeOutputs& out) { tree(letter.to).receive(letter.from, letter.message, at(), out); });
@@ -63,7 +63,7 @@ class ControlWorld {
  private:
   struct Letter {
     int from = 0, to = 0;
-    Message message;
+    ControlMessage message;
   };
 
   int64_t at() const { return static_cast<int64_t>(now_ / 1000); }

@@ -26,7 +26,7 @@ class Simulation {
     CCOM_TRY(setting_.add_ranks(plan_of));
     prepare_faults();
     while (!queue_.empty()) {
-      const Event event = queue_.take();
+      const ClockEvent event = queue_.take();
       now_ = event.time;
       ++report_.events;
       handle(event);
@@ -63,7 +63,7 @@ class Simulation {
 
   // ---- running ----
 
-  void handle(const Event& event) {
+  void handle(const ClockEvent& event) {
     switch (event.kind) {
       case kHead: enter_wire(event.subject); break;
       case kTail: arrive(event.subject); break;

@@ -95,8 +95,8 @@ struct LinkPair {
   std::unique_ptr<ControlLink> a, b;
 };
 
-std::vector<Message> received(ControlLink& link) {
-  std::vector<Message> messages;
+std::vector<ControlMessage> received(ControlLink& link) {
+  std::vector<ControlMessage> messages;
   link.receive(messages);
   return messages;
 }
@@ -125,7 +125,7 @@ std::vector<std::byte> take_raw(int fd) {
 // A man in the middle: takes what `from` sent off the wire and puts `bytes` there instead, by writing to the other
 // end's peer.
 TEST(ControlLink, EndsAtTheFirstDamagedFrame) {
-  const Message message{MessageType::Error, Status(Code::Aborted, "stop")};
+  const ControlMessage message{MessageType::Error, Status(Code::Aborted, "stop")};
   LinkPair measure;
   measure.a->send(message);
   const size_t frame_bytes = take_raw(measure.b->fd()).size();
@@ -162,7 +162,7 @@ TEST(ControlLink, TakesFramesInAnyPieces) {
   LinkPair pair;
   pair.a->send({MessageType::Error, Status(Code::Aborted, std::string(900, 'x'))});
   const auto bytes = take_raw(pair.b->fd());
-  std::vector<Message> messages;
+  std::vector<ControlMessage> messages;
   for (std::byte byte : bytes) {
     ASSERT_EQ(::send(pair.a->fd(), &byte, 1, 0), 1);
     pair.b->receive(messages);
@@ -176,7 +176,7 @@ TEST(ControlLink, KeepsAnErrorForAPeerThatDoesNotReadYet) {
   for (int i = 0; i < 2000; ++i) pair.a->send({MessageType::Error, Status(Code::Aborted, std::string(1000, 'x'))});
   ASSERT_TRUE(pair.a->has_unsent());
   pair.a->send({MessageType::Heartbeat});  // skipped
-  std::vector<Message> messages;
+  std::vector<ControlMessage> messages;
   for (int i = 0; i < 2000 && messages.size() < 2000; ++i) {
     pair.b->receive(messages);
     pair.a->flush();

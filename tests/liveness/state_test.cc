@@ -90,7 +90,7 @@ class Network {
  private:
   struct Parcel {
     int64_t arrival_ns;
-    std::optional<Message> message;  // none: the connection ends
+    std::optional<ControlMessage> message;  // none: the connection ends
   };
   struct Pipe {
     int from, to;
@@ -108,7 +108,7 @@ class Network {
     }
   }
 
-  void post(int from, int to, std::optional<Message> message) {
+  void post(int from, int to, std::optional<ControlMessage> message) {
     if (cut_.contains({std::min(from, to), std::max(from, to)})) return;
     if (message && message->type == MessageType::Error) ++error_messages_;
     auto& pipe =

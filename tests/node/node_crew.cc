@@ -33,10 +33,10 @@ NodeCrew::NodeCrew(const Settings& settings) : settings_(settings) {
   }
   for (const Rank rank : ranks) {
     NodeConfig config;
-    config.meeting.place = rank;
-    config.meeting.ranks = ranks;
-    config.meeting.asymmetric = settings.asymmetric && AsymmetricFence::available();
-    config.meeting.policy = WaitPolicy::for_host(settings.ranks, 2);
+    config.barrier.place = rank;
+    config.barrier.ranks = ranks;
+    config.barrier.asymmetric = settings.asymmetric && AsymmetricFence::available();
+    config.barrier.policy = WaitPolicy::for_host(settings.ranks, 2);
     config.layout = layout;
     config.segment = segment_.get();
     config.region_offset = board;
@@ -46,7 +46,7 @@ NodeCrew::NodeCrew(const Settings& settings) : settings_(settings) {
     config.means = {settings.within == Within::Arenas, settings.reads};
     config.tuning = settings.tuning;
     Monitor& monitor = *monitors_[static_cast<size_t>(rank)];
-    groups_.push_back(std::make_unique<NodeGroup>(
+    groups_.push_back(std::make_unique<ShmCollectives>(
         config, monitor,
         [](const CallWords& words) {
           return "call " + std::to_string(words[1]) + " of " + std::to_string(words[2]) + " elements";
@@ -59,7 +59,7 @@ NodeCrew::NodeCrew(const Settings& settings) : settings_(settings) {
 
 NodeCrew::~NodeCrew() = default;
 
-void NodeCrew::run(const std::function<void(int, NodeGroup&)>& run) {
+void NodeCrew::run(const std::function<void(int, ShmCollectives&)>& run) {
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks(); ++rank) threads.emplace_back([&, rank] { run(rank, group(rank)); });
   for (std::thread& thread : threads) thread.join();

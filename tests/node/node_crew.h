@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/arena.h"
-#include "node/node_group.h"
+#include "node/shm_collectives.h"
 
 namespace ccom {
 
@@ -28,8 +28,8 @@ class NodeCrew {
   ~NodeCrew();
 
   // run(rank, group) in a thread per rank, until all have returned.
-  void run(const std::function<void(int, NodeGroup&)>& run);
-  NodeGroup& group(int rank) { return *groups_[static_cast<size_t>(rank)]; }
+  void run(const std::function<void(int, ShmCollectives&)>& run);
+  ShmCollectives& group(int rank) { return *groups_[static_cast<size_t>(rank)]; }
   Monitor& monitor(int rank) { return *monitors_[static_cast<size_t>(rank)]; }
   int ranks() const { return settings_.ranks; }
   Arena& arena() { return *arena_; }
@@ -39,7 +39,7 @@ class NodeCrew {
   std::unique_ptr<SharedSegment> segment_;
   std::unique_ptr<Arena> arena_;
   std::vector<std::unique_ptr<Monitor>> monitors_;
-  std::vector<std::unique_ptr<NodeGroup>> groups_;
+  std::vector<std::unique_ptr<ShmCollectives>> groups_;
 };
 
 // Words that tell calls apart; equal on all ranks for equal arguments.

@@ -27,7 +27,7 @@ TEST(NodeErrors, AMismatchIsFoundByAllAndNamesBothCalls) {
   for (const size_t count : {size_t{4}, size_t{5000}}) {
     for (const Within within : {Within::Nothing, Within::OneProcess}) {
       NodeCrew crew({.ranks = 3, .within = within});
-      crew.run([&](int rank, NodeGroup& group) {
+      crew.run([&](int rank, ShmCollectives& group) {
         std::vector<float> data(rank == 1 ? count + 1 : count, 1);
         const NodeCall call = sum_of(data);
         const Status status = group.run(call, words_of(call, 1), 10s);
@@ -42,7 +42,7 @@ TEST(NodeErrors, AMismatchIsFoundByAllAndNamesBothCalls) {
 
 TEST(NodeErrors, ALateRankIsNamed) {
   NodeCrew crew({.ranks = 3});
-  crew.run([&](int rank, NodeGroup& group) {
+  crew.run([&](int rank, ShmCollectives& group) {
     if (rank == 2) return;
     std::vector<float> data(8, 1);
     const NodeCall call = sum_of(data);
@@ -54,13 +54,13 @@ TEST(NodeErrors, ALateRankIsNamed) {
 
 TEST(NodeErrors, AnErrorIsFinal) {
   NodeCrew crew({.ranks = 2});
-  crew.run([&](int rank, NodeGroup& group) {
+  crew.run([&](int rank, ShmCollectives& group) {
     std::vector<float> data(8, 1);
     const NodeCall call = sum_of(data);
     if (rank != 0) return;
     EXPECT_EQ(group.run(call, words_of(call, 1), 20ms).code(), Code::Timeout);
   });
-  crew.run([&](int, NodeGroup& group) {
+  crew.run([&](int, ShmCollectives& group) {
     std::vector<float> data(8, 1);
     const NodeCall call = sum_of(data);
     EXPECT_EQ(group.run(call, words_of(call, 2), 10s).code(), Code::Timeout);
@@ -69,7 +69,7 @@ TEST(NodeErrors, AnErrorIsFinal) {
 
 TEST(NodeErrors, AnAbortWakesASleeper) {
   NodeCrew crew({.ranks = 2});
-  crew.run([&](int rank, NodeGroup& group) {
+  crew.run([&](int rank, ShmCollectives& group) {
     if (rank == 1) {
       std::this_thread::sleep_for(50ms);  // the other one sleeps by now
       EXPECT_FALSE(crew.monitor(1).report(error(Code::Aborted, "enough")).is_ok());
@@ -89,7 +89,7 @@ TEST(NodeErrors, NobodyWritesToABufferAfterItsOwnersCallHasFailed) {
   for (int round = 0; round < 20; ++round) {
     NodeCrew crew({.ranks = 3, .within = Within::OneProcess});
     std::atomic<bool> started = false;
-    crew.run([&](int rank, NodeGroup& group) {
+    crew.run([&](int rank, ShmCollectives& group) {
       std::vector<float> data(kCount, static_cast<float>(rank));
       NodeCall call = sum_of(data);
       std::thread aborter;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Every collective, in and out of place, with every mix of buffers that can and cannot be reached, over many tiles.
-#include "node/node_group.h"
+#include "node/shm_collectives.h"
 
 #include <gtest/gtest.h>
 
@@ -115,7 +115,7 @@ std::vector<Case> random_cases(int nranks, int number, uint32_t seed) {
   return cases;
 }
 
-void make_call(NodeCrew& crew, NodeGroup& group, int rank, const Case& c, uint64_t number) {
+void make_call(NodeCrew& crew, ShmCollectives& group, int rank, const Case& c, uint64_t number) {
   const int nranks = crew.ranks();
   const Units units = units_of(c.collective, rank, nranks, c.root);
   const auto self = static_cast<size_t>(rank);
@@ -157,7 +157,7 @@ void make_call(NodeCrew& crew, NodeGroup& group, int rank, const Case& c, uint64
 void run_cases(const NodeCrew::Settings& settings, int number, uint32_t seed) {
   NodeCrew crew(settings);
   const std::vector<Case> cases = random_cases(settings.ranks, number, seed);
-  crew.run([&](int rank, NodeGroup& group) {
+  crew.run([&](int rank, ShmCollectives& group) {
     std::mt19937 random(static_cast<uint32_t>(rank));
     for (size_t i = 0; i < cases.size(); ++i) {
       if (random() % 16 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 300));
@@ -222,7 +222,7 @@ TEST(NodeGroups, RoundNarrowSumsOnce) {
   NodeCrew crew({.ranks = 4, .within = Within::Nothing, .tuning = tuning});
   // 256 + 1 + 1 + 1 in bfloat16: any rounding on the way loses the ones; once gives 260 (259 is not representable).
   for (const size_t count : {size_t{1}, size_t{20}, size_t{5000}}) {
-    crew.run([&](int rank, NodeGroup& group) {
+    crew.run([&](int rank, ShmCollectives& group) {
       const uint16_t mine = rank == 0 ? 0x4380 : 0x3f80;
       std::vector<uint16_t> data(count, mine);
       NodeCall call;
@@ -264,7 +264,7 @@ TEST(NodeGroups, RoundAtRandomAsOneReducerWould) {
         reduce(reduction, sources, reinterpret_cast<std::byte*>(want.data()), count);
         for (const Collective collective : {Collective::AllReduce, Collective::Reduce, Collective::ReduceScatter}) {
           ++number;
-          crew.run([&](int rank, NodeGroup& group) {
+          crew.run([&](int rank, ShmCollectives& group) {
             const auto self = static_cast<size_t>(rank);
             const bool scatters = collective == Collective::ReduceScatter;
             std::vector<uint16_t> output(scatters ? part : count);
@@ -292,7 +292,7 @@ TEST(NodeGroups, RoundAtRandomAsOneReducerWould) {
 TEST(NodeGroups, AverageAndNormalise) {
   NodeCrew crew({.ranks = 3, .within = Within::Nothing});
   for (const size_t count : {size_t{3}, size_t{9000}}) {
-    crew.run([&](int rank, NodeGroup& group) {
+    crew.run([&](int rank, ShmCollectives& group) {
       std::vector<int32_t> data(count, rank == 0 ? -7 : -1);
       NodeCall call;
       call.input = call.output = reinterpret_cast<std::byte*>(data.data());

@@ -19,7 +19,7 @@
 #include <map>
 #include <vector>
 
-#include "transports/ofi/landings.h"
+#include "transports/ofi/write_tickets.h"
 #include "transports/ofi/rails.h"
 #include "transports/ofi/receive_pool.h"
 #include "transports/ofi/wire.h"
@@ -66,7 +66,7 @@ struct Board {
   std::vector<Token> completed;    // not yet reported
   std::vector<Token> ended;        // likewise
   std::optional<Mismatch> mismatch;
-  Landings landings;
+  WriteTickets landings;
 };
 
 class OfiChannel final : public Channel {

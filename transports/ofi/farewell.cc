@@ -69,7 +69,7 @@ Status OfiTransport::acknowledge_farewell(Link& link) {
 }
 
 // Nothing more is sent to this peer.
-void OfiTransport::bury(Link& link) {
+void OfiTransport::mark_dead(Link& link) {
   link.is_dead = true;
   for (WriteOperation& operation : link.writes) link.unfinished -= operation.is_busy ? 1 : 0;
   rails_->drop(link);

@@ -125,14 +125,14 @@ class OfiTransport final : public Transport {
   Status on_data(Link& link, const Header& header, ReceiveOperation& operation);
   Status on_target(Link& link, const Header& header, ConstBytes bytes);
   Status on_written(uint32_t landing);
-  Status on_landed(const Landings::Match& match);
+  Status on_landed(const WriteTickets::Match& match);
   Status drop(ReceiveOperation& operation);
 
   // farewell.cc
   void farewell();
   Status on_goodbye(Link& link, uint64_t sent);
   Status acknowledge_farewell(Link& link);
-  void bury(Link& link);
+  void mark_dead(Link& link);
 
   const OfiConfig config_;
   const Greeter greeter_;

@@ -85,7 +85,7 @@ Status OfiTransport::on_data(Link& link, const Header& header, ReceiveOperation&
   }
   operation.charged = &channel;
   ++link.awaited;
-  CCOM_TRY_ASSIGN(const Landings::Match match, board_.landings.on_header(channel, header));
+  CCOM_TRY_ASSIGN(const WriteTickets::Match match, board_.landings.on_header(channel, header));
   if (match.channel != nullptr) CCOM_TRY(on_landed(match));
   return pool_.release(operation);
 }
@@ -102,7 +102,7 @@ Status OfiTransport::on_target(Link& link, const Header& header, ConstBytes byte
 
 Status OfiTransport::on_written(uint32_t landing) {
   if (board_.stopped || !board_.failed.is_ok()) return Status::ok();
-  const std::optional<Landings::Match> match = board_.landings.on_written(landing);
+  const std::optional<WriteTickets::Match> match = board_.landings.on_written(landing);
   if (!match) {
     ++dropped_;
     return Status::ok();
@@ -111,7 +111,7 @@ Status OfiTransport::on_written(uint32_t landing) {
 }
 
 // Header and bytes are here.
-Status OfiTransport::on_landed(const Landings::Match& match) {
+Status OfiTransport::on_landed(const WriteTickets::Match& match) {
   OfiChannel& channel = *match.channel;
   Link& link = channel.link();
   const Header& header = match.header;

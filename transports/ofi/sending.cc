@@ -189,7 +189,7 @@ Status OfiTransport::refused(Link& link) {
   const auto now = Clock::now();
   link.refused_for += std::min<std::chrono::nanoseconds>(now - std::exchange(link.refused_at, now), kRefusalStep);
   if (!is_connected_ || link.refused_for < kRefusalLimit) return Status::ok();
-  bury(link);
+  mark_dead(link);
   if (link.farewell) return Status::ok();
   return error(Code::RemoteError, "send, rank %d -> %d: libfabric provider %s takes nothing any more; the peer is gone",
                config_.rank, link.rank, config_.provider.c_str())
@@ -231,7 +231,7 @@ Status OfiTransport::on_wrote(WriteOperation& operation, const Completion& compl
     return Status::ok();
   }
   if (link.is_dead) return Status::ok();
-  bury(link);
+  mark_dead(link);
   if (link.farewell) return Status::ok();
   return peer_error(completion, config_.rank, link.rank, "write");
 }
@@ -245,7 +245,7 @@ Status OfiTransport::send_failed(SendOperation& operation, const Completion& com
     link.last_error = completion.error;
     return Status::ok();
   }
-  bury(link);
+  mark_dead(link);
   if (link.farewell || operation.kind == Kind::Goodbye || operation.kind == Kind::Acknowledge) return Status::ok();
   return peer_error(completion, config_.rank, link.rank, "send");
 }

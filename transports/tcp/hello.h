@@ -7,7 +7,7 @@
 //   dialer    Confirm
 //
 // Each carries an HMAC over all messages so far, itself included. So the acceptor knows after the third that it does
-// not talk to a recording, and the dialer after the second. Pure; meeting.h does the talking.
+// not talk to a recording, and the dialer after the second. Pure; connection_setup.h does the talking.
 #pragma once
 
 #include <array>

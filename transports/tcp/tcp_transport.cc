@@ -134,8 +134,8 @@ Status TcpTransport::meet(std::span<const Peer> peers, Deadline deadline) {
     const auto admit = [this](const LineId& id, std::unique_ptr<Line> line) {
       channels_.at(id.peer)[static_cast<size_t>(id.channel)]->set_line(static_cast<size_t>(id.stream), std::move(line));
     };
-    Meeting meeting({io_, acceptors_, self_, tls_.get(), options_}, peers, admit);
-    return meeting.run(deadline);
+    ConnectionSetup setup({io_, acceptors_, self_, tls_.get(), options_}, peers, admit);
+    return setup.run(deadline);
   } catch (const std::exception& thrown) {
     return library_error("connect", thrown);
   }

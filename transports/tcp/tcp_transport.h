@@ -13,7 +13,7 @@
 #include "transports/tcp/channel.h"
 #include "transports/tcp/factory.h"
 #include "transports/tcp/hello.h"
-#include "transports/tcp/meeting.h"
+#include "transports/tcp/connection_setup.h"
 
 namespace ccom::tcp {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "planner/account.h"
+#include "planner/link_loads.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -40,7 +40,7 @@ std::vector<Plan> plans_of(const Question& question, const Recipe& recipe, int n
   return plans;
 }
 
-void add_kinds(Account& account, const Wires& wires, const LintReport& report, double bytes) {
+void add_kinds(LinkLoadReport& account, const Wires& wires, const LintReport& report, double bytes) {
   for (uint32_t wire = 0; wire < wires.count(); ++wire) {
     const std::string name = kind_of(wires.name(wire));
     auto kind = std::ranges::find(account.kinds, name, &WireKind::name);
@@ -53,7 +53,7 @@ void add_kinds(Account& account, const Wires& wires, const LintReport& report, d
   }
 }
 
-Account counted(const Topology& topology, const Question& question, std::span<const Plan> plans) {
+LinkLoadReport counted(const Topology& topology, const Question& question, std::span<const Plan> plans) {
   const Wires wires(topology);
   std::vector<uint32_t> path;
   LintFabric fabric{.links = wires.count(), .path = [&](Rank from, Rank to) {
@@ -67,7 +67,7 @@ Account counted(const Topology& topology, const Question& question, std::span<co
   const Result<LintReport> report = lint(plans, fabric);
   if (!report) return {.missing = report.error().message()};
   const auto bytes = static_cast<double>(question.bytes);
-  Account account{.messages = report->messages, .rounds = report->rounds.size()};
+  LinkLoadReport account{.messages = report->messages, .rounds = report->rounds.size()};
   add_kinds(account, wires, *report, bytes);
   if (report->messages > 0) {
     account.busiest = wires.name(report->busiest_link);
@@ -78,7 +78,7 @@ Account counted(const Topology& topology, const Question& question, std::span<co
 }
 
 // `most_steps` loses what was spent.
-Account spend(const Topology& topology, const Question& question, const Recipe& recipe, size_t& most_steps) {
+LinkLoadReport spend(const Topology& topology, const Question& question, const Recipe& recipe, size_t& most_steps) {
   if (!sends_messages(recipe)) return {.missing = "no messages: ranks use memory that they share"};
   if (question.collective == Collective::SendReceive) return {.missing = "not counted: one message, of any two ranks"};
   if (topology.nranks() > kMostRanks) return {.missing = format("not counted for more than %d ranks", kMostRanks)};
@@ -97,7 +97,7 @@ Recipe in_one_piece(Recipe recipe) {
 // What is compared of two candidates.
 struct Side {
   const Candidate& candidate;
-  const Account* account;
+  const LinkLoadReport* account;
 };
 
 // What the time above the winner's is spent on: more bytes on some wire, or more steps, none of which takes longer than
@@ -108,8 +108,8 @@ std::string loss(const Side& loser, const Side& winner, double longest_way_ns) {
   const Candidate& b = winner.candidate;
   const double excess_ns = a.time_ns - b.time_ns;
   if (loser.account != nullptr && winner.account != nullptr) {
-    const Account& mine = *loser.account;
-    const Account& theirs = *winner.account;
+    const LinkLoadReport& mine = *loser.account;
+    const LinkLoadReport& theirs = *winner.account;
     if (2 * (mine.busiest_ns - theirs.busiest_ns) > excess_ns) {
       const std::string kind = kind_of(mine.busiest);
       const auto used = std::ranges::find(mine.kinds, kind, &WireKind::name);
@@ -145,9 +145,9 @@ std::string why_chosen(const Candidate& candidate, const Bound& bound, const std
 
 }  // namespace
 
-Account account_of(const Topology& topology, const Question& question, const Recipe& recipe, size_t most_steps) {
+LinkLoadReport link_load_report(const Topology& topology, const Question& question, const Recipe& recipe, size_t most_steps) {
   size_t left = most_steps;
-  Account account = spend(topology, question, recipe, left);
+  LinkLoadReport account = spend(topology, question, recipe, left);
   const Recipe whole = in_one_piece(recipe);
   if (account.missing.empty() || whole == recipe) return account;
   left = most_steps;
@@ -156,20 +156,20 @@ Account account_of(const Topology& topology, const Question& question, const Rec
   return account;
 }
 
-Details look_closer(const Topology& topology, const Question& question, const Choice& choice, size_t most_steps) {
+Details analyze(const Topology& topology, const Question& question, const Choice& choice, size_t most_steps) {
   const Candidate& winner = choice.candidates[choice.chosen];
   Details details{.ranks = topology.nranks(),
                   .bound = lower_bound(topology, question),
-                  .chosen = account_of(topology, question, winner.recipe, kChoiceShare * most_steps)};
-  const Account* const best = details.chosen.missing.empty() ? &details.chosen : nullptr;
+                  .chosen = link_load_report(topology, question, winner.recipe, kChoiceShare * most_steps)};
+  const LinkLoadReport* const best = details.chosen.missing.empty() ? &details.chosen : nullptr;
   for (const Candidate& candidate : choice.candidates) {
     if (&candidate == &winner) {
       details.why.push_back(why_chosen(winner, details.bound, choice.reason));
     } else if (!candidate.legal) {
       details.why.push_back(candidate.note);
     } else {
-      const Account account =
-          best != nullptr ? spend(topology, question, in_one_piece(candidate.recipe), most_steps) : Account{"-"};
+      const LinkLoadReport account =
+          best != nullptr ? spend(topology, question, in_one_piece(candidate.recipe), most_steps) : LinkLoadReport{"-"};
       details.why.push_back(
           why_lost({candidate, account.missing.empty() ? &account : nullptr}, {winner, best}, details.bound));
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Small calls, and what all calls share. Larger ones: large.cc.
-#include "node/node_group.h"
+// Small calls, and what all calls share. Larger ones: shm_tiles.cc.
+#include "node/shm_collectives.h"
 
 #include <algorithm>
 #include <cstring>
@@ -16,14 +16,14 @@ constexpr int kFewRanks = 32;  // whose addresses fit on the stack, which is in 
 
 }  // namespace
 
-NodeGroup::NodeGroup(NodeConfig config, Monitor& monitor, Meeting::Describe describe, Fail fail)
+ShmCollectives::ShmCollectives(NodeConfig config, Monitor& monitor, FlagBarrier::Describe describe, Fail fail)
     : config_(std::move(config)),
       monitor_(monitor),
       region_(config_.segment->bytes().data() + config_.region_offset),
-      meeting_(config_.meeting, region_, config_.layout, monitor, std::move(describe)),
+      barrier_(config_.barrier, region_, config_.layout, monitor, std::move(describe)),
       reach_map_(config_.mates, config_.arena, config_.means),
       fail_(std::move(fail)),
-      nobody_(config_.meeting.ranks.size()),
+      nobody_(config_.barrier.ranks.size()),
       reach_(nobody_),
       inputs_(nobody_.size()),
       outputs_(nobody_.size()),
@@ -33,9 +33,9 @@ NodeGroup::NodeGroup(NodeConfig config, Monitor& monitor, Meeting::Describe desc
   targets_.reserve(nobody_.size() + 1);
 }
 
-Status NodeGroup::open() {
-  const size_t offset = config_.region_offset + config_.layout.block_offset(meeting_.place());
-  if (meeting_.place() == 0) {
+Status ShmCollectives::open() {
+  const size_t offset = config_.region_offset + config_.layout.block_offset(barrier_.place());
+  if (barrier_.place() == 0) {
     CCOM_TRY(config_.segment->reserve(config_.region_offset, config_.layout.lines_bytes()));
     memory_bytes_ += config_.layout.lines_bytes();
   }
@@ -44,9 +44,9 @@ Status NodeGroup::open() {
   return {};
 }
 
-Status NodeGroup::reserve_staging() {
+Status ShmCollectives::reserve_staging() {
   if (has_staging_) return {};
-  const size_t begin = config_.region_offset + config_.layout.block_offset(meeting_.place());
+  const size_t begin = config_.region_offset + config_.layout.block_offset(barrier_.place());
   const size_t size = config_.layout.staging_bytes() -
                       (config_.tuning.domains.empty() ? kNodeBanks * config_.layout.result_bytes() : 0);
   CCOM_TRY(config_.segment->reserve(begin + config_.layout.stage_offset(0), size));
@@ -55,10 +55,10 @@ Status NodeGroup::reserve_staging() {
   return {};
 }
 
-Status NodeGroup::run(const NodeCall& call, const CallWords& words, std::chrono::milliseconds timeout) {
+Status ShmCollectives::run(const NodeCall& call, const CallWords& words, std::chrono::milliseconds timeout) {
   if (monitor_.failed()) [[unlikely]]
     return give_up(monitor_.status());
-  meeting_.begin(words, timeout);
+  barrier_.begin(words, timeout);
   is_shown_ = false;
   const size_t shown = shown_bytes(call);
   const bool is_whole = call.unit_stride == 0 || call.unit_stride == call.count;
@@ -69,19 +69,19 @@ Status NodeGroup::run(const NodeCall& call, const CallWords& words, std::chrono:
   return status;
 }
 
-Status NodeGroup::give_up(const Status& cause) {
+Status ShmCollectives::give_up(const Status& cause) {
   const Status in_force = fail_(cause);
-  meeting_.say_left();
-  if (is_shown_ && !meeting_.await_leavers(first_meet_, last_meet_)) {
+  barrier_.say_left();
+  if (is_shown_ && !barrier_.await_leavers(first_meet_, last_meet_)) {
     log(LogLevel::Error,
         "rank %d: a peer has not answered for a second and may still write to a buffer of the failed call",
-        meeting_.rank_at(meeting_.place()));
+        barrier_.rank_at(barrier_.place()));
   }
   return in_force;
 }
 
 // Of a rank's memory that others read, the same on all ranks.
-size_t NodeGroup::shown_bytes(const NodeCall& call) const {
+size_t ShmCollectives::shown_bytes(const NodeCall& call) const {
   const size_t unit = call.count * size_of(call.type);
   switch (call.collective) {
     case Collective::ReduceScatter:
@@ -93,7 +93,7 @@ size_t NodeGroup::shown_bytes(const NodeCall& call) const {
 }
 
 // From the first to the last of these bytes.
-size_t NodeGroup::shown_extent(const NodeCall& call) const {
+size_t ShmCollectives::shown_extent(const NodeCall& call) const {
   const size_t unit = call.count * size_of(call.type);
   const size_t units = unit == 0 ? 0 : shown_bytes(call) / unit;
   if (call.unit_stride == 0 || units == 0) return units * unit;
@@ -102,14 +102,14 @@ size_t NodeGroup::shown_extent(const NodeCall& call) const {
 
 // ---- Small calls ----------------------------------------------------------------------------------------------------
 
-const std::byte* NodeGroup::shown_by(int place, size_t shown) const {
-  return shown <= kLinePayloadBytes ? meeting_.payload_of(place) : meeting_.mail_of(place);
+const std::byte* ShmCollectives::shown_by(int place, size_t shown) const {
+  return shown <= kLinePayloadBytes ? barrier_.payload_of(place) : barrier_.mail_of(place);
 }
 
-Status NodeGroup::run_small(const NodeCall& call, size_t shown) {
+Status ShmCollectives::run_small(const NodeCall& call, size_t shown) {
   show(call, shown);
-  meeting_.arrive();
-  CCOM_TRY(meeting_.await_all());
+  barrier_.arrive();
+  CCOM_TRY(barrier_.await_all());
   combine_shown(call, shown);
   return {};
 }
@@ -129,26 +129,26 @@ void copy_small(std::byte* to, const std::byte* from, size_t size_bytes) {
 
 }  // namespace
 
-void NodeGroup::show(const NodeCall& call, size_t shown) {
+void ShmCollectives::show(const NodeCall& call, size_t shown) {
   if (shown == 0) return;
   const bool rooted = call.collective == Collective::Broadcast || call.collective == Collective::Scatter;
-  if (rooted && call.root != meeting_.place()) return;
-  copy_small(shown <= kLinePayloadBytes ? meeting_.payload() : meeting_.mail(), call.input, shown);
+  if (rooted && call.root != barrier_.place()) return;
+  copy_small(shown <= kLinePayloadBytes ? barrier_.payload() : barrier_.mail(), call.input, shown);
 }
 
 // What the plans one_shot and direct do after their meet.
-void NodeGroup::combine_shown(const NodeCall& call, size_t shown) {
+void ShmCollectives::combine_shown(const NodeCall& call, size_t shown) {
   if (shown == 0) return;
   const size_t unit = call.count * size_of(call.type);
-  const auto self = static_cast<size_t>(meeting_.place());
-  const bool is_root = call.root == meeting_.place();
+  const auto self = static_cast<size_t>(barrier_.place());
+  const bool is_root = call.root == barrier_.place();
   const auto sum = [&](size_t offset) {  // of the first element, in bytes
     std::array<const std::byte*, kFewRanks> few;
     sources_.resize(size() > kFewRanks ? static_cast<size_t>(size()) : 0);
     const std::span<const std::byte*> sources =
         size() > kFewRanks ? std::span(sources_) : std::span(few).first(static_cast<size_t>(size()));
     for (int place = 0; place < size(); ++place) {
-      const std::byte* const from = place == meeting_.place() ? call.input : shown_by(place, shown);
+      const std::byte* const from = place == barrier_.place() ? call.input : shown_by(place, shown);
       sources[static_cast<size_t>(place)] = from + offset;
     }
     reducer(call, true)(sources, {&call.output, 1}, call.count, 0, offset / size_of(call.type));
@@ -156,7 +156,7 @@ void NodeGroup::combine_shown(const NodeCall& call, size_t shown) {
   const auto gather = [&](size_t offset) {
     for (int place = 0; place < size(); ++place) {
       std::byte* const to = call.output + static_cast<size_t>(place) * unit;
-      if (place != meeting_.place()) {
+      if (place != barrier_.place()) {
         copy_small(to, shown_by(place, shown) + offset, unit);
       } else if (!call.in_place) {
         copy_small(to, call.input + offset, unit);
@@ -183,7 +183,7 @@ void NodeGroup::combine_shown(const NodeCall& call, size_t shown) {
   }
 }
 
-const Reducer& NodeGroup::reducer(const NodeCall& call, bool completes) {
+const Reducer& ShmCollectives::reducer(const NodeCall& call, bool completes) {
   const auto divide_by = call.op == ReduceOp::Avg && completes ? static_cast<uint32_t>(size()) : 0;
   const Reduction wanted{call.type, call.op, divide_by, call.rounding, call.seed};
   ChosenReducer& chosen = completes ? complete_ : partial_;

@@ -9,19 +9,19 @@
 #include <string>
 
 #include "transports/tcp/async_line.h"
-#include "transports/tcp/meeting.h"
+#include "transports/tcp/connection_setup.h"
 
 namespace ccom::tcp {
 
-class Meeting::Greeting : public std::enable_shared_from_this<Greeting> {
+class ConnectionSetup::AcceptHandshake : public std::enable_shared_from_this<AcceptHandshake> {
  public:
-  Greeting(Meeting& meeting, Socket socket);
+  AcceptHandshake(ConnectionSetup& setup, Socket socket);
   void start();
   void close();
 
  private:
   // A handler that goes on with `next`, or refuses.
-  Handler then(void (Greeting::*next)());
+  Handler then(void (AcceptHandshake::*next)());
   void watch(std::chrono::milliseconds patience);
   void on_secure();
   void on_hello();
@@ -29,7 +29,7 @@ class Meeting::Greeting : public std::enable_shared_from_this<Greeting> {
   void on_confirm();
   void refuse();
 
-  Meeting& meeting_;
+  ConnectionSetup& setup_;
   std::unique_ptr<Line> line_;
   asio::steady_timer timer_;
   bool is_late_ = false;
@@ -37,13 +37,13 @@ class Meeting::Greeting : public std::enable_shared_from_this<Greeting> {
   std::array<Hello, 3> transcript_;
 };
 
-class Meeting::Dial : public std::enable_shared_from_this<Dial> {
+class ConnectionSetup::ConnectAttempt : public std::enable_shared_from_this<ConnectAttempt> {
  public:
   struct Way {
     asio::ip::address from;
     Endpoint to;
   };
-  Dial(Meeting& meeting, LineId id, Expected& expected, Way way);
+  ConnectAttempt(ConnectionSetup& setup, LineId id, Expected& expected, Way way);
   void start();
   void close();
 
@@ -55,9 +55,9 @@ class Meeting::Dial : public std::enable_shared_from_this<Dial> {
   void on_proved();
   void retry(const std::string& trouble);
   // A handler that goes on with `next`, or tries again.
-  Handler then(void (Dial::*next)(), const char* action);
+  Handler then(void (ConnectAttempt::*next)(), const char* action);
 
-  Meeting& meeting_;
+  ConnectionSetup& setup_;
   const LineId id_;
   Expected& expected_;
   const Way way_;

@@ -24,7 +24,7 @@ constexpr uint32_t landing_of(uint32_t ticket, uint32_t index) { return ticket <
 constexpr uint32_t ticket_of(uint32_t landing) { return landing >> kIndexBits; }
 constexpr uint32_t index_of(uint32_t landing) { return landing & ((uint32_t{1} << kIndexBits) - 1); }
 
-class Landings {
+class WriteTickets {
  public:
   // A ticket with `spots` spots; nothing if all are in use. `message`: whose target it is; nothing for slots.
   std::optional<uint32_t> open(OfiChannel& channel, std::optional<uint64_t> message, size_t spots);

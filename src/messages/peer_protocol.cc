@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "messages/peer_line.h"
+#include "messages/peer_protocol.h"
 
 #include <cstring>
 
 namespace ccom {
 
-std::shared_ptr<Message> PeerLine::sending() const {
-  for (const Word& word : words_) {
+std::shared_ptr<Message> PeerProtocol::sending() const {
+  for (const PendingHeader& word : words_) {
     if (word.message != nullptr) return word.message;
   }
   if (!announced_.empty()) return announced_.begin()->second;
@@ -16,7 +16,7 @@ std::shared_ptr<Message> PeerLine::sending() const {
   return nullptr;
 }
 
-Posted& PeerLine::take_posted(Posted::Kind kind, std::shared_ptr<Message> message) {
+Posted& PeerProtocol::take_posted(Posted::Kind kind, std::shared_ptr<Message> message) {
   if (free_posted_.empty()) {
     all_posted_.push_back(std::make_unique<Posted>());
     free_posted_.push_back(all_posted_.back().get());
@@ -29,12 +29,12 @@ Posted& PeerLine::take_posted(Posted::Kind kind, std::shared_ptr<Message> messag
 
 // ---- Out ------------------------------------------------------------------------------------------------------------
 
-Status PeerLine::send(std::shared_ptr<Message> message) {
+Status PeerProtocol::send(std::shared_ptr<Message> message) {
   words_.push_back({HeaderKind::Announce, std::move(message)});
   return go_on();
 }
 
-Status PeerLine::receive(const std::shared_ptr<Message>& message, uint64_t id) {
+Status PeerProtocol::receive(const std::shared_ptr<Message>& message, uint64_t id) {
   Posted& posted = take_posted(Posted::Kind::PayloadReceive, message);
   const MessageRequest& asked = message->asked;
   CCOM_TRY(way_.payload->post_receive(
@@ -43,16 +43,16 @@ Status PeerLine::receive(const std::shared_ptr<Message>& message, uint64_t id) {
   return go_on();
 }
 
-Status PeerLine::go_on() {
+Status PeerProtocol::go_on() {
   while (!words_.empty() && headers_under_way_ < kMostHeaders && !has_left_) {
-    const Word word = std::move(words_.front());
+    const PendingHeader word = std::move(words_.front());
     words_.pop_front();
-    CCOM_TRY(say(word));
+    CCOM_TRY(send_header(word));
   }
   return {};
 }
 
-Status PeerLine::say(const Word& word) {
+Status PeerProtocol::send_header(const PendingHeader& word) {
   if (free_headers_.empty()) {
     all_headers_.push_back(std::make_unique<MessageHeader>());
     free_headers_.push_back(all_headers_.back().get());
@@ -78,14 +78,14 @@ Status PeerLine::say(const Word& word) {
   return post(header, nullptr);
 }
 
-Status PeerLine::post(MessageHeader& header, std::shared_ptr<Message> message) {
+Status PeerProtocol::post(MessageHeader& header, std::shared_ptr<Message> message) {
   Posted& posted = take_posted(Posted::Kind::HeaderSend, std::move(message));
   posted.header = &header;
   ++headers_under_way_;
   return way_.headers->post_send({kHeaderEnvelope, std::as_bytes(std::span(&header, 1)), posted.token()});
 }
 
-Status PeerLine::serve_clear(uint64_t id) {
+Status PeerProtocol::serve_clear(uint64_t id) {
   const auto found = announced_.find(id);
   if (found == announced_.end()) return broken("asks for a message that it was not offered");
   Posted& posted = take_posted(Posted::Kind::PayloadSend, std::move(found->second));
@@ -96,7 +96,7 @@ Status PeerLine::serve_clear(uint64_t id) {
 
 // ---- In -------------------------------------------------------------------------------------------------------------
 
-Status PeerLine::receive_header() {
+Status PeerProtocol::receive_header() {
   if (incoming_header_ == nullptr) incoming_header_ = std::make_unique<MessageHeader>();
   incoming_ = {Posted::Kind::HeaderReceive, peer_, nullptr, incoming_header_.get()};
   return way_.headers->post_receive({kHeaderEnvelope, sizeof(MessageHeader),
@@ -104,7 +104,7 @@ Status PeerLine::receive_header() {
                                      true});
 }
 
-Status PeerLine::accept_header() {
+Status PeerProtocol::accept_header() {
   const MessageHeader& said = header();
   if (eager_sent_ - said.acknowledged > kEagerCredits) return broken("has received more than it was sent");
   // Never backwards: headers keep their order.
@@ -120,7 +120,7 @@ Status PeerLine::accept_header() {
   return broken("says something unknown");
 }
 
-std::shared_ptr<Message> PeerLine::finish(Posted& posted) {
+std::shared_ptr<Message> PeerProtocol::finish(Posted& posted) {
   std::shared_ptr<Message> message = std::move(posted.message);
   if (posted.kind == Posted::Kind::HeaderReceive) return nullptr;
   if (posted.kind == Posted::Kind::HeaderSend) {
@@ -131,7 +131,7 @@ std::shared_ptr<Message> PeerLine::finish(Posted& posted) {
   return message;
 }
 
-Status PeerLine::broken(const char* what) const {
+Status PeerProtocol::broken(const char* what) const {
   return error(Code::TransportError, "rank %d %s: its ccom differs from ours, or has a bug", peer_, what)
       .with_peers({peer_});
 }

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "node/geometry.h"
-#include "node/node_group.h"
+#include "node/shm_collectives.h"
 
 namespace ccom {
 namespace {
@@ -20,7 +20,7 @@ bool cuts_vector(Collective collective) {
 
 }  // namespace
 
-NodeShape NodeGroup::shape_for(const NodeCall& call, std::span<const Reach> reach) const {
+NodeShape ShmCollectives::shape_for(const NodeCall& call, std::span<const Reach> reach) const {
   return node_shape(config_.tuning,
                     {.collective = call.collective,
                      .bytes = call.count * size_of(call.type),
@@ -28,12 +28,12 @@ NodeShape NodeGroup::shape_for(const NodeCall& call, std::span<const Reach> reac
                     reach);
 }
 
-NodePlan NodeGroup::plan_for(const NodeCall& call, std::span<const Reach> reach) const {
-  return node_plan({call.collective, meeting_.place(), size(), call.root, call.in_place}, shape_for(call, reach),
+NodePlan ShmCollectives::plan_for(const NodeCall& call, std::span<const Reach> reach) const {
+  return node_plan({call.collective, barrier_.place(), size(), call.root, call.in_place}, shape_for(call, reach),
                    reach);
 }
 
-const NodePlan& NodeGroup::cached_plan(const NodeCall& call, const std::vector<Reach>& reach) {
+const NodePlan& ShmCollectives::cached_plan(const NodeCall& call, const std::vector<Reach>& reach) {
   const NodeShape shape = shape_for(call, reach);
   const auto fits = [&](const CachedPlan& cached) {
     return cached.collective == call.collective && cached.root == call.root && cached.in_place == call.in_place &&
@@ -50,7 +50,7 @@ const NodePlan& NodeGroup::cached_plan(const NodeCall& call, const std::vector<R
   return *plans_.front().plan;
 }
 
-NodeGeometry NodeGroup::geometry_of(const NodeCall& call, const NodePlan& plan) const {
+NodeGeometry ShmCollectives::geometry_of(const NodeCall& call, const NodePlan& plan) const {
   NodeGeometry geometry;
   geometry.element_bytes = size_of(call.type);
   geometry.unit_elements = call.count;
@@ -71,22 +71,22 @@ NodeGeometry NodeGroup::geometry_of(const NodeCall& call, const NodePlan& plan) 
 
 // The first phase shows this rank's input to those who cannot reach it, before anybody knows who can: what it copies
 // depends on nobody else.
-Status NodeGroup::run_large(const NodeCall& call) {
+Status ShmCollectives::run_large(const NodeCall& call) {
   call_ = call;
   const NodePlan& opening = cached_plan(call, nobody_);
   // Tiny calls come here for groups, whose meets not everybody waits in.
   const bool asks = shown_bytes(call) > config_.tuning.small_bytes;
   const Announcement mine = asks ? announce(call) : Announcement();
-  std::memcpy(meeting_.payload(), &mine, sizeof mine);
+  std::memcpy(barrier_.payload(), &mine, sizeof mine);
   if (!mine.input.is_reached()) {
     geometry_ = geometry_of(call, opening);
     CCOM_TRY(reserve_staging());
     CCOM_TRY(run_phase(opening.phases[0], 0));
   }
-  meeting_.arrive();
+  barrier_.arrive();
   if (mine.input.is_reached() || mine.output.is_reached()) {
     is_shown_ = true;
-    first_meet_ = meeting_.number();
+    first_meet_ = barrier_.number();
     last_meet_ = first_meet_ + 1;  // at least: nobody gets through it without this rank
   }
   CCOM_TRY(await(opening, 0, 1));
@@ -97,7 +97,7 @@ Status NodeGroup::run_large(const NodeCall& call) {
   }
   const NodePlan& plan = cached_plan(call, reach_);
   geometry_ = geometry_of(call, plan);
-  last_meet_ = meeting_.number() + static_cast<uint32_t>(tile_slots(plan, geometry_.tiles)) - 2;
+  last_meet_ = barrier_.number() + static_cast<uint32_t>(tile_slots(plan, geometry_.tiles)) - 2;
   const bool in_cache = total_bytes(call) < config_.tuning.stream_bytes;
   const bool reads_outputs = std::ranges::find(is_pulled_, true) != is_pulled_.end();  // right after they are written
   const bool just_read = call.in_place && call.collective != Collective::AllGather;
@@ -109,7 +109,7 @@ Status NodeGroup::run_large(const NodeCall& call) {
 }
 
 // Input and output of all ranks.
-size_t NodeGroup::total_bytes(const NodeCall& call) const {
+size_t ShmCollectives::total_bytes(const NodeCall& call) const {
   const size_t unit = call.count * size_of(call.type);
   const auto ranks = static_cast<size_t>(size());
   switch (call.collective) {
@@ -124,7 +124,7 @@ size_t NodeGroup::total_bytes(const NodeCall& call) const {
 }
 
 // Whether the kernel should copy this rank's input for others, instead of two copies through staging memory.
-bool NodeGroup::is_worth_reading(const NodeCall& call) const {
+bool ShmCollectives::is_worth_reading(const NodeCall& call) const {
   const size_t bytes = shown_bytes(call);
   if (!cuts_vector(call.collective)) return bytes >= config_.tuning.read_bytes;
   return call.collective == Collective::AllReduce && bytes >= config_.tuning.pull_from_bytes &&
@@ -132,13 +132,13 @@ bool NodeGroup::is_worth_reading(const NodeCall& call) const {
 }
 
 // Where this rank's buffers are. An input that is overwritten while others read it is not shown where it lies.
-Announcement NodeGroup::announce(const NodeCall& call) const {
+Announcement ShmCollectives::announce(const NodeCall& call) const {
   Announcement mine;
   const auto where = [&](const void* buffer) {
     return is_worth_reading(call) ? reach_map_.describe_readable(buffer, shown_extent(call))
                                   : reach_map_.describe(buffer, shown_extent(call));
   };
-  const bool is_root = call.root == meeting_.place();
+  const bool is_root = call.root == barrier_.place();
   const bool only_root_shows = call.collective == Collective::Broadcast || call.collective == Collective::Scatter;
   const bool is_overwritten = call.collective == Collective::AllToAll && call.in_place;
   if ((!only_root_shows || is_root) && !is_overwritten) {
@@ -150,30 +150,30 @@ Announcement NodeGroup::announce(const NodeCall& call) const {
   return mine;
 }
 
-Status NodeGroup::collect_reach(const NodeCall& call, const Announcement& mine) {
+Status ShmCollectives::collect_reach(const NodeCall& call, const Announcement& mine) {
   const size_t bytes = shown_extent(call);
   for (int place = 0; place < size(); ++place) {
     const auto i = static_cast<size_t>(place);
     Announcement said = mine;
-    if (place != meeting_.place()) std::memcpy(&said, meeting_.payload_of(place), sizeof said);
+    if (place != barrier_.place()) std::memcpy(&said, barrier_.payload_of(place), sizeof said);
     reach_[i] = {said.input.is_reached(), said.output.is_mapped()};
-    is_pulled_[i] = said.output.kind == Announcement::kReadable && place != meeting_.place();
-    is_remote_[i] = said.input.kind == Announcement::kReadable && place != meeting_.place();
+    is_pulled_[i] = said.output.kind == Announcement::kReadable && place != barrier_.place();
+    is_remote_[i] = said.input.kind == Announcement::kReadable && place != barrier_.place();
     inputs_[i] = said.input.is_reached() ? reach_map_.resolve(place, said.input, bytes) : nullptr;
     outputs_[i] = said.output.is_reached() ? reach_map_.resolve(place, said.output, bytes) : nullptr;
     if ((inputs_[i] != nullptr) != said.input.is_reached() || (outputs_[i] != nullptr) != said.output.is_reached()) {
       return error(Code::InternalError, "rank %d says that its buffers lie outside of its arena",
-                   meeting_.rank_at(place))
-          .with_peers({meeting_.rank_at(place)});
+                   barrier_.rank_at(place))
+          .with_peers({barrier_.rank_at(place)});
     }
   }
   const bool anybody = std::ranges::any_of(reach_, [](const Reach& r) { return r.input || r.output; });
-  if (anybody && meeting_.has_anybody_left()) return monitor_.status();
+  if (anybody && barrier_.has_anybody_left()) return monitor_.status();
   return {};
 }
 
 // Everything but the first slot's work and meet, which the opening has done.
-Status NodeGroup::run_tiles(const NodePlan& plan) {
+Status ShmCollectives::run_tiles(const NodePlan& plan) {
   const size_t slots = tile_slots(plan, geometry_.tiles);
   for (size_t slot = 1; slot < slots; ++slot) {
     for (size_t phase = 0; phase < plan.phases.size(); ++phase) {
@@ -181,22 +181,22 @@ Status NodeGroup::run_tiles(const NodePlan& plan) {
       CCOM_TRY(run_phase(plan.phases[phase], slot - phase));
     }
     if (slot + 1 == slots) break;
-    geometry_.tiles == 1 && plan.phases[slot].is_silent ? meeting_.arrive_silently() : meeting_.arrive();
+    geometry_.tiles == 1 && plan.phases[slot].is_silent ? barrier_.arrive_silently() : barrier_.arrive();
     CCOM_TRY(await(plan, slot, geometry_.tiles));
   }
   return {};
 }
 
-Status NodeGroup::await(const NodePlan& plan, size_t slot, size_t tiles) {
+Status ShmCollectives::await(const NodePlan& plan, size_t slot, size_t tiles) {
   for (size_t phase = 0; phase < plan.phases.size(); ++phase) {
     if (slot < phase || slot - phase >= tiles) continue;
-    if (plan.phases[phase].is_full) return meeting_.await_all();
-    for (const Rank place : plan.phases[phase].waits_for) CCOM_TRY(meeting_.await(place));
+    if (plan.phases[phase].is_full) return barrier_.await_all();
+    for (const Rank place : plan.phases[phase].waits_for) CCOM_TRY(barrier_.await(place));
   }
   return {};
 }
 
-Status NodeGroup::run_phase(const NodePhase& phase, size_t tile) {
+Status ShmCollectives::run_phase(const NodePhase& phase, size_t tile) {
   for (const NodeStep& step : phase.steps) {
     if (geometry_.parts > 1 || step.count == 1) {
       CCOM_TRY(run_step(step, tile, step.source_piece, step.target_piece, step.count));
@@ -209,9 +209,9 @@ Status NodeGroup::run_phase(const NodePhase& phase, size_t tile) {
   return {};
 }
 
-std::byte* NodeGroup::address(const Operand& operand, size_t tile, uint32_t piece) const {
+std::byte* ShmCollectives::address(const Operand& operand, size_t tile, uint32_t piece) const {
   const auto owner = static_cast<size_t>(operand.owner);
-  const bool own = operand.owner == meeting_.place();
+  const bool own = operand.owner == barrier_.place();
   const size_t bank = (tiles_before_ + tile) % kNodeBanks;
   std::byte* const block = region_ + config_.layout.block_offset(operand.owner);
   switch (operand.area) {
@@ -225,7 +225,7 @@ std::byte* NodeGroup::address(const Operand& operand, size_t tile, uint32_t piec
   }
 }
 
-Status NodeGroup::run_step(const NodeStep& step, size_t tile, uint32_t source_piece, uint32_t target_piece,
+Status ShmCollectives::run_step(const NodeStep& step, size_t tile, uint32_t source_piece, uint32_t target_piece,
                            uint32_t count) {
   const bool from_single = step.sources[0].area == Area::Partial || step.sources[0].area == Area::Result;
   const size_t elements =
@@ -257,14 +257,14 @@ Status NodeGroup::run_step(const NodeStep& step, size_t tile, uint32_t source_pi
   return {};
 }
 
-bool NodeGroup::is_remote(const Operand& operand) const {
+bool ShmCollectives::is_remote(const Operand& operand) const {
   const auto owner = static_cast<size_t>(operand.owner);
   return operand.area == Area::Input ? is_remote_[owner] : operand.area == Area::Output && is_pulled_[owner];
 }
 
 // Makes sources_ the addresses of a stretch of all sources. What only the kernel can read is read now: the one source
 // of a copy to its target, others next to each other.
-Status NodeGroup::take_sources(const NodeStep& step, size_t tile, uint32_t piece, size_t offset, size_t size_bytes) {
+Status ShmCollectives::take_sources(const NodeStep& step, size_t tile, uint32_t piece, size_t offset, size_t size_bytes) {
   sources_.clear();
   for (const Operand& source : step.sources) {
     const std::byte* const from = address(source, tile, piece) + offset;
@@ -278,8 +278,8 @@ Status NodeGroup::take_sources(const NodeStep& step, size_t tile, uint32_t piece
       to = read_.data() + sources_.size() * kStrideBytes;
     }
     if (Status status = reach_map_.read(source.owner, from, to, size_bytes); !status.is_ok()) {
-      return error(Code::RemoteError, "rank %d: %s", meeting_.rank_at(source.owner), status.message().c_str())
-          .with_peers({meeting_.rank_at(source.owner)});
+      return error(Code::RemoteError, "rank %d: %s", barrier_.rank_at(source.owner), status.message().c_str())
+          .with_peers({barrier_.rank_at(source.owner)});
     }
     sources_.push_back(to);
   }

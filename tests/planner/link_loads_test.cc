@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "planner/account.h"
+#include "planner/link_loads.h"
 
 namespace ccom {
 namespace {
@@ -20,7 +20,7 @@ Candidate named(const Topology& topology, const Question& question, const std::s
   return choice ? choice->candidates[choice->chosen] : Candidate{};
 }
 
-WireKind kind(const Account& account, const std::string& name) {
+WireKind kind(const LinkLoadReport& account, const std::string& name) {
   for (const WireKind& each : account.kinds) {
     if (each.name == name) return each;
   }
@@ -31,7 +31,7 @@ WireKind kind(const Account& account, const std::string& name) {
 std::string why(const Topology& topology, const Question& question, const std::string& name, size_t most_steps) {
   const Result<Choice> choice = choose(topology, question, "");
   EXPECT_TRUE(choice);
-  const Details details = look_closer(topology, question, *choice, most_steps);
+  const Details details = analyze(topology, question, *choice, most_steps);
   EXPECT_EQ(details.why.size(), choice->candidates.size());
   for (size_t i = 0; i < details.why.size(); ++i) {
     if (choice->candidates[i].recipe.algorithm == name) return details.why[i];
@@ -41,10 +41,10 @@ std::string why(const Topology& topology, const Question& question, const std::s
 }
 
 // 16 ranks send 2 * 15/16 of the vector each, all to a neighbour: a ring over 16 of the torus's 64 links.
-TEST(Account, OfARingOnATorusIsTheSumByHand) {
+TEST(LinkLoadReport, OfARingOnATorusIsTheSumByHand) {
   const Topology torus = *make_topology("torus:4x4");
   const Question question{.bytes = 1 << 24};
-  const Account account = account_of(torus, question, named(torus, question, "ring").recipe, kMany);
+  const LinkLoadReport account = link_load_report(torus, question, named(torus, question, "ring").recipe, kMany);
   ASSERT_EQ(account.missing, "");
   const double each = 1.875 * (1 << 24);
   EXPECT_EQ(account.messages, 16u * 30);
@@ -57,52 +57,52 @@ TEST(Account, OfARingOnATorusIsTheSumByHand) {
   EXPECT_DOUBLE_EQ(account.busiest_ns, each / 50);
 }
 
-TEST(Account, OfSwingOnATorusLoadsEveryLinkEvenlyInEightRounds) {
+TEST(LinkLoadReport, OfSwingOnATorusLoadsEveryLinkEvenlyInEightRounds) {
   const Topology torus = *make_topology("torus:4x4");
   const Question question{.bytes = 1 << 24};
   Recipe swing = named(torus, question, "swing").recipe;
   swing.staged.windows = 1;
-  const Account account = account_of(torus, question, swing, kMany);
+  const LinkLoadReport account = link_load_report(torus, question, swing, kMany);
   EXPECT_EQ(account.rounds, 8u);
   const double each = 1.875 / 4 * (1 << 24);
   EXPECT_EQ(kind(account, "link"), (WireKind{"link", 64, 64, 64 * each, each}));
 }
 
 // Uplinks are slower than links: fewer bytes keep one busy for longer.
-TEST(Account, NamesTheWireThatIsBusyLongest) {
+TEST(LinkLoadReport, NamesTheWireThatIsBusyLongest) {
   const Topology cluster = *make_topology("2*trn1.32xlarge/1");
   const Question question{.bytes = 1 << 26};
   const Result<Choice> choice = choose(cluster, question, "");
   ASSERT_TRUE(choice);
-  const Account account = account_of(cluster, question, choice->recipe(), kMany);
+  const LinkLoadReport account = link_load_report(cluster, question, choice->recipe(), kMany);
   ASSERT_EQ(account.missing, "");
   EXPECT_THAT(account.busiest, HasSubstr("uplink"));
   EXPECT_GE(account.busiest_ns, lower_bound(cluster, question).bandwidth_ns * 0.999);
 }
 
 // Windows multiply messages, not bytes.
-TEST(Account, OfAPlanOfTooManyWindowsIsThatOfOne) {
+TEST(LinkLoadReport, OfAPlanOfTooManyWindowsIsThatOfOne) {
   const Topology torus = *make_topology("torus:4x4");
   const Question question{.bytes = 1 << 24};
   Recipe swing = named(torus, question, "swing").recipe;
   swing.staged.windows = 16;
-  const Account all = account_of(torus, question, swing, kMany);
-  const Account one = account_of(torus, question, swing, 16 * 100);
+  const LinkLoadReport all = link_load_report(torus, question, swing, kMany);
+  const LinkLoadReport one = link_load_report(torus, question, swing, 16 * 100);
   EXPECT_EQ(all.note, "");
   EXPECT_THAT(one.note, HasSubstr("counted without windows"));
   EXPECT_EQ(all.messages, 16 * one.messages);
   EXPECT_EQ(kind(all, "link"), kind(one, "link"));
 }
 
-TEST(Account, SaysWhyItIsMissing) {
+TEST(LinkLoadReport, SaysWhyItIsMissing) {
   const Question question{.bytes = 1 << 20};
   const Topology torus = *make_topology("torus:4x4");
   const Recipe ring = named(torus, question, "ring").recipe;
-  EXPECT_THAT(account_of(torus, question, ring, 500).missing, HasSubstr("too long"));
-  EXPECT_EQ(account_of(torus, question, ring, 16 * 60).missing, "") << "30 sends, 30 receives";
+  EXPECT_THAT(link_load_report(torus, question, ring, 500).missing, HasSubstr("too long"));
+  EXPECT_EQ(link_load_report(torus, question, ring, 16 * 60).missing, "") << "30 sends, 30 receives";
   const Topology large = *make_topology("torus:64x32");
-  EXPECT_THAT(account_of(large, question, ring, kMany).missing, HasSubstr("more than 1024 ranks"));
-  EXPECT_THAT(account_of(torus, question, Recipe{"node", Recipe::Kind::Node, {}, {}}, kMany).missing,
+  EXPECT_THAT(link_load_report(large, question, ring, kMany).missing, HasSubstr("more than 1024 ranks"));
+  EXPECT_THAT(link_load_report(torus, question, Recipe{"node", Recipe::Kind::Node, {}, {}}, kMany).missing,
               HasSubstr("no messages"));
 }
 
@@ -118,7 +118,7 @@ TEST(Details, SayOfTheChoiceHowFarItIsFromTheBound) {
   const Topology torus = *make_topology("torus:8x8");
   const Question question{.bytes = 1 << 28};
   const Choice choice = *choose(torus, question, "");
-  const Details details = look_closer(torus, question, choice, kMany);
+  const Details details = analyze(torus, question, choice, kMany);
   EXPECT_EQ(details.ranks, 64);
   EXPECT_THAT(details.why[choice.chosen], HasSubstr("least expected time: "));
   EXPECT_THAT(details.why[choice.chosen], HasSubstr(" x the bound"));

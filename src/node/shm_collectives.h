@@ -18,13 +18,13 @@
 #include "base/shared_segment.h"
 #include "kernels/kernels.h"
 #include "node/geometry.h"
-#include "node/meeting.h"
+#include "node/flag_barrier.h"
 #include "node/reach.h"
 
 namespace ccom {
 
 struct NodeConfig {
-  Meeting::Config meeting;
+  FlagBarrier::Config barrier;
   NodeLayout layout;
   SharedSegment* segment = nullptr;  // outlives the group, as the monitor does
   size_t region_offset = 0;
@@ -50,10 +50,10 @@ struct NodeCall {
 };
 
 // Belongs to one thread at a time, but for wake(). An error of run() is final.
-class NodeGroup {
+class ShmCollectives {
  public:
   using Fail = std::function<Status(const Status& cause)>;
-  NodeGroup(NodeConfig config, Monitor& monitor, Meeting::Describe describe, Fail fail);
+  ShmCollectives(NodeConfig config, Monitor& monitor, FlagBarrier::Describe describe, Fail fail);
   // Takes memory for this rank's lines; by every rank before any of them calls run().
   Status open();
 
@@ -63,7 +63,7 @@ class NodeGroup {
   // nobody touches this rank's buffers after that. A peer that is stopped for more than a second in the middle of a
   // copy is the exception; it is logged.
   Status run(const NodeCall& call, const CallWords& words, std::chrono::milliseconds timeout);
-  void wake() { meeting_.wake(); }
+  void wake() { barrier_.wake(); }
 
   const ReachMap& reach_map() const { return reach_map_; }
   // Taken by this rank so far.
@@ -113,12 +113,12 @@ class NodeGroup {
 
   Status reserve_staging();
   const Reducer& reducer(const NodeCall& call, bool completes);
-  int size() const { return meeting_.size(); }
+  int size() const { return barrier_.size(); }
 
   const NodeConfig config_;
   Monitor& monitor_;
   std::byte* const region_;
-  Meeting meeting_;
+  FlagBarrier barrier_;
   const ReachMap reach_map_;
   const Fail fail_;
   const std::vector<Reach> nobody_;

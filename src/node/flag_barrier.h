@@ -25,7 +25,7 @@ namespace ccom {
 using CallWords = std::array<uint64_t, 5>;
 
 // Belongs to one thread at a time, but for wake().
-class Meeting {
+class FlagBarrier {
  public:
   struct Config {
     int place = 0;            // of this rank in `ranks`
@@ -36,7 +36,7 @@ class Meeting {
   using Describe = std::function<std::string(const CallWords&)>;
 
   // The region and the monitor outlive the meeting. describe: for the text of a mismatch.
-  Meeting(Config config, std::byte* region, const NodeLayout& layout, Monitor& monitor, Describe describe);
+  FlagBarrier(Config config, std::byte* region, const NodeLayout& layout, Monitor& monitor, Describe describe);
 
   // The call that the next meets belong to. Its time begins with its first wait that is not over at once.
   void begin(const CallWords& words, std::chrono::milliseconds timeout);

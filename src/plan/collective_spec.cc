@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plan/meaning.h"
+#include "plan/collective_spec.h"
 
 #include <algorithm>
 
@@ -30,7 +30,7 @@ uint64_t items_of(Collective collective, uint64_t ranks, uint64_t unit) {
 
 }  // namespace
 
-Meaning::Meaning(const Plan& any, uint64_t seed, bool is_rotated)
+CollectiveSpec::CollectiveSpec(const Plan& any, uint64_t seed, bool is_rotated)
     : collective_(any.collective),
       ranks_(static_cast<uint64_t>(any.nranks)),
       unit_(any.blocks_per_unit),
@@ -39,12 +39,12 @@ Meaning::Meaning(const Plan& any, uint64_t seed, bool is_rotated)
       seed_(mix(seed)),
       turn_(is_rotated ? items_ / ranks_ : 0) {}
 
-bool Meaning::reduces() const {
+bool CollectiveSpec::reduces() const {
   return collective_ == Collective::AllReduce || collective_ == Collective::Reduce ||
          collective_ == Collective::ReduceScatter;
 }
 
-void Meaning::choose(uint32_t count, std::mt19937_64& random) {
+void CollectiveSpec::choose(uint32_t count, std::mt19937_64& random) {
   if (count == 0 || count >= items_) return;
   followed_.assign(items_, false);
   chosen_ = count;
@@ -56,7 +56,7 @@ void Meaning::choose(uint32_t count, std::mt19937_64& random) {
   }
 }
 
-uint64_t Meaning::input_item(const Plan& plan, uint32_t block) const {
+uint64_t CollectiveSpec::input_item(const Plan& plan, uint32_t block) const {
   const auto rank = static_cast<uint64_t>(plan.rank);
   switch (collective_) {
     case Collective::Barrier:
@@ -67,7 +67,7 @@ uint64_t Meaning::input_item(const Plan& plan, uint32_t block) const {
   }
 }
 
-uint64_t Meaning::output_item(const Plan& plan, uint32_t block) const {
+uint64_t CollectiveSpec::output_item(const Plan& plan, uint32_t block) const {
   const auto rank = static_cast<uint64_t>(plan.rank);
   switch (collective_) {
     case Collective::ReduceScatter:
@@ -79,19 +79,19 @@ uint64_t Meaning::output_item(const Plan& plan, uint32_t block) const {
 
 // Rotated, a contribution's name must not depend on the view: how far the rank lies ahead of its item, and the item
 // within a turn.
-uint64_t Meaning::word(uint64_t rank, uint64_t item) const {
+uint64_t CollectiveSpec::word(uint64_t rank, uint64_t item) const {
   const uint64_t who = turn_ == 0 ? rank : (rank + ranks_ - item / turn_) % ranks_;
   const uint64_t what = turn_ == 0 ? item : item % turn_;
   return mix(seed_ ^ mix(who << 40 ^ what)) % kPrime;
 }
 
-Value Meaning::input(const Plan& plan, uint32_t block) const {
+Value CollectiveSpec::input(const Plan& plan, uint32_t block) const {
   const uint64_t item = input_item(plan, block);
   const uint64_t sum = word(static_cast<uint64_t>(plan.rank), item);
   return {sum, mix(sum ^ 0x5bd1e995), item, 0, false};
 }
 
-uint64_t Meaning::expected(uint64_t item) {
+uint64_t CollectiveSpec::expected(uint64_t item) {
   const auto [known, is_new] = expected_.try_emplace(item, 0);
   if (!is_new) return known->second;
   switch (collective_) {
@@ -108,7 +108,7 @@ uint64_t Meaning::expected(uint64_t item) {
   return known->second;
 }
 
-uint64_t Meaning::seen_from(uint64_t item, uint64_t distance) const {
+uint64_t CollectiveSpec::seen_from(uint64_t item, uint64_t distance) const {
   return turn_ == 0 ? item : (item + items_ - distance % ranks_ * turn_) % items_;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "topology/tree.h"
+#include "topology/sysfs_root.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -49,7 +49,7 @@ Result<std::string> read_file(const std::string& path, size_t limit_bytes) {
   return text;
 }
 
-std::optional<std::string> Tree::text(const std::string& path) const {
+std::optional<std::string> SysfsRoot::text(const std::string& path) const {
   const Result<std::string> contents = read_file(absolute(path), kTextBytes);
   if (!contents) return std::nullopt;
   std::string text(trimmed(*contents));
@@ -58,12 +58,12 @@ std::optional<std::string> Tree::text(const std::string& path) const {
   return text;
 }
 
-std::optional<int64_t> Tree::integer(const std::string& path) const {
+std::optional<int64_t> SysfsRoot::integer(const std::string& path) const {
   const auto contents = text(path);
   return contents ? integer_from(*contents) : std::nullopt;
 }
 
-std::vector<std::string> Tree::list(const std::string& folder) const {
+std::vector<std::string> SysfsRoot::list(const std::string& folder) const {
   std::vector<std::string> names;
   std::error_code failure;
   std::filesystem::directory_iterator entry(absolute(folder), failure);
@@ -74,14 +74,14 @@ std::vector<std::string> Tree::list(const std::string& folder) const {
   return names;
 }
 
-std::optional<std::string> Tree::link_target(const std::string& path) const {
+std::optional<std::string> SysfsRoot::link_target(const std::string& path) const {
   std::error_code failure;
   const auto target = std::filesystem::read_symlink(absolute(path), failure);
   if (failure) return std::nullopt;
   return target.string();
 }
 
-bool Tree::exists(const std::string& path) const {
+bool SysfsRoot::exists(const std::string& path) const {
   std::error_code failure;
   return std::filesystem::exists(absolute(path), failure);
 }

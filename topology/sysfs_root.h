@@ -17,9 +17,9 @@ namespace ccom {
 // The first `limit_bytes` bytes of a regular file. Never blocks: pipes and devices are refused.
 Result<std::string> read_file(const std::string& path, size_t limit_bytes);
 
-class Tree {
+class SysfsRoot {
  public:
-  explicit Tree(std::string root) : root_(std::move(root)) {}
+  explicit SysfsRoot(std::string root) : root_(std::move(root)) {}
 
   // Is this the running machine, so that the calling process may be asked as well?
   bool is_live() const { return root_ == "/"; }

@@ -31,10 +31,10 @@ struct Value {
 // A Value of two with the same origin.
 Value combine(const Value& a, const Value& b);
 
-class Meaning {
+class CollectiveSpec {
  public:
   // `any`: one of the plans. Rotated: rank 0's.
-  Meaning(const Plan& any, uint64_t seed, bool is_rotated);
+  CollectiveSpec(const Plan& any, uint64_t seed, bool is_rotated);
 
   uint64_t items() const { return items_; }
   bool reduces() const;

@@ -22,7 +22,7 @@ struct WireKind {
   friend bool operator==(const WireKind&, const WireKind&) = default;
 };
 
-struct Account {
+struct LinkLoadReport {
   std::string missing = {};  // why there is none; "" if there is
   std::string note = {};     // what it leaves out
   uint64_t messages = 0;
@@ -35,18 +35,18 @@ struct Account {
 
 // The wires' load in a call. Left out, with a reason, for more than 1024 ranks or `most_steps` steps of all ranks
 // together, and for recipes without messages.
-Account account_of(const Topology& topology, const Question& question, const Recipe& recipe, size_t most_steps);
+LinkLoadReport link_load_report(const Topology& topology, const Question& question, const Recipe& recipe, size_t most_steps);
 
 struct Details {
   int ranks = 0;
   Bound bound = {};
-  Account chosen = {};
+  LinkLoadReport chosen = {};
   // By candidate: "chosen: ...", or why it lost, "2.1 x: 30 steps instead of 8". Of illegal ones their note.
   std::vector<std::string> why = {};
 };
 
 // `most_steps` bounds the work of counting for all candidates but the chosen one together, cheapest first; that one may
 // take four times as many.
-Details look_closer(const Topology& topology, const Question& question, const Choice& choice, size_t most_steps);
+Details analyze(const Topology& topology, const Question& question, const Choice& choice, size_t most_steps);
 
 }  // namespace ccom

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The roll call: whatever rank asks, every host of the tree learns who is furthest behind, and what is behind whom
+// The straggler poll: whatever rank asks, every host of the tree learns who is furthest behind, and what is behind whom
 // changes while the call is on; what travels survives its encoding and nothing else does.
-#include "liveness/roll_call.h"
+#include "liveness/straggler_poll.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,31 +16,31 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-TEST(Behind, TheFewestCallsWinAndEqualsAreUnited) {
-  const Behind slow{3, {1, 5}}, slower{2, {7}}, also{3, {0, 5}};
+TEST(StragglerReport, TheFewestCallsWinAndEqualsAreUnited) {
+  const StragglerReport slow{3, {1, 5}}, slower{2, {7}}, also{3, {0, 5}};
   EXPECT_EQ(least_of(slow, slower), slower);
   EXPECT_EQ(least_of(slower, slow), slower);
-  EXPECT_EQ(least_of(slow, also), (Behind{3, {0, 1, 5}}));
-  EXPECT_EQ(least_of(Behind(), slow), slow);
-  Behind many{0, {}};
+  EXPECT_EQ(least_of(slow, also), (StragglerReport{3, {0, 1, 5}}));
+  EXPECT_EQ(least_of(StragglerReport(), slow), slow);
+  StragglerReport many{0, {}};
   for (Rank rank = 0; rank < 100; ++rank) many = least_of(many, {0, {rank}});
-  EXPECT_EQ(many.ranks.size(), Behind::kMost);
+  EXPECT_EQ(many.ranks.size(), StragglerReport::kMost);
 }
 
-TEST(Behind, TravelsAndIsRefusedDamaged) {
-  const Behind behind{uint64_t{1} << 40, {0, 3, 10000}};
+TEST(StragglerReport, TravelsAndIsRefusedDamaged) {
+  const StragglerReport behind{uint64_t{1} << 40, {0, 3, 10000}};
   const std::vector<std::byte> bytes = encode_behind(behind);
   EXPECT_EQ(decode_behind(bytes), behind);
   for (size_t size = 0; size < bytes.size(); ++size) {
     const auto cut = decode_behind(ConstBytes(bytes).first(size));
     EXPECT_TRUE(!cut || *cut != behind) << size;
   }
-  EXPECT_FALSE(decode_behind(std::vector<std::byte>(8 + 4 * (Behind::kMost + 1))));
+  EXPECT_FALSE(decode_behind(std::vector<std::byte>(8 + 4 * (StragglerReport::kMost + 1))));
 }
 
 // 80 hosts are three levels. Everybody is in call 7 but host 77, and the asker is host 3; messages are delivered until
 // there are none left.
-TEST(RollCall, EveryHostOfTheTreeLearnsWhoIsFurthestBehind) {
+TEST(StragglerPoll, EveryHostOfTheTreeLearnsWhoIsFurthestBehind) {
   constexpr int kHosts = 80;
   TreeConfig config{.hosts = {}, .self = 0, .dead_ns = 1'000'000'000};
   for (int h = 0; h < kHosts; ++h) config.hosts.push_back({"host" + std::to_string(h), h, {h}});
@@ -51,7 +51,7 @@ TEST(RollCall, EveryHostOfTheTreeLearnsWhoIsFurthestBehind) {
   }
   struct Parcel {
     int from, to;
-    Message message;
+    ControlMessage message;
   };
   std::vector<Parcel> wire;
   size_t messages = 0;
@@ -64,24 +64,24 @@ TEST(RollCall, EveryHostOfTheTreeLearnsWhoIsFurthestBehind) {
   for (int h = 0; h < kHosts; ++h)
     for (int other : tree_neighbours(h, kHosts))
       drive(h, [&](TreeState& state, TreeOutputs& out) { state.attach(other, 0, out); });
-  const auto own = [](int host) { return Behind{host == 77 ? 6U : 7U, {host}}; };
-  drive(3, [&](TreeState& state, TreeOutputs& out) { state.call_the_roll(own(3), out); });
+  const auto own = [](int host) { return StragglerReport{host == 77 ? 6U : 7U, {host}}; };
+  drive(3, [&](TreeState& state, TreeOutputs& out) { state.poll_stragglers(own(3), out); });
   while (!wire.empty()) {
     const Parcel parcel = wire.front();
     wire.erase(wire.begin());
     ++messages;
     drive(parcel.to, [&](TreeState& state, TreeOutputs& out) { state.receive(parcel.from, parcel.message, 0, out); });
     drive(parcel.to, [&](TreeState& state, TreeOutputs& out) {
-      if (state.roll_call().is_on()) state.call_the_roll(own(parcel.to), out);
+      if (state.straggler_poll().is_on()) state.poll_stragglers(own(parcel.to), out);
     });
   }
   for (int h = 0; h < kHosts; ++h) {
-    EXPECT_EQ(states[static_cast<size_t>(h)].roll_call().result(), (Behind{6, {77}})) << "host " << h;
+    EXPECT_EQ(states[static_cast<size_t>(h)].straggler_poll().result(), (StragglerReport{6, {77}})) << "host " << h;
   }
   EXPECT_LT(messages, 50U * kHosts);
 }
 
-TEST(RollCall, NamesTheRankThatOthersWaitForAcrossHosts) {
+TEST(StragglerPoll, NamesTheRankThatOthersWaitForAcrossHosts) {
   test::Cluster cluster({2, 2, 1});
   ASSERT_TRUE(cluster.connect().is_ok());
   for (Rank rank = 0; rank < 5; ++rank) cluster[rank].begin_call(rank == 1 ? 4 : 5);
@@ -90,7 +90,7 @@ TEST(RollCall, NamesTheRankThatOthersWaitForAcrossHosts) {
   EXPECT_THAT(cluster[4].who_is_behind(), IsEmpty()) << "everybody is in the call now";
 }
 
-TEST(RollCall, TakesNoTimeOnOneHost) {
+TEST(StragglerPoll, TakesNoTimeOnOneHost) {
   test::Cluster cluster({3});
   ASSERT_TRUE(cluster.connect().is_ok());
   cluster[0].begin_call(1);

@@ -15,41 +15,41 @@
 
 namespace ccom {
 
-struct Behind {
+struct StragglerReport {
   uint64_t calls = UINT64_MAX;  // begun by each of these ranks; nobody is known to have begun fewer
   std::vector<Rank> ranks;      // ascending, the first kMost of them
   static constexpr size_t kMost = 32;
-  friend bool operator==(const Behind&, const Behind&) = default;
+  friend bool operator==(const StragglerReport&, const StragglerReport&) = default;
 };
 
 // Of two groups of ranks, those that are furthest behind.
-Behind least_of(const Behind& a, const Behind& b);
+StragglerReport least_of(const StragglerReport& a, const StragglerReport& b);
 
-std::vector<std::byte> encode_behind(const Behind& behind);
-// Nothing unless the bytes are exactly one well-formed Behind.
-std::optional<Behind> decode_behind(ConstBytes bytes);
+std::vector<std::byte> encode_behind(const StragglerReport& behind);
+// Nothing unless the bytes are exactly one well-formed StragglerReport.
+std::optional<StragglerReport> decode_behind(ConstBytes bytes);
 
-class RollCall {
+class StragglerPoll {
  public:
-  explicit RollCall(size_t neighbours) : heard_(neighbours), said_(neighbours) {}
+  explicit StragglerPoll(size_t neighbours) : heard_(neighbours), said_(neighbours) {}
 
   bool is_on() const { return is_on_; }
   // The own host's ranks. Starts it.
-  void set_own(Behind own);
+  void set_own(StragglerReport own);
   // What neighbour `index` says of its side of the tree. Starts it.
-  void hear(size_t index, Behind behind);
+  void hear(size_t index, StragglerReport behind);
   // What neighbour `index` is to be told now, if it is news.
-  std::optional<Behind> news_for(size_t index);
+  std::optional<StragglerReport> news_for(size_t index);
   // Of all that is known.
-  Behind result() const;
+  StragglerReport result() const;
 
  private:
-  Behind without(size_t index) const;
+  StragglerReport without(size_t index) const;
 
   bool is_on_ = false;
-  Behind own_;
-  std::vector<Behind> heard_;                // by neighbour
-  std::vector<std::optional<Behind>> said_;  // to each
+  StragglerReport own_;
+  std::vector<StragglerReport> heard_;                // by neighbour
+  std::vector<std::optional<StragglerReport>> said_;  // to each
 };
 
 }  // namespace ccom

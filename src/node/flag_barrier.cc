@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "node/meeting.h"
+#include "node/flag_barrier.h"
 
 #include <algorithm>
 #include <bit>
@@ -35,7 +35,7 @@ uint64_t hash_of(const CallWords& words) {
 
 }  // namespace
 
-Meeting::Meeting(Config config, std::byte* region, const NodeLayout& layout, Monitor& monitor, Describe describe)
+FlagBarrier::FlagBarrier(Config config, std::byte* region, const NodeLayout& layout, Monitor& monitor, Describe describe)
     : lines_(&layout.lines(region, 0)),
       place_(config.place),
       size_(static_cast<int>(config.ranks.size())),
@@ -46,14 +46,14 @@ Meeting::Meeting(Config config, std::byte* region, const NodeLayout& layout, Mon
       config_(std::move(config)),
       describe_(std::move(describe)) {}
 
-void Meeting::begin(const CallWords& words, std::chrono::milliseconds timeout) {
+void FlagBarrier::begin(const CallWords& words, std::chrono::milliseconds timeout) {
   words_ = words;
   timeout_ = timeout;
   deadline_.reset();
   hash_ = hash_of(words);
 }
 
-void Meeting::arrive() {
+void FlagBarrier::arrive() {
   RankLines& mine = own();
   FlagLine& line = mine.line[bank()];
   line.hash = hash_;
@@ -65,7 +65,7 @@ void Meeting::arrive() {
     futex_wake_all(futex_word(line.word));
 }
 
-Status Meeting::wait(int place) {
+Status FlagBarrier::wait(int place) {
   const FlagLine& line = lines(place).line[number_ & 1];
   Backoff backoff(config_.policy);
   uint64_t seen = 0;
@@ -81,7 +81,7 @@ Status Meeting::wait(int place) {
   return number_of(seen) == number_ && seen != word_ ? mismatch(place) : Status();
 }
 
-void Meeting::sleep(int place, std::chrono::nanoseconds at_most) {
+void FlagBarrier::sleep(int place, std::chrono::nanoseconds at_most) {
   RankLines& other = lines(place);
   std::atomic<uint64_t>& word = other.line[number_ & 1].word;
   other.sleepers.fetch_add(1, std::memory_order_relaxed);
@@ -91,13 +91,13 @@ void Meeting::sleep(int place, std::chrono::nanoseconds at_most) {
   other.sleepers.fetch_sub(1, std::memory_order_relaxed);
 }
 
-void Meeting::wake() {
+void FlagBarrier::wake() {
   for (int place = 0; place < size(); ++place) {
     for (FlagLine& line : lines(place).line) futex_wake_all(futex_word(line.word));
   }
 }
 
-Status Meeting::mismatch(int place) const {
+Status FlagBarrier::mismatch(int place) const {
   const CallWords theirs = lines(place).descriptor[number_ & 1];
   const Rank self = rank_at(place_);
   const Rank other = rank_at(place);
@@ -108,21 +108,21 @@ Status Meeting::mismatch(int place) const {
       .with_cure("make the same calls in the same order with equal count, type, operator and root on all ranks");
 }
 
-Status Meeting::late() {
+Status FlagBarrier::late() {
   std::vector<Rank> ranks;
   for (int place = 0; place < size(); ++place) {
     if (place == place_ || !is_before(number_of(lines(place).line[number_ & 1].word.load()), number_)) continue;
     ranks.push_back(rank_at(place));
   }
-  return waited_in_vain(monitor_, rank_at(place_), std::move(ranks), true);
+  return timeout_status(monitor_, rank_at(place_), std::move(ranks), true);
 }
 
-void Meeting::say_left() {
+void FlagBarrier::say_left() {
   own().has_left.store(1, std::memory_order_release);
   full_fence();
 }
 
-bool Meeting::has_anybody_left() const {
+bool FlagBarrier::has_anybody_left() const {
   full_fence();
   for (int place = 0; place < size(); ++place) {
     if (lines(place).has_left.load(std::memory_order_acquire) != 0) return true;
@@ -130,7 +130,7 @@ bool Meeting::has_anybody_left() const {
   return false;
 }
 
-bool Meeting::await_leavers(uint32_t opening, uint32_t closing) const {
+bool FlagBarrier::await_leavers(uint32_t opening, uint32_t closing) const {
   const Status cause = monitor_.status();
   const auto is_out = [&](int place) {
     const RankLines& other = lines(place);

@@ -34,10 +34,10 @@ struct Posted {
   Token token() const { return reinterpret_cast<Token>(this); }
 };
 
-// Belongs to whoever has the helm. An error of any function is final.
-class PeerLine {
+// Belongs to whoever holds the progress lock. An error of any function is final.
+class PeerProtocol {
  public:
-  PeerLine(Rank peer, MessageRoutes::Way way) : peer_(peer), way_(way) {}
+  PeerProtocol(Rank peer, MessageRoutes::Way way) : peer_(peer), way_(way) {}
 
   int transport() const { return way_.transport; }
   bool has_left() const { return has_left_; }
@@ -66,7 +66,7 @@ class PeerLine {
   uint64_t bytes_sent() const { return bytes_sent_; }
 
  private:
-  struct Word {  // that waits to be said
+  struct PendingHeader {  // that waits to be said
     HeaderKind kind;
     std::shared_ptr<Message> message;
     uint64_t id = 0;
@@ -74,7 +74,7 @@ class PeerLine {
   static constexpr size_t kMostHeaders = 32;  // with the transport at a time
 
   Status receive_header();
-  Status say(const Word& word);
+  Status send_header(const PendingHeader& header);
   Status post(MessageHeader& header, std::shared_ptr<Message> message);
   Status serve_clear(uint64_t id);
   Status broken(const char* what) const;
@@ -84,7 +84,7 @@ class PeerLine {
   const MessageRoutes::Way way_;
   bool has_left_ = false;
 
-  std::deque<Word> words_;
+  std::deque<PendingHeader> words_;
   size_t headers_under_way_ = 0;
   uint64_t last_id_ = 0;
   std::unordered_map<uint64_t, std::shared_ptr<Message>> announced_;  // by id

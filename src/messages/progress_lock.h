@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who drives: at most one thread has the helm; others wait until it is free, or until what they want has happened
+// Who drives: at most one thread holds the progress lock; others wait until it is free, or until what they want has happened
 // meanwhile.
 //
 // Taking and releasing is one atomic operation each while nobody waits.
@@ -15,8 +15,8 @@
 
 namespace ccom {
 
-// Thread-safe. What is done under the helm happens before what is done under it later.
-class Helm {
+// Thread-safe. What is done under the progress lock happens before what is done under it later.
+class ProgressLock {
  public:
   bool try_take() {
     bool is_free = false;
@@ -33,8 +33,8 @@ class Helm {
     changed_.notify_all();
   }
 
-  // Blocks until the helm is free, or happened(), whatever tell() followed, or the time is up: false. `nudge` is called
-  // once the caller counts as waiting: who has the helm may be asked for it.
+  // Blocks until the progress lock is free, or happened(), whatever tell() followed, or the time is up: false. `nudge` is called
+  // once the caller counts as waiting: who holds the progress lock may be asked for it.
   template <typename Happened, typename Nudge>
   bool await(std::optional<Deadline> deadline, Happened happened, Nudge nudge) {
     waiting_.fetch_add(1, std::memory_order_seq_cst);

@@ -83,7 +83,7 @@ TEST(Strangers, AreDroppedAfterTwoSecondsHoweverBusyTheyLook) {
   EXPECT_THAT(result->message(), HasSubstr("2 connections from others were refused"));
 }
 
-TEST(Meeting, RefusesTheWrongKeyOnBothSides) {
+TEST(ConnectionSetup, RefusesTheWrongKeyOnBothSides) {
   const auto rank0 = make(config_of(0, Secret::random())), rank1 = make(config_of(1, Secret::random()));
   // Rank 0 is there longer, so that it does refuse rank 1 even on a busy machine.
   const auto results = join_all({{rank0.get(), {{1, rank1->address(), 1}}, milliseconds(2000)},
@@ -98,7 +98,7 @@ TEST(Meeting, RefusesTheWrongKeyOnBothSides) {
   EXPECT_THAT(results[1].message(), HasSubstr("another key"));
 }
 
-TEST(Meeting, RefusesAnotherCommunicator) {
+TEST(ConnectionSetup, RefusesAnotherCommunicator) {
   const Secret key = Secret::random();
   TcpConfig other = config_of(1, key);
   other.communicator = 4;
@@ -109,7 +109,7 @@ TEST(Meeting, RefusesAnotherCommunicator) {
   EXPECT_EQ(results[1].code(), Code::Timeout);
 }
 
-TEST(Meeting, TellsBothSidesWhichSettingDiffers) {
+TEST(ConnectionSetup, TellsBothSidesWhichSettingDiffers) {
   const Secret key = Secret::random();
   struct Case {
     int streams;
@@ -132,7 +132,7 @@ TEST(Meeting, TellsBothSidesWhichSettingDiffers) {
 }
 
 // They know from each other's addresses, before anybody dials.
-TEST(Meeting, TellsBothSidesThatOnlyOneOfThemSpeaksTls) {
+TEST(ConnectionSetup, TellsBothSidesThatOnlyOneOfThemSpeaksTls) {
   const Secret key = Secret::random();
   TcpConfig with_tls = config_of(1, key);
   with_tls.tls = true;
@@ -148,7 +148,7 @@ TEST(Meeting, TellsBothSidesThatOnlyOneOfThemSpeaksTls) {
   }
 }
 
-TEST(Meeting, GoesNoFurtherThanTheHandshakeOfTlsWithTheWrongKey) {
+TEST(ConnectionSetup, GoesNoFurtherThanTheHandshakeOfTlsWithTheWrongKey) {
   TcpConfig configs[2] = {config_of(0, Secret::random()), config_of(1, Secret::random())};
   for (TcpConfig& config : configs) config.tls = true;
   const auto rank0 = make(configs[0]), rank1 = make(configs[1]);
@@ -176,7 +176,7 @@ TEST(Strangers, DoNotDisturbAMeetingInsideTls) {
   for (const Status& status : results) EXPECT_TRUE(status.is_ok()) << status.message();
 }
 
-TEST(Meeting, WaitsForAPeerThatComesLate) {
+TEST(ConnectionSetup, WaitsForAPeerThatComesLate) {
   const Secret key = Secret::random();
   const auto rank0 = make(config_of(0, key)), rank1 = make(config_of(1, key));
   std::vector<Status> results(2);
@@ -191,7 +191,7 @@ TEST(Meeting, WaitsForAPeerThatComesLate) {
   EXPECT_TRUE(results[1].is_ok()) << results[1].message();
 }
 
-TEST(Meeting, NamesOnlyThePeersThatAreMissing) {
+TEST(ConnectionSetup, NamesOnlyThePeersThatAreMissing) {
   const Secret key = Secret::random();
   const auto rank0 = make(config_of(0, key)), rank1 = make(config_of(1, key)), rank2 = make(config_of(2, key));
   const std::vector<Peer> all = {{0, rank0->address(), 1}, {1, rank1->address(), 1}, {2, rank2->address(), 1}};
@@ -202,7 +202,7 @@ TEST(Meeting, NamesOnlyThePeersThatAreMissing) {
   EXPECT_THAT(results[1].peers(), ElementsAre(1));
 }
 
-TEST(Meeting, RefusesASecondConnectionForTheSamePlace) {
+TEST(ConnectionSetup, RefusesASecondConnectionForTheSamePlace) {
   const TcpConfig config = config_of(0, Secret::random());
   const auto rank0 = make(config);
   Status result;
@@ -218,14 +218,14 @@ TEST(Meeting, RefusesASecondConnectionForTheSamePlace) {
   EXPECT_THAT(result.peers(), ElementsAre(2)) << "rank 1 is in";
 }
 
-TEST(Meeting, LeavesNoListenerBehindAlsoAfterAnError) {
+TEST(ConnectionSetup, LeavesNoListenerBehindAlsoAfterAnError) {
   const auto rank0 = make(config_of(0, Secret::random()));
   EXPECT_TRUE(RawSocket::to(rank0->address()).is_open());
   EXPECT_FALSE(rank0->connect(std::vector<Peer>{{1, "127.0.0.1:9", 1}}, Deadline::after_ms(50)).is_ok());
   EXPECT_FALSE(RawSocket::to(rank0->address()).is_open());
 }
 
-TEST(Meeting, ChecksItsArguments) {
+TEST(ConnectionSetup, ChecksItsArguments) {
   const std::vector<std::vector<Peer>> wrong = {{{0, "127.0.0.1:9", 1}},                         // itself
                                                 {{1, "127.0.0.1:9", 1}, {1, "127.0.0.1:9", 1}},  // twice
                                                 {{1, "127.0.0.1:9", 0}},                         // no channels
@@ -263,7 +263,7 @@ TEST(Factory, BindsOneAddressOfThisHostOnly) {
   EXPECT_EQ(made.error().sys_errno(), EADDRNOTAVAIL) << made.error().message();
 }
 
-TEST(Meeting, NeedsAsManyInterfacesOnBothSides) {
+TEST(ConnectionSetup, NeedsAsManyInterfacesOnBothSides) {
   const Secret key = Secret::random();
   TcpConfig two = config_of(1, key);
   two.bind_addresses = {"127.0.0.1", "127.0.0.2"};

@@ -27,7 +27,7 @@
 
 namespace ccom::tcp {
 
-class Meeting {
+class ConnectionSetup {
  public:
   // Gets each proved connection.
   using Admit = std::function<void(const LineId& id, std::unique_ptr<Line> line)>;
@@ -42,17 +42,17 @@ class Meeting {
   };
 
   // Everything passed by reference outlives it. The peers' addresses have been checked.
-  Meeting(const Place& place, std::span<const Peer> peers, Admit admit);
-  Meeting(const Meeting&) = delete;
-  Meeting& operator=(const Meeting&) = delete;
-  ~Meeting();
+  ConnectionSetup(const Place& place, std::span<const Peer> peers, Admit admit);
+  ConnectionSetup(const ConnectionSetup&) = delete;
+  ConnectionSetup& operator=(const ConnectionSetup&) = delete;
+  ~ConnectionSetup();
 
   // Blocking. On return nothing of it is left in the io_context, and the acceptors are closed.
   Status run(Deadline deadline);
 
  private:
-  class Greeting;  // one accepted connection that has not proved itself
-  class Dial;      // one connection to be made
+  class AcceptHandshake;  // one accepted connection that has not proved itself
+  class ConnectAttempt;      // one connection to be made
   struct Expected {
     Peer peer;
     std::vector<bool> is_in;  // by channel and stream
@@ -72,7 +72,7 @@ class Meeting {
   void accept_when_ready();
   void accept_all(Door& door);
   void accept_later();
-  void forget(const std::shared_ptr<Greeting>& greeting);
+  void forget(const std::shared_ptr<AcceptHandshake>& greeting);
   size_t max_unproved() const { return std::max<size_t>(64, 2 * missing_); }
   Expected* find(Rank peer);
   bool is_missing(const LineId& id);
@@ -94,8 +94,8 @@ class Meeting {
   size_t missing_ = 0;  // lines of all peers
   size_t refused_ = 0;  // connections that proved nothing
   asio::steady_timer pause_;
-  std::list<std::shared_ptr<Greeting>> greetings_;
-  std::vector<std::shared_ptr<Dial>> dials_;
+  std::list<std::shared_ptr<AcceptHandshake>> greetings_;
+  std::vector<std::shared_ptr<ConnectAttempt>> dials_;
   Status failure_;
 };
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "transports/ofi/landings.h"
+#include "transports/ofi/write_tickets.h"
 
 namespace ccom::ofi {
 
-std::optional<uint32_t> Landings::open(OfiChannel& channel, std::optional<uint64_t> message, size_t spots) {
+std::optional<uint32_t> WriteTickets::open(OfiChannel& channel, std::optional<uint64_t> message, size_t spots) {
   if (spots > size_t{1} << kIndexBits) return std::nullopt;
   if (free_.empty()) {
     if (tickets_.size() >= kMostTickets) return std::nullopt;
@@ -16,25 +16,25 @@ std::optional<uint32_t> Landings::open(OfiChannel& channel, std::optional<uint64
   return ticket;
 }
 
-void Landings::close(uint32_t ticket) {
+void WriteTickets::close(uint32_t ticket) {
   for (const Spot& spot : tickets_[ticket].spots) awaited_ -= spot.header ? 1 : 0;
   tickets_[ticket] = {};
   free_.push_back(ticket);
 }
 
-Landings::Spot* Landings::find(uint32_t landing) {
+WriteTickets::Spot* WriteTickets::find(uint32_t landing) {
   const uint32_t ticket = ticket_of(landing), index = index_of(landing);
   if (ticket >= tickets_.size() || index >= tickets_[ticket].spots.size()) return nullptr;
   return &tickets_[ticket].spots[index];
 }
 
-Landings::Match Landings::take(const Ticket& ticket, Spot& spot) {
+WriteTickets::Match WriteTickets::take(const Ticket& ticket, Spot& spot) {
   const Match match{ticket.channel, !ticket.message.has_value(), *spot.header};
   spot = {};
   return match;
 }
 
-std::optional<Landings::Match> Landings::on_written(uint32_t landing) {
+std::optional<WriteTickets::Match> WriteTickets::on_written(uint32_t landing) {
   Spot* spot = find(landing);
   if (spot == nullptr || spot->is_written) return std::nullopt;
   spot->is_written = true;
@@ -43,7 +43,7 @@ std::optional<Landings::Match> Landings::on_written(uint32_t landing) {
   return take(tickets_[ticket_of(landing)], *spot);
 }
 
-Result<Landings::Match> Landings::on_header(OfiChannel& channel, const Header& header) {
+Result<WriteTickets::Match> WriteTickets::on_header(OfiChannel& channel, const Header& header) {
   Spot* spot = find(header.landing);
   const Ticket* ticket = spot != nullptr ? &tickets_[ticket_of(header.landing)] : nullptr;
   if (ticket == nullptr || ticket->channel != &channel || ticket->message.value_or(header.message) != header.message ||

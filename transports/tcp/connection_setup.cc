@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "transports/tcp/meeting.h"
+#include "transports/tcp/connection_setup.h"
 
 #include "base/log.h"
-#include "transports/tcp/greeting.h"
+#include "transports/tcp/connect_handshakes.h"
 #include "transports/tcp/peer_address.h"
 
 #include <exception>
@@ -18,7 +18,7 @@ constexpr size_t kMaxNamed = 8;
 
 }  // namespace
 
-Meeting::Meeting(const Place& place, std::span<const Peer> peers, Admit admit)
+ConnectionSetup::ConnectionSetup(const Place& place, std::span<const Peer> peers, Admit admit)
     : io_(place.io),
       self_(place.self),
       tls_(place.tls),
@@ -36,7 +36,7 @@ Meeting::Meeting(const Place& place, std::span<const Peer> peers, Admit admit)
   }
 }
 
-Meeting::~Meeting() {
+ConnectionSetup::~ConnectionSetup() {
   try {
     close();
   } catch (const std::exception& thrown) {
@@ -44,7 +44,7 @@ Meeting::~Meeting() {
   }
 }
 
-Status Meeting::run(Deadline deadline) {
+Status ConnectionSetup::run(Deadline deadline) {
   const auto start = Clock::now();
   for (auto& [rank, expected] : expected_) {
     if (rank > self_.rank) continue;
@@ -59,18 +59,18 @@ Status Meeting::run(Deadline deadline) {
 }
 
 // Interfaces in turn.
-void Meeting::start_dials(Rank rank, Expected& expected, const PeerAddress& address) {
+void ConnectionSetup::start_dials(Rank rank, Expected& expected, const PeerAddress& address) {
   for (int channel = 0; channel < expected.peer.channels; ++channel) {
     for (int stream = 0; stream < self_.streams; ++stream) {
       const size_t interface = static_cast<size_t>(stream) % doors_.size();
-      const Dial::Way way{.from = doors_[interface].address, .to = address.endpoints[interface]};
-      dials_.push_back(std::make_shared<Dial>(*this, LineId{rank, channel, stream}, expected, way));
+      const ConnectAttempt::Way way{.from = doors_[interface].address, .to = address.endpoints[interface]};
+      dials_.push_back(std::make_shared<ConnectAttempt>(*this, LineId{rank, channel, stream}, expected, way));
       dials_.back()->start();
     }
   }
 }
 
-void Meeting::run_until(Deadline deadline) {
+void ConnectionSetup::run_until(Deadline deadline) {
   bool has_failed = false;
   while (missing_ > 0 && !deadline.passed()) {
     io_.run_one_for(std::min<std::chrono::nanoseconds>(deadline.left(), kGrace));
@@ -79,7 +79,7 @@ void Meeting::run_until(Deadline deadline) {
 }
 
 // Steps under way are called once more, find themselves closed, and let go.
-void Meeting::close() {
+void ConnectionSetup::close() {
   ErrorCode ignored;
   for (Door& door : doors_) door.acceptor.close(ignored);
   pause_.cancel();
@@ -88,7 +88,7 @@ void Meeting::close() {
   io_.poll();
 }
 
-void Meeting::accept_when_ready(Door& door) {
+void ConnectionSetup::accept_when_ready(Door& door) {
   if (!door.acceptor.is_open() || std::exchange(door.is_armed, true)) return;
   door.acceptor.async_wait(Acceptor::wait_read, [this, &door](const ErrorCode& failure) {
     door.is_armed = false;
@@ -96,52 +96,52 @@ void Meeting::accept_when_ready(Door& door) {
   });
 }
 
-void Meeting::accept_when_ready() {
+void ConnectionSetup::accept_when_ready() {
   for (Door& door : doors_) accept_when_ready(door);
 }
 
 // Without descriptors or memory accept fails at once, again and again.
-void Meeting::accept_later() {
+void ConnectionSetup::accept_later() {
   pause_.expires_after(kAcceptPause);
   pause_.async_wait([this](const ErrorCode& failure) {
     if (!failure) accept_when_ready();
   });
 }
 
-void Meeting::accept_all(Door& door) {
+void ConnectionSetup::accept_all(Door& door) {
   while (greetings_.size() < max_unproved()) {
     Socket socket(io_);
     const ErrorCode failure = accept_one(door.acceptor, socket);
     if (failure == asio::error::would_block) return accept_when_ready(door);
     if (failure == asio::error::connection_aborted || failure == asio::error::interrupted) continue;
     if (failure) return accept_later();
-    greetings_.push_back(std::make_shared<Greeting>(*this, std::move(socket)));
+    greetings_.push_back(std::make_shared<AcceptHandshake>(*this, std::move(socket)));
     greetings_.back()->start();
   }
 }
 
-void Meeting::forget(const std::shared_ptr<Greeting>& greeting) {
+void ConnectionSetup::forget(const std::shared_ptr<AcceptHandshake>& greeting) {
   greetings_.remove(greeting);
   accept_when_ready();
 }
 
-Meeting::Expected* Meeting::find(Rank peer) {
+ConnectionSetup::Expected* ConnectionSetup::find(Rank peer) {
   const auto found = expected_.find(peer);
   return found == expected_.end() ? nullptr : &found->second;
 }
 
-bool Meeting::is_missing(const LineId& id) {
+bool ConnectionSetup::is_missing(const LineId& id) {
   const Expected* const expected = find(id.peer);
   if (expected == nullptr || id.channel >= expected->peer.channels || id.stream >= self_.streams) return false;
   return !expected->is_in[static_cast<size_t>(id.channel * self_.streams + id.stream)];
 }
 
-bool Meeting::secure(Line& line, Tls::Side side) const {
+bool ConnectionSetup::secure(Line& line, Tls::Side side) const {
   if (tls_ != nullptr) line.tls = Tls::make(*tls_, line.fd, side);
   return (line.tls != nullptr) == (tls_ != nullptr);
 }
 
-void Meeting::admit(const LineId& id, std::unique_ptr<Line> line) {
+void ConnectionSetup::admit(const LineId& id, std::unique_ptr<Line> line) {
   Expected& expected = *find(id.peer);
   expected.is_in[static_cast<size_t>(id.channel * self_.streams + id.stream)] = true;
   --expected.missing;
@@ -149,11 +149,11 @@ void Meeting::admit(const LineId& id, std::unique_ptr<Line> line) {
   admit_(id, std::move(line));
 }
 
-void Meeting::fail(Status status) {
+void ConnectionSetup::fail(Status status) {
   if (failure_.is_ok()) failure_ = std::move(status);
 }
 
-Status Meeting::describe_missing(std::chrono::nanoseconds waited) const {
+Status ConnectionSetup::describe_missing(std::chrono::nanoseconds waited) const {
   std::vector<int> ranks;
   std::string text, host;
   for (const auto& [rank, expected] : expected_) {

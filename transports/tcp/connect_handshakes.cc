@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transports/tcp/connect_handshakes.h"
+
+#include <utility>
+
+namespace ccom::tcp {
+namespace {
+
+constexpr std::chrono::milliseconds kHelloPatience{2000};
+constexpr std::chrono::milliseconds kLongestPause{100};
+
+Bytes memory_of(Hello& hello) { return std::as_writable_bytes(std::span(&hello, 1)); }
+
+}  // namespace
+
+ConnectionSetup::AcceptHandshake::AcceptHandshake(ConnectionSetup& setup, Socket socket)
+    : setup_(setup), line_(std::make_unique<Line>(std::move(socket))), timer_(setup.io_) {}
+
+void ConnectionSetup::AcceptHandshake::start() {
+  set_options(line_->socket, setup_.options_);
+  watch(kHelloPatience);
+  if (!setup_.secure(*line_, Tls::Side::Accepts)) return refuse();
+  async_secure(*line_, then(&AcceptHandshake::on_secure));
+}
+
+void ConnectionSetup::AcceptHandshake::close() {
+  ErrorCode ignored;
+  if (line_ != nullptr) line_->socket.close(ignored);
+  timer_.cancel();
+}
+
+Handler ConnectionSetup::AcceptHandshake::then(void (AcceptHandshake::*next)()) {
+  return [self = shared_from_this(), next](const ErrorCode& failure) {
+    if (failure) return self->refuse();
+    (self.get()->*next)();
+  };
+}
+
+// If this rank itself was held up, the bytes may be there although their time is over: they get one more round.
+void ConnectionSetup::AcceptHandshake::watch(std::chrono::milliseconds patience) {
+  timer_.expires_after(patience);
+  timer_.async_wait([self = shared_from_this()](const ErrorCode& failure) {
+    if (failure || self->line_ == nullptr) return;
+    ErrorCode ignored;
+    const bool has_bytes = self->line_->socket.available(ignored) > 0;
+    if (std::exchange(self->is_late_, true) || !has_bytes) return self->refuse();
+    self->watch(std::chrono::milliseconds(100));
+  });
+}
+
+void ConnectionSetup::AcceptHandshake::refuse() {
+  if (!line_->socket.is_open()) return;
+  close();
+  ++setup_.refused_;
+  setup_.forget(shared_from_this());
+}
+
+void ConnectionSetup::AcceptHandshake::on_secure() { async_read(*line_, memory_of(transcript_[0]), then(&AcceptHandshake::on_hello)); }
+
+void ConnectionSetup::AcceptHandshake::on_hello() {
+  const Hello& hello = transcript_[0];
+  if (!is_genuine(hello, HelloKind::Hello, setup_.self_, {})) return refuse();
+  Expected* const expected = setup_.find(hello.from);
+  if (expected == nullptr || hello.from < setup_.self_.rank) return refuse();
+  const LineId id{hello.from, hello.channel, hello.stream};
+  transcript_[1] =
+      make_hello(setup_.self_, id, expected->peer.channels, HelloKind::Answer, Transcript(transcript_).first(1));
+  // A side that is set up differently is answered as well, so that it can say so too.
+  settings_ = compare_settings(transcript_[1], hello);
+  if (settings_.is_ok() && !setup_.is_missing(id)) return refuse();
+  async_write(*line_, memory_of(transcript_[1]), then(&AcceptHandshake::on_answered));
+}
+
+void ConnectionSetup::AcceptHandshake::on_answered() {
+  if (!settings_.is_ok()) setup_.fail(settings_);
+  async_read(*line_, memory_of(transcript_[2]), then(&AcceptHandshake::on_confirm));
+}
+
+void ConnectionSetup::AcceptHandshake::on_confirm() {
+  const Hello& hello = transcript_[0];
+  const Hello& confirm = transcript_[2];
+  const LineId id{hello.from, hello.channel, hello.stream};
+  const bool is_same = confirm.from == hello.from && confirm.channel == hello.channel && confirm.stream == hello.stream;
+  const bool is_proved = is_genuine(confirm, HelloKind::Confirm, setup_.self_, Transcript(transcript_).first(2));
+  if (!is_same || !is_proved || !setup_.is_missing(id)) return refuse();
+  timer_.cancel();
+  setup_.admit(id, std::move(line_));
+  setup_.forget(shared_from_this());
+}
+
+ConnectionSetup::ConnectAttempt::ConnectAttempt(ConnectionSetup& setup, LineId id, Expected& expected, Way way)
+    : setup_(setup), id_(id), expected_(expected), way_(std::move(way)), timer_(setup.io_) {}
+
+Handler ConnectionSetup::ConnectAttempt::then(void (ConnectAttempt::*next)(), const char* action) {
+  return [self = shared_from_this(), next, action](const ErrorCode& failure) {
+    if (self->is_closed_) return;
+    if (!failure) return (self.get()->*next)();
+    const bool has_ended = failure == asio::error::eof || failure == asio::error::connection_reset ||
+                           failure == boost::system::errc::protocol_error;
+    self->retry(std::string(action) + ": " +
+                (has_ended ? "it closed the connection (another key or communicator?)" : failure.message()));
+  };
+}
+
+void ConnectionSetup::ConnectAttempt::start() {
+  Socket socket(setup_.io_);
+  const ErrorCode failure = open_from(socket, way_.from);
+  if (failure) return retry("socket: " + failure.message());
+  line_ = std::make_unique<Line>(std::move(socket));
+  line_->socket.async_connect(way_.to, then(&ConnectAttempt::on_connected, "connect"));
+}
+
+void ConnectionSetup::ConnectAttempt::close() {
+  is_closed_ = true;
+  ErrorCode ignored;
+  if (line_ != nullptr) line_->socket.close(ignored);
+  timer_.cancel();
+}
+
+void ConnectionSetup::ConnectAttempt::retry(const std::string& trouble) {
+  // That a peer has given up and closed its listener says less than how it answered before.
+  if (is_connected_ || !was_connected_) expected_.trouble = trouble;
+  was_connected_ |= std::exchange(is_connected_, false);
+  line_.reset();
+  timer_.expires_after(pause_);
+  pause_ = std::min(2 * pause_, kLongestPause);
+  timer_.async_wait([self = shared_from_this()](const ErrorCode& failure) {
+    if (!failure && !self->is_closed_) self->start();
+  });
+}
+
+void ConnectionSetup::ConnectAttempt::on_connected() {
+  is_connected_ = true;
+  set_options(line_->socket, setup_.options_);
+  if (!setup_.secure(*line_, Tls::Side::Dials)) return retry("TLS: no memory");
+  async_secure(*line_, then(&ConnectAttempt::on_secure, "TLS"));
+}
+
+void ConnectionSetup::ConnectAttempt::on_secure() {
+  transcript_[0] = make_hello(setup_.self_, id_, expected_.peer.channels, HelloKind::Hello, {});
+  async_write(*line_, memory_of(transcript_[0]), then(&ConnectAttempt::on_hello_sent, "hello"));
+}
+
+// No deadline of its own: a peer that is late has not called connect() yet, and the kernel holds our hello for it.
+void ConnectionSetup::ConnectAttempt::on_hello_sent() { async_read(*line_, memory_of(transcript_[1]), then(&ConnectAttempt::on_answer, "hello")); }
+
+void ConnectionSetup::ConnectAttempt::on_answer() {
+  const Hello& answer = transcript_[1];
+  const bool is_same = answer.from == id_.peer && answer.channel == id_.channel && answer.stream == id_.stream;
+  if (!is_same || !is_genuine(answer, HelloKind::Answer, setup_.self_, Transcript(transcript_).first(1))) {
+    return retry("hello: it could not prove that it is this rank");
+  }
+  Status settings = compare_settings(transcript_[0], answer);
+  if (!settings.is_ok()) return setup_.fail(std::move(settings));
+  transcript_[2] =
+      make_hello(setup_.self_, id_, expected_.peer.channels, HelloKind::Confirm, Transcript(transcript_).first(2));
+  async_write(*line_, memory_of(transcript_[2]), then(&ConnectAttempt::on_proved, "hello"));
+}
+
+void ConnectionSetup::ConnectAttempt::on_proved() { setup_.admit(id_, std::move(line_)); }
+
+}  // namespace ccom::tcp
