@@ -11,28 +11,30 @@ namespace {
 // Writes one rank's plan.
 class Author {
  public:
-  Author(const Call& call, const NodeShape& shape, std::span<const Reach> reach)
-      : me_(call.rank), n_(static_cast<uint32_t>(call.nranks)), root_(call.root), shape_(shape), reach_(reach) {
-    plan_.collective = call.collective;
+  Author(const NodeTask& task, Rank rank, bool in_place, const NodeShape& shape, std::span<const Reach> reach)
+      : me_(rank),
+        n_(static_cast<uint32_t>(task.nranks)),
+        root_(task.root),
+        task_(task),
+        shape_(shape),
+        reach_(reach) {
+    plan_.collective = task.collective;
     plan_.algorithm = name_of(shape.scheme);
-    plan_.rank = call.rank;
-    plan_.nranks = call.nranks;
-    plan_.root = call.root;
-    plan_.in_place = call.in_place;
+    plan_.rank = rank;
+    plan_.nranks = task.nranks;
+    plan_.root = task.root;
+    plan_.in_place = in_place;
     plan_.phases.emplace_back();
   }
 
   NodePlan write() {
-    switch (plan_.collective) {
-      case Collective::AllReduce: write_allreduce(); break;
-      case Collective::Reduce: write_reduce(); break;
-      case Collective::ReduceScatter: write_reduce_scatter(); break;
-      case Collective::AllGather: write_allgather(); break;
-      case Collective::AllToAll: write_alltoall(); break;
-      case Collective::Broadcast: write_broadcast(); break;
-      case Collective::Gather: write_gather(); break;
-      case Collective::Scatter: write_scatter(); break;
-      default: meet(); break;  // Barrier
+    if (task_.collective == Collective::Barrier) {
+      meet();
+    } else if (shape_.scheme == NodeScheme::Direct) {
+      write_direct();
+    } else {
+      CCOM_ASSERT(task_.collective == Collective::AllReduce || task_.collective == Collective::Reduce);
+      task_.collective == Collective::AllReduce ? write_allreduce() : write_reduce();
     }
     return std::move(plan_);
   }
@@ -114,7 +116,7 @@ class Author {
   }
 
   // All contributions, in rank order.
-  void combine_all(std::vector<Operand> targets) { step(contributions(everyone()), std::move(targets), 0, 0, 1, true); }
+  void combine_all(std::vector<Operand> targets) { step(contributions(everyone()), std::move(targets), 0, 0, 1, task_.completes); }
 
   const std::vector<Rank>& my_group() const {
     return *std::ranges::find_if(
@@ -147,7 +149,7 @@ class Author {
       publishes |= !reach(rank).output;
     }
     if (publishes) targets.push_back(mine(Area::Result));
-    step(contributions(all), std::move(targets), my_piece(), my_piece(), 1, true);
+    step(contributions(all), std::move(targets), my_piece(), my_piece(), 1, task_.completes);
     meet();
     if (reach(me_).output) return;
     for (const Rank rank : all) {
@@ -161,7 +163,7 @@ class Author {
     for (const Rank rank : all) note_staging(!reach(rank).input);
     copy_in(n_, true);
     meet();
-    step(contributions(all), {mine(Area::Output)}, my_piece(), my_piece(), 1, true);
+    step(contributions(all), {mine(Area::Output)}, my_piece(), my_piece(), 1, task_.completes);
     meet();
     for (uint32_t k = 1; k < n_; ++k) {
       const Rank rank = static_cast<Rank>((my_piece() + k) % n_);
@@ -194,7 +196,7 @@ class Author {
       publishes |= !reach(rank).output;
     }
     if (publishes) targets.push_back(mine(Area::Result));
-    step(std::move(partials), std::move(targets), place, place, 1, true);
+    step(std::move(partials), std::move(targets), place, place, 1, task_.completes);
     meet();
     if (reach(me_).output) return;
     for (uint32_t i = 0; i < parts; ++i) {
@@ -220,7 +222,7 @@ class Author {
     copy_in(n_, !shape_.whole);
     meet();
     const Operand target = is_root || direct ? Operand{Area::Output, root_} : mine(Area::Result);
-    step(contributions(all), {target}, my_piece(), my_piece(), 1, true);
+    step(contributions(all), {target}, my_piece(), my_piece(), 1, task_.completes);
     meet();
     if (!is_root || direct) return;
     for (const Rank rank : all) {
@@ -228,80 +230,58 @@ class Author {
     }
   }
 
-  void write_reduce_scatter() {
-    units(n_, 1);
-    const std::vector<Rank> all = everyone();
-    for (const Rank rank : all) note_staging(!reach(rank).input);
-    copy_in(n_, true);
-    meet();
-    step(contributions(all), {mine(Area::Output)}, my_piece(), 0, 1, true);
-    meet_if(any_input_reached(all));
-  }
+  const std::vector<uint32_t>& gives(Rank rank) const { return task_.blocks.gives[static_cast<size_t>(rank)]; }
+  const std::vector<uint32_t>& gets(Rank rank) const { return task_.blocks.gets[static_cast<size_t>(rank)]; }
 
-  void write_allgather() {
-    units(1, n_);
-    const std::vector<Rank> all = everyone();
-    for (const Rank rank : all) note_staging(!reach(rank).input);
-    copy_in(1, false);
-    meet();
-    for (uint32_t k = 0; k < n_; ++k) {  // everybody begins with another one
-      const Rank rank = static_cast<Rank>((my_piece() + k) % n_);
-      if (rank == me_ && plan_.in_place) continue;
-      copy(contribution(rank), mine(Area::Output), 0, as_piece(rank));
+  // Whether others get a block of mine.
+  bool is_taken(uint32_t block, Rank giver) const {
+    for (Rank rank = 0; rank < plan_.nranks; ++rank) {
+      if (rank != giver && std::ranges::find(gets(rank), block) != gets(rank).end()) return true;
     }
-    meet_if(any_input_reached(all));
+    return false;
   }
 
-  void write_alltoall() {
-    units(n_, n_);
-    const std::vector<Rank> all = everyone();
-    CCOM_ASSERT(!plan_.in_place || !reach(me_).input);
-    for (const Rank rank : all) note_staging(!reach(rank).input);
-    copy_in(n_, true);
-    meet();
-    for (uint32_t k = 0; k < n_; ++k) {
-      const Rank rank = static_cast<Rank>((my_piece() + k) % n_);
-      if (rank == me_ && plan_.in_place) continue;
-      copy(contribution(rank), mine(Area::Output), my_piece(), as_piece(rank));
+  // Shows the blocks that others get, by runs of them.
+  void show_taken() {
+    const std::vector<uint32_t>& blocks = gives(me_);
+    for (uint32_t first = 0; first < blocks.size();) {
+      uint32_t end = first;
+      while (end < blocks.size() && is_taken(blocks[end], me_)) ++end;
+      copy(mine(Area::Input), mine(Area::Stage), first, first, end - first);
+      first = end + 1;
     }
-    meet_if(any_input_reached(all));
   }
 
-  void write_broadcast() {
-    const bool is_root = me_ == root_;
-    units(is_root ? 1 : 0, 1);
-    note_staging(!reach(root_).input);
-    if (is_root) copy_in(1, false);
-    meet();
-    if (!is_root || !plan_.in_place) copy(contribution(root_), mine(Area::Output), 0, 0);
-    meet_if(reach(root_).input);
-  }
-
-  void write_gather() {
-    const bool is_root = me_ == root_;
-    units(1, is_root ? n_ : 0);
+  void write_direct() {
+    units(static_cast<uint32_t>(gives(me_).size()), static_cast<uint32_t>(gets(me_).size()));
     bool reached = false;
     for (const Rank rank : everyone()) {
-      note_staging(!reach(rank).input);
-      reached |= rank != root_ && reach(rank).input;
+      const bool shows = std::ranges::any_of(gives(rank), [&](uint32_t block) { return is_taken(block, rank); });
+      CCOM_ASSERT(rank != me_ || task_.collective != Collective::AllToAll || !plan_.in_place || !reach(rank).input);
+      note_staging(shows && !reach(rank).input);
+      reached |= shows && reach(rank).input;
     }
-    if (!is_root) copy_in(1, false);
+    if (!reach(me_).input) show_taken();
     meet();
-    for (const Rank rank : is_root ? everyone() : std::vector<Rank>()) {
-      if (rank == me_ && plan_.in_place) continue;
-      copy(contribution(rank), mine(Area::Output), 0, as_piece(rank));
-    }
+    const auto count = static_cast<uint32_t>(gets(me_).size());
+    for (uint32_t k = 0; k < count; ++k) take(static_cast<uint32_t>((uint64_t{my_piece()} * count / n_ + k) % count));
     meet_if(reached);
   }
 
-  void write_scatter() {
-    const bool is_root = me_ == root_;
-    units(is_root ? n_ : 0, 1);
-    note_staging(!reach(root_).input);
-    if (is_root) copy_in(n_, true);
-    meet();
-    if (!is_root || !plan_.in_place) copy(contribution(root_), mine(Area::Output), my_piece(), 0);
-    meet_if(reach(root_).input);
+  // Fills unit `target` of the output. Everybody begins with another one, so that not all are at one rank's memory.
+  void take(uint32_t target) {
+    const uint32_t block = gets(me_)[target];
+    std::vector<Operand> sources;
+    uint32_t piece = 0;
+    for (const Rank rank : everyone()) {
+      const auto found = std::ranges::find(gives(rank), block);
+      if (found == gives(rank).end()) continue;
+      if (rank == me_ && !task_.sums && plan_.in_place) return;  // it lies there already
+      piece = static_cast<uint32_t>(found - gives(rank).begin());
+      sources.push_back(contribution(rank));
+    }
+    CCOM_ASSERT(!sources.empty() && (task_.sums || sources.size() == 1));
+    step(std::move(sources), {mine(Area::Output)}, piece, target, 1, task_.completes);
   }
 
   static uint32_t as_piece(Rank rank) { return static_cast<uint32_t>(rank); }
@@ -309,6 +289,7 @@ class Author {
   const Rank me_;
   const uint32_t n_;
   const Rank root_;
+  const NodeTask& task_;
   const NodeShape& shape_;
   std::span<const Reach> reach_;
   NodePlan plan_;
@@ -316,9 +297,10 @@ class Author {
 
 }  // namespace
 
-NodePlan node_plan(const Call& call, const NodeShape& shape, std::span<const Reach> reach) {
-  CCOM_ASSERT(reach.size() == static_cast<size_t>(call.nranks));
-  return Author(call, shape, reach).write();
+NodePlan node_plan(const NodeTask& task, Rank rank, bool in_place, const NodeShape& shape,
+                   std::span<const Reach> reach) {
+  CCOM_ASSERT(reach.size() == static_cast<size_t>(task.nranks) && rank >= 0 && rank < task.nranks);
+  return Author(task, rank, in_place, shape, reach).write();
 }
 
 }  // namespace ccom

@@ -15,7 +15,8 @@
 //                 inputs, and then the others' parts of the result from their outputs. No staging.
 // domains         3 meets: two_shot inside every memory domain, sums of domains exchanged between: each domain reads
 //                 n(d-1) from others instead of n(p - p/d). Two roundings.
-// direct          the collectives without sums: one copy in (none where the buffer can be reached), one copy out.
+// direct          any lists of blocks: one copy in of what others get (none where the buffer can be reached), one copy
+//                 or sum out.
 //
 // Sources: Graham and Shipman, MPI support for multi-core architectures, 2008 (shared segments); Bayatpour et al.,
 // Scalable reduction collectives with data partitioning-based multi-leader design, SC'17 (parts and leaders); Jain et
@@ -24,29 +25,9 @@
 
 #include <span>
 
-#include "algorithms/collectives.h"
 #include "plan/node_plan.h"
 
 namespace ccom {
-
-enum class NodeScheme : uint8_t { OneShot, GatherRelease, TwoShot, Pull, Domains, Direct };
-
-// Which of a rank's buffers the others can load from and store to.
-struct Reach {
-  bool input = false;
-  bool output = false;
-  friend bool operator==(const Reach&, const Reach&) = default;
-};
-
-struct NodeShape {
-  NodeScheme scheme = NodeScheme::TwoShot;
-  std::vector<std::vector<Rank>> groups;  // GatherRelease, Domains: a partition of the ranks, ascending; Domains: of
-                                          // equal size
-  // OneShot, TwoShot: every rank shows all of its input, also what nobody reads, so that a call can decide between the
-  // two after the first meet, when it knows who can be reached.
-  bool whole = false;
-  friend bool operator==(const NodeShape&, const NodeShape&) = default;
-};
 
 // Where one scheme becomes better than another. Equal on all ranks.
 struct NodeTuning {
@@ -70,10 +51,10 @@ struct NodeCase {
 };
 NodeShape node_shape(const NodeTuning& tuning, const NodeCase& asked, std::span<const Reach> reach);
 
-// reach: by rank. A rank that runs an AllToAll or a OneShot in place must not let others reach its input. For OneShot
-// no output is reached, for GatherRelease nothing.
-NodePlan node_plan(const Call& call, const NodeShape& shape, std::span<const Reach> reach);
-
-std::string_view name_of(NodeScheme scheme);
+// One rank's plan. reach: by rank; a rank that runs an AllToAll or a OneShot in place must not let others reach its input;
+// for OneShot no output is reached, for GatherRelease nothing. All schemes but Direct are for AllReduce, OneShot and
+// TwoShot also for Reduce.
+NodePlan node_plan(const NodeTask& task, Rank rank, bool in_place, const NodeShape& shape,
+                   std::span<const Reach> reach);
 
 }  // namespace ccom

@@ -27,16 +27,4 @@ NodeShape node_shape(const NodeTuning& tuning, const NodeCase& asked, std::span<
   return divides ? NodeShape{NodeScheme::Domains, tuning.domains} : NodeShape{NodeScheme::TwoShot, {}};
 }
 
-std::string_view name_of(NodeScheme scheme) {
-  switch (scheme) {
-    case NodeScheme::OneShot: return "node_one_shot";
-    case NodeScheme::GatherRelease: return "node_gather_release";
-    case NodeScheme::TwoShot: return "node_two_shot";
-    case NodeScheme::Pull: return "node_pull";
-    case NodeScheme::Domains: return "node_domains";
-    case NodeScheme::Direct: return "node_direct";
-  }
-  return "?";
-}
-
 }  // namespace ccom

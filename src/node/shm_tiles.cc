@@ -29,8 +29,8 @@ NodeShape ShmCollectives::shape_for(const NodeCall& call, std::span<const Reach>
 }
 
 NodePlan ShmCollectives::plan_for(const NodeCall& call, std::span<const Reach> reach) const {
-  return node_plan({call.collective, barrier_.place(), size(), call.root, call.in_place}, shape_for(call, reach),
-                   reach);
+  return node_plan(node_task(call.collective, size(), call.root), barrier_.place(), call.in_place,
+                   shape_for(call, reach), reach);
 }
 
 const NodePlan& ShmCollectives::cached_plan(const NodeCall& call, const std::vector<Reach>& reach) {

@@ -5,17 +5,6 @@
 
 namespace ccom {
 
-Value combine(const Value& a, const Value& b) {
-  Value result;
-  result.sum = add_mod(a.sum, b.sum);
-  // Symmetric in the operands: a + b and b + a have the same bits.
-  result.expression = mix(std::min(a.expression, b.expression)) ^ (mix(std::max(a.expression, b.expression)) << 1 | 1);
-  result.origin = a.origin;
-  result.roundings = std::max(a.roundings, b.roundings);
-  result.completed = a.completed || b.completed;  // an error if it happens; checked where it is combined
-  return result;
-}
-
 namespace {
 
 uint64_t items_of(Collective collective, uint64_t ranks, uint64_t unit) {
@@ -87,8 +76,7 @@ uint64_t CollectiveSpec::word(uint64_t rank, uint64_t item) const {
 
 Value CollectiveSpec::input(const Plan& plan, uint32_t block) const {
   const uint64_t item = input_item(plan, block);
-  const uint64_t sum = word(static_cast<uint64_t>(plan.rank), item);
-  return {sum, mix(sum ^ 0x5bd1e995), item, 0, false};
+  return leaf(word(static_cast<uint64_t>(plan.rank), item), item);
 }
 
 uint64_t CollectiveSpec::expected(uint64_t item) {

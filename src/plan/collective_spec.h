@@ -14,22 +14,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include "plan/fingerprint.h"
 #include "plan/plan.h"
+#include "plan/value.h"
 
 namespace ccom {
-
-// What a block holds.
-struct Value {
-  uint64_t sum = 0;         // fingerprint of the contributions
-  uint64_t expression = 0;  // hash of the tree of combinations
-  uint64_t origin = 0;      // the item
-  int roundings = 0;
-  bool completed = false;
-};
-
-// A Value of two with the same origin.
-Value combine(const Value& a, const Value& b);
 
 class CollectiveSpec {
  public:

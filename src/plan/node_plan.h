@@ -7,13 +7,15 @@
 // of every unit after another, and tiles move through the phases as through a pipeline (tile_slots()). Checked by
 // node_verify.h.
 //
-// Units are as in plan.h: a vector (allreduce) or a part per rank (allgather). In a tile each unit is cut into `parts`
-// pieces; piece i belongs to unit i / parts. Stage holds all pieces of the input, Partial and Result hold one piece
-// each.
+// Buffers hold units, those that BlockLists lists for the rank. In a tile each unit is cut into `parts` pieces; piece i
+// belongs to unit i / parts of its owner's buffer, so one number may mean different blocks in two ranks' buffers. Stage
+// holds all pieces of the input, Partial and Result hold one piece each.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/types.h"
@@ -51,6 +53,68 @@ struct NodePhase {
   bool is_full = false;         // at that meet everybody waits for everybody, and hears what everybody says
   bool is_silent = false;       // nobody waits for this rank at that meet: it does not say that it has arrived
   friend bool operator==(const NodePhase&, const NodePhase&) = default;
+};
+
+// Who gives which blocks of data and who gets them, by local rank, in the order in which they lie in that rank's input
+// or output. What a rank gets of a block is the sum of all who give it (NodeTask::sums), or what the one who gives it
+// has. Blocks of a sum lie in one order in all inputs.
+struct BlockLists {
+  std::vector<std::vector<uint32_t>> gives, gets;
+  friend bool operator==(const BlockLists&, const BlockLists&) = default;
+};
+
+// What the ranks of a host are to do together. Ranks are local ranks.
+struct NodeTask {
+  Collective collective = Collective::AllReduce;
+  int nranks = 1;
+  Rank root = -1;  // rooted collectives
+  bool sums = false;
+  bool completes = false;  // every contribution is in afterwards (an average divides here)
+  // In place, a block that a rank gives and gets lies at one address; AllToAll: input and output are one buffer.
+  BlockLists blocks{};
+  friend bool operator==(const NodeTask&, const NodeTask&) = default;
+};
+
+// A collective of all ranks, as the C API lays it out: a block is a unit (alltoall: a pair of ranks).
+NodeTask node_task(Collective collective, int nranks, Rank root);
+// In place, where input unit `unit` of a rank lies among its output's units; -1: not in the output.
+int64_t output_unit_of(const NodeTask& task, Rank rank, uint32_t unit);
+
+enum class NodeScheme : uint8_t { OneShot, GatherRelease, TwoShot, Pull, Domains, Direct };
+std::string_view name_of(NodeScheme scheme);
+
+// Which of a rank's buffers the others can load from and store to.
+struct Reach {
+  bool input = false;
+  bool output = false;
+  friend bool operator==(const Reach&, const Reach&) = default;
+};
+
+struct NodeShape {
+  NodeScheme scheme = NodeScheme::TwoShot;
+  std::vector<std::vector<Rank>> groups{};  // GatherRelease, Domains: a partition of the ranks, ascending; Domains: of
+                                            // equal size
+  // OneShot, TwoShot: every rank shows all of its input, also what nobody reads, so that a call can decide between the
+  // two after the first barrier, when it knows who can be reached.
+  bool whole = false;
+  friend bool operator==(const NodeShape&, const NodeShape&) = default;
+};
+
+// How a call runs through shared memory. Equal on all ranks. The first phase, before anybody knows who can be reached,
+// is that of `staged` for a rank that cannot be reached; whatever the first barrier shows, the plan that follows begins
+// with the same phase (verify_program() checks it).
+struct NodeChoice {
+  // Ranks say at the first barrier where their buffers are. Without it nobody is reached, and `staged` runs.
+  bool asks = true;
+  bool reads = false;            // buffers that only the kernel can read (process_vm_readv) count as reached
+  bool streams = false;          // results go past the caches
+  NodeShape staged{};            // no output is reached, and not all inputs
+  NodeShape readable{};          // all inputs are reached, no output
+  NodeShape mapped{};            // some output is reached
+  size_t tile_bytes = SIZE_MAX;  // of what a rank stages at a time; staging memory may allow less
+
+  const NodeShape& shape_for(std::span<const Reach> reach) const;
+  friend bool operator==(const NodeChoice&, const NodeChoice&) = default;
 };
 
 // One rank's part. A value.

@@ -3,16 +3,15 @@
 // Proves a collective's node plans, all ranks together, over several tiles and calls in a row.
 //
 // 1. Steps stay within buffers; ranks write only what is theirs, or an Output that is let (a target by the plan).
-// 2. Everybody meets equally often.
+// 2. Everybody arrives at equally many barriers.
 // 3. No race: of two accesses to a cell by different ranks, one of them writing, one is ordered before the other by
-// meets.
-//    Followed with vector clocks, so waiting for a part of the ranks is proved as well as waiting for all. Tiles share
-//    the banks of staging memory with all calls before them.
+//    barriers. Followed with vector clocks, so waiting for a part of the ranks is proved as well as waiting for all.
+//    Tiles share the banks of staging memory with all calls before them.
 // 4. Nobody returns while others may touch its buffers: the rank's return is ordered after all their accesses.
-// 5. Each output piece holds each contribution exactly once (fingerprints as in verify.h), completed once.
-//    The lines in which ranks say that they have arrived have two banks as well: none is written again before everybody
-//    has heard it, where all listen.
-// 6. Every rank's expression for a piece is the same: bitwise equal results.
+// 5. Each output unit holds each contribution exactly once (fingerprints as in verify.h), completed once where the task
+//    completes. The lines in which ranks announce their arrival have two banks as well: none is written again before
+//    everybody has read it, where all do.
+// 6. Every rank's expression for a block is the same: bitwise equal results.
 #pragma once
 
 #include <span>
@@ -24,11 +23,12 @@ namespace ccom {
 
 struct NodeReport {
   int max_roundings = 0;
-  size_t meets = 0;  // of the first call
+  size_t barriers = 0;  // of the first call
 };
 
-// One collective call: plans by rank, and into how many tiles it is cut.
+// One collective call: its task, plans by local rank, and into how many tiles it is cut.
 struct NodeCallPlans {
+  NodeTask task;
   std::span<const NodePlan> plans;
   size_t tiles = 1;
 };

@@ -194,9 +194,7 @@ class SymbolicRun {
       CCOM_TRY(add(rank, s, blocks, operand));
     }
     if (step.kind == StepKind::Reduce) {
-      count_rounding(blocks);
-      // A sum of many rounds once: other bits than the same sums one by one.
-      for (Placed& placed : blocks) placed.value.expression ^= step.inputs > 2 ? mix(step.inputs) : 0;
+      for (Placed& placed : blocks) round_once(placed.value, step.inputs);
     }
     return store(rank, s, blocks);
   }
@@ -209,13 +207,9 @@ class SymbolicRun {
     for (Placed& placed : blocks) placed.value.origin = seen(from, placed.value.origin);
     if (to.kind == StepKind::ReceiveReduce) {
       CCOM_TRY(add(*event.receiver, event.receive_step, blocks, event.own));
-      count_rounding(blocks);
+      for (Placed& placed : blocks) round_once(placed.value, 2);
     }
     return store(*event.receiver, event.receive_step, blocks);
-  }
-
-  static void count_rounding(SymbolicBlocks& blocks) {
-    for (Placed& placed : blocks) ++placed.value.roundings;
   }
 
   static Status add(const SymbolicRank& rank, uint32_t s, SymbolicBlocks& sum, const SymbolicBlocks& operand) {

@@ -262,7 +262,7 @@ NodeOutlook look_at_node(const Topology& topology, const Question& question, con
   const NodeShape shape = node_shape(
       tuning, {.collective = question.collective, .bytes = question.bytes, .rounds_once = question.narrow_float},
       reaches);
-  const NodePlan plan = node_plan({question.collective, 0, nranks, question.root, false}, shape, reaches);
+  const NodePlan plan = node_plan(node_task(question.collective, nranks, question.root), 0, false, shape, reaches);
   std::vector<int> domains;
   for (const Place& place : topology.ranks) domains.push_back(place.numa_node);
   const size_t units = cuts_by_rank(question.collective) ? static_cast<size_t>(nranks) : 1;

@@ -27,9 +27,13 @@ std::vector<NodePlan> plans_of(Collective collective, int nranks, const NodeShap
   }
   std::vector<NodePlan> plans;
   for (Rank rank = 0; rank < nranks; ++rank) {
-    plans.push_back(node_plan({collective, rank, nranks, root, in_place}, shape, reach));
+    plans.push_back(node_plan(node_task(collective, nranks, root), rank, in_place, shape, reach));
   }
   return plans;
+}
+
+NodeCallPlans call_of(const std::vector<NodePlan>& plans, size_t tiles) {
+  return {node_task(plans[0].collective, plans[0].nranks, plans[0].root), plans, tiles};
 }
 
 // Two equal calls with something else between and after them, so that banks are reused under all circumstances.
@@ -38,9 +42,8 @@ Status proof(const std::vector<NodePlan>& plans, size_t tiles) {
   const std::vector<Reach> none(static_cast<size_t>(nranks));
   const auto small = plans_of(Collective::AllReduce, nranks, {NodeScheme::OneShot, {}}, none, false, -1);
   const auto large = plans_of(Collective::AllReduce, nranks, {NodeScheme::TwoShot, {}}, none, true, -1);
-  const std::array calls = {NodeCallPlans{plans, tiles}, NodeCallPlans{small, 1},    NodeCallPlans{plans, tiles},
-                            NodeCallPlans{large, 2},     NodeCallPlans{plans, 1},    NodeCallPlans{small, 1},
-                            NodeCallPlans{small, 1},     NodeCallPlans{plans, tiles}};
+  const std::array calls = {call_of(plans, tiles), call_of(small, 1), call_of(plans, tiles), call_of(large, 2),
+                            call_of(plans, 1),     call_of(small, 1), call_of(small, 1),     call_of(plans, tiles)};
   const Result<NodeReport> report = verify_node(calls);
   return report ? Status() : report.error();
 }
@@ -132,7 +135,7 @@ TEST(NodePlans, SmallSchemesAreProvedAndGiveOneExpression) {
           const auto plans = plans_of(collective, nranks, {scheme, groups}, none, in_place, nranks - 1);
           const Status status = proof(plans, 1);
           ASSERT_TRUE(status.is_ok()) << status.message();
-          const NodeCallPlans call{plans, 1};
+          const NodeCallPlans call = call_of(plans, 1);
           EXPECT_EQ(verify_node({&call, 1})->max_roundings, 1);
         }
       }
@@ -160,14 +163,14 @@ TEST(NodePlans, BeginTheSameWhateverOthersReach) {
       const auto rank = static_cast<Rank>(mix % nranks);
       reach[static_cast<size_t>(rank)].input = false;
       const std::vector<Reach> none(nranks);
-      const Call call{collective, rank, nranks, static_cast<Rank>(random() % nranks), false};
+      const NodeTask task = node_task(collective, nranks, static_cast<Rank>(random() % nranks));
       const NodeScheme scheme = scheme_for(collective);
-      const NodePlan known = node_plan(call, {scheme, {}}, reach);
-      const NodePlan unknown = node_plan(call, {scheme, {}}, none);
+      const NodePlan known = node_plan(task, rank, false, {scheme, {}}, reach);
+      const NodePlan unknown = node_plan(task, rank, false, {scheme, {}}, none);
       EXPECT_EQ(bytes(known.phases[0], known.parts), bytes(unknown.phases[0], unknown.parts));
       if (scheme != NodeScheme::TwoShot) continue;
-      const NodePlan one_shot = node_plan(call, {NodeScheme::OneShot, {}, true}, none);
-      const NodePlan two_shot = node_plan(call, {NodeScheme::TwoShot, {}, true}, reach);
+      const NodePlan one_shot = node_plan(task, rank, false, {NodeScheme::OneShot, {}, true}, none);
+      const NodePlan two_shot = node_plan(task, rank, false, {NodeScheme::TwoShot, {}, true}, reach);
       ASSERT_EQ(one_shot.phases[0].steps.size(), 1U);
       ASSERT_EQ(two_shot.phases[0].steps.size(), 1U) << name_of(collective);
       EXPECT_EQ(one_shot.phases[0].steps[0].sources, two_shot.phases[0].steps[0].sources);
@@ -196,7 +199,7 @@ TEST(NodePlans, DomainsAreProvedForSyntheticMachines) {
               plans_of(Collective::AllReduce, nranks, {NodeScheme::Domains, groups}, reach, mix % 2 == 0, -1);
           const Status status = proof(plans, tiles);
           ASSERT_TRUE(status.is_ok()) << status.message() << ", mix " << mix;
-          const NodeCallPlans call{plans, tiles};
+          const NodeCallPlans call = call_of(plans, tiles);
           EXPECT_LE(verify_node({&call, 1})->max_roundings, 2);
         }
       }
@@ -257,7 +260,7 @@ TEST(NodeProver, RejectsAMissingWait) {
         for (NodePhase& each : plan.phases) each.is_full = false;
       }
       EXPECT_THAT(proof(plans, 1).message(),
-                  testing::AnyOf(HasSubstr("race"), HasSubstr("returns while"), HasSubstr("unheard")))
+                  testing::AnyOf(HasSubstr("race"), HasSubstr("returns while"), HasSubstr("overwritten before")))
           << phase << " " << rank;
     }
   }
@@ -266,7 +269,7 @@ TEST(NodeProver, RejectsAMissingWait) {
 TEST(NodeProver, RejectsAFullMeetThatARankDoesNotWaitIn) {
   auto plans = good();
   plans[1].phases[0].waits_for.pop_back();
-  EXPECT_THAT(proof(plans, 1).message(), HasSubstr("a full meet"));
+  EXPECT_THAT(proof(plans, 1).message(), HasSubstr("a full barrier"));
 }
 
 // As when a member of a group runs ahead of another group's leader.
@@ -274,26 +277,26 @@ TEST(NodeProver, RejectsALineThatIsOverwrittenUnheard) {
   const std::vector<Reach> none(4);
   auto plans = plans_of(Collective::AllReduce, 4, {NodeScheme::GatherRelease, {{0, 1}, {2, 3}}}, none, false, -1);
   for (NodePlan& plan : plans) plan.phases[1].is_silent = false;
-  EXPECT_THAT(proof(plans, 1).message(), HasSubstr("overwritten unheard"));
+  EXPECT_THAT(proof(plans, 1).message(), HasSubstr("overwritten before"));
 }
 
 TEST(NodeProver, RejectsAWaitForASilentRank) {
   auto plans = good();
   plans[1].phases[0].is_silent = true;
-  EXPECT_THAT(proof(plans, 1).message(), HasSubstr("says nothing"));
+  EXPECT_THAT(proof(plans, 1).message(), HasSubstr("does not announce"));
 }
 
 TEST(NodeProver, RejectsAMissingContribution) {
   auto plans = good();
   plans[1].phases[1].steps[0].sources.pop_back();
-  EXPECT_THAT(proof(plans, 1).message(), HasSubstr("an output piece is wrong"));
+  EXPECT_THAT(proof(plans, 1).message(), HasSubstr("different contributions"));
 }
 
 TEST(NodeProver, RejectsADoubledContribution) {
   auto plans = good();
   auto& sources = plans[2].phases[1].steps[0].sources;
   sources.push_back(sources.front());
-  EXPECT_THAT(proof(plans, 1).message(), HasSubstr("an output piece is wrong"));
+  EXPECT_THAT(proof(plans, 1).message(), HasSubstr("different contributions"));
 }
 
 TEST(NodeProver, RejectsAnotherOrderOfSummation) {

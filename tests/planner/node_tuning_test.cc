@@ -116,7 +116,7 @@ std::vector<NodePlan> plans_of(int nranks, const NodeShape& shape, const Reach& 
   const std::vector<Reach> all(static_cast<size_t>(nranks), reach);
   std::vector<NodePlan> plans;
   for (Rank rank = 0; rank < nranks; ++rank) {
-    plans.push_back(node_plan({Collective::AllReduce, rank, nranks, -1, false}, shape, all));
+    plans.push_back(node_plan(node_task(Collective::AllReduce, nranks, -1), rank, false, shape, all));
   }
   return plans;
 }
@@ -136,7 +136,8 @@ TEST(NodeTuning, LeadsToPlansThatAreProved) {
         const NodeShape shape = shape_of(topology, {.bytes = bytes}, reached ? kAll : kNone);
         const bool cuts = shape.scheme == NodeScheme::TwoShot || shape.scheme == NodeScheme::Domains;
         const auto plans = plans_of(nranks, shape, reached && cuts ? kAll : kNone);
-        const NodeCallPlans call{plans, cuts && !reached ? size_t{3} : size_t{1}};
+        const NodeCallPlans call{node_task(Collective::AllReduce, nranks, -1), plans,
+                                 cuts && !reached ? size_t{3} : size_t{1}};
         const std::array calls = {call, call};  // so that banks are used again
         const Result<NodeReport> report = verify_node(calls);
         ASSERT_TRUE(report) << nranks << " ranks, " << bytes << " bytes: " << report.error().message();

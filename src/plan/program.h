@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A call of all ranks, from first to last byte, as data: what the planner chooses, the verifier proves, the simulator
+// times and the runner executes. Global: every rank's plans are derived from it. A value, equal on all ranks.
+//
+//   one host         [Host: allreduce]
+//   several hosts    [Host: reduce-scatter] [Across: allreduce, one group a slice] [Host: allgather]      "sharded"
+//                    [Host: reduce to a leader] [Across: allreduce of leaders] [Host: broadcast]          "leaders"
+//   any fabric       [All: messages]
+//
+// Blocks. Collectives of one vector (allreduce, broadcast, reduce) cut it into `slices` blocks; in the others a block
+// is a unit (of rank u), in alltoall a pair of ranks, source * nranks + target. A stage moves or sums whole blocks;
+// what it cuts them into is its own affair. ProgramGeometry says which bytes a block is.
+//
+// Tiles. A long call runs in tiles: an element range of every unit after another, each through all stages, several under
+// way at a time. order_of() gives the one order in which every rank runs the parts of all tiles; no two ranks ever wait
+// for each other in a circle because of it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "plan/node_plan.h"
+#include "plan/shape.h"
+
+namespace ccom {
+
+// A block and where a rank has it: the slice or unit of the user's buffer, or a slot of scratch. In alltoall's buffers
+// index is the other rank. A slot holds a block of a tile.
+struct BlockAt {
+  uint32_t block = 0;
+  Buffer buffer = Buffer::Input;
+  uint32_t index = 0;
+  friend bool operator==(const BlockAt&, const BlockAt&) = default;
+};
+
+// One rank in a stage. Lists are indices into Program::lists: many ranks share one.
+struct StageMember {
+  Rank rank = 0;
+  uint32_t gives = 0, gets = 0;
+  friend bool operator==(const StageMember&, const StageMember&) = default;
+};
+
+struct Stage {
+  enum class Where : uint8_t {
+    Host,    // the ranks of one host, through shared memory: each group is all ranks of a host, ascending
+    Across,  // ranks of different hosts, by messages; a rank is in at most one group
+    All,     // all ranks, by messages, straight from the user's input to the output; the only stage of its program
+  };
+  Where where = Where::All;
+  Collective collective = Collective::AllReduce;  // what a group does; roots are indices into the group
+  int root = -1;
+  bool sums = false;       // what a member gets of a block is the sum of all who give it
+  bool completes = false;  // every contribution is in afterwards: an average divides here, by nranks
+  // Ranks that are in no group take no part. A group of one copies. None for All.
+  std::vector<std::vector<StageMember>> groups{};
+  NodeChoice node{};           // Host. Of a group of each size the same
+  MessageAlgorithm messages{};  // Across, All: members are the algorithm's ranks, in list order
+  friend bool operator==(const Stage&, const Stage&) = default;
+};
+
+struct Program {
+  std::string algorithm;  // "node", "hierarchical_sharded", "ring"
+  Collective collective = Collective::AllReduce;
+  int nranks = 1;
+  Rank root = -1;
+  uint32_t slices = 1;         // of a vector
+  size_t tile_bytes = 0;       // of every unit in a tile; 0: the whole unit
+  int lanes = 1;               // sets of channels that tiles under way use in turn (Across)
+  uint32_t scratch_slots = 0;  // of a tile, on every rank
+  std::vector<std::vector<BlockAt>> lists{};
+  std::vector<Stage> stages{};
+  friend bool operator==(const Program&, const Program&) = default;
+
+  const std::vector<BlockAt>& gives(const StageMember& member) const { return lists[member.gives]; }
+  const std::vector<BlockAt>& gets(const StageMember& member) const { return lists[member.gets]; }
+  bool is_node() const { return stages.size() == 1 && stages[0].where == Stage::Where::Host; }
+  bool is_messages() const { return stages.size() == 1 && stages[0].where == Stage::Where::All; }
+  // The list's index; one that is there already is shared.
+  uint32_t add_list(std::vector<BlockAt> list);
+};
+
+// Tiles that may be under way at a time: each has a bank of scratch (tile % kTilesUnderWay).
+inline constexpr size_t kTilesUnderWay = 4;
+
+// What a rank does next. A stage of messages is started, and finished later; others run in one part.
+struct Part {
+  enum class Kind : uint8_t { Run, Start, Finish };
+  Kind kind = Kind::Run;
+  uint32_t tile = 0;
+  uint32_t stage = 0;
+  friend bool operator==(const Part&, const Part&) = default;
+};
+// The one order of a call's parts, the same on every rank; a rank leaves out the stages that it has no part in. While
+// messages of some tiles are under way, others are worked on inside hosts: a tile's messages are finished
+// kTilesUnderWay - 1 tiles after they were started.
+std::vector<Part> order_of(const Program& program, size_t tiles);
+
+// The node task of a group of a Host stage, and the blocks of a group of an Across stage in the same form.
+NodeTask node_task(const Program& program, const Stage& stage, size_t group);
+// Index of the group that `rank` is in, and of the rank in it; {-1, -1}: none.
+struct StagePlace {
+  int group = -1, member = -1;
+};
+StagePlace find_member(const Stage& stage, Rank rank);
+
+// From blocks to elements, for a call of `count` elements per unit (as in the C API).
+class ProgramGeometry {
+ public:
+  ProgramGeometry(const Program& program, size_t count, size_t element_bytes);
+
+  size_t tiles() const { return tiles_; }
+  // Of every unit in a tile.
+  size_t tile_elements(size_t tile) const;
+  // Of a block in a tile, 0 for the last slices of a short vector.
+  size_t block_elements(size_t tile, uint32_t block) const;
+  // First element of what lies at `at` in the user's input or output; in a bank of scratch.
+  size_t offset(size_t tile, const BlockAt& at) const;
+  // Elements of one bank of scratch.
+  size_t scratch_elements() const { return slots_ * slot_elements_; }
+
+ private:
+  size_t slice_elements(size_t tile) const;
+
+  size_t count_, most_ = 0, tiles_ = 1, slices_, slots_, slot_elements_ = 0, line_;
+  bool is_vector_;
+};
+
+}  // namespace ccom

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/value.h"
+
+#include <algorithm>
+
+#include "base/assert.h"
+
+namespace ccom {
+
+Value leaf(uint64_t word, uint64_t origin) { return {word, mix(word ^ 0x5bd1e995), origin, 0, false}; }
+
+Value combine(const Value& a, const Value& b) {
+  Value result;
+  result.sum = add_mod(a.sum, b.sum);
+  result.expression = mix(std::min(a.expression, b.expression)) ^ (mix(std::max(a.expression, b.expression)) << 1 | 1);
+  result.origin = a.origin;
+  result.roundings = std::max(a.roundings, b.roundings);
+  result.completed = a.completed || b.completed;  // an error if it happens; checked where it is combined
+  return result;
+}
+
+void round_once(Value& sum, size_t inputs) {
+  ++sum.roundings;
+  if (inputs > 2) sum.expression ^= mix(inputs);
+}
+
+Value whole_of(std::span<const Value> pieces, bool& is_whole) {
+  CCOM_ASSERT(!pieces.empty());
+  Value whole = pieces[0];
+  uint64_t hash = 0;
+  bool is_uniform = true;
+  for (const Value& piece : pieces) {
+    is_whole &= piece.sum == whole.sum && piece.completed == whole.completed;
+    is_uniform &= piece.expression == pieces[0].expression;
+    hash = mix(hash * 3 + mix(piece.expression));
+    whole.roundings = std::max(whole.roundings, piece.roundings);
+  }
+  if (!is_uniform) whole.expression = hash;
+  return whole;
+}
+
+}  // namespace ccom
