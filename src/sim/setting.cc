@@ -23,7 +23,7 @@ Setting::Setting(const Topology& topology, const SimOptions& options)
     : wires(topology),
       topology_(topology),
       options_(options),
-      programs_(options.unit_bytes, options.element_bytes, options.fold_hosts) {}
+      plans_(options.unit_bytes, options.element_bytes, options.fold_hosts) {}
 
 Status Setting::add_ranks(const PlanSource& plan_of) {
   for (Rank rank = 0; rank < topology_.nranks(); ++rank) {
@@ -51,10 +51,10 @@ Status Setting::add_ranks(const PlanSource& plan_of) {
 void Setting::add_rank(const Plan& plan) {
   const Host& host = topology_.hosts[static_cast<size_t>(topology_.ranks[static_cast<size_t>(plan.rank)].host)];
   const Costs& costs = host.imposed ? host.imposed->costs : topology_.costs;
-  std::shared_ptr<const Program> program = programs_.of(plan);
-  Executor executor(program->dependencies);
+  std::shared_ptr<const TimedPlan> timed = plans_.of(plan);
+  Executor executor(timed->dependencies);
   ranks.push_back({.rank = plan.rank,
-                   .program = std::move(program),
+                   .plan = std::move(timed),
                    .executor = std::move(executor),
                    .pipe_of_step = std::vector<uint32_t>(plan.steps.size(), kNone),
                    .post = picoseconds(costs.post_ns),
@@ -108,7 +108,7 @@ Status Setting::fold(const std::vector<Plan>& plans, const PlanSource& plan_of) 
       if (!outside.contains(step.peer)) {
         Outside& added = outside[step.peer];
         added.plan = plan_of(step.peer);
-        if (programs_.of(added.plan) != ranks[index_of.at(mate)].program) return unlike(step.peer, mate);
+        if (plans_.of(added.plan) != ranks[index_of.at(mate)].plan) return unlike(step.peer, mate);
         for (uint32_t r = 0; r < added.plan.steps.size(); ++r) {
           const Step& receive = added.plan.steps[r];
           if (receive.is_receive()) added.first_receive.emplace(key_of(receive.peer, 0, receive.channel), r);

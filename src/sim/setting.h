@@ -8,8 +8,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "sim/program.h"
 #include "sim/simulator.h"
+#include "sim/timed_plan.h"
 
 namespace ccom {
 
@@ -25,7 +25,7 @@ struct Pipe {
 
 struct SimRank {
   Rank rank = 0;
-  std::shared_ptr<const Program> program;
+  std::shared_ptr<const TimedPlan> plan;
   Executor executor;
   std::vector<uint32_t> pipe_of_step;
   SimTime post = 0;        // what starting a message takes
@@ -48,7 +48,7 @@ class Setting {
   Wires wires;
   std::unordered_map<Rank, uint32_t> index_of;               // into ranks
   std::unordered_map<uint32_t, std::vector<Step>> steps_of;  // of traced ranks, by index
-  size_t distinct_programs() const { return programs_.count(); }
+  size_t distinct_plans() const { return plans_.count(); }
 
  private:
   void add_rank(const Plan& plan);
@@ -58,7 +58,7 @@ class Setting {
 
   const Topology& topology_;
   const SimOptions& options_;
-  Programs programs_;
+  TimedPlans plans_;
   std::unordered_map<uint64_t, uint32_t> pipe_of_;
 };
 

@@ -87,7 +87,7 @@ class Simulation {
     for (const uint32_t s : ready_) {
       if (rank.dead) break;
       if (rank.traced) started_[{r, s}] = now_;
-      switch (rank.program->steps[s].kind) {
+      switch (rank.plan->steps[s].kind) {
         case StepKind::Send: post(r, s); break;
         case StepKind::Receive:
         case StepKind::ReceiveReduce:
@@ -133,7 +133,7 @@ class Simulation {
     Flight& flight = flights_[index];
     const Pipe& pipe = setting_.pipes[flight.pipe];
     const uint32_t wire = setting_.paths[pipe.first_wire + flight.hop];
-    const uint64_t bytes = setting_.ranks[flight.sender].program->steps[flight.step].bytes;
+    const uint64_t bytes = setting_.ranks[flight.sender].plan->steps[flight.step].bytes;
     const SimTime start = std::max(now_, free_[wire]);
     const SimTime busy =
         std::max(static_cast<SimTime>(static_cast<double>(bytes) * wire_ps_[wire] + 0.5), wire_post_[wire]);
@@ -165,7 +165,7 @@ class Simulation {
       Pipe& pipe = setting_.pipes[p];
       const uint32_t s = pipe.receive;
       const uint32_t r = pipe.receiver;
-      pipe.receive = setting_.ranks[r].program->dependencies.next_on_channel[s];
+      pipe.receive = setting_.ranks[r].plan->dependencies.next_on_channel[s];
       ++pipe.done;
       reduce(r, s);
     }
@@ -175,7 +175,7 @@ class Simulation {
   void reduce(uint32_t r, uint32_t s) {
     SimRank& rank = setting_.ranks[r];
     const auto work =
-        static_cast<SimTime>(static_cast<double>(rank.program->steps[s].reduced_bytes) * rank.reduce_ps + 0.5);
+        static_cast<SimTime>(static_cast<double>(rank.plan->steps[s].reduced_bytes) * rank.reduce_ps + 0.5);
     if (work == 0) {
       step_done(r, s);
       return;
@@ -197,7 +197,7 @@ class Simulation {
   void note_end(uint32_t r, uint32_t s) {
     const SimTime start = started_[{r, s}];
     report_.trace.push_back({setting_.ranks[r].rank, s, setting_.steps_of.at(r)[s],
-                             setting_.ranks[r].program->steps[s].bytes, start, now_});
+                             setting_.ranks[r].plan->steps[s].bytes, start, now_});
   }
 
   Result<SimReport> finish() {
@@ -206,10 +206,10 @@ class Simulation {
       if (setting_.ranks[r].executor.finished() || !options_.faults.deaths.empty()) continue;
       // Folded, a message may have come to the wrong rank: hosts are not alike.
       return error(options_.fold_hosts ? Code::NotSupported : Code::InternalError,
-                   "simulation of %s: rank %d waits for ever", setting_.ranks[r].program->algorithm.c_str(),
+                   "simulation of %s: rank %d waits for ever", setting_.ranks[r].plan->algorithm.c_str(),
                    setting_.ranks[r].rank);
     }
-    report_.distinct_programs = setting_.distinct_programs();
+    report_.distinct_plans = setting_.distinct_plans();
     return std::move(report_);
   }
 

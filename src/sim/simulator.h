@@ -89,7 +89,7 @@ struct SimReport {
   std::vector<WireUse> wires;        // by wire; folded: of the first host only
   uint64_t events = 0;
   uint64_t messages = 0;
-  size_t distinct_programs = 0;  // how many different plans there were, apart from who the peers are
+  size_t distinct_plans = 0;  // how many different plans there were, apart from who the peers are
   std::vector<Interval> intervals;
   std::vector<TraceStep> trace;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/program.h"
+#include "sim/timed_plan.h"
 
 #include "plan/fingerprint.h"
 #include "plan/partition.h"
@@ -8,7 +8,7 @@ namespace ccom {
 namespace {
 
 template <typename Bytes>
-std::vector<TimedStep> timed(const Plan& plan, Bytes bytes_of) {
+std::vector<TimedStep> timed_steps(const Plan& plan, Bytes bytes_of) {
   std::vector<TimedStep> steps;
   steps.reserve(plan.steps.size());
   for (const Step& step : plan.steps) {
@@ -22,19 +22,19 @@ std::vector<TimedStep> timed(const Plan& plan, Bytes bytes_of) {
   return steps;
 }
 
-uint64_t hash_of(const Program& program) {
-  uint64_t hash = program.steps.size();
-  for (const TimedStep& step : program.steps) {
+uint64_t hash_of(const TimedPlan& timed) {
+  uint64_t hash = timed.steps.size();
+  for (const TimedStep& step : timed.steps) {
     hash = mix(hash ^ step.bytes << 3 ^ static_cast<uint64_t>(step.kind));
   }
-  for (const auto* list : {&program.dependencies.waits_for, &program.dependencies.successors,
-                           &program.dependencies.next_on_channel, &program.dependencies.first_successor}) {
+  for (const auto* list : {&timed.dependencies.waits_for, &timed.dependencies.successors,
+                           &timed.dependencies.next_on_channel, &timed.dependencies.first_successor}) {
     for (const uint32_t value : *list) hash = mix(hash ^ value);
   }
   return hash;
 }
 
-bool same(const Program& a, const Program& b) {
+bool same(const TimedPlan& a, const TimedPlan& b) {
   return a.steps == b.steps && a.dependencies.waits_for == b.dependencies.waits_for &&
          a.dependencies.successors == b.dependencies.successors &&
          a.dependencies.first_successor == b.dependencies.first_successor &&
@@ -43,24 +43,24 @@ bool same(const Program& a, const Program& b) {
 
 }  // namespace
 
-std::shared_ptr<const Program> Programs::of(const Plan& plan) {
+std::shared_ptr<const TimedPlan> TimedPlans::of(const Plan& plan) {
   const size_t elements = unit_bytes_ / element_bytes_;
   const Partition partition(elements, elements, plan.blocks_per_unit, element_bytes_);
-  auto program = std::make_shared<Program>();
+  auto timed = std::make_shared<TimedPlan>();
   const double mean = static_cast<double>(unit_bytes_) / plan.blocks_per_unit;
-  program->steps = timed(plan, [&](const Step& step) {
+  timed->steps = timed_steps(plan, [&](const Step& step) {
     return equal_blocks_ ? static_cast<uint64_t>(mean * step.count + 0.5)
                          : partition.elements(step.block, step.count) * element_bytes_;
   });
-  program->dependencies = derive_dependencies(plan);
-  program->algorithm = plan.algorithm;
-  const uint64_t hash = hash_of(*program);
+  timed->dependencies = derive_dependencies(plan);
+  timed->algorithm = plan.algorithm;
+  const uint64_t hash = hash_of(*timed);
   const auto [first, last] = known_.equal_range(hash);
   for (auto at = first; at != last; ++at) {
-    if (same(*at->second, *program)) return at->second;
+    if (same(*at->second, *timed)) return at->second;
   }
-  known_.emplace(hash, program);
-  return program;
+  known_.emplace(hash, timed);
+  return timed;
 }
 
 }  // namespace ccom

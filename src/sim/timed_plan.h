@@ -24,26 +24,26 @@ struct TimedStep {
   friend bool operator==(const TimedStep&, const TimedStep&) = default;
 };
 
-struct Program {
+struct TimedPlan {
   std::vector<TimedStep> steps;
   Dependencies dependencies;
   std::string algorithm;
 };
 
 // Keeps one of each kind.
-class Programs {
+class TimedPlans {
  public:
   // `equal_blocks`: all blocks are as long as the mean.
-  Programs(size_t unit_bytes, size_t element_bytes, bool equal_blocks)
+  TimedPlans(size_t unit_bytes, size_t element_bytes, bool equal_blocks)
       : unit_bytes_(unit_bytes), element_bytes_(element_bytes), equal_blocks_(equal_blocks) {}
 
-  std::shared_ptr<const Program> of(const Plan& plan);
+  std::shared_ptr<const TimedPlan> of(const Plan& plan);
   size_t count() const { return known_.size(); }
 
  private:
   size_t unit_bytes_, element_bytes_;
   bool equal_blocks_;
-  std::unordered_multimap<uint64_t, std::shared_ptr<const Program>> known_;
+  std::unordered_multimap<uint64_t, std::shared_ptr<const TimedPlan>> known_;
 };
 
 }  // namespace ccom
