@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Memory: allocation, registration, windows.
-#include "comm/memory.h"
+#include "memory/process_memory.h"
 
 #include "api/handles.h"
 

@@ -6,10 +6,10 @@
 #include <functional>
 
 #include "base/log.h"
-#include "comm/emulation.h"
 #include "comm/explanation.h"
-#include "comm/setup.h"
 #include "kernels/kernels.h"
+#include "setup/agreement.h"
+#include "setup/emulation.h"
 
 namespace ccom {
 namespace {
@@ -18,6 +18,18 @@ namespace {
 // their steps.
 size_t scratch_for(const Topology& topology, const CommConfig& config) {
   return topology.hosts[0].imposed ? static_cast<size_t>(config.max_memory) : PlanCache::kScratchBytes;
+}
+
+// Of plans, by peer: those between hosts run in tiles, of which several are under way.
+std::vector<int> channels_by_peer(const Topology& topology, const CommConfig& config, Rank rank) {
+  const int needed = channels_needed(topology, config.algorithm);
+  std::vector<int> channels(topology.ranks.size(), needed);
+  const std::optional<HostLevel> level = host_level(topology, rank);
+  if (!level || !shares_memory_freely(config, topology, rank)) return channels;
+  for (const Rank mate : level->mates) {
+    channels[static_cast<size_t>(mate)] = std::max(needed, Hierarchy::channels(*level));
+  }
+  return channels;
 }
 
 }  // namespace
@@ -44,9 +56,10 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const Membership& joi
   const bool has_shm = self->config_.transports.empty() ||
                        std::ranges::find(self->config_.transports, "shm") != self->config_.transports.end();
   if (!has_shm) self->topology_ = without_shared_memory(std::move(self->topology_));
-  const int channels = channels_needed(self->topology_, self->config_.algorithm);
   CCOM_TRY_ASSIGN(self->links_,
-                  CommSetup::connect(membership, self->config_, self->topology_, channels, rendezvous, deadline));
+                  CommSetup::connect(membership, self->config_, self->topology_,
+                                     channels_by_peer(self->topology_, self->config_, membership.rank), rendezvous,
+                                     deadline));
   const bool has_node = self->links_->node_config().has_value(), whole = self->topology_.hosts.size() == 1;
   self->cache_.emplace(membership.rank, membership.nranks,
                        PlanCache::Machine{self->topology_, has_node && whole, has_node && !whole,

@@ -12,15 +12,15 @@
 #include <vector>
 
 #include "bootstrap/rendezvous.h"
-#include "comm/config.h"
 #include "comm/hierarchy.h"
-#include "comm/links.h"
 #include "comm/plan_cache.h"
 #include "comm/request.h"
 #include "comm/turns.h"
 #include "engine/engine.h"
 #include "messages/messages.h"
 #include "node/shm_collectives.h"
+#include "setup/comm_setup.h"
+#include "setup/config.h"
 #include "topology/topology.h"
 
 namespace ccom {

@@ -21,12 +21,12 @@
 #include <optional>
 #include <vector>
 
-#include "comm/config.h"
 #include "comm/plan_cache.h"
 #include "comm/request.h"
 #include "engine/engine.h"
 #include "node/shm_collectives.h"
 #include "planner/host_level.h"
+#include "setup/config.h"
 
 namespace ccom {
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How a rank gets at the buffers of its node-mates: because they are threads of one process, because the buffers lie in
-// an arena (base/arena.h) that every rank of the node has mapped, or, only to read, through the kernel
+// an arena (memory/arena.h) that every rank of the node has mapped, or, only to read, through the kernel
 // (process_vm_readv).
 #pragma once
 
 #include <array>
 #include <vector>
 
-#include "base/arena.h"
 #include "base/status.h"
 #include "base/types.h"
+#include "memory/arena.h"
 #include "node/layout.h"
 
 namespace ccom {

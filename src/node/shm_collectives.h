@@ -15,10 +15,10 @@
 #include <vector>
 
 #include "algorithms/node.h"
-#include "base/shared_segment.h"
 #include "kernels/kernels.h"
-#include "node/geometry.h"
+#include "memory/shared_segment.h"
 #include "node/flag_barrier.h"
+#include "node/geometry.h"
 #include "node/reach.h"
 
 namespace ccom {

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "base/arena.h"
+#include "memory/arena.h"
 #include "node/shm_collectives.h"
 
 namespace ccom {

@@ -28,24 +28,28 @@ constexpr size_t kMostColumns = 120;
 // transports/*/factory.h.
 const std::map<std::string, std::set<std::string>> kMap = {
     {"base", {}},
+    {"memory", {"base"}},
     {"plan", {"base"}},
     {"kernels", {"base"}},
     {"topology", {"base"}},
     {"bootstrap", {"base"}},
     {"liveness", {"base"}},
-    {"shm", {"base", "transports"}},
+    {"shm", {"base", "memory", "transports"}},
     {"tcp", {"base", "transports"}},
-    {"ofi", {"base", "transports"}},
+    {"ofi", {"base", "memory", "transports"}},
     {"algorithms", {"base", "plan"}},
     {"planner", {"base", "algorithms", "topology", "plan"}},
     {"sim", {"base", "plan", "topology", "liveness"}},
     {"engine", {"base", "plan", "kernels", "liveness", "transports"}},
     {"messages", {"base", "liveness", "transports"}},
-    {"node", {"base", "plan", "algorithms", "kernels", "liveness"}},
+    {"node", {"base", "memory", "plan", "algorithms", "kernels", "liveness"}},
+    {"setup",
+     {"base", "memory", "engine", "messages", "node", "bootstrap", "liveness", "topology", "kernels", "transports",
+      "factories"}},
     {"comm",
-     {"base", "planner", "engine", "node", "bootstrap", "liveness", "topology", "transports", "factories", "plan",
+     {"base", "setup", "planner", "engine", "node", "bootstrap", "liveness", "topology", "transports", "plan",
       "kernels", "algorithms", "messages"}},
-    {"api", {"base", "comm", "bootstrap", "engine", "kernels", "messages", "public"}},
+    {"api", {"base", "memory", "setup", "comm", "bootstrap", "engine", "kernels", "messages", "public"}},
     // Users of the C API, and nothing else.
     {"bench", {"public", "bench"}},
     {"examples", {"public", "bench"}},
@@ -96,6 +100,7 @@ std::vector<Source> sources() {
 // Where a project include leads: a room, "transports", "factories", "public", or "" for third parties.
 std::string target_of(const std::string& include) {
   if (include.starts_with("ccom/")) return "public";
+  if (include.find('/') == std::string::npos) return "";  // <memory>
   if (include == "transports/transport.h") return "transports";
   static const std::regex factory("transports/[a-z]+/factory\\.h");
   if (std::regex_match(include, factory)) return "factories";

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "base/arena.h"
 #include "base/secret.h"
+#include "memory/arena.h"
 #include "transports/transport.h"
 
 namespace ccom::ofi {

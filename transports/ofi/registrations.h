@@ -14,7 +14,7 @@
 #include <map>
 #include <memory>
 
-#include "base/arena.h"
+#include "memory/arena.h"
 #include "transports/ofi/rails.h"
 
 namespace ccom::ofi {

@@ -7,8 +7,8 @@
 #include <memory>
 #include <vector>
 
-#include "base/shared_segment.h"
 #include "base/status.h"
+#include "memory/shared_segment.h"
 #include "transports/transport.h"
 
 namespace ccom {

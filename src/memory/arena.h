@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The memory of this process that processes of the same node may map: one sparse, sealed memfd, handed over once.
+//
+// Everything that is ever allocated from it is then within reach of all who have it, without another descriptor or
+// message. It takes address space at once and memory only for what is allocated.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <shared_mutex>
+
+#include "base/status.h"
+#include "memory/shared_segment.h"
+
+namespace ccom {
+
+// Thread-safe. Memory that is shared is not copied by fork(): see before_fork().
+class Arena {
+ public:
+  static Result<std::unique_ptr<Arena>> create(size_t size_bytes);
+
+  // Zeroed, page-aligned; OutOfMemory says what is missing.
+  Result<void*> allocate(size_t size_bytes);
+  // Gives the memory back to the system at once. InvalidArgument if allocate() did not return it.
+  Status free(void* pointer);
+
+  // Puts pages of the arena in the place of ordinary ones, contents and addresses kept, so that what lies there can be
+  // mapped by others too. `begin` and size_bytes are whole pages of private anonymous memory, read-write; else
+  // InvalidArgument or NotSupported says what they are. Nobody may write there meanwhile, nor unmap it as long as it
+  // stays (docs/decisions/0004). Adopting the same range again is counted.
+  Status adopt(void* begin, size_t size_bytes);
+  // Ordinary pages again, contents kept. InvalidArgument if it is not adopted.
+  Status give_back(void* begin, size_t size_bytes);
+
+  // Where [address, address + size_bytes) lies in the arena, allocated or adopted as one; nothing if it does not.
+  std::optional<size_t> offset_of(const void* address, size_t size_bytes) const;
+
+  // Another number whenever memory was given back since: what is remembered about the pages behind an address is then
+  // to be forgotten.
+  uint64_t generation() const { return generation_.load(std::memory_order_acquire); }
+
+  // Around every fork() of the process, by the thread that forks (pthread_atfork): nothing changes in between, and the
+  // child gets private copies of what is in use, at the same addresses; also of what was adopted. Pages that it has not
+  // written to follow the parent's writes; they are zeros once the parent has freed them. The child, and its own
+  // children, may do nothing else with the arena. The child's part is async-signal-safe.
+  void before_fork();
+  void after_fork_in_parent();
+  void after_fork_in_child();
+
+  SharedSegment& segment() { return *segment_; }
+
+ private:
+  struct Adopted {
+    size_t size_bytes = 0;
+    size_t offset = 0;  // in the arena
+    int times = 0;
+  };
+  explicit Arena(std::unique_ptr<SharedSegment> segment);
+
+  std::unique_ptr<SharedSegment> segment_;
+  std::atomic<uint64_t> generation_{0};
+  std::mutex mutex_;                    // of allocation
+  std::map<size_t, size_t> free_;       // offset -> bytes, never adjacent; guarded by mutex_, as below
+  std::map<size_t, size_t> allocated_;  // offset -> bytes
+  mutable std::shared_mutex adopted_mutex_;
+  std::map<uintptr_t, Adopted> adopted_;  // by address, disjoint; guarded by adopted_mutex_
+  std::atomic<bool> has_adopted_{false};  // ever
+};
+
+}  // namespace ccom

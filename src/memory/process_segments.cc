@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "memory/process_segments.h"
+
+#include <condition_variable>
+#include <map>
+#include <mutex>
+
+namespace ccom {
+namespace {
+
+struct Entry {
+  Status status;
+  std::weak_ptr<SharedSegment> segment;
+};
+
+struct Table {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::map<std::string, Entry> entries;  // guarded by mutex
+};
+// Never destroyed: threads may outlive static objects.
+Table& table() {
+  static auto* const instance = new Table;
+  return *instance;
+}
+
+}  // namespace
+
+void put_segment(const std::string& path, Result<std::shared_ptr<SharedSegment>> segment) {
+  const std::lock_guard lock(table().mutex);
+  std::erase_if(table().entries,
+                [](const auto& entry) { return entry.second.status.is_ok() && entry.second.segment.expired(); });
+  table().entries[path] = segment ? Entry{{}, *segment} : Entry{std::move(segment).error(), {}};
+  table().changed.notify_all();
+}
+
+Result<std::shared_ptr<SharedSegment>> await_segment(const std::string& path, Deadline deadline) {
+  std::unique_lock lock(table().mutex);
+  auto found = table().entries.end();
+  const auto is_there = [&] { return (found = table().entries.find(path)) != table().entries.end(); };
+  if (!table().changed.wait_until(lock, deadline.when(), is_there)) {
+    return error(Code::Timeout, "another rank of this process has not mapped the host's memory in time");
+  }
+  if (!found->second.status.is_ok()) return found->second.status;
+  if (auto segment = found->second.segment.lock()) return segment;
+  return error(Code::RemoteError, "another rank of this process has given up");
+}
+
+}  // namespace ccom

@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How the descriptor of a shared segment gets from the leader to the other ranks of a host.
+//
+//   server -> client   Hello     server's nonce
+//   client -> server   Answer    client's nonce, HMAC over "client" and both nonces
+//   server -> client   HandOver  HMAC over "server" and both nonces, with the descriptor
+//
+// One packet each on a SOCK_SEQPACKET socket; both sides also check the other's uid. Who does not answer within two
+// seconds is a stranger: all conversations go on at the same time, so it holds nobody up.
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "base/descriptor.h"
+#include "memory/shared_segment.h"
+
+namespace ccom {
+namespace {
+
+using Nonce = std::array<uint8_t, 32>;
+
+constexpr uint64_t kMagic = 0x31'4745'534D'4F43'43;  // "CCOMSEG1"
+constexpr auto kHelloTime = std::chrono::seconds(2);
+constexpr size_t kMostConversations = 64;
+
+struct Hello {
+  uint64_t magic;
+  Nonce nonce;
+};
+struct Answer {
+  uint64_t magic;
+  Nonce nonce;
+  Mac mac;
+};
+struct HandOver {
+  uint64_t magic;
+  Mac mac;
+};
+
+template <typename Packet>
+ConstBytes bytes_of(const Packet& packet) {
+  return std::as_bytes(std::span(&packet, 1));
+}
+
+Nonce random_nonce() {
+  Nonce nonce;
+  fill_random(std::as_writable_bytes(std::span(nonce)));
+  return nonce;
+}
+
+Mac proof(const Secret& key, std::string_view side, const Nonce& server, const Nonce& client) {
+  std::vector<std::byte> text;
+  for (const ConstBytes part : {std::as_bytes(std::span(side)), bytes_of(server), bytes_of(client)}) {
+    text.insert(text.end(), part.begin(), part.end());
+  }
+  return hmac_sha256(key, text);
+}
+
+bool same_user(int socket) {
+  ucred peer{};
+  socklen_t length = sizeof(peer);
+  return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && peer.uid == ::geteuid();
+}
+
+bool send_packet(int socket, ConstBytes packet) {
+  return ::send(socket, packet.data(), packet.size(), MSG_NOSIGNAL | MSG_DONTWAIT) ==
+         static_cast<ssize_t>(packet.size());
+}
+
+bool send_with_descriptor(int socket, ConstBytes packet, int fd) {
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  iovec part{const_cast<std::byte*>(packet.data()), packet.size()};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof(control);
+  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof(int));
+  std::memcpy(CMSG_DATA(header), &fd, sizeof(int));
+  return ::sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == static_cast<ssize_t>(packet.size());
+}
+
+// Every descriptor that comes along is taken, so that none leaks; only a single one is of use.
+bool receive_with_descriptor(int socket, Bytes packet, Descriptor& fd) {
+  alignas(cmsghdr) char control[CMSG_SPACE(4 * sizeof(int))] = {};
+  iovec part{packet.data(), packet.size()};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof(control);
+  const ssize_t length = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+  if (length < 0) return false;
+  std::vector<Descriptor> received;
+  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr; header = CMSG_NXTHDR(&message, header)) {
+    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
+    for (size_t at = CMSG_LEN(0); at + sizeof(int) <= header->cmsg_len; at += sizeof(int)) {
+      int number = -1;
+      std::memcpy(&number, reinterpret_cast<char*>(header) + at, sizeof(int));
+      received.emplace_back(number);
+    }
+  }
+  const bool whole =
+      static_cast<size_t>(length) == packet.size() && (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0;
+  if (!whole || received.size() != 1) return false;
+  fd = std::move(received[0]);
+  return true;
+}
+
+int poll_timeout_ms(Deadline deadline) {
+  return static_cast<int>(std::min<int64_t>(deadline.left_ms() + 1, 3'600'000));
+}
+
+// A folder that only this user can enter, in the first place that takes one.
+Result<std::string> make_private_folder() {
+  std::string reasons;
+  const std::array<const char*, 5> places{::getenv("XDG_RUNTIME_DIR"), ::getenv("TMPDIR"), "/tmp", "/var/tmp",
+                                          "/dev/shm"};
+  for (const char* place : places) {
+    if (place == nullptr || place[0] != '/') continue;
+    std::string name = std::string(place) + "/ccom-XXXXXX";
+    if (name.size() + sizeof("/s") > sizeof(sockaddr_un::sun_path)) continue;
+    if (::mkdtemp(name.data()) != nullptr) return name;
+    reasons += (reasons.empty() ? "" : "; ") + std::string(place) + ": " + std::strerror(errno);
+  }
+  return error(Code::SystemError, "make a folder for the socket that hands over shared memory: %s", reasons.c_str())
+      .with_cure("let TMPDIR name a folder that can be written");
+}
+
+sockaddr_un address_of(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+  return address;
+}
+
+// One client, or stranger, that has connected and was sent a Hello.
+struct Conversation {
+  Descriptor socket;
+  Nonce nonce;
+  Deadline deadline;
+};
+
+class UnixSegmentServer final : public SegmentServer {
+ public:
+  UnixSegmentServer(const Secret& key, std::string folder)
+      : key_(key), folder_(std::move(folder)), path_(folder_ + "/s") {}
+  ~UnixSegmentServer() override { close_and_remove(); }
+
+  std::string path() const override { return path_; }
+  Status listen();
+  Status serve(const SharedSegment& segment, int clients, Deadline deadline) override;
+
+ private:
+  Status accept_all();
+  bool answer(Conversation& conversation, int fd);
+  void close_and_remove();
+
+  const Secret key_;
+  const std::string folder_;
+  const std::string path_;
+  Descriptor listener_;
+  std::vector<Conversation> conversations_;
+  bool removed_ = false;
+};
+
+Status UnixSegmentServer::listen() {
+  listener_ = Descriptor(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const sockaddr_un address = address_of(path_);
+  if (listener_.get() < 0 ||
+      ::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 ||
+      ::listen(listener_.get(), SOMAXCONN) != 0) {
+    return system_error(errno, "hand over shared memory: listen at %s", path_.c_str());
+  }
+  return Status::ok();
+}
+
+Status UnixSegmentServer::accept_all() {
+  while (conversations_.size() < kMostConversations) {
+    Descriptor socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (socket.get() < 0) {
+      if (errno == EINTR || errno == ECONNABORTED) continue;
+      if (errno == EAGAIN) return Status::ok();
+      return system_error(errno, "hand over shared memory: accept at %s", path_.c_str());
+    }
+    const Hello hello{kMagic, random_nonce()};
+    if (!same_user(socket.get()) || !send_packet(socket.get(), bytes_of(hello))) continue;
+    conversations_.push_back({std::move(socket), hello.nonce, Deadline::after(kHelloTime)});
+  }
+  return Status::ok();
+}
+
+// True if the client has proved itself and was given the descriptor.
+bool UnixSegmentServer::answer(Conversation& conversation, int fd) {
+  Answer answer{};
+  const ssize_t length = ::recv(conversation.socket.get(), &answer, sizeof(answer), MSG_DONTWAIT | MSG_TRUNC);
+  if (length != static_cast<ssize_t>(sizeof(answer)) || answer.magic != kMagic) return false;
+  const Mac expected = proof(key_, "client", conversation.nonce, answer.nonce);
+  if (!equal_in_constant_time(bytes_of(expected), bytes_of(answer.mac))) return false;
+  const HandOver packet{kMagic, proof(key_, "server", conversation.nonce, answer.nonce)};
+  return send_with_descriptor(conversation.socket.get(), bytes_of(packet), fd);
+}
+
+Status UnixSegmentServer::serve(const SharedSegment& segment, int clients, Deadline deadline) {
+  if (removed_) return error(Code::InvalidUsage, "hand over shared memory: served already");
+  for (int served = 0; served < clients;) {
+    if (deadline.passed()) {
+      return error(Code::Timeout, "hand over shared memory at %s: %d of %d clients came", path_.c_str(), served,
+                   clients);
+    }
+    std::erase_if(conversations_, [](const Conversation& one) { return one.deadline.passed(); });
+    Deadline next = deadline;
+    std::vector<pollfd> polled;
+    for (const Conversation& one : conversations_) {
+      polled.push_back({one.socket.get(), POLLIN, 0});
+      next = next.earlier(one.deadline);
+    }
+    const bool full = conversations_.size() >= kMostConversations;
+    polled.push_back({full ? -1 : listener_.get(), POLLIN, 0});
+    if (::poll(polled.data(), polled.size(), poll_timeout_ms(next)) < 0) {
+      if (errno == EINTR) continue;
+      return system_error(errno, "hand over shared memory at %s: poll", path_.c_str());
+    }
+    for (size_t i = conversations_.size(); i-- > 0 && served < clients;) {
+      if (polled[i].revents == 0) continue;
+      if (answer(conversations_[i], segment.fd())) ++served;
+      conversations_.erase(conversations_.begin() + static_cast<ptrdiff_t>(i));
+    }
+    CCOM_TRY(accept_all());
+  }
+  close_and_remove();
+  return Status::ok();
+}
+
+void UnixSegmentServer::close_and_remove() {
+  conversations_.clear();
+  listener_ = Descriptor();
+  if (std::exchange(removed_, true)) return;
+  ::unlink(path_.c_str());
+  ::rmdir(folder_.c_str());
+}
+
+// A full backlog answers EAGAIN and cannot be polled for.
+Result<Descriptor> connect_to(const std::string& path, Deadline deadline) {
+  const sockaddr_un address = address_of(path);
+  if (path.size() >= sizeof(address.sun_path)) return error(Code::InvalidArgument, "path too long: %s", path.c_str());
+  Descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (socket.get() < 0) return system_error(errno, "socket");
+  while (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+    if (errno != EAGAIN && errno != EINTR) return system_error(errno, "connect");
+    if (deadline.passed()) return error(Code::Timeout, "connect: the leader does not answer");
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  if (!same_user(socket.get())) return error(Code::RemoteError, "the leader runs under another user");
+  return socket;
+}
+
+Status await_packet(const Descriptor& socket, Deadline deadline) {
+  while (true) {
+    pollfd polled{socket.get(), POLLIN, 0};
+    const int ready = ::poll(&polled, 1, poll_timeout_ms(deadline));
+    if (ready > 0) return Status::ok();
+    if (ready < 0 && errno != EINTR) return system_error(errno, "poll");
+    if (deadline.passed()) return error(Code::Timeout, "the leader does not answer");
+  }
+}
+
+Result<Descriptor> fetch_descriptor(const std::string& path, const Secret& key, Deadline deadline) {
+  CCOM_TRY_ASSIGN(const Descriptor socket, connect_to(path, deadline));
+  CCOM_TRY(await_packet(socket, deadline));
+  Hello hello{};
+  const ssize_t length = ::recv(socket.get(), &hello, sizeof(hello), MSG_DONTWAIT | MSG_TRUNC);
+  if (length != static_cast<ssize_t>(sizeof(hello)) || hello.magic != kMagic) {
+    return error(Code::RemoteError, "what answers there is no leader of this version of ccom, or it has gone");
+  }
+  const Nonce nonce = random_nonce();
+  const Answer answer{kMagic, nonce, proof(key, "client", hello.nonce, nonce)};
+  if (!send_packet(socket.get(), bytes_of(answer))) return system_error(errno, "answer the leader");
+  CCOM_TRY(await_packet(socket, deadline));
+  HandOver packet{};
+  Descriptor fd;
+  if (!receive_with_descriptor(socket.get(), std::as_writable_bytes(std::span(&packet, 1)), fd)) {
+    return error(Code::RemoteError, "the leader refused; do all ranks have the same secret?");
+  }
+  const Mac expected = proof(key, "server", hello.nonce, nonce);
+  if (packet.magic != kMagic || !equal_in_constant_time(bytes_of(expected), bytes_of(packet.mac))) {
+    return error(Code::RemoteError, "the leader does not know the secret");
+  }
+  return fd;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<SegmentServer>> SegmentServer::create(const Secret& key) {
+  CCOM_TRY_ASSIGN(std::string folder, make_private_folder());
+  auto server = std::make_unique<UnixSegmentServer>(key, std::move(folder));
+  CCOM_TRY(server->listen());
+  return std::unique_ptr<SegmentServer>(std::move(server));
+}
+
+Result<std::unique_ptr<SharedSegment>> fetch_segment(const std::string& path, size_t size_bytes, const Secret& key,
+                                                     Deadline deadline) {
+  const std::string what = "fetch shared memory at " + path;
+  Result<Descriptor> fd = fetch_descriptor(path, key, deadline);
+  if (!fd) return std::move(fd).error().in(what);
+  return SharedSegment::attach(fd->release(), size_bytes);
+}
+
+}  // namespace ccom

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The memfd itself; segment_handover.cc passes it on.
+#include "memory/shared_segment.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cinttypes>
+
+#include "base/descriptor.h"
+#include "memory/available_memory.h"
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U
+#endif
+
+namespace ccom {
+namespace {
+
+constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+// Small enough that a process whose timers interrupt system calls still gets on.
+constexpr size_t kReserveStepBytes = size_t{16} << 20;
+// Left to everybody else when memory is taken.
+constexpr uint64_t kSpareBytes = uint64_t{16} << 20;
+
+int create_memfd() {
+  const unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+  const int fd = ::memfd_create("ccom", flags | MFD_NOEXEC_SEAL);
+  if (fd >= 0 || errno != EINVAL) return fd;
+  return ::memfd_create("ccom", flags);  // before Linux 6.3
+}
+
+// Asked beforehand, since the kernel answers a breach with SIGXFSZ.
+Status check_file_size_limit(uint64_t size_bytes) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return Status::ok();
+  if (size_bytes <= limit.rlim_cur) return Status::ok();
+  return error(Code::OutOfMemory, "shared segment of %" PRIu64 " bytes: the file size limit is %" PRIu64 " bytes",
+               size_bytes, static_cast<uint64_t>(limit.rlim_cur))
+      .with_cure("raise ulimit -f");
+}
+
+Status check_available(uint64_t size_bytes) {
+  const uint64_t available = available_memory_bytes();
+  if (size_bytes <= available - std::min(available, kSpareBytes)) return Status::ok();
+  return error(Code::OutOfMemory, "reserve %" PRIu64 " bytes of shared memory: only %" PRIu64 " bytes are available",
+               size_bytes, available)
+      .with_cure("run fewer ranks on this host, lower CCOM_MAX_MEMORY, or raise the container's memory limit");
+}
+
+Status take_memory(int fd, size_t offset_bytes, size_t size_bytes) {
+  while (size_bytes > 0) {
+    const size_t step = std::min(size_bytes, kReserveStepBytes);
+    if (::fallocate(fd, 0, static_cast<off_t>(offset_bytes), static_cast<off_t>(step)) != 0) {
+      if (errno == EINTR) continue;
+      return system_error(errno, "reserve %zu bytes of shared memory at %zu", size_bytes, offset_bytes);
+    }
+    offset_bytes += step;
+    size_bytes -= step;
+  }
+  return Status::ok();
+}
+
+Result<Bytes> map_memory(int fd, size_t size_bytes) {
+  void* address = ::mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (address == MAP_FAILED) return system_error(errno, "map a shared segment of %zu bytes", size_bytes);
+  return Bytes(static_cast<std::byte*>(address), size_bytes);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<SharedSegment>> SharedSegment::create(size_t size_bytes, size_t reserve_bytes) {
+  if (size_bytes == 0 || size_bytes > PTRDIFF_MAX || reserve_bytes > size_bytes) {
+    return error(Code::InvalidArgument, "create a shared segment of %zu bytes with %zu reserved", size_bytes,
+                 reserve_bytes);
+  }
+  CCOM_TRY(check_file_size_limit(size_bytes));
+  Descriptor fd(create_memfd());
+  if (fd.get() < 0) return system_error(errno, "create a shared segment of %zu bytes: memfd_create", size_bytes);
+  if (::ftruncate(fd.get(), static_cast<off_t>(size_bytes)) != 0) {
+    return system_error(errno, "create a shared segment: set its size to %zu bytes", size_bytes);
+  }
+  if (::fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) return system_error(errno, "seal a shared segment");
+  CCOM_TRY_ASSIGN(const Bytes bytes, map_memory(fd.get(), size_bytes));
+  std::unique_ptr<SharedSegment> segment(new SharedSegment(fd.release(), bytes));
+  CCOM_TRY(segment->reserve(0, reserve_bytes));
+  return segment;
+}
+
+Result<std::unique_ptr<SharedSegment>> SharedSegment::attach(int fd, size_t size_bytes) {
+  Descriptor owner(fd);
+  struct stat info {};
+  if (::fstat(fd, &info) != 0) return system_error(errno, "attach to a shared segment: fstat");
+  if (size_bytes == 0 || info.st_size < 0 || static_cast<uint64_t>(info.st_size) != size_bytes) {
+    return error(Code::InvalidArgument, "attach to a shared segment: it has %lld bytes, expected %zu",
+                 static_cast<long long>(info.st_size), size_bytes);
+  }
+  const int seals = ::fcntl(fd, F_GET_SEALS);
+  if (seals < 0) return system_error(errno, "attach to a shared segment: read its seals");
+  if ((seals & kSeals) != kSeals) {
+    return error(Code::InvalidArgument, "attach to a shared segment: its size is not sealed (seals 0x%x)",
+                 static_cast<unsigned>(seals));
+  }
+  CCOM_TRY_ASSIGN(const Bytes bytes, map_memory(fd, size_bytes));
+  return std::unique_ptr<SharedSegment>(new SharedSegment(owner.release(), bytes));
+}
+
+SharedSegment::~SharedSegment() {
+  ::munmap(bytes_.data(), bytes_.size());
+  ::close(fd_);
+}
+
+Status SharedSegment::reserve(size_t offset_bytes, size_t size_bytes) {
+  if (offset_bytes > bytes_.size() || size_bytes > bytes_.size() - offset_bytes) {
+    return error(Code::InvalidArgument, "reserve %zu bytes at %zu of a shared segment of %zu bytes", size_bytes,
+                 offset_bytes, bytes_.size());
+  }
+  if (size_bytes == 0) return Status::ok();
+  CCOM_TRY(check_file_size_limit(offset_bytes + size_bytes));
+  CCOM_TRY(check_available(size_bytes));
+  return take_memory(fd_, offset_bytes, size_bytes);
+}
+
+}  // namespace ccom

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The first exchange of a communicator's start-up: settings are compared, machines described, and one topology agreed
+// on.
+#pragma once
+
+#include "setup/comm_setup.h"
+
+namespace ccom {
+
+struct Agreement {
+  Topology topology;
+  Membership membership;  // with number and secret of this communicator alone: an id made from a url may be used again
+};
+
+// Collective. ConfigError names the rank and the setting that differs.
+Result<Agreement> agree(const Membership& membership, const CommConfig& config, Rendezvous& rendezvous,
+                        Deadline deadline);
+
+}  // namespace ccom

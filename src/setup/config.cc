@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "setup/config.h"
+
+#include <charconv>
+#include <limits>
+#include <sstream>
+
+#include "base/log.h"
+#include "base/options.h"
+#include "bootstrap/interface_filter.h"
+#include "bootstrap/url.h"
+
+namespace ccom {
+namespace {
+
+// A microsecond becomes 1000 seconds. Not below, so that times stay within 64 bits.
+constexpr double kLeastScale = 1e-9;
+
+std::string exact(double value) {
+  char text[32];
+  return {text, std::to_chars(text, text + sizeof text, value).ptr};
+}
+
+}  // namespace
+
+Result<CommConfig> CommConfig::from_environment() {
+  constexpr int64_t kMostMs = int64_t{1} << 40;
+  CommConfig config;
+  CCOM_TRY_ASSIGN(config.timeout_ms, integer_option("CCOM_TIMEOUT_MS", 1, kMostMs));
+  CCOM_TRY_ASSIGN(config.init_timeout_ms, integer_option("CCOM_INIT_TIMEOUT_MS", 1, kMostMs));
+  CCOM_TRY_ASSIGN(config.max_memory, integer_option("CCOM_MAX_MEMORY", int64_t{1} << 20, int64_t{1} << 46));
+  CCOM_TRY_ASSIGN(config.dead_ms, integer_option("CCOM_DEAD_MS", 100, kMostMs));
+  CCOM_TRY_ASSIGN(const int64_t crc, integer_option("CCOM_CRC", 0, 1));
+  if (option("CCOM_TCP_STREAMS") != "auto") {
+    CCOM_TRY_ASSIGN(const int64_t streams, integer_option("CCOM_TCP_STREAMS", 1, 16));
+    config.tcp_streams = static_cast<int>(streams);
+  }
+  CCOM_TRY_ASSIGN(const int64_t messages, integer_option("CCOM_MESSAGES", 0, 1));
+  CCOM_TRY_ASSIGN(const int64_t tls, integer_option("CCOM_TLS", 0, 1));
+  config.crc = crc != 0;
+  config.tls = tls != 0;
+  config.messages = messages != 0;
+  CCOM_TRY_ASSIGN(config.ports, parse_port_range(option("CCOM_PORT_RANGE")));
+  config.algorithm = option("CCOM_ALGO");
+  config.topology = option("CCOM_TOPOLOGY");
+  config.tuning = option("CCOM_TUNING");
+  CCOM_TRY(config.set_emulate_scale(option("CCOM_EMULATE_SCALE")));
+  CCOM_TRY_ASSIGN(const InterfaceFilter interfaces, read_interface_filter(process_environment, list_interfaces()));
+  config.ifname = interfaces.text;
+  if (interfaces.origin != "CCOM_SOCKET_IFNAME" && !interfaces.origin.empty()) {
+    log(LogLevel::Info, "interfaces %s, from %s", interfaces.text.c_str(), interfaces.origin.c_str());
+  }
+  config.host_id = option("CCOM_HOSTID");
+  config.ofi_provider = option("CCOM_OFI_PROVIDER");
+  std::istringstream rails(option("CCOM_OFI_RAILS"));
+  for (std::string rail; std::getline(rails, rail, ',');) config.ofi_rails.push_back(rail);
+  config.sysfs_root = option("CCOM_SYSFS_ROOT");
+  config.neuron = neuron_hints(process_environment);
+  config.neuron.tool = option("CCOM_NEURON_LS");
+  CCOM_TRY(config.set_transports(option("CCOM_TRANSPORT")));
+  CCOM_TRY(config.set_crossing(option("CCOM_CROSSING")));
+  CCOM_TRY(config.set_rounding(option("CCOM_ROUNDING")));
+  CCOM_TRY_ASSIGN(config.rounding_seed, integer_option("CCOM_ROUNDING_SEED", 0, std::numeric_limits<int64_t>::max()));
+  return config;
+}
+
+Status CommConfig::set_transports(const std::string& list) {
+  transports.clear();
+  std::istringstream stream(list);
+  for (std::string item; std::getline(stream, item, ',');) {
+    if (item != "shm" && item != "tcp" && item != "ofi") {
+      return error(Code::ConfigError, "transport '%s' in '%s' is unknown; there are shm, tcp and ofi", item.c_str(),
+                   list.c_str());
+    }
+    transports.push_back(item);
+  }
+  return {};
+}
+
+Status CommConfig::set_crossing(const std::string& kind) {
+  if (kind != "auto" && kind != "one" && kind != "all") {
+    return error(Code::ConfigError, "CCOM_CROSSING=%s: there are auto, one and all", kind.c_str());
+  }
+  crossing = kind == "one" ? InterHostMode::One : kind == "all" ? InterHostMode::All : InterHostMode::Auto;
+  return {};
+}
+
+Status CommConfig::set_emulate_scale(const std::string& number) {
+  emulate_scale = 0;
+  if (number.empty()) return {};
+  const char* const last = number.data() + number.size();
+  const auto [end, failure] = std::from_chars(number.data(), last, emulate_scale);
+  if (failure == std::errc() && end == last && emulate_scale >= kLeastScale && emulate_scale <= 1) return {};
+  return error(Code::ConfigError, "CCOM_EMULATE_SCALE=%s: expected a number from %g to 1, e.g. 1e-3", number.c_str(),
+               kLeastScale);
+}
+
+Status CommConfig::set_rounding(const std::string& kind) {
+  if (kind != "nearest" && kind != "stochastic") {
+    return error(Code::ConfigError, "rounding '%s' is unknown; there are nearest and stochastic", kind.c_str());
+  }
+  rounding = kind == "stochastic" ? Rounding::Stochastic : Rounding::NearestEven;
+  return {};
+}
+
+// They are rounded at several hops, and at each of them to nearest.
+Status CommConfig::sums_in_messages(const char* why) const {
+  if (rounding == Rounding::NearestEven) return {};
+  return error(Code::NotSupported, "stochastic rounding needs ranks that reduce through shared memory: %s", why)
+      .with_cure(
+          "Use rounding \"nearest\" (CCOM_ROUNDING), or start all ranks on one host without CCOM_TOPOLOGY, "
+          "CCOM_TRANSPORT and CCOM_ALGO.");
+}
+
+std::string CommConfig::fingerprint() const {
+  std::string text = "transport=";
+  for (const std::string& transport : transports) text += transport + "+";
+  text += " algorithm=" + algorithm + " topology=" + topology + " scale=" + exact(emulate_scale) +
+          " streams=" + std::to_string(tcp_streams) + " crc=" + std::to_string(crc) +
+          " crossing=" + std::to_string(static_cast<int>(crossing)) + " tls=" + std::to_string(tls) +
+          " provider=" + ofi_provider + " memory=" + std::to_string(max_memory) +
+          " messages=" + std::to_string(messages) + " rounding=" +
+          (rounding == Rounding::Stochastic ? "stochastic seed=" + std::to_string(rounding_seed) : "nearest");
+  return text;
+}
+
+}  // namespace ccom

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "setup/emulation.h"
+
+#include "base/log.h"
+#include "topology/wires.h"
+
+namespace ccom {
+
+Status check_emulation(const CommConfig& config, const Topology& topology) {
+  if (config.emulate_scale == 0) return {};
+  if (topology.hosts.size() > 1) {
+    return error(Code::NotSupported, "CCOM_EMULATE_SCALE imitates the fabric of one host; these ranks are on %zu",
+                 topology.hosts.size())
+        .with_cure("Start all ranks on one host, without CCOM_HOSTID, or unset CCOM_EMULATE_SCALE.");
+  }
+  if (!config.transports.empty() && config.transports.front() != "shm") {
+    return error(Code::NotSupported, "CCOM_EMULATE_SCALE paces what goes through transport shm, but %s comes first",
+                 config.transports.front().c_str())
+        .with_cure("Unset CCOM_TRANSPORT, or put shm first in it.");
+  }
+  return {};
+}
+
+ShmFabric emulated_fabric(const Topology& topology, Rank rank, double scale) {
+  const int host = topology.ranks[static_cast<size_t>(rank)].host;
+  const Wires wires(topology);
+  ShmFabric fabric;
+  fabric.lines = wires.count();
+  fabric.post_ns = topology.hosts[static_cast<size_t>(host)].imposed->costs.post_ns / scale;
+  std::vector<uint32_t> path;
+  for (const Rank peer : topology.ranks_of(host)) {
+    path.clear();
+    if (peer != rank && topology.linked(rank, peer)) wires.path(rank, peer, path);
+    std::vector<ShmWire>& way = fabric.ways.emplace_back();
+    for (const uint32_t index : path) {
+      const Wire& wire = wires[index];
+      way.push_back({.line = index,
+                     .ns_per_byte = 1e9 / (wire.speed.bytes_per_second * scale),
+                     .latency_ns = wire.speed.latency_ns / scale,
+                     .post_ns = wire.post_ns / scale});
+    }
+  }
+  return fabric;
+}
+
+void log_traffic(const Topology& topology, const SharedSegment& segment, const ShmFabric& fabric) {
+  if (!log_enabled(LogLevel::Debug)) return;
+  const Wires wires(topology);
+  const std::vector<uint64_t> traffic = shm_wire_traffic(segment, fabric);
+  for (uint32_t wire = 0; wire < traffic.size(); ++wire) {
+    if (traffic[wire] == 0) continue;
+    log(LogLevel::Debug, "emulated %s carried %llu bytes", wires.name(wire).c_str(),
+        static_cast<unsigned long long>(traffic[wire]));
+  }
+}
+
+}  // namespace ccom

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How this rank takes part in the network: at which addresses, and with how many TCP connections per channel.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/network.h"
+#include "setup/config.h"
+#include "topology/topology.h"
+
+namespace ccom {
+
+struct HostNetwork {
+  std::vector<std::string> addresses;  // for tcp, one per interface; the first one for everything else
+  int tcp_streams = 1;
+};
+
+// `all`: the interfaces of this host. One of them, unless CCOM_SOCKET_IFNAME names several: then each of these, in that
+// order.
+Result<HostNetwork> choose_network(const CommConfig& config, const Topology& topology,
+                                   const std::vector<Interface>& all);
+
+// Where CCOM_TCP_STREAMS is "auto". A function of what all ranks have agreed on, so that they agree on this too.
+int automatic_tcp_streams(const Topology& topology);
+
+}  // namespace ccom

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which kind of transport leads to which peer. Pure; functions of the topology and the settings, so that both ends of a
+// pair agree.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "setup/config.h"
+#include "topology/topology.h"
+
+namespace ccom {
+
+struct TransportRoutes {
+  std::vector<std::string> names;  // "shm", "tcp", "ofi": those that are needed
+  std::vector<int> of;             // by peer: index into names; -1: none, this rank or no link of the fabric
+
+  bool uses(const std::string& name) const;
+};
+
+// Per peer the first transport of the settings' list that can reach it: shm only inside a host. ConfigError if none
+// can.
+Result<TransportRoutes> choose_routes(const CommConfig& config, const Topology& topology, Rank rank);
+
+// Collectives may use the memory of this rank's host freely: several ranks share it, and neither an imposed fabric nor
+// another transport is asked for.
+bool shares_memory_freely(const CommConfig& config, const Topology& topology, Rank rank);
+
+}  // namespace ccom

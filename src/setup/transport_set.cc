@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "setup/transport_set.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "memory/process_memory.h"
+#include "transports/ofi/factory.h"
+#include "transports/shm/factory.h"
+#include "transports/tcp/factory.h"
+
+namespace ccom {
+
+Status TransportSet::open(const CommConfig& config, const ShmRegion& shm, const HostNetwork& network) {
+  for (const std::string& name : routes_.names) {
+    std::unique_ptr<Transport> transport;
+    if (name == "shm") {
+      CCOM_TRY_ASSIGN(transport, make_shm_transport({membership_.rank, shm.local_ranks, shm.segment, shm.offset_bytes,
+                                                     shm.channels, shm.ring_bytes, shm.fabric}));
+    } else if (name == "tcp") {
+      const tcp::TcpConfig tcp{.rank = membership_.rank,
+                               .communicator = membership_.communicator,
+                               .key = membership_.secret.derive("ccom tcp"),
+                               .bind_addresses = network.addresses,
+                               .streams = network.tcp_streams,
+                               .crc = config.crc,
+                               .tls = config.tls,
+                               .ports = config.ports,
+                               .silence = std::chrono::milliseconds(std::max<int64_t>(2 * config.dead_ms, 3000))};
+      CCOM_TRY_ASSIGN(transport, tcp::make_tcp_transport(tcp));
+    } else {
+      if (config.tls) {
+        return error(Code::ConfigError, "CCOM_TLS=1: transport ofi cannot encrypt")
+            .with_cure("set CCOM_TRANSPORT=shm,tcp, or CCOM_TLS=0 on a network that nobody else can listen to");
+      }
+      const auto peers = std::ranges::count(routes_.of, static_cast<int>(transports_.size()));
+      const std::vector<std::string>& places = config.ofi_rails.empty() ? network.addresses : config.ofi_rails;
+      CCOM_TRY_ASSIGN(transport, ofi::make_ofi_transport({.rank = membership_.rank,
+                                                          .communicator = membership_.communicator,
+                                                          .key = membership_.secret.derive("ccom ofi"),
+                                                          .provider = config.ofi_provider,
+                                                          .bind_address = places.front(),
+                                                          .peers = static_cast<int>(peers),
+                                                          .checksum = config.crc,
+                                                          .rails = config.ofi_rails,
+                                                          .arena = process_arena()}));
+    }
+    transports_.push_back(std::move(transport));
+  }
+  return {};
+}
+
+nlohmann::json TransportSet::addresses() const {
+  nlohmann::json addresses = nlohmann::json::object();
+  for (size_t t = 0; t < transports_.size(); ++t) {
+    const std::string address = transports_[t]->address();
+    addresses[routes_.names[t]] = std::vector<unsigned char>(address.begin(), address.end());
+  }
+  return addresses;
+}
+
+Status TransportSet::connect(const std::vector<nlohmann::json>& theirs, Deadline deadline) {
+  for (size_t t = 0; t < transports_.size(); ++t) {
+    std::vector<Peer> peers;
+    for (Rank peer = 0; peer < membership_.nranks; ++peer) {
+      if (transport_of(peer) != static_cast<int>(t)) continue;
+      const nlohmann::json& offered = theirs[static_cast<size_t>(peer)];
+      const nlohmann::json entry = offered.is_object() ? offered.value(routes_.names[t], nlohmann::json()) : offered;
+      if (!entry.is_array())
+        return error(Code::InternalError, "rank %d offers no %s address", peer, routes_.names[t].c_str());
+      std::string address;
+      for (const auto& byte : entry) address.push_back(static_cast<char>(byte.get<int>()));
+      peers.push_back({peer, std::move(address), channels_[static_cast<size_t>(peer)]});
+    }
+    CCOM_TRY(transports_[t]->connect(peers, deadline));
+  }
+  return {};
+}
+
+Result<Channel*> TransportSet::channel(Rank peer, int index) {
+  return transports_[static_cast<size_t>(transport_of(peer))]->channel(peer, index);
+}
+
+std::vector<Transport*> TransportSet::transports() const {
+  std::vector<Transport*> all;
+  for (const auto& transport : transports_) all.push_back(transport.get());
+  return all;
+}
+
+uint64_t TransportSet::memory_bytes() const {
+  uint64_t bytes = 0;
+  for (const auto& transport : transports_) bytes += transport->memory_bytes();
+  return bytes;
+}
+
+}  // namespace ccom

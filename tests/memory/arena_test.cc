@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "memory/arena.h"
+
+#include <gtest/gtest.h>
+
+#include <sys/mman.h>
+
+#include <cstring>
+#include <map>
+#include <memory>
+#include <random>
+
+namespace ccom {
+namespace {
+
+TEST(ArenaMemory, IsZeroedAlsoWhenItIsUsedAgain) {
+  const auto arena = *Arena::create(size_t{1} << 20);
+  for (int i = 0; i < 3; ++i) {
+    auto* const memory = static_cast<std::byte*>(*arena->allocate(100000));
+    EXPECT_EQ(memory[0], std::byte{0});
+    EXPECT_EQ(memory[99999], std::byte{0});
+    std::memset(memory, 1, 100000);
+    EXPECT_TRUE(arena->free(memory).is_ok());
+  }
+}
+
+TEST(ArenaMemory, BlocksDoNotOverlapAndAllOfItComesBack) {
+  const auto arena = *Arena::create(size_t{16} << 20);
+  std::mt19937 random(1);
+  std::map<std::byte*, size_t> blocks;
+  for (int i = 0; i < 2000; ++i) {
+    if (blocks.empty() || random() % 3 != 0) {
+      const size_t size = 1 + random() % 300000;
+      Result<void*> memory = arena->allocate(size);
+      if (!memory) {
+        EXPECT_EQ(memory.error().code(), Code::OutOfMemory);
+        continue;
+      }
+      auto* const begin = static_cast<std::byte*>(*memory);
+      const auto next = blocks.lower_bound(begin);
+      EXPECT_TRUE(next == blocks.end() || begin + size <= next->first);
+      EXPECT_TRUE(next == blocks.begin() || std::prev(next)->first + std::prev(next)->second <= begin);
+      blocks[begin] = size;
+    } else {
+      const auto victim = std::next(blocks.begin(), static_cast<std::ptrdiff_t>(random() % blocks.size()));
+      EXPECT_TRUE(arena->free(victim->first).is_ok());
+      blocks.erase(victim);
+    }
+  }
+  for (const auto& [block, size] : blocks) EXPECT_TRUE(arena->free(block).is_ok());
+  EXPECT_TRUE(arena->allocate(size_t{16} << 20).has_value());
+}
+
+TEST(ArenaMemory, SaysWhatIsMissing) {
+  const auto arena = *Arena::create(size_t{1} << 20);
+  const Result<void*> memory = arena->allocate(size_t{2} << 20);
+  ASSERT_FALSE(memory.has_value());
+  EXPECT_EQ(memory.error().code(), Code::OutOfMemory);
+  EXPECT_NE(memory.error().cure().find("CCOM_ARENA_BYTES"), std::string::npos);
+}
+
+TEST(ArenaMemory, RefusesPointersThatAreNotBlocks) {
+  const auto arena = *Arena::create(size_t{1} << 20);
+  auto* const memory = static_cast<std::byte*>(*arena->allocate(5000));
+  EXPECT_EQ(arena->free(memory + 4096).code(), Code::InvalidArgument);
+  EXPECT_TRUE(arena->free(memory).is_ok());
+  EXPECT_EQ(arena->free(memory).code(), Code::InvalidArgument);
+}
+
+// ---- Adoption -------------------------------------------------------------------------------------------------------
+
+struct Unmap {
+  size_t size_bytes;
+  void operator()(void* memory) const { ::munmap(memory, size_bytes); }
+};
+using Pages = std::unique_ptr<void, Unmap>;
+
+Pages ordinary_pages(size_t size_bytes) {
+  return Pages(::mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+               Unmap{size_bytes});
+}
+
+TEST(ArenaAdoption, KeepsAddressAndContentsBothWays) {
+  const auto arena = *Arena::create(size_t{16} << 20);
+  constexpr size_t kSize = 300 * 4096;
+  const Pages pages = ordinary_pages(kSize);
+  auto* const memory = static_cast<unsigned char*>(pages.get());
+  for (size_t i = 0; i < kSize; ++i) memory[i] = static_cast<unsigned char>(i * 7);
+  EXPECT_FALSE(arena->offset_of(memory, kSize));
+  ASSERT_TRUE(arena->adopt(memory, kSize).is_ok());
+  const auto offset = arena->offset_of(memory + 100, kSize - 100);
+  ASSERT_TRUE(offset);
+  auto* const seen_by_others = reinterpret_cast<unsigned char*>(arena->segment().bytes().data() + *offset);
+  EXPECT_EQ(seen_by_others[5], static_cast<unsigned char>(105 * 7));
+  seen_by_others[5] = 1;
+  EXPECT_EQ(memory[105], 1);
+  memory[105] = static_cast<unsigned char>(105 * 7);
+  EXPECT_FALSE(arena->offset_of(memory, kSize + 1));
+  ASSERT_TRUE(arena->give_back(memory, kSize).is_ok());
+  EXPECT_FALSE(arena->offset_of(memory, kSize));
+  for (size_t i = 0; i < kSize; ++i) ASSERT_EQ(memory[i], static_cast<unsigned char>(i * 7));
+  EXPECT_TRUE(arena->allocate(size_t{16} << 20).has_value());  // all of it came back
+}
+
+TEST(ArenaAdoption, CountsTheSameRange) {
+  const auto arena = *Arena::create(size_t{1} << 20);
+  const Pages pages = ordinary_pages(8192);
+  EXPECT_TRUE(arena->adopt(pages.get(), 8192).is_ok());
+  EXPECT_TRUE(arena->adopt(pages.get(), 8192).is_ok());
+  EXPECT_TRUE(arena->give_back(pages.get(), 8192).is_ok());
+  EXPECT_TRUE(arena->offset_of(pages.get(), 8192));
+  EXPECT_TRUE(arena->give_back(pages.get(), 8192).is_ok());
+  EXPECT_EQ(arena->give_back(pages.get(), 8192).code(), Code::InvalidArgument);
+}
+
+TEST(ArenaAdoption, RefusesWhatIsNotWholePagesOfOrdinaryMemory) {
+  const auto arena = *Arena::create(size_t{1} << 20);
+  const Pages pages = ordinary_pages(4 * 4096);
+  auto* const memory = static_cast<std::byte*>(pages.get());
+  EXPECT_EQ(arena->adopt(memory + 16, 4096).code(), Code::InvalidArgument);
+  EXPECT_EQ(arena->adopt(memory, 5000).code(), Code::InvalidArgument);
+  EXPECT_TRUE(arena->adopt(memory + 4096, 4096).is_ok());
+  EXPECT_EQ(arena->adopt(memory, 8192).code(), Code::InvalidArgument);  // overlaps
+  EXPECT_TRUE(arena->give_back(memory + 4096, 4096).is_ok());
+  ASSERT_EQ(::mprotect(memory, 4096, PROT_READ), 0);
+  EXPECT_EQ(arena->adopt(memory, 8192).code(), Code::NotSupported);
+  void* const shared = *arena->allocate(4096);
+  EXPECT_EQ(arena->adopt(shared, 4096).code(), Code::NotSupported);
+  ASSERT_EQ(::munmap(memory + 4096, 4096), 0);
+  ASSERT_EQ(::mprotect(memory, 4096, PROT_READ | PROT_WRITE), 0);
+  EXPECT_EQ(arena->adopt(memory, 8192).code(), Code::InvalidArgument);  // a hole
+}
+
+}  // namespace
+}  // namespace ccom

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the shm transport is told of a fabric: the wires of each way, with times that are stretched by the scale.
+#include "setup/emulation.h"
+
+#include <gtest/gtest.h>
+
+#include "base/log.h"
+
+namespace ccom {
+namespace {
+
+Topology imposed(const std::string& name, int ranks) {
+  Host host;
+  host.id = "a";
+  host.imposed = *make_fabric(name);
+  return *merge(std::vector<RankView>(static_cast<size_t>(ranks), RankView{host}));
+}
+
+TEST(EmulatedFabric, StretchesEveryTimeByTheScale) {
+  const ShmFabric fabric = emulated_fabric(imposed("ring:4", 4), 0, 1e-3);
+  EXPECT_DOUBLE_EQ(fabric.post_ns, 100e3);
+  ASSERT_EQ(fabric.ways.size(), 4u);
+  ASSERT_EQ(fabric.ways[1].size(), 1u);
+  EXPECT_DOUBLE_EQ(fabric.ways[1][0].ns_per_byte, 1e3 / 50);
+  EXPECT_DOUBLE_EQ(fabric.ways[1][0].latency_ns, 1500e3);
+}
+
+TEST(EmulatedFabric, LeadsWhereLinksLead) {
+  const ShmFabric fabric = emulated_fabric(imposed("ring:4", 4), 0, 1);
+  EXPECT_TRUE(fabric.ways[0].empty()) << "itself";
+  EXPECT_TRUE(fabric.ways[2].empty()) << "no link";
+  EXPECT_NE(fabric.ways[1][0].line, fabric.ways[3][0].line);
+  const ShmFabric routed = emulated_fabric(imposed("ring:4+routed", 4), 0, 1);
+  EXPECT_EQ(routed.ways[2].size(), 2u);
+}
+
+TEST(EmulatedFabric, CoresOfADeviceShareItsLinksAndEachHasAPort) {
+  const Topology trn1 = imposed("trn1.32xlarge", 32);
+  const ShmFabric zero = emulated_fabric(trn1, 0, 1e-3), one = emulated_fabric(trn1, 1, 1e-3);
+  EXPECT_EQ(zero.ways[2][0].line, one.ways[3][0].line) << "both from device 0 to device 1";
+  EXPECT_NE(zero.ways[1][0].line, one.ways[0][0].line);
+  EXPECT_LT(zero.ways[1][0].ns_per_byte, zero.ways[2][0].ns_per_byte) << "inside the device";
+  EXPECT_EQ(zero.lines, one.lines);
+}
+
+TEST(EmulatedFabric, DebugLinesNameTheLinksThatCarriedSomething) {
+  const Topology ring = imposed("ring:2", 2);
+  ShmFabric fabric = emulated_fabric(ring, 0, 1);
+  const size_t rings = shm_region_bytes(2, 1, 4096);
+  fabric.offset_bytes = rings;
+  const auto segment = *SharedSegment::create(rings + shm_wires_bytes(fabric.lines), 0);
+  ShmConfig config{.rank = 0, .local_ranks = {0, 1}, .segment = segment.get(), .ring_bytes = 4096, .fabric = &fabric};
+  const auto sender = *make_shm_transport(config);
+  const Peer peer{1, "", 1};
+  // Its channels exist though nobody answers.
+  EXPECT_EQ(sender->connect(std::span(&peer, 1), Deadline::after(std::chrono::milliseconds(1))).code(), Code::Timeout);
+  const std::vector<std::byte> payload(300);
+  ASSERT_TRUE((*sender->channel(1, 0))->post_send({{}, payload, 1}).is_ok());
+  std::string lines;
+  set_log_function([](LogLevel, const char* text, void* user) { *static_cast<std::string*>(user) += text; }, &lines);
+  log_traffic(ring, *segment, fabric);
+  set_log_function(nullptr, nullptr);
+  EXPECT_EQ(lines, "emulated host 0 link 0->1 carried 300 bytes");
+}
+
+TEST(EmulateScale, IsANumberUpToOne) {
+  CommConfig config;
+  for (const std::string good : {"1", "0.5", "1e-3", "1e-9"})
+    EXPECT_TRUE(config.set_emulate_scale(good).is_ok()) << good;
+  EXPECT_EQ(config.emulate_scale, 1e-9);
+  for (const std::string bad : {"0", "1.01", "-0.5", "1e-10", "x", "1e-3 ", "nan", "inf"}) {
+    EXPECT_EQ(config.set_emulate_scale(bad).code(), Code::ConfigError) << bad;
+  }
+  ASSERT_TRUE(config.set_emulate_scale("").is_ok());
+  EXPECT_EQ(config.emulate_scale, 0) << "off";
+}
+
+}  // namespace
+}  // namespace ccom

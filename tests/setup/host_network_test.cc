@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which addresses and how many TCP connections a rank uses, on made-up hosts.
+#include "setup/host_network.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace ccom {
+namespace {
+
+using ::testing::ElementsAre;
+
+const std::vector<Interface> kHost = {{"lo", "127.0.0.1", false, true},
+                                      {"eth0", "10.0.0.7", false, false},
+                                      {"eth0", "fd00::7", true, false},
+                                      {"eth1", "10.1.0.7", false, false}};
+
+Topology hosts(const std::vector<std::string>& nic_kinds) {
+  Topology topology;
+  for (const std::string& kind : nic_kinds) {
+    Host host;
+    host.machine = std::to_string(topology.hosts.size());
+    host.nics.push_back({.name = "nic", .kind = kind});
+    topology.hosts.push_back(std::move(host));
+  }
+  return topology;
+}
+
+std::vector<std::string> addresses(const std::string& filter) {
+  CommConfig config;
+  config.ifname = filter;
+  const auto network = choose_network(config, hosts({"ethernet", "ethernet"}), kHost);
+  EXPECT_TRUE(network.has_value()) << network.error().message();
+  return network ? network->addresses : std::vector<std::string>();
+}
+
+TEST(HostNetwork, UsesOneInterfaceUnlessSeveralAreNamed) {
+  EXPECT_THAT(addresses(""), ElementsAre("10.0.0.7"));
+  EXPECT_THAT(addresses("^eth0"), ElementsAre("10.1.0.7"));
+  EXPECT_THAT(addresses("^lo"), ElementsAre("10.0.0.7"));
+  EXPECT_THAT(addresses("eth1"), ElementsAre("10.1.0.7"));
+  EXPECT_THAT(addresses("eth1,eth0"), ElementsAre("10.1.0.7", "10.0.0.7"));
+  EXPECT_THAT(addresses(" eth0 , eth0 "), ElementsAre("10.0.0.7"));
+}
+
+TEST(HostNetwork, OpensSeveralConnectionsOnlyBetweenHostsOnEc2) {
+  EXPECT_EQ(automatic_tcp_streams(hosts({"ena", "ena"})), 8);
+  EXPECT_EQ(automatic_tcp_streams(hosts({"ethernet", "ena"})), 8) << "both sides must agree";
+  EXPECT_EQ(automatic_tcp_streams(hosts({"ena"})), 1) << "one host";
+  Topology containers = hosts({"ena", "ena"});
+  containers.hosts[1].machine = containers.hosts[0].machine;
+  EXPECT_EQ(automatic_tcp_streams(containers), 1) << "containers of one machine";
+  EXPECT_EQ(automatic_tcp_streams(hosts({"ethernet", "ethernet", "efa"})), 1);
+}
+
+TEST(HostNetwork, PrefersWhatTheUserSays) {
+  CommConfig config;
+  config.tcp_streams = 3;
+  EXPECT_EQ(choose_network(config, hosts({"ena", "ena"}), kHost)->tcp_streams, 3);
+}
+
+}  // namespace
+}  // namespace ccom
