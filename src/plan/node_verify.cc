@@ -20,7 +20,7 @@ Status defect(const NodePlan& plan, const char* what) {
                std::string(name_of(plan.collective)).c_str(), plan.nranks, plan.rank, what);
 }
 
-Status check_results(const NodeCallPlans& call, const NodeValues& outputs, NodeReport& report) {
+Status check_results(const NodeCallPlans& call, const UnitValues& outputs, NodeReport& report) {
   std::map<uint32_t, uint64_t> sums, expressions;  // by block
   for (Rank rank = 0; rank < call.task.nranks; ++rank) {
     for (const uint32_t block : call.task.blocks.gives[static_cast<size_t>(rank)]) {
@@ -52,12 +52,12 @@ Result<NodeReport> verify_node(std::span<const NodeCallPlans> calls) {
   for (const NodeCallPlans& call : calls) {
     if (call.plans.size() != calls[0].plans.size() || call.task.nranks != static_cast<int>(call.plans.size()))
       return error(Code::InvalidArgument, "a call of other ranks");
-    NodeValues inputs(call.plans.size());
+    UnitValues inputs(call.plans.size());
     for (size_t rank = 0; rank < inputs.size(); ++rank) {
       for (const uint32_t block : call.task.blocks.gives[rank])
         inputs[rank].emplace_back(contribution(static_cast<Rank>(rank), block));
     }
-    CCOM_TRY_ASSIGN(const NodeValues outputs, world.run({call.task, call.plans, call.tiles}, inputs));
+    CCOM_TRY_ASSIGN(const UnitValues outputs, world.run({call.task, call.plans, call.tiles}, inputs));
     CCOM_TRY(check_results(call, outputs, report));
     if (&call == &calls[0]) report.barriers = world.barriers();
   }

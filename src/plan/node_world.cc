@@ -16,7 +16,7 @@ bool holds_one_piece(Area area) { return area == Area::Partial || area == Area::
 
 }  // namespace
 
-Result<NodeValues> NodeWorld::run(const Call& call, const NodeValues& inputs) {
+Result<UnitValues> NodeWorld::run(const Call& call, const UnitValues& inputs) {
   call_ = &call;
   CCOM_TRY(check_call());
   for (const NodePlan& plan : call.plans) fill(plan, inputs);
@@ -30,7 +30,7 @@ Result<NodeValues> NodeWorld::run(const Call& call, const NodeValues& inputs) {
     if (slot + 1 < slots) CCOM_TRY(barrier(slot));
   }
   CCOM_TRY(check_return());
-  CCOM_TRY_ASSIGN(NodeValues outputs, collect());
+  CCOM_TRY_ASSIGN(UnitValues outputs, collect());
   barriers_of_call_ = slots - 1;
   if (call.plans[0].staged) tiles_before_ += call.tiles;
   std::erase_if(cells_, [](const auto& entry) { return is_user_buffer(entry.first.area); });
@@ -76,7 +76,7 @@ uint64_t NodeWorld::origin(const NodePlan& plan, uint32_t block, size_t tile, ui
 }
 
 // A rank's buffers are its own until it has arrived.
-void NodeWorld::fill(const NodePlan& plan, const NodeValues& inputs) {
+void NodeWorld::fill(const NodePlan& plan, const UnitValues& inputs) {
   const auto rank = static_cast<size_t>(plan.rank);
   for (size_t tile = 0; tile < call_->tiles; ++tile) {
     for (uint32_t piece = 0; piece < plan.output_units * plan.parts; ++piece) {
@@ -233,8 +233,8 @@ Status NodeWorld::check_return() const {
 }
 
 // The units of all outputs, each put together from its pieces in all tiles.
-Result<NodeValues> NodeWorld::collect() {
-  NodeValues outputs(ranks_.size());
+Result<UnitValues> NodeWorld::collect() {
+  UnitValues outputs(ranks_.size());
   for (const NodePlan& plan : call_->plans) {
     const std::vector<uint32_t>& blocks = call_->task.blocks.gets[static_cast<size_t>(plan.rank)];
     for (uint32_t unit = 0; unit < plan.output_units; ++unit) {

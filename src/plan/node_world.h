@@ -15,12 +15,9 @@
 
 #include "base/status.h"
 #include "plan/node_plan.h"
-#include "plan/value.h"
+#include "plan/verify.h"
 
 namespace ccom {
-
-// What the units of all ranks' buffers hold, by local rank and unit. Nothing: not written yet.
-using NodeValues = std::vector<std::vector<std::optional<Value>>>;
 
 class NodeWorld {
  public:
@@ -34,7 +31,7 @@ class NodeWorld {
     size_t tiles = 1;
   };
   // Runs the call on `inputs` and returns what the output units hold afterwards. A unit is complete or an error.
-  Result<NodeValues> run(const Call& call, const NodeValues& inputs);
+  Result<UnitValues> run(const Call& call, const UnitValues& inputs);
   // Barriers of the last call.
   size_t barriers() const { return barriers_of_call_; }
 
@@ -62,7 +59,7 @@ class NodeWorld {
   };
 
   Status check_call() const;
-  void fill(const NodePlan& plan, const NodeValues& inputs);
+  void fill(const NodePlan& plan, const UnitValues& inputs);
   Status run_slot(Rank rank, size_t slot);
   Status run_step(const NodePlan& plan, const NodeStep& step, size_t tile);
   static Status check_step(const NodePlan& plan, const NodeStep& step);
@@ -70,7 +67,7 @@ class NodeWorld {
   Status store(const NodePlan& plan, const Cell& to, const Value& value);
   Status barrier(size_t slot);
   Status check_return() const;
-  Result<NodeValues> collect();
+  Result<UnitValues> collect();
 
   const NodePlan& plan_of(Rank rank) const { return call_->plans[static_cast<size_t>(rank)]; }
   Cell cell(const Operand& operand, size_t tile, uint32_t piece) const;

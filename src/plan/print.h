@@ -5,12 +5,15 @@
 
 #include <string>
 
-#include "plan/plan.h"
+#include "plan/program.h"
 
 namespace ccom {
 
 std::string to_text(const Step& step);
 // A heading and one numbered line per step.
 std::string to_text(const Plan& plan);
+// A heading, and for each stage who gives and gets what; lists of many blocks are shortened.
+std::string to_text(const Program& program);
+std::string to_text(const Part& part);
 
 }  // namespace ccom

@@ -64,10 +64,35 @@ NodeTask node_task(const Program& program, const Stage& stage, size_t group) {
     return blocks;
   };
   for (const StageMember& member : members) {
+    const auto local_rank = static_cast<Rank>(task.blocks.gives.size());
     task.blocks.gives.push_back(blocks_of(program.gives(member)));
     task.blocks.gets.push_back(blocks_of(program.gets(member)));
+    const bool gives_alone = task.collective == Collective::Broadcast && !task.blocks.gives.back().empty();
+    const bool gets_alone = task.collective == Collective::Reduce && !task.blocks.gets.back().empty();
+    if (gives_alone || gets_alone) task.root = local_rank;
   }
   return task;
+}
+
+BlockAt resolve(const Program& program, Rank rank, const BlockAt& at, bool in_place) {
+  if (!in_place || at.buffer != Buffer::Input) return at;
+  const auto own = static_cast<uint32_t>(rank);
+  switch (program.collective) {
+    case Collective::AllGather:
+    case Collective::Gather: return {at.block, Buffer::Output, own};
+    case Collective::ReduceScatter:
+    case Collective::Scatter: return at.index == own ? BlockAt{at.block, Buffer::Output, 0} : at;
+    default: return {at.block, Buffer::Output, at.index};
+  }
+}
+
+bool is_in_place(const Program& program, const StageMember& member, bool in_place) {
+  return std::ranges::any_of(program.gives(member), [&](const BlockAt& given) {
+    const std::vector<BlockAt>& gets = program.gets(member);
+    const auto gotten = std::ranges::find(gets, given.block, &BlockAt::block);
+    return gotten != gets.end() &&
+           resolve(program, member.rank, given, in_place) == resolve(program, member.rank, *gotten, in_place);
+  });
 }
 
 StagePlace find_member(const Stage& stage, Rank rank) {

@@ -49,8 +49,8 @@ struct Stage {
     All,     // all ranks, by messages, straight from the user's input to the output; the only stage of its program
   };
   Where where = Where::All;
-  Collective collective = Collective::AllReduce;  // what a group does; roots are indices into the group
-  int root = -1;
+  Collective collective = Collective::AllReduce;  // what a group does
+  int root = -1;           // Across: index into each group; All: a rank. Host: whoever gives or gets alone
   bool sums = false;       // what a member gets of a block is the sum of all who give it
   bool completes = false;  // every contribution is in afterwards: an average divides here, by nranks
   // Ranks that are in no group take no part. A group of one copies. None for All.
@@ -96,6 +96,12 @@ struct Part {
 // messages of some tiles are under way, others are worked on inside hosts: a tile's messages are finished
 // kTilesUnderWay - 1 tiles after they were started.
 std::vector<Part> order_of(const Program& program, size_t tiles);
+
+// Where a block lies on a rank whose call is `in_place`, by the rules of the C API: what is both input and output counts
+// as output.
+BlockAt resolve(const Program& program, Rank rank, const BlockAt& at, bool in_place);
+// Whether what a member both gives and gets lies at one address: all such blocks do, or none (verify_program checks it).
+bool is_in_place(const Program& program, const StageMember& member, bool in_place);
 
 // The node task of a group of a Host stage, and the blocks of a group of an Across stage in the same form.
 NodeTask node_task(const Program& program, const Stage& stage, size_t group);

@@ -50,7 +50,32 @@ class SymbolicRun {
     for (const Plan& plan : plans) ranks_.emplace_back(plan);
   }
 
+  // The same on given values: items are the blocks of these units.
+  SymbolicRun(std::span<const Plan> plans, const BlockLists& blocks, const UnitValues& inputs, uint64_t seed)
+      : SymbolicRun(plans, {seed, 0}) {
+    blocks_ = &blocks;
+    inputs_ = &inputs;
+  }
+
   Result<VerifyReport> run() {
+    CCOM_TRY(run_to_the_end());
+    for (SymbolicRank& rank : ranks_) CCOM_TRY(check_results(rank));
+    report_.items = spec_.items();
+    report_.followed = spec_.followed();
+    return report_;
+  }
+
+  Result<UnitValues> run_values() {
+    CCOM_TRY(run_to_the_end());
+    UnitValues outputs(ranks_.size());
+    for (const SymbolicRank& rank : ranks_) {
+      CCOM_TRY_ASSIGN(outputs[static_cast<size_t>(rank.plan->rank)], collect(rank));
+    }
+    return outputs;
+  }
+
+ private:
+  Status run_to_the_end() {
     for (SymbolicRank& rank : ranks_) CCOM_TRY(check_order(*rank.plan, rank.dependencies));
     for (SymbolicRank& rank : ranks_) {
       fill_input(rank);
@@ -61,13 +86,9 @@ class SymbolicRun {
     for (const SymbolicRank& rank : ranks_) {
       if (!rank.executor.finished()) return deadlock(rank);
     }
-    for (SymbolicRank& rank : ranks_) CCOM_TRY(check_results(rank));
-    report_.items = spec_.items();
-    report_.followed = spec_.followed();
-    return report_;
+    return {};
   }
 
- private:
   struct Event {  // something that may complete now: a local step, or a matched transfer
     SymbolicRank* rank;
     uint32_t step;
@@ -82,10 +103,44 @@ class SymbolicRun {
   void fill_input(SymbolicRank& rank) {
     const Plan& plan = *rank.plan;
     SymbolicBlocks blocks;
-    for (uint32_t b = 0; b < plan.input_blocks(); ++b) {
+    for (uint32_t b = 0; inputs_ != nullptr && b < plan.input_blocks(); ++b) {
+      const auto rank_index = static_cast<size_t>(plan.rank);
+      const uint32_t unit = b / plan.blocks_per_unit;
+      std::optional<Value> value = (*inputs_)[rank_index][unit];
+      if (!value) continue;
+      value->origin = item_of(blocks_->gives[rank_index][unit], plan, b);
+      blocks.push_back({b, *value});
+    }
+    for (uint32_t b = 0; inputs_ == nullptr && b < plan.input_blocks(); ++b) {
       if (spec_.follows(spec_.input_item(plan, b))) blocks.push_back({b, spec_.input(plan, b)});
     }
     if (!blocks.empty()) rank.memory.store(Buffer::Input, 0, plan.input_blocks(), blocks);
+  }
+
+  static uint64_t item_of(uint32_t unit_block, const Plan& plan, uint32_t b) {
+    return uint64_t{unit_block} * plan.blocks_per_unit + b % plan.blocks_per_unit;
+  }
+
+  // What the output's units hold in the end.
+  Result<std::vector<std::optional<Value>>> collect(const SymbolicRank& rank) const {
+    const Plan& plan = *rank.plan;
+    SymbolicBlocks held;
+    if (plan.output_blocks() > 0) rank.memory.load(Buffer::Output, 0, plan.output_blocks(), held);
+    std::vector<std::optional<Value>> units;
+    for (uint32_t unit = 0; unit < plan.output_units; ++unit) {
+      std::vector<Value> values;
+      const uint32_t block = blocks_->gets[static_cast<size_t>(plan.rank)][unit];
+      for (uint32_t b = unit * plan.blocks_per_unit; b < (unit + 1) * plan.blocks_per_unit; ++b) {
+        const auto found = std::ranges::lower_bound(held, b, {}, &Placed::offset);
+        if (found == held.end() || found->offset != b) return wrong(plan, b, "is never written");
+        if (found->value.origin != item_of(block, plan, b)) return wrong(plan, b, "holds other data");
+        values.push_back(found->value);
+      }
+      bool is_whole = true;
+      units.emplace_back(whole_of(values, is_whole));
+      if (!is_whole) return wrong(plan, unit * plan.blocks_per_unit, "has other contributions than the rest of its unit");
+    }
+    return units;
   }
 
   // The pipe that a transfer uses. Rotated, a sender's receiver is rank 0 too, as the rank that lies as far behind it.
@@ -296,6 +351,8 @@ class SymbolicRun {
 
   std::mt19937_64 random_;
   bool is_rotated_;
+  const BlockLists* blocks_ = nullptr;  // set for given values
+  const UnitValues* inputs_ = nullptr;
   CollectiveSpec spec_;
   std::vector<SymbolicRank> ranks_;
   std::vector<Event> events_;
@@ -313,6 +370,18 @@ Result<VerifyReport> verify(std::span<const Plan> plans, const VerifyOptions& op
 
 Result<VerifyReport> verify(std::span<const Plan> plans, uint64_t seed) {
   return verify(plans, VerifyOptions{seed, 0});
+}
+
+Result<UnitValues> run_values(std::span<const Plan> plans, const BlockLists& blocks, const UnitValues& inputs,
+                              uint64_t seed) {
+  if (plans.empty()) return error(Code::InvalidArgument, "verify: no plans");
+  CCOM_TRY(check_shape(plans));
+  for (const Plan& plan : plans) {
+    const auto rank = static_cast<size_t>(plan.rank);
+    if (plan.input_units > blocks.gives[rank].size() || plan.output_units != blocks.gets[rank].size())
+      return defect(plan, plan.steps.size(), "its buffers are not those of the stage");
+  }
+  return SymbolicRun(plans, blocks, inputs, seed).run_values();
 }
 
 Result<VerifyReport> verify(int nranks, const PlanOf& plan_of, const VerifyOptions& options) {

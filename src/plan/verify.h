@@ -22,10 +22,14 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
+#include <vector>
 
 #include "base/status.h"
+#include "plan/node_plan.h"
 #include "plan/plan.h"
+#include "plan/value.h"
 
 namespace ccom {
 
@@ -45,6 +49,15 @@ struct VerifyOptions {
 // `plans` holds one plan per rank, by rank. An InternalError names the rank, the step and the broken rule.
 Result<VerifyReport> verify(std::span<const Plan> plans, const VerifyOptions& options);
 Result<VerifyReport> verify(std::span<const Plan> plans, uint64_t seed = 1);
+
+// What units hold, by rank and unit; nothing: not written yet.
+using UnitValues = std::vector<std::vector<std::optional<Value>>>;
+
+// Runs the plans on given values and returns what their outputs hold: how stages of a program are chained. `blocks`: the
+// blocks that input and output units are, by rank. Rules 1 to 4 as above; of each output unit all blocks must belong to
+// that unit, and hold the same contributions.
+Result<UnitValues> run_values(std::span<const Plan> plans, const BlockLists& blocks, const UnitValues& inputs,
+                              uint64_t seed = 1);
 
 // The same for plans that are made here: about 70 bytes per step of all ranks.
 using PlanOf = std::function<Plan(Rank)>;

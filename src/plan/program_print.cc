@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/print.h"
+
+namespace ccom {
+namespace {
+
+std::string name_of(Stage::Where where) {
+  switch (where) {
+    case Stage::Where::Host: return "host";
+    case Stage::Where::Across: return "across";
+    case Stage::Where::All: return "all";
+  }
+  return "?";
+}
+
+// "0 1 2 @ in[0..2]": blocks, and where they lie, by runs.
+std::string list_text(const std::vector<BlockAt>& list) {
+  constexpr size_t kMost = 16;
+  static constexpr const char* kNames[] = {"in", "out", "tmp"};
+  std::string text;
+  for (size_t i = 0; i < list.size() && i < kMost; ++i) {
+    text += (i == 0 ? "" : " ") + std::to_string(list[i].block) + "@" + kNames[static_cast<int>(list[i].buffer)] + "[" +
+            std::to_string(list[i].index) + "]";
+  }
+  if (list.size() > kMost) text += " ... " + std::to_string(list.size()) + " blocks";
+  return text.empty() ? "nothing" : text;
+}
+
+std::string shape_text(const NodeShape& shape) { return std::string(name_of(shape.scheme)).substr(5); }
+
+std::string how_text(const Stage& stage) {
+  if (stage.where != Stage::Where::Host) return stage.messages.name;
+  std::string text = shape_text(stage.node.staged);
+  if (stage.node.asks && stage.node.readable.scheme != stage.node.staged.scheme)
+    text += ", readable " + shape_text(stage.node.readable);
+  if (stage.node.asks && stage.node.mapped.scheme != stage.node.staged.scheme)
+    text += ", mapped " + shape_text(stage.node.mapped);
+  if (stage.node.reads) text += ", kernel reads";
+  if (stage.node.streams) text += ", streamed";
+  return text;
+}
+
+}  // namespace
+
+std::string to_text(const Part& part) {
+  static constexpr const char* kKinds[] = {"run", "start", "finish"};
+  return std::string(kKinds[static_cast<int>(part.kind)]) + " tile " + std::to_string(part.tile) + " stage " +
+         std::to_string(part.stage);
+}
+
+std::string to_text(const Program& program) {
+  std::string text = std::string(name_of(program.collective)) + " " + program.algorithm + " of " +
+                     std::to_string(program.nranks);
+  if (program.root >= 0) text += ", root " + std::to_string(program.root);
+  text += ": " + std::to_string(program.slices) + (program.slices == 1 ? " slice" : " slices");
+  if (program.tile_bytes > 0) text += ", tiles of " + std::to_string(program.tile_bytes) + " bytes";
+  text += ", " + std::to_string(program.lanes) + (program.lanes == 1 ? " lane, " : " lanes, ") +
+          std::to_string(program.scratch_slots) + " scratch\n";
+  for (size_t s = 0; s < program.stages.size(); ++s) {
+    const Stage& stage = program.stages[s];
+    text += "stage " + std::to_string(s) + " " + name_of(stage.where) + " " + std::string(name_of(stage.collective)) +
+            " (" + how_text(stage) + ")" + (stage.sums ? ", sums" : "") + (stage.completes ? ", completes" : "") + "\n";
+    for (const std::vector<StageMember>& group : stage.groups) {
+      text += "  group\n";
+      for (const StageMember& member : group) {
+        text += "    rank " + std::to_string(member.rank) + " gives " + list_text(program.gives(member)) + "; gets " +
+                list_text(program.gets(member)) + "\n";
+      }
+    }
+  }
+  return text;
+}
+
+}  // namespace ccom

@@ -1,0 +1,467 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/program_verify.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+
+#include "plan/executor.h"
+#include "plan/node_world.h"
+#include "plan/program_world.h"
+#include "plan/verify.h"
+
+namespace ccom {
+namespace {
+
+using Where = Stage::Where;
+
+Status defect(const Program& program, const std::string& what) {
+  return error(Code::InternalError, "%s %s of %d ranks: %s", std::string(name_of(program.collective)).c_str(),
+               program.algorithm.c_str(), program.nranks, what.c_str());
+}
+
+std::string stage_text(uint32_t stage) { return "stage " + std::to_string(stage); }
+
+Status check_stage(const Program& program, uint32_t index) {
+  const Stage& stage = program.stages[index];
+  std::set<Rank> members;
+  for (const std::vector<StageMember>& group : stage.groups) {
+    if (group.empty()) return defect(program, stage_text(index) + " has an empty group");
+    for (const StageMember& member : group) {
+      const std::string who = stage_text(index) + ", rank " + std::to_string(member.rank);
+      if (member.rank < 0 || member.rank >= program.nranks || !members.insert(member.rank).second)
+        return defect(program, who + ": the rank does not exist or is in two groups");
+      if (member.gives >= program.lists.size() || member.gets >= program.lists.size())
+        return defect(program, who + ": a list of blocks does not exist");
+      for (const uint32_t list : {member.gives, member.gets}) {
+        for (const BlockAt& at : program.lists[list]) {
+          if (at.buffer == Buffer::Scratch && at.index >= program.scratch_slots)
+            return defect(program, who + ": a slot of scratch does not exist");
+        }
+      }
+    }
+  }
+  if (stage.where == Where::All && (program.stages.size() != 1 || !stage.groups.empty()))
+    return defect(program, "messages of all ranks are not the only stage");
+  return {};
+}
+
+Status check_structure(const Program& program) {
+  if (program.nranks < 1 || program.slices < 1 || program.lanes < 1) return defect(program, "it has no ranks or slices");
+  const bool is_vector = program.collective == Collective::AllReduce || program.collective == Collective::Reduce ||
+                         program.collective == Collective::Broadcast;
+  if (!is_vector && program.slices != 1) return defect(program, "it slices units that belong to ranks");
+  if (program.stages.empty()) return defect(program, "it has no stages");
+  for (uint32_t stage = 0; stage < program.stages.size(); ++stage) CCOM_TRY(check_stage(program, stage));
+  return {};
+}
+
+// Everything is posted when the plan starts: nothing is sent in answer to anything.
+bool posts_at_once(const Plan& plan) {
+  const Dependencies dependencies = derive_dependencies(plan);
+  Executor executor(dependencies);
+  std::vector<uint32_t> ready;
+  executor.start(ready);
+  for (size_t i = 0; i < ready.size(); ++i) {  // local steps end at once
+    if (!plan.steps[ready[i]].is_transfer()) executor.done(ready[i], ready);
+  }
+  const auto transfers = std::ranges::count_if(plan.steps, &Step::is_transfer);
+  return transfers == std::ranges::count_if(ready, [&](uint32_t s) { return plan.steps[s].is_transfer(); });
+}
+
+// What a node plan's first phase shows to others: intervals of its input's units, cut by `scale` per unit.
+std::vector<std::pair<uint64_t, uint64_t>> shown(const NodePlan& plan, uint64_t scale) {
+  std::vector<std::pair<uint64_t, uint64_t>> intervals;
+  for (const NodeStep& step : plan.phases[0].steps) {
+    const uint64_t begin = step.source_piece * scale / plan.parts;
+    const uint64_t end = (step.source_piece + step.count) * scale / plan.parts;
+    if (!intervals.empty() && intervals.back().second == begin) {
+      intervals.back().second = end;
+    } else {
+      intervals.emplace_back(begin, end);
+    }
+  }
+  return intervals;
+}
+
+bool begins_alike(const NodePlan& plan, const NodePlan& opening) {
+  const uint64_t scale = uint64_t{plan.parts} * opening.parts;
+  const NodePhase &phase = plan.phases[0], &first = opening.phases[0];
+  const auto stages = [](const NodeStep& step) {
+    return step.sources.size() == 1 && step.targets.size() == 1 && step.sources[0].area == Area::Input &&
+           step.targets[0].area == Area::Stage && step.source_piece == step.target_piece;
+  };
+  return std::ranges::all_of(phase.steps, stages) && std::ranges::all_of(first.steps, stages) &&
+         shown(plan, scale) == shown(opening, scale) && phase.waits_for == first.waits_for &&
+         phase.is_full == first.is_full && phase.is_silent == first.is_silent;
+}
+
+class Run {
+ public:
+  Run(const Program& program, const StagePlanSource& source, const ProgramCase& what)
+      : program_(program), source_(source), what_(what), spec_(program), memory_(program, what.in_place) {}
+
+  Result<ProgramReport> run() {
+    const std::vector<Part> order = order_of(program_, what_.tiles);
+    report_.parts = order.size();
+    for (size_t call = 0; call < what_.calls; ++call) {
+      fill();
+      for (const Part& part : order) CCOM_TRY(run_part(part));
+      CCOM_TRY(check_results());
+    }
+    return report_;
+  }
+
+ private:
+  struct UnderWay {  // messages of a stage's group
+    std::vector<Plan> plans;
+    UnitValues inputs;
+  };
+
+  void fill() {
+    memory_.clear();
+    for (Rank rank = 0; rank < program_.nranks; ++rank) {
+      knows_[rank] = {rank};
+      for (const BlockAt& at : spec_.inputs(rank)) {
+        for (size_t tile = 0; tile < what_.tiles; ++tile)
+          memory_.store(rank, tile, at, spec_.contribution(rank, at.block, tile));
+      }
+    }
+  }
+
+  Status run_part(const Part& part) {
+    const Stage& stage = program_.stages[part.stage];
+    for (size_t group = 0; group < stage.groups.size(); ++group) {
+      if (stage.groups[group].size() == 1 && part.kind != Part::Kind::Start) {
+        CCOM_TRY(copy_alone(part, stage.groups[group][0]));
+      } else if (part.kind == Part::Kind::Run) {
+        CCOM_TRY(run_node(part, group));
+      } else if (stage.groups[group].size() > 1) {
+        CCOM_TRY(part.kind == Part::Kind::Start ? start(part, group) : finish(part, group));
+      }
+    }
+    return {};
+  }
+
+  Status wrong(const Part& part, Rank rank, const std::string& what) const {
+    return defect(program_, stage_text(part.stage) + ", rank " + std::to_string(rank) + ": " + what);
+  }
+
+  // ---- Views --------------------------------------------------------------------------------------------------------
+
+  static const BlockAt* find(const std::vector<BlockAt>& list, uint32_t block) {
+    const auto found = std::ranges::find(list, block, &BlockAt::block);
+    return found == list.end() ? nullptr : &*found;
+  }
+  BlockAt where(Rank rank, const BlockAt& at) const { return resolve(program_, rank, at, memory_.in_place(rank)); }
+
+  // Places that a member gives and gets: no block is overwritten by another, and all that are in both lists lie at one
+  // address, or none.
+  Status check_views(const Part& part, const StageMember& member, bool in_place) const {
+    const std::vector<BlockAt>& gives = program_.gives(member);
+    std::set<std::pair<Buffer, uint32_t>> targets;
+    for (const BlockAt& at : program_.gets(member)) {
+      const BlockAt target = where(member.rank, at);
+      if (!targets.emplace(target.buffer, target.index).second)
+        return wrong(part, member.rank, "two blocks are put at one place");
+      const BlockAt* const given = find(gives, at.block);
+      if (given != nullptr && (where(member.rank, *given) == target) != in_place)
+        return wrong(part, member.rank, "some of its blocks are in place and others are not");
+      const bool stays = given != nullptr && in_place;
+      if (target.buffer == Buffer::Input && !stays) return wrong(part, member.rank, "it writes to the input");
+      const std::vector<BlockAt> outputs = spec_.outputs(member.rank);
+      const bool is_known = std::ranges::any_of(
+          outputs, [&](const BlockAt& output) { return where(member.rank, output) == target; });
+      if (target.buffer == Buffer::Output && !stays && !is_known)
+        return wrong(part, member.rank, "a block is put where the output has another one, or none");
+    }
+    for (const BlockAt& at : gives) {
+      const BlockAt place = where(member.rank, at);
+      const BlockAt* const gotten = find(program_.gets(member), at.block);
+      const bool stays = gotten != nullptr && where(member.rank, *gotten) == place;
+      const bool swaps = program_.collective == Collective::AllToAll && program_.is_node();
+      if (!stays && !swaps && targets.contains({place.buffer, place.index}))
+        return wrong(part, member.rank, "a block is overwritten that it still gives");
+    }
+    return {};
+  }
+
+  Result<std::vector<std::optional<Value>>> load(const Part& part, const StageMember& member) const {
+    std::vector<std::optional<Value>> values;
+    for (const BlockAt& at : program_.gives(member)) {
+      const std::string what = "block " + std::to_string(at.block);
+      values.push_back(memory_.load(member.rank, part.tile, at));
+      if (!values.back()) return wrong(part, member.rank, what + " is given before it is there");
+      if (values.back()->origin != at.block) return wrong(part, member.rank, what + " is not what lies there");
+      if (!memory_.may_read(member.rank, part.tile, at))
+        return wrong(part, member.rank, what + " is read while messages write to it");
+    }
+    return values;
+  }
+
+  Status store(const Part& part, const StageMember& member, std::vector<std::optional<Value>> values) {
+    const std::vector<BlockAt>& gets = program_.gets(member);
+    for (size_t i = 0; i < gets.size(); ++i) {
+      const BlockAt* const given = find(program_.gives(member), gets[i].block);
+      const bool stays = given != nullptr && where(member.rank, *given) == where(member.rank, gets[i]);
+      if (!stays && !memory_.may_write(member.rank, part.tile, gets[i]))
+        return wrong(part, member.rank, "it writes to what messages read or write");
+      values[i]->origin = gets[i].block;
+      memory_.store(member.rank, part.tile, gets[i], values[i]);
+    }
+    return {};
+  }
+
+  Status copy_alone(const Part& part, const StageMember& member) {
+    const Stage& stage = program_.stages[part.stage];
+    CCOM_TRY(check_views(part, member, is_in_place(program_, member, memory_.in_place(member.rank))));
+    CCOM_TRY_ASSIGN(const auto given, load(part, member));
+    std::vector<std::optional<Value>> values;
+    for (const BlockAt& at : program_.gets(member)) {
+      const BlockAt* const source = find(program_.gives(member), at.block);
+      if (source == nullptr) return wrong(part, member.rank, "it gets a block that nobody gives");
+      values.push_back(given[static_cast<size_t>(source - program_.gives(member).data())]);
+      if (stage.completes && values.back()->completed) return wrong(part, member.rank, "a sum is completed twice");
+      values.back()->completed |= stage.completes;
+    }
+    return store(part, member, std::move(values));
+  }
+
+  // ---- Host stages --------------------------------------------------------------------------------------------------
+
+  // What the ranks of a group could announce: an input that an alltoall overwrites is not shown; a buffer that is both
+  // input and output can be reached as both, or (by the kernel) be read.
+  std::vector<Reach> reach_of(const Stage& stage, size_t group, const std::vector<bool>& in_place) const {
+    std::vector<Reach> reach(stage.groups[group].size());
+    for (size_t i = 0; i < reach.size() && !what_.reach.empty() && stage.node.asks; ++i) {
+      reach[i] = what_.reach[i % what_.reach.size()];
+      if (in_place[i] && stage.collective == Collective::AllToAll) reach[i].input = false;
+      if (in_place[i] && !stage.node.reads) reach[i].input = reach[i].output = reach[i].input && reach[i].output;
+      if (program_.gets(stage.groups[group][i]).empty()) reach[i].output = false;
+      const bool shows_outputs = stage.collective == Collective::AllReduce || stage.collective == Collective::Reduce;
+      if (!shows_outputs) reach[i].output = false;
+    }
+    return reach;
+  }
+
+  Status run_node(const Part& part, size_t group) {
+    const Stage& stage = program_.stages[part.stage];
+    const std::vector<StageMember>& members = stage.groups[group];
+    const NodeTask task = node_task(program_, stage, group);
+    std::vector<bool> in_place;
+    UnitValues inputs;
+    for (const StageMember& member : members) {
+      in_place.push_back(is_in_place(program_, member, memory_.in_place(member.rank)));
+      CCOM_TRY(check_views(part, member, in_place.back()));
+      CCOM_TRY_ASSIGN(auto given, load(part, member));
+      inputs.push_back(std::move(given));
+    }
+    const std::vector<Reach> reach = reach_of(stage, group, in_place), nobody(members.size());
+    std::vector<NodePlan> plans;
+    for (size_t i = 0; i < members.size(); ++i) {
+      const auto local = static_cast<int>(i);
+      plans.push_back(source_.node(program_, stage, group, local, in_place[i], reach));
+      const NodePlan opening = source_.node(program_, stage, group, local, in_place[i], nobody);
+      if (!reach[i].input && !begins_alike(plans.back(), opening))
+        return wrong(part, members[i].rank, "its plan does not begin as the one for ranks that cannot be reached");
+    }
+    if (stage.collective == Collective::Barrier) {
+      if (!plans[0].phases[0].is_full) return wrong(part, members[0].rank, "its barrier does not wait for everybody");
+      hear_of_each_other(stage, group);
+    }
+    const auto [world, is_new] = hosts_.try_emplace(ranks_of(members), members.size());
+    const size_t tiles = plans[0].staged ? what_.node_tiles : 1;
+    CCOM_TRY_ASSIGN(UnitValues outputs, world->second.run({task, plans, tiles}, inputs));
+    for (size_t i = 0; i < members.size(); ++i) CCOM_TRY(store(part, members[i], std::move(outputs[i])));
+    return {};
+  }
+
+  // In a barrier: whom a rank knows to have come, all others of the group know then.
+  void hear_of_each_other(const Stage& stage, size_t group) {
+    std::set<Rank> all;
+    for (const StageMember& member : stage.groups[group]) all.merge(std::set<Rank>(knows_[member.rank]));
+    for (const StageMember& member : stage.groups[group]) knows_[member.rank] = all;
+  }
+
+  static std::vector<Rank> ranks_of(const std::vector<StageMember>& members) {
+    std::vector<Rank> ranks;
+    for (const StageMember& member : members) ranks.push_back(member.rank);
+    return ranks;
+  }
+
+  // ---- Messages -----------------------------------------------------------------------------------------------------
+
+  Status start(const Part& part, size_t group) {
+    const Stage& stage = program_.stages[part.stage];
+    UnderWay& messages = under_way_[{part.tile, part.stage, group}];
+    for (size_t i = 0; i < stage.groups[group].size(); ++i) {
+      const StageMember& member = stage.groups[group][i];
+      const bool in_place = is_in_place(program_, member, memory_.in_place(member.rank));
+      CCOM_TRY(check_views(part, member, in_place));
+      CCOM_TRY_ASSIGN(auto given, load(part, member));
+      messages.inputs.push_back(std::move(given));
+      messages.plans.push_back(source_.messages(program_, stage, group, static_cast<int>(i), in_place));
+      const bool shares = static_cast<size_t>(program_.lanes) < std::min(what_.tiles, kTilesUnderWay);
+      if (shares && !posts_at_once(messages.plans.back()))
+        return wrong(part, member.rank, "tiles share channels, but their messages wait for one another");
+      for_each_place(member, [&](const BlockAt& at, bool writes) { memory_.lock(member.rank, part.tile, at, writes); });
+    }
+    return {};
+  }
+
+  Status finish(const Part& part, size_t group) {
+    const Stage& stage = program_.stages[part.stage];
+    const auto found = under_way_.find({part.tile, part.stage, group});
+    if (found == under_way_.end()) return defect(program_, stage_text(part.stage) + " is finished before it is started");
+    if (stage.collective == Collective::Barrier) {
+      CCOM_TRY(verify(found->second.plans).error());
+      hear_of_each_other(stage, group);
+      under_way_.erase(found);
+      return {};
+    }
+    const NodeTask task = node_task(program_, stage, group);
+    CCOM_TRY_ASSIGN(UnitValues outputs, run_values(found->second.plans, task.blocks, found->second.inputs));
+    under_way_.erase(found);
+    for (size_t i = 0; i < stage.groups[group].size(); ++i) {
+      const StageMember& member = stage.groups[group][i];
+      for_each_place(member,
+                     [&](const BlockAt& at, bool writes) { memory_.unlock(member.rank, part.tile, at, writes); });
+      CCOM_TRY(store(part, member, std::move(outputs[i])));
+    }
+    return {};
+  }
+
+  // What messages read, and write where it is not there already.
+  template <typename Fn>
+  void for_each_place(const StageMember& member, Fn fn) const {
+    for (const BlockAt& at : program_.gives(member)) fn(at, false);
+    for (const BlockAt& at : program_.gets(member)) {
+      const BlockAt* const given = find(program_.gives(member), at.block);
+      if (given == nullptr || where(member.rank, *given) != where(member.rank, at)) fn(at, true);
+    }
+  }
+
+  // ---- Results ------------------------------------------------------------------------------------------------------
+
+  Status check_results() {
+    std::map<std::pair<uint32_t, size_t>, uint64_t> expressions;
+    for (Rank rank = 0; rank < program_.nranks; ++rank) {
+      if (program_.collective == Collective::Barrier && knows_[rank].size() != static_cast<size_t>(program_.nranks))
+        return defect(program_, "rank " + std::to_string(rank) + " leaves the barrier before all ranks have come");
+      for (const BlockAt& at : spec_.outputs(rank)) {
+        for (size_t tile = 0; tile < what_.tiles; ++tile) CCOM_TRY(check_result(rank, at, tile, expressions));
+      }
+    }
+    return {};
+  }
+
+  Status check_result(Rank rank, const BlockAt& at, size_t tile,
+                      std::map<std::pair<uint32_t, size_t>, uint64_t>& expressions) {
+    const std::string what = "rank " + std::to_string(rank) + ": block " + std::to_string(at.block) + " of the output ";
+    const std::optional<Value> value = memory_.load(rank, tile, at);
+    if (!value) return defect(program_, what + "is never written");
+    if (value->origin != at.block) return defect(program_, what + "holds another block");
+    uint64_t expected = 0;
+    for (const Rank from : spec_.contributors(at.block)) {
+      expected = add_mod(expected, spec_.contribution(from, at.block, tile).sum);
+    }
+    if (value->sum != expected) return defect(program_, what + spec_.what_is_wrong(at.block, tile, value->sum));
+    if (value->completed != spec_.sums())
+      return defect(program_, what + (spec_.sums() ? "is never completed" : "is completed although nothing is summed"));
+    if (expressions.try_emplace({at.block, tile}, value->expression).first->second != value->expression)
+      return defect(program_, what + "is another expression than on another rank: bits may differ");
+    report_.max_roundings = std::max(report_.max_roundings, value->roundings);
+    return {};
+  }
+
+  const Program& program_;
+  const StagePlanSource& source_;
+  const ProgramCase& what_;
+  const ProgramSpec spec_;
+  ProgramMemory memory_;
+  std::map<Rank, std::set<Rank>> knows_;  // of a barrier: who has come
+  std::map<std::vector<Rank>, NodeWorld> hosts_;
+  std::map<std::tuple<uint32_t, uint32_t, size_t>, UnderWay> under_way_;  // by tile, stage, group
+  ProgramReport report_;
+};
+
+Result<ProgramReport> verify_messages(const Program& program, const StagePlanSource& source, const ProgramCase& what) {
+  std::vector<Plan> plans;
+  for (Rank rank = 0; rank < program.nranks; ++rank) {
+    const bool in_place = !what.in_place.empty() && what.in_place[static_cast<size_t>(rank) % what.in_place.size()];
+    plans.push_back(source.messages(program, program.stages[0], 0, rank, in_place));
+  }
+  CCOM_TRY_ASSIGN(const VerifyReport report, verify(plans));
+  return ProgramReport{report.max_roundings, 1};
+}
+
+}  // namespace
+
+Status check_order(const Program& program, std::span<const std::vector<Part>> orders) {
+  std::vector<size_t> at(orders.size());
+  // A part ends when all members of its group have come to it; messages are started alone.
+  const auto is_there = [&](Rank rank, const Part& part) {
+    const std::vector<Part>& order = orders[static_cast<size_t>(rank)];
+    const size_t next = at[static_cast<size_t>(rank)];
+    return next < order.size() && order[next] == part;
+  };
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (size_t rank = 0; rank < orders.size(); ++rank) {
+      while (at[rank] < orders[rank].size()) {
+        const Part& part = orders[rank][at[rank]];
+        const StagePlace place = find_member(program.stages[part.stage], static_cast<Rank>(rank));
+        if (place.group >= 0 && part.kind != Part::Kind::Start) {
+          const auto& group = program.stages[part.stage].groups[static_cast<size_t>(place.group)];
+          if (!std::ranges::all_of(group, [&](const StageMember& member) { return is_there(member.rank, part); })) break;
+          for (const StageMember& member : group) ++at[static_cast<size_t>(member.rank)];
+        } else {
+          ++at[rank];
+        }
+        moved = true;
+      }
+    }
+  }
+  for (size_t rank = 0; rank < orders.size(); ++rank) {
+    if (at[rank] == orders[rank].size()) continue;
+    const Part& part = orders[rank][at[rank]];
+    return defect(program, "rank " + std::to_string(rank) + " waits for ever in tile " + std::to_string(part.tile) +
+                               ", " + stage_text(part.stage) + ": the order of parts has a circle");
+  }
+  return {};
+}
+
+Result<ProgramReport> verify_program(const Program& program, const StagePlanSource& source, const ProgramCase& what) {
+  CCOM_TRY(check_structure(program));
+  if (program.is_messages()) return verify_messages(program, source, what);
+  const std::vector<std::vector<Part>> orders(static_cast<size_t>(program.nranks), order_of(program, what.tiles));
+  CCOM_TRY(check_order(program, orders));
+  return Run(program, source, what).run();
+}
+
+Result<ProgramReport> verify_program(const Program& program, const StagePlanSource& source) {
+  constexpr int kFewRanks = 16;
+  constexpr Reach kRead{true, false}, kMapped{true, true};
+  ProgramReport report;
+  std::vector<ProgramCase> cases;
+  for (const std::vector<bool>& in_place : {std::vector<bool>{}, {true}, {false, true}}) {
+    for (const std::vector<Reach>& reach :
+         {std::vector<Reach>{}, {kRead}, {kMapped}, {kMapped, Reach{}}, {kRead, kMapped, Reach{}}}) {
+      cases.push_back({.reach = reach, .in_place = in_place});
+    }
+  }
+  // More tiles than may be under way, calls in a row, host stages in tiles of their own.
+  const size_t tiles = program.nranks <= kFewRanks ? kTilesUnderWay + 2 : 2;
+  cases.push_back({.tiles = tiles, .node_tiles = 3, .calls = 2});
+  cases.push_back({.reach = {kMapped, Reach{}}, .in_place = {true}, .tiles = tiles, .node_tiles = 2, .calls = 2});
+  for (const ProgramCase& what : cases) {
+    if (program.is_messages() && (!what.reach.empty() || what.tiles > 1)) continue;  // the same plans
+    CCOM_TRY_ASSIGN(const ProgramReport found, verify_program(program, source, what));
+    report.max_roundings = std::max(report.max_roundings, found.max_roundings);
+    report.parts = std::max(report.parts, found.parts);
+  }
+  return report;
+}
+
+}  // namespace ccom
