@@ -27,7 +27,7 @@ std::shared_ptr<Message> Matcher::take_receive(Rank peer, int64_t tag) {
 }
 
 void Matcher::keep_receive(std::shared_ptr<Message> receive) {
-  const Key key{receive->asked.peer, receive->asked.tag};
+  const Key key{receive->request.peer, receive->request.tag};
   receives_[key].push_back({receives_kept_++, std::move(receive)});
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which receive a message belongs to: the one posted first among those for its peer, or any peer, and tag; and a
-// receive belongs to the message that came first. What finds no counterpart is kept.
+// Matches receives and messages: a message goes to the earliest receive posted for its tag and for its peer or any
+// peer; a receive gets the earliest message. Unmatched receives and messages are queued.
 //
-// Pure: neither clock nor transports. Constant time, but for receives from any rank, which look at every rank.
+// Pure: no clock, no transports. Constant time, except that a receive from any rank scans all ranks.
 #pragma once
 
 #include <deque>
@@ -16,13 +16,13 @@
 
 namespace ccom {
 
-// A message that has come, or was announced.
+// A message that was received or announced.
 struct Arrival {
   Rank peer = -1;
   int64_t tag = 0;
   uint64_t bytes = 0;
   bool is_eager = false;
-  uint64_t id = 0;                       // announced: the sender's name for it
+  uint64_t id = 0;                       // announced: the sender's identifier of it
   std::unique_ptr<std::byte[]> payload;  // eager, from another rank: a copy
   std::shared_ptr<Message> own;          // sent by this rank to itself
 };
@@ -31,14 +31,14 @@ class Matcher {
  public:
   explicit Matcher(int nranks) : nranks_(nranks) {}
 
-  // Takes the receive that a message from `peer` belongs to, or null.
+  // Takes the earliest receive that matches a message from `peer`, or returns null.
   std::shared_ptr<Message> take_receive(Rank peer, int64_t tag);
   void keep_receive(std::shared_ptr<Message> receive);
-  // Takes what a receive from `peer`, or kAnyRank, gets.
+  // Takes the earliest message that matches a receive from `peer` (or kAnyRank).
   std::optional<Arrival> take_arrival(Rank peer, int64_t tag);
   void keep_arrival(Arrival arrival);
 
-  // The earliest receive from this peer alone, or null.
+  // The earliest queued receive that names this peer, or null.
   std::shared_ptr<Message> awaiting(Rank peer) const;
   void clear();
 
@@ -56,17 +56,17 @@ class Matcher {
   };
   template <typename T>
   struct Numbered {
-    uint64_t number;  // of its kind, in order
+    uint64_t number;  // order of arrival
     T item;
   };
-  // Queues that have become empty stay: tags come again.
+  // Empty queues are kept, because tags are usually reused.
   template <typename T>
   using Table = std::unordered_map<Key, std::deque<Numbered<T>>, Hash>;
   template <typename T>
   static T take_front(Table<T>& table, typename Table<T>::iterator found);
 
   int nranks_;
-  uint64_t receives_kept_ = 0, arrivals_kept_ = 0;  // ever
+  uint64_t receives_kept_ = 0, arrivals_kept_ = 0;  // in total
   Table<std::shared_ptr<Message>> receives_;
   Table<Arrival> arrivals_;
 };

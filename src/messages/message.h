@@ -13,10 +13,10 @@ namespace ccom {
 
 inline constexpr Rank kAnyRank = -1;
 
-// What was asked for, as checked by the C border.
+// The request, validated by the C API.
 struct MessageRequest {
   bool sends = false;
-  std::byte* data = nullptr;  // only read if it is to be sent
+  std::byte* data = nullptr;  // read only when sending
   size_t bytes = 0;
   Rank peer = -1;  // or kAnyRank
   int64_t tag = 0;
@@ -24,17 +24,17 @@ struct MessageRequest {
   std::function<void(Code, Rank)> done;  // may be empty
 };
 
-// One end of a message. Whoever holds the progress lock (progress lock.h) drives it to its end; then it is immutable.
+// One end of a message. The thread that holds the progress lock (progress_lock.h) drives it; immutable once complete.
 class Message {
  public:
-  explicit Message(MessageRequest request)
-      : asked(std::move(request)), deadline(Deadline::after_ms(asked.timeout_ms)) {}
+  explicit Message(MessageRequest requested)
+      : request(std::move(requested)), deadline(Deadline::after_ms(request.timeout_ms)) {}
 
-  const MessageRequest asked;
+  const MessageRequest request;
   const Deadline deadline;
 
   bool is_complete() const { return is_complete_.load(std::memory_order_seq_cst); }
-  // Valid once it is complete. The peer is -1 if none was found.
+  // Valid once it is complete. The peer is -1 if none was matched.
   const Status& status() const { return status_; }
   Rank peer() const { return peer_; }
 
@@ -44,7 +44,7 @@ class Message {
     is_complete_.store(true, std::memory_order_seq_cst);
   }
 
-  // Where it stands in the list of those under way.
+  // Index in the protocol's list of pending messages.
   size_t place = 0;
 
  private:

@@ -6,21 +6,21 @@
 namespace ccom {
 namespace {
 
-// How long a lost peer waits for a better explanation: its own error may be on its way, and says more.
+// Delay before a lost connection is reported: the peer's own error, which says more, may still be on its way.
 constexpr std::chrono::milliseconds kGrace{200};
 
-// Of our own thread: it must not keep a computing one from its core.
+// For the background thread, which must not take a core from a computing thread.
 constexpr WaitPolicy kSleepAtOnce{
     .spin = std::chrono::nanoseconds(0), .yield = std::chrono::nanoseconds(0), .yields_per_clock = 1};
 
-// Between two looks where there is no transport to sleep in.
-constexpr std::chrono::nanoseconds kSelfNap{2000000};
+// Polling interval when no transport is in use (messages to self).
+constexpr std::chrono::nanoseconds kSelfSlice{2000000};
 
-// Looks at clock and peers beside those before each sleep.
-constexpr uint32_t kStepsPerLook = 64;
-// Of our own thread, when nothing has moved for a second: what comes still wakes it.
-constexpr int kQuietNaps = 200;
-constexpr std::chrono::nanoseconds kQuietNap{20000000};
+// Steps between checks of the clock and of peers while progress is made; before each sleep both are checked anyway.
+constexpr uint32_t kStepsPerCheck = 64;
+// Background thread: after a second without progress it sleeps in longer slices; incoming data still wakes it.
+constexpr int kQuietSleeps = 200;
+constexpr std::chrono::nanoseconds kQuietSlice{20000000};
 
 thread_local constinit int done_depth = 0;
 
@@ -35,7 +35,7 @@ Status Messages::open() { return protocol_.open(); }
 
 bool Messages::is_within_done() { return done_depth > 0; }
 
-// ---- Asking ---------------------------------------------------------------------------------------------------------
+// ---- Posting and waiting --------------------------------------------------------------------------------------------
 
 Status Messages::post(const std::shared_ptr<Message>& message) {
   {
@@ -45,15 +45,15 @@ Status Messages::post(const std::shared_ptr<Message>& message) {
     open_.fetch_add(1, std::memory_order_seq_cst);
     has_inbox_.store(true, std::memory_order_seq_cst);
   }
-  // Within a `done` whoever calls it goes on afterwards.
-  if (!is_within_done()) turn(Calls::Later);
+  // Within a callback the thread that runs it makes progress afterwards.
+  if (!is_within_done()) step_once(Calls::Later);
   if (has_due_.load(std::memory_order_seq_cst) || !message->is_complete()) watch();
   return {};
 }
 
 bool Messages::test(const Message& message) {
   if (!message.is_complete() || has_due_.load(std::memory_order_seq_cst)) {
-    turn(is_within_done() ? Calls::Later : Calls::Now);
+    step_once(is_within_done() ? Calls::Later : Calls::Now);
   }
   return message.is_complete();
 }
@@ -68,91 +68,91 @@ bool Messages::wait(const Message& message, std::optional<Deadline> deadline) {
       unlock_progress(Calls::Now);
     } else {
       if (claims_.load(std::memory_order_seq_cst) > 0) std::this_thread::yield();
-      in_time = progress_lock_.await(deadline, is_over, [this] { nudge(); });
+      in_time = progress_lock_.await(deadline, is_over, [this] { wake_driver(); });
     }
   }
-  if (has_inbox_.load(std::memory_order_seq_cst) && !is_within_done()) turn(Calls::Now);
+  if (has_inbox_.load(std::memory_order_seq_cst) && !is_within_done()) step_once(Calls::Now);
   return is_over();
 }
 
-// One look at everything, by whoever passes by.
-void Messages::turn(Calls calls) {
+// One progress step, if the lock is free.
+void Messages::step_once(Calls calls) {
   do {
-    if (!try_lock_progress()) return nudge();
+    if (!try_lock_progress()) return wake_driver();
     step();
     unlock_progress(calls);
   } while (has_inbox_.load(std::memory_order_seq_cst));
 }
 
-// Who holds the progress lock may sleep without knowing that there is work, or that it is wanted.
-void Messages::nudge() {
+// The holder of the progress lock may be asleep, unaware of new work or of a waiter.
+void Messages::wake_driver() {
   if (is_asleep_.load(std::memory_order_seq_cst)) protocol_.wake();
 }
 
 void Messages::wake() {
   protocol_.wake();
-  rouse();
+  wake_background();
 }
 
-// ---- Driving, under the progress lock ----------------------------------------------------------------------------------------
+// ---- Progress, under the progress lock ------------------------------------------------------------------------------
 
-// Until the message is complete, or, without one, all are: true; or the time is up: false. Also ends, with true, when
-// `done` must be called, and when somebody else should go on.
+// Makes progress until `awaited` (null: every message) is complete; false on timeout. Also returns true when callbacks
+// are due and when another thread should take over.
 bool Messages::drive(const Message* awaited, std::optional<Deadline> deadline) {
   uint32_t rounds = 0;
-  int naps = 0;
+  int sleeps = 0;
   Backoff backoff(awaited != nullptr ? policy_ : kSleepAtOnce);
   while (true) {
-    const bool has_moved = step();
-    if (!due_.empty() || is_relieved(awaited)) return true;
-    if (has_moved) {
+    const bool has_progressed = step();
+    if (!due_.empty() || can_stop(awaited)) return true;
+    if (has_progressed) {
       backoff.reset();
-      naps = 0;
-      // Progress is no reason to stay beyond a deadline.
-      if (deadline && ++rounds % kStepsPerLook == 0 && deadline->passed()) return false;
+      sleeps = 0;
+      // Steady progress must not delay the timeout.
+      if (deadline && ++rounds % kStepsPerCheck == 0 && deadline->passed()) return false;
     } else if (backoff.step() == Backoff::Next::Block) {
       if (deadline && backoff.now() >= deadline->when()) return false;
-      if (!look(backoff.now())) continue;
-      const bool is_quiet = awaited == nullptr && ++naps > kQuietNaps;
-      const auto slice = is_quiet ? kQuietNap : backoff.slice();
-      nap(awaited, deadline ? std::min(slice, deadline->left()) : slice);
+      if (!check(backoff.now())) continue;
+      const bool is_quiet = awaited == nullptr && ++sleeps > kQuietSleeps;
+      const auto slice = is_quiet ? kQuietSlice : backoff.slice();
+      sleep(awaited, deadline ? std::min(slice, deadline->left()) : slice);
     }
   }
 }
 
-// Nothing is left to do for this driver.
-bool Messages::is_relieved(const Message* awaited) const {
+// Whether this thread can stop driving.
+bool Messages::can_stop(const Message* awaited) const {
   if (claims_.load(std::memory_order_seq_cst) > 0) return true;
   if (awaited != nullptr) return awaited->is_complete();
   return progress_lock_.is_wanted() || open_.load(std::memory_order_seq_cst) == 0;
 }
 
-// What is asked for, and what can be moved. True if something has happened.
+// Takes new requests and progresses the transports. True if anything has happened.
 bool Messages::step() {
-  bool has_moved = false;
+  bool has_progressed = false;
   if (!has_failed_) {
-    Status status = monitor_.failed() ? monitor_.status() : serve_inbox();
-    if (status.is_ok()) status = protocol_.move(has_moved);
+    Status status = monitor_.failed() ? monitor_.status() : accept_inbox();
+    if (status.is_ok()) status = protocol_.progress(has_progressed);
     if (!status.is_ok()) {
       fail(status);
-    } else if (++steps_ % kStepsPerLook == 0) {
-      look(Clock::now());
+    } else if (++steps_ % kStepsPerCheck == 0) {
+      check(Clock::now());
     }
   }
-  if (!protocol_.has_finished()) return has_moved;
+  if (!protocol_.has_finished()) return has_progressed;
   for (std::shared_ptr<Message>& message : protocol_.take_finished()) {
-    if (message->asked.done != nullptr) {
+    if (message->request.done != nullptr) {
       due_.push_back(std::move(message));
     } else {
       open_.fetch_sub(1, std::memory_order_seq_cst);
     }
   }
-  progress_lock_.tell();
+  progress_lock_.notify();
   return true;
 }
 
-// False if there was an error.
-bool Messages::look(Clock::time_point now) {
+// Returns false after an error.
+bool Messages::check(Clock::time_point now) {
   Status status = monitor_.check();
   if (status.is_ok()) status = protocol_.check_deadlines(now);
   if (status.is_ok()) return true;
@@ -160,34 +160,34 @@ bool Messages::look(Clock::time_point now) {
   return false;
 }
 
-void Messages::nap(const Message* awaited, std::chrono::nanoseconds at_most) {
-  was_long_ = true;
+void Messages::sleep(const Message* awaited, std::chrono::nanoseconds at_most) {
+  has_slept_ = true;
   is_asleep_.store(true, std::memory_order_seq_cst);
-  const bool stays_awake = has_inbox_.load(std::memory_order_seq_cst) || monitor_.failed() || is_relieved(awaited);
-  // Nothing to sleep on: only messages of this rank to itself.
-  if (!stays_awake && !protocol_.wait(at_most)) std::this_thread::sleep_for(std::min(at_most, kSelfNap));
+  const bool stays_awake = has_inbox_.load(std::memory_order_seq_cst) || monitor_.failed() || can_stop(awaited);
+  // Without a transport to sleep in there are only messages of this rank to itself.
+  if (!stays_awake && !protocol_.wait(at_most)) std::this_thread::sleep_for(std::min(at_most, kSelfSlice));
   is_asleep_.store(false, std::memory_order_seq_cst);
 }
 
-Status Messages::serve_inbox() {
+Status Messages::accept_inbox() {
   if (!has_inbox_.load(std::memory_order_seq_cst)) return {};
-  std::vector<std::shared_ptr<Message>> asked;
+  std::vector<std::shared_ptr<Message>> requests;
   {
     const std::lock_guard lock(inbox_mutex_);
-    asked.swap(inbox_);
+    requests.swap(inbox_);
     has_inbox_.store(false, std::memory_order_seq_cst);
   }
-  for (size_t i = 0; i < asked.size(); ++i) {
-    Status status = protocol_.accept(asked[i]);
+  for (size_t i = 0; i < requests.size(); ++i) {
+    Status status = protocol_.accept(requests[i]);
     if (status.is_ok()) continue;
-    const std::lock_guard lock(inbox_mutex_);  // the rest ends as all do
-    inbox_.insert(inbox_.begin(), asked.begin() + static_cast<std::ptrdiff_t>(i) + 1, asked.end());
+    const std::lock_guard lock(inbox_mutex_);  // the remaining requests fail in end_all()
+    inbox_.insert(inbox_.begin(), requests.begin() + static_cast<std::ptrdiff_t>(i) + 1, requests.end());
     return status;
   }
   return {};
 }
 
-// Reports the cause, and ends all with the error that all ranks agree on.
+// Reports the cause; all messages fail with the error that all ranks agree on.
 void Messages::fail(const Status& cause) {
   if (cause.code() == Code::RemoteError && !monitor_.failed()) {
     const Deadline grace = Deadline::after(kGrace);
@@ -198,18 +198,18 @@ void Messages::fail(const Status& cause) {
 
 void Messages::end_all(const Status& status) {
   has_failed_ = true;
-  std::vector<std::shared_ptr<Message>> asked;
+  std::vector<std::shared_ptr<Message>> requests;
   {
     const std::lock_guard lock(inbox_mutex_);
     if (refusal_.is_ok()) refusal_ = status;
-    asked.swap(inbox_);
+    requests.swap(inbox_);
     has_inbox_.store(false, std::memory_order_seq_cst);
   }
-  for (const auto& message : asked) protocol_.refuse(message, status);
+  for (const auto& message : requests) protocol_.refuse(message, status);
   protocol_.fail(status);
 }
 
-// ---- The progress lock -------------------------------------------------------------------------------------------------------
+// ---- The progress lock ----------------------------------------------------------------------------------------------
 
 bool Messages::try_lock_progress() {
   if (claims_.load(std::memory_order_seq_cst) > 0 || !progress_lock_.try_take()) return false;
@@ -219,26 +219,26 @@ bool Messages::try_lock_progress() {
 
 void Messages::unlock_progress(Calls calls) {
   const Due due = calls == Calls::Now ? std::exchange(due_, {}) : Due();
-  const bool was_long = std::exchange(was_long_, false);
+  const bool has_slept = std::exchange(has_slept_, false);
   has_due_.store(!due_.empty(), std::memory_order_seq_cst);
   if (!due.empty()) calling_.fetch_add(1, std::memory_order_seq_cst);
   open_.fetch_sub(due.size(), std::memory_order_seq_cst);
   progress_lock_.release();
-  // After a long drive our thread looks rarely.
-  if (was_long && open_.load(std::memory_order_seq_cst) > 0 && !progress_lock_.is_wanted()) rouse();
+  // While this thread slept in the transport, the background thread has lengthened its interval.
+  if (has_slept && open_.load(std::memory_order_seq_cst) > 0 && !progress_lock_.is_wanted()) wake_background();
   if (!due.empty()) call_done(due);
 }
 
-// Counted in calling_.
+// The caller has incremented calling_.
 void Messages::call_done(const Due& due) {
   ++done_depth;
-  for (const auto& message : due) message->asked.done(message->status().code(), message->peer());
+  for (const auto& message : due) message->request.done(message->status().code(), message->peer());
   --done_depth;
   calling_.fetch_sub(1, std::memory_order_seq_cst);
-  progress_lock_.tell();
+  progress_lock_.notify();
 }
 
-// Whoever drives leaves, and nobody else begins to.
+// Makes the current holder release the lock and keeps other threads from taking it.
 void Messages::lock_progress() {
   claims_.fetch_add(1, std::memory_order_seq_cst);
   while (!progress_lock_.try_take()) {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The messages of one rank on one communicator: tagged, independent of one another's order and of the collectives'.
+// The tagged point-to-point messages of one rank on one communicator, independent of its collectives.
 //
-// Any thread posts and waits. What they ask for goes through an inbox to whoever holds the progress lock and drives the protocol:
-// a thread that waits, or that has just posted; if nobody does, a thread of our own. That one starts with the first
-// message that is not complete at once, and sleeps for good a few milliseconds after the last. In between it looks
-// every half a millisecond whether messages are left alone, so that a thread that posts and waits, posts and waits,
-// need not wake it; while it drives it sleeps in the transport and is awake at once.
+// Any thread may post and wait. Requests go through an inbox to the thread that holds the progress lock and drives the
+// protocol: a thread that waits or has just posted, or, if there is none, a background thread. The latter starts with
+// the first message that does not complete at once and sleeps without a timeout a few milliseconds after the last one.
+// Until then it checks every 500 us whether messages lack a driver, so a thread that posts and waits in a loop need not
+// wake it. While driving, it sleeps in the transport, which wakes it at once.
 //
-// Every drive looks at the communicator's error, at dead peers and at deadlines. The first error is the communicator's,
-// and ends all messages.
+// Every step checks the communicator's error, dead peers and deadlines. The first error becomes the communicator's and
+// fails all messages.
 #pragma once
 
 #include <condition_variable>
@@ -30,29 +30,29 @@ namespace ccom {
 // Thread-safe.
 class Messages {
  public:
-  // Of an error that ends all messages, once: what they are complete with.
+  // Given the communicator's error, once: returns the status that all messages fail with.
   using Rename = std::function<Status(Status in_force)>;
-  // The monitor outlives close().
+  // The monitor must outlive close().
   Messages(MessageRoutes routes, Monitor& monitor, WaitPolicy policy, Rename rename);
   ~Messages();
   Messages(const Messages&) = delete;
   Messages& operator=(const Messages&) = delete;
 
   Status open();
-  // Takes the message on, unless there is an error already. It may be complete on return. Calls no `done`: the caller
-  // may hold locks that it takes.
+  // Accepts the message unless there is an error already. It may be complete on return. Never calls `done`, because the
+  // caller may hold locks that `done` takes.
   Status post(const std::shared_ptr<Message>& message);
-  // Until it is complete, or the time is up: false. Without a deadline: the message has one. May call the `done` of any
-  // message, as test() may.
+  // Waits until the message is complete; false on timeout. Without a deadline the message's own applies. Like test(),
+  // may call the `done` of any message.
   bool wait(const Message& message, std::optional<Deadline> deadline);
-  // Whether it is complete now.
+  // Makes progress and returns whether the message is complete.
   bool test(const Message& message);
-  // The communicator has an error.
+  // To be called when the communicator has an error.
   void wake();
-  // Ends all messages with an error of this rank alone; the progress lock is never free again. Not from within a `done`; returns
-  // when the last of them has.
+  // Fails all messages with a local error and keeps the progress lock for good. Returns after the last `done`; must not
+  // be called from within one.
   void close();
-  // The calling thread is within a `done`.
+  // Whether the calling thread runs a `done`.
   static bool is_within_done();
 
   struct Usage {
@@ -62,62 +62,62 @@ class Messages {
   Usage usage();
 
  private:
-  using Due = std::vector<std::shared_ptr<Message>>;  // whose `done` is to be called
+  using Due = std::vector<std::shared_ptr<Message>>;  // whose `done` is due
   enum class Calls { Now, Later };
 
   bool drive(const Message* awaited, std::optional<Deadline> deadline);
   bool step();
-  bool look(Clock::time_point now);
-  bool is_relieved(const Message* awaited) const;
-  void nap(const Message* awaited, std::chrono::nanoseconds at_most);
-  Status serve_inbox();
+  bool check(Clock::time_point now);
+  bool can_stop(const Message* awaited) const;
+  void sleep(const Message* awaited, std::chrono::nanoseconds at_most);
+  Status accept_inbox();
   void fail(const Status& cause);
   void end_all(const Status& status);
-  void turn(Calls calls);
+  void step_once(Calls calls);
   void unlock_progress(Calls calls);
   void call_done(const Due& due);
-  void nudge();
+  void wake_driver();
   bool try_lock_progress();
   void lock_progress();
 
   // background.cc
-  struct Round;
+  struct BackgroundTick;
   void watch();
-  void rouse();
+  void wake_background();
   void start_thread();
   void run_background();
-  bool rest(std::unique_lock<std::mutex>& lock, Round& round);
+  bool wait_for_tick(std::unique_lock<std::mutex>& lock, BackgroundTick& round);
   void end_background();
 
   Monitor& monitor_;
   const WaitPolicy policy_;
   const Rename rename_;
   ProgressLock progress_lock_;
-  std::atomic<uint64_t> drives_{0};     // the progress lock was taken, ever
-  std::atomic<int> claims_{0};          // the progress lock is wanted at once; close() never gives it up
-  std::atomic<bool> is_asleep_{false};  // who holds the progress lock, or it is about to be
+  std::atomic<uint64_t> drives_{0};     // how often the progress lock was taken
+  std::atomic<int> claims_{0};          // threads that need the progress lock now; close() never gives its claim back
+  std::atomic<bool> is_asleep_{false};  // the holder of the progress lock sleeps or is about to
   std::atomic<bool> is_closing_{false};
   std::atomic<size_t> open_{0};  // messages that are not complete, or whose `done` is due
   std::atomic<bool> has_due_{false};
-  std::atomic<int> calling_{0};  // threads that call `done`
+  std::atomic<int> calling_{0};  // threads that run callbacks
 
   std::mutex inbox_mutex_;
   std::vector<std::shared_ptr<Message>> inbox_;  // guarded by inbox_mutex_, as is refusal_
-  Status refusal_;                               // why nothing is taken on any more
+  Status refusal_;                               // why new requests are refused
   std::atomic<bool> has_inbox_{false};
 
   // Under the progress lock.
   MessageProtocol protocol_;
   bool has_failed_ = false;
-  bool was_long_ = false;  // the present drive slept
+  bool has_slept_ = false;  // the current driver has slept
   uint32_t steps_ = 0;
   Due due_;
 
   std::mutex thread_mutex_;
   std::condition_variable thread_wanted_;
   std::thread thread_;                    // guarded by thread_mutex_
-  std::atomic<bool> is_watching_{false};  // it does not sleep for good
-  bool is_roused_ = false;                // guarded by thread_mutex_
+  std::atomic<bool> is_watching_{false};  // the background thread polls
+  bool is_woken_ = false;                 // guarded by thread_mutex_
 };
 
 }  // namespace ccom

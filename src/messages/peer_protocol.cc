@@ -6,8 +6,8 @@
 namespace ccom {
 
 std::shared_ptr<Message> PeerProtocol::sending() const {
-  for (const PendingHeader& word : words_) {
-    if (word.message != nullptr) return word.message;
+  for (const PendingHeader& pending : pending_headers_) {
+    if (pending.message != nullptr) return pending.message;
   }
   if (!announced_.empty()) return announced_.begin()->second;
   for (const auto& posted : all_posted_) {
@@ -27,74 +27,74 @@ Posted& PeerProtocol::take_posted(Posted::Kind kind, std::shared_ptr<Message> me
   return posted;
 }
 
-// ---- Out ------------------------------------------------------------------------------------------------------------
+// ---- Sending --------------------------------------------------------------------------------------------------------
 
 Status PeerProtocol::send(std::shared_ptr<Message> message) {
-  words_.push_back({HeaderKind::Announce, std::move(message)});
-  return go_on();
+  pending_headers_.push_back({HeaderKind::RequestToSend, std::move(message)});
+  return send_queued();
 }
 
 Status PeerProtocol::receive(const std::shared_ptr<Message>& message, uint64_t id) {
   Posted& posted = take_posted(Posted::Kind::PayloadReceive, message);
-  const MessageRequest& asked = message->asked;
+  const MessageRequest& request = message->request;
   CCOM_TRY(way_.payload->post_receive(
-      {payload_envelope(id, asked.tag), asked.bytes, asked.data, nullptr, posted.token(), true}));
-  words_.push_back({HeaderKind::Clear, nullptr, id});
-  return go_on();
+      {payload_envelope(id, request.tag), request.bytes, request.data, nullptr, posted.token(), true}));
+  pending_headers_.push_back({HeaderKind::ClearToSend, nullptr, id});
+  return send_queued();
 }
 
-Status PeerProtocol::go_on() {
-  while (!words_.empty() && headers_under_way_ < kMostHeaders && !has_left_) {
-    const PendingHeader word = std::move(words_.front());
-    words_.pop_front();
-    CCOM_TRY(send_header(word));
+Status PeerProtocol::send_queued() {
+  while (!pending_headers_.empty() && posted_headers_ < kMaxPostedHeaders && !has_left_) {
+    const PendingHeader pending = std::move(pending_headers_.front());
+    pending_headers_.pop_front();
+    CCOM_TRY(send_header(pending));
   }
   return {};
 }
 
-Status PeerProtocol::send_header(const PendingHeader& word) {
+Status PeerProtocol::send_header(const PendingHeader& pending) {
   if (free_headers_.empty()) {
     all_headers_.push_back(std::make_unique<MessageHeader>());
     free_headers_.push_back(all_headers_.back().get());
   }
   MessageHeader& header = *free_headers_.back();
   free_headers_.pop_back();
-  header.kind = word.kind;
+  header.kind = pending.kind;
   header.acknowledged = taken_;
-  header.id = word.id;
-  if (word.kind != HeaderKind::Announce) return post(header, nullptr);
-  const MessageRequest& asked = word.message->asked;
-  header.tag = asked.tag;
-  header.bytes = asked.bytes;
-  bytes_sent_ += asked.bytes;
-  if (asked.bytes <= kInlineBytes && eager_sent_ - eager_taken_ < kEagerCredits) {
+  header.id = pending.id;
+  if (pending.kind != HeaderKind::RequestToSend) return post(header, nullptr);
+  const MessageRequest& request = pending.message->request;
+  header.tag = request.tag;
+  header.bytes = request.bytes;
+  bytes_sent_ += request.bytes;
+  if (request.bytes <= kInlineBytes && eager_sent_ - eager_taken_ < kEagerCredits) {
     header.kind = HeaderKind::Eager;
     ++eager_sent_;
-    if (asked.bytes > 0) std::memcpy(header.payload.data(), asked.data, asked.bytes);
-    return post(header, word.message);
+    if (request.bytes > 0) std::memcpy(header.payload.data(), request.data, request.bytes);
+    return post(header, pending.message);
   }
   header.id = ++last_id_;
-  announced_.emplace(header.id, word.message);
+  announced_.emplace(header.id, pending.message);
   return post(header, nullptr);
 }
 
 Status PeerProtocol::post(MessageHeader& header, std::shared_ptr<Message> message) {
   Posted& posted = take_posted(Posted::Kind::HeaderSend, std::move(message));
   posted.header = &header;
-  ++headers_under_way_;
+  ++posted_headers_;
   return way_.headers->post_send({kHeaderEnvelope, std::as_bytes(std::span(&header, 1)), posted.token()});
 }
 
-Status PeerProtocol::serve_clear(uint64_t id) {
+Status PeerProtocol::accept_clear_to_send(uint64_t id) {
   const auto found = announced_.find(id);
-  if (found == announced_.end()) return broken("asks for a message that it was not offered");
+  if (found == announced_.end()) return protocol_error("cleared a message that was not announced to it");
   Posted& posted = take_posted(Posted::Kind::PayloadSend, std::move(found->second));
   announced_.erase(found);
-  const MessageRequest& asked = posted.message->asked;
-  return way_.payload->post_send({payload_envelope(id, asked.tag), {asked.data, asked.bytes}, posted.token()});
+  const MessageRequest& request = posted.message->request;
+  return way_.payload->post_send({payload_envelope(id, request.tag), {request.data, request.bytes}, posted.token()});
 }
 
-// ---- In -------------------------------------------------------------------------------------------------------------
+// ---- Receiving ------------------------------------------------------------------------------------------------------
 
 Status PeerProtocol::receive_header() {
   if (incoming_header_ == nullptr) incoming_header_ = std::make_unique<MessageHeader>();
@@ -105,34 +105,36 @@ Status PeerProtocol::receive_header() {
 }
 
 Status PeerProtocol::accept_header() {
-  const MessageHeader& said = header();
-  if (eager_sent_ - said.acknowledged > kEagerCredits) return broken("has received more than it was sent");
-  // Never backwards: headers keep their order.
-  eager_taken_ = said.acknowledged;
-  switch (said.kind) {
+  const MessageHeader& received = header();
+  if (eager_sent_ - received.acknowledged > kEagerCredits)
+    return protocol_error("acknowledged more eager messages than were sent to it");
+  // Monotonic, since headers arrive in order.
+  eager_taken_ = received.acknowledged;
+  switch (received.kind) {
     case HeaderKind::Eager:
-      if (said.bytes > kInlineBytes) return broken("sends more than fits into a header");
-      if (++arrived_ - taken_ > kEagerCredits) return broken("sends more than may be kept for it");
+      if (received.bytes > kInlineBytes) return protocol_error("sent an eager message that exceeds a header");
+      if (++arrived_ - taken_ > kEagerCredits) return protocol_error("exceeded its eager credits");
       return {};
-    case HeaderKind::Announce: return {};
-    case HeaderKind::Clear: return serve_clear(said.id);
+    case HeaderKind::RequestToSend: return {};
+    case HeaderKind::ClearToSend: return accept_clear_to_send(received.id);
   }
-  return broken("says something unknown");
+  return protocol_error("sent a header of unknown kind");
 }
 
 std::shared_ptr<Message> PeerProtocol::finish(Posted& posted) {
   std::shared_ptr<Message> message = std::move(posted.message);
   if (posted.kind == Posted::Kind::HeaderReceive) return nullptr;
   if (posted.kind == Posted::Kind::HeaderSend) {
-    --headers_under_way_;
+    --posted_headers_;
     free_headers_.push_back(posted.header);
   }
   free_posted_.push_back(&posted);
   return message;
 }
 
-Status PeerProtocol::broken(const char* what) const {
-  return error(Code::TransportError, "rank %d %s: its ccom differs from ours, or has a bug", peer_, what)
+Status PeerProtocol::protocol_error(const char* what) const {
+  return error(Code::TransportError,
+               "protocol error: rank %d %s; it runs another version of ccom, or this is a bug in ccom", peer_, what)
       .with_peers({peer_});
 }
 

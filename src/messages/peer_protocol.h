@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Everything between this rank and one peer: what waits to be said, what was announced, and how much may be said
-// without being asked.
+// The point-to-point protocol between this rank and one peer: queued headers, announced messages, eager credits.
 //
-//   eager message     Eager{payload} ->
-//   larger message    Announce{id} ->   <- Clear{id}   payload ->
+//   eager message        Eager{payload} ->
+//   rendezvous message   RequestToSend{id} ->   <- ClearToSend{id}   payload ->
 //
-// Headers keep their order, so messages with one tag do. A payload is posted on its own channel when its Clear comes,
-// in the order of the Clears, which is the order in which the peer has posted the receives.
+// Headers are delivered in order, which keeps messages with equal tags in order. A payload is posted on the payload
+// channel when its ClearToSend arrives; that is the order in which the peer has posted the receives.
 //
-// A header goes to a peer only if it waits for it: who has received and sent all that concerns it may leave at any
-// moment. That is why acknowledgements ride on other headers, and every kEagerCredits-th small message is announced.
+// A header is sent only to a peer that waits for it, because a rank whose own messages are complete may leave at any
+// time. Hence acknowledgements are piggybacked on other headers, and every kEagerCredits-th small message uses
+// rendezvous.
 #pragma once
 
 #include <deque>
@@ -24,7 +24,7 @@
 
 namespace ccom {
 
-// What a transport calls by its token.
+// Context of a posted operation; its address is the transport's token.
 struct Posted {
   enum class Kind { HeaderSend, HeaderReceive, PayloadSend, PayloadReceive };
   Kind kind{};
@@ -34,62 +34,62 @@ struct Posted {
   Token token() const { return reinterpret_cast<Token>(this); }
 };
 
-// Belongs to whoever holds the progress lock. An error of any function is final.
+// Used under the progress lock. Any error is final.
 class PeerProtocol {
  public:
   PeerProtocol(Rank peer, MessageRoutes::Way way) : peer_(peer), way_(way) {}
 
   int transport() const { return way_.transport; }
   bool has_left() const { return has_left_; }
-  // A message of this rank that is not handed over yet, or null: for texts.
+  // A message of this rank that is not yet sent, or null; for error texts.
   std::shared_ptr<Message> sending() const;
 
   Status open() { return receive_header(); }
-  // Announces the message, or sends it, when it has its turn.
+  // Queues the message's header (eager, or a request to send).
   Status send(std::shared_ptr<Message> message);
-  // Asks the peer for the payload of what it has announced as `id`.
+  // Posts the receive of the payload that the peer has announced as `id`, and clears it to send.
   Status receive(const std::shared_ptr<Message>& message, uint64_t id);
-  // The peer's eager message was received.
+  // The peer's eager message was consumed: returns its credit.
   void acknowledge() { ++taken_; }
 
-  // What a header that has come says, but for Clear, which is served here. Then the next one may come.
+  // The received header. accept_header() validates it and handles ClearToSend; next_header() allows the next to arrive.
   const MessageHeader& header() const { return *incoming_.header; }
   Status accept_header();
   Status next_header() { return receive_header(); }
-  // No header will ever come again.
-  void note_end() { has_left_ = true; }
+  // The peer has closed its header channel.
+  void mark_closed() { has_left_ = true; }
 
-  // To be told of each completion. Returns the message that is complete thereby, if any. Then go_on().
+  // To be called for each completion. Returns the message that it completes, if any. Follow with send_queued().
   std::shared_ptr<Message> finish(Posted& posted);
-  // Says what there was no room for.
-  Status go_on();
+  // Sends queued headers while the transport has room.
+  Status send_queued();
   uint64_t bytes_sent() const { return bytes_sent_; }
 
  private:
-  struct PendingHeader {  // that waits to be said
+  struct PendingHeader {  // queued until the transport has room
     HeaderKind kind;
     std::shared_ptr<Message> message;
     uint64_t id = 0;
   };
-  static constexpr size_t kMostHeaders = 32;  // with the transport at a time
+  static constexpr size_t kMaxPostedHeaders = 32;  // posted at a time
 
   Status receive_header();
   Status send_header(const PendingHeader& header);
   Status post(MessageHeader& header, std::shared_ptr<Message> message);
-  Status serve_clear(uint64_t id);
-  Status broken(const char* what) const;
+  Status accept_clear_to_send(uint64_t id);
+  Status protocol_error(const char* what) const;
   Posted& take_posted(Posted::Kind kind, std::shared_ptr<Message> message);
 
   const Rank peer_;
   const MessageRoutes::Way way_;
   bool has_left_ = false;
 
-  std::deque<PendingHeader> words_;
-  size_t headers_under_way_ = 0;
+  std::deque<PendingHeader> pending_headers_;
+  size_t posted_headers_ = 0;
   uint64_t last_id_ = 0;
   std::unordered_map<uint64_t, std::shared_ptr<Message>> announced_;  // by id
-  uint32_t eager_sent_ = 0, eager_taken_ = 0;                         // there, as far as we know
-  uint32_t arrived_ = 0, taken_ = 0;                                  // eager messages of the peer, here
+  uint32_t eager_sent_ = 0, eager_taken_ = 0;                         // received by the peer, as last acknowledged
+  uint32_t arrived_ = 0, taken_ = 0;                                  // eager messages from the peer
   uint64_t bytes_sent_ = 0;
 
   Posted incoming_;

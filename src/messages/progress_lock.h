@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who drives: at most one thread holds the progress lock; others wait until it is free, or until what they want has happened
-// meanwhile.
+// At most one thread drives the message protocol: the holder of the progress lock. Other threads wait for the lock or
+// for an event that the holder signals.
 //
-// Taking and releasing is one atomic operation each while nobody waits.
+// Without waiters, taking and releasing cost one atomic operation each.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,7 @@
 
 namespace ccom {
 
-// Thread-safe. What is done under the progress lock happens before what is done under it later.
+// Thread-safe. Everything done under the lock happens before what is done under it later.
 class ProgressLock {
  public:
   bool try_take() {
@@ -24,21 +24,21 @@ class ProgressLock {
   }
   void release() {
     taken_.store(false, std::memory_order_seq_cst);
-    tell();
+    notify();
   }
-  // Something that somebody may wait for has happened.
-  void tell() {
+  // Wakes the waiters so that they re-evaluate their conditions.
+  void notify() {
     if (waiting_.load(std::memory_order_seq_cst) == 0) return;
     const std::lock_guard lock(mutex_);
     changed_.notify_all();
   }
 
-  // Blocks until the progress lock is free, or happened(), whatever tell() followed, or the time is up: false. `nudge` is called
-  // once the caller counts as waiting: who holds the progress lock may be asked for it.
-  template <typename Happened, typename Nudge>
-  bool await(std::optional<Deadline> deadline, Happened happened, Nudge nudge) {
+  // Blocks until the lock is free or happened() is true after a notify(); false on timeout. `wake_driver` is called
+  // after the caller is counted as a waiter, to make the holder give up the lock if it has to.
+  template <typename Happened, typename WakeDriver>
+  bool await(std::optional<Deadline> deadline, Happened happened, WakeDriver wake_driver) {
     waiting_.fetch_add(1, std::memory_order_seq_cst);
-    nudge();
+    wake_driver();
     std::unique_lock lock(mutex_);
     const auto is_over = [&] { return !taken_.load(std::memory_order_seq_cst) || happened(); };
     bool in_time = true;
@@ -56,7 +56,7 @@ class ProgressLock {
  private:
   std::atomic<bool> taken_{false};
   std::atomic<int> waiting_{0};
-  std::mutex mutex_;  // of sleeping alone
+  std::mutex mutex_;  // only for sleeping on changed_
   std::condition_variable changed_;
 };
 

@@ -8,70 +8,71 @@
 namespace ccom {
 
 std::string text_of(const Message& message) {
-  const MessageRequest& asked = message.asked;
-  const std::string whom = asked.peer == kAnyRank ? "any rank" : "rank " + std::to_string(asked.peer);
-  return (asked.sends ? "to " : "from ") + whom + " (tag " + std::to_string(asked.tag) + ", " +
-         std::to_string(asked.bytes) + " bytes)";
+  const MessageRequest& request = message.request;
+  const std::string whom = request.peer == kAnyRank ? "any rank" : "rank " + std::to_string(request.peer);
+  return (request.sends ? "to " : "from ") + whom + " (tag " + std::to_string(request.tag) + ", " +
+         std::to_string(request.bytes) + " bytes)";
 }
 
 MessageProtocol::MessageProtocol(MessageRoutes routes)
     : routes_(std::move(routes)), matcher_(static_cast<int>(routes_.ways.size())), work_(routes_.transports.size()) {
   for (size_t peer = 0; peer < routes_.ways.size(); ++peer) {
-    lines_.emplace_back(static_cast<Rank>(peer), routes_.ways[peer]);
+    peers_.emplace_back(static_cast<Rank>(peer), routes_.ways[peer]);
   }
 }
 
 Status MessageProtocol::open() {
-  for (PeerProtocol& line : lines_) {
-    if (line.transport() >= 0) CCOM_TRY(line.open());
+  for (PeerProtocol& endpoint : peers_) {
+    if (endpoint.transport() >= 0) CCOM_TRY(endpoint.open());
   }
   return {};
 }
 
-// ---- What is under way ----------------------------------------------------------------------------------------------
+// ---- Pending messages -----------------------------------------------------------------------------------------------
 
 void MessageProtocol::track(const std::shared_ptr<Message>& message) {
-  message->place = under_way_.size();
-  under_way_.push_back(message);
+  message->place = pending_.size();
+  pending_.push_back(message);
   earliest_ = std::min(earliest_, message->deadline.when());
-  const Rank peer = message->asked.peer;
+  const Rank peer = message->request.peer;
   if (peer == kAnyRank) {
     ++any_source_;
   } else if (!is_self(peer)) {
-    ++work_[static_cast<size_t>(lines_[static_cast<size_t>(peer)].transport())];
+    ++work_[static_cast<size_t>(peers_[static_cast<size_t>(peer)].transport())];
   }
 }
 
 void MessageProtocol::complete(const std::shared_ptr<Message>& message, Status status, Rank peer) {
-  under_way_.back()->place = message->place;
-  std::swap(under_way_[message->place], under_way_.back());
-  under_way_.pop_back();
-  const Rank asked = message->asked.peer;
-  if (asked == kAnyRank) {
+  pending_.back()->place = message->place;
+  std::swap(pending_[message->place], pending_.back());
+  pending_.pop_back();
+  const Rank source = message->request.peer;
+  if (source == kAnyRank) {
     --any_source_;
-  } else if (!is_self(asked)) {
-    --work_[static_cast<size_t>(lines_[static_cast<size_t>(asked)].transport())];
+  } else if (!is_self(source)) {
+    --work_[static_cast<size_t>(peers_[static_cast<size_t>(source)].transport())];
   }
   message->complete(std::move(status), peer);
   finished_.push_back(message);
 }
 
 void MessageProtocol::refuse(const std::shared_ptr<Message>& message, const Status& why) {
-  message->complete(why, message->asked.peer);
+  message->complete(why, message->request.peer);
   finished_.push_back(message);
 }
 
-// Most are never late: all are looked at only when the earliest deadline of them, or of those before, has passed.
+// Deadlines rarely pass, so the list is scanned only after the earliest known one has.
 Status MessageProtocol::check_deadlines(Clock::time_point now) {
   if (now < earliest_) return {};
   earliest_ = Clock::time_point::max();
-  for (const auto& message : under_way_) {
-    const MessageRequest& asked = message->asked;
+  for (const auto& message : pending_) {
+    const MessageRequest& request = message->request;
     if (now >= message->deadline.when()) {
-      Status late = error(Code::Timeout, "rank %d: the message %s was not %s within %" PRId64 " ms", routes_.rank,
-                          text_of(*message).c_str(), asked.sends ? "taken" : "there", asked.timeout_ms)
-                        .with_cure("look what this rank is doing; raise the timeout if it is only slow");
-      return asked.peer == kAnyRank ? late : std::move(late).with_peers({asked.peer});
+      Status timeout =
+          error(Code::Timeout, "rank %d: the message %s timed out: it was not %s within %" PRId64 " ms", routes_.rank,
+                text_of(*message).c_str(), request.sends ? "taken" : "there", request.timeout_ms)
+              .with_cure("check what that rank is doing; raise the timeout if it is only slow");
+      return request.peer == kAnyRank ? timeout : std::move(timeout).with_peers({request.peer});
     }
     earliest_ = std::min(earliest_, message->deadline.when());
   }
@@ -81,29 +82,29 @@ Status MessageProtocol::check_deadlines(Clock::time_point now) {
 void MessageProtocol::fail(const Status& status) {
   for (Transport* transport : routes_.transports) transport->stop();
   matcher_.clear();
-  while (!under_way_.empty()) {
-    const std::shared_ptr<Message> message = under_way_.back();
-    complete(message, status, message->asked.peer);
+  while (!pending_.empty()) {
+    const std::shared_ptr<Message> message = pending_.back();
+    complete(message, status, message->request.peer);
   }
 }
 
-// ---- Asked for ------------------------------------------------------------------------------------------------------
+// ---- Requests -------------------------------------------------------------------------------------------------------
 
 Status MessageProtocol::accept(std::shared_ptr<Message> message) {
   track(message);
-  return message->asked.sends ? accept_send(std::move(message)) : accept_receive(std::move(message));
+  return message->request.sends ? accept_send(std::move(message)) : accept_receive(std::move(message));
 }
 
 Status MessageProtocol::accept_send(std::shared_ptr<Message> message) {
-  const Rank peer = message->asked.peer;
+  const Rank peer = message->request.peer;
   if (!is_self(peer)) {
-    CCOM_TRY(lines_[static_cast<size_t>(peer)].send(std::move(message)));
-    return check_left(peer);
+    CCOM_TRY(peers_[static_cast<size_t>(peer)].send(std::move(message)));
+    return check_departures(peer);
   }
   Arrival arrival;
   arrival.peer = peer;
-  arrival.tag = message->asked.tag;
-  arrival.bytes = message->asked.bytes;
+  arrival.tag = message->request.tag;
+  arrival.bytes = message->request.bytes;
   arrival.own = std::move(message);
   if (const auto receive = matcher_.take_receive(peer, arrival.tag)) return deliver(std::move(arrival), receive);
   matcher_.keep_arrival(std::move(arrival));
@@ -111,72 +112,73 @@ Status MessageProtocol::accept_send(std::shared_ptr<Message> message) {
 }
 
 Status MessageProtocol::accept_receive(std::shared_ptr<Message> message) {
-  const Rank peer = message->asked.peer;
-  if (std::optional<Arrival> arrival = matcher_.take_arrival(peer, message->asked.tag)) {
+  const Rank peer = message->request.peer;
+  if (std::optional<Arrival> arrival = matcher_.take_arrival(peer, message->request.tag)) {
     return deliver(*std::move(arrival), message);
   }
   matcher_.keep_receive(std::move(message));
-  return check_left(peer);
+  return check_departures(peer);
 }
 
 Status MessageProtocol::deliver(Arrival arrival, const std::shared_ptr<Message>& receive) {
-  const MessageRequest& asked = receive->asked;
-  if (arrival.bytes != asked.bytes) {
+  const MessageRequest& request = receive->request;
+  if (arrival.bytes != request.bytes) {
     return error(Code::Mismatch,
                  "the message with tag %" PRId64 " from rank %d to rank %d: rank %d sends %" PRIu64
                  " bytes, rank %d receives %zu",
-                 arrival.tag, arrival.peer, routes_.rank, arrival.peer, arrival.bytes, routes_.rank, asked.bytes)
+                 arrival.tag, arrival.peer, routes_.rank, arrival.peer, arrival.bytes, routes_.rank, request.bytes)
         .with_peers({std::min(arrival.peer, routes_.rank), std::max(arrival.peer, routes_.rank)})
-        .with_cure("send and receive the same number of bytes; give messages of other sizes other tags");
+        .with_cure("send and receive the same number of bytes, or use another tag");
   }
-  PeerProtocol& line = lines_[static_cast<size_t>(arrival.peer)];
+  PeerProtocol& endpoint = peers_[static_cast<size_t>(arrival.peer)];
   const std::byte* payload = arrival.payload.get();
   if (arrival.own != nullptr) {
-    payload = arrival.own->asked.data;
+    payload = arrival.own->request.data;
   } else if (!arrival.is_eager) {
-    return line.receive(receive, arrival.id);
+    return endpoint.receive(receive, arrival.id);
   } else {
-    line.acknowledge();
+    endpoint.acknowledge();
   }
-  if (arrival.bytes > 0) std::memmove(asked.data, payload, arrival.bytes);
+  if (arrival.bytes > 0) std::memmove(request.data, payload, arrival.bytes);
   complete(receive, {}, arrival.peer);
   if (arrival.own != nullptr) complete(arrival.own, {}, arrival.peer);
   return {};
 }
 
-// Whether a message waits for somebody who has left.
-Status MessageProtocol::check_left(Rank peer) const {
-  const auto is_gone = [](const PeerProtocol& line) { return line.transport() < 0 || line.has_left(); };
-  if (any_source_ > 0 && lines_.size() > 1 && std::ranges::all_of(lines_, is_gone)) {
-    if (const auto waiting = matcher_.awaiting(kAnyRank)) return gone(kAnyRank, "the message " + text_of(*waiting));
+// Fails if a pending message waits for a peer that has left.
+Status MessageProtocol::check_departures(Rank peer) const {
+  const auto is_gone = [](const PeerProtocol& endpoint) { return endpoint.transport() < 0 || endpoint.has_left(); };
+  if (any_source_ > 0 && peers_.size() > 1 && std::ranges::all_of(peers_, is_gone)) {
+    if (const auto waiting = matcher_.awaiting(kAnyRank))
+      return peer_left(kAnyRank, "the message " + text_of(*waiting));
   }
-  if (peer == kAnyRank || is_self(peer) || !lines_[static_cast<size_t>(peer)].has_left()) return {};
-  if (const auto sending = lines_[static_cast<size_t>(peer)].sending()) {
-    return gone(peer, "the message " + text_of(*sending));
+  if (peer == kAnyRank || is_self(peer) || !peers_[static_cast<size_t>(peer)].has_left()) return {};
+  if (const auto sending = peers_[static_cast<size_t>(peer)].sending()) {
+    return peer_left(peer, "the message " + text_of(*sending));
   }
-  if (const auto waiting = matcher_.awaiting(peer)) return gone(peer, "the message " + text_of(*waiting));
+  if (const auto waiting = matcher_.awaiting(peer)) return peer_left(peer, "the message " + text_of(*waiting));
   return {};
 }
 
-Status MessageProtocol::gone(Rank peer, const std::string& what) const {
+Status MessageProtocol::peer_left(Rank peer, const std::string& what) const {
   Status status = error(Code::RemoteError, "rank %d: %s will never be complete: %s has left the communicator",
-                        routes_.rank, what.c_str(), peer == kAnyRank ? "everybody else" : "the peer")
-                      .with_cure("destroy a communicator only when its messages are complete on both sides");
+                        routes_.rank, what.c_str(), peer == kAnyRank ? "every other rank" : "the peer")
+                      .with_cure("destroy a communicator only after its messages are complete on both sides");
   return peer == kAnyRank ? status : std::move(status).with_peers({peer});
 }
 
-// ---- Moving ---------------------------------------------------------------------------------------------------------
+// ---- Progress -------------------------------------------------------------------------------------------------------
 
-Status MessageProtocol::move(bool& has_moved) {
+Status MessageProtocol::progress(bool& has_progressed) {
   for (size_t t = 0; t < routes_.transports.size(); ++t) {
     if (!is_busy(t)) continue;
     CCOM_TRY(routes_.transports[t]->progress(events_));
     if (events_.mismatch) {
-      return error(Code::TransportError, "rank %d sends another payload than it announced: a bug in ccom",
+      return error(Code::TransportError, "rank %d sent a payload other than announced; this is a bug in ccom",
                    events_.mismatch->peer)
           .with_peers({events_.mismatch->peer});
     }
-    has_moved |= !events_.completed.empty() || !events_.ended.empty();
+    has_progressed |= !events_.completed.empty() || !events_.ended.empty();
     for (const Token token : events_.completed) CCOM_TRY(on_completed(token));
     for (const Token token : events_.ended) CCOM_TRY(on_ended(token));
     events_.completed.clear();
@@ -188,23 +190,24 @@ Status MessageProtocol::move(bool& has_moved) {
 Status MessageProtocol::on_completed(Token token) {
   Posted& posted = *reinterpret_cast<Posted*>(token);
   const Rank peer = posted.peer;
-  PeerProtocol& line = lines_[static_cast<size_t>(peer)];
-  if (posted.kind == Posted::Kind::HeaderReceive) return take_header(line, peer);
-  if (const std::shared_ptr<Message> message = line.finish(posted)) complete(message, {}, peer);
-  return line.go_on();
+  PeerProtocol& endpoint = peers_[static_cast<size_t>(peer)];
+  if (posted.kind == Posted::Kind::HeaderReceive) return on_header(endpoint, peer);
+  if (const std::shared_ptr<Message> message = endpoint.finish(posted)) complete(message, {}, peer);
+  return endpoint.send_queued();
 }
 
 Status MessageProtocol::on_ended(Token token) {
   const Posted& posted = *reinterpret_cast<const Posted*>(token);
-  if (posted.kind == Posted::Kind::PayloadReceive) return gone(posted.peer, "the message " + text_of(*posted.message));
-  lines_[static_cast<size_t>(posted.peer)].note_end();
-  return check_left(posted.peer);
+  if (posted.kind == Posted::Kind::PayloadReceive)
+    return peer_left(posted.peer, "the message " + text_of(*posted.message));
+  peers_[static_cast<size_t>(posted.peer)].mark_closed();
+  return check_departures(posted.peer);
 }
 
-Status MessageProtocol::take_header(PeerProtocol& line, Rank peer) {
-  CCOM_TRY(line.accept_header());
-  const MessageHeader& header = line.header();
-  if (header.kind == HeaderKind::Clear) return line.next_header();
+Status MessageProtocol::on_header(PeerProtocol& endpoint, Rank peer) {
+  CCOM_TRY(endpoint.accept_header());
+  const MessageHeader& header = endpoint.header();
+  if (header.kind == HeaderKind::ClearToSend) return endpoint.next_header();
   Arrival arrival;
   arrival.peer = peer;
   arrival.tag = header.tag;
@@ -212,9 +215,9 @@ Status MessageProtocol::take_header(PeerProtocol& line, Rank peer) {
   arrival.id = header.id;
   arrival.is_eager = header.kind == HeaderKind::Eager;
   if (const std::shared_ptr<Message> receive = matcher_.take_receive(peer, header.tag)) {
-    if (arrival.is_eager && arrival.bytes == receive->asked.bytes) {  // spares a copy
-      line.acknowledge();
-      if (arrival.bytes > 0) std::memcpy(receive->asked.data, header.payload.data(), arrival.bytes);
+    if (arrival.is_eager && arrival.bytes == receive->request.bytes) {  // avoids a copy
+      endpoint.acknowledge();
+      if (arrival.bytes > 0) std::memcpy(receive->request.data, header.payload.data(), arrival.bytes);
       complete(receive, {}, peer);
     } else {
       CCOM_TRY(deliver(std::move(arrival), receive));
@@ -226,15 +229,14 @@ Status MessageProtocol::take_header(PeerProtocol& line, Rank peer) {
     }
     matcher_.keep_arrival(std::move(arrival));
   }
-  return line.next_header();
+  return endpoint.next_header();
 }
 
 bool MessageProtocol::wait(std::chrono::nanoseconds at_most) {
   size_t busy = 0;
   for (size_t t = 0; t < routes_.transports.size(); ++t) busy += is_busy(t) ? 1 : 0;
   if (busy == 0) return false;
-  // With several transports each gets a share of a slice; short ones keep the others' latency small, as long as it
-  // seems to matter.
+  // Several transports share the slice; it is kept short for low latency while the wait is recent.
   constexpr std::chrono::nanoseconds kShort{1000000}, kPatient{5000000};
   if (busy > 1) at_most = std::min(at_most, at_most > kPatient ? kPatient : kShort) / static_cast<long>(busy);
   for (size_t t = 0; t < routes_.transports.size(); ++t) {
@@ -249,7 +251,7 @@ void MessageProtocol::wake() {
 
 std::vector<uint64_t> MessageProtocol::bytes_sent_to() const {
   std::vector<uint64_t> bytes;
-  for (const PeerProtocol& line : lines_) bytes.push_back(line.bytes_sent());
+  for (const PeerProtocol& endpoint : peers_) bytes.push_back(endpoint.bytes_sent());
   return bytes;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What becomes of messages: matched, moved, completed. Knows nothing of threads; Messages does.
+// The life of messages: matching, transfer, completion. No threads or locks; Messages adds them.
 #pragma once
 
 #include <chrono>
@@ -13,26 +13,27 @@
 
 namespace ccom {
 
-// Belongs to whoever holds the progress lock, but for wake(). The first error of any function is final: then only fail() is left.
+// Used under the progress lock, except wake(). The first error of any function is final; afterwards only fail() is
+// valid.
 class MessageProtocol {
  public:
   explicit MessageProtocol(MessageRoutes routes);
 
   Status open();
-  // A message is asked for. It is complete once it is among the finished ones.
+  // Starts a message. Once complete it appears in take_finished().
   Status accept(std::shared_ptr<Message> message);
-  // Not taken on.
+  // Completes a message with an error without having started it.
   void refuse(const std::shared_ptr<Message>& message, const Status& why);
-  // Lets every transport with work move. has_moved: set if something has happened.
-  Status move(bool& has_moved);
-  // Timeout if a message is late.
+  // Progresses every transport that has work. Sets has_progressed if anything has happened.
+  Status progress(bool& has_progressed);
+  // Timeout if a message's deadline has passed.
   Status check_deadlines(Clock::time_point now);
-  // Sleeps until move() may find something, wake() is called or the time is up. False, at once, if there is nothing to
-  // sleep on.
+  // Sleeps until progress is possible, wake() is called or at_most has passed. Returns false at once if no transport is
+  // in use.
   bool wait(std::chrono::nanoseconds at_most);
   // Thread-safe.
   void wake();
-  // Everything under way is complete with this error. No buffer is touched any more.
+  // Completes all pending messages with this error. Afterwards no buffer is accessed.
   void fail(const Status& status);
 
   // Complete since the last call.
@@ -45,24 +46,24 @@ class MessageProtocol {
   Status accept_send(std::shared_ptr<Message> message);
   Status accept_receive(std::shared_ptr<Message> message);
   Status deliver(Arrival arrival, const std::shared_ptr<Message>& receive);
-  Status take_header(PeerProtocol& line, Rank peer);
+  Status on_header(PeerProtocol& endpoint, Rank peer);
   Status on_completed(Token token);
   Status on_ended(Token token);
-  Status check_left(Rank peer) const;
+  Status check_departures(Rank peer) const;
   void track(const std::shared_ptr<Message>& message);
   void complete(const std::shared_ptr<Message>& message, Status status, Rank peer);
-  Status gone(Rank peer, const std::string& what) const;
+  Status peer_left(Rank peer, const std::string& what) const;
   bool is_busy(size_t transport) const { return work_[transport] > 0 || any_source_ > 0; }
   bool is_self(Rank peer) const { return peer == routes_.rank; }
 
   const MessageRoutes routes_;
-  std::deque<PeerProtocol> lines_;  // by peer
+  std::deque<PeerProtocol> peers_;  // by peer
   Matcher matcher_;
   Events events_;
-  std::vector<size_t> work_;  // messages under way, by transport
-  size_t any_source_ = 0;     // receives from any rank under way
-  std::vector<std::shared_ptr<Message>> under_way_;
-  Clock::time_point earliest_ = Clock::time_point::max();  // no deadline is before it
+  std::vector<size_t> work_;  // pending messages, by transport
+  size_t any_source_ = 0;     // pending receives from any rank
+  std::vector<std::shared_ptr<Message>> pending_;
+  Clock::time_point earliest_ = Clock::time_point::max();  // no deadline is earlier
   std::vector<std::shared_ptr<Message>> finished_;
 };
 

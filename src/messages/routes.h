@@ -7,12 +7,12 @@
 
 namespace ccom {
 
-// What messages travel on: transports that carry nothing else, and two of their channels to every peer. Transports and
-// channels outlive whoever uses them. A value.
+// The transports that carry messages (and nothing else), with two channels to every peer. Transports and channels must
+// outlive their users. A value.
 struct MessageRoutes {
   static constexpr int kChannels = 2;
   struct Way {
-    int transport = -1;  // -1: none leads there
+    int transport = -1;  // -1: unreachable
     Channel* headers = nullptr;
     Channel* payload = nullptr;
   };
