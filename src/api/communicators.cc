@@ -12,7 +12,7 @@
 #include "bootstrap/grpc_rendezvous.h"
 #include "bootstrap/launch.h"
 #include "bootstrap/local_rendezvous.h"
-#include "bootstrap/meeting_point.h"
+#include "bootstrap/rendezvous_servers.h"
 #include "bootstrap/url.h"
 
 namespace ccom {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a waiting rank spends its time: poll, then yield, then block. The one piece that every wait is made of.
+// The wait policy of a waiting rank: spin, then yield, then block. Used by every wait.
 //
-// A hand-over costs about 0.14 us to a spinning peer on another core, 0.8 us by sched_yield on the same core, and 33 us
-// to a blocked one on an idle core. With a core per rank: spin briefly, then yield; with more ranks than cores spinning
-// only keeps the peer from running: yield at once. Blocking comes last, in slices that grow, so that an idle rank costs
-// nothing. Yielding costs a computing neighbour on the same core little: it gets the core for a whole slice of the
-// scheduler, a few milliseconds, after which the time for yields is over.
+// A hand-over takes about 0.14 us to a spinning peer on another core, 0.8 us by sched_yield on the same core, and 33 us
+// to a blocked peer on an idle core. With a core per rank: spin briefly, then yield. With more ranks than cores
+// spinning only keeps the peer from running, so yield at once. Finally block, in growing slices, so that an idle rank
+// uses no CPU. Yielding hardly slows a computing thread on the same core: it gets whole scheduler slices of a few
+// milliseconds, after which the yield phase is over.
 #pragma once
 
 #include <sched.h>
@@ -22,20 +22,20 @@ namespace ccom {
 struct WaitPolicy {
   std::chrono::nanoseconds spin{2000};
   std::chrono::nanoseconds yield{200000};
-  uint32_t yields_per_clock = 4;  // a look costs a twentieth of a yield between ranks that hand a core round
+  uint32_t yields_per_clock = 4;  // between ranks that share a core, a clock read costs a twentieth of a yield
 
-  // ranks: on the host; cpus: that they may use, by affinity and control group quota.
+  // ranks: on this host; cpus: available to them, by affinity and cgroup quota.
   static WaitPolicy for_host(int ranks, int cpus) {
     WaitPolicy policy;
     if (ranks <= cpus) return policy;
     policy.spin = std::chrono::nanoseconds(0);
-    // Others need the core before what we wait for can happen.
+    // Other threads need this core before the awaited event can happen.
     policy.yield *= (ranks + cpus - 1) / cpus;
     return policy;
   }
 };
 
-// The clock and the processor; tests have others.
+// Clock and processor; replaced in tests.
 struct WaitSystem {
   static Clock::time_point now() { return Clock::now(); }
   static void yield() { ::sched_yield(); }
@@ -48,7 +48,7 @@ struct WaitSystem {
   }
 };
 
-// One wait. Belongs to one thread.
+// State of one wait. Used by one thread.
 template <typename System>
 class BasicBackoff {
  public:
@@ -56,11 +56,11 @@ class BasicBackoff {
 
   explicit BasicBackoff(const WaitPolicy& policy) : policy_(policy), phase_(first_phase(policy)) {}
 
-  // Call after progress: the wait begins anew.
+  // Call after progress: restarts the wait.
   void reset() { *this = BasicBackoff(policy_); }
 
-  // Call after a fruitless poll. Block: the caller blocks for about slice() before it polls again. The clock is read
-  // only now and then: most waits are over before it is worth it.
+  // Call after a poll without result. Block: the caller should block for about slice() before the next poll. The clock
+  // is read only every few calls, because most waits end before it matters.
   Next step() {
     if (phase_ == Phase::Spin) {
       System::pause();
@@ -88,12 +88,12 @@ class BasicBackoff {
  private:
   enum class Phase : uint8_t { Spin, Yield, Block };
   static constexpr std::chrono::nanoseconds kFirstSlice{100000};
-  static constexpr std::chrono::nanoseconds kLastSlice{5000000};  // bounds how late a dead peer is noticed
+  static constexpr std::chrono::nanoseconds kLastSlice{5000000};  // bounds how late a dead peer is detected
   static constexpr uint32_t kPollsPerClock = 16;
 
   static Phase first_phase(const WaitPolicy& policy) { return policy.spin.count() > 0 ? Phase::Spin : Phase::Yield; }
 
-  // Since the first look at the clock.
+  // since the first clock read
   std::chrono::nanoseconds elapsed() {
     now_ = System::now();
     if (since_ == Clock::time_point{}) since_ = now_;

@@ -12,8 +12,8 @@
 namespace ccom {
 namespace {
 
-// ISA-L's AVX-512 code leaves the upper halves of the vector registers in use, and all SSE code after it pays: a
-// message of 1 KiB took twice as long.
+// ISA-L's AVX-512 code leaves the upper halves of the vector registers dirty, which slows all later SSE code: a 1 KiB
+// message took twice as long.
 #if defined(__x86_64__)
 [[gnu::target("avx")]] void clear_upper_halves() { _mm256_zeroupper(); }
 void leave_vector_code() {
@@ -25,12 +25,12 @@ void leave_vector_code() {}
 
 }  // namespace
 
-// ISA-L keeps the register as it is; the usual inversion before and after makes results chain.
+// ISA-L does not invert the register; inverting before and after makes results composable.
 uint32_t crc32c(ConstBytes bytes, uint32_t so_far) {
   uint32_t value = ~so_far;
   while (!bytes.empty()) {
     const size_t length = std::min(bytes.size(), size_t{1} << 30);
-    // The library takes a pointer to non-const and only reads.
+    // The parameter lacks const, but the library only reads.
     auto* data = reinterpret_cast<unsigned char*>(const_cast<std::byte*>(bytes.data()));
     value = crc32_iscsi(data, static_cast<int>(length), value);
     bytes = bytes.subspan(length);

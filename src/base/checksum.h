@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CRC32C of what travels over networks (ISA-L).
+// CRC32C for network payloads (ISA-L).
 #pragma once
 
 #include "base/types.h"
 
 namespace ccom {
 
-// `so_far` is the result for the bytes before these, 0 at the start.
+// `so_far`: the result for the preceding bytes, 0 at the start.
 uint32_t crc32c(ConstBytes bytes, uint32_t so_far);
 
 }  // namespace ccom

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Owns a file descriptor. Moves, does not copy.
+// Owns a file descriptor. Move-only.
 #pragma once
 
 #include <unistd.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sleeping on a word of memory that processes share, and the fence that keeps a sleeper and a waker from missing each
-// other. Not the private kind of futex: the other side is usually another process.
+// Futex wait and wake on memory shared between processes (hence not FUTEX_PRIVATE), and the fence that prevents lost
+// wake-ups.
 #pragma once
 
 #include <linux/futex.h>
@@ -20,7 +20,7 @@ inline void futex_wake_all(const uint32_t* word) {
   ::syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
-// While *word is `expected`, at most so long; may return early.
+// Sleeps while *word is `expected`, at most this long; may return early.
 inline void futex_wait(const uint32_t* word, uint32_t expected, std::chrono::nanoseconds at_most) {
   if (at_most.count() <= 0) return;
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(at_most);
@@ -30,11 +30,11 @@ inline void futex_wait(const uint32_t* word, uint32_t expected, std::chrono::nan
   ::syscall(SYS_futex, word, FUTEX_WAIT, expected, &timeout, nullptr, 0);
 }
 
-// Orders the caller's stores before it with its loads behind it.
+// Orders the caller's earlier stores before its later loads.
 inline void full_fence() {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wpragmas"
-#pragma GCC diagnostic ignored "-Wtsan"  // it does not model fences; no data is published through this one
+#pragma GCC diagnostic ignored "-Wtsan"  // TSan does not model fences; no data is published through this one
   std::atomic_thread_fence(std::memory_order_seq_cst);
 #pragma GCC diagnostic pop
 }

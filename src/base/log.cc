@@ -13,7 +13,7 @@
 namespace ccom {
 namespace {
 
-// The hook is process-wide because the C API's is; guarded by its mutex.
+// Process-wide, as in the C API; guarded by its mutex.
 struct Hook {
   std::mutex mutex;
   LogFunction function = nullptr;

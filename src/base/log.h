@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One log hook for the process. Lines are rare (start-up, errors, destructors that could not do their work); nothing on
-// a fast path logs. Thread-safe.
+// The process's log hook. Lines are rare (start-up, errors, failures in destructors); no fast path logs. Thread-safe.
 #pragma once
 
 #include <string>
@@ -11,7 +10,7 @@ namespace ccom {
 enum class LogLevel : int { Error = 0, Warn = 1, Info = 2, Debug = 3 };
 using LogFunction = void (*)(LogLevel level, const char* message, void* user);
 
-// nullptr restores the default: lines up to the level in CCOM_LOG go to stderr.
+// nullptr restores the default: lines up to the level of CCOM_LOG go to stderr.
 void set_log_function(LogFunction function, void* user);
 bool log_enabled(LogLevel level);
 [[gnu::format(printf, 2, 3)]] void log(LogLevel level, const char* format, ...);

@@ -14,7 +14,7 @@
 namespace ccom {
 namespace {
 
-// Bridges and pair ends that container engines and hypervisors leave on a host: they lead to no other host.
+// Bridges and veth ends of container engines and hypervisors: they lead to no other host.
 constexpr std::array<std::string_view, 13> kVirtualPrefixes = {
     "docker", "veth", "virbr", "br-", "cni", "cali", "cilium", "flannel", "kube-", "lxc", "lxdbr", "podman", "weave"};
 
@@ -24,7 +24,7 @@ bool is_virtual(const Interface& interface) {
   });
 }
 
-// Smaller is better.
+// Smaller is preferred.
 int preference(const Interface& interface) {
   const int family = interface.is_ipv6 ? 1 : 0;
   if (interface.is_loopback) return 4 + family;
@@ -39,7 +39,7 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
 }
 
-// The names between commas; none if the text is malformed.
+// Splits a comma-separated list; empty if the text is malformed.
 std::vector<std::string_view> split_names(std::string_view text) {
   std::vector<std::string_view> names;
   while (true) {
@@ -87,7 +87,7 @@ std::vector<Interface> choose_others(const std::vector<std::string_view>& exclud
   return chosen;
 }
 
-// In the order of the list; IPv4 first where an interface has both.
+// In the order of the list; IPv4 first if an interface has both.
 std::vector<Interface> choose_named(const std::vector<std::string_view>& names, const std::vector<Interface>& all) {
   std::vector<Interface> chosen;
   for (const std::string_view name : names) {
@@ -144,13 +144,13 @@ Result<std::vector<Interface>> choose_interfaces(std::string_view filter, const 
     chosen = choose_automatically(all);
   } else {
     const auto names = split_names(excludes ? text.substr(1) : text);
-    if (names.empty()) return no_match(filter, all, "expected names between commas, ^ only in front of all of them");
+    if (names.empty()) return no_match(filter, all, "expected comma-separated names, with ^ only before the first");
     chosen = excludes ? choose_others(names, all) : choose_named(names, all);
   }
   if (!chosen.empty()) return chosen;
-  if (text.find('=') != std::string_view::npos) return no_match(filter, all, "names are always exact, leave out the =");
-  if (text.empty()) return no_match(filter, all, "no interface is usable without being named");
-  return no_match(filter, all, excludes ? "it excludes every interface" : "no interface has such a name");
+  if (text.find('=') != std::string_view::npos) return no_match(filter, all, "names are always exact; omit the =");
+  if (text.empty()) return no_match(filter, all, "no interface qualifies unless it is named");
+  return no_match(filter, all, excludes ? "it excludes every interface" : "no interface has this name");
 }
 
 }  // namespace ccom

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which interface to bind: never a wildcard address, always one that was chosen and can be named in an error.
+// Chooses the interface to bind: never a wildcard address, so that errors can name it.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace ccom {
 
-// One address of one interface that is up.
+// One address of an interface that is up.
 struct Interface {
   std::string name;     // "eth0"
   std::string address;  // "10.0.0.7" or "fd00::7"; link-local IPv6 addresses are left out
@@ -21,12 +21,11 @@ struct Interface {
 
 std::vector<Interface> list_interfaces();
 
-// The interfaces that `filter` (the grammar of CCOM_SOCKET_IFNAME; "" = automatic) allows, best first. Automatic:
-// everything but loopback, docker*, veth*, virbr* and bridges made by container engines, IPv4 before IPv6; loopback if
-// nothing else is there. Never empty: a filter that matches nothing is a ConfigError that lists the interfaces there
-// are.
+// The interfaces that `filter` (the grammar of CCOM_SOCKET_IFNAME; "" = automatic) allows, best first. Automatic: all
+// except loopback, docker*, veth*, virbr* and bridges of container engines; IPv4 before IPv6; loopback if there is no
+// other. Never empty: a filter without a match is a ConfigError that lists the available interfaces.
 Result<std::vector<Interface>> choose_interfaces(std::string_view filter);
-// The same, pure, on a given list.
+// The same as a pure function of a given list.
 Result<std::vector<Interface>> choose_interfaces(std::string_view filter, const std::vector<Interface>& all);
 
 }  // namespace ccom

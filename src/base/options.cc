@@ -11,82 +11,85 @@ namespace {
 
 constexpr std::array kTable = {
     OptionInfo{"CCOM_ALGO", "",
-               "Algorithm to use where it is legal: a name (ring), or collective:name pairs "
+               "Algorithm to use where it is valid: a name (ring), or collective:name pairs "
                "(allreduce:ring,broadcast:tree). ccom-bench --explain lists the names."},
     OptionInfo{"CCOM_ARENA_BYTES", "68719476736",
-               "Address space for memory that other ranks of the node can map (ccomMemAlloc, ccomCommRegister). Takes "
-               "memory only for what is allocated. 0: none, calls on such buffers copy."},
-    OptionInfo{"CCOM_CRC", "1", "1: what tcp and ofi carry is checked by CRC32C; 0: it is not."},
-    OptionInfo{
-        "CCOM_CROSSING", "auto",
-        "Which ranks of a host exchange with other hosts in hierarchical collectives on vectors: one for all, all "
-        "(each its share), or auto: one for short calls and where it can fill the network."},
+               "Address space reserved for memory that other ranks of the host can map (ccomMemAlloc, "
+               "ccomCommRegister). Memory is used only for what is allocated. 0: none; calls on such buffers "
+               "copy."},
+    OptionInfo{"CCOM_CRC", "1", "1: data sent by tcp and ofi is protected by CRC32C; 0: it is not."},
+    OptionInfo{"CCOM_CROSSING", "auto",
+               "Which ranks of a host communicate with other hosts in hierarchical collectives on vectors: one "
+               "(a leader), all (each its share), or auto: a leader for short calls and where it can saturate "
+               "the network."},
     OptionInfo{"CCOM_DEAD_MS", "3000",
-               "A silent host counts as dead after this many milliseconds without a heartbeat."},
+               "Heartbeat timeout: a host that is silent for this many milliseconds is declared dead."},
     OptionInfo{"CCOM_EMULATE_SCALE", "",
-               "Imitates the speeds of CCOM_TOPOLOGY's links between the ranks of one host, all bandwidths times this "
-               "and all latencies divided by it: above 0, up to 1 (1e-3); the same on all ranks. Unset: not."},
+               "Emulates the link speeds of CCOM_TOPOLOGY between the ranks of one host: bandwidths are "
+               "multiplied and latencies divided by this factor, above 0 and up to 1 (1e-3); the same on all "
+               "ranks. Unset: no emulation."},
     OptionInfo{"CCOM_HOSTID", "",
-               "Overrides the identity of the host. Ranks with different values do not use shared "
-               "memory between them: divides one machine into several hosts."},
-    OptionInfo{"CCOM_INIT_TIMEOUT_MS", "60000", "Bound on communicator start-up."},
+               "Overrides the identity of the host. Ranks with different values do not use shared memory between "
+               "them, which splits one machine into several hosts."},
+    OptionInfo{"CCOM_INIT_TIMEOUT_MS", "60000", "Timeout of communicator start-up."},
     OptionInfo{"CCOM_LOCAL_NRANKS", "",
-               "Ranks per host, where the launcher knows hosts only (Kubernetes, Kubeflow Trainer, SageMaker); 1 if "
-               "unset."},
-    OptionInfo{"CCOM_LOCAL_RANK", "", "Which of its host's ranks this process is, from 0; see CCOM_LOCAL_NRANKS."},
-    OptionInfo{"CCOM_LOG", "warn", "Lines written to stderr without a log callback: error, warn, info or debug."},
+               "Ranks per host, for launchers that only number hosts (Kubernetes, Kubeflow Trainer, SageMaker); "
+               "1 if unset."},
+    OptionInfo{"CCOM_LOCAL_RANK", "", "Local rank of this process on its host, from 0; see CCOM_LOCAL_NRANKS."},
+    OptionInfo{"CCOM_LOG", "warn",
+               "Level of lines written to stderr without a log callback: error, warn, info or debug."},
     OptionInfo{"CCOM_MAX_MEMORY", "268435456", "Bytes of staging and transport buffers per communicator and rank."},
-    OptionInfo{"CCOM_MESSAGES", "0", "1: communicators carry messages (ccomMessageSend); the same on all ranks."},
+    OptionInfo{"CCOM_MESSAGES", "0",
+               "1: communicators support point-to-point messages (ccomMessageSend); the same on all ranks."},
     OptionInfo{"CCOM_NEURON_LS", "",
-               "The program neuron-ls, asked where the Neuron driver's files cannot be read. Unset: "
+               "Path of neuron-ls, which is run where the Neuron driver's files cannot be read. Unset: "
                "/opt/aws/neuron/bin/neuron-ls, for this machine only (CCOM_SYSFS_ROOT)."},
-    OptionInfo{
-        "CCOM_NRANKS", "",
-        "Number of ranks, for tools started by hand, by an unknown launcher, or in the pods of a Kubernetes job."},
+    OptionInfo{"CCOM_NRANKS", "",
+               "Number of ranks, for tools started by hand, by an unknown launcher, or in the pods of a "
+               "Kubernetes job."},
     OptionInfo{"CCOM_OFI_PROVIDER", "",
                "libfabric provider of the ofi transport. Unset: efa if all ranks have it, else tcp;ofi_rxm."},
-    OptionInfo{
-        "CCOM_OFI_RAILS", "",
-        "Where the ofi transport binds, up to 4 that share large messages: a list of addresses, or of domains for "
-        "efa (rdmap0s6-rdm). Unset: the address of CCOM_SOCKET_IFNAME; for efa a rank's share of the domains."},
+    OptionInfo{"CCOM_OFI_RAILS", "",
+               "What the ofi transport binds to, up to 4 rails that share large messages: a list of addresses, "
+               "or of domains for efa (rdmap0s6-rdm). Unset: the address of CCOM_SOCKET_IFNAME; for efa a rank's "
+               "share of the domains."},
     OptionInfo{"CCOM_PORT_RANGE", "",
-               "Ports on which ccom listens, LOW-HIGH: tcp, control connections and meeting points whose port is not "
-               "given. Unset: any."},
+               "Listening ports, LOW-HIGH, of tcp, control connections and rendezvous servers without a given "
+               "port. Unset: any."},
     OptionInfo{"CCOM_RANK", "", "Rank of this process, see CCOM_NRANKS."},
     OptionInfo{"CCOM_ROUNDING", "nearest",
-               "How sums of 16- and 8-bit floating types are rounded: nearest (ties to even) or stochastic (at random, "
-               "right on average; ranks that share memory only)."},
+               "How sums of 16- and 8-bit floating types are rounded: nearest (ties to even) or stochastic (at "
+               "random, unbiased; only for ranks that share memory)."},
     OptionInfo{"CCOM_ROUNDING_SEED", "0", "Seed of stochastic rounding, 0 or more; the same on all ranks."},
     OptionInfo{"CCOM_SECRET", "",
-               "Job secret for meeting points given as host:port. Prefer CCOM_SECRET_FILE: the "
-               "environment of a process is easier to read than a 0600 file."},
+               "Job secret for rendezvous addresses given as host:port. Prefer CCOM_SECRET_FILE: the environment "
+               "of a process is easier to read than a file of mode 0600."},
     OptionInfo{"CCOM_SECRET_FILE", "",
-               "File that holds the job secret; must be owned by the user with mode 0600 and no link."},
-    OptionInfo{
-        "CCOM_SOCKET_IFNAME", "",
-        "Interfaces for bootstrap, control and TCP: a list of exact names "
-        "(eth0,eth1), or ^ before a list of names to exclude (^docker0,lo). tcp uses all of a list at once, the "
-        "others the first. Unset: NCCL_SOCKET_IFNAME, GLOO_SOCKET_IFNAME or SM_NETWORK_INTERFACE_NAME, the first "
-        "that is set."},
-    OptionInfo{"CCOM_SYSFS_ROOT", "/", "Folder under which topology discovery looks for sys, proc and dev."},
-    OptionInfo{
-        "CCOM_TCP_STREAMS", "auto",
-        "TCP connections per channel between two ranks, 1 to 16; at least one per interface. auto: 8 between hosts "
-        "on EC2, otherwise 1."},
-    OptionInfo{"CCOM_TIMEOUT_MS", "300000", "Bound on every operation."},
+               "File with the job secret; must be a regular file owned by the user, of mode 0600, and not a "
+               "symbolic link."},
+    OptionInfo{"CCOM_SOCKET_IFNAME", "",
+               "Interfaces for bootstrap, control connections and tcp: a list of exact names (eth0,eth1), or ^ "
+               "followed by a list of names to exclude (^docker0,lo). tcp uses all interfaces of a list, the "
+               "others the first. Unset: the first of NCCL_SOCKET_IFNAME, GLOO_SOCKET_IFNAME and "
+               "SM_NETWORK_INTERFACE_NAME that is set."},
+    OptionInfo{"CCOM_SYSFS_ROOT", "/", "Directory in which topology discovery looks for sys, proc and dev."},
+    OptionInfo{"CCOM_TCP_STREAMS", "auto",
+               "TCP connections per channel between two ranks, 1 to 16; at least one per interface. auto: 8 "
+               "between hosts on EC2, otherwise 1."},
+    OptionInfo{"CCOM_TIMEOUT_MS", "300000", "Timeout of every operation."},
     OptionInfo{"CCOM_TLS", "0",
-               "1: what tcp carries between ranks is encrypted and checked by TLS 1.3; the same on all ranks."},
+               "1: tcp traffic between ranks is encrypted and authenticated by TLS 1.3; the same on all ranks."},
     OptionInfo{"CCOM_TOPOLOGY", "",
-               "Topology imposed on the ranks of each host: a preset (trn1.32xlarge), ring:N, chain:N, torus:RxC, "
-               "torus:LxRxC, full:N, switch:N, a JSON file, or neuron: the devices that this machine has. Ranks take "
-               "the places of its cores."},
+               "Topology imposed on the ranks of each host: a preset (trn1.32xlarge), ring:N, chain:N, "
+               "torus:RxC, torus:LxRxC, full:N, switch:N, a JSON file, or neuron: the devices of this machine. "
+               "Ranks are placed on its cores in order."},
     OptionInfo{"CCOM_TRANSPORT", "",
-               "Transports to use, in order of preference: shm,tcp,ofi. One that is named here is "
-               "required. Unset: shm inside a host; between hosts ofi if all ranks have EFA, else tcp."},
+               "Transports to use, in order of preference: shm,tcp,ofi. A transport that is listed is required. "
+               "Unset: shm within a host; between hosts ofi if all ranks have EFA, else tcp."},
     OptionInfo{"CCOM_TUNING", "",
-               "File with measured speeds of memory, network and reductions (ccom-bench --tune writes one), by which "
-               "algorithms are chosen; of the same contents on all ranks. Unset: defaults."},
-    OptionInfo{"CCOM_URL", "", "Meeting point for tools: file:///path or tcp://host:port. See ccomUniqueIdFromUrl."},
+               "File with measured speeds of memory, network and reductions (written by ccom-bench --tune), by "
+               "which algorithms are chosen; the same contents on all ranks. Unset: defaults."},
+    OptionInfo{"CCOM_URL", "", "Rendezvous URL for tools: file:///path or tcp://host:port. See ccomUniqueIdFromUrl."},
 };
 static_assert(std::ranges::is_sorted(kTable, {}, [](const OptionInfo& info) { return std::string_view(info.key); }));
 

@@ -28,7 +28,7 @@ Secret Secret::from_text(std::string_view text) {
   return secret;
 }
 
-// The secret is uniform already, so HKDF's extract step is left out; one expand block of 32 bytes suffices.
+// The secret is uniform already, so HKDF's extract step is omitted; one expand block of 32 bytes suffices.
 Secret Secret::derive(std::string_view label) const {
   std::string info(label);
   info.push_back('\1');

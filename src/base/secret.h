@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The job's secret and what is derived from it (HMAC-SHA256, HKDF, constant-time comparison), over OpenSSL.
+// The job's secret and keys derived from it (HMAC-SHA256, HKDF, constant-time comparison), using OpenSSL.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace ccom {
 
-// 32 bytes that admit their holder. A value; wiped when destroyed; never logged.
+// 32 bytes that authenticate the job. A value; wiped on destruction; never logged.
 class Secret {
  public:
   static constexpr size_t kBytes = 32;
@@ -23,7 +23,7 @@ class Secret {
   ~Secret();
 
   static Secret random();
-  // Hashes text of any length, e.g. the contents of CCOM_SECRET_FILE.
+  // Hashes text of any length, for example the contents of CCOM_SECRET_FILE.
   static Secret from_text(std::string_view text);
 
   // An independent key for one purpose: HKDF-SHA256 with `label` as info.
@@ -36,7 +36,7 @@ class Secret {
 
 using Mac = std::array<uint8_t, 32>;
 Mac hmac_sha256(const Secret& key, ConstBytes message);
-// Takes the same time whatever the contents.
+// Constant-time.
 bool equal_in_constant_time(ConstBytes a, ConstBytes b);
 void fill_random(Bytes bytes);
 uint64_t random_u64();

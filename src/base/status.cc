@@ -21,14 +21,14 @@ const char* describe(Code code) {
     case Code::SystemError: return "a system call failed";
     case Code::InternalError: return "internal error: a bug in ccom";
     case Code::InvalidArgument: return "invalid argument";
-    case Code::InvalidUsage: return "invalid usage: not allowed at this moment";
-    case Code::RemoteError: return "a peer is gone or cannot be reached";
+    case Code::InvalidUsage: return "invalid usage: not allowed in this state";
+    case Code::RemoteError: return "a peer has exited or cannot be reached";
     case Code::InProgress: return "in progress";
-    case Code::Timeout: return "a deadline passed";
+    case Code::Timeout: return "timed out";
     case Code::Mismatch: return "ranks made different calls";
     case Code::Aborted: return "the communicator was aborted";
     case Code::Revoked: return "the communicator was revoked";
-    case Code::OutOfMemory: return "memory, descriptors or space ran out";
+    case Code::OutOfMemory: return "out of memory, file descriptors or disk space";
     case Code::ConfigError: return "a setting is wrong or differs between ranks";
     case Code::TransportError: return "a transport failed";
     case Code::NotSupported: return "not supported here";
@@ -58,7 +58,7 @@ const std::vector<int>& Status::peers() const { return detail_ ? detail_->peers 
 const std::string& Status::host() const { return detail_ ? detail_->host : kEmpty; }
 const std::string& Status::cure() const { return detail_ ? detail_->cure : kEmpty; }
 
-// Copies are shared; a setter works on a detail of its own.
+// Copies share the detail; a setter makes its own copy first.
 Status::Detail& Status::own() {
   CCOM_ASSERT(detail_ != nullptr);
   if (detail_.use_count() > 1) detail_ = std::make_shared<Detail>(*detail_);

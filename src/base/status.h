@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Status and Result<T>: how every room reports failure.
+// Status and Result<T>: error reporting of the whole library.
 //
-// The codes equal ccomResult_t (src/api asserts it). The message says what was attempted, with whom, and the system's
-// reason: "connect rank 3 -> 7 at 10.0.0.7:4100: connection refused". "Try again" is an ordinary answer, never a
+// The codes equal ccomResult_t (src/api asserts it). A message says what was attempted, with whom, and the system's
+// reason: "connect rank 3 -> 7 at 10.0.0.7:4100: connection refused". "Try again" is an ordinary result, never a
 // Status.
 #pragma once
 
@@ -37,10 +37,10 @@ enum class Code : int {
   NotSupported = 38,
 };
 
-// A static sentence for each code.
+// A static description of each code.
 const char* describe(Code code);
 
-// A value; Ok costs one null pointer. Immutable once built but for the with_* setters, which are for the builder.
+// A value; Ok costs one null pointer. The with_* setters are for the builder; otherwise immutable.
 class [[nodiscard]] Status {
  public:
   Status() = default;
@@ -51,11 +51,11 @@ class [[nodiscard]] Status {
   bool is_ok() const { return detail_ == nullptr; }
   Code code() const { return detail_ ? detail_->code : Code::Ok; }
   const std::string& message() const;
-  // Ranks that this error blames, ascending; empty if nobody is known.
+  // Ranks blamed for this error, ascending; empty if unknown.
   const std::vector<int>& peers() const;
-  // Where the first of them runs.
+  // The host of the first of them.
   const std::string& host() const;
-  // What the user can do about it.
+  // What the user can do.
   const std::string& cure() const;
   int sys_errno() const { return detail_ ? detail_->sys_errno : 0; }
 
@@ -84,7 +84,7 @@ class [[nodiscard]] Status {
 // A SystemError (OutOfMemory for ENOMEM, ENOSPC, EMFILE, ENFILE) that ends in ": <strerror(number)>".
 [[gnu::format(printf, 2, 3)]] Status system_error(int number, const char* format, ...);
 
-// A T or the Status that says why there is none. Same member names as std::expected, which replaces it with C++23.
+// A T, or the Status that explains its absence. Member names match std::expected, which can replace it in C++23.
 template <typename T>
 class [[nodiscard]] Result {
  public:

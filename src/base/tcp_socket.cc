@@ -43,12 +43,12 @@ Result<Address> parse_literal(const std::string& ip) {
     return error(Code::ConfigError, "bind address \"%.200s\": not an IPv4 or IPv6 address", ip.c_str());
   }
   if (!names_no_host) return address;
-  return error(Code::ConfigError, "bind address %s: names no single host", ip.c_str())
-      .with_cure("name an address of one interface; CCOM_SOCKET_IFNAME chooses it");
+  return error(Code::ConfigError, "bind address %s: not the address of a single interface", ip.c_str())
+      .with_cure("use the address of one interface; CCOM_SOCKET_IFNAME selects it");
 }
 
-// Connections of an earlier job that linger on a port do not keep it from a new listener; another listener does, which
-// Linux says at listen() if that one had not begun to listen at bind().
+// SO_REUSEADDR: connections of an earlier job in TIME_WAIT do not block the port. Another listener does, which Linux
+// reports at listen() if that one was not listening yet at bind().
 Result<Descriptor> try_port(Address address, uint16_t port, int backlog) {
   address.set_port(port);
   Descriptor socket(::socket(address.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP));
@@ -61,7 +61,7 @@ Result<Descriptor> try_port(Address address, uint16_t port, int backlog) {
 }
 
 void set_option(int fd, int level, int name, int value) {
-  // A kernel that does not know one of them still carries data.
+  // A kernel without one of these options still transfers data.
   (void)::setsockopt(fd, level, name, &value, sizeof(value));
 }
 
@@ -91,15 +91,15 @@ Result<Descriptor> listen_at(const std::string& ip, const PortRange& ports, int 
   if (ports.is_any() || (number != EADDRINUSE && number != EACCES)) {
     return system_error(number, "listen at %s", ip.c_str()).with_host(ip);
   }
-  return error(Code::ConfigError, "listen at %s: every port of CCOM_PORT_RANGE=%d-%d is taken", ip.c_str(), ports.low,
+  return error(Code::ConfigError, "listen at %s: every port of CCOM_PORT_RANGE=%d-%d is in use", ip.c_str(), ports.low,
                ports.high)
       .with_host(ip)
       .with_errno(number)
       .with_cure("widen CCOM_PORT_RANGE; docs/tcp.md says how many ports a host needs");
 }
 
-// Six steps: the kernel counts whole seconds, and one lost answer must not break a connection.
-void notice_silence(int fd, std::chrono::milliseconds silence) {
+// Six probes: the kernel counts whole seconds, and one lost reply must not break a connection.
+void enable_keepalive(int fd, std::chrono::milliseconds silence) {
   constexpr int kSteps = 6;
   constexpr int64_t kLongestStep = 3600;
   const int64_t step = (silence.count() + kSteps * 1000 - 1) / (kSteps * 1000);
@@ -110,7 +110,7 @@ void notice_silence(int fd, std::chrono::milliseconds silence) {
   set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, kSteps - 1);
 }
 
-void notice_deafness(int fd, std::chrono::milliseconds silence) {
+void set_user_timeout(int fd, std::chrono::milliseconds silence) {
   set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT,
              static_cast<int>(std::clamp<int64_t>(silence.count(), 1, int64_t{1} << 30)));
 }

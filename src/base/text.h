@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pieces of sentences that several rooms need.
+// Text fragments used in several places.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace ccom {
 
-// "rank 3", "ranks 1, 4-7 and 12". Ascending ranks; runs of three or more are shortened.
+// "rank 3", "ranks 1, 4-7 and 12". Expects ascending ranks; runs of three or more are abbreviated.
 std::string name_ranks(const std::vector<Rank>& ranks);
 
 }  // namespace ccom

@@ -10,11 +10,11 @@ namespace ccom {
 
 using Clock = std::chrono::steady_clock;
 
-// A point in time after which a wait must give up. A value.
+// A point in time at which a wait gives up. A value.
 class Deadline {
  public:
   static Deadline after(std::chrono::nanoseconds duration) { return Deadline(Clock::now() + duration); }
-  // More than 30 years count as 30 years: the clock has an end.
+  // Capped at 30 years, within the range of the clock.
   static Deadline after_ms(int64_t ms) {
     constexpr int64_t kMost = int64_t{1} << 40;
     return after(std::chrono::milliseconds(ms < kMost ? ms : kMost));
@@ -23,7 +23,7 @@ class Deadline {
 
   bool passed() const { return Clock::now() >= when_; }
   Clock::time_point when() const { return when_; }
-  // Zero once passed.
+  // Zero once it has passed.
   std::chrono::nanoseconds left() const {
     const auto rest = when_ - Clock::now();
     return rest.count() > 0 ? std::chrono::duration_cast<std::chrono::nanoseconds>(rest) : std::chrono::nanoseconds(0);

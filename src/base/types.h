@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The few words that every room shares.
+// Basic types shared by the whole library.
 #pragma once
 
 #include <cstddef>
@@ -87,13 +87,13 @@ constexpr size_t size_of(DataType type) {
   return 0;
 }
 
-// Floating types that accumulate in float: every further rounding costs accuracy, so they avoid long chains.
+// Floating types accumulated in float: each further rounding loses accuracy, so algorithms with long chains avoid them.
 constexpr bool is_narrow_float(DataType type) {
   return type == DataType::Float16 || type == DataType::Bfloat16 || type == DataType::Float8e4m3 ||
          type == DataType::Float8e5m2;
 }
 
-// "float32", "sum", "allreduce": the names of the tools and of error texts. name_of() never returns an empty view.
+// "float32", "sum", "allreduce": as in tools and error texts. name_of() never returns an empty view.
 std::string_view name_of(DataType type);
 std::string_view name_of(ReduceOp op);
 std::string_view name_of(Collective collective);

@@ -12,27 +12,27 @@ Status Gathering::fail(Status status) {
 
 Status Gathering::would_admit(const Caller& caller) const {
   CCOM_TRY(Status(failure_));
-  if (caller.nranks < 1 || caller.nranks > kMaxMeetingRanks || caller.rank < 0 || caller.rank >= caller.nranks) {
-    return error(Code::ConfigError, "%s says that it is rank %d of %d", caller.who.c_str(), caller.rank, caller.nranks)
+  if (caller.nranks < 1 || caller.nranks > kMaxRanks || caller.rank < 0 || caller.rank >= caller.nranks) {
+    return error(Code::ConfigError, "%s claims to be rank %d of %d", caller.who.c_str(), caller.rank, caller.nranks)
         .with_peers({caller.rank});
   }
   if (nranks_ > 0 && caller.nranks != nranks_) {
     return error(Code::ConfigError, "rank %d (%s) was started with %d ranks, rank %d (%s) with %d", caller.rank,
                  caller.who.c_str(), caller.nranks, first_caller_, members_.at(first_caller_).who.c_str(), nranks_)
         .with_peers({std::min(caller.rank, first_caller_), std::max(caller.rank, first_caller_)})
-        .with_cure("give every rank the same number of ranks, and every job a unique id of its own");
+        .with_cure("start every rank with the same number of ranks, and use a separate unique id for every job");
   }
   const auto member = members_.find(caller.rank);
   if (member != members_.end() && member->second.token != caller.token) {
-    return error(Code::ConfigError, "rank %d came twice: %s and %s", caller.rank, member->second.who.c_str(),
+    return error(Code::ConfigError, "rank %d joined twice: %s and %s", caller.rank, member->second.who.c_str(),
                  caller.who.c_str())
         .with_peers({caller.rank})
-        .with_cure("give every process a rank of its own, and every job a unique id of its own");
+        .with_cure("give every process a distinct rank, and use a separate unique id for every job");
   }
   return Status::ok();
 }
 
-bool Gathering::is_for_next_meeting(const Caller& caller) const {
+bool Gathering::is_for_next_rendezvous(const Caller& caller) const {
   const auto member = members_.find(caller.rank);
   return member != members_.end() && member->second.has_left && member->second.token != caller.token;
 }
@@ -58,13 +58,14 @@ Status Gathering::fail_out_of_step(Rank rank, uint64_t round, std::string_view p
 
 Status Gathering::contribute(const Caller& caller, uint64_t round, std::string_view phase, std::string part) {
   CCOM_TRY(join(caller));
-  if (round + 1 == round_) return Status::ok();  // a repeated request whose answer was lost
+  if (round + 1 == round_) return Status::ok();  // a retry after the answer was lost
   if (round != round_ || (arrived_ > 0 && phase != phase_)) return fail_out_of_step(caller.rank, round, phase);
   Member& member = members_[caller.rank];
-  if (member.part.has_value()) return Status::ok();  // a repeated request
+  if (member.part.has_value()) return Status::ok();  // a retry
   round_bytes_ += part.size();
   if (part.size() > kMaxPartBytes || round_bytes_ > kMaxExchangeBytes) {
-    return fail(error(Code::InternalError, "exchange '%.*s' is too large: rank %d brought %zu bytes, all so far %zu",
+    return fail(error(Code::InternalError,
+                      "exchange '%.*s' is too large: rank %d contributed %zu bytes, all ranks so far %zu",
                       static_cast<int>(phase.size()), phase.data(), caller.rank, part.size(), round_bytes_)
                     .with_peers({caller.rank}));
   }
@@ -74,13 +75,13 @@ Status Gathering::contribute(const Caller& caller, uint64_t round, std::string_v
   }
   member.part = std::move(part);
   if (++arrived_ == nranks_) complete_round();
-  // A rank that left will not come any more: nobody has to wait for it.
+  // A rank that has left will not return, so nobody waits for it.
   if (arrived_ > 0 && left_ > 0) {
     const auto gone = std::ranges::find_if(members_, [](const auto& entry) { return entry.second.has_left; });
     return fail(error(Code::RemoteError, "rank %d (%s) left before exchange '%s'", gone->first,
                       gone->second.who.c_str(), phase_.c_str())
                     .with_peers({gone->first})
-                    .with_cure("look at that rank's own error"));
+                    .with_cure("see that rank's own error"));
   }
   return Status::ok();
 }
@@ -88,7 +89,7 @@ Status Gathering::contribute(const Caller& caller, uint64_t round, std::string_v
 void Gathering::complete_round() {
   auto parts = std::make_shared<std::vector<std::string>>();
   parts->reserve(members_.size());
-  for (auto& [rank, member] : members_) {  // ascending, and complete: arrived_ == nranks_
+  for (auto& [rank, member] : members_) {  // ascending and complete: arrived_ == nranks_
     parts->push_back(std::move(*member.part));
     member.part.reset();
   }
@@ -109,7 +110,7 @@ void Gathering::leave(const Caller& caller) {
   (void)fail(error(Code::RemoteError, "rank %d (%s) left during exchange '%s'", caller.rank, caller.who.c_str(),
                    phase_.c_str())
                  .with_peers({caller.rank})
-                 .with_cure("look at that rank's own error"));
+                 .with_cure("see that rank's own error"));
 }
 
 std::vector<int> Gathering::missing() const {
@@ -121,34 +122,38 @@ std::vector<int> Gathering::missing() const {
   return ranks;
 }
 
-// Tells ranks that never came from those that came and are late: the cures differ.
+// Distinguishes ranks that never joined from those that joined and are late: the remedies differ.
 std::string Gathering::describe_missing(const std::vector<int>& ranks) const {
-  std::vector<int> never;
-  std::ranges::copy_if(ranks, std::back_inserter(never), [this](int rank) { return !members_.contains(rank); });
+  std::vector<int> never_joined;
+  std::ranges::copy_if(ranks, std::back_inserter(never_joined), [this](int rank) { return !members_.contains(rank); });
   std::string text = name_ranks(ranks) + " of " + std::to_string(nranks_);
-  if (never.size() == ranks.size()) return text + (never.size() == 1 ? " (never came)" : " (none of them ever came)");
-  if (never.empty()) return text + " (came, but not to this exchange)";
-  return text + " (" + name_ranks(never) + " never came)";
+  if (never_joined.size() == ranks.size())
+    return text + (never_joined.size() == 1 ? " (never joined)" : " (none of them joined)");
+  if (never_joined.empty()) return text + " (joined, but did not reach this exchange)";
+  return text + " (" + name_ranks(never_joined) + " never joined)";
 }
 
-void Gathering::give_up(Rank rank, double waited_seconds) {
+void Gathering::time_out(Rank rank, double waited_seconds) {
   const std::vector<int> ranks = missing();
-  const std::string exchange = arrived_ > 0 ? "exchange '" + phase_ + "'" : "the meeting";
-  const std::string waiter = rank >= 0 ? "rank " + std::to_string(rank) : "the meeting point";
+  const std::string exchange = arrived_ > 0 ? "exchange '" + phase_ + "'" : "the rendezvous";
+  const std::string waiter = rank >= 0 ? "rank " + std::to_string(rank) : "the rendezvous server";
   (void)fail(
       error(Code::Timeout, "%s: %s waited %.1f s for %s", exchange.c_str(), waiter.c_str(), waited_seconds,
             nranks_ == 0 ? "anybody" : describe_missing(ranks).c_str())
           .with_peers(ranks)
-          .with_cure("see whether these ranks run and reach the meeting point; CCOM_INIT_TIMEOUT_MS sets the bound"));
+          .with_cure(
+              "check that these ranks run and can reach the rendezvous server; CCOM_INIT_TIMEOUT_MS sets the timeout"));
 }
 
-void Gathering::lose(Rank rank) {
+void Gathering::lose_rank(Rank rank) {
   const auto found = members_.find(rank);
   (void)fail(error(Code::RemoteError, "rank %d (%s) was lost during exchange '%s': its connection ended", rank,
                    found == members_.end() ? "unknown" : found->second.who.c_str(), phase_.c_str())
                  .with_peers({rank}));
 }
 
-void Gathering::close() { (void)fail(error(Code::RemoteError, "the process that holds the meeting point closed it")); }
+void Gathering::close() {
+  (void)fail(error(Code::RemoteError, "the process that runs the rendezvous server has shut it down"));
+}
 
 }  // namespace ccom

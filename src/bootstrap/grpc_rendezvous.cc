@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The only file that sees gRPC and protobuf. The server uses the callback API, so a rank that waits for others holds no
-// thread; what is decided about requests is Gathering's, what is written here is transport: TLS, deadlines, texts.
+// The only file that uses gRPC and protobuf. The server uses the callback API, so a waiting rank holds no thread.
+// Gathering decides about requests; this file adds the transport: TLS, deadlines, error texts.
 #include "bootstrap/grpc_rendezvous.h"
 
 #include <arpa/inet.h>
@@ -26,8 +26,8 @@
 #include "base/descriptor.h"
 #include "base/log.h"
 #include "bootstrap/gathering.h"
-#include "bootstrap/meeting_point.h"
 #include "bootstrap/rendezvous.grpc.pb.h"
+#include "bootstrap/rendezvous_servers.h"
 #include "bootstrap/tls_identity.h"
 
 namespace ccom {
@@ -38,35 +38,35 @@ using namespace std::chrono_literals;
 constexpr auto kHandshakeTimeout = 5s;
 constexpr auto kShutdownGrace = 1s;
 constexpr auto kLeaveTimeout = 2s;
-// How long a peer without the secret, or a meeting point that went away, is tried again: an older job may be dying
-// there.
-constexpr auto kRefusalPatience = 2s;
+// How long to retry after the peer has failed authentication or the server has disappeared: an older job may just be
+// shutting down there.
+constexpr auto kAuthenticationTimeout = 2s;
 constexpr int kRequestBytes = static_cast<int>(kMaxPartBytes) + (1 << 16);
 constexpr size_t kServerMemory = size_t{512} << 20;
 
-// Sends the client round its loop again.
-const grpc::Status kNotYet(grpc::StatusCode::UNAVAILABLE, "the previous meeting at this address: not over yet");
+// Makes the client retry.
+const grpc::Status kNotYet(grpc::StatusCode::UNAVAILABLE, "the previous rendezvous at this address has not ended yet");
 
 int milliseconds(std::chrono::milliseconds duration) { return static_cast<int>(duration.count()); }
 
-// gRPC writes to stderr unless told otherwise, and can be told only for the whole process: see the header. The counter
-// is global because what it counts users of is.
+// gRPC writes to stderr by default, which can be changed only for the whole process (see the header). Hence the user
+// count is global too.
 class QuietGrpc {
  public:
   QuietGrpc() {
     const std::lock_guard lock(mutex());
-    if (users()++ == 0 && !is_left_alone()) gpr_set_log_function(&forward);
+    if (users()++ == 0 && !keeps_default()) gpr_set_log_function(&forward);
   }
   ~QuietGrpc() {
     const std::lock_guard lock(mutex());
-    if (--users() == 0 && !is_left_alone()) gpr_set_log_function(nullptr);
+    if (--users() == 0 && !keeps_default()) gpr_set_log_function(nullptr);
   }
   QuietGrpc(const QuietGrpc&) = delete;
   QuietGrpc& operator=(const QuietGrpc&) = delete;
 
  private:
   static void forward(gpr_log_func_args* line) { log(LogLevel::Debug, "grpc: %s", line->message); }
-  static bool is_left_alone() {
+  static bool keeps_default() {
     static const bool answer = std::getenv("GRPC_VERBOSITY") != nullptr;
     return answer;
   }
@@ -81,7 +81,7 @@ class QuietGrpc {
 };
 
 // ---- Answers on the wire
-// ----------------------------------------------------------------------------------------------
+// ---------------------------------------------------------------------------------------------
 
 grpc::ByteBuffer encode(const wire::Answer& answer) {
   grpc::ByteBuffer bytes;
@@ -123,10 +123,10 @@ Caller caller_of(const wire::Request& request) {
 }  // namespace
 
 // ---- Server
-// -----------------------------------------------------------------------------------------------------------
+// ----------------------------------------------------------------------------------------------------------
 
-// Threads: gRPC's call attend() and on_cancel(), the server's own waits for deadlines; mutex_ guards the meeting. Calls
-// are finished outside the lock, because finishing may call back.
+// Threads: gRPC calls exchange() and on_cancel(), the server's own thread waits for deadlines; mutex_ guards the state.
+// Calls are finished outside the lock, because finishing may call back.
 class RendezvousServer::Impl {
  public:
   explicit Impl(Options options) : options_(std::move(options)), service_(*this) {}
@@ -136,7 +136,7 @@ class RendezvousServer::Impl {
   bool wait_until_ended(Clock::time_point when) const;
 
  private:
-  // One request under way. Deletes itself when gRPC is through with it.
+  // One pending request. Deletes itself when gRPC has finished with it.
   class Call final : public grpc::ServerUnaryReactor {
    public:
     Call(Impl& impl, grpc::ByteBuffer& answer) : impl_(impl), answer_(answer) {}
@@ -152,12 +152,13 @@ class RendezvousServer::Impl {
     grpc::ByteBuffer& answer_;
   };
 
-  class Service final : public wire::MeetingPoint::WithRawCallbackMethod_Attend<wire::MeetingPoint::Service> {
+  class Service final
+      : public wire::RendezvousService::WithRawCallbackMethod_Exchange<wire::RendezvousService::Service> {
    public:
     explicit Service(Impl& impl) : impl_(impl) {}
-    grpc::ServerUnaryReactor* Attend(grpc::CallbackServerContext*, const grpc::ByteBuffer* request,
-                                     grpc::ByteBuffer* answer) override {
-      return impl_.attend(*request, *answer);
+    grpc::ServerUnaryReactor* Exchange(grpc::CallbackServerContext*, const grpc::ByteBuffer* request,
+                                       grpc::ByteBuffer* answer) override {
+      return impl_.exchange(*request, *answer);
     }
 
    private:
@@ -167,7 +168,7 @@ class RendezvousServer::Impl {
   struct Waiter {
     Call* call;
     uint64_t round;
-    Deadline patience;
+    Deadline timeout;
     Clock::time_point since;
   };
   struct Finished {
@@ -179,7 +180,7 @@ class RendezvousServer::Impl {
 
   Result<std::shared_ptr<grpc::ServerCredentials>> credentials() const;
   Status bind_failure() const;
-  grpc::ServerUnaryReactor* attend(grpc::ByteBuffer request, grpc::ByteBuffer& answer);
+  grpc::ServerUnaryReactor* exchange(grpc::ByteBuffer request, grpc::ByteBuffer& answer);
   void on_cancel(Call* call);
   void handle(wire::Request& request, Call* call, FinishedCalls& finished);
   void add_waiter(const wire::Request& request, Call* call, FinishedCalls& finished);
@@ -204,7 +205,7 @@ class RendezvousServer::Impl {
   std::thread thread_;
 };
 
-// Every way in leads through TLS with the one certificate that the secret gives, on both sides.
+// All connections use TLS with the certificate derived from the secret, on both sides.
 Result<std::shared_ptr<grpc::ServerCredentials>> RendezvousServer::Impl::credentials() const {
   CCOM_TRY_ASSIGN(const TlsIdentity identity, make_tls_identity(options_.secret));
   grpc::SslServerCredentialsOptions tls(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
@@ -216,16 +217,18 @@ Result<std::shared_ptr<grpc::ServerCredentials>> RendezvousServer::Impl::credent
 Status RendezvousServer::Impl::open() {
   const std::string endpoint = endpoint_text(options_.address, options_.port);
   if (is_wildcard_address(options_.address)) {
-    return error(Code::ConfigError, "meeting point %s: ccom does not listen on every address", endpoint.c_str())
-        .with_cure("name one address of this host");
+    return error(Code::ConfigError, "rendezvous server %s: ccom does not listen on wildcard addresses",
+                 endpoint.c_str())
+        .with_cure("use one address of this host");
   }
   CCOM_TRY_ASSIGN(const auto credentials, this->credentials());
   grpc::ServerBuilder builder;
   builder.AddListeningPort(endpoint, credentials, &port_);
   builder.RegisterService(&service_);
   builder.SetMaxReceiveMessageSize(kRequestBytes);
-  builder.SetResourceQuota(grpc::ResourceQuota("ccom meeting point").Resize(kServerMemory));
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // else a second server could take half of our callers
+  builder.SetResourceQuota(grpc::ResourceQuota("ccom rendezvous server").Resize(kServerMemory));
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT,
+                             0);  // otherwise a second server could take half of the connections
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, milliseconds(kHandshakeTimeout));
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 8);
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, 8 << 10);
@@ -235,7 +238,7 @@ Status RendezvousServer::Impl::open() {
   return Status::ok();
 }
 
-// gRPC keeps the reason to itself: ask the system again.
+// gRPC does not report the reason, so ask the system again.
 Status RendezvousServer::Impl::bind_failure() const {
   sockaddr_storage storage{};
   auto* ipv4 = reinterpret_cast<sockaddr_in*>(&storage);
@@ -253,11 +256,11 @@ Status RendezvousServer::Impl::bind_failure() const {
   return system_error(number, "listen for the ranks at %s", endpoint_text(options_.address, options_.port).c_str());
 }
 
-grpc::ServerUnaryReactor* RendezvousServer::Impl::attend(grpc::ByteBuffer bytes, grpc::ByteBuffer& answer) {
+grpc::ServerUnaryReactor* RendezvousServer::Impl::exchange(grpc::ByteBuffer bytes, grpc::ByteBuffer& answer) {
   auto* call = new Call(*this, answer);
   wire::Request request;
   if (!grpc::SerializationTraits<wire::Request>::Deserialize(&bytes, &request).ok()) {
-    call->Finish(grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "not a request of this version of ccom"));
+    call->Finish(grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "malformed request, or another version of ccom"));
     return call;
   }
   FinishedCalls finished;
@@ -275,7 +278,7 @@ void RendezvousServer::Impl::handle(wire::Request& request, Call* call, Finished
   const Caller caller = caller_of(request);
   switch (request.step_case()) {
     case wire::Request::kJoin:
-      if (gathering_.is_for_next_meeting(caller)) {
+      if (gathering_.is_for_next_rendezvous(caller)) {
         finished.push_back({call, {}, kNotYet});
       } else {
         finished.push_back({call, encode(gathering_.join(caller))});
@@ -298,11 +301,11 @@ void RendezvousServer::Impl::handle(wire::Request& request, Call* call, Finished
   }
 }
 
-// A repeated request takes the place of the one whose connection broke.
+// A retry replaces the request whose connection was lost.
 void RendezvousServer::Impl::add_waiter(const wire::Request& request, Call* call, FinishedCalls& finished) {
   const Waiter waiter{.call = call,
                       .round = request.contribution().round(),
-                      .patience = Deadline::after_ms(request.contribution().patience_ms()),
+                      .timeout = Deadline::after_ms(request.contribution().timeout_ms()),
                       .since = Clock::now()};
   const auto [place, is_new] = waiting_.try_emplace(request.rank(), waiter);
   if (is_new) return;
@@ -310,7 +313,7 @@ void RendezvousServer::Impl::add_waiter(const wire::Request& request, Call* call
   place->second = waiter;
 }
 
-// Takes out everybody who need not wait any longer. All get the same bytes, encoded once.
+// Removes all requests that need not wait any longer. All get the same bytes, encoded once.
 void RendezvousServer::Impl::settle(FinishedCalls& finished) {
   std::map<uint64_t, grpc::ByteBuffer> answers;
   const bool has_failed = !gathering_.failure().is_ok();
@@ -332,14 +335,14 @@ void RendezvousServer::Impl::finish(FinishedCalls& finished) {
   for (Finished& one : finished) one.call->finish(one.answer, one.status);
 }
 
-// The waiting rank's connection broke, or it gave up.
+// The waiting rank's connection was lost, or it gave up.
 void RendezvousServer::Impl::on_cancel(Call* call) {
   FinishedCalls finished;
   {
     const std::lock_guard lock(mutex_);
     const auto place = std::ranges::find_if(waiting_, [call](const auto& entry) { return entry.second.call == call; });
     if (place == waiting_.end()) return;
-    gathering_.lose(place->first);
+    gathering_.lose_rank(place->first);
     settle(finished);
     changed_.notify_all();
   }
@@ -348,7 +351,7 @@ void RendezvousServer::Impl::on_cancel(Call* call) {
 
 Deadline RendezvousServer::Impl::next_event() const {
   Deadline next = options_.life;
-  for (const auto& [rank, waiter] : waiting_) next = next.earlier(waiter.patience);
+  for (const auto& [rank, waiter] : waiting_) next = next.earlier(waiter.timeout);
   return next;
 }
 
@@ -361,9 +364,9 @@ void RendezvousServer::Impl::serve_until_over() {
   };
   while (!stop_ && !gathering_.is_over() && !options_.life.passed()) {
     changed_.wait_until(lock, next_event().when());
-    const auto late = std::ranges::find_if(waiting_, [](const auto& entry) { return entry.second.patience.passed(); });
+    const auto late = std::ranges::find_if(waiting_, [](const auto& entry) { return entry.second.timeout.passed(); });
     if (late == waiting_.end()) continue;
-    gathering_.give_up(late->first, seconds_since(late->second.since));
+    gathering_.time_out(late->first, seconds_since(late->second.since));
     settle(finished);
     lock.unlock();
     finish(finished);
@@ -373,7 +376,7 @@ void RendezvousServer::Impl::serve_until_over() {
   if (stop_) {
     gathering_.close();
   } else if (!gathering_.is_over()) {
-    gathering_.give_up(-1, seconds_since(started));
+    gathering_.time_out(-1, seconds_since(started));
   }
   settle(finished);
   lock.unlock();
@@ -411,7 +414,7 @@ Result<std::unique_ptr<RendezvousServer>> RendezvousServer::start(Options option
     CCOM_TRY(impl->open());
     return std::unique_ptr<RendezvousServer>(new RendezvousServer(std::move(impl)));
   } catch (const std::exception& failure) {
-    return error(Code::OutOfMemory, "start the meeting point: %s", failure.what());
+    return error(Code::OutOfMemory, "start the rendezvous server: %s", failure.what());
   }
 }
 
@@ -422,7 +425,7 @@ bool RendezvousServer::has_ended() const { return impl_->wait_until_ended(Clock:
 bool RendezvousServer::wait_until_ended(Deadline deadline) const { return impl_->wait_until_ended(deadline.when()); }
 
 // ---- Client
-// -----------------------------------------------------------------------------------------------------------
+// ----------------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -433,14 +436,14 @@ std::shared_ptr<grpc::Channel> open_channel(const UniqueId& id, const TlsIdentit
   tls.pem_private_key = identity.key;
   grpc::ChannelArguments arguments;
   arguments.SetSslTargetNameOverride(kTlsName);
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);  // https_proxy in the environment is not meant for us
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);  // ignore https_proxy in the environment
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 250);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, milliseconds(kHandshakeTimeout));  // bounds one attempt
-  arguments.SetMaxReceiveMessageSize(-1);                                                // the server has proved itself
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, milliseconds(kHandshakeTimeout));  // limits one attempt
+  arguments.SetMaxReceiveMessageSize(-1);                                                // the server is authenticated
   const bool is_ipv6 = id.address.find(':') != std::string::npos;
   return grpc::CreateCustomChannel((is_ipv6 ? "ipv6:" : "ipv4:") + id.endpoint(), grpc::SslCredentials(tls), arguments);
 }
@@ -449,14 +452,14 @@ gpr_timespec grpc_deadline(Deadline deadline) {
   return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(deadline.left_ms() + 1, GPR_TIMESPAN));
 }
 
-// TLS failed: whoever listens there does not hold the secret.
-bool is_refusal(const grpc::Status& status) {
+// TLS failed: the listener does not hold the secret.
+bool is_authentication_failure(const grpc::Status& status) {
   const std::string text = status.error_message();
   return text.find("andshake") != std::string::npos || text.find("SSL") != std::string::npos;
 }
 
-// Refused, broken or shut down on the way: asking again may help. What the server itself answers is not of this kind.
-bool may_be_tried_again(const grpc::Status& status) {
+// Connection refused, lost or shut down: a retry may succeed. Answers from the server itself are not of this kind.
+bool is_retryable(const grpc::Status& status) {
   switch (status.error_code()) {
     case grpc::StatusCode::UNAVAILABLE:
     case grpc::StatusCode::CANCELLED:
@@ -475,7 +478,7 @@ std::string reason_of(const grpc::Status& status) {
   if (const size_t handshake = text.find("Ssl handshake"); handshake != std::string::npos)
     return text.substr(handshake);
   const size_t colon = text.rfind(": ");
-  return colon == std::string::npos || is_refusal(status) ? text : text.substr(colon + 2);
+  return colon == std::string::npos || is_authentication_failure(status) ? text : text.substr(colon + 2);
 }
 
 std::string this_process() {
@@ -484,7 +487,7 @@ std::string this_process() {
   return "process " + std::to_string(::getpid()) + " on " + host;
 }
 
-// One rank's seat. Belongs to one thread.
+// One rank's client. Used by one thread.
 class Client final : public Rendezvous {
  public:
   Client(const UniqueId& id, int nranks, Rank rank) : id_(id) {
@@ -500,15 +503,15 @@ class Client final : public Rendezvous {
   Result<std::vector<std::string>> all_gather(std::string_view phase, std::string mine, Deadline deadline) override;
 
  private:
-  Result<wire::Answer> attend(const wire::Request& request, Deadline deadline);
+  Result<wire::Answer> exchange(const wire::Request& request, Deadline deadline);
   Status explain(const grpc::Status& status) const;
 
   const UniqueId id_;
   QuietGrpc quiet_;
   std::shared_ptr<grpc::Channel> channel_;
-  std::unique_ptr<wire::MeetingPoint::Stub> stub_;
-  wire::Request request_;  // who we are; each request is a copy with its step
-  bool was_there_ = false;
+  std::unique_ptr<wire::RendezvousService::Stub> stub_;
+  wire::Request request_;  // identifies this rank; each request is a copy with its step added
+  bool has_answered_ = false;
   bool has_joined_ = false;
   uint64_t round_ = 0;
 };
@@ -516,7 +519,7 @@ class Client final : public Rendezvous {
 Status Client::open() {
   CCOM_TRY_ASSIGN(const TlsIdentity identity, make_tls_identity(id_.secret));
   channel_ = open_channel(id_, identity);
-  stub_ = wire::MeetingPoint::NewStub(channel_);
+  stub_ = wire::RendezvousService::NewStub(channel_);
   return Status::ok();
 }
 
@@ -524,42 +527,45 @@ Status Client::explain(const grpc::Status& status) const {
   const int rank = request_.rank();
   const std::string endpoint = id_.endpoint();
   const std::string reason = reason_of(status);
-  if (is_refusal(status)) {
-    return error(Code::ConfigError, "rank %d: whoever listens at %s does not hold this job's secret: %s", rank,
-                 endpoint.c_str(), reason.c_str())
-        .with_cure("see that all ranks use the same unique id or secret and that no other program has this port");
+  if (is_authentication_failure(status)) {
+    return error(Code::ConfigError,
+                 "rank %d: authentication failed: the process listening at %s does not hold this job's secret: %s",
+                 rank, endpoint.c_str(), reason.c_str())
+        .with_cure("check that all ranks use the same unique id or secret, and that no other program uses this port");
   }
-  if (was_there_ && may_be_tried_again(status)) {
-    return error(Code::RemoteError, "rank %d: the meeting point %s went away: %s", rank, endpoint.c_str(),
+  if (has_answered_ && is_retryable(status)) {
+    return error(Code::RemoteError, "rank %d: lost the rendezvous server %s: %s", rank, endpoint.c_str(),
                  reason.c_str())
-        .with_cure("look at the error of the process that made the unique id, usually rank 0");
+        .with_cure("see the error of the process that created the unique id, usually rank 0");
   }
-  if (!may_be_tried_again(status) && status.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED) {
-    return error(Code::TransportError, "rank %d: the meeting point %s refused: %s", rank, endpoint.c_str(),
-                 reason.c_str());
+  if (!is_retryable(status) && status.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED) {
+    return error(Code::TransportError, "rank %d: the rendezvous server %s refused the request: %s", rank,
+                 endpoint.c_str(), reason.c_str());
   }
-  return error(Code::Timeout, "rank %d cannot reach the meeting point %s: %s", rank, endpoint.c_str(), reason.c_str())
-      .with_cure("see whether the process that made the unique id runs, and whether a firewall is between");
+  return error(Code::Timeout, "rank %d cannot reach the rendezvous server %s: %s", rank, endpoint.c_str(),
+               reason.c_str())
+      .with_cure("check that the process that created the unique id runs and that no firewall blocks the connection");
 }
 
-// Asks until there is an answer. What the server said is in the answer; an error says why there is none.
-Result<wire::Answer> Client::attend(const wire::Request& request, Deadline deadline) {
+// Retries until there is an answer. Server-side failures are in the answer; an error means that there is none.
+Result<wire::Answer> Client::exchange(const wire::Request& request, Deadline deadline) {
   auto pause = 10ms;
   Deadline limit = deadline;
-  grpc::Status why;  // an attempt that the deadline cut short says less than the one before
+  grpc::Status why;  // an attempt cut short by the deadline gives a less useful reason than the one before
   while (true) {
     grpc::ClientContext context;
     context.set_deadline(grpc_deadline(deadline));
     wire::Answer answer;
-    const grpc::Status status = stub_->Attend(&context, request, &answer);
+    const grpc::Status status = stub_->Exchange(&context, request, &answer);
     if (status.ok()) {
-      was_there_ = true;
+      has_answered_ = true;
       return answer;
     }
     if (why.ok() || status.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED) why = status;
-    if (was_there_ || is_refusal(status)) limit = limit.earlier(Deadline::after(kRefusalPatience));
-    if (!may_be_tried_again(status) || limit.passed()) return explain(why);
-    // Not a sleep: a connection under way makes progress only while somebody waits on the channel (else every 5 s).
+    if (has_answered_ || is_authentication_failure(status))
+      limit = limit.earlier(Deadline::after(kAuthenticationTimeout));
+    if (!is_retryable(status) || limit.passed()) return explain(why);
+    // Not a plain sleep: gRPC continues a connection attempt only while a thread waits on the channel (else every 5 s).
     channel_->WaitForConnected(grpc_deadline(limit.earlier(Deadline::after(pause))));
     pause = std::min(pause * 2, 100ms);
   }
@@ -568,20 +574,20 @@ Result<wire::Answer> Client::attend(const wire::Request& request, Deadline deadl
 Status Client::join(Deadline deadline) {
   wire::Request request = request_;
   request.mutable_join();
-  CCOM_TRY_ASSIGN(const wire::Answer answer, attend(request, deadline));
+  CCOM_TRY_ASSIGN(const wire::Answer answer, exchange(request, deadline));
   CCOM_TRY(decode(answer));
   has_joined_ = true;
   return Status::ok();
 }
 
 Status Client::probe(Deadline deadline) {
-  CCOM_TRY_ASSIGN(const wire::Answer answer, attend(request_, deadline));
+  CCOM_TRY_ASSIGN(const wire::Answer answer, exchange(request_, deadline));
   return decode(answer);
 }
 
 Result<std::vector<std::string>> Client::all_gather(std::string_view phase, std::string mine, Deadline deadline) {
   if (mine.size() > kMaxPartBytes) {
-    return error(Code::InvalidArgument, "exchange '%.*s': rank %d brings %zu bytes, the most is %zu",
+    return error(Code::InvalidArgument, "exchange '%.*s': rank %d contributes %zu bytes, the maximum is %zu",
                  static_cast<int>(phase.size()), phase.data(), request_.rank(), mine.size(), kMaxPartBytes);
   }
   try {
@@ -591,11 +597,11 @@ Result<std::vector<std::string>> Client::all_gather(std::string_view phase, std:
     step.set_round(round_);
     step.set_phase(std::string(phase));
     step.set_part(std::move(mine));
-    step.set_patience_ms(left - std::min<int64_t>(left / 4, 500));  // leaves time for the answer to travel
-    CCOM_TRY_ASSIGN(wire::Answer answer, attend(request, deadline));
+    step.set_timeout_ms(left - std::min<int64_t>(left / 4, 500));  // leaves time for the answer to travel
+    CCOM_TRY_ASSIGN(wire::Answer answer, exchange(request, deadline));
     CCOM_TRY(decode(answer));
     if (answer.parts_size() != request_.nranks()) {
-      return error(Code::InternalError, "exchange '%s' gave %d parts for %d ranks", step.phase().c_str(),
+      return error(Code::InternalError, "exchange '%s' returned %d parts for %d ranks", step.phase().c_str(),
                    answer.parts_size(), request_.nranks());
     }
     ++round_;
@@ -614,9 +620,9 @@ Client::~Client() {
   grpc::ClientContext context;
   context.set_deadline(grpc_deadline(Deadline::after(kLeaveTimeout)));
   wire::Answer answer;
-  const grpc::Status status = stub_->Attend(&context, request, &answer);
+  const grpc::Status status = stub_->Exchange(&context, request, &answer);
   if (!status.ok()) {
-    log(LogLevel::Debug, "rank %d leaves the meeting point %s: %s", request.rank(), id_.endpoint().c_str(),
+    log(LogLevel::Debug, "rank %d leaves the rendezvous server %s: %s", request.rank(), id_.endpoint().c_str(),
         reason_of(status).c_str());
   }
 }
@@ -624,27 +630,27 @@ Client::~Client() {
 }  // namespace
 
 Result<std::unique_ptr<Rendezvous>> connect_rendezvous(const UniqueId& id, int nranks, Rank rank, Deadline deadline) {
-  if (nranks < 1 || nranks > kMaxMeetingRanks || rank < 0 || rank >= nranks) {
-    return error(Code::InvalidArgument, "there is no rank %d of %d", rank, nranks);
+  if (nranks < 1 || nranks > kMaxRanks || rank < 0 || rank >= nranks) {
+    return error(Code::InvalidArgument, "invalid rank %d of %d", rank, nranks);
   }
   try {
-    if (id.rank0_serves && rank == 0) CCOM_TRY(host_meeting_point(id, deadline));
+    if (id.rank0_serves && rank == 0) CCOM_TRY(host_rendezvous(id, deadline));
     auto client = std::make_unique<Client>(id, nranks, rank);
     CCOM_TRY(client->open());
     CCOM_TRY(client->join(deadline));
     return std::unique_ptr<Rendezvous>(std::move(client));
   } catch (const std::exception& failure) {
-    return error(Code::OutOfMemory, "rank %d connects to the meeting point: %s", rank, failure.what());
+    return error(Code::OutOfMemory, "rank %d: connect to the rendezvous server: %s", rank, failure.what());
   }
 }
 
-Status probe_meeting_point(const UniqueId& id, int nranks, Rank rank, Deadline deadline) {
+Status probe_rendezvous_server(const UniqueId& id, int nranks, Rank rank, Deadline deadline) {
   try {
     Client client(id, nranks, rank);
     CCOM_TRY(client.open());
     return client.probe(deadline);
   } catch (const std::exception& failure) {
-    return error(Code::OutOfMemory, "ask for the meeting point %s: %s", id.endpoint().c_str(), failure.what());
+    return error(Code::OutOfMemory, "probe the rendezvous server %s: %s", id.endpoint().c_str(), failure.what());
   }
 }
 

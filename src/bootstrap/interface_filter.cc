@@ -9,7 +9,7 @@
 namespace ccom {
 namespace {
 
-// Names of this host's interfaces that an entry of `list` stands for, each once, joined by commas.
+// The names of this host's interfaces that match an entry of `list`, without duplicates, comma-separated.
 std::string matching(std::string_view list, bool whole_names, const std::vector<Interface>& all) {
   std::vector<std::string> found;
   std::istringstream entries{std::string(list)};
@@ -37,9 +37,9 @@ Status names_none(const char* name, const char* value, const std::vector<Interfa
   for (const Interface& interface : all) {
     if (names.find(interface.name) == std::string::npos) names += (names.empty() ? "" : ", ") + interface.name;
   }
-  return error(Code::ConfigError, "%s=%s names no interface of this host, which has: %s", name, value,
+  return error(Code::ConfigError, "%s=%s matches no interface of this host, which has: %s", name, value,
                names.empty() ? "none" : names.c_str())
-      .with_cure("set CCOM_SOCKET_IFNAME, which goes before it");
+      .with_cure("set CCOM_SOCKET_IFNAME, which takes precedence");
 }
 
 }  // namespace
@@ -54,7 +54,7 @@ Result<InterfaceFilter> read_interface_filter(const EnvironmentLookup& environme
     const bool whole_names = take(list, '=');
     const std::string names = matching(list, whole_names, all);
     if (names.empty() && !excludes) return names_none("NCCL_SOCKET_IFNAME", value, all);
-    // With nothing to exclude on this host the automatic choice excludes what the list is usually written for.
+    // If nothing on this host is excluded, the automatic choice applies, which excludes what such lists usually name.
     return InterfaceFilter{.text = excludes && !names.empty() ? "^" + names : names, .origin = "NCCL_SOCKET_IFNAME"};
   }
   for (const char* name : {"GLOO_SOCKET_IFNAME", "SM_NETWORK_INTERFACE_NAME"}) {

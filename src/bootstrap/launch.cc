@@ -14,19 +14,19 @@ struct Launcher {
   const char* name;
   const char* rank;
   const char* nranks;
-  const char* local_rank;    // nullptr: has none
-  const char* local_nranks;  // nullptr: has none
+  const char* local_rank;    // nullptr: the launcher sets none
+  const char* local_nranks;  // nullptr: the launcher sets none
   bool nranks_alone_is_a_launch = true;
 };
 
-// Those before launchers that know hosts only.
+// Checked before launchers that only number hosts.
 constexpr Launcher kLaunchers[] = {
     {"ccom", "CCOM_RANK", "CCOM_NRANKS", "CCOM_LOCAL_RANK", "CCOM_LOCAL_NRANKS"},
     {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
     {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
      "OMPI_COMM_WORLD_LOCAL_SIZE"},
     {"PMI", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
-    // A shell inside an allocation has SLURM_NTASKS without having been launched as a task.
+    // A shell inside an allocation has SLURM_NTASKS without being a launched task.
     {"Slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_NTASKS_PER_NODE", false},
 };
 constexpr Launcher kNeuron = {"Neuron",
@@ -44,16 +44,16 @@ Result<Launch> read(const EnvironmentLookup& environment, const Launcher& launch
                  rank == nullptr ? launcher.rank : launcher.nranks)
         .with_cure("set both or none");
   }
-  constexpr uint64_t kMost = std::numeric_limits<int>::max();
+  constexpr uint64_t kMax = std::numeric_limits<int>::max();
   Launch launch{.launcher = launcher.name};
-  CCOM_TRY_ASSIGN(const uint64_t rank_number, parse_variable(launcher.rank, rank, 0, kMost));
-  CCOM_TRY_ASSIGN(const uint64_t nranks_number, parse_variable(launcher.nranks, nranks, 1, kMost));
+  CCOM_TRY_ASSIGN(const uint64_t rank_number, parse_variable(launcher.rank, rank, 0, kMax));
+  CCOM_TRY_ASSIGN(const uint64_t nranks_number, parse_variable(launcher.nranks, nranks, 1, kMax));
   launch.rank = static_cast<Rank>(rank_number);
   launch.nranks = static_cast<int>(nranks_number);
   if (launch.rank >= launch.nranks) return contradiction(launcher.rank, launch.rank, launcher.nranks, launch.nranks);
   CCOM_TRY_ASSIGN(launch.local_rank, optional_number(environment, launcher.local_rank, 0));
   CCOM_TRY_ASSIGN(launch.local_nranks, optional_number(environment, launcher.local_nranks, 1));
-  // Slurm gives what the allocation asked for, which a smaller step does not reach.
+  // Slurm reports what the allocation requested, which a smaller step does not reach.
   if (launch.local_nranks > launch.nranks && !launcher.nranks_alone_is_a_launch) launch.local_nranks = -1;
   if (launch.local_nranks > launch.nranks) {
     return contradiction(launcher.local_nranks, launch.local_nranks, launcher.nranks, launch.nranks);
@@ -64,13 +64,13 @@ Result<Launch> read(const EnvironmentLookup& environment, const Launcher& launch
   return launch;
 }
 
-// CCOM_NRANKS alone belongs to the pods of a Kubernetes job, which have a number already.
+// CCOM_NRANKS alone is used in pods of a Kubernetes job, which have an index already.
 bool is_for_pods(const EnvironmentLookup& environment, const Launcher& launcher) {
   return &launcher == &kLaunchers[0] && get_variable(environment, launcher.rank) == nullptr &&
          get_variable(environment, "JOB_COMPLETION_INDEX") != nullptr;
 }
 
-// JAX on Neuron says the number of processes by a list of the devices of each.
+// JAX on Neuron gives the number of processes as a list of device counts.
 Result<Launch> read_neuron(const EnvironmentLookup& environment) {
   const char* devices = get_variable(environment, "NEURON_PJRT_PROCESSES_NUM_DEVICES");
   const std::string list = devices == nullptr ? "" : devices;
@@ -96,10 +96,10 @@ Result<Launch> read_launch(const EnvironmentLookup& environment) {
   if (of_hosts) return *of_hosts;
   if (get_variable(environment, kNeuron.rank) != nullptr) return read_neuron(environment);
   if (const char* rank = get_variable(environment, "PMIX_RANK")) {
-    return error(Code::ConfigError, "PMIX_RANK=%s, but no variable of the launcher says how many ranks there are", rank)
-        .with_cure("let every process set CCOM_RANK=$PMIX_RANK and CCOM_NRANKS to the number of ranks");
+    return error(Code::ConfigError, "PMIX_RANK=%s, but no launcher variable gives the number of ranks", rank)
+        .with_cure("in every process, set CCOM_RANK=$PMIX_RANK and CCOM_NRANKS to the number of ranks");
   }
-  return error(Code::InvalidUsage, "no launcher has set this process's rank")
+  return error(Code::InvalidUsage, "this process has no rank: no launcher's variables are set")
       .with_cure("start with torchrun, mpirun or srun, or set CCOM_RANK and CCOM_NRANKS");
 }
 

@@ -36,7 +36,7 @@ Result<int> optional_number(const EnvironmentLookup& environment, const char* na
 }
 
 Status contradiction(const char* name, int value, const char* limit_name, int limit) {
-  return error(Code::ConfigError, "%s=%d does not fit to %s=%d", name, value, limit_name, limit);
+  return error(Code::ConfigError, "%s=%d is inconsistent with %s=%d", name, value, limit_name, limit);
 }
 
 Result<std::vector<std::string>> parse_host_names(const char* name, const char* json) {
@@ -50,17 +50,17 @@ Result<std::vector<std::string>> parse_host_names(const char* name, const char* 
   return hosts;
 }
 
-// Brackets hold numbers and ranges of them; a name may have several brackets: rack[0-1]node[0-3].
+// Brackets contain numbers and ranges of numbers; a name may have several brackets: rack[0-1]node[0-3].
 Result<std::string> first_node(const char* name, std::string_view list) {
   std::string node;
   for (size_t i = 0; i < list.size() && list[i] != ','; ++i) {
-    if (list[i] == ']') return bad_list(name, list, "a ] without [");
+    if (list[i] == ']') return bad_list(name, list, "] without [");
     if (list[i] != '[') {
       node.push_back(list[i]);
       continue;
     }
     const size_t close = list.find(']', i);
-    if (close == std::string_view::npos) return bad_list(name, list, "a [ without ]");
+    if (close == std::string_view::npos) return bad_list(name, list, "[ without ]");
     const std::string_view inside = list.substr(i + 1, close - i - 1);
     const std::string_view number = inside.substr(0, inside.find_first_of(",-"));
     if (number.empty() || number.find_first_not_of("0123456789") != std::string_view::npos) {
@@ -69,7 +69,7 @@ Result<std::string> first_node(const char* name, std::string_view list) {
     node += number;
     i = close;
   }
-  if (node.empty()) return bad_list(name, list, "expected the name of a host");
+  if (node.empty()) return bad_list(name, list, "expected a host name");
   return node;
 }
 

@@ -9,7 +9,7 @@
 namespace ccom {
 namespace {
 
-constexpr uint64_t kMost = std::numeric_limits<int>::max();
+constexpr uint64_t kMax = std::numeric_limits<int>::max();
 
 struct HostPlace {
   int host = 0;
@@ -21,7 +21,7 @@ struct LocalPlace {
   int nranks = 1;
 };
 
-// `name`, `nranks`: where the launcher says how many ranks a host has; nullptr and 0 if it does not.
+// `name`, `nranks`: for launchers that set the number of ranks per host; otherwise nullptr and 0.
 Result<LocalPlace> local_place(const EnvironmentLookup& environment, const char* name, int nranks) {
   CCOM_TRY_ASSIGN(const int own_nranks, optional_number(environment, "CCOM_LOCAL_NRANKS", 1));
   CCOM_TRY_ASSIGN(const int own_rank, optional_number(environment, "CCOM_LOCAL_RANK", 0));
@@ -29,9 +29,8 @@ Result<LocalPlace> local_place(const EnvironmentLookup& environment, const char*
   LocalPlace place{.rank = own_rank, .nranks = own_nranks > 0 ? own_nranks : std::max(1, nranks)};
   if (place.rank < 0) {
     if (place.nranks > 1) {
-      return error(Code::ConfigError, "%s=%d, but CCOM_LOCAL_RANK does not say which of them this process is", name,
-                   place.nranks)
-          .with_cure("start the program with torchrun, or once with each CCOM_LOCAL_RANK from 0 on");
+      return error(Code::ConfigError, "%s=%d, but CCOM_LOCAL_RANK of this process is not set", name, place.nranks)
+          .with_cure("start the program with torchrun, or once for each CCOM_LOCAL_RANK from 0");
     }
     place.rank = 0;
   }
@@ -41,8 +40,8 @@ Result<LocalPlace> local_place(const EnvironmentLookup& environment, const char*
 
 Result<std::optional<Launch>> combine(const char* launcher, HostPlace host, LocalPlace local) {
   const int64_t nranks = int64_t{host.nhosts} * local.nranks;
-  if (nranks > static_cast<int64_t>(kMost)) {
-    return error(Code::ConfigError, "%d hosts of %d ranks are too many", host.nhosts, local.nranks);
+  if (nranks > static_cast<int64_t>(kMax)) {
+    return error(Code::ConfigError, "%d hosts with %d ranks each exceed the maximum", host.nhosts, local.nranks);
   }
   return std::optional(Launch{.rank = host.host * local.nranks + local.rank,
                               .nranks = static_cast<int>(nranks),
@@ -51,17 +50,17 @@ Result<std::optional<Launch>> combine(const char* launcher, HostPlace host, Loca
                               .launcher = launcher});
 }
 
-// Both variables, or the agents of an elastic job find their numbers elsewhere.
+// Both variables must be set; otherwise this is an elastic job, whose agents number the hosts.
 Result<std::optional<Launch>> read_kubeflow(const EnvironmentLookup& environment) {
   const char* rank = get_variable(environment, "PET_NODE_RANK");
   const char* hosts = get_variable(environment, "PET_NNODES");
   if (rank == nullptr || hosts == nullptr) return std::optional<Launch>();
   HostPlace place;
-  CCOM_TRY_ASSIGN(const uint64_t host, parse_variable("PET_NODE_RANK", rank, 0, kMost));
-  CCOM_TRY_ASSIGN(const uint64_t nhosts, parse_variable("PET_NNODES", hosts, 1, kMost));
+  CCOM_TRY_ASSIGN(const uint64_t host, parse_variable("PET_NODE_RANK", rank, 0, kMax));
+  CCOM_TRY_ASSIGN(const uint64_t nhosts, parse_variable("PET_NNODES", hosts, 1, kMax));
   place = {.host = static_cast<int>(host), .nhosts = static_cast<int>(nhosts)};
   if (place.host >= place.nhosts) return contradiction("PET_NODE_RANK", place.host, "PET_NNODES", place.nhosts);
-  // It may also be a word, "auto" or "gpu", that only torchrun understands.
+  // The value may also be "auto" or "gpu", which only torchrun understands.
   const auto per_host = optional_number(environment, "PET_NPROC_PER_NODE", 1);
   const bool known = per_host && *per_host > 0;
   CCOM_TRY_ASSIGN(const LocalPlace local,
@@ -69,17 +68,17 @@ Result<std::optional<Launch>> read_kubeflow(const EnvironmentLookup& environment
   return combine("Kubeflow Trainer", place, local);
 }
 
-// A pod learns its own number only: CCOM_NRANKS says how many ranks there are in all.
+// A pod knows only its own index; CCOM_NRANKS gives the total number of ranks.
 Result<std::optional<Launch>> read_kubernetes(const EnvironmentLookup& environment) {
   const char* index = get_variable(environment, "JOB_COMPLETION_INDEX");
   CCOM_TRY_ASSIGN(const int nranks, optional_number(environment, "CCOM_NRANKS", 1));
   if (index == nullptr || nranks < 0) return std::optional<Launch>();
-  CCOM_TRY_ASSIGN(const uint64_t pod, parse_variable("JOB_COMPLETION_INDEX", index, 0, kMost));
+  CCOM_TRY_ASSIGN(const uint64_t pod, parse_variable("JOB_COMPLETION_INDEX", index, 0, kMax));
   CCOM_TRY_ASSIGN(const LocalPlace local, local_place(environment, nullptr, 0));
   if (nranks % local.nranks != 0) return contradiction("CCOM_LOCAL_NRANKS", local.nranks, "CCOM_NRANKS", nranks);
   const HostPlace place{.host = static_cast<int>(pod), .nhosts = nranks / local.nranks};
   if (place.host >= place.nhosts) {
-    return error(Code::ConfigError, "JOB_COMPLETION_INDEX=%d does not fit to CCOM_NRANKS=%d with %d per pod",
+    return error(Code::ConfigError, "JOB_COMPLETION_INDEX=%d is inconsistent with CCOM_NRANKS=%d and %d ranks per pod",
                  place.host, nranks, local.nranks);
   }
   return combine("Kubernetes", place, local);

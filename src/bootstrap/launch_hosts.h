@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Launchers that start one thing per host, a pod for instance, and leave to others which ranks run in it.
+// Launchers that start one program per host (for example a pod) and leave the ranks within it to others.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,7 @@
 
 namespace ccom {
 
-// Nothing if none of them is present: Kubeflow Trainer, Kubernetes, SageMaker, in this order.
+// Empty if none of them is present: Kubeflow Trainer, Kubernetes, SageMaker, in this order.
 Result<std::optional<Launch>> read_host_launch(const EnvironmentLookup& environment);
 
 }  // namespace ccom

@@ -12,10 +12,10 @@ namespace {
 
 class Hub;
 
-class Seat final : public Rendezvous {
+class LocalRendezvous final : public Rendezvous {
  public:
-  Seat(std::shared_ptr<Hub> hub, Caller caller) : hub_(std::move(hub)), caller_(std::move(caller)) {}
-  ~Seat() override;
+  LocalRendezvous(std::shared_ptr<Hub> hub, Caller caller) : hub_(std::move(hub)), caller_(std::move(caller)) {}
+  ~LocalRendezvous() override;
   Result<std::vector<std::string>> all_gather(std::string_view phase, std::string mine, Deadline deadline) override;
 
  private:
@@ -28,14 +28,12 @@ class Hub final : public LocalHub, public std::enable_shared_from_this<Hub> {
  public:
   Result<std::unique_ptr<Rendezvous>> join(int nranks, Rank rank) override {
     const std::lock_guard lock(mutex_);
-    const Caller caller{.rank = rank,
-                        .nranks = nranks,
-                        .token = ++seats_,
-                        .who = "thread number " + std::to_string(seats_) + " to come"};
+    const Caller caller{
+        .rank = rank, .nranks = nranks, .token = ++joined_, .who = "thread " + std::to_string(joined_) + " to join"};
     const Status status = gathering_.join(caller);
     changed_.notify_all();  // a failure ends every wait
     CCOM_TRY(Status(status));
-    return std::unique_ptr<Rendezvous>(std::make_unique<Seat>(shared_from_this(), caller));
+    return std::unique_ptr<Rendezvous>(std::make_unique<LocalRendezvous>(shared_from_this(), caller));
   }
 
   Result<std::vector<std::string>> gather(const Caller& caller, uint64_t round, std::string_view phase,
@@ -47,7 +45,7 @@ class Hub final : public LocalHub, public std::enable_shared_from_this<Hub> {
     CCOM_TRY(Status(status));
     const auto is_settled = [&] { return gathering_.result(round) != nullptr || !gathering_.failure().is_ok(); };
     if (!changed_.wait_until(lock, deadline.when(), is_settled)) {
-      gathering_.give_up(caller.rank, std::chrono::duration<double>(Clock::now() - started).count());
+      gathering_.time_out(caller.rank, std::chrono::duration<double>(Clock::now() - started).count());
       changed_.notify_all();
     }
     const Gathering::Parts parts = gathering_.result(round);
@@ -66,12 +64,13 @@ class Hub final : public LocalHub, public std::enable_shared_from_this<Hub> {
   std::mutex mutex_;
   std::condition_variable changed_;
   Gathering gathering_;
-  uint64_t seats_ = 0;
+  uint64_t joined_ = 0;
 };
 
-Seat::~Seat() { hub_->leave(caller_); }
+LocalRendezvous::~LocalRendezvous() { hub_->leave(caller_); }
 
-Result<std::vector<std::string>> Seat::all_gather(std::string_view phase, std::string mine, Deadline deadline) {
+Result<std::vector<std::string>> LocalRendezvous::all_gather(std::string_view phase, std::string mine,
+                                                             Deadline deadline) {
   CCOM_TRY_ASSIGN(auto parts, hub_->gather(caller_, round_, phase, std::move(mine), deadline));
   ++round_;
   return parts;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rendezvous for ranks that are threads of one process. Same rules and texts as over gRPC: both drive a Gathering.
+// Rendezvous for ranks that are threads of one process. Uses Gathering, so rules and error texts equal those over gRPC.
 #pragma once
 
 #include <memory>
@@ -9,12 +9,12 @@
 
 namespace ccom {
 
-// The hall in which the threads meet. Thread-safe; shared by the hub's maker and every rendezvous that came from it.
+// Shared rendezvous state. Thread-safe; owned jointly by its creator and the rendezvous objects it has created.
 class LocalHub {
  public:
   static std::shared_ptr<LocalHub> create();
   virtual ~LocalHub() = default;
-  // Never blocks. The errors of connect_rendezvous that concern rank and nranks.
+  // Never blocks. Errors: those of connect_rendezvous() about rank and nranks.
   virtual Result<std::unique_ptr<Rendezvous>> join(int nranks, Rank rank) = 0;
 };
 

@@ -13,18 +13,19 @@
 namespace ccom {
 namespace {
 
-Status unfit(const std::string& path, const std::string& why) {
+Status unsafe(const std::string& path, const std::string& why) {
   return error(Code::ConfigError, "%s %s", path.c_str(), why.c_str())
       .with_cure(
-          "use a path in a folder that only you can write to; a file with a secret must be yours, with mode 0600");
+          "use a path in a directory that only you can write to; a file with a secret must be owned by you, with mode "
+          "0600");
 }
 
-// What is at `path` may be used only if it is ours alone.
+// Whether the object at `path` is safe to use: owned by this user, without rights for others.
 Status check_owner(const std::string& path, const struct stat& info, mode_t kind, const char* kind_name) {
-  if (S_ISLNK(info.st_mode)) return unfit(path, "is a symbolic link");
-  if ((info.st_mode & S_IFMT) != kind) return unfit(path, std::string("is not a ") + kind_name);
+  if (S_ISLNK(info.st_mode)) return unsafe(path, "is a symbolic link");
+  if ((info.st_mode & S_IFMT) != kind) return unsafe(path, std::string("is not a ") + kind_name);
   if (info.st_uid != ::geteuid()) {
-    return unfit(path, "belongs to user " + std::to_string(info.st_uid) + ", not to " + std::to_string(::geteuid()));
+    return unsafe(path, "belongs to user " + std::to_string(info.st_uid) + ", not to " + std::to_string(::geteuid()));
   }
   return Status::ok();
 }
@@ -33,7 +34,7 @@ Status check_closed(const std::string& path, const struct stat& info) {
   if ((info.st_mode & 077) == 0) return Status::ok();
   char mode[8];
   std::snprintf(mode, sizeof mode, "%04o", static_cast<unsigned>(info.st_mode & 07777));
-  return unfit(path, std::string("has mode ") + mode + ": others have rights to it");
+  return unsafe(path, std::string("has mode ") + mode + ", which gives others access");
 }
 
 Status write_all(const std::string& path, std::string_view contents) {
@@ -53,15 +54,15 @@ Status write_all(const std::string& path, std::string_view contents) {
 }  // namespace
 
 Result<std::optional<std::string>> read_private_file(const std::string& path, size_t most_bytes) {
-  // O_NONBLOCK: a pipe in the file's place must not hold us up.
+  // O_NONBLOCK: opening a FIFO in place of the file must not block.
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (!file.is_open()) {
     if (errno == ENOENT) return std::optional<std::string>();
-    if (errno == ELOOP) return unfit(path, "is a symbolic link");
+    if (errno == ELOOP) return unsafe(path, "is a symbolic link");
     return system_error(errno, "open %s", path.c_str());
   }
   struct stat info {};
-  if (::fstat(file.get(), &info) != 0) return system_error(errno, "look at %s", path.c_str());
+  if (::fstat(file.get(), &info) != 0) return system_error(errno, "stat %s", path.c_str());
   CCOM_TRY(check_owner(path, info, S_IFREG, "regular file"));
   CCOM_TRY(check_closed(path, info));
   std::string contents(most_bytes + 1, '\0');
@@ -73,25 +74,25 @@ Result<std::optional<std::string>> read_private_file(const std::string& path, si
     if (got == 0) break;
     size += static_cast<size_t>(got);
   }
-  if (size > most_bytes) return unfit(path, "is longer than " + std::to_string(most_bytes) + " bytes");
+  if (size > most_bytes) return unsafe(path, "exceeds " + std::to_string(most_bytes) + " bytes");
   contents.resize(size);
   return std::optional(std::move(contents));
 }
 
 Status write_private_file(const std::string& path, std::string_view contents) {
   CCOM_TRY(remove_private_file(path));
-  const std::string fresh = path + ".new-" + std::to_string(random_u64());
-  Status status = write_all(fresh, contents);
-  if (status.is_ok() && ::rename(fresh.c_str(), path.c_str()) != 0)
+  const std::string created = path + ".new-" + std::to_string(random_u64());
+  Status status = write_all(created, contents);
+  if (status.is_ok() && ::rename(created.c_str(), path.c_str()) != 0)
     status = system_error(errno, "create %s", path.c_str());
-  if (!status.is_ok()) (void)::unlink(fresh.c_str());
+  if (!status.is_ok()) (void)::unlink(created.c_str());
   return status;
 }
 
 Status remove_private_file(const std::string& path) {
   struct stat info {};
   if (::lstat(path.c_str(), &info) != 0) {
-    return errno == ENOENT ? Status::ok() : system_error(errno, "look at %s", path.c_str());
+    return errno == ENOENT ? Status::ok() : system_error(errno, "stat %s", path.c_str());
   }
   CCOM_TRY(check_owner(path, info, S_IFREG, "regular file"));
   if (::unlink(path.c_str()) != 0 && errno != ENOENT) return system_error(errno, "remove the old %s", path.c_str());
@@ -99,9 +100,10 @@ Status remove_private_file(const std::string& path) {
 }
 
 Status make_private_folder(const std::string& path) {
-  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return system_error(errno, "make folder %s", path.c_str());
+  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
+    return system_error(errno, "create directory %s", path.c_str());
   struct stat info {};
-  if (::lstat(path.c_str(), &info) != 0) return system_error(errno, "look at folder %s", path.c_str());
+  if (::lstat(path.c_str(), &info) != 0) return system_error(errno, "stat directory %s", path.c_str());
   CCOM_TRY(check_owner(path, info, S_IFDIR, "folder"));
   return check_closed(path, info);
 }

@@ -16,7 +16,7 @@
 namespace ccom {
 namespace {
 
-// Shared by the caller and the thread that asks: the thread may be the last to use it.
+// Shared by the caller and the resolver thread, which may be the last to use it.
 struct Query {
   explicit Query(std::string name) : host(std::move(name)) {}
   ~Query() {
@@ -70,19 +70,19 @@ Result<std::string> resolve_host(const std::string& host, Deadline deadline) {
   if (::inet_pton(AF_INET, host.c_str(), &numeric) == 1 || ::inet_pton(AF_INET6, host.c_str(), &numeric) == 1)
     return host;
   const auto query = std::make_shared<Query>(host);
-  std::thread asker;
+  std::thread resolver;
   try {
-    asker = std::thread([query] { ask(*query); });
+    resolver = std::thread([query] { ask(*query); });
   } catch (const std::system_error& failure) {
     return error(Code::OutOfMemory, "look up host '%s': %s", host.c_str(), failure.what());
   }
   std::unique_lock lock(query->mutex);
   if (!query->changed.wait_until(lock, deadline.when(), [&query] { return query->is_answered; })) {
-    asker.detach();  // getaddrinfo cannot be stopped; it ends by the limits in resolv.conf
+    resolver.detach();  // getaddrinfo cannot be cancelled; it ends by the timeouts in resolv.conf
     return error(Code::Timeout, "look up host '%s': no answer from the name server", host.c_str());
   }
   lock.unlock();
-  asker.join();
+  resolver.join();
   if (query->failure == EAI_SYSTEM) return system_error(query->sys_errno, "look up host '%s'", host.c_str());
   if (query->failure != 0) {
     return error(Code::ConfigError, "look up host '%s': %s", host.c_str(), ::gai_strerror(query->failure));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Host names to numeric addresses, bounded in time.
+// Resolves host names to numeric addresses within a deadline.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@
 
 namespace ccom {
 
-// One address of `host`: IPv4 before IPv6, the order of the system's resolver otherwise, so that ranks agree. Numeric
-// hosts need no name server. A ConfigError with the resolver's reason, or Timeout.
+// One address of `host`: IPv4 before IPv6, otherwise in the resolver's order, so that ranks agree. Numeric hosts need
+// no name server. ConfigError with the resolver's reason, or Timeout.
 Result<std::string> resolve_host(const std::string& host, Deadline deadline);
 
 }  // namespace ccom

@@ -26,7 +26,8 @@ using Certificate = std::unique_ptr<X509, Freer<X509_free>>;
 using Extension = std::unique_ptr<X509_EXTENSION, Freer<X509_EXTENSION_free>>;
 using Sink = std::unique_ptr<BIO, Freer<BIO_free_all>>;
 
-// Fixed, because all holders must build the same bytes. No clock decides here; the secret's life is the job's.
+// Fixed, because all holders of the secret must build the same bytes. Validity is not limited by time; the secret lives
+// as long as the job.
 constexpr char kNotBefore[] = "20000101000000Z";
 constexpr char kNotAfter[] = "99991231235959Z";
 
@@ -40,7 +41,7 @@ bool add_name(X509_NAME* name) {
   return X509_NAME_add_entry_by_NID(name, NID_commonName, MBSTRING_ASC, text, -1, -1, 0) == 1;
 }
 
-// Certificate authority and end entity in one: it is the only root that either side knows, and signs only itself.
+// Certificate authority and end entity in one: the only root that either side trusts, and it signs only itself.
 Certificate make_certificate(EVP_PKEY* key) {
   Certificate made(X509_new());
   X509* x = made.get();
@@ -50,7 +51,7 @@ Certificate make_certificate(EVP_PKEY* key) {
       ASN1_TIME_set_string_X509(X509_getm_notAfter(x), kNotAfter) == 1 && X509_set_pubkey(x, key) == 1 &&
       add_name(X509_get_subject_name(x)) && X509_set_issuer_name(x, X509_get_subject_name(x)) == 1 &&
       add_extension(x, NID_basic_constraints, "critical,CA:TRUE,pathlen:0") &&
-      add_extension(x, NID_subject_alt_name, "DNS:ccom") && X509_sign(x, key, nullptr) > 0;  // Ed25519 hashes by itself
+      add_extension(x, NID_subject_alt_name, "DNS:ccom") && X509_sign(x, key, nullptr) > 0;  // Ed25519 includes hashing
   return good ? std::move(made) : nullptr;
 }
 
@@ -64,7 +65,7 @@ Status openssl_error(const char* what) {
   char reason[256];
   ERR_error_string_n(ERR_get_error(), reason, sizeof reason);
   ERR_clear_error();
-  return error(Code::InternalError, "make the meeting point's TLS identity: %s: %s", what, reason);
+  return error(Code::InternalError, "create the rendezvous server's TLS identity: %s: %s", what, reason);
 }
 
 }  // namespace

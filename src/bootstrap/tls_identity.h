@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The TLS identity of everybody who holds the secret: an Ed25519 key and a self-signed certificate, both functions of
-// the secret alone. Every holder builds the same bytes (Ed25519 signatures are deterministic, the fields are fixed),
-// presents them, and trusts nothing else; so TLS itself, with both sides authenticated, proves that the peer holds the
-// secret.
+// The TLS identity of all holders of the secret: an Ed25519 key and a self-signed certificate, both derived from the
+// secret alone. Every holder builds the same bytes (Ed25519 signatures are deterministic, all fields are fixed),
+// presents them and trusts nothing else; so mutual TLS authentication proves that the peer holds the secret.
 #pragma once
 
 #include <string>
@@ -13,7 +12,7 @@
 
 namespace ccom {
 
-// The name in the certificate, whatever the address is at which it is presented.
+// The name in the certificate, independent of the address.
 inline constexpr char kTlsName[] = "ccom";
 
 // Both in PEM. The key is wiped on destruction.

@@ -49,7 +49,7 @@ uint64_t checksum(std::span<const char> bytes, const Secret& secret) {
 
 struct NumericAddress {
   bool is_ipv6 = false;
-  in6_addr bytes{};  // an IPv4 address lies in the first four
+  in6_addr bytes{};  // an IPv4 address occupies the first four
 };
 
 Result<NumericAddress> parse(const std::string& text) {
@@ -60,7 +60,7 @@ Result<NumericAddress> parse(const std::string& text) {
   return error(Code::InvalidArgument, "'%s' is not a numeric IP address", text.c_str());
 }
 
-// The IPv4 address in network order if there is one, also behind ::ffff:.
+// The IPv4 address in network order, if it is one or an IPv4-mapped IPv6 address.
 bool as_ipv4(const NumericAddress& address, in_addr& out) {
   if (address.is_ipv6 && !IN6_IS_ADDR_V4MAPPED(&address.bytes)) return false;
   std::memcpy(&out, address.bytes.s6_addr + (address.is_ipv6 ? 12 : 0), sizeof out);
@@ -68,19 +68,20 @@ bool as_ipv4(const NumericAddress& address, in_addr& out) {
 }
 
 Status check_bytes(std::span<const char> bytes) {
-  const auto bad = [](const char* what) {
+  const auto invalid = [](const char* what) {
     return error(Code::InvalidArgument, "the unique id %s", what)
-        .with_cure("pass the 128 bytes that ccomGetUniqueId or ccomUniqueIdFromUrl gave, unchanged, to every rank");
+        .with_cure("pass the 128 bytes from ccomGetUniqueId or ccomUniqueIdFromUrl unchanged to every rank");
   };
   if (std::ranges::all_of(bytes, [](char byte) { return byte == 0; }))
-    return bad("is all zero: it was never filled in");
-  if (!std::ranges::equal(bytes.first(sizeof kMagic), kMagic)) return bad("holds bytes that ccom did not make");
+    return invalid("is all zero: it was never initialised");
+  if (!std::ranges::equal(bytes.first(sizeof kMagic), kMagic)) return invalid("was not created by ccom");
   if (const auto version = get<uint8_t>(bytes, kVersionAt); version != kVersion) {
-    return error(Code::InvalidArgument, "the unique id has version %d, this ccom knows version %d", version, kVersion)
+    return error(Code::InvalidArgument, "the unique id has version %d, but this ccom supports version %d", version,
+                 kVersion)
         .with_cure("use the same version of ccom on every rank");
   }
   const auto family = get<uint8_t>(bytes, kFamilyAt);
-  if ((family != 4 && family != 6) || get<uint16_t>(bytes, kPortAt) == 0) return bad("is damaged");
+  if ((family != 4 && family != 6) || get<uint16_t>(bytes, kPortAt) == 0) return invalid("is corrupt");
   return Status::ok();
 }
 
@@ -112,7 +113,7 @@ bool is_wildcard_address(const std::string& text) {
 Result<UniqueId::Packed> pack(const UniqueId& id) {
   CCOM_TRY_ASSIGN(const NumericAddress address, parse(id.address));
   if (is_wildcard_address(id.address) || id.port == 0) {
-    return error(Code::InvalidArgument, "nobody can meet at %s", id.endpoint().c_str());
+    return error(Code::InvalidArgument, "%s is not a valid rendezvous address", id.endpoint().c_str());
   }
   UniqueId::Packed bytes{};
   std::ranges::copy(kMagic, bytes.begin());
@@ -133,7 +134,7 @@ Result<UniqueId> unpack(std::span<const char, UniqueId::kBytes> bytes) {
   const auto* secret = reinterpret_cast<const uint8_t*>(bytes.data()) + kSecretAt;
   id.secret = Secret(std::span<const uint8_t, Secret::kBytes>(secret, Secret::kBytes));
   if (checksum(bytes, id.secret) != get<uint64_t>(bytes, kCheckAt)) {
-    return error(Code::InvalidArgument, "the unique id is damaged: its checksum is wrong")
+    return error(Code::InvalidArgument, "the unique id is corrupt: its checksum is wrong")
         .with_cure("pass on all 128 bytes unchanged; they are binary, not a C string");
   }
   char text[INET6_ADDRSTRLEN];
@@ -143,7 +144,7 @@ Result<UniqueId> unpack(std::span<const char, UniqueId::kBytes> bytes) {
   id.port = get<uint16_t>(bytes, kPortAt);
   id.communicator = get<uint64_t>(bytes, kCommunicatorAt);
   id.rank0_serves = (get<uint8_t>(bytes, kFlagsAt) & kFlagRank0Serves) != 0;
-  if (is_wildcard_address(id.address)) return error(Code::InvalidArgument, "the unique id names no address");
+  if (is_wildcard_address(id.address)) return error(Code::InvalidArgument, "the unique id contains no address");
   return id;
 }
 

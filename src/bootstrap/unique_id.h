@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The unique id: where the ranks of one communicator meet, which communicator it is, and the secret that admits them,
-// packed into the 128 bytes of ccomUniqueId. Whoever holds the bytes may join, so they travel like a password.
+// The unique id: the rendezvous address of one communicator, the communicator's number, and the secret that
+// authenticates its ranks, packed into the 128 bytes of ccomUniqueId. Whoever holds the bytes can join, so treat them
+// like a password.
 #pragma once
 
 #include <array>
@@ -23,21 +24,21 @@ struct UniqueId {
   uint16_t port = 0;
   uint64_t communicator = 0;
   Secret secret;
-  // False: the meeting point runs already, in the process that made the id. True: rank 0 starts it when it connects.
+  // False: the server already runs in the process that created the id. True: rank 0 starts it when it connects.
   bool rank0_serves = false;
 
   // "10.0.0.7:4100", "[fd00::7]:4100".
   std::string endpoint() const;
 };
 
-// An InvalidArgument if the address is not a numeric one to which a socket can be bound, or the port is 0.
+// InvalidArgument if the address is not numeric or cannot be bound, or if the port is 0.
 Result<UniqueId::Packed> pack(const UniqueId& id);
-// An InvalidArgument that says what is wrong with the bytes: all zero, not an id, another version, damaged.
+// InvalidArgument with the reason: all zero, not an id, another version, corrupt.
 Result<UniqueId> unpack(std::span<const char, UniqueId::kBytes> bytes);
 
 // True for 127.0.0.0/8 and ::1.
 bool is_loopback_address(const std::string& address);
-// True for 0.0.0.0 and :: and their mapped forms, where nothing of ccom ever listens.
+// True for 0.0.0.0, :: and their mapped forms, at which ccom never listens.
 bool is_wildcard_address(const std::string& address);
 // "10.0.0.7:4100", "[fd00::7]:4100".
 std::string endpoint_text(const std::string& address, uint16_t port);

@@ -13,8 +13,8 @@
 #include "base/log.h"
 #include "base/options.h"
 #include "bootstrap/grpc_rendezvous.h"
-#include "bootstrap/meeting_point.h"
 #include "bootstrap/private_file.h"
+#include "bootstrap/rendezvous_servers.h"
 #include "bootstrap/resolve.h"
 
 namespace ccom {
@@ -25,58 +25,57 @@ using namespace std::chrono_literals;
 constexpr size_t kMaxSecretFileBytes = 64 << 10;
 
 // ---- file://
-// ----------------------------------------------------------------------------------------------------------
 
-// `folder` not empty: goes with the file.
+// If `folder` is not empty, it is removed with the file.
 Result<UniqueId> make_id_file(const std::string& path, const std::string& folder, const MakeId& make_id) {
-  CCOM_TRY(remove_private_file(path));  // before the id is made: the sooner a stale one is gone, the fewer read it
+  CCOM_TRY(remove_private_file(
+      path));  // before the id is created: the earlier a stale file is gone, the fewer ranks read it
   CCOM_TRY_ASSIGN(UniqueId id, make_id());
   CCOM_TRY_ASSIGN(const UniqueId::Packed packed, pack(id));
   CCOM_TRY(write_private_file(path, {packed.data(), packed.size()}));
   const std::string contents(packed.data(), packed.size());
-  when_meeting_ends(id, [path, folder, contents] {
+  when_rendezvous_ends(id, [path, folder, contents] {
     const auto now = read_private_file(path, UniqueId::kBytes);
-    if (now && *now == contents) (void)remove_private_file(path);  // else a newer job's
+    if (now && *now == contents) (void)remove_private_file(path);  // otherwise it belongs to a newer job
     if (!folder.empty()) (void)::rmdir(folder.c_str());
   });
   return id;
 }
 
-// The id in the file if its meeting point expects this rank.
+// The id in the file, if its rendezvous server expects this rank.
 Result<UniqueId> try_id_file(const std::string& path, int nranks, Rank rank, Deadline deadline) {
   CCOM_TRY_ASSIGN(const std::optional<std::string> contents, read_private_file(path, UniqueId::kBytes));
-  if (!contents) return error(Code::InProgress, "rank 0 has not made it yet");
-  if (contents->size() != UniqueId::kBytes) return error(Code::InProgress, "it holds no unique id");
+  if (!contents) return error(Code::InProgress, "rank 0 has not created it yet");
+  if (contents->size() != UniqueId::kBytes) return error(Code::InProgress, "it contains no unique id");
   const auto id = unpack(std::span<const char, UniqueId::kBytes>(contents->data(), UniqueId::kBytes));
   if (!id) return error(Code::InProgress, "%s", id.error().message().c_str());
-  const Status answer = probe_meeting_point(*id, nranks, rank, deadline);
-  if (!answer.is_ok()) return error(Code::InProgress, "it looks like an older job's: %s", answer.message().c_str());
+  const Status answer = probe_rendezvous_server(*id, nranks, rank, deadline);
+  if (!answer.is_ok()) return error(Code::InProgress, "it seems to be from an older job: %s", answer.message().c_str());
   return *id;
 }
 
 Result<UniqueId> wait_for_id_file(const std::string& path, int nranks, Rank rank, Deadline deadline) {
   std::chrono::milliseconds pause = 5ms;
-  std::chrono::milliseconds patience = 250ms;
+  std::chrono::milliseconds timeout = 250ms;
   std::string reason;
   while (true) {
-    Result<UniqueId> id = try_id_file(path, nranks, rank, deadline.earlier(Deadline::after(patience)));
+    Result<UniqueId> id = try_id_file(path, nranks, rank, deadline.earlier(Deadline::after(timeout)));
     if (id || id.error().code() != Code::InProgress) return id;
     if (reason.empty() || !deadline.passed())
-      reason = id.error().message();  // a look cut short by the deadline says less
+      reason = id.error().message();  // an attempt cut short by the deadline gives a less useful reason
     if (deadline.passed()) {
-      return error(Code::Timeout, "rank %d waited for rank 0 to leave the unique id in %s: %s", rank, path.c_str(),
-                   reason.c_str())
+      return error(Code::Timeout, "rank %d timed out waiting for rank 0 to write the unique id to %s: %s", rank,
+                   path.c_str(), reason.c_str())
           .with_peers({0})
-          .with_cure("see whether rank 0 runs with the same url and whether all hosts see this file");
+          .with_cure("check that rank 0 runs with the same url and that all hosts share this file");
     }
     std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(pause, deadline.left()));
     pause = std::min<std::chrono::milliseconds>(pause * 2, 100ms);
-    patience = std::min<std::chrono::milliseconds>(patience * 2, 4s);
+    timeout = std::min<std::chrono::milliseconds>(timeout * 2, 4s);
   }
 }
 
 // ---- tcp://
-// -----------------------------------------------------------------------------------------------------------
 
 struct HostPort {
   std::string host;
@@ -85,38 +84,39 @@ struct HostPort {
 
 // "host:port", "[v6]:port".
 Result<HostPort> parse_host_port(std::string_view text) {
-  const auto bad = [text](const char* why) {
-    return error(Code::InvalidArgument, "meeting point '%.*s': %s", static_cast<int>(text.size()), text.data(), why)
-        .with_cure("write host:port or [IPv6 address]:port");
+  const auto invalid = [text](const char* why) {
+    return error(Code::InvalidArgument, "rendezvous address '%.*s': %s", static_cast<int>(text.size()), text.data(),
+                 why)
+        .with_cure("use host:port or [IPv6 address]:port");
   };
   const size_t colon = text.rfind(':');
-  if (colon == std::string_view::npos) return bad("there is no port");
+  if (colon == std::string_view::npos) return invalid("missing port");
   std::string_view host = text.substr(0, colon);
   if (host.size() >= 2 && host.front() == '[' && host.back() == ']') {
     host = host.substr(1, host.size() - 2);
   } else if (host.find(':') != std::string_view::npos) {
-    return bad("an IPv6 address needs brackets");
+    return invalid("IPv6 addresses must be in brackets");
   }
-  if (host.empty() || host.size() > 253) return bad("there is no host name");
+  if (host.empty() || host.size() > 253) return invalid("missing or overlong host name");
   uint16_t port = 0;
   const auto [end, failure] = std::from_chars(text.data() + colon + 1, text.data() + text.size(), port);
   if (failure != std::errc() || end != text.data() + text.size() || port == 0) {
-    return bad("the port is not a number from 1 to 65535");
+    return invalid("the port is not a number from 1 to 65535");
   }
   return HostPort{std::string(host), port};
 }
 
-// Nothing if the user gave none.
+// Empty if the user has set none.
 Result<std::optional<Secret>> configured_secret() {
   const bool has_text = option_is_set("CCOM_SECRET");
   if (!option_is_set("CCOM_SECRET_FILE")) {
     return has_text ? std::optional(Secret::from_text(option("CCOM_SECRET"))) : std::nullopt;
   }
-  if (has_text) return error(Code::ConfigError, "CCOM_SECRET and CCOM_SECRET_FILE are both set: use one");
+  if (has_text) return error(Code::ConfigError, "CCOM_SECRET and CCOM_SECRET_FILE are both set; set only one");
   const std::string path = option("CCOM_SECRET_FILE");
   auto contents = read_private_file(path, kMaxSecretFileBytes);
   if (!contents) return std::move(contents).error().in("CCOM_SECRET_FILE");
-  if (!*contents) return error(Code::ConfigError, "CCOM_SECRET_FILE=%s: there is no such file", path.c_str());
+  if (!*contents) return error(Code::ConfigError, "CCOM_SECRET_FILE=%s: no such file", path.c_str());
   if ((*contents)->empty()) return error(Code::ConfigError, "CCOM_SECRET_FILE=%s is empty", path.c_str());
   return std::optional(Secret::from_text(**contents));
 }
@@ -132,17 +132,19 @@ Result<UniqueId> id_from_host_port(std::string_view text, const std::string& gen
   CCOM_TRY_ASSIGN(const std::optional<Secret> secret, configured_secret());
   CCOM_TRY_ASSIGN(const std::string address, resolve_host(where.host, deadline));
   if (is_wildcard_address(address)) {
-    return error(Code::ConfigError, "meeting point %s: name one address of rank 0's host, not all", where.host.c_str());
+    return error(Code::ConfigError, "rendezvous address %s: use one address of rank 0's host, not a wildcard",
+                 where.host.c_str());
   }
   if (!secret && !is_loopback_address(address)) {
-    return error(Code::ConfigError, "meeting point %s (%s) can be reached from other hosts, but there is no job secret",
+    return error(Code::ConfigError,
+                 "rendezvous address %s (%s) is reachable from other hosts, but there is no job secret",
                  where.host.c_str(), address.c_str())
         .with_cure(
             "give every rank the same secret: CCOM_SECRET_FILE=PATH (mode 0600, e.g. head -c 32 /dev/urandom > PATH) "
             "or CCOM_SECRET; without one only a loopback address such as 127.0.0.1 is allowed");
   }
   const Secret root = secret.value_or(Secret::from_text("ccom without a secret, loopback only"));
-  const Secret derived = root.derive("ccom tcp meeting point, generation '" + generation + "'");
+  const Secret derived = root.derive("ccom tcp rendezvous, generation '" + generation + "'");
   return UniqueId{
       .address = address,
       .port = where.port,
@@ -152,7 +154,6 @@ Result<UniqueId> id_from_host_port(std::string_view text, const std::string& gen
 }
 
 // ---- all
-// --------------------------------------------------------------------------------------------------------------
 
 struct Request {
   int nranks;
@@ -167,7 +168,7 @@ bool take_prefix(std::string_view& text, std::string_view prefix) {
   return true;
 }
 
-Result<UniqueId> id_from_plain_url(std::string_view url, const LaunchMeeting& launch, const Request& request) {
+Result<UniqueId> id_from_plain_url(std::string_view url, const LaunchRendezvous& launch, const Request& request) {
   std::string_view rest = url;
   if (take_prefix(rest, "tcp://")) return id_from_host_port(rest, launch.generation, request.deadline);
   if (take_prefix(rest, "file://") && rest.size() > 1 && rest.front() == '/' && rest.back() != '/') {
@@ -187,11 +188,11 @@ const char* process_environment(const char* name) { return std::getenv(name); }
 Result<UniqueId> unique_id_from_url(std::string_view url, int nranks, Rank rank, Deadline deadline,
                                     const MakeId& make_id, const EnvironmentLookup& environment) {
   if (nranks < 1 || rank < 0 || rank >= nranks)
-    return error(Code::InvalidArgument, "there is no rank %d of %d", rank, nranks);
+    return error(Code::InvalidArgument, "invalid rank %d of %d", rank, nranks);
   const Request request{.nranks = nranks, .rank = rank, .deadline = deadline, .make_id = make_id};
   if (url != "env://") return id_from_plain_url(url, {}, request);
-  CCOM_TRY_ASSIGN(const LaunchMeeting launch, read_launch_meeting(environment, ::geteuid()));
-  log(LogLevel::Info, "rank %d meets the others at %s (from %s)", rank, launch.url.c_str(), launch.origin.c_str());
+  CCOM_TRY_ASSIGN(const LaunchRendezvous launch, read_launch_rendezvous(environment, ::geteuid()));
+  log(LogLevel::Info, "rank %d: rendezvous at %s (from %s)", rank, launch.url.c_str(), launch.origin.c_str());
   auto id = id_from_plain_url(launch.url, launch, request);
   if (!id) return std::move(id).error().in(launch.origin);
   return id;

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Unique ids from urls, for ranks that have no way of their own to hand 128 bytes around. All ranks pass the same url.
+// Unique ids from urls, for ranks that have no other way to share 128 bytes. All ranks pass the same url.
 //
-//   file:///path     Rank 0 makes an id and leaves it there, mode 0600; the others wait for it. A file of an older job
-//   is
-//                    told by asking the meeting point that it names: if nobody there holds the secret, or the rank has
-//                    been there already, the reader looks again until rank 0 has replaced it. Removed when the meeting
-//                    ends.
-//   tcp://host:port  Rank 0 will listen there. The secret is made from CCOM_SECRET or the file CCOM_SECRET_FILE;
-//   without one
-//                    the host must be a loopback address (and any user of this host could join).
+//   file:///path     Rank 0 creates an id and writes it there with mode 0600; the others wait for it. Readers probe the
+//                    server that the id names, to detect a file of an older job: if it does not hold the secret, or
+//                    this rank has joined it before, they retry until rank 0 has replaced the file. Removed at the end
+//                    of the rendezvous.
+//   tcp://host:port  Rank 0 listens there. The secret is derived from CCOM_SECRET or from the file CCOM_SECRET_FILE;
+//                    without one the host must be a loopback address (and any user of this host can join).
 //   env://           One of the two, from the launcher's environment (launch.h).
 #pragma once
 
@@ -23,14 +21,14 @@
 
 namespace ccom {
 
-// Makes an id whose meeting point runs: create_unique_id with the caller's interface and deadline.
+// Creates an id whose server is running: create_unique_id() with the caller's interface and deadline.
 using MakeId = std::function<Result<UniqueId>()>;
 
 // The environment of this process.
 const char* process_environment(const char* name);
 
-// Blocking until the deadline for file urls and slow name servers. Errors: InvalidArgument for a url that is none of
-// the above, ConfigError for what the user must change, Timeout if rank 0 left no usable file.
+// Blocks until the deadline for file urls and slow name servers. Errors: InvalidArgument for a url of none of these
+// forms, ConfigError for wrong settings, Timeout if rank 0 has written no usable file.
 Result<UniqueId> unique_id_from_url(std::string_view url, int nranks, Rank rank, Deadline deadline,
                                     const MakeId& make_id, const EnvironmentLookup& environment = process_environment);
 

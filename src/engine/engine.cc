@@ -8,7 +8,7 @@
 #include <optional>
 #include <thread>
 
-#include "liveness/late.h"
+#include "liveness/timeout_status.h"
 
 namespace ccom {
 namespace {

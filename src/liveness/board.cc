@@ -13,9 +13,9 @@ namespace ccom {
 
 namespace {
 
-constexpr uint32_t kBoardReady = 0x62726432;  // "brd2": changes with the layout
+constexpr uint32_t kBoardReady = 0x62726432;  // "brd2": change with the layout
 
-// Shared, unlike std::atomic::notify_all: the waiters are in other processes.
+// Process-shared, unlike std::atomic::notify_all: the waiters are in other processes.
 void wake_waiters(std::atomic<uint32_t>& word) {
   ::syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
@@ -38,27 +38,27 @@ void Board::initialise() { header_->ready.store(kBoardReady, std::memory_order_r
 
 bool Board::is_ready() const { return header_->ready.load(std::memory_order_acquire) == kBoardReady; }
 
-Status Board::take(int index, uint64_t process, LifeLines& lines) const {
+Status Board::take(int index, uint64_t process, RobustFutexList& robust_futexes) const {
   BoardSlot& own = slot(index);
   if (own.state.load(std::memory_order_acquire) != static_cast<uint32_t>(SlotState::Empty))
-    return ccom::error(Code::InternalError, "slot %d of the liveness board is taken already", index);
-  CCOM_TRY(lines.hold(own.life));
+    return ccom::error(Code::InternalError, "slot %d of the liveness board is already taken", index);
+  CCOM_TRY(robust_futexes.hold(own.robust_futex));
   own.pid.store(::getpid(), std::memory_order_relaxed);
   own.process.store(process, std::memory_order_relaxed);
   own.state.store(static_cast<uint32_t>(SlotState::Alive), std::memory_order_release);
   return Status::ok();
 }
 
-void Board::leave(int index, LifeLines& lines) const {
+void Board::leave(int index, RobustFutexList& robust_futexes) const {
   BoardSlot& own = slot(index);
   own.state.store(static_cast<uint32_t>(SlotState::Left), std::memory_order_release);
-  lines.release(own.life);
+  robust_futexes.release(own.robust_futex);
 }
 
 bool Board::has_died(int index) const {
   const BoardSlot& other = slot(index);
   return other.state.load(std::memory_order_acquire) == static_cast<uint32_t>(SlotState::Alive) &&
-         other.life.is_broken();
+         other.robust_futex.is_broken();
 }
 
 bool Board::publish(int index, const Status& status) const {
@@ -74,41 +74,42 @@ bool Board::publish(int index, const Status& status) const {
   return true;
 }
 
-bool Board::is_overdue() const {
+bool Board::has_timed_out_rank() const {
   for (int i = 0; i < slots_; ++i)
-    if (slot(i).overdue.load(std::memory_order_relaxed) != 0) return true;
+    if (slot(i).timed_out.load(std::memory_order_relaxed) != 0) return true;
   return false;
 }
 
-StragglerReport Board::furthest_behind(const std::vector<Rank>& ranks) const {
+StragglerReport Board::slowest_ranks(const std::vector<Rank>& ranks) const {
   StragglerReport found;
   for (int i = 0; i < slots_; ++i)
     found = least_of(found, {slot(i).calls.load(std::memory_order_relaxed), {ranks[static_cast<size_t>(i)]}});
   return found;
 }
 
-void Board::put_behind(const StragglerReport& found) const {
-  const uint64_t version = header_->behind_version.load(std::memory_order_relaxed);
-  header_->behind_version.store(version + 1, std::memory_order_seq_cst);
-  header_->behind_calls.store(found.calls, std::memory_order_seq_cst);
-  header_->behind_count.store(static_cast<uint32_t>(found.ranks.size()), std::memory_order_seq_cst);
+void Board::publish_stragglers(const StragglerReport& found) const {
+  const uint64_t version = header_->straggler_version.load(std::memory_order_relaxed);
+  header_->straggler_version.store(version + 1, std::memory_order_seq_cst);
+  header_->straggler_calls.store(found.calls, std::memory_order_seq_cst);
+  header_->straggler_count.store(static_cast<uint32_t>(found.ranks.size()), std::memory_order_seq_cst);
   for (size_t i = 0; i < found.ranks.size(); ++i)
-    header_->behind_ranks[i].store(found.ranks[i], std::memory_order_seq_cst);
-  header_->behind_version.store(version + 2, std::memory_order_seq_cst);
+    header_->straggler_ranks[i].store(found.ranks[i], std::memory_order_seq_cst);
+  header_->straggler_version.store(version + 2, std::memory_order_seq_cst);
 }
 
-StragglerReport Board::behind() const {
+StragglerReport Board::stragglers() const {
   StragglerReport found;
   for (int attempt = 0; attempt < 1000; ++attempt) {
-    const uint64_t before = header_->behind_version.load(std::memory_order_seq_cst);
+    const uint64_t before = header_->straggler_version.load(std::memory_order_seq_cst);
     if (before == 0) return {};  // never written
-    found.calls = header_->behind_calls.load(std::memory_order_seq_cst);
-    found.ranks.resize(std::min<size_t>(header_->behind_count.load(std::memory_order_seq_cst), StragglerReport::kMost));
+    found.calls = header_->straggler_calls.load(std::memory_order_seq_cst);
+    found.ranks.resize(
+        std::min<size_t>(header_->straggler_count.load(std::memory_order_seq_cst), StragglerReport::kMost));
     for (size_t i = 0; i < found.ranks.size(); ++i)
-      found.ranks[i] = header_->behind_ranks[i].load(std::memory_order_seq_cst);
-    if (before % 2 == 0 && header_->behind_version.load(std::memory_order_seq_cst) == before) return found;
+      found.ranks[i] = header_->straggler_ranks[i].load(std::memory_order_seq_cst);
+    if (before % 2 == 0 && header_->straggler_version.load(std::memory_order_seq_cst) == before) return found;
   }
-  return {};  // its writer was stopped half-way
+  return {};  // the writer was stopped in the middle of an update
 }
 
 Status Board::error() const {
@@ -119,8 +120,8 @@ Status Board::error() const {
     const size_t size = std::min<size_t>(source.error_bytes, kMaxErrorBytes);
     if (auto status = decode_error(ConstBytes(source.error, size))) return *std::move(status);
   }
-  return ccom::error(Code::InternalError, "the liveness board is damaged: abort word %u is set without an error",
-                     winner);
+  return ccom::error(Code::InternalError,
+                     "the liveness board is corrupt: abort word %u is set, but there is no error record", winner);
 }
 
 }  // namespace ccom

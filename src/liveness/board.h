@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The region that the ranks of one host share: the abort word, and a slot per rank.
+// The memory that the ranks of one host share for failure detection: the abort word, and a slot per rank.
 //
-//   abort word   0, or 1 + the slot whose error is the communicator's. Changes once. Has 128 bytes to itself, for it is
-//                read in every wait loop.
-//   behind       what the last straggler poll found, written by the leader's liveness thread (straggler_poll.h).
-//   slot         the rank's life line, held by its process's liveness thread; who and what the rank is; its beats; how
-//                many calls it has begun and whether its time is up; and its own error record.
+//   abort word   0, or 1 + the slot whose error is the communicator's. Set once. Alone in 128 bytes, because every wait
+//                loop reads it.
+//   stragglers   result of the last straggler poll, written by the leader's liveness thread (straggler_poll.h).
+//   slot         the rank's robust futex, held by its process's liveness thread; identity; heartbeats; number of calls
+//                begun; whether it has timed out; its own error record.
 //
-// A rank writes its error into its own slot and then tries to set the abort word: first come, first kept. Whoever is
-// killed half-way has claimed nothing, so there is no state in which the others would wait for a dead or stopped
-// writer.
+// A rank writes its error into its own slot and then sets the abort word by compare-and-swap: the first error wins. A
+// rank killed in between has published nothing, so no state exists in which others wait for a dead or stopped writer.
 //
-// A Board is a view and copies freely. Methods may be called from any thread or process, but for those that say
-// otherwise.
+// A Board is a view and may be copied. Methods may be called from any thread or process unless noted.
 #pragma once
 
 #include <array>
@@ -21,8 +19,8 @@
 
 #include "base/status.h"
 #include "base/types.h"
-#include "liveness/life_line.h"
 #include "liveness/message.h"
+#include "liveness/robust_futex.h"
 
 namespace ccom {
 
@@ -33,22 +31,22 @@ struct alignas(64) BoardHeader {
   std::byte before[124];
   std::atomic<uint32_t> abort_word;
   std::byte after[124];
-  std::atomic<uint64_t> behind_version;  // odd while being written
-  std::atomic<uint64_t> behind_calls;
-  std::atomic<uint32_t> behind_count;
-  std::array<std::atomic<Rank>, StragglerReport::kMost> behind_ranks;
+  std::atomic<uint64_t> straggler_version;  // odd while being written
+  std::atomic<uint64_t> straggler_calls;
+  std::atomic<uint32_t> straggler_count;
+  std::array<std::atomic<Rank>, StragglerReport::kMost> straggler_ranks;
 };
 static_assert(sizeof(BoardHeader) == 448);
 
 struct alignas(64) BoardSlot {
-  LifeLine life;
+  RobustFutex robust_futex;
   std::atomic<uint32_t> state;
-  std::atomic<int32_t> pid;       // for texts; differs between containers
-  std::atomic<uint64_t> process;  // random: equal exactly for ranks of one process
-  std::atomic<uint64_t> beats;    // grows as long as the process runs
-  std::atomic<uint64_t> calls;    // begun by the rank
-  std::atomic<uint32_t> overdue;  // 1: it asks for a straggler poll
-  uint32_t error_bytes;           // written by the owner before it sets the abort word, then never again
+  std::atomic<int32_t> pid;         // for error texts; differs between containers
+  std::atomic<uint64_t> process;    // random; equal for ranks of one process, and only for those
+  std::atomic<uint64_t> beats;      // increases while the process runs
+  std::atomic<uint64_t> calls;      // begun by this rank
+  std::atomic<uint32_t> timed_out;  // 1: requests a straggler poll
+  uint32_t error_bytes;             // written by the owner before it sets the abort word; constant afterwards
   std::byte error[kMaxErrorBytes];
 };
 
@@ -56,9 +54,9 @@ class Board {
  public:
   static size_t bytes(int slots);
 
-  // `memory` is 64-byte aligned, zeroed when new, and at least bytes(slots) long.
+  // `memory` must be 64-byte aligned, zeroed when new, and at least bytes(slots) long.
   static Result<Board> over(Bytes memory, int slots);
-  // By one rank, before any other uses the board.
+  // Called by one rank before any other uses the board.
   void initialise();
   bool is_ready() const;
 
@@ -66,22 +64,22 @@ class Board {
   BoardSlot& slot(int index) const { return first_[index]; }
   const std::atomic<uint32_t>& abort_word() const { return header_->abort_word; }
 
-  // Takes the slot for this process and holds its life line until leave().
-  Status take(int slot, uint64_t process, LifeLines& lines) const;
-  void leave(int slot, LifeLines& lines) const;
+  // Claims the slot for this process and holds its robust futex until leave().
+  Status take(int slot, uint64_t process, RobustFutexList& robust_futexes) const;
+  void leave(int slot, RobustFutexList& robust_futexes) const;
 
-  // Whether the rank has died without leaving. Two loads.
+  // Whether the rank has died without leaving. Costs two loads.
   bool has_died(int slot) const;
 
-  // Makes `error` the communicator's unless there is one; true if it did. One thread at a time per slot. Wakes those
-  // who wait on the abort word.
+  // Makes `error` the communicator's error unless there is one; returns whether it did. At most one thread at a time
+  // per slot. Wakes all waiters on the abort word.
   bool publish(int slot, const Status& error) const;
-  // Whether a rank asks for a straggler poll; and what this host has to say in it.
-  bool is_overdue() const;
-  StragglerReport furthest_behind(const std::vector<Rank>& ranks) const;
-  // By one thread.
-  void put_behind(const StragglerReport& found) const;
-  StragglerReport behind() const;
+  // Whether a rank requests a straggler poll; and this host's contribution to it.
+  bool has_timed_out_rank() const;
+  StragglerReport slowest_ranks(const std::vector<Rank>& ranks) const;
+  // Called by one thread only.
+  void publish_stragglers(const StragglerReport& found) const;
+  StragglerReport stragglers() const;
   // The communicator's error, or Ok.
   Status error() const;
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Builds one rank's connections of the control trees: connects to parents, lets children in, each after a mutual
-// handshake.
+// Establishes one rank's connections of the control trees: connects to parents and accepts children, with mutual
+// authentication.
 //
-// Whoever connects without the key is dropped after two seconds or at its first wrong byte, costs one descriptor
-// meanwhile and changes nothing. A connection that fails is tried again until the deadline, for the parent may be late.
+// A peer without the key is dropped after two seconds or at its first wrong byte; until then it costs one descriptor
+// and has no effect. Failed connections are retried until the deadline, because the parent may start later.
 #pragma once
 
 #include <functional>
@@ -20,9 +20,9 @@ namespace ccom {
 // One connection of this rank.
 struct JoinEdge {
   int tree = 0;
-  int host = -1;          // the neighbour's
-  Rank rank = -1;         // the neighbour's
-  std::string address{};  // a parent's; empty for a child, who comes to us
+  int host = -1;          // of the neighbour
+  Rank rank = -1;         // of the neighbour
+  std::string address{};  // of the parent; empty for a child, which connects to us
 };
 
 struct JoinPlan {
@@ -33,11 +33,11 @@ struct JoinPlan {
 };
 
 struct JoinHooks {
-  std::function<void(const JoinEdge&, std::unique_ptr<ControlLink>)> attach;  // called as soon as a connection is up
-  std::function<Status()> check;  // called every few milliseconds; an error ends the work
+  std::function<void(const JoinEdge&, std::unique_ptr<ControlLink>)> attach;  // called for each established connection
+  std::function<Status()> check;  // called every few milliseconds; an error aborts
 };
 
-// Blocking, in the calling thread. A Timeout names the ranks that are missing.
+// Blocks the calling thread. A Timeout names the missing ranks.
 Status join_control_trees(const JoinPlan& plan, const OwnedFd& listener, const JoinHooks& hooks, Deadline deadline);
 
 }  // namespace ccom

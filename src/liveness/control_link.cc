@@ -36,9 +36,9 @@ std::optional<ControlMessage> to_message(uint8_t type, ConstBytes payload) {
       return ControlMessage{MessageType::Error, *std::move(error)};
     }
     case MessageType::StragglerReport: {
-      auto behind = decode_behind(payload);
-      if (!behind) return std::nullopt;
-      return ControlMessage{MessageType::StragglerReport, {}, *std::move(behind)};
+      auto report = decode_report(payload);
+      if (!report) return std::nullopt;
+      return ControlMessage{MessageType::StragglerReport, {}, *std::move(report)};
     }
   }
   return std::nullopt;
@@ -62,7 +62,7 @@ void ControlLink::send(const ControlMessage& message) {
   if (ended_ || (message.type == MessageType::Heartbeat && has_unsent())) return;
   std::vector<std::byte> payload;
   if (message.type == MessageType::Error) payload = encode_error(message.error);
-  if (message.type == MessageType::StragglerReport) payload = encode_behind(message.behind);
+  if (message.type == MessageType::StragglerReport) payload = encode_report(message.stragglers);
   std::vector<std::byte> frame{static_cast<std::byte>(message.type), {}, {}, {}};
   put_u64(frame, payload.size(), 4);
   frame.insert(frame.end(), payload.begin(), payload.end());
@@ -73,7 +73,7 @@ void ControlLink::send(const ControlMessage& message) {
   flush();
 }
 
-// A failure here is reported by receive(), after what the peer had still sent.
+// A failure here is reported by receive(), after everything the peer has sent.
 void ControlLink::flush() {
   while (!unsent_.empty()) {
     const ssize_t size = ::send(fd(), unsent_.data(), unsent_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -103,14 +103,14 @@ void ControlLink::receive(std::vector<ControlMessage>& messages) {
   }
 }
 
-// Returns how many bytes were whole frames.
+// Returns the size of the complete frames.
 size_t ControlLink::parse(std::vector<ControlMessage>& messages) {
   size_t used = 0;
   while (!ended_ && unparsed_.size() - used >= kHeaderBytes) {
     const ConstBytes rest = ConstBytes(unparsed_).subspan(used);
     const size_t size = payload_size(rest);
     if (size > kMaxErrorBytes) {
-      end("it sent a frame that is too long");
+      end("received an oversized frame");
       break;
     }
     const size_t frame_bytes = kHeaderBytes + size;
@@ -121,7 +121,7 @@ size_t ControlLink::parse(std::vector<ControlMessage>& messages) {
     auto message =
         genuine ? to_message(std::to_integer<uint8_t>(rest[0]), rest.subspan(kHeaderBytes, size)) : std::nullopt;
     if (!message) {
-      end("it sent a frame that does not authenticate");
+      end("received a frame with a wrong authentication code");
       break;
     }
     messages.push_back(*std::move(message));
@@ -130,7 +130,7 @@ size_t ControlLink::parse(std::vector<ControlMessage>& messages) {
   return used;
 }
 
-// Closing with unread bytes would send a reset; so they are read first.
+// Closing a socket with unread data sends a reset, which may destroy data in flight; so drain it first.
 void ControlLink::finish() {
   flush();
   std::vector<ControlMessage> ignored;

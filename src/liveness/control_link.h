@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An authenticated stream of messages to one neighbour, over a TCP connection whose handshake is done.
+// An authenticated message stream to one neighbour, over a TCP connection after the handshake.
 //
-// Frame: {type u8, 3 zero bytes, payload size u32, payload, 16 bytes of HMAC(direction's key, counter header payload)}.
-// The counter makes every frame's code its own, so nothing can be forged, replayed, reordered or left out in the
-// middle. A size is compared with ours (kMaxErrorBytes) before anything is done with it.
+// Frame: {type u8, 3 zero bytes, payload size u32, payload, 16 bytes of HMAC(key of the direction, counter || header ||
+// payload)}. The counter protects against replay, reordering and omission. The size is checked against kMaxErrorBytes
+// first.
 //
 // Non-blocking; belongs to one thread.
 #pragma once
@@ -26,19 +26,19 @@ class ControlLink {
   ControlLink& operator=(const ControlLink&) = delete;
 
   int fd() const { return socket_.get(); }
-  // Sends now what fits; the rest with the next send() or flush(). A heartbeat is skipped while something is still
-  // waiting.
+  // Sends what the socket takes; the rest follows with the next send() or flush(). A heartbeat is dropped while data is
+  // unsent.
   void send(const ControlMessage& message);
   void flush();
   bool has_unsent() const { return !unsent_.empty(); }
-  // Appends what has arrived. Afterwards ended() may say that no more will come.
+  // Appends received messages. Check ended() afterwards.
   void receive(std::vector<ControlMessage>& messages);
-  // The reason why the stream is over.
+  // Why the stream has ended, if it has.
   const std::optional<std::string>& ended() const { return ended_; }
-  // After the last send: the peer gets everything that was sent, then the end of the stream.
+  // Shuts the stream down after the last send: the peer receives everything, then the end of the stream.
   void finish();
 
-  bool readable = false;  // set by whoever polls fd()
+  bool readable = false;  // set by the poller of fd()
 
  private:
   size_t parse(std::vector<ControlMessage>& messages);

@@ -16,16 +16,16 @@ void ControlTree::attach(int host, std::unique_ptr<ControlLink> link, int64_t no
     state_.lose(host, watched.message(), outputs_);
   }
   added.readable = true;
-  carry_out();
+  apply_outputs();
 }
 
-int64_t ControlTree::turn(int64_t now_ns) {
+int64_t ControlTree::poll(int64_t now_ns) {
   for (auto& [host, link] : links_)
     if (link->readable) receive(host, *link, now_ns);
-  carry_out();
+  apply_outputs();
   drop_ended();
   if (now_ns >= state_.next_tick_ns()) state_.tick(now_ns, outputs_);
-  carry_out();
+  apply_outputs();
   bool unsent = false;
   for (auto& [host, link] : links_) {
     link->flush();
@@ -50,8 +50,8 @@ void ControlTree::drop_ended() {
   });
 }
 
-// In order: others are told before the own ranks, see TreeState::spread.
-void ControlTree::carry_out() {
+// Order matters: other hosts are notified before the local ranks, see TreeState::flood().
+void ControlTree::apply_outputs() {
   TreeOutputs outputs;
   outputs.swap(outputs_);
   for (const TreeOutput& output : outputs) {
@@ -67,17 +67,17 @@ void ControlTree::carry_out() {
 
 void ControlTree::fail(const Status& error) {
   state_.fail(error, outputs_);
-  carry_out();
+  apply_outputs();
 }
 
 void ControlTree::poll_stragglers(StragglerReport own) {
   state_.poll_stragglers(std::move(own), outputs_);
-  carry_out();
+  apply_outputs();
 }
 
 void ControlTree::leave() {
   state_.leave(outputs_);
-  carry_out();
+  apply_outputs();
   for (auto& [host, link] : links_) {
     link->finish();
     thread_.unwatch(link->fd());

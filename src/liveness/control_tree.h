@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One control tree in the real world: drives a TreeState with the clock and the connections. On the liveness thread
-// only.
+// Connects a TreeState to the clock and to the sockets of one control tree. Used on the liveness thread only.
 #pragma once
 
 #include <functional>
@@ -16,24 +15,24 @@ namespace ccom {
 
 class ControlTree {
  public:
-  // `report` is told of an error that was found or received.
+  // `report` is called with every error detected or received.
   ControlTree(TreeConfig config, LivenessThread& thread, std::function<void(const Status&)> report)
       : state_(std::move(config)), thread_(thread), report_(std::move(report)) {}
 
   void attach(int host, std::unique_ptr<ControlLink> link, int64_t now_ns);
-  // Receives, judges, sends; returns when to come back at the latest.
-  int64_t turn(int64_t now_ns);
+  // Receives, checks timeouts, sends; returns the time of the next call at the latest.
+  int64_t poll(int64_t now_ns);
   void fail(const Status& error);
   // See TreeState.
   void poll_stragglers(StragglerReport own);
   const StragglerPoll& straggler_poll() const { return state_.straggler_poll(); }
-  // Says goodbye and closes everything. Does not block.
+  // Sends a goodbye and closes all connections. Does not block.
   void leave();
 
  private:
   void receive(int host, ControlLink& link, int64_t now_ns);
   void drop_ended();
-  void carry_out();
+  void apply_outputs();
 
   TreeState state_;
   LivenessThread& thread_;

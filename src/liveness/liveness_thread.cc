@@ -29,12 +29,12 @@ int64_t now_ns() { return std::chrono::steady_clock::now().time_since_epoch() / 
 
 timespec to_timespec(int64_t ns) { return {.tv_sec = ns / 1'000'000'000, .tv_nsec = ns % 1'000'000'000}; }
 
-// What a process has at most once. The one global of this room, and a deliberate one: the life lines need a thread that
-// lives as long as the process's Monitors, and Monitors of unrelated communicators know nothing of each other. Never
-// destroyed, for a communicator may outlive static destruction. A forked child starts afresh, whatever state the lock
-// was in.
+// State that a process has once. The only global of this library part, and deliberate: robust futexes need a thread
+// that outlives all Monitors of the process, and Monitors of unrelated communicators do not know each other. Never
+// destroyed, because a communicator may outlive static destruction. A forked child makes a new one, whatever the state
+// of the lock.
 struct ProcessWide {
-  const ForkMark mark;
+  const ForkDetector fork_detector;
   const uint64_t process = random_u64();
   std::mutex mutex;
   std::weak_ptr<LivenessThread> thread;
@@ -43,16 +43,16 @@ constinit std::atomic<ProcessWide*> process_wide{nullptr};
 
 ProcessWide& of_this_process_wide() {
   ProcessWide* current = process_wide.load(std::memory_order_acquire);
-  if (current != nullptr && !current->mark.in_child()) return *current;
-  auto* fresh = new ProcessWide;
-  if (process_wide.compare_exchange_strong(current, fresh, std::memory_order_acq_rel)) return *fresh;
-  delete fresh;
+  if (current != nullptr && !current->fork_detector.in_child()) return *current;
+  auto* created = new ProcessWide;
+  if (process_wide.compare_exchange_strong(current, created, std::memory_order_acq_rel)) return *created;
+  delete created;
   return *current;
 }
 
 }  // namespace
 
-ForkMark::ForkMark() : page_(nullptr), pid_(::getpid()) {
+ForkDetector::ForkDetector() : page_(nullptr), pid_(::getpid()) {
   const auto size = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
   void* page = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (page == MAP_FAILED) return;
@@ -64,32 +64,32 @@ ForkMark::ForkMark() : page_(nullptr), pid_(::getpid()) {
   }
 }
 
-ForkMark::~ForkMark() {
+ForkDetector::~ForkDetector() {
   if (page_ != nullptr) ::munmap(const_cast<char*>(page_), static_cast<size_t>(::sysconf(_SC_PAGESIZE)));
 }
 
-bool ForkMark::in_child() const { return page_ != nullptr ? *page_ == 0 : ::getpid() != pid_; }
+bool ForkDetector::in_child() const { return page_ != nullptr ? *page_ == 0 : ::getpid() != pid_; }
 
 Result<std::shared_ptr<LivenessThread>> LivenessThread::of_this_process() {
   ProcessWide& shared = of_this_process_wide();
   std::lock_guard lock(shared.mutex);
   if (auto running = shared.thread.lock()) return running;
-  std::shared_ptr<LivenessThread> fresh(new LivenessThread(shared.process));
-  CCOM_TRY(fresh->start());
-  shared.thread = fresh;
-  return fresh;
+  std::shared_ptr<LivenessThread> created(new LivenessThread(shared.process));
+  CCOM_TRY(created->start());
+  shared.thread = created;
+  return created;
 }
 
 Status LivenessThread::start() {
   epoll_ = OwnedFd(::epoll_create1(EPOLL_CLOEXEC));
-  knock_event_ = OwnedFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!epoll_ || !knock_event_)
+  wake_event_ = OwnedFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!epoll_ || !wake_event_)
     return system_error(errno, "open an epoll and an event descriptor for the liveness thread");
   epoll_event event{};
   event.events = EPOLLIN;
-  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, knock_event_.get(), &event) != 0)
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_event_.get(), &event) != 0)
     return system_error(errno, "watch the liveness thread's event descriptor");
-  // The application's signals are for its own threads.
+  // Signals are left to the application's threads.
   sigset_t all, before;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -107,14 +107,14 @@ Status LivenessThread::start() {
 LivenessThread::~LivenessThread() {
   if (!thread_) return;
   if (in_forked_child()) {
-    (void)thread_.release();  // it runs in the parent; there is nothing here to join
+    (void)thread_.release();  // the thread runs in the parent; there is nothing to join
     return;
   }
   {
     std::lock_guard lock(mutex_);
     stop_ = true;
   }
-  knock();
+  wake();
   thread_->join();
 }
 
@@ -123,20 +123,20 @@ void LivenessThread::run(const std::function<void()>& work) {
   Work item{&work};
   std::unique_lock lock(mutex_);
   queue_.push_back(&item);
-  knock();
-  // The thread never blocks, so this is one turn of its loop.
+  wake();
+  // The thread never blocks for long: this waits for one iteration of its loop.
   work_done_.wait(lock, [&item] { return item.done; });
 }
 
-void LivenessThread::knock() {
-  knocks_.fetch_add(1, std::memory_order_acq_rel);
-  ::syscall(SYS_futex, &knocks_, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+void LivenessThread::wake() {
+  wakes_.fetch_add(1, std::memory_order_acq_rel);
+  ::syscall(SYS_futex, &wakes_, FUTEX_WAKE, 1, nullptr, nullptr, 0);
   const uint64_t one = 1;
-  (void)!::write(knock_event_.get(), &one, sizeof one);
+  (void)!::write(wake_event_.get(), &one, sizeof one);
 }
 
-void LivenessThread::add(Ward* ward) { wards_.push_back(ward); }
-void LivenessThread::remove(Ward* ward) { std::erase(wards_, ward); }
+void LivenessThread::add(LivenessTask* task) { tasks_.push_back(task); }
+void LivenessThread::remove(LivenessTask* task) { std::erase(tasks_, task); }
 
 Status LivenessThread::watch(int fd, bool* readable) {
   epoll_event event{};
@@ -153,20 +153,20 @@ void LivenessThread::unwatch(int fd) {
 }
 
 void LivenessThread::loop() {
-  LifeLines lines;
-  lines_ = &lines;
+  RobustFutexList robust_futexes;
+  robust_futexes_ = &robust_futexes;
   for (;;) {
-    const uint32_t knocks = knocks_.load(std::memory_order_acquire);
+    const uint32_t wakes = wakes_.load(std::memory_order_acquire);
     run_queue();
     {
       std::lock_guard lock(mutex_);
       if (stop_) return;
     }
-    const int64_t until_ns = turn_wards();
+    const int64_t until_ns = poll_tasks();
     if (sockets_ > 0) {
       wait_for_sockets(until_ns);
     } else {
-      wait_for_words(knocks, until_ns);
+      wait_for_words(wakes, until_ns);
     }
   }
 }
@@ -184,14 +184,15 @@ void LivenessThread::run_queue() {
   work_done_.notify_all();
 }
 
-int64_t LivenessThread::turn_wards() {
+int64_t LivenessThread::poll_tasks() {
   int64_t until_ns = now_ns() + kLongestNs;
-  for (Ward* ward : wards_) until_ns = std::min(until_ns, ward->turn(now_ns()));
+  for (LivenessTask* task : tasks_) until_ns = std::min(until_ns, task->poll(now_ns()));
   return until_ns;
 }
 
 void LivenessThread::wait_for_sockets(int64_t until_ns) {
-  const bool has_words = std::ranges::any_of(wards_, [](const Ward* ward) { return ward->awaited_word() != nullptr; });
+  const bool has_words =
+      std::ranges::any_of(tasks_, [](const LivenessTask* task) { return task->awaited_word() != nullptr; });
   int64_t left_ns = std::max<int64_t>(0, until_ns - now_ns());
   if (has_words) left_ns = std::min(left_ns, kSocketSliceNs);
   epoll_event events[32];
@@ -200,20 +201,20 @@ void LivenessThread::wait_for_sockets(int64_t until_ns) {
     if (events[i].data.ptr != nullptr) {
       *static_cast<bool*>(events[i].data.ptr) = true;
     } else {
-      uint64_t knocks = 0;
-      (void)!::read(knock_event_.get(), &knocks, sizeof knocks);
+      uint64_t wakes = 0;
+      (void)!::read(wake_event_.get(), &wakes, sizeof wakes);
     }
   }
 }
 
-void LivenessThread::wait_for_words(uint32_t knocks, int64_t until_ns) {
+void LivenessThread::wait_for_words(uint32_t wakes, int64_t until_ns) {
   std::vector<futex_waitv> words;
   const auto await = [&words](const std::atomic<uint32_t>* word, uint32_t value) {
     words.push_back({.val = value, .uaddr = reinterpret_cast<uintptr_t>(word), .flags = FUTEX_32, .__reserved = 0});
   };
-  await(&knocks_, knocks);
-  for (const Ward* ward : wards_)
-    if (const auto* word = ward->awaited_word()) await(word, 0);
+  await(&wakes_, wakes);
+  for (const LivenessTask* task : tasks_)
+    if (const auto* word = task->awaited_word()) await(word, 0);
   if (has_waitv_ && words.size() <= FUTEX_WAITV_MAX) {
     const timespec until = to_timespec(until_ns);
     const long outcome = ::syscall(SYS_futex_waitv, words.data(), words.size(), 0, &until, CLOCK_MONOTONIC);
@@ -223,7 +224,7 @@ void LivenessThread::wait_for_words(uint32_t knocks, int64_t until_ns) {
   int64_t left_ns = std::max<int64_t>(0, until_ns - now_ns());
   if (words.size() > 1) left_ns = std::min(left_ns, kWordSliceNs);
   const timespec left = to_timespec(left_ns);
-  ::syscall(SYS_futex, &knocks_, FUTEX_WAIT, knocks, &left, nullptr, 0);
+  ::syscall(SYS_futex, &wakes_, FUTEX_WAIT, wakes, &left, nullptr, 0);
 }
 
 }  // namespace ccom

@@ -12,7 +12,7 @@ void put_u32(std::vector<std::byte>& bytes, uint32_t value) {
   for (int shift = 0; shift < 32; shift += 8) bytes.push_back(static_cast<std::byte>(value >> shift));
 }
 
-// Cuts between characters of UTF-8, not inside one.
+// Never splits a UTF-8 character.
 std::string_view cut(std::string_view text, size_t limit) {
   if (text.size() <= limit) return text;
   while (limit > 0 && (static_cast<unsigned char>(text[limit]) & 0xC0) == 0x80) --limit;
@@ -26,7 +26,7 @@ void put_text(std::vector<std::byte>& bytes, std::string_view text, size_t limit
   bytes.insert(bytes.end(), raw.begin(), raw.end());
 }
 
-// Takes values off the front; once something was missing or too long everything fails.
+// Consumes values from the front; after the first short or oversized one all further reads fail.
 class Reader {
  public:
   explicit Reader(ConstBytes bytes) : rest_(bytes) {}
@@ -38,7 +38,7 @@ class Reader {
     rest_ = rest_.subspan(4);
     return value;
   }
-  // A length that may not exceed `limit` nor, in units of unit_bytes, what is left.
+  // A length that is at most `limit` and, in units of unit_bytes, at most the remaining input.
   size_t length(size_t limit, size_t unit_bytes) {
     const size_t value = u32();
     return value <= limit && value * unit_bytes <= rest_.size() ? value : fail();

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Puts the parts together: the host's Board, the NodeWatch, and the control trees between hosts.
+// Combines the host's Board, the NodeWatch and the control trees between hosts.
 //
-// There are two trees. The lowest rank of each host is its member of the first, the second-lowest (or the only one) of
-// the second, and both act on the same board. So when a leader dies, a node-mate, who knows within milliseconds, tells
-// the other hosts over the second tree; the end of the leader's own connections comes only when the kernel has torn
-// down its memory.
+// There are two trees. The lowest rank of each host is its member in the first, the second-lowest (or only) rank in the
+// second; both use the same board. When a leader dies, another rank of its host detects it within milliseconds and
+// notifies the other hosts over the second tree; the leader's own connections close only after the kernel has torn down
+// its memory.
 #include "liveness/monitor.h"
 
 #include <algorithm>
@@ -22,10 +22,10 @@ namespace ccom {
 namespace {
 
 constexpr int64_t kMs = 1'000'000;
-constexpr int64_t kLookNs = 5 * kMs;
+constexpr int64_t kCheckIntervalNs = 5 * kMs;
 
-// A straggler poll over four levels of the tree, with a look at each host.
-constexpr std::chrono::milliseconds kRollCall{150};
+// Enough for a straggler poll over four levels of the tree, with one check interval per host.
+constexpr std::chrono::milliseconds kStragglerPollTime{150};
 
 Rank tree_member(const HostMembers& host, int tree) {
   return host.ranks[std::min(static_cast<size_t>(tree), host.ranks.size() - 1)];
@@ -38,24 +38,25 @@ int tree_count(const std::vector<HostMembers>& hosts) {
 
 Status validate(const MonitorConfig& config) {
   if (config.host_index < 0 || static_cast<size_t>(config.host_index) >= config.hosts.size())
-    return error(Code::InvalidArgument, "host %d is not one of %zu", config.host_index, config.hosts.size());
+    return error(Code::InvalidArgument, "host index %d is out of range: there are %zu hosts", config.host_index,
+                 config.hosts.size());
   for (const HostMembers& host : config.hosts)
     if (host.ranks.empty() || !std::ranges::is_sorted(host.ranks))
-      return error(Code::InvalidArgument, "host %s has no ranks, or not in ascending order", host.name.c_str());
+      return error(Code::InvalidArgument, "host %s has no ranks, or they are not in ascending order",
+                   host.name.c_str());
   if (!std::ranges::binary_search(config.hosts[static_cast<size_t>(config.host_index)].ranks, config.rank))
     return error(Code::InvalidArgument, "rank %d is not on host %d", config.rank, config.host_index);
   if (config.dead_ms < 1)
-    return error(Code::InvalidArgument, "a host cannot count as dead after %lld ms of silence",
-                 static_cast<long long>(config.dead_ms));
+    return error(Code::InvalidArgument, "dead_ms must be at least 1, not %lld", static_cast<long long>(config.dead_ms));
   return Status::ok();
 }
 
 Status forked_error() {
-  return error(Code::InvalidUsage, "this process was forked: the communicator belongs to its parent")
+  return error(Code::InvalidUsage, "this is a forked process: the communicator belongs to its parent")
       .with_cure("create communicators after fork(), or start processes with spawn or exec");
 }
 
-class MonitorImpl final : public Monitor, private Ward {
+class MonitorImpl final : public Monitor, private LivenessTask {
  public:
   MonitorImpl(MonitorConfig config, Board board, std::shared_ptr<LivenessThread> thread);
   ~MonitorImpl() override;
@@ -68,13 +69,13 @@ class MonitorImpl final : public Monitor, private Ward {
   Status check() override;
   void on_failure(std::function<void()> listener) override;
   void begin_call(uint64_t calls) override { board_.slot(slot_).calls.store(calls, std::memory_order_relaxed); }
-  std::vector<Rank> who_is_behind() override;
+  std::vector<Rank> find_stragglers() override;
 
  private:
-  // Ward: on the liveness thread.
-  int64_t turn(int64_t now_ns) override;
-  const std::atomic<uint32_t>* awaited_word() const override { return spread_ ? nullptr : &board_.abort_word(); }
-  void spread_failure();
+  // LivenessTask: on the liveness thread.
+  int64_t poll(int64_t now_ns) override;
+  const std::atomic<uint32_t>* awaited_word() const override { return flooded_ ? nullptr : &board_.abort_word(); }
+  void flood_failure();
   void call_listener();
   bool poll_stragglers();
   void leave();
@@ -85,7 +86,7 @@ class MonitorImpl final : public Monitor, private Ward {
   TreeConfig tree_config() const;
   Result<JoinPlan> plan_connections(const std::vector<std::string>& addresses) const;
   void publish(const Status& error);
-  void look(int64_t now_ns);
+  void check_local_ranks(int64_t now_ns);
 
   const MonitorConfig config_;
   const Board board_;
@@ -94,14 +95,14 @@ class MonitorImpl final : public Monitor, private Ward {
   NodeWatch watch_;
   OwnedFd listener_socket_;
   std::string address_;
-  std::mutex mutex_;  // guards listener_, and the writing of the own error record
+  std::mutex mutex_;  // guards listener_ and the writing of this rank's error record
   std::function<void()> listener_;
 
-  // The liveness thread's own.
-  bool taken_ = false;   // the slot
-  bool spread_ = false;  // the board's error, to the trees
+  // Used on the liveness thread only.
+  bool taken_ = false;    // the slot is claimed
+  bool flooded_ = false;  // the board's error was sent to the trees
   int64_t next_beat_ns_ = 0;
-  std::vector<std::unique_ptr<ControlTree>> trees_;  // null where this rank is not the host's member
+  std::vector<std::unique_ptr<ControlTree>> trees_;  // null where this rank is not its host's member
 };
 
 int slot_of(const MonitorConfig& config) {
@@ -134,7 +135,7 @@ Status MonitorImpl::start() {
   }
   Status taken;
   thread_->run([this, &taken] {
-    taken = board_.take(slot_, thread_->process(), thread_->lines());
+    taken = board_.take(slot_, thread_->process(), thread_->robust_futexes());
     taken_ = taken.is_ok();
     if (taken_) thread_->add(this);
   });
@@ -152,8 +153,8 @@ Status MonitorImpl::listen() {
   return Status::ok();
 }
 
-// Other hosts are given a little more time than node-mates, so that a stopped process is named by its node-mates, who
-// can tell it from a silent host.
+// Remote hosts get a little more time than local ranks, so that a stopped process is reported by its own host, which
+// can tell it from an unreachable one.
 TreeConfig MonitorImpl::tree_config() const {
   TreeConfig config{.hosts = {}, .self = config_.host_index, .dead_ns = (config_.dead_ms + config_.dead_ms / 8) * kMs};
   for (const HostMembers& each : config_.hosts)
@@ -162,18 +163,18 @@ TreeConfig MonitorImpl::tree_config() const {
 }
 
 MonitorImpl::~MonitorImpl() {
-  // A forked child closes its copies of the descriptors; board, life line and connections belong to the parent.
+  // A forked child closes its copies of the descriptors; board, robust futex and connections belong to the parent.
   if (!thread_->in_forked_child()) thread_->run([this] { leave(); });
 }
 
-// The communicator's error, if any, reaches the others before the goodbye.
+// The communicator's error, if any, is sent before the goodbye.
 void MonitorImpl::leave() {
   if (!taken_) return;
   thread_->remove(this);
-  spread_failure();
+  flood_failure();
   for (auto& tree : trees_)
     if (tree) tree->leave();
-  board_.leave(slot_, thread_->lines());
+  board_.leave(slot_, thread_->robust_futexes());
   taken_ = false;
 }
 
@@ -190,7 +191,8 @@ Result<JoinPlan> MonitorImpl::plan_connections(const std::vector<std::string>& a
       if (other == tree_parent(config_.host_index)) {
         const auto rank = static_cast<size_t>(edge.rank);
         if (rank >= addresses.size() || addresses[rank].empty())
-          return error(Code::InvalidArgument, "rank %d gave no control address", edge.rank).with_peers({edge.rank});
+          return error(Code::InvalidArgument, "rank %d has published no control address", edge.rank)
+              .with_peers({edge.rank});
         edge.address = addresses[rank];
       }
       plan.edges.push_back(std::move(edge));
@@ -201,14 +203,14 @@ Result<JoinPlan> MonitorImpl::plan_connections(const std::vector<std::string>& a
 
 Status MonitorImpl::connect(const std::vector<std::string>& addresses, Deadline deadline) {
   if (thread_->in_forked_child()) return forked_error();
-  const OwnedFd listener = std::move(listener_socket_);  // closed whatever happens
+  const OwnedFd listener = std::move(listener_socket_);  // closed on every path
   CCOM_TRY_ASSIGN(const JoinPlan plan, plan_connections(addresses));
   const JoinHooks hooks{.attach =
                             [this](const JoinEdge& edge, std::unique_ptr<ControlLink> link) {
-                              // The state machine is first; this is for what it never hears about.
+                              // The TreeState's timeouts come first; these cover connections that it never hears from.
                               const std::chrono::milliseconds silence(2 * config_.dead_ms);
-                              notice_silence(link->fd(), silence);
-                              notice_deafness(link->fd(), silence);
+                              enable_keepalive(link->fd(), silence);
+                              set_user_timeout(link->fd(), silence);
                               thread_->run([this, &edge, &link] {
                                 const int64_t now_ns = Clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
                                 trees_[static_cast<size_t>(edge.tree)]->attach(edge.host, std::move(link), now_ns);
@@ -228,7 +230,7 @@ void MonitorImpl::publish(const Status& error) {
     const std::lock_guard lock(mutex_);
     if (!board_.publish(slot_, error)) return;
   }
-  thread_->knock();
+  thread_->wake();
 }
 
 Status MonitorImpl::report(const Status& error) {
@@ -240,13 +242,13 @@ Status MonitorImpl::report(const Status& error) {
 
 Status MonitorImpl::check() {
   if (thread_->in_forked_child()) return forked_error();
-  look(Clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
+  check_local_ranks(Clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
   return status();
 }
 
-void MonitorImpl::look(int64_t now_ns) {
+void MonitorImpl::check_local_ranks(int64_t now_ns) {
   if (failed() || !shares_board()) return;
-  if (const auto found = watch_.look(now_ns)) publish(*found);
+  if (const auto found = watch_.find_failures(now_ns)) publish(*found);
 }
 
 void MonitorImpl::on_failure(std::function<void()> listener) {
@@ -255,10 +257,10 @@ void MonitorImpl::on_failure(std::function<void()> listener) {
     const std::lock_guard lock(mutex_);
     listener_ = std::move(listener);
   }
-  thread_->knock();
+  thread_->wake();
 }
 
-int64_t MonitorImpl::turn(int64_t now_ns) {
+int64_t MonitorImpl::poll(int64_t now_ns) {
   int64_t next_ns = INT64_MAX;
   if (shares_board()) {
     if (now_ns >= next_beat_ns_) {
@@ -267,46 +269,46 @@ int64_t MonitorImpl::turn(int64_t now_ns) {
     }
     next_ns = next_beat_ns_;
   }
-  spread_failure();  // the board's error goes out before anybody else's comes in
+  flood_failure();  // the board's error is sent before others are received
   for (auto& tree : trees_) {
     if (!tree) continue;
-    next_ns = std::min(next_ns, tree->turn(now_ns));
-    if (shares_board() && !failed()) next_ns = std::min(next_ns, now_ns + kLookNs);
+    next_ns = std::min(next_ns, tree->poll(now_ns));
+    if (shares_board() && !failed()) next_ns = std::min(next_ns, now_ns + kCheckIntervalNs);
   }
-  if (poll_stragglers()) next_ns = std::min(next_ns, now_ns + kLookNs);
-  if (std::ranges::any_of(trees_, [](const auto& tree) { return tree != nullptr; })) look(now_ns);
-  spread_failure();
+  if (poll_stragglers()) next_ns = std::min(next_ns, now_ns + kCheckIntervalNs);
+  if (std::ranges::any_of(trees_, [](const auto& tree) { return tree != nullptr; })) check_local_ranks(now_ns);
+  flood_failure();
   call_listener();
   return next_ns;
 }
 
-// By the first tree's members. Returns whether one is on.
+// For members of the first tree. Returns whether a poll is in progress.
 bool MonitorImpl::poll_stragglers() {
   if (trees_.empty() || !trees_.front() || failed()) return false;
   ControlTree& tree = *trees_.front();
-  if (!tree.straggler_poll().is_on() && !board_.is_overdue()) return false;
-  tree.poll_stragglers(board_.furthest_behind(host().ranks));
+  if (!tree.straggler_poll().is_on() && !board_.has_timed_out_rank()) return false;
+  tree.poll_stragglers(board_.slowest_ranks(host().ranks));
   const StragglerReport found = tree.straggler_poll().result();
-  if (board_.behind() != found) board_.put_behind(found);
+  if (board_.stragglers() != found) board_.publish_stragglers(found);
   return true;
 }
 
-std::vector<Rank> MonitorImpl::who_is_behind() {
+std::vector<Rank> MonitorImpl::find_stragglers() {
   if (thread_->in_forked_child()) return {};
-  StragglerReport found = board_.furthest_behind(host().ranks);
+  StragglerReport found = board_.slowest_ranks(host().ranks);
   if (!trees_.empty()) {
-    board_.slot(slot_).overdue.store(1, std::memory_order_relaxed);
-    thread_->knock();
-    for (const Deadline deadline = Deadline::after(kRollCall); !deadline.passed() && check().is_ok();)
+    board_.slot(slot_).timed_out.store(1, std::memory_order_relaxed);
+    thread_->wake();
+    for (const Deadline deadline = Deadline::after(kStragglerPollTime); !deadline.passed() && check().is_ok();)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    found = board_.behind();
+    found = board_.stragglers();
   }
   return found.calls < board_.slot(slot_).calls.load(std::memory_order_relaxed) ? found.ranks : std::vector<Rank>();
 }
 
-void MonitorImpl::spread_failure() {
-  if (spread_ || !failed()) return;
-  spread_ = true;
+void MonitorImpl::flood_failure() {
+  if (flooded_ || !failed()) return;
+  flooded_ = true;
   const Status error = board_.error();
   for (auto& tree : trees_)
     if (tree) tree->fail(error);

@@ -10,13 +10,13 @@ NodeWatch::NodeWatch(Board board, Config config) : board_(board), config_(std::m
   beats_.resize(config_.ranks.size());
 }
 
-std::optional<Status> NodeWatch::look(int64_t now_ns) {
+std::optional<Status> NodeWatch::find_failures(int64_t now_ns) {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock) return std::nullopt;
-  // Beats are judged only against a time in which we looked ourselves: between calls nobody looks, and a process that
-  // was stopped cannot tell who else was.
-  const bool fresh = now_ns - last_look_ns_ > config_.dead_ns / 2;
-  last_look_ns_ = now_ns;
+  // Silence is measured only over time in which this process was checking: between calls it does not, and a process
+  // that was itself stopped cannot judge others.
+  const bool fresh = now_ns - last_check_ns_ > config_.dead_ns / 2;
+  last_check_ns_ = now_ns;
   std::vector<int> dead, silent;
   for (int slot = 0; slot < board_.slots(); ++slot) {
     if (!is_watched(slot)) continue;
@@ -26,8 +26,8 @@ std::optional<Status> NodeWatch::look(int64_t now_ns) {
       silent.push_back(slot);
     }
   }
-  if (!dead.empty()) return died(dead);
-  if (!silent.empty()) return fell_silent(silent);
+  if (!dead.empty()) return death_error(dead);
+  if (!silent.empty()) return silence_error(silent);
   return std::nullopt;
 }
 
@@ -42,16 +42,16 @@ bool NodeWatch::is_watched(int index) const {
 bool NodeWatch::is_silent(int index, int64_t now_ns, bool fresh) {
   Beats& seen = beats_[static_cast<size_t>(index)];
   const uint64_t count = board_.slot(index).beats.load(std::memory_order_relaxed);
-  const bool first_sight = seen.since_ns == 0;  // it has come since our last look
-  if (fresh || first_sight || count != seen.count) {
+  const bool is_new = seen.since_ns == 0;  // it joined after the last check
+  if (fresh || is_new || count != seen.count) {
     seen = {.count = count, .since_ns = now_ns};
     return false;
   }
   const int64_t silence_ns = now_ns - seen.since_ns;
   if (silence_ns > config_.dead_ns / 6 && !seen.suspected) {
     seen.suspected = true;
-    log(LogLevel::Warn, "rank %d on host %s has been silent for %.2f s", config_.ranks[static_cast<size_t>(index)],
-        config_.host.c_str(), static_cast<double>(silence_ns) * 1e-9);
+    log(LogLevel::Warn, "rank %d on host %s has sent no heartbeat for %.2f s",
+        config_.ranks[static_cast<size_t>(index)], config_.host.c_str(), static_cast<double>(silence_ns) * 1e-9);
   }
   return silence_ns >= config_.dead_ns;
 }
@@ -62,7 +62,7 @@ std::vector<Rank> NodeWatch::ranks_of(const std::vector<int>& slots) const {
   return ranks;
 }
 
-// "pid 17" or "pids 17, 18", not more than eight.
+// "pid 17" or "pids 17, 18"; at most eight are named.
 std::string NodeWatch::name_processes(const std::vector<int>& slots) const {
   std::string text = slots.size() == 1 ? "pid " : "pids ";
   for (size_t i = 0; i < slots.size() && i < 8; ++i)
@@ -70,26 +70,26 @@ std::string NodeWatch::name_processes(const std::vector<int>& slots) const {
   return slots.size() > 8 ? text + ", ..." : text;
 }
 
-Status NodeWatch::died(const std::vector<int>& slots) const {
+Status NodeWatch::death_error(const std::vector<int>& slots) const {
   const std::vector<Rank> ranks = ranks_of(slots);
   return error(Code::RemoteError, "%s on host %s died (%s)", name_ranks(ranks).c_str(), config_.host.c_str(),
                name_processes(slots).c_str())
       .with_peers({ranks.begin(), ranks.end()})
       .with_host(config_.host)
       .with_cure(
-          "look at the output of the dead rank and at the kernel log of its host (out of memory?); restart the job, or "
+          "check the output of the dead rank and the kernel log of its host (out of memory?); restart the job, or "
           "shrink the communicator to the survivors");
 }
 
-Status NodeWatch::fell_silent(const std::vector<int>& slots) const {
+Status NodeWatch::silence_error(const std::vector<int>& slots) const {
   const std::vector<Rank> ranks = ranks_of(slots);
-  return error(Code::RemoteError, "%s on host %s gave no sign of life for %.1f s (%s)", name_ranks(ranks).c_str(),
+  return error(Code::RemoteError, "%s on host %s sent no heartbeat for %.1f s (%s)", name_ranks(ranks).c_str(),
                config_.host.c_str(), static_cast<double>(config_.dead_ns) * 1e-9, name_processes(slots).c_str())
       .with_peers({ranks.begin(), ranks.end()})
       .with_host(config_.host)
       .with_cure(
-          "see whether the process is stopped (a debugger, a frozen cgroup) or starved of processor time; a longer "
-          "CCOM_DEAD_MS forgives longer pauses");
+          "check whether the process is stopped (debugger, frozen cgroup) or starved of CPU time; a larger "
+          "CCOM_DEAD_MS tolerates longer pauses");
 }
 
 }  // namespace ccom

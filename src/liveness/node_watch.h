@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Looks after the ranks of the own host: dead ones (their life line) at once, stopped ones (their beats) after dead_ns.
+// Monitors the ranks of this host: death is detected at once (robust futex), a stopped process after dead_ns
+// (heartbeats).
 #pragma once
 
 #include <mutex>
@@ -12,20 +13,20 @@
 
 namespace ccom {
 
-// Any thread may look; a second one at the same time finds nothing.
+// Thread-safe; a concurrent call returns nullopt.
 class NodeWatch {
  public:
   struct Config {
     std::string host;
     std::vector<Rank> ranks;  // by slot
     int own_slot = 0;
-    uint64_t process = 0;  // whose ranks need no watching
+    uint64_t process = 0;  // its ranks are not watched
     int64_t dead_ns = 0;
   };
   NodeWatch(Board board, Config config);
 
-  // An error that names everybody found dead, or everybody found silent.
-  std::optional<Status> look(int64_t now_ns);
+  // An error that names every rank found dead, or every rank found silent.
+  std::optional<Status> find_failures(int64_t now_ns);
 
  private:
   struct Beats {
@@ -35,16 +36,16 @@ class NodeWatch {
   };
   bool is_watched(int slot) const;
   bool is_silent(int slot, int64_t now_ns, bool fresh);
-  Status died(const std::vector<int>& slots) const;
-  Status fell_silent(const std::vector<int>& slots) const;
+  Status death_error(const std::vector<int>& slots) const;
+  Status silence_error(const std::vector<int>& slots) const;
   std::vector<Rank> ranks_of(const std::vector<int>& slots) const;
   std::string name_processes(const std::vector<int>& slots) const;
 
   const Board board_;
   const Config config_;
-  std::mutex mutex_;  // guards the rest
+  std::mutex mutex_;  // guards the members below
   std::vector<Beats> beats_;
-  int64_t last_look_ns_ = 0;
+  int64_t last_check_ns_ = 0;
 };
 
 }  // namespace ccom

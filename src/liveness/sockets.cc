@@ -50,8 +50,8 @@ Result<OwnedFd> open_socket(int family) {
   return socket;
 }
 
-// Control messages are rare and small; none may wait for company.
-void send_at_once(const OwnedFd& socket) {
+// Control messages are rare and small; none may be delayed by Nagle's algorithm.
+void disable_nagle(const OwnedFd& socket) {
   const int on = 1;
   ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
@@ -74,17 +74,17 @@ Result<std::string> address_of(const OwnedFd& listener) {
   address.size = sizeof address.storage;
   char host[NI_MAXHOST], port[NI_MAXSERV];
   if (::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address.storage), &address.size) != 0)
-    return system_error(errno, "ask a control socket for its address");
+    return system_error(errno, "get the address of a control socket");
   if (::getnameinfo(address.get(), address.size, host, sizeof host, port, sizeof port,
                     NI_NUMERICHOST | NI_NUMERICSERV) != 0)
-    return error(Code::InternalError, "print the address of a control socket");
+    return error(Code::InternalError, "format the address of a control socket");
   return (address.family() == AF_INET6 ? "[" + std::string(host) + "]" : std::string(host)) + ":" + port;
 }
 
 Result<OwnedFd> start_connect(const std::string& text) {
   CCOM_TRY_ASSIGN(const SocketAddress address, parse_address(text));
   CCOM_TRY_ASSIGN(OwnedFd socket, open_socket(address.family()));
-  send_at_once(socket);
+  disable_nagle(socket);
   if (::connect(socket.get(), address.get(), address.size) != 0 && errno != EINPROGRESS && errno != EINTR)
     return system_error(errno, "connect to %s", text.c_str());
   return socket;
@@ -98,7 +98,7 @@ int connect_outcome(const OwnedFd& socket) {
 
 OwnedFd accept_from(const OwnedFd& listener) {
   OwnedFd socket(::accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-  if (socket) send_at_once(socket);
+  if (socket) disable_nagle(socket);
   return socket;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The little that control connections need of sockets: an owner for descriptors, and numeric TCP addresses such as
-// "10.0.0.7:4100" and "[fd00::7]:4100". All sockets are non-blocking and close on exec.
+// Socket helpers for control connections: a descriptor owner, and numeric TCP addresses such as "10.0.0.7:4100" and
+// "[fd00::7]:4100". All sockets are non-blocking and close on exec.
 #pragma once
 
 #include <string>
@@ -29,14 +29,14 @@ class OwnedFd {
   int fd_ = -1;
 };
 
-// ConfigError for anything but the numeric address of one interface.
+// ConfigError unless it is the numeric address of one interface.
 Result<OwnedFd> listen_on(const std::string& ip, const PortRange& ports);
 Result<std::string> address_of(const OwnedFd& listener);
-// Begins to connect; writable when that has succeeded or failed.
+// Starts to connect; the socket becomes writable on success or failure.
 Result<OwnedFd> start_connect(const std::string& address);
-// 0, or the reason why the connection failed.
+// 0, or the errno of the failed connection.
 int connect_outcome(const OwnedFd& socket);
-// An invalid one if nobody is waiting.
+// Invalid if no connection is pending.
 OwnedFd accept_from(const OwnedFd& listener);
 
 }  // namespace ccom

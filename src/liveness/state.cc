@@ -31,7 +31,7 @@ void TreeState::attach(int host, int64_t now_ns, TreeOutputs& out) {
   Neighbour& other = neighbour(host);
   CCOM_ASSERT(other.link == Link::Absent);
   other.link = Link::Up;
-  other.heard_ns = now_ns;
+  other.last_heard_ns = now_ns;
   if (failed()) out.push_back({TreeOutput::Kind::Send, host, {MessageType::Error, error_}});
   if (left_) out.push_back({TreeOutput::Kind::Send, host, {MessageType::Goodbye}});
   next_tick_ns_ = std::min(next_tick_ns_, now_ns);
@@ -40,27 +40,28 @@ void TreeState::attach(int host, int64_t now_ns, TreeOutputs& out) {
 void TreeState::receive(int host, const ControlMessage& message, int64_t now_ns, TreeOutputs& out) {
   Neighbour& other = neighbour(host);
   if (other.link != Link::Up) return;
-  other.heard_ns = now_ns;
-  other.suspected = other.pardoned = false;
+  other.last_heard_ns = now_ns;
+  other.suspected = other.grace_given = false;
   if (message.type == MessageType::Goodbye) other.link = Link::Gone;
-  if (message.type == MessageType::Error && !failed()) spread(message.error, host, out);
+  if (message.type == MessageType::Error && !failed()) flood(message.error, host, out);
   if (message.type == MessageType::StragglerReport) {
-    straggler_poll_.hear(static_cast<size_t>(&other - neighbours_.data()), message.behind);
-    pass_news_on(out);
+    straggler_poll_.receive(static_cast<size_t>(&other - neighbours_.data()), message.stragglers);
+    send_straggler_updates(out);
   }
 }
 
 void TreeState::poll_stragglers(StragglerReport own, TreeOutputs& out) {
   straggler_poll_.set_own(std::move(own));
-  pass_news_on(out);
+  send_straggler_updates(out);
 }
 
-void TreeState::pass_news_on(TreeOutputs& out) {
+void TreeState::send_straggler_updates(TreeOutputs& out) {
   if (failed() || left_) return;
   for (size_t i = 0; i < neighbours_.size(); ++i) {
     if (neighbours_[i].link != Link::Up) continue;
-    if (auto news = straggler_poll_.news_for(i))
-      out.push_back({TreeOutput::Kind::Send, neighbours_[i].host, {MessageType::StragglerReport, {}, *std::move(news)}});
+    if (auto update = straggler_poll_.update_for(i))
+      out.push_back(
+          {TreeOutput::Kind::Send, neighbours_[i].host, {MessageType::StragglerReport, {}, *std::move(update)}});
   }
 }
 
@@ -68,7 +69,7 @@ void TreeState::lose(int host, std::string_view reason, TreeOutputs& out) {
   Neighbour& other = neighbour(host);
   if (other.link != Link::Up) return;
   other.link = Link::Gone;
-  if (!failed() && !left_) spread(died(host, reason), host, out);
+  if (!failed() && !left_) flood(death_error(host, reason), host, out);
 }
 
 void TreeState::fail(const Status& error, TreeOutputs& out) {
@@ -78,8 +79,8 @@ void TreeState::fail(const Status& error, TreeOutputs& out) {
     if (other.link == Link::Up) out.push_back({TreeOutput::Kind::Send, other.host, {MessageType::Error, error}});
 }
 
-// The others are told before our own ranks, who may react by exiting at once.
-void TreeState::spread(const Status& error, int except, TreeOutputs& out) {
+// Other hosts are notified before the local ranks, which may exit at once.
+void TreeState::flood(const Status& error, int except, TreeOutputs& out) {
   error_ = error;
   for (const Neighbour& other : neighbours_)
     if (other.link == Link::Up && other.host != except)
@@ -101,43 +102,42 @@ void TreeState::tick(int64_t now_ns, TreeOutputs& out) {
       if (other.link == Link::Up && !failed() && !left_)
         out.push_back({TreeOutput::Kind::Send, other.host, {MessageType::Heartbeat}});
   }
-  // A host that has itself stood still (stopped, paused with its machine) cannot tell who was silent: each neighbour
-  // gets half the time again, once, to be heard.
-  const bool stood_still = last_tick_ns_ >= 0 && now_ns - last_tick_ns_ > config_.dead_ns / 4;
+  // A host that was itself suspended cannot tell who was silent: each neighbour gets another half of the timeout, once.
+  const bool was_suspended = last_tick_ns_ >= 0 && now_ns - last_tick_ns_ > config_.dead_ns / 4;
   last_tick_ns_ = now_ns;
   for (Neighbour& other : neighbours_) {
-    if (stood_still && !other.pardoned && now_ns - other.heard_ns > config_.dead_ns / 2) {
-      other.heard_ns = now_ns - config_.dead_ns / 2;
-      other.pardoned = true;
+    if (was_suspended && !other.grace_given && now_ns - other.last_heard_ns > config_.dead_ns / 2) {
+      other.last_heard_ns = now_ns - config_.dead_ns / 2;
+      other.grace_given = true;
     }
-    judge(other, now_ns, out);
+    check_silence(other, now_ns, out);
   }
-  plan_next_tick();
+  schedule_next_tick();
 }
 
-void TreeState::judge(Neighbour& other, int64_t now_ns, TreeOutputs& out) {
+void TreeState::check_silence(Neighbour& other, int64_t now_ns, TreeOutputs& out) {
   if (other.link != Link::Up || failed() || left_) return;
-  const int64_t silence_ns = now_ns - other.heard_ns;
+  const int64_t silence_ns = now_ns - other.last_heard_ns;
   if (silence_ns >= config_.dead_ns) {
-    // Told as well, in case it wakes up: it is out.
-    spread(fell_silent(other.host, silence_ns), -1, out);
+    // The silent host is notified as well, in case it resumes: it is out of the communicator.
+    flood(silence_error(other.host, silence_ns), -1, out);
   } else if (silence_ns >= config_.dead_ns / 6 && !other.suspected) {
     other.suspected = true;
-    out.push_back({TreeOutput::Kind::Suspect, other.host, {MessageType::Error, fell_silent(other.host, silence_ns)}});
+    out.push_back({TreeOutput::Kind::Suspect, other.host, {MessageType::Error, silence_error(other.host, silence_ns)}});
   }
 }
 
-void TreeState::plan_next_tick() {
+void TreeState::schedule_next_tick() {
   next_tick_ns_ = next_beat_ns_;
   if (failed() || left_) return;
   for (const Neighbour& other : neighbours_) {
     if (other.link != Link::Up) continue;
-    const int64_t patience_ns = other.suspected ? config_.dead_ns : config_.dead_ns / 6;
-    next_tick_ns_ = std::min(next_tick_ns_, other.heard_ns + patience_ns);
+    const int64_t timeout_ns = other.suspected ? config_.dead_ns : config_.dead_ns / 6;
+    next_tick_ns_ = std::min(next_tick_ns_, other.last_heard_ns + timeout_ns);
   }
 }
 
-Status TreeState::died(int host, std::string_view reason) const {
+Status TreeState::death_error(int host, std::string_view reason) const {
   const TreeHost& other = config_.hosts[static_cast<size_t>(host)];
   return error(Code::RemoteError, "rank %d on host %s died: its control connection to rank %d on host %s ended (%.*s)",
                other.member, other.name.c_str(), config_.hosts[static_cast<size_t>(config_.self)].member,
@@ -146,17 +146,17 @@ Status TreeState::died(int host, std::string_view reason) const {
       .with_peers({other.member})
       .with_host(other.name)
       .with_cure(
-          "look at that rank's output and at the kernel log of its host; restart the job, or shrink the "
+          "check that rank's output and the kernel log of its host; restart the job, or shrink the "
           "communicator to the survivors");
 }
 
-Status TreeState::fell_silent(int host, int64_t silence_ns) const {
+Status TreeState::silence_error(int host, int64_t silence_ns) const {
   const TreeHost& other = config_.hosts[static_cast<size_t>(host)];
-  return error(Code::RemoteError, "host %s with %s has been silent for %.1f s: it has stopped, or its network is down",
+  return error(Code::RemoteError, "host %s with %s has been silent for %.1f s: it is stopped or unreachable",
                other.name.c_str(), name_ranks(other.ranks).c_str(), static_cast<double>(silence_ns) * 1e-9)
       .with_peers({other.ranks.begin(), other.ranks.end()})
       .with_host(other.name)
-      .with_cure("see whether the host answers; a longer CCOM_DEAD_MS forgives longer pauses");
+      .with_cure("check that the host is up and reachable; a larger CCOM_DEAD_MS tolerates longer pauses");
 }
 
 }  // namespace ccom

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One host's part in the control tree, as a pure state machine: no clock, threads or sockets. Time (nanoseconds on any
-// monotonic clock), messages and lost connections come in, messages and findings go out, so the simulator runs the same
-// code.
+// One host's part of a control tree as a pure state machine without clock, threads or sockets. Inputs: time
+// (nanoseconds of any monotonic clock), messages, lost connections; outputs: messages and reports. The simulator runs
+// the same code.
 //
 // Hosts form a heap-ordered tree of degree 8: parent (i-1)/8, children 8i+1 ... 8i+8. Neighbours send heartbeats every
-// dead/12; one that was silent for dead/6 is suspected, for `dead` it is dead with all its ranks. A connection that
-// ends without a goodbye means that the process at its other end is dead, and only that one. The first error, found or
-// received, goes to all other neighbours once; later ones are dropped. As every component of the tree without its dead
-// hosts touches one of them, every connected survivor gets an error that names a dead rank.
+// dead/12; one that is silent for dead/6 is suspected, after `dead` it and all its ranks are declared dead. A
+// connection that ends without a goodbye means that the process at its other end is dead, and only that one. The first
+// error, detected or received, is sent to all other neighbours once; later ones are dropped. Every component of the
+// tree without its dead hosts is adjacent to one of them, so every connected survivor gets an error that names a dead
+// rank.
 //
-// Not thread-safe. A resource of its driver: one per host and tree.
+// Not thread-safe. One instance per host and tree.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +31,8 @@ std::vector<int> tree_neighbours(int host, int hosts);
 
 struct TreeHost {
   std::string name;
-  Rank member = -1;         // the rank that holds this host's connections
-  std::vector<Rank> ranks;  // all of the host, ascending
+  Rank member = -1;         // the rank that owns this host's connections
+  std::vector<Rank> ranks;  // all ranks of the host, ascending
 };
 
 struct TreeConfig {
@@ -43,32 +44,32 @@ struct TreeConfig {
 struct TreeOutput {
   enum class Kind {
     Send,     // message -> host
-    Report,   // message.error is this host's error, unless it has one
-    Suspect,  // host has been silent; message.error tells the log
+    Report,   // message.error becomes this host's error, unless it has one
+    Suspect,  // host is silent; message.error goes to the log
   };
   Kind kind = Kind::Send;
   int host = -1;
   ControlMessage message;
 };
-using TreeOutputs = std::vector<TreeOutput>;  // to be carried out in this order
+using TreeOutputs = std::vector<TreeOutput>;  // to be applied in this order
 
 class TreeState {
  public:
   explicit TreeState(TreeConfig config);
 
-  // A connection to a neighbour is up.
+  // The connection to a neighbour is established.
   void attach(int host, int64_t now_ns, TreeOutputs& out);
   void receive(int host, const ControlMessage& message, int64_t now_ns, TreeOutputs& out);
-  // The connection has ended; everything that came over it was received first.
+  // The connection has ended; everything received over it was passed to receive() before.
   void lose(int host, std::string_view reason, TreeOutputs& out);
-  // Time has passed. To be called at the latest at next_tick_ns(), after what had arrived was received.
+  // Advances the time. Call it at next_tick_ns() at the latest, after passing on everything received.
   void tick(int64_t now_ns, TreeOutputs& out);
-  // This host has an error of its own.
+  // This host has detected an error.
   void fail(const Status& error, TreeOutputs& out);
-  // How far this host's ranks are, whenever it changes once a straggler poll is on; starts one.
+  // This host's contribution to a straggler poll: starts one, then to be called whenever it changes.
   void poll_stragglers(StragglerReport own, TreeOutputs& out);
   const StragglerPoll& straggler_poll() const { return straggler_poll_; }
-  // This host's member leaves in order; nothing more is sent.
+  // This host's member leaves in order; nothing is sent afterwards.
   void leave(TreeOutputs& out);
 
   int64_t next_tick_ns() const { return next_tick_ns_; }
@@ -79,22 +80,22 @@ class TreeState {
   struct Neighbour {
     int host = -1;
     Link link = Link::Absent;
-    int64_t heard_ns = 0;
+    int64_t last_heard_ns = 0;
     bool suspected = false;
-    bool pardoned = false;  // silence was forgiven once since it was last heard
+    bool grace_given = false;  // the silence was excused once since the last message
   };
 
   Neighbour& neighbour(int host);
-  void pass_news_on(TreeOutputs& out);
-  void spread(const Status& error, int except, TreeOutputs& out);
-  void judge(Neighbour& other, int64_t now_ns, TreeOutputs& out);
-  void plan_next_tick();
-  Status died(int host, std::string_view reason) const;
-  Status fell_silent(int host, int64_t silence_ns) const;
+  void send_straggler_updates(TreeOutputs& out);
+  void flood(const Status& error, int except, TreeOutputs& out);
+  void check_silence(Neighbour& other, int64_t now_ns, TreeOutputs& out);
+  void schedule_next_tick();
+  Status death_error(int host, std::string_view reason) const;
+  Status silence_error(int host, int64_t silence_ns) const;
 
   TreeConfig config_;
   std::vector<Neighbour> neighbours_;
-  StragglerPoll straggler_poll_;  // by place in neighbours_
+  StragglerPoll straggler_poll_;  // indexed as neighbours_
   Status error_;
   bool left_ = false;
   int64_t last_tick_ns_ = -1;

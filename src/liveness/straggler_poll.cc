@@ -15,25 +15,25 @@ StragglerReport least_of(const StragglerReport& a, const StragglerReport& b) {
   return both;
 }
 
-// u64 calls, i32 ranks; little-endian, as everything that travels.
-std::vector<std::byte> encode_behind(const StragglerReport& behind) {
-  const size_t ranks_bytes = std::min(behind.ranks.size(), StragglerReport::kMost) * sizeof(Rank);
-  std::vector<std::byte> bytes(sizeof behind.calls + ranks_bytes);
-  std::memcpy(bytes.data(), &behind.calls, sizeof behind.calls);
-  if (ranks_bytes > 0) std::memcpy(bytes.data() + sizeof behind.calls, behind.ranks.data(), ranks_bytes);
+// u64 calls, i32 ranks; little-endian.
+std::vector<std::byte> encode_report(const StragglerReport& report) {
+  const size_t ranks_bytes = std::min(report.ranks.size(), StragglerReport::kMost) * sizeof(Rank);
+  std::vector<std::byte> bytes(sizeof report.calls + ranks_bytes);
+  std::memcpy(bytes.data(), &report.calls, sizeof report.calls);
+  if (ranks_bytes > 0) std::memcpy(bytes.data() + sizeof report.calls, report.ranks.data(), ranks_bytes);
   return bytes;
 }
 
-std::optional<StragglerReport> decode_behind(ConstBytes bytes) {
-  StragglerReport behind;
-  if (bytes.size() < sizeof behind.calls) return std::nullopt;
-  const size_t ranks_bytes = bytes.size() - sizeof behind.calls;
+std::optional<StragglerReport> decode_report(ConstBytes bytes) {
+  StragglerReport report;
+  if (bytes.size() < sizeof report.calls) return std::nullopt;
+  const size_t ranks_bytes = bytes.size() - sizeof report.calls;
   if (ranks_bytes % sizeof(Rank) != 0 || ranks_bytes / sizeof(Rank) > StragglerReport::kMost) return std::nullopt;
-  std::memcpy(&behind.calls, bytes.data(), sizeof behind.calls);
-  behind.ranks.resize(ranks_bytes / sizeof(Rank));
-  if (ranks_bytes > 0) std::memcpy(behind.ranks.data(), bytes.data() + sizeof behind.calls, ranks_bytes);
-  if (!std::ranges::is_sorted(behind.ranks)) return std::nullopt;
-  return behind;
+  std::memcpy(&report.calls, bytes.data(), sizeof report.calls);
+  report.ranks.resize(ranks_bytes / sizeof(Rank));
+  if (ranks_bytes > 0) std::memcpy(report.ranks.data(), bytes.data() + sizeof report.calls, ranks_bytes);
+  if (!std::ranges::is_sorted(report.ranks)) return std::nullopt;
+  return report;
 }
 
 void StragglerPoll::set_own(StragglerReport own) {
@@ -41,24 +41,24 @@ void StragglerPoll::set_own(StragglerReport own) {
   own_ = std::move(own);
 }
 
-void StragglerPoll::hear(size_t index, StragglerReport behind) {
+void StragglerPoll::receive(size_t index, StragglerReport report) {
   is_on_ = true;
-  heard_[index] = std::move(behind);
+  received_[index] = std::move(report);
 }
 
-std::optional<StragglerReport> StragglerPoll::news_for(size_t index) {
+std::optional<StragglerReport> StragglerPoll::update_for(size_t index) {
   if (!is_on_) return std::nullopt;
-  StragglerReport news = without(index);
-  if (said_[index] == news) return std::nullopt;
-  return said_[index] = std::move(news);
+  StragglerReport update = without(index);
+  if (sent_[index] == update) return std::nullopt;
+  return sent_[index] = std::move(update);
 }
 
-StragglerReport StragglerPoll::result() const { return without(heard_.size()); }
+StragglerReport StragglerPoll::result() const { return without(received_.size()); }
 
 StragglerReport StragglerPoll::without(size_t index) const {
   StragglerReport least = own_;
-  for (size_t i = 0; i < heard_.size(); ++i)
-    if (i != index) least = least_of(least, heard_[i]);
+  for (size_t i = 0; i < received_.size(); ++i)
+    if (i != index) least = least_of(least, received_[i]);
   return least;
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which ranks are furthest behind, found over the control tree once somebody's time is up.
+// Finds the ranks that are furthest behind, over the control tree, after a rank has timed out.
 //
-// A rank that waits in vain knows only for whom it waits itself, who may be waiting for a third. So every host says how
-// many calls its slowest ranks have begun; each neighbour in the tree is told the least of what all others have said,
-// whenever that changes. Pure; ends with the communicator, for a timeout is final.
+// A rank that times out knows only its own peers, which may be waiting for a third rank. So every host reports how many
+// calls its slowest ranks have begun, and each neighbour in the tree receives the minimum over all others whenever it
+// changes. Pure; lasts until the end of the communicator, because a timeout is final.
 #pragma once
 
 #include <cstdint>
@@ -16,31 +16,31 @@
 namespace ccom {
 
 struct StragglerReport {
-  uint64_t calls = UINT64_MAX;  // begun by each of these ranks; nobody is known to have begun fewer
-  std::vector<Rank> ranks;      // ascending, the first kMost of them
+  uint64_t calls = UINT64_MAX;  // begun by each of `ranks`; no rank is known to have begun fewer
+  std::vector<Rank> ranks;      // ascending; the first kMost of them
   static constexpr size_t kMost = 32;
   friend bool operator==(const StragglerReport&, const StragglerReport&) = default;
 };
 
-// Of two groups of ranks, those that are furthest behind.
+// The report with fewer calls; both ranks' lists merged if equal.
 StragglerReport least_of(const StragglerReport& a, const StragglerReport& b);
 
-std::vector<std::byte> encode_behind(const StragglerReport& behind);
-// Nothing unless the bytes are exactly one well-formed StragglerReport.
-std::optional<StragglerReport> decode_behind(ConstBytes bytes);
+std::vector<std::byte> encode_report(const StragglerReport& report);
+// Empty unless the bytes are exactly one well-formed report.
+std::optional<StragglerReport> decode_report(ConstBytes bytes);
 
 class StragglerPoll {
  public:
-  explicit StragglerPoll(size_t neighbours) : heard_(neighbours), said_(neighbours) {}
+  explicit StragglerPoll(size_t neighbours) : received_(neighbours), sent_(neighbours) {}
 
   bool is_on() const { return is_on_; }
-  // The own host's ranks. Starts it.
+  // Sets the report of this host. Starts the poll.
   void set_own(StragglerReport own);
-  // What neighbour `index` says of its side of the tree. Starts it.
-  void hear(size_t index, StragglerReport behind);
-  // What neighbour `index` is to be told now, if it is news.
-  std::optional<StragglerReport> news_for(size_t index);
-  // Of all that is known.
+  // Sets what neighbour `index` has reported for its side of the tree. Starts the poll.
+  void receive(size_t index, StragglerReport report);
+  // The report that neighbour `index` has to be sent now, if it has changed.
+  std::optional<StragglerReport> update_for(size_t index);
+  // Over everything known.
   StragglerReport result() const;
 
  private:
@@ -48,8 +48,8 @@ class StragglerPoll {
 
   bool is_on_ = false;
   StragglerReport own_;
-  std::vector<StragglerReport> heard_;                // by neighbour
-  std::vector<std::optional<StragglerReport>> said_;  // to each
+  std::vector<StragglerReport> received_;             // from each neighbour
+  std::vector<std::optional<StragglerReport>> sent_;  // to each neighbour
 };
 
 }  // namespace ccom

@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint64_t kUnlimited = UINT64_MAX;
 
-// These files are produced by one read; what lies beyond 16 KiB is of no interest here.
+// These files are complete after one read; content beyond 16 KiB is not needed.
 std::string read_small_file(const std::string& path) {
   std::array<char, 16384> buffer;
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -25,7 +25,7 @@ std::string read_small_file(const std::string& path) {
   return length > 0 ? std::string(buffer.data(), static_cast<size_t>(length)) : std::string();
 }
 
-// The number after the first `key` that starts a line; an empty key takes the start of the text.
+// The number after the first `key` at the start of a line; an empty key means the start of the text.
 std::optional<uint64_t> number_after(std::string_view text, std::string_view key) {
   size_t at = 0;
   while (text.substr(at, key.size()) != key) {
@@ -40,7 +40,7 @@ std::optional<uint64_t> number_after(std::string_view text, std::string_view key
   return parsed.ec == std::errc() ? std::optional(value) : std::nullopt;
 }
 
-// Page cache that the kernel would drop first counts as free.
+// Page cache that the kernel reclaims first counts as free.
 uint64_t room_in_group(const std::string& folder, const char* limit, const char* usage, const char* reclaimable) {
   const auto limit_bytes = number_after(read_small_file(folder + limit), "");
   const auto usage_bytes = number_after(read_small_file(folder + usage), "");
@@ -50,7 +50,7 @@ uint64_t room_in_group(const std::string& folder, const char* limit, const char*
   return *limit_bytes - std::min(*limit_bytes, held_bytes);
 }
 
-// The group's own limit and those of all its parents: `mount` + "/a/b", "/a", "".
+// The limit of the group and of all its ancestors: `mount` + "/a/b", "/a", "".
 uint64_t room_up_to_root(const std::string& mount, std::string group, const char* limit, const char* usage,
                          const char* reclaimable) {
   uint64_t room = kUnlimited;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How much more memory this process may take before the kernel would rather kill somebody: the machine's MemAvailable
-// and the limits of its control groups. fallocate on a memfd knows neither and would run into the out-of-memory killer.
+// How much more memory this process may use before the out-of-memory killer acts: the minimum of the machine's
+// MemAvailable and the limits of its control groups. fallocate() on a memfd checks neither.
 #pragma once
 
 #include <cstdint>

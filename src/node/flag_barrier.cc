@@ -5,7 +5,7 @@
 #include <bit>
 #include <thread>
 
-#include "liveness/late.h"
+#include "liveness/timeout_status.h"
 
 namespace ccom {
 namespace {
@@ -35,7 +35,8 @@ uint64_t hash_of(const CallWords& words) {
 
 }  // namespace
 
-FlagBarrier::FlagBarrier(Config config, std::byte* region, const NodeLayout& layout, Monitor& monitor, Describe describe)
+FlagBarrier::FlagBarrier(Config config, std::byte* region, const NodeLayout& layout, Monitor& monitor,
+                         Describe describe)
     : lines_(&layout.lines(region, 0)),
       place_(config.place),
       size_(static_cast<int>(config.ranks.size())),

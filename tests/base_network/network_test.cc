@@ -72,7 +72,7 @@ TEST(ChooseInterfaces, SaysThatNamesNeedNoEqualsSign) {
     const auto chosen = choose_interfaces(filter, kHost);
     ASSERT_FALSE(chosen.has_value()) << filter;
     EXPECT_EQ(chosen.error().code(), Code::ConfigError);
-    EXPECT_THAT(chosen.error().message(), HasSubstr("leave out the ="));
+    EXPECT_THAT(chosen.error().message(), HasSubstr("omit the ="));
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The meeting over real gRPC on loopback, ranks as threads: it gathers, it names who is missing or wrong, strangers
+// Rendezvous over real gRPC on loopback, ranks as threads: it gathers, it names who is missing or wrong, strangers
 // neither get in nor disturb, and nothing is left afterwards.
 #include "bootstrap/grpc_rendezvous.h"
 
@@ -12,7 +12,7 @@
 #include <latch>
 
 #include "base/descriptor.h"
-#include "meeting.h"
+#include "test_rendezvous.h"
 
 namespace ccom {
 namespace {
@@ -38,9 +38,9 @@ class GrpcRendezvousOf : public ::testing::TestWithParam<int> {};
 
 TEST_P(GrpcRendezvousOf, GathersSeveralRounds) {
   const int nranks = GetParam();
-  const Meeting meeting = open_meeting();
+  const TestServer hosted = start_test_server();
   as_ranks(nranks, [&](Rank rank) {
-    const auto rendezvous = connect_rendezvous(meeting.id, nranks, rank, soon());
+    const auto rendezvous = connect_rendezvous(hosted.id, nranks, rank, soon());
     ASSERT_TRUE(rendezvous) << message_of(rendezvous);
     for (int round = 0; round < 4; ++round) {
       const auto text = [round](Rank of) {
@@ -52,15 +52,15 @@ TEST_P(GrpcRendezvousOf, GathersSeveralRounds) {
       for (Rank of = 0; of < nranks; ++of) EXPECT_EQ((*parts)[static_cast<size_t>(of)], text(of));
     }
   });
-  EXPECT_TRUE(meeting.server->wait_until_ended(soon()));
+  EXPECT_TRUE(hosted.server->wait_until_ended(soon()));
 }
 INSTANTIATE_TEST_SUITE_P(Ranks, GrpcRendezvousOf, ::testing::Values(1, 2, 5, 16));
 
 TEST(GrpcRendezvous, CarriesTheLargestPartAndRefusesALargerOne) {
   constexpr size_t kMebibyte = size_t{1} << 20;
-  const Meeting meeting = open_meeting();
+  const TestServer hosted = start_test_server();
   as_ranks(3, [&](Rank rank) {
-    const auto rendezvous = connect_rendezvous(meeting.id, 3, rank, soon());
+    const auto rendezvous = connect_rendezvous(hosted.id, 3, rank, soon());
     ASSERT_TRUE(rendezvous) << message_of(rendezvous);
     const auto too_large = (*rendezvous)->all_gather("large", std::string(kMebibyte + 1, 'x'), soon());
     EXPECT_THAT(message_of(too_large), HasSubstr("1048577"));
@@ -72,11 +72,11 @@ TEST(GrpcRendezvous, CarriesTheLargestPartAndRefusesALargerOne) {
 }
 
 TEST(GrpcRendezvous, TellsRanksThatNeverCameFromThoseThatAreLate) {
-  const Meeting meeting = open_meeting();
-  const auto late = connect_rendezvous(meeting.id, 4, 3, soon());
+  const TestServer hosted = start_test_server();
+  const auto late = connect_rendezvous(hosted.id, 4, 3, soon());
   ASSERT_TRUE(late) << message_of(late);
   as_ranks(2, [&](Rank rank) {
-    const auto rendezvous = connect_rendezvous(meeting.id, 4, rank, soon());
+    const auto rendezvous = connect_rendezvous(hosted.id, 4, rank, soon());
     ASSERT_TRUE(rendezvous) << message_of(rendezvous);
     const Deadline deadline = Deadline::after_ms(800);
     const auto parts = (*rendezvous)->all_gather("addresses", "x", deadline);
@@ -84,26 +84,26 @@ TEST(GrpcRendezvous, TellsRanksThatNeverCameFromThoseThatAreLate) {
     EXPECT_FALSE(deadline.passed());
     EXPECT_EQ(parts.error().code(), Code::Timeout);
     EXPECT_THAT(parts.error().message(),
-                AllOf(HasSubstr("'addresses'"), HasSubstr("ranks 2 and 3 of 4 (rank 2 never came)")));
+                AllOf(HasSubstr("'addresses'"), HasSubstr("ranks 2 and 3 of 4 (rank 2 never joined)")));
     EXPECT_THAT(parts.error().peers(), ElementsAre(2, 3));
   });
 }
 
 TEST(GrpcRendezvous, TellsALateRankWhyTheOthersGaveUp) {
-  const Meeting meeting = open_meeting();
-  const auto early = connect_rendezvous(meeting.id, 2, 0, soon());
+  const TestServer hosted = start_test_server();
+  const auto early = connect_rendezvous(hosted.id, 2, 0, soon());
   ASSERT_TRUE(early) << message_of(early);
   const auto failure = (*early)->all_gather("addresses", "x", Deadline::after_ms(200));
   ASSERT_FALSE(failure);
-  const auto late = connect_rendezvous(meeting.id, 2, 1, soon());
+  const auto late = connect_rendezvous(hosted.id, 2, 1, soon());
   EXPECT_EQ(message_of(late), failure.error().message());
 }
 
 TEST(GrpcRendezvous, EndsEveryWaitWhenARankLeaves) {
-  const Meeting meeting = open_meeting();
+  const TestServer hosted = start_test_server();
   std::latch both_in(2);
   as_ranks(2, [&](Rank rank) {
-    auto rendezvous = connect_rendezvous(meeting.id, 2, rank, soon());
+    auto rendezvous = connect_rendezvous(hosted.id, 2, rank, soon());
     ASSERT_TRUE(rendezvous) << message_of(rendezvous);
     both_in.arrive_and_wait();
     if (rank == 1) return;
@@ -116,10 +116,10 @@ TEST(GrpcRendezvous, EndsEveryWaitWhenARankLeaves) {
 }
 
 TEST(GrpcRendezvous, RefusesAnotherNumberOfRanks) {
-  const Meeting meeting = open_meeting();
-  const auto first = connect_rendezvous(meeting.id, 4, 0, soon());
+  const TestServer hosted = start_test_server();
+  const auto first = connect_rendezvous(hosted.id, 4, 0, soon());
   ASSERT_TRUE(first) << message_of(first);
-  const auto second = connect_rendezvous(meeting.id, 8, 5, soon());
+  const auto second = connect_rendezvous(hosted.id, 8, 5, soon());
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().code(), Code::ConfigError);
   EXPECT_THAT(second.error().message(),
@@ -130,20 +130,20 @@ TEST(GrpcRendezvous, RefusesAnotherNumberOfRanks) {
 }
 
 TEST(GrpcRendezvous, RefusesARankThatCameAlready) {
-  const Meeting meeting = open_meeting();
-  const auto first = connect_rendezvous(meeting.id, 4, 3, soon());
+  const TestServer hosted = start_test_server();
+  const auto first = connect_rendezvous(hosted.id, 4, 3, soon());
   ASSERT_TRUE(first) << message_of(first);
-  const auto second = connect_rendezvous(meeting.id, 4, 3, soon());
+  const auto second = connect_rendezvous(hosted.id, 4, 3, soon());
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().code(), Code::ConfigError);
-  EXPECT_THAT(second.error().message(), HasSubstr("rank 3 came twice: process"));
+  EXPECT_THAT(second.error().message(), HasSubstr("rank 3 joined twice: process"));
   EXPECT_THAT(second.error().peers(), ElementsAre(3));
 }
 
 TEST(GrpcRendezvous, RefusesRanksAtDifferentExchanges) {
-  const Meeting meeting = open_meeting();
+  const TestServer hosted = start_test_server();
   as_ranks(2, [&](Rank rank) {
-    const auto rendezvous = connect_rendezvous(meeting.id, 2, rank, soon());
+    const auto rendezvous = connect_rendezvous(hosted.id, 2, rank, soon());
     ASSERT_TRUE(rendezvous) << message_of(rendezvous);
     const auto parts = (*rendezvous)->all_gather(rank == 0 ? "addresses" : "topology", "x", soon());
     ASSERT_FALSE(parts);
@@ -154,35 +154,35 @@ TEST(GrpcRendezvous, RefusesRanksAtDifferentExchanges) {
 }
 
 TEST(GrpcRendezvous, LetsNobodyInWithoutTheSecret) {
-  const Meeting meeting = open_meeting();
-  UniqueId wrong = meeting.id;
+  const TestServer hosted = start_test_server();
+  UniqueId wrong = hosted.id;
   wrong.secret = Secret::random();
   const auto stranger = connect_rendezvous(wrong, 1, 0, soon());
   ASSERT_FALSE(stranger);
   EXPECT_EQ(stranger.error().code(), Code::ConfigError);
   EXPECT_THAT(stranger.error().message(), HasSubstr("secret"));
-  EXPECT_FALSE(probe_meeting_point(wrong, 1, 0, Deadline::after_ms(300)).is_ok());
-  const auto member = connect_rendezvous(meeting.id, 1, 0, soon());
+  EXPECT_FALSE(probe_rendezvous_server(wrong, 1, 0, Deadline::after_ms(300)).is_ok());
+  const auto member = connect_rendezvous(hosted.id, 1, 0, soon());
   EXPECT_TRUE(member) << message_of(member);
 }
 
 TEST(GrpcRendezvous, SaysWhatCannotBeReached) {
   UniqueId id;
   {
-    const Meeting meeting = open_meeting();
-    id = meeting.id;
+    const TestServer hosted = start_test_server();
+    id = hosted.id;
   }
   const auto rendezvous = connect_rendezvous(id, 4, 3, Deadline::after_ms(300));
   ASSERT_FALSE(rendezvous);
   EXPECT_EQ(rendezvous.error().code(), Code::Timeout);
   EXPECT_EQ(rendezvous.error().message(),
-            "rank 3 cannot reach the meeting point " + id.endpoint() + ": Connection refused");
+            "rank 3 cannot reach the rendezvous server " + id.endpoint() + ": Connection refused");
 }
 
-TEST(GrpcRendezvous, WaitsForAMeetingPointThatAppearsLater) {
-  Meeting meeting = open_meeting();
-  const UniqueId id = meeting.id;
-  meeting.server.reset();  // now the port is free
+TEST(GrpcRendezvous, WaitsForAServerThatStartsLater) {
+  TestServer hosted = start_test_server();
+  const UniqueId id = hosted.id;
+  hosted.server.reset();  // now the port is free
   std::latch failed_once(1);
   std::thread server_thread([&] {
     failed_once.wait();
@@ -201,13 +201,13 @@ TEST(GrpcRendezvous, WaitsForAMeetingPointThatAppearsLater) {
 }
 
 // A bug found: between attempts nobody drove the connection, so that it moved only every 5 s.
-TEST(GrpcRendezvous, JoinsAtOnceWhenALateMeetingPointAppears) {
-  Meeting meeting = open_meeting();
-  const UniqueId id = meeting.id;
-  meeting.server.reset();
+TEST(GrpcRendezvous, JoinsAtOnceWhenALateServerStarts) {
+  TestServer hosted = start_test_server();
+  const UniqueId id = hosted.id;
+  hosted.server.reset();
   std::unique_ptr<RendezvousServer> server;
   as_ranks(5, [&](Rank rank) {
-    if (rank == 4) {  // not a rank of the meeting: its host, who comes late
+    if (rank == 4) {  // not a rank: runs the server, which starts late
       std::this_thread::sleep_for(std::chrono::milliseconds(400));
       auto started =
           RendezvousServer::start({.address = "127.0.0.1", .port = id.port, .secret = id.secret, .life = soon()});
@@ -223,11 +223,11 @@ TEST(GrpcRendezvous, JoinsAtOnceWhenALateMeetingPointAppears) {
   });
 }
 
-TEST(GrpcRendezvous, FailsFastWhenTheMeetingPointGoesAway) {
-  Meeting meeting = open_meeting();
-  const auto rendezvous = connect_rendezvous(meeting.id, 2, 0, soon());
+TEST(GrpcRendezvous, FailsFastWhenTheServerExits) {
+  TestServer hosted = start_test_server();
+  const auto rendezvous = connect_rendezvous(hosted.id, 2, 0, soon());
   ASSERT_TRUE(rendezvous) << message_of(rendezvous);
-  meeting.server.reset();
+  hosted.server.reset();
   const Deadline deadline = soon();
   const auto parts = (*rendezvous)->all_gather("addresses", "x", deadline);
   ASSERT_FALSE(parts);
@@ -236,33 +236,33 @@ TEST(GrpcRendezvous, FailsFastWhenTheMeetingPointGoesAway) {
 }
 
 TEST(GrpcRendezvous, StopsEveryoneWhenTheServerIsDestroyed) {
-  Meeting meeting = open_meeting();
-  const auto rendezvous = connect_rendezvous(meeting.id, 2, 0, soon());
+  TestServer hosted = start_test_server();
+  const auto rendezvous = connect_rendezvous(hosted.id, 2, 0, soon());
   ASSERT_TRUE(rendezvous) << message_of(rendezvous);
   std::thread waiting([&] {
     const auto parts = (*rendezvous)->all_gather("addresses", "x", soon());
     ASSERT_FALSE(parts);
     EXPECT_EQ(parts.error().code(), Code::RemoteError);
   });
-  meeting.server.reset();
+  hosted.server.reset();
   waiting.join();
 }
 
 TEST(GrpcRendezvous, EndsWhenItsLifeIsOver) {
-  const Meeting meeting = open_meeting(Deadline::after_ms(300));
-  const auto rendezvous = connect_rendezvous(meeting.id, 2, 0, soon());
+  const TestServer hosted = start_test_server(Deadline::after_ms(300));
+  const auto rendezvous = connect_rendezvous(hosted.id, 2, 0, soon());
   ASSERT_TRUE(rendezvous) << message_of(rendezvous);
   const auto parts = (*rendezvous)->all_gather("addresses", "x", soon());
   ASSERT_FALSE(parts);
   EXPECT_THAT(parts.error().peers(), ElementsAre(1));
-  EXPECT_TRUE(meeting.server->wait_until_ended(soon()));
+  EXPECT_TRUE(hosted.server->wait_until_ended(soon()));
 }
 
 TEST(GrpcRendezvous, IsNotDisturbedByStrangers) {
-  const Meeting meeting = open_meeting();
+  const TestServer hosted = start_test_server();
   std::vector<Descriptor> strangers;
   for (int i = 0; i < 20; ++i) {
-    strangers.push_back(connect_to(meeting.id.port));
+    strangers.push_back(connect_to(hosted.id.port));
     ASSERT_TRUE(strangers.back().is_open());
     const std::string_view hello = i % 4 == 0   ? ""  // says nothing
                                    : i % 4 == 1 ? "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -272,17 +272,17 @@ TEST(GrpcRendezvous, IsNotDisturbedByStrangers) {
               static_cast<ssize_t>(hello.size()));
   }
   as_ranks(4, [&](Rank rank) {
-    const auto rendezvous = connect_rendezvous(meeting.id, 4, rank, soon());
+    const auto rendezvous = connect_rendezvous(hosted.id, 4, rank, soon());
     ASSERT_TRUE(rendezvous) << message_of(rendezvous);
     for (int round = 0; round < 3; ++round) EXPECT_TRUE((*rendezvous)->all_gather("round", "x", soon()));
   });
-  EXPECT_TRUE(meeting.server->wait_until_ended(soon()));
+  EXPECT_TRUE(hosted.server->wait_until_ended(soon()));
 }
 
 // A plain HTTP/2 client gets its connection closed and not one byte of HTTP/2.
 TEST(GrpcRendezvous, NeverSpeaksPlainText) {
-  const Meeting meeting = open_meeting();
-  const Descriptor stranger = connect_to(meeting.id.port);
+  const TestServer hosted = start_test_server();
+  const Descriptor stranger = connect_to(hosted.id.port);
   const std::string_view hello("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0", 33);
   ASSERT_EQ(::send(stranger.get(), hello.data(), hello.size(), MSG_NOSIGNAL), static_cast<ssize_t>(hello.size()));
   std::string answer;
@@ -299,14 +299,14 @@ TEST(GrpcRendezvous, NeverSpeaksPlainText) {
 
 TEST(GrpcRendezvous, LeavesNoPortAndNoThread) {
   const int threads = count_threads();
-  const Meeting meeting = open_meeting();
+  const TestServer hosted = start_test_server();
   as_ranks(3, [&](Rank rank) {
-    const auto rendezvous = connect_rendezvous(meeting.id, 3, rank, soon());
+    const auto rendezvous = connect_rendezvous(hosted.id, 3, rank, soon());
     ASSERT_TRUE(rendezvous) << message_of(rendezvous);
     EXPECT_TRUE((*rendezvous)->all_gather("round", "x", soon()));
   });
-  ASSERT_TRUE(meeting.server->wait_until_ended(soon()));
-  EXPECT_FALSE(connect_to(meeting.id.port).is_open());
+  ASSERT_TRUE(hosted.server->wait_until_ended(soon()));
+  EXPECT_FALSE(connect_to(hosted.id.port).is_open());
   // gRPC may hand its last clean-up to a thread that ends by itself.
   const Deadline deadline = Deadline::after_ms(5000);
   while (count_threads() > threads && !deadline.passed()) std::this_thread::yield();
@@ -317,8 +317,8 @@ TEST(GrpcRendezvous, IgnoresProxies) {
   const ScopedVariable http("http_proxy", "http://127.0.0.1:1");
   const ScopedVariable https("https_proxy", "http://127.0.0.1:1");
   const ScopedVariable grpc("grpc_proxy", "http://127.0.0.1:1");
-  const Meeting meeting = open_meeting();
-  const auto rendezvous = connect_rendezvous(meeting.id, 1, 0, soon());
+  const TestServer hosted = start_test_server();
+  const auto rendezvous = connect_rendezvous(hosted.id, 1, 0, soon());
   EXPECT_TRUE(rendezvous) << message_of(rendezvous);
 }
 
@@ -331,9 +331,9 @@ TEST(GrpcRendezvous, NeverListensEverywhere) {
 }
 
 TEST(GrpcRendezvous, SaysWhyThePortCannotBeHad) {
-  const Meeting meeting = open_meeting();
+  const TestServer hosted = start_test_server();
   const auto taken = RendezvousServer::start(
-      {.address = "127.0.0.1", .port = meeting.id.port, .secret = Secret::random(), .life = soon()});
+      {.address = "127.0.0.1", .port = hosted.id.port, .secret = Secret::random(), .life = soon()});
   ASSERT_FALSE(taken);
   EXPECT_EQ(taken.error().sys_errno(), EADDRINUSE);
   const auto foreign = RendezvousServer::start({.address = "192.0.2.1", .secret = Secret::random(), .life = soon()});

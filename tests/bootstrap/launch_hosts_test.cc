@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Launchers of several hosts: ranks from the numbers of hosts, meeting points from lists of them, and interfaces from
-// the variables of other libraries.
+// Launchers of several hosts: ranks from the numbers of hosts, rendezvous addresses from lists of them, and interfaces
+// from the variables of other libraries.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -34,8 +34,8 @@ std::string place_of(const Variables& variables) {
 }
 
 std::string url_of(const Variables& variables) {
-  const auto meeting = read_launch_meeting(lookup(variables), 1000);
-  return meeting ? meeting->url : "error: " + meeting.error().message();
+  const auto found = read_launch_rendezvous(lookup(variables), 1000);
+  return found ? found->url : "error: " + found.error().message();
 }
 
 TEST(LaunchHosts, CountRanksFromHosts) {
@@ -67,11 +67,11 @@ TEST(LaunchHosts, NameTheVariablesThatAreWrong) {
   EXPECT_THAT(
       place_of(
           {{"JOB_COMPLETION_INDEX", "0"}, {"CCOM_NRANKS", "4"}, {"CCOM_LOCAL_NRANKS", "3"}, {"CCOM_LOCAL_RANK", "0"}}),
-      HasSubstr("CCOM_LOCAL_NRANKS=3 does not fit to CCOM_NRANKS=4"));
+      HasSubstr("CCOM_LOCAL_NRANKS=3 is inconsistent with CCOM_NRANKS=4"));
   EXPECT_THAT(
       place_of(
           {{"JOB_COMPLETION_INDEX", "0"}, {"CCOM_NRANKS", "4"}, {"CCOM_LOCAL_NRANKS", "2"}, {"CCOM_LOCAL_RANK", "2"}}),
-      HasSubstr("CCOM_LOCAL_RANK=2 does not fit to CCOM_LOCAL_NRANKS=2"));
+      HasSubstr("CCOM_LOCAL_RANK=2 is inconsistent with CCOM_LOCAL_NRANKS=2"));
   EXPECT_THAT(place_of({{"SM_HOSTS", "algo-1,algo-2"}, {"SM_CURRENT_HOST", "algo-2"}}), HasSubstr("SM_HOSTS=algo-1"));
   EXPECT_THAT(place_of({{"SM_HOSTS", "[1]"}, {"SM_CURRENT_HOST", "algo-2"}}), HasSubstr("SM_HOSTS=[1]"));
   EXPECT_THAT(place_of({{"SM_HOSTS", R"(["algo-1"])"}, {"SM_CURRENT_HOST", "algo-2"}}),
@@ -91,8 +91,8 @@ TEST(LaunchHosts, MeetAtTheFirstHostOfSlurmsStep) {
   EXPECT_NE(url, url_of(srun("1", "node[03-08,11],login1"))) << "steps that share a host must not meet";
   Variables requeued = srun("0", "node[03-08,11],login1");
   requeued["SLURM_RESTART_COUNT"] = "1";
-  EXPECT_NE(read_launch_meeting(lookup(requeued), 1000)->generation,
-            read_launch_meeting(lookup(srun("0", "node[03-08,11],login1")), 1000)->generation);
+  EXPECT_NE(read_launch_rendezvous(lookup(requeued), 1000)->generation,
+            read_launch_rendezvous(lookup(srun("0", "node[03-08,11],login1")), 1000)->generation);
 }
 
 TEST(LaunchHosts, MeetAtTheFirstHostOfTheJobUnderMpirun) {
@@ -119,7 +119,7 @@ TEST(LaunchHosts, TellMpirunsUsersWhatToPassOn) {
                       {"OMPI_COMM_WORLD_SIZE", "8"},
                       {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
                       {"PMIX_NAMESPACE", "1"}};
-  EXPECT_THAT(read_launch_meeting(lookup(job), 1000).error().cure(),
+  EXPECT_THAT(read_launch_rendezvous(lookup(job), 1000).error().cure(),
               HasSubstr("mpirun -x CCOM_SECRET_FILE -x CCOM_URL="));
 }
 
@@ -176,9 +176,9 @@ TEST(InterfaceFilter, UnderstandsNcclsGrammar) {
   EXPECT_EQ(filter_of({{"NCCL_SOCKET_IFNAME", "=eth1,eth0"}}), "eth1,eth0 (NCCL_SOCKET_IFNAME)");
   EXPECT_EQ(filter_of({{"NCCL_SOCKET_IFNAME", "^docker,lo"}}), "^docker0,lo (NCCL_SOCKET_IFNAME)");
   EXPECT_EQ(filter_of({{"NCCL_SOCKET_IFNAME", "^=docker"}}), " (NCCL_SOCKET_IFNAME)");
-  EXPECT_THAT(filter_of({{"NCCL_SOCKET_IFNAME", "=eth"}}), HasSubstr("error: NCCL_SOCKET_IFNAME==eth names no"));
+  EXPECT_THAT(filter_of({{"NCCL_SOCKET_IFNAME", "=eth"}}), HasSubstr("error: NCCL_SOCKET_IFNAME==eth matches no"));
   EXPECT_THAT(filter_of({{"NCCL_SOCKET_IFNAME", "ib"}}), HasSubstr("lo, eth0, eth1, docker0"));
-  EXPECT_THAT(filter_of({{"GLOO_SOCKET_IFNAME", "eth"}}), HasSubstr("error: GLOO_SOCKET_IFNAME=eth names no"));
+  EXPECT_THAT(filter_of({{"GLOO_SOCKET_IFNAME", "eth"}}), HasSubstr("error: GLOO_SOCKET_IFNAME=eth matches no"));
 }
 
 }  // namespace

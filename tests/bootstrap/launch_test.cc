@@ -137,11 +137,11 @@ TEST(Launch, NamesTheVariablesThatAreWrong) {
 }
 
 std::string url_of(const Variables& variables) {
-  const auto meeting = read_launch_meeting(lookup(variables), 1000);
-  return meeting ? meeting->url : "error: " + meeting.error().message();
+  const auto found = read_launch_rendezvous(lookup(variables), 1000);
+  return found ? found->url : "error: " + found.error().message();
 }
 
-TEST(LaunchMeeting, PrefersTheUrlThenNeuronThenTorchrun) {
+TEST(LaunchRendezvous, PrefersTheUrlThenNeuronThenTorchrun) {
   Variables variables{{"MASTER_ADDR", "node0"}, {"MASTER_PORT", "29500"}};
   EXPECT_EQ(url_of(variables), "tcp://node0:22500");
   variables["NEURON_RT_ROOT_COMM_ID"] = "10.0.0.1:62182";
@@ -150,43 +150,43 @@ TEST(LaunchMeeting, PrefersTheUrlThenNeuronThenTorchrun) {
   EXPECT_EQ(url_of(variables), "file:///shared/id");
 }
 
-TEST(LaunchMeeting, NeverUsesThePortOfTorchsStore) {
+TEST(LaunchRendezvous, NeverUsesThePortOfTorchsStore) {
   for (int port = 1; port <= 65535; ++port) {
-    const uint16_t chosen = meeting_port(static_cast<uint16_t>(port), 0);
+    const uint16_t chosen = rendezvous_port(static_cast<uint16_t>(port), 0);
     ASSERT_NE(chosen, port);
     ASSERT_TRUE(chosen >= 21000 && chosen < 25000) << chosen;
   }
-  EXPECT_NE(meeting_port(29500, 0), meeting_port(29500, 1));
+  EXPECT_NE(rendezvous_port(29500, 0), rendezvous_port(29500, 1));
   EXPECT_EQ(url_of({{"MASTER_ADDR", "fd00::1"}, {"MASTER_PORT", "29500"}}), "tcp://[fd00::1]:22500");
 }
 
-TEST(LaunchMeeting, StaysWithinTheRangeOfPorts) {
+TEST(LaunchRendezvous, StaysWithinTheRangeOfPorts) {
   for (int port = 1; port <= 65535; ++port) {
-    const uint16_t chosen = meeting_port(static_cast<uint16_t>(port), 3, {29000, 29999});
+    const uint16_t chosen = rendezvous_port(static_cast<uint16_t>(port), 3, {29000, 29999});
     ASSERT_NE(chosen, port);
     ASSERT_TRUE(chosen >= 29000 && chosen <= 29999) << chosen;
   }
   EXPECT_EQ(url_of({{"MASTER_ADDR", "a"}, {"MASTER_PORT", "29500"}, {"CCOM_PORT_RANGE", "4000-4999"}}), "tcp://a:4500");
   EXPECT_EQ(
-      read_launch_meeting(lookup({{"MASTER_ADDR", "a"}, {"MASTER_PORT", "29500"}, {"CCOM_PORT_RANGE", "4000"}}), 1)
+      read_launch_rendezvous(lookup({{"MASTER_ADDR", "a"}, {"MASTER_PORT", "29500"}, {"CCOM_PORT_RANGE", "4000"}}), 1)
           .error()
           .code(),
       Code::ConfigError);
 }
 
-TEST(LaunchMeeting, TellsRestartsApart) {
+TEST(LaunchRendezvous, TellsRestartsApart) {
   Variables variables{{"MASTER_ADDR", "node0"}, {"MASTER_PORT", "29500"}, {"TORCHELASTIC_RUN_ID", "job"}};
   variables["TORCHELASTIC_RESTART_COUNT"] = "0";
-  const auto first = read_launch_meeting(lookup(variables), 1000);
+  const auto first = read_launch_rendezvous(lookup(variables), 1000);
   variables["TORCHELASTIC_RESTART_COUNT"] = "1";
-  const auto second = read_launch_meeting(lookup(variables), 1000);
+  const auto second = read_launch_rendezvous(lookup(variables), 1000);
   EXPECT_NE(first->generation, second->generation);
   EXPECT_NE(first->url, second->url);
   variables["TORCHELASTIC_RUN_ID"] = "another";
-  EXPECT_NE(read_launch_meeting(lookup(variables), 1000)->generation, second->generation);
+  EXPECT_NE(read_launch_rendezvous(lookup(variables), 1000)->generation, second->generation);
 }
 
-TEST(LaunchMeeting, UsesAPrivateFolderPerJobOnOneHost) {
+TEST(LaunchRendezvous, UsesAPrivateFolderPerJobOnOneHost) {
   const Variables jobs[] = {
       {{"OMPI_COMM_WORLD_SIZE", "4"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"}, {"PMIX_NAMESPACE", "prterun-n7-412@1"}},
       {{"OMPI_COMM_WORLD_SIZE", "4"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"}, {"OMPI_MCA_ess_base_jobid", "1234"}},
@@ -199,25 +199,25 @@ TEST(LaunchMeeting, UsesAPrivateFolderPerJobOnOneHost) {
   };
   std::vector<std::string> urls;
   for (const Variables& job : jobs) {
-    const auto meeting = read_launch_meeting(lookup(job), 1000);
-    ASSERT_TRUE(meeting) << meeting.error().message();
-    EXPECT_THAT(meeting->url, MatchesRegex("file:///tmp/ccom-1000-[0-9a-f]+/id"));
-    EXPECT_EQ("file://" + meeting->private_folder + "/id", meeting->url);
-    EXPECT_THAT(urls, Not(::testing::Contains(meeting->url)));
-    urls.push_back(meeting->url);
+    const auto found = read_launch_rendezvous(lookup(job), 1000);
+    ASSERT_TRUE(found) << found.error().message();
+    EXPECT_THAT(found->url, MatchesRegex("file:///tmp/ccom-1000-[0-9a-f]+/id"));
+    EXPECT_EQ("file://" + found->private_folder + "/id", found->url);
+    EXPECT_THAT(urls, Not(::testing::Contains(found->url)));
+    urls.push_back(found->url);
   }
   const Variables hydra{{"PMI_SIZE", "4"}, {"MPI_LOCALNRANKS", "4"}, {"PMI_FD", "6"}};
-  const auto of_first = read_launch_meeting(lookup(hydra), 1000, [](int fd) { return fd == 6 ? 412 : 0; });
-  const auto of_second = read_launch_meeting(lookup(hydra), 1000, [](int) { return 413; });
+  const auto of_first = read_launch_rendezvous(lookup(hydra), 1000, [](int fd) { return fd == 6 ? 412 : 0; });
+  const auto of_second = read_launch_rendezvous(lookup(hydra), 1000, [](int) { return 413; });
   EXPECT_THAT(of_first->url, MatchesRegex("file:///tmp/ccom-1000-[0-9a-f]+/id"));
   EXPECT_NE(of_first->url, of_second->url);
-  EXPECT_FALSE(read_launch_meeting(lookup(hydra), 1000, [](int) { return 0; }));
+  EXPECT_FALSE(read_launch_rendezvous(lookup(hydra), 1000, [](int) { return 0; }));
   Variables elsewhere = jobs[0];
   elsewhere["TMPDIR"] = "/scratch";
   EXPECT_THAT(url_of(elsewhere), HasSubstr("file:///scratch/ccom-1000-"));
 }
 
-TEST(LaunchMeeting, DoesNotGuessForSeveralHosts) {
+TEST(LaunchRendezvous, DoesNotGuessForSeveralHosts) {
   const Variables jobs[] = {
       {},
       {{"OMPI_COMM_WORLD_SIZE", "4"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}, {"PMIX_NAMESPACE", "x"}},
@@ -232,14 +232,14 @@ TEST(LaunchMeeting, DoesNotGuessForSeveralHosts) {
       {{"PMI_SIZE", "4"}, {"PMI_PORT", "n7:4242"}},
   };
   for (const Variables& job : jobs) {
-    const auto meeting = read_launch_meeting(lookup(job), 1000);
-    ASSERT_FALSE(meeting);
-    EXPECT_EQ(meeting.error().code(), Code::ConfigError);
-    EXPECT_THAT(meeting.error().cure(), AllOf(HasSubstr("CCOM_URL"), HasSubstr("CCOM_SECRET_FILE")));
+    const auto found = read_launch_rendezvous(lookup(job), 1000);
+    ASSERT_FALSE(found);
+    EXPECT_EQ(found.error().code(), Code::ConfigError);
+    EXPECT_THAT(found.error().cure(), AllOf(HasSubstr("CCOM_URL"), HasSubstr("CCOM_SECRET_FILE")));
   }
 }
 
-TEST(LaunchMeeting, NamesTheVariablesThatAreWrong) {
+TEST(LaunchRendezvous, NamesTheVariablesThatAreWrong) {
   EXPECT_THAT(url_of({{"MASTER_ADDR", "n"}}), HasSubstr("MASTER_PORT"));
   EXPECT_THAT(url_of({{"MASTER_ADDR", "n"}, {"MASTER_PORT", "70000"}}), HasSubstr("MASTER_PORT=70000"));
   EXPECT_THAT(url_of({{"MASTER_ADDR", "n"}, {"MASTER_PORT", "1"}, {"TORCHELASTIC_RESTART_COUNT", "x"}}),

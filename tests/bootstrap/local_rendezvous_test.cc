@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The in-process meeting keeps the rules and the texts of the one over gRPC.
+// The in-process rendezvous has the same rules and error texts as the one over gRPC.
 #include "bootstrap/local_rendezvous.h"
 
-#include "meeting.h"
+#include "test_rendezvous.h"
 
 namespace ccom {
 namespace {
@@ -38,7 +38,7 @@ TEST(LocalRendezvous, NamesMissingRanks) {
     const auto parts = (*rendezvous)->all_gather("addresses", "x", Deadline::after_ms(100));
     ASSERT_FALSE(parts);
     EXPECT_EQ(parts.error().code(), Code::Timeout);
-    EXPECT_THAT(parts.error().message(), AllOf(HasSubstr("ranks 2-4 of 5"), HasSubstr("none of them ever came")));
+    EXPECT_THAT(parts.error().message(), AllOf(HasSubstr("ranks 2-4 of 5"), HasSubstr("none of them joined")));
     EXPECT_THAT(parts.error().peers(), ElementsAre(2, 3, 4));
   });
 }
@@ -64,7 +64,7 @@ TEST(LocalRendezvous, RefusesContradictions) {
   }
   const auto hub = LocalHub::create();
   const auto first = hub->join(4, 0);
-  EXPECT_THAT(message_of(hub->join(4, 0)), HasSubstr("rank 0 came twice"));
+  EXPECT_THAT(message_of(hub->join(4, 0)), HasSubstr("rank 0 joined twice"));
 }
 
 TEST(LocalRendezvous, RefusesRanksAtDifferentExchanges) {

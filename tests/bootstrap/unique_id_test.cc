@@ -52,7 +52,7 @@ TEST(UniqueId, RefusesGarbage) {
   garbage[0] = 'x';
   const auto id = unpack(garbage);
   ASSERT_FALSE(id);
-  EXPECT_THAT(id.error().message(), HasSubstr("did not make"));
+  EXPECT_THAT(id.error().message(), HasSubstr("not created by ccom"));
 }
 
 TEST(UniqueId, RefusesAnotherVersion) {

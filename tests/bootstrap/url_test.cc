@@ -10,9 +10,9 @@
 #include <fstream>
 #include <map>
 
-#include "bootstrap/meeting_point.h"
 #include "bootstrap/private_file.h"
-#include "meeting.h"
+#include "bootstrap/rendezvous_servers.h"
+#include "test_rendezvous.h"
 
 namespace ccom {
 namespace {
@@ -47,7 +47,7 @@ UniqueId meet(const std::string& url, int nranks, const EnvironmentLookup& envir
 // Until the server, which has heard of the last rank's leave by now, is through with its clean-up.
 void wait_for_end(const UniqueId& id) {
   std::atomic<bool> has_ended = false;
-  when_meeting_ends(id, [&has_ended] {
+  when_rendezvous_ends(id, [&has_ended] {
     has_ended = true;
     has_ended.notify_all();
   });
@@ -55,8 +55,8 @@ void wait_for_end(const UniqueId& id) {
 }
 
 std::string loopback_url() {
-  const Meeting meeting = open_meeting();  // for a port that is free a moment later
-  return "tcp://127.0.0.1:" + std::to_string(meeting.id.port);
+  const TestServer hosted = start_test_server();  // for a port that is free a moment later
+  return "tcp://127.0.0.1:" + std::to_string(hosted.id.port);
 }
 
 void write_file(const std::string& path, std::string_view contents, mode_t mode) {
@@ -93,7 +93,7 @@ TEST(FileUrl, KeepsTheFilePrivate) {
 TEST(FileUrl, IsNotFooledByTheFileOfADeadJob) {
   for (const bool is_port_taken : {false, true}) {
     const TemporaryFolder folder;
-    Meeting other = open_meeting();
+    TestServer other = start_test_server();
     UniqueId stale = other.id;
     stale.secret = Secret::random();
     if (!is_port_taken) other.server.reset();
@@ -117,7 +117,7 @@ TEST(FileUrl, IsNotFooledByTheFileOfADeadJob) {
   }
 }
 
-// The old meeting point runs and holds the secret, but this rank has been there.
+// The old server runs and holds the secret, but this rank has been there.
 TEST(FileUrl, IsNotFooledByTheFileOfAJobThatStillRuns) {
   const TemporaryFolder folder;
   const auto old = unique_id_from_url("file://" + folder / "id", 2, 0, soon(), make_id());
@@ -126,9 +126,9 @@ TEST(FileUrl, IsNotFooledByTheFileOfAJobThatStillRuns) {
   ASSERT_TRUE(stuck) << message_of(stuck);
   const auto id = unique_id_from_url("file://" + folder / "id", 2, 1, Deadline::after_ms(300), no_id);
   ASSERT_FALSE(id);
-  EXPECT_THAT(id.error().message(), AllOf(HasSubstr("older job"), HasSubstr("rank 1 came twice")));
+  EXPECT_THAT(id.error().message(), AllOf(HasSubstr("older job"), HasSubstr("rank 1 joined twice")));
   meet("file://" + folder / "id", 2);
-  EXPECT_TRUE(connect_rendezvous(*old, 2, 0, soon()));  // lets the old meeting end
+  EXPECT_TRUE(connect_rendezvous(*old, 2, 0, soon()));  // lets the old rendezvous end
 }
 
 TEST(FileUrl, SaysThatRankZeroIsLate) {
@@ -142,7 +142,7 @@ TEST(FileUrl, SaysThatRankZeroIsLate) {
 
 TEST(FileUrl, RefusesFilesThatOthersCouldHaveTouched) {
   const TemporaryFolder folder;
-  const auto packed = *pack(open_meeting().id);
+  const auto packed = *pack(start_test_server().id);
   write_file(folder / "open", {packed.data(), packed.size()}, 0644);
   write_file(folder / "good", {packed.data(), packed.size()}, 0600);
   fs::create_symlink(folder / "good", folder / "link");
@@ -153,7 +153,7 @@ TEST(FileUrl, RefusesFilesThatOthersCouldHaveTouched) {
                                                                        {"link", "symbolic link"},
                                                                        {"folder", "not a regular file"},
                                                                        {"pipe", "not a regular file"},
-                                                                       {"long", "longer than 128"}}) {
+                                                                       {"long", "exceeds 128 bytes"}}) {
     const auto id = unique_id_from_url("file://" + folder / name, 2, 1, soon(), no_id);
     ASSERT_FALSE(id);
     EXPECT_EQ(id.error().code(), Code::ConfigError) << name;
@@ -193,7 +193,7 @@ TEST_F(TcpUrl, BringsRanksTogetherByName) {
   meet("tcp://localhost" + url.substr(url.rfind(':')), 2);
 }
 
-// Rank 1 may come back before rank 2 has left the first meeting: it waits for the second one.
+// Rank 1 may come back before rank 2 has left the first rendezvous: it waits for the second one.
 TEST_F(TcpUrl, CanBeUsedAgainAtOnce) {
   const std::string url = loopback_url();
   as_ranks(3, [&](Rank rank) {
@@ -262,14 +262,14 @@ TEST_F(TcpUrl, RefusesSecretFilesThatOthersCouldHaveTouched) {
 }
 
 TEST_F(TcpUrl, SaysWhatIsWrongWithTheUrl) {
-  for (const auto& [url, reason] : std::map<std::string, std::string>{{"tcp://node7", "no port"},
+  for (const auto& [url, reason] : std::map<std::string, std::string>{{"tcp://node7", "missing port"},
                                                                       {"tcp://node7:0", "port"},
                                                                       {"tcp://node7:66000", "port"},
                                                                       {"tcp://node7:41x", "port"},
-                                                                      {"tcp://:4100", "no host"},
+                                                                      {"tcp://:4100", "missing or overlong host"},
                                                                       {"tcp://fd00::7:4100", "brackets"},
-                                                                      {"tcp://0.0.0.0:4100", "not all"},
-                                                                      {"tcp://[::]:4100", "not all"},
+                                                                      {"tcp://0.0.0.0:4100", "not a wildcard"},
+                                                                      {"tcp://[::]:4100", "not a wildcard"},
                                                                       {"http://node7:80", "expected file"},
                                                                       {"file://relative", "expected file"},
                                                                       {"file:///folder/", "expected file"},
@@ -288,7 +288,7 @@ TEST_F(TcpUrl, SaysThatAHostIsUnknown) {
 // ---- env://
 // -----------------------------------------------------------------------------------------------------------
 
-TEST_F(TcpUrl, EnvironmentOfTorchrunGivesAMeeting) {
+TEST_F(TcpUrl, EnvironmentOfTorchrunGivesAnAddress) {
   const std::map<std::string, std::string> variables{
       {"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", "29517"}, {"TORCHELASTIC_RUN_ID", std::to_string(random_u64())}};
   const auto environment = [&](const char* name) -> const char* {
@@ -314,10 +314,10 @@ TEST_F(TcpUrl, RestartedWorkersCannotMeetAnOldGeneration) {
   ASSERT_TRUE(restarted) << message_of(restarted);
   const auto refused = connect_rendezvous(*restarted, 2, 1, soon());
   EXPECT_THAT(message_of(refused), HasSubstr("does not hold this job's secret"));
-  EXPECT_TRUE(connect_rendezvous(*old, 2, 1, soon()));  // lets the meeting end
+  EXPECT_TRUE(connect_rendezvous(*old, 2, 1, soon()));  // lets the rendezvous end
 }
 
-TEST(EnvironmentUrl, OfMpirunOnOneHostGivesAMeetingInAPrivateFolder) {
+TEST(EnvironmentUrl, OfMpirunOnOneHostUsesAPrivateFolder) {
   const TemporaryFolder folder;
   const std::map<std::string, std::string> variables{{"OMPI_COMM_WORLD_SIZE", "3"},
                                                      {"OMPI_COMM_WORLD_LOCAL_SIZE", "3"},
@@ -335,7 +335,7 @@ TEST(EnvironmentUrl, NamesTheVariableThatIsWrong) {
     return std::string_view(name) == "NEURON_RT_ROOT_COMM_ID" ? "10.0.0.1" : nullptr;
   };
   EXPECT_THAT(message_of(unique_id_from_url("env://", 2, 1, soon(), no_id, environment)),
-              AllOf(HasSubstr("NEURON_RT_ROOT_COMM_ID"), HasSubstr("no port")));
+              AllOf(HasSubstr("NEURON_RT_ROOT_COMM_ID"), HasSubstr("missing port")));
 }
 
 }  // namespace

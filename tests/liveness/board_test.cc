@@ -15,12 +15,12 @@ namespace ccom {
 namespace {
 
 struct Memory {
-  explicit Memory(int slots) : lines(Board::bytes(slots) / 64 + 1) {}
-  Bytes bytes() { return std::as_writable_bytes(std::span(lines)); }
+  explicit Memory(int slots) : robust_futexes(Board::bytes(slots) / 64 + 1) {}
+  Bytes bytes() { return std::as_writable_bytes(std::span(robust_futexes)); }
   struct alignas(64) Line {
     std::byte bytes[64]{};
   };
-  std::vector<Line> lines;
+  std::vector<Line> robust_futexes;
 };
 
 TEST(Board, IsRefusedWhenTooSmallOrMisaligned) {
@@ -84,13 +84,13 @@ TEST(Board, TellsALeftSlotFromADeadOne) {
   Memory memory(2);
   Board board = *Board::over(memory.bytes(), 2);
   board.initialise();
-  LifeLines lines;
-  ASSERT_TRUE(board.take(0, 1, lines).is_ok());
-  ASSERT_TRUE(board.take(1, 1, lines).is_ok());
-  EXPECT_FALSE(board.take(0, 1, lines).is_ok()) << "taken twice";
+  RobustFutexList robust_futexes;
+  ASSERT_TRUE(board.take(0, 1, robust_futexes).is_ok());
+  ASSERT_TRUE(board.take(1, 1, robust_futexes).is_ok());
+  EXPECT_FALSE(board.take(0, 1, robust_futexes).is_ok()) << "taken twice";
   std::thread([board] { EXPECT_FALSE(board.has_died(0)); }).join();
-  board.leave(0, lines);
-  board.leave(1, lines);
+  board.leave(0, robust_futexes);
+  board.leave(1, robust_futexes);
   std::thread([board] { EXPECT_FALSE(board.has_died(0)); }).join();
 }
 
@@ -99,11 +99,11 @@ TEST(Board, CallsAThreadThatEndedWithoutLeavingDead) {
   Memory memory(3);
   Board board = *Board::over(memory.bytes(), 3);
   board.initialise();
-  std::unique_ptr<LifeLines> lines;
-  std::thread([board, &lines] {
-    lines = std::make_unique<LifeLines>();
-    for (int slot = 0; slot < 3; ++slot) ASSERT_TRUE(board.take(slot, 1, *lines).is_ok());
-    board.leave(1, *lines);
+  std::unique_ptr<RobustFutexList> robust_futexes;
+  std::thread([board, &robust_futexes] {
+    robust_futexes = std::make_unique<RobustFutexList>();
+    for (int slot = 0; slot < 3; ++slot) ASSERT_TRUE(board.take(slot, 1, *robust_futexes).is_ok());
+    board.leave(1, *robust_futexes);
   }).join();
   for (int look = 0; look < 2; ++look) {
     EXPECT_TRUE(board.has_died(0)) << "everybody who looks finds it dead";

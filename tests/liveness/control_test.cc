@@ -223,7 +223,7 @@ TEST(ControlPort, StrangersAreDroppedAndDisturbNobody) {
     silent.push_back(visit(addresses[0]));
     if (i % 2 == 0) say(silent.back(), "x");
   }
-  for (const OwnedFd& visitor : loud) EXPECT_TRUE(is_dropped(visitor, 2000));
+  for (const OwnedFd& accepted : loud) EXPECT_TRUE(is_dropped(accepted, 2000));
   EXPECT_TRUE(is_dropped(silent.front(), 4000)) << "one who says nothing is dropped after two seconds";
   const auto start = Clock::now();
   EXPECT_TRUE(cluster[1].connect(addresses, Deadline::after_ms(10000)).is_ok());

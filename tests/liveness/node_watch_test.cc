@@ -31,17 +31,17 @@ class NodeWatchTest : public ::testing::Test {
   void arrive(int slot, uint64_t process) {
     std::latch taken(1);
     threads_.emplace_back([this, slot, process, &taken] {
-      LifeLines lines;
-      EXPECT_TRUE(board_.take(slot, process, lines).is_ok());
+      RobustFutexList robust_futexes;
+      EXPECT_TRUE(board_.take(slot, process, robust_futexes).is_ok());
       taken.count_down();
       end_.wait();
-      board_.leave(slot, lines);
+      board_.leave(slot, robust_futexes);
     });
     taken.wait();
   }
   void beat(int slot) { board_.slot(slot).beats.fetch_add(1); }
   std::vector<int> blamed(int64_t ms) {
-    const auto found = watch_.look(kStart + ms * kMs);
+    const auto found = watch_.find_failures(kStart + ms * kMs);
     return found ? found->peers() : std::vector<int>{};
   }
 
@@ -88,10 +88,10 @@ TEST_F(NodeWatchTest, NeedsNoBeatsOfRanksInTheOwnProcess) {
 }
 
 TEST_F(NodeWatchTest, FindsTheDeadAtOnceAndTogether) {
-  std::unique_ptr<LifeLines> lines;
-  std::thread([this, &lines] {
-    lines = std::make_unique<LifeLines>();
-    for (int slot : {1, 2}) EXPECT_TRUE(board_.take(slot, 7, *lines).is_ok());
+  std::unique_ptr<RobustFutexList> robust_futexes;
+  std::thread([this, &robust_futexes] {
+    robust_futexes = std::make_unique<RobustFutexList>();
+    for (int slot : {1, 2}) EXPECT_TRUE(board_.take(slot, 7, *robust_futexes).is_ok());
   }).join();
   EXPECT_THAT(blamed(0), ElementsAre(11, 12));
   EXPECT_THAT(blamed(1), ElementsAre(11, 12));

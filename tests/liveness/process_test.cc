@@ -125,7 +125,7 @@ TEST(OneHost, AShortStopIsForgiven) {
   for (int r = 0; r < 3; ++r) EXPECT_EQ(crew.text_of(r), "");
 }
 
-// One process reports; the others' listeners hear of it though nobody waits or looks.
+// One process reports; the others' listeners are called although no rank waits or polls.
 TEST(OneHost, ListenersOfOtherProcessesAreCalledWithinMilliseconds) {
   std::vector<double> times;
   for (int i = 0; i < 3; ++i) {

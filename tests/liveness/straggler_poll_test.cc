@@ -29,13 +29,13 @@ TEST(StragglerReport, TheFewestCallsWinAndEqualsAreUnited) {
 
 TEST(StragglerReport, TravelsAndIsRefusedDamaged) {
   const StragglerReport behind{uint64_t{1} << 40, {0, 3, 10000}};
-  const std::vector<std::byte> bytes = encode_behind(behind);
-  EXPECT_EQ(decode_behind(bytes), behind);
+  const std::vector<std::byte> bytes = encode_report(behind);
+  EXPECT_EQ(decode_report(bytes), behind);
   for (size_t size = 0; size < bytes.size(); ++size) {
-    const auto cut = decode_behind(ConstBytes(bytes).first(size));
+    const auto cut = decode_report(ConstBytes(bytes).first(size));
     EXPECT_TRUE(!cut || *cut != behind) << size;
   }
-  EXPECT_FALSE(decode_behind(std::vector<std::byte>(8 + 4 * (StragglerReport::kMost + 1))));
+  EXPECT_FALSE(decode_report(std::vector<std::byte>(8 + 4 * (StragglerReport::kMost + 1))));
 }
 
 // 80 hosts are three levels. Everybody is in call 7 but host 77, and the asker is host 3; messages are delivered until
@@ -85,17 +85,17 @@ TEST(StragglerPoll, NamesTheRankThatOthersWaitForAcrossHosts) {
   test::Cluster cluster({2, 2, 1});
   ASSERT_TRUE(cluster.connect().is_ok());
   for (Rank rank = 0; rank < 5; ++rank) cluster[rank].begin_call(rank == 1 ? 4 : 5);
-  EXPECT_THAT(cluster[2].who_is_behind(), ElementsAre(1));
+  EXPECT_THAT(cluster[2].find_stragglers(), ElementsAre(1));
   cluster[1].begin_call(5);
-  EXPECT_THAT(cluster[4].who_is_behind(), IsEmpty()) << "everybody is in the call now";
+  EXPECT_THAT(cluster[4].find_stragglers(), IsEmpty()) << "everybody is in the call now";
 }
 
 TEST(StragglerPoll, TakesNoTimeOnOneHost) {
   test::Cluster cluster({3});
   ASSERT_TRUE(cluster.connect().is_ok());
   cluster[0].begin_call(1);
-  EXPECT_THAT(cluster[0].who_is_behind(), ElementsAre(1, 2));
-  EXPECT_THAT(cluster[1].who_is_behind(), IsEmpty());
+  EXPECT_THAT(cluster[0].find_stragglers(), ElementsAre(1, 2));
+  EXPECT_THAT(cluster[1].find_stragglers(), IsEmpty());
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 #include "base/tcp_socket.h"
 #include "bootstrap/grpc_rendezvous.h"
 #include "bootstrap/interface_filter.h"
-#include "bootstrap/meeting_point.h"
+#include "bootstrap/rendezvous_servers.h"
 #include "bootstrap/url.h"
 #include "tools/doctor/socket.h"
 
@@ -33,12 +33,12 @@ Result<Meeting> Meeting::come(int rank, int nranks, Deadline arrival, Deadline l
     CCOM_TRY_ASSIGN(const PortRange ports, parse_port_range(option("CCOM_PORT_RANGE")));
     return create_unique_id(filter.text, ports, life);
   };
-  CCOM_TRY_ASSIGN(const LaunchMeeting launch, read_launch_meeting(process_environment, ::geteuid()));
+  CCOM_TRY_ASSIGN(const LaunchRendezvous launch, read_launch_rendezvous(process_environment, ::geteuid()));
   CCOM_TRY_ASSIGN(UniqueId id, unique_id_from_url("env://", nranks, rank, arrival, make_id));
   Meeting meeting;
   meeting.secret_ = id.secret;
   meeting.where_ = id.endpoint() + " (" + launch.origin + ")";
-  if (id.rank0_serves && rank == 0) CCOM_TRY(host_meeting_point(id, life));
+  if (id.rank0_serves && rank == 0) CCOM_TRY(host_rendezvous(id, life));
   id.rank0_serves = false;
   auto rendezvous = connect_rendezvous(id, nranks, rank, arrival);
   if (!rendezvous) return std::move(rendezvous).error().in("meeting point " + meeting.where_ + plain_connection(id));

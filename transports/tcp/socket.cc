@@ -106,7 +106,7 @@ void set_options(Socket& socket, const SocketOptions& options) {
   constexpr int kShortQueueBytes = 128 << 10;
   const int fd = socket.native_handle();
   set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
-  notice_silence(fd, options.silence);
+  enable_keepalive(fd, options.silence);
   if (options.short_queue) set_option(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, kShortQueueBytes);
 }
 

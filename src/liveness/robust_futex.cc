@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "liveness/life_line.h"
+#include "liveness/robust_futex.h"
 
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -11,30 +11,31 @@ namespace ccom {
 
 namespace {
 
-constexpr long kOffset = static_cast<long>(offsetof(LifeLine, word)) - static_cast<long>(offsetof(LifeLine, entry));
+constexpr long kOffset =
+    static_cast<long>(offsetof(RobustFutex, word)) - static_cast<long>(offsetof(RobustFutex, entry));
 
-// We may be killed between any two instructions, and the kernel then reads what we wrote: the order is the compiler's
-// to keep.
+// The thread may be killed between any two instructions, after which the kernel reads the list: stores must stay in
+// program order.
 void keep_order() { std::atomic_signal_fence(std::memory_order_seq_cst); }
 
 }  // namespace
 
-LifeLines::LifeLines() : thread_(::gettid()) {
+RobustFutexList::RobustFutexList() : thread_(::gettid()) {
   head_ = {.list = {&head_.list}, .futex_offset = kOffset, .list_op_pending = nullptr};
   size_t size = 0;
   if (::syscall(SYS_get_robust_list, 0, &previous_, &size) != 0) previous_ = nullptr;
   if (::syscall(SYS_set_robust_list, &head_, sizeof head_) != 0) failure_ = errno;
 }
 
-LifeLines::~LifeLines() {
+RobustFutexList::~RobustFutexList() {
   if (::gettid() == thread_) ::syscall(SYS_set_robust_list, previous_, sizeof head_);
 }
 
-// In the list first: a word that is not ours yet means nothing to the kernel.
-Status LifeLines::hold(LifeLine& line) {
+// Linked before the word is set: the kernel ignores an entry whose word does not carry our thread id.
+Status RobustFutexList::hold(RobustFutex& line) {
   CCOM_ASSERT(::gettid() == thread_);
-  if (failure_ != 0) return system_error(failure_, "register a list of robust futexes");
-  if (!line.is_free()) return error(Code::InternalError, "a life line is held already");
+  if (failure_ != 0) return system_error(failure_, "register the robust futex list");
+  if (!line.is_free()) return error(Code::InternalError, "a robust futex is already held");
   line.entry.next = head_.list.next;
   keep_order();
   head_.list.next = &line.entry;
@@ -43,7 +44,7 @@ Status LifeLines::hold(LifeLine& line) {
   return Status::ok();
 }
 
-void LifeLines::release(LifeLine& line) {
+void RobustFutexList::release(RobustFutex& line) {
   CCOM_ASSERT(::gettid() == thread_);
   line.word.store(0, std::memory_order_release);
   keep_order();

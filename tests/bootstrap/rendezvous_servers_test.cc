@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ids made in this process: their meeting points are on the chosen interface, do not hold up the process's end, and do
+// Ids made in this process: their servers are on the chosen interface, do not hold up the process's end, and do
 // not trouble a child made by fork.
-#include "bootstrap/meeting_point.h"
+#include "bootstrap/rendezvous_servers.h"
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/network.h"
-#include "meeting.h"
+#include "test_rendezvous.h"
 #include "tests/base_network/free_ports.h"
 
 namespace ccom {
@@ -23,7 +23,7 @@ using ::testing::HasSubstr;
 
 Deadline soon() { return Deadline::after_ms(20000); }
 
-TEST(MeetingPoint, IsOnTheChosenInterface) {
+TEST(RendezvousServers, IsOnTheChosenInterface) {
   const auto id = create_unique_id("lo", {}, soon());
   ASSERT_TRUE(id) << message_of(id);
   EXPECT_TRUE(is_loopback_address(id->address)) << id->address;
@@ -31,13 +31,13 @@ TEST(MeetingPoint, IsOnTheChosenInterface) {
   as_ranks(2, [&](Rank rank) { EXPECT_TRUE(connect_rendezvous(*id, 2, rank, soon())); });
 }
 
-TEST(MeetingPoint, NamesAnInterfaceThatIsNotThere) {
+TEST(RendezvousServers, NamesAnInterfaceThatIsNotThere) {
   const auto id = create_unique_id("nosuch0", {}, soon());
   ASSERT_FALSE(id);
   EXPECT_EQ(id.error().code(), Code::ConfigError);
 }
 
-TEST(MeetingPoint, GivesEveryIdASecretAndANumberOfItsOwn) {
+TEST(RendezvousServers, GivesEveryIdASecretAndANumberOfItsOwn) {
   const auto first = create_unique_id("lo", {}, soon());
   const auto second = create_unique_id("lo", {}, soon());
   ASSERT_TRUE(first && second);
@@ -50,7 +50,7 @@ TEST(MeetingPoint, GivesEveryIdASecretAndANumberOfItsOwn) {
 }
 
 // On lo's next address when all ports of the first one are taken.
-TEST(MeetingPoint, TakesTheNextFreePortOfTheRange) {
+TEST(RendezvousServers, TakesTheNextFreePortOfTheRange) {
   const PortRange ports = free_ports(2);
   std::set<std::string> endpoints;
   std::vector<UniqueId> ids;
@@ -67,7 +67,7 @@ TEST(MeetingPoint, TakesTheNextFreePortOfTheRange) {
 }
 
 // Several communicators start at once in one process.
-TEST(MeetingPoint, ServesManyMeetingsSideBySide) {
+TEST(RendezvousServers, RunsManyServersSideBySide) {
   as_ranks(4, [](Rank) {
     const auto id = create_unique_id("lo", {}, soon());
     ASSERT_TRUE(id) << message_of(id);
@@ -80,7 +80,7 @@ TEST(MeetingPoint, ServesManyMeetingsSideBySide) {
 }
 
 // In a fresh process, because exit() runs only once and fork wants no other threads.
-TEST(MeetingPointDeathTest, DoesNotHoldUpTheExitOfItsProcess) {
+TEST(RendezvousServersDeathTest, DoesNotHoldUpTheExitOfItsProcess) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(
       {
@@ -91,7 +91,7 @@ TEST(MeetingPointDeathTest, DoesNotHoldUpTheExitOfItsProcess) {
       ::testing::ExitedWithCode(7), "");
 }
 
-TEST(MeetingPointDeathTest, ChildrenOfItsProcessEndAsUsual) {
+TEST(RendezvousServersDeathTest, ChildrenOfItsProcessEndAsUsual) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "in the child, the thread sanitizer misses the join of a thread that only the parent had";
 #endif
@@ -101,7 +101,7 @@ TEST(MeetingPointDeathTest, ChildrenOfItsProcessEndAsUsual) {
         const auto id = create_unique_id("lo", {}, soon());
         { const auto rendezvous = connect_rendezvous(*id, 1, 0, soon()); }
         std::atomic<bool> has_ended = false;
-        when_meeting_ends(*id, [&has_ended] { has_ended = true; });
+        when_rendezvous_ends(*id, [&has_ended] { has_ended = true; });
         while (!has_ended) std::this_thread::yield();
         const pid_t child = ::fork();
         if (child == 0) std::exit(3);

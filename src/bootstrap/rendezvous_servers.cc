@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bootstrap/meeting_point.h"
+#include "bootstrap/rendezvous_servers.h"
 
 #include <unistd.h>
 
@@ -19,14 +19,14 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A meeting point outlives the deadline of its ranks, so that each of them can still be told why it failed.
+// The server outlives the deadline of its ranks, so that each can be told why it failed.
 constexpr auto kLifeMargin = 5s;
-// How long a port may be in use by a process that is on its way out.
-constexpr auto kPortPatience = 3s;
+// How long to wait for a port used by a process that is shutting down.
+constexpr auto kPortTimeout = 3s;
 
 Deadline life_after(Deadline init_deadline) { return Deadline(init_deadline.when() + kLifeMargin); }
 
-// What to do when a meeting point ends. Shared by its server's thread and the registry.
+// Callbacks for the end of a server. Shared by the server's thread and the registry.
 class Cleanups {
  public:
   void add(std::function<void()> cleanup) {
@@ -49,16 +49,16 @@ class Cleanups {
   std::vector<std::function<void()>> cleanups_;
 };
 
-struct Held {
+struct HostedServer {
   std::string endpoint;
   std::shared_ptr<Cleanups> cleanups;
-  std::shared_ptr<RendezvousServer> server;  // shared with those who wait for its end
+  std::shared_ptr<RendezvousServer> server;  // shared with threads that wait for its end
 };
 
-// Thread-safe. In a child made by fork the parent's servers do not exist, only their memory, which is left alone.
-class MeetingPoints {
+// Thread-safe. After a fork the child has the parent's server objects without their threads; they are left alone.
+class RendezvousServers {
  public:
-  ~MeetingPoints() { forget_the_parents(); }  // ends and joins what is left: at exit
+  ~RendezvousServers() { drop_after_fork(); }  // at exit: ends and joins the remaining servers
 
   Result<uint16_t> start(RendezvousServer::Options options) {
     auto cleanups = std::make_shared<Cleanups>();
@@ -67,53 +67,54 @@ class MeetingPoints {
     CCOM_TRY_ASSIGN(std::shared_ptr<RendezvousServer> server, RendezvousServer::start(std::move(options)));
     const uint16_t port = server->port();
     const std::lock_guard lock(mutex_);
-    forget_the_parents();
-    std::erase_if(held_, [](const Held& held) { return held.server->has_ended(); });
-    held_.push_back({endpoint_text(address, port), std::move(cleanups), std::move(server)});
+    drop_after_fork();
+    std::erase_if(servers_, [](const HostedServer& held) { return held.server->has_ended(); });
+    servers_.push_back({endpoint_text(address, port), std::move(cleanups), std::move(server)});
     return port;
   }
 
-  // nullptrs if there is none at this address.
-  Held find(const std::string& endpoint) {
+  // Null pointers if there is none at this address.
+  HostedServer find(const std::string& endpoint) {
     const std::lock_guard lock(mutex_);
-    forget_the_parents();
-    const auto found = std::ranges::find(held_, endpoint, &Held::endpoint);
-    return found == held_.end() ? Held{} : *found;
+    drop_after_fork();
+    const auto found = std::ranges::find(servers_, endpoint, &HostedServer::endpoint);
+    return found == servers_.end() ? HostedServer{} : *found;
   }
 
  private:
-  void forget_the_parents() {
+  void drop_after_fork() {
     if (::getpid() == owner_) return;
-    static auto* const never_destroyed = new std::vector<Held>;  // their threads cannot be joined
-    std::ranges::move(held_, std::back_inserter(*never_destroyed));
-    held_.clear();
+    static auto* const never_destroyed = new std::vector<HostedServer>;  // their threads cannot be joined
+    std::ranges::move(servers_, std::back_inserter(*never_destroyed));
+    servers_.clear();
     owner_ = ::getpid();
   }
 
   std::mutex mutex_;
   pid_t owner_ = ::getpid();
-  std::vector<Held> held_;
+  std::vector<HostedServer> servers_;
 };
 
-// The one deliberate global of ccom. ccomGetUniqueId returns bytes, not a handle: nobody else could own the server that
-// it started, and the server must be stopped before the process's libraries are taken down.
-MeetingPoints& meeting_points() {
-  static MeetingPoints instance;
+// The one deliberate global of ccom: ccomGetUniqueId returns bytes, not a handle, so nothing else can own the server
+// that it starts, and the server must stop before the process's libraries are unloaded.
+RendezvousServers& rendezvous_servers() {
+  static RendezvousServers instance;
   return instance;
 }
 
-// On the first free port.
+// Uses the first free port.
 Result<uint16_t> start_within(const PortRange& ports, const UniqueId& id, Deadline init_deadline) {
   for (int port = ports.low; port <= ports.high; ++port) {
     const auto number = static_cast<uint16_t>(port);
     const bool is_taken = !ports.is_any() && !listen_at(id.address, {number, number}, 1);
     if (is_taken) continue;
-    Result<uint16_t> started = meeting_points().start(
+    Result<uint16_t> started = rendezvous_servers().start(
         {.address = id.address, .port = number, .secret = id.secret, .life = life_after(init_deadline)});
     if (started || started.error().sys_errno() != EADDRINUSE) return started;
   }
   Result<Descriptor> none = listen_at(id.address, ports, 1);
-  return none ? error(Code::SystemError, "listen at %s: ports come and go", id.address.c_str()) : none.error();
+  return none ? error(Code::SystemError, "listen at %s: all free ports were taken in the meantime", id.address.c_str())
+              : none.error();
 }
 
 }  // namespace
@@ -133,25 +134,25 @@ Result<UniqueId> create_unique_id(std::string_view interface_filter, const PortR
   return failure;
 }
 
-Status host_meeting_point(const UniqueId& id, Deadline init_deadline) {
-  if (const Held earlier = meeting_points().find(id.endpoint()); earlier.server != nullptr) {
+Status host_rendezvous(const UniqueId& id, Deadline init_deadline) {
+  if (const HostedServer earlier = rendezvous_servers().find(id.endpoint()); earlier.server != nullptr) {
     if (!earlier.server->wait_until_ended(init_deadline)) {
-      return error(Code::Timeout, "the previous meeting at %s is not over: some rank has not left it",
+      return error(Code::Timeout, "the previous rendezvous at %s has not ended: some rank has not left it",
                    id.endpoint().c_str());
     }
   }
-  const Deadline give_up = init_deadline.earlier(Deadline::after(kPortPatience));
+  const Deadline port_deadline = init_deadline.earlier(Deadline::after(kPortTimeout));
   while (true) {
-    const Result<uint16_t> port = meeting_points().start(
+    const Result<uint16_t> port = rendezvous_servers().start(
         {.address = id.address, .port = id.port, .secret = id.secret, .life = life_after(init_deadline)});
     if (port) return Status::ok();
-    if (port.error().sys_errno() != EADDRINUSE || give_up.passed()) return port.error();
-    std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(50ms, give_up.left()));
+    if (port.error().sys_errno() != EADDRINUSE || port_deadline.passed()) return port.error();
+    std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(50ms, port_deadline.left()));
   }
 }
 
-void when_meeting_ends(const UniqueId& id, std::function<void()> cleanup) {
-  const Held held = meeting_points().find(id.endpoint());
+void when_rendezvous_ends(const UniqueId& id, std::function<void()> cleanup) {
+  const HostedServer held = rendezvous_servers().find(id.endpoint());
   if (held.cleanups == nullptr) return cleanup();
   held.cleanups->add(std::move(cleanup));
 }

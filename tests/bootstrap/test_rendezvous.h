@@ -27,23 +27,23 @@ void as_ranks(int nranks, const Body& body) {
   for (std::thread& thread : threads) thread.join();
 }
 
-// A meeting point on loopback and its id.
-struct Meeting {
+// A rendezvous server on loopback and its id.
+struct TestServer {
   std::unique_ptr<RendezvousServer> server;
   UniqueId id;
 };
 
-inline Meeting open_meeting(Deadline life = Deadline::after_ms(30000)) {
-  Meeting meeting;
-  meeting.id = {.address = "127.0.0.1", .communicator = 1, .secret = Secret::random()};
-  auto server = RendezvousServer::start({.address = "127.0.0.1", .secret = meeting.id.secret, .life = life});
+inline TestServer start_test_server(Deadline life = Deadline::after_ms(30000)) {
+  TestServer hosted;
+  hosted.id = {.address = "127.0.0.1", .communicator = 1, .secret = Secret::random()};
+  auto server = RendezvousServer::start({.address = "127.0.0.1", .secret = hosted.id.secret, .life = life});
   if (!server) {
     ADD_FAILURE() << server.error().message();
-    return meeting;
+    return hosted;
   }
-  meeting.server = std::move(*server);
-  meeting.id.port = meeting.server->port();
-  return meeting;
+  hosted.server = std::move(*server);
+  hosted.id.port = hosted.server->port();
+  return hosted;
 }
 
 // "" if there is a value.
