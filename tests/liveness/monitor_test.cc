@@ -143,7 +143,7 @@ TEST(Monitor, ConnectNamesTheRanksThatAreMissing) {
   two.join();
   EXPECT_EQ(outcome.code(), Code::Timeout);
   EXPECT_THAT(outcome.peers(), ElementsAre(1));
-  EXPECT_THAT(outcome.message(), HasSubstr("rank 1 did not come"));
+  EXPECT_THAT(outcome.message(), HasSubstr("rank 1 did not connect"));
   // Its listener is closed now: rank 1 says whom it could not reach, where and why.
   outcome = cluster[1].connect(addresses, Deadline::after_ms(200));
   EXPECT_THAT(outcome.peers(), ElementsAre(0));
