@@ -3,9 +3,9 @@
 # Rooms: one static library each, linked to exactly the rooms that the map in docs/architecture.md allows.
 
 # ccom_add_room(NAME plan SOURCES plan.cc ... DEPENDS base [LIBRARIES OpenSSL::Crypto ...])
-# DEPENDS are rooms, LIBRARIES third parties.
+# DEPENDS are rooms, LIBRARIES third parties. FOR_TOOLS: tools and tests link it, libccom does not contain it.
 function(ccom_add_room)
-  cmake_parse_arguments(ROOM "" "NAME" "SOURCES;DEPENDS;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ROOM "FOR_TOOLS" "NAME" "SOURCES;DEPENDS;LIBRARIES" ${ARGN})
   add_library(ccom_${ROOM_NAME} STATIC ${ROOM_SOURCES})
   add_library(ccom::${ROOM_NAME} ALIAS ccom_${ROOM_NAME})
   target_compile_features(ccom_${ROOM_NAME} PUBLIC cxx_std_20)
@@ -16,6 +16,10 @@ function(ccom_add_room)
     target_link_libraries(ccom_${ROOM_NAME} PUBLIC ccom_${dependency})
   endforeach()
   target_link_libraries(ccom_${ROOM_NAME} PRIVATE ${ROOM_LIBRARIES})
+  if(ROOM_FOR_TOOLS)
+    set_property(GLOBAL APPEND PROPERTY CCOM_TOOL_ROOMS ccom_${ROOM_NAME})
+    return()
+  endif()
   set_property(GLOBAL APPEND PROPERTY CCOM_ROOMS ccom_${ROOM_NAME})
   set_property(GLOBAL APPEND PROPERTY CCOM_LIBRARIES ${ROOM_LIBRARIES})
 endfunction()

@@ -39,7 +39,7 @@ const std::map<std::string, std::set<std::string>> kMap = {
     {"ofi", {"base", "memory", "transports"}},
     {"algorithms", {"base", "plan"}},
     {"planner", {"base", "algorithms", "topology", "plan"}},
-    {"sim", {"base", "plan", "topology", "liveness"}},
+    {"sim", {"base", "algorithms", "plan", "topology", "liveness"}},
     {"engine", {"base", "plan", "kernels", "liveness", "transports"}},
     {"messages", {"base", "liveness", "transports"}},
     {"node", {"base", "memory", "plan", "algorithms", "kernels", "liveness"}},
@@ -55,12 +55,11 @@ const std::map<std::string, std::set<std::string>> kMap = {
     {"examples", {"public", "bench"}},
     {"python", {"public"}},
     // Looks at what a job would use even where no job can start: the machine, and the meeting.
-    {"tools", {"public", "bench", "base", "bootstrap", "topology", "planner", "plan", "sim"}},
+    {"tools", {"public", "bench", "base", "bootstrap", "topology", "planner", "algorithms", "plan", "sim"}},
 };
 
 // Benchmarks of one room may include it.
 const std::map<std::string, std::set<std::string>> kExtra = {
-    {"bench/ccom_topo.cc", {"topology", "base"}},
     {"bench/kernels.cc", {"kernels", "base"}},
 };
 

@@ -10,7 +10,7 @@
 #include <iterator>
 
 #include "tests/topology/fake_machine.h"
-#include "topology/topology.h"
+#include "tools/topo/svg.h"
 
 namespace ccom {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "topology/svg_layout.h"
+#include "tools/topo/svg_layout.h"
 
 #include <algorithm>
 #include <cmath>

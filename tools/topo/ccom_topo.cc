@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/options.h"
-#include "topology/topology.h"
+#include "tools/topo/svg.h"
 
 namespace {
 

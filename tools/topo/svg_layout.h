@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Room-private: where the devices and switches of a fabric stand in its picture, and which way a link takes there.
+// Where the devices and switches of a fabric stand in its picture, and which way a link takes there.
 #pragma once
 
 #include <string>

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Pictures. A scene is a fabric with what is written at its devices; a sheet puts scenes below one another.
+#include "tools/topo/svg.h"
+
 #include <algorithm>
 #include <array>
 #include <map>
 #include <set>
 
+#include "tools/topo/svg_layout.h"
 #include "topology/presets.h"
 #include "topology/shapes.h"
-#include "topology/svg_layout.h"
-#include "topology/topology.h"
 #include "topology/words.h"
 
 namespace ccom {

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Fails if libccom defines a function of one of ARCHIVES, which are for tools only.
+
+# Names of the functions that a file defines. A library's hidden functions are local there (t), an archive's are not (T).
+function(functions_of file variable kinds)
+  execute_process(COMMAND ${NM} --defined-only ${file} OUTPUT_VARIABLE out COMMAND_ERROR_IS_FATAL ANY)
+  string(REGEX MATCHALL "[0-9a-f]+ [${kinds}] _Z[^\n]+" lines "${out}")
+  list(TRANSFORM lines REPLACE "^.* " "")
+  set(${variable} "${lines}" PARENT_SCOPE)
+endfunction()
+
+functions_of(${LIBRARY} inside "tT")
+list(LENGTH inside count)
+if(count LESS 500)
+  message(STATUS "${LIBRARY} has ${count} names only: it was stripped, nothing to compare")
+  return()
+endif()
+foreach(archive IN LISTS ARCHIVES)
+  functions_of(${archive} names "T")
+  if(NOT names)
+    message(FATAL_ERROR "no functions in ${archive}")
+  endif()
+  foreach(name IN LISTS names)
+    if(name IN_LIST inside)
+      message(FATAL_ERROR "${LIBRARY} defines ${name} of ${archive}")
+    endif()
+  endforeach()
+endforeach()
