@@ -16,8 +16,11 @@ namespace {
 
 // On a fabric the planner decides how a call is cut, and tiles one after another would add up the latencies of all of
 // their steps.
-size_t scratch_for(const Topology& topology, const CommConfig& config) {
-  return topology.hosts[0].imposed ? static_cast<size_t>(config.max_memory) : PlanCache::kScratchBytes;
+Settings planner_settings(const Topology& topology, const CommConfig& config) {
+  Settings settings{.forced = config.algorithm,
+                    .shared_memory = config.transports.empty() || config.transports[0] == "shm"};
+  if (topology.hosts[0].imposed) settings.scratch_bytes = static_cast<size_t>(config.max_memory);
+  return settings;
 }
 
 // Of plans, by peer: those between hosts run in tiles, of which several are under way.
@@ -60,11 +63,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const Membership& joi
                   CommSetup::connect(membership, self->config_, self->topology_,
                                      channels_by_peer(self->topology_, self->config_, membership.rank), rendezvous,
                                      deadline));
-  const bool has_node = self->links_->node_config().has_value(), whole = self->topology_.hosts.size() == 1;
-  self->cache_.emplace(membership.rank, membership.nranks,
-                       PlanCache::Machine{self->topology_, has_node && whole, has_node && !whole,
-                                          scratch_for(self->topology_, self->config_)},
-                       self->config_.algorithm, *self->links_);
+  self->cache_.emplace(membership.rank, self->topology_, planner_settings(self->topology_, self->config_), *self->links_);
   const Place& place = self->topology_.ranks[static_cast<size_t>(membership.rank)];
   WaitPolicy policy = WaitPolicy::for_host(self->topology_.ranks_on_machine_of(place.host),
                                            self->topology_.hosts[static_cast<size_t>(place.host)].cpus);

@@ -26,15 +26,12 @@ std::string explanation(const Topology& topology, const Question& question, cons
 
 Result<std::string> explain_offline(const Topology& topology, const Request& request) {
   CCOM_TRY(check_connected(topology));
-  const bool imposed = topology.hosts[0].imposed.has_value();
   const size_t units = has_units(request.collective) ? static_cast<size_t>(topology.nranks()) : 1;
   const Question question{.collective = request.collective,
                           .bytes = request.count * size_of(request.type) * units,
                           .narrow_float = reduces(request.collective) && is_narrow_float(request.type),
-                          .root = request.root,
-                          .shares_memory = !imposed && topology.hosts.size() == 1,
-                          .meets_inside = !imposed && topology.hosts.size() > 1};
-  CCOM_TRY_ASSIGN(const Choice choice, choose(topology, question, ""));
+                          .root = request.root};
+  CCOM_TRY_ASSIGN(const Choice choice, choose(topology, {.shared_memory = true}, question));
   const Details details = analyze(topology, question, choice, kStepsOffline);
   return explain_json(question, choice, &details);
 }

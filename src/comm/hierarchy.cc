@@ -26,8 +26,6 @@ const char* algorithms_across(int hosts) {
   return hosts <= kMostDirect ? "allgather:direct" : "allgather:ring";
 }
 
-PlanCache::Machine machine(const Topology& topology) { return {topology, false, false}; }
-
 }  // namespace
 
 int Hierarchy::channels(const HostLevel& level) { return level.hosts == 2 ? 1 : kTiles; }
@@ -45,8 +43,7 @@ Hierarchy::Hierarchy(Parts parts, const HostLevel& level, const Topology& topolo
   if (crossing == InterHostMode::All) speakers_up_to_bytes_ = 0;
   static_assert(kTiles == 4 && kTiles == Engine::kMostStarted);
   for (size_t i = 0; i < plans_.size(); ++i) {
-    plans_[i].emplace(level_.host, level_.hosts, machine(across_topology_), algorithms_across(level_.hosts),
-                      across_[i]);
+    plans_[i].emplace(level_.host, across_topology_, Settings{.forced = algorithms_across(level_.hosts)}, across_[i]);
   }
 }
 

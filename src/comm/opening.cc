@@ -29,7 +29,7 @@ Status Communicator::open_node(const WaitPolicy& policy) {
     key.root = is_rooted(collective) ? 0 : -1;
     // A name that does not exist is the error of the call that asks for it.
     const Result<std::shared_ptr<const Choice>> choice = cache_->choice(key);
-    on_node_[c] = choice && (*choice)->recipe().kind == Recipe::Kind::Node;
+    on_node_[c] = choice && (*choice)->program().is_node();
     if (reduces(collective) && choice && !on_node_[c])
       CCOM_TRY(config_.sums_in_messages("a named algorithm sends messages"));
   }
@@ -48,7 +48,7 @@ Status Communicator::open_hierarchy(NodeConfig config, const HostLevel& level) {
     key.collective = static_cast<Collective>(c);
     key.root = is_rooted(key.collective) ? 0 : -1;
     const Result<std::shared_ptr<const Choice>> choice = cache_->choice(key);
-    by_hosts_[c] = choice && (*choice)->recipe().kind == Recipe::Kind::Hosts;
+    by_hosts_[c] = choice && !(*choice)->program().is_messages();
   }
   return host_node_->open();
 }

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "algorithms/collectives.h"
+#include "algorithms/stage_plans.h"
 
 namespace ccom {
 namespace {
@@ -28,17 +28,14 @@ Question PlanCache::question(const PlanKey& key) const {
   return {key.collective,
           bytes == 0 ? 0 : std::bit_ceil(bytes),
           reduces(key.collective) && is_narrow_float(key.type),
-          key.root,
-          machine_.shares_memory,
-          machine_.meets_inside,
-          most_channels_};
+          key.root};
 }
 
 Result<std::shared_ptr<const Choice>> PlanCache::choice(const PlanKey& key) {
   const Question asked = question(key);
   auto& cached = choices_[{asked.collective, asked.narrow_float, asked.root, asked.bytes}];
   if (cached == nullptr) {
-    CCOM_TRY_ASSIGN(Choice made, choose(machine_.topology, asked, forced_));
+    CCOM_TRY_ASSIGN(Choice made, choose(topology_, settings_, asked));
     cached = std::make_shared<const Choice>(std::move(made));
   }
   return cached;
@@ -54,18 +51,18 @@ Result<std::shared_ptr<const CompiledPlan>> PlanCache::compiled(const PlanKey& k
     return cached;
   }
   CCOM_TRY_ASSIGN(const std::shared_ptr<const Choice> chosen, choice(key));
-  const Recipe& recipe = chosen->recipe();
+  const Program& program = chosen->program();
   if (compiled_.size() > kMostCompiled) {
     compiled_.clear();
-    recipes_.clear();
+    programs_.clear();
   }
-  const auto known = std::ranges::find(recipes_, recipe);
-  const auto index = static_cast<int>(known - recipes_.begin());
-  if (known == recipes_.end()) recipes_.push_back(recipe);
+  const auto known = std::ranges::find(programs_, program);
+  const auto index = static_cast<int>(known - programs_.begin());
+  if (known == programs_.end()) programs_.push_back(program);
   auto& cached = compiled_[{key.collective, key.sends, key.in_place, key.root, -1, index}];
   if (cached == nullptr) {
     cached = std::make_shared<const CompiledPlan>(
-        make_plan(recipe, {key.collective, rank_, nranks_, key.root, key.in_place}));
+        message_plan(program.stages[0].messages, {key.collective, rank_, nranks_, key.root, key.in_place}));
   }
   return cached;
 }
@@ -74,7 +71,8 @@ size_t PlanCache::tile(const PlanKey& key) {
   // Without a choice there is nothing to tile; get() returns the error.
   const Result<std::shared_ptr<const Choice>> chosen = choice(key);
   if (!chosen) return SIZE_MAX;
-  return tile_elements((*chosen)->recipe(), key.collective, nranks_, size_of(key.type), machine_.scratch_bytes);
+  const size_t tile_bytes = (*chosen)->program().tile_bytes;
+  return tile_bytes == 0 ? SIZE_MAX : tile_bytes / size_of(key.type);
 }
 
 Result<std::shared_ptr<const BoundPlan>> PlanCache::get(const PlanKey& key) {

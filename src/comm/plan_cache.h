@@ -36,20 +36,14 @@ struct PlanKey {
 // Belongs to one thread at a time. References outlive it.
 class PlanCache {
  public:
-  static constexpr size_t kScratchBytes = size_t{2} << 20;  // stays in cache
-  struct Machine {
-    const Topology& topology;
-    bool shares_memory;                    // Question::shares_memory
-    bool meets_inside;                     // Question::meets_inside
-    size_t scratch_bytes = kScratchBytes;  // that one run may take
-  };
-  PlanCache(Rank rank, int nranks, const Machine& machine, std::string forced, ChannelSource& channels)
+  PlanCache(Rank rank, const Topology& topology, Settings settings, ChannelSource& channels)
       : rank_(rank),
-        nranks_(nranks),
-        machine_(machine),
-        forced_(std::move(forced)),
-        channels_(channels),
-        most_channels_(channels_needed(machine.topology, forced_)) {}
+        nranks_(topology.nranks()),
+        topology_(topology),
+        settings_(std::move(settings)),
+        channels_(channels) {
+    settings_.most_channels = channels_needed(topology_, settings_.forced);
+  }
 
   Result<std::shared_ptr<const BoundPlan>> get(const PlanKey& key);
   Result<std::shared_ptr<const Choice>> choice(const PlanKey& key);
@@ -69,12 +63,11 @@ class PlanCache {
 
   Rank rank_;
   int nranks_;
-  const Machine machine_;
-  std::string forced_;
+  const Topology& topology_;
+  Settings settings_;
   ChannelSource& channels_;
-  int most_channels_;  // between two ranks
   std::map<std::tuple<Collective, bool, Rank, size_t>, std::shared_ptr<const Choice>> choices_;
-  std::vector<Recipe> recipes_;  // all that compiled_ has plans of; the same algorithm may have several
+  std::vector<Program> programs_;  // all that compiled_ has plans of; the same algorithm may have several
   std::map<std::tuple<Collective, bool, bool, Rank, Rank, int>, std::shared_ptr<const CompiledPlan>> compiled_;
   std::array<Slot, kSlots> slots_;
 };

@@ -55,7 +55,7 @@ void append_verdict(std::string& text, const Candidate& candidate, const Details
 std::string explain_json(const Question& question, const Choice& choice, const Details* details) {
   std::string text = "{\"collective\":\"" + std::string(name_of(question.collective)) + "\"";
   append(text, ",\"bytes\":%zu,\"algorithm\":\"%s\",\"reason\":\"%s\"", question.bytes,
-         choice.recipe().algorithm.c_str(), choice.reason.c_str());
+         choice.program().algorithm.c_str(), choice.reason.c_str());
   if (details != nullptr) {
     append(text, ",\"ranks\":%d", details->ranks);
     append_bound(text, details->bound);
@@ -66,7 +66,7 @@ std::string explain_json(const Question& question, const Choice& choice, const D
     const Candidate& candidate = choice.candidates[i];
     append(text,
            "%s{\"algorithm\":\"%s\",\"legal\":%s,\"steps\":%.0f,\"bytes_sent\":%.0f,\"time_us\":%.3f,\"roundings\":%d",
-           i == 0 ? "" : ",", candidate.recipe.algorithm.c_str(), candidate.legal ? "true" : "false", candidate.steps,
+           i == 0 ? "" : ",", candidate.program.algorithm.c_str(), candidate.legal ? "true" : "false", candidate.steps,
            candidate.bytes, candidate.time_ns / 1e3, candidate.roundings);
     text += ",\"note\":\"" + candidate.note + "\"";
     if (details != nullptr) append_verdict(text, candidate, *details, i);
@@ -78,15 +78,15 @@ std::string explain_json(const Question& question, const Choice& choice, const D
 std::string explain_text(const Question& question, const Choice& choice) {
   std::string text;
   append(text, "%s of %zu bytes: %s (%s)\n", std::string(name_of(question.collective)).c_str(), question.bytes,
-         choice.recipe().algorithm.c_str(), choice.reason.c_str());
+         choice.program().algorithm.c_str(), choice.reason.c_str());
   append(text, "    %-22s %6s %14s %12s %9s  %s\n", "algorithm", "steps", "bytes sent", "time us", "roundings", "note");
   for (const Candidate& candidate : choice.candidates) {
     const char mark = &candidate == &choice.candidates[choice.chosen] ? '*' : ' ';
     if (candidate.legal) {
-      append(text, "  %c %-22s %6.0f %14.0f %12.1f %9d  %s\n", mark, candidate.recipe.algorithm.c_str(),
+      append(text, "  %c %-22s %6.0f %14.0f %12.1f %9d  %s\n", mark, candidate.program.algorithm.c_str(),
              candidate.steps, candidate.bytes, candidate.time_ns / 1e3, candidate.roundings, candidate.note.c_str());
     } else {
-      append(text, "  %c %-22s %6s %14s %12s %9s  %s\n", mark, candidate.recipe.algorithm.c_str(), "-", "-", "-", "-",
+      append(text, "  %c %-22s %6s %14s %12s %9s  %s\n", mark, candidate.program.algorithm.c_str(), "-", "-", "-", "-",
              candidate.note.c_str());
     }
   }

@@ -315,27 +315,22 @@ Price FabricPricer::radix(const Question& question, const Radix& shape) {
 
 }  // namespace
 
-bool is_priced_on_fabric(Recipe::Kind kind) {
-  return kind == Recipe::Kind::Staged || kind == Recipe::Kind::Tree || kind == Recipe::Kind::Trees ||
-         kind == Recipe::Kind::Radix || kind == Recipe::Kind::Pairwise || kind == Recipe::Kind::Routed;
-}
-
 Price price_on_fabric(const Topology& topology, const FabricView& view, const Question& question,
-                      const Recipe& recipe) {
+                      const MessageAlgorithm& algorithm) {
   FabricPricer pricer(topology, view);
-  switch (recipe.kind) {
-    case Recipe::Kind::Tree: return price_trees(topology, view, question, {recipe.tree});
-    case Recipe::Kind::Trees: return price_trees(topology, view, question, recipe.trees);
-    case Recipe::Kind::Radix: return pricer.radix(question, recipe.radix);
-    case Recipe::Kind::Pairwise: return price_pairwise(topology, view, question);
-    case Recipe::Kind::Routed: {
+  switch (algorithm.kind) {
+    case MessageAlgorithm::Kind::Tree: return price_trees(topology, view, question, {algorithm.tree});
+    case MessageAlgorithm::Kind::Trees: return price_trees(topology, view, question, algorithm.trees);
+    case MessageAlgorithm::Kind::Radix: return pricer.radix(question, algorithm.radix);
+    case MessageAlgorithm::Kind::Pairwise: return price_pairwise(topology, view, question);
+    case MessageAlgorithm::Kind::Routed: {
       Question gather = question;
       gather.collective = Collective::AllGather;
       gather.bytes = question.bytes * static_cast<size_t>(topology.nranks());
-      return recipe.tree.parent.empty() ? pricer.staged(gather, recipe.staged)
-                                        : price_trees(topology, view, gather, {recipe.tree});
+      return algorithm.tree.parent.empty() ? pricer.staged(gather, algorithm.staged)
+                                        : price_trees(topology, view, gather, {algorithm.tree});
     }
-    default: return pricer.staged(question, recipe.staged);
+    default: return pricer.staged(question, algorithm.staged);
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a recipe takes on hosts with an imposed fabric, by closed forms of the simulator's model (sim/simulator.h).
+// What an algorithm of messages takes on hosts with an imposed fabric, by closed forms of the simulator's model (sim/simulator.h).
 //
 // A call is a row of phases: down the levels, the core, up the levels. A phase of `steps` messages one after another
 // with `bytes` on its busiest wire takes
@@ -18,8 +18,7 @@
 
 namespace ccom {
 
-bool is_priced_on_fabric(Recipe::Kind kind);
-// For such recipes over the ranks of the view.
-Price price_on_fabric(const Topology& topology, const FabricView& view, const Question& question, const Recipe& recipe);
+// Over the ranks of the view.
+Price price_on_fabric(const Topology& topology, const FabricView& view, const Question& question, const MessageAlgorithm& algorithm);
 
 }  // namespace ccom

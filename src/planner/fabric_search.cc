@@ -41,15 +41,15 @@ class FabricSearch {
       if (!by_owner_) add_latency();
       if (!by_owner_) add_double_tree(-1);
     }
-    add({"tree", Recipe::Kind::Tree, {}, machine_tree(topology_, 0)});
+    add({"tree", MessageAlgorithm::Kind::Tree, {}, machine_tree(topology_, 0)});
     return std::move(found_);
   }
 
  private:
-  void add(Recipe recipe, std::string why_not = "") { found_.push_back({std::move(recipe), std::move(why_not)}); }
+  void add(MessageAlgorithm algorithm, std::string why_not = "") { found_.push_back({std::move(algorithm), std::move(why_not)}); }
 
   void add_staged(const std::string& name, Staged shape, bool possible = true) {
-    add({name, Recipe::Kind::Staged, std::move(shape), {}}, possible ? "" : kNoLinks);
+    add({name, MessageAlgorithm::Kind::Staged, std::move(shape)}, possible ? "" : kNoLinks);
   }
 
   // May any two ranks exchange messages?
@@ -59,17 +59,17 @@ class FabricSearch {
     const std::string why_not = is_free() ? "" : kNoLinks;
     for (const auto& [name, radix] :
          {std::pair("star", std::max(2, view_.nranks())), {"binomial", 2}, {"knomial4", 4}, {"knomial8", 8}}) {
-      add({name, Recipe::Kind::Tree, {}, knomial_tree(view_.nranks(), question_.root, radix)}, why_not);
+      add({name, MessageAlgorithm::Kind::Tree, {}, knomial_tree(view_.nranks(), question_.root, radix)}, why_not);
     }
     add_double_tree(question_.root);
-    add({"tree", Recipe::Kind::Tree, {}, machine_tree(topology_, question_.root)});
+    add({"tree", MessageAlgorithm::Kind::Tree, {}, machine_tree(topology_, question_.root)});
   }
 
   void add_double_tree(Rank root) {
     if (view_.nranks() < 3) return;
-    Recipe recipe{"double_tree", Recipe::Kind::Trees};
-    recipe.trees = double_tree(view_.nranks(), root, 1);
-    add(std::move(recipe), is_free() ? "" : kNoLinks);
+    MessageAlgorithm algorithm{"double_tree", MessageAlgorithm::Kind::Trees};
+    algorithm.trees = double_tree(view_.nranks(), root, 1);
+    add(std::move(algorithm), is_free() ? "" : kNoLinks);
   }
 
   // One level over all ranks.
@@ -196,16 +196,16 @@ class FabricSearch {
 
   // Between hosts in as few rounds as the ranks of a host can share out.
   void add_mixed_radix() {
-    Recipe recipe{"mixed_radix", Recipe::Kind::Radix};
-    recipe.radix.dims = view_.dims.empty() || view_.devices == 1 ? std::vector{view_.devices} : view_.dims;
-    recipe.radix.dims.push_back(view_.cores);
+    MessageAlgorithm algorithm{"mixed_radix", MessageAlgorithm::Kind::Radix};
+    algorithm.radix.dims = view_.dims.empty() || view_.devices == 1 ? std::vector{view_.devices} : view_.dims;
+    algorithm.radix.dims.push_back(view_.cores);
     for (const auto& host : view_.ranks) {
-      std::vector<Rank>& ranks = recipe.radix.hosts.emplace_back();
+      std::vector<Rank>& ranks = algorithm.radix.hosts.emplace_back();
       for (const auto& device : host) ranks.insert(ranks.end(), device.begin(), device.end());
     }
-    recipe.radix.radices = choose_radices(view_.hosts, view_.ranks_per_host());
-    if (recipe.radix.radices.empty()) return;
-    add(std::move(recipe), view_.dims.empty() && !is_free() ? kNoLinks : "");
+    algorithm.radix.radices = choose_radices(view_.hosts, view_.ranks_per_host());
+    if (algorithm.radix.radices.empty()) return;
+    add(std::move(algorithm), view_.dims.empty() && !is_free() ? kNoLinks : "");
   }
 
   // Everything to everybody in as few steps as there can be, for short vectors.
@@ -231,27 +231,28 @@ class FabricSearch {
 
 }  // namespace
 
-std::vector<Possible> fabric_recipes(const Topology& topology, const FabricView& view, const Question& question) {
+std::vector<Possible> fabric_algorithms(const Topology& topology, const FabricView& view, const Question& question) {
   return FabricSearch(topology, view, question).run();
 }
 
-std::vector<int> possible_counts(const Recipe& recipe, const Question& question) {
-  if (recipe.kind == Recipe::Kind::Staged) {
-    Staged pipelined = recipe.staged;
+std::vector<int> possible_counts(const MessageAlgorithm& algorithm, const Settings& settings,
+                                 const Question& question) {
+  if (algorithm.kind == MessageAlgorithm::Kind::Staged) {
+    Staged pipelined = algorithm.staged;
     pipelined.windows = 2;
-    if (pipelined.levels.size() < 2 || channels_of(pipelined) > question.most_channels) return {1};
+    if (pipelined.levels.size() < 2 || channels_of(pipelined) > settings.most_channels) return {1};
     return {1, 2, 4, 8, 16};
   }
   const bool chunked = question.collective == Collective::AllReduce || question.collective == Collective::Broadcast ||
                        question.collective == Collective::Reduce;
-  if (!chunked || recipe.kind == Recipe::Kind::Radix) return {1};
+  if (!chunked || algorithm.kind == MessageAlgorithm::Kind::Radix) return {1};
   return {1, 2, 4, 8, 16, 32, 64};
 }
 
-void set_count(Recipe& recipe, int count) {
-  recipe.staged.windows = count;
-  recipe.tree.chunks = count;
-  for (Tree& tree : recipe.trees) tree.chunks = count;
+void set_count(MessageAlgorithm& algorithm, int count) {
+  algorithm.staged.windows = count;
+  algorithm.tree.chunks = count;
+  for (Tree& tree : algorithm.trees) tree.chunks = count;
 }
 
 }  // namespace ccom

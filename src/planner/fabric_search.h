@@ -12,15 +12,16 @@
 namespace ccom {
 
 struct Possible {
-  Recipe recipe;
+  MessageAlgorithm algorithm;
   std::string why_not;  // "" if it can run
 };
 
 // Of every collective but AllToAll, SendReceive and the ones by rank with a root (Gather, Scatter).
-std::vector<Possible> fabric_recipes(const Topology& topology, const FabricView& view, const Question& question);
+std::vector<Possible> fabric_algorithms(const Topology& topology, const FabricView& view, const Question& question);
 
-// How often data may be cut to flow through a recipe, windows of a staged one, chunks of a tree: 1, 2, 4, ...
-std::vector<int> possible_counts(const Recipe& recipe, const Question& question);
-void set_count(Recipe& recipe, int count);
+// How often data may be cut to flow through an algorithm, windows of a staged one, chunks of a tree: 1, 2, 4, ...
+std::vector<int> possible_counts(const MessageAlgorithm& algorithm, const Settings& settings,
+                                 const Question& question);
+void set_count(MessageAlgorithm& algorithm, int count);
 
 }  // namespace ccom

@@ -28,7 +28,7 @@ std::string forced_name(std::string_view forced, Collective collective, bool& ba
 
 std::string names_of(const std::vector<Candidate>& candidates) {
   std::string names;
-  for (const Candidate& candidate : candidates) names += (names.empty() ? "" : ", ") + candidate.recipe.algorithm;
+  for (const Candidate& candidate : candidates) names += (names.empty() ? "" : ", ") + candidate.program.algorithm;
   return names;
 }
 
@@ -47,7 +47,7 @@ Status apply_forced(Choice& choice, const Question& question, std::string_view f
   if (name.empty()) return {};
   for (size_t i = 0; i < choice.candidates.size(); ++i) {
     const Candidate& candidate = choice.candidates[i];
-    if (candidate.recipe.algorithm != name) continue;
+    if (candidate.program.algorithm != name) continue;
     if (!candidate.legal) {
       return error(Code::NotSupported, "algorithm %s for %s: %s", name.c_str(),
                    std::string(name_of(question.collective)).c_str(), candidate.note.c_str());

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "algorithms/stage_plans.h"
 #include "plan/lint.h"
 #include "planner/fabric_search.h"
 #include "topology/wires.h"
@@ -22,13 +23,9 @@ std::string format(const char* text, Args... args) {
   return line;
 }
 
-bool sends_messages(const Recipe& recipe) {
-  return recipe.kind != Recipe::Kind::Node && recipe.kind != Recipe::Kind::Hosts;
-}
-
 // All ranks' plans; nothing if they have more steps.
-std::vector<Plan> plans_of(const Question& question, const Recipe& recipe, int nranks, size_t most_steps) {
-  const auto plan_of = plan_maker(recipe, question.collective, nranks, question.root);
+std::vector<Plan> plans_of(const Question& question, const Program& program, int nranks, size_t most_steps) {
+  const auto plan_of = message_plans(program.stages[0].messages, question.collective, nranks, question.root);
   std::vector<Plan> plans;
   size_t steps = 0;
   for (Rank rank = 0; rank < nranks; ++rank) {
@@ -78,20 +75,20 @@ LinkLoadReport counted(const Topology& topology, const Question& question, std::
 }
 
 // `most_steps` loses what was spent.
-LinkLoadReport spend(const Topology& topology, const Question& question, const Recipe& recipe, size_t& most_steps) {
-  if (!sends_messages(recipe)) return {.missing = "no messages: ranks use memory that they share"};
+LinkLoadReport spend(const Topology& topology, const Question& question, const Program& program, size_t& most_steps) {
+  if (!program.is_messages()) return {.missing = "no messages: ranks use memory that they share"};
   if (question.collective == Collective::SendReceive) return {.missing = "not counted: one message, of any two ranks"};
   if (topology.nranks() > kMostRanks) return {.missing = format("not counted for more than %d ranks", kMostRanks)};
-  const std::vector<Plan> plans = plans_of(question, recipe, topology.nranks(), most_steps);
+  const std::vector<Plan> plans = plans_of(question, program, topology.nranks(), most_steps);
   if (plans.empty()) return {.missing = "not counted: the plans of all ranks together are too long"};
   for (const Plan& plan : plans) most_steps -= plan.steps.size();
   return counted(topology, question, plans);
 }
 
 // Without windows and chunks, which change neither loads nor paths.
-Recipe in_one_piece(Recipe recipe) {
-  set_count(recipe, 1);
-  return recipe;
+Program in_one_piece(Program program) {
+  set_count(program.stages[0].messages, 1);
+  return program;
 }
 
 // What is compared of two candidates.
@@ -129,7 +126,7 @@ std::string loss(const Side& loser, const Side& winner, double longest_way_ns) {
 std::string why_lost(const Side& loser, const Side& winner, const Bound& bound) {
   const Candidate& a = loser.candidate;
   const Candidate& b = winner.candidate;
-  if (!sends_messages(b.recipe) && sends_messages(a.recipe)) return "sends messages where ranks share memory";
+  if (!b.program.is_messages() && a.program.is_messages()) return "sends messages where ranks share memory";
   if (a.time_ns < b.time_ns && !a.note.empty()) return "passed over: " + a.note;
   if (a.time_ns < b.time_ns) return "passed over, though expected to be faster";
   const double ratio = a.time_ns / std::max(b.time_ns, 1e-3);
@@ -145,11 +142,13 @@ std::string why_chosen(const Candidate& candidate, const Bound& bound, const std
 
 }  // namespace
 
-LinkLoadReport link_load_report(const Topology& topology, const Question& question, const Recipe& recipe, size_t most_steps) {
+LinkLoadReport link_load_report(const Topology& topology, const Question& question, const Program& program,
+                                size_t most_steps) {
   size_t left = most_steps;
-  LinkLoadReport account = spend(topology, question, recipe, left);
-  const Recipe whole = in_one_piece(recipe);
-  if (account.missing.empty() || whole == recipe) return account;
+  LinkLoadReport account = spend(topology, question, program, left);
+  if (!program.is_messages()) return account;
+  const Program whole = in_one_piece(program);
+  if (account.missing.empty() || whole == program) return account;
   left = most_steps;
   account = spend(topology, question, whole, left);
   if (account.missing.empty()) account.note = "counted without windows and chunks: with them the plans are too long";
@@ -160,7 +159,7 @@ Details analyze(const Topology& topology, const Question& question, const Choice
   const Candidate& winner = choice.candidates[choice.chosen];
   Details details{.ranks = topology.nranks(),
                   .bound = lower_bound(topology, question),
-                  .chosen = link_load_report(topology, question, winner.recipe, kChoiceShare * most_steps)};
+                  .chosen = link_load_report(topology, question, winner.program, kChoiceShare * most_steps)};
   const LinkLoadReport* const best = details.chosen.missing.empty() ? &details.chosen : nullptr;
   for (const Candidate& candidate : choice.candidates) {
     if (&candidate == &winner) {
@@ -169,7 +168,7 @@ Details analyze(const Topology& topology, const Question& question, const Choice
       details.why.push_back(candidate.note);
     } else {
       const LinkLoadReport account =
-          best != nullptr ? spend(topology, question, in_one_piece(candidate.recipe), most_steps) : LinkLoadReport{"-"};
+          best != nullptr ? spend(topology, question, in_one_piece(candidate.program), most_steps) : LinkLoadReport{"-"};
       details.why.push_back(
           why_lost({candidate, account.missing.empty() ? &account : nullptr}, {winner, best}, details.bound));
     }

@@ -34,8 +34,9 @@ struct LinkLoadReport {
 };
 
 // The wires' load in a call. Left out, with a reason, for more than 1024 ranks or `most_steps` steps of all ranks
-// together, and for recipes without messages.
-LinkLoadReport link_load_report(const Topology& topology, const Question& question, const Recipe& recipe, size_t most_steps);
+// together, and for programs without messages.
+LinkLoadReport link_load_report(const Topology& topology, const Question& question, const Program& program,
+                                size_t most_steps);
 
 struct Details {
   int ranks = 0;

@@ -5,11 +5,14 @@
 #include <bit>
 #include <functional>
 
+#include "algorithms/collectives.h"
 #include "planner/fabric_pricing.h"
 #include "planner/fabric_search.h"
 #include "planner/forced.h"
 #include "planner/host_level.h"
+#include "planner/node_choice.h"
 #include "planner/pricing.h"
+#include "planner/programs.h"
 #include "planner/shapes.h"
 
 namespace ccom {
@@ -39,7 +42,7 @@ std::string node_note(const Topology& topology, const Question& question) {
 }
 
 // Without messages at least inside a host, which beats everything else.
-bool uses_memory(Recipe::Kind kind) { return kind == Recipe::Kind::Node || kind == Recipe::Kind::Hosts; }
+bool shares_memory(const Program& program) { return !program.is_messages(); }
 
 bool fabric_serves(Collective collective) {
   return collective != Collective::AllToAll && collective != Collective::SendReceive &&
@@ -49,20 +52,21 @@ bool fabric_serves(Collective collective) {
 // Collects the candidates of one question.
 class Search {
  public:
-  Search(const Topology& topology, const Question& question, std::string_view forced)
+  Search(const Topology& topology, const Settings& settings, const Question& question)
       : topology_(topology),
+        settings_(settings),
         question_(question),
         view_(fabric_view(topology)),
         n_(topology.nranks()),
         free_(view_ ? view_->all_linked : all_linked(topology)),
-        torus_asked_for_(asks_for_torus(forced)) {}
+        torus_asked_for_(asks_for_torus(settings.forced)) {}
 
   std::vector<Candidate> run() {
     add_node();
     add_hosts();
     if (view_ && fabric_serves(question_.collective)) {
-      for (Possible& possible : fabric_recipes(topology_, *view_, question_)) {
-        add(std::move(possible.recipe), std::move(possible.why_not));
+      for (Possible& possible : fabric_algorithms(topology_, *view_, question_)) {
+        add(std::move(possible.algorithm), std::move(possible.why_not));
       }
       return std::move(candidates_);
     }
@@ -72,7 +76,7 @@ class Search {
       case Collective::AllGather:
       case Collective::Barrier: find_by_owner(); break;
       case Collective::AllToAll: find_alltoall(); break;
-      case Collective::SendReceive: add({"direct", Recipe::Kind::Pairwise, {}, {}}); break;
+      case Collective::SendReceive: add({"direct", MessageAlgorithm::Kind::Pairwise}); break;
       default: find_rooted(); break;
     }
     return std::move(candidates_);
@@ -81,51 +85,71 @@ class Search {
  private:
   void add_node() {
     if (question_.collective == Collective::SendReceive) return;
-    add({"node", Recipe::Kind::Node, {}, {}},
-        question_.shares_memory ? "" : "the ranks do not share memory, or are to use a fabric or transport");
-    if (candidates_.back().legal) candidates_.back().note = node_note(topology_, question_);
+    if (!uses_memory(topology_, settings_) || topology_.hosts.size() > 1 || n_ < 2) {
+      candidates_.push_back({.program = {.algorithm = "node"},
+                             .legal = false,
+                             .note = "the ranks do not share memory, or are to use a fabric or transport"});
+      return;
+    }
+    add_priced(node_program(topology_, question_, node_choice(topology_, question_)), node_note(topology_, question_));
   }
 
   void add_hosts() {
-    level_ = question_.meets_inside ? host_level(topology_, 0) : std::nullopt;
+    level_ = uses_memory(topology_, settings_) ? host_level(topology_, 0) : std::nullopt;
     if (level_ && !serves(*level_, question_.collective, question_.bytes)) level_.reset();
-    if (level_) add({"hierarchical", Recipe::Kind::Hosts, {}, {}});
+    if (!level_) return;
+    // Run by comm/hierarchy.h.
+    add_priced({.algorithm = "hierarchical",
+                .collective = question_.collective,
+                .nranks = n_,
+                .root = question_.root},
+               "");
   }
 
-  void add(Recipe recipe, std::string why_not = "") {
-    if (why_not.empty() && view_ && channels_of(recipe.staged) > question_.most_channels) {
+  void add_priced(Program program, std::string note) {
+    const Price priced = price(topology_, question_, program);
+    candidates_.push_back({.program = std::move(program),
+                           .steps = priced.cost.steps,
+                           .bytes = priced.cost.bytes,
+                           .time_ns = priced.time_ns,
+                           .roundings = priced.roundings,
+                           .note = std::move(note)});
+  }
+
+  void add(MessageAlgorithm algorithm, std::string why_not = "") {
+    if (why_not.empty() && view_ && channels_of(algorithm.staged) > settings_.most_channels) {
       why_not = "needs more channels between two ranks than there are";
     }
     Candidate candidate;
     candidate.legal = why_not.empty();
     candidate.note = std::move(why_not);
     if (candidate.legal) {
-      const Price priced = best_windows(recipe, candidate.note);
+      const Price priced = best_windows(algorithm, candidate.note);
       candidate.steps = priced.cost.steps;
       candidate.bytes = priced.cost.bytes;
       candidate.time_ns = priced.time_ns;
       candidate.roundings = priced.roundings;
     }
-    candidate.recipe = std::move(recipe);
+    candidate.program = message_program(topology_, settings_, question_, std::move(algorithm));
     candidates_.push_back(std::move(candidate));
   }
 
-  // The price of a recipe with as many windows or chunks as make it cheapest, which it then has.
-  Price best_windows(Recipe& recipe, std::string& note) const {
-    if (!view_ || !is_priced_on_fabric(recipe.kind)) return price(topology_, question_, recipe);
+  // The price of an algorithm with as many windows or chunks as make it cheapest, which it then has.
+  Price best_windows(MessageAlgorithm& algorithm, std::string& note) const {
+    if (!view_) return price(topology_, question_, algorithm);
     std::optional<Price> best;
     int best_count = 1;
-    const std::vector<int> tried = possible_counts(recipe, question_);
+    const std::vector<int> tried = possible_counts(algorithm, settings_, question_);
     for (const int count : tried) {
-      set_count(recipe, count);
-      const Price priced = price_on_fabric(topology_, *view_, question_, recipe);
+      set_count(algorithm, count);
+      const Price priced = price_on_fabric(topology_, *view_, question_, algorithm);
       if (best && priced.time_ns >= best->time_ns) continue;
       best = priced;
       best_count = count;
     }
-    set_count(recipe, best_count);
+    set_count(algorithm, best_count);
     if (best_count > 1) {
-      note = std::to_string(best_count) + (recipe.kind == Recipe::Kind::Staged ? " windows" : " chunks");
+      note = std::to_string(best_count) + (algorithm.kind == MessageAlgorithm::Kind::Staged ? " windows" : " chunks");
     }
     return *best;
   }
@@ -134,7 +158,7 @@ class Search {
     if (needs_all_links && !free_) why_not = "the imposed fabric lacks links that it needs";
     if (why_not.empty() && by_owner && !divides_evenly(shape, n_))
       why_not = "the hosts have different numbers of ranks";
-    add({name, Recipe::Kind::Staged, std::move(shape), {}}, why_not);
+    add({name, MessageAlgorithm::Kind::Staged, std::move(shape)}, why_not);
   }
 
   void add_tree(const char* name, Tree tree, bool needs_all_links) {
@@ -143,7 +167,7 @@ class Search {
     if (chunked) {
       tree.chunks = static_cast<int>(std::clamp<size_t>(question_.bytes / kChunkBytes, 1, kMostChunks));
     }
-    add({name, Recipe::Kind::Tree, {}, std::move(tree)},
+    add({name, MessageAlgorithm::Kind::Tree, {}, std::move(tree)},
         needs_all_links && !free_ ? "the imposed fabric lacks links that it needs" : "");
   }
 
@@ -197,18 +221,19 @@ class Search {
   }
 
   void find_alltoall() {
-    add({"pairwise", Recipe::Kind::Pairwise, {}, {}}, free_ ? "" : "the imposed fabric lacks links that it needs");
+    add({"pairwise", MessageAlgorithm::Kind::Pairwise}, free_ ? "" : "the imposed fabric lacks links that it needs");
     const auto shape = machine_levels(topology_, Pattern::Circulant);
     if (free_) {
-      add({"routed", Recipe::Kind::Routed, flat(Pattern::Ring), {}});
+      add({"routed", MessageAlgorithm::Kind::Routed, flat(Pattern::Ring)});
     } else if (shape && divides_evenly(*shape, n_)) {
-      add({"routed", Recipe::Kind::Routed, *shape, {}});
+      add({"routed", MessageAlgorithm::Kind::Routed, *shape});
     } else {
-      add({"routed", Recipe::Kind::Routed, {}, machine_tree(topology_, 0)});
+      add({"routed", MessageAlgorithm::Kind::Routed, {}, machine_tree(topology_, 0)});
     }
   }
 
   const Topology& topology_;
+  const Settings& settings_;
   const Question& question_;
   std::optional<FabricView> view_;
   int n_;
@@ -226,9 +251,13 @@ int allowed_roundings(const Topology& topology) {
 
 }  // namespace
 
-Result<Choice> choose(const Topology& topology, const Question& question, std::string_view forced) {
+bool uses_memory(const Topology& topology, const Settings& settings) {
+  return settings.shared_memory && std::ranges::none_of(topology.hosts, [](const Host& h) { return h.imposed.has_value(); });
+}
+
+Result<Choice> choose(const Topology& topology, const Settings& settings, const Question& question) {
   Choice choice;
-  choice.candidates = Search(topology, question, forced).run();
+  choice.candidates = Search(topology, settings, question).run();
   std::ranges::stable_sort(choice.candidates, [](const Candidate& a, const Candidate& b) {
     return a.legal != b.legal ? a.legal : a.legal && a.time_ns < b.time_ns;
   });
@@ -239,12 +268,12 @@ Result<Choice> choose(const Topology& topology, const Question& question, std::s
   }
   choice.reason = "least expected time";
   const auto node =
-      std::ranges::find_if(choice.candidates, [](const Candidate& c) { return c.legal && uses_memory(c.recipe.kind); });
+      std::ranges::find_if(choice.candidates, [](const Candidate& c) { return c.legal && shares_memory(c.program); });
   if (node != choice.candidates.end()) {
     choice.chosen = static_cast<size_t>(node - choice.candidates.begin());
-    choice.reason = node->recipe.kind == Recipe::Kind::Node ? "the ranks share memory: no messages"
+    choice.reason = node->program.is_node() ? "the ranks share memory: no messages"
                                                             : "memory inside hosts: messages only between them";
-    CCOM_TRY(apply_forced(choice, question, forced));
+    CCOM_TRY(apply_forced(choice, question, settings.forced));
     return choice;
   }
   if (question.narrow_float) {
@@ -261,7 +290,7 @@ Result<Choice> choose(const Topology& topology, const Question& question, std::s
       }
     }
   }
-  CCOM_TRY(apply_forced(choice, question, forced));
+  CCOM_TRY(apply_forced(choice, question, settings.forced));
   return choice;
 }
 
@@ -270,9 +299,9 @@ int channels_needed(const Topology& topology, std::string_view forced) {
   const auto view = fabric_view(topology);
   if (!view) return asks_for_torus(forced) ? 4 : 1;
   int most = 2;  // the two trees
-  for (Possible& possible : fabric_recipes(topology, *view, {})) {
-    Staged& shape = possible.recipe.staged;
-    if (!possible.why_not.empty() || possible.recipe.kind != Recipe::Kind::Staged) continue;
+  for (Possible& possible : fabric_algorithms(topology, *view, {})) {
+    Staged& shape = possible.algorithm.staged;
+    if (!possible.why_not.empty() || possible.algorithm.kind != MessageAlgorithm::Kind::Staged) continue;
     shape.windows = shape.levels.size() > 1 ? 2 : 1;
     if (channels_of(shape) > kMost) shape.windows = 1;
     if (channels_of(shape) <= kMost) most = std::max(most, channels_of(shape));

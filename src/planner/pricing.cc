@@ -156,17 +156,17 @@ void price_level(Pricer& pricer, const Level& level, double n, bool down, bool u
   }
 }
 
-Price price_staged(const Topology& topology, const Question& question, const Recipe& recipe) {
+Price price_staged(const Topology& topology, const Question& question, const MessageAlgorithm& algorithm) {
   Pricer pricer(topology);
   const bool down = question.collective == Collective::AllReduce || question.collective == Collective::ReduceScatter;
   const bool up = question.collective != Collective::ReduceScatter;
   auto n = static_cast<double>(question.bytes);
-  for (const Level& level : recipe.staged.levels) {
+  for (const Level& level : algorithm.staged.levels) {
     price_level(pricer, level, n, down, up);
     if (down) pricer.round(pattern_roundings(level));
     n /= level.owners;
   }
-  for (const Level& core : recipe.staged.core) {
+  for (const Level& core : algorithm.staged.core) {
     price_level(pricer, core, n, true, true);
     pricer.round(pattern_roundings(core));
   }
@@ -186,9 +186,9 @@ int depth_of(const Tree& tree) {
 }
 
 // A pipelined tree: the widest inner rank sends (or receives) n for each child; the chunks fill the depth once.
-Price price_tree(const Topology& topology, const Question& question, const Recipe& recipe) {
+Price price_tree(const Topology& topology, const Question& question, const MessageAlgorithm& algorithm) {
   Pricer pricer(topology);
-  const Tree& tree = recipe.tree;
+  const Tree& tree = algorithm.tree;
   std::vector<double> children(tree.parent.size());
   for (const Rank parent : tree.parent) {
     if (parent >= 0) ++children[static_cast<size_t>(parent)];
@@ -216,18 +216,18 @@ Price price_tree(const Topology& topology, const Question& question, const Recip
   return pricer.take();
 }
 
-Price price_alltoall(const Topology& topology, const Question& question, const Recipe& recipe) {
+Price price_alltoall(const Topology& topology, const Question& question, const MessageAlgorithm& algorithm) {
   Pricer pricer(topology);
   const double p = topology.nranks();
   const auto n = static_cast<double>(question.bytes);
-  if (recipe.kind == Recipe::Kind::Routed && !recipe.tree.parent.empty()) {
+  if (algorithm.kind == MessageAlgorithm::Kind::Routed && !algorithm.tree.parent.empty()) {
     Question gather = question;
     gather.collective = Collective::AllGather;
     gather.bytes = question.bytes * static_cast<size_t>(topology.nranks());
-    return price_tree(topology, gather, recipe);
+    return price_tree(topology, gather, algorithm);
   }
-  if (recipe.kind == Recipe::Kind::Routed) {
-    for (const Level& level : recipe.staged.levels) price_level(pricer, level, n * p, false, true);
+  if (algorithm.kind == MessageAlgorithm::Kind::Routed) {
+    for (const Level& level : algorithm.staged.levels) price_level(pricer, level, n * p, false, true);
     return pricer.take();
   }
   const Cost cost = direct_allgather_cost(p, n);
@@ -287,14 +287,17 @@ Price price_hosts(const Topology& topology, const Question& question) {
 
 }  // namespace
 
-Price price(const Topology& topology, const Question& question, const Recipe& recipe) {
-  switch (recipe.kind) {
-    case Recipe::Kind::Hosts: return price_hosts(topology, question);
-    case Recipe::Kind::Staged: return price_staged(topology, question, recipe);
-    case Recipe::Kind::Tree: return price_tree(topology, question, recipe);
-    case Recipe::Kind::Node: return price_node(topology, question);
-    default: return price_alltoall(topology, question, recipe);
+Price price(const Topology& topology, const Question& question, const MessageAlgorithm& algorithm) {
+  switch (algorithm.kind) {
+    case MessageAlgorithm::Kind::Staged: return price_staged(topology, question, algorithm);
+    case MessageAlgorithm::Kind::Tree: return price_tree(topology, question, algorithm);
+    default: return price_alltoall(topology, question, algorithm);
   }
+}
+
+Price price(const Topology& topology, const Question& question, const Program& program) {
+  if (program.is_node()) return price_node(topology, question);
+  return program.is_messages() ? price(topology, question, program.stages[0].messages) : price_hosts(topology, question);
 }
 
 }  // namespace ccom

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The time that a recipe takes on a topology, by its algorithms' closed forms.
+// The time that a program takes on a topology, by its algorithms' closed forms.
 #pragma once
 
 #include "algorithms/cost.h"
@@ -23,6 +23,7 @@ struct NodeOutlook {
 };
 NodeOutlook look_at_node(const Topology& topology, const Question& question, const Reach& reach);
 
-Price price(const Topology& topology, const Question& question, const Recipe& recipe);
+Price price(const Topology& topology, const Question& question, const MessageAlgorithm& algorithm);
+Price price(const Topology& topology, const Question& question, const Program& program);
 
 }  // namespace ccom

@@ -15,7 +15,7 @@ using testing::HasSubstr;
 constexpr size_t kMany = size_t{1} << 19;
 
 Candidate named(const Topology& topology, const Question& question, const std::string& name) {
-  const Result<Choice> choice = choose(topology, question, name);
+  const Result<Choice> choice = choose(topology, {.forced = name}, question);
   EXPECT_TRUE(choice) << choice.error().message();
   return choice ? choice->candidates[choice->chosen] : Candidate{};
 }
@@ -29,12 +29,12 @@ WireKind kind(const LinkLoadReport& account, const std::string& name) {
 }
 
 std::string why(const Topology& topology, const Question& question, const std::string& name, size_t most_steps) {
-  const Result<Choice> choice = choose(topology, question, "");
+  const Result<Choice> choice = choose(topology, {}, question);
   EXPECT_TRUE(choice);
   const Details details = analyze(topology, question, *choice, most_steps);
   EXPECT_EQ(details.why.size(), choice->candidates.size());
   for (size_t i = 0; i < details.why.size(); ++i) {
-    if (choice->candidates[i].recipe.algorithm == name) return details.why[i];
+    if (choice->candidates[i].program.algorithm == name) return details.why[i];
   }
   ADD_FAILURE() << "no " << name;
   return "";
@@ -44,7 +44,7 @@ std::string why(const Topology& topology, const Question& question, const std::s
 TEST(LinkLoadReport, OfARingOnATorusIsTheSumByHand) {
   const Topology torus = *make_topology("torus:4x4");
   const Question question{.bytes = 1 << 24};
-  const LinkLoadReport account = link_load_report(torus, question, named(torus, question, "ring").recipe, kMany);
+  const LinkLoadReport account = link_load_report(torus, question, named(torus, question, "ring").program, kMany);
   ASSERT_EQ(account.missing, "");
   const double each = 1.875 * (1 << 24);
   EXPECT_EQ(account.messages, 16u * 30);
@@ -60,8 +60,8 @@ TEST(LinkLoadReport, OfARingOnATorusIsTheSumByHand) {
 TEST(LinkLoadReport, OfSwingOnATorusLoadsEveryLinkEvenlyInEightRounds) {
   const Topology torus = *make_topology("torus:4x4");
   const Question question{.bytes = 1 << 24};
-  Recipe swing = named(torus, question, "swing").recipe;
-  swing.staged.windows = 1;
+  Program swing = named(torus, question, "swing").program;
+  swing.stages[0].messages.staged.windows = 1;
   const LinkLoadReport account = link_load_report(torus, question, swing, kMany);
   EXPECT_EQ(account.rounds, 8u);
   const double each = 1.875 / 4 * (1 << 24);
@@ -72,9 +72,9 @@ TEST(LinkLoadReport, OfSwingOnATorusLoadsEveryLinkEvenlyInEightRounds) {
 TEST(LinkLoadReport, NamesTheWireThatIsBusyLongest) {
   const Topology cluster = *make_topology("2*trn1.32xlarge/1");
   const Question question{.bytes = 1 << 26};
-  const Result<Choice> choice = choose(cluster, question, "");
+  const Result<Choice> choice = choose(cluster, {}, question);
   ASSERT_TRUE(choice);
-  const LinkLoadReport account = link_load_report(cluster, question, choice->recipe(), kMany);
+  const LinkLoadReport account = link_load_report(cluster, question, choice->program(), kMany);
   ASSERT_EQ(account.missing, "");
   EXPECT_THAT(account.busiest, HasSubstr("uplink"));
   EXPECT_GE(account.busiest_ns, lower_bound(cluster, question).bandwidth_ns * 0.999);
@@ -84,8 +84,8 @@ TEST(LinkLoadReport, NamesTheWireThatIsBusyLongest) {
 TEST(LinkLoadReport, OfAPlanOfTooManyWindowsIsThatOfOne) {
   const Topology torus = *make_topology("torus:4x4");
   const Question question{.bytes = 1 << 24};
-  Recipe swing = named(torus, question, "swing").recipe;
-  swing.staged.windows = 16;
+  Program swing = named(torus, question, "swing").program;
+  swing.stages[0].messages.staged.windows = 16;
   const LinkLoadReport all = link_load_report(torus, question, swing, kMany);
   const LinkLoadReport one = link_load_report(torus, question, swing, 16 * 100);
   EXPECT_EQ(all.note, "");
@@ -97,12 +97,12 @@ TEST(LinkLoadReport, OfAPlanOfTooManyWindowsIsThatOfOne) {
 TEST(LinkLoadReport, SaysWhyItIsMissing) {
   const Question question{.bytes = 1 << 20};
   const Topology torus = *make_topology("torus:4x4");
-  const Recipe ring = named(torus, question, "ring").recipe;
+  const Program ring = named(torus, question, "ring").program;
   EXPECT_THAT(link_load_report(torus, question, ring, 500).missing, HasSubstr("too long"));
   EXPECT_EQ(link_load_report(torus, question, ring, 16 * 60).missing, "") << "30 sends, 30 receives";
   const Topology large = *make_topology("torus:64x32");
   EXPECT_THAT(link_load_report(large, question, ring, kMany).missing, HasSubstr("more than 1024 ranks"));
-  EXPECT_THAT(link_load_report(torus, question, Recipe{"node", Recipe::Kind::Node, {}, {}}, kMany).missing,
+  EXPECT_THAT(link_load_report(torus, question, Program{.algorithm = "node"}, kMany).missing,
               HasSubstr("no messages"));
 }
 
@@ -117,7 +117,7 @@ TEST(Details, NameFewerLinksOrMoreStepsAsTheReasonOfALoss) {
 TEST(Details, SayOfTheChoiceHowFarItIsFromTheBound) {
   const Topology torus = *make_topology("torus:8x8");
   const Question question{.bytes = 1 << 28};
-  const Choice choice = *choose(torus, question, "");
+  const Choice choice = *choose(torus, {}, question);
   const Details details = analyze(torus, question, choice, kMany);
   EXPECT_EQ(details.ranks, 64);
   EXPECT_THAT(details.why[choice.chosen], HasSubstr("least expected time: "));

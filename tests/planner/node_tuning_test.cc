@@ -223,10 +223,10 @@ TEST(NodeCost, CountsWhatAPlanLoadsAndStores) {
 
 TEST(Explain, TellsTheSchemeOfANode) {
   const auto explained = [](const Topology& topology, size_t bytes, bool narrow) {
-    const Question question{Collective::AllReduce, bytes, narrow, -1, true};
-    const Result<Choice> choice = choose(topology, question, "");
+    const Question question{Collective::AllReduce, bytes, narrow, -1};
+    const Result<Choice> choice = choose(topology, {.shared_memory = true}, question);
     EXPECT_TRUE(choice);
-    EXPECT_EQ(choice->recipe().algorithm, "node");
+    EXPECT_EQ(choice->program().algorithm, "node");
     return explain_json(question, *choice);
   };
   const Topology large = bound(32, {});

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "algorithms/cost.h"
+#include "algorithms/stage_plans.h"
 #include "plan/verify.h"
 #include "planner/planner.h"
 #include "planner/shapes.h"
@@ -41,19 +42,19 @@ void prove_all_candidates(const Topology& topology) {
   const int n = topology.nranks();
   for (const Collective collective : kAll) {
     const Rank root = rooted(collective) ? n / 2 : -1;
-    const Result<Choice> choice = choose(topology, {collective, 1 << 20, false, root}, "");
+    const Result<Choice> choice = choose(topology, {}, {collective, 1 << 20, false, root});
     ASSERT_TRUE(choice) << choice.error().message();
     for (const Candidate& candidate : choice->candidates) {
       if (!candidate.legal) continue;
       std::vector<Plan> plans;
-      for (Rank r = 0; r < n; ++r) plans.push_back(make_plan(candidate.recipe, {collective, r, n, root, false}));
+      for (Rank r = 0; r < n; ++r) plans.push_back(message_plan(candidate.program.stages[0].messages, {collective, r, n, root, false}));
       const Result<VerifyReport> report = verify(plans);
       EXPECT_TRUE(report) << report.error().message();
       for (const Plan& plan : plans) {
         for (const Step& step : plan.steps) {
           if (step.is_transfer()) {
             ASSERT_TRUE(topology.linked(plan.rank, step.peer))
-                << name_of(collective) << " " << candidate.recipe.algorithm << ": " << plan.rank << " -> " << step.peer;
+                << name_of(collective) << " " << candidate.program.algorithm << ": " << plan.rank << " -> " << step.peer;
           }
         }
       }
@@ -83,59 +84,59 @@ TEST(Planner, PartlyOccupiedFabricsStillHaveEveryCollective) {
 
 TEST(Planner, TwoTorusHostsGetAThreeLevelPlan) {
   const Topology topology = make_topology({32, 32}, "trn1.32xlarge");
-  const Result<Choice> choice = choose(topology, {Collective::AllReduce, 64 << 20, false, -1}, "");
+  const Result<Choice> choice = choose(topology, {}, {Collective::AllReduce, 64 << 20, false, -1});
   ASSERT_TRUE(choice);
-  EXPECT_TRUE(choice->recipe().algorithm.starts_with("hierarchical")) << choice->recipe().algorithm;
-  EXPECT_EQ(choice->recipe().staged.levels.size(), 3U);  // cores, devices, hosts
+  EXPECT_TRUE(choice->program().algorithm.starts_with("hierarchical")) << choice->program().algorithm;
+  EXPECT_EQ(choice->program().stages[0].messages.staged.levels.size(), 3U);  // cores, devices, hosts
 }
 
 TEST(Planner, SmallMessagesGoInOneShotAndLargeOnesDoNot) {
   const Topology topology = make_topology({8});
-  EXPECT_EQ(choose(topology, {Collective::AllReduce, 8, false, -1}, "")->recipe().algorithm, "one_shot");
-  EXPECT_NE(choose(topology, {Collective::AllReduce, 64 << 20, false, -1}, "")->recipe().algorithm, "one_shot");
+  EXPECT_EQ(choose(topology, {}, {Collective::AllReduce, 8, false, -1})->program().algorithm, "one_shot");
+  EXPECT_NE(choose(topology, {}, {Collective::AllReduce, 64 << 20, false, -1})->program().algorithm, "one_shot");
 }
 
 TEST(Planner, LargeMessagesAcrossHostsAreHierarchical) {
   const std::string name =
-      choose(make_topology({8, 8, 8, 8}), {Collective::AllReduce, 64 << 20, false, -1}, "")->recipe().algorithm;
+      choose(make_topology({8, 8, 8, 8}), {}, {Collective::AllReduce, 64 << 20, false, -1})->program().algorithm;
   EXPECT_EQ(name, "hierarchical");
 }
 
 TEST(Planner, NarrowFloatsAvoidLongChainsOfRoundings) {
   for (const size_t bytes : {size_t{8}, size_t{1} << 20, size_t{256} << 20}) {
-    const Result<Choice> choice = choose(make_topology({16}), {Collective::AllReduce, bytes, true, -1}, "");
+    const Result<Choice> choice = choose(make_topology({16}), {}, {Collective::AllReduce, bytes, true, -1});
     ASSERT_TRUE(choice);
-    EXPECT_EQ(choice->candidates[choice->chosen].roundings, 1) << choice->recipe().algorithm;
-    const Result<Choice> hosts = choose(make_topology({4, 4, 4, 4}), {Collective::AllReduce, bytes, true, -1}, "");
-    EXPECT_LE(hosts->candidates[hosts->chosen].roundings, 3) << hosts->recipe().algorithm;
+    EXPECT_EQ(choice->candidates[choice->chosen].roundings, 1) << choice->program().algorithm;
+    const Result<Choice> hosts = choose(make_topology({4, 4, 4, 4}), {}, {Collective::AllReduce, bytes, true, -1});
+    EXPECT_LE(hosts->candidates[hosts->chosen].roundings, 3) << hosts->program().algorithm;
   }
 }
 
 TEST(Planner, RoundingsAreWhatTheVerifierCounts) {
   const Topology topology = make_topology({3, 3});
-  const Result<Choice> choice = choose(topology, {Collective::AllReduce, 1 << 20, true, -1}, "");
+  const Result<Choice> choice = choose(topology, {}, {Collective::AllReduce, 1 << 20, true, -1});
   for (const Candidate& candidate : choice->candidates) {
     if (!candidate.legal) continue;
     std::vector<Plan> plans;
-    for (Rank r = 0; r < 6; ++r) plans.push_back(make_plan(candidate.recipe, {Collective::AllReduce, r, 6, -1, false}));
-    EXPECT_LE(verify(plans)->max_roundings, candidate.roundings) << candidate.recipe.algorithm;
+    for (Rank r = 0; r < 6; ++r) plans.push_back(message_plan(candidate.program.stages[0].messages, {Collective::AllReduce, r, 6, -1, false}));
+    EXPECT_LE(verify(plans)->max_roundings, candidate.roundings) << candidate.program.algorithm;
   }
 }
 
 TEST(Planner, ObeysForcedNamesAndExplainsRefusals) {
   const Topology plain = make_topology({4});
-  EXPECT_EQ(choose(plain, {Collective::AllReduce, 8, false, -1}, "ring")->recipe().algorithm, "ring");
+  EXPECT_EQ(choose(plain, {.forced = "ring"}, {Collective::AllReduce, 8, false, -1})->program().algorithm, "ring");
   EXPECT_EQ(
-      choose(plain, {Collective::AllReduce, 8, false, -1}, "broadcast:star,allreduce:circulant")->recipe().algorithm,
+      choose(plain, {.forced = "broadcast:star,allreduce:circulant"}, {Collective::AllReduce, 8, false, -1})->program().algorithm,
       "circulant");
   // A name that another collective has does not disturb this one.
-  EXPECT_TRUE(choose(plain, {Collective::Broadcast, 8, false, 0}, "ring"));
-  const Result<Choice> unknown = choose(plain, {Collective::AllReduce, 8, false, -1}, "rign");
+  EXPECT_TRUE(choose(plain, {.forced = "ring"}, {Collective::Broadcast, 8, false, 0}));
+  const Result<Choice> unknown = choose(plain, {.forced = "rign"}, {Collective::AllReduce, 8, false, -1});
   ASSERT_FALSE(unknown);
   EXPECT_EQ(unknown.error().code(), Code::ConfigError);
   EXPECT_NE(unknown.error().message().find("recursive_doubling"), std::string::npos) << "names what there is";
   const Result<Choice> forbidden =
-      choose(make_topology({16}, "torus:4x4"), {Collective::AllReduce, 8, false, -1}, "one_shot");
+      choose(make_topology({16}, "torus:4x4"), {.forced = "one_shot"}, {Collective::AllReduce, 8, false, -1});
   ASSERT_FALSE(forbidden);
   EXPECT_EQ(forbidden.error().code(), Code::NotSupported);
 }
@@ -144,17 +145,17 @@ TEST(Planner, ObeysForcedNamesAndExplainsRefusals) {
 TEST(Planner, BareNamesOfFabricAlgorithmsApplyWhereTheyExist) {
   const Topology topology = make_topology({16}, "torus:4x4");
   for (const char* name : {"swing", "swing_latency", "rings", "mixed_radix", "double_tree", "hierarchical_radix"}) {
-    EXPECT_TRUE(choose(topology, {Collective::Gather, 4096, false, 0}, name)) << name;
+    EXPECT_TRUE(choose(topology, {.forced = name}, {Collective::Gather, 4096, false, 0})) << name;
   }
-  EXPECT_EQ(choose(topology, {Collective::AllReduce, 4096, false, -1}, "rings")->recipe().algorithm, "rings");
-  EXPECT_FALSE(choose(topology, {Collective::Gather, 4096, false, 0}, "swnig"));
+  EXPECT_EQ(choose(topology, {.forced = "rings"}, {Collective::AllReduce, 4096, false, -1})->program().algorithm, "rings");
+  EXPECT_FALSE(choose(topology, {.forced = "swnig"}, {Collective::Gather, 4096, false, 0}));
 }
 
 TEST(Planner, ExplainsInTextAndJson) {
   const Question question{Collective::AllReduce, 1 << 20, false, -1};
-  const Result<Choice> choice = choose(make_topology({4}), question, "");
+  const Result<Choice> choice = choose(make_topology({4}), {}, question);
   EXPECT_NE(explain_text(question, *choice).find("* "), std::string::npos);
-  EXPECT_NE(explain_json(question, *choice).find("\"algorithm\":\"" + choice->recipe().algorithm), std::string::npos);
+  EXPECT_NE(explain_json(question, *choice).find("\"algorithm\":\"" + choice->program().algorithm), std::string::npos);
 }
 
 TEST(Cost, CountsTheBytesThatThePlansSend) {

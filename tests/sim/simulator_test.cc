@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "algorithms/stage_plans.h"
 #include "planner/planner.h"
 
 namespace ccom {
@@ -96,23 +97,23 @@ TEST(Simulator, ASlowWireIsSlow) {
 }
 
 // Plans of a choice, for all ranks.
-PlanSource plans_of(const Recipe& recipe, Collective collective, int nranks) {
-  return plan_maker(recipe, collective, nranks, 0);
+PlanSource plans_of(const Program& program, Collective collective, int nranks) {
+  return message_plans(program.stages[0].messages, collective, nranks, 0);
 }
 
 TEST(Simulator, RingAllreduceWithReductionTakesItsClosedForm) {
   Topology ring = round_numbers("ring:8");
   ring.hosts[0].imposed->costs = {.post_ns = 50, .reduce_bytes_per_second = 4e9};
-  const Choice choice = *choose(ring, {.collective = Collective::AllReduce, .bytes = 1 << 20}, "ring");
+  const Choice choice = *choose(ring, {.forced = "ring"}, {.collective = Collective::AllReduce, .bytes = 1 << 20});
   const double chunk = (1 << 20) / 8.0;
   const double expected = 14 * (1000 + 50 + chunk) + 7 * 2 * chunk / 4;
-  EXPECT_NEAR(time_of(ring, plans_of(choice.recipe(), Collective::AllReduce, 8), 1 << 20), expected, expected / 1000);
+  EXPECT_NEAR(time_of(ring, plans_of(choice.program(), Collective::AllReduce, 8), 1 << 20), expected, expected / 1000);
 }
 
 TEST(Simulator, AStragglerHoldsUpEverybody) {
   const Topology torus = round_numbers("torus:4x4");
-  const Choice choice = *choose(torus, {.collective = Collective::AllReduce, .bytes = 1 << 16}, "torus");
-  const PlanSource plan_of = plans_of(choice.recipe(), Collective::AllReduce, 16);
+  const Choice choice = *choose(torus, {.forced = "torus"}, {.collective = Collective::AllReduce, .bytes = 1 << 16});
+  const PlanSource plan_of = plans_of(choice.program(), Collective::AllReduce, 16);
   const double healthy = time_of(torus, plan_of, 1 << 16);
   const double late = time_of(torus, plan_of, 1 << 16, {.slow = {}, .stragglers = {{5, 1e6}}, .deaths = {}});
   EXPECT_GT(late, 1e6 + healthy / 2);
@@ -121,10 +122,10 @@ TEST(Simulator, AStragglerHoldsUpEverybody) {
 
 TEST(Simulator, TheDeadNeverFinishAndNorDoThoseWhoWaitForThem) {
   const Topology torus = round_numbers("torus:4x4");
-  const Choice choice = *choose(torus, {.collective = Collective::AllReduce, .bytes = 1 << 16}, "torus");
+  const Choice choice = *choose(torus, {.forced = "torus"}, {.collective = Collective::AllReduce, .bytes = 1 << 16});
   SimOptions options{.unit_bytes = 1 << 16};
   options.faults.deaths = {{5, 3000}};
-  const auto report = simulate(torus, plans_of(choice.recipe(), Collective::AllReduce, 16), options);
+  const auto report = simulate(torus, plans_of(choice.program(), Collective::AllReduce, 16), options);
   ASSERT_TRUE(report) << report.error().message();
   EXPECT_LT(report->rank_done_ns[5], 0);
   EXPECT_LT(report->rank_done_ns[6], 0);
@@ -145,8 +146,8 @@ TEST(Simulator, OneHostStandsForAll) {
   const Topology cluster = *make_topology("8*trn2.48xlarge/1");
   const size_t bytes = size_t{1} << 24;
   for (const char* name : {"hierarchical_radix", "hierarchical_ring", "hierarchical_swing_doubling", "ring"}) {
-    const Choice choice = *choose(cluster, {.collective = Collective::AllReduce, .bytes = bytes}, name);
-    const PlanSource plan_of = plans_of(choice.recipe(), Collective::AllReduce, cluster.nranks());
+    const Choice choice = *choose(cluster, {.forced = name}, {.collective = Collective::AllReduce, .bytes = bytes});
+    const PlanSource plan_of = plans_of(choice.program(), Collective::AllReduce, cluster.nranks());
     SimOptions options{.unit_bytes = bytes};
     const auto all = simulate(cluster, plan_of, options);
     options.fold_hosts = true;
@@ -160,19 +161,19 @@ TEST(Simulator, OneHostStandsForAll) {
 
 TEST(Simulator, HostsThatAreNotAlikeAreNotFolded) {
   const Topology cluster = *make_topology("8*trn2.48xlarge/1");
-  const Choice choice = *choose(cluster, {.collective = Collective::AllReduce, .bytes = 1 << 24}, "mixed_radix");
+  const Choice choice = *choose(cluster, {.forced = "mixed_radix"}, {.collective = Collective::AllReduce, .bytes = 1 << 24});
   SimOptions options{.unit_bytes = 1 << 24};
   options.fold_hosts = true;
-  const auto report = simulate(cluster, plans_of(choice.recipe(), Collective::AllReduce, cluster.nranks()), options);
+  const auto report = simulate(cluster, plans_of(choice.program(), Collective::AllReduce, cluster.nranks()), options);
   ASSERT_FALSE(report);
   EXPECT_EQ(report.error().code(), Code::NotSupported);
 }
 
 TEST(Simulator, IsTheSameInEveryRun) {
   const Topology machine = *make_topology("trn1.32xlarge");
-  const Choice choice = *choose(machine, {.collective = Collective::AllReduce, .bytes = 1 << 22}, "");
+  const Choice choice = *choose(machine, {}, {.collective = Collective::AllReduce, .bytes = 1 << 22});
   SimOptions options{.unit_bytes = 1 << 22};
-  const PlanSource plan_of = plans_of(choice.recipe(), Collective::AllReduce, 32);
+  const PlanSource plan_of = plans_of(choice.program(), Collective::AllReduce, 32);
   const auto first = simulate(machine, plan_of, options);
   const auto second = simulate(machine, plan_of, options);
   ASSERT_TRUE(first && second);
@@ -184,9 +185,9 @@ TEST(Simulator, IsTheSameInEveryRun) {
 TEST(Simulator, SwingOnFourByFourTakesTheBound) {
   const Topology torus = round_numbers("torus:4x4");
   const double n = 16 << 20;
-  const Choice choice = *choose(torus, {.collective = Collective::AllReduce, .bytes = 16 << 20}, "swing");
+  const Choice choice = *choose(torus, {.forced = "swing"}, {.collective = Collective::AllReduce, .bytes = 16 << 20});
   SimOptions options{.unit_bytes = 16 << 20};
-  const auto report = simulate(torus, plans_of(choice.recipe(), Collective::AllReduce, 16), options);
+  const auto report = simulate(torus, plans_of(choice.program(), Collective::AllReduce, 16), options);
   ASSERT_TRUE(report);
   EXPECT_NEAR(report->time_ns, 8 * 1000 + 2 * n * 15 / 16 / 4, n * 1e-4);
   uint32_t busy = 0;

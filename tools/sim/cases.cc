@@ -3,6 +3,8 @@
 
 #include <chrono>
 
+#include "algorithms/stage_plans.h"
+
 namespace ccom::simtool {
 namespace {
 
@@ -55,35 +57,35 @@ double Outcome::busbw(int nranks) const {
 }
 
 Result<std::vector<std::string>> legal_algorithms(const Topology& topology, const Case& what) {
-  CCOM_TRY_ASSIGN(const Choice choice, choose(topology, question_of(what), ""));
+  CCOM_TRY_ASSIGN(const Choice choice, choose(topology, {}, question_of(what)));
   std::vector<std::string> names;
   for (const Candidate& candidate : choice.candidates) {
-    if (candidate.legal) names.push_back(candidate.recipe.algorithm);
+    if (candidate.legal) names.push_back(candidate.program.algorithm);
   }
   return names;
 }
 
 Result<Outcome> simulate_case(const Topology& topology, const Case& what, SimOptions options, bool fold) {
   const Question question = question_of(what);
-  CCOM_TRY_ASSIGN(const Choice choice, choose(topology, question, what.algorithm));
-  std::string free_choice = choice.recipe().algorithm;
+  CCOM_TRY_ASSIGN(const Choice choice, choose(topology, {.forced = what.algorithm}, question));
+  std::string free_choice = choice.program().algorithm;
   if (!what.algorithm.empty()) {
-    CCOM_TRY_ASSIGN(const Choice free, choose(topology, question, ""));
-    free_choice = free.recipe().algorithm;
+    CCOM_TRY_ASSIGN(const Choice free, choose(topology, {}, question));
+    free_choice = free.program().algorithm;
   }
   const Candidate& candidate = choice.candidates[choice.chosen];
-  if (candidate.recipe.kind == Recipe::Kind::Node || candidate.recipe.kind == Recipe::Kind::Hosts) {
+  if (!candidate.program.is_messages()) {
     return error(Code::NotSupported, "simulate %s: it uses memory instead of messages",
-                 candidate.recipe.algorithm.c_str());
+                 candidate.program.algorithm.c_str());
   }
   const auto begin = std::chrono::steady_clock::now();
   options.unit_bytes = by_rank(what.collective) ? what.bytes / static_cast<size_t>(topology.nranks()) : what.bytes;
   if (options.unit_bytes < options.element_bytes) options.element_bytes = std::max<size_t>(options.unit_bytes, 1);
-  const PlanSource plan_of = plan_maker(candidate.recipe, what.collective, topology.nranks(), question.root);
+  const PlanSource plan_of = message_plans(candidate.program.stages[0].messages, what.collective, topology.nranks(), question.root);
   Outcome outcome;
   outcome.what = what;
-  outcome.algorithm = candidate.recipe.algorithm;
-  outcome.chosen = free_choice == candidate.recipe.algorithm;
+  outcome.algorithm = candidate.program.algorithm;
+  outcome.chosen = free_choice == candidate.program.algorithm;
   outcome.expected_ns = candidate.time_ns;
   outcome.bound = lower_bound(topology, question);
   CCOM_TRY_ASSIGN(outcome.report, simulate_folded_if_possible(topology, plan_of, options, fold));
