@@ -10,6 +10,7 @@
 #include "kernels/kernels.h"
 #include "setup/agreement.h"
 #include "setup/emulation.h"
+#include "setup/exchange.h"
 
 namespace ccom {
 namespace {
@@ -73,9 +74,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const Membership& joi
                         policy);
   Status opened = self->open_node(policy);
   if (opened.is_ok()) opened = self->open_messages(policy);
-  CCOM_TRY(
-      exchange(rendezvous, "node", opened.is_ok() ? Result<std::string>("") : Result<std::string>(opened), deadline)
-          .error());
+  CCOM_TRY(exchange_status(rendezvous, "node", opened, deadline));
   self->links_->monitor().on_failure([woken = self.get()] { woken->wake_waiters(); });
   log(LogLevel::Info, "rank %d of %d is up: %zu host(s), transports %s, %s", membership.rank, membership.nranks,
       self->topology_.hosts.size(), self->transport_names().c_str(),

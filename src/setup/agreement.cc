@@ -2,14 +2,15 @@
 #include "setup/agreement.h"
 
 #include <cstring>
-#include <nlohmann/json.hpp>
 
 #include "base/version.h"
+#include "setup/exchange.h"
+#include "setup/exchanges.pb.h"
 
 namespace ccom {
 namespace {
 
-Result<std::string> describe_self(const CommConfig& config) {
+Result<wire::RankDescription> describe_self(const CommConfig& config) {
   if (config.emulate_scale > 0 && config.topology.empty()) {
     return error(Code::ConfigError, "CCOM_EMULATE_SCALE is set, but no topology whose speeds it could imitate")
         .with_cure("set CCOM_TOPOLOGY, e.g. to trn1.32xlarge, or unset CCOM_EMULATE_SCALE");
@@ -22,48 +23,53 @@ Result<std::string> describe_self(const CommConfig& config) {
     if (!measured) return std::move(measured).error().with_cure("correct the file, or unset CCOM_TUNING");
     calibration = to_json(*measured);
   }
-  return nlohmann::json{{"version", kVersion},        {"settings", config.fingerprint()},
-                        {"host", to_json(host)},      {"locality", to_json(discover_locality(config.sysfs_root))},
-                        {"calibration", calibration}, {"nonce", std::to_string(random_u64())}}
-      .dump();
+  wire::RankDescription self;
+  self.set_version(kVersion);
+  self.set_settings(config.fingerprint());
+  self.set_host(to_json(host));
+  self.set_locality(to_json(discover_locality(config.sysfs_root)));
+  self.set_calibration(calibration);
+  self.set_nonce(random_u64());
+  return self;
 }
 
-Status compare(const nlohmann::json& mine, const nlohmann::json& theirs, Rank rank, const char* key) {
-  if (!theirs.contains(key) || !theirs[key].is_string()) {
-    return error(Code::InternalError, "rank %d sent a description that cannot be read", rank).with_peers({rank});
-  }
-  const auto ours = mine[key].get<std::string>();
-  const auto other = theirs[key].get<std::string>();
-  if (ours == other) return {};
-  return error(Code::ConfigError, "rank %d differs from rank 0 in %s: '%s' against '%s'", rank, key, other.c_str(),
-               ours.c_str())
+Status compare(const std::string& first, const std::string& theirs, Rank rank, const char* what) {
+  if (first == theirs) return {};
+  return error(Code::ConfigError, "rank %d differs from rank 0 in %s: '%s' against '%s'", rank, what, theirs.c_str(),
+               first.c_str())
       .with_peers({rank})
       .with_cure("start all ranks with the same version of ccom and the same CCOM_* variables and config");
+}
+
+Result<RankView> view_of(const wire::RankDescription& description) {
+  CCOM_TRY_ASSIGN(Host host, host_from_json(description.host()));
+  CCOM_TRY_ASSIGN(Locality locality, locality_from_json(description.locality()));
+  RankView view{std::move(host), std::move(locality)};
+  if (!description.calibration().empty()) {
+    CCOM_TRY_ASSIGN(view.calibration, calibration_from_json(description.calibration()));
+  }
+  return view;
 }
 
 }  // namespace
 
 Result<Agreement> agree(const Membership& membership, const CommConfig& config, Rendezvous& rendezvous,
                         Deadline deadline) {
-  CCOM_TRY_ASSIGN(const std::vector<std::string> texts, exchange(rendezvous, "hosts", describe_self(config), deadline));
-  CCOM_ASSERT(texts.size() == static_cast<size_t>(membership.nranks));
+  CCOM_TRY_ASSIGN(const std::vector<wire::RankDescription> all,
+                  exchange(rendezvous, "hosts", describe_self(config), deadline));
+  CCOM_ASSERT(all.size() == static_cast<size_t>(membership.nranks));
   std::vector<RankView> views;
-  const nlohmann::json first = nlohmann::json::parse(texts[0], nullptr, false);
   for (Rank rank = 0; rank < membership.nranks; ++rank) {
-    const nlohmann::json view = nlohmann::json::parse(texts[static_cast<size_t>(rank)], nullptr, false);
-    if (!view.is_object()) return error(Code::InternalError, "rank %d sent a description that cannot be read", rank);
-    CCOM_TRY(compare(first, view, rank, "version"));
-    CCOM_TRY(compare(first, view, rank, "settings"));
-    CCOM_TRY_ASSIGN(Host host, host_from_json(view.value("host", "")));
-    CCOM_TRY_ASSIGN(Locality locality, locality_from_json(view.value("locality", "")));
-    views.push_back({std::move(host), std::move(locality)});
-    const std::string calibration = view.value("calibration", "");
-    if (calibration.empty()) continue;
-    CCOM_TRY_ASSIGN(views.back().calibration, calibration_from_json(calibration));
+    const wire::RankDescription& theirs = all[static_cast<size_t>(rank)];
+    CCOM_TRY(compare(all[0].version(), theirs.version(), rank, "version"));
+    CCOM_TRY(compare(all[0].settings(), theirs.settings(), rank, "settings"));
+    Result<RankView> view = view_of(theirs);
+    if (!view) return std::move(view).error().in("rank " + std::to_string(rank) + ", hosts").with_peers({rank});
+    views.push_back(*std::move(view));
   }
   Agreement agreement{{}, membership};
   CCOM_TRY_ASSIGN(agreement.topology, merge(views));
-  const std::string nonce = first.value("nonce", "");
+  const std::string nonce = std::to_string(all[0].nonce());
   const Secret numbers = membership.secret.derive("ccom number " + nonce);
   std::memcpy(&agreement.membership.communicator, numbers.bytes().data(), sizeof agreement.membership.communicator);
   agreement.membership.secret = membership.secret.derive("ccom session " + nonce);

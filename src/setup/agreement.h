@@ -4,7 +4,12 @@
 // on.
 #pragma once
 
-#include "setup/comm_setup.h"
+#include "base/status.h"
+#include "base/time.h"
+#include "bootstrap/rendezvous.h"
+#include "setup/config.h"
+#include "setup/membership.h"
+#include "topology/topology.h"
 
 namespace ccom {
 

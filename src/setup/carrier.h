@@ -12,7 +12,7 @@ namespace ccom {
 
 struct CarrierWish {
   std::vector<std::string> transports{};  // CCOM_TRANSPORT; empty: left open
-  std::string ofi_provider;               // CCOM_OFI_PROVIDER; empty: left open
+  std::string ofi_provider{};             // CCOM_OFI_PROVIDER; empty: left open
   bool encrypted = false;                 // which ofi cannot
 };
 

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,13 +12,13 @@
 #include "bootstrap/rendezvous.h"
 #include "engine/bound_plan.h"
 #include "liveness/monitor.h"
-#include "memory/shared_segment.h"
 #include "messages/messages.h"
 #include "node/shm_collectives.h"
+#include "setup/arena_exchange.h"
 #include "setup/config.h"
 #include "setup/host_network.h"
+#include "setup/host_segment.h"
 #include "setup/membership.h"
-#include "setup/node_join.h"
 #include "setup/transport_set.h"
 #include "topology/topology.h"
 #include "transports/shm/factory.h"
@@ -27,11 +26,13 @@
 
 namespace ccom {
 
-// An all-gather that carries errors: if any rank has one, every rank returns it, naming that rank.
-Result<std::vector<std::string>> exchange(Rendezvous& rendezvous, std::string_view phase, Result<std::string> mine,
-                                          Deadline deadline);
+namespace wire {
+class Addresses;
+class Capabilities;
+class Connected;
+}  // namespace wire
 
-// Belongs to one thread at a time, but for monitor(). Order of members is order of construction.
+// Belongs to one thread at a time, but for monitor().
 class CommSetup final : public ChannelSource {
  public:
   // Collective and blocking; every rank returns an error if one does. channels: of plans, by peer; a function of the
@@ -47,60 +48,42 @@ class CommSetup final : public ChannelSource {
   std::vector<Transport*> transports() const { return plans_->transports(); }
   std::string transport_names() const;  // "shm,tcp"
   uint64_t memory_bytes() const;
-  // What a ShmCollectives over the ranks of this host needs; nothing if they do not share memory, or are not to use it as
-  // they like (an imposed fabric, transports without shm).
+  // What a ShmCollectives over the ranks of this host needs; nothing unless shares_memory_freely().
   std::optional<NodeConfig> node_config() const;
   // What Messages needs; nothing unless the config asks for them.
   Result<std::optional<MessageRoutes>> message_routes();
 
  private:
   CommSetup(const Membership& membership, const CommConfig& config, const Topology& topology,
-            std::vector<int> channels)
-      : membership_(membership), config_(config), topology_(topology), channels_(std::move(channels)) {}
+            std::vector<int> channels, const HostSegmentNeeds& needs, std::unique_ptr<HostSegment> segment);
 
-  // The phases of connect().
-  Status choose_transports();
-  Result<std::string> make_segment();
+  // The steps of connect(), in this order; each takes what all ranks said in the exchange before it, by rank.
+  Result<wire::Capabilities> create();
+  void choose_capabilities(const std::vector<wire::Capabilities>& all);
+  Result<wire::Addresses> share(const std::vector<wire::Capabilities>& all, Deadline deadline);
+  Result<wire::Connected> dial(const std::vector<wire::Addresses>& all, Deadline deadline);
+  Status agree_on_reach(const std::vector<wire::Connected>& all);
+
+  Status make_monitor(bool initialise);
+  Status open_transports(wire::Addresses& mine);
+  Status trade_arenas(const std::vector<wire::Addresses>& all, Deadline deadline);
   bool can_use_efa() const;
-  void settle_carrier(const std::vector<std::string>& offers);
-  Result<std::string> share_segment(const std::vector<std::string>& offers, Deadline deadline);
-  Status map_segment(const std::string& leader_path, const std::vector<nlohmann::json>& processes, Deadline deadline);
-  Status make_monitor(Bytes board, bool initialise);
-  Result<nlohmann::json> make_transports();
-  Status dial(const std::vector<std::string>& addresses, Deadline deadline);
-  Status check_agreement(const std::vector<std::string>& reports);
-  bool has_node() const { return shares_memory_freely(config_, topology_, membership_.rank); }
-  bool uses_shm() const { return routes_.uses("shm"); }
-  int place() const;
-  int shm_channels() const;
 
-  bool shares_memory() const { return local_ranks_.size() > 1; }
-  bool is_leader() const { return local_ranks_.front() == membership_.rank; }
-  size_t board_bytes() const;
-  size_t segment_bytes() const;
-  size_t rings_offset() const { return board_bytes(); }
-  size_t message_rings_offset() const;
-  size_t node_offset() const;
-  size_t fabric_offset() const;
-
-  Membership membership_;
-  CommConfig config_;
+  const Membership membership_;
   const Topology& topology_;
-  const std::vector<int> channels_;  // by peer
-  std::vector<Rank> local_ranks_;
-  size_t ring_bytes_ = 0, message_ring_bytes_ = 0;
-  HostNetwork network_;
-  std::vector<std::byte> private_board_;
-  std::shared_ptr<SharedSegment> segment_;  // one mapping for all ranks of this process
-  std::unique_ptr<SegmentServer> segment_server_;
-  std::unique_ptr<NodeJoin> node_join_;
-  NodeLayout node_layout_;
-  std::optional<ShmFabric> fabric_;  // whose speeds are imitated
-  ReachMap::Means means_;            // that all ranks have
-  bool has_fences_ = false;          // asymmetric ones, on all ranks
-  std::unique_ptr<Monitor> monitor_;
+  const std::vector<int> channels_;      // by peer
+  const std::vector<Rank> local_ranks_;  // of this host
+  const HostSegmentNeeds needs_;
+  const std::unique_ptr<HostSegment> segment_;
+  CommConfig config_;
   TransportRoutes routes_;
-  std::optional<TransportSet> plans_, messages_;
+  HostNetwork network_;
+  std::optional<ShmFabric> fabric_;        // whose speeds are imitated
+  std::unique_ptr<ArenaExchange> arenas_;  // null: collectives may not share memory freely
+  ReachMap::Means means_;                  // that all ranks of the host have
+  bool has_fences_ = false;                // asymmetric ones, on all ranks of the host
+  std::unique_ptr<Monitor> monitor_;
+  std::unique_ptr<TransportSet> plans_, messages_;  // messages_: null unless the config asks for them
 };
 
 }  // namespace ccom

@@ -1,35 +1,69 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <cstdlib>
+#include "setup/exchange.h"
 
-#include "setup/comm_setup.h"
+#include "setup/exchanges.pb.h"
 
 namespace ccom {
 namespace {
 
-// First byte of an exchanged string.
-constexpr char kGood = '+';
-constexpr char kBad = '!';
+std::string wrap(const Result<std::string>& mine) {
+  wire::Part part;
+  if (mine) {
+    part.set_message(*mine);
+  } else {
+    wire::RankError& failure = *part.mutable_error();
+    failure.set_code(static_cast<int>(mine.error().code()));
+    failure.set_text(mine.error().message());
+    failure.set_cure(mine.error().cure());
+  }
+  return part.SerializeAsString();
+}
+
+Status unreadable(std::string_view phase, Rank rank) {
+  return error(Code::InternalError, "rank %d, %s: sent what cannot be read", rank, std::string(phase).c_str())
+      .with_peers({rank});
+}
+
+// Code::Ok is not an error, so a rank that claims it has sent nonsense.
+Status error_of(const wire::RankError& failure, std::string_view phase, Rank rank) {
+  if (failure.code() == 0) return unreadable(phase, rank);
+  return error(static_cast<Code>(failure.code()), "rank %d, %s: %s", rank, std::string(phase).c_str(),
+               failure.text().c_str())
+      .with_peers({rank})
+      .with_cure(failure.cure());
+}
 
 }  // namespace
 
-Result<std::vector<std::string>> exchange(Rendezvous& rendezvous, std::string_view phase, Result<std::string> mine,
-                                          Deadline deadline) {
-  std::string sent = mine ? kGood + *mine
-                          : kBad + std::to_string(static_cast<int>(mine.error().code())) + " " + mine.error().message();
-  CCOM_TRY_ASSIGN(std::vector<std::string> all, rendezvous.all_gather(phase, std::move(sent), deadline));
+Result<std::vector<std::string>> exchange_serialized(Rendezvous& rendezvous, std::string_view phase,
+                                                     Result<std::string> mine, Deadline deadline) {
+  CCOM_TRY_ASSIGN(std::vector<std::string> texts, rendezvous.all_gather(phase, wrap(mine), deadline));
   if (!mine) return std::move(mine).error();
-  for (size_t rank = 0; rank < all.size(); ++rank) {
-    if (all[rank].empty() || all[rank][0] != kGood) {
-      const size_t space = std::min(all[rank].find(' '), all[rank].size());
-      const int code = all[rank].size() > 1 ? std::atoi(all[rank].c_str() + 1) : 0;
-      return error(code != 0 ? static_cast<Code>(code) : Code::InternalError, "rank %zu, %s: %s", rank,
-                   std::string(phase).c_str(), all[rank].substr(std::min(space + 1, all[rank].size())).c_str())
-          .with_peers({static_cast<int>(rank)});
-    }
-    all[rank].erase(0, 1);
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const auto rank = static_cast<Rank>(i);
+    wire::Part part;
+    CCOM_TRY(parse_part(texts[i], phase, rank, part));
+    if (part.has_error()) return error_of(part.error(), phase, rank);
+    if (!part.has_message()) return incomplete_part(phase, rank, "message");
+    texts[i] = part.message();
   }
-  return all;
+  return texts;
+}
+
+Status parse_part(const std::string& text, std::string_view phase, Rank rank, google::protobuf::MessageLite& message) {
+  if (!message.ParsePartialFromString(text)) return unreadable(phase, rank);
+  return message.IsInitialized() ? Status() : incomplete_part(phase, rank, "required field");
+}
+
+Status incomplete_part(std::string_view phase, Rank rank, const char* missing) {
+  return error(Code::InternalError, "rank %d, %s: sent no %s", rank, std::string(phase).c_str(), missing)
+      .with_peers({rank});
+}
+
+Status exchange_status(Rendezvous& rendezvous, std::string_view phase, const Status& mine, Deadline deadline) {
+  return exchange<wire::Ready>(rendezvous, phase, mine.is_ok() ? Result(wire::Ready()) : Result<wire::Ready>(mine),
+                               deadline)
+      .error();
 }
 
 }  // namespace ccom

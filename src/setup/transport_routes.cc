@@ -47,9 +47,13 @@ Result<TransportRoutes> choose_routes(const CommConfig& config, const Topology& 
   return routes;
 }
 
-bool shares_memory_freely(const CommConfig& config, const Topology& topology, Rank rank) {
+bool uses_shm(const CommConfig& config, const Topology& topology, Rank rank) {
   const bool is_alone = topology.ranks_of(topology.ranks[static_cast<size_t>(rank)].host).size() == 1;
-  return !is_alone && preference(config).front() == "shm" && !host_of(topology, rank).imposed.has_value();
+  return !is_alone && preference(config).front() == "shm";
+}
+
+bool shares_memory_freely(const CommConfig& config, const Topology& topology, Rank rank) {
+  return uses_shm(config, topology, rank) && !host_of(topology, rank).imposed.has_value();
 }
 
 }  // namespace ccom

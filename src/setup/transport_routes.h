@@ -24,8 +24,9 @@ struct TransportRoutes {
 // can.
 Result<TransportRoutes> choose_routes(const CommConfig& config, const Topology& topology, Rank rank);
 
-// Collectives may use the memory of this rank's host freely: several ranks share it, and neither an imposed fabric nor
-// another transport is asked for.
+// Several ranks are on this rank's host, and transport shm leads to them.
+bool uses_shm(const CommConfig& config, const Topology& topology, Rank rank);
+// And collectives may use their memory freely: no fabric is imposed.
 bool shares_memory_freely(const CommConfig& config, const Topology& topology, Rank rank);
 
 }  // namespace ccom

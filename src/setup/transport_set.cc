@@ -2,9 +2,9 @@
 #include "setup/transport_set.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "memory/process_memory.h"
+#include "setup/exchanges.pb.h"
 #include "transports/ofi/factory.h"
 #include "transports/shm/factory.h"
 #include "transports/tcp/factory.h"
@@ -50,27 +50,26 @@ Status TransportSet::open(const CommConfig& config, const ShmRegion& shm, const 
   return {};
 }
 
-nlohmann::json TransportSet::addresses() const {
-  nlohmann::json addresses = nlohmann::json::object();
+wire::TransportAddresses TransportSet::addresses() const {
+  wire::TransportAddresses addresses;
   for (size_t t = 0; t < transports_.size(); ++t) {
-    const std::string address = transports_[t]->address();
-    addresses[routes_.names[t]] = std::vector<unsigned char>(address.begin(), address.end());
+    (*addresses.mutable_by_name())[routes_.names[t]] = transports_[t]->address();
   }
   return addresses;
 }
 
-Status TransportSet::connect(const std::vector<nlohmann::json>& theirs, Deadline deadline) {
+Status TransportSet::connect(const std::vector<const wire::TransportAddresses*>& theirs, Deadline deadline) {
   for (size_t t = 0; t < transports_.size(); ++t) {
     std::vector<Peer> peers;
     for (Rank peer = 0; peer < membership_.nranks; ++peer) {
       if (transport_of(peer) != static_cast<int>(t)) continue;
-      const nlohmann::json& offered = theirs[static_cast<size_t>(peer)];
-      const nlohmann::json entry = offered.is_object() ? offered.value(routes_.names[t], nlohmann::json()) : offered;
-      if (!entry.is_array())
-        return error(Code::InternalError, "rank %d offers no %s address", peer, routes_.names[t].c_str());
-      std::string address;
-      for (const auto& byte : entry) address.push_back(static_cast<char>(byte.get<int>()));
-      peers.push_back({peer, std::move(address), channels_[static_cast<size_t>(peer)]});
+      const auto& offered = theirs[static_cast<size_t>(peer)]->by_name();
+      const auto found = offered.find(routes_.names[t]);
+      if (found == offered.end()) {
+        return error(Code::InternalError, "rank %d offers no %s address", peer, routes_.names[t].c_str())
+            .with_peers({peer});
+      }
+      peers.push_back({peer, found->second, channels_[static_cast<size_t>(peer)]});
     }
     CCOM_TRY(transports_[t]->connect(peers, deadline));
   }

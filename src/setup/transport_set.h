@@ -5,7 +5,6 @@
 #pragma once
 
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -20,6 +19,9 @@
 namespace ccom {
 
 struct ShmFabric;
+namespace wire {
+class TransportAddresses;
+}
 
 // Belongs to one thread. The phases in this order: open, connect.
 class TransportSet {
@@ -39,9 +41,9 @@ class TransportSet {
 
   Status open(const CommConfig& config, const ShmRegion& shm, const HostNetwork& network);
   // What the peers need, by name.
-  nlohmann::json addresses() const;
+  wire::TransportAddresses addresses() const;
   // theirs: by rank, what addresses() gave there. Blocking.
-  Status connect(const std::vector<nlohmann::json>& theirs, Deadline deadline);
+  Status connect(const std::vector<const wire::TransportAddresses*>& theirs, Deadline deadline);
 
   // -1: none leads there.
   int transport_of(Rank peer) const { return routes_.of[static_cast<size_t>(peer)]; }

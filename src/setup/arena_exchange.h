@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The part of start-up that puts the processes of a host within reach of one another: who is which process, and whose
+// arena goes to whom. Rides along with the exchanges of CommSetup::connect().
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "base/secret.h"
+#include "base/time.h"
+#include "memory/process_memory.h"
+#include "node/reach.h"
+
+namespace ccom {
+
+namespace wire {
+class ArenaOffer;
+class ProcessMemory;
+}  // namespace wire
+
+// Belongs to one thread. The phases in this order; each takes what all ranks of the host said in the phase before, by
+// local rank.
+class ArenaExchange {
+ public:
+  struct Said {
+    uint64_t process = 0;  // its number
+    const wire::ProcessMemory* memory = nullptr;
+  };
+  ArenaExchange(int local_rank, Secret key) : self_(static_cast<size_t>(local_rank)), key_(std::move(key)) {}
+
+  // 1. What this process has.
+  static wire::ProcessMemory describe();
+  // 2. Which arenas this rank lacks, and where to fetch this process's, if this rank serves it.
+  Result<wire::ArenaOffer> prepare(const std::vector<Said>& ranks);
+  // 3. Serves and fetches. Blocking. An arena that cannot be mapped is no error: has_all() tells.
+  Status trade(const std::vector<const wire::ArenaOffer*>& offers, Deadline deadline);
+  bool has_all() const { return has_all_; }
+  // This rank may read the memory of every other process of the host.
+  bool can_read_all() const { return can_read_all_; }
+
+  // By local rank; the segments they point into live as long as this object.
+  std::vector<NodeMate> mates() const;
+
+ private:
+  struct Process {
+    uint64_t number = 0;
+    size_t arena_bytes = 0;  // 0: none
+    size_t server = 0;       // the local rank that serves its arena: its first
+    int pid = 0;
+    uint64_t probe = 0;  // where in its memory its number stands
+  };
+  bool serves() const { return processes_[self_].server == self_ && processes_[self_].arena_bytes > 0; }
+  Status fetch(const Process& process, const std::string& path, Deadline deadline);
+
+  const size_t self_;
+  const Secret key_;
+  std::vector<Process> processes_;                             // by local rank
+  std::map<uint64_t, std::shared_ptr<SharedSegment>> arenas_;  // of other processes
+  std::unique_ptr<SegmentServer> server_;
+  bool has_all_ = false;
+  bool can_read_all_ = false;
+};
+
+}  // namespace ccom

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Start-up of ranks that are threads of this process, and what becomes of it when one rank leaves something out.
+#include "setup/comm_setup.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <thread>
+
+#include "bootstrap/local_rendezvous.h"
+#include "setup/agreement.h"
+#include "setup/exchanges.pb.h"
+
+namespace ccom {
+namespace {
+
+using Tamper = std::function<void(std::string_view phase, std::string& message)>;
+
+// Lets `tamper` change what a rank says.
+class TamperedRendezvous final : public Rendezvous {
+ public:
+  TamperedRendezvous(std::unique_ptr<Rendezvous> real, Tamper tamper)
+      : real_(std::move(real)), tamper_(std::move(tamper)) {}
+  Result<std::vector<std::string>> all_gather(std::string_view phase, std::string mine, Deadline deadline) override {
+    wire::Part part;
+    if (tamper_ && part.ParseFromString(mine) && part.has_message()) {
+      tamper_(phase, *part.mutable_message());
+      mine = part.SerializeAsString();
+    }
+    return real_->all_gather(phase, std::move(mine), deadline);
+  }
+
+ private:
+  const std::unique_ptr<Rendezvous> real_;
+  const Tamper tamper_;
+};
+
+struct Outcome {
+  Topology topology;
+  std::unique_ptr<CommSetup> setup;
+  Status status;
+};
+
+// `outcome` stays where it is: the setup refers to its topology.
+void start(const Membership& joining, const CommConfig& config, Rendezvous& rendezvous, Outcome& outcome) {
+  const Deadline deadline = Deadline::after_ms(20000);
+  Result<Agreement> agreement = agree(joining, config, rendezvous, deadline);
+  outcome.status = agreement.error();
+  if (!agreement) return;
+  outcome.topology = std::move(agreement->topology);
+  const std::vector<int> channels(static_cast<size_t>(joining.nranks), 1);
+  auto setup = CommSetup::connect(agreement->membership, config, outcome.topology, channels, rendezvous, deadline);
+  outcome.status = setup.error();
+  if (setup) outcome.setup = *std::move(setup);
+}
+
+// Ranks 0 to nranks-1; the messages of one of them go through `tamper`.
+std::vector<std::unique_ptr<Outcome>> start_all(int nranks, const Tamper& tamper = {}, Rank tampered = 1) {
+  CommConfig config = *CommConfig::from_environment();
+  config.messages = true;
+  const auto hub = LocalHub::create();
+  const Secret secret = Secret::random();
+  std::vector<std::unique_ptr<Outcome>> outcomes(static_cast<size_t>(nranks));
+  std::vector<std::jthread> ranks;
+  for (Rank rank = 0; rank < nranks; ++rank) {
+    ranks.emplace_back([&, rank] {
+      TamperedRendezvous rendezvous(*hub->join(nranks, rank), rank == tampered ? tamper : Tamper());
+      auto& outcome = outcomes[static_cast<size_t>(rank)] = std::make_unique<Outcome>();
+      start({rank, nranks, 0, secret}, config, rendezvous, *outcome);
+    });
+  }
+  ranks.clear();
+  return outcomes;
+}
+
+TEST(CommSetup, JoinsAllRanks) {
+  const auto outcomes = start_all(3);
+  for (const auto& outcome : outcomes) {
+    ASSERT_TRUE(outcome->status.is_ok()) << outcome->status.message();
+    EXPECT_EQ(outcome->setup->transport_names(), "shm");
+    const auto node = outcome->setup->node_config();
+    ASSERT_TRUE(node.has_value());
+    EXPECT_EQ(node->layout.ranks, 3);
+    EXPECT_EQ(node->mates.size(), 3u);
+    EXPECT_EQ(node->region_offset % 4096, 0u);
+    EXPECT_EQ(node->region_offset, outcomes[0]->setup->node_config()->region_offset);
+    EXPECT_EQ(node->segment, outcomes[0]->setup->node_config()->segment) << "one mapping per process";
+    const auto routes = outcome->setup->message_routes();
+    ASSERT_TRUE(routes && routes->has_value());
+    EXPECT_EQ((*routes)->ways.size(), 3u);
+  }
+}
+
+template <typename Message>
+Tamper change(std::string_view where, void (*edit)(Message&)) {
+  return [where, edit](std::string_view phase, std::string& text) {
+    if (phase != where) return;
+    Message message;
+    ASSERT_TRUE(message.ParseFromString(text));
+    edit(message);
+    text = message.SerializePartialAsString();
+  };
+}
+
+void expect_blamed(const Tamper& tamper, const std::string& text, Rank tampered = 1) {
+  for (const auto& outcome : start_all(3, tamper, tampered)) {
+    ASSERT_FALSE(outcome->status.is_ok()) << text;
+    EXPECT_EQ(outcome->setup, nullptr);
+    EXPECT_NE(outcome->status.message().find(text), std::string::npos) << outcome->status.message();
+    EXPECT_EQ(outcome->status.peers(), std::vector<int>{tampered});
+  }
+}
+
+TEST(CommSetup, WhatARankLeavesOutNamesIt) {
+  using wire::Addresses, wire::Capabilities, wire::Connected, wire::RankDescription;
+  expect_blamed(change<RankDescription>("hosts", [](auto& m) { m.clear_host(); }), "rank 1, hosts: sent no");
+  expect_blamed(change<RankDescription>("hosts", [](auto& m) { m.set_locality("["); }), "rank 1, hosts: ");
+  expect_blamed(change<Capabilities>("segments", [](auto& m) { m.clear_process(); }), "rank 1, segments: sent no");
+  expect_blamed(change<Capabilities>("segments", [](auto& m) { m.clear_memory(); }),
+                "rank 1, segments: sent no memory");
+  expect_blamed(change<Addresses>("addresses", [](auto& m) { m.clear_control(); }), "rank 1, addresses: sent no");
+  expect_blamed(change<Addresses>("addresses", [](auto& m) { m.clear_arena(); }), "rank 1, addresses: sent no arena");
+  expect_blamed(change<Addresses>("addresses", [](auto& m) { m.clear_messages(); }),
+                "rank 1, addresses: sent no messages");
+  expect_blamed(change<Connected>("connections", [](auto& m) { m.clear_reads(); }), "rank 1, connections: sent no");
+}
+
+TEST(CommSetup, AMissingSegmentNamesTheLeader) {
+  expect_blamed(change<wire::Capabilities>("segments", [](auto& m) { m.set_segment(""); }),
+                "rank 0, segments: sent no segment", 0);
+}
+
+TEST(CommSetup, AnotherTopologyNamesARank) {
+  const auto outcomes =
+      start_all(3, change<wire::Connected>("connections", [](auto& m) { m.set_topology(m.topology() + 1); }));
+  EXPECT_NE(outcomes[0]->status.message().find("rank 1 derived another topology"), std::string::npos);
+  EXPECT_EQ(outcomes[2]->status.peers(), std::vector<int>{1});
+}
+
+// What one rank cannot do none of its host's ranks does.
+TEST(CommSetup, OnlyMeansThatAllRanksHaveAreUsed) {
+  const auto outcomes = start_all(3, change<wire::Connected>("connections", [](auto& m) {
+    m.set_arenas(false);
+    m.set_fences(false);
+  }));
+  for (const auto& outcome : outcomes) {
+    ASSERT_TRUE(outcome->status.is_ok()) << outcome->status.message();
+    EXPECT_FALSE(outcome->setup->node_config()->means.arenas);
+    EXPECT_FALSE(outcome->setup->node_config()->barrier.asymmetric);
+  }
+}
+
+}  // namespace
+}  // namespace ccom

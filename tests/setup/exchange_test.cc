@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// All-gathers of messages: what every rank gets when one has an error, or sends what cannot be read.
+#include "setup/exchange.h"
+
+#include <gtest/gtest.h>
+
+#include "setup/exchanges.pb.h"
+
+namespace ccom {
+namespace {
+
+// The last part is ours; the others are given.
+class GivenParts final : public Rendezvous {
+ public:
+  explicit GivenParts(std::vector<std::string> others) : parts_(std::move(others)) {}
+  Result<std::vector<std::string>> all_gather(std::string_view, std::string mine, Deadline) override {
+    std::vector<std::string> all = parts_;
+    all.push_back(std::move(mine));
+    return all;
+  }
+
+ private:
+  const std::vector<std::string> parts_;
+};
+
+wire::Connected connected(uint64_t topology) {
+  wire::Connected message;
+  message.set_topology(topology);
+  message.set_arenas(true);
+  message.set_reads(false);
+  message.set_fences(true);
+  return message;
+}
+
+std::string part_with(const std::string& message) {
+  wire::Part part;
+  part.set_message(message);
+  return part.SerializeAsString();
+}
+
+Result<std::vector<wire::Connected>> exchange_with(std::vector<std::string> others) {
+  GivenParts rendezvous(std::move(others));
+  return exchange(rendezvous, "connections", Result(connected(7)), Deadline::after_ms(1000));
+}
+
+TEST(Exchange, GivesEveryRanksMessageByRank) {
+  const auto all =
+      exchange_with({part_with(connected(5).SerializeAsString()), part_with(connected(6).SerializeAsString())});
+  ASSERT_TRUE(all) << all.error().message();
+  ASSERT_EQ(all->size(), 3u);
+  for (size_t rank = 0; rank < 3; ++rank) EXPECT_EQ((*all)[rank].topology(), 5 + rank);
+  EXPECT_TRUE((*all)[0].fences());
+  EXPECT_FALSE((*all)[0].reads());
+}
+
+void expect_blamed(const Result<std::vector<wire::Connected>>& all, Code code, int rank, const std::string& text) {
+  ASSERT_FALSE(all);
+  EXPECT_EQ(all.error().code(), code);
+  EXPECT_EQ(all.error().peers(), std::vector<int>{rank});
+  EXPECT_NE(all.error().message().find("rank " + std::to_string(rank) + ", connections: " + text), std::string::npos)
+      << all.error().message();
+}
+
+TEST(Exchange, ARanksErrorIsEverybodysWithItsCure) {
+  wire::Part part;
+  part.mutable_error()->set_code(static_cast<int>(Code::OutOfMemory));
+  part.mutable_error()->set_text("no room");
+  part.mutable_error()->set_cure("make room");
+  const auto all = exchange_with({part_with(connected(5).SerializeAsString()), part.SerializeAsString()});
+  expect_blamed(all, Code::OutOfMemory, 1, "no room");
+  EXPECT_EQ(all.error().cure(), "make room");
+}
+
+TEST(Exchange, OurOwnErrorComesBackAsItIs) {
+  GivenParts rendezvous({part_with("")});
+  const auto all = exchange(rendezvous, "connections", Result<wire::Connected>(error(Code::ConfigError, "mine")),
+                            Deadline::after_ms(1000));
+  ASSERT_FALSE(all);
+  EXPECT_EQ(all.error().message(), "mine");
+}
+
+TEST(Exchange, AMissingFieldNamesTheRank) {
+  for (const auto clear : {&wire::Connected::clear_topology, &wire::Connected::clear_arenas,
+                           &wire::Connected::clear_reads, &wire::Connected::clear_fences}) {
+    wire::Connected message = connected(5);
+    (message.*clear)();
+    expect_blamed(exchange_with({part_with(message.SerializePartialAsString())}), Code::InternalError, 0,
+                  "sent no required field");
+  }
+  expect_blamed(exchange_with({part_with("")}), Code::InternalError, 0, "sent no required field");
+}
+
+TEST(Exchange, PartsThatCannotBeReadNameTheRank) {
+  const std::string whole = connected(5).SerializeAsString();
+  const std::string good = part_with(whole);
+  expect_blamed(exchange_with({good, ""}), Code::InternalError, 1, "sent no message");
+  expect_blamed(exchange_with({good, "not a message"}), Code::InternalError, 1, "sent ");
+  expect_blamed(exchange_with({good, good.substr(0, good.size() - 1)}), Code::InternalError, 1, "sent what cannot");
+  expect_blamed(exchange_with({good, part_with(whole.substr(0, 5))}), Code::InternalError, 1, "sent what cannot");
+  wire::Part no_error;
+  no_error.mutable_error()->set_code(0);
+  no_error.mutable_error()->set_text("");
+  no_error.mutable_error()->set_cure("");
+  expect_blamed(exchange_with({good, no_error.SerializeAsString()}), Code::InternalError, 1, "sent what cannot");
+}
+
+TEST(ExchangeStatus, IsTheFirstError) {
+  GivenParts good({part_with("")});
+  EXPECT_TRUE(exchange_status(good, "node", {}, Deadline::after_ms(1000)).is_ok());
+  const Status late = error(Code::Timeout, "late");
+  EXPECT_EQ(exchange_status(good, "node", late, Deadline::after_ms(1000)).code(), Code::Timeout);
+}
+
+}  // namespace
+}  // namespace ccom
