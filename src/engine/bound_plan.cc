@@ -1,31 +1,88 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/bound_plan.h"
 
+#include "plan/partition.h"
+
 namespace ccom {
+
+std::vector<UnitAt> units_in_row(Memory memory, size_t units, size_t stride) {
+  std::vector<UnitAt> row;
+  row.reserve(units);
+  for (size_t unit = 0; unit < units; ++unit) row.push_back({memory, unit * stride});
+  return row;
+}
+
+namespace {
+
+// From runs of blocks or slots to bytes.
+class Locator {
+ public:
+  Locator(const Plan& plan, const Binding& binding)
+      : plan_(plan),
+        binding_(binding),
+        element_bytes_(size_of(binding.type)),
+        partition_(binding.unit_elements, plan.blocks_per_unit, element_bytes_) {}
+
+  size_t slot_bytes(uint64_t slots) const { return partition_.slot_offset(slots) * element_bytes_; }
+  size_t elements(const Step& step) const { return partition_.elements(step.block, step.count); }
+
+  struct Found {
+    Memory memory;
+    size_t offset_bytes;
+  };
+  Result<Found> find(Buffer buffer, uint32_t block, uint32_t count) const {
+    if (buffer == Buffer::Scratch) return Found{Memory::Scratch, slot_bytes(block)};
+    const std::vector<UnitAt>& units = buffer == Buffer::Input ? binding_.input : binding_.output;
+    const size_t first = block / plan_.blocks_per_unit;
+    const size_t last = count == 0 ? first : (block + count - 1) / plan_.blocks_per_unit;
+    if (last >= units.size()) {
+      return error(Code::InternalError, "%s: a step of rank %d touches unit %zu, but %zu are bound",
+                   plan_.algorithm.c_str(), plan_.rank, last, units.size());
+    }
+    for (size_t unit = first; unit < last; ++unit) {
+      if (units[unit + 1].memory == units[unit].memory &&
+          units[unit + 1].offset == units[unit].offset + binding_.unit_elements) {
+        continue;
+      }
+      return error(Code::InternalError, "%s: a step of rank %d covers units %zu and %zu, which lie apart",
+                   plan_.algorithm.c_str(), plan_.rank, unit, unit + 1);
+    }
+    return Found{units[first].memory, (units[first].offset + partition_.within_unit(block)) * element_bytes_};
+  }
+
+ private:
+  const Plan& plan_;
+  const Binding& binding_;
+  const size_t element_bytes_;
+  const Partition partition_;
+};
+
+}  // namespace
 
 Result<BoundPlan> bind(std::shared_ptr<const CompiledPlan> compiled, const Binding& binding, ChannelSource& channels) {
   const Plan& plan = compiled->plan;
-  const size_t element_bytes = size_of(binding.type);
-  const Partition partition(binding.unit_elements, binding.unit_stride, plan.blocks_per_unit, element_bytes);
-  const auto offset = [&](Buffer buffer, uint32_t index) {
-    return (buffer == Buffer::Scratch ? partition.slot_offset(index) : partition.offset(index)) * element_bytes;
-  };
-  BoundPlan bound;
-  bound.binding = binding;
-  bound.scratch_bytes = partition.slot_offset(plan.scratch_slots) * element_bytes;
+  const Locator locator(plan, binding);
+  BoundPlan bound{.compiled = nullptr,
+                  .type = binding.type,
+                  .op = binding.op,
+                  .scratch_bytes = locator.slot_bytes(plan.scratch_slots),
+                  .steps = {}};
   bound.steps.reserve(plan.steps.size());
   for (const Step& step : plan.steps) {
-    BoundStep out{.kind = step.kind,
-                  .source_buffer = step.source_buffer,
-                  .target_buffer = step.target_buffer,
-                  .completes = step.completes,
-                  .inputs = step.inputs,
-                  .peer = step.peer};
-    out.elements = partition.elements(step.block, step.count);
-    out.size_bytes = out.elements * element_bytes;
-    if (step.reads_source()) out.source = offset(step.source_buffer, step.source);
-    if (step.writes_target()) out.target = offset(step.target_buffer, step.target);
-    out.stride = partition.slot_offset(step.count) * element_bytes;
+    BoundStep out{.kind = step.kind, .completes = step.completes, .inputs = step.inputs, .peer = step.peer};
+    out.elements = locator.elements(step);
+    out.size_bytes = out.elements * size_of(binding.type);
+    out.stride = locator.slot_bytes(step.count);
+    if (step.reads_source()) {
+      CCOM_TRY_ASSIGN(const Locator::Found found, locator.find(step.source_buffer, step.source, step.count));
+      out.source_memory = found.memory;
+      out.source = found.offset_bytes;
+    }
+    if (step.writes_target()) {
+      CCOM_TRY_ASSIGN(const Locator::Found found, locator.find(step.target_buffer, step.target, step.count));
+      out.target_memory = found.memory;
+      out.target = found.offset_bytes;
+    }
     if (step.is_transfer()) {
       CCOM_TRY_ASSIGN(const ChannelRef ref, channels.open(step.peer, step.channel));
       out.channel = ref.channel;

@@ -10,7 +10,6 @@
 #include "base/status.h"
 #include "kernels/kernels.h"
 #include "plan/dependencies.h"
-#include "plan/partition.h"
 #include "plan/plan.h"
 #include "transports/transport.h"
 
@@ -23,10 +22,13 @@ struct CompiledPlan {
   Dependencies dependencies;
 };
 
-// A step in bytes. Offsets are into the buffer of that name.
+// What a step's offsets are into: the buffers of an operation, or the engine's own scratch.
+enum class Memory : uint8_t { Input, Output, Bank, Scratch };
+
+// A step in bytes.
 struct BoundStep {
   StepKind kind;
-  Buffer source_buffer, target_buffer;
+  Memory source_memory = Memory::Input, target_memory = Memory::Output;
   bool completes = false;
   uint16_t inputs = 0;
   uint16_t transport = 0;  // index of the channel's transport in the engine
@@ -52,21 +54,32 @@ class ChannelSource {
   virtual Result<ChannelRef> open(Rank peer, int index) = 0;
 };
 
-// What a plan is bound to. Elements per unit, and from one unit to the next in the user's buffers.
+// Where a unit begins, in elements.
+struct UnitAt {
+  Memory memory = Memory::Input;
+  size_t offset = 0;
+  friend bool operator==(const UnitAt&, const UnitAt&) = default;
+};
+
+// What a plan is bound to: a type, an operator, and where the units of its input and output lie, all equally long.
 struct Binding {
   DataType type = DataType::Float32;
   ReduceOp op = ReduceOp::Sum;
   size_t unit_elements = 0;
-  size_t unit_stride = 0;
+  std::vector<UnitAt> input{}, output{};
 };
+// Units in a row, from one to the next `stride` elements.
+std::vector<UnitAt> units_in_row(Memory memory, size_t units, size_t stride);
 
 struct BoundPlan {
   std::shared_ptr<const CompiledPlan> compiled;
-  Binding binding;
+  DataType type = DataType::Float32;
+  ReduceOp op = ReduceOp::Sum;
   size_t scratch_bytes = 0;
   std::vector<BoundStep> steps;
 };
 
+// InternalError for a step whose run of blocks covers units that do not follow one another.
 Result<BoundPlan> bind(std::shared_ptr<const CompiledPlan> compiled, const Binding& binding, ChannelSource& channels);
 
 }  // namespace ccom

@@ -122,7 +122,7 @@ class Engine::Run {
         sink.reduction = reduction(step);
         sink.own = source(step);
         sink.target = target(step);
-        sink.element_bytes = size_of(operation_.plan->binding.type);
+        sink.element_bytes = size_of(operation_.plan->type);
         return step.channel->post_receive({operation_.envelope, step.size_bytes, nullptr, &sink, token});
       }
     }
@@ -145,19 +145,20 @@ class Engine::Run {
   }
 
   Reduction reduction(const BoundStep& step) const {
-    const bool divides = step.completes && operation_.plan->binding.op == ReduceOp::Avg;
-    return {operation_.plan->binding.type, operation_.plan->binding.op, divides ? operation_.contributions : 0};
+    const bool divides = step.completes && operation_.plan->op == ReduceOp::Avg;
+    return {operation_.plan->type, operation_.plan->op, divides ? operation_.contributions : 0};
   }
 
   const std::byte* source(const BoundStep& step) const {
-    switch (step.source_buffer) {
-      case Buffer::Input: return operation_.input + step.source;
-      case Buffer::Output: return operation_.output + step.source;
-      default: return scratch_ + step.source;
-    }
+    return (step.source_memory == Memory::Input ? operation_.input : writable(step.source_memory)) + step.source;
   }
-  std::byte* target(const BoundStep& step) const {
-    return (step.target_buffer == Buffer::Output ? operation_.output : scratch_) + step.target;
+  std::byte* target(const BoundStep& step) const { return writable(step.target_memory) + step.target; }
+  std::byte* writable(Memory memory) const {
+    switch (memory) {
+      case Memory::Output: return operation_.output;
+      case Memory::Bank: return operation_.bank;
+      default: return scratch_;
+    }
   }
 
   Engine& engine_;

@@ -25,6 +25,7 @@ struct Operation {
   const BoundPlan* plan = nullptr;
   const std::byte* input = nullptr;
   std::byte* output = nullptr;
+  std::byte* bank = nullptr;  // Memory::Bank
   Envelope envelope;
   uint32_t contributions = 1;  // what an average divides by
 };

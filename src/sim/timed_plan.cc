@@ -45,7 +45,7 @@ bool same(const TimedPlan& a, const TimedPlan& b) {
 
 std::shared_ptr<const TimedPlan> TimedPlans::of(const Plan& plan) {
   const size_t elements = unit_bytes_ / element_bytes_;
-  const Partition partition(elements, elements, plan.blocks_per_unit, element_bytes_);
+  const Partition partition(elements, plan.blocks_per_unit, element_bytes_);
   auto timed = std::make_shared<TimedPlan>();
   const double mean = static_cast<double>(unit_bytes_) / plan.blocks_per_unit;
   timed->steps = timed_steps(plan, [&](const Step& step) {

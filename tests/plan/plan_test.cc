@@ -30,7 +30,7 @@ std::vector<Plan> allreduce_plans(Pattern pattern, int n, bool in_place = false)
 TEST(Partition, CoversEveryElementOnceInOrder) {
   for (const size_t count : {0UL, 1UL, 5UL, 16UL, 1000UL, 65537UL, 1000003UL}) {
     for (const uint32_t blocks : {1U, 2U, 3U, 7U, 64U}) {
-      const Partition partition(count, count, blocks, 4);
+      const Partition partition(count, blocks, 4);
       size_t sum = 0;
       for (uint32_t b = 0; b < blocks; ++b) {
         EXPECT_EQ(partition.offset(b), sum);
@@ -44,7 +44,7 @@ TEST(Partition, CoversEveryElementOnceInOrder) {
 
 TEST(Partition, KeepsScratchRunsContiguous) {
   // A run of k slots must hold k blocks: every block but the last non-empty one is full.
-  const Partition partition(1003, 1003, 8, 4);
+  const Partition partition(1003, 8, 4);
   for (uint32_t b = 0; b + 1 < 8; ++b) {
     if (partition.elements(b + 1, 1) > 0) {
       EXPECT_EQ(partition.elements(b, 1), partition.slot_offset(1));
