@@ -107,7 +107,7 @@ Status Hierarchy::start(size_t tile, const Part& part) {
   Envelope envelope = envelope_;
   envelope.words[4] = tile;
   const auto contributions = static_cast<uint32_t>(level_.hosts * level_.ranks_per_host);
-  return parts_.engine.start(slot, {running_[slot].get(), part.input, part.output, envelope, contributions});
+  return parts_.engine.start(slot, {running_[slot].get(), part.input, part.output, nullptr, envelope, contributions});
 }
 
 Status Hierarchy::finish(size_t tile) { return parts_.engine.finish(tile % kTiles, deadline_); }

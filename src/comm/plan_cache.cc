@@ -79,8 +79,10 @@ Result<std::shared_ptr<const BoundPlan>> PlanCache::get(const PlanKey& key) {
   Slot& slot = slots_[slot_of(key, kSlots)];
   if (slot.plan != nullptr && slot.key == key) return slot.plan;
   CCOM_TRY_ASSIGN(std::shared_ptr<const CompiledPlan> plan, compiled(key));
-  CCOM_TRY_ASSIGN(BoundPlan bound,
-                  bind(std::move(plan), {key.type, key.op, key.unit_elements, key.unit_stride}, channels_));
+  const Binding binding{key.type, key.op, key.unit_elements,
+                        units_in_row(Memory::Input, plan->plan.input_units, key.unit_stride),
+                        units_in_row(Memory::Output, plan->plan.output_units, key.unit_stride)};
+  CCOM_TRY_ASSIGN(BoundPlan bound, bind(std::move(plan), binding, channels_));
   slot = {key, std::make_shared<const BoundPlan>(std::move(bound))};
   return slot.plan;
 }

@@ -52,14 +52,6 @@ TEST(Partition, KeepsScratchRunsContiguous) {
   }
 }
 
-TEST(Partition, PlacesUnitsAtTheirStride) {
-  const Partition tile(10, 100, 2, 4);  // tiles of 10 elements out of units of 100, two blocks each
-  EXPECT_EQ(tile.offset(0), 0U);
-  EXPECT_EQ(tile.offset(1), 5U);
-  EXPECT_EQ(tile.offset(2), 100U);
-  EXPECT_EQ(tile.elements(2, 2), 10U);
-}
-
 Step copy_step(Buffer from, uint32_t source, Buffer to, uint32_t target) {
   return {.kind = StepKind::Copy,
           .source_buffer = from,

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From blocks to bytes: where the steps of a plan lead once it is known where its units lie.
+#include "engine/bound_plan.h"
+
+#include <gtest/gtest.h>
+
+namespace ccom {
+namespace {
+
+class NoChannels final : public ChannelSource {
+ public:
+  Result<ChannelRef> open(Rank, int) override { return ChannelRef{}; }
+};
+
+// Two units of two blocks: the first step copies block 3, the second `count` blocks from block 1 on.
+std::shared_ptr<const CompiledPlan> two_copies(uint32_t count) {
+  Plan plan;
+  plan.algorithm = "copies";
+  plan.blocks_per_unit = 2;
+  plan.input_units = plan.output_units = 2;
+  plan.steps.push_back({.kind = StepKind::Copy, .source = 3, .target = 2, .count = 1, .block = 3});
+  plan.steps.push_back({.kind = StepKind::Copy, .source = 1, .target = 1, .count = count, .block = 1});
+  return std::make_shared<const CompiledPlan>(std::move(plan));
+}
+
+TEST(BoundPlan, UnitsMayLieApart) {
+  NoChannels channels;
+  Binding binding{.unit_elements = 10};  // blocks of 5 elements, 20 bytes
+  binding.input = {{Memory::Input, 100}, {Memory::Bank, 1000}};
+  binding.output = {{Memory::Output, 7}, {Memory::Output, 300}};
+  const Result<BoundPlan> bound = ccom::bind(two_copies(1), binding, channels);
+  ASSERT_TRUE(bound) << bound.error().message();
+  EXPECT_EQ(bound->steps[0].source_memory, Memory::Bank);
+  EXPECT_EQ(bound->steps[0].source, 4U * 1005);
+  EXPECT_EQ(bound->steps[0].target_memory, Memory::Output);
+  EXPECT_EQ(bound->steps[0].target, 4U * 300);
+  EXPECT_EQ(bound->steps[0].size_bytes, 20U);
+  EXPECT_EQ(bound->steps[1].source_memory, Memory::Input);
+  EXPECT_EQ(bound->steps[1].source, 4U * 105);
+}
+
+TEST(BoundPlan, AStepCoversUnitsOnlyWhereTheyFollowOneAnother) {
+  NoChannels channels;
+  Binding binding{.unit_elements = 10};
+  binding.input = units_in_row(Memory::Input, 2, 10);
+  binding.output = units_in_row(Memory::Output, 2, 10);
+  const Result<BoundPlan> in_row = ccom::bind(two_copies(2), binding, channels);
+  ASSERT_TRUE(in_row) << in_row.error().message();
+  EXPECT_EQ(in_row->steps[1].size_bytes, 40U);
+  binding.output = units_in_row(Memory::Output, 2, 11);
+  const Result<BoundPlan> apart = ccom::bind(two_copies(2), binding, channels);
+  ASSERT_FALSE(apart);
+  EXPECT_NE(apart.error().message().find("which lie apart"), std::string::npos) << apart.error().message();
+}
+
+TEST(BoundPlan, AStepBeyondTheUnitsIsRefused) {
+  NoChannels channels;
+  Binding binding{.unit_elements = 10};
+  binding.input = units_in_row(Memory::Input, 1, 10);
+  binding.output = units_in_row(Memory::Output, 2, 10);
+  EXPECT_FALSE(ccom::bind(two_copies(1), binding, channels));
+}
+
+}  // namespace
+}  // namespace ccom
