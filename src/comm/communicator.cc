@@ -246,7 +246,8 @@ Status Communicator::run_operation(const Request& request, const BoundPlan& plan
                                       static_cast<long long>(config_.max_memory))
                                     .with_cure("raise maxMemory (CCOM_MAX_MEMORY) or split the call")));
   }
-  const Operation operation{&plan, request.input, request.output, nullptr, envelope, static_cast<uint32_t>(membership_.nranks)};
+  const Operation operation{&plan,   request.input, request.output,
+                            nullptr, envelope,      static_cast<uint32_t>(membership_.nranks)};
   return finish(name_of(request.collective), engine_->run({&operation, 1}, deadline));
 }
 
