@@ -8,27 +8,23 @@
 // Source: Thakur et al. 2005 (pairwise exchange).
 #include "algorithms/builder.h"
 #include "algorithms/collectives.h"
+#include "base/assert.h"
 
 namespace ccom {
 namespace {
 
-Plan exchange_plan(const Call& call, const char* algorithm) {
-  Plan plan;
-  plan.collective = call.collective;
-  plan.algorithm = algorithm;
-  plan.rank = call.rank;
-  plan.nranks = call.nranks;
-  plan.in_place = call.in_place;
-  plan.input_units = plan.output_units = static_cast<uint32_t>(call.nranks);
-  return plan;
+// One end of a message: only one of the buffers takes part.
+Plan message_plan(Rank rank, int nranks, const char* algorithm) {
+  return empty_plan({Collective::SendReceive, rank, nranks, -1, false}, algorithm);
 }
 
 }  // namespace
 
 Plan pairwise_alltoall_plan(const Call& call) {
+  CCOM_ASSERT(call.collective == Collective::AllToAll);
   const auto n = static_cast<uint32_t>(call.nranks);
   const auto self = static_cast<uint32_t>(call.rank);
-  Builder builder(exchange_plan(call, "pairwise"));
+  Builder builder(empty_plan(call, "pairwise"));
   Location outgoing{Buffer::Input, 0};
   if (call.in_place && n > 1) {
     outgoing = {Buffer::Scratch, builder.new_scratch(n)};
@@ -47,10 +43,12 @@ Plan pairwise_alltoall_plan(const Call& call) {
 // The allgather with units of n blocks each: its input is our input, its output and scratch lie in ours. A step that
 // moves a unit in several blocks (the quarters of a torus) moves all n with the first one.
 Plan routed_alltoall_plan(const Call& call, const Plan& gather) {
+  CCOM_ASSERT(call.collective == Collective::AllToAll && gather.collective == Collective::AllGather);
+  CCOM_ASSERT(gather.rank == call.rank && gather.nranks == call.nranks && !gather.in_place);
   const auto n = static_cast<uint32_t>(call.nranks);
   const auto self = static_cast<uint32_t>(call.rank);
   const uint32_t unit = gather.blocks_per_unit;
-  Builder builder(exchange_plan(call, "routed"));
+  Builder builder(empty_plan(call, "routed"));
   const uint32_t gathered = builder.new_scratch(n * n);
   const uint32_t passing = builder.new_scratch(gather.scratch_slots / unit * n);
   const auto place = [&](Buffer buffer, uint32_t index) -> Location {
@@ -77,13 +75,13 @@ Plan routed_alltoall_plan(const Call& call, const Plan& gather) {
 }
 
 Plan send_plan(Rank rank, int nranks, Rank peer) {
-  Builder builder(exchange_plan({Collective::SendReceive, rank, nranks, -1, false}, "send"));
+  Builder builder(message_plan(rank, nranks, "send"));
   builder.send_from(peer, {Buffer::Input, 0}, 0, 1);
   return std::move(builder).finish();
 }
 
 Plan receive_plan(Rank rank, int nranks, Rank peer) {
-  Builder builder(exchange_plan({Collective::SendReceive, rank, nranks, -1, false}, "receive"));
+  Builder builder(message_plan(rank, nranks, "receive"));
   builder.receive_into(peer, {Buffer::Output, 0}, 0, 1);
   return std::move(builder).finish();
 }

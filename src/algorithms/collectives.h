@@ -20,6 +20,9 @@ struct Call {
   bool in_place = false;  // this rank's buffers alias as the C API allows
 };
 
+// A plan without steps yet, with the call's buffers.
+Plan empty_plan(const Call& call, const std::string& algorithm);
+
 // AllReduce, ReduceScatter, AllGather and Barrier over a staged shape (staged.cc).
 //
 // Down the levels each splits the data among the members of a group, up the levels they are put together again; the

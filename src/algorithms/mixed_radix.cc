@@ -85,14 +85,7 @@ void join_hosts(const Radix& shape, const Position& position, LocalSum& sum, Exc
 }  // namespace
 
 Plan mixed_radix_plan(const Call& call, const Radix& shape, const std::string& algorithm) {
-  Plan plan;
-  plan.collective = Collective::AllReduce;
-  plan.algorithm = algorithm;
-  plan.rank = call.rank;
-  plan.nranks = call.nranks;
-  plan.in_place = call.in_place;
-  plan.input_units = plan.output_units = 1;
-  Builder builder(std::move(plan));
+  Builder builder(empty_plan({Collective::AllReduce, call.rank, call.nranks, -1, call.in_place}, algorithm));
   const Position position(shape, call.rank);
   const Group group = position.group();
   Exchange value(builder, 0, 1, 0);

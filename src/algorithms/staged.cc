@@ -182,16 +182,6 @@ std::vector<uint32_t> final_positions(const Staged& shape, std::span<const Group
   return positions;
 }
 
-Plan empty_plan(const Call& call, const std::string& algorithm) {
-  Plan plan;
-  plan.collective = call.collective;
-  plan.algorithm = algorithm;
-  plan.rank = call.rank;
-  plan.nranks = call.nranks;
-  plan.in_place = call.in_place;
-  return plan;
-}
-
 // The windows' phases as a pipeline: in turn t window w is in phase t - w. Windows share channels, one set for the way
 // down and one for the way up, so on each level a window's steps start when its predecessor's have, while that one goes
 // on to the next level's links. On channels of their own all windows would go through a level at the same pace and
@@ -236,7 +226,6 @@ StagedPlans::StagedPlans(const Staged& shape, int nranks, Collective collective)
 Plan StagedPlans::allreduce(const Call& call, const std::string& algorithm) const {
   Plan plan = empty_plan(call, algorithm);
   plan.blocks_per_unit = positions_of(shape_);
-  plan.input_units = plan.output_units = 1;
   Builder builder(std::move(plan));
   run_windows(builder, descents(shape_, groups_of(call.rank)), true, true);
   builder.settle({0, positions_of(shape_)}, call.nranks == 1);
@@ -248,8 +237,6 @@ Plan StagedPlans::by_owner(const Call& call, const std::string& algorithm) const
   const bool scatters = call.collective == Collective::ReduceScatter;
   Plan plan = empty_plan(call, algorithm);
   plan.blocks_per_unit = unit_blocks_;
-  plan.input_units = scatters ? static_cast<uint32_t>(call.nranks) : 1;
-  plan.output_units = scatters ? 1 : static_cast<uint32_t>(call.nranks);
   std::span<const Group> groups = groups_of(call.rank);
   Builder builder(std::move(plan), block_of_);
   run_windows(builder, descents(shape_, groups), scatters, !scatters);

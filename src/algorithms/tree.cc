@@ -152,21 +152,10 @@ void scatter(Builder& builder, const View& view, Rank rank, Location at_root = {
   if (!is_leaf || is_root) builder.copy(place(self), {Buffer::Output, 0}, self, 1);
 }
 
-Plan empty_plan(const Call& call, const std::string& algorithm) {
-  Plan plan;
-  plan.collective = call.collective;
-  plan.algorithm = algorithm;
-  plan.rank = call.rank;
-  plan.nranks = call.nranks;
-  plan.root = call.root;
-  plan.in_place = call.in_place;
-  return plan;
-}
-
 // Broadcast, Reduce and AllReduce: up the trees, down the trees.
 Plan vector_plan(const Call& call, const std::vector<Tree>& trees, const std::string& algorithm) {
-  const bool up = call.collective != Collective::Broadcast;
-  const bool down = call.collective != Collective::Reduce;
+  const bool up = !only_root_reads(call.collective);
+  const bool down = !only_root_writes(call.collective);
   const bool is_root = trees[0].parent[static_cast<size_t>(call.rank)] < 0;
   Plan plan = empty_plan(call, algorithm);
   plan.blocks_per_unit = 0;
@@ -177,8 +166,6 @@ Plan vector_plan(const Call& call, const std::vector<Tree>& trees, const std::st
     plan.blocks_per_unit += chunks;
   }
   const uint32_t blocks = plan.blocks_per_unit;
-  plan.input_units = up || is_root ? 1 : 0;
-  plan.output_units = down || is_root ? 1 : 0;
   Builder builder(std::move(plan));
   for (size_t t = 0; up && t < trees.size(); ++t) {
     const View view = view_of(trees[t], call.rank, false);
@@ -195,51 +182,33 @@ Plan vector_plan(const Call& call, const std::vector<Tree>& trees, const std::st
 // Gather, Scatter, ReduceScatter, AllGather and Barrier: units are blocks.
 Plan unit_plan(const Call& call, const Tree& tree, const std::string& algorithm) {
   const View view = view_of(tree, call.rank, true);
-  const bool is_root = view.parent < 0;
   const auto n = static_cast<uint32_t>(call.nranks);
-  Plan plan = empty_plan(call, algorithm);
+  Builder builder(empty_plan(call, algorithm));
   switch (call.collective) {
-    case Collective::Gather:
-    case Collective::Scatter: {
-      const bool gathers = call.collective == Collective::Gather;
-      plan.input_units = gathers ? 1 : (is_root ? n : 0);
-      plan.output_units = gathers ? (is_root ? n : 0) : 1;
-      Builder builder(std::move(plan));
-      gathers ? gather(builder, view, call.rank) : scatter(builder, view, call.rank);
-      return std::move(builder).finish();
-    }
+    case Collective::Gather: gather(builder, view, call.rank); break;
+    case Collective::Scatter: scatter(builder, view, call.rank); break;
     case Collective::ReduceScatter: {  // summed at the root, then handed out
-      plan.input_units = n;
-      plan.output_units = 1;
-      Builder builder(std::move(plan));
       const Location sums = reduce(builder, view, {0, n}, Buffer::Scratch);
       if (call.nranks == 1) {
         builder.copy(sums, {Buffer::Output, 0}, 0, 1, true);
       } else {
         scatter(builder, view, call.rank, sums);
       }
-      return std::move(builder).finish();
+      break;
     }
-    default: {  // collected at the root, then handed to everybody
-      plan.input_units = 1;
-      plan.output_units = n;
-      Builder builder(std::move(plan));
+    default:  // collected at the root, then handed to everybody
       gather(builder, view, call.rank);
       broadcast(builder, view, {0, n}, {Buffer::Output, 0});
-      return std::move(builder).finish();
-    }
   }
-}
-
-bool moves_a_vector(Collective collective) {
-  return collective == Collective::Broadcast || collective == Collective::Reduce || collective == Collective::AllReduce;
+  return std::move(builder).finish();
 }
 
 }  // namespace
 
 Plan tree_plan(const Call& call, const std::vector<Tree>& trees, const std::string& algorithm) {
-  CCOM_ASSERT(!trees.empty() && (trees.size() == 1 || moves_a_vector(call.collective)));
-  return moves_a_vector(call.collective) ? vector_plan(call, trees, algorithm) : unit_plan(call, trees[0], algorithm);
+  CCOM_ASSERT(!trees.empty() && (trees.size() == 1 || !is_per_rank(call.collective)));
+  for (const Tree& tree : trees) CCOM_ASSERT(!is_rooted(call.collective) || tree.root == call.root);
+  return is_per_rank(call.collective) ? unit_plan(call, trees[0], algorithm) : vector_plan(call, trees, algorithm);
 }
 
 Plan tree_plan(const Call& call, const Tree& tree, const std::string& algorithm) {

@@ -20,48 +20,32 @@ struct Arguments {
   int peer = -1;
 };
 
-// Elements that a rank's buffers hold; 0: not used here.
-struct Extent {
-  size_t send = 0, recv = 0;
-  // In place means: recv begins this many bytes behind send.
-  std::ptrdiff_t shift = 0;
-};
-
-Extent extent_of(Collective collective, const Arguments& a, int rank, int nranks) {
-  const auto n = static_cast<size_t>(nranks);
-  const size_t count = a.count;
-  const auto own =
-      static_cast<std::ptrdiff_t>(static_cast<size_t>(rank) * count * size_of(static_cast<DataType>(a.type)));
-  const bool root = rank == a.root;
-  switch (collective) {
-    case Collective::AllReduce: return {count, count, 0};
-    case Collective::Broadcast: return {root ? count : 0, count, 0};
-    case Collective::Reduce: return {count, root ? count : 0, 0};
-    case Collective::AllGather: return {count, n * count, -own};
-    case Collective::ReduceScatter: return {n * count, count, own};
-    case Collective::AllToAll: return {n * count, n * count, 0};
-    case Collective::Gather: return {count, root ? n * count : 0, -own};
-    case Collective::Scatter: return {root ? n * count : 0, count, own};
-    default: return {};
-  }
-}
-
 Status check_rank_argument(const char* name, int value, int nranks) {
   if (value >= 0 && value < nranks) return {};
   return error(Code::InvalidArgument, "%s is %d; it must be within 0..%d", name, value, nranks - 1);
 }
 
-Status check_buffers(const Arguments& a, const Extent& extent) {
-  const size_t element = size_of(static_cast<DataType>(a.type));
-  if (extent.send > 0 && a.send == nullptr)
-    return error(Code::InvalidArgument, "send is NULL, but %zu elements are to be read there", extent.send);
-  if (extent.recv > 0 && a.recv == nullptr)
-    return error(Code::InvalidArgument, "recv is NULL, but %zu elements are to be written there", extent.recv);
-  if (extent.send == 0 || extent.recv == 0) return {};
+Status check_send(const Arguments& a, size_t count) {
+  if (count == 0 || a.send != nullptr) return {};
+  return error(Code::InvalidArgument, "send is NULL, but %zu elements are to be read there", count);
+}
+
+Status check_recv(const Arguments& a, size_t count) {
+  if (count == 0 || a.recv != nullptr) return {};
+  return error(Code::InvalidArgument, "recv is NULL, but %zu elements are to be written there", count);
+}
+
+Status check_buffers(Collective collective, const Arguments& a, Rank rank, int nranks) {
+  const bool is_root = rank == a.root;
+  const size_t unit = a.count * size_of(static_cast<DataType>(a.type));
+  const uint32_t sent = input_units(collective, nranks, is_root), received = output_units(collective, nranks, is_root);
+  CCOM_TRY(check_send(a, sent * a.count));
+  CCOM_TRY(check_recv(a, received * a.count));
+  if (sent * unit == 0 || received * unit == 0) return {};
   const auto send = reinterpret_cast<uintptr_t>(a.send);
   const auto recv = reinterpret_cast<uintptr_t>(a.recv);
-  const bool in_place = static_cast<std::ptrdiff_t>(recv - send) == extent.shift;
-  if (in_place || send + extent.send * element <= recv || recv + extent.recv * element <= send) return {};
+  if (send + sent * unit <= recv || recv + received * unit <= send) return {};
+  if (is_in_place(collective, rank, is_root, {a.send, a.recv, unit})) return {};
   return error(Code::InvalidArgument, "send and recv overlap, and not in the way that counts as in place")
       .with_cure("use separate buffers, or the in-place form that the function's comment gives");
 }
@@ -99,7 +83,7 @@ ccomResult_t call(const char* function, Collective collective, const Arguments& 
     const int nranks = comm->communicator->nranks();
     CCOM_TRY(check_size(a.count, a.type, nranks));
     if (is_rooted(collective)) CCOM_TRY(check_rank_argument("root", a.root, nranks));
-    CCOM_TRY(check_buffers(a, extent_of(collective, a, comm->communicator->rank(), nranks)));
+    CCOM_TRY(check_buffers(collective, a, comm->communicator->rank(), nranks));
     Request request;
     request.collective = collective;
     request.input = static_cast<const std::byte*>(a.send);
@@ -120,7 +104,7 @@ ccomResult_t transfer(const char* function, bool sends, const Arguments& a, ccom
     const int nranks = comm->communicator->nranks();
     CCOM_TRY(check_size(a.count, a.type, nranks));
     CCOM_TRY(check_rank_argument("peer", a.peer, nranks));
-    CCOM_TRY(check_buffers(a, sends ? Extent{a.count, 0, 0} : Extent{0, a.count, 0}));
+    CCOM_TRY(sends ? check_send(a, a.count) : check_recv(a, a.count));
     if (a.peer == comm->communicator->rank() && !group_is_open()) {
       return error(Code::InvalidUsage,
                    "rank %d cannot send to or receive from itself outside a group: it would wait for ever", a.peer)

@@ -13,17 +13,13 @@ Result<Request> request_named(const char* collective, size_t count, ccomDataType
   Request request;
   request.count = count;
   request.type = static_cast<DataType>(type);
-  for (uint8_t c = 0; c <= static_cast<uint8_t>(Collective::SendReceive); ++c) {
-    request.collective = static_cast<Collective>(c);
-    if (name_of(request.collective) != collective) continue;
-    const bool rooted = request.collective == Collective::Broadcast || request.collective == Collective::Reduce ||
-                        request.collective == Collective::Gather || request.collective == Collective::Scatter;
-    if (rooted && (root < 0 || root >= nranks))
-      return error(Code::InvalidArgument, "rank is %d; it must be within 0..%d", root, nranks - 1);
-    request.root = rooted ? root : -1;
-    return request;
-  }
-  return error(Code::InvalidArgument, "there is no collective '%s'", collective);
+  const std::optional<Collective> named = collective_from(collective);
+  if (!named) return error(Code::InvalidArgument, "there is no collective '%s'", collective);
+  request.collective = *named;
+  if (is_rooted(*named)) request.root = root;
+  if (is_rooted(*named) && (root < 0 || root >= nranks))
+    return error(Code::InvalidArgument, "root is %d; it must be within 0..%d", root, nranks - 1);
+  return request;
 }
 
 }  // namespace

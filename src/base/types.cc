@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/types.h"
 
+#include "base/collective.h"
+
 namespace ccom {
 
 std::string_view name_of(DataType type) {
@@ -42,27 +44,11 @@ std::string_view name_of(ReduceOp op) {
   return "unknown";
 }
 
-std::string_view name_of(Collective collective) {
-  switch (collective) {
-    case Collective::AllReduce: return "allreduce";
-    case Collective::AllGather: return "allgather";
-    case Collective::ReduceScatter: return "reduce_scatter";
-    case Collective::Broadcast: return "broadcast";
-    case Collective::Reduce: return "reduce";
-    case Collective::AllToAll: return "alltoall";
-    case Collective::Gather: return "gather";
-    case Collective::Scatter: return "scatter";
-    case Collective::Barrier: return "barrier";
-    case Collective::SendReceive: return "sendrecv";
-  }
-  return "unknown";
-}
+std::string_view name_of(Collective collective) { return traits_of(collective).name; }
 
 std::optional<Collective> collective_from(std::string_view name) {
-  for (uint8_t c = 0; c <= static_cast<uint8_t>(Collective::SendReceive); ++c) {
-    if (name_of(static_cast<Collective>(c)) == name) return static_cast<Collective>(c);
-  }
-  return std::nullopt;
+  const auto* const found = std::ranges::find(kCollectiveTraits, name, &CollectiveTraits::name);
+  return found == kCollectiveTraits.end() ? std::nullopt : std::optional(found->collective);
 }
 
 }  // namespace ccom

@@ -161,19 +161,8 @@ uint64_t Communicator::next_sequence() {
 }
 
 bool Communicator::is_in_place(const Request& request) const {
-  const auto* input = request.input;
-  const size_t own = static_cast<size_t>(membership_.rank) * request.count * size_of(request.type);
-  switch (request.collective) {
-    case Collective::AllReduce:
-    case Collective::Broadcast:
-    case Collective::Reduce:
-    case Collective::AllToAll: return input == request.output;
-    case Collective::AllGather: return input == request.output + own;
-    case Collective::Gather: return request.root == membership_.rank && input == request.output + own;
-    case Collective::ReduceScatter: return request.output == input + own;
-    case Collective::Scatter: return request.root == membership_.rank && request.output == input + own;
-    default: return false;
-  }
+  return ccom::is_in_place(request.collective, membership_.rank, membership_.rank == request.root,
+                           {request.input, request.output, request.count * size_of(request.type)});
 }
 
 PlanKey Communicator::key_of(const Request& request) const {
@@ -182,8 +171,7 @@ PlanKey Communicator::key_of(const Request& request) const {
 }
 
 size_t Communicator::input_elements(const Request& request) const {
-  return request.count *
-         (request.collective == Collective::ReduceScatter ? static_cast<size_t>(membership_.nranks) : 1);
+  return request.count * input_units(request.collective, membership_.nranks, membership_.rank == request.root);
 }
 
 const std::byte* Communicator::multiply_input(const Request& request) {

@@ -113,7 +113,7 @@ class Communicator final : public CallNames {
   std::optional<Engine> engine_;
   std::optional<Hierarchy> hierarchy_;
   std::optional<HostLevel> level_;                                                             // of hierarchy_
-  std::array<bool, static_cast<size_t>(Collective::SendReceive) + 1> on_node_{}, by_hosts_{};  // by collective
+  std::array<bool, kCollectiveTraits.size()> on_node_{}, by_hosts_{};  // by collective
   Turns turns_;
   std::atomic<int64_t> timeout_ms_;
   std::atomic<uint64_t> sequence_{0};              // collective calls

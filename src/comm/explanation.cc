@@ -11,11 +11,6 @@ namespace {
 constexpr size_t kStepsOfRank = size_t{1} << 13;
 constexpr size_t kStepsOffline = size_t{1} << 19;
 
-bool has_units(Collective collective) {
-  return collective == Collective::AllGather || collective == Collective::ReduceScatter ||
-         collective == Collective::AllToAll || collective == Collective::Gather || collective == Collective::Scatter;
-}
-
 }  // namespace
 
 std::string explanation(const Topology& topology, const Question& question, const Choice& choice) {
@@ -26,7 +21,7 @@ std::string explanation(const Topology& topology, const Question& question, cons
 
 Result<std::string> explain_offline(const Topology& topology, const Request& request) {
   CCOM_TRY(check_connected(topology));
-  const size_t units = has_units(request.collective) ? static_cast<size_t>(topology.nranks()) : 1;
+  const size_t units = largest_units(request.collective, topology.nranks());
   const Question question{.collective = request.collective,
                           .bytes = request.count * size_of(request.type) * units,
                           .narrow_float = reduces(request.collective) && is_narrow_float(request.type),

@@ -21,10 +21,7 @@ size_t slot_of(const PlanKey& key, size_t slots) {
 }  // namespace
 
 Question PlanCache::question(const PlanKey& key) const {
-  const bool by_rank = key.collective == Collective::AllGather || key.collective == Collective::ReduceScatter ||
-                       key.collective == Collective::AllToAll || key.collective == Collective::Gather ||
-                       key.collective == Collective::Scatter;
-  const size_t bytes = key.unit_stride * size_of(key.type) * (by_rank ? static_cast<size_t>(nranks_) : 1);
+  const size_t bytes = key.unit_stride * size_of(key.type) * largest_units(key.collective, nranks_);
   return {key.collective,
           bytes == 0 ? 0 : std::bit_ceil(bytes),
           reduces(key.collective) && is_narrow_float(key.type),

@@ -8,16 +8,6 @@ constexpr uint64_t kPreMultiplied = 0x80;  // in the operator's byte: the multip
 
 }  // namespace
 
-bool reduces(Collective collective) {
-  return collective == Collective::AllReduce || collective == Collective::Reduce ||
-         collective == Collective::ReduceScatter;
-}
-
-bool is_rooted(Collective collective) {
-  return collective == Collective::Broadcast || collective == Collective::Reduce || collective == Collective::Gather ||
-         collective == Collective::Scatter;
-}
-
 // words: communicator | sequence | count | collective, type, operator, root | tile
 Envelope describe(const Request& request, uint64_t communicator, uint64_t sequence, uint32_t tile) {
   const uint64_t op = reduces(request.collective)

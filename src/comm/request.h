@@ -6,15 +6,10 @@
 
 #include <string>
 
-#include "base/types.h"
+#include "base/collective.h"
 #include "transports/transport.h"
 
 namespace ccom {
-
-// AllReduce, Reduce, ReduceScatter.
-bool reduces(Collective collective);
-// Broadcast, Reduce, Gather, Scatter.
-bool is_rooted(Collective collective);
 
 // Arguments as checked by the C border. A value; buffers are borrowed.
 struct Request {

@@ -82,14 +82,7 @@ Status ShmCollectives::give_up(const Status& cause) {
 
 // Of a rank's memory that others read, the same on all ranks.
 size_t ShmCollectives::shown_bytes(const NodeCall& call) const {
-  const size_t unit = call.count * size_of(call.type);
-  switch (call.collective) {
-    case Collective::ReduceScatter:
-    case Collective::AllToAll:
-    case Collective::Scatter: return unit * static_cast<size_t>(size());
-    case Collective::Barrier: return 0;
-    default: return unit;
-  }
+  return input_units(call.collective, size(), true) * call.count * size_of(call.type);
 }
 
 // From the first to the last of these bytes.
@@ -131,8 +124,7 @@ void copy_small(std::byte* to, const std::byte* from, size_t size_bytes) {
 
 void ShmCollectives::show(const NodeCall& call, size_t shown) {
   if (shown == 0) return;
-  const bool rooted = call.collective == Collective::Broadcast || call.collective == Collective::Scatter;
-  if (rooted && call.root != barrier_.place()) return;
+  if (only_root_reads(call.collective) && call.root != barrier_.place()) return;
   copy_small(shown <= kLinePayloadBytes ? barrier_.payload() : barrier_.mail(), call.input, shown);
 }
 

@@ -14,10 +14,6 @@ namespace {
 constexpr size_t kStrideBytes = size_t{128} << 10;
 constexpr size_t kMostPlans = 32;
 
-bool cuts_vector(Collective collective) {
-  return collective == Collective::AllReduce || collective == Collective::Reduce;
-}
-
 }  // namespace
 
 NodeShape ShmCollectives::shape_for(const NodeCall& call, std::span<const Reach> reach) const {
@@ -110,23 +106,13 @@ Status ShmCollectives::run_large(const NodeCall& call) {
 
 // Input and output of all ranks.
 size_t ShmCollectives::total_bytes(const NodeCall& call) const {
-  const size_t unit = call.count * size_of(call.type);
-  const auto ranks = static_cast<size_t>(size());
-  switch (call.collective) {
-    case Collective::AllReduce: return 2 * ranks * unit;
-    case Collective::AllGather:
-    case Collective::ReduceScatter: return (ranks + 1) * ranks * unit;
-    case Collective::AllToAll: return 2 * ranks * ranks * unit;
-    case Collective::Gather:
-    case Collective::Scatter: return 2 * ranks * unit;
-    default: return (ranks + 1) * unit;
-  }
+  return total_units(call.collective, size()) * call.count * size_of(call.type);
 }
 
 // Whether the kernel should copy this rank's input for others, instead of two copies through staging memory.
 bool ShmCollectives::is_worth_reading(const NodeCall& call) const {
   const size_t bytes = shown_bytes(call);
-  if (!cuts_vector(call.collective)) return bytes >= config_.tuning.read_bytes;
+  if (!reduces(call.collective) || is_per_rank(call.collective)) return bytes >= config_.tuning.read_bytes;
   return call.collective == Collective::AllReduce && bytes >= config_.tuning.pull_from_bytes &&
          bytes <= config_.tuning.pull_to_bytes;
 }
@@ -139,9 +125,8 @@ Announcement ShmCollectives::announce(const NodeCall& call) const {
                                   : reach_map_.describe(buffer, shown_extent(call));
   };
   const bool is_root = call.root == barrier_.place();
-  const bool only_root_shows = call.collective == Collective::Broadcast || call.collective == Collective::Scatter;
   const bool is_overwritten = call.collective == Collective::AllToAll && call.in_place;
-  if ((!only_root_shows || is_root) && !is_overwritten) {
+  if ((!only_root_reads(call.collective) || is_root) && !is_overwritten) {
     mine.input = where(call.input);
   }
   if (call.collective == Collective::AllReduce || (call.collective == Collective::Reduce && is_root)) {

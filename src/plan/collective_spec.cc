@@ -5,33 +5,14 @@
 
 namespace ccom {
 
-namespace {
-
-uint64_t items_of(Collective collective, uint64_t ranks, uint64_t unit) {
-  switch (collective) {
-    case Collective::AllReduce:
-    case Collective::Reduce:
-    case Collective::Broadcast: return unit;
-    case Collective::AllToAll: return ranks * ranks * unit;
-    default: return ranks * unit;
-  }
-}
-
-}  // namespace
-
 CollectiveSpec::CollectiveSpec(const Plan& any, uint64_t seed, bool is_rotated)
     : collective_(any.collective),
       ranks_(static_cast<uint64_t>(any.nranks)),
       unit_(any.blocks_per_unit),
       root_(static_cast<uint64_t>(any.root)),
-      items_(items_of(any.collective, ranks_, unit_)),
+      items_(items_of(any.collective, any.nranks) * unit_),
       seed_(mix(seed)),
       turn_(is_rotated ? items_ / ranks_ : 0) {}
-
-bool CollectiveSpec::reduces() const {
-  return collective_ == Collective::AllReduce || collective_ == Collective::Reduce ||
-         collective_ == Collective::ReduceScatter;
-}
 
 void CollectiveSpec::choose(uint32_t count, std::mt19937_64& random) {
   if (count == 0 || count >= items_) return;
@@ -46,24 +27,13 @@ void CollectiveSpec::choose(uint32_t count, std::mt19937_64& random) {
 }
 
 uint64_t CollectiveSpec::input_item(const Plan& plan, uint32_t block) const {
-  const auto rank = static_cast<uint64_t>(plan.rank);
-  switch (collective_) {
-    case Collective::Barrier:
-    case Collective::AllGather:
-    case Collective::Gather: return rank * unit_ + block;
-    case Collective::AllToAll: return rank * ranks_ * unit_ + block;
-    default: return block;
-  }
+  const uint32_t unit = block / plan.blocks_per_unit;
+  return ccom::input_item(collective_, plan.nranks, plan.rank, unit) * unit_ + block % plan.blocks_per_unit;
 }
 
 uint64_t CollectiveSpec::output_item(const Plan& plan, uint32_t block) const {
-  const auto rank = static_cast<uint64_t>(plan.rank);
-  switch (collective_) {
-    case Collective::ReduceScatter:
-    case Collective::Scatter: return rank * unit_ + block;
-    case Collective::AllToAll: return (block / unit_ * ranks_ + rank) * unit_ + block % unit_;
-    default: return block;
-  }
+  const uint32_t unit = block / plan.blocks_per_unit;
+  return ccom::output_item(collective_, plan.nranks, plan.rank, unit) * unit_ + block % plan.blocks_per_unit;
 }
 
 // Rotated, a contribution's name must not depend on the view: how far the rank lies ahead of its item, and the item
@@ -82,16 +52,12 @@ Value CollectiveSpec::input(const Plan& plan, uint32_t block) const {
 uint64_t CollectiveSpec::expected(uint64_t item) {
   const auto [known, is_new] = expected_.try_emplace(item, 0);
   if (!is_new) return known->second;
-  switch (collective_) {
-    case Collective::AllReduce:
-    case Collective::Reduce:
-    case Collective::ReduceScatter:
-      for (uint64_t r = 0; r < ranks_; ++r) known->second = add_mod(known->second, word(r, item));
-      break;
-    case Collective::AllToAll: known->second = word(item / (ranks_ * unit_), item); break;
-    case Collective::Broadcast:
-    case Collective::Scatter: known->second = word(root_, item); break;
-    default: known->second = word(item / unit_, item);
+  if (reduces()) {
+    for (uint64_t r = 0; r < ranks_; ++r) known->second = add_mod(known->second, word(r, item));
+  } else {
+    const auto root = static_cast<Rank>(root_);
+    const Rank source = source_of(collective_, static_cast<int>(ranks_), root, item / unit_);
+    known->second = word(static_cast<uint64_t>(source), item);
   }
   return known->second;
 }

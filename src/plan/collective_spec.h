@@ -25,7 +25,7 @@ class CollectiveSpec {
   CollectiveSpec(const Plan& any, uint64_t seed, bool is_rotated);
 
   uint64_t items() const { return items_; }
-  bool reduces() const;
+  bool reduces() const { return ccom::reduces(collective_); }
   // Which items to follow: `count` random ones; all if 0 or not fewer.
   void choose(uint32_t count, std::mt19937_64& random);
   bool follows_all() const { return followed_.empty(); }

@@ -2,43 +2,24 @@
 //
 // Node tasks of the collectives, and the choice of a shape by reach.
 #include <algorithm>
-#include <numeric>
 
-#include "base/assert.h"
 #include "plan/node_plan.h"
 
 namespace ccom {
-namespace {
-
-std::vector<uint32_t> iota(uint32_t first, int count, uint32_t step = 1) {
-  std::vector<uint32_t> blocks(static_cast<size_t>(count));
-  for (size_t i = 0; i < blocks.size(); ++i) blocks[i] = first + static_cast<uint32_t>(i) * step;
-  return blocks;
-}
-
-}  // namespace
-
 NodeTask node_task(Collective collective, int nranks, Rank root) {
   NodeTask task{.collective = collective, .nranks = nranks, .root = root};
-  task.sums = task.completes = collective == Collective::AllReduce || collective == Collective::Reduce ||
-                               collective == Collective::ReduceScatter;
+  task.sums = task.completes = reduces(collective);
+  task.blocks.gives.resize(static_cast<size_t>(nranks));
+  task.blocks.gets.resize(static_cast<size_t>(nranks));
+  if (collective == Collective::Barrier) return task;
   for (Rank rank = 0; rank < nranks; ++rank) {
-    const auto own = static_cast<uint32_t>(rank);
-    const auto all = static_cast<uint32_t>(nranks);
-    std::vector<uint32_t> gives, gets;
-    switch (collective) {
-      case Collective::AllReduce: gives = gets = {0}; break;
-      case Collective::Reduce: gives = {0}, gets = rank == root ? gives : gets; break;
-      case Collective::Broadcast: gets = {0}, gives = rank == root ? gets : gives; break;
-      case Collective::ReduceScatter: gives = iota(0, nranks), gets = {own}; break;
-      case Collective::AllGather: gives = {own}, gets = iota(0, nranks); break;
-      case Collective::AllToAll: gives = iota(own * all, nranks), gets = iota(own, nranks, all); break;
-      case Collective::Gather: gives = {own}, gets = rank == root ? iota(0, nranks) : gets; break;
-      case Collective::Scatter: gets = {own}, gives = rank == root ? iota(0, nranks) : gives; break;
-      default: break;  // Barrier
+    const auto r = static_cast<size_t>(rank);
+    for (uint32_t u = 0; u < input_units(collective, nranks, rank == root); ++u) {
+      task.blocks.gives[r].push_back(static_cast<uint32_t>(input_item(collective, nranks, rank, u)));
     }
-    task.blocks.gives.push_back(std::move(gives));
-    task.blocks.gets.push_back(std::move(gets));
+    for (uint32_t u = 0; u < output_units(collective, nranks, rank == root); ++u) {
+      task.blocks.gets[r].push_back(static_cast<uint32_t>(output_item(collective, nranks, rank, u)));
+    }
   }
   return task;
 }

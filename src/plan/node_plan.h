@@ -18,7 +18,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/types.h"
+#include "base/collective.h"
 
 namespace ccom {
 

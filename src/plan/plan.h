@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "base/types.h"
+#include "base/collective.h"
 
 namespace ccom {
 
@@ -74,7 +74,7 @@ struct Plan {
   uint32_t input_blocks() const { return input_units * blocks_per_unit; }
   uint32_t output_blocks() const { return output_units * blocks_per_unit; }
   // In place: input block b is the same memory as output block b + output_shift() (which may be out of range).
-  int64_t output_shift() const;
+  int64_t output_shift() const { return in_place_shift(collective, rank) * int64_t{blocks_per_unit}; }
   friend bool operator==(const Plan&, const Plan&) = default;
 };
 

@@ -76,14 +76,10 @@ NodeTask node_task(const Program& program, const Stage& stage, size_t group) {
 
 BlockAt resolve(const Program& program, Rank rank, const BlockAt& at, bool in_place) {
   if (!in_place || at.buffer != Buffer::Input) return at;
-  const auto own = static_cast<uint32_t>(rank);
-  switch (program.collective) {
-    case Collective::AllGather:
-    case Collective::Gather: return {at.block, Buffer::Output, own};
-    case Collective::ReduceScatter:
-    case Collective::Scatter: return at.index == own ? BlockAt{at.block, Buffer::Output, 0} : at;
-    default: return {at.block, Buffer::Output, at.index};
-  }
+  const uint32_t outputs = output_units(program.collective, program.nranks, rank == program.root) * program.slices;
+  const int64_t index = at.index + in_place_shift(program.collective, rank);
+  if (index < 0 || index >= outputs) return at;
+  return {at.block, Buffer::Output, static_cast<uint32_t>(index)};
 }
 
 bool is_in_place(const Program& program, const StageMember& member, bool in_place) {
@@ -111,11 +107,6 @@ namespace {
 constexpr size_t kLineBytes = 64;
 constexpr size_t kRoundFromLines = 16;  // shorter slices: an even spread matters more than alignment
 
-bool is_vector(Collective collective) {
-  return collective == Collective::AllReduce || collective == Collective::Reduce ||
-         collective == Collective::Broadcast;
-}
-
 }  // namespace
 
 ProgramGeometry::ProgramGeometry(const Program& program, size_t count, size_t element_bytes)
@@ -123,7 +114,7 @@ ProgramGeometry::ProgramGeometry(const Program& program, size_t count, size_t el
       slices_(program.slices),
       slots_(program.scratch_slots),
       line_(std::max<size_t>(kLineBytes / element_bytes, 1)),
-      is_vector_(is_vector(program.collective)) {
+      is_vector_(!is_per_rank(program.collective)) {
   CCOM_ASSERT(program.slices >= 1 && (is_vector_ || program.slices == 1));
   most_ = program.tile_bytes == 0 ? count : std::min(count, std::max<size_t>(program.tile_bytes / element_bytes, 1));
   if (count > 0) tiles_ = (count + most_ - 1) / most_;

@@ -49,9 +49,7 @@ Status check_stage(const Program& program, uint32_t index) {
 
 Status check_structure(const Program& program) {
   if (program.nranks < 1 || program.slices < 1 || program.lanes < 1) return defect(program, "it has no ranks or slices");
-  const bool is_vector = program.collective == Collective::AllReduce || program.collective == Collective::Reduce ||
-                         program.collective == Collective::Broadcast;
-  if (!is_vector && program.slices != 1) return defect(program, "it slices units that belong to ranks");
+  if (is_per_rank(program.collective) && program.slices != 1) return defect(program, "it slices units that belong to ranks");
   if (program.stages.empty()) return defect(program, "it has no stages");
   for (uint32_t stage = 0; stage < program.stages.size(); ++stage) CCOM_TRY(check_stage(program, stage));
   return {};

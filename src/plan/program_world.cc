@@ -5,69 +5,30 @@
 
 namespace ccom {
 
-std::vector<BlockAt> ProgramSpec::inputs(Rank rank) const {
-  const auto own = static_cast<uint32_t>(rank);
-  const auto n = static_cast<uint32_t>(program_.nranks);
-  const bool is_root = rank == program_.root;
-  std::vector<BlockAt> blocks;
-  const auto add = [&](uint32_t block, uint32_t index) { blocks.push_back({block, Buffer::Input, index}); };
-  switch (program_.collective) {
-    case Collective::Broadcast:
-      if (!is_root) break;
-      [[fallthrough]];
-    case Collective::AllReduce:
-    case Collective::Reduce:
-      for (uint32_t slice = 0; slice < program_.slices; ++slice) add(slice, slice);
-      break;
-    case Collective::AllGather:
-    case Collective::Gather: add(own, 0); break;
-    case Collective::Scatter:
-      if (!is_root) break;
-      [[fallthrough]];
-    case Collective::ReduceScatter:
-      for (uint32_t unit = 0; unit < n; ++unit) add(unit, unit);
-      break;
-    case Collective::AllToAll:
-      for (uint32_t to = 0; to < n; ++to) add(own * n + to, to);
-      break;
-    default: break;
+// Of a buffer of `units`; item_of(unit). Only the unit of a vector has more than one slice.
+template <typename ItemOf>
+std::vector<BlockAt> ProgramSpec::blocks(Buffer buffer, uint32_t units, ItemOf item_of) const {
+  std::vector<BlockAt> found;
+  for (uint32_t unit = 0; unit < units && program_.collective != Collective::Barrier; ++unit) {
+    for (uint32_t slice = 0; slice < program_.slices; ++slice) {
+      found.push_back({item_of(unit) * program_.slices + slice, buffer, unit * program_.slices + slice});
+    }
   }
-  return blocks;
+  return found;
+}
+
+std::vector<BlockAt> ProgramSpec::inputs(Rank rank) const {
+  const Collective collective = program_.collective;
+  return blocks(Buffer::Input, input_units(collective, program_.nranks, rank == program_.root), [&](uint32_t unit) {
+    return static_cast<uint32_t>(input_item(collective, program_.nranks, rank, unit));
+  });
 }
 
 std::vector<BlockAt> ProgramSpec::outputs(Rank rank) const {
-  const auto own = static_cast<uint32_t>(rank);
-  const auto n = static_cast<uint32_t>(program_.nranks);
-  const bool is_root = rank == program_.root;
-  std::vector<BlockAt> blocks;
-  const auto add = [&](uint32_t block, uint32_t index) { blocks.push_back({block, Buffer::Output, index}); };
-  switch (program_.collective) {
-    case Collective::Reduce:
-      if (!is_root) break;
-      [[fallthrough]];
-    case Collective::AllReduce:
-    case Collective::Broadcast:
-      for (uint32_t slice = 0; slice < program_.slices; ++slice) add(slice, slice);
-      break;
-    case Collective::Gather:
-      if (!is_root) break;
-      [[fallthrough]];
-    case Collective::AllGather:
-      for (uint32_t unit = 0; unit < n; ++unit) add(unit, unit);
-      break;
-    case Collective::ReduceScatter:
-    case Collective::Scatter: add(own, 0); break;
-    case Collective::AllToAll:
-      for (uint32_t from = 0; from < n; ++from) add(from * n + own, from);
-      break;
-    default: break;
-  }
-  return blocks;
-}
-
-bool ProgramSpec::sums() const {
-  return program_.collective == Collective::AllReduce || program_.collective == Collective::Reduce ||
-         program_.collective == Collective::ReduceScatter;
+  const Collective collective = program_.collective;
+  return blocks(Buffer::Output, output_units(collective, program_.nranks, rank == program_.root), [&](uint32_t unit) {
+    return static_cast<uint32_t>(output_item(collective, program_.nranks, rank, unit));
+  });
 }
 
 Value ProgramSpec::contribution(Rank rank, uint32_t block, size_t tile) const {
@@ -75,18 +36,10 @@ Value ProgramSpec::contribution(Rank rank, uint32_t block, size_t tile) const {
 }
 
 std::vector<Rank> ProgramSpec::contributors(uint32_t block) const {
+  if (!sums()) return {source_of(program_.collective, program_.nranks, program_.root, block / program_.slices)};
   std::vector<Rank> ranks;
-  const auto n = static_cast<uint32_t>(program_.nranks);
-  switch (program_.collective) {
-    case Collective::Broadcast:
-    case Collective::Scatter: return {program_.root};
-    case Collective::AllGather:
-    case Collective::Gather: return {static_cast<Rank>(block)};
-    case Collective::AllToAll: return {static_cast<Rank>(block / n)};
-    default:
-      for (Rank rank = 0; rank < program_.nranks; ++rank) ranks.push_back(rank);
-      return ranks;
-  }
+  for (Rank rank = 0; rank < program_.nranks; ++rank) ranks.push_back(rank);
+  return ranks;
 }
 
 std::string ProgramSpec::what_is_wrong(uint32_t block, size_t tile, uint64_t sum) const {

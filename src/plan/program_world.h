@@ -22,7 +22,7 @@ class ProgramSpec {
 
   std::vector<BlockAt> inputs(Rank rank) const;
   std::vector<BlockAt> outputs(Rank rank) const;
-  bool sums() const;
+  bool sums() const { return reduces(program_.collective); }
   // What `rank` contributes of a block.
   Value contribution(Rank rank, uint32_t block, size_t tile) const;
   // Ranks whose contributions a complete block holds.
@@ -31,6 +31,9 @@ class ProgramSpec {
   std::string what_is_wrong(uint32_t block, size_t tile, uint64_t sum) const;
 
  private:
+  template <typename ItemOf>
+  std::vector<BlockAt> blocks(Buffer buffer, uint32_t units, ItemOf item_of) const;
+
   const Program& program_;
 };
 

@@ -31,7 +31,7 @@ class FabricSearch {
         by_owner_(question.collective != Collective::AllReduce) {}
 
   std::vector<Possible> run() {
-    if (question_.collective == Collective::Broadcast || question_.collective == Collective::Reduce) {
+    if (is_rooted(question_.collective)) {
       add_rooted();
       return std::move(found_);
     }
@@ -243,9 +243,7 @@ std::vector<int> possible_counts(const MessageAlgorithm& algorithm, const Settin
     if (pipelined.levels.size() < 2 || channels_of(pipelined) > settings.most_channels) return {1};
     return {1, 2, 4, 8, 16};
   }
-  const bool chunked = question.collective == Collective::AllReduce || question.collective == Collective::Broadcast ||
-                       question.collective == Collective::Reduce;
-  if (!chunked || algorithm.kind == MessageAlgorithm::Kind::Radix) return {1};
+  if (is_per_rank(question.collective) || algorithm.kind == MessageAlgorithm::Kind::Radix) return {1};
   return {1, 2, 4, 8, 16, 32, 64};
 }
 

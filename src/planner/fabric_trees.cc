@@ -31,22 +31,15 @@ Price price_trees(const Topology& topology, const FabricView& view, const Questi
   const Wires wires(topology);
   const double post_ns = view.fabric->costs.post_ns;
   Price price;
-  const bool both = question.collective == Collective::AllReduce || question.collective == Collective::ReduceScatter ||
-                    question.collective == Collective::AllGather || question.collective == Collective::Barrier;
-  const bool reduces = question.collective == Collective::AllReduce || question.collective == Collective::Reduce ||
-                       question.collective == Collective::ReduceScatter;
-  const bool rooted_by_rank = question.collective == Collective::Gather || question.collective == Collective::Scatter;
-  const bool up = both || question.collective == Collective::Reduce || question.collective == Collective::Gather;
-  const bool down = both || !up;
+  const bool up = !only_root_reads(question.collective);
+  const bool down = !only_root_writes(question.collective);
   std::vector<double> children(trees[0].parent.size());
   std::vector<double> ns_per_byte(wires.count()), post_per_chunk(wires.count());
   std::vector<uint32_t> path;
   double deepest = 0, depth = 0;
   for (const Tree& tree : trees) {
-    const std::vector<double> carried = rooted_by_rank || question.collective == Collective::AllGather ||
-                                                question.collective == Collective::ReduceScatter
-                                            ? subtree_shares(tree)
-                                            : std::vector<double>(tree.parent.size(), 1);
+    const std::vector<double> carried =
+        is_per_rank(question.collective) ? subtree_shares(tree) : std::vector<double>(tree.parent.size(), 1);
     std::vector<double> edge(tree.parent.size());  // latency from the parent
     const auto share = [&](uint32_t wire) {
       return 1e9 / wires[wire].speed.bytes_per_second / static_cast<double>(trees.size());
@@ -84,11 +77,10 @@ Price price_trees(const Topology& topology, const FabricView& view, const Questi
   }
   const double widest = *std::ranges::max_element(children);
   const double slowest = *std::ranges::max_element(ns_per_byte);
-  const double ways = both ? 2 : 1;
+  const double ways = up && down ? 2 : 1;
   const double first_posts = down ? (widest - 1) * post_ns : 0;  // what comes up is posted by many ranks
   // A tree hands units on one by one where everybody gets or gives all of them.
-  const bool by_unit = question.collective == Collective::AllGather || question.collective == Collective::Barrier ||
-                       question.collective == Collective::ReduceScatter;
+  const bool by_unit = is_per_rank(question.collective) && up && down;
   const double chunks = by_unit ? view.nranks() : trees[0].chunks;
   const double chunk_ns = static_cast<double>(question.bytes) / chunks * slowest;
   // What a rank sends of each chunk: one message up, one to each child down.
@@ -99,7 +91,7 @@ Price price_trees(const Topology& topology, const FabricView& view, const Questi
   price.cost = {ways * (depth + chunks - 1), ways * widest * chunks,
                 ways * widest * static_cast<double>(question.bytes) / static_cast<double>(trees.size()), 0};
   price.time_ns = ways * (deepest + depth * chunk_ns) + first_posts + (chunks - 1) * interval;
-  if (reduces) price.roundings = static_cast<int>(depth);
+  if (reduces(question.collective)) price.roundings = static_cast<int>(depth);
   return price;
 }
 

@@ -162,9 +162,7 @@ class Search {
   }
 
   void add_tree(const char* name, Tree tree, bool needs_all_links) {
-    const bool chunked = question_.collective == Collective::Broadcast || question_.collective == Collective::Reduce ||
-                         question_.collective == Collective::AllReduce;
-    if (chunked) {
+    if (!is_per_rank(question_.collective)) {
       tree.chunks = static_cast<int>(std::clamp<size_t>(question_.bytes / kChunkBytes, 1, kMostChunks));
     }
     add({name, MessageAlgorithm::Kind::Tree, {}, std::move(tree)},

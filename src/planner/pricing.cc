@@ -196,23 +196,18 @@ Price price_tree(const Topology& topology, const Question& question, const Messa
   const double widest = *std::ranges::max_element(children);
   const double depth = depth_of(tree);
   const auto n = static_cast<double>(question.bytes);
-  const bool by_unit = question.collective == Collective::Gather || question.collective == Collective::Scatter;
-  const bool reduces = question.collective == Collective::AllReduce || question.collective == Collective::Reduce ||
-                       question.collective == Collective::ReduceScatter;
-  const double ways = question.collective == Collective::AllReduce ||
-                              question.collective == Collective::ReduceScatter ||
-                              question.collective == Collective::AllGather || question.collective == Collective::Barrier
-                          ? 2
-                          : 1;
+  const bool by_unit = is_rooted(question.collective) && is_per_rank(question.collective);
+  const bool sums = reduces(question.collective);
+  const double ways = is_rooted(question.collective) ? 1 : 2;
   const double chunks = tree.chunks;
   Cost cost;
   cost.steps = ways * (depth + chunks - 1);
   cost.posts = ways * widest * chunks;
   // Gather and scatter halve what is left with each level; the root moves everything once.
   cost.bytes = by_unit ? n : ways * (widest * n + (depth - 1) * widest * n / chunks);
-  cost.reduced = reduces ? (widest + 1) * n * (1 + (depth - 1) / chunks) : 0;
+  cost.reduced = sums ? (widest + 1) * n * (1 + (depth - 1) / chunks) : 0;
   pricer.several_hosts() ? pricer.add_across(cost, 1) : pricer.add_inside(cost);
-  if (reduces) pricer.round(static_cast<int>(depth));
+  if (sums) pricer.round(static_cast<int>(depth));
   return pricer.take();
 }
 
@@ -235,18 +230,13 @@ Price price_alltoall(const Topology& topology, const Question& question, const M
   return pricer.take();
 }
 
-bool cuts_by_rank(Collective collective) {
-  return collective != Collective::AllReduce && collective != Collective::Reduce && collective != Collective::Broadcast;
-}
-
 // Steps are meets; bytes are loads and stores of the first rank.
 Price price_node(const Topology& topology, const Question& question) {
   const NodeOutlook outlook = look_at_node(topology, question, {});
   Pricer pricer(topology);
   pricer.add_inside({outlook.traffic.meets, 0, outlook.traffic.local_bytes + outlook.traffic.remote_bytes,
                      outlook.traffic.combined_bytes});
-  if (question.collective == Collective::AllReduce || question.collective == Collective::Reduce ||
-      question.collective == Collective::ReduceScatter) {
+  if (reduces(question.collective)) {
     pricer.round(outlook.scheme == NodeScheme::Domains ? 2 : 1);
   }
   return pricer.take();
@@ -265,7 +255,7 @@ NodeOutlook look_at_node(const Topology& topology, const Question& question, con
   const NodePlan plan = node_plan(node_task(question.collective, nranks, question.root), 0, false, shape, reaches);
   std::vector<int> domains;
   for (const Place& place : topology.ranks) domains.push_back(place.numa_node);
-  const size_t units = cuts_by_rank(question.collective) ? static_cast<size_t>(nranks) : 1;
+  const size_t units = largest_units(question.collective, nranks);
   return {shape.scheme, traffic_of(plan, {.unit_bytes = question.bytes / units}, domains)};
 }
 

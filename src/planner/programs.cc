@@ -28,7 +28,7 @@ double scratch_units(const MessageAlgorithm& algorithm, Collective collective, i
 
 // Can every rank's plan work on an element range of each unit? Runs of several units must not occur.
 bool can_be_tiled(const MessageAlgorithm& algorithm, Collective collective) {
-  if (collective == Collective::AllReduce || collective == Collective::Reduce) return true;
+  if (reduces(collective) && !is_per_rank(collective)) return true;
   if (collective != Collective::ReduceScatter || algorithm.kind != MessageAlgorithm::Kind::Staged) return false;
   return algorithm.staged.levels.size() == 1 && algorithm.staged.levels[0].pattern != Pattern::Circulant;
 }
@@ -42,11 +42,6 @@ size_t tile_bytes(const MessageAlgorithm& algorithm, Collective collective, int 
   return std::max(bytes / kGranule, size_t{1}) * kGranule;
 }
 
-bool sums(Collective collective) {
-  return collective == Collective::AllReduce || collective == Collective::Reduce ||
-         collective == Collective::ReduceScatter;
-}
-
 Program whole_program(const std::string& name, const Topology& topology, const Question& question,
                       Stage::Where where) {
   Program program{.algorithm = name,
@@ -56,8 +51,8 @@ Program whole_program(const std::string& name, const Topology& topology, const Q
   program.stages.push_back({.where = where,
                             .collective = question.collective,
                             .root = question.root,
-                            .sums = sums(question.collective),
-                            .completes = sums(question.collective)});
+                            .sums = reduces(question.collective),
+                            .completes = reduces(question.collective)});
   return program;
 }
 

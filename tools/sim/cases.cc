@@ -9,14 +9,7 @@ namespace ccom::simtool {
 namespace {
 
 Question question_of(const Case& what) {
-  const bool rooted = what.collective == Collective::Broadcast || what.collective == Collective::Reduce ||
-                      what.collective == Collective::Gather || what.collective == Collective::Scatter;
-  return {.collective = what.collective, .bytes = what.bytes, .root = rooted ? 0 : -1};
-}
-
-// Collectives whose units belong to ranks.
-bool by_rank(Collective collective) {
-  return collective != Collective::AllReduce && collective != Collective::Reduce && collective != Collective::Broadcast;
+  return {.collective = what.collective, .bytes = what.bytes, .root = is_rooted(what.collective) ? 0 : -1};
 }
 
 // Do all hosts have the same devices and the same number of ranks, host after host?
@@ -45,17 +38,6 @@ Result<SimReport> simulate_folded_if_possible(const Topology& topology, const Pl
 
 }  // namespace
 
-double Outcome::busbw(int nranks) const {
-  const double p = nranks;
-  switch (what.collective) {
-    case Collective::AllReduce: return algbw() * 2 * (p - 1) / p;
-    case Collective::AllGather:
-    case Collective::ReduceScatter:
-    case Collective::AllToAll: return algbw() * (p - 1) / p;
-    default: return algbw();
-  }
-}
-
 Result<std::vector<std::string>> legal_algorithms(const Topology& topology, const Case& what) {
   CCOM_TRY_ASSIGN(const Choice choice, choose(topology, {}, question_of(what)));
   std::vector<std::string> names;
@@ -66,6 +48,8 @@ Result<std::vector<std::string>> legal_algorithms(const Topology& topology, cons
 }
 
 Result<Outcome> simulate_case(const Topology& topology, const Case& what, SimOptions options, bool fold) {
+  if (what.collective == Collective::SendReceive)
+    return error(Code::NotSupported, "simulate sendrecv: its two ranks are the call's choice");
   const Question question = question_of(what);
   CCOM_TRY_ASSIGN(const Choice choice, choose(topology, {.forced = what.algorithm}, question));
   std::string free_choice = choice.program().algorithm;
@@ -79,7 +63,7 @@ Result<Outcome> simulate_case(const Topology& topology, const Case& what, SimOpt
                  candidate.program.algorithm.c_str());
   }
   const auto begin = std::chrono::steady_clock::now();
-  options.unit_bytes = by_rank(what.collective) ? what.bytes / static_cast<size_t>(topology.nranks()) : what.bytes;
+  options.unit_bytes = what.bytes / largest_units(what.collective, topology.nranks());
   if (options.unit_bytes < options.element_bytes) options.element_bytes = std::max<size_t>(options.unit_bytes, 1);
   const PlanSource plan_of = message_plans(candidate.program.stages[0].messages, what.collective, topology.nranks(), question.root);
   Outcome outcome;

@@ -28,7 +28,7 @@ struct Outcome {
   bool folded = false;
   double seconds = 0;                                                                // that the simulation took
   double algbw() const { return static_cast<double>(what.bytes) / report.time_ns; }  // GB/s
-  double busbw(int nranks) const;
+  double busbw(int nranks) const { return algbw() * busbw_factor(what.collective, nranks); }
 };
 
 // Simulates all hosts, or one for all if nothing is wrong with the machine and all hosts are alike (`fold`).
