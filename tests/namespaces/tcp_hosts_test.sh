@@ -97,6 +97,6 @@ for rank in 0 1 2 3; do
   test "$(cat "$folder/$rank.code")" != 0 || { echo "a swallowing link: rank $rank says nothing"; exit 1; }
   grep -q 'rank' "$folder/$rank" || { echo "a swallowing link: rank $rank names nobody"; cat "$folder/$rank"; exit 1; }
 done
-grep -h 'has not answered at' "$folder/0" "$folder/1" "$folder/2" "$folder/3" | head -1 || { cat "$folder/0"; exit 1; }
-grep -qh 'has not answered at 10.78.1' "$folder"/? || { cat "$folder"/?; exit 1; }
+grep -h 'no response from' "$folder/0" "$folder/1" "$folder/2" "$folder/3" | head -1 || { cat "$folder/0"; exit 1; }
+grep -qh 'no response from 10.78.1' "$folder"/? || { cat "$folder"/?; exit 1; }
 echo "a swallowing link: named after $took s"

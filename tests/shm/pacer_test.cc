@@ -94,22 +94,22 @@ TEST_F(PacedWires, ARankThatIsToldLateReactsAtTheTimeOfTheArrival) {
   Pacer pacer = rank(0);
   const uint64_t arrival = now_;
   now_ += 7'000'000;
-  pacer.tell(arrival);
+  pacer.notify(arrival);
   now_ += Pacer::kOwnNs;
   EXPECT_EQ(pacer.post(1, 1000), arrival + 2100);
 }
 
 TEST_F(PacedWires, WhatAProgramDoesForItselfCounts) {
   Pacer pacer = rank(0);
-  pacer.tell(now_ - 500);
+  pacer.notify(now_ - 500);
   now_ += Pacer::kOwnNs + 1;
   EXPECT_EQ(pacer.post(1, 1000), now_ + 2100);
 }
 
 TEST_F(PacedWires, ARankNeverGoesBackInTime) {
   Pacer pacer = rank(0);
-  pacer.tell(now_);
-  pacer.tell(now_ - 1000);
+  pacer.notify(now_);
+  pacer.notify(now_ - 1000);
   EXPECT_EQ(pacer.post(1, 1000), now_ + 2100);
 }
 

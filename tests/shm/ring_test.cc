@@ -146,14 +146,14 @@ TEST_F(Ring, NewsIsOwedOnceTheSenderMayBeShortOfRoom) {
   std::vector<std::byte> received(1900);
   ASSERT_EQ(outgoing_.advance(send_of(sent)), Progress::Done);
   ASSERT_EQ(incoming_.advance(receive_into(received)), Progress::Done);
-  EXPECT_FALSE(incoming_.owes_news()) << "the sender cannot have been waiting";
-  EXPECT_TRUE(incoming_.has_untold());
+  EXPECT_FALSE(incoming_.needs_notification()) << "the sender cannot have been waiting";
+  EXPECT_TRUE(incoming_.has_unnotified());
   ASSERT_EQ(outgoing_.advance(send_of(sent)), Progress::Done);
   ASSERT_EQ(incoming_.advance(receive_into(received)), Progress::Done);
-  EXPECT_TRUE(incoming_.owes_news());
-  incoming_.told();
-  EXPECT_FALSE(incoming_.owes_news());
-  EXPECT_FALSE(incoming_.has_untold());
+  EXPECT_TRUE(incoming_.needs_notification());
+  incoming_.notified();
+  EXPECT_FALSE(incoming_.needs_notification());
+  EXPECT_FALSE(incoming_.has_unnotified());
 }
 
 TEST(Layout, RingsAndLinesDoNotOverlap) {

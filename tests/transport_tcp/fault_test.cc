@@ -102,7 +102,7 @@ TEST(Checksum, OfTlsNoticesDamageAnywhere) {
     const Outcome outcome = receive_damaged(damaged, 600000, &sink);
     EXPECT_EQ(outcome.status.code(), Code::TransportError) << outcome.status.message();
     EXPECT_THAT(outcome.status.peers(), ElementsAre(1));
-    EXPECT_THAT(outcome.status.message(), HasSubstr("bytes that TLS does not accept"));
+    EXPECT_THAT(outcome.status.message(), HasSubstr("data that fails TLS verification"));
     EXPECT_LE(sink.seen_bytes, position);
   }
 }

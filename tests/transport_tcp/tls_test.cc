@@ -25,7 +25,7 @@ class TlsPair {
   TlsPair(const Secret& key, const Secret& other_key, uint64_t records_per_key = TlsContext::kRecordsPerKey)
       : contexts_{*TlsContext::create(key, records_per_key), *TlsContext::create(other_key, records_per_key)} {
     EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
-    ends[0] = Tls::make(*contexts_[0], fds[0], Tls::Side::Dials);
+    ends[0] = Tls::make(*contexts_[0], fds[0], Tls::Side::Connects);
     ends[1] = Tls::make(*contexts_[1], fds[1], Tls::Side::Accepts);
   }
   explicit TlsPair(const Secret& key, uint64_t records_per_key = TlsContext::kRecordsPerKey)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Several endpoints' addresses as one: each behind its length, because providers' addresses are bytes of any length.
+// Packs the addresses of several endpoints, each preceded by its length, because provider addresses have arbitrary
+// length.
 #pragma once
 
 #include <string>
@@ -19,7 +20,7 @@ inline std::string join_addresses(const std::vector<std::string>& addresses) {
   return joined;
 }
 
-// Empty if it is none.
+// Empty if malformed.
 inline std::vector<std::string> split_addresses(std::string_view joined) {
   std::vector<std::string> addresses;
   while (joined.size() >= 2) {

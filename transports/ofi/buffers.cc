@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a transport allocates at connect, and nothing later: buffers for messages, and slots for peers' writes.
+// Memory allocated at connect (and never later): message buffers, and slots for peers' writes.
 #include "transports/ofi/buffers.h"
 
 #include <algorithm>
@@ -19,10 +19,10 @@ size_t count_channels(std::span<const Peer> peers) {
 
 }  // namespace
 
-// None, if there are too many channels for the memory, for the rails' completion queues or for landings' numbers.
+// No slots if there are too many channels for the memory, the rails' completion queues or the ticket numbers.
 void OfiTransport::plan_slots(std::span<const Peer> peers) {
   const size_t channels = count_channels(peers);
-  if (rails_->count() == 0 || channels == 0 || channels > kMostTickets / 2) return;
+  if (rails_->count() == 0 || channels == 0 || channels > kMaxTickets / 2) return;
   const Limits& limits = rails_->limits();
   const size_t window = std::min(kWindow, limits.receives / channels);
   size_t slot_bytes = kSlotBytes, slots = kSlots;
@@ -41,15 +41,16 @@ Status OfiTransport::allocate_buffers() {
   size_t channels = 0;
   for (const auto& link : links_) channels += link->channels.size();
   const size_t credits = terms_.credits;
-  CCOM_TRY(pool_.fill(channels * (credits + kGrantBuffers) + links_.size() * kGreetingBuffers, buffer_bytes_));
+  CCOM_TRY(pool_.fill(channels * (credits + kGrantBuffers) + links_.size() * kHandshakeBuffers, buffer_bytes_));
   const size_t small = channels + links_.size() * kControlSends;
   CCOM_TRY_ASSIGN(const Region region, endpoint_->allocate(channels * credits * buffer_bytes_ + small * kControlBytes));
   send_memory_bytes_ = region.bytes.size();
   place_operations(region.bytes, region.descriptor);
   if (slot_plan_.rails == 0) return Status::ok();
   if (const Status offered = offer_slots(); !offered.is_ok()) {
-    // Everything goes by messages then.
-    log(LogLevel::Warn, "ofi: rank %d: no memory for peers to write into: %s", config_.rank, offered.message().c_str());
+    // Everything is sent by messages then.
+    log(LogLevel::Warn, "ofi: rank %d: remote writes disabled, because their memory is not available: %s", config_.rank,
+        offered.message().c_str());
     slot_plan_ = {};
     for (const auto& link : links_) link->slots = {};
   }
@@ -97,8 +98,8 @@ Status OfiTransport::offer_slots() {
     link->writes.resize(link->channels.size() * slot_plan_.window);
     for (size_t i = 0; i < link->channels.size(); ++i) {
       OfiChannel& channel = *link->channels[i];
-      const auto ticket = board_.landings.open(channel, std::nullopt, slot_plan_.slots);
-      CCOM_ASSERT(ticket.has_value());  // plan_slots() has counted
+      const auto ticket = board_.tickets.open(channel, std::nullopt, slot_plan_.slots);
+      CCOM_ASSERT(ticket.has_value());  // plan_slots() has ensured it
       if (i == 0) link->slots.first_ticket = *ticket;
       channel.offer_slots(memory.first(channel_bytes), slot_plan_.slots, *ticket);
       memory = memory.subspan(channel_bytes);

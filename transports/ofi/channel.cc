@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The sending side, and what both share. channel_receiving.cc has the other.
+// The sending side, and common parts. channel_receiving.cc has the receiving side.
 #include "transports/ofi/channel.h"
 
 #include <algorithm>
@@ -37,7 +37,7 @@ Status OfiChannel::post_send(const Send& send) {
   return Status::ok();
 }
 
-// Only if it is that very message: otherwise the receiver must see the difference before a byte is delivered.
+// Only if the message matches: otherwise the receiver must detect the mismatch before any byte is delivered.
 const OfiChannel::KnownTarget* OfiChannel::find_target() const {
   const auto found = known_targets_.find(send_number_);
   if (found == known_targets_.end()) return nullptr;
@@ -47,14 +47,14 @@ const OfiChannel::KnownTarget* OfiChannel::find_target() const {
   return is_same ? &found->second : nullptr;
 }
 
-// What is left of a large message when the rest is short goes inline.
-Way OfiChannel::next_way() const {
-  if (sends_.empty() || !has_credit()) return Way::None;
+// The short tail of a large message is sent inline.
+TransferMode OfiChannel::next_mode() const {
+  if (sends_.empty() || !has_credit()) return TransferMode::None;
   const size_t left = sends_.front().payload.size() - send_offset_;
-  if (peer_slots_.rails == 0 || left < 2 * fragment_bytes_) return Way::Inline;
-  if (free_writes.empty()) return Way::None;
-  if (find_target() != nullptr) return Way::Target;
-  return static_cast<int32_t>(slots_allowed_ - slots_used_) > 0 ? Way::Slot : Way::None;
+  if (peer_slots_.rails == 0 || left < 2 * fragment_bytes_) return TransferMode::Inline;
+  if (free_writes.empty()) return TransferMode::None;
+  if (find_target() != nullptr) return TransferMode::Target;
+  return static_cast<int32_t>(slots_allowed_ - slots_used_) > 0 ? TransferMode::Slot : TransferMode::None;
 }
 
 void OfiChannel::lend_source(std::shared_ptr<const Lease> lease) {
@@ -62,33 +62,33 @@ void OfiChannel::lend_source(std::shared_ptr<const Lease> lease) {
   outgoing_.back().source = std::move(lease);
 }
 
-Piece OfiChannel::cut(Header& header, Way way) {
+Piece OfiChannel::cut(Header& header, TransferMode mode) {
   const Send& send = sends_.front();
   if (!outgoing_is_known()) outgoing_.push_back({.token = send.token});
   Outgoing& outgoing = outgoing_.back();
-  const size_t most = way == Way::Inline ? fragment_bytes_ : write_bytes_;
-  Piece piece{way, send.payload.subspan(send_offset_, std::min(most, send.payload.size() - send_offset_))};
-  if (way == Way::Slot) {
+  const size_t most = mode == TransferMode::Inline ? fragment_bytes_ : write_bytes_;
+  Piece piece{mode, send.payload.subspan(send_offset_, std::min(most, send.payload.size() - send_offset_))};
+  if (mode == TransferMode::Slot) {
     const uint32_t slot = slots_used_++ % peer_slots_.slots;
     piece.address = peer_slots_.address + uint64_t{slot} * peer_slots_.slot_bytes;
     piece.keys = peer_slots_.keys;
-    header.landing = landing_of(peer_slots_.first_ticket, slot);
-  } else if (way == Way::Target) {
+    header.immediate = immediate_of(peer_slots_.first_ticket, slot);
+  } else if (mode == TransferMode::Target) {
     const TargetPlace& place = find_target()->place;
     piece.address = place.address + send_offset_;
     piece.keys = place.keys;
-    header.landing = landing_of(place.ticket, send_writes_++);
+    header.immediate = immediate_of(place.ticket, send_writes_++);
   } else {
-    header.landing = kInline;
+    header.immediate = kInline;
   }
-  if (way != Way::Inline) piece.source = outgoing.source.get();
+  if (mode != TransferMode::Inline) piece.source = outgoing.source.get();
   header.message = send_number_;
   header.message_bytes = send.payload.size();
   header.offset_bytes = send_offset_;
   header.envelope = send.envelope;
   header.payload_bytes = static_cast<uint32_t>(piece.payload.size());
   ++sent_;
-  outgoing.parts += way == Way::Inline ? 1 : 2;
+  outgoing.parts += mode == TransferMode::Inline ? 1 : 2;
   send_offset_ += piece.payload.size();
   if (send_offset_ == send.payload.size()) {
     outgoing.is_cut = true;
@@ -113,9 +113,9 @@ void OfiChannel::part_is_out(uint64_t message) {
 
 Status OfiChannel::take_credit(const Header& header) {
   if (header.consumed > sent_ || static_cast<int32_t>(slots_used_ - header.slots_freed) < 0) {
-    return violation("grants more than it was sent");
+    return violation("granted more credits than were used");
   }
-  // What is not more was overtaken by a later one.
+  // A smaller value was overtaken by a later one.
   allowed_ = std::max(allowed_, header.consumed + peer_credits_);
   const uint32_t slots = header.slots_freed + peer_slots_.slots;
   if (static_cast<int32_t>(slots - slots_allowed_) > 0) slots_allowed_ = slots;
@@ -124,7 +124,7 @@ Status OfiChannel::take_credit(const Header& header) {
 }
 
 void OfiChannel::take_target(const Header& header, const TargetPlace& place) {
-  if (header.message < send_number_ || peer_slots_.rails == 0) return;  // it went by slots
+  if (header.message < send_number_ || peer_slots_.rails == 0) return;  // the message used slots
   known_targets_[header.message] = {header, place};
   if (has_sends()) schedule();
 }
@@ -138,7 +138,8 @@ void OfiChannel::drop_all() {
 }
 
 Status OfiChannel::violation(const char* what) const {
-  return error(Code::TransportError, "rank %d %s on channel %d: its ccom differs from ours, or has a bug", peer_, what,
+  return error(Code::TransportError,
+               "rank %d %s on channel %d; it runs another version of ccom, or this is a bug in ccom", peer_, what,
                index_)
       .with_peers({peer_});
 }

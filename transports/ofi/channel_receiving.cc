@@ -10,9 +10,9 @@
 namespace ccom::ofi {
 namespace {
 
-// Telling the peer where a message belongs costs both a message; below, a copy out of a slot is cheaper.
+// Announcing a target costs both sides a message; below this size a copy out of a slot is cheaper.
 constexpr size_t kTargetBytes = size_t{128} << 10;
-constexpr size_t kOpenTargets = 4;  // at a time: keeps the next messages' ways open without registering all
+constexpr size_t kOpenTargets = 4;  // at a time: prepares the next messages without registering all
 
 }  // namespace
 
@@ -20,7 +20,7 @@ Status OfiChannel::post_receive(const Receive& receive) {
   if (board_.stopped) return error(Code::InvalidUsage, "receive from rank %d: the transport was stopped", peer_);
   if (!board_.failed.is_ok()) return board_.failed;
   if (receive.size_bytes > 0 && receive.target == nullptr && receive.sink == nullptr) {
-    return error(Code::InvalidArgument, "receive from rank %d: %zu bytes and no place for them", peer_,
+    return error(Code::InvalidArgument, "receive from rank %d: %zu bytes, but neither target nor sink", peer_,
                  receive.size_bytes);
   }
   receives_.push_back({.receive = receive, .bytes_left = receive.size_bytes});
@@ -38,7 +38,7 @@ ConstBytes OfiChannel::written(const Header& header, bool is_slot) const {
   if (is_slot) {
     const size_t slot_bytes = slots_.size() / slot_is_done_.size();
     if (header.payload_bytes > slot_bytes) return {};
-    return slots_.subspan(index_of(header.landing) * slot_bytes, header.payload_bytes);
+    return slots_.subspan(index_of(header.immediate) * slot_bytes, header.payload_bytes);
   }
   if (header.message - receive_number_ >= receives_.size()) return {};
   const Receive& receive = receives_[header.message - receive_number_].receive;
@@ -50,7 +50,7 @@ ConstBytes OfiChannel::written(const Header& header, bool is_slot) const {
 
 Status OfiChannel::accept(const Arrival& arrival, ReceivePool& pool) {
   if (arrival.operation != nullptr) arrival.operation->charged = this;
-  if (arrival.header.message < receive_number_) return violation("sent a fragment twice");
+  if (arrival.header.message < receive_number_) return violation("sent a duplicate fragment");
   if (arrival.header.message - receive_number_ >= receives_.size()) {
     if (kept_.size() >= credits_ + slot_is_done_.size()) return violation("sent more than its credits allow");
     kept_.push_back(arrival);
@@ -69,11 +69,11 @@ Status OfiChannel::accept_kept(ReceivePool& pool) {
 
 Status OfiChannel::release(const Arrival& arrival, ReceivePool& pool) {
   if (arrival.operation != nullptr) return pool.release(*arrival.operation);
-  if (!arrival.is_in_place) free_slot(index_of(arrival.header.landing));
+  if (!arrival.is_in_place) free_slot(index_of(arrival.header.immediate));
   return Status::ok();
 }
 
-// Slots are used in turn, so what is announced is how many of them, in turn, are free again.
+// Slots are used in order, so the announcement is the number of slots freed in that order.
 void OfiChannel::free_slot(uint32_t index) {
   slot_is_done_[index] = true;
   const auto slots = static_cast<uint32_t>(slot_is_done_.size());
@@ -106,16 +106,17 @@ Status OfiChannel::deliver(const Arrival& arrival) {
   return retire_receives();
 }
 
-// Completions and mismatches keep the order of the receives, whatever order the fragments came in.
+// Completions and mismatches keep the order of the receives, whatever the order of fragments.
 Status OfiChannel::retire_receives() {
   for (; !receives_.empty(); receives_.pop_front(), ++receive_number_) {
     Incoming& front = receives_.front();
     if (front.mismatch) {
       board_.mismatch = front.mismatch;
-      return error(Code::Mismatch, "rank %d sent another message than is expected here", peer_).with_peers({peer_});
+      return error(Code::Mismatch, "rank %d sent a different message than this rank expects", peer_)
+          .with_peers({peer_});
     }
     if (!front.is_complete()) break;
-    if (front.ticket) schedule();  // room for the next one's
+    if (front.ticket) schedule();  // allows the next target
     close_target(front);
     board_.completed.push_back(front.receive.token);
   }
@@ -123,12 +124,13 @@ Status OfiChannel::retire_receives() {
 }
 
 Status OfiChannel::check_fragment(const Header& header, const Incoming& incoming) const {
-  if (header.payload_bytes > incoming.bytes_left || incoming.is_complete()) return violation("sent a fragment twice");
+  if (header.payload_bytes > incoming.bytes_left || incoming.is_complete())
+    return violation("sent a duplicate fragment");
   const uint64_t size = incoming.receive.size_bytes;
   const uint64_t end = header.offset_bytes + header.payload_bytes;
   if (header.offset_bytes > size || end > size || header.offset_bytes % 16 != 0 ||
       (end != size && (header.payload_bytes % 16 != 0 || header.payload_bytes == 0))) {
-    return violation("sent a fragment that is no part of its message");
+    return violation("sent a fragment outside its message");
   }
   return Status::ok();
 }
@@ -182,7 +184,7 @@ void OfiChannel::open_target(std::optional<uint32_t> ticket, std::shared_ptr<con
 
 void OfiChannel::close_target(Incoming& incoming) {
   if (!incoming.ticket) return;
-  board_.landings.close(*incoming.ticket);
+  board_.tickets.close(*incoming.ticket);
   incoming.ticket.reset();
   incoming.lease.reset();
   --open_targets_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Connecting: buffers are posted first, then everybody is greeted at once; see hello.h for the handshake. A greeting
-// that the provider could not deliver (the peer is not up yet) is sent again.
+// Connecting: buffers are posted first, then all peers are greeted; see hello.h for the handshake. A greeting that the
+// provider could not deliver (the peer is not up yet) is sent again.
 #include <rdma/fi_errno.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace ccom::ofi {
 namespace {
 
-// While greetings fly, so that repetitions are punctual.
+// Polling interval during the handshake, so that retries are on time.
 constexpr auto kConnectSlice = std::chrono::milliseconds(5);
 
 }  // namespace
@@ -42,19 +42,19 @@ Status OfiTransport::check_peers(std::span<const Peer> peers) const {
   std::vector<Rank> ranks;
   for (const Peer& peer : peers) {
     if (peer.rank < 0 || peer.rank == config_.rank || peer.channels < 1 || peer.channels > kMaxChannels) {
-      return error(Code::InvalidArgument, "connect rank %d: peer %d with %d channels", config_.rank, peer.rank,
+      return error(Code::InvalidArgument, "connect rank %d: invalid peer %d with %d channels", config_.rank, peer.rank,
                    peer.channels);
     }
     ranks.push_back(peer.rank);
   }
   std::ranges::sort(ranks);
   if (const auto twin = std::ranges::adjacent_find(ranks); twin != ranks.end()) {
-    return error(Code::InvalidArgument, "connect rank %d: peer %d is named twice", config_.rank, *twin);
+    return error(Code::InvalidArgument, "connect rank %d: peer %d is listed twice", config_.rank, *twin);
   }
   return Status::ok();
 }
 
-// As many credits as the provider's queues have room for.
+// As many credits as fit into the provider's queues.
 Status OfiTransport::plan_terms(std::span<const Peer> peers) {
   if (peers.empty()) return Status::ok();
   const Limits limits = endpoint_->limits();
@@ -66,7 +66,7 @@ Status OfiTransport::plan_terms(std::span<const Peer> peers) {
   size_t channels = 0;
   for (const Peer& peer : peers) channels += static_cast<size_t>(peer.channels);
   const size_t queue = std::min(limits.sends, limits.receives);
-  const size_t fixed = channels * kGrantBuffers + peers.size() * kGreetingBuffers;
+  const size_t fixed = channels * kGrantBuffers + peers.size() * kHandshakeBuffers;
   const size_t credits = queue > fixed ? std::min(kMaxCredits, (queue - fixed) / channels) : 0;
   if (credits == 0) {
     return error(Code::NotSupported, "libfabric provider %s: queues of %zu operations are too short for %zu peers",
@@ -135,7 +135,7 @@ Status OfiTransport::on_greeting(Link& link, ConstBytes bytes) {
     return Status::ok();
   }
   if (greeting.prefix.kind == Kind::Welcome) return on_welcome(link, greeting);
-  if (link.has_terms && greeting.nonce != link.peer_nonce) {  // an old Hello, played again
+  if (link.has_terms && greeting.nonce != link.peer_nonce) {  // a replayed Hello
     ++dropped_;
     return Status::ok();
   }
@@ -158,8 +158,8 @@ Status OfiTransport::on_welcome(Link& link, const Greeting& greeting) {
   if (greeting.credits < 1 || greeting.credits > kMaxCredits || greeting.fragment_bytes % 16 != 0 ||
       greeting.fragment_bytes < kMinMessageBytes / 2 || greeting.slots.rails > kMaxRails ||
       greeting.slots.slot_bytes % 128 != 0 || (greeting.slots.rails > 0 && greeting.slots.slots == 0)) {
-    return error(Code::TransportError, "rank %d offers %u credits of %u bytes", link.rank, greeting.credits,
-                 greeting.fragment_bytes)
+    return error(Code::TransportError, "rank %d offers invalid terms: %u credits of %u bytes", link.rank,
+                 greeting.credits, greeting.fragment_bytes)
         .with_peers({link.rank});
   }
   link.peer_nonce = greeting.nonce;
@@ -169,7 +169,7 @@ Status OfiTransport::on_welcome(Link& link, const Greeting& greeting) {
   return Status::ok();
 }
 
-// Writes are used if both sides can: pieces as both sides' slots take them, as many at a time as the peer bears.
+// Writes are used if both sides support them: sizes within both sides' slots, and at most the peer's window.
 void OfiTransport::agree(Link& link, const Greeting& theirs) {
   const uint32_t fragment_bytes = std::min(terms_.fragment_bytes, theirs.fragment_bytes);
   SlotTerms slots = theirs.slots;
@@ -201,7 +201,7 @@ Status OfiTransport::name_missing() const {
       reasons = std::string("; rank ") + std::to_string(link->rank) + ": " + fi_strerror(link->last_error);
     }
   }
-  if (dropped_ > 0) reasons += "; " + std::to_string(dropped_) + " messages came that were not from this job's ranks";
+  if (dropped_ > 0) reasons += "; " + std::to_string(dropped_) + " messages from outside this job were dropped";
   std::ranges::sort(missing);
   return error(Code::Timeout, "connect rank %d over libfabric (%s): no answer from rank %s%s", config_.rank,
                config_.provider.c_str(), names.c_str(), reasons.c_str())

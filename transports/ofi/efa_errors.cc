@@ -10,26 +10,26 @@ namespace ccom::ofi {
 namespace {
 
 constexpr std::array kTable = {
-    EfaError{1, FI_ECANCELED, "the endpoint was closed while this was under way"},
+    EfaError{1, FI_ECANCELED, "the endpoint was closed during the operation"},
     EfaError{2, FI_EINVAL, "the device's queue pair had an internal error"},
     EfaError{3, FI_EINVAL, "the device does not support this operation"},
     EfaError{4, FI_EINVAL, "the address handle is not valid"},
-    EfaError{5, FI_EINVAL, "the memory here is not registered, or not any more"},
-    EfaError{6, FI_EMSGSIZE, "the message is longer than the device sends"},
-    EfaError{7, FI_EINVAL, "the peer's memory is not registered, or not any more"},
-    EfaError{8, FI_ECONNABORTED, "the peer's device aborted it"},
-    EfaError{9, FI_ENOTCONN, "the peer's queue pair does no longer exist"},
-    EfaError{10, FI_ENORX, "the peer had no buffer posted for it"},
+    EfaError{5, FI_EINVAL, "the local memory is not (or no longer) registered"},
+    EfaError{6, FI_EMSGSIZE, "the message exceeds the device's maximum"},
+    EfaError{7, FI_EINVAL, "the remote memory is not (or no longer) registered"},
+    EfaError{8, FI_ECONNABORTED, "the remote device aborted the operation"},
+    EfaError{9, FI_ENOTCONN, "the remote queue pair no longer exists"},
+    EfaError{10, FI_ENORX, "the peer had no buffer posted"},
     EfaError{11, FI_EMSGSIZE, "the peer's buffer is too short"},
-    EfaError{12, FI_EREMOTEIO, "the peer's device answered with a bad status"},
+    EfaError{12, FI_EREMOTEIO, "the remote device returned a bad status"},
     EfaError{13, FI_ECONNABORTED, "the peer stopped answering"},
     EfaError{14, FI_ENOTCONN, "the peer does not know this rank's address"},
-    EfaError{15, FI_EHOSTUNREACH, "the peer never answered"},
+    EfaError{15, FI_EHOSTUNREACH, "the peer is unreachable"},
     EfaError{18, FI_EINVAL, "the two devices do not support the same features"},
-    EfaError{4105, FI_ENOMEM, "out of memory, or of memory that may be locked"},
-    EfaError{4124, FI_ECONNABORTED, "the peer stopped answering after it was connected"},
+    EfaError{4105, FI_ENOMEM, "out of memory, or the limit of locked memory is reached"},
+    EfaError{4124, FI_ECONNABORTED, "the established peer stopped answering"},
     EfaError{4126, FI_ECONNABORTED, "the peer did not answer the handshake"},
-    EfaError{4127, FI_ECONNABORTED, "the peer aborted it"},
+    EfaError{4127, FI_ECONNABORTED, "the peer aborted the operation"},
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What libfabric's efa provider means by its own error numbers (prov_errno). It maps them to FI_E... too, but how many
-// depends on its version, so ours goes first. Source: prov/efa/src/efa_errno.h of libfabric.
+// Texts for the error numbers of libfabric's efa provider (prov_errno). The provider also maps them to FI_E... codes,
+// but incompletely in some versions, so this table has precedence. Source: prov/efa/src/efa_errno.h.
 #pragma once
 
 namespace ccom::ofi {
@@ -12,7 +12,7 @@ struct EfaError {
   const char* sentence;
 };
 
-// Null if the number is not known.
+// Null if the number is unknown.
 const EfaError* find_efa_error(int number);
 
 }  // namespace ccom::ofi

@@ -20,11 +20,11 @@ Status with_cure_for(int error, Status status) {
           "instances must share a subnet.");
     case FI_ENOMEM: return std::move(status).with_cure("Raise the limit of locked memory (ulimit -l unlimited).");
     case FI_ECONNABORTED:
-    case FI_ENOTCONN: return std::move(status).with_cure("Look for why that rank ended, in its own log first.");
+    case FI_ENOTCONN: return std::move(status).with_cure("See that rank's own log for why it ended.");
     case FI_ENORX:
     case FI_ECRC:
     case FI_EOVERRUN:
-      return std::move(status).with_cure("This is a bug in ccom or in the provider: flow control prevents it.");
+      return std::move(status).with_cure("This is a bug in ccom or in the provider: flow control should prevent it.");
     default: return status;
   }
 }
@@ -55,9 +55,9 @@ Status fabric_error(int error, std::string_view what, std::string_view reason) {
 }
 
 Status peer_error(const Completion& failed, Rank self, Rank peer, std::string_view what) {
-  const bool lacks_memory = failed.error == FI_ENOMEM;
+  const bool is_out_of_memory = failed.error == FI_ENOMEM;
   const Code code = blames_peer(failed.error) ? Code::RemoteError
-                    : lacks_memory            ? Code::OutOfMemory
+                    : is_out_of_memory        ? Code::OutOfMemory
                                               : Code::TransportError;
   Status status = ccom::error(code, "%.*s, rank %d -> %d: %s", static_cast<int>(what.size()), what.data(), self, peer,
                               reason_text(failed.error, failed.reason).c_str());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// libfabric's error numbers as sentences. They are errno's numbers below 256 and libfabric's own above.
+// Texts for libfabric's error numbers: errno values below 256, and libfabric's own above.
 #pragma once
 
 #include <string_view>
@@ -11,11 +11,11 @@
 
 namespace ccom::ofi {
 
-// The peer cannot be reached or is gone, as opposed to something that is wrong here.
+// The peer is unreachable or gone, as opposed to a local problem.
 bool blames_peer(int error);
-// "<what>: <reason>", for a call that failed here. `error` is positive.
+// "<what>: <reason>", for a failed local call. `error` is positive.
 Status fabric_error(int error, std::string_view what, std::string_view reason = {});
-// The same for an operation that concerned a peer: RemoteError if it is to blame, TransportError otherwise; names it.
+// The same for an operation with a peer: RemoteError if the peer is to blame, TransportError otherwise; names it.
 Status peer_error(const Completion& failed, Rank self, Rank peer, std::string_view what);
 
 }  // namespace ccom::ofi

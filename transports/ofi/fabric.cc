@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Finding a provider, and what it asks for.
+// Selects a provider and evaluates its requirements.
 #include "transports/ofi/fabric.h"
 
 #include <arpa/inet.h>
@@ -21,13 +21,13 @@ constexpr uint32_t kApiVersion = FI_VERSION(1, 17);
 constexpr int kOfferedMemoryModes = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
 
 bool is_efa(const std::string& provider) { return provider.starts_with("efa"); }
-// Others than these are bound to an address. shm names its endpoints by process.
+// All other providers are bound to an address; shm names its endpoints by process.
 bool takes_address(const std::string& provider) { return !is_efa(provider) && provider != "shm"; }
 
 // Before the first fi_getinfo(), which reads them, and only where the user has said nothing. EFA alone needs any:
 // - its shared-memory path duplicates our shm transport and would load a provider that installs signal handlers;
-// - fork() after initialisation aborts the process unless it was told that forks are to be safe, and its huge pages do
-//   not survive one.
+// - fork() after initialisation aborts the process unless fork support was requested, and its huge pages do not survive
+//   a fork.
 void set_provider_variables(const std::string& provider) {
   if (!is_efa(provider)) return;
   setenv("FI_EFA_ENABLE_SHM_TRANSFER", "0", 0);
@@ -47,7 +47,7 @@ bool is_wildcard(const std::string& text) {
   return inet_pton(AF_INET6, text.c_str(), &v6) == 1 && IN6_IS_ADDR_UNSPECIFIED(&v6);
 }
 
-// Whatever the provider does about order, progress and overruns is fine: nothing here relies on it.
+// Ordering, progress mode and overrun behaviour do not matter: nothing here relies on them.
 Result<Info> make_hints(const std::string& provider, Purpose purpose) {
   Info hints(fi_allocinfo());
   if (hints == nullptr) {
@@ -65,11 +65,11 @@ Result<Info> make_hints(const std::string& provider, Purpose purpose) {
 
 Result<Info> find_info(const std::string& provider, const std::string& bind_address, Purpose purpose) {
   if (is_wildcard(bind_address)) {
-    return error(Code::InvalidArgument, "libfabric endpoint: %s would listen on every interface", bind_address.c_str());
+    return error(Code::InvalidArgument, "libfabric endpoint: %s would listen on all interfaces", bind_address.c_str());
   }
   const bool is_ip = takes_address(provider) && is_ip_address(bind_address);
   if (!is_ip && takes_address(provider)) {
-    return error(Code::InvalidArgument, "libfabric endpoint: \"%s\" is no address to bind", bind_address.c_str());
+    return error(Code::InvalidArgument, "libfabric endpoint: \"%s\" is not a valid bind address", bind_address.c_str());
   }
   CCOM_TRY_ASSIGN(Info hints, make_hints(provider, purpose));
   if (is_efa(provider) && !bind_address.empty()) hints->domain_attr->name = strdup(bind_address.c_str());
@@ -79,7 +79,7 @@ Result<Info> find_info(const std::string& provider, const std::string& bind_addr
   if (rc == 0) return Info(found);
   return error(Code::NotSupported, "libfabric provider \"%s\" at \"%s\": %s", provider.c_str(), bind_address.c_str(),
                fi_strerror(-rc))
-      .with_cure("Compare with the output of fi_info -t FI_EP_RDM; CCOM_OFI_PROVIDER names the provider.");
+      .with_cure("Compare with the output of fi_info -t FI_EP_RDM; CCOM_OFI_PROVIDER selects the provider.");
 }
 
 }  // namespace
@@ -115,11 +115,10 @@ void FidClose::operator()(fid* object) const {
 
 Result<MemoryRules> memory_rules(int mr_mode) {
   if ((mr_mode & FI_MR_RAW) != 0) {
-    return error(Code::NotSupported, "libfabric provider asks for raw memory keys (FI_MR_RAW)");
+    return error(Code::NotSupported, "libfabric provider requires raw memory keys (FI_MR_RAW)");
   }
   if (const int unknown = mr_mode & ~kOfferedMemoryModes; unknown != 0) {
-    return error(Code::NotSupported, "libfabric provider asks for memory modes 0x%x, which are not known here",
-                 unknown);
+    return error(Code::NotSupported, "libfabric provider requires unsupported memory modes 0x%x", unknown);
   }
   return MemoryRules{.register_buffers = (mr_mode & FI_MR_LOCAL) != 0,
                      .choose_keys = (mr_mode & FI_MR_PROV_KEY) == 0,
@@ -134,8 +133,9 @@ Result<std::unique_ptr<Endpoint>> open_fabric(const std::string& provider, const
   CCOM_TRY_ASSIGN(Info info, find_info(provider, bind_address, purpose));
   CCOM_TRY_ASSIGN(const MemoryRules rules, memory_rules(info->domain_attr->mr_mode));
   if (purpose != Purpose::Messages && (info->domain_attr->cq_data_size < 4 || info->domain_attr->mr_key_size > 8)) {
-    return error(Code::NotSupported, "libfabric provider %s: writes cannot carry 4 bytes, or its keys have %zu",
-                 provider.c_str(), info->domain_attr->mr_key_size);
+    return error(Code::NotSupported,
+                 "libfabric provider %s: writes do not support 4 bytes of data, or its keys have %zu", provider.c_str(),
+                 info->domain_attr->mr_key_size);
   }
   auto endpoint = make_fabric_endpoint(std::move(info), rules, purpose);
   if (!endpoint) return std::move(endpoint).error().in("libfabric provider " + provider + " at " + bind_address);

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// libfabric behind the Endpoint interface: one reliable datagram endpoint (FI_EP_RDM) with one completion queue, the
-// same code for every provider.
+// libfabric as an Endpoint: one reliable datagram endpoint (FI_EP_RDM) with one completion queue; the same code for
+// every provider.
 //
-// Used of libfabric: FI_MSG sends and receives of one buffer each, fi_writedata with 4 bytes of data. Not used: order,
-// tags, reads, atomics, fi_cancel, FENCE, FI_DELIVERY_COMPLETE, because EFA lacks or emulates them. Memory modes are
-// obeyed as the provider states them.
+// Uses FI_MSG sends and receives of one buffer each, and fi_writedata with 4 bytes of data. Does not use ordering,
+// tags, reads, atomics, fi_cancel, FENCE or FI_DELIVERY_COMPLETE, because EFA lacks or emulates them. Memory modes are
+// followed as the provider states them.
 //
-// What `tcp;ofi_rxm` keeps open for the endpoint's life: one listening TCP socket on the bind address, at a port of the
-// kernel's choice, and a connection per peer. A stranger can connect to it and send; the transport drops what has not
-// proved itself. Its progress is manual: no threads.
+// `tcp;ofi_rxm` keeps open, for the endpoint's lifetime, one listening TCP socket on the bind address at an ephemeral
+// port, and a connection per peer. Anyone can connect and send; the transport drops unauthenticated messages. Its
+// progress is manual: no threads.
 #pragma once
 
 #include <rdma/fabric.h>
@@ -24,7 +24,7 @@
 
 namespace ccom::ofi {
 
-// Any libfabric object; closing cannot fail in a way that could be mended, so it is logged.
+// Owner of a libfabric object. A failure to close cannot be handled, so it is logged.
 struct FidClose {
   void operator()(fid* object) const;
   template <typename T>
@@ -40,7 +40,7 @@ struct InfoFree {
 };
 using Info = std::unique_ptr<fi_info, InfoFree>;
 
-// What a provider's mr_mode asks for.
+// The requirements in a provider's mr_mode.
 struct MemoryRules {
   bool register_buffers = false;       // FI_MR_LOCAL
   bool choose_keys = true;             // without FI_MR_PROV_KEY
@@ -53,11 +53,11 @@ Result<MemoryRules> memory_rules(int mr_mode);
 
 enum class Purpose : uint8_t {
   Messages,
-  Writes,        // NotSupported if the provider has none of the kind we need
-  PolledWrites,  // the same without a descriptor to sleep on: fewer system calls, but each poll asks every connection
+  Writes,        // NotSupported if the provider lacks the required kind
+  PolledWrites,  // without a descriptor to sleep on: fewer system calls, but each poll checks every connection
 };
 
-// The endpoint of `provider` at `bind_address` (see OfiConfig).
+// Opens the endpoint of `provider` at `bind_address` (see OfiConfig).
 Result<std::unique_ptr<Endpoint>> open_fabric(const std::string& provider, const std::string& bind_address,
                                               Purpose purpose = Purpose::Messages);
 

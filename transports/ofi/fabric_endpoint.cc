@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Opening an endpoint of a provider, posting and polling.
+// Opening a provider's endpoint, posting and polling.
 #include "transports/ofi/fabric_endpoint.h"
 
 #include <rdma/fi_errno.h>
@@ -16,15 +16,15 @@ namespace ccom::ofi {
 namespace {
 
 constexpr size_t kEntriesPerRead = 16;
-constexpr int kReadsPerPoll = 32;  // then the caller gets a turn
+constexpr int kReadsPerPoll = 32;  // then return to the caller
 
-// Of libfabric 1.21 and later, whose names the headers of 1.17 lack. Older ones do not know them and say so.
+// From libfabric 1.21; missing in the headers of 1.17. Older libraries reject them as unknown.
 constexpr int kOptMaxMessageSize = 12, kOptMaxRmaSize = 14;
 
-// What EFA takes in one packet, whatever it says: beyond, the provider would have to cut messages itself.
+// EFA's packet size, whatever the provider reports: above it, the provider would have to segment messages.
 constexpr size_t kEfaMessageBytes = 8192;
 
-// Writes are cut by us into pieces far below; this is only to be sure.
+// Writes are split into pieces far below this limit.
 constexpr size_t kMostWriteBytes = size_t{1} << 30;
 
 size_t read_option(fid_ep* endpoint, int name, size_t otherwise) {
@@ -70,7 +70,7 @@ Status FabricEndpoint::open_endpoint() {
   return Status::ok();
 }
 
-// Room for every operation that can be under way: some providers do not check for overrun.
+// Capacity for every operation that can be outstanding: some providers do not check for overrun.
 Status FabricEndpoint::open_queue() {
   fi_cq_attr attr{};
   attr.size = info_->tx_attr->size + info_->rx_attr->size;
@@ -112,11 +112,11 @@ void FabricEndpoint::read_limits() {
 }
 
 Result<uint64_t> FabricEndpoint::insert(std::string_view address) {
-  // fi_av_insert() trusts the length it expects. Formats of one provider have one, but for strings.
+  // fi_av_insert() assumes the provider's fixed address length (except for string formats).
   const bool is_text = info_->addr_format == FI_ADDR_STR;
   if (address.empty() || (!is_text && address.size() != address_.size())) {
-    return error(Code::InvalidArgument, "an address of %zu bytes is none of provider %s, which has %zu", address.size(),
-                 info_->fabric_attr->prov_name, address_.size());
+    return error(Code::InvalidArgument, "an address of %zu bytes is invalid for provider %s, which uses %zu",
+                 address.size(), info_->fabric_attr->prov_name, address_.size());
   }
   const std::string terminated(address);
   fi_addr_t number = FI_ADDR_NOTAVAIL;
@@ -140,7 +140,7 @@ int FabricEndpoint::post_write(uint64_t to, Operation& operation, RemotePlace pl
                                        immediate, to, place.address, place.key, &operation.context));
 }
 
-// The context is the first member of a standard-layout struct, so its address is the operation's.
+// The context is the first member of a standard-layout struct, so its address is the operation's address.
 static_assert(std::is_standard_layout_v<Operation> && offsetof(Operation, context) == 0);
 
 Status FabricEndpoint::poll(std::vector<Completion>& completions) {
@@ -155,8 +155,8 @@ Status FabricEndpoint::poll(std::vector<Completion>& completions) {
     if (count < 0) return fabric_error(static_cast<int>(-count), "read the completion queue");
     for (ssize_t i = 0; i < count; ++i) {
       const fi_cq_data_entry& entry = entries[static_cast<size_t>(i)];
-      // Who wrote is not said, and the context may be anything. FI_REMOTE_CQ_DATA alone tells nothing: `sockets` sets
-      // it at the writer's end too.
+      // The writer is not reported, and the context is undefined. FI_REMOTE_CQ_DATA alone is not sufficient: `sockets`
+      // sets it at the writer's end too.
       const bool is_peers_write = (entry.flags & FI_REMOTE_WRITE) != 0;
       completions.push_back({.operation = is_peers_write ? nullptr : static_cast<Operation*>(entry.op_context),
                              .received_bytes = entry.len,

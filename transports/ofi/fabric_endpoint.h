@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The one implementation of Endpoint: fabric_endpoint.cc opens, posts and polls, fabric_memory.cc registers.
+// The Endpoint implementation: fabric_endpoint.cc opens, posts and polls; fabric_memory.cc registers memory.
 #pragma once
 
 #include <set>
@@ -44,7 +44,7 @@ class FabricEndpoint final : public Endpoint {
   void shut() override;
 
  private:
-  // Memory that is known to the domain.
+  // Memory registered with the domain.
   class Registered final : public Registration {
    public:
     Registered(FabricEndpoint& endpoint, Fid<fid_mr> region, RemotePlace place);
@@ -78,11 +78,11 @@ class FabricEndpoint final : public Endpoint {
   Fid<fid_domain> domain_;
   Fid<fid_av> addresses_;
   Fid<fid_cq> queue_;
-  int queue_fd_ = -1;  // libfabric's; -1: the provider has none
+  int queue_fd_ = -1;  // libfabric's; -1: not available
   Fid<fid_ep> endpoint_;
   std::string address_;
   Limits limits_;
-  std::set<Registered*> registrations_;  // all that live
+  std::set<Registered*> registrations_;  // all that exist
   std::vector<Allocated> memory_;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Memory as the provider wants it: which is registered, under which key, how peers address it.
+// Memory registration as the provider requires it: what is registered, under which key, how peers address it.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -50,7 +50,7 @@ Result<std::unique_ptr<Registration>> FabricEndpoint::enroll(Bytes bytes, Use us
   return made;
 }
 
-// Keys that we choose are drawn: whoever does not know one cannot write, also where a stranger can connect.
+// Keys that we choose are random: without knowing a key nobody can write, even where anyone can connect.
 Result<std::unique_ptr<FabricEndpoint::Registered>> FabricEndpoint::register_memory(Bytes bytes, uint64_t access) {
   uint64_t wanted = 0;
   if (rules_.choose_keys) {
@@ -74,7 +74,7 @@ Result<std::unique_ptr<FabricEndpoint::Registered>> FabricEndpoint::register_mem
   return std::make_unique<Registered>(*this, std::move(owned), RemotePlace{address, fi_mr_key(region)});
 }
 
-// A region that is bound to the endpoint goes before it, any other after it, when no operation can use it any more.
+// A region bound to the endpoint is closed before it; any other after it, when no operation can use it.
 void FabricEndpoint::shut() {
   if (rules_.bind_to_endpoint) {
     for (Registered* registered : registrations_) registered->close();

@@ -8,15 +8,15 @@ namespace ccom::ofi {
 
 namespace {
 
-// So many connections cost less to ask each time than the provider's signals for a descriptor do.
+// Up to this number of connections, polling all of them is cheaper than the provider's descriptor signalling.
 constexpr int kPolledPeers = 4;
 
-// None where the provider has no writes of the kind we need: then everything goes by messages.
+// None if the provider lacks the required kind of writes: then everything is sent by messages.
 Result<std::vector<std::unique_ptr<Endpoint>>> open_rails(const OfiConfig& config) {
   std::vector<std::string> places = config.rails;
   if (places.empty()) places.push_back(config.bind_address);
   if (places.size() > kMaxRails) {
-    return error(Code::ConfigError, "ofi: %zu rails were asked for; there can be %zu", places.size(), kMaxRails);
+    return error(Code::ConfigError, "ofi: %zu rails requested, the maximum is %zu", places.size(), kMaxRails);
   }
   std::vector<std::unique_ptr<Endpoint>> rails;
   for (const std::string& place : places) {

@@ -16,26 +16,27 @@ namespace ccom::ofi {
 
 struct OfiConfig {
   Rank rank = -1;
-  uint64_t communicator = 0;  // the same at all ranks of the communicator, another for any other
+  uint64_t communicator = 0;  // equal on all ranks of the communicator, unique to it
   Secret key;                 // shared by its ranks
   std::string provider = "tcp;ofi_rxm";
-  // The address to bind, e.g. "10.0.0.7"; for efa the name of a domain ("rdmap0s6-rdm") or empty: the first. Never a
-  // wildcard. Small messages go there.
+  // The address to bind, for example "10.0.0.7"; for efa the name of a domain ("rdmap0s6-rdm"), or empty for the first.
+  // No wildcard. Small messages use it.
   std::string bind_address;
-  int peers = 0;         // how many there will be, about; 0: unknown
-  bool checksum = true;  // CRC32C over all that this rank sends
-  // Where large messages go, up to 4, like bind_address; empty: there too. All ranks should have as many.
+  int peers = 0;         // approximate number of peers; 0: unknown
+  bool checksum = true;  // CRC32C over everything that this rank sends
+  // What large messages use, up to 4, in the form of bind_address; empty: bind_address. Should be equally many on all
+  // ranks.
   std::vector<std::string> rails{};
-  // Whose memory may stay registered between messages; outlives the transport. Null: none.
+  // Memory whose registrations may be cached between messages; must outlive the transport. Null: none.
   const Arena* arena = nullptr;
 };
 
-// Does the kernel show an EFA device? `sysfs_root`: where sys is found, "/".
+// Whether the kernel shows an EFA device. `sysfs_root`: parent directory of sys, "/".
 bool has_efa_device(const std::string& sysfs_root);
-// The domains of a provider ("rdmap0s6-rdm"): what OfiConfig::rails may name. Empty if it is not usable here.
+// The domains of a provider ("rdmap0s6-rdm"), for OfiConfig::rails. Empty if it is not usable.
 std::vector<std::string> list_domains(const std::string& provider);
 
-// Opens the provider's endpoint. NotSupported if the provider is not there or lacks what is needed.
+// Opens the provider's endpoint. NotSupported if the provider is missing or lacks a required feature.
 Result<std::unique_ptr<Transport>> make_ofi_transport(OfiConfig config);
 
 }  // namespace ccom::ofi

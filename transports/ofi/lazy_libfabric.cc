@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// libfabric is loaded when the first ofi transport is opened, not with ccom.
+// Loads libfabric when the first ofi transport is opened, not with ccom.
 //
-// Loading it loads its providers' libraries, and one of Debian's (libinfinipath) installs handlers for SIGSEGV, SIGBUS,
-// SIGTERM and others while it is loaded. A program that never asked for ofi keeps its signals this way; one that did
-// keeps them because that library is told not to. These are the functions of libfabric that are not inline, under their
-// own names (the headers' inline functions call them); ccom's symbols are hidden, so nobody else sees them.
+// Loading it also loads its providers' libraries, one of which on Debian (libinfinipath) installs handlers for SIGSEGV,
+// SIGBUS, SIGTERM and others when loaded. A program that does not use ofi keeps its signal handlers this way; for one
+// that does, that library is told not to install them. These are libfabric's non-inline functions under their own names
+// (the headers' inline functions call them); ccom's symbols are hidden, so other libraries are not affected.
 #include <dlfcn.h>
 #include <rdma/fabric.h>
 #include <rdma/fi_errno.h>

@@ -12,9 +12,9 @@
 namespace ccom::ofi {
 namespace {
 
-// How long to sleep at most while the provider has refused something: nothing announces that it would take it now.
+// Maximum sleep while the provider is busy: no event announces when it is ready.
 constexpr auto kRefusedSlice = std::chrono::microseconds(200);
-constexpr std::chrono::nanoseconds kShortestNap = std::chrono::microseconds(5);
+constexpr std::chrono::nanoseconds kShortestSleep = std::chrono::microseconds(5);
 
 }  // namespace
 
@@ -28,7 +28,7 @@ Status WakeDescriptor::open() {
 }
 
 void WakeDescriptor::signal() {
-  // Fails only when the counter is full, which wakes as well.
+  // Fails only when the counter is full, which wakes the waiter too.
   [[maybe_unused]] const int rc = eventfd_write(fd_, 1);
 }
 
@@ -54,7 +54,7 @@ Result<std::unique_ptr<OfiTransport>> OfiTransport::create(const OfiConfig& conf
 }
 
 OfiTransport::~OfiTransport() {
-  if (getpid() != process_) {  // a forked child: the device, the connections and what they hold are its parent's
+  if (getpid() != process_) {  // a forked child: device, connections and their state belong to the parent
     registrations_.abandon();
     (void)new auto(std::move(links_));
     (void)rails_.release();
@@ -62,7 +62,7 @@ OfiTransport::~OfiTransport() {
     return;
   }
   stop();
-  farewell();
+  shut_down();
   registrations_.forget();
   rails_.reset();
   endpoint_.reset();  // before the operations that it may still hold
@@ -78,7 +78,7 @@ Result<Channel*> OfiTransport::channel(Rank peer, int index) {
   Link* link = is_connected_ ? find_link(peer) : nullptr;
   if (link == nullptr) return error(Code::InvalidArgument, "rank %d is not connected to rank %d", config_.rank, peer);
   if (index < 0 || static_cast<size_t>(index) >= link->channels.size()) {
-    return error(Code::InvalidArgument, "channel %d to rank %d: there are %zu", index, peer, link->channels.size());
+    return error(Code::InvalidArgument, "channel %d to rank %d: only %zu exist", index, peer, link->channels.size());
   }
   return link->channels[static_cast<size_t>(index)].get();
 }
@@ -88,8 +88,8 @@ Link* OfiTransport::find_link(Rank rank) {
   return found != by_rank_.end() ? found->second : nullptr;
 }
 
-// Writes are under way from and into user memory, and nothing can call them back: their endpoints go. What peers have
-// only half told us counts as arrived, because nobody waits for it any more.
+// Writes from and into user memory are outstanding and cannot be cancelled, so their endpoints are closed. Writes whose
+// header alone was received count as arrived, because nothing waits for them any more.
 void OfiTransport::stop() {
   board_.stopped = true;
   const auto is_exposed = [](const auto& link) {
@@ -130,7 +130,7 @@ Status OfiTransport::progress(Events& events) {
   return board_.failed;
 }
 
-// Peers' writes alone never wake: their headers do, and from then on the rails are watched too.
+// Peers' writes alone do not wake this rank: their headers do, and then the rails are polled too.
 void OfiTransport::wait(std::chrono::nanoseconds at_most) {
   const bool has_work =
       !board_.ready.empty() || !paused_.empty() || !board_.completed.empty() || !board_.failed.is_ok();
@@ -140,9 +140,9 @@ void OfiTransport::wait(std::chrono::nanoseconds at_most) {
   }
   std::array<pollfd, 2 + kMaxRails> descriptors{pollfd{wake_.fd(), POLLIN, 0}};
   nfds_t count = 1;
-  bool is_blind = false;
-  const auto watch = [&descriptors, &count, &is_blind](Endpoint& endpoint) {
-    is_blind |= endpoint.descriptor() < 0;
+  bool lacks_descriptor = false;
+  const auto watch = [&descriptors, &count, &lacks_descriptor](Endpoint& endpoint) {
+    lacks_descriptor |= endpoint.descriptor() < 0;
     if (endpoint.descriptor() >= 0) descriptors[count++] = {endpoint.descriptor(), POLLIN, 0};
     return endpoint.may_sleep();
   };
@@ -150,9 +150,9 @@ void OfiTransport::wait(std::chrono::nanoseconds at_most) {
   for (size_t rail = 0; may_sleep && are_rails_awake() && rail < rails_->count(); ++rail) {
     may_sleep = watch(*rails_->endpoints()[rail]);
   }
-  if (is_blind) {  // no descriptor says when to look: naps that grow
-    nap_ = std::clamp<std::chrono::nanoseconds>(nap_ * 2, kShortestNap, kRefusedSlice);
-    at_most = std::min(at_most, nap_);
+  if (lacks_descriptor) {  // no descriptor to sleep on: sleep for growing intervals
+    sleep_ = std::clamp<std::chrono::nanoseconds>(sleep_ * 2, kShortestSleep, kRefusedSlice);
+    at_most = std::min(at_most, sleep_);
   }
   if (may_sleep && at_most.count() > 0) {
     const timespec time{.tv_sec = at_most.count() / 1'000'000'000, .tv_nsec = at_most.count() % 1'000'000'000};
@@ -162,10 +162,10 @@ void OfiTransport::wait(std::chrono::nanoseconds at_most) {
 }
 
 bool OfiTransport::are_rails_awake() const {
-  return !rails_->is_shut() && (rails_->has_work() || board_.landings.awaited() > 0);
+  return !rails_->is_shut() && (rails_->has_work() || board_.tickets.awaited() > 0);
 }
 
-// All completions are handled even after an error, because each returns an operation; the first error is the answer.
+// All completions are handled even after an error, because each returns an operation; the first error is returned.
 Status OfiTransport::advance() {
   for (OfiChannel* channel : std::exchange(paused_, {})) channel->schedule();
   Status first = serve_ready();
@@ -178,7 +178,7 @@ Status OfiTransport::advance() {
     rails_->flush();
     note(rails_->poll(completions_));
   }
-  if (!completions_.empty()) nap_ = {};
+  if (!completions_.empty()) sleep_ = {};
   for (const Completion& completion : completions_) note(handle(completion));
   note(pool_.retry());
   if (first.is_ok()) note(serve_ready());

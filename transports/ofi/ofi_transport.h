@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The transport over libfabric: messages under credits, and writes for what is large.
+// The transport over libfabric: messages with credit flow control, and remote writes for large payloads.
 //
-// A message is cut into fragments that say where they belong (peer, channel, message number, offset), so order does not
-// matter. Small ones are copied into a send buffer, travel as one libfabric message into any of the receiver's posted
-// buffers, and are copied, or given to the sink, from there. Large ones are written from where they lie straight into a
-// slot of the receiver's or into its target (channel.h); their headers, with the checksums, travel as small messages.
+// A message is split into self-describing fragments (peer, channel, message number, offset), so ordering is not needed.
+// Small fragments are copied into a send buffer, sent as one libfabric message into any of the receiver's posted
+// buffers, and copied or passed to the sink from there. Large ones are written directly from the source into a slot or
+// the target at the receiver (channel.h); their headers, with checksums, are sent as small messages.
 //
-// stop(): what writes may still touch is shut (rails.h); buffers for messages are ours anyway.
+// stop(): shuts everything that remote writes may access (rails.h); message buffers belong to the transport anyway.
 //
-// Memory, whatever is posted: each channel has `credits` (at most 8) buffers of 16 KiB in either direction, there are
-// some for messages that need no credit, and 4 slots of 256 KiB, all of which shrink where there are many channels.
+// Memory, independent of load: each channel has `credits` (at most 8) buffers of 16 KiB per direction, some for
+// messages without credit, and 4 slots of 256 KiB; all shrink when there are many channels.
 // With n channels to p peers, about
 //   receive (n (credits + 5) + 6 p) x 16 KiB, send n credits x 16 KiB, slots n MiB but at most 64 MiB.
-// Memory counts as used when it is first written to, but on EFA, which pins it at once.
+// Memory is used when it is first written, except on EFA, which pins it at once.
 //
-// A dead peer: sends to it fail, or the provider refuses them until we lose patience (sending.cc); either is a
-// RemoteError that names it. A peer that merely goes silent is found by liveness, not here.
+// Dead peers: sends to them fail, or the provider stays busy until a timeout (sending.cc); both are a RemoteError that
+// names the peer. A peer that is merely silent is detected by liveness, not here.
 //
-// fork(): the child may neither use nor destroy it; if it does destroy it, nothing happens.
+// fork(): the child must not use the transport; destroying it there is a no-op.
 #pragma once
 
 #include <unistd.h>
@@ -34,7 +34,7 @@
 
 namespace ccom::ofi {
 
-// An eventfd: what wake() writes and wait() sleeps on.
+// An eventfd: written by wake(), awaited by wait().
 class WakeDescriptor {
  public:
   WakeDescriptor() = default;
@@ -52,7 +52,7 @@ class WakeDescriptor {
 
 class OfiTransport final : public Transport {
  public:
-  // `rails`: endpoints for writes, none where the provider has no such.
+  // `rails`: endpoints for writes; empty if the provider does not support them.
   static Result<std::unique_ptr<OfiTransport>> create(const OfiConfig& config, std::unique_ptr<Endpoint> endpoint,
                                                       std::vector<std::unique_ptr<Endpoint>> rails = {});
   ~OfiTransport() override;
@@ -67,10 +67,10 @@ class OfiTransport final : public Transport {
   void stop() override;
   uint64_t memory_bytes() const override;
 
-  // What each rail has written.
+  // Bytes written by each rail.
   const std::vector<uint64_t>& written_bytes() const { return rails_->written_bytes(); }
   size_t kept_registrations() const { return registrations_.kept(); }
-  // Messages that did not prove to come from a peer, or were meant for somebody else.
+  // Messages that failed authentication or had another destination.
   uint64_t dropped_messages() const { return dropped_; }
 
  private:
@@ -104,7 +104,7 @@ class OfiTransport final : public Transport {
   // sending.cc
   Status serve_ready();
   Status serve(OfiChannel& channel);
-  Status send_fragment(OfiChannel& channel, Way way);
+  Status send_fragment(OfiChannel& channel, TransferMode mode);
   bool find_source(OfiChannel& channel);
   void write_piece(OfiChannel& channel, const Header& header, const Piece& piece);
   Status send_target(OfiChannel& channel, const OfiChannel::Target& target);
@@ -124,35 +124,35 @@ class OfiTransport final : public Transport {
   Status on_message(Link& link, ReceiveOperation& operation);
   Status on_data(Link& link, const Header& header, ReceiveOperation& operation);
   Status on_target(Link& link, const Header& header, ConstBytes bytes);
-  Status on_written(uint32_t landing);
-  Status on_landed(const WriteTickets::Match& match);
+  Status on_written(uint32_t immediate);
+  Status on_payload(const WriteTickets::Match& match);
   Status drop(ReceiveOperation& operation);
 
-  // farewell.cc
-  void farewell();
+  // shutdown.cc
+  void shut_down();
   Status on_goodbye(Link& link, uint64_t sent);
-  Status acknowledge_farewell(Link& link);
+  Status acknowledge_goodbye(Link& link);
   void mark_dead(Link& link);
 
   const OfiConfig config_;
   const Greeter greeter_;
   WakeDescriptor wake_;
   Board board_;
-  Greeting terms_;           // ours
+  Greeting terms_;           // our terms
   size_t buffer_bytes_ = 0;  // of a send or receive buffer: header and payload
   std::vector<std::unique_ptr<Link>> links_;
   std::unordered_map<Rank, Link*> by_rank_;
-  std::unique_ptr<Endpoint> endpoint_;  // after what its operations point into: destroyed first
+  std::unique_ptr<Endpoint> endpoint_;  // declared after the operations it refers to: destroyed first
   std::unique_ptr<Rails> rails_;        // likewise
   Registrations registrations_;
-  SlotTerms slot_plan_;  // what each channel of a peer gets
+  SlotTerms slot_plan_;  // per channel of a peer
   ReceivePool pool_;
-  std::vector<OfiChannel*> paused_;  // have more to write, after others had their turn
-  std::vector<Link*> waiting_;       // have an outbox that the provider refused
+  std::vector<OfiChannel*> paused_;  // have more to write; yielded to others
+  std::vector<Link*> waiting_;       // their outbox was refused by the provider
   std::vector<Completion> completions_;
   uint64_t dropped_ = 0;
   size_t send_memory_bytes_ = 0, slot_memory_bytes_ = 0;
-  std::chrono::nanoseconds nap_{};  // of a wait() that nothing can end but its time
+  std::chrono::nanoseconds sleep_{};  // of a wait() that only its timeout can end
   const pid_t process_ = getpid();
   bool is_connecting_ = false, is_connected_ = false;
 };

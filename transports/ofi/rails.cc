@@ -81,7 +81,7 @@ bool Rails::try_post_on(size_t rail, WriteOperation& operation) {
   operation.rail = rail;
   operation.descriptor = operation.descriptors[rail];
   const int rc = endpoints_[rail]->post_write(operation.link->rail_addresses[rail], operation,
-                                              {operation.address, operation.keys[rail]}, operation.landing);
+                                              {operation.address, operation.keys[rail]}, operation.immediate);
   if (rc == -FI_EAGAIN) return false;
   ++under_way_;
   ++writes_under_way_[rail];
@@ -93,7 +93,7 @@ bool Rails::try_post_on(size_t rail, WriteOperation& operation) {
 
 void Rails::flush() {
   if (waiting_.empty() || is_shut_) return;
-  std::vector<const Link*> refused;  // few: what waits is what one peer's connection is not up for yet
+  std::vector<const Link*> refused;  // few: writes that wait for one peer's connection
   std::erase_if(waiting_, [this, &refused](WriteOperation* operation) {
     if (std::ranges::find(refused, operation->link) != refused.end()) return false;
     if (try_post(*operation)) return true;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The endpoints that carry writes, one on each network interface that is used. Apart from the endpoint for messages, so
-// that small messages never wait behind large ones, and so that stop() can take all user memory out of the provider's
-// hands at once, by shutting these, while what was reported complete still goes its way.
+// The endpoints for remote writes, one per network interface in use. Separate from the message endpoint, so that small
+// messages never queue behind large ones, and so that stop() can revoke the provider's access to user memory at once by
+// shutting them down, while data reported complete is still delivered.
 //
-// Each write is a whole fragment and goes to the rail with the fewest bytes under way: no rail waits for another, and
-// one that is slower gets less. A rail that refuses for the moment is asked again; other peers' writes pass meanwhile.
+// Each write is one fragment and uses the rail with the fewest outstanding bytes: no rail waits for another, and a
+// slower one gets less. A busy rail is retried; writes to other peers proceed meanwhile.
 #pragma once
 
 #include <array>
@@ -24,59 +24,59 @@ struct WriteOperation : Operation {
   Link* link = nullptr;
   OfiChannel* channel = nullptr;
   uint64_t message = 0;
-  uint32_t landing = 0;
-  uint64_t address = 0;                        // at the peer
-  std::array<uint64_t, kMaxRails> keys{};      // by rail
-  std::array<void*, kMaxRails> descriptors{};  // of the bytes here, by rail
+  uint32_t immediate = 0;
+  uint64_t address = 0;                        // remote
+  std::array<uint64_t, kMaxRails> keys{};      // per rail
+  std::array<void*, kMaxRails> descriptors{};  // of the local bytes, per rail
   size_t rail = 0;
-  bool is_busy = false;  // waiting or with the provider
+  bool is_busy = false;  // queued or with the provider
 };
 
-// Memory that is registered with every rail.
+// Memory registered with every rail.
 using Lease = std::vector<std::unique_ptr<Registration>>;
 
 class Rails {
  public:
   explicit Rails(std::vector<std::unique_ptr<Endpoint>> endpoints);
   size_t count() const { return endpoints_.size(); }
-  const Limits& limits() const { return limits_; }  // what all can do
+  const Limits& limits() const { return limits_; }  // supported by all rails
   std::vector<std::string> addresses() const;
   // Our numbers for a peer's rails; as many as both have.
   Result<std::vector<uint64_t>> insert(const std::vector<std::string>& addresses);
   Result<Lease> enroll(Bytes bytes, Use use);
-  // Zeroed memory that peers may write into, and its keys by rail.
+  // Zeroed memory that peers may write into, and its keys per rail.
   Result<Bytes> allocate(size_t size_bytes);
   RemotePlace place(size_t rail) const { return places_[rail]; }
 
-  // Takes the write; it comes back by poll(), or by on_failed at once or in flush().
+  // Takes the write; it is returned by poll(), or by on_failed at once or in flush().
   void post(WriteOperation& operation);
   void flush();
   Status poll(std::vector<Completion>& completions);
-  // Forgets what waits for this peer.
+  // Drops the queued writes to this peer.
   void drop(const Link& link);
-  // By rail, ever.
+  // Per rail, in total.
   const std::vector<uint64_t>& written_bytes() const { return written_bytes_; }
   bool has_work() const { return under_way_ > 0 || !waiting_.empty(); }
   bool is_waiting() const { return !waiting_.empty(); }
   const std::vector<std::unique_ptr<Endpoint>>& endpoints() const { return endpoints_; }
-  // Afterwards nothing is touched any more; nothing completes.
+  // Afterwards no memory is accessed and nothing completes.
   void shut();
   bool is_shut() const { return is_shut_; }
 
  private:
-  // False: refused.
+  // False: the provider is busy.
   bool try_post(WriteOperation& operation);
   bool try_post_on(size_t rail, WriteOperation& operation);
 
   std::vector<std::unique_ptr<Endpoint>> endpoints_;
   Limits limits_;
   std::vector<RemotePlace> places_;
-  Lease slots_lease_;  // of the slots, but for the first rail
+  Lease slots_lease_;  // of the slots, except on the first rail
   std::vector<uint64_t> bytes_under_way_, written_bytes_;
   std::vector<size_t> writes_under_way_;
   size_t under_way_ = 0;
   std::vector<WriteOperation*> waiting_;
-  std::vector<Completion> failed_;  // posts that were refused for good, until the next poll()
+  std::vector<Completion> failed_;  // posts that failed, until the next poll()
   bool is_shut_ = false;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The way in: who sent it, is it genuine, is it whole, what is it. In this order; see wire.h.
+// Receiving: identify the sender, authenticate, verify the checksum, dispatch by kind. In this order; see wire.h.
 #include <rdma/fi_errno.h>
 
 #include <algorithm>
@@ -14,13 +14,13 @@
 namespace ccom::ofi {
 
 Status OfiTransport::on_received(ReceiveOperation& operation, const Completion& completion) {
-  // FI_ECANCELED is an error too: nothing is cancelled while anybody still reads completions.
-  // Nobody of ours sends more than fits.
+  // FI_ECANCELED is an error too: nothing is cancelled while completions are still read.
+  // No rank of the job sends more than fits.
   if (completion.error == FI_ETRUNC || completion.error == FI_EMSGSIZE) return drop(operation);
-  // Whose connection it was is not said; it may be a stranger's. If a peer has died, a send to it or liveness will
-  // tell.
+  // The connection is not identified; it may belong to a stranger. If a peer has died, a send to it or liveness will
+  // detect that.
   if (blames_peer(completion.error)) {
-    log(LogLevel::Warn, "ofi: rank %d: a connection broke: %s (%s)", config_.rank, fi_strerror(completion.error),
+    log(LogLevel::Warn, "ofi: rank %d: connection lost: %s (%s)", config_.rank, fi_strerror(completion.error),
         completion.reason.c_str());
     return drop(operation);
   }
@@ -49,14 +49,14 @@ Status OfiTransport::on_message(Link& link, ReceiveOperation& operation) {
   const auto header = read_as<Header>(operation.bytes());
   if (link.session_in == 0 || header.session != link.session_in) return drop(operation);
   if (header.prefix.checksummed != 0 && checksum_of(operation.data, operation.received_bytes) != header.checksum) {
-    return error(Code::TransportError, "a message from rank %d was damaged on its way (CRC32C)", link.rank)
+    return error(Code::TransportError, "a message from rank %d was corrupted in transit (CRC32C)", link.rank)
         .with_peers({link.rank});
   }
   const size_t follows = operation.received_bytes - sizeof(Header);
-  const bool is_written = header.prefix.kind == Kind::Data && header.landing != kInline;
+  const bool is_written = header.prefix.kind == Kind::Data && header.immediate != kInline;
   if (follows != (is_written ? 0 : header.payload_bytes) || header.arrived > link.sent ||
       header.prefix.channel >= link.channels.size()) {
-    return error(Code::TransportError, "rank %d sent a message that makes no sense", link.rank).with_peers({link.rank});
+    return error(Code::TransportError, "rank %d sent an invalid message", link.rank).with_peers({link.rank});
   }
   link.acknowledged = std::max(link.acknowledged, header.arrived);
   switch (header.prefix.kind) {
@@ -77,16 +77,16 @@ Status OfiTransport::on_data(Link& link, const Header& header, ReceiveOperation&
   OfiChannel& channel = *link.channels[header.prefix.channel];
   CCOM_TRY(channel.take_credit(header));
   const bool is_over = board_.stopped || !board_.failed.is_ok();
-  if (header.landing == kInline || is_over) {
+  if (header.immediate == kInline || is_over) {
     ++link.arrived;
-    CCOM_TRY(acknowledge_farewell(link));
+    CCOM_TRY(acknowledge_goodbye(link));
     if (is_over) return pool_.release(operation);
     return channel.accept({header, operation.bytes().subspan(sizeof(Header)), &operation, false}, pool_);
   }
   operation.charged = &channel;
   ++link.awaited;
-  CCOM_TRY_ASSIGN(const WriteTickets::Match match, board_.landings.on_header(channel, header));
-  if (match.channel != nullptr) CCOM_TRY(on_landed(match));
+  CCOM_TRY_ASSIGN(const WriteTickets::Match match, board_.tickets.on_header(channel, header));
+  if (match.channel != nullptr) CCOM_TRY(on_payload(match));
   return pool_.release(operation);
 }
 
@@ -94,36 +94,36 @@ Status OfiTransport::on_target(Link& link, const Header& header, ConstBytes byte
   OfiChannel& channel = *link.channels[header.prefix.channel];
   CCOM_TRY(channel.take_credit(header));
   if (bytes.size() != sizeof(TargetPlace)) {
-    return error(Code::TransportError, "rank %d sent a message that makes no sense", link.rank).with_peers({link.rank});
+    return error(Code::TransportError, "rank %d sent an invalid message", link.rank).with_peers({link.rank});
   }
   if (!board_.stopped) channel.take_target(header, read_as<TargetPlace>(bytes));
   return Status::ok();
 }
 
-Status OfiTransport::on_written(uint32_t landing) {
+Status OfiTransport::on_written(uint32_t immediate) {
   if (board_.stopped || !board_.failed.is_ok()) return Status::ok();
-  const std::optional<WriteTickets::Match> match = board_.landings.on_written(landing);
+  const std::optional<WriteTickets::Match> match = board_.tickets.on_written(immediate);
   if (!match) {
     ++dropped_;
     return Status::ok();
   }
-  return match->channel != nullptr ? on_landed(*match) : Status::ok();
+  return match->channel != nullptr ? on_payload(*match) : Status::ok();
 }
 
-// Header and bytes are here.
-Status OfiTransport::on_landed(const WriteTickets::Match& match) {
+// Header and payload have both arrived.
+Status OfiTransport::on_payload(const WriteTickets::Match& match) {
   OfiChannel& channel = *match.channel;
   Link& link = channel.link();
   const Header& header = match.header;
   --link.awaited;
   ++link.arrived;
-  CCOM_TRY(acknowledge_farewell(link));
+  CCOM_TRY(acknowledge_goodbye(link));
   const ConstBytes payload = channel.written(header, match.is_slot);
   if (payload.size() != header.payload_bytes) {
-    return error(Code::TransportError, "rank %d wrote what makes no sense", link.rank).with_peers({link.rank});
+    return error(Code::TransportError, "rank %d sent an invalid write", link.rank).with_peers({link.rank});
   }
   if (header.prefix.checksummed != 0 && crc32c(payload, 0) != header.payload_checksum) {
-    return error(Code::TransportError, "a write of rank %d was damaged on its way (CRC32C)", link.rank)
+    return error(Code::TransportError, "a write from rank %d was corrupted in transit (CRC32C)", link.rank)
         .with_peers({link.rank});
   }
   return channel.accept({header, payload, nullptr, !match.is_slot}, pool_);

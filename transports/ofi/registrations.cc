@@ -11,7 +11,7 @@ Result<std::shared_ptr<const Lease>> Registrations::get(Bytes bytes, Use use) {
     return std::make_shared<const Lease>(std::move(lease));
   };
   if (arena_ == nullptr) return make();
-  // Before looking at the memory: what is given back later is of a later generation.
+  // Read before the memory is inspected: what is released later has a later generation.
   if (const uint64_t now = arena_->generation(); now != generation_) {
     forget();
     generation_ = now;
@@ -30,7 +30,7 @@ Result<std::shared_ptr<const Lease>> Registrations::get(Bytes bytes, Use use) {
   return lease;
 }
 
-// The least recently used go. They are few, so a walk over all is cheap beside a registration.
+// Evicts the least recently used. They are few, so a linear search is cheap compared with a registration.
 void Registrations::make_room(size_t size_bytes) {
   while (!kept_.empty() && (kept_.size() >= kMostKept || kept_bytes_ + size_bytes > kMostKeptBytes)) {
     const auto oldest = std::ranges::min_element(kept_, {}, [](const auto& entry) { return entry.second.used; });

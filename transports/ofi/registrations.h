@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Registrations of user memory, kept for the next message only where that can be right.
+// Registrations of user memory, cached between messages only where that is safe.
 //
-// A device that pins pages goes on using them after the program has unmapped the memory and mapped other memory at the
-// same address; whoever keeps a registration must notice. Without a thread, hooks in the allocator or privileges, we
-// can notice it for the memory of ccom's own arena (ccomMemAlloc, ccomCommRegister), which counts its generations.
-// These registrations are kept, a bounded number of them, until the generation changes. All other memory is registered
-// for one message at a time: providers to which that is expensive (efa, verbs) have a cache of their own below, with a
-// monitor of the address space (docs/ofi.md).
+// A device that pins pages keeps using them after the program has unmapped the memory and mapped other memory at the
+// same address; a registration cache must detect that. Without a thread, allocator hooks or privileges, this is
+// possible only for memory of ccom's own arena (ccomMemAlloc, ccomCommRegister), which counts its generations. A
+// bounded number of these registrations is cached until the generation changes. All other memory is registered for one
+// message at a time: providers to which that is expensive (efa, verbs) have their own cache with a memory monitor
+// (docs/ofi.md).
 #pragma once
 
 #include <compare>
@@ -21,13 +21,13 @@ namespace ccom::ofi {
 
 class Registrations {
  public:
-  // Both outlive this; no arena: nothing is kept.
+  // Both must outlive this; without an arena nothing is cached.
   Registrations(Rails& rails, const Arena* arena) : rails_(rails), arena_(arena) {}
-  // Lives at least as long as the result.
+  // Must outlive the result.
   Result<std::shared_ptr<const Lease>> get(Bytes bytes, Use use);
-  // Keeps none.
+  // Never cached.
   void forget();
-  // The same without closing any: for a forked child, whose parent's they are.
+  // The same without closing them: in a forked child they belong to the parent.
   void abandon() { (void)new auto(std::move(kept_)); }
   size_t kept() const { return kept_.size(); }
 
@@ -43,7 +43,7 @@ class Registrations {
   };
   struct Kept {
     std::shared_ptr<const Lease> lease;
-    uint64_t used = 0;  // when, counted in calls
+    uint64_t used = 0;  // last use, counted in calls
   };
   void make_room(size_t size_bytes);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The way out: channels that are ready are served, what is cut is sealed and queued per peer, and what the provider
-// refuses is posted again, without holding back other peers.
+// Sending: ready channels are served, their fragments are sealed and queued per peer, and what the provider refuses is
+// posted again without blocking other peers.
 #include <rdma/fi_errno.h>
 
 #include <algorithm>
@@ -17,9 +17,9 @@
 namespace ccom::ofi {
 namespace {
 
-// A provider refuses for a moment while its queue is full, and for ever when it cannot reach the peer any more: that is
-// all that tcp;ofi_rxm says of a peer that was killed. Credits keep queues short, so this is never a busy peer. Time in
-// which the caller made no progress counts little, because it is progress that may end the refusal.
+// A provider refuses temporarily while its queue is full, and permanently when it cannot reach the peer any more: that
+// is all that tcp;ofi_rxm reports of a killed peer. Credits keep queues short, so a busy peer never looks like this.
+// Time in which the caller made no progress hardly counts, because progress may end the refusal.
 constexpr std::chrono::nanoseconds kRefusalLimit = std::chrono::seconds(3);
 constexpr std::chrono::nanoseconds kRefusalStep = std::chrono::milliseconds(10);
 
@@ -39,52 +39,53 @@ Status OfiTransport::serve_ready() {
 Status OfiTransport::serve(OfiChannel& channel) {
   Link& link = channel.link();
   CCOM_TRY(channel.accept_kept(pool_));
-  if (link.farewell && (channel.has_sends() || (link.has_left() && !channel.end_receives()))) {
-    return error(Code::RemoteError, "rank %d has closed its transport, and rank %d still had business with it",
+  if (link.goodbye_count && (channel.has_sends() || (link.has_left() && !channel.end_receives()))) {
+    return error(Code::RemoteError, "rank %d has closed its transport while rank %d was still communicating with it",
                  link.rank, config_.rank)
         .with_peers({link.rank});
   }
-  while (!link.farewell && channel.has_credit()) {
+  while (!link.goodbye_count && channel.has_credit()) {
     const std::optional<OfiChannel::Target> target = channel.next_target();
     if (!target) break;
     CCOM_TRY(send_target(channel, *target));
   }
-  for (Way way = channel.next_way(); way != Way::None; way = channel.next_way()) {
-    CCOM_TRY(send_fragment(channel, way));
-    if (way == Way::Inline) continue;
-    // What has arrived meanwhile is read before it leaves the cache, and other channels get their turn.
+  for (TransferMode mode = channel.next_mode(); mode != TransferMode::None; mode = channel.next_mode()) {
+    CCOM_TRY(send_fragment(channel, mode));
+    if (mode == TransferMode::Inline) continue;
+    // Received data is processed while still in the cache, and other channels get their turn.
     paused_.push_back(&channel);
     break;
   }
-  if (channel.is_grant_due() && !channel.grant.is_busy && !link.farewell) {
+  if (channel.is_grant_due() && !channel.grant.is_busy && !link.goodbye_count) {
     return send_control(link, channel.grant, Kind::Grant, &channel);
   }
   return Status::ok();
 }
 
-Status OfiTransport::send_fragment(OfiChannel& channel, Way way) {
+Status OfiTransport::send_fragment(OfiChannel& channel, TransferMode mode) {
   Link& link = channel.link();
-  if (way != Way::Inline && !find_source(channel)) way = Way::Inline;
+  if (mode != TransferMode::Inline && !find_source(channel)) mode = TransferMode::Inline;
   SendOperation& operation = *channel.free_slots.back();
   channel.free_slots.pop_back();
   Header header = make_header(link, Kind::Data, &channel);
-  const Piece piece = channel.cut(header, way);
+  const Piece piece = channel.cut(header, mode);
   operation.message = header.message;
   ++link.sent;
-  if (way == Way::Inline) return seal_and_post(operation, header, piece.payload);
-  // The checksum brings the payload into the cache, from where the provider takes it.
+  if (mode == TransferMode::Inline) return seal_and_post(operation, header, piece.payload);
+  // The checksum brings the payload into the cache, from which the provider reads it.
   if (config_.checksum) header.payload_checksum = crc32c(piece.payload, 0);
   write_piece(channel, header, piece);
   return seal_and_post(operation, header, {});
 }
 
-// What is written from is registered where the providers ask for it. If it cannot be, its bytes go by messages.
+// The source of a write is registered if the provider requires it. If that fails, its bytes are sent by messages.
 bool OfiTransport::find_source(OfiChannel& channel) {
   if (!rails_->limits().registers_sources || !channel.needs_source()) return true;
   const ConstBytes payload = channel.front_payload();
   auto lease = registrations_.get({const_cast<std::byte*>(payload.data()), payload.size()}, Use::Source);
   if (!lease) {
-    log(LogLevel::Debug, "ofi: rank %d sends by copies: %s", config_.rank, lease.error().message().c_str());
+    log(LogLevel::Debug, "ofi: rank %d sends through copies, because registration failed: %s", config_.rank,
+        lease.error().message().c_str());
     return false;
   }
   channel.lend_source(*std::move(lease));
@@ -94,10 +95,11 @@ bool OfiTransport::find_source(OfiChannel& channel) {
 void OfiTransport::write_piece(OfiChannel& channel, const Header& header, const Piece& piece) {
   WriteOperation& write = *channel.free_writes.back();
   channel.free_writes.pop_back();
-  write.data = const_cast<std::byte*>(piece.payload.data());  // libfabric's operations are one type for all directions
+  write.data =
+      const_cast<std::byte*>(piece.payload.data());  // libfabric's operations have one type for both directions
   write.size_bytes = piece.payload.size();
   write.message = header.message;
-  write.landing = header.landing;
+  write.immediate = header.immediate;
   write.address = piece.address;
   write.keys = piece.keys;
   for (size_t rail = 0; piece.source != nullptr && rail < piece.source->size(); ++rail) {
@@ -107,11 +109,11 @@ void OfiTransport::write_piece(OfiChannel& channel, const Header& header, const 
   rails_->post(write);
 }
 
-// Where the peer may write that message. If the memory cannot be registered, slots do.
+// Announces where the peer may write that message. If the memory cannot be registered, slots are used.
 Status OfiTransport::send_target(OfiChannel& channel, const OfiChannel::Target& target) {
   auto lease = registrations_.get(target.bytes, Use::Target);
   const auto ticket =
-      lease ? board_.landings.open(channel, target.message, channel.spots_for(target.bytes.size())) : std::nullopt;
+      lease ? board_.tickets.open(channel, target.message, channel.spots_for(target.bytes.size())) : std::nullopt;
   if (!ticket) {
     if (!lease) log(LogLevel::Debug, "ofi: rank %d: %s", config_.rank, lease.error().message().c_str());
     channel.open_target(std::nullopt, {});
@@ -152,7 +154,7 @@ Header OfiTransport::make_header(Link& link, Kind kind, OfiChannel* channel) con
 
 Status OfiTransport::seal_and_post(SendOperation& operation, const Header& header, ConstBytes payload) {
   Header sealed = header;
-  if (header.landing == kInline) sealed.payload_bytes = static_cast<uint32_t>(payload.size());
+  if (header.immediate == kInline) sealed.payload_bytes = static_cast<uint32_t>(payload.size());
   std::memcpy(operation.data, &sealed, sizeof(sealed));
   if (!payload.empty()) std::memcpy(operation.data + sizeof(header), payload.data(), payload.size());
   operation.size_bytes = sizeof(header) + payload.size();
@@ -190,8 +192,8 @@ Status OfiTransport::refused(Link& link) {
   link.refused_for += std::min<std::chrono::nanoseconds>(now - std::exchange(link.refused_at, now), kRefusalStep);
   if (!is_connected_ || link.refused_for < kRefusalLimit) return Status::ok();
   mark_dead(link);
-  if (link.farewell) return Status::ok();
-  return error(Code::RemoteError, "send, rank %d -> %d: libfabric provider %s takes nothing any more; the peer is gone",
+  if (link.goodbye_count) return Status::ok();
+  return error(Code::RemoteError, "send, rank %d -> %d: libfabric provider %s accepts no more data; the peer is gone",
                config_.rank, link.rank, config_.provider.c_str())
       .with_peers({link.rank});
 }
@@ -232,21 +234,21 @@ Status OfiTransport::on_wrote(WriteOperation& operation, const Completion& compl
   }
   if (link.is_dead) return Status::ok();
   mark_dead(link);
-  if (link.farewell) return Status::ok();
+  if (link.goodbye_count) return Status::ok();
   return peer_error(completion, config_.rank, link.rank, "write");
 }
 
 Status OfiTransport::send_failed(SendOperation& operation, const Completion& completion) {
   Link& link = *operation.link;
   if (operation.kind == Kind::Hello || operation.kind == Kind::Welcome) {
-    // The peer may not be up yet; connect() tries again.
+    // The peer may not be up yet; connect() retries.
     (operation.kind == Kind::Hello ? link.hello_due : link.welcome_due) = true;
     link.greet_at = Clock::now() + std::chrono::milliseconds(20);
     link.last_error = completion.error;
     return Status::ok();
   }
   mark_dead(link);
-  if (link.farewell || operation.kind == Kind::Goodbye || operation.kind == Kind::Acknowledge) return Status::ok();
+  if (link.goodbye_count || operation.kind == Kind::Goodbye || operation.kind == Kind::Acknowledge) return Status::ok();
   return peer_error(completion, config_.rank, link.rank, "send");
 }
 

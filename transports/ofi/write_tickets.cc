@@ -6,7 +6,7 @@ namespace ccom::ofi {
 std::optional<uint32_t> WriteTickets::open(OfiChannel& channel, std::optional<uint64_t> message, size_t spots) {
   if (spots > size_t{1} << kIndexBits) return std::nullopt;
   if (free_.empty()) {
-    if (tickets_.size() >= kMostTickets) return std::nullopt;
+    if (tickets_.size() >= kMaxTickets) return std::nullopt;
     free_.push_back(static_cast<uint32_t>(tickets_.size()));
     tickets_.emplace_back();
   }
@@ -22,8 +22,8 @@ void WriteTickets::close(uint32_t ticket) {
   free_.push_back(ticket);
 }
 
-WriteTickets::Spot* WriteTickets::find(uint32_t landing) {
-  const uint32_t ticket = ticket_of(landing), index = index_of(landing);
+WriteTickets::Spot* WriteTickets::find(uint32_t immediate) {
+  const uint32_t ticket = ticket_of(immediate), index = index_of(immediate);
   if (ticket >= tickets_.size() || index >= tickets_[ticket].spots.size()) return nullptr;
   return &tickets_[ticket].spots[index];
 }
@@ -34,21 +34,21 @@ WriteTickets::Match WriteTickets::take(const Ticket& ticket, Spot& spot) {
   return match;
 }
 
-std::optional<WriteTickets::Match> WriteTickets::on_written(uint32_t landing) {
-  Spot* spot = find(landing);
+std::optional<WriteTickets::Match> WriteTickets::on_written(uint32_t immediate) {
+  Spot* spot = find(immediate);
   if (spot == nullptr || spot->is_written) return std::nullopt;
   spot->is_written = true;
   if (!spot->header) return Match{};
   --awaited_;
-  return take(tickets_[ticket_of(landing)], *spot);
+  return take(tickets_[ticket_of(immediate)], *spot);
 }
 
 Result<WriteTickets::Match> WriteTickets::on_header(OfiChannel& channel, const Header& header) {
-  Spot* spot = find(header.landing);
-  const Ticket* ticket = spot != nullptr ? &tickets_[ticket_of(header.landing)] : nullptr;
+  Spot* spot = find(header.immediate);
+  const Ticket* ticket = spot != nullptr ? &tickets_[ticket_of(header.immediate)] : nullptr;
   if (ticket == nullptr || ticket->channel != &channel || ticket->message.value_or(header.message) != header.message ||
       spot->header) {
-    return error(Code::TransportError, "rank %d tells of a write that it was not asked for", header.prefix.from)
+    return error(Code::TransportError, "rank %d announced a write without a ticket", header.prefix.from)
         .with_peers({header.prefix.from});
   }
   spot->header = header;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where peers' writes land, and what is known of each: its bytes (the provider has shown the write's immediate) and its
-// header (a message has told what it is). Either may come first; only both together are a fragment.
+// Pairs peers' writes with their headers: the payload (the provider has reported the write's immediate) and the header
+// (received as a message). They may arrive in either order; only both together are a fragment.
 //
-// An immediate names a spot: ticket x 2^20 + index. A ticket is one channel's slots, or one message's target, whose
-// fragments the sender numbers from 0. A spot is used once until it was taken, so nothing else tells writes apart.
+// An immediate is ticket x 2^20 + index. A ticket stands for one channel's slots, or for one message's target, whose
+// fragments the sender numbers from 0. An index is used once until it is consumed, so writes are unambiguous.
 #pragma once
 
 #include <optional>
@@ -18,29 +18,30 @@ namespace ccom::ofi {
 class OfiChannel;
 
 inline constexpr uint32_t kIndexBits = 20;
-inline constexpr uint32_t kMostTickets = (uint32_t{1} << (32 - kIndexBits)) - 1;  // so that none gives kInline
+inline constexpr uint32_t kMaxTickets = (uint32_t{1} << (32 - kIndexBits)) - 1;  // none gives kInline
 
-constexpr uint32_t landing_of(uint32_t ticket, uint32_t index) { return ticket << kIndexBits | index; }
-constexpr uint32_t ticket_of(uint32_t landing) { return landing >> kIndexBits; }
-constexpr uint32_t index_of(uint32_t landing) { return landing & ((uint32_t{1} << kIndexBits) - 1); }
+constexpr uint32_t immediate_of(uint32_t ticket, uint32_t index) { return ticket << kIndexBits | index; }
+constexpr uint32_t ticket_of(uint32_t immediate) { return immediate >> kIndexBits; }
+constexpr uint32_t index_of(uint32_t immediate) { return immediate & ((uint32_t{1} << kIndexBits) - 1); }
 
 class WriteTickets {
  public:
-  // A ticket with `spots` spots; nothing if all are in use. `message`: whose target it is; nothing for slots.
+  // A ticket with `spots` indices; nothing if all tickets are in use. `message`: the owner of the target; none for
+  // slots.
   std::optional<uint32_t> open(OfiChannel& channel, std::optional<uint64_t> message, size_t spots);
   void close(uint32_t ticket);
 
   struct Match {
-    OfiChannel* channel = nullptr;  // null: the other half is missing yet
+    OfiChannel* channel = nullptr;  // null: the other half is still missing
     bool is_slot = false;
     Header header{};
   };
-  // A write has arrived. Nothing if nobody waits for such a one.
-  std::optional<Match> on_written(uint32_t landing);
-  // A header that is believed. An error if its landing is not `channel`'s, or was told of before.
+  // A write has arrived. Nothing if it is unexpected.
+  std::optional<Match> on_written(uint32_t immediate);
+  // An authenticated header. An error if its ticket is not `channel`'s, or if it was announced before.
   Result<Match> on_header(OfiChannel& channel, const Header& header);
 
-  // Headers whose bytes are not here yet.
+  // Headers whose payload is missing.
   size_t awaited() const { return awaited_; }
 
  private:
@@ -49,11 +50,11 @@ class WriteTickets {
     std::optional<Header> header{};
   };
   struct Ticket {
-    OfiChannel* channel = nullptr;  // null: free
+    OfiChannel* channel = nullptr;  // null: unused
     std::optional<uint64_t> message{};
     std::vector<Spot> spots{};
   };
-  Spot* find(uint32_t landing);
+  Spot* find(uint32_t immediate);
   Match take(const Ticket& ticket, Spot& spot);
 
   std::vector<Ticket> tickets_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Before the first message: who is there, and a channel object for every pair of rings.
+// Connecting: waits for all ranks and creates a channel object for every pair of rings.
 #include <algorithm>
 #include <string>
 
@@ -13,22 +13,22 @@ ShmTransport::ShmTransport(const ShmConfig& config, const Layout& layout, std::u
     : segment_(*config.segment),
       offset_bytes_(config.offset_bytes),
       layout_(layout),
-      place_(static_cast<int>(std::ranges::find(config.local_ranks, config.rank) - config.local_ranks.begin())),
+      local_rank_(static_cast<int>(std::ranges::find(config.local_ranks, config.rank) - config.local_ranks.begin())),
       channels_(config.local_ranks.size() * static_cast<size_t>(config.channels)),
       pacer_(std::move(pacer)) {
-  for (size_t place = 0; place < config.local_ranks.size(); ++place) {
-    const auto at = static_cast<int>(place);
-    neighbours_.push_back({config.local_ranks[place], at, &layout_.rank_lines(region(), at)});
+  for (size_t local_rank = 0; local_rank < config.local_ranks.size(); ++local_rank) {
+    const auto at = static_cast<int>(local_rank);
+    local_peers_.push_back({config.local_ranks[local_rank], at, &layout_.rank_lines(region(), at)});
   }
   sending_.reserve(channels_.size());
   receiving_.reserve(channels_.size());
-  owed_.reserve(neighbours_.size());
+  to_notify_.reserve(local_peers_.size());
   completed_.reserve(64);
 }
 
-int ShmTransport::place_of(Rank rank) const {
-  const auto found = std::ranges::lower_bound(neighbours_, rank, {}, &Neighbour::rank);
-  return found != neighbours_.end() && found->rank == rank ? static_cast<int>(found - neighbours_.begin()) : -1;
+int ShmTransport::local_rank_of(Rank rank) const {
+  const auto found = std::ranges::lower_bound(local_peers_, rank, {}, &LocalPeer::rank);
+  return found != local_peers_.end() && found->rank == rank ? static_cast<int>(found - local_peers_.begin()) : -1;
 }
 
 Status ShmTransport::connect(std::span<const Peer> peers, Deadline deadline) {
@@ -36,15 +36,15 @@ Status ShmTransport::connect(std::span<const Peer> peers, Deadline deadline) {
   is_connected_ = true;
   for (const Peer& peer : peers) make_channels(peer);
   my_lines().attached.store(layout_.fingerprint(), std::memory_order_release);
-  for (const Peer& peer : peers) ring(*neighbours_[static_cast<size_t>(place_of(peer.rank))].lines);
+  for (const Peer& peer : peers) ring(*local_peers_[static_cast<size_t>(local_rank_of(peer.rank))].lines);
   return await_peers(peers, deadline);
 }
 
 Status ShmTransport::check_peers(std::span<const Peer> peers) const {
   if (is_connected_) return error(Code::InvalidUsage, "shm: connect was called before");
   for (const Peer& peer : peers) {
-    const int place = place_of(peer.rank);
-    if (place < 0 || place == place_ || peer.channels < 1 || peer.channels > layout_.channels) {
+    const int local_rank = local_rank_of(peer.rank);
+    if (local_rank < 0 || local_rank == local_rank_ || peer.channels < 1 || peer.channels > layout_.channels) {
       return error(Code::InvalidArgument,
                    "shm: connect to rank %d with %d channels: not another rank of this host, or not 1 to "
                    "%d channels",
@@ -55,29 +55,29 @@ Status ShmTransport::check_peers(std::span<const Peer> peers) const {
 }
 
 void ShmTransport::make_channels(const Peer& peer) {
-  const int place = place_of(peer.rank);
+  const int local_rank = local_rank_of(peer.rank);
   for (int index = 0; index < peer.channels; ++index) {
-    const size_t out = layout_.ring_index(place_, place, index);
-    const size_t in = layout_.ring_index(place, place_, index);
+    const size_t out = layout_.ring_index(local_rank_, local_rank, index);
+    const size_t in = layout_.ring_index(local_rank, local_rank_, index);
     const ShmChannel::Ends ends{layout_.ring(region(), out), offset_bytes_ + layout_.ring_offset_bytes(out),
                                 layout_.ring(region(), in), pacer_ != nullptr};
-    channels_[static_cast<size_t>(place * layout_.channels + index)] =
-        std::make_unique<ShmChannel>(*this, neighbours_[static_cast<size_t>(place)], ends);
+    channels_[static_cast<size_t>(local_rank * layout_.channels + index)] =
+        std::make_unique<ShmChannel>(*this, local_peers_[static_cast<size_t>(local_rank)], ends);
   }
 }
 
-// Who has not come yet, ascending.
+// Ranks that have not joined yet, ascending.
 Result<std::vector<Rank>> ShmTransport::absent(std::span<const Peer> peers) const {
   std::vector<Rank> missing;
   for (const Peer& peer : peers) {
-    const RankLines& lines = *neighbours_[static_cast<size_t>(place_of(peer.rank))].lines;
+    const RankLines& lines = *local_peers_[static_cast<size_t>(local_rank_of(peer.rank))].lines;
     const uint32_t attached = lines.attached.load(std::memory_order_acquire);
     if (attached == 0) missing.push_back(peer.rank);
     if (attached != 0 && attached != layout_.fingerprint()) {
       return error(Code::ConfigError,
-                   "shm: rank %d and rank %d do not agree on ranks, channels or ring size of the shared "
+                   "shm: rank %d and rank %d have different ranks, channels or ring sizes for the shared "
                    "region",
-                   neighbours_[static_cast<size_t>(place_)].rank, peer.rank)
+                   local_peers_[static_cast<size_t>(local_rank_)].rank, peer.rank)
           .with_peers({peer.rank});
     }
   }
@@ -87,25 +87,25 @@ Result<std::vector<Rank>> ShmTransport::absent(std::span<const Peer> peers) cons
 
 Status ShmTransport::await_peers(std::span<const Peer> peers, Deadline deadline) {
   while (true) {
-    Nap nap(my_lines());
+    Nap sleep_slice(my_lines());
     CCOM_TRY_ASSIGN(const std::vector<Rank> missing, absent(peers));
     if (missing.empty()) return Status::ok();
     if (deadline.passed()) {
       std::string list;
       for (const Rank rank : missing) list += (list.empty() ? "" : ", ") + std::to_string(rank);
-      return error(Code::Timeout, "shm: connect rank %d: no sign of rank %s",
-                   neighbours_[static_cast<size_t>(place_)].rank, list.c_str())
+      return error(Code::Timeout, "shm: connect rank %d: timed out waiting for rank %s",
+                   local_peers_[static_cast<size_t>(local_rank_)].rank, list.c_str())
           .with_peers(missing);
     }
-    nap.sleep(deadline.left());
+    sleep_slice.sleep(deadline.left());
   }
 }
 
 Result<Channel*> ShmTransport::channel(Rank peer, int index) {
-  const int place = place_of(peer);
+  const int local_rank = local_rank_of(peer);
   ShmChannel* found = nullptr;
-  if (place >= 0 && index >= 0 && index < layout_.channels) {
-    found = channels_[static_cast<size_t>(place * layout_.channels + index)].get();
+  if (local_rank >= 0 && index >= 0 && index < layout_.channels) {
+    found = channels_[static_cast<size_t>(local_rank * layout_.channels + index)].get();
   }
   if (found == nullptr) return error(Code::InvalidArgument, "shm: no channel %d to rank %d", index, peer);
   return found;

@@ -42,7 +42,7 @@ Status check(const ShmFabric& fabric, const ShmConfig& config) {
       fabric.ways, [&exists](const std::vector<ShmWire>& way) { return std::ranges::all_of(way, exists); });
   if (fabric.ways.size() != config.local_ranks.size() || !is_whole || fabric.offset_bytes % shm::kPageBytes != 0 ||
       fabric.offset_bytes > segment_bytes || shm_wires_bytes(fabric.lines) > segment_bytes - fabric.offset_bytes) {
-    return error(Code::InvalidArgument, "shm: a fabric of %u wires with ways to %zu ranks does not fit %zu ranks",
+    return error(Code::InvalidArgument, "shm: a fabric of %u wires with routes to %zu ranks does not match %zu ranks",
                  fabric.lines, fabric.ways.size(), config.local_ranks.size());
   }
   return Status::ok();
@@ -77,9 +77,9 @@ std::vector<uint64_t> shm_wire_traffic(const SharedSegment& segment, const ShmFa
 }
 
 size_t default_ring_bytes(int local_ranks, int channels, size_t max_memory_bytes) {
-  constexpr size_t kMostBytes = size_t{256} << 10;
+  constexpr size_t kMaxBytes = size_t{256} << 10;
   const size_t rings = static_cast<size_t>(std::max(local_ranks - 1, 1)) * static_cast<size_t>(std::max(channels, 1));
-  return std::clamp(std::bit_floor(max_memory_bytes / rings), shm::kPageBytes, kMostBytes);
+  return std::clamp(std::bit_floor(max_memory_bytes / rings), shm::kPageBytes, kMaxBytes);
 }
 
 Result<std::unique_ptr<Transport>> make_shm_transport(const ShmConfig& config) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a message lies in a ring. It starts at a multiple of 64 with its frame; small ones follow the frame at once, so
-// that eight bytes with their frame are one cache line, larger ones start on the next line; the end is padded to a
+// The layout of a message in a ring. It starts at a multiple of 64 with its frame; a small payload follows directly, so
+// that eight bytes and their frame are one cache line; a larger one starts on the next line. The end is padded to a
 // multiple of 64.
 //
-// Where a fabric's speeds are imitated (pacer.h) a frame always has a line of its own, which ends with a stamp: the
-// time at which the message has arrived.
+// On an emulated fabric (pacer.h) the frame always has its own line, which ends with a time stamp: when the message has
+// arrived.
 #pragma once
 
 #include "transports/transport.h"
@@ -13,12 +13,12 @@
 namespace ccom::shm {
 
 inline constexpr size_t kGrainBytes = 64;
-// Messages up to this size are published whole. Together with the frame at most half of the smallest ring.
+// Messages up to this size are published whole. With the frame, at most half of the smallest ring.
 inline constexpr size_t kSmallBytes = 1984;
-// Larger ones are published tile by tile: the receiver empties one while the sender fills the next. Of the sizes 4 to
-// 64 KiB all give the same bandwidth, and small ones the better latency for 16 to 64 KiB.
+// Larger ones are published tile by tile: the receiver drains one while the sender fills the next. All tile sizes from
+// 4 to 64 KiB give the same bandwidth; small ones have the lower latency for 16 to 64 KiB.
 inline constexpr size_t kTileBytes = size_t{8} << 10;
-// What the receiver takes out at a time before it frees it: more, since a sink has a price per call.
+// The receiver frees this much at a time: more, since each sink call has a cost.
 inline constexpr size_t kPieceBytes = size_t{32} << 10;
 
 struct Frame {
@@ -28,16 +28,16 @@ struct Frame {
 static_assert(sizeof(Frame) == 48 && kSmallBytes + sizeof(Frame) <= 2048);
 
 constexpr size_t round_to_grain(size_t bytes) { return (bytes + kGrainBytes - 1) & ~(kGrainBytes - 1); }
-// From a frame to the payload of a small message; of larger ones it is always kGrainBytes.
+// Offset from a frame to a small payload; for larger ones it is always kGrainBytes.
 constexpr size_t frame_bytes(bool stamped) { return stamped ? kGrainBytes : sizeof(Frame); }
 static_assert(sizeof(Frame) + sizeof(uint64_t) <= kGrainBytes && kGrainBytes + kSmallBytes <= 2048);
 
-// What became of an attempt to move a message.
+// Result of an attempt to move a message.
 enum class Progress {
-  Done,      // all of it went
-  Waiting,   // for the other side
-  Mismatch,  // incoming only
-  Broken,    // the other side's counter is impossible
+  Done,      // completely transferred
+  Waiting,   // for the peer
+  Mismatch,  // receiving only
+  Broken,    // the peer's counter is invalid
 };
 
 }  // namespace ccom::shm

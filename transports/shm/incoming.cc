@@ -14,7 +14,7 @@ Progress Incoming::advance(const Receive& receive) {
   return stream(receive);
 }
 
-// The sender puts in no more than fits, and never takes anything back.
+// The sender adds at most what fits, and never removes anything.
 bool Incoming::refresh() {
   const uint64_t head = ring_.lines->head.load(std::memory_order_acquire);
   if (head - tail_ > ring_.ring_bytes || head - tail_ < head_ - tail_) return false;
@@ -36,7 +36,7 @@ Progress Incoming::take_frame(const Receive& receive) {
   return Progress::Done;
 }
 
-// At most one ring full per call, so that one channel cannot keep the others waiting.
+// At most one full ring per call, so that one channel cannot starve the others.
 Progress Incoming::stream(const Receive& receive) {
   for (size_t moved = 0; received_bytes_ < receive.size_bytes;) {
     const size_t rest = receive.size_bytes - received_bytes_;

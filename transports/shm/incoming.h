@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The receiver's end of one ring. Believes nothing that it reads there: counters must be possible, the message must be
-// the one that is expected.
+// The receiving end of one ring. Validates everything that it reads there: counters must be plausible and the message
+// must be the expected one.
 #pragma once
 
 #include "transports/shm/frame.h"
@@ -9,28 +9,28 @@
 
 namespace ccom::shm {
 
-// Invariants: tail_ <= head_ <= tail_ + ring_bytes; tail_ is published between calls; head_ is what the sender had put
-// in when we last looked.
+// Invariants: tail_ <= head_ <= tail_ + ring_bytes; tail_ is published between calls; head_ is the sender's counter as
+// last read.
 class Incoming {
  public:
   explicit Incoming(const RingView& ring, bool stamped = false) : ring_(ring), frame_bytes_(frame_bytes(stamped)) {}
 
-  // Delivers what is there of the message that is next in line. To be called with the same receive until it is done.
-  // After a Mismatch, frame() is what came instead, and nothing was delivered.
+  // Delivers the available part of the current message. Call with the same receive until it is done. After a Mismatch,
+  // frame() is what arrived instead, and nothing was delivered.
   Progress advance(const Receive& receive);
-  // True if advance() would find bytes; looks at the sender's counter.
+  // Whether advance() would find data; reads the sender's counter.
   bool has_bytes() const { return ring_.lines->head.load(std::memory_order_acquire) != tail_; }
   const Frame& frame() const { return frame_; }
-  // The stamp of the message that came last, if frames have one.
+  // The stamp of the last message, if frames have one.
   uint64_t due_ns() const { return due_ns_; }
-  // Within a message.
+  // In the middle of a message.
   bool has_begun() const { return is_framed_; }
 
-  // The sender can only be asleep for want of room if the ring was more than half full since it was last told what is
-  // free: it waits for no more than half a ring. So it need not hear of every message that we take out.
-  bool has_untold() const { return told_tail_ != tail_; }
-  bool owes_news() const { return has_untold() && head_ - told_tail_ > ring_.ring_bytes / 2; }
-  void told() { told_tail_ = tail_; }
+  // A sender waits for at most half a ring of space, so it can be asleep only if the ring was more than half full when
+  // it was last notified. Other reads need no notification.
+  bool has_unnotified() const { return notified_tail_ != tail_; }
+  bool needs_notification() const { return has_unnotified() && head_ - notified_tail_ > ring_.ring_bytes / 2; }
+  void notified() { notified_tail_ = tail_; }
 
  private:
   size_t available_bytes() const { return static_cast<size_t>(head_ - tail_); }
@@ -45,8 +45,8 @@ class Incoming {
   const size_t frame_bytes_;
   uint64_t head_ = 0;
   uint64_t tail_ = 0;
-  uint64_t told_tail_ = 0;
-  bool is_framed_ = false;  // the current message's frame was taken, and was right
+  uint64_t notified_tail_ = 0;
+  bool is_framed_ = false;  // the current message's frame was read and matched
   size_t received_bytes_ = 0;
   Frame frame_;
   uint64_t due_ns_ = 0;

@@ -2,11 +2,11 @@
 //
 // What lies where in a region of the shared segment:
 //
-//   RankLines[ranks]                       who is there, who sleeps
-//   RingLines[ranks * (ranks-1) * channels]  two counters for every ring
+//   RankLines[ranks]                       presence and sleep state
+//   RingLines[ranks * (ranks-1) * channels]  two counters per ring
 //   ring data, ring_bytes each             page-aligned, in the same order
 //
-// Every line has one writer, or is a doorbell. All zero is the initial state. Nothing read from here is trusted.
+// Every line has a single writer, or is a doorbell. All zero is the initial state. Nothing read from here is trusted.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,7 @@
 
 namespace ccom::shm {
 
-// Two cache lines: processors fetch them in pairs.
+// Two cache lines: processors prefetch them in pairs.
 inline constexpr size_t kLineBytes = 128;
 inline constexpr size_t kPageBytes = 4096;
 
@@ -25,29 +25,29 @@ static_assert(std::atomic<uint32_t>::is_always_lock_free && sizeof(std::atomic<u
 static_assert(std::atomic<uint64_t>::is_always_lock_free && sizeof(std::atomic<uint64_t>) == 8);
 
 struct RankLines {
-  // Layout::fingerprint() from the moment the rank is connected.
+  // Layout::fingerprint() once the rank is connected.
   alignas(kLineBytes) std::atomic<uint32_t> attached;
-  alignas(kLineBytes) std::atomic<uint32_t> doorbell;  // a futex; grows with every ring
-  alignas(kLineBytes) std::atomic<uint32_t> sleeping;  // 1: ring the doorbell when there is news
-  alignas(kLineBytes) std::atomic<uint32_t> left;      // 1: nothing more will come
+  alignas(kLineBytes) std::atomic<uint32_t> doorbell;  // a futex; incremented by every ring
+  alignas(kLineBytes) std::atomic<uint32_t> sleeping;  // 1: ring the doorbell when there is work
+  alignas(kLineBytes) std::atomic<uint32_t> left;      // 1: the rank sends nothing more
 };
 static_assert(sizeof(RankLines) == 4 * kLineBytes);
 
-// Bytes that ever went in and out: tail <= head <= tail + ring_bytes.
+// Total bytes in and out: tail <= head <= tail + ring_bytes.
 struct RingLines {
   alignas(kLineBytes) std::atomic<uint64_t> head;  // written by the sender
   alignas(kLineBytes) std::atomic<uint64_t> tail;  // written by the receiver
 };
 static_assert(sizeof(RingLines) == 2 * kLineBytes);
 
-// One ring as one of its sides sees it.
+// One ring from one side.
 struct RingView {
   RingLines* lines = nullptr;
   std::byte* data = nullptr;
   size_t ring_bytes = 0;
 };
 
-// A value. Ranks are counted from 0 to ranks-1 here, in the order of ShmConfig::local_ranks.
+// A value. Ranks are numbered from 0 to ranks-1, in the order of ShmConfig::local_ranks.
 struct Layout {
   int ranks = 0;
   int channels = 0;
@@ -62,7 +62,7 @@ struct Layout {
   size_t ring_offset_bytes(size_t index) const { return header_bytes() + index * ring_bytes; }
   RankLines& rank_lines(std::byte* region, int rank) const;
   RingView ring(std::byte* region, size_t index) const;
-  // Tells regions of different form apart; never 0.
+  // Distinguishes regions of different layout; never 0.
   uint32_t fingerprint() const;
 };
 

@@ -38,7 +38,7 @@ bool Outgoing::has_room(const Send& send) const {
   return ring_.ring_bytes - static_cast<size_t>(head_ - tail) >= needed;
 }
 
-// The receiver frees only what is there, and never takes anything back.
+// The receiver frees only what is available, and never takes anything back.
 bool Outgoing::refresh() {
   const uint64_t tail = ring_.lines->tail.load(std::memory_order_acquire);
   if (tail - tail_ > head_ - tail_) return false;
@@ -58,7 +58,7 @@ void Outgoing::put_small(const Send& send) {
   publish();
 }
 
-// At most one ring full per call, so that one channel cannot keep the others waiting.
+// At most one full ring per call, so that one channel cannot starve the others.
 Progress Outgoing::stream(ConstBytes payload) {
   for (size_t moved = 0; moved < ring_.ring_bytes;) {
     size_t room = free_bytes() & ~(kGrainBytes - 1);

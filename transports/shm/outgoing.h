@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The sender's end of one ring.
+// The sending end of one ring.
 #pragma once
 
 #include "transports/shm/frame.h"
@@ -9,17 +9,17 @@
 namespace ccom::shm {
 
 // Invariants: tail_ <= head_ <= tail_ + ring_bytes; head_ is published, and a multiple of 64, between calls; tail_ is
-// what the receiver had freed when we last looked.
+// the receiver's counter as last read.
 class Outgoing {
  public:
   explicit Outgoing(const RingView& ring, bool stamped = false) : ring_(ring), frame_bytes_(frame_bytes(stamped)) {}
 
-  // Moves what fits of the message that is next in line. To be called with the same one until it is done. due_ns: its
-  // stamp, if frames have one.
+  // Copies as much of the current message as fits. Call with the same message until it is done. due_ns: its stamp, if
+  // frames have one.
   Progress advance(const Send& send, uint64_t due_ns = 0);
-  // True if advance() would find room; looks at the receiver's counter.
+  // Whether advance() would find space; reads the receiver's counter.
   bool has_room(const Send& send) const;
-  // Bytes that ever went in; a change means that the receiver must hear of it.
+  // Total bytes written; after a change the receiver must be notified.
   uint64_t head() const { return head_; }
 
  private:
@@ -35,7 +35,7 @@ class Outgoing {
   const size_t frame_bytes_;
   uint64_t head_ = 0;
   uint64_t tail_ = 0;
-  bool is_framed_ = false;  // the current message's frame is in the ring
+  bool is_framed_ = false;  // the current message's frame is written
   size_t sent_bytes_ = 0;   // of its payload
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What only a transport with a pacer does: hold what has come until its time has.
+// Only for transports with a pacer: holds received messages until their time of arrival.
 #include <algorithm>
 
 #include "transports/shm/shm_transport.h"
@@ -18,26 +18,26 @@ uint64_t ShmTransport::earliest_due_ns() const {
 }
 
 void ShmTransport::report_due() {
-  const uint64_t moment = earliest_due_ns();
-  if (moment == UINT64_MAX || moment > pacer_->now()) return;
-  pacer_->tell(moment);
+  const uint64_t time_ns = earliest_due_ns();
+  if (time_ns == UINT64_MAX || time_ns > pacer_->now()) return;
+  pacer_->notify(time_ns);
   for (ShmChannel* const channel : receiving_) {
-    if (!channel->is_held || channel->incoming.due_ns() != moment) continue;
+    if (!channel->is_held || channel->incoming.due_ns() != time_ns) continue;
     completed_.push_back(channel->receives.front().token);
     channel->receives.pop();
     channel->is_held = false;
   }
-  std::erase_if(held_, [this, moment](const PostedSend& posted) {
-    if (posted.due_ns == moment) completed_.push_back(posted.send.token);
-    return posted.due_ns == moment;
+  std::erase_if(held_, [this, time_ns](const PostedSend& posted) {
+    if (posted.due_ns == time_ns) completed_.push_back(posted.send.token);
+    return posted.due_ns == time_ns;
   });
 }
 
 std::chrono::nanoseconds ShmTransport::until_due() const {
-  const uint64_t moment = earliest_due_ns();
+  const uint64_t time_ns = earliest_due_ns();
   const uint64_t now = pacer_->now();
-  constexpr uint64_t kMostNs = 1'000'000'000;  // nobody sleeps longer; what a peer has stamped may be anything
-  return std::chrono::nanoseconds(moment > now ? static_cast<int64_t>(std::min(moment - now, kMostNs)) : 0);
+  constexpr uint64_t kMaxNs = 1'000'000'000;  // maximum sleep; a peer's stamp may have any value
+  return std::chrono::nanoseconds(time_ns > now ? static_cast<int64_t>(std::min(time_ns - now, kMaxNs)) : 0);
 }
 
 }  // namespace ccom::shm

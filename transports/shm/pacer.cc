@@ -7,10 +7,10 @@
 namespace ccom::shm {
 namespace {
 
-// At most 11 days, so that sums stay within 64 bits.
+// At most 11 days, so that sums fit into 64 bits.
 uint64_t whole(double ns) { return static_cast<uint64_t>(std::llround(std::min(ns, 1e15))); }
 
-// When the wire was free for it.
+// When the wire became free.
 uint64_t take(std::atomic<uint64_t>& free_at_ns, uint64_t head_ns, uint64_t busy_ns) {
   uint64_t free = free_at_ns.load(std::memory_order_relaxed);
   while (true) {
@@ -37,15 +37,15 @@ uint64_t reserve(const std::vector<ShmWire>& way, WireLine* lines, uint64_t head
 Pacer::Pacer(const ShmFabric& fabric, WireLine* lines, Now now)
     : fabric_(fabric), lines_(lines), now_(std::move(now)) {}
 
-uint64_t Pacer::post(int place, size_t size_bytes) {
+uint64_t Pacer::post(int local_rank, size_t size_bytes) {
   const uint64_t now = now_();
   if (now - left_ns_ > kOwnNs) rank_ns_ = now;
   left_ns_ = now;
   free_ns_ = std::max(free_ns_, rank_ns_) + whole(fabric_.post_ns);
-  return reserve(fabric_.ways[static_cast<size_t>(place)], lines_, free_ns_, size_bytes);
+  return reserve(fabric_.ways[static_cast<size_t>(local_rank)], lines_, free_ns_, size_bytes);
 }
 
-void Pacer::tell(uint64_t at_ns) {
+void Pacer::notify(uint64_t at_ns) {
   rank_ns_ = std::max(rank_ns_, at_ns);
   left_ns_ = now_();
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A FIFO that allocates only when it holds more than it ever held.
+// A FIFO that allocates only when it exceeds its previous maximum.
 #pragma once
 
 #include <cstddef>

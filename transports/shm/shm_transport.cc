@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Posting, progress, sleeping and stopping; connect.cc has what comes before.
+// Posting, progress, sleeping and stopping; connect.cc has the connection phase.
 #include "transports/shm/shm_transport.h"
 
 #include <sys/mman.h>
@@ -18,11 +18,11 @@ Status ShmChannel::post_receive(const Receive& receive) { return transport_.post
 Status ShmTransport::post(ShmChannel& channel, const Send& send) {
   if (!failure_.is_ok()) return failure_;
   if (!channel.has_ring) CCOM_TRY(take_ring(channel));
-  const PostedSend posted{send, pacer_ == nullptr ? 0 : pacer_->post(channel.peer.place, send.payload.size())};
+  const PostedSend posted{send, pacer_ == nullptr ? 0 : pacer_->post(channel.peer.local_rank, send.payload.size())};
   if (channel.sends.empty()) {
     const uint64_t before = channel.outgoing.head();
     const Progress progress = channel.outgoing.advance(send, posted.due_ns);
-    if (channel.outgoing.head() != before) owe(channel);
+    if (channel.outgoing.head() != before) schedule_notification(channel);
     if (progress == Progress::Broken) return broken(channel);
     if (progress == Progress::Done) {
       sent(posted);
@@ -41,7 +41,7 @@ Status ShmTransport::post(ShmChannel& channel, const Receive& receive) {
   return Status::ok();
 }
 
-// Also maps the memory, so that the first lap round the ring is not slowed by page faults; older kernels cannot.
+// Also maps the memory, so that the first lap of the ring has no page faults; not possible on older kernels.
 Status ShmTransport::take_ring(ShmChannel& channel) {
   Status status = segment_.reserve(channel.ring_offset_bytes, layout_.ring_bytes);
   if (!status.is_ok()) {
@@ -56,15 +56,15 @@ Status ShmTransport::take_ring(ShmChannel& channel) {
   return Status::ok();
 }
 
-// Sleepers would not look for what is missing.
+// Sleepers would not check for the missing part.
 ShmTransport::~ShmTransport() {
   if (is_connected_) {
     my_lines().left.store(1, std::memory_order_release);
     for (const auto& channel : channels_) {
-      if (channel != nullptr) owe(*channel);
+      if (channel != nullptr) schedule_notification(*channel);
     }
   }
-  tell_all();
+  notify_all();
 }
 
 Status ShmTransport::progress(Events& events) {
@@ -85,7 +85,7 @@ Status ShmTransport::progress(Events& events) {
     sending_[i] = sending_.back();
     sending_.pop_back();
   }
-  if (!owed_.empty()) tell_all();
+  if (!to_notify_.empty()) notify_all();
   if (!completed_.empty()) {
     events.completed.insert(events.completed.end(), completed_.begin(), completed_.end());
     completed_.clear();
@@ -111,25 +111,25 @@ Status ShmTransport::move_incoming(ShmChannel& channel, Events& events) {
     const Frame& frame = channel.incoming.frame();
     events.mismatch =
         Mismatch{channel.peer.rank, receive.expected, frame.envelope, receive.size_bytes, frame.payload_bytes};
-    failure_ = error(Code::Mismatch, "shm: rank %d sent another message than expected", channel.peer.rank)
+    failure_ = error(Code::Mismatch, "shm: rank %d sent a different message than expected", channel.peer.rank)
                    .with_peers({channel.peer.rank});
   }
-  if (channel.incoming.owes_news()) {
-    channel.incoming.told();
-    owe(channel);
+  if (channel.incoming.needs_notification()) {
+    channel.incoming.notified();
+    schedule_notification(channel);
   }
   const bool may_end = progress == Progress::Waiting && channel.receives.front().may_end;
   return may_end && has_left(channel) ? end_receives(channel, events) : Status::ok();
 }
 
-// What the peer put in before it left is there for whoever has seen that it left.
+// Data that the peer wrote before it left is visible to whoever has seen that it left.
 bool ShmTransport::has_left(const ShmChannel& channel) {
   return channel.peer.lines->left.load(std::memory_order_acquire) != 0 && !channel.incoming.has_bytes();
 }
 
 Status ShmTransport::end_receives(ShmChannel& channel, Events& events) {
   if (channel.incoming.has_begun()) {
-    failure_ = error(Code::RemoteError, "shm: rank %d has left in the middle of a message", channel.peer.rank)
+    failure_ = error(Code::RemoteError, "shm: rank %d left in the middle of a message", channel.peer.rank)
                    .with_peers({channel.peer.rank});
     return failure_;
   }
@@ -148,7 +148,7 @@ Status ShmTransport::move_outgoing(ShmChannel& channel) {
       channel.sends.pop();
     }
   }
-  if (channel.outgoing.head() != before) owe(channel);
+  if (channel.outgoing.head() != before) schedule_notification(channel);
   return progress == Progress::Broken ? broken(channel) : Status::ok();
 }
 
@@ -161,28 +161,28 @@ void ShmTransport::sent(const PostedSend& posted) {
 }
 
 Status ShmTransport::broken(const ShmChannel& channel) {
-  failure_ = error(Code::TransportError, "shm: rank %d left an impossible counter in shared memory", channel.peer.rank)
+  failure_ = error(Code::TransportError, "shm: rank %d wrote an invalid counter to shared memory", channel.peer.rank)
                  .with_peers({channel.peer.rank});
   return failure_;
 }
 
-void ShmTransport::owe(ShmChannel& channel) {
-  if (channel.peer.is_owed_news) return;
-  channel.peer.is_owed_news = true;
-  owed_.push_back(&channel.peer);
+void ShmTransport::schedule_notification(ShmChannel& channel) {
+  if (channel.peer.is_scheduled) return;
+  channel.peer.is_scheduled = true;
+  to_notify_.push_back(&channel.peer);
 }
 
-void ShmTransport::tell_all() {
-  if (owed_.empty()) return;
+void ShmTransport::notify_all() {
+  if (to_notify_.empty()) return;
   full_fence();
-  for (Neighbour* neighbour : owed_) {
-    neighbour->is_owed_news = false;
-    if (neighbour->lines->sleeping.load(std::memory_order_relaxed) != 0) ring(*neighbour->lines);
+  for (LocalPeer* local_peer : to_notify_) {
+    local_peer->is_scheduled = false;
+    if (local_peer->lines->sleeping.load(std::memory_order_relaxed) != 0) ring(*local_peer->lines);
   }
-  owed_.clear();
+  to_notify_.clear();
 }
 
-bool ShmTransport::has_news() const {
+bool ShmTransport::has_work() const {
   return !completed_.empty() || !failure_.is_ok() || std::ranges::any_of(receiving_, [](const ShmChannel* channel) {
     if (channel->is_held) return false;
     return channel->incoming.has_bytes() || (channel->receives.front().may_end && has_left(*channel));
@@ -191,17 +191,17 @@ bool ShmTransport::has_news() const {
   });
 }
 
-// Before it sleeps a rank tells also what it has told nobody yet to save fences.
+// Before sleeping, a rank also sends the notifications that it has deferred to save fences.
 void ShmTransport::wait(std::chrono::nanoseconds at_most) {
   for (const auto& channel : channels_) {
-    if (channel == nullptr || !channel->incoming.has_untold()) continue;
-    channel->incoming.told();
-    owe(*channel);
+    if (channel == nullptr || !channel->incoming.has_unnotified()) continue;
+    channel->incoming.notified();
+    schedule_notification(*channel);
   }
-  tell_all();
+  notify_all();
   if (at_most.count() <= 0) return;
-  Nap nap(my_lines());
-  if (!is_woken_.load() && !has_news()) nap.sleep(pacer_ == nullptr ? at_most : std::min(at_most, until_due()));
+  Nap sleep_slice(my_lines());
+  if (!is_woken_.load() && !has_work()) sleep_slice.sleep(pacer_ == nullptr ? at_most : std::min(at_most, until_due()));
   is_woken_.store(false);
 }
 
@@ -210,9 +210,9 @@ void ShmTransport::wake() {
   ring(my_lines());
 }
 
-// What is in the rings may still be read by the peers; what is not stays where it is.
+// Peers may still read what is in the rings; everything else is left as it is.
 void ShmTransport::stop() {
-  tell_all();
+  notify_all();
   if (failure_.is_ok()) failure_ = error(Code::Aborted, "shm: the transport was stopped");
   for (const auto& channel : channels_) {
     if (channel == nullptr) continue;

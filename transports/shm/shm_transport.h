@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Puts the rings together: who has work, who must be told, who is asleep.
+// Combines the rings: which channels have work, which peers to notify, which are asleep.
 //
-// A message goes into its ring inside post_send if nothing is queued before it. progress() looks only at channels with
-// posted work and makes neither system calls nor allocations unless somebody sleeps. Telling costs a full fence, so it
-// happens once per progress() for all that was put in since the last one.
+// post_send() writes a message to its ring directly if nothing is queued before it. progress() checks only channels
+// with posted work and makes neither system calls nor allocations unless a peer sleeps. A notification costs a full
+// fence, so it is sent once per progress() for everything written since the last one.
 //
-// With a pacer a message counts as arrived, and as sent, only when its time has come. Its bytes move as always; then
-// its channel holds it. progress() reports what happened at one moment, the earliest, so that a program which reacts
-// after every progress() reacts in the order of the fabric's time. paced.cc has what only a pacer needs.
+// With a pacer a message counts as arrived, and as sent, only at its computed time. Its bytes move as usual; then its
+// channel holds it. progress() reports the events of a single point in time, the earliest, so a program that reacts
+// after every progress() reacts in the order of the fabric's time. See paced.cc.
 #pragma once
 
 #include <atomic>
@@ -25,17 +25,17 @@ namespace ccom::shm {
 
 class ShmTransport;
 
-// A rank of this host, also before it is connected.
-struct Neighbour {
+// Another rank of this host, connected or not.
+struct LocalPeer {
   Rank rank = -1;
-  int place = -1;  // among the local ones
+  int local_rank = -1;  // local rank
   RankLines* lines = nullptr;
-  bool is_owed_news = false;
+  bool is_scheduled = false;
 };
 
 struct PostedSend {
   Send send;
-  uint64_t due_ns = 0;  // when it has arrived; without a pacer 0
+  uint64_t due_ns = 0;  // time of arrival; 0 without a pacer
 };
 
 class ShmChannel final : public Channel {
@@ -46,10 +46,10 @@ class ShmChannel final : public Channel {
     RingView incoming;
     bool stamped;
   };
-  ShmChannel(ShmTransport& transport, Neighbour& neighbour, const Ends& ends)
+  ShmChannel(ShmTransport& transport, LocalPeer& local_peer, const Ends& ends)
       : outgoing(ends.outgoing, ends.stamped),
         incoming(ends.incoming, ends.stamped),
-        peer(neighbour),
+        peer(local_peer),
         ring(ends.outgoing),
         ring_offset_bytes(ends.outgoing_offset_bytes),
         transport_(transport) {}
@@ -62,11 +62,11 @@ class ShmChannel final : public Channel {
   PostQueue<Receive> receives;
   Outgoing outgoing;
   Incoming incoming;
-  Neighbour& peer;
+  LocalPeer& peer;
   const RingView ring;
   const size_t ring_offset_bytes;
   bool has_ring = false;  // its memory is reserved
-  bool is_held = false;   // the message that came last is whole, but not due
+  bool is_held = false;   // the last message is complete, but not due
 
  private:
   ShmTransport& transport_;
@@ -92,8 +92,8 @@ class ShmTransport final : public Transport {
 
  private:
   std::byte* region() const { return segment_.bytes().data() + offset_bytes_; }
-  int place_of(Rank rank) const;
-  RankLines& my_lines() const { return layout_.rank_lines(region(), place_); }
+  int local_rank_of(Rank rank) const;
+  RankLines& my_lines() const { return layout_.rank_lines(region(), local_rank_); }
   Status check_peers(std::span<const Peer> peers) const;
   void make_channels(const Peer& peer);
   Result<std::vector<Rank>> absent(std::span<const Peer> peers) const;
@@ -108,18 +108,18 @@ class ShmTransport final : public Transport {
   uint64_t earliest_due_ns() const;
   std::chrono::nanoseconds until_due() const;
   static bool has_left(const ShmChannel& channel);
-  void owe(ShmChannel& channel);
-  void tell_all();
-  bool has_news() const;
+  void schedule_notification(ShmChannel& channel);
+  void notify_all();
+  bool has_work() const;
 
   SharedSegment& segment_;
   const size_t offset_bytes_;
   const Layout layout_;
-  const int place_;  // of this rank among the local ones
-  std::vector<Neighbour> neighbours_;
-  std::vector<std::unique_ptr<ShmChannel>> channels_;  // by place, then index; null where there is none
-  std::vector<ShmChannel*> sending_, receiving_;       // those with posted work
-  std::vector<Neighbour*> owed_;                       // those to tell that a ring has changed
+  const int local_rank_;  // local rank of this process
+  std::vector<LocalPeer> local_peers_;
+  std::vector<std::unique_ptr<ShmChannel>> channels_;  // by local rank, then index; null where there is none
+  std::vector<ShmChannel*> sending_, receiving_;       // have posted work
+  std::vector<LocalPeer*> to_notify_;                  // to be notified of changed rings
   std::vector<Token> completed_;                       // to be reported by the next progress()
   const std::unique_ptr<Pacer> pacer_;                 // null: everything arrives at once
   std::vector<PostedSend> held_;                       // sends that are not due

@@ -12,14 +12,14 @@ namespace {
 
 constexpr auto kProtocolError = boost::system::errc::protocol_error;
 
-// A handler that waits its turn may find the line closed by then.
+// The line may be closed before a queued handler runs.
 void finish(Line& line, Handler handler, const ErrorCode& outcome) {
   asio::post(line.socket.get_executor(), [&line, handler = std::move(handler), outcome] {
     handler(line.socket.is_open() ? outcome : ErrorCode(asio::error::operation_aborted));
   });
 }
 
-// Calls `again` when the line is ready, unless it is closed: its descriptor may be another's by then.
+// Calls `again` when the line is ready, unless it was closed: its descriptor may have been reused.
 template <typename Again>
 void when_ready(Line& line, Socket::wait_type direction, Handler handler, Again again) {
   line.socket.async_wait(direction, [&line, handler = std::move(handler), again](const ErrorCode& failure) {
@@ -29,7 +29,7 @@ void when_ready(Line& line, Socket::wait_type direction, Handler handler, Again 
   });
 }
 
-// For a transfer that moved `moved` bytes, or none for the reason in errno.
+// Result of a transfer that moved `moved` bytes, or none for the reason in errno.
 template <typename Again>
 void go_on(Line& line, ssize_t moved, Socket::wait_type direction, Handler handler, Again again) {
   if (moved < 0 && (errno == EAGAIN || errno == EINTR)) return when_ready(line, direction, std::move(handler), again);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Buffers in which a fragment for a Sink is gathered and checked before it is lent out. The one used last, which is the
-// one still in the cache, is used next; there are never more than fragments that are arriving at the same moment.
+// Buffers in which a fragment for a Sink is assembled and verified before it is passed on. Last in, first out, because
+// the most recent buffer is still in the cache; at most one per fragment in flight.
 #pragma once
 
 #include <memory>
@@ -22,7 +22,7 @@ class BufferPool {
 
   explicit BufferPool(size_t buffer_bytes) : buffer_bytes_(buffer_bytes) {}
 
-  // Null when memory is out.
+  // Null if out of memory.
   Buffer take() {
     if (!spare_.empty()) {
       Buffer buffer = std::move(spare_.back());

@@ -8,7 +8,8 @@
 namespace ccom::tcp {
 namespace {
 
-// A post writes small messages itself: that saves a round through the caller's loop. It must not copy for long, though.
+// post_send() writes small messages itself, which saves one iteration of the caller's progress loop; larger ones would
+// block it for too long.
 constexpr size_t kWriteAtOnceBytes = size_t{64} << 10;
 
 }  // namespace
@@ -71,11 +72,11 @@ Status TcpChannel::arm_all() {
 Status TcpChannel::check_silence(std::chrono::milliseconds limit) {
   const auto now = Clock::now();
   for (const auto& line : lines_) {
-    if (!has_gone_silent(*line, now, limit)) continue;
+    if (!is_silent(*line, now, limit)) continue;
     ErrorCode ignored;
-    const std::string reason = "its host has not answered at " + to_text(line->socket.remote_endpoint(ignored)) +
-                               " for " + std::to_string(limit.count()) + " ms";
-    return peer_error(Code::RemoteError, route_, "waits for", reason, ETIMEDOUT);
+    const std::string reason = "no response from " + to_text(line->socket.remote_endpoint(ignored)) + " for " +
+                               std::to_string(limit.count()) + " ms";
+    return peer_error(Code::RemoteError, route_, "wait for", reason, ETIMEDOUT);
   }
   return Status::ok();
 }

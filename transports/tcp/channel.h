@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A channel: its lines, and one Sender and one Receiver over them.
+// A channel: its lines, with one Sender and one Receiver.
 #pragma once
 
 #include <memory>
@@ -13,19 +13,19 @@ namespace ccom::tcp {
 
 class TcpChannel;
 
-// What the channels of one transport share with it. Belongs to its thread.
+// State shared by all channels of a transport. Used by its thread.
 struct Shared {
   explicit Shared(size_t grid) : pool(grid) {}
-  Status failure;                   // the first; final
-  std::vector<TcpChannel*> active;  // with something posted
-  std::vector<Token> completed;     // inside post_*, for the next progress()
-  bool may_progress = false;        // something was posted that needs no news from the network
+  Status failure;                   // the first error; final
+  std::vector<TcpChannel*> active;  // have posted operations
+  std::vector<Token> completed;     // completed within post_*, reported by the next progress()
+  bool may_progress = false;        // work was posted that can proceed without a network event
   BufferPool pool;
 };
 
 class TcpChannel final : public Channel {
  public:
-  // How many lines there will be must be said in advance: sender and receiver refer to them.
+  // The number of lines must be known in advance: sender and receiver refer to them.
   TcpChannel(Route route, size_t streams, bool crc, Shared& shared);
   TcpChannel(const TcpChannel&) = delete;
   TcpChannel& operator=(const TcpChannel&) = delete;
@@ -38,16 +38,16 @@ class TcpChannel final : public Channel {
   bool is_idle() const { return sender_.is_idle() && receiver_.is_idle(); }
   // See Sender::pump and Receiver::pump.
   Status pump(bool ask_first, Events& events);
-  // Before sleeping: arms every line that something posted waits for, or says in Shared that there is something to do
-  // already. An error if it would wait in vain.
+  // Before sleeping: arms every line that a posted operation waits for, or sets Shared::may_progress if there is work
+  // already. An error if an operation can never complete.
   Status arm_all();
-  // An error if the peer's host has answered nothing on one of the lines for so long.
+  // An error if the peer's host has not responded on one of the lines for that long.
   Status check_silence(std::chrono::milliseconds limit);
   void deactivate() { is_active_ = false; }
-  // Forgets what is posted.
+  // Drops all posted operations.
   void clear();
-  // After clear(), once per line: says that nothing follows; the descriptor and how many bytes may stay unacknowledged,
-  // its end of stream included, when everything that was reported complete has arrived.
+  // After clear(), once per line: sends the end of stream; returns the descriptor and the number of unacknowledged
+  // bytes, end of stream included, at which everything reported complete has arrived.
   struct Rest {
     int fd;
     size_t unpromised_bytes;
@@ -63,7 +63,7 @@ class TcpChannel final : public Channel {
   std::vector<std::unique_ptr<Line>> lines_;  // by stream
   Sender sender_;
   Receiver receiver_;
-  bool is_active_ = false;  // in shared_.active
+  bool is_active_ = false;  // listed in shared_.active
 };
 
 }  // namespace ccom::tcp

@@ -6,7 +6,7 @@
 namespace ccom::tcp {
 namespace {
 
-constexpr std::chrono::milliseconds kHelloPatience{2000};
+constexpr std::chrono::milliseconds kHelloTimeout{2000};
 constexpr std::chrono::milliseconds kLongestPause{100};
 
 Bytes memory_of(Hello& hello) { return std::as_writable_bytes(std::span(&hello, 1)); }
@@ -18,7 +18,7 @@ ConnectionSetup::AcceptHandshake::AcceptHandshake(ConnectionSetup& setup, Socket
 
 void ConnectionSetup::AcceptHandshake::start() {
   set_options(line_->socket, setup_.options_);
-  watch(kHelloPatience);
+  watch(kHelloTimeout);
   if (!setup_.secure(*line_, Tls::Side::Accepts)) return refuse();
   async_secure(*line_, then(&AcceptHandshake::on_secure));
 }
@@ -36,9 +36,9 @@ Handler ConnectionSetup::AcceptHandshake::then(void (AcceptHandshake::*next)()) 
   };
 }
 
-// If this rank itself was held up, the bytes may be there although their time is over: they get one more round.
-void ConnectionSetup::AcceptHandshake::watch(std::chrono::milliseconds patience) {
-  timer_.expires_after(patience);
+// If this rank itself was delayed, the bytes may have arrived although the deadline has passed: check once more.
+void ConnectionSetup::AcceptHandshake::watch(std::chrono::milliseconds timeout) {
+  timer_.expires_after(timeout);
   timer_.async_wait([self = shared_from_this()](const ErrorCode& failure) {
     if (failure || self->line_ == nullptr) return;
     ErrorCode ignored;
@@ -55,7 +55,9 @@ void ConnectionSetup::AcceptHandshake::refuse() {
   setup_.forget(shared_from_this());
 }
 
-void ConnectionSetup::AcceptHandshake::on_secure() { async_read(*line_, memory_of(transcript_[0]), then(&AcceptHandshake::on_hello)); }
+void ConnectionSetup::AcceptHandshake::on_secure() {
+  async_read(*line_, memory_of(transcript_[0]), then(&AcceptHandshake::on_hello));
+}
 
 void ConnectionSetup::AcceptHandshake::on_hello() {
   const Hello& hello = transcript_[0];
@@ -65,7 +67,7 @@ void ConnectionSetup::AcceptHandshake::on_hello() {
   const LineId id{hello.from, hello.channel, hello.stream};
   transcript_[1] =
       make_hello(setup_.self_, id, expected->peer.channels, HelloKind::Answer, Transcript(transcript_).first(1));
-  // A side that is set up differently is answered as well, so that it can say so too.
+  // A peer with different settings is answered as well, so that it can report the difference too.
   settings_ = compare_settings(transcript_[1], hello);
   if (settings_.is_ok() && !setup_.is_missing(id)) return refuse();
   async_write(*line_, memory_of(transcript_[1]), then(&AcceptHandshake::on_answered));
@@ -88,8 +90,8 @@ void ConnectionSetup::AcceptHandshake::on_confirm() {
   setup_.forget(shared_from_this());
 }
 
-ConnectionSetup::ConnectAttempt::ConnectAttempt(ConnectionSetup& setup, LineId id, Expected& expected, Way way)
-    : setup_(setup), id_(id), expected_(expected), way_(std::move(way)), timer_(setup.io_) {}
+ConnectionSetup::ConnectAttempt::ConnectAttempt(ConnectionSetup& setup, LineId id, Expected& expected, Path path)
+    : setup_(setup), id_(id), expected_(expected), path_(std::move(path)), timer_(setup.io_) {}
 
 Handler ConnectionSetup::ConnectAttempt::then(void (ConnectAttempt::*next)(), const char* action) {
   return [self = shared_from_this(), next, action](const ErrorCode& failure) {
@@ -98,16 +100,16 @@ Handler ConnectionSetup::ConnectAttempt::then(void (ConnectAttempt::*next)(), co
     const bool has_ended = failure == asio::error::eof || failure == asio::error::connection_reset ||
                            failure == boost::system::errc::protocol_error;
     self->retry(std::string(action) + ": " +
-                (has_ended ? "it closed the connection (another key or communicator?)" : failure.message()));
+                (has_ended ? "connection closed (different key or communicator?)" : failure.message()));
   };
 }
 
 void ConnectionSetup::ConnectAttempt::start() {
   Socket socket(setup_.io_);
-  const ErrorCode failure = open_from(socket, way_.from);
+  const ErrorCode failure = open_from(socket, path_.from);
   if (failure) return retry("socket: " + failure.message());
   line_ = std::make_unique<Line>(std::move(socket));
-  line_->socket.async_connect(way_.to, then(&ConnectAttempt::on_connected, "connect"));
+  line_->socket.async_connect(path_.to, then(&ConnectAttempt::on_connected, "connect"));
 }
 
 void ConnectionSetup::ConnectAttempt::close() {
@@ -117,9 +119,9 @@ void ConnectionSetup::ConnectAttempt::close() {
   timer_.cancel();
 }
 
-void ConnectionSetup::ConnectAttempt::retry(const std::string& trouble) {
-  // That a peer has given up and closed its listener says less than how it answered before.
-  if (is_connected_ || !was_connected_) expected_.trouble = trouble;
+void ConnectionSetup::ConnectAttempt::retry(const std::string& reason) {
+  // "Connection refused" from a peer that has given up is less informative than its earlier answer.
+  if (is_connected_ || !was_connected_) expected_.reason = reason;
   was_connected_ |= std::exchange(is_connected_, false);
   line_.reset();
   timer_.expires_after(pause_);
@@ -132,7 +134,7 @@ void ConnectionSetup::ConnectAttempt::retry(const std::string& trouble) {
 void ConnectionSetup::ConnectAttempt::on_connected() {
   is_connected_ = true;
   set_options(line_->socket, setup_.options_);
-  if (!setup_.secure(*line_, Tls::Side::Dials)) return retry("TLS: no memory");
+  if (!setup_.secure(*line_, Tls::Side::Connects)) return retry("TLS: out of memory");
   async_secure(*line_, then(&ConnectAttempt::on_secure, "TLS"));
 }
 
@@ -141,22 +143,24 @@ void ConnectionSetup::ConnectAttempt::on_secure() {
   async_write(*line_, memory_of(transcript_[0]), then(&ConnectAttempt::on_hello_sent, "hello"));
 }
 
-// No deadline of its own: a peer that is late has not called connect() yet, and the kernel holds our hello for it.
-void ConnectionSetup::ConnectAttempt::on_hello_sent() { async_read(*line_, memory_of(transcript_[1]), then(&ConnectAttempt::on_answer, "hello")); }
+// No timeout of its own: a late peer has not called connect() yet, and its kernel holds our hello until then.
+void ConnectionSetup::ConnectAttempt::on_hello_sent() {
+  async_read(*line_, memory_of(transcript_[1]), then(&ConnectAttempt::on_answer, "hello"));
+}
 
 void ConnectionSetup::ConnectAttempt::on_answer() {
   const Hello& answer = transcript_[1];
   const bool is_same = answer.from == id_.peer && answer.channel == id_.channel && answer.stream == id_.stream;
   if (!is_same || !is_genuine(answer, HelloKind::Answer, setup_.self_, Transcript(transcript_).first(1))) {
-    return retry("hello: it could not prove that it is this rank");
+    return retry("hello: authentication failed");
   }
   Status settings = compare_settings(transcript_[0], answer);
   if (!settings.is_ok()) return setup_.fail(std::move(settings));
   transcript_[2] =
       make_hello(setup_.self_, id_, expected_.peer.channels, HelloKind::Confirm, Transcript(transcript_).first(2));
-  async_write(*line_, memory_of(transcript_[2]), then(&ConnectAttempt::on_proved, "hello"));
+  async_write(*line_, memory_of(transcript_[2]), then(&ConnectAttempt::on_authenticated, "hello"));
 }
 
-void ConnectionSetup::ConnectAttempt::on_proved() { setup_.admit(id_, std::move(line_)); }
+void ConnectionSetup::ConnectAttempt::on_authenticated() { setup_.admit(id_, std::move(line_)); }
 
 }  // namespace ccom::tcp

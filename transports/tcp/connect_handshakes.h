@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The accepting and the dialling half of one handshake, as chains of asynchronous steps (hello.h says which). Both keep
-// themselves alive while a step is under way; a closed socket or cancelled timer ends the chain at its next step.
+// The accepting and the connecting side of one handshake, as chains of asynchronous steps (see hello.h). Each object
+// keeps itself alive while a step is pending; a closed socket or cancelled timer ends the chain at its next step.
 #pragma once
 
 #include <array>
@@ -20,9 +20,9 @@ class ConnectionSetup::AcceptHandshake : public std::enable_shared_from_this<Acc
   void close();
 
  private:
-  // A handler that goes on with `next`, or refuses.
+  // A handler that continues with `next`, or drops the connection.
   Handler then(void (AcceptHandshake::*next)());
-  void watch(std::chrono::milliseconds patience);
+  void watch(std::chrono::milliseconds timeout);
   void on_secure();
   void on_hello();
   void on_answered();
@@ -39,11 +39,11 @@ class ConnectionSetup::AcceptHandshake : public std::enable_shared_from_this<Acc
 
 class ConnectionSetup::ConnectAttempt : public std::enable_shared_from_this<ConnectAttempt> {
  public:
-  struct Way {
+  struct Path {
     asio::ip::address from;
     Endpoint to;
   };
-  ConnectAttempt(ConnectionSetup& setup, LineId id, Expected& expected, Way way);
+  ConnectAttempt(ConnectionSetup& setup, LineId id, Expected& expected, Path path);
   void start();
   void close();
 
@@ -52,20 +52,20 @@ class ConnectionSetup::ConnectAttempt : public std::enable_shared_from_this<Conn
   void on_secure();
   void on_hello_sent();
   void on_answer();
-  void on_proved();
-  void retry(const std::string& trouble);
-  // A handler that goes on with `next`, or tries again.
+  void on_authenticated();
+  void retry(const std::string& reason);
+  // A handler that continues with `next`, or retries.
   Handler then(void (ConnectAttempt::*next)(), const char* action);
 
   ConnectionSetup& setup_;
   const LineId id_;
   Expected& expected_;
-  const Way way_;
-  std::unique_ptr<Line> line_;  // of this attempt
+  const Path path_;
+  std::unique_ptr<Line> line_;  // of the current attempt
   asio::steady_timer timer_;
   std::chrono::milliseconds pause_{1};
-  bool is_connected_ = false;   // this attempt
-  bool was_connected_ = false;  // one before it
+  bool is_connected_ = false;   // in the current attempt
+  bool was_connected_ = false;  // in an earlier attempt
   bool is_closed_ = false;
   std::array<Hello, 3> transcript_;
 };

@@ -12,26 +12,26 @@ namespace ccom::tcp {
 namespace {
 
 constexpr std::chrono::milliseconds kAcceptPause{50};
-// After an error, so that peers learn its reason too and not just that nobody is there.
+// After an error, so that peers learn the reason rather than a connection failure.
 constexpr std::chrono::milliseconds kGrace{200};
 constexpr size_t kMaxNamed = 8;
 
 }  // namespace
 
-ConnectionSetup::ConnectionSetup(const Place& place, std::span<const Peer> peers, Admit admit)
-    : io_(place.io),
-      self_(place.self),
-      tls_(place.tls),
-      options_(place.options),
+ConnectionSetup::ConnectionSetup(const Context& context, std::span<const Peer> peers, Admit admit)
+    : io_(context.io),
+      self_(context.self),
+      tls_(context.tls),
+      options_(context.options),
       admit_(std::move(admit)),
-      pause_(place.io) {
+      pause_(context.io) {
   ErrorCode ignored;
-  for (Acceptor& acceptor : place.acceptors) {
-    doors_.push_back({.acceptor = acceptor, .address = acceptor.local_endpoint(ignored).address()});
+  for (Acceptor& acceptor : context.acceptors) {
+    local_interfaces_.push_back({.acceptor = acceptor, .address = acceptor.local_endpoint(ignored).address()});
   }
   for (const Peer& peer : peers) {
     const auto lines = static_cast<size_t>(peer.channels * self_.streams);
-    expected_[peer.rank] = {.peer = peer, .is_in = std::vector<bool>(lines), .missing = lines, .trouble = {}};
+    expected_[peer.rank] = {.peer = peer, .is_connected = std::vector<bool>(lines), .missing = lines, .reason = {}};
     missing_ += lines;
   }
 }
@@ -40,7 +40,7 @@ ConnectionSetup::~ConnectionSetup() {
   try {
     close();
   } catch (const std::exception& thrown) {
-    log(LogLevel::Error, "rank %d: closing connections under way: %s", self_.rank, thrown.what());
+    log(LogLevel::Error, "rank %d: close pending connections: %s", self_.rank, thrown.what());
   }
 }
 
@@ -49,23 +49,23 @@ Status ConnectionSetup::run(Deadline deadline) {
   for (auto& [rank, expected] : expected_) {
     if (rank > self_.rank) continue;
     CCOM_TRY_ASSIGN(const PeerAddress address, parse_peer_address(expected.peer.address));
-    start_dials(rank, expected, address);
+    start_attempts(rank, expected, address);
   }
-  for (Door& door : doors_) accept_all(door);
+  for (LocalInterface& interface : local_interfaces_) accept_all(interface);
   run_until(deadline);
   close();
   if (!failure_.is_ok()) return std::move(failure_).in("connect rank " + std::to_string(self_.rank));
   return missing_ == 0 ? Status::ok() : describe_missing(Clock::now() - start);
 }
 
-// Interfaces in turn.
-void ConnectionSetup::start_dials(Rank rank, Expected& expected, const PeerAddress& address) {
+// Round-robin over the interfaces.
+void ConnectionSetup::start_attempts(Rank rank, Expected& expected, const PeerAddress& address) {
   for (int channel = 0; channel < expected.peer.channels; ++channel) {
     for (int stream = 0; stream < self_.streams; ++stream) {
-      const size_t interface = static_cast<size_t>(stream) % doors_.size();
-      const ConnectAttempt::Way way{.from = doors_[interface].address, .to = address.endpoints[interface]};
-      dials_.push_back(std::make_shared<ConnectAttempt>(*this, LineId{rank, channel, stream}, expected, way));
-      dials_.back()->start();
+      const size_t interface = static_cast<size_t>(stream) % local_interfaces_.size();
+      const ConnectAttempt::Path path{.from = local_interfaces_[interface].address, .to = address.endpoints[interface]};
+      attempts_.push_back(std::make_shared<ConnectAttempt>(*this, LineId{rank, channel, stream}, expected, path));
+      attempts_.back()->start();
     }
   }
 }
@@ -78,29 +78,29 @@ void ConnectionSetup::run_until(Deadline deadline) {
   }
 }
 
-// Steps under way are called once more, find themselves closed, and let go.
+// Pending handlers run once more, find their sockets closed, and release them.
 void ConnectionSetup::close() {
   ErrorCode ignored;
-  for (Door& door : doors_) door.acceptor.close(ignored);
+  for (LocalInterface& interface : local_interfaces_) interface.acceptor.close(ignored);
   pause_.cancel();
-  for (const auto& greeting : greetings_) greeting->close();
-  for (const auto& dial : dials_) dial->close();
+  for (const auto& handshake : accepted_) handshake->close();
+  for (const auto& dial : attempts_) dial->close();
   io_.poll();
 }
 
-void ConnectionSetup::accept_when_ready(Door& door) {
-  if (!door.acceptor.is_open() || std::exchange(door.is_armed, true)) return;
-  door.acceptor.async_wait(Acceptor::wait_read, [this, &door](const ErrorCode& failure) {
-    door.is_armed = false;
-    if (!failure) accept_all(door);
+void ConnectionSetup::accept_when_ready(LocalInterface& interface) {
+  if (!interface.acceptor.is_open() || std::exchange(interface.is_armed, true)) return;
+  interface.acceptor.async_wait(Acceptor::wait_read, [this, &interface](const ErrorCode& failure) {
+    interface.is_armed = false;
+    if (!failure) accept_all(interface);
   });
 }
 
 void ConnectionSetup::accept_when_ready() {
-  for (Door& door : doors_) accept_when_ready(door);
+  for (LocalInterface& interface : local_interfaces_) accept_when_ready(interface);
 }
 
-// Without descriptors or memory accept fails at once, again and again.
+// Without free descriptors or memory, accept() would fail immediately and repeatedly.
 void ConnectionSetup::accept_later() {
   pause_.expires_after(kAcceptPause);
   pause_.async_wait([this](const ErrorCode& failure) {
@@ -108,20 +108,20 @@ void ConnectionSetup::accept_later() {
   });
 }
 
-void ConnectionSetup::accept_all(Door& door) {
-  while (greetings_.size() < max_unproved()) {
+void ConnectionSetup::accept_all(LocalInterface& interface) {
+  while (accepted_.size() < max_unauthenticated()) {
     Socket socket(io_);
-    const ErrorCode failure = accept_one(door.acceptor, socket);
-    if (failure == asio::error::would_block) return accept_when_ready(door);
+    const ErrorCode failure = accept_one(interface.acceptor, socket);
+    if (failure == asio::error::would_block) return accept_when_ready(interface);
     if (failure == asio::error::connection_aborted || failure == asio::error::interrupted) continue;
     if (failure) return accept_later();
-    greetings_.push_back(std::make_shared<AcceptHandshake>(*this, std::move(socket)));
-    greetings_.back()->start();
+    accepted_.push_back(std::make_shared<AcceptHandshake>(*this, std::move(socket)));
+    accepted_.back()->start();
   }
 }
 
-void ConnectionSetup::forget(const std::shared_ptr<AcceptHandshake>& greeting) {
-  greetings_.remove(greeting);
+void ConnectionSetup::forget(const std::shared_ptr<AcceptHandshake>& handshake) {
+  accepted_.remove(handshake);
   accept_when_ready();
 }
 
@@ -133,7 +133,7 @@ ConnectionSetup::Expected* ConnectionSetup::find(Rank peer) {
 bool ConnectionSetup::is_missing(const LineId& id) {
   const Expected* const expected = find(id.peer);
   if (expected == nullptr || id.channel >= expected->peer.channels || id.stream >= self_.streams) return false;
-  return !expected->is_in[static_cast<size_t>(id.channel * self_.streams + id.stream)];
+  return !expected->is_connected[static_cast<size_t>(id.channel * self_.streams + id.stream)];
 }
 
 bool ConnectionSetup::secure(Line& line, Tls::Side side) const {
@@ -143,7 +143,7 @@ bool ConnectionSetup::secure(Line& line, Tls::Side side) const {
 
 void ConnectionSetup::admit(const LineId& id, std::unique_ptr<Line> line) {
   Expected& expected = *find(id.peer);
-  expected.is_in[static_cast<size_t>(id.channel * self_.streams + id.stream)] = true;
+  expected.is_connected[static_cast<size_t>(id.channel * self_.streams + id.stream)] = true;
   --expected.missing;
   --missing_;
   admit_(id, std::move(line));
@@ -161,13 +161,13 @@ Status ConnectionSetup::describe_missing(std::chrono::nanoseconds waited) const 
     ranks.push_back(rank);
     if (host.empty()) host = expected.peer.address;
     if (ranks.size() > kMaxNamed) continue;
-    const std::string trouble = expected.trouble.empty() ? "it has not connected to this rank" : expected.trouble;
+    const std::string reason = expected.reason.empty() ? "it has not connected" : expected.reason;
     text += (ranks.size() > 1 ? "; rank " : "rank ") + std::to_string(rank) + " at " + expected.peer.address + ": " +
-            trouble;
+            reason;
   }
   if (ranks.size() > kMaxNamed) text += "; ...";
   if (refused_ > 0)
-    text += " (" + std::to_string(refused_) + " connections from others were refused: they proved nothing)";
+    text += " (" + std::to_string(refused_) + " connections were refused because authentication failed)";
   const auto waited_ms = std::chrono::duration_cast<std::chrono::milliseconds>(waited).count();
   return error(Code::Timeout, "connect rank %d: %zu of %zu peers missing after %lld ms: %s", self_.rank, ranks.size(),
                expected_.size(), static_cast<long long>(waited_ms), text.c_str())

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How all connections of a rank come to be: the lower rank of a pair accepts, the higher dials, once for every channel
-// and stream. Everything is asynchronous, on the caller's io_context; nobody can hold up anybody:
-// - whoever connects to us has two seconds to prove itself, costs one descriptor until then, and is dropped without a
-// word
-//   if it cannot; there are at most max_unproved() of them, more wait in the kernel;
-// - a dial that fails is repeated, with growing pauses, until the deadline.
-// Belongs to one thread; lives during connect() only.
+// Establishes all connections of a rank: for every channel and stream of a pair the lower rank accepts and the higher
+// connects. Asynchronous, on the caller's io_context, so that no peer can block another:
+// - an incoming connection has two seconds to authenticate, costs one descriptor until then, and is dropped silently if
+//   it fails; at most max_unproved() are handled at a time, the rest wait in the kernel;
+// - a failed attempt is repeated with growing delays until the deadline.
+// Used by one thread; exists during connect() only.
 #pragma once
 
 #include <algorithm>
@@ -29,11 +28,11 @@ namespace ccom::tcp {
 
 class ConnectionSetup {
  public:
-  // Gets each proved connection.
+  // Receives each authenticated connection.
   using Admit = std::function<void(const LineId& id, std::unique_ptr<Line> line)>;
 
-  // What it takes from its transport, and leaves there.
-  struct Place {
+  // The part of the transport that it uses.
+  struct Context {
     asio::io_context& io;
     std::vector<Acceptor>& acceptors;  // one per interface
     const Identity& self;
@@ -41,42 +40,42 @@ class ConnectionSetup {
     SocketOptions options{};
   };
 
-  // Everything passed by reference outlives it. The peers' addresses have been checked.
-  ConnectionSetup(const Place& place, std::span<const Peer> peers, Admit admit);
+  // Everything passed by reference must outlive it. The peers' addresses have been validated.
+  ConnectionSetup(const Context& context, std::span<const Peer> peers, Admit admit);
   ConnectionSetup(const ConnectionSetup&) = delete;
   ConnectionSetup& operator=(const ConnectionSetup&) = delete;
   ~ConnectionSetup();
 
-  // Blocking. On return nothing of it is left in the io_context, and the acceptors are closed.
+  // Blocks. On return no handler of it is left in the io_context, and the acceptors are closed.
   Status run(Deadline deadline);
 
  private:
-  class AcceptHandshake;  // one accepted connection that has not proved itself
-  class ConnectAttempt;      // one connection to be made
+  class AcceptHandshake;  // an accepted connection that is not authenticated yet
+  class ConnectAttempt;   // one outgoing connection
   struct Expected {
     Peer peer;
-    std::vector<bool> is_in;  // by channel and stream
+    std::vector<bool> is_connected;  // by channel and stream
     size_t missing = 0;
-    std::string trouble;  // the last that kept it away
+    std::string reason;  // the last reason for failure
   };
 
-  // A place where peers come in, and from which we go to theirs.
-  struct Door {
+  // A local interface: accepts connections, and is the source of outgoing ones.
+  struct LocalInterface {
     Acceptor& acceptor;
     asio::ip::address address;
     bool is_armed = false;
   };
 
-  void start_dials(Rank rank, Expected& expected, const PeerAddress& address);
-  void accept_when_ready(Door& door);
+  void start_attempts(Rank rank, Expected& expected, const PeerAddress& address);
+  void accept_when_ready(LocalInterface& interface);
   void accept_when_ready();
-  void accept_all(Door& door);
+  void accept_all(LocalInterface& interface);
   void accept_later();
-  void forget(const std::shared_ptr<AcceptHandshake>& greeting);
-  size_t max_unproved() const { return std::max<size_t>(64, 2 * missing_); }
+  void forget(const std::shared_ptr<AcceptHandshake>& handshake);
+  size_t max_unauthenticated() const { return std::max<size_t>(64, 2 * missing_); }
   Expected* find(Rank peer);
   bool is_missing(const LineId& id);
-  // False when memory is out.
+  // False if out of memory.
   bool secure(Line& line, Tls::Side side) const;
   void admit(const LineId& id, std::unique_ptr<Line> line);
   void fail(Status status);
@@ -89,13 +88,13 @@ class ConnectionSetup {
   const TlsContext* const tls_;
   const SocketOptions options_;
   const Admit admit_;
-  std::vector<Door> doors_;  // by interface
+  std::vector<LocalInterface> local_interfaces_;  // by interface
   std::map<Rank, Expected> expected_;
-  size_t missing_ = 0;  // lines of all peers
-  size_t refused_ = 0;  // connections that proved nothing
+  size_t missing_ = 0;  // lines not yet established, of all peers
+  size_t refused_ = 0;  // unauthenticated connections
   asio::steady_timer pause_;
-  std::list<std::shared_ptr<AcceptHandshake>> greetings_;
-  std::vector<std::shared_ptr<ConnectAttempt>> dials_;
+  std::list<std::shared_ptr<AcceptHandshake>> accepted_;
+  std::vector<std::shared_ptr<ConnectAttempt>> attempts_;
   Status failure_;
 };
 

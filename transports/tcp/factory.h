@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The TCP transport: for every channel of every pair of ranks one or several connections, driven by progress() alone.
+// The TCP transport: one or more connections for every channel of every pair of ranks, driven by progress() alone.
 #pragma once
 
 #include <chrono>
@@ -17,21 +17,21 @@ namespace ccom::tcp {
 
 struct TcpConfig {
   Rank rank = -1;
-  uint64_t communicator = 0;  // the same at all ranks of the communicator, another for any other
+  uint64_t communicator = 0;  // equal on all ranks of the communicator, unique to it
   Secret key;                 // shared by its ranks
-  // IPv4 or IPv6 literals of this host, one per interface to be used; never a wildcard. Of each channel's connections
-  // the i-th joins the i-th addresses of both ranks, counted round and round; all ranks have equally many.
+  // IPv4 or IPv6 literals of this host, one per interface in use; no wildcards. Connection i of a channel joins the
+  // i-th addresses (modulo their number) of both ranks; all ranks have equally many.
   std::vector<std::string> bind_addresses;
-  int streams = 1;    // connections per channel, 1 to 16, but at least one per address; the same at all ranks
-  bool crc = true;    // payload carries CRC32C, unless TLS checks it anyway; the same at all ranks
-  bool tls = false;   // everything travels inside TLS 1.3; the same at all ranks
+  int streams = 1;    // connections per channel, 1 to 16, at least one per address; equal on all ranks
+  bool crc = true;    // protect payload by CRC32C, unless TLS does; equal on all ranks
+  bool tls = false;   // encrypt all traffic by TLS 1.3; equal on all ranks
   PortRange ports{};  // to listen on
-  // A connection breaks when the other host has answered nothing for so long although something is posted.
+  // A connection fails when the other host has not responded for that long while an operation is posted.
   std::chrono::milliseconds silence{6000};
 };
 
-// Binds and listens. ConfigError for addresses that are none or wildcards, and if no port is free; SystemError if the
-// host does not have them.
+// Binds and listens. ConfigError for invalid or wildcard addresses, and if no port is free; SystemError if the host
+// does not have them.
 Result<std::unique_ptr<Transport>> make_tcp_transport(TcpConfig config);
 
 }  // namespace ccom::tcp

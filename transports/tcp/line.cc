@@ -7,20 +7,20 @@
 
 namespace ccom::tcp {
 
-// What was seen long ago says nothing: meanwhile an answer may have come, and another question been asked.
-bool has_gone_silent(Line& line, Clock::time_point now, std::chrono::milliseconds limit) {
-  if (now - std::exchange(line.asked, now) > limit / 4) line.owed_since.reset();
-  const Silence silence = ask_silence(line.fd);
-  if (!silence.is_owed) {
-    line.owed_since.reset();
+// An old observation does not count: a response and a new request may have followed.
+bool is_silent(Line& line, Clock::time_point now, std::chrono::milliseconds limit) {
+  if (now - std::exchange(line.last_check, now) > limit / 4) line.silent_since.reset();
+  const Silence silence = query_silence(line.fd);
+  if (!silence.is_response_due) {
+    line.silent_since.reset();
     return false;
   }
-  line.owed_since = std::max(line.owed_since.value_or(now), now - silence.since_answer);
-  return now - *line.owed_since >= limit;
+  line.silent_since = std::max(line.silent_since.value_or(now), now - silence.since_answer);
+  return now - *line.silent_since >= limit;
 }
 
 Status peer_error(Code code, const Route& route, const char* action, const std::string& reason, int number) {
-  return error(code, "rank %d %s rank %d at %s (channel %d): %s%s%s", route.self, action, route.peer,
+  return error(code, "rank %d: %s rank %d at %s (channel %d): %s%s%s", route.self, action, route.peer,
                route.address.c_str(), route.channel, reason.c_str(), number != 0 && !reason.empty() ? ": " : "",
                number != 0 ? std::generic_category().message(number).c_str() : "")
       .with_peers({route.peer})

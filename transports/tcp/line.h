@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One established connection, and what is known about its readiness.
+// An established connection and its readiness state.
 //
-// Bytes are moved by plain non-blocking system calls on the descriptor: with few connections that is one call per poll,
-// where a reactor would need two. Asio only tells when a descriptor becomes ready again: before a rank sleeps in
-// wait(), and always when there are so many connections that touching each would cost more than asking once.
+// Data moves by plain non-blocking system calls on the descriptor: with few connections that is one call per poll,
+// where a reactor would need two. Asio only reports when a descriptor becomes ready again: before a rank sleeps in
+// wait(), and always if there are so many connections that polling each would cost more than one reactor call.
 #pragma once
 
 #include <sys/socket.h>
@@ -27,24 +27,24 @@ struct Line {
   Line(const Line&) = delete;
   Line& operator=(const Line&) = delete;
 
-  // As recvmsg and sendmsg, never blocking: how much of the parts was filled or taken; 0: the stream has ended; -1 and
-  // errno. All bytes of a connection pass through these two.
+  // Like recvmsg and sendmsg without blocking: the number of bytes transferred; 0: end of stream; -1 with errno. All
+  // data of a connection passes through these two.
   ssize_t receive(std::span<iovec> parts);
   ssize_t send(std::span<iovec> parts);
-  // Whether receive() would give something although the descriptor may have nothing to read.
+  // Whether receive() would return data although the descriptor may not be readable.
   bool holds_input() const { return tls != nullptr && tls->holds_input(); }
 
   Socket socket;
   const int fd;
-  std::unique_ptr<Tls> tls;  // null: bytes travel as they are
-  uint64_t sent_bytes = 0;   // in the kernel's hands so far, as the network counts
-  bool read_armed = false;   // Asio will clear it when there is something to read
-  bool write_armed = false;  // ... when there is room to write
-  bool heard = true;         // something was read since the last new send
-  bool input_ended = false;  // end of stream, after everything was read
+  std::unique_ptr<Tls> tls;  // null: no encryption
+  uint64_t sent_bytes = 0;   // accepted by the kernel so far, as counted on the network
+  bool read_armed = false;   // cleared by Asio when readable
+  bool write_armed = false;  // cleared by Asio when writable
+  bool has_received = true;  // data was received since the last new send
+  bool input_ended = false;  // end of stream reached
   // See has_gone_silent().
-  std::optional<Clock::time_point> owed_since;
-  Clock::time_point asked{};
+  std::optional<Clock::time_point> silent_since;
+  Clock::time_point last_check{};
 };
 
 inline ssize_t Line::receive(std::span<iovec> parts) {
@@ -69,13 +69,13 @@ inline ssize_t Line::send(std::span<iovec> parts) {
   return sent;
 }
 
-// Whether the other host has owed an answer, and given none, for `limit`. To be asked several times within it.
-bool has_gone_silent(Line& line, Clock::time_point now, std::chrono::milliseconds limit);
+// Whether the other host has owed a response for `limit`. To be called several times within that time.
+bool is_silent(Line& line, Clock::time_point now, std::chrono::milliseconds limit);
 
 enum class Direction { Read, Write };
 
-// Asks Asio, once, to clear the armed flag when the line is ready, unless it is by what it holds. The line outlives the
-// io_context's handlers.
+// Asks Asio, once, to clear the armed flag when the line is ready, unless buffered input makes it ready now. The line
+// must outlive the io_context's handlers.
 inline void arm(Line& line, Direction direction) {
   bool& armed = direction == Direction::Read ? line.read_armed : line.write_armed;
   if (armed || (direction == Direction::Read && line.holds_input())) return;
@@ -84,15 +84,15 @@ inline void arm(Line& line, Direction direction) {
                          [&armed](const ErrorCode&) { armed = false; });
 }
 
-// What errors say about a channel.
+// Identifies a channel in errors.
 struct Route {
   Rank self = -1;
   Rank peer = -1;
   int channel = 0;
-  std::string address;  // the peer's, as text
+  std::string address;  // of the peer, as text
 };
 
-// "send to rank 3 at 10.0.0.7:4100 (channel 0): <reason>", blaming the peer. `number` is an errno or 0.
+// "send to rank 3 at 10.0.0.7:4100 (channel 0): <reason>", with the peer in peers(). `number` is an errno or 0.
 Status peer_error(Code code, const Route& route, const char* action, const std::string& reason, int number = 0);
 
 }  // namespace ccom::tcp

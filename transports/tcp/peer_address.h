@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a rank tells its peers through Transport::address(): where it listens, and whether it speaks TLS there. It
-// travels over the authenticated bootstrap, so two ranks that are set up differently know before they dial, and nobody
-// in between can talk them out of TLS.
+// The address that a rank gives its peers through Transport::address(): where it listens, and whether it uses TLS. It
+// is exchanged over the authenticated bootstrap, so ranks detect different settings before they connect, and an
+// attacker cannot downgrade TLS.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ namespace ccom::tcp {
 
 // "10.0.0.7:4100", "10.0.0.7:4100,10.1.0.7:4100 tls".
 struct PeerAddress {
-  std::vector<Endpoint> endpoints;  // one per interface, at least one
+  std::vector<Endpoint> endpoints;  // one per interface; never empty
   bool tls = false;
 };
 

@@ -9,12 +9,12 @@
 namespace ccom::tcp {
 namespace {
 
-// A message that fits is read in one call, header and all, and copied once more: cheaper than a second call. Of larger
-// ones the header is read first.
+// A message that fits is read in one call with its header and copied once more, which is cheaper than a second call.
+// For larger ones the header is read first.
 constexpr size_t kAheadBytes = size_t{16} << 10;
-// Small messages take line 0 only.
+// Small messages use line 0 only.
 constexpr size_t ahead_bytes_of(size_t line) { return line == 0 ? kAheadBytes : sizeof(FragmentHeader); }
-// Between two looks at the sending direction.
+// Work limit of one pump, so that the sending direction gets its turn.
 constexpr size_t kPumpBytes = size_t{512} << 10;
 
 }  // namespace
@@ -27,7 +27,7 @@ bool Receiver::has_read_ahead() const {
   return std::ranges::any_of(inbound_, [](const Inbound& in) { return in.header || in.begin != in.end; });
 }
 
-// The first fragment of a message takes line 0, see wire.h; until it is there, other lines are of no interest.
+// The first fragment of a message uses line 0 (see wire.h); before it, other lines need not be read.
 bool Receiver::wants(size_t i) const {
   if (queue_.empty()) return false;
   const Inbound& in = inbound_[i];
@@ -54,14 +54,14 @@ Status Receiver::pump(bool ask_first, Events& events) {
   }
   if (!has_ended()) return Status::ok();
   if (!queue_.front().receive.may_end || !queue_.front().seen.empty()) {
-    return peer_error(Code::RemoteError, route_, "receives from", "the peer has closed the connection");
+    return peer_error(Code::RemoteError, route_, "receive from", "the peer has closed the connection");
   }
   for (const Message& message : queue_) events.ended.push_back(message.receive.token);
   queue_.clear();
   return Status::ok();
 }
 
-// Whether the front will never be complete. Lines end one after another; an open one may bring what is missing.
+// Whether the front message can never complete. Lines end one by one; an open one may carry the missing fragments.
 bool Receiver::has_ended() const {
   if (queue_.empty() || !lines_.front()->input_ended) return false;
   return queue_.front().seen.empty() || std::ranges::all_of(lines_, [](const auto& line) { return line->input_ended; });
@@ -87,20 +87,21 @@ Status Receiver::pump_line(size_t i, bool& is_dry) {
   return Status::ok();
 }
 
-// Reads into `wanted` and then up to `ahead_bytes` of what follows; got_bytes counts the part in `wanted`.
+// Reads into `wanted` and then up to `ahead_bytes` beyond; got_bytes counts the part in `wanted`.
 Result<Receiver::Read> Receiver::read(size_t i, Bytes wanted, size_t ahead_bytes, size_t& got_bytes) {
   Inbound& in = inbound_[i];
   std::array<iovec, 2> parts{{{wanted.data(), wanted.size()}, {in.ahead.get() + in.end, ahead_bytes}}};
   const ssize_t got = lines_[i]->receive(parts);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return Read::Dry;
-  if (got < 0 && errno == EBADMSG) return damaged("bytes that TLS does not accept");
-  if (got < 0) return peer_error(Code::RemoteError, route_, "receives from", "the connection broke", errno);
+  if (got < 0 && errno == EBADMSG) return damaged("data that fails TLS verification");
+  if (got < 0) return peer_error(Code::RemoteError, route_, "receive from", "connection lost", errno);
   if (got == 0) {
     lines_[i]->input_ended = true;
     if (!in.header && in.begin == in.end) return Read::Ended;
-    return peer_error(Code::RemoteError, route_, "receives from", "the peer closed the connection within a message");
+    return peer_error(Code::RemoteError, route_, "receive from",
+                      "the peer closed the connection in the middle of a message");
   }
-  lines_.front()->heard = true;
+  lines_.front()->has_received = true;
   got_bytes = std::min(static_cast<size_t>(got), wanted.size());
   in.end += static_cast<size_t>(got) - got_bytes;
   return Read::Some;
@@ -111,7 +112,7 @@ Result<Receiver::Read> Receiver::read_header(size_t i) {
   if (in.unused().size() >= sizeof(FragmentHeader)) return Read::Some;
   if (in.ahead == nullptr) {
     in.ahead.reset(new (std::nothrow) std::byte[ahead_bytes_of(i)]);
-    if (in.ahead == nullptr) return error(Code::OutOfMemory, "TCP: no memory for %zu bytes", ahead_bytes_of(i));
+    if (in.ahead == nullptr) return error(Code::OutOfMemory, "tcp: out of memory for %zu bytes", ahead_bytes_of(i));
   }
   std::memmove(in.ahead.get(), in.ahead.get() + in.begin, in.end - in.begin);
   in.end -= in.begin;
@@ -128,7 +129,7 @@ bool Receiver::is_small_next(size_t i) const {
   return i == 0 && front.seen.empty() && front.receive.size_bytes + sizeof(FragmentHeader) <= kAheadBytes;
 }
 
-// Checks what can be checked without the receive, which may not be posted yet.
+// Checks that do not need the receive, which may not be posted yet.
 Status Receiver::accept_header(size_t i) {
   Inbound& in = inbound_[i];
   FragmentHeader header;
@@ -138,8 +139,8 @@ Status Receiver::accept_header(size_t i) {
   in.message = nullptr;
   in.arrived_bytes = 0;
   in.crc = 0;
-  if (!is_sealed(header)) return broken(in, "a damaged header");
-  if (header.message < front_number_ || header.message < in.last_number) return broken(in, "a header out of order");
+  if (!is_sealed(header)) return broken(in, "a corrupt header");
+  if (header.message < front_number_ || header.message < in.last_number) return broken(in, "an out-of-order header");
   in.last_number = header.message;
   return Status::ok();
 }
@@ -159,17 +160,17 @@ Status Receiver::match(size_t i) {
                          .received_bytes = header.size_bytes};
     return Status::ok();
   }
-  if (!is_on_grid(header, grid_)) return broken(in, "a fragment out of place");
+  if (!is_on_grid(header, grid_)) return broken(in, "a misplaced fragment");
   const size_t fragments = fragments_of(receive.size_bytes, grid_);
   if (fragments > 1) {
     message.seen.resize(fragments, false);
     const size_t fragment = header.offset_bytes / grid_;
-    if (message.seen[fragment]) return broken(in, "a fragment twice");
+    if (message.seen[fragment]) return broken(in, "a duplicate fragment");
     message.seen[fragment] = true;
   }
   if (receive.sink != nullptr && header.length_bytes > 0) {
     in.gathered = pool_.take();
-    if (in.gathered == nullptr) return error(Code::OutOfMemory, "TCP: no memory for a receive buffer");
+    if (in.gathered == nullptr) return error(Code::OutOfMemory, "tcp: out of memory for a receive buffer");
   }
   in.message = &message;
   return Status::ok();
@@ -199,14 +200,14 @@ Result<Receiver::Read> Receiver::read_payload(size_t i) {
     }
     if (crc_) in.crc = crc32c(rest.first(got_bytes), in.crc);
     in.arrived_bytes += got_bytes;
-    if (!from_ahead && got_bytes < rest.size()) return Read::Dry;  // asking again at once would rarely find more
+    if (!from_ahead && got_bytes < rest.size()) return Read::Dry;  // an immediate retry would rarely find more
   }
   return Read::Some;
 }
 
 Status Receiver::finish(size_t i) {
   Inbound& in = inbound_[i];
-  if (crc_ && in.crc != in.header->payload_crc) return broken(in, "payload with a wrong checksum");
+  if (crc_ && in.crc != in.header->payload_crc) return broken(in, "a payload with a wrong checksum");
   if (in.gathered != nullptr) {
     in.message->receive.sink->consume(in.header->offset_bytes, {in.gathered.get(), in.header->length_bytes});
     pool_.give_back(std::move(in.gathered));
@@ -247,8 +248,8 @@ Status Receiver::broken(const Inbound& in, const char* what) const {
 }
 
 Status Receiver::damaged(const std::string& what) const {
-  return peer_error(Code::TransportError, route_, "receives from", what)
-      .with_cure("the network or its drivers damage data; check cabling, offloads and firmware between the two hosts");
+  return peer_error(Code::TransportError, route_, "receive from", what)
+      .with_cure("data is corrupted on the network path; check cabling, offloads, drivers and firmware of both hosts");
 }
 
 }  // namespace ccom::tcp

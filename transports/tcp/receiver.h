@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The receiving direction of a channel: reads fragments from the lines, checks them against the posted receives, and
-// puts their payload where it belongs.
+// The receiving direction of a channel: reads fragments from the lines, validates them against the posted receives and
+// delivers their payload.
 //
-// Invariants: queue_ holds the receives that are not complete, the front's message has number front_number_; a line is
-// read only while a posted receive may get something from it, the rest stays in the kernel and costs nothing; no byte
-// is delivered before its header was checked, none to a Sink before its checksum was; completions are reported in
-// order. Belongs to the transport's thread.
+// Invariants: queue_ holds the incomplete receives, the front one for message front_number_; a line is read only while
+// a posted receive may get data from it, otherwise the data stays in the kernel; no byte is delivered before its header
+// is validated, none to a Sink before its checksum is; completions are reported in order. Used by the transport's
+// thread.
 #pragma once
 
 #include <deque>
@@ -28,12 +28,12 @@ class Receiver {
 
   void post(const Receive& receive) { queue_.push_back({.receive = receive}); }
   bool is_idle() const { return queue_.empty(); }
-  // Whether something was read already that the next pump may use.
+  // Whether buffered input is available for the next pump.
   bool has_read_ahead() const;
-  // Whether a posted receive waits for bytes from line `i`.
+  // Whether a posted receive waits for data from line `i`.
   bool wants(size_t i) const;
-  // Reads what is there, but at most a few fragments. With `ask_first`, leaves armed lines alone and arms those that
-  // are dry. An error is final; so is a mismatch.
+  // Reads available data, at most a few fragments. With `ask_first`, skips armed lines and arms those without data.
+  // Errors and mismatches are final.
   Status pump(bool ask_first, Events& events);
   void clear();
   uint64_t memory_bytes() const;
@@ -42,21 +42,21 @@ class Receiver {
   struct Message {
     Receive receive;
     size_t arrived_fragments = 0;
-    std::vector<bool> seen{};  // which have begun; empty at first, and if one is all
+    std::vector<bool> seen{};  // fragments that have begun; empty at first, and for a single fragment
   };
-  // A fragment on its way out of a line, and bytes read before anybody knew what they are.
+  // The fragment being received on a line, and bytes read ahead of it.
   struct Inbound {
-    std::unique_ptr<std::byte[]> ahead;  // made on first use
+    std::unique_ptr<std::byte[]> ahead;  // allocated on first use
     size_t begin = 0, end = 0;           // the unused part of `ahead`
     std::optional<FragmentHeader> header;
-    Message* message = nullptr;  // whose fragment it is; null until it is posted
+    Message* message = nullptr;  // of the fragment; null until posted
     size_t arrived_bytes = 0;    // of the payload
     uint32_t crc = 0;
     BufferPool::Buffer gathered;  // for a Sink
     uint64_t last_number = 0;
     ConstBytes unused() const { return {ahead.get() + begin, end - begin}; }
   };
-  // What read() found: bytes, nothing now, nothing ever again.
+  // Result of read(): data, none now, or end of stream.
   enum class Read { Some, Dry, Ended };
 
   bool has_ended() const;
@@ -78,7 +78,7 @@ class Receiver {
   const size_t grid_;
   const bool crc_;
   BufferPool& pool_;
-  std::deque<Message> queue_;  // pointers into it stay valid: it grows and shrinks at its ends only
+  std::deque<Message> queue_;  // pointers into it stay valid: changed only at its ends
   uint64_t front_number_ = 0;
   std::vector<Inbound> inbound_;  // per line
   std::optional<Mismatch> mismatch_;

@@ -8,7 +8,7 @@
 namespace ccom::tcp {
 namespace {
 
-// Between two looks at the receiving direction.
+// Work limit of one pump, so that the receiving direction gets its turn.
 constexpr size_t kPumpBytes = size_t{512} << 10;
 constexpr unsigned kFullPumpsPerCheck = 1024;
 
@@ -23,11 +23,11 @@ Sender::Sender(const Route& route, std::span<const std::unique_ptr<Line>> lines,
       abandoned_bytes_(lines.size(), 0) {}
 
 Status Sender::post(const Send& send) {
-  // In a dialogue the peer has just been heard. Otherwise a look at the line costs little beside the send, and spares
-  // the caller a send into the void.
+  // In a ping-pong the peer was heard from just now. Otherwise checking the line is cheap compared with the send, and
+  // detects a closed connection before data is written to it.
   Line& opening = *lines_.front();
-  if (!opening.heard) CCOM_TRY(check_hang_up());
-  opening.heard = false;
+  if (!opening.has_received) CCOM_TRY(check_hang_up());
+  opening.has_received = false;
   queue_.push_back({.send = send, .number = next_number_++, .fragments = fragments_of(send.payload.size(), grid_)});
   return Status::ok();
 }
@@ -35,7 +35,7 @@ Status Sender::post(const Send& send) {
 Status Sender::check_hang_up() {
   for (const auto& line : lines_) {
     if (is_hung_up(line->fd))
-      return peer_error(Code::RemoteError, route_, "sends to", "the peer has closed the connection");
+      return peer_error(Code::RemoteError, route_, "send to", "the peer has closed the connection");
   }
   return Status::ok();
 }
@@ -51,7 +51,7 @@ void Sender::clear() {
   first_unpulled_ = 0;
 }
 
-// The first fragment of a message takes line 0, see wire.h.
+// The first fragment of a message uses line 0, see wire.h.
 bool Sender::can_pull(size_t i) const {
   if (first_unpulled_ == queue_.size()) return false;
   return i == 0 || queue_[first_unpulled_].pulled_fragments > 0;
@@ -95,7 +95,7 @@ Sender::Step Sender::write(size_t i) {
   return Step::Written;
 }
 
-// One fragment per line and turn, so that lines with room share a message evenly.
+// One fragment per line and round, so that writable lines share a message evenly.
 Status Sender::pump(bool ask_first, std::vector<Token>& completed) {
   bool is_full = false;
   for (size_t moved_bytes = 0; moved_bytes < kPumpBytes;) {
@@ -109,7 +109,7 @@ Status Sender::pump(bool ask_first, std::vector<Token>& completed) {
       const size_t length = outbound_[i].payload.size();
       const Step step = write(i);
       if (step == Step::Failed) {
-        return peer_error(Code::RemoteError, route_, "sends to", "the connection broke", write_errno_);
+        return peer_error(Code::RemoteError, route_, "send to", "connection lost", write_errno_);
       }
       if (step == Step::Written) moved_bytes += sizeof(FragmentHeader) + length;
       if (step == Step::Full && ask_first) arm(*lines_[i], Direction::Write);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The sending direction of a channel: cuts queued messages into fragments, which the lines pull as they have room.
+// The sending direction of a channel: splits queued messages into fragments, which writable lines pull.
 //
-// Invariants: queue_ holds the messages that are not complete, in order; fragments are pulled in order, so on each line
-// message numbers never fall; a message is complete when all its bytes are in the kernel, and completions are reported
-// in order. Belongs to the transport's thread.
+// Invariants: queue_ holds the incomplete messages in order; fragments are pulled in order, so message numbers never
+// decrease on a line; a message is complete when all its bytes are in the kernel; completions are reported in order.
+// Used by the transport's thread.
 #pragma once
 
 #include <deque>
@@ -23,16 +23,15 @@ class Sender {
 
   Status post(const Send& send);
   bool is_idle() const { return queue_.empty(); }
-  // Whether line `i` has something to write.
+  // Whether line `i` has data to write.
   bool wants(size_t i) const { return outbound_[i].message != nullptr || can_pull(i); }
-  // Moves what the kernel takes, but at most a few fragments. With `ask_first`, leaves armed lines alone and arms those
-  // that are full.
+  // Writes what the kernel accepts, at most a few fragments. With `ask_first`, skips armed lines and arms full ones.
   Status pump(bool ask_first, std::vector<Token>& completed);
-  // A peer that is gone does not always make a full line fail at once.
+  // A full line does not always fail at once when its peer is gone.
   Status check_hang_up();
-  // Forgets what is posted.
+  // Drops all posted operations.
   void clear();
-  // After clear(): how many of the last bytes written to line `i` belong to messages that were never reported complete.
+  // After clear(): how many of the last bytes written to line `i` belong to messages not reported complete.
   size_t abandoned_bytes(size_t i) const { return abandoned_bytes_[i]; }
 
  private:
@@ -43,13 +42,13 @@ class Sender {
     size_t written_fragments = 0;
     size_t fragments = 1;
   };
-  // A fragment on its way into a line.
+  // The fragment being sent on a line.
   struct Outbound {
     Message* message = nullptr;
     FragmentHeader header;
     ConstBytes payload;
     size_t written_bytes = 0;             // of header and payload
-    uint64_t last_number = ~uint64_t{0};  // the message that this line carried last ...
+    uint64_t last_number = ~uint64_t{0};  // the message last sent on this line ...
     uint64_t last_begin = 0;              // ... and the line's sent_bytes before it
   };
   enum class Step { Written, Full, Failed };
@@ -63,7 +62,7 @@ class Sender {
   const std::span<const std::unique_ptr<Line>> lines_;
   const size_t grid_;
   const bool crc_;
-  std::deque<Message> queue_;  // pointers into it stay valid: it grows and shrinks at its ends only
+  std::deque<Message> queue_;  // pointers into it stay valid: changed only at its ends
   size_t first_unpulled_ = 0;  // index of the first message with fragments left to pull
   uint64_t next_number_ = 0;
   std::vector<Outbound> outbound_;       // per line

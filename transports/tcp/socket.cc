@@ -16,7 +16,7 @@ namespace {
 
 ErrorCode last_error() { return {errno, boost::system::system_category()}; }
 
-// Takes ownership of fd, also on error.
+// Takes ownership of fd, even on error.
 template <typename Owner>
 ErrorCode adopt(Owner& owner, const asio::ip::tcp& protocol, int fd) {
   ErrorCode failure;
@@ -33,13 +33,13 @@ asio::ip::tcp protocol_of(const asio::ip::address& address) {
   return address.is_v6() ? asio::ip::tcp::v6() : asio::ip::tcp::v4();
 }
 
-// Asio's own sockets are inherited by children of fork and exec.
+// Asio's own sockets lack close-on-exec.
 int new_descriptor(const asio::ip::address& address) {
   return ::socket(protocol_of(address).family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
 }
 
 void set_option(int fd, int level, int name, int value) {
-  // A kernel that does not know one of them still carries data.
+  // A kernel without one of these options still transfers data.
   (void)::setsockopt(fd, level, name, &value, sizeof(value));
 }
 
@@ -91,17 +91,17 @@ ErrorCode open_from(Socket& socket, const asio::ip::address& source) {
   const int fd = new_descriptor(source);
   ErrorCode failure = fd < 0 ? last_error() : adopt(socket, protocol_of(source), fd);
   if (failure) return failure;
-  set_option(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);  // connect() chooses the port, so that pairs may share it
+  set_option(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);  // connect() chooses the port, so that pairs can share it
   socket.bind(Endpoint(source, 0), failure);
   return failure;
 }
 
-// Buffers are left to the kernel, which sizes them by what the path holds; setting them would cap it. Where connections
-// share a message, though, one that is slow must not take more than it sends soon.
+// Buffer sizes are left to the kernel, which adapts them to the path; setting them would cap them. Where connections
+// share a message, however, a slow one must not queue much more than it can send soon.
 //
-// TCP_USER_TIMEOUT is not used: Linux also counts the time during which the peer's window is closed, so a rank that is
-// merely late with its receive would be cut off. While something is unacknowledged there are no keepalives either: then
-// ask_silence() tells.
+// TCP_USER_TIMEOUT is not used: Linux also counts time with a closed peer window, which would disconnect a rank that is
+// merely late with its receive. Keepalives are not sent while data is unacknowledged either; ask_silence() covers that
+// case.
 void set_options(Socket& socket, const SocketOptions& options) {
   constexpr int kShortQueueBytes = 128 << 10;
   const int fd = socket.native_handle();
@@ -110,13 +110,13 @@ void set_options(Socket& socket, const SocketOptions& options) {
   if (options.short_queue) set_option(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, kShortQueueBytes);
 }
 
-// A peer that keeps its window closed answers each question about it, but not two within half a second
-// (net.ipv4.tcp_invalid_ratelimit); the kernel asks ever more rarely, so at most one in a row finds no answer.
-Silence ask_silence(int fd) {
+// A peer with a closed window answers every window probe, except two within half a second
+// (net.ipv4.tcp_invalid_ratelimit); probes back off, so at most one in a row is unanswered.
+Silence query_silence(int fd) {
   tcp_info info{};
   socklen_t length = sizeof(info);
   if (::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) return {};
-  return {.is_owed = info.tcpi_retransmits > 1 || info.tcpi_probes > 1,
+  return {.is_response_due = info.tcpi_retransmits > 1 || info.tcpi_probes > 1,
           .since_answer = std::chrono::milliseconds(info.tcpi_last_ack_recv)};
 }
 
@@ -126,7 +126,7 @@ bool is_hung_up(int fd) {
 }
 
 size_t unacknowledged_bytes(int fd) {
-  // A reset connection keeps its last count for ever; its state tells.
+  // A reset connection keeps its last counters, so its state must be checked.
   tcp_info info{};
   socklen_t length = sizeof(info);
   if (::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0 || info.tcpi_state == TCP_CLOSE) return 0;
@@ -134,10 +134,10 @@ size_t unacknowledged_bytes(int fd) {
   return ::ioctl(fd, SIOCOUTQ, &bytes) == 0 && bytes > 0 ? static_cast<size_t>(bytes) : 0;
 }
 
-// MSG_TRUNC on TCP: the kernel drops the bytes instead of copying them. A peer may send faster than we discard.
+// MSG_TRUNC on TCP: the kernel drops the data without copying, so a peer cannot send faster than we discard.
 void discard_input(int fd) {
-  constexpr int kMostCalls = 16;
-  for (int calls = 0; calls < kMostCalls; ++calls) {
+  constexpr int kMaxCalls = 16;
+  for (int calls = 0; calls < kMaxCalls; ++calls) {
     if (::recv(fd, nullptr, size_t{1} << 20, MSG_DONTWAIT | MSG_TRUNC) <= 0) return;
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sockets: the options we set, addresses as text, and the few system calls that Asio has no words for.
+// Sockets: options, addresses as text, and system calls that Asio does not wrap.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -25,29 +25,30 @@ std::string to_text(const Endpoint& endpoint);
 Result<Endpoint> parse_endpoint(const std::string& text);
 // Listens at `address`, an IPv4 or IPv6 literal.
 Status open_listener(Acceptor& acceptor, const std::string& address, const PortRange& ports);
-// The next connection, or why there is none (would_block).
+// The next connection, or the reason why there is none (would_block).
 ErrorCode accept_one(Acceptor& acceptor, Socket& socket);
-// A new socket bound to `source`, any port. Non-blocking and closed on exec, as all of ours.
+// A new socket bound to `source`, any port. Non-blocking and close-on-exec, like all sockets of ccom.
 ErrorCode open_from(Socket& socket, const asio::ip::address& source);
-// Once connected.
+// After connecting.
 struct SocketOptions {
-  std::chrono::milliseconds silence{6000};  // an idle connection breaks if the other host answers nothing for so long
-  bool short_queue = false;                 // the kernel takes little beyond what it can send at once
+  std::chrono::milliseconds silence{
+      6000};                 // an idle connection fails when the other host has not responded for that long
+  bool short_queue = false;  // limit unsent data in the kernel
 };
 void set_options(Socket& socket, const SocketOptions& options);
 
-// The peer has closed its side, or the connection is broken. Unread data does not hide it.
+// The peer has closed its side, or the connection is lost. Detected even with unread data.
 bool is_hung_up(int fd);
-// Bytes that the peer has not acknowledged yet, its end of stream included; 0 once the connection is gone.
+// Bytes not acknowledged by the peer, end of stream included; 0 once the connection is gone.
 size_t unacknowledged_bytes(int fd);
-// Whether the other host owes an answer: something sent, or a question whether it has room, was repeated in vain; and
-// how long nothing at all has come from it.
+// Whether the other host owes a response (a segment or window probe was retransmitted), and how long ago anything was
+// received.
 struct Silence {
-  bool is_owed = false;
+  bool is_response_due = false;
   std::chrono::milliseconds since_answer{0};
 };
-Silence ask_silence(int fd);
-// Throws away some of what has come in.
+Silence query_silence(int fd);
+// Discards received data.
 void discard_input(int fd);
 
 }  // namespace ccom::tcp

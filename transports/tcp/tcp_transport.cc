@@ -13,11 +13,12 @@
 namespace ccom::tcp {
 namespace {
 
-// Up to here every line with something posted is tried by each progress(); beyond, only those that the reactor names.
+// Up to this number every line with posted operations is polled by each progress(); above, only those reported by the
+// reactor.
 constexpr size_t kDirectLines = 16;
-constexpr std::chrono::seconds kDeliveryPatience{1};
+constexpr std::chrono::seconds kDeliveryTimeout{1};
 constexpr int kMaxStreams = 16;
-constexpr int kLooks = 16;  // for silence, within the time that makes it one
+constexpr int kSilenceChecks = 16;  // silence checks per silence timeout
 
 Status library_error(const char* action, const std::exception& thrown) {
   return error(Code::SystemError, "%s: %s", action, thrown.what());
@@ -25,19 +26,19 @@ Status library_error(const char* action, const std::exception& thrown) {
 
 Status compare(const char* what, size_t mine, size_t theirs, Rank peer) {
   if (mine == theirs) return Status::ok();
-  return error(Code::ConfigError, "%s: %zu here, %zu at rank %d", what, mine, theirs, peer)
+  return error(Code::ConfigError, "%s: %zu on this rank, %zu on rank %d", what, mine, theirs, peer)
       .with_peers({peer})
       .with_cure("set the same CCOM_* variables and arguments on every rank");
 }
 
-// No interface without a connection.
+// Every interface gets at least one connection.
 int streams_of(const TcpConfig& config) {
   return std::max(config.streams, static_cast<int>(config.bind_addresses.size()));
 }
 
-// Whether the peers' kernels have, or get within a second, all that was promised.
+// Whether everything promised has reached the peers' kernels, or does within a second.
 bool await_delivery(std::vector<TcpChannel::Rest> rests) {
-  const Deadline deadline = Deadline::after(kDeliveryPatience);
+  const Deadline deadline = Deadline::after(kDeliveryTimeout);
   std::chrono::microseconds pause{20};
   while (true) {
     std::erase_if(rests,
@@ -52,7 +53,7 @@ bool await_delivery(std::vector<TcpChannel::Rest> rests) {
 }  // namespace
 
 TcpTransport::TcpTransport(const TcpConfig& config)
-    : io_(1),  // one thread at a time, but wake() from any
+    : io_(1),  // one thread at a time, except wake()
       keep_running_(io_.get_executor()),
       alarm_(io_),
       self_{.rank = config.rank,
@@ -87,11 +88,12 @@ Status TcpTransport::check_peers(std::span<const Peer> peers) const {
   std::vector<Rank> seen = {self_.rank};
   for (const Peer& peer : peers) {
     if (std::ranges::find(seen, peer.rank) != seen.end() || peer.rank < 0) {
-      return error(Code::InvalidArgument, "connect rank %d: rank %d is no peer or named twice", self_.rank, peer.rank);
+      return error(Code::InvalidArgument, "connect rank %d: rank %d is not a valid peer, or is listed twice",
+                   self_.rank, peer.rank);
     }
     seen.push_back(peer.rank);
     if (peer.channels < 1 || peer.channels > kMaxChannels) {
-      return error(Code::InvalidArgument, "connect rank %d: %d channels with rank %d; 1 to %d are possible", self_.rank,
+      return error(Code::InvalidArgument, "connect rank %d: %d channels with rank %d; expected 1 to %d", self_.rank,
                    peer.channels, peer.rank, kMaxChannels);
     }
     const auto address = parse_peer_address(peer.address);
@@ -104,7 +106,7 @@ Status TcpTransport::check_peers(std::span<const Peer> peers) const {
 
 void TcpTransport::make_channels(std::span<const Peer> peers) {
   for (const Peer& peer : peers) {
-    const std::string where = to_text(parse_peer_address(peer.address)->endpoints.front());  // checked before
+    const std::string where = to_text(parse_peer_address(peer.address)->endpoints.front());  // validated above
     for (int index = 0; index < peer.channels; ++index) {
       Route route{.self = self_.rank, .peer = peer.rank, .channel = index, .address = where};
       channels_[peer.rank].push_back(
@@ -119,7 +121,7 @@ Status TcpTransport::connect(std::span<const Peer> peers, Deadline deadline) {
     return error(Code::InvalidUsage, "connect rank %d: called a second time", self_.rank);
   }
   Status status = check_peers(peers);
-  if (status.is_ok()) status = meet(peers, deadline);
+  if (status.is_ok()) status = set_up_connections(peers, deadline);
   acceptors_.clear();
   if (!status.is_ok()) {
     channels_.clear();
@@ -128,7 +130,7 @@ Status TcpTransport::connect(std::span<const Peer> peers, Deadline deadline) {
   return status;
 }
 
-Status TcpTransport::meet(std::span<const Peer> peers, Deadline deadline) {
+Status TcpTransport::set_up_connections(std::span<const Peer> peers, Deadline deadline) {
   try {
     make_channels(peers);
     const auto admit = [this](const LineId& id, std::unique_ptr<Line> line) {
@@ -145,7 +147,7 @@ Result<Channel*> TcpTransport::channel(Rank peer, int index) {
   CCOM_TRY(Status(shared_.failure));
   const auto found = channels_.find(peer);
   if (found == channels_.end() || index < 0 || static_cast<size_t>(index) >= found->second.size()) {
-    return error(Code::InvalidArgument, "rank %d has no TCP channel %d to rank %d", self_.rank, index, peer);
+    return error(Code::InvalidArgument, "rank %d has no tcp channel %d to rank %d", self_.rank, index, peer);
   }
   return found->second[static_cast<size_t>(index)].get();
 }
@@ -157,9 +159,9 @@ Status TcpTransport::progress(Events& events) {
   shared_.completed.clear();
   Status status = pump_channels(events);
   if (status.is_ok() && events.mismatch) {
-    shared_.failure =
-        error(Code::Mismatch, "rank %d sent another message than rank %d expects", events.mismatch->peer, self_.rank)
-            .with_peers({events.mismatch->peer});
+    shared_.failure = error(Code::Mismatch, "rank %d sent a different message than rank %d expects",
+                            events.mismatch->peer, self_.rank)
+                          .with_peers({events.mismatch->peer});
   }
   if (!status.is_ok()) shared_.failure = status;
   return status;
@@ -194,7 +196,8 @@ void TcpTransport::wait(std::chrono::nanoseconds at_most) {
   if (!has_work && at_most.count() > 0) {
     try {
       shared_.failure = check_silence();
-      if (shared_.failure.is_ok()) sleep(std::min<std::chrono::nanoseconds>(at_most, options_.silence / kLooks));
+      if (shared_.failure.is_ok())
+        sleep(std::min<std::chrono::nanoseconds>(at_most, options_.silence / kSilenceChecks));
     } catch (const std::exception& thrown) {
       shared_.failure = library_error("wait for the network", thrown);
     }
@@ -204,14 +207,14 @@ void TcpTransport::wait(std::chrono::nanoseconds at_most) {
 
 Status TcpTransport::check_silence() {
   const auto now = Clock::now();
-  if (now < next_look_) return Status::ok();
-  next_look_ = now + options_.silence / kLooks;
+  if (now < next_check_) return Status::ok();
+  next_check_ = now + options_.silence / kSilenceChecks;
   for (TcpChannel* channel : shared_.active) CCOM_TRY(channel->check_silence(options_.silence));
   return Status::ok();
 }
 
-// The alarm is a timer because the reactor's own timeouts are rounded up to milliseconds. Handlers that are left from
-// earlier are run first, so that the one that ends the sleep has something new to say.
+// The timeout is a timer because the reactor's own timeouts are rounded up to milliseconds. Pending handlers run first,
+// so that only a new event ends the sleep.
 void TcpTransport::sleep(std::chrono::nanoseconds at_most) {
   io_.poll();
   for (TcpChannel* channel : shared_.active) {
@@ -230,7 +233,7 @@ void TcpTransport::wake() {
   try {
     asio::post(io_, [] {});
   } catch (const std::exception& thrown) {
-    log(LogLevel::Error, "rank %d: cannot end a wait early: %s", self_.rank, thrown.what());
+    log(LogLevel::Error, "rank %d: cannot wake a waiting thread: %s", self_.rank, thrown.what());
   }
 }
 
@@ -245,8 +248,8 @@ void TcpTransport::stop() {
   shared_.completed.clear();
 }
 
-// Closing a socket with unread input makes the kernel throw away what is still on its way out; so does input that comes
-// after closing. Therefore: say that nothing follows, and wait until the peers' kernels have everything.
+// Closing a socket with unread input makes the kernel discard pending output, as does input after the close. Therefore:
+// send the end of stream, and wait until the peers' kernels have received everything.
 void TcpTransport::deliver_rest() {
   const auto is_gone = [this](Rank peer) {
     return shared_.failure.code() == Code::RemoteError && std::ranges::count(shared_.failure.peers(), peer) > 0;
@@ -261,7 +264,7 @@ void TcpTransport::deliver_rest() {
     }
   }
   if (!await_delivery(std::move(rests))) {
-    log(LogLevel::Info, "rank %d: TCP connections closed before everything was delivered", self_.rank);
+    log(LogLevel::Info, "rank %d: tcp connections were closed before all data was delivered", self_.rank);
   }
 }
 
@@ -274,11 +277,11 @@ uint64_t TcpTransport::memory_bytes() const {
 }
 
 Result<std::unique_ptr<Transport>> make_tcp_transport(TcpConfig config) {
-  if (config.rank < 0) return error(Code::InvalidArgument, "TCP transport: rank %d", config.rank);
+  if (config.rank < 0) return error(Code::InvalidArgument, "tcp transport: invalid rank %d", config.rank);
   if (config.bind_addresses.empty() || config.bind_addresses.size() > kMaxStreams) {
-    return error(Code::ConfigError, "TCP transport: %zu bind addresses; 1 to %d are possible",
-                 config.bind_addresses.size(), kMaxStreams)
-        .with_cure("name fewer interfaces in CCOM_SOCKET_IFNAME");
+    return error(Code::ConfigError, "tcp transport: %zu bind addresses; expected 1 to %d", config.bind_addresses.size(),
+                 kMaxStreams)
+        .with_cure("list fewer interfaces in CCOM_SOCKET_IFNAME");
   }
   if (config.streams < 1 || config.streams > kMaxStreams) {
     return error(Code::ConfigError, "CCOM_TCP_STREAMS=%d: expected 1 to %d", config.streams, kMaxStreams);

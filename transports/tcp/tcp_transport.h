@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The transport itself: its channels, the reactor they share, and the end of it all.
+// The tcp transport: its channels, their reactor, and shutdown.
 #pragma once
 
 #include <atomic>
@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "transports/tcp/channel.h"
+#include "transports/tcp/connection_setup.h"
 #include "transports/tcp/factory.h"
 #include "transports/tcp/hello.h"
-#include "transports/tcp/connection_setup.h"
 
 namespace ccom::tcp {
 
@@ -24,7 +24,7 @@ class TcpTransport final : public Transport {
   TcpTransport& operator=(const TcpTransport&) = delete;
   ~TcpTransport() override;
 
-  // Once, before anything else.
+  // Called once, before anything else.
   Status listen(const TcpConfig& config);
 
   std::string_view name() const override { return "tcp"; }
@@ -40,26 +40,26 @@ class TcpTransport final : public Transport {
  private:
   Status check_peers(std::span<const Peer> peers) const;
   void make_channels(std::span<const Peer> peers);
-  Status meet(std::span<const Peer> peers, Deadline deadline);
+  Status set_up_connections(std::span<const Peer> peers, Deadline deadline);
   Status pump_channels(Events& events);
   void sleep(std::chrono::nanoseconds at_most);
   Status check_silence();
   void deliver_rest();
 
-  // Sockets and timers refer to the io_context, handlers to the lines: it comes first and goes last.
+  // Declared first and destroyed last: sockets and timers refer to the io_context, handlers to the lines.
   asio::io_context io_;
   asio::executor_work_guard<asio::io_context::executor_type> keep_running_;
   asio::steady_timer alarm_;
-  std::vector<Acceptor> acceptors_;  // by interface
+  std::vector<Acceptor> acceptors_;  // per interface
   const Identity self_;
   const Secret tls_key_;
   const SocketOptions options_;
   size_t interfaces_ = 0;
-  Clock::time_point next_look_{};    // for silence
-  std::unique_ptr<TlsContext> tls_;  // null without TLS; before the channels, whose lines refer to it
+  Clock::time_point next_check_{};   // for silence
+  std::unique_ptr<TlsContext> tls_;  // null without TLS; declared before the channels, whose lines refer to it
   std::string address_text_;
   bool was_connected_ = false;
-  std::atomic<bool> is_woken_ = false;  // stays until a wait() has ended by it
+  std::atomic<bool> is_woken_ = false;  // remains set until a wait() has returned because of it
   Shared shared_;
   std::map<Rank, std::vector<std::unique_ptr<TcpChannel>>> channels_;
 };

@@ -13,26 +13,26 @@
 namespace ccom::tcp {
 namespace {
 
-// Of the key, and of the context in which OpenSSL lets a verified session be used.
+// Identity of the key, and the context in which OpenSSL accepts a resumed session.
 constexpr unsigned char kIdentity[] = "ccom";
 constexpr size_t kIdentityBytes = sizeof(kIdentity) - 1;
-// TLS_AES_128_GCM_SHA256: the fastest where processors know AES, which is everywhere that matters.
+// TLS_AES_128_GCM_SHA256: the fastest cipher on CPUs with AES instructions, which all relevant ones have.
 constexpr unsigned char kCipher[] = {0x13, 0x01};
 constexpr char kCipherName[] = "TLS_AES_128_GCM_SHA256";
 // Several records per system call.
 constexpr size_t kReadBytes = size_t{128} << 10;
-// More than the message about a new key.
+// Larger than a key update message.
 constexpr size_t kOverflowBytes = 256;
 
 Status openssl_error(const char* what) {
   char reason[256];
   ERR_error_string_n(ERR_get_error(), reason, sizeof reason);
   ERR_clear_error();
-  return error(Code::SystemError, "prepare TLS for TCP connections: %s: %s", what, reason)
-      .with_cure("see that OpenSSL's configuration allows TLS 1.3 with AES-128-GCM, or unset CCOM_TLS on all ranks");
+  return error(Code::SystemError, "set up TLS for tcp connections: %s: %s", what, reason)
+      .with_cure("check that OpenSSL's configuration allows TLS 1.3 with AES-128-GCM, or unset CCOM_TLS on all ranks");
 }
 
-// A session that never was: TLS 1.3 takes its key as pre-shared key.
+// A session object that carries the pre-shared key for TLS 1.3.
 SSL_SESSION* session_of(SSL* ssl, const Secret& key) {
   std::unique_ptr<SSL_SESSION, OpensslFree<SSL_SESSION_free>> session(SSL_SESSION_new());
   const SSL_CIPHER* const cipher = SSL_CIPHER_find(ssl, kCipher);
@@ -60,11 +60,11 @@ bool TlsContext::set_up() {
   context_.reset(SSL_CTX_new(TLS_method()));
   SSL_CTX* const context = context_.get();
   if (method_ == nullptr || context == nullptr) return false;
-  // A peer that dies says no farewell. That nothing is missing is what headers and receives are compared for.
+  // A peer that dies sends no close_notify. Completeness is checked by headers and receives.
   SSL_CTX_set_options(context, SSL_OP_NO_TICKET | SSL_OP_IGNORE_UNEXPECTED_EOF);
   SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
-  SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nullptr);  // no certificate will do
+  SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nullptr);  // no certificate is accepted
   SSL_CTX_set_read_ahead(context, 1);
   SSL_CTX_set_default_read_buffer_len(context, kReadBytes);
   SSL_CTX_set_app_data(context, this);
@@ -102,7 +102,7 @@ std::unique_ptr<Tls> Tls::make(const TlsContext& context, int fd, Side side) {
 }
 
 bool Tls::open(Side side) {
-  overflow_.reserve(kOverflowBytes);  // what OpenSSL calls must not throw
+  overflow_.reserve(kOverflowBytes);  // OpenSSL's callbacks must not throw
   ssl_.reset(SSL_new(context_.context_.get()));
   BIO* const bio = BIO_new(context_.method_.get());
   if (ssl_ == nullptr || bio == nullptr) {
@@ -113,7 +113,7 @@ bool Tls::open(Side side) {
   BIO_set_data(bio, this);
   BIO_set_init(bio, 1);
   SSL_set_bio(ssl_.get(), bio, bio);
-  side == Side::Dials ? SSL_set_connect_state(ssl_.get()) : SSL_set_accept_state(ssl_.get());
+  side == Side::Connects ? SSL_set_connect_state(ssl_.get()) : SSL_set_accept_state(ssl_.get());
   return true;
 }
 
@@ -168,7 +168,7 @@ Tls::Step Tls::handshake() {
   ERR_clear_error();
   errno_ = 0;
   const int result = SSL_do_handshake(ssl_.get());
-  // Without the key there is no handshake; that it was used is looked at all the same.
+  // Without the key the handshake fails; that it was used is checked anyway.
   if (result == 1) return SSL_session_reused(ssl_.get()) == 1 ? Step::Done : Step::Failed;
   const int reason = SSL_get_error(ssl_.get(), result);
   if (reason == SSL_ERROR_WANT_READ) return Step::NeedsRead;
@@ -177,7 +177,7 @@ Tls::Step Tls::handshake() {
   return Step::Failed;
 }
 
-// Why nothing was received: 0 for the end of the stream, or -1 and errno.
+// Why nothing was received: 0 for end of stream, or -1 and errno.
 ssize_t Tls::dry() {
   const int reason = SSL_get_error(ssl_.get(), 0);
   ERR_clear_error();
@@ -198,7 +198,7 @@ ssize_t Tls::full() {
 
 uint64_t Tls::memory_bytes() { return sizeof(Tls) + kReadBytes + SSL3_RT_MAX_PACKET_SIZE; }
 
-// OpenSSL hands out one record at a time; a system call's worth of them is taken here.
+// OpenSSL returns one record at a time; read as many as one system call has delivered.
 ssize_t Tls::receive(std::span<const iovec> parts) {
   ssize_t total = 0;
   ERR_clear_error();
@@ -219,8 +219,8 @@ ssize_t Tls::receive(std::span<const iovec> parts) {
   return total;
 }
 
-// OpenSSL reads nothing until its message about the new key is out. On two full connections that could be never, so
-// the message may overflow.
+// OpenSSL reads nothing before its key update message is sent. With two full connections that would deadlock, so the
+// message may go to the overflow buffer.
 bool Tls::change_key() {
   may_overflow_ = true;
   const bool is_done =
@@ -238,7 +238,8 @@ bool Tls::send_record(ConstBytes record, size_t& taken) {
   return true;
 }
 
-// The end of one part and the beginning of the next, so that a header makes no record, and no packet, of its own.
+// Joins the end of one part with the beginning of the next, so that a header does not take a record and a packet of its
+// own.
 ConstBytes Tls::join(ConstBytes first, const iovec& next) {
   std::ranges::copy(first, head_.begin());
   const size_t more = std::min(head_.size() - first.size(), next.iov_len);
@@ -246,7 +247,7 @@ ConstBytes Tls::join(ConstBytes first, const iovec& next) {
   return ConstBytes(head_).first(first.size() + more);
 }
 
-// The same bytes are cut into the same records again, as OpenSSL wants it after EAGAIN.
+// A retry is split into the same records again, as OpenSSL requires after EAGAIN.
 ssize_t Tls::send(std::span<const iovec> parts) {
   ssize_t total = 0;
   ERR_clear_error();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TLS 1.3 beneath a line, for networks that others can listen to.
+// TLS 1.3 beneath a line, for networks with eavesdroppers.
 //
-// Both ends prove that they hold the communicator's key by using it as the pre-shared key of the handshake, with X25519
-// beside it, so that a key that leaks later opens no recording. There are no certificates: whoever lacks the key gets
-// no further than the handshake. docs/decisions/0007-tls-for-data.md says why.
+// Both ends authenticate by the communicator's key, used as the pre-shared key of the handshake together with X25519,
+// for forward secrecy. There are no certificates: without the key the handshake fails. See
+// docs/decisions/0007-tls-for-data.md.
 #pragma once
 
 #include <openssl/ssl.h>
@@ -29,10 +29,10 @@ struct OpensslFree {
   }
 };
 
-// What the lines of one transport share. Immutable; outlives them.
+// Shared by the lines of one transport. Immutable; must outlive them.
 class TlsContext {
  public:
-  // A key is replaced after so many records of at most 16 KiB, long before AES-GCM wears out (RFC 8446, 5.5).
+  // Keys are updated after that many records of at most 16 KiB, far below the limit of AES-GCM (RFC 8446, 5.5).
   static constexpr uint64_t kRecordsPerKey = uint64_t{1} << 22;
 
   static Result<std::unique_ptr<TlsContext>> create(const Secret& key, uint64_t records_per_key = kRecordsPerKey);
@@ -52,27 +52,27 @@ class TlsContext {
   std::unique_ptr<SSL_CTX, OpensslFree<SSL_CTX_free>> context_;
 };
 
-// One connection. Never blocks, never signals. Belongs to the transport's thread.
+// One connection. Never blocks, never raises a signal. Used by the transport's thread.
 class Tls {
  public:
-  enum class Side { Dials, Accepts };
+  enum class Side { Connects, Accepts };
   enum class Step { Done, NeedsRead, NeedsWrite, Failed };
 
-  // On a connected, non-blocking descriptor, which outlives it. Null when memory is out.
+  // On a connected, non-blocking descriptor, which must outlive it. Null if out of memory.
   static std::unique_ptr<Tls> make(const TlsContext& context, int fd, Side side);
   explicit Tls(const TlsContext& context, int fd) : context_(context), fd_(fd) {}
   Tls(const Tls&) = delete;
   Tls& operator=(const Tls&) = delete;
 
-  // Goes on with the handshake. Both ends are proved once it is Done.
+  // Continues the handshake. Both ends are authenticated once it is Done.
   Step handshake();
-  // As recvmsg and sendmsg. Less than was asked for means that there is no more (room) now. EBADMSG: somebody has
-  // changed what was sent. What send() has not taken must come again first, at least as much of it.
+  // Like recvmsg and sendmsg. A short count means that there is no more data (or room) now. EBADMSG: the data was
+  // tampered with. Data not accepted by send() must be passed again first, at least as much of it.
   ssize_t receive(std::span<const iovec> parts);
   ssize_t send(std::span<const iovec> parts);
-  // Whether receive() would give something although the descriptor may have nothing to read.
+  // Whether receive() would return data although the descriptor may not be readable.
   bool holds_input() const { return !is_drained_ && SSL_has_pending(ssl_.get()) == 1; }
-  // Into the kernel so far.
+  // Accepted by the kernel so far.
   uint64_t sent_bytes() const { return sent_bytes_; }
   static uint64_t memory_bytes();
 
@@ -93,13 +93,13 @@ class Tls {
   const int fd_;
   std::unique_ptr<SSL, OpensslFree<SSL_free>> ssl_;
   uint64_t sent_bytes_ = 0;
-  uint64_t records_ = 0;  // under the present key
-  int errno_ = 0;         // of the last system call that failed
+  uint64_t records_ = 0;  // under the current key
+  int errno_ = 0;         // of the last failed system call
   bool has_ended_ = false;
   bool may_overflow_ = false;
   std::vector<std::byte> overflow_;                       // to be sent before anything else
-  bool is_drained_ = true;                                // nothing complete was left by the last receive()
-  std::array<std::byte, SSL3_RT_MAX_PLAIN_LENGTH> head_;  // a header and the payload behind it, as one record
+  bool is_drained_ = true;                                // the last receive() has left no complete record
+  std::array<std::byte, SSL3_RT_MAX_PLAIN_LENGTH> head_;  // a header and the payload after it, as one record
 };
 
 }  // namespace ccom::tcp

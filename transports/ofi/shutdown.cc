@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Shutdown without loss of data. A send is reported complete when the provider has completed its fragments. With EFA
+// they are then with the peer; with TCP they are with the kernel, which delivers them even after this process has
+// exited, unless the peer sends something meanwhile and gets a reset. Therefore:
+//
+// 1. Operations that are still with the provider complete (at most one second).
+// 2. Each peer is sent Goodbye{fragments sent} and acknowledges when all of them have arrived. A peer that makes no
+//    progress can neither acknowledge nor send: the wait for it is short.
+//
+// A rank that has received a Goodbye sends nothing more to that peer, waits for nothing from it, and knows which
+// receives can never complete.
+#include <algorithm>
+
+#include "base/log.h"
+#include "transports/ofi/ofi_transport.h"
+
+namespace ccom::ofi {
+namespace {
+
+constexpr auto kDrainTime = std::chrono::seconds(1);
+constexpr auto kAcknowledgeTime =
+    std::chrono::milliseconds(200);  // wait for peers, once everything is with the provider
+constexpr auto kGoodbyeTime =
+    std::chrono::milliseconds(20);  // wait for Goodbye and Acknowledge, when nothing else is outstanding
+constexpr auto kSlice = std::chrono::milliseconds(5);
+
+bool is_present(const Link& link) { return link.is_connected() && !link.is_dead; }
+bool awaits_acknowledgement(const Link& link) {
+  return is_present(link) && !link.goodbye_count && link.acknowledged < link.sent;
+}
+bool is_draining(const Link& link) { return awaits_acknowledgement(link) && link.unfinished > 0; }
+bool is_talking(const Link& link) { return is_present(link) && link.unfinished > 0; }
+
+}  // namespace
+
+void OfiTransport::shut_down() {
+  for (const auto& link : links_) {
+    if (!is_present(*link) || link->goodbye_count) continue;
+    (void)send_control(*link, link->goodbye, Kind::Goodbye, nullptr);  // a failure marks the link dead
+  }
+  const auto any = [this](bool (*holds)(const Link&)) {
+    return std::ranges::any_of(links_, [holds](const auto& link) { return holds(*link); });
+  };
+  const Deadline drain = Deadline::after(kDrainTime);
+  auto quiet_since = Clock::now();  // since then no data has been with the provider
+  while (any(is_talking) || any(awaits_acknowledgement)) {
+    (void)advance();
+    const auto now = Clock::now();
+    if (any(is_draining)) {
+      if (drain.passed()) break;
+      quiet_since = now;
+    } else if (now - quiet_since >= (any(awaits_acknowledgement) ? kAcknowledgeTime : kGoodbyeTime)) {
+      break;
+    }
+    wait(kSlice);
+  }
+  if (any(is_draining)) log(LogLevel::Warn, "ofi: rank %d closed its transport before all data was sent", config_.rank);
+}
+
+Status OfiTransport::on_goodbye(Link& link, uint64_t sent) {
+  link.goodbye_count = sent;
+  for (const auto& channel : link.channels) channel->schedule();
+  return acknowledge_goodbye(link);
+}
+
+// The peer waits for it only if it has not received acknowledgements of all fragments.
+Status OfiTransport::acknowledge_goodbye(Link& link) {
+  if (!link.goodbye_count || link.arrived < *link.goodbye_count) return Status::ok();
+  for (const auto& channel : link.channels) channel->schedule();  // what is missing now can never arrive
+  if (link.announced >= link.arrived || link.acknowledge.is_busy || link.is_dead) return Status::ok();
+  return send_control(link, link.acknowledge, Kind::Acknowledge, nullptr);
+}
+
+// Nothing more is sent to this peer.
+void OfiTransport::mark_dead(Link& link) {
+  link.is_dead = true;
+  for (WriteOperation& operation : link.writes) link.unfinished -= operation.is_busy ? 1 : 0;
+  rails_->drop(link);
+  for (const WriteOperation& operation : link.writes) link.unfinished += operation.is_busy ? 1 : 0;
+  for (SendOperation* operation : std::exchange(link.outbox, {})) {
+    operation->is_busy = false;
+    --link.unfinished;
+  }
+}
+
+}  // namespace ccom::ofi
