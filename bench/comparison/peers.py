@@ -35,7 +35,7 @@ class Peer:
     command: tuple
     environment: dict = dataclasses.field(default_factory=dict)
     settings: tuple = (Setting(),)
-    has_threads: bool = False  # its own, beside the ranks: such ranks are not pinned, and sleep at meetings
+    has_threads: bool = False  # its own, beside the ranks: such ranks are not pinned, and sleep in the barrier
 
     def launches(self, ranks):
         """The commands to start beside each other, each with what it needs to know in the environment."""
@@ -66,7 +66,7 @@ class Workshop:
     def measuring_parts(self):
         """The objects that every program is linked with."""
         if not self.parts:
-            parts = [os.path.join(self.folder, f"{name}.o") for name in ("measure", "meeting")]
+            parts = [os.path.join(self.folder, f"{name}.o") for name in ("measure", "sync")]
             for part in parts:
                 source = os.path.join(SOURCES, os.path.basename(part)[:-2] + ".c")
                 compile_with(["cc", *self.flags(), "-fPIC", "-c", source, "-o", part])

@@ -38,7 +38,7 @@ static int call(measure_collective collective, const float* send, float* recv, s
 
 int main(void) {
   const char* buffers = getenv("COMPARE_BUFFERS");
-  const char* meeting = getenv("COMPARE_MEETING");
+  const char* sync = getenv("COMPARE_SYNC");
   measure_peer peer = {0};
   ccomUniqueId id;
   char url[4096];
@@ -48,7 +48,7 @@ int main(void) {
   int ranks;
   int outcome;
   measure_launch(&rank, &ranks);
-  snprintf(url, sizeof url, "file://%s.id", meeting == NULL ? "" : meeting);
+  snprintf(url, sizeof url, "file://%s.id", sync == NULL ? "" : sync);
   if (failed(ccomUniqueIdFromUrl(url, ranks, rank, &id), "ccomUniqueIdFromUrl")) return 4;
   if (failed(ccomCommInitRank(&comm, ranks, id, rank), "ccomCommInitRank")) return 4;
   ccomGetVersion(&number);

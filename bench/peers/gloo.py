@@ -2,7 +2,7 @@
 """Gloo through torch.distributed as bench/compare measures it: one thread per rank, TCP on the loopback interface.
 
 Gloo reduces in place only: allreduce copies the input first, within the measured time. Usage: gloo.py LIBMEASURE, the
-shared library made of measure.c and meeting.c.
+shared library made of measure.c and sync.c.
 """
 import ctypes
 import datetime
@@ -59,7 +59,7 @@ def main():
     rank, ranks = int(os.environ["COMPARE_RANK"]), int(os.environ["COMPARE_RANKS"])
     torch.set_num_threads(1)
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
-    dist.init_process_group("gloo", init_method=f"file://{os.environ['COMPARE_MEETING']}.torch", rank=rank,
+    dist.init_process_group("gloo", init_method=f"file://{os.environ['COMPARE_SYNC']}.torch", rank=rank,
                             world_size=ranks, timeout=datetime.timedelta(seconds=60))
     peer = Peer(f"torch {torch.__version__}".encode(), None, None, CALL(Calls(ranks)))
     outcome = library.measure_run(ctypes.byref(peer), rank, ranks)

@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#include "meeting.h"
+#include "sync.h"
 
 #define PERIOD 1021
 #define GENERATIONS 97
@@ -23,7 +23,7 @@
 typedef struct {
   const measure_peer* peer;
   const char* name;
-  meeting m;
+  sync_group m;
   int dirty;
   double budget_us;
   measure_collective collective;
@@ -70,7 +70,7 @@ static void expect(const bench* b, const char* what, const float* buffer, size_t
       fprintf(stderr, "%s: wrong data: %s of %zu elements, rank %d of %d: %s[%zu] is %g, expected %g\n", b->name,
               kNames[b->collective], b->count, b->m.rank, b->m.ranks, what, start + i, (double)buffer[start + i],
               (double)expected);
-      meeting_tell_wrong(&b->m);
+      sync_report_wrong(&b->m);
       return;
     }
     start += length;
@@ -106,14 +106,14 @@ static double now_us(void) {
 static void call(const bench* b) {
   if (b->peer->call(b->collective, b->send, b->recv, b->count) == 0) return;
   fprintf(stderr, "%s: %s of %zu elements failed on rank %d\n", b->name, kNames[b->collective], b->count, b->m.rank);
-  meeting_fail(&b->m);
+  sync_fail(&b->m);
 }
 
 /* Microseconds per call of `calls` calls back to back, on this rank. */
 static double timed(const bench* b, int calls) {
   double start;
   int i;
-  meeting_wait(&b->m);
+  sync_wait(&b->m);
   start = now_us();
   for (i = 0; i < calls; ++i) call(b);
   return (now_us() - start) / calls;
@@ -126,7 +126,7 @@ static double clamp(double value, double low, double high) { return value < low 
 static double estimate_us(const bench* b, double first_us) {
   const double second_us = timed(b, 1);
   const double slow_us = second_us < first_us ? second_us : first_us;
-  const int probe = meeting_decide(&b->m, clamp(1e4 / slow_us, 0, 100));
+  const int probe = sync_decide(&b->m, clamp(1e4 / slow_us, 0, 100));
   if (probe == 0) return slow_us;
   timed(b, probe);
   return clamp(timed(b, probe), 0.05, 1e9);
@@ -141,20 +141,20 @@ typedef struct {
 } figures;
 
 static double loop(bench* b, int batches, int calls) {
-  double* mine = meeting_samples(&b->m);
+  double* mine = sync_samples(&b->m);
   double median;
   int i;
   for (i = 0; i < batches; ++i) {
     write_input(b);
     mine[i] = timed(b, calls);
   }
-  median = meeting_median_of_largest(&b->m, batches);
+  median = sync_median_of_largest(&b->m, batches);
   verify(b);
   return median;
 }
 
 static double sync_calls(bench* b, int samples) {
-  double* mine = meeting_samples(&b->m);
+  double* mine = sync_samples(&b->m);
   double median;
   int i;
   write_input(b);
@@ -162,7 +162,7 @@ static double sync_calls(bench* b, int samples) {
     if (b->dirty) write_input(b);
     mine[i] = timed(b, 1);
   }
-  median = meeting_median_of_largest(&b->m, samples);
+  median = sync_median_of_largest(&b->m, samples);
   verify(b);
   return median;
 }
@@ -170,11 +170,11 @@ static double sync_calls(bench* b, int samples) {
 static figures measure(bench* b, double first_us) {
   figures f;
   const double each_us = estimate_us(b, first_us);
-  const double meeting_us = b->m.spins ? 1 : 20 * b->m.ranks; /* about what one takes */
+  const double sync_us = b->m.spins ? 1 : 20 * b->m.ranks; /* about what one takes */
   const double fewest = each_us < TOO_SLOW_US ? 3 : 1;
-  f.batches = meeting_decide(&b->m, clamp(b->budget_us / each_us, fewest, 7));
-  f.calls = meeting_decide(&b->m, clamp(b->budget_us / f.batches / each_us, 1, 20000));
-  f.samples = meeting_decide(&b->m, clamp(b->budget_us / (each_us + meeting_us), fewest, MEETING_MOST_SAMPLES));
+  f.batches = sync_decide(&b->m, clamp(b->budget_us / each_us, fewest, 7));
+  f.calls = sync_decide(&b->m, clamp(b->budget_us / f.batches / each_us, 1, 20000));
+  f.samples = sync_decide(&b->m, clamp(b->budget_us / (each_us + sync_us), fewest, SYNC_MAX_SAMPLES));
   f.loop_us = loop(b, f.batches, f.calls);
   if (f.calls == 1 && b->dirty) {
     /* Batches of one call are what sync measures. */
@@ -188,16 +188,16 @@ static figures measure(bench* b, double first_us) {
 
 static void print(const bench* b, const figures* f) {
   const size_t larger = b->send_count > b->recv_count ? b->send_count : b->recv_count;
-  meeting_wait(&b->m);
+  sync_wait(&b->m);
   if (b->m.rank == 0) {
     printf(
         "{\"peer\": \"%s\", \"collective\": \"%s\", \"ranks\": %d, \"bytes\": %zu, \"loop_us\": %.3f, "
         "\"sync_us\": %.3f, \"batches\": %d, \"calls\": %d, \"samples\": %d, \"verified\": %s}\n",
         b->name, kNames[b->collective], b->m.ranks, larger * sizeof(float), f->loop_us, f->sync_us, f->batches,
-        f->calls, f->samples, meeting_is_wrong(&b->m) ? "false" : "true");
+        f->calls, f->samples, sync_is_wrong(&b->m) ? "false" : "true");
     fflush(stdout);
   }
-  meeting_wait(&b->m);
+  sync_wait(&b->m);
 }
 
 /* ---- Sizes ---- */
@@ -210,7 +210,7 @@ static float* allocate(const bench* b, size_t bytes) {
     buffer = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (buffer == MAP_FAILED) buffer = NULL;
   }
-  if (buffer == NULL) meeting_give_up("not enough memory for the buffers");
+  if (buffer == NULL) sync_fail_with("not enough memory for the buffers");
   return (float*)buffer;
 }
 
@@ -248,27 +248,27 @@ static measure_collective collective_named(const char* name) {
   for (i = 0; i < 3; ++i) {
     if (strcmp(name, kNames[i]) == 0) return (measure_collective)i;
   }
-  meeting_give_up("COMPARE_COLLECTIVE is not known");
+  sync_fail_with("COMPARE_COLLECTIVE is not known");
   return MEASURE_ALLREDUCE;
 }
 
 void measure_launch(int* rank, int* ranks) {
   const char* pmi = getenv("PMI_RANK");
   const char* pmi_size = getenv("PMI_SIZE");
-  *rank = atoi(meeting_setting("COMPARE_RANK", pmi));
-  *ranks = atoi(meeting_setting("COMPARE_RANKS", pmi_size));
+  *rank = atoi(sync_setting("COMPARE_RANK", pmi));
+  *ranks = atoi(sync_setting("COMPARE_RANKS", pmi_size));
 }
 
 int measure_run(const measure_peer* peer, int rank, int ranks) {
   bench b = {0};
-  const char* text = meeting_setting("COMPARE_SIZES", NULL);
+  const char* text = sync_setting("COMPARE_SIZES", NULL);
   size_t last = 0;
   b.peer = peer;
-  b.name = meeting_setting("COMPARE_PEER", "peer");
-  b.dirty = atoi(meeting_setting("COMPARE_DIRTY", "0"));
-  b.budget_us = atof(meeting_setting("COMPARE_BUDGET_MS", "100")) * 1e3;
-  b.collective = collective_named(meeting_setting("COMPARE_COLLECTIVE", NULL));
-  b.m = meeting_open(rank, ranks);
+  b.name = sync_setting("COMPARE_PEER", "peer");
+  b.dirty = atoi(sync_setting("COMPARE_DIRTY", "0"));
+  b.budget_us = atof(sync_setting("COMPARE_BUDGET_MS", "100")) * 1e3;
+  b.collective = collective_named(sync_setting("COMPARE_COLLECTIVE", NULL));
+  b.m = sync_open(rank, ranks);
   if (rank == 0) {
     printf("{\"peer\": \"%s\", \"version\": \"%s\"}\n", b.name, peer->version);
     fflush(stdout);
@@ -278,10 +278,10 @@ int measure_run(const measure_peer* peer, int rank, int ranks) {
     const size_t bytes = strtoull(text, &end, 10);
     const size_t divisor = sizeof(float) * (b.collective == MEASURE_ALLREDUCE ? 1 : (size_t)ranks);
     const size_t count = bytes < divisor ? 1 : bytes / divisor;
-    if (end == text || (*end != ',' && *end != '\0')) meeting_give_up("COMPARE_SIZES is not a list of numbers");
+    if (end == text || (*end != ',' && *end != '\0')) sync_fail_with("COMPARE_SIZES is not a list of numbers");
     if (count != last && measure_count(&b, count) > TOO_SLOW_US) break;
     last = count;
     text = *end == ',' ? end + 1 : end;
   }
-  return meeting_is_wrong(&b.m) ? 1 : 0;
+  return sync_is_wrong(&b.m) ? 1 : 0;
 }

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How every program of bench/compare is measured, whichever library it calls: ranks are processes, they meet between
- * measurements through a small shared file and not through the library, and they obey the same environment:
+ * The measurement used by every program of bench/compare, whichever library it calls: ranks are processes that
+ * synchronise between measurements through a small shared file, not through the library. Environment:
  *
- *   COMPARE_MEETING     path of the shared file: empty, one per run
+ *   COMPARE_SYNC        path of the shared file: empty, one per run
  *   COMPARE_COLLECTIVE  allreduce, allgather or reduce_scatter: float32, sum, out of place
  *   COMPARE_SIZES       bytes of the larger buffer, ascending, separated by commas; rounded down to whole elements, at
- *                       least one. After a size whose calls take more than a second the larger ones are left out
+ *                       least one. After a size whose calls take more than a second the larger ones are skipped
  *   COMPARE_BUDGET_MS   time to spend on each of the two figures of a size
  *   COMPARE_DIRTY       1: sync rewrites the input before each call
  *   COMPARE_PEER        name for the output
- *   COMPARE_RANK, COMPARE_RANKS  for programs that no launcher starts
- *   COMPARE_PIN         1: rank r runs on processor r
- *   COMPARE_WAIT        spin or sleep: how ranks wait at a meeting; default: spin if each can have a processor
- *   COMPARE_TIMEOUT_S   the process ends itself after this time
+ *   COMPARE_RANK, COMPARE_RANKS  for programs without a launcher
+ *   COMPARE_PIN         1: rank r runs on CPU r
+ *   COMPARE_WAIT        spin or sleep: how ranks wait in a barrier; default: spin if there is a CPU for each
+ *   COMPARE_TIMEOUT_S   timeout of the process
  *
  * loop: calls back to back in batches; a batch's time per call is the slowest rank's; the median over the batches. The
- * input is rewritten between batches. sync: all ranks meet, make one call; the sample is the slowest rank's; median.
+ * input is rewritten between batches. sync: a barrier, then one call; the sample is the slowest rank's; median.
  *
  * Every element of the output is compared, and the input is compared with what was written, after the first call, after
  * the last batch and after the last sync call. Rank 0 prints one JSON object per line: first one with "version", then
@@ -34,7 +34,7 @@ typedef enum { MEASURE_ALLREDUCE = 0, MEASURE_ALLGATHER = 1, MEASURE_REDUCE_SCAT
 
 typedef struct {
   const char* version; /* of the library, for the output */
-  /* Where buffers come from. NULL: private anonymous pages. */
+  /* Allocates buffers. NULL: private anonymous pages. */
   void* (*allocate)(size_t bytes);
   void (*release)(void* buffer, size_t bytes);
   /* One blocking collective; 0 is success. count as in ccom.h: of the send buffer for allreduce and allgather, of the

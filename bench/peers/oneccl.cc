@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// oneCCL on host memory as bench/compare measures it. Ranks find each other through a file beside the meeting file.
+// oneCCL on host memory as bench/compare measures it. Ranks find each other through a file next to the sync file.
 //
 // It is linked with the archive of the package for processors without SYCL: the shared library beside it needs another
 // one that only the SYCL package has. The archive calls tracing functions through pointers; null: there is no tracer.
@@ -45,8 +45,8 @@ int call(measure_collective collective, const float* send, float* recv, size_t c
 }
 
 // Rank 0 writes the address and renames the file; the others wait for the name.
-std::shared_ptr<ccl::kvs> meet(int rank) {
-  const std::string path = std::string(std::getenv("COMPARE_MEETING")) + ".kvs";
+std::shared_ptr<ccl::kvs> connect(int rank) {
+  const std::string path = std::string(std::getenv("COMPARE_SYNC")) + ".kvs";
   if (rank == 0) {
     auto kvs = ccl::create_main_kvs();
     const ccl::kvs::address_type address = kvs->get_address();
@@ -71,7 +71,7 @@ int main() {
   measure_launch(&rank, &ranks);
   try {
     ccl::init();
-    communicator.emplace(ccl::create_communicator(ranks, rank, meet(rank)));
+    communicator.emplace(ccl::create_communicator(ranks, rank, connect(rank)));
     const auto number = ccl::get_library_version();
     const std::string version =
         std::to_string(number.major) + "." + std::to_string(number.minor) + "." + std::to_string(number.update);

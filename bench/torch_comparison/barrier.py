@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where ranks meet between measurements: words in a shared file, so that neither backend is used for it."""
+"""A barrier between measurements: words in a shared file, so that neither backend is used for it."""
 import mmap
 import os
 import struct
@@ -8,8 +8,8 @@ import time
 _SLOT = 64  # a cache line each
 
 
-class Meeting:
-    """All ranks of one host; `path` is a file that the first to come makes long enough."""
+class Barrier:
+    """For all ranks of one host; `path` is a file that the first rank extends to the required size."""
 
     def __init__(self, path, rank, ranks):
         self.rank, self.ranks, self.count = rank, ranks, 0
@@ -20,8 +20,8 @@ class Meeting:
     def _arrived(self, rank):
         return struct.unpack_from("q", self.words, rank * _SLOT)[0]
 
-    def meet(self):
-        """Returns when all ranks have called it, to all at about the same time: waiters poll and give way."""
+    def wait(self):
+        """Returns when all ranks have called it, at about the same time on all: waiters poll and yield."""
         self.count += 1
         struct.pack_into("q", self.words, self.rank * _SLOT, self.count)
         polls = 0
@@ -32,10 +32,10 @@ class Meeting:
             else:
                 time.sleep(100e-6)
 
-    def largest(self, value):
-        """The largest of the ranks' values, on every rank."""
+    def maximum(self, value):
+        """The maximum of the ranks' values, on every rank."""
         struct.pack_into("d", self.words, (self.ranks + self.rank) * _SLOT, value)
-        self.meet()
+        self.wait()
         found = max(struct.unpack_from("d", self.words, (self.ranks + rank) * _SLOT)[0] for rank in range(self.ranks))
-        self.meet()
+        self.wait()
         return found

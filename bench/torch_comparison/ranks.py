@@ -14,7 +14,7 @@ import torch.distributed as dist
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from torch_comparison import workloads  # noqa: E402
-from torch_comparison.meeting import Meeting  # noqa: E402
+from torch_comparison.barrier import Barrier  # noqa: E402
 
 warnings.filterwarnings("ignore")  # deprecations of names that older versions of torch need
 
@@ -25,15 +25,15 @@ class Bench:
         dist.init_process_group("gloo")
         self.rank, self.ranks = dist.get_rank(), dist.get_world_size()
         self.groups = {"gloo": dist.group.WORLD, "ccom": dist.new_group(backend="ccom")}
-        self.meeting = Meeting(options.meeting, self.rank, self.ranks)
+        self.barrier = Barrier(options.barrier, self.rank, self.ranks)
 
     def seconds(self, call, times):
         """Per call, of the slowest rank."""
-        self.meeting.meet()
+        self.barrier.wait()
         begin = time.perf_counter()
         for _ in range(times):
             call()
-        return self.meeting.largest((time.perf_counter() - begin) / times)
+        return self.barrier.maximum((time.perf_counter() - begin) / times)
 
     def interleaved(self, calls, budget):
         """Medians of calls' seconds over the repeats; the calls take turns within each."""
@@ -41,7 +41,7 @@ class Bench:
         for name, call in calls.items():
             for _ in range(5 if budget > 0.01 else 1):
                 call()
-            times[name] = max(1, int(self.meeting.largest(budget / max(self.seconds(call, 2), 1e-7))))
+            times[name] = max(1, int(self.barrier.maximum(budget / max(self.seconds(call, 2), 1e-7))))
             times[name] = min(times[name], 5000)
         found = {name: [] for name in calls}
         for repeat in range(self.options.repeats):
@@ -100,13 +100,13 @@ class Bench:
             for model in models.split(",") if models else []:
                 getattr(self, kind)(model)
                 gc.collect()
-        self.meeting.meet()
+        self.barrier.wait()
         dist.destroy_process_group()
 
 
 def main():
     parser = argparse.ArgumentParser()
-    for name in ("meeting", "out", "collectives", "dtypes", "sizes", "ddp", "fsdp"):
+    for name in ("barrier", "out", "collectives", "dtypes", "sizes", "ddp", "fsdp"):
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--repeats", type=int, required=True)
     parser.add_argument("--largest-other", type=int, required=True)

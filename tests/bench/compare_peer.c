@@ -64,7 +64,7 @@ int main(void) {
   int file;
   measure_launch(&rank, &ranks);
   mood = getenv("TEST_MOOD") != NULL ? getenv("TEST_MOOD") : "";
-  snprintf(path, sizeof path, "%s.data", getenv("COMPARE_MEETING"));
+  snprintf(path, sizeof path, "%s.data", getenv("COMPARE_SYNC"));
   file = open(path, O_RDWR | O_CREAT, 0600);
   if (file < 0 || ftruncate(file, sizeof(exchange)) != 0) return 3;
   shared = mmap(NULL, sizeof(exchange), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);

@@ -139,7 +139,7 @@ class Running(unittest.TestCase):
     def run_peer(self, mood="", collective="allreduce", timeout=20.0, sizes="8,5000,8192"):
         program = os.environ["COMPARE_TEST_PEER"]
         with tempfile.TemporaryDirectory() as folder:
-            environment = {"COMPARE_MEETING": os.path.join(folder, "meeting"), "COMPARE_COLLECTIVE": collective,
+            environment = {"COMPARE_SYNC": os.path.join(folder, "sync"), "COMPARE_COLLECTIVE": collective,
                            "COMPARE_SIZES": sizes, "COMPARE_BUDGET_MS": "2", "COMPARE_DIRTY": "1", "COMPARE_PEER": "test",
                            "COMPARE_RANKS": "2", "COMPARE_TIMEOUT_S": "30", "COMPARE_WAIT": "sleep", "TEST_MOOD": mood}
             printed, foreign = running.run(peers.Peer("test", (program,)).launches(2), environment, timeout)
