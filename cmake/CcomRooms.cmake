@@ -2,10 +2,11 @@
 #
 # Rooms: one static library each, linked to exactly the rooms that the map in docs/architecture.md allows.
 
-# ccom_add_room(NAME plan SOURCES plan.cc ... DEPENDS base [LIBRARIES OpenSSL::Crypto ...])
-# DEPENDS are rooms, LIBRARIES third parties. FOR_TOOLS: tools and tests link it, libccom does not contain it.
+# ccom_add_room(NAME plan SOURCES plan.cc ... DEPENDS base [LIBRARIES OpenSSL::Crypto ...] [PRECOMPILE src/plan/plan.h ...])
+# DEPENDS are rooms, LIBRARIES third parties, PRECOMPILE headers besides the standard library's. FOR_TOOLS: tools and
+# tests link it, libccom does not contain it.
 function(ccom_add_room)
-  cmake_parse_arguments(ROOM "FOR_TOOLS" "NAME" "SOURCES;DEPENDS;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ROOM "FOR_TOOLS" "NAME" "SOURCES;DEPENDS;LIBRARIES;PRECOMPILE" ${ARGN})
   add_library(ccom_${ROOM_NAME} STATIC ${ROOM_SOURCES})
   add_library(ccom::${ROOM_NAME} ALIAS ccom_${ROOM_NAME})
   target_compile_features(ccom_${ROOM_NAME} PUBLIC cxx_std_20)
@@ -16,6 +17,7 @@ function(ccom_add_room)
     target_link_libraries(ccom_${ROOM_NAME} PUBLIC ccom_${dependency})
   endforeach()
   target_link_libraries(ccom_${ROOM_NAME} PRIVATE ${ROOM_LIBRARIES})
+  ccom_precompile(ccom_${ROOM_NAME} HEADERS ${ROOM_PRECOMPILE})
   if(ROOM_FOR_TOOLS)
     set_property(GLOBAL APPEND PROPERTY CCOM_TOOL_ROOMS ccom_${ROOM_NAME})
     return()
@@ -41,6 +43,8 @@ function(ccom_add_test)
     endif()
   endforeach()
   target_link_libraries(test_${TEST_NAME} PRIVATE GTest::gtest GTest::gmock GTest::gtest_main)
+  ccom_precompile(test_${TEST_NAME} REUSE_FROM ccom_test_headers)
+  target_compile_options(test_${TEST_NAME} PRIVATE $<$<CONFIG:Release>:-O1>)
   add_test(NAME ${TEST_NAME} COMMAND test_${TEST_NAME})
   set_tests_properties(${TEST_NAME} PROPERTIES TIMEOUT ${TEST_TIMEOUT} LABELS "${TEST_LABELS}")
   if(CMAKE_CXX_FLAGS MATCHES "-fsanitize=thread")

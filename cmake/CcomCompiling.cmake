@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# How files are compiled: optimisation, precompiled headers, ccache. CONTRIBUTING.md says how long a build takes.
+option(CCOM_PCH "Precompile headers" ON)
+option(CCOM_CCACHE "Compile through ccache where it is installed" ON)
+
+# Of CMake's -O3, which costs a fifth of the build time, the kernels alone have a measurable use (src/kernels).
+add_compile_options($<$<CONFIG:Release>:-O2>)
+# A foreign function's contraction of a*b+c would change bits between instruction sets.
+add_compile_options(-ffp-contract=off)
+# gcc 12 warns of std::string's own code (gcc bug 105651).
+add_compile_options($<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
+
+if(CCOM_CCACHE AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
+  find_program(CCOM_CCACHE_PROGRAM ccache)
+  if(CCOM_CCACHE_PROGRAM)
+    # ccache takes no notice of what a precompiled header holds unless it is allowed to compare its file.
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+                                    ${CCOM_CCACHE_PROGRAM})
+    set(CMAKE_C_COMPILER_LAUNCHER ${CCOM_CCACHE_PROGRAM})
+  endif()
+endif()
+
+# A target that does nothing but precompile headers, for others to use.
+function(ccom_add_precompiled name)
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/${name}.cc CONTENT "")
+  add_library(${name} OBJECT ${PROJECT_BINARY_DIR}/${name}.cc)
+  target_compile_features(${name} PUBLIC cxx_std_20)
+  target_precompile_headers(${name} PRIVATE ${ARGN})
+endfunction()
+
+# ccom_precompile(TARGET [HEADERS src/plan/plan.h ...] [REUSE_FROM OTHER])
+# The standard library's headers, precompiled once for all libraries; with HEADERS, which most files of the target include
+# anyway, those too, for this target alone. Files include what they need nevertheless: the tree builds with CCOM_PCH=OFF.
+function(ccom_precompile target)
+  cmake_parse_arguments(PCH "" "REUSE_FROM" "HEADERS" ${ARGN})
+  if(NOT CCOM_PCH)
+    return()
+  endif()
+  if(PCH_HEADERS)
+    list(TRANSFORM PCH_HEADERS PREPEND ${PROJECT_SOURCE_DIR}/ REGEX "^[^<]")
+    target_precompile_headers(${target} PRIVATE ${CCOM_STANDARD_HEADERS} ${PCH_HEADERS})
+  elseif(PCH_REUSE_FROM)
+    target_precompile_headers(${target} REUSE_FROM ${PCH_REUSE_FROM})
+  else()
+    set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)  # as the headers are compiled
+    target_precompile_headers(${target} REUSE_FROM ccom_standard_headers)
+  endif()
+  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)  # for ccache
+endfunction()
+
+if(CCOM_PCH)
+  set(CCOM_STANDARD_HEADERS
+      <algorithm> <array> <atomic> <bit> <charconv> <chrono> <cmath> <condition_variable> <cstdint> <cstdio> <cstdlib> <cstring>
+      <deque> <functional> <limits> <map> <memory> <mutex> <numeric> <optional> <set> <span> <string> <string_view> <thread>
+      <unordered_map> <utility> <vector>)
+  ccom_add_precompiled(ccom_standard_headers ${CCOM_STANDARD_HEADERS})
+  set_target_properties(ccom_standard_headers PROPERTIES POSITION_INDEPENDENT_CODE ON)
+endif()
