@@ -5,7 +5,7 @@
 
 namespace ccom {
 
-void Memory::load(Buffer buffer, uint32_t first, uint32_t count, SymbolicBlocks& blocks) const {
+void SymbolicMemory::load(Buffer buffer, uint32_t first, uint32_t count, SymbolicBlocks& blocks) const {
   blocks.clear();
   uint32_t offset = 0;
   cells_.for_each_run(buffer, first, count, [&](uint32_t cell, uint32_t length) {
@@ -17,7 +17,7 @@ void Memory::load(Buffer buffer, uint32_t first, uint32_t count, SymbolicBlocks&
   });
 }
 
-void Memory::store(Buffer buffer, uint32_t first, uint32_t count, std::span<const Placed> blocks) {
+void SymbolicMemory::store(Buffer buffer, uint32_t first, uint32_t count, std::span<const Placed> blocks) {
   uint32_t offset = 0;
   cells_.for_each_run(buffer, first, count, [&](uint32_t cell, uint32_t length) {
     const auto begin = std::ranges::lower_bound(blocks, offset, {}, &Placed::offset);
@@ -27,7 +27,7 @@ void Memory::store(Buffer buffer, uint32_t first, uint32_t count, std::span<cons
   });
 }
 
-void Memory::replace(uint32_t cell, uint32_t count, uint32_t offset, std::span<const Placed> blocks) {
+void SymbolicMemory::replace(uint32_t cell, uint32_t count, uint32_t offset, std::span<const Placed> blocks) {
   auto begin = std::ranges::lower_bound(entries_, cell, {}, &Entry::cell);
   auto end = begin;
   while (end != entries_.end() && end->cell - cell < count) ++end;

@@ -20,9 +20,9 @@ struct Placed {
 };
 using SymbolicBlocks = std::vector<Placed>;  // by offset; blocks that hold nothing (or nothing that is followed) are left out
 
-class Memory {
+class SymbolicMemory {
  public:
-  explicit Memory(const Plan& plan) : cells_(plan) {}
+  explicit SymbolicMemory(const Plan& plan) : cells_(plan) {}
 
   void load(Buffer buffer, uint32_t first, uint32_t count, SymbolicBlocks& blocks) const;
   // The run holds the blocks then, and nothing besides.

@@ -35,7 +35,7 @@ struct SymbolicRank {
   const Plan* plan;
   Dependencies dependencies;
   Executor executor;
-  Memory memory;
+  SymbolicMemory memory;
   std::vector<Pipe> incoming{};  // by key
   std::vector<uint32_t> ready{};
 };
