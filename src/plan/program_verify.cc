@@ -131,11 +131,13 @@ class Run {
   Status run_part(const Part& part) {
     const Stage& stage = program_.stages[part.stage];
     for (size_t group = 0; group < stage.groups.size(); ++group) {
-      if (stage.groups[group].size() == 1 && part.kind != Part::Kind::Start) {
+      const bool is_alone = stage.groups[group].size() == 1;
+      if (is_alone && part.kind == Part::Kind::Finish) continue;
+      if (is_alone) {
         CCOM_TRY(copy_alone(part, stage.groups[group][0]));
       } else if (part.kind == Part::Kind::Run) {
         CCOM_TRY(run_node(part, group));
-      } else if (stage.groups[group].size() > 1) {
+      } else {
         CCOM_TRY(part.kind == Part::Kind::Start ? start(part, group) : finish(part, group));
       }
     }
