@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fabrics and whole machines by name: generic shapes, files, clusters; presets are in presets.cc.
+// Fabrics by name: generic shapes and files; presets are in presets.cc.
 #include <cstdlib>
 
 #include "topology/presets.h"
@@ -14,8 +14,6 @@ namespace {
 constexpr std::string_view kGenericNames = "single, ring:N, chain:N, torus:RxC, torus:LxRxC, full:N, switch:N";
 constexpr std::string_view kRouted = "+routed";
 constexpr size_t kMaxFileBytes = size_t{64} << 20;
-constexpr int kMaxHosts = 1 << 16;
-constexpr int kMaxClusterRanks = 1 << 20;
 
 Status wrong(std::string_view name, const std::string& what) {
   return error(Code::ConfigError, "topology \"%.*s\": %s", static_cast<int>(name.size()), name.data(), what.c_str());
@@ -83,52 +81,6 @@ Result<Fabric> read_fabric_file(const std::string& path) {
   return fabric;
 }
 
-// Every core a rank, or the first `per_device` of each device.
-Topology occupied(const Fabric& fabric, int hosts, int per_device) {
-  Topology topology;
-  for (int h = 0; h < hosts; ++h) {
-    Host host;
-    host.id = host.name = "host" + std::to_string(h);
-    host.imposed = fabric;
-    topology.hosts.push_back(std::move(host));
-    for (int local = 0; local < fabric.devices * per_device; ++local) {
-      topology.ranks.push_back({.host = h, .local = local, .device = local / per_device});
-    }
-  }
-  set_default_speeds(topology);
-  return topology;
-}
-
-Result<Topology> make_cluster(std::string_view name) {
-  std::string_view rest = name;
-  int64_t hosts = 1;
-  if (const size_t star = name.find('*'); star != std::string_view::npos) {
-    const auto count = integer_from(name.substr(0, star));
-    if (!count || *count < 1 || *count > kMaxHosts) {
-      return wrong(name, "before the * stands the number of hosts, from 1 to " + std::to_string(kMaxHosts));
-    }
-    hosts = *count;
-    rest.remove_prefix(star + 1);
-  }
-  int64_t per_device = 0;
-  if (const size_t slash = rest.rfind('/'); slash != std::string_view::npos) {
-    const auto count = integer_from(rest.substr(slash + 1));
-    if (count) {
-      per_device = *count;
-      rest = rest.substr(0, slash);
-    }
-  }
-  CCOM_TRY_ASSIGN(const Fabric fabric, make_fabric(rest));
-  if (per_device < 0 || per_device > fabric.cores_per_device) {
-    return wrong(name, "a device has " + std::to_string(fabric.cores_per_device) + " cores");
-  }
-  if (per_device == 0) per_device = fabric.cores_per_device;
-  if (hosts * fabric.devices * per_device > kMaxClusterRanks) {
-    return wrong(name, "more than " + std::to_string(kMaxClusterRanks) + " ranks");
-  }
-  return occupied(fabric, static_cast<int>(hosts), static_cast<int>(per_device));
-}
-
 }  // namespace
 
 Result<Fabric> make_fabric(std::string_view name) {
@@ -144,17 +96,6 @@ Result<Fabric> make_fabric(std::string_view name) {
   if (is_generic) return make_generic(name);
   return wrong(name, "no such preset; there are " + joined(preset_names()) +
                          "; or a shape: " + std::string(kGenericNames) + "; or the path of a JSON file");
-}
-
-Result<Topology> make_topology(std::string_view name) {
-  if (!name.ends_with(".json")) return make_cluster(name);
-  Result<std::string> text = read_file(std::string(name), kMaxFileBytes);
-  if (!text) return error(Code::ConfigError, "topology file: %s", text.error().message().c_str());
-  Result<Topology> topology = topology_from_json(*text);
-  if (topology) return topology;
-  // A fabric's file names one host.
-  if (Result<Fabric> fabric = fabric_from_json(*text)) return occupied(*fabric, 1, fabric->cores_per_device);
-  return std::move(topology).error().in("topology file " + std::string(name));
 }
 
 }  // namespace ccom

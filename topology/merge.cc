@@ -147,14 +147,6 @@ Status check_calibrations(const std::vector<RankView>& views) {
       .with_cure("Give all ranks a CCOM_TUNING file of the same contents, or none.");
 }
 
-void calibrate(Topology& topology, const Calibration& measured) {
-  topology.memory = measured.memory.value_or(topology.memory);
-  topology.network = measured.network.value_or(topology.network);
-  topology.costs.post_ns = measured.post_ns.value_or(topology.costs.post_ns);
-  topology.costs.reduce_bytes_per_second =
-      measured.reduce_bytes_per_second.value_or(topology.costs.reduce_bytes_per_second);
-}
-
 }  // namespace
 
 Result<Topology> merge(const std::vector<RankView>& views) {
@@ -194,6 +186,14 @@ Result<Topology> merge(const std::vector<RankView>& views) {
   set_default_speeds(topology);
   if (views[0].calibration) calibrate(topology, *views[0].calibration);
   return topology;
+}
+
+void calibrate(Topology& topology, const Calibration& measured) {
+  topology.memory = measured.memory.value_or(topology.memory);
+  topology.network = measured.network.value_or(topology.network);
+  topology.costs.post_ns = measured.post_ns.value_or(topology.costs.post_ns);
+  topology.costs.reduce_bytes_per_second =
+      measured.reduce_bytes_per_second.value_or(topology.costs.reduce_bytes_per_second);
 }
 
 void set_default_speeds(Topology& topology) {

@@ -145,9 +145,15 @@ struct Topology {
 Result<Fabric> make_fabric(std::string_view name);
 std::vector<std::string> preset_names();
 
-// A whole machine that need not exist, every core taken: "640*trn2.48xlarge" (hosts * fabric; "/2": two ranks per
-// device only), or the path of a file with a topology's JSON. Without uplinks a host has the network of merge().
+// A whole machine that need not exist, by the path of a file with a topology's JSON or by name, hosts joined by '+':
+//   trn2.48xlarge          a host of that fabric, every core taken by a rank; trn2.48xlarge/2: two ranks per device
+//   host:4                 a host of 4 ranks and 4 CPUs without a fabric; host:4/2: of 2 CPUs
+//   host:4@25Gbit          with a network card of that speed
+//   640*trn2.48xlarge      so many of them; host:3+2*host:5: hosts of 3, 5 and 5 ranks
+// Speeds that nothing says are those of merge().
 Result<Topology> make_topology(std::string_view name);
+// Whether a name is one of make_topology() alone, and no fabric's.
+bool names_cluster(std::string_view name);
 
 // ConfigError, naming the fabric, if the links of an imposed one leave some of its devices apart.
 Status check_connected(const Topology& topology);
@@ -206,6 +212,9 @@ struct RankView {
 // Speeds are those of the calibration, else defaults. ConfigError if a host has more ranks than its imposed fabric has
 // cores, its ranks impose different ones, or calibrations differ.
 Result<Topology> merge(const std::vector<RankView>& views);
+
+// Puts measured speeds in the place of defaults.
+void calibrate(Topology& topology, const Calibration& measured);
 
 // The same machine for ranks that send messages over sockets inside a host too.
 Topology without_shared_memory(Topology topology);

@@ -249,11 +249,34 @@ TEST(MakeTopology, OccupiesEveryCoreOfEveryHost) {
                                                                      {"2*trn1", "no such preset"},
                                                                      {"trn1.32xlarge/3", "has 2 cores"},
                                                                      {"60000*torus:64x64", "more than 1048576 ranks"},
+                                                                     {"host:", "write host:RANKS"},
+                                                                     {"host:0", "write host:RANKS"},
+                                                                     {"host:2/0", "write host:RANKS"},
+                                                                     {"host:2@9", "network's speed"},
+                                                                     {"host:2@-1Gbit", "network's speed"},
+                                                                     {"host:2+", "no such preset"},
+                                                                     {"2*host:600000", "more than 1048576 ranks"},
                                                                      {"none.json", "No such file"}}) {
     const auto made = make_topology(name);
     ASSERT_FALSE(made) << name;
     EXPECT_THAT(made.error().message(), HasSubstr(what)) << name;
   }
+}
+
+TEST(MakeTopology, JoinsHostsWithoutAFabric) {
+  const Topology topology = *make_topology("host:3+2*host:5/4@25Gbit+ring:2+routed");
+  ASSERT_EQ(topology.hosts.size(), 4u);
+  EXPECT_EQ(topology.nranks(), 3 + 2 * 5 + 2);
+  EXPECT_EQ(topology.ranks_of(2), (std::vector<Rank>{8, 9, 10, 11, 12}));
+  EXPECT_EQ(topology.hosts[0].cpus, 3);
+  EXPECT_EQ(topology.hosts[2].cpus, 4);
+  EXPECT_FALSE(topology.hosts[1].imposed);
+  EXPECT_EQ(topology.hosts[3].imposed->name, "ring:2+routed");
+  EXPECT_EQ(topology.ranks[14].device, 1);
+  EXPECT_EQ(make_topology("2*host:2@2500Mbit")->network.bytes_per_second, 2.5e9 / 8);
+  EXPECT_EQ(make_topology("host:2@1Gbit+host:2@10Gbit")->network.bytes_per_second, 1e9 / 8) << "the slowest decides";
+  EXPECT_TRUE(names_cluster("host:4"));
+  EXPECT_FALSE(names_cluster("torus:4x4+routed"));
 }
 
 TEST(Fabric, ComesFromAFileThatIsNamed) {

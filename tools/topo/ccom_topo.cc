@@ -84,10 +84,10 @@ int run(const Request& request) {
     for (const std::string& name : ccom::preset_names()) std::printf("%s\n", name.c_str());
     return 0;
   }
-  if (request.name.find('*') != std::string::npos && request.ranks > 0) {
+  if (ccom::names_cluster(request.name) && request.ranks > 0) {
     return fail({ccom::Code::ConfigError, request.name + " has a rank on every core: --ranks does not apply"});
   }
-  if (request.name.find('*') != std::string::npos) return print(ccom::make_topology(request.name), request);
+  if (ccom::names_cluster(request.name)) return print(ccom::make_topology(request.name), request);
   const bool is_machine = request.name.empty();
   if (request.ranks > 0)
     return print(place(is_machine ? look(request.root) : host_with(request.name), request.ranks), request);
@@ -106,7 +106,7 @@ int main(int argc, char** argv) {
   CLI::App app("Shows this machine, or the fabric or cluster that is named, as ccom sees it.", "ccom-topo");
   auto* fabric = app.add_option("fabric", request.name,
                                 "A preset (see --list), single, ring:N, chain:N, torus:RxC, torus:LxRxC, full:N, "
-                                "switch:N, a JSON file, or several hosts: 4*trn1.32xlarge");
+                                "switch:N, a JSON file, or several hosts: 4*trn1.32xlarge, host:3+host:5@25Gbit");
   auto* root = app.add_option("--root", request.root, "Read the machine from a recorded tree that holds sys and proc");
   auto* ranks =
       app.add_option("--ranks", request.ranks, "Place so many ranks, host after host")->check(CLI::Range(1, 1 << 20));
