@@ -3,236 +3,259 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
+#include <utility>
 
-#include "sim/setting.h"
+#include "algorithms/stage_plans.h"
+#include "sim/message_clock.h"
+#include "sim/program_timing.h"
 
 namespace ccom {
 namespace {
 
-struct Flight {
-  uint32_t sender = 0, step = 0, pipe = 0, hop = 0;
-  SimTime tail = 0;
+// A host's ranks in a stage, from when the first one has come.
+struct Meeting {
+  Part part;
+  int group = 0;
+  size_t arrived = 0;
+  SimTime end = 0;
 };
 
-// What an event is about: `subject` is a flight, or a rank with the step in `local_`.
-enum EventKind : uint32_t { kHead, kTail, kLocal, kStart, kDeath };
+// How far a rank has come in the program.
+struct Progress {
+  size_t next = 0;               // part
+  SimTime since = 0;             // when it came to that part
+  bool is_waiting = false;       // for the messages of that part
+  std::vector<StageUse> stages;  // its own
+  std::vector<SimTime> opened;   // by stage and bank of tiles under way: start of the stage
+};
 
 class Simulation {
  public:
-  Simulation(const Topology& topology, const SimOptions& options) : options_(options), setting_(topology, options) {}
+  Simulation(const Topology& topology, const Program& program, StagePlanSource source, const SimOptions& options)
+      : program_(program),
+        options_(options),
+        timing_(topology, program, std::move(source), options),
+        order_(order_of(program, timing_.tiles())),
+        clock_(topology, timing_.wires(), timing_.ranks(), options) {
+    progress_.resize(timing_.ranks());
+    for (Progress& progress : progress_) {
+      progress.stages.resize(program.stages.size());
+      progress.opened.resize(program.stages.size() * kTilesUnderWay);
+    }
+    report_.rank_done_ns.assign(timing_.ranks(), -1);
+  }
 
-  Result<SimReport> run(const PlanSource& plan_of) {
-    prepare_wires();
-    CCOM_TRY(setting_.add_ranks(plan_of));
-    prepare_faults();
-    while (!queue_.empty()) {
-      const ClockEvent event = queue_.take();
-      now_ = event.time;
+  Result<SimReport> run() {
+    prepare_starts();
+    while (!clock_.queue.empty()) {
+      const ClockEvent event = clock_.queue.take();
+      clock_.now = event.time;
       ++report_.events;
-      handle(event);
-      follow_up();
+      switch (event.kind) {
+        case kStart: CCOM_TRY(advance(event.subject)); break;
+        case kDeath: clock_.ranks[event.subject].dead = true; break;
+        case kEnter: enter(event.subject); break;
+        case kLeave: CCOM_TRY(leave(event.subject)); break;
+        default: clock_.handle(event); break;
+      }
+      for (clock_.follow_up(); !clock_.completed.empty(); clock_.follow_up()) CCOM_TRY(go_on());
     }
     return finish();
   }
 
  private:
-  // ---- before the start ----
+  enum EventKind : uint32_t { kStart = MessageClock::kKinds, kDeath, kEnter, kLeave };
 
-  void prepare_wires() {
-    free_.assign(setting_.wires.count(), 0);
-    report_.wires.resize(setting_.wires.count());
-    for (uint32_t w = 0; w < setting_.wires.count(); ++w) {
-      wire_ps_.push_back(1e12 / setting_.wires[w].speed.bytes_per_second);
-      wire_post_.push_back(picoseconds(setting_.wires[w].post_ns));
-      wire_latency_.push_back(picoseconds(setting_.wires[w].speed.latency_ns));
-    }
-    for (const auto& slow : options_.faults.slow) wire_ps_[slow.wire] /= slow.factor;
-  }
-
-  void prepare_faults() {
-    std::vector<SimTime> late(setting_.ranks.size());
+  void prepare_starts() {
+    std::vector<SimTime> late(timing_.ranks());
     for (const auto& straggler : options_.faults.stragglers) {
-      late[setting_.index_of.at(straggler.rank)] = picoseconds(straggler.late_ns);
+      late[static_cast<size_t>(straggler.rank)] = picoseconds(straggler.late_ns);
     }
-    report_.rank_done_ns.assign(setting_.ranks.size(), -1);
-    for (uint32_t r = 0; r < setting_.ranks.size(); ++r) queue_.add({late[r], kStart, r});
+    for (uint32_t r = 0; r < timing_.ranks(); ++r) clock_.queue.add({late[r], kStart, r});
     for (const auto& death : options_.faults.deaths) {
-      queue_.add({picoseconds(death.at_ns), kDeath, setting_.index_of.at(death.rank)});
+      clock_.queue.add({picoseconds(death.at_ns), kDeath, static_cast<uint32_t>(death.rank)});
     }
   }
 
-  // ---- running ----
+  // ---- the parts of a rank ----
 
-  void handle(const ClockEvent& event) {
-    switch (event.kind) {
-      case kHead: enter_wire(event.subject); break;
-      case kTail: arrive(event.subject); break;
-      case kLocal: {
-        const auto [rank, step] = locals_[event.subject];
-        free_locals_.push_back(event.subject);
-        step_done(rank, step);
-        break;
+  // Runs parts until one takes time.
+  Status advance(uint32_t r) {
+    Progress& progress = progress_[r];
+    while (progress.next < order_.size()) {
+      if (clock_.ranks[r].dead) return Status::ok();
+      const Part& part = order_[progress.next];
+      const StagePlace place = timing_.place(part.stage, static_cast<Rank>(r));
+      progress.since = clock_.now;
+      if (place.group < 0) {
+        ++progress.next;
+        continue;
       }
-      case kStart:
-        setting_.ranks[event.subject].executor.start(ready_);
-        issue(event.subject);
-        break;
-      case kDeath: setting_.ranks[event.subject].dead = true; break;
-    }
-  }
-
-  // Starts what is in ready_. What takes no time is done at once, but noted in done_ first: no recursion.
-  void issue(uint32_t r) {
-    SimRank& rank = setting_.ranks[r];
-    for (const uint32_t s : ready_) {
-      if (rank.dead) break;
-      if (rank.traced) started_[{r, s}] = now_;
-      switch (rank.plan->steps[s].kind) {
-        case StepKind::Send: post(r, s); break;
-        case StepKind::Receive:
-        case StepKind::ReceiveReduce:
-          ++setting_.pipes[rank.pipe_of_step[s]].posted;
-          match(rank.pipe_of_step[s]);
-          break;
-        default: reduce(r, s); break;
+      if (program_.stages[part.stage].where == Stage::Where::Host) {
+        come(r, part, place.group);
+        return Status::ok();
       }
+      if (part.kind != Part::Kind::Finish) CCOM_TRY(start_messages(r, part, place));
+      if (part.kind != Part::Kind::Start && !finish_messages(r, part, place)) return Status::ok();
+      ++progress.next;
     }
-    ready_.clear();
-    if (rank.executor.finished() && report_.rank_done_ns[r] < 0) report_.rank_done_ns[r] = nanoseconds(now_);
+    if (report_.rank_done_ns[r] < 0) report_.rank_done_ns[r] = nanoseconds(clock_.now);
+    return Status::ok();
   }
 
-  void step_done(uint32_t r, uint32_t s) { done_.emplace_back(r, s); }
-
-  void follow_up() {
-    for (size_t i = 0; i < done_.size(); ++i) {
-      const auto [r, s] = done_[i];
-      if (setting_.ranks[r].dead) continue;
-      if (setting_.ranks[r].traced) note_end(r, s);
-      setting_.ranks[r].executor.done(s, ready_);
-      issue(r);
+  // Ranks whose messages of a stage are complete, and who may have waited for that.
+  Status go_on() {
+    const std::vector<Completion> completed = std::exchange(clock_.completed, {});
+    for (const Completion& done : completed) {
+      Progress& progress = progress_[static_cast<size_t>(done.rank)];
+      if (!progress.is_waiting || exchange_of(order_[progress.next], done.rank) != done.exchange) continue;
+      progress.is_waiting = false;
+      const Part& part = order_[progress.next];
+      finish_messages(static_cast<uint32_t>(done.rank), part, timing_.place(part.stage, done.rank));
+      ++progress.next;
+      CCOM_TRY(advance(static_cast<uint32_t>(done.rank)));
     }
-    done_.clear();
+    return Status::ok();
   }
 
-  void post(uint32_t r, uint32_t s) {
-    SimRank& rank = setting_.ranks[r];
-    rank.may_post = std::max(rank.may_post, now_) + rank.post;
-    uint32_t flight = static_cast<uint32_t>(flights_.size());
-    if (free_flights_.empty()) {
-      flights_.emplace_back();
-    } else {
-      flight = free_flights_.back();
-      free_flights_.pop_back();
-    }
-    flights_[flight] = {r, s, rank.pipe_of_step[s], 0, rank.may_post};
-    queue_.add({rank.may_post, kHead, flight});
-    ++report_.messages;
+  SimTime& opened(uint32_t r, const Part& part) {
+    return progress_[r].opened[part.stage * kTilesUnderWay + part.tile % kTilesUnderWay];
+  }
+  void account(uint32_t r, const Part& part) {
+    StageUse& use = progress_[r].stages[part.stage];
+    use.waited_ns += nanoseconds(clock_.now - progress_[r].since);
+    use.open_ns += nanoseconds(clock_.now - opened(r, part));
   }
 
-  void enter_wire(uint32_t index) {
-    Flight& flight = flights_[index];
-    const Pipe& pipe = setting_.pipes[flight.pipe];
-    const uint32_t wire = setting_.paths[pipe.first_wire + flight.hop];
-    const uint64_t bytes = setting_.ranks[flight.sender].plan->steps[flight.step].bytes;
-    const SimTime start = std::max(now_, free_[wire]);
-    const SimTime busy =
-        std::max(static_cast<SimTime>(static_cast<double>(bytes) * wire_ps_[wire] + 0.5), wire_post_[wire]);
-    free_[wire] = start + busy;
-    flight.tail = std::max(flight.tail, start + busy) + wire_latency_[wire];
-    WireUse& use = report_.wires[wire];
-    use.bytes += static_cast<double>(bytes);
-    use.busy_ns += nanoseconds(busy);
-    ++use.messages;
-    if (options_.keep_intervals) report_.intervals.push_back({wire, start, start + busy});
-    if (++flight.hop < pipe.wires) {
-      queue_.add({start + wire_latency_[wire], kHead, index});
-    } else {
-      queue_.add({flight.tail, kTail, index});
-    }
+  // ---- messages ----
+
+  using PartKey = std::tuple<uint32_t, int, uint32_t>;  // stage, group, tile
+
+  uint32_t exchange_of(const Part& part, Rank rank) const {
+    const StagePlace place = timing_.place(part.stage, rank);
+    const auto found = exchanges_.find({part.stage, place.group, part.tile});
+    return found == exchanges_.end() ? kNone : found->second;
   }
 
-  void arrive(uint32_t index) {
-    const Flight flight = flights_[index];
-    free_flights_.push_back(index);
-    ++setting_.pipes[flight.pipe].arrived;
-    step_done(flight.sender, flight.step);
-    match(flight.pipe);
+  Status start_messages(uint32_t r, const Part& part, const StagePlace& place) {
+    opened(r, part) = clock_.now;
+    const auto [at, is_new] = exchanges_.try_emplace({part.stage, place.group, part.tile}, kNone);
+    if (is_new) {
+      CCOM_TRY_ASSIGN(const MessageGroup* const group, timing_.messages(part.stage, place.group, part.tile));
+      at->second = clock_.open(*group, part);
+    }
+    clock_.start(at->second, static_cast<uint32_t>(place.member));
+    return Status::ok();
   }
 
-  // Completes receives in their order.
-  void match(uint32_t p) {
-    while (setting_.pipes[p].done < std::min(setting_.pipes[p].arrived, setting_.pipes[p].posted)) {
-      Pipe& pipe = setting_.pipes[p];
-      const uint32_t s = pipe.receive;
-      const uint32_t r = pipe.receiver;
-      pipe.receive = setting_.ranks[r].plan->dependencies.next_on_channel[s];
-      ++pipe.done;
-      reduce(r, s);
+  // False: they are not complete, the rank waits. The last member to leave closes the exchange.
+  bool finish_messages(uint32_t r, const Part& part, const StagePlace& place) {
+    const auto at = exchanges_.find({part.stage, place.group, part.tile});
+    if (!clock_.is_complete(at->second, static_cast<uint32_t>(place.member))) {
+      progress_[r].is_waiting = true;
+      return false;
     }
+    account(r, part);
+    if (clock_.leave(at->second)) exchanges_.erase(at);
+    return true;
   }
 
-  // Occupies the reducer, if the step needs it.
-  void reduce(uint32_t r, uint32_t s) {
-    SimRank& rank = setting_.ranks[r];
-    const auto work =
-        static_cast<SimTime>(static_cast<double>(rank.plan->steps[s].reduced_bytes) * rank.reduce_ps + 0.5);
-    if (work == 0) {
-      step_done(r, s);
-      return;
+  // ---- inside a host ----
+
+  // A rank comes once it has started its messages and reduced what it had to.
+  void come(uint32_t r, const Part& part, int group) {
+    SimRank& rank = clock_.ranks[r];
+    opened(r, part) = clock_.now;
+    rank.is_inside = true;
+    const auto [at, is_new] = meeting_of_.try_emplace({part.stage, group, part.tile}, 0);
+    if (is_new) {
+      at->second = meetings_.add({.part = part, .group = group});
     }
-    rank.may_reduce = std::max(rank.may_reduce, now_) + work;
-    uint32_t local = static_cast<uint32_t>(locals_.size());
-    if (free_locals_.empty()) {
-      locals_.emplace_back();
-    } else {
-      local = free_locals_.back();
-      free_locals_.pop_back();
+    clock_.queue.add({std::max({clock_.now, rank.may_post, rank.may_reduce}), kEnter, at->second});
+  }
+
+  void enter(uint32_t index) {
+    Meeting& meeting = meetings_[index];
+    const Part& part = meeting.part;
+    if (++meeting.arrived < timing_.group_size(part.stage, meeting.group)) return;
+    const double duration = timing_.node_ns(part.stage, meeting.group, part.tile);
+    clock_.queue.add({clock_.now + picoseconds(duration), kLeave, index});
+  }
+
+  Status leave(uint32_t index) {
+    const Meeting meeting = meetings_[index];
+    meetings_.remove(index);
+    meeting_of_.erase({meeting.part.stage, meeting.group, meeting.part.tile});
+    for (size_t i = 0; i < timing_.group_size(meeting.part.stage, meeting.group); ++i) {
+      const auto r = static_cast<uint32_t>(timing_.member(meeting.part.stage, meeting.group, i));
+      SimRank& rank = clock_.ranks[r];
+      if (rank.dead) continue;
+      account(r, meeting.part);
+      if (rank.traced) {
+        report_.trace.push_back({.rank = rank.rank,
+                                 .stage = meeting.part.stage,
+                                 .tile = meeting.part.tile,
+                                 .is_node_stage = true,
+                                 .start = progress_[r].since,
+                                 .end = clock_.now});
+      }
+      clock_.release(r);
+      ++progress_[r].next;
+      CCOM_TRY(advance(r));
     }
-    locals_[local] = {r, s};
-    queue_.add({rank.may_reduce, kLocal, local});
+    return Status::ok();
   }
 
   // ---- the end ----
 
-  void note_end(uint32_t r, uint32_t s) {
-    const SimTime start = started_[{r, s}];
-    report_.trace.push_back({setting_.ranks[r].rank, s, setting_.steps_of.at(r)[s],
-                             setting_.ranks[r].plan->steps[s].bytes, start, now_});
-  }
-
   Result<SimReport> finish() {
-    for (uint32_t r = 0; r < setting_.ranks.size(); ++r) {
-      report_.time_ns = std::max(report_.time_ns, report_.rank_done_ns[r]);
-      if (setting_.ranks[r].executor.finished() || !options_.faults.deaths.empty()) continue;
+    for (uint32_t r = 0; r < timing_.ranks(); ++r) {
+      if (report_.rank_done_ns[r] > report_.time_ns) {
+        report_.time_ns = report_.rank_done_ns[r];
+        report_.last = static_cast<Rank>(r);
+      }
+      if (report_.rank_done_ns[r] >= 0 || !options_.faults.deaths.empty()) continue;
       // Folded, a message may have come to the wrong rank: hosts are not alike.
       return error(options_.fold_hosts ? Code::NotSupported : Code::InternalError,
-                   "simulation of %s: rank %d waits for ever", setting_.ranks[r].plan->algorithm.c_str(),
-                   setting_.ranks[r].rank);
+                   "simulation of %s: rank %u waits for ever in stage %u", program_.algorithm.c_str(), r,
+                   order_[progress_[r].next].stage);
     }
-    report_.distinct_plans = setting_.distinct_plans();
+    report_.stages = progress_[static_cast<size_t>(report_.last)].stages;
+    report_.distinct_plans = timing_.distinct_plans();
+    clock_.add_to(report_);
     return std::move(report_);
   }
 
+  const Program& program_;
   const SimOptions& options_;
-  Setting setting_;
-  std::vector<double> wire_ps_;  // per byte
-  std::vector<SimTime> wire_post_, wire_latency_, free_;
-  EventQueue queue_;
-  SimTime now_ = 0;
-  std::vector<Flight> flights_;
-  std::vector<uint32_t> free_flights_;
-  std::vector<std::pair<uint32_t, uint32_t>> locals_;
-  std::vector<uint32_t> free_locals_;
-  std::vector<uint32_t> ready_;
-  std::vector<std::pair<uint32_t, uint32_t>> done_;           // rank, step
-  std::map<std::pair<uint32_t, uint32_t>, SimTime> started_;  // of traced ranks and steps
+  ProgramTiming timing_;
+  const std::vector<Part> order_;
+  MessageClock clock_;
+  std::vector<Progress> progress_;  // by rank
+  std::map<PartKey, uint32_t> exchanges_, meeting_of_;
+  Pool<Meeting> meetings_;
   SimReport report_;
 };
 
 }  // namespace
 
 Result<SimReport> simulate(const Topology& topology, const PlanSource& plan_of, const SimOptions& options) {
-  return Simulation(topology, options).run(plan_of);
+  Program program{.algorithm = "plans", .collective = Collective::SendReceive, .nranks = topology.nranks()};
+  program.stages.emplace_back();
+  const StagePlanSource source{
+      .messages = [&](const Program&, const Stage&, size_t, int rank, bool) { return plan_of(rank); }, .node = {}};
+  return Simulation(topology, program, source, options).run();
+}
+
+Result<SimReport> simulate_program(const Topology& topology, const Program& program, const SimOptions& options) {
+  StagePlanSource source{stage_plan, stage_node_plan};
+  if (program.is_messages()) {  // what its plans have in common is worked out once
+    const Stage& stage = program.stages[0];
+    source.messages = [plans = message_plans(stage.messages, stage.collective, program.nranks, stage.root)](
+                          const Program&, const Stage&, size_t, int rank, bool) { return plans(rank); };
+  }
+  return Simulation(topology, program, std::move(source), options).run();
 }
 
 }  // namespace ccom

@@ -11,8 +11,15 @@
 //
 //   post_ns + sum of latencies + bytes / least bandwidth  (+ reduction)
 //
-// Sends need no posted receive: every transport has room for what is on the wires. What the model leaves out: fair
-// sharing of a wire, processor time besides `post_ns`, and noise. Deterministic: nothing is random.
+// Sends need no posted receive: every transport has room for what is on the wires.
+//
+// Programs. Every rank runs the parts of all tiles in order_of(). A host's ranks run a stage together: it starts when
+// the last of them has come and takes what node_cost.h says of their plans; meanwhile they neither start messages nor
+// reduce what arrives, but bytes on wires move on. Messages of several tiles are under way at a time and compete for
+// wires.
+//
+// What the model leaves out: fair sharing of a wire, processor time besides `post_ns`, the order of tiles that share a
+// channel, and noise. Deterministic: nothing is random.
 #pragma once
 
 #include <functional>
@@ -21,7 +28,8 @@
 #include <vector>
 
 #include "base/status.h"
-#include "plan/plan.h"
+#include "plan/program.h"
+#include "planner/node_cost.h"
 #include "sim/event_queue.h"
 #include "topology/wires.h"
 
@@ -50,6 +58,13 @@ struct Faults {
   bool empty() const { return slow.empty() && stragglers.empty() && deaths.empty(); }
 };
 
+// How stages inside a host are timed.
+struct NodeTiming {
+  Reach reach{};  // that all ranks have, as far as a stage's choice makes use of it
+  NodePrices prices{};
+  size_t staging_bytes = size_t{256} << 10;  // that a rank has for a tile
+};
+
 struct SimOptions {
   size_t unit_bytes = 0;  // of a unit (plan.h): the vector of an allreduce, one rank's part of an allgather
   size_t element_bytes = 4;
@@ -57,6 +72,7 @@ struct SimOptions {
   // hosts turn out to differ the simulation is refused, with NotSupported, and where a block has so few elements that
   // blocks differ much in length. All blocks count as equally long then.
   bool fold_hosts = false;
+  NodeTiming node{};
   Faults faults{};
   bool keep_intervals = false;       // fill SimReport::intervals
   std::vector<Rank> traced_ranks{};  // fill SimReport::trace for these
@@ -74,19 +90,30 @@ struct Interval {
   SimTime start = 0, end = 0;
 };
 
-// A step of a traced rank, from its start to its end.
+// A step of a traced rank, from its start to its end; or a stage in its host.
 struct TraceStep {
   Rank rank = 0;
+  uint32_t stage = 0, tile = 0;
+  bool is_node_stage = false;
   uint32_t step = 0;
-  Step what{};
+  Step what{};  // none in a host
   size_t bytes = 0;
   SimTime start = 0, end = 0;
+};
+
+// Where the time of the rank that ends last went. What it waited, over all stages, is the whole time but for starts of
+// messages.
+struct StageUse {
+  double waited_ns = 0;  // in the stage of its host; or for the stage's messages, having nothing else to do
+  double open_ns = 0;    // between start and end of the stage, summed over tiles
 };
 
 struct SimReport {
   double time_ns = 0;                // until the last rank that lives is done
   std::vector<double> rank_done_ns;  // by rank; negative: never (dead, or waiting for the dead)
   std::vector<WireUse> wires;        // by wire; folded: of the first host only
+  Rank last = 0;                     // who ends last
+  std::vector<StageUse> stages;      // of that rank
   uint64_t events = 0;
   uint64_t messages = 0;
   size_t distinct_plans = 0;  // how many different plans there were, apart from who the peers are
@@ -96,5 +123,8 @@ struct SimReport {
 
 // InternalError if the plans do not end (and nobody is dead), naming a rank and the step it waits in.
 Result<SimReport> simulate(const Topology& topology, const PlanSource& plan_of, const SimOptions& options);
+
+// A whole program. Hosts are not folded but for programs of one stage of messages.
+Result<SimReport> simulate_program(const Topology& topology, const Program& program, const SimOptions& options);
 
 }  // namespace ccom

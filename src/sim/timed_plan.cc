@@ -2,33 +2,25 @@
 #include "sim/timed_plan.h"
 
 #include "plan/fingerprint.h"
-#include "plan/partition.h"
 
 namespace ccom {
 namespace {
 
-template <typename Bytes>
-std::vector<TimedStep> timed_steps(const Plan& plan, Bytes bytes_of) {
-  std::vector<TimedStep> steps;
-  steps.reserve(plan.steps.size());
-  for (const Step& step : plan.steps) {
-    const uint64_t bytes = bytes_of(step);
-    uint64_t read = 0;
-    if (step.kind == StepKind::Copy) read = bytes;
-    if (step.kind == StepKind::ReceiveReduce) read = 2 * bytes;
-    if (step.kind == StepKind::Reduce) read = step.inputs * bytes;
-    steps.push_back({bytes, read, step.kind});
-  }
-  return steps;
+TimedStep timed_step(const Step& step, uint64_t bytes) {
+  uint64_t read = 0;
+  if (step.kind == StepKind::Copy) read = bytes;
+  if (step.kind == StepKind::ReceiveReduce) read = 2 * bytes;
+  if (step.kind == StepKind::Reduce) read = step.inputs * bytes;
+  return {bytes, read, step.kind};
 }
 
-uint64_t hash_of(const TimedPlan& timed) {
-  uint64_t hash = timed.steps.size();
-  for (const TimedStep& step : timed.steps) {
+uint64_t hash_of(const TimedPlan& plan) {
+  uint64_t hash = plan.steps.size();
+  for (const TimedStep& step : plan.steps) {
     hash = mix(hash ^ step.bytes << 3 ^ static_cast<uint64_t>(step.kind));
   }
-  for (const auto* list : {&timed.dependencies.waits_for, &timed.dependencies.successors,
-                           &timed.dependencies.next_on_channel, &timed.dependencies.first_successor}) {
+  for (const auto* list : {&plan.dependencies.waits_for, &plan.dependencies.successors,
+                           &plan.dependencies.next_on_channel, &plan.dependencies.first_successor}) {
     for (const uint32_t value : *list) hash = mix(hash ^ value);
   }
   return hash;
@@ -43,15 +35,10 @@ bool same(const TimedPlan& a, const TimedPlan& b) {
 
 }  // namespace
 
-std::shared_ptr<const TimedPlan> TimedPlans::of(const Plan& plan) {
-  const size_t elements = unit_bytes_ / element_bytes_;
-  const Partition partition(elements, plan.blocks_per_unit, element_bytes_);
+std::shared_ptr<const TimedPlan> TimedPlans::of(const Plan& plan, const StepBytes& bytes_of) {
   auto timed = std::make_shared<TimedPlan>();
-  const double mean = static_cast<double>(unit_bytes_) / plan.blocks_per_unit;
-  timed->steps = timed_steps(plan, [&](const Step& step) {
-    return equal_blocks_ ? static_cast<uint64_t>(mean * step.count + 0.5)
-                         : partition.elements(step.block, step.count) * element_bytes_;
-  });
+  timed->steps.reserve(plan.steps.size());
+  for (const Step& step : plan.steps) timed->steps.push_back(timed_step(step, bytes_of(step)));
   timed->dependencies = derive_dependencies(plan);
   timed->algorithm = plan.algorithm;
   const uint64_t hash = hash_of(*timed);

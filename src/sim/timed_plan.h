@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -30,19 +31,16 @@ struct TimedPlan {
   std::string algorithm;
 };
 
+// Bytes of a step of a plan.
+using StepBytes = std::function<uint64_t(const Step&)>;
+
 // Keeps one of each kind.
 class TimedPlans {
  public:
-  // `equal_blocks`: all blocks are as long as the mean.
-  TimedPlans(size_t unit_bytes, size_t element_bytes, bool equal_blocks)
-      : unit_bytes_(unit_bytes), element_bytes_(element_bytes), equal_blocks_(equal_blocks) {}
-
-  std::shared_ptr<const TimedPlan> of(const Plan& plan);
+  std::shared_ptr<const TimedPlan> of(const Plan& plan, const StepBytes& bytes_of);
   size_t count() const { return known_.size(); }
 
  private:
-  size_t unit_bytes_, element_bytes_;
-  bool equal_blocks_;
   std::unordered_multimap<uint64_t, std::shared_ptr<const TimedPlan>> known_;
 };
 

@@ -39,7 +39,7 @@ const std::map<std::string, std::set<std::string>> kMap = {
     {"ofi", {"base", "memory", "transports"}},
     {"algorithms", {"base", "plan"}},
     {"planner", {"base", "algorithms", "topology", "plan"}},
-    {"sim", {"base", "algorithms", "plan", "topology", "liveness"}},
+    {"sim", {"base", "algorithms", "planner", "plan", "topology", "liveness"}},
     {"engine", {"base", "plan", "kernels", "liveness", "transports"}},
     {"messages", {"base", "liveness", "transports"}},
     {"node", {"base", "memory", "plan", "algorithms", "kernels", "liveness"}},
