@@ -18,22 +18,13 @@ namespace {
 // On a fabric the planner decides how a call is cut, and tiles one after another would add up the latencies of all of
 // their steps.
 Settings planner_settings(const Topology& topology, const CommConfig& config) {
-  Settings settings{.forced = config.algorithm,
+  const char* const crossing = config.crossing == InterHostMode::One   ? "hierarchical_leaders,"
+                               : config.crossing == InterHostMode::All ? "hierarchical_sharded,"
+                                                                       : "";
+  Settings settings{.forced = crossing + config.algorithm,
                     .shared_memory = config.transports.empty() || config.transports[0] == "shm"};
   if (topology.hosts[0].imposed) settings.scratch_bytes = static_cast<size_t>(config.max_memory);
   return settings;
-}
-
-// Of plans, by peer: those between hosts run in tiles, of which several are under way.
-std::vector<int> channels_by_peer(const Topology& topology, const CommConfig& config, Rank rank) {
-  const int needed = channels_needed(topology, config.algorithm);
-  std::vector<int> channels(topology.ranks.size(), needed);
-  const std::optional<HostLevel> level = host_level(topology, rank);
-  if (!level || !shares_memory_freely(config, topology, rank)) return channels;
-  for (const Rank mate : level->mates) {
-    channels[static_cast<size_t>(mate)] = std::max(needed, Hierarchy::channels(*level));
-  }
-  return channels;
 }
 
 }  // namespace
@@ -60,11 +51,12 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const Membership& joi
   const bool has_shm = self->config_.transports.empty() ||
                        std::ranges::find(self->config_.transports, "shm") != self->config_.transports.end();
   if (!has_shm) self->topology_ = without_shared_memory(std::move(self->topology_));
+  const Settings settings = planner_settings(self->topology_, self->config_);
   CCOM_TRY_ASSIGN(self->links_,
                   CommSetup::connect(membership, self->config_, self->topology_,
-                                     channels_by_peer(self->topology_, self->config_, membership.rank), rendezvous,
+                                     channels_by_peer(self->topology_, settings, membership.rank), rendezvous,
                                      deadline));
-  self->cache_.emplace(membership.rank, self->topology_, planner_settings(self->topology_, self->config_), *self->links_);
+  self->cache_.emplace(membership.rank, self->topology_, settings, *self->links_);
   const Place& place = self->topology_.ranks[static_cast<size_t>(membership.rank)];
   WaitPolicy policy = WaitPolicy::for_host(self->topology_.ranks_on_machine_of(place.host),
                                            self->topology_.hosts[static_cast<size_t>(place.host)].cpus);

@@ -38,6 +38,21 @@ Result<std::shared_ptr<const Choice>> PlanCache::choice(const PlanKey& key) {
   return cached;
 }
 
+// What calls take that comm/hierarchy does not serve.
+Result<std::shared_ptr<const Choice>> PlanCache::choice_of_messages(const PlanKey& key) {
+  CCOM_TRY_ASSIGN(std::shared_ptr<const Choice> chosen, choice(key));
+  if (chosen->program().is_messages()) return chosen;
+  const Question asked = question(key);
+  auto& cached = choices_of_messages_[{asked.collective, asked.narrow_float, asked.root, asked.bytes}];
+  if (cached == nullptr) {
+    Settings settings = settings_;
+    settings.shared_memory = false;
+    CCOM_TRY_ASSIGN(Choice made, choose(topology_, settings, asked));
+    cached = std::make_shared<const Choice>(std::move(made));
+  }
+  return cached;
+}
+
 Result<std::shared_ptr<const CompiledPlan>> PlanCache::compiled(const PlanKey& key) {
   if (key.collective == Collective::SendReceive) {
     auto& cached = compiled_[{key.collective, key.sends, false, -1, key.peer, -1}];
@@ -47,7 +62,7 @@ Result<std::shared_ptr<const CompiledPlan>> PlanCache::compiled(const PlanKey& k
     }
     return cached;
   }
-  CCOM_TRY_ASSIGN(const std::shared_ptr<const Choice> chosen, choice(key));
+  CCOM_TRY_ASSIGN(const std::shared_ptr<const Choice> chosen, choice_of_messages(key));
   const Program& program = chosen->program();
   if (compiled_.size() > kMostCompiled) {
     compiled_.clear();
@@ -66,7 +81,7 @@ Result<std::shared_ptr<const CompiledPlan>> PlanCache::compiled(const PlanKey& k
 
 size_t PlanCache::tile(const PlanKey& key) {
   // Without a choice there is nothing to tile; get() returns the error.
-  const Result<std::shared_ptr<const Choice>> chosen = choice(key);
+  const Result<std::shared_ptr<const Choice>> chosen = choice_of_messages(key);
   if (!chosen) return SIZE_MAX;
   const size_t tile_bytes = (*chosen)->program().tile_bytes;
   return tile_bytes == 0 ? SIZE_MAX : tile_bytes / size_of(key.type);

@@ -59,6 +59,7 @@ class PlanCache {
   static constexpr size_t kSlots = 128;  // direct-mapped
   static constexpr size_t kMostCompiled = 512;
 
+  Result<std::shared_ptr<const Choice>> choice_of_messages(const PlanKey& key);
   Result<std::shared_ptr<const CompiledPlan>> compiled(const PlanKey& key);
 
   Rank rank_;
@@ -66,7 +67,7 @@ class PlanCache {
   const Topology& topology_;
   Settings settings_;
   ChannelSource& channels_;
-  std::map<std::tuple<Collective, bool, Rank, size_t>, std::shared_ptr<const Choice>> choices_;
+  std::map<std::tuple<Collective, bool, Rank, size_t>, std::shared_ptr<const Choice>> choices_, choices_of_messages_;
   std::vector<Program> programs_;  // all that compiled_ has plans of; the same algorithm may have several
   std::map<std::tuple<Collective, bool, bool, Rank, Rank, int>, std::shared_ptr<const CompiledPlan>> compiled_;
   std::array<Slot, kSlots> slots_;

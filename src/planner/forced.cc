@@ -45,9 +45,15 @@ Status apply_forced(Choice& choice, const Question& question, std::string_view f
   bool bare = true;
   const std::string name = forced_name(forced, question.collective, bare);
   if (name.empty()) return {};
+  const auto is_named = [&](const Candidate& candidate) { return candidate.program.algorithm == name; };
+  // "hierarchical" is the better one of those through memory, where no algorithm has just this name.
+  const bool is_family = name == "hierarchical" && std::ranges::none_of(choice.candidates, is_named);
+  const auto is_of_family = [](const Candidate& candidate) {
+    return candidate.program.algorithm.starts_with("hierarchical_") && !candidate.program.is_messages();
+  };
   for (size_t i = 0; i < choice.candidates.size(); ++i) {
     const Candidate& candidate = choice.candidates[i];
-    if (candidate.program.algorithm != name) continue;
+    if (!is_named(candidate) && !(is_family && is_of_family(candidate))) continue;
     if (!candidate.legal) {
       return error(Code::NotSupported, "algorithm %s for %s: %s", name.c_str(),
                    std::string(name_of(question.collective)).c_str(), candidate.note.c_str());

@@ -9,8 +9,7 @@
 #include "planner/fabric_pricing.h"
 #include "planner/fabric_search.h"
 #include "planner/forced.h"
-#include "planner/host_level.h"
-#include "planner/node_choice.h"
+#include "planner/hierarchical_search.h"
 #include "planner/pricing.h"
 #include "planner/programs.h"
 #include "planner/shapes.h"
@@ -41,8 +40,10 @@ std::string node_note(const Topology& topology, const Question& question) {
   return note;
 }
 
-// Without messages at least inside a host, which beats everything else.
-bool shares_memory(const Program& program) { return !program.is_messages(); }
+// Memory inside hosts and messages across beat messages alone; where units must be collected inside first, prices tell.
+bool beats_messages(Collective collective) {
+  return collective != Collective::AllToAll && collective != Collective::Gather && collective != Collective::Scatter;
+}
 
 bool fabric_serves(Collective collective) {
   return collective != Collective::AllToAll && collective != Collective::SendReceive &&
@@ -91,19 +92,15 @@ class Search {
                              .note = "the ranks do not share memory, or are to use a fabric or transport"});
       return;
     }
-    add_priced(node_program(topology_, question_, node_choice(topology_, question_)), node_note(topology_, question_));
+    add_priced(node_program(topology_, question_), node_note(topology_, question_));
   }
 
   void add_hosts() {
-    level_ = uses_memory(topology_, settings_) ? host_level(topology_, 0) : std::nullopt;
-    if (level_ && !serves(*level_, question_.collective, question_.bytes)) level_.reset();
-    if (!level_) return;
-    // Run by comm/hierarchy.h.
-    add_priced({.algorithm = "hierarchical",
-                .collective = question_.collective,
-                .nranks = n_,
-                .root = question_.root},
-               "");
+    if (!uses_memory(topology_, settings_)) return;
+    for (Program& program : hierarchical_programs(topology_, question_)) {
+      has_hierarchical_ = true;
+      add_priced(std::move(program), "");
+    }
   }
 
   void add_priced(Program program, std::string note) {
@@ -176,7 +173,7 @@ class Search {
   void add_machine(bool by_owner) {
     const bool fabric = topology_.hosts[0].imposed.has_value();
     const bool hosts = topology_.hosts.size() > 1;
-    const char* name = level_ ? "hierarchical_messages" : "hierarchical";
+    const char* name = has_hierarchical_ ? "hierarchical_messages" : "hierarchical";
     if (const auto shape = machine_levels(topology_, Pattern::Circulant)) {
       const bool torus = std::ranges::any_of(shape->levels, [](const Level& l) { return l.pattern == Pattern::Torus; });
       if (torus) name = "torus";
@@ -237,7 +234,7 @@ class Search {
   int n_;
   bool free_;
   bool torus_asked_for_;
-  std::optional<HostLevel> level_;  // if memory inside and messages across serve
+  bool has_hierarchical_ = false;  // memory inside and messages across serve
   std::vector<Candidate> candidates_;
 };
 
@@ -265,8 +262,9 @@ Result<Choice> choose(const Topology& topology, const Settings& settings, const 
                  choice.candidates.empty() ? "" : choice.candidates[0].note.c_str());
   }
   choice.reason = "least expected time";
-  const auto node =
-      std::ranges::find_if(choice.candidates, [](const Candidate& c) { return c.legal && shares_memory(c.program); });
+  const auto node = std::ranges::find_if(choice.candidates, [&](const Candidate& c) {
+    return c.legal && !c.program.is_messages() && (c.program.is_node() || beats_messages(question.collective));
+  });
   if (node != choice.candidates.end()) {
     choice.chosen = static_cast<size_t>(node - choice.candidates.begin());
     choice.reason = node->program.is_node() ? "the ranks share memory: no messages"
@@ -290,6 +288,23 @@ Result<Choice> choose(const Topology& topology, const Settings& settings, const 
   }
   CCOM_TRY(apply_forced(choice, question, settings.forced));
   return choice;
+}
+
+std::vector<int> channels_by_peer(const Topology& topology, const Settings& settings, Rank rank) {
+  std::vector<int> channels(topology.ranks.size(), channels_needed(topology, settings.forced));
+  if (!uses_memory(topology, settings)) return channels;
+  const HostRanks hosts = host_ranks(topology);
+  const int lanes = lanes_across(hosts.size());
+  const auto last_of = [&](const Place& place) { return static_cast<int>(hosts[static_cast<size_t>(place.host)].size()) - 1; };
+  const Place& own = topology.ranks[static_cast<size_t>(rank)];
+  for (size_t peer = 0; peer < channels.size(); ++peer) {
+    const Place& other = topology.ranks[peer];
+    // Owners of one slice have one local rank; of a root's, hosts with fewer ranks take their last.
+    const int common = std::max(own.local, other.local);
+    const bool meets = std::min(common, last_of(own)) == own.local && std::min(common, last_of(other)) == other.local;
+    if (own.host != other.host && meets) channels[peer] = std::max(channels[peer], lanes);
+  }
+  return channels;
 }
 
 int channels_needed(const Topology& topology, std::string_view forced) {

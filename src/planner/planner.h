@@ -58,6 +58,9 @@ bool uses_memory(const Topology& topology, const Settings& settings);
 // forbids is NotSupported with the reason.
 Result<Choice> choose(const Topology& topology, const Settings& settings, const Question& question);
 
+// How many channels to each peer the programs may use that choose() may choose.
+std::vector<int> channels_by_peer(const Topology& topology, const Settings& settings, Rank rank);
+
 // How many channels between one pair of ranks the algorithms may use that choose() may choose.
 int channels_needed(const Topology& topology, std::string_view forced);
 

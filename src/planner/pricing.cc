@@ -5,8 +5,8 @@
 #include <bit>
 #include <cmath>
 
-#include "planner/host_level.h"
 #include "planner/node_tuning.h"
+#include "planner/program_pricing.h"
 
 namespace ccom {
 namespace {
@@ -259,24 +259,6 @@ NodeOutlook look_at_node(const Topology& topology, const Question& question, con
   return {shape.scheme, traffic_of(plan, {.unit_bytes = question.bytes / units}, domains)};
 }
 
-namespace {
-
-// What an allreduce of one rank per host costs across, and both phases inside; others cost no more.
-Price price_hosts(const Topology& topology, const Question& question) {
-  const HostLevel level = *host_level(topology, 0);
-  const auto hosts = static_cast<double>(level.hosts), ranks = static_cast<double>(level.ranks_per_host);
-  const auto n = static_cast<double>(question.bytes);
-  Pricer pricer(topology);
-  pricer.add_inside(direct_reduce_scatter_cost(ranks, n));
-  pricer.add_across(circulant_reduce_scatter_cost(hosts, n / ranks), ranks);
-  pricer.add_across(circulant_allgather_cost(hosts, n / ranks), ranks);
-  pricer.add_inside(direct_allgather_cost(ranks, n));
-  pricer.round(1 + ceil_log2(hosts));
-  return pricer.take();
-}
-
-}  // namespace
-
 Price price(const Topology& topology, const Question& question, const MessageAlgorithm& algorithm) {
   switch (algorithm.kind) {
     case MessageAlgorithm::Kind::Staged: return price_staged(topology, question, algorithm);
@@ -287,7 +269,8 @@ Price price(const Topology& topology, const Question& question, const MessageAlg
 
 Price price(const Topology& topology, const Question& question, const Program& program) {
   if (program.is_node()) return price_node(topology, question);
-  return program.is_messages() ? price(topology, question, program.stages[0].messages) : price_hosts(topology, question);
+  return program.is_messages() ? price(topology, question, program.stages[0].messages)
+                               : price_program(topology, question, program).whole;
 }
 
 }  // namespace ccom

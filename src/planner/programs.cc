@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "planner/node_choice.h"
+
 namespace ccom {
 namespace {
 
@@ -73,10 +75,9 @@ Program message_program(const Topology& topology, const Settings& settings, cons
   return program;
 }
 
-Program node_program(const Topology& topology, const Question& question, NodeChoice choice) {
+Program node_program(const Topology& topology, const Question& question) {
   Program program = whole_program("node", topology, question, Stage::Where::Host);
   Stage& stage = program.stages[0];
-  stage.node = std::move(choice);
   const NodeTask task = node_task(question.collective, topology.nranks(), question.root);
   std::vector<StageMember>& members = stage.groups.emplace_back();
   for (Rank rank = 0; rank < topology.nranks(); ++rank) {
@@ -84,6 +85,7 @@ Program node_program(const Topology& topology, const Question& question, NodeCho
     members.push_back({rank, program.add_list(in_order(task.blocks.gives[i], Buffer::Input)),
                        program.add_list(in_order(task.blocks.gets[i], Buffer::Output))});
   }
+  stage.node = node_choice(topology, question, program, stage);
   return program;
 }
 

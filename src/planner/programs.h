@@ -13,6 +13,6 @@ Program message_program(const Topology& topology, const Settings& settings, cons
                         MessageAlgorithm algorithm);
 
 // All ranks of the one host through shared memory.
-Program node_program(const Topology& topology, const Question& question, NodeChoice choice);
+Program node_program(const Topology& topology, const Question& question);
 
 }  // namespace ccom

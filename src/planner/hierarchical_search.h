@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Room-private: which programs over several hosts, memory inside and messages across, can run.
+#pragma once
+
+#include <vector>
+
+#include "algorithms/hierarchical.h"
+#include "planner/planner.h"
+
+namespace ccom {
+
+// The ranks of each host, ascending.
+HostRanks host_ranks(const Topology& topology);
+
+// The hosts as ranks of one each, `flows` of which share a host's wire.
+Topology hosts_alone(const Topology& topology, int flows);
+
+// Sets of channels that tiles under way use in turn.
+int lanes_across(size_t hosts);
+
+// "hierarchical_sharded" and "hierarchical_leaders", as far as they serve the collective and differ; none where no host
+// has two ranks.
+std::vector<Program> hierarchical_programs(const Topology& topology, const Question& question);
+
+}  // namespace ccom

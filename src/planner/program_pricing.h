@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Room-private: the time of programs that use memory inside hosts, from the prices of their stages.
+//
+// A tile's time is the sum of its stages'. Of several tiles the ranks work on one while another's messages are under
+// way: each further tile takes as long as its longer half, memory or messages.
+#pragma once
+
+#include <vector>
+
+#include "planner/planner.h"
+#include "planner/pricing.h"
+
+namespace ccom {
+
+struct StagePrice {
+  double time_ns = 0;       // of one tile
+  double memory_bytes = 0;  // loaded and stored by the rank that does most; of the whole call
+  double wire_bytes = 0;    // sent by a rank; of the whole call
+  double steps = 0;         // barriers, or serial messages, of one tile
+};
+
+struct ProgramPrice {
+  Price whole;
+  std::vector<StagePrice> stages;
+  size_t tiles = 1;
+};
+
+ProgramPrice price_program(const Topology& topology, const Question& question, const Program& program);
+
+}  // namespace ccom
