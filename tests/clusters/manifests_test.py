@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Kubernetes manifests of examples/clusters, checked offline: that they have the fields and types that Kubernetes' and JobSet's
 published schemas have (as far as the manifests use them), that what refers to something refers to what is there, and that the
-numbers of ranks, the resources and the meeting point fit together. Each rule is shown to fail on a damaged copy."""
+numbers of ranks, the resources and the rendezvous address fit together. Each rule is shown to fail on a damaged copy."""
 
 import copy
 import pathlib

@@ -91,7 +91,7 @@ class Played(unittest.TestCase):
 
     def test_slurm_runs_the_tools(self):
         output = self.slurm("slurm-tools.sbatch", ntasks_per_node="2")
-        self.assertIn("4 ranks on 2 hosts, meeting point 127.0.0.1:", output)
+        self.assertIn("4 ranks on 2 hosts, rendezvous at 127.0.0.1:", output)
         self.assertIn("SLURM_STEP_NODELIST", output)
         self.assertIn("4 ranks", output.split("Verdict")[1])
         self.assertEqual(list(self.folder.glob(".ccom-secret*")), [], "the secret must not stay")

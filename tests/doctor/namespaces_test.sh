@@ -7,10 +7,10 @@
 #
 #   healthy       nothing: no trouble is found
 #   one_way       host c drops what would begin a connection to it; its own connections work
-#   unreachable   host a has no way to b; the meeting is on c
-#   frames        between the bridge and c a link takes 1300 bytes only, and what says so is lost; the meeting is on another network
+#   unreachable   host a has no route to b; the rendezvous is on c
+#   frames        between the bridge and c a link takes 1300 bytes only, and what says so is lost; the rendezvous is on another network
 #   shaped        c sends at a tenth of what a and b do
-#   two_networks  the data network of b is down, the meeting is on another one
+#   two_networks  the data network of b is down, the rendezvous uses another one
 set -eu
 test_case=$1
 doctor=$2
@@ -34,7 +34,7 @@ ip netns add "$name-w" 2>"$folder/why" || skip "network namespaces need root: $(
 ip netns exec "$name-w" true 2>"$folder/why" || skip "programs cannot be run in network namespaces here: $(cat "$folder/why")"
 [ "$test_case" != one_way ] || command -v nft >/dev/null || skip "nft (nftables) is not installed"
 
-# The wire: bridge br0 for data, br1 for the meeting where that has a network of its own.
+# The wire: bridge br0 for data, br1 for the rendezvous where that has a network of its own.
 for bridge in br0 br1; do
   ip -n "$name-w" link add $bridge type bridge 2>"$folder/why" || skip "the kernel makes no bridges: $(cat "$folder/why")"
   ip -n "$name-w" link set $bridge up
@@ -130,7 +130,7 @@ RULES
     done
     examine 10.71.0.1 1 a b c
     says 'Small messages pass from host-a to host-c at 10.72.0.3 \(eth0\), 64 KiB do not'
-    says 'Something on the way drops large frames'
+    says 'A device on the path drops large frames'
     ;;
   shaped)
     for host in a b; do shape $host 1gbit; done
@@ -144,7 +144,7 @@ RULES
     ip -n "$name-w" link set b0 down
     examine 10.71.0.1 1 a b c
     says 'host-b and the others cannot reach each other on the data network'
-    says 'meeting point 10.71.0.1:21000'
+    says 'rendezvous at 10.71.0.1:21000'
     says 'host-a - host-c: .*B/s there'
     ;;
 esac

@@ -51,7 +51,7 @@ TEST(Probes, SayWhyAnAddressCannotBeListenedAt) {
   const Answering answering(Secret::random(), addresses, failures);
   ASSERT_EQ(failures.size(), 1U);
   EXPECT_THAT(failures[0], HasSubstr("listen at 192.0.2.77: Cannot assign"));
-  EXPECT_THAT(try_address(addresses[0], Secret::random()).failure, HasSubstr("nobody could listen"));
+  EXPECT_THAT(try_address(addresses[0], Secret::random()).failure, HasSubstr("could not listen"));
 }
 
 TEST(Probes, TellNobodyFromAStranger) {

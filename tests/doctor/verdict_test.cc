@@ -39,7 +39,7 @@ RankReport healthy_rank(int rank, const std::string& host) {
 
 // Hosts "a", "b", ... of one rank each, every pair alike.
 Report healthy(int hosts) {
-  Report report{.nranks = hosts, .meeting = "10.0.0.1:21000 (CCOM_URL)"};
+  Report report{.nranks = hosts, .rendezvous = "10.0.0.1:21000 (CCOM_URL)"};
   std::vector<RankReport> ranks;
   for (int i = 0; i < hosts; ++i) ranks.push_back(healthy_rank(i, std::string(1, static_cast<char>('a' + i))));
   report.hosts = group_hosts(ranks);
@@ -173,13 +173,14 @@ TEST(Verdict, WantsSlowPairsMeasuredAgain) {
 TEST(Verdict, ComparesTheDirectionsOfTwoHosts) {
   Report report = healthy(2);
   rate(report, 1, 0) = kRate / 10;
-  EXPECT_THAT(texts(report), ElementsAre(HasSubstr("From b to a ccom carries 12 MB/s, the other way 118 MB/s")));
+  EXPECT_THAT(texts(report),
+              ElementsAre(HasSubstr("From b to a ccom carries 12 MB/s, in the other direction 118 MB/s")));
 }
 
 TEST(Verdict, ComparesWithWhatTheInterfacePromises) {
   Report report = healthy(2);
   for (HostEntry& host : report.hosts) host.report.addresses[0].bytes_per_second = 1.25e9;
-  EXPECT_THAT(texts(report, Level::Note), ElementsAre(HasSubstr("the interfaces say 1.2 GB/s"), HasSubstr("b to a")));
+  EXPECT_THAT(texts(report, Level::Note), ElementsAre(HasSubstr("nominal speed is 1.2 GB/s"), HasSubstr("b to a")));
   for (HostEntry& host : report.hosts) host.report.addresses[0].bytes_per_second = 12.5e9;
   EXPECT_THAT(judge(report), IsEmpty()) << "one pair of ranks is not expected to fill 100 Gbit/s";
 }

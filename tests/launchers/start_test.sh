@@ -67,7 +67,7 @@ case $launcher in
     done
     await_ranks
     ;;
-  kubernetes)  # The manifest names the meeting point; here a file does.
+  kubernetes)  # The manifest names the rendezvous address; here a file does.
     export CCOM_NRANKS=4 CCOM_LOCAL_NRANKS=2 CCOM_URL="file://$folder/id"
     for i in 0 1 2 3; do
       rank $i JOB_COMPLETION_INDEX=$((i / 2)) CCOM_LOCAL_RANK=$((i % 2)) CCOM_HOSTID=pod$((i / 2))

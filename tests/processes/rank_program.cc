@@ -10,7 +10,7 @@
 //   rank_program timed BYTES PAIRS   messages between pairs of ranks (0-2,1-3), at the same time; "took US", the least
 //                                    of some rounds: there and back for one pair, there and a barrier for several
 //   rank_program lonely              a message from any rank that never comes, and nobody who waits for it; likewise
-// Rank, number and meeting point come from CCOM_RANK, CCOM_NRANKS and CCOM_URL.
+// Rank, number of ranks and rendezvous address come from CCOM_RANK, CCOM_NRANKS and CCOM_URL.
 #include <ccom/ccom.h>
 #include <sys/prctl.h>
 #include <unistd.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ccom-doctor: what keeps the ranks of a job from working together, host by host. See docs/doctor.md.
+// ccom-doctor: diagnoses why the ranks of a job cannot communicate, host by host. See docs/doctor.md.
 //
-// Ends with 0 if all is well (notes included), 1 if there is trouble, 3 for a wrong command line or environment.
+// Exit code 0: no problem (possibly notes); 1: problems; 3: invalid command line or environment.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
@@ -34,7 +34,7 @@ int exit_with(const Outcome& outcome) {
   return static_cast<int>(outcome.code);
 }
 
-// Rank 0 speaks for all that met. Whoever could not meet it speaks for itself.
+// Rank 0 reports for all ranks that joined; a rank that could not join reports for itself.
 int run_rank(const Options& options, launch::Place place) {
   const launch::Watchdog watchdog(std::chrono::seconds(options.settings.life_seconds));
   const Report report = examine(place.rank, place.ranks, options.settings);
@@ -49,22 +49,22 @@ int run_rank(const Options& options, launch::Place place) {
 }
 
 int run(const std::vector<std::string>& arguments) {
-  // libinfinipath, which libfabric loads, otherwise catches signals and makes them exit(1).
+  // libinfinipath, which libfabric loads, would otherwise catch signals and call exit(1).
   ::setenv("IPATH_NO_BACKTRACE", "1", 0);
   Options options;
   CLI::App app(
-      "Says what keeps the ranks of a job from working together. Run it as the job: under the same launcher, "
+      "Diagnoses why the ranks of a job cannot communicate. Run it like the job: under the same launcher, "
       "with the same variables.",
       "ccom-doctor");
   app.add_option("--np", options.ranks,
-                 "Ranks to start on this machine (-np works too), unless a launcher has; "
+                 "Ranks to start on this machine (also -np), unless a launcher does; "
                  "default 2")
       ->check(CLI::Range(1, 1024));
   app.add_flag("--json", options.is_json, "Print JSON on one line");
-  app.add_flag("--no-speed", options.skips_speed, "Connect, but measure nothing");
-  app.add_option("--wait", options.settings.wait_seconds, "Seconds to wait for all ranks to come; default 30")
+  app.add_flag("--no-speed", options.skips_speed, "Test connections only, measure nothing");
+  app.add_option("--wait", options.settings.wait_seconds, "Timeout in seconds for all ranks to join; default 30")
       ->check(CLI::Range(1, 3600));
-  app.add_option("--timeout", options.settings.life_seconds, "Seconds after which it ends in any case; default 600")
+  app.add_option("--timeout", options.settings.life_seconds, "Timeout in seconds of the whole run; default 600")
       ->check(CLI::Range(1, 86400));
   std::vector<std::string> words(arguments.rbegin(), arguments.rend() - 1);
   std::ranges::replace(words, std::string("-np"), std::string("--np"));

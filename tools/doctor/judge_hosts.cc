@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Each host by itself, and what ought to be equal on all of them.
+// Findings about single hosts, and about differences between hosts.
 #include <algorithm>
 #include <map>
 
@@ -10,11 +10,11 @@ namespace ccom::doctor {
 namespace {
 
 constexpr int64_t kMiB = 1 << 20;
-// A container's /dev/shm, unless somebody asks for more.
+// The default size of /dev/shm in a container.
 constexpr int64_t kSmallShm = 64 * kMiB;
 constexpr int64_t kClockMs = 5000;
 
-// Instances whose network is EFA. A beginning of a name stands for a family.
+// Instance types with an EFA network. A prefix stands for a family.
 constexpr const char* kEfaInstances[] = {"trn1.32xlarge", "trn1n.", "trn2", "trn3", "p4d", "p5", "p6"};
 
 bool has_efa_by_type(const std::string& type) {
@@ -36,7 +36,7 @@ struct Judge {
       add(Level::Trouble, host,
           entry.label + " has " + std::to_string(seen.efa_devices) +
               " EFA devices, but libfabric's efa provider does not offer them",
-          "in a container, ask for vpc.amazonaws.com/efa, so that /dev/infiniband is there; install EFA's libfabric");
+          "in a container, request vpc.amazonaws.com/efa to get /dev/infiniband; install EFA's libfabric");
     }
     if (seen.efa_devices > 0 && seen.locked_bytes >= 0) {
       add(Level::Trouble, host,
@@ -46,11 +46,11 @@ struct Judge {
     }
     if (seen.efa_devices > 0 && seen.free_hugepages == 0) {
       add(Level::Note, host, entry.label + " has no free huge pages, which EFA's provider prefers",
-          "ask for hugepages-2Mi in a pod, or set vm.nr_hugepages");
+          "request hugepages-2Mi in a pod, or set vm.nr_hugepages");
     }
     if (seen.efa_devices == 0 && has_efa_by_type(seen.instance_type)) {
       add(Level::Note, host, entry.label + " is a " + seen.instance_type + ", but none of its EFA devices is visible",
-          "attach EFA interfaces to the instance; in a pod ask for vpc.amazonaws.com/efa");
+          "attach EFA interfaces to the instance; in a pod request vpc.amazonaws.com/efa");
     }
   }
 
@@ -59,8 +59,8 @@ struct Judge {
     const auto ranks = static_cast<int64_t>(entry.ranks.size());
     if (seen.cpus > 0 && ranks > seen.cpus) {
       add(Level::Note, host,
-          entry.label + " gives " + std::to_string(seen.cpus) + " cores to " + std::to_string(ranks) +
-              " ranks, which take turns",
+          entry.label + "'s job has " + std::to_string(seen.cpus) + " cores for " + std::to_string(ranks) +
+              " ranks, which have to share them",
           "start fewer ranks, or raise the CPU limit of the container");
     }
     const int64_t files = 64 + 4 * int64_t{report.nranks};
@@ -78,14 +78,14 @@ struct Judge {
     }
     if (seen.ptrace_scope > 0 && ranks > 1) {
       add(Level::Note, host,
-          entry.label + " keeps processes from reading each other's memory (kernel.yama.ptrace_scope = " +
-              std::to_string(seen.ptrace_scope) + "): large calls on ordinary buffers copy once more",
+          entry.label + " does not allow processes to read each other's memory (kernel.yama.ptrace_scope = " +
+              std::to_string(seen.ptrace_scope) + "): large calls on ordinary buffers need an additional copy",
           "use ccomMemAlloc, or set kernel.yama.ptrace_scope to 0");
     }
     if (seen.available_bytes > 0 && seen.available_bytes < ranks * 256 * kMiB) {
       add(Level::Note, host,
           entry.label + " has " + std::to_string(seen.available_bytes / kMiB) + " MiB of free memory for " +
-              std::to_string(ranks) + " ranks, which may take 256 MiB each",
+              std::to_string(ranks) + " ranks, which may use 256 MiB each",
           "lower CCOM_MAX_MEMORY");
     }
     if (!seen.libfabric.empty() && !seen.providers_failure.empty()) {
@@ -93,7 +93,7 @@ struct Judge {
     }
   }
 
-  // `value`: of a host. Hosts that have another one than most are concerned.
+  // `value`: a property of a host. Hosts that differ from the majority are reported.
   template <typename Value>
   void compare(Level level, const char* what, Value value, const char* cure) {
     std::map<std::string, std::vector<int>> groups;
@@ -119,7 +119,7 @@ struct Judge {
       first.try_emplace(report.versions[rank], static_cast<int>(rank));
     }
     if (first.size() < 2) return;
-    std::string text = "Ranks have different versions of ccom, which do not work together: ";
+    std::string text = "Ranks have different versions of ccom, which are incompatible: ";
     for (const auto& [version, rank] : first) {
       text += (version == first.begin()->first ? "" : ", ") + version + " (rank " + std::to_string(rank) + ")";
     }
@@ -147,7 +147,7 @@ void judge_hosts(const Report& report, std::vector<Finding>& findings) {
     const HostEntry& entry = report.hosts[static_cast<size_t>(host)];
     if (!entry.report.filter_failure.empty()) {
       judge.add(Level::Trouble, host, entry.label + " has no data address: " + entry.report.filter_failure,
-                "set CCOM_SOCKET_IFNAME to an interface that leads to the other hosts");
+                "set CCOM_SOCKET_IFNAME to an interface with a route to the other hosts");
     }
     judge.efa(host, entry);
     judge.limits(host, entry);
@@ -156,10 +156,10 @@ void judge_hosts(const Report& report, std::vector<Finding>& findings) {
   judge.compare(
       Level::Trouble, "Numbers of EFA devices",
       [](const HostEntry& host) { return std::to_string(host.report.efa_devices); },
-      "give every host of the job the same network");
+      "use the same network on every host of the job");
   judge.compare(
       Level::Note, "Versions of libfabric", [](const HostEntry& host) { return host.report.libfabric; },
-      "transport ofi wants the same version everywhere");
+      "transport ofi requires the same version everywhere");
   judge.compare(
       Level::Note, "Kernels", [](const HostEntry& host) { return host.report.kernel; }, "");
   judge.clocks();

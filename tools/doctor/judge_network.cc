@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who reaches whom, and whether frames of all sizes get through.
+// Findings about connections: which hosts can connect, and whether frames of all sizes arrive.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -12,8 +12,8 @@ namespace ccom::doctor {
 namespace {
 
 constexpr const char* kOpenThePorts =
-    "let TCP connections between all hosts of the job through on this network, in both directions (on EC2: a security "
-    "group that allows all traffic from itself), or name another interface in CCOM_SOCKET_IFNAME";
+    "allow TCP connections between all hosts of the job on this network, in both directions (on EC2: a security "
+    "group that allows all traffic from itself), or select another interface by CCOM_SOCKET_IFNAME";
 
 class Network {
  public:
@@ -46,7 +46,7 @@ class Network {
     return where.address + " (" + where.interface + ")";
   }
 
-  // No connection, or one that brings nothing.
+  // No connection, or one that transfers nothing.
   bool fails(int from, int to) const {
     const auto found = first_.find({from, to});
     return found != first_.end() && !found->second->answers;
@@ -60,7 +60,7 @@ class Network {
     findings_.push_back({Level::Trouble, std::move(concerned), std::move(text), std::move(cure)});
   }
 
-  // Two hosts that know loopback only are the emulated ones of a test, and reach each other.
+  // Two hosts with loopback only are emulated ones in a test, and can connect.
   void judge_loopback() {
     for (int host = 0; host < hosts(); ++host) {
       const auto& addresses = entry(host).report.addresses;
@@ -74,12 +74,12 @@ class Network {
       for (const std::string& interface : entry(host).report.interfaces)
         others += (others.empty() ? "" : ", ") + interface;
       add({host}, label(host) + " would carry data on loopback, where no other host can reach it. It has: " + others,
-          "set CCOM_SOCKET_IFNAME to an interface that leads to the other hosts");
+          "set CCOM_SOCKET_IFNAME to an interface with a route to the other hosts");
       explain(host);
     }
   }
 
-  // From now on what fails to and from this host needs no further words.
+  // Further failures to and from this host are not reported.
   void explain(int host) {
     for (int other = 0; other < hosts(); ++other) {
       explained_.insert({host, other});
@@ -89,7 +89,7 @@ class Network {
 
   bool is_open(int from, int to) const { return fails(from, to) && !explained_.contains({from, to}); }
 
-  // One host that all the others fail to reach is more likely the cause than they are.
+  // If one host cannot be reached by all others, it is the likely cause.
   void judge_blocked_host(int host) {
     if (hosts() < 3) return;
     int others = 0, incoming = 0, outgoing = 0;
@@ -109,14 +109,14 @@ class Network {
     } else if (incoming == others) {
       add({host},
           "No other host can connect to " + label(host) + " at " + place(host) + ": " + reason(other, host) +
-              ". It can connect to them: something on it or before it refuses incoming connections",
+              ". It can connect to them: a firewall on it or in front of it blocks incoming connections",
           kOpenThePorts);
     } else {
       add({host},
           label(host) + " can connect to no other host, " + label(other) + " at " + place(other) +
-              " for instance: " + reason(host, other) +
-              ". They can connect to it: something on it or before it "
-              "refuses outgoing connections",
+              ", for example: " + reason(host, other) +
+              ". They can connect to it: a firewall on it or in front of it "
+              "blocks outgoing connections",
           kOpenThePorts);
     }
     explain(host);
@@ -133,7 +133,7 @@ class Network {
       const int from = there ? a : b, to = there ? b : a;
       add({from, to},
           label(from) + " cannot connect to " + label(to) + " at " + place(to) + ": " + reason(from, to) +
-              ", although " + label(to) + " can connect to " + label(from) + ": connections pass in one direction only",
+              ", although " + label(to) + " can connect to " + label(from) + ": connections work in one direction only",
           kOpenThePorts);
     }
   }
@@ -147,12 +147,12 @@ class Network {
     add({reach.from, reach.to},
         "Small messages pass from " + label(reach.from) + " to " + label(reach.to) + " at " +
             place(reach.to, reach.address) + ", 64 KiB do not: " + reach.failure +
-            ". Something on the way drops large frames. MTUs: " + mtu(reach.from) + " on " + label(reach.from) + ", " +
+            ". A device on the path drops large frames. MTUs: " + mtu(reach.from) + " on " + label(reach.from) + ", " +
             mtu(reach.to) + " on " + label(reach.to) + ", known for the path: " + std::to_string(reach.path_mtu),
-        "give all interfaces of this network the same MTU, and let ICMP's 'fragmentation needed' through");
+        "set the same MTU on all interfaces of this network, and allow ICMP 'fragmentation needed' messages");
   }
 
-  // ccom uses all interfaces that CCOM_SOCKET_IFNAME lists.
+  // ccom uses all interfaces listed in CCOM_SOCKET_IFNAME.
   void judge_further_addresses() {
     for (const Reach& reach : report_.reaches) {
       if (reach.address == 0 || reach.answers) continue;
@@ -178,7 +178,7 @@ class Network {
       if (mtu == most->first && most->second.size() * 2 > report_.hosts.size()) continue;
       finding.hosts.insert(finding.hosts.end(), of_hosts.begin(), of_hosts.end());
     }
-    finding.cure = "give all of them the same: the larger one costs less CPU";
+    finding.cure = "set the same MTU on all of them: the larger one costs less CPU";
     findings_.push_back(std::move(finding));
   }
 

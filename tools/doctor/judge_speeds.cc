@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How fast, against what the interfaces promise and against the other pairs.
+// Findings about speed, compared with the interfaces' nominal speed and with other pairs.
 //
-// A host is slow in a direction if even its best pair is far below what the median host has there; so one bad host
-// among three is found, although it makes two slow pairs of three. Pairs of two good hosts are then compared with each
-// other.
+// A host is slow in a direction if even its best pair is far below the median host; so one bad host of three is
+// identified, although it makes two of three pairs slow. Pairs of two good hosts are then compared with each other.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -14,12 +13,12 @@
 namespace ccom::doctor {
 namespace {
 
-// What counts as slow: machines that others use too measure a factor of two by chance.
+// Thresholds of slowness: on shared machines a factor of two can be noise.
 constexpr double kSlow = 1.0 / 3;
 constexpr double kOneSided = 1.0 / 8;
 constexpr double kLate = 4;
 constexpr double kLateNs = 200e3;
-// Above this a single pair of ranks is not expected to fill the wire.
+// Above this speed a single pair of ranks is not expected to saturate the link.
 constexpr double kFillable = 10e9 / 8;
 
 double median(std::vector<double> values) {
@@ -49,8 +48,7 @@ class Speeds {
     for (const Speed& speed : report_.speeds) {
       if (speed.failure.empty()) continue;
       add(Level::Trouble, {speed.a, speed.b},
-          label(speed.a) + " and " + label(speed.b) +
-              " reach each other, but ccom between them failed: " + speed.failure,
+          label(speed.a) + " and " + label(speed.b) + " can connect, but ccom between them failed: " + speed.failure,
           "");
     }
     if (report_.hosts.size() > 2) {
@@ -82,7 +80,7 @@ class Speeds {
       if (rate >= kSlow * typical) continue;
       add(Level::Trouble, {host},
           label(host) + " " + what + " at " + rate_text(rate) + " at most; the other hosts reach " + rate_text(typical),
-          "look at its cable or instance type, at traffic shaping, and at what else uses its interface");
+          "check its cable or instance type, traffic shaping, and other traffic on its interface");
       for (const Flow& flow : flows_) {
         if (flow.*end == host) explained_.insert({flow.from, flow.to});
       }
@@ -101,11 +99,11 @@ class Speeds {
       add(Level::Trouble, {flow.from, flow.to},
           "From " + label(flow.from) + " to " + label(flow.to) + " ccom carries " + rate_text(flow.rate) +
               "; the typical pair " + rate_text(typical),
-          "look at what lies between the two: a slow link, a longer path, another placement group");
+          "check the path between the two: a slow link, a longer route, another placement group");
     }
   }
 
-  // Two hosts: nobody to compare with but the other direction.
+  // With two hosts, the only comparison is the other direction.
   void judge_directions() {
     for (const Flow& flow : flows_) {
       const auto back = std::ranges::find_if(
@@ -113,8 +111,8 @@ class Speeds {
       if (back == flows_.end() || flow.rate >= kOneSided * back->rate) continue;
       add(Level::Trouble, {flow.from, flow.to},
           "From " + label(flow.from) + " to " + label(flow.to) + " ccom carries " + rate_text(flow.rate) +
-              ", the other way " + rate_text(back->rate),
-          "look at traffic shaping and at the duplex setting of the two interfaces");
+              ", in the other direction " + rate_text(back->rate),
+          "check traffic shaping and the duplex mode of the two interfaces");
     }
   }
 
@@ -142,8 +140,8 @@ class Speeds {
     if (promise <= 0 || promise > kFillable || is_explained(flow) || flow.rate >= promise / 2) return;
     add(Level::Note, {flow.from, flow.to},
         "From " + label(flow.from) + " to " + label(flow.to) + " ccom carries " + rate_text(flow.rate) +
-            "; the interfaces say " + rate_text(promise),
-        "see whether something else uses the network or the cores");
+            "; the interfaces' nominal speed is " + rate_text(promise),
+        "check for other load on the network or the cores");
   }
 
   const Report& report_;

@@ -109,7 +109,7 @@ std::string to_text(const Report& report, const std::vector<Finding>& findings) 
   std::string text = std::string("ccom-doctor ") + kVersion + ": " + std::to_string(report.nranks) + " ranks";
   if (report.ended.empty())
     text += " on " + std::to_string(report.hosts.size()) + (report.hosts.size() == 1 ? " host" : " hosts");
-  text += report.meeting.empty() ? "\n" : ", meeting point " + report.meeting + "\n";
+  text += report.rendezvous.empty() ? "\n" : ", rendezvous at " + report.rendezvous + "\n";
   for (int host = 0; host < static_cast<int>(report.hosts.size()); ++host) {
     const HostEntry& entry = report.hosts[static_cast<size_t>(host)];
     text += "\n" + entry.label + " (" + name_ranks(entry.ranks) + "): " + verdict_of(worst(findings, host)) + ".\n";
@@ -128,8 +128,8 @@ std::string to_text(const Report& report, const std::vector<Finding>& findings) 
   text += describe_job(report.job);
   const auto troubled = std::ranges::count(findings, Level::Trouble, &Finding::level);
   if (troubled == 0) return text + "Verdict: " + verdict_of(worst(findings)) + ".\n";
-  return text + "Verdict: trouble, " + std::to_string(troubled) + (troubled == 1 ? " thing" : " things") +
-         " to cure.\n";
+  return text + "Verdict: trouble, " + std::to_string(troubled) + (troubled == 1 ? " problem" : " problems") +
+         " to fix.\n";
 }
 
 std::string to_json(const Report& report, const std::vector<Finding>& findings) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A report and its findings for people, and for programs.
+// Prints a report and its findings, as text or as JSON.
 #pragma once
 
 #include <string>

@@ -16,9 +16,9 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr size_t kTokenBytes = Secret::kBytes;
-constexpr size_t kLargeBytes = 64 << 10;  // several frames of any MTU there is
+constexpr size_t kLargeBytes = 64 << 10;  // several frames of any MTU
 constexpr size_t kAtATime = 64;
-// A lost SYN is sent again after one second and after three.
+// A lost SYN is retransmitted after one second and after three.
 constexpr auto kConnectLimit = 4s;
 constexpr auto kStepLimit = 4s;
 
@@ -34,7 +34,7 @@ Token token(const Secret& secret, const char* purpose) {
 Token question(const Secret& secret) { return token(secret, "ccom doctor question"); }
 Token answer(const Secret& secret) { return token(secret, "ccom doctor answer"); }
 
-// The listener's side: a token, its answer; 64 KiB, the answer again.
+// The listener's side: a token, the answer to it; 64 KiB, the answer again.
 void serve(const Secret& secret, const Descriptor& socket) {
   Token asked{};
   if (receive_all(socket.get(), asked, Deadline::after(kStepLimit)) != 0) return;
@@ -54,8 +54,8 @@ int expect_answer(const Secret& secret, int socket) {
 }
 
 std::string describe(int failure) {
-  if (failure == EPROTO) return "something else answers there";
-  if (failure == EINVAL) return "Invalid argument (a blackhole route says so)";
+  if (failure == EPROTO) return "another program answers there";
+  if (failure == EINVAL) return "Invalid argument (as from a blackhole route)";
   return std::strerror(failure);
 }
 
@@ -128,7 +128,7 @@ std::vector<Reach> try_all(const Secret& secret, int from, const std::vector<Hos
       const DataAddress& target =
           hosts[static_cast<size_t>(reach.to)].report.addresses[static_cast<size_t>(reach.address)];
       if (target.port == 0) {
-        reach.failure = "nobody could listen there";
+        reach.failure = "the host could not listen there";
       } else {
         busy.emplace_back([&secret, &target, &reach] { try_one(secret, target, reach); });
       }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Can this host reach the others' data addresses, and does what is longer than a frame get through?
+// Tests whether this host can connect to the others' data addresses, and whether data larger than a frame arrives.
 //
-// Plain TCP, because it must say what the network does, not what ccom makes of it. Who connects shows a token derived
-// from the meeting's secret before the listener takes more than 32 bytes from it; then 64 KiB go each way a step at a
-// time, all within deadlines.
+// Plain TCP, in order to test the network rather than ccom. The connecting side presents a token derived from the
+// rendezvous' secret before the listener accepts more than 32 bytes; then 64 KiB are sent in each direction in turn,
+// all with deadlines.
 #pragma once
 
 #include <atomic>
@@ -18,10 +18,10 @@
 
 namespace ccom::doctor {
 
-// Listens on the data addresses of this host until it is destroyed. Runs a thread, and one per connection.
+// Listens on this host's data addresses until destroyed. Runs a thread, and one per connection.
 class Answering {
  public:
-  // Sets the ports in `addresses`; an address where nobody can listen keeps 0 and gets its reason into `failures`.
+  // Sets the ports in `addresses`; an address on which listening fails keeps 0, and the reason is added to `failures`.
   Answering(const Secret& secret, std::vector<DataAddress>& addresses, std::vector<std::string>& failures);
   ~Answering();
   Answering(const Answering&) = delete;
@@ -33,10 +33,10 @@ class Answering {
   const Secret secret_;
   std::vector<Descriptor> listeners_;
   std::atomic<bool> ends_ = false;
-  std::thread thread_;  // the last: starts when all else is there
+  std::thread thread_;  // declared last: starts when all else is initialised
 };
 
-// Tries every address of every other host, many at a time. Takes at most kProbeSeconds for every 64 addresses.
+// Tries every address of every other host, many concurrently. Takes at most kProbeSeconds for every 64 addresses.
 std::vector<Reach> try_all(const Secret& secret, int from, const std::vector<HostEntry>& hosts);
 constexpr int kProbeSeconds = 16;
 

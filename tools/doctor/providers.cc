@@ -31,17 +31,18 @@ Function* find(void* library, const char* name) {
 }
 
 Providers ask_libfabric() {
-  void* library = ::dlopen("libfabric.so.1", RTLD_NOW | RTLD_LOCAL);  // stays: its providers do not unload well
+  void* library = ::dlopen("libfabric.so.1", RTLD_NOW | RTLD_LOCAL);  // not closed: its providers do not unload cleanly
   if (library == nullptr) return {.failure = "libfabric is not installed"};
   auto* const version = find<decltype(::fi_version)>(library, "fi_version");
   auto* const getinfo = find<decltype(::fi_getinfo)>(library, "fi_getinfo");
   auto* const freeinfo = find<decltype(::fi_freeinfo)>(library, "fi_freeinfo");
-  if (version == nullptr || getinfo == nullptr || freeinfo == nullptr) return {.failure = "libfabric is damaged"};
+  if (version == nullptr || getinfo == nullptr || freeinfo == nullptr)
+    return {.failure = "libfabric lacks required functions"};
   Providers found;
   found.version = std::to_string(FI_MAJOR(version())) + "." + std::to_string(FI_MINOR(version()));
   fi_info* list = nullptr;
   const int code = getinfo(FI_VERSION(1, 9), nullptr, nullptr, 0, nullptr, &list);
-  if (code != 0) found.failure = "fi_getinfo gives " + std::to_string(code);
+  if (code != 0) found.failure = "fi_getinfo failed with code " + std::to_string(code);
   for (const fi_info* info = list; info != nullptr; info = info->next) {
     if (info->fabric_attr == nullptr || info->fabric_attr->prov_name == nullptr) continue;
     const std::string name = info->fabric_attr->prov_name;
@@ -52,7 +53,7 @@ Providers ask_libfabric() {
   return found;
 }
 
-// What the child has written until it ended or the deadline passed.
+// The child's output until it ended or the deadline passed.
 std::string read_all(int pipe, Deadline deadline) {
   std::string text;
   std::array<char, 4096> piece;
@@ -66,7 +67,7 @@ std::string read_all(int pipe, Deadline deadline) {
   return text;
 }
 
-// Its process id, or -1. Its stdout goes to the pipe.
+// Its process id, or -1. Its stdout is connected to the pipe.
 pid_t start_child(int pipe) {
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
@@ -97,17 +98,17 @@ Providers list_providers(std::chrono::milliseconds limit) {
   Descriptor writes(ends[1]);
   const pid_t child = start_child(writes.get());
   writes = Descriptor();
-  if (child < 0) return {.failure = "the process that asks libfabric could not be started"};
+  if (child < 0) return {.failure = "could not start the process that queries libfabric"};
   const Deadline deadline = Deadline::after(limit);
   std::istringstream lines(read_all(reads.get(), deadline));
-  ::kill(child, SIGKILL);  // it has nothing more to say
+  ::kill(child, SIGKILL);  // its output is complete
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
   Providers found;
   std::getline(lines, found.version);
   for (std::string name; std::getline(lines, name);) found.names.push_back(name);
   if (deadline.passed()) {
-    found.failure = "libfabric did not answer within " + std::to_string(limit.count()) + " ms";
+    found.failure = "libfabric did not respond within " + std::to_string(limit.count()) + " ms";
   } else if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL) {
     found.failure = std::string("libfabric crashed: ") + ::strsignal(WTERMSIG(status));
   } else if (!found.version.empty() && found.names.empty()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which providers libfabric offers here.
+// Lists the providers that libfabric offers on this host.
 #pragma once
 
 #include <chrono>
@@ -12,14 +12,14 @@ namespace ccom::doctor {
 struct Providers {
   std::string version{};  // of libfabric, "" if it is not installed
   std::vector<std::string> names{};
-  std::string failure{};  // "" if `names` is all there is
+  std::string failure{};  // "" if `names` is complete
 };
 
-// Asks libfabric, which asks every provider, in another process: this program with kListProviders as its argument. It
-// is ended if it takes longer than `limit`, and may crash, as code of many hands does at times.
+// Queries libfabric, and thereby every provider, in a separate process: this program with kListProviders as its
+// argument. The process is killed after `limit`, and may crash, as third-party providers do at times.
 Providers list_providers(std::chrono::milliseconds limit);
 
-// What that process does: the version and the names, a line each, go to stdout. Returns its exit code.
+// The child process: prints the version and the names to stdout, one per line. Returns the exit code.
 int print_providers();
 constexpr const char* kListProviders = "--list-providers";
 

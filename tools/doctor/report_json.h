@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reports as JSON: how ranks send them to each other, and what --json prints.
+// Reports as JSON: exchanged between ranks, and printed by --json.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -21,7 +21,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Speed, a, b, latency_ns, there_b
                                                 transports, failure)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Job, tried, failure, transports, start_ms, small_us, large_us)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(HostEntry, label, ranks, report, clock_ms)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Report, nranks, meeting, hosts, versions, reaches, speeds, job, ended,
-                                                missing)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Report, nranks, rendezvous, hosts, versions, reaches, speeds, job,
+                                                ended, missing)
 
 }  // namespace ccom::doctor

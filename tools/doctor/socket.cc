@@ -24,7 +24,7 @@ struct SocketAddress {
   sockaddr* get() { return reinterpret_cast<sockaddr*>(&storage); }
 };
 
-// length 0 if the text is no numeric address.
+// length 0 if the text is not a numeric address.
 SocketAddress socket_address(const std::string& text, uint16_t port) {
   SocketAddress address;
   auto* ipv4 = reinterpret_cast<sockaddr_in*>(&address.storage);

@@ -18,9 +18,9 @@ using launch::ExitCode;
 using launch::Outcome;
 using launch::outcome_of;
 
-constexpr int64_t kLimitMs = 10'000;     // of the start of a pair, and of every call
-constexpr int64_t kJobStartMs = 30'000;  // of many ranks
-// What comes after the slowest rank that still works; whoever is later is named as missing.
+constexpr int64_t kLimitMs = 10'000;     // for the start of a pair, and for every call
+constexpr int64_t kJobStartMs = 30'000;  // for many ranks
+// Additional time for the exchange; ranks that exceed it are reported as missing.
 constexpr auto kRoundLimit = 30s;
 constexpr auto kJobLimit = 60s;
 constexpr size_t kMessageBytes = 256 << 10;
@@ -38,7 +38,7 @@ Outcome receive(Comm& comm, void* data, size_t bytes, int peer) {
   return outcome_of(ccomRecv(data, bytes, ccomUint8, peer, comm.get(), nullptr), comm.get(), "receive");
 }
 
-// An id as text, to travel in JSON; "" if none could be made.
+// An id as text, for JSON; "" if none could be created.
 std::string id_text(const ccomUniqueId& id) {
   std::string text;
   for (const char byte : id.internal) {
@@ -65,7 +65,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Offer, id, failure)
 
 Offer make_offer() {
   ccomUniqueId id{};
-  const Outcome made = outcome_of(ccomGetUniqueId(&id), nullptr, "make a unique id");
+  const Outcome made = outcome_of(ccomGetUniqueId(&id), nullptr, "create a unique id");
   return made.ok() ? Offer{.id = id_text(id)} : Offer{.failure = made.text};
 }
 
@@ -84,7 +84,7 @@ std::string transports_of(const Comm& comm) {
   return ccomCommGetInfo(comm.get(), &info) == ccomSuccess ? info.transports : "";
 }
 
-// The first rank says in the word when it was the last one: a slow network gets fewer.
+// The first rank signals the last iteration: a slow network gets fewer.
 Outcome ping(Comm& comm, int self, double* latency_ns) {
   constexpr int kWarmups = 20;
   Clock::time_point begin = Clock::now();
@@ -100,7 +100,8 @@ Outcome ping(Comm& comm, int self, double* latency_ns) {
   }
 }
 
-// The sender announces bursts, each twice the one before, until one takes long enough: that one counts. 0 ends it.
+// The sender announces bursts, each twice the previous one, until one takes long enough to count. 0 ends the
+// measurement.
 Outcome stream(Comm& comm, int self, int sender, double* bytes_per_second) {
   std::vector<std::byte> data(kMessageBytes);
   double last = 0;
@@ -150,7 +151,7 @@ Outcome reduce(const Offer& offer, launch::Place place, Job* job) {
       seconds += seconds_since(call);
       const auto expected = static_cast<float>(place.ranks);
       if (!std::ranges::all_of(data, [expected](float value) { return value == expected; })) {
-        return launch::failure(ExitCode::WrongData, "an allreduce of %zu floats gave wrong values", count);
+        return launch::failure(ExitCode::WrongData, "an allreduce of %zu floats returned wrong values", count);
       }
     }
     (count == kJobCount ? job->large_us : job->small_us) = seconds / repeats * 1e6;
@@ -161,12 +162,12 @@ Outcome reduce(const Offer& offer, launch::Place place, Job* job) {
 }  // namespace
 
 std::vector<std::vector<Pair>> rounds_of_pairs(int hosts) {
-  const int seats = hosts + hosts % 2;  // an odd one pauses
+  const int seats = hosts + hosts % 2;  // with an odd number one host pauses
   std::vector<std::vector<Pair>> rounds;
   for (int round = 0; round + 1 < seats; ++round) {
     std::vector<Pair> pairs;
     for (int i = 0; i < seats / 2; ++i) {
-      // The last seat stays, the others move on by one.
+      // Round-robin: the last host keeps its position, the others rotate.
       const int a = i == 0 ? seats - 1 : (round + i) % (seats - 1);
       const int b = (round + seats - 1 - i) % (seats - 1);
       if (std::max(a, b) < hosts) pairs.emplace_back(std::min(a, b), std::max(a, b));
@@ -178,7 +179,7 @@ std::vector<std::vector<Pair>> rounds_of_pairs(int hosts) {
 
 namespace {
 
-// Of two measurements of a pair the better one counts: chance makes things slow, not fast.
+// The better of two measurements of a pair counts: noise only makes it slower.
 void enter(const Speed& measured, std::vector<Speed>& speeds) {
   const auto earlier = std::ranges::find_if(
       speeds, [&measured](const Speed& speed) { return speed.a == measured.a && speed.b == measured.b; });
@@ -195,27 +196,28 @@ void enter(const Speed& measured, std::vector<Speed>& speeds) {
 
 }  // namespace
 
-Status measure_pairs(Meeting& meeting, int rank, const std::vector<std::vector<Pair>>& rounds, Report& report) {
+Status measure_pairs(JobRendezvous& rendezvous, int rank, const std::vector<std::vector<Pair>>& rounds,
+                     Report& report) {
   const auto leader = [&report](int host) { return report.hosts[static_cast<size_t>(host)].ranks.front(); };
   for (const std::vector<Pair>& pairs : rounds) {
     if (pairs.empty()) continue;
-    const auto mine = std::ranges::find_if(
+    const auto own = std::ranges::find_if(
         pairs, [&](Pair pair) { return leader(pair.first) == rank || leader(pair.second) == rank; });
-    const bool offers = mine != pairs.end() && leader(mine->first) == rank;
+    const bool offers = own != pairs.end() && leader(own->first) == rank;
     CCOM_TRY_ASSIGN(const std::vector<Offer> all,
-                    meeting.exchange("pairs", offers ? make_offer() : Offer{}, kRoundLimit));
+                    rendezvous.exchange("pairs", offers ? make_offer() : Offer{}, kRoundLimit));
     Speed speed;
-    if (mine != pairs.end()) {
-      speed.a = mine->first;
-      speed.b = mine->second;
+    if (own != pairs.end()) {
+      speed.a = own->first;
+      speed.b = own->second;
       const Outcome outcome = measure(all[static_cast<size_t>(leader(speed.a))], offers ? 0 : 1, &speed);
       speed.failure = outcome.text;
     }
-    CCOM_TRY_ASSIGN(const std::vector<Speed> measured, meeting.exchange("speeds", speed, kRoundLimit));
+    CCOM_TRY_ASSIGN(const std::vector<Speed> measured, rendezvous.exchange("speeds", speed, kRoundLimit));
     for (const Pair& pair : pairs) {
       Speed of_pair = measured[static_cast<size_t>(leader(pair.first))];
       const Speed& other = measured[static_cast<size_t>(leader(pair.second))];
-      of_pair.back_bytes_per_second = other.back_bytes_per_second;  // each direction by its sender
+      of_pair.back_bytes_per_second = other.back_bytes_per_second;  // each direction as measured by its sender
       if (of_pair.failure.empty()) of_pair.failure = other.failure;
       enter(of_pair, report.speeds);
     }
@@ -223,11 +225,12 @@ Status measure_pairs(Meeting& meeting, int rank, const std::vector<std::vector<P
   return {};
 }
 
-Status try_job(Meeting& meeting, int rank, Report& report) {
-  CCOM_TRY_ASSIGN(const std::vector<Offer> all, meeting.exchange("job", rank == 0 ? make_offer() : Offer{}, kJobLimit));
+Status try_job(JobRendezvous& rendezvous, int rank, Report& report) {
+  CCOM_TRY_ASSIGN(const std::vector<Offer> all,
+                  rendezvous.exchange("job", rank == 0 ? make_offer() : Offer{}, kJobLimit));
   Job job{.tried = true};
   job.failure = reduce(all[0], {.rank = rank, .ranks = report.nranks}, &job).text;
-  CCOM_TRY_ASSIGN(const std::vector<Job> jobs, meeting.exchange("result", job, kJobLimit));
+  CCOM_TRY_ASSIGN(const std::vector<Job> jobs, rendezvous.exchange("result", job, kJobLimit));
   report.job = jobs[0];
   for (const Job& other : jobs) {
     if (report.job.failure.empty()) report.job.failure = other.failure;

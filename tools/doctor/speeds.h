@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ccom itself between two hosts, and among all ranks, by its public API.
+// Measures ccom between two hosts, and among all ranks, through its public API.
 #pragma once
 
 #include <optional>
 #include <utility>
 #include <vector>
 
-#include "tools/doctor/meeting.h"
+#include "tools/doctor/rendezvous.h"
 
 namespace ccom::doctor {
 
@@ -16,11 +16,11 @@ using Pair = std::pair<int, int>;  // hosts, the first below the second
 // All pairs of n hosts in rounds in which no host appears twice: n - 1 rounds, n if n is odd.
 std::vector<std::vector<Pair>> rounds_of_pairs(int hosts);
 
-// Measures pairs, a round at a time; one that has been measured before keeps the better figures. Collective over all
-// ranks. An error only if the meeting has ended.
-Status measure_pairs(Meeting& meeting, int rank, const std::vector<std::vector<Pair>>& rounds, Report& report);
+// Measures pairs, round by round; a pair that was measured before keeps the better result. Collective over all ranks.
+// An error only if the rendezvous has ended.
+Status measure_pairs(JobRendezvous& rendezvous, int rank, const std::vector<std::vector<Pair>>& rounds, Report& report);
 
-// Starts a communicator of all ranks, and reduces. Collective.
-Status try_job(Meeting& meeting, int rank, Report& report);
+// Starts a communicator of all ranks and runs allreduces. Collective.
+Status try_job(JobRendezvous& rendezvous, int rank, Report& report);
 
 }  // namespace ccom::doctor

@@ -17,7 +17,7 @@ void judge_end(const Report& report, std::vector<Finding>& findings) {
     if (is_missing) finding.hosts.push_back(static_cast<int>(host));
   }
   if (!finding.hosts.empty()) finding.text += ". Their hosts: " + name_hosts(report, finding.hosts);
-  finding.cure = "see whether the ranks that are missing have started, and what they say";
+  finding.cure = "check whether the missing ranks have started, and their output";
   findings.push_back(std::move(finding));
 }
 

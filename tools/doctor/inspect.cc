@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/doctor/look.h"
+#include "tools/doctor/inspect.h"
 
 #include <net/if.h>
 #include <sys/ioctl.h>
@@ -46,7 +46,7 @@ int64_t number_in(const std::string& path, int64_t otherwise) {
   return file >> value ? value : otherwise;
 }
 
-// "HugePages_Free:  17" of proc/meminfo; 0 if it is not there.
+// "HugePages_Free:  17" of proc/meminfo; 0 if missing.
 int64_t memory_line(const std::string& root, const std::string& key) {
   std::ifstream file(root + "/proc/meminfo");
   for (std::string word; file >> word;) {
@@ -66,7 +66,7 @@ void see_limits(const std::string& root, RankReport& report) {
   report.available_bytes = memory_line(root, "MemAvailable") * 1024;
 }
 
-// Automatically ccom takes one interface; of several that are named it may use all.
+// By default ccom uses one interface; of several that are listed it may use all.
 void see_interfaces(const std::vector<Nic>& nics, RankReport& report) {
   const std::vector<Interface> all = list_interfaces();
   for (const Interface& interface : all) report.interfaces.push_back(interface.name + " " + interface.address);
@@ -85,7 +85,7 @@ void see_interfaces(const std::vector<Nic>& nics, RankReport& report) {
   const bool takes_all = !filter->text.empty() && !filter->text.starts_with('^');
   for (const Interface& interface : *chosen) {
     const bool is_known = std::ranges::find(report.addresses, interface.name, &DataAddress::interface) !=
-                          report.addresses.end();  // by its first address, of IPv4 if it has one
+                          report.addresses.end();  // by its first address, IPv4 if it has one
     if (is_known || report.addresses.size() == (takes_all ? kMostAddresses : 1)) continue;
     const auto nic = std::ranges::find(nics, interface.name, &Nic::name);
     report.addresses.push_back({.interface = interface.name,
@@ -97,7 +97,7 @@ void see_interfaces(const std::vector<Nic>& nics, RankReport& report) {
 
 }  // namespace
 
-RankReport look_around(int rank, const std::string& root) {
+RankReport inspect_host(int rank, const std::string& root) {
   RankReport report{.rank = rank};
   report.ccom_version = kVersion;
   utsname system{};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The one connection that the examination relies on: the meeting point at which a job's ranks would meet as well.
+// The one connection that the examination relies on: the rendezvous that the ranks of a job would use as well.
 #pragma once
 
 #include <memory>
@@ -14,23 +14,23 @@
 
 namespace ccom::doctor {
 
-class Meeting {
+class JobRendezvous {
  public:
-  // This rank comes to the meeting point that the launcher's environment names, until `arrival`; the others may come
-  // and go on talking there until `life`.
-  static Result<Meeting> come(int rank, int nranks, Deadline arrival, Deadline life);
+  // Joins the rendezvous given by the launcher's environment, until `arrival`; it can be used for exchanges until
+  // `life`.
+  static Result<JobRendezvous> join(int rank, int nranks, Deadline arrival, Deadline life);
 
-  // Every rank's value, by rank. The first failure ends the meeting.
+  // Every rank's value, by rank. The first failure ends the rendezvous.
   template <typename T>
-  Result<std::vector<T>> exchange(const char* phase, const T& mine, std::chrono::seconds limit) {
+  Result<std::vector<T>> exchange(const char* phase, const T& own, std::chrono::seconds limit) {
     CCOM_TRY_ASSIGN(
         const std::vector<std::string> texts,
-        rendezvous_->all_gather(phase, nlohmann::json(mine).dump(-1, ' ', false, kReplace), Deadline::after(limit)));
+        rendezvous_->all_gather(phase, nlohmann::json(own).dump(-1, ' ', false, kReplace), Deadline::after(limit)));
     std::vector<T> values;
     try {
       for (const std::string& text : texts) values.push_back(nlohmann::json::parse(text).get<T>());
     } catch (const nlohmann::json::exception&) {
-      return error(Code::InternalError, "rank %zu sent what cannot be read: another version of ccom-doctor",
+      return error(Code::InternalError, "cannot parse the data of rank %zu: it may run another version of ccom-doctor",
                    values.size())
           .with_peers({static_cast<int>(values.size())});
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/doctor/meeting.h"
+#include "tools/doctor/rendezvous.h"
 
 #include <unistd.h>
 
@@ -18,7 +18,7 @@ namespace ccom::doctor {
 
 namespace {
 
-// What tells a network that lets nothing through from one that lets small packets through only.
+// Distinguishes a network that blocks everything from one that passes small packets only.
 std::string plain_connection(const UniqueId& id) {
   const Opened opened = connect_to(id.address, id.port, Deadline::after(std::chrono::seconds(3)));
   if (opened.failure == 0) return ", with which a plain TCP connection is possible";
@@ -27,7 +27,7 @@ std::string plain_connection(const UniqueId& id) {
 
 }  // namespace
 
-Result<Meeting> Meeting::come(int rank, int nranks, Deadline arrival, Deadline life) {
+Result<JobRendezvous> JobRendezvous::join(int rank, int nranks, Deadline arrival, Deadline life) {
   const MakeId make_id = [life]() -> Result<UniqueId> {
     CCOM_TRY_ASSIGN(const InterfaceFilter filter, read_interface_filter(process_environment, list_interfaces()));
     CCOM_TRY_ASSIGN(const PortRange ports, parse_port_range(option("CCOM_PORT_RANGE")));
@@ -35,15 +35,15 @@ Result<Meeting> Meeting::come(int rank, int nranks, Deadline arrival, Deadline l
   };
   CCOM_TRY_ASSIGN(const LaunchRendezvous launch, read_launch_rendezvous(process_environment, ::geteuid()));
   CCOM_TRY_ASSIGN(UniqueId id, unique_id_from_url("env://", nranks, rank, arrival, make_id));
-  Meeting meeting;
-  meeting.secret_ = id.secret;
-  meeting.where_ = id.endpoint() + " (" + launch.origin + ")";
+  JobRendezvous job;
+  job.secret_ = id.secret;
+  job.where_ = id.endpoint() + " (" + launch.origin + ")";
   if (id.rank0_serves && rank == 0) CCOM_TRY(host_rendezvous(id, life));
   id.rank0_serves = false;
   auto rendezvous = connect_rendezvous(id, nranks, rank, arrival);
-  if (!rendezvous) return std::move(rendezvous).error().in("meeting point " + meeting.where_ + plain_connection(id));
-  meeting.rendezvous_ = *std::move(rendezvous);
-  return meeting;
+  if (!rendezvous) return std::move(rendezvous).error().in("rendezvous server " + job.where_ + plain_connection(id));
+  job.rendezvous_ = *std::move(rendezvous);
+  return job;
 }
 
 }  // namespace ccom::doctor
