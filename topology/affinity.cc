@@ -38,7 +38,7 @@ std::vector<std::string> names_where(const std::vector<Card>& cards, auto&& is_n
   return names;
 }
 
-// Where one device sits, by what is known of it and what the preset knows.
+// The location of one device, as far as the system and the preset show it.
 struct Seat {
   std::string path = {};
   std::string bus = {};
@@ -46,7 +46,7 @@ struct Seat {
   int numa_node = -1;
 };
 
-// Addresses that the driver does not show: the preset's, where something of Amazon's answers to them.
+// Addresses that the driver does not show: the preset's, if an Amazon device responds at them.
 void complete(const SysfsRoot& tree, const PresetSeats& seats, bool own_numbers, NeuronDevice& device) {
   const std::string bus = own_numbers ? at_or<std::string>(seats.bus, device.number, "") : "";
   const std::string folder = "sys/bus/pci/devices/";
@@ -61,7 +61,7 @@ void complete(const SysfsRoot& tree, const PresetSeats& seats, bool own_numbers,
   if (device.numa_node < 0 && own_numbers) device.numa_node = at_or(seats.numa_node, device.number, -1);
 }
 
-// The preset's table is asked by the device's bus if that is known, else by its number.
+// The preset's table is indexed by the device's bus if known, else by its number.
 Seat seat_of(const SysfsRoot& tree, const PresetSeats& seats, bool own_numbers, const NeuronDevice& device) {
   Seat seat{.path = pci_path(tree, device.pci), .bus = std::string(bus_of(device.pci)), .numa_node = device.numa_node};
   if (seat.bus.empty() && own_numbers) seat.bus = at_or<std::string>(seats.bus, device.number, "");
@@ -85,7 +85,7 @@ std::vector<std::string> nearest(const Seat& seat, const std::vector<Card>& card
   return names_where(cards, [&](const Card& card) { return card.nic->numa_node == seat.numa_node; });
 }
 
-// Devices with the same cards share them; nothing if sets of cards overlap, or a card's speed is not known.
+// Devices with the same cards share them; nothing if sets of cards overlap, or if a card's speed is unknown.
 std::vector<Uplink> uplinks_by_cards(const Host& host) {
   std::map<std::vector<std::string>, std::vector<int>> groups;
   for (size_t place = 0; place < host.neuron_devices.size(); ++place) {

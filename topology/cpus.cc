@@ -13,9 +13,9 @@ namespace {
 
 constexpr int kMostCpus = 1 << 20;
 
-// Empty if the kernel does not say.
+// Empty if the kernel does not report it.
 std::vector<int> affinity() {
-  for (int most = 1024; most <= kMostCpus; most *= 4) {  // the set must be as large as the kernel's own
+  for (int most = 1024; most <= kMostCpus; most *= 4) {  // the set must be as large as the kernel's
     const auto release = [](cpu_set_t* set) { CPU_FREE(set); };
     const std::unique_ptr<cpu_set_t, decltype(release)> set(CPU_ALLOC(static_cast<size_t>(most)), release);
     if (!set) return {};
@@ -30,7 +30,7 @@ std::vector<int> affinity() {
   return {};
 }
 
-// "Cpus_allowed_list:\t0-7", which may name CPUs that are not online.
+// "Cpus_allowed_list:\t0-7"; may contain offline CPUs.
 std::vector<int> recorded_affinity(const SysfsRoot& tree) {
   constexpr std::string_view kKey = "Cpus_allowed_list:";
   const std::vector<int> online = parse_cpu_list(tree.text("sys/devices/system/cpu/online").value_or(""));
@@ -44,7 +44,7 @@ std::vector<int> recorded_affinity(const SysfsRoot& tree) {
   return online;
 }
 
-// ceil(quota / period) as a number of CPUs; 0 if that is no limit.
+// ceil(quota / period) as a number of CPUs; 0 if unlimited.
 int cpus_of(std::optional<int64_t> quota_us, std::optional<int64_t> period_us) {
   if (!quota_us || !period_us || *quota_us <= 0 || *period_us <= 0) return 0;
   const int64_t whole = *quota_us / *period_us + (*quota_us % *period_us != 0 ? 1 : 0);
@@ -64,9 +64,8 @@ int quota_v1(const SysfsRoot& tree, const std::string& folder) {
   return cpus_of(tree.integer(folder + "/cpu.cfs_quota_us"), tree.integer(folder + "/cpu.cfs_period_us"));
 }
 
-// The tightest quota of the folders mount/path, mount/parent of path, ..., mount. A path that is not there (the kernel
-// reports the host's path, a container's mount has another root) costs nothing: the walk ends at the container's own
-// root.
+// The smallest quota of the directories mount/path, its parents, ..., mount. A path that does not exist (the kernel
+// reports the host's path, but a container's mount has another root) is skipped: the walk ends at the container's root.
 template <typename Quota>
 int tightest(const SysfsRoot& tree, const std::string& mount, std::string path, Quota quota) {
   if (path.find("..") != std::string::npos) path.clear();  // above the mount's root; only the root is visible
@@ -126,7 +125,7 @@ int numa_node_of(const SysfsRoot& tree, const std::vector<int>& cpus) {
   return -1;
 }
 
-// The lowest CPU of the third-level cache (or a higher one) that all of them share.
+// The lowest CPU of the third-level (or higher) cache shared by all of them.
 int cache_group_of(const SysfsRoot& tree, const std::vector<int>& cpus) {
   if (cpus.empty()) return -1;
   const std::string folder = "sys/devices/system/cpu/cpu" + std::to_string(cpus.front()) + "/cache";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Discovery: Linux's sys and proc below a root folder -> Host. Every field stands alone; what cannot be read keeps its
-// default. Only under "/" is the calling process part of the answer (its CPU affinity, its namespaces).
+// Discovery: Linux's sys and proc below a root directory -> Host. All fields are independent; those that cannot be read
+// keep their default. The calling process (CPU affinity, namespaces) is considered only under "/".
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,15 +14,15 @@
 #include "topology/cpus.h"
 #include "topology/discover_neuron.h"
 #include "topology/pci.h"
-#include "topology/topology.h"
 #include "topology/sysfs_root.h"
+#include "topology/topology.h"
 
 namespace ccom {
 namespace {
 
 constexpr size_t kLabelBytes = 256;
 
-// A name of one line; "" if the file is not there.
+// A one-line name; "" if the file does not exist.
 std::string label(const SysfsRoot& tree, const std::string& path) {
   const auto text = tree.text(path);
   if (!text) return {};
@@ -30,7 +30,7 @@ std::string label(const SysfsRoot& tree, const std::string& path) {
   return std::string(trimmed(line));
 }
 
-// "key : value" of the first line that starts with the key.
+// The value of the first line "key : value".
 std::string value_of(std::string_view text, std::string_view key) {
   for (const std::string_view line : split(text, '\n')) {
     const size_t colon = line.find(':');
@@ -45,7 +45,7 @@ std::string value_of(std::string_view text, std::string_view key) {
 std::string read_cpu_model(const SysfsRoot& tree) {
   const std::string text = tree.text("proc/cpuinfo").value_or("");
   if (const std::string model = value_of(text, "model name"); !model.empty()) return model;
-  const std::string implementer = value_of(text, "CPU implementer");  // Arm has no name there
+  const std::string implementer = value_of(text, "CPU implementer");  // Arm has no model name there
   if (implementer.empty()) return {};
   return "arm implementer " + implementer + " part " + value_of(text, "CPU part");
 }
@@ -63,7 +63,7 @@ uint64_t read_memory(const SysfsRoot& tree) {
   return static_cast<uint64_t>(*kib) << 10;
 }
 
-// "48K", "2M" -> bytes; 0 if it is no such text.
+// "48K", "2M" -> bytes; 0 if malformed.
 uint64_t parse_size(std::string_view text) {
   if (text.empty()) return 0;
   const size_t at = std::string_view("KMG").find(text.back());
@@ -94,22 +94,22 @@ int numa_node_of(const SysfsRoot& tree, const std::string& device) {
   return node >= 0 && node < (1 << 20) ? static_cast<int>(node) : -1;
 }
 
-// The name of the folder behind the link is its address.
+// The last component of the link target is its address.
 std::string pci_of(const SysfsRoot& tree, const std::string& device) {
   const std::string target = tree.link_target(device).value_or("");
   return normalised_pci(std::string_view(target).substr(target.rfind('/') + 1));
 }
 
-constexpr char kAmazon[] = "0x1d0f";  // as vendor of a PCI device
+constexpr char kAmazon[] = "0x1d0f";  // PCI vendor id
 
-// Interfaces that have a device behind them: this leaves out lo, bridges, veth pairs and the like.
+// Interfaces with a device: excludes lo, bridges, veth pairs etc.
 void read_ethernet(const SysfsRoot& tree, std::vector<Nic>& nics) {
   constexpr int64_t kEthernet = 1;           // ARPHRD_ETHER
-  constexpr int64_t kMostMbits = 100000000;  // more is no speed
+  constexpr int64_t kMostMbits = 100000000;  // larger values are invalid
   for (const std::string& name : tree.list("sys/class/net")) {
     const std::string folder = "sys/class/net/" + name;
     if (!tree.exists(folder + "/device") || tree.integer(folder + "/type").value_or(kEthernet) != kEthernet) continue;
-    const int64_t mbits = tree.integer(folder + "/speed").value_or(-1);  // -1 or no file: the driver does not say
+    const int64_t mbits = tree.integer(folder + "/speed").value_or(-1);  // -1 or no file: unknown
     nics.push_back({.name = name.substr(0, kLabelBytes),
                     .kind = label(tree, folder + "/device/vendor") == kAmazon ? "ena" : "ethernet",
                     .bytes_per_second = mbits > 0 && mbits <= kMostMbits ? static_cast<double>(mbits) * 1e6 / 8 : 0,
@@ -136,7 +136,7 @@ void read_efa(const SysfsRoot& tree, std::vector<Nic>& nics) {
   }
 }
 
-// EC2 writes the instance type as the product name; other makers write anything there.
+// EC2 stores the instance type as the product name; other vendors store anything there.
 std::string read_instance_type(const SysfsRoot& tree) {
   const std::string folder = "sys/devices/virtual/dmi/id";
   if (label(tree, folder + "/sys_vendor").find("Amazon EC2") == std::string::npos) return {};
@@ -150,9 +150,9 @@ std::string read_name(const SysfsRoot& tree) {
   return gethostname(text, sizeof text - 1) == 0 ? text : "";
 }
 
-// Equal for processes that can hand each other a file descriptor through a socket in a folder and share futexes.
-// Containers of one machine have the machine's boot id, but mount and IPC namespaces of their own. Virtual machines are
-// different boots.
+// Equal for processes that can exchange file descriptors through a socket in the file system and share futexes.
+// Containers of one machine have the same boot id, but different mount and IPC namespaces. Virtual machines have
+// different boot ids.
 std::string read_id(const SysfsRoot& tree, const std::string& name) {
   std::string id = label(tree, "proc/sys/kernel/random/boot_id");
   if (id.empty()) id = "host " + (name.empty() ? "without a name" : name);
@@ -168,7 +168,7 @@ Status check_host_id(std::string_view host_id) {
   const bool is_plain = std::ranges::all_of(host_id, [](char c) { return c >= ' ' && c <= '~'; });
   if (is_plain && host_id.size() <= kMaxBytes) return Status::ok();
   return error(Code::ConfigError, "host id: must be at most %zu printable ASCII characters", kMaxBytes)
-      .with_cure("Choose a short name for CCOM_HOSTID.");
+      .with_cure("Use a short name for CCOM_HOSTID.");
 }
 
 }  // namespace

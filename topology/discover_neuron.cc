@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is shown of Neuron devices, and what is not: links are listed in an order that differs between chips (so: a
-// set), as root's secret by some driver versions (so: neuron-ls, or the preset of the instance type), under other
-// numbers in a container (so: by the graph), and not at all where some of the devices are visible (so: no links).
-// Speeds are never there.
+// Properties of Neuron device information: neighbours are listed in chip-dependent order (so they are treated as a
+// set), readable by root only in some driver versions (so neuron-ls, or the preset of the instance type, is used),
+// numbered differently in a container (so devices are identified by the graph), and missing if only some devices are
+// visible (so there are no links). Speeds are never available.
 #include "topology/discover_neuron.h"
 
 #include <algorithm>
@@ -20,8 +20,8 @@
 namespace ccom {
 namespace {
 
-// Links between visible devices, by position. One is there if both ends report it: in a container the numbers that
-// one device reports may belong to devices that are hidden or renumbered.
+// Links between visible devices, by position. A link exists if both ends report it: in a container, the numbers
+// reported by one device may refer to hidden or renumbered devices.
 SeenGraph graph_of(const std::vector<SeenDevice>& devices) {
   SeenGraph graph;
   std::map<int, int> position;
@@ -41,17 +41,17 @@ SeenGraph graph_of(const std::vector<SeenDevice>& devices) {
 
 // ---- cores and speeds ----
 
-// The chip tells its generation by its physical cores: 2 on Trainium and Inferentia2, 8 on Trainium2 and later, which
-// join two physical cores into a logical one unless told otherwise. The generation gives the speed of its links.
+// The number of physical cores identifies the generation: 2 on Trainium and Inferentia2, 8 from Trainium2, which by
+// default combines two physical cores into a logical one. The generation determines link speeds.
 constexpr int64_t kCoresOfTrainium2 = 8;
-constexpr size_t kMostDevices = 256;  // of one host; there are 64 at most
+constexpr size_t kMostDevices = 256;  // of one host; 64 at most today
 
-// A machine of the same generation, for speeds.
+// A machine of the same generation, for its speeds.
 Fabric same_generation(int64_t physical) {
   return *make_fabric(physical >= kCoresOfTrainium2 ? "trn2.48xlarge" : "trn1.32xlarge");
 }
 
-// Cores share what a device's memory gives.
+// Cores share the bandwidth of a device's memory.
 void set_cores(Fabric& fabric, int cores) {
   fabric.inside_device.bytes_per_second *= static_cast<double>(fabric.cores_per_device) / cores;
   fabric.cores_per_device = cores;
@@ -65,7 +65,7 @@ int64_t physical_cores(const std::vector<SeenDevice>& devices, const std::option
   return preset->cores_per_device == 4 ? kCoresOfTrainium2 : preset->cores_per_device;
 }
 
-// By the runtime's setting, else as neuron-ls shows it, else the default of the generation.
+// By the runtime's setting, else from neuron-ls, else the default of the generation.
 int logical_cores(const std::vector<SeenDevice>& devices, int64_t physical, const NeuronHints& hints) {
   if (physical < kCoresOfTrainium2) return static_cast<int>(std::max<int64_t>(1, physical));
   const auto said = std::ranges::find_if(devices, [](const SeenDevice& one) { return one.cores_per_logical > 0; });
@@ -77,10 +77,10 @@ int logical_cores(const std::vector<SeenDevice>& devices, int64_t physical, cons
 
 std::optional<Fabric> preset_of(const std::string& instance_type) {
   if (!instance_type.starts_with("trn") && !instance_type.starts_with("inf")) return std::nullopt;
-  const auto names = preset_names();  // asked first: the text comes from a file and must not be taken for a path
+  const auto names = preset_names();  // checked first: the text comes from a file and must not be interpreted as a path
   if (std::ranges::find(names, instance_type) == names.end()) return std::nullopt;
   Result<Fabric> preset = make_fabric(instance_type);
-  if (!preset || preset->switches > 0) return std::nullopt;  // what a driver shows of those is not known
+  if (!preset || preset->switches > 0) return std::nullopt;  // the driver's representation of switches is unknown
   return *std::move(preset);
 }
 
@@ -100,7 +100,7 @@ std::string plain_name(const std::string& kind, int count, bool is_readable) {
          (is_readable ? ")" : ", links not readable)");
 }
 
-// The fabric of a graph that is no preset's, with its devices in the order of the shape that it has.
+// The fabric of a graph without a preset, with devices in the order of the recognised shape.
 Fabric shaped(const SeenGraph& graph, const Recognised& recognised, const Fabric& like) {
   std::vector<int> place(recognised.order.size());
   for (size_t i = 0; i < place.size(); ++i) place[static_cast<size_t>(recognised.order[i])] = static_cast<int>(i);
@@ -142,11 +142,11 @@ NeuronFound build(const std::vector<SeenDevice>& devices, const std::optional<Fa
     order = std::move(recognised.order);
   }
   set_cores(found.fabric, logical_cores(devices, physical, hints));
-  // All of the machine, in its order; or some, and not counted from 0 as a container does.
+  // The whole machine in its order; or a subset that is not renumbered from 0 as in a container.
   found.own_numbers =
       (preset && preset->devices == count && std::ranges::is_sorted(order)) || devices.back().number >= count;
   if (!std::ranges::is_sorted(order)) {
-    found.notes.push_back("The devices were renumbered: their links, not their numbers, tell their places.");
+    found.notes.push_back("The devices were renumbered: their places follow from their links, not their numbers.");
   }
   for (const int at : order) {
     const SeenDevice& device = devices[static_cast<size_t>(at)];
@@ -160,7 +160,7 @@ bool all_readable(const std::vector<SeenDevice>& devices) {
          std::ranges::all_of(devices, [](const SeenDevice& device) { return device.neighbours.has_value(); });
 }
 
-// What neuron-ls knows and the driver's files do not say.
+// Data from neuron-ls that the driver's files lack.
 void add_addresses(const NeuronListing& listing, std::vector<SeenDevice>& devices) {
   for (SeenDevice& device : devices) {
     const auto known = std::ranges::find(listing.devices, device.number, &SeenDevice::number);
@@ -182,7 +182,7 @@ NeuronHints neuron_hints(const std::function<const char*(const char* name)>& env
     if (value == 1 || value == 2) {
       hints.cores_per_logical = static_cast<int>(value);
     } else {
-      log(LogLevel::Warn, "%s=%s: it can be 1 or 2; ignored", name, text);
+      log(LogLevel::Warn, "%s=%s: expected 1 or 2; ignored", name, text);
     }
     break;
   }

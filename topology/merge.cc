@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every rank's view of its host -> the topology that all agree on. A pure function of all views, so ranks that hold the
-// same views hold the same topology.
+// Merges every rank's view of its host into the topology that all ranks agree on. A pure function of all views, so
+// ranks with the same views compute the same topology.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -12,22 +12,21 @@
 namespace ccom {
 namespace {
 
-// Default costs: the shape of the planner's choices, not a promise. A tuning run on the machine is better than any of
-// them.
+// Default costs: they determine the planner's choices qualitatively. Measured values (--tune) are always better.
 //
-// Shared memory: a flag line written by one core and read by another takes 25 to 235 ns, a message is a few of these
-// plus the waiter's poll. One core copies about 8 GB/s between ranks once the data is out of the caches.
+// Shared memory: a flag line written by one core and read by another takes 25 to 235 ns; a message takes a few of these
+// plus the waiter's poll. One core copies about 8 GB/s between ranks once the data exceeds the caches.
 constexpr double kMemoryLatencyNs = 500;
 constexpr double kMemoryBytesPerSecond = 8e9;
-// With more ranks than CPUs a peer must first be scheduled. Every switch costs about 1.5 us (round trip by
-// sched_yield 1.7 to 1.8 us), and ranks / cpus of them lie between a message and its reader.
+// With more ranks than CPUs a peer must first be scheduled. A switch costs about 1.5 us (round trip by sched_yield: 1.7
+// to 1.8 us), and there are ranks / cpus of them between a message and its reader.
 constexpr double kContextSwitchNs = 1500;
-// Between hosts: 15 us over EFA by AWS's figures, 30 us and more through the kernel's TCP; one figure for both in
-// between.
+// Between hosts: 15 us over EFA according to AWS, 30 us or more through the kernel's TCP; one value in between for
+// both.
 constexpr double kNetworkLatencyNs = 25000;
-// 10 Gb/s, where no network card says how fast it is: what an ordinary instance has at least for a while.
+// 10 Gb/s if no network card reports its speed: an ordinary instance has that at least in bursts.
 constexpr double kNetworkBytesPerSecond = 1.25e9;
-// That one rank's reductions read, mostly from its cache, with a core to itself.
+// Bytes read by one rank's reductions, mostly from its cache, with a core of its own.
 constexpr double kReduceBytesPerSecond = 25e9;
 
 bool is_same_imposed(const Host& a, const Host& b) { return a.imposed == b.imposed; }
@@ -36,7 +35,7 @@ std::string imposed_name(const Host& host) { return host.imposed ? "\"" + host.i
 
 int devices_of(const Host& host) { return host.neuron ? host.neuron->devices : 0; }
 
-// Adds rank's view to a host that is known already.
+// Adds a rank's view to a known host.
 Status join_host(Host& host, const Host& view, Rank first, Rank rank) {
   if (!is_same_imposed(host, view)) {
     const std::string same_name = imposed_name(host) == imposed_name(view) ? " of different contents" : "";
@@ -44,7 +43,7 @@ Status join_host(Host& host, const Host& view, Rank first, Rank rank) {
                  first, imposed_name(host).c_str(), rank, imposed_name(view).c_str(), same_name.c_str())
         .with_peers({first, rank})
         .with_host(host.name)
-        .with_cure("Give all ranks of a host the same CCOM_TOPOLOGY.");
+        .with_cure("Set the same CCOM_TOPOLOGY on all ranks of a host.");
   }
   host.cpus = std::max(host.cpus, view.cpus);
   if (host.instance_type.empty()) host.instance_type = view.instance_type;
@@ -56,7 +55,7 @@ Status join_host(Host& host, const Host& view, Rank first, Rank rank) {
   return Status::ok();
 }
 
-// The CPUs of a host that its ranks may use together: ranks that are bound to one core each have as many as they are.
+// The CPUs that a host's ranks may use together: ranks bound to one core each have as many as there are ranks.
 class UsableCpus {
  public:
   void add(const Locality& locality) {
@@ -73,7 +72,7 @@ class UsableCpus {
 
  private:
   bool is_known_ = true;
-  bool is_limited_ = true;  // every rank; they share a cgroup, as far as anybody can tell
+  bool is_limited_ = true;  // every rank; assumed to share a cgroup
   int quota_ = 0;
   std::set<int> cpus_;
 };
@@ -91,7 +90,7 @@ Status check_room(const Topology& topology, int index) {
       .with_cure("Start at most that many ranks on a host, or choose a larger CCOM_TOPOLOGY.");
 }
 
-// The slowest host decides for all: there is one cost for all pairs.
+// The slowest host determines the cost, because there is one value for all pairs.
 LinkSpeed memory_cost(const Topology& topology) {
   std::vector<int> members(topology.hosts.size(), 0);
   for (const Place& place : topology.ranks) ++members[static_cast<size_t>(place.host)];
@@ -103,10 +102,10 @@ LinkSpeed memory_cost(const Topology& topology) {
   return cost;
 }
 
-// Loopback TCP, measured on two ranks with a core each: 8 bytes 4 us, 1 MiB both ways 250 us.
+// Loopback TCP, measured with two ranks and a core each: 8 bytes 4 us, 1 MiB in both directions 250 us.
 constexpr LinkSpeed kLoopback{.latency_ns = 3000, .bytes_per_second = 4e9};
 
-// EFA cards are used together, of the others the fastest.
+// EFA cards are used together; of other cards only the fastest.
 double bytes_per_second_of(const Host& host) {
   double efa = 0;
   double fastest = 0;
@@ -144,7 +143,7 @@ Status check_calibrations(const std::vector<RankView>& views) {
                origin_of(views[static_cast<size_t>(others[0])].calibration).c_str(),
                origin_of(views[0].calibration).c_str())
       .with_peers(others)
-      .with_cure("Give all ranks a CCOM_TUNING file of the same contents, or none.");
+      .with_cure("Give all ranks a CCOM_TUNING file with the same contents, or none.");
 }
 
 }  // namespace
@@ -154,7 +153,7 @@ Result<Topology> merge(const std::vector<RankView>& views) {
   CCOM_TRY(check_calibrations(views));
   Topology topology;
   std::map<std::string, int> index_of;  // by id
-  std::vector<Rank> first;              // lowest rank by host
+  std::vector<Rank> first;              // lowest rank per host
   std::vector<int> members;
   std::vector<UsableCpus> usable;
   for (const RankView& view : views) {

@@ -15,7 +15,7 @@ namespace {
 
 constexpr char kFolder[] = "sys/devices/virtual/neuron_device";
 constexpr char kInstalledTool[] = "/opt/aws/neuron/bin/neuron-ls";
-// A machine of 64 devices prints about 30 KiB, processes add a line each.
+// A machine with 64 devices prints about 30 KiB, plus one line per process.
 constexpr size_t kMostListingBytes = size_t{4} << 20;
 
 }  // namespace
@@ -58,14 +58,14 @@ std::optional<NeuronListing> run_neuron_ls(const SysfsRoot& tree, const NeuronHi
   for (const auto& arguments : {std::vector<std::string>{tool, "-j"}, {tool}}) {
     const Result<std::string> text = run_tool(arguments, kMostListingBytes, deadline);
     if (!text) {
-      // Without a driver it ends with code 1, which is no news.
+      // Exit code 1: no driver; expected.
       const bool is_usual = text.error().code() == Code::SystemError;
       log(is_usual ? LogLevel::Info : LogLevel::Warn, "%s", text.error().message().c_str());
       if (!is_usual) return std::nullopt;
       continue;
     }
     if (auto listing = parse_neuron_ls(*text)) return listing;
-    log(LogLevel::Warn, "run %s: what it printed is neither its JSON nor its table; ignored", tool.c_str());
+    log(LogLevel::Warn, "run %s: the output is neither the expected JSON nor the table; ignored", tool.c_str());
   }
   return std::nullopt;
 }

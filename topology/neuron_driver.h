@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Room-private: where Neuron devices are seen: in the driver's files, or in what neuron-ls prints.
+// Room-private: sources of Neuron device information: the driver's files and the output of neuron-ls.
 #pragma once
 
 #include <optional>
@@ -8,17 +8,17 @@
 #include <vector>
 
 #include "topology/neuron_ls.h"
-#include "topology/topology.h"
 #include "topology/sysfs_root.h"
+#include "topology/topology.h"
 
 namespace ccom {
 
 // The devices below sys/devices/virtual/neuron_device, ascending.
 std::vector<SeenDevice> read_driver(const SysfsRoot& tree);
 
-// What neuron-ls has printed into the root of a recorded tree.
+// The output of neuron-ls stored in the root of a recorded tree.
 std::optional<NeuronListing> read_listing(const SysfsRoot& tree);
-// Runs it, if it is there; asks again for the table if it knows no JSON. What goes wrong is logged.
+// Runs neuron-ls if installed; falls back to the table if it has no JSON output. Failures are logged.
 std::optional<NeuronListing> run_neuron_ls(const SysfsRoot& tree, const NeuronHints& hints);
 
 }  // namespace ccom

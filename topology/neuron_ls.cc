@@ -17,7 +17,7 @@ using nlohmann::json;
 
 constexpr int kMostNumaNodes = 1 << 20;
 
-// An integer that is written as a number or, as numa_node is, as a text.
+// An integer written as a number or, like numa_node, as a string.
 std::optional<int64_t> integer_in(const json& value) {
   if (value.is_number_integer()) return value.get<int64_t>();
   if (value.is_string()) return integer_from(trimmed(value.get_ref<const std::string&>()));
@@ -38,8 +38,8 @@ std::string text_at(const json& object, const char* key) {
   return is_plain && text.size() <= kMostBytes ? text : "";
 }
 
-// What is counted are the cores that the runtime shows. Releases that did not say how many physical ones each has were
-// those of chips with two, or of Trainium2 with four logical ones.
+// Counts the cores shown by the runtime. Releases that do not report the number of physical cores per logical core are
+// for chips with two cores, or for Trainium2 with four logical cores.
 int64_t physical_cores(int64_t shown, int cores_per_logical) {
   if (cores_per_logical > 0) return shown * cores_per_logical;
   return shown == 4 ? 8 : shown;
@@ -49,7 +49,7 @@ std::optional<std::set<int>> neighbours_in(const json& device) {
   if (!device.contains("connected_to")) return std::nullopt;
   const json& list = device.at("connected_to");
   std::set<int> neighbours;
-  if (list.is_null()) return neighbours;  // chips of types that have no links
+  if (list.is_null()) return neighbours;  // chip types without links
   if (!list.is_array()) return std::nullopt;
   for (const json& entry : list) {
     const auto number = integer_in(entry);
@@ -82,7 +82,7 @@ std::optional<NeuronListing> parse_json_form(std::string_view text) {
 
 // ---- the table ----
 
-// The cells of "| a | b |", empty ones included.
+// The cells of "| a | b |", including empty ones.
 std::vector<std::string> cells_of(std::string_view line) {
   std::vector<std::string> cells;
   line = trimmed(line);
@@ -94,7 +94,7 @@ std::vector<std::string> cells_of(std::string_view line) {
   return cells;
 }
 
-// Reads line by line: titles, in one or several lines, stand over the columns until the first row that has a number.
+// Parses line by line: titles, in one or more lines, precede the first row with a number.
 class TableReader {
  public:
   void read(std::string_view line) {
@@ -125,7 +125,7 @@ class TableReader {
     return column < cells.size() ? cells[column] : "";
   }
   void add_device(int number, const std::vector<std::string>& cells) {
-    if (std::ranges::find(titles_, "CONNECTED DEVICES") == titles_.end()) return;  // some other table
+    if (std::ranges::find(titles_, "CONNECTED DEVICES") == titles_.end()) return;  // another table
     const int64_t in_column = integer_from(cell(cells, "LOGICAL NC")).value_or(0);
     const int64_t said = in_column > 0 ? in_column : logical_;
     const int logical = said == 1 || said == 2 ? static_cast<int>(said) : 0;

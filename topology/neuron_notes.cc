@@ -21,11 +21,11 @@ std::string list(const std::vector<std::string>& items) {
 
 std::string plural(size_t count, const char* one, const char* many) { return count == 1 ? one : many; }
 
-// Edges of the preset between visible devices that are not there, by number; nothing if the graph has edges that the
-// preset lacks, for then its numbers mean something else.
+// Edges of the preset that are missing between visible devices, by number; nothing if the graph has edges that the
+// preset lacks, because then its numbers have another meaning.
 struct Difference {
   bool is_comparable = true;
-  std::vector<Edge> missing;  // each once, lower number first
+  std::vector<Edge> missing;  // unique, lower number first
 };
 
 Difference compare(const SeenGraph& graph, const std::vector<Edge>& whole) {
@@ -53,7 +53,7 @@ std::string hidden_devices(const SeenGraph& graph, const Fabric& preset) {
   }
   std::string text = std::to_string(graph.numbers.size()) + " of the " + std::to_string(preset.devices) +
                      " devices of " + preset.name + " are visible";
-  // A container numbers what it has from 0: then the missing numbers say nothing.
+  // A container renumbers its devices from 0: then missing numbers have no meaning.
   const bool starts_at_zero = graph.numbers.back() + 1 == static_cast<int>(graph.numbers.size());
   return text + (starts_at_zero ? "." : "; missing: " + list(hidden) + ".");
 }
@@ -62,7 +62,7 @@ void add_links(const SeenGraph& graph, const Fabric& preset, std::vector<std::st
   const size_t seen = graph.edges.size() / 2;
   const Difference difference = compare(graph, edges_of(preset));
   if (graph.edges.empty() && graph.numbers.size() > 1) {
-    notes.push_back("No links are shown; the driver keeps them back from whoever sees some of the devices only.");
+    notes.push_back("No links are shown; the driver hides them when only some of the devices are visible.");
   } else if (difference.is_comparable && !difference.missing.empty()) {
     std::vector<std::string> names;
     for (const auto& [a, b] : difference.missing) names.push_back(std::to_string(a) + "-" + std::to_string(b));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Room-private: sentences on Neuron devices that are not as the instance type has them.
+// Room-private: notes about Neuron devices that differ from the instance type.
 #pragma once
 
 #include <string>
@@ -11,14 +11,14 @@
 
 namespace ccom {
 
-// Devices as seen: their numbers, ascending, and links between them, by position among the numbers.
+// Visible devices: their numbers, ascending, and the links between them, by position among the numbers.
 struct SeenGraph {
   std::vector<int> numbers;
-  std::vector<Edge> edges;      // both ends report it; sorted, both directions
-  std::vector<Edge> one_sided;  // the first end alone reports it
+  std::vector<Edge> edges;      // reported by both ends; sorted, both directions
+  std::vector<Edge> one_sided;  // reported by the first end only
 };
 
-// What the graph lacks against the whole machine, and what is odd in it. `preset` may be nullptr.
+// What the graph lacks compared with the whole machine, and inconsistencies. `preset` may be nullptr.
 std::vector<std::string> notes_on(const SeenGraph& graph, const Fabric* preset);
 
 }  // namespace ccom

@@ -8,7 +8,7 @@
 namespace ccom {
 namespace {
 
-// Hexadecimal of at most `digits` digits; -1 if it is not.
+// Hexadecimal with at most `digits` digits; -1 if malformed.
 int64_t hexadecimal(std::string_view text, size_t digits) {
   int64_t value = 0;
   if (text.empty() || text.size() > digits || text.front() == '-') return -1;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Presets come from presets.json, which is compiled in; where a speed comes from is said beside it. All of them are
-// model input taken from documentation, none was measured by us.
+// Presets come from presets.json, which is compiled in and states the source of each speed. All are model input from
+// documentation; none was measured by us.
 #include "topology/presets.h"
 
 #include <nlohmann/json.hpp>
@@ -30,7 +30,7 @@ const json& presets() {
 bool is_machine(const json& entry) { return entry.is_object() && (entry.contains("chips") || entry.contains("like")); }
 bool is_ultraserver(const json& entry) { return entry.is_object() && entry.contains("node"); }
 
-// The entry with everything that it takes from others by "like".
+// The entry, completed with the entries it inherits through "like".
 json resolve(const std::string& name, int depth = 0) {
   CCOM_ASSERT(depth < 8);
   const json& entry = presets().at(name);
@@ -41,7 +41,7 @@ json resolve(const std::string& name, int depth = 0) {
   return whole;
 }
 
-// Of one link, or of a device's port at a switch, in one direction. A two-way figure is halved.
+// Of one link, or of a device's port at a switch, per direction. Bidirectional figures are halved.
 LinkSpeed link_speed(const json& preset) {
   LinkSpeed speed = kGenericLink;
   if (preset.contains("link_gibs_two_way")) {
@@ -54,14 +54,14 @@ LinkSpeed link_speed(const json& preset) {
   return speed;
 }
 
-// Cores of a device meet in its memory, which they share; what one writes is read once as well.
+// Cores of a device communicate through its memory, which they share; what one writes is also read once.
 void set_inside(Fabric& fabric, const json& preset) {
   fabric.cores_per_device = preset.value("cores", 1) / preset.value("lnc", 1);
   if (!preset.contains("hbm_gbs")) return;
   fabric.inside_device.bytes_per_second = preset.at("hbm_gbs").get<double>() * 1e9 / 2 / fabric.cores_per_device;
 }
 
-// Devices that share PCI switches share the cards there; where nothing is known the devices share them evenly.
+// Devices behind the same PCI switches share their cards; without information, the devices share all cards evenly.
 std::vector<Uplink> uplinks_of(const json& preset, int devices) {
   const int cards = preset.value("efa", 0);
   if (cards == 0) return {};
@@ -107,7 +107,7 @@ Fabric machine(const std::string& name, const json& preset) {
   return fabric;
 }
 
-// `hosts` instances whose devices of equal number are joined in a ring: device = instance * 16 + its number there.
+// `hosts` instances whose devices of equal number form a ring: device = instance * 16 + its number there.
 Fabric stacked(const std::string& name, const json& entry, int hosts) {
   const json node = resolve(entry.at("node").get<std::string>());
   const Fabric layer = machine(name, node);
@@ -128,8 +128,8 @@ Fabric stacked(const std::string& name, const json& entry, int hosts) {
   return fabric;
 }
 
-// Trainium3: each device has a port at the switch of its sled, one at that of its rack, and links to the devices of its
-// position in other racks. Figures contradict each other in the documentation: provisional.
+// Trainium3: each device has a port at the switch of its sled, one at that of its rack, and links to the devices at its
+// position in other racks. The documentation is contradictory: provisional.
 Fabric switched(const std::string& name, const json& entry) {
   const int sled = entry.at("chips").get<int>();
   const int sleds = entry.at("nodes").get<int>();
@@ -161,7 +161,7 @@ Fabric switched(const std::string& name, const json& entry) {
   return fabric;
 }
 
-// How many instances a mode joins: "x2h" two. 0: no such mode.
+// The number of instances joined by a mode: two for "x2h". 0: no such mode.
 int hosts_of_mode(const json& entry, std::string_view mode) {
   if (mode.empty()) return entry.at("nodes").get<int>();
   const json node = resolve(entry.at("node").get<std::string>());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Room-private: fabrics of machines that one can rent, from presets.json.
+// Room-private: fabrics of available machine types, from presets.json.
 #pragma once
 
 #include <string>
@@ -12,13 +12,13 @@
 namespace ccom {
 
 bool is_preset(std::string_view name);
-// An UltraServer may name one of its modes: "trn2-ultraserver:x2h".
+// An UltraServer may be followed by a mode: "trn2-ultraserver:x2h".
 Result<Fabric> make_preset(std::string_view name);
 
-// Where a machine's devices and cards sit, by device; empty where the preset does not say.
+// The location of a machine's devices and cards, by device; empty if the preset does not contain it.
 struct PresetSeats {
   std::vector<std::string> bus;       // PCI bus "0000:cc" of the device
-  std::vector<std::string> card_bus;  // of the network card that is its own
+  std::vector<std::string> card_bus;  // of the device's own network card
   std::vector<int> numa_node;
 };
 PresetSeats preset_seats(std::string_view name);

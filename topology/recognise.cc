@@ -27,7 +27,7 @@ class Graph {
     std::ranges::sort(all);
     return all;
   }
-  // Device 0, its neighbours, theirs, ...; then what cannot be reached from there, in the same way.
+  // Breadth-first order from device 0; then the unreachable devices, in the same way.
   std::vector<int> breadth_first() const {
     std::vector<int> order;
     std::vector<bool> seen(n_, false);
@@ -48,8 +48,8 @@ class Graph {
   std::vector<bool> bits_;
 };
 
-// Puts a device on each place so that joined places hold joined devices, by trial and error. Places are taken nearest
-// first: each has then the most neighbours that are placed already, and a wrong start shows early.
+// Assigns a device to each place so that connected places hold connected devices, by backtracking. Places are filled
+// nearest first: each then has the most assigned neighbours, and wrong starts fail early.
 class Search {
  public:
   Search(int devices, const Graph& graph, const Graph& shape)
@@ -74,7 +74,8 @@ class Search {
     }
     return false;
   }
-  // Neighbours of a device whose place is joined to this one; any device for a place that is joined to none so far.
+  // Candidates: neighbours of a device whose place is connected to this one; any device if the place is connected to
+  // none so far.
   std::vector<int> candidates(size_t index) const {
     for (const int neighbour : shape_.neighbours(places_[index])) {
       if (const int device = device_at_[static_cast<size_t>(neighbour)]; device >= 0) return graph_.neighbours(device);
@@ -115,7 +116,7 @@ struct Candidate {
   std::vector<int> dims;
 };
 
-// Two joined devices are a chain, three a ring, four a ring.
+// Two connected devices are a chain, three a ring, four a ring.
 std::vector<Candidate> candidates_of(int n) {
   if (n == 1) return {{Fabric::Shape::Single, {}}};
   std::vector<Candidate> all = {{Fabric::Shape::Chain, {n}}, {Fabric::Shape::Ring, {n}}, {Fabric::Shape::Full, {n}}};

@@ -17,7 +17,7 @@
 namespace ccom {
 namespace {
 
-// How to start the program: stdin and stderr nowhere, stdout into the pipe, a process group and a signal mask of its
+// Process attributes: stdin and stderr to /dev/null, stdout to the pipe, its own process group and signal mask.
 // own.
 class SpawnPlan {
  public:
@@ -56,16 +56,16 @@ class Child {
   ~Child() {
     if (is_gone_) return;
     ::kill(-pid_, SIGKILL);
-    // One that sits in the kernel outlives this; whoever waits for it would sit there too.
+    // A process stuck in the kernel outlives this; waiting for it would block too.
     wait_for_end(Deadline::after(std::chrono::seconds(1)));
   }
 
-  // Polls, for there is no wait with a bound; a tool that has closed its output is about to end.
+  // Polls, because there is no wait with a timeout; a tool that has closed its output is about to end.
   bool wait_for_end(Deadline deadline) {
     for (;;) {
       const pid_t got = ::waitpid(pid_, &status_, WNOHANG);
       if (got == pid_) return is_gone_ = true;
-      // The process reaps children elsewhere, or not at all (SIGCHLD ignored): what it printed has to do.
+      // The process reaps children elsewhere, or not at all (SIGCHLD ignored): the output has to suffice.
       if (got < 0 && errno == ECHILD) return is_gone_ = true;
       if (deadline.passed()) return false;
       std::this_thread::sleep_for(std::chrono::milliseconds(1));

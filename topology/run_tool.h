@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Room-private: runs a program of the system for what it prints. No shell, and nothing of it may hold up a start: a
-// program that hangs, chatters or leaves a child behind is ended.
+// Room-private: runs a system program for its output. No shell; a program that hangs, prints too much or leaves a child
+// behind is killed, so that it cannot delay start-up.
 #pragma once
 
 #include <string>
@@ -12,10 +12,10 @@
 
 namespace ccom {
 
-// What `arguments[0]` writes to stdout when it is run with the others; it reads nothing, and what it says on stderr is
-// dropped. An error if it cannot be started, ends with another code than 0, is killed, writes more than `most_bytes`,
-// or has not ended by `deadline`: it and the children in its process group are killed then. Blocks until the program is
-// gone, at most a second longer than the deadline.
+// The stdout of `arguments[0]` run with the other arguments; stdin is empty and stderr is discarded. An error if it
+// cannot be started, exits with a code other than 0, is killed, writes more than `most_bytes`, or has not ended by
+// `deadline`; then it and its process group are killed. Blocks until the program has ended, at most a second beyond the
+// deadline.
 Result<std::string> run_tool(const std::vector<std::string>& arguments, size_t most_bytes, Deadline deadline);
 
 }  // namespace ccom

@@ -21,7 +21,7 @@ constexpr std::array kShapeNames = {
     ShapeName{Fabric::Shape::Other, "other"},
 };
 
-// How many dims a shape may have.
+// The number of dims of each shape.
 std::pair<size_t, size_t> count_dims(Fabric::Shape shape) {
   switch (shape) {
     case Fabric::Shape::Single:
@@ -31,7 +31,7 @@ std::pair<size_t, size_t> count_dims(Fabric::Shape shape) {
   }
 }
 
-// A set of edges that keeps both directions and no loops.
+// A set of edges in both directions, without loops.
 struct Graph {
   std::set<Edge> edges;
   void join(int a, int b) {
@@ -41,7 +41,7 @@ struct Graph {
   }
 };
 
-// Any number of dims, the last one running fastest.
+// Any number of dims; the last varies fastest.
 void join_torus(Graph& graph, const std::vector<int>& dims) {
   const int devices = std::accumulate(dims.begin(), dims.end(), 1, std::multiplies<>());
   int stride = 1;

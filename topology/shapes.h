@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Room-private: what a shape means as a graph. Presets, generic shapes, the JSON checks and discovery all ask here, so
-// that "torus 4x4" is the same graph everywhere.
+// Room-private: shapes as graphs. Used by presets, generic shapes, the JSON checks and discovery, so that "torus 4x4"
+// is the same graph everywhere.
 #pragma once
 
 #include <optional>
@@ -14,24 +14,24 @@
 
 namespace ccom {
 
-// Bounds on a fabric, so that a slip in a file or a name costs an error and not the machine's memory. The links of a
-// full fabric grow with the square of its devices.
+// Limits on a fabric, so that a typing error in a file or name gives an error instead of exhausting memory. The links
+// of a full fabric grow with the square of its devices.
 constexpr int kMaxDevices = 16384;
 constexpr int kMaxFullDevices = 256;
 constexpr int kMaxSwitches = 1024;
 constexpr int kMaxCoresPerDevice = 1024;
 
-// One hop of NeuronLink takes 1 to 2 us according to the Neuron documentation; the middle.
+// A NeuronLink hop takes 1 to 2 us according to the Neuron documentation; this is the mean.
 constexpr double kHopLatencyNs = 1500;
-// Links of generic shapes: NeuronLink-v2 (48 GiB/s each way), rounded.
+// Links of generic shapes: NeuronLink-v2 (48 GiB/s per direction), rounded.
 constexpr LinkSpeed kGenericLink{.latency_ns = kHopLatencyNs, .bytes_per_second = 50e9};
-// Cores of one device meet in its memory, without a hop on a link; where a preset does not say how fast that is. Half a
-// hop for the latency is a guess.
+// Cores of one device communicate through its memory, without a link hop; used if a preset has no figure. Half a hop
+// for the latency is an estimate.
 constexpr LinkSpeed kInsideDevice{.latency_ns = kHopLatencyNs / 2, .bytes_per_second = 200e9};
-// A DMA descriptor is written and its doorbell rung; a guess. Reductions happen on the way into memory.
+// Writing a DMA descriptor and ringing its doorbell; an estimate. Reductions happen on the way into memory.
 constexpr Costs kDeviceCosts{.post_ns = 100, .reduce_bytes_per_second = 0};
-// Memory to memory over EFA: 15 us by the Neuron documentation; about 1 us of the card's time for each message is what
-// other libraries reckon with.
+// Memory to memory over EFA: 15 us according to the Neuron documentation; other libraries assume about 1 us of the
+// card's time per message.
 constexpr double kUplinkLatencyNs = 15000;
 constexpr double kUplinkPostNs = 1000;
 
@@ -40,18 +40,17 @@ using Edge = std::pair<int, int>;  // directed
 std::string_view name_of(Fabric::Shape shape);  // "torus"
 std::optional<Fabric::Shape> shape_from(std::string_view name);
 
-// "" if `dims` fit `shape` and give `devices` devices, otherwise what is wrong.
+// "" if `dims` are valid for `shape` and yield `devices` devices, otherwise the reason.
 std::string wrong_with_dims(Fabric::Shape shape, const std::vector<int>& dims, int devices);
-// All edges, sorted, both directions; a dimension of size two gives one neighbour, of size one none. Empty for Other.
-// A switch is the vertex after the last device.
-// `dims` must fit.
+// All edges, sorted, in both directions; a dimension of size two gives one neighbour, of size one none. Empty for
+// Other. A switch is the vertex after the last device. `dims` must be valid.
 std::vector<Edge> edges_of(Fabric::Shape shape, const std::vector<int>& dims);
 std::vector<Edge> edges_of(const Fabric& fabric);  // of its links
 
-// Every link with speed `link`; one core per device.
+// Every link has speed `link`; one core per device.
 Fabric make_shape(std::string name, Fabric::Shape shape, std::vector<int> dims, LinkSpeed link);
 
-// The speeds that merge() gives hosts of which nothing is measured (merge.cc).
+// The speeds that merge() assumes for unmeasured hosts (merge.cc).
 void set_default_speeds(Topology& topology);
 
 }  // namespace ccom

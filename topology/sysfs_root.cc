@@ -15,10 +15,10 @@ namespace ccom {
 namespace {
 
 constexpr std::string_view kSpace(" \t\r\n\0", 5);
-// Enough for the first processors of /proc/cpuinfo; everything else is shorter.
+// Enough for the first CPUs in /proc/cpuinfo; all other files are shorter.
 constexpr size_t kTextBytes = 64 << 10;
 
-// An open descriptor, closed with its owner.
+// An open descriptor, closed on destruction.
 struct Descriptor {
   int fd;
   explicit Descriptor(int opened) : fd(opened) {}

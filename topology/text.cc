@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The text form, for people: every line says one thing, and nothing in it has to be parsed again.
+// The human-readable form: one fact per line; not meant to be parsed.
 #include <algorithm>
 #include <map>
 
@@ -37,7 +37,7 @@ std::string without_trailing_spaces(std::string line) {
 
 // ---- the picture of a torus ----
 
-// Devices in their places; a number in parentheses is the neighbour beyond the edge.
+// Devices at their places; a number in parentheses is the neighbour beyond the edge.
 class Picture {
  public:
   // `first` is the device at the upper left, `last` the one with the most digits.
@@ -136,7 +136,7 @@ std::string text_of(const Nic& nic) {
   return text;
 }
 
-// Places beside the numbers of the driver, addresses and cards.
+// Places next to the driver's numbers, addresses and cards.
 std::string neuron_devices_text(const std::vector<NeuronDevice>& devices) {
   std::string text = "  place  /dev/neuron  pci           NUMA  nearest cards\n";
   for (size_t place = 0; place < devices.size(); ++place) {
@@ -157,7 +157,7 @@ std::string list_text(const std::vector<T>& values, const char* separator) {
   return text.empty() ? "none known" : text;
 }
 
-// What a host is, without its first line; two spaces before each line.
+// The description of a host without its first line, indented by two spaces.
 std::string body_of(const Host& host) {
   const auto or_unknown = [](const std::string& text) { return text.empty() ? "unknown" : text; };
   std::string text = "  id:        " + host.id + "\n";

@@ -85,7 +85,7 @@ Status check_connected(const Topology& topology) {
   return {};
 }
 
-// FNV-1a over the one stable text: equal values hash equal on every machine, whatever its padding and byte order.
+// FNV-1a over the stable text: equal values have equal hashes on every machine.
 uint64_t hash_of(const Topology& topology) {
   uint64_t hash = 0xcbf29ce484222325u;
   for (const char byte : to_json(topology)) {

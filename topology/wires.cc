@@ -6,7 +6,7 @@
 namespace ccom {
 namespace {
 
-// The vertex after `at` on the way to `to` through a grid of dims whose lines are closed (or open: a chain).
+// The next vertex from `at` to `to` in a grid of dims whose lines are closed (or open: a chain).
 int next_in_grid(const std::vector<int>& dims, bool closed, int at, int to) {
   int stride = 1;
   for (size_t d = dims.size(); d-- > 0; stride *= dims[d]) {
@@ -16,14 +16,14 @@ int next_in_grid(const std::vector<int>& dims, bool closed, int at, int to) {
     if (here == there) continue;
     if (!closed) return at + (there > here ? stride : -stride);
     const int ahead = (there - here + size) % size;
-    // Both ways are equally long: even places go up, odd ones down, so that the load is spread.
+    // Both directions are equally long: even places go up, odd ones down, to balance the load.
     const bool up = 2 * ahead != size ? 2 * ahead < size : here % 2 == 0;
     return at + ((here + (up ? 1 : size - 1)) % size - here) * stride;
   }
   return to;
 }
 
-// Breadth first from `to`, backwards over the links.
+// Breadth-first search from `to`, against the direction of the links.
 std::vector<int> shortest_ways(const Fabric& fabric, int to) {
   const auto vertices = static_cast<size_t>(fabric.devices + fabric.switches);
   std::vector<std::vector<int>> into(vertices);
@@ -77,7 +77,7 @@ void Wires::add_host(int host, uint32_t ranks) {
   }
   added.ports = count();
   wires_.resize(wires_.size() + ranks, {imposed ? imposed->inside_device : topology_.memory});
-  // The last one is for devices without an uplink of their own.
+  // The last one is for devices without an uplink.
   std::vector<Uplink> uplinks = imposed ? imposed->uplinks : std::vector<Uplink>{};
   added.uplink_of.assign(imposed ? static_cast<size_t>(imposed->devices) : 1, static_cast<uint32_t>(uplinks.size()));
   for (uint32_t i = 0; i < uplinks.size(); ++i) {
@@ -110,7 +110,7 @@ int Wires::next_vertex(const HostWires& host, int at, int to) const {
 void Wires::through_fabric(const HostWires& host, int from, int to, std::vector<uint32_t>& wires) const {
   for (int at = from; at != to;) {
     const int next = next_vertex(host, at, to);
-    CCOM_ASSERT(next >= 0);  // a fabric in parts: the planner does not send there
+    CCOM_ASSERT(next >= 0);  // not connected: the planner does not send there
     wires.push_back(host.first + link_index(*host.fabric, at, next));
     at = next;
   }

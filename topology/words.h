@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Room-private: pieces of what people read, in text and in pictures.
+// Room-private: text fragments for display.
 #pragma once
 
 #include <string>
@@ -28,7 +28,7 @@ std::string shape_text(const Fabric& fabric);
 // "a, b, c"
 std::string listed(const std::vector<std::string>& words, const char* separator);
 
-// Ranks of a host by device of its imposed fabric.
+// The ranks of a host by device of its imposed fabric.
 std::vector<std::vector<Rank>> ranks_by_device(const Topology& topology, int host);
 
 }  // namespace ccom

@@ -276,9 +276,9 @@ CCOM_API ccomResult_t ccomExplain(ccomComm_t comm, const char* collective, size_
                                   char* json, size_t* length);
 /* The same for a hypothetical machine, without a communicator: "640*trn2.48xlarge/1" (hosts * preset / ranks per
  * device), "torus:4x4", or the path of a JSON file with a fabric or a topology; docs/planner.md lists the names. Adds
- * to the object: ranks; the lower bound and the narrowest cut; each candidate's multiple of the bound ("times_bound") and
- * why it was chosen or rejected ("why"); the load of each kind of link in the chosen plan, the busiest link and the
- * rounds, or in "links_note" why that was not computed (more than 1024 ranks), or without which part (windows).
+ * to the object: ranks; the lower bound and the narrowest cut; each candidate's multiple of the bound ("times_bound")
+ * and why it was chosen or rejected ("why"); the load of each kind of link in the chosen plan, the busiest link and
+ * the rounds, or in "links_note" why that was not computed (more than 1024 ranks), or without which part (windows).
  * ccomConfigError: no such topology; ccomNotSupported: no algorithm can run there. Local. */
 CCOM_API ccomResult_t ccomTopoExplain(const char* topology, const char* collective, size_t count, ccomDataType_t type,
                                       int root, char* json, size_t* length);
