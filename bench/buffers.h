@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The memory of one rank for one size: guarded on both sides, so that a write outside is seen.
+// The memory of one rank for one size, with guards on both sides to detect stray writes.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ class Area {
 
   std::byte* data() const { return data_; }
   void write_guards() const;
-  // Guard bytes that are no longer what they were.
+  // Modified guard bytes.
   size_t damaged_guards() const;
 
  private:
@@ -34,10 +34,10 @@ class Area {
   size_t size_bytes_ = 0;
 };
 
-// Enough for every root and both places of a collective, type and count.
+// Enough for every root and both placements of a collective, type and count.
 class Buffers {
  public:
-  // Bytes that a rank touches.
+  // Bytes that a rank uses.
   static size_t bytes_needed(const Case& what);
 
   launch::Outcome allocate(const Case& what, const Options& options);
@@ -46,7 +46,7 @@ class Buffers {
 
   const Area& send_area() const { return send_; }
   const Area& recv_area() const { return recv_; }
-  // Beginning of the receive buffer; in place the send buffer lies in the same area.
+  // Start of the receive buffer; in place the send buffer is in the same area.
   std::byte* recv(const Case& what, int rank) const;
   std::byte* send(const Case& what, int rank) const;
 
@@ -57,7 +57,7 @@ class Buffers {
   Area recv_;
 };
 
-// Memory that this machine can still give, in bytes: MemAvailable. SIZE_MAX if unknown.
+// Available memory of this machine in bytes: MemAvailable. SIZE_MAX if unknown.
 size_t available_memory();
 
 }  // namespace ccom::bench

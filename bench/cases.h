@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The collectives as data: how large the buffers are, what lies in them before and after, and the call itself.
+// The collectives as data: buffer sizes, their contents before and after, and the call itself.
 #pragma once
 
 #include <ccom/ccom.h>
@@ -32,9 +32,9 @@ struct Case {
 size_t count_for(Collective collective, ccomDataType_t type, int ranks, size_t size_bytes);
 size_t size_bytes_of(const Case& what);
 
-// Where a rank's buffers lie, in elements from the beginning of an area; in place both lie in the same one.
+// Positions of a rank's buffers, in elements from the start of an area; in place both are in the same area.
 struct Layout {
-  bool has_send = true;  // false: NULL is passed, the buffer has no meaning on this rank.
+  bool has_send = true;  // false: NULL is passed; the buffer is not used on this rank.
   bool has_recv = true;
   size_t send_offset = 0;
   size_t recv_offset = 0;
@@ -43,7 +43,7 @@ struct Layout {
 };
 Layout layout_of(const Case& what, int rank);
 
-// A run of the receive buffer and whose input must be found there.
+// A part of the receive buffer, and the rank whose input it must contain.
 struct Arrival {
   size_t offset = 0;  // In elements from the beginning of the receive buffer.
   Stretch stretch;
@@ -57,8 +57,8 @@ struct Range {
   std::vector<int> roots;
   std::vector<bool> in_place;
 };
-// The rows of a table, in order: type, operator, root, size, place. Illegal pairs, places that do not exist and sizes
-// that come to the count of the row before are left out.
+// The rows of a table, in order: type, operator, root, size, place. Invalid pairs, placements that do not exist and
+// sizes that yield the previous row's count are skipped.
 std::vector<Case> cases_of(Collective collective, int ranks, const Range& range);
 
 // "allreduce float32 sum, 4096 bytes, in place".

@@ -33,7 +33,7 @@ int exit_with(const Outcome& outcome) {
   return static_cast<int>(outcome.code);
 }
 
-// A rank among others that a launcher has started, maybe this program itself.
+// A rank started by a launcher, which may be this program.
 int run_launched(const Options& options, launch::Place place) {
   const auto& counts = options.process_counts;
   if (!options.is_child && !counts.empty() && (counts.size() > 1 || counts.front() != place.ranks)) {
@@ -78,7 +78,7 @@ int run(const std::vector<std::string>& arguments) {
   ExitCode worst = ExitCode::Ok;
   for (int ranks : options.process_counts) {
     const int code = options.threads ? run_threads(options, ranks) : run_processes(options, ranks, arguments);
-    options.json_append = true;  // Later runs add to the file that the first one has begun.
+    options.json_append = true;  // Later runs append to the file that the first one has created.
     worst = launch::more_telling(worst, static_cast<ExitCode>(code));
     if (code >= static_cast<int>(ExitCode::Usage)) return code;
   }

@@ -6,7 +6,7 @@
 
 namespace ccom::bench {
 
-// The least of several: what the core does when it is left alone.
+// The minimum of several: the speed of an undisturbed core.
 void Compute::calibrate() {
   constexpr uint64_t kRounds = 2000;
   double least = 1;

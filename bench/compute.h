@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a training loop does while communication goes on, reduced to arithmetic: a loop over a buffer that stays in the
-// L1 cache, of a length that can be chosen.
+// Emulates the computation of a training loop during communication: an arithmetic loop over a buffer in the L1 cache,
+// of adjustable length.
 #pragma once
 
 #include <array>
@@ -10,12 +10,12 @@
 
 namespace ccom::bench {
 
-// Belongs to one thread.
+// Used by one thread.
 class Compute {
  public:
   Compute() { buffer_.fill(1); }
 
-  // Measures this core, for a few milliseconds, so that rounds_for() has something to go by.
+  // Calibrates rounds_for() on this core, for a few milliseconds.
   void calibrate();
   // At least 1.
   uint64_t rounds_for(double seconds) const;

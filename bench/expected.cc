@@ -12,7 +12,7 @@
 namespace ccom::bench {
 namespace {
 
-constexpr size_t kChunk = 1024;  // Elements worked on at a time; the arrays stay in the first-level cache.
+constexpr size_t kChunk = 1024;  // Elements per iteration; the arrays stay in the L1 cache.
 
 template <class Function>
 auto with_codec(ccomDataType_t type, Function&& function) {
@@ -124,7 +124,7 @@ void reduce_all(const Pattern& pattern, uint64_t iteration, size_t first, size_t
   }
   for (size_t i = 0; i < count; ++i) {
     if (reduction == Reduction::Avg) result[i] = divided(result[i], pattern.ranks);
-    // One rank alone still gets 0 or 1.
+    // With a single rank the result is still 0 or 1.
     if (reduction == Reduction::Land || reduction == Reduction::Lor)
       result[i] = combine(reduction, result[i], result[i]);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What every rank sends and what must arrive: a pure function of (iteration, rank, index), so nobody has to be asked.
+// Inputs and expected results: a pure function of (iteration, rank, index), so no communication is needed.
 //
 // Inputs are chosen so that the result is exact whatever the order of the operations and wherever it is rounded:
 // integers wrap; floats are integers small enough that every partial sum is representable (with more ranks than that
@@ -36,7 +36,7 @@ struct Stretch {
   size_t count = 0;
 };
 
-// What a comparison found. `index` counts from the beginning of the stretch; texts are set when wrong > 0.
+// Result of a comparison. `index` counts from the start of the stretch; texts are set when wrong > 0.
 struct Verdict {
   uint64_t wrong = 0;
   size_t index = 0;

@@ -17,7 +17,7 @@ std::string algorithm_in(const json& value) {
   return "";
 }
 
-// Asks until the buffer is large enough.
+// Repeats with a larger buffer until the text fits.
 template <class Call>
 launch::Outcome ask(ccomComm_t comm, Explanation* explanation, Call call) {
   std::string buffer(1 << 16, '\0');
@@ -37,7 +37,7 @@ launch::Outcome ask(ccomComm_t comm, Explanation* explanation, Call call) {
     *explanation = {.supported = true, .text = buffer.c_str()};
     return {};
   }
-  return launch::failure(launch::ExitCode::Communication, "ccom keeps asking for more room to explain");
+  return launch::failure(launch::ExitCode::Communication, "the explanation does not fit into any buffer");
 }
 
 }  // namespace
@@ -58,7 +58,7 @@ launch::Outcome explain_offline(const Options& options) {
   };
   Report report(options, 0);
   CCOM_LAUNCH_TRY(report.open());
-  Explanation smallest;  // Tells how many ranks there are, by which counts follow from sizes.
+  Explanation smallest;  // Provides the number of ranks, from which counts follow.
   CCOM_LAUNCH_TRY(ask_about({.collective = Collective::SendRecv}, &smallest));
   const json parsed = json::parse(smallest.text, nullptr, false);
   const int ranks = parsed.is_object() ? parsed.value("ranks", 1) : 1;

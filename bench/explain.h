@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What ccomExplain and ccomTopoExplain say, for programs and for people.
+// The output of ccomExplain and ccomTopoExplain, as JSON and as text.
 #pragma once
 
 #include <ccom/ccom.h>
@@ -15,21 +15,21 @@
 namespace ccom::bench {
 
 struct Explanation {
-  bool supported = true;  // false: no algorithm for this collective here, and `text` says why.
+  bool supported = true;  // false: no algorithm for this collective; `text` is the reason.
   std::string text;       // The JSON object.
 };
-// Local. Every rank gets the same.
+// Local. Equal on every rank.
 launch::Outcome explain(ccomComm_t comm, const Case& what, Explanation* explanation);
 
-// Prints what would be done in each case on options.topology, which need not be here. Starts no ranks.
+// Prints the choice for each case on options.topology, which may be hypothetical. Starts no ranks.
 launch::Outcome explain_offline(const Options& options);
 
-// For people: candidates, cheapest first, then what wires carry. Ends with a line feed.
+// As text: candidates, cheapest first, then the load of the wires. Ends with a line feed.
 std::string explanation_table(const std::string& json);
 
-// Names of the candidates that are legal. Empty if the text holds none.
+// Names of the valid candidates. Empty if the text contains none.
 std::vector<std::string> legal_algorithms(const std::string& json);
-// Name of the choice; "-" if the text names none.
+// Name of the choice; "-" if the text contains none.
 std::string chosen_algorithm(const std::string& json);
 
 }  // namespace ccom::bench

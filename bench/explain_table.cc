@@ -24,10 +24,10 @@ std::string head_of(const json& object) {
                             bound.value("time_us", 0.0));
   const std::string cut = bound.value("narrowest", "");
   if (!cut.empty()) text += format("%.3f us for bytes over the %s, ", bound.value("bandwidth_us", 0.0), cut.c_str());
-  return text + format("%.3f us for the longest way\n", bound.value("latency_us", 0.0));
+  return text + format("%.3f us for the longest path\n", bound.value("latency_us", 0.0));
 }
 
-// Why it was chosen or not, else what there is to say of it; after two spaces.
+// The reason for the choice or rejection, else the note; after two spaces.
 std::string remark(const json& candidate) {
   const std::string note = candidate.value("note", "");
   const std::string why = candidate.value("why", "");

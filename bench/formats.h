@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How elements lie in memory, for the expected values. Written on its own, so that a mistake in the library's kernels
-// does not repeat itself here. Narrow floats are computed with as doubles; only values that they represent are stored.
+// Memory formats of elements, for the expected values. Independent of the library, so that an error in its kernels is
+// not repeated here. Narrow floats are computed as doubles; only representable values are stored.
 #pragma once
 
 #include <bit>
@@ -18,7 +18,7 @@ struct Complex {
   friend bool operator==(const Complex&, const Complex&) = default;
 };
 
-enum class Special { InfinityAndNan, NanOnly };  // What the largest exponent stands for; NanOnly as in E4M3FN.
+enum class Special { InfinityAndNan, NanOnly };  // Meaning of the largest exponent; NanOnly as in E4M3FN.
 
 // A binary floating format with a sign, `exponent_bits` and `mantissa_bits`, below 32 bits.
 template <class Storage, int exponent_bits, int mantissa_bits, Special special = Special::InfinityAndNan>
@@ -108,7 +108,7 @@ struct Integer {
   static void store(std::byte* to, Domain value) { std::memcpy(to, &value, sizeof value); }
 };
 
-// One byte, 0 or 1. Loaded as it is: a byte that is neither is a wrong result.
+// One byte, 0 or 1. Loaded unchanged: any other value is a wrong result.
 struct Boolean : Integer<uint8_t> {};
 
 }  // namespace ccom::bench

@@ -115,23 +115,23 @@ class Inputs {
     return {unit.real * size, unit.imaginary * size};
   }
 
-  // Where this rank stands among the ranks at this element: 0 .. ranks-1, another for each rank.
+  // The position of this rank among the ranks at this element: 0 .. ranks-1, distinct per rank.
   uint64_t turn(size_t index) const { return (rank_ + index) % ranks_; }
 
-  // True once in `ranks`: an `and` over the ranks of values that are false that often is neither always true nor false.
+  // True once in `ranks`: a logical "and" over ranks whose values are false that often varies.
   bool once_in_ranks(uint64_t bits) const { return below(ranks_, bits) == 0; }
 
   static double up_to(int64_t most, uint64_t bits) {
     return static_cast<double>(static_cast<int64_t>(below(static_cast<uint64_t>(2 * most + 1), bits)) - most);
   }
 
-  // An integer; over all ranks the absolute values add up to at most `limit_`.
+  // An integer; over all ranks the absolute values sum to at most `limit_`.
   double summand(size_t index, uint64_t bits) const {
     if (ranks_ > static_cast<uint64_t>(limit_) && turn(index) >= static_cast<uint64_t>(limit_)) return 0;
     return up_to(most_, bits);
   }
 
-  // Six ranks at each element contribute more than a sign, so that no partial product is subnormal or too large.
+  // At most six ranks per element contribute more than a sign, so that no partial product is subnormal or too large.
   double factor(size_t index, uint64_t bits) const {
     constexpr double kFactors[] = {1, 2, 0.5, 1};
     const uint64_t place = turn(index);

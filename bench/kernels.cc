@@ -3,9 +3,9 @@
 // Sums of `inputs` vectors into `outputs` vectors of `bytes` each, on one core, in and beyond the caches; the outputs
 // written as usual or past the caches, rounded to nearest even or stochastically.
 //
-// bytes_per_second counts what moves: every input and every output once. of_memcpy divides it by the same figure of a
-// memcpy that moves as many bytes in the same memory, half of them read and half written: both the best of several
-// rounds, taken in turn.
+// bytes_per_second counts every input and output byte once. of_memcpy divides it by the same figure of a memcpy that
+// moves as many bytes in the same memory, half of them read and half written: both are the best of several alternating
+// rounds.
 #include "kernels/kernels.h"
 #include "base/types.h"
 
@@ -23,8 +23,8 @@ namespace {
 
 using ccom::DataType;
 
-// The inputs and the outputs, each a page and some lines apart from the last, lest they compete for the same cache
-// sets, and each at the beginning of a line.
+// Inputs and outputs start on cache lines and are a page and some lines apart, so that they do not compete for the same
+// cache sets.
 class Buffers {
  public:
   Buffers(size_t inputs, size_t outputs, size_t bytes) {
@@ -44,7 +44,7 @@ class Buffers {
   std::vector<std::byte*> outputs_;
 };
 
-// Of this thread: the machine may have other work.
+// CPU time of this thread, because the machine may be shared.
 double cpu_seconds() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);

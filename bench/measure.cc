@@ -37,7 +37,7 @@ class Operator {
     alignas(16) std::array<std::byte, 16> scalar{};
     write_scalar(what.pattern(), rank, scalar.data());
     CCOM_LAUNCH_TRY(outcome_of(ccomRedOpCreatePreMulSum(&op_, scalar.data(), what.type, ccomScalarHostImmediate, comm_),
-                               comm_, "make a premulsum operator"));
+                               comm_, "create a premulsum operator"));
     created_ = true;
     return {};
   }
@@ -95,7 +95,7 @@ class Row {
     return {};
   }
 
-  // Each value becomes the largest of all ranks.
+  // Each value becomes the maximum over all ranks.
   Outcome slowest_of_all(std::vector<double>* values, const char* what) {
     if (values->empty()) return {};
     return outcome_of(
@@ -103,7 +103,7 @@ class Row {
         rig_.control, what);
   }
 
-  // At least `iterations` calls, then more until min_seconds have been spent in them.
+  // At least `iterations` calls, then more until they have taken min_seconds.
   Outcome time() {
     int batch = options().iterations;
     if (options().overlap) CCOM_LAUNCH_TRY(choose_computation());
@@ -136,7 +136,7 @@ class Row {
     return {};
   }
 
-  // About as long as a call alone, and the same on every rank.
+  // About as long as a call alone, and equal on every rank.
   Outcome choose_computation() {
     constexpr int kCalls = 9;
     std::vector<double> calls(kCalls);
@@ -176,7 +176,7 @@ class Row {
     CCOM_LAUNCH_TRY(invoke(iterations));
     seconds_.push_back(seconds_since(begin) / iterations);
     if (!verified) return {};
-    if (case_.in_place && iterations > 1) {  // Its own results were the next call's inputs.
+    if (case_.in_place && iterations > 1) {  // Otherwise results would be the next call's inputs.
       prepare();
       CCOM_LAUNCH_TRY(invoke(1));
     }
@@ -192,7 +192,7 @@ class Row {
     return synchronize();
   }
 
-  // On the NULL stream they are over on return.
+  // On the NULL stream they are complete on return.
   Outcome enqueue(int times) {
     ccomResult_t result = ccomSuccess;
     for (int i = 0; i < times && result == ccomSuccess; ++i) {
@@ -209,7 +209,7 @@ class Row {
     return result == ccomSuccess ? Outcome{} : outcome_of(result, rig_.comm, text_of(case_).c_str());
   }
 
-  // New data, and nothing of the right answer left in the receive buffer.
+  // New data, and no remains of the correct result in the receive buffer.
   void prepare() {
     ++iteration_;
     buffers_.send_area().write_guards();
@@ -246,7 +246,7 @@ class Row {
     wrong_ += verdict.wrong;
   }
 
-  // Where all ranks are to hold the same, they hold the same bits: also where the check allows for rounding.
+  // Where all ranks must have equal results, they must be bitwise equal, even where the check tolerates rounding.
   Outcome compare_ranks() {
     const Collective collective = case_.collective;
     if (collective != Collective::AllReduce && collective != Collective::AllGather &&
@@ -261,7 +261,7 @@ class Row {
     }
     if (least == most || rank() != 0) return {};
     if (wrong_ == 0)
-      std::fprintf(stderr, "ccom-bench: wrong: %s, call %" PRIu64 ": not all ranks hold the same bits\n",
+      std::fprintf(stderr, "ccom-bench: wrong: %s, call %" PRIu64 ": results differ between ranks\n",
                    text_of(case_).c_str(), iteration_);
     ++wrong_;
     return {};

@@ -2,11 +2,11 @@
 //
 // One row of the table: warm up, time, verify.
 //
-// Latency: a barrier before each call; a sample is the longest time over the ranks. Throughput: calls back to back, a
-// sample is their time divided by their number. Overlap: as latency on a stream, and beside each call the same with a
-// computation that takes about as long, and the computation alone. Verified calls get fresh data, which is never inside
-// a timed span; barriers and figures travel over a communicator of their own, so that they disturb neither the times
-// nor the byte counts.
+// Latency: a barrier before each call; a sample is the maximum time over the ranks. Throughput: calls back to back; a
+// sample is their time divided by their number. Overlap: as latency on a stream, plus each call together with a
+// computation of about the same length, plus the computation alone. Verified calls get fresh data, which is never
+// inside a timed section; barriers and figures use a separate communicator, so they affect neither the times nor the
+// byte counts.
 #pragma once
 
 #include <ccom/ccom.h>
@@ -21,23 +21,23 @@
 
 namespace ccom::bench {
 
-// What a rank measures with. References outlive the calls.
+// What a rank measures with. References must outlive the calls.
 struct Rig {
   const Options& options;
   launch::Place place;
   ccomComm_t control = nullptr;
-  ccomComm_t comm = nullptr;      // The one that is measured.
+  ccomComm_t comm = nullptr;      // The one being measured.
   ccomStream_t stream = nullptr;  // NULL: the NULL stream.
 };
 
-// The same on every rank.
+// Equal on every rank.
 struct Measurement {
   std::vector<double> seconds;
   std::vector<double> compute_seconds, both_seconds;  // With --overlap, else empty.
   uint64_t wrong = 0;
 };
 
-// Collective. The first wrong element of a rank is told on stderr.
+// Collective. The first wrong element of a rank is reported on stderr.
 launch::Outcome measure(const Rig& rig, const Case& what, const Buffers& buffers, Measurement* measurement);
 
 }  // namespace ccom::bench

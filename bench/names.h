@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Collectives, element types and operators as ccom-bench names them. bench/ sees ccom only through its C API.
+// Names of collectives, element types and operators in ccom-bench. bench/ uses ccom only through its C API.
 #pragma once
 
 #include <ccom/ccom.h>
@@ -25,8 +25,8 @@ enum class Collective {
   SendRecv
 };
 
-// How several inputs become one output. Move: they do not, bytes travel as they are. PreMulSum multiplies each rank's
-// input by a scalar of its own first.
+// How several inputs become one output. Move: not at all, bytes are transferred unchanged. PreMulSum multiplies each
+// rank's input by that rank's scalar first.
 enum class Reduction { Move, Sum, Prod, Max, Min, Avg, Band, Bor, Bxor, Land, Lor, PreMulSum };
 
 std::span<const Collective> all_collectives();

@@ -14,7 +14,7 @@ using launch::ExitCode;
 using launch::failure;
 using launch::Outcome;
 
-// What CLI11 fills before the words in it have been understood.
+// Raw values from CLI11 before they are interpreted.
 struct Words {
   std::vector<std::string> collectives;
   std::vector<std::string> sizes;
@@ -38,9 +38,9 @@ void describe_ranks(CLI::App& app, Options& options) {
       ->delimiter(',')
       ->check(CLI::Range(1, 65536));
   app.add_flag("--threads", options.threads, "Ranks are threads of one process");
-  app.add_option("--hostid-split", options.hosts, "Emulate this many hosts: ranks of different ones share no memory")
+  app.add_option("--hostid-split", options.hosts, "Emulate this many hosts: ranks of different hosts share no memory")
       ->check(CLI::Range(1, 65536));
-  app.add_option("--timeout", options.timeout_seconds, "Seconds after which a run is ended with exit code 5")
+  app.add_option("--timeout", options.timeout_seconds, "Timeout of a run in seconds (exit code 5)")
       ->check(CLI::PositiveNumber);
 }
 
@@ -62,7 +62,7 @@ void describe_cases(CLI::App& app, Words& words, Options& options) {
   app.add_option("--place", words.places, "out, in: out of place, in place")
       ->delimiter(',')
       ->check(CLI::IsMember({"out", "in"}));
-  app.add_option("--unalign", options.unalign, "Bytes by which buffers are moved off their alignment")
+  app.add_option("--unalign", options.unalign, "Offset of buffers from a page boundary, in bytes")
       ->check(CLI::Range(0, 4096));
   app.add_option("--mem", words.memory, "heap: malloc; mapped: ccomMemAlloc")->check(CLI::IsMember({"heap", "mapped"}));
 }
@@ -70,13 +70,13 @@ void describe_cases(CLI::App& app, Words& words, Options& options) {
 void describe_timing(CLI::App& app, Words& words, Options& options) {
   app.add_option("-w,--warmup", options.warm_up, "Untimed calls per size")->check(CLI::Range(0, 1'000'000));
   app.add_option("-n,--iters", options.iterations, "Timed calls per size")->check(CLI::Range(1, 10'000'000));
-  app.add_option("--min-time", options.min_seconds, "Keep on timing each size for this many seconds")
+  app.add_option("--min-time", options.min_seconds, "Time each size for at least this many seconds")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--mode", words.mode, "latency: a barrier before each timed call; throughput: calls back to back")
       ->check(CLI::IsMember({"latency", "throughput"}));
   app.add_flag("--stream", options.stream, "Use a created stream instead of the NULL stream");
   app.add_flag("--overlap", options.overlap,
-               "Compute while a call is under way on a stream, and show the share of the time that this hides");
+               "Overlap calls on a stream with computation, and show the share of the time that this hides");
   app.add_option("--check", words.check, "Verify no call, the first and last ones, or every one")
       ->check(CLI::IsMember({"off", "edge", "every"}));
   app.add_option("--min-busbw", options.min_busbw, "Exit with 2 if a row's busbw (GB/s) is below this")
@@ -84,13 +84,14 @@ void describe_timing(CLI::App& app, Words& words, Options& options) {
 }
 
 void describe_choice(CLI::App& app, Options& options) {
-  app.add_option("--algo", options.algorithm, "Algorithm to use, or all: one run for each legal one");
+  app.add_option("--algo", options.algorithm, "Algorithm to use, or all: one run for each valid one");
   app.add_option("--transport", options.transport, "Transports to use: shm, tcp, ofi or a list");
   app.add_option("--topology", options.topology,
                  "Topology to impose: a preset (trn1.32xlarge), torus:4x4, a JSON file, ...");
-  app.add_flag("--explain", options.explain,
-               "Print what ccom would do for each size, and why; run nothing. With --topology for that machine, which "
-               "need not be here (4*trn1.32xlarge: of 4 hosts), and without ranks");
+  app.add_flag(
+      "--explain", options.explain,
+      "Print the chosen algorithm for each size, and why; run nothing. With --topology for that machine, which may "
+      "be hypothetical (4*trn1.32xlarge: of 4 hosts), and without ranks");
   app.add_option("--tune", options.tune,
                  "Measure speeds of memory, network and reductions between the ranks (2 by default) and write them to "
                  "this file, for CCOM_TUNING");
@@ -98,13 +99,13 @@ void describe_choice(CLI::App& app, Options& options) {
 
 void describe_output(CLI::App& app, Words& words, Options& options) {
   app.add_option("--json", options.json, "Write one JSON object per row to this file; - is stdout, without the table");
-  app.add_flag("--links", options.links, "Print how many payload bytes each rank sent to each");
+  app.add_flag("--links", options.links, "Print the payload bytes sent between each pair of ranks");
   app.add_flag("--no-progress", words.no_progress, "No progress line, even on a terminal");
   app.add_flag("--json-append", options.json_append)->group("");
   app.add_flag("--child", options.is_child)->group("");
 }
 
-// Replaces "all" by everything; keeps the order given.
+// Replaces "all" by everything; keeps the given order.
 template <class Value, class Named>
 Outcome understand(const std::vector<std::string>& words, const char* what, std::span<const Value> all, Named named,
                    std::vector<Value>* values) {
@@ -161,7 +162,7 @@ Outcome understand_root(const std::string& word, Options* options) {
   return {};
 }
 
-// What only some flags together mean anything.
+// Checks of flag combinations.
 Outcome check_together(const Options& options) {
   if (options.collectives.empty() && options.tune.empty())
     return failure(ExitCode::Usage, "op is required (ccom-bench --help lists the flags)");
@@ -226,7 +227,7 @@ std::vector<size_t> sizes_of(const Sweep& sweep) {
 
 Outcome parse_options(const std::vector<std::string>& arguments, Options* options, std::string* help) {
   CLI::App app("Measures and verifies collectives.", "ccom-bench");
-  app.footer("Exit codes: 0 good, 1 wrong data, 2 slower than asked, 3 usage, 4 communication error, 5 timeout.");
+  app.footer("Exit codes: 0 success, 1 wrong data, 2 below --min-busbw, 3 usage, 4 communication error, 5 timeout.");
   Words words;
   describe_cases(app, words, *options);
   describe_ranks(app, *options);

@@ -22,9 +22,9 @@ struct Options {
   std::vector<Collective> collectives;
   std::vector<int> process_counts;  // Empty: not given.
   bool threads = false;
-  std::vector<size_t> sizes;  // Bytes, as asked for.
+  std::vector<size_t> sizes;  // Bytes, as requested.
   std::vector<ccomDataType_t> types;
-  std::vector<Reduction> reductions;  // Illegal pairs with a type are skipped.
+  std::vector<Reduction> reductions;  // Invalid pairs with a type are skipped.
   std::optional<int> root = 0;        // nullopt: each.
   bool out_of_place = true;
   bool in_place = true;
@@ -36,23 +36,23 @@ struct Options {
   Check check = Check::Edge;
   Memory memory = Memory::Heap;
   bool stream = false;
-  bool overlap = false;   // Calls also beside computation; then `stream` is set too.
-  std::string algorithm;  // "": ccom's choice; "all": each legal one.
+  bool overlap = false;   // Also overlap calls with computation; then `stream` is set too.
+  std::string algorithm;  // "": ccom's choice; "all": each valid one.
   std::string transport;
   std::string topology;
-  int hosts = 0;  // 0: as they are; else emulated.
+  int hosts = 0;  // 0: real hosts; otherwise emulated.
   bool explain = false;
-  std::string tune;  // "": nothing of the kind; else the file to write, and nothing else is measured.
+  std::string tune;  // "": no tuning; otherwise the file to write, and nothing else is measured.
   std::string json;  // "": none, "-": stdout.
   bool json_append = false;
   bool links = false;
   double timeout_seconds = 600;
   double min_busbw = 0;
   bool progress = true;
-  bool is_child = false;  // Started by ccom-bench itself, which watches the time.
+  bool is_child = false;  // Started by ccom-bench itself, which enforces the timeout.
 };
 
-// Explained for a topology that need not be here: no rank is started.
+// Explained for a possibly hypothetical topology: no rank is started.
 inline bool is_offline(const Options& options) { return options.explain && !options.topology.empty(); }
 
 // "8", "1.5K", "64M", "1GB": K, M, G are powers of 1024, KB, MB, GB of 1000. nullopt if it is none of these.

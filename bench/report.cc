@@ -30,7 +30,7 @@ const char* place_of(const Case& what) {
 
 std::string root_of(const Case& what) { return has_root(what.collective) ? std::to_string(what.root) : "-"; }
 
-// Four significant figures or so, never more than the column.
+// About four significant digits, at most the column's width.
 std::string microseconds(double value) {
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), value < 100 ? "%.2f" : value < 10000 ? "%.1f" : "%.0f", value);
@@ -98,7 +98,7 @@ void Report::header(const ccomCommInfo_t& info) {
               options_.stream ? "created" : "NULL");
   if (options_.explain) return;
   std::printf(
-      "# size: bytes of the larger buffer; count: elements in the call; times: us per call, the slowest rank's\n");
+      "# size: bytes of the larger buffer; count: elements in the call; times: us per call of the slowest rank\n");
   std::printf(
       "# algbw = size / p50 in GB/s (1e9); busbw = algbw * 2(n-1)/n for allreduce, * 1 for broadcast, reduce, "
       "sendrecv, * (n-1)/n for the others\n");
@@ -174,7 +174,7 @@ void Report::skipped(const Case& what, const std::string& reason) {
   if (!speaks_ || std::ranges::find(skipped_, what.collective) != skipped_.end()) return;
   skipped_.push_back(what.collective);
   progress("");
-  std::fprintf(stderr, "ccom-bench: left out: %s: %s\n", bench::name_of(what.collective).data(), reason.c_str());
+  std::fprintf(stderr, "ccom-bench: skipped: %s: %s\n", bench::name_of(what.collective).data(), reason.c_str());
 }
 
 void Report::explanation(const Case& what, const std::string& json) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What rank 0 prints: a header, one line per row, a foot; and the same rows as JSON, one object per line.
+// The output of rank 0: a header, one line per row, a summary; and the rows as JSON, one object per line.
 #pragma once
 
 #include <ccom/ccom.h>
@@ -41,16 +41,16 @@ struct RowResult {
 };
 RowResult row_result(const Case& what, Measurement measurement, std::string algorithm);
 
-// On other ranks than 0 all calls do nothing.
+// No-ops on all ranks but 0.
 class Report {
  public:
   Report(const Options& options, int rank) : options_(options), speaks_(rank == 0) {}
 
   launch::Outcome open();
-  // Once, with the first communicator that is measured.
+  // Once, with the first measured communicator.
   void header(const ccomCommInfo_t& info);
   void row(const RowResult& result);
-  // A row that cannot be: said once per collective.
+  // A row that is not possible: reported once per collective.
   void skipped(const Case& what, const std::string& reason);
   void explanation(const Case& what, const std::string& json);
   // bytes[from * ranks + to].

@@ -43,14 +43,14 @@ class Bench {
     CCOM_LAUNCH_TRY(options_.algorithm == "all" ? run_every_algorithm()
                                                 : with_algorithm(options_.algorithm, options_.collectives));
     report_.foot(wrong_);
-    if (!done_something_) return agreed(failure(ExitCode::Usage, "nothing that was asked for is supported here"));
+    if (!done_something_) return agreed(failure(ExitCode::Usage, "none of the requested cases is supported here"));
     if (wrong_ > 0) return agreed(failure(ExitCode::WrongData, "%" PRIu64 " wrong values", wrong_));
     if (too_slow_ > 0) return agreed(failure(ExitCode::TooSlow, "%" PRIu64 " rows below --min-busbw", too_slow_));
     return {};
   }
 
  private:
-  // An outcome that every rank has come to: one of them says it.
+  // An outcome common to all ranks: one of them reports it.
   Outcome agreed(Outcome outcome) const {
     if (place_.rank != 0) outcome.text.clear();
     outcome.everywhere = true;
@@ -62,14 +62,14 @@ class Bench {
       return agreed(failure(ExitCode::Usage, "-r %d: there are %d ranks", *options_.root, place_.ranks));
     }
     for (Collective collective : options_.collectives) rows_ += cases_of(collective, place_.ranks, range_).size();
-    if (rows_ == 0) return agreed(failure(ExitCode::Usage, "no operator given is legal for a type given"));
+    if (rows_ == 0) return agreed(failure(ExitCode::Usage, "no given operator is valid for a given type"));
     ccomCommInfo_t info = CCOM_COMM_INFO_INIT;
-    CCOM_LAUNCH_TRY(outcome_of(ccomCommGetInfo(control_, &info), control_, "ask about the communicator"));
+    CCOM_LAUNCH_TRY(outcome_of(ccomCommGetInfo(control_, &info), control_, "query the communicator"));
     ranks_on_machine_ = options_.hosts > 0 ? place_.ranks : std::max(1, info.localNRanks);
     return report_.open();
   }
 
-  // The legal ones for any size of a collective, in the order in which ccom lists them.
+  // The valid algorithms for any size of a collective, in ccom's order.
   Outcome run_every_algorithm() {
     std::vector<std::pair<Collective, std::string>> runs;
     {
@@ -86,7 +86,7 @@ class Bench {
         }
       }
     }
-    if (runs.empty()) return agreed(failure(ExitCode::Usage, "--algo all: ccom lists no legal algorithm"));
+    if (runs.empty()) return agreed(failure(ExitCode::Usage, "--algo all: ccom lists no valid algorithm"));
     rows_ = 0;
     for (const auto& [collective, name] : runs) rows_ += cases_of(collective, place_.ranks, range_).size();
     for (const auto& [collective, name] : runs) {
@@ -99,14 +99,14 @@ class Bench {
     Comm comm;
     CCOM_LAUNCH_TRY(make_sibling(measured_config(options_, place_.ranks, algorithm), place_, control_, &comm));
     Outcome outcome = on_comm(comm.get(), collectives);
-    // Peers may wait in a call on this communicator that this rank will never make.
+    // Peers may be waiting in a call on this communicator that this rank will never make.
     if (!outcome.ok() && !outcome.everywhere) ccomCommAbort(comm.get());
     return outcome;
   }
 
   Outcome on_comm(ccomComm_t comm, const std::vector<Collective>& collectives) {
     ccomCommInfo_t info = CCOM_COMM_INFO_INIT;
-    CCOM_LAUNCH_TRY(outcome_of(ccomCommGetInfo(comm, &info), comm, "ask about the communicator"));
+    CCOM_LAUNCH_TRY(outcome_of(ccomCommGetInfo(comm, &info), comm, "query the communicator"));
     report_.header(info);
     Stream stream;
     if (options_.stream) {
@@ -119,7 +119,7 @@ class Bench {
       for (const Case& what : cases_of(collective, place_.ranks, range_)) CCOM_LAUNCH_TRY(one_case(rig, what));
     }
     if (options_.links) CCOM_LAUNCH_TRY(show_links(comm));
-    // Nobody leaves, and so closes connections, while others still work.
+    // No rank leaves, which closes connections, while others still work.
     return outcome_of(ccomBarrier(control_, nullptr), control_, "barrier at the end");
   }
 
@@ -148,7 +148,7 @@ class Bench {
     return {};
   }
 
-  // All ranks give up together, so that nobody waits for one that has.
+  // All ranks give up together, so that none waits for another.
   Outcome make_room(const Case& what) {
     buffers_.release();
     const size_t needed = Buffers::bytes_needed(what) * static_cast<size_t>(ranks_on_machine_);
@@ -170,7 +170,7 @@ class Bench {
     std::vector<uint64_t> all(ranks * ranks);
     for (int peer = 0; peer < place_.ranks; ++peer) {
       CCOM_LAUNCH_TRY(
-          outcome_of(ccomCommGetBytesSent(comm, peer, &own[static_cast<size_t>(peer)]), comm, "ask for sent bytes"));
+          outcome_of(ccomCommGetBytesSent(comm, peer, &own[static_cast<size_t>(peer)]), comm, "query sent bytes"));
     }
     CCOM_LAUNCH_TRY(outcome_of(ccomGather(own.data(), all.data(), ranks, ccomUint64, 0, control_, nullptr), control_,
                                "collect sent bytes"));
@@ -221,7 +221,7 @@ launch::SessionConfig measured_config(const Options& options, int ranks, const s
 launch::SessionConfig control_config(const Options& options, int ranks) {
   launch::SessionConfig config;
   config.common.commName = "control";
-  // The library's own error, which names who is late, comes before the end that --timeout makes.
+  // The library's own timeout, which names stragglers, comes before the one of --timeout.
   const auto limit_ms = static_cast<int64_t>(options.timeout_seconds * 900);
   if (limit_ms < 300'000) config.common.timeoutMs = std::max<int64_t>(limit_ms, 100);
   if (options.hosts > 0) {

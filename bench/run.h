@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What one rank does with the options, from the first communicator to the exit code.
+// The work of one rank, from the first communicator to the exit code.
 #pragma once
 
 #include <string>
@@ -11,13 +11,13 @@
 
 namespace ccom::bench {
 
-// Communicators that carry barriers and figures: the emulated hosts, and nothing else of the options.
+// Config of communicators for barriers and figures: the emulated hosts, and no other options.
 launch::SessionConfig control_config(const Options& options, int ranks);
 
-// Of communicators that are measured: every setting. `algorithm`: as in CCOM_ALGO.
+// Config of measured communicators: all settings. `algorithm`: as in CCOM_ALGO.
 launch::SessionConfig measured_config(const Options& options, int ranks, const std::string& algorithm);
 
-// The cases that are asked for.
+// The requested cases.
 Range range_of(const Options& options, int ranks);
 
 // Collective over the ranks of `control`. All ranks return the same code unless their communication broke; only rank

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From samples to the figures of a row.
+// Statistics of a row from its samples.
 #pragma once
 
 #include <cstddef>
@@ -20,16 +20,16 @@ struct Times {
   double min = 0;
   double p50 = 0;
   double p95 = 0;
-  std::optional<double> p99;  // Only from 100 samples on.
+  std::optional<double> p99;  // Only from 100 samples.
   double max = 0;
 };
 Times summarise(std::vector<double> seconds);
 
-// What computing while a call is under way saves, as a share of the most that it could save: 1 if the shorter one takes
-// no time, 0 if nothing is saved, below 0 if each disturbs the other. All three times above 0.
+// The time saved by overlapping a call with computation, as a share of the maximum: 1 if the shorter of the two is
+// free, 0 if nothing is saved, below 0 if they slow each other down. All three times must be above 0.
 double hidden_share(double comm, double compute, double both);
 
-// busbw / algbw: what makes the rate comparable with that of a link, whatever the number of ranks (nccl-tests).
+// busbw / algbw: makes the rate comparable with a link's, independent of the number of ranks (nccl-tests).
 double busbw_factor(Collective collective, int ranks);
 // GB/s, 1 GB = 1e9 bytes; 0 for no time.
 double algbw(size_t size_bytes, double microseconds);

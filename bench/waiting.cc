@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ccom-bench-waiting: what a waiting rank costs a computing one.
+// ccom-bench-waiting: the slowdown of a computing rank by a waiting one.
 //
-// Rank 1 computes for a fixed number of rounds, in turn with nobody waiting (rank 0 sleeps in the kernel, outside of
-// ccom) and with somebody waiting in an allreduce: rank 0 on the same core, rank 0 on another core, or the thread of
-// rank 1's own stream on the same core. The slowdown is the median of the ratios of neighbours, so that what disturbs
-// for long disturbs both. The waiter's processor time says the same without the noise: what it takes on the same core,
-// the computation loses.
+// Rank 1 computes for a fixed number of rounds, alternately without a waiter (rank 0 sleeps in the kernel, outside
+// ccom) and with another thread waiting in an allreduce: rank 0 on the same core, rank 0 on another core, or the thread
+// of rank 1's own stream on the same core. The slowdown is the median of the ratios of adjacent runs, so that longer
+// disturbances affect both. The waiter's CPU time gives the same result without noise: CPU time it uses on the same
+// core is lost to the computation.
 #include <sched.h>
 #include <time.h>
 
@@ -126,7 +126,7 @@ class Scene {
     return outcome_of(ccomAllReduce(value, value, 1, ccomFloat64, ccomSum, comm_, stream), comm_, "allreduce");
   }
 
-  // Half as long again as the computation: it does not see the end.
+  // 50 % longer than the computation, so it does not end earlier.
   void sleep() const { sleep_for(1.5 * settings_.milliseconds / 1000); }
 
   Outcome without_waiter(double* seconds) {
@@ -138,7 +138,7 @@ class Scene {
     return barrier();
   }
 
-  // busy: the waiting thread's processor time.
+  // busy: the CPU time of the waiting thread.
   Outcome with_waiter(double* seconds, double* busy) {
     CCOM_LAUNCH_TRY(barrier());
     double word = 0;
@@ -168,10 +168,10 @@ class Scene {
   uint64_t rounds_ = 1;
 };
 
-// Ranks that are to share a core are bound before ccom looks, the others after: it counts what they may use together.
+// Ranks that are to share a core are bound before ccom counts the CPUs they may use together, others after.
 Outcome run_child(const Settings& settings, launch::Place place) {
   const std::vector<int> cores = allowed_cores();
-  if (cores.empty()) return failure(ExitCode::Usage, "cannot tell the allowed cores");
+  if (cores.empty()) return failure(ExitCode::Usage, "cannot determine the allowed cores");
   const bool shares = settings.scene == "one-core";
   if (shares) CCOM_LAUNCH_TRY(pin(cores[0]));
   return launch::run_as_process(place, {}, [&](launch::Place self, ccomComm_t comm) -> Outcome {
@@ -186,7 +186,7 @@ int exit_with(const Outcome& outcome) {
 }
 
 int run_scenes(const Settings& settings, const std::vector<std::string>& arguments) {
-  std::printf("# rank 1 computes %g ms; %d repeats; slowdown while somebody waits, and the waiter's processor time\n",
+  std::printf("# rank 1 computes %g ms; %d repeats; slowdown while another thread waits, and the waiter's CPU time\n",
               settings.milliseconds, settings.repeats);
   std::printf("#%9s %10s %11s %8s %8s %12s\n", "scene", "alone ms", "slowdown %", "min", "max", "waiter cpu %");
   std::fflush(stdout);
@@ -202,7 +202,7 @@ int run_scenes(const Settings& settings, const std::vector<std::string>& argumen
 
 int run(int argc, char** argv) {
   Settings settings;
-  CLI::App app("What a waiting rank costs a computing one.", "ccom-bench-waiting");
+  CLI::App app("Measures the slowdown of a computing rank by a waiting one.", "ccom-bench-waiting");
   app.add_option("--ms", settings.milliseconds, "How long a computation takes")->check(CLI::PositiveNumber);
   app.add_option("-n,--repeats", settings.repeats, "Computations of each kind")->check(CLI::Range(1, 1000));
   app.add_option("--scene", settings.scene)->group("");
@@ -210,7 +210,7 @@ int run(int argc, char** argv) {
   if (settings.scene.empty()) return run_scenes(settings, {argv, argv + argc});
   std::optional<launch::Place> place;
   if (const Outcome launched = launch::launched_place(&place); !launched.ok()) return exit_with(launched);
-  if (!place || place->ranks != 2) return exit_with(failure(ExitCode::Usage, "--scene is for ranks that it starts"));
+  if (!place || place->ranks != 2) return exit_with(failure(ExitCode::Usage, "--scene is internal"));
   return exit_with(run_child(settings, *place));
 }
 

@@ -17,7 +17,7 @@ int weight(ExitCode code) {
     case ExitCode::TooSlow: return 1;
     case ExitCode::Ok: return 0;
   }
-  return 4;  // An unknown code, from exec for instance, counts like a broken rank.
+  return 4;  // An unknown code, for example from exec, counts as a failed rank.
 }
 
 ExitCode code_of(ccomResult_t result) {
@@ -44,7 +44,7 @@ Outcome failure(ExitCode code, const char* format, ...) {
 
 Outcome outcome_of(ccomResult_t result, ccomComm_t comm, const char* attempted) {
   if (result == ccomSuccess) return {};
-  // A call refused for its arguments leaves no error on the communicator; its text is the thread's.
+  // A call rejected for its arguments leaves no error on the communicator; the text is the thread's.
   const std::string of_thread = ccomGetLastError(nullptr);
   const std::string text = !of_thread.empty() || comm == nullptr ? of_thread : ccomGetLastError(comm);
   return failure(code_of(result), "%s: %s: %s", attempted, ccomGetErrorString(result), text.c_str());

@@ -23,11 +23,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// What says where a rank's place is; the children get places of their own.
+// Variables that define a rank's place; the children get their own.
 constexpr std::string_view kPlace[] = {
     "CCOM_RANK=", "CCOM_NRANKS=", "CCOM_URL=", "CCOM_LOCAL_RANK=", "CCOM_LOCAL_NRANKS="};
 
-// A folder that only this user can enter; removed with what is in it.
+// A directory accessible to this user only; removed with its contents.
 class PrivateFolder {
  public:
   PrivateFolder() {
@@ -48,7 +48,7 @@ class PrivateFolder {
   std::string path_;
 };
 
-// Signals are taken with sigtimedwait, so there is no handler and nothing to race with. Undone at the end.
+// Signals are received by sigtimedwait, so there is no handler and no race. Restored at the end.
 class BlockedSignals {
  public:
   BlockedSignals() {
@@ -57,7 +57,7 @@ class BlockedSignals {
     ::sigprocmask(SIG_BLOCK, &set_, &before_);
     struct sigaction fresh {};
     fresh.sa_handler = SIG_DFL;
-    ::sigaction(SIGCHLD, &fresh, &child_before_);  // An inherited SIG_IGN would swallow the children's results.
+    ::sigaction(SIGCHLD, &fresh, &child_before_);  // An inherited SIG_IGN would discard the children's results.
   }
   ~BlockedSignals() {
     ::sigaction(SIGCHLD, &child_before_, nullptr);
@@ -94,7 +94,7 @@ std::vector<std::string> environment_of(int rank, int ranks, const std::string& 
     const bool ours = std::ranges::any_of(kPlace, [text](std::string_view name) { return text.starts_with(name); });
     if (!ours) result.emplace_back(text);
   }
-  // libinfinipath, which libfabric loads, otherwise catches crashes and makes them exit(1).
+  // libinfinipath, which libfabric loads, would otherwise catch crashes and call exit(1).
   if (::getenv("IPATH_NO_BACKTRACE") == nullptr) result.emplace_back("IPATH_NO_BACKTRACE=1");
   result.push_back("CCOM_RANK=" + std::to_string(rank));
   result.push_back("CCOM_NRANKS=" + std::to_string(ranks));
@@ -125,7 +125,7 @@ class Children {
   bool failed() const { return failed_; }
   ExitCode code() const { return code_; }
 
-  // Signal 0 sends nothing: their ends are expected from now on, and not remarked upon.
+  // Signal 0 sends nothing: from now on the children's ends are expected and not reported.
   void end(int signal) {
     for (pid_t pid : pids_) {
       if (pid > 0) ::kill(pid, signal);
@@ -165,7 +165,7 @@ class Children {
   ExitCode code_ = ExitCode::Ok;
 };
 
-// Until all are gone. `end_of_job` comes closer when a child fails or a signal arrives. Returns the signal, or 0.
+// Waits until all are gone. `end_of_job` is shortened when a child fails or a signal arrives. Returns the signal, or 0.
 int supervise(const ProcessJob& job, const BlockedSignals& signals, Children& children, ExitCode& late) {
   Clock::time_point end_of_job = Clock::now() + job.timeout;
   bool ending = false;
@@ -174,7 +174,7 @@ int supervise(const ProcessJob& job, const BlockedSignals& signals, Children& ch
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end_of_job - Clock::now());
     if (left.count() <= 0) {
       if (!ending) {
-        std::fprintf(stderr, "ccom: no end after %lld s, ending all ranks\n",
+        std::fprintf(stderr, "ccom: timeout after %lld s, terminating all ranks\n",
                      static_cast<long long>(job.timeout.count() / 1000));
         late = ExitCode::Timeout;
       }
@@ -200,13 +200,13 @@ int supervise(const ProcessJob& job, const BlockedSignals& signals, Children& ch
 
 int run_processes(const ProcessJob& job) {
   if (::getenv("CCOM_RANK") != nullptr) {
-    // A child that does not see that it is one would start children of its own, and they theirs, without end.
+    // A child that did not recognise itself as one would start children of its own, recursively.
     std::fprintf(stderr, "ccom: CCOM_RANK is set: this process is a rank and starts none\n");
     return static_cast<int>(ExitCode::Usage);
   }
   const PrivateFolder folder;
   if (folder.path().empty()) {
-    std::fprintf(stderr, "ccom: a temporary folder could not be made: %s\n", std::strerror(errno));
+    std::fprintf(stderr, "ccom: cannot create a temporary directory: %s\n", std::strerror(errno));
     return static_cast<int>(ExitCode::Usage);
   }
   const BlockedSignals signals;
@@ -223,7 +223,7 @@ int run_processes(const ProcessJob& job) {
   ExitCode late = ExitCode::Ok;
   const int signal = supervise(job, signals, children, late);
   if (signal != 0) return 128 + signal;
-  // What the ranks said before they were ended does not matter when the job as a whole was late.
+  // The ranks' results before termination do not matter when the job as a whole timed out.
   return static_cast<int>(late != ExitCode::Ok ? late : children.code());
 }
 

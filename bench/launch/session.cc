@@ -12,10 +12,10 @@
 namespace ccom::launch {
 namespace {
 
-// The ranks of one process. What they share is guarded by `mutex`.
+// The ranks of one process. Shared state is guarded by `mutex`.
 struct ThreadTeam {
   std::mutex mutex;
-  std::vector<ccomComm_t> comms;  // NULL while a rank has none.
+  std::vector<ccomComm_t> comms;  // NULL for a rank without one.
   std::vector<Outcome> outcomes;
 
   void put(int rank, ccomComm_t comm) {
@@ -43,7 +43,7 @@ Outcome guarded(const RankBody& body, Place place, ccomComm_t comm) {
   }
 }
 
-// The first of equally telling outcomes is returned: what follows is usually its echo.
+// Among equally informative outcomes the first is returned: later ones are usually consequences.
 Outcome most_telling(std::vector<Outcome> outcomes) {
   Outcome result;
   for (size_t rank = 0; rank < outcomes.size(); ++rank) {
@@ -63,7 +63,7 @@ Outcome launched_place(std::optional<Place>* place) {
   const ccomResult_t result = ccomGetLaunch(&found.rank, &found.ranks, nullptr, nullptr);
   place->reset();
   if (result == ccomInvalidUsage) return {};
-  CCOM_LAUNCH_TRY(outcome_of(result, nullptr, "read what the launcher says"));
+  CCOM_LAUNCH_TRY(outcome_of(result, nullptr, "read the launcher's variables"));
   *place = found;
   return {};
 }
@@ -80,7 +80,7 @@ Outcome make_comm(const SessionConfig& config, Place place, const ccomUniqueId& 
 
 Outcome make_sibling(const SessionConfig& config, Place place, ccomComm_t parent, Comm* comm) {
   ccomUniqueId id{};
-  if (place.rank == 0) CCOM_LAUNCH_TRY(outcome_of(ccomGetUniqueId(&id), nullptr, "make a unique id"));
+  if (place.rank == 0) CCOM_LAUNCH_TRY(outcome_of(ccomGetUniqueId(&id), nullptr, "create a unique id"));
   CCOM_LAUNCH_TRY(outcome_of(ccomBroadcast(&id, &id, sizeof(id), ccomUint8, 0, parent, nullptr), parent,
                              "broadcast of a unique id"));
   return make_comm(config, place, id, comm);
@@ -102,7 +102,7 @@ Outcome run_as_threads(int ranks, const SessionConfig& config, const RankBody& b
   ccomUniqueId id{};
   const bool each_its_own = static_cast<bool>(config.host_id);
   if (each_its_own) {
-    CCOM_LAUNCH_TRY(outcome_of(ccomGetUniqueId(&id), nullptr, "make a unique id"));
+    CCOM_LAUNCH_TRY(outcome_of(ccomGetUniqueId(&id), nullptr, "create a unique id"));
   } else {
     CCOM_LAUNCH_TRY(
         outcome_of(ccomCommInitAll(team.comms.data(), ranks, &config.common), nullptr, "start of the communicators"));
@@ -128,7 +128,7 @@ Watchdog::Watchdog(std::chrono::milliseconds limit)
     : thread_([this, limit] {
         std::unique_lock lock(mutex_);
         if (changed_.wait_for(lock, limit, [this] { return done_; })) return;
-        std::fprintf(stderr, "ccom: no end after %lld s\n", static_cast<long long>(limit.count() / 1000));
+        std::fprintf(stderr, "ccom: timeout after %lld s\n", static_cast<long long>(limit.count() / 1000));
         ::_exit(static_cast<int>(ExitCode::Timeout));
       }) {}
 

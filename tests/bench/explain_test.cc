@@ -41,7 +41,7 @@ TEST(ExplanationTable, MarksTheChoiceAndSaysWhatIsIllegal) {
 TEST(ExplanationTable, TellsBoundLinksAndReasons) {
   const std::string table = explanation_table(kDetailed);
   EXPECT_THAT(table, HasSubstr("4 ranks; no algorithm can take less than 2.500 us: 1.500 us for bytes over the "
-                               "devices' links, 2.500 us for the longest way\n"));
+                               "devices' links, 2.500 us for the longest path\n"));
   EXPECT_THAT(table, HasSubstr("    1.40  r: 6 steps (2 windows)\n"));
   EXPECT_THAT(table, HasSubstr("24 messages in 6 rounds; busiest: host 0 link 1->2, 24 bytes in 0.250 us\n"));
 }

@@ -77,7 +77,7 @@ TEST(RunProcesses, NamesTheRankThatCrashed) {
 TEST(RunProcesses, EndsAJobThatIsLate) {
   const Result result = run("2 300 sleep sleep");
   EXPECT_EQ(result.code, 5);
-  EXPECT_THAT(result.text, HasSubstr("no end after"));
+  EXPECT_THAT(result.text, HasSubstr("timeout after"));
 }
 
 TEST(RunProcesses, RefusesToStartRanksFromARank) {
