@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What communication costs a training step: gradients of a model as large as BERT-base (110 million parameters).
+"""The cost of communication in a training step: gradients of a model of BERT-base's size (110 million parameters).
 
     torchrun --nproc-per-node=4 examples/torch_bert_gradients.py --backend ccom
     torchrun --nproc-per-node=4 examples/torch_bert_gradients.py --layers 2 --hidden 128 --vocabulary 1000
@@ -41,7 +41,7 @@ class Bert(nn.Module):
 
 
 def timed_step(model, optimizer, words, synchronised):
-    """Seconds of forward and backward, and the loss. Without synchronisation the gradients are thrown away."""
+    """Seconds of forward and backward, and the loss. Without synchronisation the gradients are discarded."""
     dist.barrier()
     begin = time.perf_counter()
     optimizer.zero_grad()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Saving and continuing a sharded training: torch.distributed.checkpoint with fully_shard.
+"""Saving and resuming sharded training: torch.distributed.checkpoint with fully_shard.
 
     torchrun --nproc-per-node=4 examples/torch_checkpoint.py --backend ccom
     torchrun --nproc-per-node=4 examples/torch_checkpoint.py --backend ccom --asynchronous
@@ -60,7 +60,7 @@ class Training:
 
 
 def common_folder(path):
-    """The same new folder for all ranks, which share a file system."""
+    """A new directory, the same on all ranks, which share a file system."""
     found = [tempfile.mkdtemp(prefix="checkpoint-", dir=path or None) if dist.get_rank() == 0 else None]
     dist.broadcast_object_list(found)
     return found[0]
@@ -78,7 +78,7 @@ def main():
     first = Training(options, options.seed)
     losses = first.run(options, data, range(options.epochs))
     if options.asynchronous:
-        # Its own group, so that the writers' messages do not mix with the training's.
+        # A separate group, so that the writers' messages do not interfere with the training's.
         writing = dcp.async_save(first.state(), checkpoint_id=folder, process_group=dist.new_group())
     else:
         dcp.save(first.state(), checkpoint_id=folder)

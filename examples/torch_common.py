@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the torch_*.py examples share: their options, the digits of data/, and the check that all ranks agree."""
+"""What the torch_*.py examples share: their options, the digits of data/, and the check that all ranks have equal results."""
 import argparse
 import hashlib
 import os
@@ -48,7 +48,7 @@ def mean_over_ranks(value):
 
 
 def accuracy(model, pictures, digits):
-    """Share of the test pictures that are classified correctly; each rank looks at its part of them."""
+    """Share of test pictures classified correctly; each rank evaluates its part of them."""
     rank, ranks = dist.get_rank(), dist.get_world_size()
     with torch.no_grad():
         right = (model(pictures[rank::ranks]).argmax(dim=1) == digits[rank::ranks]).sum()
@@ -57,7 +57,7 @@ def accuracy(model, pictures, digits):
 
 
 def require_same_bits(tensors):
-    """Ends this rank if it holds other bits than another one."""
+    """Ends this rank if its values differ from those of another one."""
     digest = hashlib.sha256()
     for tensor in tensors:
         digest.update(tensor.detach().contiguous().reshape(-1).view(torch.uint8).numpy())
@@ -70,7 +70,7 @@ def require_same_bits(tensors):
 
 
 def finish(options, closing, losses, parameters):
-    """Saves, says the closing line once, and leaves the group."""
+    """Saves, prints the closing line once, and leaves the group."""
     if dist.get_rank() == 0:
         if options.save:
             final = {name: tensor.detach().clone() for name, tensor in parameters.items()}

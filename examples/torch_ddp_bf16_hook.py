@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gradients that travel as bfloat16: DistributedDataParallel with torch's bf16_compress_hook.
+"""Gradients communicated as bfloat16: DistributedDataParallel with torch's bf16_compress_hook.
 
     torchrun --nproc-per-node=4 examples/torch_ddp_bf16_hook.py --backend ccom
 
@@ -27,14 +27,14 @@ class Traffic:
 
 
 def counted_bf16_hook(traffic, bucket):
-    """torch refuses the hook by its name where there is no NCCL; all it needs is a backend that adds up bfloat16."""
+    """torch rejects the named hook without NCCL; all it needs is a backend that sums bfloat16."""
     traffic.sent += bucket.buffer().numel() * 2
     traffic.uncompressed += bucket.buffer().numel() * bucket.buffer().element_size()
     return bf16_compress_hook(dist.group.WORLD, bucket)
 
 
 def train(options, data, traffic=None):
-    """The losses of all epochs, and the model. With `traffic`, gradients travel as bfloat16."""
+    """The losses of all epochs, and the model. With `traffic`, gradients are communicated as bfloat16."""
     pictures, digits, _, _ = data
     model = DistributedDataParallel(network(options.seed), bucket_cap_mb=0.1)
     if traffic is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sharded parameters, gradients and optimizer states on processors: torch.distributed.fsdp.fully_shard.
+"""Sharded parameters, gradients and optimizer states on CPUs: torch.distributed.fsdp.fully_shard.
 
     torchrun --nproc-per-node=4 examples/torch_fsdp2.py --backend ccom
 
@@ -67,7 +67,7 @@ def main():
             print(f"epoch {epoch + 1:2}  loss {losses[-1]:.6f}", flush=True)
 
     right = common.accuracy(model, test_pictures, test_digits)
-    model.reshard()  # after an evaluation the outermost module still holds whole parameters
+    model.reshard()  # after an evaluation the outermost module still has unsharded parameters
     held = sum(parameter.to_local().numel() for parameter in model.parameters())
     whole = {name: parameter.full_tensor() for name, parameter in model.named_parameters()}
     common.require_same_bits(whole.values())

@@ -57,7 +57,7 @@ def average_gradients(model, group):
 
 
 def train(model, options, data_group):
-    """Rows of digits, to be continued: each row is predicted from those above. The loss of every step."""
+    """Predicts each row of a digit from the rows above. Returns the loss of every step."""
     pictures = common.read_digits()[0].unflatten(1, (8, 8))
     optimizer = torch.optim.SGD(model.parameters(), lr=options.rate)
     share = options.batch // data_group.size()

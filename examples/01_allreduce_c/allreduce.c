@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The smallest whole program: every rank contributes its number, every rank gets the sum. Start it with any launcher
+ * The smallest complete program: every rank contributes its number, every rank gets the sum. Start it with any launcher
  * (mpirun, srun, torchrun --no-python), or by hand with CCOM_RANK, CCOM_NRANKS and CCOM_URL in the environment.
  */
 #include <ccom/ccom.h>

@@ -31,7 +31,7 @@ launch::Outcome read_digits(const std::string& path, Digits* digits);
 // The numbers 0 .. count-1 in an order that depends on the seed only.
 std::vector<size_t> shuffled(size_t count, uint64_t seed);
 
-// A random number from `state`, which moves on. Small, and the same everywhere.
+// A random number from `state`, which is advanced. Portable.
 uint64_t next_random(uint64_t& state);
 
 }  // namespace ccom::digits

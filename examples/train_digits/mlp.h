@@ -2,7 +2,7 @@
 //
 // A perceptron with one hidden layer: 64 pixels, 32 rectified units, 10 classes, softmax with cross entropy.
 //
-// All parameters lie in one flat vector, and so do their gradients: one collective carries them.
+// All parameters are in one flat vector, and so are their gradients: one collective reduces them.
 #pragma once
 
 #include <span>

@@ -3,10 +3,10 @@
 // Data-parallel training: N ranks train one small network on handwritten digits, as a large one is trained on many
 // machines.
 //
-// Every rank holds the whole model and takes rows r, r+N, r+2N, ... of each global batch. Per step one allreduce adds
-// up the gradients, each rank's already divided by the size of the global batch. As all ranks get the same bits, their
-// models stay equal without ever being compared, and N ranks on B/N pictures each learn what one rank learns on B, up
-// to rounding.
+// Every rank has the whole model and takes rows r, r+N, r+2N, ... of each global batch. Per step one allreduce sums the
+// gradients, which each rank has divided by the size of the global batch. As results are bitwise equal on all ranks,
+// their models stay equal without being compared, and N ranks with B/N pictures each learn what one rank learns with B,
+// up to rounding.
 #include <ccom/ccom.h>
 
 #include <CLI/CLI.hpp>
@@ -57,7 +57,7 @@ class Training {
   Training(const Options& options, Place place, ccomComm_t comm, const Digits& digits)
       : options_(options), place_(place), comm_(comm), digits_(digits) {}
 
-  // Only rank 0 has something to start from. `mean_losses` gets one per epoch.
+  // Only rank 0 has initial parameters. `mean_losses` gets one value per epoch.
   Outcome run(std::vector<double>* mean_losses) {
     if (place_.rank == 0) parameters_ = random_parameters(options_.seed);
     CCOM_LAUNCH_TRY(
@@ -72,7 +72,7 @@ class Training {
     return {};
   }
 
-  // Share of the test pictures that are classified correctly; each rank looks at its part of them.
+  // Share of test pictures classified correctly; each rank evaluates its part of them.
   Outcome accuracy(double* result) {
     int64_t right = 0;
     for (size_t i = first(); i < digits_.test.size(); i += stride()) {

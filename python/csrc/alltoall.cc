@@ -7,7 +7,7 @@
 namespace ccom_torch {
 namespace {
 
-// A group of sends and receives that is always ended, whatever is raised in between.
+// A group of sends and receives that is ended even if an exception is thrown in between.
 class Exchange {
  public:
   explicit Exchange(const Member& member) : member_(member) { check(ccomGroupStart(), member.comm); }

@@ -12,7 +12,7 @@ namespace ccom_torch {
 namespace {
 
 constexpr size_t kPage = 4096;
-constexpr size_t kSmallest = size_t{1} << 20;  // below, the cut costs as much as it saves
+constexpr size_t kSmallest = size_t{1} << 20;  // below this size splitting costs as much as it saves
 constexpr int kOften = 3;
 constexpr size_t kMostSizes = 1024, kMostCandidates = 256;
 constexpr size_t kMostBytes = size_t{4} << 30;
@@ -27,7 +27,7 @@ bool shares_memory(ccomComm_t comm) {
   return ccomCommGetInfo(comm, &info) == ccomSuccess && info.nhosts == 1 && info.nranks > 1;
 }
 
-// Memory that only torch's own allocator has to do with.
+// Memory that is used by torch's own allocator only.
 bool is_ordinary(const c10::Storage& storage) {
   return storage.resizable() && storage.data_ptr().get_deleter() == c10::GetDefaultCPUAllocator()->raw_deleter();
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tensors that are reduced again and again, as DDP's buckets are: their memory is put within reach of the other ranks
-// in place, so that later calls copy least.
+// Tensors that are reduced repeatedly, such as DDP's buckets: their memory is replaced in place by memory that the
+// other ranks can map, so that later calls copy least.
 //
-// Memory can be mapped by whole pages, and a tensor rarely begins on one. So its first and last page's worth of bytes
-// is reduced apart, on all ranks alike; what lies between consists of whole pages of the tensor's own, wherever it
-// begins.
+// Memory is mapped by whole pages, and tensors rarely start on a page boundary. So the first and last page's worth of
+// bytes is reduced separately, on all ranks alike; what lies between consists of whole pages of the tensor, wherever it
+// starts.
 #pragma once
 
 #include <c10/core/Storage.h>
@@ -17,16 +17,16 @@
 
 namespace ccom_torch {
 
-// Thread-safe. CCOM_TORCH_MAP_BUCKETS=0, on all ranks, switches it off.
+// Thread-safe. Disabled by CCOM_TORCH_MAP_BUCKETS=0 on all ranks.
 class Buckets {
  public:
   Buckets();
 
-  // As ccom_torch::allreduce. Which calls are cut depends on the sequence of calls alone, which all ranks share; which
-  // tensors are mapped is each rank's own business. A mapped tensor's memory is kept until a later call finds that
-  // nobody else does.
+  // As ccom_torch::allreduce. Which calls are split depends only on the sequence of calls, which all ranks share; which
+  // tensors are mapped may differ between ranks. A mapped tensor's memory is held until a later call finds no other
+  // reference.
   void allreduce(const Member& member, const at::Tensor& tensor, const c10d::ReduceOp& op);
-  // Before the communicator is destroyed. The memory is ordinary again.
+  // To be called before the communicator is destroyed. Restores ordinary memory.
   void release(ccomComm_t comm);
 
  private:
@@ -48,7 +48,7 @@ class Buckets {
   std::mutex mutex_;
   bool enabled_;
   bool asked_ = false;                      // whether all ranks share memory
-  std::map<size_t, int> sizes_;             // how often each came
+  std::map<size_t, int> sizes_;             // number of calls per size
   std::map<c10::StorageImpl*, Seen> seen_;  // candidates
   std::map<c10::StorageImpl*, Mapped> mapped_;
   size_t mapped_bytes_ = 0;

@@ -10,12 +10,12 @@
 namespace ccom_torch {
 namespace {
 
-// Coalesced tensors below this size are copied together: a call costs more than the copy.
+// Coalesced tensors below this size are packed together: a call costs more than the copy.
 constexpr size_t kTogetherBytes = size_t{256} << 10;
 
 const std::byte* bytes_of(const at::Tensor& tensor) { return static_cast<const std::byte*>(tensor.const_data_ptr()); }
 
-// An output in plain memory: the tensor itself, or a stand-in that finish() copies back.
+// An output in contiguous memory: the tensor itself, or a temporary that finish() copies back.
 class Output {
  public:
   explicit Output(const at::Tensor& tensor, bool keeps_values = false) : tensor_(tensor) {
@@ -38,7 +38,7 @@ class Output {
   at::Tensor plain_;
 };
 
-// A list of tensors of one size as one piece of memory, in order: where they lie, if they lie so, else a copy.
+// A list of equally sized tensors as contiguous memory, in order: in place if they are adjacent, otherwise a copy.
 class Row {
  public:
   Row(const Tensors& tensors, bool is_input) : tensors_(tensors) {
@@ -94,16 +94,15 @@ Counted moved(const at::Tensor& tensor) {
   return {static_cast<size_t>(tensor.numel()) * elements.factor, elements.type};
 }
 
-// Input of a collective whose output is elsewhere: a copy if it lies partly in the output, unless exactly at
-// `in_place`.
+// Input of an out-of-place collective: a copy if it overlaps the output partly, other than exactly at `in_place`.
 at::Tensor input_beside(const at::Tensor& input, const at::Tensor& output, const std::byte* in_place) {
   at::Tensor plain = plain_input(input);
   return bytes_of(plain) != in_place && overlap(plain, output.const_data_ptr(), output.nbytes()) ? plain.clone()
                                                                                                  : plain;
 }
 
-// The shares lie one after another in [all, all + bytes). An output among them is filled by way of a copy: a reduction
-// in place would spoil the other shares.
+// The shares are adjacent in [all, all + bytes). An output among them is filled through a copy, because a reduction in
+// place would overwrite the other shares.
 void reduce_shares(const Member& member, const at::Tensor& output, const void* all, size_t bytes,
                    const c10d::ReduceOp& op) {
   const Output mine(output);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Collectives on tensors: blocking, in the caller's thread. Tensors may have any strides; dense ones are used where
-// they lie, others through a dense copy. Raise on error.
+// Blocking collectives on tensors, in the caller's thread. Tensors may have any strides; contiguous ones are used in
+// place, others through a contiguous copy. Throw on error.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -14,7 +14,7 @@ namespace ccom_torch {
 
 using Tensors = std::vector<at::Tensor>;
 
-// `comm` with this rank's place in it.
+// `comm` and this rank's index in it.
 struct Member {
   ccomComm_t comm;
   int rank;
@@ -22,33 +22,34 @@ struct Member {
 };
 
 void allreduce(const Member& member, const at::Tensor& tensor, const c10d::ReduceOp& op);
-// Small tensors of one type travel together.
+// Small tensors of one type are packed together.
 void allreduce(const Member& member, const Tensors& tensors, const c10d::ReduceOp& op);
-// COO tensors; the sum only. Every rank ends with the same indices and values.
+// COO tensors; sum only. Every rank ends with the same indices and values.
 void allreduce_sparse(const Member& member, const at::Tensor& tensor);
 void broadcast(const Member& member, const at::Tensor& tensor, int root);
 void reduce(const Member& member, const at::Tensor& tensor, const c10d::ReduceOp& op, int root);
-// output holds `size` inputs.
+// output has the size of `size` inputs.
 void allgather(const Member& member, const at::Tensor& output, const at::Tensor& input);
-// One output a rank; their sizes may differ, if all ranks know them.
+// One output per rank; their sizes may differ if all ranks know them.
 void allgather(const Member& member, const Tensors& outputs, const at::Tensor& input);
-// Outputs matter on root only.
+// Outputs are used on root only.
 void gather(const Member& member, const Tensors& outputs, const at::Tensor& input, int root);
-// Inputs matter on root only.
+// Inputs are used on root only.
 void scatter(const Member& member, const at::Tensor& output, const Tensors& inputs, int root);
 void reduce_scatter(const Member& member, const at::Tensor& output, const at::Tensor& input, const c10d::ReduceOp& op);
 void reduce_scatter(const Member& member, const at::Tensor& output, const Tensors& inputs, const c10d::ReduceOp& op);
-// Rows of the first dimension: splits say how many go to, and come from, each rank. Empty on all ranks: equal shares.
+// Rows of the first dimension: the splits are the numbers of rows sent to, and received from, each rank. Empty on all
+// ranks: equal shares.
 void alltoall(const Member& member, const at::Tensor& output, const at::Tensor& input,
               const std::vector<int64_t>& output_splits, const std::vector<int64_t>& input_splits);
 void alltoall(const Member& member, const Tensors& outputs, const Tensors& inputs);
 void barrier(const Member& member);
 
-// A plain tensor shares memory with [begin, begin + bytes).
+// Whether a dense tensor shares memory with [begin, begin + bytes).
 bool overlap(const at::Tensor& plain, const void* begin, size_t bytes);
-// A tensor can be used where it lies: dense, in order, no lazy conjugate or sign.
+// Whether a tensor can be used in place: contiguous, no lazy conjugate or negative bit.
 bool is_plain(const at::Tensor& tensor);
-// The same values in plain memory: the tensor itself, or a copy.
+// The same values in contiguous memory: the tensor itself, or a copy.
 at::Tensor plain_input(const at::Tensor& tensor);
 
 }  // namespace ccom_torch

@@ -13,8 +13,7 @@ namespace {
 
 using Milliseconds = Communicator::Milliseconds;
 
-// A store may serve several incarnations of a group, one after another: each has a key of its own. All ranks count
-// alike.
+// A store may serve several generations of a group: each has its own key. All ranks count in the same way.
 std::string key_of_this_time(c10d::Store& store, int rank) {
   return "ccom/id/" + std::to_string(store.add("ccom/times/" + std::to_string(rank), 1));
 }
@@ -31,7 +30,7 @@ ccomUniqueId exchange_id(c10d::Store& store, int rank, Milliseconds timeout, con
   try {
     store.wait({key}, timeout);
   } catch (const std::exception& cause) {
-    raise("ccom start: rank 0 of group '" + name + "' has not left the communicator's id in the store within " +
+    raise("ccom start: rank 0 of group '" + name + "' has not written the communicator's id to the store within " +
           std::to_string(timeout.count()) + " ms (rank " + std::to_string(rank) + " waits for it): " + cause.what());
   }
   const std::vector<uint8_t> bytes = store.get(key);
@@ -41,7 +40,7 @@ ccomUniqueId exchange_id(c10d::Store& store, int rank, Milliseconds timeout, con
 }
 
 void name_queue_thread(void*, ccomResult_t) {
-  // The copies around an operation are not worth a team of threads that compete with the computation's.
+  // The copies of an operation do not justify a thread team that competes with the computation's.
   omp_set_num_threads(1);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A ccom communicator made through torch's store, with one queue for the operations that are not waited for at once.
+// A ccom communicator created through torch's store, with a queue for asynchronous operations.
 #pragma once
 
 #include <ccom/ccom.h>
@@ -20,13 +20,13 @@ class Communicator {
  public:
   using Milliseconds = std::chrono::milliseconds;
 
-  // Collective, blocking, at most `timeout`. Rank 0 leaves the communicator's id in the store.
+  // Collective; blocks for at most `timeout`. Rank 0 writes the communicator's id to the store.
   Communicator(c10d::Store& store, int rank, int size, Milliseconds timeout, const std::string& name);
   ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
-  // Keeps the communicator from being closed. Raises if it is closed.
+  // Keeps the communicator from being closed. Throws if it is closed.
   class Use {
    public:
     explicit Use(Communicator& communicator);
@@ -39,20 +39,20 @@ class Communicator {
     Communicator& communicator_;
   };
 
-  // Deadline of the calls that this thread makes next; all calls of one moment have the same.
+  // Timeout of this thread's next calls.
   void set_timeout(Milliseconds timeout);
 
-  // Runs `job`, which must not throw, after everything that was queued before, on the queue's thread.
+  // Runs `job`, which must not throw, on the queue's thread, after everything queued before.
   void post(std::function<void()> job);
-  // Nothing is queued: a call made now runs after all that were posted.
+  // Whether the queue is empty: a call made now runs after all posted calls.
   bool is_idle() const { return pending_.load(std::memory_order_acquire) == 0; }
-  // Waits for an empty queue. False: not within `timeout`.
+  // Waits until the queue is empty. False on timeout.
   bool drain(Milliseconds timeout);
 
-  // Ends all operations, here and on the peers, with an error. Returns at once.
+  // Fails all operations, on this rank and on its peers. Returns immediately.
   void abort();
-  // Waits at most `timeout` for queued operations, aborts what is left, and lets go of everything; `last` is called
-  // while the communicator is still there and nothing uses it any more. Idempotent.
+  // Waits at most `timeout` for queued operations, aborts the rest, and releases everything; `last` is called while the
+  // communicator still exists but is no longer used. Idempotent.
   void close(Milliseconds timeout, const std::function<void(ccomComm_t)>& last);
   bool is_closed() const { return closing_.load(std::memory_order_acquire); }
   ccomResult_t error();
@@ -66,7 +66,7 @@ class Communicator {
   std::mutex queue_mutex_, close_mutex_;
 };
 
-// The name of the interface over which the job's master (MASTER_ADDR) is reached; "" if that says nothing.
+// The interface with the route to the job's master (MASTER_ADDR); "" if unknown.
 std::string interface_towards_master();
 
 }  // namespace ccom_torch

@@ -12,7 +12,7 @@
 namespace ccom_torch {
 namespace {
 
-// As many threads as tasks are blocked, and one. They end after a while without work.
+// One thread more than there are blocked tasks. Idle threads end after a while.
 class Pool {
  public:
   void post(std::function<void()> task) {
@@ -53,11 +53,12 @@ class Pool {
   std::mutex mutex_;
   std::condition_variable arrived_, finished_;
   std::deque<std::function<void()>> tasks_;
-  size_t idle_ = 0;  // threads that wait, or are about to
+  size_t idle_ = 0;  // threads that wait or are about to
   size_t unfinished_ = 0;
 };
 
-// Never destroyed: its threads may outlive static destruction. A forked child, where none of them runs, gets its own.
+// Never destroyed: its threads may outlive static destruction. A forked child, in which none of them exists, creates
+// its own.
 Pool*& pool() {
   static Pool* instance = [] {
     pthread_atfork(nullptr, nullptr, [] { pool() = new Pool; });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The last operations of a process group, for the autopsy of a hang: what was issued, with which shapes, and how far it
-// came. The names are those of torch's flight recorder, whose tools read the dump.
+// Records the last operations of a process group, to analyse hangs: what was issued, with which shapes, and its state.
+// Names are those of torch's flight recorder, whose tools read the dump.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -18,7 +18,7 @@ namespace ccom_torch {
 class FlightRecorder {
  public:
   static constexpr size_t kSizes = 12;
-  // Shapes of several tensors: dimensions of each, behind their number. What has no room is left out.
+  // Shapes of several tensors: each preceded by its number of dimensions. Truncated if too long.
   struct Shapes {
     std::array<int64_t, kSizes> numbers{};
     std::array<int8_t, 4> dims{};
@@ -27,7 +27,7 @@ class FlightRecorder {
   };
   enum class State : uint8_t { Scheduled, Started, Completed, Failed };
   struct Entry {
-    uint64_t record = 0;  // counts from 1; 0: nothing here
+    uint64_t record = 0;  // counts from 1; 0: unused
     uint64_t collective_sequence = 0, message_sequence = 0;
     const char* title = "";
     Shapes inputs, outputs;
@@ -41,7 +41,7 @@ class FlightRecorder {
   FlightRecorder();
   Ticket collective(const char* title, uint64_t sequence, const std::vector<at::Tensor>& inputs,
                     const std::vector<at::Tensor>& outputs, int64_t timeout_ms);
-  // sequence: of the collective before.
+  // sequence: of the preceding collective.
   Ticket message(const char* title, uint64_t sequence, int peer, const std::vector<at::Tensor>& inputs,
                  const std::vector<at::Tensor>& outputs, int64_t timeout_ms);
   void started(Ticket ticket);

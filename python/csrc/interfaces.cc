@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which interface leads to the job's master: what the system's routes say, not what the host's own name resolves to.
+// Finds the interface with the route to the job's master: by the routing table, not by resolving the host's own name.
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <net/if.h>
@@ -38,7 +38,7 @@ std::string interface_with(const sockaddr& address) {
   return "";
 }
 
-// From which of this host's addresses a packet to `target` would go. Sends nothing.
+// The local address from which a packet to `target` would be sent. Sends nothing.
 bool source_towards(const addrinfo& target, sockaddr_storage& source) {
   const int socket_fd = socket(target.ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (socket_fd < 0) return false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How an operation is issued and run.
+// Issues and runs operations.
 #pragma once
 
 #include <ATen/core/grad_mode.h>

@@ -14,8 +14,7 @@
 namespace ccom_torch {
 namespace {
 
-// Blocks come in eight sizes between a power of two and the next: a freed one fits what comes again, and few pages
-// more.
+// Block sizes: eight steps between powers of two, so that freed blocks fit later requests with little waste.
 size_t block_size(size_t bytes) {
   constexpr size_t kPage = 4096;
   const size_t step = std::max(kPage, std::bit_floor(bytes) / 8);
@@ -30,7 +29,7 @@ class Blocks {
     return *instance;
   }
 
-  // Null: there is no memory of this kind (any more), or this is a forked child, which shares nothing with the ranks.
+  // Null if there is no such memory (left), or in a forked child, which shares nothing with the ranks.
   void* allocate(size_t bytes) {
     const size_t size = block_size(bytes);
     std::lock_guard lock(mutex_);
@@ -48,7 +47,7 @@ class Blocks {
     return data;
   }
 
-  // False: not from here.
+  // False if it was not allocated here.
   bool free(void* data) {
     std::lock_guard lock(mutex_);
     const auto found = sizes_.find(data);
@@ -56,7 +55,7 @@ class Blocks {
     const size_t size = found->second;
     sizes_.erase(found);
     use_.in_use -= size;
-    if (is_child_) return true;  // a private copy of the parent's pages: they go with the process
+    if (is_child_) return true;  // a private copy of the parent's pages: freed with the process
     if (use_.kept + size <= keep_bytes_) {
       kept_.emplace(size, data);
       use_.kept += size;
@@ -111,7 +110,7 @@ void free_any(void* data) {
   }
 }
 
-// Large tensors from Blocks, all others from torch's own allocator.
+// Large tensors from Blocks, all others from torch's allocator.
 class MappedAllocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(size_t bytes) override {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// torch's sends and receives, and what is built on them.
+// torch's sends and receives, and operations built on them.
 #include "issue-inl.h"
 #include "types.h"
 
 namespace ccom_torch {
 namespace {
 
-// A message under way. Whoever waits for it drives it.
+// A pending message. Threads that wait for it make progress on it.
 class MessageWork final : public Work {
  public:
   using Work::Work;
@@ -22,7 +22,7 @@ class MessageWork final : public Work {
       const ccomMessage_t handle = handle_.load();
       if (handle == nullptr ||
           ccomMessageWait(handle, until == Clock::time_point::max() ? -1 : left + 1, nullptr) != ccomInProgress) {
-        return Work::help(until);  // the message has ended; its completion is under way
+        return Work::help(until);  // the message is complete, its callback is still running
       }
     }
   }
@@ -34,7 +34,7 @@ class MessageWork final : public Work {
 // Lives from the post to the callback.
 struct Posted {
   c10::intrusive_ptr<MessageWork> work;
-  at::Tensor target, buffer;  // a receive's tensor, and what is really received into
+  at::Tensor target, buffer;  // a receive's tensor, and the buffer it is received into
   std::function<std::exception_ptr(std::exception_ptr)> explained;
   std::function<void(bool)> ended;
   ccomComm_t comm;

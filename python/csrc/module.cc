@@ -41,7 +41,7 @@ py::list types_of(const FlightRecorder::Shapes& shapes) {
   return all;
 }
 
-// Entries as torch's flight recorder names them, without what belongs to the process.
+// Entries in the format of torch's flight recorder, without process-wide data.
 py::list recorded(const ProcessGroup& group) {
   py::list all;
   for (const FlightRecorder::Entry& entry : group.flight_recorder().entries()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A barrier that says who is missing. Through the store: it works, and leaves the communicator good, when ranks hang.
+// A barrier that names missing ranks. Uses the store, so it works when ranks hang, and leaves the communicator usable.
 #include "process_group.h"
 #include "types.h"
 
@@ -38,7 +38,7 @@ void ProcessGroup::monitoredBarrier(const BarrierOptions& options, bool wait_all
   const std::string verdict = prefix + "verdict";
   if (rank_ != 0) {
     store_->set(prefix + std::to_string(rank_), "here");
-    // Rank 0 says how it ended when its own time is up: a little longer than that.
+    // Rank 0 reports the outcome when its own timeout has passed, so wait a little longer.
     if (!came(*store_, verdict, left_until(end) + std::chrono::seconds(2))) {
       raise("Rank " + std::to_string(rank_) +
             " successfully reached monitoredBarrier, but rank 0 has not answered [ Timed out waiting " +

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// torch's collectives: arguments are checked at issue, in torch's own words where it has them.
+// torch's collectives: arguments are checked at issue, with torch's own error texts where it has them.
 #include <torch/csrc/distributed/c10d/Utils.hpp>
 
 #include "issue-inl.h"
@@ -54,7 +54,7 @@ void check_ratio(const char* operation, const at::Tensor& whole, const at::Tenso
               std::to_string(whole.numel()) + " is not " + std::to_string(size) + " x " + std::to_string(part.numel()));
 }
 
-// One tensor for each rank, of the type of `other`.
+// One tensor per rank, of the type of `other`.
 void check_list(const char* operation, const Tensors& list, const at::Tensor& other, int size) {
   if (list.size() != static_cast<size_t>(size))
     invalid(operation, "needs a list of " + std::to_string(size) + " tensors, one for each rank, got " +

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The life of a process group; its operations are in operations.cc and messages.cc.
+// The life cycle of a process group; operations are in operations.cc and messages.cc.
 #include "process_group.h"
 
 #include <Python.h>
@@ -17,7 +17,7 @@
 namespace ccom_torch {
 namespace {
 
-// For operations that nobody waited for, when their group goes away without being shut down.
+// Timeout for pending operations when their group is destroyed without a shutdown.
 constexpr std::chrono::seconds kGrace{10};
 
 struct Registry {
@@ -31,7 +31,7 @@ Registry& registry() {
   return *instance;
 }
 
-// Closing waits for threads that may want Python's lock.
+// Closing waits for threads that may need Python's GIL.
 template <typename Fn>
 void without_python(Fn fn) {
   if (Py_IsInitialized() != 0 && PyGILState_Check() != 0) {
@@ -48,13 +48,13 @@ std::function<void()>& failure_hook() {
   return *hook;
 }
 
-// WorkInfo's clock differs between versions.
+// WorkInfo's clock differs between torch versions.
 using InfoTime = decltype(c10d::WorkInfo::timeStarted);
 InfoTime info_time(Work::Clock::time_point time) {
   return InfoTime::clock::now() + std::chrono::duration_cast<InfoTime::duration>(time - Work::Clock::now());
 }
 
-// Older versions' options have no such members.
+// Older torch versions lack these option members.
 template <typename Options>
 std::string name_in(const Options& options) {
   if constexpr (requires { options.group_name; }) {
@@ -164,7 +164,7 @@ std::exception_ptr ProcessGroup::explained(std::exception_ptr cause, const char*
     std::rethrow_exception(cause);
   } catch (const CallFailed& failure) {
     std::string reason = failure.what();
-    if (reason.starts_with(name_ + ": ")) reason.erase(0, name_.size() + 2);  // said below
+    if (reason.starts_with(name_ + ": ")) reason.erase(0, name_.size() + 2);  // repeated below
     std::string text = std::string("ccom ") + operation + " (operation " + std::to_string(sequence) + " of group '" +
                        name_ + "', rank " + std::to_string(rank_) + " of " + std::to_string(size_) + "): " + reason;
     for (int i = 0; i < std::min(failure.info().nPeers, CCOM_MAX_ERROR_PEERS); ++i) {

@@ -2,8 +2,8 @@
 //
 // torch.distributed's backend "ccom".
 //
-// An operation that is asked for synchronously runs in the caller's thread, unless others are still queued; all others
-// run, in the order of issue, on one thread of the group. Sends and receives are independent of that order.
+// A synchronous operation runs in the caller's thread unless others are queued; all others run in issue order on one
+// thread of the group. Sends and receives are independent of that order.
 #pragma once
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
@@ -28,18 +28,18 @@ using c10d::ReduceOptions;
 using c10d::ReduceScatterOptions;
 using c10d::ScatterOptions;
 
-// Thread-safe. Methods named as c10d::Backend's mean what they mean there; what is particular to ccom is said.
+// Thread-safe. Methods named as c10d::Backend's have the same meaning; differences are documented.
 class ProcessGroup final : public c10d::Backend {
  public:
   using WorkPtr = c10::intrusive_ptr<c10d::Work>;
   using TensorLists = std::vector<Tensors>;
   using Milliseconds = std::chrono::milliseconds;
 
-  // Collective, blocking. `name` is for texts.
+  // Collective, blocking. `name` is for error texts.
   static c10::intrusive_ptr<ProcessGroup> create(c10::intrusive_ptr<c10d::Store> store, int rank, int size,
                                                  Milliseconds timeout, const std::string& name,
                                                  const std::vector<int64_t>& global_ranks);
-  // The same; name and global ranks as the options have them, where this torch's options do.
+  // The same; name and global ranks come from the options, if this torch version has them there.
   ProcessGroup(c10::intrusive_ptr<c10d::Store> store, int rank, int size, c10::intrusive_ptr<Options> options);
   ProcessGroup(c10::intrusive_ptr<c10d::Store> store, int rank, int size, c10::intrusive_ptr<Options> options,
                std::string name, std::vector<uint64_t> global_ranks);
@@ -65,10 +65,10 @@ class ProcessGroup final : public c10d::Backend {
                         std::vector<int64_t>& input_splits, const AllToAllOptions& options) override;
   WorkPtr alltoall(Tensors& outputs, Tensors& inputs, const AllToAllOptions& options) override;
   WorkPtr barrier(const BarrierOptions& options) override;
-  // Through the store, so that it works, and names who is missing, also when nothing else does.
+  // Uses the store, so that it works, and names missing ranks, even when ranks hang.
   void monitoredBarrier(const BarrierOptions& options, bool wait_all_ranks) override;
 
-  // Tags are 0 or more. A send is complete when its tensor may be changed.
+  // Tags must be 0 or more. A send is complete when its tensor may be modified.
   WorkPtr send(Tensors& tensors, int peer, int tag) override;
   WorkPtr recv(Tensors& tensors, int peer, int tag) override;
   WorkPtr recvAnysource(Tensors& tensors, int tag) override;
@@ -76,15 +76,15 @@ class ProcessGroup final : public c10d::Backend {
   void setSequenceNumberForGroup() override {}
   uint64_t getSequenceNumberForGroup() override { return sequence_.load(std::memory_order_relaxed); }
 
-  // Sends and receives in between are joined into one work. Collectives are issued as they come.
+  // Sends and receives in between are combined into one work. Collectives are issued immediately.
   void startCoalescing() override;
   WorkPtr endCoalescing() override;
   void registerOnCompletionHook(std::function<void(std::shared_ptr<c10d::WorkInfo>)>&& hook) override;
   void waitForPendingWorks() override;
-  void enableCollectivesTiming() override {}  // always on
+  void enableCollectivesTiming() override {}  // always enabled
   bool supportsSplitting() const override { return true; }
 
-  // Not in every version of torch: no `override`.
+  // Not in every torch version: no `override`.
   virtual bool supportsCoalescing() const { return true; }
   virtual c10::intrusive_ptr<Options> getBackendOptions() { return options_; }
   virtual void setTimeout(Milliseconds timeout) { options_->timeout = timeout; }
@@ -105,22 +105,22 @@ class ProcessGroup final : public c10d::Backend {
   const FlightRecorder& flight_recorder() const { return *recorder_; }
   const std::string& name() const { return name_; }
   c10::intrusive_ptr<Options> options() const { return options_; }
-  // Lets operations that are queued end, for at most `timeout`, and ends the rest. Idempotent.
+  // Waits at most `timeout` for queued operations and aborts the rest. Idempotent.
   void close(Milliseconds timeout);
 
  private:
-  // What is said of a call besides doing it.
+  // Description of a call, for profiler and recorder.
   struct Call {
     c10d::OpType type;
     const char* title;       // of the profiler's event
-    const char* name;        // as the profiler's tools know it
-    const char* collective;  // as ccomExplain knows it; null: nothing to explain
+    const char* name;        // in the profiler's tools
+    const char* collective;  // in ccomExplain; null: nothing to explain
     const Tensors& inputs;
     const Tensors& outputs;
     Milliseconds timeout;
     bool is_async;
-    size_t bytes;        // size as nccl-tests counts it
-    size_t count_bytes;  // count as ccom counts it
+    size_t bytes;        // size as in nccl-tests
+    size_t count_bytes;  // count as in ccom
   };
   template <typename Fn>
   WorkPtr issue(const Call& call, Fn collective);
@@ -131,7 +131,7 @@ class ProcessGroup final : public c10d::Backend {
               std::exception_ptr error);
   WorkPtr message(Tensors& tensors, int peer, int tag, c10d::OpType type);
   Milliseconds timeout_or_default(Milliseconds timeout) const;
-  // ccom's error as torch's users see it: which operation of which group, and who is to blame.
+  // ccom's error as shown to torch's users: the operation, the group, and who is to blame.
   std::exception_ptr explained(std::exception_ptr cause, const char* operation, uint64_t sequence) const;
   void tell_profiler(const Call& call, uint64_t sequence) const;
 
@@ -145,13 +145,13 @@ class ProcessGroup final : public c10d::Backend {
   const std::shared_ptr<Statistics> statistics_ = std::make_shared<Statistics>();
   const std::shared_ptr<FlightRecorder> recorder_ = std::make_shared<FlightRecorder>();
   Buckets buckets_;
-  std::mutex issue_mutex_;  // order of numbers is order of calls
+  std::mutex issue_mutex_;  // numbers are assigned in call order
   std::mutex coalescing_mutex_;
   std::optional<std::vector<c10::intrusive_ptr<Work>>> coalesced_;  // guarded by coalescing_mutex_
-  Communicator communicator_;                                       // last: its queue ends first
+  Communicator communicator_;                                       // declared last: its queue ends first
 };
 
-// torch's enumerator where this torch has it.
+// torch's enumerator, if this version has it.
 template <typename Type = c10d::OpType>
 constexpr Type reduce_scatter_coalesced() {
   if constexpr (requires { Type::REDUCE_SCATTER_TENSOR_COALESCED; }) {
@@ -164,10 +164,10 @@ constexpr Type reduce_scatter_coalesced() {
 // "all_reduce"
 const char* call_name(c10d::OpType type);
 
-// Ends every group of this process that is still there; for the interpreter's exit.
+// Shuts down every remaining group of this process; for interpreter exit.
 void close_all_groups();
 
-// Is called, on another thread, when a group fails for the first time.
+// Called on another thread when a group fails for the first time.
 void set_failure_hook(std::function<void()> hook);
 
 }  // namespace ccom_torch

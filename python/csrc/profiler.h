@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a profile shows of a collective besides its title: by which algorithm it runs.
+// The algorithm of a collective, for profiles.
 #pragma once
 
 #include <ATen/record_function.h>
@@ -11,8 +11,8 @@
 
 namespace ccom_torch {
 
-// An event "ccom::<collective> <algorithm>" from construction to destruction. Nothing, at no cost, for `collective`
-// null. count_bytes: the call's count in bytes.
+// An event "ccom::<collective> <algorithm>" from construction to destruction. A no-op if `collective` is null.
+// count_bytes: the call's count in bytes.
 class AlgorithmRecord {
  public:
   AlgorithmRecord(ccomComm_t comm, const char* collective, size_t count_bytes);

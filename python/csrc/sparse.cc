@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The sum of sparse tensors: every rank gathers all indices and values, padded to the longest, and adds them up in the
-// order of ranks.
+// The sum of sparse tensors: every rank gathers all indices and values, padded to the longest, and adds them in rank
+// order.
 #include "collectives.h"
 #include "types.h"
 
 namespace ccom_torch {
 namespace {
 
-// [size, 1 + dims]: how many values each rank has, and the shape it believes in.
+// [size, 1 + dims]: each rank's number of values, and its shape.
 at::Tensor gather_shapes(const Member& member, const at::Tensor& tensor) {
   std::vector<int64_t> mine{tensor._nnz(), tensor.sparse_dim()};
   mine.insert(mine.end(), tensor.sizes().begin(), tensor.sizes().end());
@@ -18,7 +18,7 @@ at::Tensor gather_shapes(const Member& member, const at::Tensor& tensor) {
   return shapes;
 }
 
-// The ranks' pieces, whose first dimension differs: lengths[r] rows each.
+// The ranks' parts, which differ in the first dimension: lengths[r] rows each.
 Tensors gather_rows(const Member& member, const at::Tensor& rows, const at::Tensor& lengths) {
   std::vector<int64_t> padded_size = rows.sizes().vec();
   padded_size[0] = lengths.max().item<int64_t>();

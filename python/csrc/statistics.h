@@ -15,7 +15,7 @@ class Statistics {
   struct Counters {
     std::atomic<uint64_t> count{0}, bytes{0};
     std::atomic<uint64_t> nanoseconds{0};         // in the operation itself
-    std::atomic<uint64_t> waited_nanoseconds{0};  // callers blocked: sync calls, and wait() on async ones
+    std::atomic<uint64_t> waited_nanoseconds{0};  // blocked callers: sync calls, and wait() on async ones
   };
   static constexpr size_t kTypes = 20;  // of c10d::OpType
 

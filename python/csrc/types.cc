@@ -54,18 +54,18 @@ at::Tensor factor_of(const c10d::ReduceOp& op, at::ScalarType type) {
   return at::scalar_tensor(supplement->double_factor, at::TensorOptions().dtype(type));
 }
 
-// ccom's texts begin with the function's name.
+// ccom's texts start with the function's name.
 std::string text_of(ccomResult_t result, const ccomErrorInfo_t& info) {
   std::string text = info.text[0] != '\0' ? info.text : ccomGetErrorString(result);
   if (text.starts_with("ccom")) text.erase(0, std::min(text.size(), text.find(": ") + 2));
   if (info.host[0] != '\0' && text.find(info.host) == std::string::npos) text += " (on " + std::string(info.host) + ")";
   if (info.cure[0] != '\0') text += ". To do: " + std::string(info.cure);
-  // Callers of torch look for these words.
+  // Code that uses torch searches for these words.
   if (result == ccomTimeout) text += " [ Timed out waiting for peers ]";
   return text;
 }
 
-// What is known of `result`: nothing, if `info` is about something else.
+// The error details of `result`; none if `info` describes another error.
 ccomErrorInfo_t about(ccomResult_t result, const ccomErrorInfo_t& info) {
   if (info.result == result) return info;
   ccomErrorInfo_t nothing = CCOM_ERROR_INFO_INIT;
@@ -111,7 +111,7 @@ CallFailed::CallFailed(ccomResult_t result, const ccomErrorInfo_t& info)
 void check(ccomResult_t result, ccomComm_t comm) {
   if (result == ccomSuccess) return;
   ccomErrorInfo_t info = CCOM_ERROR_INFO_INIT;
-  // The call's own error first: a refused argument leaves no mark on the communicator.
+  // The call's own error first: a rejected argument does not change the communicator.
   if (ccomGetErrorInfo(nullptr, &info) != ccomSuccess || info.result != result) ccomGetErrorInfo(comm, &info);
   throw CallFailed(result, about(result, info));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// torch's types, operators and errors in ccom's terms.
+// Maps torch's types, operators and errors to ccom's.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -12,17 +12,17 @@
 
 namespace ccom_torch {
 
-// How elements of a torch type are counted for ccom: `factor` elements of `type` each.
+// How elements of a torch type are counted in ccom: `factor` elements of `type` each.
 struct Elements {
   ccomDataType_t type;
   size_t factor = 1;
 };
-// For reductions. Raises for types without arithmetic (quantized, bits).
+// For reductions. Throws for types without arithmetic (quantized, bits).
 Elements arithmetic_elements(at::ScalarType type);
-// For moving data: any type, as bytes if ccom has none like it.
+// For data movement: any type, as bytes if ccom has no equivalent.
 Elements moved_elements(at::ScalarType type);
 
-// A reduce operator for calls on `comm`. Owns what had to be made for a premultiplied sum.
+// A reduce operator for calls on `comm`. Owns the operator created for a premultiplied sum.
 class Operator {
  public:
   Operator(const c10d::ReduceOp& op, at::ScalarType type, ccomComm_t comm);
@@ -33,10 +33,10 @@ class Operator {
 
  private:
   ccomRedOp_t op_ = ccomSum;
-  ccomComm_t made_for_ = nullptr;  // null: nothing was made
+  ccomComm_t made_for_ = nullptr;  // null: nothing was created
 };
 
-// A call that ccom refused or could not end; what() is ccom's own text, without names of functions.
+// A ccom call that failed; what() is ccom's text, without function names.
 class CallFailed : public std::runtime_error {
  public:
   CallFailed(ccomResult_t result, const ccomErrorInfo_t& info);
@@ -48,9 +48,9 @@ class CallFailed : public std::runtime_error {
 
 // Throws CallFailed unless `result` is ccomSuccess. `comm` may be null.
 void check(ccomResult_t result, ccomComm_t comm);
-// The same for what is told later, by another thread: only the communicator knows why.
+// The same for an error reported later on another thread: only the communicator has the details.
 void check_later(ccomResult_t result, ccomComm_t comm);
-// Throws what torch's users expect of a backend, DistBackendError.
+// Throws DistBackendError, as torch's users expect from a backend.
 [[noreturn]] void raise(const std::string& text);
 
 }  // namespace ccom_torch

@@ -10,7 +10,7 @@
 namespace ccom_torch {
 namespace {
 
-// Sleeping and being woken costs about as much as this: worth while only for what takes longer.
+// Sleeping and waking up costs about this much, so it only pays for longer waits.
 constexpr std::chrono::microseconds kPolling{50};
 
 c10::intrusive_ptr<c10::ivalue::Future> make_future() {
@@ -92,7 +92,7 @@ void Work::fulfil(c10::ivalue::Future& future) {
 
 void Work::complete(std::exception_ptr error) {
   error_ = error;
-  // Ends the profiler's event, and first: who has waited may end the profile, and free what the event is written to.
+  // Ends the profiler's event first: after the wait, the user may end the profile and free its buffer.
   finish(std::move(error));
   c10::intrusive_ptr<c10::ivalue::Future> future;
   {
@@ -134,7 +134,7 @@ class Joined final : public Work {
           part->wait(std::max(left, std::chrono::milliseconds(1)));
         }
       } catch (...) {
-        if (!part->isCompleted()) return;  // the time is up
+        if (!part->isCompleted()) return;  // timed out
       }
     }
     settle();

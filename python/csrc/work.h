@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One operation as torch sees it: a Work that owns its tensors until it is done, and the futures on it.
+// One torch operation: a Work that owns its tensors until it is complete, and its futures.
 #pragma once
 
 #include <ATen/ThreadLocalState.h>
@@ -18,7 +18,7 @@ class Work : public c10d::Work {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // `title`: of the profiler's event, which spans issue to completion; null without one.
+  // `title`: of the profiler's event from issue to completion; null for none.
   Work(int rank, c10d::OpType type, const char* title, const std::vector<at::Tensor>& inputs,
        std::vector<at::Tensor> outputs, uint64_t sequence);
 
@@ -27,12 +27,12 @@ class Work : public c10d::Work {
   std::exception_ptr exception() const override;
   int sourceRank() const override;
   std::vector<at::Tensor> result() override;
-  // Blocking. timeout 0: as long as the operation's own deadline. A timeout leaves the operation under way.
+  // Blocking. timeout 0: the operation's own deadline. After a timeout the operation continues.
   bool wait(std::chrono::milliseconds timeout = kNoTimeout) override;
   void synchronize() override {}
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
   uint64_t getSequencenumber() const override { return sequence_; }
-  float getDuration() const override;  // ms from start to end of the operation itself
+  float getDuration() const override;  // ms spent in the operation itself
 
   c10d::OpType type() const { return opType_; }
   uint64_t sequence() const { return sequence_; }
@@ -40,13 +40,13 @@ class Work : public c10d::Work {
   void set_span(Clock::time_point started, Clock::time_point ended) { started_ = started, ended_ = ended; }
   Clock::time_point started() const { return started_; }
   Clock::time_point ended() const { return ended_; }
-  // Where the time of blocking in wait() is added up.
+  // Accumulates the time blocked in wait().
   void count_waiting_in(std::shared_ptr<std::atomic<uint64_t>> nanoseconds) { waited_ = std::move(nanoseconds); }
 
-  // Futures are fulfilled by another thread, with the thread-local state of the issuer: their callbacks may wait.
+  // Futures are completed by another thread with the issuer's thread-local state, because their callbacks may wait.
   void complete(std::exception_ptr error);
   void keep_thread_state() { state_.emplace(); }
-  // Runs fn as if on the thread that kept its state.
+  // Runs fn with the captured thread-local state.
   template <typename Fn>
   void with_thread_state(Fn fn) {
     const at::ThreadLocalStateGuard guard(*state_);
@@ -54,7 +54,7 @@ class Work : public c10d::Work {
   }
 
  protected:
-  // Helps the operation along until it is done or the time is up; the default only waits a moment.
+  // Makes progress until the operation is complete or the timeout has passed; by default only waits briefly.
   virtual void help(Clock::time_point until);
 
  private:
@@ -73,7 +73,7 @@ class Work : public c10d::Work {
   c10::intrusive_ptr<c10::ivalue::Future> future_;  // guarded by guard_
 };
 
-// Several works as one; done when all are. Complete with the first error.
+// Several works as one; complete when all are, with the first error.
 c10::intrusive_ptr<Work> join_works(int rank, const std::vector<c10::intrusive_ptr<Work>>& parts);
 
 }  // namespace ccom_torch

@@ -22,16 +22,16 @@ def _versions_agree(built_for):
 
     here = tuple(int(part) for part in torch.__version__.split(".")[:2])
     if here < _MINIMUM:
-        raise ImportError(f"ccom.torch needs torch {_MINIMUM[0]}.{_MINIMUM[1]} or later, here is {torch.__version__}")
+        raise ImportError(f"ccom.torch needs torch {_MINIMUM[0]}.{_MINIMUM[1]} or later, found {torch.__version__}")
     if here != tuple(int(part) for part in built_for.split(".")):
         raise ImportError(
-            f"ccom.torch was built for torch {built_for} and here is {torch.__version__}: torch's C++ interface changes with "
+            f"ccom.torch was built for torch {built_for}, found {torch.__version__}: torch's C++ interface changes with "
             "every minor version. Build it again: pip install --no-build-isolation --force-reinstall --no-deps ./python"
         )
 
 
 def _load():
-    """The extension module; the first call makes the exit of the interpreter end what is still open."""
+    """The extension module; the first call registers a shutdown of open groups at interpreter exit."""
     global _backend_module
     if _backend_module is None:
         from ccom import load_library
@@ -98,7 +98,7 @@ def backend_of(group=None):
 
 
 def stats(group=None):
-    """Counters since the group was made: a list of {op, count, bytes, seconds, waited_seconds}.
+    """Counters since the group was created: a list of {op, count, bytes, seconds, waited_seconds}.
 
     seconds: in the operations themselves, other ranks' lateness included. waited_seconds: callers were blocked, in
     synchronous calls and in wait(). bytes: of all calls, each counted as nccl-tests does (the larger buffer).
@@ -107,7 +107,7 @@ def stats(group=None):
 
 
 def enable_mapped_tensors(min_bytes=1 << 20, keep_bytes=1 << 30):
-    """Gives CPU tensors of min_bytes and more, from now on, memory that ranks on the same host can map.
+    """Allocates CPU tensors of at least min_bytes, from now on, in memory that ranks on the same host can map.
 
     Collectives on such tensors read and write one another's memory directly instead of copying through a staging area.
     Call it before the model is built; every rank may do as it likes. Freed memory is kept for tensors to come, keep_bytes
@@ -117,21 +117,21 @@ def enable_mapped_tensors(min_bytes=1 << 20, keep_bytes=1 << 30):
 
 
 def is_mapped(tensor):
-    """The whole of a dense tensor lies in memory that ranks can map."""
+    """Whether all of a dense tensor is in memory that ranks can map."""
     return _load().is_mapped(tensor)
 
 
 def monitored_barrier(group=None, timeout=None, wait_all_ranks=False):
-    """torch.distributed.monitored_barrier for ccom groups (torch admits only gloo's up to 2.13).
+    """torch.distributed.monitored_barrier for ccom groups (torch accepts only gloo's up to 2.13).
 
-    Names the ranks that did not come within `timeout` (a timedelta; None: the group's) and leaves the group usable.
+    Names the ranks that did not arrive within `timeout` (a timedelta; None: the group's) and leaves the group usable.
     """
     backend = backend_of(group)
     return backend.monitored_barrier(timeout if timeout is not None else backend.options._timeout, wait_all_ranks)
 
 
 def replace_gloo():
-    """From now on a process group that asks for "gloo" gets ccom. For programs that name gloo in their code."""
+    """From now on a process group that requests "gloo" uses ccom. For programs with gloo hard-coded."""
     from ccom.torch import _gloo
 
     _gloo.replace()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ccom in the place of gloo: torch makes every gloo group by calling the name ProcessGroupGloo in one module."""
+"""Replaces gloo by ccom: torch creates every gloo group by calling the name ProcessGroupGloo in one module."""
 import sys
 from datetime import timedelta
 
@@ -10,7 +10,7 @@ _DEFAULT_TIMEOUT = timedelta(minutes=30)
 
 
 class _StandsForGloo(type):
-    """Calling the class makes a ccom group; asking whether something is one says yes to ccom's and to gloo's own."""
+    """Calling the class creates a ccom group; isinstance() accepts both ccom's and gloo's own groups."""
 
     def __call__(cls, store, rank, size, timeout=_DEFAULT_TIMEOUT, *_):
         from ccom.torch import _load
@@ -34,4 +34,4 @@ def replace():
     c10d.ProcessGroupGloo = stand_in
     if hasattr(dist, "ProcessGroupGloo"):
         dist.ProcessGroupGloo = stand_in
-    print("ccom.torch: process groups that ask for gloo get ccom", file=sys.stderr)
+    print("ccom.torch: process groups that request gloo use ccom", file=sys.stderr)

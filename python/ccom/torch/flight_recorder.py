@@ -15,7 +15,7 @@ import torch.distributed as dist
 
 _VERSION = "2.10"  # of the format
 
-# torch's tools know these operations, and only the names of torch's own libraries before them.
+# torch's tools know these operations, prefixed by the names of torch's own libraries only.
 _LIBRARY = "gloo"
 _OPERATIONS = {"barrier": "all_reduce_barrier"}
 
@@ -40,7 +40,7 @@ def _name_for_tools(entry, rank):
 
 
 def snapshot():
-    """What dump() writes, as a dictionary. Receives from any source are left out: torch's format has no place for them."""
+    """The contents of dump() as a dictionary. Omits receives from any source, which torch's format cannot represent."""
     entries, groups, status = [], {}, {}
     for number, (name, group, backend) in enumerate(_ccom_groups()):
         ranks = dist.get_process_group_ranks(group)
@@ -70,7 +70,7 @@ def snapshot():
 
 
 def dump(prefix=None):
-    """Writes snapshot() to `prefix` with this process's rank behind it, and returns the file's name."""
+    """Writes snapshot() to `prefix` followed by this process's rank, and returns the file's name."""
     prefix = prefix or os.environ.get("CCOM_TORCH_DUMP") or os.environ.get("TORCH_FR_DUMP_TEMP_FILE")
     if not prefix:
         raise ValueError("flight_recorder.dump: no prefix given, and neither CCOM_TORCH_DUMP nor TORCH_FR_DUMP_TEMP_FILE is set")

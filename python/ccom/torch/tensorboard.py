@@ -3,7 +3,7 @@
 
     from ccom.torch.tensorboard import StepLogger
 
-    with StepLogger("runs/first") as logger:           # a folder, or a SummaryWriter that you have
+    with StepLogger("runs/first") as logger:           # a directory, or a SummaryWriter
         for number, batch in enumerate(batches):
             with logger.step(number):
                 train(batch)
@@ -27,7 +27,7 @@ import time
 
 import torch.distributed as dist
 
-# Traffic of each byte, as in nccl-tests (doc/PERFORMANCE.md); 1 for what is not here.
+# Traffic of each byte, as in nccl-tests (doc/PERFORMANCE.md); 1 for all others.
 _TRAFFIC = {
     "ALLREDUCE": lambda ranks: 2 * (ranks - 1) / ranks,
     "ALLREDUCE_COALESCED": lambda ranks: 2 * (ranks - 1) / ranks,
@@ -50,7 +50,7 @@ def _by_operation(entries):
 
 
 def difference(before, after):
-    """What the counters of stats() went up by, {operation: counters}; operations without a call are left out."""
+    """The increase of the counters of stats(), {operation: counters}; omits operations without a call."""
     earlier, found = _by_operation(before), {}
     for operation, counters in _by_operation(after).items():
         start = earlier.get(operation, dict.fromkeys(_COUNTERS, 0))
@@ -61,7 +61,7 @@ def difference(before, after):
 
 
 def scalars(seconds, operations, ranks):
-    """What one step writes: {tag: value}. `operations` as from difference()."""
+    """The values of one step: {tag: value}. `operations` as from difference()."""
     blocked = sum(counters["waited_seconds"] for counters in operations.values())
     values = {"step_seconds": seconds, "blocked_seconds": blocked}
     if seconds > 0:
@@ -79,7 +79,7 @@ def scalars(seconds, operations, ranks):
 
 
 class StepLogger:
-    """Not for several threads at once. Steps do not nest."""
+    """Not thread-safe. Steps do not nest."""
 
     def __init__(self, writer_or_logdir, group=None, prefix="ccom", all_ranks=False):
         self._group, self._prefix = group, prefix
@@ -88,7 +88,7 @@ class StepLogger:
         if not all_ranks and dist.get_rank(group) != 0:
             self._writer, self._owns_writer = None, False
         elif self._owns_writer:
-            # Another library's protobuf: imported by those alone who write.
+            # Imports another protobuf, so only where it is needed.
             from torch.utils.tensorboard import SummaryWriter
 
             folder = os.fspath(writer_or_logdir)
@@ -98,7 +98,7 @@ class StepLogger:
 
     @contextlib.contextmanager
     def step(self, number):
-        """Logs what runs inside as step `number`; nothing if it ends with an exception."""
+        """Logs the enclosed code as step `number`; nothing if it raises an exception."""
         if self._writer is None:
             yield
             return
@@ -111,7 +111,7 @@ class StepLogger:
             self._writer.add_scalar(f"{self._prefix}/{tag}", value, number)
 
     def close(self):
-        """Writes what is left, and closes the writer if it was made here."""
+        """Flushes, and closes the writer if it was created here."""
         if self._writer is None:
             return
         if self._owns_writer:
