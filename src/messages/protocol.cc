@@ -69,8 +69,8 @@ Status MessageProtocol::check_deadlines(Clock::time_point now) {
     const MessageRequest& request = message->request;
     if (now >= message->deadline.when()) {
       Status timeout =
-          error(Code::Timeout, "rank %d: the message %s timed out: it was not %s within %" PRId64 " ms", routes_.rank,
-                text_of(*message).c_str(), request.sends ? "taken" : "there", request.timeout_ms)
+          error(Code::Timeout, "rank %d: the message %s timed out: not %s within %" PRId64 " ms", routes_.rank,
+                text_of(*message).c_str(), request.sends ? "accepted by the receiver" : "received", request.timeout_ms)
               .with_cure("check what that rank is doing; raise the timeout if it is only slow");
       return request.peer == kAnyRank ? timeout : std::move(timeout).with_peers({request.peer});
     }

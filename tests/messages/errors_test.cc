@@ -106,7 +106,7 @@ TEST_P(MessageEnds, ALateMessageNamesItself) {
     EXPECT_EQ(ccomMessageWait(late, 10, nullptr), ccomInProgress);
     finish(late, ccomTimeout);
     EXPECT_LT(steady_clock::now() - start, milliseconds(20000));
-    EXPECT_TRUE(says("from rank 2 (tag 77, 100 bytes) was not there within 150 ms")) << last_error();
+    EXPECT_TRUE(says("from rank 2 (tag 77, 100 bytes) timed out: not received within 150 ms")) << last_error();
     ccomErrorInfo_t info = CCOM_ERROR_INFO_INIT;
     EXPECT_EQ(ccomGetErrorInfo(comm, &info), ccomSuccess);
     EXPECT_EQ(info.nPeers, 1);
