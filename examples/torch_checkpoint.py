@@ -5,7 +5,7 @@
     torchrun --nproc-per-node=4 examples/torch_checkpoint.py --backend ccom --asynchronous
 
 Trains, saves, trains on. Then a model that starts from other parameters loads what was saved and repeats the second
-part: it must end with the same bits. With --asynchronous the training goes on while a thread of each rank writes.
+part: it must end with bitwise equal parameters. With --asynchronous training continues while a thread of each rank writes.
 """
 import os
 import shutil

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <thread>
 
-#include "tests/conformance/crew.h"
+#include "tests/conformance/test_job.h"
 
 namespace ccom::conformance {
 namespace {
@@ -39,32 +39,31 @@ struct Difference {
   size_t sent_bytes, expected_bytes;
 };
 
-void expect_mismatch(Crew& crew, const Difference& difference, bool use_sink) {
+void expect_mismatch(TestJob& job, const Difference& difference, bool use_sink) {
   const auto good = payload(100, 1);
   const auto bad = payload(difference.sent_bytes, 2);
   std::vector<std::byte> received(100), target(difference.expected_bytes, std::byte{0xA5});
   CheckingSink sink(difference.expected_bytes);
-  crew.receive(1, 0, 1, 1, received, 1);
+  job.receive(1, 0, 1, 1, received, 1);
   if (use_sink) {
-    crew.receive(1, 0, 1, difference.expected_envelope, difference.expected_bytes, sink, 2);
+    job.receive(1, 0, 1, difference.expected_envelope, difference.expected_bytes, sink, 2);
   } else {
-    crew.receive(1, 0, 1, difference.expected_envelope, target, 2);
+    job.receive(1, 0, 1, difference.expected_envelope, target, 2);
   }
-  crew.send(0, 1, 1, 1, good, 1);
-  crew.send(0, 1, 1, difference.sent_envelope, bad, 2);
-  ASSERT_TRUE(crew.step_until([&crew] { return crew.report(1).mismatch.has_value(); }))
-      << crew.report(1).status.message();
-  const Mismatch& mismatch = *crew.report(1).mismatch;
+  job.send(0, 1, 1, 1, good, 1);
+  job.send(0, 1, 1, difference.sent_envelope, bad, 2);
+  ASSERT_TRUE(job.step_until([&job] { return job.report(1).mismatch.has_value(); })) << job.report(1).status.message();
+  const Mismatch& mismatch = *job.report(1).mismatch;
   EXPECT_EQ(mismatch.peer, 0);
   EXPECT_EQ(mismatch.expected, envelope(difference.expected_envelope));
   EXPECT_EQ(mismatch.received, envelope(difference.sent_envelope));
   EXPECT_EQ(mismatch.expected_bytes, difference.expected_bytes);
   EXPECT_EQ(mismatch.received_bytes, difference.sent_bytes);
-  EXPECT_TRUE(crew.report(1).has(1)) << "the message before it was fine";
-  EXPECT_FALSE(crew.report(1).has(2));
+  EXPECT_TRUE(job.report(1).has(1)) << "the message before it was fine";
+  EXPECT_FALSE(job.report(1).has(2));
   EXPECT_TRUE(sink.is_untouched());
   for (const std::byte byte : target) ASSERT_EQ(byte, std::byte{0xA5});
-  crew[1].stop();
+  job[1].stop();
 }
 
 TEST_P(TransportConformance, AMismatchIsReportedAndNothingDelivered) {
@@ -80,71 +79,71 @@ TEST_P(TransportConformance, AMismatchIsReportedAndNothingDelivered) {
   for (const Difference& difference : kDifferences) {
     for (const bool use_sink : {false, true}) {
       SCOPED_TRACE(testing::Message() << difference.sent_bytes << " bytes for " << difference.expected_bytes);
-      const auto crew = connected(GetParam(), {.ranks = 2, .channels = 2});
-      expect_mismatch(*crew, difference, use_sink);
+      const auto job = connected(GetParam(), {.ranks = 2, .channels = 2});
+      expect_mismatch(*job, difference, use_sink);
     }
   }
 }
 
 TEST_P(TransportConformance, StopLeavesTheReceiversBufferAloneThoughThePeerSendsOn) {
   for (const int steps_before : {0, 1, 3}) {
-    const auto crew = connected(GetParam(), {.ranks = 2, .channels = 1});
+    const auto job = connected(GetParam(), {.ranks = 2, .channels = 1});
     LockableMemory target(9 * kMiB);
     const auto sent = payload(9 * kMiB, 1);
-    crew->receive(1, 0, 0, 1, target.bytes(), 1);
-    crew->send(0, 1, 0, 1, sent, 1);
-    for (int i = 0; i < steps_before; ++i) crew->step();
-    const bool was_complete = crew->report(1).has(1);
-    (*crew)[1].stop();
+    job->receive(1, 0, 0, 1, target.bytes(), 1);
+    job->send(0, 1, 0, 1, sent, 1);
+    for (int i = 0; i < steps_before; ++i) job->step();
+    const bool was_complete = job->report(1).has(1);
+    (*job)[1].stop();
     target.lock();
-    for (int i = 0; i < kAFewSteps; ++i) crew->step();
-    (*crew)[1].stop();
-    EXPECT_EQ(crew->report(1).has(1), was_complete) << "nothing completes after stop()";
-    crew->destroy(1);
-    for (int i = 0; i < kAFewSteps; ++i) crew->step();
+    for (int i = 0; i < kAFewSteps; ++i) job->step();
+    (*job)[1].stop();
+    EXPECT_EQ(job->report(1).has(1), was_complete) << "nothing completes after stop()";
+    job->destroy(1);
+    for (int i = 0; i < kAFewSteps; ++i) job->step();
   }
 }
 
 TEST_P(TransportConformance, StopLeavesTheSendersBufferAloneThoughThePeerReceivesOn) {
   for (const int steps_before : {0, 1, 3}) {
-    const auto crew = connected(GetParam(), {.ranks = 2, .channels = 1});
+    const auto job = connected(GetParam(), {.ranks = 2, .channels = 1});
     LockableMemory source(9 * kMiB);
     fill(source.bytes(), 1);
     std::vector<std::byte> target(9 * kMiB);
-    crew->receive(1, 0, 0, 1, target, 1);
-    crew->send(0, 1, 0, 1, source.bytes(), 1);
-    for (int i = 0; i < steps_before; ++i) crew->step();
-    const bool was_complete = crew->report(0).has(1);
-    (*crew)[0].stop();
+    job->receive(1, 0, 0, 1, target, 1);
+    job->send(0, 1, 0, 1, source.bytes(), 1);
+    for (int i = 0; i < steps_before; ++i) job->step();
+    const bool was_complete = job->report(0).has(1);
+    (*job)[0].stop();
     source.lock();
-    for (int i = 0; i < kAFewSteps; ++i) crew->step();
-    (*crew)[0].stop();
-    EXPECT_EQ(crew->report(0).has(1), was_complete) << "nothing completes after stop()";
-    crew->destroy(0);
-    for (int i = 0; i < kAFewSteps; ++i) crew->step();
+    for (int i = 0; i < kAFewSteps; ++i) job->step();
+    (*job)[0].stop();
+    EXPECT_EQ(job->report(0).has(1), was_complete) << "nothing completes after stop()";
+    job->destroy(0);
+    for (int i = 0; i < kAFewSteps; ++i) job->step();
   }
 }
 
 TEST_P(TransportConformance, TheDestructorLosesNothingThatWasComplete) {
-  const auto crew = connected(GetParam(), {.ranks = 2, .channels = 1});
+  const auto job = connected(GetParam(), {.ranks = 2, .channels = 1});
   constexpr Token kMessages = 60, kReceivedEarly = 5;
   std::vector<std::vector<std::byte>> sent, received(kMessages, std::vector<std::byte>(1000));
   for (Token k = 0; k < kMessages; ++k) sent.push_back(payload(1000, k));
-  for (Token k = 0; k < kReceivedEarly; ++k) crew->receive(1, 0, 0, k, received[k], k);
-  for (Token k = 0; k < kMessages; ++k) crew->send(0, 1, 0, k, sent[k], k);
-  for (int i = 0; i < kAFewSteps; ++i) crew->step();
-  ASSERT_TRUE(crew->step_until_complete(0, kReceivedEarly));
-  const size_t promised = crew->report(0).completed.size();  // all, if the transport buffers that much
+  for (Token k = 0; k < kReceivedEarly; ++k) job->receive(1, 0, 0, k, received[k], k);
+  for (Token k = 0; k < kMessages; ++k) job->send(0, 1, 0, k, sent[k], k);
+  for (int i = 0; i < kAFewSteps; ++i) job->step();
+  ASSERT_TRUE(job->step_until_complete(0, kReceivedEarly));
+  const size_t promised = job->report(0).completed.size();  // all, if the transport buffers that much
   // Rank 0 goes at once; rank 1 looks after its transport meanwhile, but posts its receives later.
-  std::thread leaver([&crew] { crew->destroy(0); });
+  std::thread leaver([&job] { job->destroy(0); });
   for (int i = 0; i < kAFewSteps; ++i) {
-    crew->step(1);
+    job->step(1);
     std::this_thread::yield();
   }
-  for (Token k = kReceivedEarly; k < promised; ++k) crew->receive(1, 0, 0, k, received[k], k);
-  const Deadline deadline = Deadline::after(kPatience);
-  const Report& report = crew->report(1);
-  while (report.completed.size() < promised && report.status.is_ok() && !deadline.passed()) crew->step(1);
+  for (Token k = kReceivedEarly; k < promised; ++k) job->receive(1, 0, 0, k, received[k], k);
+  const Deadline deadline = Deadline::after(kTimeout);
+  const Report& report = job->report(1);
+  while (report.completed.size() < promised && report.status.is_ok() && !deadline.passed()) job->step(1);
   leaver.join();
   ASSERT_EQ(report.completed.size(), promised) << report.status.message();
   for (Token k = 0; k < promised; ++k) EXPECT_TRUE(matches(received[k], k)) << "message " << k;
@@ -153,90 +152,90 @@ TEST_P(TransportConformance, TheDestructorLosesNothingThatWasComplete) {
 // Rank 0 leaves; rank 2 goes on as if nothing had been. The second channel shows that ends are seen after what was
 // sent.
 TEST_P(TransportConformance, ReceivesThatMayEndDoSoWhenThePeerHasLeftAndHarmNobody) {
-  const auto crew = connected(GetParam(), {.ranks = 3, .channels = 2});
+  const auto job = connected(GetParam(), {.ranks = 3, .channels = 2});
   const auto sent = payload(1000, 1);
   std::vector<std::byte> received(1000), never(1000), never_either(8);
-  crew->receive(1, 0, 0, 1, received, 1, true);
-  crew->receive(1, 0, 0, 2, never, 2, true);
-  crew->receive(1, 0, 0, 3, never_either, 3, true);
-  crew->receive(1, 0, 1, 4, never_either, 4, true);
-  crew->send(0, 1, 0, 1, sent, 1);
-  ASSERT_TRUE(crew->step_until_complete(0, 1));
-  std::thread leaver([&crew] { crew->destroy(0); });
-  const Deadline deadline = Deadline::after(kPatience);
-  while (crew->report(1).ended.size() < 3 && crew->report(1).status.is_ok() && !deadline.passed()) {
-    crew->step(1);
-    (*crew)[1].wait(std::chrono::milliseconds(10));
+  job->receive(1, 0, 0, 1, received, 1, true);
+  job->receive(1, 0, 0, 2, never, 2, true);
+  job->receive(1, 0, 0, 3, never_either, 3, true);
+  job->receive(1, 0, 1, 4, never_either, 4, true);
+  job->send(0, 1, 0, 1, sent, 1);
+  ASSERT_TRUE(job->step_until_complete(0, 1));
+  std::thread leaver([&job] { job->destroy(0); });
+  const Deadline deadline = Deadline::after(kTimeout);
+  while (job->report(1).ended.size() < 3 && job->report(1).status.is_ok() && !deadline.passed()) {
+    job->step(1);
+    (*job)[1].wait(std::chrono::milliseconds(10));
   }
   leaver.join();
-  ASSERT_TRUE(crew->report(1).status.is_ok()) << crew->report(1).status.message();
-  EXPECT_TRUE(crew->report(1).has(1));
+  ASSERT_TRUE(job->report(1).status.is_ok()) << job->report(1).status.message();
+  EXPECT_TRUE(job->report(1).has(1));
   EXPECT_TRUE(matches(received, 1));
-  std::ranges::sort(crew->report(1).ended);
-  EXPECT_EQ(crew->report(1).ended, (std::vector<Token>{2, 3, 4}));
-  crew->receive(1, 0, 0, 5, never, 5, true);
-  crew->receive(1, 2, 0, 6, received, 6);
-  crew->send(2, 1, 0, 6, sent, 6);
-  ASSERT_TRUE(crew->step_until([&crew] { return crew->report(1).has(6) && crew->report(1).ended.size() == 4; }))
-      << crew->report(1).status.message();
+  std::ranges::sort(job->report(1).ended);
+  EXPECT_EQ(job->report(1).ended, (std::vector<Token>{2, 3, 4}));
+  job->receive(1, 0, 0, 5, never, 5, true);
+  job->receive(1, 2, 0, 6, received, 6);
+  job->send(2, 1, 0, 6, sent, 6);
+  ASSERT_TRUE(job->step_until([&job] { return job->report(1).has(6) && job->report(1).ended.size() == 4; }))
+      << job->report(1).status.message();
 }
 
 // A sleeper hears of the end at once.
 TEST_P(TransportConformance, WaitEndsWhenThePeerLeaves) {
-  const auto crew = connected(GetParam(), {.ranks = 2, .channels = 1});
+  const auto job = connected(GetParam(), {.ranks = 2, .channels = 1});
   std::vector<std::byte> never(8);
-  crew->receive(1, 0, 0, 1, never, 1, true);
-  crew->step(1);
-  std::thread leaver([&crew] {
+  job->receive(1, 0, 0, 1, never, 1, true);
+  job->step(1);
+  std::thread leaver([&job] {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    crew->destroy(0);
+    job->destroy(0);
   });
   const auto start = Clock::now();
-  while (crew->report(1).ended.empty() && Clock::now() - start < kPatience) {
-    (*crew)[1].wait(kPatience);
-    crew->step(1);
+  while (job->report(1).ended.empty() && Clock::now() - start < kTimeout) {
+    (*job)[1].wait(kTimeout);
+    job->step(1);
   }
   leaver.join();
-  EXPECT_LT(Clock::now() - start, kPatience / 2);
+  EXPECT_LT(Clock::now() - start, kTimeout / 2);
 }
 
 TEST_P(TransportConformance, TheDestructorDoesNotWaitForWhatIsStillQueued) {
-  const auto crew = connected(GetParam(), {.ranks = 2, .channels = 1});
+  const auto job = connected(GetParam(), {.ranks = 2, .channels = 1});
   const auto sent = payload(9 * kMiB, 1);
-  for (Token k = 0; k < 4; ++k) crew->send(0, 1, 0, k, sent, k);
-  for (int i = 0; i < kAFewSteps; ++i) crew->step(0);
+  for (Token k = 0; k < 4; ++k) job->send(0, 1, 0, k, sent, k);
+  for (int i = 0; i < kAFewSteps; ++i) job->step(0);
   const auto start = Clock::now();
-  crew->destroy(0);
+  job->destroy(0);
   EXPECT_LT(Clock::now() - start, std::chrono::seconds(4));
 }
 
 TEST_P(TransportConformance, WaitEndsWhenItsTimeIsUp) {
-  const auto crew = connected(GetParam(), {.ranks = 2, .channels = 1});
+  const auto job = connected(GetParam(), {.ranks = 2, .channels = 1});
   std::vector<std::byte> received(8);
-  crew->receive(1, 0, 0, 1, received, 1);
-  crew->step(1);
+  job->receive(1, 0, 0, 1, received, 1);
+  job->step(1);
   const auto start = Clock::now();
-  (*crew)[1].wait(std::chrono::milliseconds(50));
+  (*job)[1].wait(std::chrono::milliseconds(50));
   EXPECT_LT(Clock::now() - start, std::chrono::seconds(10));
 }
 
 TEST_P(TransportConformance, WaitEndsOnWakeAlsoIfThatCameFirst) {
-  const auto crew = connected(GetParam(), {.ranks = 2, .channels = 1});
-  crew->step(1);
+  const auto job = connected(GetParam(), {.ranks = 2, .channels = 1});
+  job->step(1);
   const auto start = Clock::now();
   for (int i = 0; i < 20; ++i) {
-    (*crew)[1].wake();
-    (*crew)[1].wait(kPatience);
+    (*job)[1].wake();
+    (*job)[1].wait(kTimeout);
   }
   for (int i = 0; i < 5; ++i) {
-    std::thread waker([&crew] {
+    std::thread waker([&job] {
       std::this_thread::sleep_for(std::chrono::milliseconds(10));  // so that wait() usually blocks already
-      (*crew)[1].wake();
+      (*job)[1].wake();
     });
-    (*crew)[1].wait(kPatience);
+    (*job)[1].wait(kTimeout);
     waker.join();
   }
-  EXPECT_LT(Clock::now() - start, kPatience / 2);
+  EXPECT_LT(Clock::now() - start, kTimeout / 2);
 }
 
 }  // namespace ccom::conformance

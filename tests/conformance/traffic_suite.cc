@@ -8,7 +8,7 @@
 #include <random>
 #include <thread>
 
-#include "tests/conformance/crew.h"
+#include "tests/conformance/test_job.h"
 
 namespace ccom::conformance {
 namespace {
@@ -100,7 +100,7 @@ void run_rank(Transport& transport, std::deque<End>& ends, uint64_t seed) {
   std::mt19937_64 random(seed);
   Events events;
   size_t done = 0;
-  const Deadline deadline = Deadline::after(kPatience);
+  const Deadline deadline = Deadline::after(kTimeout);
   while (done < ends.size()) {
     ASSERT_FALSE(deadline.passed()) << done << " of " << ends.size() << " flows are done";
     for (int i = 0; i < 4; ++i) {
@@ -126,21 +126,21 @@ void run_rank(Transport& transport, std::deque<End>& ends, uint64_t seed) {
 
 void all_to_all(const Member& member, JobShape shape, int messages, uint64_t seed) {
   SCOPED_TRACE(testing::Message() << "seed " << seed << ", " << shape.ranks << " ranks");
-  Crew crew(member, shape);
-  for (const Status& status : crew.connect()) ASSERT_TRUE(status.is_ok()) << status.message();
+  TestJob job(member, shape);
+  for (const Status& status : job.connect()) ASSERT_TRUE(status.is_ok()) << status.message();
   std::vector<std::thread> threads;
   for (Rank rank = 0; rank < shape.ranks; ++rank) {
-    threads.emplace_back([&crew, shape, messages, seed, rank] {
+    threads.emplace_back([&job, shape, messages, seed, rank] {
       std::deque<End> ends;
       for (Rank peer = 0; peer < shape.ranks; ++peer) {
         for (int index = 0; peer != rank && index < shape.channels; ++index) {
           for (const bool is_sender : {true, false}) {
             const Flow flow = make_flow(seed, is_sender ? rank : peer, is_sender ? peer : rank, index, messages);
-            ends.emplace_back(crew.channel(rank, peer, index), flow, is_sender, ends.size() * kTokensPerEnd);
+            ends.emplace_back(job.channel(rank, peer, index), flow, is_sender, ends.size() * kTokensPerEnd);
           }
         }
       }
-      run_rank(crew[rank], ends, seed + static_cast<uint64_t>(rank));
+      run_rank(job[rank], ends, seed + static_cast<uint64_t>(rank));
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -149,7 +149,7 @@ void all_to_all(const Member& member, JobShape shape, int messages, uint64_t see
 // Runs progress() and wait() alone, without any polling, until `completions` have come; for threads.
 void sleep_until_complete(Transport& transport, size_t completions) {
   Events events;
-  const Deadline deadline = Deadline::after(kPatience);
+  const Deadline deadline = Deadline::after(kTimeout);
   while (events.completed.size() < completions) {
     const Status status = transport.progress(events);
     ASSERT_TRUE(status.is_ok()) << status.message();
@@ -161,7 +161,7 @@ void sleep_until_complete(Transport& transport, size_t completions) {
 // The same without any sleep.
 void poll_until_complete(Transport& transport, size_t completions) {
   Events events;
-  const Deadline deadline = Deadline::after(kPatience);
+  const Deadline deadline = Deadline::after(kTimeout);
   while (events.completed.size() < completions) {
     const Status status = transport.progress(events);
     ASSERT_TRUE(status.is_ok()) << status.message();
@@ -187,20 +187,20 @@ TEST_P(TransportConformance, FiveRanksExchangeRandomMessages) {
   all_to_all(GetParam(), {5, 1}, 60, seed_of_this_run() + 2);
 }
 
-// Every hand-over needs a wake-up: one that gets lost hangs the test until its patience is over.
+// Every hand-over needs a wake-up: one that gets lost hangs the test until its timeout is over.
 TEST_P(TransportConformance, WaitReturnsForEveryArrivalOfAPingPong) {
-  Crew crew(GetParam(), {.ranks = 2, .channels = 1});
-  for (const Status& status : crew.connect()) ASSERT_TRUE(status.is_ok()) << status.message();
+  TestJob job(GetParam(), {.ranks = 2, .channels = 1});
+  for (const Status& status : job.connect()) ASSERT_TRUE(status.is_ok()) << status.message();
   constexpr uint64_t kRounds = 500;
-  const auto play = [&crew](Rank me) {
+  const auto play = [&job](Rank me) {
     const Rank peer = 1 - me;
     std::vector<std::byte> received(8);
     for (uint64_t round = 0; round < kRounds && !testing::Test::HasFailure(); ++round) {
       const auto sent = payload(8, round);
-      crew.receive(me, peer, 0, round, received, 2 * round);
-      if (me == 1) sleep_until_complete(crew[me], 1);
-      crew.send(me, peer, 0, round, sent, 2 * round + 1);
-      sleep_until_complete(crew[me], me == 1 ? 1 : 2);
+      job.receive(me, peer, 0, round, received, 2 * round);
+      if (me == 1) sleep_until_complete(job[me], 1);
+      job.send(me, peer, 0, round, sent, 2 * round + 1);
+      sleep_until_complete(job[me], me == 1 ? 1 : 2);
       ASSERT_TRUE(matches(received, round));
     }
   };
@@ -211,18 +211,18 @@ TEST_P(TransportConformance, WaitReturnsForEveryArrivalOfAPingPong) {
 
 // A sender that outruns its receiver sleeps until there is room again; the receiver sleeps too, or only ever polls.
 void outrun(const Member& member, bool receiver_sleeps) {
-  Crew crew(member, {.ranks = 2, .channels = 1});
-  for (const Status& status : crew.connect()) ASSERT_TRUE(status.is_ok()) << status.message();
+  TestJob job(member, {.ranks = 2, .channels = 1});
+  for (const Status& status : job.connect()) ASSERT_TRUE(status.is_ok()) << status.message();
   constexpr size_t kMessages = 12;
   const auto sent = payload(1 << 20, 1);
-  std::thread sender([&crew, &sent] {
-    for (Token k = 0; k < kMessages; ++k) crew.send(0, 1, 0, k, sent, k);
-    sleep_until_complete(crew[0], kMessages);
+  std::thread sender([&job, &sent] {
+    for (Token k = 0; k < kMessages; ++k) job.send(0, 1, 0, k, sent, k);
+    sleep_until_complete(job[0], kMessages);
   });
   std::vector<std::byte> received(sent.size());
   for (Token k = 0; k < kMessages && !testing::Test::HasFailure(); ++k) {
-    crew.receive(1, 0, 0, k, received, k);
-    receiver_sleeps ? sleep_until_complete(crew[1], 1) : poll_until_complete(crew[1], 1);
+    job.receive(1, 0, 0, k, received, k);
+    receiver_sleeps ? sleep_until_complete(job[1], 1) : poll_until_complete(job[1], 1);
     EXPECT_TRUE(matches(received, 1));
   }
   sender.join();

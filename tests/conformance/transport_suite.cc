@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <string>
 
-#include "tests/conformance/crew.h"
+#include "tests/conformance/test_job.h"
 
 namespace ccom::conformance {
 namespace {
@@ -31,33 +31,33 @@ int listening_sockets() {
 }  // namespace
 
 TEST_P(TransportConformance, HasANameAndAShortAddress) {
-  Crew crew(GetParam(), {.ranks = 2, .channels = 1});
-  EXPECT_FALSE(crew[0].name().empty());
-  EXPECT_LE(crew[0].address().size(), 1024u);
-  for (const Status& status : crew.connect()) EXPECT_TRUE(status.is_ok()) << status.message();
-  EXPECT_LT(crew[0].memory_bytes(), uint64_t{1} << 32);
+  TestJob job(GetParam(), {.ranks = 2, .channels = 1});
+  EXPECT_FALSE(job[0].name().empty());
+  EXPECT_LE(job[0].address().size(), 1024u);
+  for (const Status& status : job.connect()) EXPECT_TRUE(status.is_ok()) << status.message();
+  EXPECT_LT(job[0].memory_bytes(), uint64_t{1} << 32);
 }
 
 TEST_P(TransportConformance, NothingListensOnceAllAreConnected) {
   if (GetParam().may_listen_after_connect) GTEST_SKIP() << "its library keeps a listener";
   const int before = listening_sockets();
-  const auto crew = connected(GetParam(), {.ranks = 3, .channels = 2});
+  const auto job = connected(GetParam(), {.ranks = 3, .channels = 2});
   EXPECT_EQ(listening_sockets(), before);
 }
 
 TEST_P(TransportConformance, UnknownRanksAndChannelsAreInvalidArguments) {
-  const auto crew = connected(GetParam(), {.ranks = 3, .channels = 2});
+  const auto job = connected(GetParam(), {.ranks = 3, .channels = 2});
   for (const Rank stranger : {3, 1000, -1, 0}) {
-    const auto channel = (*crew)[0].channel(stranger, 0);
+    const auto channel = (*job)[0].channel(stranger, 0);
     ASSERT_FALSE(channel.has_value()) << "rank " << stranger;
     EXPECT_EQ(channel.error().code(), Code::InvalidArgument);
   }
   for (const int index : {-1, 2, kMaxChannels}) {
-    const auto channel = (*crew)[0].channel(1, index);
+    const auto channel = (*job)[0].channel(1, index);
     ASSERT_FALSE(channel.has_value()) << "index " << index;
     EXPECT_EQ(channel.error().code(), Code::InvalidArgument);
   }
-  for (const int index : {0, 1}) EXPECT_TRUE((*crew)[0].channel(2, index).has_value());
+  for (const int index : {0, 1}) EXPECT_TRUE((*job)[0].channel(2, index).has_value());
 }
 
 // On a slow or busy machine those who are there may not have met before a short deadline; then they rightly name each
@@ -68,11 +68,11 @@ TEST_P(TransportConformance, ConnectEndsAtItsDeadlineAndNamesWhoIsMissing) {
     return results[static_cast<size_t>(rank)].peers() == std::vector<Rank>{2};
   };
   for (const int patience_ms : {400, 2000, 10000}) {
-    const std::chrono::milliseconds patience(patience_ms);
-    Crew crew(GetParam(), {.ranks = 4, .channels = 1});
+    const std::chrono::milliseconds timeout(patience_ms);
+    TestJob job(GetParam(), {.ranks = 4, .channels = 1});
     const auto start = Clock::now();
-    results = crew.connect(patience, {2});
-    EXPECT_LT(Clock::now() - start, patience + std::chrono::seconds(5));
+    results = job.connect(timeout, {2});
+    EXPECT_LT(Clock::now() - start, timeout + std::chrono::seconds(5));
     for (const Rank rank : {0, 1, 3}) {
       ASSERT_FALSE(results[static_cast<size_t>(rank)].is_ok())
           << "rank " << rank << " connected to a rank that was not there";
@@ -86,7 +86,7 @@ TEST_P(TransportConformance, ConnectEndsAtItsDeadlineAndNamesWhoIsMissing) {
 }
 
 TEST_P(TransportConformance, EverySizeArrivesInItsTarget) {
-  const auto crew = connected(GetParam(), {.ranks = 2, .channels = 2});
+  const auto job = connected(GetParam(), {.ranks = 2, .channels = 2});
   Token token = 0;
   for (const size_t size_bytes : kSizes) {
     for (const int index : {0, 1}) {
@@ -96,12 +96,12 @@ TEST_P(TransportConformance, EverySizeArrivesInItsTarget) {
         constexpr size_t kGuard = 32;
         std::vector<std::byte> memory(size_bytes + 2 * kGuard, std::byte{0xA5});
         const Bytes target = Bytes(memory).subspan(kGuard, size_bytes);
-        const size_t completions[] = {crew->report(0).completed.size() + 1, crew->report(1).completed.size() + 1};
-        crew->receive(to, from, index, token, target, 2 * token);
-        crew->send(from, to, index, token, sent, 2 * token + 1);
-        ASSERT_TRUE(crew->step_until_complete(from, completions[from]));
-        ASSERT_TRUE(crew->step_until_complete(to, completions[to]));
-        EXPECT_TRUE(crew->report(to).has(2 * token));
+        const size_t completions[] = {job->report(0).completed.size() + 1, job->report(1).completed.size() + 1};
+        job->receive(to, from, index, token, target, 2 * token);
+        job->send(from, to, index, token, sent, 2 * token + 1);
+        ASSERT_TRUE(job->step_until_complete(from, completions[from]));
+        ASSERT_TRUE(job->step_until_complete(to, completions[to]));
+        EXPECT_TRUE(job->report(to).has(2 * token));
         EXPECT_TRUE(matches(target, token)) << size_bytes << " bytes from rank " << from << " on channel " << index;
         for (size_t i = 0; i < kGuard; ++i) {
           ASSERT_EQ(memory[i], std::byte{0xA5});
@@ -113,22 +113,22 @@ TEST_P(TransportConformance, EverySizeArrivesInItsTarget) {
 }
 
 TEST_P(TransportConformance, EverySizeArrivesInItsSinkInDisjointPieces) {
-  const auto crew = connected(GetParam(), {.ranks = 2, .channels = 1});
+  const auto job = connected(GetParam(), {.ranks = 2, .channels = 1});
   Token token = 0;
   for (const size_t size_bytes : kSizes) {
     for (const bool is_receiver_first : {true, false}) {
       const auto sent = payload(size_bytes, ++token);
       CheckingSink sink(size_bytes);
       if (!is_receiver_first) {
-        crew->send(0, 1, 0, token, sent, token);
-        for (int i = 0; i < kAFewSteps; ++i) crew->step();
+        job->send(0, 1, 0, token, sent, token);
+        for (int i = 0; i < kAFewSteps; ++i) job->step();
       }
       sink.inside_progress = false;
-      crew->receive(1, 0, 0, token, size_bytes, sink, token);
+      job->receive(1, 0, 0, token, size_bytes, sink, token);
       sink.inside_progress = true;
-      if (is_receiver_first) crew->send(0, 1, 0, token, sent, token);
-      ASSERT_TRUE(crew->step_until_complete(1, token));
-      ASSERT_TRUE(crew->step_until_complete(0, token));
+      if (is_receiver_first) job->send(0, 1, 0, token, sent, token);
+      ASSERT_TRUE(job->step_until_complete(1, token));
+      ASSERT_TRUE(job->step_until_complete(0, token));
       EXPECT_TRUE(sink.is_complete()) << size_bytes;
       EXPECT_TRUE(matches(sink.bytes(), token)) << size_bytes;
     }
@@ -136,15 +136,15 @@ TEST_P(TransportConformance, EverySizeArrivesInItsSinkInDisjointPieces) {
 }
 
 TEST_P(TransportConformance, AnEnvelopeAloneNeedsNeitherTargetNorSink) {
-  const auto crew = connected(GetParam(), {.ranks = 2, .channels = 1});
-  crew->receive(1, 0, 0, 1, Bytes(), 1);
-  crew->send(0, 1, 0, 1, ConstBytes(), 1);
-  ASSERT_TRUE(crew->step_until_complete(1, 1));
-  ASSERT_TRUE(crew->step_until_complete(0, 1));
+  const auto job = connected(GetParam(), {.ranks = 2, .channels = 1});
+  job->receive(1, 0, 0, 1, Bytes(), 1);
+  job->send(0, 1, 0, 1, ConstBytes(), 1);
+  ASSERT_TRUE(job->step_until_complete(1, 1));
+  ASSERT_TRUE(job->step_until_complete(0, 1));
 }
 
 // Messages of growing and shrinking sizes; the k-th send must meet the k-th receive.
-void exchange_in_order(Crew& crew, bool receives_first) {
+void exchange_in_order(TestJob& job, bool receives_first) {
   constexpr size_t kMessages = 600;
   const auto size_of_message = [](size_t k) { return k % 97 == 0 ? 70000 + k : (k * 37) % 900; };
   std::vector<std::vector<std::byte>> sent, received;
@@ -152,36 +152,36 @@ void exchange_in_order(Crew& crew, bool receives_first) {
     sent.push_back(payload(size_of_message(k), k));
     received.emplace_back(size_of_message(k));
   }
-  const auto post_receives = [&crew, &received] {
-    for (size_t k = 0; k < kMessages; ++k) crew.receive(1, 0, 0, k, received[k], k);
+  const auto post_receives = [&job, &received] {
+    for (size_t k = 0; k < kMessages; ++k) job.receive(1, 0, 0, k, received[k], k);
   };
   if (receives_first) post_receives();
-  for (int i = 0; i < kAFewSteps; ++i) crew.step();
-  for (size_t k = 0; k < kMessages; ++k) crew.send(0, 1, 0, k, sent[k], k);
-  for (int i = 0; i < kAFewSteps; ++i) crew.step();
+  for (int i = 0; i < kAFewSteps; ++i) job.step();
+  for (size_t k = 0; k < kMessages; ++k) job.send(0, 1, 0, k, sent[k], k);
+  for (int i = 0; i < kAFewSteps; ++i) job.step();
   if (!receives_first) post_receives();
-  ASSERT_TRUE(crew.step_until_complete(1, kMessages));
-  ASSERT_TRUE(crew.step_until_complete(0, kMessages));
+  ASSERT_TRUE(job.step_until_complete(1, kMessages));
+  ASSERT_TRUE(job.step_until_complete(0, kMessages));
   for (size_t k = 0; k < kMessages; ++k) ASSERT_TRUE(matches(received[k], k)) << "message " << k;
 }
 
 TEST_P(TransportConformance, ManySendsMayQueueBeforeTheReceiverPosts) {
-  const auto crew = connected(GetParam(), {.ranks = 2, .channels = 1});
-  exchange_in_order(*crew, false);
+  const auto job = connected(GetParam(), {.ranks = 2, .channels = 1});
+  exchange_in_order(*job, false);
 }
 
 TEST_P(TransportConformance, ManyReceivesMayQueueBeforeTheSenderPosts) {
-  const auto crew = connected(GetParam(), {.ranks = 2, .channels = 1});
-  exchange_in_order(*crew, true);
+  const auto job = connected(GetParam(), {.ranks = 2, .channels = 1});
+  exchange_in_order(*job, true);
 }
 
 TEST_P(TransportConformance, AStalledChannelHoldsBackNothingElse) {
-  const auto crew = connected(GetParam(), {.ranks = 3, .channels = 3});
+  const auto job = connected(GetParam(), {.ranks = 3, .channels = 3});
   // Rank 0 sends far more on channel 0 to rank 1 than anything can buffer; nobody receives it yet.
   std::vector<std::vector<std::byte>> stalled;
   for (Token k = 0; k < 4; ++k) stalled.push_back(payload(9 * kMiB, 100 + k));
-  for (Token k = 0; k < 4; ++k) crew->send(0, 1, 0, k, stalled[k], 100 + k);
-  for (int i = 0; i < kAFewSteps; ++i) crew->step();
+  for (Token k = 0; k < 4; ++k) job->send(0, 1, 0, k, stalled[k], 100 + k);
+  for (int i = 0; i < kAFewSteps; ++i) job->step();
   struct Way {
     Rank from, to;
     int index;
@@ -192,10 +192,10 @@ TEST_P(TransportConformance, AStalledChannelHoldsBackNothingElse) {
     for (const size_t size_bytes : {size_t{8}, 3 * kMiB}) {
       const auto sent = payload(size_bytes, ++token);
       std::vector<std::byte> received(size_bytes);
-      crew->send(way.from, way.to, way.index, token, sent, token);
-      crew->receive(way.to, way.from, way.index, token, received, 1000 + token);
-      const bool arrived = crew->step_until(
-          [&crew, &way, token] { return crew->report(way.from).has(token) && crew->report(way.to).has(1000 + token); });
+      job->send(way.from, way.to, way.index, token, sent, token);
+      job->receive(way.to, way.from, way.index, token, received, 1000 + token);
+      const bool arrived = job->step_until(
+          [&job, &way, token] { return job->report(way.from).has(token) && job->report(way.to).has(1000 + token); });
       ASSERT_TRUE(arrived) << way.from << " -> " << way.to << " on channel " << way.index << ", " << size_bytes
                            << " bytes";
       EXPECT_TRUE(matches(received, token));
@@ -203,61 +203,61 @@ TEST_P(TransportConformance, AStalledChannelHoldsBackNothingElse) {
   }
   std::vector<std::byte> late(9 * kMiB);
   for (Token k = 0; k < 4; ++k) {
-    crew->receive(1, 0, 0, k, late, 5000 + k);
-    ASSERT_TRUE(crew->step_until([&crew, k] { return crew->report(1).has(5000 + k); }));
+    job->receive(1, 0, 0, k, late, 5000 + k);
+    ASSERT_TRUE(job->step_until([&job, k] { return job->report(1).has(5000 + k); }));
     EXPECT_TRUE(matches(late, 100 + k));
   }
-  ASSERT_TRUE(crew->step_until([&crew] { return crew->report(0).has(103); }));
+  ASSERT_TRUE(job->step_until([&job] { return job->report(0).has(103); }));
 }
 
 TEST_P(TransportConformance, CompletionsComeOnceAndNeverBeforeProgress) {
-  const auto crew = connected(GetParam(), {.ranks = 2, .channels = 1});
+  const auto job = connected(GetParam(), {.ranks = 2, .channels = 1});
   const auto sent = payload(64, 1);
   std::vector<std::byte> received(64);
-  crew->send(0, 1, 0, 1, sent, 7);
-  EXPECT_TRUE(crew->report(0).completed.empty());
-  for (int i = 0; i < kAFewSteps; ++i) crew->step();
-  crew->receive(1, 0, 0, 1, received, 8);
-  EXPECT_TRUE(crew->report(1).completed.empty());
-  ASSERT_TRUE(crew->step_until_complete(1, 1));
-  ASSERT_TRUE(crew->step_until_complete(0, 1));
-  for (int i = 0; i < kAFewSteps; ++i) crew->step();  // Crew::step fails the test when a token comes again
-  EXPECT_TRUE(crew->report(0).has(7));
-  EXPECT_TRUE(crew->report(1).has(8));
-  EXPECT_EQ(crew->report(0).completed.size() + crew->report(1).completed.size(), 2u);
+  job->send(0, 1, 0, 1, sent, 7);
+  EXPECT_TRUE(job->report(0).completed.empty());
+  for (int i = 0; i < kAFewSteps; ++i) job->step();
+  job->receive(1, 0, 0, 1, received, 8);
+  EXPECT_TRUE(job->report(1).completed.empty());
+  ASSERT_TRUE(job->step_until_complete(1, 1));
+  ASSERT_TRUE(job->step_until_complete(0, 1));
+  for (int i = 0; i < kAFewSteps; ++i) job->step();  // TestJob::step fails the test when a token comes again
+  EXPECT_TRUE(job->report(0).has(7));
+  EXPECT_TRUE(job->report(1).has(8));
+  EXPECT_EQ(job->report(0).completed.size() + job->report(1).completed.size(), 2u);
 }
 
 TEST_P(TransportConformance, ProgressOnlyAppendsToTheEvents) {
-  const auto crew = connected(GetParam(), {.ranks = 2, .channels = 1});
+  const auto job = connected(GetParam(), {.ranks = 2, .channels = 1});
   const auto sent = payload(64, 1);
-  crew->send(0, 1, 0, 1, sent, 7);
+  job->send(0, 1, 0, 1, sent, 7);
   Events events;
   events.completed = {41, 42};
-  const Deadline deadline = Deadline::after(kPatience);
+  const Deadline deadline = Deadline::after(kTimeout);
   while (events.completed.size() < 3 && !deadline.passed()) {
-    ASSERT_TRUE((*crew)[0].progress(events).is_ok());
-    crew->step(1);
+    ASSERT_TRUE((*job)[0].progress(events).is_ok());
+    job->step(1);
   }
   EXPECT_EQ(events.completed, (std::vector<Token>{41, 42, 7}));
 }
 
 TEST_P(TransportConformance, TheBufferOfACompletedSendMayBeOverwritten) {
-  const auto crew = connected(GetParam(), {.ranks = 2, .channels = 1});
+  const auto job = connected(GetParam(), {.ranks = 2, .channels = 1});
   std::vector<std::byte> buffer(3 * kMiB);
   size_t completions = 0;
   for (const size_t size_bytes : {size_t{1}, size_t{300}, size_t{20000}, size_t{200000}, 3 * kMiB}) {
     const Bytes message = Bytes(buffer).first(size_bytes);
     fill(message, size_bytes);
-    crew->send(0, 1, 0, 1, message, ++completions);
+    job->send(0, 1, 0, 1, message, ++completions);
     // With luck the send completes before there is a receive; a large one cannot.
-    for (int i = 0; i < kAFewSteps && !crew->report(0).has(completions); ++i) crew->step();
+    for (int i = 0; i < kAFewSteps && !job->report(0).has(completions); ++i) job->step();
     std::vector<std::byte> received(size_bytes);
-    const bool complete_early = crew->report(0).has(completions);
+    const bool complete_early = job->report(0).has(completions);
     if (complete_early) std::ranges::fill(message, std::byte{0xFF});
-    crew->receive(1, 0, 0, 1, received, completions);
-    ASSERT_TRUE(crew->step_until_complete(0, completions));
+    job->receive(1, 0, 0, 1, received, completions);
+    ASSERT_TRUE(job->step_until_complete(0, completions));
     std::ranges::fill(message, std::byte{0xFF});
-    ASSERT_TRUE(crew->step_until_complete(1, completions));
+    ASSERT_TRUE(job->step_until_complete(1, completions));
     EXPECT_TRUE(matches(received, size_bytes)) << size_bytes << (complete_early ? " early" : " late");
   }
 }

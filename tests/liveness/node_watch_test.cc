@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The watch over node-mates with made-up times and process numbers: when a rank that gives no beats counts as stopped,
-// and when the watcher must not trust its own clock. Real deaths are in process_test.cc.
+// The watch over other ranks of the host with made-up times and process numbers: when a rank that gives no beats counts
+// as stopped, and when the watcher must not trust its own clock. Real deaths are in process_test.cc.
 #include "liveness/node_watch.h"
 
 #include <gmock/gmock.h>

@@ -131,7 +131,7 @@ TEST(ConnectionSetup, TellsBothSidesWhichSettingDiffers) {
   }
 }
 
-// They know from each other's addresses, before anybody dials.
+// They know from each other's addresses, before either connects.
 TEST(ConnectionSetup, TellsBothSidesThatOnlyOneOfThemSpeaksTls) {
   const Secret key = Secret::random();
   TcpConfig with_tls = config_of(1, key);
@@ -206,7 +206,7 @@ TEST(ConnectionSetup, RefusesASecondConnectionForTheSamePlace) {
   const TcpConfig config = config_of(0, Secret::random());
   const auto rank0 = make(config);
   Status result;
-  // Rank 2 never comes, so that rank 0 goes on listening.
+  // Rank 2 never comes, so rank 0 keeps listening.
   std::thread connecting([&] {
     result = rank0->connect(std::vector<Peer>{{1, "127.0.0.1:9", 1}, {2, "127.0.0.1:9", 1}}, Deadline::after_ms(700));
   });

@@ -76,7 +76,7 @@ class Proxy {
 TcpConfig config_of(Rank rank, const Secret& key, int streams = 1, bool crc = true);
 std::unique_ptr<Transport> make(const TcpConfig& config);
 
-// Rank 0 and rank 1, connected. Rank 1 dials `via` if it is given.
+// Rank 0 and rank 1, connected. Rank 1 connects to `via` if given.
 struct Pair {
   std::unique_ptr<Transport> ranks[2];
   Channel& channel(Rank rank, int index = 0) { return **ranks[rank]->channel(1 - rank, index); }

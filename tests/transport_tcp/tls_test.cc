@@ -19,7 +19,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Both ends of a connection. The one with `key` dials, the one with `other_key` accepts.
+// Both ends of a connection. The one with `key` connects, the one with `other_key` accepts.
 class TlsPair {
  public:
   TlsPair(const Secret& key, const Secret& other_key, uint64_t records_per_key = TlsContext::kRecordsPerKey)

@@ -117,7 +117,7 @@ TEST(BlackHole, IsNamedByWhoSends) {
   EXPECT_LT(verdict.took, milliseconds(4000));
 }
 
-// The kernel asks an idle connection's other end once a second, and five times in vain.
+// The kernel asks an idle connection's other end once a second, and gives up after five unanswered probes.
 TEST(BlackHole, IsNamedByWhoWaits) {
   TwoHosts hosts({0});
   SKIP_WITHOUT(hosts);

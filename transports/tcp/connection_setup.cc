@@ -84,7 +84,7 @@ void ConnectionSetup::close() {
   for (LocalInterface& interface : local_interfaces_) interface.acceptor.close(ignored);
   pause_.cancel();
   for (const auto& handshake : accepted_) handshake->close();
-  for (const auto& dial : attempts_) dial->close();
+  for (const auto& attempt : attempts_) attempt->close();
   io_.poll();
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/conformance/crew.h"
+#include "tests/conformance/test_job.h"
 
 #include <algorithm>
 #include <cstring>
@@ -58,7 +58,7 @@ void CheckingSink::consume(size_t offset_bytes, ConstBytes bytes) {
   violated_ = false;
 }
 
-Crew::Crew(const Member& member, JobShape shape)
+TestJob::TestJob(const Member& member, JobShape shape)
     : shape_(shape), job_(member.make_job(shape)), reports_(static_cast<size_t>(shape.ranks)) {
   for (Rank rank = 0; rank < shape.ranks; ++rank) {
     auto transport = job_->make(rank);
@@ -67,7 +67,7 @@ Crew::Crew(const Member& member, JobShape shape)
   }
 }
 
-std::vector<Peer> Crew::peers_of(Rank rank) const {
+std::vector<Peer> TestJob::peers_of(Rank rank) const {
   std::vector<Peer> peers;
   for (Rank peer = 0; peer < shape_.ranks; ++peer) {
     if (peer == rank) continue;
@@ -76,47 +76,48 @@ std::vector<Peer> Crew::peers_of(Rank rank) const {
   return peers;
 }
 
-std::vector<Status> Crew::connect(std::chrono::nanoseconds patience, std::vector<Rank> absent) {
+std::vector<Status> TestJob::connect(std::chrono::nanoseconds timeout, std::vector<Rank> absent) {
   std::vector<Status> results(transports_.size());
   std::vector<std::vector<Peer>> peers;
   for (Rank rank = 0; rank < shape_.ranks; ++rank) peers.push_back(peers_of(rank));
   std::vector<std::thread> threads;
   for (size_t i = 0; i < transports_.size(); ++i) {
     if (std::ranges::find(absent, static_cast<Rank>(i)) != absent.end()) continue;
-    threads.emplace_back([this, i, patience, &results, &peers] {
-      results[i] = transports_[i]->connect(peers[i], Deadline::after(patience));
+    threads.emplace_back([this, i, timeout, &results, &peers] {
+      results[i] = transports_[i]->connect(peers[i], Deadline::after(timeout));
     });
   }
   for (std::thread& thread : threads) thread.join();
   return results;
 }
 
-Channel& Crew::channel(Rank from, Rank to, int index) {
+Channel& TestJob::channel(Rank from, Rank to, int index) {
   auto found = (*this)[from].channel(to, index);
   if (!found) throw std::runtime_error("no channel: " + found.error().message());
   return **found;
 }
 
-void Crew::send(Rank from, Rank to, int index, uint64_t envelope_number, ConstBytes payload, Token token) {
+void TestJob::send(Rank from, Rank to, int index, uint64_t envelope_number, ConstBytes payload, Token token) {
   const Status status = channel(from, to, index).post_send({envelope(envelope_number), payload, token});
   EXPECT_TRUE(status.is_ok()) << status.message();
 }
 
-void Crew::receive(Rank at, Rank from, int index, uint64_t envelope_number, Bytes target, Token token, bool may_end) {
+void TestJob::receive(Rank at, Rank from, int index, uint64_t envelope_number, Bytes target, Token token,
+                      bool may_end) {
   const Status status =
       channel(at, from, index)
           .post_receive({envelope(envelope_number), target.size(), target.data(), nullptr, token, may_end});
   EXPECT_TRUE(status.is_ok()) << status.message();
 }
 
-void Crew::receive(Rank at, Rank from, int index, uint64_t envelope_number, size_t size_bytes, Sink& sink,
-                   Token token) {
+void TestJob::receive(Rank at, Rank from, int index, uint64_t envelope_number, size_t size_bytes, Sink& sink,
+                      Token token) {
   const Status status =
       channel(at, from, index).post_receive({envelope(envelope_number), size_bytes, nullptr, &sink, token});
   EXPECT_TRUE(status.is_ok()) << status.message();
 }
 
-void Crew::step(Rank rank) {
+void TestJob::step(Rank rank) {
   Report& mine = report(rank);
   if (transports_[static_cast<size_t>(rank)] == nullptr || !mine.status.is_ok() || mine.mismatch) return;
   Events events;
@@ -128,12 +129,12 @@ void Crew::step(Rank rank) {
   mine.ended.insert(mine.ended.end(), events.ended.begin(), events.ended.end());
 }
 
-void Crew::step() {
+void TestJob::step() {
   for (Rank rank = 0; rank < shape_.ranks; ++rank) step(rank);
 }
 
-bool Crew::step_until(const std::function<bool()>& done) {
-  const Deadline deadline = Deadline::after(kPatience);
+bool TestJob::step_until(const std::function<bool()>& done) {
+  const Deadline deadline = Deadline::after(kTimeout);
   while (!done()) {
     if (deadline.passed()) return false;
     step();
@@ -141,7 +142,7 @@ bool Crew::step_until(const std::function<bool()>& done) {
   return true;
 }
 
-bool Crew::step_until_complete(Rank rank, size_t completions) {
+bool TestJob::step_until_complete(Rank rank, size_t completions) {
   const bool complete = step_until([this, rank, completions] {
     return report(rank).completed.size() >= completions || !report(rank).status.is_ok();
   });
@@ -150,10 +151,10 @@ bool Crew::step_until_complete(Rank rank, size_t completions) {
   return complete && report(rank).status.is_ok();
 }
 
-std::unique_ptr<Crew> connected(const Member& member, JobShape shape) {
-  auto crew = std::make_unique<Crew>(member, shape);
-  for (const Status& status : crew->connect()) EXPECT_TRUE(status.is_ok()) << status.message();
-  return crew;
+std::unique_ptr<TestJob> connected(const Member& member, JobShape shape) {
+  auto job = std::make_unique<TestJob>(member, shape);
+  for (const Status& status : job->connect()) EXPECT_TRUE(status.is_ok()) << status.message();
+  return job;
 }
 
 }  // namespace ccom::conformance

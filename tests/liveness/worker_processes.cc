@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/liveness/crew.h"
+#include "tests/liveness/worker_processes.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -89,7 +89,7 @@ class Worker {
  public:
   Worker(std::vector<int> layout, int rank, int64_t dead_ms, int stage_fd, int board_fd)
       : layout_(std::move(layout)), rank_(rank), dead_ms_(dead_ms), hosts_(hosts_of(layout_)) {
-    stage_ = static_cast<Stage*>(map_memory(stage_fd, sizeof(Stage)));
+    records_ = static_cast<SharedRecords*>(map_memory(stage_fd, sizeof(SharedRecords)));
     const int host = host_of(layout_, rank);
     const size_t size = Monitor::board_bytes(layout_[static_cast<size_t>(host)]);
     board_ = Bytes(static_cast<std::byte*>(map_memory(board_fd, size)), size);
@@ -99,7 +99,7 @@ class Worker {
     MonitorConfig config{.rank = rank_,
                          .hosts = hosts_,
                          .host_index = host_of(layout_, rank_),
-                         .key = Secret(std::span<const uint8_t, 32>(stage_->secret)),
+                         .key = Secret(std::span<const uint8_t, 32>(records_->secret)),
                          .communicator = 1,
                          .dead_ms = dead_ms_,
                          .bind_address = "127.0.0.1"};
@@ -113,7 +113,7 @@ class Worker {
     for (Rank r = 0; r < ranks(); ++r) {
       if (!wait_until([&] { return phase(r) >= Phase::Created; }, 20000))
         return error(Code::Timeout, "rank %d did not come", r);
-      addresses.emplace_back(stage_->workers[r].address);
+      addresses.emplace_back(records_->workers[r].address);
     }
     monitor_->on_failure([this] { record().listener_at_ns.store(monotonic_ns()); });
     return monitor_->connect(addresses, Deadline::after_ms(20000));
@@ -123,8 +123,8 @@ class Worker {
   void live(bool idle) {
     record().phase.store(Phase::Ready);
     bool reported = false;
-    while (stage_->finish.load() == 0 && (stage_->leave_mask.load() >> rank_ & 1) == 0) {
-      if (!reported && stage_->reporter_plus_one.load() == rank_ + 1) {
+    while (records_->finish.load() == 0 && (records_->leave_mask.load() >> rank_ & 1) == 0) {
+      if (!reported && records_->reporter_plus_one.load() == rank_ + 1) {
         reported = true;
         (void)monitor_->report(error(Code::Aborted, "rank %d aborts", rank_).with_peers({rank_}));
       }
@@ -139,15 +139,15 @@ class Worker {
   }
 
  private:
-  WorkerRecord& record() { return stage_->workers[rank_]; }
-  Phase phase(Rank rank) const { return stage_->workers[rank].phase.load(); }
+  WorkerRecord& record() { return records_->workers[rank_]; }
+  Phase phase(Rank rank) const { return records_->workers[rank].phase.load(); }
   int ranks() const { return hosts_.back().ranks.back() + 1; }
 
   std::vector<int> layout_;
   int rank_;
   int64_t dead_ms_;
   std::vector<HostMembers> hosts_;
-  Stage* stage_;
+  SharedRecords* records_;
   Bytes board_;
   std::unique_ptr<Monitor> monitor_;
 };
@@ -178,10 +178,10 @@ int run_worker(int argc, char** argv) {
   return 0;
 }
 
-Crew::Crew(CrewOptions options) : options_(std::move(options)) {
-  const int stage_fd = make_memory("stage", sizeof(Stage));
-  stage_ = static_cast<Stage*>(map_memory(stage_fd, sizeof(Stage)));
-  fill_random(std::as_writable_bytes(std::span(stage_->secret)));
+WorkerProcesses::WorkerProcesses(WorkerOptions options) : options_(std::move(options)) {
+  const int stage_fd = make_memory("records", sizeof(SharedRecords));
+  records_ = static_cast<SharedRecords*>(map_memory(stage_fd, sizeof(SharedRecords)));
+  fill_random(std::as_writable_bytes(std::span(records_->secret)));
   std::vector<int> board_fds;
   for (int ranks : options_.layout) board_fds.push_back(make_memory("board", Monitor::board_bytes(ranks)));
   const int total = hosts_of(options_.layout).back().ranks.back() + 1;
@@ -196,7 +196,7 @@ Crew::Crew(CrewOptions options) : options_(std::move(options)) {
   for (int rank = 0; rank < total; ++rank) ready_ = ready_ && wait_for_phase(rank, Phase::Ready, 20000);
 }
 
-std::vector<std::string> Crew::arguments(int rank, int stage_fd, int board_fd) const {
+std::vector<std::string> WorkerProcesses::arguments(int rank, int stage_fd, int board_fd) const {
   std::string layout;
   for (int ranks : options_.layout) layout += static_cast<char>('0' + ranks);
   return {"liveness-worker",
@@ -210,43 +210,43 @@ std::vector<std::string> Crew::arguments(int rank, int stage_fd, int board_fd) c
           std::to_string(rank == options_.ballast_rank ? options_.ballast_mib : 0)};
 }
 
-Crew::~Crew() {
+WorkerProcesses::~WorkerProcesses() {
   finish();
-  ::munmap(stage_, sizeof(Stage));
+  ::munmap(records_, sizeof(SharedRecords));
 }
 
-void Crew::signal(int rank, int number) {
+void WorkerProcesses::signal(int rank, int number) {
   const auto index = static_cast<size_t>(rank);
   if (number == SIGKILL) killed_[index] = true;
   if (number == SIGSTOP || number == SIGCONT) stopped_[index] = number == SIGSTOP;
   ::kill(pids_[index], number);
 }
 
-void Crew::signal_host(int host, int number) {
+void WorkerProcesses::signal_host(int host, int number) {
   for (int rank = 0; rank < ranks(); ++rank)
     if (host_of(options_.layout, rank) == host) signal(rank, number);
 }
 
-bool Crew::wait_for_errors(const std::vector<int>& expected, int64_t within_ms) {
+bool WorkerProcesses::wait_for_errors(const std::vector<int>& expected, int64_t within_ms) {
   return wait_until(
       [&] {
         return std::ranges::all_of(expected,
-                                   [this](int rank) { return stage_->workers[rank].failed_at_ns.load() != 0; });
+                                   [this](int rank) { return records_->workers[rank].failed_at_ns.load() != 0; });
       },
       within_ms);
 }
 
-bool Crew::wait_for_phase(int rank, Phase phase, int64_t within_ms) {
-  return wait_until([&] { return stage_->workers[rank].phase.load() >= phase; }, within_ms);
+bool WorkerProcesses::wait_for_phase(int rank, Phase phase, int64_t within_ms) {
+  return wait_until([&] { return records_->workers[rank].phase.load() >= phase; }, within_ms);
 }
 
-std::vector<int> Crew::peers_of(int rank) {
-  const WorkerRecord& record = stage_->workers[rank];
+std::vector<int> WorkerProcesses::peers_of(int rank) {
+  const WorkerRecord& record = records_->workers[rank];
   return {record.peers, record.peers + record.peer_count};
 }
 
-int Crew::finish() {
-  stage_->finish.store(1);
+int WorkerProcesses::finish() {
+  records_->finish.store(1);
   int bad = 0;
   for (size_t i = 0; i < pids_.size(); ++i) {
     if (pids_[i] == 0) continue;
@@ -255,7 +255,7 @@ int Crew::finish() {
     pid_t ended = 0;
     if (!wait_until([&] { return (ended = ::waitpid(pids_[i], &outcome, WNOHANG)) != 0; }, 10000)) {
       std::fprintf(stderr, "rank %zu did not end; its phase is %d\n", i,
-                   static_cast<int>(stage_->workers[i].phase.load()));
+                   static_cast<int>(records_->workers[i].phase.load()));
       ::kill(pids_[i], SIGKILL);
       ::waitpid(pids_[i], &outcome, 0);
     }

@@ -14,7 +14,7 @@
 namespace ccom::conformance {
 
 // Longer than any test needs, also under a sanitizer on a busy machine.
-inline constexpr auto kPatience = std::chrono::seconds(60);
+inline constexpr auto kTimeout = std::chrono::seconds(60);
 
 // A message's content is a function of its seed.
 void fill(Bytes bytes, uint64_t seed);
@@ -50,14 +50,14 @@ struct Report {
 
 // The transports of one job. Once connected, the test's thread may drive them all, which makes it master of the order
 // of events; or hand each to a thread of its own.
-class Crew {
+class TestJob {
  public:
-  Crew(const Member& member, JobShape shape);
-  Crew(const Crew&) = delete;
-  Crew& operator=(const Crew&) = delete;
+  TestJob(const Member& member, JobShape shape);
+  TestJob(const TestJob&) = delete;
+  TestJob& operator=(const TestJob&) = delete;
 
   // Connects all ranks but those in `absent`, each in a thread; the results by rank.
-  std::vector<Status> connect(std::chrono::nanoseconds patience = kPatience, std::vector<Rank> absent = {});
+  std::vector<Status> connect(std::chrono::nanoseconds timeout = kTimeout, std::vector<Rank> absent = {});
   std::vector<Peer> peers_of(Rank rank) const;
 
   Transport& operator[](Rank rank) { return *transports_[static_cast<size_t>(rank)]; }
@@ -74,7 +74,7 @@ class Crew {
   // One call of progress() for the rank, or for every rank that is still there and has not failed.
   void step(Rank rank);
   void step();
-  // Steps all ranks until `done`; false when patience is over.
+  // Steps all ranks until `done`; false when timeout is over.
   bool step_until(const std::function<bool()>& done);
   bool step_until_complete(Rank rank, size_t completions);
   Report& report(Rank rank) { return reports_[static_cast<size_t>(rank)]; }
@@ -86,8 +86,8 @@ class Crew {
   std::vector<Report> reports_;
 };
 
-// A connected crew; the test has failed if it is not.
-std::unique_ptr<Crew> connected(const Member& member, JobShape shape);
+// A connected job; the test has failed if it is not.
+std::unique_ptr<TestJob> connected(const Member& member, JobShape shape);
 
 inline constexpr int kAFewSteps = 200;  // when nothing can be waited for
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ranks as real processes on pretended hosts. The test program starts itself again with --worker; a memfd, the Stage,
-// carries addresses in and observations out. Workers die with the test (PR_SET_PDEATHSIG) and are ended by ~Crew at the
-// latest.
+// Ranks as real processes on pretended hosts. The test program starts itself again with --worker; a memfd, the
+// SharedRecords, carries addresses in and observations out. Workers die with the test (PR_SET_PDEATHSIG) and are ended
+// by ~WorkerProcesses at the latest.
 #pragma once
 
 #include <sys/types.h>
@@ -34,7 +34,7 @@ struct WorkerRecord {
 };
 
 // In shared memory, zeroed.
-struct Stage {
+struct SharedRecords {
   std::atomic<int> reporter_plus_one;  // this rank is to report an error
   std::atomic<uint32_t> finish;        // everybody destroys its monitor and exits
   std::atomic<uint32_t> leave_mask;    // these do so now
@@ -42,7 +42,7 @@ struct Stage {
   WorkerRecord workers[kMaxWorkers];
 };
 
-struct CrewOptions {
+struct WorkerOptions {
   std::vector<int> layout;  // ranks per host
   int64_t dead_ms = 3000;
   uint32_t idle_mask = 0;  // these never call check(): they compute
@@ -52,30 +52,30 @@ struct CrewOptions {
 
 int64_t monotonic_ns();
 
-class Crew {
+class WorkerProcesses {
  public:
-  explicit Crew(CrewOptions options);
-  ~Crew();
-  Crew(const Crew&) = delete;
-  Crew& operator=(const Crew&) = delete;
+  explicit WorkerProcesses(WorkerOptions options);
+  ~WorkerProcesses();
+  WorkerProcesses(const WorkerProcesses&) = delete;
+  WorkerProcesses& operator=(const WorkerProcesses&) = delete;
 
   bool ready() const { return ready_; }
   int ranks() const { return static_cast<int>(pids_.size()); }
-  Stage& stage() { return *stage_; }
+  SharedRecords& records() { return *records_; }
   void signal(int rank, int number);
   void signal_host(int host, int number);
   // Waits until each of `ranks` has seen an error; false if that takes longer.
   bool wait_for_errors(const std::vector<int>& ranks, int64_t within_ms);
   bool wait_for_phase(int rank, Phase phase, int64_t within_ms);
   std::vector<int> peers_of(int rank);
-  std::string text_of(int rank) { return stage_->workers[rank].text; }
+  std::string text_of(int rank) { return records_->workers[rank].text; }
   // Ends everybody; the number of workers that had to be killed or failed. Stopped ones are continued first.
   int finish();
 
  private:
   std::vector<std::string> arguments(int rank, int stage_fd, int board_fd) const;
-  CrewOptions options_;
-  Stage* stage_ = nullptr;
+  WorkerOptions options_;
+  SharedRecords* records_ = nullptr;
   std::vector<pid_t> pids_;  // 0 once reaped
   std::vector<bool> killed_, stopped_;
   bool ready_ = false;
