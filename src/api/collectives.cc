@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Collectives, point-to-point and operators: arguments in, a Request out.
+// Collectives, point-to-point calls and operators: converts arguments into a Request.
 #include <string>
 
 #include "api/handles.h"
@@ -9,7 +9,7 @@
 namespace ccom {
 namespace {
 
-// The arguments that a collective may have, under their C names.
+// The possible arguments of a collective, by their C names.
 struct Arguments {
   const void* send = nullptr;
   void* recv = nullptr;
@@ -27,12 +27,12 @@ Status check_rank_argument(const char* name, int value, int nranks) {
 
 Status check_send(const Arguments& a, size_t count) {
   if (count == 0 || a.send != nullptr) return {};
-  return error(Code::InvalidArgument, "send is NULL, but %zu elements are to be read there", count);
+  return error(Code::InvalidArgument, "send is NULL, but %zu elements are to be read", count);
 }
 
 Status check_recv(const Arguments& a, size_t count) {
   if (count == 0 || a.recv != nullptr) return {};
-  return error(Code::InvalidArgument, "recv is NULL, but %zu elements are to be written there", count);
+  return error(Code::InvalidArgument, "recv is NULL, but %zu elements are to be written", count);
 }
 
 Status check_buffers(Collective collective, const Arguments& a, Rank rank, int nranks) {
@@ -46,22 +46,22 @@ Status check_buffers(Collective collective, const Arguments& a, Rank rank, int n
   const auto recv = reinterpret_cast<uintptr_t>(a.recv);
   if (send + sent * unit <= recv || recv + received * unit <= send) return {};
   if (is_in_place(collective, rank, is_root, {a.send, a.recv, unit})) return {};
-  return error(Code::InvalidArgument, "send and recv overlap, and not in the way that counts as in place")
-      .with_cure("use separate buffers, or the in-place form that the function's comment gives");
+  return error(Code::InvalidArgument, "send and recv overlap, but not as defined for in-place calls")
+      .with_cure("use separate buffers, or the in-place form documented in ccom.h");
 }
 
-// Builtin operators by number; premultiplied sums by their handle.
+// Builtin operators by number; premultiplied sums by handle.
 Status resolve_operator(ccomComm_t comm, const Arguments& a, Request& request,
                         std::shared_ptr<const PreMultiplied>& keep) {
   if (a.op >= ccomNumOps) {
     const std::lock_guard lock(comm->operators_mutex);
     const auto index = static_cast<size_t>(a.op - ccomNumOps);
     if (index >= comm->operators.size() || comm->operators[index] == nullptr) {
-      return error(Code::InvalidArgument, "op %d is no operator of this communicator, or is destroyed", a.op);
+      return error(Code::InvalidArgument, "op %d is not an operator of this communicator, or was destroyed", a.op);
     }
     keep = comm->operators[index];
     if (keep->type != request.type) {
-      return error(Code::InvalidArgument, "op %d was made for %s, the call is for %s", a.op,
+      return error(Code::InvalidArgument, "op %d was created for %s, but the call is for %s", a.op,
                    std::string(name_of(keep->type)).c_str(), std::string(name_of(request.type)).c_str());
     }
     request.op = ReduceOp::Sum;
@@ -107,7 +107,7 @@ ccomResult_t transfer(const char* function, bool sends, const Arguments& a, ccom
     CCOM_TRY(sends ? check_send(a, a.count) : check_recv(a, a.count));
     if (a.peer == comm->communicator->rank() && !group_is_open()) {
       return error(Code::InvalidUsage,
-                   "rank %d cannot send to or receive from itself outside a group: it would wait for ever", a.peer)
+                   "rank %d cannot send to or receive from itself outside a group: it would deadlock", a.peer)
           .with_cure("put both calls between ccomGroupStart and ccomGroupEnd");
     }
     if (!comm->communicator->topology().linked(comm->communicator->rank(), a.peer)) {
@@ -131,7 +131,7 @@ ccomResult_t transfer(const char* function, bool sends, const Arguments& a, ccom
 }  // namespace
 
 Status check_size(size_t count, ccomDataType_t type, int nranks) {
-  const bool fits = static_cast<int>(type) >= 0 && static_cast<int>(type) <= UINT8_MAX;  // our enum is a byte
+  const bool fits = static_cast<int>(type) >= 0 && static_cast<int>(type) <= UINT8_MAX;  // our enum is one byte
   const size_t element = fits ? size_of(static_cast<DataType>(type)) : 0;
   if (element == 0) return error(Code::InvalidArgument, "type %d is unknown", static_cast<int>(type));
   if (count > PTRDIFF_MAX / element / static_cast<size_t>(nranks)) {
@@ -239,7 +239,8 @@ ccomResult_t ccomRedOpDestroy(ccomRedOp_t op, ccomComm_t comm) {
     const std::lock_guard lock(comm->operators_mutex);
     const auto index = static_cast<size_t>(op - ccomNumOps);
     if (op < ccomNumOps || index >= comm->operators.size() || comm->operators[index] == nullptr) {
-      return error(Code::InvalidArgument, "op %d is no operator of this communicator, or is destroyed already", op);
+      return error(Code::InvalidArgument, "op %d is not an operator of this communicator, or was already destroyed",
+                   op);
     }
     comm->operators[index].reset();
     return {};

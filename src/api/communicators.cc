@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Start, end, and what can be asked of a communicator.
+// Creation, destruction and properties of communicators.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr int64_t kLeastMemory = int64_t{1} << 20;
 
-// Config fields that are set win over the environment.
+// Config fields that are set take precedence over the environment.
 Result<CommConfig> resolve(const ccomConfig_t* given) {
   CCOM_TRY_ASSIGN(CommConfig config, CommConfig::from_environment());
   if (given == nullptr) return config;
@@ -47,7 +47,7 @@ Result<CommConfig> resolve(const ccomConfig_t* given) {
   CCOM_TRY(number(given->initTimeoutMs, config.init_timeout_ms, "initTimeoutMs"));
   CCOM_TRY(number(given->maxMemory, config.max_memory, "maxMemory"));
   if (config.max_memory < kLeastMemory) {
-    return error(Code::InvalidArgument, "config.maxMemory is %lld bytes; the least is %lld",
+    return error(Code::InvalidArgument, "config.maxMemory is %lld bytes; the minimum is %lld",
                  static_cast<long long>(config.max_memory), static_cast<long long>(kLeastMemory));
   }
   if (given->transport != nullptr) CCOM_TRY(config.set_transports(given->transport));
@@ -196,8 +196,8 @@ ccomResult_t ccomCommDestroy(ccomComm_t comm) {
     if (comm == nullptr) return {};
     CCOM_TRY(check_handle(comm));
     if (Messages::is_within_done()) {
-      return error(Code::InvalidUsage, "the communicator cannot be destroyed by a message's function")
-          .with_cure("destroy it in another thread, which waits until the function has returned");
+      return error(Code::InvalidUsage, "the communicator cannot be destroyed by a message's callback")
+          .with_cure("destroy it in another thread, after the callback has returned");
     }
     delete comm;
     return {};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What would be done in a call, and why.
+// Explains the choice for a call.
 #include "api/handles.h"
 #include "comm/explanation.h"
 
@@ -14,7 +14,7 @@ Result<Request> request_named(const char* collective, size_t count, ccomDataType
   request.count = count;
   request.type = static_cast<DataType>(type);
   const std::optional<Collective> named = collective_from(collective);
-  if (!named) return error(Code::InvalidArgument, "there is no collective '%s'", collective);
+  if (!named) return error(Code::InvalidArgument, "unknown collective '%s'", collective);
   request.collective = *named;
   if (is_rooted(*named)) request.root = root;
   if (is_rooted(*named) && (root < 0 || root >= nranks))

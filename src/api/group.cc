@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Groups: a thread-local list of checked requests, posted all together at the outermost end.
+// Groups: a thread-local list of validated requests, issued together at the outermost end.
 //
-// Requests of one communicator and stream stay in order and run as one turn. Communicators run at the same time: the
-// first one in the thread that runs the group (or the stream), every further one in a thread of its own, so that one
-// thread may hold many ranks.
+// Requests of one communicator and stream keep their order and run as one turn. Communicators run concurrently: the
+// first in the thread that runs the group (or the stream), every further one in its own thread, so that one thread can
+// drive many ranks.
 #include <map>
 #include <mutex>
 #include <thread>
@@ -29,14 +29,14 @@ struct Group {
   std::vector<std::function<Status()>> inits;
 };
 
-thread_local constinit int group_depth = 0;  // apart: every call looks at it
+thread_local constinit int group_depth = 0;  // separate, because every call reads it
 Group& group() {
   thread_local Group instance;
   return instance;
 }
 
-// Calls of all threads on streams: a communicator's ticket and a place in a stream's queue must be taken as one, or two
-// threads could take them in opposite orders. Process-wide because a group may hold several communicators.
+// For calls on streams: a communicator's ticket and a position in a stream's queue must be taken atomically, otherwise
+// two threads could take them in opposite orders. Process-wide because a group may contain several communicators.
 std::mutex& posting() {
   static std::mutex mutex;
   return mutex;
@@ -50,7 +50,7 @@ Status contained(const std::function<Status()>& run) {
   }
 }
 
-// Batches of one stream run at the same time too: they may be ranks that wait for one another.
+// Batches of one stream run concurrently too: they may be ranks that wait for one another.
 Status post(std::vector<Batch> batches) {
   std::map<ccomStream_t, std::vector<std::function<Status()>>> by_stream;
   for (const Batch& batch : batches) CCOM_TRY(batch.comm->communicator->check_group(batch.requests));
@@ -107,7 +107,7 @@ Status submit(ccomComm_t comm, ccomStream_t stream, const Request& request, std:
   Communicator* communicator = comm->communicator.get();
   if (stream == nullptr) return communicator->run(communicator->take_ticket(), request);
   if (stream->generation != fork_generation()) {
-    return error(Code::InvalidUsage, "the stream was made before fork() and belongs to the parent process");
+    return error(Code::InvalidUsage, "the stream was created before fork() and belongs to the parent process");
   }
   const std::lock_guard lock(posting());
   stream->stream.enqueue([communicator, ticket = communicator->take_ticket(), request, keep = std::move(keep)] {

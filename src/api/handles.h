@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the opaque handles are, and how a call crosses the C border: guarded() turns a Status into a code, remembers it
-// as the thread's last error, and catches what libraries throw.
+// The opaque handles, and the C boundary: guarded() turns a Status into a code, records it as the thread's last error,
+// and catches exceptions of libraries.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,7 @@
 
 namespace ccom {
 
-// Processes since start that are not the one that loaded the library: grows by one in a forked child.
+// Incremented in a forked child: identifies processes other than the one that loaded the library.
 uint32_t fork_generation();
 
 struct PreMultiplied {
@@ -57,10 +57,10 @@ namespace ccom {
 // InvalidArgument for NULL or a destroyed handle, InvalidUsage in a forked child.
 Status check_handle(ccomComm_t comm);
 
-// Whether `count` elements of `type` for each of nranks ranks are something that can exist.
+// Whether buffers of `count` elements of `type` for each of nranks ranks can exist.
 Status check_size(size_t count, ccomDataType_t type, int nranks);
 
-// Runs each in a thread of its own, the first one here. Exceptions become errors; the first error wins.
+// Runs each in its own thread, the first in this one. Exceptions become errors; the first error is returned.
 Status run_in_threads(const std::vector<std::function<Status()>>& runs);
 
 // The thread's last error.
@@ -83,7 +83,7 @@ ccomResult_t guarded(const char* function, Fn fn) {
   }
 }
 
-// Of queries: "in progress" is an answer there, not an error to be remembered.
+// For queries: "in progress" is a result there, not an error to be recorded.
 template <typename Fn>
 ccomResult_t queried(const char* function, Fn fn) {
   bool in_progress = false;
@@ -95,14 +95,14 @@ ccomResult_t queried(const char* function, Fn fn) {
   return in_progress ? ccomInProgress : result;
 }
 
-// A group that is open in this thread collects instead of running (group.cc).
+// An open group in this thread collects calls instead of running them (group.cc).
 bool group_is_open();
 void add_to_group(ccomComm_t comm, ccomStream_t stream, const Request& request,
                   std::shared_ptr<const PreMultiplied> keep);
 // Start-up of one rank; `make` fills the caller's handle.
 void add_init_to_group(std::function<Status()> make);
 
-// Runs a checked request: at once, on a stream, or later in a group.
+// Runs a validated request: immediately, on a stream, or later in a group.
 Status submit(ccomComm_t comm, ccomStream_t stream, const Request& request,
               std::shared_ptr<const PreMultiplied> keep = nullptr);
 

@@ -15,7 +15,7 @@
 
 namespace ccom {
 
-// The C enums and ours are one list.
+// The C enums and the C++ ones are identical.
 #define CCOM_SAME(ours, theirs) static_assert(static_cast<int>(ours) == static_cast<int>(theirs))
 CCOM_SAME(Code::Ok, ccomSuccess);
 CCOM_SAME(Code::SystemError, ccomSystemError);
@@ -65,7 +65,7 @@ CCOM_SAME(LogLevel::Debug, ccomLogDebug);
 
 namespace {
 
-// Written by the child of a fork before any other thread exists in it.
+// Written by the child of a fork before it has other threads.
 uint32_t forks = 0;
 
 struct LastError {
@@ -95,10 +95,10 @@ uint32_t fork_generation() {
 Status check_handle(ccomComm_t comm) {
   if (comm == nullptr) return error(Code::InvalidArgument, "comm is NULL");
   if (comm->magic != ccomComm::kAlive)
-    return error(Code::InvalidArgument, "comm is not a communicator, or is destroyed already");
+    return error(Code::InvalidArgument, "comm is not a communicator, or was already destroyed");
   if (comm->generation != fork_generation()) {
-    return error(Code::InvalidUsage, "the communicator was made before fork() and belongs to the parent process")
-        .with_cure("make communicators after fork(), or start processes with exec or the spawn method");
+    return error(Code::InvalidUsage, "the communicator was created before fork() and belongs to the parent process")
+        .with_cure("create communicators after fork(), or start processes with exec or the spawn method");
   }
   return {};
 }
@@ -166,14 +166,14 @@ ccomResult_t ccomGetErrorInfo(ccomComm_t comm, ccomErrorInfo_t* info) {
 }
 
 ccomResult_t ccomSetLogCallback(ccomLogFn fn, void* user) {
-  // Same enumerators, same representation; the calling convention is that of C either way.
+  // Same enumerators and representation; the calling convention is C's either way.
   set_log_function(reinterpret_cast<LogFunction>(fn), user);
   return ccomSuccess;
 }
 
 namespace {
 
-// The values live as long as the process: the list is handed out by pointer.
+// The values live as long as the process: the list is returned by pointer.
 struct Parameters {
   Parameters() {
     for (const OptionInfo& info : option_table()) {
@@ -207,7 +207,7 @@ ccomResult_t ccomParamList(const ccomParamDesc_t** list, size_t* n) {
 }
 
 namespace ccom {
-// As ccomParamGet and ccomExplain hand out text: *length is what the buffer has and becomes what is needed.
+// Text output of ccomParamGet and ccomExplain: *length is the buffer's size and becomes the required size.
 Status copy_out(const std::string& text, char* buffer, size_t* length) {
   if (length == nullptr) return error(Code::InvalidArgument, "length is NULL");
   const size_t room = buffer == nullptr ? 0 : *length;
@@ -230,6 +230,6 @@ ccomResult_t ccomParamGet(const char* key, char* value, size_t* length, const ch
       if (origin != nullptr) *origin = parameter.origin;
       return copy_out(parameter.value, value, length);
     }
-    return error(Code::InvalidArgument, "there is no parameter %s; ccomParamList names them", key);
+    return error(Code::InvalidArgument, "unknown parameter %s; ccomParamList lists all", key);
   });
 }

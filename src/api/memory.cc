@@ -11,7 +11,7 @@ struct ccomWindow {
   void* buffer = nullptr;
   size_t bytes = 0;
   bool is_reachable = false;      // to be undone
-  std::vector<std::byte*> peers;  // windows: by rank, as reached from here; null where not
+  std::vector<std::byte*> peers;  // windows: by rank, as mapped in this process; null if not accessible
 };
 
 namespace ccom {
@@ -75,7 +75,7 @@ ccomResult_t ccomCommDeregister(ccomComm_t comm, void* handle) {
 ccomResult_t ccomCommWindowRegister(ccomComm_t comm, void* buffer, size_t bytes, ccomWindow_t* window, int flags) {
   return guarded("ccomCommWindowRegister", [&]() -> Status {
     CCOM_TRY(check_registration(comm, buffer, bytes, window));
-    if (flags != 0) return error(Code::InvalidArgument, "flags is %d; there are none yet", flags);
+    if (flags != 0) return error(Code::InvalidArgument, "flags is %d; it must be 0", flags);
     auto made = registered(comm, buffer, bytes);
     Communicator& communicator = *comm->communicator;
     Result<std::vector<std::byte*>> peers = communicator.locate(communicator.take_ticket(), buffer, bytes);
@@ -102,7 +102,7 @@ ccomResult_t ccomWinGetPeerPtr(ccomWindow_t window, int peer, void** pointer) {
     }
     *pointer = window->peers[static_cast<size_t>(peer)];
     if (*pointer != nullptr) return {};
-    return error(Code::NotSupported, "rank %d's buffer cannot be reached from this process", peer)
+    return error(Code::NotSupported, "rank %d's buffer is not accessible from this process", peer)
         .with_peers({peer})
         .with_cure("use memory of ccomMemAlloc, and ranks of one host");
   });

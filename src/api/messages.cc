@@ -34,7 +34,7 @@ ccomResult_t post(const char* function, MessageRequest request, const Posting& p
     CCOM_TRY(check_handle(posting.comm));
     const Communicator& communicator = *posting.comm->communicator;
     if (communicator.messages() == nullptr) {
-      return error(Code::InvalidUsage, "the communicator carries no messages")
+      return error(Code::InvalidUsage, "the communicator does not support messages")
           .with_cure("start it with ccomConfig_t.messages = 1 (CCOM_MESSAGES=1) on all ranks");
     }
     CCOM_TRY(check_peer(communicator, request));
@@ -118,7 +118,7 @@ ccomResult_t ccomMessageTest(ccomMessage_t message, int* peer) {
   });
 }
 
-// In a forked child it is left alone: what it points to is the parent's.
+// Left alone in a forked child: it refers to the parent's objects.
 ccomResult_t ccomMessageFree(ccomMessage_t message) {
   if (message != nullptr && message->generation == fork_generation()) delete message;
   return ccomSuccess;

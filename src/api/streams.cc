@@ -17,7 +17,7 @@ Status check(const void* handle, const char* name) {
 Status check_stream(ccomStream_t stream) {
   CCOM_TRY(check(stream, "stream"));
   if (stream->generation == fork_generation()) return {};
-  return error(Code::InvalidUsage, "the stream was made before fork() and belongs to the parent process");
+  return error(Code::InvalidUsage, "the stream was created before fork() and belongs to the parent process");
 }
 
 }  // namespace
@@ -36,7 +36,7 @@ ccomResult_t ccomStreamCreate(ccomStream_t* stream) {
 ccomResult_t ccomStreamDestroy(ccomStream_t stream) {
   return guarded("ccomStreamDestroy", [&]() -> Status {
     if (stream == nullptr) return {};
-    CCOM_TRY(check_stream(stream));  // in a forked child it has no thread to join: left alone
+    CCOM_TRY(check_stream(stream));  // left alone in a forked child, where it has no thread
     Status status = stream->stream.synchronize(std::nullopt);
     delete stream;
     return status;
