@@ -175,7 +175,7 @@ const std::byte* Communicator::multiply_input(const Request& request) {
 
 Status Communicator::run_on_node(const Request& request) {
   const Envelope envelope = describe(request, membership_.communicator, next_sequence(), 0);
-  NodeCall call;
+  TunedCall call;
   call.collective = request.collective;
   call.input = request.multiplier != nullptr ? multiply_input(request) : request.input;
   call.output = request.output;

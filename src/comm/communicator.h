@@ -15,10 +15,10 @@
 #include "comm/hierarchy.h"
 #include "comm/plan_cache.h"
 #include "comm/request.h"
+#include "comm/tuned_node.h"
 #include "comm/turns.h"
 #include "engine/engine.h"
 #include "messages/messages.h"
-#include "node/shm_collectives.h"
 #include "setup/comm_setup.h"
 #include "setup/config.h"
 #include "topology/topology.h"
@@ -105,8 +105,8 @@ class Communicator final : public CallNames {
   Topology topology_;
   // Over all ranks; null if they are not on one node. Before links_, whose destructor ends the thread that may be
   // waking it.
-  std::unique_ptr<ShmCollectives> node_;
-  std::unique_ptr<ShmCollectives> host_node_;  // over this host's ranks, for hierarchy_; null: none
+  std::unique_ptr<TunedNode> node_;
+  std::unique_ptr<TunedNode> host_node_;  // over this host's ranks, for hierarchy_; null: none
   std::shared_ptr<Messages> messages_;    // null: none. Also owned by handles of messages; before links_ likewise
   std::unique_ptr<CommSetup> links_;
   std::optional<PlanCache> cache_;

@@ -74,8 +74,8 @@ std::byte* Hierarchy::scratch(size_t tile, size_t bytes) {
   return memory.data();
 }
 
-NodeCall Hierarchy::node_call(Collective collective, const std::byte* input, std::byte* output, size_t count) const {
-  NodeCall call;
+TunedCall Hierarchy::node_call(Collective collective, const std::byte* input, std::byte* output, size_t count) const {
+  TunedCall call;
   call.collective = collective;
   call.input = input;
   call.output = output;
@@ -86,7 +86,7 @@ NodeCall Hierarchy::node_call(Collective collective, const std::byte* input, std
 }
 
 // Every call of a host's ranks has words of its own.
-Status Hierarchy::inside(const NodeCall& call) {
+Status Hierarchy::inside(const TunedCall& call) {
   ++envelope_.words[4];
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline_.left());
   return parts_.node.run(call, envelope_.words, std::max(left, std::chrono::milliseconds(1)));
@@ -139,7 +139,7 @@ Status Hierarchy::run_by_speakers(const Request& request) {
   const auto spread = [&](size_t tile) {
     std::byte* const piece = request.output + tile * most * element_bytes_;
     const bool gives = is_root_host && request.collective == Collective::Broadcast;
-    NodeCall call = node_call(Collective::Broadcast, gives ? request.input + tile * most * element_bytes_ : piece,
+    TunedCall call = node_call(Collective::Broadcast, gives ? request.input + tile * most * element_bytes_ : piece,
                               piece, length(tile));
     call.root = root.place;
     call.in_place = !gives || request.input == request.output;
@@ -166,7 +166,7 @@ Status Hierarchy::run_by_speakers(const Request& request) {
       [&](size_t tile) -> Status {
         const size_t offset = tile * most * element_bytes_;
         std::byte* const sum = speaks ? scratch(tile, length(tile) * element_bytes_) : nullptr;
-        NodeCall collect = node_call(Collective::Reduce, request.input + offset, sum, length(tile));
+        TunedCall collect = node_call(Collective::Reduce, request.input + offset, sum, length(tile));
         collect.root = root.place;
         CCOM_TRY(inside(collect));
         if (!speaks) return {};
@@ -195,7 +195,7 @@ Status Hierarchy::run_by_shares(const Request& request) {
   const auto own = [&](size_t tile) { return begin(tile) + share(tile) * static_cast<size_t>(level_.place); };
   const auto gathered = [&](size_t tile) -> Status {
     CCOM_TRY(finish(tile));
-    NodeCall gather = node_call(Collective::AllGather, request.output + own(tile) * element_bytes_,
+    TunedCall gather = node_call(Collective::AllGather, request.output + own(tile) * element_bytes_,
                                 request.output + begin(tile) * element_bytes_, share(tile));
     gather.in_place = true;
     return inside(gather);
@@ -231,7 +231,7 @@ Status Hierarchy::run_by_shares(const Request& request) {
           if (!is_root_host) return {};
           const size_t bytes = share(tile) * element_bytes_;
           std::byte* const whole = level_.place == root.place ? request.output + begin(tile) * element_bytes_ : nullptr;
-          NodeCall gather = node_call(Collective::Gather, scratch(tile, 2 * bytes) + bytes, whole, share(tile));
+          TunedCall gather = node_call(Collective::Gather, scratch(tile, 2 * bytes) + bytes, whole, share(tile));
           gather.root = root.place;
           return inside(gather);
         });
@@ -242,7 +242,7 @@ Status Hierarchy::run_by_shares(const Request& request) {
           if (is_root_host) {
             const size_t offset = begin(tile) * element_bytes_;
             const std::byte* const input = level_.place == root.place ? request.input + offset : nullptr;
-            NodeCall spread = node_call(Collective::Broadcast, input, request.output + offset, share(tile) * ranks);
+            TunedCall spread = node_call(Collective::Broadcast, input, request.output + offset, share(tile) * ranks);
             spread.root = root.place;
             spread.in_place = request.input == request.output;
             CCOM_TRY(inside(spread));
@@ -262,7 +262,7 @@ Status Hierarchy::run_by_shares(const Request& request) {
 }
 
 Status Hierarchy::run_barrier() {
-  const NodeCall meet = node_call(Collective::Barrier, nullptr, nullptr, 0);
+  const TunedCall meet = node_call(Collective::Barrier, nullptr, nullptr, 0);
   CCOM_TRY(inside(meet));
   if (level_.place == 0) CCOM_TRY(cross({.collective = Collective::Barrier}));
   return inside(meet);

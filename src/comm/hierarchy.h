@@ -24,7 +24,7 @@
 #include "comm/plan_cache.h"
 #include "comm/request.h"
 #include "engine/engine.h"
-#include "node/shm_collectives.h"
+#include "comm/tuned_node.h"
 #include "planner/host_level.h"
 #include "setup/config.h"
 
@@ -33,7 +33,7 @@ namespace ccom {
 class Hierarchy {
  public:
   struct Parts {
-    ShmCollectives& node;
+    TunedNode& node;
     Engine& engine;
     ChannelSource& channels;  // channels() to the ranks of the same place
   };
@@ -98,11 +98,11 @@ class Hierarchy {
     }
     return {};
   }
-  Status inside(const NodeCall& call);
+  Status inside(const TunedCall& call);
   Status start(size_t tile, const Part& part);
   Status finish(size_t tile);
   Status cross(const Part& part);
-  NodeCall node_call(Collective collective, const std::byte* input, std::byte* output, size_t count) const;
+  TunedCall node_call(Collective collective, const std::byte* input, std::byte* output, size_t count) const;
   std::byte* scratch(size_t tile, size_t bytes);
   size_t tile_elements(size_t elements, size_t granule, size_t parts) const;
   Root root_of(Rank rank) const;

@@ -20,7 +20,7 @@ Status Hierarchy::run_reduce_scatter(const Request& request) {
         std::byte* const sums = scratch(tile, hosts * part_bytes);
         for (size_t host = 0; host < hosts; ++host) {
           const size_t first = host * host_elements + tile * most;
-          NodeCall sum = node_call(Collective::ReduceScatter, request.input + first * element_bytes_,
+          TunedCall sum = node_call(Collective::ReduceScatter, request.input + first * element_bytes_,
                                    sums + host * part_bytes, length(tile));
           sum.unit_stride = request.count;
           CCOM_TRY(inside(sum));
@@ -52,7 +52,7 @@ Status Hierarchy::run_allgather(const Request& request) {
       [&](size_t tile) -> Status {
         CCOM_TRY(finish(tile));
         for (size_t host = 0; host < hosts; ++host) {
-          NodeCall gather =
+          TunedCall gather =
               node_call(Collective::AllGather, block(host, place, tile), block(host, 0, tile), length(tile));
           gather.unit_stride = request.count;
           gather.in_place = true;

@@ -18,9 +18,9 @@ Status Communicator::open_node(const WaitPolicy& policy) {
     level_ = host_level(topology_, membership_.rank);
     return level_ ? open_hierarchy(*std::move(config), *level_) : Status();
   }
-  config->tuning = node_tuning(topology_);
-  node_ = std::make_unique<ShmCollectives>(
-      *std::move(config), links_->monitor(), [this](const CallWords& words) { return describe_call(Envelope{words}); },
+  node_ = std::make_unique<TunedNode>(
+      *std::move(config), node_tuning(topology_), links_->monitor(),
+      [this](const CallWords& words) { return describe_call(Envelope{words}); },
       [this](const Status& cause) { return engine_->fail(cause); });
   for (size_t c = 0; c < on_node_.size(); ++c) {
     const auto collective = static_cast<Collective>(c);
@@ -38,9 +38,9 @@ Status Communicator::open_node(const WaitPolicy& policy) {
 
 // Shared memory inside this host for the collectives that the planner would run that way.
 Status Communicator::open_hierarchy(NodeConfig config, const HostLevel& level) {
-  config.tuning = node_tuning(inside(topology_, level));
-  host_node_ = std::make_unique<ShmCollectives>(
-      std::move(config), links_->monitor(), [this](const CallWords& words) { return describe_call(Envelope{words}); },
+  host_node_ = std::make_unique<TunedNode>(
+      std::move(config), node_tuning(inside(topology_, level)), links_->monitor(),
+      [this](const CallWords& words) { return describe_call(Envelope{words}); },
       [this](const Status& cause) { return engine_->fail(cause); });
   hierarchy_.emplace(Hierarchy::Parts{*host_node_, *engine_, *links_}, level, topology_, config_.crossing);
   for (size_t c = 0; c < by_hosts_.size(); ++c) {

@@ -38,7 +38,7 @@ uint64_t hash_of(const CallWords& words) {
 FlagBarrier::FlagBarrier(Config config, std::byte* region, const NodeLayout& layout, Monitor& monitor,
                          Describe describe)
     : lines_(&layout.lines(region, 0)),
-      place_(config.place),
+      local_rank_(config.local_rank),
       size_(static_cast<int>(config.ranks.size())),
       fence_(config.asymmetric),
       region_(region),
@@ -66,8 +66,8 @@ void FlagBarrier::arrive() {
     futex_wake_all(futex_word(line.word));
 }
 
-Status FlagBarrier::wait(int place) {
-  const FlagLine& line = lines(place).line[number_ & 1];
+Status FlagBarrier::wait(int local_rank) {
+  const FlagLine& line = lines(local_rank).line[number_ & 1];
   Backoff backoff(config_.policy);
   uint64_t seen = 0;
   while (is_before(number_of(seen = line.word.load(std::memory_order_acquire)), number_)) {
@@ -76,14 +76,14 @@ Status FlagBarrier::wait(int place) {
     if (!deadline_) deadline_ = Deadline::after_ms(timeout_.count());
     if (backoff.now() >= deadline_->when()) return late();
     CCOM_TRY(monitor_.check());
-    sleep(place, std::min(backoff.slice(), deadline_->left()));
+    sleep(local_rank, std::min(backoff.slice(), deadline_->left()));
   }
   // One that has gone ahead is in a later call by now; it was in this one.
-  return number_of(seen) == number_ && seen != word_ ? mismatch(place) : Status();
+  return number_of(seen) == number_ && seen != word_ ? mismatch(local_rank) : Status();
 }
 
-void FlagBarrier::sleep(int place, std::chrono::nanoseconds at_most) {
-  RankLines& other = lines(place);
+void FlagBarrier::sleep(int local_rank, std::chrono::nanoseconds at_most) {
+  RankLines& other = lines(local_rank);
   std::atomic<uint64_t>& word = other.line[number_ & 1].word;
   other.sleepers.fetch_add(1, std::memory_order_relaxed);
   fence_.heavy();
@@ -93,15 +93,15 @@ void FlagBarrier::sleep(int place, std::chrono::nanoseconds at_most) {
 }
 
 void FlagBarrier::wake() {
-  for (int place = 0; place < size(); ++place) {
-    for (FlagLine& line : lines(place).line) futex_wake_all(futex_word(line.word));
+  for (int local_rank = 0; local_rank < size(); ++local_rank) {
+    for (FlagLine& line : lines(local_rank).line) futex_wake_all(futex_word(line.word));
   }
 }
 
-Status FlagBarrier::mismatch(int place) const {
-  const CallWords theirs = lines(place).descriptor[number_ & 1];
-  const Rank self = rank_at(place_);
-  const Rank other = rank_at(place);
+Status FlagBarrier::mismatch(int local_rank) const {
+  const CallWords theirs = lines(local_rank).descriptor[number_ & 1];
+  const Rank self = rank_of(local_rank_);
+  const Rank other = rank_of(local_rank);
   return error(Code::Mismatch, "ranks made different calls: rank %d: %s; rank %d: %s%s", self,
                describe_(words_).c_str(), other, describe_(theirs).c_str(),
                theirs == words_ ? " (equal calls: a bug in ccom)" : "")
@@ -111,11 +111,11 @@ Status FlagBarrier::mismatch(int place) const {
 
 Status FlagBarrier::late() {
   std::vector<Rank> ranks;
-  for (int place = 0; place < size(); ++place) {
-    if (place == place_ || !is_before(number_of(lines(place).line[number_ & 1].word.load()), number_)) continue;
-    ranks.push_back(rank_at(place));
+  for (int local_rank = 0; local_rank < size(); ++local_rank) {
+    if (local_rank == local_rank_ || !is_before(number_of(lines(local_rank).line[number_ & 1].word.load()), number_)) continue;
+    ranks.push_back(rank_of(local_rank));
   }
-  return timeout_status(monitor_, rank_at(place_), std::move(ranks), true);
+  return timeout_status(monitor_, rank_of(local_rank_), std::move(ranks), true);
 }
 
 void FlagBarrier::say_left() {
@@ -125,28 +125,28 @@ void FlagBarrier::say_left() {
 
 bool FlagBarrier::has_anybody_left() const {
   full_fence();
-  for (int place = 0; place < size(); ++place) {
-    if (lines(place).has_left.load(std::memory_order_acquire) != 0) return true;
+  for (int local_rank = 0; local_rank < size(); ++local_rank) {
+    if (lines(local_rank).has_left.load(std::memory_order_acquire) != 0) return true;
   }
   return false;
 }
 
 bool FlagBarrier::await_leavers(uint32_t opening, uint32_t closing) const {
   const Status cause = monitor_.status();
-  const auto is_out = [&](int place) {
-    const RankLines& other = lines(place);
+  const auto is_out = [&](int local_rank) {
+    const RankLines& other = lines(local_rank);
     const uint32_t even = number_of(other.line[0].word.load(std::memory_order_acquire));
     const uint32_t odd = number_of(other.line[1].word.load(std::memory_order_acquire));
     const uint32_t reached = is_before(even, odd) ? odd : even;
     const bool is_dead =
-        cause.code() == Code::RemoteError && std::ranges::find(cause.peers(), rank_at(place)) != cause.peers().end();
+        cause.code() == Code::RemoteError && std::ranges::find(cause.peers(), rank_of(local_rank)) != cause.peers().end();
     const bool has_finished = !is_before(number_, closing) && !is_before(reached, closing);
     return is_before(reached, opening) || has_finished || is_dead ||
            other.has_left.load(std::memory_order_acquire) != 0;
   };
   const Deadline deadline = Deadline::after(kLeaveTime);
-  for (int place = 0; place < size(); ++place) {
-    while (place != place_ && !is_out(place)) {
+  for (int local_rank = 0; local_rank < size(); ++local_rank) {
+    while (local_rank != local_rank_ && !is_out(local_rank)) {
       if (deadline.passed()) return false;
       std::this_thread::sleep_for(std::chrono::microseconds(200));
     }

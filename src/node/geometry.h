@@ -1,50 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From pieces to bytes: a node plan applied to a call. The same on all ranks.
+// From pieces to bytes: a node plan applied to a call. Tiles are the same on all ranks.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
+#include "node/layout.h"
+#include "node/node_call.h"
+
 namespace ccom {
 
-struct NodeGeometry {
-  size_t element_bytes = 1;
-  size_t unit_elements = 0;  // of a call
-  size_t unit_stride = 0;    // elements from one unit to the next in a buffer
-  size_t tile_elements = 0;  // of every unit in a tile; the last one may have fewer
-  size_t tiles = 1;
-  uint32_t parts = 1;
-  size_t slot_bytes = 0;  // of a unit in the stage
+// The call outlives it.
+class NodeGeometry {
+ public:
+  NodeGeometry(const NodeCall& call, const NodePlan& plan, const NodeLayout& layout);
 
-  // Equal parts, in whole cache lines where they are long.
-  static size_t part_elements(size_t elements, uint32_t parts, size_t element_bytes) {
-    const size_t part = (elements + parts - 1) / parts;
-    const size_t line = std::max<size_t>(kLineBytes / element_bytes, 1);
-    return part >= kRoundFromLines * line ? (part + line - 1) / line * line : part;
-  }
-  size_t length(size_t tile) const {
-    return std::min(tile_elements, unit_elements - std::min(unit_elements, tile * tile_elements));
-  }
-  // First element of a part in its tile.
-  size_t part_begin(size_t tile, uint32_t part) const {
-    return std::min(length(tile), part * part_elements(length(tile), parts, element_bytes));
-  }
-  size_t in_buffer(size_t tile, uint32_t piece) const {
-    return (piece / parts * unit_stride + tile * tile_elements + part_begin(tile, piece % parts)) * element_bytes;
-  }
-  size_t in_stage(size_t tile, uint32_t piece) const {
-    return piece / parts * slot_bytes + part_begin(tile, piece % parts) * element_bytes;
-  }
-  // In pieces [piece, piece + count) of one unit.
-  size_t elements(size_t tile, uint32_t piece, uint32_t count) const {
-    return part_begin(tile, piece % parts + count) - part_begin(tile, piece % parts);
-  }
+  size_t tiles() const { return tiles_; }
+  uint32_t parts() const { return parts_; }
+
+  // Of pieces [piece, piece + count) of one unit of an owner's Input or Output. Stage holds what Input does.
+  size_t elements(const Operand& operand, size_t tile, uint32_t piece, uint32_t count) const;
+  // Bytes from the begin of the owner's buffer, or of a bank of its stage, to a piece.
+  int64_t in_buffer(const Operand& operand, size_t tile, uint32_t piece) const;
+  size_t in_stage(const Operand& operand, size_t tile, uint32_t piece) const;
+
+  // All units of a rank's Input or Output, in bytes from the begin of that buffer. Empty: no bytes.
+  struct Extent {
+    int64_t begin = 0, end = 0;
+    size_t size_bytes() const { return static_cast<size_t>(end - begin); }
+  };
+  static Extent extent(const NodeCall& call, const Operand& operand);
 
  private:
-  static constexpr size_t kLineBytes = 64;
-  static constexpr size_t kRoundFromLines = 16;
+  size_t longest_tile(const NodeLayout& layout) const;
+  // Equal parts, in whole cache lines where they are long.
+  size_t part_elements(size_t elements, size_t parts) const;
+  size_t part_begin(const Operand& operand, size_t tile, uint32_t unit, uint32_t part) const;
+
+  const NodeCall& call_;
+  const size_t element_bytes_;
+  const uint32_t parts_;
+  size_t tiles_ = 1;
+  size_t tile_elements_;   // of every unit; the last one may have fewer
+  size_t slot_bytes_ = 0;  // of a unit in the stage
 };
 
 }  // namespace ccom

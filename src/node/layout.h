@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What lies where in the memory that the ranks of a node share. Every byte has one writer (but for counts of sleepers).
+// What lies where in the memory that the ranks of a host share. Every byte has one writer (but for counts of sleepers).
 //
 //   lines[ranks]   what everybody looks at in every call, close together: few pages for the processor to look up
-//     line[2]        arrivals, used in turn: number of the meet, the call's hash, up to 48 bytes of payload
+//     line[2]        arrivals, used in turn: number of the barrier, the call's hash, up to 48 bytes of payload
 //     sleepers, has_left
 //     descriptor[2]  the calls that the lines belong to, for error texts
 //   a block for each rank, of whole pages:
@@ -29,7 +29,7 @@ inline constexpr size_t kNodePageBytes = 4096;
 
 // One coherence transfer carries everything that a tiny call says.
 struct alignas(64) FlagLine {
-  std::atomic<uint64_t> word;  // number of the meet << 32 | half of the call's hash; written last
+  std::atomic<uint64_t> word;  // number of the barrier << 32 | half of the call's hash; written last
   uint64_t hash;
   std::byte payload[kLinePayloadBytes];
 };
@@ -43,7 +43,7 @@ struct alignas(128) RankLines {
 };
 static_assert(sizeof(RankLines) == 384);
 
-// A value. Ranks are counted from 0 in the order of the node's ranks.
+// A value. Ranks are counted from 0 in the order of the host's ranks.
 struct NodeLayout {
   int ranks = 0;
   size_t bank_bytes = 0;  // of stage; a multiple of the page size

@@ -27,8 +27,8 @@ Announcement::Where ReachMap::describe_readable(const void* buffer, size_t size_
   return {reinterpret_cast<uintptr_t>(buffer), Announcement::kReadable};
 }
 
-std::byte* ReachMap::resolve(int place, const Announcement::Where& where, size_t size_bytes) const {
-  const NodeMate& mate = mates_[static_cast<size_t>(place)];
+std::byte* ReachMap::resolve(int local_rank, const Announcement::Where& where, size_t size_bytes) const {
+  const NodeMate& mate = mates_[static_cast<size_t>(local_rank)];
   if (where.kind == Announcement::kReadable) {
     return means_.reads ? reinterpret_cast<std::byte*>(where.at) : nullptr;  // NOLINT(performance-no-int-to-ptr)
   }
@@ -42,11 +42,11 @@ std::byte* ReachMap::resolve(int place, const Announcement::Where& where, size_t
   return arena.data() + where.at;
 }
 
-Status ReachMap::read(int place, const std::byte* from, std::byte* to, size_t size_bytes) const {
+Status ReachMap::read(int local_rank, const std::byte* from, std::byte* to, size_t size_bytes) const {
   while (size_bytes > 0) {
     const iovec here{to, size_bytes};
     const iovec there{const_cast<std::byte*>(from), size_bytes};
-    const ssize_t moved = ::process_vm_readv(mates_[static_cast<size_t>(place)].pid, &here, 1, &there, 1, 0);
+    const ssize_t moved = ::process_vm_readv(mates_[static_cast<size_t>(local_rank)].pid, &here, 1, &there, 1, 0);
     if (moved < 0 && errno == EINTR) continue;
     if (moved <= 0) return system_error(errno, "read %zu bytes of another rank's memory", size_bytes);
     const auto done = static_cast<size_t>(moved);

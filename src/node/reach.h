@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a rank gets at the buffers of its node-mates: because they are threads of one process, because the buffers lie in
-// an arena (memory/arena.h) that every rank of the node has mapped, or, only to read, through the kernel
+// How a rank gets at the buffers of the other ranks of its host: because they are threads of one process, because the
+// buffers lie in an arena (memory/arena.h) that every rank of the host has mapped, or, only to read, through the kernel
 // (process_vm_readv).
 #pragma once
 
@@ -40,10 +40,10 @@ struct NodeMate {
 class ReachMap {
  public:
   struct Means {
-    bool arenas = false;  // every rank of the node has mapped those of all others
-    bool reads = false;   // every rank of the node may read the memory of all others
+    bool arenas = false;  // every rank of the host has mapped those of all others
+    bool reads = false;   // every rank of the host may read the memory of all others
   };
-  // mates: by place. arena: this process's, may be null; outlives the map.
+  // mates: by local rank. arena: this process's, may be null; outlives the map.
   ReachMap(std::vector<NodeMate> mates, const Arena* arena, Means means);
 
   // For a buffer of this rank.
@@ -52,8 +52,8 @@ class ReachMap {
   Announcement::Where describe_readable(const void* buffer, size_t size_bytes) const;
   // Where size_bytes that a rank described lie here; for kReadable there, to be passed to read(). Null if that is
   // impossible.
-  std::byte* resolve(int place, const Announcement::Where& where, size_t size_bytes) const;
-  Status read(int place, const std::byte* from, std::byte* to, size_t size_bytes) const;
+  std::byte* resolve(int local_rank, const Announcement::Where& where, size_t size_bytes) const;
+  Status read(int local_rank, const std::byte* from, std::byte* to, size_t size_bytes) const;
 
  private:
   std::vector<NodeMate> mates_;

@@ -215,7 +215,7 @@ Status CommSetup::agree_on_reach(const std::vector<wire::Connected>& all) {
 std::optional<NodeConfig> CommSetup::node_config() const {
   if (arenas_ == nullptr) return std::nullopt;
   NodeConfig node;
-  node.barrier.place = segment_->local_rank();
+  node.barrier.local_rank = segment_->local_rank();
   node.barrier.ranks = local_ranks_;
   node.barrier.asymmetric = has_fences_;
   node.layout = segment_->layout().node;

@@ -13,7 +13,7 @@ size_t round_to_page(size_t bytes) { return (bytes + kNodePageBytes - 1) / kNode
 
 }  // namespace
 
-NodeCrew::NodeCrew(const Settings& settings) : settings_(settings) {
+NodeCrew::NodeCrew(const Settings& settings) : settings_(settings), tasks_(static_cast<size_t>(settings.ranks)) {
   const size_t board = round_to_page(Monitor::board_bytes(settings.ranks));
   const NodeLayout layout{settings.ranks, settings.bank_bytes};
   segment_ = *SharedSegment::create(board + layout.region_bytes(), board);
@@ -33,7 +33,7 @@ NodeCrew::NodeCrew(const Settings& settings) : settings_(settings) {
   }
   for (const Rank rank : ranks) {
     NodeConfig config;
-    config.barrier.place = rank;
+    config.barrier.local_rank = rank;
     config.barrier.ranks = ranks;
     config.barrier.asymmetric = settings.asymmetric && AsymmetricFence::available();
     config.barrier.policy = WaitPolicy::for_host(settings.ranks, 2);
@@ -44,7 +44,8 @@ NodeCrew::NodeCrew(const Settings& settings) : settings_(settings) {
     config.mates.assign(ranks.size(), NodeMate{one, arena_->segment().bytes(), ::getpid()});
     config.arena = arena_.get();
     config.means = {settings.within == Within::Arenas, settings.reads};
-    config.tuning = settings.tuning;
+    config.small_bytes.fill(settings.small_bytes);
+    config.prove = settings.prove;
     Monitor& monitor = *monitors_[static_cast<size_t>(rank)];
     groups_.push_back(std::make_unique<ShmCollectives>(
         config, monitor,
@@ -65,10 +66,19 @@ void NodeCrew::run(const std::function<void(int, ShmCollectives&)>& run) {
   for (std::thread& thread : threads) thread.join();
 }
 
+PreparedTask& NodeCrew::prepared(int rank, const NodeTask& task, const NodeChoice& choice) {
+  auto& tasks = tasks_[static_cast<size_t>(rank)];
+  for (const auto& each : tasks) {
+    if (each->task() == task && each->choice() == choice) return *each;
+  }
+  return *tasks.emplace_back(std::make_unique<PreparedTask>(task, choice, rank));
+}
+
 CallWords words_of(const NodeCall& call, uint64_t sequence) {
+  const NodeTask& task = call.task->task();
   return {1, sequence, call.count,
-          static_cast<uint64_t>(call.collective) | static_cast<uint64_t>(call.type) << 8 |
-              static_cast<uint64_t>(call.op) << 16 | static_cast<uint64_t>(static_cast<uint32_t>(call.root)) << 32,
+          static_cast<uint64_t>(task.collective) | static_cast<uint64_t>(call.type) << 8 |
+              static_cast<uint64_t>(call.op) << 16 | static_cast<uint64_t>(static_cast<uint32_t>(task.root)) << 32,
           0};
 }
 

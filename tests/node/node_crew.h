@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A node whose ranks are threads: shared segment, monitors and node groups, with a choice of what ranks reach.
+// A host whose ranks are threads: shared segment, monitors and collectives, with a choice of what ranks reach.
 #pragma once
 
 #include <functional>
@@ -20,15 +20,18 @@ class NodeCrew {
     int ranks = 2;
     Within within = Within::Nothing;
     size_t bank_bytes = size_t{16} << 10;  // small: many tiles
-    NodeTuning tuning{.small_bytes = 1024, .one_shot_bytes = 4096};
+    size_t small_bytes = 1024;
     bool reads = false;  // what is not mapped, through the kernel
     bool asymmetric = true;
+    PreparedTask::Prove prove{};
   };
   explicit NodeCrew(const Settings& settings);
   ~NodeCrew();
 
   // run(rank, group) in a thread per rank, until all have returned.
   void run(const std::function<void(int, ShmCollectives&)>& run);
+  // The rank's own, the same for equal tasks and choices.
+  PreparedTask& prepared(int rank, const NodeTask& task, const NodeChoice& choice);
   ShmCollectives& group(int rank) { return *groups_[static_cast<size_t>(rank)]; }
   Monitor& monitor(int rank) { return *monitors_[static_cast<size_t>(rank)]; }
   int ranks() const { return settings_.ranks; }
@@ -40,6 +43,7 @@ class NodeCrew {
   std::unique_ptr<Arena> arena_;
   std::vector<std::unique_ptr<Monitor>> monitors_;
   std::vector<std::unique_ptr<ShmCollectives>> groups_;
+  std::vector<std::vector<std::unique_ptr<PreparedTask>>> tasks_;  // by rank
 };
 
 // Words that tell calls apart; equal on all ranks for equal arguments.

@@ -7,7 +7,7 @@
 #include <atomic>
 #include <thread>
 
-#include "tests/node/node_crew.h"
+#include "tests/node/node_cases.h"
 
 namespace ccom {
 namespace {
@@ -15,8 +15,10 @@ namespace {
 using testing::HasSubstr;
 using namespace std::chrono_literals;
 
-NodeCall sum_of(std::vector<float>& data) {
+NodeCall sum_of(NodeCrew& crew, int rank, std::vector<float>& data) {
+  const NodeTask task = node_task(Collective::AllReduce, crew.ranks(), -1);
   NodeCall call;
+  call.task = &crew.prepared(rank, task, choice_of({}, task, data.size() * sizeof(float)));
   call.input = call.output = reinterpret_cast<std::byte*>(data.data());
   call.count = data.size();
   call.in_place = true;
@@ -29,7 +31,7 @@ TEST(NodeErrors, AMismatchIsFoundByAllAndNamesBothCalls) {
       NodeCrew crew({.ranks = 3, .within = within});
       crew.run([&](int rank, ShmCollectives& group) {
         std::vector<float> data(rank == 1 ? count + 1 : count, 1);
-        const NodeCall call = sum_of(data);
+        const NodeCall call = sum_of(crew, rank, data);
         const Status status = group.run(call, words_of(call, 1), 10s);
         EXPECT_EQ(status.code(), Code::Mismatch);
         EXPECT_THAT(status.message(), HasSubstr("of " + std::to_string(count) + " elements"));
@@ -45,7 +47,7 @@ TEST(NodeErrors, ALateRankIsNamed) {
   crew.run([&](int rank, ShmCollectives& group) {
     if (rank == 2) return;
     std::vector<float> data(8, 1);
-    const NodeCall call = sum_of(data);
+    const NodeCall call = sum_of(crew, rank, data);
     const Status status = group.run(call, words_of(call, 1), 50ms);
     EXPECT_EQ(status.code(), Code::Timeout);
     EXPECT_THAT(status.peers(), testing::ElementsAre(2));
@@ -56,13 +58,13 @@ TEST(NodeErrors, AnErrorIsFinal) {
   NodeCrew crew({.ranks = 2});
   crew.run([&](int rank, ShmCollectives& group) {
     std::vector<float> data(8, 1);
-    const NodeCall call = sum_of(data);
+    const NodeCall call = sum_of(crew, rank, data);
     if (rank != 0) return;
     EXPECT_EQ(group.run(call, words_of(call, 1), 20ms).code(), Code::Timeout);
   });
-  crew.run([&](int, ShmCollectives& group) {
+  crew.run([&](int rank, ShmCollectives& group) {
     std::vector<float> data(8, 1);
-    const NodeCall call = sum_of(data);
+    const NodeCall call = sum_of(crew, rank, data);
     EXPECT_EQ(group.run(call, words_of(call, 2), 10s).code(), Code::Timeout);
   });
 }
@@ -77,9 +79,39 @@ TEST(NodeErrors, AnAbortWakesASleeper) {
       return;
     }
     std::vector<float> data(8, 1);
-    const NodeCall call = sum_of(data);
+    const NodeCall call = sum_of(crew, rank, data);
     EXPECT_EQ(group.run(call, words_of(call, 1), 30s).code(), Code::Aborted);
   });
+}
+
+// What is not proved does not run: whoever is reached, and once for each reach.
+TEST(NodeErrors, APlanThatIsRefusedWritesNothing) {
+  for (const Within within : {Within::Nothing, Within::OneProcess}) {
+    std::atomic<int> asked = 0;
+    const auto refuse_mapped = [&](const NodeTask&, const NodeChoice&, std::span<const Reach> reach) -> Status {
+      ++asked;
+      if (!reach[0].output) return {};
+      return error(Code::InternalError, "a contribution is missing");
+    };
+    const bool is_refused = within == Within::OneProcess;
+    NodeCrew crew({.ranks = 3, .within = within, .prove = refuse_mapped});
+    crew.run([&](int rank, ShmCollectives& group) {
+      const std::vector<float> before(40000, 1);
+      for (uint64_t number = 1; number <= 3; ++number) {
+        std::vector<float> data = before;
+        const NodeCall call = sum_of(crew, rank, data);
+        const Status status = group.run(call, words_of(call, number), 10s);
+        EXPECT_EQ(status.code(), is_refused ? Code::InternalError : Code::Ok);
+        EXPECT_EQ(data, is_refused ? before : std::vector<float>(before.size(), 3));
+        if (!is_refused) continue;
+        EXPECT_THAT(status.message(), HasSubstr("a contribution is missing"));
+        break;
+      }
+    });
+    // A refusal on one rank may end the call on another before it has asked.
+    EXPECT_GE(asked, is_refused ? 1 : 3);
+    EXPECT_LE(asked, 3);
+  }
 }
 
 // One rank gives up in the middle of a call while others are at its buffers: after its return they must not write
@@ -91,7 +123,7 @@ TEST(NodeErrors, NobodyWritesToABufferAfterItsOwnersCallHasFailed) {
     std::atomic<bool> started = false;
     crew.run([&](int rank, ShmCollectives& group) {
       std::vector<float> data(kCount, static_cast<float>(rank));
-      NodeCall call = sum_of(data);
+      NodeCall call = sum_of(crew, rank, data);
       std::thread aborter;
       if (rank == 0) {
         aborter = std::thread([&] {

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the ranks of a host are asked to do through shared memory: one call, and what calls of the same kind share.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/status.h"
+#include "kernels/kernels.h"
+#include "plan/node_plan.h"
+
+namespace ccom {
+
+// A task with the way it runs, and this rank's plans for it, made when a call first needs them. Whoever makes the calls
+// keeps one for each task and choice: calls of a known task compile nothing. Belongs to one thread at a time.
+class PreparedTask {
+ public:
+  // Called before a plan runs for the first time, when it is known who can be reached and no output is written yet. An
+  // error fails the call. Any rank may be in place but those whose input is reached in an AllToAll.
+  using Prove = std::function<Status(const NodeTask&, const NodeChoice&, std::span<const Reach>)>;
+
+  PreparedTask(NodeTask task, NodeChoice choice, Rank local_rank);
+
+  const NodeTask& task() const { return task_; }
+  const NodeChoice& choice() const { return choice_; }
+  // node_task(collective, nranks, root), completing or not.
+  bool is_plain() const { return is_plain_; }
+  // Most units that any rank gives.
+  size_t most_given() const { return most_given_; }
+  // Into how many parts a tile is cut at least where sums are passed on through staging memory.
+  uint32_t least_parts() const { return least_parts_; }
+  // In place, this rank writes to a unit of its input that others read as well.
+  bool overwrites_input() const { return overwrites_input_; }
+  bool has_scheme(NodeScheme scheme) const;
+
+  // Its phase 0 is the same for every reach, if this rank's input is not reached.
+  const NodePlan& opening(bool in_place);
+  Result<const NodePlan*> plan(bool in_place, std::span<const Reach> reach, const Prove& prove);
+
+ private:
+  struct Made {
+    bool in_place;
+    bool is_proved;
+    std::vector<Reach> reach;
+    std::unique_ptr<const NodePlan> plan;
+  };
+  Made& made(bool in_place, std::span<const Reach> reach);
+
+  bool is_plain_ = false;
+  const NodeTask task_;
+  const NodeChoice choice_;
+  const Rank local_rank_;
+  const std::vector<Reach> nobody_;
+  size_t most_given_ = 0;
+  uint32_t least_parts_ = 1;
+  bool overwrites_input_ = false;
+  std::vector<Made> made_;  // the latest first
+};
+
+// Where the units of a call lie, by local rank and unit, in the order of NodeTask::blocks: bytes from that rank's
+// NodeCall::input or output. The units that a rank gives lie in one buffer. Of other ranks' units that are got only
+// those of AllReduce and Reduce are looked at.
+struct NodeViews {
+  std::vector<std::vector<int64_t>> given, got;
+  std::vector<size_t> block_elements;  // by block, none more than NodeCall::count; empty: all blocks have so many
+};
+
+// Buffers are borrowed. Equal on all ranks but for addresses and in_place.
+struct NodeCall {
+  PreparedTask* task = nullptr;
+  const NodeViews* views = nullptr;  // null: units follow one another
+  const std::byte* input = nullptr;
+  std::byte* output = nullptr;
+  size_t count = 0;  // elements of a unit, of the longest if they differ
+  DataType type = DataType::Float32;
+  ReduceOp op = ReduceOp::Sum;
+  uint32_t divide_by = 0;  // Avg: the contributions of all stages, for tasks that complete
+  bool in_place = false;   // a block that this rank gives and gets lies at one address (AllToAll: one buffer)
+  Rounding rounding = Rounding::NearestEven;
+  uint64_t seed = 0;  // with it, random bits belong to an element's index in the input of the first who gives it
+
+  size_t element_bytes() const { return size_of(type); }
+  size_t unit_bytes() const { return count * size_of(type); }
+};
+
+}  // namespace ccom

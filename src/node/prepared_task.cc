@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "algorithms/node.h"
+#include "base/assert.h"
+#include "node/node_call.h"
+
+namespace ccom {
+namespace {
+
+constexpr size_t kMostPlans = 16;
+
+// Into how many parts a scheme cuts what it passes on as a whole.
+uint32_t parts_of(const NodeShape& shape, int nranks) {
+  switch (shape.scheme) {
+    case NodeScheme::Domains: return static_cast<uint32_t>(shape.groups[0].size());
+    case NodeScheme::GatherRelease: return 1;
+    default: return static_cast<uint32_t>(nranks);
+  }
+}
+
+bool overwrites_input(const NodeTask& task, Rank self) {
+  if (task.collective == Collective::AllToAll) return true;
+  if (!task.sums) return false;
+  const std::vector<uint32_t>& gives = task.blocks.gives[static_cast<size_t>(self)];
+  const std::vector<uint32_t>& gets = task.blocks.gets[static_cast<size_t>(self)];
+  return std::ranges::any_of(gets, [&](uint32_t block) {
+    if (std::ranges::find(gives, block) == gives.end()) return false;
+    for (size_t rank = 0; rank < task.blocks.gets.size(); ++rank) {
+      const std::vector<uint32_t>& theirs = task.blocks.gets[rank];
+      if (rank != static_cast<size_t>(self) && std::ranges::find(theirs, block) != theirs.end()) return true;
+    }
+    return false;
+  });
+}
+
+}  // namespace
+
+PreparedTask::PreparedTask(NodeTask task, NodeChoice choice, Rank local_rank)
+    : task_(std::move(task)),
+      choice_(std::move(choice)),
+      local_rank_(local_rank),
+      nobody_(static_cast<size_t>(task_.nranks)),
+      overwrites_input_(ccom::overwrites_input(task_, local_rank)) {
+  NodeTask plain = node_task(task_.collective, task_.nranks, task_.root);
+  plain.completes = task_.completes;
+  is_plain_ = task_ == plain;
+  for (const std::vector<uint32_t>& gives : task_.blocks.gives) most_given_ = std::max(most_given_, gives.size());
+  least_parts_ = static_cast<uint32_t>(task_.nranks);
+  for (const NodeShape* shape : {&choice_.staged, &choice_.readable, &choice_.mapped}) {
+    least_parts_ = std::min(least_parts_, parts_of(*shape, task_.nranks));
+  }
+}
+
+bool PreparedTask::has_scheme(NodeScheme scheme) const {
+  return choice_.staged.scheme == scheme || choice_.readable.scheme == scheme || choice_.mapped.scheme == scheme;
+}
+
+PreparedTask::Made& PreparedTask::made(bool in_place, std::span<const Reach> reach) {
+  const auto found = std::ranges::find_if(
+      made_, [&](const Made& made) { return made.in_place == in_place && std::ranges::equal(made.reach, reach); });
+  if (found != made_.end()) {
+    std::rotate(made_.begin(), found, found + 1);
+  } else {
+    if (made_.size() == kMostPlans) made_.pop_back();
+    made_.insert(made_.begin(), {in_place, false, std::vector<Reach>(reach.begin(), reach.end()),
+                                 std::make_unique<const NodePlan>(node_plan(task_, local_rank_, in_place,
+                                                                            choice_.shape_for(reach), reach))});
+  }
+  return made_.front();
+}
+
+const NodePlan& PreparedTask::opening(bool in_place) { return *made(in_place, nobody_).plan; }
+
+Result<const NodePlan*> PreparedTask::plan(bool in_place, std::span<const Reach> reach, const Prove& prove) {
+  Made& found = made(in_place, reach);
+  if (!found.is_proved && prove) CCOM_TRY(prove(task_, choice_, reach));
+  found.is_proved = true;
+  return found.plan.get();
+}
+
+}  // namespace ccom
