@@ -112,8 +112,8 @@ Status FlagBarrier::mismatch(int local_rank) const {
 Status FlagBarrier::late() {
   std::vector<Rank> ranks;
   for (int local_rank = 0; local_rank < size(); ++local_rank) {
-    if (local_rank == local_rank_ || !is_before(number_of(lines(local_rank).line[number_ & 1].word.load()), number_)) continue;
-    ranks.push_back(rank_of(local_rank));
+    const uint32_t reached = number_of(lines(local_rank).line[number_ & 1].word.load());
+    if (local_rank != local_rank_ && is_before(reached, number_)) ranks.push_back(rank_of(local_rank));
   }
   return timeout_status(monitor_, rank_of(local_rank_), std::move(ranks), true);
 }
@@ -138,8 +138,8 @@ bool FlagBarrier::await_leavers(uint32_t opening, uint32_t closing) const {
     const uint32_t even = number_of(other.line[0].word.load(std::memory_order_acquire));
     const uint32_t odd = number_of(other.line[1].word.load(std::memory_order_acquire));
     const uint32_t reached = is_before(even, odd) ? odd : even;
-    const bool is_dead =
-        cause.code() == Code::RemoteError && std::ranges::find(cause.peers(), rank_of(local_rank)) != cause.peers().end();
+    const bool is_dead = cause.code() == Code::RemoteError &&
+                         std::ranges::find(cause.peers(), rank_of(local_rank)) != cause.peers().end();
     const bool has_finished = !is_before(number_, closing) && !is_before(reached, closing);
     return is_before(reached, opening) || has_finished || is_dead ||
            other.has_left.load(std::memory_order_acquire) != 0;

@@ -21,7 +21,7 @@
 
 namespace ccom {
 
-// What a call is, in words that are equal on all ranks: what barriers compare. The first word tells communicators apart.
+// What a call is, in words that are equal on all ranks: barriers compare them. The first tells communicators apart.
 using CallWords = std::array<uint64_t, 5>;
 
 // Belongs to one thread at a time, but for wake().
@@ -70,7 +70,7 @@ class FlagBarrier {
   const std::byte* mail_of(int local_rank) const { return mail_in(local_rank, number_ & 1); }
 
   // ---- Leaving after an error, for those who let others reach their buffers. A rank is at nobody's buffers before it
-  // has found, after the barrier that tells where they are, that nobody has_left(); nor after it has arrived at the last
+  // has found, after the barrier that tells where they are, that nobody has left; nor after it has arrived at the last
   // barrier of the call; nor once it has left itself.
   //
   // Says that this rank will not touch anybody's buffers again; for good. To be called when the communicator's error is

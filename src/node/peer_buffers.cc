@@ -38,7 +38,8 @@ Announcement PeerBuffers::announce(const NodeCall& call, const ReachMap& map, Ra
   };
   const Collective collective = call.task->task().collective;
   Announcement mine;
-  if (collective == Collective::AllReduce || collective == Collective::Reduce) mine.output = where(call.output, Area::Output);
+  if (collective == Collective::AllReduce || collective == Collective::Reduce)
+    mine.output = where(call.output, Area::Output);
   if (may_show_input(call, mine.output)) mine.input = where(call.input, Area::Input);
   // All ranks read all outputs, if they do so all inputs.
   if (choice.readable.scheme == NodeScheme::Pull && !mine.output.is_reached()) mine.input = {};

@@ -75,7 +75,9 @@ Layout layout_of(const TaskCase& c, int rank, uint64_t number) {
     }
     const std::vector<size_t> at = scatter(blocks.size(), c.count, random, layout.first_elements, layout.input_base);
     layout.output_base = layout.input_base;
-    const auto slot_of = [&](uint32_t block) { return at[static_cast<size_t>(std::ranges::find(blocks, block) - blocks.begin())]; };
+    const auto slot_of = [&](uint32_t block) {
+      return at[static_cast<size_t>(std::ranges::find(blocks, block) - blocks.begin())];
+    };
     for (const uint32_t block : gives) layout.given.push_back(slot_of(block));
     for (const uint32_t block : gets) layout.got.push_back(slot_of(block));
   } else if (c.has_views) {
@@ -91,7 +93,8 @@ Layout layout_of(const TaskCase& c, int rank, uint64_t number) {
     const auto i = static_cast<size_t>(shared - gives.begin());
     const auto j = static_cast<size_t>(std::ranges::find(gets, *shared) - gets.begin());
     const bool is_input_first = is_swap || i >= j;
-    (is_input_first ? layout.output_base : layout.input_base) = is_swap ? 0 : (is_input_first ? i - j : j - i) * c.count;
+    const size_t between = is_swap ? 0 : std::max(i, j) - std::min(i, j);
+    (is_input_first ? layout.output_base : layout.input_base) = between * c.count;
     for (size_t& at : layout.given) at += layout.input_base;
     for (size_t& at : layout.got) at += layout.output_base;
     layout.first_elements =
@@ -186,7 +189,8 @@ void run_case(NodeCrew& crew, int rank, const TaskCase& c, uint64_t number) {
   const std::span<float> output = layout.in_place ? first.get() : second.get();
   for (size_t unit = 0; unit < layout.given.size(); ++unit) {
     const uint32_t block = c.task.blocks.gives[self][unit];
-    for (size_t i = 0; i < length_of(c, block); ++i) first.get()[layout.given[unit] + i] = value(rank, block, i, number);
+    const std::span<float> to = first.get().subspan(layout.given[unit], length_of(c, block));
+    for (size_t i = 0; i < to.size(); ++i) to[i] = value(rank, block, i, number);
   }
   std::vector<float> first_wanted(first.get().begin(), first.get().end());
   std::vector<float> second_wanted(second.get().begin(), second.get().end());

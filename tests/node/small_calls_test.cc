@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Small calls have a function of their own. Here it is compared with the plans that it stands for: bit for bit.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "base/collective.h"
+#include "tests/node/node_cases.h"
+
+namespace ccom {
+namespace {
+
+constexpr std::array kTypes = {
+    DataType::Int8,     DataType::Uint8,    DataType::Int16,      DataType::Uint16,     DataType::Int32,
+    DataType::Uint32,   DataType::Int64,    DataType::Uint64,     DataType::Float16,    DataType::Bfloat16,
+    DataType::Float32,  DataType::Float64,  DataType::Float8e4m3, DataType::Float8e5m2, DataType::Bool,
+    DataType::Complex64, DataType::Complex128};
+constexpr std::array kOps = {ReduceOp::Sum, ReduceOp::Prod, ReduceOp::Max,  ReduceOp::Min,  ReduceOp::Avg,
+                             ReduceOp::Band, ReduceOp::Bor, ReduceOp::Bxor, ReduceOp::Land, ReduceOp::Lor};
+
+struct SmallCall {
+  Collective collective;
+  DataType type;
+  ReduceOp op;
+  size_t count;
+  bool in_place;
+  Rounding rounding;
+};
+
+std::vector<SmallCall> all_calls(int ranks) {
+  std::vector<SmallCall> calls;
+  for (const CollectiveTraits& traits : kCollectiveTraits) {
+    if (traits.collective == Collective::SendReceive) continue;
+    const bool is_barrier = traits.collective == Collective::Barrier;
+    for (const DataType type : traits.reduces ? std::span<const DataType>(kTypes) : std::span(kTypes).first(1)) {
+      for (const ReduceOp op : traits.reduces ? std::span<const ReduceOp>(kOps) : std::span(kOps).first(1)) {
+        if (traits.reduces && !is_legal(type, op)) continue;
+        for (const bool in_place : {false, true}) {
+          for (const Rounding rounding : {Rounding::NearestEven, Rounding::Stochastic}) {
+            for (const size_t bytes : {size_t{16}, size_t{176}}) {
+              const size_t count = is_barrier ? 0 : bytes / static_cast<size_t>(ranks) / size_of(type) + 1;
+              calls.push_back({traits.collective, type, op, count, in_place, rounding});
+            }
+          }
+        }
+      }
+    }
+  }
+  return calls;
+}
+
+using Memory = std::vector<std::byte>;
+
+// What a rank's memory holds after each call.
+std::vector<Memory> results_of(NodeCrew& crew, int rank, const std::vector<SmallCall>& calls) {
+  std::vector<Memory> results;
+  std::mt19937 random(static_cast<uint32_t>(rank));
+  const int ranks = crew.ranks();
+  for (const SmallCall& small : calls) {
+    const Rank root = is_rooted(small.collective) ? ranks - 1 : -1;
+    const bool is_root = rank == root;
+    const NodeTask task = node_task(small.collective, ranks, root);
+    const size_t unit = small.count * size_of(small.type);
+    const size_t inputs = input_units(small.collective, ranks, is_root);
+    const size_t outputs = output_units(small.collective, ranks, is_root);
+    Memory memory((inputs + outputs) * unit);
+    for (std::byte& byte : memory) byte = static_cast<std::byte>(random() % (small.type == DataType::Bool ? 2 : 256));
+    NodeCall call;
+    NodeChoice choice{.asks = false};
+    const bool is_vector = small.collective == Collective::AllReduce || small.collective == Collective::Reduce;
+    choice.staged = {is_vector ? NodeScheme::OneShot : NodeScheme::Direct, {}, is_vector};
+    call.task = &crew.prepared(rank, task, choice);
+    call.input = memory.data();
+    call.output = memory.data() + inputs * unit;
+    if (small.in_place && has_in_place(small.collective) && (!is_rooted(small.collective) || is_root)) {
+      const int64_t shift = in_place_shift(small.collective, rank) * static_cast<int64_t>(unit);
+      call.input = memory.data() + std::max<int64_t>(shift, 0);
+      call.output = memory.data() + std::max<int64_t>(-shift, 0);
+      call.in_place = true;
+    }
+    call.count = small.count;
+    call.type = small.type;
+    call.op = small.op;
+    call.divide_by = static_cast<uint32_t>(ranks);
+    call.rounding = small.rounding;
+    call.seed = 7 + results.size();
+    const Status status = crew.group(rank).run(call, words_of(call, results.size()), std::chrono::seconds(60));
+    EXPECT_TRUE(status.is_ok()) << status.message();
+    results.push_back(std::move(memory));
+  }
+  return results;
+}
+
+class SmallCalls : public testing::TestWithParam<int> {};
+
+TEST_P(SmallCalls, AreWhatTheirPlansAre) {
+  const int ranks = GetParam();
+  std::vector<SmallCall> calls = all_calls(ranks);
+  if (ranks > 8) std::erase_if(calls, [](const SmallCall& call) { return call.type > DataType::Int32; });
+  std::vector<std::vector<Memory>> is(static_cast<size_t>(ranks)), wanted = is;
+  NodeCrew small({.ranks = ranks, .small_bytes = 1024});
+  small.run([&](int rank, ShmCollectives&) { is[static_cast<size_t>(rank)] = results_of(small, rank, calls); });
+  NodeCrew planned({.ranks = ranks, .small_bytes = 0});
+  planned.run([&](int rank, ShmCollectives&) { wanted[static_cast<size_t>(rank)] = results_of(planned, rank, calls); });
+  for (size_t rank = 0; rank < is.size(); ++rank) {
+    for (size_t i = 0; i < calls.size(); ++i) {
+      EXPECT_EQ(is[rank][i], wanted[rank][i])
+          << name_of(calls[i].collective) << " of " << name_of(calls[i].type) << ", " << name_of(calls[i].op) << ", "
+          << calls[i].count << " elements, rank " << rank << (calls[i].in_place ? ", in place" : "");
+    }
+  }
+}
+
+// With more ranks than the small path keeps addresses of on the stack, too.
+INSTANTIATE_TEST_SUITE_P(All, SmallCalls, testing::Values(2, 3, 5, 34));
+
+}  // namespace
+}  // namespace ccom
