@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "algorithms/shape.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "algorithms/streams.h"
@@ -43,6 +44,22 @@ std::vector<Level> dimension_levels(Pattern pattern, const std::vector<int>& dim
     }
   }
   return levels;
+}
+
+int channels_of(const MessageAlgorithm& algorithm) {
+  switch (algorithm.kind) {
+    case MessageAlgorithm::Kind::Staged:
+    case MessageAlgorithm::Kind::Routed: return channels_of(algorithm.staged);
+    case MessageAlgorithm::Kind::Trees: return static_cast<int>(algorithm.trees.size());
+    case MessageAlgorithm::Kind::Explicit: {
+      int most = 1;
+      for (const Plan& plan : algorithm.plans) {
+        for (const Step& step : plan.steps) most = std::max(most, step.is_transfer() ? step.channel + 1 : 0);
+      }
+      return most;
+    }
+    default: return 1;
+  }
 }
 
 }  // namespace ccom

@@ -15,6 +15,8 @@ namespace ccom {
 // the way up if there are several windows. At most kMostChannels.
 int channels_of(const Staged& shape);
 constexpr int kMostChannels = 256;
+// How many channels between two ranks any member's plan uses.
+int channels_of(const MessageAlgorithm& algorithm);
 
 // k-nomial tree over ranks 0..n-1 rotated so that `root` is its root: ceil(log_radix n) levels.
 Tree knomial_tree(int nranks, Rank root, int radix);

@@ -24,6 +24,7 @@ Settings planner_settings(const Topology& topology, const CommConfig& config) {
   Settings settings{.forced = crossing + config.algorithm,
                     .shared_memory = config.transports.empty() || config.transports[0] == "shm"};
   if (topology.hosts[0].imposed) settings.scratch_bytes = static_cast<size_t>(config.max_memory);
+  settings.most_channels = channels_needed(topology, config.algorithm);
   return settings;
 }
 
@@ -56,7 +57,6 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const Membership& joi
                   CommSetup::connect(membership, self->config_, self->topology_,
                                      channels_by_peer(self->topology_, settings, membership.rank), rendezvous,
                                      deadline));
-  self->cache_.emplace(membership.rank, self->topology_, settings, *self->links_);
   const Place& place = self->topology_.ranks[static_cast<size_t>(membership.rank)];
   WaitPolicy policy = WaitPolicy::for_host(self->topology_.ranks_on_machine_of(place.host),
                                            self->topology_.hosts[static_cast<size_t>(place.host)].cpus);
@@ -64,7 +64,8 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const Membership& joi
   if (self->config_.emulate_scale > 0) policy.spin = policy.yield = std::chrono::nanoseconds(0);
   self->engine_.emplace(membership.rank, membership.nranks, self->links_->monitor(), self->links_->transports(), *self,
                         policy);
-  Status opened = self->open_node(policy);
+  Status opened = self->open_host(policy);
+  if (opened.is_ok()) opened = self->open_programs(settings);
   if (opened.is_ok()) opened = self->open_messages(policy);
   CCOM_TRY(exchange_status(rendezvous, "node", opened, deadline));
   self->links_->monitor().on_failure([woken = self.get()] { woken->wake_waiters(); });
@@ -121,7 +122,7 @@ Result<std::vector<std::byte*>> Communicator::locate(Turns::Ticket ticket, void*
     uint64_t bytes;
   };
   std::vector<Said> all(static_cast<size_t>(membership_.nranks));
-  const Said mine{node_ == nullptr ? Announcement::Where() : node_->reach_map().describe(buffer, bytes), bytes};
+  const Said mine{host_ == nullptr ? Announcement::Where() : host_->reach_map().describe(buffer, bytes), bytes};
   Request gather;
   gather.collective = Collective::AllGather;
   gather.input = reinterpret_cast<const std::byte*>(&mine);
@@ -131,10 +132,11 @@ Result<std::vector<std::byte*>> Communicator::locate(Turns::Ticket ticket, void*
   gather.timeout_ms = timeout_ms();
   CCOM_TRY(run(ticket, gather));
   std::vector<std::byte*> found(all.size());
-  for (size_t rank = 0; rank < all.size() && node_ != nullptr; ++rank) {
-    if (all[rank].where.is_mapped()) {
-      found[rank] = node_->reach_map().resolve(static_cast<int>(rank), all[rank].where, all[rank].bytes);
-    }
+  const std::vector<Rank> neighbours = topology_.ranks_of(topology_.ranks[static_cast<size_t>(membership_.rank)].host);
+  for (size_t local = 0; local < neighbours.size() && host_ != nullptr; ++local) {
+    const auto rank = static_cast<size_t>(neighbours[local]);
+    if (!all[rank].where.is_mapped()) continue;
+    found[rank] = host_->reach_map().resolve(static_cast<int>(local), all[rank].where, all[rank].bytes);
   }
   found[static_cast<size_t>(membership_.rank)] = static_cast<std::byte*>(buffer);
   return found;
@@ -157,9 +159,8 @@ bool Communicator::is_in_place(const Request& request) const {
                            {request.input, request.output, request.count * size_of(request.type)});
 }
 
-PlanKey Communicator::key_of(const Request& request) const {
-  return {request.collective, request.type, request.op,    is_in_place(request), request.sends,
-          request.root,       request.peer, request.count, request.count};
+ProgramKey Communicator::key_of(const Request& request) const {
+  return {request.collective, request.type, request.op, is_in_place(request), request.root, request.count};
 }
 
 size_t Communicator::input_elements(const Request& request) const {
@@ -173,75 +174,38 @@ const std::byte* Communicator::multiply_input(const Request& request) {
   return multiplied_.data();
 }
 
-Status Communicator::run_on_node(const Request& request) {
+// What fits into flag lines goes there at once: no look-up, no clock.
+Status Communicator::run_small(const Request& request) {
   const Envelope envelope = describe(request, membership_.communicator, next_sequence(), 0);
-  TunedCall call;
-  call.collective = request.collective;
-  call.input = request.multiplier != nullptr ? multiply_input(request) : request.input;
-  call.output = request.output;
-  call.count = request.count;
-  call.type = request.type;
-  call.op = request.op;
-  call.root = request.root;
-  call.in_place = is_in_place(request);
-  if (config_.rounding == Rounding::Stochastic) {
-    call.rounding = Rounding::Stochastic;
-    call.seed = rounding_seed(config_.rounding_seed, sequence());
-  }
-  if (Status status = node_->run(call, envelope.words, std::chrono::milliseconds(request.timeout_ms)); !status.is_ok())
+  NodeCall call{.task = &small_calls_.task(request.collective, request.root),
+                .input = request.multiplier != nullptr ? multiply_input(request) : request.input,
+                .output = request.output,
+                .count = request.count,
+                .type = request.type,
+                .op = request.op,
+                .divide_by = static_cast<uint32_t>(membership_.nranks),
+                .in_place = is_in_place(request),
+                .rounding = config_.rounding};
+  if (config_.rounding == Rounding::Stochastic) call.seed = rounding_seed(config_.rounding_seed, sequence());
+  if (Status status = host_->run(call, envelope.words, std::chrono::milliseconds(request.timeout_ms)); !status.is_ok())
       [[unlikely]] {
     return finish(name_of(request.collective), std::move(status));
   }
   return {};
 }
 
-Status Communicator::run_in_turn(const Request& asked) {
-  if (on_node_[static_cast<size_t>(asked.collective)]) return run_on_node(asked);
+Status Communicator::run_in_turn(const Request& request) {
+  if (small_calls_.serves(request.collective, request.count * size_of(request.type))) return run_small(request);
   const uint64_t sequence = next_sequence();
   links_->monitor().begin_call(sequence);
-  const Envelope envelope = describe(asked, membership_.communicator, sequence, 0);
-  Request request = asked;
-  if (request.multiplier != nullptr) request.input = multiply_input(request);
-  const Deadline deadline = Deadline::after_ms(request.timeout_ms);
-  const PlanKey key = key_of(request);
-  if (by_hosts_[static_cast<size_t>(request.collective)] &&
-      serves(*level_, request.collective, cache_->question(key).bytes)) {
-    return finish(name_of(request.collective), hierarchy_->run(request, envelope, deadline));
-  }
-  constexpr size_t kNeverTiled = 4096;  // elements: skips a look-up for what is small anyway
-  if (request.count > kNeverTiled) {
-    const size_t tile = cache_->tile(key);
-    if (tile < request.count) return run_tiles(request, key, tile, envelope, deadline);
-  }
-  CCOM_TRY_ASSIGN(const std::shared_ptr<const BoundPlan> plan, cache_->get(key));
-  return run_operation(request, *plan, envelope, deadline);
-}
-
-Status Communicator::run_operation(const Request& request, const BoundPlan& plan, const Envelope& envelope,
-                                   Deadline deadline) {
-  if (plan.scratch_bytes > static_cast<size_t>(config_.max_memory)) {
-    return finish(name_of(request.collective),
-                  engine_->fail(error(Code::OutOfMemory, "rank %d: %s needs %zu bytes of scratch, maxMemory is %lld",
-                                      membership_.rank, call_text(envelope).c_str(), plan.scratch_bytes,
-                                      static_cast<long long>(config_.max_memory))
-                                    .with_cure("raise maxMemory (CCOM_MAX_MEMORY) or split the call")));
-  }
-  const Operation operation{&plan,   request.input, request.output,
-                            nullptr, envelope,      static_cast<uint32_t>(membership_.nranks)};
-  return finish(name_of(request.collective), engine_->run({&operation, 1}, deadline));
-}
-
-// One element range of every unit after another. All ranks cut alike, because they chose the same plan.
-Status Communicator::run_tiles(const Request& request, PlanKey key, size_t tile, Envelope envelope, Deadline deadline) {
-  for (size_t begin = 0; begin < request.count; begin += tile, ++envelope.words[4]) {
-    key.unit_elements = std::min(tile, request.count - begin);
-    CCOM_TRY_ASSIGN(const std::shared_ptr<const BoundPlan> plan, cache_->get(key));
-    Request part = request;
-    part.input += begin * size_of(request.type);
-    part.output += begin * size_of(request.type);
-    CCOM_TRY(run_operation(part, *plan, envelope, deadline));
-  }
-  return {};
+  CCOM_TRY_ASSIGN(const std::shared_ptr<const BoundProgram> program, programs_->get(key_of(request)));
+  const ProgramCall call{.input = request.multiplier != nullptr ? multiply_input(request) : request.input,
+                         .output = request.output,
+                         .envelope = describe(request, membership_.communicator, sequence, 0),
+                         .deadline = Deadline::after_ms(request.timeout_ms),
+                         .rounding = config_.rounding,
+                         .seed = rounding_seed(config_.rounding_seed, sequence)};
+  return finish(name_of(request.collective), runner_->run(*program, call));
 }
 
 // Remembers the call that met the communicator's error first.
@@ -267,8 +231,7 @@ void Communicator::abort() {
 // Of this rank's calls. Any thread.
 void Communicator::wake_waiters() {
   for (Transport* transport : links_->transports()) transport->wake();
-  if (node_ != nullptr) node_->wake();
-  if (host_node_ != nullptr) host_node_->wake();
+  if (host_ != nullptr) host_->wake();
   if (messages_ != nullptr) messages_->wake();
 }
 
@@ -283,9 +246,8 @@ Communicator::Usage Communicator::usage() {
   Usage usage;
   const Status done = in_turn(turns_.take(), [&] {
     usage.bytes_sent_to = engine_->bytes_sent_to();
-    usage.memory_bytes = links_->memory_bytes() + engine_->memory_bytes() + multiplied_.capacity() +
-                         (node_ == nullptr ? 0 : node_->memory_bytes()) +
-                         (host_node_ == nullptr ? 0 : host_node_->memory_bytes());
+    usage.memory_bytes = links_->memory_bytes() + engine_->memory_bytes() + runner_->memory_bytes() +
+                         multiplied_.capacity() + (host_ == nullptr ? 0 : host_->memory_bytes());
     return Status();
   });
   CCOM_ASSERT(done.is_ok() || !status().is_ok());
@@ -299,9 +261,9 @@ Communicator::Usage Communicator::usage() {
 Result<std::string> Communicator::explain(const Request& request) {
   std::string text;
   CCOM_TRY(in_turn(turns_.take(), [&]() -> Status {
-    const PlanKey key = key_of(request);
-    CCOM_TRY_ASSIGN(const std::shared_ptr<const Choice> choice, cache_->choice(key));
-    text = explanation(topology_, cache_->question(key), *choice);
+    const ProgramKey key = key_of(request);
+    CCOM_TRY_ASSIGN(const std::shared_ptr<const Choice> choice, programs_->choice(key));
+    text = explanation(topology_, programs_->question(key), *choice);
     return {};
   }));
   return text;

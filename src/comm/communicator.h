@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The composition root: what a ccomComm_t is. Builds topology, links, planner cache and engine, and runs calls on them
-// in turn.
+// The composition root: what a ccomComm_t is. Builds topology, links, engine and runner, and runs calls on them in turn.
 #pragma once
 
 #include <array>
@@ -12,13 +11,15 @@
 #include <vector>
 
 #include "bootstrap/rendezvous.h"
-#include "comm/hierarchy.h"
-#include "comm/plan_cache.h"
+#include "comm/program_cache.h"
 #include "comm/request.h"
-#include "comm/tuned_node.h"
+#include "comm/small_calls.h"
+#include "comm/transfer_plans.h"
 #include "comm/turns.h"
 #include "engine/engine.h"
 #include "messages/messages.h"
+#include "node/shm_collectives.h"
+#include "runner/program_runner.h"
 #include "setup/comm_setup.h"
 #include "setup/config.h"
 #include "topology/topology.h"
@@ -84,16 +85,14 @@ class Communicator final : public CallNames {
   template <typename Fn>
   Status in_turn(Turns::Ticket ticket, Fn fn);
   Status run_in_turn(const Request& asked);
-  Status run_operation(const Request& request, const BoundPlan& plan, const Envelope& envelope, Deadline deadline);
-  Status run_tiles(const Request& request, PlanKey key, size_t tile, Envelope envelope, Deadline deadline);
-  Status open_node(const WaitPolicy& policy);
-  Status open_hierarchy(NodeConfig config, const HostLevel& level);
+  Status run_small(const Request& asked);
+  Status open_host(const WaitPolicy& policy);
+  Status open_programs(const Settings& settings);
   Status open_messages(const WaitPolicy& policy);
   void wake_waiters();
-  Status run_on_node(const Request& request);
   Status run_transfers(const Request* first, size_t count);
   const std::byte* multiply_input(const Request& request);
-  PlanKey key_of(const Request& request) const;
+  ProgramKey key_of(const Request& request) const;
   bool is_in_place(const Request& request) const;
   uint64_t next_sequence();
   size_t input_elements(const Request& request) const;
@@ -103,17 +102,16 @@ class Communicator final : public CallNames {
   Membership membership_;
   CommConfig config_;
   Topology topology_;
-  // Over all ranks; null if they are not on one node. Before links_, whose destructor ends the thread that may be
-  // waking it.
-  std::unique_ptr<TunedNode> node_;
-  std::unique_ptr<TunedNode> host_node_;  // over this host's ranks, for hierarchy_; null: none
-  std::shared_ptr<Messages> messages_;    // null: none. Also owned by handles of messages; before links_ likewise
+  // Over the ranks of this host; null if this one is alone there, or they do not use shared memory. Before links_, whose
+  // destructor ends the thread that may be waking it.
+  std::unique_ptr<ShmCollectives> host_;
+  std::shared_ptr<Messages> messages_;  // null: none. Also owned by handles of messages; before links_ likewise
   std::unique_ptr<CommSetup> links_;
-  std::optional<PlanCache> cache_;
   std::optional<Engine> engine_;
-  std::optional<Hierarchy> hierarchy_;
-  std::optional<HostLevel> level_;                                                             // of hierarchy_
-  std::array<bool, kCollectiveTraits.size()> on_node_{}, by_hosts_{};  // by collective
+  std::optional<ProgramRunner> runner_;
+  std::optional<ProgramCache> programs_;
+  std::optional<TransferPlans> transfers_;
+  SmallCalls small_calls_;
   Turns turns_;
   std::atomic<int64_t> timeout_ms_;
   std::atomic<uint64_t> sequence_{0};              // collective calls

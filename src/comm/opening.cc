@@ -1,56 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The parts of a communicator beside its transports: node, hierarchy, messages.
+// The parts of a communicator beside its transports: shared memory of its host, programs, messages.
+#include <algorithm>
+
 #include "comm/communicator.h"
 #include "planner/node_tuning.h"
 
 namespace ccom {
-
-// Shared memory without messages, for the collectives that the planner would run that way.
-Status Communicator::open_node(const WaitPolicy& policy) {
+// The memory that the ranks of this host share. Which hosts have such follows from the topology and the settings alone.
+Status Communicator::open_host(const WaitPolicy& policy) {
   std::optional<NodeConfig> config = links_->node_config();
-  if (!config)
-    return membership_.nranks == 1 ? Status()
-                                   : config_.sums_in_messages("they do not share memory, or may not use it freely");
+  if (!config) return {};
   config->barrier.policy = policy;
-  if (topology_.hosts.size() > 1) {
-    CCOM_TRY(config_.sums_in_messages("they are on several hosts"));
-    level_ = host_level(topology_, membership_.rank);
-    return level_ ? open_hierarchy(*std::move(config), *level_) : Status();
-  }
-  node_ = std::make_unique<TunedNode>(
-      *std::move(config), node_tuning(topology_), links_->monitor(),
-      [this](const CallWords& words) { return describe_call(Envelope{words}); },
+  config->small_bytes.fill(small_call_bytes(topology_, topology_.ranks[static_cast<size_t>(membership_.rank)].host));
+  host_ = std::make_unique<ShmCollectives>(
+      *std::move(config), links_->monitor(), [this](const CallWords& words) { return describe_call(Envelope{words}); },
       [this](const Status& cause) { return engine_->fail(cause); });
-  for (size_t c = 0; c < on_node_.size(); ++c) {
-    const auto collective = static_cast<Collective>(c);
-    PlanKey key;
-    key.collective = collective;
-    key.root = is_rooted(collective) ? 0 : -1;
-    // A name that does not exist is the error of the call that asks for it.
-    const Result<std::shared_ptr<const Choice>> choice = cache_->choice(key);
-    on_node_[c] = choice && (*choice)->program().is_node();
-    if (reduces(collective) && choice && !on_node_[c])
-      CCOM_TRY(config_.sums_in_messages("a named algorithm sends messages"));
-  }
-  return node_->open();
+  return host_->open();
 }
 
-// Shared memory inside this host for the collectives that the planner would run that way.
-Status Communicator::open_hierarchy(NodeConfig config, const HostLevel& level) {
-  host_node_ = std::make_unique<TunedNode>(
-      std::move(config), node_tuning(inside(topology_, level)), links_->monitor(),
-      [this](const CallWords& words) { return describe_call(Envelope{words}); },
-      [this](const Status& cause) { return engine_->fail(cause); });
-  hierarchy_.emplace(Hierarchy::Parts{*host_node_, *engine_, *links_}, level, topology_, config_.crossing);
-  for (size_t c = 0; c < by_hosts_.size(); ++c) {
-    PlanKey key;
-    key.collective = static_cast<Collective>(c);
-    key.root = is_rooted(key.collective) ? 0 : -1;
-    const Result<std::shared_ptr<const Choice>> choice = cache_->choice(key);
-    by_hosts_[c] = choice && !(*choice)->program().is_messages();
+Status Communicator::open_programs(const Settings& settings) {
+  runner_.emplace(ProgramRunner::Parts{host_.get(), *engine_, *links_, *this}, membership_.rank,
+                  static_cast<size_t>(config_.max_memory));
+  programs_.emplace(membership_.rank, topology_, settings, *runner_);
+  transfers_.emplace(membership_.rank, membership_.nranks, *links_);
+  if (membership_.nranks == 1) return {};
+  if (topology_.hosts.size() > 1) return config_.sums_in_messages("they are on several hosts");
+  if (host_ == nullptr) return config_.sums_in_messages("they do not share memory, or may not use it freely");
+  small_calls_.open(membership_.rank, membership_.nranks);
+  const size_t small_bytes = small_call_bytes(topology_, 0);
+  for (const CollectiveTraits& traits : kCollectiveTraits) {
+    if (traits.collective == Collective::SendReceive) continue;
+    const size_t unit_bytes = small_bytes / input_units(traits.collective, membership_.nranks, true);
+    ProgramKey key{.collective = traits.collective, .type = DataType::Uint8};
+    key.root = is_rooted(traits.collective) ? 0 : -1;
+    bool on_node = true;
+    for (const size_t count : {size_t{0}, unit_bytes}) {
+      // A name that does not exist is the error of the call that asks for it.
+      key.count = count;
+      const Result<std::shared_ptr<const Choice>> choice = programs_->choice(key);
+      on_node &= choice && (*choice)->program().is_node();
+      if (traits.reduces && choice && !on_node)
+        CCOM_TRY(config_.sums_in_messages("a named algorithm sends messages"));
+    }
+    if (on_node) small_calls_.allow(traits.collective, unit_bytes);
   }
-  return host_node_->open();
+  return {};
 }
 
 Status Communicator::open_messages(const WaitPolicy& policy) {

@@ -55,7 +55,7 @@ Status Communicator::run_transfers(const Request* requests, size_t count) {
   for (size_t i = 0; i < count; ++i) {
     const bool own = requests[i].peer == membership_.rank;
     CCOM_TRY_ASSIGN(std::shared_ptr<const BoundPlan> plan,
-                    own ? Result<std::shared_ptr<const BoundPlan>>(nullptr) : cache_->get(key_of(requests[i])));
+                    own ? Result<std::shared_ptr<const BoundPlan>>(nullptr) : transfers_->get(requests[i]));
     plans.push_back(std::move(plan));
   }
   std::vector<Operation> operations;

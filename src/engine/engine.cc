@@ -149,12 +149,12 @@ class Engine::Run {
     return {operation_.plan->type, operation_.plan->op, divides ? operation_.contributions : 0};
   }
 
-  const std::byte* source(const BoundStep& step) const {
-    return (step.source_memory == Memory::Input ? operation_.input : writable(step.source_memory)) + step.source;
-  }
-  std::byte* target(const BoundStep& step) const { return writable(step.target_memory) + step.target; }
-  std::byte* writable(Memory memory) const {
+  const std::byte* source(const BoundStep& step) const { return begin_of(step.source_memory) + step.source; }
+  std::byte* target(const BoundStep& step) const { return begin_of(step.target_memory) + step.target; }
+  std::byte* begin_of(Memory memory) const {
     switch (memory) {
+      // At most the target of a copy onto itself.
+      case Memory::Input: return const_cast<std::byte*>(operation_.input);
       case Memory::Output: return operation_.output;
       case Memory::Bank: return operation_.bank;
       default: return scratch_;

@@ -98,4 +98,18 @@ NodeTuning node_tuning(const Topology& topology) {
   return tuning;
 }
 
+size_t small_call_bytes(const Topology& topology, int host) {
+  Topology alone;
+  alone.hosts = {topology.hosts[static_cast<size_t>(host)]};
+  const std::vector<Rank> ranks = topology.ranks_of(host);
+  for (const Rank rank : ranks) {
+    alone.ranks.push_back(topology.ranks[static_cast<size_t>(rank)]);
+    alone.ranks.back().host = 0;
+  }
+  Host& machine = alone.hosts[0];
+  machine.cpus = std::max(1, machine.cpus * static_cast<int>(ranks.size()) / topology.ranks_on_machine_of(host));
+  const NodeTuning tuning = node_tuning(alone);
+  return tuning.groups.empty() ? tuning.small_bytes : 0;
+}
+
 }  // namespace ccom

@@ -43,11 +43,12 @@ const std::map<std::string, std::set<std::string>> kMap = {
     {"engine", {"base", "plan", "kernels", "liveness", "transports"}},
     {"messages", {"base", "liveness", "transports"}},
     {"node", {"base", "memory", "plan", "algorithms", "kernels", "liveness"}},
+    {"runner", {"base", "memory", "plan", "algorithms", "kernels", "engine", "node", "transports"}},
     {"setup",
      {"base", "memory", "engine", "messages", "node", "bootstrap", "liveness", "topology", "kernels", "transports",
       "factories"}},
     {"comm",
-     {"base", "setup", "planner", "engine", "node", "bootstrap", "liveness", "topology", "transports", "plan",
+     {"base", "setup", "planner", "runner", "engine", "node", "bootstrap", "liveness", "topology", "transports", "plan",
       "kernels", "algorithms", "messages"}},
     {"api", {"base", "memory", "setup", "comm", "bootstrap", "engine", "kernels", "messages", "public"}},
     // Users of the C API, and nothing else.

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "comm/program_cache.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/collective.h"
+
+namespace ccom {
+namespace {
+
+size_t slot_of(const ProgramKey& key, size_t slots) {
+  uint64_t hash = key.count * 0x9e3779b97f4a7c15U;
+  hash ^= static_cast<uint64_t>(key.collective) << 40 ^ static_cast<uint64_t>(key.type) << 34 ^
+          static_cast<uint64_t>(key.op) << 28 ^ static_cast<uint64_t>(key.in_place) << 26 ^
+          static_cast<uint64_t>(static_cast<uint32_t>(key.root)) << 10;
+  return (hash * 0xff51afd7ed558ccdU >> 40) % slots;
+}
+
+}  // namespace
+
+ProgramCache::ProgramCache(Rank rank, const Topology& topology, Settings settings, ProgramRunner& runner)
+    : rank_(rank), topology_(topology), settings_(std::move(settings)), runner_(runner) {}
+
+Question ProgramCache::question(const ProgramKey& key) const {
+  const size_t bytes = key.count * size_of(key.type) * largest_units(key.collective, topology_.nranks());
+  return {key.collective, bytes == 0 ? 0 : std::bit_ceil(bytes), reduces(key.collective) && is_narrow_float(key.type),
+          key.root};
+}
+
+Result<std::shared_ptr<const Choice>> ProgramCache::choice(const ProgramKey& key) {
+  const Question asked = question(key);
+  auto& cached = choices_[{asked.collective, asked.narrow_float, asked.root, asked.bytes}];
+  if (cached == nullptr) {
+    CCOM_TRY_ASSIGN(Choice made, choose(topology_, settings_, asked));
+    cached = std::make_shared<const Choice>(std::move(made));
+  }
+  return cached;
+}
+
+Result<std::shared_ptr<const CompiledProgram>> ProgramCache::compiled(const ProgramKey& key) {
+  CCOM_TRY_ASSIGN(const std::shared_ptr<const Choice> chosen, choice(key));
+  const auto known = std::ranges::find_if(compiled_, [&](const auto& compiled) {
+    return compiled->in_place == key.in_place && *compiled->program == chosen->program();
+  });
+  if (known != compiled_.end()) return *known;
+  if (compiled_.size() == kMostCompiled) compiled_.clear();
+  CCOM_TRY_ASSIGN(std::shared_ptr<const CompiledProgram> made,
+                  compile(std::shared_ptr<const Program>(chosen, &chosen->program()), rank_, key.in_place));
+  compiled_.push_back(made);
+  return made;
+}
+
+Result<std::shared_ptr<const BoundProgram>> ProgramCache::get(const ProgramKey& key) {
+  Slot& slot = slots_[slot_of(key, kSlots)];
+  if (slot.program != nullptr && slot.key == key) return slot.program;
+  CCOM_TRY_ASSIGN(std::shared_ptr<const CompiledProgram> program, compiled(key));
+  CCOM_TRY_ASSIGN(std::shared_ptr<const BoundProgram> bound,
+                  runner_.bind(std::move(program), {key.type, key.op, key.count}));
+  slot = {key, std::move(bound)};
+  return slot.program;
+}
+
+}  // namespace ccom

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From a call to a program that is ready to run, remembering every step: choice, compiled program, bound program.
+//
+// The choice depends on the size only through its power of two, so that the cache of choices stays small and every
+// rank, whatever it has cached, chooses alike.
+#pragma once
+
+#include <array>
+#include <map>
+#include <memory>
+#include <tuple>
+#include <vector>
+
+#include "base/status.h"
+#include "planner/planner.h"
+#include "runner/program_runner.h"
+
+namespace ccom {
+
+// What a call's program depends on, besides the topology and the settings.
+struct ProgramKey {
+  Collective collective = Collective::AllReduce;
+  DataType type = DataType::Float32;
+  ReduceOp op = ReduceOp::Sum;
+  bool in_place = false;
+  Rank root = -1;
+  size_t count = 0;
+  friend bool operator==(const ProgramKey&, const ProgramKey&) = default;
+};
+
+// Belongs to one thread at a time. References outlive it.
+class ProgramCache {
+ public:
+  ProgramCache(Rank rank, const Topology& topology, Settings settings, ProgramRunner& runner);
+
+  Result<std::shared_ptr<const BoundProgram>> get(const ProgramKey& key);
+  Result<std::shared_ptr<const Choice>> choice(const ProgramKey& key);
+  Question question(const ProgramKey& key) const;
+
+ private:
+  struct Slot {
+    ProgramKey key;
+    std::shared_ptr<const BoundProgram> program;
+  };
+  static constexpr size_t kSlots = 128;  // direct-mapped
+  static constexpr size_t kMostCompiled = 512;
+
+  Result<std::shared_ptr<const CompiledProgram>> compiled(const ProgramKey& key);
+
+  const Rank rank_;
+  const Topology& topology_;
+  const Settings settings_;
+  ProgramRunner& runner_;
+  std::map<std::tuple<Collective, bool, Rank, size_t>, std::shared_ptr<const Choice>> choices_;
+  // Sizes often have equal programs.
+  std::vector<std::shared_ptr<const CompiledProgram>> compiled_;
+  std::array<Slot, kSlots> slots_;
+};
+
+}  // namespace ccom

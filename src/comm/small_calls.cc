@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "comm/small_calls.h"
+
+namespace ccom {
+
+void SmallCalls::open(Rank rank, int nranks) {
+  rank_ = rank;
+  nranks_ = nranks;
+  for (auto& by_root : tasks_) by_root.resize(static_cast<size_t>(nranks) + 1);
+}
+
+std::unique_ptr<PreparedTask> SmallCalls::make(Collective collective, Rank root) const {
+  return std::make_unique<PreparedTask>(node_task(collective, nranks_, root), NodeChoice{}, rank_);
+}
+
+}  // namespace ccom

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runner/bound_program.h"
+
+#include <algorithm>
+
+#include "algorithms/shape.h"
+
+namespace ccom {
+namespace {
+
+constexpr size_t kBankAlignment = 128;
+
+// Peers of a plan across are members of a group; tiles that use another lane have other channels.
+class GroupChannels final : public ChannelSource {
+ public:
+  GroupChannels(ChannelSource& channels, const std::vector<StageMember>& members, int first)
+      : channels_(channels), members_(members), first_(first) {}
+  Result<ChannelRef> open(Rank member, int index) override {
+    return channels_.open(members_[static_cast<size_t>(member)].rank, first_ + index);
+  }
+
+ private:
+  ChannelSource& channels_;
+  const std::vector<StageMember>& members_;
+  const int first_;
+};
+
+// Binds the stages to one tile.
+class Binder {
+ public:
+  Binder(const CompiledProgram& compiled, const ProgramBinding& binding, ChannelSource& channels,
+         const ProgramGeometry& geometry, size_t tile)
+      : compiled_(compiled),
+        program_(*compiled.program),
+        binding_(binding),
+        channels_(channels),
+        geometry_(geometry),
+        tile_(tile),
+        shift_(tile * geometry.tile_elements(0)) {}
+
+  Result<BoundStage> bind_stage(size_t index) {
+    switch (compiled_.stages[index].kind) {
+      case CompiledStage::Kind::Copy: return bind_copies(index);
+      case CompiledStage::Kind::Host: return bind_host(index);
+      case CompiledStage::Kind::Messages: return bind_messages(index);
+      default: return BoundStage{};
+    }
+  }
+
+ private:
+  // Offsets as in tile 0.
+  UnitAt find(const BlockAt& at) const {
+    switch (at.buffer) {
+      case Buffer::Input: return {Memory::Input, geometry_.offset(tile_, at) - shift_};
+      case Buffer::Output: return {Memory::Output, geometry_.offset(tile_, at) - shift_};
+      default: return {Memory::Bank, geometry_.offset(tile_, at)};
+    }
+  }
+  size_t elements(uint32_t block) const { return geometry_.block_elements(tile_, block); }
+
+  BoundStage bind_copies(size_t index) const {
+    const StageMember& member = *compiled_.member(index);
+    const std::vector<BlockAt>& gives = program_.gives(member);
+    BoundStage bound;
+    for (const BlockAt& to : program_.gets(member)) {
+      const auto from = std::ranges::find(gives, to.block, &BlockAt::block);
+      bound.copies.push_back({find(*from), find(to), elements(to.block)});
+    }
+    return bound;
+  }
+
+  Result<BoundStage> bind_messages(size_t index) const {
+    const Stage& stage = program_.stages[index];
+    const CompiledStage& part = compiled_.stages[index];
+    Binding units{.type = binding_.type, .op = op_of(stage), .unit_elements = geometry_.tile_elements(tile_)};
+    if (stage.where == Stage::Where::All || stage.collective == Collective::Barrier) {
+      units.input = units_in_row(Memory::Input, part.plan->plan.input_units, binding_.count);
+      units.output = units_in_row(Memory::Output, part.plan->plan.output_units, binding_.count);
+    } else {
+      CCOM_TRY(find_units(index, units));
+    }
+    BoundStage bound;
+    const int lanes = stage.where == Stage::Where::All ? 1 : program_.lanes;
+    for (int lane = 0; lane < lanes; ++lane) {
+      GroupChannels channels(channels_, members_of(index), lane * channels_of(stage.messages));
+      ChannelSource& source = stage.where == Stage::Where::All ? channels_ : channels;
+      CCOM_TRY_ASSIGN(BoundPlan plan, ccom::bind(part.plan, units, source));
+      bound.plans.push_back(std::make_shared<const BoundPlan>(std::move(plan)));
+    }
+    return bound;
+  }
+
+  const std::vector<StageMember>& members_of(size_t index) const {
+    static const std::vector<StageMember> nobody;
+    const Stage& stage = program_.stages[index];
+    return stage.groups.empty() ? nobody : stage.groups[compiled_.stages[index].group];
+  }
+
+  // Blocks of a stage of messages are equally long.
+  Status find_units(size_t index, Binding& units) const {
+    const StageMember& member = *compiled_.member(index);
+    bool first = true;
+    for (const auto& [list, found] : {std::pair(&program_.gives(member), &units.input),
+                                      std::pair(&program_.gets(member), &units.output)}) {
+      for (const BlockAt& at : *list) {
+        found->push_back(find(at));
+        if (!first && elements(at.block) != units.unit_elements) {
+          return error(Code::InternalError, "%s: in stage %zu blocks of rank %d differ in length",
+                       program_.algorithm.c_str(), index, member.rank);
+        }
+        units.unit_elements = elements(at.block);
+        first = false;
+      }
+    }
+    // Who gives and gets nothing here may still pass on what others do.
+    if (first) units.unit_elements = elements(first_block(index));
+    return {};
+  }
+
+  uint32_t first_block(size_t index) const {
+    for (const StageMember& member : members_of(index)) {
+      for (const std::vector<BlockAt>* list : {&program_.gives(member), &program_.gets(member)}) {
+        if (!list->empty()) return list->front().block;
+      }
+    }
+    return 0;
+  }
+
+  BoundStage bind_host(size_t index) const {
+    const StageMember& member = *compiled_.member(index);
+    auto views = std::make_unique<NodeViews>();
+    BoundStage bound;
+    bool in_row = true;
+    uint32_t blocks = 0;
+    const auto view = [&](const std::vector<BlockAt>& list) {
+      std::vector<int64_t> offsets;
+      for (const BlockAt& at : list) {
+        in_row &= find(at).offset == offsets.size() * elements(0) && elements(at.block) == elements(0);
+        blocks = std::max(blocks, at.block + 1);
+        offsets.push_back(static_cast<int64_t>(find(at).offset * size_of(binding_.type)));
+        bound.elements = std::max(bound.elements, elements(at.block));
+      }
+      return offsets;
+    };
+    for (const StageMember& other : members_of(index)) {
+      views->given.push_back(view(program_.gives(other)));
+      views->got.push_back(view(program_.gets(other)));
+    }
+    if (!program_.gives(member).empty()) bound.input = find(program_.gives(member)[0]).memory;
+    if (!program_.gets(member).empty()) bound.output = find(program_.gets(member)[0]).memory;
+    if (in_row) return bound;
+    if (program_.slices > 1) {
+      for (uint32_t block = 0; block < blocks; ++block) views->block_elements.push_back(elements(block));
+    }
+    bound.views = std::move(views);
+    return bound;
+  }
+
+  // An average divides once.
+  ReduceOp op_of(const Stage& stage) const {
+    return binding_.op == ReduceOp::Avg && !stage.completes ? ReduceOp::Sum : binding_.op;
+  }
+
+  const CompiledProgram& compiled_;
+  const Program& program_;
+  const ProgramBinding& binding_;
+  ChannelSource& channels_;
+  const ProgramGeometry& geometry_;
+  const size_t tile_;
+  const size_t shift_;
+};
+
+}  // namespace
+
+Result<std::shared_ptr<const BoundProgram>> bind(std::shared_ptr<const CompiledProgram> compiled,
+                                                 const ProgramBinding& binding, ChannelSource& channels) {
+  const Program& program = *compiled->program;
+  const ProgramGeometry geometry(program, binding.count, size_of(binding.type));
+  auto bound = std::make_shared<BoundProgram>();
+  bound->compiled = std::move(compiled);
+  bound->binding = binding;
+  bound->tile_bytes = geometry.tile_elements(0) * size_of(binding.type);
+  const size_t scratch_bytes = geometry.scratch_elements() * size_of(binding.type);
+  bound->bank_bytes = (scratch_bytes + kBankAlignment - 1) / kBankAlignment * kBankAlignment;
+  bound->last_tile = static_cast<uint32_t>(geometry.tiles() - 1);
+  bound->order = order_of(program, geometry.tiles());
+  Binder whole(*bound->compiled, binding, channels, geometry, 0);
+  Binder last(*bound->compiled, binding, channels, geometry, geometry.tiles() - 1);
+  for (size_t stage = 0; stage < program.stages.size(); ++stage) {
+    std::array<BoundStage, 2>& pair = bound->stages.emplace_back();
+    if (geometry.tiles() > 1) {
+      CCOM_TRY_ASSIGN(pair[0], whole.bind_stage(stage));
+    }
+    CCOM_TRY_ASSIGN(pair[1], last.bind_stage(stage));
+    for (const BoundStage& each : pair) {
+      for (const auto& plan : each.plans) bound->scratch_bytes = std::max(bound->scratch_bytes, plan->scratch_bytes);
+    }
+  }
+  bound->scratch_bytes *= std::min(geometry.tiles(), program.is_messages() ? 1 : kTilesUnderWay);
+  return std::shared_ptr<const BoundProgram>(std::move(bound));
+}
+
+}  // namespace ccom
