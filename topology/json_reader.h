@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Room-private: strict reading of JSON. Every key must be known, present and within its range; the first thing that is
+// Strict reading of JSON. Every key must be known, present and within its range; the first thing that is
 // wrong is kept with its path ("topology.hosts[2].cpus"), and reading continues with defaults so that readers need no
 // branches.
 #pragma once

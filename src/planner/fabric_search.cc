@@ -248,8 +248,8 @@ std::vector<int> possible_counts(const MessageAlgorithm& algorithm, const Settin
 }
 
 void set_count(MessageAlgorithm& algorithm, int count) {
-  algorithm.staged.windows = count;
-  algorithm.tree.chunks = count;
+  if (algorithm.kind == MessageAlgorithm::Kind::Staged) algorithm.staged.windows = count;
+  if (algorithm.kind == MessageAlgorithm::Kind::Tree) algorithm.tree.chunks = count;
   for (Tree& tree : algorithm.trees) tree.chunks = count;
 }
 

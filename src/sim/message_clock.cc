@@ -5,8 +5,7 @@
 
 namespace ccom {
 
-MessageClock::MessageClock(const Topology& topology, const Wires& wires, uint32_t rank_count,
-                           const SimOptions& options)
+MessageClock::MessageClock(const Topology& topology, const Wires& wires, uint32_t rank_count, const SimOptions& options)
     : options_(options) {
   free_.assign(wires.count(), 0);
   report_.wires.resize(wires.count());

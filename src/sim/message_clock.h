@@ -28,10 +28,10 @@ struct StepAt {
 
 struct SimRank {
   Rank rank = 0;
-  SimTime post = 0;          // what starting a message takes
-  double reduce_ps = 0;      // per byte
-  SimTime may_post = 0;      // when the last message has been started
-  SimTime may_reduce = 0;    // when the reducer is free
+  SimTime post = 0;        // what starting a message takes
+  double reduce_ps = 0;    // per byte
+  SimTime may_post = 0;    // when the last message has been started
+  SimTime may_reduce = 0;  // when the reducer is free
   bool dead = false, traced = false;
   bool is_inside = false;    // in a stage of its host: starts and reduces nothing
   std::vector<StepAt> held;  // until it is out again
@@ -105,8 +105,8 @@ class MessageClock {
   std::vector<uint32_t> ready_;
   std::vector<StepAt> done_;
   using TraceKey = std::pair<std::pair<uint32_t, uint32_t>, uint32_t>;  // exchange, member, step
-  std::map<TraceKey, SimTime> started_;                                  // of traced ranks
-  SimReport report_;  // wires, messages, intervals, trace
+  std::map<TraceKey, SimTime> started_;                                 // of traced ranks
+  SimReport report_;                                                    // wires, messages, intervals, trace
 };
 
 }  // namespace ccom

@@ -128,9 +128,7 @@ class GroupBuilder {
 
 }  // namespace
 
-MessageGroup make_group(const GroupSource& source, TimedPlans& plans) {
-  return GroupBuilder(source, plans).make_all();
-}
+MessageGroup make_group(const GroupSource& source, TimedPlans& plans) { return GroupBuilder(source, plans).make_all(); }
 
 Result<MessageGroup> make_folded_group(const GroupSource& source, TimedPlans& plans) {
   return GroupBuilder(source, plans).make_folded();

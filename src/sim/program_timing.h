@@ -26,9 +26,7 @@ class ProgramTiming {
   // Simulated ranks are 0 ... ranks() - 1: all, or those of the first host.
   uint32_t ranks() const { return ranks_; }
 
-  StagePlace place(uint32_t stage, Rank rank) const {
-    return places_[stage][static_cast<size_t>(rank)];
-  }
+  StagePlace place(uint32_t stage, Rank rank) const { return places_[stage][static_cast<size_t>(rank)]; }
   size_t group_size(uint32_t stage, int group) const { return program_.stages[stage].groups[size_at(group)].size(); }
   Rank member(uint32_t stage, int group, size_t index) const {
     return program_.stages[stage].groups[size_at(group)][index].rank;

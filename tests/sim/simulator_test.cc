@@ -161,7 +161,8 @@ TEST(Simulator, OneHostStandsForAll) {
 
 TEST(Simulator, HostsThatAreNotAlikeAreNotFolded) {
   const Topology cluster = *make_topology("8*trn2.48xlarge/1");
-  const Choice choice = *choose(cluster, {.forced = "mixed_radix"}, {.collective = Collective::AllReduce, .bytes = 1 << 24});
+  const Choice choice =
+      *choose(cluster, {.forced = "mixed_radix"}, {.collective = Collective::AllReduce, .bytes = 1 << 24});
   SimOptions options{.unit_bytes = 1 << 24};
   options.fold_hosts = true;
   const auto report = simulate(cluster, plans_of(choice.program(), Collective::AllReduce, cluster.nranks()), options);

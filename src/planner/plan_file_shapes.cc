@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Algorithms of messages in plan files.
+#include <algorithm>
+#include <bit>
+#include <numeric>
+
+#include "algorithms/collectives.h"
+#include "algorithms/streams.h"
+#include "base/collective.h"
+#include "planner/plan_file_parts.h"
+#include "planner/plan_text.h"
+
+namespace ccom {
+namespace {
+
+using nlohmann::ordered_json;
+using Kind = MessageAlgorithm::Kind;
+
+constexpr int64_t kMostWindows = 64, kMostTreeChunks = 1024, kMostWeight = 1024;
+
+template <typename T>
+bool is_permutation_of_iota(std::vector<T> values, size_t size) {
+  std::ranges::sort(values);
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (static_cast<size_t>(values[i]) != i) return false;
+  }
+  return values.size() == size;
+}
+
+int64_t product_of(const std::vector<int>& dims) {
+  return std::accumulate(dims.begin(), dims.end(), int64_t{1},
+                         [](int64_t a, int dim) { return std::min(a * dim, kMostPlanRanks + 1); });
+}
+
+// ---- Levels ---------------------------------------------------------------------------------------------------------
+
+bool is_core(Pattern pattern) {
+  return pattern == Pattern::OneShot || pattern == Pattern::RecursiveDoubling || pattern == Pattern::SwingLatency;
+}
+
+TorusStream read_stream(const JsonAt& at, size_t dims) {
+  JsonObject object(at);
+  TorusStream stream;
+  const JsonAt order = object.at("order");
+  stream.order = integers_at<uint8_t>(order, 0, 2);
+  if (!is_permutation_of_iota(stream.order, dims)) at.problem.add(order.path, "expected each dimension once");
+  const JsonAt direction = object.at("direction");
+  stream.direction = static_cast<int>(direction.integer(-1, 1));
+  if (stream.direction == 0) at.problem.add(direction.path, "expected 1 or -1");
+  if (object.has("weight")) stream.weight = static_cast<uint32_t>(object.at("weight").integer(1, kMostWeight));
+  object.finish();
+  return stream;
+}
+
+// Groups are disjoint and, but for those of Direct, of `owners` members.
+void check_groups(const JsonAt& at, const Level& level, int members) {
+  std::vector<char> seen(static_cast<size_t>(members));
+  for (const std::vector<Rank>& group : level.groups) {
+    const auto size = static_cast<int>(group.size());
+    if (size < level.owners || (size > level.owners && level.pattern != Pattern::Direct)) {
+      at.problem.add(
+          at.path, "a group of " + std::to_string(size) + " members with " + std::to_string(level.owners) + " owners");
+    }
+    for (const Rank rank : group) {
+      if (std::exchange(seen[static_cast<size_t>(rank)], 1) != 0) {
+        at.problem.add(at.path, "rank " + std::to_string(rank) + " is there twice");
+      }
+    }
+  }
+}
+
+void check_dims(const JsonAt& at, const Level& level) {
+  const bool is_swing = level.pattern == Pattern::Swing || level.pattern == Pattern::SwingLatency;
+  const bool needs = is_swing || level.pattern == Pattern::Torus;
+  if (level.dims.empty() && !needs) return;
+  if (level.dims.empty() || level.dims.size() > 3 || product_of(level.dims) != level.owners) {
+    at.problem.add(at.path, "expected one to three dimensions whose product is " + std::to_string(level.owners));
+  }
+  if (is_swing &&
+      !std::ranges::all_of(level.dims, [](int dim) { return std::has_single_bit(static_cast<unsigned>(dim)); })) {
+    at.problem.add(at.path, "expected powers of two");
+  }
+}
+
+Level read_level(const JsonAt& at, int members) {
+  JsonObject object(at);
+  Level level;
+  level.pattern = word_at<Pattern>(object.at("pattern"), kPatternWords);
+  const JsonAt groups = object.at("groups");
+  for_elements(groups, 1, kMostPlanItems,
+               [&](const JsonAt& group) { level.groups.push_back(integers_at<Rank>(group, 0, members - 1)); });
+  level.owners = level.groups.empty() ? 1 : static_cast<int>(level.groups[0].size());
+  if (object.has("owners")) level.owners = static_cast<int>(object.at("owners").integer(1, members));
+  check_groups(groups, level, members);
+  if (object.has("dims")) level.dims = integers_at<int>(object.at("dims"), 1, members);
+  check_dims(at, level);
+  if (object.has("streams")) {
+    const JsonAt streams = object.at("streams");
+    for_elements(streams, 1, 64,
+                 [&](const JsonAt& stream) { level.streams.push_back(read_stream(stream, level.dims.size())); });
+    if (weight_sum(level.streams) > kMostWeight) at.problem.add(streams.path, "weights sum up to too much");
+  }
+  if (object.has("cycles")) {
+    for_elements(object.at("cycles"), 1, 64, [&](const JsonAt& cycle) {
+      level.cycles.push_back(integers_at<uint32_t>(cycle, 0, members - 1));
+      if (!is_permutation_of_iota(level.cycles.back(), static_cast<size_t>(level.owners))) {
+        at.problem.add(cycle.path, "expected each member once");
+      }
+    });
+  }
+  if (level.pattern == Pattern::Rings && level.cycles.empty()) at.problem.add(at.path, "rings need cycles");
+  object.finish();
+  return level;
+}
+
+Staged read_staged(const JsonAt& at, int members) {
+  JsonObject object(at);
+  Staged staged;
+  const auto read = [&](const char* key, std::vector<Level>& levels, size_t most, bool core) {
+    if (!object.has(key)) return;
+    for_elements(object.at(key), 0, most, [&](const JsonAt& level) {
+      levels.push_back(read_level(level, members));
+      if (is_core(levels.back().pattern) != core) at.problem.add(level.path, "its pattern does not belong there");
+    });
+  };
+  read("levels", staged.levels, 8, false);
+  read("core", staged.core, 1, true);
+  if (object.has("windows")) staged.windows = static_cast<int>(object.at("windows").integer(1, kMostWindows));
+  if (at.problem.status().is_ok() && channels_of(staged) > kMostChannels) {
+    at.problem.add(at.path, "needs more than " + std::to_string(kMostChannels) + " channels between two ranks");
+  }
+  object.finish();
+  return staged;
+}
+
+ordered_json json_of(const Level& level) {
+  ordered_json object = {{"pattern", kPatternWords[static_cast<size_t>(level.pattern)]}, {"groups", level.groups}};
+  const bool is_default = !level.groups.empty() && level.owners == static_cast<int>(level.groups[0].size());
+  if (!is_default) object["owners"] = level.owners;
+  if (!level.dims.empty()) object["dims"] = level.dims;
+  for (const TorusStream& stream : level.streams) {
+    object["streams"].push_back({{"order", stream.order}, {"direction", stream.direction}, {"weight", stream.weight}});
+  }
+  if (!level.cycles.empty()) object["cycles"] = level.cycles;
+  return object;
+}
+
+ordered_json json_of(const Staged& staged) {
+  ordered_json object = ordered_json::object();
+  for (const Level& level : staged.levels) object["levels"].push_back(json_of(level));
+  for (const Level& level : staged.core) object["core"].push_back(json_of(level));
+  if (staged.windows != 1) object["windows"] = staged.windows;
+  return object;
+}
+
+// ---- Trees, radices, steps ------------------------------------------------------------------------------------------
+
+Tree read_tree(const JsonAt& at, const AlgorithmUse& use) {
+  JsonObject object(at);
+  Tree tree;
+  const JsonAt root = object.at("root"), parent = object.at("parent");
+  tree.root = static_cast<Rank>(root.integer(0, use.members - 1));
+  tree.parent = integers_at<Rank>(parent, -1, use.members - 1);
+  if (object.has("chunks")) tree.chunks = static_cast<int>(object.at("chunks").integer(1, kMostTreeChunks));
+  object.finish();
+  if (is_rooted(use.collective) && tree.root != use.root) at.problem.add(root.path, "is not the stage's root");
+  if (tree.parent.size() != static_cast<size_t>(use.members)) {
+    at.problem.add(parent.path, "expected " + std::to_string(use.members) + " ranks");
+    return tree;
+  }
+  for (Rank rank = 0; rank < use.members; ++rank) {
+    Rank top = rank;
+    for (int steps = 0; steps < use.members && tree.parent[static_cast<size_t>(top)] >= 0; ++steps) {
+      top = tree.parent[static_cast<size_t>(top)];
+    }
+    if (top != tree.root) {
+      at.problem.add(parent.path, "rank " + std::to_string(rank) + " is not below the root");
+      break;
+    }
+  }
+  return tree;
+}
+
+ordered_json json_of(const Tree& tree) {
+  return {{"root", tree.root}, {"parent", tree.parent}, {"chunks", tree.chunks}};
+}
+
+Radix read_radix(const JsonAt& at, const AlgorithmUse& use) {
+  JsonObject object(at);
+  Radix radix;
+  std::vector<Rank> all;
+  for_elements(object.at("hosts"), 1, static_cast<size_t>(use.members), [&](const JsonAt& host) {
+    radix.hosts.push_back(integers_at<Rank>(host, 0, use.members - 1));
+    all.insert(all.end(), radix.hosts.back().begin(), radix.hosts.back().end());
+  });
+  radix.dims = integers_at<int>(object.at("dims"), 1, use.members);
+  radix.radices = integers_at<int>(object.at("radices"), 2, use.members);
+  object.finish();
+  const size_t per_host = radix.hosts.empty() ? 0 : radix.hosts[0].size();
+  const auto fits = [&](int value) { return static_cast<size_t>(value) <= per_host; };
+  const auto is_like_first = [&](const auto& host) { return host.size() == per_host; };
+  const int64_t joined = product_of(radix.radices), hosts = static_cast<int64_t>(radix.hosts.size());
+  if (!is_permutation_of_iota(all, static_cast<size_t>(use.members)) ||
+      !std::ranges::all_of(radix.hosts, is_like_first)) {
+    at.problem.add(at.path + ".hosts", "expected lists of equally many ranks, each rank once");
+  } else if (radix.dims.empty() || product_of(radix.dims) != static_cast<int64_t>(per_host)) {
+    at.problem.add(at.path + ".dims", "expected dimensions whose product is " + std::to_string(per_host));
+  } else if (!std::ranges::all_of(radix.radices, fits) || joined > hosts || hosts > 2 * joined) {
+    at.problem.add(at.path + ".radices",
+                   "expected radices of at most the ranks of a host, whose product is at most "
+                   "the hosts and at least half of them");
+  }
+  return radix;
+}
+
+ordered_json json_of(const Radix& radix) {
+  return {{"hosts", radix.hosts}, {"dims", radix.dims}, {"radices", radix.radices}};
+}
+
+Plan read_plan(const JsonAt& at, const AlgorithmUse& use, int member, const std::string& name) {
+  JsonObject object(at);
+  Plan plan;
+  plan.collective = use.collective;
+  plan.algorithm = name;
+  plan.rank = member;
+  plan.nranks = use.members;
+  plan.root = use.root;
+  plan.input_units = input_units(use.collective, use.members, member == use.root);
+  plan.output_units = output_units(use.collective, use.members, member == use.root);
+  if (object.has("blocks_per_unit")) {
+    plan.blocks_per_unit = static_cast<uint32_t>(object.at("blocks_per_unit").integer(1, 1 << 24));
+  }
+  if (object.has("scratch_slots")) {
+    plan.scratch_slots = static_cast<uint32_t>(object.at("scratch_slots").integer(0, 1 << 24));
+  }
+  for_elements(object.at("steps"), 0, kMostPlanItems, [&](const JsonAt& line) {
+    const auto step = step_from(line.text(1, 1 << 16));
+    if (!step) return at.problem.add(line.path, "is no step");
+    if (step->is_transfer() && (step->peer >= use.members || step->peer == member)) {
+      return at.problem.add(line.path, "there is no other rank " + std::to_string(step->peer));
+    }
+    plan.steps.push_back(*step);
+  });
+  object.finish();
+  return plan;
+}
+
+ordered_json json_of(const Plan& plan) {
+  ordered_json object = ordered_json::object();
+  if (plan.blocks_per_unit != 1) object["blocks_per_unit"] = plan.blocks_per_unit;
+  if (plan.scratch_slots != 0) object["scratch_slots"] = plan.scratch_slots;
+  object["steps"] = ordered_json::array();
+  for (const Step& step : plan.steps) object["steps"].push_back(plan_text(step));
+  return object;
+}
+
+// Whether algorithms of a kind can be what a stage needs.
+std::string wrong_with(const MessageAlgorithm& algorithm, const AlgorithmUse& use) {
+  const Collective collective = use.collective;
+  const bool all = collective == Collective::AllReduce || collective == Collective::Barrier;
+  const bool by_owner = collective == Collective::ReduceScatter || collective == Collective::AllGather;
+  const bool routes = algorithm.kind == Kind::Routed && algorithm.tree.parent.empty();
+  switch (algorithm.kind) {
+    case Kind::Staged:
+      if (!all && !by_owner) return "staged does not serve this collective";
+      break;
+    case Kind::Tree:
+      if (collective == Collective::AllToAll) return "a tree does not serve this collective";
+      break;
+    case Kind::Trees:
+      if (algorithm.trees.empty() || (is_per_rank(collective) && algorithm.trees.size() > 1)) {
+        return "several trees do not serve this collective";
+      }
+      break;
+    case Kind::Radix:
+      if (!all) return "radix does not serve this collective";
+      break;
+    case Kind::Pairwise:
+    case Kind::Routed:
+      if (collective != Collective::AllToAll) return "serves alltoall only";
+      break;
+    case Kind::Blocks:
+      if (use.where != Stage::Where::Across) return "blocks serve stages across only";
+      break;
+    case Kind::Explicit: break;
+  }
+  const bool needs_even = routes || (algorithm.kind == Kind::Staged && (by_owner || collective == Collective::Barrier));
+  if (needs_even && !divides_evenly(algorithm.staged, use.members)) {
+    return "every rank has to be an owner on every level, without a core";
+  }
+  return {};
+}
+
+}  // namespace
+
+MessageAlgorithm read_algorithm(const JsonAt& at, const AlgorithmUse& use) {
+  JsonObject object(at);
+  MessageAlgorithm algorithm;
+  const JsonAt kind = object.at("kind");
+  algorithm.kind = word_at<Kind>(kind, kKindWords);
+  algorithm.name = object.has("name") ? object.at("name").text(1, 64) : kKindWords[static_cast<size_t>(algorithm.kind)];
+  const bool routed_by_tree = algorithm.kind == Kind::Routed && object.has("tree");
+  if (algorithm.kind == Kind::Staged || (algorithm.kind == Kind::Routed && !routed_by_tree)) {
+    algorithm.staged = read_staged(object.at("staged"), use.members);
+  }
+  if (algorithm.kind == Kind::Tree || routed_by_tree) algorithm.tree = read_tree(object.at("tree"), use);
+  if (algorithm.kind == Kind::Trees) {
+    for_elements(object.at("trees"), 1, 64,
+                 [&](const JsonAt& tree) { algorithm.trees.push_back(read_tree(tree, use)); });
+  }
+  if (algorithm.kind == Kind::Radix) algorithm.radix = read_radix(object.at("radix"), use);
+  if (algorithm.kind == Kind::Explicit) {
+    const auto members = static_cast<size_t>(use.members);
+    for_elements(object.at("plans"), members, members, [&](const JsonAt& plan) {
+      algorithm.plans.push_back(read_plan(plan, use, static_cast<int>(algorithm.plans.size()), algorithm.name));
+    });
+  }
+  object.finish();
+  if (!at.problem.status().is_ok()) return algorithm;
+  if (const std::string what = wrong_with(algorithm, use); !what.empty()) at.problem.add(kind.path, what);
+  return algorithm;
+}
+
+ordered_json json_of(const MessageAlgorithm& algorithm) {
+  ordered_json object = {{"name", algorithm.name}, {"kind", kKindWords[static_cast<size_t>(algorithm.kind)]}};
+  const bool routed_by_tree = algorithm.kind == Kind::Routed && !algorithm.tree.parent.empty();
+  if (algorithm.kind == Kind::Staged || (algorithm.kind == Kind::Routed && !routed_by_tree)) {
+    object["staged"] = json_of(algorithm.staged);
+  }
+  if (algorithm.kind == Kind::Tree || routed_by_tree) object["tree"] = json_of(algorithm.tree);
+  for (const Tree& tree : algorithm.trees) object["trees"].push_back(json_of(tree));
+  if (algorithm.kind == Kind::Radix) object["radix"] = json_of(algorithm.radix);
+  for (const Plan& plan : algorithm.plans) object["plans"].push_back(json_of(plan));
+  return object;
+}
+
+}  // namespace ccom
