@@ -5,9 +5,11 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
+
+#include "base/handshake.h"
+#include "liveness/sockets.h"
 
 namespace ccom {
 
@@ -19,52 +21,67 @@ constexpr int64_t kRetryMs = 50;
 constexpr int kSliceMs = 10;                // interval between checks of the abort word
 constexpr size_t kMaxPendingAccepts = 128;  // unauthenticated; the oldest is dropped for a new one
 
+// What a connection is for; its two sides are hosts.
+struct ControlTerms {
+  int32_t tree = 0;
+};
+
 // A connection whose handshake is in progress.
 struct PendingHandshake {
-  OwnedFd socket;
+  Descriptor socket;
   Handshake handshake;
+  ControlTerms terms{};  // an acceptor's: the peer's
   Deadline deadline = Deadline::after_ms(kHelloMs);
   bool connected = true;
-  std::array<std::byte, Handshake::kMaxBytes> input{};
+  HandshakeMessage input{};
   size_t input_bytes = 0;
   int event_index = -1;
 };
 
 // A new socket's buffer holds a whole handshake, so a short write means that the connection is broken.
-bool send_all(const OwnedFd& socket, ConstBytes bytes) {
-  return ::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT) ==
-         static_cast<ssize_t>(bytes.size());
+bool send_next(PendingHandshake& pending) {
+  const HandshakeMessage message = pending.handshake.next(pending.terms);
+  return ::send(pending.socket.get(), &message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT) ==
+         static_cast<ssize_t>(sizeof message);
 }
 
-// Continues the handshake. Returns an empty string, or why it has failed.
-std::string advance(PendingHandshake& pending, bool sends_last_output) {
+// Continues the handshake, an acceptor's only to the Welcome. Returns an empty string, or why it has failed.
+std::string advance(PendingHandshake& pending) {
   if (!pending.connected) {
     if (const int failure = connect_outcome(pending.socket); failure != 0) return std::strerror(failure);
     pending.connected = true;
   }
   Handshake& handshake = pending.handshake;
-  while (handshake.state() == Handshake::State::Running) {
-    const size_t missing = handshake.wants() - pending.input_bytes;
-    const ssize_t size =
-        ::recv(pending.socket.get(), pending.input.data() + pending.input_bytes, missing, MSG_DONTWAIT);
+  while (!handshake.is_complete()) {
+    if (handshake.is_our_turn()) {
+      if (handshake.step() == HandshakeStep::Welcome) return {};
+      if (!send_next(pending)) return "connection stalled during the handshake";
+      continue;
+    }
+    const Bytes missing = pending.input.writable_bytes().subspan(pending.input_bytes);
+    const ssize_t size = ::recv(pending.socket.get(), missing.data(), missing.size(), MSG_DONTWAIT);
     if (size < 0 && (errno == EAGAIN || errno == EINTR)) return {};
     if (size < 0) return std::strerror(errno);
     if (size == 0) return "connection closed during the handshake";
     pending.input_bytes += static_cast<size_t>(size);
-    if (pending.input_bytes < handshake.wants()) continue;
-    handshake.feed(ConstBytes(pending.input).first(pending.input_bytes));
+    if (static_cast<size_t>(size) < missing.size()) continue;
     pending.input_bytes = 0;
-    if (handshake.state() == Handshake::State::Refused)
-      return "authentication failed: it does not hold the communicator's key";
-    const bool send_now = handshake.state() == Handshake::State::Running || sends_last_output;
-    if (send_now && !send_all(pending.socket, handshake.output())) return "connection stalled during the handshake";
+    const bool is_hello = handshake.step() == HandshakeStep::Hello;
+    if (!handshake.receive(pending.input)) return "authentication failed: it does not hold the communicator's key";
+    if (is_hello) pending.terms = pending.input.terms_as<ControlTerms>();
   }
   return {};
 }
 
+LinkKeys keys_of(const Handshake& handshake, bool is_connector) {
+  const Secret session = handshake.session();
+  const Secret up = session.derive("connector to acceptor"), down = session.derive("acceptor to connector");
+  return is_connector ? LinkKeys{.send = up, .receive = down} : LinkKeys{.send = down, .receive = up};
+}
+
 class ControlJoin {
  public:
-  ControlJoin(const JoinPlan& plan, const OwnedFd& listener, const JoinHooks& hooks)
+  ControlJoin(const JoinPlan& plan, const Descriptor& listener, const JoinHooks& hooks)
       : plan_(plan), listener_(listener), hooks_(hooks) {
     for (const JoinEdge& edge : plan.edges) {
       if (edge.address.empty()) {
@@ -101,6 +118,10 @@ class ControlJoin {
     std::string last_failure{"no answer"};
   };
 
+  HandshakeIdentity identity() const {
+    return {HandshakeProtocol::Control, plan_.key, plan_.communicator, plan_.self_host};
+  }
+
   bool complete() const {
     return std::ranges::all_of(parents_, &Parent::up) && std::ranges::all_of(children_, &Child::up);
   }
@@ -113,12 +134,8 @@ class ControlJoin {
       parent.last_failure = socket.error().message();
       return;
     }
-    const Hello hello{.communicator = plan_.communicator,
-                      .tree = parent.edge.tree,
-                      .from_host = plan_.self_host,
-                      .to_host = parent.edge.host};
-    parent.pending = std::make_unique<PendingHandshake>(
-        PendingHandshake{*std::move(socket), Handshake::connector(plan_.key, hello)});
+    parent.pending = std::make_unique<PendingHandshake>(PendingHandshake{
+        *std::move(socket), Handshake::connector(identity(), parent.edge.host), {.tree = parent.edge.tree}});
     parent.pending->connected = false;
   }
 
@@ -133,7 +150,7 @@ class ControlJoin {
     for (Parent& parent : parents_)
       if (parent.pending) watch(*parent.pending);
     for (auto& accepted : accepted_) watch(*accepted);
-    if (listener_) events_.push_back({.fd = listener_.get(), .events = POLLIN, .revents = 0});
+    if (listener_.is_open()) events_.push_back({.fd = listener_.get(), .events = POLLIN, .revents = 0});
     const int64_t left_ms = std::min<int64_t>(kSliceMs, deadline.left_ms() + 1);
     ::poll(events_.data(), events_.size(), static_cast<int>(left_ms));
   }
@@ -144,10 +161,10 @@ class ControlJoin {
 
   void advance_parent(Parent& parent) {
     if (!parent.pending) return;
-    std::string failure = is_ready(*parent.pending) ? advance(*parent.pending, true) : std::string();
-    if (failure.empty() && parent.pending->handshake.state() == Handshake::State::Done) {
+    std::string failure = is_ready(*parent.pending) ? advance(*parent.pending) : std::string();
+    if (failure.empty() && parent.pending->handshake.is_complete()) {
       parent.up = true;
-      hooks_.attach(parent.edge, make_link(*parent.pending));
+      hooks_.attach(parent.edge, make_link(*parent.pending, true));
       parent.pending.reset();
       return;
     }
@@ -161,8 +178,8 @@ class ControlJoin {
   void advance_accepted() {
     std::erase_if(accepted_, [this](const std::unique_ptr<PendingHandshake>& accepted) {
       if (!is_ready(*accepted)) return accepted->deadline.passed();
-      if (!advance(*accepted, false).empty()) return true;
-      if (accepted->handshake.state() != Handshake::State::Done) return accepted->deadline.passed();
+      if (!advance(*accepted).empty()) return true;
+      if (!accepted->handshake.is_our_turn()) return accepted->deadline.passed();
       admit(*accepted);
       return true;
     });
@@ -170,30 +187,28 @@ class ControlJoin {
 
   // The first authenticated connection of each expected child is kept; all others are dropped.
   void admit(PendingHandshake& accepted) {
-    const Hello& hello = accepted.handshake.hello();
-    if (hello.communicator != plan_.communicator || hello.to_host != plan_.self_host) return;
     for (Child& child : children_) {
-      if (child.up || child.edge.tree != hello.tree || child.edge.host != hello.from_host) continue;
-      if (!send_all(accepted.socket, accepted.handshake.output())) return;
+      const bool is_this = child.edge.tree == accepted.terms.tree && child.edge.host == accepted.handshake.peer();
+      if (child.up || !is_this) continue;
+      if (!send_next(accepted)) return;
       child.up = true;
-      hooks_.attach(child.edge, make_link(accepted));
+      hooks_.attach(child.edge, make_link(accepted, false));
       return;
     }
   }
 
-  static std::unique_ptr<ControlLink> make_link(PendingHandshake& pending) {
-    return std::make_unique<ControlLink>(std::move(pending.socket), pending.handshake.keys());
+  static std::unique_ptr<ControlLink> make_link(PendingHandshake& pending, bool is_connector) {
+    return std::make_unique<ControlLink>(std::move(pending.socket), keys_of(pending.handshake, is_connector));
   }
 
   void accept_all() {
-    if (!listener_ || events_.empty() || events_.back().fd != listener_.get() || events_.back().revents == 0) return;
+    if (!listener_.is_open() || events_.empty() || events_.back().fd != listener_.get() || events_.back().revents == 0) return;
     for (size_t i = 0; i < kMaxPendingAccepts; ++i) {
-      OwnedFd socket = accept_from(listener_);
-      if (!socket) return;
+      Descriptor socket = accept_from(listener_);
+      if (!socket.is_open()) return;
       if (accepted_.size() >= kMaxPendingAccepts) accepted_.erase(accepted_.begin());
-      auto accepted =
-          std::make_unique<PendingHandshake>(PendingHandshake{std::move(socket), Handshake::acceptor(plan_.key)});
-      if (send_all(accepted->socket, accepted->handshake.output())) accepted_.push_back(std::move(accepted));
+      accepted_.push_back(
+          std::make_unique<PendingHandshake>(PendingHandshake{std::move(socket), Handshake::acceptor(identity())}));
     }
   }
 
@@ -222,7 +237,7 @@ class ControlJoin {
   }
 
   const JoinPlan& plan_;
-  const OwnedFd& listener_;
+  const Descriptor& listener_;
   const JoinHooks& hooks_;
   std::vector<Parent> parents_;
   std::vector<Child> children_;
@@ -232,7 +247,7 @@ class ControlJoin {
 
 }  // namespace
 
-Status join_control_trees(const JoinPlan& plan, const OwnedFd& listener, const JoinHooks& hooks, Deadline deadline) {
+Status join_control_trees(const JoinPlan& plan, const Descriptor& listener, const JoinHooks& hooks, Deadline deadline) {
   return ControlJoin(plan, listener, hooks).run(deadline);
 }
 

@@ -38,6 +38,6 @@ struct JoinHooks {
 };
 
 // Blocks the calling thread. A Timeout names the missing ranks.
-Status join_control_trees(const JoinPlan& plan, const OwnedFd& listener, const JoinHooks& hooks, Deadline deadline);
+Status join_control_trees(const JoinPlan& plan, const Descriptor& listener, const JoinHooks& hooks, Deadline deadline);
 
 }  // namespace ccom

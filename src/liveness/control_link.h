@@ -13,15 +13,19 @@
 #include <string>
 #include <vector>
 
-#include "liveness/handshake.h"
+#include "base/descriptor.h"
+#include "base/secret.h"
 #include "liveness/message.h"
-#include "liveness/sockets.h"
 
 namespace ccom {
 
+struct LinkKeys {
+  Secret send, receive;
+};
+
 class ControlLink {
  public:
-  ControlLink(OwnedFd socket, LinkKeys keys) : socket_(std::move(socket)), keys_(std::move(keys)) {}
+  ControlLink(Descriptor socket, LinkKeys keys) : socket_(std::move(socket)), keys_(std::move(keys)) {}
   ControlLink(const ControlLink&) = delete;
   ControlLink& operator=(const ControlLink&) = delete;
 
@@ -45,7 +49,7 @@ class ControlLink {
   Mac frame_mac(const Secret& key, uint64_t counter, ConstBytes frame) const;
   void end(std::string reason);
 
-  OwnedFd socket_;
+  Descriptor socket_;
   LinkKeys keys_;
   uint64_t sent_ = 0, received_ = 0;  // frames
   std::vector<std::byte> unsent_, unparsed_;

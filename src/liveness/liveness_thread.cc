@@ -81,9 +81,9 @@ Result<std::shared_ptr<LivenessThread>> LivenessThread::of_this_process() {
 }
 
 Status LivenessThread::start() {
-  epoll_ = OwnedFd(::epoll_create1(EPOLL_CLOEXEC));
-  wake_event_ = OwnedFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!epoll_ || !wake_event_)
+  epoll_ = Descriptor(::epoll_create1(EPOLL_CLOEXEC));
+  wake_event_ = Descriptor(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!epoll_.is_open() || !wake_event_.is_open())
     return system_error(errno, "open an epoll and an event descriptor for the liveness thread");
   epoll_event event{};
   event.events = EPOLLIN;

@@ -95,7 +95,7 @@ class LivenessThread {
 
   const uint64_t process_;
   const ForkDetector fork_detector_;
-  OwnedFd epoll_, wake_event_;
+  Descriptor epoll_, wake_event_;
   std::atomic<uint32_t> wakes_{0};
   std::mutex mutex_;  // guards queue_, Work::done and stop_
   std::condition_variable work_done_;

@@ -93,7 +93,7 @@ class MonitorImpl final : public Monitor, private LivenessTask {
   const int slot_;
   const std::shared_ptr<LivenessThread> thread_;
   NodeWatch watch_;
-  OwnedFd listener_socket_;
+  Descriptor listener_socket_;
   std::string address_;
   std::mutex mutex_;  // guards listener_ and the writing of this rank's error record
   std::function<void()> listener_;
@@ -203,7 +203,7 @@ Result<JoinPlan> MonitorImpl::plan_connections(const std::vector<std::string>& a
 
 Status MonitorImpl::connect(const std::vector<std::string>& addresses, Deadline deadline) {
   if (thread_->in_forked_child()) return forked_error();
-  const OwnedFd listener = std::move(listener_socket_);  // closed on every path
+  const Descriptor listener = std::move(listener_socket_);  // closed on every path
   CCOM_TRY_ASSIGN(const JoinPlan plan, plan_connections(addresses));
   const JoinHooks hooks{.attach =
                             [this](const JoinEdge& edge, std::unique_ptr<ControlLink> link) {

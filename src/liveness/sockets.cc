@@ -5,7 +5,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <cstring>
 
@@ -44,32 +43,28 @@ Result<SocketAddress> parse_address(const std::string& text) {
   return parse_numeric(host, text.substr(colon + 1));
 }
 
-Result<OwnedFd> open_socket(int family) {
-  OwnedFd socket(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!socket) return system_error(errno, "open a control socket");
+Result<Descriptor> open_socket(int family) {
+  Descriptor socket(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!socket.is_open()) return system_error(errno, "open a control socket");
   return socket;
 }
 
 // Control messages are rare and small; none may be delayed by Nagle's algorithm.
-void disable_nagle(const OwnedFd& socket) {
+void disable_nagle(const Descriptor& socket) {
   const int on = 1;
   ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
 }  // namespace
 
-OwnedFd::~OwnedFd() {
-  if (fd_ >= 0) ::close(fd_);
-}
-
-Result<OwnedFd> listen_on(const std::string& ip, const PortRange& ports) {
+Result<Descriptor> listen_on(const std::string& ip, const PortRange& ports) {
   constexpr int kBacklog = 64;
   Result<Descriptor> socket = listen_at(ip, ports, kBacklog);
   if (!socket) return std::move(socket).error().in("control connections");
-  return OwnedFd(socket->release());
+  return socket;
 }
 
-Result<std::string> address_of(const OwnedFd& listener) {
+Result<std::string> address_of(const Descriptor& listener) {
   SocketAddress address;
   address.size = sizeof address.storage;
   char host[NI_MAXHOST], port[NI_MAXSERV];
@@ -81,24 +76,24 @@ Result<std::string> address_of(const OwnedFd& listener) {
   return (address.family() == AF_INET6 ? "[" + std::string(host) + "]" : std::string(host)) + ":" + port;
 }
 
-Result<OwnedFd> start_connect(const std::string& text) {
+Result<Descriptor> start_connect(const std::string& text) {
   CCOM_TRY_ASSIGN(const SocketAddress address, parse_address(text));
-  CCOM_TRY_ASSIGN(OwnedFd socket, open_socket(address.family()));
+  CCOM_TRY_ASSIGN(Descriptor socket, open_socket(address.family()));
   disable_nagle(socket);
   if (::connect(socket.get(), address.get(), address.size) != 0 && errno != EINPROGRESS && errno != EINTR)
     return system_error(errno, "connect to %s", text.c_str());
   return socket;
 }
 
-int connect_outcome(const OwnedFd& socket) {
+int connect_outcome(const Descriptor& socket) {
   int failure = 0;
   socklen_t size = sizeof failure;
   return ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &failure, &size) == 0 ? failure : errno;
 }
 
-OwnedFd accept_from(const OwnedFd& listener) {
-  OwnedFd socket(::accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-  if (socket) disable_nagle(socket);
+Descriptor accept_from(const Descriptor& listener) {
+  Descriptor socket(::accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  if (socket.is_open()) disable_nagle(socket);
   return socket;
 }
 

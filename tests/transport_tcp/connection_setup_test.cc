@@ -218,6 +218,49 @@ TEST(ConnectionSetup, RefusesASecondConnectionForTheSamePlace) {
   EXPECT_THAT(result.peers(), ElementsAre(2)) << "rank 1 is in";
 }
 
+bool is_closed(const RawSocket& socket) {
+  std::byte byte;
+  return socket.read({&byte, 1}) == 0;
+}
+
+// Neither a handshake of another protocol under the same key, nor one that was recorded, nor its own Answer.
+TEST(ConnectionSetup, RefusesRecordingsReflectionsAndOtherProtocols) {
+  const TcpConfig config = config_of(0, Secret::random());
+  const auto rank0 = make(config), rank1 = make(config_of(1, config.key));
+  const Secret key = config.key.derive("ccom tcp hello");  // part of the protocol
+  const Identity self{.rank = 1, .communicator = config.communicator, .key = key};
+  const LineTerms terms = terms_of(self, {.peer = 0}, 1);
+  std::vector<Status> results;
+  std::jthread joining([&] {
+    // Rank 1 comes when the strangers have gone.
+    const Peer peer{1, rank1->address(), 1};
+    results.push_back(rank0->connect(std::span(&peer, 1), Deadline::after(kPatience)));
+  });
+  const RawSocket control = RawSocket::to(rank0->address());
+  control.write(Handshake::connector({HandshakeProtocol::Control, key, config.communicator, 1}, 0).next(terms).bytes());
+  EXPECT_TRUE(is_closed(control));
+
+  Handshake recorded = Handshake::connector(handshake_identity(self), 0);
+  const HandshakeMessage hello = recorded.next(terms);
+  HandshakeMessage answer, fresh;
+  const RawSocket first = RawSocket::to(rank0->address()), second = RawSocket::to(rank0->address());
+  first.write(hello.bytes());
+  ASSERT_EQ(first.read(answer.writable_bytes()), sizeof answer);
+  ASSERT_TRUE(recorded.receive(answer));
+  second.write(hello.bytes());
+  ASSERT_EQ(second.read(fresh.writable_bytes()), sizeof fresh);
+  second.write(recorded.next().bytes());
+  EXPECT_TRUE(is_closed(second)) << "the Confirm of another conversation";
+  const RawSocket third = RawSocket::to(rank0->address());
+  third.write(answer.bytes());
+  EXPECT_TRUE(is_closed(third)) << "its own Answer";
+
+  const Peer peer{0, rank0->address(), 1};
+  EXPECT_TRUE(rank1->connect(std::span(&peer, 1), Deadline::after(kPatience)).is_ok());
+  joining.join();
+  EXPECT_TRUE(results[0].is_ok()) << results[0].message();
+}
+
 TEST(ConnectionSetup, LeavesNoListenerBehindAlsoAfterAnError) {
   const auto rank0 = make(config_of(0, Secret::random()));
   EXPECT_TRUE(RawSocket::to(rank0->address()).is_open());

@@ -17,7 +17,7 @@ using std::chrono::milliseconds;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr uint64_t kHandshakeBytes = 2 * sizeof(Hello);  // by the dialler, rank 1
+constexpr uint64_t kHandshakeBytes = 2 * sizeof(HandshakeMessage);  // by the dialler, rank 1
 
 class CountingSink final : public Sink {
  public:

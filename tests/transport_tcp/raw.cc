@@ -82,17 +82,15 @@ RawPeer::RawPeer(const std::string& address, const TcpConfig& like)
             .key = like.key.derive("ccom tcp hello"),
             .streams = like.streams,
             .crc = like.crc},
-      socket_(RawSocket::to(address)) {
-  transcript_[0] = make_hello(self_, {.peer = 0}, 1, HelloKind::Hello, {});
-  (void)socket_.write(std::as_bytes(std::span(transcript_).first(1)));
+      socket_(RawSocket::to(address)),
+      handshake_(Handshake::connector(handshake_identity(self_), 0)) {
+  (void)socket_.write(handshake_.next(terms_of(self_, {.peer = 0}, 1)).bytes());
 }
 
 bool RawPeer::is_admitted() {
-  const Transcript past(transcript_);
-  if (socket_.read(std::as_writable_bytes(std::span(transcript_).subspan(1, 1))) != sizeof(Hello)) return false;
-  if (!is_genuine(transcript_[1], HelloKind::Answer, self_, past.first(1))) return false;
-  transcript_[2] = make_hello(self_, {.peer = 0}, 1, HelloKind::Confirm, past.first(2));
-  return socket_.write(std::as_bytes(std::span(transcript_).subspan(2, 1)));
+  HandshakeMessage answer;
+  if (socket_.read(answer.writable_bytes()) != sizeof answer || !handshake_.receive(answer)) return false;
+  return socket_.write(handshake_.next().bytes());
 }
 
 bool RawPeer::write(FragmentHeader header, ConstBytes payload) {

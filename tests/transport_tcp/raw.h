@@ -4,7 +4,6 @@
 // data.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -13,7 +12,7 @@
 #include <vector>
 
 #include "transports/tcp/factory.h"
-#include "transports/tcp/hello.h"
+#include "transports/tcp/line_terms.h"
 #include "transports/tcp/wire.h"
 
 namespace ccom::tcp {
@@ -51,7 +50,7 @@ class RawPeer {
  private:
   const Identity self_;
   RawSocket socket_;
-  std::array<Hello, 3> transcript_;
+  Handshake handshake_;
 };
 
 // Stands between a dialler and `target`; hands on everything but for what `tamper` changes on the dialler's way.

@@ -9,12 +9,13 @@ namespace {
 constexpr std::chrono::milliseconds kHelloTimeout{2000};
 constexpr std::chrono::milliseconds kLongestPause{100};
 
-Bytes memory_of(Hello& hello) { return std::as_writable_bytes(std::span(&hello, 1)); }
-
 }  // namespace
 
 ConnectionSetup::AcceptHandshake::AcceptHandshake(ConnectionSetup& setup, Socket socket)
-    : setup_(setup), line_(std::make_unique<Line>(std::move(socket))), timer_(setup.io_) {}
+    : setup_(setup),
+      line_(std::make_unique<Line>(std::move(socket))),
+      timer_(setup.io_),
+      handshake_(Handshake::acceptor(handshake_identity(setup.self_))) {}
 
 void ConnectionSetup::AcceptHandshake::start() {
   set_options(line_->socket, setup_.options_);
@@ -56,42 +57,43 @@ void ConnectionSetup::AcceptHandshake::refuse() {
 }
 
 void ConnectionSetup::AcceptHandshake::on_secure() {
-  async_read(*line_, memory_of(transcript_[0]), then(&AcceptHandshake::on_hello));
+  async_read(*line_, message_.writable_bytes(), then(&AcceptHandshake::on_hello));
 }
 
 void ConnectionSetup::AcceptHandshake::on_hello() {
-  const Hello& hello = transcript_[0];
-  if (!is_genuine(hello, HelloKind::Hello, setup_.self_, {})) return refuse();
-  Expected* const expected = setup_.find(hello.from);
-  if (expected == nullptr || hello.from < setup_.self_.rank) return refuse();
-  const LineId id{hello.from, hello.channel, hello.stream};
-  transcript_[1] =
-      make_hello(setup_.self_, id, expected->peer.channels, HelloKind::Answer, Transcript(transcript_).first(1));
+  if (!handshake_.receive(message_)) return refuse();
+  const Rank peer = handshake_.peer();
+  Expected* const expected = setup_.find(peer);
+  if (expected == nullptr || peer < setup_.self_.rank) return refuse();
+  const auto theirs = message_.terms_as<LineTerms>();
+  id_ = {peer, theirs.channel, theirs.stream};
+  const LineTerms mine = terms_of(setup_.self_, id_, expected->peer.channels);
   // A peer with different settings is answered as well, so that it can report the difference too.
-  settings_ = compare_settings(transcript_[1], hello);
-  if (settings_.is_ok() && !setup_.is_missing(id)) return refuse();
-  async_write(*line_, memory_of(transcript_[1]), then(&AcceptHandshake::on_answered));
+  settings_ = compare_settings(mine, theirs, peer);
+  if (settings_.is_ok() && !setup_.is_missing(id_)) return refuse();
+  message_ = handshake_.next(mine);
+  async_write(*line_, message_.writable_bytes(), then(&AcceptHandshake::on_answered));
 }
 
 void ConnectionSetup::AcceptHandshake::on_answered() {
   if (!settings_.is_ok()) setup_.fail(settings_);
-  async_read(*line_, memory_of(transcript_[2]), then(&AcceptHandshake::on_confirm));
+  async_read(*line_, message_.writable_bytes(), then(&AcceptHandshake::on_confirm));
 }
 
 void ConnectionSetup::AcceptHandshake::on_confirm() {
-  const Hello& hello = transcript_[0];
-  const Hello& confirm = transcript_[2];
-  const LineId id{hello.from, hello.channel, hello.stream};
-  const bool is_same = confirm.from == hello.from && confirm.channel == hello.channel && confirm.stream == hello.stream;
-  const bool is_proved = is_genuine(confirm, HelloKind::Confirm, setup_.self_, Transcript(transcript_).first(2));
-  if (!is_same || !is_proved || !setup_.is_missing(id)) return refuse();
+  if (!handshake_.receive(message_) || !setup_.is_missing(id_)) return refuse();
   timer_.cancel();
-  setup_.admit(id, std::move(line_));
+  setup_.admit(id_, std::move(line_));
   setup_.forget(shared_from_this());
 }
 
 ConnectionSetup::ConnectAttempt::ConnectAttempt(ConnectionSetup& setup, LineId id, Expected& expected, Path path)
-    : setup_(setup), id_(id), expected_(expected), path_(std::move(path)), timer_(setup.io_) {}
+    : setup_(setup),
+      id_(id),
+      expected_(expected),
+      path_(std::move(path)),
+      timer_(setup.io_),
+      handshake_(Handshake::connector(handshake_identity(setup.self_), id.peer)) {}
 
 Handler ConnectionSetup::ConnectAttempt::then(void (ConnectAttempt::*next)(), const char* action) {
   return [self = shared_from_this(), next, action](const ErrorCode& failure) {
@@ -139,26 +141,23 @@ void ConnectionSetup::ConnectAttempt::on_connected() {
 }
 
 void ConnectionSetup::ConnectAttempt::on_secure() {
-  transcript_[0] = make_hello(setup_.self_, id_, expected_.peer.channels, HelloKind::Hello, {});
-  async_write(*line_, memory_of(transcript_[0]), then(&ConnectAttempt::on_hello_sent, "hello"));
+  handshake_ = Handshake::connector(handshake_identity(setup_.self_), id_.peer);
+  message_ = handshake_.next(terms_of(setup_.self_, id_, expected_.peer.channels));
+  async_write(*line_, message_.writable_bytes(), then(&ConnectAttempt::on_hello_sent, "hello"));
 }
 
 // No timeout of its own: a late peer has not called connect() yet, and its kernel holds our hello until then.
 void ConnectionSetup::ConnectAttempt::on_hello_sent() {
-  async_read(*line_, memory_of(transcript_[1]), then(&ConnectAttempt::on_answer, "hello"));
+  async_read(*line_, message_.writable_bytes(), then(&ConnectAttempt::on_answer, "hello"));
 }
 
 void ConnectionSetup::ConnectAttempt::on_answer() {
-  const Hello& answer = transcript_[1];
-  const bool is_same = answer.from == id_.peer && answer.channel == id_.channel && answer.stream == id_.stream;
-  if (!is_same || !is_genuine(answer, HelloKind::Answer, setup_.self_, Transcript(transcript_).first(1))) {
-    return retry("hello: authentication failed");
-  }
-  Status settings = compare_settings(transcript_[0], answer);
+  if (!handshake_.receive(message_)) return retry("hello: authentication failed");
+  const LineTerms mine = terms_of(setup_.self_, id_, expected_.peer.channels);
+  Status settings = compare_settings(mine, message_.terms_as<LineTerms>(), id_.peer);
   if (!settings.is_ok()) return setup_.fail(std::move(settings));
-  transcript_[2] =
-      make_hello(setup_.self_, id_, expected_.peer.channels, HelloKind::Confirm, Transcript(transcript_).first(2));
-  async_write(*line_, memory_of(transcript_[2]), then(&ConnectAttempt::on_authenticated, "hello"));
+  message_ = handshake_.next();
+  async_write(*line_, message_.writable_bytes(), then(&ConnectAttempt::on_authenticated, "hello"));
 }
 
 void ConnectionSetup::ConnectAttempt::on_authenticated() { setup_.admit(id_, std::move(line_)); }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The accepting and the connecting side of one handshake, as chains of asynchronous steps (see hello.h). Each object
+// The accepting and the connecting side of one handshake, as chains of asynchronous steps (base/handshake.h). Each object
 // keeps itself alive while a step is pending; a closed socket or cancelled timer ends the chain at its next step.
 #pragma once
 
-#include <array>
 #include <memory>
 #include <string>
 
+#include "base/handshake.h"
 #include "transports/tcp/async_line.h"
 #include "transports/tcp/connection_setup.h"
 
@@ -33,8 +33,10 @@ class ConnectionSetup::AcceptHandshake : public std::enable_shared_from_this<Acc
   std::unique_ptr<Line> line_;
   asio::steady_timer timer_;
   bool is_late_ = false;
+  Handshake handshake_;
+  HandshakeMessage message_;  // under way
+  LineId id_;
   Status settings_;
-  std::array<Hello, 3> transcript_;
 };
 
 class ConnectionSetup::ConnectAttempt : public std::enable_shared_from_this<ConnectAttempt> {
@@ -67,7 +69,8 @@ class ConnectionSetup::ConnectAttempt : public std::enable_shared_from_this<Conn
   bool is_connected_ = false;   // in the current attempt
   bool was_connected_ = false;  // in an earlier attempt
   bool is_closed_ = false;
-  std::array<Hello, 3> transcript_;
+  Handshake handshake_;
+  HandshakeMessage message_;  // under way
 };
 
 }  // namespace ccom::tcp

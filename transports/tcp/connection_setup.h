@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "base/time.h"
-#include "transports/tcp/hello.h"
 #include "transports/tcp/line.h"
+#include "transports/tcp/line_terms.h"
 #include "transports/tcp/peer_address.h"
 #include "transports/tcp/socket.h"
 #include "transports/transport.h"

@@ -13,7 +13,7 @@
 #include "transports/tcp/channel.h"
 #include "transports/tcp/connection_setup.h"
 #include "transports/tcp/factory.h"
-#include "transports/tcp/hello.h"
+#include "transports/tcp/line_terms.h"
 
 namespace ccom::tcp {
 
