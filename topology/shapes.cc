@@ -7,6 +7,8 @@
 #include <numeric>
 #include <set>
 
+#include "base/assert.h"
+
 namespace ccom {
 namespace {
 
@@ -43,6 +45,7 @@ struct Graph {
 
 // Any number of dims; the last varies fastest.
 void join_torus(Graph& graph, const std::vector<int>& dims) {
+  CCOM_ASSERT(std::ranges::all_of(dims, [](int dim) { return dim >= 1; }));
   const int devices = std::accumulate(dims.begin(), dims.end(), 1, std::multiplies<>());
   int stride = 1;
   for (size_t d = dims.size(); d-- > 0; stride *= dims[d]) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/assert.h"
 #include "topology/recognise.h"
 #include "topology/shapes.h"
 
@@ -33,6 +34,7 @@ bool Fabric::joined(int a, int b) const {
 }
 
 int Topology::ranks_on_machine_of(int host) const {
+  CCOM_ASSERT(host >= 0 && static_cast<size_t>(host) < hosts.size());
   const std::string& machine = hosts[static_cast<size_t>(host)].machine;
   return static_cast<int>(std::ranges::count_if(ranks, [&](const Place& place) {
     return place.host == host || (!machine.empty() && hosts[static_cast<size_t>(place.host)].machine == machine);

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/assert.h"
+
 namespace ccom {
 namespace {
 
@@ -117,6 +119,7 @@ void Wires::through_fabric(const HostWires& host, int from, int to, std::vector<
 }
 
 void Wires::path(Rank a, Rank b, std::vector<uint32_t>& wires) const {
+  CCOM_ASSERT(a != b && std::min(a, b) >= 0 && std::max(a, b) < topology_.nranks());
   const Place& from = topology_.ranks[static_cast<size_t>(a)];
   const Place& to = topology_.ranks[static_cast<size_t>(b)];
   const HostWires& host = hosts_[static_cast<size_t>(from.host)];

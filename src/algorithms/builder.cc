@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/assert.h"
+
 namespace ccom {
 
 Builder::Builder(Plan plan, const std::vector<uint32_t>& block_of_position)
@@ -11,6 +13,8 @@ Builder::Builder(Plan plan, const std::vector<uint32_t>& block_of_position)
       order_(runs_of(block_of_position)),
       blocks_(std::max(plan_.input_blocks(), plan_.output_blocks())),
       homes_(blocks_, {}) {
+  CCOM_ASSERT(plan_.rank >= 0 && plan_.rank < plan_.nranks && plan_.blocks_per_unit > 0);
+  CCOM_ASSERT(block_of_position.empty() || block_of_position.size() == blocks_);
   const bool gathers = plan_.output_units > plan_.input_units;
   const uint32_t own = gathers ? static_cast<uint32_t>(plan_.rank) * plan_.blocks_per_unit : 0;
   if (plan_.input_units > 0) homes_.assign(own, plan_.input_blocks(), {Buffer::Input, 0});
@@ -57,6 +61,7 @@ void Builder::copy(Location source, Location target, uint32_t block, uint32_t co
 }
 
 void Builder::send_from(Rank peer, Location source, uint32_t block, uint32_t count, uint8_t channel) {
+  CCOM_ASSERT(is_peer(peer));
   add({.kind = StepKind::Send,
        .source_buffer = source.buffer,
        .channel = channel,
@@ -67,6 +72,7 @@ void Builder::send_from(Rank peer, Location source, uint32_t block, uint32_t cou
 }
 
 void Builder::receive_into(Rank peer, Location target, uint32_t block, uint32_t count, uint8_t channel) {
+  CCOM_ASSERT(is_peer(peer));
   add({.kind = StepKind::Receive,
        .target_buffer = target.buffer,
        .channel = channel,
@@ -78,6 +84,7 @@ void Builder::receive_into(Rank peer, Location target, uint32_t block, uint32_t 
 
 void Builder::reduce(uint32_t first_slot, uint32_t inputs, Location target, uint32_t block, uint32_t count,
                      bool completes) {
+  CCOM_ASSERT(inputs > 0 && inputs <= UINT16_MAX);
   add({.kind = StepKind::Reduce,
        .source_buffer = Buffer::Scratch,
        .target_buffer = target.buffer,
@@ -128,6 +135,7 @@ void Builder::receive(Rank peer, Range range, uint8_t channel) {
 }
 
 void Builder::receive_reduce(Rank peer, Range range, bool completes, uint8_t channel) {
+  CCOM_ASSERT(is_peer(peer));
   for_each_run(range, [&](uint32_t block, uint32_t count) {
     const Location own = unify(block, count);
     const Location target = target_of(block, completes);

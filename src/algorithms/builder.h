@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/assert.h"
 #include "plan/plan.h"
 #include "plan/run_map.h"
 
@@ -27,7 +28,10 @@ struct Range {
   uint32_t first = 0;
   uint32_t count = 0;
   // The i-th of n equal parts; count must be divisible.
-  Range part(uint32_t i, uint32_t n) const { return {first + i * (count / n), count / n}; }
+  Range part(uint32_t i, uint32_t n) const {
+    CCOM_ASSERT(i < n && count % n == 0);
+    return {first + i * (count / n), count / n};
+  }
 };
 
 // A group of ranks as one of them sees it.
@@ -106,6 +110,7 @@ class Builder {
   static std::vector<OrderRun> runs_of(const std::vector<uint32_t>& block_of_position);
   std::vector<OrderRun>::const_iterator run_at(uint32_t position) const;
   Location target_of(uint32_t block, bool completes);
+  bool is_peer(Rank rank) const { return rank >= 0 && rank < plan_.nranks && rank != plan_.rank; }
 
   Plan plan_;
   std::vector<OrderRun> order_;

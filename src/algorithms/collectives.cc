@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "algorithms/collectives.h"
 
+#include "base/assert.h"
+
 namespace ccom {
 
 Plan empty_plan(const Call& call, const std::string& algorithm) {
+  CCOM_ASSERT(call.rank >= 0 && call.rank < call.nranks);
+  CCOM_ASSERT(!is_rooted(call.collective) || (call.root >= 0 && call.root < call.nranks));
   const bool is_root = call.rank == call.root;
   Plan plan;
   plan.collective = call.collective;

@@ -18,6 +18,7 @@
 
 #include "algorithms/cost.h"
 #include "algorithms/shape.h"
+#include "base/assert.h"
 
 namespace ccom {
 namespace {
@@ -35,6 +36,7 @@ uint32_t above(uint32_t i, uint32_t m) {
 }  // namespace
 
 std::vector<Tree> double_tree(int nranks, Rank root, int chunks) {
+  CCOM_ASSERT(root < nranks && chunks >= 1);
   const bool rooted = root >= 0;
   const auto members = static_cast<uint32_t>(rooted ? nranks - 1 : nranks);
   // Ranks of members: in order after the root, which is nobody's member.

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/assert.h"
+
 namespace ccom {
 
 namespace {
@@ -26,6 +28,7 @@ uint32_t LocalSum::member_of(uint32_t number, const std::vector<int>& dims) {
 }
 
 void LocalSum::add(uint32_t adding, bool completes) {
+  CCOM_ASSERT(!dims_.empty() && adding >= 1 && adding <= group_.size());
   values_.assign(group_.size(), 0);
   for (uint32_t number = 0; number < adding; ++number) values_[member_of(number, dims_)] = 1;
   total_ = adding;

@@ -85,6 +85,7 @@ void join_hosts(const Radix& shape, const Position& position, LocalSum& sum, Exc
 }  // namespace
 
 Plan mixed_radix_plan(const Call& call, const Radix& shape, const std::string& algorithm) {
+  CCOM_ASSERT(call.collective == Collective::AllReduce || call.collective == Collective::Barrier);
   Builder builder(empty_plan({Collective::AllReduce, call.rank, call.nranks, -1, call.in_place}, algorithm));
   const Position position(shape, call.rank);
   const Group group = position.group();

@@ -11,7 +11,7 @@ namespace ccom {
 
 // Relative rank v = a * radix^j + rest of lower digits hangs below v with its lowest non-zero digit cleared.
 Tree knomial_tree(int nranks, Rank root, int radix) {
-  CCOM_ASSERT(radix >= 2);
+  CCOM_ASSERT(radix >= 2 && root >= 0 && root < nranks);
   Tree tree{root, std::vector<Rank>(static_cast<size_t>(nranks), -1), 1};
   for (int64_t v = 1; v < nranks; ++v) {
     int64_t power = 1;
@@ -23,6 +23,7 @@ Tree knomial_tree(int nranks, Rank root, int radix) {
 }
 
 Level flat_level(Pattern pattern, int nranks) {
+  CCOM_ASSERT(nranks >= 1);
   Level level{.pattern = pattern, .owners = nranks};
   level.groups.emplace_back(static_cast<size_t>(nranks));
   std::iota(level.groups[0].begin(), level.groups[0].end(), 0);

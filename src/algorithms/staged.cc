@@ -204,10 +204,14 @@ int channels_of(const Staged& shape) { return static_cast<int>(lanes_of(shape)) 
 
 StagedPlans::StagedPlans(const Staged& shape, int nranks, Collective collective)
     : shape_(shape), depth_(shape.levels.size() + shape.core.size()), groups_(static_cast<size_t>(nranks) * depth_) {
+  CCOM_ASSERT(shape.windows >= 1 && shape.core.size() <= 1);
   for (size_t l = 0; l < depth_; ++l) {
     const Level& level = l < shape.levels.size() ? shape.levels[l] : shape.core[0];
     for (const std::vector<Rank>& ranks : level.groups) {
-      for (uint32_t i = 0; i < ranks.size(); ++i) groups_[static_cast<size_t>(ranks[i]) * depth_ + l] = {&ranks, i};
+      for (uint32_t i = 0; i < ranks.size(); ++i) {
+        CCOM_ASSERT(ranks[i] >= 0 && ranks[i] < nranks);
+        groups_[static_cast<size_t>(ranks[i]) * depth_ + l] = {&ranks, i};
+      }
     }
   }
   if (collective == Collective::AllReduce) return;
@@ -247,6 +251,7 @@ Plan StagedPlans::by_owner(const Call& call, const std::string& algorithm) const
 }
 
 Plan StagedPlans::make(const Call& call, const std::string& algorithm) const {
+  CCOM_ASSERT(static_cast<size_t>(call.nranks) * depth_ == groups_.size());
   return call.collective == Collective::AllReduce ? allreduce(call, algorithm) : by_owner(call, algorithm);
 }
 

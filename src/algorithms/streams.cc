@@ -196,6 +196,7 @@ uint32_t weight_sum(const std::vector<TorusStream>& streams) {
 }
 
 Range share_of(const std::vector<TorusStream>& streams, size_t s, Range range) {
+  CCOM_ASSERT(s < streams.size() && range.count % weight_sum(streams) == 0);
   const uint32_t unit = range.count / weight_sum(streams);
   for (size_t i = 0; i < s; ++i) range.first += streams[i].weight * unit;
   return {range.first, streams[s].weight * unit};

@@ -207,7 +207,10 @@ Plan unit_plan(const Call& call, const Tree& tree, const std::string& algorithm)
 
 Plan tree_plan(const Call& call, const std::vector<Tree>& trees, const std::string& algorithm) {
   CCOM_ASSERT(!trees.empty() && (trees.size() == 1 || !is_per_rank(call.collective)));
-  for (const Tree& tree : trees) CCOM_ASSERT(!is_rooted(call.collective) || tree.root == call.root);
+  for (const Tree& tree : trees) {
+    CCOM_ASSERT(tree.parent.size() == static_cast<size_t>(call.nranks) && tree.chunks >= 1);
+    CCOM_ASSERT(!is_rooted(call.collective) || tree.root == call.root);
+  }
   return is_per_rank(call.collective) ? unit_plan(call, trees[0], algorithm) : vector_plan(call, trees, algorithm);
 }
 

@@ -8,6 +8,7 @@
 #include <optional>
 #include <thread>
 
+#include "base/assert.h"
 #include "liveness/timeout_status.h"
 
 namespace ccom {
@@ -45,6 +46,7 @@ class Engine::Run {
   size_t scratch_bytes() const { return scratch_bytes_; }
 
   Status start(const Operation& operation, uint32_t index) {
+    CCOM_ASSERT(finished() && operation.plan->steps.size() < size_t{1} << kStepBits);
     CCOM_TRY(reserve_scratch(operation.plan->scratch_bytes));
     operation_ = operation;
     index_ = index;
@@ -201,11 +203,13 @@ Status Engine::run(std::span<const Operation> operations, Deadline deadline) {
 }
 
 Status Engine::start(size_t slot, const Operation& operation) {
+  CCOM_ASSERT(slot < kMostStarted);
   if (monitor_.failed()) return give_up(monitor_.status());
   return begin(slot, operation);
 }
 
 Status Engine::finish(size_t slot, Deadline deadline) {
+  CCOM_ASSERT(slot < runs_.size());
   Backoff backoff(policy_);
   return finish_run(slot, deadline, backoff);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/stream.h"
 
+#include "base/assert.h"
 #include "base/backoff.h"
 
 namespace ccom {
@@ -25,6 +26,7 @@ bool may_poll(const std::optional<Deadline>& deadline) { return !deadline || !de
 
 void Milestone::complete(Status status) {
   const std::lock_guard lock(mutex_);
+  CCOM_ASSERT(!result_);
   result_ = std::move(status);
   is_complete_.store(true, std::memory_order_release);
   changed_.notify_all();

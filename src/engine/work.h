@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/assert.h"
 #include "base/status.h"
 
 namespace ccom {
@@ -38,7 +39,10 @@ class Work {
   Work& operator=(const Work&) = delete;
   ~Work() { reset(); }
 
-  Status operator()() { return kind_->run(room_.data()); }
+  Status operator()() {
+    CCOM_ASSERT(kind_ != nullptr);
+    return kind_->run(room_.data());
+  }
   // Lets go of what was captured.
   void reset() noexcept {
     if (kind_ != nullptr) std::exchange(kind_, nullptr)->destroy(room_.data());

@@ -124,7 +124,7 @@ Reducer::Reducer(const Reduction& reduction)
 
 void Reducer::call(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs, size_t count,
                    size_t streamed, uint64_t first_element) const {
-  CCOM_ASSERT(!inputs.empty() && !outputs.empty());
+  CCOM_ASSERT(kernel_ != nullptr && !inputs.empty() && !outputs.empty() && streamed <= outputs.size());
   KernelCall call{.inputs = inputs.data(),
                   .outputs = outputs.data(),
                   .input_count = inputs.size(),

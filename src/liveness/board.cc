@@ -9,6 +9,8 @@
 #include <climits>
 #include <cstdint>
 
+#include "base/assert.h"
+
 namespace ccom {
 
 namespace {
@@ -65,6 +67,7 @@ bool Board::publish(int index, const Status& status) const {
   if (header_->abort_word.load(std::memory_order_acquire) != 0) return false;
   BoardSlot& own = slot(index);
   const std::vector<std::byte> encoded = encode_error(status);
+  CCOM_ASSERT(encoded.size() <= sizeof own.error);
   own.error_bytes = static_cast<uint32_t>(encoded.size());
   std::ranges::copy(encoded, own.error);
   uint32_t healthy = 0;
@@ -81,6 +84,7 @@ bool Board::has_timed_out_rank() const {
 }
 
 StragglerReport Board::slowest_ranks(const std::vector<Rank>& ranks) const {
+  CCOM_ASSERT(ranks.size() == static_cast<size_t>(slots_));
   StragglerReport found;
   for (int i = 0; i < slots_; ++i)
     found = least_of(found, {slot(i).calls.load(std::memory_order_relaxed), {ranks[static_cast<size_t>(i)]}});
@@ -88,6 +92,7 @@ StragglerReport Board::slowest_ranks(const std::vector<Rank>& ranks) const {
 }
 
 void Board::publish_stragglers(const StragglerReport& found) const {
+  CCOM_ASSERT(found.ranks.size() <= StragglerReport::kMost);
   const uint64_t version = header_->straggler_version.load(std::memory_order_relaxed);
   header_->straggler_version.store(version + 1, std::memory_order_seq_cst);
   header_->straggler_calls.store(found.calls, std::memory_order_seq_cst);

@@ -17,6 +17,7 @@
 #include <array>
 #include <atomic>
 
+#include "base/assert.h"
 #include "base/status.h"
 #include "base/types.h"
 #include "liveness/message.h"
@@ -61,7 +62,10 @@ class Board {
   bool is_ready() const;
 
   int slots() const { return slots_; }
-  BoardSlot& slot(int index) const { return first_[index]; }
+  BoardSlot& slot(int index) const {
+    CCOM_ASSERT(index >= 0 && index < slots_);
+    return first_[index];
+  }
   const std::atomic<uint32_t>& abort_word() const { return header_->abort_word; }
 
   // Claims the slot for this process and holds its robust futex until leave().

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transports/ofi/write_tickets.h"
 
+#include "base/assert.h"
+
 namespace ccom::ofi {
 
 std::optional<uint32_t> WriteTickets::open(OfiChannel& channel, std::optional<uint64_t> message, size_t spots) {
@@ -17,6 +19,7 @@ std::optional<uint32_t> WriteTickets::open(OfiChannel& channel, std::optional<ui
 }
 
 void WriteTickets::close(uint32_t ticket) {
+  CCOM_ASSERT(ticket < tickets_.size() && tickets_[ticket].channel != nullptr);
   for (const Spot& spot : tickets_[ticket].spots) awaited_ -= spot.header ? 1 : 0;
   tickets_[ticket] = {};
   free_.push_back(ticket);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/assert.h"
 #include "transports/shm/factory.h"
 
 namespace ccom {
@@ -17,6 +18,8 @@ size_t Layout::header_bytes() const {
 }
 
 size_t Layout::ring_index(int from, int to, int channel) const {
+  CCOM_ASSERT(from >= 0 && from < ranks && to >= 0 && to < ranks && from != to);
+  CCOM_ASSERT(channel >= 0 && channel < channels);
   const int other = to < from ? to : to - 1;
   return static_cast<size_t>((from * (ranks - 1) + other) * channels + channel);
 }

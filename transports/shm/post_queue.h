@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/assert.h"
+
 namespace ccom::shm {
 
 template <typename T>
@@ -14,13 +16,20 @@ class PostQueue {
  public:
   PostQueue() : items_(8) {}
   bool empty() const { return size_ == 0; }
-  T& front() { return items_[first_]; }
-  const T& front() const { return items_[first_]; }
+  T& front() {
+    CCOM_ASSERT(!empty());
+    return items_[first_];
+  }
+  const T& front() const {
+    CCOM_ASSERT(!empty());
+    return items_[first_];
+  }
   void push(const T& item) {
     if (size_ == items_.size()) grow();
     items_[(first_ + size_++) & (items_.size() - 1)] = item;
   }
   void pop() {
+    CCOM_ASSERT(!empty());
     first_ = (first_ + 1) & (items_.size() - 1);
     --size_;
   }

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <string>
 
+#include "base/assert.h"
 #include "transports/shm/doorbell.h"
 
 namespace ccom::shm {
@@ -36,6 +37,7 @@ Status ShmTransport::post(ShmChannel& channel, const Send& send) {
 
 Status ShmTransport::post(ShmChannel& channel, const Receive& receive) {
   if (!failure_.is_ok()) return failure_;
+  CCOM_ASSERT(receive.size_bytes == 0 || (receive.target == nullptr) != (receive.sink == nullptr));
   if (channel.receives.empty()) receiving_.push_back(&channel);
   channel.receives.push(receive);
   return Status::ok();
