@@ -46,7 +46,8 @@ function(ccom_add_test)
   ccom_precompile(test_${TEST_NAME} REUSE_FROM ccom_test_headers)
   target_compile_options(test_${TEST_NAME} PRIVATE $<$<CONFIG:Release>:-O1>)
   add_test(NAME ${TEST_NAME} COMMAND test_${TEST_NAME})
-  set_tests_properties(${TEST_NAME} PROPERTIES TIMEOUT ${TEST_TIMEOUT} LABELS "${TEST_LABELS}")
+  # Whatever a test runs is proved first.
+  set_tests_properties(${TEST_NAME} PROPERTIES TIMEOUT ${TEST_TIMEOUT} LABELS "${TEST_LABELS}" ENVIRONMENT CCOM_VERIFY=1)
   if(CMAKE_CXX_FLAGS MATCHES "-fsanitize=thread")
     # gRPC and its libraries are not instrumented; nothing of ccom is suppressed.
     set_property(

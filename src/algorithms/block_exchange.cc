@@ -100,7 +100,8 @@ class Exchange {
     for (uint32_t t = 0; t < slots.size(); ++t) {
       if (givers(t) < 2 || (givers(t) == 2 && gives_it(t))) continue;
       if (gives_it(t)) {
-        copy(Buffer::Input, index_of(gives(me_), gets(me_)[t].block), {Buffer::Scratch, slots[t] + position(t, me_)}, t);
+        copy(Buffer::Input, index_of(gives(me_), gets(me_)[t].block), {Buffer::Scratch, slots[t] + position(t, me_)},
+             t);
       }
       Step step{.kind = StepKind::Reduce,
                 .source_buffer = Buffer::Scratch,
@@ -113,7 +114,8 @@ class Exchange {
     }
     for (uint32_t t = 0; t < slots.size(); ++t) {  // a sum of one part
       if (givers(t) != 1) continue;
-      if (gives_it(t)) copy(Buffer::Input, index_of(gives(me_), gets(me_)[t].block), {Buffer::Output, t}, t, completes_);
+      if (gives_it(t))
+        copy(Buffer::Input, index_of(gives(me_), gets(me_)[t].block), {Buffer::Output, t}, t, completes_);
       if (!gives_it(t)) copy(Buffer::Scratch, slots[t], {Buffer::Output, t}, t, completes_);
     }
   }
@@ -128,9 +130,7 @@ class Exchange {
   }
 
   uint32_t givers(uint32_t target) const { return position(target, size_); }
-  bool gives_it(uint32_t target) const {
-    return index_of(gives(me_), gets(me_)[target].block) < gives(me_).size();
-  }
+  bool gives_it(uint32_t target) const { return index_of(gives(me_), gets(me_)[target].block) < gives(me_).size(); }
   // How many of the members before `member` give the block.
   uint32_t position(uint32_t target, int member) const {
     uint32_t before = 0;
@@ -148,10 +148,8 @@ class Exchange {
     plan_->steps.push_back(step);
   }
   void copy(Buffer source_buffer, uint32_t source, Location target, uint32_t block, bool completes = false) {
-    Step step{.kind = StepKind::Copy,
-              .source_buffer = source_buffer,
-              .target_buffer = target.buffer,
-              .completes = completes};
+    Step step{
+        .kind = StepKind::Copy, .source_buffer = source_buffer, .target_buffer = target.buffer, .completes = completes};
     step.source = source;
     step.target = target.index;
     step.block = block;

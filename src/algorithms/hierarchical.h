@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Programs for several hosts: shared memory inside a host, messages between hosts, for any numbers of ranks per host and
-// any order of ranks.
+// Programs for several hosts: shared memory inside a host, messages between hosts, for any numbers of ranks per host
+// and any order of ranks.
 //
 //   allreduce, hosts A {0 1} and B {2 3}    reduce-scatter inside, allreduce across, allgather inside
 //
@@ -11,16 +11,16 @@
 //
 // Owners. The first `owners` local ranks of every host exchange data with other hosts; as many as the smallest host has
 // ranks ("sharded": every network interface works, a host sends the bound of 2 n (H-1)/H bytes for n bytes on H hosts)
-// or one ("leaders": fewest messages, one flow per wire; best for short calls and on slow wires). Vectors are cut into a
-// slice for each owner; a unit that belongs to local rank l travels through owner l % owners of each host. A host of
+// or one ("leaders": fewest messages, one flow per wire; best for short calls and on slow wires). Vectors are cut into
+// a slice for each owner; a unit that belongs to local rank l travels through owner l % owners of each host. A host of
 // more ranks than others gives and gets inside. With a root, the one owner of a host is its rank with the root's local
 // rank, or its last one.
 //
 // Bytes of one rank inside a host of g ranks, with k owners, for n bytes: allreduce reads n, writes n/k and n; steps
 // and bytes across are those of the algorithm across for n/k. Roundings: one inside, then those across.
 //
-// Source: the two- and three-level allreduce of Thakur, Rabenseifner and Gropp, Optimization of collective communication
-// operations in MPICH, 2005; multi-leader forms by Bayatpour et al., SC'17.
+// Source: the two- and three-level allreduce of Thakur, Rabenseifner and Gropp, Optimization of collective
+// communication operations in MPICH, 2005; multi-leader forms by Bayatpour et al., SC'17.
 #pragma once
 
 #include <vector>
@@ -34,10 +34,10 @@ using HostRanks = std::vector<std::vector<Rank>>;
 
 struct HierarchicalShape {
   HostRanks hosts;
-  int owners = 1;                // 1 to the ranks of the smallest host
-  NodeChoice reduce_inside{};    // to owners; allreduce, reduce, reduce-scatter, barrier
-  NodeChoice spread_inside{};    // from owners, and to owners in the collectives without sums
-  MessageAlgorithm across{};     // over as many ranks as there are hosts
+  int owners = 1;              // 1 to the ranks of the smallest host
+  NodeChoice reduce_inside{};  // to owners; allreduce, reduce, reduce-scatter, barrier
+  NodeChoice spread_inside{};  // from owners, and to owners in the collectives without sums
+  MessageAlgorithm across{};   // over as many ranks as there are hosts
   size_t tile_bytes = 0;
   int lanes = 1;
 };

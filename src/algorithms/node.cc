@@ -12,12 +12,7 @@ namespace {
 class Author {
  public:
   Author(const NodeTask& task, Rank rank, bool in_place, const NodeShape& shape, std::span<const Reach> reach)
-      : me_(rank),
-        n_(static_cast<uint32_t>(task.nranks)),
-        root_(task.root),
-        task_(task),
-        shape_(shape),
-        reach_(reach) {
+      : me_(rank), n_(static_cast<uint32_t>(task.nranks)), root_(task.root), task_(task), shape_(shape), reach_(reach) {
     plan_.collective = task.collective;
     plan_.algorithm = name_of(shape.scheme);
     plan_.rank = rank;
@@ -116,7 +111,9 @@ class Author {
   }
 
   // All contributions, in rank order.
-  void combine_all(std::vector<Operand> targets) { step(contributions(everyone()), std::move(targets), 0, 0, 1, task_.completes); }
+  void combine_all(std::vector<Operand> targets) {
+    step(contributions(everyone()), std::move(targets), 0, 0, 1, task_.completes);
+  }
 
   const std::vector<Rank>& my_group() const {
     return *std::ranges::find_if(

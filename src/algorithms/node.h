@@ -51,9 +51,9 @@ struct NodeCase {
 };
 NodeShape node_shape(const NodeTuning& tuning, const NodeCase& asked, std::span<const Reach> reach);
 
-// One rank's plan. reach: by rank; a rank that runs an AllToAll or a OneShot in place must not let others reach its input;
-// for OneShot no output is reached, for GatherRelease nothing. All schemes but Direct are for AllReduce, OneShot and
-// TwoShot also for Reduce.
+// One rank's plan. reach: by rank; a rank that runs an AllToAll or a OneShot in place must not let others reach its
+// input; for OneShot no output is reached, for GatherRelease nothing. All schemes but Direct are for AllReduce, OneShot
+// and TwoShot also for Reduce.
 NodePlan node_plan(const NodeTask& task, Rank rank, bool in_place, const NodeShape& shape,
                    std::span<const Reach> reach);
 

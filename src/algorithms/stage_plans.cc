@@ -76,8 +76,7 @@ Plan unit_by_unit(Plan plan) {
 
 Plan stage_plan(const Program& program, const Stage& stage, size_t group, int member, bool in_place) {
   CCOM_ASSERT(stage.where != Stage::Where::Host);
-  if (stage.messages.kind == MessageAlgorithm::Kind::Blocks)
-    return block_exchange_plan(program, stage, group, member);
+  if (stage.messages.kind == MessageAlgorithm::Kind::Blocks) return block_exchange_plan(program, stage, group, member);
   if (stage.where == Stage::Where::All)
     return message_plan(stage.messages, {stage.collective, member, program.nranks, stage.root, in_place});
   const auto size = static_cast<int>(stage.groups[group].size());

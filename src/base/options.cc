@@ -9,6 +9,12 @@
 namespace ccom {
 namespace {
 
+#ifdef NDEBUG
+constexpr const char* kVerifies = "0";
+#else
+constexpr const char* kVerifies = "1";
+#endif
+
 constexpr std::array kTable = {
     OptionInfo{"CCOM_ALGO", "",
                "Algorithm to use where it is valid: a name (ring), or collective:name pairs "
@@ -90,6 +96,10 @@ constexpr std::array kTable = {
                "File with measured speeds of memory, network and reductions (written by ccom-bench --tune), by "
                "which algorithms are chosen; the same contents on all ranks. Unset: defaults."},
     OptionInfo{"CCOM_URL", "", "Rendezvous URL for tools: file:///path or tcp://host:port. See ccomUniqueIdFromUrl."},
+    OptionInfo{"CCOM_VERIFY", kVerifies,
+               "1: every program is proved for all ranks before it first runs, and a wrong one is refused before a "
+               "byte moves; takes some milliseconds for each kind and size class of call. Default 0; 1 in debug "
+               "builds."},
 };
 static_assert(std::ranges::is_sorted(kTable, {}, [](const OptionInfo& info) { return std::string_view(info.key); }));
 

@@ -53,10 +53,9 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const Membership& joi
                        std::ranges::find(self->config_.transports, "shm") != self->config_.transports.end();
   if (!has_shm) self->topology_ = without_shared_memory(std::move(self->topology_));
   const Settings settings = planner_settings(self->topology_, self->config_);
-  CCOM_TRY_ASSIGN(self->links_,
-                  CommSetup::connect(membership, self->config_, self->topology_,
-                                     channels_by_peer(self->topology_, settings, membership.rank), rendezvous,
-                                     deadline));
+  CCOM_TRY_ASSIGN(self->links_, CommSetup::connect(membership, self->config_, self->topology_,
+                                                   channels_by_peer(self->topology_, settings, membership.rank),
+                                                   rendezvous, deadline));
   const Place& place = self->topology_.ranks[static_cast<size_t>(membership.rank)];
   WaitPolicy policy = WaitPolicy::for_host(self->topology_.ranks_on_machine_of(place.host),
                                            self->topology_.hosts[static_cast<size_t>(place.host)].cpus);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The composition root: what a ccomComm_t is. Builds topology, links, engine and runner, and runs calls on them in turn.
+// The composition root: what a ccomComm_t is. Builds topology, links, engine and runner, and runs calls on them in
+// turn.
 #pragma once
 
 #include <array>
@@ -102,8 +103,8 @@ class Communicator final : public CallNames {
   Membership membership_;
   CommConfig config_;
   Topology topology_;
-  // Over the ranks of this host; null if this one is alone there, or they do not use shared memory. Before links_, whose
-  // destructor ends the thread that may be waking it.
+  // Over the ranks of this host; null if this one is alone there, or they do not use shared memory. Before links_,
+  // whose destructor ends the thread that may be waking it.
   std::unique_ptr<ShmCollectives> host_;
   std::shared_ptr<Messages> messages_;  // null: none. Also owned by handles of messages; before links_ likewise
   std::unique_ptr<CommSetup> links_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "comm/communicator.h"
+#include "comm/program_proof.h"
 #include "planner/node_tuning.h"
 
 namespace ccom {
@@ -13,6 +14,7 @@ Status Communicator::open_host(const WaitPolicy& policy) {
   if (!config) return {};
   config->barrier.policy = policy;
   config->small_bytes.fill(small_call_bytes(topology_, topology_.ranks[static_cast<size_t>(membership_.rank)].host));
+  if (config_.verify) config->prove = prove_reach;
   host_ = std::make_unique<ShmCollectives>(
       *std::move(config), links_->monitor(), [this](const CallWords& words) { return describe_call(Envelope{words}); },
       [this](const Status& cause) { return engine_->fail(cause); });
@@ -22,7 +24,7 @@ Status Communicator::open_host(const WaitPolicy& policy) {
 Status Communicator::open_programs(const Settings& settings) {
   runner_.emplace(ProgramRunner::Parts{host_.get(), *engine_, *links_, *this}, membership_.rank,
                   static_cast<size_t>(config_.max_memory));
-  programs_.emplace(membership_.rank, topology_, settings, *runner_);
+  programs_.emplace(membership_.rank, topology_, settings, *runner_, config_.verify);
   transfers_.emplace(membership_.rank, membership_.nranks, *links_);
   if (membership_.nranks == 1) return {};
   if (topology_.hosts.size() > 1) return config_.sums_in_messages("they are on several hosts");
@@ -40,8 +42,7 @@ Status Communicator::open_programs(const Settings& settings) {
       key.count = count;
       const Result<std::shared_ptr<const Choice>> choice = programs_->choice(key);
       on_node &= choice && (*choice)->program().is_node();
-      if (traits.reduces && choice && !on_node)
-        CCOM_TRY(config_.sums_in_messages("a named algorithm sends messages"));
+      if (traits.reduces && choice && !on_node) CCOM_TRY(config_.sums_in_messages("a named algorithm sends messages"));
     }
     if (on_node) small_calls_.allow(traits.collective, unit_bytes);
   }

@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "base/collective.h"
+#include "comm/program_proof.h"
 
 namespace ccom {
 namespace {
@@ -19,8 +20,8 @@ size_t slot_of(const ProgramKey& key, size_t slots) {
 
 }  // namespace
 
-ProgramCache::ProgramCache(Rank rank, const Topology& topology, Settings settings, ProgramRunner& runner)
-    : rank_(rank), topology_(topology), settings_(std::move(settings)), runner_(runner) {}
+ProgramCache::ProgramCache(Rank rank, const Topology& topology, Settings settings, ProgramRunner& runner, bool proves)
+    : rank_(rank), topology_(topology), settings_(std::move(settings)), runner_(runner), proves_(proves) {}
 
 Question ProgramCache::question(const ProgramKey& key) const {
   const size_t bytes = key.count * size_of(key.type) * largest_units(key.collective, topology_.nranks());
@@ -44,6 +45,9 @@ Result<std::shared_ptr<const CompiledProgram>> ProgramCache::compiled(const Prog
     return compiled->in_place == key.in_place && *compiled->program == chosen->program();
   });
   if (known != compiled_.end()) return *known;
+  const bool is_proved =
+      std::ranges::any_of(compiled_, [&](const auto& compiled) { return *compiled->program == chosen->program(); });
+  if (proves_ && !is_proved) CCOM_TRY(prove(chosen->program()));
   if (compiled_.size() == kMostCompiled) compiled_.clear();
   CCOM_TRY_ASSIGN(std::shared_ptr<const CompiledProgram> made,
                   compile(std::shared_ptr<const Program>(chosen, &chosen->program()), rank_, key.in_place));

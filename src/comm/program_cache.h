@@ -32,7 +32,8 @@ struct ProgramKey {
 // Belongs to one thread at a time. References outlive it.
 class ProgramCache {
  public:
-  ProgramCache(Rank rank, const Topology& topology, Settings settings, ProgramRunner& runner);
+  // proves: every program, when it is first compiled.
+  ProgramCache(Rank rank, const Topology& topology, Settings settings, ProgramRunner& runner, bool proves);
 
   Result<std::shared_ptr<const BoundProgram>> get(const ProgramKey& key);
   Result<std::shared_ptr<const Choice>> choice(const ProgramKey& key);
@@ -52,6 +53,7 @@ class ProgramCache {
   const Topology& topology_;
   const Settings settings_;
   ProgramRunner& runner_;
+  const bool proves_;
   std::map<std::tuple<Collective, bool, Rank, size_t>, std::shared_ptr<const Choice>> choices_;
   // Sizes often have equal programs.
   std::vector<std::shared_ptr<const CompiledProgram>> compiled_;

@@ -65,9 +65,8 @@ Status Communicator::run_transfers(const Request* requests, size_t count) {
     timeout_ms = std::min(timeout_ms, request.timeout_ms);
     if (plans[i] == nullptr) continue;
     uint64_t& sequence = (request.sends ? sent_to_ : received_from_)[static_cast<size_t>(request.peer)];
-    operations.push_back(
-        {plans[i].get(), request.input, request.output, nullptr,
-         describe(request, membership_.communicator, ++sequence, 0), 1});
+    operations.push_back({plans[i].get(), request.input, request.output, nullptr,
+                          describe(request, membership_.communicator, ++sequence, 0), 1});
   }
   if (operations.empty()) return {};
   return finish(name_of(Collective::SendReceive), engine_->run(operations, Deadline::after_ms(timeout_ms)));

@@ -202,7 +202,8 @@ class ControlJoin {
   }
 
   void accept_all() {
-    if (!listener_.is_open() || events_.empty() || events_.back().fd != listener_.get() || events_.back().revents == 0) return;
+    if (!listener_.is_open() || events_.empty() || events_.back().fd != listener_.get() || events_.back().revents == 0)
+      return;
     for (size_t i = 0; i < kMaxPendingAccepts; ++i) {
       Descriptor socket = accept_from(listener_);
       if (!socket.is_open()) return;

@@ -24,8 +24,7 @@ size_t unit_elements(const NodeCall& call, const Operand& operand, uint32_t unit
 
 int64_t unit_offset(const NodeCall& call, const Operand& operand, uint32_t unit) {
   if (call.views == nullptr) return static_cast<int64_t>(unit * call.unit_bytes());
-  return (operand.area == Area::Output ? call.views->got
-                                       : call.views->given)[static_cast<size_t>(operand.owner)][unit];
+  return (operand.area == Area::Output ? call.views->got : call.views->given)[static_cast<size_t>(operand.owner)][unit];
 }
 
 }  // namespace

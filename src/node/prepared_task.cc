@@ -63,9 +63,10 @@ PreparedTask::Made& PreparedTask::made(bool in_place, std::span<const Reach> rea
     std::rotate(made_.begin(), found, found + 1);
   } else {
     if (made_.size() == kMostPlans) made_.pop_back();
-    made_.insert(made_.begin(), {in_place, false, std::vector<Reach>(reach.begin(), reach.end()),
-                                 std::make_unique<const NodePlan>(node_plan(task_, local_rank_, in_place,
-                                                                            choice_.shape_for(reach), reach))});
+    made_.insert(
+        made_.begin(),
+        {in_place, false, std::vector<Reach>(reach.begin(), reach.end()),
+         std::make_unique<const NodePlan>(node_plan(task_, local_rank_, in_place, choice_.shape_for(reach), reach))});
   }
   return made_.front();
 }

@@ -23,8 +23,7 @@ ShmCollectives::ShmCollectives(NodeConfig config, Monitor& monitor, FlagBarrier:
       reach_map_(config_.mates, config_.arena, config_.means),
       staging_(*config_.segment, config_.region_offset, config_.layout, barrier_.local_rank()),
       buffers_(size()),
-      room_{barrier_,  monitor_, reach_map_, config_.prove, staging_,
-            reducers_, buffers_, sources_,   targets_,      read_} {
+      room_{barrier_, monitor_, reach_map_, config_.prove, staging_, reducers_, buffers_, sources_, targets_, read_} {
   for (const size_t small : config_.small_bytes) CCOM_ASSERT(small <= kMailBytes);
   sources_.reserve(static_cast<size_t>(size()));
   targets_.reserve(static_cast<size_t>(size()) + 1);

@@ -14,8 +14,7 @@ constexpr size_t kStrideBytes = size_t{128} << 10;
 
 Status TiledCall::run() {
   CCOM_TRY(open());
-  CCOM_TRY_ASSIGN(const NodePlan* const plan,
-                  call_.task->plan(call_.in_place, room_.buffers.reach(), room_.prove));
+  CCOM_TRY_ASSIGN(const NodePlan* const plan, call_.task->plan(call_.in_place, room_.buffers.reach(), room_.prove));
   geometry_.emplace(call_, *plan, room_.staging.layout());
   if (exposure_)
     exposure_->last_barrier = room_.barrier.number() + static_cast<uint32_t>(tile_slots(*plan, geometry_->tiles())) - 2;
@@ -35,8 +34,7 @@ Status TiledCall::open() {
   const bool asks = call_.task->choice().asks;
   const NodePlan& opening = call_.task->opening(call_.in_place);
   room_.buffers.clear(call_, barrier.local_rank());
-  const Announcement mine =
-      asks ? PeerBuffers::announce(call_, room_.reach_map, barrier.local_rank()) : Announcement();
+  const Announcement mine = asks ? PeerBuffers::announce(call_, room_.reach_map, barrier.local_rank()) : Announcement();
   std::memcpy(barrier.payload(), &mine, sizeof mine);
   if (!mine.input.is_reached()) {
     geometry_.emplace(call_, opening, room_.staging.layout());

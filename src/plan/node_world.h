@@ -54,7 +54,7 @@ class NodeWorld {
     std::vector<Access> read{};
   };
   struct RankState {
-    std::vector<size_t> knows;  // by rank: how many of its arrivals happened before now; own: arrivals
+    std::vector<size_t> knows;                 // by rank: how many of its arrivals happened before now; own: arrivals
     std::array<std::vector<Access>, 2> heard;  // by bank: who has read this rank's line, and when
   };
 

@@ -12,9 +12,9 @@
 // is a unit (of rank u), in alltoall a pair of ranks, source * nranks + target. A stage moves or sums whole blocks;
 // what it cuts them into is its own affair. ProgramGeometry says which bytes a block is.
 //
-// Tiles. A long call runs in tiles: an element range of every unit after another, each through all stages, several under
-// way at a time. order_of() gives the one order in which every rank runs the parts of all tiles; no two ranks ever wait
-// for each other in a circle because of it.
+// Tiles. A long call runs in tiles: an element range of every unit after another, each through all stages, several
+// under way at a time. order_of() gives the one order in which every rank runs the parts of all tiles; no two ranks
+// ever wait for each other in a circle because of it.
 #pragma once
 
 #include <cstdint>
@@ -55,7 +55,7 @@ struct Stage {
   bool completes = false;  // every contribution is in afterwards: an average divides here, by nranks
   // Ranks that are in no group take no part. A group of one copies. None for All.
   std::vector<std::vector<StageMember>> groups{};
-  NodeChoice node{};           // Host. Of a group of each size the same
+  NodeChoice node{};            // Host. Of a group of each size the same
   MessageAlgorithm messages{};  // Across, All: members are the algorithm's ranks, in list order
   friend bool operator==(const Stage&, const Stage&) = default;
 };
@@ -97,10 +97,11 @@ struct Part {
 // kTilesUnderWay - 1 tiles after they were started.
 std::vector<Part> order_of(const Program& program, size_t tiles);
 
-// Where a block lies on a rank whose call is `in_place`, by the rules of the C API: what is both input and output counts
-// as output.
+// Where a block lies on a rank whose call is `in_place`, by the rules of the C API: what is both input and output
+// counts as output.
 BlockAt resolve(const Program& program, Rank rank, const BlockAt& at, bool in_place);
-// Whether what a member both gives and gets lies at one address: all such blocks do, or none (verify_program checks it).
+// Whether what a member both gives and gets lies at one address: all such blocks do, or none (verify_program checks
+// it).
 bool is_in_place(const Program& program, const StageMember& member, bool in_place);
 
 // The node task of a group of a Host stage, and the blocks of a group of an Across stage in the same form.

@@ -49,8 +49,8 @@ std::string to_text(const Part& part) {
 }
 
 std::string to_text(const Program& program) {
-  std::string text = std::string(name_of(program.collective)) + " " + program.algorithm + " of " +
-                     std::to_string(program.nranks);
+  std::string text =
+      std::string(name_of(program.collective)) + " " + program.algorithm + " of " + std::to_string(program.nranks);
   if (program.root >= 0) text += ", root " + std::to_string(program.root);
   text += ": " + std::to_string(program.slices) + (program.slices == 1 ? " slice" : " slices");
   if (program.tile_bytes > 0) text += ", tiles of " + std::to_string(program.tile_bytes) + " bytes";

@@ -2,9 +2,9 @@
 //
 // Proves a program: that every rank's output holds what the collective promises, whatever the plans of its stages are.
 //
-// All ranks' memory is symbolic (value.h): input, output and banks of scratch, by blocks. The parts of several tiles run
-// in order_of(), Host stages in one NodeWorld per host (races by vector clocks, banks shared with the calls before),
-// messages in the verifier of plans (no deadlock, no race). What a stage leaves is what the next one finds. So
+// All ranks' memory is symbolic (value.h): input, output and banks of scratch, by blocks. The parts of several tiles
+// run in order_of(), Host stages in one NodeWorld per host (races by vector clocks, banks shared with the calls
+// before), messages in the verifier of plans (no deadlock, no race). What a stage leaves is what the next one finds. So
 //
 // 1. stages' groups are disjoint, their blocks and places exist, and slices cover the vector;
 // 2. parts end: with the order in which each rank runs them no ranks wait for each other in a circle;
@@ -30,8 +30,7 @@ namespace ccom {
 struct StagePlanSource {
   // Of member `member` of a group (All: rank `member`).
   std::function<Plan(const Program&, const Stage&, size_t group, int member, bool in_place)> messages;
-  std::function<NodePlan(const Program&, const Stage&, size_t group, int member, bool in_place,
-                         std::span<const Reach>)>
+  std::function<NodePlan(const Program&, const Stage&, size_t group, int member, bool in_place, std::span<const Reach>)>
       node;
 };
 
@@ -47,8 +46,7 @@ struct ProgramCase {
 };
 
 struct ProgramReport {
-  int max_roundings = 0;
-  size_t parts = 0;
+  int max_roundings = 0;  // on the longest path to a result
 };
 
 // One case. An InternalError names the rank, the stage and the broken rule; a missing or doubled contribution is named.

@@ -39,8 +39,7 @@ class ProgramSpec {
 
 class ProgramMemory {
  public:
-  ProgramMemory(const Program& program, const std::vector<bool>& in_place)
-      : program_(program), in_place_(in_place) {}
+  ProgramMemory(const Program& program, const std::vector<bool>& in_place) : program_(program), in_place_(in_place) {}
 
   void clear() { cells_.clear(); }
   bool in_place(Rank rank) const {

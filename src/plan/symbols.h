@@ -8,8 +8,8 @@
 #include <span>
 #include <vector>
 
-#include "plan/dependencies.h"
 #include "plan/collective_spec.h"
+#include "plan/dependencies.h"
 
 namespace ccom {
 
@@ -18,7 +18,8 @@ struct Placed {
   uint32_t offset;
   Value value;
 };
-using SymbolicBlocks = std::vector<Placed>;  // by offset; blocks that hold nothing (or nothing that is followed) are left out
+using SymbolicBlocks =
+    std::vector<Placed>;  // by offset; blocks that hold nothing (or nothing that is followed) are left out
 
 class SymbolicMemory {
  public:

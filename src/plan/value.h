@@ -23,7 +23,8 @@ struct Value {
 // A contribution. `word`: below kPrime.
 Value leaf(uint64_t word, uint64_t origin);
 
-// Of two values with the same origin. Symmetric in the operands: a + b and b + a have the same bits. Without a rounding.
+// Of two values with the same origin. Symmetric in the operands: a + b and b + a have the same bits. Without a
+// rounding.
 Value combine(const Value& a, const Value& b);
 // What the combination of `inputs` values in list order becomes once it is stored. A sum of more than two rounds once:
 // other bits than the same sums one by one.

@@ -6,39 +6,12 @@
 #include <unordered_map>
 
 #include "plan/checks.h"
-#include "plan/executor.h"
 #include "plan/print.h"
-#include "plan/symbols.h"
+#include "plan/symbolic_rank.h"
 #include "plan/turned.h"
 
 namespace ccom {
 namespace {
-
-// A transfer that has started and waits for its partner.
-struct Pending {
-  uint32_t step;
-  SymbolicBlocks own;  // a receive-reduce's local operand
-};
-
-// What one other rank sends on one channel. Either sends or receives wait, never both.
-struct Pipe {
-  uint64_t key;
-  bool holds_sends = false;
-  size_t next = 0;  // into waiting
-  std::vector<Pending> waiting{};
-};
-
-// One rank in the symbolic world.
-struct SymbolicRank {
-  explicit SymbolicRank(const Plan& p)
-      : plan(&p), dependencies(derive_dependencies(p)), executor(dependencies), memory(p) {}
-  const Plan* plan;
-  Dependencies dependencies;
-  Executor executor;
-  SymbolicMemory memory;
-  std::vector<Pipe> incoming{};  // by key
-  std::vector<uint32_t> ready{};
-};
 
 // Runs the executors of all ranks, or of rank 0 for all of them (is_rotated).
 class SymbolicRun {
@@ -138,7 +111,8 @@ class SymbolicRun {
       }
       bool is_whole = true;
       units.emplace_back(whole_of(values, is_whole));
-      if (!is_whole) return wrong(plan, unit * plan.blocks_per_unit, "has other contributions than the rest of its unit");
+      if (!is_whole)
+        return wrong(plan, unit * plan.blocks_per_unit, "has other contributions than the rest of its unit");
     }
     return units;
   }
@@ -179,19 +153,6 @@ class SymbolicRun {
       }
       SymbolicRank& other = rank_at(step.peer);
       CCOM_TRY(step.is_receive() ? match(other, partner, rank, pending) : match(rank, pending, other, partner));
-    }
-    return {};
-  }
-
-  // Loads the k-th of a step's source runs.
-  static Status load(const SymbolicRank& rank, uint32_t s, uint32_t k, SymbolicBlocks& blocks) {
-    const Step& step = rank.plan->steps[s];
-    const uint32_t unit = rank.plan->blocks_per_unit;
-    rank.memory.load(step.source_buffer, step.source + k * step.count, step.count, blocks);
-    for (const Placed& placed : blocks) {  // an item's place in its unit says how long it is
-      if (placed.value.origin % unit != (uint64_t{step.block} + placed.offset) % unit) {
-        return defect(*rank.plan, s, "it takes a block for one of another length");
-      }
     }
     return {};
   }
@@ -330,8 +291,7 @@ class SymbolicRun {
       if (!spec_.reduces() && value.completed) {
         return wrong(plan, b, "is marked complete although nothing is reduced");
       }
-      const uint64_t everywhere =
-          spec_.seen_from(item, item * static_cast<uint64_t>(plan.nranks) / spec_.items());
+      const uint64_t everywhere = spec_.seen_from(item, item * static_cast<uint64_t>(plan.nranks) / spec_.items());
       if (plan.collective == Collective::AllReduce &&
           expression_of_.try_emplace(everywhere, value.expression).first->second != value.expression) {
         return wrong(plan, b, "is another expression than on another rank: bits may differ");

@@ -53,9 +53,9 @@ Result<VerifyReport> verify(std::span<const Plan> plans, uint64_t seed = 1);
 // What units hold, by rank and unit; nothing: not written yet.
 using UnitValues = std::vector<std::vector<std::optional<Value>>>;
 
-// Runs the plans on given values and returns what their outputs hold: how stages of a program are chained. `blocks`: the
-// blocks that input and output units are, by rank. Rules 1 to 4 as above; of each output unit all blocks must belong to
-// that unit, and hold the same contributions.
+// Runs the plans on given values and returns what their outputs hold: how stages of a program are chained. `blocks`:
+// the blocks that input and output units are, by rank. Rules 1 to 4 as above; of each output unit all blocks must
+// belong to that unit, and hold the same contributions.
 Result<UnitValues> run_values(std::span<const Plan> plans, const BlockLists& blocks, const UnitValues& inputs,
                               uint64_t seed = 1);
 

@@ -328,7 +328,7 @@ Price price_on_fabric(const Topology& topology, const FabricView& view, const Qu
       gather.collective = Collective::AllGather;
       gather.bytes = question.bytes * static_cast<size_t>(topology.nranks());
       return algorithm.tree.parent.empty() ? pricer.staged(gather, algorithm.staged)
-                                        : price_trees(topology, view, gather, {algorithm.tree});
+                                           : price_trees(topology, view, gather, {algorithm.tree});
     }
     default: return pricer.staged(question, algorithm.staged);
   }

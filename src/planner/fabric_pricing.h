@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an algorithm of messages takes on hosts with an imposed fabric, by closed forms of the simulator's model (sim/simulator.h).
+// What an algorithm of messages takes on hosts with an imposed fabric, by closed forms of the simulator's model
+// (sim/simulator.h).
 //
 // A call is a row of phases: down the levels, the core, up the levels. A phase of `steps` messages one after another
 // with `bytes` on its busiest wire takes
@@ -19,6 +20,7 @@
 namespace ccom {
 
 // Over the ranks of the view.
-Price price_on_fabric(const Topology& topology, const FabricView& view, const Question& question, const MessageAlgorithm& algorithm);
+Price price_on_fabric(const Topology& topology, const FabricView& view, const Question& question,
+                      const MessageAlgorithm& algorithm);
 
 }  // namespace ccom

@@ -46,7 +46,9 @@ class FabricSearch {
   }
 
  private:
-  void add(MessageAlgorithm algorithm, std::string why_not = "") { found_.push_back({std::move(algorithm), std::move(why_not)}); }
+  void add(MessageAlgorithm algorithm, std::string why_not = "") {
+    found_.push_back({std::move(algorithm), std::move(why_not)});
+  }
 
   void add_staged(const std::string& name, Staged shape, bool possible = true) {
     add({name, MessageAlgorithm::Kind::Staged, std::move(shape)}, possible ? "" : kNoLinks);

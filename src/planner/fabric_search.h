@@ -20,8 +20,7 @@ struct Possible {
 std::vector<Possible> fabric_algorithms(const Topology& topology, const FabricView& view, const Question& question);
 
 // How often data may be cut to flow through an algorithm, windows of a staged one, chunks of a tree: 1, 2, 4, ...
-std::vector<int> possible_counts(const MessageAlgorithm& algorithm, const Settings& settings,
-                                 const Question& question);
+std::vector<int> possible_counts(const MessageAlgorithm& algorithm, const Settings& settings, const Question& question);
 void set_count(MessageAlgorithm& algorithm, int count);
 
 }  // namespace ccom

@@ -17,7 +17,8 @@ constexpr size_t kGoodTiles = 4;
 constexpr size_t kTileGranule = 4096;
 // Between two hosts every collective is one message each way, and tiles may follow each other on one channel: nothing
 // is sent in answer to anything.
-constexpr char kBetweenTwoHosts[] = "allreduce:one_shot,reduce_scatter:direct,allgather:direct,broadcast:star,reduce:star";
+constexpr char kBetweenTwoHosts[] =
+    "allreduce:one_shot,reduce_scatter:direct,allgather:direct,broadcast:star,reduce:star";
 // Blocks of an allgather lie apart in the output: a message for each, so the fewest steps are best.
 constexpr int kMostDirect = 16;
 
@@ -79,7 +80,8 @@ std::vector<Program> hierarchical_programs(const Topology& topology, const Quest
   if (hosts.size() < 2 || std::ranges::max(hosts, {}, count).size() < 2) return programs;
   const auto smallest = static_cast<int>(std::ranges::min(hosts, {}, count).size());
   for (const int owners : {smallest, 1}) {
-    if (!serves_hosts(question.collective, hosts, owners) || (owners == 1 && smallest == 1 && !programs.empty())) continue;
+    if (!serves_hosts(question.collective, hosts, owners) || (owners == 1 && smallest == 1 && !programs.empty()))
+      continue;
     const Result<MessageAlgorithm> across = algorithm_across(topology, question, hosts, owners);
     if (!across) continue;
     programs.push_back(hierarchical_program(question.collective, question.root,

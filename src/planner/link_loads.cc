@@ -167,8 +167,9 @@ Details analyze(const Topology& topology, const Question& question, const Choice
     } else if (!candidate.legal) {
       details.why.push_back(candidate.note);
     } else {
-      const LinkLoadReport account =
-          best != nullptr ? spend(topology, question, in_one_piece(candidate.program), most_steps) : LinkLoadReport{"-"};
+      const LinkLoadReport account = best != nullptr
+                                         ? spend(topology, question, in_one_piece(candidate.program), most_steps)
+                                         : LinkLoadReport{"-"};
       details.why.push_back(
           why_lost({candidate, account.missing.empty() ? &account : nullptr}, {winner, best}, details.bound));
     }

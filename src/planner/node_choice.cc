@@ -71,19 +71,16 @@ Topology host_alone(const Topology& topology, int host) {
   return result;
 }
 
-NodeChoice node_choice(const Topology& topology, const Question& question, const Program& program,
-                       const Stage& stage) {
+NodeChoice node_choice(const Topology& topology, const Question& question, const Program& program, const Stage& stage) {
   // Groups and domains belong to one shape of host: where hosts differ it goes without.
   for (const bool is_alike : {true, false}) {
     std::vector<NodeChoice> choices;
     for (size_t group = 0; group < stage.groups.size(); ++group) {
       const std::vector<StageMember>& members = stage.groups[group];
       if (members.size() < 2) continue;
-      NodeTuning tuning =
-          node_tuning(host_alone(topology, topology.ranks[static_cast<size_t>(members[0].rank)].host));
+      NodeTuning tuning = node_tuning(host_alone(topology, topology.ranks[static_cast<size_t>(members[0].rank)].host));
       if (!is_alike) tuning.groups = tuning.domains = {};
-      choices.push_back(
-          choice_of(tuning, static_cast<int>(members.size()), work_of(question, program, stage, group)));
+      choices.push_back(choice_of(tuning, static_cast<int>(members.size()), work_of(question, program, stage, group)));
     }
     if (choices.empty()) break;
     if (!is_alike || std::ranges::count(choices, choices[0]) == std::ssize(choices)) return choices[0];

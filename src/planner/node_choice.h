@@ -11,7 +11,6 @@ namespace ccom {
 Topology host_alone(const Topology& topology, int host);
 
 // Of a Host stage of a program. Where hosts differ: what serves all of them.
-NodeChoice node_choice(const Topology& topology, const Question& question, const Program& program,
-                       const Stage& stage);
+NodeChoice node_choice(const Topology& topology, const Question& question, const Program& program, const Stage& stage);
 
 }  // namespace ccom

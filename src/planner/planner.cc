@@ -247,7 +247,8 @@ int allowed_roundings(const Topology& topology) {
 }  // namespace
 
 bool uses_memory(const Topology& topology, const Settings& settings) {
-  return settings.shared_memory && std::ranges::none_of(topology.hosts, [](const Host& h) { return h.imposed.has_value(); });
+  return settings.shared_memory &&
+         std::ranges::none_of(topology.hosts, [](const Host& h) { return h.imposed.has_value(); });
 }
 
 Result<Choice> choose(const Topology& topology, const Settings& settings, const Question& question) {
@@ -268,7 +269,7 @@ Result<Choice> choose(const Topology& topology, const Settings& settings, const 
   if (node != choice.candidates.end()) {
     choice.chosen = static_cast<size_t>(node - choice.candidates.begin());
     choice.reason = node->program.is_node() ? "the ranks share memory: no messages"
-                                                            : "memory inside hosts: messages only between them";
+                                            : "memory inside hosts: messages only between them";
     CCOM_TRY(apply_forced(choice, question, settings.forced));
     return choice;
   }
@@ -295,7 +296,9 @@ std::vector<int> channels_by_peer(const Topology& topology, const Settings& sett
   if (!uses_memory(topology, settings)) return channels;
   const HostRanks hosts = host_ranks(topology);
   const int lanes = lanes_across(hosts.size());
-  const auto last_of = [&](const Place& place) { return static_cast<int>(hosts[static_cast<size_t>(place.host)].size()) - 1; };
+  const auto last_of = [&](const Place& place) {
+    return static_cast<int>(hosts[static_cast<size_t>(place.host)].size()) - 1;
+  };
   const Place& own = topology.ranks[static_cast<size_t>(rank)];
   for (size_t peer = 0; peer < channels.size(); ++peer) {
     const Place& other = topology.ranks[peer];

@@ -21,8 +21,8 @@ namespace ccom {
 
 // What the ranks of a communicator agree on besides the topology. Equal on all ranks.
 struct Settings {
-  std::string forced{};        // the syntax of CCOM_ALGO
-  bool shared_memory = false;  // ranks of a host without an imposed fabric may use its memory as they like
+  std::string forced{};                    // the syntax of CCOM_ALGO
+  bool shared_memory = false;              // ranks of a host without an imposed fabric may use its memory as they like
   size_t scratch_bytes = size_t{2} << 20;  // that a call by messages takes at a time: stays in cache
   int most_channels = 256;                 // that two ranks may have between them
 };

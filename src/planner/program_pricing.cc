@@ -63,8 +63,8 @@ class Pricer {
 
   // By the ranks of the host that has most.
   StagePrice host_stage(const Stage& stage) const {
-    const auto group = static_cast<size_t>(
-        std::ranges::max_element(stage.groups, {}, &std::vector<StageMember>::size) - stage.groups.begin());
+    const auto group = static_cast<size_t>(std::ranges::max_element(stage.groups, {}, &std::vector<StageMember>::size) -
+                                           stage.groups.begin());
     const std::vector<StageMember>& members = stage.groups[group];
     StagePrice priced;
     if (members.size() < 2) return priced;

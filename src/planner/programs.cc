@@ -44,12 +44,9 @@ size_t tile_bytes(const MessageAlgorithm& algorithm, Collective collective, int 
   return std::max(bytes / kGranule, size_t{1}) * kGranule;
 }
 
-Program whole_program(const std::string& name, const Topology& topology, const Question& question,
-                      Stage::Where where) {
-  Program program{.algorithm = name,
-                  .collective = question.collective,
-                  .nranks = topology.nranks(),
-                  .root = question.root};
+Program whole_program(const std::string& name, const Topology& topology, const Question& question, Stage::Where where) {
+  Program program{
+      .algorithm = name, .collective = question.collective, .nranks = topology.nranks(), .root = question.root};
   program.stages.push_back({.where = where,
                             .collective = question.collective,
                             .root = question.root,

@@ -100,8 +100,8 @@ class Binder {
   Status find_units(size_t index, Binding& units) const {
     const StageMember& member = *compiled_.member(index);
     bool first = true;
-    for (const auto& [list, found] : {std::pair(&program_.gives(member), &units.input),
-                                      std::pair(&program_.gets(member), &units.output)}) {
+    for (const auto& [list, found] :
+         {std::pair(&program_.gives(member), &units.input), std::pair(&program_.gets(member), &units.output)}) {
       for (const BlockAt& at : *list) {
         found->push_back(find(at));
         if (!first && elements(at.block) != units.unit_elements) {

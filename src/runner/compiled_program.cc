@@ -63,8 +63,7 @@ Result<CompiledStage> compile_stage(const CompiledProgram& self, size_t index) {
   } else if (stage.where == Stage::Where::Host) {
     compiled.kind = CompiledStage::Kind::Host;
     CCOM_TRY(check_host_group(program, index, compiled.group));
-    compiled.task =
-        std::make_unique<PreparedTask>(node_task(program, stage, compiled.group), stage.node, place.member);
+    compiled.task = std::make_unique<PreparedTask>(node_task(program, stage, compiled.group), stage.node, place.member);
   } else {
     compiled.kind = CompiledStage::Kind::Messages;
     compiled.plan = std::make_shared<const CompiledPlan>(

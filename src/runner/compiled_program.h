@@ -23,7 +23,7 @@ struct CompiledStage {
   Kind kind = Kind::None;
   size_t group = 0;
   int member = 0;
-  bool in_place = false;  // what this rank both gives and gets lies at one address
+  bool in_place = false;                       // what this rank both gives and gets lies at one address
   std::shared_ptr<const CompiledPlan> plan{};  // Messages
   std::unique_ptr<PreparedTask> task{};        // Host
 };

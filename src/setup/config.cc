@@ -37,8 +37,10 @@ Result<CommConfig> CommConfig::from_environment() {
   }
   CCOM_TRY_ASSIGN(const int64_t messages, integer_option("CCOM_MESSAGES", 0, 1));
   CCOM_TRY_ASSIGN(const int64_t tls, integer_option("CCOM_TLS", 0, 1));
+  CCOM_TRY_ASSIGN(const int64_t verify, integer_option("CCOM_VERIFY", 0, 1));
   config.crc = crc != 0;
   config.tls = tls != 0;
+  config.verify = verify != 0;
   config.messages = messages != 0;
   CCOM_TRY_ASSIGN(config.ports, parse_port_range(option("CCOM_PORT_RANGE")));
   config.algorithm = option("CCOM_ALGO");

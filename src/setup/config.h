@@ -38,6 +38,7 @@ struct CommConfig {
   int tcp_streams = 0;  // 0: automatic
   bool crc = true;
   bool tls = false;
+  bool verify = false;  // programs are proved before they run
   PortRange ports;
   Rounding rounding = Rounding::NearestEven;
   int64_t rounding_seed = 0;

@@ -41,7 +41,8 @@ void prove_all(const HostRanks& hosts, Pattern pattern) {
 
 TEST(Programs, EqualHostsAreProved) {
   for (const int hosts : {2, 3, 5, 8}) {
-    for (const int ranks : {1, 2, 3}) prove_all(hosts_of(std::vector<int>(static_cast<size_t>(hosts), ranks)), Pattern::Ring);
+    for (const int ranks : {1, 2, 3})
+      prove_all(hosts_of(std::vector<int>(static_cast<size_t>(hosts), ranks)), Pattern::Ring);
   }
   prove_all(hosts_of({4, 4}), Pattern::OneShot);
   prove_all(hosts_of({2, 2, 2, 2}), Pattern::Circulant);
@@ -210,8 +211,9 @@ TEST_F(Mutants, ABlockLessInAnyList) {
   size_t tried = 0;
   for (const Collective collective : kProgramCollectives) {
     if (collective == Collective::Barrier) continue;
-    const auto program = program_over(collective, hosts_of({2, 3}), collective == Collective::Gather ||
-                                                  collective == Collective::Scatter ? 1 : 2, 4, Pattern::Direct);
+    const auto program =
+        program_over(collective, hosts_of({2, 3}),
+                     collective == Collective::Gather || collective == Collective::Scatter ? 1 : 2, 4, Pattern::Direct);
     if (!program) continue;
     for (size_t stage = 0; stage < program->stages.size(); ++stage) {
       for (size_t group = 0; group < program->stages[stage].groups.size(); ++group) {
@@ -247,8 +249,7 @@ TEST(Programs, AreTheSameAsTheGoldenFiles) {
     std::string text = sharded ? to_text(*sharded) : "";
     if (leaders) text += to_text(*leaders);
     if (text.empty()) continue;
-    const std::string path =
-        std::string(CCOM_GOLDEN_DIR) + "/program_" + std::string(name_of(collective)) + "_2_3.txt";
+    const std::string path = std::string(CCOM_GOLDEN_DIR) + "/program_" + std::string(name_of(collective)) + "_2_3.txt";
     if (std::getenv("CCOM_UPDATE_GOLDEN") != nullptr) std::ofstream(path) << text;
     std::stringstream golden;
     golden << std::ifstream(path).rdbuf();

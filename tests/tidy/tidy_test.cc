@@ -170,6 +170,50 @@ TEST(Tidy, EveryVariableIsDocumented) {
   EXPECT_GT(found, 15);
 }
 
+// Rooms that make, prove and run programs decide nothing by a number of bytes or ranks: that is src/planner's.
+// Constants that look like such a threshold are listed here with what they are instead.
+const std::map<std::string, std::string> kNoThresholds = {
+    {"kMostPairs", "bound of a search for streams"},
+    {"kMostChannels", "capacity: channels are numbered in a byte"},
+    {"kMostVisits", "bound of a search for cycles"},
+    {"kMostDims", "dimensions of a grid"},
+    {"kMostFactors", "bits of a number"},
+    {"kFewRanks", "arrays on the stack; how many tiles a proof follows"},
+    {"kLineBytes", "of a cache line"},
+    {"kRoundFromLines", "alignment of parts: moves the border between two ranks' work"},
+    {"kLinePayloadBytes", "capacity of a flag line"},
+    {"kMailBytes", "capacity of a mail"},
+    {"kNodePageBytes", "of a page"},
+    {"kStrideBytes", "between two looks at the communicator's error"},
+    {"kMostPlans", "size of a cache"},
+    {"kMostCompiled", "size of a cache"},
+    {"kMostStarted", "slots of the engine"},
+};
+
+TEST(Tidy, OnlyThePlannerDecides) {
+  static const std::set<std::string> rooms = {"plan", "algorithms", "node", "runner", "comm", "engine"};
+  static const std::regex constant(
+      "constexpr [a-z_0-9:<>]+ (k[A-Za-z]*(Bytes|Ranks|Hosts|Elements|Lines|UpTo|Above|Below)|"
+      "k(Most|Few|Least|Good|Short|Long)[A-Za-z]*)\\b");
+  static const std::regex comparison(
+      "(bytes|count|ranks|hosts|elements|size\\(\\))\\)* *[<>]=? *(size_t\\{)?[0-9]{2,}");
+  std::set<std::string> found;
+  for (const Source& source : sources()) {
+    if (!rooms.contains(source.room)) continue;
+    for (const std::string& line : source.lines) {
+      std::smatch match;
+      if (std::regex_search(line, match, constant)) {
+        found.insert(match[1]);
+        EXPECT_TRUE(kNoThresholds.contains(match[1]))
+            << source.path << ": " << line << "\ndecides src/planner about this?";
+      }
+      EXPECT_FALSE(std::regex_search(line, comparison)) << source.path << ": a threshold: " << line;
+    }
+  }
+  for (const auto& [name, what] : kNoThresholds)
+    EXPECT_TRUE(found.contains(name)) << name << " (" << what << ") is gone";
+}
+
 TEST(Tidy, FilesStaySmall) {
   for (const Source& source : sources()) {
     const auto old = kOldLargeFiles.find(source.path.generic_string());

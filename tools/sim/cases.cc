@@ -65,7 +65,8 @@ Result<Outcome> simulate_case(const Topology& topology, const Case& what, SimOpt
   const auto begin = std::chrono::steady_clock::now();
   options.unit_bytes = what.bytes / largest_units(what.collective, topology.nranks());
   if (options.unit_bytes < options.element_bytes) options.element_bytes = std::max<size_t>(options.unit_bytes, 1);
-  const PlanSource plan_of = message_plans(candidate.program.stages[0].messages, what.collective, topology.nranks(), question.root);
+  const PlanSource plan_of =
+      message_plans(candidate.program.stages[0].messages, what.collective, topology.nranks(), question.root);
   Outcome outcome;
   outcome.what = what;
   outcome.algorithm = candidate.program.algorithm;

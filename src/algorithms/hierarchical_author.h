@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Room-private: what the authors of programs over hosts share: owners, lists, stages inside and across hosts.
+#pragma once
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "algorithms/hierarchical.h"
+
+namespace ccom {
+
+inline size_t smallest(const HostRanks& hosts) { return std::ranges::min(hosts, {}, &std::vector<Rank>::size).size(); }
+inline size_t largest(const HostRanks& hosts) { return std::ranges::max(hosts, {}, &std::vector<Rank>::size).size(); }
+
+class ProgramAuthor {
+ public:
+  ProgramAuthor(Collective collective, Rank root, const HierarchicalShape& shape)
+      : shape_(shape), hosts_(shape.hosts), owners_(static_cast<size_t>(shape.owners)) {
+    program_.algorithm = shape.owners == 1 ? "hierarchical_leaders" : "hierarchical_sharded";
+    program_.collective = collective;
+    program_.root = root;
+    program_.nranks = 0;
+    for (size_t host = 0; host < hosts_.size(); ++host) {
+      program_.nranks += static_cast<int>(hosts_[host].size());
+      const auto found = std::ranges::find(hosts_[host], root);
+      if (found == hosts_[host].end()) continue;
+      root_host_ = host;
+      root_local_ = static_cast<size_t>(found - hosts_[host].begin());
+    }
+    program_.tile_bytes = shape.tile_bytes;
+    program_.lanes = shape.lanes;
+    nothing_ = program_.add_list({});
+  }
+
+ protected:
+  using List = std::vector<BlockAt>;
+  using Lists = std::pair<uint32_t, uint32_t>;  // gives, gets
+
+  // Local rank of owner `owner` of a host.
+  size_t owner_at(size_t host, size_t owner) const {
+    return owners_ > 1 || program_.root < 0 ? owner : std::min(root_local_, hosts_[host].size() - 1);
+  }
+  bool owns(size_t host, size_t local) const { return owners_ > 1 ? local < owners_ : local == owner_at(host, 0); }
+  bool is_root(size_t host, size_t local) const {
+    return program_.root >= 0 && host == root_host_ && local == root_local_;
+  }
+  uint32_t list(List list) { return list.empty() ? nothing_ : program_.add_list(std::move(list)); }
+  static BlockAt in(uint32_t block, uint32_t index) { return {block, Buffer::Input, index}; }
+  static BlockAt out(uint32_t block, uint32_t index) { return {block, Buffer::Output, index}; }
+  static BlockAt slot(uint32_t block, uint32_t index) { return {block, Buffer::Scratch, index}; }
+  uint32_t slices() const { return program_.slices; }
+  template <typename Fn>
+  List for_slices(Fn at) const {
+    List list;
+    for (uint32_t slice = 0; slice < slices(); ++slice) list.push_back(at(slice));
+    return list;
+  }
+
+  // A stage of all ranks of the hosts that `takes_part` says; lists_of(host, local).
+  template <typename TakesPart, typename ListsOf>
+  void inside(Collective collective, const NodeChoice& choice, bool sums, TakesPart takes_part, ListsOf lists_of) {
+    Stage stage{.where = Stage::Where::Host, .collective = collective, .sums = sums, .node = choice};
+    for (size_t host = 0; host < hosts_.size(); ++host) {
+      if (!takes_part(host)) continue;
+      std::vector<StageMember>& group = stage.groups.emplace_back();
+      for (size_t local = 0; local < hosts_[host].size(); ++local) {
+        const Lists lists = lists_of(host, local);
+        group.push_back({hosts_[host][local], lists.first, lists.second});
+      }
+    }
+    if (stage.groups.empty()) return;
+    program_.stages.push_back(std::move(stage));
+  }
+
+  // A stage between hosts, a group for each owner; lists_of(host, owner).
+  template <typename ListsOf>
+  void across(Collective collective, bool sums, ListsOf lists_of) {
+    const bool rooted = collective == Collective::Broadcast || collective == Collective::Reduce;
+    Stage stage{.where = Stage::Where::Across,
+                .collective = collective,
+                .root = rooted ? static_cast<int>(root_host_) : -1,
+                .sums = sums,
+                .completes = sums,
+                .messages = shape_.across};
+    for (size_t owner = 0; owner < owners_; ++owner) {
+      std::vector<StageMember>& group = stage.groups.emplace_back();
+      for (size_t host = 0; host < hosts_.size(); ++host) {
+        const Lists lists = lists_of(host, owner);
+        group.push_back({hosts_[host][owner_at(host, owner)], lists.first, lists.second});
+      }
+    }
+    program_.stages.push_back(std::move(stage));
+  }
+
+  static bool everywhere(size_t) { return true; }
+
+  const HierarchicalShape& shape_;
+  const HostRanks& hosts_;
+  const size_t owners_;
+  size_t root_host_ = 0, root_local_ = 0;
+  uint32_t nothing_ = 0;  // the empty list
+  Program program_;
+};
+
+// The collectives whose units belong to ranks: reduce-scatter, allgather, alltoall, gather, scatter
+// (hierarchical_units.cc).
+Program hierarchical_unit_program(Collective collective, Rank root, const HierarchicalShape& shape);
+
+}  // namespace ccom

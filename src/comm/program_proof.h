@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Proofs in production (CCOM_VERIFY): programs before their first byte moves, and what a host stage continues with for
+// a combination of reachable buffers that has not been met before, before an output is written.
+#pragma once
+
+#include <span>
+
+#include "base/status.h"
+#include "plan/program.h"
+
+namespace ccom {
+
+// InternalError with the broken rule, see plan/program_verify.h. Every rank proves the whole program, so all refuse a
+// wrong one. Takes milliseconds for a few ranks, and longer the more there are.
+Status prove(const Program& program);
+
+// Of the ranks of one host, for buffers that are reached as `reach` says by local rank.
+Status prove_reach(const NodeTask& task, const NodeChoice& choice, std::span<const Reach> reach);
+
+}  // namespace ccom
