@@ -59,6 +59,9 @@ constexpr std::array kTable = {
                "What the ofi transport binds to, up to 4 rails that share large messages: a list of addresses, "
                "or of domains for efa (rdmap0s6-rdm). Unset: the address of CCOM_SOCKET_IFNAME; for efa a rank's "
                "share of the domains."},
+    OptionInfo{"CCOM_PLAN", "",
+               "Plan file with programs to use for collectives and sizes (docs/plans.md); each is proved before it "
+               "runs; the same contents on all ranks."},
     OptionInfo{"CCOM_PORT_RANGE", "",
                "Listening ports, LOW-HIGH, of tcp, control connections and rendezvous servers without a given "
                "port. Unset: any."},

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "comm/explanation.h"
 #include "kernels/kernels.h"
+#include "planner/plan_file.h"
 #include "setup/agreement.h"
 #include "setup/emulation.h"
 #include "setup/exchange.h"
@@ -52,7 +53,12 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const Membership& joi
   const bool has_shm = self->config_.transports.empty() ||
                        std::ranges::find(self->config_.transports, "shm") != self->config_.transports.end();
   if (!has_shm) self->topology_ = without_shared_memory(std::move(self->topology_));
-  const Settings settings = planner_settings(self->topology_, self->config_);
+  Settings settings = planner_settings(self->topology_, self->config_);
+  if (!agreement.plans.empty()) {
+    Result<std::vector<PlanEntry>> plans = plans_from_json(agreement.plans);
+    if (!plans) return std::move(plans).error().in("CCOM_PLAN=" + self->config_.plan);
+    settings.plans = *std::move(plans);
+  }
   CCOM_TRY_ASSIGN(self->links_, CommSetup::connect(membership, self->config_, self->topology_,
                                                    channels_by_peer(self->topology_, settings, membership.rank),
                                                    rendezvous, deadline));

@@ -44,10 +44,13 @@ Result<std::shared_ptr<const CompiledProgram>> ProgramCache::compiled(const Prog
   const auto known = std::ranges::find_if(compiled_, [&](const auto& compiled) {
     return compiled->in_place == key.in_place && *compiled->program == chosen->program();
   });
+  if (chosen->is_users) {
+    CCOM_TRY(prove_users(chosen->program(), question(key).narrow_float, allowed_roundings(topology_)));
+  }
   if (known != compiled_.end()) return *known;
   const bool is_proved =
       std::ranges::any_of(compiled_, [&](const auto& compiled) { return *compiled->program == chosen->program(); });
-  if (proves_ && !is_proved) CCOM_TRY(prove(chosen->program()));
+  if (proves_ && !is_proved && !chosen->is_users) CCOM_TRY(prove(chosen->program()));
   if (compiled_.size() == kMostCompiled) compiled_.clear();
   CCOM_TRY_ASSIGN(std::shared_ptr<const CompiledProgram> made,
                   compile(std::shared_ptr<const Program>(chosen, &chosen->program()), rank_, key.in_place));

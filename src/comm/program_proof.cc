@@ -2,6 +2,7 @@
 #include "comm/program_proof.h"
 
 #include <array>
+#include <string>
 #include <vector>
 
 #include "algorithms/node.h"
@@ -12,6 +13,20 @@
 namespace ccom {
 
 Status prove(const Program& program) { return verify_program(program, {stage_plan, stage_node_plan}).error(); }
+
+Status prove_users(const Program& program, bool narrow_float, int allowed_roundings) {
+  const Result<ProgramReport> report = verify_program(program, {stage_plan, stage_node_plan});
+  if (!report) {
+    return error(Code::ConfigError, "CCOM_PLAN: the program does not do what its collective promises: %s",
+                 report.error().message().c_str())
+        .with_cure("correct the plan file, or unset CCOM_PLAN");
+  }
+  if (!narrow_float || report->max_roundings <= allowed_roundings) return {};
+  return error(Code::ConfigError, "CCOM_PLAN: %s %s rounds a sum %d times; for types of 16 and 8 bits %d are promised",
+               std::string(name_of(program.collective)).c_str(), program.algorithm.c_str(), report->max_roundings,
+               allowed_roundings)
+      .with_cure("correct the plan file, or unset CCOM_PLAN");
+}
 
 // Two calls of several tiles, so that staging banks are used again. Out of place: whether other ranks call in place is
 // not known here, and where it matters (alltoall) such an input is not shown; prove() has had both.

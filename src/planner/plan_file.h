@@ -14,14 +14,6 @@
 
 namespace ccom {
 
-// A program for calls of `from_bytes` to `to_bytes` (Question::bytes), both included.
-struct PlanEntry {
-  Program program;  // with the collective, the ranks and the root that it is for
-  size_t from_bytes = 0;
-  size_t to_bytes = SIZE_MAX;
-  friend bool operator==(const PlanEntry&, const PlanEntry&) = default;
-};
-
 // The first entry that serves a call; nullptr: none.
 const PlanEntry* find_entry(const std::vector<PlanEntry>& entries, const Question& question, int nranks);
 

@@ -13,6 +13,7 @@
 #include "planner/pricing.h"
 #include "planner/programs.h"
 #include "planner/shapes.h"
+#include "planner/user_plans.h"
 
 namespace ccom {
 namespace {
@@ -238,13 +239,12 @@ class Search {
   std::vector<Candidate> candidates_;
 };
 
-// The roundings that the accuracy promise allows.
+}  // namespace
+
 int allowed_roundings(const Topology& topology) {
   const auto hosts = static_cast<unsigned>(topology.hosts.size());
   return (topology.nranks() > static_cast<int>(hosts) ? 1 : 0) + std::bit_width(hosts - 1);
 }
-
-}  // namespace
 
 bool uses_memory(const Topology& topology, const Settings& settings) {
   return settings.shared_memory &&
@@ -252,6 +252,8 @@ bool uses_memory(const Topology& topology, const Settings& settings) {
 }
 
 Result<Choice> choose(const Topology& topology, const Settings& settings, const Question& question) {
+  CCOM_TRY_ASSIGN(std::optional<Choice> given, choose_from_plans(topology, settings, question));
+  if (given) return *std::move(given);
   Choice choice;
   choice.candidates = Search(topology, settings, question).run();
   std::ranges::stable_sort(choice.candidates, [](const Candidate& a, const Candidate& b) {
@@ -292,7 +294,8 @@ Result<Choice> choose(const Topology& topology, const Settings& settings, const 
 }
 
 std::vector<int> channels_by_peer(const Topology& topology, const Settings& settings, Rank rank) {
-  std::vector<int> channels(topology.ranks.size(), channels_needed(topology, settings.forced));
+  std::vector<int> channels(topology.ranks.size(),
+                            std::max(channels_needed(topology, settings.forced), channels_of_plans(settings)));
   if (!uses_memory(topology, settings)) return channels;
   const HostRanks hosts = host_ranks(topology);
   const int lanes = lanes_across(hosts.size());

@@ -19,12 +19,21 @@
 
 namespace ccom {
 
+// A program for calls of `from_bytes` to `to_bytes` (Question::bytes), both included (plan_file.h).
+struct PlanEntry {
+  Program program;  // with the collective, the ranks and the root that it is for
+  size_t from_bytes = 0;
+  size_t to_bytes = SIZE_MAX;
+  friend bool operator==(const PlanEntry&, const PlanEntry&) = default;
+};
+
 // What the ranks of a communicator agree on besides the topology. Equal on all ranks.
 struct Settings {
   std::string forced{};                    // the syntax of CCOM_ALGO
   bool shared_memory = false;              // ranks of a host without an imposed fabric may use its memory as they like
   size_t scratch_bytes = size_t{2} << 20;  // that a call by messages takes at a time: stays in cache
   int most_channels = 256;                 // that two ranks may have between them
+  std::vector<PlanEntry> plans{};          // the user's (CCOM_PLAN): the first that serves a call is taken
 };
 
 struct Question {
@@ -48,8 +57,12 @@ struct Choice {
   std::vector<Candidate> candidates;  // cheapest first, illegal ones last
   size_t chosen = 0;
   std::string reason;
+  bool is_users = false;  // from Settings::plans: nothing is known to be right about it
   const Program& program() const { return candidates[chosen].program; }
 };
+
+// Roundings of narrow floats that the accuracy promise allows.
+int allowed_roundings(const Topology& topology);
 
 // Whether the ranks of a host use its memory instead of messages among themselves.
 bool uses_memory(const Topology& topology, const Settings& settings);

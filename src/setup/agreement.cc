@@ -2,6 +2,8 @@
 #include "setup/agreement.h"
 
 #include <cstring>
+#include <fstream>
+#include <iterator>
 
 #include "base/version.h"
 #include "setup/exchange.h"
@@ -9,6 +11,18 @@
 
 namespace ccom {
 namespace {
+
+// What they mean is the planner's affair.
+Result<std::string> read_plans(const std::string& path) {
+  if (path.empty()) return std::string();
+  std::ifstream file(path);
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (!file || text.empty()) {
+    return error(Code::ConfigError, "CCOM_PLAN=%s cannot be read, or is empty", path.c_str())
+        .with_cure("name a file that every rank can read (ccom-sim --write-plan writes one), or unset CCOM_PLAN");
+  }
+  return text;
+}
 
 Result<wire::RankDescription> describe_self(const CommConfig& config) {
   if (config.emulate_scale > 0 && config.topology.empty()) {
@@ -23,9 +37,11 @@ Result<wire::RankDescription> describe_self(const CommConfig& config) {
     if (!measured) return std::move(measured).error().with_cure("correct the file, or unset CCOM_TUNING");
     calibration = to_json(*measured);
   }
+  CCOM_TRY_ASSIGN(const std::string plans, read_plans(config.plan));
   wire::RankDescription self;
   self.set_version(kVersion);
   self.set_settings(config.fingerprint());
+  self.set_plans(plans);
   self.set_host(to_json(host));
   self.set_locality(to_json(discover_locality(config.sysfs_root)));
   self.set_calibration(calibration);
@@ -63,11 +79,16 @@ Result<Agreement> agree(const Membership& membership, const CommConfig& config, 
     const wire::RankDescription& theirs = all[static_cast<size_t>(rank)];
     CCOM_TRY(compare(all[0].version(), theirs.version(), rank, "version"));
     CCOM_TRY(compare(all[0].settings(), theirs.settings(), rank, "settings"));
+    if (all[0].plans() != theirs.plans()) {
+      return error(Code::ConfigError, "rank %d has other contents in its plan file (CCOM_PLAN) than rank 0", rank)
+          .with_peers({rank})
+          .with_cure("start all ranks with the same plan file");
+    }
     Result<RankView> view = view_of(theirs);
     if (!view) return std::move(view).error().in("rank " + std::to_string(rank) + ", hosts").with_peers({rank});
     views.push_back(*std::move(view));
   }
-  Agreement agreement{{}, membership};
+  Agreement agreement{{}, all[0].plans(), membership};
   CCOM_TRY_ASSIGN(agreement.topology, merge(views));
   const std::string nonce = std::to_string(all[0].nonce());
   const Secret numbers = membership.secret.derive("ccom number " + nonce);

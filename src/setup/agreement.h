@@ -15,6 +15,7 @@ namespace ccom {
 
 struct Agreement {
   Topology topology;
+  std::string plans;      // contents of the plan file; empty: none
   Membership membership;  // with number and secret of this communicator alone: an id made from a url may be used again
 };
 

@@ -45,6 +45,7 @@ Result<CommConfig> CommConfig::from_environment() {
   CCOM_TRY_ASSIGN(config.ports, parse_port_range(option("CCOM_PORT_RANGE")));
   config.algorithm = option("CCOM_ALGO");
   config.topology = option("CCOM_TOPOLOGY");
+  config.plan = option("CCOM_PLAN");
   config.tuning = option("CCOM_TUNING");
   CCOM_TRY(config.set_emulate_scale(option("CCOM_EMULATE_SCALE")));
   CCOM_TRY_ASSIGN(const InterfaceFilter interfaces, read_interface_filter(process_environment, list_interfaces()));

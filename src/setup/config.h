@@ -24,6 +24,7 @@ struct CommConfig {
   std::vector<std::string> transports;  // in order of preference; empty: automatic
   std::string algorithm;
   std::string topology;
+  std::string plan;          // path of a plan file; its contents are compared
   std::string tuning;        // path of a calibration; its contents are compared, see merge()
   double emulate_scale = 0;  // of the topology's speeds; 0: they are not imitated
   std::string ifname;
