@@ -62,6 +62,28 @@ uint64_t CollectiveSpec::expected(uint64_t item) {
   return known->second;
 }
 
+std::string CollectiveSpec::what_is_wrong(uint64_t item, uint64_t sum) {
+  const uint64_t whole = expected(item);
+  for (uint64_t rank = 0; rank < ranks_ && turn_ == 0; ++rank) {
+    if (add_mod(sum, word(rank, item)) == whole) return "lacks the contribution of rank " + std::to_string(rank);
+    if (add_mod(whole, word(rank, item)) == sum) {
+      return "holds the contribution of rank " + std::to_string(rank) + " twice";
+    }
+  }
+  constexpr uint64_t kMostRanks = 16;  // whose subsets can all be tried
+  for (uint64_t some = 1; turn_ == 0 && ranks_ <= kMostRanks && some < uint64_t{1} << ranks_; ++some) {
+    uint64_t with = sum;
+    std::string names;
+    for (uint64_t rank = 0; rank < ranks_; ++rank) {
+      if ((some >> rank & 1) == 0) continue;
+      with = add_mod(with, word(rank, item));
+      names += " " + std::to_string(rank);
+    }
+    if (with == whole) return "lacks the contributions of ranks" + names;
+  }
+  return "lacks a contribution, or holds one twice or a wrong one";
+}
+
 uint64_t CollectiveSpec::seen_from(uint64_t item, uint64_t distance) const {
   return turn_ == 0 ? item : (item + items_ - distance % ranks_ * turn_) % items_;
 }

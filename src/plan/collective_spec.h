@@ -11,6 +11,7 @@
 #pragma once
 
 #include <random>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -39,6 +40,8 @@ class CollectiveSpec {
   Value input(const Plan& plan, uint32_t block) const;
   // The fingerprint of a complete item.
   uint64_t expected(uint64_t item);
+  // "lacks the contribution of rank 3", of a sum that is not the expected one.
+  std::string what_is_wrong(uint64_t item, uint64_t sum);
   // An item as the rank sees it that is `distance` ranks further on (rotated only).
   uint64_t seen_from(uint64_t item, uint64_t distance) const;
 

@@ -285,7 +285,7 @@ class SymbolicRun {
       }
       if (!is_held) return wrong(plan, b, "is never written");
       if (value.sum != spec_.expected(item) || value.origin != item) {
-        return wrong(plan, b, "lacks a contribution, or holds one twice or a wrong one");
+        return wrong(plan, b, spec_.what_is_wrong(item, value.sum).c_str());
       }
       if (spec_.reduces() && !value.completed) return wrong(plan, b, "passes no step that completes it");
       if (!spec_.reduces() && value.completed) {

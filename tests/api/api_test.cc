@@ -76,7 +76,7 @@ TEST(Arguments, WrongOnesGetASentenceAndHaveNoEffect) {
     refused(ccomAllReduce(send, recv, 4, static_cast<ccomDataType_t>(99), ccomSum, comm, nullptr), "type 99");
     refused(ccomAllReduce(send, recv, 4, ccomFloat32, 7, comm, nullptr), "op 7");
     refused(ccomAllReduce(send, recv, 4, ccomFloat32, ccomBand, comm, nullptr), "band is not defined for float32");
-    refused(ccomAllReduce(send, recv, 4, ccomFloat32, ccomNumOps + 3, comm, nullptr), "no operator");
+    refused(ccomAllReduce(send, recv, 4, ccomFloat32, ccomNumOps + 3, comm, nullptr), "not an operator");
     refused(ccomAllReduce(send, send + 2, 4, ccomFloat32, ccomSum, comm, nullptr), "overlap");
     refused(ccomAllReduce(send, recv, SIZE_MAX / 2, ccomFloat32, ccomSum, comm, nullptr), "too large");
     refused(ccomBroadcast(send, recv, 4, ccomFloat32, 2, comm, nullptr), "root is 2");

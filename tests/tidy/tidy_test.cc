@@ -179,6 +179,7 @@ const std::map<std::string, std::string> kNoThresholds = {
     {"kMostDims", "dimensions of a grid"},
     {"kMostFactors", "bits of a number"},
     {"kFewRanks", "arrays on the stack; how many tiles a proof follows"},
+    {"kMostRanks", "whose subsets an error text can try"},
     {"kLineBytes", "of a cache line"},
     {"kRoundFromLines", "alignment of parts: moves the border between two ranks' work"},
     {"kLinePayloadBytes", "capacity of a flag line"},
