@@ -283,7 +283,7 @@ TEST(Builder, WritesWhatABlockByBlockBuilderWrites) {
     for (uint32_t i = below(40); i > 0; --i) {
       Range range{below(blocks), 1};
       range.count += below(blocks - range.first);
-      const auto peer = static_cast<Rank>(below(4));
+      const Rank peer = (empty.rank + 1 + static_cast<Rank>(below(3))) % 4;
       const auto channel = static_cast<uint8_t>(below(3));
       switch (below(4)) {
         case 0: builder.send(peer, range, channel), plain.send(peer, range, channel); break;
