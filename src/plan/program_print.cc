@@ -15,14 +15,14 @@ std::string name_of(Stage::Where where) {
 
 // "0 1 2 @ in[0..2]": blocks, and where they lie, by runs.
 std::string list_text(const std::vector<BlockAt>& list) {
-  constexpr size_t kMost = 16;
+  constexpr size_t kShown = 16;
   static constexpr const char* kNames[] = {"in", "out", "tmp"};
   std::string text;
-  for (size_t i = 0; i < list.size() && i < kMost; ++i) {
+  for (size_t i = 0; i < list.size() && i < kShown; ++i) {
     text += (i == 0 ? "" : " ") + std::to_string(list[i].block) + "@" + kNames[static_cast<int>(list[i].buffer)] + "[" +
             std::to_string(list[i].index) + "]";
   }
-  if (list.size() > kMost) text += " ... " + std::to_string(list.size()) + " blocks";
+  if (list.size() > kShown) text += " ... " + std::to_string(list.size()) + " blocks";
   return text.empty() ? "nothing" : text;
 }
 

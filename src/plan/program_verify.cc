@@ -261,8 +261,6 @@ class Run {
     }
   }
 
-  // ---- Results ------------------------------------------------------------------------------------------------------
-
   Status check_results() {
     std::map<std::pair<uint32_t, size_t>, uint64_t> expressions;
     for (Rank rank = 0; rank < program_.nranks; ++rank) {

@@ -42,7 +42,7 @@ class SymbolicRun {
     CCOM_TRY(run_to_the_end());
     UnitValues outputs(ranks_.size());
     for (const SymbolicRank& rank : ranks_) {
-      CCOM_TRY_ASSIGN(outputs[static_cast<size_t>(rank.plan->rank)], collect(rank));
+      CCOM_TRY_ASSIGN(outputs[static_cast<size_t>(rank.plan->rank)], collect_units(rank, *blocks_));
     }
     return outputs;
   }
@@ -90,42 +90,15 @@ class SymbolicRun {
     if (!blocks.empty()) rank.memory.store(Buffer::Input, 0, plan.input_blocks(), blocks);
   }
 
-  static uint64_t item_of(uint32_t unit_block, const Plan& plan, uint32_t b) {
-    return uint64_t{unit_block} * plan.blocks_per_unit + b % plan.blocks_per_unit;
-  }
-
-  // What the output's units hold in the end.
-  Result<std::vector<std::optional<Value>>> collect(const SymbolicRank& rank) const {
-    const Plan& plan = *rank.plan;
-    SymbolicBlocks held;
-    if (plan.output_blocks() > 0) rank.memory.load(Buffer::Output, 0, plan.output_blocks(), held);
-    std::vector<std::optional<Value>> units;
-    for (uint32_t unit = 0; unit < plan.output_units; ++unit) {
-      std::vector<Value> values;
-      const uint32_t block = blocks_->gets[static_cast<size_t>(plan.rank)][unit];
-      for (uint32_t b = unit * plan.blocks_per_unit; b < (unit + 1) * plan.blocks_per_unit; ++b) {
-        const auto found = std::ranges::lower_bound(held, b, {}, &Placed::offset);
-        if (found == held.end() || found->offset != b) return wrong(plan, b, "is never written");
-        if (found->value.origin != item_of(block, plan, b)) return wrong(plan, b, "holds other data");
-        values.push_back(found->value);
-      }
-      bool is_whole = true;
-      units.emplace_back(whole_of(values, is_whole));
-      if (!is_whole)
-        return wrong(plan, unit * plan.blocks_per_unit, "has other contributions than the rest of its unit");
-    }
-    return units;
-  }
-
   // The pipe that a transfer uses. Rotated, a sender's receiver is rank 0 too, as the rank that lies as far behind it.
-  Pipe& pipe_of(const SymbolicRank& rank, const Step& step) {
+  MessageQueue& pipe_of(const SymbolicRank& rank, const Step& step) {
     SymbolicRank& receiver = step.is_receive() ? rank_at(rank.plan->rank) : rank_at(step.peer);
     uint64_t from = static_cast<uint64_t>(step.is_receive() ? step.peer : rank.plan->rank);
     if (is_rotated_ && !step.is_receive()) from = static_cast<uint64_t>(rank.plan->nranks - step.peer);
     const uint64_t key = from << 8 | step.channel;
-    const auto found = std::ranges::lower_bound(receiver.incoming, key, {}, &Pipe::key);
+    const auto found = std::ranges::lower_bound(receiver.incoming, key, {}, &MessageQueue::key);
     if (found != receiver.incoming.end() && found->key == key) return *found;
-    return *receiver.incoming.insert(found, Pipe{key});
+    return *receiver.incoming.insert(found, MessageQueue{key});
   }
 
   // Starts what is ready: transfers wait for their partner, local steps become events.
@@ -140,7 +113,7 @@ class SymbolicRun {
       if (step.kind == StepKind::ReceiveReduce) CCOM_TRY(load(rank, s, 0, pending.own));
       // The target may be overwritten at any time from now on.
       if (step.is_receive()) rank.memory.forget(step.target_buffer, step.target, step.count);
-      Pipe& pipe = pipe_of(rank, step);
+      MessageQueue& pipe = pipe_of(rank, step);
       if (pipe.waiting.empty() || pipe.holds_sends != step.is_receive()) {
         pipe.holds_sends = !step.is_receive();
         pipe.waiting.push_back(std::move(pending));
@@ -260,7 +233,7 @@ class SymbolicRun {
 
   Status deadlock(const SymbolicRank& stuck) {
     for (const SymbolicRank& rank : ranks_) {
-      for (const Pipe& pipe : rank.incoming) {
+      for (const MessageQueue& pipe : rank.incoming) {
         if (pipe.waiting.empty()) continue;
         const SymbolicRank& who = pipe.holds_sends ? rank_at(static_cast<Rank>(pipe.key >> 8)) : rank;
         return defect(*who.plan, pipe.waiting[pipe.next].step, "it waits for ever for its partner");
@@ -303,10 +276,6 @@ class SymbolicRun {
     report_.max_sent_blocks = std::max(report_.max_sent_blocks, sent);
     report_.steps += plan.steps.size() * (is_rotated_ ? static_cast<size_t>(plan.nranks) : 1);
     return {};
-  }
-
-  static Status wrong(const Plan& plan, uint32_t block, const char* what) {
-    return defect(plan, plan.steps.size(), ("output block " + std::to_string(block) + " " + what).c_str());
   }
 
   std::mt19937_64 random_;

@@ -2,6 +2,8 @@
 #
 # Fails if libccom defines a function of one of ARCHIVES, which are for tools only.
 
+cmake_minimum_required(VERSION 3.24)
+
 # Names of the functions that a file defines. A library's hidden functions are local there (t), an archive's are not (T).
 function(functions_of file variable kinds)
   execute_process(COMMAND ${NM} --defined-only ${file} OUTPUT_VARIABLE out COMMAND_ERROR_IS_FATAL ANY)

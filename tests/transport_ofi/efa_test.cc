@@ -117,10 +117,10 @@ TEST(OfiEfa, EveryErrorOfTheProviderIsASentenceThatNamesThePeer) {
   const Case cases[] = {{7, Code::TransportError, "memory"},         {8, Code::RemoteError, "aborted"},
                         {9, Code::RemoteError, "no longer"},         {10, Code::TransportError, "no buffer"},
                         {12, Code::RemoteError, "bad status"},       {13, Code::RemoteError, "stopped answering"},
-                        {14, Code::RemoteError, "does not know"},    {15, Code::RemoteError, "never answered"},
+                        {14, Code::RemoteError, "does not know"},    {15, Code::RemoteError, "unreachable"},
                         {4105, Code::OutOfMemory, "memory"},         {4124, Code::RemoteError, "stopped answering"},
                         {4126, Code::RemoteError, "handshake"},      {4127, Code::RemoteError, "aborted"},
-                        {5, Code::TransportError, "not registered"}, {3, Code::TransportError, "not support"},
+                        {5, Code::TransportError, "no longer) registered"}, {3, Code::TransportError, "not support"},
                         {4200, Code::TransportError, "4200"}};
   for (const Case& expected : cases) {
     SCOPED_TRACE(expected.efa_errno);

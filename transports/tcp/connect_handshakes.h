@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The accepting and the connecting side of one handshake, as chains of asynchronous steps (base/handshake.h). Each object
-// keeps itself alive while a step is pending; a closed socket or cancelled timer ends the chain at its next step.
+// The accepting and the connecting side of one handshake, as chains of asynchronous steps (base/handshake.h). Each
+// object keeps itself alive while a step is pending; a closed socket or cancelled timer ends the chain at its next
+// step.
 #pragma once
 
 #include <memory>
