@@ -19,7 +19,7 @@ Result<std::string> read_plans(const std::string& path) {
   std::string text{std::istreambuf_iterator<char>(file), {}};
   if (!file || text.empty()) {
     return error(Code::ConfigError, "CCOM_PLAN=%s cannot be read, or is empty", path.c_str())
-        .with_cure("name a file that every rank can read (ccom-sim --write-plan writes one), or unset CCOM_PLAN");
+        .with_cure("name a file that every rank can read, or unset CCOM_PLAN");
   }
   return text;
 }
