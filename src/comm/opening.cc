@@ -36,10 +36,9 @@ Status Communicator::open_programs(const Settings& settings) {
     const size_t unit_bytes = small_bytes / input_units(traits.collective, membership_.nranks, true);
     ProgramKey key{.collective = traits.collective, .type = DataType::Uint8};
     key.root = is_rooted(traits.collective) ? 0 : -1;
-    // A plan of the user's may be for some of these sizes.
-    bool on_node = std::ranges::none_of(settings.plans, [&](const PlanEntry& entry) {
-      return entry.program.collective == traits.collective && !entry.program.is_node();
-    });
+    // A plan of the user's may be for some of these sizes, and is proved first.
+    bool on_node = std::ranges::none_of(
+        settings.plans, [&](const PlanEntry& entry) { return entry.program.collective == traits.collective; });
     for (const size_t count : {size_t{0}, unit_bytes}) {
       // A name that does not exist is the error of the call that asks for it.
       key.count = count;

@@ -29,31 +29,46 @@ Question ProgramCache::question(const ProgramKey& key) const {
           key.root};
 }
 
-Result<std::shared_ptr<const Choice>> ProgramCache::choice(const ProgramKey& key) {
+Result<ProgramCache::Chosen*> ProgramCache::chosen(const ProgramKey& key) {
   const Question asked = question(key);
-  auto& cached = choices_[{asked.collective, asked.narrow_float, asked.root, asked.bytes}];
-  if (cached == nullptr) {
+  Chosen& cached = choices_[{asked.collective, asked.narrow_float, asked.root, asked.bytes}];
+  if (cached.choice == nullptr) {
     CCOM_TRY_ASSIGN(Choice made, choose(topology_, settings_, asked));
-    cached = std::make_shared<const Choice>(std::move(made));
+    cached.choice = std::make_shared<const Choice>(std::move(made));
   }
-  return cached;
+  return &cached;
+}
+
+Result<std::shared_ptr<const Choice>> ProgramCache::choice(const ProgramKey& key) {
+  CCOM_TRY_ASSIGN(const Chosen* const found, chosen(key));
+  return found->choice;
+}
+
+// Programs of the user's always; ours if asked to, and not again if another size has had the same one.
+Status ProgramCache::prove_once(Chosen& chosen, const Question& asked) const {
+  const Program& program = chosen.choice->program();
+  if (chosen.is_proved) return {};
+  if (chosen.choice->is_users) {
+    CCOM_TRY(prove_users(program, asked.narrow_float, allowed_roundings(topology_)));
+  } else if (proves_) {
+    const auto is_same = [&](const auto& compiled) { return *compiled->program == program; };
+    if (std::ranges::none_of(compiled_, is_same)) CCOM_TRY(prove(program));
+  }
+  chosen.is_proved = true;
+  return {};
 }
 
 Result<std::shared_ptr<const CompiledProgram>> ProgramCache::compiled(const ProgramKey& key) {
-  CCOM_TRY_ASSIGN(const std::shared_ptr<const Choice> chosen, choice(key));
+  CCOM_TRY_ASSIGN(Chosen* const found, chosen(key));
+  CCOM_TRY(prove_once(*found, question(key)));
+  const std::shared_ptr<const Choice>& choice = found->choice;
   const auto known = std::ranges::find_if(compiled_, [&](const auto& compiled) {
-    return compiled->in_place == key.in_place && *compiled->program == chosen->program();
+    return compiled->in_place == key.in_place && *compiled->program == choice->program();
   });
-  if (chosen->is_users) {
-    CCOM_TRY(prove_users(chosen->program(), question(key).narrow_float, allowed_roundings(topology_)));
-  }
   if (known != compiled_.end()) return *known;
-  const bool is_proved =
-      std::ranges::any_of(compiled_, [&](const auto& compiled) { return *compiled->program == chosen->program(); });
-  if (proves_ && !is_proved && !chosen->is_users) CCOM_TRY(prove(chosen->program()));
   if (compiled_.size() == kMostCompiled) compiled_.clear();
   CCOM_TRY_ASSIGN(std::shared_ptr<const CompiledProgram> made,
-                  compile(std::shared_ptr<const Program>(chosen, &chosen->program()), rank_, key.in_place));
+                  compile(std::shared_ptr<const Program>(choice, &choice->program()), rank_, key.in_place));
   compiled_.push_back(made);
   return made;
 }

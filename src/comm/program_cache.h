@@ -40,6 +40,10 @@ class ProgramCache {
   Question question(const ProgramKey& key) const;
 
  private:
+  struct Chosen {
+    std::shared_ptr<const Choice> choice{};
+    bool is_proved = false;
+  };
   struct Slot {
     ProgramKey key;
     std::shared_ptr<const BoundProgram> program;
@@ -47,6 +51,8 @@ class ProgramCache {
   static constexpr size_t kSlots = 128;  // direct-mapped
   static constexpr size_t kMostCompiled = 512;
 
+  Result<Chosen*> chosen(const ProgramKey& key);
+  Status prove_once(Chosen& chosen, const Question& asked) const;
   Result<std::shared_ptr<const CompiledProgram>> compiled(const ProgramKey& key);
 
   const Rank rank_;
@@ -54,7 +60,7 @@ class ProgramCache {
   const Settings settings_;
   ProgramRunner& runner_;
   const bool proves_;
-  std::map<std::tuple<Collective, bool, Rank, size_t>, std::shared_ptr<const Choice>> choices_;
+  std::map<std::tuple<Collective, bool, Rank, size_t>, Chosen> choices_;
   // Sizes often have equal programs.
   std::vector<std::shared_ptr<const CompiledProgram>> compiled_;
   std::array<Slot, kSlots> slots_;

@@ -10,14 +10,6 @@
 namespace ccom {
 namespace {
 
-int channels_used_by(const MessageAlgorithm& messages) {
-  int channels = std::max(channels_of(messages.staged), static_cast<int>(messages.trees.size()));
-  for (const Plan& plan : messages.plans) {
-    for (const Step& step : plan.steps) channels = std::max(channels, step.channel + 1);
-  }
-  return std::max(channels, 1);
-}
-
 // Plans step by step have no closed form.
 bool is_priced(const Program& program) {
   return std::ranges::none_of(program.stages, [](const Stage& stage) {
@@ -50,7 +42,7 @@ int channels_of_plans(const Settings& settings) {
   for (const PlanEntry& entry : settings.plans) {
     for (const Stage& stage : entry.program.stages) {
       const int lanes = stage.where == Stage::Where::Across ? entry.program.lanes : 1;
-      if (stage.where != Stage::Where::Host) most = std::max(most, lanes * channels_used_by(stage.messages));
+      if (stage.where != Stage::Where::Host) most = std::max(most, lanes * channels_of(stage.messages));
     }
   }
   return most;

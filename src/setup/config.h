@@ -14,7 +14,7 @@
 
 namespace ccom {
 
-// Which ranks of a host exchange with other hosts, see Hierarchy.
+// Which ranks of a host exchange with other hosts, see algorithms/hierarchical.h.
 enum class InterHostMode { Auto, One, All };
 
 struct CommConfig {
