@@ -56,6 +56,16 @@ double longest_way(const Topology& topology) {
   return longest;
 }
 
+// Of an alltoall: out of the host that sends most.
+double out_of_hosts(const Topology& topology, const Question& question) {
+  double most = 0;
+  for (int host = 0; host < static_cast<int>(topology.hosts.size()); ++host) {
+    const auto ranks = static_cast<double>(topology.ranks_of(host).size());
+    most = std::max(most, ranks * (topology.nranks() - ranks) / topology.nranks());
+  }
+  return most * static_cast<double>(question.bytes);
+}
+
 void raise(Bound& bound, double bytes, double bytes_per_second, const char* cut) {
   const double ns = bytes * 1e9 / bytes_per_second;
   if (ns <= bound.bandwidth_ns) return;
@@ -65,17 +75,18 @@ void raise(Bound& bound, double bytes, double bytes_per_second, const char* cut)
 
 }  // namespace
 
-Bound lower_bound(const Topology& topology, const Question& question) {
+Bound lower_bound(const Topology& topology, const Question& question, bool uses_memory) {
   Bound bound;
-  if (topology.nranks() < 2) return bound;
+  if (topology.nranks() < 2 || (uses_memory && topology.hosts.size() < 2)) return bound;
   const auto hosts = static_cast<double>(topology.hosts.size());
   const auto& imposed = topology.hosts[0].imposed;
   bound.latency_ns = longest_way(topology);
-  const double all_to_all = static_cast<double>(question.bytes) * (topology.nranks() / hosts) * (hosts - 1) / hosts;
   const bool exchanges = question.collective == Collective::AllToAll;
   if (hosts > 1) {
-    raise(bound, exchanges ? all_to_all : crossing(question, hosts), uplink_bandwidth(topology), "hosts' uplinks");
+    raise(bound, exchanges ? out_of_hosts(topology, question) : crossing(question, hosts), uplink_bandwidth(topology),
+          "hosts' uplinks");
   }
+  if (uses_memory) return bound;
   if (!imposed) {
     raise(bound, crossing(question, topology.nranks()), topology.memory.bytes_per_second, "memory");
   } else if (imposed->devices > 1) {

@@ -17,6 +17,7 @@ struct Bound {
 
 // Cuts that separate one host, or one device, from all others; every rank alike. Sources: Chan, Heimlich, Purkayastha &
 // van de Geijn, Collective communication: theory, practice, and experience, 2007; Patarasuk & Yuan, 2009.
-Bound lower_bound(const Topology& topology, const Question& question);
+// `uses_memory`: ranks of a host use its memory, without messages; then only the ways between hosts count.
+Bound lower_bound(const Topology& topology, const Question& question, bool uses_memory = false);
 
 }  // namespace ccom

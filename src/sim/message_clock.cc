@@ -124,7 +124,7 @@ void MessageClock::post(const StepAt& at) {
 void MessageClock::enter_wire(uint32_t index) {
   Flight& flight = flights_[index];
   const MessageGroup& group = *exchanges_[flight.send.exchange].group;
-  const Pipe& pipe = group.pipes[flight.pipe];
+  const MessagePipe& pipe = group.pipes[flight.pipe];
   const uint32_t wire = group.paths[pipe.first_wire + flight.hop];
   const uint64_t bytes = step_at(flight.send).bytes;
   const SimTime start = std::max(now, free_[wire]);

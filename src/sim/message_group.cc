@@ -70,7 +70,7 @@ class GroupBuilder {
   uint32_t pipe(int from, int to, uint8_t channel) {
     const auto [at, is_new] = pipe_of_.emplace(key_of(from, to, channel), static_cast<uint32_t>(group_.pipes.size()));
     if (is_new) {
-      Pipe& added = group_.pipes.emplace_back();
+      MessagePipe& added = group_.pipes.emplace_back();
       added.receiver = index_of_.at(to);
       added.first_wire = static_cast<uint32_t>(group_.paths.size());
       source_.wires.path(source_.ranks[static_cast<size_t>(from)], source_.ranks[static_cast<size_t>(to)],

@@ -17,7 +17,7 @@ namespace ccom {
 constexpr uint32_t kNone = UINT32_MAX;
 
 // An ordered way from one member to another.
-struct Pipe {
+struct MessagePipe {
   uint32_t receiver = kNone;           // index into the members
   uint32_t first_wire = 0, wires = 0;  // into MessageGroup::paths
   uint32_t receive = kNone;            // the receiver's first step on it
@@ -32,7 +32,7 @@ struct MessageMember {
 
 struct MessageGroup {
   std::vector<MessageMember> members;  // folded: those of the first host
-  std::vector<Pipe> pipes;
+  std::vector<MessagePipe> pipes;
   std::vector<uint32_t> paths;  // wires of all pipes
 };
 

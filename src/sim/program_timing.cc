@@ -125,8 +125,8 @@ StepBytes ProgramTiming::step_bytes(const Stage& stage, int group, int member, s
 double ProgramTiming::node_ns(uint32_t stage, int group, size_t tile) {
   const auto [at, is_new] = node_ns_.try_emplace(key(stage, group, tile), 0);
   if (is_new) {
-    at->second = group_size(stage, group) == 1 ? copy_ns(program_.stages[stage], group, tile)
-                                               : shared_memory_ns(program_.stages[stage], group, tile);
+    at->second = is_alone(stage, group) ? copy_ns(program_.stages[stage], group, tile)
+                                        : shared_memory_ns(program_.stages[stage], group, tile);
   }
   return at->second;
 }
@@ -167,7 +167,11 @@ double ProgramTiming::shared_memory_ns(const Stage& stage, int group, size_t til
                                    std::max<size_t>(bytes, 1));
   }
   const NodeExtent extent{.unit_bytes = bytes, .tiles = bytes == 0 ? 1 : (bytes + node_tile - 1) / node_tile};
-  return node_time_ns(plans, extent, domains, options_.node.prices);
+  // Ranks share what processors there are.
+  const int host = topology_.ranks[static_cast<size_t>(members[0].rank)].host;
+  const double crowding = static_cast<double>(topology_.ranks_on_machine_of(host)) /
+                          std::max(topology_.hosts[static_cast<size_t>(host)].cpus, 1);
+  return node_time_ns(plans, extent, domains, options_.node.prices) * std::max(crowding, 1.0);
 }
 
 }  // namespace ccom

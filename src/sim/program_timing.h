@@ -27,6 +27,10 @@ class ProgramTiming {
   uint32_t ranks() const { return ranks_; }
 
   StagePlace place(uint32_t stage, Rank rank) const { return places_[stage][static_cast<size_t>(rank)]; }
+  // A group of one copies.
+  bool is_alone(uint32_t stage, int group) const {
+    return program_.stages[stage].where != Stage::Where::All && group_size(stage, group) == 1;
+  }
   size_t group_size(uint32_t stage, int group) const { return program_.stages[stage].groups[size_at(group)].size(); }
   Rank member(uint32_t stage, int group, size_t index) const {
     return program_.stages[stage].groups[size_at(group)][index].rank;

@@ -92,7 +92,12 @@ class Simulation {
         ++progress.next;
         continue;
       }
-      if (program_.stages[part.stage].where == Stage::Where::Host) {
+      const bool is_alone = timing_.is_alone(part.stage, place.group);
+      if (is_alone && part.kind == Part::Kind::Finish) {  // it has copied at the start
+        ++progress.next;
+        continue;
+      }
+      if (is_alone || program_.stages[part.stage].where == Stage::Where::Host) {
         come(r, part, place.group);
         return Status::ok();
       }

@@ -11,6 +11,8 @@
 namespace ccom::simtool {
 namespace {
 
+using testing::Contains;
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 class Tool : public testing::Test {
@@ -19,7 +21,7 @@ class Tool : public testing::Test {
     SimOptions options;
     options.keep_intervals = true;
     options.traced_ranks = {0, 5};
-    auto outcome = simulate_case(topology_, {Collective::AllReduce, 1 << 20, "swing"}, options, true);
+    auto outcome = simulate_case(topology_, {Collective::AllReduce, 1 << 20, "swing", false}, options, true);
     ASSERT_TRUE(outcome) << outcome.error().message();
     outcome_ = *std::move(outcome);
   }
@@ -43,7 +45,7 @@ TEST_F(Tool, JsonHoldsTheFigures) {
 }
 
 TEST_F(Tool, TimelineHasTheStepsOfTheTracedRanks) {
-  const auto trace = nlohmann::json::parse(chrome_trace(topology_, outcome_.report));
+  const auto trace = nlohmann::json::parse(chrome_trace(topology_, outcome_.program, outcome_.report));
   std::set<int> ranks;
   for (const auto& event : trace["traceEvents"]) {
     ranks.insert(event["tid"].get<int>());
@@ -62,6 +64,84 @@ TEST_F(Tool, HeatMapHasARowForEachOfTheBusiestWires) {
   EXPECT_EQ(rows, 10u);
 }
 
+TEST(Hosts, NodeAndHierarchicalAreAmongTheAlgorithms) {
+  const auto names = [](const char* topology) {
+    return *legal_algorithms(*make_topology(topology), {Collective::AllReduce, 1 << 20, ""});
+  };
+  EXPECT_THAT(names("host:4"), Contains("node"));
+  for (const char* hosts : {"2*host:4", "host:3+host:5"}) {
+    EXPECT_THAT(names(hosts), Contains("hierarchical_sharded"));
+    EXPECT_THAT(names(hosts), Contains("hierarchical_leaders"));
+    EXPECT_THAT(names(hosts), Contains("ring"));
+  }
+}
+
+TEST(Hosts, StagesSharesAreOfTheWholeTime) {
+  const Topology topology = *make_topology("2*host:4");
+  const auto outcome = simulate_case(topology, {Collective::AllReduce, 1 << 20, "hierarchical_sharded"}, {}, true);
+  ASSERT_TRUE(outcome) << outcome.error().message();
+  const auto object = nlohmann::json::parse(to_json(topology, *outcome));
+  ASSERT_EQ(object["stages"].size(), 3u);
+  double sum = 0;
+  for (const auto& stage : object["stages"]) sum += stage["share"].get<double>();
+  EXPECT_NEAR(sum, 1, 1e-6);
+  EXPECT_EQ(object["stages"][1]["where"], "across");
+  const std::string table = stage_table(*outcome);
+  EXPECT_THAT(table, HasSubstr("stage 0 host   reduce_scatter"));
+  EXPECT_THAT(table, HasSubstr("under way"));
+}
+
+TEST(Hosts, TheTimelineShowsStagesInside) {
+  const Topology topology = *make_topology("2*host:2");
+  SimOptions options;
+  options.traced_ranks = {0, 3};
+  const auto outcome = simulate_case(topology, {Collective::AllReduce, 1 << 16, "hierarchical_sharded"}, options, true);
+  ASSERT_TRUE(outcome) << outcome.error().message();
+  const auto trace = nlohmann::json::parse(chrome_trace(topology, outcome->program, outcome->report));
+  std::set<std::string> inside, peers;
+  for (const auto& event : trace["traceEvents"]) {
+    if (event["cat"] == "host") inside.insert(event["name"]);
+    if (event["cat"] == "transfer" && event["tid"] == 3) peers.insert(event["name"]);
+  }
+  EXPECT_THAT(inside, ElementsAre("allgather", "reduce_scatter"));
+  EXPECT_THAT(peers, Contains("send to 1")) << "peers are ranks, not members of a group";
+}
+
+TEST(Hosts, EveryAlgorithmOfEveryCollectiveEnds) {
+  for (const char* name : {"host:1", "host:2/1", "2*host:4", "host:3+host:5", "host:1+host:4", "3*host:2+2*host:3"}) {
+    const Topology topology = *make_topology(name);
+    for (const CollectiveTraits& traits : kCollectiveTraits) {
+      if (traits.collective == Collective::SendReceive) continue;
+      for (const size_t bytes : {size_t{4096}, size_t{4} << 20}) {
+        const Case what{traits.collective, bytes, ""};
+        const auto algorithms = legal_algorithms(topology, what);
+        ASSERT_TRUE(algorithms) << name << " " << traits.name << ": " << algorithms.error().message();
+        for (const std::string& algorithm : *algorithms) {
+          const auto outcome = simulate_case(topology, {what.collective, bytes, algorithm, false}, {}, true);
+          ASSERT_TRUE(outcome) << name << " " << algorithm << ": " << outcome.error().message();
+          EXPECT_GE(outcome->report.time_ns, 0.999 * outcome->bound.time_ns())
+              << name << " " << algorithm << " " << traits.name << " " << bytes;
+        }
+      }
+    }
+  }
+}
+
+TEST(Hosts, AGivenProgramIsProvedFirst) {
+  const Topology topology = *make_topology("2*host:2");
+  const Case what{Collective::AllReduce, 1 << 20, "hierarchical_sharded"};
+  const auto chosen = simulate_case(topology, what, {}, true);
+  ASSERT_TRUE(chosen) << chosen.error().message();
+  std::vector<PlanEntry> plans{{.program = chosen->program}};
+  const auto given = simulate_given(topology, what, plans, {}, true);
+  ASSERT_TRUE(given && *given);
+  EXPECT_EQ((*given)->report.time_ns, chosen->report.time_ns);
+  plans[0].program.stages.pop_back();
+  const auto wrong = simulate_given(topology, what, plans, {}, true);
+  ASSERT_FALSE(wrong);
+  EXPECT_THAT(wrong.error().message(), HasSubstr("hierarchical_sharded"));
+}
+
 TEST(Cases, EveryCollectiveOfEveryKindOfMachineEnds) {
   for (const char* name :
        {"torus:3x5", "ring:5", "chain:4", "switch:6", "full:4", "trn3-us-gen2/1", "2*trn1.32xlarge/1", "3*p5.48xlarge",
@@ -74,7 +154,7 @@ TEST(Cases, EveryCollectiveOfEveryKindOfMachineEnds) {
       const auto algorithms = legal_algorithms(topology, what);
       ASSERT_TRUE(algorithms) << name << ": " << algorithms.error().message();
       for (const std::string& algorithm : *algorithms) {
-        const auto outcome = simulate_case(topology, {what.collective, what.bytes, algorithm}, {}, true);
+        const auto outcome = simulate_case(topology, {what.collective, what.bytes, algorithm, false}, {}, true);
         EXPECT_TRUE(outcome) << name << " " << algorithm << ": " << outcome.error().message();
         if (outcome && collective != Collective::Barrier) {
           EXPECT_GE(outcome->report.time_ns, 0.999 * outcome->bound.bandwidth_ns)

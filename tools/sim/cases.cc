@@ -4,13 +4,12 @@
 #include <chrono>
 
 #include "algorithms/stage_plans.h"
+#include "plan/program_verify.h"
 
 namespace ccom::simtool {
 namespace {
 
-Question question_of(const Case& what) {
-  return {.collective = what.collective, .bytes = what.bytes, .root = is_rooted(what.collective) ? 0 : -1};
-}
+Settings settings_for(const Case& what) { return {.forced = what.algorithm, .shared_memory = true}; }
 
 // Do all hosts have the same devices and the same number of ranks, host after host?
 bool hosts_alike(const Topology& topology) {
@@ -26,20 +25,41 @@ bool hosts_alike(const Topology& topology) {
   return per_host * topology.hosts.size() == topology.ranks.size();
 }
 
-Result<SimReport> simulate_folded_if_possible(const Topology& topology, const PlanSource& plan_of, SimOptions& options,
+Result<SimReport> simulate_folded_if_possible(const Topology& topology, const Program& program, SimOptions& options,
                                               bool fold) {
-  options.fold_hosts = fold && topology.hosts.size() > 1 && options.faults.empty() && options.traced_ranks.empty() &&
-                       hosts_alike(topology);
-  Result<SimReport> report = simulate(topology, plan_of, options);
+  options.fold_hosts = fold && program.is_messages() && topology.hosts.size() > 1 && options.faults.empty() &&
+                       options.traced_ranks.empty() && hosts_alike(topology);
+  Result<SimReport> report = simulate_program(topology, program, options);
   if (report || !options.fold_hosts || report.error().code() != Code::NotSupported) return report;
   options.fold_hosts = false;
-  return simulate(topology, plan_of, options);
+  return simulate_program(topology, program, options);
+}
+
+Result<Outcome> simulate(const Topology& topology, const Case& what, const Program& chosen, SimOptions options,
+                         bool fold) {
+  const auto begin = std::chrono::steady_clock::now();
+  Program program = chosen;
+  if (program.is_messages() && !what.tiles_messages) program.tile_bytes = 0;
+  options.unit_bytes = what.bytes / largest_units(what.collective, topology.nranks());
+  if (options.unit_bytes < options.element_bytes) options.element_bytes = std::max<size_t>(options.unit_bytes, 1);
+  Outcome outcome;
+  outcome.what = what;
+  outcome.bound = lower_bound(topology, question_of(what), !program.is_messages());
+  CCOM_TRY_ASSIGN(outcome.report, simulate_folded_if_possible(topology, program, options, fold));
+  outcome.program = chosen;
+  outcome.folded = options.fold_hosts;
+  outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return outcome;
 }
 
 }  // namespace
 
+Question question_of(const Case& what) {
+  return {.collective = what.collective, .bytes = what.bytes, .root = is_rooted(what.collective) ? 0 : -1};
+}
+
 Result<std::vector<std::string>> legal_algorithms(const Topology& topology, const Case& what) {
-  CCOM_TRY_ASSIGN(const Choice choice, choose(topology, {}, question_of(what)));
+  CCOM_TRY_ASSIGN(const Choice choice, choose(topology, settings_for({}), question_of(what)));
   std::vector<std::string> names;
   for (const Candidate& candidate : choice.candidates) {
     if (candidate.legal) names.push_back(candidate.program.algorithm);
@@ -47,36 +67,34 @@ Result<std::vector<std::string>> legal_algorithms(const Topology& topology, cons
   return names;
 }
 
-Result<Outcome> simulate_case(const Topology& topology, const Case& what, SimOptions options, bool fold) {
+Result<Outcome> simulate_case(const Topology& topology, const Case& what, const SimOptions& options, bool fold) {
   if (what.collective == Collective::SendReceive)
     return error(Code::NotSupported, "simulate sendrecv: its two ranks are the call's choice");
   const Question question = question_of(what);
-  CCOM_TRY_ASSIGN(const Choice choice, choose(topology, {.forced = what.algorithm}, question));
-  std::string free_choice = choice.program().algorithm;
-  if (!what.algorithm.empty()) {
-    CCOM_TRY_ASSIGN(const Choice free, choose(topology, {}, question));
-    free_choice = free.program().algorithm;
-  }
+  CCOM_TRY_ASSIGN(const Choice choice, choose(topology, settings_for(what), question));
   const Candidate& candidate = choice.candidates[choice.chosen];
-  if (!candidate.program.is_messages()) {
-    return error(Code::NotSupported, "simulate %s: it uses memory instead of messages",
-                 candidate.program.algorithm.c_str());
-  }
-  const auto begin = std::chrono::steady_clock::now();
-  options.unit_bytes = what.bytes / largest_units(what.collective, topology.nranks());
-  if (options.unit_bytes < options.element_bytes) options.element_bytes = std::max<size_t>(options.unit_bytes, 1);
-  const PlanSource plan_of =
-      message_plans(candidate.program.stages[0].messages, what.collective, topology.nranks(), question.root);
-  Outcome outcome;
-  outcome.what = what;
-  outcome.algorithm = candidate.program.algorithm;
-  outcome.chosen = free_choice == candidate.program.algorithm;
+  CCOM_TRY_ASSIGN(Outcome outcome, simulate(topology, what, candidate.program, options, fold));
   outcome.expected_ns = candidate.time_ns;
-  outcome.bound = lower_bound(topology, question);
-  CCOM_TRY_ASSIGN(outcome.report, simulate_folded_if_possible(topology, plan_of, options, fold));
-  outcome.folded = options.fold_hosts;
-  outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  outcome.chosen = true;
+  if (!what.algorithm.empty()) {
+    CCOM_TRY_ASSIGN(const Choice free, choose(topology, settings_for({}), question));
+    outcome.chosen = free.program().algorithm == candidate.program.algorithm;
+  }
   return outcome;
+}
+
+Result<std::optional<Outcome>> simulate_given(const Topology& topology, const Case& what,
+                                              const std::vector<PlanEntry>& plans, const SimOptions& options,
+                                              bool fold) {
+  Settings settings = settings_for({});
+  settings.plans = plans;
+  CCOM_TRY_ASSIGN(const Choice choice, choose(topology, settings, question_of(what)));
+  if (!choice.is_users) return std::optional<Outcome>();
+  const Result<ProgramReport> proof = verify_program(choice.program(), {stage_plan, stage_node_plan});
+  if (!proof) return proof.error();
+  CCOM_TRY_ASSIGN(Outcome outcome, simulate(topology, what, choice.program(), options, fold));
+  outcome.expected_ns = choice.candidates[choice.chosen].time_ns;
+  return std::optional(std::move(outcome));
 }
 
 }  // namespace ccom::simtool

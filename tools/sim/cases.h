@@ -3,9 +3,11 @@
 // One simulated call: its algorithm is chosen as in production, or named.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/collective.h"
 #include "planner/bound.h"
 #include "planner/planner.h"
 #include "sim/simulator.h"
@@ -16,13 +18,15 @@ struct Case {
   Collective collective = Collective::AllReduce;
   size_t bytes = 0;       // as Question::bytes
   std::string algorithm;  // "" as the planner chooses
+  // Whether programs of one stage of messages run in their tiles, as in production; else as they are priced, at once.
+  bool tiles_messages = false;
 };
 
 struct Outcome {
   Case what;
-  std::string algorithm;
+  Program program;
   bool chosen = false;     // by the planner, had nobody asked for anything
-  double expected_ns = 0;  // by the planner
+  double expected_ns = 0;  // by the planner; 0: it was not asked
   Bound bound;
   SimReport report;
   bool folded = false;
@@ -31,8 +35,16 @@ struct Outcome {
   double busbw(int nranks) const { return algbw() * busbw_factor(what.collective, nranks); }
 };
 
-// Simulates all hosts, or one for all if nothing is wrong with the machine and all hosts are alike (`fold`).
-Result<Outcome> simulate_case(const Topology& topology, const Case& what, SimOptions options, bool fold);
+Question question_of(const Case& what);
+
+// Ranks of a host without a fabric use its memory. Simulates all hosts, or one for all if nothing is wrong with the
+// machine and all hosts are alike (`fold`).
+Result<Outcome> simulate_case(const Topology& topology, const Case& what, const SimOptions& options, bool fold);
+
+// By the program of a plan file; nothing if none of its entries serves the call. It is proved first.
+Result<std::optional<Outcome>> simulate_given(const Topology& topology, const Case& what,
+                                              const std::vector<PlanEntry>& plans, const SimOptions& options,
+                                              bool fold);
 
 // The algorithms that the planner considers possible, cheapest first.
 Result<std::vector<std::string>> legal_algorithms(const Topology& topology, const Case& what);

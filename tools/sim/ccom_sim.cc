@@ -6,9 +6,11 @@
 
 #include <cstdio>
 #include <fstream>
+#include <map>
 #include <new>
 
 #include "base/text.h"
+#include "planner/plan_file.h"
 #include "sim/failure.h"
 #include "tools/sim/output.h"
 #include "tools/sim/trace.h"
@@ -28,9 +30,10 @@ struct Request {
   std::string algorithm;
   std::vector<std::string> slow, late, dead;
   std::vector<Rank> traced;
-  std::string trace_file, heat_file;
+  std::string trace_file, heat_file, plan_file, written_file, tuning_file;
+  std::string reach = "staged";
   size_t busiest = 0;
-  bool json = false, no_fold = false;
+  bool json = false, no_fold = false, tiles = false;
 };
 
 int fail(const Status& status, int code) {
@@ -87,7 +90,8 @@ bool write_file(const std::string& path, const std::string& text) {
 }
 
 Status write_pictures(const Request& request, const Topology& topology, const Outcome& outcome) {
-  if (!request.trace_file.empty() && !write_file(request.trace_file, chrome_trace(topology, outcome.report))) {
+  if (!request.trace_file.empty() &&
+      !write_file(request.trace_file, chrome_trace(topology, outcome.program, outcome.report))) {
     return error(Code::SystemError, "cannot write %s", request.trace_file.c_str());
   }
   if (!request.heat_file.empty() && !write_file(request.heat_file, heat_map(topology, outcome.report, 256))) {
@@ -96,49 +100,104 @@ Status write_pictures(const Request& request, const Topology& topology, const Ou
   return Status::ok();
 }
 
-Status run_case(const Request& request, const Topology& topology, const Case& what, const Faults& faults) {
+// What the command line and the files that it names amount to.
+struct Machine {
+  Topology topology;
+  Faults faults;
+  Reach reach;
+  std::vector<PlanEntry> plans;  // of --plan
+};
+
+Result<Machine> machine_from(const Request& request) {
+  Machine machine;
+  CCOM_TRY_ASSIGN(machine.topology, make_topology(request.topology));
+  if (!request.tuning_file.empty()) {
+    CCOM_TRY_ASSIGN(const Calibration measured, read_calibration(request.tuning_file));
+    calibrate(machine.topology, measured);
+  }
+  CCOM_TRY_ASSIGN(machine.faults, faults_from(request, machine.topology));
+  if (request.reach != "staged") machine.reach = {.input = true, .output = request.reach == "mapped"};
+  if (!request.plan_file.empty()) {
+    CCOM_TRY_ASSIGN(machine.plans, read_plan_file(request.plan_file));
+  }
+  return machine;
+}
+
+SimOptions options_for(const Request& request, const Machine& machine) {
   SimOptions options;
-  options.faults = faults;
+  options.node.reach = machine.reach;
+  options.faults = machine.faults;
   options.keep_intervals = !request.heat_file.empty();
   if (!request.trace_file.empty()) options.traced_ranks = request.traced;
-  CCOM_TRY_ASSIGN(const Outcome outcome, simulate_case(topology, what, options, !request.no_fold));
-  std::fputs((request.json ? to_json(topology, outcome) : table_row(topology, outcome)).c_str(), stdout);
-  if (request.busiest > 0 && !request.json) {
-    std::fputs(wire_table(topology, outcome, request.busiest).c_str(), stdout);
+  return options;
+}
+
+Status show(const Request& request, const Machine& machine, const Outcome& outcome) {
+  const Topology& topology = machine.topology;
+  if (request.json) {
+    std::fputs(to_json(topology, outcome).c_str(), stdout);
+  } else {
+    std::fputs((table_row(topology, outcome) + stage_table(outcome)).c_str(), stdout);
+    if (request.busiest > 0) std::fputs(wire_table(topology, outcome, request.busiest).c_str(), stdout);
   }
-  for (const auto& death : faults.deaths) {
+  for (const auto& death : machine.faults.deaths) {
     std::fputs(to_text(topology, death, survive(topology, death), outcome.report).c_str(), stdout);
   }
   std::fflush(stdout);
   return write_pictures(request, topology, outcome);
 }
 
+// Cases of one size: by the algorithms that are asked for, then by the program of --plan. Returns the planner's choice.
+Result<Program> run_size(const Request& request, const Machine& machine, Case what) {
+  std::vector<std::string> names{request.algorithm};
+  if (request.algorithm == "all") {
+    CCOM_TRY_ASSIGN(names, legal_algorithms(machine.topology, what));
+  }
+  Program kept;
+  for (const std::string& name : names) {
+    what.algorithm = name;
+    CCOM_TRY_ASSIGN(Outcome outcome,
+                    simulate_case(machine.topology, what, options_for(request, machine), !request.no_fold));
+    CCOM_TRY(show(request, machine, outcome));
+    if (outcome.chosen || names.size() == 1) kept = std::move(outcome.program);
+  }
+  if (machine.plans.empty()) return kept;
+  CCOM_TRY_ASSIGN(const std::optional<Outcome> given, simulate_given(machine.topology, what, machine.plans,
+                                                                     options_for(request, machine), !request.no_fold));
+  if (given) CCOM_TRY(show(request, machine, *given));
+  return kept;
+}
+
+// Each program serves the sizes after the one before, up to its own; the last one all that follow.
+Status write_plans(const Request& request, const std::map<uint64_t, Program>& programs) {
+  std::vector<PlanEntry> entries;
+  size_t from = 0;
+  for (const auto& [bytes, program] : programs) {
+    entries.push_back({program, from, bytes});
+    from = bytes + 1;
+  }
+  entries.back().to_bytes = SIZE_MAX;
+  if (write_file(request.written_file, to_json(entries))) return {};
+  return error(Code::SystemError, "cannot write %s", request.written_file.c_str());
+}
+
 int run(const Request& request) {
-  const auto topology = make_topology(request.topology);
-  if (!topology) return fail(topology.error(), kConfigError);
+  const auto machine = machine_from(request);
+  if (!machine) return fail(machine.error(), kConfigError);
   const auto collective = collective_from(request.collective);
   if (!collective) {
     return fail(error(Code::ConfigError, "there is no collective \"%s\"", request.collective.c_str()), kConfigError);
   }
-  const auto faults = faults_from(request, *topology);
-  if (!faults) return fail(faults.error(), kConfigError);
   if (!request.json) std::fputs(table_head().c_str(), stdout);
+  std::map<uint64_t, Program> programs;
   for (const uint64_t bytes : request.bytes) {
-    Case what{*collective, bytes, request.algorithm == "all" ? "" : request.algorithm};
-    std::vector<std::string> names{what.algorithm};
-    if (request.algorithm == "all") {
-      const auto legal = legal_algorithms(*topology, what);
-      if (!legal) return fail(legal.error(), kFailed);
-      names = *legal;
-    }
-    for (const std::string& name : names) {
-      what.algorithm = name;
-      if (const Status status = run_case(request, *topology, what, *faults); !status.is_ok()) {
-        return fail(status, status.code() == Code::ConfigError ? kConfigError : kFailed);
-      }
-    }
+    const auto program = run_size(request, *machine, {*collective, bytes, "", request.tiles});
+    if (!program) return fail(program.error(), program.error().code() == Code::ConfigError ? kConfigError : kFailed);
+    programs[bytes] = *program;
   }
-  return 0;
+  if (request.written_file.empty()) return 0;
+  const Status written = write_plans(request, programs);
+  return written.is_ok() ? 0 : fail(written, kFailed);
 }
 
 }  // namespace
@@ -147,13 +206,20 @@ int main(int argc, char** argv) {
   Request request;
   CLI::App app("Simulates collectives on a machine that need not be here.", "ccom-sim");
   app.add_option("topology", request.topology,
-                 "A fabric as ccom-topo names them, HOSTS*FABRIC, FABRIC/RANKS_PER_DEVICE, or a JSON file")
+                 "A fabric as ccom-topo names them, FABRIC/RANKS_PER_DEVICE, host:RANKS, HOSTS*MACHINE, "
+                 "MACHINE+MACHINE, or a JSON file")
       ->required();
   app.add_option("collective", request.collective, "allreduce (default), allgather, reduce_scatter, ...");
   app.add_option("-b,--bytes", request.bytes, "Sizes of the whole data, as 8 1M 1G")
       ->transform(CLI::AsSizeValue(false))
       ->delimiter(',');
   app.add_option("-a,--algorithm", request.algorithm, "One algorithm, or all that are possible");
+  app.add_option("--reach", request.reach,
+                 "What ranks of a host reach of each other's buffers (default: staged, nothing)")
+      ->check(CLI::IsMember({"staged", "readable", "mapped"}));
+  app.add_option("--plan", request.plan_file, "Simulate the programs of this plan file too");
+  app.add_option("--write-plan", request.written_file, "Write the chosen programs, as CCOM_PLAN reads them");
+  app.add_option("--tuning", request.tuning_file, "Measured speeds, from ccom-bench --tune");
   app.add_option("--slow", request.slow, "WIRE:FACTOR, a wire with that share of its bandwidth; see --wires");
   app.add_option("--late", request.late, "RANK:MICROSECONDS, a rank that comes later");
   app.add_option("--dead", request.dead, "RANK:MICROSECONDS, a rank that dies then");
@@ -163,6 +229,7 @@ int main(int argc, char** argv) {
   app.add_option("--heat-map", request.heat_file, "Write an SVG of wires over time");
   app.add_flag("--json", request.json, "One line of JSON per case");
   app.add_flag("--no-fold", request.no_fold, "Simulate every host, even if one could stand for all");
+  app.add_flag("--tiles", request.tiles, "Messages of all ranks in tiles too, where production has them");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& problem) {

@@ -26,6 +26,20 @@ std::vector<uint32_t> by_busy_time(const SimReport& report) {
   return wires;
 }
 
+const char* where_text(const Stage& stage) {
+  switch (stage.where) {
+    case Stage::Where::Host: return "host";
+    case Stage::Where::Across: return "across";
+    case Stage::Where::All: return "all";
+  }
+  return "";
+}
+
+// The scheme of a stage in hosts for ranks that cannot be reached; an algorithm of messages.
+std::string how_text(const Stage& stage) {
+  return stage.where == Stage::Where::Host ? std::string(name_of(stage.node.staged.scheme)) : stage.messages.name;
+}
+
 }  // namespace
 
 std::string table_head() {
@@ -34,11 +48,30 @@ std::string table_head() {
 }
 
 std::string table_row(const Topology& topology, const Outcome& outcome) {
-  return format("%-14s %12zu %-24s %13.3f %10.3f %10.3f %8.2f %12.3f %9.2fs%s\n",
+  const double bound = outcome.bound.time_ns();
+  return format("%-14s %12zu %-24s %13.3f %10.3f %10.3f %8s %12s %9.2fs%s\n",
                 std::string(name_of(outcome.what.collective)).c_str(), outcome.what.bytes,
-                (outcome.algorithm + (outcome.chosen ? " *" : "")).c_str(), outcome.report.time_ns / 1e3,
-                outcome.algbw(), outcome.busbw(topology.nranks()), outcome.report.time_ns / outcome.bound.time_ns(),
-                outcome.expected_ns / 1e3, outcome.seconds, outcome.folded ? " folded" : "");
+                (outcome.program.algorithm + (outcome.chosen ? " *" : "")).c_str(), outcome.report.time_ns / 1e3,
+                outcome.algbw(), outcome.busbw(topology.nranks()),
+                bound > 0 ? format("%.2f", outcome.report.time_ns / bound).c_str() : "-",
+                outcome.expected_ns > 0 ? format("%.3f", outcome.expected_ns / 1e3).c_str() : "-", outcome.seconds,
+                outcome.folded ? " folded" : "");
+}
+
+std::string stage_table(const Outcome& outcome) {
+  const Program& program = outcome.program;
+  if (program.stages.size() < 2) return "";
+  std::string text;
+  for (size_t s = 0; s < program.stages.size(); ++s) {
+    const Stage& stage = program.stages[s];
+    const StageUse& use = outcome.report.stages[s];
+    text += format("  stage %zu %-6s %-14s %-24s %11.3f us %5.1f%%", s, where_text(stage),
+                   std::string(name_of(stage.collective)).c_str(), how_text(stage).c_str(), use.waited_ns / 1e3,
+                   100 * use.waited_ns / outcome.report.time_ns);
+    if (stage.where == Stage::Where::Across) text += format(", under way %.3f us", use.open_ns / 1e3);
+    text += "\n";
+  }
+  return text;
 }
 
 std::string wire_table(const Topology& topology, const Outcome& outcome, size_t most) {
@@ -78,7 +111,7 @@ std::string to_json(const Topology& topology, const Outcome& outcome) {
   nlohmann::ordered_json object = {{"collective", name_of(outcome.what.collective)},
                                    {"bytes", outcome.what.bytes},
                                    {"ranks", topology.nranks()},
-                                   {"algorithm", outcome.algorithm},
+                                   {"algorithm", outcome.program.algorithm},
                                    {"chosen", outcome.chosen},
                                    {"time_us", report.time_ns / 1e3},
                                    {"expected_us", outcome.expected_ns / 1e3},
@@ -90,6 +123,15 @@ std::string to_json(const Topology& topology, const Outcome& outcome) {
                                    {"events", report.events},
                                    {"folded", outcome.folded},
                                    {"seconds", outcome.seconds}};
+  for (size_t stage = 0; stage < report.stages.size(); ++stage) {
+    const Stage& what = outcome.program.stages[stage];
+    object["stages"].push_back({{"where", where_text(what)},
+                                {"collective", name_of(what.collective)},
+                                {"how", how_text(what)},
+                                {"waited_us", report.stages[stage].waited_ns / 1e3},
+                                {"share", report.stages[stage].waited_ns / report.time_ns},
+                                {"under_way_us", report.stages[stage].open_ns / 1e3}});
+  }
   if (!order.empty()) {
     object["busiest_wire"] = Wires(topology).name(order[0]);
     object["busiest_share"] = report.wires[order[0]].busy_ns / report.time_ns;

@@ -6,9 +6,10 @@
 namespace ccom::simtool {
 namespace {
 
+using ccom::name_of;
 using nlohmann::ordered_json;
 
-const char* name_of(StepKind kind) {
+std::string_view name_of(StepKind kind) {
   switch (kind) {
     case StepKind::Send: return "send to ";
     case StepKind::Receive: return "receive from ";
@@ -23,20 +24,28 @@ double microseconds(SimTime time) { return static_cast<double>(time) / 1e6; }
 
 }  // namespace
 
-std::string chrome_trace(const Topology& topology, const SimReport& report) {
+std::string chrome_trace(const Topology& topology, const Program& program, const SimReport& report) {
   ordered_json events = ordered_json::array();
   for (const TraceStep& step : report.trace) {
     const int host = topology.ranks[static_cast<size_t>(step.rank)].host;
-    std::string name = name_of(step.what.kind);
-    if (step.what.is_transfer()) name += std::to_string(step.what.peer);
+    std::string name(step.is_node_stage ? name_of(program.stages[step.stage].collective) : name_of(step.what.kind));
+    const bool is_transfer = !step.is_node_stage && step.what.is_transfer();
+    if (is_transfer) name += std::to_string(step.what.peer);
     events.push_back({{"name", name},
-                      {"cat", step.what.is_transfer() ? "transfer" : "local"},
+                      {"cat", step.is_node_stage ? "host"
+                              : is_transfer      ? "transfer"
+                                                 : "local"},
                       {"ph", "X"},
                       {"pid", host},
                       {"tid", step.rank},
                       {"ts", microseconds(step.start)},
                       {"dur", microseconds(step.end - step.start)},
-                      {"args", {{"step", step.step}, {"channel", step.what.channel}, {"bytes", step.bytes}}}});
+                      {"args",
+                       {{"stage", step.stage},
+                        {"tile", step.tile},
+                        {"step", step.step},
+                        {"channel", step.what.channel},
+                        {"bytes", step.bytes}}}});
   }
   return ordered_json{{"displayTimeUnit", "ns"}, {"traceEvents", std::move(events)}}.dump() + "\n";
 }

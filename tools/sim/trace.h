@@ -9,8 +9,9 @@
 
 namespace ccom::simtool {
 
-// The Trace Event Format's JSON: a process per host, a thread per traced rank, a bar per step.
-std::string chrome_trace(const Topology& topology, const SimReport& report);
+// The Trace Event Format's JSON: a process per host, a thread per traced rank, a bar per step or stage in
+// its host.
+std::string chrome_trace(const Topology& topology, const Program& program, const SimReport& report);
 
 // SVG: a row per wire that was used, the busiest `most_rows`, in the order of their numbers; time from left to right;
 // the darker, the longer the wire was busy in that stretch. Needs SimReport::intervals.
