@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the descriptor of a shared segment gets from the leader to the other ranks of a host.
+// How the descriptor of a shared segment gets from the leader to the other ranks of a host: a handshake
+// (base/handshake.h) that is bound to the socket's path, and the descriptor with its last message, the Welcome.
 //
-//   server -> client   Hello     server's nonce
-//   client -> server   Answer    client's nonce, HMAC over "client" and both nonces
-//   server -> client   HandOver  HMAC over "server" and both nonces, with the descriptor
-//
-// One packet each on a SOCK_SEQPACKET socket; both sides also check the other's uid. Who does not answer within two
-// seconds is a stranger: all conversations go on at the same time, so it holds nobody up.
+// One packet for each message on a SOCK_SEQPACKET socket; both sides also check the other's uid. Who does not finish
+// within two seconds is dropped; all handshakes go on at the same time, so nobody delays the others.
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -21,48 +18,21 @@
 #include <vector>
 
 #include "base/descriptor.h"
+#include "base/handshake.h"
 #include "memory/shared_segment.h"
 
 namespace ccom {
 namespace {
 
-using Nonce = std::array<uint8_t, 32>;
+constexpr auto kHandshakeTime = std::chrono::seconds(2);
+constexpr size_t kMaxPending = 64;
 
-constexpr uint64_t kMagic = 0x31'4745'534D'4F43'43;  // "CCOMSEG1"
-constexpr auto kHelloTime = std::chrono::seconds(2);
-constexpr size_t kMostConversations = 64;
+// The handshake's two sides.
+constexpr int32_t kServer = 0;
+constexpr int32_t kClient = 1;
 
-struct Hello {
-  uint64_t magic;
-  Nonce nonce;
-};
-struct Answer {
-  uint64_t magic;
-  Nonce nonce;
-  Mac mac;
-};
-struct HandOver {
-  uint64_t magic;
-  Mac mac;
-};
-
-template <typename Packet>
-ConstBytes bytes_of(const Packet& packet) {
-  return std::as_bytes(std::span(&packet, 1));
-}
-
-Nonce random_nonce() {
-  Nonce nonce;
-  fill_random(std::as_writable_bytes(std::span(nonce)));
-  return nonce;
-}
-
-Mac proof(const Secret& key, std::string_view side, const Nonce& server, const Nonce& client) {
-  std::vector<std::byte> text;
-  for (const ConstBytes part : {std::as_bytes(std::span(side)), bytes_of(server), bytes_of(client)}) {
-    text.insert(text.end(), part.begin(), part.end());
-  }
-  return hmac_sha256(key, text);
+HandshakeIdentity identity(const Secret& key, int32_t self, const std::string& path) {
+  return {.protocol = HandshakeProtocol::Segment, .key = key, .self = self, .channel = path};
 }
 
 bool same_user(int socket) {
@@ -92,8 +62,9 @@ bool send_with_descriptor(int socket, ConstBytes packet, int fd) {
   return ::sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == static_cast<ssize_t>(packet.size());
 }
 
-// Every descriptor that comes along is taken, so that none leaks; only a single one is of use.
-bool receive_with_descriptor(int socket, Bytes packet, Descriptor& fd) {
+// The packet's length, -1 if there is none. Every descriptor that comes along is taken, so that none leaks; only a
+// single one is of use.
+ssize_t receive_with_descriptor(int socket, Bytes packet, Descriptor& fd) {
   alignas(cmsghdr) char control[CMSG_SPACE(4 * sizeof(int))] = {};
   iovec part{packet.data(), packet.size()};
   msghdr message{};
@@ -102,7 +73,7 @@ bool receive_with_descriptor(int socket, Bytes packet, Descriptor& fd) {
   message.msg_control = control;
   message.msg_controllen = sizeof(control);
   const ssize_t length = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-  if (length < 0) return false;
+  if (length < 0) return -1;
   std::vector<Descriptor> received;
   for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr; header = CMSG_NXTHDR(&message, header)) {
     if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
@@ -112,11 +83,8 @@ bool receive_with_descriptor(int socket, Bytes packet, Descriptor& fd) {
       received.emplace_back(number);
     }
   }
-  const bool whole =
-      static_cast<size_t>(length) == packet.size() && (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0;
-  if (!whole || received.size() != 1) return false;
-  fd = std::move(received[0]);
-  return true;
+  if (received.size() == 1 && (message.msg_flags & MSG_CTRUNC) == 0) fd = std::move(received[0]);
+  return (message.msg_flags & MSG_TRUNC) == 0 ? length : static_cast<ssize_t>(packet.size()) + 1;
 }
 
 int poll_timeout_ms(Deadline deadline) {
@@ -146,10 +114,10 @@ sockaddr_un address_of(const std::string& path) {
   return address;
 }
 
-// One client, or stranger, that has connected and was sent a Hello.
-struct Conversation {
+// A client, or somebody else, whose handshake is not finished.
+struct PendingClient {
   Descriptor socket;
-  Nonce nonce;
+  Handshake handshake;
   Deadline deadline;
 };
 
@@ -165,14 +133,16 @@ class UnixSegmentServer final : public SegmentServer {
 
  private:
   Status accept_all();
-  bool answer(Conversation& conversation, int fd);
+  // Continues the handshake. Done: the client has the descriptor.
+  enum class Progress { Waiting, Done, Refused };
+  Progress advance(PendingClient& client, int fd) const;
   void close_and_remove();
 
   const Secret key_;
   const std::string folder_;
   const std::string path_;
   Descriptor listener_;
-  std::vector<Conversation> conversations_;
+  std::vector<PendingClient> pending_;
   bool removed_ = false;
 };
 
@@ -188,29 +158,29 @@ Status UnixSegmentServer::listen() {
 }
 
 Status UnixSegmentServer::accept_all() {
-  while (conversations_.size() < kMostConversations) {
+  while (pending_.size() < kMaxPending) {
     Descriptor socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (socket.get() < 0) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
       if (errno == EAGAIN) return Status::ok();
       return system_error(errno, "hand over shared memory: accept at %s", path_.c_str());
     }
-    const Hello hello{kMagic, random_nonce()};
-    if (!same_user(socket.get()) || !send_packet(socket.get(), bytes_of(hello))) continue;
-    conversations_.push_back({std::move(socket), hello.nonce, Deadline::after(kHelloTime)});
+    if (!same_user(socket.get())) continue;
+    pending_.push_back({std::move(socket), Handshake::acceptor(identity(key_, kServer, path_)),
+                        Deadline::after(kHandshakeTime)});
   }
   return Status::ok();
 }
 
-// True if the client has proved itself and was given the descriptor.
-bool UnixSegmentServer::answer(Conversation& conversation, int fd) {
-  Answer answer{};
-  const ssize_t length = ::recv(conversation.socket.get(), &answer, sizeof(answer), MSG_DONTWAIT | MSG_TRUNC);
-  if (length != static_cast<ssize_t>(sizeof(answer)) || answer.magic != kMagic) return false;
-  const Mac expected = proof(key_, "client", conversation.nonce, answer.nonce);
-  if (!equal_in_constant_time(bytes_of(expected), bytes_of(answer.mac))) return false;
-  const HandOver packet{kMagic, proof(key_, "server", conversation.nonce, answer.nonce)};
-  return send_with_descriptor(conversation.socket.get(), bytes_of(packet), fd);
+UnixSegmentServer::Progress UnixSegmentServer::advance(PendingClient& client, int fd) const {
+  const int socket = client.socket.get();
+  HandshakeMessage message;
+  const ssize_t length = ::recv(socket, &message, sizeof message, MSG_DONTWAIT | MSG_TRUNC);
+  if (length != static_cast<ssize_t>(sizeof message) || !client.handshake.receive(message)) return Progress::Refused;
+  const bool is_proved = client.handshake.step() == HandshakeStep::Welcome;
+  const HandshakeMessage reply = client.handshake.next();
+  if (!is_proved) return send_packet(socket, reply.bytes()) ? Progress::Waiting : Progress::Refused;
+  return send_with_descriptor(socket, reply.bytes(), fd) ? Progress::Done : Progress::Refused;
 }
 
 Status UnixSegmentServer::serve(const SharedSegment& segment, int clients, Deadline deadline) {
@@ -220,23 +190,25 @@ Status UnixSegmentServer::serve(const SharedSegment& segment, int clients, Deadl
       return error(Code::Timeout, "hand over shared memory at %s: %d of %d clients came", path_.c_str(), served,
                    clients);
     }
-    std::erase_if(conversations_, [](const Conversation& one) { return one.deadline.passed(); });
+    std::erase_if(pending_, [](const PendingClient& client) { return client.deadline.passed(); });
     Deadline next = deadline;
     std::vector<pollfd> polled;
-    for (const Conversation& one : conversations_) {
-      polled.push_back({one.socket.get(), POLLIN, 0});
-      next = next.earlier(one.deadline);
+    for (const PendingClient& client : pending_) {
+      polled.push_back({client.socket.get(), POLLIN, 0});
+      next = next.earlier(client.deadline);
     }
-    const bool full = conversations_.size() >= kMostConversations;
+    const bool full = pending_.size() >= kMaxPending;
     polled.push_back({full ? -1 : listener_.get(), POLLIN, 0});
     if (::poll(polled.data(), polled.size(), poll_timeout_ms(next)) < 0) {
       if (errno == EINTR) continue;
       return system_error(errno, "hand over shared memory at %s: poll", path_.c_str());
     }
-    for (size_t i = conversations_.size(); i-- > 0 && served < clients;) {
+    for (size_t i = pending_.size(); i-- > 0 && served < clients;) {
       if (polled[i].revents == 0) continue;
-      if (answer(conversations_[i], segment.fd())) ++served;
-      conversations_.erase(conversations_.begin() + static_cast<ptrdiff_t>(i));
+      const Progress progress = advance(pending_[i], segment.fd());
+      if (progress == Progress::Waiting) continue;
+      if (progress == Progress::Done) ++served;
+      pending_.erase(pending_.begin() + static_cast<ptrdiff_t>(i));
     }
     CCOM_TRY(accept_all());
   }
@@ -245,7 +217,7 @@ Status UnixSegmentServer::serve(const SharedSegment& segment, int clients, Deadl
 }
 
 void UnixSegmentServer::close_and_remove() {
-  conversations_.clear();
+  pending_.clear();
   listener_ = Descriptor();
   if (std::exchange(removed_, true)) return;
   ::unlink(path_.c_str());
@@ -277,27 +249,30 @@ Status await_packet(const Descriptor& socket, Deadline deadline) {
   }
 }
 
+// A packet of `length` bytes as the leader's next message.
+Status check(Handshake& handshake, ssize_t length, const HandshakeMessage& message) {
+  if (length <= 0) return error(Code::RemoteError, "the leader refused; do all ranks have the same secret?");
+  if (length != static_cast<ssize_t>(sizeof message) || message.magic != kHandshakeMagic) {
+    return error(Code::RemoteError, "what answers there is no leader of this version of ccom");
+  }
+  if (!handshake.receive(message)) return error(Code::RemoteError, "the leader does not know the secret");
+  return Status::ok();
+}
+
 Result<Descriptor> fetch_descriptor(const std::string& path, const Secret& key, Deadline deadline) {
   CCOM_TRY_ASSIGN(const Descriptor socket, connect_to(path, deadline));
+  Handshake handshake = Handshake::connector(identity(key, kClient, path), kServer);
+  if (!send_packet(socket.get(), handshake.next().bytes())) return system_error(errno, "send to the leader");
   CCOM_TRY(await_packet(socket, deadline));
-  Hello hello{};
-  const ssize_t length = ::recv(socket.get(), &hello, sizeof(hello), MSG_DONTWAIT | MSG_TRUNC);
-  if (length != static_cast<ssize_t>(sizeof(hello)) || hello.magic != kMagic) {
-    return error(Code::RemoteError, "what answers there is no leader of this version of ccom, or it has gone");
-  }
-  const Nonce nonce = random_nonce();
-  const Answer answer{kMagic, nonce, proof(key, "client", hello.nonce, nonce)};
-  if (!send_packet(socket.get(), bytes_of(answer))) return system_error(errno, "answer the leader");
+  HandshakeMessage message;
+  const ssize_t length = ::recv(socket.get(), &message, sizeof message, MSG_DONTWAIT | MSG_TRUNC);
+  CCOM_TRY(check(handshake, length, message));
+  if (!send_packet(socket.get(), handshake.next().bytes())) return system_error(errno, "send to the leader");
   CCOM_TRY(await_packet(socket, deadline));
-  HandOver packet{};
   Descriptor fd;
-  if (!receive_with_descriptor(socket.get(), std::as_writable_bytes(std::span(&packet, 1)), fd)) {
-    return error(Code::RemoteError, "the leader refused; do all ranks have the same secret?");
-  }
-  const Mac expected = proof(key, "server", hello.nonce, nonce);
-  if (packet.magic != kMagic || !equal_in_constant_time(bytes_of(expected), bytes_of(packet.mac))) {
-    return error(Code::RemoteError, "the leader does not know the secret");
-  }
+  const ssize_t last_length = receive_with_descriptor(socket.get(), message.writable_bytes(), fd);
+  CCOM_TRY(check(handshake, last_length, message));
+  if (!fd.is_open()) return error(Code::RemoteError, "the leader has sent no descriptor");
   return fd;
 }
 

@@ -7,13 +7,13 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
-#include <array>
 #include <cstring>
 #include <filesystem>
 #include <thread>
 #include <vector>
 
 #include "base/descriptor.h"
+#include "base/handshake.h"
 #include "memory/shared_segment.h"
 
 namespace ccom {
@@ -99,37 +99,98 @@ TEST_F(HandOver, RefusesAClientWithAnotherKey) {
   EXPECT_NE(served.message().find("0 of 1"), std::string::npos) << served.message();
 }
 
+// What a leader of our own making listens at, beside the true one.
+struct FalseLeader {
+  explicit FalseLeader(std::string where)
+      : path(std::move(where)), listener(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+    EXPECT_EQ(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+    EXPECT_EQ(::listen(listener.get(), 1), 0);
+  }
+  ~FalseLeader() { ::unlink(path.c_str()); }
+  Descriptor accept() const { return Descriptor(::accept(listener.get(), nullptr, nullptr)); }
+
+  const std::string path;
+  const Descriptor listener;
+};
+
+HandshakeMessage heard(const Descriptor& socket) {
+  HandshakeMessage message;
+  EXPECT_EQ(::recv(socket.get(), &message, sizeof message, 0), static_cast<ssize_t>(sizeof message));
+  return message;
+}
+
+void say(const Descriptor& socket, const HandshakeMessage& message) {
+  EXPECT_EQ(::send(socket.get(), &message, sizeof message, 0), static_cast<ssize_t>(sizeof message));
+}
+
+HandshakeIdentity side(const Secret& key, int32_t self, const std::string& path) {
+  return {.protocol = HandshakeProtocol::Segment, .key = key, .self = self, .channel = path};
+}
+
 TEST_F(HandOver, AClientRefusesALeaderWithAnotherKey) {
-  // A leader that accepts anybody, and hands over a descriptor of its own.
-  const std::string folder = folder_of(server_->path());
-  const std::string path = folder + "/false";
-  Descriptor listener(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  path.copy(address.sun_path, sizeof(address.sun_path) - 1);
-  ASSERT_EQ(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
-  ASSERT_EQ(::listen(listener.get(), 1), 0);
+  const FalseLeader leader(folder_of(server_->path()) + "/false");
   Status refused;
-  std::thread client(
-      [this, &path, &refused] { refused = fetch_segment(path, kBytes, key_, Deadline::after(kPatience)).error(); });
+  std::thread client([this, &leader, &refused] {
+    refused = fetch_segment(leader.path, kBytes, key_, Deadline::after(kPatience)).error();
+  });
   {
-    // Relays the true leader's greeting, so that the client gets as far as its answer; then claims to be satisfied.
-    const Descriptor victim(::accept(listener.get(), nullptr, nullptr));
-    const Descriptor leader = connect_to(server_->path());
-    (void)server_->serve(*segment_, 1, Deadline::after_ms(50));
-    std::array<std::byte, 256> packet{};
-    const ssize_t length = ::recv(leader.get(), packet.data(), packet.size(), 0);
-    ASSERT_GT(length, 8);
-    EXPECT_EQ(::send(victim.get(), packet.data(), static_cast<size_t>(length), 0), length);
-    std::array<std::byte, 256> answer{};
-    EXPECT_GT(::recv(victim.get(), answer.data(), answer.size(), 0), 0);
-    // The magic is that of the greeting, the proof is not one.
-    send_with_descriptor(victim, ConstBytes(packet).first(8 + sizeof(Mac)), segment_->fd());
+    // Answers whatever it hears, and hands over a descriptor of its own.
+    const Secret other = Secret::random();
+    Handshake accomplice = Handshake::connector(side(other, 1, leader.path), 0);
+    Handshake acceptor = Handshake::acceptor(side(other, 0, leader.path));
+    const Descriptor victim = leader.accept();
+    (void)heard(victim);
+    ASSERT_TRUE(acceptor.receive(accomplice.next()));
+    send_with_descriptor(victim, acceptor.next().bytes(), segment_->fd());
   }
   client.join();
   EXPECT_EQ(refused.code(), Code::RemoteError) << refused.message();
   EXPECT_NE(refused.message().find("does not know the secret"), std::string::npos) << refused.message();
-  ::unlink(path.c_str());
+}
+
+// One in the middle hands on what both sides say, to end with a descriptor of its own.
+TEST_F(HandOver, TheTrueLeaderDoesNotAnswerForAFalseOne) {
+  const FalseLeader leader(folder_of(server_->path()) + "/false");
+  Status refused;
+  std::thread client([this, &leader, &refused] {
+    refused = fetch_segment(leader.path, kBytes, key_, Deadline::after(kPatience)).error();
+  });
+  {
+    const Descriptor victim = leader.accept();
+    const Descriptor true_leader = connect_to(server_->path());
+    say(true_leader, heard(victim));
+    EXPECT_EQ(server_->serve(*segment_, 1, Deadline::after_ms(100)).code(), Code::Timeout);
+    HandshakeMessage nothing;
+    EXPECT_LE(::recv(true_leader.get(), &nothing, sizeof nothing, MSG_DONTWAIT), 0);
+  }
+  client.join();
+  EXPECT_EQ(refused.code(), Code::RemoteError) << refused.message();
+}
+
+TEST_F(HandOver, RefusesRecordingsAndOtherProtocols) {
+  const std::string path = server_->path();
+  Handshake recorded = Handshake::connector(side(key_, 1, path), 0);
+  Handshake unused = Handshake::acceptor(side(key_, 0, path));
+  const HandshakeMessage hello = recorded.next();
+  ASSERT_TRUE(unused.receive(hello));
+  const HandshakeMessage answer = unused.next();
+  ASSERT_TRUE(recorded.receive(answer));
+  const HandshakeMessage confirm = recorded.next();
+  const Descriptor replaying = connect_to(path), tcp = connect_to(path), reflecting = connect_to(path);
+  say(replaying, hello);
+  say(reflecting, answer);
+  say(tcp, Handshake::connector({HandshakeProtocol::Tcp, key_, 0, 1, path}, 0).next());
+  EXPECT_EQ(server_->serve(*segment_, 1, Deadline::after_ms(100)).code(), Code::Timeout);
+  EXPECT_EQ(heard(replaying).step, HandshakeStep::Answer);
+  say(replaying, confirm);
+  EXPECT_EQ(server_->serve(*segment_, 1, Deadline::after_ms(100)).code(), Code::Timeout);
+  for (const Descriptor* socket : {&replaying, &tcp, &reflecting}) {
+    HandshakeMessage nothing;
+    EXPECT_LE(::recv(socket->get(), &nothing, sizeof nothing, MSG_DONTWAIT), 0);
+  }
 }
 
 TEST_F(HandOver, AnIdlingStrangerHoldsNobodyUp) {

@@ -1,45 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Nobody gets in: greetings prove the secret over fresh nonces, later messages carry a session word; whatever else
-// arrives is dropped and counted, and disturbs nothing. The intruder here is a bare endpoint of the same provider.
+// Nobody gets in: a link begins with a handshake (tests/base/handshake_test.cc), later messages carry a session number;
+// whatever else arrives is dropped and counted, and disturbs nothing. The intruder here is a bare endpoint of the same
+// provider.
 #include <gtest/gtest.h>
 
 #include <thread>
 
+#include "base/handshake.h"
 #include "tests/transport_ofi/ofi_job.h"
 #include "transports/ofi/addresses.h"
 #include "transports/ofi/fabric.h"
-#include "transports/ofi/hello.h"
 
 namespace ccom::ofi {
 namespace {
-
-constexpr uint64_t kCommunicator = 7;
-
-TEST(OfiGreeting, IsGenuineOnlyWithTheSameSecretCommunicatorAndReceiver) {
-  const Secret key = Secret::random();
-  const Greeter alice(key, kCommunicator, 0), bob(key, kCommunicator, 1);
-  const Greeting hello = alice.hello(1, draw_nonce());
-  EXPECT_TRUE(bob.is_genuine(hello));
-  EXPECT_FALSE(Greeter(Secret::random(), kCommunicator, 1).is_genuine(hello));
-  EXPECT_FALSE(Greeter(key, kCommunicator + 1, 1).is_genuine(hello));
-  EXPECT_FALSE(Greeter(key, kCommunicator, 2).is_genuine(hello));
-  EXPECT_FALSE(alice.is_genuine(hello)) << "reflected";
-  for (size_t at = 0; at < sizeof(Greeting); ++at) {
-    Greeting changed = hello;
-    std::as_writable_bytes(std::span(&changed, 1))[at] ^= std::byte{1};
-    EXPECT_FALSE(bob.is_genuine(changed)) << "byte " << at;
-  }
-}
-
-TEST(OfiGreeting, SessionsAreEqualAtBothEndsAndDifferInDirection) {
-  const Secret key = Secret::random();
-  const Greeter alice(key, kCommunicator, 0), bob(key, kCommunicator, 1);
-  const Nonce a = draw_nonce(), b = draw_nonce();
-  EXPECT_EQ(alice.session(0, a, 1, b), bob.session(0, a, 1, b));
-  EXPECT_NE(alice.session(0, a, 1, b), alice.session(1, b, 0, a));
-  EXPECT_NE(alice.session(0, a, 1, b), alice.session(0, a, 1, draw_nonce()));
-}
 
 // Sends raw bytes to a transport.
 class Intruder {
@@ -98,18 +72,30 @@ TEST(OfiIntruder, IsDroppedAndCountedAndDisturbsNothing) {
   other_communicator.prefix.communicator ^= 1;
   Header goodbye = guess;
   goodbye.prefix.kind = Kind::Goodbye;
-  const Greeting forged = Greeter(Secret::random(), config.communicator, 1).hello(0, draw_nonce());
-  // Genuine, but old: as if recorded from an earlier attempt.
-  const Greeting replayed = Greeter(config.key, config.communicator, 1).hello(0, draw_nonce());
-  const Greeting welcome = Greeter(config.key, config.communicator, 1).welcome(0, draw_nonce(), draw_nonce(), {});
+  const Secret other_key = Secret::random();
+  const auto rank1 = [&config](HandshakeProtocol protocol, const Secret& key) {
+    return HandshakeIdentity{protocol, key, config.communicator, 1};
+  };
+  const HandshakeMessage forged = Handshake::connector(rank1(HandshakeProtocol::Ofi, other_key), 0).next();
+  const HandshakeMessage control = Handshake::connector(rank1(HandshakeProtocol::Control, config.key), 0).next();
+  // Authentic, but of another conversation: as if recorded.
+  Handshake old = Handshake::connector(rank1(HandshakeProtocol::Ofi, config.key), 0);
+  Handshake old_acceptor = Handshake::acceptor({HandshakeProtocol::Ofi, config.key, config.communicator, 0});
+  const HandshakeMessage hello = old.next();
+  ASSERT_TRUE(old_acceptor.receive(hello));
+  const HandshakeMessage answer = old_acceptor.next();
+  ASSERT_TRUE(old.receive(answer));
+  const HandshakeMessage confirm = old.next();
   const std::vector<std::byte> noise = pattern(16384, 3);
   const std::vector<ConstBytes> messages = {as_bytes(guess),
                                             as_bytes(zero_session),
                                             as_bytes(other_communicator),
                                             as_bytes(goodbye),
                                             as_bytes(forged),
-                                            as_bytes(replayed),
-                                            as_bytes(welcome),
+                                            as_bytes(control),
+                                            as_bytes(hello),
+                                            as_bytes(answer),
+                                            as_bytes(confirm),
                                             noise,
                                             ConstBytes(noise).first(3),
                                             as_bytes(known)};

@@ -138,12 +138,19 @@ TEST(OfiRough, ConnectTriesAgainUntilGreetingsGetThrough) {
   healer.join();
 }
 
+TEST(OfiRough, ARankThatNobodyConnectsToNamesThem) {
+  OfiJob job({.ranks = 3});
+  const Status status = job.connect(std::chrono::seconds(1), 2)[0];
+  EXPECT_EQ(status.code(), Code::Timeout);
+  EXPECT_EQ(status.peers(), std::vector<int>{2});
+}
+
 TEST(OfiRough, ConnectSaysWhyAPeerIsMissing) {
   const auto fail_sends = std::make_shared<std::atomic<int>>(FI_ECONNREFUSED);
   OfiJob job({.wrap = rough({.fail_sends = fail_sends})});
-  const Status status = job.connect(std::chrono::seconds(1), 1)[0];
+  const Status status = job.connect(std::chrono::seconds(1), 0)[1];  // the higher rank connects
   EXPECT_EQ(status.code(), Code::Timeout);
-  EXPECT_EQ(status.peers(), std::vector<int>{1});
+  EXPECT_EQ(status.peers(), std::vector<int>{0});
   EXPECT_NE(status.message().find("refused"), std::string::npos) << status.message();
 }
 

@@ -77,7 +77,7 @@ void OfiTransport::place_operations(Bytes memory, void* descriptor) {
     }
   }
   for (const auto& link : links_) {
-    for (SendOperation* operation : {&link->hello, &link->welcome, &link->goodbye, &link->acknowledge}) {
+    for (SendOperation* operation : {&link->greeting, &link->confirm, &link->goodbye, &link->acknowledge}) {
       place(*operation, *link, nullptr, kControlBytes);
     }
     for (const auto& channel : link->channels) place(channel->grant, *link, channel.get(), kControlBytes);

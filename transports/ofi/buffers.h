@@ -17,10 +17,10 @@ inline constexpr size_t kMaxCredits = 8;
 // Per channel, for Grants, which need no credit. A Grant is sent after the previous one has been sent and half of the
 // credits (or slots) have been freed since. So at most two of each kind can be outstanding, plus one being posted.
 inline constexpr size_t kGrantBuffers = 5;
-inline constexpr size_t kHandshakeBuffers = 6;  // per peer: Hello, Welcome, their repetitions, Goodbye, Acknowledge
-inline constexpr size_t kControlSends = 4;      // per peer: Hello, Welcome, Goodbye, Acknowledge
+inline constexpr size_t kHandshakeBuffers = 6;  // per peer: of the handshake, their repetitions, Goodbye, Acknowledge
+inline constexpr size_t kControlSends = 4;      // per peer: two of the handshake, Goodbye, Acknowledge
 inline constexpr size_t kControlBytes = 192;    // size of each
-static_assert(sizeof(Header) <= kControlBytes && sizeof(Greeting) <= kControlBytes);
+static_assert(sizeof(Header) <= kControlBytes && sizeof(HandshakeMessage) <= kControlBytes);
 
 // Size of a written piece: large enough to amortise its header, small enough to stay in the L2 cache between checksum
 // and copy.

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Connecting: buffers are posted first, then all peers are greeted; see hello.h for the handshake. A greeting that the
+// Connecting: buffers are posted first, then all peers are greeted; see base/handshake.h. A greeting that the
 // provider could not deliver (the peer is not up yet) is sent again.
 #include <rdma/fi_errno.h>
 
 #include <algorithm>
 #include <cstring>
 
+#include "base/handshake.h"
 #include "transports/ofi/addresses.h"
 #include "transports/ofi/buffers.h"
 #include "transports/ofi/errors.h"
@@ -27,6 +28,11 @@ Status OfiTransport::connect(std::span<const Peer> peers, Deadline deadline) {
   plan_slots(peers);
   for (const Peer& peer : peers) CCOM_TRY(add_link(peer));
   CCOM_TRY(allocate_buffers());
+  for (const auto& link : links_) {
+    if (!link->handshake.is_our_turn()) continue;
+    prepare(link->greeting, greeting_of(*link));
+    link->greeting_due = true;
+  }
   const auto connected = [](const auto& link) { return link->is_connected(); };
   while (!std::ranges::all_of(links_, connected)) {
     if (deadline.passed()) return name_missing();
@@ -86,11 +92,12 @@ Status OfiTransport::add_link(const Peer& peer) {
   if (!address) return blame(std::move(address).error());
   auto rails = rails_->insert({addresses.begin() + 1, addresses.end()});
   if (!rails) return blame(std::move(rails).error());
-  auto link = std::make_unique<Link>();
+  const HandshakeIdentity self{HandshakeProtocol::Ofi, config_.key, config_.communicator, config_.rank};
+  const bool connects = config_.rank > peer.rank;
+  auto link = std::make_unique<Link>(connects ? Handshake::connector(self, peer.rank) : Handshake::acceptor(self));
   link->rank = peer.rank;
   link->address = *address;
   link->rail_addresses = *std::move(rails);
-  link->nonce = draw_nonce();
   for (int i = 0; i < peer.channels; ++i) {
     const auto index = static_cast<uint8_t>(i);
     link->channels.push_back(std::make_unique<OfiChannel>(board_, *link, peer.rank, index, terms_.credits));
@@ -107,70 +114,89 @@ Status OfiTransport::greet_everybody() {
   return Status::ok();
 }
 
+// What is due; what failed is posted again as it is.
 Status OfiTransport::greet(Link& link) {
-  const auto send = [this](SendOperation& operation, const Greeting& greeting) {
-    std::memcpy(operation.data, &greeting, sizeof(greeting));
-    operation.size_bytes = sizeof(greeting);
-    operation.kind = greeting.prefix.kind;
-    return post(operation);
-  };
-  if (link.hello_due && !link.hello.is_busy) {
-    link.hello_due = false;
-    CCOM_TRY(send(link.hello, greeter_.hello(link.rank, link.nonce)));
+  if (link.greeting_due && !link.greeting.is_busy) {
+    link.greeting_due = false;
+    CCOM_TRY(post(link.greeting));
   }
-  if (link.welcome_due && !link.welcome.is_busy) {
-    link.welcome_due = false;
-    Greeting terms = terms_;
-    terms.channels = static_cast<uint32_t>(link.channels.size());
-    terms.slots = link.slots;
-    CCOM_TRY(send(link.welcome, greeter_.welcome(link.rank, link.nonce, link.peer_nonce, terms)));
+  if (link.confirm_due && !link.confirm.is_busy) {
+    link.confirm_due = false;
+    CCOM_TRY(post(link.confirm));
   }
   return Status::ok();
 }
 
-Status OfiTransport::on_greeting(Link& link, ConstBytes bytes) {
-  const auto greeting = bytes.size() == sizeof(Greeting) ? read_as<Greeting>(bytes) : Greeting{};
-  if (!greeter_.is_genuine(greeting)) {
-    ++dropped_;
+void OfiTransport::prepare(SendOperation& operation, const HandshakeMessage& message) {
+  std::memcpy(operation.data, &message, sizeof(message));
+  operation.size_bytes = sizeof(message);
+  operation.kind = Kind::Handshake;
+}
+
+// Our Hello or Answer.
+HandshakeMessage OfiTransport::greeting_of(Link& link) {
+  LinkTerms mine = terms_;
+  mine.channels = static_cast<uint32_t>(link.channels.size());
+  mine.slots = link.slots;
+  return link.handshake.next(mine);
+}
+
+Status OfiTransport::on_handshake(Link& link, const HandshakeMessage& message) {
+  if (!link.handshake.receive(message)) {
+    const bool is_repeated = std::memcmp(&message, &link.heard, sizeof(message)) == 0;
+    if (!is_repeated) ++dropped_;
     return Status::ok();
   }
-  if (greeting.prefix.kind == Kind::Welcome) return on_welcome(link, greeting);
-  if (link.has_terms && greeting.nonce != link.peer_nonce) {  // a replayed Hello
-    ++dropped_;
+  link.heard = message;
+  if (message.step == HandshakeStep::Confirm) {
+    agree(link);
+    link.is_confirmed = true;
     return Status::ok();
   }
-  link.peer_nonce = greeting.nonce;
+  link.peer_terms = message.terms_as<LinkTerms>();
+  Status compared = compare_terms(link);
+  if (message.step == HandshakeStep::Hello) {
+    link.disagreement = std::move(compared);
+    prepare(link.greeting, greeting_of(link));
+    link.greeting_due = true;
+    derive_sessions(link);
+    return greet(link);
+  }
+  CCOM_TRY(std::move(compared));
   derive_sessions(link);
-  link.welcome_due = true;
+  agree(link);
+  prepare(link.confirm, link.handshake.next());
+  link.confirm_due = true;
   return greet(link);
 }
 
-Status OfiTransport::on_welcome(Link& link, const Greeting& greeting) {
-  if (greeting.echo != link.nonce || link.has_terms) {
-    if (greeting.echo != link.nonce) ++dropped_;
-    return Status::ok();
-  }
-  if (greeting.channels != link.channels.size()) {
+// A connector is done when its Confirm has gone.
+Status OfiTransport::on_handshake_sent(const SendOperation& operation) {
+  Link& link = *operation.link;
+  if (&operation == &link.confirm) link.is_confirmed = true;
+  return link.disagreement;
+}
+
+Status OfiTransport::compare_terms(const Link& link) const {
+  const LinkTerms& theirs = link.peer_terms;
+  if (theirs.channels != link.channels.size()) {
     return error(Code::ConfigError, "rank %d uses %u channels to rank %d, which expects %zu", link.rank,
-                 greeting.channels, config_.rank, link.channels.size())
+                 theirs.channels, config_.rank, link.channels.size())
         .with_peers({link.rank});
   }
-  if (greeting.credits < 1 || greeting.credits > kMaxCredits || greeting.fragment_bytes % 16 != 0 ||
-      greeting.fragment_bytes < kMinMessageBytes / 2 || greeting.slots.rails > kMaxRails ||
-      greeting.slots.slot_bytes % 128 != 0 || (greeting.slots.rails > 0 && greeting.slots.slots == 0)) {
+  if (theirs.credits < 1 || theirs.credits > kMaxCredits || theirs.fragment_bytes % 16 != 0 ||
+      theirs.fragment_bytes < kMinMessageBytes / 2 || theirs.slots.rails > kMaxRails ||
+      theirs.slots.slot_bytes % 128 != 0 || (theirs.slots.rails > 0 && theirs.slots.slots == 0)) {
     return error(Code::TransportError, "rank %d offers invalid terms: %u credits of %u bytes", link.rank,
-                 greeting.credits, greeting.fragment_bytes)
+                 theirs.credits, theirs.fragment_bytes)
         .with_peers({link.rank});
   }
-  link.peer_nonce = greeting.nonce;
-  derive_sessions(link);
-  agree(link, greeting);
-  link.has_terms = true;
   return Status::ok();
 }
 
 // Writes are used if both sides support them: sizes within both sides' slots, and at most the peer's window.
-void OfiTransport::agree(Link& link, const Greeting& theirs) {
+void OfiTransport::agree(Link& link) {
+  const LinkTerms& theirs = link.peer_terms;
   const uint32_t fragment_bytes = std::min(terms_.fragment_bytes, theirs.fragment_bytes);
   SlotTerms slots = theirs.slots;
   const bool both = link.slots.rails > 0 && slots.rails > 0 && slots.slots > 0 && !link.rail_addresses.empty();
@@ -186,8 +212,14 @@ void OfiTransport::agree(Link& link, const Greeting& theirs) {
 }
 
 void OfiTransport::derive_sessions(Link& link) {
-  link.session_out = greeter_.session(config_.rank, link.nonce, link.rank, link.peer_nonce);
-  link.session_in = greeter_.session(link.rank, link.peer_nonce, config_.rank, link.nonce);
+  const Secret session = link.handshake.session();
+  const auto number = [&session](const char* direction) {
+    return read_as<uint64_t>(std::as_bytes(session.derive(direction).bytes()));
+  };
+  const uint64_t up = number("connector to acceptor"), down = number("acceptor to connector");
+  const bool connects = config_.rank > link.rank;
+  link.session_out = connects ? up : down;
+  link.session_in = connects ? down : up;
 }
 
 Status OfiTransport::name_missing() const {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/handshake.h"
 #include "base/time.h"
 #include "transports/ofi/channel.h"
 
@@ -19,17 +20,18 @@ struct Link {
   std::vector<uint64_t> rail_addresses;  // the same for Rails; as many as both sides have
   SlotTerms slots;                       // our slots for the peer
 
-  // Handshake. session_in is set when the peer's nonce is known; the link is established by a Welcome, or by a message
-  // that proves knowledge of our session.
-  Nonce nonce{};
-  Nonce peer_nonce{};
+  // The higher rank connects, the lower one accepts. The session numbers are set with the Answer: a message that
+  // carries ours comes from the peer, also if it overtakes the Confirm.
+  Handshake handshake;
+  HandshakeMessage heard;                    // the peer's last one, which it may repeat
+  LinkTerms peer_terms;
+  Status disagreement;                       // with these, to be reported when the peer has been answered
   uint64_t session_in = 0, session_out = 0;  // 0: none yet
-  bool has_terms = false;                    // its Welcome was received
-  bool is_welcomed = false;                  // our Welcome was sent
-  bool hello_due = true, welcome_due = false;
+  bool is_confirmed = false;                 // our Confirm was sent, or the peer's received
+  bool greeting_due = false, confirm_due = false;
   Clock::time_point greet_at{};  // not before
-  int last_error = 0;            // of a greeting, FI_E...
-  SendOperation hello, welcome, goodbye, acknowledge;
+  int last_error = 0;            // of a handshake message, FI_E...
+  SendOperation greeting, confirm, goodbye, acknowledge;  // greeting: our Hello or Answer
 
   std::vector<std::unique_ptr<OfiChannel>> channels;
   std::vector<SendOperation> sends;    // of all channels, for Data and Target
@@ -46,7 +48,8 @@ struct Link {
   std::optional<uint64_t> goodbye_count;  // the peer is leaving after sending that many
   bool is_dead = false;                   // sends to it fail
 
-  bool is_connected() const { return has_terms && is_welcomed; }
+  explicit Link(const Handshake& start) : handshake(start) {}
+  bool is_connected() const { return is_confirmed; }
   bool has_left() const { return goodbye_count.has_value() && arrived >= *goodbye_count; }
 };
 

@@ -40,7 +40,6 @@ void WakeDescriptor::clear() {
 OfiTransport::OfiTransport(const OfiConfig& config, std::unique_ptr<Endpoint> endpoint,
                            std::vector<std::unique_ptr<Endpoint>> rails)
     : config_(config),
-      greeter_(config.key, config.communicator, config.rank),
       endpoint_(std::move(endpoint)),
       rails_(std::make_unique<Rails>(std::move(rails))),
       registrations_(*rails_, config.arena),

@@ -28,7 +28,6 @@
 #include <vector>
 
 #include "transports/ofi/factory.h"
-#include "transports/ofi/hello.h"
 #include "transports/ofi/link.h"
 #include "transports/ofi/registrations.h"
 
@@ -83,9 +82,12 @@ class OfiTransport final : public Transport {
   Status add_link(const Peer& peer);
   Status greet_everybody();
   Status greet(Link& link);
-  Status on_greeting(Link& link, ConstBytes bytes);
-  Status on_welcome(Link& link, const Greeting& greeting);
-  void agree(Link& link, const Greeting& theirs);
+  void prepare(SendOperation& operation, const HandshakeMessage& message);
+  HandshakeMessage greeting_of(Link& link);
+  Status on_handshake(Link& link, const HandshakeMessage& message);
+  Status on_handshake_sent(const SendOperation& operation);
+  Status compare_terms(const Link& link) const;
+  void agree(Link& link);
   void derive_sessions(Link& link);
   Status name_missing() const;
 
@@ -135,10 +137,9 @@ class OfiTransport final : public Transport {
   void mark_dead(Link& link);
 
   const OfiConfig config_;
-  const Greeter greeter_;
   WakeDescriptor wake_;
   Board board_;
-  Greeting terms_;           // our terms
+  LinkTerms terms_;          // ours for all peers; channels and slots are a link's
   size_t buffer_bytes_ = 0;  // of a send or receive buffer: header and payload
   std::vector<std::unique_ptr<Link>> links_;
   std::unordered_map<Rank, Link*> by_rank_;

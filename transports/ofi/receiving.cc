@@ -28,15 +28,19 @@ Status OfiTransport::on_received(ReceiveOperation& operation, const Completion& 
   operation.received_bytes = completion.received_bytes;
   const ConstBytes bytes = operation.bytes();
   if (bytes.size() < sizeof(Prefix) || bytes.size() > operation.size_bytes) return drop(operation);
+  if (bytes.size() == sizeof(HandshakeMessage) && read_as<uint32_t>(bytes) == kHandshakeMagic) {
+    const auto message = read_as<HandshakeMessage>(bytes);
+    Link* const peer = find_link(message.from);
+    if (peer == nullptr) return drop(operation);
+    Status status = on_handshake(*peer, message);
+    if (Status released = pool_.release(operation); status.is_ok()) status = std::move(released);
+    return status;
+  }
   const auto prefix = read_as<Prefix>(bytes);
   const bool is_ours = prefix.magic == kMagic && prefix.version == kWireVersion &&
                        prefix.communicator == config_.communicator && prefix.to == config_.rank;
   Link* link = is_ours ? find_link(prefix.from) : nullptr;
-  if (link == nullptr) return drop(operation);
-  if (prefix.kind != Kind::Hello && prefix.kind != Kind::Welcome) return on_message(*link, operation);
-  Status status = on_greeting(*link, bytes);
-  if (Status released = pool_.release(operation); status.is_ok()) status = std::move(released);
-  return status;
+  return link == nullptr ? drop(operation) : on_message(*link, operation);
 }
 
 Status OfiTransport::drop(ReceiveOperation& operation) {

@@ -218,8 +218,7 @@ Status OfiTransport::on_sent(SendOperation& operation, const Completion& complet
   }
   if (operation.channel != nullptr) operation.channel->schedule();
   if (completion.error != 0) return send_failed(operation, completion);
-  if (operation.kind == Kind::Welcome) link.is_welcomed = true;
-  return Status::ok();
+  return operation.kind == Kind::Handshake ? on_handshake_sent(operation) : Status::ok();
 }
 
 Status OfiTransport::on_wrote(WriteOperation& operation, const Completion& completion) {
@@ -240,9 +239,9 @@ Status OfiTransport::on_wrote(WriteOperation& operation, const Completion& compl
 
 Status OfiTransport::send_failed(SendOperation& operation, const Completion& completion) {
   Link& link = *operation.link;
-  if (operation.kind == Kind::Hello || operation.kind == Kind::Welcome) {
+  if (operation.kind == Kind::Handshake) {
     // The peer may not be up yet; connect() retries.
-    (operation.kind == Kind::Hello ? link.hello_due : link.welcome_due) = true;
+    (&operation == &link.greeting ? link.greeting_due : link.confirm_due) = true;
     link.greet_at = Clock::now() + std::chrono::milliseconds(20);
     link.last_error = completion.error;
     return Status::ok();

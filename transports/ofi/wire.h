@@ -2,15 +2,14 @@
 //
 // The wire format: every message has one of these forms, in little-endian byte order.
 //
-// Nothing is trusted before it is authenticated: Hello and Welcome by their HMAC, everything else by the session number
-// that both sides derive from the secret and the nonces of their handshake. Then the checksum and the fields are
-// validated.
+// Nothing is trusted before it is authenticated: a link begins with a handshake (base/handshake.h), and everything after
+// it carries the session number that both sides derive from that. Then the checksum and the fields are validated.
 #pragma once
 
 #include <bit>
 #include <cstring>
 
-#include "base/secret.h"
+#include "base/handshake.h"
 #include "transports/transport.h"
 
 namespace ccom::ofi {
@@ -18,11 +17,10 @@ namespace ccom::ofi {
 static_assert(std::endian::native == std::endian::little);
 
 inline constexpr uint32_t kMagic = 0x4d4f4343;  // "CCOM"
-inline constexpr uint8_t kWireVersion = 2;
+inline constexpr uint8_t kWireVersion = 3;
 
 enum class Kind : uint8_t {
-  Hello = 1,        // the sender's nonce; to be answered with Welcome
-  Welcome = 2,      // proof of the secret over the receiver's nonce, and the sender's terms
+  Handshake = 1,    // a HandshakeMessage, which has no Prefix
   Data = 3,         // a fragment of a message
   Grant = 4,        // fragments of a channel have left the sender's receive buffers
   Goodbye = 5,      // the sender is leaving; to be acknowledged when all its fragments have arrived
@@ -42,8 +40,6 @@ struct Prefix {
 };
 static_assert(sizeof(Prefix) == 24);
 
-using Nonce = std::array<uint8_t, 16>;
-
 inline constexpr size_t kMaxRails = 4;
 
 // Memory that a peer may write into: `slots` pieces of `slot_bytes` for each channel, channel by channel.
@@ -57,19 +53,15 @@ struct SlotTerms {
   uint32_t first_ticket = 0;  // of the first channel, see write_tickets.h; the next channel has the next one
 };
 
-// Hello and Welcome. A Hello has neither echo nor terms.
-struct Greeting {
-  Prefix prefix;
-  Nonce nonce{};                // of the sender
-  Nonce echo{};                 // the nonce being answered
-  uint32_t channels = 0;        // terms: between the two ranks
-  uint32_t credits = 0;         // terms: fragments per channel that the sender can buffer
-  uint32_t fragment_bytes = 0;  // terms: largest payload of a fragment; a multiple of 16
+// What either side of a link tells the other in their handshake.
+struct LinkTerms {
+  uint32_t channels = 0;        // between the two ranks
+  uint32_t credits = 0;         // fragments per channel that the sender can buffer
+  uint32_t fragment_bytes = 0;  // largest payload of a fragment; a multiple of 16
   uint32_t unused = 0;
-  SlotTerms slots;  // terms
-  Mac mac{};        // over everything before it
+  SlotTerms slots;
 };
-static_assert(sizeof(Greeting) == 160);
+static_assert(sizeof(LinkTerms) == 72);
 
 inline constexpr uint32_t kInline = ~uint32_t{0};
 

@@ -35,7 +35,7 @@ class ConnectionSetup::AcceptHandshake : public std::enable_shared_from_this<Acc
   asio::steady_timer timer_;
   bool is_late_ = false;
   Handshake handshake_;
-  HandshakeMessage message_;  // under way
+  HandshakeMessage message_;  // being read or written
   LineId id_;
   Status settings_;
 };
@@ -71,7 +71,7 @@ class ConnectionSetup::ConnectAttempt : public std::enable_shared_from_this<Conn
   bool was_connected_ = false;  // in an earlier attempt
   bool is_closed_ = false;
   Handshake handshake_;
-  HandshakeMessage message_;  // under way
+  HandshakeMessage message_;  // being read or written
 };
 
 }  // namespace ccom::tcp
