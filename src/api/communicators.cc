@@ -9,7 +9,7 @@
 
 #include "api/handles.h"
 #include "base/options.h"
-#include "bootstrap/grpc_rendezvous.h"
+#include "bootstrap/grpc_client.h"
 #include "bootstrap/launch.h"
 #include "bootstrap/local_rendezvous.h"
 #include "bootstrap/rendezvous_servers.h"

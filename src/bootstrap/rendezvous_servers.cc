@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/network.h"
-#include "bootstrap/grpc_rendezvous.h"
+#include "bootstrap/grpc_server.h"
 
 namespace ccom {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "base/log.h"
 #include "base/options.h"
-#include "bootstrap/grpc_rendezvous.h"
+#include "bootstrap/grpc_client.h"
 #include "bootstrap/private_file.h"
 #include "bootstrap/rendezvous_servers.h"
 #include "bootstrap/resolve.h"

@@ -9,6 +9,8 @@
 namespace ccom {
 namespace {
 
+static_assert(sizeof(Announcement) <= kLinePayloadBytes, "it travels in a flag line");
+
 // Whether ranks write their outputs while others may still read inputs.
 bool overwrites_early(const NodeShape& shape) {
   return shape.scheme == NodeScheme::OneShot || shape.scheme == NodeScheme::Direct;

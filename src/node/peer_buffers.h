@@ -6,9 +6,9 @@
 #include <span>
 #include <vector>
 
+#include "memory/reach.h"
 #include "node/flag_barrier.h"
 #include "node/node_call.h"
-#include "node/reach.h"
 
 namespace ccom {
 

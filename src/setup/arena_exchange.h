@@ -10,7 +10,7 @@
 #include "base/secret.h"
 #include "base/time.h"
 #include "memory/process_memory.h"
-#include "node/reach.h"
+#include "memory/reach.h"
 
 namespace ccom {
 

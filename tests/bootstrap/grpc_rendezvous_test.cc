@@ -2,7 +2,8 @@
 //
 // Rendezvous over real gRPC on loopback, ranks as threads: it gathers, it names who is missing or wrong, strangers
 // neither get in nor disturb, and nothing is left afterwards.
-#include "bootstrap/grpc_rendezvous.h"
+#include "bootstrap/grpc_client.h"
+#include "bootstrap/grpc_server.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -13,7 +13,8 @@
 #include <thread>
 #include <vector>
 
-#include "bootstrap/grpc_rendezvous.h"
+#include "bootstrap/grpc_client.h"
+#include "bootstrap/grpc_server.h"
 #include "bootstrap/unique_id.h"
 
 namespace ccom::testing {

@@ -3,8 +3,7 @@
 // The house rules that a program can check: who includes whom (the map of docs/architecture.md), file heads, lines and
 // sizes.
 //
-// Sizes ratchet: a file may not grow beyond kMostLines unless it is on the list of old large ones, each with its own
-// bound.
+// A file may not grow beyond kMostLines.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -150,9 +149,6 @@ TEST(Tidy, FilesHaveAHeadAndAGuardAndReadableLines) {
   }
 }
 
-// Larger for a reason, and not to grow: gRPC's headers may stand in one file only.
-const std::map<std::string, size_t> kOldLargeFiles = {{"src/bootstrap/grpc_rendezvous.cc", 660}};
-
 std::string read(const fs::path& path) {
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), {}};
@@ -217,9 +213,7 @@ TEST(Tidy, OnlyThePlannerDecides) {
 
 TEST(Tidy, FilesStaySmall) {
   for (const Source& source : sources()) {
-    const auto old = kOldLargeFiles.find(source.path.generic_string());
-    const size_t bound = old == kOldLargeFiles.end() ? kMostLines : old->second;
-    EXPECT_LE(source.lines.size(), bound) << source.path << " wants to be cut in two";
+    EXPECT_LE(source.lines.size(), kMostLines) << source.path << " wants to be cut in two";
   }
 }
 

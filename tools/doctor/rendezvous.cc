@@ -8,7 +8,7 @@
 #include "base/network.h"
 #include "base/options.h"
 #include "base/tcp_socket.h"
-#include "bootstrap/grpc_rendezvous.h"
+#include "bootstrap/grpc_client.h"
 #include "bootstrap/interface_filter.h"
 #include "bootstrap/rendezvous_servers.h"
 #include "bootstrap/url.h"

@@ -2,8 +2,8 @@
 //
 // The wire format: every message has one of these forms, in little-endian byte order.
 //
-// Nothing is trusted before it is authenticated: a link begins with a handshake (base/handshake.h), and everything after
-// it carries the session number that both sides derive from that. Then the checksum and the fields are validated.
+// Nothing is trusted before it is authenticated: a link begins with a handshake (base/handshake.h), and everything
+// after it carries the session number that both sides derive from that. Then the checksum and the fields are validated.
 #pragma once
 
 #include <bit>

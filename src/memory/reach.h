@@ -11,7 +11,6 @@
 #include "base/status.h"
 #include "base/types.h"
 #include "memory/arena.h"
-#include "node/layout.h"
 
 namespace ccom {
 
@@ -27,7 +26,6 @@ struct Announcement {
   };
   Where input, output;
 };
-static_assert(sizeof(Announcement) <= kLinePayloadBytes);
 
 // What one rank's process looks like from here.
 struct NodeMate {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "node/reach.h"
+#include "memory/reach.h"
 
 #include <sys/uio.h>
 

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bootstrap/grpc_answer.h"
+
+#include "bootstrap/rendezvous.grpc.pb.h"
+
+namespace ccom {
+namespace {
+
+grpc::ByteBuffer encode(const wire::Answer& answer) {
+  grpc::ByteBuffer bytes;
+  bool owns_buffer = false;
+  CCOM_ASSERT(grpc::SerializationTraits<wire::Answer>::Serialize(answer, &bytes, &owns_buffer).ok());
+  return bytes;
+}
+
+}  // namespace
+
+grpc::ByteBuffer encode(const Status& status) {
+  wire::Answer answer;
+  if (!status.is_ok()) {
+    wire::Failure& failure = *answer.mutable_failure();
+    failure.set_code(static_cast<int>(status.code()));
+    failure.set_text(status.message());
+    for (const int rank : status.peers()) failure.add_ranks(rank);
+    failure.set_cure(status.cure());
+  }
+  return encode(answer);
+}
+
+grpc::ByteBuffer encode(const std::vector<std::string>& parts) {
+  wire::Answer answer;
+  for (const std::string& part : parts) answer.add_parts(part);
+  return encode(answer);
+}
+
+Status decode(const wire::Answer& answer) {
+  if (!answer.has_failure()) return Status::ok();
+  const wire::Failure& failure = answer.failure();
+  return Status(static_cast<Code>(failure.code()), failure.text())
+      .with_peers({failure.ranks().begin(), failure.ranks().end()})
+      .with_cure(failure.cure());
+}
+
+}  // namespace ccom

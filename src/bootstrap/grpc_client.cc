@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bootstrap/grpc_client.h"
+
+#include <grpcpp/create_channel.h>
+#include <grpcpp/security/credentials.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "bootstrap/gathering.h"
+#include "bootstrap/grpc_answer.h"
+#include "bootstrap/quiet_grpc.h"
+#include "bootstrap/rendezvous.grpc.pb.h"
+#include "bootstrap/rendezvous_servers.h"
+#include "bootstrap/tls_identity.h"
+
+namespace ccom {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int kAttemptTimeoutMs = 5000;
+constexpr auto kLeaveTimeout = 2s;
+// How long to retry after the peer has failed authentication or the server has disappeared: an older job may just be
+// shutting down there.
+constexpr auto kAuthenticationTimeout = 2s;
+
+std::shared_ptr<grpc::Channel> open_channel(const UniqueId& id, const TlsIdentity& identity) {
+  grpc::SslCredentialsOptions tls;
+  tls.pem_root_certs = identity.certificate;
+  tls.pem_cert_chain = identity.certificate;
+  tls.pem_private_key = identity.key;
+  grpc::ChannelArguments arguments;
+  arguments.SetSslTargetNameOverride(kTlsName);
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);  // ignore https_proxy in the environment
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 250);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kAttemptTimeoutMs);
+  arguments.SetMaxReceiveMessageSize(-1);  // the server is authenticated
+  const bool is_ipv6 = id.address.find(':') != std::string::npos;
+  return grpc::CreateCustomChannel((is_ipv6 ? "ipv6:" : "ipv4:") + id.endpoint(), grpc::SslCredentials(tls), arguments);
+}
+
+gpr_timespec grpc_deadline(Deadline deadline) {
+  return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(deadline.left_ms() + 1, GPR_TIMESPAN));
+}
+
+// TLS failed: the listener does not hold the secret.
+bool is_authentication_failure(const grpc::Status& status) {
+  const std::string text = status.error_message();
+  return text.find("andshake") != std::string::npos || text.find("SSL") != std::string::npos;
+}
+
+// Connection refused, lost or shut down: a retry may succeed. Answers from the server itself are not of this kind.
+bool is_retryable(const grpc::Status& status) {
+  switch (status.error_code()) {
+    case grpc::StatusCode::UNAVAILABLE:
+    case grpc::StatusCode::CANCELLED:
+    case grpc::StatusCode::UNKNOWN:
+    case grpc::StatusCode::INTERNAL: return true;
+    default: return false;
+  }
+}
+
+// The end of "failed to connect to all addresses; last error: UNKNOWN: ipv4:10.0.0.7:4100: Failed to connect to remote
+// host: Connection refused", or of "...: Ssl handshake failed: SSL_ERROR_SSL: error:0A000086:SSL routines::certificate
+// verify failed".
+std::string reason_of(const grpc::Status& status) {
+  if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) return "no answer";
+  const std::string text = status.error_message();
+  if (const size_t handshake = text.find("Ssl handshake"); handshake != std::string::npos)
+    return text.substr(handshake);
+  const size_t colon = text.rfind(": ");
+  return colon == std::string::npos || is_authentication_failure(status) ? text : text.substr(colon + 2);
+}
+
+std::string this_process() {
+  char host[256] = "this host";
+  (void)::gethostname(host, sizeof host - 1);
+  return "process " + std::to_string(::getpid()) + " on " + host;
+}
+
+// One rank's client. Used by one thread.
+class Client final : public Rendezvous {
+ public:
+  Client(const UniqueId& id, int nranks, Rank rank) : id_(id) {
+    request_.set_rank(rank);
+    request_.set_nranks(nranks);
+    request_.set_token(random_u64());
+    request_.set_who(this_process());
+  }
+  ~Client() override;
+  Status open();
+  Status join(Deadline deadline);
+  Status probe(Deadline deadline);
+  Result<std::vector<std::string>> all_gather(std::string_view phase, std::string mine, Deadline deadline) override;
+
+ private:
+  Result<wire::Answer> exchange(const wire::Request& request, Deadline deadline);
+  Status explain(const grpc::Status& status) const;
+
+  const UniqueId id_;
+  QuietGrpc quiet_;
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<wire::RendezvousService::Stub> stub_;
+  wire::Request request_;  // identifies this rank; each request is a copy with its step added
+  bool has_answered_ = false;
+  bool has_joined_ = false;
+  uint64_t round_ = 0;
+};
+
+Status Client::open() {
+  CCOM_TRY_ASSIGN(const TlsIdentity identity, make_tls_identity(id_.secret));
+  channel_ = open_channel(id_, identity);
+  stub_ = wire::RendezvousService::NewStub(channel_);
+  return Status::ok();
+}
+
+Status Client::explain(const grpc::Status& status) const {
+  const int rank = request_.rank();
+  const std::string endpoint = id_.endpoint();
+  const std::string reason = reason_of(status);
+  if (is_authentication_failure(status)) {
+    return error(Code::ConfigError,
+                 "rank %d: authentication failed: the process listening at %s does not hold this job's secret: %s",
+                 rank, endpoint.c_str(), reason.c_str())
+        .with_cure("check that all ranks use the same unique id or secret, and that no other program uses this port");
+  }
+  if (has_answered_ && is_retryable(status)) {
+    return error(Code::RemoteError, "rank %d: lost the rendezvous server %s: %s", rank, endpoint.c_str(),
+                 reason.c_str())
+        .with_cure("see the error of the process that created the unique id, usually rank 0");
+  }
+  if (!is_retryable(status) && status.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED) {
+    return error(Code::TransportError, "rank %d: the rendezvous server %s refused the request: %s", rank,
+                 endpoint.c_str(), reason.c_str());
+  }
+  return error(Code::Timeout, "rank %d cannot reach the rendezvous server %s: %s", rank, endpoint.c_str(),
+               reason.c_str())
+      .with_cure("check that the process that created the unique id runs and that no firewall blocks the connection");
+}
+
+// Retries until there is an answer. Server-side failures are in the answer; an error means that there is none.
+Result<wire::Answer> Client::exchange(const wire::Request& request, Deadline deadline) {
+  auto pause = 10ms;
+  Deadline limit = deadline;
+  grpc::Status why;  // an attempt cut short by the deadline gives a less useful reason than the one before
+  while (true) {
+    grpc::ClientContext context;
+    context.set_deadline(grpc_deadline(deadline));
+    wire::Answer answer;
+    const grpc::Status status = stub_->Exchange(&context, request, &answer);
+    if (status.ok()) {
+      has_answered_ = true;
+      return answer;
+    }
+    if (why.ok() || status.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED) why = status;
+    if (has_answered_ || is_authentication_failure(status))
+      limit = limit.earlier(Deadline::after(kAuthenticationTimeout));
+    if (!is_retryable(status) || limit.passed()) return explain(why);
+    // Not a plain sleep: gRPC continues a connection attempt only while a thread waits on the channel (else every 5 s).
+    channel_->WaitForConnected(grpc_deadline(limit.earlier(Deadline::after(pause))));
+    pause = std::min(pause * 2, 100ms);
+  }
+}
+
+Status Client::join(Deadline deadline) {
+  wire::Request request = request_;
+  request.mutable_join();
+  CCOM_TRY_ASSIGN(const wire::Answer answer, exchange(request, deadline));
+  CCOM_TRY(decode(answer));
+  has_joined_ = true;
+  return Status::ok();
+}
+
+Status Client::probe(Deadline deadline) {
+  CCOM_TRY_ASSIGN(const wire::Answer answer, exchange(request_, deadline));
+  return decode(answer);
+}
+
+Result<std::vector<std::string>> Client::all_gather(std::string_view phase, std::string mine, Deadline deadline) {
+  if (mine.size() > kMaxPartBytes) {
+    return error(Code::InvalidArgument, "exchange '%.*s': rank %d contributes %zu bytes, the maximum is %zu",
+                 static_cast<int>(phase.size()), phase.data(), request_.rank(), mine.size(), kMaxPartBytes);
+  }
+  try {
+    const int64_t left = deadline.left_ms();
+    wire::Request request = request_;
+    wire::Contribution& step = *request.mutable_contribution();
+    step.set_round(round_);
+    step.set_phase(std::string(phase));
+    step.set_part(std::move(mine));
+    step.set_timeout_ms(left - std::min<int64_t>(left / 4, 500));  // leaves time for the answer to travel
+    CCOM_TRY_ASSIGN(wire::Answer answer, exchange(request, deadline));
+    CCOM_TRY(decode(answer));
+    if (answer.parts_size() != request_.nranks()) {
+      return error(Code::InternalError, "exchange '%s' returned %d parts for %d ranks", step.phase().c_str(),
+                   answer.parts_size(), request_.nranks());
+    }
+    ++round_;
+    return std::vector<std::string>(std::make_move_iterator(answer.mutable_parts()->begin()),
+                                    std::make_move_iterator(answer.mutable_parts()->end()));
+  } catch (const std::exception& failure) {
+    return error(Code::OutOfMemory, "exchange '%.*s': %s", static_cast<int>(phase.size()), phase.data(),
+                 failure.what());
+  }
+}
+
+Client::~Client() {
+  if (!has_joined_) return;
+  wire::Request request = request_;
+  request.mutable_leave();
+  grpc::ClientContext context;
+  context.set_deadline(grpc_deadline(Deadline::after(kLeaveTimeout)));
+  wire::Answer answer;
+  const grpc::Status status = stub_->Exchange(&context, request, &answer);
+  if (!status.ok()) {
+    log(LogLevel::Debug, "rank %d leaves the rendezvous server %s: %s", request.rank(), id_.endpoint().c_str(),
+        reason_of(status).c_str());
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Rendezvous>> connect_rendezvous(const UniqueId& id, int nranks, Rank rank, Deadline deadline) {
+  if (nranks < 1 || nranks > kMaxRanks || rank < 0 || rank >= nranks) {
+    return error(Code::InvalidArgument, "invalid rank %d of %d", rank, nranks);
+  }
+  try {
+    if (id.rank0_serves && rank == 0) CCOM_TRY(host_rendezvous(id, deadline));
+    auto client = std::make_unique<Client>(id, nranks, rank);
+    CCOM_TRY(client->open());
+    CCOM_TRY(client->join(deadline));
+    return std::unique_ptr<Rendezvous>(std::move(client));
+  } catch (const std::exception& failure) {
+    return error(Code::OutOfMemory, "rank %d: connect to the rendezvous server: %s", rank, failure.what());
+  }
+}
+
+Status probe_rendezvous_server(const UniqueId& id, int nranks, Rank rank, Deadline deadline) {
+  try {
+    Client client(id, nranks, rank);
+    CCOM_TRY(client.open());
+    return client.probe(deadline);
+  } catch (const std::exception& failure) {
+    return error(Code::OutOfMemory, "probe the rendezvous server %s: %s", id.endpoint().c_str(), failure.what());
+  }
+}
+
+}  // namespace ccom

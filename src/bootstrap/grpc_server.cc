@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The server uses gRPC's callback API, so a waiting rank holds no thread. Gathering decides about requests; this file
+// adds the transport: TLS, deadlines, error texts.
+#include "bootstrap/grpc_server.h"
+
+#include <grpcpp/resource_quota.h>
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "base/tcp_socket.h"
+#include "bootstrap/gathering.h"
+#include "bootstrap/grpc_answer.h"
+#include "bootstrap/quiet_grpc.h"
+#include "bootstrap/rendezvous.grpc.pb.h"
+#include "bootstrap/tls_identity.h"
+#include "bootstrap/unique_id.h"
+
+namespace ccom {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kHandshakeTimeout = 5s;
+constexpr auto kShutdownGrace = 1s;
+constexpr int kRequestBytes = static_cast<int>(kMaxPartBytes) + (1 << 16);
+constexpr size_t kServerMemory = size_t{512} << 20;
+
+// Makes the client retry.
+const grpc::Status kNotYet(grpc::StatusCode::UNAVAILABLE, "the previous rendezvous at this address has not ended yet");
+
+int milliseconds(std::chrono::milliseconds duration) { return static_cast<int>(duration.count()); }
+
+Caller caller_of(const wire::Request& request) {
+  return {.rank = request.rank(), .nranks = request.nranks(), .token = request.token(), .who = request.who()};
+}
+
+}  // namespace
+
+// Threads: gRPC calls exchange() and on_cancel(), the server's own thread waits for deadlines; mutex_ guards the state.
+// Calls are finished outside the lock, because finishing may call back.
+class RendezvousServer::Impl {
+ public:
+  explicit Impl(Options options) : options_(std::move(options)), service_(*this) {}
+  ~Impl();
+  Status open();
+  uint16_t port() const { return static_cast<uint16_t>(port_); }
+  bool wait_until_ended(Clock::time_point when) const;
+
+ private:
+  // One pending request. Deletes itself when gRPC has finished with it.
+  class Call final : public grpc::ServerUnaryReactor {
+   public:
+    Call(Impl& impl, grpc::ByteBuffer& answer) : impl_(impl), answer_(answer) {}
+    void finish(const grpc::ByteBuffer& answer, const grpc::Status& status) {
+      answer_ = answer;  // shares the bytes
+      Finish(status);
+    }
+    void OnCancel() override { impl_.on_cancel(this); }
+    void OnDone() override { delete this; }
+
+   private:
+    Impl& impl_;
+    grpc::ByteBuffer& answer_;
+  };
+
+  class Service final
+      : public wire::RendezvousService::WithRawCallbackMethod_Exchange<wire::RendezvousService::Service> {
+   public:
+    explicit Service(Impl& impl) : impl_(impl) {}
+    grpc::ServerUnaryReactor* Exchange(grpc::CallbackServerContext*, const grpc::ByteBuffer* request,
+                                       grpc::ByteBuffer* answer) override {
+      return impl_.exchange(*request, *answer);
+    }
+
+   private:
+    Impl& impl_;
+  };
+
+  struct Waiter {
+    Call* call;
+    uint64_t round;
+    Deadline timeout;
+    Clock::time_point since;
+  };
+  struct Finished {
+    Call* call;
+    grpc::ByteBuffer answer;
+    grpc::Status status{};
+  };
+  using FinishedCalls = std::vector<Finished>;
+
+  Result<std::shared_ptr<grpc::ServerCredentials>> credentials() const;
+  grpc::ServerUnaryReactor* exchange(grpc::ByteBuffer request, grpc::ByteBuffer& answer);
+  void on_cancel(Call* call);
+  void handle(wire::Request& request, Call* call, FinishedCalls& finished);
+  void add_waiter(const wire::Request& request, Call* call, FinishedCalls& finished);
+  void settle(FinishedCalls& finished);
+  static void finish(FinishedCalls& finished);
+  void run();
+  void serve_until_over();
+  Deadline next_event() const;
+
+  const Options options_;
+  QuietGrpc quiet_;
+  Service service_;
+  std::unique_ptr<grpc::Server> server_;
+  int port_ = 0;
+
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  Gathering gathering_;
+  std::map<Rank, Waiter> waiting_;
+  bool stop_ = false;
+  bool ended_ = false;
+  std::thread thread_;
+};
+
+// All connections use TLS with the certificate derived from the secret, on both sides.
+Result<std::shared_ptr<grpc::ServerCredentials>> RendezvousServer::Impl::credentials() const {
+  CCOM_TRY_ASSIGN(const TlsIdentity identity, make_tls_identity(options_.secret));
+  grpc::SslServerCredentialsOptions tls(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  tls.pem_root_certs = identity.certificate;
+  tls.pem_key_cert_pairs.push_back({identity.key, identity.certificate});
+  return grpc::SslServerCredentials(tls);
+}
+
+Status RendezvousServer::Impl::open() {
+  const std::string endpoint = endpoint_text(options_.address, options_.port);
+  if (is_wildcard_address(options_.address)) {
+    return error(Code::ConfigError, "rendezvous server %s: ccom does not listen on wildcard addresses",
+                 endpoint.c_str())
+        .with_cure("use one address of this host");
+  }
+  CCOM_TRY_ASSIGN(const auto credentials, this->credentials());
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort(endpoint, credentials, &port_);
+  builder.RegisterService(&service_);
+  builder.SetMaxReceiveMessageSize(kRequestBytes);
+  builder.SetResourceQuota(grpc::ResourceQuota("ccom rendezvous server").Resize(kServerMemory));
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT,
+                             0);  // otherwise a second server could take half of the connections
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, milliseconds(kHandshakeTimeout));
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 8);
+  builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, 8 << 10);
+  server_ = builder.BuildAndStart();
+  if (server_ == nullptr || port_ == 0) {  // gRPC does not report the reason
+    return bind_error(options_.address, options_.port).in("listen for the ranks at " + endpoint);
+  }
+  thread_ = std::thread([this] { run(); });
+  return Status::ok();
+}
+
+grpc::ServerUnaryReactor* RendezvousServer::Impl::exchange(grpc::ByteBuffer bytes, grpc::ByteBuffer& answer) {
+  auto* call = new Call(*this, answer);
+  wire::Request request;
+  if (!grpc::SerializationTraits<wire::Request>::Deserialize(&bytes, &request).ok()) {
+    call->Finish(grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "malformed request, or another version of ccom"));
+    return call;
+  }
+  FinishedCalls finished;
+  {
+    const std::lock_guard lock(mutex_);
+    handle(request, call, finished);
+    settle(finished);
+    changed_.notify_all();
+  }
+  finish(finished);
+  return call;
+}
+
+void RendezvousServer::Impl::handle(wire::Request& request, Call* call, FinishedCalls& finished) {
+  const Caller caller = caller_of(request);
+  switch (request.step_case()) {
+    case wire::Request::kJoin:
+      if (gathering_.is_for_next_rendezvous(caller)) {
+        finished.push_back({call, {}, kNotYet});
+      } else {
+        finished.push_back({call, encode(gathering_.join(caller))});
+      }
+      return;
+    case wire::Request::kLeave:
+      gathering_.leave(caller);
+      finished.push_back({call, encode(Status::ok())});
+      return;
+    case wire::Request::kContribution: {
+      wire::Contribution& step = *request.mutable_contribution();
+      const Status status = gathering_.contribute(caller, step.round(), step.phase(), std::move(*step.mutable_part()));
+      if (status.is_ok()) return add_waiter(request, call, finished);
+      finished.push_back({call, encode(status)});
+      return;
+    }
+    case wire::Request::STEP_NOT_SET:  // a probe
+      finished.push_back({call, encode(gathering_.would_admit(caller))});
+      return;
+  }
+}
+
+// A retry replaces the request whose connection was lost.
+void RendezvousServer::Impl::add_waiter(const wire::Request& request, Call* call, FinishedCalls& finished) {
+  const Waiter waiter{.call = call,
+                      .round = request.contribution().round(),
+                      .timeout = Deadline::after_ms(request.contribution().timeout_ms()),
+                      .since = Clock::now()};
+  const auto [place, is_new] = waiting_.try_emplace(request.rank(), waiter);
+  if (is_new) return;
+  finished.push_back({place->second.call, encode(Status::ok())});
+  place->second = waiter;
+}
+
+// Removes all requests that need not wait any longer. All get the same bytes, encoded once.
+void RendezvousServer::Impl::settle(FinishedCalls& finished) {
+  std::map<uint64_t, grpc::ByteBuffer> answers;
+  const bool has_failed = !gathering_.failure().is_ok();
+  for (auto place = waiting_.begin(); place != waiting_.end();) {
+    const Waiter& waiter = place->second;
+    const Gathering::Parts parts = gathering_.result(waiter.round);
+    if (parts == nullptr && !has_failed) {
+      ++place;
+      continue;
+    }
+    const auto [answer, is_new] = answers.try_emplace(waiter.round);
+    if (is_new) answer->second = parts != nullptr ? encode(*parts) : encode(gathering_.failure());
+    finished.push_back({waiter.call, answer->second});
+    place = waiting_.erase(place);
+  }
+}
+
+void RendezvousServer::Impl::finish(FinishedCalls& finished) {
+  for (Finished& one : finished) one.call->finish(one.answer, one.status);
+}
+
+// The waiting rank's connection was lost, or it gave up.
+void RendezvousServer::Impl::on_cancel(Call* call) {
+  FinishedCalls finished;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto place = std::ranges::find_if(waiting_, [call](const auto& entry) { return entry.second.call == call; });
+    if (place == waiting_.end()) return;
+    gathering_.lose_rank(place->first);
+    settle(finished);
+    changed_.notify_all();
+  }
+  finish(finished);
+}
+
+Deadline RendezvousServer::Impl::next_event() const {
+  Deadline next = options_.life;
+  for (const auto& [rank, waiter] : waiting_) next = next.earlier(waiter.timeout);
+  return next;
+}
+
+void RendezvousServer::Impl::serve_until_over() {
+  FinishedCalls finished;
+  std::unique_lock lock(mutex_);
+  const auto started = Clock::now();
+  const auto seconds_since = [](Clock::time_point when) {
+    return std::chrono::duration<double>(Clock::now() - when).count();
+  };
+  while (!stop_ && !gathering_.is_over() && !options_.life.passed()) {
+    changed_.wait_until(lock, next_event().when());
+    const auto late = std::ranges::find_if(waiting_, [](const auto& entry) { return entry.second.timeout.passed(); });
+    if (late == waiting_.end()) continue;
+    gathering_.time_out(late->first, seconds_since(late->second.since));
+    settle(finished);
+    lock.unlock();
+    finish(finished);
+    finished.clear();
+    lock.lock();
+  }
+  if (stop_) {
+    gathering_.close();
+  } else if (!gathering_.is_over()) {
+    gathering_.time_out(-1, seconds_since(started));
+  }
+  settle(finished);
+  lock.unlock();
+  finish(finished);
+}
+
+void RendezvousServer::Impl::run() {
+  serve_until_over();
+  server_->Shutdown(std::chrono::system_clock::now() + kShutdownGrace);
+  server_.reset();
+  if (options_.on_end) options_.on_end();
+  const std::lock_guard lock(mutex_);
+  ended_ = true;
+  changed_.notify_all();
+}
+
+RendezvousServer::Impl::~Impl() {
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+    changed_.notify_all();
+  }
+  thread_.join();
+}
+
+bool RendezvousServer::Impl::wait_until_ended(Clock::time_point when) const {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_until(lock, when, [this] { return ended_; });
+}
+
+Result<std::unique_ptr<RendezvousServer>> RendezvousServer::start(Options options) {
+  try {
+    auto impl = std::make_unique<Impl>(std::move(options));
+    CCOM_TRY(impl->open());
+    return std::unique_ptr<RendezvousServer>(new RendezvousServer(std::move(impl)));
+  } catch (const std::exception& failure) {
+    return error(Code::OutOfMemory, "start the rendezvous server: %s", failure.what());
+  }
+}
+
+RendezvousServer::RendezvousServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+RendezvousServer::~RendezvousServer() = default;
+uint16_t RendezvousServer::port() const { return impl_->port(); }
+bool RendezvousServer::has_ended() const { return impl_->wait_until_ended(Clock::now()); }
+bool RendezvousServer::wait_until_ended(Deadline deadline) const { return impl_->wait_until_ended(deadline.when()); }
+
+}  // namespace ccom
