@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/options.h"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <limits>
+
+#include "bench/command_line/command_line.h"
 
 namespace ccom::bench {
 namespace {
@@ -14,7 +15,7 @@ using launch::ExitCode;
 using launch::failure;
 using launch::Outcome;
 
-// Raw values from CLI11 before they are interpreted.
+// Raw values from the command line before they are interpreted.
 struct Words {
   std::vector<std::string> collectives;
   std::vector<std::string> sizes;
@@ -32,77 +33,67 @@ struct Words {
   bool no_progress = false;
 };
 
-void describe_ranks(CLI::App& app, Options& options) {
-  app.add_option("--np", options.process_counts,
-                 "Ranks to start on this machine, one run per number (-np works too); default 4")
-      ->delimiter(',')
-      ->check(CLI::Range(1, 65536));
-  app.add_flag("--threads", options.threads, "Ranks are threads of one process");
-  app.add_option("--hostid-split", options.hosts, "Emulate this many hosts: ranks of different hosts share no memory")
-      ->check(CLI::Range(1, 65536));
-  app.add_option("--timeout", options.timeout_seconds, "Timeout of a run in seconds (exit code 5)")
-      ->check(CLI::PositiveNumber);
+void describe_ranks(CommandLine& line, Options& options) {
+  line.option("--np", options.process_counts,
+              "Ranks to start on this machine, one run per number (-np works too); default 4")
+      .range(1, 65536);
+  line.flag("--threads", options.threads, "Ranks are threads of one process");
+  line.option("--hostid-split", options.hosts, "Emulate this many hosts: ranks of different hosts share no memory")
+      .range(1, 65536);
+  line.option("--timeout", options.timeout_seconds, "Timeout of a run in seconds (exit code 5)").positive();
 }
 
-void describe_cases(CLI::App& app, Words& words, Options& options) {
-  app.add_option("op", words.collectives,
-                 "allreduce, allgather, reduce_scatter, broadcast, reduce, alltoall, gather, scatter, "
-                 "barrier, sendrecv: a comma list, or all")
-      ->delimiter(',');
-  app.add_option("-b,--begin", words.begin, "Smallest size in bytes; K/M/G = 1024, KB/MB/GB = 1000");
-  app.add_option("-e,--end", words.end, "Largest size");
-  app.add_option("-f,--factor", words.factor, "Factor between sizes");
-  app.add_option("-i,--step", words.step, "Step between sizes, instead of a factor");
-  app.add_option("--sizes", words.sizes, "List of sizes, instead of a sweep")->delimiter(',');
-  app.add_option("-d,--type", words.types, "Element types: a comma list, or all")->delimiter(',');
-  app.add_option("-o,--redop", words.reductions,
-                 "sum, prod, max, min, avg, band, bor, bxor, land, lor, premulsum: a comma list, or all")
-      ->delimiter(',');
-  app.add_option("-r,--root", words.root, "Root rank, or all");
-  app.add_option("--place", words.places, "out, in: out of place, in place")
-      ->delimiter(',')
-      ->check(CLI::IsMember({"out", "in"}));
-  app.add_option("--unalign", options.unalign, "Offset of buffers from a page boundary, in bytes")
-      ->check(CLI::Range(0, 4096));
-  app.add_option("--mem", words.memory, "heap: malloc; mapped: ccomMemAlloc")->check(CLI::IsMember({"heap", "mapped"}));
+void describe_cases(CommandLine& line, Words& words, Options& options) {
+  line.option("op", words.collectives,
+              "allreduce, allgather, reduce_scatter, broadcast, reduce, alltoall, gather, scatter, "
+              "barrier, sendrecv: a comma list, or all");
+  line.option("-b,--begin", words.begin, "Smallest size in bytes; K/M/G = 1024, KB/MB/GB = 1000");
+  line.option("-e,--end", words.end, "Largest size");
+  line.option("-f,--factor", words.factor, "Factor between sizes");
+  line.option("-i,--step", words.step, "Step between sizes, instead of a factor");
+  line.option("--sizes", words.sizes, "List of sizes, instead of a sweep");
+  line.option("-d,--type", words.types, "Element types: a comma list, or all");
+  line.option("-o,--redop", words.reductions,
+              "sum, prod, max, min, avg, band, bor, bxor, land, lor, premulsum: a comma list, or all");
+  line.option("-r,--root", words.root, "Root rank, or all");
+  line.option("--place", words.places, "out, in: out of place, in place").one_of({"out", "in"});
+  line.option("--unalign", options.unalign, "Offset of buffers from a page boundary, in bytes").range(0, 4096);
+  line.option("--mem", words.memory, "heap: malloc; mapped: ccomMemAlloc").one_of({"heap", "mapped"});
 }
 
-void describe_timing(CLI::App& app, Words& words, Options& options) {
-  app.add_option("-w,--warmup", options.warm_up, "Untimed calls per size")->check(CLI::Range(0, 1'000'000));
-  app.add_option("-n,--iters", options.iterations, "Timed calls per size")->check(CLI::Range(1, 10'000'000));
-  app.add_option("--min-time", options.min_seconds, "Time each size for at least this many seconds")
-      ->check(CLI::NonNegativeNumber);
-  app.add_option("--mode", words.mode, "latency: a barrier before each timed call; throughput: calls back to back")
-      ->check(CLI::IsMember({"latency", "throughput"}));
-  app.add_flag("--stream", options.stream, "Use a created stream instead of the NULL stream");
-  app.add_flag("--overlap", options.overlap,
-               "Overlap calls on a stream with computation, and show the share of the time that this hides");
-  app.add_option("--check", words.check, "Verify no call, the first and last ones, or every one")
-      ->check(CLI::IsMember({"off", "edge", "every"}));
-  app.add_option("--min-busbw", options.min_busbw, "Exit with 2 if a row's busbw (GB/s) is below this")
-      ->check(CLI::NonNegativeNumber);
+void describe_timing(CommandLine& line, Words& words, Options& options) {
+  line.option("-w,--warmup", options.warm_up, "Untimed calls per size").range(0, 1'000'000);
+  line.option("-n,--iters", options.iterations, "Timed calls per size").range(1, 10'000'000);
+  line.option("--min-time", options.min_seconds, "Time each size for at least this many seconds").non_negative();
+  line.option("--mode", words.mode, "latency: a barrier before each timed call; throughput: calls back to back")
+      .one_of({"latency", "throughput"});
+  line.flag("--stream", options.stream, "Use a created stream instead of the NULL stream");
+  line.flag("--overlap", options.overlap,
+            "Overlap calls on a stream with computation, and show the share of the time that this hides");
+  line.option("--check", words.check, "Verify no call, the first and last ones, or every one")
+      .one_of({"off", "edge", "every"});
+  line.option("--min-busbw", options.min_busbw, "Exit with 2 if a row's busbw (GB/s) is below this").non_negative();
 }
 
-void describe_choice(CLI::App& app, Options& options) {
-  app.add_option("--algo", options.algorithm, "Algorithm to use, or all: one run for each valid one");
-  app.add_option("--transport", options.transport, "Transports to use: shm, tcp, ofi or a list");
-  app.add_option("--topology", options.topology,
-                 "Topology to impose: a preset (trn1.32xlarge), torus:4x4, a JSON file, ...");
-  app.add_flag(
-      "--explain", options.explain,
-      "Print the chosen algorithm for each size, and why; run nothing. With --topology for that machine, which may "
-      "be hypothetical (4*trn1.32xlarge: of 4 hosts), and without ranks");
-  app.add_option("--tune", options.tune,
-                 "Measure speeds of memory, network and reductions between the ranks (2 by default) and write them to "
-                 "this file, for CCOM_TUNING");
+void describe_choice(CommandLine& line, Options& options) {
+  line.option("--algo", options.algorithm, "Algorithm to use, or all: one run for each valid one");
+  line.option("--transport", options.transport, "Transports to use: shm, tcp, ofi or a list");
+  line.option("--topology", options.topology,
+              "Topology to impose: a preset (trn1.32xlarge), torus:4x4, a JSON file, ...");
+  line.flag("--explain", options.explain,
+            "Print the chosen algorithm for each size, and why; run nothing. With --topology for that machine, which "
+            "may be hypothetical (4*trn1.32xlarge: of 4 hosts), and without ranks");
+  line.option("--tune", options.tune,
+              "Measure speeds of memory, network and reductions between the ranks (2 by default) and write them to "
+              "this file, for CCOM_TUNING");
 }
 
-void describe_output(CLI::App& app, Words& words, Options& options) {
-  app.add_option("--json", options.json, "Write one JSON object per row to this file; - is stdout, without the table");
-  app.add_flag("--links", options.links, "Print the payload bytes sent between each pair of ranks");
-  app.add_flag("--no-progress", words.no_progress, "No progress line, even on a terminal");
-  app.add_flag("--json-append", options.json_append)->group("");
-  app.add_flag("--child", options.is_child)->group("");
+void describe_output(CommandLine& line, Words& words, Options& options) {
+  line.option("--json", options.json, "Write one JSON object per row to this file; - is stdout, without the table");
+  line.flag("--links", options.links, "Print the payload bytes sent between each pair of ranks");
+  line.flag("--no-progress", words.no_progress, "No progress line, even on a terminal");
+  line.flag("--json-append", options.json_append, "").hidden();
+  line.flag("--child", options.is_child, "").hidden();
 }
 
 // Replaces "all" by everything; keeps the given order.
@@ -226,24 +217,20 @@ std::vector<size_t> sizes_of(const Sweep& sweep) {
 }
 
 Outcome parse_options(const std::vector<std::string>& arguments, Options* options, std::string* help) {
-  CLI::App app("Measures and verifies collectives.", "ccom-bench");
-  app.footer("Exit codes: 0 success, 1 wrong data, 2 below --min-busbw, 3 usage, 4 communication error, 5 timeout.");
+  CommandLine line(
+      "ccom-bench", "Measures and verifies collectives.",
+      "Exit codes: 0 success, 1 wrong data, 2 below --min-busbw, 3 usage, 4 communication error, 5 timeout.");
   Words words;
-  describe_cases(app, words, *options);
-  describe_ranks(app, *options);
-  describe_timing(app, words, *options);
-  describe_choice(app, *options);
-  describe_output(app, words, *options);
-  std::vector<std::string> reversed;  // As CLI11 wants them.
-  for (auto word = arguments.rbegin(); word != arguments.rend(); ++word)
-    reversed.push_back(*word == "-np" ? "--np" : *word);
-  try {
-    app.parse(reversed);
-  } catch (const CLI::CallForHelp&) {
-    *help = app.help();
+  describe_cases(line, words, *options);
+  describe_ranks(line, *options);
+  describe_timing(line, words, *options);
+  describe_choice(line, *options);
+  describe_output(line, words, *options);
+  const CommandLine::Parsed parsed = line.parse(arguments);
+  if (parsed.wrong) return failure(ExitCode::Usage, "%s", parsed.wrong->c_str());
+  if (parsed.answer) {
+    *help = *parsed.answer;
     return {};
-  } catch (const CLI::Error& wrong) {
-    return failure(ExitCode::Usage, "%s (ccom-bench --help lists the flags)", wrong.what());
   }
   return understand_all(words, options);
 }

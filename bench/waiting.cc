@@ -10,7 +10,6 @@
 #include <sched.h>
 #include <time.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -18,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/command_line/command_line.h"
 #include "bench/compute.h"
 #include "bench/launch/processes.h"
 #include "bench/launch/session.h"
@@ -202,11 +202,11 @@ int run_scenes(const Settings& settings, const std::vector<std::string>& argumen
 
 int run(int argc, char** argv) {
   Settings settings;
-  CLI::App app("Measures the slowdown of a computing rank by a waiting one.", "ccom-bench-waiting");
-  app.add_option("--ms", settings.milliseconds, "How long a computation takes")->check(CLI::PositiveNumber);
-  app.add_option("-n,--repeats", settings.repeats, "Computations of each kind")->check(CLI::Range(1, 1000));
-  app.add_option("--scene", settings.scene)->group("");
-  CLI11_PARSE(app, argc, argv);
+  ccom::CommandLine line("ccom-bench-waiting", "Measures the slowdown of a computing rank by a waiting one.");
+  line.option("--ms", settings.milliseconds, "How long a computation takes").positive();
+  line.option("-n,--repeats", settings.repeats, "Computations of each kind").range(1, 1000);
+  line.option("--scene", settings.scene, "").hidden();
+  if (const std::optional<int> code = line.exit_code({argv + 1, argv + argc})) return *code;
   if (settings.scene.empty()) return run_scenes(settings, {argv, argv + argc});
   std::optional<launch::Place> place;
   if (const Outcome launched = launch::launched_place(&place); !launched.ok()) return exit_with(launched);

@@ -2,4 +2,4 @@
 #
 # ccom-bench-waiting: what a waiting rank costs a computing one.
 add_executable(ccom-bench-waiting ${CMAKE_CURRENT_LIST_DIR}/waiting.cc)
-target_link_libraries(ccom-bench-waiting PRIVATE ccom_bench_parts CLI11::CLI11)
+target_link_libraries(ccom-bench-waiting PRIVATE ccom_bench_parts ccom_command_line)

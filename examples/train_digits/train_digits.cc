@@ -9,7 +9,6 @@
 // up to rounding.
 #include <ccom/ccom.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -22,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/command_line/command_line.h"
 #include "bench/launch/processes.h"
 #include "bench/launch/session.h"
 #include "examples/train_digits/digits.h"
@@ -168,28 +168,20 @@ int start(const Options& options, const std::vector<std::string>& arguments) {
   return exit_with(launch::run_as_process(*place, config, body));
 }
 
-int run(std::vector<std::string> arguments) {
+int run(const std::vector<std::string>& arguments) {
   Options options;
-  CLI::App app("Trains a small network on handwritten digits, on one or several ranks.", "train_digits");
-  app.add_option("--np", options.ranks, "Ranks to start on this machine; -np works too. A launcher's number wins")
-      ->check(CLI::Range(1, 1024));
-  app.add_flag("--threads", options.threads, "Ranks are threads of one process");
-  app.add_option("--epochs", options.epochs, "Times through the training pictures")->check(CLI::Range(1, 100'000));
-  app.add_option("--batch", options.batch, "Pictures per step, over all ranks")->check(CLI::Range(1, 1'000'000));
-  app.add_option("--lr", options.descent.rate, "Learning rate")->check(CLI::PositiveNumber);
-  app.add_option("--momentum", options.descent.momentum, "Momentum")->check(CLI::Range(0.0, 1.0));
-  app.add_option("--seed", options.seed, "Of the first parameters and of the order of the pictures");
-  app.add_option("--data", options.data, "The pictures");
-  app.add_option("--curve", options.curve, "Write epoch,loss lines to this file");
-  std::ranges::replace(arguments, std::string("-np"), std::string("--np"));
-  try {
-    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend() - 1));
-  } catch (const CLI::CallForHelp&) {
-    std::fputs(app.help().c_str(), stdout);
-    return 0;
-  } catch (const CLI::Error& wrong) {
-    return exit_with(launch::failure(ExitCode::Usage, "%s", wrong.what()));
-  }
+  CommandLine line("train_digits", "Trains a small network on handwritten digits, on one or several ranks.");
+  line.option("--np", options.ranks, "Ranks to start on this machine; -np works too. A launcher's number wins")
+      .range(1, 1024);
+  line.flag("--threads", options.threads, "Ranks are threads of one process");
+  line.option("--epochs", options.epochs, "Times through the training pictures").range(1, 100'000);
+  line.option("--batch", options.batch, "Pictures per step, over all ranks").range(1, 1'000'000);
+  line.option("--lr", options.descent.rate, "Learning rate").positive();
+  line.option("--momentum", options.descent.momentum, "Momentum").range(0.0, 1.0);
+  line.option("--seed", options.seed, "Of the first parameters and of the order of the pictures");
+  line.option("--data", options.data, "The pictures");
+  line.option("--curve", options.curve, "Write epoch,loss lines to this file");
+  if (const std::optional<int> code = line.exit_code({arguments.begin() + 1, arguments.end()})) return *code;
   return start(options, arguments);
 }
 

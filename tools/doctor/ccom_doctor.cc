@@ -3,16 +3,17 @@
 // ccom-doctor: diagnoses why the ranks of a job cannot communicate, host by host. See docs/doctor.md.
 //
 // Exit code 0: no problem (possibly notes); 1: problems; 3: invalid command line or environment.
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 
+#include "bench/command_line/command_line.h"
 #include "bench/launch/processes.h"
 #include "bench/launch/session.h"
 #include "tools/doctor/examination.h"
 #include "tools/doctor/print.h"
 #include "tools/doctor/providers.h"
+#include "tools/doctor/report_json.h"
 
 namespace ccom::doctor {
 namespace {
@@ -52,30 +53,20 @@ int run(const std::vector<std::string>& arguments) {
   // libinfinipath, which libfabric loads, would otherwise catch signals and call exit(1).
   ::setenv("IPATH_NO_BACKTRACE", "1", 0);
   Options options;
-  CLI::App app(
-      "Diagnoses why the ranks of a job cannot communicate. Run it like the job: under the same launcher, "
-      "with the same variables.",
-      "ccom-doctor");
-  app.add_option("--np", options.ranks,
-                 "Ranks to start on this machine (also -np), unless a launcher does; "
-                 "default 2")
-      ->check(CLI::Range(1, 1024));
-  app.add_flag("--json", options.is_json, "Print JSON on one line");
-  app.add_flag("--no-speed", options.skips_speed, "Test connections only, measure nothing");
-  app.add_option("--wait", options.settings.wait_seconds, "Timeout in seconds for all ranks to join; default 30")
-      ->check(CLI::Range(1, 3600));
-  app.add_option("--timeout", options.settings.life_seconds, "Timeout in seconds of the whole run; default 600")
-      ->check(CLI::Range(1, 86400));
-  std::vector<std::string> words(arguments.rbegin(), arguments.rend() - 1);
-  std::ranges::replace(words, std::string("-np"), std::string("--np"));
-  try {
-    app.parse(words);
-  } catch (const CLI::CallForHelp&) {
-    std::fputs(app.help().c_str(), stdout);
-    return 0;
-  } catch (const CLI::Error& wrong) {
-    return exit_with(launch::failure(ExitCode::Usage, "%s", wrong.what()));
-  }
+  CommandLine line("ccom-doctor",
+                   "Diagnoses why the ranks of a job cannot communicate. Run it like the job: under the same launcher, "
+                   "with the same variables.");
+  line.option("--np", options.ranks,
+              "Ranks to start on this machine (also -np), unless a launcher does; "
+              "default 2")
+      .range(1, 1024);
+  line.flag("--json", options.is_json, "Print JSON on one line");
+  line.flag("--no-speed", options.skips_speed, "Test connections only, measure nothing");
+  line.option("--wait", options.settings.wait_seconds, "Timeout in seconds for all ranks to join; default 30")
+      .range(1, 3600);
+  line.option("--timeout", options.settings.life_seconds, "Timeout in seconds of the whole run; default 600")
+      .range(1, 86400);
+  if (const std::optional<int> code = line.exit_code({arguments.begin() + 1, arguments.end()})) return *code;
   options.settings.measures = !options.skips_speed;
   std::optional<launch::Place> place;
   if (const Outcome launched = launch::launched_place(&place); !launched.ok()) return exit_with(launched);

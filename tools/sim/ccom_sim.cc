@@ -2,14 +2,13 @@
 //
 // ccom-sim: how long a collective takes on a machine that need not be here, by which algorithm, and where the time
 // goes. Ends with 0, 3 if the command line or the topology is wrong, 1 if a simulation fails.
-#include <CLI/CLI.hpp>
-
 #include <cstdio>
 #include <fstream>
 #include <map>
 #include <new>
 
 #include "base/text.h"
+#include "bench/command_line/command_line.h"
 #include "planner/plan_file.h"
 #include "sim/failure.h"
 #include "tools/sim/output.h"
@@ -204,37 +203,31 @@ int run(const Request& request) {
 
 int main(int argc, char** argv) {
   Request request;
-  CLI::App app("Simulates collectives on a machine that need not be here.", "ccom-sim");
-  app.add_option("topology", request.topology,
-                 "A fabric as ccom-topo names them, FABRIC/RANKS_PER_DEVICE, host:RANKS, HOSTS*MACHINE, "
-                 "MACHINE+MACHINE, or a JSON file")
-      ->required();
-  app.add_option("collective", request.collective, "allreduce (default), allgather, reduce_scatter, ...");
-  app.add_option("-b,--bytes", request.bytes, "Sizes of the whole data, as 8 1M 1G")
-      ->transform(CLI::AsSizeValue(false))
-      ->delimiter(',');
-  app.add_option("-a,--algorithm", request.algorithm, "One algorithm, or all that are possible");
-  app.add_option("--reach", request.reach,
-                 "What ranks of a host reach of each other's buffers (default: staged, nothing)")
-      ->check(CLI::IsMember({"staged", "readable", "mapped"}));
-  app.add_option("--plan", request.plan_file, "Simulate the programs of this plan file too");
-  app.add_option("--write-plan", request.written_file, "Write the chosen programs, as CCOM_PLAN reads them");
-  app.add_option("--tuning", request.tuning_file, "Measured speeds, from ccom-bench --tune");
-  app.add_option("--slow", request.slow, "WIRE:FACTOR, a wire with that share of its bandwidth; see --wires");
-  app.add_option("--late", request.late, "RANK:MICROSECONDS, a rank that comes later");
-  app.add_option("--dead", request.dead, "RANK:MICROSECONDS, a rank that dies then");
-  app.add_option("--wires", request.busiest, "Print that many of the busiest wires");
-  app.add_option("--trace", request.trace_file, "Write a timeline for chrome://tracing of --ranks");
-  app.add_option("--ranks", request.traced, "Ranks of the timeline")->delimiter(',');
-  app.add_option("--heat-map", request.heat_file, "Write an SVG of wires over time");
-  app.add_flag("--json", request.json, "One line of JSON per case");
-  app.add_flag("--no-fold", request.no_fold, "Simulate every host, even if one could stand for all");
-  app.add_flag("--tiles", request.tiles, "Messages of all ranks in tiles too, where production has them");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& problem) {
-    return app.exit(problem) == 0 ? 0 : kConfigError;
-  }
+  CommandLine line("ccom-sim", "Simulates collectives on a machine that need not be here.");
+  line.option("topology", request.topology,
+              "A fabric as ccom-topo names them, FABRIC/RANKS_PER_DEVICE, host:RANKS, HOSTS*MACHINE, MACHINE+MACHINE, "
+              "or a JSON file")
+      .required();
+  line.option("collective", request.collective, "allreduce (default), allgather, reduce_scatter, ...");
+  line.option("-b,--bytes", request.bytes, "Sizes of the whole data, as 8 1M 1G").size();
+  line.option("-a,--algorithm", request.algorithm, "One algorithm, or all that are possible");
+  line.option("--reach", request.reach,
+              "What ranks of a host reach of each other's buffers (default: staged, nothing)")
+      .one_of({"staged", "readable", "mapped"});
+  line.option("--plan", request.plan_file, "Simulate the programs of this plan file too");
+  line.option("--write-plan", request.written_file, "Write the chosen programs, as CCOM_PLAN reads them");
+  line.option("--tuning", request.tuning_file, "Measured speeds, from ccom-bench --tune");
+  line.option("--slow", request.slow, "WIRE:FACTOR, a wire with that share of its bandwidth; see --wires");
+  line.option("--late", request.late, "RANK:MICROSECONDS, a rank that comes later");
+  line.option("--dead", request.dead, "RANK:MICROSECONDS, a rank that dies then");
+  line.option("--wires", request.busiest, "Print that many of the busiest wires");
+  line.option("--trace", request.trace_file, "Write a timeline for chrome://tracing of --ranks");
+  line.option("--ranks", request.traced, "Ranks of the timeline");
+  line.option("--heat-map", request.heat_file, "Write an SVG of wires over time");
+  line.flag("--json", request.json, "One line of JSON per case");
+  line.flag("--no-fold", request.no_fold, "Simulate every host, even if one could stand for all");
+  line.flag("--tiles", request.tiles, "Messages of all ranks in tiles too, where production has them");
+  if (const std::optional<int> code = line.exit_code({argv + 1, argv + argc})) return *code;
   try {
     return run(request);
   } catch (const std::bad_alloc&) {

@@ -2,8 +2,6 @@
 //
 // ccom-topo: shows the machine as ccom sees it, a fabric, or a cluster of machines, as text, JSON or a picture. Ends
 // with 0, or with 3 and a line on stderr if the command line or the environment is wrong.
-#include <CLI/CLI.hpp>
-
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -11,6 +9,7 @@
 #include <vector>
 
 #include "base/options.h"
+#include "bench/command_line/command_line.h"
 #include "tools/topo/svg.h"
 
 namespace {
@@ -103,22 +102,18 @@ int run(const Request& request) {
 int main(int argc, char** argv) {
   Request request;
   request.root = ccom::option("CCOM_SYSFS_ROOT");
-  CLI::App app("Shows this machine, or the fabric or cluster that is named, as ccom sees it.", "ccom-topo");
-  auto* fabric = app.add_option("fabric", request.name,
-                                "A preset (see --list), single, ring:N, chain:N, torus:RxC, torus:LxRxC, full:N, "
-                                "switch:N, a JSON file, or several hosts: 4*trn1.32xlarge, host:3+host:5@25Gbit");
-  auto* root = app.add_option("--root", request.root, "Read the machine from a recorded tree that holds sys and proc");
-  auto* ranks =
-      app.add_option("--ranks", request.ranks, "Place so many ranks, host after host")->check(CLI::Range(1, 1 << 20));
-  auto* json = app.add_flag("--json", request.is_json, "Print JSON on one line");
-  app.add_option("--svg", request.svg, "Draw a picture into this file; - is the output")->excludes(json);
-  auto* list = app.add_flag("--list", request.is_list, "List the presets");
-  fabric->excludes(root);
-  list->excludes(fabric)->excludes(root)->excludes(ranks);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& problem) {
-    return app.exit(problem) == 0 ? 0 : kConfigError;
-  }
+  ccom::CommandLine line("ccom-topo", "Shows this machine, or the fabric or cluster that is named, as ccom sees it.");
+  const auto fabric = line.option("fabric", request.name,
+                                  "A preset (see --list), single, ring:N, chain:N, torus:RxC, torus:LxRxC, full:N, "
+                                  "switch:N, a JSON file, or several hosts: 4*trn1.32xlarge, host:3+host:5@25Gbit");
+  const auto root =
+      line.option("--root", request.root, "Read the machine from a recorded tree that holds sys and proc");
+  const auto ranks = line.option("--ranks", request.ranks, "Place so many ranks, host after host").range(1, 1 << 20);
+  const auto json = line.flag("--json", request.is_json, "Print JSON on one line");
+  line.option("--svg", request.svg, "Draw a picture into this file; - is the output").excludes(json);
+  const auto list = line.flag("--list", request.is_list, "List the presets");
+  fabric.excludes(root);
+  list.excludes(fabric).excludes(root).excludes(ranks);
+  if (const std::optional<int> code = line.exit_code({argv + 1, argv + argc})) return *code;
   return run(request);
 }
