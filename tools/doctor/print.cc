@@ -6,19 +6,9 @@
 
 #include "base/text.h"
 #include "base/version.h"
-#include "tools/doctor/report_json.h"
 
 namespace ccom::doctor {
 namespace {
-
-const char* name_of(Level level) {
-  switch (level) {
-    case Level::Fine: return "fine";
-    case Level::Note: return "note";
-    case Level::Trouble: return "trouble";
-  }
-  return "";
-}
 
 std::string verdict_of(Level level) {
   return level == Level::Fine ? "fine" : level == Level::Note ? "works, see the notes" : "trouble";
@@ -130,24 +120,6 @@ std::string to_text(const Report& report, const std::vector<Finding>& findings) 
   if (troubled == 0) return text + "Verdict: " + verdict_of(worst(findings)) + ".\n";
   return text + "Verdict: trouble, " + std::to_string(troubled) + (troubled == 1 ? " problem" : " problems") +
          " to fix.\n";
-}
-
-std::string to_json(const Report& report, const std::vector<Finding>& findings) {
-  nlohmann::json hosts = nlohmann::json::array();
-  for (int host = 0; host < static_cast<int>(report.hosts.size()); ++host) {
-    const HostEntry& entry = report.hosts[static_cast<size_t>(host)];
-    hosts.push_back({{"host", entry.label}, {"ranks", entry.ranks}, {"verdict", name_of(worst(findings, host))}});
-  }
-  nlohmann::json list = nlohmann::json::array();
-  for (const Finding& finding : findings) {
-    nlohmann::json labels = nlohmann::json::array();
-    for (const int host : finding.hosts) labels.push_back(report.hosts[static_cast<size_t>(host)].label);
-    list.push_back(
-        {{"level", name_of(finding.level)}, {"hosts", labels}, {"text", finding.text}, {"cure", finding.cure}});
-  }
-  const nlohmann::json all{
-      {"verdict", name_of(worst(findings))}, {"hosts", hosts}, {"findings", list}, {"report", report}};
-  return all.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace ccom::doctor

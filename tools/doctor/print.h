@@ -11,6 +11,5 @@ namespace ccom::doctor {
 
 std::string to_text(const Report& report, const std::vector<Finding>& findings);
 // One JSON object on one line: verdict, hosts with verdicts, findings, report.
-std::string to_json(const Report& report, const std::vector<Finding>& findings);
 
 }  // namespace ccom::doctor

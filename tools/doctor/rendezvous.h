@@ -4,7 +4,7 @@
 #pragma once
 
 #include <memory>
-#include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,16 +23,18 @@ class JobRendezvous {
   // Every rank's value, by rank. The first failure ends the rendezvous.
   template <typename T>
   Result<std::vector<T>> exchange(const char* phase, const T& own, std::chrono::seconds limit) {
-    CCOM_TRY_ASSIGN(
-        const std::vector<std::string> texts,
-        rendezvous_->all_gather(phase, nlohmann::json(own).dump(-1, ' ', false, kReplace), Deadline::after(limit)));
+    CCOM_TRY_ASSIGN(const std::vector<std::string> texts,
+                    rendezvous_->all_gather(phase, to_message(own), Deadline::after(limit)));
     std::vector<T> values;
-    try {
-      for (const std::string& text : texts) values.push_back(nlohmann::json::parse(text).get<T>());
-    } catch (const nlohmann::json::exception&) {
-      return error(Code::InternalError, "cannot parse the data of rank %zu: it may run another version of ccom-doctor",
-                   values.size())
-          .with_peers({static_cast<int>(values.size())});
+    for (const std::string& text : texts) {
+      std::optional<T> value = from_message<T>(text);
+      if (!value) {
+        return error(Code::InternalError,
+                     "cannot parse the data of rank %zu: it may run another version of ccom-doctor",
+                     values.size())
+            .with_peers({static_cast<int>(values.size())});
+      }
+      values.push_back(*std::move(value));
     }
     return values;
   }
@@ -41,8 +43,6 @@ class JobRendezvous {
   const std::string& where() const { return where_; }  // "10.0.0.1:21000 (MASTER_ADDR and MASTER_PORT)"
 
  private:
-  static constexpr auto kReplace = nlohmann::json::error_handler_t::replace;
-
   std::unique_ptr<Rendezvous> rendezvous_;
   Secret secret_;
   std::string where_;

@@ -69,6 +69,12 @@ struct Speed {
   std::string failure{};
 };
 
+// The unique id of a communicator that is to be started, or why there is none.
+struct Offer {
+  std::string id{};
+  std::string failure{};
+};
+
 // A communicator of all ranks.
 struct Job {
   bool tried = false;

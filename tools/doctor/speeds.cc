@@ -57,12 +57,6 @@ std::optional<ccomUniqueId> id_from(const std::string& text) {
   return id;
 }
 
-struct Offer {
-  std::string id{};
-  std::string failure{};
-};
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Offer, id, failure)
-
 Offer make_offer() {
   ccomUniqueId id{};
   const Outcome made = outcome_of(ccomGetUniqueId(&id), nullptr, "create a unique id");

@@ -29,6 +29,15 @@ std::string with_unit(double value, const char* unit) {
 
 }  // namespace
 
+const char* name_of(Level level) {
+  switch (level) {
+    case Level::Fine: return "fine";
+    case Level::Note: return "note";
+    case Level::Trouble: return "trouble";
+  }
+  return "";
+}
+
 std::string name_hosts(const Report& report, const std::vector<int>& hosts) {
   constexpr size_t kMost = 6;
   const size_t shown = hosts.size() > kMost ? kMost - 1 : hosts.size();

@@ -13,6 +13,7 @@ namespace ccom::doctor {
 
 // Trouble: jobs fail, or run much slower than the machines allow. Note: worth knowing, but works.
 enum class Level { Fine, Note, Trouble };
+const char* name_of(Level level);
 
 struct Finding {
   Level level = Level::Note;
