@@ -15,8 +15,6 @@
 namespace ccom {
 namespace {
 
-using nlohmann::ordered_json;
-
 constexpr size_t kMaxFileBytes = 1 << 16;
 constexpr size_t kMaxTextBytes = 1024;
 constexpr double kMaxNs = 1e12;
@@ -50,27 +48,12 @@ Calibration read(const JsonAt& at) {
   return calibration;
 }
 
-ordered_json json_of(const LinkSpeed& speed) {
-  return {{"latency_ns", speed.latency_ns}, {"bytes_per_second", speed.bytes_per_second}};
-}
-
 }  // namespace
 
-std::string to_json(const Calibration& calibration) {
-  ordered_json object = ordered_json::object(), costs = ordered_json::object();
-  if (calibration.memory) object["memory"] = json_of(*calibration.memory);
-  if (calibration.network) object["network"] = json_of(*calibration.network);
-  if (calibration.post_ns) costs["post_ns"] = *calibration.post_ns;
-  if (calibration.reduce_bytes_per_second) costs["reduce_bytes_per_second"] = *calibration.reduce_bytes_per_second;
-  if (!costs.empty()) object["costs"] = std::move(costs);
-  if (!calibration.measured_on.empty()) object["measured_on"] = calibration.measured_on;
-  return object.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
-}
-
 Result<Calibration> calibration_from_json(std::string_view text) {
-  CCOM_TRY_ASSIGN(const nlohmann::json document, parse_json(text));
+  CCOM_TRY_ASSIGN(const JsonDocument document, JsonDocument::parse(text));
   Problem problem;
-  Calibration calibration = read(JsonAt{document, "tuning", problem});
+  Calibration calibration = read(document.root("tuning", problem));
   if (!problem.status().is_ok()) return problem.status();
   return calibration;
 }

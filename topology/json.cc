@@ -144,4 +144,15 @@ std::string to_json(const Fabric& fabric) { return text_of(json_of(fabric)); }
 std::string to_json(const Topology& topology) { return text_of(json_of(topology)); }
 std::string to_json(const Locality& locality) { return text_of(json_of(locality)); }
 
+std::string to_json(const Calibration& calibration) {
+  ordered_json object = ordered_json::object(), costs = ordered_json::object();
+  if (calibration.memory) object["memory"] = json_of(*calibration.memory);
+  if (calibration.network) object["network"] = json_of(*calibration.network);
+  if (calibration.post_ns) costs["post_ns"] = *calibration.post_ns;
+  if (calibration.reduce_bytes_per_second) costs["reduce_bytes_per_second"] = *calibration.reduce_bytes_per_second;
+  if (!costs.empty()) object["costs"] = std::move(costs);
+  if (!calibration.measured_on.empty()) object["measured_on"] = calibration.measured_on;
+  return text_of(object);
+}
+
 }  // namespace ccom

@@ -293,9 +293,9 @@ Topology read_topology(const JsonAt& at) {
 
 template <typename T, typename Read>
 Result<T> from_json(std::string_view text, const char* root, Read read) {
-  CCOM_TRY_ASSIGN(const nlohmann::json document, parse_json(text));
+  CCOM_TRY_ASSIGN(const JsonDocument document, JsonDocument::parse(text));
   Problem problem;
-  T value = read(JsonAt{document, root, problem});
+  T value = read(document.root(root, problem));
   if (!problem.status().is_ok()) return problem.status();
   return value;
 }

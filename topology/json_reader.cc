@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <vector>
 
 namespace ccom {
@@ -119,12 +120,12 @@ void JsonObject::finish() const {
   }
 }
 
-Result<json> parse_json(std::string_view text) {
+Result<JsonDocument> JsonDocument::parse(std::string_view text) {
   Watch watch;
   try {
     json value = json::parse(
         text, [&watch](int depth, json::parse_event_t event, json& parsed) { return watch(depth, event, parsed); });
-    if (watch.complaint().empty()) return value;
+    if (watch.complaint().empty()) return JsonDocument(std::make_shared<const json>(std::move(value)));
     return error(Code::ConfigError, "JSON: %s", watch.complaint().c_str());
   } catch (const json::exception& failure) {
     return error(Code::ConfigError, "JSON: %s", failure.what());

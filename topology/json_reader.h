@@ -5,9 +5,9 @@
 // branches.
 #pragma once
 
-#include <nlohmann/json.hpp>
-
 #include <cstdint>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <set>
 #include <string>
 #include <string_view>
@@ -56,7 +56,16 @@ class JsonObject {
   std::set<std::string> asked_;
 };
 
-// Parses JSON text: syntax, no repeated keys, no absurd depth.
-Result<nlohmann::json> parse_json(std::string_view text);
+// A document, whose parts JsonAt reads; it must stay alive as long.
+class JsonDocument {
+ public:
+  // Checks syntax, and that no key is repeated and nothing nested absurdly deep.
+  static Result<JsonDocument> parse(std::string_view text);
+  JsonAt root(const std::string& name, Problem& problem) const { return {*value_, name, problem}; }
+
+ private:
+  explicit JsonDocument(std::shared_ptr<const nlohmann::json> value) : value_(std::move(value)) {}
+  std::shared_ptr<const nlohmann::json> value_;
+};
 
 }  // namespace ccom
