@@ -65,6 +65,9 @@ HWY_INLINE void copy_few_bytes(std::byte* to, const std::byte* from, size_t size
   if (size_bytes == 1) *to = *from;
 }
 
+// How many vectors a lanes type takes at a time. Where no processor of today ends up, compile time counts for more.
+constexpr size_t unrolled(size_t vectors) { return HWY_TARGET == HWY_SCALAR ? 1 : vectors; }
+
 template <class T>
 struct RawLanes {
   using DRaw = hn::ScalableTag<T>;
@@ -104,7 +107,7 @@ struct IntegerLanes : RawLanes<T> {
   using V = hn::Vec<D>;
   static constexpr size_t kElementBytes = sizeof(T);
   static constexpr size_t kParts = 1;
-  static constexpr size_t kUnroll = 4;
+  static constexpr size_t kUnroll = unrolled(4);
 
   static HWY_INLINE void unpack(V raw, V* parts) { parts[0] = raw; }
   static HWY_INLINE V pack(const V* parts) { return parts[0]; }
@@ -128,7 +131,7 @@ struct ComplexLanes {
     V real, imaginary;
   };
   static constexpr size_t kParts = 2;
-  static constexpr size_t kUnroll = 2;
+  static constexpr size_t kUnroll = unrolled(2);
   static constexpr size_t kBytes = 2 * sizeof(T);
   static constexpr size_t kElementBytes = 2 * sizeof(T);
 

@@ -41,7 +41,7 @@ struct NarrowLanes : RawLanes<uint32_t> {
 struct Bfloat16Lanes : NarrowLanes {
   static constexpr size_t kElementBytes = 2;
   static constexpr size_t kParts = 2;
-  static constexpr size_t kUnroll = 2;
+  static constexpr size_t kUnroll = unrolled(2);
 
   static HWY_INLINE void unpack(Bits words, V* parts) {
     parts[0] = hn::BitCast(D(), hn::ShiftLeft<16>(words));
@@ -139,7 +139,7 @@ struct Float16Lanes : NarrowLanes {
   using DWords = hn::Rebind<uint16_t, D>;
   static constexpr size_t kElementBytes = 2;
   static constexpr size_t kParts = 2;
-  static constexpr size_t kUnroll = 2;
+  static constexpr size_t kUnroll = unrolled(2);
 
   // Converting from memory spares the shuffles that converting from a register takes.
   static HWY_INLINE void load_parts(const std::byte* memory, V* parts) {
@@ -170,7 +170,7 @@ struct Float16Lanes : NarrowLanes {
 struct Float16Lanes : NarrowLanes {
   static constexpr size_t kElementBytes = 2;
   static constexpr size_t kParts = 2;
-  static constexpr size_t kUnroll = 2;
+  static constexpr size_t kUnroll = unrolled(2);
 
   static HWY_INLINE void unpack(Bits words, V* parts) {
     parts[0] = widen_lanes<kFloat16>(words);
