@@ -54,7 +54,7 @@ Status check_buffers(Collective collective, const Arguments& a, Rank rank, int n
 Status resolve_operator(ccomComm_t comm, const Arguments& a, Request& request,
                         std::shared_ptr<const PreMultiplied>& keep) {
   if (a.op >= ccomNumOps) {
-    const std::lock_guard lock(comm->operators_mutex);
+    const Lock lock(comm->operators_mutex);
     const auto index = static_cast<size_t>(a.op - ccomNumOps);
     if (index >= comm->operators.size() || comm->operators[index] == nullptr) {
       return error(Code::InvalidArgument, "op %d is not an operator of this communicator, or was destroyed", a.op);
@@ -226,7 +226,7 @@ ccomResult_t ccomRedOpCreatePreMulSum(ccomRedOp_t* op, void* scalar, ccomDataTyp
     } else {
       made->scalar.assign(value, value + bytes);
     }
-    const std::lock_guard lock(comm->operators_mutex);
+    const Lock lock(comm->operators_mutex);
     comm->operators.push_back(std::move(made));
     *op = ccomNumOps + static_cast<int>(comm->operators.size()) - 1;
     return {};
@@ -236,7 +236,7 @@ ccomResult_t ccomRedOpCreatePreMulSum(ccomRedOp_t* op, void* scalar, ccomDataTyp
 ccomResult_t ccomRedOpDestroy(ccomRedOp_t op, ccomComm_t comm) {
   return guarded("ccomRedOpDestroy", [&]() -> Status {
     CCOM_TRY(check_handle(comm));
-    const std::lock_guard lock(comm->operators_mutex);
+    const Lock lock(comm->operators_mutex);
     const auto index = static_cast<size_t>(op - ccomNumOps);
     if (op < ccomNumOps || index >= comm->operators.size() || comm->operators[index] == nullptr) {
       return error(Code::InvalidArgument, "op %d is not an operator of this communicator, or was already destroyed",

@@ -6,12 +6,12 @@
 // first in the thread that runs the group (or the stream), every further one in its own thread, so that one thread can
 // drive many ranks.
 #include <map>
-#include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "api/handles.h"
+#include "base/mutex.h"
 
 namespace ccom {
 namespace {
@@ -37,8 +37,8 @@ Group& group() {
 
 // For calls on streams: a communicator's ticket and a position in a stream's queue must be taken atomically, otherwise
 // two threads could take them in opposite orders. Process-wide because a group may contain several communicators.
-std::mutex& posting() {
-  static std::mutex mutex;
+Mutex& posting() {
+  static Mutex mutex;
   return mutex;
 }
 
@@ -55,7 +55,7 @@ Status post(std::vector<Batch> batches) {
   std::map<ccomStream_t, std::vector<std::function<Status()>>> by_stream;
   for (const Batch& batch : batches) CCOM_TRY(batch.comm->communicator->check_group(batch.requests));
   {
-    const std::lock_guard lock(posting());
+    const Lock lock(posting());
     for (Batch& batch : batches) {
       by_stream[batch.stream].push_back([communicator = batch.comm->communicator.get(),
                                          ticket = batch.comm->communicator->take_ticket(),
@@ -109,7 +109,7 @@ Status submit(ccomComm_t comm, ccomStream_t stream, const Request& request, std:
   if (stream->generation != fork_generation()) {
     return error(Code::InvalidUsage, "the stream was created before fork() and belongs to the parent process");
   }
-  const std::lock_guard lock(posting());
+  const Lock lock(posting());
   stream->stream.enqueue([communicator, ticket = communicator->take_ticket(), request, keep = std::move(keep)] {
     return communicator->run(ticket, request);
   });

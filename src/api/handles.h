@@ -6,10 +6,10 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <new>
 #include <vector>
 
+#include "base/mutex.h"
 #include "ccom/ccom.h"
 #include "comm/communicator.h"
 #include "engine/stream.h"
@@ -32,8 +32,9 @@ struct ccomComm {
   uint64_t magic = kAlive;
   uint32_t generation = ccom::fork_generation();
   std::unique_ptr<ccom::Communicator> communicator;
-  std::mutex operators_mutex;
-  std::vector<std::shared_ptr<const ccom::PreMultiplied>> operators;  // guarded by operators_mutex; by op - ccomNumOps
+  Mutex operators_mutex;
+  std::vector<std::shared_ptr<const ccom::PreMultiplied>> operators
+      CCOM_GUARDED_BY(operators_mutex);  // by op - ccomNumOps
   ~ccomComm() { magic = 0; }
 };
 

@@ -5,19 +5,19 @@
 
 #include <cstdarg>
 #include <cstdio>
-#include <mutex>
 #include <string_view>
 
+#include "base/mutex.h"
 #include "base/options.h"
 
 namespace ccom {
 namespace {
 
-// Process-wide, as in the C API; guarded by its mutex.
+// Process-wide, as in the C API.
 struct Hook {
-  std::mutex mutex;
-  LogFunction function = nullptr;
-  void* user = nullptr;
+  Mutex mutex;
+  LogFunction function CCOM_GUARDED_BY(mutex) = nullptr;
+  void* user CCOM_GUARDED_BY(mutex) = nullptr;
 };
 Hook& hook() {
   static Hook instance;
@@ -37,13 +37,13 @@ constexpr const char* kNames[] = {"error", "warning", "info", "debug"};
 }  // namespace
 
 void set_log_function(LogFunction function, void* user) {
-  const std::lock_guard lock(hook().mutex);
+  const Lock lock(hook().mutex);
   hook().function = function;
   hook().user = user;
 }
 
 bool log_enabled(LogLevel level) {
-  const std::lock_guard lock(hook().mutex);
+  const Lock lock(hook().mutex);
   return hook().function != nullptr || level <= stderr_level();
 }
 
@@ -53,7 +53,7 @@ void log(LogLevel level, const char* format, ...) {
   va_start(arguments, format);
   std::vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
-  const std::lock_guard lock(hook().mutex);
+  const Lock lock(hook().mutex);
   if (hook().function != nullptr) {
     hook().function(level, text, hook().user);
   } else if (level <= stderr_level()) {

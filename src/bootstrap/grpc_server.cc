@@ -12,9 +12,9 @@
 #include <algorithm>
 #include <condition_variable>
 #include <map>
-#include <mutex>
 #include <thread>
 
+#include "base/mutex.h"
 #include "base/tcp_socket.h"
 #include "bootstrap/gathering.h"
 #include "bootstrap/grpc_answer.h"
@@ -44,8 +44,8 @@ Caller caller_of(const wire::Request& request) {
 
 }  // namespace
 
-// Threads: gRPC calls exchange() and on_cancel(), the server's own thread waits for deadlines; mutex_ guards the state.
-// Calls are finished outside the lock, because finishing may call back.
+// Threads: gRPC calls exchange() and on_cancel(), the server's own thread waits for deadlines. Calls are finished
+// outside the lock, because finishing may call back.
 class RendezvousServer::Impl {
  public:
   explicit Impl(Options options) : options_(std::move(options)), service_(*this) {}
@@ -100,13 +100,13 @@ class RendezvousServer::Impl {
   Result<std::shared_ptr<grpc::ServerCredentials>> credentials() const;
   grpc::ServerUnaryReactor* exchange(grpc::ByteBuffer request, grpc::ByteBuffer& answer);
   void on_cancel(Call* call);
-  void handle(wire::Request& request, Call* call, FinishedCalls& finished);
-  void add_waiter(const wire::Request& request, Call* call, FinishedCalls& finished);
-  void settle(FinishedCalls& finished);
+  void handle(wire::Request& request, Call* call, FinishedCalls& finished) CCOM_REQUIRES(mutex_);
+  void add_waiter(const wire::Request& request, Call* call, FinishedCalls& finished) CCOM_REQUIRES(mutex_);
+  void settle(FinishedCalls& finished) CCOM_REQUIRES(mutex_);
   static void finish(FinishedCalls& finished);
   void run();
   void serve_until_over();
-  Deadline next_event() const;
+  Deadline next_event() const CCOM_REQUIRES(mutex_);
 
   const Options options_;
   QuietGrpc quiet_;
@@ -114,12 +114,12 @@ class RendezvousServer::Impl {
   std::unique_ptr<grpc::Server> server_;
   int port_ = 0;
 
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   mutable std::condition_variable changed_;
-  Gathering gathering_;
-  std::map<Rank, Waiter> waiting_;
-  bool stop_ = false;
-  bool ended_ = false;
+  Gathering gathering_ CCOM_GUARDED_BY(mutex_);
+  std::map<Rank, Waiter> waiting_ CCOM_GUARDED_BY(mutex_);
+  bool stop_ CCOM_GUARDED_BY(mutex_) = false;
+  bool ended_ CCOM_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 
@@ -167,7 +167,7 @@ grpc::ServerUnaryReactor* RendezvousServer::Impl::exchange(grpc::ByteBuffer byte
   }
   FinishedCalls finished;
   {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     handle(request, call, finished);
     settle(finished);
     changed_.notify_all();
@@ -241,7 +241,7 @@ void RendezvousServer::Impl::finish(FinishedCalls& finished) {
 void RendezvousServer::Impl::on_cancel(Call* call) {
   FinishedCalls finished;
   {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     const auto place = std::ranges::find_if(waiting_, [call](const auto& entry) { return entry.second.call == call; });
     if (place == waiting_.end()) return;
     gathering_.lose_rank(place->first);
@@ -259,13 +259,13 @@ Deadline RendezvousServer::Impl::next_event() const {
 
 void RendezvousServer::Impl::serve_until_over() {
   FinishedCalls finished;
-  std::unique_lock lock(mutex_);
+  Lock lock(mutex_);
   const auto started = Clock::now();
   const auto seconds_since = [](Clock::time_point when) {
     return std::chrono::duration<double>(Clock::now() - when).count();
   };
   while (!stop_ && !gathering_.is_over() && !options_.life.passed()) {
-    changed_.wait_until(lock, next_event().when());
+    lock.wait_until(changed_, next_event().when());
     const auto late = std::ranges::find_if(waiting_, [](const auto& entry) { return entry.second.timeout.passed(); });
     if (late == waiting_.end()) continue;
     gathering_.time_out(late->first, seconds_since(late->second.since));
@@ -290,7 +290,7 @@ void RendezvousServer::Impl::run() {
   server_->Shutdown(std::chrono::system_clock::now() + kShutdownGrace);
   server_.reset();
   if (options_.on_end) options_.on_end();
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   ended_ = true;
   changed_.notify_all();
 }
@@ -298,7 +298,7 @@ void RendezvousServer::Impl::run() {
 RendezvousServer::Impl::~Impl() {
   if (!thread_.joinable()) return;
   {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     stop_ = true;
     changed_.notify_all();
   }
@@ -306,8 +306,8 @@ RendezvousServer::Impl::~Impl() {
 }
 
 bool RendezvousServer::Impl::wait_until_ended(Clock::time_point when) const {
-  std::unique_lock lock(mutex_);
-  return changed_.wait_until(lock, when, [this] { return ended_; });
+  Lock lock(mutex_);
+  return lock.wait_until(changed_, when, [this]() CCOM_REQUIRES(mutex_) { return ended_; });
 }
 
 Result<std::unique_ptr<RendezvousServer>> RendezvousServer::start(Options options) {

@@ -2,9 +2,9 @@
 #include "bootstrap/local_rendezvous.h"
 
 #include <condition_variable>
-#include <mutex>
 #include <utility>
 
+#include "base/mutex.h"
 #include "bootstrap/gathering.h"
 
 namespace ccom {
@@ -27,7 +27,7 @@ class LocalRendezvous final : public Rendezvous {
 class Hub final : public LocalHub, public std::enable_shared_from_this<Hub> {
  public:
   Result<std::unique_ptr<Rendezvous>> join(int nranks, Rank rank) override {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     const Caller caller{
         .rank = rank, .nranks = nranks, .token = ++joined_, .who = "thread " + std::to_string(joined_) + " to join"};
     const Status status = gathering_.join(caller);
@@ -38,13 +38,15 @@ class Hub final : public LocalHub, public std::enable_shared_from_this<Hub> {
 
   Result<std::vector<std::string>> gather(const Caller& caller, uint64_t round, std::string_view phase,
                                           std::string mine, Deadline deadline) {
-    std::unique_lock lock(mutex_);
+    Lock lock(mutex_);
     const auto started = Clock::now();
     const Status status = gathering_.contribute(caller, round, phase, std::move(mine));
     changed_.notify_all();
     CCOM_TRY(Status(status));
-    const auto is_settled = [&] { return gathering_.result(round) != nullptr || !gathering_.failure().is_ok(); };
-    if (!changed_.wait_until(lock, deadline.when(), is_settled)) {
+    const auto is_settled = [&]() CCOM_REQUIRES(mutex_) {
+      return gathering_.result(round) != nullptr || !gathering_.failure().is_ok();
+    };
+    if (!lock.wait_until(changed_, deadline.when(), is_settled)) {
       gathering_.time_out(caller.rank, std::chrono::duration<double>(Clock::now() - started).count());
       changed_.notify_all();
     }
@@ -55,16 +57,16 @@ class Hub final : public LocalHub, public std::enable_shared_from_this<Hub> {
   }
 
   void leave(const Caller& caller) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     gathering_.leave(caller);
     changed_.notify_all();
   }
 
  private:
-  std::mutex mutex_;
+  Mutex mutex_;
   std::condition_variable changed_;
-  Gathering gathering_;
-  uint64_t joined_ = 0;
+  Gathering gathering_ CCOM_GUARDED_BY(mutex_);
+  uint64_t joined_ CCOM_GUARDED_BY(mutex_) = 0;
 };
 
 LocalRendezvous::~LocalRendezvous() { hub_->leave(caller_); }

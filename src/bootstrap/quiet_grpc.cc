@@ -4,9 +4,9 @@
 #include <grpc/support/log.h>
 
 #include <cstdlib>
-#include <mutex>
 
 #include "base/log.h"
+#include "base/mutex.h"
 
 namespace ccom {
 namespace {
@@ -20,8 +20,8 @@ bool keeps_default() {
 
 // The log can be changed for the whole process only, hence the count is global too.
 struct Users {
-  std::mutex mutex;
-  int count = 0;  // guarded by mutex
+  Mutex mutex;
+  int count CCOM_GUARDED_BY(mutex) = 0;
 };
 // Never destroyed: threads may outlive static objects.
 Users& users() {
@@ -32,12 +32,12 @@ Users& users() {
 }  // namespace
 
 QuietGrpc::QuietGrpc() {
-  const std::lock_guard lock(users().mutex);
+  const Lock lock(users().mutex);
   if (users().count++ == 0 && !keeps_default()) gpr_set_log_function(&forward);
 }
 
 QuietGrpc::~QuietGrpc() {
-  const std::lock_guard lock(users().mutex);
+  const Lock lock(users().mutex);
   if (--users().count == 0 && !keeps_default()) gpr_set_log_function(nullptr);
 }
 

@@ -7,10 +7,10 @@
 #include <chrono>
 #include <iterator>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/network.h"
 #include "bootstrap/grpc_server.h"
 
@@ -31,22 +31,22 @@ class Cleanups {
  public:
   void add(std::function<void()> cleanup) {
     {
-      const std::lock_guard lock(mutex_);
+      const Lock lock(mutex_);
       if (!has_run_) return cleanups_.push_back(std::move(cleanup));
     }
     cleanup();
   }
   void run() {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     has_run_ = true;
     for (const auto& cleanup : cleanups_) cleanup();
     cleanups_.clear();
   }
 
  private:
-  std::mutex mutex_;
-  bool has_run_ = false;
-  std::vector<std::function<void()>> cleanups_;
+  Mutex mutex_;
+  bool has_run_ CCOM_GUARDED_BY(mutex_) = false;
+  std::vector<std::function<void()>> cleanups_ CCOM_GUARDED_BY(mutex_);
 };
 
 struct HostedServer {
@@ -66,7 +66,7 @@ class RendezvousServers {
     const std::string address = options.address;
     CCOM_TRY_ASSIGN(std::shared_ptr<RendezvousServer> server, RendezvousServer::start(std::move(options)));
     const uint16_t port = server->port();
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     drop_after_fork();
     std::erase_if(servers_, [](const HostedServer& held) { return held.server->has_ended(); });
     servers_.push_back({endpoint_text(address, port), std::move(cleanups), std::move(server)});
@@ -75,14 +75,14 @@ class RendezvousServers {
 
   // Null pointers if there is none at this address.
   HostedServer find(const std::string& endpoint) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     drop_after_fork();
     const auto found = std::ranges::find(servers_, endpoint, &HostedServer::endpoint);
     return found == servers_.end() ? HostedServer{} : *found;
   }
 
  private:
-  void drop_after_fork() {
+  void drop_after_fork() CCOM_REQUIRES(mutex_) {
     if (::getpid() == owner_) return;
     static auto* const never_destroyed = new std::vector<HostedServer>;  // their threads cannot be joined
     std::ranges::move(servers_, std::back_inserter(*never_destroyed));
@@ -90,9 +90,9 @@ class RendezvousServers {
     owner_ = ::getpid();
   }
 
-  std::mutex mutex_;
-  pid_t owner_ = ::getpid();
-  std::vector<HostedServer> servers_;
+  Mutex mutex_;
+  pid_t owner_ CCOM_GUARDED_BY(mutex_) = ::getpid();
+  std::vector<HostedServer> servers_ CCOM_GUARDED_BY(mutex_);
 };
 
 // The one deliberate global of ccom: ccomGetUniqueId returns bytes, not a handle, so nothing else can own the server

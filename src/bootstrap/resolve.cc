@@ -9,9 +9,10 @@
 #include <cerrno>
 #include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <system_error>
 #include <thread>
+
+#include "base/mutex.h"
 
 namespace ccom {
 namespace {
@@ -26,9 +27,9 @@ struct Query {
   Query& operator=(const Query&) = delete;
 
   const std::string host;
-  std::mutex mutex;
+  Mutex mutex;
   std::condition_variable changed;
-  bool is_answered = false;
+  bool is_answered CCOM_GUARDED_BY(mutex) = false;  // then nobody writes to what follows
   int failure = 0;
   int sys_errno = 0;
   addrinfo* list = nullptr;
@@ -41,7 +42,7 @@ void ask(Query& query) {
   addrinfo* list = nullptr;
   const int failure = ::getaddrinfo(query.host.c_str(), nullptr, &hints, &list);
   const int sys_errno = errno;
-  const std::lock_guard lock(query.mutex);
+  const Lock lock(query.mutex);
   query.failure = failure;
   query.sys_errno = sys_errno;
   query.list = list;
@@ -76,8 +77,9 @@ Result<std::string> resolve_host(const std::string& host, Deadline deadline) {
   } catch (const std::system_error& failure) {
     return error(Code::OutOfMemory, "look up host '%s': %s", host.c_str(), failure.what());
   }
-  std::unique_lock lock(query->mutex);
-  if (!query->changed.wait_until(lock, deadline.when(), [&query] { return query->is_answered; })) {
+  Lock lock(query->mutex);
+  const auto is_answered = [&query]() CCOM_REQUIRES(query->mutex) { return query->is_answered; };
+  if (!lock.wait_until(query->changed, deadline.when(), is_answered)) {
     resolver.detach();  // getaddrinfo cannot be cancelled; it ends by the timeouts in resolv.conf
     return error(Code::Timeout, "look up host '%s': no answer from the name server", host.c_str());
   }

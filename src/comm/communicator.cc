@@ -218,7 +218,7 @@ Status Communicator::run_in_turn(const Request& request) {
 // Remembers the call that met the communicator's error first.
 Status Communicator::finish(std::string_view operation, Status status) {
   if (status.is_ok()) return status;
-  const std::lock_guard lock(failed_mutex_);
+  const Lock lock(failed_mutex_);
   if (failed_.operation.empty()) failed_ = {std::string(operation), sequence()};
   return config_.name.empty() ? status : std::move(status).in(config_.name);
 }
@@ -245,7 +245,7 @@ void Communicator::wake_waiters() {
 Status Communicator::status() const { return links_->monitor().check(); }
 
 Communicator::FailedCall Communicator::failed_call() const {
-  const std::lock_guard lock(failed_mutex_);
+  const Lock lock(failed_mutex_);
   return failed_;
 }
 

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "bootstrap/rendezvous.h"
 #include "comm/program_cache.h"
 #include "comm/request.h"
@@ -118,8 +119,8 @@ class Communicator final : public CallNames {
   std::atomic<uint64_t> sequence_{0};              // collective calls
   std::vector<uint64_t> sent_to_, received_from_;  // calls of SendReceive, by peer
   std::vector<std::byte> multiplied_;              // inputs of a premultiplied sum
-  mutable std::mutex failed_mutex_;
-  FailedCall failed_;  // guarded by failed_mutex_
+  mutable Mutex failed_mutex_;
+  FailedCall failed_ CCOM_GUARDED_BY(failed_mutex_);
 };
 
 }  // namespace ccom

@@ -10,7 +10,8 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
-#include <mutex>
+
+#include "base/mutex.h"
 
 namespace ccom {
 
@@ -31,8 +32,8 @@ class Turns {
   // Blocks until it is the ticket's turn. Bounded by the deadlines of the operations before it.
   void wait(Ticket ticket) {
     if (ticket.is_first) return;
-    std::unique_lock lock(mutex_);
-    turn_.wait(lock, [this, ticket] { return has_handed_ && handed_ == ticket.number; });
+    Lock lock(mutex_);
+    lock.wait(turn_, [this, ticket]() CCOM_REQUIRES(mutex_) { return has_handed_ && handed_ == ticket.number; });
   }
 
   void pass(Ticket ticket) {
@@ -42,7 +43,7 @@ class Turns {
     const uint64_t before = state_.fetch_add(step, std::memory_order_acq_rel);
     if (static_cast<uint32_t>(before >> 32) == next) return;
     // Somebody took the next ticket while we had the turn, and waits, or is going to.
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     handed_ = next;
     has_handed_ = true;
     turn_.notify_all();
@@ -51,10 +52,10 @@ class Turns {
  private:
   static constexpr uint64_t kTake = uint64_t{1} << 32;
   std::atomic<uint64_t> state_{0};  // tickets taken << 32 | turns passed
-  std::mutex mutex_;
+  Mutex mutex_;
   std::condition_variable turn_;
-  uint32_t handed_ = 0;  // the ticket whose turn was last handed over; guarded by mutex_, as is has_handed_
-  bool has_handed_ = false;
+  uint32_t handed_ CCOM_GUARDED_BY(mutex_) = 0;  // the ticket whose turn was last handed over
+  bool has_handed_ CCOM_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace ccom

@@ -25,7 +25,7 @@ bool may_poll(const std::optional<Deadline>& deadline) { return !deadline || !de
 }  // namespace
 
 void Milestone::complete(Status status) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   CCOM_ASSERT(!result_);
   result_ = std::move(status);
   is_complete_.store(true, std::memory_order_release);
@@ -33,29 +33,29 @@ void Milestone::complete(Status status) {
 }
 
 std::optional<Status> Milestone::poll() const {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   return result_;
 }
 
 Status Milestone::wait(std::optional<Deadline> deadline) const {
   if (may_poll(deadline)) poll_for(is_complete_, true);
-  std::unique_lock lock(mutex_);
-  const auto done = [this] { return result_.has_value(); };
+  Lock lock(mutex_);
+  const auto done = [this]() CCOM_REQUIRES(mutex_) { return result_.has_value(); };
   if (!deadline) {
-    changed_.wait(lock, done);
-  } else if (!changed_.wait_until(lock, deadline->when(), done)) {
+    lock.wait(changed_, done);
+  } else if (!lock.wait_until(changed_, deadline->when(), done)) {
     return error(Code::InProgress, "the event is not complete yet");
   }
   return *result_;
 }
 
 std::shared_ptr<Milestone> Event::recorded() const {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   return milestone_;
 }
 
 void Event::record(std::shared_ptr<Milestone> milestone) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   milestone_ = std::move(milestone);
 }
 
@@ -63,7 +63,7 @@ Stream::Stream() : thread_([this] { run(); }) {}
 
 Stream::~Stream() {
   {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     ending_ = true;
     asleep_ = false;
     has_news_.store(true, std::memory_order_release);
@@ -75,7 +75,7 @@ Stream::~Stream() {
 void Stream::enqueue(Work work) {
   bool wakes = false;
   {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     queue_.push_back(std::move(work));
     busy_.store(true, std::memory_order_relaxed);
     has_news_.store(true, std::memory_order_release);
@@ -86,7 +86,7 @@ void Stream::enqueue(Work work) {
 }
 
 uint64_t Stream::wakeups() const {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   return wakeups_;
 }
 
@@ -94,7 +94,7 @@ void Stream::enqueue_callback(std::function<void(const Status&)> callback) {
   enqueue([this, callback = std::move(callback)] {
     Status state;
     {
-      const std::lock_guard lock(mutex_);
+      const Lock lock(mutex_);
       state = first_error_;
     }
     callback(state);
@@ -115,18 +115,18 @@ void Stream::wait_for(const Event& event) {
 }
 
 Status Stream::query() const {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   if (!first_error_.is_ok()) return first_error_;
   return busy_ ? error(Code::InProgress, "operations are queued") : Status();
 }
 
 Status Stream::synchronize(std::optional<Deadline> deadline) {
   if (may_poll(deadline)) poll_for(busy_, false);
-  std::unique_lock lock(mutex_);
+  Lock lock(mutex_);
   const auto empty = [this] { return !busy_; };
   if (!deadline) {
-    idle_.wait(lock, empty);
-  } else if (!idle_.wait_until(lock, deadline->when(), empty)) {
+    lock.wait(idle_, empty);
+  } else if (!lock.wait_until(idle_, deadline->when(), empty)) {
     return error(Code::Timeout, "the stream still has operations queued");
   }
   return std::exchange(first_error_, Status());
@@ -152,7 +152,7 @@ void Stream::run() {
       Status status = contained(work);
       work.reset();  // before anybody hears that it is done
       if (status.is_ok()) continue;
-      const std::lock_guard lock(mutex_);
+      const Lock lock(mutex_);
       if (first_error_.is_ok()) first_error_ = std::move(status);
     }
     batch.clear();
@@ -162,7 +162,7 @@ void Stream::run() {
 
 // Waits for work and exchanges `batch`, which is empty, for it. False: the end, and nothing is queued.
 bool Stream::take_all(std::vector<Work>& batch) {
-  std::unique_lock lock(mutex_);
+  Lock lock(mutex_);
   if (queue_.empty()) {
     busy_.store(false, std::memory_order_release);
     idle_.notify_all();
@@ -170,7 +170,7 @@ bool Stream::take_all(std::vector<Work>& batch) {
     poll_for(has_news_, true);
     lock.lock();
     asleep_ = queue_.empty() && !ending_;
-    arrived_.wait(lock, [this] { return !asleep_; });
+    lock.wait(arrived_, [this]() CCOM_REQUIRES(mutex_) { return !asleep_; });
   }
   has_news_.store(ending_, std::memory_order_relaxed);
   batch.swap(queue_);

@@ -13,11 +13,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/status.h"
 #include "base/time.h"
 #include "engine/work.h"
@@ -34,9 +34,9 @@ class Milestone {
   Status wait(std::optional<Deadline> deadline) const;
 
  private:
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   mutable std::condition_variable changed_;
-  std::optional<Status> result_;  // guarded by mutex_
+  std::optional<Status> result_ CCOM_GUARDED_BY(mutex_);
   std::atomic<bool> is_complete_{false};
 };
 
@@ -47,8 +47,8 @@ class Event {
   void record(std::shared_ptr<Milestone> milestone);
 
  private:
-  mutable std::mutex mutex_;
-  std::shared_ptr<Milestone> milestone_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  std::shared_ptr<Milestone> milestone_ CCOM_GUARDED_BY(mutex_);
 };
 
 // Thread-safe. Work is bounded by its own deadlines, so the destructor, which runs what is queued, is too.
@@ -78,13 +78,14 @@ class Stream {
   void run();
   bool take_all(std::vector<Work>& batch);
 
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::condition_variable arrived_, idle_;
-  std::vector<Work> queue_;  // guarded by mutex_, as all below but that the atomics may be read without
-  Status first_error_;
-  uint64_t wakeups_ = 0;
-  bool asleep_ = false;  // whoever clears it wakes the thread
-  bool ending_ = false;
+  std::vector<Work> queue_ CCOM_GUARDED_BY(mutex_);
+  Status first_error_ CCOM_GUARDED_BY(mutex_);
+  uint64_t wakeups_ CCOM_GUARDED_BY(mutex_) = 0;
+  bool asleep_ CCOM_GUARDED_BY(mutex_) = false;  // whoever clears it wakes the thread
+  bool ending_ CCOM_GUARDED_BY(mutex_) = false;
+  // Written under the mutex, may be read without.
   std::atomic<bool> has_news_{false};  // something is queued, or the end has come
   std::atomic<bool> busy_{false};      // something is queued or under way
   std::thread thread_;

@@ -14,6 +14,7 @@
 #include <ctime>
 #include <system_error>
 
+#include "base/mutex.h"
 #include "base/secret.h"
 
 namespace ccom {
@@ -36,8 +37,8 @@ timespec to_timespec(int64_t ns) { return {.tv_sec = ns / 1'000'000'000, .tv_nse
 struct ProcessWide {
   const ForkDetector fork_detector;
   const uint64_t process = random_u64();
-  std::mutex mutex;
-  std::weak_ptr<LivenessThread> thread;
+  Mutex mutex;
+  std::weak_ptr<LivenessThread> thread CCOM_GUARDED_BY(mutex);
 };
 constinit std::atomic<ProcessWide*> process_wide{nullptr};
 
@@ -72,7 +73,7 @@ bool ForkDetector::in_child() const { return page_ != nullptr ? *page_ == 0 : ::
 
 Result<std::shared_ptr<LivenessThread>> LivenessThread::of_this_process() {
   ProcessWide& shared = of_this_process_wide();
-  std::lock_guard lock(shared.mutex);
+  const Lock lock(shared.mutex);
   if (auto running = shared.thread.lock()) return running;
   std::shared_ptr<LivenessThread> created(new LivenessThread(shared.process));
   CCOM_TRY(created->start());
@@ -111,7 +112,7 @@ LivenessThread::~LivenessThread() {
     return;
   }
   {
-    std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     stop_ = true;
   }
   wake();
@@ -121,11 +122,11 @@ LivenessThread::~LivenessThread() {
 void LivenessThread::run(const std::function<void()>& work) {
   CCOM_ASSERT(thread_->get_id() != std::this_thread::get_id());
   Work item{&work};
-  std::unique_lock lock(mutex_);
+  Lock lock(mutex_);
   queue_.push_back(&item);
   wake();
   // The thread never blocks for long: this waits for one iteration of its loop.
-  work_done_.wait(lock, [&item] { return item.done; });
+  lock.wait(work_done_, [&item] { return item.done; });
 }
 
 void LivenessThread::wake() {
@@ -159,7 +160,7 @@ void LivenessThread::loop() {
     const uint32_t wakes = wakes_.load(std::memory_order_acquire);
     run_queue();
     {
-      std::lock_guard lock(mutex_);
+      const Lock lock(mutex_);
       if (stop_) return;
     }
     const int64_t until_ns = poll_tasks();
@@ -174,12 +175,12 @@ void LivenessThread::loop() {
 void LivenessThread::run_queue() {
   std::vector<Work*> queue;
   {
-    std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     queue.swap(queue_);
   }
   if (queue.empty()) return;
   for (Work* work : queue) (*work->function)();
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   for (Work* work : queue) work->done = true;
   work_done_.notify_all();
 }

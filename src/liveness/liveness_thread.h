@@ -18,10 +18,10 @@
 #include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/status.h"
 #include "liveness/robust_futex.h"
 #include "liveness/sockets.h"
@@ -97,10 +97,10 @@ class LivenessThread {
   const ForkDetector fork_detector_;
   Descriptor epoll_, wake_event_;
   std::atomic<uint32_t> wakes_{0};
-  std::mutex mutex_;  // guards queue_, Work::done and stop_
+  Mutex mutex_;  // also of Work::done
   std::condition_variable work_done_;
-  std::vector<Work*> queue_;
-  bool stop_ = false;
+  std::vector<Work*> queue_ CCOM_GUARDED_BY(mutex_);
+  bool stop_ CCOM_GUARDED_BY(mutex_) = false;
   RobustFutexList* robust_futexes_ = nullptr;  // from here on: used by the thread only
   std::vector<LivenessTask*> tasks_;
   int sockets_ = 0;

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "base/mutex.h"
 #include "liveness/board.h"
 #include "liveness/control_join.h"
 #include "liveness/control_tree.h"
@@ -95,8 +96,8 @@ class MonitorImpl final : public Monitor, private LivenessTask {
   NodeWatch watch_;
   Descriptor listener_socket_;
   std::string address_;
-  std::mutex mutex_;  // guards listener_ and the writing of this rank's error record
-  std::function<void()> listener_;
+  Mutex mutex_;  // also of the writing of this rank's error record
+  std::function<void()> listener_ CCOM_GUARDED_BY(mutex_);
 
   // Used on the liveness thread only.
   bool taken_ = false;    // the slot is claimed
@@ -227,7 +228,7 @@ Status MonitorImpl::status() const {
 
 void MonitorImpl::publish(const Status& error) {
   {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     if (!board_.publish(slot_, error)) return;
   }
   thread_->wake();
@@ -254,7 +255,7 @@ void MonitorImpl::check_local_ranks(int64_t now_ns) {
 void MonitorImpl::on_failure(std::function<void()> listener) {
   if (thread_->in_forked_child()) return;
   {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     listener_ = std::move(listener);
   }
   thread_->wake();
@@ -318,7 +319,7 @@ void MonitorImpl::call_listener() {
   if (!failed()) return;
   std::function<void()> listener;
   {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     listener.swap(listener_);
   }
   if (listener) listener();

@@ -11,8 +11,8 @@ NodeWatch::NodeWatch(Board board, Config config) : board_(board), config_(std::m
 }
 
 std::optional<Status> NodeWatch::find_failures(int64_t now_ns) {
-  const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock) return std::nullopt;
+  if (!mutex_.try_lock()) return std::nullopt;
+  const Lock lock(mutex_, std::adopt_lock);
   // Silence is measured only over time in which this process was checking: between calls it does not, and a process
   // that was itself stopped cannot judge others.
   const bool fresh = now_ns - last_check_ns_ > config_.dead_ns / 2;

@@ -4,11 +4,11 @@
 // (heartbeats).
 #pragma once
 
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "liveness/board.h"
 
 namespace ccom {
@@ -35,7 +35,7 @@ class NodeWatch {
     bool suspected = false;
   };
   bool is_watched(int slot) const;
-  bool is_silent(int slot, int64_t now_ns, bool fresh);
+  bool is_silent(int slot, int64_t now_ns, bool fresh) CCOM_REQUIRES(mutex_);
   Status death_error(const std::vector<int>& slots) const;
   Status silence_error(const std::vector<int>& slots) const;
   std::vector<Rank> ranks_of(const std::vector<int>& slots) const;
@@ -43,9 +43,9 @@ class NodeWatch {
 
   const Board board_;
   const Config config_;
-  std::mutex mutex_;  // guards the members below
-  std::vector<Beats> beats_;
-  int64_t last_check_ns_ = 0;
+  Mutex mutex_;
+  std::vector<Beats> beats_ CCOM_GUARDED_BY(mutex_);
+  int64_t last_check_ns_ CCOM_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace ccom

@@ -36,7 +36,7 @@ Result<void*> Arena::allocate(size_t size_bytes) {
   }
   const size_t grain = size_bytes >= kHugePage ? kHugePage : kPage;
   const size_t size = round_up(std::max<size_t>(size_bytes, 1), kPage);
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   const auto fits = std::ranges::find_if(free_, [&](const auto& hole) {
     const size_t skipped = round_up(hole.first, grain) - hole.first;
     return hole.second >= skipped && hole.second - skipped >= size;
@@ -56,7 +56,7 @@ Result<void*> Arena::allocate(size_t size_bytes) {
 }
 
 Status Arena::free(void* pointer) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   const auto offset = static_cast<size_t>(static_cast<std::byte*>(pointer) - segment_->bytes().data());
   const auto found = allocated_.find(offset);
   if (found == allocated_.end()) {

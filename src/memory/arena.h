@@ -9,10 +9,9 @@
 #include <atomic>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <shared_mutex>
 
+#include "base/mutex.h"
 #include "base/status.h"
 #include "memory/shared_segment.h"
 
@@ -47,9 +46,9 @@ class Arena {
   // child gets private copies of what is in use, at the same addresses; also of what was adopted. Pages that it has not
   // written to follow the parent's writes; they are zeros once the parent has freed them. The child, and its own
   // children, may do nothing else with the arena. The child's part is async-signal-safe.
-  void before_fork();
-  void after_fork_in_parent();
-  void after_fork_in_child();
+  void before_fork() CCOM_NO_THREAD_SAFETY_ANALYSIS;
+  void after_fork_in_parent() CCOM_NO_THREAD_SAFETY_ANALYSIS;
+  void after_fork_in_child() CCOM_NO_THREAD_SAFETY_ANALYSIS;
 
   SharedSegment& segment() { return *segment_; }
 
@@ -63,11 +62,11 @@ class Arena {
 
   std::unique_ptr<SharedSegment> segment_;
   std::atomic<uint64_t> generation_{0};
-  std::mutex mutex_;                    // of allocation
-  std::map<size_t, size_t> free_;       // offset -> bytes, never adjacent; guarded by mutex_, as below
-  std::map<size_t, size_t> allocated_;  // offset -> bytes
-  mutable std::shared_mutex adopted_mutex_;
-  std::map<uintptr_t, Adopted> adopted_;  // by address, disjoint; guarded by adopted_mutex_
+  Mutex mutex_;                                                 // of allocation
+  std::map<size_t, size_t> free_ CCOM_GUARDED_BY(mutex_);       // offset -> bytes, never adjacent
+  std::map<size_t, size_t> allocated_ CCOM_GUARDED_BY(mutex_);  // offset -> bytes
+  mutable SharedMutex adopted_mutex_;
+  std::map<uintptr_t, Adopted> adopted_ CCOM_GUARDED_BY(adopted_mutex_);  // by address, disjoint
   std::atomic<bool> has_adopted_{false};  // ever
 };
 

@@ -53,7 +53,7 @@ Status Arena::adopt(void* begin, size_t size_bytes) {
   if (size_bytes == 0 || address % kPage != 0 || size_bytes % kPage != 0) {
     return error(Code::InvalidArgument, "the buffer does not begin and end on a page: its pages hold other data too");
   }
-  const std::unique_lock lock(adopted_mutex_);
+  const ExclusiveLock lock(adopted_mutex_);
   const auto next = adopted_.lower_bound(address);
   if (next != adopted_.end() && next->first == address && next->second.size_bytes == size_bytes) {
     ++next->second.times;
@@ -80,7 +80,7 @@ Status Arena::adopt(void* begin, size_t size_bytes) {
 // The old contents are in the arena until the ordinary pages have them.
 Status Arena::give_back(void* begin, size_t size_bytes) {
   const auto address = reinterpret_cast<uintptr_t>(begin);
-  const std::unique_lock lock(adopted_mutex_);
+  const ExclusiveLock lock(adopted_mutex_);
   const auto found = adopted_.find(address);
   if (found == adopted_.end() || found->second.size_bytes != size_bytes) {
     return error(Code::InvalidArgument, "the buffer is not registered");
@@ -103,7 +103,7 @@ std::optional<size_t> Arena::offset_of(const void* address, size_t size_bytes) c
     return size_bytes <= segment_->bytes().size() - (at - base) ? std::optional(at - base) : std::nullopt;
   }
   if (!has_adopted_.load(std::memory_order_acquire)) return std::nullopt;
-  const std::shared_lock lock(adopted_mutex_);
+  const SharedLock lock(adopted_mutex_);
   auto after = adopted_.upper_bound(at);
   if (after == adopted_.begin()) return std::nullopt;
   const auto& [begin, range] = *--after;

@@ -6,40 +6,43 @@
 #include <unistd.h>
 
 #include <map>
-#include <mutex>
 
 #include "base/log.h"
+#include "base/mutex.h"
 #include "base/options.h"
 
 namespace ccom {
 namespace {
 
 struct Registry {
-  std::mutex mutex;
-  bool tried = false;  // guarded by mutex, as all below
-  std::unique_ptr<Arena> arena;
-  pid_t owner = 0;                                                // a forked child has no part in it
-  Arena* forking = nullptr;                                       // the forking process's own, while it forks
-  std::map<void*, size_t> outside;                                // bytes of what was allocated without an arena
-  std::map<uint64_t, std::weak_ptr<SharedSegment>> other_arenas;  // by process number
+  Mutex mutex;
+  bool tried CCOM_GUARDED_BY(mutex) = false;
+  std::unique_ptr<Arena> arena CCOM_GUARDED_BY(mutex);
+  pid_t owner CCOM_GUARDED_BY(mutex) = 0;                  // a forked child has no part in it
+  Arena* forking CCOM_GUARDED_BY(mutex) = nullptr;         // the forking process's own, while it forks
+  std::map<void*, size_t> outside CCOM_GUARDED_BY(mutex);  // bytes of what was allocated without an arena
+  std::map<uint64_t, std::weak_ptr<SharedSegment>> other_arenas CCOM_GUARDED_BY(mutex);  // by process number
 };
 // Never destroyed: buffers may outlive every static object.
 Registry& registry();
 
-Arena* own_arena(const Registry& all) { return all.owner == ::getpid() ? all.arena.get() : nullptr; }
+Arena* own_arena(const Registry& all) CCOM_REQUIRES(all.mutex) {
+  return all.owner == ::getpid() ? all.arena.get() : nullptr;
+}
 
-void before_fork() {
+// The lock that one of them takes another one gives back, which clang cannot follow.
+void before_fork() CCOM_NO_THREAD_SAFETY_ANALYSIS {
   Registry& all = registry();
   all.mutex.lock();
   all.forking = own_arena(all);
   if (all.forking != nullptr) all.forking->before_fork();
 }
-void after_fork_in_parent() {
+void after_fork_in_parent() CCOM_NO_THREAD_SAFETY_ANALYSIS {
   Registry& all = registry();
   if (all.forking != nullptr) all.forking->after_fork_in_parent();
   all.mutex.unlock();
 }
-void after_fork_in_child() {
+void after_fork_in_child() CCOM_NO_THREAD_SAFETY_ANALYSIS {
   Registry& all = registry();
   if (all.forking != nullptr) all.forking->after_fork_in_child();
   all.mutex.unlock();
@@ -59,8 +62,7 @@ Result<std::unique_ptr<Arena>> make_arena() {
   return Arena::create(static_cast<size_t>(bytes));
 }
 
-// Caller holds the mutex.
-Arena* arena_of(Registry& all) {
+Arena* arena_of(Registry& all) CCOM_REQUIRES(all.mutex) {
   if (!all.tried) {
     all.tried = true;
     all.owner = ::getpid();
@@ -76,7 +78,7 @@ Arena* arena_of(Registry& all) {
 }
 
 // Ordinary memory: nobody else is to reach it, and a forked child gets a copy.
-Result<void*> allocate_outside(Registry& all, size_t size_bytes) {
+Result<void*> allocate_outside(Registry& all, size_t size_bytes) CCOM_REQUIRES(all.mutex) {
   void* const pointer = ::mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (pointer == MAP_FAILED) return system_error(errno, "allocate %zu bytes", size_bytes);
   all.outside.emplace(pointer, size_bytes);
@@ -90,7 +92,7 @@ bool contains(const Bytes& bytes, const void* pointer) {
 }  // namespace
 
 Arena* process_arena() {
-  const std::lock_guard lock(registry().mutex);
+  const Lock lock(registry().mutex);
   return arena_of(registry());
 }
 
@@ -100,7 +102,7 @@ const uint64_t& process_number() {
 }
 
 Result<void*> allocate_shareable(size_t bytes) {
-  const std::lock_guard lock(registry().mutex);
+  const Lock lock(registry().mutex);
   if (Arena* const arena = arena_of(registry())) return arena->allocate(bytes);
   return allocate_outside(registry(), bytes == 0 ? 1 : bytes);
 }
@@ -108,7 +110,7 @@ Result<void*> allocate_shareable(size_t bytes) {
 Status free_shareable(void* pointer) {
   if (pointer == nullptr) return {};
   Registry& all = registry();
-  const std::lock_guard lock(all.mutex);
+  const Lock lock(all.mutex);
   if (const auto found = all.outside.find(pointer); found != all.outside.end()) {
     ::munmap(pointer, found->second);
     all.outside.erase(found);
@@ -140,13 +142,13 @@ Status deregister_memory(void* begin, size_t bytes) {
 }
 
 std::shared_ptr<SharedSegment> mapped_arena(uint64_t process) {
-  const std::lock_guard lock(registry().mutex);
+  const Lock lock(registry().mutex);
   const auto found = registry().other_arenas.find(process);
   return found == registry().other_arenas.end() ? nullptr : found->second.lock();
 }
 
 void remember_arena(uint64_t process, const std::shared_ptr<SharedSegment>& segment) {
-  const std::lock_guard lock(registry().mutex);
+  const Lock lock(registry().mutex);
   std::erase_if(registry().other_arenas, [](const auto& entry) { return entry.second.expired(); });
   registry().other_arenas[process] = segment;
 }

@@ -3,7 +3,8 @@
 
 #include <condition_variable>
 #include <map>
-#include <mutex>
+
+#include "base/mutex.h"
 
 namespace ccom {
 namespace {
@@ -14,9 +15,9 @@ struct Entry {
 };
 
 struct Table {
-  std::mutex mutex;
+  Mutex mutex;
   std::condition_variable changed;
-  std::map<std::string, Entry> entries;  // guarded by mutex
+  std::map<std::string, Entry> entries CCOM_GUARDED_BY(mutex);
 };
 // Never destroyed: threads may outlive static objects.
 Table& table() {
@@ -27,7 +28,7 @@ Table& table() {
 }  // namespace
 
 void put_segment(const std::string& path, Result<std::shared_ptr<SharedSegment>> segment) {
-  const std::lock_guard lock(table().mutex);
+  const Lock lock(table().mutex);
   std::erase_if(table().entries,
                 [](const auto& entry) { return entry.second.status.is_ok() && entry.second.segment.expired(); });
   table().entries[path] = segment ? Entry{{}, *segment} : Entry{std::move(segment).error(), {}};
@@ -35,10 +36,13 @@ void put_segment(const std::string& path, Result<std::shared_ptr<SharedSegment>>
 }
 
 Result<std::shared_ptr<SharedSegment>> await_segment(const std::string& path, Deadline deadline) {
-  std::unique_lock lock(table().mutex);
+  Lock lock(table().mutex);
   auto found = table().entries.end();
-  const auto is_there = [&] { return (found = table().entries.find(path)) != table().entries.end(); };
-  if (!table().changed.wait_until(lock, deadline.when(), is_there)) {
+  const auto is_there = [&]() CCOM_REQUIRES(table().mutex) {
+    found = table().entries.find(path);
+    return found != table().entries.end();
+  };
+  if (!lock.wait_until(table().changed, deadline.when(), is_there)) {
     return error(Code::Timeout, "another rank of this process has not mapped the host's memory in time");
   }
   if (!found->second.status.is_ok()) return found->second.status;

@@ -30,7 +30,7 @@ struct Messages::BackgroundTick {
 
 void Messages::watch() {
   if (is_watching_.load(std::memory_order_seq_cst)) return;
-  const std::lock_guard lock(thread_mutex_);
+  const Lock lock(thread_mutex_);
   if (is_closing_.load(std::memory_order_seq_cst)) return;
   is_watching_.store(true, std::memory_order_seq_cst);
   thread_wanted_.notify_all();
@@ -54,7 +54,7 @@ void Messages::start_thread() {
 }
 
 void Messages::wake_background() {
-  const std::lock_guard lock(thread_mutex_);
+  const Lock lock(thread_mutex_);
   is_woken_ = true;
   thread_wanted_.notify_all();
 }
@@ -62,7 +62,7 @@ void Messages::wake_background() {
 void Messages::run_background() {
   const auto is_over = [this] { return open_.load(std::memory_order_seq_cst) == 0; };
   BackgroundTick round;
-  std::unique_lock lock(thread_mutex_);
+  Lock lock(thread_mutex_);
   while (wait_for_tick(lock, round)) {
     // If nobody has driven the protocol since the last tick, this thread has to.
     const uint64_t drives = drives_.load(std::memory_order_relaxed);
@@ -79,31 +79,33 @@ void Messages::run_background() {
 }
 
 // Returns false when the thread has to end.
-bool Messages::wait_for_tick(std::unique_lock<std::mutex>& lock, BackgroundTick& round) {
+bool Messages::wait_for_tick(Lock& lock, BackgroundTick& round) {
   const auto is_closing = [this] { return is_closing_.load(std::memory_order_seq_cst); };
   const auto is_idle = [this] { return open_.load(std::memory_order_seq_cst) == 0; };
   round.quiet = is_idle() ? round.quiet + 1 : 0;
   if (round.quiet > kQuietTicks) {
     is_watching_.store(false, std::memory_order_seq_cst);
     // Either this thread sees the message, or the posting thread sees is_watching_ == false and wakes us.
-    thread_wanted_.wait(lock,
-                        [&] { return !is_idle() || is_watching_.load(std::memory_order_seq_cst) || is_closing(); });
+    lock.wait(thread_wanted_,
+              [&] { return !is_idle() || is_watching_.load(std::memory_order_seq_cst) || is_closing(); });
     is_watching_.store(true, std::memory_order_seq_cst);
     round = {};
   }
   const bool is_long = progress_lock_.is_taken() && round.drives == drives_.load(std::memory_order_relaxed);
   round.tick = is_long ? std::min(2 * round.tick, kLongestTick) : kTick;
-  thread_wanted_.wait_for(lock, round.tick, [&] { return is_woken_ || is_closing(); });
+  lock.wait_for(thread_wanted_, round.tick, [&]() CCOM_REQUIRES(thread_mutex_) { return is_woken_ || is_closing(); });
   is_woken_ = false;
   return !is_closing();
 }
 
 void Messages::end_background() {
+  std::thread ending;
   {
-    const std::lock_guard lock(thread_mutex_);
+    const Lock lock(thread_mutex_);
     thread_wanted_.notify_all();
+    ending.swap(thread_);
   }
-  if (thread_.joinable()) thread_.join();
+  if (ending.joinable()) ending.join();
 }
 
 }  // namespace ccom

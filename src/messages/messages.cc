@@ -39,7 +39,7 @@ bool Messages::is_within_done() { return done_depth > 0; }
 
 Status Messages::post(const std::shared_ptr<Message>& message) {
   {
-    const std::lock_guard lock(inbox_mutex_);
+    const Lock lock(inbox_mutex_);
     CCOM_TRY(Status(refusal_));
     inbox_.push_back(message);
     open_.fetch_add(1, std::memory_order_seq_cst);
@@ -173,14 +173,14 @@ Status Messages::accept_inbox() {
   if (!has_inbox_.load(std::memory_order_seq_cst)) return {};
   std::vector<std::shared_ptr<Message>> requests;
   {
-    const std::lock_guard lock(inbox_mutex_);
+    const Lock lock(inbox_mutex_);
     requests.swap(inbox_);
     has_inbox_.store(false, std::memory_order_seq_cst);
   }
   for (size_t i = 0; i < requests.size(); ++i) {
     Status status = protocol_.accept(requests[i]);
     if (status.is_ok()) continue;
-    const std::lock_guard lock(inbox_mutex_);  // the remaining requests fail in end_all()
+    const Lock lock(inbox_mutex_);  // the remaining requests fail in end_all()
     inbox_.insert(inbox_.begin(), requests.begin() + static_cast<std::ptrdiff_t>(i) + 1, requests.end());
     return status;
   }
@@ -200,7 +200,7 @@ void Messages::end_all(const Status& status) {
   has_failed_ = true;
   std::vector<std::shared_ptr<Message>> requests;
   {
-    const std::lock_guard lock(inbox_mutex_);
+    const Lock lock(inbox_mutex_);
     if (refusal_.is_ok()) refusal_ = status;
     requests.swap(inbox_);
     has_inbox_.store(false, std::memory_order_seq_cst);

@@ -15,12 +15,12 @@
 #include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <vector>
 
 #include "base/backoff.h"
+#include "base/mutex.h"
 #include "liveness/monitor.h"
 #include "messages/progress_lock.h"
 #include "messages/protocol.h"
@@ -84,9 +84,9 @@ class Messages {
   struct BackgroundTick;
   void watch();
   void wake_background();
-  void start_thread();
+  void start_thread() CCOM_REQUIRES(thread_mutex_);
   void run_background();
-  bool wait_for_tick(std::unique_lock<std::mutex>& lock, BackgroundTick& round);
+  bool wait_for_tick(Lock& lock, BackgroundTick& round) CCOM_REQUIRES(thread_mutex_);
   void end_background();
 
   Monitor& monitor_;
@@ -101,9 +101,9 @@ class Messages {
   std::atomic<bool> has_due_{false};
   std::atomic<int> calling_{0};  // threads that run callbacks
 
-  std::mutex inbox_mutex_;
-  std::vector<std::shared_ptr<Message>> inbox_;  // guarded by inbox_mutex_, as is refusal_
-  Status refusal_;                               // why new requests are refused
+  Mutex inbox_mutex_;
+  std::vector<std::shared_ptr<Message>> inbox_ CCOM_GUARDED_BY(inbox_mutex_);
+  Status refusal_ CCOM_GUARDED_BY(inbox_mutex_);  // why new requests are refused
   std::atomic<bool> has_inbox_{false};
 
   // Under the progress lock.
@@ -113,11 +113,11 @@ class Messages {
   uint32_t steps_ = 0;
   Due due_;
 
-  std::mutex thread_mutex_;
+  Mutex thread_mutex_;
   std::condition_variable thread_wanted_;
-  std::thread thread_;                    // guarded by thread_mutex_
+  std::thread thread_ CCOM_GUARDED_BY(thread_mutex_);
   std::atomic<bool> is_watching_{false};  // the background thread polls
-  bool is_woken_ = false;                 // guarded by thread_mutex_
+  bool is_woken_ CCOM_GUARDED_BY(thread_mutex_) = false;
 };
 
 }  // namespace ccom

@@ -8,9 +8,9 @@
 
 #include <atomic>
 #include <condition_variable>
-#include <mutex>
 #include <optional>
 
+#include "base/mutex.h"
 #include "base/time.h"
 
 namespace ccom {
@@ -29,7 +29,7 @@ class ProgressLock {
   // Wakes the waiters so that they re-evaluate their conditions.
   void notify() {
     if (waiting_.load(std::memory_order_seq_cst) == 0) return;
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     changed_.notify_all();
   }
 
@@ -39,13 +39,13 @@ class ProgressLock {
   bool await(std::optional<Deadline> deadline, Happened happened, WakeDriver wake_driver) {
     waiting_.fetch_add(1, std::memory_order_seq_cst);
     wake_driver();
-    std::unique_lock lock(mutex_);
+    Lock lock(mutex_);
     const auto is_over = [&] { return !taken_.load(std::memory_order_seq_cst) || happened(); };
     bool in_time = true;
     if (deadline) {
-      in_time = changed_.wait_until(lock, deadline->when(), is_over);
+      in_time = lock.wait_until(changed_, deadline->when(), is_over);
     } else {
-      changed_.wait(lock, is_over);
+      lock.wait(changed_, is_over);
     }
     waiting_.fetch_sub(1, std::memory_order_seq_cst);
     return in_time;
@@ -56,7 +56,7 @@ class ProgressLock {
  private:
   std::atomic<bool> taken_{false};
   std::atomic<int> waiting_{0};
-  std::mutex mutex_;  // only for sleeping on changed_
+  Mutex mutex_;  // only for sleeping on changed_
   std::condition_variable changed_;
 };
 
