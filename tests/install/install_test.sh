@@ -1,27 +1,38 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Installs the build into a fresh prefix and builds a C99 program against it: by find_package (shared and static) and by pkg-config.
-# Also: the shared library exports the C API and nothing else.
+# Installs the build into a fresh prefix, moves that elsewhere, and uses what it holds: a C99 program is built against it by
+# find_package and by pkg-config (shared and static), and the installed programs start. Also: the shared library exports
+# the C API and nothing else.
 set -eu
 build=$1
 consumer=$2
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-cmake --install "$build" --prefix "$folder/prefix" >/dev/null
+cmake --install "$build" --prefix "$folder/installed" >/dev/null
+mv "$folder/installed" "$folder/prefix"
+library=$(find "$folder/prefix" -name libccom.so)
+libraries=$(dirname "$library")
 
 cmake -G Ninja -S "$consumer" -B "$folder/build" -DCMAKE_PREFIX_PATH="$folder/prefix" >"$folder/log" 2>&1 || { cat "$folder/log"; exit 1; }
 cmake --build "$folder/build" >"$folder/log" 2>&1 || { cat "$folder/log"; exit 1; }
 "$folder/build/consumer"
 "$folder/build/consumer_static"
 
-library=$(find "$folder/prefix" -name libccom.so)
-PKG_CONFIG_PATH=$(dirname "$library")/pkgconfig
-export PKG_CONFIG_PATH
+export PKG_CONFIG_PATH="$libraries/pkgconfig"
 # shellcheck disable=SC2046
-cc -std=c99 $(pkg-config --cflags ccom | sed "s#-I[^ ]*#-I$folder/prefix/include#") "$consumer/consumer.c" -o "$folder/by_pkg_config" \
-  -L"$(dirname "$library")" $(pkg-config --libs-only-l ccom) -Wl,-rpath,"$(dirname "$library")"
+cc -std=c99 "$consumer/consumer.c" -o "$folder/by_pkg_config" $(pkg-config --cflags --libs ccom) -Wl,-rpath,"$libraries"
 "$folder/by_pkg_config"
+[ "$(pkg-config --cflags ccom)" = "-I$folder/prefix/lib/pkgconfig/../../include" ] || { echo "flags beside the folder: $(pkg-config --cflags ccom)"; exit 1; }
+mkdir "$folder/archive"
+cp "$libraries/libccom.a" "$folder/archive"
+# shellcheck disable=SC2046
+cc -std=c99 "$consumer/consumer.c" -o "$folder/static_by_pkg_config" -L"$folder/archive" $(pkg-config --static --cflags --libs-only-l ccom)
+"$folder/static_by_pkg_config"
+
+for program in "$folder"/prefix/bin/*; do
+  "$program" --version | grep -q "^$(basename "$program") [0-9]" || { echo "$program --version: no version"; exit 1; }
+done
 
 readelf -d "$library" | grep -q 'SONAME.*libccom\.so\.0' || { echo "no SONAME libccom.so.0"; exit 1; }
 foreign=$(nm -D --defined-only "$library" | awk '{print $3}' | grep -v '^ccom[A-Z]' | grep -v '^CCOM_0' || true)
