@@ -3,6 +3,7 @@
 
     pytest tests/torch                                 some minutes on two cores
     CCOM_TEST_LONG=1 pytest tests/torch                everything
+    CCOM_TEST_DAY=326 pytest tests/torch               the parts of long matrices that were due on that day of the year
     CCOM_TEST_BACKENDS=gloo pytest tests/torch         the tests themselves, without ccom
 
 Tests that run on both backends are checked with Gloo's results, or check Gloo too: they expect what torch promises.
@@ -15,12 +16,18 @@ import pytest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-LONG = os.environ.get("CCOM_TEST_LONG", "0") not in ("", "0")
+from rotation import DAY, LONG
+
 BACKENDS = os.environ.get("CCOM_TEST_BACKENDS", "gloo,ccom").split(",")
 
 
 def has_ccom():
     return "ccom" in BACKENDS and importlib.util.find_spec("ccom") is not None
+
+
+def pytest_report_header():
+    part = "all of them" if LONG else f"the part of day {DAY} (CCOM_TEST_DAY={DAY} repeats it)"
+    return f"long matrices: {part}"
 
 
 def pytest_configure(config):

@@ -6,6 +6,7 @@ import os
 
 import launch
 import pytest
+import rotation
 import torch
 
 EXAMPLES = os.path.join(launch.ROOT, "examples")
@@ -65,13 +66,13 @@ def test_all_examples_are_here():
 
 
 @pytest.mark.ccom
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", rotation.due(VARIANTS))
 def test_two_ranks_learn_what_gloo_does(variant, tmp_path):
     learns_the_same(variant, 2, 1, tmp_path, 2)
 
 
 @pytest.mark.ccom
-@pytest.mark.parametrize("variant", ["ddp_digits", "fsdp2", "tensor_parallel"])
+@pytest.mark.parametrize("variant", rotation.due(["ddp_digits", "fsdp2", "tensor_parallel"], 3))
 def test_two_hosts_learn_what_gloo_does(variant, tmp_path):
     learns_the_same(variant, 2, 2, tmp_path, 2)
 

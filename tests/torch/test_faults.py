@@ -6,7 +6,7 @@ import time
 
 import launch
 import pytest
-from conftest import LONG
+from rotation import LONG
 
 pytestmark = pytest.mark.ccom
 HOSTS = {"one host": lambda rank: {}, "two hosts": lambda rank: {"CCOM_HOSTID": f"host-{rank % 2}"}}

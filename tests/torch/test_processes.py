@@ -4,7 +4,7 @@ import time
 
 import launch
 import pytest
-from conftest import LONG
+from rotation import LONG
 
 pytestmark = pytest.mark.ccom
 
