@@ -14,9 +14,9 @@ add_compile_options($<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
 if(CCOM_CCACHE AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
   find_program(CCOM_CCACHE_PROGRAM ccache)
   if(CCOM_CCACHE_PROGRAM)
-    # ccache takes no notice of what a precompiled header holds unless it is allowed to compare its file.
-    set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
-                                    ${CCOM_CCACHE_PROGRAM})
+    # Without the sloppiness ccache refuses precompiled headers. Clones share what is below their root.
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}
+        CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${CCOM_CCACHE_PROGRAM})
     set(CMAKE_C_COMPILER_LAUNCHER ${CCOM_CCACHE_PROGRAM})
   endif()
 endif()

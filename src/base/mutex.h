@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// std::mutex, std::shared_mutex and their locks under names that carry thread annotations: those of libstdc++ carry none,
-// so clang could not check who holds them.
+// std::mutex, std::shared_mutex and their locks with thread annotations, which those of libstdc++ lack: clang could not
+// check who holds them.
 #pragma once
 
 #include "base/thread_annotations.h"
