@@ -18,6 +18,7 @@
 // checked when one is read (json_read.cc): planner and engine need not ask again.
 #include <nlohmann/json.hpp>
 
+#include "topology/memory_costs_json.h"
 #include "topology/shapes.h"
 #include "topology/topology.h"
 
@@ -125,11 +126,13 @@ ordered_json json_of(const Host& host) {
 }
 
 ordered_json json_of(const Topology& topology) {
-  return {{"hosts", list_of(topology.hosts)},
-          {"ranks", list_of(topology.ranks)},
-          {"memory", json_of(topology.memory)},
-          {"network", json_of(topology.network)},
-          {"costs", json_of(topology.costs)}};
+  ordered_json object{{"hosts", list_of(topology.hosts)},
+                      {"ranks", list_of(topology.ranks)},
+                      {"memory", json_of(topology.memory)},
+                      {"network", json_of(topology.network)},
+                      {"costs", json_of(topology.costs)}};
+  if (topology.memory_costs != MemoryCosts{}) object["memory_costs"] = json_of(topology.memory_costs);
+  return object;
 }
 
 // Bytes that are not UTF-8 become U+FFFD; nothing is thrown.
@@ -151,6 +154,7 @@ std::string to_json(const Calibration& calibration) {
   if (calibration.post_ns) costs["post_ns"] = *calibration.post_ns;
   if (calibration.reduce_bytes_per_second) costs["reduce_bytes_per_second"] = *calibration.reduce_bytes_per_second;
   if (!costs.empty()) object["costs"] = std::move(costs);
+  if (calibration.memory_costs) object["memory_costs"] = json_of(*calibration.memory_costs);
   if (!calibration.measured_on.empty()) object["measured_on"] = calibration.measured_on;
   return text_of(object);
 }

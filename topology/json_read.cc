@@ -6,6 +6,7 @@
 #include <set>
 
 #include "topology/json_reader.h"
+#include "topology/memory_costs_json.h"
 #include "topology/shapes.h"
 #include "topology/topology.h"
 
@@ -281,6 +282,7 @@ Topology read_topology(const JsonAt& at) {
   topology.memory = read_speed(object.at("memory"));
   topology.network = read_speed(object.at("network"));
   if (object.has("costs")) topology.costs = read_costs(object.at("costs"));
+  if (object.has("memory_costs")) topology.memory_costs = read_memory_costs(object.at("memory_costs"));
   object.finish();
   if (!at.problem.status().is_ok()) return topology;
   std::set<std::string> ids;

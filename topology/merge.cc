@@ -193,6 +193,7 @@ void calibrate(Topology& topology, const Calibration& measured) {
   topology.costs.post_ns = measured.post_ns.value_or(topology.costs.post_ns);
   topology.costs.reduce_bytes_per_second =
       measured.reduce_bytes_per_second.value_or(topology.costs.reduce_bytes_per_second);
+  topology.memory_costs = measured.memory_costs.value_or(topology.memory_costs);
 }
 
 void set_default_speeds(Topology& topology) {

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/memory_costs.h"
 #include "base/status.h"
 #include "base/types.h"
 
@@ -129,6 +130,7 @@ struct Topology {
   LinkSpeed memory;          // between ranks of a host through shared memory, per pair; see without_shared_memory()
   LinkSpeed network;         // between hosts, per host and direction, unless a fabric has uplinks
   Costs costs;               // of ranks without an imposed fabric
+  MemoryCosts memory_costs = {};  // of their work in memory that they share
 
   int nranks() const { return static_cast<int>(ranks.size()); }
   std::vector<Rank> ranks_of(int host) const;  // ascending
@@ -195,6 +197,7 @@ struct Calibration {
   std::optional<LinkSpeed> network;
   std::optional<double> post_ns;  // of Costs, like the next one
   std::optional<double> reduce_bytes_per_second;
+  std::optional<MemoryCosts> memory_costs = {};
   std::string measured_on = {};  // for display
   friend bool operator==(const Calibration&, const Calibration&) = default;
 };

@@ -29,28 +29,6 @@
 
 namespace ccom {
 
-// Where one scheme becomes better than another. Equal on all ranks.
-struct NodeTuning {
-  size_t small_bytes = 8192;  // shown per rank: up to here nobody asks what can be reached
-  size_t one_shot_bytes = 0;  // of an allreduce or reduce that goes through staging memory
-  // Reading another process's ordinary memory through the kernel: instead of two copies by the collectives without
-  // sums, from this size on; pull instead of two_shot, from one size to another.
-  size_t read_bytes = SIZE_MAX;
-  size_t pull_from_bytes = SIZE_MAX;
-  size_t pull_to_bytes = 0;
-  size_t stream_bytes = SIZE_MAX;           // of all buffers together: from here on results are written past the caches
-  std::vector<std::vector<Rank>> groups{};  // of ranks that share a cache, for tiny calls of many ranks; empty: none
-  std::vector<std::vector<Rank>> domains{};  // of memory; empty: one
-};
-
-// What decides about the scheme of a call besides what can be reached. Equal on all ranks.
-struct NodeCase {
-  Collective collective = Collective::AllReduce;
-  size_t bytes = 0;          // of the vector
-  bool rounds_once = false;  // a narrow floating type: its sums may not be rounded in between
-};
-NodeShape node_shape(const NodeTuning& tuning, const NodeCase& asked, std::span<const Reach> reach);
-
 // One rank's plan. reach: by rank; a rank that runs an AllToAll or a OneShot in place must not let others reach its
 // input; for OneShot no output is reached, for GatherRelease nothing. All schemes but Direct are for AllReduce, OneShot
 // and TwoShot also for Reduce.

@@ -5,7 +5,7 @@
 
 #include "comm/communicator.h"
 #include "comm/program_proof.h"
-#include "planner/node_tuning.h"
+#include "planner/planner.h"
 
 namespace ccom {
 // The memory that the ranks of this host share. Which hosts have such follows from the topology and the settings alone.

@@ -2,58 +2,142 @@
 #include "planner/node_choice.h"
 
 #include <algorithm>
+#include <optional>
 
-#include "planner/node_tuning.h"
+#include "algorithms/stage_cost.h"
+#include "base/collective.h"
+#include "planner/host_groups.h"
+#include "planner/node_machine.h"
+#include "planner/programs.h"
 
 namespace ccom {
 namespace {
 
-// What is known of a call before it is made.
-struct NodeWork {
-  Collective collective = Collective::AllReduce;
-  size_t block_bytes = 0;
-  size_t shown_bytes = 0;  // of a rank's memory that others read, on the rank that shows most
-  size_t total_bytes = 0;  // input and output of all ranks
-  bool rounds_once = false;
+// What fits beside a rank's flag lines (NodeLayout). Up to here nobody asks who can be reached.
+constexpr size_t kMostSmallBytes = size_t{8} << 10;
+// That decides whether tiny calls are better off with two barriers and fewer readers of each line.
+constexpr size_t kTinyBytes = 64;
+
+// What all ranks' buffers are like: ordinary memory that only the kernel can read for others, or mapped.
+constexpr Reach kOrdinary{.input = true}, kMapped{.input = true, .output = true};
+
+// A group of a stage, and the host that it is.
+struct HostGroup {
+  const Program& program;
+  const Stage& stage;
+  size_t group = 0;
+  size_t block_bytes = 0;  // of a tile
+  size_t tiles = 1;
+  const NodeMachine& machine;
+
+  double time_ns(const NodeChoice& choice, const Reach& reach = kOrdinary) const {
+    Stage tried = stage;
+    tried.node = choice;
+    return host_stage_cost(program, tried, group, block_bytes, tiles, reach, machine).time_ns;
+  }
+  // Of a rank's memory that others read, on the rank that shows most.
+  size_t shown_bytes() const {
+    size_t most = 0;
+    for (const StageMember& member : stage.groups[group]) most = std::max(most, program.gives(member).size());
+    return most * block_bytes;
+  }
+  bool has_core_for_each() const { return stage.groups[group].size() <= static_cast<size_t>(machine.cpus); }
 };
 
-NodeWork work_of(const Question& question, const Program& program, const Stage& stage, size_t group) {
-  const size_t units = largest_units(question.collective, program.nranks);
-  const ProgramGeometry geometry(program, question.bytes / units, 1);
-  NodeWork work{.collective = stage.collective,
-                .block_bytes = geometry.block_elements(0, 0),
-                .rounds_once = question.narrow_float};
-  for (const StageMember& member : stage.groups[group]) {
-    work.shown_bytes = std::max(work.shown_bytes, program.gives(member).size() * work.block_bytes);
-    work.total_bytes += (program.gives(member).size() + program.gets(member).size()) * work.block_bytes;
-  }
-  if (stage.collective == Collective::Reduce || stage.collective == Collective::AllReduce)
-    work.block_bytes = work.shown_bytes;
-  return work;
+// Reading other processes' memory may not be permitted, and what cannot be read is staged after all: it must be clearly
+// better.
+constexpr double kClearly = 1.1;
+
+const NodeChoice& cheapest(const HostGroup& group, const std::vector<NodeChoice>& choices) {
+  if (choices.size() == 1) return choices[0];
+  return *std::ranges::min_element(choices, {}, [&](const NodeChoice& choice) {
+    return group.time_ns(choice) * (choice.reads ? kClearly : 1);
+  });
 }
 
-// Whether the kernel should copy a rank's input for others, instead of two copies through staging memory.
-bool is_worth_reading(const NodeTuning& tuning, const NodeWork& work) {
-  const size_t shown = work.shown_bytes;
-  if (work.collective != Collective::AllReduce && work.collective != Collective::Reduce)
-    return shown >= tuning.read_bytes;
-  return work.collective == Collective::AllReduce && shown >= tuning.pull_from_bytes && shown <= tuning.pull_to_bytes;
-}
+// One shape whatever can be reached.
+NodeChoice only(const NodeShape& shape) { return {.staged = shape, .readable = shape, .mapped = shape}; }
 
-NodeChoice choice_of(const NodeTuning& tuning, int nranks, const NodeWork& work) {
-  const auto shape = [&](const Reach& reach) {
-    const std::vector<Reach> all(static_cast<size_t>(nranks), reach);
-    return node_shape(tuning, {work.collective, work.block_bytes, work.rounds_once}, all);
+// The ways to run a call that asks who can be reached. The first phase, before anybody knows, is the same in all shapes
+// of a way. What is announced as readable is read by the kernel; with fewer cores than ranks it would be in no cache
+// any more when its turn comes.
+std::vector<NodeChoice> ways(const HostGroup& group, const RankGroups& domains, bool rounds_once) {
+  const Collective collective = group.stage.collective;
+  const bool is_allreduce = collective == Collective::AllReduce;
+  std::vector<NodeChoice> found;
+  const auto add = [&](NodeChoice way, bool reads) {
+    way.reads = reads;
+    found.push_back(std::move(way));
   };
-  return {.asks = work.shown_bytes > tuning.small_bytes,
-          .reads = is_worth_reading(tuning, work),
-          .streams = work.total_bytes >= tuning.stream_bytes,
-          .staged = shape({}),
-          .readable = shape({.input = true}),
-          .mapped = shape({.input = true, .output = true})};
+  const bool reads = group.has_core_for_each();
+  if (!is_allreduce && collective != Collective::Reduce) {
+    add(only({NodeScheme::Direct}), false);
+    if (reads) add(only({NodeScheme::Direct}), true);
+    return found;
+  }
+  const NodeShape one_shot{NodeScheme::OneShot, {}, true}, two_shot{NodeScheme::TwoShot};
+  add({.staged = one_shot, .readable = one_shot, .mapped = {NodeScheme::TwoShot, {}, true}}, false);
+  add(only(two_shot), false);
+  if (is_allreduce && reads) add({.staged = two_shot, .readable = {NodeScheme::Pull}, .mapped = two_shot}, true);
+  if (is_allreduce && !rounds_once && !domains.empty()) add(only({NodeScheme::Domains, domains}), false);
+  return found;
+}
+
+// Of a call that nobody asks in.
+NodeChoice small_choice(const HostGroup& group, const RankGroups& cache_groups) {
+  const Collective collective = group.stage.collective;
+  const bool sums_vector = collective == Collective::AllReduce || collective == Collective::Reduce;
+  std::vector<NodeChoice> choices{
+      only(sums_vector ? NodeShape{NodeScheme::OneShot, {}, true} : NodeShape{NodeScheme::Direct})};
+  if (collective == Collective::AllReduce && !cache_groups.empty() && group.has_core_for_each())
+    choices.push_back(only({NodeScheme::GatherRelease, cache_groups}));
+  NodeChoice choice = cheapest(group, choices);
+  choice.asks = false;
+  return choice;
+}
+
+NodeChoice choice_of(const HostGroup& group, const RankGroups& domains, const RankGroups& cache_groups,
+                     bool rounds_once) {
+  if (group.shown_bytes() <= kMostSmallBytes) return small_choice(group, cache_groups);
+  std::vector<NodeChoice> choices = ways(group, domains, rounds_once);
+  for (NodeChoice& choice : choices) {
+    const auto both = [&] { return group.time_ns(choice) + group.time_ns(choice, kMapped); };
+    const double cached_ns = both();
+    choice.streams = true;
+    choice.streams = both() < cached_ns;
+  }
+  return cheapest(group, choices);
 }
 
 }  // namespace
+
+NodeChoice node_choice(const Topology& topology, const Question& question, const Program& program,
+                       const Stage& stage) {
+  const ProgramGeometry geometry(program, question.bytes / largest_units(question.collective, program.nranks), 1);
+  // Groups and domains belong to one shape of host: where hosts differ it goes without.
+  for (const bool is_alike : {true, false}) {
+    std::vector<NodeChoice> choices;
+    for (size_t group = 0; group < stage.groups.size(); ++group) {
+      if (stage.groups[group].size() < 2) continue;
+      const int host = topology.ranks[static_cast<size_t>(stage.groups[group][0].rank)].host;
+      const HostMachine machine(topology, host);
+      const RankGroups none;
+      choices.push_back(choice_of({program, stage, group, geometry.block_elements(0, 0), geometry.tiles(), machine.machine},
+                                  is_alike ? domains_of(topology, host) : none,
+                                  is_alike ? cache_groups_of(topology, host) : none, question.narrow_float));
+    }
+    if (choices.empty()) break;
+    if (!is_alike || std::ranges::count(choices, choices[0]) == std::ssize(choices)) return choices[0];
+  }
+  return {.asks = false};
+}
+
+size_t small_call_bytes(const Topology& topology, int host) {
+  const Topology alone = host_alone(topology, host);
+  if (alone.nranks() < 2) return kMostSmallBytes;
+  const Program tiny = node_program(alone, {.bytes = kTinyBytes});
+  return tiny.stages[0].node.staged.scheme == NodeScheme::OneShot ? kMostSmallBytes : 0;
+}
 
 Topology host_alone(const Topology& topology, int host) {
   const std::vector<Rank> ranks = topology.ranks_of(host);
@@ -68,24 +152,8 @@ Topology host_alone(const Topology& topology, int host) {
   result.memory = topology.memory;
   result.network = topology.network;
   result.costs = topology.costs;
+  result.memory_costs = topology.memory_costs;
   return result;
-}
-
-NodeChoice node_choice(const Topology& topology, const Question& question, const Program& program, const Stage& stage) {
-  // Groups and domains belong to one shape of host: where hosts differ it goes without.
-  for (const bool is_alike : {true, false}) {
-    std::vector<NodeChoice> choices;
-    for (size_t group = 0; group < stage.groups.size(); ++group) {
-      const std::vector<StageMember>& members = stage.groups[group];
-      if (members.size() < 2) continue;
-      NodeTuning tuning = node_tuning(host_alone(topology, topology.ranks[static_cast<size_t>(members[0].rank)].host));
-      if (!is_alike) tuning.groups = tuning.domains = {};
-      choices.push_back(choice_of(tuning, static_cast<int>(members.size()), work_of(question, program, stage, group)));
-    }
-    if (choices.empty()) break;
-    if (!is_alike || std::ranges::count(choices, choices[0]) == std::ssize(choices)) return choices[0];
-  }
-  return {.asks = false};
 }
 
 }  // namespace ccom

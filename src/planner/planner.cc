@@ -3,13 +3,17 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdio>
 #include <functional>
 
 #include "algorithms/collectives.h"
+#include "algorithms/stage_cost.h"
+#include "base/collective.h"
 #include "planner/fabric_pricing.h"
 #include "planner/fabric_search.h"
 #include "planner/forced.h"
 #include "planner/hierarchical_search.h"
+#include "planner/node_machine.h"
 #include "planner/pricing.h"
 #include "planner/programs.h"
 #include "planner/shapes.h"
@@ -23,20 +27,28 @@ constexpr size_t kMostChunks = 16;
 
 bool asks_for_torus(std::string_view forced) { return forced.find("torus") != std::string_view::npos; }
 
-// "node_two_shot; staged: 2 meets, 5000 bytes; readable: ...; mapped: 2 meets, 2000 bytes (500 of other memory
-// domains)"
-std::string node_note(const Topology& topology, const Question& question) {
-  std::string note;
-  for (const auto& [means, reach] : {std::pair("staged", Reach{}), std::pair("readable", Reach{true, false}),
-                                     std::pair("mapped", Reach{true, true})}) {
-    const auto [scheme, traffic] = look_at_node(topology, question, reach);
-    const auto number = [](double value) { return std::to_string(static_cast<uint64_t>(value)); };
-    const std::string name(name_of(scheme));
-    if (note.empty()) note = name;
-    note += std::string("; ") + means + ": " + (note.starts_with(name) ? "" : name + ", ");
-    note += number(traffic.meets) + (traffic.meets == 1 ? " meet, " : " meets, ") +
-            number(traffic.local_bytes + traffic.remote_bytes) + " bytes";
-    if (traffic.remote_bytes > 0) note += " (" + number(traffic.remote_bytes) + " of other memory domains)";
+// "node_two_shot; ordinary buffers: 3.1 us, 2 barriers, 5000 bytes; mapped: 1.2 us, 2 barriers, 2000 bytes (500 of other
+// memory domains)"
+std::string node_note(const Topology& topology, const Question& question, const Program& program) {
+  const Stage& stage = program.stages[0];
+  const HostMachine host(topology, 0);
+  const ProgramGeometry geometry(program, question.bytes / largest_units(question.collective, program.nranks), 1);
+  std::string note, first;
+  for (const auto& [means, reach] :
+       {std::pair("ordinary buffers", Reach{true, false}), std::pair("mapped", Reach{true, true})}) {
+    const HostStageCost cost =
+        host_stage_cost(program, stage, 0, geometry.block_elements(0, 0), geometry.tiles(), reach, host.machine);
+    const NodeShape& ordinary = stage.node.reads ? stage.node.readable : stage.node.staged;
+    const std::string name(name_of((reach.output ? stage.node.mapped : ordinary).scheme));
+    char text[160];
+    std::snprintf(text, sizeof text, "%.1f us, %.0f barrier%s, %.0f bytes", cost.time_ns / 1e3, cost.most.meets,
+                  cost.most.meets == 1 ? "" : "s", cost.most.bytes());
+    if (first.empty()) note = first = name;
+    note += std::string("; ") + means + ": " + (name == first ? "" : name + ", ") + text;
+    if (cost.most.remote_bytes > 0) {
+      note += " (" + std::to_string(static_cast<uint64_t>(cost.most.remote_bytes)) + " of other memory domains)";
+    }
+    if (!stage.node.asks) break;  // nobody says where its buffers are
   }
   return note;
 }
@@ -93,7 +105,9 @@ class Search {
                              .note = "the ranks do not share memory, or are to use a fabric or transport"});
       return;
     }
-    add_priced(node_program(topology_, question_), node_note(topology_, question_));
+    Program program = node_program(topology_, question_);
+    std::string note = node_note(topology_, question_, program);
+    add_priced(std::move(program), std::move(note));
   }
 
   void add_hosts() {

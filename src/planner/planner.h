@@ -71,6 +71,10 @@ bool uses_memory(const Topology& topology, const Settings& settings);
 // forbids is NotSupported with the reason.
 Result<Choice> choose(const Topology& topology, const Settings& settings, const Question& question);
 
+// Up to how many bytes that a rank shows others its calls are small on a host: run by one function, without a look-up.
+// 0 where tiny calls of many ranks need another way.
+size_t small_call_bytes(const Topology& topology, int host);
+
 // How many channels to each peer the programs may use that choose() may choose.
 std::vector<int> channels_by_peer(const Topology& topology, const Settings& settings, Rank rank);
 

@@ -5,7 +5,6 @@
 #include <bit>
 #include <cmath>
 
-#include "planner/node_tuning.h"
 #include "planner/program_pricing.h"
 
 namespace ccom {
@@ -230,34 +229,7 @@ Price price_alltoall(const Topology& topology, const Question& question, const M
   return pricer.take();
 }
 
-// Steps are meets; bytes are loads and stores of the first rank.
-Price price_node(const Topology& topology, const Question& question) {
-  const NodeOutlook outlook = look_at_node(topology, question, {});
-  Pricer pricer(topology);
-  pricer.add_inside({outlook.traffic.meets, 0, outlook.traffic.local_bytes + outlook.traffic.remote_bytes,
-                     outlook.traffic.combined_bytes});
-  if (reduces(question.collective)) {
-    pricer.round(outlook.scheme == NodeScheme::Domains ? 2 : 1);
-  }
-  return pricer.take();
-}
-
 }  // namespace
-
-NodeOutlook look_at_node(const Topology& topology, const Question& question, const Reach& reach) {
-  const int nranks = topology.nranks();
-  const NodeTuning tuning = node_tuning(topology);
-  std::vector<Reach> reaches(static_cast<size_t>(nranks), reach);
-  if (question.bytes <= tuning.small_bytes) std::ranges::fill(reaches, Reach{});
-  const NodeShape shape = node_shape(
-      tuning, {.collective = question.collective, .bytes = question.bytes, .rounds_once = question.narrow_float},
-      reaches);
-  const NodePlan plan = node_plan(node_task(question.collective, nranks, question.root), 0, false, shape, reaches);
-  std::vector<int> domains;
-  for (const Place& place : topology.ranks) domains.push_back(place.numa_node);
-  const size_t units = largest_units(question.collective, nranks);
-  return {shape.scheme, traffic_of(plan, {.unit_bytes = question.bytes / units}, domains)};
-}
 
 Price price(const Topology& topology, const Question& question, const MessageAlgorithm& algorithm) {
   switch (algorithm.kind) {
@@ -268,7 +240,6 @@ Price price(const Topology& topology, const Question& question, const MessageAlg
 }
 
 Price price(const Topology& topology, const Question& question, const Program& program) {
-  if (program.is_node()) return price_node(topology, question);
   return program.is_messages() ? price(topology, question, program.stages[0].messages)
                                : price_program(topology, question, program).whole;
 }

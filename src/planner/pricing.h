@@ -4,8 +4,6 @@
 #pragma once
 
 #include "algorithms/cost.h"
-#include "algorithms/node.h"
-#include "planner/node_cost.h"
 #include "planner/planner.h"
 
 namespace ccom {
@@ -15,13 +13,6 @@ struct Price {
   double time_ns = 0;
   int roundings = 0;
 };
-
-// What the first rank of a node does in a call, if every rank's buffers can be reached alike.
-struct NodeOutlook {
-  NodeScheme scheme = NodeScheme::Direct;
-  NodeTraffic traffic;
-};
-NodeOutlook look_at_node(const Topology& topology, const Question& question, const Reach& reach);
 
 Price price(const Topology& topology, const Question& question, const MessageAlgorithm& algorithm);
 Price price(const Topology& topology, const Question& question, const Program& program);

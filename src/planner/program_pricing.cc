@@ -4,11 +4,10 @@
 #include <algorithm>
 #include <bit>
 
-#include "algorithms/stage_plans.h"
+#include "algorithms/stage_cost.h"
 #include "base/collective.h"
 #include "planner/hierarchical_search.h"
-#include "planner/node_choice.h"
-#include "planner/node_cost.h"
+#include "planner/node_machine.h"
 
 namespace ccom {
 namespace {
@@ -27,12 +26,7 @@ class Pricer {
       : topology_(topology),
         question_(question),
         program_(program),
-        geometry_(program, question.bytes / largest_units(question.collective, program.nranks), 1) {
-    for (int host = 0; host < static_cast<int>(topology.hosts.size()); ++host) {
-      const auto ranks = static_cast<double>(topology.ranks_of(host).size());
-      crowding_ = std::max(crowding_, ranks / host_alone(topology, host).hosts[0].cpus);
-    }
-  }
+        geometry_(program, question.bytes / largest_units(question.collective, program.nranks), 1) {}
 
   ProgramPrice run() {
     ProgramPrice price;
@@ -61,29 +55,30 @@ class Pricer {
     return price(hosts_alone(topology_, 1), question_across(stage), stage.messages).roundings;
   }
 
-  // By the ranks of the host that has most.
+  // By the slowest host. Where hosts are alike, by the first.
   StagePrice host_stage(const Stage& stage) const {
-    const auto group = static_cast<size_t>(std::ranges::max_element(stage.groups, {}, &std::vector<StageMember>::size) -
-                                           stage.groups.begin());
-    const std::vector<StageMember>& members = stage.groups[group];
     StagePrice priced;
-    if (members.size() < 2) return priced;
-    std::vector<int> domains;
-    for (const StageMember& member : members) {
-      domains.push_back(topology_.ranks[static_cast<size_t>(member.rank)].numa_node);
+    const auto tiles = static_cast<double>(geometry_.tiles());
+    const size_t block = geometry_.block_elements(0, 0);
+    for (size_t group = 0; group < stage.groups.size(); ++group) {
+      if (group > 0 && is_like_first_host(stage, group)) continue;
+      const HostMachine host(topology_, host_of(stage, group));
+      const HostStageCost cost =
+          host_stage_cost(program_, stage, group, block, geometry_.tiles(), {.input = true}, host.machine);
+      priced.time_ns = std::max(priced.time_ns, cost.time_ns);
+      priced.memory_bytes = std::max(priced.memory_bytes, tiles * cost.most.bytes());
+      priced.steps = std::max(priced.steps, cost.most.meets);
     }
-    const std::vector<Reach> nobody(members.size());
-    const NodeExtent extent{.unit_bytes = static_cast<size_t>(block_bytes())};
-    std::vector<NodePlan> plans;
-    for (int member = 0; member < static_cast<int>(members.size()); ++member) {
-      plans.push_back(stage_node_plan(program_, stage, group, member, false, nobody));
-      const NodeTraffic traffic = traffic_of(plans.back(), extent, domains);
-      const auto tiles = static_cast<double>(geometry_.tiles());
-      priced.memory_bytes = std::max(priced.memory_bytes, (traffic.local_bytes + traffic.remote_bytes) * tiles);
-      priced.steps = traffic.meets;
-    }
-    priced.time_ns = node_time_ns(plans, extent, domains, NodePrices()) * std::max(1.0, crowding_);
     return priced;
+  }
+  int host_of(const Stage& stage, size_t group) const {
+    return topology_.ranks[static_cast<size_t>(stage.groups[group][0].rank)].host;
+  }
+  bool is_like_first_host(const Stage& stage, size_t group) const {
+    const Host& first = topology_.hosts[static_cast<size_t>(host_of(stage, 0))];
+    const Host& host = topology_.hosts[static_cast<size_t>(host_of(stage, group))];
+    return stage.groups[group].size() == stage.groups[0].size() && host.cpus == first.cpus &&
+           host.caches == first.caches;
   }
 
   // What a group of one rank per host asks the pricer of messages.
@@ -122,7 +117,6 @@ class Pricer {
   const Question& question_;
   const Program& program_;
   const ProgramGeometry geometry_;
-  double crowding_ = 0;
 };
 
 }  // namespace

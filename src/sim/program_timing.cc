@@ -4,8 +4,9 @@
 #include <algorithm>
 #include <numeric>
 
+#include "algorithms/stage_cost.h"
 #include "plan/partition.h"
-#include "planner/node_cost.h"
+#include "planner/node_machine.h"
 
 namespace ccom {
 namespace {
@@ -124,54 +125,15 @@ StepBytes ProgramTiming::step_bytes(const Stage& stage, int group, int member, s
 
 double ProgramTiming::node_ns(uint32_t stage, int group, size_t tile) {
   const auto [at, is_new] = node_ns_.try_emplace(key(stage, group, tile), 0);
-  if (is_new) {
-    at->second = is_alone(stage, group) ? copy_ns(program_.stages[stage], group, tile)
-                                        : shared_memory_ns(program_.stages[stage], group, tile);
-  }
+  if (is_new) at->second = shared_memory_ns(program_.stages[stage], group, tile);
   return at->second;
 }
 
-double ProgramTiming::copy_ns(const Stage& stage, int group, size_t tile) const {
-  const StageMember& member = stage.groups[size_at(group)][0];
-  size_t elements = 0;
-  for (const BlockAt& at : program_.gets(member)) {
-    if (std::ranges::count(program_.gives(member), at) == 0) elements += geometry_.block_elements(tile, at.block);
-  }
-  return 2 * static_cast<double>(elements * options_.element_bytes) * options_.node.prices.local_byte;
-}
-
 double ProgramTiming::shared_memory_ns(const Stage& stage, int group, size_t tile) const {
-  const std::vector<StageMember>& members = stage.groups[size_at(group)];
-  const bool shows_outputs = stage.collective == Collective::AllReduce || stage.collective == Collective::Reduce;
-  std::vector<Reach> reach(members.size());
-  std::vector<int> domains;
-  size_t unit = 0, most_given = 1;
-  for (size_t i = 0; i < members.size(); ++i) {
-    const std::vector<BlockAt>& gives = program_.gives(members[i]);
-    if (stage.node.asks) reach[i] = options_.node.reach;
-    if (!shows_outputs || program_.gets(members[i]).empty()) reach[i].output = false;
-    if (!stage.node.reads && !options_.node.reach.output) reach[i].input = false;
-    for (const BlockAt& at : gives) unit = std::max(unit, geometry_.block_elements(tile, at.block));
-    most_given = std::max(most_given, gives.size());
-    domains.push_back(topology_.ranks[static_cast<size_t>(members[i].rank)].numa_node);
-  }
-  if (std::ranges::count(domains, -1) > 0) domains.clear();
-  std::vector<NodePlan> plans;
-  for (size_t i = 0; i < members.size(); ++i) {
-    plans.push_back(source_.node(program_, stage, size_at(group), static_cast<int>(i), false, reach));
-  }
-  const size_t bytes = unit * options_.element_bytes;
-  size_t node_tile = bytes;
-  if (plans[0].staged) {
-    node_tile = std::clamp<size_t>(std::min(stage.node.tile_bytes, options_.node.staging_bytes) / most_given, 1,
-                                   std::max<size_t>(bytes, 1));
-  }
-  const NodeExtent extent{.unit_bytes = bytes, .tiles = bytes == 0 ? 1 : (bytes + node_tile - 1) / node_tile};
-  // Ranks share what processors there are.
-  const int host = topology_.ranks[static_cast<size_t>(members[0].rank)].host;
-  const double crowding = static_cast<double>(topology_.ranks_on_machine_of(host)) /
-                          std::max(topology_.hosts[static_cast<size_t>(host)].cpus, 1);
-  return node_time_ns(plans, extent, domains, options_.node.prices) * std::max(crowding, 1.0);
+  const StageMember& first = stage.groups[size_at(group)][0];
+  const HostMachine host(topology_, topology_.ranks[static_cast<size_t>(first.rank)].host);
+  const size_t block_bytes = geometry_.block_elements(tile, 0) * options_.element_bytes;
+  return host_stage_cost(program_, stage, size_at(group), block_bytes, tiles(), options_.reach, host.machine).time_ns;
 }
 
 }  // namespace ccom

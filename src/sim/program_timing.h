@@ -49,7 +49,6 @@ class ProgramTiming {
 
   Result<MessageGroup> make_messages(uint32_t stage, int group, size_t tile);
   StepBytes step_bytes(const Stage& stage, int group, int member, size_t tile, uint32_t blocks_per_unit) const;
-  double copy_ns(const Stage& stage, int group, size_t tile) const;
   double shared_memory_ns(const Stage& stage, int group, size_t tile) const;
 
   const Topology& topology_;

@@ -14,7 +14,7 @@
 // Sends need no posted receive: every transport has room for what is on the wires.
 //
 // Programs. Every rank runs the parts of all tiles in order_of(). A host's ranks run a stage together: it starts when
-// the last of them has come and takes what node_cost.h says of their plans; meanwhile they neither start messages nor
+// the last of them has come and takes what algorithms/stage_cost.h says of their plans; meanwhile they neither start messages nor
 // reduce what arrives, but bytes on wires move on. Messages of several tiles are under way at a time and compete for
 // wires.
 //
@@ -29,7 +29,6 @@
 
 #include "base/status.h"
 #include "plan/program.h"
-#include "planner/node_cost.h"
 #include "sim/event_queue.h"
 #include "topology/wires.h"
 
@@ -58,13 +57,6 @@ struct Faults {
   bool empty() const { return slow.empty() && stragglers.empty() && deaths.empty(); }
 };
 
-// How stages inside a host are timed.
-struct NodeTiming {
-  Reach reach{};  // that all ranks have, as far as a stage's choice makes use of it
-  NodePrices prices{};
-  size_t staging_bytes = size_t{256} << 10;  // that a rank has for a tile
-};
-
 struct SimOptions {
   size_t unit_bytes = 0;  // of a unit (plan.h): the vector of an allreduce, one rank's part of an allgather
   size_t element_bytes = 4;
@@ -72,7 +64,8 @@ struct SimOptions {
   // hosts turn out to differ the simulation is refused, with NotSupported, and where a block has so few elements that
   // blocks differ much in length. All blocks count as equally long then.
   bool fold_hosts = false;
-  NodeTiming node{};
+  // That all ranks have inside hosts, as far as a stage's choice makes use of it: by default the kernel reads.
+  Reach reach{.input = true};
   Faults faults{};
   bool keep_intervals = false;       // fill SimReport::intervals
   std::vector<Rank> traced_ranks{};  // fill SimReport::trace for these

@@ -23,6 +23,7 @@ Calibration whole() {
           .network = LinkSpeed{18000, 12.2e9},
           .post_ns = 350,
           .reduce_bytes_per_second = 21e9,
+          .memory_costs = MemoryCosts{.line_ns = 75, .read_call_ns = 900},
           .measured_on = "c7i.8xlarge"};
 }
 
@@ -61,6 +62,8 @@ TEST(Calibration, IsRefusedWithTheLineOrTheKeyThatIsWrong) {
   EXPECT_THAT(refusal(R"({"network": {"latency_ns": 1, "bytes_per_second": 0}})"), HasSubstr("tuning.network.bytes"));
   EXPECT_THAT(refusal(R"({"costs": {"post": 1}})"), HasSubstr("tuning.costs.post: unknown key"));
   EXPECT_THAT(refusal(R"({"costs": {"reduce_bytes_per_second": 0}})"), HasSubstr("reduce_bytes_per_second"));
+  EXPECT_THAT(refusal(R"({"memory_costs": {"line": 1}})"), HasSubstr("tuning.memory_costs.line: unknown key"));
+  EXPECT_THAT(refusal(R"({"memory_costs": {"line_ns": -1}})"), HasSubstr("tuning.memory_costs.line_ns"));
   EXPECT_THAT(refusal(R"({"memroy": {}})"), HasSubstr("tuning.memroy: unknown key"));
   EXPECT_THAT(refusal("[]"), HasSubstr("tuning: expected an object"));
 }

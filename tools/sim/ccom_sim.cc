@@ -124,7 +124,7 @@ Result<Machine> machine_from(const Request& request) {
 
 SimOptions options_for(const Request& request, const Machine& machine) {
   SimOptions options;
-  options.node.reach = machine.reach;
+  options.reach = machine.reach;
   options.faults = machine.faults;
   options.keep_intervals = !request.heat_file.empty();
   if (!request.trace_file.empty()) options.traced_ranks = request.traced;

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "algorithms/stage_cost.h"
+
+#include <algorithm>
+
+#include "algorithms/stage_plans.h"
+
+namespace ccom {
+namespace {
+
+// What a member that is alone copies.
+HostStageCost copy_cost(const Program& program, const StageMember& member, double block_bytes,
+                        const NodeMachine& machine) {
+  double blocks = 0;
+  for (const BlockAt& at : program.gets(member)) {
+    if (std::ranges::count(program.gives(member), at) == 0) ++blocks;
+  }
+  HostStageCost cost;
+  cost.most.local_bytes = 2 * blocks * block_bytes;
+  cost.time_ns = blocks * block_bytes * (machine.costs.far_load_ns + machine.costs.far_store_ns);
+  return cost;
+}
+
+}  // namespace
+
+HostStageCost host_stage_cost(const Program& program, const Stage& stage, size_t group, size_t block_bytes,
+                              size_t tiles, const Reach& reach, const NodeMachine& machine) {
+  const std::vector<StageMember>& members = stage.groups[group];
+  if (members.size() == 1) return copy_cost(program, members[0], static_cast<double>(block_bytes), machine);
+  const bool shows_outputs = stage.collective == Collective::AllReduce || stage.collective == Collective::Reduce;
+  std::vector<Reach> reaches(members.size(), stage.node.asks ? reach : Reach{});
+  const bool is_mapped = reach.output;
+  size_t touched = 0, most_given = 1;
+  for (size_t i = 0; i < members.size(); ++i) {
+    const size_t gives = program.gives(members[i]).size(), gets = program.gets(members[i]).size();
+    if (!shows_outputs || gets == 0) reaches[i].output = false;
+    // What is not mapped is at best read through the kernel.
+    if (!is_mapped && !stage.node.reads) reaches[i].input = false;
+    touched += (gives + gets) * block_bytes * tiles;
+    most_given = std::max(most_given, gives);
+  }
+  std::vector<NodePlan> plans;
+  for (int member = 0; member < static_cast<int>(members.size()); ++member) {
+    plans.push_back(stage_node_plan(program, stage, group, member, false, reaches));
+  }
+  NodeExtent extent{.unit_bytes = block_bytes,
+                    .touched_bytes = touched,
+                    .reads = !is_mapped && reaches[0].input,
+                    .streams = stage.node.streams};
+  if (plans[0].staged && block_bytes > 0) {
+    const size_t tile = std::clamp<size_t>(std::min(stage.node.tile_bytes, kStagingBytes) / most_given, 1, block_bytes);
+    extent.tiles = (block_bytes + tile - 1) / tile;
+  }
+  HostStageCost cost{.time_ns = node_time_ns(plans, extent, machine)};
+  for (const NodePlan& plan : plans) {
+    const NodeTraffic traffic = traffic_of(plan, extent, machine.domains);
+    if (traffic.bytes() >= cost.most.bytes()) cost.most = traffic;
+  }
+  return cost;
+}
+
+}  // namespace ccom

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a group of a Host stage takes for one tile of a program. Pure; for the planner and the simulator.
+#pragma once
+
+#include "algorithms/node_cost.h"
+#include "plan/program.h"
+
+namespace ccom {
+
+struct HostStageCost {
+  double time_ns = 0;
+  NodeTraffic most{};  // of the rank that loads and stores most
+};
+
+// Staging memory of a rank: of an input, for one tile of a node plan.
+inline constexpr size_t kStagingBytes = size_t{256} << 10;
+
+// The ranks of a group in a tile whose blocks have `block_bytes`, one of `tiles`. `reach`: that all ranks have, as far
+// as the stage's choice makes use of it.
+HostStageCost host_stage_cost(const Program& program, const Stage& stage, size_t group, size_t block_bytes,
+                              size_t tiles, const Reach& reach, const NodeMachine& machine);
+
+}  // namespace ccom

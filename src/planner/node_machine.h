@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Hosts of a topology as the machines that stages inside them are priced on. Pure.
+#pragma once
+
+#include <vector>
+
+#include "algorithms/node_cost.h"
+#include "topology/topology.h"
+
+namespace ccom {
+
+// Refers to itself: not to be copied.
+struct HostMachine {
+  HostMachine(const Topology& topology, int host);
+  HostMachine(const HostMachine&) = delete;
+  HostMachine& operator=(const HostMachine&) = delete;
+
+  std::vector<int> domains;  // of memory, by local rank; empty: one, or not known
+  NodeMachine machine;
+};
+
+}  // namespace ccom

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "topology/memory_costs_json.h"
+
+#include <nlohmann/json.hpp>
+
+namespace ccom {
+namespace {
+
+struct Field {
+  const char* name;
+  double MemoryCosts::*member;
+};
+
+constexpr Field kFields[] = {
+    {"line_ns", &MemoryCosts::line_ns},
+    {"further_line_ns", &MemoryCosts::further_line_ns},
+    {"remote_line_ns", &MemoryCosts::remote_line_ns},
+    {"remote_further_line_ns", &MemoryCosts::remote_further_line_ns},
+    {"domain_line_ns", &MemoryCosts::domain_line_ns},
+    {"reader_ns", &MemoryCosts::reader_ns},
+    {"barrier_ns", &MemoryCosts::barrier_ns},
+    {"call_ns", &MemoryCosts::call_ns},
+    {"switch_ns", &MemoryCosts::switch_ns},
+    {"cached_load_ns", &MemoryCosts::cached_load_ns},
+    {"cached_store_ns", &MemoryCosts::cached_store_ns},
+    {"far_load_ns", &MemoryCosts::far_load_ns},
+    {"far_store_ns", &MemoryCosts::far_store_ns},
+    {"memory_load_ns", &MemoryCosts::memory_load_ns},
+    {"memory_store_ns", &MemoryCosts::memory_store_ns},
+    {"streamed_store_ns", &MemoryCosts::streamed_store_ns},
+    {"shared_load_ns", &MemoryCosts::shared_load_ns},
+    {"shared_store_ns", &MemoryCosts::shared_store_ns},
+    {"long_shared_load_ns", &MemoryCosts::long_shared_load_ns},
+    {"long_shared_store_ns", &MemoryCosts::long_shared_store_ns},
+    {"remote_factor", &MemoryCosts::remote_factor},
+    {"reduced_byte_ns", &MemoryCosts::reduced_byte_ns},
+    {"read_call_ns", &MemoryCosts::read_call_ns},
+    {"read_byte_ns", &MemoryCosts::read_byte_ns},
+    {"read_contention", &MemoryCosts::read_contention},
+    {"domain_byte_ns", &MemoryCosts::domain_byte_ns},
+    {"domain_remote_byte_ns", &MemoryCosts::domain_remote_byte_ns},
+};
+static_assert(sizeof(MemoryCosts) == std::size(kFields) * sizeof(double), "a member without a name");
+
+constexpr double kMaxNs = 1e9;
+
+}  // namespace
+
+nlohmann::ordered_json json_of(const MemoryCosts& costs) {
+  nlohmann::ordered_json object = nlohmann::ordered_json::object();
+  for (const Field& field : kFields) {
+    if (costs.*field.member != MemoryCosts().*field.member) object[field.name] = costs.*field.member;
+  }
+  return object;
+}
+
+MemoryCosts read_memory_costs(const JsonAt& at) {
+  JsonObject object(at);
+  MemoryCosts costs;
+  for (const Field& field : kFields) {
+    if (object.has(field.name)) costs.*field.member = object.at(field.name).number(0, kMaxNs);
+  }
+  object.finish();
+  return costs;
+}
+
+}  // namespace ccom

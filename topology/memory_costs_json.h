@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Room-private: MemoryCosts as a JSON object with the members' names. What a text leaves out keeps its default; what is
+// default is left out.
+#pragma once
+
+#include "base/memory_costs.h"
+#include "topology/json_reader.h"
+
+namespace ccom {
+
+nlohmann::ordered_json json_of(const MemoryCosts& costs);
+MemoryCosts read_memory_costs(const JsonAt& at);
+
+}  // namespace ccom
