@@ -49,6 +49,15 @@ std::string row_of(const json& candidate, bool chosen) {
          remark(candidate) + "\n";
 }
 
+// "host reduce_scatter (two_shot), sums; across allreduce (ring), ...", of a program of several stages or tiles.
+std::string stages_of(const json& object) {
+  const auto tile_bytes = object.value("tile_bytes", size_t{0});
+  if (!object.contains("stages") || (object["stages"].size() < 2 && tile_bytes == 0)) return "";
+  std::string text;
+  for (const json& stage : object["stages"]) text += (text.empty() ? "    stages: " : "; ") + stage.get<std::string>();
+  return text + (tile_bytes == 0 ? "\n" : format("; tiles of %zu bytes\n", tile_bytes));
+}
+
 std::string links_of(const json& object) {
   std::string text;
   if (object.contains("links_note")) text = "    wires: " + object.value("links_note", "") + "\n";
@@ -78,7 +87,7 @@ std::string explanation_table(const std::string& text) {
     table += row_of(candidate, candidate.value("algorithm", "") == chosen);
   }
   if (!object.contains("bound")) table += "  * " + object.value("reason", "") + "\n";
-  return table + links_of(object);
+  return table + stages_of(object) + links_of(object);
 }
 
 }  // namespace ccom::bench

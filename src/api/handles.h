@@ -32,7 +32,7 @@ struct ccomComm {
   uint64_t magic = kAlive;
   uint32_t generation = ccom::fork_generation();
   std::unique_ptr<ccom::Communicator> communicator;
-  Mutex operators_mutex;
+  ccom::Mutex operators_mutex;
   std::vector<std::shared_ptr<const ccom::PreMultiplied>> operators
       CCOM_GUARDED_BY(operators_mutex);  // by op - ccomNumOps
   ~ccomComm() { magic = 0; }

@@ -14,7 +14,6 @@ constexpr size_t kStepsOffline = size_t{1} << 19;
 }  // namespace
 
 std::string explanation(const Topology& topology, const Question& question, const Choice& choice) {
-  if (!topology.hosts[0].imposed) return explain_json(question, choice);
   const Details details = analyze(topology, question, choice, kStepsOfRank);
   return explain_json(question, choice, &details);
 }

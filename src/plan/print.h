@@ -15,5 +15,7 @@ std::string to_text(const Plan& plan);
 // A heading, and for each stage who gives and gets what; lists of many blocks are shortened.
 std::string to_text(const Program& program);
 std::string to_text(const Part& part);
+// "host reduce_scatter (two_shot), sums": without its groups.
+std::string to_text(const Stage& stage);
 
 }  // namespace ccom

@@ -48,6 +48,11 @@ std::string to_text(const Part& part) {
          std::to_string(part.stage);
 }
 
+std::string to_text(const Stage& stage) {
+  return name_of(stage.where) + " " + std::string(name_of(stage.collective)) + " (" + how_text(stage) + ")" +
+         (stage.sums ? ", sums" : "") + (stage.completes ? ", completes" : "");
+}
+
 std::string to_text(const Program& program) {
   std::string text =
       std::string(name_of(program.collective)) + " " + program.algorithm + " of " + std::to_string(program.nranks);
@@ -58,8 +63,7 @@ std::string to_text(const Program& program) {
           std::to_string(program.scratch_slots) + " scratch\n";
   for (size_t s = 0; s < program.stages.size(); ++s) {
     const Stage& stage = program.stages[s];
-    text += "stage " + std::to_string(s) + " " + name_of(stage.where) + " " + std::string(name_of(stage.collective)) +
-            " (" + how_text(stage) + ")" + (stage.sums ? ", sums" : "") + (stage.completes ? ", completes" : "") + "\n";
+    text += "stage " + std::to_string(s) + " " + to_text(stage) + "\n";
     for (const std::vector<StageMember>& group : stage.groups) {
       text += "  group\n";
       for (const StageMember& member : group) {

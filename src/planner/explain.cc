@@ -4,6 +4,7 @@
 #include <cstdarg>
 #include <cstdio>
 
+#include "plan/print.h"
 #include "planner/link_loads.h"
 #include "planner/planner.h"
 
@@ -42,6 +43,15 @@ void append_account(std::string& text, const LinkLoadReport& account) {
          account.busiest_bytes, account.busiest_ns / 1e3);
 }
 
+// What the chosen program does, stage by stage.
+void append_stages(std::string& text, const Program& program) {
+  text += ",\"stages\":[";
+  for (const Stage& stage : program.stages) {
+    text += std::string(&stage == program.stages.data() ? "" : ",") + "\"" + to_text(stage) + "\"";
+  }
+  append(text, "],\"tile_bytes\":%zu", program.tile_bytes);
+}
+
 // How far above the bound, and why it was chosen or not.
 void append_verdict(std::string& text, const Candidate& candidate, const Details& details, size_t index) {
   if (candidate.legal && details.bound.time_ns() > 0) {
@@ -56,6 +66,7 @@ std::string explain_json(const Question& question, const Choice& choice, const D
   std::string text = "{\"collective\":\"" + std::string(name_of(question.collective)) + "\"";
   append(text, ",\"bytes\":%zu,\"algorithm\":\"%s\",\"reason\":\"%s\"", question.bytes,
          choice.program().algorithm.c_str(), choice.reason.c_str());
+  append_stages(text, choice.program());
   if (details != nullptr) {
     append(text, ",\"ranks\":%d", details->ranks);
     append_bound(text, details->bound);

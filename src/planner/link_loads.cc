@@ -76,7 +76,10 @@ LinkLoadReport counted(const Topology& topology, const Question& question, std::
 
 // `most_steps` loses what was spent.
 LinkLoadReport spend(const Topology& topology, const Question& question, const Program& program, size_t& most_steps) {
-  if (!program.is_messages()) return {.missing = "no messages: ranks use memory that they share"};
+  if (!program.is_messages()) {
+    return {.missing = program.is_node() ? "no messages: ranks use memory that they share"
+                                         : "not counted: messages go between hosts only"};
+  }
   if (question.collective == Collective::SendReceive) return {.missing = "not counted: one message, of any two ranks"};
   if (topology.nranks() > kMostRanks) return {.missing = format("not counted for more than %d ranks", kMostRanks)};
   const std::vector<Plan> plans = plans_of(question, program, topology.nranks(), most_steps);

@@ -245,9 +245,9 @@ std::string to_json(const std::vector<PlanEntry>& entries) {
 }
 
 Result<std::vector<PlanEntry>> plans_from_json(std::string_view text) {
-  CCOM_TRY_ASSIGN(const json value, parse_json(text));
+  CCOM_TRY_ASSIGN(const JsonDocument document, JsonDocument::parse(text));
   Problem problem;
-  JsonObject object({value, "file", problem});
+  JsonObject object(document.root("file", problem));
   object.at("version").integer(kVersion, kVersion);
   std::vector<PlanEntry> entries;
   JsonAt plans = object.at("plans");

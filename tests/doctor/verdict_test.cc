@@ -271,12 +271,12 @@ TEST(Report, KeepsHostsOfOneNameApart) {
 TEST(Report, SurvivesJson) {
   Report report = healthy(3);
   block(report, 0, 1);
-  const auto parsed = nlohmann::json::parse(to_json(report, judge(report)));
+  const auto parsed = nlohmann::json::parse(json_report(report, judge(report)));
   EXPECT_EQ(parsed["verdict"], "trouble");
   EXPECT_EQ(parsed["hosts"][1]["verdict"], "trouble");
   const std::optional<Report> again = from_message<Report>(parsed["report"].dump());
   ASSERT_TRUE(again);
-  EXPECT_EQ(to_json(*again, judge(report)), to_json(report, judge(report)));
+  EXPECT_EQ(json_report(*again, judge(report)), json_report(report, judge(report)));
   EXPECT_FALSE(from_message<Report>("{"));
 }
 

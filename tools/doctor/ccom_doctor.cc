@@ -41,7 +41,7 @@ int run_rank(const Options& options, launch::Place place) {
   const Report report = examine(place.rank, place.ranks, options.settings);
   const std::vector<Finding> findings = judge(report);
   if (place.rank == 0) {
-    std::fputs((options.is_json ? to_json(report, findings) : to_text(report, findings)).c_str(), stdout);
+    std::fputs((options.is_json ? json_report(report, findings) : to_text(report, findings)).c_str(), stdout);
   } else if (!report.ended.empty()) {
     std::fprintf(stderr, "ccom-doctor: rank %d on %s: %s\n", place.rank, report.hosts.front().label.c_str(),
                  report.ended.c_str());

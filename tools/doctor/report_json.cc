@@ -56,7 +56,7 @@ CCOM_DOCTOR_MESSAGE(Job)
 CCOM_DOCTOR_MESSAGE(Report)
 #undef CCOM_DOCTOR_MESSAGE
 
-std::string to_json(const Report& report, const std::vector<Finding>& findings) {
+std::string json_report(const Report& report, const std::vector<Finding>& findings) {
   nlohmann::json hosts = nlohmann::json::array();
   for (int host = 0; host < static_cast<int>(report.hosts.size()); ++host) {
     const HostEntry& entry = report.hosts[static_cast<size_t>(host)];

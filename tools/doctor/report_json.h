@@ -18,6 +18,6 @@ std::string to_message(const T& value);
 template <typename T>
 std::optional<T> from_message(const std::string& text);
 
-std::string to_json(const Report& report, const std::vector<Finding>& findings);
+std::string json_report(const Report& report, const std::vector<Finding>& findings);
 
 }  // namespace ccom::doctor
