@@ -67,9 +67,8 @@ class Fetches {
   std::map<Line, int> readers_;
 };
 
-// Stretches between which the kernel is called, and what of a piece the storing core's first-level cache still holds.
+// Stretches between which the kernel is called.
 constexpr double kReadStride = 128 << 10;
-constexpr double kNearBytes = 48 << 10;
 
 // Where the buffers of ranks lie, by what a call touches.
 enum class Lies : uint8_t { Cached, Far, Memory };
@@ -142,16 +141,18 @@ class NodePricer {
            : lies_ == Lies::Far  ? costs_.far_store_ns
                                  : costs_.memory_store_ns;
   }
-  // What is near the core that stored it last is dear; the tiles of a long call have left that core's first cache.
+  // What the first cache of the core that stored it last still holds is dear; the tiles of a long call have left it.
   double shared(double bytes, double near_ns, double long_ns, double cached_ns) const {
-    const double near = extent_.tiles > 1 ? 0 : std::min(bytes, kNearBytes);
+    const auto most_near = static_cast<double>(extent_.tiles > 1 ? 0 : machine_.first_cache_bytes);
+    const double near = std::min(bytes, most_near);
     return other_cores_ * (near * near_ns + (bytes - near) * long_ns) + (1 - other_cores_) * bytes * cached_ns;
   }
 
   // Has the first phase loaded that piece of the rank's input?
   static bool is_copied_in(const NodePlan& plan, uint32_t piece) {
     return std::ranges::any_of(plan.phases[0].steps, [&](const NodeStep& step) {
-      return step.sources[0].area == Area::Input && piece >= step.source_piece && piece < step.source_piece + step.count;
+      const bool has_piece = piece >= step.source_piece && piece < step.source_piece + step.count;
+      return step.sources[0].area == Area::Input && has_piece;
     });
   }
 
@@ -221,7 +222,8 @@ class NodePricer {
     slowest = std::max(slowest, all * crowding_ / static_cast<double>(plans_.size()));
     if (lies_ != Lies::Memory) return slowest;
     for (const auto& [domain, sum] : together) {
-      slowest = std::max({slowest, sum.local_bytes * costs_.domain_byte_ns, sum.remote_bytes * costs_.domain_remote_byte_ns});
+      slowest = std::max(slowest, sum.local_bytes * costs_.domain_byte_ns);
+      slowest = std::max(slowest, sum.remote_bytes * costs_.domain_remote_byte_ns);
     }
     return slowest;
   }

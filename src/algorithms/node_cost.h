@@ -23,10 +23,12 @@ namespace ccom {
 
 // The machine that a plan's ranks share.
 struct NodeMachine {
-  std::span<const int> domains{};  // of memory, by rank; empty: one
-  int cpus = 0;                    // 0: one for each rank
-  size_t cache_bytes = size_t{2} << 20;       // of a core: the second level
-  size_t last_cache_bytes = size_t{32} << 20;  // of all
+  std::span<const int> domains{};               // of memory, by rank; empty: one
+  int cpus = 0;                                 // 0: one for each rank
+  size_t first_cache_bytes = size_t{48} << 10;  // of a core
+  size_t cache_bytes = size_t{2} << 20;         // of a core: the second level
+  size_t last_cache_bytes = size_t{32} << 20;   // of all
+  size_t staging_bytes = size_t{256} << 10;     // of a rank, for one tile of a plan
   MemoryCosts costs{};
 };
 

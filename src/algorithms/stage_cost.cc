@@ -48,7 +48,8 @@ HostStageCost host_stage_cost(const Program& program, const Stage& stage, size_t
                     .reads = !is_mapped && reaches[0].input,
                     .streams = stage.node.streams};
   if (plans[0].staged && block_bytes > 0) {
-    const size_t tile = std::clamp<size_t>(std::min(stage.node.tile_bytes, kStagingBytes) / most_given, 1, block_bytes);
+    const size_t staged = std::min(stage.node.tile_bytes, machine.staging_bytes);
+    const size_t tile = std::clamp<size_t>(staged / most_given, 1, block_bytes);
     extent.tiles = (block_bytes + tile - 1) / tile;
   }
   HostStageCost cost{.time_ns = node_time_ns(plans, extent, machine)};

@@ -13,9 +13,6 @@ struct HostStageCost {
   NodeTraffic most{};  // of the rank that loads and stores most
 };
 
-// Staging memory of a rank: of an input, for one tile of a node plan.
-inline constexpr size_t kStagingBytes = size_t{256} << 10;
-
 // The ranks of a group in a tile whose blocks have `block_bytes`, one of `tiles`. `reach`: that all ranks have, as far
 // as the stage's choice makes use of it.
 HostStageCost host_stage_cost(const Program& program, const Stage& stage, size_t group, size_t block_bytes,

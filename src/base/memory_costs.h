@@ -25,15 +25,15 @@ struct MemoryCosts {
   double far_load_ns = 0.034, far_store_ns = 0.085;
   double memory_load_ns = 0.08, memory_store_ns = 0.085;
   double streamed_store_ns = 0.03;
-  // A byte that another core has just stored, or loaded and is about to load again: the first 64 KiB of a piece, and
-  // those after them, which the processor fetches ahead.
+  // A byte that another core has just stored, or loaded and is about to load again: what the first cache of that
+  // core holds of a piece, and what comes after, which the processor fetches ahead.
   double shared_load_ns = 0.11, shared_store_ns = 0.085;
   double long_shared_load_ns = 0.038, long_shared_store_ns = 0.045;
   double remote_factor = 1.5;    // what a byte of another memory domain takes, times that of the own
   double reduced_byte_ns = 0.004;  // an operand's byte, beyond loading it
   // A copy by the kernel (process_vm_readv): a call, a byte beyond loading and storing it, and of that the share that
-  // every further rank adds which reads the same process at a time: they contend for its page tables. Source: Chakraborty
-  // et al., Contention-aware kernel-assisted MPI collectives for multi-/many-core systems, CLUSTER'17.
+  // every further rank adds which reads the same process at a time: they contend for its page tables. Source:
+  // Chakraborty et al., Contention-aware kernel-assisted MPI collectives for multi-/many-core systems, CLUSTER'17.
   double read_call_ns = 500, read_byte_ns = 0.04, read_contention = 0.25;
   // All cores of a domain together: 100 GB/s of memory, 30 GB/s to and from all others (a socket's links, halved).
   double domain_byte_ns = 0.01, domain_remote_byte_ns = 1.0 / 30;

@@ -122,7 +122,8 @@ NodeChoice node_choice(const Topology& topology, const Question& question, const
       const int host = topology.ranks[static_cast<size_t>(stage.groups[group][0].rank)].host;
       const HostMachine machine(topology, host);
       const RankGroups none;
-      choices.push_back(choice_of({program, stage, group, geometry.block_elements(0, 0), geometry.tiles(), machine.machine},
+      const size_t block_bytes = geometry.block_elements(0, 0);
+      choices.push_back(choice_of({program, stage, group, block_bytes, geometry.tiles(), machine.machine},
                                   is_alike ? domains_of(topology, host) : none,
                                   is_alike ? cache_groups_of(topology, host) : none, question.narrow_float));
     }

@@ -15,6 +15,7 @@ HostMachine::HostMachine(const Topology& topology, int host) {
   machine.cpus =
       std::max(1, about.cpus * static_cast<int>(ranks.size()) / std::max(topology.ranks_on_machine_of(host), 1));
   for (const Cache& cache : about.caches) {
+    if (cache.level == 1) machine.first_cache_bytes = cache.size_bytes;
     if (cache.level == 2) machine.cache_bytes = cache.size_bytes;
     if (cache.level == 3) machine.last_cache_bytes = cache.size_bytes;
   }

@@ -174,7 +174,7 @@ Tree read_tree(const JsonAt& at, const AlgorithmUse& use) {
     for (int steps = 0; steps < use.members && tree.parent[static_cast<size_t>(top)] >= 0; ++steps) {
       top = tree.parent[static_cast<size_t>(top)];
     }
-    if (top != tree.root) {
+    if (top != tree.root || tree.parent[static_cast<size_t>(top)] >= 0) {
       at.problem.add(parent.path, "rank " + std::to_string(rank) + " is not below the root");
       break;
     }
@@ -266,9 +266,9 @@ std::string wrong_with(const MessageAlgorithm& algorithm, const AlgorithmUse& us
       if (!all && !by_owner) return "staged does not serve this collective";
       break;
     case Kind::Tree:
-      if (collective == Collective::AllToAll) return "a tree does not serve this collective";
-      break;
     case Kind::Trees:
+      if (collective == Collective::AllToAll) return "a tree does not serve this collective";
+      if (algorithm.kind == Kind::Tree) break;
       if (algorithm.trees.empty() || (is_per_rank(collective) && algorithm.trees.size() > 1)) {
         return "several trees do not serve this collective";
       }

@@ -27,8 +27,8 @@ constexpr size_t kMostChunks = 16;
 
 bool asks_for_torus(std::string_view forced) { return forced.find("torus") != std::string_view::npos; }
 
-// "node_two_shot; ordinary buffers: 3.1 us, 2 barriers, 5000 bytes; mapped: 1.2 us, 2 barriers, 2000 bytes (500 of other
-// memory domains)"
+// "node_two_shot; ordinary buffers: 3.1 us, 2 barriers, 5000 bytes; mapped: 1.2 us, 2 barriers, 2000 bytes (500 of
+// other memory domains)"
 std::string node_note(const Topology& topology, const Question& question, const Program& program) {
   const Stage& stage = program.stages[0];
   const HostMachine host(topology, 0);

@@ -14,9 +14,9 @@
 // Sends need no posted receive: every transport has room for what is on the wires.
 //
 // Programs. Every rank runs the parts of all tiles in order_of(). A host's ranks run a stage together: it starts when
-// the last of them has come and takes what algorithms/stage_cost.h says of their plans; meanwhile they neither start messages nor
-// reduce what arrives, but bytes on wires move on. Messages of several tiles are under way at a time and compete for
-// wires.
+// the last of them has come and takes what algorithms/stage_cost.h says of their plans; meanwhile they neither start
+// messages nor reduce what arrives, but bytes on wires move on. Messages of several tiles are under way at a time and
+// compete for wires.
 //
 // What the model leaves out: fair sharing of a wire, processor time besides `post_ns`, the order of tiles that share a
 // channel, and noise. Deterministic: nothing is random.

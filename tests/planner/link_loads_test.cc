@@ -102,8 +102,9 @@ TEST(LinkLoadReport, SaysWhyItIsMissing) {
   EXPECT_EQ(link_load_report(torus, question, ring, 16 * 60).missing, "") << "30 sends, 30 receives";
   const Topology large = *make_topology("torus:64x32");
   EXPECT_THAT(link_load_report(large, question, ring, kMany).missing, HasSubstr("more than 1024 ranks"));
-  EXPECT_THAT(link_load_report(torus, question, Program{.algorithm = "node"}, kMany).missing,
-              HasSubstr("no messages"));
+  const Topology host = *make_topology("host:4");
+  const Choice node = *choose(host, {.shared_memory = true}, question);
+  EXPECT_THAT(link_load_report(host, question, node.program(), kMany).missing, HasSubstr("no messages"));
 }
 
 TEST(Details, NameFewerLinksOrMoreStepsAsTheReasonOfALoss) {
