@@ -4,7 +4,8 @@
 option(CCOM_PCH "Precompile headers" ON)
 option(CCOM_CCACHE "Compile through ccache where it is installed" ON)
 
-# Of CMake's -O3, which costs a fifth of the build time, the kernels alone have a measurable use (src/kernels).
+# CMake's -O3 costs a fifth of the build time. The kernels have a use of it, and rooms that every call passes through: an
+# allreduce of 8 bytes takes a tenth less (IN_CALLS in CcomRooms.cmake).
 add_compile_options($<$<CONFIG:Release>:-O2>)
 # A foreign function's contraction of a*b+c would change bits between instruction sets.
 add_compile_options(-ffp-contract=off)

@@ -4,9 +4,9 @@
 
 # ccom_add_room(NAME plan SOURCES plan.cc ... DEPENDS base [LIBRARIES OpenSSL::Crypto ...] [PRECOMPILE src/plan/plan.h ...])
 # DEPENDS are rooms, LIBRARIES third parties, PRECOMPILE headers besides the standard library's. FOR_TOOLS: tools and
-# tests link it, libccom does not contain it.
+# tests link it, libccom does not contain it. IN_CALLS: every call passes through it, so it is compiled for speed.
 function(ccom_add_room)
-  cmake_parse_arguments(ROOM "FOR_TOOLS" "NAME" "SOURCES;DEPENDS;LIBRARIES;PRECOMPILE" ${ARGN})
+  cmake_parse_arguments(ROOM "FOR_TOOLS;IN_CALLS" "NAME" "SOURCES;DEPENDS;LIBRARIES;PRECOMPILE" ${ARGN})
   add_library(ccom_${ROOM_NAME} STATIC ${ROOM_SOURCES})
   add_library(ccom::${ROOM_NAME} ALIAS ccom_${ROOM_NAME})
   target_compile_features(ccom_${ROOM_NAME} PUBLIC cxx_std_20)
@@ -18,6 +18,9 @@ function(ccom_add_room)
   endforeach()
   target_link_libraries(ccom_${ROOM_NAME} PRIVATE ${ROOM_LIBRARIES})
   ccom_precompile(ccom_${ROOM_NAME} HEADERS ${ROOM_PRECOMPILE})
+  if(ROOM_IN_CALLS)
+    target_compile_options(ccom_${ROOM_NAME} PRIVATE $<$<CONFIG:Release>:-O3>)
+  endif()
   if(ROOM_FOR_TOOLS)
     set_property(GLOBAL APPEND PROPERTY CCOM_TOOL_ROOMS ccom_${ROOM_NAME})
     return()

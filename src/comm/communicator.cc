@@ -203,13 +203,13 @@ Status Communicator::run_in_turn(const Request& request) {
   if (small_calls_.serves(request.collective, request.count * size_of(request.type))) return run_small(request);
   const uint64_t sequence = next_sequence();
   links_->monitor().begin_call(sequence);
-  CCOM_TRY_ASSIGN(const std::shared_ptr<const BoundProgram> program, programs_->get(key_of(request)));
+  CCOM_TRY_ASSIGN(const BoundProgram* const program, programs_->get(key_of(request)));
   if (reduces(request.collective) && membership_.nranks > 1 && !program->program().is_node())
     CCOM_TRY(config_.sums_in_messages("the program for this size sends messages"));
   const ProgramCall call{.input = request.multiplier != nullptr ? multiply_input(request) : request.input,
                          .output = request.output,
                          .envelope = describe(request, membership_.communicator, sequence, 0),
-                         .deadline = Deadline::after_ms(request.timeout_ms),
+                         .timeout_ms = request.timeout_ms,
                          .rounding = config_.rounding,
                          .seed = rounding_seed(config_.rounding_seed, sequence)};
   return finish(name_of(request.collective), runner_->run(*program, call));

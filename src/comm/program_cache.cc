@@ -73,14 +73,14 @@ Result<std::shared_ptr<const CompiledProgram>> ProgramCache::compiled(const Prog
   return made;
 }
 
-Result<std::shared_ptr<const BoundProgram>> ProgramCache::get(const ProgramKey& key) {
+Result<const BoundProgram*> ProgramCache::get(const ProgramKey& key) {
   Slot& slot = slots_[slot_of(key, kSlots)];
-  if (slot.program != nullptr && slot.key == key) return slot.program;
+  if (slot.program != nullptr && slot.key == key) return slot.program.get();
   CCOM_TRY_ASSIGN(std::shared_ptr<const CompiledProgram> program, compiled(key));
   CCOM_TRY_ASSIGN(std::shared_ptr<const BoundProgram> bound,
                   runner_.bind(std::move(program), {key.type, key.op, key.count}));
   slot = {key, std::move(bound)};
-  return slot.program;
+  return slot.program.get();
 }
 
 }  // namespace ccom

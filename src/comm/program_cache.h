@@ -35,7 +35,8 @@ class ProgramCache {
   // proves: every program, when it is first compiled.
   ProgramCache(Rank rank, const Topology& topology, Settings settings, ProgramRunner& runner, bool proves);
 
-  Result<std::shared_ptr<const BoundProgram>> get(const ProgramKey& key);
+  // Valid until the next call.
+  Result<const BoundProgram*> get(const ProgramKey& key);
   Result<std::shared_ptr<const Choice>> choice(const ProgramKey& key);
   Question question(const ProgramKey& key) const;
 

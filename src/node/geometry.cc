@@ -30,7 +30,11 @@ int64_t unit_offset(const NodeCall& call, const Operand& operand, uint32_t unit)
 }  // namespace
 
 NodeGeometry::NodeGeometry(const NodeCall& call, const NodePlan& plan, const NodeLayout& layout)
-    : call_(call), element_bytes_(call.element_bytes()), parts_(plan.parts), tile_elements_(call.count) {
+    : call_(call),
+      element_bytes_(call.element_bytes()),
+      parts_(plan.parts),
+      is_staged_(plan.staged),
+      tile_elements_(call.count) {
   if (!plan.staged || call.count == 0) return;
   slot_bytes_ = layout.bank_bytes / call.task->most_given() / element_bytes_ * element_bytes_;
   const size_t most = longest_tile(layout);

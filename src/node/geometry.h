@@ -16,6 +16,8 @@ class NodeGeometry {
  public:
   NodeGeometry(const NodeCall& call, const NodePlan& plan, const NodeLayout& layout);
 
+  // Whether it is that of another plan of the same call too.
+  bool serves(const NodePlan& plan) const { return plan.parts == parts_ && plan.staged == is_staged_; }
   size_t tiles() const { return tiles_; }
   uint32_t parts() const { return parts_; }
 
@@ -41,6 +43,7 @@ class NodeGeometry {
   const NodeCall& call_;
   const size_t element_bytes_;
   const uint32_t parts_;
+  const bool is_staged_;
   size_t tiles_ = 1;
   size_t tile_elements_;   // of every unit; the last one may have fewer
   size_t slot_bytes_ = 0;  // of a unit in the stage

@@ -15,7 +15,7 @@ constexpr size_t kStrideBytes = size_t{128} << 10;
 Status TiledCall::run() {
   CCOM_TRY(open());
   CCOM_TRY_ASSIGN(const NodePlan* const plan, call_.task->plan(call_.in_place, room_.buffers.reach(), room_.prove));
-  geometry_.emplace(call_, *plan, room_.staging.layout());
+  if (!geometry_ || !geometry_->serves(*plan)) geometry_.emplace(call_, *plan, room_.staging.layout());
   if (exposure_)
     exposure_->last_barrier = room_.barrier.number() + static_cast<uint32_t>(tile_slots(*plan, geometry_->tiles())) - 2;
   // Lines that were just read, or that others read next, are better kept.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "base/assert.h"
 #include "memory/process_memory.h"
@@ -15,7 +16,10 @@ static_assert(kTilesUnderWay <= Engine::kMostStarted);
 class ProgramRunner::Run {
  public:
   Run(const Parts& parts, const BoundProgram& bound, const ProgramCall& call, std::byte* banks)
-      : parts_(parts), bound_(bound), call_(call), banks_(banks) {}
+      : parts_(parts), bound_(bound), call_(call), banks_(banks) {
+    // A call of one part looks at no clock until it has to wait.
+    if (bound.order.size() > 1 || !bound.program().is_node()) deadline_ = Deadline::after_ms(call.timeout_ms);
+  }
 
   Status run() {
     for (const Part& part : bound_.order) CCOM_TRY(run_part(part));
@@ -34,7 +38,7 @@ class ProgramRunner::Run {
 
   Status run_messages(const Part& part) {
     const size_t slot = part.tile % kTilesUnderWay;
-    if (part.kind == Part::Kind::Finish) return parts_.engine.finish(slot, call_.deadline);
+    if (part.kind == Part::Kind::Finish) return parts_.engine.finish(slot, *deadline_);
     const std::vector<std::shared_ptr<const BoundPlan>>& lanes = bound_.stage(part).plans;
     const Operation operation{.plan = lanes[part.tile % lanes.size()].get(),
                               .input = input(Memory::Input, part.tile),
@@ -42,7 +46,7 @@ class ProgramRunner::Run {
                               .bank = output(Memory::Bank, part.tile),
                               .envelope = envelope(part),
                               .contributions = static_cast<uint32_t>(bound_.program().nranks)};
-    if (part.kind == Part::Kind::Run) return parts_.engine.run({&operation, 1}, call_.deadline);
+    if (part.kind == Part::Kind::Run) return parts_.engine.run({&operation, 1}, *deadline_);
     return parts_.engine.start(slot, operation);
   }
 
@@ -66,8 +70,8 @@ class ProgramRunner::Run {
                         .in_place = compiled.in_place,
                         .rounding = call_.rounding,
                         .seed = call_.seed};
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(call_.deadline.left());
-    return parts_.host->run(node, envelope(part).words, std::max(left, std::chrono::milliseconds(1)));
+    const int64_t left_ms = deadline_ ? std::max<int64_t>(deadline_->left_ms(), 1) : call_.timeout_ms;
+    return parts_.host->run(node, envelope(part).words, std::chrono::milliseconds(left_ms));
   }
 
   // A sum of one contribution is divided, or normalised to 0 and 1.
@@ -109,6 +113,7 @@ class ProgramRunner::Run {
   const BoundProgram& bound_;
   const ProgramCall& call_;
   std::byte* const banks_;
+  std::optional<Deadline> deadline_;
 };
 
 ProgramRunner::ProgramRunner(Parts parts, Rank rank, size_t most_memory)

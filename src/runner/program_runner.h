@@ -22,7 +22,7 @@ struct ProgramCall {
   const std::byte* input = nullptr;
   std::byte* output = nullptr;
   Envelope envelope;  // of part 0
-  Deadline deadline;
+  int64_t timeout_ms = 0;
   Rounding rounding = Rounding::NearestEven;  // other than to nearest: only programs of one Host stage
   uint64_t seed = 0;
 };
