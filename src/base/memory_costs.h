@@ -17,7 +17,7 @@ struct MemoryCosts {
   double reader_ns = 10;      // every further core that wants the same line
   double barrier_ns = 25;     // a rank's own work at a barrier: to publish and to notice
   double call_ns = 120;       // once in a call: checks, words of the call
-  double switch_ns = 1200;    // from one rank to the next where they share a core
+  double switch_ns = 3700;    // until those who share a core have had their turns: with a rank more on each
 
   // A byte of a rank's own memory, loaded or stored: in its second-level cache, in the last-level cache, beyond; stored
   // past the caches.

@@ -212,7 +212,6 @@ TEST(Explain, TellsTheSchemeOfANode) {
 constexpr char kDifferences[] = R"(allreduce 2/2 1048576-1048576: node_pull -> node_two_shot
 allreduce 2/2 2097152-16777216: node_pull, streamed -> node_two_shot, streamed
 allreduce 4/4 16384-16384: node_one_shot -> node_two_shot
-allreduce 4/2 16384-16384: node_one_shot -> node_two_shot
 allgather 2/2 32768-32768: reads -> staged
 allgather 2/2 1048576-2097152: reads -> staged
 allgather 2/2 4194304-268435456: reads, streamed -> staged, streamed
