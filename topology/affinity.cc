@@ -122,7 +122,8 @@ void find_nearest_nics(const SysfsRoot& tree, bool own_numbers, Host& host) {
     is_guessed = cards.size() > 1;
     device.nics = {cards[static_cast<size_t>(device.number) % cards.size()].nic->name};
   }
-  if (is_guessed) host.notes.emplace_back("Which cards are near which devices is not known: they are dealt out in turn.");
+  if (is_guessed)
+    host.notes.emplace_back("Which cards are near which devices is not known: they are dealt out in turn.");
   const bool is_whole = own_numbers && host.neuron->name == host.instance_type;  // the preset knows its uplinks
   if (!is_whole && cards.size() > 0 && cards.front().nic->kind == "efa") host.neuron->uplinks = uplinks_by_cards(host);
   if (!is_whole && cards.empty()) host.neuron->uplinks.clear();

@@ -238,9 +238,4 @@ Result<Fabric> fabric_from_json(std::string_view text);
 Result<Topology> topology_from_json(std::string_view text);
 uint64_t hash_of(const Topology& topology);
 
-// Human-readable: hosts, caches, NICs, devices with neighbours, ranks with places.
-std::string to_text(const Topology& topology);
-std::string to_text(const Host& host);
-std::string to_text(const Fabric& fabric);
-
 }  // namespace ccom

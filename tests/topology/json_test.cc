@@ -7,6 +7,7 @@
 
 #include <random>
 
+#include "tools/topo/text.h"
 #include "topology/topology.h"
 
 namespace ccom {

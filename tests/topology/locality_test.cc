@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "tests/topology/fake_tree.h"
+#include "tools/topo/text.h"
 #include "topology/topology.h"
 
 namespace ccom {

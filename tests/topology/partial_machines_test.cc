@@ -9,6 +9,7 @@
 #include <random>
 
 #include "tests/topology/fake_machine.h"
+#include "tools/topo/text.h"
 #include "topology/topology.h"
 
 namespace ccom {

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "tools/topo/text.h"
 #include "topology/topology.h"
 
 namespace ccom {

@@ -11,6 +11,7 @@
 #include "base/options.h"
 #include "bench/command_line/command_line.h"
 #include "tools/topo/svg.h"
+#include "tools/topo/text.h"
 
 namespace {
 

@@ -9,9 +9,9 @@
 #include <set>
 
 #include "tools/topo/svg_layout.h"
+#include "tools/topo/words.h"
 #include "topology/presets.h"
 #include "topology/shapes.h"
-#include "topology/words.h"
 
 namespace ccom {
 namespace {

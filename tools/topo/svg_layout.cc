@@ -5,7 +5,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "topology/words.h"
+#include "tools/topo/words.h"
 
 namespace ccom {
 namespace {

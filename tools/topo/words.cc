@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "topology/words.h"
+#include "tools/topo/words.h"
 
 #include <cstdarg>
 #include <cstdio>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Room-private: text fragments for display.
+// Text fragments for display.
 #pragma once
 
 #include <string>

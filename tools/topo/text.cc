@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The human-readable form: one fact per line; not meant to be parsed.
+#include "tools/topo/text.h"
+
 #include <algorithm>
 #include <map>
 
+#include "tools/topo/words.h"
 #include "topology/shapes.h"
-#include "topology/topology.h"
-#include "topology/words.h"
 
 namespace ccom {
 namespace {
