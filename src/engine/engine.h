@@ -2,9 +2,9 @@
 //
 // The real world behind the executor: starts steps on transports and kernels, waits, and knows when to give up.
 //
-// Runs in the thread that calls run(). Every wait looks at the communicator's abort word, at dead node-mates and at the
-// deadline. After run() has returned an error, all transports are stopped: nobody writes to the caller's buffers any
-// more, and the engine only repeats the error.
+// Runs in the thread that calls run(). Every wait looks at the communicator's abort word, at dead ranks of the host and
+// at the deadline. After run() has returned an error, all transports are stopped: nobody writes to the caller's buffers
+// any more, and the engine only repeats the error.
 #pragma once
 
 #include <memory>

@@ -8,9 +8,9 @@
 
 namespace ccom {
 
-ReachMap::ReachMap(std::vector<NodeMate> mates, const Arena* arena, Means means)
-    : mates_(std::move(mates)), arena_(arena), means_(means) {
-  one_process_ = std::ranges::all_of(mates_, &NodeMate::same_process);
+ReachMap::ReachMap(std::vector<LocalPeer> peers, const Arena* arena, Means means)
+    : peers_(std::move(peers)), arena_(arena), means_(means) {
+  one_process_ = std::ranges::all_of(peers_, &LocalPeer::same_process);
 }
 
 Announcement::Where ReachMap::describe(const void* buffer, size_t size_bytes) const {
@@ -28,14 +28,14 @@ Announcement::Where ReachMap::describe_readable(const void* buffer, size_t size_
 }
 
 std::byte* ReachMap::resolve(int local_rank, const Announcement::Where& where, size_t size_bytes) const {
-  const NodeMate& mate = mates_[static_cast<size_t>(local_rank)];
+  const LocalPeer& peer = peers_[static_cast<size_t>(local_rank)];
   if (where.kind == Announcement::kReadable) {
     return means_.reads ? reinterpret_cast<std::byte*>(where.at) : nullptr;  // NOLINT(performance-no-int-to-ptr)
   }
   if (where.kind == Announcement::kAddress) {
-    return mate.same_process ? reinterpret_cast<std::byte*>(where.at) : nullptr;  // NOLINT(performance-no-int-to-ptr)
+    return peer.same_process ? reinterpret_cast<std::byte*>(where.at) : nullptr;  // NOLINT(performance-no-int-to-ptr)
   }
-  const Bytes arena = mate.arena;
+  const Bytes arena = peer.arena;
   if (where.kind != Announcement::kArena || where.at >= arena.size() || size_bytes > arena.size() - where.at) {
     return nullptr;
   }
@@ -46,7 +46,7 @@ Status ReachMap::read(int local_rank, const std::byte* from, std::byte* to, size
   while (size_bytes > 0) {
     const iovec here{to, size_bytes};
     const iovec there{const_cast<std::byte*>(from), size_bytes};
-    const ssize_t moved = ::process_vm_readv(mates_[static_cast<size_t>(local_rank)].pid, &here, 1, &there, 1, 0);
+    const ssize_t moved = ::process_vm_readv(peers_[static_cast<size_t>(local_rank)].pid, &here, 1, &there, 1, 0);
     if (moved < 0 && errno == EINTR) continue;
     if (moved <= 0) return system_error(errno, "read %zu bytes of another rank's memory", size_bytes);
     const auto done = static_cast<size_t>(moved);

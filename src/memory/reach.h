@@ -28,7 +28,7 @@ struct Announcement {
 };
 
 // What one rank's process looks like from here.
-struct NodeMate {
+struct LocalPeer {
   bool same_process = false;
   Bytes arena;  // as mapped here; empty: not at all
   int pid = 0;
@@ -41,8 +41,8 @@ class ReachMap {
     bool arenas = false;  // every rank of the host has mapped those of all others
     bool reads = false;   // every rank of the host may read the memory of all others
   };
-  // mates: by local rank. arena: this process's, may be null; outlives the map.
-  ReachMap(std::vector<NodeMate> mates, const Arena* arena, Means means);
+  // peers: by local rank. arena: this process's, may be null; outlives the map.
+  ReachMap(std::vector<LocalPeer> peers, const Arena* arena, Means means);
 
   // For a buffer of this rank.
   Announcement::Where describe(const void* buffer, size_t size_bytes) const;
@@ -54,7 +54,7 @@ class ReachMap {
   Status read(int local_rank, const std::byte* from, std::byte* to, size_t size_bytes) const;
 
  private:
-  std::vector<NodeMate> mates_;
+  std::vector<LocalPeer> peers_;
   const Arena* arena_;
   bool one_process_ = true;
   Means means_;

@@ -37,7 +37,7 @@ Status PeerProtocol::send(std::shared_ptr<Message> message) {
 Status PeerProtocol::receive(const std::shared_ptr<Message>& message, uint64_t id) {
   Posted& posted = take_posted(Posted::Kind::PayloadReceive, message);
   const MessageRequest& request = message->request;
-  CCOM_TRY(way_.payload->post_receive(
+  CCOM_TRY(route_.payload->post_receive(
       {payload_envelope(id, request.tag), request.bytes, request.data, nullptr, posted.token(), true}));
   pending_headers_.push_back({HeaderKind::ClearToSend, nullptr, id});
   return send_queued();
@@ -82,7 +82,7 @@ Status PeerProtocol::post(MessageHeader& header, std::shared_ptr<Message> messag
   Posted& posted = take_posted(Posted::Kind::HeaderSend, std::move(message));
   posted.header = &header;
   ++posted_headers_;
-  return way_.headers->post_send({kHeaderEnvelope, std::as_bytes(std::span(&header, 1)), posted.token()});
+  return route_.headers->post_send({kHeaderEnvelope, std::as_bytes(std::span(&header, 1)), posted.token()});
 }
 
 Status PeerProtocol::accept_clear_to_send(uint64_t id) {
@@ -91,7 +91,7 @@ Status PeerProtocol::accept_clear_to_send(uint64_t id) {
   Posted& posted = take_posted(Posted::Kind::PayloadSend, std::move(found->second));
   announced_.erase(found);
   const MessageRequest& request = posted.message->request;
-  return way_.payload->post_send({payload_envelope(id, request.tag), {request.data, request.bytes}, posted.token()});
+  return route_.payload->post_send({payload_envelope(id, request.tag), {request.data, request.bytes}, posted.token()});
 }
 
 // ---- Receiving ------------------------------------------------------------------------------------------------------
@@ -99,7 +99,7 @@ Status PeerProtocol::accept_clear_to_send(uint64_t id) {
 Status PeerProtocol::receive_header() {
   if (incoming_header_ == nullptr) incoming_header_ = std::make_unique<MessageHeader>();
   incoming_ = {Posted::Kind::HeaderReceive, peer_, nullptr, incoming_header_.get()};
-  return way_.headers->post_receive({kHeaderEnvelope, sizeof(MessageHeader),
+  return route_.headers->post_receive({kHeaderEnvelope, sizeof(MessageHeader),
                                      reinterpret_cast<std::byte*>(incoming_header_.get()), nullptr, incoming_.token(),
                                      true});
 }

@@ -37,9 +37,9 @@ struct Posted {
 // Used under the progress lock. Any error is final.
 class PeerProtocol {
  public:
-  PeerProtocol(Rank peer, MessageRoutes::Way way) : peer_(peer), way_(way) {}
+  PeerProtocol(Rank peer, MessageRoutes::Route route) : peer_(peer), route_(route) {}
 
-  int transport() const { return way_.transport; }
+  int transport() const { return route_.transport; }
   bool has_left() const { return has_left_; }
   // A message of this rank that is not yet sent, or null; for error texts.
   std::shared_ptr<Message> sending() const;
@@ -81,7 +81,7 @@ class PeerProtocol {
   Posted& take_posted(Posted::Kind kind, std::shared_ptr<Message> message);
 
   const Rank peer_;
-  const MessageRoutes::Way way_;
+  const MessageRoutes::Route route_;
   bool has_left_ = false;
 
   std::deque<PendingHeader> pending_headers_;

@@ -15,9 +15,9 @@ std::string text_of(const Message& message) {
 }
 
 MessageProtocol::MessageProtocol(MessageRoutes routes)
-    : routes_(std::move(routes)), matcher_(static_cast<int>(routes_.ways.size())), work_(routes_.transports.size()) {
-  for (size_t peer = 0; peer < routes_.ways.size(); ++peer) {
-    peers_.emplace_back(static_cast<Rank>(peer), routes_.ways[peer]);
+    : routes_(std::move(routes)), matcher_(static_cast<int>(routes_.by_peer.size())), work_(routes_.transports.size()) {
+  for (size_t peer = 0; peer < routes_.by_peer.size(); ++peer) {
+    peers_.emplace_back(static_cast<Rank>(peer), routes_.by_peer[peer]);
   }
 }
 

@@ -11,14 +11,14 @@ namespace ccom {
 // outlive their users. A value.
 struct MessageRoutes {
   static constexpr int kChannels = 2;
-  struct Way {
+  struct Route {
     int transport = -1;  // -1: unreachable
     Channel* headers = nullptr;
     Channel* payload = nullptr;
   };
   Rank rank = 0;
   std::vector<Transport*> transports;
-  std::vector<Way> ways;  // by peer
+  std::vector<Route> by_peer;
 };
 
 }  // namespace ccom

@@ -20,7 +20,7 @@ ShmCollectives::ShmCollectives(NodeConfig config, Monitor& monitor, FlagBarrier:
       barrier_(config_.barrier, config_.segment->bytes().data() + config_.region_offset, config_.layout, monitor,
                std::move(describe)),
       fail_(std::move(fail)),
-      reach_map_(config_.mates, config_.arena, config_.means),
+      reach_map_(config_.peers, config_.arena, config_.means),
       staging_(*config_.segment, config_.region_offset, config_.layout, barrier_.local_rank()),
       buffers_(size()),
       room_{barrier_, monitor_, reach_map_, config_.prove, staging_, reducers_, buffers_, sources_, targets_, read_} {

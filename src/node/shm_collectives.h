@@ -26,7 +26,7 @@ struct NodeConfig {
   NodeLayout layout;
   SharedSegment* segment = nullptr;  // outlives the collectives, as the monitor does
   size_t region_offset = 0;
-  std::vector<NodeMate> mates;
+  std::vector<LocalPeer> peers;
   const Arena* arena = nullptr;  // this process's
   ReachMap::Means means;
   // By collective: up to how many bytes that a rank shows (shown_bytes()) calls are small. At most kMailBytes. Equal on

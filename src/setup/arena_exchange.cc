@@ -84,17 +84,17 @@ Status ArenaExchange::fetch(const Process& process, const std::string& path, Dea
   return {};
 }
 
-std::vector<NodeMate> ArenaExchange::mates() const {
-  std::vector<NodeMate> mates;
+std::vector<LocalPeer> ArenaExchange::peers() const {
+  std::vector<LocalPeer> peers;
   for (const Process& process : processes_) {
     const bool same = process.number == process_number();
     const auto found = arenas_.find(process.number);
     Bytes arena;
     if (same && process.arena_bytes > 0) arena = process_arena()->segment().bytes();
     if (!same && found != arenas_.end()) arena = found->second->bytes();
-    mates.push_back({same, arena, process.pid});
+    peers.push_back({same, arena, process.pid});
   }
-  return mates;
+  return peers;
 }
 
 }  // namespace ccom

@@ -40,7 +40,7 @@ class ArenaExchange {
   bool can_read_all() const { return can_read_all_; }
 
   // By local rank; the segments they point into live as long as this object.
-  std::vector<NodeMate> mates() const;
+  std::vector<LocalPeer> peers() const;
 
  private:
   struct Process {

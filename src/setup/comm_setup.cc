@@ -221,7 +221,7 @@ std::optional<NodeConfig> CommSetup::node_config() const {
   node.layout = segment_->layout().node;
   node.segment = segment_->shared();
   node.region_offset = segment_->layout().collectives.offset_bytes;
-  node.mates = arenas_->mates();
+  node.peers = arenas_->peers();
   node.arena = process_arena();
   node.means = means_;
   return node;
@@ -241,13 +241,13 @@ Result<std::optional<MessageRoutes>> CommSetup::message_routes() {
   if (messages_ == nullptr) return std::optional<MessageRoutes>();
   MessageRoutes routes{membership_.rank, messages_->transports(), {}};
   for (Rank peer = 0; peer < membership_.nranks; ++peer) {
-    MessageRoutes::Way way;
-    way.transport = messages_->transport_of(peer);
-    if (way.transport >= 0) {
-      CCOM_TRY_ASSIGN(way.headers, messages_->channel(peer, 0));
-      CCOM_TRY_ASSIGN(way.payload, messages_->channel(peer, 1));
+    MessageRoutes::Route route;
+    route.transport = messages_->transport_of(peer);
+    if (route.transport >= 0) {
+      CCOM_TRY_ASSIGN(route.headers, messages_->channel(peer, 0));
+      CCOM_TRY_ASSIGN(route.payload, messages_->channel(peer, 1));
     }
-    routes.ways.push_back(way);
+    routes.by_peer.push_back(route);
   }
   return std::optional(std::move(routes));
 }

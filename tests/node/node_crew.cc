@@ -41,7 +41,7 @@ NodeCrew::NodeCrew(const Settings& settings) : settings_(settings), tasks_(stati
     config.segment = segment_.get();
     config.region_offset = board;
     const bool one = settings.within == Within::OneProcess;
-    config.mates.assign(ranks.size(), NodeMate{one, arena_->segment().bytes(), ::getpid()});
+    config.peers.assign(ranks.size(), LocalPeer{one, arena_->segment().bytes(), ::getpid()});
     config.arena = arena_.get();
     config.means = {settings.within == Within::Arenas, settings.reads};
     config.small_bytes.fill(settings.small_bytes);

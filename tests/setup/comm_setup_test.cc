@@ -82,7 +82,7 @@ TEST(CommSetup, JoinsAllRanks) {
     const auto node = outcome->setup->node_config();
     ASSERT_TRUE(node.has_value());
     EXPECT_EQ(node->layout.ranks, 3);
-    EXPECT_EQ(node->mates.size(), 3u);
+    EXPECT_EQ(node->peers.size(), 3u);
     EXPECT_EQ(node->region_offset % 4096, 0u);
     EXPECT_EQ(node->region_offset, outcomes[0]->setup->node_config()->region_offset);
     EXPECT_EQ(node->segment, outcomes[0]->setup->node_config()->segment) << "one mapping per process";
