@@ -194,27 +194,4 @@ Result<LintReport> lint(std::span<const Plan> plans, const LintFabric& fabric) {
   return report;
 }
 
-Result<LintReport> lint(int nranks, const PlanOf& plan_of, const LintFabric& fabric) {
-  std::vector<Plan> plans;
-  plans.reserve(static_cast<size_t>(std::max(nranks, 0)));
-  for (Rank r = 0; r < nranks; ++r) plans.push_back(plan_of(r));
-  return lint(plans, fabric);
-}
-
-Status check_bound(const LintReport& report, double bound, double factor) {
-  constexpr double kRounding = 1 + 1e-9;
-  if (report.bandwidth_term <= factor * bound * kRounding) return {};
-  size_t worst = 0;
-  for (size_t i = 0; i < report.rounds.size(); ++i) {
-    if (report.rounds[i].max_load > report.rounds[worst].max_load) worst = i;
-  }
-  return error(
-      Code::InternalError,
-      "lint %s: the most loaded links of its %zu rounds carry %.6f of the vector, %.4f x the bound of %.6f (at "
-      "most %.4f x is allowed); link %u carries %.6f in all, link %u %.6f in round %zu alone",
-      report.plan.c_str(), report.rounds.size(), report.bandwidth_term, report.bandwidth_term / bound, bound, factor,
-      report.busiest_link, report.link_loads[report.busiest_link], report.rounds[worst].busiest_link,
-      report.rounds[worst].max_load, worst + 1);
-}
-
 }  // namespace ccom

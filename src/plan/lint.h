@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "plan/verify.h"
+#include "plan/plan.h"
 
 namespace ccom {
 
@@ -49,10 +49,5 @@ struct LintReport {
 // The plans must be proved already; what does not match or waits for ever is an InternalError all the same. Ranks that
 // exchange messages without a path are an InvalidArgument.
 Result<LintReport> lint(std::span<const Plan> plans, const LintFabric& fabric);
-Result<LintReport> lint(int nranks, const PlanOf& plan_of, const LintFabric& fabric);
-
-// An InternalError that names plan, link and numbers if the bandwidth term is above `factor` times `bound`, which is
-// the least that any plan can need, in vectors.
-Status check_bound(const LintReport& report, double bound, double factor);
 
 }  // namespace ccom

@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "plan/collective_spec.h"
 #include "plan/node_world.h"
 #include "plan/program_checks.h"
 #include "plan/program_world.h"
@@ -17,7 +18,11 @@ namespace {
 class Run {
  public:
   Run(const Program& program, const StagePlanSource& source, const ProgramCase& what)
-      : program_(program), source_(source), what_(what), spec_(program), memory_(program, what.in_place) {}
+      : program_(program),
+        source_(source),
+        what_(what),
+        spec_(program.collective, program.nranks, program.root, program.slices, 1),
+        memory_(program, what.in_place) {}
 
   Result<ProgramReport> run() {
     const std::vector<Part> order = order_of(program_, what_.tiles);
@@ -39,12 +44,16 @@ class Run {
     memory_.clear();
     for (Rank rank = 0; rank < program_.nranks; ++rank) {
       knows_[rank] = {rank};
-      for (const BlockAt& at : spec_.inputs(rank)) {
-        for (size_t tile = 0; tile < what_.tiles; ++tile)
-          memory_.store(rank, tile, at, spec_.contribution(rank, at.block, tile));
+      for (const BlockAt& at : input_blocks(program_, rank)) {
+        for (size_t tile = 0; tile < what_.tiles; ++tile) {
+          Value value = spec_.contribution(rank, item(at.block, tile));
+          value.origin = at.block;
+          memory_.store(rank, tile, at, value);
+        }
       }
     }
   }
+  uint64_t item(uint32_t block, size_t tile) const { return tile * spec_.items() + block; }
 
   Status run_part(const Part& part) {
     const Stage& stage = program_.stages[part.stage];
@@ -78,6 +87,7 @@ class Run {
   // address, or none.
   Status check_views(const Part& part, const StageMember& member, bool in_place) const {
     const std::vector<BlockAt>& gives = program_.gives(member);
+    const std::vector<BlockAt> outputs = output_blocks(program_, member.rank);
     std::set<std::pair<Buffer, uint32_t>> targets;
     for (const BlockAt& at : program_.gets(member)) {
       const BlockAt target = where(member.rank, at);
@@ -88,7 +98,6 @@ class Run {
         return wrong(part, member.rank, "some of its blocks are in place and others are not");
       const bool stays = given != nullptr && in_place;
       if (target.buffer == Buffer::Input && !stays) return wrong(part, member.rank, "it writes to the input");
-      const std::vector<BlockAt> outputs = spec_.outputs(member.rank);
       const bool is_known =
           std::ranges::any_of(outputs, [&](const BlockAt& output) { return where(member.rank, output) == target; });
       if (target.buffer == Buffer::Output && !stays && !is_known)
@@ -266,7 +275,7 @@ class Run {
     for (Rank rank = 0; rank < program_.nranks; ++rank) {
       if (program_.collective == Collective::Barrier && knows_[rank].size() != static_cast<size_t>(program_.nranks))
         return defect(program_, "rank " + std::to_string(rank) + " leaves the barrier before all ranks have come");
-      for (const BlockAt& at : spec_.outputs(rank)) {
+      for (const BlockAt& at : output_blocks(program_, rank)) {
         for (size_t tile = 0; tile < what_.tiles; ++tile) CCOM_TRY(check_result(rank, at, tile, expressions));
       }
     }
@@ -279,13 +288,11 @@ class Run {
     const std::optional<Value> value = memory_.load(rank, tile, at);
     if (!value) return defect(program_, what + "is never written");
     if (value->origin != at.block) return defect(program_, what + "holds another block");
-    uint64_t expected = 0;
-    for (const Rank from : spec_.contributors(at.block)) {
-      expected = add_mod(expected, spec_.contribution(from, at.block, tile).sum);
-    }
-    if (value->sum != expected) return defect(program_, what + spec_.what_is_wrong(at.block, tile, value->sum));
-    if (value->completed != spec_.sums())
-      return defect(program_, what + (spec_.sums() ? "is never completed" : "is completed although nothing is summed"));
+    const uint64_t wanted = item(at.block, tile);
+    if (value->sum != spec_.expected(wanted)) return defect(program_, what + spec_.what_is_wrong(wanted, value->sum));
+    if (value->completed != spec_.reduces())
+      return defect(program_,
+                    what + (spec_.reduces() ? "is never completed" : "is completed although nothing is summed"));
     if (expressions.try_emplace({at.block, tile}, value->expression).first->second != value->expression)
       return defect(program_, what + "is another expression than on another rank: bits may differ");
     report_.max_roundings = std::max(report_.max_roundings, value->roundings);
@@ -295,7 +302,7 @@ class Run {
   const Program& program_;
   const StagePlanSource& source_;
   const ProgramCase& what_;
-  const ProgramSpec spec_;
+  CollectiveSpec spec_;
   ProgramMemory memory_;
   std::map<Rank, std::set<Rank>> knows_;  // of a barrier: who has come
   std::map<std::vector<Rank>, NodeWorld> hosts_;

@@ -5,52 +5,31 @@
 
 namespace ccom {
 
-// Of a buffer of `units`; item_of(unit). Only the unit of a vector has more than one slice.
-template <typename ItemOf>
-std::vector<BlockAt> ProgramSpec::blocks(Buffer buffer, uint32_t units, ItemOf item_of) const {
+namespace {
+
+// Of a buffer of `units`; item_of(...unit). Only the unit of a vector has more than one slice.
+std::vector<BlockAt> blocks(const Program& program, Rank rank, Buffer buffer, uint32_t units,
+                            uint64_t (*item_of)(Collective, int, Rank, uint32_t)) {
   std::vector<BlockAt> found;
-  for (uint32_t unit = 0; unit < units && program_.collective != Collective::Barrier; ++unit) {
-    for (uint32_t slice = 0; slice < program_.slices; ++slice) {
-      found.push_back({item_of(unit) * program_.slices + slice, buffer, unit * program_.slices + slice});
+  for (uint32_t unit = 0; unit < units && program.collective != Collective::Barrier; ++unit) {
+    const auto item = static_cast<uint32_t>(item_of(program.collective, program.nranks, rank, unit));
+    for (uint32_t slice = 0; slice < program.slices; ++slice) {
+      found.push_back({item * program.slices + slice, buffer, unit * program.slices + slice});
     }
   }
   return found;
 }
 
-std::vector<BlockAt> ProgramSpec::inputs(Rank rank) const {
-  const Collective collective = program_.collective;
-  return blocks(Buffer::Input, input_units(collective, program_.nranks, rank == program_.root), [&](uint32_t unit) {
-    return static_cast<uint32_t>(input_item(collective, program_.nranks, rank, unit));
-  });
+}  // namespace
+
+std::vector<BlockAt> input_blocks(const Program& program, Rank rank) {
+  const uint32_t units = input_units(program.collective, program.nranks, rank == program.root);
+  return blocks(program, rank, Buffer::Input, units, input_item);
 }
 
-std::vector<BlockAt> ProgramSpec::outputs(Rank rank) const {
-  const Collective collective = program_.collective;
-  return blocks(Buffer::Output, output_units(collective, program_.nranks, rank == program_.root), [&](uint32_t unit) {
-    return static_cast<uint32_t>(output_item(collective, program_.nranks, rank, unit));
-  });
-}
-
-Value ProgramSpec::contribution(Rank rank, uint32_t block, size_t tile) const {
-  return leaf(mix(mix(static_cast<uint64_t>(rank) << 32 | tile) + block) % kPrime, block);
-}
-
-std::vector<Rank> ProgramSpec::contributors(uint32_t block) const {
-  if (!sums()) return {source_of(program_.collective, program_.nranks, program_.root, block / program_.slices)};
-  std::vector<Rank> ranks;
-  for (Rank rank = 0; rank < program_.nranks; ++rank) ranks.push_back(rank);
-  return ranks;
-}
-
-std::string ProgramSpec::what_is_wrong(uint32_t block, size_t tile, uint64_t sum) const {
-  uint64_t expected = 0;
-  for (const Rank rank : contributors(block)) expected = add_mod(expected, contribution(rank, block, tile).sum);
-  for (const Rank rank : contributors(block)) {
-    const uint64_t word = contribution(rank, block, tile).sum;
-    if (add_mod(sum, word) == expected) return "lacks the contribution of rank " + std::to_string(rank);
-    if (add_mod(expected, word) == sum) return "holds the contribution of rank " + std::to_string(rank) + " twice";
-  }
-  return "does not hold each rank's contribution once";
+std::vector<BlockAt> output_blocks(const Program& program, Rank rank) {
+  const uint32_t units = output_units(program.collective, program.nranks, rank == program.root);
+  return blocks(program, rank, Buffer::Output, units, output_item);
 }
 
 ProgramMemory::Key ProgramMemory::key(Rank rank, size_t tile, const BlockAt& at) const {

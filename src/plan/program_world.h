@@ -5,7 +5,6 @@
 
 #include <map>
 #include <optional>
-#include <string>
 #include <tuple>
 #include <vector>
 
@@ -15,27 +14,9 @@
 
 namespace ccom {
 
-// What a collective's user buffers hold and must hold, in blocks.
-class ProgramSpec {
- public:
-  explicit ProgramSpec(const Program& program) : program_(program) {}
-
-  std::vector<BlockAt> inputs(Rank rank) const;
-  std::vector<BlockAt> outputs(Rank rank) const;
-  bool sums() const { return reduces(program_.collective); }
-  // What `rank` contributes of a block.
-  Value contribution(Rank rank, uint32_t block, size_t tile) const;
-  // Ranks whose contributions a complete block holds.
-  std::vector<Rank> contributors(uint32_t block) const;
-  // "rank 3's contribution is missing", for a sum that is not the expected one.
-  std::string what_is_wrong(uint32_t block, size_t tile, uint64_t sum) const;
-
- private:
-  template <typename ItemOf>
-  std::vector<BlockAt> blocks(Buffer buffer, uint32_t units, ItemOf item_of) const;
-
-  const Program& program_;
-};
+// The blocks of a rank's user buffers, and where they are.
+std::vector<BlockAt> input_blocks(const Program& program, Rank rank);
+std::vector<BlockAt> output_blocks(const Program& program, Rank rank);
 
 class ProgramMemory {
  public:

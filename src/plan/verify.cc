@@ -8,16 +8,15 @@
 #include "plan/checks.h"
 #include "plan/print.h"
 #include "plan/symbolic_rank.h"
-#include "plan/turned.h"
 
 namespace ccom {
 namespace {
 
-// Runs the executors of all ranks, or of rank 0 for all of them (is_rotated).
+// Runs the executors of all ranks.
 class SymbolicRun {
  public:
-  SymbolicRun(std::span<const Plan> plans, const VerifyOptions& options, bool is_rotated = false)
-      : random_(options.seed), is_rotated_(is_rotated), spec_(plans.front(), options.seed, is_rotated) {
+  SymbolicRun(std::span<const Plan> plans, const VerifyOptions& options)
+      : random_(options.seed), spec_(spec_of(plans.front(), options.seed)) {
     spec_.choose(options.blocks, random_);
     ranks_.reserve(plans.size());
     for (const Plan& plan : plans) ranks_.emplace_back(plan);
@@ -62,6 +61,10 @@ class SymbolicRun {
     return {};
   }
 
+  static CollectiveSpec spec_of(const Plan& any, uint64_t seed) {
+    return {any.collective, any.nranks, any.root, any.blocks_per_unit, seed};
+  }
+
   struct Event {  // something that may complete now: a local step, or a matched transfer
     SymbolicRank* rank;
     uint32_t step;
@@ -71,7 +74,7 @@ class SymbolicRun {
     SymbolicBlocks own{};
   };
 
-  SymbolicRank& rank_at(Rank rank) { return ranks_[is_rotated_ ? 0 : static_cast<size_t>(rank)]; }
+  SymbolicRank& rank_at(Rank rank) { return ranks_[static_cast<size_t>(rank)]; }
 
   void fill_input(SymbolicRank& rank) {
     const Plan& plan = *rank.plan;
@@ -85,17 +88,17 @@ class SymbolicRun {
       blocks.push_back({b, *value});
     }
     for (uint32_t b = 0; inputs_ == nullptr && b < plan.input_blocks(); ++b) {
-      if (spec_.follows(spec_.input_item(plan, b))) blocks.push_back({b, spec_.input(plan, b)});
+      const uint64_t item = spec_.input_item(plan, b);
+      if (spec_.follows(item)) blocks.push_back({b, spec_.contribution(plan.rank, item)});
     }
     if (!blocks.empty()) rank.memory.store(Buffer::Input, 0, plan.input_blocks(), blocks);
   }
 
-  // The pipe that a transfer uses. Rotated, a sender's receiver is rank 0 too, as the rank that lies as far behind it.
+  // The pipe that a transfer uses.
   MessageQueue& pipe_of(const SymbolicRank& rank, const Step& step) {
-    SymbolicRank& receiver = step.is_receive() ? rank_at(rank.plan->rank) : rank_at(step.peer);
-    uint64_t from = static_cast<uint64_t>(step.is_receive() ? step.peer : rank.plan->rank);
-    if (is_rotated_ && !step.is_receive()) from = static_cast<uint64_t>(rank.plan->nranks - step.peer);
-    const uint64_t key = from << 8 | step.channel;
+    SymbolicRank& receiver = rank_at(step.is_receive() ? rank.plan->rank : step.peer);
+    const Rank from = step.is_receive() ? step.peer : rank.plan->rank;
+    const uint64_t key = static_cast<uint64_t>(from) << 8 | step.channel;
     const auto found = std::ranges::lower_bound(receiver.incoming, key, {}, &MessageQueue::key);
     if (found != receiver.incoming.end() && found->key == key) return *found;
     return *receiver.incoming.insert(found, MessageQueue{key});
@@ -134,7 +137,7 @@ class SymbolicRun {
     const Step& from = sender.plan->steps[send.step];
     const Step& to = receiver.plan->steps[receive.step];
     const uint32_t unit = sender.plan->blocks_per_unit;
-    if (from.count != to.count || seen(from, from.block) % unit != to.block % unit) {
+    if (from.count != to.count || from.block % unit != to.block % unit) {
       return defect(*receiver.plan, receive.step,
                     ("the send that it meets has another length: " + to_text(from)).c_str());
     }
@@ -142,11 +145,6 @@ class SymbolicRun {
     if (random_() % 2 == 0) CCOM_TRY(load(sender, send.step, 0, event.in_flight.emplace()));
     events_.push_back(std::move(event));
     return {};
-  }
-
-  // An item or block of data as the receiver of a send sees it.
-  uint64_t seen(const Step& send, uint64_t item) const {
-    return spec_.seen_from(item, static_cast<uint64_t>(send.peer));
   }
 
   // Any of them; of many mostly one of the latest, whose ranks are still in the caches.
@@ -189,11 +187,9 @@ class SymbolicRun {
   }
 
   Status run_transfer(Event& event) {
-    const Step& from = event.rank->plan->steps[event.step];
     const Step& to = event.receiver->plan->steps[event.receive_step];
     if (!event.in_flight) CCOM_TRY(load(*event.rank, event.step, 0, event.in_flight.emplace()));
     SymbolicBlocks& blocks = *event.in_flight;
-    for (Placed& placed : blocks) placed.value.origin = seen(from, placed.value.origin);
     if (to.kind == StepKind::ReceiveReduce) {
       CCOM_TRY(add(*event.receiver, event.receive_step, blocks, event.own));
       for (Placed& placed : blocks) round_once(placed.value, 2);
@@ -264,9 +260,8 @@ class SymbolicRun {
       if (!spec_.reduces() && value.completed) {
         return wrong(plan, b, "is marked complete although nothing is reduced");
       }
-      const uint64_t everywhere = spec_.seen_from(item, item * static_cast<uint64_t>(plan.nranks) / spec_.items());
       if (plan.collective == Collective::AllReduce &&
-          expression_of_.try_emplace(everywhere, value.expression).first->second != value.expression) {
+          expression_of_.try_emplace(item, value.expression).first->second != value.expression) {
         return wrong(plan, b, "is another expression than on another rank: bits may differ");
       }
       report_.max_roundings = std::max(report_.max_roundings, value.roundings);
@@ -274,12 +269,11 @@ class SymbolicRun {
     size_t sent = 0;
     for (const Step& step : plan.steps) sent += step.kind == StepKind::Send ? step.count : 0;
     report_.max_sent_blocks = std::max(report_.max_sent_blocks, sent);
-    report_.steps += plan.steps.size() * (is_rotated_ ? static_cast<size_t>(plan.nranks) : 1);
+    report_.steps += plan.steps.size();
     return {};
   }
 
   std::mt19937_64 random_;
-  bool is_rotated_;
   const BlockLists* blocks_ = nullptr;  // set for given values
   const UnitValues* inputs_ = nullptr;
   CollectiveSpec spec_;
@@ -311,24 +305,6 @@ Result<UnitValues> run_values(std::span<const Plan> plans, const BlockLists& blo
       return defect(plan, plan.steps.size(), "its buffers are not those of the stage");
   }
   return SymbolicRun(plans, blocks, inputs, seed).run_values();
-}
-
-Result<VerifyReport> verify(int nranks, const PlanOf& plan_of, const VerifyOptions& options) {
-  std::vector<Plan> plans;
-  plans.reserve(static_cast<size_t>(std::max(nranks, 0)));
-  for (Rank r = 0; r < nranks; ++r) plans.push_back(plan_of(r));
-  return verify(plans, options);
-}
-
-Result<VerifyReport> verify_rotations(int nranks, const PlanOf& plan_of, uint64_t seed) {
-  if (nranks < 1) return error(Code::InvalidArgument, "verify: no plans");
-  const Plan zero = plan_of(0);
-  if (zero.nranks != nranks || !can_turn(zero)) {
-    return error(Code::InvalidArgument, "verify: %s of %d ranks has no rotations", zero.algorithm.c_str(), nranks);
-  }
-  CCOM_TRY(check_steps(zero));
-  for (Rank r = 1; r < nranks; ++r) CCOM_TRY(check_turned(zero, plan_of(r), r));
-  return SymbolicRun({&zero, 1}, VerifyOptions{seed, 0}, true).run();
 }
 
 }  // namespace ccom

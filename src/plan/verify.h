@@ -21,7 +21,6 @@
 // are to be proved in full, large ones are spot checks of the data flow.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -46,7 +45,8 @@ struct VerifyOptions {
   uint32_t blocks = 0;  // how many blocks of data to follow to the results; 0: all
 };
 
-// `plans` holds one plan per rank, by rank. An InternalError names the rank, the step and the broken rule.
+// `plans` holds one plan per rank, by rank; takes about 70 bytes per step of all ranks. An InternalError names the
+// rank, the step and the broken rule.
 Result<VerifyReport> verify(std::span<const Plan> plans, const VerifyOptions& options);
 Result<VerifyReport> verify(std::span<const Plan> plans, uint64_t seed = 1);
 
@@ -58,21 +58,5 @@ using UnitValues = std::vector<std::vector<std::optional<Value>>>;
 // belong to that unit, and hold the same contributions.
 Result<UnitValues> run_values(std::span<const Plan> plans, const BlockLists& blocks, const UnitValues& inputs,
                               uint64_t seed = 1);
-
-// The same for plans that are made here: about 70 bytes per step of all ranks.
-using PlanOf = std::function<Plan(Rank)>;
-Result<VerifyReport> verify(int nranks, const PlanOf& plan_of, const VerifyOptions& options);
-
-// For plans that are one plan turned: rank r's is rank 0's with all peers r further on and all blocks of data r/nranks
-// of the vector further on, as those of a flat ring; scratch slots may have other names. AllReduce, ReduceScatter,
-// AllGather, Barrier.
-//
-// Every rank's plan is made, one at a time, and compared with rank 0's, step by step; others are an error. Rules 1-7
-// then hold for all ranks and all blocks if they hold for rank 0 with itself, turned, as every partner: an order in
-// which all ranks do the same at the same time is a legal one (so rule 3 holds if it ends), races are the same on every
-// rank, and the value of a block on rank r is that of the turned block on rank 0. What it cannot do is accept plans
-// that are correct without being turned copies, or that are free of deadlock only in an order that treats ranks
-// differently.
-Result<VerifyReport> verify_rotations(int nranks, const PlanOf& plan_of, uint64_t seed = 1);
 
 }  // namespace ccom

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fabrics for the lint, as path functions: a torus with dimension-order routing, and everybody with everybody.
+// Fabrics for the lint, as path functions: a torus with dimension-order routing, and everybody with everybody; and what
+// it says, against a bound.
 #pragma once
 
 #include <array>
@@ -37,6 +38,24 @@ inline LintFabric mesh_fabric(int nranks) {
             *link = static_cast<uint32_t>(from * nranks + to);
             return {link.get(), 1};
           }};
+}
+
+// An InternalError that names plan, link and numbers if the bandwidth term is above `factor` times `bound`, which is
+// the least that any plan can need, in vectors.
+inline Status check_bound(const LintReport& report, double bound, double factor) {
+  constexpr double kRounding = 1 + 1e-9;
+  if (report.bandwidth_term <= factor * bound * kRounding) return {};
+  size_t worst = 0;
+  for (size_t i = 0; i < report.rounds.size(); ++i) {
+    if (report.rounds[i].max_load > report.rounds[worst].max_load) worst = i;
+  }
+  return error(
+      Code::InternalError,
+      "lint %s: the most loaded links of its %zu rounds carry %.6f of the vector, %.4f x the bound of %.6f (at "
+      "most %.4f x is allowed); link %u carries %.6f in all, link %u %.6f in round %zu alone",
+      report.plan.c_str(), report.rounds.size(), report.bandwidth_term, report.bandwidth_term / bound, bound, factor,
+      report.busiest_link, report.link_loads[report.busiest_link], report.rounds[worst].busiest_link,
+      report.rounds[worst].max_load, worst + 1);
 }
 
 }  // namespace ccom

@@ -127,8 +127,13 @@ std::vector<Family> make_families() {
 }  // namespace
 
 std::vector<Plan> Family::plans(int nranks, bool in_place) const {
+  return plans_of(nranks, [&](Rank r) { return make({collective, r, nranks, -1, in_place}); });
+}
+
+std::vector<Plan> plans_of(int nranks, const PlanOf& plan_of) {
   std::vector<Plan> plans;
-  for (Rank r = 0; r < nranks; ++r) plans.push_back(make({collective, r, nranks, -1, in_place}));
+  plans.reserve(static_cast<size_t>(nranks));
+  for (Rank r = 0; r < nranks; ++r) plans.push_back(plan_of(r));
   return plans;
 }
 

@@ -23,6 +23,10 @@ struct Family {
 
 const std::vector<Family>& families();
 
+// Of all ranks, by rank.
+using PlanOf = std::function<Plan(Rank)>;
+std::vector<Plan> plans_of(int nranks, const PlanOf& plan_of);
+
 Staged flat_shape(Pattern pattern, int nranks);
 Staged core_shape(Pattern pattern, int nranks);
 Staged torus_shape(int rows, int columns);

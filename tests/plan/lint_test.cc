@@ -7,6 +7,7 @@
 #include <bit>
 
 #include "plan/lint.h"
+#include "plan/verify.h"
 #include "tests/plan/fabrics.h"
 #include "tests/plan/families.h"
 
@@ -14,7 +15,7 @@ namespace ccom {
 namespace {
 
 LintReport lint_of(int nranks, const PlanOf& plan_of, const LintFabric& fabric) {
-  const Result<LintReport> report = lint(nranks, plan_of, fabric);
+  const Result<LintReport> report = lint(plans_of(nranks, plan_of), fabric);
   EXPECT_TRUE(report) << report.error().message();
   return report ? *report : LintReport{};
 }
@@ -100,7 +101,7 @@ TEST(Lint, APlanAFewPercentAboveTheBoundIsAnErrorThatNamesLinkAndNumbers) {
     plan.steps.push_back(step);
     return plan;
   };
-  ASSERT_TRUE(verify(16, plan_of, {})) << "it is correct";
+  ASSERT_TRUE(verify(plans_of(16, plan_of))) << "it is correct";
   const LintReport report = lint_of(16, plan_of, torus_fabric(4, 4));
   EXPECT_DOUBLE_EQ(report.bandwidth_term, 31.0 / 64);
   const Status status = check_bound(report, kBound16, 1.01);
