@@ -4,35 +4,34 @@
 // alltoall by block lists. As direct.cc, whose bounds hold: the bytes of all blocks once for each taker, in 1 step.
 #include <algorithm>
 
+#include "algorithms/builder.h"
 #include "algorithms/stage_plans.h"
 #include "base/assert.h"
 
 namespace ccom {
 namespace {
 
-class Exchange {
+class BlockExchange {
  public:
-  Exchange(const Program& program, const Stage& stage, size_t group, int member)
+  BlockExchange(const Program& program, const Stage& stage, size_t group, int member, Plan plan)
       : program_(program),
         members_(stage.groups[group]),
         sums_(stage.sums),
         completes_(stage.completes),
         me_(member),
-        size_(static_cast<int>(members_.size())) {}
+        size_(static_cast<int>(members_.size())),
+        steps_(std::move(plan)) {}
 
-  void write(Plan& plan) {
-    plan_ = &plan;
+  Plan write() {
     for (int k = 1; k < size_; ++k) {
       const int to = (me_ + k) % size_;
       for_each_message(me_, to, [&](uint32_t source, uint32_t, uint32_t count) {
-        Step send{.kind = StepKind::Send, .source_buffer = Buffer::Input, .peer = to};
-        send.source = send.block = source;
-        send.count = count;
-        plan.steps.push_back(send);
+        steps_.send_from(to, {Buffer::Input, source}, source, count);
       });
     }
     sums_ ? receive_sums() : receive_copies();
     copy_own();
+    return std::move(steps_).finish();
   }
 
  private:
@@ -71,7 +70,7 @@ class Exchange {
     for (int k = 1; k < size_; ++k) {
       const int from = (me_ + size_ - k) % size_;
       for_each_message(from, me_, [&](uint32_t, uint32_t target, uint32_t count) {
-        receive(from, {Buffer::Output, target}, target, count);
+        steps_.receive_into(from, {Buffer::Output, target}, target, count);
       });
     }
   }
@@ -80,43 +79,27 @@ class Exchange {
   void receive_sums() {
     std::vector<uint32_t> slots(gets(me_).size());
     for (uint32_t t = 0; t < slots.size(); ++t) {
-      slots[t] = plan_->scratch_slots;
-      if (givers(t) != 2 || !gives_it(t)) plan_->scratch_slots += givers(t);
+      slots[t] = steps_.new_scratch(givers(t) == 2 && gives_it(t) ? 0 : givers(t));
     }
     for (int k = 1; k < size_; ++k) {
       const int from = (me_ + size_ - k) % size_;
       for_each_message(from, me_, [&](uint32_t, uint32_t target, uint32_t) {
         if (givers(target) == 2 && gives_it(target)) {
-          Step step{.kind = StepKind::ReceiveReduce, .completes = completes_, .peer = from};
-          step.source = index_of(gives(me_), gets(me_)[target].block);
-          step.target = step.block = target;
-          step.count = 1;
-          plan_->steps.push_back(step);
+          steps_.receive_reduce_into(from, own_part(target), {Buffer::Output, target}, target, 1, completes_);
         } else {
-          receive(from, {Buffer::Scratch, slots[target] + position(target, from)}, target, 1);
+          steps_.receive_into(from, {Buffer::Scratch, slots[target] + position(target, from)}, target, 1);
         }
       });
     }
     for (uint32_t t = 0; t < slots.size(); ++t) {
       if (givers(t) < 2 || (givers(t) == 2 && gives_it(t))) continue;
-      if (gives_it(t)) {
-        copy(Buffer::Input, index_of(gives(me_), gets(me_)[t].block), {Buffer::Scratch, slots[t] + position(t, me_)},
-             t);
-      }
-      Step step{.kind = StepKind::Reduce,
-                .source_buffer = Buffer::Scratch,
-                .inputs = static_cast<uint16_t>(givers(t)),
-                .completes = completes_};
-      step.source = slots[t];
-      step.target = step.block = t;
-      step.count = 1;
-      plan_->steps.push_back(step);
+      if (gives_it(t)) steps_.copy(own_part(t), {Buffer::Scratch, slots[t] + position(t, me_)}, t, 1);
+      steps_.reduce(slots[t], givers(t), {Buffer::Output, t}, t, 1, completes_);
     }
     for (uint32_t t = 0; t < slots.size(); ++t) {  // a sum of one part
       if (givers(t) != 1) continue;
-      if (gives_it(t))
-        copy(Buffer::Input, index_of(gives(me_), gets(me_)[t].block), {Buffer::Output, t}, t, completes_);
-      if (!gives_it(t)) copy(Buffer::Scratch, slots[t], {Buffer::Output, t}, t, completes_);
+      const Location part = gives_it(t) ? own_part(t) : Location{Buffer::Scratch, slots[t]};
+      steps_.copy(part, {Buffer::Output, t}, t, 1, completes_);
     }
   }
 
@@ -124,13 +107,14 @@ class Exchange {
   void copy_own() {
     if (sums_) return;
     for (uint32_t t = 0; t < gets(me_).size(); ++t) {
-      const uint32_t s = index_of(gives(me_), gets(me_)[t].block);
-      if (s < gives(me_).size()) copy(Buffer::Input, s, {Buffer::Output, t}, t);
+      if (gives_it(t)) steps_.copy(own_part(t), {Buffer::Output, t}, t, 1);
     }
   }
 
+  // Where this member's own part of a block lies, if it gives one.
+  Location own_part(uint32_t target) const { return {Buffer::Input, index_of(gives(me_), gets(me_)[target].block)}; }
   uint32_t givers(uint32_t target) const { return position(target, size_); }
-  bool gives_it(uint32_t target) const { return index_of(gives(me_), gets(me_)[target].block) < gives(me_).size(); }
+  bool gives_it(uint32_t target) const { return own_part(target).index < gives(me_).size(); }
   // How many of the members before `member` give the block.
   uint32_t position(uint32_t target, int member) const {
     uint32_t before = 0;
@@ -140,28 +124,11 @@ class Exchange {
     return before;
   }
 
-  void receive(int from, Location target, uint32_t block, uint32_t count) {
-    Step step{.kind = StepKind::Receive, .target_buffer = target.buffer, .peer = from};
-    step.target = target.index;
-    step.block = block;
-    step.count = count;
-    plan_->steps.push_back(step);
-  }
-  void copy(Buffer source_buffer, uint32_t source, Location target, uint32_t block, bool completes = false) {
-    Step step{
-        .kind = StepKind::Copy, .source_buffer = source_buffer, .target_buffer = target.buffer, .completes = completes};
-    step.source = source;
-    step.target = target.index;
-    step.block = block;
-    step.count = 1;
-    plan_->steps.push_back(step);
-  }
-
   const Program& program_;
   const std::vector<StageMember>& members_;
   const bool sums_, completes_;
   const int me_, size_;
-  Plan* plan_ = nullptr;
+  StepWriter steps_;
 };
 
 }  // namespace
@@ -176,8 +143,7 @@ Plan block_exchange_plan(const Program& program, const Stage& stage, size_t grou
   plan.root = stage.root;
   plan.input_units = static_cast<uint32_t>(program.gives(me).size());
   plan.output_units = static_cast<uint32_t>(program.gets(me).size());
-  Exchange(program, stage, group, member).write(plan);
-  return plan;
+  return BlockExchange(program, stage, group, member, std::move(plan)).write();
 }
 
 }  // namespace ccom

@@ -34,7 +34,7 @@ void recursive_doubling_by_dimension(Builder& builder, const Group& group, const
                                      bool completes, uint8_t channel);
 
 // Patterns with streams: afterwards a member owns one range per stream, as ..._owned says.
-// torus.cc
+// torus.cc: Torus and Rings
 void torus_reduce_scatter(Builder& builder, const Group& group, const Level& level, Range range, bool completes,
                           uint8_t channel);
 void torus_allgather(Builder& builder, const Group& group, const Level& level, Range range, uint8_t channel);
@@ -46,10 +46,5 @@ void swing_allgather(Builder& builder, const Group& group, const Level& level, R
 std::vector<Range> swing_owned(const Level& level, uint32_t me, Range range);
 void swing_allreduce(Builder& builder, const Group& group, const Level& level, Range range, bool completes,
                      uint8_t channel);
-// rings.cc
-void rings_reduce_scatter(Builder& builder, const Group& group, const Level& level, Range range, bool completes,
-                          uint8_t channel);
-void rings_allgather(Builder& builder, const Group& group, const Level& level, Range range, uint8_t channel);
-std::vector<Range> rings_owned(const Level& level, uint32_t me, Range range);
 
 }  // namespace ccom

@@ -9,7 +9,7 @@
 namespace ccom {
 
 Builder::Builder(Plan plan, const std::vector<uint32_t>& block_of_position)
-    : plan_(std::move(plan)),
+    : StepWriter(std::move(plan)),
       order_(runs_of(block_of_position)),
       blocks_(std::max(plan_.input_blocks(), plan_.output_blocks())),
       homes_(blocks_, {}) {
@@ -44,12 +44,12 @@ Location Builder::target_of(uint32_t block, bool completes) {
   return {Buffer::Scratch, partial_slots_ + block};
 }
 
-uint32_t Builder::new_scratch(uint32_t slots) {
+uint32_t StepWriter::new_scratch(uint32_t slots) {
   plan_.scratch_slots += slots;
   return plan_.scratch_slots - slots;
 }
 
-void Builder::copy(Location source, Location target, uint32_t block, uint32_t count, bool completes) {
+void StepWriter::copy(Location source, Location target, uint32_t block, uint32_t count, bool completes) {
   add({.kind = StepKind::Copy,
        .source_buffer = source.buffer,
        .target_buffer = target.buffer,
@@ -60,7 +60,7 @@ void Builder::copy(Location source, Location target, uint32_t block, uint32_t co
        .block = block});
 }
 
-void Builder::send_from(Rank peer, Location source, uint32_t block, uint32_t count, uint8_t channel) {
+void StepWriter::send_from(Rank peer, Location source, uint32_t block, uint32_t count, uint8_t channel) {
   CCOM_ASSERT(is_peer(peer));
   add({.kind = StepKind::Send,
        .source_buffer = source.buffer,
@@ -71,7 +71,7 @@ void Builder::send_from(Rank peer, Location source, uint32_t block, uint32_t cou
        .block = block});
 }
 
-void Builder::receive_into(Rank peer, Location target, uint32_t block, uint32_t count, uint8_t channel) {
+void StepWriter::receive_into(Rank peer, Location target, uint32_t block, uint32_t count, uint8_t channel) {
   CCOM_ASSERT(is_peer(peer));
   add({.kind = StepKind::Receive,
        .target_buffer = target.buffer,
@@ -82,8 +82,23 @@ void Builder::receive_into(Rank peer, Location target, uint32_t block, uint32_t 
        .block = block});
 }
 
-void Builder::reduce(uint32_t first_slot, uint32_t inputs, Location target, uint32_t block, uint32_t count,
-                     bool completes) {
+void StepWriter::receive_reduce_into(Rank peer, Location own, Location target, uint32_t block, uint32_t count,
+                                     bool completes, uint8_t channel) {
+  CCOM_ASSERT(is_peer(peer));
+  add({.kind = StepKind::ReceiveReduce,
+       .source_buffer = own.buffer,
+       .target_buffer = target.buffer,
+       .channel = channel,
+       .completes = completes,
+       .peer = peer,
+       .source = own.index,
+       .target = target.index,
+       .count = count,
+       .block = block});
+}
+
+void StepWriter::reduce(uint32_t first_slot, uint32_t inputs, Location target, uint32_t block, uint32_t count,
+                        bool completes) {
   CCOM_ASSERT(inputs > 0 && inputs <= UINT16_MAX);
   add({.kind = StepKind::Reduce,
        .source_buffer = Buffer::Scratch,
@@ -135,20 +150,10 @@ void Builder::receive(Rank peer, Range range, uint8_t channel) {
 }
 
 void Builder::receive_reduce(Rank peer, Range range, bool completes, uint8_t channel) {
-  CCOM_ASSERT(is_peer(peer));
   for_each_run(range, [&](uint32_t block, uint32_t count) {
     const Location own = unify(block, count);
     const Location target = target_of(block, completes);
-    add({.kind = StepKind::ReceiveReduce,
-         .source_buffer = own.buffer,
-         .target_buffer = target.buffer,
-         .channel = channel,
-         .completes = completes,
-         .peer = peer,
-         .source = own.index,
-         .target = target.index,
-         .count = count,
-         .block = block});
+    receive_reduce_into(peer, own, target, block, count, completes, channel);
     set_home(block, count, target);
   });
 }

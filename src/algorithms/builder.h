@@ -50,7 +50,32 @@ struct Location {
   friend bool operator==(const Location&, const Location&) = default;
 };
 
-class Builder {
+// Appends steps whose data lie where the caller says.
+class StepWriter {
+ public:
+  // `plan` has everything but steps and scratch.
+  explicit StepWriter(Plan plan) : plan_(std::move(plan)) {}
+
+  uint32_t new_scratch(uint32_t slots);
+  void copy(Location source, Location target, uint32_t block, uint32_t count, bool completes = false);
+  void send_from(Rank peer, Location source, uint32_t block, uint32_t count, uint8_t channel = 0);
+  void receive_into(Rank peer, Location target, uint32_t block, uint32_t count, uint8_t channel = 0);
+  void receive_reduce_into(Rank peer, Location own, Location target, uint32_t block, uint32_t count, bool completes,
+                           uint8_t channel = 0);
+  void reduce(uint32_t first_slot, uint32_t inputs, Location target, uint32_t block, uint32_t count, bool completes);
+  void add(const Step& step) { plan_.steps.push_back(step); }
+
+  const Plan& plan() const { return plan_; }
+  Plan finish() && { return std::move(plan_); }
+
+ protected:
+  Plan plan_;
+
+ private:
+  bool is_peer(Rank rank) const { return rank >= 0 && rank < plan_.nranks && rank != plan_.rank; }
+};
+
+class Builder : public StepWriter {
  public:
   // `plan` has everything but steps and scratch. block_of_position may be empty: identity.
   explicit Builder(Plan plan, const std::vector<uint32_t>& block_of_position = {});
@@ -66,12 +91,6 @@ class Builder {
   void settle(Range range, bool completes = false);
 
   // For bricks that place data themselves.
-  uint32_t new_scratch(uint32_t slots);
-  void copy(Location source, Location target, uint32_t block, uint32_t count, bool completes = false);
-  void send_from(Rank peer, Location source, uint32_t block, uint32_t count, uint8_t channel = 0);
-  void receive_into(Rank peer, Location target, uint32_t block, uint32_t count, uint8_t channel = 0);
-  void reduce(uint32_t first_slot, uint32_t inputs, Location target, uint32_t block, uint32_t count, bool completes);
-  void add(const Step& step) { plan_.steps.push_back(step); }
   // Brings a run of blocks together in one buffer, so that one step can read it.
   Location unify(uint32_t block, uint32_t count);
   void set_home(uint32_t block, uint32_t count, Location home);
@@ -97,9 +116,6 @@ class Builder {
     }
   }
 
-  const Plan& plan() const { return plan_; }
-  Plan finish() && { return std::move(plan_); }
-
  private:
   // Position `position` is block `block`, and so on until the next run.
   struct OrderRun {
@@ -110,9 +126,7 @@ class Builder {
   static std::vector<OrderRun> runs_of(const std::vector<uint32_t>& block_of_position);
   std::vector<OrderRun>::const_iterator run_at(uint32_t position) const;
   Location target_of(uint32_t block, bool completes);
-  bool is_peer(Rank rank) const { return rank >= 0 && rank < plan_.nranks && rank != plan_.rank; }
 
-  Plan plan_;
   std::vector<OrderRun> order_;
   uint32_t blocks_;                      // in the longer of input and output
   RunMap<Location> homes_;               // by block

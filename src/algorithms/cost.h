@@ -52,8 +52,6 @@ double swing_hops(const std::vector<int>& dims);
 Cost rings_reduce_scatter_cost(const Level& level, double n);
 Cost rings_allgather_cost(const Level& level, double n);
 Cost recursive_doubling_cost(const Level& level, double n);
-// An allreduce, or with `rooted` a broadcast or a reduce.
-Cost double_tree_cost(double p, double chunks, double n, bool rooted);
 
 // Within hosts and across them.
 struct RadixCost {

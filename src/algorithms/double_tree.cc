@@ -14,9 +14,7 @@
 // For vectors of middle size over a switched network. One rounding per level. Source: Sanders, Speck & Traff, Two-tree
 // algorithms for full bandwidth broadcast, reduction and scan, Parallel Computing 35(12), 2009.
 #include <bit>
-#include <cmath>
 
-#include "algorithms/cost.h"
 #include "algorithms/shape.h"
 #include "base/assert.h"
 
@@ -59,14 +57,6 @@ std::vector<Tree> double_tree(int nranks, Rank root, int chunks) {
     }
   }
   return trees;
-}
-
-Cost double_tree_cost(double p, double chunks, double n, bool rooted) {
-  const double ways = rooted ? 1 : 2;
-  const double depth = p < 2 ? 0 : rooted ? std::floor(std::log2(p - 1)) + 1 : std::floor(std::log2(p));
-  const double chunk = n / 2 / chunks;
-  // A chunk goes through an inner rank twice downwards; the depth is filled once.
-  return {ways * (depth + chunks - 1), ways * 2 * chunks, ways * (n + 2 * (depth - 1) * chunk), 1.5 * n};
 }
 
 }  // namespace ccom

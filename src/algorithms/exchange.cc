@@ -11,16 +11,7 @@ void Exchange::combine(Rank partner, bool completes) {
 void Exchange::absorb(Rank partner, bool completes) {
   const Location own = value();
   const Location target = completes && !builder_.is_output(own) ? Location{Buffer::Output, block_} : scratch();
-  builder_.add({.kind = StepKind::ReceiveReduce,
-                .source_buffer = own.buffer,
-                .target_buffer = target.buffer,
-                .channel = channel_,
-                .completes = completes,
-                .peer = partner,
-                .source = own.index,
-                .target = target.index,
-                .count = count_,
-                .block = block_});
+  builder_.receive_reduce_into(partner, own, target, block_, count_, completes, channel_);
   builder_.set_home(block_, count_, target);
 }
 

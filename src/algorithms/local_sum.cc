@@ -110,12 +110,6 @@ void LocalSum::gather(uint8_t dim) {
   values_ = std::move(sums);
 }
 
-int LocalSum::steps(const std::vector<int>& dims) {
-  int steps = dims.back() > 1 ? 1 : 0;
-  for (size_t d = 0; d + 1 < dims.size(); ++d) steps += dims[d] / 2;
-  return steps;
-}
-
 int LocalSum::roundings(const std::vector<int>& dims) {
   int roundings = dims.back() > 1 ? 1 : 0;
   for (size_t d = 0; d + 1 < dims.size(); ++d) roundings += dims[d] == 4 ? 2 : dims[d] > 1 ? 1 : 0;

@@ -28,8 +28,7 @@ class LocalSum {
   static uint32_t number_of(uint32_t member, const std::vector<int>& dims);
   static uint32_t member_of(uint32_t number, const std::vector<int>& dims);
 
-  // Of one call of add in which everybody adds: messages in a row, and combinations.
-  static int steps(const std::vector<int>& dims);
+  // Of one call of add in which everybody adds: combinations in a row.
   static int roundings(const std::vector<int>& dims);
 
  private:

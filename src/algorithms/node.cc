@@ -37,6 +37,8 @@ class Author {
  private:
   const Reach& reach(Rank rank) const { return reach_[static_cast<size_t>(rank)]; }
   uint32_t my_piece() const { return static_cast<uint32_t>(me_); }
+  // Of two_shot: nobody else reads a rank's own piece, but all are to be shown where the shape says so.
+  uint32_t hidden_piece() const { return shape_.whole ? UINT32_MAX : my_piece(); }
   Operand mine(Area area) const { return {area, me_}; }
   // Where a rank's contribution is read: at its owner's, in shared memory, or where it lies.
   Operand contribution(Rank rank) const { return {rank == me_ || reach(rank).input ? Area::Input : Area::Stage, rank}; }
@@ -77,12 +79,29 @@ class Author {
   }
   void note_staging(bool staged) { plan_.staged |= staged; }
 
-  // Shows `pieces` of the input to the others, all but this rank's own where `skips_own`.
-  void copy_in(uint32_t pieces, bool skips_own) {
+  // Shows `pieces` of the input to the others, all but piece `own`, if there is such.
+  void copy_in(uint32_t pieces, uint32_t own = UINT32_MAX) {
     if (reach(me_).input) return;
-    const uint32_t own = skips_own ? my_piece() : pieces;
     copy(mine(Area::Input), mine(Area::Stage), 0, 0, std::min(own, pieces));
     if (own < pieces) copy(mine(Area::Input), mine(Area::Stage), own + 1, own + 1, pieces - own - 1);
+  }
+  // Where a sum goes that these ranks get: into the outputs that are reached, and into shared memory for the others.
+  std::vector<Operand> targets_for(const std::vector<Rank>& ranks) const {
+    std::vector<Operand> targets{mine(Area::Output)};
+    bool publishes = false;
+    for (const Rank rank : ranks) {
+      if (rank == me_) continue;
+      if (reach(rank).output) targets.push_back({Area::Output, rank});
+      publishes |= !reach(rank).output;
+    }
+    if (publishes) targets.push_back(mine(Area::Result));
+    return targets;
+  }
+  // Piece i from the i-th of these ranks, which has combined it.
+  void copy_results(const std::vector<Rank>& ranks) {
+    for (uint32_t i = 0; i < ranks.size(); ++i) {
+      if (ranks[i] != me_) copy({Area::Result, ranks[i]}, mine(Area::Output), i, i);
+    }
   }
   std::vector<Operand> contributions(const std::vector<Rank>& ranks) const {
     std::vector<Operand> sources;
@@ -104,7 +123,7 @@ class Author {
     units(1, 1);
     const std::vector<Rank> all = everyone();
     for (const Rank rank : all) note_staging(!reach(rank).input);
-    copy_in(1, false);
+    copy_in(1);
     meet();
     combine_all({mine(Area::Output)});
     meet_if(any_input_reached(all));
@@ -135,36 +154,25 @@ class Author {
   void write_two_shot() {
     units(1, 1, n_);
     const std::vector<Rank> all = everyone();
-    copy_in(n_, !shape_.whole);
+    for (const Rank rank : all) note_staging(!reach(rank).input || !reach(rank).output);
+    copy_in(n_, hidden_piece());
     meet();
-    std::vector<Operand> targets{mine(Area::Output)};
-    bool publishes = false;
-    for (const Rank rank : all) {
-      note_staging(!reach(rank).input || !reach(rank).output);
-      if (rank == me_) continue;
-      if (reach(rank).output) targets.push_back({Area::Output, rank});
-      publishes |= !reach(rank).output;
-    }
-    if (publishes) targets.push_back(mine(Area::Result));
-    step(contributions(all), std::move(targets), my_piece(), my_piece(), 1, task_.completes);
+    step(contributions(all), targets_for(all), my_piece(), my_piece(), 1, task_.completes);
     meet();
-    if (reach(me_).output) return;
-    for (const Rank rank : all) {
-      if (rank != me_) copy({Area::Result, rank}, mine(Area::Output), as_piece(rank), as_piece(rank));
-    }
+    if (!reach(me_).output) copy_results(all);
   }
 
   void write_pull() {
     units(1, 1, n_);
     const std::vector<Rank> all = everyone();
     for (const Rank rank : all) note_staging(!reach(rank).input);
-    copy_in(n_, true);
+    copy_in(n_, my_piece());
     meet();
     step(contributions(all), {mine(Area::Output)}, my_piece(), my_piece(), 1, task_.completes);
     meet();
     for (uint32_t k = 1; k < n_; ++k) {
       const Rank rank = static_cast<Rank>((my_piece() + k) % n_);
-      copy({Area::Output, rank}, mine(Area::Output), as_piece(rank), as_piece(rank));
+      copy({Area::Output, rank}, mine(Area::Output), static_cast<uint32_t>(rank), static_cast<uint32_t>(rank));
     }
     meet();
   }
@@ -176,29 +184,15 @@ class Author {
     const auto place = static_cast<uint32_t>(std::ranges::find(group, me_) - group.begin());
     for (const Rank rank : everyone()) note_staging(!reach(rank).input || !reach(rank).output);
     note_staging(true);  // the sums of domains
-    if (!reach(me_).input) {
-      copy(mine(Area::Input), mine(Area::Stage), 0, 0, place);
-      copy(mine(Area::Input), mine(Area::Stage), place + 1, place + 1, parts - place - 1);
-    }
+    copy_in(parts, place);
     meet();
     step(contributions(group), {mine(Area::Partial)}, place, place);
     std::vector<Operand> partials;
     for (const std::vector<Rank>& other : shape_.groups) partials.push_back({Area::Partial, other[place]});
     meet();
-    std::vector<Operand> targets{mine(Area::Output)};
-    bool publishes = false;
-    for (const Rank rank : group) {
-      if (rank == me_) continue;
-      if (reach(rank).output) targets.push_back({Area::Output, rank});
-      publishes |= !reach(rank).output;
-    }
-    if (publishes) targets.push_back(mine(Area::Result));
-    step(std::move(partials), std::move(targets), place, place, 1, task_.completes);
+    step(std::move(partials), targets_for(group), place, place, 1, task_.completes);
     meet();
-    if (reach(me_).output) return;
-    for (uint32_t i = 0; i < parts; ++i) {
-      if (i != place) copy({Area::Result, group[i]}, mine(Area::Output), i, i);
-    }
+    if (!reach(me_).output) copy_results(group);
   }
 
   void write_reduce() {
@@ -207,7 +201,7 @@ class Author {
     if (shape_.scheme == NodeScheme::OneShot || shape_.scheme == NodeScheme::GatherRelease) {
       units(1, is_root ? 1 : 0);
       for (const Rank rank : all) note_staging(!reach(rank).input);
-      if (!is_root || shape_.whole) copy_in(1, false);
+      if (!is_root || shape_.whole) copy_in(1);
       meet();
       if (is_root) combine_all({mine(Area::Output)});
       meet_if(any_input_reached(all));
@@ -216,15 +210,12 @@ class Author {
     units(1, is_root ? 1 : 0, n_);
     const bool direct = reach(root_).output;
     for (const Rank rank : all) note_staging(!reach(rank).input || !direct);
-    copy_in(n_, !shape_.whole);
+    copy_in(n_, hidden_piece());
     meet();
     const Operand target = is_root || direct ? Operand{Area::Output, root_} : mine(Area::Result);
     step(contributions(all), {target}, my_piece(), my_piece(), 1, task_.completes);
     meet();
-    if (!is_root || direct) return;
-    for (const Rank rank : all) {
-      if (rank != me_) copy({Area::Result, rank}, mine(Area::Output), as_piece(rank), as_piece(rank));
-    }
+    if (is_root && !direct) copy_results(all);
   }
 
   const std::vector<uint32_t>& gives(Rank rank) const { return task_.blocks.gives[static_cast<size_t>(rank)]; }
@@ -280,8 +271,6 @@ class Author {
     CCOM_ASSERT(!sources.empty() && (task_.sums || sources.size() == 1));
     step(std::move(sources), {mine(Area::Output)}, piece, target, 1, task_.completes);
   }
-
-  static uint32_t as_piece(Rank rank) { return static_cast<uint32_t>(rank); }
 
   const Rank me_;
   const uint32_t n_;

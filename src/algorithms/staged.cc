@@ -50,9 +50,9 @@ struct Piece {
 std::vector<Range> owned_after(const Level& level, uint32_t me, Range range) {
   const auto owners = static_cast<uint32_t>(level.owners);
   switch (level.pattern) {
-    case Pattern::Torus: return torus_owned(level, me, range);
+    case Pattern::Torus:
+    case Pattern::Rings: return torus_owned(level, me, range);
     case Pattern::Swing: return swing_owned(level, me, range);
-    case Pattern::Rings: return rings_owned(level, me, range);
     default: break;
   }
   if (me >= owners) return {};
@@ -73,9 +73,9 @@ void reduce_scatter(Builder& builder, const Level& level, const Group& group, Ra
   switch (level.pattern) {
     case Pattern::Ring: return ring_reduce_scatter(builder, group, range, completes, 1, channel);
     case Pattern::Circulant: return circulant_reduce_scatter(builder, group, range, completes, channel);
-    case Pattern::Torus: return torus_reduce_scatter(builder, group, level, range, completes, channel);
+    case Pattern::Torus:
+    case Pattern::Rings: return torus_reduce_scatter(builder, group, level, range, completes, channel);
     case Pattern::Swing: return swing_reduce_scatter(builder, group, level, range, completes, channel);
-    case Pattern::Rings: return rings_reduce_scatter(builder, group, level, range, completes, channel);
     default: break;
   }
   direct_reduce_scatter(builder, group, static_cast<uint32_t>(level.owners), range, completes, channel);
@@ -85,9 +85,9 @@ void allgather(Builder& builder, const Level& level, const Group& group, Range r
   switch (level.pattern) {
     case Pattern::Ring: return ring_allgather(builder, group, range, 1, channel);
     case Pattern::Circulant: return circulant_allgather(builder, group, range, channel);
-    case Pattern::Torus: return torus_allgather(builder, group, level, range, channel);
+    case Pattern::Torus:
+    case Pattern::Rings: return torus_allgather(builder, group, level, range, channel);
     case Pattern::Swing: return swing_allgather(builder, group, level, range, channel);
-    case Pattern::Rings: return rings_allgather(builder, group, level, range, channel);
     default: break;
   }
   direct_allgather(builder, group, static_cast<uint32_t>(level.owners), range, channel);

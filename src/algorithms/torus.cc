@@ -13,6 +13,11 @@
 // only, any sizes. Dimensions of unequal size or speed want streams of unequal weight: balanced_streams. "Rows" means
 // along a row. Source: Barnett et al., Global combine on mesh architectures, JPDC 1995; Jain & Sabharwal, Optimal
 // bucket algorithms for large MPI collectives on torus interconnects, ICS 2010.
+//
+// Rings: a stream's only ring is an edge-disjoint Hamiltonian cycle, 2c streams for c cycles both ways round. p - 1
+// steps per half, neighbours only, (p-1)/p n/(2c) bytes per directed link. Two cycles fill a 4 x 4 torus, three a
+// 4 x 4 x 4: the bound in bytes, at 15 and 63 steps where Swing takes 4 and 6; for long vectors, and for fabrics that
+// have cycles but no grid. Source of the cycles: cycles.h.
 #include <algorithm>
 
 #include "algorithms/bricks.h"
@@ -23,19 +28,39 @@
 namespace ccom {
 namespace {
 
-// The dimensions of a stream's order in which there is somebody else.
-std::vector<uint8_t> lively(const TorusStream& stream, const std::vector<int>& dims) {
-  CCOM_ASSERT(stream.order.size() == dims.size());
-  std::vector<uint8_t> order;
-  std::ranges::copy_if(stream.order, std::back_inserter(order), [&](uint8_t d) { return dims[d] > 1; });
-  return order;
+const std::vector<uint32_t>& cycle_of(const Level& level, size_t s) { return level.cycles[s % level.cycles.size()]; }
+
+// A ring on a stream's way down, as one member sees it.
+struct Lap {
+  Range held;  // when it begins
+  uint32_t size, me;
+  uint8_t dim = 0;  // Torus
+  Range owned() const { return held.part(me, size); }
+};
+
+// Of stream s, which has `share` of the data. A dimension of one member takes no ring.
+std::vector<Lap> laps_of(const Level& level, uint32_t me, const TorusStream& stream, size_t s, Range share) {
+  if (level.pattern == Pattern::Rings) {
+    const std::vector<uint32_t>& cycle = cycle_of(level, s);
+    const auto place = static_cast<uint32_t>(std::ranges::find(cycle, me) - cycle.begin());
+    return {{share, static_cast<uint32_t>(cycle.size()), place}};
+  }
+  CCOM_ASSERT(stream.order.size() == level.dims.size());
+  const Grid grid(level.dims, me);
+  std::vector<Lap> laps;
+  for (const uint8_t d : stream.order) {
+    if (level.dims[d] == 1) continue;
+    laps.push_back({laps.empty() ? share : laps.back().owned(), grid.size(d), grid.coordinate(d), d});
+  }
+  return laps;
 }
 
-// What a member holds before the first dimension, the second, ..., and after the last.
-std::vector<Range> narrowing(const std::vector<uint8_t>& order, const Grid& grid, Range share) {
-  std::vector<Range> held{share};
-  for (const uint8_t d : order) held.push_back(held.back().part(grid.coordinate(d), grid.size(d)));
-  return held;
+std::vector<Rank> line_of(const Level& level, const Group& group, size_t s, const Lap& lap) {
+  if (level.pattern == Pattern::Torus) return Grid(level.dims, group.me).line(group, lap.dim);
+  CCOM_ASSERT(lap.size == group.size());
+  std::vector<Rank> line;
+  for (const uint32_t member : cycle_of(level, s)) line.push_back(group.rank(member));
+  return line;
 }
 
 }  // namespace
@@ -44,37 +69,34 @@ std::vector<Range> torus_owned(const Level& level, uint32_t me, Range range) {
   const std::vector<TorusStream> streams = streams_of(level);
   std::vector<Range> owned;
   for (size_t s = 0; s < streams.size(); ++s) {
-    owned.push_back(
-        narrowing(lively(streams[s], level.dims), Grid(level.dims, me), share_of(streams, s, range)).back());
+    const Range share = share_of(streams, s, range);
+    const std::vector<Lap> laps = laps_of(level, me, streams[s], s, share);
+    owned.push_back(laps.empty() ? share : laps.back().owned());
   }
   return owned;
 }
 
 void torus_reduce_scatter(Builder& builder, const Group& group, const Level& level, Range range, bool completes,
                           uint8_t channel) {
-  const Grid grid(level.dims, group.me);
   const std::vector<TorusStream> streams = streams_of(level);
   for (size_t s = 0; s < streams.size(); ++s) {
-    const std::vector<uint8_t> order = lively(streams[s], level.dims);
-    const std::vector<Range> held = narrowing(order, grid, share_of(streams, s, range));
-    for (size_t i = 0; i < order.size(); ++i) {
-      const std::vector<Rank> line = grid.line(group, order[i]);
-      ring_reduce_scatter(builder, {&line, grid.coordinate(order[i])}, held[i], completes && i + 1 == order.size(),
-                          streams[s].direction, static_cast<uint8_t>(channel + s));
+    const std::vector<Lap> laps = laps_of(level, group.me, streams[s], s, share_of(streams, s, range));
+    for (const Lap& lap : laps) {
+      const std::vector<Rank> line = line_of(level, group, s, lap);
+      ring_reduce_scatter(builder, {&line, lap.me}, lap.held, completes && &lap == &laps.back(), streams[s].direction,
+                          static_cast<uint8_t>(channel + s));
     }
   }
 }
 
 void torus_allgather(Builder& builder, const Group& group, const Level& level, Range range, uint8_t channel) {
-  const Grid grid(level.dims, group.me);
   const std::vector<TorusStream> streams = streams_of(level);
   for (size_t s = 0; s < streams.size(); ++s) {
-    const std::vector<uint8_t> order = lively(streams[s], level.dims);
-    const std::vector<Range> held = narrowing(order, grid, share_of(streams, s, range));
-    for (size_t i = order.size(); i-- > 0;) {
-      const std::vector<Rank> line = grid.line(group, order[i]);
-      ring_allgather(builder, {&line, grid.coordinate(order[i])}, held[i], streams[s].direction,
-                     static_cast<uint8_t>(channel + s));
+    std::vector<Lap> laps = laps_of(level, group.me, streams[s], s, share_of(streams, s, range));
+    std::ranges::reverse(laps);
+    for (const Lap& lap : laps) {
+      const std::vector<Rank> line = line_of(level, group, s, lap);
+      ring_allgather(builder, {&line, lap.me}, lap.held, streams[s].direction, static_cast<uint8_t>(channel + s));
     }
   }
 }
@@ -89,6 +111,17 @@ Cost torus_reduce_scatter_cost(const Level& level, double n) {
 }
 Cost torus_allgather_cost(const Level& level, double n) {
   Cost cost = torus_reduce_scatter_cost(level, n);
+  cost.reduced = 0;
+  return cost;
+}
+
+Cost rings_reduce_scatter_cost(const Level& level, double n) {
+  const double p = level.owners;
+  const double streams = stream_count(level);
+  return {p - 1, streams * (p - 1), n / streams * (p - 1) / p, 2 * n * (p - 1) / p};
+}
+Cost rings_allgather_cost(const Level& level, double n) {
+  Cost cost = rings_reduce_scatter_cost(level, n);
   cost.reduced = 0;
   return cost;
 }
