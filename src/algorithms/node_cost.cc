@@ -7,6 +7,7 @@
 #include <set>
 #include <tuple>
 
+#include "algorithms/copy_cost.h"
 #include "base/assert.h"
 
 namespace ccom {
@@ -70,27 +71,26 @@ class Fetches {
 // Stretches between which the kernel is called.
 constexpr double kReadStride = 128 << 10;
 
-// Where the buffers of ranks lie, by what a call touches.
-enum class Lies : uint8_t { Cached, Far, Memory };
+double touched_bytes(std::span<const NodePlan> plans, const NodeExtent& extent) {
+  double touched = static_cast<double>(extent.touched_bytes);
+  for (const NodePlan& plan : plans) {
+    if (extent.touched_bytes == 0)
+      touched += static_cast<double>(extent.unit_bytes) * (plan.input_units + plan.output_units);
+  }
+  return touched;
+}
 
 class NodePricer {
  public:
   NodePricer(std::span<const NodePlan> plans, const NodeExtent& extent, const NodeMachine& machine)
-      : plans_(plans), extent_(extent), machine_(machine), costs_(machine.costs), map_(machine.domains) {
-    const auto ranks = static_cast<double>(plans.size());
-    const double cpus = machine.cpus > 0 ? std::min<double>(machine.cpus, ranks) : ranks;
-    crowding_ = ranks / cpus;
-    if (ranks > 1) other_cores_ = (ranks - crowding_) / (ranks - 1);
-    tile_bytes_ = static_cast<double>(extent.unit_bytes) / static_cast<double>(extent.tiles);
-    double touched = static_cast<double>(extent.touched_bytes);
-    for (const NodePlan& plan : plans) {
-      if (extent.touched_bytes == 0)
-        touched += static_cast<double>(extent.unit_bytes) * (plan.input_units + plan.output_units);
-    }
-    // Of twice as much as a cache holds, what is touched next is still there or near.
-    lies_ = touched / cpus < 2 * static_cast<double>(machine.cache_bytes) ? Lies::Cached
-            : touched <= static_cast<double>(machine.last_cache_bytes) ? Lies::Far
-                                                                       : Lies::Memory;
+      : plans_(plans),
+        extent_(extent),
+        costs_(machine.costs),
+        map_(machine.domains),
+        copies_(machine, static_cast<double>(plans.size()), touched_bytes(plans, extent), extent.tiles > 1),
+        tile_bytes_(static_cast<double>(extent.unit_bytes) / static_cast<double>(extent.tiles)),
+        lies_(copies_.lies()),
+        crowding_(copies_.crowding()) {
     for (size_t phase = 0; phase < plans[0].phases.size(); ++phase) readers_.push_back(readers_of_each(phase));
   }
 
@@ -129,25 +129,6 @@ class NodePricer {
   }
 
   double remote(Rank a, Rank b) const { return map_.together(a, b) ? 1 : costs_.remote_factor; }
-  double own_load() const {
-    return lies_ == Lies::Cached ? costs_.cached_load_ns
-           : lies_ == Lies::Far  ? costs_.far_load_ns
-                                 : costs_.memory_load_ns;
-  }
-  double own_store(bool streams) const {
-    // Of what would have stayed in a cache, the user loads it from memory afterwards.
-    if (streams) return costs_.streamed_store_ns + (lies_ == Lies::Cached ? costs_.memory_load_ns : 0);
-    return lies_ == Lies::Cached ? costs_.cached_store_ns
-           : lies_ == Lies::Far  ? costs_.far_store_ns
-                                 : costs_.memory_store_ns;
-  }
-  // What the first cache of the core that stored it last still holds is dear; the tiles of a long call have left it.
-  double shared(double bytes, double near_ns, double long_ns, double cached_ns) const {
-    const auto most_near = static_cast<double>(extent_.tiles > 1 ? 0 : machine_.first_cache_bytes);
-    const double near = std::min(bytes, most_near);
-    return other_cores_ * (near * near_ns + (bytes - near) * long_ns) + (1 - other_cores_) * bytes * cached_ns;
-  }
-
   // Has the first phase loaded that piece of the rank's input?
   static bool is_copied_in(const NodePlan& plan, uint32_t piece) {
     return std::ranges::any_of(plan.phases[0].steps, [&](const NodeStep& step) {
@@ -160,11 +141,10 @@ class NodePricer {
     const bool is_buffer = source.area == Area::Input || source.area == Area::Output;
     if (source.owner == plan.rank) {
       const bool is_second = !is_buffer || (phase > 0 && is_copied_in(plan, piece));
-      return bytes * (is_second ? costs_.cached_load_ns : own_load());
+      return bytes * (is_second ? costs_.cached_load_ns : copies_.own_load());
     }
     const double factor = remote(plan.rank, source.owner);
-    const double just_stored =
-        factor * shared(bytes, costs_.shared_load_ns, costs_.long_shared_load_ns, costs_.cached_load_ns);
+    const double just_stored = factor * copies_.shared_load(bytes);
     if (!is_buffer) return just_stored;
     if (!extent_.reads)
       return factor * bytes * (lies_ == Lies::Memory ? costs_.memory_load_ns : costs_.far_load_ns);
@@ -189,9 +169,8 @@ class NodePricer {
     if (by_kernel) return bytes * (lies_ == Lies::Cached ? costs_.cached_store_ns : costs_.memory_store_ns);
     const bool streams = extent_.streams;
     if (target.area == Area::Output && (target.owner == plan.rank || streams))
-      return remote(plan.rank, target.owner) * bytes * own_store(streams);
-    return remote(plan.rank, target.owner) *
-           shared(bytes, costs_.shared_store_ns, costs_.long_shared_store_ns, costs_.cached_store_ns);
+      return remote(plan.rank, target.owner) * bytes * copies_.own_store(streams);
+    return remote(plan.rank, target.owner) * copies_.shared_store(bytes);
   }
 
   double work_ns(const NodePlan& plan, size_t phase) const {
@@ -266,13 +245,12 @@ class NodePricer {
 
   const std::span<const NodePlan> plans_;
   const NodeExtent& extent_;
-  const NodeMachine& machine_;
   const MemoryCosts& costs_;
   const Map map_;
-  double crowding_ = 1;     // ranks on a core
-  double other_cores_ = 1;  // of the other ranks, the share on other cores
-  double tile_bytes_ = 0;
-  Lies lies_ = Lies::Cached;
+  const Copies copies_;
+  const double tile_bytes_;
+  const Lies lies_;
+  const double crowding_;
   std::vector<double> readers_;  // by phase
 };
 

@@ -9,6 +9,9 @@
 
 namespace ccom {
 
+// Two-dimensional tori need four channels between ranks, which are opened only if somebody asks.
+inline bool asks_for_torus(std::string_view forced) { return forced.find("torus") != std::string_view::npos; }
+
 // Makes the candidate that `forced` names the chosen one; see choose().
 Status apply_forced(Choice& choice, const Question& question, std::string_view forced);
 

@@ -5,6 +5,8 @@
 
 #include "base/collective.h"
 #include "planner/node_choice.h"
+#include "planner/pricing.h"
+#include "planner/search.h"
 
 namespace ccom {
 namespace {
@@ -36,18 +38,37 @@ Result<MessageAlgorithm> algorithm_across(const Topology& topology, const Questi
   across.bytes = question.bytes / static_cast<size_t>(owners);
   if (question.root >= 0) across.root = topology.ranks[static_cast<size_t>(question.root)].host;
   CCOM_TRY_ASSIGN(const Choice choice,
-                  choose(hosts_alone(topology, owners), {.forced = forced_across(hosts.size())}, across));
+                  search(hosts_alone(topology), {.forced = forced_across(hosts.size())}, across, owners));
   return choice.program().stages[0].messages;
 }
 
-// Of every unit; 0: calls of this collective do not run in tiles.
-size_t tile_bytes(const Question& question, const HostRanks& hosts, size_t owners) {
-  if (question.collective == Collective::AllToAll || question.collective == Collective::Barrier) return 0;
-  size_t ranks = 0;
-  for (const auto& host : hosts) ranks += host.size();
-  const size_t units = !is_per_rank(question.collective) ? 1 : ranks;
+// Of every unit, to be tried; 0: in one piece, as far as scratch memory allows.
+std::vector<size_t> tile_lengths(const Question& question, int nranks, size_t owners) {
+  if (question.collective == Collective::AllToAll || question.collective == Collective::Barrier) return {0};
+  const size_t units = largest_units(question.collective, nranks);
   const size_t tile = std::clamp(question.bytes / kGoodTiles, owners * kLeastShareBytes, owners * kMostShareBytes);
-  return std::max(tile / units / kTileGranule, size_t{1}) * kTileGranule;
+  const size_t granules = std::max(tile / units / kTileGranule, size_t{1});
+  if (question.bytes > owners * kMostShareBytes) return {granules * kTileGranule};
+  return {granules * kTileGranule, 0};
+}
+
+// With the tile that makes it cheapest.
+Program best_program(const Topology& topology, const Question& question, const HierarchicalShape& shape) {
+  std::optional<Program> best;
+  double least_ns = 0;
+  for (const size_t tile : tile_lengths(question, topology.nranks(), static_cast<size_t>(shape.owners))) {
+    HierarchicalShape tiled = shape;
+    tiled.tile_bytes = tile;
+    Program program = hierarchical_program(question.collective, question.root, tiled);
+    for (Stage& stage : program.stages) {
+      if (stage.where == Stage::Where::Host) stage.node = node_choice(topology, question, program, stage);
+    }
+    const double time_ns = price(topology, question, program).time_ns;
+    if (best && time_ns >= least_ns) continue;
+    best = std::move(program);
+    least_ns = time_ns;
+  }
+  return *std::move(best);
 }
 
 }  // namespace
@@ -60,13 +81,12 @@ HostRanks host_ranks(const Topology& topology) {
   return hosts;
 }
 
-Topology hosts_alone(const Topology& topology, int flows) {
+Topology hosts_alone(const Topology& topology) {
   Topology result;
   result.hosts = topology.hosts;
   for (int host = 0; host < static_cast<int>(topology.hosts.size()); ++host) result.ranks.push_back({.host = host});
   result.memory = topology.memory;
   result.network = topology.network;
-  result.network.bytes_per_second /= flows;
   result.costs = topology.costs;
   return result;
 }
@@ -84,15 +104,9 @@ std::vector<Program> hierarchical_programs(const Topology& topology, const Quest
       continue;
     const Result<MessageAlgorithm> across = algorithm_across(topology, question, hosts, owners);
     if (!across) continue;
-    programs.push_back(hierarchical_program(question.collective, question.root,
-                                            {.hosts = hosts,
-                                             .owners = owners,
-                                             .across = *across,
-                                             .tile_bytes = tile_bytes(question, hosts, static_cast<size_t>(owners)),
-                                             .lanes = lanes_across(hosts.size())}));
-    for (Stage& stage : programs.back().stages) {
-      if (stage.where == Stage::Where::Host) stage.node = node_choice(topology, question, programs.back(), stage);
-    }
+    programs.push_back(best_program(
+        topology, question,
+        {.hosts = hosts, .owners = owners, .across = *across, .lanes = lanes_across(hosts.size())}));
   }
   return programs;
 }

@@ -13,8 +13,8 @@ namespace ccom {
 // The ranks of each host, ascending.
 HostRanks host_ranks(const Topology& topology);
 
-// The hosts as ranks of one each, `flows` of which share a host's wire.
-Topology hosts_alone(const Topology& topology, int flows);
+// The hosts as ranks, one on each.
+Topology hosts_alone(const Topology& topology);
 
 // Sets of channels that tiles under way use in turn.
 int lanes_across(size_t hosts);

@@ -13,10 +13,12 @@
 namespace ccom {
 namespace {
 
-// What fits beside a rank's flag lines (NodeLayout). Up to here nobody asks who can be reached.
+// What fits beside a rank's flag lines (NodeLayout): up to here nobody needs to ask who can be reached.
 constexpr size_t kMostSmallBytes = size_t{8} << 10;
-// That decides whether tiny calls are better off with two barriers and fewer readers of each line.
 constexpr size_t kTinyBytes = 64;
+// Such calls run by one function without a look-up, which no price shows. Where each of many ranks reads everybody's
+// vector, sharing the sums out gives that up if it takes this part of the time.
+constexpr double kSmallGain = 2;
 
 // What all ranks' buffers are like: ordinary memory that only the kernel can read for others, or mapped.
 constexpr Reach kOrdinary{.input = true}, kMapped{.input = true, .output = true};
@@ -98,8 +100,13 @@ NodeChoice small_choice(const HostGroup& group, const RankGroups& cache_groups) 
 
 NodeChoice choice_of(const HostGroup& group, const RankGroups& domains, const RankGroups& cache_groups,
                      bool rounds_once) {
-  if (group.shown_bytes() <= kMostSmallBytes) return small_choice(group, cache_groups);
-  std::vector<NodeChoice> choices = ways(group, domains, rounds_once);
+  std::vector<NodeChoice> choices;
+  if (group.shown_bytes() <= kMostSmallBytes) {
+    const NodeChoice small = small_choice(group, cache_groups), two_shot = only({NodeScheme::TwoShot});
+    const bool is_sum = group.stage.collective == Collective::AllReduce;
+    return is_sum && kSmallGain * group.time_ns(two_shot) < group.time_ns(small) ? two_shot : small;
+  }
+  choices = ways(group, domains, rounds_once);
   for (NodeChoice& choice : choices) {
     const auto both = [&] { return group.time_ns(choice) + group.time_ns(choice, kMapped); };
     const double cached_ns = both();
@@ -136,8 +143,14 @@ NodeChoice node_choice(const Topology& topology, const Question& question, const
 size_t small_call_bytes(const Topology& topology, int host) {
   const Topology alone = host_alone(topology, host);
   if (alone.nranks() < 2) return kMostSmallBytes;
-  const Program tiny = node_program(alone, {.bytes = kTinyBytes});
-  return tiny.stages[0].node.staged.scheme == NodeScheme::OneShot ? kMostSmallBytes : 0;
+  const auto is_one_shot = [&](size_t bytes) {
+    const NodeChoice node = node_program(alone, {.bytes = bytes}).stages[0].node;
+    return !node.asks && node.staged.scheme == NodeScheme::OneShot;
+  };
+  if (!is_one_shot(kTinyBytes)) return 0;
+  size_t bytes = kMostSmallBytes;
+  while (!is_one_shot(bytes)) bytes /= 2;
+  return bytes;
 }
 
 Topology host_alone(const Topology& topology, int host) {

@@ -3,10 +3,10 @@
 // choose(): which algorithm, for which call, on which topology, and why. Pure: every rank computes the same answer from
 // the same topology, so nothing needs to be agreed at run time.
 //
-// Candidates are the algorithms whose links exist. Each is priced by its closed form (algorithms/cost.h) with the
-// topology's speeds; shared memory without messages beats them all, else the cheapest one that keeps the accuracy
-// promise wins: narrow floating types may be rounded once inside a host and ceil(log2 hosts) times more across hosts,
-// where a candidate exists that keeps to it.
+// Candidates are the programs whose links exist: through the memory of hosts, by messages, or both. Each is priced with
+// the topology's speeds (algorithms/cost.h, node_cost.h); the cheapest one that keeps the accuracy promise wins: narrow
+// floating types may be rounded once inside a host and ceil(log2 hosts) times more across hosts, where a candidate
+// exists that keeps to it.
 #pragma once
 
 #include <string>

@@ -14,7 +14,10 @@ struct Price {
   int roundings = 0;
 };
 
-Price price(const Topology& topology, const Question& question, const MessageAlgorithm& algorithm);
+// flows: that share a host's network at the same time; 0: as many as it has ranks.
+Price price(const Topology& topology, const Question& question, const MessageAlgorithm& algorithm, double flows = 0);
+// Of messages between hosts that cost a rank so much.
+Price price_across(const Topology& hosts, const Cost& cost, double flows);
 Price price(const Topology& topology, const Question& question, const Program& program);
 
 }  // namespace ccom

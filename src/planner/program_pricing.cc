@@ -12,14 +12,6 @@
 namespace ccom {
 namespace {
 
-// A rank's system calls and copies keep this much network busy.
-constexpr double kRankBytesPerSecond = 2e9;
-// Flows that a wire has no need of take turns on it in tens of milliseconds, and a tile is done when its slowest flow
-// is: the wire idles. Measured with 2 x 4 ranks at 1 Gbit/s.
-constexpr double kSurplusFlows = 1.2;
-// Each message of a host's ranks, one after another: system calls, interrupts.
-constexpr double kMessageNs = 2000;
-
 class Pricer {
  public:
   Pricer(const Topology& topology, const Question& question, const Program& program)
@@ -51,8 +43,7 @@ class Pricer {
 
   int roundings_of(const Stage& stage) const {
     if (stage.where == Stage::Where::Host) return stage.node.staged.scheme == NodeScheme::Domains ? 2 : 1;
-    if (stage.messages.kind == MessageAlgorithm::Kind::Blocks) return 1;
-    return price(hosts_alone(topology_, 1), question_across(stage), stage.messages).roundings;
+    return price_of(stage).roundings;
   }
 
   // By the slowest host. Where hosts are alike, by the first.
@@ -93,24 +84,39 @@ class Pricer {
     return across;
   }
 
-  StagePrice across_stage(const Stage& stage) const {
-    const auto flows = static_cast<double>(stage.groups.size());
-    const Question across = question_across(stage);
-    Cost cost;
-    if (stage.messages.kind == MessageAlgorithm::Kind::Blocks) {
-      const auto hosts = static_cast<double>(stage.groups[0].size());
-      cost = {1, hosts - 1, static_cast<double>(across.bytes) * (hosts - 1) / hosts, 0};
-    } else {
-      cost = price(hosts_alone(topology_, 1), across, stage.messages).cost;
+  // Blocks go straight from those who have them: by the member that gets most, or of a scatter by the root.
+  Cost cost_of_blocks(const Stage& stage) const {
+    const auto others = static_cast<double>(stage.groups[0].size() - 1);
+    double most = 0, all = 0;
+    for (const StageMember& member : stage.groups[0]) {
+      double foreign = 0;
+      for (const BlockAt& at : program_.gets(member)) {
+        const bool is_own = std::ranges::count(program_.gives(member), at.block, &BlockAt::block) > 0;
+        foreign += stage.sums ? others : is_own ? 0 : 1;
+      }
+      most = std::max(most, foreign);
+      all += foreign;
     }
-    const LinkSpeed& wire = topology_.network;
-    const bool has_surplus = flows > 1 && wire.bytes_per_second < flows * kRankBytesPerSecond;
-    const double carried = std::min(wire.bytes_per_second, flows * kRankBytesPerSecond);
-    const double wire_ns = cost.bytes * flows * 1e9 / carried * (has_surplus ? kSurplusFlows : 1);
-    const double posting_ns = cost.posts * flows * kMessageNs;
-    return {.time_ns = cost.steps * wire.latency_ns + posting_ns + wire_ns,
-            .wire_bytes = cost.bytes * static_cast<double>(geometry_.tiles()),
-            .steps = cost.steps};
+    const double bytes = (stage.collective == Collective::Scatter ? all : most) * block_bytes();
+    // Messages to one peer that are started together count as one.
+    return {1, others, bytes, stage.sums ? bytes : 0};
+  }
+
+  Price price_of(const Stage& stage) const {
+    const auto flows = static_cast<double>(stage.groups.size());
+    const Topology hosts = hosts_alone(topology_);
+    if (stage.messages.kind != MessageAlgorithm::Kind::Blocks)
+      return price(hosts, question_across(stage), stage.messages, flows);
+    Price priced = price_across(hosts, cost_of_blocks(stage), flows);
+    priced.roundings = stage.sums ? 1 : 0;
+    return priced;
+  }
+
+  StagePrice across_stage(const Stage& stage) const {
+    const Price priced = price_of(stage);
+    return {.time_ns = priced.time_ns,
+            .wire_bytes = priced.cost.bytes * static_cast<double>(geometry_.tiles()),
+            .steps = priced.cost.steps};
   }
 
   const Topology& topology_;

@@ -155,7 +155,7 @@ TEST(NodeCost, GroupsPayForTinyCallsOfManyRanksAndAreChosenThere) {
     EXPECT_EQ(groups < one_shot, many) << nranks << " ranks: " << groups << " and " << one_shot;
     EXPECT_EQ(choice_for(topology, kTiny).staged.scheme,
               many ? NodeScheme::GatherRelease : NodeScheme::OneShot);
-    EXPECT_EQ(small_call_bytes(topology, 0), many ? 0 : 8192);
+    EXPECT_EQ(small_call_bytes(topology, 0), many ? 0 : nranks == 8 ? 2048 : 8192);
   }
 }
 
@@ -212,6 +212,7 @@ TEST(Explain, TellsTheSchemeOfANode) {
 constexpr char kDifferences[] = R"(allreduce 2/2 1048576-1048576: node_pull -> node_two_shot
 allreduce 2/2 2097152-16777216: node_pull, streamed -> node_two_shot, streamed
 allreduce 4/4 16384-16384: node_one_shot -> node_two_shot
+allreduce 8/8 4096-8192: node_one_shot -> node_two_shot
 allgather 2/2 32768-32768: reads -> staged
 allgather 2/2 1048576-2097152: reads -> staged
 allgather 2/2 4194304-268435456: reads, streamed -> staged, streamed

@@ -123,6 +123,34 @@ TEST(Programs, UseMemoryInsideHostsWhereTheyMay) {
   EXPECT_THAT(chosen(cluster({1, 1}), {.bytes = 8}), testing::Not(testing::StartsWith("hierarchical_")));
 }
 
+// No rule says so: messages through memory take a copy more.
+TEST(Programs, ThroughMemoryCostLessThanMessagesOnOneHost) {
+  for (const char* name : {"host:2", "host:4", "host:8", "host:16", "host:4/2", "host:8/2"}) {
+    const Topology topology = *make_topology(name);
+    for (const Collective collective : all_collectives()) {
+      for (size_t bytes = 8; bytes <= size_t{64} << 20; bytes *= 2) {
+        const Question question{collective, bytes, false, is_rooted(collective) ? 0 : -1};
+        ASSERT_EQ(chosen(topology, question), "node") << name << " " << name_of(collective) << " " << bytes;
+      }
+    }
+  }
+}
+
+// The promise holds for every kind of program alike.
+TEST(Programs, KeepTheAccuracyPromise) {
+  for (const char* name : {"host:8", "2*host:4", "8*host:8", "8*host:8@100Gbit", "host:3+host:5"}) {
+    const Topology topology = *make_topology(name);
+    for (const Collective collective : {Collective::AllReduce, Collective::ReduceScatter, Collective::Reduce}) {
+      for (size_t bytes = 8; bytes <= size_t{64} << 20; bytes *= 8) {
+        const Result<Choice> choice =
+            choose(topology, kMemory, {collective, bytes, true, collective == Collective::Reduce ? 0 : -1});
+        const Candidate& candidate = choice->candidates[choice->chosen];
+        EXPECT_LE(candidate.roundings, allowed_roundings(topology)) << name << " " << candidate.program.algorithm;
+      }
+    }
+  }
+}
+
 TEST(Programs, AreNamedByFamilyOrEach) {
   const Topology topology = cluster({4, 4});
   const Question question{.bytes = 1 << 20};

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planner/search.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "algorithms/collectives.h"
+#include "algorithms/stage_cost.h"
+#include "base/collective.h"
+#include "planner/fabric_pricing.h"
+#include "planner/fabric_search.h"
+#include "planner/forced.h"
+#include "planner/hierarchical_search.h"
+#include "planner/node_machine.h"
+#include "planner/pricing.h"
+#include "planner/programs.h"
+#include "planner/shapes.h"
+
+namespace ccom {
+namespace {
+
+constexpr size_t kChunkBytes = size_t{256} << 10;
+constexpr size_t kMostChunks = 16;
+
+// "node_two_shot; ordinary buffers: 3.1 us, 2 barriers, 5000 bytes; mapped: 1.2 us, 2 barriers, 2000 bytes (500 of
+// other memory domains)"
+std::string node_note(const Topology& topology, const Question& question, const Program& program) {
+  const Stage& stage = program.stages[0];
+  const HostMachine host(topology, 0);
+  const ProgramGeometry geometry(program, question.bytes / largest_units(question.collective, program.nranks), 1);
+  std::string note, first;
+  for (const auto& [means, reach] :
+       {std::pair("ordinary buffers", Reach{true, false}), std::pair("mapped", Reach{true, true})}) {
+    const HostStageCost cost =
+        host_stage_cost(program, stage, 0, geometry.block_elements(0, 0), geometry.tiles(), reach, host.machine);
+    const NodeShape& ordinary = stage.node.reads ? stage.node.readable : stage.node.staged;
+    const std::string name(name_of((reach.output ? stage.node.mapped : ordinary).scheme));
+    char text[160];
+    std::snprintf(text, sizeof text, "%.1f us, %.0f barrier%s, %.0f bytes", cost.time_ns / 1e3, cost.most.meets,
+                  cost.most.meets == 1 ? "" : "s", cost.most.bytes());
+    if (first.empty()) note = first = name;
+    note += std::string("; ") + means + ": " + (name == first ? "" : name + ", ") + text;
+    if (cost.most.remote_bytes > 0) {
+      note += " (" + std::to_string(static_cast<uint64_t>(cost.most.remote_bytes)) + " of other memory domains)";
+    }
+    if (!stage.node.asks) break;  // nobody says where its buffers are
+  }
+  return note;
+}
+
+bool fabric_serves(Collective collective) {
+  return collective != Collective::AllToAll && collective != Collective::SendReceive &&
+         collective != Collective::Gather && collective != Collective::Scatter;
+}
+
+// Collects the candidates of one question.
+class Search {
+ public:
+  Search(const Topology& topology, const Settings& settings, const Question& question, double flows)
+      : topology_(topology),
+        settings_(settings),
+        question_(question),
+        flows_(flows),
+        view_(fabric_view(topology)),
+        n_(topology.nranks()),
+        free_(view_ ? view_->all_linked : all_linked(topology)),
+        torus_asked_for_(asks_for_torus(settings.forced)) {}
+
+  std::vector<Candidate> run() {
+    add_node();
+    add_hosts();
+    if (view_ && fabric_serves(question_.collective)) {
+      for (Possible& possible : fabric_algorithms(topology_, *view_, question_)) {
+        add(std::move(possible.algorithm), std::move(possible.why_not));
+      }
+      return std::move(candidates_);
+    }
+    switch (question_.collective) {
+      case Collective::AllReduce: find_allreduce(); break;
+      case Collective::ReduceScatter:
+      case Collective::AllGather:
+      case Collective::Barrier: find_by_owner(); break;
+      case Collective::AllToAll: find_alltoall(); break;
+      case Collective::SendReceive: add({"direct", MessageAlgorithm::Kind::Pairwise}); break;
+      default: find_rooted(); break;
+    }
+    return std::move(candidates_);
+  }
+
+ private:
+  void add_node() {
+    if (question_.collective == Collective::SendReceive) return;
+    if (!uses_memory(topology_, settings_) || topology_.hosts.size() > 1 || n_ < 2) {
+      candidates_.push_back({.program = {.algorithm = "node"},
+                             .legal = false,
+                             .note = "the ranks do not share memory, or are to use a fabric or transport"});
+      return;
+    }
+    Program program = node_program(topology_, question_);
+    std::string note = node_note(topology_, question_, program);
+    add_priced(std::move(program), std::move(note));
+  }
+
+  void add_hosts() {
+    if (!uses_memory(topology_, settings_)) return;
+    for (Program& program : hierarchical_programs(topology_, question_)) {
+      has_hierarchical_ = true;
+      add_priced(std::move(program), "");
+    }
+  }
+
+  void add_priced(Program program, std::string note) {
+    const Price priced = price(topology_, question_, program);
+    candidates_.push_back({.program = std::move(program),
+                           .steps = priced.cost.steps,
+                           .bytes = priced.cost.bytes,
+                           .time_ns = priced.time_ns,
+                           .roundings = priced.roundings,
+                           .note = std::move(note)});
+  }
+
+  void add(MessageAlgorithm algorithm, std::string why_not = "") {
+    if (why_not.empty() && view_ && channels_of(algorithm.staged) > settings_.most_channels) {
+      why_not = "needs more channels between two ranks than there are";
+    }
+    Candidate candidate;
+    candidate.legal = why_not.empty();
+    candidate.note = std::move(why_not);
+    if (candidate.legal) {
+      const Price priced = best_windows(algorithm, candidate.note);
+      candidate.steps = priced.cost.steps;
+      candidate.bytes = priced.cost.bytes;
+      candidate.time_ns = priced.time_ns;
+      candidate.roundings = priced.roundings;
+    }
+    candidate.program = message_program(topology_, settings_, question_, std::move(algorithm));
+    candidates_.push_back(std::move(candidate));
+  }
+
+  // The price of an algorithm with as many windows or chunks as make it cheapest, which it then has.
+  Price best_windows(MessageAlgorithm& algorithm, std::string& note) const {
+    if (!view_) return price(topology_, question_, algorithm, flows_);
+    std::optional<Price> best;
+    int best_count = 1;
+    const std::vector<int> tried = possible_counts(algorithm, settings_, question_);
+    for (const int count : tried) {
+      set_count(algorithm, count);
+      const Price priced = price_on_fabric(topology_, *view_, question_, algorithm);
+      if (best && priced.time_ns >= best->time_ns) continue;
+      best = priced;
+      best_count = count;
+    }
+    set_count(algorithm, best_count);
+    if (best_count > 1) {
+      note = std::to_string(best_count) + (algorithm.kind == MessageAlgorithm::Kind::Staged ? " windows" : " chunks");
+    }
+    return *best;
+  }
+
+  void add_staged(const char* name, Staged shape, bool needs_all_links, bool by_owner, std::string why_not = "") {
+    if (needs_all_links && !free_) why_not = "the imposed fabric lacks links that it needs";
+    if (why_not.empty() && by_owner && !divides_evenly(shape, n_))
+      why_not = "the hosts have different numbers of ranks";
+    add({name, MessageAlgorithm::Kind::Staged, std::move(shape)}, why_not);
+  }
+
+  void add_tree(const char* name, Tree tree, bool needs_all_links) {
+    if (!is_per_rank(question_.collective)) {
+      tree.chunks = static_cast<int>(std::clamp<size_t>(question_.bytes / kChunkBytes, 1, kMostChunks));
+    }
+    add({name, MessageAlgorithm::Kind::Tree, {}, std::move(tree)},
+        needs_all_links && !free_ ? "the imposed fabric lacks links that it needs" : "");
+  }
+
+  Staged flat(Pattern pattern) const { return {{flat_level(pattern, n_)}, {}}; }
+  Staged flat_core(Pattern pattern) const { return {{}, {flat_level(pattern, n_)}}; }
+
+  // Shapes that follow the machine: the fabric's torus or ring, hosts inside and across.
+  void add_machine(bool by_owner) {
+    const bool fabric = topology_.hosts[0].imposed.has_value();
+    const bool hosts = topology_.hosts.size() > 1;
+    const char* name = has_hierarchical_ ? "hierarchical_messages" : "hierarchical";
+    if (const auto shape = machine_levels(topology_, Pattern::Circulant)) {
+      const bool torus = std::ranges::any_of(shape->levels, [](const Level& l) { return l.pattern == Pattern::Torus; });
+      if (torus) name = "torus";
+      if (fabric || (hosts && shape->levels.size() > 1)) add_staged(name, *shape, false, by_owner);
+      if (!by_owner && hosts && !shape->levels.empty()) {
+        const auto core = machine_levels(topology_, Pattern::RecursiveDoubling);
+        if (core && !core->levels.empty()) add_staged("hierarchical_doubling", *core, false, false);
+      }
+      if (torus) return;
+    }
+    add_staged(
+        "torus", {{square_torus(n_)}, {}}, true, by_owner,
+        torus_asked_for_ ? "" : "there is no torus here; four channels per pair are opened only if it is asked for");
+  }
+
+  void find_allreduce() {
+    add_staged("one_shot", flat_core(Pattern::OneShot), true, false);
+    add_staged("two_shot", flat(Pattern::Direct), true, false);
+    add_staged("recursive_doubling", flat_core(Pattern::RecursiveDoubling), true, false);
+    add_staged("circulant", flat(Pattern::Circulant), true, false);
+    add_staged("ring", flat(Pattern::Ring), true, false);
+    add_machine(false);
+    add_tree("tree", machine_tree(topology_, 0), false);
+  }
+
+  void find_by_owner() {
+    add_staged("direct", flat(Pattern::Direct), true, true);
+    add_staged("circulant", flat(Pattern::Circulant), true, true);
+    add_staged("ring", flat(Pattern::Ring), true, true);
+    add_machine(true);
+    add_tree("tree", machine_tree(topology_, 0), false);
+  }
+
+  void find_rooted() {
+    add_tree("star", knomial_tree(n_, question_.root, std::max(2, n_)), true);
+    add_tree("binomial", knomial_tree(n_, question_.root, 2), true);
+    add_tree("knomial4", knomial_tree(n_, question_.root, 4), true);
+    add_tree("knomial8", knomial_tree(n_, question_.root, 8), true);
+    add_tree("tree", machine_tree(topology_, question_.root), false);
+  }
+
+  void find_alltoall() {
+    add({"pairwise", MessageAlgorithm::Kind::Pairwise}, free_ ? "" : "the imposed fabric lacks links that it needs");
+    const auto shape = machine_levels(topology_, Pattern::Circulant);
+    if (free_) {
+      add({"routed", MessageAlgorithm::Kind::Routed, flat(Pattern::Ring)});
+    } else if (shape && divides_evenly(*shape, n_)) {
+      add({"routed", MessageAlgorithm::Kind::Routed, *shape});
+    } else {
+      add({"routed", MessageAlgorithm::Kind::Routed, {}, machine_tree(topology_, 0)});
+    }
+  }
+
+  const Topology& topology_;
+  const Settings& settings_;
+  const Question& question_;
+  double flows_;
+  std::optional<FabricView> view_;
+  int n_;
+  bool free_;
+  bool torus_asked_for_;
+  bool has_hierarchical_ = false;  // memory inside and messages across serve
+  std::vector<Candidate> candidates_;
+};
+
+// The cheapest that rounds no more often than promised, if there is one.
+void pass_over_roundings(Choice& choice, int allowed) {
+  const auto rounds_too_often = [&](const Candidate& c) { return c.roundings > allowed; };
+  const auto legal = std::ranges::subrange(choice.candidates.begin(),
+                                           std::ranges::find(choice.candidates, false, &Candidate::legal));
+  const auto best = std::ranges::find_if_not(legal, rounds_too_often);
+  if (best == legal.end()) return;
+  for (Candidate& candidate : std::ranges::subrange(legal.begin(), best)) {
+    candidate.note =
+        "rounds " + std::to_string(candidate.roundings) + " times, " + std::to_string(allowed) + " promised";
+  }
+  choice.chosen = static_cast<size_t>(best - legal.begin());
+  if (choice.chosen > 0)
+    choice.reason = "least expected time among those that round at most " + std::to_string(allowed) + " times";
+}
+
+}  // namespace
+
+Result<Choice> search(const Topology& topology, const Settings& settings, const Question& question, double flows) {
+  Choice choice;
+  choice.candidates = Search(topology, settings, question, flows).run();
+  std::ranges::stable_sort(choice.candidates, [](const Candidate& a, const Candidate& b) {
+    return a.legal != b.legal ? a.legal : a.legal && a.time_ns < b.time_ns;
+  });
+  if (choice.candidates.empty() || !choice.candidates[0].legal) {
+    return error(Code::NotSupported, "no algorithm for %s on this topology: %s",
+                 std::string(name_of(question.collective)).c_str(),
+                 choice.candidates.empty() ? "" : choice.candidates[0].note.c_str());
+  }
+  choice.reason = "least expected time";
+  if (question.narrow_float) pass_over_roundings(choice, allowed_roundings(topology));
+  CCOM_TRY(apply_forced(choice, question, settings.forced));
+  return choice;
+}
+
+}  // namespace ccom
