@@ -39,14 +39,14 @@ std::string call_text(const Envelope& envelope) {
   const auto collective = static_cast<Collective>(call & 0xff);
   const auto root = static_cast<int32_t>(call >> 32);
   std::string text(name_of(collective));
-  if (collective != Collective::Barrier) text += " " + std::string(name_of(static_cast<DataType>(call >> 8 & 0xff)));
+  if (collective != Collective::Barrier) text.append(" ").append(name_of(static_cast<DataType>(call >> 8 & 0xff)));
   if (reduces(collective)) {
-    text += " " + std::string(name_of(static_cast<ReduceOp>(call >> 16 & 0x7f)));
+    text.append(" ").append(name_of(static_cast<ReduceOp>(call >> 16 & 0x7f)));
     if ((call >> 16 & kPreMultiplied) != 0) text += " (premultiplied)";
   }
-  if (collective != Collective::Barrier) text += " count " + std::to_string(envelope.words[2]);
-  if (root >= 0) text += " root " + std::to_string(root);
-  return text + " (call " + std::to_string(envelope.words[1]) + ")";
+  if (collective != Collective::Barrier) text.append(" count ").append(std::to_string(envelope.words[2]));
+  if (root >= 0) text.append(" root ").append(std::to_string(root));
+  return text.append(" (call ").append(std::to_string(envelope.words[1])).append(")");
 }
 
 }  // namespace ccom

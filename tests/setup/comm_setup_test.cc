@@ -88,7 +88,7 @@ TEST(CommSetup, JoinsAllRanks) {
     EXPECT_EQ(node->segment, outcomes[0]->setup->node_config()->segment) << "one mapping per process";
     const auto routes = outcome->setup->message_routes();
     ASSERT_TRUE(routes && routes->has_value());
-    EXPECT_EQ((*routes)->ways.size(), 3u);
+    EXPECT_EQ((*routes)->by_peer.size(), 3u);
   }
 }
 
