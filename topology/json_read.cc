@@ -22,6 +22,25 @@ constexpr double kMaxBytesPerSecond = 1e15;
 
 int int_at(const JsonAt& at, int low, int high) { return static_cast<int>(at.integer(low, high)); }
 
+// read(element) of each, in order, until something is wrong.
+template <typename T, typename Read>
+std::vector<T> read_list(const JsonAt& at, size_t most, Read read) {
+  std::vector<T> values;
+  const size_t count = at.array_size(0, most);
+  for (size_t i = 0; i < count && at.problem.status().is_ok(); ++i) values.push_back(read(at.element(i)));
+  return values;
+}
+
+// Numbers, each above the one before.
+std::vector<int> read_ascending(const JsonAt& at, size_t most, int high) {
+  int least = 0;
+  return read_list<int>(at, most, [&](const JsonAt& element) {
+    const int value = int_at(element, least, high);
+    least = value + 1;
+    return value;
+  });
+}
+
 // A speed of zero would make every cost infinite: whoever does not know a speed must guess one.
 LinkSpeed speed_at(const JsonAt& latency, const JsonAt& bandwidth) {
   return {.latency_ns = latency.number(0, kMaxLatencyNs), .bytes_per_second = bandwidth.number(1, kMaxBytesPerSecond)};
@@ -101,18 +120,13 @@ void read_shape(JsonObject& object, Fabric& fabric) {
     fabric.shape = shape.value_or(Fabric::Shape::Other);
   }
   if (object.has("dims")) {
-    const JsonAt at = object.at("dims");
-    const size_t count = at.array_size(0, 3);
-    for (size_t i = 0; i < count; ++i) fabric.dims.push_back(int_at(at.element(i), 1, kMaxDevices));
+    fabric.dims = read_list<int>(object.at("dims"), 3, [](const JsonAt& dim) { return int_at(dim, 1, kMaxDevices); });
   }
 }
 
-void read_uplinks(const JsonAt& at, Fabric& fabric) {
+std::vector<Uplink> read_uplinks(const JsonAt& at, int devices) {
   std::set<int> taken;
-  const size_t count = at.array_size(0, kMaxDevices);
-  for (size_t i = 0; i < count && at.problem.status().is_ok(); ++i) {
-    fabric.uplinks.push_back(read_uplink(at.element(i), fabric.devices, taken));
-  }
+  return read_list<Uplink>(at, kMaxDevices, [&](const JsonAt& uplink) { return read_uplink(uplink, devices, taken); });
 }
 
 Fabric read_fabric(const JsonAt& at) {
@@ -126,14 +140,13 @@ Fabric read_fabric(const JsonAt& at) {
   }
   if (object.has("switches")) fabric.switches = int_at(object.at("switches"), 0, kMaxSwitches);
   const JsonAt links = object.at("links");
-  const size_t count = links.array_size(0, size_t{kMaxDevices} * kMaxFullDevices);
-  for (size_t i = 0; i < count && at.problem.status().is_ok(); ++i) {
-    fabric.links.push_back(read_link(links.element(i), fabric.devices + fabric.switches));
-  }
+  const int vertices = fabric.devices + fabric.switches;
+  fabric.links = read_list<Link>(links, size_t{kMaxDevices} * kMaxFullDevices,
+                                 [&](const JsonAt& link) { return read_link(link, vertices); });
   fabric.inside_device = object.has("inside_device") ? read_speed(object.at("inside_device")) : kInsideDevice;
   if (object.has("routed")) fabric.routed = object.at("routed").boolean();
   if (object.has("costs")) fabric.costs = read_costs(object.at("costs"));
-  if (object.has("uplinks")) read_uplinks(object.at("uplinks"), fabric);
+  if (object.has("uplinks")) fabric.uplinks = read_uplinks(object.at("uplinks"), fabric.devices);
   object.finish();
   if (!at.problem.status().is_ok()) return fabric;
   if (const std::string what = wrong_with_dims(fabric.shape, fabric.dims, fabric.devices); !what.empty()) {
@@ -185,25 +198,12 @@ Place read_place(const JsonAt& at) {
 Locality read_locality(const JsonAt& at) {
   JsonObject object(at);
   Locality locality;
-  const JsonAt cpus = object.at("cpus");
-  const size_t count = cpus.array_size(0, kMaxCpus);
-  for (size_t i = 0; i < count && at.problem.status().is_ok(); ++i) {
-    const int least = i == 0 ? 0 : locality.cpus.back() + 1;  // ascending, each once
-    locality.cpus.push_back(int_at(cpus.element(i), least, kMaxCpus));
-  }
+  locality.cpus = read_ascending(object.at("cpus"), kMaxCpus, kMaxCpus);
   locality.cpu_quota = int_at(object.at("cpu_quota"), 0, kMaxCpus);
   locality.numa_node = int_at(object.at("numa_node"), -1, kMaxCpus);
   locality.cache_group = int_at(object.at("cache_group"), -1, kMaxCpus);
   object.finish();
   return locality;
-}
-
-template <typename T, typename Read>
-std::vector<T> read_list(const JsonAt& at, size_t most, Read read) {
-  std::vector<T> values;
-  const size_t count = at.array_size(0, most);
-  for (size_t i = 0; i < count && at.problem.status().is_ok(); ++i) values.push_back(read(at.element(i)));
-  return values;
 }
 
 NeuronDevice read_neuron_device(const JsonAt& at) {

@@ -100,21 +100,35 @@ Location reduce(Builder& builder, const View& view, Share share, Buffer result) 
   return parts > 1 ? Location{result, sums} : Location{Buffer::Input, 0};
 }
 
-// Slot of a rank's unit in the scratch of a rank whose subtree is `ranks`.
-uint32_t slot_of(const std::vector<Rank>& ranks, uint32_t rank) {
-  return static_cast<uint32_t>(std::ranges::lower_bound(ranks, static_cast<Rank>(rank)) - ranks.begin());
-}
+// Where a rank keeps the units of its subtree on their way: the root where it likes, a leaf in its own buffer, others
+// in scratch.
+class UnitPlaces {
+ public:
+  UnitPlaces(Builder& builder, const View& view, Location at_root, Location own) : view_(view) {
+    if (view.parent < 0) {
+      first_ = at_root;
+    } else if (view.children.empty()) {
+      first_ = own;
+    } else {
+      first_ = {Buffer::Scratch, builder.new_scratch(static_cast<uint32_t>(view.own_subtree.size()))};
+    }
+  }
+  Location operator()(uint32_t rank) const {
+    if (view_.parent < 0) return first_.at(rank);
+    const auto found = std::ranges::lower_bound(view_.own_subtree, static_cast<Rank>(rank));
+    return first_.at(static_cast<uint32_t>(found - view_.own_subtree.begin()));
+  }
+
+ private:
+  const View& view_;
+  Location first_;
+};
 
 // `at_root`: where the root collects the units.
 void gather(Builder& builder, const View& view, Rank rank, Location at_root = {Buffer::Output, 0}) {
   const bool is_root = view.parent < 0;
   const bool is_leaf = view.children.empty();
-  const uint32_t slots = is_root || is_leaf ? 0 : builder.new_scratch(static_cast<uint32_t>(view.own_subtree.size()));
-  const auto place = [&](uint32_t r) -> Location {
-    if (is_root) return {at_root.buffer, at_root.index + r};
-    if (is_leaf) return {Buffer::Input, 0};
-    return {Buffer::Scratch, slots + slot_of(view.own_subtree, r)};
-  };
+  const UnitPlaces place(builder, view, at_root, {Buffer::Input, 0});
   const auto self = static_cast<uint32_t>(rank);
   if (!is_leaf || is_root) builder.copy({Buffer::Input, 0}, place(self), self, 1);
   for (size_t c = 0; c < view.children.size(); ++c) {
@@ -132,12 +146,7 @@ void gather(Builder& builder, const View& view, Rank rank, Location at_root = {B
 void scatter(Builder& builder, const View& view, Rank rank, Location at_root = {Buffer::Input, 0}) {
   const bool is_root = view.parent < 0;
   const bool is_leaf = view.children.empty();
-  const uint32_t slots = is_root || is_leaf ? 0 : builder.new_scratch(static_cast<uint32_t>(view.own_subtree.size()));
-  const auto place = [&](uint32_t r) -> Location {
-    if (is_root) return {at_root.buffer, at_root.index + r};
-    if (is_leaf) return {Buffer::Output, 0};
-    return {Buffer::Scratch, slots + slot_of(view.own_subtree, r)};
-  };
+  const UnitPlaces place(builder, view, at_root, {Buffer::Output, 0});
   if (!is_root) {
     for_each_rank_run(view.own_subtree, [&](uint32_t first, uint32_t count) {
       builder.receive_into(view.parent, place(first), first, count);

@@ -67,6 +67,33 @@ void set_option(int fd, int level, int name, int value) {
 
 }  // namespace
 
+Result<HostPort> parse_host_port(std::string_view text) {
+  const auto invalid = [text](const char* why) {
+    return error(Code::InvalidArgument, "address '%.*s': %s", static_cast<int>(text.size()), text.data(), why)
+        .with_cure("use host:port or [IPv6 address]:port");
+  };
+  const size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos) return invalid("missing port");
+  std::string_view host = text.substr(0, colon);
+  if (host.size() >= 2 && host.front() == '[' && host.back() == ']') {
+    host = host.substr(1, host.size() - 2);
+  } else if (host.find(':') != std::string_view::npos) {
+    return invalid("IPv6 addresses must be in brackets");
+  }
+  if (host.empty() || host.size() > 253) return invalid("missing or overlong host name");
+  uint16_t port = 0;
+  const auto [end, failure] = std::from_chars(text.data() + colon + 1, text.data() + text.size(), port);
+  if (failure != std::errc() || end != text.data() + text.size() || port == 0) {
+    return invalid("the port is not a number from 1 to 65535");
+  }
+  return HostPort{std::string(host), port};
+}
+
+std::string endpoint_text(const std::string& host, uint16_t port) {
+  const std::string number = std::to_string(port);
+  return host.find(':') == std::string::npos ? host + ":" + number : "[" + host + "]:" + number;
+}
+
 Result<PortRange> parse_port_range(std::string_view text) {
   if (text.empty()) return PortRange{};
   PortRange range;

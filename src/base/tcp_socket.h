@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Common settings of all TCP sockets: listening ports, and detection of unreachable hosts.
+// What all TCP sockets have in common: addresses as text, listening ports, and detection of unreachable hosts.
 #pragma once
 
 #include <chrono>
@@ -12,6 +12,15 @@
 #include "base/status.h"
 
 namespace ccom {
+
+// "10.0.0.7:4100", "[fd00::7]:4100", "node7:4100".
+struct HostPort {
+  std::string host;  // without brackets
+  uint16_t port = 0;
+};
+// InvalidArgument with the reason.
+Result<HostPort> parse_host_port(std::string_view text);
+std::string endpoint_text(const std::string& host, uint16_t port);
 
 // Ports for listeners; {0, 0}: any.
 struct PortRange {

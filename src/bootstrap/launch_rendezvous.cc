@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/secret.h"
+#include "base/tcp_socket.h"
 #include "bootstrap/launch_environment.h"
 
 namespace ccom {
@@ -27,10 +28,7 @@ std::string read_generation(const EnvironmentLookup& environment) {
   return std::string("run ") + (run == nullptr ? "" : run) + " restart " + (restarts == nullptr ? "0" : restarts);
 }
 
-std::string tcp_url(const std::string& host, uint16_t port) {
-  const bool is_ipv6 = host.find(':') != std::string::npos;
-  return "tcp://" + (is_ipv6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
-}
+std::string tcp_url(const std::string& host, uint16_t port) { return "tcp://" + endpoint_text(host, port); }
 
 // `port_name`: the port of torch's store.
 Result<LaunchRendezvous> master_rendezvous(const EnvironmentLookup& environment, const char* address_name,

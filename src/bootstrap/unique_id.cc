@@ -87,11 +87,6 @@ Status check_bytes(std::span<const char> bytes) {
 
 }  // namespace
 
-std::string endpoint_text(const std::string& address, uint16_t port) {
-  const std::string number = std::to_string(port);
-  return address.find(':') == std::string::npos ? address + ":" + number : "[" + address + "]:" + number;
-}
-
 std::string UniqueId::endpoint() const { return endpoint_text(address, port); }
 
 bool is_loopback_address(const std::string& text) {

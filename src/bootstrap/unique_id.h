@@ -12,6 +12,7 @@
 
 #include "base/secret.h"
 #include "base/status.h"
+#include "base/tcp_socket.h"
 
 namespace ccom {
 
@@ -40,7 +41,5 @@ Result<UniqueId> unpack(std::span<const char, UniqueId::kBytes> bytes);
 bool is_loopback_address(const std::string& address);
 // True for 0.0.0.0, :: and their mapped forms, at which ccom never listens.
 bool is_wildcard_address(const std::string& address);
-// "10.0.0.7:4100", "[fd00::7]:4100".
-std::string endpoint_text(const std::string& address, uint16_t port);
 
 }  // namespace ccom

@@ -5,13 +5,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cstdlib>
 #include <thread>
 
 #include "base/log.h"
 #include "base/options.h"
+#include "base/tcp_socket.h"
 #include "bootstrap/grpc_client.h"
 #include "bootstrap/private_file.h"
 #include "bootstrap/rendezvous_servers.h"
@@ -77,35 +77,6 @@ Result<UniqueId> wait_for_id_file(const std::string& path, int nranks, Rank rank
 
 // ---- tcp://
 
-struct HostPort {
-  std::string host;
-  uint16_t port = 0;
-};
-
-// "host:port", "[v6]:port".
-Result<HostPort> parse_host_port(std::string_view text) {
-  const auto invalid = [text](const char* why) {
-    return error(Code::InvalidArgument, "rendezvous address '%.*s': %s", static_cast<int>(text.size()), text.data(),
-                 why)
-        .with_cure("use host:port or [IPv6 address]:port");
-  };
-  const size_t colon = text.rfind(':');
-  if (colon == std::string_view::npos) return invalid("missing port");
-  std::string_view host = text.substr(0, colon);
-  if (host.size() >= 2 && host.front() == '[' && host.back() == ']') {
-    host = host.substr(1, host.size() - 2);
-  } else if (host.find(':') != std::string_view::npos) {
-    return invalid("IPv6 addresses must be in brackets");
-  }
-  if (host.empty() || host.size() > 253) return invalid("missing or overlong host name");
-  uint16_t port = 0;
-  const auto [end, failure] = std::from_chars(text.data() + colon + 1, text.data() + text.size(), port);
-  if (failure != std::errc() || end != text.data() + text.size() || port == 0) {
-    return invalid("the port is not a number from 1 to 65535");
-  }
-  return HostPort{std::string(host), port};
-}
-
 // Empty if the user has set none.
 Result<std::optional<Secret>> configured_secret() {
   const bool has_text = option_is_set("CCOM_SECRET");
@@ -128,7 +99,9 @@ uint64_t number_from(const Secret& secret) {
 }
 
 Result<UniqueId> id_from_host_port(std::string_view text, const std::string& generation, Deadline deadline) {
-  CCOM_TRY_ASSIGN(const HostPort where, parse_host_port(text));
+  const Result<HostPort> parsed = parse_host_port(text);
+  if (!parsed) return Status(parsed.error()).in("rendezvous");
+  const HostPort& where = *parsed;
   CCOM_TRY_ASSIGN(const std::optional<Secret> secret, configured_secret());
   CCOM_TRY_ASSIGN(const std::string address, resolve_host(where.host, deadline));
   if (is_wildcard_address(address)) {

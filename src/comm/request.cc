@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/request.h"
 
+#include "plan/fingerprint.h"
+
 namespace ccom {
 namespace {
 
@@ -18,20 +20,9 @@ Envelope describe(const Request& request, uint64_t communicator, uint64_t sequen
   return {{communicator, sequence, request.count, call, tile}};
 }
 
-namespace {
-
-// The finisher of splitmix64.
-uint64_t mixed(uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-  return x ^ (x >> 31);
-}
-
-}  // namespace
-
 uint64_t rounding_seed(int64_t communicator_seed, uint64_t sequence) {
   constexpr uint64_t kGolden = 0x9e3779b97f4a7c15;
-  return mixed(mixed(static_cast<uint64_t>(communicator_seed) + kGolden) + sequence * kGolden);
+  return mix(mix(static_cast<uint64_t>(communicator_seed)) + (sequence - 1) * kGolden);
 }
 
 std::string call_text(const Envelope& envelope) {

@@ -19,28 +19,20 @@ struct SocketAddress {
   int family() const { return storage.ss_family; }
 };
 
-Result<SocketAddress> parse_numeric(const std::string& host, const std::string& port) {
+Result<SocketAddress> parse_address(const std::string& text) {
+  CCOM_TRY_ASSIGN(const HostPort where, parse_host_port(text));
   addrinfo hints{};
   hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
-  if (const int failure = ::getaddrinfo(host.c_str(), port.c_str(), &hints, &found); failure != 0)
-    return error(Code::ConfigError, "\"%s\" port \"%s\" is not a numeric address: %s", host.c_str(), port.c_str(),
-                 ::gai_strerror(failure));
+  const std::string port = std::to_string(where.port);
+  if (const int failure = ::getaddrinfo(where.host.c_str(), port.c_str(), &hints, &found); failure != 0)
+    return error(Code::ConfigError, "\"%s\" is not a numeric address: %s", text.c_str(), ::gai_strerror(failure));
   SocketAddress address;
   std::memcpy(&address.storage, found->ai_addr, found->ai_addrlen);
   address.size = found->ai_addrlen;
   ::freeaddrinfo(found);
   return address;
-}
-
-Result<SocketAddress> parse_address(const std::string& text) {
-  const size_t colon = text.rfind(':');
-  if (colon == std::string::npos || colon == 0)
-    return error(Code::InvalidArgument, "\"%s\" is not of the form address:port", text.c_str());
-  std::string host = text.substr(0, colon);
-  if (host.size() > 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
-  return parse_numeric(host, text.substr(colon + 1));
 }
 
 Result<Descriptor> open_socket(int family) {

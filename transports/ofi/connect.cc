@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "base/handshake.h"
+#include "base/text.h"
 #include "transports/ofi/addresses.h"
 #include "transports/ofi/buffers.h"
 #include "transports/ofi/errors.h"
@@ -223,20 +224,19 @@ void OfiTransport::derive_sessions(Link& link) {
 }
 
 Status OfiTransport::name_missing() const {
-  std::string names, reasons;
+  std::string reasons;
   std::vector<int> missing;
   for (const auto& link : links_) {
     if (link->is_connected()) continue;
     missing.push_back(link->rank);
-    names += (names.empty() ? "" : ", ") + std::to_string(link->rank);
     if (link->last_error != 0 && reasons.empty()) {
       reasons = std::string("; rank ") + std::to_string(link->rank) + ": " + fi_strerror(link->last_error);
     }
   }
   if (dropped_ > 0) reasons += "; " + std::to_string(dropped_) + " messages from outside this job were dropped";
   std::ranges::sort(missing);
-  return error(Code::Timeout, "connect rank %d over libfabric (%s): no answer from rank %s%s", config_.rank,
-               config_.provider.c_str(), names.c_str(), reasons.c_str())
+  return error(Code::Timeout, "connect rank %d over libfabric (%s): no answer from %s%s", config_.rank,
+               config_.provider.c_str(), name_ranks(missing).c_str(), reasons.c_str())
       .with_peers(std::move(missing));
 }
 

@@ -2,8 +2,8 @@
 //
 // Connecting: waits for all ranks and creates a channel object for every pair of rings.
 #include <algorithm>
-#include <string>
 
+#include "base/text.h"
 #include "transports/shm/doorbell.h"
 #include "transports/shm/shm_transport.h"
 
@@ -91,10 +91,8 @@ Status ShmTransport::await_peers(std::span<const Peer> peers, Deadline deadline)
     CCOM_TRY_ASSIGN(const std::vector<Rank> missing, absent(peers));
     if (missing.empty()) return Status::ok();
     if (deadline.passed()) {
-      std::string list;
-      for (const Rank rank : missing) list += (list.empty() ? "" : ", ") + std::to_string(rank);
-      return error(Code::Timeout, "shm: connect rank %d: timed out waiting for rank %s",
-                   local_peers_[static_cast<size_t>(local_rank_)].rank, list.c_str())
+      return error(Code::Timeout, "shm: connect rank %d: timed out waiting for %s",
+                   local_peers_[static_cast<size_t>(local_rank_)].rank, name_ranks(missing).c_str())
           .with_peers(missing);
     }
     sleep_slice.sleep(deadline.left());

@@ -9,7 +9,6 @@
 #include <sys/socket.h>
 
 #include <boost/asio/ip/address.hpp>
-#include <charconv>
 
 namespace ccom::tcp {
 namespace {
@@ -45,27 +44,16 @@ void set_option(int fd, int level, int name, int value) {
 
 }  // namespace
 
-std::string to_text(const Endpoint& endpoint) {
-  const std::string address = endpoint.address().to_string();
-  return (endpoint.address().is_v6() ? "[" + address + "]:" : address + ":") + std::to_string(endpoint.port());
-}
+std::string to_text(const Endpoint& endpoint) { return endpoint_text(endpoint.address().to_string(), endpoint.port()); }
 
 Result<Endpoint> parse_endpoint(const std::string& text) {
-  const Status malformed =
-      error(Code::InvalidArgument, "TCP address \"%.200s\": expected ip:port or [ip]:port", text.c_str());
-  const size_t colon = text.rfind(':');
-  if (colon == std::string::npos || colon == 0) return malformed;
-  std::string host = text.substr(0, colon);
-  const bool has_brackets = host.front() == '[' && host.back() == ']';
-  if (has_brackets) host = host.substr(1, host.size() - 2);
-  uint16_t port = 0;
-  const char* const end = text.data() + text.size();
-  const auto parsed = std::from_chars(text.data() + colon + 1, end, port);
+  const Result<HostPort> where = parse_host_port(text);
   ErrorCode failure;
-  const auto address = asio::ip::make_address(host, failure);
-  if (failure || parsed.ec != std::errc() || parsed.ptr != end || port == 0 || address.is_v6() != has_brackets)
-    return malformed;
-  return Endpoint(address, port);
+  const auto address = where ? asio::ip::make_address(where->host, failure) : asio::ip::address();
+  if (!where || failure || address.is_v6() != text.starts_with('[')) {
+    return error(Code::InvalidArgument, "TCP address \"%.200s\": expected ip:port or [ip]:port", text.c_str());
+  }
+  return Endpoint(address, where->port);
 }
 
 Status open_listener(Acceptor& acceptor, const std::string& address, const PortRange& ports) {
