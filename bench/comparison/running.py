@@ -42,6 +42,12 @@ def wait_until_quiet(patience):
             return start - begin
 
 
+def handover_ns(program):
+    """What bench/peers/handover.c prints: nanoseconds that a line takes between two processors; None with one alone."""
+    printed = subprocess.run([program], capture_output=True, text=True, timeout=30, check=False).stdout
+    return float(printed) if printed else None
+
+
 def kill(processes):
     """Ends the process groups that were started here: kindly, then not, since a launcher has ranks to take along."""
     for number, grace in ((signal.SIGTERM, 3), (signal.SIGKILL, 10)):

@@ -51,6 +51,29 @@ class Parsing(unittest.TestCase):
         self.assertEqual(sizes, [4, 8, 4096, 32, 32, 4096, 32, 32, 4096])
 
 
+class Handovers(unittest.TestCase):
+    NEAR_AND_FAR = [{**record("ccom", 8, us, repeat), "handover_ns": ns}
+                    for repeat, (us, ns) in enumerate([(0.4, 50.0), (1.0, 130.0), (0.5, 55.0), (0.6, 52.0)])]
+
+    def test_medians_leave_out_repeats_with_processors_at_another_distance(self):
+        ours = results.cells(self.NEAR_AND_FAR, "loop_us")["allreduce", 2][8]["ccom"]
+        self.assertEqual((ours.median, ours.repeats, ours.starred), (0.5, 3, False))
+        self.assertIn("54 ns; 1 starts", results.handover_report(self.NEAR_AND_FAR))
+
+    def test_what_was_measured_nowhere_else_counts_with_a_star(self):
+        only_far = {**record("ccom", 64, 1.1), "handover_ns": 130.0}
+        far = results.cells([*self.NEAR_AND_FAR, only_far], "loop_us")["allreduce", 2][64]["ccom"]
+        self.assertEqual((far.median, far.starred), (1.1, True))
+
+    def test_old_records_say_nothing_about_it(self):
+        self.assertIn("not measured", results.handover_report(RECORDED))
+
+    def test_the_probe_prints_a_time_or_nothing(self):
+        with tempfile.TemporaryDirectory() as folder:
+            found = running.handover_ns(peers.Workshop(folder, ".", ".").handover())
+        self.assertTrue(found is None or found > 0)
+
+
 class Ratios(unittest.TestCase):
     def setUp(self):
         self.rows = results.cells(RECORDED, "loop_us")["allreduce", 2]
