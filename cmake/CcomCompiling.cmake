@@ -30,16 +30,16 @@ function(ccom_add_precompiled name)
   target_precompile_headers(${name} PRIVATE ${ARGN})
 endfunction()
 
-# ccom_precompile(TARGET [HEADERS src/plan/plan.h ...] [REUSE_FROM OTHER])
+# ccom_precompile(TARGET [HEADERS <boost/asio/io_context.hpp> ...] [REUSE_FROM OTHER])
 # The standard library's headers, precompiled once for all libraries; with HEADERS, which most files of the target include
-# anyway, those too, for this target alone. Files include what they need nevertheless: the tree builds with CCOM_PCH=OFF.
+# anyway, those too, for this target alone. Only headers of the system: ccache shares what is precompiled between clones,
+# each of which has headers of the project elsewhere. Files include what they need: the tree builds with CCOM_PCH=OFF.
 function(ccom_precompile target)
   cmake_parse_arguments(PCH "" "REUSE_FROM" "HEADERS" ${ARGN})
   if(NOT CCOM_PCH)
     return()
   endif()
   if(PCH_HEADERS)
-    list(TRANSFORM PCH_HEADERS PREPEND ${PROJECT_SOURCE_DIR}/ REGEX "^[^<]")
     target_precompile_headers(${target} PRIVATE ${CCOM_STANDARD_HEADERS} ${PCH_HEADERS})
   elseif(PCH_REUSE_FROM)
     target_precompile_headers(${target} REUSE_FROM ${PCH_REUSE_FROM})

@@ -2,7 +2,7 @@
 #
 # Rooms: one static library each, linked to exactly the rooms that the map in docs/architecture.md allows.
 
-# ccom_add_room(NAME plan SOURCES plan.cc ... DEPENDS base [LIBRARIES OpenSSL::Crypto ...] [PRECOMPILE src/plan/plan.h ...])
+# ccom_add_room(NAME plan SOURCES plan.cc ... DEPENDS base [LIBRARIES OpenSSL::Crypto ...] [PRECOMPILE <boost/asio.hpp> ...])
 # DEPENDS are rooms, LIBRARIES third parties, PRECOMPILE headers besides the standard library's. FOR_TOOLS: tools and
 # tests link it, libccom does not contain it. IN_CALLS: every call passes through it, so it is compiled for speed.
 function(ccom_add_room)
