@@ -20,6 +20,7 @@ std::string format(const char* text, Args... args) {
 std::string head_of(const json& object) {
   if (!object.contains("bound")) return "";
   const json& bound = object["bound"];
+  if (bound.value("time_us", 0.0) == 0) return format("  %d ranks\n", object.value("ranks", 0));
   std::string text = format("  %d ranks; no algorithm can take less than %.3f us: ", object.value("ranks", 0),
                             bound.value("time_us", 0.0));
   const std::string cut = bound.value("narrowest", "");

@@ -22,8 +22,8 @@ class Copies {
     if (ranks > 1) other_cores_ = (ranks - crowding_) / (ranks - 1);
     // Of twice as much as a cache holds, what is touched next is still there or near.
     lies_ = touched / cpus < 2 * static_cast<double>(machine.cache_bytes) ? Lies::Cached
-            : touched <= static_cast<double>(machine.last_cache_bytes) ? Lies::Far
-                                                                       : Lies::Memory;
+            : touched <= static_cast<double>(machine.last_cache_bytes)    ? Lies::Far
+                                                                          : Lies::Memory;
     most_near_ = static_cast<double>(is_long ? 0 : machine.first_cache_bytes);
   }
 
@@ -66,10 +66,11 @@ class Copies {
 };
 
 // What a byte of a message between two ranks of a host takes their cores, through memory that both reach, and one that
-// a rank copies from its input to its output. latency: what the way to other memory domains makes of a message's.
+// a rank copies from its input to its output.
 struct MessageCopies {
   double send_ns = 0, receive_ns = 0, local_ns = 0;
-  double latency = 1;
+  double latency = 1;  // what the way to other memory domains makes of a message's
+  double turn_ns = 0;  // until a receiver has its turn on a shared core
 };
 // touched_bytes: of all ranks' buffers in the call.
 MessageCopies message_copies(const NodeMachine& machine, int ranks, double touched_bytes, double message_bytes);

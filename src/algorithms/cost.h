@@ -53,6 +53,10 @@ Cost rings_reduce_scatter_cost(const Level& level, double n);
 Cost rings_allgather_cost(const Level& level, double n);
 Cost recursive_doubling_cost(const Level& level, double n);
 
+// Of a level, on the way down (its core patterns: all of it) or up; and how often a sum is rounded there.
+Cost level_cost(const Level& level, double n, bool down);
+int level_roundings(const Level& level);
+
 // Within hosts and across them.
 struct RadixCost {
   Cost inside, across;

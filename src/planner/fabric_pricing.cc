@@ -68,14 +68,14 @@ class FabricPricer {
     for (const Level& level : shape.levels) {
       if (down) add_level(level, n, pieces, true);
       if (up) add_level(level, n, pieces, false);
-      if (down) price_.roundings += roundings_of(level);
+      if (down) price_.roundings += level_roundings(level);
       n /= level.owners;
       units_ /= level.owners;
       pieces *= stream_count(level);
     }
     for (const Level& core : shape.core) {
       add_level(core, n, pieces, true);
-      price_.roundings += roundings_of(core);
+      price_.roundings += level_roundings(core);
     }
     price_.time_ns = makespan(shape.windows);
     return price_;
@@ -176,22 +176,6 @@ class FabricPricer {
     return down ? kWindowedUnitsDown : kWindowedUnitsUp;
   }
 
-  Cost level_cost(const Level& level, double n, bool down) const {
-    const auto p = static_cast<double>(level.groups[0].size());
-    switch (level.pattern) {
-      case Pattern::Direct: return down ? direct_reduce_scatter_cost(p, n) : direct_allgather_cost(p, n);
-      case Pattern::Ring: return down ? ring_reduce_scatter_cost(p, n) : ring_allgather_cost(p, n);
-      case Pattern::Circulant: return down ? circulant_reduce_scatter_cost(p, n) : circulant_allgather_cost(p, n);
-      case Pattern::Torus: return down ? torus_reduce_scatter_cost(level, n) : torus_allgather_cost(level, n);
-      case Pattern::Swing: return down ? swing_reduce_scatter_cost(level, n) : swing_allgather_cost(level, n);
-      case Pattern::Rings: return down ? rings_reduce_scatter_cost(level, n) : rings_allgather_cost(level, n);
-      case Pattern::OneShot: return one_shot_cost(p, n);
-      case Pattern::RecursiveDoubling: return recursive_doubling_cost(level, n);
-      case Pattern::SwingLatency: return swing_latency_cost(level, n);
-    }
-    return {};
-  }
-
   // Links between a message's ends, summed over the steps.
   double hops_of(const Level& level, double steps) const {
     switch (level.pattern) {
@@ -258,16 +242,6 @@ class FabricPricer {
   static double circulant_idle(const Level& level) {
     const double rounds = std::log2(static_cast<double>(level.groups[0].size()));
     return 1 + 0.0042 * rounds * rounds;
-  }
-
-  int roundings_of(const Level& level) const {
-    const auto p = static_cast<double>(level.groups.empty() ? 1 : level.groups[0].size());
-    if (p <= 1) return 0;
-    switch (level.pattern) {
-      case Pattern::Direct:
-      case Pattern::OneShot: return 1;
-      default: return static_cast<int>(level_cost(level, 0, true).steps);
-    }
   }
 
   // The first window takes all phases; each further one comes as much later as the busiest wires, or the longest phase

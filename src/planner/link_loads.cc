@@ -78,7 +78,7 @@ LinkLoadReport counted(const Topology& topology, const Question& question, std::
 LinkLoadReport spend(const Topology& topology, const Question& question, const Program& program, size_t& most_steps) {
   if (!program.is_messages()) {
     return {.missing = program.is_node() ? "no messages: ranks use memory that they share"
-                                         : "not counted: messages go between hosts only"};
+                                         : "not counted where ranks use memory inside hosts"};
   }
   if (question.collective == Collective::SendReceive) return {.missing = "not counted: one message, of any two ranks"};
   if (topology.nranks() > kMostRanks) return {.missing = format("not counted for more than %d ranks", kMostRanks)};
@@ -99,6 +99,18 @@ struct Side {
   const Candidate& candidate;
   const LinkLoadReport* account;
 };
+
+// Without a fabric: inside hosts or between them, and whether messages wait or move there.
+std::string lost_part(const Candidate& a, const Candidate& b) {
+  const double inside_ns = a.parts.inside_ns - b.parts.inside_ns;
+  const double across_ns = a.parts.across_ns - b.parts.across_ns;
+  if (across_ns >= inside_ns)
+    return format("%.1f us between hosts, the choice %.1f", a.parts.across_ns / 1e3, b.parts.across_ns / 1e3);
+  if (b.parts.across_ns > 0)
+    return format("%.1f us inside hosts, the choice %.1f", a.parts.inside_ns / 1e3, b.parts.inside_ns / 1e3);
+  return format("%.1f us to start and await messages, %.1f to copy and sum", a.parts.waits_ns / 1e3,
+                (a.time_ns - a.parts.waits_ns) / 1e3);
+}
 
 // What the time above the winner's is spent on: more bytes on some wire, or more steps, none of which takes longer than
 // the longest way.
@@ -121,6 +133,7 @@ std::string loss(const Side& loser, const Side& winner, double longest_way_ns) {
                     mine.busiest_ns / 1e3, theirs.busiest_ns / 1e3);
     }
   }
+  if (a.parts.inside_ns + a.parts.across_ns > 0) return lost_part(a, b);
   if ((a.steps - b.steps) * longest_way_ns >= excess_ns) return format("%.0f steps instead of %.0f", a.steps, b.steps);
   if (a.bytes > kClearly * b.bytes) return format("a rank sends %.1f x the bytes", a.bytes / std::max(b.bytes, 1.0));
   return "its messages take turns on wires, or overlap less";
@@ -129,7 +142,6 @@ std::string loss(const Side& loser, const Side& winner, double longest_way_ns) {
 std::string why_lost(const Side& loser, const Side& winner, const Bound& bound) {
   const Candidate& a = loser.candidate;
   const Candidate& b = winner.candidate;
-  if (!b.program.is_messages() && a.program.is_messages()) return "sends messages where ranks share memory";
   if (a.time_ns < b.time_ns && !a.note.empty()) return "passed over: " + a.note;
   if (a.time_ns < b.time_ns) return "passed over, though expected to be faster";
   const double ratio = a.time_ns / std::max(b.time_ns, 1e-3);
@@ -138,7 +150,8 @@ std::string why_lost(const Side& loser, const Side& winner, const Bound& bound) 
 }
 
 std::string why_chosen(const Candidate& candidate, const Bound& bound, const std::string& reason) {
-  std::string why = reason + ": " + format("%.0f step%s", candidate.steps, candidate.steps == 1 ? "" : "s");
+  const char* what = candidate.program.is_node() ? "barrier" : "step";
+  std::string why = reason + ": " + format("%.0f %s%s", candidate.steps, what, candidate.steps == 1 ? "" : "s");
   if (bound.time_ns() > 0) why += format(", %.2f x the bound", candidate.time_ns / bound.time_ns());
   return why;
 }
@@ -160,8 +173,10 @@ LinkLoadReport link_load_report(const Topology& topology, const Question& questi
 
 Details analyze(const Topology& topology, const Question& question, const Choice& choice, size_t most_steps) {
   const Candidate& winner = choice.candidates[choice.chosen];
+  const bool uses_memory =
+      std::ranges::any_of(choice.candidates, [](const Candidate& c) { return c.legal && !c.program.is_messages(); });
   Details details{.ranks = topology.nranks(),
-                  .bound = lower_bound(topology, question),
+                  .bound = lower_bound(topology, question, uses_memory),
                   .chosen = link_load_report(topology, question, winner.program, kChoiceShare * most_steps)};
   const LinkLoadReport* const best = details.chosen.missing.empty() ? &details.chosen : nullptr;
   for (const Candidate& candidate : choice.candidates) {

@@ -43,11 +43,18 @@ struct Question {
   Rank root = -1;
 };
 
+// What an expected time is made of where no fabric is imposed. Inside hosts and between them may overlap.
+struct TimeParts {
+  double inside_ns = 0, across_ns = 0;
+  double waits_ns = 0;  // of both: messages that wait for one another, and starting them; not of barriers
+};
+
 struct Candidate {
   Program program;
-  double steps = 0;    // serial messages
-  double bytes = 0;    // sent by a rank
+  double steps = 0;    // serial messages; of one host's memory: barriers
+  double bytes = 0;    // sent by a rank; of one host's memory: loaded and stored by the rank that does most
   double time_ns = 0;  // expected
+  TimeParts parts = {};
   int roundings = 0;
   bool legal = true;
   std::string note;  // why it is illegal, or was passed over; of "node": the scheme, and what a rank does in it

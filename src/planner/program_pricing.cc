@@ -35,6 +35,8 @@ class Pricer {
     }
     const auto further = static_cast<double>(price.tiles - 1);
     price.whole.time_ns = memory_ns + messages_ns + further * std::max(memory_ns, messages_ns);
+    const auto tiles = static_cast<double>(price.tiles);
+    price.whole.parts = {.inside_ns = tiles * memory_ns, .across_ns = tiles * messages_ns};
     return price;
   }
 

@@ -13,6 +13,7 @@
 #include "planner/hierarchical_search.h"
 #include "planner/node_machine.h"
 #include "planner/pricing.h"
+#include "planner/program_pricing.h"
 #include "planner/programs.h"
 #include "planner/shapes.h"
 
@@ -46,6 +47,18 @@ std::string node_note(const Topology& topology, const Question& question, const 
     if (!stage.node.asks) break;  // nobody says where its buffers are
   }
   return note;
+}
+
+// "inside 12.1 us, across 88.0 us, inside 4.2 us; 4 tiles": of each tile.
+std::string stages_note(const Program& program, const ProgramPrice& priced) {
+  std::string note;
+  for (size_t i = 0; i < program.stages.size(); ++i) {
+    char text[64];
+    std::snprintf(text, sizeof text, "%s%s %.1f us", i == 0 ? "" : ", ",
+                  program.stages[i].where == Stage::Where::Host ? "inside" : "across", priced.stages[i].time_ns / 1e3);
+    note += text;
+  }
+  return priced.tiles > 1 ? note + "; " + std::to_string(priced.tiles) + " tiles" : note;
 }
 
 bool fabric_serves(Collective collective) {
@@ -90,31 +103,36 @@ class Search {
  private:
   void add_node() {
     if (question_.collective == Collective::SendReceive) return;
-    if (!uses_memory(topology_, settings_) || topology_.hosts.size() > 1 || n_ < 2) {
-      candidates_.push_back({.program = {.algorithm = "node"},
-                             .legal = false,
-                             .note = "the ranks do not share memory, or are to use a fabric or transport"});
+    const char* why_not = topology_.hosts.size() > 1           ? "the ranks are on several hosts"
+                          : n_ < 2                             ? "there is one rank"
+                          : !uses_memory(topology_, settings_) ? "a fabric or a transport is imposed inside hosts"
+                                                               : nullptr;
+    if (why_not != nullptr) {
+      candidates_.push_back({.program = {.algorithm = "node"}, .legal = false, .note = why_not});
       return;
     }
     Program program = node_program(topology_, question_);
     std::string note = node_note(topology_, question_, program);
-    add_priced(std::move(program), std::move(note));
+    const Price priced = price(topology_, question_, program);
+    add_priced(std::move(program), priced, std::move(note));
   }
 
   void add_hosts() {
     if (!uses_memory(topology_, settings_)) return;
     for (Program& program : hierarchical_programs(topology_, question_)) {
       has_hierarchical_ = true;
-      add_priced(std::move(program), "");
+      const ProgramPrice priced = price_program(topology_, question_, program);
+      std::string note = stages_note(program, priced);
+      add_priced(std::move(program), priced.whole, std::move(note));
     }
   }
 
-  void add_priced(Program program, std::string note) {
-    const Price priced = price(topology_, question_, program);
+  void add_priced(Program program, const Price& priced, std::string note) {
     candidates_.push_back({.program = std::move(program),
                            .steps = priced.cost.steps,
                            .bytes = priced.cost.bytes,
                            .time_ns = priced.time_ns,
+                           .parts = priced.parts,
                            .roundings = priced.roundings,
                            .note = std::move(note)});
   }
@@ -123,18 +141,14 @@ class Search {
     if (why_not.empty() && view_ && channels_of(algorithm.staged) > settings_.most_channels) {
       why_not = "needs more channels between two ranks than there are";
     }
-    Candidate candidate;
-    candidate.legal = why_not.empty();
-    candidate.note = std::move(why_not);
-    if (candidate.legal) {
-      const Price priced = best_windows(algorithm, candidate.note);
-      candidate.steps = priced.cost.steps;
-      candidate.bytes = priced.cost.bytes;
-      candidate.time_ns = priced.time_ns;
-      candidate.roundings = priced.roundings;
+    if (why_not.empty()) {
+      std::string note;
+      const Price priced = best_windows(algorithm, note);
+      add_priced(message_program(topology_, settings_, question_, std::move(algorithm)), priced, std::move(note));
+      return;
     }
-    candidate.program = message_program(topology_, settings_, question_, std::move(algorithm));
-    candidates_.push_back(std::move(candidate));
+    Program program = message_program(topology_, settings_, question_, std::move(algorithm));
+    candidates_.push_back({.program = std::move(program), .legal = false, .note = std::move(why_not)});
   }
 
   // The price of an algorithm with as many windows or chunks as make it cheapest, which it then has.
@@ -248,8 +262,8 @@ class Search {
 // The cheapest that rounds no more often than promised, if there is one.
 void pass_over_roundings(Choice& choice, int allowed) {
   const auto rounds_too_often = [&](const Candidate& c) { return c.roundings > allowed; };
-  const auto legal = std::ranges::subrange(choice.candidates.begin(),
-                                           std::ranges::find(choice.candidates, false, &Candidate::legal));
+  const auto legal =
+      std::ranges::subrange(choice.candidates.begin(), std::ranges::find(choice.candidates, false, &Candidate::legal));
   const auto best = std::ranges::find_if_not(legal, rounds_too_often);
   if (best == legal.end()) return;
   for (Candidate& candidate : std::ranges::subrange(legal.begin(), best)) {

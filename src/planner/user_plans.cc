@@ -5,16 +5,17 @@
 
 #include "algorithms/shape.h"
 #include "planner/plan_file.h"
-#include "planner/program_pricing.h"
+#include "planner/pricing.h"
 
 namespace ccom {
 namespace {
 
-// Plans step by step have no closed form.
-bool is_priced(const Program& program) {
-  return std::ranges::none_of(program.stages, [](const Stage& stage) {
-    return stage.messages.kind == MessageAlgorithm::Kind::Explicit;
-  });
+constexpr int kMostRanks = 1024;  // all of whose steps are worth following
+
+// Whatever shape users give messages: by their steps.
+Price price_of(const Topology& topology, const Question& question, const Program& program) {
+  if (!program.is_messages()) return price(topology, question, program);
+  return program.nranks > kMostRanks ? Price{} : price_by_steps(topology, question, program.stages[0].messages);
 }
 
 }  // namespace
@@ -29,11 +30,12 @@ Result<std::optional<Choice>> choose_from_plans(const Topology& topology, const 
   choice.is_users = true;
   Candidate& candidate = choice.candidates.emplace_back();
   candidate.program = entry->program;
-  if (is_priced(entry->program) && !entry->program.is_messages()) {
-    candidate.time_ns = price_program(topology, question, entry->program).whole.time_ns;
-  } else {
-    candidate.note = "not priced: ccom-sim times it";
-  }
+  const Price priced = price_of(topology, question, entry->program);
+  candidate.steps = priced.cost.steps;
+  candidate.bytes = priced.cost.bytes;
+  candidate.time_ns = priced.time_ns;
+  candidate.parts = priced.parts;
+  if (priced.time_ns == 0) candidate.note = "not priced";
   return std::optional(std::move(choice));
 }
 

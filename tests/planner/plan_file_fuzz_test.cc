@@ -75,7 +75,10 @@ TEST(PlanFileFuzz, WhatCanBeReadCanBeJudged) {
     if (!entries) continue;
     ++read;
     if (wanted != nullptr) std::fprintf(stderr, "%d %s\n", i, document.dump().c_str());
-    proved += verify_program((*entries)[0].program, {stage_plan, stage_node_plan}, {}) ? 1 : 0;
+    const Program& program = (*entries)[0].program;
+    const Topology hosts = *make_topology("host:" + std::to_string(program.nranks));
+    (void)choose(hosts, {.plans = *entries}, {program.collective, 4096, false, program.root});
+    proved += verify_program(program, {stage_plan, stage_node_plan}, {}) ? 1 : 0;
   }
   EXPECT_GT(read, files / 20);
   EXPECT_GT(proved, 0);

@@ -117,6 +117,21 @@ TEST(PlanFile, ADroppedStepIsRefusedByTheMissingContribution) {
   EXPECT_THAT(proof.error().message(), HasSubstr("contribution"));
 }
 
+// By the same prices as the algorithm that it spells out, which prices rounds inside hosts as if they crossed.
+TEST(PlanFile, IsPricedByItsSteps) {
+  for (const char* name : {"host:4", "2*host:2", "4*host:1", "full:4"}) {
+    const Topology topology = *make_topology(name);
+    for (const size_t bytes : {size_t{8}, size_t{1} << 20}) {
+      const Question question{.bytes = bytes};
+      const auto given = choose(topology, {.plans = *read_plan_file(kExample)}, question);
+      ASSERT_TRUE(given) << given.error().message();
+      const auto ours = choose(topology, {.forced = "recursive_doubling"}, question);
+      const double ratio = given->candidates[0].time_ns / ours->candidates[ours->chosen].time_ns;
+      EXPECT_THAT(ratio, testing::AllOf(testing::Gt(0.4), testing::Lt(2))) << name << " " << bytes;
+    }
+  }
+}
+
 TEST(PlanFile, ServesACollectiveAndARangeOfSizes) {
   const auto entries = *read_plan_file(kExample);
   const auto found = [&](Collective collective, size_t bytes, int nranks) {

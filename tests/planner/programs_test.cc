@@ -9,6 +9,7 @@
 #include "algorithms/stage_plans.h"
 #include "base/collective.h"
 #include "plan/program_verify.h"
+#include "planner/link_loads.h"
 #include "planner/planner.h"
 
 namespace ccom {
@@ -134,6 +135,31 @@ TEST(Programs, ThroughMemoryCostLessThanMessagesOnOneHost) {
       }
     }
   }
+}
+
+// Emulated hosts, containers: what shares processors waits for its turn, with messages as with barriers.
+TEST(Programs, UseMemoryWhereHostsShareProcessors) {
+  for (const char* name : {"2*host:2/2", "2*host:4/2"}) {
+    Topology topology = *make_topology(name);
+    for (Host& host : topology.hosts) host.machine = "one";
+    for (size_t bytes = 8; bytes <= size_t{64} << 20; bytes *= 4) {
+      EXPECT_THAT(chosen(topology, {.bytes = bytes}), testing::StartsWith("hierarchical_leaders")) << name << bytes;
+    }
+  }
+}
+
+TEST(Programs, SayWhatTimeIsSpentOnAndWhyOthersLost) {
+  const Topology host = *make_topology("host:4"), hosts = *make_topology("2*host:2");
+  const Question question{.bytes = 1 << 16};
+  const auto explained = [&](const Topology& topology) {
+    const Result<Choice> choice = choose(topology, kMemory, question);
+    const Details details = analyze(topology, question, *choice, 1000);
+    return explain_json(question, *choice, &details);
+  };
+  EXPECT_THAT(explained(host), testing::HasSubstr("least expected time: 2 barriers"));
+  EXPECT_THAT(explained(host), testing::ContainsRegex("x: [0-9.]+ us to start and await messages, [0-9.]+ to copy"));
+  EXPECT_THAT(explained(hosts), testing::ContainsRegex("inside [0-9.]+ us, across [0-9.]+ us"));
+  EXPECT_THAT(explained(hosts), testing::ContainsRegex("us between hosts, the choice [0-9.]+"));
 }
 
 // The promise holds for every kind of program alike.
