@@ -8,111 +8,37 @@
 
 #include "algorithms/cycles.h"
 #include "algorithms/streams.h"
-#include "planner/shapes.h"
 
 namespace ccom {
 namespace {
 
 // Members that exchange blocks directly at a time: more would be many short messages.
 constexpr int kMostDirect = 16;
-constexpr char kNoLinks[] = "the imposed fabric lacks links that it needs";
 
 bool all_powers_of_two(const std::vector<int>& dims) {
   return !dims.empty() &&
          std::ranges::all_of(dims, [](int d) { return std::has_single_bit(static_cast<uint32_t>(d)); });
 }
 
+std::vector<std::vector<uint32_t>> cycles_of_devices(const FabricView& view) {
+  if (view.dims.empty() || view.devices < 3) return {};
+  return hamiltonian_cycles(view.dims);
+}
+
 class FabricSearch {
  public:
-  FabricSearch(const Topology& topology, const FabricView& view, const Question& question)
-      : topology_(topology),
-        view_(view),
-        question_(question),
-        by_owner_(question.collective != Collective::AllReduce) {}
+  FabricSearch(const FabricView& view, Collective collective)
+      : view_(view), by_owner_(collective != Collective::AllReduce) {}
 
-  std::vector<Possible> run() {
-    if (is_rooted(question_.collective)) {
-      add_rooted();
-      return std::move(found_);
-    }
-    if (view_.nranks() > 1) {
-      add_flat();
-      add_by_devices();
-      if (!by_owner_) add_latency();
-      if (!by_owner_) add_double_tree(-1);
-    }
-    add({"tree", MessageAlgorithm::Kind::Tree, {}, machine_tree(topology_, 0)});
+  std::vector<MessageAlgorithm> run() {
+    add_by_devices();
+    if (!by_owner_) add_latency();
     return std::move(found_);
   }
 
  private:
-  void add(MessageAlgorithm algorithm, std::string why_not = "") {
-    found_.push_back({std::move(algorithm), std::move(why_not)});
-  }
-
-  void add_staged(const std::string& name, Staged shape, bool possible = true) {
-    add({name, MessageAlgorithm::Kind::Staged, std::move(shape)}, possible ? "" : kNoLinks);
-  }
-
-  // May any two ranks exchange messages?
-  bool is_free() const { return view_.all_linked || view_.devices == 1; }
-
-  void add_rooted() {
-    const std::string why_not = is_free() ? "" : kNoLinks;
-    for (const auto& [name, radix] :
-         {std::pair("star", std::max(2, view_.nranks())), {"binomial", 2}, {"knomial4", 4}, {"knomial8", 8}}) {
-      add({name, MessageAlgorithm::Kind::Tree, {}, knomial_tree(view_.nranks(), question_.root, radix)}, why_not);
-    }
-    add_double_tree(question_.root);
-    add({"tree", MessageAlgorithm::Kind::Tree, {}, machine_tree(topology_, question_.root)});
-  }
-
-  void add_double_tree(Rank root) {
-    if (view_.nranks() < 3) return;
-    MessageAlgorithm algorithm{"double_tree", MessageAlgorithm::Kind::Trees};
-    algorithm.trees = double_tree(view_.nranks(), root, 1);
-    add(std::move(algorithm), is_free() ? "" : kNoLinks);
-  }
-
-  // One level over all ranks.
-  void add_flat() {
-    const int n = view_.nranks();
-    const bool free = is_free();
-    if (!by_owner_) add_staged("one_shot", {{}, {flat_level(Pattern::OneShot, n)}}, free);
-    add_staged(by_owner_ ? "direct" : "two_shot", {{flat_level(Pattern::Direct, n)}, {}}, free);
-    if (!by_owner_) add_staged("recursive_doubling", {{}, {flat_level(Pattern::RecursiveDoubling, n)}}, free);
-    add_staged("circulant", {{flat_level(Pattern::Circulant, n)}, {}}, free);
-    const std::vector<Rank> order = ring_order();
-    Level ring = flat_level(Pattern::Ring, n);
-    if (!order.empty()) ring.groups[0] = order;
-    add_staged("ring", {{std::move(ring)}, {}}, !order.empty());
-  }
-
-  // All ranks such that neighbours, and the two ends, are linked: a Hamiltonian cycle of the devices, the cores of each
-  // in a row; from host to host any device has a way.
-  std::vector<Rank> ring_order() const {
-    std::vector<uint32_t> devices(static_cast<size_t>(view_.devices));
-    std::iota(devices.begin(), devices.end(), 0);
-    const auto cycles = cycles_of_devices();
-    const bool closed = view_.hosts > 1 || view_.devices <= 2 || view_.all_linked;
-    if (!cycles.empty()) {
-      devices = cycles[0];
-    } else if (!view_.in_line || !closed) {
-      return {};
-    }
-    std::vector<Rank> order;
-    for (int host = 0; host < view_.hosts; ++host) {
-      for (const uint32_t device : devices) {
-        for (int core = 0; core < view_.cores; ++core)
-          order.push_back(view_.rank(host, static_cast<int>(device), core));
-      }
-    }
-    return order;
-  }
-
-  std::vector<std::vector<uint32_t>> cycles_of_devices() const {
-    if (view_.dims.empty() || view_.devices < 3) return {};
-    return hamiltonian_cycles(view_.dims);
+  void add_staged(const std::string& name, Staged shape) {
+    found_.push_back({name, MessageAlgorithm::Kind::Staged, std::move(shape)});
   }
 
   // Patterns for the level between the devices of a host, with their names.
@@ -135,7 +61,7 @@ class FabricSearch {
         swing.streams = balanced_streams(view_.dims, speeds, Pattern::Swing);
         levels.emplace_back("swing", std::move(swing));
       }
-      if (auto cycles = cycles_of_devices(); view_.dims.size() >= 2 && !cycles.empty()) {
+      if (auto cycles = cycles_of_devices(view_); view_.dims.size() >= 2 && !cycles.empty()) {
         Level rings = level(Pattern::Rings);
         rings.dims = view_.dims;
         rings.cycles = std::move(cycles);
@@ -206,8 +132,7 @@ class FabricSearch {
       for (const auto& device : host) ranks.insert(ranks.end(), device.begin(), device.end());
     }
     algorithm.radix.radices = choose_radices(view_.hosts, view_.ranks_per_host());
-    if (algorithm.radix.radices.empty()) return;
-    add(std::move(algorithm), view_.dims.empty() && !is_free() ? kNoLinks : "");
+    if (!algorithm.radix.radices.empty()) found_.push_back(std::move(algorithm));
   }
 
   // Everything to everybody in as few steps as there can be, for short vectors.
@@ -224,17 +149,34 @@ class FabricSearch {
     add_staged("swing_latency", std::move(shape));
   }
 
-  const Topology& topology_;
   const FabricView& view_;
-  const Question& question_;
   bool by_owner_;
-  std::vector<Possible> found_;
+  std::vector<MessageAlgorithm> found_;
 };
 
 }  // namespace
 
-std::vector<Possible> fabric_algorithms(const Topology& topology, const FabricView& view, const Question& question) {
-  return FabricSearch(topology, view, question).run();
+std::vector<MessageAlgorithm> fabric_algorithms(const FabricView& view, Collective collective) {
+  return view.nranks() > 1 ? FabricSearch(view, collective).run() : std::vector<MessageAlgorithm>();
+}
+
+std::vector<Rank> ring_order(const FabricView& view) {
+  std::vector<uint32_t> devices(static_cast<size_t>(view.devices));
+  std::iota(devices.begin(), devices.end(), 0);
+  const auto cycles = cycles_of_devices(view);
+  const bool closed = view.hosts > 1 || view.devices <= 2 || view.all_linked;
+  if (!cycles.empty()) {
+    devices = cycles[0];
+  } else if (!view.in_line || !closed) {
+    return {};
+  }
+  std::vector<Rank> order;
+  for (int host = 0; host < view.hosts; ++host) {
+    for (const uint32_t device : devices) {
+      for (int core = 0; core < view.cores; ++core) order.push_back(view.rank(host, static_cast<int>(device), core));
+    }
+  }
+  return order;
 }
 
 std::vector<int> possible_counts(const MessageAlgorithm& algorithm, const Settings& settings,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which algorithms can run on hosts with an imposed fabric.
+// Shapes of messages that follow an imposed fabric.
 #pragma once
 
 #include <string>
@@ -11,13 +11,14 @@
 
 namespace ccom {
 
-struct Possible {
-  MessageAlgorithm algorithm;
-  std::string why_not;  // "" if it can run
-};
+inline constexpr char kNoLinks[] = "the imposed fabric lacks links that it needs";
 
-// Of every collective but AllToAll, SendReceive and the ones by rank with a root (Gather, Scatter).
-std::vector<Possible> fabric_algorithms(const Topology& topology, const FabricView& view, const Question& question);
+// Levels of cores, devices and hosts, and the exchanges in fewest steps; of collectives without a root but AllToAll.
+std::vector<MessageAlgorithm> fabric_algorithms(const FabricView& view, Collective collective);
+
+// All ranks such that neighbours, and the two ends, are linked: a Hamiltonian cycle of the devices, the cores of each
+// in a row; from host to host any device has a way. None: no such order.
+std::vector<Rank> ring_order(const FabricView& view);
 
 // How often data may be cut to flow through an algorithm, windows of a staged one, chunks of a tree: 1, 2, 4, ...
 std::vector<int> possible_counts(const MessageAlgorithm& algorithm, const Settings& settings, const Question& question);

@@ -53,9 +53,9 @@ int channels_needed(const Topology& topology, std::string_view forced) {
   const auto view = fabric_view(topology);
   if (!view) return asks_for_torus(forced) ? 4 : 1;
   int most = 2;  // the two trees
-  for (Possible& possible : fabric_algorithms(topology, *view, {})) {
-    Staged& shape = possible.algorithm.staged;
-    if (!possible.why_not.empty() || possible.algorithm.kind != MessageAlgorithm::Kind::Staged) continue;
+  for (MessageAlgorithm& algorithm : fabric_algorithms(*view, Collective::AllReduce)) {
+    if (algorithm.kind != MessageAlgorithm::Kind::Staged) continue;
+    Staged& shape = algorithm.staged;
     shape.windows = shape.levels.size() > 1 ? 2 : 1;
     if (channels_of(shape) > kMost) shape.windows = 1;
     if (channels_of(shape) <= kMost) most = std::max(most, channels_of(shape));

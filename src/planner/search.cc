@@ -61,11 +61,6 @@ std::string stages_note(const Program& program, const ProgramPrice& priced) {
   return priced.tiles > 1 ? note + "; " + std::to_string(priced.tiles) + " tiles" : note;
 }
 
-bool fabric_serves(Collective collective) {
-  return collective != Collective::AllToAll && collective != Collective::SendReceive &&
-         collective != Collective::Gather && collective != Collective::Scatter;
-}
-
 // Collects the candidates of one question.
 class Search {
  public:
@@ -82,17 +77,11 @@ class Search {
   std::vector<Candidate> run() {
     add_node();
     add_hosts();
-    if (view_ && fabric_serves(question_.collective)) {
-      for (Possible& possible : fabric_algorithms(topology_, *view_, question_)) {
-        add(std::move(possible.algorithm), std::move(possible.why_not));
-      }
-      return std::move(candidates_);
-    }
     switch (question_.collective) {
-      case Collective::AllReduce: find_allreduce(); break;
+      case Collective::AllReduce:
       case Collective::ReduceScatter:
       case Collective::AllGather:
-      case Collective::Barrier: find_by_owner(); break;
+      case Collective::Barrier: find_symmetric(); break;
       case Collective::AllToAll: find_alltoall(); break;
       case Collective::SendReceive: add({"direct", MessageAlgorithm::Kind::Pairwise}); break;
       default: find_rooted(); break;
@@ -172,7 +161,7 @@ class Search {
   }
 
   void add_staged(const char* name, Staged shape, bool needs_all_links, bool by_owner, std::string why_not = "") {
-    if (needs_all_links && !free_) why_not = "the imposed fabric lacks links that it needs";
+    if (needs_all_links && !free_) why_not = kNoLinks;
     if (why_not.empty() && by_owner && !divides_evenly(shape, n_))
       why_not = "the hosts have different numbers of ranks";
     add({name, MessageAlgorithm::Kind::Staged, std::move(shape)}, why_not);
@@ -182,8 +171,7 @@ class Search {
     if (!is_per_rank(question_.collective)) {
       tree.chunks = static_cast<int>(std::clamp<size_t>(question_.bytes / kChunkBytes, 1, kMostChunks));
     }
-    add({name, MessageAlgorithm::Kind::Tree, {}, std::move(tree)},
-        needs_all_links && !free_ ? "the imposed fabric lacks links that it needs" : "");
+    add({name, MessageAlgorithm::Kind::Tree, {}, std::move(tree)}, needs_all_links && !free_ ? kNoLinks : "");
   }
 
   Staged flat(Pattern pattern) const { return {{flat_level(pattern, n_)}, {}}; }
@@ -209,21 +197,42 @@ class Search {
         torus_asked_for_ ? "" : "there is no torus here; four channels per pair are opened only if it is asked for");
   }
 
-  void find_allreduce() {
-    add_staged("one_shot", flat_core(Pattern::OneShot), true, false);
-    add_staged("two_shot", flat(Pattern::Direct), true, false);
-    add_staged("recursive_doubling", flat_core(Pattern::RecursiveDoubling), true, false);
-    add_staged("circulant", flat(Pattern::Circulant), true, false);
-    add_staged("ring", flat(Pattern::Ring), true, false);
-    add_machine(false);
-    add_tree("tree", machine_tree(topology_, 0), false);
+  // A ring over all ranks goes along the fabric's links.
+  void add_ring(bool by_owner) {
+    Staged ring = flat(Pattern::Ring);
+    if (!view_) return add_staged("ring", std::move(ring), true, by_owner);
+    std::vector<Rank> order = ring_order(*view_);
+    const bool is_closed = !order.empty();
+    if (is_closed) ring.levels[0].groups[0] = std::move(order);
+    add_staged("ring", std::move(ring), false, by_owner, is_closed ? "" : kNoLinks);
   }
 
-  void find_by_owner() {
-    add_staged("direct", flat(Pattern::Direct), true, true);
-    add_staged("circulant", flat(Pattern::Circulant), true, true);
-    add_staged("ring", flat(Pattern::Ring), true, true);
-    add_machine(true);
+  // Two trees halve what inner ranks carry, but need a channel each.
+  void add_double_tree() {
+    if (!view_ || n_ < 3 || is_per_rank(question_.collective)) return;
+    MessageAlgorithm algorithm{"double_tree", MessageAlgorithm::Kind::Trees};
+    algorithm.trees = double_tree(n_, question_.root, 1);
+    add(std::move(algorithm), free_ ? "" : kNoLinks);
+  }
+
+  void find_symmetric() {
+    const bool by_owner = question_.collective != Collective::AllReduce;
+    if (n_ > 1 || !view_) {
+      if (!by_owner) add_staged("one_shot", flat_core(Pattern::OneShot), true, false);
+      add_staged(by_owner ? "direct" : "two_shot", flat(Pattern::Direct), true, by_owner);
+      if (!by_owner) add_staged("recursive_doubling", flat_core(Pattern::RecursiveDoubling), true, false);
+      add_staged("circulant", flat(Pattern::Circulant), true, by_owner);
+      add_ring(by_owner);
+      if (view_) {
+        for (MessageAlgorithm& algorithm : fabric_algorithms(*view_, question_.collective)) {
+          const bool lacks = algorithm.kind == MessageAlgorithm::Kind::Radix && view_->dims.empty() && !free_;
+          add(std::move(algorithm), lacks ? kNoLinks : "");
+        }
+      } else {
+        add_machine(by_owner);
+      }
+      add_double_tree();
+    }
     add_tree("tree", machine_tree(topology_, 0), false);
   }
 
@@ -232,11 +241,12 @@ class Search {
     add_tree("binomial", knomial_tree(n_, question_.root, 2), true);
     add_tree("knomial4", knomial_tree(n_, question_.root, 4), true);
     add_tree("knomial8", knomial_tree(n_, question_.root, 8), true);
+    add_double_tree();
     add_tree("tree", machine_tree(topology_, question_.root), false);
   }
 
   void find_alltoall() {
-    add({"pairwise", MessageAlgorithm::Kind::Pairwise}, free_ ? "" : "the imposed fabric lacks links that it needs");
+    add({"pairwise", MessageAlgorithm::Kind::Pairwise}, free_ ? "" : kNoLinks);
     const auto shape = machine_levels(topology_, Pattern::Circulant);
     if (free_) {
       add({"routed", MessageAlgorithm::Kind::Routed, flat(Pattern::Ring)});
