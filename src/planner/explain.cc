@@ -86,22 +86,4 @@ std::string explain_json(const Question& question, const Choice& choice, const D
   return text + "]}";
 }
 
-std::string explain_text(const Question& question, const Choice& choice) {
-  std::string text;
-  append(text, "%s of %zu bytes: %s (%s)\n", std::string(name_of(question.collective)).c_str(), question.bytes,
-         choice.program().algorithm.c_str(), choice.reason.c_str());
-  append(text, "    %-22s %6s %14s %12s %9s  %s\n", "algorithm", "steps", "bytes sent", "time us", "roundings", "note");
-  for (const Candidate& candidate : choice.candidates) {
-    const char mark = &candidate == &choice.candidates[choice.chosen] ? '*' : ' ';
-    if (candidate.legal) {
-      append(text, "  %c %-22s %6.0f %14.0f %12.1f %9d  %s\n", mark, candidate.program.algorithm.c_str(),
-             candidate.steps, candidate.bytes, candidate.time_ns / 1e3, candidate.roundings, candidate.note.c_str());
-    } else {
-      append(text, "  %c %-22s %6s %14s %12s %9s  %s\n", mark, candidate.program.algorithm.c_str(), "-", "-", "-", "-",
-             candidate.note.c_str());
-    }
-  }
-  return text;
-}
-
 }  // namespace ccom

@@ -48,27 +48,29 @@ std::vector<size_t> tile_lengths(const Question& question, int nranks, size_t ow
   const size_t units = largest_units(question.collective, nranks);
   const size_t tile = std::clamp(question.bytes / kGoodTiles, owners * kLeastShareBytes, owners * kMostShareBytes);
   const size_t granules = std::max(tile / units / kTileGranule, size_t{1});
-  if (question.bytes > owners * kMostShareBytes) return {granules * kTileGranule};
+  const bool is_one_tile = question.bytes <= granules * kTileGranule * units;
+  if (is_one_tile || question.bytes > owners * kMostShareBytes) return {granules * kTileGranule};
   return {granules * kTileGranule, 0};
+}
+
+Program tiled_program(const Topology& topology, const Question& question, HierarchicalShape shape, size_t tile_bytes) {
+  shape.tile_bytes = tile_bytes;
+  Program program = hierarchical_program(question.collective, question.root, shape);
+  for (Stage& stage : program.stages) {
+    if (stage.where == Stage::Where::Host) stage.node = node_choice(topology, question, program, stage);
+  }
+  return program;
 }
 
 // With the tile that makes it cheapest.
 Program best_program(const Topology& topology, const Question& question, const HierarchicalShape& shape) {
-  std::optional<Program> best;
-  double least_ns = 0;
+  std::vector<Program> programs;
   for (const size_t tile : tile_lengths(question, topology.nranks(), static_cast<size_t>(shape.owners))) {
-    HierarchicalShape tiled = shape;
-    tiled.tile_bytes = tile;
-    Program program = hierarchical_program(question.collective, question.root, tiled);
-    for (Stage& stage : program.stages) {
-      if (stage.where == Stage::Where::Host) stage.node = node_choice(topology, question, program, stage);
-    }
-    const double time_ns = price(topology, question, program).time_ns;
-    if (best && time_ns >= least_ns) continue;
-    best = std::move(program);
-    least_ns = time_ns;
+    programs.push_back(tiled_program(topology, question, shape, tile));
   }
-  return *std::move(best);
+  if (programs.size() == 1) return std::move(programs[0]);
+  return *std::ranges::min_element(programs, {},
+                                   [&](const Program& program) { return price(topology, question, program).time_ns; });
 }
 
 }  // namespace
@@ -104,9 +106,9 @@ std::vector<Program> hierarchical_programs(const Topology& topology, const Quest
       continue;
     const Result<MessageAlgorithm> across = algorithm_across(topology, question, hosts, owners);
     if (!across) continue;
-    programs.push_back(best_program(
-        topology, question,
-        {.hosts = hosts, .owners = owners, .across = *across, .lanes = lanes_across(hosts.size())}));
+    programs.push_back(
+        best_program(topology, question,
+                     {.hosts = hosts, .owners = owners, .across = *across, .lanes = lanes_across(hosts.size())}));
   }
   return programs;
 }

@@ -88,9 +88,8 @@ std::vector<int> channels_by_peer(const Topology& topology, const Settings& sett
 // How many channels between one pair of ranks the algorithms may use that choose() may choose.
 int channels_needed(const Topology& topology, std::string_view forced);
 
-// The choice as a JSON object in one line, with what link_loads.h adds if that is there; or as a table for people.
+// The choice as a JSON object in one line, with what link_loads.h adds if that is there.
 struct Details;
 std::string explain_json(const Question& question, const Choice& choice, const Details* details = nullptr);
-std::string explain_text(const Question& question, const Choice& choice);
 
 }  // namespace ccom

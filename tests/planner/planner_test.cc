@@ -156,10 +156,9 @@ TEST(Planner, BareNamesOfFabricAlgorithmsApplyWhereTheyExist) {
   EXPECT_FALSE(choose(topology, {.forced = "swnig"}, {Collective::Gather, 4096, false, 0}));
 }
 
-TEST(Planner, ExplainsInTextAndJson) {
+TEST(Planner, ExplainsInJson) {
   const Question question{Collective::AllReduce, 1 << 20, false, -1};
   const Result<Choice> choice = choose(make_topology({4}), {}, question);
-  EXPECT_NE(explain_text(question, *choice).find("* "), std::string::npos);
   EXPECT_NE(explain_json(question, *choice).find("\"algorithm\":\"" + choice->program().algorithm), std::string::npos);
 }
 
