@@ -50,6 +50,11 @@ std::string machine() {
   return product.empty() ? cpu_model() : product;
 }
 
+double three_digits(double value) {
+  const double unit = std::pow(10, std::floor(std::log10(value)) - 2);
+  return unit < 1 ? std::round(value / unit) / std::round(1 / unit) : std::round(value / unit) * unit;
+}
+
 class Tuner {
  public:
   Tuner(const Options& options, Place place, ccomComm_t control)
@@ -87,6 +92,8 @@ class Tuner {
       CCOM_LAUNCH_TRY(measure_pair(static_cast<int>(other - locals.begin()), speeds_.network));
     }
     if (shm && info.nhosts == 1) CCOM_LAUNCH_TRY(measure_reductions());
+    if (shm && locals[1] == 1)
+      CCOM_LAUNCH_TRY(measure_memory_costs(place_, control_, comm_.get(), &speeds_.memory_costs));
     return finish();
   }
 
@@ -166,6 +173,7 @@ class Tuner {
       file << text << std::flush;
       failed = file ? 0 : 1;
       if (failed != 0) why = std::strerror(errno);
+      for (const std::string& what : speeds_.memory_costs.left_out) std::printf("# left out: %s\n", what.c_str());
       if (failed == 0) std::printf("# written to %s\n%s", options_.tune.c_str(), text.c_str());
     }
     CCOM_LAUNCH_TRY(outcome_of(ccomBroadcast(&failed, &failed, 1, ccomUint8, 0, control_, nullptr), control_, "end"));
@@ -204,6 +212,7 @@ std::string to_json(const Speeds& speeds) {
     costs["reduce_bytes_per_second"] = megabytes(*speeds.reduce_bytes_per_second);
   }
   if (!costs.empty()) object["costs"] = std::move(costs);
+  for (const auto& [key, ns] : speeds.memory_costs.measured) object["memory_costs"][key] = three_digits(ns);
   object["measured_on"] = speeds.measured_on;
   return object.dump(2) + "\n";
 }

@@ -8,6 +8,7 @@
 
 #include "bench/launch/session.h"
 #include "bench/options.h"
+#include "bench/tune_memory.h"
 
 namespace ccom::bench {
 
@@ -23,6 +24,7 @@ struct Speeds {
   std::optional<Speed> network{};  // Between two hosts, or between two ranks of one where sockets are forced.
   std::optional<double> post_ns{};
   std::optional<double> reduce_bytes_per_second{};
+  MemoryCostFigures memory_costs{};  // Of work in memory that ranks of a host share.
   std::string measured_on{};
 };
 std::string to_json(const Speeds& speeds);  // Readable; ends with a line feed.

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What --explain prints of ccomExplain's object, with and without details; and the figures and the file of --tune.
+// What --explain prints of ccomExplain's object, with and without details.
 #include "bench/explain.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <nlohmann/json.hpp>
-
-#include "bench/tune.h"
 
 namespace ccom::bench {
 namespace {
@@ -47,22 +43,6 @@ TEST(ExplanationTable, TellsBoundLinksAndReasons) {
 }
 
 TEST(ExplanationTable, PrintsWhatItDoesNotUnderstandAsItIs) { EXPECT_EQ(explanation_table("none"), "none\n"); }
-
-TEST(SpeedOf, SeparatesLatencyFromBandwidth) {
-  const std::optional<Speed> speed = speed_of(2e-6, 1.002e-3, 8'000'000);
-  ASSERT_TRUE(speed);
-  EXPECT_DOUBLE_EQ(speed->latency_ns, 2000);
-  EXPECT_NEAR(speed->bytes_per_second, 8e9, 1);
-  EXPECT_EQ(speed_of(2e-6, 2e-6, 8), std::nullopt);
-}
-
-TEST(Tune, WritesOnlyWhatWasMeasured) {
-  const auto object = nlohmann::json::parse(to_json(Speeds{.memory = Speed{612.3, 9.12345e9}, .measured_on = "here"}));
-  EXPECT_EQ(object, nlohmann::json::parse(R"({"memory": {"latency_ns": 612.0, "bytes_per_second": 9123000000.0},
-                                              "measured_on": "here"})"));
-  const auto costs = nlohmann::json::parse(to_json(Speeds{.post_ns = 99.7, .reduce_bytes_per_second = 2e10}));
-  EXPECT_EQ(costs["costs"], nlohmann::json::parse(R"({"post_ns": 100.0, "reduce_bytes_per_second": 2e10})"));
-}
 
 }  // namespace
 }  // namespace ccom::bench

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ccom-bench --tune: what work in memory that ranks of a host share takes on this machine, the "memory_costs" of a
+// tuning file.
+#pragma once
+
+#include <ccom/ccom.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bench/launch/session.h"
+
+namespace ccom::bench {
+
+struct MemoryCostFigures {
+  std::vector<std::pair<std::string, double>> measured;  // Keys of the file, nanoseconds.
+  std::vector<std::string> left_out;                     // What was not measured, and why.
+
+  // Left out unless it is above 0 and finite.
+  void add(const char* key, double ns);
+};
+
+// Collective over the ranks of `control` and of `comm`, which are the same; ranks 0 and 1 share a host and its memory,
+// the others wait. Only rank 0 gets figures. Takes a few seconds.
+launch::Outcome measure_memory_costs(launch::Place place, ccomComm_t control, ccomComm_t comm,
+                                     MemoryCostFigures* figures);
+
+}  // namespace ccom::bench

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The figures of --tune and their file, which a communicator accepts.
+#include "bench/tune.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "bench/cores.h"
+#include "topology/topology.h"
+
+namespace ccom::bench {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Pair;
+
+TEST(SpeedOf, SeparatesLatencyFromBandwidth) {
+  const std::optional<Speed> speed = speed_of(2e-6, 1.002e-3, 8'000'000);
+  ASSERT_TRUE(speed);
+  EXPECT_DOUBLE_EQ(speed->latency_ns, 2000);
+  EXPECT_NEAR(speed->bytes_per_second, 8e9, 1);
+  EXPECT_EQ(speed_of(2e-6, 2e-6, 8), std::nullopt);
+}
+
+TEST(Tune, WritesOnlyWhatWasMeasured) {
+  const auto object = nlohmann::json::parse(to_json(Speeds{.memory = Speed{612.3, 9.12345e9}, .measured_on = "here"}));
+  EXPECT_EQ(object, nlohmann::json::parse(R"({"memory": {"latency_ns": 612.0, "bytes_per_second": 9123000000.0},
+                                              "measured_on": "here"})"));
+  const auto costs = nlohmann::json::parse(to_json(Speeds{.post_ns = 99.7, .reduce_bytes_per_second = 2e10}));
+  EXPECT_EQ(costs["costs"], nlohmann::json::parse(R"({"post_ns": 100.0, "reduce_bytes_per_second": 2e10})"));
+}
+
+TEST(Tune, LeavesOutWhatCannotBe) {
+  Speeds speeds;
+  speeds.memory_costs.add("line_ns", 61.234);
+  speeds.memory_costs.add("shared_load_ns", 0.0123456);
+  speeds.memory_costs.add("barrier_ns", -3);
+  speeds.memory_costs.add("call_ns", 0);
+  speeds.memory_costs.add("switch_ns", std::numeric_limits<double>::quiet_NaN());
+  speeds.memory_costs.add("far_load_ns", std::numeric_limits<double>::infinity());
+  EXPECT_THAT(speeds.memory_costs.left_out, ElementsAre(HasSubstr("barrier_ns"), HasSubstr("call_ns"),
+                                                        HasSubstr("switch_ns"), HasSubstr("far_load_ns")));
+  const auto object = nlohmann::json::parse(to_json(speeds));
+  EXPECT_EQ(object["memory_costs"], nlohmann::json::parse(R"({"line_ns": 61.2, "shared_load_ns": 0.0123})"));
+}
+
+TEST(PartnerOf, IsAnotherCore) {
+  EXPECT_EQ(partner_of(3, {3}), -1);
+  EXPECT_EQ(partner_of(3, {}), -1);
+  EXPECT_EQ(partner_of(100'003, {100'003, 100'004}), 100'004) << "of cores that nothing is known of, the other one";
+}
+
+// Two ranks measure this machine; what the times are is not tested.
+TEST(Tune, WritesAFileThatACommunicatorAccepts) {
+  const std::string path = testing::TempDir() + "tune_test_" + std::to_string(::getpid()) + ".json";
+  Options options;
+  options.tune = path;
+  const launch::Outcome outcome =
+      launch::run_as_threads(2, {}, [&](launch::Place place, ccomComm_t comm) { return tune(options, place, comm); });
+  ASSERT_TRUE(outcome.ok()) << outcome.text;
+  const Result<Calibration> read = read_calibration(path);
+  ASSERT_TRUE(read) << read.error().message();
+  std::ifstream file(path);
+  const auto object = nlohmann::json::parse(file);
+  std::filesystem::remove(path);
+  std::set<std::string> keys{"cached_load_ns", "cached_store_ns"};
+  if (usable_cores().size() > 1) keys.insert({"line_ns", "shared_load_ns", "shared_store_ns"});
+  for (const std::string& key : keys) EXPECT_TRUE(object["memory_costs"].contains(key)) << object;
+  for (const auto& [key, ns] : object["memory_costs"].items()) EXPECT_GT(ns.get<double>(), 0) << key;
+  EXPECT_NE(read->memory_costs, Calibration{}.memory_costs);
+}
+
+}  // namespace
+}  // namespace ccom::bench
