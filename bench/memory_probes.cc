@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <memory>
 #include <vector>
@@ -149,7 +150,10 @@ OwnMemoryCosts measure_own_memory(const CacheSizes& caches) {
   OwnMemoryCosts costs;
   costs.cached = byte_costs(caches.second / 2);
   costs.reduced = reduced_ns(caches, costs.cached);
-  if (caches.last >= 8 * caches.second) costs.far = byte_costs(4 * caches.second);
+  // In the middle of what is in the last cache and not in the second.
+  const auto middle =
+      static_cast<size_t>(std::sqrt(static_cast<double>(caches.second) * static_cast<double>(caches.last)));
+  if (middle > 2 * caches.second) costs.far = byte_costs(middle / kPiece * kPiece);
   const size_t beyond = bytes_beyond(caches);
   if (beyond == 0) return costs;
   costs.memory = byte_costs(beyond);

@@ -38,26 +38,17 @@ Outcome time_calls(Place place, ccomComm_t comm, Call call, double* call_ns) {
   return {};
 }
 
-Outcome time_both(Place place, ccomComm_t comm, SmallCalls* times) {
-  CCOM_LAUNCH_TRY(time_calls(
-      place, comm, [&] { return ccomBarrier(comm, nullptr); }, &times->barrier));
-  double value = 0;
-  return time_calls(
-      place, comm, [&] { return ccomAllReduce(&value, &value, 1, ccomFloat64, ccomSum, comm, nullptr); },
-      &times->allreduce);
-}
-
 }  // namespace
 
-Outcome time_small_calls(int ranks, const std::vector<int>& cores, SmallCalls* times) {
+Outcome time_small_allreduce(int ranks, const std::vector<int>& cores, double* ns) {
   const Pinned pinned(cores);  // Threads that are started in here too.
   launch::SessionConfig config;
   config.common.commName = "small calls";
   return launch::run_as_threads(ranks, config, [&](Place place, ccomComm_t comm) {
-    const auto rank = static_cast<size_t>(place.rank);
-    const bool has_own = static_cast<size_t>(ranks) == cores.size();
-    const Pinned to_own(has_own ? std::vector<int>{cores[rank]} : std::vector<int>{});
-    return time_both(place, comm, times);
+    const Pinned to_one({cores[static_cast<size_t>(place.rank) % cores.size()]});
+    double value = 0;
+    const auto call = [&] { return ccomAllReduce(&value, &value, 1, ccomFloat64, ccomSum, comm, nullptr); };
+    return time_calls(place, comm, call, ns);
   });
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the smallest calls take between threads of this process, which are ranks of a communicator of their own.
+// What the smallest call takes between threads of this process, which are ranks of a communicator of their own.
 #pragma once
 
 #include <vector>
@@ -9,13 +9,7 @@
 
 namespace ccom::bench {
 
-// Nanoseconds of a call, back to back.
-struct SmallCalls {
-  double barrier = 0;
-  double allreduce = 0;  // of 8 bytes
-};
-
-// Ranks on these cores alone; as many as cores have one each.
-launch::Outcome time_small_calls(int ranks, const std::vector<int>& cores, SmallCalls* times);
+// Nanoseconds of an allreduce of 8 bytes, back to back; ranks take the cores in turn.
+launch::Outcome time_small_allreduce(int ranks, const std::vector<int>& cores, double* ns);
 
 }  // namespace ccom::bench

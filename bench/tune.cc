@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "bench/cores.h"
 #include "bench/report.h"
 #include "bench/run.h"
 #include "bench/statistics.h"
@@ -58,7 +59,7 @@ double three_digits(double value) {
 class Tuner {
  public:
   Tuner(const Options& options, Place place, ccomComm_t control)
-      : options_(options), place_(place), control_(control), buffer_(kLongBytes, std::byte{1}) {}
+      : options_(options), place_(place), control_(control), buffer_(kLongBytes, std::byte{1}), received_(kLongBytes) {}
 
   Outcome run() {
     if (place_.ranks < 2) return alike(failure(ExitCode::Usage, "--tune needs at least 2 ranks"));
@@ -86,24 +87,36 @@ class Tuner {
                                "collect places"));
     // Hosts are in the order of their lowest ranks: rank 1 shares rank 0's if it is the second one of a host, and the
     // next first rank of a host is on another one.
-    if (locals[1] == 1) CCOM_LAUNCH_TRY(measure_pair(1, shm ? speeds_.memory : speeds_.network));
+    if (locals[1] == 1) CCOM_LAUNCH_TRY(measure_host(shm, info.nhosts == 1));
     const auto other = std::find(locals.begin() + 1, locals.end(), 0);
     if (other != locals.end()) {
       CCOM_LAUNCH_TRY(measure_pair(static_cast<int>(other - locals.begin()), speeds_.network));
     }
-    if (shm && info.nhosts == 1) CCOM_LAUNCH_TRY(measure_reductions());
-    if (shm && locals[1] == 1)
-      CCOM_LAUNCH_TRY(measure_memory_costs(place_, control_, comm_.get(), &speeds_.memory_costs));
     return finish();
   }
 
-  // Between ranks 0 and `peer`; the others wait.
+  // Ranks 0 and 1 with a core each, or as near to that as there are cores.
+  Outcome measure_host(bool shm, bool is_alone) {
+    CorePair cores;
+    CCOM_LAUNCH_TRY(choose_cores(place_, control_, &cores));
+    const Pinned pinned(cores.of(place_));
+    CCOM_LAUNCH_TRY(measure_pair(1, shm ? speeds_.memory : speeds_.network));
+    const bool has_core_each = cores.second >= 0 && place_.ranks <= std::max(2, cores.usable);
+    if (shm && is_alone && has_core_each) CCOM_LAUNCH_TRY(measure_reductions());
+    if (shm) CCOM_LAUNCH_TRY(measure_memory_costs(place_, control_, comm_.get(), cores, &speeds_.memory_costs));
+    return {};
+  }
+
+  // Between ranks 0 and `peer`; the others wait. Between hosts long messages go both ways at once, as in collectives:
+  // where the processor carries them it does not carry as much each way.
   Outcome measure_pair(int peer, std::optional<Speed>& speed) {
+    const bool is_network = &speed == &speeds_.network;
     double short_seconds = 0, long_seconds = 0, burst_seconds = 0;
     CCOM_LAUNCH_TRY(median_of([&] { return round_trip(peer, kShortBytes, 1); }, &short_seconds));
-    CCOM_LAUNCH_TRY(median_of([&] { return round_trip(peer, kLongBytes, 1); }, &long_seconds));
+    CCOM_LAUNCH_TRY(median_of([&] { return is_network ? exchange(peer, kLongBytes) : round_trip(peer, kLongBytes, 1); },
+                              &long_seconds));
     CCOM_LAUNCH_TRY(median_of([&] { return round_trip(peer, kShortBytes, kBurst); }, &burst_seconds));
-    speed = speed_of(short_seconds / 2, long_seconds / 2, kLongBytes);
+    speed = speed_of(short_seconds / 2, is_network ? long_seconds : long_seconds / 2, kLongBytes);
     const double post = (burst_seconds - short_seconds) / (kBurst - 1) * 1e9;
     if (post > 0 && !speeds_.post_ns) speeds_.post_ns = post;
     return {};
@@ -119,6 +132,16 @@ class Tuner {
       CCOM_LAUNCH_TRY(outcome_of(place_.rank == 0 ? send() : receive(), comm_.get(), "send or receive"));
     }
     return outcome_of(place_.rank == 0 ? receive() : send(), comm_.get(), "send or receive");
+  }
+
+  Outcome exchange(int peer, size_t bytes) {
+    if (place_.rank != 0 && place_.rank != peer) return {};
+    const int other = place_.rank == 0 ? peer : 0;
+    ccomResult_t result = ccomGroupStart();
+    if (result == ccomSuccess) result = ccomSend(buffer_.data(), bytes, ccomUint8, other, comm_.get(), nullptr);
+    if (result == ccomSuccess) result = ccomRecv(received_.data(), bytes, ccomUint8, other, comm_.get(), nullptr);
+    const ccomResult_t end = ccomGroupEnd();
+    return outcome_of(result == ccomSuccess ? end : result, comm_.get(), "exchange");
   }
 
   // Of rank 0's times. Every rank makes the same number of calls: as many as rank 0 takes kSecondsEach for.
@@ -142,7 +165,6 @@ class Tuner {
 
   // Each rank reads its part of all inputs, which lie in memory that it can reach: n bytes for a vector of n.
   Outcome measure_reductions() {
-    if (place_.ranks > allowed_cores()) return {};  // They would share the cores.
     void* memory = nullptr;
     CCOM_LAUNCH_TRY(outcome_of(ccomMemAlloc(&memory, 2 * kMoreReducedBytes), comm_.get(), "allocate"));
     const std::unique_ptr<void, void (*)(void*)> owner(memory, [](void* pointer) { ccomMemFree(pointer); });
@@ -184,7 +206,7 @@ class Tuner {
   const Options& options_;
   const Place place_;
   const ccomComm_t control_;
-  std::vector<std::byte> buffer_;
+  std::vector<std::byte> buffer_, received_;
   Comm comm_;
   Speeds speeds_;
 };

@@ -54,42 +54,26 @@ class SharedPages {
 
 class MemoryTuner {
  public:
-  MemoryTuner(Place place, ccomComm_t control, ccomComm_t comm, MemoryCostFigures& figures)
-      : place_(place), control_(control), comm_(comm), figures_(figures) {}
+  MemoryTuner(Place place, ccomComm_t control, ccomComm_t comm, const CorePair& cores, MemoryCostFigures& figures)
+      : place_(place), control_(control), comm_(comm), cores_(cores), figures_(figures) {}
 
   Outcome run() {
-    CCOM_LAUNCH_TRY(choose_cores());
-    {
-      const Pinned pinned(own_cores());
-      if (place_.rank == 0) measure_own();
-      CCOM_LAUNCH_TRY(measure_pair());
-    }
+    CCOM_LAUNCH_TRY(measure_own());
+    CCOM_LAUNCH_TRY(measure_pair());
     if (place_.rank == 0) CCOM_LAUNCH_TRY(measure_calls());
     if (place_.rank == 0) say_what_is_missing();
     return outcome_of(ccomBarrier(control_, nullptr), control_, "barrier");
   }
 
  private:
-  // Rank 0 takes its first core, rank 1 one beside it.
-  Outcome choose_cores() {
-    const std::vector<int> usable = usable_cores();
-    for (int rank : {0, 1}) {
-      int& core = cores_[rank];
-      if (place_.rank == rank) {
-        core = rank == 1 ? partner_of(cores_[0], usable) : usable.empty() ? 0 : usable[0];
-      }
-      CCOM_LAUNCH_TRY(
-          outcome_of(ccomBroadcast(&core, &core, 1, ccomInt32, rank, control_, nullptr), control_, "agree on cores"));
-    }
-    return {};
-  }
-  bool has_two_cores() const { return cores_[1] >= 0; }
-  std::vector<int> own_cores() const {
-    return place_.rank <= 1 && has_two_cores() ? std::vector<int>{cores_[place_.rank]} : std::vector<int>{};
-  }
+  bool has_two_cores() const { return cores_.second >= 0; }
 
-  void measure_own() {
+  // Both ranks at the same time, as in a call: cores share the last cache and the memory.
+  Outcome measure_own() {
+    CCOM_LAUNCH_TRY(outcome_of(ccomBarrier(control_, nullptr), control_, "barrier"));
+    if (place_.rank > 1) return {};
     own_ = measure_own_memory(caches_);
+    if (place_.rank == 1) return {};
     figures_.add("cached_load_ns", own_.cached.load);
     figures_.add("cached_store_ns", own_.cached.store);
     figures_.add("far_load_ns", own_.far.load);
@@ -98,6 +82,7 @@ class MemoryTuner {
     figures_.add("memory_store_ns", own_.memory.store);
     figures_.add("streamed_store_ns", own_.streamed_store);
     figures_.add("reduced_byte_ns", own_.reduced);
+    return {};
   }
 
   Outcome measure_pair() {
@@ -133,14 +118,15 @@ class MemoryTuner {
   // from the other core; between ranks that share a core a barrier takes their turns as well.
   Outcome measure_calls() {
     if (!pair_) return {};
-    const std::vector<int> cores{cores_[0], cores_[1]};
-    SmallCalls alone, crowded;
-    CCOM_LAUNCH_TRY(time_small_calls(2, cores, &alone));
-    CCOM_LAUNCH_TRY(time_small_calls(4, cores, &crowded));
+    const std::vector<int> cores{cores_.first, cores_.second};
+    double small_call_ns = 0, crowded_ns = 0;
+    CCOM_LAUNCH_TRY(time_small_allreduce(2, cores, &small_call_ns));
+    CCOM_LAUNCH_TRY(time_small_allreduce(4, cores, &crowded_ns));
     const double fetch = pair_->line + pair_->further_line;
     figures_.add("barrier_ns", pair_->barrier - fetch);
-    figures_.add("call_ns", alone.allreduce - pair_->barrier - fetch);
-    figures_.add("switch_ns", crowded.allreduce - alone.allreduce - 4 * pair_->further_line);
+    figures_.add("call_ns", small_call_ns - pair_->barrier - fetch);
+    // Of four ranks each waits for three others, and then fetches from them.
+    figures_.add("switch_ns", crowded_ns - small_call_ns - 4 * pair_->further_line);
     return {};
   }
 
@@ -156,9 +142,9 @@ class MemoryTuner {
   const Place place_;
   const ccomComm_t control_;
   const ccomComm_t comm_;
+  const CorePair cores_;
   MemoryCostFigures& figures_;
   const CacheSizes caches_ = cache_sizes();
-  int cores_[2] = {0, -1};
   OwnMemoryCosts own_;
   std::optional<PairCosts> pair_;
 };
@@ -173,8 +159,24 @@ void MemoryCostFigures::add(const char* key, double ns) {
   }
 }
 
-Outcome measure_memory_costs(Place place, ccomComm_t control, ccomComm_t comm, MemoryCostFigures* figures) {
-  return MemoryTuner(place, control, comm, *figures).run();
+Outcome choose_cores(Place place, ccomComm_t control, CorePair* cores) {
+  const std::vector<int> usable = usable_cores();
+  if (place.rank == 0) *cores = {.first = usable.empty() ? 0 : usable[0], .usable = static_cast<int>(usable.size())};
+  CCOM_LAUNCH_TRY(outcome_of(ccomBroadcast(cores, cores, sizeof *cores, ccomUint8, 0, control, nullptr), control,
+                             "agree on cores"));
+  if (place.rank == 1) cores->second = partner_of(cores->first, usable);
+  return outcome_of(ccomBroadcast(&cores->second, &cores->second, 1, ccomInt32, 1, control, nullptr), control,
+                    "agree on cores");
+}
+
+std::vector<int> CorePair::of(Place place) const {
+  if (second < 0 || place.rank > 1) return {};
+  return {place.rank == 0 ? first : second};
+}
+
+Outcome measure_memory_costs(Place place, ccomComm_t control, ccomComm_t comm, const CorePair& cores,
+                             MemoryCostFigures* figures) {
+  return MemoryTuner(place, control, comm, cores, *figures).run();
 }
 
 }  // namespace ccom::bench

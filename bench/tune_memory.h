@@ -22,9 +22,18 @@ struct MemoryCostFigures {
   void add(const char* key, double ns);
 };
 
-// Collective over the ranks of `control` and of `comm`, which are the same; ranks 0 and 1 share a host and its memory,
-// the others wait. Only rank 0 gets figures. Takes a few seconds.
-launch::Outcome measure_memory_costs(launch::Place place, ccomComm_t control, ccomComm_t comm,
+// For ranks 0 and 1 of a host: the first one of rank 0, and one beside it; -1: rank 1 has no other.
+struct CorePair {
+  int first = 0, second = -1;
+  int usable = 0;                                  // by rank 0
+  std::vector<int> of(launch::Place place) const;  // What the rank is to be pinned to; empty: it stays as it is.
+};
+// Collective over the ranks of `control`.
+launch::Outcome choose_cores(launch::Place place, ccomComm_t control, CorePair* cores);
+
+// Collective over the ranks of `control` and of `comm`, which are the same; ranks 0 and 1 share a host and its memory
+// and are pinned, the others wait. Only rank 0 gets figures. Takes a few seconds.
+launch::Outcome measure_memory_costs(launch::Place place, ccomComm_t control, ccomComm_t comm, const CorePair& cores,
                                      MemoryCostFigures* figures);
 
 }  // namespace ccom::bench
