@@ -43,6 +43,12 @@ struct HostGroup {
     for (const StageMember& member : stage.groups[group]) most = std::max(most, program.gives(member).size());
     return most * block_bytes;
   }
+  // What goes into scratch is read by the next stage at once: past the caches it would come back from memory.
+  bool gets_scratch() const {
+    return std::ranges::any_of(stage.groups[group], [&](const StageMember& member) {
+      return std::ranges::any_of(program.gets(member), [](const BlockAt& at) { return at.buffer == Buffer::Scratch; });
+    });
+  }
   bool has_core_for_each() const { return stage.groups[group].size() <= static_cast<size_t>(machine.cpus); }
 };
 
@@ -52,9 +58,8 @@ constexpr double kClearly = 1.1;
 
 const NodeChoice& cheapest(const HostGroup& group, const std::vector<NodeChoice>& choices) {
   if (choices.size() == 1) return choices[0];
-  return *std::ranges::min_element(choices, {}, [&](const NodeChoice& choice) {
-    return group.time_ns(choice) * (choice.reads ? kClearly : 1);
-  });
+  return *std::ranges::min_element(
+      choices, {}, [&](const NodeChoice& choice) { return group.time_ns(choice) * (choice.reads ? kClearly : 1); });
 }
 
 // One shape whatever can be reached.
@@ -108,6 +113,7 @@ NodeChoice choice_of(const HostGroup& group, const RankGroups& domains, const Ra
   }
   choices = ways(group, domains, rounds_once);
   for (NodeChoice& choice : choices) {
+    if (group.gets_scratch()) break;
     const auto both = [&] { return group.time_ns(choice) + group.time_ns(choice, kMapped); };
     const double cached_ns = both();
     choice.streams = true;
@@ -118,8 +124,7 @@ NodeChoice choice_of(const HostGroup& group, const RankGroups& domains, const Ra
 
 }  // namespace
 
-NodeChoice node_choice(const Topology& topology, const Question& question, const Program& program,
-                       const Stage& stage) {
+NodeChoice node_choice(const Topology& topology, const Question& question, const Program& program, const Stage& stage) {
   const ProgramGeometry geometry(program, question.bytes / largest_units(question.collective, program.nranks), 1);
   // Groups and domains belong to one shape of host: where hosts differ it goes without.
   for (const bool is_alike : {true, false}) {
