@@ -19,6 +19,7 @@
 
 #include "bench/command_line/command_line.h"
 #include "bench/compute.h"
+#include "bench/cores.h"
 #include "bench/launch/processes.h"
 #include "bench/launch/session.h"
 #include "bench/statistics.h"
@@ -51,16 +52,6 @@ void sleep_for(double seconds) {
   span.tv_sec = static_cast<time_t>(whole);
   span.tv_nsec = static_cast<long>(1e9 * (seconds - whole));
   ::nanosleep(&span, nullptr);
-}
-
-std::vector<int> allowed_cores() {
-  cpu_set_t set;
-  std::vector<int> cores;
-  if (::sched_getaffinity(0, sizeof set, &set) != 0) return cores;
-  for (int core = 0; core < CPU_SETSIZE; ++core) {
-    if (CPU_ISSET(core, &set)) cores.push_back(core);
-  }
-  return cores;
 }
 
 Outcome pin(int core) {
@@ -170,7 +161,7 @@ class Scene {
 
 // Ranks that are to share a core are bound before ccom counts the CPUs they may use together, others after.
 Outcome run_child(const Settings& settings, launch::Place place) {
-  const std::vector<int> cores = allowed_cores();
+  const std::vector<int> cores = usable_cores();
   if (cores.empty()) return failure(ExitCode::Usage, "cannot determine the allowed cores");
   const bool shares = settings.scene == "one-core";
   if (shares) CCOM_LAUNCH_TRY(pin(cores[0]));
@@ -191,7 +182,7 @@ int run_scenes(const Settings& settings, const std::vector<std::string>& argumen
   std::printf("#%9s %10s %11s %8s %8s %12s\n", "scene", "alone ms", "slowdown %", "min", "max", "waiter cpu %");
   std::fflush(stdout);
   for (const std::string scene : kScenes) {
-    if (scene != "one-core" && allowed_cores().size() < 2) continue;
+    if (scene != "one-core" && usable_cores().size() < 2) continue;
     std::vector<std::string> child = arguments;
     child.insert(child.end(), {"--scene", scene});
     const int code = launch::run_processes({.arguments = std::move(child), .ranks = 2});

@@ -9,13 +9,10 @@
 #define CCOM_THREAD_ANNOTATION(...)
 #endif
 
-// On members: only to be touched while the mutex is held; _PT_: what the pointer leads to.
+// On members: only to be touched while the mutex is held.
 #define CCOM_GUARDED_BY(mutex) CCOM_THREAD_ANNOTATION(guarded_by(mutex))
-#define CCOM_PT_GUARDED_BY(mutex) CCOM_THREAD_ANNOTATION(pt_guarded_by(mutex))
-// On functions and lambdas: the caller holds the mutex, or must not.
+// On functions and lambdas: the caller holds the mutex.
 #define CCOM_REQUIRES(...) CCOM_THREAD_ANNOTATION(requires_capability(__VA_ARGS__))
-#define CCOM_REQUIRES_SHARED(...) CCOM_THREAD_ANNOTATION(requires_shared_capability(__VA_ARGS__))
-#define CCOM_EXCLUDES(...) CCOM_THREAD_ANNOTATION(locks_excluded(__VA_ARGS__))
 // On functions that take or give a mutex; without an argument, the object itself.
 #define CCOM_ACQUIRE(...) CCOM_THREAD_ANNOTATION(acquire_capability(__VA_ARGS__))
 #define CCOM_ACQUIRE_SHARED(...) CCOM_THREAD_ANNOTATION(acquire_shared_capability(__VA_ARGS__))

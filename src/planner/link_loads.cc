@@ -5,9 +5,8 @@
 #include <cstdio>
 
 #include "algorithms/stage_plans.h"
-#include "plan/lint.h"
 #include "planner/fabric_search.h"
-#include "topology/wires.h"
+#include "planner/wire_fabric.h"
 
 namespace ccom {
 namespace {
@@ -52,15 +51,7 @@ void add_kinds(LinkLoadReport& account, const Wires& wires, const LintReport& re
 
 LinkLoadReport counted(const Topology& topology, const Question& question, std::span<const Plan> plans) {
   const Wires wires(topology);
-  std::vector<uint32_t> path;
-  LintFabric fabric{.links = wires.count(), .path = [&](Rank from, Rank to) {
-                      path.clear();
-                      wires.path(from, to, path);
-                      return std::span<const uint32_t>(path);
-                    }};
-  for (uint32_t wire = 0; wire < wires.count(); ++wire) {
-    fabric.weights.push_back(1e9 / wires[wire].speed.bytes_per_second);  // nanoseconds per byte
-  }
+  const LintFabric fabric = wire_fabric(wires);
   const Result<LintReport> report = lint(plans, fabric);
   if (!report) return {.missing = report.error().message()};
   const auto bytes = static_cast<double>(question.bytes);

@@ -26,6 +26,7 @@ constexpr double kMessageNs = 2000;
 
 MessagePricer::MessagePricer(const Topology& topology, const Question& question, double flows)
     : topology_(topology), question_(question), flows_(flows) {
+  // Topology::ranks_on_machine_of() of all hosts in one pass: clusters have thousands of ranks.
   std::vector<double> ranks(topology.hosts.size());
   std::map<std::string_view, double> on_machine;
   const auto machine_of = [&](size_t host) -> std::string_view {

@@ -7,10 +7,9 @@
 #include "algorithms/stage_plans.h"
 #include "base/assert.h"
 #include "base/collective.h"
-#include "plan/lint.h"
 #include "planner/message_pricer.h"
 #include "planner/program_pricing.h"
-#include "topology/wires.h"
+#include "planner/wire_fabric.h"
 
 namespace ccom {
 namespace {
@@ -170,14 +169,7 @@ void price_alltoall(MessagePricer& pricer, const Question& question, const Messa
 void price_plans(MessagePricer& pricer, const Question& question, std::span<const Plan> plans) {
   const Topology& topology = pricer.topology();
   const Wires wires(topology);
-  std::vector<uint32_t> path;
-  LintFabric fabric{.links = wires.count(), .path = [&](Rank from, Rank to) {
-                      path.clear();
-                      wires.path(from, to, path);
-                      return std::span<const uint32_t>(path);
-                    }};
-  for (uint32_t wire = 0; wire < wires.count(); ++wire)
-    fabric.weights.push_back(1e9 / wires[wire].speed.bytes_per_second);
+  const LintFabric fabric = wire_fabric(wires);
   const Result<LintReport> report = lint(plans, fabric);
   if (!report) return;
   for (const LintRound& round : report->rounds) {
