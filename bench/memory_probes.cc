@@ -19,7 +19,6 @@
 namespace ccom::bench {
 namespace {
 
-constexpr double kBudgetNs = 1e8;
 constexpr size_t kMostSamples = 2000;
 constexpr size_t kLeastSamples = 5;
 constexpr size_t kWarmUp = 3;
@@ -115,7 +114,7 @@ std::optional<double> median_sample(const std::function<std::optional<double>()>
     const std::optional<double> value = sample();
     if (!value) return std::nullopt;
     if (i >= kWarmUp) samples.push_back(*value);
-    if (samples.size() >= kLeastSamples && ns_since(begin) > kBudgetNs) break;
+    if (samples.size() >= kLeastSamples && ns_since(begin) > kProbeBudgetNs) break;
   }
   std::ranges::sort(samples);
   return percentile(samples, 0.5);

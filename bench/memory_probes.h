@@ -15,6 +15,8 @@ inline double ns_since(ProbeClock::time_point begin) {
   return std::chrono::duration<double, std::nano>(ProbeClock::now() - begin).count();
 }
 
+inline constexpr double kProbeBudgetNs = 1e8;  // about what one figure may take
+
 // The median of what `sample` returns in about a tenth of a second, after a few whose results are dropped. nullopt if
 // it once returns nothing.
 std::optional<double> median_sample(const std::function<std::optional<double>()>& sample);

@@ -19,7 +19,6 @@ using launch::Place;
 
 constexpr int kBatch = 50;
 constexpr size_t kLeastBatches = 10, kMostBatches = 200;
-constexpr double kBudgetNs = 1e8;
 
 // The median of rank 0's times of batches. All ranks make as many as rank 0 has time for.
 template <class Call>
@@ -30,7 +29,7 @@ Outcome time_calls(Place place, ccomComm_t comm, Call call, double* call_ns) {
     const ProbeClock::time_point begin = ProbeClock::now();
     for (int i = 0; i < kBatch; ++i) CCOM_LAUNCH_TRY(outcome_of(call(), comm, "small call"));
     samples.push_back(ns_since(begin) / kBatch);
-    goes_on = samples.size() < kLeastBatches || (samples.size() < kMostBatches && ns_since(start) < kBudgetNs);
+    goes_on = samples.size() < kLeastBatches || (samples.size() < kMostBatches && ns_since(start) < kProbeBudgetNs);
     CCOM_LAUNCH_TRY(outcome_of(ccomBroadcast(&goes_on, &goes_on, 1, ccomUint8, 0, comm, nullptr), comm, "agree"));
   }
   std::ranges::sort(samples);

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# How files are compiled: optimisation, precompiled headers, ccache. CONTRIBUTING.md says how long a build takes.
+# How files are compiled: optimisation, precompiled headers, several files at once, ccache. CONTRIBUTING.md says how long a
+# build takes.
 option(CCOM_PCH "Precompile headers" ON)
+option(CCOM_UNITY "Compile the files of a target in batches: half the time for all, more for one that changed" ON)
 option(CCOM_CCACHE "Compile through ccache where it is installed" ON)
 
 # CMake's -O3 costs a fifth of the build time. The kernels have a use of it, and rooms that every call passes through: an
@@ -9,6 +11,8 @@ option(CCOM_CCACHE "Compile through ccache where it is installed" ON)
 add_compile_options($<$<CONFIG:Release>:-O2>)
 # A foreign function's contraction of a*b+c would change bits between instruction sets.
 add_compile_options(-ffp-contract=off)
+# What __FILE__ says is the same in every clone, also for ccache.
+add_compile_options(-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
 # gcc 12 warns of std::string's own code (gcc bug 105651).
 add_compile_options($<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
 
@@ -58,3 +62,9 @@ if(CCOM_PCH)
   ccom_add_precompiled(ccom_standard_headers ${CCOM_STANDARD_HEADERS})
   set_target_properties(ccom_standard_headers PROPERTIES POSITION_INDEPENDENT_CODE ON)
 endif()
+
+# ccom_unite(TARGET): its files compile in batches (CCOM_UNITY), in the order in which they are listed: beside one another
+# should stand those that include the same large headers. CMake leaves out files with compile options of their own.
+function(ccom_unite target)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${CCOM_UNITY} UNITY_BUILD_BATCH_SIZE 8)
+endfunction()

@@ -17,22 +17,11 @@
 namespace ccom {
 namespace {
 
-constexpr size_t kMaxFileBytes = 1 << 16;
-constexpr size_t kMaxTextBytes = 1024;
-constexpr double kMaxNs = 1e12;
-constexpr double kMaxBytesPerSecond = 1e15;
-
-LinkSpeed read_speed(const JsonAt& at) {
-  JsonObject object(at);
-  const LinkSpeed speed{.latency_ns = object.at("latency_ns").number(0, kMaxNs),
-                        .bytes_per_second = object.at("bytes_per_second").number(1, kMaxBytesPerSecond)};
-  object.finish();
-  return speed;
-}
+constexpr size_t kMaxTuningBytes = 1 << 16;
 
 void read_costs(const JsonAt& at, Calibration& calibration) {
   JsonObject object(at);
-  if (object.has("post_ns")) calibration.post_ns = object.at("post_ns").number(0, kMaxNs);
+  if (object.has("post_ns")) calibration.post_ns = object.at("post_ns").number(0, kMaxLatencyNs);
   if (object.has("reduce_bytes_per_second")) {
     calibration.reduce_bytes_per_second = object.at("reduce_bytes_per_second").number(1, kMaxBytesPerSecond);
   }
@@ -62,9 +51,9 @@ Result<Calibration> calibration_from_json(std::string_view text) {
 }
 
 Result<Calibration> read_calibration(const std::string& path) {
-  Result<std::string> text = read_file(path, kMaxFileBytes + 1);
+  Result<std::string> text = read_file(path, kMaxTuningBytes + 1);
   if (!text) return error(Code::ConfigError, "tuning file: %s", text.error().message().c_str());
-  if (text->size() > kMaxFileBytes) return error(Code::ConfigError, "tuning file %s: over 64 KiB", path.c_str());
+  if (text->size() > kMaxTuningBytes) return error(Code::ConfigError, "tuning file %s: over 64 KiB", path.c_str());
   Result<Calibration> calibration = calibration_from_json(*text);
   if (!calibration) return std::move(calibration).error().in("tuning file " + path);
   return calibration;

@@ -10,14 +10,9 @@
 namespace ccom {
 namespace {
 
-constexpr size_t kMaxFileBytes = size_t{64} << 20;
 constexpr int kMaxHosts = 1 << 16;
 constexpr int kMaxClusterRanks = 1 << 20;
 constexpr std::string_view kPlainHost = "host:";
-
-Status wrong(std::string_view name, const std::string& what) {
-  return error(Code::ConfigError, "topology \"%.*s\": %s", static_cast<int>(name.size()), name.data(), what.c_str());
-}
 
 // Removes what stands behind the last `separator`, if that is there.
 std::optional<std::string_view> cut_off(std::string_view& text, char separator) {
@@ -51,14 +46,15 @@ Result<Part> plain_part(std::string_view name, std::string_view text) {
   Part part;
   if (const auto speed = cut_off(text, '@')) {
     const double bytes_per_second = speed_from(*speed);
-    if (bytes_per_second == 0) return wrong(name, "behind the @ stands the network's speed, as 25Gbit or 500Mbit");
+    if (bytes_per_second == 0)
+      return wrong_topology(name, "behind the @ stands the network's speed, as 25Gbit or 500Mbit");
     part.host.nics.push_back({.name = "eth0", .kind = "ethernet", .bytes_per_second = bytes_per_second});
   }
   const auto cpus = cut_off(text, '/');
   const auto ranks = integer_from(text.substr(kPlainHost.size()));
   const auto cpu_count = cpus ? integer_from(*cpus) : ranks;
   if (!ranks || *ranks < 1 || *ranks > kMaxClusterRanks || !cpu_count || *cpu_count < 1 || *cpu_count > INT32_MAX) {
-    return wrong(name, "write host:RANKS, host:RANKS/CPUS, host:RANKS@25Gbit or host:RANKS/CPUS@25Gbit");
+    return wrong_topology(name, "write host:RANKS, host:RANKS/CPUS, host:RANKS@25Gbit or host:RANKS/CPUS@25Gbit");
   }
   part.ranks = *ranks;
   part.host.cpus = static_cast<int>(*cpu_count);
@@ -77,7 +73,7 @@ Result<Part> fabric_part(std::string_view name, std::string_view text) {
   const int cores = part.host.imposed->cores_per_device;
   part.per_device = per_device.value_or(cores);
   if (part.per_device < 1 || part.per_device > cores) {
-    return wrong(name, "a device has " + std::to_string(cores) + " cores");
+    return wrong_topology(name, "a device has " + std::to_string(cores) + " cores");
   }
   part.ranks = part.host.imposed->devices * part.per_device;
   return part;
@@ -89,7 +85,7 @@ Result<Part> read_part(std::string_view name, std::string_view text) {
   if (const size_t star = text.find('*'); star != std::string_view::npos) {
     const auto count = integer_from(text.substr(0, star));
     if (!count || *count < 1 || *count > kMaxHosts) {
-      return wrong(name, "before the * stands the number of hosts, from 1 to " + std::to_string(kMaxHosts));
+      return wrong_topology(name, "before the * stands the number of hosts, from 1 to " + std::to_string(kMaxHosts));
     }
     hosts = *count;
     text.remove_prefix(star + 1);
@@ -101,11 +97,11 @@ Result<Part> read_part(std::string_view name, std::string_view text) {
 
 Status add_part(std::string_view name, const Part& part, Topology& topology) {
   if (topology.nranks() + part.hosts * part.ranks > kMaxClusterRanks) {
-    return wrong(name, "more than " + std::to_string(kMaxClusterRanks) + " ranks");
+    return wrong_topology(name, "more than " + std::to_string(kMaxClusterRanks) + " ranks");
   }
   for (int64_t i = 0; i < part.hosts; ++i) {
     const auto index = static_cast<int>(topology.hosts.size());
-    if (index == kMaxHosts) return wrong(name, "more than " + std::to_string(kMaxHosts) + " hosts");
+    if (index == kMaxHosts) return wrong_topology(name, "more than " + std::to_string(kMaxHosts) + " hosts");
     Host host = part.host;
     host.id = host.name = "host" + std::to_string(index);
     topology.hosts.push_back(std::move(host));
@@ -148,7 +144,7 @@ bool names_cluster(std::string_view name) {
 
 Result<Topology> make_topology(std::string_view name) {
   if (!name.ends_with(".json")) return make_cluster(name);
-  Result<std::string> text = read_file(std::string(name), kMaxFileBytes);
+  Result<std::string> text = read_file(std::string(name), kMaxTopologyBytes);
   if (!text) return error(Code::ConfigError, "topology file: %s", text.error().message().c_str());
   Result<Topology> topology = topology_from_json(*text);
   if (topology) return topology;

@@ -13,19 +13,14 @@ namespace {
 
 constexpr std::string_view kGenericNames = "single, ring:N, chain:N, torus:RxC, torus:LxRxC, full:N, switch:N";
 constexpr std::string_view kRouted = "+routed";
-constexpr size_t kMaxFileBytes = size_t{64} << 20;
-
-Status wrong(std::string_view name, const std::string& what) {
-  return error(Code::ConfigError, "topology \"%.*s\": %s", static_cast<int>(name.size()), name.data(), what.c_str());
-}
 
 // ---- generic shapes ----
 
 Result<int> parse_count(std::string_view name, std::string_view digits) {
   const auto count = integer_from(digits);
-  if (!count) return wrong(name, "\"" + std::string(digits) + "\" is not a number");
+  if (!count) return wrong_topology(name, "\"" + std::string(digits) + "\" is not a number");
   if (*count < 1 || *count > kMaxDevices) {
-    return wrong(name, "\"" + std::string(digits) + "\" is not from 1 to " + std::to_string(kMaxDevices));
+    return wrong_topology(name, "\"" + std::string(digits) + "\" is not from 1 to " + std::to_string(kMaxDevices));
   }
   return static_cast<int>(*count);
 }
@@ -45,24 +40,25 @@ Result<Fabric> make_generic(std::string_view name) {
   const size_t colon = name.find(':');
   const auto shape = shape_from(name.substr(0, colon));
   if (!shape || *shape == Fabric::Shape::Other) {
-    return wrong(name, "no such shape; there are " + std::string(kGenericNames));
+    return wrong_topology(name, "no such shape; there are " + std::string(kGenericNames));
   }
   if (*shape == Fabric::Shape::Single) {
-    if (colon != std::string_view::npos) return wrong(name, "single takes no number");
+    if (colon != std::string_view::npos) return wrong_topology(name, "single takes no number");
     return make_shape("single", *shape, {}, kGenericLink);
   }
   const bool is_torus = *shape == Fabric::Shape::Torus;
   const std::string form = is_torus ? "torus:RxC or torus:LxRxC" : std::string(name_of(*shape)) + ":N";
-  if (colon == std::string_view::npos) return wrong(name, "the size is missing, write " + form);
+  if (colon == std::string_view::npos) return wrong_topology(name, "the size is missing, write " + form);
   CCOM_TRY_ASSIGN(const std::vector<int> dims, parse_dims(name, name.substr(colon + 1)));
-  if (is_torus ? dims.size() < 2 || dims.size() > 3 : dims.size() != 1) return wrong(name, "write " + form);
+  if (is_torus ? dims.size() < 2 || dims.size() > 3 : dims.size() != 1) return wrong_topology(name, "write " + form);
   int64_t product = 1;
   for (const int dim : dims) product *= dim;
   const int devices = static_cast<int>(std::min<int64_t>(product, INT32_MAX));
   if (devices > kMaxDevices) {
-    return wrong(name, std::to_string(devices) + " devices, at most " + std::to_string(kMaxDevices) + " are possible");
+    return wrong_topology(
+        name, std::to_string(devices) + " devices, at most " + std::to_string(kMaxDevices) + " are possible");
   }
-  if (const std::string what = wrong_with_dims(*shape, dims, devices); !what.empty()) return wrong(name, what);
+  if (const std::string what = wrong_with_dims(*shape, dims, devices); !what.empty()) return wrong_topology(name, what);
   return make_shape(std::string(name), *shape, dims, kGenericLink);
 }
 
@@ -73,9 +69,9 @@ std::string joined(const std::vector<std::string>& names) {
 }
 
 Result<Fabric> read_fabric_file(const std::string& path) {
-  Result<std::string> text = read_file(path, kMaxFileBytes + 1);
+  Result<std::string> text = read_file(path, kMaxTopologyBytes + 1);
   if (!text) return error(Code::ConfigError, "topology file: %s", text.error().message().c_str());
-  if (text->size() > kMaxFileBytes) return error(Code::ConfigError, "topology file %s: over 64 MiB", path.c_str());
+  if (text->size() > kMaxTopologyBytes) return error(Code::ConfigError, "topology file %s: over 64 MiB", path.c_str());
   Result<Fabric> fabric = fabric_from_json(*text);
   if (!fabric) return std::move(fabric).error().in("topology file " + path);
   return fabric;
@@ -94,7 +90,7 @@ Result<Fabric> make_fabric(std::string_view name) {
   if (is_preset(name)) return make_preset(name);
   const bool is_generic = name.find(':') != std::string_view::npos || shape_from(name).has_value();
   if (is_generic) return make_generic(name);
-  return wrong(name, "no such preset; there are " + joined(preset_names()) +
+  return wrong_topology(name, "no such preset; there are " + joined(preset_names()) +
                          "; or a shape: " + std::string(kGenericNames) + "; or the path of a JSON file");
 }
 

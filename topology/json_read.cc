@@ -16,9 +16,6 @@ namespace {
 constexpr int kMaxRanks = 1 << 20;
 constexpr int kMaxCpus = 1 << 20;
 constexpr size_t kMaxList = 4096;
-constexpr size_t kMaxTextBytes = 1024;
-constexpr double kMaxLatencyNs = 1e12;
-constexpr double kMaxBytesPerSecond = 1e15;
 
 int int_at(const JsonAt& at, int low, int high) { return static_cast<int>(at.integer(low, high)); }
 
@@ -39,18 +36,6 @@ std::vector<int> read_ascending(const JsonAt& at, size_t most, int high) {
     least = value + 1;
     return value;
   });
-}
-
-// A speed of zero would make every cost infinite: whoever does not know a speed must guess one.
-LinkSpeed speed_at(const JsonAt& latency, const JsonAt& bandwidth) {
-  return {.latency_ns = latency.number(0, kMaxLatencyNs), .bytes_per_second = bandwidth.number(1, kMaxBytesPerSecond)};
-}
-
-LinkSpeed read_speed(const JsonAt& at) {
-  JsonObject object(at);
-  const LinkSpeed speed = speed_at(object.at("latency_ns"), object.at("bytes_per_second"));
-  object.finish();
-  return speed;
 }
 
 Costs read_costs(const JsonAt& at) {

@@ -132,4 +132,15 @@ Result<JsonDocument> JsonDocument::parse(std::string_view text) {
   }
 }
 
+LinkSpeed speed_at(const JsonAt& latency, const JsonAt& bandwidth) {
+  return {.latency_ns = latency.number(0, kMaxLatencyNs), .bytes_per_second = bandwidth.number(1, kMaxBytesPerSecond)};
+}
+
+LinkSpeed read_speed(const JsonAt& at) {
+  JsonObject object(at);
+  const LinkSpeed speed = speed_at(object.at("latency_ns"), object.at("bytes_per_second"));
+  object.finish();
+  return speed;
+}
+
 }  // namespace ccom

@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "base/status.h"
+#include "topology/topology.h"
 
 namespace ccom {
 
@@ -67,5 +68,14 @@ class JsonDocument {
   explicit JsonDocument(std::shared_ptr<const nlohmann::json> value) : value_(std::move(value)) {}
   std::shared_ptr<const nlohmann::json> value_;
 };
+
+// What occurs in several of our files, and within which limits.
+inline constexpr size_t kMaxTextBytes = 1024;
+inline constexpr double kMaxLatencyNs = 1e12;
+inline constexpr double kMaxBytesPerSecond = 1e15;
+
+// A speed of zero would make every cost infinite: whoever does not know a speed must guess one.
+LinkSpeed speed_at(const JsonAt& latency, const JsonAt& bandwidth);
+LinkSpeed read_speed(const JsonAt& at);  // {"latency_ns": 620, "bytes_per_second": 9.1e9}
 
 }  // namespace ccom

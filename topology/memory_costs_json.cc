@@ -42,7 +42,7 @@ constexpr Field kFields[] = {
 };
 static_assert(sizeof(MemoryCosts) == std::size(kFields) * sizeof(double), "a member without a name");
 
-constexpr double kMaxNs = 1e9;
+constexpr double kMaxCostNs = 1e9;
 
 }  // namespace
 
@@ -58,7 +58,7 @@ MemoryCosts read_memory_costs(const JsonAt& at) {
   JsonObject object(at);
   MemoryCosts costs;
   for (const Field& field : kFields) {
-    if (object.has(field.name)) costs.*field.member = object.at(field.name).number(0, kMaxNs);
+    if (object.has(field.name)) costs.*field.member = object.at(field.name).number(0, kMaxCostNs);
   }
   object.finish();
   return costs;

@@ -20,6 +20,7 @@ constexpr int kMaxDevices = 16384;
 constexpr int kMaxFullDevices = 256;
 constexpr int kMaxSwitches = 1024;
 constexpr int kMaxCoresPerDevice = 1024;
+constexpr size_t kMaxTopologyBytes = size_t{64} << 20;  // of a file
 
 // A NeuronLink hop takes 1 to 2 us according to the Neuron documentation; this is the mean.
 constexpr double kHopLatencyNs = 1500;
@@ -39,6 +40,9 @@ using Edge = std::pair<int, int>;  // directed
 
 std::string_view name_of(Fabric::Shape shape);  // "torus"
 std::optional<Fabric::Shape> shape_from(std::string_view name);
+
+// The error of a topology that was asked for by `name`.
+Status wrong_topology(std::string_view name, const std::string& what);
 
 // "" if `dims` are valid for `shape` and yield `devices` devices, otherwise the reason.
 std::string wrong_with_dims(Fabric::Shape shape, const std::vector<int>& dims, int devices);

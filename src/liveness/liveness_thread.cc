@@ -21,10 +21,9 @@ namespace ccom {
 
 namespace {
 
-constexpr int64_t kMs = 1'000'000;
-constexpr int64_t kSocketSliceNs = 5 * kMs;
-constexpr int64_t kWordSliceNs = 10 * kMs;
-constexpr int64_t kLongestNs = 1000 * kMs;
+constexpr int64_t kSocketSliceNs = 5 * kNsPerMs;
+constexpr int64_t kWordSliceNs = 10 * kNsPerMs;
+constexpr int64_t kLongestNs = 1000 * kNsPerMs;
 
 int64_t now_ns() { return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1); }
 
@@ -197,7 +196,7 @@ void LivenessThread::wait_for_sockets(int64_t until_ns) {
   int64_t left_ns = std::max<int64_t>(0, until_ns - now_ns());
   if (has_words) left_ns = std::min(left_ns, kSocketSliceNs);
   epoll_event events[32];
-  const int count = ::epoll_wait(epoll_.get(), events, 32, static_cast<int>((left_ns + kMs - 1) / kMs));
+  const int count = ::epoll_wait(epoll_.get(), events, 32, static_cast<int>((left_ns + kNsPerMs - 1) / kNsPerMs));
   for (int i = 0; i < count; ++i) {
     if (events[i].data.ptr != nullptr) {
       *static_cast<bool*>(events[i].data.ptr) = true;

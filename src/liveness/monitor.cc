@@ -22,8 +22,7 @@ namespace ccom {
 
 namespace {
 
-constexpr int64_t kMs = 1'000'000;
-constexpr int64_t kCheckIntervalNs = 5 * kMs;
+constexpr int64_t kCheckIntervalNs = 5 * kNsPerMs;
 
 // Enough for a straggler poll over four levels of the tree, with one check interval per host.
 constexpr std::chrono::milliseconds kStragglerPollTime{150};
@@ -120,7 +119,7 @@ MonitorImpl::MonitorImpl(MonitorConfig config, Board board, std::shared_ptr<Live
                      .ranks = host().ranks,
                      .own_slot = slot_,
                      .process = thread_->process(),
-                     .dead_ns = config_.dead_ms * kMs}) {
+                     .dead_ns = config_.dead_ms * kNsPerMs}) {
   abort_word_ = &board_.abort_word();
 }
 
@@ -157,7 +156,8 @@ Status MonitorImpl::listen() {
 // Remote hosts get a little more time than local ranks, so that a stopped process is reported by its own host, which
 // can tell it from an unreachable one.
 TreeConfig MonitorImpl::tree_config() const {
-  TreeConfig config{.hosts = {}, .self = config_.host_index, .dead_ns = (config_.dead_ms + config_.dead_ms / 8) * kMs};
+  const int64_t dead_ms = config_.dead_ms + config_.dead_ms / 8;
+  TreeConfig config{.hosts = {}, .self = config_.host_index, .dead_ns = dead_ms * kNsPerMs};
   for (const HostMembers& each : config_.hosts)
     config.hosts.push_back({.name = each.name, .member = -1, .ranks = each.ranks});
   return config;
@@ -266,7 +266,7 @@ int64_t MonitorImpl::poll(int64_t now_ns) {
   if (shares_board()) {
     if (now_ns >= next_beat_ns_) {
       board_.slot(slot_).beats.fetch_add(1, std::memory_order_relaxed);
-      next_beat_ns_ = now_ns + config_.dead_ms * kMs / 12;
+      next_beat_ns_ = now_ns + config_.dead_ms * kNsPerMs / 12;
     }
     next_ns = next_beat_ns_;
   }

@@ -17,6 +17,8 @@
 
 namespace ccom {
 
+inline constexpr size_t kPage = 4096;
+
 // Thread-safe. Memory that is shared is not copied by fork(): see before_fork().
 class Arena {
  public:

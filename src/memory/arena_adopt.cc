@@ -15,8 +15,6 @@
 namespace ccom {
 namespace {
 
-constexpr size_t kPage = 4096;
-
 // Whether all of the range is private, anonymous and read-write, from /proc/self/maps: "begin-end perms offset dev
 // inode path". The stack and other special mappings carry a name in brackets.
 Status check_ordinary(uintptr_t begin, uintptr_t end) {

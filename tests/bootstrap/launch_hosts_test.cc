@@ -5,25 +5,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <map>
-
 #include "bootstrap/interface_filter.h"
 #include "bootstrap/launch_environment.h"
+#include "launch_variables.h"
 
 namespace ccom {
 namespace {
 
+using namespace ccom::testing;
 using ::testing::HasSubstr;
-
-using Variables = std::map<std::string, std::string>;
-
-// Borrows the variables.
-EnvironmentLookup lookup(const Variables& variables) {
-  return [&variables](const char* name) -> const char* {
-    const auto found = variables.find(name);
-    return found == variables.end() ? nullptr : found->second.c_str();
-  };
-}
 
 // "3 of 8, 1 of 2", or the error.
 std::string place_of(const Variables& variables) {
@@ -31,11 +21,6 @@ std::string place_of(const Variables& variables) {
   if (!launch) return "error: " + launch.error().message();
   return std::to_string(launch->rank) + " of " + std::to_string(launch->nranks) + ", " +
          std::to_string(launch->local_rank) + " of " + std::to_string(launch->local_nranks);
-}
-
-std::string url_of(const Variables& variables) {
-  const auto found = read_launch_rendezvous(lookup(variables), 1000);
-  return found ? found->url : "error: " + found.error().message();
 }
 
 TEST(LaunchHosts, CountRanksFromHosts) {

@@ -6,25 +6,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <map>
+#include "launch_variables.h"
 
 namespace ccom {
 namespace {
 
+using namespace ccom::testing;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 using ::testing::Not;
-
-using Variables = std::map<std::string, std::string>;
-
-// Borrows the variables.
-EnvironmentLookup lookup(const Variables& variables) {
-  return [&variables](const char* name) -> const char* {
-    const auto found = variables.find(name);
-    return found == variables.end() ? nullptr : found->second.c_str();
-  };
-}
 
 struct LaunchCase {
   Variables variables;
@@ -134,11 +125,6 @@ TEST(Launch, NamesTheVariablesThatAreWrong) {
     EXPECT_EQ(launch.error().code(), Code::ConfigError);
     for (const std::string& name : one.names) EXPECT_THAT(launch.error().message(), HasSubstr(name));
   }
-}
-
-std::string url_of(const Variables& variables) {
-  const auto found = read_launch_rendezvous(lookup(variables), 1000);
-  return found ? found->url : "error: " + found.error().message();
 }
 
 TEST(LaunchRendezvous, PrefersTheUrlThenNeuronThenTorchrun) {

@@ -13,8 +13,6 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-Deadline soon() { return Deadline::after_ms(20000); }
-
 TEST(LocalRendezvous, GathersManyRounds) {
   constexpr int kRanks = 7;
   const auto hub = LocalHub::create();

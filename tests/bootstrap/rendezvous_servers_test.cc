@@ -21,8 +21,6 @@ namespace {
 using namespace ccom::testing;
 using ::testing::HasSubstr;
 
-Deadline soon() { return Deadline::after_ms(20000); }
-
 TEST(RendezvousServers, IsOnTheChosenInterface) {
   const auto id = create_unique_id("lo", {}, soon());
   ASSERT_TRUE(id) << message_of(id);

@@ -19,6 +19,8 @@
 
 namespace ccom::testing {
 
+inline Deadline soon() { return Deadline::after_ms(20000); }
+
 // Calls `body(rank)` in a thread each.
 template <typename Body>
 void as_ranks(int nranks, const Body& body) {

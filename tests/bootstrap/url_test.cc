@@ -22,7 +22,6 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 namespace fs = std::filesystem;
 
-Deadline soon() { return Deadline::after_ms(20000); }
 MakeId make_id() {
   return [] { return create_unique_id("lo", {}, soon()); };
 }

@@ -12,8 +12,6 @@
 namespace ccom::conformance {
 namespace {
 
-constexpr size_t kMiB = size_t{1} << 20;
-
 // Memory whose every later access is a crash once it is locked.
 class LockableMemory {
  public:

@@ -13,6 +13,8 @@
 
 namespace ccom::conformance {
 
+inline constexpr size_t kMiB = size_t{1} << 20;
+
 // Longer than any test needs, also under a sanitizer on a busy machine.
 inline constexpr auto kTimeout = std::chrono::seconds(60);
 

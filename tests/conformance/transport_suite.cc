@@ -14,7 +14,6 @@
 namespace ccom::conformance {
 namespace {
 
-constexpr size_t kMiB = size_t{1} << 20;
 constexpr size_t kSizes[] = {0, 1, 7, 16, 4096, kMiB + 3, 9 * kMiB};
 
 int listening_sockets() {

@@ -19,14 +19,6 @@
 namespace ccom {
 namespace {
 
-using Buffers = std::vector<std::vector<std::byte>>;
-
-Buffers awkward_buffers(DataType type, size_t inputs, size_t count, uint64_t seed) {
-  Buffers buffers;
-  for (size_t k = 0; k < inputs; ++k) buffers.push_back(awkward_elements(type, count, seed + k));
-  return buffers;
-}
-
 // Every legal pair, averages also as "not the last combination" and with an odd divisor.
 std::vector<Reduction> legal_reductions() {
   std::vector<Reduction> result;

@@ -18,14 +18,6 @@ namespace {
 
 static_assert(std::is_trivially_copyable_v<Reducer>);
 
-using Buffers = std::vector<std::vector<std::byte>>;
-
-Buffers awkward_buffers(DataType type, size_t inputs, size_t count, uint64_t seed) {
-  Buffers buffers;
-  for (size_t k = 0; k < inputs; ++k) buffers.push_back(awkward_elements(type, count, seed + k));
-  return buffers;
-}
-
 // Memory with a pattern around `size_bytes` bytes that begin `shift` bytes after a line.
 class Guarded {
  public:

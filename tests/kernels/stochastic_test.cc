@@ -20,11 +20,9 @@
 namespace ccom {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-
 uint32_t code_at(DataType type, const std::vector<std::byte>& bytes, size_t index) {
   uint32_t code = 0;
-  std::memcpy(&code, bytes.data() + index * size_of(type), size_of(type));
+  std::memcpy(&code, bytes.data() + index * size_of(type), std::min(size_of(type), sizeof code));
   return code;
 }
 

@@ -81,13 +81,19 @@ std::vector<std::byte> awkward_elements(DataType type, size_t count, uint64_t se
   return bytes;
 }
 
-std::vector<const std::byte*> addresses(const std::vector<std::vector<std::byte>>& buffers, size_t offset) {
+Buffers awkward_buffers(DataType type, size_t inputs, size_t count, uint64_t seed) {
+  Buffers buffers;
+  for (size_t k = 0; k < inputs; ++k) buffers.push_back(awkward_elements(type, count, seed + k));
+  return buffers;
+}
+
+std::vector<const std::byte*> addresses(const Buffers& buffers, size_t offset) {
   std::vector<const std::byte*> result;
   for (const auto& buffer : buffers) result.push_back(buffer.data() + offset);
   return result;
 }
 
-std::vector<std::byte> reduced(const Reduction& reduction, const std::vector<std::vector<std::byte>>& inputs,
+std::vector<std::byte> reduced(const Reduction& reduction, const Buffers& inputs,
                                size_t count) {
   std::vector<std::byte> output(count * size_of(reduction.type), std::byte{0xa5});
   reduce(reduction, addresses(inputs), output.data(), count);

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -24,6 +25,7 @@ inline constexpr std::array kAllTypes = {
     DataType::Complex64,  DataType::Complex128};
 inline constexpr std::array kAllOps = {ReduceOp::Sum,  ReduceOp::Prod, ReduceOp::Max,  ReduceOp::Min,  ReduceOp::Avg,
                                        ReduceOp::Band, ReduceOp::Bor,  ReduceOp::Bxor, ReduceOp::Land, ReduceOp::Lor};
+inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
 inline constexpr std::array kNarrowFloats = {DataType::Float16, DataType::Bfloat16, DataType::Float8e4m3,
                                              DataType::Float8e5m2};
 
@@ -37,11 +39,15 @@ std::vector<std::string> for_each_target(const std::function<void()>& body);
 // and the smallest numbers, infinities, NaNs, subnormals). Bytes of Bool other than 0 and 1 occur.
 std::vector<std::byte> awkward_elements(DataType type, size_t count, uint64_t seed);
 
+// One vector per input.
+using Buffers = std::vector<std::vector<std::byte>>;
+Buffers awkward_buffers(DataType type, size_t inputs, size_t count, uint64_t seed);
+
 // The addresses of vectors, or of vectors from some byte on.
-std::vector<const std::byte*> addresses(const std::vector<std::vector<std::byte>>& buffers, size_t offset = 0);
+std::vector<const std::byte*> addresses(const Buffers& buffers, size_t offset = 0);
 
 // The first `count` elements by the kernels, into fresh memory.
-std::vector<std::byte> reduced(const Reduction& reduction, const std::vector<std::vector<std::byte>>& inputs,
+std::vector<std::byte> reduced(const Reduction& reduction, const Buffers& inputs,
                                size_t count);
 
 // Of one of the four narrow floating types.

@@ -105,9 +105,9 @@ Layout layout_of(const TaskCase& c, int rank, uint64_t number) {
 }
 
 // A rank's memory for one call: from the arena or from the heap.
-class Memory {
+class RankMemory {
  public:
-  Memory(Arena& arena, size_t elements, bool in_arena) : arena_(in_arena ? &arena : nullptr), elements_(elements) {
+  RankMemory(Arena& arena, size_t elements, bool in_arena) : arena_(in_arena ? &arena : nullptr), elements_(elements) {
     if (arena_ != nullptr) {
       memory_ = static_cast<float*>(*arena_->allocate(elements * sizeof(float) + 64)) + 3;  // alignments differ too
     } else {
@@ -116,12 +116,12 @@ class Memory {
     }
     std::ranges::fill(get(), -1.0F);
   }
-  ~Memory() {
+  ~RankMemory() {
     if (arena_ == nullptr) return;
     EXPECT_TRUE(arena_->free(memory_ - 3).is_ok());
   }
-  Memory(const Memory&) = delete;
-  Memory& operator=(const Memory&) = delete;
+  RankMemory(const RankMemory&) = delete;
+  RankMemory& operator=(const RankMemory&) = delete;
   std::span<float> get() { return {memory_, elements_}; }
 
  private:
@@ -184,8 +184,8 @@ NodeChoice choice_of(const Ways& ways, const NodeTask& task, size_t unit_bytes) 
 void run_case(NodeCrew& crew, int rank, const TaskCase& c, uint64_t number) {
   const auto self = static_cast<size_t>(rank);
   const Layout layout = layout_of(c, rank, number);
-  Memory first(crew.arena(), layout.first_elements, c.input_in_arena[self]);
-  Memory second(crew.arena(), layout.second_elements, c.output_in_arena[self]);
+  RankMemory first(crew.arena(), layout.first_elements, c.input_in_arena[self]);
+  RankMemory second(crew.arena(), layout.second_elements, c.output_in_arena[self]);
   const std::span<float> output = layout.in_place ? first.get() : second.get();
   for (size_t unit = 0; unit < layout.given.size(); ++unit) {
     const uint32_t block = c.task.blocks.gives[self][unit];

@@ -14,7 +14,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr auto kPatience = std::chrono::seconds(30);
+constexpr auto kPacedPatience = std::chrono::seconds(30);
 constexpr size_t kRingBytes = size_t{256} << 10;  // for a whole message
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
@@ -48,7 +48,7 @@ class Paced : public testing::Test {
         for (Rank peer = 0; peer < 3; ++peer) {
           if (peer != rank) peers.push_back({peer, "", 1});
         }
-        EXPECT_TRUE(transports_[static_cast<size_t>(rank)]->connect(peers, Deadline::after(kPatience)).is_ok());
+        EXPECT_TRUE(transports_[static_cast<size_t>(rank)]->connect(peers, Deadline::after(kPacedPatience)).is_ok());
       });
     }
     for (std::thread& thread : threads) thread.join();

@@ -24,12 +24,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-Host host_of(const FakeTree& tree, std::string_view host_id = "") {
-  const Result<Host> host = discover(tree.root(), host_id);
-  EXPECT_TRUE(host.has_value()) << host.error().message();
-  return host ? *host : Host{};
-}
-
 TEST(Discover, OfAnEmptyTreeGivesDefaults) {
   FakeTree tree;
   const Host host = host_of(tree);
@@ -153,7 +147,7 @@ TEST(Discover, TakesTheHostIdThatItIsGiven) {
   FakeTree tree;
   tree.write("proc/sys/kernel/random/boot_id", "fbb6f3d5-8585-4e0e-b88d-f460e03cc6b4\n");
   EXPECT_EQ(host_of(tree).id, "fbb6f3d5-8585-4e0e-b88d-f460e03cc6b4");
-  EXPECT_EQ(host_of(tree, "left half").id, "left half");
+  EXPECT_EQ(host_of(tree, {}, "left half").id, "left half");
   EXPECT_EQ(discover(tree.root(), "two\nlines").error().code(), Code::ConfigError);
   EXPECT_EQ(discover(tree.root(), std::string(1000, 'x')).error().code(), Code::ConfigError);
 }

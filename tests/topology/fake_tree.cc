@@ -51,6 +51,16 @@ void FakeTree::add_neuron(int number, int physical_cores, const std::string& con
   write(folder + "/connected_devices", connected + "\n");
 }
 
+Host host_of(const FakeTree& tree, const NeuronHints& hints, std::string_view host_id) {
+  const Result<Host> host = discover(tree.root(), host_id, hints);
+  if (!host) {
+    ADD_FAILURE() << host.error().message();
+    return {};
+  }
+  EXPECT_EQ(*host_from_json(to_json(*host)), *host);
+  return *host;
+}
+
 std::vector<std::string> neighbours_in_grid_order() {
   return {"12, 3, 4, 1",  "13, 0, 5, 2",  "14, 1, 6, 3",   "15, 2, 7, 0",  "0, 7, 8, 5",   "1, 4, 9, 6",
           "2, 5, 10, 7",  "3, 6, 11, 4",  "4, 11, 12, 9",  "5, 8, 13, 10", "6, 9, 14, 11", "7, 10, 15, 8",

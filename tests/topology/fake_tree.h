@@ -5,7 +5,10 @@
 
 #include <array>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include "topology/topology.h"
 
 namespace ccom {
 
@@ -30,6 +33,9 @@ class FakeTree {
  private:
   std::string root_;
 };
+
+// What discovery finds there; also that it survives to_json(), as which the other ranks get it.
+Host host_of(const FakeTree& tree, const NeuronHints& hints = {}, std::string_view host_id = "");
 
 // connected_devices of the 16 devices of a 4x4 torus: "up, left, down, right", as neuron-ls and the Trn1 driver print
 // it ...

@@ -17,13 +17,6 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-Host host_of(const FakeTree& tree, const NeuronHints& hints = {}) {
-  const Result<Host> host = discover(tree.root(), "", hints);
-  EXPECT_TRUE(host.has_value()) << host.error().message();
-  EXPECT_EQ(*host_from_json(to_json(*host)), *host);  // the others get what was found
-  return *host;
-}
-
 class Machine : public testing::TestWithParam<const char*> {};
 
 TEST_P(Machine, IsFoundByTheDriversFiles) {

@@ -20,13 +20,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-Host host_of(const FakeTree& tree) {
-  const Result<Host> host = discover(tree.root(), "");
-  EXPECT_TRUE(host.has_value());
-  EXPECT_EQ(*host_from_json(to_json(*host)), *host);
-  return *host;
-}
-
 Host host_of(const FakeMachine& machine) {
   FakeTree tree;
   write_machine(machine, tree);
