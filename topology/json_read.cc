@@ -71,7 +71,7 @@ Link read_link(const JsonAt& at, int vertices) {
           .speed = speed_at(at.element(2), at.element(3))};
 }
 
-std::string text_of(const Edge& edge) { return std::to_string(edge.first) + " -> " + std::to_string(edge.second); }
+std::string text_of_edge(const Edge& edge) { return std::to_string(edge.first) + " -> " + std::to_string(edge.second); }
 
 // Links are sorted, each once, none to itself, both directions there, and those of the shape unless it is Other.
 void check_links(const Fabric& fabric, const JsonAt& at) {
@@ -85,14 +85,15 @@ void check_links(const Fabric& fabric, const JsonAt& at) {
   }
   for (const auto& [from, to] : edges) {
     if (!fabric.joined(to, from))
-      return at.problem.add(at.path, "there is " + text_of({from, to}) + " but no way back");
+      return at.problem.add(at.path, "there is " + text_of_edge({from, to}) + " but no way back");
   }
   if (fabric.shape == Fabric::Shape::Other) return;
   std::vector<Edge> difference;
   std::ranges::set_symmetric_difference(edges, edges_of(fabric.shape, fabric.dims), std::back_inserter(difference));
   if (difference.empty()) return;
   const bool is_extra = std::ranges::binary_search(edges, difference.front());
-  at.problem.add(at.path, "link " + text_of(difference.front()) + (is_extra ? " is not part of" : " is missing in") +
+  const std::string which = text_of_edge(difference.front());
+  at.problem.add(at.path, "link " + which + (is_extra ? " is not part of" : " is missing in") +
                               " shape " + std::string(name_of(fabric.shape)) + "; use shape \"other\"");
 }
 

@@ -11,6 +11,8 @@
 #include <limits>
 #include <system_error>
 
+#include "base/descriptor.h"
+
 namespace ccom {
 namespace {
 
@@ -18,29 +20,18 @@ constexpr std::string_view kSpace(" \t\r\n\0", 5);
 // Enough for the first CPUs in /proc/cpuinfo; all other files are shorter.
 constexpr size_t kTextBytes = 64 << 10;
 
-// An open descriptor, closed on destruction.
-struct Descriptor {
-  int fd;
-  explicit Descriptor(int opened) : fd(opened) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (fd >= 0) close(fd);
-  }
-};
-
 }  // namespace
 
 Result<std::string> read_file(const std::string& path, size_t limit_bytes) {
   const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (file.fd < 0) return system_error(errno, "open %s", path.c_str());
+  if (file.get() < 0) return system_error(errno, "open %s", path.c_str());
   struct stat info {};
-  if (fstat(file.fd, &info) != 0) return system_error(errno, "stat %s", path.c_str());
+  if (fstat(file.get(), &info) != 0) return system_error(errno, "stat %s", path.c_str());
   if (!S_ISREG(info.st_mode)) return error(Code::SystemError, "open %s: not a regular file", path.c_str());
   std::string text;
   char buffer[4096];
   while (text.size() < limit_bytes) {
-    const ssize_t got = read(file.fd, buffer, std::min(sizeof buffer, limit_bytes - text.size()));
+    const ssize_t got = read(file.get(), buffer, std::min(sizeof buffer, limit_bytes - text.size()));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return system_error(errno, "read %s", path.c_str());
     if (got == 0) break;

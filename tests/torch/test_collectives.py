@@ -36,8 +36,9 @@ MODES = {
                         environment={"TORCH_DISTRIBUTED_DEBUG": "DETAIL"}),
     "ccom-huge": Mode(modules=("huge",), timeout=500),
 }
-ALWAYS = [("ccom", 2), ("ccom", 4), ("ccom-hosts", 4), ("ccom-mapped", 2)] + rotation.due(
-    [("ccom", 1), ("gloo", 2), ("ccom", 3), ("ccom-detail", 2), ("ccom-replaces-gloo", 2)])
+BY_TURNS = [("ccom", 4), ("ccom-mapped", 2), ("ccom", 1), ("gloo", 2), ("ccom", 3), ("ccom-detail", 2),
+            ("ccom-replaces-gloo", 2)]
+ALWAYS = [("ccom", 2), ("ccom-hosts", 4)] + rotation.due(BY_TURNS, 3)
 MORE = [("gloo", 1), ("gloo", 3), ("gloo", 4), ("ccom-hosts", 2), ("ccom-hosts", 3), ("ccom-mapped", 4),
         ("ccom-detail", 3), ("ccom-replaces-gloo", 4), ("ccom-huge", 2)]
 outcomes = {}

@@ -66,7 +66,7 @@ def test_all_examples_are_here():
 
 
 @pytest.mark.ccom
-@pytest.mark.parametrize("variant", rotation.due(VARIANTS))
+@pytest.mark.parametrize("variant", rotation.due(VARIANTS, 4))
 def test_two_ranks_learn_what_gloo_does(variant, tmp_path):
     learns_the_same(variant, 2, 1, tmp_path, 2)
 

@@ -6,7 +6,7 @@ import time
 
 import launch
 import pytest
-from rotation import LONG
+from rotation import LONG, due
 
 pytestmark = pytest.mark.ccom
 HOSTS = {"one host": lambda rank: {}, "two hosts": lambda rank: {"CCOM_HOSTID": f"host-{rank % 2}"}}
@@ -21,10 +21,7 @@ KILLS = [("all_reduce", 1000, 2), ("all_reduce", 8_000_000, 0), ("async", 100_00
          ("barrier", 1, 2), ("all_gather", 300_000, 1), ("message", 200_000, 2)]
 
 
-@pytest.mark.parametrize("call,count,victim,hosts", [
-    pytest.param(*kill, hosts, marks=[pytest.mark.long] if kill[0] in ("barrier", "all_gather") or
-                 (hosts == "two hosts" and kill[0] in ("future", "message")) else [])
-    for kill in KILLS for hosts in HOSTS])
+@pytest.mark.parametrize("call,count,victim,hosts", due([(*kill, hosts) for kill in KILLS for hosts in HOSTS], 3))
 def test_survivors_name_the_rank_that_was_killed(call, count, victim, hosts):
     finished = launch.ranks("killed.py", "--victim", str(victim), "--call", call, "--count", str(count), count=4,
                             per_rank=HOSTS[hosts], succeeds=None)
@@ -37,7 +34,7 @@ def test_survivors_name_the_rank_that_was_killed(call, count, victim, hosts):
         assert entry["again"], f"rank {rank}: the survivors' new group gave a wrong sum"
 
 
-@pytest.mark.parametrize("number", range(20 if LONG else 3))
+@pytest.mark.parametrize("number", range(20) if LONG else due(range(4), 4))
 def test_torchrun_starts_a_job_again(number, tmp_path):
     done, temporary = tmp_path / "done", tmp_path / "temporary"
     temporary.mkdir()

@@ -8,6 +8,7 @@ import sys
 
 import launch
 import pytest
+from rotation import due
 
 pytestmark = pytest.mark.ccom
 # Libraries that both sides may carry.
@@ -61,7 +62,7 @@ def test_nothing_is_exported_by_both():
     assert not [name for name in theirs & ours if SHARED_NAMES.match(name)]
 
 
-@pytest.mark.parametrize("program", [GROUP + OTHERS, OTHERS + GROUP, GROUP + OTHERS + "dist.all_reduce(x)"])
+@pytest.mark.parametrize("program", due([GROUP + OTHERS, OTHERS + GROUP, GROUP + OTHERS + "dist.all_reduce(x)"], 3))
 @pytest.mark.parametrize("globally", ["", "YES"])
 def test_imports_in_any_order(program, globally):
     environment = {**os.environ, **launch.ON_LOOPBACK, "TORCH_USE_RTLD_GLOBAL": globally}

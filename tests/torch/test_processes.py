@@ -4,7 +4,7 @@ import time
 
 import launch
 import pytest
-from rotation import LONG
+from rotation import LONG, due
 
 pytestmark = pytest.mark.ccom
 
@@ -37,7 +37,7 @@ QUICK = ["nothing", "used", "pending", "pending_and_dropped", "pending_and_destr
          "destroyed_while_a_thread_waits", "a_model", "twice", "a_cycle_of_references", "without_atexit"]
 
 
-@pytest.mark.parametrize("case", QUICK)
+@pytest.mark.parametrize("case", due(QUICK, 3))
 def test_ends_well(case):
     begin = time.monotonic()
     finished = launch.ranks("ending.py", case, count=2, timeout=60)
@@ -74,7 +74,7 @@ ORDERS = {
 }
 
 
-@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("order", due(ORDERS, 3))
 def test_other_libraries_in_any_order(order):
     pytest.importorskip("tensorboard")
     names = ORDERS[order].split()
