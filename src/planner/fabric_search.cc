@@ -20,14 +20,14 @@ bool all_powers_of_two(const std::vector<int>& dims) {
          std::ranges::all_of(dims, [](int d) { return std::has_single_bit(static_cast<uint32_t>(d)); });
 }
 
-std::vector<std::vector<uint32_t>> cycles_of_devices(const FabricView& view) {
+std::vector<std::vector<uint32_t>> cycles_of_devices(const MachineView& view) {
   if (view.dims.empty() || view.devices < 3) return {};
   return hamiltonian_cycles(view.dims);
 }
 
 class FabricSearch {
  public:
-  FabricSearch(const FabricView& view, Collective collective)
+  FabricSearch(const MachineView& view, Collective collective)
       : view_(view), by_owner_(collective != Collective::AllReduce) {}
 
   std::vector<MessageAlgorithm> run() {
@@ -131,7 +131,7 @@ class FabricSearch {
       std::vector<Rank>& ranks = algorithm.radix.hosts.emplace_back();
       for (const auto& device : host) ranks.insert(ranks.end(), device.begin(), device.end());
     }
-    algorithm.radix.radices = choose_radices(view_.hosts, view_.ranks_per_host());
+    algorithm.radix.radices = choose_radices(view_.hosts, view_.most_ranks);
     if (!algorithm.radix.radices.empty()) found_.push_back(std::move(algorithm));
   }
 
@@ -149,18 +149,18 @@ class FabricSearch {
     add_staged("swing_latency", std::move(shape));
   }
 
-  const FabricView& view_;
+  const MachineView& view_;
   bool by_owner_;
   std::vector<MessageAlgorithm> found_;
 };
 
 }  // namespace
 
-std::vector<MessageAlgorithm> fabric_algorithms(const FabricView& view, Collective collective) {
-  return view.nranks() > 1 ? FabricSearch(view, collective).run() : std::vector<MessageAlgorithm>();
+std::vector<MessageAlgorithm> fabric_algorithms(const MachineView& view, Collective collective) {
+  return view.nranks > 1 ? FabricSearch(view, collective).run() : std::vector<MessageAlgorithm>();
 }
 
-std::vector<Rank> ring_order(const FabricView& view) {
+std::vector<Rank> ring_order(const MachineView& view) {
   std::vector<uint32_t> devices(static_cast<size_t>(view.devices));
   std::iota(devices.begin(), devices.end(), 0);
   const auto cycles = cycles_of_devices(view);

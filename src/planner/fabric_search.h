@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/fabric_view.h"
+#include "planner/machine_view.h"
 #include "planner/planner.h"
 
 namespace ccom {
@@ -14,11 +14,11 @@ namespace ccom {
 inline constexpr char kNoLinks[] = "the imposed fabric lacks links that it needs";
 
 // Levels of cores, devices and hosts, and the exchanges in fewest steps; of collectives without a root but AllToAll.
-std::vector<MessageAlgorithm> fabric_algorithms(const FabricView& view, Collective collective);
+std::vector<MessageAlgorithm> fabric_algorithms(const MachineView& view, Collective collective);
 
 // All ranks such that neighbours, and the two ends, are linked: a Hamiltonian cycle of the devices, the cores of each
 // in a row; from host to host any device has a way. None: no such order.
-std::vector<Rank> ring_order(const FabricView& view);
+std::vector<Rank> ring_order(const MachineView& view);
 
 // How often data may be cut to flow through an algorithm, windows of a staged one, chunks of a tree: 1, 2, 4, ...
 std::vector<int> possible_counts(const MessageAlgorithm& algorithm, const Settings& settings, const Question& question);

@@ -5,7 +5,7 @@
 
 #include "base/collective.h"
 #include "planner/node_choice.h"
-#include "planner/pricing.h"
+#include "planner/program_pricing.h"
 #include "planner/search.h"
 
 namespace ccom {
@@ -69,8 +69,8 @@ Program best_program(const Topology& topology, const Question& question, const H
     programs.push_back(tiled_program(topology, question, shape, tile));
   }
   if (programs.size() == 1) return std::move(programs[0]);
-  return *std::ranges::min_element(programs, {},
-                                   [&](const Program& program) { return price(topology, question, program).time_ns; });
+  return *std::ranges::min_element(
+      programs, {}, [&](const Program& program) { return price_program(topology, question, program).whole.time_ns; });
 }
 
 }  // namespace
@@ -86,6 +86,7 @@ HostRanks host_ranks(const Topology& topology) {
 Topology hosts_alone(const Topology& topology) {
   Topology result;
   result.hosts = topology.hosts;
+  for (Host& host : result.hosts) host.imposed.reset();
   for (int host = 0; host < static_cast<int>(topology.hosts.size()); ++host) result.ranks.push_back({.host = host});
   result.memory = topology.memory;
   result.network = topology.network;

@@ -1,91 +1,325 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "planner/message_pricer.h"
 
+#include <algorithm>
+#include <array>
+#include <cmath>
 #include <map>
 
+#include "algorithms/stage_plans.h"
+#include "algorithms/streams.h"
+#include "base/assert.h"
 #include "base/collective.h"
-#include "planner/node_machine.h"
+#include "planner/wire_fabric.h"
 
 namespace ccom {
 namespace {
 
-// A message inside a host costs latency when it is waited for, and this share of it when it is only posted.
-constexpr double kPostShare = 0.2;
-// Of messages inside a host that go through system calls, processor time is the cost, and more ranks than cores share
-// the cores.
-constexpr double kSystemCallNs = 4000;
-// A rank's system calls and copies keep this much network busy.
-constexpr double kRankBytesPerSecond = 2e9;
-// Flows that a wire has no need of take turns on it in tens of milliseconds, and a tile is done when its slowest flow
-// is: the wire idles. Measured with 2 x 4 ranks at 1 Gbit/s.
-constexpr double kSurplusFlows = 1.2;
-// Each message of a host's ranks to another host, one after another: system calls, interrupts.
-constexpr double kMessageNs = 2000;
+// Swing's streams use all links in every step only while they keep in step, which windows do not. Fitted to simulations
+// of 8 to 640 hosts of 4 x 4 devices, as are the others: rings, and direct exchanges of single units.
+constexpr double kWindowedSwing = 1.7;
+constexpr double kWindowedSwingOfUnits = 2.6;
+constexpr double kWindowedRings = 1.4;
+constexpr double kWindowedUnitsDown = 1.15;
+constexpr double kWindowedUnitsUp = 1.7;
+// Where dimensions differ in length, or their links in speed, streams do not keep in step either. Fitted to an
+// UltraServer, 3 x 5 and 4 x 8.
+constexpr double kUnevenTorus = 1.5;
+constexpr double kUnevenSwing = 2;
+
+// One phase, for the whole vector and for one window of it.
+struct Phase {
+  Medium::Kind kind = Medium::kLinks;
+  double steps = 1;
+  double latency_ns = 0;     // of its messages, whatever their length
+  double transfer_ns = 0;    // of all bytes on the busiest wire, for one rank
+  double least_wire_ns = 0;  // that its messages occupy a wire even if they are empty
+  double sharing = 1;
+  double posting_ns = 0;  // of the rank
+  double stretch = 1;     // how much longer wires are busy while other windows use them too
+
+  double wire_ns(double windows) const { return std::max(transfer_ns / windows, least_wire_ns); }
+  // While one rank's message is on its way, the wire serves others; but never before the first has come.
+  double time_ns(double windows) const {
+    return std::max({sharing * wire_ns(windows) + latency_ns / steps, latency_ns + wire_ns(windows), posting_ns});
+  }
+  double work_ns(double windows) const { return sharing * wire_ns(windows) * stretch; }
+};
+
+bool is_to_all(Pattern pattern) { return pattern == Pattern::Direct || pattern == Pattern::OneShot; }
+
+// What the rank that copies most copies itself, where input and output are different buffers.
+double local_bytes(const Question& question, int nranks) {
+  if (question.collective == Collective::Broadcast) return static_cast<double>(question.bytes);
+  const bool sums = reduces(question.collective) || question.collective == Collective::SendReceive;
+  return sums ? 0 : static_cast<double>(question.bytes) / nranks;
+}
+
+// Messages beyond the first that a rank starts before it can wait: streams overlap theirs with waiting, but for once.
+double posts_waited_for(const Level& level, const Cost& cost) {
+  return stream_count(level) > 1 ? cost.steps + cost.posts / std::max(cost.steps, 1.0) - 1 : cost.posts;
+}
+
+// Units go on as they come, so that streams do not keep in step and get into each other's way. Fitted to simulations of
+// 4 x 4 and 8 x 8.
+double drift(const Level& level) { return std::clamp(1 + 0.0055 * (level.owners - 16), 1.0, 1.4); }
+
+// A call's phases.
+class Phases {
+ public:
+  explicit Phases(const Mediums& mediums) : mediums_(mediums), view_(mediums.view()) {}
+
+  void add(const Cost& cost, const Medium& medium) { add(cost, medium, cost.bytes * medium.byte_ns() * medium.idle); }
+
+  Phase& add(const Cost& cost, const Medium& medium, double transfer_ns) {
+    total_.cost += cost;
+    return phases_.emplace_back(
+        Phase{.kind = medium.kind,
+              .steps = std::max(cost.steps, 1.0),
+              .latency_ns = cost.steps * medium.latency_ns + cost.posts * (medium.post_ns + medium.message_ns),
+              .transfer_ns = transfer_ns + cost.reduced * mediums_.reduce_ns(),
+              .sharing = medium.sharing});
+  }
+
+  // Of what every rank sends to all others, a part may stay on its host.
+  void add_to_all(const Cost& cost, const Medium& medium) {
+    const double share = medium.kind == Medium::kUplinks ? mediums_.share_inside() : 0;
+    if (share > 0) {
+      add({0, cost.posts * share, cost.bytes * share, 0}, mediums_.inside(cost.bytes / std::max(cost.posts, 1.0)));
+    }
+    add({cost.steps, cost.posts * (1 - share), cost.bytes * (1 - share), cost.reduced}, medium);
+  }
+
+  void add_staged(Collective collective, double n, const Staged& shape) {
+    const bool down = collective == Collective::AllReduce || collective == Collective::ReduceScatter;
+    const bool up = collective != Collective::ReduceScatter;
+    by_owner_ = collective != Collective::AllReduce;
+    units_ = view_.nranks;
+    for (const Level& level : shape.levels) streams_ *= stream_count(level);
+    for (const Level& level : shape.levels) {
+      if (down) add_level(level, n, true);
+      if (up) add_level(level, n, false);
+      if (down) total_.roundings += level_roundings(level);
+      n /= level.owners;
+      units_ /= level.owners;
+      pieces_ *= stream_count(level);
+    }
+    for (const Level& core : shape.core) {
+      add_level(core, n, true);
+      total_.roundings += level_roundings(core);
+    }
+  }
+
+  // The first window takes all phases; each further one comes as much later as the busiest wires, or the longest phase
+  // of the one before it, make it wait.
+  Price price(double windows = 1) const {
+    Price price = total_;
+    double interval = 0;
+    std::array<double, Medium::kKinds> work{};
+    for (const Phase& phase : phases_) {
+      const double time_ns = phase.time_ns(windows);
+      price.add(phase.kind, phase.latency_ns, time_ns - phase.latency_ns);
+      interval = std::max(interval, time_ns);
+      work[phase.kind] += phase.work_ns(windows);
+      work[Medium::kPosting] += phase.posting_ns;
+    }
+    price.time_ns += (windows - 1) * std::max(interval, *std::ranges::max_element(work));
+    return price;
+  }
+
+ private:
+  void add_level(const Level& level, double n, bool down) {
+    if (std::ranges::all_of(level.groups, [](const auto& group) { return group.size() < 2; })) return;
+    const Cost cost = level_cost(level, n, down);
+    const Medium medium = mediums_.of(level, cost.bytes / std::max(cost.posts, 1.0));
+    const bool is_whole = level.groups[0].size() == static_cast<size_t>(view_.nranks);
+    if (is_whole && is_to_all(level.pattern) && mediums_.share_inside() > 0) return add_to_all(cost, medium);
+    Phase& phase = add(cost, medium, transfer_ns(level, medium, cost, n));
+    const bool is_swing = level.pattern == Pattern::Swing || level.pattern == Pattern::SwingLatency;
+    const double hops = is_swing ? swing_hops(level.dims) : cost.steps * wires_between(level, medium.kind);
+    phase.latency_ns =
+        hops * medium.latency_ns + (posts_waited_for(level, cost) + pieces_ - 1) * (medium.post_ns + medium.message_ns);
+    // Where units belong to ranks a message is one stream's run of one unit: as many as the units that a rank passes
+    // on.
+    const double posts = std::max(cost.posts * pieces_, by_owner_ ? units_ * (1 - 1.0 / level.owners) * streams_ : 0);
+    phase.least_wire_ns = posts * medium.wire_post_ns;
+    phase.posting_ns = posts * medium.post_ns;
+    phase.stretch = stretch_of(level, medium.kind, down);
+  }
+
+  double stretch_of(const Level& level, Medium::Kind kind, bool down) const {
+    if (level.pattern == Pattern::Swing) return by_owner_ ? kWindowedSwingOfUnits : kWindowedSwing;
+    if (level.pattern == Pattern::Rings) return kWindowedRings;
+    if (level.pattern == Pattern::Ring || kind != Medium::kUplinks || !by_owner_) return 1;
+    return down ? kWindowedUnitsDown : kWindowedUnitsUp;
+  }
+
+  // On the way of the pattern's typical message: between neighbours in the group's list, or half-way round for patterns
+  // that go far.
+  double wires_between(const Level& level, Medium::Kind kind) const {
+    if (kind != Medium::kLinks || level.pattern == Pattern::Ring) return 1;
+    const bool is_far = is_to_all(level.pattern) || level.pattern == Pattern::Circulant ||
+                        (level.pattern == Pattern::RecursiveDoubling && level.dims.empty());
+    const std::vector<Rank>& group = level.groups[0];
+    std::vector<uint32_t> path;
+    mediums_.wires().path(group[0], group[is_far ? group.size() / 2 : 1], path);
+    return static_cast<double>(path.size());
+  }
+
+  // Along the dimensions of the machine's own grid.
+  double grid_ns(const Level& level, double n) const {
+    const std::vector<double> loads = torus_loads(level);
+    double worst_ns = 0;
+    bool is_even = true;
+    for (size_t d = 0; d < loads.size(); ++d) {
+      const double bytes_per_second = view_.dim_speeds[d].bytes_per_second;
+      worst_ns = std::max(worst_ns, n * loads[d] * 1e9 / bytes_per_second);
+      is_even &= view_.dims[d] == view_.dims[0] && bytes_per_second == view_.dim_speeds[0].bytes_per_second;
+    }
+    return is_even ? worst_ns : worst_ns * (level.pattern == Pattern::Swing ? kUnevenSwing : kUnevenTorus);
+  }
+
+  double transfer_ns(const Level& level, const Medium& medium, const Cost& cost, double n) const {
+    const bool is_grid = level.pattern == Pattern::Torus || level.pattern == Pattern::Swing;
+    const double drifts = is_grid && by_owner_ && level.dims.size() > 1 ? drift(level) : 1;
+    if (is_grid && level.dims == view_.dims) return grid_ns(level, n) * drifts;
+    const bool halves = level.pattern == Pattern::Circulant || level.pattern == Pattern::RecursiveDoubling;
+    double bytes = cost.bytes * medium.idle;
+    if (medium.kind == Medium::kLinks && is_to_all(level.pattern)) {
+      const auto peers = static_cast<double>(level.groups[0].size()) - 1;
+      if (view_.fabric->shape == Fabric::Shape::Full) {
+        bytes = cost.bytes / peers;
+      } else if (!view_.dims.empty()) {
+        bytes = cost.bytes * view_.mean_hops() / view_.ports();
+      } else if (view_.fabric->switches > 1 && level.groups[0].size() == static_cast<size_t>(view_.nranks)) {
+        return mediums_.busiest_ns(cost.bytes / peers) / medium.sharing;  // of several kinds of links
+      }
+    } else if (medium.kind == Medium::kLinks && halves && level.dims.empty() && !view_.dims.empty()) {
+      bytes = cost.bytes * wires_between(level, medium.kind);
+    }
+    return bytes * medium.byte_ns() * drifts;
+  }
+
+  const Mediums& mediums_;
+  const MachineView& view_;
+  bool by_owner_ = false;  // units belong to ranks
+  double units_ = 1;       // that a rank still has its part of, on the way down
+  double streams_ = 1;     // of all levels
+  double pieces_ = 1;      // runs of data, each a message of its own, that the streams of the levels above leave
+  std::vector<Phase> phases_;
+  Price total_;  // without its time
+};
+
+// Sums inside hosts and rounds across them take turns.
+Price price_radix(const Mediums& mediums, double n, const Radix& shape) {
+  const RadixCost cost = mixed_radix_cost(shape, n);
+  Phases phases(mediums);
+  const auto add = [&](const Cost& part, const std::vector<Rank>& group, double sharing) {
+    if (group.size() < 2) return;
+    Medium medium = mediums.of({.groups = {group}}, part.bytes / std::max(part.posts, 1.0));
+    medium.sharing = 1;
+    const double posts_ns = part.steps * (medium.post_ns + sharing * medium.wire_post_ns);
+    Phase& phase = phases.add(part, medium, sharing * part.bytes * medium.byte_ns());
+    phase.latency_ns = part.steps * medium.latency_ns + posts_ns + part.posts * medium.message_ns;
+  };
+  add(cost.inside, shape.hosts[0], 1);
+  // Radices are spread over the devices: few ranks of a host use one uplink.
+  const double devices = static_cast<double>(shape.hosts[0].size()) / shape.dims.back();
+  add(cost.across, {shape.hosts[0][0], shape.hosts.back()[0]},
+      std::max(1.0, std::ceil((std::ranges::max(shape.radices) - 1) / devices)));
+  Price price = phases.price();
+  price.roundings = cost.roundings;
+  return price;
+}
+
+Price price_pairwise(const Mediums& mediums, double n) {
+  const double p = mediums.view().nranks;
+  const Cost cost = direct_allgather_cost(p, n);
+  if (mediums.view().fabric == nullptr) {
+    Phases phases(mediums);
+    phases.add_to_all(cost, mediums.view().hosts > 1 ? mediums.across(mediums.flows(false)) : mediums.inside(n / p));
+    return phases.price();
+  }
+  double longest_ns = 0;
+  for (Rank r = 1; r < mediums.view().nranks; ++r) longest_ns = std::max(longest_ns, mediums.wires().latency_ns(0, r));
+  Price price{.cost = cost};
+  price.add(Medium::kLinks, longest_ns,
+            std::max(mediums.busiest_ns(n / p), cost.posts * mediums.view().fabric->costs.post_ns));
+  return price;
+}
+
+// Round by round of messages that wait for one another, each as long as its busiest wire. Nothing is added if the plans
+// do not fit each other, which their proof will say.
+Price price_plans(const Mediums& mediums, double n, std::span<const Plan> plans) {
+  const Topology& topology = mediums.topology();
+  const LintFabric fabric = wire_fabric(mediums.wires());
+  Phases phases(mediums);
+  const Result<LintReport> report = lint(plans, fabric);
+  for (size_t i = 0; report && i < report->rounds.size(); ++i) {
+    const LintRound& round = report->rounds[i];
+    const bool crosses = kind_of(mediums.wires().name(round.busiest_link)) == "uplink";
+    const auto senders = static_cast<double>(crosses ? topology.hosts.size() : topology.ranks.size());
+    const Cost cost{1, std::ceil(static_cast<double>(round.messages) / senders),
+                    round.max_load / fabric.weights[round.busiest_link] * n, 0};
+    phases.add(cost, mediums.of_wire(round.busiest_link, cost.bytes / cost.posts));
+  }
+  return phases.price();
+}
+
+Price price_of(const Mediums& mediums, const Question& question, const MessageAlgorithm& algorithm) {
+  const auto n = static_cast<double>(question.bytes);
+  const auto staged = [&](Collective collective, double bytes) {
+    Phases phases(mediums);
+    phases.add_staged(collective, bytes, algorithm.staged);
+    return phases.price(algorithm.staged.windows);
+  };
+  switch (algorithm.kind) {
+    case MessageAlgorithm::Kind::Staged: return staged(question.collective, n);
+    case MessageAlgorithm::Kind::Tree: return price_trees(mediums, question.collective, n, {algorithm.tree});
+    case MessageAlgorithm::Kind::Trees: return price_trees(mediums, question.collective, n, algorithm.trees);
+    case MessageAlgorithm::Kind::Radix: return price_radix(mediums, n, algorithm.radix);
+    case MessageAlgorithm::Kind::Pairwise: return price_pairwise(mediums, n);
+    case MessageAlgorithm::Kind::Routed: {
+      const double all = n * mediums.view().nranks;
+      return algorithm.tree.parent.empty() ? staged(Collective::AllGather, all)
+                                           : price_trees(mediums, Collective::AllGather, all, {algorithm.tree});
+    }
+    case MessageAlgorithm::Kind::Explicit: return price_plans(mediums, n, algorithm.plans);
+    case MessageAlgorithm::Kind::Blocks: break;
+  }
+  CCOM_ASSERT(!"blocks are priced with their program");
+}
 
 }  // namespace
 
-MessagePricer::MessagePricer(const Topology& topology, const Question& question, double flows)
-    : topology_(topology), question_(question), flows_(flows) {
-  // Topology::ranks_on_machine_of() of all hosts in one pass: clusters have thousands of ranks.
-  std::vector<double> ranks(topology.hosts.size());
-  std::map<std::string_view, double> on_machine;
-  const auto machine_of = [&](size_t host) -> std::string_view {
-    const Host& about = topology.hosts[host];
-    return about.machine.empty() ? about.id : about.machine;
-  };
-  for (const Place& place : topology.ranks) {
-    ++ranks[static_cast<size_t>(place.host)];
-    ++on_machine[machine_of(static_cast<size_t>(place.host))];
+void Price::add(Medium::Kind kind, double wait_ns, double move_ns) {
+  (kind == Medium::kUplinks ? parts.across_ns : parts.inside_ns) += wait_ns + move_ns;
+  parts.waits_ns += wait_ns;
+  time_ns += wait_ns + move_ns;
+}
+
+Price MessagePricer::price(const MessageAlgorithm& algorithm) const {
+  Price price = price_of(mediums_, question_, algorithm);
+  if (!mediums_.is_stage()) {
+    const double local = local_bytes(question_, mediums_.view().nranks);
+    price.add(Medium::kPorts, 0, local * mediums_.local_ns(local));
   }
-  for (size_t host = 0; host < ranks.size(); ++host) {
-    const double crowding = on_machine[machine_of(host)] / topology.hosts[host].cpus;
-    if (crowding > crowding_ || (crowding == crowding_ && ranks[host] > most_ranks_))
-      most_crowded_ = static_cast<int>(host);
-    most_ranks_ = std::max(most_ranks_, ranks[host]);
-    crowding_ = std::max(crowding_, crowding);
-  }
+  if (mediums_.view().fabric != nullptr) price.parts = {};
+  return price;
 }
 
-void MessagePricer::add(const Cost& cost, const LinkSpeed& speed, double sharing) {
-  price_.cost += cost;
-  price_.time_ns += (cost.steps + kPostShare * cost.posts) * speed.latency_ns +
-                    cost.bytes * 1e9 / speed.bytes_per_second * sharing + reductions_ns(cost);
+Price MessagePricer::price_by_steps(const MessageAlgorithm& algorithm) const {
+  const int nranks = mediums_.view().nranks;
+  const auto plan_of = message_plans(algorithm, question_.collective, nranks, question_.root);
+  std::vector<Plan> plans;
+  for (Rank rank = 0; rank < nranks; ++rank) plans.push_back(plan_of(rank));
+  return price_plans(mediums_, static_cast<double>(question_.bytes), plans);
 }
 
-void MessagePricer::add_inside(const Cost& cost, double sent, double received) {
-  const LinkSpeed& memory = topology_.memory;
-  const double crowding = std::max(1.0, crowding_);
-  const MessageCopies copies = copies_of(cost.bytes / std::max(cost.posts, 1.0));
-  const double least_ns = 0.5e9 / memory.bytes_per_second;  // of either end
-  const double latency_ns = std::max(memory.latency_ns * copies.latency, copies.turn_ns);
-  double waits_ns = (cost.steps + kPostShare * cost.posts) * latency_ns;
-  if (latency_ns >= kSystemCallNs / 2) waits_ns += cost.posts * kSystemCallNs * crowding;
-  price_.cost += cost;
-  add_time(price_.parts.inside_ns, waits_ns,
-           crowding * (sent * std::max(copies.send_ns, least_ns) + received * std::max(copies.receive_ns, least_ns)) +
-               reductions_ns(cost));
-}
-
-void MessagePricer::add_local(double bytes) {
-  add_time(price_.parts.inside_ns, 0, bytes * copies_of(bytes).local_ns * std::max(1.0, crowding_));
-}
-
-void MessagePricer::add_across(const Cost& cost, double flows, double idle) {
-  const LinkSpeed& wire = topology_.network;
-  const bool has_surplus = flows > 1 && wire.bytes_per_second < flows * kRankBytesPerSecond;
-  const double carried = std::min(wire.bytes_per_second, flows * kRankBytesPerSecond);
-  price_.cost += cost;
-  add_time(price_.parts.across_ns, cost.steps * wire.latency_ns + cost.posts * flows * kMessageNs,
-           cost.bytes * flows * 1e9 / carried * std::max(idle, has_surplus ? kSurplusFlows : 1) + reductions_ns(cost));
-}
-
-MessageCopies MessagePricer::copies_of(double message_bytes) const {
-  if (topology_.hosts[0].imposed) return {};
-  const HostMachine host(topology_, most_crowded_);
-  const double unit = static_cast<double>(question_.bytes) / largest_units(question_.collective, topology_.nranks());
-  const double touched = unit * static_cast<double>(total_units(question_.collective, topology_.nranks()));
-  return message_copies(host.machine, static_cast<int>(most_ranks_), touched * most_ranks_ / topology_.nranks(),
-                        message_bytes);
+Price MessagePricer::price_across(const Cost& cost) const {
+  Phases phases(mediums_);
+  phases.add(cost, mediums_.across(mediums_.flows(false)));
+  return phases.price();
 }
 
 }  // namespace ccom

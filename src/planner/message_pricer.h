@@ -1,63 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Room-private: the time of messages inside hosts without an imposed fabric, and between hosts.
+// What an algorithm of messages takes on a machine of any kind, by closed forms of the simulator's model
+// (sim/simulator.h).
+//
+// A call is a row of phases: down the levels, the core, up the levels. A phase of `steps` messages one after another
+// with `bytes` on its busiest wire takes
+//
+//   steps (latency + post) + bytes / bandwidth,    or, where `sharing` ranks use a wire in turns, if that is more,
+//   sharing bytes / bandwidth
+//
+// for while one rank's message is on its way the others use the wire. With w windows the first one takes the sum of all
+// phases at 1/w of the bytes; each further one adds what the busiest kind of wire (inside devices, links, uplinks, the
+// rank's own posting) has to do for it. Plain hosts have one window, and no rank's work overlaps with its waiting.
 #pragma once
 
-#include <algorithm>
-
-#include "algorithms/copy_cost.h"
-#include "planner/pricing.h"
+#include "algorithms/cost.h"
+#include "planner/mediums.h"
 
 namespace ccom {
 
-// Sums up phases; knows the speeds.
+struct Price {
+  Cost cost;
+  double time_ns = 0;
+  TimeParts parts = {};
+  int roundings = 0;
+
+  void add(Medium::Kind kind, double wait_ns, double move_ns);
+};
+
 class MessagePricer {
  public:
-  // flows: that share a host's network; 0: as the algorithm and the hosts' ranks make them.
-  MessagePricer(const Topology& topology, const Question& question, double flows);
+  // flows: that share a plain host's network at the same time; 0: as many as it has ranks. All outlive it.
+  MessagePricer(const Topology& topology, const MachineView& view, const Question& question, double flows = 0)
+      : question_(question), mediums_(topology, view, question, flows) {}
 
-  // A phase whose messages take `speed`, `sharing` of them at a time over one wire.
-  void add(const Cost& cost, const LinkSpeed& speed, double sharing = 1);
-  void round(int times) { price_.roundings += times; }
-
-  // Messages between ranks of one host. A rank's core copies what it sends and what it receives; more ranks than cores
-  // share the cores.
-  void add_inside(const Cost& cost) { add_inside(cost, cost.bytes, cost.bytes); }
-  void add_inside(const Cost& cost, double sent, double received);
-  // What a rank copies from its input to its output.
-  void add_local(double bytes);
-
-  // Messages of `flows` ranks of a host at once through its network, where a pattern keeps a wire that much longer than
-  // its bytes do.
-  void add_across(const Cost& cost, double flows, double idle = 1);
-
-  bool several_hosts() const { return topology_.hosts.size() > 1; }
-  // Of the other ranks, those on the same host.
-  double share_inside() const { return (most_ranks_ - 1) / std::max(topology_.nranks() - 1, 1); }
-  double flows(bool is_one_by_one = false) const { return flows_ > 0 ? flows_ : is_one_by_one ? 1 : most_ranks_; }
-  const Topology& topology() const { return topology_; }
-  Price take() { return price_; }
+  Price price(const MessageAlgorithm& algorithm) const;
+  // The same for any algorithm, but for Blocks, by the steps of all ranks; 0 if they do not fit each other.
+  Price price_by_steps(const MessageAlgorithm& algorithm) const;
+  // Of messages between hosts that cost a rank so much.
+  Price price_across(const Cost& cost) const;
 
  private:
-  double reductions_ns(const Cost& cost) const {
-    const double reductions = topology_.costs.reduce_bytes_per_second;  // of one rank with a core to itself
-    return reductions > 0 ? cost.reduced * 1e9 / reductions * std::max(1.0, crowding_) : 0;
-  }
-  void add_time(double& part, double waits_ns, double moves_ns) {
-    part += waits_ns + moves_ns;
-    price_.parts.waits_ns += waits_ns;
-    price_.time_ns += waits_ns + moves_ns;
-  }
-  // Through the memory of the host that has least of a core for each rank; by an imposed fabric links alone count.
-  MessageCopies copies_of(double message_bytes) const;
-
-  const Topology& topology_;
   const Question& question_;
-  double flows_;
-  double most_ranks_ = 1;
-  double crowding_ = 0;
-  int most_crowded_ = 0;
-  Price price_;
+  const Mediums mediums_;
 };
+
+// Room-private (tree_pricing.cc). Each tree has an equal share of the `n` bytes.
+Price price_trees(const Mediums& mediums, Collective collective, double n, const std::vector<Tree>& trees);
 
 }  // namespace ccom

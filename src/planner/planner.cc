@@ -50,10 +50,10 @@ std::vector<int> channels_by_peer(const Topology& topology, const Settings& sett
 
 int channels_needed(const Topology& topology, std::string_view forced) {
   constexpr int kMost = 16;  // that transports open between two ranks
-  const auto view = fabric_view(topology);
-  if (!view) return asks_for_torus(forced) ? 4 : 1;
+  const MachineView view = machine_view(topology);
+  if (!view.follows_fabric) return asks_for_torus(forced) ? 4 : 1;
   int most = 2;  // the two trees
-  for (MessageAlgorithm& algorithm : fabric_algorithms(*view, Collective::AllReduce)) {
+  for (MessageAlgorithm& algorithm : fabric_algorithms(view, Collective::AllReduce)) {
     if (algorithm.kind != MessageAlgorithm::Kind::Staged) continue;
     Staged& shape = algorithm.staged;
     shape.windows = shape.levels.size() > 1 ? 2 : 1;

@@ -105,11 +105,12 @@ class Pricer {
   }
 
   Price price_of(const Stage& stage) const {
-    const auto flows = static_cast<double>(stage.groups.size());
     const Topology hosts = hosts_alone(topology_);
-    if (stage.messages.kind != MessageAlgorithm::Kind::Blocks)
-      return price(hosts, question_across(stage), stage.messages, flows);
-    Price priced = price_across(hosts, cost_of_blocks(stage), flows);
+    const MachineView view = machine_view(hosts);
+    const Question question = question_across(stage);
+    const MessagePricer pricer(hosts, view, question, static_cast<double>(stage.groups.size()));
+    if (stage.messages.kind != MessageAlgorithm::Kind::Blocks) return pricer.price(stage.messages);
+    Price priced = pricer.price_across(cost_of_blocks(stage));
     priced.roundings = stage.sums ? 1 : 0;
     return priced;
   }

@@ -8,8 +8,8 @@
 
 #include <vector>
 
+#include "planner/message_pricer.h"
 #include "planner/planner.h"
-#include "planner/pricing.h"
 
 namespace ccom {
 
@@ -26,6 +26,7 @@ struct ProgramPrice {
   size_t tiles = 1;
 };
 
+// Of programs with stages inside hosts.
 ProgramPrice price_program(const Topology& topology, const Question& question, const Program& program);
 
 }  // namespace ccom

@@ -7,12 +7,10 @@
 #include "algorithms/collectives.h"
 #include "algorithms/stage_cost.h"
 #include "base/collective.h"
-#include "planner/fabric_pricing.h"
 #include "planner/fabric_search.h"
 #include "planner/forced.h"
 #include "planner/hierarchical_search.h"
 #include "planner/node_machine.h"
-#include "planner/pricing.h"
 #include "planner/program_pricing.h"
 #include "planner/programs.h"
 #include "planner/shapes.h"
@@ -68,10 +66,9 @@ class Search {
       : topology_(topology),
         settings_(settings),
         question_(question),
-        flows_(flows),
-        view_(fabric_view(topology)),
+        view_(machine_view(topology)),
+        pricer_(topology, view_, question, flows),
         n_(topology.nranks()),
-        free_(view_ ? view_->all_linked : all_linked(topology)),
         torus_asked_for_(asks_for_torus(settings.forced)) {}
 
   std::vector<Candidate> run() {
@@ -102,7 +99,7 @@ class Search {
     }
     Program program = node_program(topology_, question_);
     std::string note = node_note(topology_, question_, program);
-    const Price priced = price(topology_, question_, program);
+    const Price priced = price_program(topology_, question_, program).whole;
     add_priced(std::move(program), priced, std::move(note));
   }
 
@@ -127,7 +124,7 @@ class Search {
   }
 
   void add(MessageAlgorithm algorithm, std::string why_not = "") {
-    if (why_not.empty() && view_ && channels_of(algorithm.staged) > settings_.most_channels) {
+    if (why_not.empty() && view_.follows_fabric && channels_of(algorithm.staged) > settings_.most_channels) {
       why_not = "needs more channels between two ranks than there are";
     }
     if (why_not.empty()) {
@@ -142,13 +139,13 @@ class Search {
 
   // The price of an algorithm with as many windows or chunks as make it cheapest, which it then has.
   Price best_windows(MessageAlgorithm& algorithm, std::string& note) const {
-    if (!view_) return price(topology_, question_, algorithm, flows_);
+    if (view_.fabric == nullptr) return pricer_.price(algorithm);
     std::optional<Price> best;
     int best_count = 1;
     const std::vector<int> tried = possible_counts(algorithm, settings_, question_);
     for (const int count : tried) {
       set_count(algorithm, count);
-      const Price priced = price_on_fabric(topology_, *view_, question_, algorithm);
+      const Price priced = pricer_.price(algorithm);
       if (best && priced.time_ns >= best->time_ns) continue;
       best = priced;
       best_count = count;
@@ -161,7 +158,7 @@ class Search {
   }
 
   void add_staged(const char* name, Staged shape, bool needs_all_links, bool by_owner, std::string why_not = "") {
-    if (needs_all_links && !free_) why_not = kNoLinks;
+    if (needs_all_links && !view_.all_linked) why_not = kNoLinks;
     if (why_not.empty() && by_owner && !divides_evenly(shape, n_))
       why_not = "the hosts have different numbers of ranks";
     add({name, MessageAlgorithm::Kind::Staged, std::move(shape)}, why_not);
@@ -171,7 +168,8 @@ class Search {
     if (!is_per_rank(question_.collective)) {
       tree.chunks = static_cast<int>(std::clamp<size_t>(question_.bytes / kChunkBytes, 1, kMostChunks));
     }
-    add({name, MessageAlgorithm::Kind::Tree, {}, std::move(tree)}, needs_all_links && !free_ ? kNoLinks : "");
+    add({name, MessageAlgorithm::Kind::Tree, {}, std::move(tree)},
+        needs_all_links && !view_.all_linked ? kNoLinks : "");
   }
 
   Staged flat(Pattern pattern) const { return {{flat_level(pattern, n_)}, {}}; }
@@ -182,12 +180,12 @@ class Search {
     const bool fabric = topology_.hosts[0].imposed.has_value();
     const bool hosts = topology_.hosts.size() > 1;
     const char* name = has_hierarchical_ ? "hierarchical_messages" : "hierarchical";
-    if (const auto shape = machine_levels(topology_, Pattern::Circulant)) {
+    if (const auto shape = machine_levels(view_, Pattern::Circulant)) {
       const bool torus = std::ranges::any_of(shape->levels, [](const Level& l) { return l.pattern == Pattern::Torus; });
       if (torus) name = "torus";
       if (fabric || (hosts && shape->levels.size() > 1)) add_staged(name, *shape, false, by_owner);
       if (!by_owner && hosts && !shape->levels.empty()) {
-        const auto core = machine_levels(topology_, Pattern::RecursiveDoubling);
+        const auto core = machine_levels(view_, Pattern::RecursiveDoubling);
         if (core && !core->levels.empty()) add_staged("hierarchical_doubling", *core, false, false);
       }
       if (torus) return;
@@ -200,8 +198,8 @@ class Search {
   // A ring over all ranks goes along the fabric's links.
   void add_ring(bool by_owner) {
     Staged ring = flat(Pattern::Ring);
-    if (!view_) return add_staged("ring", std::move(ring), true, by_owner);
-    std::vector<Rank> order = ring_order(*view_);
+    if (!view_.follows_fabric) return add_staged("ring", std::move(ring), true, by_owner);
+    std::vector<Rank> order = ring_order(view_);
     const bool is_closed = !order.empty();
     if (is_closed) ring.levels[0].groups[0] = std::move(order);
     add_staged("ring", std::move(ring), false, by_owner, is_closed ? "" : kNoLinks);
@@ -209,23 +207,23 @@ class Search {
 
   // Two trees halve what inner ranks carry, but need a channel each.
   void add_double_tree() {
-    if (!view_ || n_ < 3 || is_per_rank(question_.collective)) return;
+    if (!view_.follows_fabric || n_ < 3 || is_per_rank(question_.collective)) return;
     MessageAlgorithm algorithm{"double_tree", MessageAlgorithm::Kind::Trees};
     algorithm.trees = double_tree(n_, question_.root, 1);
-    add(std::move(algorithm), free_ ? "" : kNoLinks);
+    add(std::move(algorithm), view_.all_linked ? "" : kNoLinks);
   }
 
   void find_symmetric() {
     const bool by_owner = question_.collective != Collective::AllReduce;
-    if (n_ > 1 || !view_) {
+    if (n_ > 1 || !view_.follows_fabric) {
       if (!by_owner) add_staged("one_shot", flat_core(Pattern::OneShot), true, false);
       add_staged(by_owner ? "direct" : "two_shot", flat(Pattern::Direct), true, by_owner);
       if (!by_owner) add_staged("recursive_doubling", flat_core(Pattern::RecursiveDoubling), true, false);
       add_staged("circulant", flat(Pattern::Circulant), true, by_owner);
       add_ring(by_owner);
-      if (view_) {
-        for (MessageAlgorithm& algorithm : fabric_algorithms(*view_, question_.collective)) {
-          const bool lacks = algorithm.kind == MessageAlgorithm::Kind::Radix && view_->dims.empty() && !free_;
+      if (view_.follows_fabric) {
+        for (MessageAlgorithm& algorithm : fabric_algorithms(view_, question_.collective)) {
+          const bool lacks = algorithm.kind == MessageAlgorithm::Kind::Radix && view_.dims.empty() && !view_.all_linked;
           add(std::move(algorithm), lacks ? kNoLinks : "");
         }
       } else {
@@ -246,9 +244,9 @@ class Search {
   }
 
   void find_alltoall() {
-    add({"pairwise", MessageAlgorithm::Kind::Pairwise}, free_ ? "" : kNoLinks);
-    const auto shape = machine_levels(topology_, Pattern::Circulant);
-    if (free_) {
+    add({"pairwise", MessageAlgorithm::Kind::Pairwise}, view_.all_linked ? "" : kNoLinks);
+    const auto shape = machine_levels(view_, Pattern::Circulant);
+    if (view_.all_linked) {
       add({"routed", MessageAlgorithm::Kind::Routed, flat(Pattern::Ring)});
     } else if (shape && divides_evenly(*shape, n_)) {
       add({"routed", MessageAlgorithm::Kind::Routed, *shape});
@@ -260,10 +258,9 @@ class Search {
   const Topology& topology_;
   const Settings& settings_;
   const Question& question_;
-  double flows_;
-  std::optional<FabricView> view_;
+  const MachineView view_;
+  const MessagePricer pricer_;
   int n_;
-  bool free_;
   bool torus_asked_for_;
   bool has_hierarchical_ = false;  // memory inside and messages across serve
   std::vector<Candidate> candidates_;

@@ -6,118 +6,27 @@
 #include <set>
 
 namespace ccom {
-namespace {
 
-// Ranks of one host by device, devices ascending. Without a fabric everybody is on one device.
-std::vector<std::vector<Rank>> ranks_by_device(const Topology& topology, int host) {
-  std::map<int, std::vector<Rank>> by_device;
-  for (const Rank rank : topology.ranks_of(host))
-    by_device[topology.ranks[static_cast<size_t>(rank)].device].push_back(rank);
-  std::vector<std::vector<Rank>> result;
-  for (auto& [device, ranks] : by_device) result.push_back(std::move(ranks));
-  return result;
-}
-
-const Fabric* fabric_of(const Topology& topology, int host) {
-  const auto& imposed = topology.hosts[static_cast<size_t>(host)].imposed;
-  return imposed ? &*imposed : nullptr;
-}
-
-// The pattern that the first `count` devices of a fabric can run, if any.
-std::optional<Level> device_pattern(const Fabric& fabric, int count) {
-  const auto all = [&](auto linked) {
-    for (int a = 0; a < count; ++a) {
-      for (int b = 0; b < count; ++b) {
-        if (a != b && !linked(a, b)) return false;
-      }
-    }
-    return true;
-  };
-  if (all([&](int a, int b) { return fabric.linked(a, b); })) return Level{.pattern = Pattern::Direct, .owners = count};
-  if (fabric.shape == Fabric::Shape::Torus && count == fabric.devices && fabric.dims.size() == 2) {
-    return Level{.pattern = Pattern::Torus, .owners = count, .dims = fabric.dims};
-  }
-  if (all([&](int a, int b) { return b != (a + 1) % count || fabric.linked(a, b); })) {
-    return Level{.pattern = Pattern::Ring, .owners = count};
-  }
-  return std::nullopt;
-}
-
-// Appends the levels of hosts with an imposed fabric: all hosts must be occupied alike.
-bool add_fabric_levels(const Topology& topology, Staged& shape) {
-  const Fabric& fabric = *fabric_of(topology, 0);
-  const auto first = ranks_by_device(topology, 0);
-  const size_t cores = first[0].size();
-  Level inside{.pattern = Pattern::Direct, .owners = static_cast<int>(cores)};
-  std::optional<Level> devices = device_pattern(fabric, static_cast<int>(first.size()));
-  if (!devices) return false;
-  for (int host = 0; host < static_cast<int>(topology.hosts.size()); ++host) {
-    const auto by_device = ranks_by_device(topology, host);
-    if (fabric_of(topology, host) == nullptr || *fabric_of(topology, host) != fabric ||
-        by_device.size() != first.size())
-      return false;
-    for (const auto& ranks : by_device) {
-      if (ranks.size() != cores) return false;
-      inside.groups.push_back(ranks);
-    }
-    for (size_t core = 0; core < cores; ++core) {
-      std::vector<Rank>& line = devices->groups.emplace_back();
-      for (const auto& ranks : by_device) line.push_back(ranks[core]);
-    }
-  }
-  if (cores > 1) shape.levels.push_back(std::move(inside));
-  if (first.size() > 1) shape.levels.push_back(*std::move(devices));
-  return true;
-}
-
-void add_host_level(const Topology& topology, int smallest, Staged& shape) {
-  Level inside{.pattern = Pattern::Direct, .owners = smallest};
-  bool trivial = true;
-  for (int host = 0; host < static_cast<int>(topology.hosts.size()); ++host) {
-    inside.groups.push_back(topology.ranks_of(host));
-    trivial &= inside.groups.back().size() == 1;
-  }
-  if (!trivial) shape.levels.push_back(std::move(inside));
-}
-
-}  // namespace
-
-bool all_linked(const Topology& topology) {
-  for (const Host& host : topology.hosts) {
-    if (!host.imposed || host.imposed->routed || host.imposed->shape == Fabric::Shape::Full ||
-        host.imposed->shape == Fabric::Shape::Switch || host.imposed->shape == Fabric::Shape::Single)
-      continue;
-    for (Rank a = 0; a < topology.nranks(); ++a) {
-      for (Rank b = 0; b < a; ++b) {
-        if (!topology.linked(a, b)) return false;
-      }
-    }
-    return true;
-  }
-  return true;
-}
-
-std::optional<Staged> machine_levels(const Topology& topology, Pattern across) {
+std::optional<Staged> machine_levels(const MachineView& view, Pattern across) {
+  if (view.fabric != nullptr && !view.follows_fabric) return std::nullopt;
   Staged shape;
-  const auto hosts = static_cast<int>(topology.hosts.size());
-  int smallest = topology.nranks();
-  for (int host = 0; host < hosts; ++host) {
-    smallest = std::min(smallest, static_cast<int>(topology.ranks_of(host).size()));
-  }
-  if (fabric_of(topology, 0) != nullptr) {
-    if (!add_fabric_levels(topology, shape)) return std::nullopt;
-  } else {
-    add_host_level(topology, smallest, shape);
-  }
-  if (hosts > 1) {
-    Level level{.pattern = across, .owners = hosts};
-    level.groups.resize(static_cast<size_t>(smallest));
-    for (int host = 0; host < hosts; ++host) {
-      const std::vector<Rank> ranks = topology.ranks_of(host);
-      for (size_t i = 0; i < static_cast<size_t>(smallest); ++i) level.groups[i].push_back(ranks[i]);
+  if (view.most_ranks > view.devices) shape.levels.push_back({.owners = view.cores, .groups = view.core_groups()});
+  if (view.devices > 1) {
+    Level level{.owners = view.devices, .groups = view.device_groups()};
+    if (!view.all_linked && view.fabric->shape == Fabric::Shape::Torus && view.devices == view.fabric->devices &&
+        view.fabric->dims.size() == 2) {
+      level.pattern = Pattern::Torus;
+      level.dims = view.fabric->dims;
+    } else if (!view.all_linked) {
+      if (!view.in_line || !view.fabric->linked(view.devices - 1, 0)) return std::nullopt;
+      level.pattern = Pattern::Ring;
     }
+    shape.levels.push_back(std::move(level));
+  }
+  if (view.hosts > 1) {
     const bool is_core = across == Pattern::OneShot || across == Pattern::RecursiveDoubling;
-    (is_core ? shape.core : shape.levels).push_back(std::move(level));
+    (is_core ? shape.core : shape.levels)
+        .push_back({.pattern = across, .owners = view.hosts, .groups = view.host_groups()});
   }
   return shape;
 }

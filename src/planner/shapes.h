@@ -6,17 +6,14 @@
 #include <optional>
 
 #include "algorithms/shape.h"
-#include "topology/topology.h"
+#include "planner/machine_view.h"
 
 namespace ccom {
-
-// May every rank talk to every other one directly?
-bool all_linked(const Topology& topology);
 
 // Levels that follow the machine: cores of a device, devices of a host (by the imposed fabric's shape), then hosts with
 // `across`. Trivial levels are left out. nullopt if the fabric's shape, as far as ranks occupy it, has no such
 // structure.
-std::optional<Staged> machine_levels(const Topology& topology, Pattern across);
+std::optional<Staged> machine_levels(const MachineView& view, Pattern across);
 
 // The most nearly square grid over all ranks, in rank order.
 Level square_torus(int nranks);

@@ -5,7 +5,7 @@
 
 #include "algorithms/shape.h"
 #include "planner/plan_file.h"
-#include "planner/pricing.h"
+#include "planner/program_pricing.h"
 
 namespace ccom {
 namespace {
@@ -14,8 +14,10 @@ constexpr int kMostRanks = 1024;  // all of whose steps are worth following
 
 // Whatever shape users give messages: by their steps.
 Price price_of(const Topology& topology, const Question& question, const Program& program) {
-  if (!program.is_messages()) return price(topology, question, program);
-  return program.nranks > kMostRanks ? Price{} : price_by_steps(topology, question, program.stages[0].messages);
+  if (!program.is_messages()) return price_program(topology, question, program).whole;
+  if (program.nranks > kMostRanks) return {};
+  const MachineView view = machine_view(topology);
+  return MessagePricer(topology, view, question).price_by_steps(program.stages[0].messages);
 }
 
 }  // namespace

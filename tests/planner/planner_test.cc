@@ -76,6 +76,22 @@ TEST(Planner, EveryLegalCandidateIsProvedAndStaysOnTheFabricsLinks) {
   prove_all_candidates(make_topology({12}, "inf2.24xlarge"));
 }
 
+// Without a fabric on the first host, the direct exchange inside hosts went across the torus' diagonals on the second.
+TEST(Planner, HostsWithAndWithoutAFabricKeepToItsLinksInAnyOrder) {
+  prove_all_candidates(*ccom::make_topology("host:4+torus:2x2"));
+  prove_all_candidates(*ccom::make_topology("torus:2x2+host:4"));
+}
+
+// Priced by the same model as even ones: within a factor of what their links and uplinks let through.
+TEST(Planner, UnevenHostsWithFabricsArePricedByTheirLinks) {
+  const Topology uneven = *ccom::make_topology("full:4/1+full:3/1");
+  const Result<Choice> choice = choose(uneven, {}, {Collective::Broadcast, size_t{16} << 20, false, 0});
+  ASSERT_TRUE(choice) << choice.error().message();
+  const double once_ns = (size_t{16} << 20) * 1e9 / uneven.network.bytes_per_second;
+  EXPECT_GT(choice->candidates[0].time_ns, once_ns);
+  EXPECT_LT(choice->candidates[0].time_ns, 1.5 * once_ns);
+}
+
 TEST(Planner, PartlyOccupiedFabricsStillHaveEveryCollective) {
   prove_all_candidates(make_topology({8}, "trn1.32xlarge"));  // one row of devices, two cores each
   prove_all_candidates(make_topology({5}, "trn1.32xlarge"));  // an uneven rest

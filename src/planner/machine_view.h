@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hosts that are joined alike inside by an imposed fabric and occupied alike by ranks: what the shapes and prices of
-// fabric algorithms are made from.
+// Hosts as shapes and prices of messages see them: joined inside by an imposed fabric or by their memory, occupied
+// alike by ranks or not.
 #pragma once
 
-#include <optional>
 #include <vector>
 
 #include "topology/topology.h"
 
 namespace ccom {
 
-struct FabricView {
-  const Fabric* fabric = nullptr;
+struct MachineView {
+  const Fabric* fabric = nullptr;  // of the first host that one is imposed on; null: memory joins the ranks of a host
+  bool follows_fabric = false;     // all hosts have that one, and are occupied alike
+  int nranks = 1;
   int hosts = 1;
-  int devices = 1;  // of a host that ranks are on: its first ones
-  int cores = 1;    // ranks on each of them
+  int devices = 1;     // of a host that ranks are on: its first ones; 1 without a fabric
+  int cores = 1;       // ranks on each of them; where that differs, the most with a fabric, the least without one
+  int most_ranks = 1;  // of a host
   // By host, device, core.
   std::vector<std::vector<std::vector<Rank>>> ranks;
   // The devices as a grid whose lines are rings, if they are one: {4, 4}; one dimension for a ring.
   std::vector<int> dims;
   std::vector<LinkSpeed> dim_speeds;  // of a link of each dimension: the slowest
-  bool all_linked = false;            // any two devices of a host exchange messages
-  bool in_line = false;               // each device and the next one are linked
+  bool all_linked = true;             // any two devices of a host exchange messages
+  bool in_line = true;                // each device and the next one are linked
 
-  int ranks_per_host() const { return devices * cores; }
-  int nranks() const { return hosts * ranks_per_host(); }
   Rank rank(int host, int device, int core) const {
     return ranks[static_cast<size_t>(host)][static_cast<size_t>(device)][static_cast<size_t>(core)];
   }
@@ -40,7 +40,7 @@ struct FabricView {
   std::vector<std::vector<Rank>> host_groups() const;
 };
 
-// Nothing without an imposed fabric, or where hosts differ. Refers to `topology`.
-std::optional<FabricView> fabric_view(const Topology& topology);
+// Refers to `topology`.
+MachineView machine_view(const Topology& topology);
 
 }  // namespace ccom

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "planner/fabric_view.h"
+#include "planner/machine_view.h"
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 namespace ccom {
 namespace {
@@ -30,7 +31,7 @@ std::optional<LinkSpeed> slowest_of_dim(const Fabric& fabric, const std::vector<
 }
 
 // A whole torus, or whole layers or rows of one that close among themselves (two rows of four), or a ring.
-void find_grid(FabricView& view) {
+void find_grid(MachineView& view) {
   std::vector<std::vector<int>> candidates;
   const std::vector<int>& dims = view.fabric->dims;
   if (view.fabric->shape == Fabric::Shape::Torus) {
@@ -56,10 +57,8 @@ void find_grid(FabricView& view) {
   }
 }
 
-void find_links(FabricView& view) {
+void find_links(MachineView& view) {
   const Fabric& fabric = *view.fabric;
-  view.in_line = true;
-  view.all_linked = true;
   for (int a = 0; a < view.devices; ++a) {
     if (a > 0) view.in_line &= fabric.linked(a - 1, a);
     // Long tori are not asked for every pair: two devices that are not neighbours tell.
@@ -69,19 +68,19 @@ void find_links(FabricView& view) {
 
 }  // namespace
 
-double FabricView::mean_hops() const {
+double MachineView::mean_hops() const {
   double hops = 0;
   for (const int size : dims) hops += size / 4.0;
   return std::max(1.0, hops);
 }
 
-double FabricView::ports() const {
+double MachineView::ports() const {
   double count = 0;
   for (const int size : dims) count += size > 2 ? 2 : size - 1;
   return std::max(1.0, count);
 }
 
-std::vector<std::vector<Rank>> FabricView::device_groups() const {
+std::vector<std::vector<Rank>> MachineView::device_groups() const {
   std::vector<std::vector<Rank>> groups;
   for (int host = 0; host < hosts; ++host) {
     for (int core = 0; core < cores; ++core) {
@@ -92,13 +91,13 @@ std::vector<std::vector<Rank>> FabricView::device_groups() const {
   return groups;
 }
 
-std::vector<std::vector<Rank>> FabricView::core_groups() const {
+std::vector<std::vector<Rank>> MachineView::core_groups() const {
   std::vector<std::vector<Rank>> groups;
   for (const auto& host : ranks) groups.insert(groups.end(), host.begin(), host.end());
   return groups;
 }
 
-std::vector<std::vector<Rank>> FabricView::host_groups() const {
+std::vector<std::vector<Rank>> MachineView::host_groups() const {
   std::vector<std::vector<Rank>> groups;
   for (int device = 0; device < devices; ++device) {
     for (int core = 0; core < cores; ++core) {
@@ -109,35 +108,46 @@ std::vector<std::vector<Rank>> FabricView::host_groups() const {
   return groups;
 }
 
-std::optional<FabricView> fabric_view(const Topology& topology) {
-  FabricView view;
+MachineView machine_view(const Topology& topology) {
+  MachineView view;
+  view.nranks = topology.nranks();
   view.hosts = static_cast<int>(topology.hosts.size());
-  for (int host = 0; host < view.hosts; ++host) {
-    const auto& imposed = topology.hosts[static_cast<size_t>(host)].imposed;
-    if (!imposed) return std::nullopt;
-    if (host == 0) view.fabric = &*imposed;
-    if (host > 0 && *imposed != *view.fabric) return std::nullopt;
+  view.follows_fabric = true;
+  for (const Host& host : topology.hosts) {
+    if (host.imposed && view.fabric == nullptr) view.fabric = &*host.imposed;
+    view.follows_fabric &= host.imposed && *host.imposed == *view.fabric;
   }
   // Ranks of all hosts in one pass: there may be many of either.
-  view.ranks.resize(topology.hosts.size());
   std::vector<std::map<int, std::vector<Rank>>> found(topology.hosts.size());
-  for (Rank rank = 0; rank < topology.nranks(); ++rank) {
+  for (Rank rank = 0; rank < view.nranks; ++rank) {
     const Place& place = topology.ranks[static_cast<size_t>(rank)];
     found[static_cast<size_t>(place.host)][place.device].push_back(rank);
   }
-  const size_t cores = found[0].begin()->second.size();
-  for (size_t host = 0; host < found.size(); ++host) {
-    int next = 0;
-    for (auto& [device, ranks] : found[host]) {
-      if (device != next++ || ranks.size() != cores) return std::nullopt;
-      view.ranks[host].push_back(std::move(ranks));
+  size_t least = topology.ranks.size(), most = 0;
+  for (auto& by_device : found) {
+    auto& host = view.ranks.emplace_back();
+    size_t on_host = 0;
+    for (auto& [device, ranks] : by_device) {
+      view.follows_fabric &= device == static_cast<int>(host.size());
+      least = std::min(least, ranks.size());
+      most = std::max(most, ranks.size());
+      on_host += ranks.size();
+      host.push_back(std::move(ranks));
     }
-    if (view.ranks[host].size() != view.ranks[0].size()) return std::nullopt;
+    view.follows_fabric &= host.size() == view.ranks[0].size();
+    view.devices = std::max(view.devices, static_cast<int>(host.size()));
+    view.most_ranks = std::max(view.most_ranks, static_cast<int>(on_host));
   }
-  view.devices = static_cast<int>(view.ranks[0].size());
-  view.cores = static_cast<int>(cores);
-  find_grid(view);
-  find_links(view);
+  view.follows_fabric &= least == most;
+  view.cores = static_cast<int>(view.fabric != nullptr ? most : least);
+  if (view.follows_fabric) {
+    find_grid(view);
+    find_links(view);
+  } else if (view.fabric != nullptr) {
+    for (Rank a = 0; a < view.nranks; ++a) {
+      for (Rank b = 0; b < a && view.all_linked; ++b) view.all_linked = topology.linked(a, b);
+    }
+  }
   return view;
 }
 

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Room-private: what carries messages on a machine, and what a message and a byte take there: memory and network of
+// plain hosts, ports, links and uplinks of imposed fabrics. All differences between them are constants of a Medium.
+#pragma once
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "algorithms/copy_cost.h"
+#include "plan/shape.h"
+#include "planner/machine_view.h"
+#include "planner/node_machine.h"
+#include "planner/planner.h"
+#include "topology/wires.h"
+
+namespace ccom {
+
+struct Medium {
+  enum Kind : uint8_t { kPorts, kLinks, kUplinks, kPosting, kKinds };
+  Kind kind = kLinks;
+  double latency_ns = 0;
+  double wire_ns = 0;        // for each byte: of the wire
+  double send_ns = 0;        // of the sender's core
+  double receive_ns = 0;     // of the receiver's core
+  double post_ns = 0;        // to start a message; the rank starts others while this one is under way
+  double message_ns = 0;     // of a rank's core for each message, with nothing beside it
+  double chunk_wait_ns = 0;  // until a tree's next chunk can follow: cores that copy do one thing at a time
+  bool levels_meet = false;  // messages of all levels of a tree take turns on the same wires
+  double wire_post_ns = 0;   // that a message occupies the wire besides its bytes
+  double sharing = 1;        // ranks that use a wire in turns, while others' messages are under way
+  double idle = 1;           // how much longer than its bytes the pattern keeps the wire
+  double byte_ns() const { return wire_ns + send_ns + receive_ns; }
+};
+
+class Mediums {
+ public:
+  // flows: that share a plain host's network; 0: as many as the pattern and the host's ranks make. All outlive it.
+  Mediums(const Topology& topology, const MachineView& view, const Question& question, double flows);
+
+  // Of messages of that length among a level's groups.
+  Medium of(const Level& level, double message_bytes) const;
+  // Between ranks of one device, or of a host without a fabric.
+  Medium inside(double message_bytes) const;
+  // Over a wire, which a message may be one of several on.
+  Medium of_wire(uint32_t wire, double message_bytes) const;
+  // Of trees and of other messages that leave a host one by one.
+  Medium of_edges(double message_bytes) const;
+  Medium across(double flows, double idle = 1) const;
+  double flows(bool is_one_by_one) const { return flows_ > 0 ? flows_ : is_one_by_one ? 1 : view_.most_ranks; }
+  bool is_stage() const { return flows_ > 0; }  // of a program: its blocks are in place
+  // Of messages from a rank to all others, those that stay on its host, where they are priced apart from the rest.
+  double share_inside() const;
+
+  // Calls fn(which, wire) for all that a message between two ranks of a tree keeps busy: wires of a fabric; without one
+  // the core of the parent, which has most of them.
+  template <typename Fn>
+  void for_busy(Rank parent, Rank child, bool down, const Medium& medium, Fn fn) const {
+    if (view_.fabric == nullptr) {
+      const double byte_ns = medium.wire_ns * medium.idle + (down ? medium.send_ns : medium.receive_ns);
+      return fn(static_cast<uint32_t>(parent), Wire{{medium.latency_ns, 1e9 / byte_ns}});
+    }
+    path_.clear();
+    down ? wires_.path(parent, child, path_) : wires_.path(child, parent, path_);
+    for (const uint32_t wire : path_) fn(wire, wires_[wire]);
+  }
+  // Everybody sends `each` bytes to everybody: how long the busiest kind of wire is busy, all of a kind alike.
+  double busiest_ns(double each) const;
+  size_t busy_count() const { return std::max<size_t>(wires_.count(), static_cast<size_t>(view_.nranks)); }
+
+  double local_ns(double bytes) const;             // for a byte that a rank copies from its input to its output
+  double reduce_ns() const { return reduce_ns_; }  // for a byte that a reduction reads
+
+  const Topology& topology() const { return topology_; }
+  const MachineView& view() const { return view_; }
+  const Wires& wires() const { return wires_; }
+
+ private:
+  const Place& place(Rank rank) const { return topology_.ranks[static_cast<size_t>(rank)]; }
+  MessageCopies copies(double message_bytes) const;
+  Medium of_fabric(Medium::Kind kind, const LinkSpeed& speed, double sharing = 1, double wire_post_ns = 0) const;
+  void find_crowding(const Question& question);
+  Medium uplink(const Level& level) const;
+  Medium links(const Level& level) const;
+
+  const Topology& topology_;
+  const MachineView& view_;
+  const Wires wires_;
+  mutable std::vector<uint32_t> path_;
+  double flows_ = 0;
+  double reduce_ns_ = 0;
+  double crowding_ = 1;                 // of plain hosts: ranks on a core, where most are
+  double touched_bytes_ = 0;            // of all buffers on the host with most ranks
+  std::optional<HostMachine> crowded_;  // the plain host that has least of a core for each rank
+};
+
+}  // namespace ccom
