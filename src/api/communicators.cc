@@ -186,7 +186,7 @@ ccomResult_t ccomCommInitAll(ccomComm_t* comms, int nlocal, const ccomConfig_t* 
 ccomResult_t ccomCommFinalize(ccomComm_t comm) {
   return guarded("ccomCommFinalize", [&]() -> Status {
     CCOM_TRY(check_handle(comm));
-    comm->communicator->drain();
+    comm->communicator->finalize();
     return comm->communicator->status();
   });
 }

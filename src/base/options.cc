@@ -103,6 +103,10 @@ constexpr std::array kTable = {
                "1: every program is proved for all ranks before it first runs, and a wrong one is refused before a "
                "byte moves; takes some milliseconds for each kind and size class of call. Default 0; 1 in debug "
                "builds."},
+    OptionInfo{
+        "CCOM_WARN_MS", "30000",
+        "Waiting time in milliseconds after which a rank logs a warning that names the ranks that have not come; "
+        "again after twice that time, and so on. 0: never."},
 };
 static_assert(std::ranges::is_sorted(kTable, {}, [](const OptionInfo& info) { return std::string_view(info.key); }));
 

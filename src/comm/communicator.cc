@@ -40,7 +40,7 @@ Communicator::Communicator(const Membership& membership, CommConfig config, Topo
       received_from_(static_cast<size_t>(membership.nranks)) {}
 
 Communicator::~Communicator() {
-  drain();
+  finalize();
   if (messages_ != nullptr) messages_->close();
 }
 
@@ -96,14 +96,22 @@ Status Communicator::in_turn(Turns::Ticket ticket, Fn fn) {
   return status;
 }
 
+Status Communicator::refuse_finalized() const {
+  return error(Code::InvalidUsage, "rank %d has finalized this communicator", membership_.rank)
+      .with_cure("make every call before ccomCommFinalize");
+}
+
 Status Communicator::run(Turns::Ticket ticket, const Request& request) {
   return in_turn(ticket, [&] {
+    if (is_finalized()) [[unlikely]]
+      return refuse_finalized();
     return request.collective == Collective::SendReceive ? run_transfers(&request, 1) : run_in_turn(request);
   });
 }
 
 Status Communicator::run(Turns::Ticket ticket, const std::vector<Request>& requests) {
   return in_turn(ticket, [&] {
+    if (is_finalized()) return refuse_finalized();
     Status first;
     for (size_t i = 0; i < requests.size();) {
       size_t count = 1;
@@ -152,6 +160,15 @@ void Communicator::drain() {
   CCOM_ASSERT(nothing.is_ok());
 }
 
+// Ranks of this host that sleep because they wait for this one learn at once that they wait in vain.
+void Communicator::finalize() {
+  drain();
+  is_finalized_.store(true, std::memory_order_relaxed);
+  if (links_ == nullptr) return;
+  links_->monitor().depart();
+  if (host_ != nullptr) host_->wake();
+}
+
 // Only whoever has the turn writes it.
 uint64_t Communicator::next_sequence() {
   const uint64_t next = sequence_.load(std::memory_order_relaxed) + 1;
@@ -181,7 +198,9 @@ const std::byte* Communicator::multiply_input(const Request& request) {
 
 // What fits into flag lines goes there at once: no look-up, no clock.
 Status Communicator::run_small(const Request& request) {
-  const Envelope envelope = describe(request, membership_.communicator, next_sequence(), 0);
+  const uint64_t sequence = next_sequence();
+  links_->monitor().begin_call(sequence, request.collective);
+  const Envelope envelope = describe(request, membership_.communicator, sequence, 0);
   NodeCall call{.task = &small_calls_.task(request.collective, request.root),
                 .input = request.multiplier != nullptr ? multiply_input(request) : request.input,
                 .output = request.output,
@@ -191,7 +210,7 @@ Status Communicator::run_small(const Request& request) {
                 .divide_by = static_cast<uint32_t>(membership_.nranks),
                 .in_place = is_in_place(request),
                 .rounding = config_.rounding};
-  if (config_.rounding == Rounding::Stochastic) call.seed = rounding_seed(config_.rounding_seed, sequence());
+  if (config_.rounding == Rounding::Stochastic) call.seed = rounding_seed(config_.rounding_seed, sequence);
   if (Status status = host_->run(call, envelope.words, std::chrono::milliseconds(request.timeout_ms)); !status.is_ok())
       [[unlikely]] {
     return finish(name_of(request.collective), std::move(status));
@@ -202,7 +221,7 @@ Status Communicator::run_small(const Request& request) {
 Status Communicator::run_in_turn(const Request& request) {
   if (small_calls_.serves(request.collective, request.count * size_of(request.type))) return run_small(request);
   const uint64_t sequence = next_sequence();
-  links_->monitor().begin_call(sequence);
+  links_->monitor().begin_call(sequence, request.collective);
   CCOM_TRY_ASSIGN(const BoundProgram* const program, programs_->get(key_of(request)));
   if (reduces(request.collective) && membership_.nranks > 1 && !program->program().is_node())
     CCOM_TRY(config_.sums_in_messages("the program for this size sends messages"));

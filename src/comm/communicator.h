@@ -46,8 +46,8 @@ class Communicator final : public CallNames {
   // Runs the requests one after another; neighbouring sends and receives at the same time. Blocking.
   Status run(Turns::Ticket ticket, const std::vector<Request>& requests);
   Status run(Turns::Ticket ticket, const Request& request);
-  // Waits until everything that has a ticket already is done.
-  void drain();
+  // Waits until everything that has a ticket already is done, and tells all ranks that this one makes no more calls.
+  void finalize();
 
   // Of requests made from now on; who makes one puts it in. Any thread.
   void set_timeout_ms(int64_t timeout_ms) { timeout_ms_.store(timeout_ms, std::memory_order_relaxed); }
@@ -88,6 +88,9 @@ class Communicator final : public CallNames {
   Status in_turn(Turns::Ticket ticket, Fn fn);
   Status run_in_turn(const Request& asked);
   Status run_small(const Request& asked);
+  void drain();
+  bool is_finalized() const { return is_finalized_.load(std::memory_order_relaxed); }
+  Status refuse_finalized() const;
   Status open_host(const WaitPolicy& policy);
   Status open_programs(const Settings& settings);
   Status open_messages(const WaitPolicy& policy);
@@ -116,6 +119,7 @@ class Communicator final : public CallNames {
   SmallCalls small_calls_;
   Turns turns_;
   std::atomic<int64_t> timeout_ms_;
+  std::atomic<bool> is_finalized_{false};
   std::atomic<uint64_t> sequence_{0};              // collective calls
   std::vector<uint64_t> sent_to_, received_from_;  // calls of SendReceive, by peer
   std::vector<std::byte> multiplied_;              // inputs of a premultiplied sum

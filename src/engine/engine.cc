@@ -6,18 +6,14 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
-#include <thread>
 
 #include "base/assert.h"
-#include "liveness/timeout_status.h"
+#include "liveness/lost_peer.h"
 
 namespace ccom {
 namespace {
 
 constexpr uint32_t kStepBits = 24;  // of a token; the rest is the operation's index
-
-// How long a lost connection waits for a better explanation: the peer's own error may be on its way, and says more.
-constexpr std::chrono::milliseconds kGrace{200};
 
 }  // namespace
 
@@ -223,6 +219,7 @@ Status Engine::begin(size_t slot, const Operation& operation) {
 Status Engine::finish_run(size_t slot, Deadline deadline, Backoff& backoff) {
   constexpr uint32_t kRoundsPerClock = 64;
   uint32_t rounds = 0;
+  long_wait_.end();
   while (!runs_[slot]->finished()) {
     if (Status status = collect_events(); !status.is_ok()) return give_up(status);
     if (!events_.completed.empty()) {
@@ -262,6 +259,11 @@ Status Engine::wait_for_events(Backoff& backoff, Deadline deadline) {
   if (monitor_.failed()) return monitor_.status();
   if (backoff.step() == Backoff::Next::Poll) return {};
   if (backoff.now() >= deadline.when()) return late();
+  long_wait_.begin(backoff.now(), monitor_);
+  if (long_wait_.is_warning_due(backoff.now())) {
+    const Awaited awaited = awaited_ranks();
+    long_wait_.warn(monitor_, rank_, awaited.ranks, awaited.is_collective);
+  }
   const auto busy = static_cast<long>(std::ranges::count_if(outstanding_, [](uint32_t n) { return n > 0; }));
   // With several transports each gets a share of a slice; the short ones keep the others' latency small.
   const auto slice = busy > 1 ? std::min(backoff.slice(), std::chrono::nanoseconds(1000000)) / busy : backoff.slice();
@@ -271,26 +273,26 @@ Status Engine::wait_for_events(Backoff& backoff, Deadline deadline) {
   return monitor_.check();
 }
 
-Status Engine::late() {
-  std::vector<Rank> peers;
-  bool all_take_part = true;
+Engine::Awaited Engine::awaited_ranks() const {
+  Awaited awaited;
   for (const auto& run : runs_) {
     if (run->finished()) continue;
-    run->note_late(peers);
-    all_take_part &= run->all_take_part();
+    run->note_late(awaited.ranks);
+    awaited.is_collective &= run->all_take_part();
   }
-  std::ranges::sort(peers);
-  peers.erase(std::ranges::unique(peers).begin(), peers.end());
-  return timeout_status(monitor_, rank_, std::move(peers), all_take_part);
+  std::ranges::sort(awaited.ranks);
+  awaited.ranks.erase(std::ranges::unique(awaited.ranks).begin(), awaited.ranks.end());
+  return awaited;
+}
+
+Status Engine::late() {
+  Awaited awaited = awaited_ranks();
+  return timeout_status(monitor_, rank_, std::move(awaited.ranks), awaited.is_collective);
 }
 
 // Reports the cause, stops everything, and returns the error that all ranks agree on.
 Status Engine::give_up(const Status& cause) {
-  if (cause.code() == Code::RemoteError && !monitor_.failed()) {
-    const Deadline grace = Deadline::after(kGrace);
-    while (!grace.passed() && monitor_.check().is_ok()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  const Status status = monitor_.report(cause);
+  const Status status = monitor_.report(explain_loss(monitor_, cause));
   if (!stopped_) {
     for (Transport* transport : transports_) transport->stop();
     stopped_ = true;

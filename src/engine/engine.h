@@ -15,6 +15,7 @@
 #include "base/status.h"
 #include "base/time.h"
 #include "engine/bound_plan.h"
+#include "liveness/long_wait.h"
 #include "liveness/monitor.h"
 #include "plan/executor.h"
 
@@ -72,6 +73,11 @@ class Engine {
   Status wait_for_events(Backoff& backoff, Deadline deadline);
   Status collect_events();
   Status give_up(const Status& cause);
+  struct Awaited {
+    std::vector<Rank> ranks;
+    bool is_collective = true;  // all ranks take part in what is waited for
+  };
+  Awaited awaited_ranks() const;
   Status late();
 
   Rank rank_;
@@ -83,6 +89,7 @@ class Engine {
   std::vector<uint32_t> outstanding_;  // posted and not complete, by transport
   std::vector<std::unique_ptr<Run>> runs_;
   std::vector<uint64_t> bytes_sent_to_;
+  LongWait long_wait_;  // of finish()
   bool stopped_ = false;
 };
 

@@ -15,7 +15,7 @@ namespace ccom {
 
 namespace {
 
-constexpr uint32_t kBoardReady = 0x62726432;  // "brd2": change with the layout
+constexpr uint32_t kBoardReady = 0x62726433;  // "brd3": change with the layout
 
 // Process-shared, unlike std::atomic::notify_all: the waiters are in other processes.
 void wake_waiters(std::atomic<uint32_t>& word) {
@@ -51,6 +51,12 @@ Status Board::take(int index, uint64_t process, RobustFutexList& robust_futexes)
   return Status::ok();
 }
 
+void Board::depart(int index, Rank rank) const {
+  BoardSlot& own = slot(index);
+  own.state.store(static_cast<uint32_t>(SlotState::Left), std::memory_order_release);
+  note_departure({own.calls.load(std::memory_order_relaxed), rank});
+}
+
 void Board::leave(int index, RobustFutexList& robust_futexes) const {
   BoardSlot& own = slot(index);
   own.state.store(static_cast<uint32_t>(SlotState::Left), std::memory_order_release);
@@ -61,6 +67,19 @@ bool Board::has_died(int index) const {
   const BoardSlot& other = slot(index);
   return other.state.load(std::memory_order_acquire) == static_cast<uint32_t>(SlotState::Alive) &&
          other.robust_futex.is_broken();
+}
+
+bool Board::has_left(int index) const {
+  return slot(index).state.load(std::memory_order_acquire) == static_cast<uint32_t>(SlotState::Left);
+}
+
+bool Board::note_departure(const Departure& departure) const {
+  const uint64_t word = to_word(departure);
+  uint64_t known = header_->departure.load(std::memory_order_relaxed);
+  while (known < word) {
+    if (header_->departure.compare_exchange_weak(known, word, std::memory_order_acq_rel)) return true;
+  }
+  return false;
 }
 
 bool Board::publish(int index, const Status& status) const {
@@ -77,9 +96,9 @@ bool Board::publish(int index, const Status& status) const {
   return true;
 }
 
-bool Board::has_timed_out_rank() const {
+bool Board::is_poll_asked_for() const {
   for (int i = 0; i < slots_; ++i)
-    if (slot(i).timed_out.load(std::memory_order_relaxed) != 0) return true;
+    if (slot(i).asks.load(std::memory_order_relaxed) != 0) return true;
   return false;
 }
 

@@ -4,9 +4,10 @@
 //
 //   abort word   0, or 1 + the slot whose error is the communicator's. Set once. Alone in 128 bytes, because every wait
 //                loop reads it.
+//   departure    the first rank that left in order (departure.h).
 //   stragglers   result of the last straggler poll, written by the leader's liveness thread (straggler_poll.h).
 //   slot         the rank's robust futex, held by its process's liveness thread; identity; heartbeats; number of calls
-//                begun; whether it has timed out; its own error record.
+//                begun; whether it asks for a straggler poll; its own error record.
 //
 // A rank writes its error into its own slot and then sets the abort word by compare-and-swap: the first error wins. A
 // rank killed in between has published nothing, so no state exists in which others wait for a dead or stopped writer.
@@ -16,10 +17,12 @@
 
 #include <array>
 #include <atomic>
+#include <optional>
 
 #include "base/assert.h"
 #include "base/status.h"
 #include "base/types.h"
+#include "liveness/departure.h"
 #include "liveness/message.h"
 #include "liveness/robust_futex.h"
 
@@ -32,6 +35,7 @@ struct alignas(64) BoardHeader {
   std::byte before[124];
   std::atomic<uint32_t> abort_word;
   std::byte after[124];
+  std::atomic<uint64_t> departure;          // to_word(); the greatest counts
   std::atomic<uint64_t> straggler_version;  // odd while being written
   std::atomic<uint64_t> straggler_calls;
   std::atomic<uint32_t> straggler_count;
@@ -42,12 +46,12 @@ static_assert(sizeof(BoardHeader) == 448);
 struct alignas(64) BoardSlot {
   RobustFutex robust_futex;
   std::atomic<uint32_t> state;
-  std::atomic<int32_t> pid;         // for error texts; differs between containers
-  std::atomic<uint64_t> process;    // random; equal for ranks of one process, and only for those
-  std::atomic<uint64_t> beats;      // increases while the process runs
-  std::atomic<uint64_t> calls;      // begun by this rank
-  std::atomic<uint32_t> timed_out;  // 1: requests a straggler poll
-  uint32_t error_bytes;             // written by the owner before it sets the abort word; constant afterwards
+  std::atomic<int32_t> pid;       // for error texts; differs between containers
+  std::atomic<uint64_t> process;  // random; equal for ranks of one process, and only for those
+  std::atomic<uint64_t> beats;    // increases while the process runs
+  std::atomic<uint64_t> calls;    // begun by this rank
+  std::atomic<uint32_t> asks;     // 1: for a straggler poll
+  uint32_t error_bytes;           // written by the owner before it sets the abort word; constant afterwards
   std::byte error[kMaxErrorBytes];
 };
 
@@ -70,6 +74,9 @@ class Board {
 
   // Claims the slot for this process and holds its robust futex until leave().
   Status take(int slot, uint64_t process, RobustFutexList& robust_futexes) const;
+  // The rank makes no more calls: it has left in order, after those that it has begun.
+  void depart(int slot, Rank rank) const;
+  // Gives the slot up.
   void leave(int slot, RobustFutexList& robust_futexes) const;
 
   // Whether the rank has died without leaving. Costs two loads.
@@ -78,8 +85,15 @@ class Board {
   // Makes `error` the communicator's error unless there is one; returns whether it did. At most one thread at a time
   // per slot. Wakes all waiters on the abort word.
   bool publish(int slot, const Status& error) const;
-  // Whether a rank requests a straggler poll; and this host's contribution to it.
-  bool has_timed_out_rank() const;
+  // A rank of any host has left in order, and after fewer calls than those known before. Returns whether that is new.
+  bool note_departure(const Departure& departure) const;
+  std::optional<Departure> first_departure() const {
+    return departure_from_word(header_->departure.load(std::memory_order_acquire));
+  }
+  bool has_left(int slot) const;
+
+  // Whether a rank asks for a straggler poll; and this host's contribution to it.
+  bool is_poll_asked_for() const;
   StragglerReport slowest_ranks(const std::vector<Rank>& ranks) const;
   // Called by one thread only.
   void publish_stragglers(const StragglerReport& found) const;

@@ -40,6 +40,11 @@ std::optional<ControlMessage> to_message(uint8_t type, ConstBytes payload) {
       if (!report) return std::nullopt;
       return ControlMessage{MessageType::StragglerReport, {}, *std::move(report)};
     }
+    case MessageType::Departure: {
+      const auto departure = decode_departure(payload);
+      if (!departure) return std::nullopt;
+      return ControlMessage{MessageType::Departure, {}, {}, *departure};
+    }
   }
   return std::nullopt;
 }
@@ -63,6 +68,7 @@ void ControlLink::send(const ControlMessage& message) {
   std::vector<std::byte> payload;
   if (message.type == MessageType::Error) payload = encode_error(message.error);
   if (message.type == MessageType::StragglerReport) payload = encode_report(message.stragglers);
+  if (message.type == MessageType::Departure) payload = encode_departure(message.departure);
   std::vector<std::byte> frame{static_cast<std::byte>(message.type), {}, {}, {}};
   put_u64(frame, payload.size(), 4);
   frame.insert(frame.end(), payload.begin(), payload.end());

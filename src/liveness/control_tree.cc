@@ -60,6 +60,7 @@ void ControlTree::apply_outputs() {
         if (const auto link = links_.find(output.host); link != links_.end()) link->second->send(output.message);
         break;
       case TreeOutput::Kind::Report: report_(output.message.error); break;
+      case TreeOutput::Kind::Depart: departed_(output.message.departure); break;
       case TreeOutput::Kind::Suspect: log(LogLevel::Warn, "%s", output.message.error.message().c_str()); break;
     }
   }
@@ -67,6 +68,11 @@ void ControlTree::apply_outputs() {
 
 void ControlTree::fail(const Status& error) {
   state_.fail(error, outputs_);
+  apply_outputs();
+}
+
+void ControlTree::depart(const Departure& departure) {
+  state_.depart(departure, outputs_);
   apply_outputs();
 }
 

@@ -11,16 +11,18 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "base/types.h"
+#include "liveness/departure.h"
 #include "liveness/straggler_poll.h"
 
 namespace ccom {
 
-enum class MessageType : uint8_t { Heartbeat = 1, Error = 2, Goodbye = 3, StragglerReport = 4 };
+enum class MessageType : uint8_t { Heartbeat = 1, Error = 2, Goodbye = 3, StragglerReport = 4, Departure = 5 };
 
 struct ControlMessage {
   MessageType type = MessageType::Heartbeat;
   Status error{};                // for Error
   StragglerReport stragglers{};  // for StragglerReport: the slowest ranks on the sender's side
+  Departure departure{};         // for Departure: the first that the sender knows
 };
 
 // Longer texts and lists are truncated to these.

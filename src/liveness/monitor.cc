@@ -15,7 +15,9 @@
 #include "liveness/board.h"
 #include "liveness/control_join.h"
 #include "liveness/control_tree.h"
+#include "liveness/departure_watch.h"
 #include "liveness/liveness_thread.h"
+#include "liveness/monitor_config.h"
 #include "liveness/node_watch.h"
 
 namespace ccom {
@@ -26,30 +28,6 @@ constexpr int64_t kCheckIntervalNs = 5 * kNsPerMs;
 
 // Enough for a straggler poll over four levels of the tree, with one check interval per host.
 constexpr std::chrono::milliseconds kStragglerPollTime{150};
-
-Rank tree_member(const HostMembers& host, int tree) {
-  return host.ranks[std::min(static_cast<size_t>(tree), host.ranks.size() - 1)];
-}
-
-int tree_count(const std::vector<HostMembers>& hosts) {
-  if (hosts.size() == 1) return 0;
-  return std::ranges::any_of(hosts, [](const HostMembers& host) { return host.ranks.size() > 1; }) ? 2 : 1;
-}
-
-Status validate(const MonitorConfig& config) {
-  if (config.host_index < 0 || static_cast<size_t>(config.host_index) >= config.hosts.size())
-    return error(Code::InvalidArgument, "host index %d is out of range: there are %zu hosts", config.host_index,
-                 config.hosts.size());
-  for (const HostMembers& host : config.hosts)
-    if (host.ranks.empty() || !std::ranges::is_sorted(host.ranks))
-      return error(Code::InvalidArgument, "host %s has no ranks, or they are not in ascending order",
-                   host.name.c_str());
-  if (!std::ranges::binary_search(config.hosts[static_cast<size_t>(config.host_index)].ranks, config.rank))
-    return error(Code::InvalidArgument, "rank %d is not on host %d", config.rank, config.host_index);
-  if (config.dead_ms < 1)
-    return error(Code::InvalidArgument, "dead_ms must be at least 1, not %lld", static_cast<long long>(config.dead_ms));
-  return Status::ok();
-}
 
 Status forked_error() {
   return error(Code::InvalidUsage, "this is a forked process: the communicator belongs to its parent")
@@ -68,7 +46,12 @@ class MonitorImpl final : public Monitor, private LivenessTask {
   Status report(const Status& error) override;
   Status check() override;
   void on_failure(std::function<void()> listener) override;
-  void begin_call(uint64_t calls) override { board_.slot(slot_).calls.store(calls, std::memory_order_relaxed); }
+  void depart() override;
+  std::optional<Status> find_departed(const std::vector<Rank>& peers) const override {
+    return departures_.find_departed(peers);
+  }
+  bool has_ended(int local_rank) const override { return board_.has_died(local_rank) || board_.has_left(local_rank); }
+  std::chrono::milliseconds warn_after() const override { return std::chrono::milliseconds(config_.warn_ms); }
   std::vector<Rank> find_stragglers() override;
 
  private:
@@ -83,16 +66,16 @@ class MonitorImpl final : public Monitor, private LivenessTask {
   const HostMembers& host() const { return config_.hosts[static_cast<size_t>(config_.host_index)]; }
   bool shares_board() const { return board_.slots() > 1; }
   Status listen();
-  TreeConfig tree_config() const;
-  Result<JoinPlan> plan_connections(const std::vector<std::string>& addresses) const;
   void publish(const Status& error);
   void check_local_ranks(int64_t now_ns);
+  void spread_departure();
 
   const MonitorConfig config_;
   const Board board_;
   const int slot_;
   const std::shared_ptr<LivenessThread> thread_;
   NodeWatch watch_;
+  const DepartureWatch departures_;
   Descriptor listener_socket_;
   std::string address_;
   Mutex mutex_;  // also of the writing of this rank's error record
@@ -119,8 +102,10 @@ MonitorImpl::MonitorImpl(MonitorConfig config, Board board, std::shared_ptr<Live
                      .ranks = host().ranks,
                      .own_slot = slot_,
                      .process = thread_->process(),
-                     .dead_ns = config_.dead_ms * kNsPerMs}) {
+                     .dead_ns = config_.dead_ms * kNsPerMs}),
+      departures_(board, config_.hosts, config_.host_index, config_.rank) {
   abort_word_ = &board_.abort_word();
+  calls_ = &board_.slot(slot_).calls;
 }
 
 Status MonitorImpl::start() {
@@ -128,10 +113,9 @@ Status MonitorImpl::start() {
   for (int tree = 0; tree < tree_count(config_.hosts); ++tree) {
     trees_.push_back(nullptr);
     if (tree_member(host(), tree) != config_.rank) continue;
-    TreeConfig tree_hosts = tree_config();
-    for (size_t i = 0; i < config_.hosts.size(); ++i) tree_hosts.hosts[i].member = tree_member(config_.hosts[i], tree);
-    trees_.back() =
-        std::make_unique<ControlTree>(std::move(tree_hosts), *thread_, [this](const Status& error) { publish(error); });
+    trees_.back() = std::make_unique<ControlTree>(
+        tree_config(config_, tree), *thread_, [this](const Status& error) { publish(error); },
+        [this](const Departure& departure) { board_.note_departure(departure); });
   }
   Status taken;
   thread_->run([this, &taken] {
@@ -153,59 +137,36 @@ Status MonitorImpl::listen() {
   return Status::ok();
 }
 
-// Remote hosts get a little more time than local ranks, so that a stopped process is reported by its own host, which
-// can tell it from an unreachable one.
-TreeConfig MonitorImpl::tree_config() const {
-  const int64_t dead_ms = config_.dead_ms + config_.dead_ms / 8;
-  TreeConfig config{.hosts = {}, .self = config_.host_index, .dead_ns = dead_ms * kNsPerMs};
-  for (const HostMembers& each : config_.hosts)
-    config.hosts.push_back({.name = each.name, .member = -1, .ranks = each.ranks});
-  return config;
-}
-
 MonitorImpl::~MonitorImpl() {
   // A forked child closes its copies of the descriptors; board, robust futex and connections belong to the parent.
   if (!thread_->in_forked_child()) thread_->run([this] { leave(); });
 }
 
-// The communicator's error, if any, is sent before the goodbye.
+void MonitorImpl::depart() {
+  if (thread_->in_forked_child() || failed()) return;
+  thread_->run([this] {
+    board_.depart(slot_, config_.rank);
+    spread_departure();
+  });
+}
+
+// The communicator's error, if any, or the departure is sent before the goodbye.
 void MonitorImpl::leave() {
   if (!taken_) return;
   thread_->remove(this);
   flood_failure();
+  if (!failed()) board_.depart(slot_, config_.rank);
+  spread_departure();
   for (auto& tree : trees_)
     if (tree) tree->leave();
   board_.leave(slot_, thread_->robust_futexes());
   taken_ = false;
 }
 
-Result<JoinPlan> MonitorImpl::plan_connections(const std::vector<std::string>& addresses) const {
-  const auto hosts = static_cast<int>(config_.hosts.size());
-  JoinPlan plan{.key = config_.key.derive("ccom liveness"),
-                .communicator = config_.communicator,
-                .self_host = config_.host_index,
-                .edges = {}};
-  for (int tree = 0; tree < static_cast<int>(trees_.size()); ++tree) {
-    if (!trees_[static_cast<size_t>(tree)]) continue;
-    for (int other : tree_neighbours(config_.host_index, hosts)) {
-      JoinEdge edge{.tree = tree, .host = other, .rank = tree_member(config_.hosts[static_cast<size_t>(other)], tree)};
-      if (other == tree_parent(config_.host_index)) {
-        const auto rank = static_cast<size_t>(edge.rank);
-        if (rank >= addresses.size() || addresses[rank].empty())
-          return error(Code::InvalidArgument, "rank %d has published no control address", edge.rank)
-              .with_peers({edge.rank});
-        edge.address = addresses[rank];
-      }
-      plan.edges.push_back(std::move(edge));
-    }
-  }
-  return plan;
-}
-
 Status MonitorImpl::connect(const std::vector<std::string>& addresses, Deadline deadline) {
   if (thread_->in_forked_child()) return forked_error();
   const Descriptor listener = std::move(listener_socket_);  // closed on every path
-  CCOM_TRY_ASSIGN(const JoinPlan plan, plan_connections(addresses));
+  CCOM_TRY_ASSIGN(const JoinPlan plan, plan_connections(config_, addresses));
   const JoinHooks hooks{.attach =
                             [this](const JoinEdge& edge, std::unique_ptr<ControlLink> link) {
                               // The TreeState's timeouts come first; these cover connections that it never hears from.
@@ -244,6 +205,9 @@ Status MonitorImpl::report(const Status& error) {
 Status MonitorImpl::check() {
   if (thread_->in_forked_child()) return forked_error();
   check_local_ranks(Clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
+  if (const auto found = departures_.find_missing(calls_->load(std::memory_order_relaxed), call_.load());
+      found && !failed())
+    publish(*found);
   return status();
 }
 
@@ -278,6 +242,7 @@ int64_t MonitorImpl::poll(int64_t now_ns) {
   }
   if (poll_stragglers()) next_ns = std::min(next_ns, now_ns + kCheckIntervalNs);
   if (std::ranges::any_of(trees_, [](const auto& tree) { return tree != nullptr; })) check_local_ranks(now_ns);
+  spread_departure();
   flood_failure();
   call_listener();
   return next_ns;
@@ -287,9 +252,13 @@ int64_t MonitorImpl::poll(int64_t now_ns) {
 bool MonitorImpl::poll_stragglers() {
   if (trees_.empty() || !trees_.front() || failed()) return false;
   ControlTree& tree = *trees_.front();
-  if (!tree.straggler_poll().is_on() && !board_.has_timed_out_rank()) return false;
-  tree.poll_stragglers(board_.slowest_ranks(host().ranks));
-  const StragglerReport found = tree.straggler_poll().result();
+  const bool is_asked_for = board_.is_poll_asked_for();
+  if (!tree.straggler_poll().is_on() && !is_asked_for) return false;
+  StragglerReport own = board_.slowest_ranks(host().ranks);
+  own.is_asked_for = is_asked_for;
+  tree.poll_stragglers(std::move(own));
+  StragglerReport found = tree.straggler_poll().result();
+  found.is_asked_for = false;
   if (board_.stragglers() != found) board_.publish_stragglers(found);
   return true;
 }
@@ -298,13 +267,22 @@ std::vector<Rank> MonitorImpl::find_stragglers() {
   if (thread_->in_forked_child()) return {};
   StragglerReport found = board_.slowest_ranks(host().ranks);
   if (!trees_.empty()) {
-    board_.slot(slot_).timed_out.store(1, std::memory_order_relaxed);
+    board_.slot(slot_).asks.store(1, std::memory_order_relaxed);
     thread_->wake();
     for (const Deadline deadline = Deadline::after(kStragglerPollTime); !deadline.passed() && check().is_ok();)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     found = board_.stragglers();
+    board_.slot(slot_).asks.store(0, std::memory_order_relaxed);
   }
-  return found.calls < board_.slot(slot_).calls.load(std::memory_order_relaxed) ? found.ranks : std::vector<Rank>();
+  return found.calls < calls_->load(std::memory_order_relaxed) ? found.ranks : std::vector<Rank>();
+}
+
+// To the other hosts: of any rank of this host. On the liveness thread.
+void MonitorImpl::spread_departure() {
+  const std::optional<Departure> first = board_.first_departure();
+  if (!first || failed()) return;
+  for (auto& tree : trees_)
+    if (tree) tree->depart(*first);
 }
 
 void MonitorImpl::flood_failure() {
@@ -327,10 +305,15 @@ void MonitorImpl::call_listener() {
 
 }  // namespace
 
+std::string Monitor::call_text() const {
+  return "call " + std::to_string(calls_->load(std::memory_order_relaxed)) + " (" +
+         std::string(name_of(call_.load(std::memory_order_relaxed))) + ")";
+}
+
 size_t Monitor::board_bytes(int local_ranks) { return Board::bytes(local_ranks); }
 
 Result<std::unique_ptr<Monitor>> Monitor::create(MonitorConfig config, Bytes memory, bool initialise) {
-  CCOM_TRY(validate(config));
+  CCOM_TRY(check_config(config));
   const HostMembers& host = config.hosts[static_cast<size_t>(config.host_index)];
   CCOM_TRY_ASSIGN(Board board, Board::over(memory, static_cast<int>(host.ranks.size())));
   if (initialise) board.initialise();

@@ -5,8 +5,8 @@
 // The ranks of a host share a Board in shared memory: the communicator's first error, and a robust futex per rank, held
 // by the liveness thread of its process. The kernel marks it within milliseconds of the holder's death, whatever the
 // memory size; waiting ranks of the host notice in check(). Between hosts, one rank per host keeps TCP control
-// connections in a tree of degree 8 that carries heartbeats, errors and goodbyes; a lost or silent connection
-// (CCOM_DEAD_MS) is reported as a death and flooded over the tree. The first error wins on every board.
+// connections in a tree of degree 8 that carries heartbeats, errors, departures and goodbyes; a lost or silent
+// connection (CCOM_DEAD_MS) is reported as a death and flooded over the tree. The first error wins on every board.
 //
 // Threads: check(), failed(), status() and report() may be called from any thread.
 #pragma once
@@ -14,6 +14,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,7 @@ struct MonitorConfig {
   Secret key;                      // authenticates control connections
   uint64_t communicator = 0;
   int64_t dead_ms = 3000;
+  int64_t warn_ms = 30000;   // see warn_after()
   std::string bind_address;  // of control connections; used by leaders of multi-host communicators
   PortRange ports{};         // likewise
 };
@@ -65,11 +67,26 @@ class Monitor {
   // Makes `error` the communicator's error unless there is one; notifies the ranks of this host and of other hosts, and
   // calls the listener of every local rank (on the liveness thread, within milliseconds). Returns the error in force.
   virtual Status report(const Status& error) = 0;
-  // For the slow path of waits (every few milliseconds): detects dead local ranks and reports them. Returns status().
+  // For the slow path of waits (every few milliseconds): detects dead local ranks, and ranks that have left although
+  // this one makes further calls, and reports them. Returns status().
   virtual Status check() = 0;
-  // The number of collective calls that this rank has begun. A relaxed store.
-  virtual void begin_call(uint64_t calls) = 0;
-  // After a timeout: the ranks that have begun fewer calls than this one; empty if none is known. Takes 150 ms with
+  // This rank has begun its collective call number `calls`. Two relaxed stores.
+  void begin_call(uint64_t calls, Collective call) {
+    call_.store(call, std::memory_order_relaxed);
+    calls_->store(calls, std::memory_order_relaxed);
+  }
+  // This rank makes no more calls. Ranks that have begun, or begin, a later call than its last get an error that names
+  // it: on this host from check(), on others when the control trees have told them. Of messages it may still have some.
+  virtual void depart() = 0;
+  // A RemoteError if one of `peers`, for which this rank waits, is known to have left in order.
+  virtual std::optional<Status> find_departed(const std::vector<Rank>& peers) const = 0;
+  // "call 6 (allreduce)": the last one that this rank has begun.
+  std::string call_text() const;
+  // How long a rank waits before it logs whom it waits for; 0: it never does.
+  virtual std::chrono::milliseconds warn_after() const = 0;
+  // Whether a rank of this host has died or left, so that it can touch nothing any more. False if it is only silent.
+  virtual bool has_ended(int local_rank) const = 0;
+  // After a long wait: the ranks that have begun fewer calls than this one; empty if none is known. Takes 150 ms with
   // several hosts.
   virtual std::vector<Rank> find_stragglers() = 0;
   // `listener` is called on the liveness thread soon after this rank's board has an error; it must not block.
@@ -77,6 +94,8 @@ class Monitor {
 
  protected:
   const std::atomic<uint32_t>* abort_word_ = nullptr;
+  std::atomic<uint64_t>* calls_ = nullptr;
+  std::atomic<Collective> call_{};
 };
 
 }  // namespace ccom

@@ -33,6 +33,7 @@ void TreeState::attach(int host, int64_t now_ns, TreeOutputs& out) {
   other.link = Link::Up;
   other.last_heard_ns = now_ns;
   if (failed()) out.push_back({TreeOutput::Kind::Send, host, {MessageType::Error, error_}});
+  if (departure_) out.push_back({TreeOutput::Kind::Send, host, {MessageType::Departure, {}, {}, *departure_}});
   if (left_) out.push_back({TreeOutput::Kind::Send, host, {MessageType::Goodbye}});
   next_tick_ns_ = std::min(next_tick_ns_, now_ns);
 }
@@ -42,8 +43,13 @@ void TreeState::receive(int host, const ControlMessage& message, int64_t now_ns,
   if (other.link != Link::Up) return;
   other.last_heard_ns = now_ns;
   other.suspected = other.grace_given = false;
-  if (message.type == MessageType::Goodbye) other.link = Link::Gone;
+  if (message.type == MessageType::Goodbye) {
+    other.link = Link::Gone;
+    straggler_poll_.receive(static_cast<size_t>(&other - neighbours_.data()), {});
+  }
   if (message.type == MessageType::Error && !failed()) flood(message.error, host, out);
+  if (message.type == MessageType::Departure && tell_departure(message.departure, host, out))
+    out.push_back({TreeOutput::Kind::Depart, config_.self, message});
   if (message.type == MessageType::StragglerReport) {
     straggler_poll_.receive(static_cast<size_t>(&other - neighbours_.data()), message.stragglers);
     send_straggler_updates(out);
@@ -70,6 +76,18 @@ void TreeState::lose(int host, std::string_view reason, TreeOutputs& out) {
   if (other.link != Link::Up) return;
   other.link = Link::Gone;
   if (!failed() && !left_) flood(death_error(host, reason), host, out);
+}
+
+void TreeState::depart(const Departure& departure, TreeOutputs& out) { tell_departure(departure, -1, out); }
+
+// To all neighbours but one, if it is the first of those known. Returns whether it is.
+bool TreeState::tell_departure(const Departure& departure, int except, TreeOutputs& out) {
+  if (failed() || left_ || (departure_ && *departure_ <= departure)) return false;
+  departure_ = departure;
+  for (const Neighbour& other : neighbours_)
+    if (other.link == Link::Up && other.host != except)
+      out.push_back({TreeOutput::Kind::Send, other.host, {MessageType::Departure, {}, {}, departure}});
+  return true;
 }
 
 void TreeState::fail(const Status& error, TreeOutputs& out) {

@@ -15,6 +15,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,6 +47,7 @@ struct TreeOutput {
     Send,     // message -> host
     Report,   // message.error becomes this host's error, unless it has one
     Suspect,  // host is silent; message.error goes to the log
+    Depart,   // message.departure is the first of which this host has heard
   };
   Kind kind = Kind::Send;
   int host = -1;
@@ -64,6 +66,8 @@ class TreeState {
   void lose(int host, std::string_view reason, TreeOutputs& out);
   // Advances the time. Call it at next_tick_ns() at the latest, after passing on everything received.
   void tick(int64_t now_ns, TreeOutputs& out);
+  // A rank of this host has left in order.
+  void depart(const Departure& departure, TreeOutputs& out);
   // This host has detected an error.
   void fail(const Status& error, TreeOutputs& out);
   // This host's contribution to a straggler poll: starts one, then to be called whenever it changes.
@@ -87,6 +91,7 @@ class TreeState {
 
   Neighbour& neighbour(int host);
   void send_straggler_updates(TreeOutputs& out);
+  bool tell_departure(const Departure& departure, int except, TreeOutputs& out);
   void flood(const Status& error, int except, TreeOutputs& out);
   void check_silence(Neighbour& other, int64_t now_ns, TreeOutputs& out);
   void schedule_next_tick();
@@ -97,6 +102,7 @@ class TreeState {
   std::vector<Neighbour> neighbours_;
   StragglerPoll straggler_poll_;  // indexed as neighbours_
   Status error_;
+  std::optional<Departure> departure_;  // the first that is known
   bool left_ = false;
   int64_t last_tick_ns_ = -1;
   int64_t next_beat_ns_ = 0;

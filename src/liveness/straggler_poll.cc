@@ -8,18 +8,24 @@
 namespace ccom {
 
 StragglerReport least_of(const StragglerReport& a, const StragglerReport& b) {
-  if (a.calls != b.calls) return a.calls < b.calls ? a : b;
-  StragglerReport both{a.calls, {}};
+  const bool is_asked_for = a.is_asked_for || b.is_asked_for;
+  if (a.calls != b.calls) {
+    StragglerReport fewer = a.calls < b.calls ? a : b;
+    fewer.is_asked_for = is_asked_for;
+    return fewer;
+  }
+  StragglerReport both{a.calls, {}, is_asked_for};
   std::ranges::set_union(a.ranks, b.ranks, std::back_inserter(both.ranks));
   both.ranks.resize(std::min(both.ranks.size(), StragglerReport::kMost));
   return both;
 }
 
-// u64 calls, i32 ranks; little-endian.
+// u64 calls << 1 | is_asked_for, i32 ranks; little-endian.
 std::vector<std::byte> encode_report(const StragglerReport& report) {
   const size_t ranks_bytes = std::min(report.ranks.size(), StragglerReport::kMost) * sizeof(Rank);
   std::vector<std::byte> bytes(sizeof report.calls + ranks_bytes);
-  std::memcpy(bytes.data(), &report.calls, sizeof report.calls);
+  const uint64_t word = report.calls << 1 | (report.is_asked_for ? 1 : 0);
+  std::memcpy(bytes.data(), &word, sizeof word);
   if (ranks_bytes > 0) std::memcpy(bytes.data() + sizeof report.calls, report.ranks.data(), ranks_bytes);
   return bytes;
 }
@@ -29,26 +35,23 @@ std::optional<StragglerReport> decode_report(ConstBytes bytes) {
   if (bytes.size() < sizeof report.calls) return std::nullopt;
   const size_t ranks_bytes = bytes.size() - sizeof report.calls;
   if (ranks_bytes % sizeof(Rank) != 0 || ranks_bytes / sizeof(Rank) > StragglerReport::kMost) return std::nullopt;
-  std::memcpy(&report.calls, bytes.data(), sizeof report.calls);
+  uint64_t word = 0;
+  std::memcpy(&word, bytes.data(), sizeof word);
+  report.calls = word >> 1;
+  report.is_asked_for = (word & 1) != 0;
   report.ranks.resize(ranks_bytes / sizeof(Rank));
   if (ranks_bytes > 0) std::memcpy(report.ranks.data(), bytes.data() + sizeof report.calls, ranks_bytes);
   if (!std::ranges::is_sorted(report.ranks)) return std::nullopt;
   return report;
 }
 
-void StragglerPoll::set_own(StragglerReport own) {
-  is_on_ = true;
-  own_ = std::move(own);
+bool StragglerPoll::is_on() const {
+  return own_.is_asked_for || std::ranges::any_of(received_, &StragglerReport::is_asked_for);
 }
 
-void StragglerPoll::receive(size_t index, StragglerReport report) {
-  is_on_ = true;
-  received_[index] = std::move(report);
-}
-
+// When nobody asks any more, neighbours are told so.
 std::optional<StragglerReport> StragglerPoll::update_for(size_t index) {
-  if (!is_on_) return std::nullopt;
-  StragglerReport update = without(index);
+  StragglerReport update = is_on() ? without(index) : StragglerReport();
   if (sent_[index] == update) return std::nullopt;
   return sent_[index] = std::move(update);
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Finds the ranks that are furthest behind, over the control tree, after a rank has timed out.
+// Finds the ranks that are furthest behind, over the control tree, when a rank has waited for long or has timed out.
 //
-// A rank that times out knows only its own peers, which may be waiting for a third rank. So every host reports how many
-// calls its slowest ranks have begun, and each neighbour in the tree receives the minimum over all others whenever it
-// changes. Pure; lasts until the end of the communicator, because a timeout is final.
+// Such a rank knows only its own peers, which may be waiting for a third rank. So every host reports how many calls its
+// slowest ranks have begun, and each neighbour in the tree receives the minimum over all others whenever it changes.
+// Pure. Lasts while a rank of any host asks for it: every report says whether one does on the sender's side.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,10 @@
 namespace ccom {
 
 struct StragglerReport {
-  uint64_t calls = UINT64_MAX;  // begun by each of `ranks`; no rank is known to have begun fewer
-  std::vector<Rank> ranks;      // ascending; the first kMost of them
+  static constexpr uint64_t kNoCalls = UINT64_MAX >> 1;
+  uint64_t calls = kNoCalls;  // begun by each of `ranks`; no rank is known to have begun fewer
+  std::vector<Rank> ranks;    // ascending; the first kMost of them
+  bool is_asked_for = false;  // by a rank on the sender's side
   static constexpr size_t kMost = 32;
   friend bool operator==(const StragglerReport&, const StragglerReport&) = default;
 };
@@ -33,11 +35,12 @@ class StragglerPoll {
  public:
   explicit StragglerPoll(size_t neighbours) : received_(neighbours), sent_(neighbours) {}
 
-  bool is_on() const { return is_on_; }
-  // Sets the report of this host. Starts the poll.
-  void set_own(StragglerReport own);
-  // Sets what neighbour `index` has reported for its side of the tree. Starts the poll.
-  void receive(size_t index, StragglerReport report);
+  // Whether any rank asks for it, on this host or another.
+  bool is_on() const;
+  // Sets the report of this host.
+  void set_own(StragglerReport own) { own_ = std::move(own); }
+  // Sets what neighbour `index` has reported for its side of the tree; nothing if it is gone.
+  void receive(size_t index, StragglerReport report) { received_[index] = std::move(report); }
   // The report that neighbour `index` has to be sent now, if it has changed.
   std::optional<StragglerReport> update_for(size_t index);
   // Over everything known.
@@ -46,10 +49,9 @@ class StragglerPoll {
  private:
   StragglerReport without(size_t index) const;
 
-  bool is_on_ = false;
   StragglerReport own_;
-  std::vector<StragglerReport> received_;             // from each neighbour
-  std::vector<std::optional<StragglerReport>> sent_;  // to each neighbour
+  std::vector<StragglerReport> received_;  // from each neighbour
+  std::vector<StragglerReport> sent_;      // to each neighbour
 };
 
 }  // namespace ccom

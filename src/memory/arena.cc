@@ -69,6 +69,10 @@ Status Arena::free(void* pointer) {
                   static_cast<off_t>(size)) != 0) {
     return system_error(errno, "give %zu bytes of the arena back", size);
   }
+  if (is_detached(begin, size)) {  // never used again; the private pages go
+    ::madvise(pointer, size, MADV_DONTNEED);
+    return {};
+  }
   const auto after = free_.find(begin + size);
   if (after != free_.end()) {
     size += after->second;

@@ -37,7 +37,14 @@ class Arena {
   // Ordinary pages again, contents kept. InvalidArgument if it is not adopted.
   Status give_back(void* begin, size_t size_bytes);
 
-  // Where [address, address + size_bytes) lies in the arena, allocated or adopted as one; nothing if it does not.
+  // The pages that [begin, begin + size_bytes) touches become this process's own, contents kept; of adopted memory all
+  // that was adopted with them. What another process still writes through its mapping of the arena is then not seen
+  // here, now or when that part of the arena is used again, because it never is. Other threads may write to the pages
+  // meanwhile. InvalidArgument if they are not in the arena.
+  Status detach(void* begin, size_t size_bytes);
+
+  // Where [address, address + size_bytes) lies in the arena, allocated or adopted as one; nothing if it does not, or
+  // not any more.
   std::optional<size_t> offset_of(const void* address, size_t size_bytes) const;
 
   // Another number whenever memory was given back since: what is remembered about the pages behind an address is then
@@ -59,17 +66,23 @@ class Arena {
     size_t size_bytes = 0;
     size_t offset = 0;  // in the arena
     int times = 0;
+    bool is_detached = false;
   };
   explicit Arena(std::unique_ptr<SharedSegment> segment);
 
+  Status detach_pages(std::byte* begin, size_t size_bytes, size_t offset) CCOM_REQUIRES(mutex_);
+  bool is_detached(size_t offset, size_t size_bytes) const CCOM_REQUIRES(mutex_);
+
   std::unique_ptr<SharedSegment> segment_;
   std::atomic<uint64_t> generation_{0};
-  Mutex mutex_;                                                 // of allocation
+  mutable Mutex mutex_;                                         // of allocation
   std::map<size_t, size_t> free_ CCOM_GUARDED_BY(mutex_);       // offset -> bytes, never adjacent
   std::map<size_t, size_t> allocated_ CCOM_GUARDED_BY(mutex_);  // offset -> bytes
+  std::map<size_t, size_t> detached_ CCOM_GUARDED_BY(mutex_);   // offset -> bytes, may be adjacent
+  std::atomic<bool> has_detached_{false};                       // ever
   mutable SharedMutex adopted_mutex_;
   std::map<uintptr_t, Adopted> adopted_ CCOM_GUARDED_BY(adopted_mutex_);  // by address, disjoint
-  std::atomic<bool> has_adopted_{false};  // ever
+  std::atomic<bool> has_adopted_{false};                                  // ever
 };
 
 }  // namespace ccom

@@ -3,6 +3,7 @@
 // Ordinary memory made mappable in place.
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cinttypes>
 #include <cstdio>
@@ -84,6 +85,10 @@ Status Arena::give_back(void* begin, size_t size_bytes) {
     return error(Code::InvalidArgument, "the buffer is not registered");
   }
   if (--found->second.times > 0) return {};
+  if (found->second.is_detached) {  // its pages are private already
+    adopted_.erase(found);
+    return {};
+  }
   if (::mmap(begin, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED) {
     ++found->second.times;
     return system_error(errno, "map %zu ordinary bytes in place", size_bytes);
@@ -98,6 +103,10 @@ std::optional<size_t> Arena::offset_of(const void* address, size_t size_bytes) c
   const auto at = reinterpret_cast<uintptr_t>(address);
   const auto base = reinterpret_cast<uintptr_t>(segment_->bytes().data());
   if (at >= base && at - base < segment_->bytes().size()) {
+    if (has_detached_.load(std::memory_order_acquire)) {
+      const Lock lock(mutex_);
+      if (is_detached(at - base, std::max<size_t>(size_bytes, 1))) return std::nullopt;
+    }
     return size_bytes <= segment_->bytes().size() - (at - base) ? std::optional(at - base) : std::nullopt;
   }
   if (!has_adopted_.load(std::memory_order_acquire)) return std::nullopt;
@@ -105,7 +114,8 @@ std::optional<size_t> Arena::offset_of(const void* address, size_t size_bytes) c
   auto after = adopted_.upper_bound(at);
   if (after == adopted_.begin()) return std::nullopt;
   const auto& [begin, range] = *--after;
-  if (at - begin >= range.size_bytes || size_bytes > range.size_bytes - (at - begin)) return std::nullopt;
+  if (range.is_detached || at - begin >= range.size_bytes || size_bytes > range.size_bytes - (at - begin))
+    return std::nullopt;
   return range.offset + (at - begin);
 }
 

@@ -4,6 +4,8 @@
 // writes. Nothing is copied at the fork. (docs/decisions/0004)
 #include <sys/mman.h>
 
+#include <algorithm>
+
 #include "memory/arena.h"
 
 namespace ccom {
@@ -37,9 +39,16 @@ void Arena::after_fork_in_child() {
     ::mmap(whole.data() + used, whole.size() - used, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE,
            -1, 0);
   }
-  if (used > 0) map_privately(whole.data(), used, segment_->fd(), 0);
+  size_t done = 0;  // what is detached is private already
+  for (const auto& [offset, bytes] : detached_) {
+    if (offset >= used) break;
+    if (offset > done) map_privately(whole.data() + done, offset - done, segment_->fd(), done);
+    done = std::max(done, offset + bytes);
+  }
+  if (used > done) map_privately(whole.data() + done, used - done, segment_->fd(), done);
   for (const auto& [address, range] : adopted_) {
-    map_privately(reinterpret_cast<void*>(address), range.size_bytes, segment_->fd(), range.offset);
+    if (!range.is_detached)
+      map_privately(reinterpret_cast<void*>(address), range.size_bytes, segment_->fd(), range.offset);
   }
   after_fork_in_parent();
 }

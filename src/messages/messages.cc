@@ -3,11 +3,10 @@
 
 #include <algorithm>
 
+#include "liveness/lost_peer.h"
+
 namespace ccom {
 namespace {
-
-// Delay before a lost connection is reported: the peer's own error, which says more, may still be on its way.
-constexpr std::chrono::milliseconds kGrace{200};
 
 // For the background thread, which must not take a core from a computing thread.
 constexpr WaitPolicy kSleepAtOnce{
@@ -188,13 +187,7 @@ Status Messages::accept_inbox() {
 }
 
 // Reports the cause; all messages fail with the error that all ranks agree on.
-void Messages::fail(const Status& cause) {
-  if (cause.code() == Code::RemoteError && !monitor_.failed()) {
-    const Deadline grace = Deadline::after(kGrace);
-    while (!grace.passed() && monitor_.check().is_ok()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  end_all(rename_(monitor_.report(cause)));
-}
+void Messages::fail(const Status& cause) { end_all(rename_(monitor_.report(explain_loss(monitor_, cause)))); }
 
 void Messages::end_all(const Status& status) {
   has_failed_ = true;

@@ -5,8 +5,6 @@
 #include <bit>
 #include <thread>
 
-#include "liveness/timeout_status.h"
-
 namespace ccom {
 namespace {
 
@@ -51,6 +49,7 @@ void FlagBarrier::begin(const CallWords& words, std::chrono::milliseconds timeou
   words_ = words;
   timeout_ = timeout;
   deadline_.reset();
+  long_wait_.end();
   hash_ = hash_of(words);
 }
 
@@ -74,7 +73,9 @@ Status FlagBarrier::wait(int local_rank) {
     if (monitor_.failed()) return monitor_.status();
     if (backoff.step() == Backoff::Next::Poll) continue;
     if (!deadline_) deadline_ = Deadline::after_ms(timeout_.count());
-    if (backoff.now() >= deadline_->when()) return late();
+    if (backoff.now() >= deadline_->when()) return timeout_status(monitor_, rank_of(local_rank_), late(), true);
+    long_wait_.begin(backoff.now(), monitor_);
+    if (long_wait_.is_warning_due(backoff.now())) long_wait_.warn(monitor_, rank_of(local_rank_), late(), true);
     CCOM_TRY(monitor_.check());
     sleep(local_rank, std::min(backoff.slice(), deadline_->left()));
   }
@@ -109,13 +110,13 @@ Status FlagBarrier::mismatch(int local_rank) const {
       .with_cure("make the same calls in the same order with equal count, type, operator and root on all ranks");
 }
 
-Status FlagBarrier::late() {
+std::vector<Rank> FlagBarrier::late() const {
   std::vector<Rank> ranks;
   for (int local_rank = 0; local_rank < size(); ++local_rank) {
     const uint32_t reached = number_of(lines(local_rank).line[number_ & 1].word.load());
     if (local_rank != local_rank_ && is_before(reached, number_)) ranks.push_back(rank_of(local_rank));
   }
-  return timeout_status(monitor_, rank_of(local_rank_), std::move(ranks), true);
+  return ranks;
 }
 
 void FlagBarrier::say_left() {
@@ -132,17 +133,14 @@ bool FlagBarrier::has_anybody_left() const {
 }
 
 bool FlagBarrier::await_leavers(uint32_t opening, uint32_t closing) const {
-  const Status cause = monitor_.status();
   const auto is_out = [&](int local_rank) {
     const RankLines& other = lines(local_rank);
     const uint32_t even = number_of(other.line[0].word.load(std::memory_order_acquire));
     const uint32_t odd = number_of(other.line[1].word.load(std::memory_order_acquire));
     const uint32_t reached = is_before(even, odd) ? odd : even;
-    const bool is_dead = cause.code() == Code::RemoteError &&
-                         std::ranges::find(cause.peers(), rank_of(local_rank)) != cause.peers().end();
     const bool has_finished = !is_before(number_, closing) && !is_before(reached, closing);
-    return is_before(reached, opening) || has_finished || is_dead ||
-           other.has_left.load(std::memory_order_acquire) != 0;
+    return is_before(reached, opening) || has_finished || other.has_left.load(std::memory_order_acquire) != 0 ||
+           monitor_.has_ended(local_rank);
   };
   const Deadline deadline = Deadline::after(kLeaveTime);
   for (int local_rank = 0; local_rank < size(); ++local_rank) {

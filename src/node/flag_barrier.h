@@ -15,6 +15,7 @@
 #include "base/backoff.h"
 #include "base/status.h"
 #include "base/time.h"
+#include "liveness/long_wait.h"
 #include "liveness/monitor.h"
 #include "node/fences.h"
 #include "node/layout.h"
@@ -101,7 +102,7 @@ class FlagBarrier {
   Status wait(int local_rank);
   void sleep(int local_rank, std::chrono::nanoseconds at_most);
   Status mismatch(int local_rank) const;
-  Status late();
+  std::vector<Rank> late() const;  // who has not arrived
 
   // What every call needs first, so that it shares cache lines.
   RankLines* const lines_;
@@ -116,6 +117,7 @@ class FlagBarrier {
   Monitor& monitor_;
   std::chrono::milliseconds timeout_{};
   std::optional<Deadline> deadline_;
+  LongWait long_wait_;  // in this call
   const Config config_;
   const Describe describe_;
 };

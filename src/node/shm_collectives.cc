@@ -42,7 +42,7 @@ Status ShmCollectives::open() {
 
 Status ShmCollectives::run(const NodeCall& call, const CallWords& words, std::chrono::milliseconds timeout) {
   if (monitor_.failed()) [[unlikely]]
-    return give_up(monitor_.status(), {});
+    return give_up(monitor_.status());
   barrier_.begin(words, timeout);
   if (call.views == nullptr && call.task->is_plain()) {
     const Collective collective = call.task->task().collective;
@@ -50,26 +50,38 @@ Status ShmCollectives::run(const NodeCall& call, const CallWords& words, std::ch
     if (shown <= config_.small_bytes[static_cast<size_t>(collective)]) {
       Status status = run_small(call, shown);
       if (!status.is_ok()) [[unlikely]]
-        return give_up(status, {});
+        return give_up(status);
       return status;
     }
   }
   TiledCall tiled(call, room_);
   Status status = tiled.run();
-  if (!status.is_ok()) [[unlikely]]
-    return give_up(status, tiled.exposure());
+  if (!status.is_ok()) [[unlikely]] {
+    status = give_up(status);
+    if (tiled.exposure()) end_exposure(*tiled.exposure());
+  }
   return status;
 }
 
-Status ShmCollectives::give_up(const Status& cause, const std::optional<TiledCall::Exposure>& exposure) {
+Status ShmCollectives::give_up(const Status& cause) {
   const Status in_force = fail_(cause);
   barrier_.say_left();
-  if (exposure && !barrier_.await_leavers(exposure->first_barrier, exposure->last_barrier)) {
-    log(LogLevel::Error,
-        "rank %d: a peer has not answered for a second and may still write to a buffer of the failed call",
-        barrier_.rank_of(barrier_.local_rank()));
-  }
   return in_force;
+}
+
+void ShmCollectives::end_exposure(const TiledCall::Exposure& exposure) {
+  if (barrier_.await_leavers(exposure.first_barrier, exposure.last_barrier) || exposure.output.empty()) return;
+  const Rank self = barrier_.rank_of(barrier_.local_rank());
+  const Status detached = config_.arena->detach(exposure.output.data(), exposure.output.size());
+  if (detached.is_ok()) {
+    log(LogLevel::Warn,
+        "rank %d: a peer in the failed call has not answered for a second; other ranks cannot map this rank's buffer "
+        "from now on, so that what the peer still writes does not get there",
+        self);
+  } else {
+    log(LogLevel::Error, "rank %d: a peer has not answered for a second and may still write to a buffer: %s", self,
+        detached.message().c_str());
+  }
 }
 
 // ---- Small calls ----------------------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ struct NodeConfig {
   SharedSegment* segment = nullptr;  // outlives the collectives, as the monitor does
   size_t region_offset = 0;
   std::vector<LocalPeer> peers;
-  const Arena* arena = nullptr;  // this process's
+  Arena* arena = nullptr;  // this process's
   ReachMap::Means means;
   // By collective: up to how many bytes that a rank shows (shown_bytes()) calls are small. At most kMailBytes. Equal on
   // all ranks. A small call does not look at its task's choice.
@@ -53,8 +53,8 @@ class ShmCollectives {
   // Blocking. Every rank of the host makes the call, with equal words.
   //
   // An error is made the communicator's (fail: reports it and returns the one in force) before the call returns, and
-  // nobody touches this rank's buffers after that. A peer that is stopped for more than a second in the middle of a
-  // copy is the exception; it is logged.
+  // nobody touches this rank's buffers after that. Where a peer is stopped for more than a second in the middle of a
+  // copy, the output is taken out of its reach (Arena::detach): later calls on it copy.
   Status run(const NodeCall& call, const CallWords& words, std::chrono::milliseconds timeout);
   void wake() { barrier_.wake(); }
 
@@ -67,7 +67,8 @@ class ShmCollectives {
   void show(const NodeCall& call, size_t shown);
   void combine_shown(const NodeCall& call, size_t shown);
   const std::byte* shown_by(int local_rank, size_t shown) const;
-  Status give_up(const Status& cause, const std::optional<TiledCall::Exposure>& exposure);
+  Status give_up(const Status& cause);
+  void end_exposure(const TiledCall::Exposure& exposure);
   int size() const { return barrier_.size(); }
 
   const NodeConfig config_;

@@ -43,7 +43,11 @@ Status TiledCall::open() {
   }
   barrier.arrive();
   // At least one barrier more: nobody gets through it without this rank.
-  if (mine.input.is_reached() || mine.output.is_reached()) exposure_ = {barrier.number(), barrier.number() + 1};
+  if (mine.input.is_reached() || mine.output.is_reached()) {
+    exposure_ = {barrier.number(), barrier.number() + 1};
+    const NodeGeometry::Extent output = NodeGeometry::extent(call_, {Area::Output, barrier.local_rank()});
+    if (mine.output.is_mapped()) exposure_->output = {call_.output + output.begin, output.size_bytes()};
+  }
   CCOM_TRY(await(opening, 0, 1));
   if (!asks) return {};
   CCOM_TRY(room_.buffers.collect(call_, mine, room_.reach_map, barrier));

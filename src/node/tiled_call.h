@@ -36,6 +36,7 @@ class TiledCall {
   // The barriers of the call, so far as known, if others may be at this rank's buffers between them.
   struct Exposure {
     uint32_t first_barrier = 0, last_barrier = 0;
+    Bytes output{};  // that others may write to; empty: they only read
   };
   const std::optional<Exposure>& exposure() const { return exposure_; }
 

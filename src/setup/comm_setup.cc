@@ -50,9 +50,9 @@ Result<std::unique_ptr<CommSetup>> CommSetup::connect(const Membership& membersh
   CCOM_ASSERT(channels.size() == static_cast<size_t>(membership.nranks));
   const HostSegmentNeeds needs = segment_needs(config, topology, membership.rank, channels);
   const int host = topology.ranks[static_cast<size_t>(membership.rank)].host;
-  auto segment = std::make_unique<HostSegment>(lay_out(needs), needs.ranks,
-                                               index_of(membership.rank, topology.ranks_of(host)),
-                                               membership.secret.derive("ccom segment"));
+  auto segment =
+      std::make_unique<HostSegment>(lay_out(needs), needs.ranks, index_of(membership.rank, topology.ranks_of(host)),
+                                    membership.secret.derive("ccom segment"));
   std::unique_ptr<CommSetup> self(
       new CommSetup(membership, config, topology, std::move(channels), needs, std::move(segment)));
   CCOM_TRY_ASSIGN(const std::vector<wire::Capabilities> capabilities,
@@ -123,6 +123,7 @@ Status CommSetup::make_monitor(bool initialise) {
   monitor.key = membership_.secret.derive("ccom control");
   monitor.communicator = membership_.communicator;
   monitor.dead_ms = config_.dead_ms;
+  monitor.warn_ms = config_.warn_ms;
   if (!network_.addresses.empty()) monitor.bind_address = network_.addresses.front();
   monitor.ports = config_.ports;
   CCOM_TRY_ASSIGN(monitor_, Monitor::create(std::move(monitor), segment_->board(), initialise));

@@ -30,6 +30,7 @@ Result<CommConfig> CommConfig::from_environment() {
   CCOM_TRY_ASSIGN(config.init_timeout_ms, integer_option("CCOM_INIT_TIMEOUT_MS", 1, kMostMs));
   CCOM_TRY_ASSIGN(config.max_memory, integer_option("CCOM_MAX_MEMORY", int64_t{1} << 20, int64_t{1} << 46));
   CCOM_TRY_ASSIGN(config.dead_ms, integer_option("CCOM_DEAD_MS", 100, kMostMs));
+  CCOM_TRY_ASSIGN(config.warn_ms, integer_option("CCOM_WARN_MS", 0, kMostMs));
   CCOM_TRY_ASSIGN(const int64_t crc, integer_option("CCOM_CRC", 0, 1));
   if (option("CCOM_TCP_STREAMS") != "auto") {
     CCOM_TRY_ASSIGN(const int64_t streams, integer_option("CCOM_TCP_STREAMS", 1, 16));

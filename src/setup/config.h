@@ -36,6 +36,7 @@ struct CommConfig {
   int64_t max_memory = 0;
   InterHostMode crossing = InterHostMode::Auto;
   int64_t dead_ms = 3000;
+  int64_t warn_ms = 30000;
   int tcp_streams = 0;  // 0: automatic
   bool crc = true;
   bool tls = false;

@@ -28,7 +28,7 @@ TEST(StragglerReport, TheFewestCallsWinAndEqualsAreUnited) {
 }
 
 TEST(StragglerReport, TravelsAndIsRefusedDamaged) {
-  const StragglerReport behind{uint64_t{1} << 40, {0, 3, 10000}};
+  const StragglerReport behind{uint64_t{1} << 40, {0, 3, 10000}, true};
   const std::vector<std::byte> bytes = encode_report(behind);
   EXPECT_EQ(decode_report(bytes), behind);
   for (size_t size = 0; size < bytes.size(); ++size) {
@@ -64,36 +64,49 @@ TEST(StragglerPoll, EveryHostOfTheTreeLearnsWhoIsFurthestBehind) {
   for (int h = 0; h < kHosts; ++h)
     for (int other : tree_neighbours(h, kHosts))
       drive(h, [&](TreeState& state, TreeOutputs& out) { state.attach(other, 0, out); });
-  const auto own = [](int host) { return StragglerReport{host == 77 ? 6U : 7U, {host}}; };
-  drive(3, [&](TreeState& state, TreeOutputs& out) { state.poll_stragglers(own(3), out); });
-  while (!wire.empty()) {
-    const Parcel parcel = wire.front();
-    wire.erase(wire.begin());
-    ++messages;
-    drive(parcel.to, [&](TreeState& state, TreeOutputs& out) { state.receive(parcel.from, parcel.message, 0, out); });
-    drive(parcel.to, [&](TreeState& state, TreeOutputs& out) {
-      if (state.straggler_poll().is_on()) state.poll_stragglers(own(parcel.to), out);
-    });
-  }
+  bool is_asked_for = true;
+  const auto own = [&](int host) { return StragglerReport{host == 77 ? 6U : 7U, {host}, host == 3 && is_asked_for}; };
+  const auto deliver_all = [&] {
+    drive(3, [&](TreeState& state, TreeOutputs& out) { state.poll_stragglers(own(3), out); });
+    while (!wire.empty()) {
+      const Parcel parcel = wire.front();
+      wire.erase(wire.begin());
+      ++messages;
+      drive(parcel.to, [&](TreeState& state, TreeOutputs& out) { state.receive(parcel.from, parcel.message, 0, out); });
+      drive(parcel.to, [&](TreeState& state, TreeOutputs& out) {
+        if (state.straggler_poll().is_on()) state.poll_stragglers(own(parcel.to), out);
+      });
+    }
+  };
+  deliver_all();
   for (int h = 0; h < kHosts; ++h) {
-    EXPECT_EQ(states[static_cast<size_t>(h)].straggler_poll().result(), (StragglerReport{6, {77}})) << "host " << h;
+    EXPECT_EQ(states[static_cast<size_t>(h)].straggler_poll().result(), (StragglerReport{6, {77}, true}))
+        << "host " << h;
   }
   EXPECT_LT(messages, 50U * kHosts);
+
+  // When host 3 asks no more, the poll ends everywhere, and can begin again.
+  is_asked_for = false;
+  deliver_all();
+  for (const TreeState& state : states) EXPECT_FALSE(state.straggler_poll().is_on());
+  is_asked_for = true;
+  deliver_all();
+  EXPECT_EQ(states[50].straggler_poll().result(), (StragglerReport{6, {77}, true}));
 }
 
 TEST(StragglerPoll, NamesTheRankThatOthersWaitForAcrossHosts) {
   test::Cluster cluster({2, 2, 1});
   ASSERT_TRUE(cluster.connect().is_ok());
-  for (Rank rank = 0; rank < 5; ++rank) cluster[rank].begin_call(rank == 1 ? 4 : 5);
+  for (Rank rank = 0; rank < 5; ++rank) cluster[rank].begin_call(rank == 1 ? 4 : 5, Collective::Barrier);
   EXPECT_THAT(cluster[2].find_stragglers(), ElementsAre(1));
-  cluster[1].begin_call(5);
+  cluster[1].begin_call(5, Collective::Barrier);
   EXPECT_THAT(cluster[4].find_stragglers(), IsEmpty()) << "everybody is in the call now";
 }
 
 TEST(StragglerPoll, TakesNoTimeOnOneHost) {
   test::Cluster cluster({3});
   ASSERT_TRUE(cluster.connect().is_ok());
-  cluster[0].begin_call(1);
+  cluster[0].begin_call(1, Collective::Barrier);
   EXPECT_THAT(cluster[0].find_stragglers(), ElementsAre(1, 2));
   EXPECT_THAT(cluster[1].find_stragglers(), IsEmpty());
 }

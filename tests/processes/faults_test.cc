@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "tests/processes/job.h"
+#include "tests/processes/transports.h"
 
 namespace ccom {
 namespace {
@@ -22,14 +23,6 @@ namespace {
 using std::chrono::milliseconds;
 
 bool is_long() { return std::getenv("CCOM_TEST_LONG") != nullptr; }
-
-// shm: one host. tcp, ofi: every rank a host of its own. mixed: two hosts, shm inside and tcp across.
-Job::Environment environment_for(const std::string& transport, int rank) {
-  if (transport == "shm") return {};
-  if (transport == "mixed") return {{"CCOM_HOSTID", "host" + std::to_string(rank / 2)}};
-  if (transport == "tcp-on-one-host") return {{"CCOM_TRANSPORT", "tcp"}};
-  return {{"CCOM_TRANSPORT", transport}, {"CCOM_HOSTID", "host" + std::to_string(rank)}};
-}
 
 std::set<std::string> shared_memory_files() {
   std::set<std::string> names;
@@ -103,6 +96,25 @@ TEST(Mismatch, IsReportedByEveryRankWithBothCalls) {
       }
       EXPECT_TRUE(job.finish(milliseconds(10000)));
     }
+  }
+}
+
+TEST(LateRank, IsNamedByAWarningOfEveryWaitingRank) {
+  for (const std::string transport : {"shm", "tcp", "ofi", "mixed"}) {
+    Job job(4, {"sleep"}, [&](int rank) {
+      Job::Environment environment = environment_for(transport, rank);
+      environment["CCOM_WARN_MS"] = "150";
+      return environment;
+    });
+    ASSERT_TRUE(job.wait_for("failed", all_but(4, 1), milliseconds(20000))) << job.transcript();
+    for (const int rank : all_but(4, 1)) {
+      const auto is_warning = [rank](const std::string& line) {
+        return line.find("rank " + std::to_string(rank) + " has waited") != std::string::npos &&
+               line.find("in call 1 (barrier): rank 1 has not come yet") != std::string::npos;
+      };
+      EXPECT_TRUE(std::ranges::any_of(job.lines(rank), is_warning)) << transport << "\n" << job.transcript();
+    }
+    EXPECT_TRUE(job.finish(milliseconds(20000))) << job.transcript();
   }
 }
 

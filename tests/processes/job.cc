@@ -100,7 +100,9 @@ bool Job::wait_for(const std::string& prefix, const std::vector<int>& ranks, std
   return true;
 }
 
-void Job::kill(int rank) { ::kill(ranks_[static_cast<size_t>(rank)].pid, SIGKILL); }
+void Job::kill(int rank) { send_signal(rank, SIGKILL); }
+
+void Job::send_signal(int rank, int signal) { ::kill(ranks_[static_cast<size_t>(rank)].pid, signal); }
 
 bool Job::finish(std::chrono::milliseconds at_most) {
   const auto deadline = Clock::now() + at_most;

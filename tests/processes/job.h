@@ -32,6 +32,7 @@ class Job {
   // When that line was read, since the start of the clock.
   std::chrono::steady_clock::time_point when(int rank, const std::string& prefix) const;
   void kill(int rank);
+  void send_signal(int rank, int signal);
   // Waits for the end of all; false if one still runs at the deadline.
   bool finish(std::chrono::milliseconds at_most);
   std::string transcript() const;

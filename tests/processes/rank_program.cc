@@ -9,6 +9,13 @@
 //   rank_program messages BYTES      a cycle of messages without end; "ready", "failed ..." as above
 //   rank_program timed BYTES PAIRS   messages between pairs of ranks (0-2,1-3), at the same time; "took US", the least
 //                                    of some rounds: there and back for one pair, there and a barrier for several
+//   rank_program leave HOW BYTES     rank 1 leaves after its call 5 (HOW: destroy, finalize, exit, throw, receive); the
+//                                    others go on; "left", "failed ..." as above
+//   rank_program end HOW             everybody leaves after call 5, one after another; "ended CODE", its error if any
+//   rank_program canary HOW BYTES    allreduces without end on buffers that are HOW: mapped, registered, ordinary;
+//   "ready";
+//                                    after an error "failed ...", fills the output, and says for some seconds whether
+//                                    it stays as it is: "kept" or "overwritten N"
 //   rank_program lonely              a message from any rank that never comes, and nobody who waits for it; likewise
 // Rank, number of ranks and rendezvous address come from CCOM_RANK, CCOM_NRANKS and CCOM_URL.
 #include <ccom/ccom.h>
@@ -22,6 +29,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -105,6 +113,7 @@ int mismatch(const std::string& kind) {
 }
 
 int sleep_one() {
+  ::dup2(STDOUT_FILENO, STDERR_FILENO);  // the log is part of what the test reads
   ccomConfig_t config = CCOM_CONFIG_INIT;
   config.timeoutMs = 500;
   ccomComm_t comm = join(&config);
@@ -114,6 +123,84 @@ int sleep_one() {
   say("succeeded");
   ccomCommDestroy(comm);
   return 0;
+}
+
+// Does not return where leaving ends the process. finalize: stays alive, and returns when nobody needs it any more.
+int leave(const std::string& how, ccomComm_t comm) {
+  say("left");
+  if (how == "exit") std::exit(0);
+  if (how == "throw") throw std::runtime_error("a failure of the application");
+  if (how == "finalize") {
+    if (ccomCommFinalize(comm) != ccomSuccess) say("finalize failed");
+    std::this_thread::sleep_for(std::chrono::seconds(2));
+  }
+  ccomCommDestroy(comm);
+  return 0;
+}
+
+constexpr int kCallsBeforeLeaving = 5;
+
+int leave_early(const std::string& how, size_t bytes) {
+  ccomComm_t comm = join(nullptr);
+  const size_t count = bytes / sizeof(float);
+  std::vector<float> send(count, 1), recv(count);
+  for (int call = 0;; ++call) {
+    if (rank == 1 && call == kCallsBeforeLeaving) return leave(how, comm);
+    const bool receives = how == "receive" && call == kCallsBeforeLeaving;
+    const ccomResult_t result =
+        receives ? ccomRecv(recv.data(), count, ccomFloat32, 1, comm, nullptr)
+                 : ccomAllReduce(send.data(), recv.data(), count, ccomFloat32, ccomSum, comm, nullptr);
+    if (result != ccomSuccess) return report_failure(comm, result);
+  }
+}
+
+// Whole pages, so that they can be registered.
+void* allocate(const std::string& how, size_t bytes, ccomComm_t comm) {
+  void* buffer = nullptr;
+  void* handle = nullptr;
+  if (how == "mapped") return ccomMemAlloc(&buffer, bytes) == ccomSuccess ? buffer : nullptr;
+  buffer = std::aligned_alloc(4096, bytes);
+  if (how == "registered" && ccomCommRegister(comm, buffer, bytes, &handle) != ccomSuccess) return nullptr;
+  return buffer;
+}
+
+int canary(const std::string& how, size_t bytes) {
+  ::dup2(STDOUT_FILENO, STDERR_FILENO);  // the log is part of what the test reads
+  ccomComm_t comm = join(nullptr);
+  void* const send = allocate(how, bytes, comm);
+  void* const recv = allocate(how, bytes, comm);
+  if (send == nullptr || recv == nullptr) return 4;
+  std::memset(send, 1, bytes);
+  ccomResult_t result = ccomSuccess;
+  for (int i = 0; result == ccomSuccess; ++i) {
+    if (i == 3) say("ready");
+    result = ccomAllReduce(send, recv, bytes, ccomUint8, ccomSum, comm, nullptr);
+  }
+  std::memset(recv, 0xA5, bytes);
+  say("failed " + std::to_string(result));
+  size_t changed = 0;
+  for (int look = 0; look < 15 && changed == 0; ++look) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    const auto* const now = static_cast<const unsigned char*>(recv);
+    changed = static_cast<size_t>(std::count_if(now, now + bytes, [](unsigned char byte) { return byte != 0xA5; }));
+  }
+  say(changed == 0 ? "kept" : "overwritten " + std::to_string(changed));
+  return report_failure(comm, result);
+}
+
+int end_one_after_another(const std::string& how) {
+  ccomComm_t comm = join(nullptr);
+  float value = 1;
+  for (int call = 0; call < kCallsBeforeLeaving; ++call) {
+    const ccomResult_t result = ccomAllReduce(&value, &value, 1, ccomFloat32, ccomMax, comm, nullptr);
+    if (result != ccomSuccess) return report_failure(comm, result);
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(100 * rank));
+  ccomResult_t result = ccomSuccess;
+  ccomCommGetAsyncError(comm, &result);
+  if (result == ccomSuccess) result = ccomCommFinalize(comm);
+  say("ended " + std::to_string(result) + " " + (result == ccomSuccess ? "" : ccomGetLastError(nullptr)));
+  return leave(how, comm);
 }
 
 ccomComm_t join_with_messages() {
@@ -233,6 +320,9 @@ int main(int argc, char** argv) {
   if (what == "sleep") return sleep_one();
   if (what == "messages" && argc > 2) return messages(std::strtoul(argv[2], nullptr, 10));
   if (what == "timed" && argc > 3) return timed(std::strtoul(argv[2], nullptr, 10), argv[3]);
+  if (what == "leave" && argc > 3) return leave_early(argv[2], std::strtoul(argv[3], nullptr, 10));
+  if (what == "canary" && argc > 3) return canary(argv[2], std::strtoul(argv[3], nullptr, 10));
+  if (what == "end" && argc > 2) return end_one_after_another(argv[2]);
   if (what == "lonely") return lonely();
   if (what == "links" && argc > 2) return links(argv[2]);
   return 3;

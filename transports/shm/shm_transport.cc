@@ -120,8 +120,7 @@ Status ShmTransport::move_incoming(ShmChannel& channel, Events& events) {
     channel.incoming.notified();
     schedule_notification(channel);
   }
-  const bool may_end = progress == Progress::Waiting && channel.receives.front().may_end;
-  return may_end && has_left(channel) ? end_receives(channel, events) : Status::ok();
+  return progress == Progress::Waiting && has_left(channel) ? end_receives(channel, events) : Status::ok();
 }
 
 // Data that the peer wrote before it left is visible to whoever has seen that it left.
@@ -130,11 +129,7 @@ bool ShmTransport::has_left(const ShmChannel& channel) {
 }
 
 Status ShmTransport::end_receives(ShmChannel& channel, Events& events) {
-  if (channel.incoming.has_begun()) {
-    failure_ = error(Code::RemoteError, "shm: rank %d left in the middle of a message", channel.peer.rank)
-                   .with_peers({channel.peer.rank});
-    return failure_;
-  }
+  if (channel.incoming.has_begun() || !channel.receives.front().may_end) return lost(channel, "receive from");
   for (; !channel.receives.empty(); channel.receives.pop()) events.ended.push_back(channel.receives.front().token);
   return Status::ok();
 }
@@ -151,6 +146,8 @@ Status ShmTransport::move_outgoing(ShmChannel& channel) {
     }
   }
   if (channel.outgoing.head() != before) schedule_notification(channel);
+  if (progress == Progress::Waiting && channel.peer.lines->left.load(std::memory_order_acquire) != 0)
+    return lost(channel, "send to");
   return progress == Progress::Broken ? broken(channel) : Status::ok();
 }
 
@@ -160,6 +157,12 @@ void ShmTransport::sent(const PostedSend& posted) {
   } else {
     held_.push_back(posted);
   }
+}
+
+Status ShmTransport::lost(const ShmChannel& channel, const char* what) {
+  failure_ = error(Code::RemoteError, "shm: cannot %s rank %d, which has left", what, channel.peer.rank)
+                 .with_peers({channel.peer.rank});
+  return failure_;
 }
 
 Status ShmTransport::broken(const ShmChannel& channel) {
@@ -187,7 +190,7 @@ void ShmTransport::notify_all() {
 bool ShmTransport::has_work() const {
   return !completed_.empty() || !failure_.is_ok() || std::ranges::any_of(receiving_, [](const ShmChannel* channel) {
     if (channel->is_held) return false;
-    return channel->incoming.has_bytes() || (channel->receives.front().may_end && has_left(*channel));
+    return channel->incoming.has_bytes() || has_left(*channel);
   }) || std::ranges::any_of(sending_, [](const ShmChannel* channel) {
     return channel->outgoing.has_room(channel->sends.front().send);
   });

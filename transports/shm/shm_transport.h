@@ -102,6 +102,7 @@ class ShmTransport final : public Transport {
   Status move_incoming(ShmChannel& channel, Events& events);
   Status move_outgoing(ShmChannel& channel);
   Status end_receives(ShmChannel& channel, Events& events);
+  Status lost(const ShmChannel& channel, const char* what);
   Status broken(const ShmChannel& channel);
   void sent(const PostedSend& posted);
   void report_due();

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Finds that this rank waits for one that has left the communicator in order.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "liveness/board.h"
+
+namespace ccom {
+
+struct HostMembers;
+
+// Thread-safe.
+class DepartureWatch {
+ public:
+  // hosts: all, outlive the watch; own_host: the index of the board's host.
+  DepartureWatch(Board board, const std::vector<HostMembers>& hosts, int own_host, Rank self)
+      : board_(board), hosts_(hosts), own_host_(own_host), self_(self) {}
+
+  // An error if a rank of any host has left and this one has begun a later call than the last of that rank: number
+  // `calls`, of which `call` says the kind.
+  std::optional<Status> find_missing(uint64_t calls, Collective call) const;
+  // An error if one of `peers`, for whose messages this rank waits, is known to have left.
+  std::optional<Status> find_departed(const std::vector<Rank>& peers) const;
+
+ private:
+  Status departure_error(const Departure& departure, const std::string& meanwhile) const;
+
+  const Board board_;
+  const std::vector<HostMembers>& hosts_;
+  const int own_host_;
+  const Rank self_;
+};
+
+}  // namespace ccom

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "liveness/monitor_config.h"
+
+#include <algorithm>
+
+namespace ccom {
+
+Rank tree_member(const HostMembers& host, int tree) {
+  return host.ranks[std::min(static_cast<size_t>(tree), host.ranks.size() - 1)];
+}
+
+int tree_count(const std::vector<HostMembers>& hosts) {
+  if (hosts.size() == 1) return 0;
+  return std::ranges::any_of(hosts, [](const HostMembers& host) { return host.ranks.size() > 1; }) ? 2 : 1;
+}
+
+Status check_config(const MonitorConfig& config) {
+  if (config.host_index < 0 || static_cast<size_t>(config.host_index) >= config.hosts.size())
+    return error(Code::InvalidArgument, "host index %d is out of range: there are %zu hosts", config.host_index,
+                 config.hosts.size());
+  for (const HostMembers& host : config.hosts)
+    if (host.ranks.empty() || !std::ranges::is_sorted(host.ranks))
+      return error(Code::InvalidArgument, "host %s has no ranks, or they are not in ascending order",
+                   host.name.c_str());
+  if (!std::ranges::binary_search(config.hosts[static_cast<size_t>(config.host_index)].ranks, config.rank))
+    return error(Code::InvalidArgument, "rank %d is not on host %d", config.rank, config.host_index);
+  if (config.dead_ms < 1)
+    return error(Code::InvalidArgument, "dead_ms must be at least 1, not %lld", static_cast<long long>(config.dead_ms));
+  return Status::ok();
+}
+
+// Remote hosts get a little more time than local ranks, so that a stopped process is reported by its own host, which
+// can tell it from an unreachable one.
+TreeConfig tree_config(const MonitorConfig& config, int tree) {
+  TreeConfig found{
+      .hosts = {}, .self = config.host_index, .dead_ns = (config.dead_ms + config.dead_ms / 8) * 1'000'000};
+  for (const HostMembers& each : config.hosts)
+    found.hosts.push_back({.name = each.name, .member = tree_member(each, tree), .ranks = each.ranks});
+  return found;
+}
+
+Result<JoinPlan> plan_connections(const MonitorConfig& config, const std::vector<std::string>& addresses) {
+  const auto hosts = static_cast<int>(config.hosts.size());
+  JoinPlan plan{.key = config.key.derive("ccom liveness"),
+                .communicator = config.communicator,
+                .self_host = config.host_index,
+                .edges = {}};
+  for (int tree = 0; tree < tree_count(config.hosts); ++tree) {
+    if (tree_member(config.hosts[static_cast<size_t>(config.host_index)], tree) != config.rank) continue;
+    for (int other : tree_neighbours(config.host_index, hosts)) {
+      JoinEdge edge{.tree = tree, .host = other, .rank = tree_member(config.hosts[static_cast<size_t>(other)], tree)};
+      if (other == tree_parent(config.host_index)) {
+        const auto rank = static_cast<size_t>(edge.rank);
+        if (rank >= addresses.size() || addresses[rank].empty())
+          return error(Code::InvalidArgument, "rank %d has published no control address", edge.rank)
+              .with_peers({edge.rank});
+        edge.address = addresses[rank];
+      }
+      plan.edges.push_back(std::move(edge));
+    }
+  }
+  return plan;
+}
+
+}  // namespace ccom

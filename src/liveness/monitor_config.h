@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What follows from a MonitorConfig: the control trees and this rank's connections in them. Pure.
+#pragma once
+
+#include "liveness/control_join.h"
+#include "liveness/monitor.h"
+#include "liveness/state.h"
+
+namespace ccom {
+
+Status check_config(const MonitorConfig& config);
+
+// None on one host; two where some host has a second rank.
+int tree_count(const std::vector<HostMembers>& hosts);
+// The rank that owns the host's connections in that tree.
+Rank tree_member(const HostMembers& host, int tree);
+TreeConfig tree_config(const MonitorConfig& config, int tree);
+// addresses: of all ranks, by rank; where they accept connections.
+Result<JoinPlan> plan_connections(const MonitorConfig& config, const std::vector<std::string>& addresses);
+
+}  // namespace ccom

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A rank that ends before the others is known to all of them at once, however it ends and on every transport: nobody
+// waits until the timeout. A rank that leaves after the last call of all is no error for anybody. Every way of ending
+// is tried with one of three sizes a day (CCOM_TEST_DAY); CCOM_TEST_LONG=1: with all.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+#include "tests/processes/job.h"
+#include "tests/processes/transports.h"
+
+namespace ccom {
+namespace {
+
+using std::chrono::milliseconds;
+
+// Far below every timeout, far above what it takes: a loaded machine must not fail the test.
+constexpr milliseconds kAtOnce{3000};
+
+struct Ending {
+  std::string how;  // see rank_program
+  std::string text;
+};
+
+class Departures : public testing::TestWithParam<std::string> {};
+
+// Rank 1 of 4 ends after its call 5, the others are in call 6. Returns the times until they knew.
+std::vector<double> leave(const std::string& transport, const Ending& ending, size_t bytes) {
+  std::vector<double> noticed_ms;
+  Job job(4, {"leave", ending.how, std::to_string(bytes)}, [&](int rank) { return environment_for(transport, rank); });
+  const std::vector<int> others{0, 2, 3};
+  EXPECT_TRUE(job.wait_for("left", {1}, milliseconds(60000))) << job.transcript();
+  EXPECT_TRUE(job.wait_for("failed", others, kAtOnce)) << ending.how << ", " << bytes << "\n" << job.transcript();
+  for (const int rank : others) {
+    const std::string line = job.line(rank, "failed");
+    EXPECT_TRUE(line.starts_with("failed 6 [1]")) << ending.how << ", " << bytes << ": " << line;
+    EXPECT_NE(line.find(ending.text), std::string::npos) << ending.how << ", " << bytes << ": " << line;
+    if (transport == "shm") {
+      EXPECT_EQ(line, job.line(0, "failed")) << "the errors of a host's ranks differ";
+    }
+    const auto time = job.when(rank, "failed") - job.when(1, "left");
+    noticed_ms.push_back(std::chrono::duration<double, std::milli>(time).count());
+  }
+  EXPECT_TRUE(job.finish(milliseconds(20000))) << job.transcript();
+  return noticed_ms;
+}
+
+TEST_P(Departures, ARankThatLeavesEarlyIsNamedToAllOthersAtOnce) {
+  const std::string left = "rank 1 left the communicator after its call 5 while rank ";
+  const std::vector<Ending> endings = {
+      {"destroy", left}, {"finalize", left}, {"exit", "rank 1"}, {"throw", "rank 1"}, {"receive", left}};
+  std::vector<double> noticed_ms;
+  const std::vector<size_t> sizes{8, 65536, 4 << 20};
+  const char* const day = std::getenv("CCOM_TEST_DAY");
+  size_t next = day == nullptr ? 0 : std::strtoul(day, nullptr, 10);
+  for (const Ending& ending : endings) {
+    const size_t due = next++ % sizes.size();
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      if (i != due && std::getenv("CCOM_TEST_LONG") == nullptr) continue;
+      const std::vector<double> times = leave(GetParam(), ending, sizes[i]);
+      noticed_ms.insert(noticed_ms.end(), times.begin(), times.end());
+    }
+  }
+  std::ranges::sort(noticed_ms);
+  std::printf("%s: noticed after p50 %.1f ms, max %.1f ms\n", GetParam().c_str(), noticed_ms[noticed_ms.size() / 2],
+              noticed_ms.back());
+}
+
+TEST_P(Departures, TheErrorNamesBothCalls) {
+  Job job(4, {"leave", "destroy", "8"}, [](int rank) { return environment_for(GetParam(), rank); });
+  ASSERT_TRUE(job.wait_for("failed", {0, 2, 3}, milliseconds(60000))) << job.transcript();
+  EXPECT_NE(job.line(0, "failed").find(" is in call 6 (allreduce)"), std::string::npos) << job.line(0, "failed");
+  EXPECT_TRUE(job.finish(milliseconds(20000)));
+}
+
+TEST_P(Departures, LeavingAfterTheLastCallOfAllIsNoErrorForAnybody) {
+  for (const std::string how : {"destroy", "finalize"}) {
+    Job job(4, {"end", how}, [](int rank) { return environment_for(GetParam(), rank); });
+    ASSERT_TRUE(job.wait_for("ended", {0, 1, 2, 3}, milliseconds(60000))) << job.transcript();
+    for (int rank = 0; rank < 4; ++rank) EXPECT_EQ(job.line(rank, "ended"), "ended 0 ") << how;
+    EXPECT_TRUE(job.finish(milliseconds(20000)));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(On, Departures, testing::Values("shm", "tcp", "ofi", "mixed"),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace ccom

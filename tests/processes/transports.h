@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The ways in which the ranks of a process test are connected.
+#pragma once
+
+#include <string>
+
+#include "tests/processes/job.h"
+
+namespace ccom {
+
+// shm: one host. tcp, ofi: every rank a host of its own. mixed: two hosts, shm inside and tcp across.
+inline Job::Environment environment_for(const std::string& transport, int rank) {
+  if (transport == "shm") return {};
+  if (transport == "mixed") return {{"CCOM_HOSTID", "host" + std::to_string(rank / 2)}};
+  if (transport == "tcp-on-one-host") return {{"CCOM_TRANSPORT", "tcp"}};
+  return {{"CCOM_TRANSPORT", transport}, {"CCOM_HOSTID", "host" + std::to_string(rank)}};
+}
+
+}  // namespace ccom
