@@ -48,7 +48,8 @@ class Network {
  public:
   enum class Health { Well, Stopped, Dead, Left };
 
-  Network(int hosts, uint64_t seed) : hosts_(hosts), random_(seed), health_(hosts, Health::Well), errors_(hosts) {
+  Network(int hosts, uint64_t seed)
+      : hosts_(hosts), random_(seed), health_(hosts, Health::Well), errors_(hosts), departures_(hosts) {
     for (int h = 0; h < hosts; ++h) {
       states_.emplace_back(tree_of(hosts, h));
       for (int other : tree_neighbours(h, hosts)) pipes_.push_back({.from = other, .to = h, .parcels = {}});
@@ -82,10 +83,18 @@ class Network {
     for (int other : tree_neighbours(host, hosts_)) post(host, other, std::nullopt);
   }
 
+  // A rank of that host leaves, the host's member stays.
+  void depart(int host, const Departure& departure) {
+    drive(host, [&](auto& out) { states_[host].depart(departure, out); });
+    departures_[host] = departure;
+  }
+
   const Status& error_of(int host) const { return errors_[host]; }
+  const std::optional<Departure>& departure_at(int host) const { return departures_[host]; }
   Health health(int host) const { return health_[host]; }
   int suspicions() const { return suspicions_; }
   int error_messages() const { return error_messages_; }
+  int departure_messages() const { return departure_messages_; }
 
  private:
   struct Parcel {
@@ -104,6 +113,7 @@ class Network {
     for (const TreeOutput& output : outputs) {
       if (output.kind == TreeOutput::Kind::Send) post(host, output.host, output.message);
       if (output.kind == TreeOutput::Kind::Suspect) ++suspicions_;
+      if (output.kind == TreeOutput::Kind::Depart) departures_[host] = output.message.departure;
       if (output.kind == TreeOutput::Kind::Report && errors_[host].is_ok()) errors_[host] = output.message.error;
     }
   }
@@ -111,6 +121,7 @@ class Network {
   void post(int from, int to, std::optional<ControlMessage> message) {
     if (cut_.contains({std::min(from, to), std::max(from, to)})) return;
     if (message && message->type == MessageType::Error) ++error_messages_;
+    if (message && message->type == MessageType::Departure) ++departure_messages_;
     auto& pipe =
         std::ranges::find_if(pipes_, [&](const Pipe& each) { return each.from == from && each.to == to; })->parcels;
     int64_t arrival = now_ + static_cast<int64_t>(random_() % 5 + 1) * kMs;
@@ -142,10 +153,12 @@ class Network {
   std::vector<TreeState> states_;
   std::vector<Health> health_;
   std::vector<Status> errors_;
+  std::vector<std::optional<Departure>> departures_;
   std::vector<Pipe> pipes_;
   std::set<std::pair<int, int>> cut_;
   int suspicions_ = 0;
   int error_messages_ = 0;
+  int departure_messages_ = 0;
 };
 
 TEST(TreeState, NeighboursAreEachOthersNeighboursAndConnectEverybody) {
@@ -348,6 +361,40 @@ TEST(TreeNetwork, AnErrorCrossesEachConnectionOnce) {
   network.run_ms(60);
   for (int h = 0; h < 40; ++h) EXPECT_EQ(network.error_of(h).message(), "rank 66 aborts");
   EXPECT_EQ(network.error_messages(), 39);
+}
+
+TEST(TreeNetwork, TheFirstDepartureReachesEveryHostWhileOthersLeave) {
+  for (uint64_t seed = 0; seed < 50; ++seed) {
+    Network network(40, seed);
+    std::mt19937_64 random(seed);
+    network.run_ms(30);
+    Departure first{UINT64_MAX, -1};
+    for (int i = 0; i < 5; ++i) {
+      const auto host = static_cast<int>(random() % 40);
+      const Departure departure{5 + random() % 4, 2 * host};
+      if (departure < first) {
+        first = departure;
+        network.depart(host, departure);
+      }
+      network.run_ms(static_cast<int64_t>(random() % 10));
+    }
+    network.run_ms(60);
+    for (int h = 0; h < 40; ++h) {
+      ASSERT_EQ(network.departure_at(h), first) << "seed " << seed << ", host " << h;
+      EXPECT_TRUE(network.error_of(h).is_ok());
+    }
+  }
+}
+
+TEST(TreeNetwork, OneOfEqualDeparturesIsToldAndEachConnectionIsCrossedOnce) {
+  Network network(40, 1);
+  network.run_ms(30);
+  network.depart(33, {5, 66});
+  network.run_ms(60);
+  EXPECT_EQ(network.departure_messages(), 39);
+  for (int h = 0; h < 40; ++h) network.depart(h, {5, 100 + h});
+  network.run_ms(60);
+  EXPECT_EQ(network.departure_messages(), 39) << "later ones after as many calls change nothing";
 }
 
 TEST(TreeNetwork, LeavingInAnyOrderIsNoDeath) {

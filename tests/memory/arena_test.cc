@@ -5,10 +5,15 @@
 
 #include <sys/mman.h>
 
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
 #include <random>
+#include <thread>
 
 namespace ccom {
 namespace {
@@ -129,6 +134,81 @@ TEST(ArenaAdoption, RefusesWhatIsNotWholePagesOfOrdinaryMemory) {
   ASSERT_EQ(::munmap(memory + 4096, 4096), 0);
   ASSERT_EQ(::mprotect(memory, 4096, PROT_READ | PROT_WRITE), 0);
   EXPECT_EQ(arena->adopt(memory, 8192).code(), Code::InvalidArgument);  // a hole
+}
+
+// The arena as a peer has it: a second mapping of the same file.
+std::byte* map_as_peer(Arena& arena) {
+  void* const mapping =
+      ::mmap(nullptr, arena.segment().bytes().size(), PROT_READ | PROT_WRITE, MAP_SHARED, arena.segment().fd(), 0);
+  return mapping == MAP_FAILED ? nullptr : static_cast<std::byte*>(mapping);
+}
+
+TEST(ArenaDetachment, KeepsContentsAndShutsLateWritesOut) {
+  const auto arena = *Arena::create(size_t{1} << 20);
+  std::byte* const peer = map_as_peer(*arena);
+  auto* const memory = static_cast<std::byte*>(*arena->allocate(40000));
+  std::memset(memory, 1, 40000);
+  const size_t offset = *arena->offset_of(memory, 40000);
+  ASSERT_TRUE(arena->detach(memory + 5000, 20000).is_ok());
+  EXPECT_FALSE(arena->offset_of(memory, 40000)) << "nobody is to be told where it was";
+  EXPECT_TRUE(arena->offset_of(memory + 36000, 4000));
+  std::memset(peer + offset + 5000, 2, 20000);  // the late writes
+  for (size_t i = 0; i < 40000; ++i) ASSERT_EQ(memory[i], std::byte{1}) << i;
+  memory[6000] = std::byte{3};
+  EXPECT_EQ(peer[offset + 6000], std::byte{2});
+
+  // That part of the arena is not used again, nor seen by later users of the addresses.
+  ASSERT_TRUE(arena->free(memory).is_ok());
+  while (const Result<void*> next = arena->allocate(4096)) {
+    const auto at = static_cast<size_t>(static_cast<std::byte*>(*next) - arena->segment().bytes().data());
+    EXPECT_TRUE(at + 4096 <= offset + 4096 || at >= offset + 28672) << at;
+  }
+  ::munmap(peer, arena->segment().bytes().size());
+}
+
+TEST(ArenaDetachment, OfAdoptedMemoryKeepsContentsUntilItIsGivenBack) {
+  const auto arena = *Arena::create(size_t{1} << 20);
+  std::byte* const peer = map_as_peer(*arena);
+  constexpr size_t kBytes = 65536;
+  auto* const memory = static_cast<std::byte*>(std::aligned_alloc(4096, kBytes));
+  std::memset(memory, 1, kBytes);
+  ASSERT_TRUE(arena->adopt(memory, kBytes).is_ok());
+  const size_t offset = *arena->offset_of(memory, kBytes);
+  ASSERT_TRUE(arena->detach(memory + 100, 10).is_ok());
+  EXPECT_FALSE(arena->offset_of(memory + 8192, 1)) << "all that was adopted together is detached";
+  std::memset(peer + offset, 2, kBytes);
+  ASSERT_TRUE(arena->give_back(memory, kBytes).is_ok());
+  for (size_t i = 0; i < kBytes; ++i) ASSERT_EQ(memory[i], std::byte{1}) << i;
+  std::free(memory);
+  ::munmap(peer, arena->segment().bytes().size());
+}
+
+TEST(ArenaDetachment, KeepsWhatOtherThreadsWriteMeanwhile) {
+  const auto arena = *Arena::create(size_t{8} << 20);
+  constexpr size_t kBytes = size_t{4} << 20;
+  auto* const memory = static_cast<std::byte*>(*arena->allocate(kBytes));
+  std::atomic<bool> ends{false};
+  std::array<uint64_t, 64> counts{};
+  std::thread writer([&] {  // to words at the ends of pages
+    for (size_t i = 0; !ends; ++i) {
+      const size_t page = i % counts.size() * (kBytes / counts.size());
+      std::memcpy(memory + page + 4088, &++counts[i % counts.size()], sizeof(uint64_t));
+    }
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_TRUE(arena->detach(memory, kBytes).is_ok());
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  ends = true;
+  writer.join();
+  for (size_t i = 0; i < counts.size(); ++i) {
+    EXPECT_EQ(std::memcmp(memory + i * (kBytes / counts.size()) + 4088, &counts[i], sizeof(uint64_t)), 0) << i;
+  }
+}
+
+TEST(ArenaDetachment, RefusesWhatIsNotInTheArena) {
+  const auto arena = *Arena::create(size_t{1} << 20);
+  std::array<std::byte, 64> outside{};
+  EXPECT_EQ(arena->detach(outside.data(), outside.size()).code(), Code::InvalidArgument);
 }
 
 }  // namespace
