@@ -8,12 +8,10 @@
 
 #include "algorithms/cycles.h"
 #include "algorithms/streams.h"
+#include "planner/search.h"
 
 namespace ccom {
 namespace {
-
-// Members that exchange blocks directly at a time: more would be many short messages.
-constexpr int kMostDirect = 16;
 
 bool all_powers_of_two(const std::vector<int>& dims) {
   return !dims.empty() &&

@@ -22,8 +22,6 @@ constexpr size_t kTileGranule = 4096;
 constexpr char kBetweenTwoHosts[] =
     "allreduce:one_shot,reduce_scatter:direct,allgather:direct,broadcast:star,reduce:star";
 // Blocks of an allgather lie apart in the output: a message for each, so the fewest steps are best.
-constexpr int kMostDirect = 16;
-
 const char* forced_across(size_t hosts) {
   if (hosts == 2) return kBetweenTwoHosts;
   return hosts <= kMostDirect ? "allgather:direct" : "";

@@ -86,7 +86,7 @@ TEST_P(Departures, LeavingAfterTheLastCallOfAllIsNoErrorForAnybody) {
 }
 
 INSTANTIATE_TEST_SUITE_P(On, Departures, testing::Values("shm", "tcp", "ofi", "mixed"),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& on) { return on.param; });
 
 }  // namespace
 }  // namespace ccom
