@@ -21,7 +21,9 @@ size_t block_size(size_t bytes) {
   return (bytes + step - 1) / step * step;
 }
 
-// Thread-safe. Never destroyed: tensors may outlive static destruction.
+// Thread-safe. Never destroyed: tensors may outlive static destruction. Its mutex is a leaf: nobody takes another one
+// while holding it, and libccom is called without it. Around a fork the forking thread holds libccom's mutexes and this
+// one in whatever order their handlers were registered, so a thread that held one and waited for another could meet it.
 class Blocks {
  public:
   static Blocks& get() {
@@ -32,16 +34,18 @@ class Blocks {
   // Null if there is no such memory (left), or in a forked child, which shares nothing with the ranks.
   void* allocate(size_t bytes) {
     const size_t size = block_size(bytes);
-    std::lock_guard lock(mutex_);
-    if (is_child_) return nullptr;
     void* data = nullptr;
-    if (const auto found = kept_.find(size); found != kept_.end()) {
-      data = found->second;
-      kept_.erase(found);
-      use_.kept -= size;
-    } else if (ccomMemAlloc(&data, size) != ccomSuccess) {
-      return nullptr;
+    {
+      std::lock_guard lock(mutex_);
+      if (is_child_) return nullptr;
+      if (const auto found = kept_.find(size); found != kept_.end()) {
+        data = found->second;
+        kept_.erase(found);
+        use_.kept -= size;
+      }
     }
+    if (data == nullptr && ccomMemAlloc(&data, size) != ccomSuccess) return nullptr;
+    std::lock_guard lock(mutex_);
     sizes_[data] = size;
     use_.in_use += size;
     return data;
@@ -49,19 +53,21 @@ class Blocks {
 
   // False if it was not allocated here.
   bool free(void* data) {
-    std::lock_guard lock(mutex_);
-    const auto found = sizes_.find(data);
-    if (found == sizes_.end()) return false;
-    const size_t size = found->second;
-    sizes_.erase(found);
-    use_.in_use -= size;
-    if (is_child_) return true;  // a private copy of the parent's pages: freed with the process
-    if (use_.kept + size <= keep_bytes_) {
-      kept_.emplace(size, data);
-      use_.kept += size;
-    } else {
-      ccomMemFree(data);
+    {
+      std::lock_guard lock(mutex_);
+      const auto found = sizes_.find(data);
+      if (found == sizes_.end()) return false;
+      const size_t size = found->second;
+      sizes_.erase(found);
+      use_.in_use -= size;
+      if (is_child_) return true;  // the pages go with the process
+      if (use_.kept + size <= keep_bytes_) {
+        kept_.emplace(size, data);
+        use_.kept += size;
+        return true;
+      }
     }
+    ccomMemFree(data);
     return true;
   }
 

@@ -11,6 +11,10 @@
 
 // On members: only to be touched while the mutex is held.
 #define CCOM_GUARDED_BY(mutex) CCOM_THREAD_ANNOTATION(guarded_by(mutex))
+// On mutexes that are held together: the others are taken first.
+#define CCOM_ACQUIRED_AFTER(...) CCOM_THREAD_ANNOTATION(acquired_after(__VA_ARGS__))
+// On functions that take the mutex themselves.
+#define CCOM_EXCLUDES(...) CCOM_THREAD_ANNOTATION(locks_excluded(__VA_ARGS__))
 // On functions and lambdas: the caller holds the mutex.
 #define CCOM_REQUIRES(...) CCOM_THREAD_ANNOTATION(requires_capability(__VA_ARGS__))
 // On functions that take or give a mutex; without an argument, the object itself.

@@ -20,14 +20,17 @@ namespace ccom {
 inline constexpr size_t kPage = 4096;
 
 // Thread-safe. Memory that is shared is not copied by fork(): see before_fork().
+//
+// Order of mutexes: the registry of process_memory.cc, adopted_mutex_, mutex_; malloc's are the last. Callers hold none
+// of their own that a fork handler of theirs takes too: handlers run in the order in which libraries registered them.
 class Arena {
  public:
   static Result<std::unique_ptr<Arena>> create(size_t size_bytes);
 
   // Zeroed, page-aligned; OutOfMemory says what is missing.
-  Result<void*> allocate(size_t size_bytes);
+  Result<void*> allocate(size_t size_bytes) CCOM_EXCLUDES(mutex_);
   // Gives the memory back to the system at once. InvalidArgument if allocate() did not return it.
-  Status free(void* pointer);
+  Status free(void* pointer) CCOM_EXCLUDES(mutex_);
 
   // Puts pages of the arena in the place of ordinary ones, contents and addresses kept, so that what lies there can be
   // mapped by others too. `begin` and size_bytes are whole pages of private anonymous memory, read-write; else
@@ -75,7 +78,7 @@ class Arena {
 
   std::unique_ptr<SharedSegment> segment_;
   std::atomic<uint64_t> generation_{0};
-  mutable Mutex mutex_;                                         // of allocation
+  mutable Mutex mutex_ CCOM_ACQUIRED_AFTER(adopted_mutex_);             // of allocation
   std::map<size_t, size_t> free_ CCOM_GUARDED_BY(mutex_);       // offset -> bytes, never adjacent
   std::map<size_t, size_t> allocated_ CCOM_GUARDED_BY(mutex_);  // offset -> bytes
   std::map<size_t, size_t> detached_ CCOM_GUARDED_BY(mutex_);   // offset -> bytes, may be adjacent

@@ -67,6 +67,11 @@ def test_loaders_fork_beside_a_group(case):
     launch.ranks("forking.py", case, count=2, timeout=120)
 
 
+@pytest.mark.parametrize("keep_bytes", [0, 1 << 30], ids=["keeps nothing", "keeps blocks"])
+def test_forks_beside_threads_that_allocate_mapped_tensors(keep_bytes):
+    launch.ranks("forking.py", "threads", str(keep_bytes), count=1, timeout=60)
+
+
 ORDERS = {
     "libraries first": "protobuf grpc numpy tensorboard torch group",
     "libraries last": "torch group protobuf grpc numpy tensorboard",

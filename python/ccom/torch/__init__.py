@@ -111,7 +111,8 @@ def enable_mapped_tensors(min_bytes=1 << 20, keep_bytes=1 << 30):
 
     Collectives on such tensors read and write one another's memory directly instead of copying through a staging area.
     Call it before the model is built; every rank may do as it likes. Freed memory is kept for tensors to come, keep_bytes
-    at most. Forked children (DataLoader's workers) see the tensors of the parent as private copies.
+    at most. What forked children (DataLoader's workers) write stays with them; pages that they have not written to show
+    what the parent writes later, and zeros once it has freed the tensor.
     """
     _load().enable_mapped_tensors(min_bytes, keep_bytes)
 

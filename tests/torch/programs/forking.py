@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes that are forked from one that has torch and ccom: forking.py before|workers|mapped"""
+"""Processes that are forked from one that has torch and ccom: forking.py before|workers|mapped|threads [KEEP_BYTES]"""
 import multiprocessing
 import os
 import sys
 import tempfile
+import threading
 
 import torch
 import torch.distributed as dist
@@ -66,6 +67,34 @@ def mapped():
     ccom.torch.enable_mapped_tensors()
     assert ccom.torch.is_mapped(torch.zeros(1 << 20))
     workers()
+
+
+def threads():
+    """Forks while other threads allocate mapped tensors and free them; every child has what was there and ends."""
+    import ccom.torch
+
+    ccom.torch.enable_mapped_tensors(1 << 20, int(sys.argv[2]))
+    data = torch.full((1 << 20,), 7.0)
+    assert ccom.torch.is_mapped(data)
+    stopped = threading.Event()
+
+    def allocate():
+        size = 1 << 20
+        while not stopped.is_set():
+            torch.empty(size, dtype=torch.uint8)
+            size = size + (1 << 20) if size < 8 << 20 else 1 << 20
+
+    allocating = [threading.Thread(target=allocate, daemon=True) for _ in range(8)]
+    for thread in allocating:
+        thread.start()
+    for _ in range(300):
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if data[-1] == 7 and torch.empty(2 << 20)[0] is not None else 1)
+        assert os.waitpid(child, 0)[1] == 0
+    stopped.set()
+    for thread in allocating:
+        thread.join()
 
 
 if __name__ == "__main__":
