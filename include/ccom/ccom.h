@@ -152,7 +152,9 @@ CCOM_API ccomResult_t ccomGetErrorInfo(ccomComm_t comm, ccomErrorInfo_t* info);
 
 typedef enum { ccomLogError = 0, ccomLogWarn = 1, ccomLogInfo = 2, ccomLogDebug = 3 } ccomLogLevel_t;
 typedef void (*ccomLogFn)(ccomLogLevel_t level, const char* message, void* user);
-/* Receives every log line from any thread; must not call ccom. fn NULL restores the default (stderr, CCOM_LOG). */
+/* Receives every log line, in order, one at a time, from a thread of ccom's; it may block and call ccom. Whoever logs waits 10 ms
+ * at most; lines beyond 128 that wait are dropped and counted. Returns when the function before, if there was one, has
+ * got all its lines and will not be called again. fn NULL restores the default (stderr, CCOM_LOG). */
 CCOM_API ccomResult_t ccomSetLogCallback(ccomLogFn fn, void* user);
 
 typedef struct {
@@ -171,7 +173,8 @@ CCOM_API ccomResult_t ccomParamGet(const char* key, char* value, size_t* length,
 /* ---- Start ------------------------------------------------------------------------------------------------------ */
 
 /* Creates an id for one communicator and starts its rendezvous server in this process, on the interface chosen by
- * CCOM_SOCKET_IFNAME. Any process may call it, usually rank 0's; it must run until all ranks have joined. */
+ * CCOM_SOCKET_IFNAME. Any process may call it, usually rank 0's; it must run until all ranks have joined.
+ * Whoever holds the bytes can join; where CCOM_SECRET or CCOM_SECRET_FILE is set, only who has that secret too. */
 CCOM_API ccomResult_t ccomGetUniqueId(ccomUniqueId* id);
 /* The same without distributing bytes explicitly. All ranks pass the same url:
  *   file:///path    rank 0 creates the id and writes it there (mode 0600); the others wait for it. Several hosts need
@@ -296,7 +299,8 @@ CCOM_API ccomResult_t ccomStreamQuery(ccomStream_t stream);
 /* Waits until the queue is empty; timeoutMs < 0: until its operations' own deadlines. Returns the first error of the
  * operations since the last call, and clears it. */
 CCOM_API ccomResult_t ccomStreamSynchronize(ccomStream_t stream, int64_t timeoutMs);
-/* Operations queued on `stream` after this call wait for `event`. */
+/* Operations queued on `stream` after this call wait for `event` as it was last recorded: for what its stream has queued before
+ * that, with the deadlines of those operations, and CCOM_TIMEOUT_MS at most, then the stream has the error ccomTimeout. */
 CCOM_API ccomResult_t ccomStreamWaitEvent(ccomStream_t stream, ccomEvent_t event);
 /* Calls fn in the stream's thread, in order, with the stream's current state; fn must not wait for that stream. */
 CCOM_API ccomResult_t ccomStreamAddCallback(ccomStream_t stream, void (*fn)(void* user, ccomResult_t state),

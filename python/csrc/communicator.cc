@@ -18,8 +18,18 @@ std::string key_of_this_time(c10d::Store& store, int rank) {
   return "ccom/id/" + std::to_string(store.add("ccom/times/" + std::to_string(rank), 1));
 }
 
-ccomUniqueId exchange_id(c10d::Store& store, int rank, Milliseconds timeout, const std::string& name) {
-  const std::string key = key_of_this_time(store, rank);
+// Whoever holds the id can join, and whoever can connect to the store can read it: it is to be gone once nobody needs
+// it. A store that cannot delete keeps an empty value.
+void forget(c10d::Store& store, const std::string& key) {
+  try {
+    store.set(key, std::vector<uint8_t>());
+    store.deleteKey(key);
+  } catch (const std::exception&) {  // the store has gone, or cannot delete
+  }
+}
+
+ccomUniqueId exchange_id(c10d::Store& store, const std::string& key, int rank, Milliseconds timeout,
+                         const std::string& name) {
   ccomUniqueId id;
   if (rank == 0) {
     check(ccomGetUniqueId(&id), nullptr);
@@ -61,7 +71,8 @@ void run_job(void* user, ccomResult_t) {
 Communicator::Communicator(c10d::Store& store, int rank, int size, Milliseconds timeout, const std::string& name)
     : timeout_ms_(timeout.count()) {
   const std::string interface = interface_towards_master();
-  const ccomUniqueId id = exchange_id(store, rank, timeout, name);
+  const std::string key = key_of_this_time(store, rank);
+  const ccomUniqueId id = exchange_id(store, key, rank, timeout, name);
   ccomConfig_t config = CCOM_CONFIG_INIT;
   config.commName = name.c_str();
   config.timeoutMs = config.initTimeoutMs = timeout.count();
@@ -73,6 +84,7 @@ Communicator::Communicator(c10d::Store& store, int rank, int size, Milliseconds 
     raise("ccom start of group '" + name + "' (rank " + std::to_string(rank) + " of " + std::to_string(size) +
           "): " + failure.what());
   }
+  if (rank == 0) forget(store, key);  // all ranks have joined
 }
 
 Communicator::~Communicator() {

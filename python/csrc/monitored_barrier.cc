@@ -32,7 +32,8 @@ std::string listed(const std::vector<int>& ranks) {
 }  // namespace
 
 void ProcessGroup::monitoredBarrier(const BarrierOptions& options, bool wait_all_ranks) {
-  const Milliseconds timeout = timeout_or_default(options.timeout);
+  // Zero is a timeout, as for gloo: rank 0 names at once who is not there yet.
+  const Milliseconds timeout = options.timeout.count() < 0 ? options_->timeout : options.timeout;
   const Clock::time_point end = Clock::now() + timeout;
   const std::string prefix = "ccom/monitored/" + std::to_string(monitored_.fetch_add(1)) + "/";
   const std::string verdict = prefix + "verdict";

@@ -87,11 +87,23 @@ Status init_rank(ccomComm_t* out, int nranks, const UniqueId& id, int rank, cons
   return make_communicator(out, {rank, nranks, id.communicator, id.secret}, config, *rendezvous, deadline);
 }
 
-Result<UniqueId> unpack_id(const ccomUniqueId& id) {
-  return unpack(std::span<const char, UniqueId::kBytes>(id.internal));
+// Where the user has set CCOM_SECRET, the bytes of an id hold its secret encrypted by that one, so that they are
+// worthless to others who see them on their way. The number of a communicator is random: each mask is used once.
+Status mask_secret(UniqueId& id) {
+  CCOM_TRY_ASSIGN(const std::optional<Secret> of_user, configured_secret());
+  if (!of_user) return {};
+  id.secret = id.secret.masked_by(of_user->derive("ccom unique id mask " + std::to_string(id.communicator)));
+  return {};
 }
 
-Status pack_id(const UniqueId& id, ccomUniqueId* out) {
+Result<UniqueId> unpack_id(const ccomUniqueId& id) {
+  CCOM_TRY_ASSIGN(UniqueId found, unpack(std::span<const char, UniqueId::kBytes>(id.internal)));
+  CCOM_TRY(mask_secret(found));
+  return found;
+}
+
+Status pack_id(UniqueId id, ccomUniqueId* out) {
+  CCOM_TRY(mask_secret(id));
   CCOM_TRY_ASSIGN(const UniqueId::Packed packed, pack(id));
   static_assert(sizeof out->internal == sizeof packed);
   std::memcpy(out->internal, packed.data(), packed.size());

@@ -23,6 +23,8 @@ class Secret {
   ~Secret();
 
   static Secret random();
+  // Each bit of one exclusive-or the other's: a uniform secret, encrypted by a mask that is used for it alone.
+  Secret masked_by(const Secret& mask) const;
   // Hashes text of any length, for example the contents of CCOM_SECRET_FILE.
   static Secret from_text(std::string_view text);
 

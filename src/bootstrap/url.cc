@@ -77,7 +77,8 @@ Result<UniqueId> wait_for_id_file(const std::string& path, int nranks, Rank rank
 
 // ---- tcp://
 
-// Empty if the user has set none.
+}  // namespace
+
 Result<std::optional<Secret>> configured_secret() {
   const bool has_text = option_is_set("CCOM_SECRET");
   if (!option_is_set("CCOM_SECRET_FILE")) {
@@ -91,6 +92,8 @@ Result<std::optional<Secret>> configured_secret() {
   if ((*contents)->empty()) return error(Code::ConfigError, "CCOM_SECRET_FILE=%s is empty", path.c_str());
   return std::optional(Secret::from_text(**contents));
 }
+
+namespace {
 
 uint64_t number_from(const Secret& secret) {
   uint64_t number = 0;

@@ -94,3 +94,9 @@ def _has_grpc():
     except ImportError:
         return False
     return True
+
+
+def test_the_store_does_not_keep_the_id():
+    told = launch.ranks("stored.py", count=2, timeout=60).told[0]
+    assert told["values"] > 0, "the test read nothing"
+    assert told["ids"] == 0

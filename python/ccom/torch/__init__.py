@@ -125,7 +125,8 @@ def is_mapped(tensor):
 def monitored_barrier(group=None, timeout=None, wait_all_ranks=False):
     """torch.distributed.monitored_barrier for ccom groups (torch accepts only gloo's up to 2.13).
 
-    Names the ranks that did not arrive within `timeout` (a timedelta; None: the group's) and leaves the group usable.
+    Names the ranks that did not arrive within `timeout` (a timedelta, of zero too; None: the group's) and leaves the
+    group usable.
     """
     backend = backend_of(group)
     return backend.monitored_barrier(timeout if timeout is not None else backend.options._timeout, wait_all_ranks)

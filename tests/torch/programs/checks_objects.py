@@ -105,6 +105,16 @@ def check_monitored_barrier(job):
         backend.monitored_barrier(options.timeout, False)
 
 
+def check_monitored_barrier_without_time(job):
+    """Only rank 0 comes, with a timeout of zero, and has its error at once."""
+    if job.ranks > 1 and job.rank == 0:
+        begin = time.monotonic()
+        job.expect_error(lambda: monitored(job, datetime.timedelta(0)), "monitored barrier without time",
+                         "Rank 0 timed out in monitoredBarrier")
+        job.expect(time.monotonic() - begin < 10, "a timeout of zero took ten seconds")
+    job.meet("after the monitored barrier without time")
+
+
 def check_monitored_barrier_names_who_is_missing(job):
     """All but rank 0 and the last come. A group may be used again afterwards."""
     if not job.is_ccom or job.ranks < 3:

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// T6: where ranks share a secret, the bytes of an id are worthless to who has only those.
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include "ccom/ccom.h"
+
+namespace ccom {
+namespace {
+
+ccomResult_t join(const ccomUniqueId& id) {
+  ccomConfig_t config = CCOM_CONFIG_INIT;
+  config.initTimeoutMs = 3000;
+  ccomComm_t comm = nullptr;
+  const ccomResult_t result = ccomCommInitRankConfig(&comm, 1, id, 0, &config);
+  if (comm != nullptr) ccomCommDestroy(comm);
+  return result;
+}
+
+class SharedSecret : public testing::Test {
+ protected:
+  void SetUp() override { ::setenv("CCOM_SECRET", "of this job", 1); }
+  void TearDown() override { ::unsetenv("CCOM_SECRET"); }
+};
+
+TEST_F(SharedSecret, IsNeededBesideTheId) {
+  ccomUniqueId id;
+  ASSERT_EQ(ccomGetUniqueId(&id), ccomSuccess);
+  ::unsetenv("CCOM_SECRET");
+  EXPECT_NE(join(id), ccomSuccess) << "the id alone is enough";
+  ::setenv("CCOM_SECRET", "of another job", 1);
+  EXPECT_NE(join(id), ccomSuccess) << "any secret will do";
+  ::setenv("CCOM_SECRET", "of this job", 1);
+  EXPECT_EQ(join(id), ccomSuccess) << ccomGetLastError(nullptr);
+}
+
+TEST_F(SharedSecret, IsNoneOfTheIdsBusinessWhereItIsNotSet) {
+  ::unsetenv("CCOM_SECRET");
+  ccomUniqueId id;
+  ASSERT_EQ(ccomGetUniqueId(&id), ccomSuccess);
+  EXPECT_EQ(join(id), ccomSuccess) << ccomGetLastError(nullptr);
+}
+
+}  // namespace
+}  // namespace ccom
