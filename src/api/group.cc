@@ -12,6 +12,8 @@
 
 #include "api/handles.h"
 #include "base/mutex.h"
+#include "base/per_thread.h"
+#include "base/thread.h"
 
 namespace ccom {
 namespace {
@@ -31,8 +33,10 @@ struct Group {
 
 thread_local constinit int group_depth = 0;  // separate, because every call reads it
 Group& group() {
-  thread_local Group instance;
-  return instance;
+  static PerThread<Group> groups;
+  Group* const mine = groups.get();
+  if (mine == nullptr) throw std::bad_alloc();
+  return *mine;
 }
 
 // For calls on streams: a communicator's ticket and a position in a stream's queue must be taken atomically, otherwise
@@ -45,6 +49,8 @@ Mutex& posting() {
 Status contained(const std::function<Status()>& run) {
   try {
     return run();
+  } catch (const std::bad_alloc&) {
+    return out_of_memory();
   } catch (const std::exception& exception) {
     return error(Code::InternalError, "%s", exception.what());
   }
@@ -74,9 +80,12 @@ Status post(std::vector<Batch> batches) {
 Status run_in_threads(const std::vector<std::function<Status()>>& runs) {
   std::vector<Status> results(runs.size());
   {
-    std::vector<std::jthread> threads;
+    std::vector<std::jthread> threads(runs.empty() ? 0 : runs.size() - 1);
     for (size_t i = 1; i < runs.size(); ++i) {
-      threads.emplace_back([&results, &runs, i] { results[i] = contained(runs[i]); });
+      const auto run = [&results, &runs, i] { results[i] = contained(runs[i]); };
+      if (const int refused = start_thread(threads[i - 1], "ccom-group", run); refused != 0) {
+        results[i] = system_error(refused, "start a thread for a communicator of a group");
+      }
     }
     if (!runs.empty()) results[0] = contained(runs[0]);
   }

@@ -50,6 +50,7 @@ struct ccomStream {
 };
 
 struct ccomEvent {
+  uint32_t generation = ccom::fork_generation();
   ccom::Event event;
 };
 
@@ -65,8 +66,8 @@ Status check_size(size_t count, ccomDataType_t type, int nranks);
 Status run_in_threads(const std::vector<std::function<Status()>>& runs);
 
 // The thread's last error.
-const Status& last_error();
-ccomResult_t remember(const Status& status);
+Status last_error();
+ccomResult_t remember(const Status& status) noexcept;
 void fill_info(const Status& status, ccomErrorInfo_t* info);
 std::string text_of(const Status& status);
 Status copy_out(const std::string& text, char* buffer, size_t* length);
@@ -78,7 +79,7 @@ ccomResult_t guarded(const char* function, Fn fn) {
     if (status.is_ok()) return ccomSuccess;
     return remember(std::move(status).in(function));
   } catch (const std::bad_alloc&) {
-    return remember(error(Code::OutOfMemory, "%s: out of memory", function));
+    return remember(out_of_memory().in(function));
   } catch (const std::exception& exception) {
     return remember(error(Code::InternalError, "%s: %s", function, exception.what()));
   }

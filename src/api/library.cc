@@ -11,6 +11,7 @@
 #include "api/handles.h"
 #include "base/log.h"
 #include "base/options.h"
+#include "base/per_thread.h"
 #include "base/version.h"
 
 namespace ccom {
@@ -72,10 +73,7 @@ struct LastError {
   Status status;
   std::string text;  // what ccomGetLastError returned
 };
-LastError& this_thread() {
-  thread_local LastError last;
-  return last;
-}
+PerThread<LastError> last_errors;
 
 template <size_t N>
 void copy_text(char (&target)[N], const std::string& text) {
@@ -103,10 +101,13 @@ Status check_handle(ccomComm_t comm) {
   return {};
 }
 
-const Status& last_error() { return this_thread().status; }
+Status last_error() {
+  LastError* const mine = last_errors.get();
+  return mine != nullptr ? mine->status : out_of_memory();
+}
 
-ccomResult_t remember(const Status& status) {
-  this_thread().status = status;
+ccomResult_t remember(const Status& status) noexcept {
+  if (LastError* const mine = last_errors.get()) mine->status = status;
   return static_cast<ccomResult_t>(status.code());
 }
 
@@ -141,9 +142,15 @@ ccomResult_t ccomGetVersion(int* version) {
 const char* ccomGetErrorString(ccomResult_t result) { return describe(static_cast<Code>(result)); }
 
 const char* ccomGetLastError(ccomComm_t comm) {
-  const bool of_comm = comm != nullptr && check_handle(comm).is_ok();
-  this_thread().text = text_of(of_comm ? comm->communicator->status() : last_error());
-  return this_thread().text.c_str();
+  LastError* const mine = last_errors.get();
+  try {
+    if (mine == nullptr) throw std::bad_alloc();
+    const bool of_comm = comm != nullptr && check_handle(comm).is_ok();
+    mine->text = text_of(of_comm ? comm->communicator->status() : last_error());
+    return mine->text.c_str();
+  } catch (const std::bad_alloc&) {
+    return describe(Code::OutOfMemory);
+  }
 }
 
 ccomResult_t ccomGetErrorInfo(ccomComm_t comm, ccomErrorInfo_t* info) {

@@ -2,6 +2,7 @@
 //
 // Streams and events.
 #include "api/handles.h"
+#include "base/options.h"
 
 namespace ccom {
 namespace {
@@ -18,6 +19,12 @@ Status check_stream(ccomStream_t stream) {
   CCOM_TRY(check(stream, "stream"));
   if (stream->generation == fork_generation()) return {};
   return error(Code::InvalidUsage, "the stream was created before fork() and belongs to the parent process");
+}
+
+Status check_event(ccomEvent_t event) {
+  CCOM_TRY(check(event, "event"));
+  if (event->generation == fork_generation()) return {};
+  return error(Code::InvalidUsage, "the event was created before fork() and belongs to the parent process");
 }
 
 }  // namespace
@@ -61,8 +68,9 @@ ccomResult_t ccomStreamSynchronize(ccomStream_t stream, int64_t timeoutMs) {
 ccomResult_t ccomStreamWaitEvent(ccomStream_t stream, ccomEvent_t event) {
   return guarded("ccomStreamWaitEvent", [&]() -> Status {
     CCOM_TRY(check_stream(stream));
-    CCOM_TRY(check(event, "event"));
-    stream->stream.wait_for(event->event);
+    CCOM_TRY(check_event(event));
+    CCOM_TRY_ASSIGN(const int64_t at_most_ms, integer_option("CCOM_TIMEOUT_MS", 1, INT32_MAX));
+    stream->stream.wait_for(event->event, std::chrono::milliseconds(at_most_ms));
     return {};
   });
 }
@@ -92,7 +100,7 @@ ccomResult_t ccomEventDestroy(ccomEvent_t event) {
 
 ccomResult_t ccomEventRecord(ccomEvent_t event, ccomStream_t stream) {
   return guarded("ccomEventRecord", [&]() -> Status {
-    CCOM_TRY(check(event, "event"));
+    CCOM_TRY(check_event(event));
     if (stream == nullptr) {
       event->event.record(nullptr);
     } else {
@@ -105,7 +113,7 @@ ccomResult_t ccomEventRecord(ccomEvent_t event, ccomStream_t stream) {
 
 ccomResult_t ccomEventQuery(ccomEvent_t event) {
   return queried("ccomEventQuery", [&]() -> Status {
-    CCOM_TRY(check(event, "event"));
+    CCOM_TRY(check_event(event));
     const std::shared_ptr<Milestone> milestone = event->event.recorded();
     if (milestone == nullptr) return {};
     return milestone->poll().value_or(error(Code::InProgress, "the event is not complete yet"));
@@ -114,7 +122,7 @@ ccomResult_t ccomEventQuery(ccomEvent_t event) {
 
 ccomResult_t ccomEventSynchronize(ccomEvent_t event, int64_t timeoutMs) {
   return guarded("ccomEventSynchronize", [&]() -> Status {
-    CCOM_TRY(check(event, "event"));
+    CCOM_TRY(check_event(event));
     const std::shared_ptr<Milestone> milestone = event->event.recorded();
     if (milestone == nullptr) return {};
     Status status = milestone->wait(deadline_of(timeoutMs));

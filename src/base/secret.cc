@@ -4,9 +4,11 @@
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
-#include <openssl/rand.h>
+#include <sys/random.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <new>
 
 #include "base/assert.h"
 
@@ -21,10 +23,17 @@ Secret Secret::random() {
   return secret;
 }
 
+Secret Secret::masked_by(const Secret& mask) const {
+  Secret masked;
+  for (size_t i = 0; i < kBytes; ++i) masked.bytes_[i] = bytes_[i] ^ mask.bytes_[i];
+  return masked;
+}
+
 Secret Secret::from_text(std::string_view text) {
   Secret secret;
   unsigned length = 0;
-  CCOM_ASSERT(EVP_Digest(text.data(), text.size(), secret.bytes_.data(), &length, EVP_sha256(), nullptr) == 1);
+  if (EVP_Digest(text.data(), text.size(), secret.bytes_.data(), &length, EVP_sha256(), nullptr) != 1)
+    throw std::bad_alloc();
   return secret;
 }
 
@@ -40,8 +49,9 @@ Mac hmac_sha256(const Secret& key, ConstBytes message) {
   Mac mac;
   unsigned length = mac.size();
   const auto* data = reinterpret_cast<const unsigned char*>(message.data());
-  CCOM_ASSERT(HMAC(EVP_sha256(), key.bytes().data(), static_cast<int>(key.bytes().size()), data, message.size(),
-                   mac.data(), &length) != nullptr);
+  if (HMAC(EVP_sha256(), key.bytes().data(), static_cast<int>(key.bytes().size()), data, message.size(), mac.data(),
+           &length) == nullptr)
+    throw std::bad_alloc();
   return mac;
 }
 
@@ -50,7 +60,11 @@ bool equal_in_constant_time(ConstBytes a, ConstBytes b) {
 }
 
 void fill_random(Bytes bytes) {
-  CCOM_ASSERT(RAND_bytes(reinterpret_cast<unsigned char*>(bytes.data()), static_cast<int>(bytes.size())) == 1);
+  for (size_t at = 0; at < bytes.size();) {
+    const ssize_t got = ::getrandom(bytes.data() + at, bytes.size() - at, 0);
+    CCOM_ASSERT(got > 0 || errno == EINTR);
+    if (got > 0) at += static_cast<size_t>(got);
+  }
 }
 
 uint64_t random_u64() {

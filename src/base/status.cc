@@ -5,13 +5,17 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <system_error>
+#include <new>
+
+#include "base/log_writer.h"
 
 namespace ccom {
 
 void assertion_failed(const char* expression, const char* file, int line) {
-  std::fprintf(stderr, "ccom: %s:%d: assertion failed: %s\nccom: this is a bug in ccom; please report it\n", file, line,
-               expression);
+  char text[1024];
+  std::snprintf(text, sizeof text, "ccom: %s:%d: assertion failed: %s\nccom: this is a bug in ccom; please report it\n",
+                file, line, expression);
+  post_last_words(text);
   std::abort();
 }
 
@@ -40,6 +44,7 @@ namespace {
 
 const std::string kEmpty;
 const std::vector<int> kNobody;
+const Status kOutOfMemory(Code::OutOfMemory, "out of memory");
 
 std::string format_text(const char* format, va_list arguments) {
   va_list copy;
@@ -51,6 +56,17 @@ std::string format_text(const char* format, va_list arguments) {
   return text;
 }
 
+// With ": reason" behind the text, unless that is empty.
+Status formatted(Code code, const char* format, va_list arguments, const char* reason) noexcept {
+  try {
+    std::string text = format_text(format, arguments);
+    if (*reason != '\0') text.append(": ").append(reason);
+    return {code, std::move(text)};
+  } catch (const std::bad_alloc&) {
+    return out_of_memory();
+  }
+}
+
 }  // namespace
 
 const std::string& Status::message() const { return detail_ ? detail_->message : kEmpty; }
@@ -58,51 +74,68 @@ const std::vector<int>& Status::peers() const { return detail_ ? detail_->peers 
 const std::string& Status::host() const { return detail_ ? detail_->host : kEmpty; }
 const std::string& Status::cure() const { return detail_ ? detail_->cure : kEmpty; }
 
+Status::Status(Code code, std::string message) noexcept try
+    : detail_(std::make_shared<Detail>(Detail{code, std::move(message)})) {
+} catch (const std::bad_alloc&) {
+  detail_ = kOutOfMemory.detail_;
+}
+
+Status out_of_memory() noexcept { return kOutOfMemory; }
+
 // Copies share the detail; a setter makes its own copy first.
-Status::Detail& Status::own() {
+Status::Detail* Status::own() noexcept {
   CCOM_ASSERT(detail_ != nullptr);
-  if (detail_.use_count() > 1) detail_ = std::make_shared<Detail>(*detail_);
-  return *detail_;
+  if (detail_.use_count() == 1) return detail_.get();
+  try {
+    detail_ = std::make_shared<Detail>(*detail_);
+    return detail_.get();
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
 }
 
-Status Status::with_peers(std::vector<int> peers) && {
-  own().peers = std::move(peers);
+Status Status::with_peers(std::vector<int> peers) && noexcept {
+  if (Detail* const detail = own()) detail->peers = std::move(peers);
   return std::move(*this);
 }
-Status Status::with_host(std::string host) && {
-  own().host = std::move(host);
+Status Status::with_host(std::string host) && noexcept {
+  if (Detail* const detail = own()) detail->host = std::move(host);
   return std::move(*this);
 }
-Status Status::with_cure(std::string cure) && {
-  own().cure = std::move(cure);
+Status Status::with_cure(std::string cure) && noexcept {
+  if (Detail* const detail = own()) detail->cure = std::move(cure);
   return std::move(*this);
 }
-Status Status::with_errno(int sys_errno) && {
-  own().sys_errno = sys_errno;
+Status Status::with_errno(int sys_errno) && noexcept {
+  if (Detail* const detail = own()) detail->sys_errno = sys_errno;
   return std::move(*this);
 }
-Status Status::in(std::string_view context) && {
-  own().message = std::string(context) + ": " + detail_->message;
+Status Status::in(std::string_view context) && noexcept {
+  try {
+    std::string message = std::string(context) + ": " + detail_->message;
+    if (Detail* const detail = own()) detail->message = std::move(message);
+  } catch (const std::bad_alloc&) {  // without the context, then
+  }
   return std::move(*this);
 }
 
-Status error(Code code, const char* format, ...) {
+Status error(Code code, const char* format, ...) noexcept {
   va_list arguments;
   va_start(arguments, format);
-  std::string text = format_text(format, arguments);
+  Status status = formatted(code, format, arguments, "");
   va_end(arguments);
-  return {code, std::move(text)};
+  return status;
 }
 
-Status system_error(int number, const char* format, ...) {
+Status system_error(int number, const char* format, ...) noexcept {
   va_list arguments;
   va_start(arguments, format);
-  std::string text = format_text(format, arguments);
-  va_end(arguments);
   const bool exhausted = number == ENOMEM || number == ENOSPC || number == EMFILE || number == ENFILE;
-  return Status(exhausted ? Code::OutOfMemory : Code::SystemError,
-                text + ": " + std::generic_category().message(number))
-      .with_errno(number);
+  char reason[256];
+  Status status = formatted(exhausted ? Code::OutOfMemory : Code::SystemError, format, arguments,
+                            ::strerror_r(number, reason, sizeof reason));
+  va_end(arguments);
+  return std::move(status).with_errno(number);
 }
 
 }  // namespace ccom

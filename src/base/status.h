@@ -44,7 +44,8 @@ const char* describe(Code code);
 class [[nodiscard]] Status {
  public:
   Status() = default;
-  Status(Code code, std::string message) : detail_(std::make_shared<Detail>(Detail{code, std::move(message)})) {}
+  // out_of_memory() if there is no memory for the text; that holds for all that follows here.
+  Status(Code code, std::string message) noexcept;
 
   static Status ok() { return {}; }
 
@@ -59,12 +60,12 @@ class [[nodiscard]] Status {
   const std::string& cure() const;
   int sys_errno() const { return detail_ ? detail_->sys_errno : 0; }
 
-  Status with_peers(std::vector<int> peers) &&;
-  Status with_host(std::string host) &&;
-  Status with_cure(std::string cure) &&;
-  Status with_errno(int sys_errno) &&;
+  Status with_peers(std::vector<int> peers) && noexcept;
+  Status with_host(std::string host) && noexcept;
+  Status with_cure(std::string cure) && noexcept;
+  Status with_errno(int sys_errno) && noexcept;
   // The same error with "context: " before its message.
-  Status in(std::string_view context) &&;
+  Status in(std::string_view context) && noexcept;
 
  private:
   struct Detail {
@@ -75,14 +76,18 @@ class [[nodiscard]] Status {
     std::string cure{};
     int sys_errno = 0;
   };
-  Detail& own();
+  // The detail for itself alone; null if there is no memory for that.
+  Detail* own() noexcept;
   std::shared_ptr<Detail> detail_;
 };
 
+// An OutOfMemory that is allocated when the library is loaded: for handlers of bad_alloc.
+Status out_of_memory() noexcept;
+
 // printf-style builder: error(Code::SystemError, "open %s: %s", path, ...).
-[[gnu::format(printf, 2, 3)]] Status error(Code code, const char* format, ...);
+[[gnu::format(printf, 2, 3)]] Status error(Code code, const char* format, ...) noexcept;
 // A SystemError (OutOfMemory for ENOMEM, ENOSPC, EMFILE, ENFILE) that ends in ": <strerror(number)>".
-[[gnu::format(printf, 2, 3)]] Status system_error(int number, const char* format, ...);
+[[gnu::format(printf, 2, 3)]] Status system_error(int number, const char* format, ...) noexcept;
 
 // A T, or the Status that explains its absence. Member names match std::expected, which can replace it in C++23.
 template <typename T>

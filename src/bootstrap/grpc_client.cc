@@ -100,6 +100,7 @@ class Client final : public Rendezvous {
   Result<std::vector<std::string>> all_gather(std::string_view phase, std::string mine, Deadline deadline) override;
 
  private:
+  void leave();
   Result<wire::Answer> exchange(const wire::Request& request, Deadline deadline);
   Status explain(const grpc::Status& status) const;
 
@@ -211,7 +212,13 @@ Result<std::vector<std::string>> Client::all_gather(std::string_view phase, std:
 }
 
 Client::~Client() {
-  if (!has_joined_) return;
+  try {
+    if (has_joined_) leave();
+  } catch (const std::bad_alloc&) {  // the lost connection tells the server
+  }
+}
+
+void Client::leave() {
   wire::Request request = request_;
   request.mutable_leave();
   grpc::ClientContext context;

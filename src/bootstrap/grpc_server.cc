@@ -14,8 +14,10 @@
 #include <map>
 #include <thread>
 
+#include "base/log.h"
 #include "base/mutex.h"
 #include "base/tcp_socket.h"
+#include "base/thread.h"
 #include "bootstrap/gathering.h"
 #include "bootstrap/grpc_answer.h"
 #include "bootstrap/quiet_grpc.h"
@@ -154,7 +156,9 @@ Status RendezvousServer::Impl::open() {
   if (server_ == nullptr || port_ == 0) {  // gRPC does not report the reason
     return bind_error(options_.address, options_.port).in("listen for the ranks at " + endpoint);
   }
-  thread_ = std::thread([this] { run(); });
+  if (const int refused = start_thread(thread_, "ccom-rendezvous", [this] { run(); }); refused != 0) {
+    return system_error(refused, "start the rendezvous server's thread");
+  }
   return Status::ok();
 }
 
@@ -286,7 +290,11 @@ void RendezvousServer::Impl::serve_until_over() {
 }
 
 void RendezvousServer::Impl::run() {
-  serve_until_over();
+  try {
+    serve_until_over();
+  } catch (const std::bad_alloc&) {  // the shutdown ends the calls that wait, and the ranks' clients say so
+    log(LogLevel::Error, "the rendezvous server ran out of memory");
+  }
   server_->Shutdown(std::chrono::system_clock::now() + kShutdownGrace);
   server_.reset();
   if (options_.on_end) options_.on_end();

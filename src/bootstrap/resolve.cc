@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "base/mutex.h"
+#include "base/thread.h"
 
 namespace ccom {
 namespace {
@@ -72,10 +73,9 @@ Result<std::string> resolve_host(const std::string& host, Deadline deadline) {
     return host;
   const auto query = std::make_shared<Query>(host);
   std::thread resolver;
-  try {
-    resolver = std::thread([query] { ask(*query); });
-  } catch (const std::system_error& failure) {
-    return error(Code::OutOfMemory, "look up host '%s': %s", host.c_str(), failure.what());
+  if (const int refused = start_thread(resolver, "ccom-resolver", [query] { ask(*query); }); refused != 0) {
+    return error(Code::OutOfMemory, "look up host '%s': start a thread: %s", host.c_str(),
+                 std::generic_category().message(refused).c_str());
   }
   Lock lock(query->mutex);
   const auto is_answered = [&query]() CCOM_REQUIRES(query->mutex) { return query->is_answered; };

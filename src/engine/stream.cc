@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "base/backoff.h"
+#include "base/thread.h"
 
 namespace ccom {
 namespace {
@@ -59,7 +60,9 @@ void Event::record(std::shared_ptr<Milestone> milestone) {
   milestone_ = std::move(milestone);
 }
 
-Stream::Stream() : thread_([this] { run(); }) {}
+Stream::Stream() {
+  if (start_thread(thread_, "ccom-stream", [this] { run(); }) != 0) throw std::bad_alloc();
+}
 
 Stream::~Stream() {
   {
@@ -104,14 +107,20 @@ void Stream::enqueue_callback(std::function<void(const Status&)> callback) {
 
 void Stream::record(Event& event) {
   auto milestone = std::make_shared<Milestone>();
-  event.record(milestone);
   enqueue_callback([milestone](const Status& state) { milestone->complete(state); });
+  event.record(milestone);  // only now: without memory for the queue it would never be complete
 }
 
-void Stream::wait_for(const Event& event) {
+void Stream::wait_for(const Event& event, std::chrono::milliseconds at_most) {
   const std::shared_ptr<Milestone> milestone = event.recorded();
   if (milestone == nullptr) return;
-  enqueue([milestone] { return milestone->wait(std::nullopt); });
+  enqueue([milestone, at_most] {
+    Status state = milestone->wait(Deadline::after(at_most));
+    if (state.code() != Code::InProgress) return state;
+    return error(Code::Timeout, "an event that a stream waits for was not complete after %lld ms",
+                 static_cast<long long>(at_most.count()))
+        .with_cure("see what the event's stream is doing; raise CCOM_TIMEOUT_MS if it is only slow");
+  });
 }
 
 Status Stream::query() const {
@@ -138,6 +147,8 @@ namespace {
 Status contained(Work& work) {
   try {
     return work();
+  } catch (const std::bad_alloc&) {
+    return out_of_memory();
   } catch (const std::exception& exception) {
     return error(Code::InternalError, "an operation on a stream failed: %s", exception.what());
   }

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -54,7 +55,7 @@ class Event {
 // Thread-safe. Work is bounded by its own deadlines, so the destructor, which runs what is queued, is too.
 class Stream {
  public:
-  Stream();
+  Stream();  // throws bad_alloc if the system refuses a thread
   ~Stream();
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
@@ -64,7 +65,8 @@ class Stream {
   // As work, with the first error so far.
   void enqueue_callback(std::function<void(const Status&)> callback);
   void record(Event& event);
-  void wait_for(const Event& event);
+  // A Timeout if the event is not complete `at_most` after the stream has got there.
+  void wait_for(const Event& event, std::chrono::milliseconds at_most);
 
   // Ok: nothing queued. InProgress, or the first error since the last synchronize().
   Status query() const;

@@ -22,6 +22,17 @@ void wake_waiters(std::atomic<uint32_t>& word) {
   ::syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
+// Made when the library is loaded.
+const std::vector<std::byte> kOutOfMemory = encode_error(Status(Code::OutOfMemory, "a rank ran out of memory"));
+
+std::vector<std::byte> encode_if_possible(const Status& status) noexcept {
+  try {
+    return encode_error(status);
+  } catch (const std::bad_alloc&) {
+    return {};
+  }
+}
+
 }  // namespace
 
 size_t Board::bytes(int slots) { return sizeof(BoardHeader) + static_cast<size_t>(slots) * sizeof(BoardSlot); }
@@ -85,7 +96,8 @@ bool Board::note_departure(const Departure& departure) const {
 bool Board::publish(int index, const Status& status) const {
   if (header_->abort_word.load(std::memory_order_acquire) != 0) return false;
   BoardSlot& own = slot(index);
-  const std::vector<std::byte> encoded = encode_error(status);
+  const std::vector<std::byte> own_text = encode_if_possible(status);
+  const std::vector<std::byte>& encoded = own_text.empty() ? kOutOfMemory : own_text;
   CCOM_ASSERT(encoded.size() <= sizeof own.error);
   own.error_bytes = static_cast<uint32_t>(encoded.size());
   std::ranges::copy(encoded, own.error);

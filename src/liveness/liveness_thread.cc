@@ -2,7 +2,6 @@
 #include "liveness/liveness_thread.h"
 
 #include <linux/futex.h>
-#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -12,10 +11,12 @@
 #include <algorithm>
 #include <chrono>
 #include <ctime>
-#include <system_error>
+#include <new>
+#include <utility>
 
 #include "base/mutex.h"
 #include "base/secret.h"
+#include "base/thread.h"
 
 namespace ccom {
 
@@ -89,19 +90,11 @@ Status LivenessThread::start() {
   event.events = EPOLLIN;
   if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_event_.get(), &event) != 0)
     return system_error(errno, "watch the liveness thread's event descriptor");
-  // Signals are left to the application's threads.
-  sigset_t all, before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  Status started;
-  try {
-    thread_ = std::make_unique<std::thread>([this] { loop(); });
-    ::pthread_setname_np(thread_->native_handle(), "ccom-liveness");
-  } catch (const std::system_error& failure) {
-    started = system_error(failure.code().value(), "start the liveness thread");
-  }
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return started;
+  auto thread = std::make_unique<std::thread>();
+  if (const int refused = start_thread(*thread, "ccom-liveness", [this] { loop(); }); refused != 0)
+    return system_error(refused, "start the liveness thread");
+  thread_ = std::move(thread);
+  return Status::ok();
 }
 
 LivenessThread::~LivenessThread() {
@@ -121,11 +114,15 @@ LivenessThread::~LivenessThread() {
 void LivenessThread::run(const std::function<void()>& work) {
   CCOM_ASSERT(thread_->get_id() != std::this_thread::get_id());
   Work item{&work};
-  Lock lock(mutex_);
-  queue_.push_back(&item);
-  wake();
-  // The thread never blocks for long: this waits for one iteration of its loop.
-  lock.wait(work_done_, [&item] { return item.done; });
+  {
+    Lock lock(mutex_);
+    (first_ == nullptr ? first_ : last_->next) = &item;
+    last_ = &item;
+    wake();
+    // The thread never blocks for long: this waits for one iteration of its loop.
+    lock.wait(work_done_, [&item] { return item.done; });
+  }
+  if (item.lacked_memory) throw std::bad_alloc();
 }
 
 void LivenessThread::wake() {
@@ -156,37 +153,60 @@ void LivenessThread::loop() {
   RobustFutexList robust_futexes;
   robust_futexes_ = &robust_futexes;
   for (;;) {
-    const uint32_t wakes = wakes_.load(std::memory_order_acquire);
-    run_queue();
-    {
-      const Lock lock(mutex_);
-      if (stop_) return;
+    try {
+      run_once();
+    } catch (const std::bad_alloc&) {  // for the list of words to wait for
+      std::this_thread::sleep_for(std::chrono::nanoseconds(kSocketSliceNs));
     }
-    const int64_t until_ns = poll_tasks();
-    if (sockets_ > 0) {
-      wait_for_sockets(until_ns);
-    } else {
-      wait_for_words(wakes, until_ns);
-    }
+    const Lock lock(mutex_);
+    if (stop_) return;
+  }
+}
+
+void LivenessThread::run_once() {
+  const uint32_t wakes = wakes_.load(std::memory_order_acquire);
+  run_queue();
+  {
+    const Lock lock(mutex_);
+    if (stop_) return;
+  }
+  const int64_t until_ns = poll_tasks();
+  if (sockets_ > 0) {
+    wait_for_sockets(until_ns);
+  } else {
+    wait_for_words(wakes, until_ns);
   }
 }
 
 void LivenessThread::run_queue() {
-  std::vector<Work*> queue;
+  Work* queue = nullptr;
   {
     const Lock lock(mutex_);
-    queue.swap(queue_);
+    queue = std::exchange(first_, nullptr);
   }
-  if (queue.empty()) return;
-  for (Work* work : queue) (*work->function)();
+  if (queue == nullptr) return;
+  for (Work* work = queue; work != nullptr; work = work->next) {
+    try {
+      (*work->function)();
+    } catch (const std::bad_alloc&) {
+      work->lacked_memory = true;
+    }
+  }
   const Lock lock(mutex_);
-  for (Work* work : queue) work->done = true;
+  for (Work* work = queue; work != nullptr; work = work->next) work->done = true;  // its caller needs the mutex to go
   work_done_.notify_all();
 }
 
 int64_t LivenessThread::poll_tasks() {
   int64_t until_ns = now_ns() + kLongestNs;
-  for (LivenessTask* task : tasks_) until_ns = std::min(until_ns, task->poll(now_ns()));
+  for (LivenessTask* task : tasks_) {
+    try {
+      until_ns = std::min(until_ns, task->poll(now_ns()));
+    } catch (const std::bad_alloc&) {
+      task->run_out_of_memory();
+      until_ns = std::min(until_ns, now_ns() + kSocketSliceNs);
+    }
+  }
   return until_ns;
 }
 

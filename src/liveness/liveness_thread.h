@@ -50,6 +50,8 @@ class LivenessTask {
   virtual ~LivenessTask() = default;
   // Does what is due; returns the time of the next call at the latest.
   virtual int64_t poll(int64_t now_ns) = 0;
+  // poll() has run out of memory.
+  virtual void run_out_of_memory() noexcept = 0;
   // A word that changes when there is work; null if it has changed.
   virtual const std::atomic<uint32_t>* awaited_word() const = 0;
 };
@@ -67,8 +69,8 @@ class LivenessThread {
   uint64_t process() const { return process_; }
   bool in_forked_child() const { return fork_detector_.in_child(); }
 
-  // Runs `work` on the thread and returns when it is done. Must not be called on the thread itself or in a forked
-  // child.
+  // Runs `work` on the thread and returns when it is done; a bad_alloc in it is thrown here. Must not be called on the
+  // thread itself or in a forked child.
   void run(const std::function<void()>& work);
   // Makes the thread poll every task soon.
   void wake();
@@ -85,12 +87,15 @@ class LivenessThread {
   struct Work {
     const std::function<void()>* function;
     bool done = false;
+    bool lacked_memory = false;
+    Work* next = nullptr;
   };
 
   explicit LivenessThread(uint64_t process) : process_(process) {}
   Status start();
   void loop();
   void run_queue();
+  void run_once();
   int64_t poll_tasks();
   void wait_for_sockets(int64_t until_ns);
   void wait_for_words(uint32_t wakes, int64_t until_ns);
@@ -101,7 +106,8 @@ class LivenessThread {
   std::atomic<uint32_t> wakes_{0};
   Mutex mutex_;  // also of Work::done
   std::condition_variable work_done_;
-  std::vector<Work*> queue_ CCOM_GUARDED_BY(mutex_);
+  Work* first_ CCOM_GUARDED_BY(mutex_) = nullptr;  // a queue that needs no memory, because destructors use it
+  Work* last_ CCOM_GUARDED_BY(mutex_) = nullptr;
   bool stop_ CCOM_GUARDED_BY(mutex_) = false;
   RobustFutexList* robust_futexes_ = nullptr;  // from here on: used by the thread only
   std::vector<LivenessTask*> tasks_;

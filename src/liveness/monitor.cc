@@ -25,7 +25,6 @@ namespace ccom {
 namespace {
 
 constexpr int64_t kCheckIntervalNs = 5 * kNsPerMs;
-
 // Enough for a straggler poll over four levels of the tree, with one check interval per host.
 constexpr std::chrono::milliseconds kStragglerPollTime{150};
 
@@ -57,6 +56,7 @@ class MonitorImpl final : public Monitor, private LivenessTask {
  private:
   // LivenessTask: on the liveness thread.
   int64_t poll(int64_t now_ns) override;
+  void run_out_of_memory() noexcept override { board_.publish(slot_, out_of_memory()); }
   const std::atomic<uint32_t>* awaited_word() const override { return flooded_ ? nullptr : &board_.abort_word(); }
   void flood_failure();
   void call_listener();
@@ -134,7 +134,7 @@ Status MonitorImpl::listen() {
   if (!is_parent || !is_member) return Status::ok();
   CCOM_TRY_ASSIGN(listener_socket_, listen_on(config_.bind_address, config_.ports));
   CCOM_TRY_ASSIGN(address_, address_of(listener_socket_));
-  return Status::ok();
+  return {};
 }
 
 MonitorImpl::~MonitorImpl() {
@@ -154,11 +154,15 @@ void MonitorImpl::depart() {
 void MonitorImpl::leave() {
   if (!taken_) return;
   thread_->remove(this);
-  flood_failure();
-  if (!failed()) board_.depart(slot_, config_.rank);
-  spread_departure();
-  for (auto& tree : trees_)
-    if (tree) tree->leave();
+  try {
+    flood_failure();
+    if (!failed()) board_.depart(slot_, config_.rank);
+    spread_departure();
+    for (auto& tree : trees_)
+      if (tree) tree->leave();
+  } catch (const std::bad_alloc&) {  // the closed connections tell the other hosts
+    trees_.clear();
+  }
   board_.leave(slot_, thread_->robust_futexes());
   taken_ = false;
 }
@@ -287,10 +291,10 @@ void MonitorImpl::spread_departure() {
 
 void MonitorImpl::flood_failure() {
   if (flooded_ || !failed()) return;
-  flooded_ = true;
   const Status error = board_.error();
   for (auto& tree : trees_)
     if (tree) tree->fail(error);
+  flooded_ = true;
 }
 
 void MonitorImpl::call_listener() {

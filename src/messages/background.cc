@@ -3,13 +3,11 @@
 // The background thread, which drives messages that no thread waits for.
 #include "messages/messages.h"
 
-#include <pthread.h>
-#include <signal.h>
-
 #include <algorithm>
 #include <system_error>
 
 #include "base/log.h"
+#include "base/thread.h"
 
 namespace ccom {
 namespace {
@@ -34,23 +32,15 @@ void Messages::watch() {
   if (is_closing_.load(std::memory_order_seq_cst)) return;
   is_watching_.store(true, std::memory_order_seq_cst);
   thread_wanted_.notify_all();
-  if (!thread_.joinable()) start_thread();
+  if (!thread_.joinable()) start_background();
 }
 
-// Signals are left to the application's threads.
-void Messages::start_thread() {
-  sigset_t all, before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  try {
-    thread_ = std::thread([this] { run_background(); });
-    ::pthread_setname_np(thread_.native_handle(), "ccom-messages");
-  } catch (const std::system_error& refused) {
-    log(LogLevel::Warn,
-        "cannot start the messages thread; messages will progress only in ccomMessageWait and ccomMessageTest: %s",
-        refused.what());
-  }
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+void Messages::start_background() {
+  const int refused = start_thread(thread_, "ccom-messages", [this] { run_background(); });
+  if (refused == 0) return;
+  log(LogLevel::Warn,
+      "cannot start the messages thread; messages will progress only in ccomMessageWait and ccomMessageTest: %s",
+      std::generic_category().message(refused).c_str());
 }
 
 void Messages::wake_background() {

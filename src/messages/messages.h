@@ -84,7 +84,7 @@ class Messages {
   struct BackgroundTick;
   void watch();
   void wake_background();
-  void start_thread() CCOM_REQUIRES(thread_mutex_);
+  void start_background() CCOM_REQUIRES(thread_mutex_);
   void run_background();
   bool wait_for_tick(Lock& lock, BackgroundTick& round) CCOM_REQUIRES(thread_mutex_);
   void end_background();

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "base/log.h"
+#include "base/thread.h"
 #include "setup/exchanges.pb.h"
 
 namespace ccom {
@@ -52,13 +53,19 @@ Result<wire::ArenaOffer> ArenaExchange::prepare(const std::vector<Said>& ranks) 
 }
 
 Status ArenaExchange::trade(const std::vector<const wire::ArenaOffer*>& offers, Deadline deadline) {
-  const auto clients = std::ranges::count_if(
-      offers, [](const wire::ArenaOffer* offer) { return wants(*offer, process_number()); });
+  const auto clients =
+      std::ranges::count_if(offers, [](const wire::ArenaOffer* offer) { return wants(*offer, process_number()); });
   Status served;
   std::jthread serving;
   if (server_ != nullptr && clients > 0) {
-    serving =
-        std::jthread([&] { served = server_->serve(process_arena()->segment(), static_cast<int>(clients), deadline); });
+    const int refused = start_thread(serving, "ccom-handover", [&] {
+      try {
+        served = server_->serve(process_arena()->segment(), static_cast<int>(clients), deadline);
+      } catch (const std::bad_alloc&) {
+        served = out_of_memory();
+      }
+    });
+    if (refused != 0) served = system_error(refused, "start a thread that hands over shared memory");
   }
   has_all_ = can_read_all_ = true;
   for (size_t i = 0; i < processes_.size(); ++i) {

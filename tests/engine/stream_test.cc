@@ -5,6 +5,7 @@
 #include "engine/stream.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <memory>
 #include <semaphore>
@@ -158,7 +159,7 @@ TEST(Stream, EventsJoinTwoStreams) {
     return Status();
   });
   first.record(event);
-  second.wait_for(event);
+  second.wait_for(event, milliseconds(60000));
   second.enqueue([&] {
     in_order = done.load();
     return Status();
@@ -169,6 +170,39 @@ TEST(Stream, EventsJoinTwoStreams) {
   EXPECT_TRUE(second.synchronize(std::nullopt).is_ok());
   EXPECT_TRUE(in_order);
   EXPECT_TRUE(event.recorded()->wait(std::nullopt).is_ok());
+}
+
+// It waited without bound, so that whoever waited for the stream did too.
+TEST(Stream, DoesNotWaitForAnEventForEver) {
+  Stream first, second;
+  Gate gate;
+  Event event;
+  first.enqueue(gate.work());
+  first.record(event);
+  second.wait_for(event, milliseconds(20));
+  bool has_run = false;
+  second.enqueue([&has_run] {
+    has_run = true;
+    return Status();
+  });
+  const Status waited = second.synchronize(std::nullopt);
+  EXPECT_EQ(waited.code(), Code::Timeout) << waited.message();
+  EXPECT_TRUE(has_run) << "an error does not end the stream";
+  gate.open();
+  EXPECT_TRUE(first.synchronize(std::nullopt).is_ok());
+}
+
+// Handlers of signals are the application's and run in its threads.
+TEST(Stream, LeavesSignalsToTheApplication) {
+  Stream stream;
+  sigset_t blocked;
+  ::sigemptyset(&blocked);
+  stream.enqueue([&blocked] {
+    ::pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
+    return Status();
+  });
+  ASSERT_TRUE(stream.synchronize(std::nullopt).is_ok());
+  for (const int number : {SIGINT, SIGTERM, SIGUSR1, SIGCHLD, SIGALRM}) EXPECT_EQ(::sigismember(&blocked, number), 1);
 }
 
 }  // namespace

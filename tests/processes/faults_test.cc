@@ -130,5 +130,23 @@ TEST(LateRank, IsNamedByTheTimeout) {
   }
 }
 
+// T7: the warning about a mate that is stopped for a second blocked rank 0 inside its call, or its liveness thread, so
+// that its mate declared it dead; its end blocked too.
+TEST(FullPipe, AsStderrStopsNeitherCallsNorLiveness) {
+  for (const std::string transport : {"shm", "tcp", "mixed"}) {
+    Job job(4, {"unread", "5"}, [&](int rank) {
+      Job::Environment added = environment_for(transport, rank);
+      added["CCOM_LOG"] = "debug";
+      return added;
+    });
+    ASSERT_TRUE(job.wait_for("ready", {0, 1, 2, 3}, milliseconds(60000))) << transport << "\n" << job.transcript();
+    job.signal(1, SIGSTOP);
+    std::this_thread::sleep_for(milliseconds(1200));
+    job.signal(1, SIGCONT);
+    EXPECT_TRUE(job.wait_for("done", {0, 1, 2, 3}, milliseconds(20000))) << transport << "\n" << job.transcript();
+    EXPECT_TRUE(job.finish(milliseconds(10000))) << transport << ": a rank's end hangs";
+  }
+}
+
 }  // namespace
 }  // namespace ccom

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <csignal>
 #include <cstdlib>
 
 namespace ccom {
@@ -100,9 +99,7 @@ bool Job::wait_for(const std::string& prefix, const std::vector<int>& ranks, std
   return true;
 }
 
-void Job::kill(int rank) { send_signal(rank, SIGKILL); }
-
-void Job::send_signal(int rank, int signal) { ::kill(ranks_[static_cast<size_t>(rank)].pid, signal); }
+void Job::signal(int rank, int number) { ::kill(ranks_[static_cast<size_t>(rank)].pid, number); }
 
 bool Job::finish(std::chrono::milliseconds at_most) {
   const auto deadline = Clock::now() + at_most;

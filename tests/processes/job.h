@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <csignal>
 #include <functional>
 #include <map>
 #include <string>
@@ -31,8 +32,8 @@ class Job {
   const std::vector<std::string>& lines(int rank) const { return ranks_[static_cast<size_t>(rank)].lines; }
   // When that line was read, since the start of the clock.
   std::chrono::steady_clock::time_point when(int rank, const std::string& prefix) const;
-  void kill(int rank);
-  void send_signal(int rank, int signal);
+  void kill(int rank) { signal(rank, SIGKILL); }
+  void signal(int rank, int number);
   // Waits for the end of all; false if one still runs at the deadline.
   bool finish(std::chrono::milliseconds at_most);
   std::string transcript() const;

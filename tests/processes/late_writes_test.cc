@@ -26,10 +26,10 @@ void stop_one_of_two(const std::string& how, size_t bytes, int times, uint64_t s
     });
     ASSERT_TRUE(job.wait_for("ready", {0, 1}, milliseconds(60000))) << job.transcript();
     std::this_thread::sleep_for(std::chrono::microseconds(random() % 30000));
-    job.send_signal(1, SIGSTOP);
+    job.signal(1, SIGSTOP);
     ASSERT_TRUE(job.wait_for("failed", {0}, milliseconds(30000))) << "seed " << seed << job.transcript();
     EXPECT_EQ(job.line(0, "failed"), "failed 6");
-    job.send_signal(1, SIGCONT);
+    job.signal(1, SIGCONT);
     ASSERT_TRUE(job.wait_for("failed", {1}, milliseconds(30000))) << job.transcript();
     EXPECT_TRUE(job.wait_for("kept", {0, 1}, milliseconds(30000)))
         << how << ", round " << i << ", seed " << seed << "\n"

@@ -3,7 +3,8 @@
 // One rank of a process test: does what its arguments say and reports on stdout, one line per event, for the parent to
 // read.
 //   rank_program loop BYTES          allreduces without end; "ready" after the third, "failed ..." on the first error
-//   rank_program mismatch KIND       rank 2 makes another call than the others; "failed ..." or "succeeded"
+//   rank_program unread SECONDS      allreduces for that time, while nobody reads rank 0's stderr, a full pipe; then
+//   "done" rank_program mismatch KIND       rank 2 makes another call than the others; "failed ..." or "succeeded"
 //   rank_program sleep               rank 1 never calls; the others' timeout names it
 //   rank_program links COLLECTIVE    one call, then "sent PEER BYTES" for every peer
 //   rank_program messages BYTES      a cycle of messages without end; "ready", "failed ..." as above
@@ -19,6 +20,7 @@
 //   rank_program lonely              a message from any rank that never comes, and nobody who waits for it; likewise
 // Rank, number of ranks and rendezvous address come from CCOM_RANK, CCOM_NRANKS and CCOM_URL.
 #include <ccom/ccom.h>
+#include <fcntl.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -80,6 +82,33 @@ int loop(size_t bytes) {
     const ccomResult_t result = ccomAllReduce(send.data(), recv.data(), count, ccomFloat32, ccomSum, comm, nullptr);
     if (result != ccomSuccess) return report_failure(comm, result);
   }
+}
+
+void fill_stderr() {
+  static int ends[2];
+  const std::vector<char> bytes(1 << 20);
+  if (::pipe(ends) != 0 || ::dup2(ends[1], STDERR_FILENO) < 0) std::exit(4);
+  ::fcntl(STDERR_FILENO, F_SETFL, O_NONBLOCK);
+  while (::write(STDERR_FILENO, bytes.data(), bytes.size()) > 0 || ::write(STDERR_FILENO, bytes.data(), 1) > 0) {
+  }
+  ::fcntl(STDERR_FILENO, F_SETFL, 0);
+}
+
+int unread(int seconds) {
+  if (rank == 0) fill_stderr();
+  ccomConfig_t config = CCOM_CONFIG_INIT;
+  config.timeoutMs = 4000;
+  ccomComm_t comm = join(&config);
+  const auto begin = std::chrono::steady_clock::now();
+  for (int going = 1, all = 0, i = 0; all < nranks || i == 0; ++i) {
+    if (i == 3) say("ready");
+    going = std::chrono::steady_clock::now() - begin > std::chrono::seconds(seconds) ? 1 : 0;
+    const ccomResult_t result = ccomAllReduce(&going, &all, 1, ccomInt32, ccomSum, comm, nullptr);
+    if (result != ccomSuccess) return report_failure(comm, result);
+  }
+  ccomCommDestroy(comm);
+  say("done");
+  return 0;
 }
 
 int mismatch(const std::string& kind) {
@@ -315,6 +344,7 @@ int main(int argc, char** argv) {
     return 3;
   }
   const std::string what = argv[1];
+  if (what == "unread") return unread(argc > 2 ? std::atoi(argv[2]) : 1);
   if (what == "loop") return loop(argc > 2 ? std::strtoul(argv[2], nullptr, 10) : 4096);
   if (what == "mismatch" && argc > 2) return mismatch(argv[2]);
   if (what == "sleep") return sleep_one();

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Log lines: none is lost or out of order where they can be delivered, and nobody waits where they cannot.
+#include "base/log.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/assert.h"
+
+namespace ccom {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr size_t kPipeBytes = 4096;
+
+// A child whose stderr is a small pipe; what it says is read only when the test asks for it.
+class Child {
+ public:
+  explicit Child(const std::function<void()>& body) {
+    int ends[2];
+    if (::pipe(ends) != 0) std::abort();
+    ::fcntl(ends[1], F_SETPIPE_SZ, kPipeBytes);
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      ::alarm(60);
+      ::dup2(ends[1], STDERR_FILENO);
+      ::close(ends[0]);
+      ::close(ends[1]);
+      body();
+      ::_exit(0);
+    }
+    ::close(ends[1]);
+    output_ = ends[0];
+  }
+  ~Child() {
+    if (pid_ > 0) ::kill(pid_, SIGKILL);
+    if (pid_ > 0) ::waitpid(pid_, nullptr, 0);
+    ::close(output_);
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  int wait() {
+    int status = -1;
+    ::waitpid(pid_, &status, 0);
+    pid_ = -1;
+    return status;
+  }
+  // To the end of what it says; without its "ccom[PID] LEVEL: ".
+  std::vector<std::string> read() {
+    std::string text;
+    char buffer[4096];
+    for (ssize_t got = 0; (got = ::read(output_, buffer, sizeof buffer)) > 0;)
+      text.append(buffer, static_cast<size_t>(got));
+    std::vector<std::string> lines;
+    for (size_t at = 0, end = 0; (end = text.find('\n', at)) != std::string::npos; at = end + 1) {
+      const std::string line = text.substr(at, end - at);
+      const size_t colon = line.find(": ");
+      lines.push_back(colon == std::string::npos ? line : line.substr(colon + 2));
+    }
+    return lines;
+  }
+
+ private:
+  pid_t pid_ = -1;
+  int output_ = -1;
+};
+
+void fill_stderr() {
+  const char zero[kPipeBytes] = "\n";
+  ::fcntl(STDERR_FILENO, F_SETFL, O_NONBLOCK);
+  while (::write(STDERR_FILENO, zero, sizeof zero) > 0) {
+  }
+  while (::write(STDERR_FILENO, zero, 1) > 0) {
+  }
+  ::fcntl(STDERR_FILENO, F_SETFL, 0);
+}
+
+double since_ms(Clock::time_point begin) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+}
+
+void wait_for(const std::atomic<bool>& flag) {
+  while (!flag) std::this_thread::sleep_for(milliseconds(1));
+}
+
+size_t threads_named(const char* name, std::string* status) {
+  size_t found = 0;
+  DIR* const tasks = ::opendir("/proc/self/task");
+  for (dirent* entry = ::readdir(tasks); entry != nullptr; entry = ::readdir(tasks)) {
+    const std::string folder = std::string("/proc/self/task/") + entry->d_name;
+    std::string text;
+    std::getline(std::ifstream(folder + "/comm") >> std::ws, text);
+    if (text != name) continue;
+    ++found;
+    for (std::ifstream file(folder + "/status"); std::getline(file, text);) {
+      if (text.starts_with("SigBlk:")) *status = text;
+    }
+  }
+  ::closedir(tasks);
+  return found;
+}
+
+TEST(Log, LinesComeInOrderAndAreOutWhenTheProcessEndsAtOnce) {
+  Child child([] {
+    for (int i = 0; i < 50; ++i) log(LogLevel::Error, "line %d", i);
+    ::_exit(0);  // no destructor
+  });
+  EXPECT_EQ(child.wait(), 0);
+  std::vector<std::string> expected;
+  for (int i = 0; i < 50; ++i) expected.push_back("line " + std::to_string(i));
+  EXPECT_EQ(child.read(), expected);
+}
+
+// T7: a pipe that nobody reads stopped whoever logged, for ever.
+TEST(Log, AFullPipeStopsNobody) {
+  int done[2], go[2];
+  ASSERT_EQ(::pipe(done), 0);
+  ASSERT_EQ(::pipe(go), 0);
+  constexpr int kThreads = 4;
+  constexpr int kEach = 100;
+  Child child([&] {
+    fill_stderr();
+    const auto begin = Clock::now();
+    std::vector<std::thread> threads;
+    for (int t = 0; t < kThreads; ++t) {
+      threads.emplace_back([t] {
+        for (int i = 0; i < kEach; ++i) log(LogLevel::Warn, "%d %d", t, i);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    const double took_ms = since_ms(begin);
+    (void)!::write(done[1], &took_ms, sizeof took_ms);
+    char token = 0;
+    (void)!::read(go[0], &token, 1);
+    std::exit(0);  // has to deliver what is left
+  });
+  double took_ms = 1e9;
+  ASSERT_EQ(::read(done[0], &took_ms, sizeof took_ms), static_cast<ssize_t>(sizeof took_ms));
+  EXPECT_LT(took_ms, 5000) << "400 lines into a full pipe; each thread waits 10 ms at most";
+  ASSERT_EQ(::write(go[1], "x", 1), 1);
+  std::vector<int> last(kThreads, -1);
+  uint64_t delivered = 0;
+  uint64_t dropped = 0;
+  for (const std::string& line : child.read()) {
+    int thread = 0;
+    int number = 0;
+    unsigned long long lines = 0;
+    if (std::sscanf(line.c_str(), "%llu lines were dropped", &lines) == 1 &&
+        line.find("dropped") != std::string::npos) {
+      dropped += lines;
+    } else if (std::sscanf(line.c_str(), "%d %d", &thread, &number) == 2) {
+      ++delivered;
+      EXPECT_GT(number, last[static_cast<size_t>(thread)]) << "in the order in which each thread said them";
+      last[static_cast<size_t>(thread)] = number;
+    }
+  }
+  EXPECT_EQ(child.wait(), 0);
+  EXPECT_GE(delivered, 100U);
+  EXPECT_EQ(delivered + dropped, static_cast<uint64_t>(kThreads * kEach)) << "every line, or counted";
+  for (const int fd : {done[0], done[1], go[0], go[1]}) ::close(fd);
+}
+
+TEST(Log, AFullPipeDelaysTheExitByHalfASecondAtMost) {
+  Child child([] {
+    fill_stderr();
+    log(LogLevel::Error, "nobody reads this");
+    std::exit(0);
+  });
+  const auto begin = Clock::now();
+  EXPECT_EQ(child.wait(), 0);
+  EXPECT_LT(since_ms(begin), 5000);
+}
+
+TEST(Log, AFullPipeDoesNotKeepAFailedAssertionFromEndingTheProcess) {
+  Child child([] {
+    fill_stderr();
+    log(LogLevel::Error, "nobody reads this");
+    assertion_failed("false", "here", 1);
+  });
+  const auto begin = Clock::now();
+  const int status = child.wait();
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT) << status;
+  EXPECT_LT(since_ms(begin), 10000);
+}
+
+TEST(Log, AFailedAssertionIsSaidAfterTheLinesBefore) {
+  Child child([] {
+    log(LogLevel::Error, "before");
+    assertion_failed("1 == 2", "file.cc", 7);
+  });
+  child.wait();
+  const std::vector<std::string> lines = child.read();
+  ASSERT_EQ(lines.size(), 3U);
+  EXPECT_EQ(lines[0], "before");
+  EXPECT_EQ(lines[1], "file.cc:7: assertion failed: 1 == 2");
+}
+
+// The function holds nothing that others wait for.
+TEST(Log, AFunctionThatBlocksStopsNobody) {
+  static std::atomic<bool> is_inside{false}, may_go{false};
+  static std::atomic<int> calls{0};
+  is_inside = may_go = false;
+  set_log_function(
+      [](LogLevel, const char*, void*) {
+        ++calls;
+        is_inside = true;
+        wait_for(may_go);
+      },
+      nullptr);
+  std::thread first([] { log(LogLevel::Debug, "first"); });
+  wait_for(is_inside);
+  const auto begin = Clock::now();
+  for (int i = 0; i < 1000; ++i) log(LogLevel::Debug, "line %d", i);
+  EXPECT_TRUE(log_enabled(LogLevel::Debug));
+  EXPECT_LT(since_ms(begin), 5000);
+  first.join();
+  may_go = true;
+  set_log_function(nullptr, nullptr);
+  const int after = calls;
+  EXPECT_GT(after, 100) << "those that were kept";
+  EXPECT_LT(after, 1000) << "dropped lines are not delivered later";
+  log(LogLevel::Debug, "nobody's");
+  EXPECT_EQ(calls, after) << "is not called any more";
+}
+
+TEST(Log, TheFunctionMayLogAndExchangeItself) {
+  static std::atomic<int> calls{0};
+  calls = 0;
+  set_log_function(
+      [](LogLevel, const char*, void*) {
+        if (++calls < 3) log(LogLevel::Debug, "another");
+        if (calls == 3) set_log_function(nullptr, nullptr);
+      },
+      nullptr);
+  log(LogLevel::Debug, "first");
+  for (int i = 0; i < 5000 && log_enabled(LogLevel::Debug); ++i) std::this_thread::sleep_for(milliseconds(1));
+  EXPECT_FALSE(log_enabled(LogLevel::Debug));
+  EXPECT_EQ(calls, 3);
+}
+
+// The parent's lines are the parent's; a child says its own, and has the function.
+TEST(Log, AForkedChildLogsForItself) {
+  Child child([] {
+    log(LogLevel::Error, "parent");
+    const pid_t grandchild = ::fork();
+    if (grandchild == 0) {
+      log(LogLevel::Error, "child");
+      ::_exit(0);
+    }
+    ::waitpid(grandchild, nullptr, 0);
+    log(LogLevel::Error, "parent again");
+  });
+  EXPECT_EQ(child.wait(), 0);
+  EXPECT_EQ(child.read(), (std::vector<std::string>{"parent", "child", "parent again"}));
+}
+
+TEST(Log, ForksBesideThreadsThatLog) {
+  set_log_function([](LogLevel, const char*, void*) {}, nullptr);
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 2; ++t) {
+    threads.emplace_back([&stop] {
+      while (!stop) log(LogLevel::Debug, "x");
+    });
+  }
+  for (int i = 0; i < 100; ++i) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::alarm(20);
+      log(LogLevel::Debug, "y");
+      set_log_function(nullptr, nullptr);
+      ::_exit(0);
+    }
+    int status = -1;
+    ::waitpid(child, &status, 0);
+    ASSERT_EQ(status, 0) << "fork " << i;
+  }
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
+  set_log_function(nullptr, nullptr);
+}
+
+TEST(Log, TheThreadLeavesSignalsAloneAndExistsOnlyWhenThereAreLines) {
+  Child child([] {
+    std::string blocked;
+    log(LogLevel::Debug, "not wanted");
+    if (threads_named("ccom-log", &blocked) != 0) ::_exit(2);
+    log(LogLevel::Error, "wanted");
+    if (threads_named("ccom-log", &blocked) != 1) ::_exit(3);
+    if (blocked.find("fffffffe7ffbfeff") == std::string::npos && blocked.find("fffffffc") == std::string::npos)
+      ::_exit(4);
+    for (int i = 0; i < 5000 && threads_named("ccom-log", &blocked) > 0; ++i) {
+      std::this_thread::sleep_for(milliseconds(2));
+    }
+    if (threads_named("ccom-log", &blocked) != 0) ::_exit(5);
+    log(LogLevel::Error, "again");
+  });
+  EXPECT_EQ(child.wait(), 0);
+  EXPECT_EQ(child.read(), (std::vector<std::string>{"wanted", "again"}));
+}
+
+}  // namespace
+}  // namespace ccom

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// T8: malloc fails at the k-th call of a job of two ranks, once or for ever. Every rank ends by itself, with success or
+// an error that has a code; nobody is killed, nothing is left. The exceptions are written down in docs/reliability.md:
+// libraries that end the process by themselves. So a death is accepted where the innermost function that is not the C
+// or C++ runtime's is gRPC's, OpenSSL's or nlohmann::json's. How many calls there are is counted first.
+// CCOM_TEST_LONG=1: 2000 of them; otherwise 15, others each day.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <map>
+#include <sstream>
+
+#include "tests/processes/job.h"
+
+namespace ccom {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr int kNever = 100'000'000;
+
+struct Case {
+  std::string transport;
+  int victim;
+  bool is_ever;
+};
+
+int today() {
+  const char* const day = std::getenv("CCOM_TEST_DAY");
+  const time_t now = std::time(nullptr);
+  return day != nullptr ? std::atoi(day) : std::gmtime(&now)->tm_yday;
+}
+
+// The library in which a killed process was, the runtime's left out; "" if that cannot be said.
+std::string culprit(const std::string& killed) {
+  std::istringstream words(killed);
+  std::string word;
+  words >> word >> word;
+  while (words >> word) {
+    bool is_runtime = false;
+    for (const char* runtime :
+         {"libc.so", "libstdc++", "libgcc_s", "ld-linux", "libfailing_malloc", "linux-vdso", "libm.so"})
+      is_runtime |= word.rfind(runtime, 0) == 0;
+    if (!is_runtime) return word;
+  }
+  return "";
+}
+
+// Destructors of nlohmann's values allocate, and may not throw; the functions are inside libccom.
+bool is_json(const std::string& place) {
+  const size_t plus = place.find('+');
+  if (place.rfind("libccom.so", 0) != 0 || plus == std::string::npos) return false;
+  const std::string command = "addr2line -Cfe " CCOM_LIBRARY " " + place.substr(plus + 1);
+  FILE* const output = ::popen(command.c_str(), "r");
+  char name[64] = "";
+  if (output != nullptr && std::fgets(name, sizeof name, output) == nullptr) name[0] = '\0';
+  if (output != nullptr) ::pclose(output);
+  return std::string(name).rfind("nlohmann::", 0) == 0;
+}
+
+bool may_end_the_process(const std::string& library) {
+  if (is_json(library)) return true;
+  for (const char* name :
+       {"libgrpc", "libgpr", "libabsl", "libcrypto", "libssl", "libprotobuf", "libupb", "libaddress_sorting"})
+    if (library.rfind(name, 0) == 0) return true;
+  return false;
+}
+
+Job::Environment environment_for(const Case& test, int rank, int k, const std::string& folder) {
+  Job::Environment added{{"TMPDIR", folder},
+                         {"XDG_RUNTIME_DIR", folder},
+                         {"CCOM_TRANSPORT", test.transport},
+                         {"CCOM_INIT_TIMEOUT_MS", "3000"},
+                         {"CCOM_TIMEOUT_MS", "3000"}};
+  if (test.transport == "tcp") added["CCOM_HOSTID"] = "host" + std::to_string(rank);
+  if (rank != test.victim) return added;
+  added["LD_PRELOAD"] = CCOM_FAILING_MALLOC;
+  added["CCOM_TEST_FAIL_AT"] = std::to_string(k);
+  if (test.is_ever) added["CCOM_TEST_FAIL_EVER"] = "1";
+  return added;
+}
+
+// Of malloc, from the start to the end of a job.
+int count_calls(const Case& test) {
+  Job job(2, {}, [&](int rank) { return environment_for(test, rank, kNever, "/tmp"); });
+  EXPECT_TRUE(job.finish(milliseconds(30000)));
+  const std::string ended = job.line(test.victim, "ended 0 ");
+  return ended.empty() ? 0 : kNever - std::atoi(ended.c_str() + 8);
+}
+
+// What happened to the victim: "code 35", "killed in libgrpc.so.29".
+std::string run(const Case& test, int k) {
+  const std::string context = test.transport + ", rank " + std::to_string(test.victim) + ", call " + std::to_string(k) +
+                              (test.is_ever ? " and all later ones" : "");
+  char folder[] = "/tmp/ccom-exhausted-XXXXXX";
+  if (::mkdtemp(folder) == nullptr) std::abort();
+  std::string outcome;
+  {
+    Job job(2, {}, [&](int rank) { return environment_for(test, rank, k, folder); });
+    EXPECT_TRUE(job.finish(milliseconds(30000))) << context << ": a rank hangs\n" << job.transcript();
+    const std::string killed = job.line(test.victim, "killed");
+    const std::string ended = job.line(test.victim, "ended");
+    if (killed.empty()) {
+      EXPECT_FALSE(ended.empty()) << context << ": the rank has ended without a word\n" << job.transcript();
+      outcome = "code " + ended.substr(std::min<size_t>(6, ended.size()), ended.find(' ', 6) - 6);
+    } else {
+      const std::string library = culprit(killed);
+      EXPECT_TRUE(may_end_the_process(library)) << context << ": " << killed;
+      outcome = "killed in " + (is_json(library) ? "nlohmann::json" : library.substr(0, library.find('+')));
+    }
+    const std::string mate = job.line(1 - test.victim, "ended");
+    EXPECT_FALSE(mate.empty()) << context << ": the other rank has died\n" << job.transcript();
+    if (killed.empty()) {
+      EXPECT_TRUE(std::filesystem::is_empty(folder)) << context << ": something is left in " << folder;
+    }
+  }
+  std::filesystem::remove_all(folder);
+  return outcome;
+}
+
+void sweep(const Case& test) {
+  std::map<std::string, int> outcomes;
+  const int calls = count_calls(test);
+  ASSERT_GT(calls, 1000);
+  const int points = std::getenv("CCOM_TEST_LONG") != nullptr ? 2000 : 15;
+  const int first = 1 + today() * 97 % (calls / points);
+  for (int i = 0; i < points; ++i) ++outcomes[run(test, first + i * (calls / points))];
+  for (const auto& [what, times] : outcomes) std::printf("%4d x %s\n", times, what.c_str());
+}
+
+TEST(NoMemory, OnceOnShm) {
+  for (const int victim : {0, 1}) sweep({"shm", victim, false});
+}
+TEST(NoMemory, OnceOnTcp) {
+  for (const int victim : {0, 1}) sweep({"tcp", victim, false});
+}
+TEST(NoMemory, FromThenOnOnShm) {
+  for (const int victim : {0, 1}) sweep({"shm", victim, true});
+}
+TEST(NoMemory, FromThenOnOnTcp) {
+  for (const int victim : {0, 1}) sweep({"tcp", victim, true});
+}
+
+}  // namespace
+}  // namespace ccom
