@@ -146,7 +146,10 @@ void MonitorImpl::depart() {
   if (thread_->in_forked_child() || failed()) return;
   thread_->run([this] {
     board_.depart(slot_, config_.rank);
-    spread_departure();
+    try {
+      spread_departure();
+    } catch (const std::bad_alloc&) {  // tried again by leave() and by the host's other tree member
+    }
   });
 }
 

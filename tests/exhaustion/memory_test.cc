@@ -4,7 +4,7 @@
 // an error that has a code; nobody is killed, nothing is left. The exceptions are written down in docs/reliability.md:
 // libraries that end the process by themselves. So a death is accepted where the innermost function that is not the C
 // or C++ runtime's is gRPC's, OpenSSL's or nlohmann::json's. How many calls there are is counted first.
-// CCOM_TEST_LONG=1: 2000 of them; otherwise 15, others each day.
+// CCOM_TEST_LONG=1: 2000 of them; otherwise 5, others each day.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -126,7 +126,7 @@ void sweep(const Case& test) {
   std::map<std::string, int> outcomes;
   const int calls = count_calls(test);
   ASSERT_GT(calls, 1000);
-  const int points = std::getenv("CCOM_TEST_LONG") != nullptr ? 2000 : 15;
+  const int points = std::getenv("CCOM_TEST_LONG") != nullptr ? 2000 : 5;
   const int first = 1 + today() * 97 % (calls / points);
   for (int i = 0; i < points; ++i) ++outcomes[run(test, first + i * (calls / points))];
   for (const auto& [what, times] : outcomes) std::printf("%4d x %s\n", times, what.c_str());
