@@ -21,6 +21,13 @@
 
 #include "base/assert.h"
 
+// ThreadSanitizer ends a forked child that starts a thread.
+#if defined(__SANITIZE_THREAD__)
+#define SKIP_WITHOUT_THREADS_AFTER_FORK() GTEST_SKIP() << "ThreadSanitizer does not support threads after fork()"
+#else
+#define SKIP_WITHOUT_THREADS_AFTER_FORK() (void)0
+#endif
+
 namespace ccom {
 namespace {
 
@@ -257,6 +264,7 @@ TEST(Log, TheFunctionMayLogAndExchangeItself) {
 
 // The parent's lines are the parent's; a child says its own, and has the function.
 TEST(Log, AForkedChildLogsForItself) {
+  SKIP_WITHOUT_THREADS_AFTER_FORK();
   Child child([] {
     log(LogLevel::Error, "parent");
     const pid_t grandchild = ::fork();
@@ -272,6 +280,7 @@ TEST(Log, AForkedChildLogsForItself) {
 }
 
 TEST(Log, ForksBesideThreadsThatLog) {
+  SKIP_WITHOUT_THREADS_AFTER_FORK();
   set_log_function([](LogLevel, const char*, void*) {}, nullptr);
   std::atomic<bool> stop{false};
   std::vector<std::thread> threads;
@@ -298,6 +307,7 @@ TEST(Log, ForksBesideThreadsThatLog) {
 }
 
 TEST(Log, TheThreadLeavesSignalsAloneAndExistsOnlyWhenThereAreLines) {
+  SKIP_WITHOUT_THREADS_AFTER_FORK();
   Child child([] {
     std::string blocked;
     log(LogLevel::Debug, "not wanted");
