@@ -52,6 +52,19 @@ def test_torchrun_starts_a_job_again(number, tmp_path):
     assert not files, f"left among temporary files: {files}"
 
 
+# The interpreter's own end is a part of the time.
+@pytest.mark.parametrize("hosts", HOSTS)
+@pytest.mark.parametrize("case", ["exception", "exit_0", "destroyed"])
+def test_a_rank_that_leaves_is_named_to_the_others_at_once(case, hosts):
+    finished = launch.ranks("leaving.py", case, count=3, per_rank=HOSTS[hosts], succeeds=None, timeout=60)
+    assert finished.codes == [0, 1 if case == "exception" else 0, 0], finished.output
+    assert sorted(entry["rank"] for entry in finished.told) == [0, 2], finished.output
+    for entry in finished.told:
+        words = ("rank 1 left the communicator after its call", "rank 1 on host")
+        assert any(word in entry["error"] for word in words), entry["error"]
+        assert entry["seconds"] < 5, f"rank {entry['rank']} was told after {entry['seconds']:.1f} s"
+
+
 DIFFERENCES = {
     "shapes": ("count 10", "count 11"), "large_shapes": ("count 3000000", "count 3100000"),
     "types": ("float32", "float64"), "operators": ("sum", "max"), "roots": ("broadcast", "root"),
