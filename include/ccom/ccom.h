@@ -152,9 +152,9 @@ CCOM_API ccomResult_t ccomGetErrorInfo(ccomComm_t comm, ccomErrorInfo_t* info);
 
 typedef enum { ccomLogError = 0, ccomLogWarn = 1, ccomLogInfo = 2, ccomLogDebug = 3 } ccomLogLevel_t;
 typedef void (*ccomLogFn)(ccomLogLevel_t level, const char* message, void* user);
-/* Receives every log line, in order, one at a time, from a thread of ccom's; it may block and call ccom. Whoever logs waits 10 ms
- * at most; lines beyond 128 that wait are dropped and counted. Returns when the function before, if there was one, has
- * got all its lines and will not be called again. fn NULL restores the default (stderr, CCOM_LOG). */
+/* Receives every log line, in order, one at a time, from a thread of ccom's; it may block and call ccom. Whoever logs
+ * waits 10 ms at most; lines beyond 128 that wait are dropped and counted. Returns when the function before, if there
+ * was one, has got all its lines and will not be called again. fn NULL restores the default (stderr, CCOM_LOG). */
 CCOM_API ccomResult_t ccomSetLogCallback(ccomLogFn fn, void* user);
 
 typedef struct {
@@ -299,8 +299,9 @@ CCOM_API ccomResult_t ccomStreamQuery(ccomStream_t stream);
 /* Waits until the queue is empty; timeoutMs < 0: until its operations' own deadlines. Returns the first error of the
  * operations since the last call, and clears it. */
 CCOM_API ccomResult_t ccomStreamSynchronize(ccomStream_t stream, int64_t timeoutMs);
-/* Operations queued on `stream` after this call wait for `event` as it was last recorded: for what its stream has queued before
- * that, with the deadlines of those operations, and CCOM_TIMEOUT_MS at most, then the stream has the error ccomTimeout. */
+/* Operations queued on `stream` after this call wait for `event` as it was last recorded: for what its stream has
+ * queued before that, with the deadlines of those operations, and CCOM_TIMEOUT_MS at most, then the stream has the
+ * error ccomTimeout. */
 CCOM_API ccomResult_t ccomStreamWaitEvent(ccomStream_t stream, ccomEvent_t event);
 /* Calls fn in the stream's thread, in order, with the stream's current state; fn must not wait for that stream. */
 CCOM_API ccomResult_t ccomStreamAddCallback(ccomStream_t stream, void (*fn)(void* user, ccomResult_t state),

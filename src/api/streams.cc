@@ -15,17 +15,15 @@ Status check(const void* handle, const char* name) {
   return handle == nullptr ? error(Code::InvalidArgument, "%s is NULL", name) : Status();
 }
 
-Status check_stream(ccomStream_t stream) {
-  CCOM_TRY(check(stream, "stream"));
-  if (stream->generation == fork_generation()) return {};
-  return error(Code::InvalidUsage, "the stream was created before fork() and belongs to the parent process");
+template <typename Handle>
+Status check_own(Handle handle, const char* name) {
+  CCOM_TRY(check(handle, name));
+  if (handle->generation == fork_generation()) return {};
+  return error(Code::InvalidUsage, "the %s was created before fork() and belongs to the parent process", name);
 }
 
-Status check_event(ccomEvent_t event) {
-  CCOM_TRY(check(event, "event"));
-  if (event->generation == fork_generation()) return {};
-  return error(Code::InvalidUsage, "the event was created before fork() and belongs to the parent process");
-}
+Status check_stream(ccomStream_t stream) { return check_own(stream, "stream"); }
+Status check_event(ccomEvent_t event) { return check_own(event, "event"); }
 
 }  // namespace
 }  // namespace ccom
@@ -69,7 +67,7 @@ ccomResult_t ccomStreamWaitEvent(ccomStream_t stream, ccomEvent_t event) {
   return guarded("ccomStreamWaitEvent", [&]() -> Status {
     CCOM_TRY(check_stream(stream));
     CCOM_TRY(check_event(event));
-    CCOM_TRY_ASSIGN(const int64_t at_most_ms, integer_option("CCOM_TIMEOUT_MS", 1, INT32_MAX));
+    CCOM_TRY_ASSIGN(const int64_t at_most_ms, integer_option("CCOM_TIMEOUT_MS", 1, Deadline::kMostMs));
     stream->stream.wait_for(event->event, std::chrono::milliseconds(at_most_ms));
     return {};
   });

@@ -10,15 +10,16 @@ namespace ccom {
 
 using Clock = std::chrono::steady_clock;
 
+inline constexpr int64_t kNsPerMs = 1'000'000;
+
 // A point in time at which a wait gives up. A value.
 class Deadline {
  public:
+  static constexpr int64_t kMostMs = int64_t{1} << 40;  // within the range of the clock
+
   static Deadline after(std::chrono::nanoseconds duration) { return Deadline(Clock::now() + duration); }
-  // Capped at 30 years, within the range of the clock.
-  static Deadline after_ms(int64_t ms) {
-    constexpr int64_t kMost = int64_t{1} << 40;
-    return after(std::chrono::milliseconds(ms < kMost ? ms : kMost));
-  }
+  // Capped at kMostMs, which is 30 years.
+  static Deadline after_ms(int64_t ms) { return after(std::chrono::milliseconds(ms < kMostMs ? ms : kMostMs)); }
   explicit Deadline(Clock::time_point when) : when_(when) {}
 
   bool passed() const { return Clock::now() >= when_; }

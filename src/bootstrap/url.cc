@@ -75,8 +75,6 @@ Result<UniqueId> wait_for_id_file(const std::string& path, int nranks, Rank rank
   }
 }
 
-// ---- tcp://
-
 }  // namespace
 
 Result<std::optional<Secret>> configured_secret() {
@@ -94,6 +92,8 @@ Result<std::optional<Secret>> configured_secret() {
 }
 
 namespace {
+
+// ---- tcp://
 
 uint64_t number_from(const Secret& secret) {
   uint64_t number = 0;

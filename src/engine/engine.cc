@@ -219,7 +219,7 @@ Status Engine::begin(size_t slot, const Operation& operation) {
 Status Engine::finish_run(size_t slot, Deadline deadline, Backoff& backoff) {
   constexpr uint32_t kRoundsPerClock = 64;
   uint32_t rounds = 0;
-  long_wait_.end();
+  LongWait long_wait;
   while (!runs_[slot]->finished()) {
     if (Status status = collect_events(); !status.is_ok()) return give_up(status);
     if (!events_.completed.empty()) {
@@ -229,12 +229,13 @@ Status Engine::finish_run(size_t slot, Deadline deadline, Backoff& backoff) {
       }
       events_.completed.clear();
       backoff.reset();
+      long_wait = {};
       // Progress is no reason to stay beyond an abort or the deadline.
       if (monitor_.failed()) return give_up(monitor_.status());
       if (++rounds % kRoundsPerClock == 0 && deadline.passed()) return give_up(late());
       continue;
     }
-    if (Status status = wait_for_events(backoff, deadline); !status.is_ok()) return give_up(status);
+    if (Status status = wait_for_events(backoff, long_wait, deadline); !status.is_ok()) return give_up(status);
   }
   return {};
 }
@@ -255,14 +256,13 @@ Status Engine::collect_events() {
   return {};
 }
 
-Status Engine::wait_for_events(Backoff& backoff, Deadline deadline) {
+Status Engine::wait_for_events(Backoff& backoff, LongWait& long_wait, Deadline deadline) {
   if (monitor_.failed()) return monitor_.status();
   if (backoff.step() == Backoff::Next::Poll) return {};
   if (backoff.now() >= deadline.when()) return late();
-  long_wait_.begin(backoff.now(), monitor_);
-  if (long_wait_.is_warning_due(backoff.now())) {
+  if (long_wait.is_warning_due(backoff.now(), monitor_)) {
     const Awaited awaited = awaited_ranks();
-    long_wait_.warn(monitor_, rank_, awaited.ranks, awaited.is_collective);
+    long_wait.warn(monitor_, rank_, awaited.ranks, awaited.is_collective);
   }
   const auto busy = static_cast<long>(std::ranges::count_if(outstanding_, [](uint32_t n) { return n > 0; }));
   // With several transports each gets a share of a slice; the short ones keep the others' latency small.

@@ -70,7 +70,7 @@ class Engine {
 
   Status begin(size_t slot, const Operation& operation);
   Status finish_run(size_t slot, Deadline deadline, Backoff& backoff);
-  Status wait_for_events(Backoff& backoff, Deadline deadline);
+  Status wait_for_events(Backoff& backoff, LongWait& long_wait, Deadline deadline);
   Status collect_events();
   Status give_up(const Status& cause);
   struct Awaited {
@@ -89,7 +89,6 @@ class Engine {
   std::vector<uint32_t> outstanding_;  // posted and not complete, by transport
   std::vector<std::unique_ptr<Run>> runs_;
   std::vector<uint64_t> bytes_sent_to_;
-  LongWait long_wait_;  // of finish()
   bool stopped_ = false;
 };
 

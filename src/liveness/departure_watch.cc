@@ -7,10 +7,10 @@
 
 namespace ccom {
 
-std::optional<Status> DepartureWatch::find_missing(uint64_t calls, Collective call) const {
+std::optional<Status> DepartureWatch::find_missing(const NumberedCall& call) const {
   const std::optional<Departure> first = board_.first_departure();
-  if (!first || first->calls >= calls) return std::nullopt;
-  return departure_error(*first, "is in call " + std::to_string(calls) + " (" + std::string(name_of(call)) + ")");
+  if (!first || first->calls >= call.number) return std::nullopt;
+  return departure_error(*first, "is in " + text_of(call));
 }
 
 std::optional<Status> DepartureWatch::find_departed(const std::vector<Rank>& peers) const {

@@ -12,6 +12,7 @@
 namespace ccom {
 
 struct HostMembers;
+struct NumberedCall;
 
 // Thread-safe.
 class DepartureWatch {
@@ -20,9 +21,8 @@ class DepartureWatch {
   DepartureWatch(Board board, const std::vector<HostMembers>& hosts, int own_host, Rank self)
       : board_(board), hosts_(hosts), own_host_(own_host), self_(self) {}
 
-  // An error if a rank of any host has left and this one has begun a later call than the last of that rank: number
-  // `calls`, of which `call` says the kind.
-  std::optional<Status> find_missing(uint64_t calls, Collective call) const;
+  // An error if a rank of any host has left and `call`, which this one has begun, is later than the last of that rank.
+  std::optional<Status> find_missing(const NumberedCall& call) const;
   // An error if one of `peers`, for whose messages this rank waits, is known to have left.
   std::optional<Status> find_departed(const std::vector<Rank>& peers) const;
 

@@ -17,6 +17,7 @@
 #include "base/mutex.h"
 #include "base/secret.h"
 #include "base/thread.h"
+#include "base/time.h"
 
 namespace ccom {
 

@@ -28,8 +28,6 @@
 
 namespace ccom {
 
-inline constexpr int64_t kNsPerMs = 1'000'000;
-
 // Distinguishes a forked child from its parent without a system call. Immutable.
 class ForkDetector {
  public:

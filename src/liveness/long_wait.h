@@ -15,19 +15,17 @@ namespace ccom {
 // have not begun it are named and blamed instead, see Monitor::find_stragglers().
 Status timeout_status(Monitor& monitor, Rank self, std::vector<Rank> ranks, bool collective);
 
-// When to warn: after Monitor::warn_after(), after twice that time, and so on. Of one wait; used by one thread.
+// When to warn: after Monitor::warn_after(), after twice that time, and so on. Of one wait without progress; used by
+// one thread.
 class LongWait {
  public:
-  // Blocking begins now, if it has not before.
-  void begin(Clock::time_point now, const Monitor& monitor);
-  void end() { is_under_way_ = false; }
-  bool is_warning_due(Clock::time_point now) const { return is_under_way_ && now >= next_; }
+  // To be asked with the time whenever the wait is about to block; it began with the first time.
+  bool is_warning_due(Clock::time_point now, const Monitor& monitor);
   // Logs whom rank `self` waits for, and since when. Takes 150 ms with several hosts.
   void warn(Monitor& monitor, Rank self, const std::vector<Rank>& ranks, bool collective);
 
  private:
-  bool is_under_way_ = false;
-  Clock::time_point since_{}, next_{};
+  Clock::time_point since_{}, next_{};  // 0: not begun
 };
 
 }  // namespace ccom

@@ -68,6 +68,7 @@ class MonitorImpl final : public Monitor, private LivenessTask {
   Status listen();
   void publish(const Status& error);
   void check_local_ranks(int64_t now_ns);
+  void announce_departure();
   void spread_departure();
 
   const MonitorConfig config_;
@@ -143,14 +144,20 @@ MonitorImpl::~MonitorImpl() {
 }
 
 void MonitorImpl::depart() {
-  if (thread_->in_forked_child() || failed()) return;
+  if (thread_->in_forked_child()) return;
   thread_->run([this] {
-    board_.depart(slot_, config_.rank);
     try {
-      spread_departure();
+      announce_departure();
     } catch (const std::bad_alloc&) {  // tried again by leave() and by the host's other tree member
     }
   });
+}
+
+// A communicator that has failed is not left: its error says more.
+void MonitorImpl::announce_departure() {
+  if (failed()) return;
+  board_.depart(slot_, config_.rank);
+  spread_departure();
 }
 
 // The communicator's error, if any, or the departure is sent before the goodbye.
@@ -159,8 +166,7 @@ void MonitorImpl::leave() {
   thread_->remove(this);
   try {
     flood_failure();
-    if (!failed()) board_.depart(slot_, config_.rank);
-    spread_departure();
+    announce_departure();
     for (auto& tree : trees_)
       if (tree) tree->leave();
   } catch (const std::bad_alloc&) {  // the closed connections tell the other hosts
@@ -212,9 +218,7 @@ Status MonitorImpl::report(const Status& error) {
 Status MonitorImpl::check() {
   if (thread_->in_forked_child()) return forked_error();
   check_local_ranks(Clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
-  if (const auto found = departures_.find_missing(calls_->load(std::memory_order_relaxed), call_.load());
-      found && !failed())
-    publish(*found);
+  if (const auto missing = departures_.find_missing(last_call()); missing && !failed()) publish(*missing);
   return status();
 }
 
@@ -281,7 +285,7 @@ std::vector<Rank> MonitorImpl::find_stragglers() {
     found = board_.stragglers();
     board_.slot(slot_).asks.store(0, std::memory_order_relaxed);
   }
-  return found.calls < calls_->load(std::memory_order_relaxed) ? found.ranks : std::vector<Rank>();
+  return found.calls < last_call().number ? found.ranks : std::vector<Rank>();
 }
 
 // To the other hosts: of any rank of this host. On the liveness thread.
@@ -312,9 +316,8 @@ void MonitorImpl::call_listener() {
 
 }  // namespace
 
-std::string Monitor::call_text() const {
-  return "call " + std::to_string(calls_->load(std::memory_order_relaxed)) + " (" +
-         std::string(name_of(call_.load(std::memory_order_relaxed))) + ")";
+std::string text_of(const NumberedCall& call) {
+  return "call " + std::to_string(call.number) + " (" + std::string(name_of(call.collective)) + ")";
 }
 
 size_t Monitor::board_bytes(int local_ranks) { return Board::bytes(local_ranks); }

@@ -43,6 +43,14 @@ struct MonitorConfig {
   PortRange ports{};         // likewise
 };
 
+// A rank's collective calls are numbered from 1.
+struct NumberedCall {
+  uint64_t number = 0;
+  Collective collective{};
+};
+// "call 6 (allreduce)"
+std::string text_of(const NumberedCall& call);
+
 class Monitor {
  public:
   // Size of the shared region for a host with that many ranks of the communicator; 64-byte aligned, zeroed when new.
@@ -70,18 +78,20 @@ class Monitor {
   // For the slow path of waits (every few milliseconds): detects dead local ranks, and ranks that have left although
   // this one makes further calls, and reports them. Returns status().
   virtual Status check() = 0;
-  // This rank has begun its collective call number `calls`. Two relaxed stores.
-  void begin_call(uint64_t calls, Collective call) {
-    call_.store(call, std::memory_order_relaxed);
-    calls_->store(calls, std::memory_order_relaxed);
+  // This rank has begun its collective call of that number. Two relaxed stores.
+  void begin_call(uint64_t number, Collective collective) {
+    collective_.store(collective, std::memory_order_relaxed);
+    calls_->store(number, std::memory_order_relaxed);
+  }
+  // The last one that it has begun.
+  NumberedCall last_call() const {
+    return {calls_->load(std::memory_order_relaxed), collective_.load(std::memory_order_relaxed)};
   }
   // This rank makes no more calls. Ranks that have begun, or begin, a later call than its last get an error that names
   // it: on this host from check(), on others when the control trees have told them. Of messages it may still have some.
   virtual void depart() = 0;
   // A RemoteError if one of `peers`, for which this rank waits, is known to have left in order.
   virtual std::optional<Status> find_departed(const std::vector<Rank>& peers) const = 0;
-  // "call 6 (allreduce)": the last one that this rank has begun.
-  std::string call_text() const;
   // How long a rank waits before it logs whom it waits for; 0: it never does.
   virtual std::chrono::milliseconds warn_after() const = 0;
   // Whether a rank of this host has died or left, so that it can touch nothing any more. False if it is only silent.
@@ -95,7 +105,7 @@ class Monitor {
  protected:
   const std::atomic<uint32_t>* abort_word_ = nullptr;
   std::atomic<uint64_t>* calls_ = nullptr;
-  std::atomic<Collective> call_{};
+  std::atomic<Collective> collective_{};
 };
 
 }  // namespace ccom

@@ -32,8 +32,7 @@ Status check_config(const MonitorConfig& config) {
 // Remote hosts get a little more time than local ranks, so that a stopped process is reported by its own host, which
 // can tell it from an unreachable one.
 TreeConfig tree_config(const MonitorConfig& config, int tree) {
-  TreeConfig found{
-      .hosts = {}, .self = config.host_index, .dead_ns = (config.dead_ms + config.dead_ms / 8) * 1'000'000};
+  TreeConfig found{.hosts = {}, .self = config.host_index, .dead_ns = (config.dead_ms + config.dead_ms / 8) * kNsPerMs};
   for (const HostMembers& each : config.hosts)
     found.hosts.push_back({.name = each.name, .member = tree_member(each, tree), .ranks = each.ranks});
   return found;

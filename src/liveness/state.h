@@ -70,7 +70,7 @@ class TreeState {
   void depart(const Departure& departure, TreeOutputs& out);
   // This host has detected an error.
   void fail(const Status& error, TreeOutputs& out);
-  // This host's contribution to a straggler poll: starts one, then to be called whenever it changes.
+  // This host's contribution to a straggler poll, to be called whenever it changes while one is on or asked for here.
   void poll_stragglers(StragglerReport own, TreeOutputs& out);
   const StragglerPoll& straggler_poll() const { return straggler_poll_; }
   // This host's member leaves in order; nothing is sent afterwards.

@@ -71,21 +71,24 @@ class Arena {
     int times = 0;
     bool is_detached = false;
   };
+  using AdoptedRanges = std::map<uintptr_t, Adopted>;  // by address, disjoint
   explicit Arena(std::unique_ptr<SharedSegment> segment);
 
+  // The range within which all of it lies, unless that is detached; else the end.
+  static AdoptedRanges::const_iterator find(const AdoptedRanges& ranges, uintptr_t address, size_t size_bytes);
   Status detach_pages(std::byte* begin, size_t size_bytes, size_t offset) CCOM_REQUIRES(mutex_);
   bool is_detached(size_t offset, size_t size_bytes) const CCOM_REQUIRES(mutex_);
 
   std::unique_ptr<SharedSegment> segment_;
   std::atomic<uint64_t> generation_{0};
-  mutable Mutex mutex_ CCOM_ACQUIRED_AFTER(adopted_mutex_);             // of allocation
+  mutable Mutex mutex_ CCOM_ACQUIRED_AFTER(adopted_mutex_);     // of allocation
   std::map<size_t, size_t> free_ CCOM_GUARDED_BY(mutex_);       // offset -> bytes, never adjacent
   std::map<size_t, size_t> allocated_ CCOM_GUARDED_BY(mutex_);  // offset -> bytes
   std::map<size_t, size_t> detached_ CCOM_GUARDED_BY(mutex_);   // offset -> bytes, may be adjacent
   std::atomic<bool> has_detached_{false};                       // ever
   mutable SharedMutex adopted_mutex_;
-  std::map<uintptr_t, Adopted> adopted_ CCOM_GUARDED_BY(adopted_mutex_);  // by address, disjoint
-  std::atomic<bool> has_adopted_{false};                                  // ever
+  AdoptedRanges adopted_ CCOM_GUARDED_BY(adopted_mutex_);
+  std::atomic<bool> has_adopted_{false};  // ever
 };
 
 }  // namespace ccom

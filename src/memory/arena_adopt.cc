@@ -111,12 +111,17 @@ std::optional<size_t> Arena::offset_of(const void* address, size_t size_bytes) c
   }
   if (!has_adopted_.load(std::memory_order_acquire)) return std::nullopt;
   const SharedLock lock(adopted_mutex_);
-  auto after = adopted_.upper_bound(at);
-  if (after == adopted_.begin()) return std::nullopt;
-  const auto& [begin, range] = *--after;
-  if (range.is_detached || at - begin >= range.size_bytes || size_bytes > range.size_bytes - (at - begin))
-    return std::nullopt;
-  return range.offset + (at - begin);
+  const auto found = find(adopted_, at, size_bytes);
+  return found == adopted_.end() ? std::nullopt : std::optional(found->second.offset + (at - found->first));
+}
+
+Arena::AdoptedRanges::const_iterator Arena::find(const AdoptedRanges& ranges, uintptr_t address, size_t size_bytes) {
+  auto found = ranges.upper_bound(address);
+  if (found == ranges.begin()) return ranges.end();
+  const auto& [begin, range] = *--found;
+  const size_t at = address - begin;
+  const bool holds_all = at < range.size_bytes && size_bytes <= range.size_bytes - at;
+  return holds_all && !range.is_detached ? found : ranges.end();
 }
 
 }  // namespace ccom

@@ -29,21 +29,23 @@ void copy_pages(std::byte* begin, size_t size_bytes) {
 
 Status Arena::detach(void* begin, size_t size_bytes) {
   const auto address = reinterpret_cast<uintptr_t>(begin);
-  const std::optional<size_t> offset = offset_of(begin, size_bytes);
-  if (!offset) return error(Code::InvalidArgument, "%zu bytes at %p are not in the arena", size_bytes, begin);
   const Bytes whole = segment_->bytes();
-  if (begin >= whole.data() && begin < whole.data() + whole.size()) {
-    const size_t first = *offset / kPage * kPage;
-    const size_t last = (*offset + size_bytes + kPage - 1) / kPage * kPage;
+  const auto missing = [&] {
+    return error(Code::InvalidArgument, "%zu bytes at %p are not in the arena", size_bytes, begin);
+  };
+  if (const size_t at = address - reinterpret_cast<uintptr_t>(whole.data()); at < whole.size()) {
     const Lock lock(mutex_);
+    if (size_bytes > whole.size() - at || is_detached(at, std::max<size_t>(size_bytes, 1))) return missing();
+    const size_t first = at / kPage * kPage;
+    const size_t last = (at + size_bytes + kPage - 1) / kPage * kPage;
     return detach_pages(whole.data() + first, last - first, first);
   }
   const ExclusiveLock lock(adopted_mutex_);
-  auto after = adopted_.upper_bound(address);
-  if (after == adopted_.begin()) return error(Code::InvalidArgument, "the buffer is not registered");
-  auto& [start, range] = *--after;
+  const auto found = find(adopted_, address, size_bytes);
+  if (found == adopted_.end()) return missing();
+  Adopted& range = adopted_[found->first];
   const Lock allocation_lock(mutex_);
-  CCOM_TRY(detach_pages(reinterpret_cast<std::byte*>(start), range.size_bytes, range.offset));
+  CCOM_TRY(detach_pages(reinterpret_cast<std::byte*>(found->first), range.size_bytes, range.offset));
   range.is_detached = true;
   return {};
 }
@@ -57,7 +59,7 @@ Status Arena::detach_pages(std::byte* begin, size_t size_bytes, size_t offset) {
   // The copies stay. Not essential: it frees the originals before the buffer is freed.
   (void)::fallocate(segment_->fd(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
                     static_cast<off_t>(size_bytes));
-  detached_[offset] = std::max(detached_[offset], size_bytes);
+  detached_[offset] = size_bytes;
   has_detached_.store(true, std::memory_order_release);
   generation_.fetch_add(1, std::memory_order_acq_rel);
   return {};

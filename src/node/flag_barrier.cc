@@ -5,6 +5,8 @@
 #include <bit>
 #include <thread>
 
+#include "liveness/long_wait.h"
+
 namespace ccom {
 namespace {
 
@@ -49,7 +51,6 @@ void FlagBarrier::begin(const CallWords& words, std::chrono::milliseconds timeou
   words_ = words;
   timeout_ = timeout;
   deadline_.reset();
-  long_wait_.end();
   hash_ = hash_of(words);
 }
 
@@ -68,14 +69,14 @@ void FlagBarrier::arrive() {
 Status FlagBarrier::wait(int local_rank) {
   const FlagLine& line = lines(local_rank).line[number_ & 1];
   Backoff backoff(config_.policy);
+  LongWait long_wait;
   uint64_t seen = 0;
   while (is_before(number_of(seen = line.word.load(std::memory_order_acquire)), number_)) {
     if (monitor_.failed()) return monitor_.status();
     if (backoff.step() == Backoff::Next::Poll) continue;
     if (!deadline_) deadline_ = Deadline::after_ms(timeout_.count());
     if (backoff.now() >= deadline_->when()) return timeout_status(monitor_, rank_of(local_rank_), late(), true);
-    long_wait_.begin(backoff.now(), monitor_);
-    if (long_wait_.is_warning_due(backoff.now())) long_wait_.warn(monitor_, rank_of(local_rank_), late(), true);
+    if (long_wait.is_warning_due(backoff.now(), monitor_)) long_wait.warn(monitor_, rank_of(local_rank_), late(), true);
     CCOM_TRY(monitor_.check());
     sleep(local_rank, std::min(backoff.slice(), deadline_->left()));
   }

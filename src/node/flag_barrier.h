@@ -15,7 +15,6 @@
 #include "base/backoff.h"
 #include "base/status.h"
 #include "base/time.h"
-#include "liveness/long_wait.h"
 #include "liveness/monitor.h"
 #include "node/fences.h"
 #include "node/layout.h"
@@ -117,7 +116,6 @@ class FlagBarrier {
   Monitor& monitor_;
   std::chrono::milliseconds timeout_{};
   std::optional<Deadline> deadline_;
-  LongWait long_wait_;  // in this call
   const Config config_;
   const Describe describe_;
 };

@@ -170,7 +170,7 @@ Medium Mediums::of(const Level& level, double message_bytes) const {
 }
 
 Medium Mediums::of_wire(uint32_t wire, double message_bytes) const {
-  const bool crosses = kind_of(wires_.name(wire)) == "uplink";
+  const bool crosses = crosses_hosts(wire);
   if (view_.fabric == nullptr) return crosses ? across(flows(true)) : inside(message_bytes);
   return of_fabric(crosses ? Medium::kUplinks : Medium::kLinks, wires_[wire].speed, 1, wires_[wire].post_ns);
 }

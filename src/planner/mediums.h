@@ -43,6 +43,7 @@ class Mediums {
   Medium of(const Level& level, double message_bytes) const;
   // Between ranks of one device, or of a host without a fabric.
   Medium inside(double message_bytes) const;
+  bool crosses_hosts(uint32_t wire) const { return kind_of(wires_.name(wire)) == "uplink"; }
   // Over a wire, which a message may be one of several on.
   Medium of_wire(uint32_t wire, double message_bytes) const;
   // Of trees and of other messages that leave a host one by one.

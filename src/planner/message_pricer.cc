@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <map>
 
 #include "algorithms/stage_plans.h"
 #include "algorithms/streams.h"
@@ -257,8 +256,8 @@ Price price_plans(const Mediums& mediums, double n, std::span<const Plan> plans)
   const Result<LintReport> report = lint(plans, fabric);
   for (size_t i = 0; report && i < report->rounds.size(); ++i) {
     const LintRound& round = report->rounds[i];
-    const bool crosses = kind_of(mediums.wires().name(round.busiest_link)) == "uplink";
-    const auto senders = static_cast<double>(crosses ? topology.hosts.size() : topology.ranks.size());
+    const auto senders =
+        static_cast<double>(mediums.crosses_hosts(round.busiest_link) ? topology.hosts.size() : topology.ranks.size());
     const Cost cost{1, std::ceil(static_cast<double>(round.messages) / senders),
                     round.max_load / fabric.weights[round.busiest_link] * n, 0};
     phases.add(cost, mediums.of_wire(round.busiest_link, cost.bytes / cost.posts));

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/options.h"
+#include "base/time.h"
 #include "bootstrap/interface_filter.h"
 #include "bootstrap/url.h"
 
@@ -24,7 +25,7 @@ std::string exact(double value) {
 }  // namespace
 
 Result<CommConfig> CommConfig::from_environment() {
-  constexpr int64_t kMostMs = int64_t{1} << 40;
+  constexpr int64_t kMostMs = Deadline::kMostMs;
   CommConfig config;
   CCOM_TRY_ASSIGN(config.timeout_ms, integer_option("CCOM_TIMEOUT_MS", 1, kMostMs));
   CCOM_TRY_ASSIGN(config.init_timeout_ms, integer_option("CCOM_INIT_TIMEOUT_MS", 1, kMostMs));

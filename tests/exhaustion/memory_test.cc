@@ -9,12 +9,12 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
 #include <filesystem>
 #include <map>
 #include <sstream>
 
 #include "tests/processes/job.h"
+#include "tests/processes/rotation.h"
 
 namespace ccom {
 namespace {
@@ -28,12 +28,6 @@ struct Case {
   int victim;
   bool is_ever;
 };
-
-int today() {
-  const char* const day = std::getenv("CCOM_TEST_DAY");
-  const time_t now = std::time(nullptr);
-  return day != nullptr ? std::atoi(day) : std::gmtime(&now)->tm_yday;
-}
 
 // The library in which a killed process was, the runtime's left out; "" if that cannot be said.
 std::string culprit(const std::string& killed) {
@@ -126,8 +120,8 @@ void sweep(const Case& test) {
   std::map<std::string, int> outcomes;
   const int calls = count_calls(test);
   ASSERT_GT(calls, 1000);
-  const int points = std::getenv("CCOM_TEST_LONG") != nullptr ? 2000 : 5;
-  const int first = 1 + today() * 97 % (calls / points);
+  const int points = is_long() ? 2000 : 5;
+  const int first = 1 + test_day() * 97 % (calls / points);
   for (int i = 0; i < points; ++i) ++outcomes[run(test, first + i * (calls / points))];
   for (const auto& [what, times] : outcomes) std::printf("%4d x %s\n", times, what.c_str());
 }

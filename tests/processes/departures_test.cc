@@ -7,9 +7,9 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 
 #include "tests/processes/job.h"
+#include "tests/processes/rotation.h"
 #include "tests/processes/transports.h"
 
 namespace ccom {
@@ -54,12 +54,11 @@ TEST_P(Departures, ARankThatLeavesEarlyIsNamedToAllOthersAtOnce) {
       {"destroy", left}, {"finalize", left}, {"exit", "rank 1"}, {"throw", "rank 1"}, {"receive", left}};
   std::vector<double> noticed_ms;
   const std::vector<size_t> sizes{8, 65536, 4 << 20};
-  const char* const day = std::getenv("CCOM_TEST_DAY");
-  size_t next = day == nullptr ? 0 : std::strtoul(day, nullptr, 10);
+  auto next = static_cast<size_t>(test_day());
   for (const Ending& ending : endings) {
     const size_t due = next++ % sizes.size();
     for (size_t i = 0; i < sizes.size(); ++i) {
-      if (i != due && std::getenv("CCOM_TEST_LONG") == nullptr) continue;
+      if (i != due && !is_long()) continue;
       const std::vector<double> times = leave(GetParam(), ending, sizes[i]);
       noticed_ms.insert(noticed_ms.end(), times.begin(), times.end());
     }

@@ -15,14 +15,13 @@
 #include <thread>
 
 #include "tests/processes/job.h"
+#include "tests/processes/rotation.h"
 #include "tests/processes/transports.h"
 
 namespace ccom {
 namespace {
 
 using std::chrono::milliseconds;
-
-bool is_long() { return std::getenv("CCOM_TEST_LONG") != nullptr; }
 
 std::set<std::string> shared_memory_files() {
   std::set<std::string> names;

@@ -5,11 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
-#include <cstdlib>
+#include <cstdio>
 #include <random>
 #include <thread>
 
 #include "tests/processes/job.h"
+#include "tests/processes/rotation.h"
 
 namespace ccom {
 namespace {
@@ -40,7 +41,7 @@ void stop_one_of_two(const std::string& how, size_t bytes, int times, uint64_t s
   std::printf("%s: %d of %d processes were stopped in the middle of a copy\n", how.c_str(), stopped_within, times);
 }
 
-int rounds() { return std::getenv("CCOM_TEST_LONG") != nullptr ? 60 : 3; }
+int rounds() { return is_long() ? 60 : 3; }
 
 TEST(LateWrites, OfAStoppedProcessDoNotReachMappedBuffers) { stop_one_of_two("mapped", 64 << 20, rounds(), 1); }
 TEST(LateWrites, OfAStoppedProcessDoNotReachRegisteredBuffers) { stop_one_of_two("registered", 64 << 20, rounds(), 2); }
