@@ -13,6 +13,13 @@
 #include "base/assert.h"
 
 namespace ccom {
+namespace {
+
+// OpenSSL's cleanup at exit frees what threads of gRPC and of communicators that were never destroyed may still use.
+// Done before anything else in the process uses OpenSSL: only the first initialisation decides it.
+[[maybe_unused]] const int kNoCleanupAtExit = OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
+
+}  // namespace
 
 Secret::Secret(std::span<const uint8_t, kBytes> bytes) { std::ranges::copy(bytes, bytes_.begin()); }
 Secret::~Secret() { OPENSSL_cleanse(bytes_.data(), bytes_.size()); }
