@@ -13,7 +13,7 @@ namespace {
 
 using Act = PairMemory::Act;
 
-constexpr size_t kShortBytes = size_t{32} << 10;
+constexpr size_t kShortPairBytes = size_t{32} << 10;
 constexpr size_t kReadBytes = size_t{128} << 10;  // As much as a call asks the kernel for at once.
 constexpr size_t kLineStride = 256;               // Lines that the processor does not fetch together.
 constexpr size_t kLines = 16;
@@ -128,10 +128,10 @@ bool measure_lines(Asker& asker, PairCosts& costs) {
 }
 
 bool measure_bytes(Asker& asker, PairCosts& costs) {
-  const auto load = asker.load_ns(kShortBytes), long_load = asker.load_ns(kPairBytes);
-  const auto store = asker.store_ns(kShortBytes), long_store = asker.store_ns(kPairBytes);
+  const auto load = asker.load_ns(kShortPairBytes), long_load = asker.load_ns(kPairBytes);
+  const auto store = asker.store_ns(kShortPairBytes), long_store = asker.store_ns(kPairBytes);
   if (!load || !long_load || !store || !long_store) return false;
-  costs.shared = {.load = *load / kShortBytes, .store = *store / kShortBytes};
+  costs.shared = {.load = *load / kShortPairBytes, .store = *store / kShortPairBytes};
   costs.long_shared = {.load = asker.beyond_first_cache(*long_load, costs.shared.load),
                        .store = asker.beyond_first_cache(*long_store, costs.shared.store)};
   return true;

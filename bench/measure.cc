@@ -16,9 +16,6 @@ namespace {
 
 using launch::Outcome;
 using launch::outcome_of;
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 // A premulsum operator while a row needs it.
 class Operator {

@@ -3,6 +3,7 @@
 // Statistics of a row from its samples.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <optional>
 #include <vector>
@@ -10,6 +11,11 @@
 #include "bench/names.h"
 
 namespace ccom::bench {
+
+using Clock = std::chrono::steady_clock;
+inline double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
 
 // Of the samples in ascending order; 0 <= fraction <= 1, linear between neighbours. 0 for no samples.
 double percentile(const std::vector<double>& sorted, double fraction);

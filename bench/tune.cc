@@ -25,7 +25,6 @@ using launch::failure;
 using launch::Outcome;
 using launch::outcome_of;
 using launch::Place;
-using Clock = std::chrono::steady_clock;
 
 constexpr size_t kShortBytes = 8;
 constexpr size_t kLongBytes = size_t{8} << 20;
@@ -34,8 +33,6 @@ constexpr double kSecondsEach = 0.25;  // That a figure's samples may take.
 // Vectors of reductions: both lie in the caches of a core.
 constexpr size_t kReducedBytes = size_t{64} << 10;
 constexpr size_t kMoreReducedBytes = size_t{512} << 10;
-
-double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 std::string first_line(const char* path) {
   std::ifstream file(path);

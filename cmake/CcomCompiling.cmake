@@ -63,8 +63,12 @@ if(CCOM_PCH)
   set_target_properties(ccom_standard_headers PROPERTIES POSITION_INDEPENDENT_CODE ON)
 endif()
 
-# ccom_unite(TARGET): its files compile in batches (CCOM_UNITY), in the order in which they are listed: beside one another
+# ccom_unite(TARGET [SIZE]): its files compile in batches (CCOM_UNITY), in the order in which they are listed: beside one another
 # should stand those that include the same large headers. CMake leaves out files with compile options of their own.
 function(ccom_unite target)
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ${CCOM_UNITY} UNITY_BUILD_BATCH_SIZE 8)
+  set(size 16)
+  if(ARGC GREATER 1)
+    set(size ${ARGV1})
+  endif()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${CCOM_UNITY} UNITY_BUILD_BATCH_SIZE ${size})
 endfunction()

@@ -42,7 +42,7 @@ function(ccom_compile_test target)
   endforeach()
   target_link_libraries(${target} PRIVATE GTest::gtest GTest::gmock GTest::gtest_main)
   ccom_precompile(${target} REUSE_FROM ccom_test_headers)
-  ccom_unite(${target})
+  ccom_unite(${target} 8)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
 endfunction()
 

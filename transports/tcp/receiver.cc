@@ -14,8 +14,6 @@ namespace {
 constexpr size_t kAheadBytes = size_t{16} << 10;
 // Small messages use line 0 only.
 constexpr size_t ahead_bytes_of(size_t line) { return line == 0 ? kAheadBytes : sizeof(FragmentHeader); }
-// Work limit of one pump, so that the sending direction gets its turn.
-constexpr size_t kPumpBytes = size_t{512} << 10;
 
 }  // namespace
 

@@ -8,8 +8,6 @@
 namespace ccom::tcp {
 namespace {
 
-// Work limit of one pump, so that the receiving direction gets its turn.
-constexpr size_t kPumpBytes = size_t{512} << 10;
 constexpr unsigned kFullPumpsPerCheck = 1024;
 
 }  // namespace

@@ -23,6 +23,8 @@ static_assert(std::endian::native == std::endian::little, "the wire is little-en
 
 inline constexpr uint32_t kFragmentMagic = 0x47524643;  // "CFRG"
 inline constexpr size_t kMaxFragmentBytes = size_t{256} << 10;
+// Work limit of one pump of a sender or a receiver, so that the other direction gets its turn.
+inline constexpr size_t kPumpBytes = size_t{512} << 10;
 
 // Large enough to amortise headers and system calls, small enough that a fragment is still in the L2 cache when its
 // checksum is computed and when a Sink consumes it. With several streams a finer grid spreads medium-sized messages
