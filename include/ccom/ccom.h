@@ -217,9 +217,16 @@ typedef struct {
   const char* rounding;
   int64_t roundingSeed; /* default 0 */
   int messages;         /* 1: supports messages, see ccomMessageSend; equal on all ranks; default 0 (CCOM_MESSAGES) */
+  /* NULL, or a function that can end a wait, for interpreters that have to look at signals themselves. A thread that
+   * waits in a call of this communicator, or while ranks meet at its start, calls interrupted(interruptedUser) every few
+   * milliseconds. As soon as that returns anything but 0, the communicator is aborted, and the call returns ccomAborted;
+   * at the start the ranks get an error and there is no communicator. Called by several threads, ccom's own included, as
+   * long as the communicator or one split from it exists. It must not call ccom, and it delays the call. */
+  int (*interrupted)(void* interruptedUser);
+  void* interruptedUser;
 } ccomConfig_t;
 #define CCOM_CONFIG_INIT \
-  { sizeof(ccomConfig_t), NULL, -1, -1, NULL, NULL, NULL, NULL, NULL, -1, NULL, -1, -1 }
+  { sizeof(ccomConfig_t), NULL, -1, -1, NULL, NULL, NULL, NULL, NULL, -1, NULL, -1, -1, NULL, NULL }
 
 /* Collective over the nranks processes or threads that hold `id`; blocks for at most initTimeoutMs. On error *comm is
  * NULL and the text names the phase and the missing ranks. */

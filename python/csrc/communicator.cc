@@ -2,7 +2,9 @@
 #include "communicator.h"
 
 #include <omp.h>
+#include <pybind11/pybind11.h>
 
+#include <algorithm>
 #include <cstring>
 #include <thread>
 
@@ -29,7 +31,7 @@ void forget(c10d::Store& store, const std::string& key) {
 }
 
 ccomUniqueId exchange_id(c10d::Store& store, const std::string& key, int rank, Milliseconds timeout,
-                         const std::string& name) {
+                         const std::string& name, Interrupt& interrupt) {
   ccomUniqueId id;
   if (rank == 0) {
     check(ccomGetUniqueId(&id), nullptr);
@@ -38,7 +40,9 @@ ccomUniqueId exchange_id(c10d::Store& store, const std::string& key, int rank, M
     return id;
   }
   try {
-    store.wait({key}, timeout);
+    wait_for_key(store, key, timeout, interrupt);
+  } catch (const pybind11::error_already_set&) {
+    throw;
   } catch (const std::exception& cause) {
     raise("ccom start: rank 0 of group '" + name + "' has not written the communicator's id to the store within " +
           std::to_string(timeout.count()) + " ms (rank " + std::to_string(rank) + " waits for it): " + cause.what());
@@ -68,19 +72,32 @@ void run_job(void* user, ccomResult_t) {
 
 }  // namespace
 
+void wait_for_key(c10d::Store& store, const std::string& key, Milliseconds timeout, Interrupt& interrupt) {
+  const auto end = std::chrono::steady_clock::now() + timeout;
+  for (Milliseconds pause(1); !store.check({key}); pause = std::min(2 * pause, 2 * Interrupt::kInterval)) {
+    if (interrupt.look()) interrupt.rethrow();
+    const auto left = std::chrono::ceil<Milliseconds>(end - std::chrono::steady_clock::now());
+    if (left <= Milliseconds(0)) raise("the key is not in the store after " + std::to_string(timeout.count()) + " ms");
+    std::this_thread::sleep_for(std::min(pause, left));
+  }
+}
+
 Communicator::Communicator(c10d::Store& store, int rank, int size, Milliseconds timeout, const std::string& name)
     : timeout_ms_(timeout.count()) {
   const std::string interface = interface_towards_master();
   const std::string key = key_of_this_time(store, rank);
-  const ccomUniqueId id = exchange_id(store, key, rank, timeout, name);
+  const ccomUniqueId id = exchange_id(store, key, rank, timeout, name, *interrupt_);
   ccomConfig_t config = CCOM_CONFIG_INIT;
   config.commName = name.c_str();
   config.timeoutMs = config.initTimeoutMs = timeout.count();
   config.messages = 1;
+  config.interrupted = [](void* user) { return static_cast<Interrupt*>(user)->look() ? 1 : 0; };
+  config.interruptedUser = interrupt_.get();
   if (!interface.empty()) config.ifname = interface.c_str();
   try {
     check(ccomCommInitRankConfig(&comm_, size, id, rank, &config), nullptr);
   } catch (const CallFailed& failure) {
+    interrupt_->rethrow();
     raise("ccom start of group '" + name + "' (rank " + std::to_string(rank) + " of " + std::to_string(size) +
           "): " + failure.what());
   }

@@ -13,6 +13,8 @@
 #include <string>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
+#include "interrupt.h"
+
 namespace ccom_torch {
 
 // Thread-safe.
@@ -56,8 +58,11 @@ class Communicator {
   void close(Milliseconds timeout, const std::function<void(ccomComm_t)>& last);
   bool is_closed() const { return closing_.load(std::memory_order_acquire); }
   ccomResult_t error();
+  // Shared with operations, which may outlive the communicator.
+  const std::shared_ptr<Interrupt>& interrupt() const { return interrupt_; }
 
  private:
+  const std::shared_ptr<Interrupt> interrupt_ = std::make_shared<Interrupt>();
   ccomComm_t comm_ = nullptr;
   ccomStream_t queue_ = nullptr;
   std::atomic<int64_t> timeout_ms_{0};
@@ -65,6 +70,10 @@ class Communicator {
   std::atomic<bool> closing_{false};
   std::mutex queue_mutex_, close_mutex_;
 };
+
+// As the store's own wait, which does not look at signals: throws when the key is not there in time, when the store is
+// lost, or what a signal's handler has raised.
+void wait_for_key(c10d::Store& store, const std::string& key, std::chrono::milliseconds timeout, Interrupt& interrupt);
 
 // The interface with the route to the job's master (MASTER_ADDR); "" if unknown.
 std::string interface_towards_master();

@@ -41,6 +41,7 @@ ProcessGroup::WorkPtr ProcessGroup::issue(const Call& call, Fn collective) {
       recorder_->collective(call.title, sequence, call.inputs, call.outputs, timeout.count());
   auto work = c10::make_intrusive<Work>(rank_, call.type, is_profiled ? call.title : nullptr, call.inputs, call.outputs,
                                         sequence);
+  work->set_interrupt(communicator_.interrupt());
   std::shared_ptr<std::atomic<uint64_t>> waited(statistics_, &statistics_->of(call.type).waited_nanoseconds);
   const char* explained = is_profiled ? call.collective : nullptr;
   auto profiled = [explained, collective, count_bytes = call.count_bytes](const Member& member) {

@@ -18,12 +18,13 @@ class MessageWork final : public Work {
  protected:
   void help(Clock::time_point until) override {
     while (!isCompleted() && Clock::now() < until) {
-      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
       const ccomMessage_t handle = handle_.load();
       if (handle == nullptr ||
-          ccomMessageWait(handle, until == Clock::time_point::max() ? -1 : left + 1, nullptr) != ccomInProgress) {
+          ccomMessageWait(handle, std::min(left, Interrupt::kInterval).count(), nullptr) != ccomInProgress) {
         return Work::help(until);  // the message is complete, its callback is still running
       }
+      look_at_signals();
     }
   }
 
@@ -78,6 +79,7 @@ ProcessGroup::WorkPtr ProcessGroup::message(Tensors& tensors, int peer, int tag,
   posted->work = c10::make_intrusive<MessageWork>(rank_, type, at::hasCallbacks() ? title_of(type) : nullptr, tensors,
                                                   sends ? Tensors() : tensors, getSequenceNumberForGroup());
   c10::intrusive_ptr<MessageWork> work = posted->work;
+  work->set_interrupt(communicator_.interrupt());
   work->keep_thread_state();
   work->set_span(Work::Clock::now(), {});
   work->count_waiting_in({statistics_, &statistics_->of(type).waited_nanoseconds});

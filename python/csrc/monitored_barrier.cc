@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A barrier that names missing ranks. Uses the store, so it works when ranks hang, and leaves the communicator usable.
+#include <pybind11/pybind11.h>
+
 #include "process_group.h"
 #include "types.h"
 
@@ -14,10 +16,12 @@ std::chrono::milliseconds left_until(Clock::time_point end) {
                   std::chrono::milliseconds(1));
 }
 
-bool came(c10d::Store& store, const std::string& key, std::chrono::milliseconds timeout) {
+bool came(c10d::Store& store, const std::string& key, std::chrono::milliseconds timeout, Interrupt& interrupt) {
   try {
-    store.wait({key}, timeout);
+    wait_for_key(store, key, timeout, interrupt);
     return true;
+  } catch (const pybind11::error_already_set&) {
+    throw;
   } catch (const std::exception&) {
     return false;
   }
@@ -40,7 +44,7 @@ void ProcessGroup::monitoredBarrier(const BarrierOptions& options, bool wait_all
   if (rank_ != 0) {
     store_->set(prefix + std::to_string(rank_), "here");
     // Rank 0 reports the outcome when its own timeout has passed, so wait a little longer.
-    if (!came(*store_, verdict, left_until(end) + std::chrono::seconds(2))) {
+    if (!came(*store_, verdict, left_until(end) + std::chrono::seconds(2), *communicator_.interrupt())) {
       raise("Rank " + std::to_string(rank_) +
             " successfully reached monitoredBarrier, but rank 0 has not answered [ Timed out waiting " +
             std::to_string(timeout.count()) + " ms ]");
@@ -59,7 +63,7 @@ void ProcessGroup::monitoredBarrier(const BarrierOptions& options, bool wait_all
   }
   std::vector<int> missing;
   for (int rank = 1; rank < size_; ++rank) {
-    if (came(*store_, prefix + std::to_string(rank), left_until(end))) continue;
+    if (came(*store_, prefix + std::to_string(rank), left_until(end), *communicator_.interrupt())) continue;
     missing.push_back(rank);
     if (!wait_all_ranks) break;
   }

@@ -2,6 +2,7 @@
 #include "work.h"
 
 #include <c10/util/Exception.h>
+#include <pybind11/pybind11.h>
 #include <sched.h>
 
 #include "completions.h"
@@ -49,11 +50,17 @@ void Work::help(Clock::time_point until) {
   while (!done_.load(std::memory_order_acquire) && Clock::now() < polling_ends) sched_yield();
   std::unique_lock lock(guard_);
   const auto is_done = [&] { return done_.load(std::memory_order_relaxed); };
-  if (until == Clock::time_point::max()) {
-    finished_.wait(lock, is_done);
-  } else {
-    finished_.wait_until(lock, until, is_done);
+  while (true) {
+    const Clock::time_point next = std::min(until, Clock::now() + Interrupt::kInterval);
+    if (finished_.wait_until(lock, next, is_done) || next == until) return;
+    lock.unlock();
+    look_at_signals();
+    lock.lock();
   }
+}
+
+void Work::look_at_signals() {
+  if (interrupt_ != nullptr && interrupt_->look()) interrupt_->rethrow();
 }
 
 bool Work::wait(std::chrono::milliseconds timeout) {
@@ -62,6 +69,7 @@ bool Work::wait(std::chrono::milliseconds timeout) {
     help(timeout <= kNoTimeout ? Clock::time_point::max() : begin + timeout);
     if (waited_ != nullptr) waited_->fetch_add((Clock::now() - begin).count(), std::memory_order_relaxed);
   }
+  if (interrupt_ != nullptr) interrupt_->rethrow();
   if (!done_.load(std::memory_order_acquire)) {
     raise("ccom: operation " + std::to_string(sequence_) + " (" + c10d::opTypeToString(opType_) +
           ") is not complete: Operation timed out! [ Timed out waiting " + std::to_string(timeout.count()) + " ms ]");
@@ -133,6 +141,8 @@ class Joined final : public Work {
         } else {
           part->wait(std::max(left, std::chrono::milliseconds(1)));
         }
+      } catch (const pybind11::error_already_set&) {  // by a signal
+        throw;
       } catch (...) {
         if (!part->isCompleted()) return;  // timed out
       }

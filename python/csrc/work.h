@@ -11,6 +11,8 @@
 #include <mutex>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
+#include "interrupt.h"
+
 namespace ccom_torch {
 
 // Thread-safe. Completed exactly once, by complete().
@@ -42,6 +44,8 @@ class Work : public c10d::Work {
   Clock::time_point ended() const { return ended_; }
   // Accumulates the time blocked in wait().
   void count_waiting_in(std::shared_ptr<std::atomic<uint64_t>> nanoseconds) { waited_ = std::move(nanoseconds); }
+  // Signals are looked at in wait().
+  void set_interrupt(std::shared_ptr<Interrupt> interrupt) { interrupt_ = std::move(interrupt); }
 
   // Futures are completed by another thread with the issuer's thread-local state, because their callbacks may wait.
   void complete(std::exception_ptr error);
@@ -56,6 +60,8 @@ class Work : public c10d::Work {
  protected:
   // Makes progress until the operation is complete or the timeout has passed; by default only waits briefly.
   virtual void help(Clock::time_point until);
+  // Throws what a signal's handler has raised.
+  void look_at_signals();
 
  private:
   void fulfil(c10::ivalue::Future& future);
@@ -65,6 +71,7 @@ class Work : public c10d::Work {
   int source_ = -1;
   Clock::time_point started_, ended_;
   std::shared_ptr<std::atomic<uint64_t>> waited_;
+  std::shared_ptr<Interrupt> interrupt_;  // may be null
   std::optional<at::ThreadLocalState> state_;
   mutable std::mutex guard_;
   std::condition_variable finished_;

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -15,6 +16,9 @@ using Rank = int32_t;
 
 using Bytes = std::span<std::byte>;
 using ConstBytes = std::span<const std::byte>;
+
+// Asked every few milliseconds by a thread that waits: true ends the wait. Thread-safe; may be empty.
+using Interrupted = std::function<bool()>;
 
 // Values equal ccomDataType_t (src/api asserts it).
 enum class DataType : uint8_t {

@@ -22,6 +22,7 @@ using namespace std::chrono_literals;
 
 constexpr int kAttemptTimeoutMs = 5000;
 constexpr auto kLeaveTimeout = 2s;
+constexpr auto kInterruptInterval = 50ms;
 // How long to retry after the peer has failed authentication or the server has disappeared: an older job may just be
 // shutting down there.
 constexpr auto kAuthenticationTimeout = 2s;
@@ -87,7 +88,8 @@ std::string this_process() {
 // One rank's client. Used by one thread.
 class Client final : public Rendezvous {
  public:
-  Client(const UniqueId& id, int nranks, Rank rank) : id_(id) {
+  Client(const UniqueId& id, int nranks, Rank rank, Interrupted interrupted)
+      : id_(id), interrupted_(std::move(interrupted)) {
     request_.set_rank(rank);
     request_.set_nranks(nranks);
     request_.set_token(random_u64());
@@ -102,9 +104,13 @@ class Client final : public Rendezvous {
  private:
   void leave();
   Result<wire::Answer> exchange(const wire::Request& request, Deadline deadline);
+  grpc::Status attempt(const wire::Request& request, Deadline deadline, wire::Answer& answer);
+  bool is_interrupted() { return was_interrupted_ = was_interrupted_ || (interrupted_ && interrupted_()); }
   Status explain(const grpc::Status& status) const;
 
   const UniqueId id_;
+  const Interrupted interrupted_;
+  bool was_interrupted_ = false;
   QuietGrpc quiet_;
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<wire::RendezvousService::Stub> stub_;
@@ -145,19 +151,41 @@ Status Client::explain(const grpc::Status& status) const {
       .with_cure("check that the process that created the unique id runs and that no firewall blocks the connection");
 }
 
+// As the stub's blocking call, until the caller does not want to wait any longer.
+grpc::Status Client::attempt(const wire::Request& request, Deadline deadline, wire::Answer& answer) {
+  grpc::ClientContext context;
+  context.set_deadline(grpc_deadline(deadline));
+  grpc::CompletionQueue queue;
+  grpc::Status status;
+  const auto reader = stub_->AsyncExchange(&context, request, &queue);
+  reader->Finish(&answer, &status, nullptr);
+  void* tag = nullptr;
+  bool is_ok = false;
+  while (queue.AsyncNext(&tag, &is_ok, grpc_deadline(Deadline::after(kInterruptInterval))) ==
+         grpc::CompletionQueue::TIMEOUT) {
+    if (is_interrupted()) context.TryCancel();
+  }
+  queue.Shutdown();
+  while (queue.Next(&tag, &is_ok)) {
+  }
+  return status;
+}
+
 // Retries until there is an answer. Server-side failures are in the answer; an error means that there is none.
 Result<wire::Answer> Client::exchange(const wire::Request& request, Deadline deadline) {
   auto pause = 10ms;
   Deadline limit = deadline;
   grpc::Status why;  // an attempt cut short by the deadline gives a less useful reason than the one before
   while (true) {
-    grpc::ClientContext context;
-    context.set_deadline(grpc_deadline(deadline));
     wire::Answer answer;
-    const grpc::Status status = stub_->Exchange(&context, request, &answer);
+    const grpc::Status status = attempt(request, deadline, answer);
     if (status.ok()) {
       has_answered_ = true;
       return answer;
+    }
+    if (is_interrupted()) {
+      return error(Code::Aborted, "rank %d was interrupted at the rendezvous server %s", request_.rank(),
+                   id_.endpoint().c_str());
     }
     if (why.ok() || status.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED) why = status;
     if (has_answered_ || is_authentication_failure(status))
@@ -233,13 +261,14 @@ void Client::leave() {
 
 }  // namespace
 
-Result<std::unique_ptr<Rendezvous>> connect_rendezvous(const UniqueId& id, int nranks, Rank rank, Deadline deadline) {
+Result<std::unique_ptr<Rendezvous>> connect_rendezvous(const UniqueId& id, int nranks, Rank rank, Deadline deadline,
+                                                       Interrupted interrupted) {
   if (nranks < 1 || nranks > kMaxRanks || rank < 0 || rank >= nranks) {
     return error(Code::InvalidArgument, "invalid rank %d of %d", rank, nranks);
   }
   try {
     if (id.rank0_serves && rank == 0) CCOM_TRY(host_rendezvous(id, deadline));
-    auto client = std::make_unique<Client>(id, nranks, rank);
+    auto client = std::make_unique<Client>(id, nranks, rank, std::move(interrupted));
     CCOM_TRY(client->open());
     CCOM_TRY(client->join(deadline));
     return std::unique_ptr<Rendezvous>(std::move(client));
@@ -250,7 +279,7 @@ Result<std::unique_ptr<Rendezvous>> connect_rendezvous(const UniqueId& id, int n
 
 Status probe_rendezvous_server(const UniqueId& id, int nranks, Rank rank, Deadline deadline) {
   try {
-    Client client(id, nranks, rank);
+    Client client(id, nranks, rank, {});
     CCOM_TRY(client.open());
     return client.probe(deadline);
   } catch (const std::exception& failure) {

@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "base/time.h"
+#include "base/types.h"
 #include "bootstrap/rendezvous.h"
 #include "bootstrap/unique_id.h"
 
@@ -14,9 +15,10 @@ namespace ccom {
 
 // Joins as rank `rank` of `nranks`; the server may start later. Blocks until the deadline. If the id says so, rank 0
 // starts the server first. Errors: Timeout "rank 3 cannot reach the rendezvous server 10.0.0.7:4100: ..."; ConfigError
-// if the listener does not hold the secret, or if ranks contradict each other. Destroying the rendezvous tells the
-// server that this rank has finished (at most 2 s).
-Result<std::unique_ptr<Rendezvous>> connect_rendezvous(const UniqueId& id, int nranks, Rank rank, Deadline deadline);
+// if the listener does not hold the secret, or if ranks contradict each other; Aborted, here and in exchanges, as soon
+// as `interrupted`. Destroying the rendezvous tells the server that this rank has finished (at most 2 s).
+Result<std::unique_ptr<Rendezvous>> connect_rendezvous(const UniqueId& id, int nranks, Rank rank, Deadline deadline,
+                                                       Interrupted interrupted = {});
 
 // Whether a server that holds the secret answers at id's address and would admit this rank. Does not join.
 Status probe_rendezvous_server(const UniqueId& id, int nranks, Rank rank, Deadline deadline);

@@ -219,6 +219,11 @@ Status MonitorImpl::check() {
   if (thread_->in_forked_child()) return forked_error();
   check_local_ranks(Clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
   if (const auto missing = departures_.find_missing(last_call()); missing && !failed()) publish(*missing);
+  if (!failed() && config_.interrupted && config_.interrupted()) {
+    publish(error(Code::Aborted, "rank %d was interrupted while it waited (last collective call: %s)", config_.rank,
+                  text_of(last_call()).c_str())
+                .with_peers({config_.rank}));
+  }
   return status();
 }
 

@@ -41,6 +41,7 @@ struct MonitorConfig {
   int64_t warn_ms = 30000;   // see warn_after()
   std::string bind_address;  // of control connections; used by leaders of multi-host communicators
   PortRange ports{};         // likewise
+  Interrupted interrupted{};  // aborts, see check()
 };
 
 // A rank's collective calls are numbered from 1.
@@ -75,8 +76,8 @@ class Monitor {
   // Makes `error` the communicator's error unless there is one; notifies the ranks of this host and of other hosts, and
   // calls the listener of every local rank (on the liveness thread, within milliseconds). Returns the error in force.
   virtual Status report(const Status& error) = 0;
-  // For the slow path of waits (every few milliseconds): detects dead local ranks, and ranks that have left although
-  // this one makes further calls, and reports them. Returns status().
+  // For the slow path of waits (every few milliseconds): detects dead local ranks, ranks that have left although this
+  // one makes further calls, and the caller's wish to wait no longer, and reports them. Returns status().
   virtual Status check() = 0;
   // This rank has begun its collective call of that number. Two relaxed stores.
   void begin_call(uint64_t number, Collective collective) {

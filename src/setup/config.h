@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "base/tcp_socket.h"
+#include "base/types.h"
 #include "kernels/kernels.h"
 #include "topology/topology.h"
 
@@ -45,6 +46,7 @@ struct CommConfig {
   Rounding rounding = Rounding::NearestEven;
   int64_t rounding_seed = 0;
   bool messages = false;
+  Interrupted interrupted;
 
   // From the environment. ConfigError names the variable.
   static Result<CommConfig> from_environment();

@@ -65,6 +65,27 @@ def test_a_rank_that_leaves_is_named_to_the_others_at_once(case, hosts):
         assert entry["seconds"] < 5, f"rank {entry['rank']} was told after {entry['seconds']:.1f} s"
 
 
+INTERRUPTED = ("synchronous", "large", "waited_for", "received", "several_received", "monitored", "new_group")
+
+
+# The signal comes after a second.
+@pytest.mark.parametrize("case,hosts", due([(case, hosts) for case in INTERRUPTED for hosts in HOSTS], 3))
+def test_ctrl_c_ends_a_wait(case, hosts):
+    finished = launch.ranks("interrupted.py", case, count=2, per_rank=HOSTS[hosts], succeeds=None, timeout=60)
+    told = {entry["rank"]: entry for entry in finished.told}
+    assert told[0]["error"].startswith("KeyboardInterrupt"), finished.output
+    assert 1 <= told[0]["seconds"] < 3, finished.output
+    if case not in ("monitored", "new_group"):  # these have not begun anything with the other rank
+        assert "rank 0 was interrupted" in told[1]["error"], finished.output
+
+
+def test_a_signal_whose_handler_raises_nothing_does_not_end_a_wait():
+    finished = launch.ranks("interrupted.py", "handled", count=2, timeout=60)
+    told = {entry["rank"]: entry for entry in finished.told}
+    assert told[0]["error"] == told[1]["error"] == "", finished.output
+    assert 1 <= told[0]["noticed"][0] < 2 < told[0]["seconds"], finished.output
+
+
 DIFFERENCES = {
     "shapes": ("count 10", "count 11"), "large_shapes": ("count 3000000", "count 3100000"),
     "types": ("float32", "float64"), "operators": ("sum", "max"), "roots": ("broadcast", "root"),

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "interrupt.h"
+
+#include <pybind11/pybind11.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <utility>
+
+namespace py = pybind11;
+
+namespace ccom_torch {
+namespace {
+
+// Another thread of Python's may hold the GIL for milliseconds, so short waits do without.
+constexpr std::chrono::milliseconds kShortWait{200};
+
+// Python handles signals in the thread that has started it: the process's first.
+bool is_main_thread() { return ::syscall(SYS_gettid) == ::getpid(); }
+
+}  // namespace
+
+// Whoever has not asked for a while has begun another wait.
+bool Interrupt::is_due() {
+  const auto now = std::chrono::steady_clock::now();
+  if (now - last_asked_ > kShortWait) next_ = now + kShortWait;
+  last_asked_ = now;
+  if (now < next_) return false;
+  next_ = now + kShortWait;
+  return true;
+}
+
+bool Interrupt::look() {
+  if (has_raised_.load(std::memory_order_acquire)) return true;
+  if (!is_main_thread() || !is_due() || Py_IsInitialized() == 0) return false;
+  const py::gil_scoped_acquire gil;
+  if (PyErr_CheckSignals() == 0) return false;
+  raised_ = std::make_exception_ptr(py::error_already_set());
+  has_raised_.store(true, std::memory_order_release);
+  return true;
+}
+
+void Interrupt::rethrow() {
+  if (!has_raised_.load(std::memory_order_acquire) || !is_main_thread() || raised_ == nullptr) return;
+  std::rethrow_exception(std::exchange(raised_, nullptr));
+}
+
+}  // namespace ccom_torch

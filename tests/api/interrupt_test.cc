@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ccomConfig_t.interrupted: who waits can stop waiting, at the start and in calls. Ranks are threads.
+#include <atomic>
+#include <chrono>
+#include <string>
+
+#include "tests/api/ranks.h"
+
+namespace ccom {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+// Asked by both ranks of a process; true from the moment at which it was asked for.
+struct Wish {
+  std::atomic<bool> is_wanted{false};
+  std::atomic<int> asked{0};
+  ccomConfig_t config(const char* transport = nullptr) {
+    ccomConfig_t made = CCOM_CONFIG_INIT;
+    made.transport = transport;
+    made.interrupted = [](void* user) {
+      auto* self = static_cast<Wish*>(user);
+      ++self->asked;
+      return self->is_wanted.load() ? 1 : 0;
+    };
+    made.interruptedUser = this;
+    return made;
+  }
+};
+
+TEST(Interrupted, EndsACallOnAllRanks) {
+  for (const char* transport : {static_cast<const char*>(nullptr), "shm", "tcp"}) {
+    Wish wish;
+    const ccomConfig_t config = wish.config(transport);
+    with_ranks(2, &config, [&wish](int rank, ccomComm_t comm) {
+      ASSERT_EQ(ccomBarrier(comm, nullptr), ccomSuccess);
+      if (rank == 1) {  // does not come until rank 0 has been interrupted
+        std::this_thread::sleep_for(milliseconds(100));
+        wish.is_wanted = true;
+        for (ccomResult_t seen = ccomSuccess; seen == ccomSuccess; std::this_thread::yield())
+          ASSERT_EQ(ccomCommGetAsyncError(comm, &seen), ccomSuccess);
+      }
+      EXPECT_EQ(ccomBarrier(comm, nullptr), ccomAborted);
+      EXPECT_NE(std::string(ccomGetLastError(nullptr)).find("was interrupted while it waited"), std::string::npos)
+          << ccomGetLastError(nullptr);
+    });
+    EXPECT_GT(wish.asked, 0);
+  }
+}
+
+TEST(Interrupted, EndsAStart) {
+  ccomUniqueId id;
+  ASSERT_EQ(ccomGetUniqueId(&id), ccomSuccess);
+  Wish wish;
+  const ccomConfig_t config = wish.config();
+  std::thread later([&wish] {
+    std::this_thread::sleep_for(milliseconds(300));
+    wish.is_wanted = true;
+  });
+  ccomComm_t comm = nullptr;
+  const auto start = steady_clock::now();
+  EXPECT_EQ(ccomCommInitRankConfig(&comm, 2, id, 0, &config), ccomAborted) << "rank 1 never comes";
+  EXPECT_LT(steady_clock::now() - start, milliseconds(20000)) << "the default is a minute";
+  EXPECT_EQ(comm, nullptr);
+  later.join();
+}
+
+TEST(Interrupted, IsNotAskedByCallsThatDoNotWait) {
+  Wish wish;
+  const ccomConfig_t config = wish.config();
+  with_ranks(1, &config, [&wish](int, ccomComm_t comm) {
+    wish.is_wanted = true;
+    for (int i = 0; i < 100; ++i) EXPECT_EQ(ccomBarrier(comm, nullptr), ccomSuccess);
+  });
+}
+
+}  // namespace
+}  // namespace ccom

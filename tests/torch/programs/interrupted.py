@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rank 0 waits for rank 1, which does not come, and gets a signal after a second: interrupted.py CASE. Each rank prints
+one line of JSON with what it was told and after how long: {"rank", "seconds", "error"}. A handler that raises nothing
+must not end the wait: rank 1 comes then.
+"""
+import json
+import os
+import signal
+import sys
+import threading
+import time
+
+import torch
+import torch.distributed as dist
+
+tensor = torch.ones(1000)
+
+
+def synchronous():
+    dist.all_reduce(tensor)
+
+
+def large():
+    dist.all_reduce(torch.ones(4_000_000))
+
+
+def waited_for():
+    dist.all_reduce(tensor, async_op=True).wait()
+
+
+def received():
+    dist.recv(tensor, 1)
+
+
+def several_received():
+    for work in dist.batch_isend_irecv([dist.P2POp(dist.irecv, tensor, 1), dist.P2POp(dist.irecv, tensor, 1)]):
+        work.wait()
+
+
+def monitored():
+    import ccom.torch
+
+    ccom.torch.monitored_barrier()
+
+
+def new_group():
+    dist.new_group([0, 1])
+
+
+def handled():
+    dist.all_reduce(tensor)
+
+
+def main():
+    case = sys.argv[1]
+    dist.init_process_group("ccom")
+    dist.all_reduce(tensor)
+    begin = time.monotonic()
+    error = ""
+    noticed = []
+    if dist.get_rank() == 0:
+        if case == "handled":
+            signal.signal(signal.SIGINT, lambda *_: noticed.append(time.monotonic() - begin))
+        threading.Timer(1, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        try:
+            globals()[case]()
+        except (RuntimeError, KeyboardInterrupt) as caught:
+            error = f"{type(caught).__name__}: {caught}"
+    else:
+        time.sleep(3)  # longer than the signal may take
+        try:
+            if case == "handled":
+                dist.all_reduce(tensor)
+            else:
+                dist.barrier()
+        except RuntimeError as caught:
+            error = str(caught)
+    print(json.dumps({"rank": dist.get_rank(), "seconds": time.monotonic() - begin, "error": error,
+                      "noticed": noticed}), flush=True)
+
+
+if __name__ == "__main__":
+    main()
