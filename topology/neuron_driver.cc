@@ -33,7 +33,8 @@ std::vector<SeenDevice> read_driver(const SysfsRoot& tree) {
                        .neighbours = text ? parse_neighbours(*text) : std::nullopt});
   }
   std::ranges::sort(devices, {}, &SeenDevice::number);
-  devices.erase(std::ranges::unique(devices, {}, &SeenDevice::number).begin(), devices.end());  // neuron1, neuron01
+  const auto is_same = [](const SeenDevice& a, const SeenDevice& b) { return a.number == b.number; };
+  devices.erase(std::unique(devices.begin(), devices.end(), is_same), devices.end());  // neuron1, neuron01
   return devices;
 }
 

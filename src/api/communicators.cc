@@ -86,7 +86,8 @@ Status make_communicator(ccomComm_t* out, const Membership& membership, const Co
 
 Status init_rank(ccomComm_t* out, int nranks, const UniqueId& id, int rank, const CommConfig& config) {
   const Deadline deadline = Deadline::after_ms(config.init_timeout_ms);
-  CCOM_TRY_ASSIGN(const std::unique_ptr<Rendezvous> rendezvous, connect_rendezvous(id, nranks, rank, deadline, config.interrupted));
+  CCOM_TRY_ASSIGN(const std::unique_ptr<Rendezvous> rendezvous,
+                  connect_rendezvous(id, nranks, rank, deadline, config.interrupted));
   return make_communicator(out, {rank, nranks, id.communicator, id.secret}, config, *rendezvous, deadline);
 }
 

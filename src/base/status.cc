@@ -74,10 +74,12 @@ const std::vector<int>& Status::peers() const { return detail_ ? detail_->peers 
 const std::string& Status::host() const { return detail_ ? detail_->host : kEmpty; }
 const std::string& Status::cure() const { return detail_ ? detail_->cure : kEmpty; }
 
-Status::Status(Code code, std::string message) noexcept try
-    : detail_(std::make_shared<Detail>(Detail{code, std::move(message)})) {
-} catch (const std::bad_alloc&) {
-  detail_ = kOutOfMemory.detail_;
+Status::Status(Code code, std::string message) noexcept {
+  try {
+    detail_ = std::make_shared<Detail>(Detail{code, std::move(message)});
+  } catch (const std::bad_alloc&) {
+    detail_ = kOutOfMemory.detail_;
+  }
 }
 
 Status out_of_memory() noexcept { return kOutOfMemory; }

@@ -281,7 +281,7 @@ Engine::Awaited Engine::awaited_ranks() const {
     awaited.is_collective &= run->all_take_part();
   }
   std::ranges::sort(awaited.ranks);
-  awaited.ranks.erase(std::ranges::unique(awaited.ranks).begin(), awaited.ranks.end());
+  awaited.ranks.erase(std::unique(awaited.ranks.begin(), awaited.ranks.end()), awaited.ranks.end());
   return awaited;
 }
 

@@ -228,7 +228,7 @@ class ControlJoin {
       reasons += "; rank " + std::to_string(child.edge.rank) + " did not connect";
     }
     std::ranges::sort(ranks);
-    ranks.erase(std::ranges::unique(ranks).begin(), ranks.end());
+    ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
     return error(Code::Timeout, "connect the control tree: timed out waiting for %s%s", name_ranks(ranks).c_str(),
                  reasons.c_str())
         .with_peers(std::move(ranks))

@@ -20,8 +20,9 @@ uint64_t to_word(const Departure& departure) {
 }
 
 std::optional<Departure> departure_from_word(uint64_t word) {
-  if (word == 0) return std::nullopt;
-  return Departure{~word >> kRankBits, static_cast<Rank>(~word & ((uint64_t{1} << kRankBits) - 1))};
+  const uint64_t calls = ~word >> kRankBits;
+  if (calls > kMostCalls) return std::nullopt;  // 0, and what to_word() never gives
+  return Departure{calls, static_cast<Rank>(~word & ((uint64_t{1} << kRankBits) - 1))};
 }
 
 // The word, little-endian.

@@ -116,7 +116,7 @@ class Pieces {
       });
     }
     std::ranges::sort(cuts_);
-    cuts_.erase(std::ranges::unique(cuts_).begin(), cuts_.end());
+    cuts_.erase(std::unique(cuts_.begin(), cuts_.end()), cuts_.end());
   }
   size_t count() const { return cuts_.size(); }
 

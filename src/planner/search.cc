@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <span>
 
 #include "algorithms/collectives.h"
 #include "algorithms/stage_cost.h"
@@ -269,11 +270,10 @@ class Search {
 // The cheapest that rounds no more often than promised, if there is one.
 void pass_over_roundings(Choice& choice, int allowed) {
   const auto rounds_too_often = [&](const Candidate& c) { return c.roundings > allowed; };
-  const auto legal =
-      std::ranges::subrange(choice.candidates.begin(), std::ranges::find(choice.candidates, false, &Candidate::legal));
+  const std::span legal(choice.candidates.begin(), std::ranges::find(choice.candidates, false, &Candidate::legal));
   const auto best = std::ranges::find_if_not(legal, rounds_too_often);
   if (best == legal.end()) return;
-  for (Candidate& candidate : std::ranges::subrange(legal.begin(), best)) {
+  for (Candidate& candidate : legal.first(static_cast<size_t>(best - legal.begin()))) {
     candidate.note =
         "rounds " + std::to_string(candidate.roundings) + " times, " + std::to_string(allowed) + " promised";
   }
