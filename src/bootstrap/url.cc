@@ -16,6 +16,7 @@
 #include "bootstrap/private_file.h"
 #include "bootstrap/rendezvous_servers.h"
 #include "bootstrap/resolve.h"
+#include "bootstrap/user_secret.h"
 
 namespace ccom {
 namespace {
@@ -119,8 +120,9 @@ Result<UniqueId> id_from_host_port(std::string_view text, const std::string& gen
             "give every rank the same secret: CCOM_SECRET_FILE=PATH (mode 0600, e.g. head -c 32 /dev/urandom > PATH) "
             "or CCOM_SECRET; without one only a loopback address such as 127.0.0.1 is allowed");
   }
-  const Secret root = secret.value_or(Secret::from_text("ccom without a secret, loopback only"));
-  const Secret derived = root.derive("ccom tcp rendezvous, generation '" + generation + "'");
+  Result<Secret> root = secret ? Result<Secret>(*secret) : user_secret();
+  if (!root) return std::move(root).error().in("rendezvous at a loopback address without CCOM_SECRET_FILE");
+  const Secret derived = root->derive("ccom tcp rendezvous, generation '" + generation + "'");
   return UniqueId{
       .address = address,
       .port = where.port,
