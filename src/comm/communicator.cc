@@ -212,8 +212,8 @@ const std::byte* Communicator::multiply_input(const Request& request) {
 // What fits into flag lines goes there at once: no look-up, no clock.
 Status Communicator::run_small(const Request& request) {
   const uint64_t sequence = next_sequence();
-  links_->monitor().begin_call(sequence, request.collective);
   const Envelope envelope = describe(request, membership_.communicator, sequence, 0);
+  links_->monitor().begin_call(call_of(envelope));
   NodeCall call{.task = &small_calls_.task(request.collective, request.root),
                 .input = request.multiplier != nullptr ? multiply_input(request) : request.input,
                 .output = request.output,
@@ -234,13 +234,14 @@ Status Communicator::run_small(const Request& request) {
 Status Communicator::run_in_turn(const Request& request) {
   if (small_calls_.serves(request.collective, request.count * size_of(request.type))) return run_small(request);
   const uint64_t sequence = next_sequence();
-  links_->monitor().begin_call(sequence, request.collective);
+  const Envelope envelope = describe(request, membership_.communicator, sequence, 0);
+  links_->monitor().begin_call(call_of(envelope));
   CCOM_TRY_ASSIGN(const BoundProgram* const program, programs_->get(key_of(request)));
   if (reduces(request.collective) && membership_.nranks > 1 && !program->program().is_node())
     CCOM_TRY(config_.sums_in_messages("the program for this size sends messages"));
   const ProgramCall call{.input = request.multiplier != nullptr ? multiply_input(request) : request.input,
                          .output = request.output,
-                         .envelope = describe(request, membership_.communicator, sequence, 0),
+                         .envelope = envelope,
                          .timeout_ms = request.timeout_ms,
                          .rounding = config_.rounding,
                          .seed = rounding_seed(config_.rounding_seed, sequence)};
@@ -257,7 +258,7 @@ Status Communicator::finish(std::string_view operation, Status status) {
 
 std::string Communicator::describe_call(const Envelope& envelope) const {
   if (envelope.words[0] != membership_.communicator) return "a message of another communicator";
-  return call_text(envelope);
+  return text_of(call_of(envelope));
 }
 
 void Communicator::abort() {

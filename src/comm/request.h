@@ -4,8 +4,7 @@
 // different ranks are noticed.
 #pragma once
 
-#include <string>
-
+#include "base/call.h"
 #include "base/collective.h"
 #include "transports/transport.h"
 
@@ -30,7 +29,9 @@ struct Request {
 Envelope describe(const Request& request, uint64_t communicator, uint64_t sequence, uint32_t tile);
 // Of stochastic rounding in one call: equal on all ranks, unrelated between calls.
 uint64_t rounding_seed(int64_t communicator_seed, uint64_t sequence);
-// "allreduce float32 sum count 1000 (call 42)"; for SendReceive the pair's own numbering.
-std::string call_text(const Envelope& envelope);
+// What an envelope says of its call.
+inline CallDescriptor call_of(const Envelope& envelope) {
+  return {envelope.words[1], envelope.words[2], envelope.words[3]};
+}
 
 }  // namespace ccom

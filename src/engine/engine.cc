@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "base/assert.h"
+#include "liveness/call_mismatch.h"
 #include "liveness/lost_peer.h"
 
 namespace ccom {
@@ -219,7 +220,7 @@ Status Engine::begin(size_t slot, const Operation& operation) {
 Status Engine::finish_run(size_t slot, Deadline deadline, Backoff& backoff) {
   constexpr uint32_t kRoundsPerClock = 64;
   uint32_t rounds = 0;
-  LongWait long_wait;
+  LongWait long_wait(monitor_, rank_);
   while (!runs_[slot]->finished()) {
     if (Status status = collect_events(); !status.is_ok()) return give_up(status);
     if (!events_.completed.empty()) {
@@ -229,7 +230,7 @@ Status Engine::finish_run(size_t slot, Deadline deadline, Backoff& backoff) {
       }
       events_.completed.clear();
       backoff.reset();
-      long_wait = {};
+      long_wait.end();
       // Progress is no reason to stay beyond an abort or the deadline.
       if (monitor_.failed()) return give_up(monitor_.status());
       if (++rounds % kRoundsPerClock == 0 && deadline.passed()) return give_up(late());
@@ -247,11 +248,9 @@ Status Engine::collect_events() {
     CCOM_TRY(transports_[t]->progress(events_));
     if (!events_.mismatch) continue;
     const Mismatch& found = *events_.mismatch;
-    return error(Code::Mismatch, "ranks made different calls: rank %d: %s; rank %d: %s%s", rank_,
-                 names_.describe_call(found.expected).c_str(), found.peer, names_.describe_call(found.received).c_str(),
-                 found.expected == found.received ? " (equal calls, but messages of another size: a bug in ccom)" : "")
-        .with_peers({std::min(rank_, found.peer), std::max(rank_, found.peer)})
-        .with_cure("make the same calls in the same order with equal count, type, operator and root on all ranks");
+    return mismatch_error(
+        rank_, names_.describe_call(found.expected), found.peer, names_.describe_call(found.received),
+        found.expected == found.received ? " (equal calls, but messages of another size: a bug in ccom)" : "");
   }
   return {};
 }
@@ -260,9 +259,9 @@ Status Engine::wait_for_events(Backoff& backoff, LongWait& long_wait, Deadline d
   if (monitor_.failed()) return monitor_.status();
   if (backoff.step() == Backoff::Next::Poll) return {};
   if (backoff.now() >= deadline.when()) return late();
-  if (long_wait.is_warning_due(backoff.now(), monitor_)) {
+  if (long_wait.is_due(backoff.now())) {
     const Awaited awaited = awaited_ranks();
-    long_wait.warn(monitor_, rank_, awaited.ranks, awaited.is_collective);
+    long_wait.react(awaited.ranks, awaited.is_collective);
   }
   const auto busy = static_cast<long>(std::ranges::count_if(outstanding_, [](uint32_t n) { return n > 0; }));
   // With several transports each gets a share of a slice; the short ones keep the others' latency small.

@@ -15,7 +15,8 @@ namespace ccom {
 
 namespace {
 
-constexpr uint32_t kBoardReady = 0x62726433;  // "brd3": change with the layout
+constexpr uint64_t kReportedCalls = 8;        // of each rank, the last ones
+constexpr uint32_t kBoardReady = 0x62726434;  // "brd4": change with the layout
 
 // Process-shared, unlike std::atomic::notify_all: the waiters are in other processes.
 void wake_waiters(std::atomic<uint32_t>& word) {
@@ -65,7 +66,7 @@ Status Board::take(int index, uint64_t process, RobustFutexList& robust_futexes)
 void Board::depart(int index, Rank rank) const {
   BoardSlot& own = slot(index);
   own.state.store(static_cast<uint32_t>(SlotState::Left), std::memory_order_release);
-  note_departure({own.calls.load(std::memory_order_relaxed), rank});
+  note_departure({own.calls.begun.load(std::memory_order_relaxed), rank});
 }
 
 void Board::leave(int index, RobustFutexList& robust_futexes) const {
@@ -114,11 +115,18 @@ bool Board::is_poll_asked_for() const {
   return false;
 }
 
-StragglerReport Board::slowest_ranks(const std::vector<Rank>& ranks) const {
+StragglerReport Board::straggler_report(const std::vector<Rank>& ranks) const {
   CCOM_ASSERT(ranks.size() == static_cast<size_t>(slots_));
   StragglerReport found;
-  for (int i = 0; i < slots_; ++i)
-    found = least_of(found, {slot(i).calls.load(std::memory_order_relaxed), {ranks[static_cast<size_t>(i)]}});
+  for (int i = 0; i < slots_; ++i) {
+    const CallRecord& record = slot(i).calls;
+    const Rank rank = ranks[static_cast<size_t>(i)];
+    const uint64_t last = record.begun.load(std::memory_order_acquire);
+    StragglerReport own{last, {rank}};
+    for (uint64_t number = last - std::min(last, kReportedCalls) + 1; number <= last; ++number)
+      if (const auto call = record.find(number)) own.begun.push_back({*call, rank});
+    found = merge(found, own);
+  }
   return found;
 }
 

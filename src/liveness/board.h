@@ -6,8 +6,8 @@
 //                loop reads it.
 //   departure    the first rank that left in order (departure.h).
 //   stragglers   result of the last straggler poll, written by the leader's liveness thread (straggler_poll.h).
-//   slot         the rank's robust futex, held by its process's liveness thread; identity; heartbeats; number of calls
-//                begun; whether it asks for a straggler poll; its own error record.
+//   slot         the rank's robust futex, held by its process's liveness thread; identity; heartbeats; its last calls;
+//                whether it asks for a straggler poll; its own error record.
 //
 // A rank writes its error into its own slot and then sets the abort word by compare-and-swap: the first error wins. A
 // rank killed in between has published nothing, so no state exists in which others wait for a dead or stopped writer.
@@ -22,6 +22,7 @@
 #include "base/assert.h"
 #include "base/status.h"
 #include "base/types.h"
+#include "liveness/call_record.h"
 #include "liveness/departure.h"
 #include "liveness/message.h"
 #include "liveness/robust_futex.h"
@@ -49,8 +50,8 @@ struct alignas(64) BoardSlot {
   std::atomic<int32_t> pid;       // for error texts; differs between containers
   std::atomic<uint64_t> process;  // random; equal for ranks of one process, and only for those
   std::atomic<uint64_t> beats;    // increases while the process runs
-  std::atomic<uint64_t> calls;    // begun by this rank
   std::atomic<uint32_t> asks;     // 1: for a straggler poll
+  CallRecord calls;               // begun by this rank
   uint32_t error_bytes;           // written by the owner before it sets the abort word; constant afterwards
   std::byte error[kMaxErrorBytes];
 };
@@ -94,7 +95,7 @@ class Board {
 
   // Whether a rank asks for a straggler poll; and this host's contribution to it.
   bool is_poll_asked_for() const;
-  StragglerReport slowest_ranks(const std::vector<Rank>& ranks) const;
+  StragglerReport straggler_report(const std::vector<Rank>& ranks) const;
   // Called by one thread only.
   void publish_stragglers(const StragglerReport& found) const;
   StragglerReport stragglers() const;

@@ -7,10 +7,10 @@
 
 namespace ccom {
 
-std::optional<Status> DepartureWatch::find_missing(const NumberedCall& call) const {
+std::optional<Status> DepartureWatch::find_missing(const CallDescriptor& call) const {
   const std::optional<Departure> first = board_.first_departure();
   if (!first || first->calls >= call.number) return std::nullopt;
-  return departure_error(*first, "is in " + text_of(call));
+  return departure_error(*first, "is in " + short_text_of(call));
 }
 
 std::optional<Status> DepartureWatch::find_departed(const std::vector<Rank>& peers) const {
@@ -19,7 +19,7 @@ std::optional<Status> DepartureWatch::find_departed(const std::vector<Rank>& pee
   for (size_t i = 0; i < mates.size(); ++i) {
     const auto slot = static_cast<int>(i);
     if (mates[i] == self_ || !is_peer(mates[i]) || !board_.has_left(slot)) continue;
-    return departure_error({board_.slot(slot).calls.load(std::memory_order_relaxed), mates[i]}, "waits for it");
+    return departure_error({board_.slot(slot).calls.begun.load(std::memory_order_relaxed), mates[i]}, "waits for it");
   }
   const std::optional<Departure> first = board_.first_departure();
   if (!first || !is_peer(first->rank)) return std::nullopt;

@@ -12,7 +12,6 @@
 namespace ccom {
 
 struct HostMembers;
-struct NumberedCall;
 
 // Thread-safe.
 class DepartureWatch {
@@ -22,7 +21,7 @@ class DepartureWatch {
       : board_(board), hosts_(hosts), own_host_(own_host), self_(self) {}
 
   // An error if a rank of any host has left and `call`, which this one has begun, is later than the last of that rank.
-  std::optional<Status> find_missing(const NumberedCall& call) const;
+  std::optional<Status> find_missing(const CallDescriptor& call) const;
   // An error if one of `peers`, for whose messages this rank waits, is known to have left.
   std::optional<Status> find_departed(const std::vector<Rank>& peers) const;
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a rank says about a wait that lasts: warnings while it waits, a Timeout in the end. Both name the ranks that
-// have not come, on whichever host, and not only those that this rank happens to wait for.
+// What a rank does about a wait that lasts: has the calls of all ranks compared, warns, ends by a Timeout. Warnings and
+// the Timeout name the ranks that have not come, on whichever host, and not only those that this rank happens to wait
+// for.
 #pragma once
 
 #include <vector>
@@ -15,17 +16,36 @@ namespace ccom {
 // have not begun it are named and blamed instead, see Monitor::find_stragglers().
 Status timeout_status(Monitor& monitor, Rank self, std::vector<Rank> ranks, bool collective);
 
-// When to warn: after Monitor::warn_after(), after twice that time, and so on. Of one wait without progress; used by
-// one thread.
+// One wait without progress of one thread. Calls are compared after 300 ms; warnings come after Monitor::warn_after(),
+// after twice that time, and so on.
 class LongWait {
  public:
-  // To be asked with the time whenever the wait is about to block; it began with the first time.
-  bool is_warning_due(Clock::time_point now, const Monitor& monitor);
-  // Logs whom rank `self` waits for, and since when. Takes 150 ms with several hosts.
-  void warn(Monitor& monitor, Rank self, const std::vector<Rank>& ranks, bool collective);
+  LongWait(Monitor& monitor, Rank self) : monitor_(monitor), self_(self) {}
+  ~LongWait() { end(); }
+  LongWait(const LongWait&) = delete;
+  LongWait& operator=(const LongWait&) = delete;
+
+  // There was progress: another wait may begin.
+  void end() {
+    since_ = {};
+    if (!is_comparing_) return;
+    is_comparing_ = false;
+    monitor_.end_comparison();
+  }
+  // Whether react() has something to do. To be asked with the time whenever the wait is about to block; it began with
+  // the first time.
+  bool is_due(Clock::time_point now);
+  // ranks: for whom this one waits; collective: in a collective call. Takes 150 ms where it warns and there are several
+  // hosts. The caller looks at the communicator's error next.
+  void react(const std::vector<Rank>& ranks, bool collective);
 
  private:
-  Clock::time_point since_{}, next_{};  // 0: not begun
+  void warn(Clock::time_point now, const std::vector<Rank>& ranks, bool collective);
+
+  Monitor& monitor_;
+  const Rank self_;
+  bool is_comparing_ = false;
+  Clock::time_point since_{}, next_comparison_{}, next_warning_{};  // 0: not begun
 };
 
 }  // namespace ccom

@@ -19,6 +19,7 @@
 #include "liveness/liveness_thread.h"
 #include "liveness/monitor_config.h"
 #include "liveness/node_watch.h"
+#include "liveness/straggler_watch.h"
 
 namespace ccom {
 
@@ -52,6 +53,8 @@ class MonitorImpl final : public Monitor, private LivenessTask {
   bool has_ended(int local_rank) const override { return board_.has_died(local_rank) || board_.has_left(local_rank); }
   std::chrono::milliseconds warn_after() const override { return std::chrono::milliseconds(config_.warn_ms); }
   std::vector<Rank> find_stragglers() override;
+  void compare_calls() override;
+  void end_comparison() override;
 
  private:
   // LivenessTask: on the liveness thread.
@@ -67,6 +70,7 @@ class MonitorImpl final : public Monitor, private LivenessTask {
   bool shares_board() const { return board_.slots() > 1; }
   Status listen();
   void publish(const Status& error);
+  void publish_difference(const StragglerReport& known);
   void check_local_ranks(int64_t now_ns);
   void announce_departure();
   void spread_departure();
@@ -77,6 +81,7 @@ class MonitorImpl final : public Monitor, private LivenessTask {
   const std::shared_ptr<LivenessThread> thread_;
   NodeWatch watch_;
   const DepartureWatch departures_;
+  const StragglerWatch stragglers_;
   Descriptor listener_socket_;
   std::string address_;
   Mutex mutex_;  // also of the writing of this rank's error record
@@ -104,7 +109,8 @@ MonitorImpl::MonitorImpl(MonitorConfig config, Board board, std::shared_ptr<Live
                      .own_slot = slot_,
                      .process = thread_->process(),
                      .dead_ns = config_.dead_ms * kNsPerMs}),
-      departures_(board, config_.hosts, config_.host_index, config_.rank) {
+      departures_(board, config_.hosts, config_.host_index, config_.rank),
+      stragglers_(board, host().ranks, slot_) {
   abort_word_ = &board_.abort_word();
   calls_ = &board_.slot(slot_).calls;
 }
@@ -267,30 +273,39 @@ int64_t MonitorImpl::poll(int64_t now_ns) {
 // For members of the first tree. Returns whether a poll is in progress.
 bool MonitorImpl::poll_stragglers() {
   if (trees_.empty() || !trees_.front() || failed()) return false;
-  ControlTree& tree = *trees_.front();
-  const bool is_asked_for = board_.is_poll_asked_for();
-  if (!tree.straggler_poll().is_on() && !is_asked_for) return false;
-  StragglerReport own = board_.slowest_ranks(host().ranks);
-  own.is_asked_for = is_asked_for;
-  tree.poll_stragglers(std::move(own));
-  StragglerReport found = tree.straggler_poll().result();
-  found.is_asked_for = false;
-  if (board_.stragglers() != found) board_.publish_stragglers(found);
-  return true;
+  const std::optional<StragglerReport> found = stragglers_.poll(*trees_.front());
+  if (found) publish_difference(*found);
+  return found.has_value();
 }
 
 std::vector<Rank> MonitorImpl::find_stragglers() {
   if (thread_->in_forked_child()) return {};
-  StragglerReport found = board_.slowest_ranks(host().ranks);
+  StragglerReport found = stragglers_.on_host();
+  publish_difference(found);
   if (!trees_.empty()) {
-    board_.slot(slot_).asks.store(1, std::memory_order_relaxed);
+    const bool asked_before = stragglers_.ask(true);
     thread_->wake();
     for (const Deadline deadline = Deadline::after(kStragglerPollTime); !deadline.passed() && check().is_ok();)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    found = board_.stragglers();
-    board_.slot(slot_).asks.store(0, std::memory_order_relaxed);
+    found = stragglers_.on_all_hosts();
+    stragglers_.ask(asked_before);
   }
   return found.calls < last_call().number ? found.ranks : std::vector<Rank>();
+}
+
+void MonitorImpl::compare_calls() {
+  if (thread_->in_forked_child()) return;
+  publish_difference(stragglers_.on_host());
+  if (!trees_.empty() && !stragglers_.ask(true)) thread_->wake();
+}
+
+void MonitorImpl::end_comparison() {
+  if (!thread_->in_forked_child()) stragglers_.ask(false);
+}
+
+void MonitorImpl::publish_difference(const StragglerReport& known) {
+  if (failed()) return;
+  if (const auto difference = difference_error(known)) publish(*difference);
 }
 
 // To the other hosts: of any rank of this host. On the liveness thread.
@@ -320,10 +335,6 @@ void MonitorImpl::call_listener() {
 }
 
 }  // namespace
-
-std::string text_of(const NumberedCall& call) {
-  return "call " + std::to_string(call.number) + " (" + std::string(name_of(call.collective)) + ")";
-}
 
 size_t Monitor::board_bytes(int local_ranks) { return Board::bytes(local_ranks); }
 

@@ -23,6 +23,7 @@
 #include "base/tcp_socket.h"
 #include "base/time.h"
 #include "base/types.h"
+#include "liveness/call_record.h"
 
 namespace ccom {
 
@@ -43,14 +44,6 @@ struct MonitorConfig {
   PortRange ports{};         // likewise
   Interrupted interrupted{};  // aborts, see check()
 };
-
-// A rank's collective calls are numbered from 1.
-struct NumberedCall {
-  uint64_t number = 0;
-  Collective collective{};
-};
-// "call 6 (allreduce)"
-std::string text_of(const NumberedCall& call);
 
 class Monitor {
  public:
@@ -79,15 +72,11 @@ class Monitor {
   // For the slow path of waits (every few milliseconds): detects dead local ranks, ranks that have left although this
   // one makes further calls, and the caller's wish to wait no longer, and reports them. Returns status().
   virtual Status check() = 0;
-  // This rank has begun its collective call of that number. Two relaxed stores.
-  void begin_call(uint64_t number, Collective collective) {
-    collective_.store(collective, std::memory_order_relaxed);
-    calls_->store(number, std::memory_order_relaxed);
-  }
+  // This rank has begun that collective call; numbers follow each other. Three stores to memory that others read only
+  // when a wait lasts.
+  void begin_call(const CallDescriptor& call) { calls_->begin(call); }
   // The last one that it has begun.
-  NumberedCall last_call() const {
-    return {calls_->load(std::memory_order_relaxed), collective_.load(std::memory_order_relaxed)};
-  }
+  CallDescriptor last_call() const { return calls_->last(); }
   // This rank makes no more calls. Ranks that have begun, or begin, a later call than its last get an error that names
   // it: on this host from check(), on others when the control trees have told them. Of messages it may still have some.
   virtual void depart() = 0;
@@ -100,13 +89,17 @@ class Monitor {
   // After a long wait: the ranks that have begun fewer calls than this one; empty if none is known. Takes 150 ms with
   // several hosts.
   virtual std::vector<Rank> find_stragglers() = 0;
+  // This rank waits, and has waited for long, in a collective call: its last calls are compared with those of all
+  // ranks, from now on until end_comparison(), and a difference becomes the communicator's error (Mismatch, with both
+  // calls). To be repeated for the ranks of this host; those of others are asked over the control tree.
+  virtual void compare_calls() = 0;
+  virtual void end_comparison() = 0;
   // `listener` is called on the liveness thread soon after this rank's board has an error; it must not block.
   virtual void on_failure(std::function<void()> listener) = 0;
 
  protected:
   const std::atomic<uint32_t>* abort_word_ = nullptr;
-  std::atomic<uint64_t>* calls_ = nullptr;
-  std::atomic<Collective> collective_{};
+  CallRecord* calls_ = nullptr;
 };
 
 }  // namespace ccom

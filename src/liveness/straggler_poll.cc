@@ -2,46 +2,102 @@
 #include "liveness/straggler_poll.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <iterator>
 
 namespace ccom {
 
-StragglerReport least_of(const StragglerReport& a, const StragglerReport& b) {
-  const bool is_asked_for = a.is_asked_for || b.is_asked_for;
-  if (a.calls != b.calls) {
-    StragglerReport fewer = a.calls < b.calls ? a : b;
-    fewer.is_asked_for = is_asked_for;
-    return fewer;
+namespace {
+
+// As encoded.
+constexpr size_t kHeaderBytes = sizeof(uint64_t) + sizeof(uint32_t);
+constexpr size_t kBegunBytes = 3 * sizeof(uint64_t) + sizeof(Rank);
+
+std::vector<BegunCall> unite(const std::vector<BegunCall>& a, const std::vector<BegunCall>& b) {
+  std::vector<BegunCall> both;
+  std::ranges::merge(a, b, std::back_inserter(both));
+  std::vector<BegunCall> kept;
+  for (const BegunCall& begun : both) {
+    const bool is_known = !kept.empty() && kept.back().call == begun.call;
+    const bool is_third = kept.size() >= 2 && kept[kept.size() - 2].call.number == begun.call.number;
+    if (!is_known && !is_third && kept.size() < StragglerReport::kMostBegun) kept.push_back(begun);
   }
-  StragglerReport both{a.calls, {}, is_asked_for};
-  std::ranges::set_union(a.ranks, b.ranks, std::back_inserter(both.ranks));
-  both.ranks.resize(std::min(both.ranks.size(), StragglerReport::kMost));
+  return kept;
+}
+
+template <typename T>
+void put(std::vector<std::byte>& bytes, const T* values, size_t count) {
+  const auto* const first = reinterpret_cast<const std::byte*>(values);
+  bytes.insert(bytes.end(), first, first + count * sizeof(T));
+}
+
+template <typename T>
+void take(ConstBytes& bytes, T* values, size_t count) {
+  if (count > 0) std::memcpy(values, bytes.data(), count * sizeof(T));
+  bytes = bytes.subspan(count * sizeof(T));
+}
+
+}  // namespace
+
+std::optional<std::pair<BegunCall, BegunCall>> StragglerReport::find_difference() const {
+  const auto differ = [](const BegunCall& a, const BegunCall& b) {
+    return a.call.number == b.call.number && a.call != b.call;
+  };
+  const auto found = std::ranges::adjacent_find(begun, differ);
+  if (found == begun.end()) return std::nullopt;
+  return std::pair(*found, *std::next(found));
+}
+
+StragglerReport merge(const StragglerReport& a, const StragglerReport& b) {
+  StragglerReport both{std::min(a.calls, b.calls), {}, a.is_asked_for || b.is_asked_for, unite(a.begun, b.begun)};
+  if (a.calls == b.calls) {
+    std::ranges::set_union(a.ranks, b.ranks, std::back_inserter(both.ranks));
+    both.ranks.resize(std::min(both.ranks.size(), StragglerReport::kMost));
+  } else {
+    both.ranks = a.calls < b.calls ? a.ranks : b.ranks;
+  }
   return both;
 }
 
-// u64 calls << 1 | is_asked_for, i32 ranks; little-endian.
+// u64 calls << 1 | is_asked_for, u32 number of ranks, i32 ranks, {u64 number, u64 count, u64 kind, i32 rank} begun;
+// little-endian.
 std::vector<std::byte> encode_report(const StragglerReport& report) {
-  const size_t ranks_bytes = std::min(report.ranks.size(), StragglerReport::kMost) * sizeof(Rank);
-  std::vector<std::byte> bytes(sizeof report.calls + ranks_bytes);
+  const auto ranks = static_cast<uint32_t>(std::min(report.ranks.size(), StragglerReport::kMost));
   const uint64_t word = report.calls << 1 | (report.is_asked_for ? 1 : 0);
-  std::memcpy(bytes.data(), &word, sizeof word);
-  if (ranks_bytes > 0) std::memcpy(bytes.data() + sizeof report.calls, report.ranks.data(), ranks_bytes);
+  std::vector<std::byte> bytes;
+  put(bytes, &word, 1);
+  put(bytes, &ranks, 1);
+  put(bytes, report.ranks.data(), ranks);
+  for (const BegunCall& begun : report.begun) {
+    const std::array words{begun.call.number, begun.call.count, begun.call.kind};
+    put(bytes, words.data(), words.size());
+    put(bytes, &begun.rank, 1);
+  }
   return bytes;
 }
 
 std::optional<StragglerReport> decode_report(ConstBytes bytes) {
   StragglerReport report;
-  if (bytes.size() < sizeof report.calls) return std::nullopt;
-  const size_t ranks_bytes = bytes.size() - sizeof report.calls;
-  if (ranks_bytes % sizeof(Rank) != 0 || ranks_bytes / sizeof(Rank) > StragglerReport::kMost) return std::nullopt;
+  if (bytes.size() < kHeaderBytes) return std::nullopt;
   uint64_t word = 0;
-  std::memcpy(&word, bytes.data(), sizeof word);
+  uint32_t ranks = 0;
+  take(bytes, &word, 1);
+  take(bytes, &ranks, 1);
   report.calls = word >> 1;
   report.is_asked_for = (word & 1) != 0;
-  report.ranks.resize(ranks_bytes / sizeof(Rank));
-  if (ranks_bytes > 0) std::memcpy(report.ranks.data(), bytes.data() + sizeof report.calls, ranks_bytes);
-  if (!std::ranges::is_sorted(report.ranks)) return std::nullopt;
+  if (ranks > StragglerReport::kMost || bytes.size() < ranks * sizeof(Rank)) return std::nullopt;
+  report.ranks.resize(ranks);
+  take(bytes, report.ranks.data(), ranks);
+  if (bytes.size() % kBegunBytes != 0 || bytes.size() / kBegunBytes > StragglerReport::kMostBegun) return std::nullopt;
+  while (!bytes.empty()) {
+    BegunCall& begun = report.begun.emplace_back();
+    std::array<uint64_t, 3> words{};
+    take(bytes, words.data(), words.size());
+    take(bytes, &begun.rank, 1);
+    begun.call = {words[0], words[1], words[2]};
+  }
+  if (!std::ranges::is_sorted(report.ranks) || !std::ranges::is_sorted(report.begun)) return std::nullopt;
   return report;
 }
 
@@ -59,10 +115,10 @@ std::optional<StragglerReport> StragglerPoll::update_for(size_t index) {
 StragglerReport StragglerPoll::result() const { return without(received_.size()); }
 
 StragglerReport StragglerPoll::without(size_t index) const {
-  StragglerReport least = own_;
+  StragglerReport all = own_;
   for (size_t i = 0; i < received_.size(); ++i)
-    if (i != index) least = least_of(least, received_[i]);
-  return least;
+    if (i != index) all = merge(all, received_[i]);
+  return all;
 }
 
 }  // namespace ccom

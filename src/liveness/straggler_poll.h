@@ -1,31 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Finds the ranks that are furthest behind, over the control tree, when a rank has waited for long or has timed out.
+// Finds, over the control tree, why a wait lasts: the ranks that are furthest behind, and ranks that made different
+// calls.
 //
-// Such a rank knows only its own peers, which may be waiting for a third rank. So every host reports how many calls its
-// slowest ranks have begun, and each neighbour in the tree receives the minimum over all others whenever it changes.
-// Pure. Lasts while a rank of any host asks for it: every report says whether one does on the sender's side.
+// A rank that waits knows only its own peers, which may be waiting for a third rank. So every host reports how many
+// calls its slowest ranks have begun and which ones its ranks have begun last, and each neighbour in the tree receives
+// what is known of all others whenever that changes. Calls of equal number must be equal: that they are not is a fact,
+// however old the reports are. Pure. Lasts while a rank of any host asks for it: every report says whether one does on
+// the sender's side.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
+#include "base/call.h"
 #include "base/types.h"
 
 namespace ccom {
 
-struct StragglerReport {
-  static constexpr uint64_t kNoCalls = UINT64_MAX >> 1;
-  uint64_t calls = kNoCalls;  // begun by each of `ranks`; no rank is known to have begun fewer
-  std::vector<Rank> ranks;    // ascending; the first kMost of them
-  bool is_asked_for = false;  // by a rank on the sender's side
-  static constexpr size_t kMost = 32;
-  friend bool operator==(const StragglerReport&, const StragglerReport&) = default;
+// `rank` has begun `call`.
+struct BegunCall {
+  CallDescriptor call;
+  Rank rank = -1;
+  friend auto operator<=>(const BegunCall&, const BegunCall&) = default;
 };
 
-// The report with fewer calls; both ranks' lists merged if equal.
-StragglerReport least_of(const StragglerReport& a, const StragglerReport& b);
+struct StragglerReport {
+  static constexpr uint64_t kNoCalls = UINT64_MAX >> 1;
+  uint64_t calls = kNoCalls;       // begun by each of `ranks`; no rank is known to have begun fewer
+  std::vector<Rank> ranks{};       // ascending; the first kMost of them
+  bool is_asked_for = false;       // by a rank on the sender's side
+  std::vector<BegunCall> begun{};  // ascending; the first kMostBegun: of each number two different calls, by the lowest
+                                   // rank that made them
+  static constexpr size_t kMost = 32;
+  static constexpr size_t kMostBegun = 32;
+  friend bool operator==(const StragglerReport&, const StragglerReport&) = default;
+
+  // The first calls of equal number that are not equal.
+  std::optional<std::pair<BegunCall, BegunCall>> find_difference() const;
+};
+
+// Of the ranks of both: the one with fewer calls, or both lists of ranks if equal; and what either knows to have begun.
+StragglerReport merge(const StragglerReport& a, const StragglerReport& b);
 
 std::vector<std::byte> encode_report(const StragglerReport& report);
 // Empty unless the bytes are exactly one well-formed report.

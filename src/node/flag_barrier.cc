@@ -5,6 +5,7 @@
 #include <bit>
 #include <thread>
 
+#include "liveness/call_mismatch.h"
 #include "liveness/long_wait.h"
 
 namespace ccom {
@@ -69,14 +70,14 @@ void FlagBarrier::arrive() {
 Status FlagBarrier::wait(int local_rank) {
   const FlagLine& line = lines(local_rank).line[number_ & 1];
   Backoff backoff(config_.policy);
-  LongWait long_wait;
+  LongWait long_wait(monitor_, rank_of(local_rank_));
   uint64_t seen = 0;
   while (is_before(number_of(seen = line.word.load(std::memory_order_acquire)), number_)) {
     if (monitor_.failed()) return monitor_.status();
     if (backoff.step() == Backoff::Next::Poll) continue;
     if (!deadline_) deadline_ = Deadline::after_ms(timeout_.count());
     if (backoff.now() >= deadline_->when()) return timeout_status(monitor_, rank_of(local_rank_), late(), true);
-    if (long_wait.is_warning_due(backoff.now(), monitor_)) long_wait.warn(monitor_, rank_of(local_rank_), late(), true);
+    if (long_wait.is_due(backoff.now())) long_wait.react(late(), true);
     CCOM_TRY(monitor_.check());
     sleep(local_rank, std::min(backoff.slice(), deadline_->left()));
   }
@@ -102,13 +103,8 @@ void FlagBarrier::wake() {
 
 Status FlagBarrier::mismatch(int local_rank) const {
   const CallWords theirs = lines(local_rank).descriptor[number_ & 1];
-  const Rank self = rank_of(local_rank_);
-  const Rank other = rank_of(local_rank);
-  return error(Code::Mismatch, "ranks made different calls: rank %d: %s; rank %d: %s%s", self,
-               describe_(words_).c_str(), other, describe_(theirs).c_str(),
-               theirs == words_ ? " (equal calls: a bug in ccom)" : "")
-      .with_peers({std::min(self, other), std::max(self, other)})
-      .with_cure("make the same calls in the same order with equal count, type, operator and root on all ranks");
+  return mismatch_error(rank_of(local_rank_), describe_(words_), rank_of(local_rank), describe_(theirs),
+                        theirs == words_ ? " (equal calls: a bug in ccom)" : "");
 }
 
 std::vector<Rank> FlagBarrier::late() const {

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The straggler poll: whatever rank asks, every host of the tree learns who is furthest behind, and what is behind whom
-// changes while the call is on; what travels survives its encoding and nothing else does.
+// The straggler poll: whatever rank asks, every host of the tree learns who is furthest behind and whether calls of
+// equal number differ; what travels survives its encoding and nothing else does.
 #include "liveness/straggler_poll.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <random>
+#include <thread>
 
 #include "liveness/state.h"
 #include "tests/liveness/cluster.h"
@@ -16,26 +21,78 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
+CallDescriptor call(uint64_t number, uint64_t count = 1, Rank root = -1) {
+  return {number, count, kind_of(Collective::AllReduce, DataType::Float32, ReduceOp::Sum, false, root)};
+}
+
 TEST(StragglerReport, TheFewestCallsWinAndEqualsAreUnited) {
   const StragglerReport slow{3, {1, 5}}, slower{2, {7}}, also{3, {0, 5}};
-  EXPECT_EQ(least_of(slow, slower), slower);
-  EXPECT_EQ(least_of(slower, slow), slower);
-  EXPECT_EQ(least_of(slow, also), (StragglerReport{3, {0, 1, 5}}));
-  EXPECT_EQ(least_of(StragglerReport(), slow), slow);
+  EXPECT_EQ(merge(slow, slower), slower);
+  EXPECT_EQ(merge(slower, slow), slower);
+  EXPECT_EQ(merge(slow, also), (StragglerReport{3, {0, 1, 5}}));
+  EXPECT_EQ(merge(StragglerReport(), slow), slow);
   StragglerReport many{0, {}};
-  for (Rank rank = 0; rank < 100; ++rank) many = least_of(many, {0, {rank}});
+  for (Rank rank = 0; rank < 100; ++rank) many = merge(many, {0, {rank}});
   EXPECT_EQ(many.ranks.size(), StragglerReport::kMost);
 }
 
+TEST(StragglerReport, EqualCallsAreKeptOnceAndTwoDifferentOnesOfANumber) {
+  StragglerReport all;
+  for (Rank rank = 9; rank >= 0; --rank) {
+    const uint64_t count = rank == 4 ? 2 : rank == 6 ? 3 : 1;
+    all = merge(all, {6, {rank}, false, {{call(5), rank}, {call(6, count), rank}}});
+  }
+  const BegunCall usual{call(6), 0}, odd{call(6, 2), 4};
+  EXPECT_THAT(all.begun, ElementsAre(BegunCall{call(5), 0}, usual, odd));
+  EXPECT_EQ(all.find_difference(), std::pair(usual, odd));
+  EXPECT_EQ((StragglerReport{6, {0}, false, {{call(5), 0}, {call(6), 0}}}).find_difference(), std::nullopt)
+      << "calls of different numbers may differ";
+}
+
+// So that every host comes to the same result, whatever it has heard first.
+TEST(StragglerReport, TheOrderOfMergingDoesNotMatter) {
+  std::mt19937 random(1);
+  for (int round = 0; round < 300; ++round) {
+    std::vector<StragglerReport> reports;
+    for (Rank rank = 0; rank < 12; ++rank) {
+      StragglerReport own{20 + random() % 20, {rank}};
+      for (uint64_t number = own.calls - 7; number <= own.calls; ++number)
+        own.begun.push_back({call(number, 1 + random() % 3), rank});
+      reports.push_back(own);
+    }
+    const auto merge_all = [&reports] {
+      StragglerReport all;
+      for (const StragglerReport& report : reports) all = merge(all, report);
+      return all;
+    };
+    const StragglerReport all = merge_all();
+    EXPECT_LE(all.begun.size(), StragglerReport::kMostBegun);
+    std::ranges::shuffle(reports, random);
+    EXPECT_EQ(merge_all(), all);
+    const auto half = reports.begin() + 6;
+    StragglerReport first, second;
+    for (auto it = reports.begin(); it != half; ++it) first = merge(first, *it);
+    for (auto it = half; it != reports.end(); ++it) second = merge(second, *it);
+    EXPECT_EQ(merge(first, second), all);
+  }
+}
+
 TEST(StragglerReport, TravelsAndIsRefusedDamaged) {
-  const StragglerReport behind{uint64_t{1} << 40, {0, 3, 10000}, true};
+  const StragglerReport behind{uint64_t{1} << 40, {0, 3, 10000}, true, {{call(7), 0}, {call(8, 1, 2), 10000}}};
   const std::vector<std::byte> bytes = encode_report(behind);
   EXPECT_EQ(decode_report(bytes), behind);
   for (size_t size = 0; size < bytes.size(); ++size) {
     const auto cut = decode_report(ConstBytes(bytes).first(size));
     EXPECT_TRUE(!cut || *cut != behind) << size;
   }
-  EXPECT_FALSE(decode_report(std::vector<std::byte>(8 + 4 * (StragglerReport::kMost + 1))));
+  StragglerReport long_one;
+  long_one.begun.resize(StragglerReport::kMostBegun);
+  EXPECT_TRUE(decode_report(encode_report(long_one)));
+  long_one.begun.emplace_back();
+  EXPECT_FALSE(decode_report(encode_report(long_one)));
+  StragglerReport unsorted = behind;
+  std::ranges::reverse(unsorted.begun);
+  EXPECT_FALSE(decode_report(encode_report(unsorted)));
 }
 
 // 80 hosts are three levels. Everybody is in call 7 but host 77, and the asker is host 3; messages are delivered until
@@ -97,18 +154,83 @@ TEST(StragglerPoll, EveryHostOfTheTreeLearnsWhoIsFurthestBehind) {
 TEST(StragglerPoll, NamesTheRankThatOthersWaitForAcrossHosts) {
   test::Cluster cluster({2, 2, 1});
   ASSERT_TRUE(cluster.connect().is_ok());
-  for (Rank rank = 0; rank < 5; ++rank) cluster[rank].begin_call(rank == 1 ? 4 : 5, Collective::Barrier);
+  for (Rank rank = 0; rank < 5; ++rank)
+    for (uint64_t number = 1; number <= (rank == 1 ? 4 : 5); ++number) cluster[rank].begin_call(call(number));
   EXPECT_THAT(cluster[2].find_stragglers(), ElementsAre(1));
-  cluster[1].begin_call(5, Collective::Barrier);
+  cluster[1].begin_call(call(5));
   EXPECT_THAT(cluster[4].find_stragglers(), IsEmpty()) << "everybody is in the call now";
 }
 
 TEST(StragglerPoll, TakesNoTimeOnOneHost) {
   test::Cluster cluster({3});
   ASSERT_TRUE(cluster.connect().is_ok());
-  cluster[0].begin_call(1, Collective::Barrier);
+  cluster[0].begin_call(call(1));
   EXPECT_THAT(cluster[0].find_stragglers(), ElementsAre(1, 2));
   EXPECT_THAT(cluster[1].find_stragglers(), IsEmpty());
+}
+
+// Rank 3's call 2 has another root; it has gone on to call 4. Rank 1, who asks, has made neither call that differs.
+TEST(CallComparison, TellsAllRanksOfAllHostsBothCalls) {
+  for (const std::vector<int>& layout : {std::vector{4}, {2, 2}, {1, 1, 1, 1}, {3, 1}}) {
+    test::Cluster cluster(layout);
+    ASSERT_TRUE(cluster.connect().is_ok());
+    for (uint64_t number = 1; number <= 4; ++number) {
+      cluster[3].begin_call(call(number, 1, number == 2 ? 1 : 0));
+      if (number <= 2) cluster[0].begin_call(call(number, 1, 0));
+      if (number <= 1) cluster[1].begin_call(call(number, 1, 0));
+    }
+    cluster[1].compare_calls();
+    ASSERT_TRUE(cluster.all_fail(10000));
+    for (Rank rank = 0; rank < 4; ++rank) {
+      const Status status = cluster[rank].status();
+      EXPECT_EQ(status.code(), Code::Mismatch);
+      EXPECT_EQ(status.message(),
+                "ranks made different calls: rank 0: allreduce float32 sum count 1 root 0 (call 2); "
+                "rank 3: allreduce float32 sum count 1 root 1 (call 2)");
+      EXPECT_EQ(status.peers(), (std::vector<int>{0, 3}));
+    }
+  }
+}
+
+TEST(CallComparison, EqualCallsAreNoErrorHoweverFarApart) {
+  test::Cluster cluster({2, 1, 1});
+  ASSERT_TRUE(cluster.connect().is_ok());
+  for (uint64_t number = 1; number <= 100; ++number) {
+    for (Rank rank = 0; rank < 4; ++rank)
+      if (number <= 25 * static_cast<uint64_t>(rank + 1)) cluster[rank].begin_call(call(number, number % 3));
+  }
+  for (int time = 0; time < 5; ++time) {
+    for (Rank rank = 0; rank < 4; ++rank) cluster[rank].compare_calls();
+    EXPECT_THAT(cluster[3].find_stragglers(), ElementsAre(0));
+  }
+  for (Rank rank = 0; rank < 4; ++rank) {
+    cluster[rank].end_comparison();
+    EXPECT_TRUE(cluster[rank].status().is_ok());
+  }
+}
+
+// The reader meets every state of the writer.
+TEST(CallRecord, IsNeverReadHalfWritten) {
+  const auto record = std::make_unique<CallRecord>();
+  std::atomic<bool> done{false};
+  std::thread writer([&] {
+    for (uint64_t number = 1; number <= 3'000'000; ++number) record->begin({number, number * 3, number * 5});
+    done = true;
+  });
+  uint64_t found = 0;
+  while (!done) {
+    const uint64_t last = record->begun.load();
+    for (uint64_t back = 0; back < CallRecord::kKept && back < last; ++back) {
+      const auto seen = record->find(last - back);
+      if (!seen) continue;
+      ++found;
+      ASSERT_EQ(*seen, (CallDescriptor{last - back, (last - back) * 3, (last - back) * 5}));
+    }
+  }
+  writer.join();
+  EXPECT_GT(found, 0U);
+  EXPECT_EQ(record->find(3'000'001), std::nullopt);
+  EXPECT_EQ(record->last(), (CallDescriptor{3'000'000, 9'000'000, 15'000'000}));
 }
 
 }  // namespace

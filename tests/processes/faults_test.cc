@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What real processes see when something goes wrong: a killed rank is named to all survivors on every transport,
-// different calls are ccomMismatch on all ranks with both calls in the text, a late rank is named by the timeout;
-// nothing hangs and nothing is left behind. CCOM_TEST_LONG=1: 100 kills per transport instead of a few.
+// What real processes see when something goes wrong: a killed rank is named to all survivors on every transport, a late
+// rank is named by a warning and by the timeout; nothing hangs and nothing is left behind. CCOM_TEST_LONG=1: 100 kills
+// per transport instead of a few.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -73,30 +73,6 @@ TEST(KilledRank, IsNamedToAllSurvivorsOnTcp) { kill_one_of_four("tcp", is_long()
 TEST(KilledRank, IsNamedToAllSurvivorsOnOfi) { kill_one_of_four("ofi", is_long() ? 20 : 4, 3); }
 TEST(KilledRank, IsNamedToAllSurvivorsOnTwoHosts) { kill_one_of_four("mixed", is_long() ? 100 : 6, 4); }
 TEST(KilledRank, IsNamedToAllSurvivorsOnTcpInsideAHost) { kill_one_of_four("tcp-on-one-host", is_long() ? 20 : 3, 5); }
-
-TEST(Mismatch, IsReportedByEveryRankWithBothCalls) {
-  const std::pair<const char*, std::pair<const char*, const char*>> kinds[] = {
-      {"count", {"count 1000", "count 1024"}},
-      {"type", {"float32", "int32"}},
-      {"op", {"sum", "max"}},
-      {"order", {"count 1000", "count 10 "}},
-      {"collective", {"allreduce", "allgather"}}};
-  for (const std::string transport : {"shm", "tcp", "ofi", "mixed"}) {
-    for (const auto& [kind, texts] : kinds) {
-      Job job(4, {"mismatch", kind}, [&](int rank) { return environment_for(transport, rank); });
-      ASSERT_TRUE(job.wait_for("failed", {0, 1, 2, 3}, milliseconds(30000))) << transport << " " << kind << "\n"
-                                                                             << job.transcript();
-      for (int rank = 0; rank < 4; ++rank) {
-        const std::string line = job.line(rank, "failed");
-        EXPECT_TRUE(line.starts_with("failed 32 ")) << transport << " " << kind << ": " << line;
-        EXPECT_NE(line.find(texts.first), std::string::npos) << line;
-        EXPECT_NE(line.find(texts.second), std::string::npos) << line;
-        EXPECT_NE(line.find("rank 2"), std::string::npos) << "names the odd one: " << line;
-      }
-      EXPECT_TRUE(job.finish(milliseconds(10000)));
-    }
-  }
-}
 
 TEST(LateRank, IsNamedByAWarningOfEveryWaitingRank) {
   for (const std::string transport : {"shm", "tcp", "ofi", "mixed"}) {

@@ -4,7 +4,10 @@
 // read.
 //   rank_program loop BYTES          allreduces without end; "ready" after the third, "failed ..." on the first error
 //   rank_program unread SECONDS      allreduces for that time, while nobody reads rank 0's stderr, a full pipe; then
-//   "done" rank_program mismatch KIND       rank 2 makes another call than the others; "failed ..." or "succeeded"
+//   "done"
+//   rank_program mismatch ODD CALLS CALLS
+//                                    the second calls by rank ODD, the first by all others (written_calls.h);
+//                                    "failed ..." or "succeeded"
 //   rank_program sleep               rank 1 never calls; the others' timeout names it
 //   rank_program links COLLECTIVE    one call, then "sent PEER BYTES" for every peer
 //   rank_program messages BYTES      a cycle of messages without end; "ready", "failed ..." as above
@@ -35,6 +38,8 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "tests/processes/written_calls.h"
 
 namespace {
 
@@ -111,30 +116,12 @@ int unread(int seconds) {
   return 0;
 }
 
-int mismatch(const std::string& kind) {
+int mismatch(int odd, const std::string& calls, const std::string& calls_of_odd) {
   ccomConfig_t config = CCOM_CONFIG_INIT;
-  config.timeoutMs = 10000;
+  config.timeoutMs = 60000;
   ccomComm_t comm = join(&config);
-  std::vector<float> send(4096, 1), recv(4096);
-  const auto allreduce = [&](size_t count, ccomDataType_t type, ccomRedOp_t op) {
-    return ccomAllReduce(send.data(), recv.data(), count, type, op, comm, nullptr);
-  };
-  ccomResult_t result = allreduce(100, ccomFloat32, ccomSum);
-  const bool odd = rank == 2;
-  if (result != ccomSuccess) return report_failure(comm, result);
-  if (kind == "count") {
-    result = allreduce(odd ? 1024 : 1000, ccomFloat32, ccomSum);
-  } else if (kind == "type") {
-    result = allreduce(1000, odd ? ccomInt32 : ccomFloat32, ccomSum);
-  } else if (kind == "op") {
-    result = allreduce(1000, ccomFloat32, odd ? ccomMax : ccomSum);
-  } else if (kind == "order") {
-    result = allreduce(odd ? 1000 : 10, ccomFloat32, ccomSum);
-    if (result == ccomSuccess) result = allreduce(odd ? 10 : 1000, ccomFloat32, ccomSum);
-  } else {  // collective
-    result = odd ? ccomAllGather(send.data(), recv.data(), 1000, ccomFloat32, comm, nullptr)
-                 : allreduce(1000, ccomFloat32, ccomSum);
-  }
+  ccomResult_t result = ccomBarrier(comm, nullptr);
+  if (result == ccomSuccess) result = ccom::make_calls(rank == odd ? calls_of_odd : calls, comm);
   if (result != ccomSuccess) return report_failure(comm, result);
   say("succeeded");
   ccomCommDestroy(comm);
@@ -346,7 +333,7 @@ int main(int argc, char** argv) {
   const std::string what = argv[1];
   if (what == "unread") return unread(argc > 2 ? std::atoi(argv[2]) : 1);
   if (what == "loop") return loop(argc > 2 ? std::strtoul(argv[2], nullptr, 10) : 4096);
-  if (what == "mismatch" && argc > 2) return mismatch(argv[2]);
+  if (what == "mismatch" && argc > 4) return mismatch(std::atoi(argv[2]), argv[3], argv[4]);
   if (what == "sleep") return sleep_one();
   if (what == "messages" && argc > 2) return messages(std::strtoul(argv[2], nullptr, 10));
   if (what == "timed" && argc > 3) return timed(std::strtoul(argv[2], nullptr, 10), argv[3]);

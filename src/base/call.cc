@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/call.h"
+
+#include "base/collective.h"
+
+namespace ccom {
+namespace {
+
+constexpr uint64_t kPreMultiplied = 0x80;  // in the operator's byte
+
+// Descriptors come from other processes.
+std::string_view collective_name(const CallDescriptor& call) {
+  const uint64_t index = call.kind & 0xff;
+  return index < kCollectiveTraits.size() ? kCollectiveTraits[index].name : "an unknown call";
+}
+
+bool is(const CallDescriptor& call, Collective collective) {
+  return (call.kind & 0xff) == static_cast<uint64_t>(collective);
+}
+
+bool is_reduction(const CallDescriptor& call) {
+  const uint64_t index = call.kind & 0xff;
+  return index < kCollectiveTraits.size() && kCollectiveTraits[index].reduces;
+}
+
+}  // namespace
+
+// Bytes: collective, type, operator, 0; then the root.
+uint64_t kind_of(Collective collective, DataType type, ReduceOp op, bool premultiplied, Rank root) {
+  const uint64_t operation = reduces(collective) ? static_cast<uint64_t>(op) | (premultiplied ? kPreMultiplied : 0) : 0;
+  return static_cast<uint64_t>(collective) | static_cast<uint64_t>(type) << 8 | operation << 16 |
+         static_cast<uint64_t>(static_cast<uint32_t>(root)) << 32;
+}
+
+std::string text_of(const CallDescriptor& call) {
+  const auto root = static_cast<int32_t>(call.kind >> 32);
+  std::string text(collective_name(call));
+  if (!is(call, Collective::Barrier)) text.append(" ").append(name_of(static_cast<DataType>(call.kind >> 8 & 0xff)));
+  if (is_reduction(call)) {
+    text.append(" ").append(name_of(static_cast<ReduceOp>(call.kind >> 16 & 0x7f)));
+    if ((call.kind >> 16 & kPreMultiplied) != 0) text += " (premultiplied)";
+  }
+  if (!is(call, Collective::Barrier)) text.append(" count ").append(std::to_string(call.count));
+  if (root >= 0) text.append(" root ").append(std::to_string(root));
+  return text.append(" (call ").append(std::to_string(call.number)).append(")");
+}
+
+std::string short_text_of(const CallDescriptor& call) {
+  return "call " + std::to_string(call.number) + " (" + std::string(collective_name(call)) + ")";
+}
+
+}  // namespace ccom

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One of four real processes makes other calls than the rest: all of them end by ccomMismatch, with a call of that rank
+// and a different one of another in the text, whatever differs, whoever it is, how long the vectors are and how the
+// ranks are connected. A part of the combinations each day; CCOM_TEST_LONG=1: all of them.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include "tests/processes/job.h"
+#include "tests/processes/rotation.h"
+#include "tests/processes/transports.h"
+
+namespace ccom {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr int kRanks = 4;
+constexpr milliseconds kAtMost{20000};  // start-up included; calls time out after a minute
+constexpr int kDays = 31;               // shares no divisor with the numbers of what is combined
+
+// N stands for the count, H for half of it.
+struct Kind {
+  const char* name;
+  const char* calls;
+  const char* calls_of_odd;
+};
+constexpr Kind kKinds[] = {
+    {"allreduce-allgather", "allreduce float32 sum count N", "allgather float32 count N"},
+    {"broadcast-allreduce", "broadcast float32 count N root 0", "allreduce float32 sum count N"},
+    {"allgather-allreduce", "allgather float32 count N", "allreduce float32 sum count N"},
+    {"reduce_scatter-alltoall", "reduce_scatter float32 sum count N", "alltoall float32 count N"},
+    {"barrier-allreduce", "barrier", "allreduce float32 sum count N"},
+    {"gather-scatter", "gather float32 count N root 1", "scatter float32 count N root 1"},
+    {"count", "allreduce float32 sum count N", "allreduce float32 sum count H"},
+    {"count-broadcast", "broadcast float32 count N root 1", "broadcast float32 count H root 1"},
+    {"type", "allreduce float32 sum count N", "allreduce int32 sum count N"},
+    {"operator", "allreduce float32 sum count N", "allreduce float32 max count N"},
+    {"root-broadcast", "broadcast float32 count N root 0", "broadcast float32 count N root 1"},
+    {"root-reduce", "reduce float32 sum count N root 0", "reduce float32 sum count N root 3"},
+    {"root-gather", "gather float32 count N root 2", "gather float32 count N root 0"},
+    {"root-scatter", "scatter float32 count N root 3", "scatter float32 count N root 2"},
+    {"order", "allreduce float32 sum count N,allgather float32 count N",
+     "allgather float32 count N,allreduce float32 sum count N"},
+    {"one-too-many", "allreduce float32 sum count N,broadcast float32 count N root 0",
+     "allreduce float32 sum count N,allreduce float32 sum count N,broadcast float32 count N root 0"},
+    {"one-too-few", "allreduce float32 sum count N,allreduce float32 sum count N,allgather float32 count N",
+     "allreduce float32 sum count N,allgather float32 count N"}};
+
+struct Combination {
+  const Kind* kind;
+  std::string transport;
+  int odd;
+  size_t bytes;
+
+  std::string name() const {
+    return std::string(kind->name) + " on " + transport + ", odd rank " + std::to_string(odd) + ", " +
+           std::to_string(bytes) + " bytes";
+  }
+  // All ranks end with the same two calls, which nobody comes through.
+  std::string calls(bool of_odd) const {
+    std::string text(of_odd ? kind->calls_of_odd : kind->calls);
+    text = std::regex_replace(text, std::regex("\\bN\\b"), std::to_string(bytes / sizeof(float)));
+    text = std::regex_replace(text, std::regex("\\bH\\b"), std::to_string(bytes / sizeof(float) / 2));
+    return text + ",allreduce float32 sum count 3,barrier";
+  }
+};
+
+std::vector<Combination> all_combinations() {
+  std::vector<Combination> all;
+  for (const Kind& kind : kKinds)
+    for (const size_t bytes : {size_t{8}, size_t{64} << 10, size_t{4} << 20})
+      for (int odd = 0; odd < kRanks; ++odd)
+        for (const char* transport : {"shm", "tcp", "ofi", "mixed"}) all.push_back({&kind, transport, odd, bytes});
+  return all;
+}
+
+bool has_call(const std::string& calls, const std::string& call) {
+  return ("," + calls + ",").find("," + call + ",") != std::string::npos;
+}
+
+// What is wrong with what a rank said; "" if nothing is.
+std::string fault_of(const Combination& combination, const std::string& line) {
+  static const std::regex kPattern(
+      R"(failed 32 .*ranks made different calls: rank (\d): (.*) \(call (\d+)\); rank (\d): (.*) \(call (\d+)\) .*)");
+  std::smatch parts;
+  if (!std::regex_match(line, parts, kPattern)) return "is no mismatch with two calls";
+  const int a = std::stoi(parts[1]);
+  const int b = std::stoi(parts[4]);
+  if ((a == combination.odd) == (b == combination.odd)) return "does not name the odd rank and another";
+  if (!has_call(combination.calls(a == combination.odd), parts[2])) return "says a call that was not made";
+  if (!has_call(combination.calls(b == combination.odd), parts[5])) return "says a call that was not made";
+  return parts[2] == parts[5] && parts[3] == parts[6] ? "says equal calls" : "";
+}
+
+bool try_one(const Combination& combination) {
+  Job job(kRanks, {"mismatch", std::to_string(combination.odd), combination.calls(false), combination.calls(true)},
+          [&](int rank) { return environment_for(combination.transport, rank); });
+  bool is_right = job.wait_for("failed", {0, 1, 2, 3}, kAtMost);
+  EXPECT_TRUE(is_right) << combination.name() << ": no error in time\n" << job.transcript();
+  for (int rank = 0; is_right && rank < kRanks; ++rank) {
+    const std::string fault = fault_of(combination, job.line(rank, "failed"));
+    EXPECT_EQ(fault, "") << combination.name() << ", rank " << rank << "\n" << job.transcript();
+    is_right = fault.empty();
+  }
+  const bool ends = job.finish(milliseconds(10000));
+  EXPECT_TRUE(ends) << combination.name() << ": a rank hangs at its end";
+  return is_right && ends;
+}
+
+TEST(Mismatch, IsReportedByEveryRankWithBothCalls) {
+  const std::vector<Combination> all = all_combinations();
+  int tried = 0;
+  int wrong = 0;
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (!is_long() && i % kDays != static_cast<size_t>(test_day()) % kDays) continue;
+    ++tried;
+    wrong += try_one(all[i]) ? 0 : 1;
+  }
+  std::printf("%d combinations, %d wrong\n", tried, wrong);
+}
+
+}  // namespace
+}  // namespace ccom
