@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <memory>
 #include <optional>
 
@@ -119,11 +120,9 @@ std::optional<Interface> to_interface(const ifaddrs& entry) {
                    .is_loopback = (entry.ifa_flags & IFF_LOOPBACK) != 0};
 }
 
-}  // namespace
-
-std::vector<Interface> list_interfaces() {
+Result<std::vector<Interface>> read_interfaces() {
   ifaddrs* head = nullptr;
-  if (::getifaddrs(&head) != 0) return {};
+  if (::getifaddrs(&head) != 0) return system_error(errno, "list the interfaces of this host");
   const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owner(head, &::freeifaddrs);
   std::vector<Interface> found;
   for (const ifaddrs* entry = head; entry != nullptr; entry = entry->ifa_next) {
@@ -132,8 +131,16 @@ std::vector<Interface> list_interfaces() {
   return found;
 }
 
+}  // namespace
+
+std::vector<Interface> list_interfaces() {
+  auto found = read_interfaces();
+  return found ? *std::move(found) : std::vector<Interface>();
+}
+
 Result<std::vector<Interface>> choose_interfaces(std::string_view filter) {
-  return choose_interfaces(filter, list_interfaces());
+  CCOM_TRY_ASSIGN(const std::vector<Interface> all, read_interfaces());
+  return choose_interfaces(filter, all);
 }
 
 Result<std::vector<Interface>> choose_interfaces(std::string_view filter, const std::vector<Interface>& all) {

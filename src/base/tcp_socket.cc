@@ -106,11 +106,9 @@ Result<PortRange> parse_port_range(std::string_view text) {
                std::string(text).c_str());
 }
 
-Status bind_error(const std::string& ip, uint16_t port) {
+Result<Descriptor> listen_at_port(const std::string& ip, uint16_t port, int backlog) {
   CCOM_TRY_ASSIGN(const Address address, parse_literal(ip));
-  constexpr int kBacklog = 1;
-  const Result<Descriptor> socket = try_port(address, port, kBacklog);
-  return socket ? system_error(EADDRINUSE, "listen") : socket.error();
+  return try_port(address, port, backlog);
 }
 
 Result<Descriptor> listen_at(const std::string& ip, const PortRange& ports, int backlog) {

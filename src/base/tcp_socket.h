@@ -37,8 +37,8 @@ Result<PortRange> parse_port_range(std::string_view text);
 // ConfigError if `ip` is no literal or a wildcard, and if no port is free.
 Result<Descriptor> listen_at(const std::string& ip, const PortRange& ports, int backlog);
 
-// Why a library that does not say so could not listen there: asks the system again.
-Status bind_error(const std::string& ip, uint16_t port);
+// The same on one port (0: any free one), with the system's own error if that one is in use.
+Result<Descriptor> listen_at_port(const std::string& ip, uint16_t port, int backlog);
 
 // An idle connection breaks with ETIMEDOUT when the other host has not answered for about `silence` (whole seconds, at
 // least six). A host that answers counts as alive, even if its process does not read.

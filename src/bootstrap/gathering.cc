@@ -37,6 +37,11 @@ bool Gathering::is_for_next_rendezvous(const Caller& caller) const {
   return member != members_.end() && member->second.has_left && member->second.token != caller.token;
 }
 
+bool Gathering::is_member(const Caller& caller) const {
+  const auto member = members_.find(caller.rank);
+  return member != members_.end() && !member->second.has_left && member->second.token == caller.token;
+}
+
 Status Gathering::join(const Caller& caller) {
   if (Status refusal = would_admit(caller); !refusal.is_ok()) return fail(std::move(refusal));
   if (nranks_ == 0) {
@@ -147,8 +152,9 @@ void Gathering::time_out(Rank rank, double waited_seconds) {
 
 void Gathering::lose_rank(Rank rank) {
   const auto found = members_.find(rank);
-  (void)fail(error(Code::RemoteError, "rank %d (%s) was lost during exchange '%s': its connection ended", rank,
-                   found == members_.end() ? "unknown" : found->second.who.c_str(), phase_.c_str())
+  const std::string when = arrived_ > 0 ? "exchange '" + phase_ + "'" : "start-up";
+  (void)fail(error(Code::RemoteError, "rank %d (%s) was lost during %s: its connection ended", rank,
+                   found == members_.end() ? "unknown" : found->second.who.c_str(), when.c_str())
                  .with_peers({rank}));
 }
 

@@ -46,6 +46,8 @@ class Gathering {
   // The caller has left this rendezvous and returns for another one at the same address: it has to wait until this one
   // ends.
   bool is_for_next_rendezvous(const Caller& caller) const;
+  // Has joined and not left.
+  bool is_member(const Caller& caller) const;
   // Adds one rank's part to `round`. Idempotent. Ok: see result().
   Status contribute(const Caller& caller, uint64_t round, std::string_view phase, std::string part);
   // All parts by rank once every rank has contributed to `round`; null before. Only the last complete round is kept.
@@ -55,7 +57,7 @@ class Gathering {
 
   // Ends the rendezvous because `rank` (or, -1, the server itself) has timed out; names the missing ranks.
   void time_out(Rank rank, double waited_seconds);
-  // Ends the rendezvous because the connection of a waiting rank was lost.
+  // Ends the rendezvous because the connection of a rank was lost.
   void lose_rank(Rank rank);
   // Ends the rendezvous because its process shuts down.
   void close();

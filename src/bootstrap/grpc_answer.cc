@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bootstrap/grpc_answer.h"
 
+#include <unistd.h>
+
 #include "bootstrap/rendezvous.grpc.pb.h"
 
 namespace ccom {
 namespace {
 
-grpc::ByteBuffer encode(const wire::Answer& answer) {
+grpc::ByteBuffer encode(wire::Answer& answer, const ServerProcess& server) {
+  answer.mutable_server()->set_who(server.who);
+  for (const int rank : server.ranks) answer.mutable_server()->add_ranks(rank);
   grpc::ByteBuffer bytes;
   bool owns_buffer = false;
   CCOM_ASSERT(grpc::SerializationTraits<wire::Answer>::Serialize(answer, &bytes, &owns_buffer).ok());
@@ -15,7 +19,7 @@ grpc::ByteBuffer encode(const wire::Answer& answer) {
 
 }  // namespace
 
-grpc::ByteBuffer encode(const Status& status) {
+grpc::ByteBuffer encode(const Status& status, const ServerProcess& server) {
   wire::Answer answer;
   if (!status.is_ok()) {
     wire::Failure& failure = *answer.mutable_failure();
@@ -24,13 +28,19 @@ grpc::ByteBuffer encode(const Status& status) {
     for (const int rank : status.peers()) failure.add_ranks(rank);
     failure.set_cure(status.cure());
   }
-  return encode(answer);
+  return encode(answer, server);
 }
 
-grpc::ByteBuffer encode(const std::vector<std::string>& parts) {
+grpc::ByteBuffer encode(const std::vector<std::string>& parts, const ServerProcess& server) {
   wire::Answer answer;
   for (const std::string& part : parts) answer.add_parts(part);
-  return encode(answer);
+  return encode(answer, server);
+}
+
+std::string this_process() {
+  char host[256] = "this host";
+  (void)::gethostname(host, sizeof host - 1);
+  return "process " + std::to_string(::getpid()) + " on " + host;
 }
 
 Status decode(const wire::Answer& answer) {

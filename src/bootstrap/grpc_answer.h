@@ -16,8 +16,16 @@ namespace wire {
 class Answer;
 }
 
-grpc::ByteBuffer encode(const Status& status);
-grpc::ByteBuffer encode(const std::vector<std::string>& parts);
+// The process that runs the server.
+struct ServerProcess {
+  std::string who;
+  std::vector<int> ranks{};  // those that have joined from it
+};
+// "process 412 on n7": this one.
+std::string this_process();
+
+grpc::ByteBuffer encode(const Status& status, const ServerProcess& server);
+grpc::ByteBuffer encode(const std::vector<std::string>& parts, const ServerProcess& server);
 // The error that it carries, if any.
 Status decode(const wire::Answer& answer);
 

@@ -3,7 +3,6 @@
 
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
-#include <unistd.h>
 
 #include <algorithm>
 
@@ -13,6 +12,7 @@
 #include "bootstrap/quiet_grpc.h"
 #include "bootstrap/rendezvous.grpc.pb.h"
 #include "bootstrap/rendezvous_servers.h"
+#include "bootstrap/start_resources.h"
 #include "bootstrap/tls_identity.h"
 
 namespace ccom {
@@ -23,9 +23,10 @@ using namespace std::chrono_literals;
 constexpr int kAttemptTimeoutMs = 5000;
 constexpr auto kLeaveTimeout = 2s;
 constexpr auto kInterruptInterval = 50ms;
-// How long to retry after the peer has failed authentication or the server has disappeared: an older job may just be
-// shutting down there.
+// How long to retry after the peer has failed authentication: an older job may just be shutting down there.
 constexpr auto kAuthenticationTimeout = 2s;
+// The same after the server has disappeared: a lost connection is soon replaced.
+constexpr auto kLostTimeout = 500ms;
 
 std::shared_ptr<grpc::Channel> open_channel(const UniqueId& id, const TlsIdentity& identity) {
   grpc::SslCredentialsOptions tls;
@@ -79,12 +80,6 @@ std::string reason_of(const grpc::Status& status) {
   return colon == std::string::npos || is_authentication_failure(status) ? text : text.substr(colon + 2);
 }
 
-std::string this_process() {
-  char host[256] = "this host";
-  (void)::gethostname(host, sizeof host - 1);
-  return "process " + std::to_string(::getpid()) + " on " + host;
-}
-
 // One rank's client. Used by one thread.
 class Client final : public Rendezvous {
  public:
@@ -103,6 +98,10 @@ class Client final : public Rendezvous {
 
  private:
   void leave();
+  void show_presence();
+  void end_presence();
+  Status lost(const std::string& reason) const;
+  std::vector<int> servers_ranks() const;
   Result<wire::Answer> exchange(const wire::Request& request, Deadline deadline);
   grpc::Status attempt(const wire::Request& request, Deadline deadline, wire::Answer& answer);
   bool is_interrupted() { return was_interrupted_ = was_interrupted_ || (interrupted_ && interrupted_()); }
@@ -115,6 +114,13 @@ class Client final : public Rendezvous {
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<wire::RendezvousService::Stub> stub_;
   wire::Request request_;  // identifies this rank; each request is a copy with its step added
+  wire::Server server_;    // as it has said
+  // Shows the server that this process lives: it has an answer when this rank leaves.
+  grpc::CompletionQueue queue_;
+  grpc::ClientContext presence_context_;
+  wire::Answer presence_answer_;
+  grpc::Status presence_status_;
+  std::unique_ptr<grpc::ClientAsyncResponseReader<wire::Answer>> presence_;
   bool has_answered_ = false;
   bool has_joined_ = false;
   uint64_t round_ = 0;
@@ -125,6 +131,22 @@ Status Client::open() {
   channel_ = open_channel(id_, identity);
   stub_ = wire::RendezvousService::NewStub(channel_);
   return Status::ok();
+}
+
+std::vector<int> Client::servers_ranks() const {
+  if (server_.ranks_size() == 0 && id_.is_rank0s()) return {0};
+  std::vector<int> ranks(server_.ranks().begin(), server_.ranks().end());
+  std::ranges::sort(ranks);
+  return ranks;
+}
+
+Status Client::lost(const std::string& reason) const {
+  const std::vector<int> ranks = servers_ranks();
+  const std::string who = ranks.empty() ? "the process that made the unique id" : name_ranks(ranks);
+  return error(Code::RemoteError, "rank %d: %s (%s) has ended: lost the rendezvous server %s, which ran in it: %s",
+               request_.rank(), who.c_str(), server_.who().c_str(), id_.endpoint().c_str(), reason.c_str())
+      .with_peers(ranks)
+      .with_cure("see that process's own error");
 }
 
 Status Client::explain(const grpc::Status& status) const {
@@ -138,16 +160,16 @@ Status Client::explain(const grpc::Status& status) const {
         .with_cure("check that all ranks use the same unique id or secret, and that no other program uses this port");
   }
   if (has_answered_ && is_retryable(status)) {
-    return error(Code::RemoteError, "rank %d: lost the rendezvous server %s: %s", rank, endpoint.c_str(),
-                 reason.c_str())
-        .with_cure("see the error of the process that created the unique id, usually rank 0");
+    return lost(reason);
   }
   if (!is_retryable(status) && status.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED) {
     return error(Code::TransportError, "rank %d: the rendezvous server %s refused the request: %s", rank,
                  endpoint.c_str(), reason.c_str());
   }
-  return error(Code::Timeout, "rank %d cannot reach the rendezvous server %s: %s", rank, endpoint.c_str(),
-               reason.c_str())
+  const std::string whose = id_.is_rank0s() ? " of rank 0" : "";
+  return error(Code::Timeout, "rank %d cannot reach the rendezvous server %s%s: %s", rank, endpoint.c_str(),
+               whose.c_str(), reason.c_str())
+      .with_peers(servers_ranks())
       .with_cure("check that the process that created the unique id runs and that no firewall blocks the connection");
 }
 
@@ -181,6 +203,7 @@ Result<wire::Answer> Client::exchange(const wire::Request& request, Deadline dea
     const grpc::Status status = attempt(request, deadline, answer);
     if (status.ok()) {
       has_answered_ = true;
+      if (answer.has_server()) server_ = answer.server();
       return answer;
     }
     if (is_interrupted()) {
@@ -188,8 +211,8 @@ Result<wire::Answer> Client::exchange(const wire::Request& request, Deadline dea
                    id_.endpoint().c_str());
     }
     if (why.ok() || status.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED) why = status;
-    if (has_answered_ || is_authentication_failure(status))
-      limit = limit.earlier(Deadline::after(kAuthenticationTimeout));
+    if (is_authentication_failure(status)) limit = limit.earlier(Deadline::after(kAuthenticationTimeout));
+    if (has_answered_) limit = limit.earlier(Deadline::after(kLostTimeout));
     if (!is_retryable(status) || limit.passed()) return explain(why);
     // Not a plain sleep: gRPC continues a connection attempt only while a thread waits on the channel (else every 5 s).
     channel_->WaitForConnected(grpc_deadline(limit.earlier(Deadline::after(pause))));
@@ -203,7 +226,26 @@ Status Client::join(Deadline deadline) {
   CCOM_TRY_ASSIGN(const wire::Answer answer, exchange(request, deadline));
   CCOM_TRY(decode(answer));
   has_joined_ = true;
+  show_presence();
   return Status::ok();
+}
+
+// Nobody polls the queue meanwhile: the other calls move the connection's bytes.
+void Client::show_presence() {
+  wire::Request request = request_;
+  request.mutable_presence();
+  presence_ = stub_->AsyncExchange(&presence_context_, request, &queue_);
+  presence_->Finish(&presence_answer_, &presence_status_, this);
+}
+
+void Client::end_presence() {
+  if (presence_ == nullptr) return;
+  presence_context_.TryCancel();
+  queue_.Shutdown();
+  void* tag = nullptr;
+  bool is_ok = false;
+  while (queue_.Next(&tag, &is_ok)) {
+  }
 }
 
 Status Client::probe(Deadline deadline) {
@@ -242,6 +284,7 @@ Result<std::vector<std::string>> Client::all_gather(std::string_view phase, std:
 Client::~Client() {
   try {
     if (has_joined_) leave();
+    end_presence();
   } catch (const std::bad_alloc&) {  // the lost connection tells the server
   }
 }
@@ -267,6 +310,7 @@ Result<std::unique_ptr<Rendezvous>> connect_rendezvous(const UniqueId& id, int n
     return error(Code::InvalidArgument, "invalid rank %d of %d", rank, nranks);
   }
   try {
+    CCOM_TRY(check_start_resources());
     if (id.rank0_serves && rank == 0) CCOM_TRY(host_rendezvous(id, deadline));
     auto client = std::make_unique<Client>(id, nranks, rank, std::move(interrupted));
     CCOM_TRY(client->open());

@@ -18,6 +18,7 @@
 #include "base/mutex.h"
 #include "base/tcp_socket.h"
 #include "base/thread.h"
+#include "bootstrap/connection_intake.h"
 #include "bootstrap/gathering.h"
 #include "bootstrap/grpc_answer.h"
 #include "bootstrap/quiet_grpc.h"
@@ -53,7 +54,7 @@ class RendezvousServer::Impl {
   explicit Impl(Options options) : options_(std::move(options)), service_(*this) {}
   ~Impl();
   Status open();
-  uint16_t port() const { return static_cast<uint16_t>(port_); }
+  uint16_t port() const { return intake_->port(); }
   bool wait_until_ended(Clock::time_point when) const;
 
  private:
@@ -101,8 +102,11 @@ class RendezvousServer::Impl {
 
   Result<std::shared_ptr<grpc::ServerCredentials>> credentials() const;
   grpc::ServerUnaryReactor* exchange(grpc::ByteBuffer request, grpc::ByteBuffer& answer);
+  grpc::ByteBuffer join(const Caller& caller) CCOM_REQUIRES(mutex_);
   void on_cancel(Call* call);
   void handle(wire::Request& request, Call* call, FinishedCalls& finished) CCOM_REQUIRES(mutex_);
+  void add_presence(const Caller& caller, Call* call, FinishedCalls& finished) CCOM_REQUIRES(mutex_);
+  void end_presence(Rank rank, FinishedCalls& finished) CCOM_REQUIRES(mutex_);
   void add_waiter(const wire::Request& request, Call* call, FinishedCalls& finished) CCOM_REQUIRES(mutex_);
   void settle(FinishedCalls& finished) CCOM_REQUIRES(mutex_);
   static void finish(FinishedCalls& finished);
@@ -113,13 +117,15 @@ class RendezvousServer::Impl {
   const Options options_;
   QuietGrpc quiet_;
   Service service_;
+  std::unique_ptr<ConnectionIntake> intake_;
   std::unique_ptr<grpc::Server> server_;
-  int port_ = 0;
 
   mutable Mutex mutex_;
   mutable std::condition_variable changed_;
   Gathering gathering_ CCOM_GUARDED_BY(mutex_);
   std::map<Rank, Waiter> waiting_ CCOM_GUARDED_BY(mutex_);
+  std::map<Rank, Call*> present_ CCOM_GUARDED_BY(mutex_);  // a call each, which breaks when its rank dies
+  ServerProcess process_ CCOM_GUARDED_BY(mutex_) = {.who = this_process()};
   bool stop_ CCOM_GUARDED_BY(mutex_) = false;
   bool ended_ CCOM_GUARDED_BY(mutex_) = false;
   std::thread thread_;
@@ -143,19 +149,18 @@ Status RendezvousServer::Impl::open() {
   }
   CCOM_TRY_ASSIGN(const auto credentials, this->credentials());
   grpc::ServerBuilder builder;
-  builder.AddListeningPort(endpoint, credentials, &port_);
+  auto intake = ConnectionIntake::listen(options_.address, options_.port, builder, credentials);
+  if (!intake) return std::move(intake).error().in("listen for the ranks at " + endpoint);
+  intake_ = *std::move(intake);
   builder.RegisterService(&service_);
   builder.SetMaxReceiveMessageSize(kRequestBytes);
   builder.SetResourceQuota(grpc::ResourceQuota("ccom rendezvous server").Resize(kServerMemory));
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT,
-                             0);  // otherwise a second server could take half of the connections
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, milliseconds(kHandshakeTimeout));
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 8);
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, 8 << 10);
   server_ = builder.BuildAndStart();
-  if (server_ == nullptr || port_ == 0) {  // gRPC does not report the reason
-    return bind_error(options_.address, options_.port).in("listen for the ranks at " + endpoint);
-  }
+  if (server_ == nullptr) return error(Code::InternalError, "start a gRPC server for the ranks at %s", endpoint.c_str());
+  CCOM_TRY(intake_->start());
   if (const int refused = start_thread(thread_, "ccom-rendezvous", [this] { run(); }); refused != 0) {
     return system_error(refused, "start the rendezvous server's thread");
   }
@@ -187,24 +192,46 @@ void RendezvousServer::Impl::handle(wire::Request& request, Call* call, Finished
       if (gathering_.is_for_next_rendezvous(caller)) {
         finished.push_back({call, {}, kNotYet});
       } else {
-        finished.push_back({call, encode(gathering_.join(caller))});
+        finished.push_back({call, join(caller)});
       }
       return;
+    case wire::Request::kPresence: return add_presence(caller, call, finished);
     case wire::Request::kLeave:
+      if (gathering_.is_member(caller)) end_presence(caller.rank, finished);
       gathering_.leave(caller);
-      finished.push_back({call, encode(Status::ok())});
+      finished.push_back({call, encode(Status::ok(), process_)});
       return;
     case wire::Request::kContribution: {
       wire::Contribution& step = *request.mutable_contribution();
       const Status status = gathering_.contribute(caller, step.round(), step.phase(), std::move(*step.mutable_part()));
       if (status.is_ok()) return add_waiter(request, call, finished);
-      finished.push_back({call, encode(status)});
+      finished.push_back({call, encode(status, process_)});
       return;
     }
     case wire::Request::STEP_NOT_SET:  // a probe
-      finished.push_back({call, encode(gathering_.would_admit(caller))});
+      finished.push_back({call, encode(gathering_.would_admit(caller), process_)});
       return;
   }
+}
+
+grpc::ByteBuffer RendezvousServer::Impl::join(const Caller& caller) {
+  const bool is_new = !gathering_.is_member(caller);
+  const Status status = gathering_.join(caller);
+  if (status.is_ok() && is_new && caller.who == process_.who) process_.ranks.push_back(caller.rank);
+  return encode(status, process_);
+}
+
+void RendezvousServer::Impl::add_presence(const Caller& caller, Call* call, FinishedCalls& finished) {
+  if (!gathering_.is_member(caller)) return finished.push_back({call, encode(Status::ok(), process_)});
+  end_presence(caller.rank, finished);
+  present_.emplace(caller.rank, call);
+}
+
+void RendezvousServer::Impl::end_presence(Rank rank, FinishedCalls& finished) {
+  const auto present = present_.find(rank);
+  if (present == present_.end()) return;
+  finished.push_back({present->second, encode(Status::ok(), process_)});
+  present_.erase(present);
 }
 
 // A retry replaces the request whose connection was lost.
@@ -215,7 +242,7 @@ void RendezvousServer::Impl::add_waiter(const wire::Request& request, Call* call
                       .since = Clock::now()};
   const auto [place, is_new] = waiting_.try_emplace(request.rank(), waiter);
   if (is_new) return;
-  finished.push_back({place->second.call, encode(Status::ok())});
+  finished.push_back({place->second.call, encode(Status::ok(), process_)});
   place->second = waiter;
 }
 
@@ -231,7 +258,7 @@ void RendezvousServer::Impl::settle(FinishedCalls& finished) {
       continue;
     }
     const auto [answer, is_new] = answers.try_emplace(waiter.round);
-    if (is_new) answer->second = parts != nullptr ? encode(*parts) : encode(gathering_.failure());
+    if (is_new) answer->second = parts != nullptr ? encode(*parts, process_) : encode(gathering_.failure(), process_);
     finished.push_back({waiter.call, answer->second});
     place = waiting_.erase(place);
   }
@@ -241,14 +268,17 @@ void RendezvousServer::Impl::finish(FinishedCalls& finished) {
   for (Finished& one : finished) one.call->finish(one.answer, one.status);
 }
 
-// The waiting rank's connection was lost, or it gave up.
+// The rank's connection was lost, or it gave up.
 void RendezvousServer::Impl::on_cancel(Call* call) {
   FinishedCalls finished;
   {
     const Lock lock(mutex_);
     const auto place = std::ranges::find_if(waiting_, [call](const auto& entry) { return entry.second.call == call; });
-    if (place == waiting_.end()) return;
-    gathering_.lose_rank(place->first);
+    const auto present = std::ranges::find_if(present_, [call](const auto& entry) { return entry.second == call; });
+    if (place == waiting_.end() && present == present_.end()) return;
+    const Rank rank = place != waiting_.end() ? place->first : present->first;
+    if (place == waiting_.end()) end_presence(rank, finished);
+    gathering_.lose_rank(rank);
     settle(finished);
     changed_.notify_all();
   }
@@ -285,6 +315,7 @@ void RendezvousServer::Impl::serve_until_over() {
     gathering_.time_out(-1, seconds_since(started));
   }
   settle(finished);
+  while (!present_.empty()) end_presence(present_.begin()->first, finished);
   lock.unlock();
   finish(finished);
 }
@@ -295,6 +326,7 @@ void RendezvousServer::Impl::run() {
   } catch (const std::bad_alloc&) {  // the shutdown ends the calls that wait, and the ranks' clients say so
     log(LogLevel::Error, "the rendezvous server ran out of memory");
   }
+  intake_->stop();
   server_->Shutdown(std::chrono::system_clock::now() + kShutdownGrace);
   server_.reset();
   if (options_.on_end) options_.on_end();

@@ -13,6 +13,7 @@
 #include "base/mutex.h"
 #include "base/network.h"
 #include "bootstrap/grpc_server.h"
+#include "bootstrap/start_resources.h"
 
 namespace ccom {
 namespace {
@@ -120,6 +121,7 @@ Result<uint16_t> start_within(const PortRange& ports, const UniqueId& id, Deadli
 }  // namespace
 
 Result<UniqueId> create_unique_id(std::string_view interface_filter, const PortRange& ports, Deadline init_deadline) {
+  CCOM_TRY(check_start_resources());
   CCOM_TRY_ASSIGN(const std::vector<Interface> interfaces, choose_interfaces(interface_filter));
   Status failure;
   for (const Interface& interface : interfaces) {

@@ -24,7 +24,7 @@ constexpr size_t kReservedAt = 72;
 constexpr size_t kCheckAt = 120;  // to the end: a keyed checksum of everything before
 static_assert(kAddressAt + sizeof(in6_addr) == kSecretAt && kSecretAt + Secret::kBytes == kReservedAt);
 
-constexpr uint8_t kFlagRank0Serves = 1;
+constexpr uint8_t kFlagRank0Serves = 1, kFlagRank0Made = 2;
 
 template <typename Number>
 void put(UniqueId::Packed& bytes, size_t at, Number value) {
@@ -114,7 +114,8 @@ Result<UniqueId::Packed> pack(const UniqueId& id) {
   std::ranges::copy(kMagic, bytes.begin());
   put(bytes, kVersionAt, kVersion);
   put(bytes, kFamilyAt, static_cast<uint8_t>(address.is_ipv6 ? 6 : 4));
-  put(bytes, kFlagsAt, id.rank0_serves ? kFlagRank0Serves : uint8_t{0});
+  put(bytes, kFlagsAt,
+      static_cast<uint8_t>((id.rank0_serves ? kFlagRank0Serves : 0) | (id.rank0_made ? kFlagRank0Made : 0)));
   put(bytes, kPortAt, id.port);
   put(bytes, kCommunicatorAt, id.communicator);
   std::memcpy(bytes.data() + kAddressAt, &address.bytes, sizeof address.bytes);
@@ -139,6 +140,7 @@ Result<UniqueId> unpack(std::span<const char, UniqueId::kBytes> bytes) {
   id.port = get<uint16_t>(bytes, kPortAt);
   id.communicator = get<uint64_t>(bytes, kCommunicatorAt);
   id.rank0_serves = (get<uint8_t>(bytes, kFlagsAt) & kFlagRank0Serves) != 0;
+  id.rank0_made = (get<uint8_t>(bytes, kFlagsAt) & kFlagRank0Made) != 0;
   if (is_wildcard_address(id.address)) return error(Code::InvalidArgument, "the unique id contains no address");
   return id;
 }

@@ -27,6 +27,8 @@ struct UniqueId {
   Secret secret;
   // False: the server already runs in the process that created the id. True: rank 0 starts it when it connects.
   bool rank0_serves = false;
+  bool rank0_made = false;  // the server runs in the process of rank 0, which has made the id
+  bool is_rank0s() const { return rank0_serves || rank0_made; }
 
   // "10.0.0.7:4100", "[fd00::7]:4100".
   std::string endpoint() const;

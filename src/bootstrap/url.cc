@@ -16,6 +16,7 @@
 #include "bootstrap/private_file.h"
 #include "bootstrap/rendezvous_servers.h"
 #include "bootstrap/resolve.h"
+#include "bootstrap/start_resources.h"
 #include "bootstrap/user_secret.h"
 
 namespace ccom {
@@ -32,6 +33,7 @@ Result<UniqueId> make_id_file(const std::string& path, const std::string& folder
   CCOM_TRY(remove_private_file(
       path));  // before the id is created: the earlier a stale file is gone, the fewer ranks read it
   CCOM_TRY_ASSIGN(UniqueId id, make_id());
+  id.rank0_made = true;
   CCOM_TRY_ASSIGN(const UniqueId::Packed packed, pack(id));
   CCOM_TRY(write_private_file(path, {packed.data(), packed.size()}));
   const std::string contents(packed.data(), packed.size());
@@ -167,6 +169,7 @@ Result<UniqueId> unique_id_from_url(std::string_view url, int nranks, Rank rank,
                                     const MakeId& make_id, const EnvironmentLookup& environment) {
   if (nranks < 1 || rank < 0 || rank >= nranks)
     return error(Code::InvalidArgument, "invalid rank %d of %d", rank, nranks);
+  CCOM_TRY(check_start_resources());
   const Request request{.nranks = nranks, .rank = rank, .deadline = deadline, .make_id = make_id};
   if (url != "env://") return id_from_plain_url(url, {}, request);
   CCOM_TRY_ASSIGN(const LaunchRendezvous launch, read_launch_rendezvous(environment, ::geteuid()));

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "base/handshake.h"
+#include "base/unproved.h"
 #include "liveness/sockets.h"
 
 namespace ccom {
@@ -19,7 +20,7 @@ using std::chrono::milliseconds;
 constexpr int64_t kHelloMs = 2000;
 constexpr int64_t kRetryMs = 50;
 constexpr int kSliceMs = 10;                // interval between checks of the abort word
-constexpr size_t kMaxPendingAccepts = 128;  // unauthenticated; the oldest is dropped for a new one
+constexpr size_t kMaxHalfProved = 128;      // their Hello is right, but may be a recording; the oldest is dropped
 
 // What a connection is for; its two sides are hosts.
 struct ControlTerms {
@@ -81,8 +82,8 @@ LinkKeys keys_of(const Handshake& handshake, bool is_connector) {
 
 class ControlJoin {
  public:
-  ControlJoin(const JoinPlan& plan, const Descriptor& listener, const JoinHooks& hooks)
-      : plan_(plan), listener_(listener), hooks_(hooks) {
+  ControlJoin(const JoinPlan& plan, UnprovedConnections arriving, const JoinHooks& hooks)
+      : plan_(plan), arriving_(std::move(arriving)), hooks_(hooks) {
     for (const JoinEdge& edge : plan.edges) {
       if (edge.address.empty()) {
         children_.push_back({edge});
@@ -150,7 +151,7 @@ class ControlJoin {
     for (Parent& parent : parents_)
       if (parent.pending) watch(*parent.pending);
     for (auto& accepted : accepted_) watch(*accepted);
-    if (listener_.is_open()) events_.push_back({.fd = listener_.get(), .events = POLLIN, .revents = 0});
+    events_.push_back({.fd = arriving_.fd(), .events = POLLIN, .revents = 0});
     const int64_t left_ms = std::min<int64_t>(kSliceMs, deadline.left_ms() + 1);
     ::poll(events_.data(), events_.size(), static_cast<int>(left_ms));
   }
@@ -177,12 +178,16 @@ class ControlJoin {
 
   void advance_accepted() {
     std::erase_if(accepted_, [this](const std::unique_ptr<PendingHandshake>& accepted) {
-      if (!is_ready(*accepted)) return accepted->deadline.passed();
-      if (!advance(*accepted).empty()) return true;
-      if (!accepted->handshake.is_our_turn()) return accepted->deadline.passed();
-      admit(*accepted);
-      return true;
+      return is_ready(*accepted) ? is_settled(*accepted) : accepted->deadline.passed();
     });
+  }
+
+  // Continues its handshake; whether it is admitted, or to be dropped.
+  bool is_settled(PendingHandshake& accepted) {
+    if (!advance(accepted).empty()) return true;
+    if (!accepted.handshake.is_our_turn()) return accepted.deadline.passed();
+    admit(accepted);
+    return true;
   }
 
   // The first authenticated connection of each expected child is kept; all others are dropped.
@@ -202,14 +207,14 @@ class ControlJoin {
   }
 
   void accept_all() {
-    if (!listener_.is_open() || events_.empty() || events_.back().fd != listener_.get() || events_.back().revents == 0)
-      return;
-    for (size_t i = 0; i < kMaxPendingAccepts; ++i) {
-      Descriptor socket = accept_from(listener_);
+    while (true) {
+      Descriptor socket = arriving_.next();
       if (!socket.is_open()) return;
-      if (accepted_.size() >= kMaxPendingAccepts) accepted_.erase(accepted_.begin());
+      disable_nagle(socket);
+      if (accepted_.size() >= kMaxHalfProved) accepted_.erase(accepted_.begin());
       accepted_.push_back(
           std::make_unique<PendingHandshake>(PendingHandshake{std::move(socket), Handshake::acceptor(identity())}));
+      if (is_settled(*accepted_.back())) accepted_.pop_back();
     }
   }
 
@@ -238,7 +243,7 @@ class ControlJoin {
   }
 
   const JoinPlan& plan_;
-  const Descriptor& listener_;
+  UnprovedConnections arriving_;
   const JoinHooks& hooks_;
   std::vector<Parent> parents_;
   std::vector<Child> children_;
@@ -249,7 +254,10 @@ class ControlJoin {
 }  // namespace
 
 Status join_control_trees(const JoinPlan& plan, const Descriptor& listener, const JoinHooks& hooks, Deadline deadline) {
-  return ControlJoin(plan, listener, hooks).run(deadline);
+  auto arriving = UnprovedConnections::create(&measure_handshake);
+  if (!arriving) return std::move(arriving).error().in("control connections");
+  if (listener.is_open()) CCOM_TRY(arriving->add_listener(listener.get()));
+  return ControlJoin(plan, *std::move(arriving), hooks).run(deadline);
 }
 
 }  // namespace ccom

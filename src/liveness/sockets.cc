@@ -41,17 +41,15 @@ Result<Descriptor> open_socket(int family) {
   return socket;
 }
 
-// Control messages are rare and small; none may be delayed by Nagle's algorithm.
+}  // namespace
+
 void disable_nagle(const Descriptor& socket) {
   const int on = 1;
   ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
-}  // namespace
-
 Result<Descriptor> listen_on(const std::string& ip, const PortRange& ports) {
-  constexpr int kBacklog = 64;
-  Result<Descriptor> socket = listen_at(ip, ports, kBacklog);
+  Result<Descriptor> socket = listen_at(ip, ports, SOMAXCONN);
   if (!socket) return std::move(socket).error().in("control connections");
   return socket;
 }
@@ -81,12 +79,6 @@ int connect_outcome(const Descriptor& socket) {
   int failure = 0;
   socklen_t size = sizeof failure;
   return ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &failure, &size) == 0 ? failure : errno;
-}
-
-Descriptor accept_from(const Descriptor& listener) {
-  Descriptor socket(::accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-  if (socket.is_open()) disable_nagle(socket);
-  return socket;
 }
 
 }  // namespace ccom

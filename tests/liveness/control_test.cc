@@ -15,6 +15,7 @@
 #include "base/handshake.h"
 #include "liveness/control_link.h"
 #include "liveness/sockets.h"
+#include "tests/base_network/strangers.h"
 #include "tests/liveness/cluster.h"
 
 namespace ccom {
@@ -170,6 +171,16 @@ TEST(ControlPort, StrangersAreDroppedAndDisturbNobody) {
   EXPECT_TRUE(root.is_ok()) << root.message();
   (void)cluster[0].report(Status(Code::Aborted, "x"));
   EXPECT_TRUE(cluster.all_fail(2000));
+}
+
+TEST(ControlPort, TwoThousandStrangersDoNotDelayAJoin) {
+  test::Cluster cluster({1, 1});
+  const uint16_t port = test::port_in(cluster.addresses()[0]);
+  const test::Strangers idle(port, 2000, ""), loud(port, 2000, std::string(400, '\xff'));
+  ASSERT_TRUE(idle.are_in() && loud.are_in());
+  const auto start = Clock::now();
+  EXPECT_TRUE(cluster.connect().is_ok());
+  EXPECT_LT(Clock::now() - start, std::chrono::milliseconds(1500));
 }
 
 void say(const Descriptor& socket, const HandshakeMessage& message) {

@@ -19,6 +19,7 @@ class ConnectionSetup::AcceptHandshake : public std::enable_shared_from_this<Acc
   AcceptHandshake(ConnectionSetup& setup, Socket socket);
   void start();
   void close();
+  void refuse();
 
  private:
   // A handler that continues with `next`, or drops the connection.
@@ -28,7 +29,6 @@ class ConnectionSetup::AcceptHandshake : public std::enable_shared_from_this<Acc
   void on_hello();
   void on_answered();
   void on_confirm();
-  void refuse();
 
   ConnectionSetup& setup_;
   std::unique_ptr<Line> line_;

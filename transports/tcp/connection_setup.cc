@@ -5,13 +5,16 @@
 #include "transports/tcp/connect_handshakes.h"
 #include "transports/tcp/peer_address.h"
 
+#include <boost/asio/post.hpp>
 #include <exception>
 #include <utility>
 
 namespace ccom::tcp {
 namespace {
 
-constexpr std::chrono::milliseconds kAcceptPause{50};
+// Each may have buffers until it has failed.
+constexpr int kAcceptsAtOnce = 8;
+constexpr std::chrono::milliseconds kLookInterval{50};  // at connections that wait for their time to end
 // After an error, so that peers learn the reason rather than a connection failure.
 constexpr std::chrono::milliseconds kGrace{200};
 constexpr size_t kMaxNamed = 8;
@@ -24,7 +27,7 @@ ConnectionSetup::ConnectionSetup(const Context& context, std::span<const Peer> p
       tls_(context.tls),
       options_(context.options),
       admit_(std::move(admit)),
-      pause_(context.io) {
+      arrivals_(context.io) {
   ErrorCode ignored;
   for (Acceptor& acceptor : context.acceptors) {
     local_interfaces_.push_back({.acceptor = acceptor, .address = acceptor.local_endpoint(ignored).address()});
@@ -51,7 +54,7 @@ Status ConnectionSetup::run(Deadline deadline) {
     CCOM_TRY_ASSIGN(const PeerAddress address, parse_peer_address(expected.peer.address));
     start_attempts(rank, expected, address);
   }
-  for (LocalInterface& interface : local_interfaces_) accept_all(interface);
+  CCOM_TRY(listen());
   run_until(deadline);
   close();
   if (!failure_.is_ok()) return std::move(failure_).in("connect rank " + std::to_string(self_.rank));
@@ -72,8 +75,13 @@ void ConnectionSetup::start_attempts(Rank rank, Expected& expected, const PeerAd
 
 void ConnectionSetup::run_until(Deadline deadline) {
   bool has_failed = false;
+  Deadline look = Deadline::after(kLookInterval);
   while (missing_ > 0 && !deadline.passed()) {
-    io_.run_one_for(std::min<std::chrono::nanoseconds>(deadline.left(), kGrace));
+    io_.run_one_for(std::min(deadline.left(), look.left()));
+    if (look.passed()) {
+      accept_some();
+      look = Deadline::after(kLookInterval);
+    }
     if (!failure_.is_ok() && !std::exchange(has_failed, true)) deadline = deadline.earlier(Deadline::after(kGrace));
   }
 }
@@ -81,47 +89,46 @@ void ConnectionSetup::run_until(Deadline deadline) {
 // Pending handlers run once more, find their sockets closed, and release them.
 void ConnectionSetup::close() {
   ErrorCode ignored;
+  if (arrivals_.is_open()) arrivals_.release();  // unproved_ owns it
+  if (unproved_) unproved_->remove_listeners();
   for (LocalInterface& interface : local_interfaces_) interface.acceptor.close(ignored);
-  pause_.cancel();
   for (const auto& handshake : accepted_) handshake->close();
   for (const auto& attempt : attempts_) attempt->close();
   io_.poll();
 }
 
-void ConnectionSetup::accept_when_ready(LocalInterface& interface) {
-  if (!interface.acceptor.is_open() || std::exchange(interface.is_armed, true)) return;
-  interface.acceptor.async_wait(Acceptor::wait_read, [this, &interface](const ErrorCode& failure) {
-    interface.is_armed = false;
-    if (!failure) accept_all(interface);
-  });
+Status ConnectionSetup::listen() {
+  auto unproved = UnprovedConnections::create(tls_ != nullptr ? &measure_client_hello : &measure_handshake);
+  if (!unproved) return std::move(unproved).error().in("accept connections");
+  unproved_.emplace(*std::move(unproved));
+  for (LocalInterface& interface : local_interfaces_)
+    CCOM_TRY(unproved_->add_listener(interface.acceptor.native_handle()));
+  arrivals_.assign(unproved_->fd());
+  accept_some();
+  return Status::ok();
 }
 
 void ConnectionSetup::accept_when_ready() {
-  for (LocalInterface& interface : local_interfaces_) accept_when_ready(interface);
-}
-
-// Without free descriptors or memory, accept() would fail immediately and repeatedly.
-void ConnectionSetup::accept_later() {
-  pause_.expires_after(kAcceptPause);
-  pause_.async_wait([this](const ErrorCode& failure) {
-    if (!failure) accept_when_ready();
+  if (!arrivals_.is_open() || std::exchange(is_armed_, true)) return;
+  arrivals_.async_wait(asio::posix::stream_descriptor::wait_read, [this](const ErrorCode& failure) {
+    is_armed_ = false;
+    if (!failure) accept_some();
   });
 }
 
-void ConnectionSetup::accept_all(LocalInterface& interface) {
-  while (accepted_.size() < max_unauthenticated()) {
+// Those that fail are gone before the next ones begin.
+void ConnectionSetup::accept_some() {
+  if (!arrivals_.is_open()) return;
+  for (int i = 0; i < kAcceptsAtOnce; ++i) {
+    Descriptor accepted = unproved_->next();
+    if (!accepted.is_open()) break;
     Socket socket(io_);
-    const ErrorCode failure = accept_one(interface.acceptor, socket);
-    if (failure == asio::error::would_block) return accept_when_ready(interface);
-    if (failure == asio::error::connection_aborted || failure == asio::error::interrupted) continue;
-    if (failure) return accept_later();
+    if (adopt(socket, std::move(accepted))) continue;
+    if (accepted_.size() >= max_proving()) std::shared_ptr(accepted_.front())->refuse();
     accepted_.push_back(std::make_shared<AcceptHandshake>(*this, std::move(socket)));
     accepted_.back()->start();
   }
-}
-
-void ConnectionSetup::forget(const std::shared_ptr<AcceptHandshake>& handshake) {
-  accepted_.remove(handshake);
+  if (unproved_->wait_ms() == 0) return asio::post(io_, [this] { accept_some(); });
   accept_when_ready();
 }
 
@@ -166,8 +173,8 @@ Status ConnectionSetup::describe_missing(std::chrono::nanoseconds waited) const 
             reason;
   }
   if (ranks.size() > kMaxNamed) text += "; ...";
-  if (refused_ > 0)
-    text += " (" + std::to_string(refused_) + " connections were refused because authentication failed)";
+  if (const size_t refused = refused_ + unproved_->refused(); refused > 0)
+    text += " (" + std::to_string(refused) + " connections were refused because authentication failed)";
   const auto waited_ms = std::chrono::duration_cast<std::chrono::milliseconds>(waited).count();
   return error(Code::Timeout, "connect rank %d: %zu of %zu peers missing after %lld ms: %s", self_.rank, ranks.size(),
                expected_.size(), static_cast<long long>(waited_ms), text.c_str())

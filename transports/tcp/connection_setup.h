@@ -2,22 +2,25 @@
 //
 // Establishes all connections of a rank: for every channel and stream of a pair the lower rank accepts and the higher
 // connects. Asynchronous, on the caller's io_context, so that no peer can block another:
-// - an incoming connection has two seconds to authenticate, costs one descriptor until then, and is dropped silently if
-//   it fails; at most max_unproved() are handled at a time, the rest wait in the kernel;
+// - an incoming connection costs one descriptor until its first message has arrived (base/unproved.h), then has two
+//   seconds to authenticate, and is dropped silently if it fails; the oldest also if there are more than max_proving();
 // - a failed attempt is repeated with growing delays until the deadline.
 // Used by one thread; exists during connect() only.
 #pragma once
 
 #include <algorithm>
+#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <functional>
 #include <list>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/time.h"
+#include "base/unproved.h"
 #include "transports/tcp/line.h"
 #include "transports/tcp/line_terms.h"
 #include "transports/tcp/peer_address.h"
@@ -63,16 +66,14 @@ class ConnectionSetup {
   struct LocalInterface {
     Acceptor& acceptor;
     asio::ip::address address;
-    bool is_armed = false;
   };
 
   void start_attempts(Rank rank, Expected& expected, const PeerAddress& address);
-  void accept_when_ready(LocalInterface& interface);
+  Status listen();
   void accept_when_ready();
-  void accept_all(LocalInterface& interface);
-  void accept_later();
-  void forget(const std::shared_ptr<AcceptHandshake>& handshake);
-  size_t max_unauthenticated() const { return std::max<size_t>(64, 2 * missing_); }
+  void accept_some();
+  void forget(const std::shared_ptr<AcceptHandshake>& handshake) { accepted_.remove(handshake); }
+  size_t max_proving() const { return std::max<size_t>(64, 2 * missing_); }
   Expected* find(Rank peer);
   bool is_missing(const LineId& id);
   // False if out of memory.
@@ -92,7 +93,9 @@ class ConnectionSetup {
   std::map<Rank, Expected> expected_;
   size_t missing_ = 0;  // lines not yet established, of all peers
   size_t refused_ = 0;  // unauthenticated connections
-  asio::steady_timer pause_;
+  std::optional<UnprovedConnections> unproved_;
+  asio::posix::stream_descriptor arrivals_;  // of unproved_
+  bool is_armed_ = false;
   std::list<std::shared_ptr<AcceptHandshake>> accepted_;
   std::vector<std::shared_ptr<ConnectAttempt>> attempts_;
   Status failure_;

@@ -63,16 +63,11 @@ Status open_listener(Acceptor& acceptor, const std::string& address, const PortR
   return failure ? system_error(failure.value(), "listen at %s", address.c_str()) : Status::ok();
 }
 
-ErrorCode accept_one(Acceptor& acceptor, Socket& socket) {
-  const int fd = ::accept4(acceptor.native_handle(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
-  if (fd < 0) return last_error();
-  ErrorCode failure;
-  const Endpoint here = acceptor.local_endpoint(failure);
-  if (failure) {
-    ::close(fd);
-    return failure;
-  }
-  return adopt(socket, here.protocol(), fd);
+ErrorCode adopt(Socket& socket, Descriptor accepted) {
+  int family = AF_INET;
+  socklen_t length = sizeof family;
+  if (::getsockopt(accepted.get(), SOL_SOCKET, SO_DOMAIN, &family, &length) != 0) return last_error();
+  return adopt(socket, family == AF_INET6 ? asio::ip::tcp::v6() : asio::ip::tcp::v4(), accepted.release());
 }
 
 ErrorCode open_from(Socket& socket, const asio::ip::address& source) {

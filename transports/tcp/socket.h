@@ -25,8 +25,8 @@ std::string to_text(const Endpoint& endpoint);
 Result<Endpoint> parse_endpoint(const std::string& text);
 // Listens at `address`, an IPv4 or IPv6 literal.
 Status open_listener(Acceptor& acceptor, const std::string& address, const PortRange& ports);
-// The next connection, or the reason why there is none (would_block).
-ErrorCode accept_one(Acceptor& acceptor, Socket& socket);
+// Takes a connection that was accepted elsewhere.
+ErrorCode adopt(Socket& socket, Descriptor accepted);
 // A new socket bound to `source`, any port. Non-blocking and close-on-exec, like all sockets of ccom.
 ErrorCode open_from(Socket& socket, const asio::ip::address& source);
 // After connecting.

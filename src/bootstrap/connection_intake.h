@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Accepts connections for a gRPC server: gRPC 1.51's own listener is closed for good when accept() finds no free
+// descriptor (CVE-2023-4785), and each connection costs it buffers before a byte has arrived.
+#pragma once
+
+#include <grpcpp/server_builder.h>
+
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "base/descriptor.h"
+#include "base/status.h"
+#include "base/unproved.h"
+
+namespace ccom {
+
+// Hands over connections on which a TLS ClientHello has arrived. Runs one thread between start() and stop().
+class ConnectionIntake {
+ public:
+  // Opens the port; 0: any free one. The server is given the connections with these credentials.
+  static Result<std::unique_ptr<ConnectionIntake>> listen(const std::string& address, uint16_t port,
+                                                          grpc::ServerBuilder& server,
+                                                          std::shared_ptr<grpc::ServerCredentials> credentials);
+  ~ConnectionIntake() { stop(); }
+  ConnectionIntake(const ConnectionIntake&) = delete;
+  ConnectionIntake& operator=(const ConnectionIntake&) = delete;
+
+  uint16_t port() const { return port_; }
+  Status start();
+  // Closes the port. To be called before the server is shut down.
+  void stop();
+
+ private:
+  explicit ConnectionIntake(UnprovedConnections arriving) : arriving_(std::move(arriving)) {}
+  void run();
+  void hand_over(Descriptor connection);
+
+  UnprovedConnections arriving_;
+  Descriptor listener_;
+  Descriptor stop_;  // an eventfd
+  uint16_t port_ = 0;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> server_;
+  std::thread thread_;
+};
+
+}  // namespace ccom

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bootstrap/start_resources.h"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <thread>
+
+#include "base/descriptor.h"
+#include "base/thread.h"
+
+namespace ccom {
+namespace {
+
+// gRPC's own (on a server about ten on two cores), and ccom's for liveness, the rendezvous server and logs.
+constexpr size_t kThreads = 16;
+// Of the start alone; connections between ranks come on top.
+constexpr size_t kDescriptors = 24;
+
+Status check_descriptors() {
+  std::array<Descriptor, kDescriptors> opened;
+  for (Descriptor& one : opened) {
+    one = Descriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    if (one.is_open()) continue;
+    const int reason = errno;
+    rlimit limit{};
+    (void)::getrlimit(RLIMIT_NOFILE, &limit);
+    return system_error(reason, "a start needs %zu file descriptors (this process may have %llu in all)", kDescriptors,
+                        static_cast<unsigned long long>(limit.rlim_cur))
+        .with_cure("raise the limit of open files: ulimit -n 65536, or LimitNOFILE= in systemd");
+  }
+  return Status::ok();
+}
+
+// All at the same time, each until the last one has been tried.
+Status check_threads() {
+  std::atomic<bool> is_over = false;
+  std::array<std::thread, kThreads> threads;
+  int refused = 0;
+  for (std::thread& thread : threads) {
+    refused = start_thread(thread, "ccom-check", [&is_over] { is_over.wait(false); });
+    if (refused != 0) break;
+  }
+  is_over = true;
+  is_over.notify_all();
+  for (std::thread& thread : threads)
+    if (thread.joinable()) thread.join();
+  if (refused == 0) return Status::ok();
+  return system_error(refused, "a start needs up to %zu threads", kThreads)
+      .with_cure("raise the limit of threads: ulimit -u, or pids.max of the container");
+}
+
+}  // namespace
+
+Status check_start_resources() {
+  CCOM_TRY(check_descriptors());
+  return check_threads();
+}
+
+}  // namespace ccom

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Processes that connect to a port and do not belong there. Their descriptors are not the test's.
+#pragma once
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+namespace ccom::test {
+
+class Strangers {
+ public:
+  // Returns when all have connected to 127.0.0.1:port and sent `words`; they stay until the end of this object.
+  Strangers(uint16_t port, int count, const std::string& words) {
+    int ready[2];
+    if (::pipe(ready) != 0) std::abort();
+    process_ = ::fork();
+    if (process_ == 0) stay(port, count, words, ready[1]);
+    ::close(ready[1]);
+    char byte;
+    are_in_ = ::read(ready[0], &byte, 1) == 1;
+    ::close(ready[0]);
+  }
+  ~Strangers() {
+    ::kill(process_, SIGKILL);
+    ::waitpid(process_, nullptr, 0);
+  }
+  Strangers(const Strangers&) = delete;
+  Strangers& operator=(const Strangers&) = delete;
+  bool are_in() const { return are_in_; }
+
+ private:
+  [[noreturn]] static void stay(uint16_t port, int count, const std::string& words, int ready) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    rlimit limit{};
+    ::getrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur = limit.rlim_max;
+    ::setrlimit(RLIMIT_NOFILE, &limit);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    for (int i = 0; i < count; ++i) {
+      const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
+      if (fd < 0 || ::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) ::_exit(1);
+      if (!words.empty() && ::send(fd, words.data(), words.size(), MSG_NOSIGNAL) < 0 && errno != EPIPE &&
+          errno != ECONNRESET)
+        ::_exit(1);
+    }
+    if (::write(ready, "!", 1) != 1) ::_exit(1);
+    while (true) ::pause();
+  }
+
+  pid_t process_ = -1;
+  bool are_in_ = false;
+};
+
+inline uint16_t port_in(std::string_view address) {
+  return static_cast<uint16_t>(std::atoi(std::string(address.substr(address.rfind(':') + 1)).c_str()));
+}
+
+}  // namespace ccom::test

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Processes that are killed while ranks meet: who is named, and how soon.
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "base/descriptor.h"
+#include "test_rendezvous.h"
+
+namespace ccom {
+namespace {
+
+using namespace ccom::testing;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// A process that does something when it is asked to. All are forked before this process uses gRPC.
+class Child {
+ public:
+  // `body` gets two ends of pipes: what it reads from, and what it writes to.
+  using Body = void (*)(int down, int up);
+  explicit Child(Body body) {
+    int down[2], up[2];
+    if (::pipe(down) != 0 || ::pipe(up) != 0) std::abort();
+    process_ = ::fork();
+    if (process_ == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      ::close(down[1]);
+      char go;
+      if (::read(down[0], &go, 1) == 1) body(down[0], up[1]);
+      ::_exit(0);
+    }
+    ::close(down[0]);
+    ::close(up[1]);
+    to_ = Descriptor(down[1]);
+    from_ = Descriptor(up[0]);
+  }
+  ~Child() { kill(); }
+  void start() const { tell('!'); }
+  void kill() {
+    if (process_ <= 0) return;
+    ::kill(process_, SIGKILL);
+    ::waitpid(process_, nullptr, 0);
+    process_ = -1;
+  }
+  template <typename T>
+  void tell(const T& value) const {
+    EXPECT_EQ(::write(to_.get(), &value, sizeof value), static_cast<ssize_t>(sizeof value));
+  }
+  template <typename T>
+  T hear() const {
+    T value{};
+    EXPECT_EQ(::read(from_.get(), &value, sizeof value), static_cast<ssize_t>(sizeof value));
+    return value;
+  }
+
+ private:
+  pid_t process_ = -1;
+  Descriptor to_, from_;
+};
+
+[[noreturn]] void serve(bool joins, int up) {
+  const TestServer hosted = start_test_server();
+  const auto packed = *pack(hosted.id);
+  std::unique_ptr<Rendezvous> rank0;
+  if (joins) rank0 = *connect_rendezvous(hosted.id, 2, 0, soon());
+  (void)!::write(up, packed.data(), packed.size());
+  while (true) ::pause();
+}
+
+[[noreturn]] void join_as_rank_one(int down, int up) {
+  UniqueId::Packed packed;
+  if (::read(down, packed.data(), packed.size()) != static_cast<ssize_t>(packed.size())) ::_exit(1);
+  const auto rendezvous = connect_rendezvous(*unpack(packed), 2, 1, soon());
+  (void)!::write(up, "!", 1);
+  while (true) ::pause();
+}
+
+class LostRanks : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    joined_rank0 = std::make_unique<Child>([](int, int up) { serve(true, up); });
+    serving_rank0 = std::make_unique<Child>([](int, int up) { serve(false, up); });
+    rank1 = std::make_unique<Child>(join_as_rank_one);
+  }
+  static void TearDownTestSuite() {
+    joined_rank0.reset();
+    serving_rank0.reset();
+    rank1.reset();
+  }
+  // The error of an exchange in which `victim` is killed.
+  static Status exchange_and_kill(Rendezvous& rendezvous, Child& victim) {
+    std::jthread killer([&victim] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      victim.kill();
+    });
+    const auto start = Clock::now();
+    const auto parts = rendezvous.all_gather("addresses", "x", soon());
+    EXPECT_LT(Clock::now() - start, std::chrono::seconds(2)) << "not at the timeout";
+    return parts ? Status::ok() : parts.error();
+  }
+
+  static inline std::unique_ptr<Child> joined_rank0, serving_rank0, rank1;
+};
+
+TEST_F(LostRanks, ADeadRankZeroIsNamedWithItsProcess) {
+  joined_rank0->start();
+  const auto id = unpack(joined_rank0->hear<UniqueId::Packed>());
+  ASSERT_TRUE(id);
+  const auto rendezvous = connect_rendezvous(*id, 2, 1, soon());
+  ASSERT_TRUE(rendezvous) << message_of(rendezvous);
+  const Status failure = exchange_and_kill(**rendezvous, *joined_rank0);
+  EXPECT_EQ(failure.code(), Code::RemoteError);
+  EXPECT_THAT(failure.peers(), ElementsAre(0));
+  EXPECT_THAT(failure.message(), HasSubstr("rank 0 (process "));
+}
+
+// The id says that it is rank 0's, as those of urls do.
+TEST_F(LostRanks, ADeadRankZeroIsNamedAlsoBeforeItHasJoined) {
+  serving_rank0->start();
+  auto id = unpack(serving_rank0->hear<UniqueId::Packed>());
+  ASSERT_TRUE(id);
+  id->rank0_made = true;
+  const auto rendezvous = connect_rendezvous(*id, 2, 1, soon());
+  ASSERT_TRUE(rendezvous) << message_of(rendezvous);
+  const Status failure = exchange_and_kill(**rendezvous, *serving_rank0);
+  EXPECT_EQ(failure.code(), Code::RemoteError);
+  EXPECT_THAT(failure.peers(), ElementsAre(0));
+  EXPECT_THAT(failure.message(), HasSubstr("rank 0 (process "));
+}
+
+// Rank 1 has joined and is busy with something else when it dies.
+TEST_F(LostRanks, ARankThatDiesBetweenExchangesIsNamedAtOnce) {
+  const TestServer hosted = start_test_server();
+  rank1->start();
+  rank1->tell(*pack(hosted.id));
+  const auto rank0 = connect_rendezvous(hosted.id, 2, 0, soon());
+  ASSERT_TRUE(rank0) << message_of(rank0);
+  EXPECT_EQ(rank1->hear<char>(), '!');
+  const Status failure = exchange_and_kill(**rank0, *rank1);
+  EXPECT_EQ(failure.code(), Code::RemoteError);
+  EXPECT_THAT(failure.peers(), ElementsAre(1));
+  EXPECT_THAT(failure.message(), HasSubstr("rank 1 (process "));
+}
+
+}  // namespace
+}  // namespace ccom

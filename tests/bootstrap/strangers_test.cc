@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Crowds of strangers at the rendezvous server, and processes with few descriptors.
+#include <openssl/ssl.h>
+#include <sys/resource.h>
+
+#include "test_rendezvous.h"
+#include "tests/base_network/strangers.h"
+
+namespace ccom {
+namespace {
+
+using namespace ccom::testing;
+
+class FewDescriptors {
+ public:
+  explicit FewDescriptors(rlim_t most) {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    rlimit now = before_;
+    now.rlim_cur = most;
+    ::setrlimit(RLIMIT_NOFILE, &now);
+  }
+  ~FewDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+// What a TLS client without the secret sends first.
+std::string client_hello() {
+  const std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> context(SSL_CTX_new(TLS_client_method()), &SSL_CTX_free);
+  const std::unique_ptr<SSL, decltype(&SSL_free)> client(SSL_new(context.get()), &SSL_free);
+  BIO* const out = BIO_new(BIO_s_mem());
+  SSL_set_bio(client.get(), BIO_new(BIO_s_mem()), out);
+  SSL_set_connect_state(client.get());
+  (void)SSL_do_handshake(client.get());
+  char* text = nullptr;
+  const long length = BIO_get_mem_data(out, &text);
+  return {text, static_cast<size_t>(length)};
+}
+
+void expect_two_ranks_meet(const UniqueId& id, int within_ms) {
+  const auto start = Clock::now();
+  as_ranks(2, [&id](Rank rank) {
+    const auto rendezvous = connect_rendezvous(id, 2, rank, soon());
+    ASSERT_TRUE(rendezvous) << message_of(rendezvous);
+    EXPECT_TRUE((*rendezvous)->all_gather("round", "x", soon()));
+  });
+  EXPECT_LT(Clock::now() - start, std::chrono::milliseconds(within_ms));
+}
+
+TEST(RendezvousStrangers, TwoThousandIdleAndTwoThousandLoudDoNotDelayTheRanks) {
+  const TestServer hosted = start_test_server();
+  const test::Strangers idle(hosted.id.port, 2000, ""), loud(hosted.id.port, 2000, std::string(400, '\xA5'));
+  ASSERT_TRUE(idle.are_in() && loud.are_in());
+  expect_two_ranks_meet(hosted.id, 2000);
+}
+
+// gRPC's own listener is closed for good then (CVE-2023-4785).
+TEST(RendezvousStrangers, WhoUseUpTheDescriptorsDoNotCloseThePort) {
+  const FewDescriptors few(256);
+  const TestServer hosted = start_test_server();
+  {
+    const test::Strangers idle(hosted.id.port, 400, "");
+    ASSERT_TRUE(idle.are_in());
+    expect_two_ranks_meet(hosted.id, 2000);
+  }
+  const TestServer other = start_test_server();
+  {
+    const test::Strangers idle(other.id.port, 400, "");
+    ASSERT_TRUE(idle.are_in());
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  }
+  expect_two_ranks_meet(other.id, 2000);
+}
+
+// They speak TLS, so gRPC holds them until its handshake times out, after five seconds. Until then the ranks of this
+// process have no descriptors either, and are told so.
+TEST(RendezvousStrangers, WhoSpeakTlsDoNotCloseThePort) {
+  const FewDescriptors few(256);
+  const TestServer hosted = start_test_server();
+  const test::Strangers speaking(hosted.id.port, 400, client_hello());
+  ASSERT_TRUE(speaking.are_in());
+  const Deadline deadline = soon();
+  while (!deadline.passed()) {
+    const Status answer = probe_rendezvous_server(hosted.id, 2, 0, Deadline::after_ms(1000));
+    if (answer.is_ok()) break;
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(6000));
+  expect_two_ranks_meet(hosted.id, 2000);
+}
+
+}  // namespace
+}  // namespace ccom
