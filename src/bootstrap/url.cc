@@ -9,8 +9,10 @@
 #include <cstdlib>
 #include <thread>
 
+#include "base/descriptor.h"
 #include "base/log.h"
 #include "base/options.h"
+#include "base/owned_folder.h"
 #include "base/tcp_socket.h"
 #include "bootstrap/grpc_client.h"
 #include "bootstrap/private_file.h"
@@ -29,7 +31,22 @@ constexpr size_t kMaxSecretFileBytes = 64 << 10;
 // ---- file://
 
 // If `folder` is not empty, it is removed with the file.
+// Nobody else removes the folder while rank 0 has its lock, and the next job of this user removes those without owners.
+Result<std::shared_ptr<Descriptor>> own_private_folder(const std::string& folder) {
+  auto lock = std::make_shared<Descriptor>();
+  if (folder.empty()) return lock;
+  const size_t slash = folder.rfind('/'), digits = folder.rfind('-') + 1;
+  remove_abandoned_folders(folder.substr(0, slash), folder.substr(slash + 1, digits - slash - 1), folder.size() - digits);
+  constexpr int kTries = 10;  // it may be taken for an abandoned one before it is locked
+  for (int i = 0; i < kTries && !lock->is_open(); ++i) {
+    CCOM_TRY(make_private_folder(folder));
+    *lock = lock_folder(folder);
+  }
+  return lock;  // without the lock, an earlier job with the same name still runs
+}
+
 Result<UniqueId> make_id_file(const std::string& path, const std::string& folder, const MakeId& make_id) {
+  CCOM_TRY_ASSIGN(const std::shared_ptr<Descriptor> lock, own_private_folder(folder));
   CCOM_TRY(remove_private_file(
       path));  // before the id is created: the earlier a stale file is gone, the fewer ranks read it
   CCOM_TRY_ASSIGN(UniqueId id, make_id());
@@ -37,7 +54,7 @@ Result<UniqueId> make_id_file(const std::string& path, const std::string& folder
   CCOM_TRY_ASSIGN(const UniqueId::Packed packed, pack(id));
   CCOM_TRY(write_private_file(path, {packed.data(), packed.size()}));
   const std::string contents(packed.data(), packed.size());
-  when_rendezvous_ends(id, [path, folder, contents] {
+  when_rendezvous_ends(id, [path, folder, contents, lock] {
     const auto now = read_private_file(path, UniqueId::kBytes);
     if (now && *now == contents) (void)remove_private_file(path);  // otherwise it belongs to a newer job
     if (!folder.empty()) (void)::rmdir(folder.c_str());

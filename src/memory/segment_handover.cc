@@ -19,6 +19,7 @@
 
 #include "base/descriptor.h"
 #include "base/handshake.h"
+#include "base/owned_folder.h"
 #include "memory/shared_segment.h"
 
 namespace ccom {
@@ -91,8 +92,13 @@ int poll_timeout_ms(Deadline deadline) {
   return static_cast<int>(std::min<int64_t>(deadline.left_ms() + 1, 3'600'000));
 }
 
-// A folder that only this user can enter, in the first place that takes one.
-Result<std::string> make_private_folder() {
+struct OwnedFolder {
+  std::string path;
+  Descriptor lock;
+};
+
+// A folder that only this user can enter, in the first place that takes one. Those of processes that were killed go.
+Result<OwnedFolder> make_private_folder() {
   std::string reasons;
   const std::array<const char*, 5> places{::getenv("XDG_RUNTIME_DIR"), ::getenv("TMPDIR"), "/tmp", "/var/tmp",
                                           "/dev/shm"};
@@ -100,7 +106,12 @@ Result<std::string> make_private_folder() {
     if (place == nullptr || place[0] != '/') continue;
     std::string name = std::string(place) + "/ccom-XXXXXX";
     if (name.size() + sizeof("/s") > sizeof(sockaddr_un::sun_path)) continue;
-    if (::mkdtemp(name.data()) != nullptr) return name;
+    remove_abandoned_folders(place, "ccom-", 6);
+    if (::mkdtemp(name.data()) != nullptr) {
+      Descriptor lock = lock_folder(name);
+      if (lock.is_open()) return OwnedFolder{std::move(name), std::move(lock)};
+      (void)::rmdir(name.c_str());  // another process has taken it for an abandoned one in that moment
+    }
     reasons += (reasons.empty() ? "" : "; ") + std::string(place) + ": " + std::strerror(errno);
   }
   return error(Code::SystemError, "make a folder for the socket that hands over shared memory: %s", reasons.c_str())
@@ -123,8 +134,8 @@ struct PendingClient {
 
 class UnixSegmentServer final : public SegmentServer {
  public:
-  UnixSegmentServer(const Secret& key, std::string folder)
-      : key_(key), folder_(std::move(folder)), path_(folder_ + "/s") {}
+  UnixSegmentServer(const Secret& key, OwnedFolder folder)
+      : key_(key), folder_(std::move(folder)), path_(folder_.path + "/s") {}
   ~UnixSegmentServer() override { close_and_remove(); }
 
   std::string path() const override { return path_; }
@@ -139,7 +150,7 @@ class UnixSegmentServer final : public SegmentServer {
   void close_and_remove();
 
   const Secret key_;
-  const std::string folder_;
+  OwnedFolder folder_;
   const std::string path_;
   Descriptor listener_;
   std::vector<PendingClient> pending_;
@@ -221,7 +232,8 @@ void UnixSegmentServer::close_and_remove() {
   listener_ = Descriptor();
   if (std::exchange(removed_, true)) return;
   ::unlink(path_.c_str());
-  ::rmdir(folder_.c_str());
+  ::rmdir(folder_.path.c_str());
+  folder_.lock = Descriptor();
 }
 
 // A full backlog answers EAGAIN and cannot be polled for.
@@ -279,7 +291,7 @@ Result<Descriptor> fetch_descriptor(const std::string& path, const Secret& key, 
 }  // namespace
 
 Result<std::unique_ptr<SegmentServer>> SegmentServer::create(const Secret& key) {
-  CCOM_TRY_ASSIGN(std::string folder, make_private_folder());
+  CCOM_TRY_ASSIGN(OwnedFolder folder, make_private_folder());
   auto server = std::make_unique<UnixSegmentServer>(key, std::move(folder));
   CCOM_TRY(server->listen());
   return std::unique_ptr<SegmentServer>(std::move(server));

@@ -6,7 +6,9 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <thread>
@@ -256,6 +258,29 @@ TEST_F(HandOver, NobodyIsThereAnyMoreAfterwards) {
   ASSERT_FALSE(late.has_value());
   EXPECT_EQ(late.error().sys_errno(), ENOENT);
   EXPECT_EQ(server_->serve(*segment_, 1, Deadline::after(kPatience)).code(), Code::InvalidUsage);
+}
+
+TEST(HandOverFolder, OfAKilledProcessIsRemovedByTheNextOneAndThatOfALivingOneIsNot) {
+  int ready[2];
+  ASSERT_EQ(::pipe(ready), 0);
+  const pid_t victim = ::fork();
+  if (victim == 0) {
+    const auto server = *SegmentServer::create(Secret::random());
+    const std::string path = server->path();
+    (void)!::write(ready[1], path.data(), path.size());
+    while (true) ::pause();
+  }
+  char path[200] = {};
+  ASSERT_GT(::read(ready[0], path, sizeof path - 1), 0);
+  const auto first = *SegmentServer::create(Secret::random());
+  EXPECT_TRUE(std::filesystem::exists(path));
+  ::kill(victim, SIGKILL);
+  ::waitpid(victim, nullptr, 0);
+  const auto second = *SegmentServer::create(Secret::random());
+  EXPECT_FALSE(std::filesystem::exists(folder_of(path)));
+  EXPECT_TRUE(std::filesystem::exists(first->path()));
+  ::close(ready[0]);
+  ::close(ready[1]);
 }
 
 TEST(HandOverFolder, FallsBackWhenTheUsersFolderIsOfNoUse) {

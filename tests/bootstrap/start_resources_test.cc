@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Starts of processes that may have few descriptors or threads: an error that says so, at once.
+#include "bootstrap/start_resources.h"
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/network.h"
+#include "bootstrap/url.h"
+#include "test_rendezvous.h"
+
+namespace ccom {
+namespace {
+
+using namespace ccom::testing;
+using ::testing::HasSubstr;
+
+// Whether `body` holds in a process of a user who has no other, under that limit.
+template <typename Body>
+bool holds_under(decltype(RLIMIT_NOFILE) kind, rlim_t most, const Body& body) {
+  const pid_t process = ::fork();
+  if (process == 0) {
+    if (::geteuid() == 0 && ::setresuid(64321, 64321, 64321) != 0) ::_exit(3);
+    const rlimit limit{.rlim_cur = most, .rlim_max = most};
+    if (::setrlimit(kind, &limit) != 0) ::_exit(4);
+    ::_exit(body() ? 0 : 1);
+  }
+  int status = -1;
+  ::waitpid(process, &status, 0);
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+TEST(StartResources, WithoutThreadsAreAnErrorAtOnce) {
+  for (const rlim_t most : {1, 3, 6}) {
+    EXPECT_TRUE(holds_under(RLIMIT_NPROC, most, [] {
+      const Status status = check_start_resources();
+      return status.sys_errno() == EAGAIN && status.message().find("threads") != std::string::npos;
+    })) << most;
+  }
+  EXPECT_TRUE(check_start_resources().is_ok());
+}
+
+TEST(StartResources, WithoutDescriptorsAreAnErrorThatSaysSo) {
+  const TemporaryFolder folder;
+  for (const rlim_t most : {3, 8, 12}) {
+    EXPECT_TRUE(holds_under(RLIMIT_NOFILE, most, [&folder] {
+      const MakeId none = [] { return error(Code::InternalError, "not reached"); };
+      const auto id = unique_id_from_url("file://" + folder / "id", 2, 1, soon(), none);
+      return !id && id.error().code() == Code::OutOfMemory && id.error().sys_errno() == EMFILE;
+    })) << most;
+  }
+  EXPECT_TRUE(holds_under(RLIMIT_NOFILE, 3, [] { return choose_interfaces("lo").error().sys_errno() == EMFILE; }))
+      << "not that there is no such interface";
+}
+
+}  // namespace
+}  // namespace ccom
