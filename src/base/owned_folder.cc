@@ -24,7 +24,8 @@ void for_each_entry(const std::string& path, const std::function<void(const char
 
 bool is_named(std::string_view name, std::string_view prefix, size_t more) {
   if (!name.starts_with(prefix) || name.size() != prefix.size() + more) return false;
-  return std::ranges::all_of(name.substr(prefix.size()), [](unsigned char letter) { return std::isalnum(letter) != 0; });
+  return std::ranges::all_of(name.substr(prefix.size()),
+                             [](unsigned char letter) { return std::isalnum(letter) != 0; });
 }
 
 }  // namespace

@@ -16,7 +16,8 @@ namespace ccom {
 namespace {
 
 constexpr std::chrono::seconds kGreetingPatience{2};
-constexpr std::chrono::milliseconds kShortagePause{50};  // without descriptors or memory, accept() would fail again at once
+constexpr std::chrono::milliseconds kShortagePause{
+    50};  // without descriptors or memory, accept() would fail again at once
 constexpr size_t kAcceptsAtOnce = 256;
 constexpr size_t kEventsAtOnce = 64;
 constexpr uint64_t kFirstNumber = uint64_t{1} << 32;  // smaller ones are listeners
@@ -61,7 +62,8 @@ UnprovedConnections::UnprovedConnections(MeasureGreeting measure, Descriptor eve
 
 Status UnprovedConnections::add_listener(int socket) {
   epoll_event event{.events = EPOLLIN, .data = {.u64 = listeners_.size()}};
-  if (::epoll_ctl(events_.get(), EPOLL_CTL_ADD, socket, &event) != 0) return system_error(errno, "wait for connections");
+  if (::epoll_ctl(events_.get(), EPOLL_CTL_ADD, socket, &event) != 0)
+    return system_error(errno, "wait for connections");
   listeners_.push_back(socket);
   return Status::ok();
 }

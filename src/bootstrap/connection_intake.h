@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "base/descriptor.h"
+#include "base/secret.h"
 #include "base/status.h"
 #include "base/unproved.h"
 
@@ -19,10 +20,10 @@ namespace ccom {
 // Hands over connections on which a TLS ClientHello has arrived. Runs one thread between start() and stop().
 class ConnectionIntake {
  public:
-  // Opens the port; 0: any free one. The server is given the connections with these credentials.
+  // Opens the port; 0: any free one. The server is given the connections with TLS, as holder of the secret.
+  // ConfigError for a wildcard address; the system's error if the port cannot be had.
   static Result<std::unique_ptr<ConnectionIntake>> listen(const std::string& address, uint16_t port,
-                                                          grpc::ServerBuilder& server,
-                                                          std::shared_ptr<grpc::ServerCredentials> credentials);
+                                                          const Secret& secret, grpc::ServerBuilder& server);
   ~ConnectionIntake() { stop(); }
   ConnectionIntake(const ConnectionIntake&) = delete;
   ConnectionIntake& operator=(const ConnectionIntake&) = delete;

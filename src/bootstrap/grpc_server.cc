@@ -5,7 +5,6 @@
 #include "bootstrap/grpc_server.h"
 
 #include <grpcpp/resource_quota.h>
-#include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 
@@ -23,7 +22,6 @@
 #include "bootstrap/grpc_answer.h"
 #include "bootstrap/quiet_grpc.h"
 #include "bootstrap/rendezvous.grpc.pb.h"
-#include "bootstrap/tls_identity.h"
 #include "bootstrap/unique_id.h"
 
 namespace ccom {
@@ -31,15 +29,12 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kHandshakeTimeout = 5s;
 constexpr auto kShutdownGrace = 1s;
 constexpr int kRequestBytes = static_cast<int>(kMaxPartBytes) + (1 << 16);
 constexpr size_t kServerMemory = size_t{512} << 20;
 
 // Makes the client retry.
 const grpc::Status kNotYet(grpc::StatusCode::UNAVAILABLE, "the previous rendezvous at this address has not ended yet");
-
-int milliseconds(std::chrono::milliseconds duration) { return static_cast<int>(duration.count()); }
 
 Caller caller_of(const wire::Request& request) {
   return {.rank = request.rank(), .nranks = request.nranks(), .token = request.token(), .who = request.who()};
@@ -100,7 +95,6 @@ class RendezvousServer::Impl {
   };
   using FinishedCalls = std::vector<Finished>;
 
-  Result<std::shared_ptr<grpc::ServerCredentials>> credentials() const;
   grpc::ServerUnaryReactor* exchange(grpc::ByteBuffer request, grpc::ByteBuffer& answer);
   grpc::ByteBuffer join(const Caller& caller) CCOM_REQUIRES(mutex_);
   void on_cancel(Call* call);
@@ -131,35 +125,18 @@ class RendezvousServer::Impl {
   std::thread thread_;
 };
 
-// All connections use TLS with the certificate derived from the secret, on both sides.
-Result<std::shared_ptr<grpc::ServerCredentials>> RendezvousServer::Impl::credentials() const {
-  CCOM_TRY_ASSIGN(const TlsIdentity identity, make_tls_identity(options_.secret));
-  grpc::SslServerCredentialsOptions tls(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
-  tls.pem_root_certs = identity.certificate;
-  tls.pem_key_cert_pairs.push_back({identity.key, identity.certificate});
-  return grpc::SslServerCredentials(tls);
-}
-
 Status RendezvousServer::Impl::open() {
   const std::string endpoint = endpoint_text(options_.address, options_.port);
-  if (is_wildcard_address(options_.address)) {
-    return error(Code::ConfigError, "rendezvous server %s: ccom does not listen on wildcard addresses",
-                 endpoint.c_str())
-        .with_cure("use one address of this host");
-  }
-  CCOM_TRY_ASSIGN(const auto credentials, this->credentials());
   grpc::ServerBuilder builder;
-  auto intake = ConnectionIntake::listen(options_.address, options_.port, builder, credentials);
-  if (!intake) return std::move(intake).error().in("listen for the ranks at " + endpoint);
-  intake_ = *std::move(intake);
+  CCOM_TRY_ASSIGN(intake_, ConnectionIntake::listen(options_.address, options_.port, options_.secret, builder));
   builder.RegisterService(&service_);
   builder.SetMaxReceiveMessageSize(kRequestBytes);
   builder.SetResourceQuota(grpc::ResourceQuota("ccom rendezvous server").Resize(kServerMemory));
-  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, milliseconds(kHandshakeTimeout));
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 8);
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, 8 << 10);
   server_ = builder.BuildAndStart();
-  if (server_ == nullptr) return error(Code::InternalError, "start a gRPC server for the ranks at %s", endpoint.c_str());
+  if (server_ == nullptr)
+    return error(Code::InternalError, "start a gRPC server for the ranks at %s", endpoint.c_str());
   CCOM_TRY(intake_->start());
   if (const int refused = start_thread(thread_, "ccom-rendezvous", [this] { run(); }); refused != 0) {
     return system_error(refused, "start the rendezvous server's thread");

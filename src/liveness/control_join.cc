@@ -19,8 +19,8 @@ namespace {
 using std::chrono::milliseconds;
 constexpr int64_t kHelloMs = 2000;
 constexpr int64_t kRetryMs = 50;
-constexpr int kSliceMs = 10;                // interval between checks of the abort word
-constexpr size_t kMaxHalfProved = 128;      // their Hello is right, but may be a recording; the oldest is dropped
+constexpr int kSliceMs = 10;            // interval between checks of the abort word
+constexpr size_t kMaxHalfProved = 128;  // their Hello is right, but may be a recording; the oldest is dropped
 
 // What a connection is for; its two sides are hosts.
 struct ControlTerms {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ranks that are killed while they start, at random instants: the next job starts as usual, and after it nothing of them
-// is left, neither a file with a secret nor a socket. CCOM_TEST_LONG=1: 50 kills of each kind of job; CCOM_TEST_SEED.
+// Ranks that are killed while they start, at random instants: the next job starts as usual, and after it nothing of
+// them is left, neither a file with a secret nor a socket. CCOM_TEST_LONG=1: 50 kills of each kind of job;
+// CCOM_TEST_SEED.
 #include <gtest/gtest.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>

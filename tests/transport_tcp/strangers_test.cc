@@ -52,8 +52,9 @@ TEST_P(ManyStrangers, TwoThousandIdleAndTwoThousandLoudDoNotDelayAMeeting) {
 // Those whose first bytes look right must not take memory or time either.
 TEST_P(ManyStrangers, WhoBeginAGreetingDoNotDelayAMeeting) {
   const test::Strangers begin(port(), 1000, GetParam() ? "\x16\x03\x01\x01" : "CSHK");
-  const test::Strangers wrong(port(), 1000, GetParam() ? "\x16\x03\x01" + std::string(1, '\0') + "\x04\x01xyz"
-                                                       : "CSHK" + std::string(200, '\1'));
+  const test::Strangers wrong(
+      port(), 1000,
+      GetParam() ? "\x16\x03\x01" + std::string(1, '\0') + "\x04\x01xyz" : "CSHK" + std::string(200, '\1'));
   ASSERT_TRUE(begin.are_in() && wrong.are_in());
   EXPECT_LT(meet(), std::chrono::milliseconds(1500));
 }
