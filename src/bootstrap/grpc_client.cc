@@ -284,9 +284,9 @@ Result<std::vector<std::string>> Client::all_gather(std::string_view phase, std:
 Client::~Client() {
   try {
     if (has_joined_) leave();
-    end_presence();
   } catch (const std::bad_alloc&) {  // the lost connection tells the server
   }
+  end_presence();
 }
 
 void Client::leave() {

@@ -22,7 +22,6 @@
 #include "bootstrap/grpc_answer.h"
 #include "bootstrap/quiet_grpc.h"
 #include "bootstrap/rendezvous.grpc.pb.h"
-#include "bootstrap/unique_id.h"
 
 namespace ccom {
 namespace {
@@ -306,7 +305,11 @@ void RendezvousServer::Impl::run() {
   intake_->stop();
   server_->Shutdown(std::chrono::system_clock::now() + kShutdownGrace);
   server_.reset();
-  if (options_.on_end) options_.on_end();
+  try {
+    if (options_.on_end) options_.on_end();
+  } catch (const std::bad_alloc&) {
+    log(LogLevel::Error, "the rendezvous server ran out of memory while it cleaned up");
+  }
   const Lock lock(mutex_);
   ended_ = true;
   changed_.notify_all();
