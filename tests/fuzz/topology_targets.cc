@@ -45,7 +45,7 @@ CCOM_FUZZ_TARGET(neuron_ls) {
 
 // Large machines take long to make and are no fault; names of files are read as such.
 CCOM_FUZZ_TARGET(topology_name) {
-  constexpr size_t kMostDigits = 3;
+  constexpr size_t kMostDigits = 2;
   const std::string_view text = text_of(input.first(std::min<size_t>(input.size(), 64)));
   size_t digits = 0;
   for (const char c : text) digits = c >= '0' && c <= '9' ? digits + 1 : digits > kMostDigits ? digits : 0;
