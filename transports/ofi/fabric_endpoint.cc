@@ -105,6 +105,7 @@ void FabricEndpoint::read_limits() {
              .receives = info_->rx_attr->size,
              .write_bytes = purpose_ != Purpose::Messages ? std::min(info_->ep_attr->max_msg_size, kMostWriteBytes) : 0,
              .registers_sources = rules_.register_buffers};
+  if (is_rxm() && limits_.write_bytes > 0) limits_.sends /= 2;  // see post_write_in_two()
   if (!is_efa()) return;
   limits_.message_bytes =
       read_option(endpoint_.get(), kOptMaxMessageSize, std::min(limits_.message_bytes, kEfaMessageBytes));
@@ -136,8 +137,26 @@ int FabricEndpoint::post_receive(Operation& operation) {
 }
 
 int FabricEndpoint::post_write(uint64_t to, Operation& operation, RemotePlace place, uint32_t immediate) {
+  if (is_rxm() && operation.size_bytes > 0) return post_write_in_two(to, operation, place, immediate);
   return static_cast<int>(fi_writedata(endpoint_.get(), operation.data, operation.size_bytes, operation.descriptor,
                                        immediate, to, place.address, place.key, &operation.context));
+}
+
+// rxm crashes (libfabric 1.17: rxm_handle_comp_error) when a connection ends, or is closed, while a write with an
+// immediate has arrived in part: tcp cancels it with a null context. A write without one is dropped silently. So the
+// payload goes first, and the immediate follows in a write of nothing: connections of rxm keep the order.
+int FabricEndpoint::post_write_in_two(uint64_t to, Operation& operation, RemotePlace place, uint32_t immediate) {
+  constexpr int kAttempts = 1000;
+  ssize_t rc = fi_write(endpoint_.get(), operation.data, operation.size_bytes, operation.descriptor, to, place.address,
+                        place.key, &of_payloads_);
+  if (rc != 0) return static_cast<int>(rc);
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    rc = fi_writedata(endpoint_.get(), operation.data, 0, operation.descriptor, immediate, to, place.address, place.key,
+                      &operation.context);
+    if (rc != -FI_EAGAIN) break;
+    fi_cq_read(queue_.get(), nullptr, 0);  // drives the provider
+  }
+  return rc == -FI_EAGAIN ? -FI_EIO : static_cast<int>(rc);
 }
 
 // The context is the first member of a standard-layout struct, so its address is the operation's address.
@@ -155,6 +174,7 @@ Status FabricEndpoint::poll(std::vector<Completion>& completions) {
     if (count < 0) return fabric_error(static_cast<int>(-count), "read the completion queue");
     for (ssize_t i = 0; i < count; ++i) {
       const fi_cq_data_entry& entry = entries[static_cast<size_t>(i)];
+      if (entry.op_context == &of_payloads_) continue;
       // The writer is not reported, and the context is undefined. FI_REMOTE_CQ_DATA alone is not sufficient: `sockets`
       // sets it at the writer's end too.
       const bool is_peers_write = (entry.flags & FI_REMOTE_WRITE) != 0;
@@ -171,6 +191,7 @@ Status FabricEndpoint::read_error(std::vector<Completion>& completions) {
   const ssize_t count = fi_cq_readerr(queue_.get(), &entry, 0);
   if (count == -FI_EAGAIN) return Status::ok();
   if (count < 0) return fabric_error(static_cast<int>(-count), "read an error of the completion queue");
+  if (entry.op_context == &of_payloads_) return Status::ok();  // the write that follows it fails too
   const EfaError* efa = is_efa() ? find_efa_error(entry.prov_errno) : nullptr;
   const char* words =
       efa != nullptr ? efa->sentence : fi_cq_strerror(queue_.get(), entry.prov_errno, entry.err_data, nullptr, 0);

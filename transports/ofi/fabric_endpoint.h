@@ -64,6 +64,8 @@ class FabricEndpoint final : public Endpoint {
   };
 
   bool is_efa() const { return std::string_view(info_->fabric_attr->prov_name).starts_with("efa"); }
+  bool is_rxm() const { return std::string_view(info_->fabric_attr->prov_name).find("rxm") != std::string_view::npos; }
+  int post_write_in_two(uint64_t to, Operation& operation, RemotePlace place, uint32_t immediate);
   Status open_endpoint();
   Status open_queue();
   Status read_address();
@@ -80,6 +82,7 @@ class FabricEndpoint final : public Endpoint {
   Fid<fid_cq> queue_;
   int queue_fd_ = -1;  // libfabric's; -1: not available
   Fid<fid_ep> endpoint_;
+  fi_context2 of_payloads_{};  // of all payloads that post_write_in_two() writes
   std::string address_;
   Limits limits_;
   std::set<Registered*> registrations_;  // all that exist
