@@ -94,11 +94,6 @@ class MonitorImpl final : public Monitor, private LivenessTask {
   std::vector<std::unique_ptr<ControlTree>> trees_;  // null where this rank is not its host's member
 };
 
-int slot_of(const MonitorConfig& config) {
-  const auto& ranks = config.hosts[static_cast<size_t>(config.host_index)].ranks;
-  return static_cast<int>(std::ranges::find(ranks, config.rank) - ranks.begin());
-}
-
 MonitorImpl::MonitorImpl(MonitorConfig config, Board board, std::shared_ptr<LivenessThread> thread)
     : config_(std::move(config)),
       board_(board),

@@ -61,4 +61,9 @@ Result<JoinPlan> plan_connections(const MonitorConfig& config, const std::vector
   return plan;
 }
 
+int slot_of(const MonitorConfig& config) {
+  const auto& ranks = config.hosts[static_cast<size_t>(config.host_index)].ranks;
+  return static_cast<int>(std::ranges::find(ranks, config.rank) - ranks.begin());
+}
+
 }  // namespace ccom

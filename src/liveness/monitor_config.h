@@ -19,4 +19,7 @@ TreeConfig tree_config(const MonitorConfig& config, int tree);
 // addresses: of all ranks, by rank; where they accept connections.
 Result<JoinPlan> plan_connections(const MonitorConfig& config, const std::vector<std::string>& addresses);
 
+// The rank's place among those of its host, and its slot on their board.
+int slot_of(const MonitorConfig& config);
+
 }  // namespace ccom

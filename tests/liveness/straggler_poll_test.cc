@@ -212,25 +212,27 @@ TEST(CallComparison, EqualCallsAreNoErrorHoweverFarApart) {
 // The reader meets every state of the writer.
 TEST(CallRecord, IsNeverReadHalfWritten) {
   const auto record = std::make_unique<CallRecord>();
-  std::atomic<bool> done{false};
+  std::atomic<bool> stop{false};
   std::thread writer([&] {
-    for (uint64_t number = 1; number <= 3'000'000; ++number) record->begin({number, number * 3, number * 5});
-    done = true;
+    for (uint64_t number = 1; !stop; ++number) record->begin({number, number * 3, number * 5});
   });
+  // On a busy machine only one of the two may run for some time.
   uint64_t found = 0;
-  while (!done) {
+  for (const Deadline deadline = Deadline::after_ms(60000); found < 1'000'000 && !deadline.passed();) {
     const uint64_t last = record->begun.load();
     for (uint64_t back = 0; back < CallRecord::kKept && back < last; ++back) {
       const auto seen = record->find(last - back);
       if (!seen) continue;
       ++found;
-      ASSERT_EQ(*seen, (CallDescriptor{last - back, (last - back) * 3, (last - back) * 5}));
+      EXPECT_EQ(*seen, (CallDescriptor{last - back, (last - back) * 3, (last - back) * 5}));
     }
   }
+  stop = true;
   writer.join();
   EXPECT_GT(found, 0U);
-  EXPECT_EQ(record->find(3'000'001), std::nullopt);
-  EXPECT_EQ(record->last(), (CallDescriptor{3'000'000, 9'000'000, 15'000'000}));
+  const uint64_t last = record->begun.load();
+  EXPECT_EQ(record->find(last + 1), std::nullopt);
+  EXPECT_EQ(record->last(), (CallDescriptor{last, last * 3, last * 5}));
 }
 
 }  // namespace
