@@ -40,13 +40,15 @@ Descriptor lock_folder(const std::string& path) {
   return folder;
 }
 
-void remove_abandoned_folders(const std::string& place, std::string_view prefix, size_t more) {
+void remove_abandoned_folders(const std::string& place, std::string_view prefix, size_t more, std::string_view file) {
   for_each_entry(place, [&](const char* name) {
     if (!is_named(name, prefix, more)) return;
     const std::string path = place + "/" + name;
     const Descriptor lock = lock_folder(path);
     if (!lock.is_open()) return;
-    for_each_entry(path, [&lock](const char* file) { (void)::unlinkat(lock.get(), file, 0); });
+    for_each_entry(path, [&](const char* entry) {
+      if (std::string_view(entry).starts_with(file)) (void)::unlinkat(lock.get(), entry, 0);
+    });
     (void)::rmdir(path.c_str());
   });
 }

@@ -16,7 +16,8 @@ namespace ccom {
 Descriptor lock_folder(const std::string& path);
 
 // Removes the folders in `place` whose names are `prefix` and `more` letters or digits and whose owners are gone, with
-// the files in them.
-void remove_abandoned_folders(const std::string& place, std::string_view prefix, size_t more);
+// those of their files whose names begin with `file`: a folder with anything else in it stays. No program that does not
+// lock its folders may use that prefix.
+void remove_abandoned_folders(const std::string& place, std::string_view prefix, size_t more, std::string_view file);
 
 }  // namespace ccom

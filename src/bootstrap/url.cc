@@ -37,7 +37,7 @@ Result<std::shared_ptr<Descriptor>> own_private_folder(const std::string& folder
   if (folder.empty()) return lock;
   const size_t slash = folder.rfind('/'), digits = folder.rfind('-') + 1;
   remove_abandoned_folders(folder.substr(0, slash), folder.substr(slash + 1, digits - slash - 1),
-                           folder.size() - digits);
+                           folder.size() - digits, "id");
   constexpr int kTries = 10;  // it may be taken for an abandoned one before it is locked
   for (int i = 0; i < kTries && !lock->is_open(); ++i) {
     CCOM_TRY(make_private_folder(folder));

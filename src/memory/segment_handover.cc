@@ -104,9 +104,9 @@ Result<OwnedFolder> make_private_folder() {
                                           "/dev/shm"};
   for (const char* place : places) {
     if (place == nullptr || place[0] != '/') continue;
-    std::string name = std::string(place) + "/ccom-XXXXXX";
+    std::string name = std::string(place) + "/ccom-segment-XXXXXX";
     if (name.size() + sizeof("/s") > sizeof(sockaddr_un::sun_path)) continue;
-    remove_abandoned_folders(place, "ccom-", 6);
+    remove_abandoned_folders(place, "ccom-segment-", 6, "s");
     if (::mkdtemp(name.data()) != nullptr) {
       Descriptor lock = lock_folder(name);
       if (lock.is_open()) return OwnedFolder{std::move(name), std::move(lock)};

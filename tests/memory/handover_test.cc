@@ -11,6 +11,7 @@
 #include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <thread>
 #include <vector>
 
@@ -281,6 +282,23 @@ TEST(HandOverFolder, OfAKilledProcessIsRemovedByTheNextOneAndThatOfALivingOneIsN
   EXPECT_TRUE(std::filesystem::exists(first->path()));
   ::close(ready[0]);
   ::close(ready[1]);
+}
+
+// The first form removed what is in any folder of this user with six letters behind "ccom-": bench/launch's, for one.
+TEST(HandOverFolder, OfOthersAreLeftAlone) {
+  const std::string own = folder_of((*SegmentServer::create(Secret::random()))->path());
+  const std::string place = std::filesystem::path(own).parent_path();
+  const std::vector<std::string> folders{place + "/ccom-models", place + "/ccom-segment-models"};
+  for (const std::string& folder : folders) {
+    std::filesystem::create_directory(folder);
+    std::filesystem::permissions(folder, std::filesystem::perms::owner_all);
+    std::ofstream(folder + "/weights") << "of somebody else";
+  }
+  EXPECT_TRUE(SegmentServer::create(Secret::random()));
+  for (const std::string& folder : folders) {
+    EXPECT_TRUE(std::filesystem::exists(folder + "/weights"));
+    std::filesystem::remove_all(folder);
+  }
 }
 
 TEST(HandOverFolder, FallsBackWhenTheUsersFolderIsOfNoUse) {
