@@ -98,7 +98,8 @@ TEST(Emulation, AKilledRankIsNamedBeforeItsMessagesAreDue) {
 }
 
 TEST(Emulation, DifferentCallsAreAMismatch) {
-  Job job(4, {"mismatch", "count"}, [](int) { return emulated("ring:4+routed", "1e-2"); });
+  Job job(4, {"mismatch", "2", "allreduce float32 sum count 1000", "allreduce float32 sum count 1024"},
+          [](int) { return emulated("ring:4+routed", "1e-2"); });
   ASSERT_TRUE(job.wait_for("failed", first_ranks(4), milliseconds(60000))) << job.transcript();
   EXPECT_TRUE(job.finish(milliseconds(10000)));
 }
