@@ -59,6 +59,8 @@ def main():
     error = ""
     noticed = []
     if dist.get_rank() == 0:
+        # Python leaves it ignored if it was, as in background jobs.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         if case == "handled":
             signal.signal(signal.SIGINT, lambda *_: noticed.append(time.monotonic() - begin))
         threading.Timer(1, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
