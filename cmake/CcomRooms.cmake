@@ -30,8 +30,8 @@ function(ccom_add_room)
   set_property(GLOBAL APPEND PROPERTY CCOM_LIBRARIES ${ROOM_LIBRARIES})
 endfunction()
 
-# ccom_compile_test(TARGET LINKS...): how tests are compiled.
-function(ccom_compile_test target)
+# ccom_link(TARGET LINKS...): rooms without the ccom_ prefix, or other targets.
+function(ccom_link target)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR})
   foreach(link IN LISTS ARGN)
     if(TARGET ccom_${link})
@@ -40,6 +40,11 @@ function(ccom_compile_test target)
       target_link_libraries(${target} PRIVATE ${link})
     endif()
   endforeach()
+endfunction()
+
+# ccom_compile_test(TARGET LINKS...): how tests are compiled.
+function(ccom_compile_test target)
+  ccom_link(${target} ${ARGN})
   target_link_libraries(${target} PRIVATE GTest::gtest GTest::gmock GTest::gtest_main)
   ccom_precompile(${target} REUSE_FROM ccom_test_headers)
   ccom_unite(${target} 8)

@@ -131,6 +131,11 @@ Result<Descriptor> listen_at(const std::string& ip, const PortRange& ports, int 
 }
 
 // Six probes: the kernel counts whole seconds, and one lost reply must not break a connection.
+void disable_nagle(int fd) {
+  const int on = 1;
+  (void)::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
 void enable_keepalive(int fd, std::chrono::milliseconds silence) {
   constexpr int kSteps = 6;
   constexpr int64_t kLongestStep = 3600;

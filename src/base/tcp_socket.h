@@ -40,6 +40,9 @@ Result<Descriptor> listen_at(const std::string& ip, const PortRange& ports, int 
 // The same on one port (0: any free one), with the system's own error if that one is in use.
 Result<Descriptor> listen_at_port(const std::string& ip, uint16_t port, int backlog);
 
+// For messages that are rare and small: none may be delayed by Nagle's algorithm.
+void disable_nagle(int fd);
+
 // An idle connection breaks with ETIMEDOUT when the other host has not answered for about `silence` (whole seconds, at
 // least six). A host that answers counts as alive, even if its process does not read.
 void enable_keepalive(int fd, std::chrono::milliseconds silence);

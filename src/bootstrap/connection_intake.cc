@@ -3,7 +3,6 @@
 
 #include <grpcpp/security/server_credentials.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -84,8 +83,7 @@ void ConnectionIntake::stop() {
 }
 
 void ConnectionIntake::hand_over(Descriptor connection) {
-  const int on = 1;
-  (void)::setsockopt(connection.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  disable_nagle(connection.get());
   grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
   parameters.listener_fd = listener_.get();
   parameters.fd = connection.release();

@@ -80,6 +80,15 @@ std::string reason_of(const grpc::Status& status) {
   return colon == std::string::npos || is_authentication_failure(status) ? text : text.substr(colon + 2);
 }
 
+// As gRPC asks for before a queue is destroyed: waits for what has been started.
+void drain(grpc::CompletionQueue& queue) {
+  queue.Shutdown();
+  void* tag = nullptr;
+  bool is_ok = false;
+  while (queue.Next(&tag, &is_ok)) {
+  }
+}
+
 // One rank's client. Used by one thread.
 class Client final : public Rendezvous {
  public:
@@ -187,9 +196,7 @@ grpc::Status Client::attempt(const wire::Request& request, Deadline deadline, wi
          grpc::CompletionQueue::TIMEOUT) {
     if (is_interrupted()) context.TryCancel();
   }
-  queue.Shutdown();
-  while (queue.Next(&tag, &is_ok)) {
-  }
+  drain(queue);
   return status;
 }
 
@@ -241,11 +248,7 @@ void Client::show_presence() {
 void Client::end_presence() {
   if (presence_ == nullptr) return;
   presence_context_.TryCancel();
-  queue_.Shutdown();
-  void* tag = nullptr;
-  bool is_ok = false;
-  while (queue_.Next(&tag, &is_ok)) {
-  }
+  drain(queue_);
 }
 
 Status Client::probe(Deadline deadline) {

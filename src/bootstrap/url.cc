@@ -30,7 +30,6 @@ constexpr size_t kMaxSecretFileBytes = 64 << 10;
 
 // ---- file://
 
-// If `folder` is not empty, it is removed with the file.
 // Nobody else removes the folder while rank 0 has its lock, and the next job of this user removes those without owners.
 Result<std::shared_ptr<Descriptor>> own_private_folder(const std::string& folder) {
   auto lock = std::make_shared<Descriptor>();
@@ -46,6 +45,7 @@ Result<std::shared_ptr<Descriptor>> own_private_folder(const std::string& folder
   return lock;  // without the lock, an earlier job with the same name still runs
 }
 
+// If `folder` is not empty, it is removed with the file.
 Result<UniqueId> make_id_file(const std::string& path, const std::string& folder, const MakeId& make_id) {
   CCOM_TRY_ASSIGN(const std::shared_ptr<Descriptor> lock, own_private_folder(folder));
   CCOM_TRY(remove_private_file(

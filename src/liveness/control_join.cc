@@ -210,7 +210,7 @@ class ControlJoin {
     while (true) {
       Descriptor socket = arriving_.next();
       if (!socket.is_open()) return;
-      disable_nagle(socket);
+      disable_nagle(socket.get());
       if (accepted_.size() >= kMaxHalfProved) accepted_.erase(accepted_.begin());
       accepted_.push_back(
           std::make_unique<PendingHandshake>(PendingHandshake{std::move(socket), Handshake::acceptor(identity())}));

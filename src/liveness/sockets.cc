@@ -3,7 +3,6 @@
 
 #include <netdb.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include <cstring>
@@ -43,11 +42,6 @@ Result<Descriptor> open_socket(int family) {
 
 }  // namespace
 
-void disable_nagle(const Descriptor& socket) {
-  const int on = 1;
-  ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-}
-
 Result<Descriptor> listen_on(const std::string& ip, const PortRange& ports) {
   Result<Descriptor> socket = listen_at(ip, ports, SOMAXCONN);
   if (!socket) return std::move(socket).error().in("control connections");
@@ -69,7 +63,7 @@ Result<std::string> address_of(const Descriptor& listener) {
 Result<Descriptor> start_connect(const std::string& text) {
   CCOM_TRY_ASSIGN(const SocketAddress address, parse_address(text));
   CCOM_TRY_ASSIGN(Descriptor socket, open_socket(address.family()));
-  disable_nagle(socket);
+  disable_nagle(socket.get());
   if (::connect(socket.get(), address.get(), address.size) != 0 && errno != EINPROGRESS && errno != EINTR)
     return system_error(errno, "connect to %s", text.c_str());
   return socket;

@@ -19,7 +19,5 @@ Result<std::string> address_of(const Descriptor& listener);
 Result<Descriptor> start_connect(const std::string& address);
 // 0, or the errno of the failed connection.
 int connect_outcome(const Descriptor& socket);
-// Control messages are rare and small; none may be delayed by Nagle's algorithm.
-void disable_nagle(const Descriptor& socket);
 
 }  // namespace ccom

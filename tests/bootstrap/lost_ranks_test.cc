@@ -103,6 +103,12 @@ class LostRanks : public ::testing::Test {
     return parts ? Status::ok() : parts.error();
   }
 
+  static void expect_named(const Status& failure, Rank rank) {
+    EXPECT_EQ(failure.code(), Code::RemoteError);
+    EXPECT_THAT(failure.peers(), ElementsAre(rank));
+    EXPECT_THAT(failure.message(), HasSubstr("rank " + std::to_string(rank) + " (process "));
+  }
+
   static inline std::unique_ptr<Child> joined_rank0, serving_rank0, rank1;
 };
 
@@ -113,9 +119,7 @@ TEST_F(LostRanks, ADeadRankZeroIsNamedWithItsProcess) {
   const auto rendezvous = connect_rendezvous(*id, 2, 1, soon());
   ASSERT_TRUE(rendezvous) << message_of(rendezvous);
   const Status failure = exchange_and_kill(**rendezvous, *joined_rank0);
-  EXPECT_EQ(failure.code(), Code::RemoteError);
-  EXPECT_THAT(failure.peers(), ElementsAre(0));
-  EXPECT_THAT(failure.message(), HasSubstr("rank 0 (process "));
+  expect_named(failure, 0);
 }
 
 // The id says that it is rank 0's, as those of urls do.
@@ -127,9 +131,7 @@ TEST_F(LostRanks, ADeadRankZeroIsNamedAlsoBeforeItHasJoined) {
   const auto rendezvous = connect_rendezvous(*id, 2, 1, soon());
   ASSERT_TRUE(rendezvous) << message_of(rendezvous);
   const Status failure = exchange_and_kill(**rendezvous, *serving_rank0);
-  EXPECT_EQ(failure.code(), Code::RemoteError);
-  EXPECT_THAT(failure.peers(), ElementsAre(0));
-  EXPECT_THAT(failure.message(), HasSubstr("rank 0 (process "));
+  expect_named(failure, 0);
 }
 
 // Rank 1 has joined and is busy with something else when it dies.
@@ -141,9 +143,7 @@ TEST_F(LostRanks, ARankThatDiesBetweenExchangesIsNamedAtOnce) {
   ASSERT_TRUE(rank0) << message_of(rank0);
   EXPECT_EQ(rank1->hear<char>(), '!');
   const Status failure = exchange_and_kill(**rank0, *rank1);
-  EXPECT_EQ(failure.code(), Code::RemoteError);
-  EXPECT_THAT(failure.peers(), ElementsAre(1));
-  EXPECT_THAT(failure.message(), HasSubstr("rank 1 (process "));
+  expect_named(failure, 1);
 }
 
 }  // namespace

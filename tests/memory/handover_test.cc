@@ -284,7 +284,7 @@ TEST(HandOverFolder, OfAKilledProcessIsRemovedByTheNextOneAndThatOfALivingOneIsN
   ::close(ready[1]);
 }
 
-// The first form removed what is in any folder of this user with six letters behind "ccom-": bench/launch's, for one.
+// Others of this user lock nothing, so theirs look abandoned: only the name and the file in it tell them apart.
 TEST(HandOverFolder, OfOthersAreLeftAlone) {
   const std::string own = folder_of((*SegmentServer::create(Secret::random()))->path());
   const std::string place = std::filesystem::path(own).parent_path();
