@@ -10,6 +10,7 @@
 #include "api/handles.h"
 #include "base/options.h"
 #include "bootstrap/grpc_client.h"
+#include "bootstrap/job_secret.h"
 #include "bootstrap/launch.h"
 #include "bootstrap/local_rendezvous.h"
 #include "bootstrap/rendezvous_servers.h"
@@ -94,7 +95,7 @@ Status init_rank(ccomComm_t* out, int nranks, const UniqueId& id, int rank, cons
 // Where the user has set CCOM_SECRET, the bytes of an id hold its secret encrypted by that one, so that they are
 // worthless to others who see them on their way. The number of a communicator is random: each mask is used once.
 Status mask_secret(UniqueId& id) {
-  CCOM_TRY_ASSIGN(const std::optional<Secret> of_user, configured_secret());
+  CCOM_TRY_ASSIGN(const std::optional<Secret> of_user, job_secret());
   if (!of_user) return {};
   id.secret = id.secret.masked_by(of_user->derive("ccom unique id mask " + std::to_string(id.communicator)));
   return {};

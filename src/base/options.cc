@@ -71,8 +71,8 @@ constexpr std::array kTable = {
                "random, unbiased; only for ranks that share memory)."},
     OptionInfo{"CCOM_ROUNDING_SEED", "0", "Seed of stochastic rounding, 0 or more; the same on all ranks."},
     OptionInfo{"CCOM_SECRET", "",
-               "Job secret for rendezvous addresses given as host:port. Prefer CCOM_SECRET_FILE: the environment "
-               "of a process is easier to read than a file of mode 0600."},
+               "Job secret for rendezvous addresses given as host:port: 16 bytes or more, 8 of them different. Prefer "
+               "CCOM_SECRET_FILE: the environment of a process is easier to read than a file of mode 0600."},
     OptionInfo{"CCOM_SECRET_FILE", "",
                "File with the job secret; must be a regular file owned by the user, of mode 0600, and not a "
                "symbolic link."},

@@ -44,6 +44,19 @@ Secret Secret::from_text(std::string_view text) {
   return secret;
 }
 
+Secret Secret::from_passphrase(std::string_view text) {
+  constexpr std::string_view kSalt = "ccom job secret";
+  constexpr uint64_t kCost = 1 << 14;
+  constexpr uint64_t kBlockSize = 8;
+  constexpr uint64_t kParallel = 1;
+  constexpr uint64_t kAtMostBytes = 32 << 20;
+  Secret secret;
+  if (EVP_PBE_scrypt(text.data(), text.size(), reinterpret_cast<const unsigned char*>(kSalt.data()), kSalt.size(),
+                     kCost, kBlockSize, kParallel, kAtMostBytes, secret.bytes_.data(), secret.bytes_.size()) != 1)
+    throw std::bad_alloc();
+  return secret;
+}
+
 // The secret is uniform already, so HKDF's extract step is omitted; one expand block of 32 bytes suffices.
 Secret Secret::derive(std::string_view label) const {
   std::string info(label);

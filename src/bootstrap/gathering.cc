@@ -4,6 +4,18 @@
 #include <algorithm>
 
 namespace ccom {
+namespace {
+
+const char* name_build(const std::string& build) { return build.empty() ? "an older version of ccom" : build.c_str(); }
+
+}  // namespace
+
+Status other_build(const Caller& rank, const std::string& server_who, const std::string& server_build) {
+  return error(Code::ConfigError, "rank %d (%s) runs %s, the process with the rendezvous server (%s) runs %s",
+               rank.rank, rank.who.c_str(), name_build(rank.build), server_who.c_str(), name_build(server_build))
+      .with_peers({rank.rank})
+      .with_cure("install the same version of ccom for all ranks");
+}
 
 Status Gathering::fail(Status status) {
   if (failure_.is_ok()) failure_ = std::move(status);
@@ -12,6 +24,7 @@ Status Gathering::fail(Status status) {
 
 Status Gathering::would_admit(const Caller& caller) const {
   CCOM_TRY(Status(failure_));
+  if (caller.build != build_) return other_build(caller, who_, build_);
   if (caller.nranks < 1 || caller.nranks > kMaxRanks || caller.rank < 0 || caller.rank >= caller.nranks) {
     return error(Code::ConfigError, "%s claims to be rank %d of %d", caller.who.c_str(), caller.rank, caller.nranks)
         .with_peers({caller.rank});
@@ -46,6 +59,7 @@ Status Gathering::join(const Caller& caller) {
   if (Status refusal = would_admit(caller); !refusal.is_ok()) return fail(std::move(refusal));
   if (nranks_ == 0) {
     nranks_ = caller.nranks;
+    build_ = caller.build;
     first_caller_ = caller.rank;
   }
   members_.try_emplace(caller.rank, Member{.token = caller.token, .who = caller.who});

@@ -30,8 +30,12 @@ struct Caller {
   Rank rank = 0;
   int nranks = 0;
   uint64_t token = 0;
-  std::string who;  // "process 412 on n7", for error texts
+  std::string who;      // "process 412 on n7", for error texts
+  std::string build{};  // this_build()
 };
+
+// That a rank runs another build than the process with the rendezvous server.
+Status other_build(const Caller& rank, const std::string& server_who, const std::string& server_build);
 
 // Invariants: rounds are numbered from 0, and every rank is in the same round or has just completed it; failure() never
 // changes once set and is returned by every later call, so that all ranks report the same error. Not thread-safe.
@@ -39,7 +43,12 @@ class Gathering {
  public:
   using Parts = std::shared_ptr<const std::vector<std::string>>;
 
-  // The first caller's nranks is authoritative. ConfigError if a caller contradicts it or uses a rank that is in use.
+  Gathering() = default;
+  // In process `who`, whose build all callers must have.
+  Gathering(std::string who, std::string build) : who_(std::move(who)), build_(std::move(build)) {}
+
+  // The first caller's nranks is authoritative. ConfigError if a caller contradicts it, runs another build, or uses a
+  // rank that is in use.
   Status join(const Caller& caller);
   // Whether join() would succeed now. An error here does not end the rendezvous.
   Status would_admit(const Caller& caller) const;
@@ -81,6 +90,8 @@ class Gathering {
   Status fail_out_of_step(Rank rank, uint64_t round, std::string_view phase);
   void complete_round();
 
+  std::string who_;
+  std::string build_;
   int nranks_ = 0;
   Rank first_caller_ = 0;
   std::map<Rank, Member> members_;

@@ -10,6 +10,7 @@ namespace {
 
 grpc::ByteBuffer encode(wire::Answer& answer, const ServerProcess& server) {
   answer.mutable_server()->set_who(server.who);
+  answer.mutable_server()->set_build(server.build);
   for (const int rank : server.ranks) answer.mutable_server()->add_ranks(rank);
   grpc::ByteBuffer bytes;
   bool owns_buffer = false;
@@ -35,6 +36,14 @@ grpc::ByteBuffer encode(const std::vector<std::string>& parts, const ServerProce
   wire::Answer answer;
   for (const std::string& part : parts) answer.add_parts(part);
   return encode(answer, server);
+}
+
+Caller caller_of(const wire::Request& request) {
+  return {.rank = request.rank(),
+          .nranks = request.nranks(),
+          .token = request.token(),
+          .who = request.who(),
+          .build = request.build()};
 }
 
 std::string this_process() {

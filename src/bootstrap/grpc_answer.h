@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the server of a rendezvous answers (rendezvous.proto): an error, or the parts of all ranks.
+// Who asks the server of a rendezvous, and what it answers (rendezvous.proto): an error, or the parts of all ranks.
 #pragma once
 
 #include <grpcpp/support/byte_buffer.h>
@@ -9,20 +9,26 @@
 #include <vector>
 
 #include "base/status.h"
+#include "bootstrap/gathering.h"
 
 namespace ccom {
 
 namespace wire {
 class Answer;
-}
+class Request;
+}  // namespace wire
 
 // The process that runs the server.
 struct ServerProcess {
   std::string who;
+  std::string build;
   std::vector<int> ranks{};  // those that have joined from it
 };
 // "process 412 on n7": this one.
 std::string this_process();
+
+// Who sends it.
+Caller caller_of(const wire::Request& request);
 
 grpc::ByteBuffer encode(const Status& status, const ServerProcess& server);
 grpc::ByteBuffer encode(const std::vector<std::string>& parts, const ServerProcess& server);

@@ -13,6 +13,7 @@
 #include "bootstrap/rendezvous.grpc.pb.h"
 #include "bootstrap/rendezvous_servers.h"
 #include "bootstrap/start_resources.h"
+#include "bootstrap/this_build.h"
 #include "bootstrap/tls_identity.h"
 
 namespace ccom {
@@ -98,6 +99,7 @@ class Client final : public Rendezvous {
     request_.set_nranks(nranks);
     request_.set_token(random_u64());
     request_.set_who(this_process());
+    request_.set_build(this_build());
   }
   ~Client() override;
   Status open();
@@ -233,6 +235,10 @@ Status Client::join(Deadline deadline) {
   CCOM_TRY_ASSIGN(const wire::Answer answer, exchange(request, deadline));
   CCOM_TRY(decode(answer));
   has_joined_ = true;
+  // A server that does not compare builds: this rank leaves, which ends the rendezvous for all.
+  if (server_.build() != request_.build()) {
+    return other_build(caller_of(request_), server_.who(), server_.build());
+  }
   show_presence();
   return Status::ok();
 }

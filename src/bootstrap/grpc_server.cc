@@ -22,6 +22,7 @@
 #include "bootstrap/grpc_answer.h"
 #include "bootstrap/quiet_grpc.h"
 #include "bootstrap/rendezvous.grpc.pb.h"
+#include "bootstrap/this_build.h"
 
 namespace ccom {
 namespace {
@@ -34,10 +35,6 @@ constexpr size_t kServerMemory = size_t{512} << 20;
 
 // Makes the client retry.
 const grpc::Status kNotYet(grpc::StatusCode::UNAVAILABLE, "the previous rendezvous at this address has not ended yet");
-
-Caller caller_of(const wire::Request& request) {
-  return {.rank = request.rank(), .nranks = request.nranks(), .token = request.token(), .who = request.who()};
-}
 
 }  // namespace
 
@@ -115,10 +112,10 @@ class RendezvousServer::Impl {
 
   mutable Mutex mutex_;
   mutable std::condition_variable changed_;
-  Gathering gathering_ CCOM_GUARDED_BY(mutex_);
   std::map<Rank, Waiter> waiting_ CCOM_GUARDED_BY(mutex_);
   std::map<Rank, Call*> present_ CCOM_GUARDED_BY(mutex_);  // a call each, which breaks when its rank dies
-  ServerProcess process_ CCOM_GUARDED_BY(mutex_) = {.who = this_process()};
+  ServerProcess process_ CCOM_GUARDED_BY(mutex_) = {.who = this_process(), .build = this_build()};
+  Gathering gathering_ CCOM_GUARDED_BY(mutex_) = Gathering(process_.who, process_.build);
   bool stop_ CCOM_GUARDED_BY(mutex_) = false;
   bool ended_ CCOM_GUARDED_BY(mutex_) = false;
   std::thread thread_;

@@ -15,6 +15,7 @@
 #include "base/owned_folder.h"
 #include "base/tcp_socket.h"
 #include "bootstrap/grpc_client.h"
+#include "bootstrap/job_secret.h"
 #include "bootstrap/private_file.h"
 #include "bootstrap/rendezvous_servers.h"
 #include "bootstrap/resolve.h"
@@ -25,8 +26,6 @@ namespace ccom {
 namespace {
 
 using namespace std::chrono_literals;
-
-constexpr size_t kMaxSecretFileBytes = 64 << 10;
 
 // ---- file://
 
@@ -96,24 +95,6 @@ Result<UniqueId> wait_for_id_file(const std::string& path, int nranks, Rank rank
   }
 }
 
-}  // namespace
-
-Result<std::optional<Secret>> configured_secret() {
-  const bool has_text = option_is_set("CCOM_SECRET");
-  if (!option_is_set("CCOM_SECRET_FILE")) {
-    return has_text ? std::optional(Secret::from_text(option("CCOM_SECRET"))) : std::nullopt;
-  }
-  if (has_text) return error(Code::ConfigError, "CCOM_SECRET and CCOM_SECRET_FILE are both set; set only one");
-  const std::string path = option("CCOM_SECRET_FILE");
-  auto contents = read_private_file(path, kMaxSecretFileBytes);
-  if (!contents) return std::move(contents).error().in("CCOM_SECRET_FILE");
-  if (!*contents) return error(Code::ConfigError, "CCOM_SECRET_FILE=%s: no such file", path.c_str());
-  if ((*contents)->empty()) return error(Code::ConfigError, "CCOM_SECRET_FILE=%s is empty", path.c_str());
-  return std::optional(Secret::from_text(**contents));
-}
-
-namespace {
-
 // ---- tcp://
 
 uint64_t number_from(const Secret& secret) {
@@ -126,7 +107,7 @@ Result<UniqueId> id_from_host_port(std::string_view text, const std::string& gen
   const Result<HostPort> parsed = parse_host_port(text);
   if (!parsed) return Status(parsed.error()).in("rendezvous");
   const HostPort& where = *parsed;
-  CCOM_TRY_ASSIGN(const std::optional<Secret> secret, configured_secret());
+  CCOM_TRY_ASSIGN(const std::optional<Secret> secret, job_secret());
   CCOM_TRY_ASSIGN(const std::string address, resolve_host(where.host, deadline));
   if (is_wildcard_address(address)) {
     return error(Code::ConfigError, "rendezvous address %s: use one address of rank 0's host, not a wildcard",

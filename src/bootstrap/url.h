@@ -28,9 +28,6 @@ using MakeId = std::function<Result<UniqueId>()>;
 // The environment of this process.
 const char* process_environment(const char* name);
 
-// From CCOM_SECRET or CCOM_SECRET_FILE; nothing if the user has set neither.
-Result<std::optional<Secret>> configured_secret();
-
 // Blocks until the deadline for file urls and slow name servers. Errors: InvalidArgument for a url of none of these
 // forms, ConfigError for wrong settings, Timeout if rank 0 has written no usable file.
 Result<UniqueId> unique_id_from_url(std::string_view url, int nranks, Rank rank, Deadline deadline,

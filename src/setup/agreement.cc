@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "setup/agreement.h"
 
+#include <unistd.h>
+
 #include <cstring>
 #include <fstream>
 #include <iterator>
 
-#include "base/version.h"
 #include "setup/exchange.h"
 #include "setup/exchanges.pb.h"
 
@@ -39,7 +40,7 @@ Result<wire::RankDescription> describe_self(const CommConfig& config) {
   }
   CCOM_TRY_ASSIGN(const std::string plans, read_plans(config.plan));
   wire::RankDescription self;
-  self.set_version(kVersion);
+  self.set_page_bytes(static_cast<uint64_t>(::sysconf(_SC_PAGESIZE)));
   self.set_settings(config.fingerprint());
   self.set_plans(plans);
   self.set_host(to_json(host));
@@ -49,12 +50,30 @@ Result<wire::RankDescription> describe_self(const CommConfig& config) {
   return self;
 }
 
-Status compare(const std::string& first, const std::string& theirs, Rank rank, const char* what) {
+Status compare_settings(const std::string& first, const std::string& theirs, Rank rank) {
   if (first == theirs) return {};
-  return error(Code::ConfigError, "rank %d differs from rank 0 in %s: '%s' against '%s'", rank, what, theirs.c_str(),
+  return error(Code::ConfigError, "rank %d differs from rank 0 in settings: '%s' against '%s'", rank, theirs.c_str(),
                first.c_str())
       .with_peers({rank})
-      .with_cure("start all ranks with the same version of ccom and the same CCOM_* variables and config");
+      .with_cure("start all ranks with the same CCOM_* variables and config");
+}
+
+// Processes under an emulator may have other pages than others on their host; what they map together has one layout.
+Status compare_pages(const std::vector<wire::RankDescription>& all, const Topology& topology) {
+  for (int host = 0; host < static_cast<int>(topology.hosts.size()); ++host) {
+    const std::vector<Rank> ranks = topology.ranks_of(host);
+    for (const Rank rank : ranks) {
+      const uint64_t first = all[static_cast<size_t>(ranks[0])].page_bytes();
+      const uint64_t theirs = all[static_cast<size_t>(rank)].page_bytes();
+      if (first == theirs) continue;
+      return error(Code::ConfigError, "rank %d has memory pages of %llu bytes, rank %d on the same host of %llu", rank,
+                   static_cast<unsigned long long>(theirs), ranks[0], static_cast<unsigned long long>(first))
+          .with_peers({rank})
+          .with_cure(
+              "start the ranks of a host under the same kernel and emulator, or give them distinct CCOM_HOSTIDs");
+    }
+  }
+  return {};
 }
 
 Result<RankView> view_of(const wire::RankDescription& description) {
@@ -77,8 +96,7 @@ Result<Agreement> agree(const Membership& membership, const CommConfig& config, 
   std::vector<RankView> views;
   for (Rank rank = 0; rank < membership.nranks; ++rank) {
     const wire::RankDescription& theirs = all[static_cast<size_t>(rank)];
-    CCOM_TRY(compare(all[0].version(), theirs.version(), rank, "version"));
-    CCOM_TRY(compare(all[0].settings(), theirs.settings(), rank, "settings"));
+    CCOM_TRY(compare_settings(all[0].settings(), theirs.settings(), rank));
     if (all[0].plans() != theirs.plans()) {
       return error(Code::ConfigError, "rank %d has other contents in its plan file (CCOM_PLAN) than rank 0", rank)
           .with_peers({rank})
@@ -90,6 +108,7 @@ Result<Agreement> agree(const Membership& membership, const CommConfig& config, 
   }
   Agreement agreement{{}, all[0].plans(), membership};
   CCOM_TRY_ASSIGN(agreement.topology, merge(views));
+  CCOM_TRY(compare_pages(all, agreement.topology));
   const std::string nonce = std::to_string(all[0].nonce());
   const Secret numbers = membership.secret.derive("ccom number " + nonce);
   std::memcpy(&agreement.membership.communicator, numbers.bytes().data(), sizeof agreement.membership.communicator);

@@ -20,7 +20,7 @@ ccomResult_t join(const ccomUniqueId& id) {
 
 class SharedSecret : public testing::Test {
  protected:
-  void SetUp() override { ::setenv("CCOM_SECRET", "of this job", 1); }
+  void SetUp() override { ::setenv("CCOM_SECRET", "a-secret-of-this-job", 1); }
   void TearDown() override { ::unsetenv("CCOM_SECRET"); }
 };
 
@@ -29,9 +29,9 @@ TEST_F(SharedSecret, IsNeededBesideTheId) {
   ASSERT_EQ(ccomGetUniqueId(&id), ccomSuccess);
   ::unsetenv("CCOM_SECRET");
   EXPECT_NE(join(id), ccomSuccess) << "the id alone is enough";
-  ::setenv("CCOM_SECRET", "of another job", 1);
+  ::setenv("CCOM_SECRET", "a-secret-of-another-job", 1);
   EXPECT_NE(join(id), ccomSuccess) << "any secret will do";
-  ::setenv("CCOM_SECRET", "of this job", 1);
+  ::setenv("CCOM_SECRET", "a-secret-of-this-job", 1);
   EXPECT_EQ(join(id), ccomSuccess) << ccomGetLastError(nullptr);
 }
 

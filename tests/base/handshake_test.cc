@@ -20,6 +20,17 @@ HandshakeIdentity rank(int32_t self, HandshakeProtocol protocol = HandshakeProto
   return {.protocol = protocol, .key = key, .communicator = 5, .self = self};
 }
 
+// As Python's hashlib.scrypt(text, salt=b"ccom job secret", n=16384, r=8, p=1, dklen=32) says.
+TEST(Secret, OfAPassphraseIsScrypt) {
+  const Secret derived = Secret::from_passphrase("a-secret-of-this-test");
+  std::string hex;
+  for (const uint8_t byte : derived.bytes()) {
+    constexpr std::string_view kDigits = "0123456789abcdef";
+    hex += {kDigits[byte >> 4], kDigits[byte & 15]};
+  }
+  EXPECT_EQ(hex, "8199263667324b47eee850815d5eeebaa7ee8f46b3cbe13af763006b800c40aa");
+}
+
 struct Terms {
   uint32_t streams, channels;
   friend bool operator==(const Terms&, const Terms&) = default;

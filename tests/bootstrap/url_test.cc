@@ -214,7 +214,7 @@ TEST_F(TcpUrl, NeedsASecretBeyondLoopback) {
   EXPECT_EQ(without.error().code(), Code::ConfigError);
   EXPECT_THAT(without.error().cure(),
               AllOf(HasSubstr("CCOM_SECRET_FILE"), HasSubstr("CCOM_SECRET"), HasSubstr("loopback")));
-  const ScopedVariable secret("CCOM_SECRET", "open sesame");
+  const ScopedVariable secret("CCOM_SECRET", "a-secret-of-this-test");
   const auto with = unique_id_from_url("tcp://192.0.2.1:4100", 2, 1, soon(), no_id);
   ASSERT_TRUE(with) << message_of(with);
   EXPECT_EQ(with->endpoint(), "192.0.2.1:4100");
@@ -232,22 +232,24 @@ TEST_F(TcpUrl, GivesDifferentSecretsForDifferentPasswordsAndFiles) {
   const auto none = secret_now();
   EXPECT_EQ(secret_now(), none);
   {
-    const ScopedVariable secret("CCOM_SECRET", "a");
+    const ScopedVariable secret("CCOM_SECRET", "a-secret-of-this-test");
     EXPECT_NE(secret_now(), none);
   }
-  write_file(folder / "secret", "b", 0600);
+  write_file(folder / "secret", "another-secret-of-this-test", 0600);
   const ScopedVariable file("CCOM_SECRET_FILE", (folder / "secret").c_str());
   EXPECT_NE(secret_now(), none);
 }
 
 TEST_F(TcpUrl, RefusesSecretFilesThatOthersCouldHaveTouched) {
   const TemporaryFolder folder;
-  write_file(folder / "good", "secret", 0600);
-  write_file(folder / "readable", "secret", 0640);
+  write_file(folder / "good", "a-secret-of-this-test", 0600);
+  write_file(folder / "readable", "a-secret-of-this-test", 0640);
   write_file(folder / "empty", "", 0600);
   fs::create_symlink(folder / "good", folder / "link");
-  for (const auto& [name, reason] : std::map<std::string, std::string>{
-           {"readable", "mode 0640"}, {"empty", "is empty"}, {"link", "symbolic link"}, {"absent", "no such file"}}) {
+  for (const auto& [name, reason] : std::map<std::string, std::string>{{"readable", "mode 0640"},
+                                                                       {"empty", "a secret of 0 bytes"},
+                                                                       {"link", "symbolic link"},
+                                                                       {"absent", "no such file"}}) {
     const ScopedVariable file("CCOM_SECRET_FILE", (folder / name).c_str());
     const auto id = unique_id_from_url("tcp://127.0.0.1:4100", 2, 1, soon(), no_id);
     ASSERT_FALSE(id) << name;
@@ -258,6 +260,20 @@ TEST_F(TcpUrl, RefusesSecretFilesThatOthersCouldHaveTouched) {
   EXPECT_TRUE(unique_id_from_url("tcp://127.0.0.1:4100", 2, 1, soon(), no_id));
   const ScopedVariable both("CCOM_SECRET", "x");
   EXPECT_THAT(message_of(unique_id_from_url("tcp://127.0.0.1:4100", 2, 1, soon(), no_id)), HasSubstr("both"));
+}
+
+TEST_F(TcpUrl, RefusesSecretsThatCanBeGuessed) {
+  for (const char* guessable : {"x", "open sesame", "0123456789abcde", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+                                "abababababababababababab"}) {
+    const ScopedVariable secret("CCOM_SECRET", guessable);
+    const auto id = unique_id_from_url("tcp://127.0.0.1:4100", 2, 1, soon(), no_id);
+    ASSERT_FALSE(id) << guessable;
+    EXPECT_EQ(id.error().code(), Code::ConfigError);
+    EXPECT_THAT(id.error().message(), AllOf(HasSubstr("CCOM_SECRET"), HasSubstr("can be guessed")));
+    EXPECT_THAT(id.error().message(), ::testing::Not(HasSubstr(std::string(guessable) + ":")))
+        << "the error shows the secret";
+    EXPECT_THAT(id.error().cure(), HasSubstr("/dev/urandom"));
+  }
 }
 
 TEST_F(TcpUrl, SaysWhatIsWrongWithTheUrl) {

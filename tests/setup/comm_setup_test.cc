@@ -126,6 +126,11 @@ TEST(CommSetup, WhatARankLeavesOutNamesIt) {
   expect_blamed(change<Connected>("connections", [](auto& m) { m.clear_reads(); }), "rank 1, connections: sent no");
 }
 
+TEST(CommSetup, ARankWithOtherPagesOnTheSameHostIsNamed) {
+  expect_blamed(change<wire::RankDescription>("hosts", [](auto& m) { m.set_page_bytes(m.page_bytes() * 16); }),
+                "rank 1 has memory pages of 65536 bytes, rank 0 on the same host of 4096");
+}
+
 TEST(CommSetup, AMissingSegmentNamesTheLeader) {
   expect_blamed(change<wire::Capabilities>("segments", [](auto& m) { m.set_segment(""); }),
                 "rank 0, segments: sent no segment", 0);

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bootstrap/this_build.h"
+
+#include "base/version.h"
+#include "source_hash.h"
+
+namespace ccom {
+
+std::string this_build() { return std::string("ccom ") + kVersion + " (sources " CCOM_SOURCE_HASH ")"; }
+
+}  // namespace ccom

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What must be the same in all processes of a job for them to understand one another.
+#pragma once
+
+#include <string>
+
+namespace ccom {
+
+// "ccom 0.1.0 (sources 3f2a9c11d04e)": version and hash of the library's sources, because each rank makes its plans for
+// itself. In a file of its own, so that a test can link another one.
+std::string this_build();
+
+}  // namespace ccom
