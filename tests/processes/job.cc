@@ -37,7 +37,7 @@ Job::Job(int nranks, std::vector<std::string> arguments, const std::function<Env
     }
     ::close(ends[1]);
     ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
-    ranks_.push_back({pid, ends[0], "", {}, {}});
+    ranks_.push_back({.pid = pid, .output = ends[0]});
   }
 }
 
@@ -55,7 +55,7 @@ Job::~Job() {
 
 void Job::read_some(int timeout_ms) {
   std::vector<pollfd> polls;
-  for (const Process& process : ranks_) polls.push_back({process.output, POLLIN, 0});
+  for (const Process& process : ranks_) polls.push_back({process.has_ended_output ? -1 : process.output, POLLIN, 0});
   ::poll(polls.data(), polls.size(), timeout_ms);
   for (size_t i = 0; i < ranks_.size(); ++i) {
     if (polls[i].revents == 0) continue;
@@ -63,6 +63,7 @@ void Job::read_some(int timeout_ms) {
     ssize_t got = 0;
     while ((got = ::read(ranks_[i].output, buffer, sizeof buffer)) > 0)
       ranks_[i].partial.append(buffer, static_cast<size_t>(got));
+    ranks_[i].has_ended_output = got == 0;  // polled again, it would be ready at once
     std::string& text = ranks_[i].partial;
     for (size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n')) {
       ranks_[i].lines.push_back(text.substr(0, end));

@@ -42,9 +42,10 @@ class Job {
   struct Process {
     pid_t pid = -1;
     int output = -1;
-    std::string partial;
-    std::vector<std::string> lines;
-    std::vector<std::chrono::steady_clock::time_point> times;
+    bool has_ended_output = false;
+    std::string partial{};
+    std::vector<std::string> lines{};
+    std::vector<std::chrono::steady_clock::time_point> times{};
   };
   void read_some(int timeout_ms);
 

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One rank of a job whose resources are limited, or counted; one line per event on stdout, for the parent to read.
+//   limited_program calls            "met", then collectives of several sizes, sends and another communicator; "done",
+//   or
+//                                    "failed CODE TEXT"
+//   limited_program groups N         N times: a communicator, allreduce, destroy; "used DESCRIPTORS THREADS MAPPINGS
+//   KIB" after
+//                                    the first 20 and after the last
+// CCOM_TEST_LIMIT=KIND:VALUE is put on this process before it does anything: nofile, as (bytes), memory or pids (a
+// folder of that control group).
+#include <ccom/ccom.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace {
+
+namespace fs = std::filesystem;
+
+int rank = 0;
+int nranks = 0;
+
+void say(const std::string& line) {
+  const std::string text = line + "\n";
+  if (::write(STDOUT_FILENO, text.data(), text.size()) < 0) std::_Exit(9);
+}
+
+[[noreturn]] void end(const std::string& line) {
+  say(line);
+  std::exit(0);
+}
+
+void require(ccomResult_t result) {
+  if (result != ccomSuccess) end("failed " + std::to_string(result) + " " + ccomGetLastError(nullptr));
+}
+
+void set_limit(int kind, const std::string& value) {
+  const rlimit limit{std::stoull(value), std::stoull(value)};
+  if (::setrlimit(kind, &limit) != 0) std::_Exit(8);
+}
+
+void enter_limits() {
+  const char* const given = std::getenv("CCOM_TEST_LIMIT");
+  if (given == nullptr) return;
+  const std::string text = given;
+  const std::string kind = text.substr(0, text.find(':'));
+  const std::string value = text.substr(text.find(':') + 1);
+  if (kind == "nofile") return set_limit(RLIMIT_NOFILE, value);
+  if (kind == "as") return set_limit(RLIMIT_AS, value);
+  std::ofstream processes(value + "/cgroup.procs");
+  processes << ::getpid() << std::flush;
+  if (!processes) std::_Exit(8);
+}
+
+ccomComm_t join() {
+  ccomUniqueId id;
+  ccomComm_t comm = nullptr;
+  ccomResult_t result = ccomUniqueIdFromUrl("env://", nranks, rank, &id);
+  if (result == ccomSuccess) result = ccomCommInitRank(&comm, nranks, id, rank);
+  require(result);
+  return comm;
+}
+
+void sum(ccomComm_t comm, size_t count) {
+  const std::vector<float> in(count, static_cast<float>(rank + 1));
+  std::vector<float> out(count);
+  require(ccomAllReduce(in.data(), out.data(), count, ccomFloat32, ccomSum, comm, nullptr));
+  const float expected = static_cast<float>(nranks * (nranks + 1)) / 2;
+  for (const float value : out) {
+    if (value != expected) end("wrong");
+  }
+}
+
+void call(ccomComm_t comm) {
+  for (const size_t count : {2, 1 << 14, 1 << 20}) sum(comm, count);
+  std::vector<float> mine(1 << 16), all(mine.size() * static_cast<size_t>(nranks));
+  require(ccomAllGather(mine.data(), all.data(), mine.size(), ccomFloat32, comm, nullptr));
+  require(ccomAlltoAll(all.data(), all.data(), mine.size(), ccomFloat32, comm, nullptr));
+  const int to = (rank + 1) % nranks;
+  const int from = (rank + nranks - 1) % nranks;
+  require(ccomGroupStart());
+  require(ccomSend(mine.data(), mine.size(), ccomFloat32, to, comm, nullptr));
+  require(ccomRecv(all.data(), mine.size(), ccomFloat32, from, comm, nullptr));
+  require(ccomGroupEnd());
+  ccomComm_t another = join();
+  sum(another, 1 << 14);
+  require(ccomCommDestroy(another));
+  require(ccomBarrier(comm, nullptr));
+}
+
+size_t entries(const char* folder) {
+  size_t found = 0;
+  for ([[maybe_unused]] const auto& entry : fs::directory_iterator(folder)) ++found;
+  return found;
+}
+
+void count_resources() {
+  size_t mappings = 0;
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) ++mappings;
+  size_t pages = 0, resident = 0;
+  std::ifstream("/proc/self/statm") >> pages >> resident;
+  say("used " + std::to_string(entries("/proc/self/fd")) + " " + std::to_string(entries("/proc/self/task")) + " " +
+      std::to_string(mappings) + " " + std::to_string(resident * static_cast<size_t>(::sysconf(_SC_PAGESIZE)) / 1024));
+}
+
+void make_groups(ccomComm_t comm, int times) {
+  for (int i = 0; i < times; ++i) {
+    ccomComm_t part = join();
+    sum(part, 64);
+    require(ccomCommDestroy(part));
+    if (i == 19) count_resources();
+  }
+  require(ccomBarrier(comm, nullptr));
+  count_resources();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  rank = std::atoi(std::getenv("CCOM_RANK"));
+  nranks = std::atoi(std::getenv("CCOM_NRANKS"));
+  enter_limits();
+  ccomComm_t comm = join();
+  say("met");
+  const std::string what = argc > 1 ? argv[1] : "calls";
+  what == "groups" ? make_groups(comm, std::atoi(argv[2])) : call(comm);
+  require(ccomCommDestroy(comm));
+  end("done");
+}

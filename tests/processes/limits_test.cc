@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Jobs with a rank whose descriptors, address space, memory or threads are limited - by rlimits and by real control
+// groups - end with success or an error with a text on all ranks: nobody hangs, and no rank dies once all have met. And
+// groups that are made and destroyed leave nothing.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/processes/job.h"
+#include "tests/processes/rotation.h"
+#include "tests/processes/transports.h"
+
+namespace ccom {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::milliseconds;
+
+struct Outcome {
+  std::string text;      // "done", "failed ...", or "": died
+  bool has_met = false;  // all ranks had when it ended
+};
+
+std::vector<Outcome> run_with(const std::string& transport, const std::string& limit) {
+  Job job(3, {"calls"}, [&](int rank) {
+    Job::Environment environment = environment_for(transport, rank);
+    if (rank == 1) environment["CCOM_TEST_LIMIT"] = limit;
+    environment["CCOM_INIT_TIMEOUT_MS"] = "3000";
+    environment["CCOM_TIMEOUT_MS"] = "5000";
+    return environment;
+  });
+  EXPECT_TRUE(job.finish(milliseconds(40000))) << transport << ", " << limit << ": a rank hangs\n" << job.transcript();
+  std::vector<Outcome> outcomes;
+  for (int rank = 0; rank < 3; ++rank) {
+    const std::string failed = job.line(rank, "failed");
+    outcomes.push_back({failed.empty() ? job.line(rank, "done") : failed, !job.line(rank, "met").empty()});
+    EXPECT_TRUE(job.line(rank, "wrong").empty()) << transport << ", " << limit;
+  }
+  return outcomes;
+}
+
+// What happened to the job, in a word for the table.
+std::string check(const std::string& transport, const std::string& limit) {
+  const std::vector<Outcome> outcomes = run_with(transport, limit);
+  const Outcome& limited = outcomes[1];
+  const std::string where = transport + ", " + limit;
+  for (const int rank : {0, 2}) {
+    const std::string& text = outcomes[static_cast<size_t>(rank)].text;
+    EXPECT_FALSE(text.empty()) << where << ": rank " << rank << ", which is not limited, died";
+    if (limited.text == "done") {
+      EXPECT_EQ(text, "done") << where;
+    }
+  }
+  if (limited.text.empty()) {
+    // A library below may end the process while ranks meet (docs/reliability.md), never one that has met.
+    EXPECT_FALSE(limited.has_met) << where << ": died in a call";
+    return "died while ranks met";
+  }
+  if (limited.text == "done") return "done";
+  EXPECT_GT(limited.text.size(), std::string("failed 1 ").size() + 20) << where << ": an error without a text";
+  return limited.has_met ? "error of a call" : "error of the start";
+}
+
+void check_all(const std::string& kind, const std::vector<long>& values, const std::string& unit = "") {
+  for (const std::string transport : {"shm", "tcp", "ofi"}) {
+    if (!is_long() && transport == "ofi") continue;
+    std::string table;
+    for (const long value : values) {
+      table += "\n  " + std::to_string(value) + unit + ": " + check(transport, kind + ":" + std::to_string(value));
+      if (testing::Test::HasFailure()) break;
+    }
+    std::printf("%s, %s:%s\n", transport.c_str(), kind.c_str(), table.c_str());
+  }
+}
+
+// Every value in the long form, a few of them otherwise.
+std::vector<long> values(long first, long last, long step, long few) {
+  std::vector<long> all;
+  const long stride = is_long() ? step : (last - first) / few;
+  for (long value = first + (is_long() ? 0 : test_day() % stride); value <= last; value += stride) all.push_back(value);
+  return all;
+}
+
+TEST(Limits, OfDescriptorsAreAnError) { check_all("nofile", values(8, 96, 1, 3)); }
+
+TEST(Limits, OfAddressSpaceAreAnError) {
+  for (const long mib : values(40, 700, 20, 2)) {
+    for (const std::string transport : {"shm", "tcp"}) {
+      const std::string outcome = check(transport, "as:" + std::to_string(mib << 20));
+      std::printf("%s, address space of %ld MiB: %s\n", transport.c_str(), mib, outcome.c_str());
+    }
+  }
+}
+
+// A control group of this test's, in version 1 or 2 of their file system; nothing where it cannot be made.
+class ControlGroup {
+ public:
+  ControlGroup(const std::string& controller, const std::string& v1_file, const std::string& v2_file, long value) {
+    for (const auto& [root, file] :
+         {std::pair{"/sys/fs/cgroup/" + controller, v1_file}, std::pair{std::string("/sys/fs/cgroup"), v2_file}}) {
+      const fs::path folder = fs::path(root) / ("ccom-test-" + std::to_string(::getpid()));
+      std::error_code failure;
+      if (!fs::exists(fs::path(root) / "cgroup.procs", failure) || !fs::create_directory(folder, failure)) continue;
+      folder_ = folder;
+      std::ofstream limit(folder / file);
+      limit << value << std::flush;
+      if (limit) return;
+      fs::remove(folder, failure);
+      folder_.clear();
+    }
+  }
+  ~ControlGroup() {
+    if (!folder_.empty()) ::rmdir(folder_.c_str());
+  }
+  ControlGroup(const ControlGroup&) = delete;
+  ControlGroup& operator=(const ControlGroup&) = delete;
+  const std::string& folder() const { return folder_; }
+
+ private:
+  std::string folder_;
+};
+
+void check_group(const std::string& controller, const std::string& v1_file, const std::string& v2_file, long value,
+                 const std::string& text) {
+  for (const std::string transport : {"shm", "tcp"}) {
+    const ControlGroup group(controller, v1_file, v2_file, value);
+    if (group.folder().empty()) GTEST_SKIP() << "no control group can be made here";
+    const std::string outcome = check(transport, controller + ":" + group.folder());
+    std::printf("%s, %s: %s\n", transport.c_str(), text.c_str(), outcome.c_str());
+  }
+}
+
+TEST(Limits, OfAControlGroupsThreadsAreAnError) {
+  for (const long threads : values(1, 40, 1, 2)) {
+    check_group("pids", "pids.max", "pids.max", threads, std::to_string(threads) + " threads");
+  }
+}
+
+// Less than a program with these libraries takes itself is the kernel's affair: it kills.
+TEST(Limits, OfAControlGroupsMemoryAreAnError) {
+  for (const long mib : values(48, 304, 16, 2)) {
+    check_group("memory", "memory.limit_in_bytes", "memory.max", mib << 20, std::to_string(mib) + " MiB");
+  }
+}
+
+std::vector<std::vector<long>> used_by(const Job& job, int rank) {
+  std::vector<std::vector<long>> all;
+  for (const std::string& line : job.lines(rank)) {
+    if (!line.starts_with("used ")) continue;
+    std::istringstream words(line.substr(5));
+    std::vector<long> numbers;
+    for (long number = 0; words >> number;) numbers.push_back(number);
+    all.push_back(numbers);
+  }
+  return all;
+}
+
+TEST(Groups, MadeAndDestroyedLeaveNothing) {
+  const int times = is_long() ? 10000 : 60;
+  const std::vector<std::string> transports = {"shm", "tcp", "ofi", "mixed"};
+  for (const std::string& transport : transports) {
+    if (!is_long() && transport != transports[static_cast<size_t>(test_day()) % transports.size()]) continue;
+    Job job(4, {"groups", std::to_string(times)}, [&](int rank) { return environment_for(transport, rank); });
+    ASSERT_TRUE(job.finish(milliseconds(is_long() ? 3000000 : 60000))) << transport << "\n" << job.transcript();
+    for (int rank = 0; rank < 4; ++rank) {
+      const auto used = used_by(job, rank);
+      ASSERT_EQ(used.size(), 2u) << transport << "\n" << job.transcript();
+      // gRPC's threads come and go with what wakes them, and its allocator's arenas with those; one of anything per
+      // group would be many times as much.
+      const char* const kinds[] = {"descriptors", "threads", "mappings", "resident KiB"};
+      const long most[] = {4, 12, 24, 4096};
+      for (size_t kind = 0; kind < 4; ++kind) {
+        EXPECT_LE(used[1][kind], used[0][kind] + most[kind]) << transport << ", rank " << rank << ": " << kinds[kind];
+      }
+    }
+    const auto used = used_by(job, 0);
+    std::printf("%s: %d groups: %ld -> %ld KiB resident on rank 0\n", transport.c_str(), times, used[0][3], used[1][3]);
+  }
+}
+
+}  // namespace
+}  // namespace ccom
