@@ -42,6 +42,17 @@ TEST(StartResources, WithoutThreadsAreAnErrorAtOnce) {
   EXPECT_TRUE(check_start_resources().is_ok());
 }
 
+// gRPC's threads found no room for their stacks after its first ones had reserved 64 MiB each, and its shutdown waited
+// for them for ever.
+TEST(StartResources, WithoutAddressSpaceAreAnErrorAtOnce) {
+  for (const rlim_t mib : {100, 200, 260}) {
+    EXPECT_TRUE(holds_under(RLIMIT_AS, mib << 20, [] {
+      const Status status = check_start_resources();
+      return !status.is_ok() && status.cure().find("ulimit -v") != std::string::npos;
+    })) << mib;
+  }
+}
+
 TEST(StartResources, WithoutDescriptorsAreAnErrorThatSaysSo) {
   const TemporaryFolder folder;
   for (const rlim_t most : {3, 8, 12}) {
