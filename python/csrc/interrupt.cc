@@ -2,10 +2,10 @@
 #include "interrupt.h"
 
 #include <pybind11/pybind11.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <utility>
+
+#include "wakeups.h"
 
 namespace py = pybind11;
 
@@ -14,9 +14,6 @@ namespace {
 
 // Another thread of Python's may hold the GIL for milliseconds, so short waits do without.
 constexpr std::chrono::milliseconds kShortWait{200};
-
-// Python handles signals in the thread that has started it: the process's first.
-bool is_main_thread() { return ::syscall(SYS_gettid) == ::getpid(); }
 
 }  // namespace
 
@@ -32,7 +29,13 @@ bool Interrupt::is_due() {
 
 bool Interrupt::look() {
   if (has_raised_.load(std::memory_order_acquire)) return true;
-  if (!is_main_thread() || !is_due() || Py_IsInitialized() == 0) return false;
+  if (Py_IsInitialized() == 0) return false;
+  if (!is_main_thread()) {  // that one runs the handler itself, once its wait has ended
+    if (!is_interrupt_stuck()) return false;
+    has_raised_.store(true, std::memory_order_release);
+    return true;
+  }
+  if (!is_due()) return false;
   const py::gil_scoped_acquire gil;
   if (PyErr_CheckSignals() == 0) return false;
   raised_ = std::make_exception_ptr(py::error_already_set());

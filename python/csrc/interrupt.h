@@ -17,7 +17,8 @@ class Interrupt {
   static constexpr std::chrono::milliseconds kInterval{50};
 
   // To be called every few milliseconds by threads that wait. In Python's main thread it runs the handlers of signals
-  // that have come, once the wait has lasted for some time. True from the moment at which one has raised an exception.
+  // that have come, once the wait has lasted for some time. True from the moment at which one has raised an exception,
+  // or, in other threads, at which Ctrl-C has waited for the main thread in vain (wakeups.h).
   bool look();
   // Throws that exception, once, in the main thread; else nothing.
   void rethrow();

@@ -8,6 +8,7 @@
 #include "completions.h"
 #include "mapped_memory.h"
 #include "process_group.h"
+#include "wakeups.h"
 
 namespace py = pybind11;
 
@@ -105,6 +106,7 @@ PYBIND11_MODULE(_backend, module) {
       .def("stats", &counted)
       .def("flight_recorder_entries", &recorded);
 
+  module.def("watch_wakeups", &watch_wakeups);
   module.def("close_all_groups", &close_all_groups, NoGil());
   module.def("set_failure_hook", [](py::function hook) {
     auto* kept = new py::function(std::move(hook));  // as long as the process

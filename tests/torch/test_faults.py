@@ -65,7 +65,8 @@ def test_a_rank_that_leaves_is_named_to_the_others_at_once(case, hosts):
         assert entry["seconds"] < 5, f"rank {entry['rank']} was told after {entry['seconds']:.1f} s"
 
 
-INTERRUPTED = ("synchronous", "large", "waited_for", "received", "several_received", "monitored", "new_group")
+INTERRUPTED = ("synchronous", "large", "waited_for", "future", "backward", "received", "several_received", "monitored",
+               "new_group")
 
 
 # The signal comes after a second.
@@ -77,6 +78,12 @@ def test_ctrl_c_ends_a_wait(case, hosts):
     assert 1 <= told[0]["seconds"] < 3, finished.output
     if case not in ("monitored", "new_group"):  # these have not begun anything with the other rank
         assert "rank 0 was interrupted" in told[1]["error"], finished.output
+
+
+def test_ctrl_c_is_told_to_an_application_that_asked_for_it():
+    finished = launch.ranks("interrupted.py", "wakeup_of_the_application", count=2, succeeds=None, timeout=60)
+    told = {entry["rank"]: entry for entry in finished.told}
+    assert told[0]["error"].startswith("KeyboardInterrupt") and told[0]["noticed"] == [2], finished.output
 
 
 def test_a_signal_whose_handler_raises_nothing_does_not_end_a_wait():

@@ -53,7 +53,9 @@ def _load():
 def _create(options, backend_options=None):
     """torch's creator function: options is a DistributedBackendOptions."""
     del backend_options
-    return _load().ProcessGroupCcom(
+    backend = _load()
+    backend.watch_wakeups()
+    return backend.ProcessGroupCcom(
         options.store,
         options.group_rank,
         options.group_size,

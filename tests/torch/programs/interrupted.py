@@ -6,6 +6,7 @@ must not end the wait: rank 1 comes then.
 import json
 import os
 import signal
+import socket
 import sys
 import threading
 import time
@@ -14,6 +15,7 @@ import torch
 import torch.distributed as dist
 
 tensor = torch.ones(1000)
+model = None  # with DistributedDataParallel
 
 
 def synchronous():
@@ -26,6 +28,19 @@ def large():
 
 def waited_for():
     dist.all_reduce(tensor, async_op=True).wait()
+
+
+def future():
+    dist.all_reduce(tensor, async_op=True).get_future().wait()
+
+
+def backward():
+    """Where torch waits for futures of its own, in code that looks at no signals."""
+    model(tensor).sum().backward()
+
+
+def wakeup_of_the_application():
+    dist.all_reduce(tensor)
 
 
 def received():
@@ -53,8 +68,16 @@ def handled():
 
 def main():
     case = sys.argv[1]
+    ends = socket.socketpair()
+    if case == "wakeup_of_the_application":
+        for end in ends:
+            end.setblocking(False)
+        signal.set_wakeup_fd(ends[0].fileno())
     dist.init_process_group("ccom")
     dist.all_reduce(tensor)
+    if case == "backward":
+        global model
+        model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(1000, 1))
     begin = time.monotonic()
     error = ""
     noticed = []
@@ -65,9 +88,14 @@ def main():
             signal.signal(signal.SIGINT, lambda *_: noticed.append(time.monotonic() - begin))
         threading.Timer(1, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
         try:
-            globals()[case]()
-        except (RuntimeError, KeyboardInterrupt) as caught:
+            try:
+                globals()[case]()
+            except RuntimeError as caught:  # that torch's wait was ended; Python comes to the signal after it
+                error = f"{type(caught).__name__}: {caught}"
+        except KeyboardInterrupt as caught:
             error = f"{type(caught).__name__}: {caught}"
+        if case == "wakeup_of_the_application":
+            noticed = list(ends[1].recv(100))
     else:
         time.sleep(3)  # longer than the signal may take
         try:
