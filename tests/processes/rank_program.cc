@@ -2,7 +2,11 @@
 //
 // One rank of a process test: does what its arguments say and reports on stdout, one line per event, for the parent to
 // read.
-//   rank_program loop BYTES          allreduces without end; "ready" after the third, "failed ..." on the first error
+//   rank_program loop BYTES [COLLECTIVE]
+//                                    calls without end (endless.h); "ready" after the third, "failed ..." on the first
+//                                    error; COLLECTIVE: allreduce, or "cycle"
+//   rank_program ended HOW BUFFERS BYTES
+//                                    the same until SIGUSR1 ends rank 0's communicator (endless.h)
 //   rank_program unread SECONDS      allreduces for that time, while nobody reads rank 0's stderr, a full pipe; then
 //   "done"
 //   rank_program mismatch ODD CALLS CALLS
@@ -39,55 +43,13 @@
 #include <thread>
 #include <vector>
 
+#include "tests/processes/endless.h"
+#include "tests/processes/rank.h"
 #include "tests/processes/written_calls.h"
 
 namespace {
 
-int rank = 0;
-int nranks = 0;
-
-void say(const std::string& line) {
-  const std::string text = line + "\n";
-  if (::write(STDOUT_FILENO, text.data(), text.size()) < 0) std::_Exit(9);
-}
-
-std::string peers_of(const ccomErrorInfo_t& info) {
-  std::string peers;
-  for (int i = 0; i < info.nPeers; ++i) peers += (i == 0 ? "" : ",") + std::to_string(info.peers[i]);
-  return peers;
-}
-
-// "failed CODE PEERS TEXT"
-int report_failure(ccomComm_t comm, ccomResult_t result) {
-  ccomErrorInfo_t info = CCOM_ERROR_INFO_INIT;
-  ccomGetErrorInfo(comm, &info);
-  say("failed " + std::to_string(result) + " [" + peers_of(info) + "] " + ccomGetLastError(nullptr));
-  ccomCommDestroy(comm);
-  return 0;
-}
-
-ccomComm_t join(const ccomConfig_t* config) {
-  ccomUniqueId id;
-  ccomComm_t comm = nullptr;
-  ccomResult_t result = ccomUniqueIdFromUrl("env://", nranks, rank, &id);
-  if (result == ccomSuccess) result = ccomCommInitRankConfig(&comm, nranks, id, rank, config);
-  if (result != ccomSuccess) {
-    say("init " + std::to_string(result) + " " + ccomGetLastError(nullptr));
-    std::exit(2);
-  }
-  return comm;
-}
-
-int loop(size_t bytes) {
-  ccomComm_t comm = join(nullptr);
-  const size_t count = bytes / sizeof(float);
-  std::vector<float> send(count, 1), recv(count);
-  for (int i = 0;; ++i) {
-    if (i == 3) say("ready");
-    const ccomResult_t result = ccomAllReduce(send.data(), recv.data(), count, ccomFloat32, ccomSum, comm, nullptr);
-    if (result != ccomSuccess) return report_failure(comm, result);
-  }
-}
+using namespace ccom;
 
 void fill_stderr() {
   static int ends[2];
@@ -121,7 +83,7 @@ int mismatch(int odd, const std::string& calls, const std::string& calls_of_odd)
   config.timeoutMs = 60000;
   ccomComm_t comm = join(&config);
   ccomResult_t result = ccomBarrier(comm, nullptr);
-  if (result == ccomSuccess) result = ccom::make_calls(rank == odd ? calls_of_odd : calls, comm);
+  if (result == ccomSuccess) result = make_calls(rank == odd ? calls_of_odd : calls, comm);
   if (result != ccomSuccess) return report_failure(comm, result);
   say("succeeded");
   ccomCommDestroy(comm);
@@ -170,16 +132,6 @@ int leave_early(const std::string& how, size_t bytes) {
   }
 }
 
-// Whole pages, so that they can be registered.
-void* allocate(const std::string& how, size_t bytes, ccomComm_t comm) {
-  void* buffer = nullptr;
-  void* handle = nullptr;
-  if (how == "mapped") return ccomMemAlloc(&buffer, bytes) == ccomSuccess ? buffer : nullptr;
-  buffer = std::aligned_alloc(4096, bytes);
-  if (how == "registered" && ccomCommRegister(comm, buffer, bytes, &handle) != ccomSuccess) return nullptr;
-  return buffer;
-}
-
 int canary(const std::string& how, size_t bytes) {
   ::dup2(STDOUT_FILENO, STDERR_FILENO);  // the log is part of what the test reads
   ccomComm_t comm = join(nullptr);
@@ -192,15 +144,9 @@ int canary(const std::string& how, size_t bytes) {
     if (i == 3) say("ready");
     result = ccomAllReduce(send, recv, bytes, ccomUint8, ccomSum, comm, nullptr);
   }
-  std::memset(recv, 0xA5, bytes);
+  fill_canary(recv, bytes);
   say("failed " + std::to_string(result));
-  size_t changed = 0;
-  for (int look = 0; look < 15 && changed == 0; ++look) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    const auto* const now = static_cast<const unsigned char*>(recv);
-    changed = static_cast<size_t>(std::count_if(now, now + bytes, [](unsigned char byte) { return byte != 0xA5; }));
-  }
-  say(changed == 0 ? "kept" : "overwritten " + std::to_string(changed));
+  watch_canary(recv, bytes, 15, 100);
   return report_failure(comm, result);
 }
 
@@ -332,7 +278,10 @@ int main(int argc, char** argv) {
   }
   const std::string what = argv[1];
   if (what == "unread") return unread(argc > 2 ? std::atoi(argv[2]) : 1);
-  if (what == "loop") return loop(argc > 2 ? std::strtoul(argv[2], nullptr, 10) : 4096);
+  if (what == "loop" && argc > 2) {
+    return call_without_end(argc > 3 ? argv[3] : "allreduce", std::strtoul(argv[2], nullptr, 10));
+  }
+  if (what == "ended" && argc > 4) return end_by_signal(argv[2], argv[3], std::strtoul(argv[4], nullptr, 10));
   if (what == "mismatch" && argc > 4) return mismatch(std::atoi(argv[2]), argv[3], argv[4]);
   if (what == "sleep") return sleep_one();
   if (what == "messages" && argc > 2) return messages(std::strtoul(argv[2], nullptr, 10));

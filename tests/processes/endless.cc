@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/processes/endless.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <thread>
+#include <vector>
+
+#include "tests/processes/rank.h"
+
+namespace ccom {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::array<const char*, 7> kCycle = {"allreduce", "allgather", "reduce_scatter", "broadcast",
+                                               "alltoall",  "barrier",   "neighbours"};
+
+// Calls on two buffers, with inputs that depend on rank and call.
+class Calls {
+ public:
+  // `bytes`: of each buffer, a multiple of nranks * 4.
+  Calls(ccomComm_t comm, void* send, void* recv, size_t bytes)
+      : comm_(comm),
+        send_(static_cast<int32_t*>(send)),
+        recv_(static_cast<int32_t*>(recv)),
+        count_(bytes / sizeof(int32_t)),
+        block_(count_ / static_cast<size_t>(nranks)) {}
+
+  ccomResult_t make(const std::string& collective, int number, ccomStream_t stream = nullptr) const {
+    if (stream == nullptr) fill(number);
+    if (collective == "allreduce") return ccomAllReduce(send_, recv_, count_, ccomInt32, ccomSum, comm_, stream);
+    if (collective == "allgather") return ccomAllGather(send_, recv_, block_, ccomInt32, comm_, stream);
+    if (collective == "reduce_scatter")
+      return ccomReduceScatter(send_, recv_, block_, ccomInt32, ccomSum, comm_, stream);
+    if (collective == "broadcast")
+      return ccomBroadcast(send_, recv_, count_, ccomInt32, number % nranks, comm_, stream);
+    if (collective == "alltoall") return ccomAlltoAll(send_, recv_, block_, ccomInt32, comm_, stream);
+    if (collective == "barrier") return ccomBarrier(comm_, stream);
+    ccomGroupStart();
+    ccomSend(send_, count_, ccomInt32, (rank + 1) % nranks, comm_, stream);
+    ccomRecv(recv_, count_, ccomInt32, (rank + nranks - 1) % nranks, comm_, stream);
+    return ccomGroupEnd();
+  }
+
+  // Of the last make() without a stream.
+  bool is_right(const std::string& collective, int number) const {
+    if (collective == "barrier") return true;
+    const bool gathers = collective == "allgather" || collective == "alltoall";
+    const size_t made = collective == "reduce_scatter" ? block_ : gathers ? block_ * static_cast<size_t>(nranks) : count_;
+    for (size_t i = 0; i < made; i = i + 1 == made ? made : std::min(made - 1, i + 509)) {
+      if (recv_[i] != expected(collective, number, static_cast<int>(i / block_))) return false;
+    }
+    return true;
+  }
+
+ private:
+  static int32_t input(int of_rank, int number) { return of_rank + 1 + number % 1000; }
+  void fill(int number) const { std::fill(send_, send_ + count_, input(rank, number)); }
+
+  static int32_t expected(const std::string& collective, int number, int block) {
+    if (collective == "allgather" || collective == "alltoall") return input(block, number);
+    if (collective == "broadcast") return input(number % nranks, number);
+    if (collective == "neighbours") return input((rank + nranks - 1) % nranks, number);
+    int32_t sum = 0;
+    for (int other = 0; other < nranks; ++other) sum += input(other, number);
+    return sum;
+  }
+
+  const ccomComm_t comm_;
+  int32_t* const send_;
+  int32_t* const recv_;
+  const size_t count_, block_;
+};
+
+const char* turn_of(const std::string& collective, int number) {
+  return collective == "cycle" ? kCycle[static_cast<size_t>(number) % kCycle.size()] : collective.c_str();
+}
+
+size_t whole_blocks(size_t bytes) {
+  const size_t unit = sizeof(int32_t) * static_cast<size_t>(nranks);
+  return std::max(bytes / unit, size_t{1}) * unit;
+}
+
+// Ends the communicator when SIGUSR1 comes; the signal must be blocked in all threads.
+void end_on_signal(const std::string& how, ccomComm_t comm, std::atomic<bool>& returned) {
+  sigset_t set;
+  ::sigemptyset(&set);
+  ::sigaddset(&set, SIGUSR1);
+  int got = 0;
+  ::sigwait(&set, &got);
+  const auto start = Clock::now();
+  if (how == "finalize") {
+    ccomCommFinalize(comm);
+  } else {
+    ccomCommAbort(comm);
+  }
+  const auto took = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - start);
+  say("returned " + std::to_string(took.count()));
+  returned = true;
+}
+
+bool has_signal_come() {
+  sigset_t set;
+  ::sigpending(&set);
+  return ::sigismember(&set, SIGUSR1) == 1;
+}
+
+void block_signal() {
+  sigset_t set;
+  ::sigemptyset(&set);
+  ::sigaddset(&set, SIGUSR1);
+  ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
+}
+
+// Until the first error; "queued" calls are waited for after many.
+ccomResult_t make_calls_until_error(const std::string& how, const Calls& calls) {
+  constexpr int kQueued = 64;
+  ccomStream_t stream = nullptr;
+  ccomResult_t result = how == "queued" ? ccomStreamCreate(&stream) : ccomSuccess;
+  for (int i = 0; result == ccomSuccess; ++i) {
+    if (i == 3) say("ready");
+    if (how == "destroy" && rank == 0 && has_signal_come()) break;
+    result = calls.make(turn_of("cycle", i), i, stream);
+    if (result == ccomSuccess && stream != nullptr && i % kQueued == kQueued - 1)
+      result = ccomStreamSynchronize(stream, 60000);
+  }
+  if (stream != nullptr) ccomStreamDestroy(stream);
+  return result;
+}
+
+}  // namespace
+
+int call_without_end(const std::string& collective, size_t bytes) {
+  ccomComm_t comm = join(nullptr);
+  const size_t whole = whole_blocks(bytes);
+  std::vector<char> send(whole), recv(whole);
+  const Calls calls(comm, send.data(), recv.data(), whole);
+  auto reported = Clock::now();
+  for (int i = 0;; ++i) {
+    if (i == 3) say("ready");
+    if (Clock::now() - reported > std::chrono::seconds(1)) {
+      say("calls " + std::to_string(i));
+      reported = Clock::now();
+    }
+    const char* const turn = turn_of(collective, i);
+    const ccomResult_t result = calls.make(turn, i);
+    if (result != ccomSuccess) return report_failure(comm, result);
+    if (calls.is_right(turn, i)) continue;
+    say("wrong " + std::string(turn) + " in call " + std::to_string(i));
+    return 1;
+  }
+}
+
+int end_by_signal(const std::string& how, const std::string& buffers, size_t bytes) {
+  block_signal();
+  ccomComm_t comm = join(nullptr);
+  const size_t whole = (whole_blocks(bytes) + 4095) / 4096 * 4096;
+  void* const send = allocate(buffers, whole, comm);
+  void* const recv = allocate(buffers, whole, comm);
+  if (send == nullptr || recv == nullptr) return 4;
+  std::atomic<bool> returned{how == "destroy" || rank != 0};
+  std::thread ender;
+  if (!returned) ender = std::thread([&] { end_on_signal(how, comm, returned); });
+  const ccomResult_t result = make_calls_until_error(how, Calls(comm, send, recv, whole_blocks(bytes)));
+  if (result == ccomSuccess) {
+    const auto start = Clock::now();
+    ccomCommDestroy(comm);
+    const auto took = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - start);
+    say("returned " + std::to_string(took.count()));
+    fill_canary(recv, whole);
+    say("stopped 0 destroyed");
+    watch_canary(recv, whole, 20, 5);
+    say("failed 0 [] destroyed");
+    return 0;
+  }
+  const std::string text = ccomGetLastError(nullptr);
+  fill_canary(recv, whole);
+  say("stopped " + std::to_string(result) + " " + text);
+  watch_canary(recv, whole, 20, 5);
+  if (ender.joinable()) ender.join();
+  return report_failure(comm, result);
+}
+
+}  // namespace ccom

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Calls without end, for tests that end them: by a kill, an abort, a lost network.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+namespace ccom {
+
+// Calls `collective`, or "cycle": allreduce, allgather, reduce_scatter, broadcast, alltoall, barrier and a ring of sends
+// and receives by turns, with `bytes` in the larger buffer; checks results. Says "ready" after the third call, "calls N"
+// once a second, "wrong ..." for a wrong result, "failed ..." for the first error.
+int call_without_end(const std::string& collective, size_t bytes);
+
+// The same cycle, ended on SIGUSR1 by another thread or, where it has to be the same, by this one:
+//   abort     ccomCommAbort by a thread of its own
+//   queued    the same, while calls are queued on a stream without being waited for
+//   finalize  ccomCommFinalize by a thread of its own, beside the calls
+//   destroy   ccomCommDestroy between two calls
+// Says "returned MICROSECONDS" of that call; "stopped CODE TEXT" after the last call and when the output is filled with
+// canaries, then what watch_canary() says of it; "failed ...".
+// BUFFERS: as for allocate().
+int end_by_signal(const std::string& how, const std::string& buffers, size_t bytes);
+
+}  // namespace ccom

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A rank that is killed while ranks meet, at instants spread over the whole start: the others end with an error that
+// names it, soon or, where it had not yet reached the rendezvous, when the start's time is up; and nothing is left.
+// CCOM_TEST_LONG=1: 200 instants per transport instead of a few; CCOM_TEST_SEED.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <set>
+#include <thread>
+
+#include "tests/processes/job.h"
+#include "tests/processes/rotation.h"
+#include "tests/processes/transports.h"
+
+namespace ccom {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kInitTimeout{5000};
+const std::vector<int> kAll{0, 1, 2, 3};
+
+double milliseconds_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+// Where ranks put files: removed with them.
+class Folder {
+ public:
+  Folder() {
+    std::string pattern = (fs::temp_directory_path() / "ccom-start-XXXXXX").string();
+    path_ = ::mkdtemp(pattern.data());
+  }
+  ~Folder() { fs::remove_all(path_); }
+  const std::string& path() const { return path_; }
+  std::string list() const {
+    std::string names;
+    for (const auto& entry : fs::recursive_directory_iterator(path_)) names += entry.path().string() + "\n";
+    return names;
+  }
+
+ private:
+  std::string path_;
+};
+
+Job start_job(const std::string& transport, const Folder& folder) {
+  return Job(4, {"loop", "4096", "cycle"}, [&](int rank) {
+    Job::Environment environment = environment_for(transport, rank);
+    environment["CCOM_INIT_TIMEOUT_MS"] = std::to_string(kInitTimeout.count());
+    environment["TMPDIR"] = environment["XDG_RUNTIME_DIR"] = folder.path();
+    return environment;
+  });
+}
+
+// From the first process to the third call of the last rank, in milliseconds: the longest of some starts.
+double start_duration(const std::string& transport, const Folder& folder) {
+  double longest = 0;
+  for (int i = 0; i < 3; ++i) {
+    const auto start = Clock::now();
+    Job job = start_job(transport, folder);
+    EXPECT_TRUE(job.wait_for("ready", kAll, milliseconds(60000))) << job.transcript();
+    longest = std::max(longest, milliseconds_since(start));
+  }
+  return longest;
+}
+
+// A survivor's first error: of the start, or of its first calls.
+std::string error_of(const Job& job, int rank) {
+  const std::string start = job.line(rank, "init ");
+  return start.empty() ? job.line(rank, "failed ") : start;
+}
+
+// Adds what the survivors said after how long.
+void kill_at(const std::string& transport, const Folder& folder, int victim, double instant_ms,
+             std::vector<double>& told_ms) {
+  const auto start = Clock::now();
+  Job job = start_job(transport, folder);
+  std::this_thread::sleep_until(start + std::chrono::duration_cast<Clock::duration>(
+                                            std::chrono::duration<double, std::milli>(instant_ms)));
+  const auto killed = Clock::now();
+  job.kill(victim);
+  ASSERT_TRUE(job.finish(kInitTimeout + milliseconds(10000))) << "a survivor hangs\n" << job.transcript();
+  told_ms.push_back(milliseconds_since(killed));
+  const std::string name = "[" + std::to_string(victim) + "]";
+  for (const int rank : kAll) {
+    if (rank == victim) continue;
+    const std::string line = error_of(job, rank);
+    const bool is_loss = line.starts_with("init 6 " + name) || line.starts_with("failed 6 " + name);
+    const bool is_timeout = line.starts_with("init 8 " + name);
+    EXPECT_TRUE(is_loss || is_timeout) << "rank " << rank << ": " << line;
+  }
+}
+
+class StartKills : public testing::TestWithParam<std::string> {};
+
+TEST_P(StartKills, AtAnyInstantAreNamedToAllAndLeaveNothing) {
+  const uint64_t seed = test_seed();
+  std::mt19937_64 random(seed);
+  const Folder folder;
+  const double duration_ms = start_duration(GetParam(), folder);
+  const int instants = is_long() ? 200 : 6;
+  std::vector<double> told_ms;
+  for (int i = 0; i < instants && !HasFatalFailure(); ++i) {
+    const int victim = static_cast<int>(random() % 4);
+    const double instant_ms = duration_ms * (i + static_cast<double>(random() % 1000) / 1000) / instants;
+    SCOPED_TRACE(GetParam() + ", CCOM_TEST_SEED=" + std::to_string(seed) + ": rank " + std::to_string(victim) +
+                 " killed " + std::to_string(instant_ms) + " of " + std::to_string(duration_ms) + " ms after the start");
+    kill_at(GetParam(), folder, victim, instant_ms, told_ms);
+  }
+  // Who is killed cannot clean up; the next start does.
+  { const double next = start_duration(GetParam(), folder); EXPECT_GT(next, 0); }
+  EXPECT_EQ(folder.list(), "");
+  if (!told_ms.empty())
+    std::printf("%s: %zu kills within %.0f ms, all survivors ended after %s\n", GetParam().c_str(), told_ms.size(),
+                duration_ms, summary_of(told_ms).c_str());
+}
+
+INSTANTIATE_TEST_SUITE_P(On, StartKills, testing::Values("shm", "tcp", "ofi", "mixed"),
+                         [](const auto& on) { return on.param; });
+
+}  // namespace
+}  // namespace ccom
