@@ -56,7 +56,10 @@ bool Gathering::is_member(const Caller& caller) const {
 }
 
 Status Gathering::join(const Caller& caller) {
-  if (Status refusal = would_admit(caller); !refusal.is_ok()) return fail(std::move(refusal));
+  if (Status refusal = would_admit(caller); !refusal.is_ok()) {
+    if (!members_.contains(caller.rank)) done_.insert(caller.rank);
+    return fail(std::move(refusal));
+  }
   if (nranks_ == 0) {
     nranks_ = caller.nranks;
     build_ = caller.build;
@@ -125,6 +128,7 @@ void Gathering::leave(const Caller& caller) {
   if (found == members_.end() || found->second.token != caller.token || found->second.has_left) return;
   found->second.has_left = true;
   ++left_;
+  done_.insert(caller.rank);
   if (arrived_ == 0) return;
   (void)fail(error(Code::RemoteError, "rank %d (%s) left during exchange '%s'", caller.rank, caller.who.c_str(),
                    phase_.c_str())
@@ -154,6 +158,9 @@ std::string Gathering::describe_missing(const std::vector<int>& ranks) const {
 
 void Gathering::time_out(Rank rank, double waited_seconds) {
   const std::vector<int> ranks = missing();
+  for (const int other : ranks) {
+    if (!members_.contains(other)) done_.insert(other);  // nobody waits for it any longer
+  }
   const std::string exchange = arrived_ > 0 ? "exchange '" + phase_ + "'" : "the rendezvous";
   const std::string waiter = rank >= 0 ? "rank " + std::to_string(rank) : "the rendezvous server";
   (void)fail(
@@ -165,11 +172,16 @@ void Gathering::time_out(Rank rank, double waited_seconds) {
 }
 
 void Gathering::lose_rank(Rank rank) {
+  done_.insert(rank);
   const auto found = members_.find(rank);
   const std::string when = arrived_ > 0 ? "exchange '" + phase_ + "'" : "start-up";
   (void)fail(error(Code::RemoteError, "rank %d (%s) was lost during %s: its connection ended", rank,
                    found == members_.end() ? "unknown" : found->second.who.c_str(), when.c_str())
                  .with_peers({rank}));
+}
+
+bool Gathering::has_failed_unknown_to_some() const {
+  return !failure_.is_ok() && static_cast<int>(done_.size()) < nranks_;
 }
 
 void Gathering::close() {

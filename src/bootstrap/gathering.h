@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -72,6 +73,8 @@ class Gathering {
   void close();
 
   const Status& failure() const { return failure_; }
+  // There is a failure, and ranks that have not heard of it may still come.
+  bool has_failed_unknown_to_some() const;
   // All ranks have joined and left.
   bool is_over() const { return nranks_ > 0 && left_ == nranks_; }
   int nranks() const { return nranks_; }
@@ -103,6 +106,7 @@ class Gathering {
   size_t round_bytes_ = 0;
   Parts last_;  // of round_ - 1
   Status failure_;
+  std::set<Rank> done_;  // have left or are lost, or have been refused because of the failure
 };
 
 }  // namespace ccom

@@ -30,6 +30,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kShutdownGrace = 1s;
+constexpr auto kTellingTime = 2s;
 constexpr int kRequestBytes = static_cast<int>(kMaxPartBytes) + (1 << 16);
 constexpr size_t kServerMemory = size_t{512} << 20;
 
@@ -315,7 +316,10 @@ void RendezvousServer::Impl::run() {
 RendezvousServer::Impl::~Impl() {
   if (!thread_.joinable()) return;
   {
-    const Lock lock(mutex_);
+    Lock lock(mutex_);
+    // Who asks later why the start failed would find no server, and blame this process.
+    lock.wait_until(changed_, Clock::now() + kTellingTime,
+                    [this]() CCOM_REQUIRES(mutex_) { return ended_ || !gathering_.has_failed_unknown_to_some(); });
     stop_ = true;
     changed_.notify_all();
   }

@@ -146,5 +146,27 @@ TEST_F(LostRanks, ARankThatDiesBetweenExchangesIsNamedAtOnce) {
   expect_named(failure, 1);
 }
 
+// Rank 0, in whose process the server runs, hears first that rank 1 was lost, and ends: the others blamed rank 0.
+TEST_F(LostRanks, ARankThatAsksAfterRankZeroHasGivenUpIsToldWhoWasLost) {
+  TestServer hosted = start_test_server();
+  auto rank0 = connect_rendezvous(hosted.id, 4, 0, soon());
+  const auto rank2 = connect_rendezvous(hosted.id, 4, 2, soon());
+  ASSERT_TRUE(rank0 && rank2);
+  auto leaves = connect_rendezvous(hosted.id, 4, 1, soon());
+  std::thread waiting([&] { EXPECT_FALSE((*rank0)->all_gather("addresses", "x", soon())); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  leaves->reset();
+  waiting.join();
+  rank0->reset();
+  std::jthread end([&] { hosted.server.reset(); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  const auto late = (*rank2)->all_gather("addresses", "x", soon());
+  ASSERT_FALSE(late);
+  EXPECT_THAT(late.error().peers(), ElementsAre(1)) << late.error().message();
+  const auto later = connect_rendezvous(hosted.id, 4, 3, soon());
+  ASSERT_FALSE(later);
+  EXPECT_THAT(later.error().peers(), ElementsAre(1)) << later.error().message();
+}
+
 }  // namespace
 }  // namespace ccom

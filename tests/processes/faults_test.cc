@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
 #include <random>
 #include <set>
 #include <thread>
@@ -22,6 +23,9 @@ namespace ccom {
 namespace {
 
 using std::chrono::milliseconds;
+
+const std::vector<std::string> kTransports{"shm", "tcp", "ofi", "mixed"};
+const std::vector<int> kAll{0, 1, 2, 3};
 
 std::set<std::string> shared_memory_files() {
   std::set<std::string> names;
@@ -95,7 +99,7 @@ void kill_in_a_job(const std::string& transport, const Kill& kill, std::vector<d
     if (!kill.algorithm.empty()) environment["CCOM_ALGO"] = kill.algorithm;
     return environment;
   });
-  ASSERT_TRUE(job.wait_for("ready", {0, 1, 2, 3}, milliseconds(60000))) << job.transcript();
+  ASSERT_TRUE(job.wait_for("ready", kAll, milliseconds(60000))) << job.transcript();
   std::this_thread::sleep_for(kill.instant);
   const auto killed = std::chrono::steady_clock::now();
   for (const int victim : kill.victims) job.kill(victim);
@@ -131,8 +135,70 @@ TEST(KilledRank, IsNamedToAllSurvivorsOnOfi) { kill_some_of_four("ofi", is_long(
 TEST(KilledRank, IsNamedToAllSurvivorsOnTwoHosts) { kill_some_of_four("mixed", is_long() ? 1000 : 10); }
 TEST(KilledRank, IsNamedToAllSurvivorsOnTcpInsideAHost) { kill_some_of_four("tcp-on-one-host", is_long() ? 200 : 3); }
 
+// A job on each transport, all at the same time, in the middle of calls; one rank of each is stopped.
+class StoppedRanks {
+ public:
+  StoppedRanks(const std::string& dead_ms, std::mt19937_64& random) : victim_(static_cast<int>(random() % 4)) {
+    for (const std::string& transport : kTransports) {
+      const auto environment = [&](int rank) {
+        Job::Environment added = environment_for(transport, rank);
+        added["CCOM_DEAD_MS"] = dead_ms;
+        return added;
+      };
+      jobs_.push_back(std::make_unique<Job>(4, std::vector<std::string>{"loop", "65536", "cycle"}, environment));
+    }
+    for (auto& job : jobs_) EXPECT_TRUE(job->wait_for("ready", kAll, milliseconds(60000))) << job->transcript();
+    signal(SIGSTOP);
+  }
+  void signal(int number) {
+    for (auto& job : jobs_) job->signal(victim_, number);
+  }
+  int victim() const { return victim_; }
+  Job& job(size_t transport) { return *jobs_[transport]; }
+
+ private:
+  const int victim_;
+  std::vector<std::unique_ptr<Job>> jobs_;
+};
+
+TEST(StoppedRank, ThatGoesOnIsForgiven) {
+  std::mt19937_64 random(test_seed());
+  for (int i = 0; i < (is_long() ? 50 : 1); ++i) {
+    StoppedRanks ranks("6000", random);
+    std::this_thread::sleep_for(milliseconds(1000 + random() % 1000));
+    ranks.signal(SIGCONT);
+    for (size_t transport = 0; transport < kTransports.size(); ++transport) {
+      Job& job = ranks.job(transport);
+      job.forget_lines();
+      EXPECT_TRUE(job.wait_for("calls", kAll, milliseconds(20000)))
+          << kTransports[transport] << ", rank " << ranks.victim() << " was stopped\n"
+          << job.transcript();
+    }
+  }
+}
+
+TEST(StoppedRank, ThatStaysSoIsNamedToAllSurvivorsAndToldWhenItGoesOn) {
+  std::mt19937_64 random(test_seed());
+  for (int i = 0; i < (is_long() ? 50 : 1); ++i) {
+    StoppedRanks ranks("1000", random);
+    const std::string blame = "failed 6 " + list({ranks.victim()});
+    for (size_t transport = 0; transport < kTransports.size(); ++transport) {
+      Job& job = ranks.job(transport);
+      const std::vector<int> others = all_but({ranks.victim()});
+      EXPECT_TRUE(job.wait_for("failed", others, milliseconds(10000))) << kTransports[transport] << job.transcript();
+      for (const int rank : others) EXPECT_EQ(blame_of(job.line(rank, "failed")), blame) << kTransports[transport];
+    }
+    ranks.signal(SIGCONT);
+    for (size_t transport = 0; transport < kTransports.size(); ++transport) {
+      Job& job = ranks.job(transport);
+      EXPECT_TRUE(job.wait_for("failed 6", {ranks.victim()}, milliseconds(10000))) << job.transcript();
+      EXPECT_TRUE(job.finish(milliseconds(10000))) << kTransports[transport] << job.transcript();
+    }
+  }
+}
+
 TEST(LateRank, IsNamedByAWarningOfEveryWaitingRank) {
-  for (const std::string transport : {"shm", "tcp", "ofi", "mixed"}) {
+  for (const std::string& transport : kTransports) {
     Job job(4, {"sleep"}, [&](int rank) {
       Job::Environment environment = environment_for(transport, rank);
       environment["CCOM_WARN_MS"] = "150";
@@ -171,11 +237,11 @@ TEST(FullPipe, AsStderrStopsNeitherCallsNorLiveness) {
       added["CCOM_LOG"] = "debug";
       return added;
     });
-    ASSERT_TRUE(job.wait_for("ready", {0, 1, 2, 3}, milliseconds(60000))) << transport << "\n" << job.transcript();
+    ASSERT_TRUE(job.wait_for("ready", kAll, milliseconds(60000))) << transport << "\n" << job.transcript();
     job.signal(1, SIGSTOP);
     std::this_thread::sleep_for(milliseconds(1200));
     job.signal(1, SIGCONT);
-    EXPECT_TRUE(job.wait_for("done", {0, 1, 2, 3}, milliseconds(20000))) << transport << "\n" << job.transcript();
+    EXPECT_TRUE(job.wait_for("done", kAll, milliseconds(20000))) << transport << "\n" << job.transcript();
     EXPECT_TRUE(job.finish(milliseconds(10000))) << transport << ": a rank's end hangs";
   }
 }

@@ -73,6 +73,14 @@ void Job::read_some(int timeout_ms) {
   }
 }
 
+void Job::forget_lines() {
+  read_some(0);
+  for (Process& process : ranks_) {
+    process.lines.clear();
+    process.times.clear();
+  }
+}
+
 std::string Job::line(int rank, const std::string& prefix) const {
   for (const std::string& text : ranks_[static_cast<size_t>(rank)].lines) {
     if (text.starts_with(prefix)) return text;

@@ -30,6 +30,8 @@ class Job {
   // The first line of a rank that begins with `prefix`, or "".
   std::string line(int rank, const std::string& prefix) const;
   const std::vector<std::string>& lines(int rank) const { return ranks_[static_cast<size_t>(rank)].lines; }
+  // Only lines that are read from now on count.
+  void forget_lines();
   // When that line was read, since the start of the clock.
   std::chrono::steady_clock::time_point when(int rank, const std::string& prefix) const;
   void kill(int rank) { signal(rank, SIGKILL); }

@@ -23,7 +23,8 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kInitTimeout{5000};
+// Longer than a start lasts on a loaded machine, with which the test measures it.
+constexpr milliseconds kLongestStart{60000};
 const std::vector<int> kAll{0, 1, 2, 3};
 
 double milliseconds_since(Clock::time_point start) {
@@ -49,10 +50,10 @@ class Folder {
   std::string path_;
 };
 
-Job start_job(const std::string& transport, const Folder& folder) {
+Job start_job(const std::string& transport, const Folder& folder, milliseconds init_timeout) {
   return Job(4, {"loop", "4096", "cycle"}, [&](int rank) {
     Job::Environment environment = environment_for(transport, rank);
-    environment["CCOM_INIT_TIMEOUT_MS"] = std::to_string(kInitTimeout.count());
+    environment["CCOM_INIT_TIMEOUT_MS"] = std::to_string(init_timeout.count());
     environment["TMPDIR"] = environment["XDG_RUNTIME_DIR"] = folder.path();
     return environment;
   });
@@ -63,8 +64,8 @@ double start_duration(const std::string& transport, const Folder& folder) {
   double longest = 0;
   for (int i = 0; i < 3; ++i) {
     const auto start = Clock::now();
-    Job job = start_job(transport, folder);
-    EXPECT_TRUE(job.wait_for("ready", kAll, milliseconds(60000))) << job.transcript();
+    Job job = start_job(transport, folder, kLongestStart);
+    EXPECT_TRUE(job.wait_for("ready", kAll, kLongestStart)) << job.transcript();
     longest = std::max(longest, milliseconds_since(start));
   }
   return longest;
@@ -78,14 +79,14 @@ std::string error_of(const Job& job, int rank) {
 
 // Adds what the survivors said after how long.
 void kill_at(const std::string& transport, const Folder& folder, int victim, double instant_ms,
-             std::vector<double>& told_ms) {
+             milliseconds init_timeout, std::vector<double>& told_ms) {
   const auto start = Clock::now();
-  Job job = start_job(transport, folder);
+  Job job = start_job(transport, folder, init_timeout);
   std::this_thread::sleep_until(start + std::chrono::duration_cast<Clock::duration>(
                                             std::chrono::duration<double, std::milli>(instant_ms)));
   const auto killed = Clock::now();
   job.kill(victim);
-  ASSERT_TRUE(job.finish(kInitTimeout + milliseconds(10000))) << "a survivor hangs\n" << job.transcript();
+  ASSERT_TRUE(job.finish(init_timeout + milliseconds(10000))) << "a survivor hangs\n" << job.transcript();
   told_ms.push_back(milliseconds_since(killed));
   const std::string name = "[" + std::to_string(victim) + "]";
   for (const int rank : kAll) {
@@ -104,17 +105,18 @@ TEST_P(StartKills, AtAnyInstantAreNamedToAllAndLeaveNothing) {
   std::mt19937_64 random(seed);
   const Folder folder;
   const double duration_ms = start_duration(GetParam(), folder);
-  const int instants = is_long() ? 200 : 6;
+  const milliseconds init_timeout(2000 + static_cast<int>(4 * duration_ms));
+  const int instants = is_long() ? 200 : 4;
   std::vector<double> told_ms;
   for (int i = 0; i < instants && !HasFatalFailure(); ++i) {
     const int victim = static_cast<int>(random() % 4);
     const double instant_ms = duration_ms * (i + static_cast<double>(random() % 1000) / 1000) / instants;
     SCOPED_TRACE(GetParam() + ", CCOM_TEST_SEED=" + std::to_string(seed) + ": rank " + std::to_string(victim) +
                  " killed " + std::to_string(instant_ms) + " of " + std::to_string(duration_ms) + " ms after the start");
-    kill_at(GetParam(), folder, victim, instant_ms, told_ms);
+    kill_at(GetParam(), folder, victim, instant_ms, init_timeout, told_ms);
   }
   // Who is killed cannot clean up; the next start does.
-  { const double next = start_duration(GetParam(), folder); EXPECT_GT(next, 0); }
+  EXPECT_GT(start_duration(GetParam(), folder), 0);
   EXPECT_EQ(folder.list(), "");
   if (!told_ms.empty())
     std::printf("%s: %zu kills within %.0f ms, all survivors ended after %s\n", GetParam().c_str(), told_ms.size(),
