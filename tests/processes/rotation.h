@@ -32,7 +32,7 @@ inline uint64_t test_seed() {
 // "p50 1.2 ms, p99 3.4 ms, max 5.6 ms"; of at least one.
 inline std::string summary_of(std::vector<double> times_ms) {
   std::ranges::sort(times_ms);
-  const auto at = [&](size_t percent) { return times_ms[(times_ms.size() - 1) * percent / 100]; };
+  const auto at = [&](size_t percent) { return times_ms[(times_ms.size() * percent + 99) / 100 - 1]; };
   char text[80];
   std::snprintf(text, sizeof text, "p50 %.1f ms, p99 %.1f ms, max %.1f ms", at(50), at(99), times_ms.back());
   return text;
