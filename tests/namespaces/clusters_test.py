@@ -4,8 +4,10 @@
     clusters_test.py CCOM_BENCH RANK_PROGRAM [NAME...]
 
 2 x 4, 4 x 2 and uneven hosts compute right, at full speed and over a slow link; packets dropped at random are sent again;
-a pulled cable and a black hole name the host that is gone to all who are left, and none of the ranks hangs.
+a pulled cable and a black hole name the host that is gone to all who are left, and none of the ranks hangs; ranks of a
+partition that heals disturb no later job.
 """
+import signal
 import sys
 import time
 import unittest
@@ -78,6 +80,40 @@ class Clusters(unittest.TestCase):
         for size in (8, 4 << 20):
             with self.subTest(size=size):
                 self.goes(Hosts.black_hole, 2, size)
+
+    def test_a_black_hole_during_a_whole_job_ends_its_start_in_time(self):
+        with Hosts(2) as hosts:
+            hosts.black_hole(1)
+            started = time.monotonic()
+            ends = hosts.start(2, [PROGRAM, "loop", "8"], CCOM_INIT_TIMEOUT_MS="3000").wait(20)
+            print(f"black hole during a whole job: all ranks ended after {time.monotonic() - started:.2f} s of 3 s for the start")
+            for end in ends:
+                lost = "2,3" if end.rank < 2 else "0"
+                self.assertRegex(end.output, rf"init 8 \[{lost}\] ", f"rank {end.rank}: {end.errors}")
+
+    def test_ranks_of_a_partition_that_heals_disturb_no_later_job(self):
+        """Host 1 is cut off and its ranks stand still; they wake up, and the network heals, in the middle of the next job, which
+        has the same address and secret. Its calls check their results."""
+        with Hosts(2) as hosts:
+            url = f"tcp://{hosts.address(0)}:24100"
+            old = hosts.start(2, [PROGRAM, "loop", "300000", "cycle"], CCOM_DEAD_MS=str(DEAD_MS), CCOM_URL=url)
+            self.assertTrue(old.wait_for("ready", 60), [old.output(rank) for rank in range(4)])
+            for rank in (2, 3):
+                old.kill(rank, signal.SIGSTOP)
+            hosts.black_hole(1)
+            self.assertTrue(old.wait_for("failed 6 [2,3] ", NOTICED_WITHIN, (0, 1)), [old.output(rank) for rank in range(4)])
+            hosts.heal(1)
+            new = hosts.start(2, [PROGRAM, "loop", "300000", "cycle"], CCOM_URL=url)
+            self.assertTrue(new.wait_for("ready", 60), [new.output(rank) for rank in range(4)])
+            for rank in (2, 3):
+                old.kill(rank, signal.SIGCONT)
+            self.assertTrue(old.wait_for("failed 6 [", NOTICED_WITHIN, (2, 3)), [old.output(rank) for rank in range(4)])
+            told = [new.output(rank).count("calls") for rank in range(4)]
+            time.sleep(3)
+            for rank in range(4):
+                self.assertGreater(new.output(rank).count("calls"), told[rank], f"rank {rank} does not go on: {new.output(rank)}")
+                self.assertNotRegex(new.output(rank), "wrong|failed", f"rank {rank}")
+                new.kill(rank)
 
 
 if __name__ == "__main__":

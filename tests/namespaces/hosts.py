@@ -156,6 +156,10 @@ class Hosts:
         """What the host sends and what is sent to it vanishes; the carrier stays."""
         sh("ip", "-n", self.switches[link], "link", "set", f"p{host}", "nomaster")
 
+    def heal(self, host, link=0):
+        """Ends a black hole."""
+        sh("ip", "-n", self.switches[link], "link", "set", f"p{host}", "master", "br0")
+
     def drop(self, host, one_in, link=0):
         """Drops packets at random on their way to the host."""
         rules = (f"table bridge t {{ chain c {{ type filter hook forward priority 0; "

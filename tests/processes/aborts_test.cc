@@ -51,11 +51,13 @@ struct Point {
   }
 };
 
-// What rank 0 is told about the end of its own communicator, and the others about rank 0.
-void check_errors(const Job& job, const Point& point) {
+// What rank 0 is told about the end of its own communicator, and the others about rank 0. When it leaves while others on
+// other hosts send and receive, one of these may name another that has given up because of it: sends have no number
+// that all ranks share, and rank 0 was the middle of the control tree.
+void check_errors(const Job& job, const Point& point, bool is_one_host) {
   const std::string own = point.is_abort() ? "failed 33 [0]" : point.how == "destroy" ? "failed 0 []" : "failed 5 ";
   EXPECT_TRUE(job.line(0, "failed").starts_with(own)) << job.line(0, "failed");
-  const std::string others = point.is_abort() ? "failed 33 [0]" : "failed 6 [0]";
+  const std::string others = point.is_abort() ? "failed 33 [0]" : is_one_host ? "failed 6 [0]" : "failed 6 [";
   for (const int rank : {1, 2, 3}) {
     EXPECT_TRUE(job.line(rank, "failed").starts_with(others)) << "rank " << rank << ": " << job.line(rank, "failed");
   }
@@ -78,7 +80,7 @@ void end_a_job(const std::string& transport, const Point& point, std::vector<dou
   ASSERT_TRUE(job.wait_for("failed", kAll, kMostForCalls)) << job.transcript();
   took_ms.push_back(std::stod(job.line(0, "returned").substr(9)) / 1000);
   EXPECT_LT(took_ms.back(), kMostMs);
-  check_errors(job, point);
+  check_errors(job, point, transport == "shm");
   for (const int rank : kAll) EXPECT_EQ(job.line(rank, "overwritten"), "") << "rank " << rank;
   EXPECT_TRUE(job.finish(kMostForCalls)) << "a rank hangs at its end";
 }
