@@ -168,15 +168,13 @@ Result<std::vector<std::byte*>> Communicator::locate(Turns::Ticket ticket, void*
   return found;
 }
 
-void Communicator::drain() {
-  const Status nothing = in_turn(turns_.take(), [] { return Status(); });
-  CCOM_ASSERT(nothing.is_ok());
-}
-
 // Ranks of this host that sleep because they wait for this one learn at once that they wait in vain.
 void Communicator::finalize() {
-  drain();
-  is_finalized_.store(true, std::memory_order_relaxed);
+  const Status last = in_turn(turns_.take(), [this] {
+    is_finalized_.store(true, std::memory_order_relaxed);  // for the next turn, which may be waiting already
+    return Status();
+  });
+  CCOM_ASSERT(last.is_ok());
   if (links_ == nullptr) return;
   links_->monitor().depart();
   if (host_ != nullptr) host_->wake();

@@ -89,7 +89,6 @@ class Communicator final : public CallNames {
   Status in_turn(Turns::Ticket ticket, Fn fn);
   Status run_in_turn(const Request& asked);
   Status run_small(const Request& asked);
-  void drain();
   bool is_finalized() const { return is_finalized_.load(std::memory_order_relaxed); }
   Status refuse_finalized() const;
   Status open_host(const WaitPolicy& policy);
