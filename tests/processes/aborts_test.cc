@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A communicator that is ended in the middle of calls: by ccomCommAbort or ccomCommFinalize in another thread, or by
-// ccomCommDestroy. Each returns in bounded time, with a peer stopped and with queued calls too; all ranks learn the same,
-// and nobody writes to a buffer whose call has returned. CCOM_TEST_LONG=1: 1,000 random instants per transport instead
-// of a few; CCOM_TEST_SEED.
+// ccomCommDestroy. Each returns in bounded time, with a peer stopped and with queued calls too; all ranks learn the
+// same, and nobody writes to a buffer whose call has returned. CCOM_TEST_LONG=1: 1,000 random instants per transport
+// instead of a few; CCOM_TEST_SEED.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -22,8 +22,8 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-// Generous: a loaded machine must not fail the test. A call whose peer is stopped in the middle of a copy takes a second
-// longer than the abort that ended it.
+// Generous: a loaded machine must not fail the test. A call whose peer is stopped in the middle of a copy takes a
+// second longer than the abort that ended it.
 constexpr double kMostMs = 2000;
 constexpr milliseconds kMostForCalls{10000};
 const std::vector<int> kAll{0, 1, 2, 3};
@@ -51,8 +51,8 @@ struct Point {
   }
 };
 
-// What rank 0 is told about the end of its own communicator, and the others about rank 0. When it leaves while others on
-// other hosts send and receive, one of these may name another that has given up because of it: sends have no number
+// What rank 0 is told about the end of its own communicator, and the others about rank 0. When it leaves while others
+// on other hosts send and receive, one of these may name another that has given up because of it: sends have no number
 // that all ranks share, and rank 0 was the middle of the control tree.
 void check_errors(const Job& job, const Point& point, bool is_one_host) {
   const std::string own = point.is_abort() ? "failed 33 [0]" : point.how == "destroy" ? "failed 0 []" : "failed 5 ";

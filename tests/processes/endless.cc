@@ -50,7 +50,9 @@ class Calls {
   bool is_right(const std::string& collective, int number) const {
     if (collective == "barrier") return true;
     const bool gathers = collective == "allgather" || collective == "alltoall";
-    const size_t made = collective == "reduce_scatter" ? block_ : gathers ? block_ * static_cast<size_t>(nranks) : count_;
+    const size_t made = collective == "reduce_scatter" ? block_
+                        : gathers                      ? block_ * static_cast<size_t>(nranks)
+                                                       : count_;
     for (size_t i = 0; i < made; i = i + 1 == made ? made : std::min(made - 1, i + 509)) {
       if (recv_[i] != expected(collective, number, static_cast<int>(i / block_))) return false;
     }

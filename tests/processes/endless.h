@@ -8,9 +8,9 @@
 
 namespace ccom {
 
-// Calls `collective`, or "cycle": allreduce, allgather, reduce_scatter, broadcast, alltoall, barrier and a ring of sends
-// and receives by turns, with `bytes` in the larger buffer; checks results. Says "ready" after the third call, "calls N"
-// once a second, "wrong ..." for a wrong result, "failed ..." for the first error.
+// Calls `collective`, or "cycle": allreduce, allgather, reduce_scatter, broadcast, alltoall, barrier and a ring of
+// sends and receives by turns, with `bytes` in the larger buffer; checks results. Says "ready" after the third call,
+// "calls N" once a second, "wrong ..." for a wrong result, "failed ..." for the first error.
 int call_without_end(const std::string& collective, size_t bytes);
 
 // The same cycle, ended on SIGUSR1 by another thread or, where it has to be the same, by this one:

@@ -50,9 +50,8 @@ std::string list(const std::vector<int>& ranks) {
 // What CCOM_ALGO can name on the transport; "" leaves the choice to ccom.
 const std::vector<std::string>& algorithms_of(const std::string& transport) {
   static const std::vector<std::string> on_one_host = {"", "node", "ring", "recursive_doubling", "double_tree"};
-  static const std::vector<std::string> on_several = {"",          "ring",     "circulant", "recursive_doubling",
-                                                      "two_shot",  "one_shot", "tree",      "double_tree",
-                                                      "binomial"};
+  static const std::vector<std::string> on_several = {
+      "", "ring", "circulant", "recursive_doubling", "two_shot", "one_shot", "tree", "double_tree", "binomial"};
   static const std::vector<std::string> on_two = {"", "hierarchical", "ring", "circulant", "double_tree"};
   return transport == "shm" ? on_one_host : transport == "mixed" ? on_two : on_several;
 }
@@ -86,7 +85,8 @@ std::string blame_of(const std::string& line) { return line.substr(0, line.find(
 // survivors of its host.
 void check_names(const std::vector<int>& victims, const std::string& line, const std::string& line_of_another) {
   const std::string blame = blame_of(line);
-  const bool names_one = std::ranges::any_of(victims, [&](int victim) { return blame == "failed 6 " + list({victim}); });
+  const bool names_one =
+      std::ranges::any_of(victims, [&](int victim) { return blame == "failed 6 " + list({victim}); });
   EXPECT_TRUE(names_one || blame == "failed 6 " + list(victims)) << line;
   EXPECT_EQ(blame, blame_of(line_of_another)) << "survivors blame different ranks";
 }

@@ -82,8 +82,8 @@ void kill_at(const std::string& transport, const Folder& folder, int victim, dou
              milliseconds init_timeout, std::vector<double>& told_ms) {
   const auto start = Clock::now();
   Job job = start_job(transport, folder, init_timeout);
-  std::this_thread::sleep_until(start + std::chrono::duration_cast<Clock::duration>(
-                                            std::chrono::duration<double, std::milli>(instant_ms)));
+  std::this_thread::sleep_until(
+      start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double, std::milli>(instant_ms)));
   const auto killed = Clock::now();
   job.kill(victim);
   ASSERT_TRUE(job.finish(init_timeout + milliseconds(10000))) << "a survivor hangs\n" << job.transcript();
@@ -112,7 +112,8 @@ TEST_P(StartKills, AtAnyInstantAreNamedToAllAndLeaveNothing) {
     const int victim = static_cast<int>(random() % 4);
     const double instant_ms = duration_ms * (i + static_cast<double>(random() % 1000) / 1000) / instants;
     SCOPED_TRACE(GetParam() + ", CCOM_TEST_SEED=" + std::to_string(seed) + ": rank " + std::to_string(victim) +
-                 " killed " + std::to_string(instant_ms) + " of " + std::to_string(duration_ms) + " ms after the start");
+                 " killed " + std::to_string(instant_ms) + " of " + std::to_string(duration_ms) +
+                 " ms after the start");
     kill_at(GetParam(), folder, victim, instant_ms, init_timeout, told_ms);
   }
   // Who is killed cannot clean up; the next start does.
