@@ -32,6 +32,7 @@ void TreeState::attach(int host, int64_t now_ns, TreeOutputs& out) {
   CCOM_ASSERT(other.link == Link::Absent);
   other.link = Link::Up;
   other.last_heard_ns = now_ns;
+  if (last_tick_ns_ < 0) last_tick_ns_ = now_ns;  // a suspension before the first tick is one, too
   if (failed()) out.push_back({TreeOutput::Kind::Send, host, {MessageType::Error, error_}});
   if (departure_) out.push_back({TreeOutput::Kind::Send, host, {MessageType::Departure, {}, {}, *departure_}});
   if (left_) out.push_back({TreeOutput::Kind::Send, host, {MessageType::Goodbye}});
@@ -121,7 +122,7 @@ void TreeState::tick(int64_t now_ns, TreeOutputs& out) {
         out.push_back({TreeOutput::Kind::Send, other.host, {MessageType::Heartbeat}});
   }
   // A host that was itself suspended cannot tell who was silent: each neighbour gets another half of the timeout, once.
-  const bool was_suspended = last_tick_ns_ >= 0 && now_ns - last_tick_ns_ > config_.dead_ns / 4;
+  const bool was_suspended = now_ns - last_tick_ns_ > config_.dead_ns / 4;
   last_tick_ns_ = now_ns;
   for (Neighbour& other : neighbours_) {
     if (was_suspended && !other.grace_given && now_ns - other.last_heard_ns > config_.dead_ns / 2) {

@@ -104,7 +104,7 @@ class TreeState {
   Status error_;
   std::optional<Departure> departure_;  // the first that is known
   bool left_ = false;
-  int64_t last_tick_ns_ = -1;
+  int64_t last_tick_ns_ = -1;  // none; the first connection counts as one
   int64_t next_beat_ns_ = 0;
   int64_t next_tick_ns_ = 0;
 };

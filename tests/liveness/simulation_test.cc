@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Deterministic simulation of failure detection and agreement: random histories of a job (simulation.h).
+//
+// Disturbances that must be forgiven: pauses, slow connections, cuts that heal in time, clocks that jump and drift.
+// Faults: deaths, stops, cuts, resets, aborts, ranks that make another call; up to four, some at once, with
+// disturbances between them. Told beside errors: departures, and who is behind in its calls. Promises: a job without a
+// fault has no error; after a fault every survivor has one, within a bounded time, which names only ranks that the
+// faults concern; one fault is one set of ranks on all survivors, and several are at most as many; the first departure
+// and the ranks that are behind are known everywhere; whoever resumes learns that it is out; leaving is no fault.
+//
+// CCOM_TEST_SEEDS=N runs N seeds (CCOM_TEST_LONG=1: a million) over all cores, others each day. CCOM_TEST_SEED=S begins
+// with S: with CCOM_TEST_SEEDS=1 it repeats a failure.
+#include "simulation.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <ctime>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace ccom {
+namespace {
+
+uint64_t number_from(const char* variable, uint64_t otherwise) {
+  const char* const text = std::getenv(variable);
+  return text != nullptr ? std::strtoull(text, nullptr, 10) : otherwise;
+}
+
+uint64_t seed_of_the_day() {
+  const time_t now = std::time(nullptr);
+  return number_from("CCOM_TEST_DAY", static_cast<uint64_t>(std::gmtime(&now)->tm_yday)) * 1'000'000;
+}
+
+TEST(Simulation, NoWrongVictimNoHangEqualSets) {
+  const uint64_t first = number_from("CCOM_TEST_SEED", seed_of_the_day());
+  const uint64_t count = number_from("CCOM_TEST_SEEDS", std::getenv("CCOM_TEST_LONG") != nullptr ? 1'000'000 : 4'000);
+  std::atomic<uint64_t> next = 0, failures = 0;
+  std::mutex mutex;
+  const auto work = [&] {
+    for (uint64_t i; (i = next.fetch_add(1)) < count && failures < 10;) {
+      const History history = simulate(first + i);
+      if (history.broken.empty()) continue;
+      ++failures;
+      const std::lock_guard lock(mutex);
+      ADD_FAILURE() << "CCOM_TEST_SEED=" << first + i << " CCOM_TEST_SEEDS=1 repeats it: " << history.broken
+                    << "\n" << history.events;
+    }
+  };
+  std::vector<std::thread> threads;
+  for (unsigned i = 0; i < std::max(1u, std::thread::hardware_concurrency()); ++i) threads.emplace_back(work);
+  for (std::thread& thread : threads) thread.join();
+  RecordProperty("seeds", std::to_string(count));
+}
+
+TEST(Simulation, ASeedRepeatsItself) {
+  for (uint64_t seed = 0; seed < 20; ++seed) EXPECT_EQ(simulate(seed).events, simulate(seed).events);
+}
+
+}  // namespace
+}  // namespace ccom
