@@ -130,28 +130,30 @@ StragglerReport Board::straggler_report(const std::vector<Rank>& ranks) const {
   return found;
 }
 
+// A sequence lock of the form of Boehm, "Can Seqlocks Get Along with Programming Language Memory Models?" (MSPC 2012):
+// whoever reads one of these words finds the version odd, or changed, afterwards.
 void Board::publish_stragglers(const StragglerReport& found) const {
   CCOM_ASSERT(found.ranks.size() <= StragglerReport::kMost);
   const uint64_t version = header_->straggler_version.load(std::memory_order_relaxed);
-  header_->straggler_version.store(version + 1, std::memory_order_seq_cst);
-  header_->straggler_calls.store(found.calls, std::memory_order_seq_cst);
-  header_->straggler_count.store(static_cast<uint32_t>(found.ranks.size()), std::memory_order_seq_cst);
+  header_->straggler_version.store(version + 1, std::memory_order_relaxed);
+  header_->straggler_calls.store(found.calls, std::memory_order_release);
+  header_->straggler_count.store(static_cast<uint32_t>(found.ranks.size()), std::memory_order_release);
   for (size_t i = 0; i < found.ranks.size(); ++i)
-    header_->straggler_ranks[i].store(found.ranks[i], std::memory_order_seq_cst);
-  header_->straggler_version.store(version + 2, std::memory_order_seq_cst);
+    header_->straggler_ranks[i].store(found.ranks[i], std::memory_order_release);
+  header_->straggler_version.store(version + 2, std::memory_order_release);
 }
 
 StragglerReport Board::stragglers() const {
   StragglerReport found;
   for (int attempt = 0; attempt < 1000; ++attempt) {
-    const uint64_t before = header_->straggler_version.load(std::memory_order_seq_cst);
+    const uint64_t before = header_->straggler_version.load(std::memory_order_acquire);
     if (before == 0) return {};  // never written
-    found.calls = header_->straggler_calls.load(std::memory_order_seq_cst);
+    found.calls = header_->straggler_calls.load(std::memory_order_acquire);
     found.ranks.resize(
-        std::min<size_t>(header_->straggler_count.load(std::memory_order_seq_cst), StragglerReport::kMost));
+        std::min<size_t>(header_->straggler_count.load(std::memory_order_acquire), StragglerReport::kMost));
     for (size_t i = 0; i < found.ranks.size(); ++i)
-      found.ranks[i] = header_->straggler_ranks[i].load(std::memory_order_seq_cst);
-    if (before % 2 == 0 && header_->straggler_version.load(std::memory_order_seq_cst) == before) return found;
+      found.ranks[i] = header_->straggler_ranks[i].load(std::memory_order_acquire);
+    if (before % 2 == 0 && header_->straggler_version.load(std::memory_order_relaxed) == before) return found;
   }
   return {};  // the writer was stopped in the middle of an update
 }

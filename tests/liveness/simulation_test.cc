@@ -46,8 +46,8 @@ TEST(Simulation, NoWrongVictimNoHangEqualSets) {
       if (history.broken.empty()) continue;
       ++failures;
       const std::lock_guard lock(mutex);
-      ADD_FAILURE() << "CCOM_TEST_SEED=" << first + i << " CCOM_TEST_SEEDS=1 repeats it: " << history.broken
-                    << "\n" << history.events;
+      ADD_FAILURE() << "CCOM_TEST_SEED=" << first + i << " CCOM_TEST_SEEDS=1 repeats it: " << history.broken << "\n"
+                    << history.events;
     }
   };
   std::vector<std::thread> threads;

@@ -51,11 +51,17 @@ class TreeNetwork {
   void set_calls(int host, StragglerReport calls) { hosts_[at(host)].calls = std::move(calls); }
 
   // Of the connection between two neighbours.
-  void cut(int a, int b) { for_link(a, b, [](Pipe& pipe) { pipe.is_cut = true; }); }
+  void cut(int a, int b) {
+    for_link(a, b, [](Pipe& pipe) { pipe.is_cut = true; });
+  }
   void heal(int a, int b);
   bool is_cut(int a, int b) { return pipe(a, b).is_cut; }
-  void slow_down(int a, int b, int64_t ms) { for_link(a, b, [ms](Pipe& pipe) { pipe.slow_ms = ms; }); }
-  void reset(int a, int b) { for_link(a, b, [this](Pipe& pipe) { end(pipe); }); }
+  void slow_down(int a, int b, int64_t ms) {
+    for_link(a, b, [ms](Pipe& pipe) { pipe.slow_ms = ms; });
+  }
+  void reset(int a, int b) {
+    for_link(a, b, [this](Pipe& pipe) { end(pipe); });
+  }
 
   int hosts() const { return static_cast<int>(hosts_.size()); }
   Health health(int host) const { return hosts_[at(host)].health; }

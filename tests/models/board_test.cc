@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// src/liveness/board.cc and call_record.h: the first error, departures, the sequence lock of the stragglers and the
+// ring of the last calls. Not modelled: robust futexes, which the kernel writes.
+#include "liveness/board.h"
+
+#include <gtest/gtest.h>
+
+#include "base/futex.h"
+#include "mutations.h"
+
+namespace ccom::model {
+namespace {
+
+alignas(4096) std::array<std::byte, 16384> memory;
+
+struct Host {
+  Host() : board(*Board::over(memory, 2)) {
+    auto* const header = reinterpret_cast<BoardHeader*>(memory.data());
+    declare(header->abort_word, "abort_word");
+    declare(header->departure, "departure");
+    declare(header->straggler_version, "version");
+    declare(header->straggler_calls, "calls");
+    declare(header->straggler_count, "count");
+    declare(header->straggler_ranks[0], "rank");
+    declare(header->straggler_ranks[1], "rank");
+    declare(board.slot(0).state, "state");
+    declare(board.slot(0).calls.begun, "begun");
+    declare(board.slot(0).calls.by_turn[1].count, "call");
+    declare(board.slot(0).calls.by_turn[1].kind, "call");
+  }
+  Board board;
+};
+
+const uint32_t* futex_of(const std::atomic<uint32_t>& word) { return reinterpret_cast<const uint32_t*>(&word); }
+
+// Two ranks have an error; a third thread sleeps until there is one, as the liveness thread does.
+TEST(BoardModel, OneErrorAndAllOfIt) {
+  const auto explore_errors = [](const Options& options) {
+    return explore(
+        memory,
+        [] {
+          auto host = std::make_shared<Host>();
+          auto won = std::make_shared<std::array<bool, 2>>();
+          const auto expect_error = [host] {
+            const std::string text = host->board.error().message();
+            check(text == "first" || text == "second", "not an error that somebody has published");
+          };
+          Program program;
+          for (int rank : {0, 1}) {
+            program.threads.push_back([=] {
+              const Status error(Code::Aborted, rank == 0 ? "first" : "second");
+              (*won)[static_cast<size_t>(rank)] = host->board.publish(rank, error);
+              expect_error();
+            });
+          }
+          program.threads.push_back([=] {
+            while (host->board.error().is_ok())
+              futex_wait(futex_of(host->board.abort_word()), 0, std::chrono::seconds(1));
+            expect_error();
+          });
+          program.finish = [won] { check((*won)[0] != (*won)[1], "not one error"); };
+          return program;
+        },
+        options);
+  };
+  expect_all_needed(explore_errors, {{"modify abort_word acq_rel -> release", "who comes second reads it in error()"}});
+}
+
+TEST(BoardModel, TheFirstDepartureStays) {
+  const auto explore_departures = [](const Options& options) {
+    return explore(
+        memory,
+        [] {
+          auto host = std::make_shared<Host>();
+          Program program;
+          program.threads.push_back([=] {
+            host->board.slot(0).calls.begin({1, 10, 100});
+            host->board.depart(0, 7);
+          });
+          program.threads.push_back([=] { host->board.note_departure({3, 5}); });
+          program.threads.push_back([=] {
+            const auto before = host->board.first_departure();
+            if (host->board.has_left(0))
+              check(host->board.slot(0).calls.begun.load(std::memory_order_relaxed) == 1, "calls of a rank that left");
+            const auto after = host->board.first_departure();
+            check(!before || (after && *after <= *before), "a departure that goes");
+          });
+          program.finish = [host] { check(host->board.first_departure() == Departure{1, 7}, "not the first"); };
+          return program;
+        },
+        options);
+  };
+  const char* const all = "the word says all there is to say";
+  const char* const elsewhere = "for who reads it before the rank has left; see RecordedCallsAreWhole";
+  expect_all_needed(explore_departures, {{"load departure acquire -> relaxed", all},
+                                         {"modify departure acq_rel -> acquire", all},
+                                         {"modify departure acq_rel -> release", all},
+                                         {"store begun release -> relaxed", elsewhere},
+                                         {"store call release -> relaxed", elsewhere}});
+}
+
+TEST(BoardModel, ReportsOfStragglersAreWhole) {
+  const auto explore_reports = [](Options options) {
+    options.most_thread_steps = 18;  // three attempts
+    return explore(
+        memory,
+        [] {
+          Board::over(memory, 2)->publish_stragglers({4, {1}, false, {}});
+          auto host = std::make_shared<Host>();
+          Program program;
+          program.threads.push_back([=] { host->board.publish_stragglers({5, {2, 3}, false, {}}); });
+          program.threads.push_back([=] {
+            const StragglerReport found = host->board.stragglers();
+            const bool is_first = found.calls == 4 && found.ranks == std::vector<Rank>{1};
+            const bool is_second = found.calls == 5 && found.ranks == std::vector<Rank>{2, 3};
+            check(is_first || is_second, "a torn report");
+          });
+          return program;
+        },
+        options);
+  };
+  expect_all_needed(explore_reports);
+}
+
+// A rank begins calls 16, 17 and 18, of which 17 takes the place of 1; another looks for calls 1 and 17.
+TEST(BoardModel, RecordedCallsAreWhole) {
+  const auto call = [](uint64_t number) { return CallDescriptor{number, 10 * number, 100 * number}; };
+  const auto explore_calls = [call](const Options& options) {
+    return explore(
+        memory,
+        [call] {
+          auto* const record = &reinterpret_cast<BoardSlot*>(memory.data() + sizeof(BoardHeader))->calls;
+          for (uint64_t number = 1; number <= 15; ++number) record->begin(call(number));
+          declare(record->begun, "begun");
+          for (size_t turn : {0, 1, 2}) {
+            declare(record->by_turn[turn].count, "call");
+            declare(record->by_turn[turn].kind, "call");
+          }
+          Program program;
+          program.threads.push_back([=] {
+            for (uint64_t number : {16, 17, 18}) record->begin(call(number));
+          });
+          program.threads.push_back([=] {
+            for (uint64_t number : {1, 17}) {
+              const auto found = record->find(number);
+              check(!found || *found == call(number), "a torn call");
+            }
+          });
+          program.finish = [=] { check(record->last() == call(18), "not the last call"); };
+          return program;
+        },
+        options);
+  };
+  expect_all_needed(explore_calls);
+}
+
+}  // namespace
+}  // namespace ccom::model
