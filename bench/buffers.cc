@@ -44,6 +44,7 @@ Outcome Area::allocate(size_t size_bytes, size_t unalign, Memory memory) {
   owned_ = std::unique_ptr<void, Release>(pointer, Release{memory});
   data_ = static_cast<std::byte*>(pointer) + kPage + unalign;
   size_bytes_ = size_bytes;
+  total_bytes_ = total;
   return {};
 }
 

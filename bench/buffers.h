@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
 
 #include "bench/cases.h"
 #include "bench/launch/outcome.h"
@@ -24,6 +25,8 @@ class Area {
   launch::Outcome allocate(size_t size_bytes, size_t unalign, Memory memory);
 
   std::byte* data() const { return data_; }
+  // All of it, guards included: whole pages, for ccomCommRegister.
+  std::span<std::byte> pages() const { return {static_cast<std::byte*>(owned_.get()), total_bytes_}; }
   void write_guards() const;
   // Modified guard bytes.
   size_t damaged_guards() const;
@@ -32,6 +35,7 @@ class Area {
   std::unique_ptr<void, Release> owned_;
   std::byte* data_ = nullptr;
   size_t size_bytes_ = 0;
+  size_t total_bytes_ = 0;
 };
 
 // Enough for every root and both placements of a collective, type and count.
