@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One of four real processes makes other calls than the rest: all of them end by ccomMismatch, with a call of that rank
-// and a different one of another in the text, whatever differs, whoever it is, how long the vectors are and how the
-// ranks are connected. A part of the combinations each day; CCOM_TEST_LONG=1: all of them.
+// and a different one of another in the text, whatever differs, whoever it is, how long the vectors are, how the
+// ranks are connected and which algorithm CCOM_ALGO names. A part of the combinations each day; CCOM_TEST_LONG=1: all
+// of them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +23,7 @@ using std::chrono::milliseconds;
 
 constexpr int kRanks = 4;
 constexpr milliseconds kAtMost{20000};  // start-up included; calls time out after a minute
-constexpr int kDays = 31;               // shares no divisor with the numbers of what is combined
+constexpr int kDays = 61;               // shares no divisor with the numbers of what is combined
 
 // N stands for the count, H for half of it.
 struct Kind {
@@ -57,10 +58,11 @@ struct Combination {
   std::string transport;
   int odd;
   size_t bytes;
+  std::string algorithm{};  // as CCOM_ALGO; empty: the planner's choice
 
   std::string name() const {
     return std::string(kind->name) + " on " + transport + ", odd rank " + std::to_string(odd) + ", " +
-           std::to_string(bytes) + " bytes";
+           std::to_string(bytes) + " bytes" + (algorithm.empty() ? "" : ", by " + algorithm);
   }
   // All ranks end with the same two calls, which nobody comes through.
   std::string calls(bool of_odd) const {
@@ -71,12 +73,35 @@ struct Combination {
   }
 };
 
+constexpr size_t kSizes[] = {8, size_t{64} << 10, size_t{4} << 20};
+constexpr const char* kTransports[] = {"shm", "tcp", "ofi", "mixed"};
+
+// Names apply to the collectives that have them. Every kind under each of them, each with another rank and size.
+constexpr const char* kMemoryAlgorithms[] = {"node", "one_shot", "two_shot"};
+constexpr const char* kMessageAlgorithms[] = {"ring",  "recursive_doubling", "circulant",   "swing",    "swing_latency",
+                                              "rings", "mixed_radix",        "double_tree", "tree",     "direct",
+                                              "star",  "binomial",           "knomial4",    "knomial8", "pairwise"};
+
+void add_by_algorithm(std::vector<Combination>& all) {
+  const auto add = [&all](const char* transport, const char* algorithm) {
+    for (const Kind& kind : kKinds) {
+      const size_t i = all.size();
+      all.push_back({&kind, transport, static_cast<int>(i % kRanks), kSizes[i % std::size(kSizes)], algorithm});
+    }
+  };
+  for (const char* algorithm : kMemoryAlgorithms) add("shm", algorithm);
+  for (const char* algorithm : kMessageAlgorithms)
+    for (const char* transport : kTransports) add(transport, algorithm);
+  add("mixed", "hierarchical");
+}
+
 std::vector<Combination> all_combinations() {
   std::vector<Combination> all;
   for (const Kind& kind : kKinds)
-    for (const size_t bytes : {size_t{8}, size_t{64} << 10, size_t{4} << 20})
+    for (const size_t bytes : kSizes)
       for (int odd = 0; odd < kRanks; ++odd)
-        for (const char* transport : {"shm", "tcp", "ofi", "mixed"}) all.push_back({&kind, transport, odd, bytes});
+        for (const char* transport : kTransports) all.push_back({&kind, transport, odd, bytes});
+  add_by_algorithm(all);
   return all;
 }
 
@@ -100,7 +125,11 @@ std::string fault_of(const Combination& combination, const std::string& line) {
 
 bool try_one(const Combination& combination) {
   Job job(kRanks, {"mismatch", std::to_string(combination.odd), combination.calls(false), combination.calls(true)},
-          [&](int rank) { return environment_for(combination.transport, rank); });
+          [&](int rank) {
+            Job::Environment environment = environment_for(combination.transport, rank);
+            if (!combination.algorithm.empty()) environment["CCOM_ALGO"] = combination.algorithm;
+            return environment;
+          });
   bool is_right = job.wait_for("failed", {0, 1, 2, 3}, kAtMost);
   EXPECT_TRUE(is_right) << combination.name() << ": no error in time\n" << job.transcript();
   for (int rank = 0; is_right && rank < kRanks; ++rank) {

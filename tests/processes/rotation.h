@@ -16,6 +16,13 @@ namespace ccom {
 
 inline bool is_long() { return std::getenv("CCOM_TEST_LONG") != nullptr; }
 
+// What `variable` says, or the number for every day or for the long form.
+inline size_t count_from(const char* variable, size_t everyday, size_t in_long_form) {
+  const char* const text = std::getenv(variable);
+  if (text != nullptr) return static_cast<size_t>(std::atoll(text));
+  return is_long() ? in_long_form : everyday;
+}
+
 // CCOM_TEST_DAY, or today's number in the year.
 inline int test_day() {
   const char* const day = std::getenv("CCOM_TEST_DAY");

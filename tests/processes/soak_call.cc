@@ -23,7 +23,8 @@ T one_of(std::mt19937_64& random, std::span<const T> all) {
 
 size_t random_size(std::mt19937_64& random, size_t most_bytes) {
   if (random() % 32 == 0) return 0;
-  const double exponent = static_cast<double>(random() % 100'000) / 100'000 * std::log2(static_cast<double>(most_bytes));
+  const double exponent =
+      static_cast<double>(random() % 100'000) / 100'000 * std::log2(static_cast<double>(most_bytes));
   return static_cast<size_t>(std::exp2(exponent));
 }
 
@@ -118,7 +119,8 @@ std::string SoakCall::fault(uint64_t iteration) const {
   std::string found;
   for (const bench::Arrival& arrival : bench::arrivals(what_, rank_, iteration)) {
     if (found.empty())
-      found = text_of(bench::check(pattern_, arrival.stretch, recv_ + arrival.offset * element), arrival.offset, "output");
+      found =
+          text_of(bench::check(pattern_, arrival.stretch, recv_ + arrival.offset * element), arrival.offset, "output");
   }
   if (found.empty() && layout_.has_send && !what_.in_place)
     found = text_of(bench::check(pattern_, input(iteration), send_), 0, "input");
@@ -127,9 +129,7 @@ std::string SoakCall::fault(uint64_t iteration) const {
   return found.empty() ? "" : bench::text_of(what_) + ": " + found;
 }
 
-bool SoakCall::is_equal_everywhere() const {
-  return what_.collective == Collective::AllReduce && what_.count > 0;
-}
+bool SoakCall::is_equal_everywhere() const { return what_.collective == Collective::AllReduce && what_.count > 0; }
 
 uint64_t SoakCall::hash() const { return bench::hash_bytes(recv_, layout_.recv_count * bench::size_of(what_.type)); }
 

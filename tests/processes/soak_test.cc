@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Random collectives by four real processes, with three threads and communicators each, against the oracle of ccom-bench:
-// all collectives, types and operators, 0 to 64 MiB, unaligned, in place, in ordinary, mapped and registered memory, on
-// streams, in groups, on parts of communicators. On one transport a day for ten seconds; CCOM_TEST_LONG=1: on all, ten
-// minutes each. CCOM_SOAK_SECONDS: another time; CCOM_SOAK_SEED: the seed of a failure, which repeats its calls;
-// CCOM_SOAK_TRANSPORT: this one alone.
+// Random collectives by four real processes, with three threads and communicators each, against the oracle of
+// ccom-bench: all collectives, types and operators, 0 to 64 MiB, unaligned, in place, in ordinary, mapped and
+// registered memory, on streams, in groups, on parts of communicators. On one transport a day for ten seconds;
+// CCOM_TEST_LONG=1: on all, ten minutes each. CCOM_SOAK_SECONDS: another time; CCOM_SOAK_SEED: the seed of a failure,
+// which repeats its calls; CCOM_SOAK_TRANSPORT: this one alone.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -23,14 +23,10 @@ constexpr int kRanks = 4;
 constexpr int kThreads = 3;
 constexpr const char* kTransports[] = {"shm", "tcp", "ofi", "mixed"};
 
-int64_t number_of(const char* variable, int64_t otherwise) {
-  const char* const text = std::getenv(variable);
-  return text != nullptr ? std::atoll(text) : otherwise;
-}
-
 void soak(const std::string& transport) {
-  const int64_t seconds = number_of("CCOM_SOAK_SECONDS", is_long() ? 600 : 10);
-  const std::string seed = std::to_string(number_of("CCOM_SOAK_SEED", test_day()));
+  const size_t seconds = count_from("CCOM_SOAK_SECONDS", 10, 600);
+  const auto day = static_cast<size_t>(test_day());
+  const std::string seed = std::to_string(count_from("CCOM_SOAK_SEED", day, day));
   const size_t most_bytes = is_long() ? size_t{64} << 20 : size_t{4} << 20;
   SCOPED_TRACE(transport + ", seed " + seed + ", " + std::to_string(most_bytes) + " bytes at most");
   Job job(kRanks, {seed, std::to_string(seconds), std::to_string(most_bytes), std::to_string(kThreads)},

@@ -138,6 +138,7 @@ void OfiTransport::prepare(SendOperation& operation, const HandshakeMessage& mes
 HandshakeMessage OfiTransport::greeting_of(Link& link) {
   LinkTerms mine = terms_;
   mine.channels = static_cast<uint32_t>(link.channels.size());
+  mine.checksummed = config_.checksum ? 1 : 0;
   mine.slots = link.slots;
   return link.handshake.next(mine);
 }
@@ -184,6 +185,12 @@ Status OfiTransport::compare_terms(const Link& link) const {
     return error(Code::ConfigError, "rank %d uses %u channels to rank %d, which expects %zu", link.rank,
                  theirs.channels, config_.rank, link.channels.size())
         .with_peers({link.rank});
+  }
+  if (theirs.checksummed != (config_.checksum ? 1u : 0u)) {
+    return error(Code::ConfigError, "CCOM_CRC: %d here, %u at rank %d", config_.checksum ? 1 : 0, theirs.checksummed,
+                 link.rank)
+        .with_peers({link.rank})
+        .with_cure("set the same CCOM_* variables and arguments on every rank");
   }
   if (theirs.credits < 1 || theirs.credits > kMaxCredits || theirs.fragment_bytes % 16 != 0 ||
       theirs.fragment_bytes < kMinMessageBytes / 2 || theirs.slots.rails > kMaxRails ||

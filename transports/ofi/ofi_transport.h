@@ -129,6 +129,8 @@ class OfiTransport final : public Transport {
   Status on_written(uint32_t immediate);
   Status on_payload(const WriteTickets::Match& match);
   Status drop(ReceiveOperation& operation);
+  Status drop_or_blame(ReceiveOperation& operation);
+  Status damaged(const Link& link, const char* what) const;
 
   // shutdown.cc
   void shut_down();

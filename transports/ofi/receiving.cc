@@ -40,7 +40,7 @@ Status OfiTransport::on_received(ReceiveOperation& operation, const Completion& 
   const bool is_ours = prefix.magic == kMagic && prefix.version == kWireVersion &&
                        prefix.communicator == config_.communicator && prefix.to == config_.rank;
   Link* link = is_ours ? find_link(prefix.from) : nullptr;
-  return link == nullptr ? drop(operation) : on_message(*link, operation);
+  return link == nullptr ? drop_or_blame(operation) : on_message(*link, operation);
 }
 
 Status OfiTransport::drop(ReceiveOperation& operation) {
@@ -48,13 +48,33 @@ Status OfiTransport::drop(ReceiveOperation& operation) {
   return pool_.release(operation);
 }
 
+// A stranger's message is dropped. But a peer's one would be awaited for ever if damage made it look like a stranger's:
+// at least one of its two session numbers, which are far apart, tells the peer.
+Status OfiTransport::drop_or_blame(ReceiveOperation& operation) {
+  if (operation.received_bytes < sizeof(Header)) return drop(operation);
+  const auto header = read_as<Header>(operation.bytes());
+  for (const auto& link : links_) {
+    const uint64_t session = link->session_in;
+    if (session != 0 && (header.session == session || header.session_again == session)) {
+      return damaged(*link, "message");
+    }
+  }
+  return drop(operation);
+}
+
+Status OfiTransport::damaged(const Link& link, const char* what) const {
+  return error(Code::TransportError, "rank %d: a %s from rank %d was corrupted in transit (CRC32C)", config_.rank, what,
+               link.rank)
+      .with_peers({link.rank})
+      .with_cure("data is corrupted on the network path; check cabling, offloads, drivers and firmware of both hosts");
+}
+
 Status OfiTransport::on_message(Link& link, ReceiveOperation& operation) {
   if (operation.received_bytes < sizeof(Header)) return drop(operation);
   const auto header = read_as<Header>(operation.bytes());
-  if (link.session_in == 0 || header.session != link.session_in) return drop(operation);
-  if (header.prefix.checksummed != 0 && checksum_of(operation.data, operation.received_bytes) != header.checksum) {
-    return error(Code::TransportError, "a message from rank %d was corrupted in transit (CRC32C)", link.rank)
-        .with_peers({link.rank});
+  if (link.session_in == 0 || header.session != link.session_in) return drop_or_blame(operation);
+  if (config_.checksum && checksum_of(operation.data, operation.received_bytes) != header.checksum) {
+    return damaged(link, "message");
   }
   const size_t follows = operation.received_bytes - sizeof(Header);
   const bool is_written = header.prefix.kind == Kind::Data && header.immediate != kInline;
@@ -126,10 +146,7 @@ Status OfiTransport::on_payload(const WriteTickets::Match& match) {
   if (payload.size() != header.payload_bytes) {
     return error(Code::TransportError, "rank %d sent an invalid write", link.rank).with_peers({link.rank});
   }
-  if (header.prefix.checksummed != 0 && crc32c(payload, 0) != header.payload_checksum) {
-    return error(Code::TransportError, "a write from rank %d was corrupted in transit (CRC32C)", link.rank)
-        .with_peers({link.rank});
-  }
+  if (config_.checksum && crc32c(payload, 0) != header.payload_checksum) return damaged(link, "write");
   return channel.accept({header, payload, nullptr, !match.is_slot}, pool_);
 }
 

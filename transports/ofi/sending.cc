@@ -142,8 +142,7 @@ Status OfiTransport::send_control(Link& link, SendOperation& operation, Kind kin
 Header OfiTransport::make_header(Link& link, Kind kind, OfiChannel* channel) const {
   Header header;
   header.prefix = {.kind = kind, .communicator = config_.communicator, .from = config_.rank, .to = link.rank};
-  header.prefix.checksummed = config_.checksum ? 1 : 0;
-  header.session = link.session_out;
+  header.session = header.session_again = link.session_out;
   header.arrived = link.arrived;
   if (channel != nullptr) {
     header.prefix.channel = channel->index();

@@ -17,7 +17,7 @@ namespace ccom::ofi {
 static_assert(std::endian::native == std::endian::little);
 
 inline constexpr uint32_t kMagic = 0x4d4f4343;  // "CCOM"
-inline constexpr uint8_t kWireVersion = 3;
+inline constexpr uint8_t kWireVersion = 4;
 
 enum class Kind : uint8_t {
   Handshake = 1,    // a HandshakeMessage, which has no Prefix
@@ -33,7 +33,7 @@ struct Prefix {
   uint8_t version = kWireVersion;
   Kind kind{};
   uint8_t channel = 0;
-  uint8_t checksummed = 0;
+  uint8_t unused = 0;
   uint64_t communicator = 0;
   Rank from = -1;
   Rank to = -1;
@@ -58,7 +58,7 @@ struct LinkTerms {
   uint32_t channels = 0;        // between the two ranks
   uint32_t credits = 0;         // fragments per channel that the sender can buffer
   uint32_t fragment_bytes = 0;  // largest payload of a fragment; a multiple of 16
-  uint32_t unused = 0;
+  uint32_t checksummed = 0;     // 1: messages and payloads carry checksums
   SlotTerms slots;
 };
 static_assert(sizeof(LinkTerms) == 72);
@@ -80,7 +80,8 @@ struct Header {
   uint32_t payload_checksum = 0;  // CRC32C over a payload written elsewhere
   uint32_t immediate = kInline;   // the immediate of that write, or kInline
   uint32_t slots_freed = 0;       // slots of this channel freed by its receiver, in total (mod 2^32)
-  std::array<uint32_t, 3> unused{};
+  uint32_t unused = 0;
+  uint64_t session_again = 0;  // tells a damaged message of a peer, which is an error, from a stranger's
 };
 static_assert(sizeof(Header) == 144 && std::is_trivially_copyable_v<Header>);
 
