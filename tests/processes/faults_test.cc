@@ -197,8 +197,15 @@ TEST(StoppedRank, ThatStaysSoIsNamedToAllSurvivorsAndToldWhenItGoesOn) {
   }
 }
 
+// What mostly waits: jobs on all of them at the same time.
+template <typename Body>
+void on_each(const std::vector<std::string>& transports, const Body& body) {
+  std::vector<std::jthread> threads;
+  for (const std::string& transport : transports) threads.emplace_back([&body, transport] { body(transport); });
+}
+
 TEST(LateRank, IsNamedByAWarningOfEveryWaitingRank) {
-  for (const std::string& transport : kTransports) {
+  on_each(kTransports, [](const std::string& transport) {
     Job job(4, {"sleep"}, [&](int rank) {
       Job::Environment environment = environment_for(transport, rank);
       environment["CCOM_WARN_MS"] = "150";
@@ -213,11 +220,11 @@ TEST(LateRank, IsNamedByAWarningOfEveryWaitingRank) {
       EXPECT_TRUE(std::ranges::any_of(job.lines(rank), is_warning)) << transport << "\n" << job.transcript();
     }
     EXPECT_TRUE(job.finish(milliseconds(20000))) << job.transcript();
-  }
+  });
 }
 
 TEST(LateRank, IsNamedByTheTimeout) {
-  for (const std::string transport : {"shm", "tcp", "tcp-on-one-host", "ofi", "mixed"}) {
+  on_each({"shm", "tcp", "tcp-on-one-host", "ofi", "mixed"}, [](const std::string& transport) {
     Job job(4, {"sleep"}, [&](int rank) { return environment_for(transport, rank); });
     ASSERT_TRUE(job.wait_for("failed", all_but({1}), milliseconds(20000))) << job.transcript();
     for (const int rank : all_but({1})) {
@@ -225,13 +232,13 @@ TEST(LateRank, IsNamedByTheTimeout) {
           << transport << ": " << job.line(rank, "failed");
     }
     EXPECT_TRUE(job.finish(milliseconds(20000))) << job.transcript();
-  }
+  });
 }
 
 // T7: the warning about a mate that is stopped for a second blocked rank 0 inside its call, or its liveness thread, so
 // that its mate declared it dead; its end blocked too.
 TEST(FullPipe, AsStderrStopsNeitherCallsNorLiveness) {
-  for (const std::string transport : {"shm", "tcp", "mixed"}) {
+  on_each({"shm", "tcp", "mixed"}, [](const std::string& transport) {
     Job job(4, {"unread", "5"}, [&](int rank) {
       Job::Environment added = environment_for(transport, rank);
       added["CCOM_LOG"] = "debug";
@@ -243,7 +250,7 @@ TEST(FullPipe, AsStderrStopsNeitherCallsNorLiveness) {
     job.signal(1, SIGCONT);
     EXPECT_TRUE(job.wait_for("done", kAll, milliseconds(20000))) << transport << "\n" << job.transcript();
     EXPECT_TRUE(job.finish(milliseconds(10000))) << transport << ": a rank's end hangs";
-  }
+  });
 }
 
 }  // namespace
