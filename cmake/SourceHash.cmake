@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# cmake -DROOT=DIR -DOUTPUT=FILE -P SourceHash.cmake: a header with the hash of the library's sources.
-file(GLOB_RECURSE files LIST_DIRECTORIES false RELATIVE ${ROOT} ${ROOT}/include/* ${ROOT}/src/* ${ROOT}/topology/* ${ROOT}/transports/*)
+# cmake -DROOT=DIR -DFOLDERS=A;B -DOUTPUT=FILE -P SourceHash.cmake: a header with the hash of all files in these folders of DIR.
+list(TRANSFORM FOLDERS PREPEND ${ROOT}/)
+list(TRANSFORM FOLDERS APPEND /*)
+file(GLOB_RECURSE files LIST_DIRECTORIES false RELATIVE ${ROOT} ${FOLDERS})
 list(SORT files)
 set(all)
 foreach(file IN LISTS files)

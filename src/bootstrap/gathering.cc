@@ -62,7 +62,6 @@ Status Gathering::join(const Caller& caller) {
   }
   if (nranks_ == 0) {
     nranks_ = caller.nranks;
-    build_ = caller.build;
     first_caller_ = caller.rank;
   }
   members_.try_emplace(caller.rank, Member{.token = caller.token, .who = caller.who});

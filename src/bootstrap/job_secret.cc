@@ -2,10 +2,11 @@
 #include "bootstrap/job_secret.h"
 
 #include <bitset>
-#include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
 
+#include "base/mutex.h"
 #include "base/options.h"
 #include "bootstrap/private_file.h"
 
@@ -30,19 +31,19 @@ Status check_strength(const char* variable, std::string_view text) {
 // threads may ask while the process ends.
 Secret derive_once(std::string_view text) {
   struct Kept {
-    std::mutex lock;
-    std::optional<std::pair<Secret, Secret>> last;
+    Mutex mutex;
+    std::optional<std::pair<Secret, Secret>> last CCOM_GUARDED_BY(mutex);
   };
   static Kept& kept = *new Kept;
   const Secret digest = Secret::from_text(text);
   {
-    const std::scoped_lock guard(kept.lock);
+    const Lock lock(kept.mutex);
     if (kept.last && equal_in_constant_time(std::as_bytes(kept.last->first.bytes()), std::as_bytes(digest.bytes()))) {
       return kept.last->second;
     }
   }
   const Secret derived = Secret::from_passphrase(text);
-  const std::scoped_lock guard(kept.lock);
+  const Lock lock(kept.mutex);
   kept.last.emplace(digest, derived);
   return derived;
 }

@@ -11,7 +11,7 @@
 namespace ccom {
 
 // From CCOM_SECRET or the file CCOM_SECRET_FILE; nothing if the user has set neither. Derived slowly, see
-// Secret::from_passphrase(), once per process. Thread-safe. ConfigError for a secret that could be guessed - shorter
+// Secret::from_passphrase(), once for each text. Thread-safe. ConfigError for a secret that could be guessed - shorter
 // than 16 bytes, or of fewer than 8 different ones - and for a file that others could have read.
 Result<std::optional<Secret>> job_secret();
 

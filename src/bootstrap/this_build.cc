@@ -6,6 +6,6 @@
 
 namespace ccom {
 
-std::string this_build() { return std::string("ccom ") + kVersion + " (sources " CCOM_SOURCE_HASH ")"; }
+std::string this_build() { return std::string("ccom ").append(kVersion).append(" (sources " CCOM_SOURCE_HASH ")"); }
 
 }  // namespace ccom

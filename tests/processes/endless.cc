@@ -87,11 +87,16 @@ size_t whole_blocks(size_t bytes) {
   return std::max(bytes / unit, size_t{1}) * unit;
 }
 
-// Ends the communicator when SIGUSR1 comes; the signal must be blocked in all threads.
-void end_on_signal(const std::string& how, ccomComm_t comm, std::atomic<bool>& returned) {
+sigset_t ending_signal() {
   sigset_t set;
   ::sigemptyset(&set);
   ::sigaddset(&set, SIGUSR1);
+  return set;
+}
+
+// Ends the communicator when SIGUSR1 comes; the signal must be blocked in all threads.
+void end_on_signal(const std::string& how, ccomComm_t comm, std::atomic<bool>& returned) {
+  const sigset_t set = ending_signal();
   int got = 0;
   ::sigwait(&set, &got);
   const auto start = Clock::now();
@@ -109,13 +114,6 @@ bool has_signal_come() {
   sigset_t set;
   ::sigpending(&set);
   return ::sigismember(&set, SIGUSR1) == 1;
-}
-
-void block_signal() {
-  sigset_t set;
-  ::sigemptyset(&set);
-  ::sigaddset(&set, SIGUSR1);
-  ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
 }
 
 // Until the first error; "queued" calls are waited for after many.
@@ -158,7 +156,8 @@ int call_without_end(const std::string& collective, size_t bytes) {
 }
 
 int end_by_signal(const std::string& how, const std::string& buffers, size_t bytes) {
-  block_signal();
+  const sigset_t blocked = ending_signal();
+  ::pthread_sigmask(SIG_BLOCK, &blocked, nullptr);
   ccomComm_t comm = join(nullptr);
   const size_t whole = (whole_blocks(bytes) + 4095) / 4096 * 4096;
   void* const send = allocate(buffers, whole, comm);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A job of real processes: starts rank_program n times, reads their lines, kills, and leaves nothing behind.
+// A job of real processes: starts the program CCOM_RANK_PROGRAM n times, reads their lines, kills, and leaves nothing
+// behind.
 #pragma once
 
 #include <sys/types.h>

@@ -1,44 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One rank of a job whose resources are limited, or counted; one line per event on stdout, for the parent to read.
-//   limited_program calls            "met", then collectives of several sizes, sends and another communicator; "done",
-//   or
-//                                    "failed CODE TEXT"
-//   limited_program groups N         N times: a communicator, allreduce, destroy; "used DESCRIPTORS THREADS MAPPINGS
-//   KIB" after
-//                                    the first 20 and after the last
+//   limited_program calls       "met", then collectives of several sizes, sends and another communicator; "done", or
+//                               "failed ..." or "init ..." (rank.h)
+//   limited_program groups N    N times: a communicator, allreduce, destroy; "used DESCRIPTORS THREADS MAPPINGS KIB"
+//                               after the first 20 and after the last
 // CCOM_TEST_LIMIT=KIND:VALUE is put on this process before it does anything: nofile, as (bytes), memory or pids (a
 // folder of that control group).
 #include <ccom/ccom.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <cstdio>
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
 
+#include "tests/processes/rank.h"
+
 namespace {
+
+using namespace ccom;
 
 namespace fs = std::filesystem;
 
-int rank = 0;
-int nranks = 0;
-
-void say(const std::string& line) {
-  const std::string text = line + "\n";
-  if (::write(STDOUT_FILENO, text.data(), text.size()) < 0) std::_Exit(9);
-}
-
-[[noreturn]] void end(const std::string& line) {
-  say(line);
-  std::exit(0);
-}
-
+// The communicator is left to the end of the process.
 void require(ccomResult_t result) {
-  if (result != ccomSuccess) end("failed " + std::to_string(result) + " " + ccomGetLastError(nullptr));
+  if (result != ccomSuccess) std::exit(report_failure(nullptr, result));
 }
 
 void set_limit(int kind, const std::string& value) {
@@ -59,23 +49,14 @@ void enter_limits() {
   if (!processes) std::_Exit(8);
 }
 
-ccomComm_t join() {
-  ccomUniqueId id;
-  ccomComm_t comm = nullptr;
-  ccomResult_t result = ccomUniqueIdFromUrl("env://", nranks, rank, &id);
-  if (result == ccomSuccess) result = ccomCommInitRank(&comm, nranks, id, rank);
-  require(result);
-  return comm;
-}
-
 void sum(ccomComm_t comm, size_t count) {
   const std::vector<float> in(count, static_cast<float>(rank + 1));
   std::vector<float> out(count);
   require(ccomAllReduce(in.data(), out.data(), count, ccomFloat32, ccomSum, comm, nullptr));
   const float expected = static_cast<float>(nranks * (nranks + 1)) / 2;
-  for (const float value : out) {
-    if (value != expected) end("wrong");
-  }
+  if (std::ranges::all_of(out, [expected](float value) { return value == expected; })) return;
+  say("wrong");
+  std::exit(1);
 }
 
 void call(ccomComm_t comm) {
@@ -89,7 +70,7 @@ void call(ccomComm_t comm) {
   require(ccomSend(mine.data(), mine.size(), ccomFloat32, to, comm, nullptr));
   require(ccomRecv(all.data(), mine.size(), ccomFloat32, from, comm, nullptr));
   require(ccomGroupEnd());
-  ccomComm_t another = join();
+  ccomComm_t another = join(nullptr);
   sum(another, 1 << 14);
   require(ccomCommDestroy(another));
   require(ccomBarrier(comm, nullptr));
@@ -113,7 +94,7 @@ void count_resources() {
 
 void make_groups(ccomComm_t comm, int times) {
   for (int i = 0; i < times; ++i) {
-    ccomComm_t part = join();
+    ccomComm_t part = join(nullptr);
     sum(part, 64);
     require(ccomCommDestroy(part));
     if (i == 19) count_resources();
@@ -125,13 +106,12 @@ void make_groups(ccomComm_t comm, int times) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  rank = std::atoi(std::getenv("CCOM_RANK"));
-  nranks = std::atoi(std::getenv("CCOM_NRANKS"));
   enter_limits();
-  ccomComm_t comm = join();
+  require(ccomGetLaunch(&rank, &nranks, nullptr, nullptr));
+  ccomComm_t comm = join(nullptr);
   say("met");
   const std::string what = argc > 1 ? argv[1] : "calls";
   what == "groups" ? make_groups(comm, std::atoi(argv[2])) : call(comm);
   require(ccomCommDestroy(comm));
-  end("done");
+  say("done");
 }

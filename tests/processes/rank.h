@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the parts of rank_program share: who this rank is, and how it reports to the test.
+// What programs of process tests share: who this rank is, how it joins, and how it reports to the test.
 #pragma once
 
 #include <ccom/ccom.h>

@@ -7,8 +7,8 @@
 //                                    error; COLLECTIVE: allreduce, or "cycle"
 //   rank_program ended HOW BUFFERS BYTES
 //                                    the same until SIGUSR1 ends rank 0's communicator (endless.h)
-//   rank_program unread SECONDS      allreduces for that time, while nobody reads rank 0's stderr, a full pipe; then
-//   "done"
+//   rank_program unread SECONDS      allreduces for that time, while nobody reads rank 0's stderr, a full pipe;
+//                                    then "done"
 //   rank_program mismatch ODD CALLS CALLS
 //                                    the second calls by rank ODD, the first by all others (written_calls.h);
 //                                    "failed ..." or "succeeded"
@@ -20,10 +20,9 @@
 //   rank_program leave HOW BYTES     rank 1 leaves after its call 5 (HOW: destroy, finalize, exit, throw, receive); the
 //                                    others go on; "left", "failed ..." as above
 //   rank_program end HOW             everybody leaves after call 5, one after another; "ended CODE", its error if any
-//   rank_program canary HOW BYTES    allreduces without end on buffers that are HOW: mapped, registered, ordinary;
-//   "ready";
-//                                    after an error "failed ...", fills the output, and says for some seconds whether
-//                                    it stays as it is: "kept" or "overwritten N"
+//   rank_program canary HOW BYTES    allreduces without end on buffers that are HOW (allocate()); "ready"; after an
+//                                    error "failed ...", fills the output, and says for some seconds whether it stays
+//                                    as it is: "kept" or "overwritten N"
 //   rank_program lonely              a message from any rank that never comes, and nobody who waits for it; likewise
 // Rank, number of ranks and rendezvous address come from CCOM_RANK, CCOM_NRANKS and CCOM_URL.
 #include <ccom/ccom.h>

@@ -5,7 +5,7 @@
 // Every thread has a duplicate of the first communicator. Again and again it makes new ones, over all ranks or a part
 // of them, and random calls on them. What is called follows from the seed, the thread, and the number of the split
 // alone, so a seed repeats its calls; memory, alignment and stream are each rank's own choice, also by the seed. The
-// time decides only after which split all end. Says "done CALLS BYTES", or "failed ..." and "wrong ..." with what
+// time decides only after which split all end. Says "done CALLS BYTES WRONG", or "failed ..." and "wrong ..." with what
 // repeats it.
 #include <sys/prctl.h>
 #include <unistd.h>

@@ -85,6 +85,7 @@ struct Told {
   int unanswered = 0;
 };
 
+// Kills one rank of a job at that instant of its start, and adds what the others said.
 void kill_at(const std::string& transport, const Folder& folder, int victim, double instant_ms,
              milliseconds init_timeout, Told& told) {
   const auto start = Clock::now();
