@@ -114,6 +114,7 @@ class Tuner {
                               &long_seconds));
     CCOM_LAUNCH_TRY(median_of([&] { return round_trip(peer, kShortBytes, kBurst); }, &burst_seconds));
     speed = speed_of(short_seconds / 2, is_network ? long_seconds : long_seconds / 2, kLongBytes);
+    if (!speed) speeds_.memory_costs.leave_out(is_network ? "network" : "memory");
     const double post = (burst_seconds - short_seconds) / (kBurst - 1) * 1e9;
     if (post > 0 && !speeds_.post_ns) speeds_.post_ns = post;
     return {};
@@ -176,9 +177,8 @@ class Tuner {
     };
     CCOM_LAUNCH_TRY(median_of([&] { return reduce(kReducedBytes); }, &little));
     CCOM_LAUNCH_TRY(median_of([&] { return reduce(kMoreReducedBytes); }, &much));
-    if (much > little) {
-      speeds_.reduce_bytes_per_second = static_cast<double>(kMoreReducedBytes - kReducedBytes) / (much - little);
-    }
+    speeds_.reduce_bytes_per_second = rate_of(kMoreReducedBytes - kReducedBytes, much - little);
+    if (!speeds_.reduce_bytes_per_second) speeds_.memory_costs.leave_out("reduce_bytes_per_second");
     return {};
   }
 
@@ -210,9 +210,17 @@ class Tuner {
 
 }  // namespace
 
+std::optional<double> rate_of(size_t size_bytes, double seconds) {
+  constexpr double kLeast = 1e6, kMost = 1e15;  // The file counts megabytes; its reader refuses more.
+  if (!(seconds > 0)) return std::nullopt;
+  const double rate = static_cast<double>(size_bytes) / seconds;
+  return rate >= kLeast && rate <= kMost ? std::optional(rate) : std::nullopt;
+}
+
 std::optional<Speed> speed_of(double short_seconds, double long_seconds, size_t long_bytes) {
-  if (!(long_seconds > short_seconds)) return std::nullopt;
-  return Speed{short_seconds * 1e9, static_cast<double>(long_bytes) / (long_seconds - short_seconds)};
+  const std::optional<double> rate = rate_of(long_bytes, long_seconds - short_seconds);
+  if (!rate) return std::nullopt;
+  return Speed{short_seconds * 1e9, *rate};
 }
 
 // Three or four digits are all that such figures have.

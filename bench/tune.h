@@ -29,7 +29,11 @@ struct Speeds {
 };
 std::string to_json(const Speeds& speeds);  // Readable; ends with a line feed.
 
-// From the times of a short message and of a long one; nullopt if the long one is not slower.
+// Bytes per second; nullopt where that is no rate that a tuning file may hold: the times on a busy machine are such
+// that the longer work sometimes takes no longer.
+std::optional<double> rate_of(size_t size_bytes, double seconds);
+
+// From the times of a short message and of a long one; nullopt as in rate_of.
 std::optional<Speed> speed_of(double short_seconds, double long_seconds, size_t long_bytes);
 
 // Collective over the ranks of `control`. Rank 0 writes options.tune and says on stdout what it found.

@@ -152,11 +152,16 @@ class MemoryTuner {
 }  // namespace
 
 void MemoryCostFigures::add(const char* key, double ns) {
-  if (std::isfinite(ns) && ns > 0) {
+  constexpr double kMostNs = 1e9;  // The file's reader refuses more.
+  if (ns > 0 && ns <= kMostNs) {
     measured.emplace_back(key, ns);
   } else {
-    left_out.emplace_back(std::string(key) + ": nothing to measure, or too little");
+    leave_out(key);
   }
+}
+
+void MemoryCostFigures::leave_out(const char* key) {
+  left_out.emplace_back(std::string(key) + ": nothing to measure, or too little");
 }
 
 Outcome choose_cores(Place place, ccomComm_t control, CorePair* cores) {

@@ -18,8 +18,9 @@ struct MemoryCostFigures {
   std::vector<std::pair<std::string, double>> measured;  // Keys of the file, nanoseconds.
   std::vector<std::string> left_out;                     // What was not measured, and why.
 
-  // Left out unless it is above 0 and finite.
+  // Left out unless it is above 0 and at most a second.
   void add(const char* key, double ns);
+  void leave_out(const char* key);  // What was measured cannot be.
 };
 
 // For ranks 0 and 1 of a host: the first one of rank 0, and one beside it; -1: rank 1 has no other.
