@@ -16,7 +16,7 @@ namespace ccom {
 namespace {
 
 constexpr uint64_t kReportedCalls = 8;        // of each rank, the last ones
-constexpr uint32_t kBoardReady = 0x62726434;  // "brd4": change with the layout
+constexpr uint32_t kBoardReady = 0x62726435;  // "brd5": change with the layout
 
 // Process-shared, unlike std::atomic::notify_all: the waiters are in other processes.
 void wake_waiters(std::atomic<uint32_t>& word) {
@@ -92,6 +92,25 @@ bool Board::note_departure(const Departure& departure) const {
     if (header_->departure.compare_exchange_weak(known, word, std::memory_order_acq_rel)) return true;
   }
   return false;
+}
+
+bool Board::note_lost(Rank rank) const {
+  for (std::atomic<Rank>& place : header_->lost) {
+    Rank found = 0;
+    if (place.compare_exchange_strong(found, rank + 1, std::memory_order_acq_rel)) return true;
+    if (found == rank + 1) return false;
+  }
+  return false;
+}
+
+std::vector<Rank> Board::lost() const {
+  std::vector<Rank> ranks;
+  for (const std::atomic<Rank>& place : header_->lost) {
+    const Rank found = place.load(std::memory_order_acquire);
+    if (found == 0) break;
+    ranks.push_back(found - 1);
+  }
+  return ranks;
 }
 
 bool Board::publish(int index, const Status& status) const {

@@ -5,6 +5,7 @@
 //   abort word   0, or 1 + the slot whose error is the communicator's. Set once. Alone in 128 bytes, because every wait
 //                loop reads it.
 //   departure    the first rank that left in order (departure.h).
+//   lost         ranks of any host that were lost and are not yet in the communicator's error (losses.h).
 //   stragglers   result of the last straggler poll, written by the leader's liveness thread (straggler_poll.h).
 //   slot         the rank's robust futex, held by its process's liveness thread; identity; heartbeats; its last calls;
 //                whether it asks for a straggler poll; its own error record.
@@ -31,6 +32,9 @@ namespace ccom {
 
 enum class SlotState : uint32_t { Empty = 0, Alive = 1, Left = 2 };
 
+// More are left to the error of the first.
+inline constexpr size_t kMostLost = 16;
+
 struct alignas(64) BoardHeader {
   std::atomic<uint32_t> ready;  // kBoardReady once the leader has initialised the board
   std::byte before[124];
@@ -41,8 +45,9 @@ struct alignas(64) BoardHeader {
   std::atomic<uint64_t> straggler_calls;
   std::atomic<uint32_t> straggler_count;
   std::array<std::atomic<Rank>, StragglerReport::kMost> straggler_ranks;
+  std::array<std::atomic<Rank>, kMostLost> lost;  // each plus 1; 0: none; from the front
 };
-static_assert(sizeof(BoardHeader) == 448);
+static_assert(sizeof(BoardHeader) == 512);
 
 struct alignas(64) BoardSlot {
   RobustFutex robust_futex;
@@ -92,6 +97,9 @@ class Board {
     return departure_from_word(header_->departure.load(std::memory_order_acquire));
   }
   bool has_left(int slot) const;
+  // A rank of any host was lost. Returns whether that is new.
+  bool note_lost(Rank rank) const;
+  std::vector<Rank> lost() const;
 
   // Whether a rank asks for a straggler poll; and this host's contribution to it.
   bool is_poll_asked_for() const;

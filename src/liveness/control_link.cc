@@ -30,10 +30,12 @@ std::optional<ControlMessage> to_message(uint8_t type, ConstBytes payload) {
     case MessageType::Goodbye:
       if (!payload.empty()) return std::nullopt;
       return ControlMessage{static_cast<MessageType>(type)};
-    case MessageType::Error: {
+    case MessageType::Error:
+    case MessageType::Loss: {
       auto error = decode_error(payload);
-      if (!error) return std::nullopt;
-      return ControlMessage{MessageType::Error, *std::move(error)};
+      if (!error || (static_cast<MessageType>(type) == MessageType::Loss && error->peers().empty()))
+        return std::nullopt;
+      return ControlMessage{static_cast<MessageType>(type), *std::move(error)};
     }
     case MessageType::StragglerReport: {
       auto report = decode_report(payload);
@@ -66,7 +68,7 @@ void ControlLink::end(std::string reason) {
 void ControlLink::send(const ControlMessage& message) {
   if (ended_ || (message.type == MessageType::Heartbeat && has_unsent())) return;
   std::vector<std::byte> payload;
-  if (message.type == MessageType::Error) payload = encode_error(message.error);
+  if (message.type == MessageType::Error || message.type == MessageType::Loss) payload = encode_error(message.error);
   if (message.type == MessageType::StragglerReport) payload = encode_report(message.stragglers);
   if (message.type == MessageType::Departure) payload = encode_departure(message.departure);
   std::vector<std::byte> frame{static_cast<std::byte>(message.type), {}, {}, {}};

@@ -13,7 +13,7 @@ void ControlTree::attach(int host, std::unique_ptr<ControlLink> link, int64_t no
   state_.attach(host, now_ns, outputs_);
   if (const Status watched = thread_.watch(added.fd(), &added.readable); !watched.is_ok()) {
     log(LogLevel::Error, "%s", watched.message().c_str());
-    state_.lose(host, watched.message(), outputs_);
+    state_.lose(host, watched.message(), now_ns, outputs_);
   }
   added.readable = true;
   apply_outputs();
@@ -31,7 +31,7 @@ int64_t ControlTree::poll(int64_t now_ns) {
     link->flush();
     unsent = unsent || link->has_unsent();
   }
-  if (links_.empty()) return INT64_MAX;
+  if (links_.empty() && !state_.is_settling()) return INT64_MAX;
   return unsent ? std::min(state_.next_tick_ns(), now_ns + 5'000'000) : state_.next_tick_ns();
 }
 
@@ -39,7 +39,7 @@ void ControlTree::receive(int host, ControlLink& link, int64_t now_ns) {
   std::vector<ControlMessage> messages;
   link.receive(messages);
   for (const ControlMessage& message : messages) state_.receive(host, message, now_ns, outputs_);
-  if (link.ended()) state_.lose(host, *link.ended(), outputs_);
+  if (link.ended()) state_.lose(host, *link.ended(), now_ns, outputs_);
 }
 
 void ControlTree::drop_ended() {
@@ -59,8 +59,9 @@ void ControlTree::apply_outputs() {
       case TreeOutput::Kind::Send:
         if (const auto link = links_.find(output.host); link != links_.end()) link->second->send(output.message);
         break;
-      case TreeOutput::Kind::Report: report_(output.message.error); break;
-      case TreeOutput::Kind::Depart: departed_(output.message.departure); break;
+      case TreeOutput::Kind::Report: hooks_.report(output.message.error); break;
+      case TreeOutput::Kind::Depart: hooks_.departed(output.message.departure); break;
+      case TreeOutput::Kind::Lose: hooks_.lost(output.message.error); break;
       case TreeOutput::Kind::Suspect: log(LogLevel::Warn, "%s", output.message.error.message().c_str()); break;
     }
   }
@@ -68,6 +69,11 @@ void ControlTree::apply_outputs() {
 
 void ControlTree::fail(const Status& error) {
   state_.fail(error, outputs_);
+  apply_outputs();
+}
+
+void ControlTree::find_lost(const Status& loss, int64_t now_ns) {
+  state_.find_lost(loss, now_ns, outputs_);
   apply_outputs();
 }
 

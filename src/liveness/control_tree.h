@@ -15,16 +15,19 @@ namespace ccom {
 
 class ControlTree {
  public:
-  // report: called with every error detected or received; departed: with every departure received that is the first so
-  // far.
-  ControlTree(TreeConfig config, LivenessThread& thread, std::function<void(const Status&)> report,
-              std::function<void(const Departure&)> departed)
-      : state_(std::move(config)), thread_(thread), report_(std::move(report)), departed_(std::move(departed)) {}
+  struct Hooks {
+    std::function<void(const Status&)> report;       // every error made here or received
+    std::function<void(const Departure&)> departed;  // every departure received that is the first so far
+    std::function<void(const Status&)> lost;         // ranks that were not known to be lost
+  };
+  ControlTree(TreeConfig config, LivenessThread& thread, Hooks hooks)
+      : state_(std::move(config)), thread_(thread), hooks_(std::move(hooks)) {}
 
   void attach(int host, std::unique_ptr<ControlLink> link, int64_t now_ns);
   // Receives, checks timeouts, sends; returns the time of the next call at the latest.
   int64_t poll(int64_t now_ns);
   void fail(const Status& error);
+  void find_lost(const Status& loss, int64_t now_ns);
   // See TreeState.
   void depart(const Departure& departure);
   void poll_stragglers(StragglerReport own);
@@ -39,8 +42,7 @@ class ControlTree {
 
   TreeState state_;
   LivenessThread& thread_;
-  std::function<void(const Status&)> report_;
-  std::function<void(const Departure&)> departed_;
+  const Hooks hooks_;
   std::map<int, std::unique_ptr<ControlLink>> links_;  // by host
   TreeOutputs outputs_;
 };

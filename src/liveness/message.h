@@ -16,11 +16,18 @@
 
 namespace ccom {
 
-enum class MessageType : uint8_t { Heartbeat = 1, Error = 2, Goodbye = 3, StragglerReport = 4, Departure = 5 };
+enum class MessageType : uint8_t {
+  Heartbeat = 1,
+  Error = 2,
+  Goodbye = 3,
+  StragglerReport = 4,
+  Departure = 5,
+  Loss = 6
+};
 
 struct ControlMessage {
   MessageType type = MessageType::Heartbeat;
-  Status error{};                // for Error
+  Status error{};                // for Error; for Loss, one that is not yet the communicator's
   StragglerReport stragglers{};  // for StragglerReport: the slowest ranks on the sender's side
   Departure departure{};         // for Departure: the first that the sender knows
 };

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Combines the host's Board, the NodeWatch and the control trees between hosts.
+// Combines the host's Board, the LossWatch and the control trees between hosts.
 //
 // There are two trees. The lowest rank of each host is its member in the first, the second-lowest (or only) rank in the
-// second; both use the same board. When a leader dies, another rank of its host detects it within milliseconds and
-// notifies the other hosts over the second tree; the leader's own connections close only after the kernel has torn down
-// its memory.
+// second; both use one board. When a leader dies, another rank of its host detects it within milliseconds and notifies
+// the other hosts over the second tree; the leader's own connections close only when its memory has been torn down.
 #include "liveness/monitor.h"
 
 #include <algorithm>
@@ -17,8 +16,8 @@
 #include "liveness/control_tree.h"
 #include "liveness/departure_watch.h"
 #include "liveness/liveness_thread.h"
+#include "liveness/loss_watch.h"
 #include "liveness/monitor_config.h"
-#include "liveness/node_watch.h"
 #include "liveness/straggler_watch.h"
 
 namespace ccom {
@@ -28,6 +27,8 @@ namespace {
 constexpr int64_t kCheckIntervalNs = 5 * kNsPerMs;
 // Enough for a straggler poll over four levels of the tree, with one check interval per host.
 constexpr std::chrono::milliseconds kStragglerPollTime{150};
+
+int64_t monotonic_ns() { return Clock::now().time_since_epoch() / std::chrono::nanoseconds(1); }
 
 Status forked_error() {
   return error(Code::InvalidUsage, "this is a forked process: the communicator belongs to its parent")
@@ -71,7 +72,7 @@ class MonitorImpl final : public Monitor, private LivenessTask {
   Status listen();
   void publish(const Status& error);
   void publish_difference(const StragglerReport& known);
-  void check_local_ranks(int64_t now_ns);
+  bool tell_trees_of_losses(int64_t now_ns);
   void announce_departure();
   void spread_departure();
 
@@ -79,7 +80,7 @@ class MonitorImpl final : public Monitor, private LivenessTask {
   const Board board_;
   const int slot_;
   const std::shared_ptr<LivenessThread> thread_;
-  NodeWatch watch_;
+  LossWatch losses_;
   const DepartureWatch departures_;
   const StragglerWatch stragglers_;
   Descriptor listener_socket_;
@@ -99,11 +100,7 @@ MonitorImpl::MonitorImpl(MonitorConfig config, Board board, std::shared_ptr<Live
       board_(board),
       slot_(slot_of(config_)),
       thread_(std::move(thread)),
-      watch_(board, {.host = host().name,
-                     .ranks = host().ranks,
-                     .own_slot = slot_,
-                     .process = thread_->process(),
-                     .dead_ns = config_.dead_ms * kNsPerMs}),
+      losses_(board, config_, thread_->process(), [this] { thread_->wake(); }),
       departures_(board, config_.hosts, config_.host_index, config_.rank),
       stragglers_(board, host().ranks, slot_) {
   abort_word_ = &board_.abort_word();
@@ -116,8 +113,10 @@ Status MonitorImpl::start() {
     trees_.push_back(nullptr);
     if (tree_member(host(), tree) != config_.rank) continue;
     trees_.back() = std::make_unique<ControlTree>(
-        tree_config(config_, tree), *thread_, [this](const Status& error) { publish(error); },
-        [this](const Departure& departure) { board_.note_departure(departure); });
+        tree_config(config_, tree), *thread_,
+        ControlTree::Hooks{.report = [this](const Status& error) { publish(error); },
+                           .departed = [this](const Departure& departure) { board_.note_departure(departure); },
+                           .lost = [this](const Status& loss) { losses_.add(loss); }});
   }
   Status taken;
   thread_->run([this, &taken] {
@@ -129,11 +128,7 @@ Status MonitorImpl::start() {
 }
 
 Status MonitorImpl::listen() {
-  const bool is_parent = config_.host_index * kTreeDegree + 1 < static_cast<int>(config_.hosts.size());
-  bool is_member = false;
-  for (int tree = 0; tree < tree_count(config_.hosts); ++tree)
-    is_member = is_member || tree_member(host(), tree) == config_.rank;
-  if (!is_parent || !is_member) return Status::ok();
+  if (!accepts_connections(config_)) return Status::ok();
   CCOM_TRY_ASSIGN(listener_socket_, listen_on(config_.bind_address, config_.ports));
   CCOM_TRY_ASSIGN(address_, address_of(listener_socket_));
   return {};
@@ -188,8 +183,8 @@ Status MonitorImpl::connect(const std::vector<std::string>& addresses, Deadline 
                               enable_keepalive(link->fd(), silence);
                               set_user_timeout(link->fd(), silence);
                               thread_->run([this, &edge, &link] {
-                                const int64_t now_ns = Clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
-                                trees_[static_cast<size_t>(edge.tree)]->attach(edge.host, std::move(link), now_ns);
+                                trees_[static_cast<size_t>(edge.tree)]->attach(edge.host, std::move(link),
+                                                                               monotonic_ns());
                               });
                             },
                         .check = [this] { return check(); }};
@@ -218,7 +213,7 @@ Status MonitorImpl::report(const Status& error) {
 
 Status MonitorImpl::check() {
   if (thread_->in_forked_child()) return forked_error();
-  check_local_ranks(Clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
+  if (const auto lost = failed() ? std::nullopt : losses_.check(monotonic_ns())) publish(*lost);
   if (const auto missing = departures_.find_missing(last_call()); missing && !failed()) publish(*missing);
   if (!failed() && config_.interrupted && config_.interrupted()) {
     publish(error(Code::Aborted, "rank %d was interrupted while it waited (last collective call: %s)", config_.rank,
@@ -226,11 +221,6 @@ Status MonitorImpl::check() {
                 .with_peers({config_.rank}));
   }
   return status();
-}
-
-void MonitorImpl::check_local_ranks(int64_t now_ns) {
-  if (failed() || !shares_board()) return;
-  if (const auto found = watch_.find_failures(now_ns)) publish(*found);
 }
 
 void MonitorImpl::on_failure(std::function<void()> listener) {
@@ -257,12 +247,22 @@ int64_t MonitorImpl::poll(int64_t now_ns) {
     next_ns = std::min(next_ns, tree->poll(now_ns));
     if (shares_board() && !failed()) next_ns = std::min(next_ns, now_ns + kCheckIntervalNs);
   }
+  if (tell_trees_of_losses(now_ns)) next_ns = now_ns;
   if (poll_stragglers()) next_ns = std::min(next_ns, now_ns + kCheckIntervalNs);
-  if (std::ranges::any_of(trees_, [](const auto& tree) { return tree != nullptr; })) check_local_ranks(now_ns);
   spread_departure();
   flood_failure();
   call_listener();
   return next_ns;
+}
+
+// Returns whether it did.
+bool MonitorImpl::tell_trees_of_losses(int64_t now_ns) {
+  if (failed() || !is_tree_member(config_)) return false;
+  const std::vector<Status> losses = losses_.take_new(now_ns);
+  for (auto& tree : trees_)
+    for (const Status& loss : losses)
+      if (tree) tree->find_lost(loss, now_ns);
+  return !losses.empty();
 }
 
 // For members of the first tree. Returns whether a poll is in progress.
@@ -299,8 +299,7 @@ void MonitorImpl::end_comparison() {
 }
 
 void MonitorImpl::publish_difference(const StragglerReport& known) {
-  if (failed()) return;
-  if (const auto difference = difference_error(known)) publish(*difference);
+  if (const auto difference = failed() ? std::nullopt : difference_error(known)) publish(*difference);
 }
 
 // To the other hosts: of any rank of this host. On the liveness thread.

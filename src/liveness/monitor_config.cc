@@ -14,6 +14,17 @@ int tree_count(const std::vector<HostMembers>& hosts) {
   return std::ranges::any_of(hosts, [](const HostMembers& host) { return host.ranks.size() > 1; }) ? 2 : 1;
 }
 
+bool is_tree_member(const MonitorConfig& config) {
+  const HostMembers& host = config.hosts[static_cast<size_t>(config.host_index)];
+  for (int tree = 0; tree < tree_count(config.hosts); ++tree)
+    if (tree_member(host, tree) == config.rank) return true;
+  return false;
+}
+
+bool accepts_connections(const MonitorConfig& config) {
+  return is_tree_member(config) && config.host_index * kTreeDegree + 1 < static_cast<int>(config.hosts.size());
+}
+
 Status check_config(const MonitorConfig& config) {
   if (config.host_index < 0 || static_cast<size_t>(config.host_index) >= config.hosts.size())
     return error(Code::InvalidArgument, "host index %d is out of range: there are %zu hosts", config.host_index,
@@ -32,7 +43,10 @@ Status check_config(const MonitorConfig& config) {
 // Remote hosts get a little more time than local ranks, so that a stopped process is reported by its own host, which
 // can tell it from an unreachable one.
 TreeConfig tree_config(const MonitorConfig& config, int tree) {
-  TreeConfig found{.hosts = {}, .self = config.host_index, .dead_ns = (config.dead_ms + config.dead_ms / 8) * kNsPerMs};
+  TreeConfig found{.hosts = {},
+                   .self = config.host_index,
+                   .dead_ns = (config.dead_ms + config.dead_ms / 8) * kNsPerMs,
+                   .settle_ns = kSettleNs};
   for (const HostMembers& each : config.hosts)
     found.hosts.push_back({.name = each.name, .member = tree_member(each, tree), .ranks = each.ranks});
   return found;

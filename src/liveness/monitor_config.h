@@ -15,6 +15,9 @@ Status check_config(const MonitorConfig& config);
 int tree_count(const std::vector<HostMembers>& hosts);
 // The rank that owns the host's connections in that tree.
 Rank tree_member(const HostMembers& host, int tree);
+// Whether this rank has connections in a tree, and whether others connect to it.
+bool is_tree_member(const MonitorConfig& config);
+bool accepts_connections(const MonitorConfig& config);
 TreeConfig tree_config(const MonitorConfig& config, int tree);
 // addresses: of all ranks, by rank; where they accept connections.
 Result<JoinPlan> plan_connections(const MonitorConfig& config, const std::vector<std::string>& addresses);

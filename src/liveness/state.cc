@@ -34,6 +34,8 @@ void TreeState::attach(int host, int64_t now_ns, TreeOutputs& out) {
   other.last_heard_ns = now_ns;
   if (last_tick_ns_ < 0) last_tick_ns_ = now_ns;  // a suspension before the first tick is one, too
   if (failed()) out.push_back({TreeOutput::Kind::Send, host, {MessageType::Error, error_}});
+  if (is_settling())
+    for (const Status& loss : losses_.all()) out.push_back({TreeOutput::Kind::Send, host, {MessageType::Loss, loss}});
   if (departure_) out.push_back({TreeOutput::Kind::Send, host, {MessageType::Departure, {}, {}, *departure_}});
   if (left_) out.push_back({TreeOutput::Kind::Send, host, {MessageType::Goodbye}});
   next_tick_ns_ = std::min(next_tick_ns_, now_ns);
@@ -49,6 +51,7 @@ void TreeState::receive(int host, const ControlMessage& message, int64_t now_ns,
     straggler_poll_.receive(static_cast<size_t>(&other - neighbours_.data()), {});
   }
   if (message.type == MessageType::Error && !failed()) flood(message.error, host, out);
+  if (message.type == MessageType::Loss) add_loss(message.error, host, now_ns, out);
   if (message.type == MessageType::Departure && tell_departure(message.departure, host, out))
     out.push_back({TreeOutput::Kind::Depart, config_.self, message});
   if (message.type == MessageType::StragglerReport) {
@@ -72,11 +75,40 @@ void TreeState::send_straggler_updates(TreeOutputs& out) {
   }
 }
 
-void TreeState::lose(int host, std::string_view reason, TreeOutputs& out) {
+void TreeState::lose(int host, std::string_view reason, int64_t now_ns, TreeOutputs& out) {
   Neighbour& other = neighbour(host);
   if (other.link != Link::Up) return;
   other.link = Link::Gone;
-  if (!failed() && !left_) flood(death_error(host, reason), host, out);
+  add_loss(death_error(host, reason), host, now_ns, out);
+}
+
+void TreeState::add_loss(const Status& loss, int except, int64_t now_ns, TreeOutputs& out) {
+  if (failed() || left_ || !losses_.add(loss, now_ns)) return;
+  for (const Neighbour& other : neighbours_)
+    if (other.link == Link::Up && other.host != except)
+      out.push_back({TreeOutput::Kind::Send, other.host, {MessageType::Loss, loss}});
+  out.push_back({TreeOutput::Kind::Lose, config_.self, {MessageType::Loss, loss}});
+  settle(now_ns, out);
+  next_tick_ns_ = std::min(next_tick_ns_, settled_at_ns());
+}
+
+// Beyond a lost neighbour there may be others, but not beyond the only rank of a host without children.
+bool TreeState::reaches_all_hosts() const {
+  const auto hosts = static_cast<int>(config_.hosts.size());
+  return std::ranges::all_of(neighbours_, [&](const Neighbour& other) {
+    const bool is_leaf = kTreeDegree * other.host + 1 >= hosts;
+    const bool has_one_rank = config_.hosts[static_cast<size_t>(other.host)].ranks.size() == 1;
+    return other.link == Link::Up || (is_leaf && has_one_rank);
+  });
+}
+
+int64_t TreeState::settled_at_ns() const {
+  const bool decides = config_.self == 0 && reaches_all_hosts();
+  return losses_.first_ns() + (decides ? 1 : 3) * config_.settle_ns;
+}
+
+void TreeState::settle(int64_t now_ns, TreeOutputs& out) {
+  if (is_settling() && now_ns >= settled_at_ns()) flood(losses_.error(), -1, out);
 }
 
 void TreeState::depart(const Departure& departure, TreeOutputs& out) { tell_departure(departure, -1, out); }
@@ -131,6 +163,7 @@ void TreeState::tick(int64_t now_ns, TreeOutputs& out) {
     }
     check_silence(other, now_ns, out);
   }
+  settle(now_ns, out);
   schedule_next_tick();
 }
 
@@ -139,7 +172,7 @@ void TreeState::check_silence(Neighbour& other, int64_t now_ns, TreeOutputs& out
   const int64_t silence_ns = now_ns - other.last_heard_ns;
   if (silence_ns >= config_.dead_ns) {
     // The silent host is notified as well, in case it resumes: it is out of the communicator.
-    flood(silence_error(other.host, silence_ns), -1, out);
+    add_loss(silence_error(other.host, silence_ns), -1, now_ns, out);
   } else if (silence_ns >= config_.dead_ns / 6 && !other.suspected) {
     other.suspected = true;
     out.push_back({TreeOutput::Kind::Suspect, other.host, {MessageType::Error, silence_error(other.host, silence_ns)}});
@@ -149,8 +182,9 @@ void TreeState::check_silence(Neighbour& other, int64_t now_ns, TreeOutputs& out
 void TreeState::schedule_next_tick() {
   next_tick_ns_ = next_beat_ns_;
   if (failed() || left_) return;
+  if (is_settling()) next_tick_ns_ = std::min(next_tick_ns_, settled_at_ns());
   for (const Neighbour& other : neighbours_) {
-    if (other.link != Link::Up) continue;
+    if (other.link != Link::Up || !losses_.empty()) continue;
     const int64_t timeout_ns = other.suspected ? config_.dead_ns : config_.dead_ns / 6;
     next_tick_ns_ = std::min(next_tick_ns_, other.last_heard_ns + timeout_ns);
   }

@@ -11,6 +11,11 @@
 // tree without its dead hosts is adjacent to one of them, so every connected survivor gets an error that names a dead
 // rank.
 //
+// A death or a silence is told to all hosts at once, but becomes the error a little later, so that ranks that die
+// together are named together, alike everywhere: host 0, while its connections stand, makes the error of all that it
+// has heard within settle_ns of the first; a host that has not heard from it after three times as long does so itself.
+// Hosts that no connection of the tree joins any more may differ.
+//
 // Not thread-safe. One instance per host and tree.
 #pragma once
 
@@ -20,11 +25,14 @@
 #include <string_view>
 #include <vector>
 
+#include "liveness/losses.h"
 #include "liveness/message.h"
 
 namespace ccom {
 
 inline constexpr int kTreeDegree = 8;
+// Ranks that one fault kills at once are known to be dead within milliseconds of each other.
+inline constexpr int64_t kSettleNs = 5'000'000;
 
 constexpr int tree_parent(int host) { return host == 0 ? -1 : (host - 1) / kTreeDegree; }
 // Parent first, then children.
@@ -40,6 +48,7 @@ struct TreeConfig {
   std::vector<TreeHost> hosts;
   int self = 0;
   int64_t dead_ns = 0;
+  int64_t settle_ns = 0;
 };
 
 struct TreeOutput {
@@ -48,6 +57,7 @@ struct TreeOutput {
     Report,   // message.error becomes this host's error, unless it has one
     Suspect,  // host is silent; message.error goes to the log
     Depart,   // message.departure is the first of which this host has heard
+    Lose,     // message.error names ranks of whose loss this host has not heard before
   };
   Kind kind = Kind::Send;
   int host = -1;
@@ -63,7 +73,9 @@ class TreeState {
   void attach(int host, int64_t now_ns, TreeOutputs& out);
   void receive(int host, const ControlMessage& message, int64_t now_ns, TreeOutputs& out);
   // The connection has ended; everything received over it was passed to receive() before.
-  void lose(int host, std::string_view reason, TreeOutputs& out);
+  void lose(int host, std::string_view reason, int64_t now_ns, TreeOutputs& out);
+  // Ranks were lost otherwise: of this host, or as another tree of it has told.
+  void find_lost(const Status& loss, int64_t now_ns, TreeOutputs& out) { add_loss(loss, -1, now_ns, out); }
   // Advances the time. Call it at next_tick_ns() at the latest, after passing on everything received.
   void tick(int64_t now_ns, TreeOutputs& out);
   // A rank of this host has left in order.
@@ -78,6 +90,8 @@ class TreeState {
 
   int64_t next_tick_ns() const { return next_tick_ns_; }
   bool failed() const { return !error_.is_ok(); }
+  // Ranks are lost, and the error is still to be made.
+  bool is_settling() const { return !failed() && !left_ && !losses_.empty(); }
 
  private:
   enum class Link : uint8_t { Absent, Up, Gone };
@@ -94,6 +108,10 @@ class TreeState {
   bool tell_departure(const Departure& departure, int except, TreeOutputs& out);
   void flood(const Status& error, int except, TreeOutputs& out);
   void check_silence(Neighbour& other, int64_t now_ns, TreeOutputs& out);
+  void add_loss(const Status& loss, int except, int64_t now_ns, TreeOutputs& out);
+  bool reaches_all_hosts() const;
+  int64_t settled_at_ns() const;
+  void settle(int64_t now_ns, TreeOutputs& out);
   void schedule_next_tick();
   Status death_error(int host, std::string_view reason) const;
   Status silence_error(int host, int64_t silence_ns) const;
@@ -101,6 +119,7 @@ class TreeState {
   TreeConfig config_;
   std::vector<Neighbour> neighbours_;
   StragglerPoll straggler_poll_;  // indexed as neighbours_
+  Losses losses_;
   Status error_;
   std::optional<Departure> departure_;  // the first that is known
   bool left_ = false;

@@ -21,7 +21,7 @@ class ControlWorld {
       members_[host] = rank;
     }
     for (int host = 0; host < hosts; ++host) {
-      TreeConfig config{.hosts = std::vector<TreeHost>(topology.hosts.size()), .self = host, .dead_ns = notice.dead_ns};
+      TreeConfig config{.hosts = std::vector<TreeHost>(topology.hosts.size()), .self = host, .dead_ns = notice.dead_ns, .settle_ns = kSettleNs};
       std::vector<int> known = tree_neighbours(host, hosts);
       known.push_back(host);
       for (const int other : known) config.hosts[static_cast<size_t>(other)] = tree_host(other);
@@ -38,15 +38,14 @@ class ControlWorld {
   // The host's own ranks have found out.
   void find_out(int host, double at_ns, const Status& error) {
     now_ = picoseconds(at_ns);
-    notices_[static_cast<size_t>(host)] = {at_ns, error};
-    act(host, [&](TreeOutputs& out) { tree(host).fail(error, out); });
+    act(host, [&](TreeOutputs& out) { tree(host).find_lost(error, at(), out); });
   }
 
   // Every neighbour sees its connection to the host's member end.
   void cut(int host, double at_ns) {
     now_ = picoseconds(at_ns);
     for (const int other : tree_neighbours(host, static_cast<int>(trees_.size()))) {
-      act(other, [&](TreeOutputs& out) { tree(other).lose(host, "end of file", out); });
+      act(other, [&](TreeOutputs& out) { tree(other).lose(host, "end of file", at(), out); });
     }
   }
 
@@ -54,6 +53,11 @@ class ControlWorld {
     while (!queue_.empty()) {
       const ClockEvent event = queue_.take();
       now_ = event.time;
+      if (event.kind == kTick) {
+        const auto host = static_cast<int>(event.subject);
+        if (tree(host).is_settling()) act(host, [&](TreeOutputs& out) { tree(host).tick(at(), out); });
+        continue;
+      }
       const Letter letter = letters_[event.subject];
       act(letter.to, [&](TreeOutputs& out) { tree(letter.to).receive(letter.from, letter.message, at(), out); });
     }
@@ -61,6 +65,7 @@ class ControlWorld {
   }
 
  private:
+  static constexpr uint32_t kArrival = 0, kTick = 1;
   struct Letter {
     int from = 0, to = 0;
     ControlMessage message;
@@ -70,7 +75,9 @@ class ControlWorld {
   TreeState& tree(int host) { return trees_[static_cast<size_t>(host)]; }
 
   TreeHost tree_host(int host) const {
-    return {.name = topology_.hosts[static_cast<size_t>(host)].name, .member = member(host), .ranks = {member(host)}};
+    return {.name = topology_.hosts[static_cast<size_t>(host)].name,
+            .member = member(host),
+            .ranks = topology_.ranks_of(host)};
   }
 
   template <typename Fn>
@@ -82,9 +89,11 @@ class ControlWorld {
         notices_[static_cast<size_t>(host)] = {static_cast<double>(now_) / 1e3, output.message.error};
       } else if (output.kind == TreeOutput::Kind::Send) {
         letters_.push_back({host, output.host, std::move(output.message)});
-        queue_.add({now_ + latency(host, output.host), 0, static_cast<uint32_t>(letters_.size() - 1)});
+        queue_.add({now_ + latency(host, output.host), kArrival, static_cast<uint32_t>(letters_.size() - 1)});
       }
     }
+    if (tree(host).is_settling())
+      queue_.add({now_ + picoseconds(static_cast<double>(kSettleNs)), kTick, static_cast<uint32_t>(host)});
   }
 
   SimTime latency(int from, int to) const { return picoseconds(wires_.latency_ns(member(from), member(to))); }

@@ -6,8 +6,9 @@
 // Faults: deaths, stops, cuts, resets, aborts, ranks that make another call; up to four, some at once, with
 // disturbances between them. Told beside errors: departures, and who is behind in its calls. Promises: a job without a
 // fault has no error; after a fault every survivor has one, within a bounded time, which names only ranks that the
-// faults concern; one fault is one set of ranks on all survivors, and several are at most as many; the first departure
-// and the ranks that are behind are known everywhere; whoever resumes learns that it is out; leaving is no fault.
+// faults concern; one fault is one set of ranks on all survivors, and several are less than twice as many sets; the first
+// departure and the ranks that are behind are known everywhere; whoever resumes learns that it is out; leaving is no
+// fault.
 //
 // CCOM_TEST_SEEDS=N runs N seeds (CCOM_TEST_LONG=1: a million) over all cores, others each day. CCOM_TEST_SEED=S begins
 // with S: with CCOM_TEST_SEEDS=1 it repeats a failure.

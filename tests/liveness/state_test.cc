@@ -88,7 +88,7 @@ TEST(TreeState, BlamesOnlyTheMemberWhoseConnectionEnded) {
   TreeState state(tree_of(2, 0));
   TreeOutputs out;
   state.attach(1, 0, out);
-  state.lose(1, "connection reset by peer", out);
+  state.lose(1, "connection reset by peer", 1, out);
   ASSERT_NE(report_in(out), nullptr);
   EXPECT_THAT(report_in(out)->message.error.peers(), ElementsAre(2));
   EXPECT_THAT(report_in(out)->message.error.message(), HasSubstr("connection reset by peer"));
@@ -99,7 +99,7 @@ TEST(TreeState, AGoodbyeBeforeTheEndIsNoDeath) {
   TreeOutputs out;
   state.attach(1, 0, out);
   state.receive(1, {MessageType::Goodbye}, 1, out);
-  state.lose(1, "closed by the peer", out);
+  state.lose(1, "closed by the peer", 1, out);
   for (int64_t now = 0; now < 3 * kDeadMs * kMs; now += kMs) state.tick(now, out);
   EXPECT_EQ(report_in(out), nullptr);
   EXPECT_TRUE(sends_to(out, 1).empty());
@@ -180,6 +180,64 @@ TEST(TreeNetwork, OneDeathIsNamedAlikeByAllSurvivors) {
         ASSERT_THAT(network.error_of(h).peers(), ElementsAre(2 * victim)) << hosts << " hosts, victim " << victim;
       }
     }
+}
+
+// Survivors whom connections still join to host 0 name both victims; others at least the one that cut them off.
+TEST(TreeNetwork, TwoDeathsAtOnceAreNamedTogetherByAllWhoAreStillConnected) {
+  std::mt19937_64 random(1);
+  for (int hosts = 3; hosts <= 40; ++hosts)
+    for (int round = 0; round < 20; ++round) {
+      const int first = 1 + static_cast<int>(random() % static_cast<uint64_t>(hosts - 1));
+      const int second = 1 + static_cast<int>(random() % static_cast<uint64_t>(hosts - 1));
+      if (first == second) continue;
+      TreeNetwork network(hosts, random(), {}, 30);
+      network.run_ms(30);
+      network.kill(first);
+      network.run_ms(static_cast<int64_t>(random() % 10));
+      network.kill(second);
+      network.run_ms(200);
+      for (int h = 0; h < hosts; ++h) {
+        if (h == first || h == second) continue;
+        const bool is_joined = tree_parent(h) != first && tree_parent(h) != second;  // at most two levels
+        std::vector<Rank> both{2 * std::min(first, second), 2 * std::max(first, second)};
+        // Whom only the other victim was joined to is missed by nobody, unless that one has still told it.
+        const int upper = tree_parent(second) == first ? first : tree_parent(first) == second ? second : -1;
+        if (upper > 0 && is_joined) both = network.error_of(0).peers();
+        if (upper > 0) ASSERT_EQ(std::ranges::count(both, 2 * upper), 1);
+        const std::vector<Rank>& named = network.error_of(h).peers();
+        if (is_joined) {
+          ASSERT_EQ(named, both) << "at host " << h << " of " << hosts;
+        } else {
+          ASSERT_TRUE(std::ranges::includes(both, named) && !named.empty()) << "at host " << h << " of " << hosts;
+        }
+        ASSERT_EQ(network.reports_of(h), 1);
+      }
+    }
+}
+
+TEST(TreeState, WaitsForOtherLossesAndNamesAllInOneError) {
+  TreeConfig config = tree_of(3, 0);
+  config.settle_ns = 5 * kMs;
+  TreeState state(config);
+  TreeOutputs out;
+  state.attach(1, 0, out);
+  state.attach(2, 0, out);
+  state.tick(0, out);
+  out.clear();
+  state.lose(1, "closed by the peer", kMs, out);
+  EXPECT_EQ(sends_to(out, 2).back().message.type, MessageType::Loss);
+  EXPECT_EQ(report_in(out), nullptr);
+  state.find_lost(Status(Code::RemoteError, "rank 1 on host host0 died").with_peers({1}), 2 * kMs, out);
+  EXPECT_EQ(report_in(out), nullptr);
+  // The second rank of host 1 has connections of its own: host 0 cannot decide for all in this tree.
+  for (int64_t now = 2 * kMs; now < 16 * kMs; now += kMs) state.tick(now, out);
+  EXPECT_EQ(report_in(out), nullptr);
+  EXPECT_LE(state.next_tick_ns(), 16 * kMs);
+  state.tick(16 * kMs, out);
+  ASSERT_NE(report_in(out), nullptr);
+  EXPECT_THAT(report_in(out)->message.error.peers(), ElementsAre(1, 2));
+  EXPECT_THAT(report_in(out)->message.error.message(), HasSubstr("ranks 1 and 2 were lost at once: rank 2 on host"));
+  EXPECT_FALSE(state.is_settling());
 }
 
 TEST(TreeNetwork, ASilentHostIsNamedWithAllItsRanksByAllSurvivors) {

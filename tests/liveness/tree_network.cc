@@ -13,8 +13,10 @@ TreeConfig tree_of(int hosts, int self) {
   return config;
 }
 
-TreeNetwork::TreeNetwork(int hosts, uint64_t seed, const std::vector<HostClock>& clocks) : random_(seed) {
+TreeNetwork::TreeNetwork(int hosts, uint64_t seed, const std::vector<HostClock>& clocks, int64_t settle_ms)
+    : random_(seed) {
   TreeConfig config = tree_of(hosts, 0);
+  config.settle_ns = settle_ms * kMs;
   for (int h = 0; h < hosts; ++h) {
     config.self = h;
     hosts_.push_back({.state = TreeState(config), .clock = clocks.empty() ? HostClock() : clocks[at(h)]});
@@ -86,6 +88,7 @@ void TreeNetwork::drive(int host, Input input) {
     switch (output.kind) {
       case TreeOutput::Kind::Send: post(host, output.host, std::move(output.message)); break;
       case TreeOutput::Kind::Suspect: ++suspicions_; break;
+      case TreeOutput::Kind::Lose: break;
       case TreeOutput::Kind::Depart: own.departure = output.message.departure; break;
       case TreeOutput::Kind::Report:
         ++own.reports;
@@ -116,7 +119,7 @@ void TreeNetwork::deliver(Pipe& pipe) {
       if (parcel.message) {
         state.receive(pipe.from, *parcel.message, clock_of(hosts_[at(pipe.to)]), out);
       } else {
-        state.lose(pipe.from, "closed by the peer", out);
+        state.lose(pipe.from, "closed by the peer", clock_of(hosts_[at(pipe.to)]), out);
       }
     });
   }

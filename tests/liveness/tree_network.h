@@ -32,8 +32,8 @@ class TreeNetwork {
   struct HostClock {
     int64_t offset_ns = 0, ppm = 0;
   };
-  // clocks: of each host, or none.
-  TreeNetwork(int hosts, uint64_t seed, const std::vector<HostClock>& clocks = {});
+  // clocks: of each host, or none. settle_ms: see TreeConfig.
+  TreeNetwork(int hosts, uint64_t seed, const std::vector<HostClock>& clocks = {}, int64_t settle_ms = 0);
   void run_ms(int64_t ms);
 
   void jump_clock(int host, int64_t forward_ns) { hosts_[at(host)].clock.offset_ns += forward_ns; }

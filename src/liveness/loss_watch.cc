@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "liveness/loss_watch.h"
+
+#include <algorithm>
+
+#include "base/time.h"
+#include "liveness/monitor_config.h"
+
+namespace ccom {
+namespace {
+
+// The trees need 15 ms. A stopped process makes no error of what it hears.
+constexpr int64_t kMostSettlingNs = 50 * kNsPerMs;
+
+}  // namespace
+
+LossWatch::LossWatch(Board board, const MonitorConfig& config, uint64_t process, std::function<void()> wake)
+    : board_(board),
+      config_(config),
+      wake_(std::move(wake)),
+      node_(board, {.host = config.hosts[static_cast<size_t>(config.host_index)].name,
+                    .ranks = config.hosts[static_cast<size_t>(config.host_index)].ranks,
+                    .own_slot = slot_of(config),
+                    .process = process,
+                    .dead_ns = config.dead_ms * kNsPerMs}) {
+  for (int tree = 0; tree < tree_count(config.hosts); ++tree) members_.push_back(std::min(tree, board.slots() - 1));
+}
+
+std::optional<Status> LossWatch::check(int64_t now_ns) {
+  if (board_.slots() == 1) return std::nullopt;
+  std::optional<Status> found = node_.find_failures(now_ns);
+  if (!found || members_.empty() || is_overdue(now_ns)) return found;
+  if (add(*found)) wake_();
+  return std::nullopt;
+}
+
+bool LossWatch::add(const Status& loss) const {
+  bool is_new = false;
+  for (const Rank rank : loss.peers()) is_new |= board_.note_lost(rank);
+  return is_new;
+}
+
+std::vector<Status> LossWatch::take_new(int64_t now_ns) {
+  std::optional<Status> own;  // says more than the board
+  if (board_.slots() > 1) own = node_.find_failures(now_ns);
+  if (own) add(*own);
+  const std::vector<Rank> ranks = board_.lost();
+  if (taken_ == ranks.size()) return {};
+  std::vector<Status> found;
+  if (own) found.push_back(*std::move(own));
+  for (; taken_ < ranks.size(); ++taken_) found.push_back(loss_of(ranks[taken_]));
+  return found;
+}
+
+bool LossWatch::is_overdue(int64_t now_ns) {
+  int64_t first_ns = 0;
+  if (first_ns_.compare_exchange_strong(first_ns, now_ns)) first_ns = now_ns;
+  const auto has_ended = [this](int slot) { return board_.has_died(slot) || board_.has_left(slot); };
+  return now_ns - first_ns > kMostSettlingNs || std::ranges::all_of(members_, has_ended);
+}
+
+Status LossWatch::loss_of(Rank rank) const {
+  const auto host = std::ranges::find_if(
+      config_.hosts, [rank](const HostMembers& each) { return std::ranges::binary_search(each.ranks, rank); });
+  const std::string name = host == config_.hosts.end() ? "unknown" : host->name;
+  return error(Code::RemoteError, "rank %d on host %s died or is unreachable", rank, name.c_str())
+      .with_peers({rank})
+      .with_host(name)
+      .with_cure(
+          "check that rank's output and the kernel log of its host; restart the job, or shrink the communicator to the "
+          "survivors");
+}
+
+}  // namespace ccom
