@@ -94,10 +94,11 @@ bool Board::note_departure(const Departure& departure) const {
   return false;
 }
 
+// A rank says all there is to say.
 bool Board::note_lost(Rank rank) const {
   for (std::atomic<Rank>& place : header_->lost) {
     Rank found = 0;
-    if (place.compare_exchange_strong(found, rank + 1, std::memory_order_acq_rel)) return true;
+    if (place.compare_exchange_strong(found, rank + 1, std::memory_order_relaxed)) return true;
     if (found == rank + 1) return false;
   }
   return false;
@@ -106,7 +107,7 @@ bool Board::note_lost(Rank rank) const {
 std::vector<Rank> Board::lost() const {
   std::vector<Rank> ranks;
   for (const std::atomic<Rank>& place : header_->lost) {
-    const Rank found = place.load(std::memory_order_acquire);
+    const Rank found = place.load(std::memory_order_relaxed);
     if (found == 0) break;
     ranks.push_back(found - 1);
   }

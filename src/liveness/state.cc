@@ -104,7 +104,7 @@ bool TreeState::reaches_all_hosts() const {
 
 int64_t TreeState::settled_at_ns() const {
   const bool decides = config_.self == 0 && reaches_all_hosts();
-  return losses_.first_ns() + (decides ? 1 : 3) * config_.settle_ns;
+  return losses_.first_ns() + (decides ? 1 : 2) * config_.settle_ns;
 }
 
 void TreeState::settle(int64_t now_ns, TreeOutputs& out) {

@@ -13,7 +13,7 @@
 //
 // A death or a silence is told to all hosts at once, but becomes the error a little later, so that ranks that die
 // together are named together, alike everywhere: host 0, while its connections stand, makes the error of all that it
-// has heard within settle_ns of the first; a host that has not heard from it after three times as long does so itself.
+// has heard within settle_ns of the first; a host that has not heard from it after twice as long does so itself.
 // Hosts that no connection of the tree joins any more may differ.
 //
 // Not thread-safe. One instance per host and tree.
@@ -32,7 +32,7 @@ namespace ccom {
 
 inline constexpr int kTreeDegree = 8;
 // Ranks that one fault kills at once are known to be dead within milliseconds of each other.
-inline constexpr int64_t kSettleNs = 5'000'000;
+inline constexpr int64_t kSettleNs = 3'000'000;
 
 constexpr int tree_parent(int host) { return host == 0 ? -1 : (host - 1) / kTreeDegree; }
 // Parent first, then children.

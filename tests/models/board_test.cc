@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/futex.h"
 #include "mutations.h"
 
@@ -24,6 +26,9 @@ struct Host {
     declare(header->straggler_count, "count");
     declare(header->straggler_ranks[0], "rank");
     declare(header->straggler_ranks[1], "rank");
+    declare(header->lost[0], "lost");
+    declare(header->lost[1], "lost");
+    declare(header->lost[2], "lost");
     declare(board.slot(0).state, "state");
     declare(board.slot(0).calls.begun, "begun");
     declare(board.slot(0).calls.by_turn[1].count, "call");
@@ -98,6 +103,35 @@ TEST(BoardModel, TheFirstDepartureStays) {
                                          {"modify departure acq_rel -> release", all},
                                          {"store begun release -> relaxed", elsewhere},
                                          {"store call release -> relaxed", elsewhere}});
+}
+
+// Two processes note lost ranks, one of them the same; a third reads the list twice.
+TEST(BoardModel, EachLostRankIsNotedOnce) {
+  const auto explore_losses = [](const Options& options) {
+    return explore(
+        memory,
+        [] {
+          auto host = std::make_shared<Host>();
+          Program program;
+          auto news = std::make_shared<std::array<int, 2>>();
+          program.threads.push_back([=] { (*news)[0] = host->board.note_lost(3) + host->board.note_lost(5); });
+          program.threads.push_back([=] { (*news)[1] = host->board.note_lost(5); });
+          program.threads.push_back([=] {
+            const std::vector<Rank> before = host->board.lost(), after = host->board.lost();
+            check(after.size() >= before.size() && std::equal(before.begin(), before.end(), after.begin()),
+                  "a list that changes at its front");
+          });
+          program.finish = [=] {
+            std::vector<Rank> found = host->board.lost();
+            std::ranges::sort(found);
+            check(found == std::vector<Rank>{3, 5}, "not each once");
+            check((*news)[0] + (*news)[1] == 2, "not each new to one of them");
+          };
+          return program;
+        },
+        options);
+  };
+  expect_all_needed(explore_losses);
 }
 
 TEST(BoardModel, ReportsOfStragglersAreWhole) {
