@@ -9,7 +9,7 @@
 namespace ccom {
 namespace {
 
-// The trees need 6 ms and a message. A stopped process makes no error of what it hears.
+// The trees need 9 ms. A stopped process makes no error of what it hears.
 constexpr int64_t kMostSettlingNs = 50 * kNsPerMs;
 
 }  // namespace

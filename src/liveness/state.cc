@@ -51,7 +51,11 @@ void TreeState::receive(int host, const ControlMessage& message, int64_t now_ns,
     straggler_poll_.receive(static_cast<size_t>(&other - neighbours_.data()), {});
   }
   if (message.type == MessageType::Error && !failed()) flood(message.error, host, out);
-  if (message.type == MessageType::Loss) add_loss(message.error, host, now_ns, out);
+  if (message.type == MessageType::Loss) {
+    out.push_back({TreeOutput::Kind::Send, host, {MessageType::Heartbeat}});  // for reaches_all_hosts()
+    add_loss(message.error, host, now_ns, out);
+  }
+  if (is_settling()) next_tick_ns_ = std::min(next_tick_ns_, settled_at_ns());
   if (message.type == MessageType::Departure && tell_departure(message.departure, host, out))
     out.push_back({TreeOutput::Kind::Depart, config_.self, message});
   if (message.type == MessageType::StragglerReport) {
@@ -92,19 +96,21 @@ void TreeState::add_loss(const Status& loss, int except, int64_t now_ns, TreeOut
   next_tick_ns_ = std::min(next_tick_ns_, settled_at_ns());
 }
 
-// Beyond a lost neighbour there may be others, but not beyond the only rank of a host without children.
+// Whether all neighbours have answered since they were told: a dead one's connection may end late. Beyond a lost one
+// there may be others, but not beyond the only rank of a host without children.
 bool TreeState::reaches_all_hosts() const {
   const auto hosts = static_cast<int>(config_.hosts.size());
   return std::ranges::all_of(neighbours_, [&](const Neighbour& other) {
     const bool is_leaf = kTreeDegree * other.host + 1 >= hosts;
     const bool has_one_rank = config_.hosts[static_cast<size_t>(other.host)].ranks.size() == 1;
-    return other.link == Link::Up || (is_leaf && has_one_rank);
+    const bool has_answered = other.link == Link::Up && other.last_heard_ns >= losses_.first_ns();
+    return has_answered || (other.link == Link::Gone && is_leaf && has_one_rank);
   });
 }
 
 int64_t TreeState::settled_at_ns() const {
   const bool decides = config_.self == 0 && reaches_all_hosts();
-  return losses_.first_ns() + (decides ? 1 : 2) * config_.settle_ns;
+  return losses_.first_ns() + (decides ? 1 : 3) * config_.settle_ns;
 }
 
 void TreeState::settle(int64_t now_ns, TreeOutputs& out) {

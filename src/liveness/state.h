@@ -12,8 +12,8 @@
 // rank.
 //
 // A death or a silence is told to all hosts at once, but becomes the error a little later, so that ranks that die
-// together are named together, alike everywhere: host 0, while its connections stand, makes the error of all that it
-// has heard within settle_ns of the first; a host that has not heard from it after twice as long does so itself.
+// together are named together, alike everywhere: host 0, if its neighbours answer, makes the error of all that it has
+// heard within settle_ns of the first; a host that has not heard from it after three times as long does so itself.
 // Hosts that no connection of the tree joins any more may differ.
 //
 // Not thread-safe. One instance per host and tree.

@@ -13,9 +13,9 @@ namespace {
 using Health = TreeNetwork::Health;
 
 // Longer than a message from a leaf to the root takes.
-constexpr int64_t kTogetherMs = 40;
+constexpr int64_t kTogetherMs = 30;
 // Noticing silence, making the error of it, and crossing the deepest tree over slow connections.
-constexpr int64_t kOutcomeMs = 2 * kDeadMs + 2 * kTogetherMs + 160;
+constexpr int64_t kOutcomeMs = 2 * kDeadMs + 3 * kTogetherMs + 160;
 // What has to be forgiven: together less than the half of dead_ms that a host grants after its own clock has jumped.
 constexpr int64_t kPauseMs = kDeadMs / 4;
 constexpr int64_t kSlowMs = kDeadMs / 12;
