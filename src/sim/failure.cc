@@ -21,7 +21,10 @@ class ControlWorld {
       members_[host] = rank;
     }
     for (int host = 0; host < hosts; ++host) {
-      TreeConfig config{.hosts = std::vector<TreeHost>(topology.hosts.size()), .self = host, .dead_ns = notice.dead_ns, .settle_ns = kSettleNs};
+      TreeConfig config{.hosts = std::vector<TreeHost>(topology.hosts.size()),
+                        .self = host,
+                        .dead_ns = notice.dead_ns,
+                        .settle_ns = kSettleNs};
       std::vector<int> known = tree_neighbours(host, hosts);
       known.push_back(host);
       for (const int other : known) config.hosts[static_cast<size_t>(other)] = tree_host(other);
