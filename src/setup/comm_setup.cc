@@ -16,6 +16,13 @@ constexpr const char* kCapabilities = "segments";
 constexpr const char* kAddresses = "addresses";
 constexpr const char* kConnected = "connections";
 
+// For what waits for other ranks between two exchanges: a rank that has waited in vain needs time to tell the others,
+// and to hear from them who is missing.
+Deadline before_exchange(Deadline deadline) {
+  constexpr std::chrono::nanoseconds kMostForExchange = std::chrono::seconds(1);
+  return Deadline(deadline.when() - std::min(deadline.left() / 2, kMostForExchange));
+}
+
 int index_of(Rank rank, const std::vector<Rank>& ranks) {
   return static_cast<int>(std::ranges::find(ranks, rank) - ranks.begin());
 }
@@ -59,9 +66,9 @@ Result<std::unique_ptr<CommSetup>> CommSetup::connect(const Membership& membersh
                   exchange(rendezvous, kCapabilities, self->create(), deadline));
   self->choose_capabilities(capabilities);
   CCOM_TRY_ASSIGN(const std::vector<wire::Addresses> addresses,
-                  exchange(rendezvous, kAddresses, self->share(capabilities, deadline), deadline));
+                  exchange(rendezvous, kAddresses, self->share(capabilities, before_exchange(deadline)), deadline));
   CCOM_TRY_ASSIGN(const std::vector<wire::Connected> connected,
-                  exchange(rendezvous, kConnected, self->dial(addresses, deadline), deadline));
+                  exchange(rendezvous, kConnected, self->dial(addresses, before_exchange(deadline)), deadline));
   CCOM_TRY(self->agree_on_reach(connected));
   return self;
 }

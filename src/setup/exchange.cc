@@ -37,8 +37,11 @@ Status error_of(const wire::RankError& failure, std::string_view phase, Rank ran
 
 Result<std::vector<std::string>> exchange_serialized(Rendezvous& rendezvous, std::string_view phase,
                                                      Result<std::string> mine, Deadline deadline) {
-  CCOM_TRY_ASSIGN(std::vector<std::string> texts, rendezvous.all_gather(phase, wrap(mine), deadline));
-  if (!mine) return std::move(mine).error();
+  Result<std::vector<std::string>> all = rendezvous.all_gather(phase, wrap(mine), deadline);
+  // Who is lost says more than what this rank has seen of it; that an answer did not come in time says less.
+  if (!mine && (all || all.error().code() == Code::Timeout)) return std::move(mine).error();
+  if (!all) return std::move(all).error();
+  std::vector<std::string> texts = *std::move(all);
   for (size_t i = 0; i < texts.size(); ++i) {
     const auto rank = static_cast<Rank>(i);
     wire::Part part;

@@ -43,8 +43,8 @@ struct Outcome {
 };
 
 // `outcome` stays where it is: the setup refers to its topology.
-void start(const Membership& joining, const CommConfig& config, Rendezvous& rendezvous, Outcome& outcome) {
-  const Deadline deadline = Deadline::after_ms(20000);
+void start(const Membership& joining, const CommConfig& config, Rendezvous& rendezvous, Outcome& outcome,
+           Deadline deadline = Deadline::after_ms(20000)) {
   Result<Agreement> agreement = agree(joining, config, rendezvous, deadline);
   outcome.status = agreement.error();
   if (!agreement) return;
@@ -143,12 +143,54 @@ TEST(CommSetup, AnotherTopologyNamesARank) {
   EXPECT_EQ(outcomes[2]->status.peers(), std::vector<int>{1});
 }
 
+// Ends after its exchange of addresses if it is rank 1; the others wait for its connections.
+class EndsBeforeItDials final : public Rendezvous {
+ public:
+  EndsBeforeItDials(std::unique_ptr<Rendezvous> real, bool ends) : real_(std::move(real)), ends_(ends) {}
+  Result<std::vector<std::string>> all_gather(std::string_view phase, std::string mine, Deadline deadline) override {
+    if (phase == "connections") left_ms = deadline.left_ms();
+    auto all = real_->all_gather(phase, std::move(mine), deadline);
+    if (ends_ && phase == "addresses") return error(Code::Aborted, "this rank ends");
+    return all;
+  }
+  int64_t left_ms = -1;
+
+ private:
+  const std::unique_ptr<Rendezvous> real_;
+  const bool ends_;
+};
+
+// They used to wait until their time was up, had none left to ask who was missing, and blamed rank 0, which had not
+// answered.
+TEST(CommSetup, WhoHasDialledInVainHasTimeToHearWhoIsMissing) {
+  CommConfig config = *CommConfig::from_environment();
+  config.transports = {"tcp"};
+  const auto hub = LocalHub::create();
+  const Secret secret = Secret::random();
+  std::vector<std::unique_ptr<Outcome>> outcomes(3);
+  std::vector<int64_t> left_ms(3);
+  std::vector<std::jthread> ranks;
+  for (Rank rank = 0; rank < 3; ++rank) {
+    ranks.emplace_back([&, rank] {
+      EndsBeforeItDials rendezvous(*hub->join(3, rank), rank == 1);
+      auto& outcome = outcomes[static_cast<size_t>(rank)] = std::make_unique<Outcome>();
+      start({rank, 3, 0, secret}, config, rendezvous, *outcome, Deadline::after_ms(3000));
+      left_ms[static_cast<size_t>(rank)] = rendezvous.left_ms;
+    });
+  }
+  ranks.clear();
+  for (const size_t rank : {0, 2}) {
+    EXPECT_EQ(outcomes[rank]->status.peers(), std::vector<int>{1}) << outcomes[rank]->status.message();
+    EXPECT_GE(left_ms[rank], 500) << "of a second";
+  }
+}
+
 // What one rank cannot do none of its host's ranks does.
 TEST(CommSetup, OnlyMeansThatAllRanksHaveAreUsed) {
   const auto outcomes = start_all(3, change<wire::Connected>("connections", [](auto& m) {
-    m.set_arenas(false);
-    m.set_fences(false);
-  }));
+                                    m.set_arenas(false);
+                                    m.set_fences(false);
+                                  }));
   for (const auto& outcome : outcomes) {
     ASSERT_TRUE(outcome->status.is_ok()) << outcome->status.message();
     EXPECT_FALSE(outcome->setup->node_config()->means.arenas);

@@ -80,6 +80,24 @@ TEST(Exchange, OurOwnErrorComesBackAsItIs) {
   EXPECT_EQ(all.error().message(), "mine");
 }
 
+// A rendezvous server that does not answer in time, and one that knows who is lost.
+class FailedRendezvous final : public Rendezvous {
+ public:
+  explicit FailedRendezvous(Status why) : why_(std::move(why)) {}
+  Result<std::vector<std::string>> all_gather(std::string_view, std::string, Deadline) override { return why_; }
+
+ private:
+  const Status why_;
+};
+
+TEST(Exchange, OurOwnErrorSaysMoreThanAnAnswerThatDidNotCome) {
+  const Result<wire::Connected> mine(error(Code::Timeout, "rank 3 did not connect").with_peers({3}));
+  FailedRendezvous silent(error(Code::Timeout, "no answer").with_peers({0}));
+  EXPECT_EQ(exchange(silent, "connections", mine, Deadline::after_ms(1)).error().peers(), std::vector<int>{3});
+  FailedRendezvous knowing(error(Code::RemoteError, "rank 2 was lost").with_peers({2}));
+  EXPECT_EQ(exchange(knowing, "connections", mine, Deadline::after_ms(1)).error().peers(), std::vector<int>{2});
+}
+
 TEST(Exchange, AMissingFieldNamesTheRank) {
   for (const auto clear : {&wire::Connected::clear_topology, &wire::Connected::clear_arenas,
                            &wire::Connected::clear_reads, &wire::Connected::clear_fences}) {
