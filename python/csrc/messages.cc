@@ -24,6 +24,7 @@ class MessageWork final : public Work {
           ccomMessageWait(handle, std::min(left, Interrupt::kInterval).count(), nullptr) != ccomInProgress) {
         return Work::help(until);  // the message is complete, its callback is still running
       }
+      // Not thrown before the message has ended: until then nobody may have told the other ranks.
       look_at_signals();
     }
   }

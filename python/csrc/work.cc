@@ -54,13 +54,9 @@ void Work::help(Clock::time_point until) {
     const Clock::time_point next = std::min(until, Clock::now() + Interrupt::kInterval);
     if (finished_.wait_until(lock, next, is_done) || next == until) return;
     lock.unlock();
-    look_at_signals();
+    if (look_at_signals()) interrupt_->rethrow();
     lock.lock();
   }
-}
-
-void Work::look_at_signals() {
-  if (interrupt_ != nullptr && interrupt_->look()) interrupt_->rethrow();
 }
 
 bool Work::wait(std::chrono::milliseconds timeout) {

@@ -60,8 +60,8 @@ class Work : public c10d::Work {
  protected:
   // Makes progress until the operation is complete or the timeout has passed; by default only waits briefly.
   virtual void help(Clock::time_point until);
-  // Throws what a signal's handler has raised.
-  void look_at_signals();
+  // Runs handlers of signals. True if one has raised: the communicator's operations end, and wait() throws it.
+  bool look_at_signals() { return interrupt_ != nullptr && interrupt_->look(); }
 
  private:
   void fulfil(c10::ivalue::Future& future);

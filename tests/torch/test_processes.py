@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The backend as a guest in a process: what importing it costs, what groups leave, how processes fork and end."""
+import os
 import time
 
 import launch
@@ -29,6 +30,7 @@ def test_groups_leave_nothing(hosts):
     before, after = told["before"], told["after"]
     assert after["descriptors"] <= before["descriptors"], told
     assert after["threads"] <= before["threads"], told
+    assert after["of_grpc"] <= before["of_grpc"] + 2 * os.cpu_count(), told
     assert after["mappings"] <= before["mappings"] + 20, told
     assert after["memory_kib"] <= before["memory_kib"] + 4096 + 2 * count, told
 
