@@ -53,6 +53,16 @@ double three_digits(double value) {
   return unit < 1 ? std::round(value / unit) / std::round(1 / unit) : std::round(value / unit) * unit;
 }
 
+// Ranks 0 to count - 1, each with the one that is `peer` ranks on. All others wait.
+struct Pairs {
+  int peer = 1, count = 1;
+};
+
+// One way; of the burst, the last message comes back.
+struct MessageTimes {
+  double short_seconds = 0, long_seconds = 0, burst_seconds = 0;
+};
+
 class Tuner {
  public:
   Tuner(const Options& options, Place place, ccomComm_t control)
@@ -86,10 +96,40 @@ class Tuner {
     // next first rank of a host is on another one.
     if (locals[1] == 1) CCOM_LAUNCH_TRY(measure_host(shm, info.nhosts == 1));
     const auto other = std::find(locals.begin() + 1, locals.end(), 0);
-    if (other != locals.end()) {
-      CCOM_LAUNCH_TRY(measure_pair(static_cast<int>(other - locals.begin()), speeds_.network));
-    }
+    if (other != locals.end()) CCOM_LAUNCH_TRY(measure_network(locals, static_cast<int>(other - locals.begin())));
     return finish();
+  }
+
+  // Of the first ranks of two hosts alone; then of all their ranks at once, each with its counterpart.
+  Outcome measure_network(const std::vector<int>& locals, int other) {
+    MessageTimes alone, together;
+    CCOM_LAUNCH_TRY(measure({other, 1}, true, &alone));
+    note_speed(alone, true);
+    int count = 0;
+    while (count < other && other + count < place_.ranks && locals[static_cast<size_t>(count)] == count &&
+           locals[static_cast<size_t>(other + count)] == count) {
+      ++count;
+    }
+    if (count > 1) {
+      CCOM_LAUNCH_TRY(measure({other, count}, true, &together));
+      note_sharing(alone, together, count);
+    } else {
+      speeds_.network_costs.left_out.emplace_back("network_costs: there are no two ranks side by side on each host");
+    }
+    return {};
+  }
+
+  // What ranks of a host lose by sending at once: messages wait for others', and the network is shared. What it carries
+  // of one rank alone may be that rank's own limit.
+  void note_sharing(const MessageTimes& alone, const MessageTimes& together, int count) {
+    if (!speeds_.network) return;
+    const double message_ns = (together.short_seconds - alone.short_seconds) / (count - 1) * 1e9;
+    speeds_.network_costs.add("message_ns", message_ns);
+    if (message_ns > 0) speeds_.network->latency_ns = std::max(speeds_.network->latency_ns - message_ns, 0.0);
+    speeds_.network_costs.add("flow_byte_ns", 1e9 / speeds_.network->bytes_per_second);
+    if (const auto speed = speed_of(together.short_seconds, together.long_seconds, kLongBytes)) {
+      speeds_.network->bytes_per_second = std::max(speeds_.network->bytes_per_second, count * speed->bytes_per_second);
+    }
   }
 
   // Ranks 0 and 1 with a core each, or as near to that as there are cores.
@@ -97,44 +137,59 @@ class Tuner {
     CorePair cores;
     CCOM_LAUNCH_TRY(choose_cores(place_, control_, &cores));
     const Pinned pinned(cores.of(place_));
-    CCOM_LAUNCH_TRY(measure_pair(1, shm ? speeds_.memory : speeds_.network));
+    MessageTimes times;
+    CCOM_LAUNCH_TRY(measure({1, 1}, !shm, &times));
+    note_speed(times, !shm);
     const bool has_core_each = cores.second >= 0 && place_.ranks <= std::max(2, cores.usable);
     if (shm && is_alone && has_core_each) CCOM_LAUNCH_TRY(measure_reductions());
     if (shm) CCOM_LAUNCH_TRY(measure_memory_costs(place_, control_, comm_.get(), cores, &speeds_.memory_costs));
     return {};
   }
 
-  // Between ranks 0 and `peer`; the others wait. Between hosts long messages go both ways at once, as in collectives:
-  // where the processor carries them it does not carry as much each way.
-  Outcome measure_pair(int peer, std::optional<Speed>& speed) {
-    const bool is_network = &speed == &speeds_.network;
-    double short_seconds = 0, long_seconds = 0, burst_seconds = 0;
-    CCOM_LAUNCH_TRY(median_of([&] { return round_trip(peer, kShortBytes, 1); }, &short_seconds));
-    CCOM_LAUNCH_TRY(median_of([&] { return is_network ? exchange(peer, kLongBytes) : round_trip(peer, kLongBytes, 1); },
-                              &long_seconds));
-    CCOM_LAUNCH_TRY(median_of([&] { return round_trip(peer, kShortBytes, kBurst); }, &burst_seconds));
-    speed = speed_of(short_seconds / 2, is_network ? long_seconds : long_seconds / 2, kLongBytes);
-    if (!speed) speeds_.memory_costs.leave_out(is_network ? "network" : "memory");
-    const double post = (burst_seconds - short_seconds) / (kBurst - 1) * 1e9;
-    if (post > 0 && !speeds_.post_ns) speeds_.post_ns = post;
+  // Between hosts long messages go both ways at once, as in collectives: where the processor carries them it does not
+  // carry as much each way.
+  Outcome measure(Pairs pairs, bool is_network, MessageTimes* times) {
+    CCOM_LAUNCH_TRY(median_of([&] { return round_trip(pairs, kShortBytes, 1); }, &times->short_seconds));
+    CCOM_LAUNCH_TRY(
+        median_of([&] { return is_network ? exchange(pairs, kLongBytes) : round_trip(pairs, kLongBytes, 1); },
+                  &times->long_seconds));
+    CCOM_LAUNCH_TRY(median_of([&] { return round_trip(pairs, kShortBytes, kBurst); }, &times->burst_seconds));
+    times->short_seconds /= 2;
+    if (!is_network) times->long_seconds /= 2;
     return {};
   }
 
+  void note_speed(const MessageTimes& times, bool is_network) {
+    std::optional<Speed>& speed = is_network ? speeds_.network : speeds_.memory;
+    speed = speed_of(times.short_seconds, times.long_seconds, kLongBytes);
+    if (!speed) speeds_.memory_costs.leave_out(is_network ? "network" : "memory");
+    const double post = (times.burst_seconds - 2 * times.short_seconds) / (kBurst - 1) * 1e9;
+    if (post > 0 && !speeds_.post_ns) speeds_.post_ns = post;
+  }
+
+  bool asks(Pairs pairs) const { return place_.rank < pairs.count; }
+  // -1: this rank waits.
+  int partner(Pairs pairs) const {
+    if (asks(pairs)) return place_.rank + pairs.peer;
+    const int other = place_.rank - pairs.peer;
+    return other >= 0 && other < pairs.count ? other : -1;
+  }
+
   // `messages` there; one back.
-  Outcome round_trip(int peer, size_t bytes, int messages) {
-    if (place_.rank != 0 && place_.rank != peer) return {};
-    const int other = place_.rank == 0 ? peer : 0;
+  Outcome round_trip(Pairs pairs, size_t bytes, int messages) {
+    const int other = partner(pairs);
+    if (other < 0) return {};
     const auto send = [&] { return ccomSend(buffer_.data(), bytes, ccomUint8, other, comm_.get(), nullptr); };
     const auto receive = [&] { return ccomRecv(buffer_.data(), bytes, ccomUint8, other, comm_.get(), nullptr); };
     for (int i = 0; i < messages; ++i) {
-      CCOM_LAUNCH_TRY(outcome_of(place_.rank == 0 ? send() : receive(), comm_.get(), "send or receive"));
+      CCOM_LAUNCH_TRY(outcome_of(asks(pairs) ? send() : receive(), comm_.get(), "send or receive"));
     }
-    return outcome_of(place_.rank == 0 ? receive() : send(), comm_.get(), "send or receive");
+    return outcome_of(asks(pairs) ? receive() : send(), comm_.get(), "send or receive");
   }
 
-  Outcome exchange(int peer, size_t bytes) {
-    if (place_.rank != 0 && place_.rank != peer) return {};
-    const int other = place_.rank == 0 ? peer : 0;
+  Outcome exchange(Pairs pairs, size_t bytes) {
+    const int other = partner(pairs);
+    if (other < 0) return {};
     ccomResult_t result = ccomGroupStart();
     if (result == ccomSuccess) result = ccomSend(buffer_.data(), bytes, ccomUint8, other, comm_.get(), nullptr);
     if (result == ccomSuccess) result = ccomRecv(received_.data(), bytes, ccomUint8, other, comm_.get(), nullptr);
@@ -192,7 +247,9 @@ class Tuner {
       file << text << std::flush;
       failed = file ? 0 : 1;
       if (failed != 0) why = std::strerror(errno);
-      for (const std::string& what : speeds_.memory_costs.left_out) std::printf("# left out: %s\n", what.c_str());
+      for (const CostFigures* figures : {&speeds_.network_costs, &speeds_.memory_costs}) {
+        for (const std::string& what : figures->left_out) std::printf("# left out: %s\n", what.c_str());
+      }
       if (failed == 0) std::printf("# written to %s\n%s", options_.tune.c_str(), text.c_str());
     }
     CCOM_LAUNCH_TRY(outcome_of(ccomBroadcast(&failed, &failed, 1, ccomUint8, 0, control_, nullptr), control_, "end"));
@@ -239,6 +296,7 @@ std::string to_json(const Speeds& speeds) {
     costs["reduce_bytes_per_second"] = megabytes(*speeds.reduce_bytes_per_second);
   }
   if (!costs.empty()) object["costs"] = std::move(costs);
+  for (const auto& [key, ns] : speeds.network_costs.measured) object["network_costs"][key] = three_digits(ns);
   for (const auto& [key, ns] : speeds.memory_costs.measured) object["memory_costs"][key] = three_digits(ns);
   object["measured_on"] = speeds.measured_on;
   return object.dump(2) + "\n";

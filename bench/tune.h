@@ -22,9 +22,10 @@ struct Speed {
 struct Speeds {
   std::optional<Speed> memory{};   // Between two ranks of a host through shared memory.
   std::optional<Speed> network{};  // Between two hosts, or between two ranks of one where sockets are forced.
+  CostFigures network_costs{};     // Of messages between hosts, besides.
   std::optional<double> post_ns{};
   std::optional<double> reduce_bytes_per_second{};
-  MemoryCostFigures memory_costs{};  // Of work in memory that ranks of a host share.
+  CostFigures memory_costs{};  // Of work in memory that ranks of a host share.
   std::string measured_on{};
 };
 std::string to_json(const Speeds& speeds);  // Readable; ends with a line feed.

@@ -54,7 +54,7 @@ class SharedPages {
 
 class MemoryTuner {
  public:
-  MemoryTuner(Place place, ccomComm_t control, ccomComm_t comm, const CorePair& cores, MemoryCostFigures& figures)
+  MemoryTuner(Place place, ccomComm_t control, ccomComm_t comm, const CorePair& cores, CostFigures& figures)
       : place_(place), control_(control), comm_(comm), cores_(cores), figures_(figures) {}
 
   Outcome run() {
@@ -143,7 +143,7 @@ class MemoryTuner {
   const ccomComm_t control_;
   const ccomComm_t comm_;
   const CorePair cores_;
-  MemoryCostFigures& figures_;
+  CostFigures& figures_;
   const CacheSizes caches_ = cache_sizes();
   OwnMemoryCosts own_;
   std::optional<PairCosts> pair_;
@@ -151,7 +151,7 @@ class MemoryTuner {
 
 }  // namespace
 
-void MemoryCostFigures::add(const char* key, double ns) {
+void CostFigures::add(const char* key, double ns) {
   constexpr double kMostNs = 1e9;  // The file's reader refuses more.
   if (ns > 0 && ns <= kMostNs) {
     measured.emplace_back(key, ns);
@@ -160,7 +160,7 @@ void MemoryCostFigures::add(const char* key, double ns) {
   }
 }
 
-void MemoryCostFigures::leave_out(const char* key) {
+void CostFigures::leave_out(const char* key) {
   left_out.emplace_back(std::string(key) + ": nothing to measure, or too little");
 }
 
@@ -180,7 +180,7 @@ std::vector<int> CorePair::of(Place place) const {
 }
 
 Outcome measure_memory_costs(Place place, ccomComm_t control, ccomComm_t comm, const CorePair& cores,
-                             MemoryCostFigures* figures) {
+                             CostFigures* figures) {
   return MemoryTuner(place, control, comm, cores, *figures).run();
 }
 

@@ -14,7 +14,8 @@
 
 namespace ccom::bench {
 
-struct MemoryCostFigures {
+// Of one of a file's objects.
+struct CostFigures {
   std::vector<std::pair<std::string, double>> measured;  // Keys of the file, nanoseconds.
   std::vector<std::string> left_out;                     // What was not measured, and why.
 
@@ -35,6 +36,6 @@ launch::Outcome choose_cores(launch::Place place, ccomComm_t control, CorePair* 
 // Collective over the ranks of `control` and of `comm`, which are the same; ranks 0 and 1 share a host and its memory
 // and are pinned, the others wait. Only rank 0 gets figures. Takes a few seconds.
 launch::Outcome measure_memory_costs(launch::Place place, ccomComm_t control, ccomComm_t comm, const CorePair& cores,
-                                     MemoryCostFigures* figures);
+                                     CostFigures* figures);
 
 }  // namespace ccom::bench

@@ -7,12 +7,13 @@
 //     "network": {"latency_ns": 18000, "bytes_per_second": 12.2e9},
 //     "costs": {"post_ns": 350, "reduce_bytes_per_second": 21e9},
 //     "memory_costs": {"line_ns": 70, "barrier_ns": 90, "shared_load_ns": 0.1},    the members of MemoryCosts
+//     "network_costs": {"message_ns": 1500, "flow_byte_ns": 0.4},                 the members of NetworkCosts
 //     "measured_on": "c7i.8xlarge"
 //   }
+#include "topology/costs_json.h"
 #include "topology/json_reader.h"
-#include "topology/memory_costs_json.h"
-#include "topology/topology.h"
 #include "topology/sysfs_root.h"
+#include "topology/topology.h"
 
 namespace ccom {
 namespace {
@@ -35,6 +36,7 @@ Calibration read(const JsonAt& at) {
   if (object.has("network")) calibration.network = read_speed(object.at("network"));
   if (object.has("costs")) read_costs(object.at("costs"), calibration);
   if (object.has("memory_costs")) calibration.memory_costs = read_memory_costs(object.at("memory_costs"));
+  if (object.has("network_costs")) calibration.network_costs = read_network_costs(object.at("network_costs"));
   if (object.has("measured_on")) calibration.measured_on = object.at("measured_on").text(0, kMaxTextBytes);
   object.finish();
   return calibration;

@@ -18,7 +18,7 @@
 // checked when one is read (json_read.cc): planner and engine need not ask again.
 #include <nlohmann/json.hpp>
 
-#include "topology/memory_costs_json.h"
+#include "topology/costs_json.h"
 #include "topology/shapes.h"
 #include "topology/topology.h"
 
@@ -132,6 +132,7 @@ ordered_json json_of(const Topology& topology) {
                       {"network", json_of(topology.network)},
                       {"costs", json_of(topology.costs)}};
   if (topology.memory_costs != MemoryCosts{}) object["memory_costs"] = json_of(topology.memory_costs);
+  if (topology.network_costs != NetworkCosts{}) object["network_costs"] = json_of(topology.network_costs);
   return object;
 }
 
@@ -155,6 +156,7 @@ std::string to_json(const Calibration& calibration) {
   if (calibration.reduce_bytes_per_second) costs["reduce_bytes_per_second"] = *calibration.reduce_bytes_per_second;
   if (!costs.empty()) object["costs"] = std::move(costs);
   if (calibration.memory_costs) object["memory_costs"] = json_of(*calibration.memory_costs);
+  if (calibration.network_costs) object["network_costs"] = json_of(*calibration.network_costs);
   if (!calibration.measured_on.empty()) object["measured_on"] = calibration.measured_on;
   return text_of(object);
 }

@@ -5,8 +5,8 @@
 #include <limits>
 #include <set>
 
+#include "topology/costs_json.h"
 #include "topology/json_reader.h"
-#include "topology/memory_costs_json.h"
 #include "topology/shapes.h"
 #include "topology/topology.h"
 
@@ -93,8 +93,8 @@ void check_links(const Fabric& fabric, const JsonAt& at) {
   if (difference.empty()) return;
   const bool is_extra = std::ranges::binary_search(edges, difference.front());
   const std::string which = text_of_edge(difference.front());
-  at.problem.add(at.path, "link " + which + (is_extra ? " is not part of" : " is missing in") +
-                              " shape " + std::string(name_of(fabric.shape)) + "; use shape \"other\"");
+  at.problem.add(at.path, "link " + which + (is_extra ? " is not part of" : " is missing in") + " shape " +
+                              std::string(name_of(fabric.shape)) + "; use shape \"other\"");
 }
 
 void read_shape(JsonObject& object, Fabric& fabric) {
@@ -269,6 +269,7 @@ Topology read_topology(const JsonAt& at) {
   topology.network = read_speed(object.at("network"));
   if (object.has("costs")) topology.costs = read_costs(object.at("costs"));
   if (object.has("memory_costs")) topology.memory_costs = read_memory_costs(object.at("memory_costs"));
+  if (object.has("network_costs")) topology.network_costs = read_network_costs(object.at("network_costs"));
   object.finish();
   if (!at.problem.status().is_ok()) return topology;
   std::set<std::string> ids;

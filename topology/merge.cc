@@ -194,6 +194,7 @@ void calibrate(Topology& topology, const Calibration& measured) {
   topology.costs.reduce_bytes_per_second =
       measured.reduce_bytes_per_second.value_or(topology.costs.reduce_bytes_per_second);
   topology.memory_costs = measured.memory_costs.value_or(topology.memory_costs);
+  topology.network_costs = measured.network_costs.value_or(topology.network_costs);
 }
 
 void set_default_speeds(Topology& topology) {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/memory_costs.h"
+#include "base/network_costs.h"
 #include "base/status.h"
 #include "base/types.h"
 
@@ -130,7 +131,8 @@ struct Topology {
   LinkSpeed memory;          // between ranks of a host through shared memory, per pair; see without_shared_memory()
   LinkSpeed network;         // between hosts, per host and direction, unless a fabric has uplinks
   Costs costs;               // of ranks without an imposed fabric
-  MemoryCosts memory_costs = {};  // of their work in memory that they share
+  MemoryCosts memory_costs = {};    // of their work in memory that they share
+  NetworkCosts network_costs = {};  // of messages between hosts
 
   int nranks() const { return static_cast<int>(ranks.size()); }
   std::vector<Rank> ranks_of(int host) const;  // ascending
@@ -198,6 +200,7 @@ struct Calibration {
   std::optional<double> post_ns;  // of Costs, like the next one
   std::optional<double> reduce_bytes_per_second;
   std::optional<MemoryCosts> memory_costs = {};
+  std::optional<NetworkCosts> network_costs = {};
   std::string measured_on = {};  // for display
   friend bool operator==(const Calibration&, const Calibration&) = default;
 };

@@ -89,6 +89,7 @@ Topology hosts_alone(const Topology& topology) {
   result.memory = topology.memory;
   result.network = topology.network;
   result.costs = topology.costs;
+  result.network_costs = topology.network_costs;
   return result;
 }
 

@@ -16,13 +16,9 @@ constexpr double kPostShare = 0.2;
 // Of messages inside a host that go through system calls, processor time is the cost, and more ranks than cores share
 // the cores.
 constexpr double kSystemCallNs = 4000;
-// A rank's system calls and copies keep this much network busy.
-constexpr double kRankBytesPerSecond = 2e9;
 // Flows that a wire has no need of take turns on it in tens of milliseconds, and a tile is done when its slowest flow
 // is: the wire idles. Measured with 2 x 4 ranks at 1 Gbit/s.
 constexpr double kSurplusFlows = 1.2;
-// Each message of a host's ranks to another host, one after another: system calls, interrupts.
-constexpr double kMessageNs = 2000;
 
 // How much longer than its bytes a pattern keeps the network: in a ring every rank always sends to the same peer; where
 // peers change from step to step the wire idles in between. Measured with TCP, 4 hosts at 1 Gbit/s, 16 and 64 MiB:
@@ -109,12 +105,12 @@ Medium Mediums::inside(double message_bytes) const {
 
 // Each flow's share of the network.
 Medium Mediums::across(double flows, double idle) const {
-  const double wire = topology_.network.bytes_per_second;
-  const bool has_surplus = flows > 1 && wire < flows * kRankBytesPerSecond;
+  const double share_ns = flows * 1e9 / topology_.network.bytes_per_second;
+  const bool has_surplus = flows > 1 && share_ns > topology_.network_costs.flow_byte_ns;
   return {.kind = Medium::kUplinks,
           .latency_ns = topology_.network.latency_ns,
-          .wire_ns = flows * 1e9 / std::min(wire, flows * kRankBytesPerSecond),
-          .message_ns = flows * kMessageNs,
+          .wire_ns = std::max(share_ns, topology_.network_costs.flow_byte_ns),
+          .message_ns = flows * topology_.network_costs.message_ns,
           .chunk_wait_ns = topology_.network.latency_ns,
           .idle = std::max(idle, has_surplus ? kSurplusFlows : 1)};
 }

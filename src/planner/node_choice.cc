@@ -171,6 +171,7 @@ Topology host_alone(const Topology& topology, int host) {
   result.memory = topology.memory;
   result.network = topology.network;
   result.costs = topology.costs;
+  result.network_costs = topology.network_costs;
   result.memory_costs = topology.memory_costs;
   return result;
 }

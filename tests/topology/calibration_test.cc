@@ -24,6 +24,7 @@ Calibration whole() {
           .post_ns = 350,
           .reduce_bytes_per_second = 21e9,
           .memory_costs = MemoryCosts{.line_ns = 75, .read_call_ns = 900},
+          .network_costs = NetworkCosts{.message_ns = 900, .flow_byte_ns = 0.3},
           .measured_on = "c7i.8xlarge"};
 }
 
@@ -64,6 +65,7 @@ TEST(Calibration, IsRefusedWithTheLineOrTheKeyThatIsWrong) {
   EXPECT_THAT(refusal(R"({"costs": {"reduce_bytes_per_second": 0}})"), HasSubstr("reduce_bytes_per_second"));
   EXPECT_THAT(refusal(R"({"memory_costs": {"line": 1}})"), HasSubstr("tuning.memory_costs.line: unknown key"));
   EXPECT_THAT(refusal(R"({"memory_costs": {"line_ns": -1}})"), HasSubstr("tuning.memory_costs.line_ns"));
+  EXPECT_THAT(refusal(R"({"network_costs": {"message_ns": -1}})"), HasSubstr("tuning.network_costs.message_ns"));
   EXPECT_THAT(refusal(R"({"memroy": {}})"), HasSubstr("tuning.memroy: unknown key"));
   EXPECT_THAT(refusal("[]"), HasSubstr("tuning: expected an object"));
 }

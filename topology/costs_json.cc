@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "topology/memory_costs_json.h"
+#include "topology/costs_json.h"
 
+#include <cstddef>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 namespace ccom {
 namespace {
 
+template <typename Costs>
 struct Field {
   const char* name;
-  double MemoryCosts::*member;
+  double Costs::*member;
 };
 
-constexpr Field kFields[] = {
+constexpr Field<MemoryCosts> kMemoryFields[] = {
     {"line_ns", &MemoryCosts::line_ns},
     {"further_line_ns", &MemoryCosts::further_line_ns},
     {"remote_line_ns", &MemoryCosts::remote_line_ns},
@@ -40,28 +43,41 @@ constexpr Field kFields[] = {
     {"domain_byte_ns", &MemoryCosts::domain_byte_ns},
     {"domain_remote_byte_ns", &MemoryCosts::domain_remote_byte_ns},
 };
-static_assert(sizeof(MemoryCosts) == std::size(kFields) * sizeof(double), "a member without a name");
+static_assert(sizeof(MemoryCosts) == std::size(kMemoryFields) * sizeof(double), "a member without a name");
+
+constexpr Field<NetworkCosts> kNetworkFields[] = {
+    {"message_ns", &NetworkCosts::message_ns},
+    {"flow_byte_ns", &NetworkCosts::flow_byte_ns},
+};
+static_assert(sizeof(NetworkCosts) == std::size(kNetworkFields) * sizeof(double), "a member without a name");
 
 constexpr double kMaxCostNs = 1e9;
 
-}  // namespace
-
-nlohmann::ordered_json json_of(const MemoryCosts& costs) {
+template <typename Costs, size_t kCount>
+nlohmann::ordered_json json_of(const Costs& costs, const Field<Costs> (&fields)[kCount]) {
   nlohmann::ordered_json object = nlohmann::ordered_json::object();
-  for (const Field& field : kFields) {
-    if (costs.*field.member != MemoryCosts().*field.member) object[field.name] = costs.*field.member;
+  for (const auto& field : fields) {
+    if (costs.*field.member != Costs().*field.member) object[field.name] = costs.*field.member;
   }
   return object;
 }
 
-MemoryCosts read_memory_costs(const JsonAt& at) {
+template <typename Costs, size_t kCount>
+Costs read(const JsonAt& at, const Field<Costs> (&fields)[kCount]) {
   JsonObject object(at);
-  MemoryCosts costs;
-  for (const Field& field : kFields) {
+  Costs costs;
+  for (const auto& field : fields) {
     if (object.has(field.name)) costs.*field.member = object.at(field.name).number(0, kMaxCostNs);
   }
   object.finish();
   return costs;
 }
+
+}  // namespace
+
+nlohmann::ordered_json json_of(const MemoryCosts& costs) { return json_of(costs, kMemoryFields); }
+nlohmann::ordered_json json_of(const NetworkCosts& costs) { return json_of(costs, kNetworkFields); }
+MemoryCosts read_memory_costs(const JsonAt& at) { return read(at, kMemoryFields); }
+NetworkCosts read_network_costs(const JsonAt& at) { return read(at, kNetworkFields); }
 
 }  // namespace ccom

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Room-private: MemoryCosts and NetworkCosts as JSON objects with the members' names. What a text leaves out keeps its
+// default; what is default is left out.
+#pragma once
+
+#include "base/memory_costs.h"
+#include "base/network_costs.h"
+#include "topology/json_reader.h"
+
+namespace ccom {
+
+nlohmann::ordered_json json_of(const MemoryCosts& costs);
+nlohmann::ordered_json json_of(const NetworkCosts& costs);
+MemoryCosts read_memory_costs(const JsonAt& at);
+NetworkCosts read_network_costs(const JsonAt& at);
+
+}  // namespace ccom
