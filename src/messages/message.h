@@ -3,6 +3,8 @@
 
 #include <atomic>
 #include <functional>
+#include <list>
+#include <memory>
 #include <string>
 
 #include "base/status.h"
@@ -24,6 +26,11 @@ struct MessageRequest {
   std::function<void(Code, Rank)> done;  // may be empty
 };
 
+class Message;
+// A message's place in a list is made when it is posted and moves with it from list to list, because nothing that was
+// accepted may get lost when memory runs out: only the first insertion allocates.
+using MessageList = std::list<std::shared_ptr<Message>>;
+
 // One end of a message. The thread that holds the progress lock (progress_lock.h) drives it; immutable once complete.
 class Message {
  public:
@@ -44,8 +51,8 @@ class Message {
     is_complete_.store(true, std::memory_order_seq_cst);
   }
 
-  // Index in the protocol's list of pending messages.
-  size_t place = 0;
+  // In the protocol's list of pending messages.
+  MessageList::iterator place{};
 
  private:
   Status status_;

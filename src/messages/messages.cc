@@ -2,6 +2,7 @@
 #include "messages/messages.h"
 
 #include <algorithm>
+#include <new>
 
 #include "liveness/lost_peer.h"
 
@@ -22,6 +23,17 @@ constexpr int kQuietSleeps = 200;
 constexpr std::chrono::nanoseconds kQuietSlice{20000000};
 
 thread_local constinit int done_depth = 0;
+
+template <typename Fn>
+Status caught(Rank rank, Fn fn) noexcept {
+  try {
+    return fn();
+  } catch (const std::bad_alloc&) {
+    return error(Code::OutOfMemory, "rank %d ran out of memory for messages", rank);
+  } catch (const std::exception& exception) {
+    return error(Code::InternalError, "rank %d: messages: %s", rank, exception.what());
+  }
+}
 
 }  // namespace
 
@@ -97,7 +109,7 @@ void Messages::wake() {
 
 // Makes progress until `awaited` (null: every message) is complete; false on timeout. Also returns true when callbacks
 // are due and when another thread should take over.
-bool Messages::drive(const Message* awaited, std::optional<Deadline> deadline) {
+bool Messages::drive(const Message* awaited, std::optional<Deadline> deadline) noexcept {
   uint32_t rounds = 0;
   int sleeps = 0;
   Backoff backoff(awaited != nullptr ? policy_ : kSleepAtOnce);
@@ -127,11 +139,10 @@ bool Messages::can_stop(const Message* awaited) const {
 }
 
 // Takes new requests and progresses the transports. True if anything has happened.
-bool Messages::step() {
+bool Messages::step() noexcept {
   bool has_progressed = false;
   if (!has_failed_) {
-    Status status = monitor_.failed() ? monitor_.status() : accept_inbox();
-    if (status.is_ok()) status = protocol_.progress(has_progressed);
+    const Status status = caught(protocol_.rank(), [&] { return advance(has_progressed); });
     if (!status.is_ok()) {
       fail(status);
     } else if (++steps_ % kStepsPerCheck == 0) {
@@ -139,10 +150,12 @@ bool Messages::step() {
     }
   }
   if (!protocol_.has_finished()) return has_progressed;
-  for (std::shared_ptr<Message>& message : protocol_.take_finished()) {
-    if (message->request.done != nullptr) {
-      due_.push_back(std::move(message));
+  MessageList finished = protocol_.take_finished();
+  while (!finished.empty()) {
+    if (finished.front()->request.done != nullptr) {
+      due_.splice(due_.end(), finished, finished.begin());
     } else {
+      finished.pop_front();
       open_.fetch_sub(1, std::memory_order_seq_cst);
     }
   }
@@ -150,55 +163,68 @@ bool Messages::step() {
   return true;
 }
 
+Status Messages::advance(bool& has_progressed) {
+  if (monitor_.failed()) return monitor_.status();
+  CCOM_TRY(accept_inbox());
+  return protocol_.progress(has_progressed);
+}
+
 // Returns false after an error.
-bool Messages::check(Clock::time_point now) {
-  Status status = monitor_.check();
-  if (status.is_ok()) status = protocol_.check_deadlines(now);
+bool Messages::check(Clock::time_point now) noexcept {
+  const Status status = caught(protocol_.rank(), [&] {
+    CCOM_TRY(monitor_.check());
+    return protocol_.check_deadlines(now);
+  });
   if (status.is_ok()) return true;
   if (!has_failed_) fail(status);
   return false;
 }
 
-void Messages::sleep(const Message* awaited, std::chrono::nanoseconds at_most) {
+void Messages::sleep(const Message* awaited, std::chrono::nanoseconds at_most) noexcept {
   has_slept_ = true;
   is_asleep_.store(true, std::memory_order_seq_cst);
   const bool stays_awake = has_inbox_.load(std::memory_order_seq_cst) || monitor_.failed() || can_stop(awaited);
   // Without a transport to sleep in there are only messages of this rank to itself.
-  if (!stays_awake && !protocol_.wait(at_most)) std::this_thread::sleep_for(std::min(at_most, kSelfSlice));
+  const Status status = caught(protocol_.rank(), [&]() -> Status {
+    if (!stays_awake && !protocol_.wait(at_most)) std::this_thread::sleep_for(std::min(at_most, kSelfSlice));
+    return {};
+  });
   is_asleep_.store(false, std::memory_order_seq_cst);
+  if (!status.is_ok() && !has_failed_) fail(status);
 }
 
 Status Messages::accept_inbox() {
   if (!has_inbox_.load(std::memory_order_seq_cst)) return {};
-  std::vector<std::shared_ptr<Message>> requests;
   {
     const Lock lock(inbox_mutex_);
-    requests.swap(inbox_);
+    requests_.splice(requests_.end(), inbox_);
     has_inbox_.store(false, std::memory_order_seq_cst);
   }
-  for (size_t i = 0; i < requests.size(); ++i) {
-    Status status = protocol_.accept(requests[i]);
-    if (status.is_ok()) continue;
-    const Lock lock(inbox_mutex_);  // the remaining requests fail in end_all()
-    inbox_.insert(inbox_.begin(), requests.begin() + static_cast<std::ptrdiff_t>(i) + 1, requests.end());
-    return status;
-  }
+  while (!requests_.empty()) CCOM_TRY(protocol_.accept_front(requests_));  // after an error end_all() fails the others
   return {};
 }
 
-// Reports the cause; all messages fail with the error that all ranks agree on.
-void Messages::fail(const Status& cause) { end_all(rename_(monitor_.report(explain_loss(monitor_, cause)))); }
+void Messages::fail(const Status& cause) noexcept { end_all(agree_on(cause)); }
 
-void Messages::end_all(const Status& status) {
+// Reports the cause. Returns the error that all ranks agree on.
+Status Messages::agree_on(const Status& cause) noexcept {
+  const Rank rank = protocol_.rank();
+  Status in_force = caught(rank, [&] { return monitor_.report(explain_loss(monitor_, cause)); });
+  // Without memory even for that, the board says that a rank ran out of memory.
+  if (!monitor_.failed()) in_force = caught(rank, [&] { return monitor_.report(out_of_memory()); });
+  Status renamed = caught(rank, [&] { return rename_(in_force); });
+  return renamed.code() == in_force.code() ? renamed : in_force;
+}
+
+void Messages::end_all(const Status& status) noexcept {
   has_failed_ = true;
-  std::vector<std::shared_ptr<Message>> requests;
   {
     const Lock lock(inbox_mutex_);
     if (refusal_.is_ok()) refusal_ = status;
-    requests.swap(inbox_);
+    requests_.splice(requests_.end(), inbox_);
     has_inbox_.store(false, std::memory_order_seq_cst);
   }
-  for (const auto& message : requests) protocol_.refuse(message, status);
+  protocol_.refuse(requests_, status);
   protocol_.fail(status);
 }
 
@@ -211,7 +237,7 @@ bool Messages::try_lock_progress() {
 }
 
 void Messages::unlock_progress(Calls calls) {
-  const Due due = calls == Calls::Now ? std::exchange(due_, {}) : Due();
+  const MessageList due = calls == Calls::Now ? std::exchange(due_, {}) : MessageList();
   const bool has_slept = std::exchange(has_slept_, false);
   has_due_.store(!due_.empty(), std::memory_order_seq_cst);
   if (!due.empty()) calling_.fetch_add(1, std::memory_order_seq_cst);
@@ -223,7 +249,7 @@ void Messages::unlock_progress(Calls calls) {
 }
 
 // The caller has incremented calling_.
-void Messages::call_done(const Due& due) {
+void Messages::call_done(const MessageList& due) {
   ++done_depth;
   for (const auto& message : due) message->request.done(message->status().code(), message->peer());
   --done_depth;
@@ -241,8 +267,10 @@ void Messages::lock_progress() {
 }
 
 Messages::Usage Messages::usage() {
+  Usage usage{std::vector<uint64_t>(protocol_.nranks()), 0};  // allocates before the lock is held
   lock_progress();
-  Usage usage{protocol_.bytes_sent_to(), protocol_.memory_bytes()};
+  protocol_.count_bytes_sent_to(usage.bytes_sent_to);
+  usage.memory_bytes = protocol_.memory_bytes();
   claims_.fetch_sub(1, std::memory_order_seq_cst);
   unlock_progress(Calls::Later);
   return usage;

@@ -9,7 +9,7 @@
 // wake it. While driving, it sleeps in the transport, which wakes it at once.
 //
 // Every step checks the communicator's error, dead peers and deadlines. The first error becomes the communicator's and
-// fails all messages.
+// fails all messages. So does a lack of memory, on whichever thread; nothing that was accepted gets lost by it.
 #pragma once
 
 #include <condition_variable>
@@ -62,20 +62,22 @@ class Messages {
   Usage usage();
 
  private:
-  using Due = std::vector<std::shared_ptr<Message>>;  // whose `done` is due
   enum class Calls { Now, Later };
 
-  bool drive(const Message* awaited, std::optional<Deadline> deadline);
-  bool step();
-  bool check(Clock::time_point now);
+  // None of these throws: whoever drives holds the progress lock.
+  bool drive(const Message* awaited, std::optional<Deadline> deadline) noexcept;
+  bool step() noexcept;
+  bool check(Clock::time_point now) noexcept;
   bool can_stop(const Message* awaited) const;
-  void sleep(const Message* awaited, std::chrono::nanoseconds at_most);
+  void sleep(const Message* awaited, std::chrono::nanoseconds at_most) noexcept;
+  Status advance(bool& has_progressed);
   Status accept_inbox();
-  void fail(const Status& cause);
-  void end_all(const Status& status);
+  void fail(const Status& cause) noexcept;
+  Status agree_on(const Status& cause) noexcept;
+  void end_all(const Status& status) noexcept;
   void step_once(Calls calls);
   void unlock_progress(Calls calls);
-  void call_done(const Due& due);
+  void call_done(const MessageList& due);
   void wake_driver();
   bool try_lock_progress();
   void lock_progress();
@@ -102,16 +104,17 @@ class Messages {
   std::atomic<int> calling_{0};  // threads that run callbacks
 
   Mutex inbox_mutex_;
-  std::vector<std::shared_ptr<Message>> inbox_ CCOM_GUARDED_BY(inbox_mutex_);
+  MessageList inbox_ CCOM_GUARDED_BY(inbox_mutex_);
   Status refusal_ CCOM_GUARDED_BY(inbox_mutex_);  // why new requests are refused
   std::atomic<bool> has_inbox_{false};
 
   // Under the progress lock.
   MessageProtocol protocol_;
+  MessageList requests_;  // from the inbox, not started
   bool has_failed_ = false;
   bool has_slept_ = false;  // the current driver has slept
   uint32_t steps_ = 0;
-  Due due_;
+  MessageList due_;  // whose `done` is due
 
   Mutex thread_mutex_;
   std::condition_variable thread_wanted_;

@@ -30,11 +30,12 @@ Status MessageProtocol::open() {
 
 // ---- Pending messages -----------------------------------------------------------------------------------------------
 
-void MessageProtocol::track(const std::shared_ptr<Message>& message) {
-  message->place = pending_.size();
-  pending_.push_back(message);
-  earliest_ = std::min(earliest_, message->deadline.when());
-  const Rank peer = message->request.peer;
+void MessageProtocol::track(MessageList& requests) noexcept {
+  Message& message = *requests.front();
+  message.place = requests.begin();
+  pending_.splice(pending_.end(), requests, message.place);
+  earliest_ = std::min(earliest_, message.deadline.when());
+  const Rank peer = message.request.peer;
   if (peer == kAnyRank) {
     ++any_source_;
   } else if (!is_self(peer)) {
@@ -42,10 +43,8 @@ void MessageProtocol::track(const std::shared_ptr<Message>& message) {
   }
 }
 
-void MessageProtocol::complete(const std::shared_ptr<Message>& message, Status status, Rank peer) {
-  pending_.back()->place = message->place;
-  std::swap(pending_[message->place], pending_.back());
-  pending_.pop_back();
+void MessageProtocol::complete(const std::shared_ptr<Message>& message, Status status, Rank peer) noexcept {
+  finished_.splice(finished_.end(), pending_, message->place);
   const Rank source = message->request.peer;
   if (source == kAnyRank) {
     --any_source_;
@@ -53,12 +52,11 @@ void MessageProtocol::complete(const std::shared_ptr<Message>& message, Status s
     --work_[static_cast<size_t>(peers_[static_cast<size_t>(source)].transport())];
   }
   message->complete(std::move(status), peer);
-  finished_.push_back(message);
 }
 
-void MessageProtocol::refuse(const std::shared_ptr<Message>& message, const Status& why) {
-  message->complete(why, message->request.peer);
-  finished_.push_back(message);
+void MessageProtocol::refuse(MessageList& requests, const Status& why) {
+  for (const auto& message : requests) message->complete(why, message->request.peer);
+  finished_.splice(finished_.end(), requests);
 }
 
 // Deadlines rarely pass, so the list is scanned only after the earliest known one has.
@@ -90,8 +88,9 @@ void MessageProtocol::fail(const Status& status) {
 
 // ---- Requests -------------------------------------------------------------------------------------------------------
 
-Status MessageProtocol::accept(std::shared_ptr<Message> message) {
-  track(message);
+Status MessageProtocol::accept_front(MessageList& requests) {
+  std::shared_ptr<Message> message = requests.front();
+  track(requests);
   return message->request.sends ? accept_send(std::move(message)) : accept_receive(std::move(message));
 }
 
@@ -249,10 +248,8 @@ void MessageProtocol::wake() {
   for (Transport* transport : routes_.transports) transport->wake();
 }
 
-std::vector<uint64_t> MessageProtocol::bytes_sent_to() const {
-  std::vector<uint64_t> bytes;
-  for (const PeerProtocol& endpoint : peers_) bytes.push_back(endpoint.bytes_sent());
-  return bytes;
+void MessageProtocol::count_bytes_sent_to(std::span<uint64_t> bytes) const {
+  for (size_t peer = 0; peer < peers_.size(); ++peer) bytes[peer] = peers_[peer].bytes_sent();
 }
 
 uint64_t MessageProtocol::memory_bytes() const {

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <deque>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "messages/matcher.h"
@@ -13,17 +14,17 @@
 
 namespace ccom {
 
-// Used under the progress lock, except wake(). The first error of any function is final; afterwards only fail() is
-// valid.
+// Used under the progress lock, except wake(). The first error of any function is final, and so is a bad_alloc, which
+// any may throw where nothing else is said; afterwards only fail() and refuse() are valid.
 class MessageProtocol {
  public:
   explicit MessageProtocol(MessageRoutes routes);
 
   Status open();
-  // Starts a message. Once complete it appears in take_finished().
-  Status accept(std::shared_ptr<Message> message);
-  // Completes a message with an error without having started it.
-  void refuse(const std::shared_ptr<Message>& message, const Status& why);
+  // Starts the first of `requests`, which leaves the list in any case. Once complete it appears in take_finished().
+  Status accept_front(MessageList& requests);
+  // Completes all of `requests` with an error without having started them. Allocates nothing.
+  void refuse(MessageList& requests, const Status& why);
   // Progresses every transport that has work. Sets has_progressed if anything has happened.
   Status progress(bool& has_progressed);
   // Timeout if a message's deadline has passed.
@@ -33,13 +34,16 @@ class MessageProtocol {
   bool wait(std::chrono::nanoseconds at_most);
   // Thread-safe.
   void wake();
-  // Completes all pending messages with this error. Afterwards no buffer is accessed.
+  // Completes all pending messages with this error. Afterwards no buffer is accessed. Allocates nothing.
   void fail(const Status& status);
 
   // Complete since the last call.
-  std::vector<std::shared_ptr<Message>> take_finished() { return std::exchange(finished_, {}); }
+  MessageList take_finished() noexcept { return std::exchange(finished_, {}); }
   bool has_finished() const { return !finished_.empty(); }
-  std::vector<uint64_t> bytes_sent_to() const;
+  Rank rank() const { return routes_.rank; }
+  size_t nranks() const { return peers_.size(); }
+  // By peer; allocates nothing.
+  void count_bytes_sent_to(std::span<uint64_t> bytes) const;
   uint64_t memory_bytes() const;
 
  private:
@@ -50,8 +54,8 @@ class MessageProtocol {
   Status on_completed(Token token);
   Status on_ended(Token token);
   Status check_departures(Rank peer) const;
-  void track(const std::shared_ptr<Message>& message);
-  void complete(const std::shared_ptr<Message>& message, Status status, Rank peer);
+  void track(MessageList& requests) noexcept;
+  void complete(const std::shared_ptr<Message>& message, Status status, Rank peer) noexcept;
   Status peer_left(Rank peer, const std::string& what) const;
   bool is_busy(size_t transport) const { return work_[transport] > 0 || any_source_ > 0; }
   bool is_self(Rank peer) const { return peer == routes_.rank; }
@@ -62,9 +66,9 @@ class MessageProtocol {
   Events events_;
   std::vector<size_t> work_;  // pending messages, by transport
   size_t any_source_ = 0;     // pending receives from any rank
-  std::vector<std::shared_ptr<Message>> pending_;
+  MessageList pending_;
   Clock::time_point earliest_ = Clock::time_point::max();  // no deadline is earlier
-  std::vector<std::shared_ptr<Message>> finished_;
+  MessageList finished_;
 };
 
 }  // namespace ccom

@@ -9,8 +9,9 @@ std::optional<uint32_t> WriteTickets::open(OfiChannel& channel, std::optional<ui
   if (spots > size_t{1} << kIndexBits) return std::nullopt;
   if (free_.empty()) {
     if (tickets_.size() >= kMaxTickets) return std::nullopt;
-    free_.push_back(static_cast<uint32_t>(tickets_.size()));
     tickets_.emplace_back();
+    free_.reserve(tickets_.capacity());  // close() must not need memory
+    free_.push_back(static_cast<uint32_t>(tickets_.size() - 1));
   }
   const uint32_t ticket = free_.back();
   free_.pop_back();
@@ -18,7 +19,7 @@ std::optional<uint32_t> WriteTickets::open(OfiChannel& channel, std::optional<ui
   return ticket;
 }
 
-void WriteTickets::close(uint32_t ticket) {
+void WriteTickets::close(uint32_t ticket) noexcept {
   CCOM_ASSERT(ticket < tickets_.size() && tickets_[ticket].channel != nullptr);
   for (const Spot& spot : tickets_[ticket].spots) awaited_ -= spot.header ? 1 : 0;
   tickets_[ticket] = {};

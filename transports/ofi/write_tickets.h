@@ -29,7 +29,8 @@ class WriteTickets {
   // A ticket with `spots` indices; nothing if all tickets are in use. `message`: the owner of the target; none for
   // slots.
   std::optional<uint32_t> open(OfiChannel& channel, std::optional<uint64_t> message, size_t spots);
-  void close(uint32_t ticket);
+  // Allocates nothing: the transport stops so, without memory too.
+  void close(uint32_t ticket) noexcept;
 
   struct Match {
     OfiChannel* channel = nullptr;  // null: the other half is still missing

@@ -21,6 +21,8 @@ constexpr int kMaxStreams = 16;
 constexpr int kSilenceChecks = 16;  // silence checks per silence timeout
 
 Status library_error(const char* action, const std::exception& thrown) {
+  const bool lacks_memory = dynamic_cast<const std::bad_alloc*>(&thrown) != nullptr;
+  if (lacks_memory) return error(Code::OutOfMemory, "%s: ran out of memory", action);
   return error(Code::SystemError, "%s: %s", action, thrown.what());
 }
 
