@@ -123,10 +123,13 @@ Status OfiChannel::take_credit(const Header& header) {
   return Status::ok();
 }
 
-void OfiChannel::take_target(const Header& header, const TargetPlace& place) {
-  if (header.message < send_number_ || peer_slots_.rails == 0) return;  // the message used slots
+// A target is open until its message has been received, and known until then at most.
+Status OfiChannel::take_target(const Header& header, const TargetPlace& place) {
+  if (header.message < send_number_ || peer_slots_.rails == 0) return Status::ok();  // the message used slots
   known_targets_[header.message] = {header, place};
+  if (known_targets_.size() > kOpenTargets) return violation("announced more targets than it may have open");
   if (has_sends()) schedule();
+  return Status::ok();
 }
 
 void OfiChannel::drop_all() {

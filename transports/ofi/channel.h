@@ -102,7 +102,8 @@ class OfiChannel final : public Channel {
   void part_is_out(uint64_t message);
   // The peer has announced what it has consumed. An error if that exceeds what was sent.
   Status take_credit(const Header& header);
-  void take_target(const Header& header, const TargetPlace& place);
+  // An error if the peer has announced more than may be open.
+  Status take_target(const Header& header, const TargetPlace& place);
   void count_control() { ++sent_; }
 
   // Receiving.

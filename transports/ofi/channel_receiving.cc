@@ -12,7 +12,6 @@ namespace {
 
 // Announcing a target costs both sides a message; below this size a copy out of a slot is cheaper.
 constexpr size_t kTargetBytes = size_t{128} << 10;
-constexpr size_t kOpenTargets = 4;  // at a time: prepares the next messages without registering all
 
 }  // namespace
 

@@ -20,6 +20,13 @@ namespace {
 // Polling interval during the handshake, so that retries are on time.
 constexpr auto kConnectSlice = std::chrono::milliseconds(5);
 
+// A slot is named by its index in an immediate; and sizes divide by what fits into one.
+bool are_usable(const SlotTerms& slots) {
+  if (slots.rails == 0) return true;
+  return slots.rails <= kMaxRails && slots.window > 0 && slots.slots > 0 && slots.slots <= 1U << kIndexBits &&
+         slots.slot_bytes > 0 && slots.slot_bytes % 128 == 0;
+}
+
 }  // namespace
 
 Status OfiTransport::connect(std::span<const Peer> peers, Deadline deadline) {
@@ -193,10 +200,11 @@ Status OfiTransport::compare_terms(const Link& link) const {
         .with_cure("set the same CCOM_* variables and arguments on every rank");
   }
   if (theirs.credits < 1 || theirs.credits > kMaxCredits || theirs.fragment_bytes % 16 != 0 ||
-      theirs.fragment_bytes < kMinMessageBytes / 2 || theirs.slots.rails > kMaxRails ||
-      theirs.slots.slot_bytes % 128 != 0 || (theirs.slots.rails > 0 && theirs.slots.slots == 0)) {
-    return error(Code::TransportError, "rank %d offers invalid terms: %u credits of %u bytes", link.rank,
-                 theirs.credits, theirs.fragment_bytes)
+      theirs.fragment_bytes < kMinMessageBytes / 2 || !are_usable(theirs.slots)) {
+    return error(Code::TransportError,
+                 "rank %d offers invalid terms: %u credits of %u bytes, %u slots of %u bytes, %u rails, a window of %u",
+                 link.rank, theirs.credits, theirs.fragment_bytes, theirs.slots.slots, theirs.slots.slot_bytes,
+                 theirs.slots.rails, theirs.slots.window)
         .with_peers({link.rank});
   }
   return Status::ok();

@@ -120,8 +120,7 @@ Status OfiTransport::on_target(Link& link, const Header& header, ConstBytes byte
   if (bytes.size() != sizeof(TargetPlace)) {
     return error(Code::TransportError, "rank %d sent an invalid message", link.rank).with_peers({link.rank});
   }
-  if (!board_.stopped) channel.take_target(header, read_as<TargetPlace>(bytes));
-  return Status::ok();
+  return board_.stopped ? Status::ok() : channel.take_target(header, read_as<TargetPlace>(bytes));
 }
 
 Status OfiTransport::on_written(uint32_t immediate) {

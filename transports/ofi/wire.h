@@ -41,6 +41,8 @@ struct Prefix {
 static_assert(sizeof(Prefix) == 24);
 
 inline constexpr size_t kMaxRails = 4;
+// Targets of one channel that are announced and not complete: prepares the next messages without registering all.
+inline constexpr size_t kOpenTargets = 4;
 
 // Memory that a peer may write into: `slots` pieces of `slot_bytes` for each channel, channel by channel.
 struct SlotTerms {
