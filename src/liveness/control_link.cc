@@ -24,6 +24,12 @@ uint32_t payload_size(ConstBytes header) {
   return value;
 }
 
+// The board can keep them (note_lost).
+bool names_ranks(const Status& loss) {
+  return !loss.peers().empty() &&
+         std::ranges::all_of(loss.peers(), [](Rank rank) { return rank >= 0 && rank < INT32_MAX; });
+}
+
 std::optional<ControlMessage> to_message(uint8_t type, ConstBytes payload) {
   switch (static_cast<MessageType>(type)) {
     case MessageType::Heartbeat:
@@ -33,8 +39,7 @@ std::optional<ControlMessage> to_message(uint8_t type, ConstBytes payload) {
     case MessageType::Error:
     case MessageType::Loss: {
       auto error = decode_error(payload);
-      if (!error || (static_cast<MessageType>(type) == MessageType::Loss && error->peers().empty()))
-        return std::nullopt;
+      if (!error || (static_cast<MessageType>(type) == MessageType::Loss && !names_ranks(*error))) return std::nullopt;
       return ControlMessage{static_cast<MessageType>(type), *std::move(error)};
     }
     case MessageType::StragglerReport: {

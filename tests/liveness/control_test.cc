@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <climits>
 #include <cstring>
 #include <thread>
 
@@ -77,6 +78,16 @@ TEST(ControlLink, EndsAtTheFirstDamagedFrame) {
     bytes[at] ^= std::byte{4};
     ASSERT_GT(::send(pair.a->fd(), bytes.data(), bytes.size(), 0), 0);
     EXPECT_TRUE(received(*pair.b).empty()) << "byte " << at;
+  }
+}
+
+// The board keeps rank + 1 of each lost rank: -1 took a place and stood for nobody, and the greatest number overflowed.
+TEST(ControlLink, EndsAtALossThatNamesNoRank) {
+  for (const std::vector<int>& nobody : std::vector<std::vector<int>>{{}, {-1}, {3, -1}, {INT_MAX}}) {
+    LinkPair pair;
+    pair.a->send({MessageType::Loss, error(Code::RemoteError, "nobody died").with_peers(nobody)});
+    EXPECT_TRUE(received(*pair.b).empty());
+    EXPECT_TRUE(pair.b->ended());
   }
 }
 
