@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What arrives from other ranks: control messages, handshakes, rings in shared memory, fragments on TCP.
+// What arrives from other ranks: control messages, handshakes, rings in shared memory, fragments on TCP. By strangers,
+// and by peers that hold the key.
 #include <sys/socket.h>
 
+#include <algorithm>
+
 #include "base/handshake.h"
+#include "liveness/board.h"
 #include "liveness/control_link.h"
+#include "liveness/state.h"
 #include "tests/fuzz/target.h"
 #include "transports/shm/incoming.h"
+#include "transports/tcp/line_terms.h"
 #include "transports/tcp/peer_address.h"
 #include "transports/tcp/receiver.h"
 
@@ -38,6 +44,135 @@ CCOM_FUZZ_TARGET(control_stream) {
     link.receive(messages);
   }
   require(messages.empty());
+}
+
+// A frame with the code that makes it genuine.
+std::vector<std::byte> seal_frame(const Secret& key, uint64_t counter, uint8_t type, ConstBytes payload) {
+  std::vector<std::byte> frame(8);
+  const auto size = static_cast<uint32_t>(payload.size());
+  frame[0] = std::byte{type};
+  std::memcpy(frame.data() + 4, &size, sizeof size);
+  frame.insert(frame.end(), payload.begin(), payload.end());
+  std::vector<std::byte> text(sizeof counter);
+  std::memcpy(text.data(), &counter, sizeof counter);
+  text.insert(text.end(), frame.begin(), frame.end());
+  const Mac mac = hmac_sha256(key, text);
+  const auto code = std::as_bytes(std::span(mac)).first(16);
+  frame.insert(frame.end(), code.begin(), code.end());
+  return frame;
+}
+
+// What a host does with messages of its tree; it has a parent and children, whose messages these are.
+struct TreeHostUnderTest {
+  TreeHostUnderTest() : tree(config()), memory(Board::bytes(2) / sizeof(Line) + 1), board(*Board::over(bytes(), 2)) {
+    board.initialise();
+    for (const int host : neighbours) tree.attach(host, now_ns, outputs);
+  }
+  static TreeConfig config() {
+    TreeConfig config{.hosts = {}, .self = 1, .dead_ns = 3'000'000'000, .settle_ns = kSettleNs};
+    for (Rank rank = 0; rank < 40; rank += 2)
+      config.hosts.push_back({.name = "host", .member = rank, .ranks = {rank, rank + 1}});
+    return config;
+  }
+  Bytes bytes() { return std::as_writable_bytes(std::span(memory)); }
+  void apply() {
+    for (const TreeOutput& output : std::exchange(outputs, {})) {
+      const ControlMessage& message = output.message;
+      if (output.kind == TreeOutput::Kind::Send) require(std::ranges::count(neighbours, output.host) == 1);
+      if (output.kind == TreeOutput::Kind::Report) board.publish(0, message.error);
+      if (output.kind == TreeOutput::Kind::Depart) board.note_departure(message.departure);
+      if (output.kind != TreeOutput::Kind::Lose) continue;
+      for (const Rank rank : message.error.peers()) board.note_lost(rank);
+      require(!board.lost().empty());
+    }
+  }
+  struct alignas(64) Line {
+    std::byte bytes[64];
+  };
+  int64_t now_ns = 1;
+  const std::vector<int> neighbours = tree_neighbours(1, 20);
+  TreeOutputs outputs;
+  TreeState tree;
+  std::vector<Line> memory;
+  Board board;
+};
+
+// Genuine frames with anything in them.
+CCOM_FUZZ_TARGET(control_frames) {
+  int ends[2];
+  require(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
+  const Descriptor sender(ends[1]);
+  const uint8_t bytes[Secret::kBytes] = {1};
+  const Secret key(bytes);
+  ControlLink link(Descriptor(ends[0]), {key, key});
+  TreeHostUnderTest host;
+  uint64_t counter = 0;
+  for (Reader reader(input); !reader.is_empty() && !link.ended();) {
+    const auto kind = reader.number<uint8_t>();
+    const int from = host.neighbours[reader.below(host.neighbours.size())];
+    const auto type = static_cast<uint8_t>(kind % 8);
+    const std::vector<std::byte> frame = seal_frame(key, counter++, type, reader.take(reader.below(400)));
+    if (::send(ends[1], frame.data(), frame.size(), MSG_DONTWAIT | MSG_NOSIGNAL) < 0) break;
+    std::vector<ControlMessage> messages;
+    link.receive(messages);
+    for (const ControlMessage& message : messages) host.tree.receive(from, message, host.now_ns, host.outputs);
+    if (link.ended()) host.tree.lose(from, *link.ended(), host.now_ns, host.outputs);
+    if ((kind & 64) != 0) host.now_ns += 1'000'000 * static_cast<int64_t>(reader.below(5000));
+    if ((kind & 64) != 0) host.tree.tick(host.now_ns, host.outputs);
+    if ((kind & 128) != 0) host.tree.poll_stragglers({.calls = reader.below(4), .ranks = {2, 3}}, host.outputs);
+    host.apply();
+  }
+}
+
+// A peer that holds the key says words of several conversations, in either role, in any order, with any terms.
+CCOM_FUZZ_TARGET(handshake_with_key) {
+  const uint8_t bytes[Secret::kBytes] = {1};
+  const Secret key(bytes);
+  Reader reader(input);
+  const auto traits = reader.number<uint8_t>();
+  const HandshakeProtocol protocols[] = {HandshakeProtocol::Control, HandshakeProtocol::Tcp, HandshakeProtocol::Ofi,
+                                         HandshakeProtocol::Segment};
+  const auto identity = [&](Rank self, uint8_t protocol) {
+    return HandshakeIdentity{.protocol = protocols[protocol % 4], .key = key, .communicator = 7, .self = self};
+  };
+  const HandshakeIdentity own = identity(0, traits >> 1);
+  Handshake tested = (traits & 1) != 0 ? Handshake::connector(own, 1) : Handshake::acceptor(own);
+  std::vector<Handshake> peers;
+  std::vector<HandshakeMessage> said;
+  const tcp::LineTerms mine{.channels = 2, .streams = 2, .crc = 1};
+  for (int rounds = 0; rounds < 100 && !reader.is_empty(); ++rounds) {
+    const auto kind = reader.number<uint8_t>();
+    if (tested.is_our_turn()) said.push_back(tested.next(mine));
+    if (kind % 4 == 0 && peers.size() < 8) {
+      const HandshakeIdentity other = identity((kind & 32) != 0 ? 0 : 1, (kind & 16) != 0 ? kind >> 6 : traits >> 1);
+      peers.push_back((kind & 8) != 0 ? Handshake::connector(other, 1 - other.self) : Handshake::acceptor(other));
+    } else if (kind % 4 == 1 && !said.empty()) {  // again, perhaps altered
+      HandshakeMessage again = said[reader.below(said.size())];
+      const auto change = reader.number<std::byte>();
+      const bool was_our_turn = tested.is_our_turn();
+      again.writable_bytes()[reader.below(sizeof again)] ^= change;
+      const bool is_taken = tested.receive(again);
+      require(!is_taken || (change == std::byte{} && !was_our_turn));
+    } else if (!peers.empty()) {
+      Handshake& peer = peers[reader.below(peers.size())];
+      for (size_t i = 0; i < said.size() && !peer.is_our_turn(); ++i) (void)peer.receive(said[i]);
+      if (!peer.is_our_turn()) continue;
+      tcp::LineTerms terms = mine;
+      if ((kind & 8) != 0) terms = {reader.number<uint16_t>(), reader.number<uint16_t>(), reader.number<uint16_t>()};
+      said.push_back(peer.next(terms));
+      if ((kind & 16) != 0 || !tested.receive(said.back())) continue;
+      require(tested.peer() == 1);
+      const auto heard = said.back().terms_as<tcp::LineTerms>();
+      require(tcp::compare_settings(mine, heard, 1).is_ok() ==
+              (heard.channels == 2 && heard.streams == 2 && heard.crc == 1));
+    }
+  }
+  if (!tested.is_complete()) return;
+  // The two sides of this conversation agree on a key.
+  require(std::ranges::any_of(peers, [&tested](const Handshake& peer) {
+    return peer.step() >= HandshakeStep::Confirm &&
+           std::ranges::equal(peer.session().bytes(), tested.session().bytes());
+  }));
 }
 
 CCOM_FUZZ_TARGET(handshake) {
@@ -122,7 +257,8 @@ CCOM_FUZZ_TARGET(tcp_fragments) {
   std::vector<std::vector<std::byte>> targets;
   for (Token token = 0; token < 4; ++token) {
     targets.emplace_back(reader.below(4) == 0 ? reader.below(200000) : reader.below(2000));
-    receiver.post({.expected = envelope, .size_bytes = targets.back().size(), .target = targets.back().data(), .token = token});
+    receiver.post(
+        {.expected = envelope, .size_bytes = targets.back().size(), .target = targets.back().data(), .token = token});
   }
   Events events;
   for (int rounds = 0; rounds < 32 && !reader.is_empty(); ++rounds) {
