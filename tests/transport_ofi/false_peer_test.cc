@@ -40,7 +40,7 @@ Status answer_to(const LinkTerms& terms) {
   });
   fabric.deliver(0, handshake.next(terms).bytes());
   const Peer peer{1, join_addresses({mailbox->address(), rail->address()}), 1};
-  const Status status = rank0->connect({&peer, 1}, Deadline::after(std::chrono::seconds(30)));
+  Status status = rank0->connect({&peer, 1}, Deadline::after(std::chrono::seconds(30)));
   fabric.set_hook({});
   fabric.cut();
   return status;
