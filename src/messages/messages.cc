@@ -49,10 +49,15 @@ bool Messages::is_within_done() { return done_depth > 0; }
 // ---- Posting and waiting --------------------------------------------------------------------------------------------
 
 Status Messages::post(const std::shared_ptr<Message>& message) {
+  MessageList posted;
+  CCOM_TRY(caught(protocol_.rank(), [&]() -> Status {
+    posted.push_back(message);
+    return {};
+  }));
   {
     const Lock lock(inbox_mutex_);
     CCOM_TRY(Status(refusal_));
-    inbox_.push_back(message);
+    inbox_.splice(inbox_.end(), posted);
     open_.fetch_add(1, std::memory_order_seq_cst);
     has_inbox_.store(true, std::memory_order_seq_cst);
   }

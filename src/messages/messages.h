@@ -39,8 +39,8 @@ class Messages {
   Messages& operator=(const Messages&) = delete;
 
   Status open();
-  // Accepts the message unless there is an error already. It may be complete on return. Never calls `done`, because the
-  // caller may hold locks that `done` takes.
+  // Accepts the message unless there is an error already, or no memory for its place. It may be complete on return.
+  // Never calls `done`, because the caller may hold locks that `done` takes. Throws nothing.
   Status post(const std::shared_ptr<Message>& message);
   // Waits until the message is complete; false on timeout. Without a deadline the message's own applies. Like test(),
   // may call the `done` of any message.

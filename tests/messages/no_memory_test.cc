@@ -191,5 +191,30 @@ TEST_P(NoMemory, InAThreadThatWaitsIsAnErrorOfAllRanks) {
   });
 }
 
+// A handle was left that had been freed, when there was no memory for the place in the inbox.
+TEST(NoMemoryToPost, RefusesAndLeavesNoHandleOrAcceptsAndCompletes) {
+  with_message_ranks(1, {}, [](int, ccomComm_t comm) {
+    int refused = 0;
+    ccomResult_t result = ccomOutOfMemory;
+    ccomMessage_t message = nullptr;
+    for (long k = 0; k < 20 && result == ccomOutOfMemory; ++k) {
+      SCOPED_TRACE(testing::Message() << "after " << k << " allocations");
+      may_fail = true;
+      begin({k, false});
+      result = ccomMessageSend(nullptr, 0, 0, 1, comm, nullptr, nullptr, &message);
+      end();
+      may_fail = false;
+      if (result == ccomSuccess) break;
+      ++refused;
+      EXPECT_EQ(result, ccomOutOfMemory) << last_error();
+      EXPECT_EQ(message, nullptr);
+      EXPECT_EQ(ccomBarrier(comm, nullptr), ccomSuccess) << "it had no effect: " << last_error();
+    }
+    EXPECT_GE(refused, 3) << "of the message, of the handle, of the place";
+    ASSERT_EQ(result, ccomSuccess);
+    finish(message, ccomOutOfMemory);
+  });
+}
+
 }  // namespace
 }  // namespace ccom
