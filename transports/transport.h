@@ -28,8 +28,8 @@
 #include <vector>
 
 #include "base/status.h"
-#include "base/time.h"
 #include "base/types.h"
+#include "base/wait_limit.h"
 
 namespace ccom {
 
@@ -112,7 +112,7 @@ class Transport {
   virtual std::string address() const = 0;
   // Connects to all peers, each of which connects to this rank at the same time. Blocks. Called once. Errors name the
   // missing peers. Afterwards no listener is left.
-  virtual Status connect(std::span<const Peer> peers, Deadline deadline) = 0;
+  virtual Status connect(std::span<const Peer> peers, const WaitLimit& limit) = 0;
   // Owned by the transport. index < the peer's `channels`. InvalidArgument for a rank that is not connected.
   virtual Result<Channel*> channel(Rank peer, int index) = 0;
   // Makes progress without blocking and appends to `events`.

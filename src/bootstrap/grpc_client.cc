@@ -5,10 +5,12 @@
 #include <grpcpp/security/credentials.h>
 
 #include <algorithm>
+#include <atomic>
 
 #include "base/log.h"
 #include "bootstrap/gathering.h"
 #include "bootstrap/grpc_answer.h"
+#include "bootstrap/grpc_presence.h"
 #include "bootstrap/quiet_grpc.h"
 #include "bootstrap/rendezvous.grpc.pb.h"
 #include "bootstrap/rendezvous_servers.h"
@@ -81,16 +83,7 @@ std::string reason_of(const grpc::Status& status) {
   return colon == std::string::npos || is_authentication_failure(status) ? text : text.substr(colon + 2);
 }
 
-// As gRPC asks for before a queue is destroyed: waits for what has been started.
-void drain(grpc::CompletionQueue& queue) {
-  queue.Shutdown();
-  void* tag = nullptr;
-  bool is_ok = false;
-  while (queue.Next(&tag, &is_ok)) {
-  }
-}
-
-// One rank's client. Used by one thread.
+// One rank's client. Used by one thread; has_failed() by any.
 class Client final : public Rendezvous {
  public:
   Client(const UniqueId& id, int nranks, Rank rank, Interrupted interrupted)
@@ -106,32 +99,27 @@ class Client final : public Rendezvous {
   Status join(Deadline deadline);
   Status probe(Deadline deadline);
   Result<std::vector<std::string>> all_gather(std::string_view phase, std::string mine, Deadline deadline) override;
+  bool has_failed() override { return presence_.has_ended() || is_interrupted(); }
 
  private:
   void leave();
-  void show_presence();
-  void end_presence();
   Status lost(const std::string& reason) const;
   std::vector<int> servers_ranks() const;
   Result<wire::Answer> exchange(const wire::Request& request, Deadline deadline);
   grpc::Status attempt(const wire::Request& request, Deadline deadline, wire::Answer& answer);
-  bool is_interrupted() { return was_interrupted_ = was_interrupted_ || (interrupted_ && interrupted_()); }
+  bool is_interrupted();
+  Status interruption() const;
   Status explain(const grpc::Status& status) const;
 
   const UniqueId id_;
   const Interrupted interrupted_;
-  bool was_interrupted_ = false;
+  std::atomic<bool> was_interrupted_ = false;
   QuietGrpc quiet_;
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<wire::RendezvousService::Stub> stub_;
   wire::Request request_;  // identifies this rank; each request is a copy with its step added
   wire::Server server_;    // as it has said
-  // Shows the server that this process lives: it has an answer when this rank leaves.
-  grpc::CompletionQueue queue_;
-  grpc::ClientContext presence_context_;
-  wire::Answer presence_answer_;
-  grpc::Status presence_status_;
-  std::unique_ptr<grpc::ClientAsyncResponseReader<wire::Answer>> presence_;
+  GrpcPresence presence_;
   bool has_answered_ = false;
   bool has_joined_ = false;
   uint64_t round_ = 0;
@@ -184,6 +172,16 @@ Status Client::explain(const grpc::Status& status) const {
       .with_cure("check that the process that created the unique id runs and that no firewall blocks the connection");
 }
 
+bool Client::is_interrupted() {
+  if (!was_interrupted_ && interrupted_ && interrupted_()) was_interrupted_ = true;
+  return was_interrupted_;
+}
+
+Status Client::interruption() const {
+  return error(Code::Aborted, "rank %d was interrupted at the rendezvous server %s", request_.rank(),
+               id_.endpoint().c_str());
+}
+
 // As the stub's blocking call, until the caller does not want to wait any longer.
 grpc::Status Client::attempt(const wire::Request& request, Deadline deadline, wire::Answer& answer) {
   grpc::ClientContext context;
@@ -215,10 +213,7 @@ Result<wire::Answer> Client::exchange(const wire::Request& request, Deadline dea
       if (answer.has_server()) server_ = answer.server();
       return answer;
     }
-    if (is_interrupted()) {
-      return error(Code::Aborted, "rank %d was interrupted at the rendezvous server %s", request_.rank(),
-                   id_.endpoint().c_str());
-    }
+    if (is_interrupted()) return interruption();
     if (why.ok() || status.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED) why = status;
     if (is_authentication_failure(status)) limit = limit.earlier(Deadline::after(kAuthenticationTimeout));
     if (has_answered_) limit = limit.earlier(Deadline::after(kLostTimeout));
@@ -239,22 +234,10 @@ Status Client::join(Deadline deadline) {
   if (server_.build() != request_.build()) {
     return other_build(caller_of(request_), server_.who(), server_.build());
   }
-  show_presence();
+  wire::Request presence = request_;
+  presence.mutable_presence();
+  presence_.show(*stub_, presence);
   return Status::ok();
-}
-
-// Nobody polls the queue meanwhile: the other calls move the connection's bytes.
-void Client::show_presence() {
-  wire::Request request = request_;
-  request.mutable_presence();
-  presence_ = stub_->AsyncExchange(&presence_context_, request, &queue_);
-  presence_->Finish(&presence_answer_, &presence_status_, this);
-}
-
-void Client::end_presence() {
-  if (presence_ == nullptr) return;
-  presence_context_.TryCancel();
-  drain(queue_);
 }
 
 Status Client::probe(Deadline deadline) {
@@ -267,6 +250,7 @@ Result<std::vector<std::string>> Client::all_gather(std::string_view phase, std:
     return error(Code::InvalidArgument, "exchange '%.*s': rank %d contributes %zu bytes, the maximum is %zu",
                  static_cast<int>(phase.size()), phase.data(), request_.rank(), mine.size(), kMaxPartBytes);
   }
+  if (was_interrupted_) return interruption();
   try {
     const int64_t left = deadline.left_ms();
     wire::Request request = request_;
@@ -295,7 +279,7 @@ Client::~Client() {
     if (has_joined_) leave();
   } catch (const std::bad_alloc&) {  // the lost connection tells the server
   }
-  end_presence();
+  presence_.end();
 }
 
 void Client::leave() {

@@ -39,8 +39,7 @@ const grpc::Status kNotYet(grpc::StatusCode::UNAVAILABLE, "the previous rendezvo
 
 }  // namespace
 
-// Threads: gRPC calls exchange() and on_cancel(), the server's own thread waits for deadlines. Calls are finished
-// outside the lock, because finishing may call back.
+// Threads: gRPC calls exchange() and on_cancel(), the server's own waits for deadlines. Calls finish outside the lock.
 class RendezvousServer::Impl {
  public:
   explicit Impl(Options options) : options_(std::move(options)), service_(*this) {}
@@ -220,7 +219,8 @@ void RendezvousServer::Impl::add_waiter(const wire::Request& request, Call* call
   place->second = waiter;
 }
 
-// Removes all requests that need not wait any longer. All get the same bytes, encoded once.
+// Removes all requests that need not wait any longer. All get the same bytes, encoded once. A failure ends presences:
+// ranks that wait for each other between two exchanges then ask for it.
 void RendezvousServer::Impl::settle(FinishedCalls& finished) {
   std::map<uint64_t, grpc::ByteBuffer> answers;
   const bool has_failed = !gathering_.failure().is_ok();
@@ -236,6 +236,7 @@ void RendezvousServer::Impl::settle(FinishedCalls& finished) {
     finished.push_back({waiter.call, answer->second});
     place = waiting_.erase(place);
   }
+  while (has_failed && !present_.empty()) end_presence(present_.begin()->first, finished);
 }
 
 void RendezvousServer::Impl::finish(FinishedCalls& finished) {
@@ -251,7 +252,6 @@ void RendezvousServer::Impl::on_cancel(Call* call) {
     const auto present = std::ranges::find_if(present_, [call](const auto& entry) { return entry.second == call; });
     if (place == waiting_.end() && present == present_.end()) return;
     const Rank rank = place != waiting_.end() ? place->first : present->first;
-    if (place == waiting_.end()) end_presence(rank, finished);
     gathering_.lose_rank(rank);
     settle(finished);
     changed_.notify_all();

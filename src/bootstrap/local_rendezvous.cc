@@ -17,6 +17,7 @@ class LocalRendezvous final : public Rendezvous {
   LocalRendezvous(std::shared_ptr<Hub> hub, Caller caller) : hub_(std::move(hub)), caller_(std::move(caller)) {}
   ~LocalRendezvous() override;
   Result<std::vector<std::string>> all_gather(std::string_view phase, std::string mine, Deadline deadline) override;
+  bool has_failed() override;
 
  private:
   const std::shared_ptr<Hub> hub_;
@@ -56,6 +57,11 @@ class Hub final : public LocalHub, public std::enable_shared_from_this<Hub> {
     return *parts;
   }
 
+  bool has_failed() const {
+    const Lock lock(mutex_);
+    return !gathering_.failure().is_ok();
+  }
+
   void leave(const Caller& caller) {
     const Lock lock(mutex_);
     gathering_.leave(caller);
@@ -63,7 +69,7 @@ class Hub final : public LocalHub, public std::enable_shared_from_this<Hub> {
   }
 
  private:
-  Mutex mutex_;
+  mutable Mutex mutex_;
   std::condition_variable changed_;
   Gathering gathering_ CCOM_GUARDED_BY(mutex_);
   uint64_t joined_ CCOM_GUARDED_BY(mutex_) = 0;
@@ -77,6 +83,8 @@ Result<std::vector<std::string>> LocalRendezvous::all_gather(std::string_view ph
   ++round_;
   return parts;
 }
+
+bool LocalRendezvous::has_failed() { return hub_->has_failed(); }
 
 }  // namespace
 

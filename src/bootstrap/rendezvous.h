@@ -20,6 +20,9 @@ class Rendezvous {
   // be the same on all ranks. Blocks; the error names the ranks that are missing (Timeout) or that have another phase
   // or number of ranks (ConfigError). At most 1 MiB per string.
   virtual Result<std::vector<std::string>> all_gather(std::string_view phase, std::string mine, Deadline deadline) = 0;
+  // Between two all-gathers: whether the next one is known to fail, because a rank was lost or this one is interrupted.
+  // For whoever waits for other ranks meanwhile. Does not block; thread-safe; once true it stays so.
+  virtual bool has_failed() = 0;
 };
 
 }  // namespace ccom

@@ -93,12 +93,12 @@ class ControlJoin {
     }
   }
 
-  Status run(Deadline deadline) {
+  Status run(const WaitLimit& limit) {
     while (!complete()) {
       CCOM_TRY(hooks_.check());
-      if (deadline.passed()) return missing();
+      if (limit.is_reached()) return missing();
       for (Parent& parent : parents_) start(parent);
-      poll_all(deadline);
+      poll_all(limit.next_look());
       for (Parent& parent : parents_) advance_parent(parent);
       advance_accepted();
       accept_all();
@@ -253,11 +253,12 @@ class ControlJoin {
 
 }  // namespace
 
-Status join_control_trees(const JoinPlan& plan, const Descriptor& listener, const JoinHooks& hooks, Deadline deadline) {
+Status join_control_trees(const JoinPlan& plan, const Descriptor& listener, const JoinHooks& hooks,
+                          const WaitLimit& limit) {
   auto arriving = UnprovedConnections::create(&measure_handshake);
   if (!arriving) return std::move(arriving).error().in("control connections");
   if (listener.is_open()) CCOM_TRY(arriving->add_listener(listener.get()));
-  return ControlJoin(plan, *std::move(arriving), hooks).run(deadline);
+  return ControlJoin(plan, *std::move(arriving), hooks).run(limit);
 }
 
 }  // namespace ccom

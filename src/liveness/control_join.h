@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "base/time.h"
+#include "base/wait_limit.h"
 #include "liveness/control_link.h"
 
 namespace ccom {
@@ -38,6 +38,7 @@ struct JoinHooks {
 };
 
 // Blocks the calling thread. A Timeout names the missing ranks.
-Status join_control_trees(const JoinPlan& plan, const Descriptor& listener, const JoinHooks& hooks, Deadline deadline);
+Status join_control_trees(const JoinPlan& plan, const Descriptor& listener, const JoinHooks& hooks,
+                          const WaitLimit& limit);
 
 }  // namespace ccom

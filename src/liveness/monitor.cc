@@ -42,7 +42,7 @@ class MonitorImpl final : public Monitor, private LivenessTask {
   Status start();
 
   std::string control_address() const override { return address_; }
-  Status connect(const std::vector<std::string>& addresses, Deadline deadline) override;
+  Status connect(const std::vector<std::string>& addresses, const WaitLimit& limit) override;
   Status status() const override;
   Status report(const Status& error) override;
   Status check() override;
@@ -172,7 +172,7 @@ void MonitorImpl::leave() {
   taken_ = false;
 }
 
-Status MonitorImpl::connect(const std::vector<std::string>& addresses, Deadline deadline) {
+Status MonitorImpl::connect(const std::vector<std::string>& addresses, const WaitLimit& limit) {
   if (thread_->in_forked_child()) return forked_error();
   const Descriptor listener = std::move(listener_socket_);  // closed on every path
   CCOM_TRY_ASSIGN(const JoinPlan plan, plan_connections(config_, addresses));
@@ -188,7 +188,7 @@ Status MonitorImpl::connect(const std::vector<std::string>& addresses, Deadline 
                               });
                             },
                         .check = [this] { return check(); }};
-  return join_control_trees(plan, listener, hooks, deadline);
+  return join_control_trees(plan, listener, hooks, limit);
 }
 
 Status MonitorImpl::status() const {

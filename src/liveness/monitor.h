@@ -21,8 +21,8 @@
 #include "base/secret.h"
 #include "base/status.h"
 #include "base/tcp_socket.h"
-#include "base/time.h"
 #include "base/types.h"
+#include "base/wait_limit.h"
 #include "liveness/call_record.h"
 
 namespace ccom {
@@ -39,9 +39,9 @@ struct MonitorConfig {
   Secret key;                      // authenticates control connections
   uint64_t communicator = 0;
   int64_t dead_ms = 3000;
-  int64_t warn_ms = 30000;   // see warn_after()
-  std::string bind_address;  // of control connections; used by leaders of multi-host communicators
-  PortRange ports{};         // likewise
+  int64_t warn_ms = 30000;    // see warn_after()
+  std::string bind_address;   // of control connections; used by leaders of multi-host communicators
+  PortRange ports{};          // likewise
   Interrupted interrupted{};  // aborts, see check()
 };
 
@@ -60,7 +60,7 @@ class Monitor {
   // Where this rank accepts children, for exchange by rendezvous. Empty for ranks that accept none.
   virtual std::string control_address() const = 0;
   // Builds the tree from the control addresses of all ranks, by rank. Blocks; the listener is closed afterwards.
-  virtual Status connect(const std::vector<std::string>& addresses, Deadline deadline) = 0;
+  virtual Status connect(const std::vector<std::string>& addresses, const WaitLimit& limit) = 0;
 
   // Whether the communicator has an error. One relaxed load, for every wait loop.
   bool failed() const { return abort_word_->load(std::memory_order_relaxed) != 0; }

@@ -35,15 +35,19 @@ void put_segment(const std::string& path, Result<std::shared_ptr<SharedSegment>>
   table().changed.notify_all();
 }
 
-Result<std::shared_ptr<SharedSegment>> await_segment(const std::string& path, Deadline deadline) {
+Result<std::shared_ptr<SharedSegment>> await_segment(const std::string& path, const WaitLimit& limit) {
   Lock lock(table().mutex);
   auto found = table().entries.end();
   const auto is_there = [&]() CCOM_REQUIRES(table().mutex) {
     found = table().entries.find(path);
     return found != table().entries.end();
   };
-  if (!lock.wait_until(table().changed, deadline.when(), is_there)) {
-    return error(Code::Timeout, "another rank of this process has not mapped the host's memory in time");
+  while (!lock.wait_until(table().changed, limit.next_look().when(), is_there)) {
+    lock.unlock();
+    const bool is_reached = limit.is_reached();
+    lock.lock();
+    if (is_reached)
+      return error(Code::Timeout, "another rank of this process has not mapped the host's memory in time");
   }
   if (!found->second.status.is_ok()) return found->second.status;
   if (auto segment = found->second.segment.lock()) return segment;

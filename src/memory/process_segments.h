@@ -7,13 +7,13 @@
 #include <memory>
 #include <string>
 
-#include "base/time.h"
+#include "base/wait_limit.h"
 #include "memory/shared_segment.h"
 
 namespace ccom {
 
 // Under the path where it is handed over, which is unique. An error is what the others get.
 void put_segment(const std::string& path, Result<std::shared_ptr<SharedSegment>> segment);
-Result<std::shared_ptr<SharedSegment>> await_segment(const std::string& path, Deadline deadline);
+Result<std::shared_ptr<SharedSegment>> await_segment(const std::string& path, const WaitLimit& limit);
 
 }  // namespace ccom

@@ -140,7 +140,7 @@ class UnixSegmentServer final : public SegmentServer {
 
   std::string path() const override { return path_; }
   Status listen();
-  Status serve(const SharedSegment& segment, int clients, Deadline deadline) override;
+  Status serve(const SharedSegment& segment, int clients, const WaitLimit& limit) override;
 
  private:
   Status accept_all();
@@ -177,8 +177,8 @@ Status UnixSegmentServer::accept_all() {
       return system_error(errno, "hand over shared memory: accept at %s", path_.c_str());
     }
     if (!same_user(socket.get())) continue;
-    pending_.push_back({std::move(socket), Handshake::acceptor(identity(key_, kServer, path_)),
-                        Deadline::after(kHandshakeTime)});
+    pending_.push_back(
+        {std::move(socket), Handshake::acceptor(identity(key_, kServer, path_)), Deadline::after(kHandshakeTime)});
   }
   return Status::ok();
 }
@@ -194,15 +194,15 @@ UnixSegmentServer::Progress UnixSegmentServer::advance(PendingClient& client, in
   return send_with_descriptor(socket, reply.bytes(), fd) ? Progress::Done : Progress::Refused;
 }
 
-Status UnixSegmentServer::serve(const SharedSegment& segment, int clients, Deadline deadline) {
+Status UnixSegmentServer::serve(const SharedSegment& segment, int clients, const WaitLimit& limit) {
   if (removed_) return error(Code::InvalidUsage, "hand over shared memory: served already");
   for (int served = 0; served < clients;) {
-    if (deadline.passed()) {
+    if (limit.is_reached()) {
       return error(Code::Timeout, "hand over shared memory at %s: %d of %d clients came", path_.c_str(), served,
                    clients);
     }
     std::erase_if(pending_, [](const PendingClient& client) { return client.deadline.passed(); });
-    Deadline next = deadline;
+    Deadline next = limit.next_look();
     std::vector<pollfd> polled;
     for (const PendingClient& client : pending_) {
       polled.push_back({client.socket.get(), POLLIN, 0});
@@ -237,27 +237,27 @@ void UnixSegmentServer::close_and_remove() {
 }
 
 // A full backlog answers EAGAIN and cannot be polled for.
-Result<Descriptor> connect_to(const std::string& path, Deadline deadline) {
+Result<Descriptor> connect_to(const std::string& path, const WaitLimit& limit) {
   const sockaddr_un address = address_of(path);
   if (path.size() >= sizeof(address.sun_path)) return error(Code::InvalidArgument, "path too long: %s", path.c_str());
   Descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (socket.get() < 0) return system_error(errno, "socket");
   while (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
     if (errno != EAGAIN && errno != EINTR) return system_error(errno, "connect");
-    if (deadline.passed()) return error(Code::Timeout, "connect: the leader does not answer");
+    if (limit.is_reached()) return error(Code::Timeout, "connect: the leader does not answer");
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   if (!same_user(socket.get())) return error(Code::RemoteError, "the leader runs under another user");
   return socket;
 }
 
-Status await_packet(const Descriptor& socket, Deadline deadline) {
+Status await_packet(const Descriptor& socket, const WaitLimit& limit) {
   while (true) {
     pollfd polled{socket.get(), POLLIN, 0};
-    const int ready = ::poll(&polled, 1, poll_timeout_ms(deadline));
+    const int ready = ::poll(&polled, 1, poll_timeout_ms(limit.next_look()));
     if (ready > 0) return Status::ok();
     if (ready < 0 && errno != EINTR) return system_error(errno, "poll");
-    if (deadline.passed()) return error(Code::Timeout, "the leader does not answer");
+    if (limit.is_reached()) return error(Code::Timeout, "the leader does not answer");
   }
 }
 
@@ -271,16 +271,16 @@ Status check(Handshake& handshake, ssize_t length, const HandshakeMessage& messa
   return Status::ok();
 }
 
-Result<Descriptor> fetch_descriptor(const std::string& path, const Secret& key, Deadline deadline) {
-  CCOM_TRY_ASSIGN(const Descriptor socket, connect_to(path, deadline));
+Result<Descriptor> fetch_descriptor(const std::string& path, const Secret& key, const WaitLimit& limit) {
+  CCOM_TRY_ASSIGN(const Descriptor socket, connect_to(path, limit));
   Handshake handshake = Handshake::connector(identity(key, kClient, path), kServer);
   if (!send_packet(socket.get(), handshake.next().bytes())) return system_error(errno, "send to the leader");
-  CCOM_TRY(await_packet(socket, deadline));
+  CCOM_TRY(await_packet(socket, limit));
   HandshakeMessage message;
   const ssize_t length = ::recv(socket.get(), &message, sizeof message, MSG_DONTWAIT | MSG_TRUNC);
   CCOM_TRY(check(handshake, length, message));
   if (!send_packet(socket.get(), handshake.next().bytes())) return system_error(errno, "send to the leader");
-  CCOM_TRY(await_packet(socket, deadline));
+  CCOM_TRY(await_packet(socket, limit));
   Descriptor fd;
   const ssize_t last_length = receive_with_descriptor(socket.get(), message.writable_bytes(), fd);
   CCOM_TRY(check(handshake, last_length, message));
@@ -298,9 +298,9 @@ Result<std::unique_ptr<SegmentServer>> SegmentServer::create(const Secret& key) 
 }
 
 Result<std::unique_ptr<SharedSegment>> fetch_segment(const std::string& path, size_t size_bytes, const Secret& key,
-                                                     Deadline deadline) {
+                                                     const WaitLimit& limit) {
   const std::string what = "fetch shared memory at " + path;
-  Result<Descriptor> fd = fetch_descriptor(path, key, deadline);
+  Result<Descriptor> fd = fetch_descriptor(path, key, limit);
   if (!fd) return std::move(fd).error().in(what);
   return SharedSegment::attach(fd->release(), size_bytes);
 }

@@ -12,8 +12,8 @@
 
 #include "base/secret.h"
 #include "base/status.h"
-#include "base/time.h"
 #include "base/types.h"
+#include "base/wait_limit.h"
 
 namespace ccom {
 
@@ -46,11 +46,11 @@ class SegmentServer {
   virtual ~SegmentServer() = default;  // removes socket and directory
   virtual std::string path() const = 0;
   // Hands `segment` to `clients` processes or threads. Blocking. Strangers are dropped and do not count.
-  virtual Status serve(const SharedSegment& segment, int clients, Deadline deadline) = 0;
+  virtual Status serve(const SharedSegment& segment, int clients, const WaitLimit& limit) = 0;
 };
 
 // The other side: connects to `path` and maps what it gets. Blocking.
 Result<std::unique_ptr<SharedSegment>> fetch_segment(const std::string& path, size_t size_bytes, const Secret& key,
-                                                     Deadline deadline);
+                                                     const WaitLimit& limit);
 
 }  // namespace ccom

@@ -52,7 +52,7 @@ Result<wire::ArenaOffer> ArenaExchange::prepare(const std::vector<Said>& ranks) 
   return offer;
 }
 
-Status ArenaExchange::trade(const std::vector<const wire::ArenaOffer*>& offers, Deadline deadline) {
+Status ArenaExchange::trade(const std::vector<const wire::ArenaOffer*>& offers, const WaitLimit& limit) {
   const auto clients =
       std::ranges::count_if(offers, [](const wire::ArenaOffer* offer) { return wants(*offer, process_number()); });
   Status served;
@@ -60,7 +60,7 @@ Status ArenaExchange::trade(const std::vector<const wire::ArenaOffer*>& offers, 
   if (server_ != nullptr && clients > 0) {
     const int refused = start_thread(serving, "ccom-handover", [&] {
       try {
-        served = server_->serve(process_arena()->segment(), static_cast<int>(clients), deadline);
+        served = server_->serve(process_arena()->segment(), static_cast<int>(clients), limit);
       } catch (const std::bad_alloc&) {
         served = out_of_memory();
       }
@@ -74,7 +74,7 @@ Status ArenaExchange::trade(const std::vector<const wire::ArenaOffer*>& offers, 
     has_all_ &= process.arena_bytes > 0;
     can_read_all_ &= can_read(process.pid, process.probe, process.number);
     if (process.server != i || !wants(*offers[self_], process.number)) continue;
-    if (const Status fetched = fetch(process, offers[i]->path(), deadline); !fetched.is_ok()) {
+    if (const Status fetched = fetch(process, offers[i]->path(), limit); !fetched.is_ok()) {
       log(LogLevel::Info, "buffers of another process are out of reach: %s", fetched.message().c_str());
       has_all_ = false;
     }
@@ -85,8 +85,8 @@ Status ArenaExchange::trade(const std::vector<const wire::ArenaOffer*>& offers, 
   return served;
 }
 
-Status ArenaExchange::fetch(const Process& process, const std::string& path, Deadline deadline) {
-  CCOM_TRY_ASSIGN(arenas_[process.number], fetch_segment(path, process.arena_bytes, key_, deadline));
+Status ArenaExchange::fetch(const Process& process, const std::string& path, const WaitLimit& limit) {
+  CCOM_TRY_ASSIGN(arenas_[process.number], fetch_segment(path, process.arena_bytes, key_, limit));
   remember_arena(process.number, arenas_[process.number]);
   return {};
 }

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/secret.h"
-#include "base/time.h"
+#include "base/wait_limit.h"
 #include "memory/process_memory.h"
 #include "memory/reach.h"
 
@@ -34,7 +34,7 @@ class ArenaExchange {
   // 2. Which arenas this rank lacks, and where to fetch this process's, if this rank serves it.
   Result<wire::ArenaOffer> prepare(const std::vector<Said>& ranks);
   // 3. Serves and fetches. Blocking. An arena that cannot be mapped is no error: has_all() tells.
-  Status trade(const std::vector<const wire::ArenaOffer*>& offers, Deadline deadline);
+  Status trade(const std::vector<const wire::ArenaOffer*>& offers, const WaitLimit& limit);
   bool has_all() const { return has_all_; }
   // This rank may read the memory of every other process of the host.
   bool can_read_all() const { return can_read_all_; }
@@ -51,7 +51,7 @@ class ArenaExchange {
     uint64_t probe = 0;  // where in its memory its number stands
   };
   bool serves() const { return processes_[self_].server == self_ && processes_[self_].arena_bytes > 0; }
-  Status fetch(const Process& process, const std::string& path, Deadline deadline);
+  Status fetch(const Process& process, const std::string& path, const WaitLimit& limit);
 
   const size_t self_;
   const Secret key_;

@@ -17,10 +17,11 @@ constexpr const char* kAddresses = "addresses";
 constexpr const char* kConnected = "connections";
 
 // For what waits for other ranks between two exchanges: a rank that has waited in vain needs time to tell the others,
-// and to hear from them who is missing.
-Deadline before_exchange(Deadline deadline) {
+// and to hear from them who is missing. Of a lost rank it hears in the next exchange, which it begins at once.
+WaitLimit before_exchange(Rendezvous& rendezvous, Deadline deadline) {
   constexpr std::chrono::nanoseconds kMostForExchange = std::chrono::seconds(1);
-  return Deadline(deadline.when() - std::min(deadline.left() / 2, kMostForExchange));
+  return {Deadline(deadline.when() - std::min(deadline.left() / 2, kMostForExchange)),
+          [&rendezvous] { return rendezvous.has_failed(); }};
 }
 
 int index_of(Rank rank, const std::vector<Rank>& ranks) {
@@ -65,10 +66,12 @@ Result<std::unique_ptr<CommSetup>> CommSetup::connect(const Membership& membersh
   CCOM_TRY_ASSIGN(const std::vector<wire::Capabilities> capabilities,
                   exchange(rendezvous, kCapabilities, self->create(), deadline));
   self->choose_capabilities(capabilities);
-  CCOM_TRY_ASSIGN(const std::vector<wire::Addresses> addresses,
-                  exchange(rendezvous, kAddresses, self->share(capabilities, before_exchange(deadline)), deadline));
-  CCOM_TRY_ASSIGN(const std::vector<wire::Connected> connected,
-                  exchange(rendezvous, kConnected, self->dial(addresses, before_exchange(deadline)), deadline));
+  CCOM_TRY_ASSIGN(
+      const std::vector<wire::Addresses> addresses,
+      exchange(rendezvous, kAddresses, self->share(capabilities, before_exchange(rendezvous, deadline)), deadline));
+  CCOM_TRY_ASSIGN(
+      const std::vector<wire::Connected> connected,
+      exchange(rendezvous, kConnected, self->dial(addresses, before_exchange(rendezvous, deadline)), deadline));
   CCOM_TRY(self->agree_on_reach(connected));
   return self;
 }
@@ -98,12 +101,12 @@ Result<wire::Capabilities> CommSetup::create() {
 }
 
 // Everybody maps the segment and opens its transports.
-Result<wire::Addresses> CommSetup::share(const std::vector<wire::Capabilities>& all, Deadline deadline) {
+Result<wire::Addresses> CommSetup::share(const std::vector<wire::Capabilities>& all, const WaitLimit& limit) {
   const std::string& path = all[static_cast<size_t>(local_ranks_.front())].segment();
   if (local_ranks_.size() > 1 && path.empty()) return incomplete_part(kCapabilities, local_ranks_.front(), "segment");
   std::vector<uint64_t> processes;
   for (const Rank rank : local_ranks_) processes.push_back(all[static_cast<size_t>(rank)].process());
-  CCOM_TRY(segment_->share(path, processes, deadline));
+  CCOM_TRY(segment_->share(path, processes, limit));
   if (!segment_->is_leader()) CCOM_TRY(make_monitor(false));
   wire::Addresses mine;
   mine.set_control(monitor_->control_address());
@@ -171,7 +174,7 @@ Status CommSetup::open_transports(wire::Addresses& mine) {
 }
 
 // Everybody dials, and maps what others of the host offer.
-Result<wire::Connected> CommSetup::dial(const std::vector<wire::Addresses>& all, Deadline deadline) {
+Result<wire::Connected> CommSetup::dial(const std::vector<wire::Addresses>& all, const WaitLimit& limit) {
   std::vector<const wire::TransportAddresses*> plans, messages;
   std::vector<std::string> control;
   for (size_t rank = 0; rank < all.size(); ++rank) {
@@ -182,10 +185,10 @@ Result<wire::Connected> CommSetup::dial(const std::vector<wire::Addresses>& all,
     plans.push_back(&all[rank].plans());
     messages.push_back(&all[rank].messages());
   }
-  CCOM_TRY(monitor_->connect(control, deadline));
-  if (arenas_ != nullptr) CCOM_TRY(trade_arenas(all, deadline));
-  CCOM_TRY(plans_->connect(plans, deadline));
-  if (messages_ != nullptr) CCOM_TRY(messages_->connect(messages, deadline));
+  CCOM_TRY(monitor_->connect(control, limit));
+  if (arenas_ != nullptr) CCOM_TRY(trade_arenas(all, limit));
+  CCOM_TRY(plans_->connect(plans, limit));
+  if (messages_ != nullptr) CCOM_TRY(messages_->connect(messages, limit));
   wire::Connected report;
   report.set_topology(hash_of(topology_));
   report.set_arenas(arenas_ != nullptr && arenas_->has_all());
@@ -194,14 +197,14 @@ Result<wire::Connected> CommSetup::dial(const std::vector<wire::Addresses>& all,
   return report;
 }
 
-Status CommSetup::trade_arenas(const std::vector<wire::Addresses>& all, Deadline deadline) {
+Status CommSetup::trade_arenas(const std::vector<wire::Addresses>& all, const WaitLimit& limit) {
   std::vector<const wire::ArenaOffer*> offers;
   for (const Rank rank : local_ranks_) {
     const wire::Addresses& theirs = all[static_cast<size_t>(rank)];
     if (!theirs.has_arena()) return incomplete_part(kAddresses, rank, "arena");
     offers.push_back(&theirs.arena());
   }
-  return arenas_->trade(offers, deadline);
+  return arenas_->trade(offers, limit);
 }
 
 // All must have derived the same topology, because every choice follows from it; and what some ranks of a host lack

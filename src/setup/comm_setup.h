@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/time.h"
+#include "base/wait_limit.h"
 #include "bootstrap/rendezvous.h"
 #include "engine/bound_plan.h"
 #include "liveness/monitor.h"
@@ -54,19 +55,19 @@ class CommSetup final : public ChannelSource {
   Result<std::optional<MessageRoutes>> message_routes();
 
  private:
-  CommSetup(const Membership& membership, const CommConfig& config, const Topology& topology,
-            std::vector<int> channels, const HostSegmentNeeds& needs, std::unique_ptr<HostSegment> segment);
+  CommSetup(const Membership& membership, const CommConfig& config, const Topology& topology, std::vector<int> channels,
+            const HostSegmentNeeds& needs, std::unique_ptr<HostSegment> segment);
 
   // The steps of connect(), in this order; each takes what all ranks said in the exchange before it, by rank.
   Result<wire::Capabilities> create();
   void choose_capabilities(const std::vector<wire::Capabilities>& all);
-  Result<wire::Addresses> share(const std::vector<wire::Capabilities>& all, Deadline deadline);
-  Result<wire::Connected> dial(const std::vector<wire::Addresses>& all, Deadline deadline);
+  Result<wire::Addresses> share(const std::vector<wire::Capabilities>& all, const WaitLimit& limit);
+  Result<wire::Connected> dial(const std::vector<wire::Addresses>& all, const WaitLimit& limit);
   Status agree_on_reach(const std::vector<wire::Connected>& all);
 
   Status make_monitor(bool initialise);
   Status open_transports(wire::Addresses& mine);
-  Status trade_arenas(const std::vector<wire::Addresses>& all, Deadline deadline);
+  Status trade_arenas(const std::vector<wire::Addresses>& all, const WaitLimit& limit);
   bool can_use_efa() const;
 
   const Membership membership_;

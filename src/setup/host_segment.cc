@@ -36,20 +36,21 @@ Status HostSegment::create() {
   return {};
 }
 
-Status HostSegment::share(const std::string& leader_path, const std::vector<uint64_t>& processes, Deadline deadline) {
+Status HostSegment::share(const std::string& leader_path, const std::vector<uint64_t>& processes,
+                          const WaitLimit& limit) {
   CCOM_ASSERT(processes.size() == static_cast<size_t>(ranks_));
   if (ranks_ == 1) return {};
   if (is_leader()) {
     const std::set<uint64_t> distinct(processes.begin(), processes.end());
-    const Status served = server_->serve(*segment_, static_cast<int>(distinct.size()) - 1, deadline);
+    const Status served = server_->serve(*segment_, static_cast<int>(distinct.size()) - 1, limit);
     server_.reset();
     return served;
   }
   const auto self = processes.begin() + local_rank_;
   if (std::find(processes.begin(), self, *self) != self) {
-    CCOM_TRY_ASSIGN(segment_, await_segment(leader_path, deadline));
+    CCOM_TRY_ASSIGN(segment_, await_segment(leader_path, limit));
   } else {
-    Result<std::unique_ptr<SharedSegment>> fetched = fetch_segment(leader_path, layout_.size_bytes, key_, deadline);
+    Result<std::unique_ptr<SharedSegment>> fetched = fetch_segment(leader_path, layout_.size_bytes, key_, limit);
     if (fetched) segment_ = *std::move(fetched);
     put_segment(leader_path, fetched ? Result<std::shared_ptr<SharedSegment>>(segment_)
                                      : Result<std::shared_ptr<SharedSegment>>(fetched.error()));

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/secret.h"
-#include "base/time.h"
+#include "base/wait_limit.h"
 #include "memory/shared_segment.h"
 #include "setup/host_segment_layout.h"
 
@@ -27,7 +27,7 @@ class HostSegment {
   std::string path() const { return server_ == nullptr ? std::string() : server_->path(); }
   // The leader serves it, the others map what is at the leader's path. Blocking. processes: by local rank, equal
   // exactly for ranks of one process.
-  Status share(const std::string& leader_path, const std::vector<uint64_t>& processes, Deadline deadline);
+  Status share(const std::string& leader_path, const std::vector<uint64_t>& processes, const WaitLimit& limit);
 
   int local_rank() const { return local_rank_; }
   bool is_leader() const { return local_rank_ == 0; }

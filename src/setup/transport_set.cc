@@ -58,7 +58,7 @@ wire::TransportAddresses TransportSet::addresses() const {
   return addresses;
 }
 
-Status TransportSet::connect(const std::vector<const wire::TransportAddresses*>& theirs, Deadline deadline) {
+Status TransportSet::connect(const std::vector<const wire::TransportAddresses*>& theirs, const WaitLimit& limit) {
   for (size_t t = 0; t < transports_.size(); ++t) {
     std::vector<Peer> peers;
     for (Rank peer = 0; peer < membership_.nranks; ++peer) {
@@ -71,7 +71,7 @@ Status TransportSet::connect(const std::vector<const wire::TransportAddresses*>&
       }
       peers.push_back({peer, found->second, channels_[static_cast<size_t>(peer)]});
     }
-    CCOM_TRY(transports_[t]->connect(peers, deadline));
+    CCOM_TRY(transports_[t]->connect(peers, limit));
   }
   return {};
 }

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "base/time.h"
+#include "base/wait_limit.h"
 #include "memory/shared_segment.h"
 #include "setup/config.h"
 #include "setup/host_network.h"
@@ -43,7 +43,7 @@ class TransportSet {
   // What the peers need, by name.
   wire::TransportAddresses addresses() const;
   // theirs: by rank, what addresses() gave there. Blocking.
-  Status connect(const std::vector<const wire::TransportAddresses*>& theirs, Deadline deadline);
+  Status connect(const std::vector<const wire::TransportAddresses*>& theirs, const WaitLimit& limit);
 
   // -1: none leads there.
   int transport_of(Rank peer) const { return routes_.of[static_cast<size_t>(peer)]; }

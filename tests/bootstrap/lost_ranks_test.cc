@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Processes that are killed while ranks meet: who is named, and how soon.
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <csignal>
-
-#include "base/descriptor.h"
+#include "child_process.h"
 #include "test_rendezvous.h"
 
 namespace ccom {
@@ -16,51 +10,6 @@ namespace {
 using namespace ccom::testing;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-// A process that does something when it is asked to. All are forked before this process uses gRPC.
-class Child {
- public:
-  // `body` gets two ends of pipes: what it reads from, and what it writes to.
-  using Body = void (*)(int down, int up);
-  explicit Child(Body body) {
-    int down[2], up[2];
-    if (::pipe(down) != 0 || ::pipe(up) != 0) std::abort();
-    process_ = ::fork();
-    if (process_ == 0) {
-      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-      ::close(down[1]);
-      char go;
-      if (::read(down[0], &go, 1) == 1) body(down[0], up[1]);
-      ::_exit(0);
-    }
-    ::close(down[0]);
-    ::close(up[1]);
-    to_ = Descriptor(down[1]);
-    from_ = Descriptor(up[0]);
-  }
-  ~Child() { kill(); }
-  void start() const { tell('!'); }
-  void kill() {
-    if (process_ <= 0) return;
-    ::kill(process_, SIGKILL);
-    ::waitpid(process_, nullptr, 0);
-    process_ = -1;
-  }
-  template <typename T>
-  void tell(const T& value) const {
-    EXPECT_EQ(::write(to_.get(), &value, sizeof value), static_cast<ssize_t>(sizeof value));
-  }
-  template <typename T>
-  T hear() const {
-    T value{};
-    EXPECT_EQ(::read(from_.get(), &value, sizeof value), static_cast<ssize_t>(sizeof value));
-    return value;
-  }
-
- private:
-  pid_t process_ = -1;
-  Descriptor to_, from_;
-};
 
 [[noreturn]] void serve(bool joins, int up) {
   const TestServer hosted = start_test_server();
@@ -85,11 +34,15 @@ class LostRanks : public ::testing::Test {
     joined_rank0 = std::make_unique<Child>([](int, int up) { serve(true, up); });
     serving_rank0 = std::make_unique<Child>([](int, int up) { serve(false, up); });
     rank1 = std::make_unique<Child>(join_as_rank_one);
+    waiting_rank0 = std::make_unique<Child>([](int, int up) { serve(true, up); });
+    waited_for = std::make_unique<Child>(join_as_rank_one);
   }
   static void TearDownTestSuite() {
     joined_rank0.reset();
     serving_rank0.reset();
     rank1.reset();
+    waiting_rank0.reset();
+    waited_for.reset();
   }
   // The error of an exchange in which `victim` is killed.
   static Status exchange_and_kill(Rendezvous& rendezvous, Child& victim) {
@@ -103,13 +56,25 @@ class LostRanks : public ::testing::Test {
     return parts ? Status::ok() : parts.error();
   }
 
+  // The same between two exchanges, while `rendezvous` asks for nothing.
+  static Status wait_and_kill(Rendezvous& rendezvous, Child& victim) {
+    EXPECT_FALSE(rendezvous.has_failed());
+    victim.kill();
+    const auto killed = Clock::now();
+    const Deadline deadline = soon();
+    while (!rendezvous.has_failed() && !deadline.passed()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    EXPECT_LT(Clock::now() - killed, std::chrono::seconds(2)) << "not at the timeout";
+    const auto parts = rendezvous.all_gather("addresses", "x", soon());
+    return parts ? Status::ok() : parts.error();
+  }
+
   static void expect_named(const Status& failure, Rank rank) {
     EXPECT_EQ(failure.code(), Code::RemoteError);
     EXPECT_THAT(failure.peers(), ElementsAre(rank));
     EXPECT_THAT(failure.message(), HasSubstr("rank " + std::to_string(rank) + " (process "));
   }
 
-  static inline std::unique_ptr<Child> joined_rank0, serving_rank0, rank1;
+  static inline std::unique_ptr<Child> joined_rank0, serving_rank0, rank1, waiting_rank0, waited_for;
 };
 
 TEST_F(LostRanks, ADeadRankZeroIsNamedWithItsProcess) {
@@ -144,6 +109,26 @@ TEST_F(LostRanks, ARankThatDiesBetweenExchangesIsNamedAtOnce) {
   EXPECT_EQ(rank1->hear<char>(), '!');
   const Status failure = exchange_and_kill(**rank0, *rank1);
   expect_named(failure, 1);
+}
+
+// Ranks that wait for each other's connections heard of it when their time was up.
+TEST_F(LostRanks, ARankThatDiesIsKnownToThoseThatWaitForItOutsideOfExchanges) {
+  const TestServer hosted = start_test_server();
+  waited_for->start();
+  waited_for->tell(*pack(hosted.id));
+  const auto rank0 = connect_rendezvous(hosted.id, 2, 0, soon());
+  ASSERT_TRUE(rank0) << message_of(rank0);
+  EXPECT_EQ(waited_for->hear<char>(), '!');
+  expect_named(wait_and_kill(**rank0, *waited_for), 1);
+}
+
+TEST_F(LostRanks, ADeadRankZeroIsKnownToThoseThatWaitForItOutsideOfExchanges) {
+  waiting_rank0->start();
+  const auto id = unpack(waiting_rank0->hear<UniqueId::Packed>());
+  ASSERT_TRUE(id);
+  const auto rendezvous = connect_rendezvous(*id, 2, 1, soon());
+  ASSERT_TRUE(rendezvous) << message_of(rendezvous);
+  expect_named(wait_and_kill(**rendezvous, *waiting_rank0), 0);
 }
 
 // Rank 0, in whose process the server runs, hears first that rank 1 was lost, and ends: the others blamed rank 0.

@@ -84,6 +84,18 @@ TEST_P(TransportConformance, ConnectEndsAtItsDeadlineAndNamesWhoIsMissing) {
   }
 }
 
+// At the start: another rank has died meanwhile.
+TEST_P(TransportConformance, ConnectEndsWhenWaitingIsOfNoUse) {
+  TestJob job(GetParam(), {.ranks = 2, .channels = 1});
+  int asked = 0;
+  const auto start = Clock::now();
+  const Status status =
+      job[0].connect(job.peers_of(0), {Deadline::after(std::chrono::seconds(60)), [&asked] { return ++asked == 3; }});
+  EXPECT_LT(Clock::now() - start, std::chrono::seconds(20));
+  EXPECT_EQ(status.peers(), std::vector<Rank>{1}) << status.message();
+  EXPECT_EQ(asked, 3);
+}
+
 TEST_P(TransportConformance, EverySizeArrivesInItsTarget) {
   const auto job = connected(GetParam(), {.ranks = 2, .channels = 2});
   Token token = 0;

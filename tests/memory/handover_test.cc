@@ -245,6 +245,19 @@ TEST_F(HandOver, BothSidesGiveUpAtTheirDeadline) {
   EXPECT_LT(Clock::now() - start, std::chrono::seconds(5));
 }
 
+// At the start: another rank has died meanwhile.
+TEST_F(HandOver, BothSidesGiveUpWhenWaitingIsOfNoUse) {
+  int asked = 0;
+  const auto third = [&asked] { return ++asked == 3; };
+  const auto start = Clock::now();
+  EXPECT_FALSE(fetch_segment(server_->path(), kBytes, key_, {Deadline::after(kPatience), third}));
+  EXPECT_EQ(asked, 3);
+  asked = 0;
+  EXPECT_EQ(server_->serve(*segment_, 1, {Deadline::after(kPatience), third}).code(), Code::Timeout);
+  EXPECT_EQ(asked, 3);
+  EXPECT_LT(Clock::now() - start, kPatience / 2);
+}
+
 TEST_F(HandOver, TheDestructorRemovesTheFolderWhenNobodyCame) {
   const std::string folder = folder_of(server_->path());
   ASSERT_TRUE(std::filesystem::exists(folder));

@@ -18,7 +18,7 @@ class QuietMonitor final : public Monitor {
  public:
   QuietMonitor() { abort_word_ = &none_; }
   std::string control_address() const override { return {}; }
-  Status connect(const std::vector<std::string>&, Deadline) override { return {}; }
+  Status connect(const std::vector<std::string>&, const WaitLimit&) override { return {}; }
   Status status() const override { return {}; }
   Status report(const Status& error) override { return error; }
   Status check() override { return {}; }

@@ -30,6 +30,7 @@ class TamperedRendezvous final : public Rendezvous {
     }
     return real_->all_gather(phase, std::move(mine), deadline);
   }
+  bool has_failed() override { return real_->has_failed(); }
 
  private:
   const std::unique_ptr<Rendezvous> real_;
@@ -153,6 +154,7 @@ class EndsBeforeItDials final : public Rendezvous {
     if (ends_ && phase == "addresses") return error(Code::Aborted, "this rank ends");
     return all;
   }
+  bool has_failed() override { return real_->has_failed(); }
   int64_t left_ms = -1;
 
  private:

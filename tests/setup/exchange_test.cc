@@ -19,6 +19,7 @@ class GivenParts final : public Rendezvous {
     all.push_back(std::move(mine));
     return all;
   }
+  bool has_failed() override { return false; }
 
  private:
   const std::vector<std::string> parts_;
@@ -85,6 +86,7 @@ class FailedRendezvous final : public Rendezvous {
  public:
   explicit FailedRendezvous(Status why) : why_(std::move(why)) {}
   Result<std::vector<std::string>> all_gather(std::string_view, std::string, Deadline) override { return why_; }
+  bool has_failed() override { return true; }
 
  private:
   const Status why_;

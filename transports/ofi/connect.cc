@@ -29,7 +29,7 @@ bool are_usable(const SlotTerms& slots) {
 
 }  // namespace
 
-Status OfiTransport::connect(std::span<const Peer> peers, Deadline deadline) {
+Status OfiTransport::connect(std::span<const Peer> peers, const WaitLimit& limit) {
   if (std::exchange(is_connecting_, true)) return error(Code::InvalidUsage, "connect: called twice");
   CCOM_TRY(check_peers(peers));
   CCOM_TRY(plan_terms(peers));
@@ -43,10 +43,10 @@ Status OfiTransport::connect(std::span<const Peer> peers, Deadline deadline) {
   }
   const auto connected = [](const auto& link) { return link->is_connected(); };
   while (!std::ranges::all_of(links_, connected)) {
-    if (deadline.passed()) return name_missing();
+    if (limit.is_reached()) return name_missing();
     CCOM_TRY(greet_everybody());
     CCOM_TRY(advance());
-    wait(std::min<std::chrono::nanoseconds>(kConnectSlice, deadline.left()));
+    wait(std::min<std::chrono::nanoseconds>(kConnectSlice, limit.next_look().left()));
   }
   is_connected_ = true;
   return Status::ok();

@@ -58,7 +58,7 @@ class OfiTransport final : public Transport {
 
   std::string_view name() const override { return "ofi"; }
   std::string address() const override;
-  Status connect(std::span<const Peer> peers, Deadline deadline) override;
+  Status connect(std::span<const Peer> peers, const WaitLimit& limit) override;
   Result<Channel*> channel(Rank peer, int index) override;
   Status progress(Events& events) override;
   void wait(std::chrono::nanoseconds at_most) override;

@@ -31,13 +31,13 @@ int ShmTransport::local_rank_of(Rank rank) const {
   return found != local_peers_.end() && found->rank == rank ? static_cast<int>(found - local_peers_.begin()) : -1;
 }
 
-Status ShmTransport::connect(std::span<const Peer> peers, Deadline deadline) {
+Status ShmTransport::connect(std::span<const Peer> peers, const WaitLimit& limit) {
   CCOM_TRY(check_peers(peers));
   is_connected_ = true;
   for (const Peer& peer : peers) make_channels(peer);
   my_lines().attached.store(layout_.fingerprint(), std::memory_order_release);
   for (const Peer& peer : peers) ring(*local_peers_[static_cast<size_t>(local_rank_of(peer.rank))].lines);
-  return await_peers(peers, deadline);
+  return await_peers(peers, limit);
 }
 
 Status ShmTransport::check_peers(std::span<const Peer> peers) const {
@@ -85,17 +85,17 @@ Result<std::vector<Rank>> ShmTransport::absent(std::span<const Peer> peers) cons
   return missing;
 }
 
-Status ShmTransport::await_peers(std::span<const Peer> peers, Deadline deadline) {
+Status ShmTransport::await_peers(std::span<const Peer> peers, const WaitLimit& limit) {
   while (true) {
     Nap sleep_slice(my_lines());
     CCOM_TRY_ASSIGN(const std::vector<Rank> missing, absent(peers));
     if (missing.empty()) return Status::ok();
-    if (deadline.passed()) {
+    if (limit.is_reached()) {
       return error(Code::Timeout, "shm: connect rank %d: timed out waiting for %s",
                    local_peers_[static_cast<size_t>(local_rank_)].rank, name_ranks(missing).c_str())
           .with_peers(missing);
     }
-    sleep_slice.sleep(deadline.left());
+    sleep_slice.sleep(limit.next_look().left());
   }
 }
 

@@ -79,7 +79,7 @@ class ShmTransport final : public Transport {
 
   std::string_view name() const override { return "shm"; }
   std::string address() const override { return "shm"; }
-  Status connect(std::span<const Peer> peers, Deadline deadline) override;
+  Status connect(std::span<const Peer> peers, const WaitLimit& limit) override;
   Result<Channel*> channel(Rank peer, int index) override;
   Status progress(Events& events) override;
   void wait(std::chrono::nanoseconds at_most) override;
@@ -97,7 +97,7 @@ class ShmTransport final : public Transport {
   Status check_peers(std::span<const Peer> peers) const;
   void make_channels(const Peer& peer);
   Result<std::vector<Rank>> absent(std::span<const Peer> peers) const;
-  Status await_peers(std::span<const Peer> peers, Deadline deadline);
+  Status await_peers(std::span<const Peer> peers, const WaitLimit& limit);
   Status take_ring(ShmChannel& channel);
   Status move_incoming(ShmChannel& channel, Events& events);
   Status move_outgoing(ShmChannel& channel);

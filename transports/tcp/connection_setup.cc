@@ -47,7 +47,7 @@ ConnectionSetup::~ConnectionSetup() {
   }
 }
 
-Status ConnectionSetup::run(Deadline deadline) {
+Status ConnectionSetup::run(const WaitLimit& limit) {
   const auto start = Clock::now();
   for (auto& [rank, expected] : expected_) {
     if (rank > self_.rank) continue;
@@ -55,7 +55,7 @@ Status ConnectionSetup::run(Deadline deadline) {
     start_attempts(rank, expected, address);
   }
   CCOM_TRY(listen());
-  run_until(deadline);
+  run_until(limit);
   close();
   if (!failure_.is_ok()) return std::move(failure_).in("connect rank " + std::to_string(self_.rank));
   return missing_ == 0 ? Status::ok() : describe_missing(Clock::now() - start);
@@ -73,16 +73,18 @@ void ConnectionSetup::start_attempts(Rank rank, Expected& expected, const PeerAd
   }
 }
 
-void ConnectionSetup::run_until(Deadline deadline) {
-  bool has_failed = false;
-  Deadline look = Deadline::after(kLookInterval);
-  while (missing_ > 0 && !deadline.passed()) {
-    io_.run_one_for(std::min(deadline.left(), look.left()));
+void ConnectionSetup::run_until(const WaitLimit& limit) {
+  const auto next_look = [&limit] { return limit.next_look().earlier(Deadline::after(kLookInterval)); };
+  Deadline look = next_look();
+  std::optional<Deadline> grace;
+  while (missing_ > 0 && !(grace && grace->passed())) {
+    io_.run_one_for((grace ? look.earlier(*grace) : look).left());
     if (look.passed()) {
+      if (limit.is_reached()) return;
       accept_some();
-      look = Deadline::after(kLookInterval);
+      look = next_look();
     }
-    if (!failure_.is_ok() && !std::exchange(has_failed, true)) deadline = deadline.earlier(Deadline::after(kGrace));
+    if (!failure_.is_ok() && !grace) grace = Deadline::after(kGrace);
   }
 }
 

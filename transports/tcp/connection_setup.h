@@ -21,6 +21,7 @@
 
 #include "base/time.h"
 #include "base/unproved.h"
+#include "base/wait_limit.h"
 #include "transports/tcp/line.h"
 #include "transports/tcp/line_terms.h"
 #include "transports/tcp/peer_address.h"
@@ -50,7 +51,7 @@ class ConnectionSetup {
   ~ConnectionSetup();
 
   // Blocks. On return no handler of it is left in the io_context, and the acceptors are closed.
-  Status run(Deadline deadline);
+  Status run(const WaitLimit& limit);
 
  private:
   class AcceptHandshake;  // an accepted connection that is not authenticated yet
@@ -81,7 +82,7 @@ class ConnectionSetup {
   void admit(const LineId& id, std::unique_ptr<Line> line);
   void fail(Status status);
   void close();
-  void run_until(Deadline deadline);
+  void run_until(const WaitLimit& limit);
   Status describe_missing(std::chrono::nanoseconds waited) const;
 
   asio::io_context& io_;

@@ -117,13 +117,13 @@ void TcpTransport::make_channels(std::span<const Peer> peers) {
   }
 }
 
-Status TcpTransport::connect(std::span<const Peer> peers, Deadline deadline) {
+Status TcpTransport::connect(std::span<const Peer> peers, const WaitLimit& limit) {
   CCOM_TRY(Status(shared_.failure));
   if (std::exchange(was_connected_, true)) {
     return error(Code::InvalidUsage, "connect rank %d: called a second time", self_.rank);
   }
   Status status = check_peers(peers);
-  if (status.is_ok()) status = set_up_connections(peers, deadline);
+  if (status.is_ok()) status = set_up_connections(peers, limit);
   acceptors_.clear();
   if (!status.is_ok()) {
     channels_.clear();
@@ -132,14 +132,14 @@ Status TcpTransport::connect(std::span<const Peer> peers, Deadline deadline) {
   return status;
 }
 
-Status TcpTransport::set_up_connections(std::span<const Peer> peers, Deadline deadline) {
+Status TcpTransport::set_up_connections(std::span<const Peer> peers, const WaitLimit& limit) {
   try {
     make_channels(peers);
     const auto admit = [this](const LineId& id, std::unique_ptr<Line> line) {
       channels_.at(id.peer)[static_cast<size_t>(id.channel)]->set_line(static_cast<size_t>(id.stream), std::move(line));
     };
     ConnectionSetup setup({io_, acceptors_, self_, tls_.get(), options_}, peers, admit);
-    return setup.run(deadline);
+    return setup.run(limit);
   } catch (const std::exception& thrown) {
     return library_error("connect", thrown);
   }

@@ -29,7 +29,7 @@ class TcpTransport final : public Transport {
 
   std::string_view name() const override { return "tcp"; }
   std::string address() const override { return address_text_; }
-  Status connect(std::span<const Peer> peers, Deadline deadline) override;
+  Status connect(std::span<const Peer> peers, const WaitLimit& limit) override;
   Result<Channel*> channel(Rank peer, int index) override;
   Status progress(Events& events) override;
   void wait(std::chrono::nanoseconds at_most) override;
@@ -40,7 +40,7 @@ class TcpTransport final : public Transport {
  private:
   Status check_peers(std::span<const Peer> peers) const;
   void make_channels(std::span<const Peer> peers);
-  Status set_up_connections(std::span<const Peer> peers, Deadline deadline);
+  Status set_up_connections(std::span<const Peer> peers, const WaitLimit& limit);
   Status pump_channels(Events& events);
   void sleep(std::chrono::nanoseconds at_most);
   Status check_silence();
