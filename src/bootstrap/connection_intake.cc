@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cerrno>
+#include <string_view>
 #include <utility>
 
 #include "base/log.h"
@@ -23,8 +24,7 @@ namespace {
 constexpr int kTlsTimeoutMs = 5000;
 
 // With the certificate derived from the secret, on both sides.
-Result<std::shared_ptr<grpc::ServerCredentials>> credentials_of(const Secret& secret) {
-  CCOM_TRY_ASSIGN(const TlsIdentity identity, make_tls_identity(secret));
+std::shared_ptr<grpc::ServerCredentials> credentials_of(const TlsIdentity& identity) {
   grpc::SslServerCredentialsOptions tls(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
   tls.pem_root_certs = identity.certificate;
   tls.pem_key_cert_pairs.push_back({identity.key, identity.certificate});
@@ -41,6 +41,24 @@ Result<uint16_t> port_of(const Descriptor& socket) {
                        : reinterpret_cast<const sockaddr_in&>(address).sin_port);
 }
 
+constexpr size_t kMostHelloBytes = 5 + 4096;  // as measure_client_hello() allows
+
+// In what has arrived, which stays there.
+bool says(const Descriptor& connection, std::string_view name) {
+  std::array<char, kMostHelloBytes> hello;
+  const ssize_t got = ::recv(connection.get(), hello.data(), hello.size(), MSG_PEEK | MSG_DONTWAIT);
+  return got > 0 && std::string_view(hello.data(), static_cast<size_t>(got)).find(name) != std::string_view::npos;
+}
+
+// With the alert that tells a client so (RFC 6066, 3: unrecognized_name). What it has sent is read, because a
+// connection that is closed with unread bytes is reset, and the alert lost.
+void refuse(const Descriptor& connection) {
+  constexpr unsigned char kAlert[] = {21, 3, 3, 0, 2, 2, 112};
+  std::array<char, kMostHelloBytes> hello;
+  (void)!::recv(connection.get(), hello.data(), hello.size(), MSG_DONTWAIT);
+  (void)!::send(connection.get(), kAlert, sizeof kAlert, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<ConnectionIntake>> ConnectionIntake::listen(const std::string& address, uint16_t port,
@@ -51,9 +69,9 @@ Result<std::unique_ptr<ConnectionIntake>> ConnectionIntake::listen(const std::st
                  endpoint.c_str())
         .with_cure("use one address of this host");
   }
-  CCOM_TRY_ASSIGN(auto credentials, credentials_of(secret));
+  CCOM_TRY_ASSIGN(const TlsIdentity identity, make_tls_identity(secret));
   CCOM_TRY_ASSIGN(UnprovedConnections arriving, UnprovedConnections::create(&measure_client_hello));
-  std::unique_ptr<ConnectionIntake> intake(new ConnectionIntake(std::move(arriving)));
+  std::unique_ptr<ConnectionIntake> intake(new ConnectionIntake(std::move(arriving), identity.name));
   Result<Descriptor> listener = listen_at_port(address, port, SOMAXCONN);
   if (!listener) return std::move(listener).error().in("listen for the ranks at " + endpoint);
   intake->listener_ = *std::move(listener);
@@ -64,7 +82,7 @@ Result<std::unique_ptr<ConnectionIntake>> ConnectionIntake::listen(const std::st
   server.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kTlsTimeoutMs);
   using grpc::ServerBuilder;
   intake->server_ = server.experimental().AddExternalConnectionAcceptor(
-      ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, std::move(credentials));
+      ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, credentials_of(identity));
   return intake;
 }
 
@@ -83,6 +101,7 @@ void ConnectionIntake::stop() {
 }
 
 void ConnectionIntake::hand_over(Descriptor connection) {
+  if (!says(connection, name_)) return refuse(connection);
   disable_nagle(connection.get());
   grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
   parameters.listener_fd = listener_.get();

@@ -17,7 +17,9 @@
 
 namespace ccom {
 
-// Hands over connections on which a TLS ClientHello has arrived. Runs one thread between start() and stop().
+// Hands over connections on which a TLS ClientHello has arrived that asks for this server by name, which only holders
+// of the secret know (tls_identity.h): gRPC would keep any other for five seconds, until its handshake times out. Runs
+// one thread between start() and stop().
 class ConnectionIntake {
  public:
   // Opens the port; 0: any free one. The server is given the connections with TLS, as holder of the secret.
@@ -34,11 +36,13 @@ class ConnectionIntake {
   void stop();
 
  private:
-  explicit ConnectionIntake(UnprovedConnections arriving) : arriving_(std::move(arriving)) {}
+  ConnectionIntake(UnprovedConnections arriving, std::string name)
+      : arriving_(std::move(arriving)), name_(std::move(name)) {}
   void run();
   void hand_over(Descriptor connection);
 
   UnprovedConnections arriving_;
+  const std::string name_;
   Descriptor listener_;
   Descriptor stop_;  // an eventfd
   uint16_t port_ = 0;

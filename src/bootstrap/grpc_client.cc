@@ -37,7 +37,7 @@ std::shared_ptr<grpc::Channel> open_channel(const UniqueId& id, const TlsIdentit
   tls.pem_cert_chain = identity.certificate;
   tls.pem_private_key = identity.key;
   grpc::ChannelArguments arguments;
-  arguments.SetSslTargetNameOverride(kTlsName);
+  arguments.SetSslTargetNameOverride(identity.name);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);  // ignore https_proxy in the environment
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);

@@ -37,22 +37,34 @@ bool add_extension(X509* certificate, int kind, const char* value) {
 }
 
 bool add_name(X509_NAME* name) {
-  const auto* text = reinterpret_cast<const unsigned char*>(kTlsName);
+  const auto* text = reinterpret_cast<const unsigned char*>("ccom");
   return X509_NAME_add_entry_by_NID(name, NID_commonName, MBSTRING_ASC, text, -1, -1, 0) == 1;
 }
 
 // Certificate authority and end entity in one: the only root that either side trusts, and it signs only itself.
-Certificate make_certificate(EVP_PKEY* key) {
+Certificate make_certificate(EVP_PKEY* key, const std::string& name) {
   Certificate made(X509_new());
   X509* x = made.get();
-  const bool good =
-      x != nullptr && X509_set_version(x, X509_VERSION_3) == 1 && ASN1_INTEGER_set(X509_get_serialNumber(x), 1) == 1 &&
-      ASN1_TIME_set_string_X509(X509_getm_notBefore(x), kNotBefore) == 1 &&
-      ASN1_TIME_set_string_X509(X509_getm_notAfter(x), kNotAfter) == 1 && X509_set_pubkey(x, key) == 1 &&
-      add_name(X509_get_subject_name(x)) && X509_set_issuer_name(x, X509_get_subject_name(x)) == 1 &&
-      add_extension(x, NID_basic_constraints, "critical,CA:TRUE,pathlen:0") &&
-      add_extension(x, NID_subject_alt_name, "DNS:ccom") && X509_sign(x, key, nullptr) > 0;  // Ed25519 includes hashing
+  const bool good = x != nullptr && X509_set_version(x, X509_VERSION_3) == 1 &&
+                    ASN1_INTEGER_set(X509_get_serialNumber(x), 1) == 1 &&
+                    ASN1_TIME_set_string_X509(X509_getm_notBefore(x), kNotBefore) == 1 &&
+                    ASN1_TIME_set_string_X509(X509_getm_notAfter(x), kNotAfter) == 1 && X509_set_pubkey(x, key) == 1 &&
+                    add_name(X509_get_subject_name(x)) && X509_set_issuer_name(x, X509_get_subject_name(x)) == 1 &&
+                    add_extension(x, NID_basic_constraints, "critical,CA:TRUE,pathlen:0") &&
+                    add_extension(x, NID_subject_alt_name, ("DNS:" + name).c_str()) &&
+                    X509_sign(x, key, nullptr) > 0;  // Ed25519 includes hashing
   return good ? std::move(made) : nullptr;
+}
+
+// A label of a domain name.
+std::string make_name(const Secret& secret) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string name = "ccom-";
+  for (const uint8_t byte : secret.derive("ccom bootstrap tls name v1").bytes().first(16)) {
+    name.push_back(kDigits[byte >> 4]);
+    name.push_back(kDigits[byte & 15]);
+  }
+  return name;
 }
 
 std::string text_of(BIO* sink) {
@@ -76,7 +88,8 @@ Result<TlsIdentity> make_tls_identity(const Secret& secret) {
   const Secret seed = secret.derive("ccom bootstrap tls ed25519 v1");
   const Key key(EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, nullptr, seed.bytes().data(), seed.bytes().size()));
   if (key == nullptr) return openssl_error("Ed25519 key");
-  const Certificate certificate = make_certificate(key.get());
+  std::string name = make_name(secret);
+  const Certificate certificate = make_certificate(key.get(), name);
   if (certificate == nullptr) return openssl_error("certificate");
   const Sink certificate_text(BIO_new(BIO_s_mem()));
   const Sink key_text(BIO_new(BIO_s_secmem()));  // wiped when freed
@@ -88,6 +101,7 @@ Result<TlsIdentity> make_tls_identity(const Secret& secret) {
   TlsIdentity identity;
   identity.certificate = text_of(certificate_text.get());
   identity.key = text_of(key_text.get());
+  identity.name = std::move(name);
   return identity;
 }
 

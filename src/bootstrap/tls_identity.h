@@ -12,10 +12,7 @@
 
 namespace ccom {
 
-// The name in the certificate, independent of the address.
-inline constexpr char kTlsName[] = "ccom";
-
-// Both in PEM. The key is wiped on destruction.
+// Key and certificate in PEM. The key is wiped on destruction.
 struct TlsIdentity {
   TlsIdentity() = default;
   TlsIdentity(TlsIdentity&&) = default;
@@ -24,6 +21,9 @@ struct TlsIdentity {
 
   std::string certificate;
   std::string key;
+  // Of the server: in the certificate, and in the clear in each client's first message. So a server can send away who
+  // does not know it before TLS has cost anything. It proves nothing: whoever sees such a message can repeat it.
+  std::string name;
 };
 
 Result<TlsIdentity> make_tls_identity(const Secret& secret);
