@@ -6,6 +6,9 @@
 //   returned NS       how long ccomCommAbort took: rank 0 calls it in another thread on SIGUSR1
 //
 //     fault_rank BYTES [RANK RESIDENT]    RESIDENT: bytes of memory that this rank of the job touches before
+//     fault_rank start                    only starts, when SIGUSR1 comes, and says before and after it
+//   waits             it has the id, so the rendezvous server runs
+//   started NS NS     when ccomCommInitRank began and returned, on CLOCK_MONOTONIC
 //
 // Rank, number of ranks and rendezvous address come from the environment.
 #include <ccom/ccom.h>
@@ -17,6 +20,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 #include <thread>
 #include <vector>
@@ -39,12 +43,29 @@ void say(const std::string& line) {
   std::exit(2);
 }
 
-ccomComm_t join(int rank, int nranks) {
+ccomUniqueId id_of(int rank, int nranks) {
   ccomUniqueId id;
-  ccomComm_t comm = nullptr;
   if (ccomUniqueIdFromUrl("env://", nranks, rank, &id) != ccomSuccess) give_up();
+  return id;
+}
+
+ccomComm_t join(const ccomUniqueId& id, int rank, int nranks) {
+  ccomComm_t comm = nullptr;
   if (ccomCommInitRankConfig(&comm, nranks, id, rank, nullptr) != ccomSuccess) give_up();
   return comm;
+}
+
+int start_on_signal(int rank, int nranks, const sigset_t& signals) {
+  const ccomUniqueId id = id_of(rank, nranks);
+  say("waits");
+  int number = 0;
+  ::sigwait(&signals, &number);
+  const int64_t begin = now_ns();
+  ccomComm_t comm = join(id, rank, nranks);
+  const int64_t end = now_ns();
+  say("started " + std::to_string(begin) + " " + std::to_string(end));
+  ccomCommDestroy(comm);
+  return 0;
 }
 
 void abort_on_signal(ccomComm_t comm, sigset_t signals) {
@@ -70,9 +91,10 @@ int main(int argc, char** argv) {
   int rank = 0;
   int nranks = 0;
   if (ccomGetLaunch(&rank, &nranks, nullptr, nullptr) != ccomSuccess) give_up();
+  if (std::strcmp(argv[1], "start") == 0) return start_on_signal(rank, nranks, signals);
   const bool is_large = argc > 3 && std::atoi(argv[2]) == rank;
   const std::vector<char> resident(is_large ? std::strtoul(argv[3], nullptr, 10) : 0, 1);
-  ccomComm_t comm = join(rank, nranks);
+  ccomComm_t comm = join(id_of(rank, nranks), rank, nranks);
   std::thread aborter;
   if (rank == 0) aborter = std::thread(abort_on_signal, comm, signals);
 
