@@ -95,9 +95,11 @@ constexpr std::array kTable = {
     OptionInfo{"CCOM_TRANSPORT", "",
                "Transports to use, in order of preference: shm,tcp,ofi. A transport that is listed is required. "
                "Unset: shm within a host; between hosts ofi if all ranks have EFA, else tcp."},
-    OptionInfo{"CCOM_TUNING", "",
-               "File with measured speeds of memory, network and reductions (written by ccom-bench --tune), by "
-               "which algorithms are chosen; the same contents on all ranks. Unset: defaults."},
+    OptionInfo{"CCOM_TUNING", "auto",
+               "auto: calls through shared memory find out which of several ways to compute the same bits is the "
+               "fastest; off: they run as the prices say; or a file with measured speeds of memory, network and "
+               "reductions (written by ccom-bench --tune), by which algorithms are chosen, and then as auto. The same "
+               "on all ranks."},
     OptionInfo{"CCOM_URL", "", "Rendezvous URL for tools: file:///path or tcp://host:port. See ccomUniqueIdFromUrl."},
     OptionInfo{"CCOM_VERIFY", kVerifies,
                "1: every program is proved for all ranks before it first runs, and a wrong one is refused before a "

@@ -12,6 +12,8 @@ using Clock = std::chrono::steady_clock;
 
 inline constexpr int64_t kNsPerMs = 1'000'000;
 
+inline int64_t monotonic_ns() { return Clock::now().time_since_epoch() / std::chrono::nanoseconds(1); }
+
 // A point in time at which a wait gives up. A value.
 class Deadline {
  public:

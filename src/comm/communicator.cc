@@ -23,7 +23,8 @@ Settings planner_settings(const Topology& topology, const CommConfig& config) {
                                : config.crossing == InterHostMode::All ? "hierarchical_sharded,"
                                                                        : "";
   Settings settings{.forced = crossing + config.algorithm,
-                    .shared_memory = config.transports.empty() || config.transports[0] == "shm"};
+                    .shared_memory = config.transports.empty() || config.transports[0] == "shm",
+                    .tries_ways = config.tries_ways && config.algorithm.empty()};
   if (topology.hosts[0].imposed) settings.scratch_bytes = static_cast<size_t>(config.max_memory);
   settings.most_channels = channels_needed(topology, config.algorithm);
   return settings;

@@ -67,8 +67,10 @@ Result<std::shared_ptr<const CompiledProgram>> ProgramCache::compiled(const Prog
   });
   if (known != compiled_.end()) return *known;
   if (compiled_.size() == kMostCompiled) compiled_.clear();
+  const WaysOfStage ways = [&](const Stage& stage) { return node_ways(topology_, choice->program(), stage); };
   CCOM_TRY_ASSIGN(std::shared_ptr<const CompiledProgram> made,
-                  compile(std::shared_ptr<const Program>(choice, &choice->program()), rank_, key.in_place));
+                  compile(std::shared_ptr<const Program>(choice, &choice->program()), rank_, key.in_place,
+                          settings_.tries_ways && !choice->is_users ? ways : WaysOfStage()));
   compiled_.push_back(made);
   return made;
 }

@@ -10,7 +10,7 @@ void SmallCalls::open(Rank rank, int nranks) {
 }
 
 std::unique_ptr<PreparedTask> SmallCalls::make(Collective collective, Rank root) const {
-  return std::make_unique<PreparedTask>(node_task(collective, nranks_, root), NodeChoice{}, rank_);
+  return std::make_unique<PreparedTask>(node_task(collective, nranks_, root), std::vector{NodeChoice{}}, rank_);
 }
 
 }  // namespace ccom

@@ -28,8 +28,6 @@ constexpr int64_t kCheckIntervalNs = 5 * kNsPerMs;
 // Enough for a straggler poll over four levels of the tree, with one check interval per host.
 constexpr std::chrono::milliseconds kStragglerPollTime{150};
 
-int64_t monotonic_ns() { return Clock::now().time_since_epoch() / std::chrono::nanoseconds(1); }
-
 Status forked_error() {
   return error(Code::InvalidUsage, "this is a forked process: the communicator belongs to its parent")
       .with_cure("create communicators after fork(), or start processes with spawn or exec");

@@ -14,24 +14,28 @@
 
 namespace ccom {
 
-// A task with the way it runs, and this rank's plans for it, made when a call first needs them. Whoever makes the calls
-// keeps one for each task and choice: calls of a known task compile nothing. Belongs to one thread at a time.
+// A task with the ways it may run, and this rank's plans for it, made when a call first needs them. Whoever makes the
+// calls keeps one for each task and choice: calls of a known task compile nothing. Belongs to one thread at a time.
 class PreparedTask {
  public:
   // Called before a plan runs for the first time, when it is known who can be reached and no output is written yet. An
   // error fails the call. Any rank may be in place but those whose input is reached in an AllToAll.
   using Prove = std::function<Status(const NodeTask&, const NodeChoice&, std::span<const Reach>)>;
 
-  PreparedTask(NodeTask task, NodeChoice choice, Rank local_rank);
+  // ways: at least one. All compute the same expressions.
+  PreparedTask(NodeTask task, std::vector<NodeChoice> ways, Rank local_rank);
 
   const NodeTask& task() const { return task_; }
-  const NodeChoice& choice() const { return choice_; }
+  size_t ways() const { return ways_.size(); }
+  // The way that the next call runs, the first one until something else is said. Equal on all ranks.
+  void use(size_t way) { way_ = way; }
+  const NodeChoice& choice() const { return ways_[way_].choice; }
   // node_task(collective, nranks, root), completing or not.
   bool is_plain() const { return is_plain_; }
   // Most units that any rank gives.
   size_t most_given() const { return most_given_; }
   // Into how many parts a tile is cut at least where sums are passed on through staging memory.
-  uint32_t least_parts() const { return least_parts_; }
+  uint32_t least_parts() const { return ways_[way_].least_parts; }
   // In place, this rank writes to a unit of its input that others read as well.
   bool overwrites_input() const { return overwrites_input_; }
   bool has_scheme(NodeScheme scheme) const;
@@ -41,7 +45,12 @@ class PreparedTask {
   Result<const NodePlan*> plan(bool in_place, std::span<const Reach> reach, const Prove& prove);
 
  private:
+  struct Way {
+    NodeChoice choice;
+    uint32_t least_parts = 1;
+  };
   struct Made {
+    size_t way;
     bool in_place;
     bool is_proved;
     std::vector<Reach> reach;
@@ -51,11 +60,11 @@ class PreparedTask {
 
   bool is_plain_ = false;
   const NodeTask task_;
-  const NodeChoice choice_;
+  std::vector<Way> ways_;
+  size_t way_ = 0;
   const Rank local_rank_;
   const std::vector<Reach> nobody_;
   size_t most_given_ = 0;
-  uint32_t least_parts_ = 1;
   bool overwrites_input_ = false;
   std::vector<Made> made_;  // the latest first
 };

@@ -4,12 +4,13 @@
 #include <algorithm>
 #include <cstring>
 
+#include "node/call_choices.h"
 #include "node/geometry.h"
 
 namespace ccom {
 namespace {
 
-static_assert(sizeof(Announcement) <= kLinePayloadBytes, "it travels in a flag line");
+static_assert(sizeof(Announcement) + sizeof(CallChoices::Said) <= kLinePayloadBytes, "they travel in a flag line");
 
 // Whether ranks write their outputs while others may still read inputs.
 bool overwrites_early(const NodeShape& shape) {
@@ -46,6 +47,14 @@ Announcement PeerBuffers::announce(const NodeCall& call, const ReachMap& map, Ra
   // All ranks read all outputs, if they do so all inputs.
   if (choice.readable.scheme == NodeScheme::Pull && !mine.output.is_reached()) mine.input = {};
   return mine;
+}
+
+uint32_t PeerBuffers::mapped(const NodeCall& call, const ReachMap& map, Rank local_rank) {
+  const auto is_mapped = [&](const std::byte* buffer, Area area) {
+    const NodeGeometry::Extent extent = NodeGeometry::extent(call, {area, local_rank});
+    return extent.size_bytes() > 0 && map.describe(buffer + extent.begin, extent.size_bytes()).is_mapped();
+  };
+  return (is_mapped(call.input, Area::Input) ? 1U : 0U) | (is_mapped(call.output, Area::Output) ? 2U : 0U);
 }
 
 void PeerBuffers::clear(const NodeCall& call, Rank local_rank) {

@@ -8,7 +8,7 @@
 namespace ccom {
 namespace {
 
-constexpr size_t kMostPlans = 16;
+constexpr size_t kMostPlans = 64;
 
 // Into how many parts a scheme cuts what it passes on as a whole.
 uint32_t parts_of(const NodeShape& shape, int nranks) {
@@ -36,9 +36,8 @@ bool overwrites_input(const NodeTask& task, Rank self) {
 
 }  // namespace
 
-PreparedTask::PreparedTask(NodeTask task, NodeChoice choice, Rank local_rank)
+PreparedTask::PreparedTask(NodeTask task, std::vector<NodeChoice> ways, Rank local_rank)
     : task_(std::move(task)),
-      choice_(std::move(choice)),
       local_rank_(local_rank),
       nobody_(static_cast<size_t>(task_.nranks)),
       overwrites_input_(ccom::overwrites_input(task_, local_rank)) {
@@ -46,27 +45,33 @@ PreparedTask::PreparedTask(NodeTask task, NodeChoice choice, Rank local_rank)
   plain.completes = task_.completes;
   is_plain_ = task_ == plain;
   for (const std::vector<uint32_t>& gives : task_.blocks.gives) most_given_ = std::max(most_given_, gives.size());
-  least_parts_ = static_cast<uint32_t>(task_.nranks);
-  for (const NodeShape* shape : {&choice_.staged, &choice_.readable, &choice_.mapped}) {
-    least_parts_ = std::min(least_parts_, parts_of(*shape, task_.nranks));
+  CCOM_ASSERT(!ways.empty());
+  for (NodeChoice& choice : ways) {
+    Way& way = ways_.emplace_back();
+    way = {std::move(choice), static_cast<uint32_t>(task_.nranks)};
+    for (const NodeShape* shape : {&way.choice.staged, &way.choice.readable, &way.choice.mapped}) {
+      way.least_parts = std::min(way.least_parts, parts_of(*shape, task_.nranks));
+    }
   }
 }
 
 bool PreparedTask::has_scheme(NodeScheme scheme) const {
-  return choice_.staged.scheme == scheme || choice_.readable.scheme == scheme || choice_.mapped.scheme == scheme;
+  const NodeChoice& used = choice();
+  return used.staged.scheme == scheme || used.readable.scheme == scheme || used.mapped.scheme == scheme;
 }
 
 PreparedTask::Made& PreparedTask::made(bool in_place, std::span<const Reach> reach) {
-  const auto found = std::ranges::find_if(
-      made_, [&](const Made& made) { return made.in_place == in_place && std::ranges::equal(made.reach, reach); });
+  const auto found = std::ranges::find_if(made_, [&](const Made& made) {
+    return made.way == way_ && made.in_place == in_place && std::ranges::equal(made.reach, reach);
+  });
   if (found != made_.end()) {
     std::rotate(made_.begin(), found, found + 1);
   } else {
     if (made_.size() == kMostPlans) made_.pop_back();
     made_.insert(
         made_.begin(),
-        {in_place, false, std::vector<Reach>(reach.begin(), reach.end()),
-         std::make_unique<const NodePlan>(node_plan(task_, local_rank_, in_place, choice_.shape_for(reach), reach))});
+        {way_, in_place, false, std::vector<Reach>(reach.begin(), reach.end()),
+         std::make_unique<const NodePlan>(node_plan(task_, local_rank_, in_place, choice().shape_for(reach), reach))});
   }
   return made_.front();
 }
@@ -75,7 +80,7 @@ const NodePlan& PreparedTask::opening(bool in_place) { return *made(in_place, no
 
 Result<const NodePlan*> PreparedTask::plan(bool in_place, std::span<const Reach> reach, const Prove& prove) {
   Made& found = made(in_place, reach);
-  if (!found.is_proved && prove) CCOM_TRY(prove(task_, choice_, reach));
+  if (!found.is_proved && prove) CCOM_TRY(prove(task_, choice(), reach));
   found.is_proved = true;
   return found.plan.get();
 }

@@ -23,7 +23,8 @@ ShmCollectives::ShmCollectives(NodeConfig config, Monitor& monitor, FlagBarrier:
       reach_map_(config_.peers, config_.arena, config_.means),
       staging_(*config_.segment, config_.region_offset, config_.layout, barrier_.local_rank()),
       buffers_(size()),
-      room_{barrier_, monitor_, reach_map_, config_.prove, staging_, reducers_, buffers_, sources_, targets_, read_} {
+      room_{barrier_, monitor_, reach_map_, config_.prove, staging_, reducers_,
+            buffers_, choices_, sources_,   targets_,      read_} {
   for (const size_t small : config_.small_bytes) CCOM_ASSERT(small <= kMailBytes);
   sources_.reserve(static_cast<size_t>(size()));
   targets_.reserve(static_cast<size_t>(size()) + 1);
@@ -43,17 +44,22 @@ Status ShmCollectives::open() {
 Status ShmCollectives::run(const NodeCall& call, const CallWords& words, std::chrono::milliseconds timeout) {
   if (monitor_.failed()) [[unlikely]]
     return give_up(monitor_.status());
-  barrier_.begin(words, timeout);
   if (call.views == nullptr && call.task->is_plain()) {
     const Collective collective = call.task->task().collective;
     const size_t shown = shown_bytes(collective, size(), call.unit_bytes());
     if (shown <= config_.small_bytes[static_cast<size_t>(collective)]) {
+      barrier_.begin(words, timeout);
       Status status = run_small(call, shown);
       if (!status.is_ok()) [[unlikely]]
         return give_up(status);
       return status;
     }
   }
+  const size_t way = choose_way(call, words);
+  // Part of the call: ranks that took different ways would notice.
+  CallWords words_of_way = words;
+  words_of_way[4] |= static_cast<uint64_t>(way) << 32;
+  barrier_.begin(words_of_way, timeout);
   TiledCall tiled(call, room_);
   Status status = tiled.run();
   if (!status.is_ok()) [[unlikely]] {
@@ -61,6 +67,14 @@ Status ShmCollectives::run(const NodeCall& call, const CallWords& words, std::ch
     if (tiled.exposure()) end_exposure(*tiled.exposure());
   }
   return status;
+}
+
+size_t ShmCollectives::choose_way(const NodeCall& call, const CallWords& words) {
+  PreparedTask& task = *call.task;
+  const size_t way =
+      choices_.begin({words[3], call.unit_bytes(), task.most_given(), task.task().collective}, task.ways());
+  task.use(way);
+  return way;
 }
 
 Status ShmCollectives::give_up(const Status& cause) {

@@ -67,6 +67,7 @@ class ShmCollectives {
   void show(const NodeCall& call, size_t shown);
   void combine_shown(const NodeCall& call, size_t shown);
   const std::byte* shown_by(int local_rank, size_t shown) const;
+  size_t choose_way(const NodeCall& call, const CallWords& words);
   Status give_up(const Status& cause);
   void end_exposure(const TiledCall::Exposure& exposure);
   int size() const { return barrier_.size(); }
@@ -82,6 +83,7 @@ class ShmCollectives {
 
   // Memory of tiled calls, kept for the next one.
   PeerBuffers buffers_;
+  CallChoices choices_;
   std::vector<const std::byte*> sources_;
   std::vector<std::byte*> targets_;
   std::vector<std::byte> read_;

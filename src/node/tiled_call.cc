@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/time.h"
+#include "plan/fingerprint.h"
+
 namespace ccom {
 namespace {
 
@@ -13,6 +16,7 @@ constexpr size_t kStrideBytes = size_t{128} << 10;
 }  // namespace
 
 Status TiledCall::run() {
+  const int64_t begin_ns = room_.choices.is_timed() ? monotonic_ns() : 0;
   CCOM_TRY(open());
   CCOM_TRY_ASSIGN(const NodePlan* const plan, call_.task->plan(call_.in_place, room_.buffers.reach(), room_.prove));
   if (!geometry_ || !geometry_->serves(*plan)) geometry_.emplace(call_, *plan, room_.staging.layout());
@@ -24,6 +28,7 @@ Status TiledCall::run() {
   if (plan->staged) CCOM_TRY(room_.staging.reserve(call_.task->has_scheme(NodeScheme::Domains)));
   CCOM_TRY(run_tiles(*plan));
   if (plan->staged) room_.staging.advance(geometry_->tiles());
+  if (room_.choices.is_timed()) room_.choices.end(static_cast<double>(monotonic_ns() - begin_ns - opening_ns_));
   return {};
 }
 
@@ -36,6 +41,9 @@ Status TiledCall::open() {
   room_.buffers.clear(call_, barrier.local_rank());
   const Announcement mine = asks ? PeerBuffers::announce(call_, room_.reach_map, barrier.local_rank()) : Announcement();
   std::memcpy(barrier.payload(), &mine, sizeof mine);
+  const uint32_t buffers = asks ? PeerBuffers::mapped(call_, room_.reach_map, barrier.local_rank()) : 0;
+  const CallChoices::Said said = room_.choices.say(buffers);
+  std::memcpy(barrier.payload() + sizeof mine, &said, sizeof said);
   if (!mine.input.is_reached()) {
     geometry_.emplace(call_, opening, room_.staging.layout());
     CCOM_TRY(room_.staging.reserve(call_.task->has_scheme(NodeScheme::Domains)));
@@ -48,11 +56,28 @@ Status TiledCall::open() {
     const NodeGeometry::Extent output = NodeGeometry::extent(call_, {Area::Output, barrier.local_rank()});
     if (mine.output.is_mapped()) exposure_->output = {call_.output + output.begin, output.size_bytes()};
   }
+  const bool is_timed = room_.choices.is_timed();
+  const int64_t arrived_ns = is_timed ? monotonic_ns() : 0;
   CCOM_TRY(await(opening, 0, 1));
+  if (is_timed) opening_ns_ = monotonic_ns() - arrived_ns;
   if (!asks) return {};
+  hear(said);
   CCOM_TRY(room_.buffers.collect(call_, mine, room_.reach_map, barrier));
   if (room_.buffers.is_anybody_reached() && barrier.has_anybody_left()) return room_.monitor.status();
   return {};
+}
+
+void TiledCall::hear(const CallChoices::Said& own) {
+  double longest_ns = own.last_ns;
+  uint64_t buffers = 0;
+  for (int local_rank = 0; local_rank < room_.barrier.size(); ++local_rank) {
+    CallChoices::Said said = own;
+    if (local_rank != room_.barrier.local_rank())
+      std::memcpy(&said, room_.barrier.payload_of(local_rank) + sizeof(Announcement), sizeof said);
+    longest_ns = std::max(longest_ns, said.last_ns);
+    buffers = mix(buffers ^ said.buffers);
+  }
+  room_.choices.hear(longest_ns, buffers);
 }
 
 // Everything but the first slot's work and barrier.

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "node/call_choices.h"
 #include "node/flag_barrier.h"
 #include "node/geometry.h"
 #include "node/peer_buffers.h"
@@ -25,6 +26,7 @@ class TiledCall {
     Staging& staging;
     Reducers& reducers;
     PeerBuffers& buffers;
+    CallChoices& choices;
     std::vector<const std::byte*>& sources;  // of a step
     std::vector<std::byte*>& targets;
     std::vector<std::byte>& read;  // what was read through the kernel, a stride for each source of a step
@@ -42,6 +44,7 @@ class TiledCall {
 
  private:
   Status open();
+  void hear(const CallChoices::Said& own);
   Status run_tiles(const NodePlan& plan);
   Status run_phase(const NodePhase& phase, size_t tile);
   Status run_step(const NodeStep& step, size_t tile, uint32_t source_piece, uint32_t target_piece, uint32_t count);
@@ -53,6 +56,7 @@ class TiledCall {
   const Room& room_;
   std::optional<NodeGeometry> geometry_;
   bool streams_ = false;
+  int64_t opening_ns_ = 0;  // that this rank waited at the opening barrier, where the call is timed
   std::optional<Exposure> exposure_;
 };
 

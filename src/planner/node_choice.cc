@@ -145,6 +145,49 @@ NodeChoice node_choice(const Topology& topology, const Question& question, const
   return {.asks = false};
 }
 
+namespace {
+
+// Of what a rank stages at a time: half of a small second-level cache.
+constexpr size_t kShortTile = size_t{64} << 10;
+constexpr size_t kMostWays = 8;
+
+// Without other shapes' domains: they round differently.
+std::vector<NodeChoice> shapes_like(const HostGroup& group) {
+  std::vector<NodeChoice> shapes{group.stage.node};
+  if (group.stage.node.staged.scheme == NodeScheme::Domains) return shapes;
+  for (NodeChoice& way : ways(group, {}, true)) {
+    way.streams = group.stage.node.streams;
+    if (way != shapes[0]) shapes.push_back(std::move(way));
+  }
+  return shapes;
+}
+
+}  // namespace
+
+std::vector<NodeChoice> node_ways(const Topology& topology, const Program& program, const Stage& stage) {
+  std::vector<NodeChoice> found{stage.node};
+  const auto largest = std::ranges::max_element(stage.groups, {}, [](const auto& members) { return members.size(); });
+  if (!stage.node.asks || largest == stage.groups.end() || largest->size() < 2) return found;
+  const HostMachine machine(topology, topology.ranks[static_cast<size_t>((*largest)[0].rank)].host);
+  const HostGroup group{program, stage, static_cast<size_t>(largest - stage.groups.begin()), 0, 1, machine.machine};
+  const auto add = [&](NodeChoice way) {
+    if (found.size() < kMostWays && std::ranges::count(found, way) == 0) found.push_back(std::move(way));
+  };
+  const bool may_stream = !group.gets_scratch();
+  for (NodeChoice& shape : shapes_like(group)) {
+    add(shape);
+    if (may_stream) {
+      shape.streams = !shape.streams;
+      add(shape);
+      shape.streams = !shape.streams;
+    }
+    if (shape.reads) continue;
+    shape.tile_bytes = kShortTile;
+    add(shape);
+  }
+  return found;
+}
+
 size_t small_call_bytes(const Topology& topology, int host) {
   const Topology alone = host_alone(topology, host);
   if (alone.nranks() < 2) return kMostSmallBytes;

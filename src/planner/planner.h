@@ -33,6 +33,7 @@ struct Settings {
   bool shared_memory = false;              // ranks of a host without an imposed fabric may use its memory as they like
   size_t scratch_bytes = size_t{2} << 20;  // that a call by messages takes at a time: stays in cache
   int most_channels = 256;                 // that two ranks may have between them
+  bool tries_ways = true;                  // calls through memory find out which way is the fastest (node_ways())
   std::vector<PlanEntry> plans{};          // the user's (CCOM_PLAN): the first that serves a call is taken
 };
 
@@ -77,6 +78,10 @@ bool uses_memory(const Topology& topology, const Settings& settings);
 // A forced name that does not exist for the collective is a ConfigError with the names there are; one that the topology
 // forbids is NotSupported with the reason.
 Result<Choice> choose(const Topology& topology, const Settings& settings, const Question& question);
+
+// How the ranks of a host may run a Host stage of a program: as the stage says, then in other ways that compute the
+// same expressions. Each may be the fastest one on some machine; calls find out (plan/online_choice.h).
+std::vector<NodeChoice> node_ways(const Topology& topology, const Program& program, const Stage& stage);
 
 // Up to how many bytes that a rank shows others its calls are small on a host: run by one function, without a look-up.
 // 0 where tiny calls of many ranks need another way.

@@ -39,7 +39,7 @@ Status check_copies(const Program& program, size_t stage, const StageMember& mem
   return {};
 }
 
-Result<CompiledStage> compile_stage(const CompiledProgram& self, size_t index) {
+Result<CompiledStage> compile_stage(const CompiledProgram& self, size_t index, const WaysOfStage& ways) {
   const Program& program = *self.program;
   const Stage& stage = program.stages[index];
   CompiledStage compiled;
@@ -63,7 +63,8 @@ Result<CompiledStage> compile_stage(const CompiledProgram& self, size_t index) {
   } else if (stage.where == Stage::Where::Host) {
     compiled.kind = CompiledStage::Kind::Host;
     CCOM_TRY(check_host_group(program, index, compiled.group));
-    compiled.task = std::make_unique<PreparedTask>(node_task(program, stage, compiled.group), stage.node, place.member);
+    compiled.task = std::make_unique<PreparedTask>(node_task(program, stage, compiled.group),
+                                                   ways ? ways(stage) : std::vector{stage.node}, place.member);
   } else {
     compiled.kind = CompiledStage::Kind::Messages;
     compiled.plan = std::make_shared<const CompiledPlan>(
@@ -74,14 +75,14 @@ Result<CompiledStage> compile_stage(const CompiledProgram& self, size_t index) {
 
 }  // namespace
 
-Result<std::shared_ptr<const CompiledProgram>> compile(std::shared_ptr<const Program> program, Rank rank,
-                                                       bool in_place) {
+Result<std::shared_ptr<const CompiledProgram>> compile(std::shared_ptr<const Program> program, Rank rank, bool in_place,
+                                                       const WaysOfStage& ways) {
   auto compiled = std::make_shared<CompiledProgram>();
   compiled->program = std::move(program);
   compiled->rank = rank;
   compiled->in_place = in_place;
   for (size_t stage = 0; stage < compiled->program->stages.size(); ++stage) {
-    CCOM_TRY_ASSIGN(CompiledStage part, compile_stage(*compiled, stage));
+    CCOM_TRY_ASSIGN(CompiledStage part, compile_stage(*compiled, stage, ways));
     compiled->stages.push_back(std::move(part));
   }
   return std::shared_ptr<const CompiledProgram>(std::move(compiled));

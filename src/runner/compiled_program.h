@@ -3,6 +3,7 @@
 // One rank's part in a program, before anything is known of counts and types: its place in each stage and its plans.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -39,9 +40,12 @@ struct CompiledProgram {
   const StageMember* member(size_t stage) const;
 };
 
+// The ways in which a Host stage may run, the one that the program names first. Empty: that one alone.
+using WaysOfStage = std::function<std::vector<NodeChoice>(const Stage&)>;
+
 // InternalError for what the runner cannot run: members of a Host stage whose blocks lie in several buffers, a group of
 // one that gets what nobody gives.
-Result<std::shared_ptr<const CompiledProgram>> compile(std::shared_ptr<const Program> program, Rank rank,
-                                                       bool in_place);
+Result<std::shared_ptr<const CompiledProgram>> compile(std::shared_ptr<const Program> program, Rank rank, bool in_place,
+                                                       const WaysOfStage& ways = {});
 
 }  // namespace ccom

@@ -48,7 +48,7 @@ Result<CommConfig> CommConfig::from_environment() {
   config.algorithm = option("CCOM_ALGO");
   config.topology = option("CCOM_TOPOLOGY");
   config.plan = option("CCOM_PLAN");
-  config.tuning = option("CCOM_TUNING");
+  config.set_tuning(option("CCOM_TUNING"));
   CCOM_TRY(config.set_emulate_scale(option("CCOM_EMULATE_SCALE")));
   CCOM_TRY_ASSIGN(const InterfaceFilter interfaces, read_interface_filter(process_environment, list_interfaces()));
   config.ifname = interfaces.text;
@@ -117,6 +117,11 @@ Status CommConfig::sums_in_messages(const char* why) const {
           "CCOM_TRANSPORT and CCOM_ALGO.");
 }
 
+void CommConfig::set_tuning(const std::string& text) {
+  tries_ways = text != "off";
+  tuning = text == "off" || text == "auto" ? "" : text;
+}
+
 std::string CommConfig::fingerprint() const {
   std::string text = "transport=";
   for (const std::string& transport : transports) text += transport + "+";
@@ -124,7 +129,7 @@ std::string CommConfig::fingerprint() const {
           " streams=" + std::to_string(tcp_streams) + " crc=" + std::to_string(crc) +
           " crossing=" + std::to_string(static_cast<int>(crossing)) + " tls=" + std::to_string(tls) +
           " provider=" + ofi_provider + " memory=" + std::to_string(max_memory) +
-          " messages=" + std::to_string(messages) + " rounding=" +
+          " messages=" + std::to_string(messages) + " tuning=" + (tries_ways ? "auto" : "off") + " rounding=" +
           (rounding == Rounding::Stochastic ? "stochastic seed=" + std::to_string(rounding_seed) : "nearest");
   return text;
 }

@@ -27,6 +27,7 @@ struct CommConfig {
   std::string topology;
   std::string plan;          // path of a plan file; its contents are compared
   std::string tuning;        // path of a calibration; its contents are compared, see merge()
+  bool tries_ways = true;    // calls find out how they run fastest, see planner's Settings
   double emulate_scale = 0;  // of the topology's speeds; 0: they are not imitated
   std::string ifname;
   std::string host_id;
@@ -54,6 +55,8 @@ struct CommConfig {
   Status set_transports(const std::string& list);
   // "auto", "one" or "all".
   Status set_crossing(const std::string& kind);
+  // "auto", "off", or the path of a calibration.
+  void set_tuning(const std::string& text);
   // "" or a number above 0, up to 1.
   Status set_emulate_scale(const std::string& number);
   // "nearest" or "stochastic".

@@ -71,7 +71,7 @@ PreparedTask& NodeCrew::prepared(int rank, const NodeTask& task, const NodeChoic
   for (const auto& each : tasks) {
     if (each->task() == task && each->choice() == choice) return *each;
   }
-  return *tasks.emplace_back(std::make_unique<PreparedTask>(task, choice, rank));
+  return *tasks.emplace_back(std::make_unique<PreparedTask>(task, std::vector{choice}, rank));
 }
 
 CallWords words_of(const NodeCall& call, uint64_t sequence) {

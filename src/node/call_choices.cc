@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/call_choices.h"
+
+#include <algorithm>
+
+namespace ccom {
+
+// Most calls have buffers like the one before; hear() says whether that was right.
+size_t CallChoices::begin(const Kind& kind, size_t ways) {
+  now_ = {};
+  calls_ = nullptr;
+  is_timed_ = false;
+  ways_ = ways;
+  if (ways < 2) return 0;
+  auto found = kinds_.find(kind);
+  if (found == kinds_.end()) {
+    if (kinds_.size() == kMostKinds) return 0;
+    found = kinds_.try_emplace(kind).first;
+  }
+  calls_ = &found->second;
+  ++calls_->count;
+  if (calls_->by_buffers.empty()) return 0;
+  OnlineChoice& choice = *calls_->by_buffers.front().second;
+  is_timed_ = !choice.is_settled() || calls_->count % kWatched == 0;
+  now_ = {is_timed_ ? &choice : nullptr, choice.next()};
+  return now_.way;
+}
+
+void CallChoices::hear(double longest_ns, uint64_t buffers) {
+  if (last_.choice != nullptr) last_.choice->add(last_.way, longest_ns);
+  last_ = {};
+  if (calls_ == nullptr) return;
+  ByBuffers& known = calls_->by_buffers;
+  if (!known.empty() && known.front().first == buffers) return;
+  if (now_.choice != nullptr) now_.choice->forget();
+  now_ = {};
+  const auto found = std::ranges::find(known, buffers, &ByBuffers::value_type::first);
+  if (found != known.end()) {
+    std::rotate(known.begin(), found, found + 1);
+  } else {
+    known.emplace(known.begin(), buffers, std::make_unique<OnlineChoice>(ways_));
+  }
+}
+
+void CallChoices::end(double ns) {
+  if (now_.choice == nullptr) return;
+  last_ = now_;
+  last_ns_ = ns;
+  now_ = {};
+}
+
+}  // namespace ccom

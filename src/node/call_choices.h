@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which way calls run whose task has several: one OnlineChoice for each kind of call and of buffers.
+//
+// Ranks need no messages to agree. Each says at the opening barrier of a call how long its last one took, and where its
+// buffers are; everybody hears the same of everybody. So the time of a call is known after the next one has begun.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "base/collective.h"
+#include "plan/online_choice.h"
+
+namespace ccom {
+
+// Belongs to one thread at a time.
+class CallChoices {
+ public:
+  // Of calls that are alike on all ranks but for their buffers.
+  struct Kind {
+    uint64_t words = 0;  // type, operator, root
+    uint64_t bytes = 0;  // of a unit
+    uint64_t given = 0;  // units
+    Collective collective = Collective::AllReduce;
+    friend auto operator<=>(const Kind&, const Kind&) = default;
+  };
+  // A rank's, behind its Announcement.
+  struct Said {
+    double last_ns = 0;    // of its part of the last call that was timed
+    uint32_t buffers = 0;  // which of them others reach, however the call runs
+    uint32_t unused = 0;
+  };
+
+  // The way that this call is to take. In between: end().
+  size_t begin(const Kind& kind, size_t ways);
+  // Whether end() wants to know how long this rank worked on the call. The same on all ranks.
+  bool is_timed() const { return is_timed_; }
+  Said say(uint32_t buffers) const { return {last_ns_, buffers}; }
+  // After the opening barrier: the longest of what all said, and a number that stands for all their buffers.
+  void hear(double longest_ns, uint64_t buffers);
+  void end(double ns);
+
+ private:
+  static constexpr size_t kMostKinds = 256;  // further ones are not tried
+  static constexpr uint32_t kWatched = 64;   // of the calls of a kind that has settled, one in so many is timed
+
+  using ByBuffers = std::vector<std::pair<uint64_t, std::unique_ptr<OnlineChoice>>>;  // the latest first
+  struct Turn {
+    OnlineChoice* choice = nullptr;  // null: nothing to learn
+    size_t way = 0;
+  };
+  struct Calls {
+    ByBuffers by_buffers;
+    uint64_t count = 0;
+  };
+
+  std::map<Kind, Calls> kinds_;
+  Calls* calls_ = nullptr;  // of the call under way
+  Turn now_, last_;         // last_: its time has not been heard
+  size_t ways_ = 1;
+  double last_ns_ = 0;
+  bool is_timed_ = false;
+};
+
+}  // namespace ccom

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which of several ways to run calls of one kind is the fastest here, found out by the calls themselves.
+//
+// The ways compute the same expressions, so results do not depend on what is chosen. Pure: ranks that ask and tell the
+// same in the same order choose alike. Times are those of the slowest rank.
+//
+// A way that is being tried takes turns with the best one known. Trying costs at most kShare of the time that calls of
+// this kind have taken so far: ways that are likely to cost more wait until it is earned.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace ccom {
+
+class OnlineChoice {
+ public:
+  static constexpr double kShare = 0.02;     // of all time, for trying
+  static constexpr double kGain = 1.03;      // by which another way must be faster
+  static constexpr double kHopeless = 1.25;  // slower than the best by this in all of kFewTries: not tried again
+  static constexpr uint32_t kTries = 5, kFewTries = 2;
+  // Once all ways have been tried: so many calls in a row that take so much longer, or less long, and they are tried
+  // again. Virtual processors move, other jobs come and go.
+  static constexpr double kChanged = 1.5;
+  static constexpr uint32_t kUnlike = 16;
+
+  explicit OnlineChoice(size_t ways);  // 0: the one that is expected to be the fastest
+
+  // Of the next call. At most one call that tries something is under way.
+  size_t next();
+  // A call took so long.
+  void add(size_t way, double ns);
+  // Nobody will hear how long the call of next() took.
+  void forget();
+
+  size_t best() const { return best_; }
+  double best_ns() const;  // 0: not known yet
+  bool is_settled() const { return is_settled_; }
+  double total_ns() const { return total_ns_; }
+  double lost_ns() const { return lost_ns_; }  // by trying
+
+ private:
+  struct Way {
+    std::array<double, kTries> ns{};
+    uint32_t tried = 0;
+    bool is_hopeless = false;
+  };
+  static double median(const Way& way);
+  std::optional<size_t> to_try() const;
+  void settle();
+  void watch(double ns);
+  void reopen();
+
+  std::vector<Way> ways_;
+  Way recent_;  // of the best one: the latest calls, by turns
+  size_t best_ = 0;
+  std::optional<size_t> trying_;
+  size_t turn_ = 0;
+  double total_ns_ = 0, lost_ns_ = 0;
+  double settled_ns_ = 0;
+  uint32_t unlike_ = 0;
+  bool is_settled_ = false;
+};
+
+}  // namespace ccom
