@@ -184,6 +184,7 @@ const std::map<std::string, std::string> kNoThresholds = {
     {"kStrideBytes", "between two looks at the communicator's error"},
     {"kMostPlans", "size of a cache"},
     {"kMostCompiled", "size of a cache"},
+    {"kMostKinds", "size of a table"},
     {"kMostStarted", "slots of the engine"},
 };
 
