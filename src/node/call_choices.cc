@@ -12,12 +12,12 @@ size_t CallChoices::begin(const Kind& kind, size_t ways) {
   is_timed_ = false;
   ways_ = ways;
   if (ways < 2) return 0;
-  auto found = kinds_.find(kind);
-  if (found == kinds_.end()) {
+  if (latest_ == kinds_.end() || latest_->first != kind) latest_ = kinds_.find(kind);
+  if (latest_ == kinds_.end()) {
     if (kinds_.size() == kMostKinds) return 0;
-    found = kinds_.try_emplace(kind).first;
+    latest_ = kinds_.try_emplace(kind).first;
   }
-  calls_ = &found->second;
+  calls_ = &latest_->second;
   ++calls_->count;
   if (calls_->by_buffers.empty()) return 0;
   OnlineChoice& choice = *calls_->by_buffers.front().second;

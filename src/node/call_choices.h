@@ -60,6 +60,7 @@ class CallChoices {
   };
 
   std::map<Kind, Calls> kinds_;
+  std::map<Kind, Calls>::iterator latest_ = kinds_.end();
   Calls* calls_ = nullptr;  // of the call under way
   Turn now_, last_;         // last_: its time has not been heard
   size_t ways_ = 1;

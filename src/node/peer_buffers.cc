@@ -31,7 +31,7 @@ bool may_show_input(const NodeCall& call, const Announcement::Where& output) {
 PeerBuffers::PeerBuffers(int ranks)
     : reach_(static_cast<size_t>(ranks)), inputs_(reach_.size()), outputs_(reach_.size()) {}
 
-Announcement PeerBuffers::announce(const NodeCall& call, const ReachMap& map, Rank local_rank) {
+PeerBuffers::Own PeerBuffers::announce(const NodeCall& call, const ReachMap& map, Rank local_rank) {
   const NodeChoice& choice = call.task->choice();
   const auto where = [&](const std::byte* buffer, Area area) -> Announcement::Where {
     const NodeGeometry::Extent extent = NodeGeometry::extent(call, {area, local_rank});
@@ -43,18 +43,12 @@ Announcement PeerBuffers::announce(const NodeCall& call, const ReachMap& map, Ra
   Announcement mine;
   if (collective == Collective::AllReduce || collective == Collective::Reduce)
     mine.output = where(call.output, Area::Output);
-  if (may_show_input(call, mine.output)) mine.input = where(call.input, Area::Input);
+  mine.input = where(call.input, Area::Input);
+  const uint32_t mapped = (mine.input.is_mapped() ? 1U : 0U) | (mine.output.is_mapped() ? 2U : 0U);
+  if (!may_show_input(call, mine.output)) mine.input = {};
   // All ranks read all outputs, if they do so all inputs.
   if (choice.readable.scheme == NodeScheme::Pull && !mine.output.is_reached()) mine.input = {};
-  return mine;
-}
-
-uint32_t PeerBuffers::mapped(const NodeCall& call, const ReachMap& map, Rank local_rank) {
-  const auto is_mapped = [&](const std::byte* buffer, Area area) {
-    const NodeGeometry::Extent extent = NodeGeometry::extent(call, {area, local_rank});
-    return extent.size_bytes() > 0 && map.describe(buffer + extent.begin, extent.size_bytes()).is_mapped();
-  };
-  return (is_mapped(call.input, Area::Input) ? 1U : 0U) | (is_mapped(call.output, Area::Output) ? 2U : 0U);
+  return {mine, mapped};
 }
 
 void PeerBuffers::clear(const NodeCall& call, Rank local_rank) {

@@ -17,10 +17,13 @@ class PeerBuffers {
  public:
   explicit PeerBuffers(int ranks);
 
-  // What this rank says: where its buffers are, as far as others may use them.
-  static Announcement announce(const NodeCall& call, const ReachMap& map, Rank local_rank);
-  // Which of this rank's buffers others have mapped, whatever is announced: bits.
-  static uint32_t mapped(const NodeCall& call, const ReachMap& map, Rank local_rank);
+  // What this rank says: where its buffers are, as far as others may use them in this call; and, as bits, which of them
+  // they have mapped at all.
+  struct Own {
+    Announcement announcement;
+    uint32_t mapped = 0;
+  };
+  static Own announce(const NodeCall& call, const ReachMap& map, Rank local_rank);
   // Without announcements: nobody reaches anybody.
   void clear(const NodeCall& call, Rank local_rank);
   // After the barrier: what all have said.

@@ -39,10 +39,10 @@ Status TiledCall::open() {
   const bool asks = call_.task->choice().asks;
   const NodePlan& opening = call_.task->opening(call_.in_place);
   room_.buffers.clear(call_, barrier.local_rank());
-  const Announcement mine = asks ? PeerBuffers::announce(call_, room_.reach_map, barrier.local_rank()) : Announcement();
+  const auto [mine, mapped] =
+      asks ? PeerBuffers::announce(call_, room_.reach_map, barrier.local_rank()) : PeerBuffers::Own();
   std::memcpy(barrier.payload(), &mine, sizeof mine);
-  const uint32_t buffers = asks ? PeerBuffers::mapped(call_, room_.reach_map, barrier.local_rank()) : 0;
-  const CallChoices::Said said = room_.choices.say(buffers);
+  const CallChoices::Said said = room_.choices.say(mapped);
   std::memcpy(barrier.payload() + sizeof mine, &said, sizeof said);
   if (!mine.input.is_reached()) {
     geometry_.emplace(call_, opening, room_.staging.layout());

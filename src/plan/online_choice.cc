@@ -15,15 +15,17 @@ constexpr double kFirstGuess = 0.5;
 
 OnlineChoice::OnlineChoice(size_t ways) : ways_(ways), is_settled_(ways < 2) { CCOM_ASSERT(ways > 0); }
 
-double OnlineChoice::median(const Way& way) {
-  std::array<double, kTries> sorted = way.ns;
-  const auto count = static_cast<ptrdiff_t>(std::min(way.tried, kTries));
-  if (count == 0) return 0;
+// The median is that of whole turns, or of what there is in the first one.
+void OnlineChoice::Way::add(double value) {
+  ns[tried % kTries] = value;
+  ++tried;
+  if (tried > kTries && tried % kTries != 0) return;
+  std::array<double, kTries> sorted = ns;
+  const auto count = static_cast<ptrdiff_t>(std::min(tried, kTries));
   std::nth_element(sorted.begin(), sorted.begin() + count / 2, sorted.begin() + count);
-  return sorted[static_cast<size_t>(count / 2)];
+  median_ns = sorted[static_cast<size_t>(count / 2)];
+  if (tried == 2 * kTries) tried = kTries;
 }
-
-double OnlineChoice::best_ns() const { return median(recent_); }
 
 // The next one in turn that is worth it and paid for.
 std::optional<size_t> OnlineChoice::to_try() const {
@@ -32,7 +34,7 @@ std::optional<size_t> OnlineChoice::to_try() const {
     const size_t index = (turn_ + k) % ways_.size();
     const Way& way = ways_[index];
     if (index == best_ || way.is_hopeless || way.tried == kTries) continue;
-    const double more = way.tried == 0 ? kFirstGuess * best : std::max(median(way) - best, 0.0);
+    const double more = way.tried == 0 ? kFirstGuess * best : std::max(way.median_ns - best, 0.0);
     if (lost_ns_ + more <= kShare * total_ns_) return index;
   }
   return std::nullopt;
@@ -51,15 +53,14 @@ void OnlineChoice::forget() { trying_.reset(); }
 void OnlineChoice::add(size_t way, double ns) {
   total_ns_ += ns;
   if (way == best_) {
-    recent_.ns[recent_.tried++ % kTries] = ns;
-    if (recent_.tried == 2 * kTries) recent_.tried = kTries;
+    recent_.add(ns);
     if (is_settled_) watch(ns);
     return;
   }
   if (trying_ != way) return;  // from before the ways were tried again
   trying_.reset();
   Way& tried = ways_[way];
-  tried.ns[tried.tried++] = ns;
+  tried.add(ns);
   const double best = best_ns();
   lost_ns_ += std::max(ns - best, 0.0);
   const double least = *std::min_element(tried.ns.begin(), tried.ns.begin() + tried.tried);
@@ -75,9 +76,9 @@ void OnlineChoice::settle() {
     const Way& way = ways_[i];
     if (i == best_ || way.is_hopeless) continue;
     if (way.tried < kTries) return;
-    if (median(way) < fastest_ns) {
+    if (way.median_ns < fastest_ns) {
       fastest = i;
-      fastest_ns = median(way);
+      fastest_ns = way.median_ns;
     }
   }
   if (fastest != best_) recent_ = ways_[fastest];

@@ -38,7 +38,7 @@ class OnlineChoice {
   void forget();
 
   size_t best() const { return best_; }
-  double best_ns() const;  // 0: not known yet
+  double best_ns() const { return recent_.median_ns; }  // 0: not known yet
   bool is_settled() const { return is_settled_; }
   double total_ns() const { return total_ns_; }
   double lost_ns() const { return lost_ns_; }  // by trying
@@ -47,16 +47,17 @@ class OnlineChoice {
   struct Way {
     std::array<double, kTries> ns{};
     uint32_t tried = 0;
+    double median_ns = 0;
     bool is_hopeless = false;
+    void add(double value);
   };
-  static double median(const Way& way);
   std::optional<size_t> to_try() const;
   void settle();
   void watch(double ns);
   void reopen();
 
   std::vector<Way> ways_;
-  Way recent_;  // of the best one: the latest calls, by turns
+  Way recent_;  // of the best one: the latest calls, by turns; the median of the last whole turn
   size_t best_ = 0;
   std::optional<size_t> trying_;
   size_t turn_ = 0;
