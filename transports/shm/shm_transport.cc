@@ -58,8 +58,10 @@ Status ShmTransport::take_ring(ShmChannel& channel) {
   return Status::ok();
 }
 
+ShmTransport::~ShmTransport() { leave(); }
+
 // Sleepers would not check for the missing part.
-ShmTransport::~ShmTransport() {
+void ShmTransport::leave() {
   if (is_connected_) {
     my_lines().left.store(1, std::memory_order_release);
     for (const auto& channel : channels_) {
@@ -217,7 +219,7 @@ void ShmTransport::wake() {
 
 // Peers may still read what is in the rings; everything else is left as it is.
 void ShmTransport::stop() {
-  notify_all();
+  leave();
   if (failure_.is_ok()) failure_ = error(Code::Aborted, "shm: the transport was stopped");
   for (const auto& channel : channels_) {
     if (channel == nullptr) continue;

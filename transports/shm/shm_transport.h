@@ -110,6 +110,7 @@ class ShmTransport final : public Transport {
   std::chrono::nanoseconds until_due() const;
   static bool has_left(const ShmChannel& channel);
   void schedule_notification(ShmChannel& channel);
+  void leave();
   void notify_all();
   bool has_work() const;
 

@@ -244,7 +244,10 @@ void TcpTransport::stop() {
     shared_.failure = error(Code::InvalidUsage, "rank %d: the TCP transport was stopped", self_.rank);
   }
   for (auto& [peer, channels] : channels_) {
-    for (const auto& channel : channels) channel->clear();
+    for (const auto& channel : channels) {
+      channel->clear();
+      for (size_t i = 0; i < channel->lines().size(); ++i) (void)channel->end_output(i);  // tells the peer
+    }
   }
   shared_.active.clear();
   shared_.completed.clear();
