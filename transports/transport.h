@@ -81,9 +81,9 @@ struct Mismatch {
 struct Events {
   std::vector<Token> completed;
   std::optional<Mismatch> mismatch;  // final, like an error; nothing of that message was delivered
-  // Receives with may_end that can never complete: the peer has destroyed its transport or died, and everything it sent
-  // was delivered. For other receives, and in the middle of a message, that is a RemoteError; or, where the transport
-  // cannot detect the peer's end, nothing: failure detection does.
+  // Receives with may_end that can never complete: the peer has stopped or destroyed its transport or died, and
+  // everything it sent was delivered. For other receives, and in the middle of a message, that is a RemoteError; or,
+  // where the transport cannot detect the peer's end, nothing: failure detection does.
   std::vector<Token> ended;
 };
 
@@ -121,7 +121,8 @@ class Transport {
   virtual void wait(std::chrono::nanoseconds at_most) = 0;
   // Ends wait(). Thread-safe.
   virtual void wake() = 0;
-  // After it returns, no posted buffer or sink is accessed and nothing posted completes. Idempotent.
+  // After it returns, no posted buffer or sink is accessed and nothing posted completes. Peers see this rank's end as
+  // if this object had been destroyed, if they can be told without waiting for them. Idempotent. Needs no memory.
   virtual void stop() = 0;
   // Buffers held by this object.
   virtual uint64_t memory_bytes() const = 0;

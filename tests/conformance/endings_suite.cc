@@ -122,6 +122,51 @@ TEST_P(TransportConformance, StopLeavesTheSendersBufferAloneThoughThePeerReceive
   }
 }
 
+// A rank whose communicator has failed need not end soon, and who waits for a message of it need not hear of the cause.
+TEST_P(TransportConformance, StopEndsThePeersReceivesThoughTheTransportLives) {
+  const auto job = connected(GetParam(), {.ranks = 3, .channels = 2});
+  const auto sent = payload(1000, 1);
+  std::vector<std::byte> received(1000), never(1000), never_either(1000);
+  job->receive(1, 0, 0, 1, received, 1);
+  job->receive(1, 0, 1, 2, never, 2, true);
+  job->receive(2, 0, 1, 3, never_either, 3);
+  job->send(0, 1, 0, 1, sent, 1);
+  ASSERT_TRUE(job->step_until_complete(0, 1));
+  std::thread stopper([&job] { (*job)[0].stop(); });
+  const Deadline deadline = Deadline::after(kTimeout);
+  for (const Rank rank : {1, 2}) {
+    const Report& report = job->report(rank);
+    while (report.ended.empty() && report.status.is_ok() && !deadline.passed()) {
+      (*job)[rank].wait(std::chrono::milliseconds(10));
+      job->step(rank);
+    }
+  }
+  stopper.join();
+  EXPECT_TRUE(job->report(1).status.is_ok()) << job->report(1).status.message();
+  EXPECT_EQ(job->report(1).ended, std::vector<Token>{2});
+  EXPECT_TRUE(job->report(1).has(1) && matches(received, 1)) << "what was sent before arrives";
+  EXPECT_EQ(job->report(2).status.code(), Code::RemoteError) << job->report(2).status.message();
+  EXPECT_EQ(job->report(2).status.peers(), std::vector<int>{0});
+}
+
+// Also when pieces of a message are under way: what the peer was promised may never come.
+TEST_P(TransportConformance, StopEndsAReceiveInTheMiddleOfItsMessage) {
+  for (const int steps_before : {0, 1, 3, 10}) {
+    const auto job = connected(GetParam(), {.ranks = 2, .channels = 1});
+    const auto sent = payload(9 * kMiB, 1);
+    std::vector<std::byte> received(9 * kMiB);
+    job->receive(1, 0, 0, 1, received, 1);
+    job->send(0, 1, 0, 1, sent, 1);
+    for (int i = 0; i < steps_before; ++i) job->step();
+    (*job)[0].stop();
+    const Report& report = job->report(1);
+    EXPECT_TRUE(job->step_until([&report] { return report.has(1) || !report.status.is_ok(); })) << steps_before;
+    if (report.has(1)) continue;
+    EXPECT_EQ(report.status.code(), Code::RemoteError) << report.status.message();
+    EXPECT_EQ(report.status.peers(), std::vector<int>{0});
+  }
+}
+
 TEST_P(TransportConformance, TheDestructorLosesNothingThatWasComplete) {
   const auto job = connected(GetParam(), {.ranks = 2, .channels = 1});
   constexpr Token kMessages = 60, kReceivedEarly = 5;

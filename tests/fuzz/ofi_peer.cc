@@ -228,11 +228,13 @@ void FuzzPeer::say(fuzz::Reader& reader, const std::vector<size_t> (&sizes)[kFuz
                    .communicator = kCommunicator,
                    .from = self_,
                    .to = 1 - self_};
+  if (header.prefix.kind == Kind::Goodbye && (shape & 256) != 0) header.prefix.kind = Kind::Stopped;
   header.session = header.session_again = session_;
   header.consumed = consumed_[channel];
   header.arrived = heard_fragments_;
   header.slots_freed = freed_[channel];
-  header.message = header.prefix.kind == Kind::Goodbye ? said_fragments_ : number;
+  const bool is_last = header.prefix.kind == Kind::Goodbye || header.prefix.kind == Kind::Stopped;
+  header.message = is_last ? said_fragments_ : number;
   header.message_bytes = size;
   const bool is_written = header.prefix.kind == Kind::Data && (shape & 32) != 0;
   const size_t piece = is_written ? kFuzzSlotBytes : kFuzzFragmentBytes;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "transports/ofi/channel.h"
+#include "transports/ofi/link.h"
 
 namespace ccom::ofi {
 namespace {
@@ -49,7 +50,10 @@ ConstBytes OfiChannel::written(const Header& header, bool is_slot) const {
 
 Status OfiChannel::accept(const Arrival& arrival, ReceivePool& pool) {
   if (arrival.operation != nullptr) arrival.operation->charged = this;
-  if (arrival.header.message < receive_number_) return violation("sent a duplicate fragment");
+  if (arrival.header.message < receive_number_) {
+    // A payload that nothing waited for any more, see Kind::Stopped.
+    return link_.is_cut ? release(arrival, pool) : violation("sent a duplicate fragment");
+  }
   if (arrival.header.message - receive_number_ >= receives_.size()) {
     if (kept_.size() >= credits_ + slot_is_done_.size()) return violation("sent more than its credits allow");
     kept_.push_back(arrival);

@@ -23,14 +23,14 @@ struct Link {
   // The higher rank connects, the lower one accepts. The session numbers are set with the Answer: a message that
   // carries ours comes from the peer, also if it overtakes the Confirm.
   Handshake handshake;
-  HandshakeMessage heard;                    // the peer's last one, which it may repeat
+  HandshakeMessage heard;  // the peer's last one, which it may repeat
   LinkTerms peer_terms;
   Status disagreement;                       // with these, to be reported when the peer has been answered
   uint64_t session_in = 0, session_out = 0;  // 0: none yet
   bool is_confirmed = false;                 // our Confirm was sent, or the peer's received
   bool greeting_due = false, confirm_due = false;
-  Clock::time_point greet_at{};  // not before
-  int last_error = 0;            // of a handshake message, FI_E...
+  Clock::time_point greet_at{};                           // not before
+  int last_error = 0;                                     // of a handshake message, FI_E...
   SendOperation greeting, confirm, goodbye, acknowledge;  // greeting: our Hello or Answer
 
   std::vector<std::unique_ptr<OfiChannel>> channels;
@@ -46,11 +46,13 @@ struct Link {
   uint64_t arrived = 0, announced = 0;    // the same from the peer
   uint64_t awaited = 0;                   // only the header was received; not counted as arrived
   std::optional<uint64_t> goodbye_count;  // the peer is leaving after sending that many
+  bool is_cut = false;                    // and its writes need not arrive
+  bool is_told = false;                   // that we are leaving
   bool is_dead = false;                   // sends to it fail
 
   explicit Link(const Handshake& start) : handshake(start) {}
   bool is_connected() const { return is_confirmed; }
-  bool has_left() const { return goodbye_count.has_value() && arrived >= *goodbye_count; }
+  bool has_left() const { return goodbye_count.has_value() && arrived + (is_cut ? awaited : 0) >= *goodbye_count; }
 };
 
 }  // namespace ccom::ofi

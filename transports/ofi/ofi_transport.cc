@@ -110,6 +110,7 @@ void OfiTransport::stop() {
   board_.completed.clear();
   board_.ended.clear();
   board_.mismatch.reset();
+  tell_peers();
 }
 
 uint64_t OfiTransport::memory_bytes() const { return pool_.memory_bytes() + send_memory_bytes_ + slot_memory_bytes_; }

@@ -8,6 +8,7 @@
 // the target at the receiver (channel.h); their headers, with checksums, are sent as small messages.
 //
 // stop(): shuts everything that remote writes may access (rails.h); message buffers belong to the transport anyway.
+// Peers are told (shutdown.cc).
 //
 // Memory, independent of load: each channel has `credits` (at most 8) buffers of 16 KiB per direction, some for
 // messages without credit, and 4 slots of 256 KiB; all shrink when there are many channels.
@@ -133,6 +134,8 @@ class OfiTransport final : public Transport {
   Status damaged(const Link& link, const char* what) const;
 
   // shutdown.cc
+  void tell_peers() noexcept;
+  void take_leave();
   void shut_down();
   Status on_goodbye(Link& link, uint64_t sent);
   Status acknowledge_goodbye(Link& link);

@@ -86,7 +86,11 @@ Status OfiTransport::on_message(Link& link, ReceiveOperation& operation) {
   switch (header.prefix.kind) {
     case Kind::Data: return on_data(link, header, operation);
     case Kind::Grant: CCOM_TRY(link.channels[header.prefix.channel]->take_credit(header)); break;
-    case Kind::Goodbye: CCOM_TRY(on_goodbye(link, header.message)); break;
+    case Kind::Goodbye:
+    case Kind::Stopped:
+      link.is_cut |= header.prefix.kind == Kind::Stopped;
+      CCOM_TRY(on_goodbye(link, header.message));
+      break;
     case Kind::Acknowledge: break;
     case Kind::Target:
       operation.charged = link.channels[header.prefix.channel].get();
@@ -109,6 +113,7 @@ Status OfiTransport::on_data(Link& link, const Header& header, ReceiveOperation&
   }
   operation.charged = &channel;
   ++link.awaited;
+  CCOM_TRY(acknowledge_goodbye(link));
   CCOM_TRY_ASSIGN(const WriteTickets::Match match, board_.tickets.on_header(channel, header));
   if (match.channel != nullptr) CCOM_TRY(on_payload(match));
   return pool_.release(operation);

@@ -134,7 +134,7 @@ Status OfiTransport::send_target(OfiChannel& channel, const OfiChannel::Target& 
 
 Status OfiTransport::send_control(Link& link, SendOperation& operation, Kind kind, OfiChannel* channel) {
   Header header = make_header(link, kind, channel);
-  if (kind == Kind::Goodbye) header.message = link.sent;
+  if (kind == Kind::Goodbye || kind == Kind::Stopped) header.message = link.sent;
   link.announced = link.arrived;
   return seal_and_post(operation, header, {});
 }
@@ -167,9 +167,9 @@ Status OfiTransport::seal_and_post(SendOperation& operation, const Header& heade
 
 Status OfiTransport::post(SendOperation& operation) {
   Link& link = *operation.link;
+  link.outbox.push_back(&operation);  // may throw; nothing else has changed then
   operation.is_busy = true;
   ++link.unfinished;
-  link.outbox.push_back(&operation);
   return link.is_waiting ? Status::ok() : flush(link);
 }
 
@@ -246,7 +246,7 @@ Status OfiTransport::send_failed(SendOperation& operation, const Completion& com
     return Status::ok();
   }
   mark_dead(link);
-  if (link.goodbye_count || operation.kind == Kind::Goodbye || operation.kind == Kind::Acknowledge) return Status::ok();
+  if (link.goodbye_count || &operation == &link.goodbye || operation.kind == Kind::Acknowledge) return Status::ok();
   return peer_error(completion, config_.rank, link.rank, "send");
 }
 

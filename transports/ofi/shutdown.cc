@@ -10,7 +10,12 @@
 //
 // A rank that has received a Goodbye sends nothing more to that peer, waits for nothing from it, and knows which
 // receives can never complete.
+//
+// stop() sends it already: after an error the process may live on, and a peer may wait for it without another way to
+// hear of that error. If the rails were shut, it is a Stopped: payloads under way are lost, even some whose writes have
+// completed (closing a socket with unread input), so the peer waits for their headers only.
 #include <algorithm>
+#include <new>
 
 #include "base/log.h"
 #include "transports/ofi/ofi_transport.h"
@@ -24,6 +29,7 @@ constexpr auto kAcknowledgeTime =
 constexpr auto kGoodbyeTime =
     std::chrono::milliseconds(20);  // wait for Goodbye and Acknowledge, when nothing else is outstanding
 constexpr auto kSlice = std::chrono::milliseconds(5);
+constexpr auto kTellTime = std::chrono::milliseconds(10);  // at most, in stop()
 
 bool is_present(const Link& link) { return link.is_connected() && !link.is_dead; }
 bool awaits_acknowledgement(const Link& link) {
@@ -31,14 +37,36 @@ bool awaits_acknowledgement(const Link& link) {
 }
 bool is_draining(const Link& link) { return awaits_acknowledgement(link) && link.unfinished > 0; }
 bool is_talking(const Link& link) { return is_present(link) && link.unfinished > 0; }
+bool is_telling(const Link& link) { return is_present(link) && link.goodbye.is_busy; }
 
 }  // namespace
 
-void OfiTransport::shut_down() {
+// Once per peer.
+void OfiTransport::take_leave() {
+  const Kind kind = rails_->is_shut() ? Kind::Stopped : Kind::Goodbye;
   for (const auto& link : links_) {
-    if (!is_present(*link) || link->goodbye_count) continue;
-    (void)send_control(*link, link->goodbye, Kind::Goodbye, nullptr);  // a failure marks the link dead
+    if (link->is_told || !is_present(*link) || link->goodbye_count) continue;
+    (void)send_control(*link, link->goodbye, kind, nullptr);  // a failure marks the link dead
+    link->is_told = true;
   }
+}
+
+// As far as the provider takes it soon and there is memory for it; the destructor does the rest.
+void OfiTransport::tell_peers() noexcept {
+  try {
+    take_leave();
+    const Deadline deadline = Deadline::after(kTellTime);
+    const auto is_due = [](const auto& link) { return is_telling(*link); };
+    while (std::ranges::any_of(links_, is_due) && !deadline.passed()) {
+      (void)advance();
+      wait(std::chrono::milliseconds(1));
+    }
+  } catch (const std::bad_alloc&) {  // nor can it be logged
+  }
+}
+
+void OfiTransport::shut_down() {
+  take_leave();
   const auto any = [this](bool (*holds)(const Link&)) {
     return std::ranges::any_of(links_, [holds](const auto& link) { return holds(*link); });
   };

@@ -17,7 +17,7 @@ namespace ccom::ofi {
 static_assert(std::endian::native == std::endian::little);
 
 inline constexpr uint32_t kMagic = 0x4d4f4343;  // "CCOM"
-inline constexpr uint8_t kWireVersion = 4;
+inline constexpr uint8_t kWireVersion = 5;
 
 enum class Kind : uint8_t {
   Handshake = 1,    // a HandshakeMessage, which has no Prefix
@@ -26,6 +26,7 @@ enum class Kind : uint8_t {
   Goodbye = 5,      // the sender is leaving; to be acknowledged when all its fragments have arrived
   Acknowledge = 6,  // that many fragments have arrived
   Target = 7,       // write that message of yours here
+  Stopped = 8,      // as Goodbye, but payloads that are still being written need not arrive any more
 };
 
 struct Prefix {
@@ -73,7 +74,8 @@ struct Header {
   uint64_t session = 0;
   uint64_t consumed = 0;  // fragments of this channel that have left the sender's receive buffers, in total
   uint64_t arrived = 0;   // fragments of all channels that have reached the sender, in total
-  uint64_t message = 0;   // Data: position in the channel, from 0. Goodbye: fragments sent to this peer, in total
+  uint64_t message =
+      0;  // Data: position in the channel, from 0. Goodbye, Stopped: fragments sent to this peer, in total
   uint64_t message_bytes = 0;
   uint64_t offset_bytes = 0;
   Envelope envelope;
