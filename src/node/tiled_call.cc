@@ -141,6 +141,7 @@ Status TiledCall::run_step(const NodeStep& step, size_t tile, uint32_t source_pi
     targets.push_back(address(target, tile, target_piece));
     streamed += streams_ && target.area == Area::Output ? 1 : 0;
   }
+  const bool is_streamed_in = call_.task->choice().streams_in && step.targets[0].area == Area::Stage;
   const size_t element_bytes = call_.element_bytes();
   const bool combines = step.sources.size() > 1 || step.completes;
   const Reducer* const combine = combines ? &room_.reducers.get(call_, step.completes) : nullptr;
@@ -155,7 +156,7 @@ Status TiledCall::run_step(const NodeStep& step, size_t tile, uint32_t source_pi
     CCOM_TRY(take_sources(step, tile, source_piece, done * element_bytes, now_bytes));
     if (combines) {
       (*combine)(room_.sources, targets, now, streamed, first + done);
-    } else if (is_copied && streamed > 0) {
+    } else if (is_copied && (streamed > 0 || is_streamed_in)) {
       copy_streaming(targets[0], room_.sources[0], now_bytes);
     } else if (is_copied && targets[0] != room_.sources[0]) {
       std::memcpy(targets[0], room_.sources[0], now_bytes);

@@ -108,6 +108,7 @@ struct NodeChoice {
   bool asks = true;
   bool reads = false;            // buffers that only the kernel can read (process_vm_readv) count as reached
   bool streams = false;          // results go past the caches
+  bool streams_in = false;       // and what ranks stage of their inputs
   NodeShape staged{};            // no output is reached, and not all inputs
   NodeShape readable{};          // all inputs are reached, no output
   NodeShape mapped{};            // some output is reached

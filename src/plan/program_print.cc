@@ -37,6 +37,7 @@ std::string how_text(const Stage& stage) {
     text += ", mapped " + shape_text(stage.node.mapped);
   if (stage.node.reads) text += ", kernel reads";
   if (stage.node.streams) text += ", streamed";
+  if (stage.node.streams_in) text += ", staged past the caches";
   return text;
 }
 

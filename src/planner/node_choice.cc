@@ -149,7 +149,7 @@ namespace {
 
 // Of what a rank stages at a time: half of a small second-level cache.
 constexpr size_t kShortTile = size_t{64} << 10;
-constexpr size_t kMostWays = 8;
+constexpr size_t kMostWays = 10;
 
 // Without other shapes' domains: they round differently.
 std::vector<NodeChoice> shapes_like(const HostGroup& group) {
@@ -174,16 +174,20 @@ std::vector<NodeChoice> node_ways(const Topology& topology, const Program& progr
     if (found.size() < kMostWays && std::ranges::count(found, way) == 0) found.push_back(std::move(way));
   };
   const bool may_stream = !group.gets_scratch();
-  for (NodeChoice& shape : shapes_like(group)) {
+  for (const NodeChoice& shape : shapes_like(group)) {
     add(shape);
-    if (may_stream) {
-      shape.streams = !shape.streams;
-      add(shape);
-      shape.streams = !shape.streams;
-    }
+    NodeChoice other = shape;
+    other.streams = !shape.streams;
+    if (may_stream) add(other);
     if (shape.reads) continue;
-    shape.tile_bytes = kShortTile;
-    add(shape);
+    // A line that its reader has loaded is dear to store to on some processors.
+    other.streams_in = true;
+    if (may_stream) add(other);
+    other.streams = shape.streams;
+    add(other);
+    other = shape;
+    other.tile_bytes = kShortTile;
+    add(other);
   }
   return found;
 }
