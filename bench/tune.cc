@@ -58,9 +58,9 @@ struct Pairs {
   int peer = 1, count = 1;
 };
 
-// One way; of the burst, the last message comes back.
+// One way.
 struct MessageTimes {
-  double short_seconds = 0, long_seconds = 0, burst_seconds = 0;
+  double short_seconds = 0, long_seconds = 0;
 };
 
 class Tuner {
@@ -103,8 +103,7 @@ class Tuner {
   // Of the first ranks of two hosts alone; then of all their ranks at once, each with its counterpart.
   Outcome measure_network(const std::vector<int>& locals, int other) {
     MessageTimes alone, together;
-    CCOM_LAUNCH_TRY(measure({other, 1}, true, &alone));
-    note_speed(alone, true);
+    CCOM_LAUNCH_TRY(measure_alone(other, true, &alone));
     int count = 0;
     while (count < other && other + count < place_.ranks && locals[static_cast<size_t>(count)] == count &&
            locals[static_cast<size_t>(other + count)] == count) {
@@ -138,8 +137,7 @@ class Tuner {
     CCOM_LAUNCH_TRY(choose_cores(place_, control_, &cores));
     const Pinned pinned(cores.of(place_));
     MessageTimes times;
-    CCOM_LAUNCH_TRY(measure({1, 1}, !shm, &times));
-    note_speed(times, !shm);
+    CCOM_LAUNCH_TRY(measure_alone(1, !shm, &times));
     const bool has_core_each = cores.second >= 0 && place_.ranks <= std::max(2, cores.usable);
     if (shm && is_alone && has_core_each) CCOM_LAUNCH_TRY(measure_reductions());
     if (shm) CCOM_LAUNCH_TRY(measure_memory_costs(place_, control_, comm_.get(), cores, &speeds_.memory_costs));
@@ -153,18 +151,24 @@ class Tuner {
     CCOM_LAUNCH_TRY(
         median_of([&] { return is_network ? exchange(pairs, kLongBytes) : round_trip(pairs, kLongBytes, 1); },
                   &times->long_seconds));
-    CCOM_LAUNCH_TRY(median_of([&] { return round_trip(pairs, kShortBytes, kBurst); }, &times->burst_seconds));
     times->short_seconds /= 2;
     if (!is_network) times->long_seconds /= 2;
     return {};
   }
 
-  void note_speed(const MessageTimes& times, bool is_network) {
+  // Ranks 0 and `peer`: the speed, and what each further message of a burst takes.
+  Outcome measure_alone(int peer, bool is_network, MessageTimes* times) {
+    const Pairs pair{peer, 1};
+    double burst_seconds = 0;
+    CCOM_LAUNCH_TRY(measure(pair, is_network, times));
+    CCOM_LAUNCH_TRY(median_of([&] { return round_trip(pair, kShortBytes, kBurst); }, &burst_seconds));
     std::optional<Speed>& speed = is_network ? speeds_.network : speeds_.memory;
-    speed = speed_of(times.short_seconds, times.long_seconds, kLongBytes);
-    if (!speed) speeds_.memory_costs.leave_out(is_network ? "network" : "memory");
-    const double post = (times.burst_seconds - 2 * times.short_seconds) / (kBurst - 1) * 1e9;
+    speed = speed_of(times->short_seconds, times->long_seconds, kLongBytes);
+    if (!speed)
+      (is_network ? speeds_.network_costs : speeds_.memory_costs).leave_out(is_network ? "network" : "memory");
+    const double post = (burst_seconds - 2 * times->short_seconds) / (kBurst - 1) * 1e9;
     if (post > 0 && !speeds_.post_ns) speeds_.post_ns = post;
+    return {};
   }
 
   bool asks(Pairs pairs) const { return place_.rank < pairs.count; }

@@ -24,6 +24,7 @@ constexpr std::chrono::nanoseconds kQuietSlice{20000000};
 
 thread_local constinit int done_depth = 0;
 
+// What fn returns, or throws.
 template <typename Fn>
 Status caught(Rank rank, Fn fn) noexcept {
   try {

@@ -44,6 +44,22 @@ class LostRanks : public ::testing::Test {
     waiting_rank0.reset();
     waited_for.reset();
   }
+  // Of the server that it runs, as rank 0.
+  static UniqueId served_by(Child& rank0) {
+    rank0.start();
+    return unpack(rank0.hear<UniqueId::Packed>()).value();
+  }
+  // As rank 0, while the child joins as rank 1.
+  static Result<std::unique_ptr<Rendezvous>> join_beside(Child& other, const UniqueId& id) {
+    other.start();
+    other.tell(*pack(id));
+    auto rank0 = connect_rendezvous(id, 2, 0, soon());
+    if (rank0) {
+      EXPECT_EQ(other.hear<char>(), '!');
+    }
+    return rank0;
+  }
+
   // The error of an exchange in which `victim` is killed.
   static Status exchange_and_kill(Rendezvous& rendezvous, Child& victim) {
     std::jthread killer([&victim] {
@@ -78,10 +94,7 @@ class LostRanks : public ::testing::Test {
 };
 
 TEST_F(LostRanks, ADeadRankZeroIsNamedWithItsProcess) {
-  joined_rank0->start();
-  const auto id = unpack(joined_rank0->hear<UniqueId::Packed>());
-  ASSERT_TRUE(id);
-  const auto rendezvous = connect_rendezvous(*id, 2, 1, soon());
+  const auto rendezvous = connect_rendezvous(served_by(*joined_rank0), 2, 1, soon());
   ASSERT_TRUE(rendezvous) << message_of(rendezvous);
   const Status failure = exchange_and_kill(**rendezvous, *joined_rank0);
   expect_named(failure, 0);
@@ -89,11 +102,9 @@ TEST_F(LostRanks, ADeadRankZeroIsNamedWithItsProcess) {
 
 // The id says that it is rank 0's, as those of urls do.
 TEST_F(LostRanks, ADeadRankZeroIsNamedAlsoBeforeItHasJoined) {
-  serving_rank0->start();
-  auto id = unpack(serving_rank0->hear<UniqueId::Packed>());
-  ASSERT_TRUE(id);
-  id->rank0_made = true;
-  const auto rendezvous = connect_rendezvous(*id, 2, 1, soon());
+  UniqueId id = served_by(*serving_rank0);
+  id.rank0_made = true;
+  const auto rendezvous = connect_rendezvous(id, 2, 1, soon());
   ASSERT_TRUE(rendezvous) << message_of(rendezvous);
   const Status failure = exchange_and_kill(**rendezvous, *serving_rank0);
   expect_named(failure, 0);
@@ -102,31 +113,22 @@ TEST_F(LostRanks, ADeadRankZeroIsNamedAlsoBeforeItHasJoined) {
 // Rank 1 has joined and is busy with something else when it dies.
 TEST_F(LostRanks, ARankThatDiesBetweenExchangesIsNamedAtOnce) {
   const TestServer hosted = start_test_server();
-  rank1->start();
-  rank1->tell(*pack(hosted.id));
-  const auto rank0 = connect_rendezvous(hosted.id, 2, 0, soon());
+  const auto rank0 = join_beside(*rank1, hosted.id);
   ASSERT_TRUE(rank0) << message_of(rank0);
-  EXPECT_EQ(rank1->hear<char>(), '!');
   const Status failure = exchange_and_kill(**rank0, *rank1);
   expect_named(failure, 1);
 }
 
-// Ranks that wait for each other's connections heard of it when their time was up.
+// As ranks do that wait for each other's connections.
 TEST_F(LostRanks, ARankThatDiesIsKnownToThoseThatWaitForItOutsideOfExchanges) {
   const TestServer hosted = start_test_server();
-  waited_for->start();
-  waited_for->tell(*pack(hosted.id));
-  const auto rank0 = connect_rendezvous(hosted.id, 2, 0, soon());
+  const auto rank0 = join_beside(*waited_for, hosted.id);
   ASSERT_TRUE(rank0) << message_of(rank0);
-  EXPECT_EQ(waited_for->hear<char>(), '!');
   expect_named(wait_and_kill(**rank0, *waited_for), 1);
 }
 
 TEST_F(LostRanks, ADeadRankZeroIsKnownToThoseThatWaitForItOutsideOfExchanges) {
-  waiting_rank0->start();
-  const auto id = unpack(waiting_rank0->hear<UniqueId::Packed>());
-  ASSERT_TRUE(id);
-  const auto rendezvous = connect_rendezvous(*id, 2, 1, soon());
+  const auto rendezvous = connect_rendezvous(served_by(*waiting_rank0), 2, 1, soon());
   ASSERT_TRUE(rendezvous) << message_of(rendezvous);
   expect_named(wait_and_kill(**rendezvous, *waiting_rank0), 0);
 }
