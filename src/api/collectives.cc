@@ -134,7 +134,8 @@ Status check_size(size_t count, ccomDataType_t type, int nranks) {
   const bool fits = static_cast<int>(type) >= 0 && static_cast<int>(type) <= UINT8_MAX;  // our enum is one byte
   const size_t element = fits ? size_of(static_cast<DataType>(type)) : 0;
   if (element == 0) return error(Code::InvalidArgument, "type %d is unknown", static_cast<int>(type));
-  if (count > PTRDIFF_MAX / element / static_cast<size_t>(nranks)) {
+  size_t bytes = 0;  // multiplied: two divisions would be a tenth of a small call
+  if (__builtin_mul_overflow(count, element * static_cast<size_t>(nranks), &bytes) || bytes > PTRDIFF_MAX) {
     return error(Code::InvalidArgument, "count %zu is too large: the buffers would exceed the address space", count);
   }
   return {};
