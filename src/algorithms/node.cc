@@ -53,10 +53,11 @@ class Author {
     plan_.output_units = output;
     plan_.parts = parts;
   }
-  void step(std::vector<Operand> sources, std::vector<Operand> targets, uint32_t source_piece, uint32_t target_piece,
-            uint32_t count = 1, bool completes = false) {
+  NodeStep& step(std::vector<Operand> sources, std::vector<Operand> targets, uint32_t source_piece,
+                 uint32_t target_piece, uint32_t count = 1, bool completes = false) {
     plan_.phases.back().steps.push_back(
         {std::move(sources), std::move(targets), source_piece, target_piece, count, completes});
+    return plan_.phases.back().steps.back();
   }
   void copy(Operand source, Operand target, uint32_t source_piece, uint32_t target_piece, uint32_t count = 1) {
     if (count > 0) step({source}, {target}, source_piece, target_piece, count);
@@ -97,10 +98,13 @@ class Author {
     if (publishes) targets.push_back(mine(Area::Result));
     return targets;
   }
-  // Piece i from the i-th of these ranks, which has combined it.
-  void copy_results(const std::vector<Rank>& ranks) {
+  // Piece i from the i-th of these ranks, which has combined it for `readers`.
+  void copy_results(const std::vector<Rank>& ranks, const std::vector<Rank>& readers) {
     for (uint32_t i = 0; i < ranks.size(); ++i) {
-      if (ranks[i] != me_) copy({Area::Result, ranks[i]}, mine(Area::Output), i, i);
+      if (ranks[i] == me_) continue;
+      const bool alone = std::ranges::none_of(
+          readers, [&](Rank rank) { return rank != me_ && rank != ranks[i] && !reach(rank).output; });
+      step({{Area::Result, ranks[i]}}, {mine(Area::Output)}, i, i).is_last_reader = alone;
     }
   }
   std::vector<Operand> contributions(const std::vector<Rank>& ranks) const {
@@ -125,13 +129,17 @@ class Author {
     for (const Rank rank : all) note_staging(!reach(rank).input);
     copy_in(1);
     meet();
-    combine_all({mine(Area::Output)});
+    combine_all({mine(Area::Output)}).is_last_reader = n_ == 2;
     meet_if(any_input_reached(all));
   }
 
   // All contributions, in rank order.
-  void combine_all(std::vector<Operand> targets) {
-    step(contributions(everyone()), std::move(targets), 0, 0, 1, task_.completes);
+  NodeStep& combine_all(std::vector<Operand> targets) {
+    return step(contributions(everyone()), std::move(targets), 0, 0, 1, task_.completes);
+  }
+  // This rank's piece of everybody's vector, which it alone reads.
+  void combine_mine(const std::vector<Rank>& ranks, std::vector<Operand> targets, uint32_t piece, bool completes) {
+    step(contributions(ranks), std::move(targets), piece, piece, 1, completes).is_last_reader = true;
   }
 
   const std::vector<Rank>& my_group() const {
@@ -157,9 +165,9 @@ class Author {
     for (const Rank rank : all) note_staging(!reach(rank).input || !reach(rank).output);
     copy_in(n_, hidden_piece());
     meet();
-    step(contributions(all), targets_for(all), my_piece(), my_piece(), 1, task_.completes);
+    combine_mine(all, targets_for(all), my_piece(), task_.completes);
     meet();
-    if (!reach(me_).output) copy_results(all);
+    if (!reach(me_).output) copy_results(all, all);
   }
 
   void write_pull() {
@@ -168,7 +176,7 @@ class Author {
     for (const Rank rank : all) note_staging(!reach(rank).input);
     copy_in(n_, my_piece());
     meet();
-    step(contributions(all), {mine(Area::Output)}, my_piece(), my_piece(), 1, task_.completes);
+    combine_mine(all, {mine(Area::Output)}, my_piece(), task_.completes);
     meet();
     for (uint32_t k = 1; k < n_; ++k) {
       const Rank rank = static_cast<Rank>((my_piece() + k) % n_);
@@ -186,13 +194,14 @@ class Author {
     note_staging(true);  // the sums of domains
     copy_in(parts, place);
     meet();
-    step(contributions(group), {mine(Area::Partial)}, place, place);
+    combine_mine(group, {mine(Area::Partial)}, place, false);
     std::vector<Operand> partials;
     for (const std::vector<Rank>& other : shape_.groups) partials.push_back({Area::Partial, other[place]});
     meet();
-    step(std::move(partials), targets_for(group), place, place, 1, task_.completes);
+    step(std::move(partials), targets_for(group), place, place, 1, task_.completes).is_last_reader =
+        shape_.groups.size() == 2;
     meet();
-    if (!reach(me_).output) copy_results(group);
+    if (!reach(me_).output) copy_results(group, group);
   }
 
   void write_reduce() {
@@ -203,7 +212,7 @@ class Author {
       for (const Rank rank : all) note_staging(!reach(rank).input);
       if (!is_root || shape_.whole) copy_in(1);
       meet();
-      if (is_root) combine_all({mine(Area::Output)});
+      if (is_root) combine_all({mine(Area::Output)}).is_last_reader = true;
       meet_if(any_input_reached(all));
       return;
     }
@@ -213,21 +222,23 @@ class Author {
     copy_in(n_, hidden_piece());
     meet();
     const Operand target = is_root || direct ? Operand{Area::Output, root_} : mine(Area::Result);
-    step(contributions(all), {target}, my_piece(), my_piece(), 1, task_.completes);
+    combine_mine(all, {target}, my_piece(), task_.completes);
     meet();
-    if (is_root && !direct) copy_results(all);
+    if (is_root && !direct) copy_results(all, {root_});
   }
 
   const std::vector<uint32_t>& gives(Rank rank) const { return task_.blocks.gives[static_cast<size_t>(rank)]; }
   const std::vector<uint32_t>& gets(Rank rank) const { return task_.blocks.gets[static_cast<size_t>(rank)]; }
 
-  // Whether others get a block of mine.
-  bool is_taken(uint32_t block, Rank giver) const {
+  // How many others get a block of the giver's.
+  int takers(uint32_t block, Rank giver) const {
+    int count = 0;
     for (Rank rank = 0; rank < plan_.nranks; ++rank) {
-      if (rank != giver && std::ranges::find(gets(rank), block) != gets(rank).end()) return true;
+      count += rank != giver && std::ranges::find(gets(rank), block) != gets(rank).end() ? 1 : 0;
     }
-    return false;
+    return count;
   }
+  bool is_taken(uint32_t block, Rank giver) const { return takers(block, giver) > 0; }
 
   // Shows the blocks that others get, by runs of them.
   void show_taken() {
@@ -261,15 +272,17 @@ class Author {
     const uint32_t block = gets(me_)[target];
     std::vector<Operand> sources;
     uint32_t piece = 0;
+    bool alone = true;
     for (const Rank rank : everyone()) {
       const auto found = std::ranges::find(gives(rank), block);
       if (found == gives(rank).end()) continue;
+      alone &= rank == me_ || takers(block, rank) == 1;
       if (rank == me_ && !task_.sums && plan_.in_place) return;  // it lies there already
       piece = static_cast<uint32_t>(found - gives(rank).begin());
       sources.push_back(contribution(rank));
     }
     CCOM_ASSERT(!sources.empty() && (task_.sums || sources.size() == 1));
-    step(std::move(sources), {mine(Area::Output)}, piece, target, 1, task_.completes);
+    step(std::move(sources), {mine(Area::Output)}, piece, target, 1, task_.completes).is_last_reader = alone;
   }
 
   const Rank me_;

@@ -128,6 +128,10 @@ std::byte* TiledCall::address(const Operand& operand, size_t tile, uint32_t piec
   }
 }
 
+bool TiledCall::is_streamed(const Operand& target) const {
+  return target.area == Area::Output ? streams_ : call_.task->choice().streams_shared;
+}
+
 Status TiledCall::run_step(const NodeStep& step, size_t tile, uint32_t source_piece, uint32_t target_piece,
                            uint32_t count) {
   const Operand& source = step.sources[0];
@@ -136,12 +140,14 @@ Status TiledCall::run_step(const NodeStep& step, size_t tile, uint32_t source_pi
                                       : geometry_->elements(source, tile, source_piece, count);
   std::vector<std::byte*>& targets = room_.targets;
   targets.clear();
-  size_t streamed = 0;  // outputs come first in the list
-  for (const Operand& target : step.targets) {
-    targets.push_back(address(target, tile, target_piece));
-    streamed += streams_ && target.area == Area::Output ? 1 : 0;
+  size_t streamed = 0;
+  for (const bool streams : {true, false}) {  // reducers want those first
+    for (const Operand& target : step.targets) {
+      if (is_streamed(target) == streams) targets.push_back(address(target, tile, target_piece));
+    }
+    if (streams) streamed = targets.size();
   }
-  const bool is_streamed_in = call_.task->choice().streams_in && step.targets[0].area == Area::Stage;
+  const bool claims = step.is_last_reader && call_.task->choice().claims_lines;
   const size_t element_bytes = call_.element_bytes();
   const bool combines = step.sources.size() > 1 || step.completes;
   const Reducer* const combine = combines ? &room_.reducers.get(call_, step.completes) : nullptr;
@@ -156,14 +162,28 @@ Status TiledCall::run_step(const NodeStep& step, size_t tile, uint32_t source_pi
     CCOM_TRY(take_sources(step, tile, source_piece, done * element_bytes, now_bytes));
     if (combines) {
       (*combine)(room_.sources, targets, now, streamed, first + done);
-    } else if (is_copied && (streamed > 0 || is_streamed_in)) {
+    } else if (is_copied && streamed > 0) {
       copy_streaming(targets[0], room_.sources[0], now_bytes);
     } else if (is_copied && targets[0] != room_.sources[0]) {
       std::memcpy(targets[0], room_.sources[0], now_bytes);
     }
+    if (claims) claim_sources(step, now_bytes);
     for (std::byte*& target : targets) target += now_bytes;
   }
   return {};
+}
+
+// Stores to every line of what has just been read of other ranks' staging memory.
+void TiledCall::claim_sources(const NodeStep& step, size_t size_bytes) {
+  for (size_t i = 0; i < step.sources.size(); ++i) {
+    const Operand& source = step.sources[i];
+    if (source.owner == room_.barrier.local_rank() || source.area == Area::Input || source.area == Area::Output)
+      continue;
+    auto* const from = const_cast<std::byte*>(room_.sources[i]);  // memory of the segment
+    const size_t head = -reinterpret_cast<uintptr_t>(from) % kLineBytes;
+    if (head > 0) from[0] = {};
+    for (size_t at = head; at < size_bytes; at += kLineBytes) from[at] = {};
+  }
 }
 
 // Makes `sources` the addresses of a stretch of all sources. What only the kernel can read is read now: the one source

@@ -25,7 +25,7 @@ namespace ccom {
 enum class Area : uint8_t {
   Input,  // a rank's own buffers. Others touch them only where it lets them reach in
   Output,
-  Stage,    // shared memory that belongs to a rank: only it writes there, everybody reads
+  Stage,    // shared memory that belongs to a rank: only it writes there, everybody reads; a last reader may spoil it
   Partial,  // the same, for sums of a part of the ranks
   Result,   // the same, for what is complete
 };
@@ -44,6 +44,8 @@ struct NodeStep {
   uint32_t target_piece = 0;
   uint32_t count = 1;      // pieces; more than one only between buffers that hold all pieces
   bool completes = false;  // every contribution is in now (an average divides here)
+  // Nobody reads afterwards what it reads of other ranks' staging memory: it may be overwritten there.
+  bool is_last_reader = false;
   friend bool operator==(const NodeStep&, const NodeStep&) = default;
 };
 
@@ -108,7 +110,10 @@ struct NodeChoice {
   bool asks = true;
   bool reads = false;            // buffers that only the kernel can read (process_vm_readv) count as reached
   bool streams = false;          // results go past the caches
-  bool streams_in = false;       // and what ranks stage of their inputs
+  bool streams_shared = false;   // and so does what ranks write to staging memory
+  // A last reader stores to every line that it has read, and so has it alone. Where two caches hold a line, the next
+  // store to it waits for both: on some processors that costs several times as much as to take it from one.
+  bool claims_lines = false;
   NodeShape staged{};            // no output is reached, and not all inputs
   NodeShape readable{};          // all inputs are reached, no output
   NodeShape mapped{};            // some output is reached

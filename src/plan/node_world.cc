@@ -109,6 +109,7 @@ Status NodeWorld::run_step(const NodePlan& plan, const NodeStep& step, size_t ti
     for (size_t s = 0; s < step.sources.size(); ++s) {
       CCOM_TRY(load(plan, cell(step.sources[s], tile, step.source_piece + i), s, value));
     }
+    if (step.is_last_reader) CCOM_TRY(spoil(plan, step, tile, step.source_piece + i));
     if (step.sources.size() > 1) round_once(value, step.sources.size());
     if (step.completes) {
       if (value.completed) return defect(plan, "a piece is completed twice");
@@ -175,6 +176,17 @@ Status NodeWorld::store(const NodePlan& plan, const Cell& to, const Value& value
   content.value = value;
   content.written = now(plan.rank);
   content.read.clear();
+  return {};
+}
+
+// What a last reader has read of other ranks' staging memory is no longer there.
+Status NodeWorld::spoil(const NodePlan& plan, const NodeStep& step, size_t tile, uint32_t piece) {
+  for (const Operand& source : step.sources) {
+    if (is_user_buffer(source.area) || source.owner == plan.rank) continue;
+    const Cell from = cell(source, tile, piece);
+    CCOM_TRY(store(plan, from, Value()));
+    cells_[from].value.reset();
+  }
   return {};
 }
 

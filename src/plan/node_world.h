@@ -65,6 +65,7 @@ class NodeWorld {
   static Status check_step(const NodePlan& plan, const NodeStep& step);
   Status load(const NodePlan& plan, const Cell& from, size_t index, Value& value);
   Status store(const NodePlan& plan, const Cell& to, const Value& value);
+  Status spoil(const NodePlan& plan, const NodeStep& step, size_t tile, uint32_t piece);
   Status barrier(size_t slot);
   Status check_return() const;
   Result<UnitValues> collect();

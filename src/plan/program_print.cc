@@ -37,7 +37,8 @@ std::string how_text(const Stage& stage) {
     text += ", mapped " + shape_text(stage.node.mapped);
   if (stage.node.reads) text += ", kernel reads";
   if (stage.node.streams) text += ", streamed";
-  if (stage.node.streams_in) text += ", staged past the caches";
+  if (stage.node.claims_lines) text += ", lines claimed by their readers";
+  if (stage.node.streams_shared) text += ", shared past the caches";
   return text;
 }
 

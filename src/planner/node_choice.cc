@@ -149,7 +149,7 @@ namespace {
 
 // Of what a rank stages at a time: half of a small second-level cache.
 constexpr size_t kShortTile = size_t{64} << 10;
-constexpr size_t kMostWays = 10;
+constexpr size_t kMostWays = 16;
 
 // Without other shapes' domains: they round differently.
 std::vector<NodeChoice> shapes_like(const HostGroup& group) {
@@ -175,19 +175,22 @@ std::vector<NodeChoice> node_ways(const Topology& topology, const Program& progr
   };
   const bool may_stream = !group.gets_scratch();
   for (const NodeChoice& shape : shapes_like(group)) {
-    add(shape);
-    NodeChoice other = shape;
-    other.streams = !shape.streams;
-    if (may_stream) add(other);
+    const auto both = [&](NodeChoice way) {  // results past the caches and not
+      add(way);
+      way.streams = !way.streams;
+      if (may_stream) add(way);
+    };
+    both(shape);
     if (shape.reads) continue;
-    // A line that its reader has loaded is dear to store to on some processors.
-    other.streams_in = true;
-    if (may_stream) add(other);
-    other.streams = shape.streams;
-    add(other);
-    other = shape;
+    NodeChoice other = shape;
+    other.claims_lines = !shape.claims_lines;
+    both(other);
     other.tile_bytes = kShortTile;
     add(other);
+    other = shape;
+    other.claims_lines = false;
+    other.streams_shared = true;
+    both(other);
   }
   return found;
 }

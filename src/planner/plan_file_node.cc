@@ -79,7 +79,8 @@ NodeChoice read_node_choice(const JsonAt& at, Collective collective, const std::
   flag("asks", choice.asks);
   flag("reads", choice.reads);
   flag("streams", choice.streams);
-  flag("streams_in", choice.streams_in);
+  flag("streams_shared", choice.streams_shared);
+  flag("claims_lines", choice.claims_lines);
   choice.staged = read_shape(object.at("staged"), collective, sizes);
   choice.readable = choice.mapped = choice.staged;
   if (object.has("readable")) choice.readable = read_shape(object.at("readable"), collective, sizes);
@@ -96,7 +97,8 @@ ordered_json json_of(const NodeChoice& choice) {
       {"asks", choice.asks}, {"reads", choice.reads}, {"streams", choice.streams}, {"staged", json_of(choice.staged)}};
   if (choice.readable != choice.staged) object["readable"] = json_of(choice.readable);
   if (choice.mapped != choice.staged) object["mapped"] = json_of(choice.mapped);
-  if (choice.streams_in) object["streams_in"] = true;
+  if (choice.streams_shared) object["streams_shared"] = true;
+  if (choice.claims_lines) object["claims_lines"] = true;
   if (choice.tile_bytes != SIZE_MAX) object["tile_bytes"] = choice.tile_bytes;
   return object;
 }
