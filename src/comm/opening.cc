@@ -24,7 +24,7 @@ Status Communicator::open_host(const WaitPolicy& policy) {
 Status Communicator::open_programs(const Settings& settings) {
   runner_.emplace(ProgramRunner::Parts{host_.get(), *engine_, *links_, *this}, membership_.rank,
                   static_cast<size_t>(config_.max_memory));
-  programs_.emplace(membership_.rank, topology_, settings, *runner_, config_.verify);
+  programs_.emplace(membership_.rank, topology_, settings, links_->line_costs(), *runner_, config_.verify);
   transfers_.emplace(membership_.rank, membership_.nranks, *links_);
   if (membership_.nranks == 1) return {};
   if (topology_.hosts.size() > 1) return config_.sums_in_messages("they are on several hosts");

@@ -20,8 +20,14 @@ size_t slot_of(const ProgramKey& key, size_t slots) {
 
 }  // namespace
 
-ProgramCache::ProgramCache(Rank rank, const Topology& topology, Settings settings, ProgramRunner& runner, bool proves)
-    : rank_(rank), topology_(topology), settings_(std::move(settings)), runner_(runner), proves_(proves) {}
+ProgramCache::ProgramCache(Rank rank, const Topology& topology, Settings settings, const LineCosts& lines,
+                           ProgramRunner& runner, bool proves)
+    : rank_(rank),
+      topology_(topology),
+      settings_(std::move(settings)),
+      lines_(lines),
+      runner_(runner),
+      proves_(proves) {}
 
 Question ProgramCache::question(const ProgramKey& key) const {
   const size_t bytes = key.count * size_of(key.type) * largest_units(key.collective, topology_.nranks());
@@ -67,10 +73,14 @@ Result<std::shared_ptr<const CompiledProgram>> ProgramCache::compiled(const Prog
   });
   if (known != compiled_.end()) return *known;
   if (compiled_.size() == kMostCompiled) compiled_.clear();
-  const WaysOfStage ways = [&](const Stage& stage) { return node_ways(topology_, choice->program(), stage); };
+  const WaysOfStage ways = [&](const Stage& stage) {
+    std::vector<NodeChoice> all = node_ways(topology_, choice->program(), stage, lines_);
+    if (!settings_.tries_ways) all.resize(1);
+    return all;
+  };
   CCOM_TRY_ASSIGN(std::shared_ptr<const CompiledProgram> made,
                   compile(std::shared_ptr<const Program>(choice, &choice->program()), rank_, key.in_place,
-                          settings_.tries_ways && !choice->is_users ? ways : WaysOfStage()));
+                          choice->is_users ? WaysOfStage() : ways));
   compiled_.push_back(made);
   return made;
 }

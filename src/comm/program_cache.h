@@ -32,8 +32,9 @@ struct ProgramKey {
 // Belongs to one thread at a time. References outlive it.
 class ProgramCache {
  public:
-  // proves: every program, when it is first compiled.
-  ProgramCache(Rank rank, const Topology& topology, Settings settings, ProgramRunner& runner, bool proves);
+  // lines: of this host. proves: every program, when it is first compiled.
+  ProgramCache(Rank rank, const Topology& topology, Settings settings, const LineCosts& lines, ProgramRunner& runner,
+               bool proves);
 
   // Valid until the next call.
   Result<const BoundProgram*> get(const ProgramKey& key);
@@ -59,6 +60,7 @@ class ProgramCache {
   const Rank rank_;
   const Topology& topology_;
   const Settings settings_;
+  const LineCosts lines_;
   ProgramRunner& runner_;
   const bool proves_;
   std::map<std::tuple<Collective, bool, Rank, size_t>, Chosen> choices_;

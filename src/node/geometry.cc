@@ -4,11 +4,11 @@
 #include <algorithm>
 
 #include "base/assert.h"
+#include "node/lines.h"
 
 namespace ccom {
 namespace {
 
-constexpr size_t kLineBytes = 64;
 constexpr size_t kRoundFromLines = 16;  // shorter parts: an even spread matters more than alignment
 
 // The blocks that an Input (and its Stage) or an Output holds.

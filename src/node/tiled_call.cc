@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/time.h"
+#include "node/lines.h"
 #include "plan/fingerprint.h"
 
 namespace ccom {
@@ -179,10 +180,7 @@ void TiledCall::claim_sources(const NodeStep& step, size_t size_bytes) {
     const Operand& source = step.sources[i];
     if (source.owner == room_.barrier.local_rank() || source.area == Area::Input || source.area == Area::Output)
       continue;
-    auto* const from = const_cast<std::byte*>(room_.sources[i]);  // memory of the segment
-    const size_t head = -reinterpret_cast<uintptr_t>(from) % kLineBytes;
-    if (head > 0) from[0] = {};
-    for (size_t at = head; at < size_bytes; at += kLineBytes) from[at] = {};
+    claim_lines(const_cast<std::byte*>(room_.sources[i]), size_bytes);  // memory of the segment
   }
 }
 

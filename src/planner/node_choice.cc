@@ -164,8 +164,37 @@ std::vector<NodeChoice> shapes_like(const HostGroup& group) {
 
 }  // namespace
 
-std::vector<NodeChoice> node_ways(const Topology& topology, const Program& program, const Stage& stage) {
-  std::vector<NodeChoice> found{stage.node};
+namespace {
+
+// A manner of passing lines that is to replace the plain one must be that much better.
+constexpr double kBetterLines = 0.85;
+
+bool claims_lines(const LineCosts& lines) { return lines.claimed_ns < kBetterLines * lines.plain_ns; }
+bool streams_lines(const LineCosts& lines) {
+  return lines.streamed_ns < kBetterLines * lines.plain_ns && lines.streamed_ns < lines.claimed_ns;
+}
+
+NodeChoice passing(NodeChoice way, bool streams, bool claims) {
+  way.streams_shared = streams;
+  way.claims_lines = claims;
+  return way;
+}
+
+// In all manners of passing lines through staging memory, the expected one first.
+std::vector<NodeChoice> in_all_manners(const NodeChoice& way, const LineCosts& lines) {
+  const bool streams = streams_lines(lines), claims = !streams && claims_lines(lines);
+  std::vector<NodeChoice> found{passing(way, streams, claims)};
+  for (const NodeChoice& other : {passing(way, false, true), passing(way, true, false), passing(way, false, false)}) {
+    if (other != found.front()) found.push_back(other);
+  }
+  return found;
+}
+
+}  // namespace
+
+std::vector<NodeChoice> node_ways(const Topology& topology, const Program& program, const Stage& stage,
+                                  const LineCosts& lines) {
+  std::vector<NodeChoice> found{in_all_manners(stage.node, lines).front()};
   const auto largest = std::ranges::max_element(stage.groups, {}, [](const auto& members) { return members.size(); });
   if (!stage.node.asks || largest == stage.groups.end() || largest->size() < 2) return found;
   const HostMachine machine(topology, topology.ranks[static_cast<size_t>((*largest)[0].rank)].host);
@@ -173,24 +202,16 @@ std::vector<NodeChoice> node_ways(const Topology& topology, const Program& progr
   const auto add = [&](NodeChoice way) {
     if (found.size() < kMostWays && std::ranges::count(found, way) == 0) found.push_back(std::move(way));
   };
-  const bool may_stream = !group.gets_scratch();
   for (const NodeChoice& shape : shapes_like(group)) {
-    const auto both = [&](NodeChoice way) {  // results past the caches and not
+    for (NodeChoice& way : in_all_manners(shape, lines)) {
       add(way);
       way.streams = !way.streams;
-      if (may_stream) add(way);
-    };
-    both(shape);
-    if (shape.reads) continue;
-    NodeChoice other = shape;
-    other.claims_lines = !shape.claims_lines;
-    both(other);
-    other.tile_bytes = kShortTile;
-    add(other);
-    other = shape;
-    other.claims_lines = false;
-    other.streams_shared = true;
-    both(other);
+      if (!group.gets_scratch()) add(way);
+      if (shape.reads) break;  // nearly nothing is staged
+    }
+    NodeChoice in_short_tiles = in_all_manners(shape, lines).front();
+    in_short_tiles.tile_bytes = kShortTile;
+    if (!shape.reads) add(in_short_tiles);
   }
   return found;
 }

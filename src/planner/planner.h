@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/line_costs.h"
 #include "base/status.h"
 #include "plan/program.h"
 #include "topology/topology.h"
@@ -79,9 +80,11 @@ bool uses_memory(const Topology& topology, const Settings& settings);
 // forbids is NotSupported with the reason.
 Result<Choice> choose(const Topology& topology, const Settings& settings, const Question& question);
 
-// How the ranks of a host may run a Host stage of a program: as the stage says, then in other ways that compute the
-// same expressions. Each may be the fastest one on some machine; calls find out (plan/online_choice.h).
-std::vector<NodeChoice> node_ways(const Topology& topology, const Program& program, const Stage& stage);
+// How the ranks of a host may run a Host stage of a program: as the stage says, if `lines` leave it at that, then in
+// other ways that compute the same expressions. Each may be the fastest one on some machine; calls find out
+// (plan/online_choice.h). lines: of the host.
+std::vector<NodeChoice> node_ways(const Topology& topology, const Program& program, const Stage& stage,
+                                  const LineCosts& lines);
 
 // Up to how many bytes that a rank shows others its calls are small on a host: run by one function, without a look-up.
 // 0 where tiny calls of many ranks need another way.

@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "node/fences.h"
+#include "node/lines.h"
 #include "setup/emulation.h"
 #include "setup/exchange.h"
 #include "setup/exchanges.pb.h"
@@ -194,7 +195,28 @@ Result<wire::Connected> CommSetup::dial(const std::vector<wire::Addresses>& all,
   report.set_arenas(arenas_ != nullptr && arenas_->has_all());
   report.set_reads(arenas_ != nullptr && arenas_->can_read_all());
   report.set_fences(arenas_ != nullptr && AsymmetricFence::available());
+  CCOM_TRY_ASSIGN(const std::optional<LineCosts> lines, measure_lines());
+  if (lines) {
+    report.mutable_lines()->set_plain(lines->plain_ns);
+    report.mutable_lines()->set_claimed(lines->claimed_ns);
+    report.mutable_lines()->set_streamed(lines->streamed_ns);
+  }
   return report;
+}
+
+// By the first two ranks of a host that has a core for each rank, in staging memory of the first: everybody has mapped
+// the segment, and nobody makes calls. Both come from the same exchange.
+Result<std::optional<LineCosts>> CommSetup::measure_lines() {
+  constexpr std::chrono::milliseconds kPatience(5);
+  const int host = topology_.ranks[static_cast<size_t>(membership_.rank)].host;
+  const bool has_cores = topology_.hosts[static_cast<size_t>(host)].cpus >= topology_.ranks_on_machine_of(host);
+  if (arenas_ == nullptr || !has_cores || local_ranks_.size() < 2 || segment_->local_rank() > 1 ||
+      segment_->layout().node.bank_bytes < kLineProbeBytes)
+    return std::optional<LineCosts>();
+  const NodeLayout& node = segment_->layout().node;
+  const size_t offset = segment_->layout().collectives.offset_bytes + node.block_offset(0) + node.stage_offset(0);
+  CCOM_TRY(segment_->shared()->reserve(offset, kLineProbeBytes));
+  return probe_lines(segment_->shared()->bytes().data() + offset, segment_->is_leader(), kPatience);
 }
 
 Status CommSetup::trade_arenas(const std::vector<wire::Addresses>& all, const WaitLimit& limit) {
@@ -221,6 +243,8 @@ Status CommSetup::agree_on_reach(const std::vector<wire::Connected>& all) {
   means_.arenas = all_local(&wire::Connected::arenas);
   means_.reads = all_local(&wire::Connected::reads);
   has_fences_ = all_local(&wire::Connected::fences);
+  const wire::Connected& leader = all[static_cast<size_t>(local_ranks_.front())];
+  if (leader.has_lines()) line_costs_ = {leader.lines().plain(), leader.lines().claimed(), leader.lines().streamed()};
   return {};
 }
 

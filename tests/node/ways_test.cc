@@ -21,7 +21,7 @@ std::vector<NodeChoice> ways_of(const std::string& machine, Collective collectiv
   const Result<Choice> choice =
       choose(topology, {.shared_memory = true}, {collective, bytes, false, is_rooted(collective) ? 0 : -1});
   EXPECT_TRUE(choice && choice->program().is_node()) << machine;
-  return node_ways(topology, choice->program(), choice->program().stages[0]);
+  return node_ways(topology, choice->program(), choice->program().stages[0], {});
 }
 
 // Memory of a rank, mapped by others or not.
