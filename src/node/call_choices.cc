@@ -18,12 +18,12 @@ size_t CallChoices::begin(const Kind& kind, size_t ways) {
     latest_ = kinds_.try_emplace(kind).first;
   }
   calls_ = &latest_->second;
-  ++calls_->count;
   if (calls_->by_buffers.empty()) return 0;
   OnlineChoice& choice = *calls_->by_buffers.front().second;
-  is_timed_ = !choice.is_settled() || calls_->count % kWatched == 0;
-  now_ = {is_timed_ ? &choice : nullptr, choice.next()};
-  return now_.way;
+  const OnlineChoice::Next next = choice.next();
+  is_timed_ = next.is_timed;
+  now_ = {is_timed_ ? &choice : nullptr, next.way};
+  return next.way;
 }
 
 void CallChoices::hear(double longest_ns, uint64_t buffers) {

@@ -47,7 +47,6 @@ class CallChoices {
 
  private:
   static constexpr size_t kMostKinds = 256;  // further ones are not tried
-  static constexpr uint32_t kWatched = 64;   // of the calls of a kind that has settled, one in so many is timed
 
   using ByBuffers = std::vector<std::pair<uint64_t, std::unique_ptr<OnlineChoice>>>;  // the latest first
   struct Turn {
@@ -56,7 +55,6 @@ class CallChoices {
   };
   struct Calls {
     ByBuffers by_buffers;
-    uint64_t count = 0;
   };
 
   std::map<Kind, Calls> kinds_;

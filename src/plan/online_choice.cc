@@ -40,12 +40,16 @@ std::optional<size_t> OnlineChoice::to_try() const {
   return std::nullopt;
 }
 
-size_t OnlineChoice::next() {
-  if (is_settled_ || trying_ || recent_.tried < kTries) return best_;
-  trying_ = to_try();
-  if (!trying_) return best_;
-  turn_ = *trying_ + 1;
-  return *trying_;
+OnlineChoice::Next OnlineChoice::next() {
+  if (!is_settled_ && (trying_ || recent_.tried < kTries)) return {best_, true};
+  if (!is_settled_) trying_ = to_try();
+  if (trying_) {
+    turn_ = *trying_;  // until enough is known about it
+    return {*trying_, true};
+  }
+  const bool is_timed = unlike_ > 0 || (ways_.size() > 1 && ++calls_ % (is_settled_ ? kWatched : kSampled) == 0);
+  if (!is_timed) total_ns_ += best_ns();
+  return {best_, is_timed};
 }
 
 void OnlineChoice::forget() { trying_.reset(); }
@@ -65,26 +69,19 @@ void OnlineChoice::add(size_t way, double ns) {
   lost_ns_ += std::max(ns - best, 0.0);
   const double least = *std::min_element(tried.ns.begin(), tried.ns.begin() + tried.tried);
   tried.is_hopeless = tried.tried >= kFewTries && least > kHopeless * best;
-  settle();
+  if (tried.tried == kTries && tried.median_ns * kGain < best) adopt(way);
+  const auto is_known = [](const Way& known) { return known.is_hopeless || known.tried == kTries; };
+  is_settled_ =
+      std::ranges::all_of(ways_, [&](const Way& known) { return &known == &ways_[best_] || is_known(known); });
+  if (is_settled_) settled_ns_ = best_ns();
 }
 
-// Once every way has been tried.
-void OnlineChoice::settle() {
-  size_t fastest = best_;
-  double fastest_ns = best_ns() / kGain;
-  for (size_t i = 0; i < ways_.size(); ++i) {
-    const Way& way = ways_[i];
-    if (i == best_ || way.is_hopeless) continue;
-    if (way.tried < kTries) return;
-    if (way.median_ns < fastest_ns) {
-      fastest = i;
-      fastest_ns = way.median_ns;
-    }
-  }
-  if (fastest != best_) recent_ = ways_[fastest];
-  best_ = fastest;
-  settled_ns_ = best_ns();
-  is_settled_ = true;
+// It is the best one from now on; the one before keeps what is known of it.
+void OnlineChoice::adopt(size_t way) {
+  ways_[best_] = recent_;
+  ways_[best_].tried = kTries;
+  recent_ = ways_[way];
+  best_ = way;
 }
 
 void OnlineChoice::watch(double ns) {

@@ -27,12 +27,19 @@ class OnlineChoice {
   // again. Virtual processors move, other jobs come and go.
   static constexpr double kChanged = 1.5;
   static constexpr uint32_t kUnlike = 16;
+  // Calls that try nothing are timed now and then: one in so many, and once all ways have been tried. After one that
+  // took much longer, or less long, those that follow are.
+  static constexpr uint32_t kSampled = 8, kWatched = 64;
 
   explicit OnlineChoice(size_t ways);  // 0: the one that is expected to be the fastest
 
-  // Of the next call. At most one call that tries something is under way.
-  size_t next();
-  // A call took so long.
+  struct Next {
+    size_t way = 0;
+    bool is_timed = false;  // add() or forget() follows
+  };
+  // At most one call that tries something is under way.
+  Next next();
+  // A timed call took so long.
   void add(size_t way, double ns);
   // Nobody will hear how long the call of next() took.
   void forget();
@@ -52,7 +59,7 @@ class OnlineChoice {
     void add(double value);
   };
   std::optional<size_t> to_try() const;
-  void settle();
+  void adopt(size_t way);
   void watch(double ns);
   void reopen();
 
@@ -60,6 +67,7 @@ class OnlineChoice {
   Way recent_;  // of the best one: the latest calls, by turns; the median of the last whole turn
   size_t best_ = 0;
   std::optional<size_t> trying_;
+  uint32_t calls_ = 0;
   size_t turn_ = 0;
   double total_ns_ = 0, lost_ns_ = 0;
   double settled_ns_ = 0;

@@ -18,10 +18,11 @@ class Calls {
 
   void make(size_t count) {
     for (size_t i = 0; i < count; ++i) {
-      const size_t way = choice_.next();
-      if (last_ < ns_.size()) choice_.add(last_, ns_[last_] * noise());
-      last_ = way;
-      ++made_[way];
+      const OnlineChoice::Next next = choice_.next();
+      if (last_.is_timed) choice_.add(last_.way, ns_[last_.way] * noise());
+      last_ = next;
+      ++made_[next.way];
+      timed_ += next.is_timed ? 1 : 0;
     }
   }
   void change(std::vector<double> ns) { ns_ = std::move(ns); }
@@ -30,12 +31,14 @@ class Calls {
 
   OnlineChoice& choice() { return choice_; }
   const std::vector<size_t>& made() const { return made_; }
+  size_t timed() const { return timed_; }
 
  private:
   std::vector<double> ns_;
   OnlineChoice choice_;
   std::vector<size_t> made_;
-  size_t last_ = SIZE_MAX;
+  OnlineChoice::Next last_;
+  size_t timed_ = 0;
   double noise_ = 0;
   std::mt19937_64 random_{7};
 };
@@ -91,6 +94,24 @@ TEST(OnlineChoice, IsNotMisledByAFewSlowCalls) {
   EXPECT_EQ(calls.choice().best(), 0U);
 }
 
+// A way that is clearly faster serves the calls that follow, while further ones wait until trying them is earned.
+TEST(OnlineChoice, TakesAFasterWayAtOnce) {
+  Calls calls({100, 60, 1000, 1000, 1000});
+  calls.make(60);
+  EXPECT_EQ(calls.choice().best(), 1U);
+  EXPECT_FALSE(calls.choice().is_settled());
+}
+
+TEST(OnlineChoice, TimesFewCalls) {
+  Calls calls({100, 110, 120, 115, 105, 130});
+  calls.make(10'000);
+  EXPECT_TRUE(calls.choice().is_settled());
+  EXPECT_LE(calls.timed(), 10'000U / OnlineChoice::kSampled + 100U);
+  const size_t before = calls.timed();
+  calls.make(6400);
+  EXPECT_EQ(calls.timed(), before + 6400 / OnlineChoice::kWatched);
+}
+
 TEST(OnlineChoice, OfOneWayTriesNothing) {
   Calls calls({100});
   EXPECT_TRUE(calls.choice().is_settled());
@@ -103,13 +124,13 @@ TEST(OnlineChoice, GoesOnAfterATimeThatWasLost) {
   OnlineChoice choice(2);
   bool has_tried = false;
   for (int i = 0; i < 1000 && !choice.is_settled(); ++i) {
-    const size_t way = choice.next();
+    const auto [way, is_timed] = choice.next();
     if (way == 1 && !has_tried) {
       has_tried = true;
       choice.forget();
       continue;
     }
-    choice.add(way, way == 1 ? 50 : 100);
+    if (is_timed) choice.add(way, way == 1 ? 50 : 100);
   }
   EXPECT_TRUE(has_tried && choice.is_settled());
   EXPECT_EQ(choice.best(), 1U);
@@ -120,8 +141,11 @@ TEST(OnlineChoice, IsTheSameForAllWhoHearTheSame) {
   std::mt19937_64 random(3);
   OnlineChoice a(6), b(6);
   for (int i = 0; i < 20'000; ++i) {
-    const size_t way = a.next();
-    ASSERT_EQ(way, b.next());
+    const auto [way, is_timed] = a.next();
+    const OnlineChoice::Next other = b.next();
+    ASSERT_EQ(way, other.way);
+    ASSERT_EQ(is_timed, other.is_timed);
+    if (!is_timed) continue;
     const double ns = 100 + static_cast<double>(random() % 1000) * (i % 3000 < 1500 ? 1.0 : 0.1);
     if (random() % 50 == 0) {
       a.forget(), b.forget();
