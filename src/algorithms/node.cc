@@ -198,8 +198,7 @@ class Author {
     std::vector<Operand> partials;
     for (const std::vector<Rank>& other : shape_.groups) partials.push_back({Area::Partial, other[place]});
     meet();
-    step(std::move(partials), targets_for(group), place, place, 1, task_.completes).is_last_reader =
-        shape_.groups.size() == 2;
+    step(std::move(partials), targets_for(group), place, place, 1, task_.completes);
     meet();
     if (!reach(me_).output) copy_results(group, group);
   }
@@ -272,17 +271,17 @@ class Author {
     const uint32_t block = gets(me_)[target];
     std::vector<Operand> sources;
     uint32_t piece = 0;
-    bool alone = true;
+    int most_takers = 0;  // of what others show
     for (const Rank rank : everyone()) {
       const auto found = std::ranges::find(gives(rank), block);
       if (found == gives(rank).end()) continue;
-      alone &= rank == me_ || takers(block, rank) == 1;
+      if (rank != me_) most_takers = std::max(most_takers, takers(block, rank));
       if (rank == me_ && !task_.sums && plan_.in_place) return;  // it lies there already
       piece = static_cast<uint32_t>(found - gives(rank).begin());
       sources.push_back(contribution(rank));
     }
     CCOM_ASSERT(!sources.empty() && (task_.sums || sources.size() == 1));
-    step(std::move(sources), {mine(Area::Output)}, piece, target, 1, task_.completes).is_last_reader = alone;
+    step(std::move(sources), {mine(Area::Output)}, piece, target, 1, task_.completes).is_last_reader = most_takers == 1;
   }
 
   const Rank me_;

@@ -19,8 +19,8 @@ namespace {
 enum class Manner : uint32_t { Plain, Claimed, Streamed };
 constexpr std::array kManners{Manner::Plain, Manner::Claimed, Manner::Streamed};
 
-constexpr size_t kPassedBytes = size_t{32} << 10;
-constexpr size_t kPassedOffset = kLineProbeBytes - kPassedBytes;
+constexpr size_t kPassed = size_t{32} << 10;  // bytes
+constexpr size_t kPassedAt = kLineProbe - kPassed;
 constexpr uint32_t kWarmUp = 5, kRounds = 15;  // of each manner
 constexpr uint32_t kEnd = UINT32_MAX;
 constexpr uint32_t kPassings = static_cast<uint32_t>(kManners.size()) * (kWarmUp + kRounds);
@@ -31,7 +31,7 @@ struct Turns {
   alignas(2 * kLineBytes) std::atomic<uint32_t> loaded;
   alignas(2 * kLineBytes) std::atomic<int> core;  // of the one who stores
 };
-static_assert(sizeof(Turns) <= kPassedOffset);
+static_assert(sizeof(Turns) <= kPassedAt);
 
 Manner manner_of(uint32_t passing) { return kManners[(passing - 1) / (kWarmUp + kRounds)]; }
 
@@ -60,7 +60,7 @@ class AwayFrom {
 class LineProbe {
  public:
   LineProbe(std::byte* memory, std::chrono::nanoseconds patience)
-      : turns_(*reinterpret_cast<Turns*>(memory)), bytes_(memory + kPassedOffset), end_(Clock::now() + patience) {}
+      : turns_(*reinterpret_cast<Turns*>(memory)), bytes_(memory + kPassedAt), end_(Clock::now() + patience) {}
 
   // Whether the other is at least there in time.
   bool await(const std::atomic<uint32_t>& word, uint32_t passing) const {
@@ -81,9 +81,9 @@ class LineProbe {
       const uint32_t round = (passing - 1) % (kWarmUp + kRounds);
       const Clock::time_point begin = Clock::now();
       if (manner_of(passing) == Manner::Streamed) {
-        copy_streaming(bytes_, own_.data(), kPassedBytes);
+        copy_streaming(bytes_, own_.data(), kPassed);
       } else {
-        std::memcpy(bytes_, own_.data(), kPassedBytes);
+        std::memcpy(bytes_, own_.data(), kPassed);
       }
       turns_.stored.store(passing, std::memory_order_release);
       if (!await(turns_.loaded, passing)) return give_up(turns_.stored);
@@ -93,7 +93,7 @@ class LineProbe {
     const auto byte_ns = [&](Manner manner) {
       auto& samples = ns[static_cast<size_t>(manner)];
       std::ranges::nth_element(samples, samples.begin() + kRounds / 2);
-      return samples[kRounds / 2] / static_cast<double>(kPassedBytes);
+      return samples[kRounds / 2] / static_cast<double>(kPassed);
     };
     return LineCosts{byte_ns(Manner::Plain), byte_ns(Manner::Claimed), byte_ns(Manner::Streamed)};
   }
@@ -103,8 +103,8 @@ class LineProbe {
     const AwayFrom other(turns_.core.load(std::memory_order_relaxed));
     for (uint32_t passing = 1; passing <= kPassings; ++passing) {
       if (!await(turns_.stored, passing)) return give_up(turns_.loaded);
-      std::memcpy(own_.data(), bytes_, kPassedBytes);
-      if (manner_of(passing) == Manner::Claimed) claim_lines(bytes_, kPassedBytes);
+      std::memcpy(own_.data(), bytes_, kPassed);
+      if (manner_of(passing) == Manner::Claimed) claim_lines(bytes_, kPassed);
       turns_.loaded.store(passing, std::memory_order_release);
     }
     return std::nullopt;
@@ -119,7 +119,7 @@ class LineProbe {
   Turns& turns_;
   std::byte* const bytes_;
   const Clock::time_point end_;
-  std::array<std::byte, kPassedBytes> own_{};
+  std::array<std::byte, kPassed> own_{};
 };
 
 }  // namespace

@@ -23,7 +23,7 @@ inline void claim_lines(std::byte* begin, size_t size_bytes) {
   for (size_t at = head; at < size_bytes; at += kLineBytes) begin[at] = {};
 }
 
-inline constexpr size_t kLineProbeBytes = size_t{36} << 10;  // begins on a page
+inline constexpr size_t kLineProbe = size_t{36} << 10;  // bytes; it begins on a page
 
 // Measures LineCosts between two ranks, in memory that both have mapped, zero at first, and that nobody else touches
 // meanwhile. Both call it at about the same time: one passes bytes to the other, 60 times as many as, together with

@@ -211,11 +211,11 @@ Result<std::optional<LineCosts>> CommSetup::measure_lines() {
   const int host = topology_.ranks[static_cast<size_t>(membership_.rank)].host;
   const bool has_cores = topology_.hosts[static_cast<size_t>(host)].cpus >= topology_.ranks_on_machine_of(host);
   if (arenas_ == nullptr || !has_cores || local_ranks_.size() < 2 || segment_->local_rank() > 1 ||
-      segment_->layout().node.bank_bytes < kLineProbeBytes)
+      segment_->layout().node.bank_bytes < kLineProbe)
     return std::optional<LineCosts>();
   const NodeLayout& node = segment_->layout().node;
   const size_t offset = segment_->layout().collectives.offset_bytes + node.block_offset(0) + node.stage_offset(0);
-  CCOM_TRY(segment_->shared()->reserve(offset, kLineProbeBytes));
+  CCOM_TRY(segment_->shared()->reserve(offset, kLineProbe));
   return probe_lines(segment_->shared()->bytes().data() + offset, segment_->is_leader(), kPatience);
 }
 

@@ -251,6 +251,33 @@ std::vector<NodePlan> good() {
   return plans_of(Collective::AllReduce, 3, {NodeScheme::TwoShot, {}}, {{}, {true, true}, {}}, false, -1);
 }
 
+// Of two ranks the other one is the only reader of everything; of three, of what goes into a rank's sums.
+TEST(NodePlans, SayWhoReadsStagingMemoryLast) {
+  const auto last_readers = [](int ranks, Collective collective, NodeScheme scheme) {
+    const std::vector<Reach> none(static_cast<size_t>(ranks));
+    std::pair<int, int> found;  // those steps, all steps that read others' staging memory
+    for (const NodePlan& plan : plans_of(collective, ranks, {scheme, {}}, none, false, -1)) {
+      for (const NodePhase& phase : plan.phases) {
+        for (const NodeStep& step : phase.steps) {
+          found.first += step.is_last_reader ? 1 : 0;
+          found.second += std::ranges::any_of(step.sources, [&](const Operand& source) {
+            return source.owner != plan.rank && source.area != Area::Input;
+          });
+        }
+      }
+    }
+    return found;
+  };
+  EXPECT_EQ(last_readers(2, Collective::AllReduce, NodeScheme::TwoShot), std::pair(4, 4));
+  EXPECT_EQ(last_readers(3, Collective::AllReduce, NodeScheme::TwoShot), std::pair(3, 9));
+  EXPECT_EQ(last_readers(2, Collective::AllReduce, NodeScheme::OneShot), std::pair(2, 2));
+  EXPECT_EQ(last_readers(3, Collective::AllReduce, NodeScheme::OneShot), std::pair(0, 3));
+  EXPECT_EQ(last_readers(2, Collective::AllGather, NodeScheme::Direct), std::pair(2, 2));
+  EXPECT_EQ(last_readers(3, Collective::AllGather, NodeScheme::Direct), std::pair(0, 6));
+  EXPECT_EQ(last_readers(3, Collective::AllToAll, NodeScheme::Direct), std::pair(6, 6));
+  EXPECT_EQ(last_readers(3, Collective::ReduceScatter, NodeScheme::Direct), std::pair(3, 3));
+}
+
 TEST(NodeProver, RejectsAMissingWait) {
   for (size_t phase = 0; phase < 2; ++phase) {
     for (size_t rank = 0; rank < 3; ++rank) {
@@ -328,6 +355,22 @@ TEST(NodeProver, RejectsAStoreToAnotherRanksStage) {
   auto plans = good();
   plans[0].phases[0].steps[0].targets[0].owner = 1;
   EXPECT_THAT(proof(plans, 1).message(), HasSubstr("another rank's staging memory"));
+}
+
+TEST(NodeProver, RejectsALastReaderThatIsNotTheOnlyOne) {
+  const std::vector<Reach> none(3);
+  auto plans = plans_of(Collective::AllReduce, 3, {NodeScheme::TwoShot, {}}, none, false, -1);
+  plans[1].phases[2].steps[0].is_last_reader = true;  // of a sum that two ranks copy
+  EXPECT_THAT(proof(plans, 1).message(), testing::AnyOf(HasSubstr("race"), HasSubstr("nobody has written")));
+}
+
+// A rank's own contribution to its domain's sums: it reads that as well.
+TEST(NodeProver, RejectsALastReaderOfWhatItsOwnerReads) {
+  const std::vector<Reach> none(4);
+  auto plans = plans_of(Collective::AllReduce, 4, {NodeScheme::Domains, {{0, 1}, {2, 3}}}, none, false, -1);
+  ASSERT_TRUE(proof(plans, 1).is_ok());
+  plans[0].phases[2].steps[0].is_last_reader = true;
+  EXPECT_FALSE(proof(plans, 1).is_ok());
 }
 
 TEST(NodeProver, RejectsUnequalMeets) {
