@@ -40,6 +40,12 @@ bool reaches(const std::atomic<uint32_t>& word, uint32_t number) {
   return true;
 }
 
+void load_shared(std::byte* from, size_t size_bytes, bool claims) {
+  constexpr size_t kLine = 64;
+  load_bytes(from, size_bytes);
+  for (size_t at = 0; claims && at < size_bytes; at += kLine) from[at] = {};
+}
+
 // Both say that they have arrived and wait for the other.
 bool barriers(std::atomic<uint32_t>& own, const std::atomic<uint32_t>& other, uint32_t rounds) {
   const uint32_t first = own.load();
@@ -90,11 +96,18 @@ class Asker {
       return true;
     });
   }
-  std::optional<double> load_ns(size_t bytes) {
-    return after_ns(Act::Store, bytes, [&] { return load_bytes(memory_.bytes, bytes), true; });
+  // Of a byte; by lines that are claimed or not.
+  std::optional<ByteCosts> passing_ns(size_t bytes, bool claims) {
+    const auto load = after_ns(Act::Store, bytes, [&] { return load_shared(memory_.bytes, bytes, claims), true; });
+    const auto store = after_ns(claims ? Act::LoadAndClaim : Act::Load, bytes,
+                                [&] { return store_bytes(memory_.bytes, bytes), true; });
+    if (!load || !store) return std::nullopt;
+    return ByteCosts{.load = *load / static_cast<double>(bytes), .store = *store / static_cast<double>(bytes)};
   }
-  std::optional<double> store_ns(size_t bytes) {
-    return after_ns(Act::Load, bytes, [&] { return store_bytes(memory_.bytes, bytes), true; });
+  std::optional<ByteCosts> passing_ns(size_t bytes) {
+    const auto plain = passing_ns(bytes, false), claimed = passing_ns(bytes, true);
+    if (!plain || !claimed) return std::nullopt;
+    return claimed->load + claimed->store < plain->load + plain->store ? claimed : plain;
   }
   // nullopt also where it is not permitted.
   std::optional<double> read_ns(size_t bytes) {
@@ -104,10 +117,11 @@ class Asker {
     });
   }
 
-  // What the first cache holds of a piece costs `near_ns` a byte; of the rest.
-  double beyond_first_cache(double all_ns, double near_ns) const {
+  // What the first cache holds of kPairBytes costs `near_ns` a byte; of the rest.
+  double beyond_first_cache(double byte_ns, double near_ns) const {
     const auto first = static_cast<double>(std::min(caches_.first, kPairBytes / 2));
-    return (all_ns - first * near_ns) / (static_cast<double>(kPairBytes) - first);
+    const auto all = static_cast<double>(kPairBytes);
+    return (byte_ns * all - first * near_ns) / (all - first);
   }
 
  private:
@@ -128,12 +142,11 @@ bool measure_lines(Asker& asker, PairCosts& costs) {
 }
 
 bool measure_bytes(Asker& asker, PairCosts& costs) {
-  const auto load = asker.load_ns(kShortPairBytes), long_load = asker.load_ns(kPairBytes);
-  const auto store = asker.store_ns(kShortPairBytes), long_store = asker.store_ns(kPairBytes);
-  if (!load || !long_load || !store || !long_store) return false;
-  costs.shared = {.load = *load / kShortPairBytes, .store = *store / kShortPairBytes};
-  costs.long_shared = {.load = asker.beyond_first_cache(*long_load, costs.shared.load),
-                       .store = asker.beyond_first_cache(*long_store, costs.shared.store)};
+  const auto near = asker.passing_ns(kShortPairBytes), all = asker.passing_ns(kPairBytes);
+  if (!near || !all) return false;
+  costs.shared = *near;
+  costs.long_shared = {.load = asker.beyond_first_cache(all->load, near->load),
+                       .store = asker.beyond_first_cache(all->store, near->store)};
   return true;
 }
 
@@ -163,7 +176,8 @@ bool serve_pair(PairMemory& memory) {
         good = barriers(memory.there.value, memory.here.value, static_cast<uint32_t>(memory.amount));
         break;
       case Act::Store: store_bytes(memory.bytes, memory.amount); break;
-      case Act::Load: load_bytes(memory.bytes, memory.amount); break;
+      case Act::Load:
+      case Act::LoadAndClaim: load_shared(memory.bytes, memory.amount, act == Act::LoadAndClaim); break;
       case Act::StoreOwn: store_bytes(own.data(), memory.amount); break;
     }
     if (!good) return false;

@@ -17,7 +17,7 @@ constexpr size_t kPairBytes = size_t{1} << 20;
 
 // In memory that both ranks have mapped, zero at first.
 struct PairMemory {
-  enum class Act : uint32_t { End, Barriers, Store, Load, StoreOwn };
+  enum class Act : uint32_t { End, Barriers, Store, Load, LoadAndClaim, StoreOwn };
   struct alignas(128) Word {
     std::atomic<uint32_t> value{0};
   };
@@ -37,6 +37,8 @@ bool serve_pair(PairMemory& memory);
 struct PairCosts {
   double line = 0, further_line = 0;  // That the other has just written: one, and each that is loaded at the same time.
   double barrier = 0;                 // Both store a flag and wait for that of the other.
+  // Passed from one to the other in the manner that is the cheaper one: who loads a line claims it by storing to it, or
+  // does not. So calls do it, which find out by themselves (docs/decisions/0015-claimed-lines.md).
   ByteCosts shared, long_shared;
   double read_call = 0, read_byte = 0;  // process_vm_readv
 };

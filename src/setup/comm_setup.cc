@@ -186,6 +186,8 @@ Result<wire::Connected> CommSetup::dial(const std::vector<wire::Addresses>& all,
     plans.push_back(&all[rank].plans());
     messages.push_back(&all[rank].messages());
   }
+  // At once: what follows takes ranks more or less long.
+  CCOM_TRY_ASSIGN(const std::optional<LineCosts> lines, measure_lines());
   CCOM_TRY(monitor_->connect(control, limit));
   if (arenas_ != nullptr) CCOM_TRY(trade_arenas(all, limit));
   CCOM_TRY(plans_->connect(plans, limit));
@@ -195,7 +197,6 @@ Result<wire::Connected> CommSetup::dial(const std::vector<wire::Addresses>& all,
   report.set_arenas(arenas_ != nullptr && arenas_->has_all());
   report.set_reads(arenas_ != nullptr && arenas_->can_read_all());
   report.set_fences(arenas_ != nullptr && AsymmetricFence::available());
-  CCOM_TRY_ASSIGN(const std::optional<LineCosts> lines, measure_lines());
   if (lines) {
     report.mutable_lines()->set_plain(lines->plain_ns);
     report.mutable_lines()->set_claimed(lines->claimed_ns);
