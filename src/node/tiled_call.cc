@@ -130,7 +130,9 @@ std::byte* TiledCall::address(const Operand& operand, size_t tile, uint32_t piec
 }
 
 bool TiledCall::is_streamed(const Operand& target) const {
-  return target.area == Area::Output ? streams_ : call_.task->choice().streams_shared;
+  const NodeChoice& choice = call_.task->choice();
+  if (target.area == Area::Output) return streams_;
+  return choice.streams_shared && !(choice.claims_lines && target.area == Area::Stage);
 }
 
 Status TiledCall::run_step(const NodeStep& step, size_t tile, uint32_t source_piece, uint32_t target_piece,

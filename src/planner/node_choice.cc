@@ -66,17 +66,15 @@ const NodeChoice& cheapest(const HostGroup& group, const std::vector<NodeChoice>
 NodeChoice only(const NodeShape& shape) { return {.staged = shape, .readable = shape, .mapped = shape}; }
 
 // The ways to run a call that asks who can be reached. The first phase, before anybody knows, is the same in all shapes
-// of a way. What is announced as readable is read by the kernel; with fewer cores than ranks it would be in no cache
-// any more when its turn comes.
-std::vector<NodeChoice> ways(const HostGroup& group, const RankGroups& domains, bool rounds_once) {
+// of a way. reads: by the kernel too, what is announced as readable.
+std::vector<NodeChoice> ways(const HostGroup& group, const RankGroups& domains, bool rounds_once, bool reads) {
   const Collective collective = group.stage.collective;
   const bool is_allreduce = collective == Collective::AllReduce;
   std::vector<NodeChoice> found;
-  const auto add = [&](NodeChoice way, bool reads) {
-    way.reads = reads;
+  const auto add = [&](NodeChoice way, bool by_kernel) {
+    way.reads = by_kernel;
     found.push_back(std::move(way));
   };
-  const bool reads = group.has_core_for_each();
   if (!is_allreduce && collective != Collective::Reduce) {
     add(only({NodeScheme::Direct}), false);
     if (reads) add(only({NodeScheme::Direct}), true);
@@ -111,7 +109,8 @@ NodeChoice choice_of(const HostGroup& group, const RankGroups& domains, const Ra
     const bool is_sum = group.stage.collective == Collective::AllReduce;
     return is_sum && kSmallGain * group.time_ns(two_shot) < group.time_ns(small) ? two_shot : small;
   }
-  choices = ways(group, domains, rounds_once);
+  // With fewer cores than ranks, what the kernel reads is in no cache any more when its turn comes.
+  choices = ways(group, domains, rounds_once, group.has_core_for_each());
   for (NodeChoice& choice : choices) {
     if (group.gets_scratch()) break;
     const auto both = [&] { return group.time_ns(choice) + group.time_ns(choice, kMapped); };
@@ -149,13 +148,13 @@ namespace {
 
 // Of what a rank stages at a time: half of a small second-level cache.
 constexpr size_t kShortTile = size_t{64} << 10;
-constexpr size_t kMostWays = 16;
+constexpr size_t kMostWays = 24;
 
 // Without other shapes' domains: they round differently.
 std::vector<NodeChoice> shapes_like(const HostGroup& group) {
   std::vector<NodeChoice> shapes{group.stage.node};
   if (group.stage.node.staged.scheme == NodeScheme::Domains) return shapes;
-  for (NodeChoice& way : ways(group, {}, true)) {
+  for (NodeChoice& way : ways(group, {}, true, true)) {
     way.streams = group.stage.node.streams;
     if (way != shapes[0]) shapes.push_back(std::move(way));
   }
@@ -180,12 +179,15 @@ NodeChoice passing(NodeChoice way, bool streams, bool claims) {
   return way;
 }
 
-// In all manners of passing lines through staging memory, the expected one first.
-std::vector<NodeChoice> in_all_manners(const NodeChoice& way, const LineCosts& lines) {
+// In all manners of passing lines through staging memory, the expected one first. Of more than two ranks several read
+// the same results, and nobody can claim them.
+std::vector<NodeChoice> in_all_manners(const NodeChoice& way, const LineCosts& lines, size_t ranks) {
   const bool streams = streams_lines(lines), claims = !streams && claims_lines(lines);
-  std::vector<NodeChoice> found{passing(way, streams, claims)};
-  for (const NodeChoice& other : {passing(way, false, true), passing(way, true, false), passing(way, false, false)}) {
-    if (other != found.front()) found.push_back(other);
+  const bool streams_rest = claims && ranks > 2 && lines.streamed_ns < kBetterLines * lines.plain_ns;
+  std::vector<NodeChoice> found{passing(way, streams || streams_rest, claims)};
+  for (const NodeChoice& other : {passing(way, ranks > 2, true), passing(way, false, true), passing(way, true, false),
+                                  passing(way, false, false)}) {
+    if (std::ranges::count(found, other) == 0) found.push_back(other);
   }
   return found;
 }
@@ -194,22 +196,23 @@ std::vector<NodeChoice> in_all_manners(const NodeChoice& way, const LineCosts& l
 
 std::vector<NodeChoice> node_ways(const Topology& topology, const Program& program, const Stage& stage,
                                   const LineCosts& lines) {
-  std::vector<NodeChoice> found{in_all_manners(stage.node, lines).front()};
   const auto largest = std::ranges::max_element(stage.groups, {}, [](const auto& members) { return members.size(); });
-  if (!stage.node.asks || largest == stage.groups.end() || largest->size() < 2) return found;
+  const size_t ranks = largest == stage.groups.end() ? 0 : largest->size();
+  std::vector<NodeChoice> found{in_all_manners(stage.node, lines, ranks).front()};
+  if (!stage.node.asks || ranks < 2) return found;
   const HostMachine machine(topology, topology.ranks[static_cast<size_t>((*largest)[0].rank)].host);
   const HostGroup group{program, stage, static_cast<size_t>(largest - stage.groups.begin()), 0, 1, machine.machine};
   const auto add = [&](NodeChoice way) {
     if (found.size() < kMostWays && std::ranges::count(found, way) == 0) found.push_back(std::move(way));
   };
   for (const NodeChoice& shape : shapes_like(group)) {
-    for (NodeChoice& way : in_all_manners(shape, lines)) {
+    for (NodeChoice& way : in_all_manners(shape, lines, ranks)) {
       add(way);
       way.streams = !way.streams;
       if (!group.gets_scratch()) add(way);
       if (shape.reads) break;  // nearly nothing is staged
     }
-    NodeChoice in_short_tiles = in_all_manners(shape, lines).front();
+    NodeChoice in_short_tiles = in_all_manners(shape, lines, ranks).front();
     in_short_tiles.tile_bytes = kShortTile;
     if (!shape.reads) add(in_short_tiles);
   }
