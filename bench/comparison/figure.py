@@ -17,6 +17,8 @@ LABELS = {"ccom": "ccom, ordinary buffers", "ccom-mapped": "ccom, mapped buffers
 
 def bus_factor(collective, ranks):
     """Of algorithm bandwidth: what each rank's connection carries, as in bench/README.md."""
+    if collective == "broadcast":
+        return 1
     return (2 if collective == "allreduce" else 1) * (ranks - 1) / ranks
 
 

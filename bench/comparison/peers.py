@@ -14,7 +14,7 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCES = os.path.join(HERE, os.pardir, "peers")
 INCLUDE = os.path.join(HERE, os.pardir, os.pardir, "include")
-ALL = ("allreduce", "allgather", "reduce_scatter")
+ALL = ("allreduce", "allgather", "reduce_scatter", "broadcast", "alltoall")
 
 
 class Unavailable(Exception):

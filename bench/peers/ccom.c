@@ -32,6 +32,9 @@ static int call(measure_collective collective, const float* send, float* recv, s
     case MEASURE_ALLGATHER: return failed(ccomAllGather(send, recv, count, ccomFloat32, comm, NULL), "ccomAllGather");
     case MEASURE_REDUCE_SCATTER:
       return failed(ccomReduceScatter(send, recv, count, ccomFloat32, ccomSum, comm, NULL), "ccomReduceScatter");
+    case MEASURE_BROADCAST:
+      return failed(ccomBroadcast(send, recv, count, ccomFloat32, 0, comm, NULL), "ccomBroadcast");
+    case MEASURE_ALLTOALL: return failed(ccomAlltoAll(send, recv, count, ccomFloat32, comm, NULL), "ccomAlltoAll");
   }
   return 1;
 }

@@ -15,7 +15,7 @@ import torch.distributed as dist
 
 FLOATS = ctypes.POINTER(ctypes.c_float)
 CALL = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
-ALLREDUCE, ALLGATHER, REDUCE_SCATTER = range(3)
+ALLREDUCE, ALLGATHER, REDUCE_SCATTER, BROADCAST, ALLTOALL = range(5)
 
 
 class Peer(ctypes.Structure):
@@ -37,16 +37,20 @@ class Calls:
     def __call__(self, collective, send, recv, count):
         if self.key != (collective, send, recv, count):
             self.key = (collective, send, recv, count)
-            self.send = tensor(send, count * (self.ranks if collective == REDUCE_SCATTER else 1))
-            self.recv = tensor(recv, count * (self.ranks if collective == ALLGATHER else 1))
+            self.send = tensor(send, count * (self.ranks if collective in (REDUCE_SCATTER, ALLTOALL) else 1))
+            self.recv = tensor(recv, count * (self.ranks if collective in (ALLGATHER, ALLTOALL) else 1))
         try:
             if collective == ALLREDUCE:
                 self.recv.copy_(self.send)
                 dist.all_reduce(self.recv)
             elif collective == ALLGATHER:
                 dist.all_gather_into_tensor(self.recv, self.send)
-            else:
+            elif collective == REDUCE_SCATTER:
                 dist.reduce_scatter_tensor(self.recv, self.send)
+            elif collective == BROADCAST:
+                dist.broadcast(self.recv, 0)
+            else:
+                dist.all_to_all_single(self.recv, self.send)
         except RuntimeError as error:
             print(error, file=sys.stderr)
             return 1

@@ -36,7 +36,8 @@ typedef struct {
   unsigned written; /* generation of the data in send */
 } bench;
 
-static const char* const kNames[] = {"allreduce", "allgather", "reduce_scatter"};
+static const char* const kNames[] = {"allreduce", "allgather", "reduce_scatter", "broadcast", "alltoall"};
+#define COLLECTIVES ((int)(sizeof kNames / sizeof kNames[0]))
 
 /* ---- Data ---- */
 
@@ -79,18 +80,22 @@ static void expect(const bench* b, const char* what, const float* buffer, size_t
 }
 
 static void verify(const bench* b) {
+  const size_t own_block = (size_t)b->m.rank * b->count;
   float sum = 0;
   int rank;
   expect(b, "send", b->send, b->send_count, base(b->m.rank, b->written), 1, 0);
   for (rank = 0; rank < b->m.ranks; ++rank) {
     const float first = base(rank, b->written);
     sum += first;
-    if (b->collective == MEASURE_ALLGATHER) {
-      expect(b, "recv", b->recv + (size_t)rank * b->count, b->count, first, 1, 0);
+    if (b->collective == MEASURE_ALLGATHER || b->collective == MEASURE_ALLTOALL) {
+      const size_t skip = b->collective == MEASURE_ALLTOALL ? own_block : 0;
+      expect(b, "recv", b->recv + (size_t)rank * b->count, b->count, first, 1, skip);
     }
   }
-  if (b->collective != MEASURE_ALLGATHER) {
-    const size_t skip = b->collective == MEASURE_REDUCE_SCATTER ? (size_t)b->m.rank * b->count : 0;
+  if (b->collective == MEASURE_BROADCAST) {
+    expect(b, "recv", b->recv, b->count, base(0, b->written), 1, 0);
+  } else if (b->collective == MEASURE_ALLREDUCE || b->collective == MEASURE_REDUCE_SCATTER) {
+    const size_t skip = b->collective == MEASURE_REDUCE_SCATTER ? own_block : 0;
     expect(b, "recv", b->recv, b->recv_count, sum, (float)b->m.ranks, skip);
   }
 }
@@ -228,24 +233,29 @@ static double measure_count(bench* b, size_t count) {
   double first_us;
   figures f;
   b->count = count;
-  b->send_count = b->collective == MEASURE_REDUCE_SCATTER ? all : count;
-  b->recv_count = b->collective == MEASURE_ALLGATHER ? all : count;
-  b->send = allocate(b, b->send_count * sizeof(float));
+  b->send_count = b->collective == MEASURE_REDUCE_SCATTER || b->collective == MEASURE_ALLTOALL ? all : count;
+  b->recv_count = b->collective == MEASURE_ALLGATHER || b->collective == MEASURE_ALLTOALL ? all : count;
   b->recv = allocate(b, b->recv_count * sizeof(float));
-  write_input(b);
   memset(b->recv, 0xff, b->recv_count * sizeof(float));
+  if (b->collective == MEASURE_BROADCAST) {
+    b->send = b->recv;
+    if (b->m.rank != 0) b->send_count = 0; /* has no input */
+  } else {
+    b->send = allocate(b, b->send_count * sizeof(float));
+  }
+  write_input(b);
   first_us = timed(b, 1);
   verify(b);
   f = measure(b, first_us);
   print(b, &f);
-  release(b, b->send, b->send_count * sizeof(float));
+  if (b->send != b->recv) release(b, b->send, b->send_count * sizeof(float));
   release(b, b->recv, b->recv_count * sizeof(float));
   return f.loop_us;
 }
 
 static measure_collective collective_named(const char* name) {
   int i;
-  for (i = 0; i < 3; ++i) {
+  for (i = 0; i < COLLECTIVES; ++i) {
     if (strcmp(name, kNames[i]) == 0) return (measure_collective)i;
   }
   sync_fail_with("COMPARE_COLLECTIVE is not known");
@@ -276,7 +286,8 @@ int measure_run(const measure_peer* peer, int rank, int ranks) {
   while (*text != '\0') {
     char* end;
     const size_t bytes = strtoull(text, &end, 10);
-    const size_t divisor = sizeof(float) * (b.collective == MEASURE_ALLREDUCE ? 1 : (size_t)ranks);
+    const int is_whole = b.collective == MEASURE_ALLREDUCE || b.collective == MEASURE_BROADCAST;
+    const size_t divisor = sizeof(float) * (is_whole ? 1 : (size_t)ranks);
     const size_t count = bytes < divisor ? 1 : bytes / divisor;
     if (end == text || (*end != ',' && *end != '\0')) sync_fail_with("COMPARE_SIZES is not a list of numbers");
     if (count != last && measure_count(&b, count) > TOO_SLOW_US) break;

@@ -23,6 +23,8 @@ static int call(measure_collective collective, const float* send, float* recv, s
         return MPI_Reduce_scatter(send, recv, counts, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD) != MPI_SUCCESS;
       }
       return MPI_Reduce_scatter_block(send, recv, n, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD) != MPI_SUCCESS;
+    case MEASURE_BROADCAST: return MPI_Bcast(recv, n, MPI_FLOAT, 0, MPI_COMM_WORLD) != MPI_SUCCESS;
+    case MEASURE_ALLTOALL: return MPI_Alltoall(send, n, MPI_FLOAT, recv, n, MPI_FLOAT, MPI_COMM_WORLD) != MPI_SUCCESS;
   }
   return 1;
 }

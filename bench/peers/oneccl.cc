@@ -40,6 +40,8 @@ int call(measure_collective collective, const float* send, float* recv, size_t c
     case MEASURE_REDUCE_SCATTER:
       ccl::reduce_scatter(send, recv, count, ccl::reduction::sum, *communicator).wait();
       return 0;
+    case MEASURE_BROADCAST: ccl::broadcast(recv, count, 0, *communicator).wait(); return 0;
+    case MEASURE_ALLTOALL: ccl::alltoall(send, recv, count, *communicator).wait(); return 0;
   }
   return 1;
 }

@@ -34,8 +34,9 @@ static void barrier(void) {
 }
 
 static int call(measure_collective collective, const float* send, float* recv, size_t count) {
-  const size_t sent = collective == MEASURE_REDUCE_SCATTER ? 2 * count : count;
-  const size_t first = collective == MEASURE_REDUCE_SCATTER ? (size_t)rank * count : 0;
+  const size_t sent = collective == MEASURE_REDUCE_SCATTER || collective == MEASURE_ALLTOALL ? 2 * count : count;
+  const size_t first =
+      collective == MEASURE_REDUCE_SCATTER || collective == MEASURE_ALLTOALL ? (size_t)rank * count : 0;
   size_t i;
   ++calls;
   if (rank == 1 && calls > 4) {
@@ -45,14 +46,16 @@ static int call(measure_collective collective, const float* send, float* recv, s
   }
   if (!is("stale") || calls < 3) memcpy(shared->data[rank], send, sent * sizeof(float));
   barrier();
-  if (collective == MEASURE_ALLGATHER) {
-    memcpy(recv, shared->data[0], count * sizeof(float));
-    memcpy(recv + count, shared->data[1], count * sizeof(float));
+  if (collective == MEASURE_ALLGATHER || collective == MEASURE_ALLTOALL) {
+    memcpy(recv, shared->data[0] + first, count * sizeof(float));
+    memcpy(recv + count, shared->data[1] + first, count * sizeof(float));
+  } else if (collective == MEASURE_BROADCAST) {
+    if (rank == 1) memcpy(recv, shared->data[0], count * sizeof(float));
   } else {
     for (i = 0; i < count; ++i) recv[i] = shared->data[0][first + i] + shared->data[1][first + i];
   }
   if (rank == 1 && is("last-element")) recv[count - 1] += 1;
-  if (rank == 1 && is("clobbers-input")) ((float*)(uintptr_t)send)[sent - 1] += 1;
+  if (rank == 0 && is("clobbers-input")) ((float*)(uintptr_t)send)[sent - 1] += 1;
   barrier();
   return 0;
 }
