@@ -3,7 +3,7 @@
 import math
 from xml.sax.saxutils import escape
 
-from comparison import results
+from comparison import modes, results
 
 WIDTH, HEIGHT = 980, 470
 PANEL_TOP, PANEL_HEIGHT, PANEL_WIDTH = 84, 270, 395
@@ -134,8 +134,13 @@ def legend(names, style):
 
 
 def draw(document, collective, ranks, metric="loop_us"):
-    """The SVG of one collective and number of ranks in what bench/compare wrote. KeyError if it was not measured."""
-    rows = results.cells(document["records"], metric)[collective, ranks]
+    """The SVG of one collective and number of ranks in what bench/compare wrote, in the mode of most records. KeyError if it was
+    not measured."""
+    records = [record for record in document["records"] if (record["collective"], record["ranks"]) == (collective, ranks)]
+    if not records:
+        raise KeyError((collective, ranks))
+    mode, records = max(modes.by_mode(records, modes.fastest(document["records"])).items(), key=lambda item: len(item[1]))
+    rows = results.cells(records, metric)[collective, ranks]
     times = series(rows)
     factor = bus_factor(collective, ranks)
     rates = {name: {size: size / us * factor / 1e3 for size, us in points.items()} for name, points in times.items()}
@@ -143,7 +148,8 @@ def draw(document, collective, ranks, metric="loop_us"):
     machine = document["machine"]
     how = "calls back to back" if metric == "loop_us" else "single calls, fresh input"
     repeats = max(summary.repeats for row in rows.values() for summary in row.values())
-    below = (f"{machine['cpu']}, {machine['processors']} processors; {how}, slowest rank, median of {repeats} repeats; "
+    where = f", {mode} to each other" if mode in (modes.NEAR, modes.FAR) else ""
+    below = (f"{machine['cpu']}, {machine['processors']} processors{where}; {how}, slowest rank, median of {repeats} repeats; "
              "each peer in its best setting per size")
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" '

@@ -78,10 +78,10 @@ class Workshop:
         compile_with([*compiler, *self.flags(), os.path.join(SOURCES, source), *self.measuring_parts(), *libraries, "-o", output])
         return output
 
-    def handover(self):
+    def passing(self):
         """The program that says how near the processors are to each other."""
-        output = os.path.join(self.folder, "handover")
-        compile_with(["cc", *self.flags(), os.path.join(SOURCES, "handover.c"), "-pthread", "-o", output])
+        output = os.path.join(self.folder, "passing")
+        compile_with(["cc", *self.flags(), os.path.join(SOURCES, "passing.c"), "-pthread", "-o", output])
         return output
 
     def inside(self, peer, *path):

@@ -2,18 +2,18 @@
 """Records of measurements, and what is said about them: medians, best peers, ratios, tables. Pure.
 
 A record is one line of a peer's output and where it came from: config ("openmpi", "openmpi:ring", "ccom", "ccom-mapped"),
-collective, ranks, bytes, loop_us, sync_us, verified, repeat, foreign (processors that others kept busy meanwhile),
-handover_ns (what a cache line took between two processors just before; None with one processor).
+collective, ranks, bytes, loop_us, sync_us, verified, repeat, foreign (processors that others kept busy meanwhile), passing_us
+(the distance of the processors before and after; modes.py).
 """
 import dataclasses
+import itertools
 import json
 import statistics
 
+from comparison import modes
+
 # Above this many foreign processors a measurement counts only if there is no better one.
 MOST_FOREIGN = 0.5
-# Virtual processors lie nearer to each other at some times than at others. What was measured with a hand-over this far from
-# the median of all counts only if nothing else was.
-OTHER_MODE = 1.3
 FIELDS = {"collective": str, "ranks": int, "bytes": int, "loop_us": (int, float), "sync_us": (int, float), "verified": bool}
 
 
@@ -60,49 +60,35 @@ class Summary:
     least: float
     most: float
     repeats: int
-    starred: bool  # during every repeat others were busy, or the hand-over between processors unusual
+    starred: bool  # during every repeat others were busy
 
 
-def usual_handover(records):
-    """The median hand-over between processors, or None if it is not known."""
-    known = [record["handover_ns"] for record in records if record.get("handover_ns")]
-    return statistics.median(known) if known else None
-
-
-def is_usual(record, usual):
-    """Were processors as near to each other as mostly?"""
-    own = record.get("handover_ns")
-    return not own or not usual or max(own / usual, usual / own) <= OTHER_MODE
-
-
-def handover_report(records):
-    """One line on the processors' distance during a comparison."""
-    usual = usual_handover(records)
-    if usual is None:
-        return "hand-over between processors: not measured"
-    others = {(record["repeat"], record["config"], record["handover_ns"]) for record in records if not is_usual(record, usual)}
-    return (f"hand-over between processors: {usual:.0f} ns; {len(others)} starts at more than {OTHER_MODE} times that or less do not "
-            "count where others do")
-
-
-def summarise(records, metric, usual=None):
-    """Of records of one cell and configuration: those with little foreign load and the usual hand-over, or all if there are
-    none such."""
-    clean = [record for record in records if record.get("foreign", 0) <= MOST_FOREIGN and is_usual(record, usual)]
+def summarise(records, metric):
+    """Of records of one cell, mode and configuration: those with little foreign load, or all if there are none such."""
+    clean = [record for record in records if record.get("foreign", 0) <= MOST_FOREIGN]
     values = [record[metric] for record in clean or records]
     return Summary(statistics.median(values), min(values), max(values), len(values), not clean)
 
 
 def cells(records, metric):
-    """{(collective, ranks): {bytes: {config: Summary}}}, in the order of the records."""
-    groups, usual = {}, usual_handover(records)
+    """{(collective, ranks): {bytes: {config: Summary}}}, in the order of the records, which are of one mode."""
+    groups = {}
     for record in records:
         rows = groups.setdefault((record["collective"], record["ranks"]), {})
         rows.setdefault(record["bytes"], {}).setdefault(record["config"], []).append(record)
     return {
-        cell: {size: {config: summarise(group, metric, usual) for config, group in rows[size].items()} for size in sorted(rows)}
+        cell: {size: {config: summarise(group, metric) for config, group in rows[size].items()} for size in sorted(rows)}
         for cell, rows in groups.items()
     }
+
+
+def cells_by_mode(records, metric):
+    """(mode, collective, ranks, {bytes: {config: Summary}}) of each table. Records of different modes are never in one."""
+    best = modes.fastest(records)
+    for cell in dict.fromkeys((record["collective"], record["ranks"]) for record in records):
+        of_cell = [record for record in records if (record["collective"], record["ranks"]) == cell]
+        for mode, group in modes.shown(of_cell, best).items():
+            yield mode, *cell, cells(group, metric)[cell]
 
 
 def best_peer(row):
@@ -118,11 +104,12 @@ def ratio(row, config="ccom"):
 
 
 def contenders(records, factor):
-    """{(collective, ranks, config): sizes} where a peer came within `factor` of the best peer, by either metric; three times
-    that where it met a busy machine."""
+    """{(collective, ranks, config): sizes} where a peer came within `factor` of the best peer of a mode, by either metric;
+    three times that where it met a busy machine."""
     kept = {}
-    for metric in ("loop_us", "sync_us"):
-        for (collective, ranks), rows in cells(records, metric).items():
+    groups = modes.by_mode(records).values()
+    for metric, group in itertools.product(("loop_us", "sync_us"), groups):
+        for (collective, ranks), rows in cells(group, metric).items():
             for size, row in rows.items():
                 best = best_peer(row)
                 for config, summary in row.items():
@@ -174,11 +161,18 @@ def table(rows, verbose=False):
     return aligned(lines)
 
 
+def repeats(rows):
+    """How many repeats the cells of a table have."""
+    found = [summary.repeats for row in rows.values() for summary in row.values()]
+    return f"{min(found)} to {max(found)} repeats" if min(found) < max(found) else f"{max(found)} repeats"
+
+
 def report(records, metrics=("loop_us", "sync_us"), verbose=False):
     """All tables, with titles."""
     parts = []
     for metric in metrics:
-        for (collective, ranks), rows in cells(records, metric).items():
-            title = f"{collective}, {ranks} ranks, {metric.removesuffix('_us')}: median (min-max) of the repeats, us per call"
+        for mode, collective, ranks, rows in cells_by_mode(records, metric):
+            where = f", {mode} processors" if mode else ""
+            title = f"{collective}, {ranks} ranks, {metric.removesuffix('_us')}{where}: median (min-max) of {repeats(rows)}, us per call"
             parts.append(f"{title}\n{table(rows, verbose)}\n")
     return "\n".join(parts)

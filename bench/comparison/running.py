@@ -42,8 +42,8 @@ def wait_until_quiet(patience):
             return start - begin
 
 
-def handover_ns(program):
-    """What bench/peers/handover.c prints: nanoseconds that a line takes between two processors; None with one alone."""
+def passing_us(program):
+    """What bench/peers/passing.c prints: microseconds that 32 KiB take between two processors; None with one alone."""
     printed = subprocess.run([program], capture_output=True, text=True, timeout=30, check=False).stdout
     return float(printed) if printed else None
 

@@ -11,7 +11,7 @@ import xml.etree.ElementTree as xml
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "bench"))
 
-from comparison import figure, machine, peers, results, running  # noqa: E402
+from comparison import figure, machine, modes, peers, results, running  # noqa: E402
 
 
 def record(config, size, loop_us, repeat=0, foreign=0.0, sync_us=None, ranks=2, collective="allreduce"):
@@ -51,26 +51,65 @@ class Parsing(unittest.TestCase):
         self.assertEqual(sizes, [4, 8, 4096, 32, 32, 4096, 32, 32, 4096, 4, 8, 4096, 32, 32, 4096])
 
 
-class Handovers(unittest.TestCase):
-    NEAR_AND_FAR = [{**record("ccom", 8, us, repeat), "handover_ns": ns}
-                    for repeat, (us, ns) in enumerate([(0.4, 50.0), (1.0, 130.0), (0.5, 55.0), (0.6, 52.0)])]
+def probed(before, after, *arguments, **more):
+    return {**record(*arguments, **more), "passing_us": [before, after]}
 
-    def test_medians_leave_out_repeats_with_processors_at_another_distance(self):
-        ours = results.cells(self.NEAR_AND_FAR, "loop_us")["allreduce", 2][8]["ccom"]
-        self.assertEqual((ours.median, ours.repeats, ours.starred), (0.5, 3, False))
-        self.assertIn("54 ns; 1 starts", results.handover_report(self.NEAR_AND_FAR))
 
-    def test_what_was_measured_nowhere_else_counts_with_a_star(self):
-        only_far = {**record("ccom", 64, 1.1), "handover_ns": 130.0}
-        far = results.cells([*self.NEAR_AND_FAR, only_far], "loop_us")["allreduce", 2][64]["ccom"]
-        self.assertEqual((far.median, far.starred), (1.1, True))
+class Modes(unittest.TestCase):
+    # With near processors ccom wins, with far ones it loses; mixed, its median would be 3 and its ratio 2.
+    NEAR = [probed(4.0, 5.0, "ccom", 8, 1.0), probed(4.4, 4.2, "ccom", 8, 1.2, 1), probed(6.0, 5.0, "ccom", 8, 1.1, 2),
+            probed(4.1, 4.0, "other", 8, 2.2, 0), probed(4.3, 4.5, "other", 8, 2.0, 2)]
+    FAR = [probed(15.0, 16.0, "ccom", 8, 5.0, 3), probed(14.0, 15.0, "ccom", 8, 5.2, 4), probed(15.0, 15.0, "ccom", 8, 5.4, 5),
+           probed(15.0, 13.0, "other", 8, 1.3, 3), probed(15.0, 14.0, "other", 8, 1.3, 5)]
+    MOVED = probed(4.0, 15.0, "ccom", 8, 3.0, 6)
+
+    def test_figures_of_different_modes_are_not_mixed(self):
+        tables = {mode: rows[8] for mode, _, _, rows in results.cells_by_mode([*self.FAR, *self.NEAR, self.MOVED], "loop_us")}
+        self.assertEqual(list(tables), ["near", "far"])
+        self.assertEqual((tables["near"]["ccom"].median, tables["near"]["ccom"].repeats), (1.1, 3))
+        self.assertEqual((tables["far"]["ccom"].median, tables["far"]["ccom"].repeats), (5.2, 3))
+        self.assertAlmostEqual(results.ratio(tables["near"]), 1.1 / 2.1)
+        self.assertAlmostEqual(results.ratio(tables["far"]), 5.2 / 1.3)
+
+    def test_tables_and_the_line_before_them_name_the_mode(self):
+        text = results.report([*self.NEAR, *self.FAR], ["loop_us"])
+        self.assertIn("allreduce, 2 ranks, loop, near processors: median (min-max) of 2 to 3 repeats", text)
+        self.assertIn("loop, far processors", text)
+        self.assertIn("near in 5 runs (4.0-6.0 us), far in 5 runs (13.0-16.0 us)", modes.describe([*self.NEAR, *self.FAR], 3))
+
+    def test_a_mode_seen_once_has_a_table_only_if_there_is_no_other(self):
+        def shown(records):
+            return [mode for mode, *_ in results.cells_by_mode(records, "loop_us")]
+        self.assertEqual(shown([*self.NEAR, self.FAR[0]]), ["near"])
+        self.assertEqual(shown([self.NEAR[0], self.FAR[0], {**self.FAR[0], "bytes": 64}]), ["far"])
+        self.assertEqual(shown([self.MOVED]), ["changing"])
+
+    def test_a_size_is_of_the_mode_of_the_whole_comparison(self):
+        # No run with 4 ranks was near: they are not near merely because they have no other.
+        far = [{**entry, "ranks": 4} for entry in self.FAR]
+        self.assertEqual([(mode, ranks) for mode, _, ranks, _ in results.cells_by_mode([*self.NEAR, *far], "loop_us")],
+                         [("near", 2), ("far", 4)])
+
+    def test_peers_are_dropped_only_for_others_in_the_same_mode(self):
+        near_and_far = [probed(4.0, 4.0, "fast", 8, 1.0), probed(4.0, 4.0, "slow", 8, 5.0), probed(15.0, 15.0, "far", 8, 5.0)]
+        self.assertEqual({config for _, _, config in results.contenders(near_and_far, 1.5)}, {"fast", "far"})
+
+    def test_runs_are_repeated_until_the_probes_agree_but_not_for_ever(self):
+        def settled(*probes):
+            found = iter(enumerate(probes))
+            return modes.settled(lambda: next(found), again=2)
+        self.assertEqual(settled([4.0, 6.0]), (0, []))
+        self.assertEqual(settled([4.0, 15.0], [16.0, 5.0], [15.0, 16.0]), (2, [[4.0, 15.0], [16.0, 5.0]]))
+        self.assertEqual(settled(*[[4.0, 15.0]] * 3)[0], 2)
+        self.assertEqual(settled(None), (0, []))
 
     def test_old_records_say_nothing_about_it(self):
-        self.assertIn("not measured", results.handover_report(RECORDED))
+        self.assertIn("not measured", modes.describe(RECORDED, 0))
+        self.assertEqual([mode for mode, *_ in results.cells_by_mode(RECORDED, "loop_us")], [""])
 
     def test_the_probe_prints_a_time_or_nothing(self):
         with tempfile.TemporaryDirectory() as folder:
-            found = running.handover_ns(peers.Workshop(folder, ".", ".").handover())
+            found = running.passing_us(peers.Workshop(folder, ".", ".").passing())
         self.assertTrue(found is None or found > 0)
 
 
@@ -123,6 +162,10 @@ class Figures(unittest.TestCase):
         for expected in ("ccom, ordinary buffers", "other", "1M", "bytes"):
             self.assertIn(expected, texts)
         self.assertTrue(any("a <fast> one" in text for text in texts))
+
+    def test_one_mode_is_drawn(self):
+        document = {**self.DOCUMENT, "records": [*Modes.NEAR, *Modes.FAR, Modes.FAR[0]]}
+        self.assertIn("far to each other", figure.draw(document, "allreduce", 2))
 
     def test_a_library_is_drawn_in_its_best_setting(self):
         lines = figure.series(results.cells(RECORDED, "loop_us")["allreduce", 2])
