@@ -74,6 +74,13 @@ PreparedTask& NodeCrew::prepared(int rank, const NodeTask& task, const NodeChoic
   return *tasks.emplace_back(std::make_unique<PreparedTask>(task, std::vector{choice}, rank));
 }
 
+std::span<std::byte> NodeCrew::staging_of(int rank) const {
+  const NodeLayout layout{settings_.ranks, settings_.bank_bytes};
+  const size_t board = round_to_page(Monitor::board_bytes(settings_.ranks));
+  const size_t begin = board + layout.block_offset(rank) + layout.mail_bytes();
+  return segment_->bytes().subspan(begin, layout.staging_bytes());
+}
+
 CallWords words_of(const NodeCall& call, uint64_t sequence) {
   const NodeTask& task = call.task->task();
   return {1, sequence, call.count,

@@ -36,6 +36,8 @@ class NodeCrew {
   Monitor& monitor(int rank) { return *monitors_[static_cast<size_t>(rank)]; }
   int ranks() const { return settings_.ranks; }
   Arena& arena() { return *arena_; }
+  // What that rank shows others in calls that are not small.
+  std::span<std::byte> staging_of(int rank) const;
 
  private:
   const Settings settings_;

@@ -1,29 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The ways of a task: they give the same bits, calls agree on one without messages, and ranks that do not notice.
+// The ways of a task: calls agree on one without messages, and ranks that do not notice.
 #include <gtest/gtest.h>
 
-#include <cstring>
-#include <random>
 #include <set>
 
-#include "planner/planner.h"
+#include "tests/node/host_ways.h"
 #include "tests/node/node_crew.h"
 
 namespace ccom {
 namespace {
 
 constexpr size_t kMostBytes = size_t{1} << 18;
-
-// The ways in which the planner lets a call of all ranks of a host run.
-std::vector<NodeChoice> ways_of(const std::string& machine, Collective collective, size_t bytes,
-                                const LineCosts& lines = {}) {
-  const Topology topology = *make_topology(machine);
-  const Result<Choice> choice =
-      choose(topology, {.shared_memory = true}, {collective, bytes, false, is_rooted(collective) ? 0 : -1});
-  EXPECT_TRUE(choice && choice->program().is_node()) << machine;
-  return node_ways(topology, choice->program(), choice->program().stages[0], lines);
-}
 
 // Memory of a rank, mapped by others or not.
 struct Buffers {
@@ -45,89 +33,6 @@ struct Buffers {
   std::vector<std::byte> own;
   std::byte* memory = nullptr;
 };
-
-// Finite numbers whose sums depend on the order.
-void fill(std::byte* to, size_t count, DataType type, uint64_t seed) {
-  std::mt19937_64 random(seed);
-  for (size_t i = 0; i < count; ++i) {
-    uint64_t bits = random();
-    if (type == DataType::Float32) {
-      const float value = std::uniform_real_distribution<float>(-1000, 1000)(random);
-      std::memcpy(&bits, &value, sizeof value);
-    } else if (type == DataType::Bfloat16) {
-      const float value = std::uniform_real_distribution<float>(-1000, 1000)(random);
-      std::memcpy(&bits, &value, sizeof value);
-      bits >>= 16;
-    } else if (type == DataType::Float16) {
-      bits &= 0xb3ff;
-    }
-    std::memcpy(to + i * size_of(type), &bits, size_of(type));
-  }
-}
-
-// The outputs of all ranks after a call of each way, one after another.
-class Host {
- public:
-  Host(int ranks, bool mapped, bool reads)
-      : crew_({.ranks = ranks,
-               .within = mapped ? Within::Arenas : Within::Nothing,
-               .bank_bytes = size_t{64} << 10,
-               .small_bytes = 0,
-               .reads = reads}) {
-    for (int rank = 0; rank < ranks; ++rank) buffers_.push_back(std::make_unique<Buffers>(crew_, mapped));
-  }
-
-  std::vector<std::vector<std::byte>> call(const NodeTask& task, const NodeChoice& way, DataType type, size_t count) {
-    std::vector<std::vector<std::byte>> outputs(buffers_.size());
-    const uint64_t sequence = ++sequence_;
-    crew_.run([&](int rank, ShmCollectives& group) {
-      const Buffers& mine = *buffers_[static_cast<size_t>(rank)];
-      const size_t inputs = task.blocks.gives[static_cast<size_t>(rank)].size() * count;
-      const size_t results = task.blocks.gets[static_cast<size_t>(rank)].size() * count * size_of(type);
-      fill(mine.input(), inputs, type, static_cast<uint64_t>(rank) + 1);
-      std::memset(mine.output(), 0xee, results);
-      const NodeCall call{.task = &crew_.prepared(rank, task, way),
-                          .input = mine.input(),
-                          .output = mine.output(),
-                          .count = count,
-                          .type = type,
-                          .divide_by = static_cast<uint32_t>(crew_.ranks())};
-      const Status status = group.run(call, words_of(call, sequence), std::chrono::seconds(30));
-      EXPECT_TRUE(status.is_ok()) << status.message();
-      outputs[static_cast<size_t>(rank)].assign(mine.output(), mine.output() + results);
-    });
-    return outputs;
-  }
-
- private:
-  NodeCrew crew_;
-  std::vector<std::unique_ptr<Buffers>> buffers_;
-  uint64_t sequence_ = 0;
-};
-
-TEST(Ways, GiveTheSameBits) {
-  for (const int ranks : {2, 3, 4}) {
-    for (const bool mapped : {false, true}) {
-      Host host(ranks, mapped, true);
-      for (const Collective collective : {Collective::AllReduce, Collective::Reduce, Collective::ReduceScatter,
-                                          Collective::AllGather, Collective::Broadcast, Collective::AllToAll}) {
-        const std::vector<NodeChoice> ways = ways_of("host:" + std::to_string(ranks), collective, size_t{1} << 20);
-        EXPECT_GT(ways.size(), 2U) << name_of(collective);
-        NodeTask task = node_task(collective, ranks, is_rooted(collective) ? 0 : -1);
-        for (const DataType type : {DataType::Float32, DataType::Bfloat16, DataType::Float16, DataType::Int32}) {
-          for (const size_t count : {size_t{8193}, size_t{15001}}) {
-            const auto expected = host.call(task, ways[0], type, count);
-            for (size_t way = 1; way < ways.size(); ++way) {
-              EXPECT_EQ(host.call(task, ways[way], type, count), expected)
-                  << name_of(collective) << ", " << ranks << " ranks, way " << way << ", " << count << " elements"
-                  << (mapped ? ", mapped" : "");
-            }
-          }
-        }
-      }
-    }
-  }
-}
 
 // By what has been measured when the ranks met; what was not leaves the plan as it is.
 TEST(Ways, BeginWithTheOneThatPassesLinesFastest) {
