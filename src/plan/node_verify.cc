@@ -20,8 +20,9 @@ Status defect(const NodePlan& plan, const char* what) {
                std::string(name_of(plan.collective)).c_str(), plan.nranks, plan.rank, what);
 }
 
-Status check_results(const NodeCallPlans& call, const UnitValues& outputs, NodeReport& report) {
-  std::map<uint32_t, uint64_t> sums, expressions;  // by block
+Status check_results(const NodeCallPlans& call, const UnitValues& outputs, int& max_roundings,
+                     std::map<uint32_t, uint64_t>& expressions) {
+  std::map<uint32_t, uint64_t> sums;  // by block
   for (Rank rank = 0; rank < call.task.nranks; ++rank) {
     for (const uint32_t block : call.task.blocks.gives[static_cast<size_t>(rank)]) {
       sums[block] = add_mod(sums[block], contribution(rank, block).sum);
@@ -35,7 +36,7 @@ Status check_results(const NodeCallPlans& call, const UnitValues& outputs, NodeR
       if (value.sum != sums[block]) return defect(plan, "an output block lacks a contribution or holds a wrong one");
       if (value.completed != call.task.completes && call.task.nranks > 1)
         return defect(plan, "a result is never completed, or completed although more is to come");
-      report.max_roundings = std::max(report.max_roundings, value.roundings);
+      max_roundings = std::max(max_roundings, value.roundings);
       if (expressions.try_emplace(block, value.expression).first->second != value.expression)
         return defect(plan, "ranks compute different expressions");
     }
@@ -58,8 +59,11 @@ Result<NodeReport> verify_node(std::span<const NodeCallPlans> calls) {
         inputs[rank].emplace_back(contribution(static_cast<Rank>(rank), block));
     }
     CCOM_TRY_ASSIGN(const UnitValues outputs, world.run({call.task, call.plans, call.tiles}, inputs));
-    CCOM_TRY(check_results(call, outputs, report));
-    if (&call == &calls[0]) report.barriers = world.barriers();
+    std::map<uint32_t, uint64_t> expressions;
+    CCOM_TRY(check_results(call, outputs, report.max_roundings, expressions));
+    if (&call != &calls[0]) continue;
+    report.barriers = world.barriers();
+    report.expressions = std::move(expressions);
   }
   return report;
 }

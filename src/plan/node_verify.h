@@ -14,6 +14,7 @@
 // 6. Every rank's expression for a block is the same: bitwise equal results.
 #pragma once
 
+#include <map>
 #include <span>
 
 #include "base/status.h"
@@ -24,6 +25,8 @@ namespace ccom {
 struct NodeReport {
   int max_roundings = 0;
   size_t barriers = 0;  // of the first call
+  // Of its results, by block: hashes of what is computed and how. Plans with equal ones give equal bits.
+  std::map<uint32_t, uint64_t> expressions;
 };
 
 // One collective call: its task, plans by local rank, and into how many tiles it is cut.
