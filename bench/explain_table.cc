@@ -76,6 +76,44 @@ std::string links_of(const json& object) {
                        busiest.value("bytes", 0.0), busiest.value("time_us", 0.0));
 }
 
+// How far calls of one kind have come in finding the fastest way: "sum, ordinary buffers: ...", then a line for each
+// way.
+std::string found_of(const json& found, const json& ways) {
+  const size_t in_use = found.value("in_use", size_t{0});
+  const std::string op = found.value("op", "");
+  std::string text = "      " + (op.empty() ? "" : op + ", ") + found.value("buffers", "") + " buffers, " +
+                     format("%zu calls: in use is way %zu", found.value("calls", size_t{0}), in_use);
+  text += format(" since call %zu, %s; %.3f us of %.3f lost by trying\n", found.value("chosen_at", size_t{0}),
+                 found.value("settled", false) ? "settled" : "not settled yet", found.value("lost_us", 0.0),
+                 found.value("total_us", 0.0));
+  for (size_t way = 0; way < ways.size(); ++way) {
+    const json& median = found["median_us"][way];
+    const std::string time = median.is_number() ? format("%14.3f us", median.get<double>()) : "     not tried   ";
+    text += format("      %c %2zu %s  ", way == in_use ? '*' : ' ', way, time.c_str()) + ways[way].get<std::string>() +
+            "\n";
+  }
+  return text;
+}
+
+// The ways of stages inside hosts, where there are several.
+std::string ways_of(const json& object) {
+  std::string text;
+  if (!object.contains("host_stages")) return text;
+  for (const json& stage : object["host_stages"]) {
+    const json& ways = stage["ways"];
+    if (ways.size() < 2) continue;
+    text += format("    ways of stage %zu, %s of %zu bytes:\n", stage.value("stage", size_t{0}),
+                   stage.value("collective", "").c_str(), stage.value("unit_bytes", size_t{0}));
+    for (const json& found : stage["found"]) text += found_of(found, ways);
+    for (size_t way = 0; way < ways.size() && stage["found"].empty(); ++way)
+      text += format("        %2zu ", way) + ways[way].get<std::string>() + "\n";
+  }
+  if (text.empty() || !object.contains("lines")) return text;
+  const json& lines = object["lines"];
+  return text + format("    lines between cores: %.4g ns a byte, claimed %.4g, streamed %.4g\n",
+                       lines.value("plain_ns", 0.0), lines.value("claimed_ns", 0.0), lines.value("streamed_ns", 0.0));
+}
+
 }  // namespace
 
 std::string explanation_table(const std::string& text) {
@@ -88,7 +126,7 @@ std::string explanation_table(const std::string& text) {
     table += row_of(candidate, candidate.value("algorithm", "") == chosen);
   }
   if (!object.contains("bound")) table += "  * " + object.value("reason", "") + "\n";
-  return table + stages_of(object) + links_of(object);
+  return table + stages_of(object) + ways_of(object) + links_of(object);
 }
 
 }  // namespace ccom::bench

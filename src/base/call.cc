@@ -32,6 +32,11 @@ uint64_t kind_of(Collective collective, DataType type, ReduceOp op, bool premult
          static_cast<uint64_t>(static_cast<uint32_t>(root)) << 32;
 }
 
+CallKind parts_of(uint64_t kind) {
+  return {static_cast<Collective>(kind & 0xff), static_cast<DataType>(kind >> 8 & 0xff),
+          static_cast<ReduceOp>(kind >> 16 & 0x7f), (kind >> 16 & kPreMultiplied) != 0, static_cast<Rank>(kind >> 32)};
+}
+
 std::string text_of(const CallDescriptor& call) {
   const auto root = static_cast<int32_t>(call.kind >> 32);
   std::string text(collective_name(call));

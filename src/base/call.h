@@ -20,6 +20,16 @@ struct CallDescriptor {
 
 // premultiplied: the operator is a PreMulSum, whose multiplier itself may differ between ranks. root: -1 for none.
 uint64_t kind_of(Collective collective, DataType type, ReduceOp op, bool premultiplied, Rank root);
+// What kind_of() was given, of a kind from this process.
+struct CallKind {
+  Collective collective = Collective::AllReduce;
+  DataType type = DataType::Float32;
+  ReduceOp op = ReduceOp::Sum;
+  bool premultiplied = false;
+  Rank root = -1;
+  friend bool operator==(const CallKind&, const CallKind&) = default;
+};
+CallKind parts_of(uint64_t kind);
 
 // "allreduce float32 sum count 1000 (call 42)"
 std::string text_of(const CallDescriptor& call);

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "comm/explanation.h"
+#include "comm/host_ways.h"
 #include "kernels/kernels.h"
 #include "planner/plan_file.h"
 #include "setup/agreement.h"
@@ -302,10 +303,17 @@ Result<std::string> Communicator::explain(const Request& request) {
   CCOM_TRY(in_turn(turns_.take(), [&]() -> Status {
     const ProgramKey key = key_of(request);
     CCOM_TRY_ASSIGN(const std::shared_ptr<const Choice> choice, programs_->choice(key));
-    text = explanation(topology_, programs_->question(key), *choice);
+    text = explanation(topology_, programs_->question(key), *choice, host_ways(request));
     return {};
   }));
   return text;
+}
+
+// Nothing for a program that this communicator would refuse to run: the call will say why.
+std::string Communicator::host_ways(const Request& request) {
+  if (host_ == nullptr || request.collective == Collective::SendReceive) return "";
+  const Result<const BoundProgram*> program = programs_->get(key_of(request));
+  return program ? host_ways_json(**program, request, host_->choices(), links_->line_costs()) : "";
 }
 
 }  // namespace ccom

@@ -95,6 +95,7 @@ class Communicator final : public CallNames {
   Status open_programs(const Settings& settings);
   Status open_messages(const WaitPolicy& policy);
   void wake_waiters();
+  std::string host_ways(const Request& request);
   Status run_transfers(const Request* first, size_t count);
   const std::byte* multiply_input(const Request& request);
   ProgramKey key_of(const Request& request) const;

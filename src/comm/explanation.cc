@@ -13,9 +13,10 @@ constexpr size_t kStepsOffline = size_t{1} << 19;
 
 }  // namespace
 
-std::string explanation(const Topology& topology, const Question& question, const Choice& choice) {
+std::string explanation(const Topology& topology, const Question& question, const Choice& choice,
+                        const std::string& more) {
   const Details details = analyze(topology, question, choice, kStepsOfRank);
-  return explain_json(question, choice, &details);
+  return explain_json(question, choice, &details, more);
 }
 
 Result<std::string> explain_offline(const Topology& topology, const Request& request) {

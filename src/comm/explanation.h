@@ -11,8 +11,10 @@
 
 namespace ccom {
 
-// Of a choice on a topology that ranks are on: with details where a fabric is imposed.
-std::string explanation(const Topology& topology, const Question& question, const Choice& choice);
+// Of a choice on a topology that ranks are on: with details where a fabric is imposed. more: fields to add, each after
+// a comma.
+std::string explanation(const Topology& topology, const Question& question, const Choice& choice,
+                        const std::string& more);
 
 // Of a call on a machine that need not exist, by what `request` says of collective, count, type and root. ConfigError
 // for a fabric that is in parts; NotSupported where no algorithm can run.

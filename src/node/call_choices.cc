@@ -6,16 +6,15 @@
 namespace ccom {
 
 // Most calls have buffers like the one before; hear() says whether that was right.
-size_t CallChoices::begin(const Kind& kind, size_t ways) {
+size_t CallChoices::begin(const Kind& kind, const std::vector<NodeChoice>& ways) {
   now_ = {};
   calls_ = nullptr;
   is_timed_ = false;
-  ways_ = ways;
-  if (ways < 2) return 0;
+  if (ways.size() < 2) return 0;
   if (latest_ == kinds_.end() || latest_->first != kind) latest_ = kinds_.find(kind);
   if (latest_ == kinds_.end()) {
     if (kinds_.size() == kMostKinds) return 0;
-    latest_ = kinds_.try_emplace(kind).first;
+    latest_ = kinds_.try_emplace(kind, Calls{ways, {}}).first;
   }
   calls_ = &latest_->second;
   if (calls_->by_buffers.empty()) return 0;
@@ -38,7 +37,7 @@ void CallChoices::hear(double longest_ns, uint64_t buffers) {
   if (found != known.end()) {
     std::rotate(known.begin(), found, found + 1);
   } else {
-    known.emplace(known.begin(), buffers, std::make_unique<OnlineChoice>(ways_));
+    known.emplace(known.begin(), buffers, std::make_unique<OnlineChoice>(calls_->ways.size()));
   }
 }
 
@@ -47,6 +46,14 @@ void CallChoices::end(double ns) {
   last_ = now_;
   last_ns_ = ns;
   now_ = {};
+}
+
+std::vector<CallChoices::Found> CallChoices::found() const {
+  std::vector<Found> all;
+  for (const auto& [kind, calls] : kinds_) {
+    for (const auto& [buffers, choice] : calls.by_buffers) all.push_back({kind, buffers, calls.ways, *choice});
+  }
+  return all;
 }
 
 }  // namespace ccom

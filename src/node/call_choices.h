@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/collective.h"
+#include "plan/node_plan.h"
 #include "plan/online_choice.h"
 
 namespace ccom {
@@ -23,7 +24,7 @@ class CallChoices {
  public:
   // Of calls that are alike on all ranks but for their buffers.
   struct Kind {
-    uint64_t words = 0;  // type, operator, root
+    uint64_t words = 0;  // of the whole call: kind_of()
     uint64_t bytes = 0;  // of a unit
     uint64_t given = 0;  // units
     Collective collective = Collective::AllReduce;
@@ -36,14 +37,24 @@ class CallChoices {
     uint32_t unused = 0;
   };
 
-  // The way that this call is to take. In between: end().
-  size_t begin(const Kind& kind, size_t ways);
+  // The way that this call is to take. In between: end(). ways: always the same ones of a kind.
+  size_t begin(const Kind& kind, const std::vector<NodeChoice>& ways);
   // Whether end() wants to know how long this rank worked on the call. The same on all ranks.
   bool is_timed() const { return is_timed_; }
   Said say(uint32_t buffers) const { return {last_ns_, buffers}; }
-  // After the opening barrier: the longest of what all said, and a number that stands for all their buffers.
+  // After the opening barrier: the longest of what all said, and a number that stands for all their buffers,
+  // 0 if nobody has mapped any.
   void hear(double longest_ns, uint64_t buffers);
   void end(double ns);
+
+  // What calls have found out. Valid until the next call.
+  struct Found {
+    const Kind& kind;
+    uint64_t buffers = 0;  // as of hear()
+    const std::vector<NodeChoice>& ways;
+    const OnlineChoice& choice;
+  };
+  std::vector<Found> found() const;
 
  private:
   static constexpr size_t kMostKinds = 256;  // further ones are not tried
@@ -54,6 +65,7 @@ class CallChoices {
     size_t way = 0;
   };
   struct Calls {
+    std::vector<NodeChoice> ways;
     ByBuffers by_buffers;
   };
 
@@ -61,7 +73,6 @@ class CallChoices {
   std::map<Kind, Calls>::iterator latest_ = kinds_.end();
   Calls* calls_ = nullptr;  // of the call under way
   Turn now_, last_;         // last_: its time has not been heard
-  size_t ways_ = 1;
   double last_ns_ = 0;
   bool is_timed_ = false;
 };

@@ -26,16 +26,16 @@ class PreparedTask {
   PreparedTask(NodeTask task, std::vector<NodeChoice> ways, Rank local_rank);
 
   const NodeTask& task() const { return task_; }
-  size_t ways() const { return ways_.size(); }
+  const std::vector<NodeChoice>& ways() const { return ways_; }
   // The way that the next call runs, the first one until something else is said. Equal on all ranks.
   void use(size_t way) { way_ = way; }
-  const NodeChoice& choice() const { return ways_[way_].choice; }
+  const NodeChoice& choice() const { return ways_[way_]; }
   // node_task(collective, nranks, root), completing or not.
   bool is_plain() const { return is_plain_; }
   // Most units that any rank gives.
   size_t most_given() const { return most_given_; }
   // Into how many parts a tile is cut at least where sums are passed on through staging memory.
-  uint32_t least_parts() const { return ways_[way_].least_parts; }
+  uint32_t least_parts() const { return least_parts_[way_]; }
   // In place, this rank writes to a unit of its input that others read as well.
   bool overwrites_input() const { return overwrites_input_; }
   bool has_scheme(NodeScheme scheme) const;
@@ -45,10 +45,6 @@ class PreparedTask {
   Result<const NodePlan*> plan(bool in_place, std::span<const Reach> reach, const Prove& prove);
 
  private:
-  struct Way {
-    NodeChoice choice;
-    uint32_t least_parts = 1;
-  };
   struct Made {
     size_t way;
     bool in_place;
@@ -60,7 +56,8 @@ class PreparedTask {
 
   bool is_plain_ = false;
   const NodeTask task_;
-  std::vector<Way> ways_;
+  const std::vector<NodeChoice> ways_;
+  std::vector<uint32_t> least_parts_;  // by way
   size_t way_ = 0;
   const Rank local_rank_;
   const std::vector<Reach> nobody_;

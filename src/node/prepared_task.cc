@@ -38,6 +38,7 @@ bool overwrites_input(const NodeTask& task, Rank self) {
 
 PreparedTask::PreparedTask(NodeTask task, std::vector<NodeChoice> ways, Rank local_rank)
     : task_(std::move(task)),
+      ways_(std::move(ways)),
       local_rank_(local_rank),
       nobody_(static_cast<size_t>(task_.nranks)),
       overwrites_input_(ccom::overwrites_input(task_, local_rank)) {
@@ -45,13 +46,11 @@ PreparedTask::PreparedTask(NodeTask task, std::vector<NodeChoice> ways, Rank loc
   plain.completes = task_.completes;
   is_plain_ = task_ == plain;
   for (const std::vector<uint32_t>& gives : task_.blocks.gives) most_given_ = std::max(most_given_, gives.size());
-  CCOM_ASSERT(!ways.empty());
-  for (NodeChoice& choice : ways) {
-    Way& way = ways_.emplace_back();
-    way = {std::move(choice), static_cast<uint32_t>(task_.nranks)};
-    for (const NodeShape* shape : {&way.choice.staged, &way.choice.readable, &way.choice.mapped}) {
-      way.least_parts = std::min(way.least_parts, parts_of(*shape, task_.nranks));
-    }
+  CCOM_ASSERT(!ways_.empty());
+  for (const NodeChoice& way : ways_) {
+    uint32_t& least = least_parts_.emplace_back(static_cast<uint32_t>(task_.nranks));
+    for (const NodeShape* shape : {&way.staged, &way.readable, &way.mapped})
+      least = std::min(least, parts_of(*shape, task_.nranks));
   }
 }
 

@@ -59,6 +59,7 @@ class ShmCollectives {
   void wake() { barrier_.wake(); }
 
   const ReachMap& reach_map() const { return reach_map_; }
+  const CallChoices& choices() const { return choices_; }
   // Taken by this rank so far.
   uint64_t memory_bytes() const { return lines_bytes_ + staging_.memory_bytes(); }
 

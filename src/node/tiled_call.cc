@@ -71,14 +71,16 @@ Status TiledCall::open() {
 void TiledCall::hear(const CallChoices::Said& own) {
   double longest_ns = own.last_ns;
   uint64_t buffers = 0;
+  bool is_any_mapped = false;
   for (int local_rank = 0; local_rank < room_.barrier.size(); ++local_rank) {
     CallChoices::Said said = own;
     if (local_rank != room_.barrier.local_rank())
       std::memcpy(&said, room_.barrier.payload_of(local_rank) + sizeof(Announcement), sizeof said);
     longest_ns = std::max(longest_ns, said.last_ns);
     buffers = mix(buffers ^ said.buffers);
+    is_any_mapped |= said.buffers != 0;
   }
-  room_.choices.hear(longest_ns, buffers);
+  room_.choices.hear(longest_ns, is_any_mapped ? buffers : 0);
 }
 
 // Everything but the first slot's work and barrier.

@@ -41,6 +41,7 @@ std::optional<size_t> OnlineChoice::to_try() const {
 }
 
 OnlineChoice::Next OnlineChoice::next() {
+  ++asked_;
   if (!is_settled_ && (trying_ || recent_.tried < kTries)) return {best_, true};
   if (!is_settled_) trying_ = to_try();
   if (trying_) {
@@ -82,6 +83,7 @@ void OnlineChoice::adopt(size_t way) {
   ways_[best_].tried = kTries;
   recent_ = ways_[way];
   best_ = way;
+  chosen_at_ = asked_;
 }
 
 void OnlineChoice::watch(double ns) {

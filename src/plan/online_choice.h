@@ -47,6 +47,11 @@ class OnlineChoice {
   size_t best() const { return best_; }
   double best_ns() const { return recent_.median_ns; }  // 0: not known yet
   bool is_settled() const { return is_settled_; }
+  // Of the times that count for a way; 0: it has not been tried, or not since the machine has changed.
+  double median_ns(size_t way) const { return way == best_ ? best_ns() : ways_[way].median_ns; }
+  // How many calls have asked, and how many had when the best one was taken; 0: it was expected to be the best.
+  uint64_t asked() const { return asked_; }
+  uint64_t chosen_at() const { return chosen_at_; }
   double total_ns() const { return total_ns_; }
   double lost_ns() const { return lost_ns_; }  // by trying
 
@@ -67,7 +72,8 @@ class OnlineChoice {
   Way recent_;  // of the best one: the latest calls, by turns; the median of the last whole turn
   size_t best_ = 0;
   std::optional<size_t> trying_;
-  uint32_t calls_ = 0;
+  uint32_t calls_ = 0;  // that try nothing
+  uint64_t asked_ = 0, chosen_at_ = 0;
   size_t turn_ = 0;
   double total_ns_ = 0, lost_ns_ = 0;
   double settled_ns_ = 0;

@@ -17,5 +17,8 @@ std::string to_text(const Program& program);
 std::string to_text(const Part& part);
 // "host reduce_scatter (two_shot), sums": without its groups.
 std::string to_text(const Stage& stage);
+// "two_shot, streamed": schemes by what is reached, and in which manner. Different for all ways of a task
+// (node_ways()).
+std::string to_text(const NodeChoice& node);
 
 }  // namespace ccom

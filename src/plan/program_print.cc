@@ -28,21 +28,19 @@ std::string list_text(const std::vector<BlockAt>& list) {
 
 std::string shape_text(const NodeShape& shape) { return std::string(name_of(shape.scheme)).substr(5); }
 
-std::string how_text(const Stage& stage) {
-  if (stage.where != Stage::Where::Host) return stage.messages.name;
-  std::string text = shape_text(stage.node.staged);
-  if (stage.node.asks && stage.node.readable.scheme != stage.node.staged.scheme)
-    text += ", readable " + shape_text(stage.node.readable);
-  if (stage.node.asks && stage.node.mapped.scheme != stage.node.staged.scheme)
-    text += ", mapped " + shape_text(stage.node.mapped);
-  if (stage.node.reads) text += ", kernel reads";
-  if (stage.node.streams) text += ", streamed";
-  if (stage.node.claims_lines) text += ", lines claimed by their readers";
-  if (stage.node.streams_shared) text += ", shared past the caches";
+}  // namespace
+
+std::string to_text(const NodeChoice& node) {
+  std::string text = shape_text(node.staged);
+  if (node.asks && node.readable.scheme != node.staged.scheme) text += ", readable " + shape_text(node.readable);
+  if (node.asks && node.mapped.scheme != node.staged.scheme) text += ", mapped " + shape_text(node.mapped);
+  if (node.reads) text += ", kernel reads";
+  if (node.streams) text += ", streamed";
+  if (node.claims_lines) text += ", lines claimed by their readers";
+  if (node.streams_shared) text += ", shared past the caches";
+  if (node.tile_bytes != SIZE_MAX) text += ", tiles of " + std::to_string(node.tile_bytes) + " bytes";
   return text;
 }
-
-}  // namespace
 
 std::string to_text(const Part& part) {
   static constexpr const char* kKinds[] = {"run", "start", "finish"};
@@ -51,7 +49,8 @@ std::string to_text(const Part& part) {
 }
 
 std::string to_text(const Stage& stage) {
-  return name_of(stage.where) + " " + std::string(name_of(stage.collective)) + " (" + how_text(stage) + ")" +
+  return name_of(stage.where) + " " + std::string(name_of(stage.collective)) + " (" +
+         (stage.where == Stage::Where::Host ? to_text(stage.node) : stage.messages.name) + ")" +
          (stage.sums ? ", sums" : "") + (stage.completes ? ", completes" : "");
 }
 

@@ -62,7 +62,8 @@ void append_verdict(std::string& text, const Candidate& candidate, const Details
 
 }  // namespace
 
-std::string explain_json(const Question& question, const Choice& choice, const Details* details) {
+std::string explain_json(const Question& question, const Choice& choice, const Details* details,
+                         const std::string& more) {
   std::string text = "{\"collective\":\"" + std::string(name_of(question.collective)) + "\"";
   append(text, ",\"bytes\":%zu,\"algorithm\":\"%s\",\"reason\":\"%s\"", question.bytes,
          choice.program().algorithm.c_str(), choice.reason.c_str());
@@ -83,7 +84,7 @@ std::string explain_json(const Question& question, const Choice& choice, const D
     if (details != nullptr) append_verdict(text, candidate, *details, i);
     text += "}";
   }
-  return text + "]}";
+  return text + "]" + more + "}";
 }
 
 }  // namespace ccom

@@ -98,6 +98,8 @@ int channels_needed(const Topology& topology, std::string_view forced);
 
 // The choice as a JSON object in one line, with what link_loads.h adds if that is there.
 struct Details;
-std::string explain_json(const Question& question, const Choice& choice, const Details* details = nullptr);
+// more: fields to add, each after a comma.
+std::string explain_json(const Question& question, const Choice& choice, const Details* details = nullptr,
+                         const std::string& more = {});
 
 }  // namespace ccom

@@ -150,5 +150,52 @@ TEST(Explain, OfAnImposedTopologySaysAsMuch) {
   });
 }
 
+json ways_of_allreduce(ccomComm_t comm, size_t count) {
+  std::string text(1 << 16, '\0');
+  size_t length = text.size();
+  EXPECT_EQ(ccomExplain(comm, "allreduce", count, ccomFloat32, -1, text.data(), &length), ccomSuccess);
+  return json::parse(text.c_str(), nullptr, false)["host_stages"];
+}
+
+TEST(Explain, ListsTheWaysOfACallThatWasNotMade) {
+  with_ranks(2, [](int, ccomComm_t comm) {
+    const json stages = ways_of_allreduce(comm, 1 << 18);
+    ASSERT_EQ(stages.size(), 1U);
+    EXPECT_EQ(stages[0]["stage"], 0);
+    EXPECT_EQ(stages[0]["collective"], "allreduce");
+    EXPECT_EQ(stages[0]["unit_bytes"], 1 << 20);
+    EXPECT_GT(stages[0]["ways"].size(), 2U);
+    EXPECT_THAT(stages[0]["ways"][0].get<std::string>(), HasSubstr("two_shot"));
+    EXPECT_TRUE(stages[0]["found"].empty());
+  });
+}
+
+TEST(Explain, TellsWhatCallsHaveFoundOutAboutTheirWays) {
+  constexpr int kCalls = 400;
+  constexpr size_t kCount = 1 << 14;
+  std::vector<json> said(2);
+  with_ranks(2, [&](int rank, ccomComm_t comm) {
+    std::vector<float> input(kCount, 1), output(kCount);
+    for (const ccomRedOp_t op : {ccomSum, ccomMax}) {
+      for (int i = 0; i < (op == ccomSum ? kCalls : 2); ++i)
+        ASSERT_EQ(ccomAllReduce(input.data(), output.data(), kCount, ccomFloat32, op, comm, nullptr), ccomSuccess);
+    }
+    said[static_cast<size_t>(rank)] = ways_of_allreduce(comm, kCount);
+    EXPECT_TRUE(ways_of_allreduce(comm, 2 * kCount)[0]["found"].empty()) << "no such call was made";
+  });
+  EXPECT_EQ(said[0], said[1]) << "all ranks know the same";
+  const json ways = said[0][0]["ways"], found = said[0][0]["found"];
+  ASSERT_EQ(found.size(), 2U) << said[0];
+  const json& sums = found[found[0]["op"] == "sum" ? 0 : 1];
+  EXPECT_EQ(sums["op"], "sum");
+  EXPECT_THAT(sums["buffers"].get<std::string>(), testing::StartsWith("mapped ")) << "of one process";
+  EXPECT_EQ(sums["calls"], kCalls - 1) << "all but the first, which did not know its buffers";
+  ASSERT_EQ(sums["median_us"].size(), ways.size());
+  ASSERT_LT(sums["in_use"].get<size_t>(), ways.size());
+  EXPECT_LT(sums["chosen_at"], kCalls);
+  EXPECT_GT(sums["total_us"].get<double>(), sums["lost_us"].get<double>());
+  EXPECT_GE(std::ranges::count_if(sums["median_us"], &json::is_number), 2) << "another way was tried: " << sums;
+}
+
 }  // namespace
 }  // namespace ccom

@@ -42,6 +42,30 @@ TEST(ExplanationTable, TellsBoundLinksAndReasons) {
   EXPECT_THAT(table, HasSubstr("24 messages in 6 rounds; busiest: host 0 link 1->2, 24 bytes in 0.250 us\n"));
 }
 
+std::string with_ways(const std::string& found) {
+  return R"({"algorithm":"node","reason":"r","candidates":[],"lines":{"plain_ns":0.5,"claimed_ns":0.25,"streamed_ns":0.1},)"
+         R"("host_stages":[{"stage":0,"collective":"allreduce","unit_bytes":65536,"ways":["two_shot","pull, streamed"],)"
+         R"("found":[)" +
+         found + "]}]}";
+}
+
+TEST(ExplanationTable, ListsWays) {
+  const std::string table = explanation_table(with_ways(""));
+  EXPECT_THAT(table, HasSubstr("    ways of stage 0, allreduce of 65536 bytes:\n         0 two_shot\n"
+                               "         1 pull, streamed\n"));
+  EXPECT_THAT(table, HasSubstr("lines between cores: 0.5 ns a byte, claimed 0.25, streamed 0.1\n"));
+}
+
+TEST(ExplanationTable, TellsWhatCallsHaveFoundOut) {
+  const std::string table = explanation_table(
+      with_ways(R"({"op":"sum","buffers":"ordinary","calls":99,"in_use":1,"chosen_at":41,"settled":true,)"
+                R"("total_us":4000,"lost_us":12.5,"median_us":[null,40.25]})"));
+  EXPECT_THAT(table, HasSubstr("sum, ordinary buffers, 99 calls: in use is way 1 since call 41, settled; 12.500 us of "
+                               "4000.000 lost by trying\n"));
+  EXPECT_THAT(table, HasSubstr("         0      not tried     two_shot\n"));
+  EXPECT_THAT(table, HasSubstr("      *  1         40.250 us  pull, streamed\n"));
+}
+
 TEST(ExplanationTable, PrintsWhatItDoesNotUnderstandAsItIs) { EXPECT_EQ(explanation_table("none"), "none\n"); }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <set>
 
+#include "plan/print.h"
 #include "tests/node/host_ways.h"
 #include "tests/node/node_crew.h"
 
@@ -34,6 +35,20 @@ struct Buffers {
   std::byte* memory = nullptr;
 };
 
+// By which they are told apart in explanations and in files.
+TEST(Ways, HaveTextsOfTheirOwn) {
+  for (const char* machine : {"host:2", "host:3", "host:4", "host:16", "host:64"}) {
+    for (const Collective collective : {Collective::AllReduce, Collective::Reduce, Collective::ReduceScatter,
+                                        Collective::AllGather, Collective::Broadcast, Collective::AllToAll}) {
+      for (const size_t bytes : {size_t{1} << 15, size_t{1} << 20, size_t{1} << 28}) {
+        std::set<std::string> texts;
+        for (const NodeChoice& way : ways_of(machine, collective, bytes))
+          EXPECT_TRUE(texts.insert(to_text(way)).second) << machine << ", " << bytes << ": " << to_text(way);
+      }
+    }
+  }
+}
+
 // By what has been measured when the ranks met; what was not leaves the plan as it is.
 TEST(Ways, BeginWithTheOneThatPassesLinesFastest) {
   const auto first = [](const LineCosts& lines) {
@@ -61,6 +76,7 @@ TEST(Ways, AreChosenAlikeByAllRanks) {
   const std::vector<NodeChoice> ways = ways_of("host:3", Collective::AllReduce, kCount * sizeof(float));
   ASSERT_GT(ways.size(), 2U);
   std::vector<std::vector<size_t>> taken(kRanks);
+  std::vector<std::vector<std::pair<uint64_t, double>>> found(kRanks);  // by buffers: medians
   crew.run([&](int rank, ShmCollectives& group) {
     PreparedTask prepared(task, ways, rank);
     const Buffers mapped(crew, true), own(crew, false);
@@ -82,9 +98,18 @@ TEST(Ways, AreChosenAlikeByAllRanks) {
       const auto way = std::ranges::find(ways, prepared.choice());
       taken[static_cast<size_t>(rank)].push_back(static_cast<size_t>(way - ways.begin()));
     }
+    for (const CallChoices::Found& calls : group.choices().found()) {
+      EXPECT_EQ(calls.ways, ways);
+      for (size_t way = 0; way < ways.size(); ++way)
+        found[static_cast<size_t>(rank)].emplace_back(calls.buffers, calls.choice.median_ns(way));
+    }
   });
   EXPECT_EQ(taken[0], taken[1]);
   EXPECT_EQ(taken[0], taken[2]);
+  EXPECT_EQ(found[0], found[1]);
+  EXPECT_EQ(found[0], found[2]);
+  EXPECT_GE(found[0].size(), 2 * ways.size()) << "ordinary buffers, and mapped ones";
+  EXPECT_EQ(std::ranges::count(found[0], uint64_t{0}, &std::pair<uint64_t, double>::first), std::ssize(ways));
   EXPECT_GT(std::set(taken[0].begin(), taken[0].end()).size(), 1U) << "no other way was tried";
 }
 

@@ -119,6 +119,26 @@ TEST(OnlineChoice, OfOneWayTriesNothing) {
   EXPECT_EQ(calls.made()[0], 100U);
 }
 
+TEST(OnlineChoice, SaysWhatWasMeasuredAndWhenItChose) {
+  Calls calls({100, 60, 1000});
+  EXPECT_EQ(calls.choice().asked(), 0U);
+  EXPECT_EQ(calls.choice().chosen_at(), 0U);
+  EXPECT_EQ(calls.choice().median_ns(0), 0) << "not tried";
+  calls.make(2);
+  EXPECT_EQ(calls.choice().median_ns(0), 100);
+  EXPECT_EQ(calls.choice().median_ns(1), 0) << "not tried";
+  size_t made = 2;
+  for (; calls.choice().best() == 0 && made < 1000; ++made) calls.make(1);
+  EXPECT_EQ(calls.choice().chosen_at(), made);
+  calls.make(3000);
+  EXPECT_EQ(calls.choice().asked(), made + 3000);
+  EXPECT_EQ(calls.choice().chosen_at(), made);
+  EXPECT_EQ(calls.choice().median_ns(0), 100);
+  EXPECT_EQ(calls.choice().median_ns(1), 60);
+  EXPECT_EQ(calls.choice().median_ns(2), 1000);
+  EXPECT_GE(calls.choice().lost_ns(), 900);
+}
+
 // A call whose time nobody hears does not end the trying.
 TEST(OnlineChoice, GoesOnAfterATimeThatWasLost) {
   OnlineChoice choice(2);

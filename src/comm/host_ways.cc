@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "comm/host_ways.h"
+
+#include <cinttypes>
+#include <cstdio>
+
+#include "base/call.h"
+#include "plan/print.h"
+
+namespace ccom {
+namespace {
+
+std::string number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.4g", value);
+  return text;
+}
+
+std::string microseconds(double ns) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3f", ns / 1e3);
+  return text;
+}
+
+std::string quoted(std::string_view text) { return "\"" + std::string(text) + "\""; }
+
+std::string lines_json(const LineCosts& lines) {
+  if (lines == LineCosts()) return "";
+  return ",\"lines\":{\"plain_ns\":" + number(lines.plain_ns) + ",\"claimed_ns\":" + number(lines.claimed_ns) +
+         ",\"streamed_ns\":" + number(lines.streamed_ns) + "}";
+}
+
+std::string found_json(const CallChoices::Found& found) {
+  const CallKind kind = parts_of(found.kind.words);
+  const OnlineChoice& choice = found.choice;
+  std::string text = "{";
+  if (reduces(kind.collective)) text += "\"op\":" + quoted(name_of(kind.op)) + ",";
+  text += "\"buffers\":" + quoted(buffers_text(found.buffers)) + ",\"calls\":" + std::to_string(choice.asked()) +
+          ",\"in_use\":" + std::to_string(choice.best()) + ",\"chosen_at\":" + std::to_string(choice.chosen_at()) +
+          ",\"settled\":" + (choice.is_settled() ? "true" : "false") +
+          ",\"total_us\":" + microseconds(choice.total_ns()) + ",\"lost_us\":" + microseconds(choice.lost_ns()) +
+          ",\"median_us\":[";
+  for (size_t way = 0; way < found.ways.size(); ++way) {
+    const double ns = choice.median_ns(way);
+    text += (way == 0 ? "" : ",") + (ns > 0 ? microseconds(ns) : "null");
+  }
+  return text + "]}";
+}
+
+// Of one length: tiles but the last are equally long.
+std::string stage_json(size_t index, const PreparedTask& task, size_t unit_bytes, const Request& request,
+                       const CallChoices& choices) {
+  const Collective collective = task.task().collective;
+  std::string text = "{\"stage\":" + std::to_string(index) + ",\"collective\":" + quoted(name_of(collective)) +
+                     ",\"unit_bytes\":" + std::to_string(unit_bytes) + ",\"ways\":[";
+  for (const NodeChoice& way : task.ways()) text += (&way == task.ways().data() ? "" : ",") + quoted(to_text(way));
+  text += "],\"found\":[";
+  bool is_first = true;
+  for (const CallChoices::Found& found : choices.found()) {
+    const CallKind kind = parts_of(found.kind.words);
+    if (found.kind.collective != collective || found.kind.bytes != unit_bytes ||
+        found.kind.given != task.most_given() || kind.collective != request.collective || kind.type != request.type ||
+        kind.root != request.root || found.ways != task.ways())
+      continue;
+    text += (is_first ? "" : ",") + found_json(found);
+    is_first = false;
+  }
+  return text + "]}";
+}
+
+}  // namespace
+
+std::string host_ways_json(const BoundProgram& program, const Request& request, const CallChoices& choices,
+                           const LineCosts& lines) {
+  std::string stages;
+  for (size_t index = 0; index < program.stages.size(); ++index) {
+    const CompiledStage& compiled = program.compiled->stages[index];
+    if (compiled.kind != CompiledStage::Kind::Host) continue;
+    const auto& [whole, last] = program.stages[index];
+    for (const BoundStage* stage : {&whole, &last}) {
+      if (stage == &whole && (program.last_tile == 0 || whole.elements == last.elements)) continue;
+      stages += (stages.empty() ? "" : ",") +
+                stage_json(index, *compiled.task, stage->elements * size_of(request.type), request, choices);
+    }
+  }
+  return stages.empty() ? "" : lines_json(lines) + ",\"host_stages\":[" + stages + "]";
+}
+
+std::string buffers_text(uint64_t buffers) {
+  if (buffers == 0) return "ordinary";
+  char text[32];
+  std::snprintf(text, sizeof text, "mapped %016" PRIx64, buffers);
+  return text;
+}
+
+}  // namespace ccom

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The ways that a call's stages inside a host may take, and what this communicator's calls have found out about them,
+// as JSON: the same on all ranks of a host.
+#pragma once
+
+#include <string>
+
+#include "base/line_costs.h"
+#include "comm/request.h"
+#include "node/call_choices.h"
+#include "runner/bound_program.h"
+
+namespace ccom {
+
+// Fields of an object, each after a comma; empty if no stage of the program runs through a host's memory. Calls count
+// that have the request's collective, type, count and root, whatever their operator and buffers.
+std::string host_ways_json(const BoundProgram& program, const Request& request, const CallChoices& choices,
+                           const LineCosts& lines);
+
+// "ordinary", if no rank's buffers are mapped by others, or "mapped " with a number that stands for those that are.
+std::string buffers_text(uint64_t buffers);
+
+}  // namespace ccom
