@@ -12,7 +12,8 @@ INK, FAINT, GRID = "#222222", "#666666", "#e4e4e4"
 OURS = {"ccom": ("#e03c31", ""), "ccom-mapped": ("#8e1b3a", "7 3")}
 # Distinguishable with any colour vision; peers in the order of their names.
 PALETTE = ("#0072b2", "#e69f00", "#009e73", "#56b4e9", "#8c6bb1", "#a6761d", "#999999", "#444444")
-LABELS = {"ccom": "ccom, ordinary buffers", "ccom-mapped": "ccom, mapped buffers"}
+LABELS = {"ccom": "ccom, ordinary buffers", "ccom-mapped": "ccom, mapped buffers",
+          "limit": "limit, ordinary buffers", "limit-mapped": "limit, mapped buffers"}
 
 
 def bus_factor(collective, ranks):

@@ -12,7 +12,7 @@ NEAR, FAR, CHANGING, UNKNOWN = "near", "far", "changing", ""
 STEADY = 1.6
 # Processors are far apart if passing bytes between them takes more than this times the fastest probe of all.
 FAR_APART = 2.0
-# A mode with fewer repeats has a table of its own only if there is no other.
+# A mode with fewer repeats of ccom has a table of its own only if there is no other.
 ENOUGH = 2
 
 
@@ -53,11 +53,12 @@ def by_mode(records, best=None):
     return {mode: group for mode, group in groups.items() if group}
 
 
-def shown(records, best):
-    """Of the records of one table: {mode: records} that deserve one, at least the mode of most."""
+def shown(records, best, counts=lambda record: True):
+    """Of the records of one cell: {mode: records} of the modes that deserve a table, at least the mode of most. `counts`: whether
+    a record's repeat is one of the ENOUGH."""
     groups = by_mode(records, best)
     enough = {mode: group for mode, group in groups.items()
-              if mode != CHANGING and len({record["repeat"] for record in group}) >= ENOUGH}
+              if mode != CHANGING and len({record["repeat"] for record in group if counts(record)}) >= ENOUGH}
     return enough or dict([max(groups.items(), key=lambda item: len(item[1]))])
 
 

@@ -107,6 +107,13 @@ def ccom(shop, buffers):
     return Peer("ccom" if buffers == "ordinary" else f"ccom-{buffers}", (program,), {"COMPARE_BUFFERS": buffers})
 
 
+def limit(shop, buffers):
+    """No library: what shared memory allows."""
+    program = shop.program("limit", ["c++", "-std=c++20", "-march=native"], "limit.cc")
+    return Peer("limit" if buffers == "ordinary" else f"limit-{buffers}", (program,), {"COMPARE_BUFFERS": buffers},
+                (Setting(collectives=("allreduce",)),))
+
+
 COUNTS = Setting("counts", {"COMPARE_MPI_COUNTS": "1"}, ("reduce_scatter",))
 OPEN_MPI = ("--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", "{ranks}")
 

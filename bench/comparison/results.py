@@ -25,6 +25,15 @@ def is_ours(config):
     return config == "ccom" or config.startswith("ccom-")
 
 
+def limit_of(config):
+    """The limit beside which a configuration of ours is put: "limit" for "ccom", "limit-mapped" for "ccom-mapped"."""
+    return config.replace("ccom", "limit", 1)
+
+
+def is_peer(config):
+    return not is_ours(config) and config not in ("limit", "limit-mapped")
+
+
 def true_size(size, collective, ranks):
     """Bytes of the larger buffer when its size is rounded down to whole floats, at least one per rank where they share."""
     unit = 4 * (1 if collective in ("allreduce", "broadcast") else ranks)
@@ -87,13 +96,13 @@ def cells_by_mode(records, metric):
     best = modes.fastest(records)
     for cell in dict.fromkeys((record["collective"], record["ranks"]) for record in records):
         of_cell = [record for record in records if (record["collective"], record["ranks"]) == cell]
-        for mode, group in modes.shown(of_cell, best).items():
+        for mode, group in modes.shown(of_cell, best, lambda record: is_ours(record["config"])).items():
             yield mode, *cell, cells(group, metric)[cell]
 
 
 def best_peer(row):
     """The configuration of another library with the smallest median, or None."""
-    others = [config for config in row if not is_ours(config)]
+    others = [config for config in row if is_peer(config)]
     return min(others, key=lambda config: row[config].median, default=None)
 
 
@@ -101,6 +110,12 @@ def ratio(row, config="ccom"):
     """config's median divided by the best peer's, or None if one of them is missing."""
     best = best_peer(row)
     return row[config].median / row[best].median if best is not None and config in row else None
+
+
+def ratio_to_limit(row, config):
+    """config's median divided by that of the limit with such buffers, or None if one of them is missing."""
+    limit = limit_of(config)
+    return row[config].median / row[limit].median if limit in row and config in row else None
 
 
 def contenders(records, factor):
@@ -114,7 +129,7 @@ def contenders(records, factor):
                 best = best_peer(row)
                 for config, summary in row.items():
                     limit = factor * (3 if summary.starred else 1) * row[best].median if best is not None else 0
-                    if not is_ours(config) and summary.median <= limit:
+                    if is_peer(config) and summary.median <= limit:
                         kept.setdefault((collective, ranks, config), set()).add(size)
     return kept
 
@@ -145,9 +160,12 @@ def aligned(rows):
 def table(rows, verbose=False):
     """The table of one collective and number of ranks: a line per size. rows: {bytes: {config: Summary}}."""
     ours = sorted({config for row in rows.values() for config in row if is_ours(config)})
-    peers = sorted({config for row in rows.values() for config in row if not is_ours(config)})
+    limited = [config for config in ours if any(limit_of(config) in row for row in rows.values())]
+    peers = sorted({config for row in rows.values() for config in row if is_peer(config)})
     lines = [["size"] + [f"{config} us" for config in ours] + ["best peer us", "best peer"] +
-             [f"{config} / best" for config in ours] + (peers if verbose else [])]
+             [f"{config} / best" for config in ours] +
+             [title for config in limited for title in (f"{limit_of(config)} us", f"{config} / {limit_of(config)}")] +
+             (peers if verbose else [])]
     for size, row in rows.items():
         best = best_peer(row)
         line = [readable_size(size)] + [readable(row[config]) if config in row else "-" for config in ours]
@@ -155,6 +173,9 @@ def table(rows, verbose=False):
         for config in ours:
             value = ratio(row, config)
             line.append("-" if value is None else f"{value:.2f}")
+        for config in limited:
+            limit, value = limit_of(config), ratio_to_limit(row, config)
+            line += [readable(row[limit]) if limit in row else "-", "-" if value is None else f"{value:.2f}"]
         if verbose:
             line += [readable(row[config]) if config in row else "-" for config in peers]
         lines.append(line)

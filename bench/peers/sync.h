@@ -11,6 +11,10 @@
 #define SYNC_MAX_RANKS 64
 #define SYNC_MAX_SAMPLES 2000
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef struct sync_state sync_state;
 
 typedef struct {
@@ -40,3 +44,7 @@ void sync_report_wrong(const sync_group* m);
 int sync_is_wrong(const sync_group* m);
 /* Ends this program, and soon the others, with exit code 4. */
 void sync_fail(const sync_group* m);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif

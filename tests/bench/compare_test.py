@@ -81,6 +81,7 @@ class Modes(unittest.TestCase):
         def shown(records):
             return [mode for mode, *_ in results.cells_by_mode(records, "loop_us")]
         self.assertEqual(shown([*self.NEAR, self.FAR[0]]), ["near"])
+        self.assertEqual(shown([*self.NEAR, self.FAR[0], *self.FAR[3:]]), ["near"])  # ccom was there once
         self.assertEqual(shown([self.NEAR[0], self.FAR[0], {**self.FAR[0], "bytes": 64}]), ["far"])
         self.assertEqual(shown([self.MOVED]), ["changing"])
 
@@ -143,6 +144,17 @@ class Ratios(unittest.TestCase):
         self.assertRegex(lines[0], r"size +ccom us +best peer us +best peer +ccom / best +other +other:ring$")
         self.assertRegex(lines[1], r"8 B +3.00 \(2.00-4.00\) +1.20 \(1.00-1.50\) +other +2.50 ")
         self.assertRegex(lines[2], r"1 MiB +120 \(100-150\) +220 \(200-240\) +other:ring +0.55 ")
+
+    def test_the_limit_is_put_beside_and_is_no_peer(self):
+        limits = [record("limit", 8, 0.5), record("limit", 1 << 20, 80.0), record("limit-mapped", 8, 0.4)]
+        self.assertEqual(results.contenders([*RECORDED, *limits], 1.3), results.contenders(RECORDED, 1.3))
+        rows = results.cells([*RECORDED, record("ccom-mapped", 8, 2.0), *limits], "loop_us")["allreduce", 2]
+        self.assertEqual(results.best_peer(rows[8]), "other")
+        self.assertEqual((results.ratio_to_limit(rows[8], "ccom"), results.ratio_to_limit(rows[8], "ccom-mapped")), (6.0, 5.0))
+        lines = results.table(rows).splitlines()
+        self.assertRegex(lines[0], r"ccom / limit +limit-mapped us +ccom-mapped / limit-mapped$")
+        self.assertRegex(lines[1], r" 0.50 +6.00 +0.40 +5.00$")
+        self.assertRegex(lines[2], r" 80.0 +1.50 +- +-$")
 
     def test_far_peers_are_not_repeated_and_busy_ones_have_more_room(self):
         kept = results.contenders(RECORDED, 1.3)
@@ -211,6 +223,24 @@ class Running(unittest.TestCase):
             printed, foreign = running.run(peers.Peer("test", (program,)).launches(2), environment, timeout)
         self.assertGreaterEqual(foreign, 0)
         return results.parse(printed)
+
+    def run_limit(self, folder, peer, ranks):
+        environment = {**peer.environment, "COMPARE_SYNC": os.path.join(folder, f"sync{ranks}"), "COMPARE_COLLECTIVE": "allreduce",
+                       "COMPARE_SIZES": "4,60,64,5000,131076,300004", "COMPARE_BUDGET_MS": "1", "COMPARE_DIRTY": "1",
+                       "COMPARE_RANKS": str(ranks), "COMPARE_TIMEOUT_S": "60", "COMPARE_WAIT": "sleep"}
+        return results.parse(running.run(peer.launches(ranks), environment, 50.0)[0])[1]
+
+    def test_the_limit_is_right_with_odd_sizes_and_ranks(self):
+        for buffers in ("ordinary", "mapped"):
+            with tempfile.TemporaryDirectory() as folder:
+                try:
+                    peer = peers.limit(peers.Workshop(folder, ".", "."), buffers)
+                except peers.Unavailable as reason:
+                    self.skipTest(str(reason))
+                for ranks in (2, 3):
+                    found = self.run_limit(folder, peer, ranks)
+                    self.assertEqual([entry["bytes"] for entry in found], [4, 60, 64, 5000, 131076, 300004])
+                    self.assertTrue(all(entry["verified"] for entry in found))
 
     def test_every_collective_is_measured_and_verified(self):
         for collective in peers.ALL:
