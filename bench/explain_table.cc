@@ -101,12 +101,13 @@ std::string ways_of(const json& object) {
   if (!object.contains("host_stages")) return text;
   for (const json& stage : object["host_stages"]) {
     const json& ways = stage["ways"];
+    const size_t first = stage.value("begins_with", size_t{0});
     if (ways.size() < 2) continue;
     text += format("    ways of stage %zu, %s of %zu bytes:\n", stage.value("stage", size_t{0}),
                    stage.value("collective", "").c_str(), stage.value("unit_bytes", size_t{0}));
     for (const json& found : stage["found"]) text += found_of(found, ways);
     for (size_t way = 0; way < ways.size() && stage["found"].empty(); ++way)
-      text += format("        %2zu ", way) + ways[way].get<std::string>() + "\n";
+      text += format("      %c %2zu ", way == first ? '*' : ' ', way) + ways[way].get<std::string>() + "\n";
   }
   if (text.empty() || !object.contains("lines")) return text;
   const json& lines = object["lines"];

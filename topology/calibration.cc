@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The file that ccom-bench --tune writes and CCOM_TUNING names. Every key may be left out:
+// The file that ccom-bench --tune and CCOM_TUNING_SAVE write and CCOM_TUNING names. Every key may be left out:
 //
 //   {
 //     "memory": {"latency_ns": 620, "bytes_per_second": 9.1e9},
@@ -8,17 +8,19 @@
 //     "costs": {"post_ns": 350, "reduce_bytes_per_second": 21e9},
 //     "memory_costs": {"line_ns": 70, "barrier_ns": 90, "shared_load_ns": 0.1},    the members of MemoryCosts
 //     "network_costs": {"message_ns": 1500, "flow_byte_ns": 0.4},                 the members of NetworkCosts
-//     "measured_on": "c7i.8xlarge"
+//     "measured_on": "c7i.8xlarge",
+//     "ways": {"processor": ..., "version": ..., "kinds": [...]}                  LearnedWays
 //   }
 #include "topology/costs_json.h"
 #include "topology/json_reader.h"
+#include "topology/learned_json.h"
 #include "topology/sysfs_root.h"
 #include "topology/topology.h"
 
 namespace ccom {
 namespace {
 
-constexpr size_t kMaxTuningBytes = 1 << 16;
+constexpr size_t kMaxTuningBytes = 8 << 20;  // of which speeds need less than a thousandth
 
 void read_costs(const JsonAt& at, Calibration& calibration) {
   JsonObject object(at);
@@ -38,6 +40,7 @@ Calibration read(const JsonAt& at) {
   if (object.has("memory_costs")) calibration.memory_costs = read_memory_costs(object.at("memory_costs"));
   if (object.has("network_costs")) calibration.network_costs = read_network_costs(object.at("network_costs"));
   if (object.has("measured_on")) calibration.measured_on = object.at("measured_on").text(0, kMaxTextBytes);
+  if (object.has("ways")) calibration.ways = read_learned_ways(object.at("ways"));
   object.finish();
   return calibration;
 }
@@ -55,7 +58,7 @@ Result<Calibration> calibration_from_json(std::string_view text) {
 Result<Calibration> read_calibration(const std::string& path) {
   Result<std::string> text = read_file(path, kMaxTuningBytes + 1);
   if (!text) return error(Code::ConfigError, "tuning file: %s", text.error().message().c_str());
-  if (text->size() > kMaxTuningBytes) return error(Code::ConfigError, "tuning file %s: over 64 KiB", path.c_str());
+  if (text->size() > kMaxTuningBytes) return error(Code::ConfigError, "tuning file %s: over 8 MiB", path.c_str());
   Result<Calibration> calibration = calibration_from_json(*text);
   if (!calibration) return std::move(calibration).error().in("tuning file " + path);
   return calibration;

@@ -19,6 +19,7 @@
 #include <nlohmann/json.hpp>
 
 #include "topology/costs_json.h"
+#include "topology/learned_json.h"
 #include "topology/shapes.h"
 #include "topology/topology.h"
 
@@ -158,6 +159,7 @@ std::string to_json(const Calibration& calibration) {
   if (calibration.memory_costs) object["memory_costs"] = json_of(*calibration.memory_costs);
   if (calibration.network_costs) object["network_costs"] = json_of(*calibration.network_costs);
   if (!calibration.measured_on.empty()) object["measured_on"] = calibration.measured_on;
+  if (calibration.ways != LearnedWays()) object["ways"] = json_of(calibration.ways);
   return text_of(object);
 }
 

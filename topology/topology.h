@@ -18,6 +18,7 @@
 #include "base/network_costs.h"
 #include "base/status.h"
 #include "base/types.h"
+#include "topology/learned_ways.h"
 
 namespace ccom {
 
@@ -195,13 +196,14 @@ Locality discover_locality(const std::string& root);
 
 // Speeds measured on the job's machine (ccom-bench --tune); unset values keep their default.
 struct Calibration {
-  std::optional<LinkSpeed> memory;
-  std::optional<LinkSpeed> network;
-  std::optional<double> post_ns;  // of Costs, like the next one
-  std::optional<double> reduce_bytes_per_second;
+  std::optional<LinkSpeed> memory = {};
+  std::optional<LinkSpeed> network = {};
+  std::optional<double> post_ns = {};  // of Costs, like the next one
+  std::optional<double> reduce_bytes_per_second = {};
   std::optional<MemoryCosts> memory_costs = {};
   std::optional<NetworkCosts> network_costs = {};
   std::string measured_on = {};  // for display
+  LearnedWays ways = {};         // of calls; not exchanged by ranks, and in no topology
   friend bool operator==(const Calibration&, const Calibration&) = default;
 };
 

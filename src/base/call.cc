@@ -50,6 +50,16 @@ std::string text_of(const CallDescriptor& call) {
   return text.append(" (call ").append(std::to_string(call.number)).append(")");
 }
 
+std::string kind_text(uint64_t kind) {
+  const CallKind parts = parts_of(kind);
+  std::string text(name_of(parts.collective));
+  text.append(" ").append(name_of(parts.type));
+  if (reduces(parts.collective)) text.append(" ").append(name_of(parts.op));
+  if (parts.premultiplied) text += " (premultiplied)";
+  if (parts.root >= 0) text.append(" root ").append(std::to_string(parts.root));
+  return text;
+}
+
 std::string short_text_of(const CallDescriptor& call) {
   return "call " + std::to_string(call.number) + " (" + std::string(collective_name(call)) + ")";
 }

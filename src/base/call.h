@@ -30,6 +30,8 @@ struct CallKind {
   friend bool operator==(const CallKind&, const CallKind&) = default;
 };
 CallKind parts_of(uint64_t kind);
+// "allreduce float32 sum"
+std::string kind_text(uint64_t kind);
 
 // "allreduce float32 sum count 1000 (call 42)"
 std::string text_of(const CallDescriptor& call);

@@ -98,8 +98,12 @@ constexpr std::array kTable = {
     OptionInfo{"CCOM_TUNING", "auto",
                "auto: calls through shared memory find out which of several ways to compute the same bits is the "
                "fastest; off: they run as the prices say; or a file with measured speeds of memory, network and "
-               "reductions (written by ccom-bench --tune), by which algorithms are chosen, and then as auto. The same "
-               "on all ranks."},
+               "reductions (written by ccom-bench --tune), by which algorithms are chosen, with the ways that calls "
+               "begin with (CCOM_TUNING_SAVE), or with both, and then as auto. The same on all ranks."},
+    OptionInfo{"CCOM_TUNING_SAVE", "",
+               "File in which the first rank of a communicator keeps which ways its calls through shared memory have "
+               "found to be the fastest, when the communicator is finalized or destroyed; for CCOM_TUNING. What else "
+               "is in the file stays. A file that cannot be written is logged."},
     OptionInfo{"CCOM_URL", "", "Rendezvous URL for tools: file:///path or tcp://host:port. See ccomUniqueIdFromUrl."},
     OptionInfo{"CCOM_VERIFY", kVerifies,
                "1: every program is proved for all ranks before it first runs, and a wrong one is refused before a "

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "comm/explanation.h"
 #include "comm/host_ways.h"
+#include "comm/learning.h"
 #include "kernels/kernels.h"
 #include "planner/plan_file.h"
 #include "setup/agreement.h"
@@ -51,6 +52,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const Membership& joi
   CCOM_TRY_ASSIGN(Agreement agreement, agree(joining, config, rendezvous, deadline));
   const Membership& membership = agreement.membership;
   std::unique_ptr<Communicator> self(new Communicator(membership, std::move(config), std::move(agreement.topology)));
+  self->known_ways_ = std::move(agreement.ways);
   CCOM_TRY(check_emulation(self->config_, self->topology_));
   const bool has_shm = self->config_.transports.empty() ||
                        std::ranges::find(self->config_.transports, "shm") != self->config_.transports.end();
@@ -172,7 +174,11 @@ Result<std::vector<std::byte*>> Communicator::locate(Turns::Ticket ticket, void*
 
 // Ranks of this host that sleep because they wait for this one learn at once that they wait in vain.
 void Communicator::finalize() {
-  const Status last = in_turn(turns_.take(), [this] {
+  LearnedWays found;
+  const Status last = in_turn(turns_.take(), [&] {
+    if (!is_finalized() && saves_ways())
+      found = learned_ways(host_->choices().found(), static_cast<int>(topology_.ranks_of(0).size()),
+                           topology_.hosts[0].cpu_model);
     is_finalized_.store(true, std::memory_order_relaxed);  // for the next turn, which may be waiting already
     return Status();
   });
@@ -180,6 +186,19 @@ void Communicator::finalize() {
   if (links_ == nullptr) return;
   links_->monitor().depart();
   if (host_ != nullptr) host_->wake();
+  if (!found.kinds.empty()) save_ways_found(found);  // nobody waits for it
+}
+
+// One rank for all: hosts are told apart by nothing that would be worth another file. Who has failed hurries.
+bool Communicator::saves_ways() const {
+  return !config_.tuning_save.empty() && host_ != nullptr && links_ != nullptr && status().is_ok() &&
+         topology_.ranks_of(0)[0] == membership_.rank;
+}
+
+void Communicator::save_ways_found(const LearnedWays& found) const {
+  const Status saved = save_ways(config_.tuning_save, found);
+  if (!saved.is_ok())
+    log(LogLevel::Warn, "CCOM_TUNING_SAVE=%s: not saved: %s", config_.tuning_save.c_str(), saved.message().c_str());
 }
 
 // Only whoever has the turn writes it.

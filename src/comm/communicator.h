@@ -91,6 +91,8 @@ class Communicator final : public CallNames {
   Status run_small(const Request& asked);
   bool is_finalized() const { return is_finalized_.load(std::memory_order_relaxed); }
   Status refuse_finalized() const;
+  void save_ways_found(const LearnedWays& found) const;
+  bool saves_ways() const;
   Status open_host(const WaitPolicy& policy);
   Status open_programs(const Settings& settings);
   Status open_messages(const WaitPolicy& policy);
@@ -108,6 +110,7 @@ class Communicator final : public CallNames {
   Membership membership_;
   CommConfig config_;
   Topology topology_;
+  LearnedWays known_ways_;  // from the tuning file; before host_, which asks it
   // Over the ranks of this host; null if this one is alone there, or they do not use shared memory. Before links_,
   // whose destructor ends the thread that may be waking it.
   std::unique_ptr<ShmCollectives> host_;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/host_ways.h"
 
-#include <cinttypes>
 #include <cstdio>
 
 #include "base/call.h"
+#include "comm/learning.h"
 #include "plan/print.h"
 
 namespace ccom {
@@ -54,7 +54,9 @@ std::string stage_json(size_t index, const PreparedTask& task, size_t unit_bytes
   std::string text = "{\"stage\":" + std::to_string(index) + ",\"collective\":" + quoted(name_of(collective)) +
                      ",\"unit_bytes\":" + std::to_string(unit_bytes) + ",\"ways\":[";
   for (const NodeChoice& way : task.ways()) text += (&way == task.ways().data() ? "" : ",") + quoted(to_text(way));
-  text += "],\"found\":[";
+  const uint64_t words = kind_of(request.collective, request.type, request.op, false, request.root);
+  const size_t first = choices.first({words, unit_bytes, task.most_given(), collective}, task.ways());
+  text += "],\"begins_with\":" + std::to_string(first) + ",\"found\":[";
   bool is_first = true;
   for (const CallChoices::Found& found : choices.found()) {
     const CallKind kind = parts_of(found.kind.words);
@@ -84,13 +86,6 @@ std::string host_ways_json(const BoundProgram& program, const Request& request, 
     }
   }
   return stages.empty() ? "" : lines_json(lines) + ",\"host_stages\":[" + stages + "]";
-}
-
-std::string buffers_text(uint64_t buffers) {
-  if (buffers == 0) return "ordinary";
-  char text[32];
-  std::snprintf(text, sizeof text, "mapped %016" PRIx64, buffers);
-  return text;
 }
 
 }  // namespace ccom

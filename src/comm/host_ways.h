@@ -18,7 +18,4 @@ namespace ccom {
 std::string host_ways_json(const BoundProgram& program, const Request& request, const CallChoices& choices,
                            const LineCosts& lines);
 
-// "ordinary", if no rank's buffers are mapped by others, or "mapped " with a number that stands for those that are.
-std::string buffers_text(uint64_t buffers);
-
 }  // namespace ccom

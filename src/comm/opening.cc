@@ -3,7 +3,9 @@
 // The parts of a communicator beside its transports: shared memory of its host, programs, messages.
 #include <algorithm>
 
+#include "base/log.h"
 #include "comm/communicator.h"
+#include "comm/learning.h"
 #include "comm/program_proof.h"
 #include "planner/planner.h"
 
@@ -14,6 +16,14 @@ Status Communicator::open_host(const WaitPolicy& policy) {
   if (!config) return {};
   config->barrier.policy = policy;
   config->small_bytes.fill(small_call_bytes(topology_, topology_.ranks[static_cast<size_t>(membership_.rank)].host));
+  if (!known_ways_.kinds.empty()) {
+    const int ranks = static_cast<int>(config->barrier.ranks.size());
+    const bool logs = config->barrier.local_rank == 0;
+    if (logs && std::ranges::find(known_ways_.kinds, ranks, &LearnedKind::ranks) == known_ways_.kinds.end())
+      log(LogLevel::Info, "tuning file %s: its ways are not of hosts of %d ranks and are ignored",
+          config_.tuning.c_str(), ranks);
+    config->first_way = first_of(known_ways_, ranks, logs);
+  }
   if (config_.verify) config->prove = prove_reach;
   host_ = std::make_unique<ShmCollectives>(
       *std::move(config), links_->monitor(), [this](const CallWords& words) { return describe_call(Envelope{words}); },

@@ -17,7 +17,7 @@ size_t CallChoices::begin(const Kind& kind, const std::vector<NodeChoice>& ways)
     latest_ = kinds_.try_emplace(kind, Calls{ways, {}}).first;
   }
   calls_ = &latest_->second;
-  if (calls_->by_buffers.empty()) return 0;
+  if (calls_->by_buffers.empty()) return first(kind, ways);
   OnlineChoice& choice = *calls_->by_buffers.front().second;
   const OnlineChoice::Next next = choice.next();
   is_timed_ = next.is_timed;
@@ -37,7 +37,8 @@ void CallChoices::hear(double longest_ns, uint64_t buffers) {
   if (found != known.end()) {
     std::rotate(known.begin(), found, found + 1);
   } else {
-    known.emplace(known.begin(), buffers, std::make_unique<OnlineChoice>(calls_->ways.size()));
+    known.emplace(known.begin(), buffers,
+                  std::make_unique<OnlineChoice>(calls_->ways.size(), first(latest_->first, calls_->ways, buffers)));
   }
 }
 

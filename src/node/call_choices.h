@@ -8,8 +8,10 @@
 
 #include <compare>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -30,6 +32,10 @@ class CallChoices {
     Collective collective = Collective::AllReduce;
     friend auto operator<=>(const Kind&, const Kind&) = default;
   };
+  // The way that calls of a kind begin with, less than ways.size() and the same on all ranks; on buffers as of hear(),
+  // or on any, as long as they are not known.
+  using First =
+      std::function<size_t(const Kind&, const std::vector<NodeChoice>& ways, std::optional<uint64_t> buffers)>;
   // A rank's, behind its Announcement.
   struct Said {
     double last_ns = 0;    // of its part of the last call that was timed
@@ -37,6 +43,11 @@ class CallChoices {
     uint32_t unused = 0;
   };
 
+  explicit CallChoices(First first = {}) : first_(std::move(first)) {}  // empty: always the first one
+
+  size_t first(const Kind& kind, const std::vector<NodeChoice>& ways, std::optional<uint64_t> buffers = {}) const {
+    return first_ && ways.size() > 1 ? first_(kind, ways, buffers) : 0;
+  }
   // The way that this call is to take. In between: end(). ways: always the same ones of a kind.
   size_t begin(const Kind& kind, const std::vector<NodeChoice>& ways);
   // Whether end() wants to know how long this rank worked on the call. The same on all ranks.
@@ -69,6 +80,7 @@ class CallChoices {
     ByBuffers by_buffers;
   };
 
+  const First first_;
   std::map<Kind, Calls> kinds_;
   std::map<Kind, Calls>::iterator latest_ = kinds_.end();
   Calls* calls_ = nullptr;  // of the call under way

@@ -23,6 +23,7 @@ ShmCollectives::ShmCollectives(NodeConfig config, Monitor& monitor, FlagBarrier:
       reach_map_(config_.peers, config_.arena, config_.means),
       staging_(*config_.segment, config_.region_offset, config_.layout, barrier_.local_rank()),
       buffers_(size()),
+      choices_(config_.first_way),
       room_{barrier_, monitor_, reach_map_, config_.prove, staging_, reducers_,
             buffers_, choices_, sources_,   targets_,      read_} {
   for (const size_t small : config_.small_bytes) CCOM_ASSERT(small <= kMailBytes);

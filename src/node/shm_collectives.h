@@ -32,7 +32,8 @@ struct NodeConfig {
   // By collective: up to how many bytes that a rank shows (shown_bytes()) calls are small. At most kMailBytes. Equal on
   // all ranks. A small call does not look at its task's choice.
   std::array<size_t, kCollectiveTraits.size()> small_bytes{};
-  PreparedTask::Prove prove;  // may be empty
+  PreparedTask::Prove prove;  // may be empty, as may this:
+  CallChoices::First first_way;
 };
 
 // Of a rank's memory that others read in a plain collective, the same on all ranks.

@@ -13,7 +13,9 @@ constexpr double kFirstGuess = 0.5;
 
 }  // namespace
 
-OnlineChoice::OnlineChoice(size_t ways) : ways_(ways), is_settled_(ways < 2) { CCOM_ASSERT(ways > 0); }
+OnlineChoice::OnlineChoice(size_t ways, size_t first) : ways_(ways), best_(first), is_settled_(ways < 2) {
+  CCOM_ASSERT(first < ways);
+}
 
 // The median is that of whole turns, or of what there is in the first one.
 void OnlineChoice::Way::add(double value) {

@@ -31,7 +31,7 @@ class OnlineChoice {
   // took much longer, or less long, those that follow are.
   static constexpr uint32_t kSampled = 8, kWatched = 64;
 
-  explicit OnlineChoice(size_t ways);  // 0: the one that is expected to be the fastest
+  explicit OnlineChoice(size_t ways, size_t first = 0);  // first: the one that is expected to be the fastest
 
   struct Next {
     size_t way = 0;

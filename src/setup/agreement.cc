@@ -3,10 +3,13 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <utility>
 
+#include "base/log.h"
 #include "setup/exchange.h"
 #include "setup/exchanges.pb.h"
 
@@ -25,7 +28,8 @@ Result<std::string> read_plans(const std::string& path) {
   return text;
 }
 
-Result<wire::RankDescription> describe_self(const CommConfig& config) {
+// ways: those of the tuning file. The file is there for each rank: what may be long is compared by its hash alone.
+Result<wire::RankDescription> describe_self(const CommConfig& config, LearnedWays& ways) {
   if (config.emulate_scale > 0 && config.topology.empty()) {
     return error(Code::ConfigError, "CCOM_EMULATE_SCALE is set, but no topology whose speeds it could imitate")
         .with_cure("set CCOM_TOPOLOGY, e.g. to trn1.32xlarge, or unset CCOM_EMULATE_SCALE");
@@ -36,6 +40,7 @@ Result<wire::RankDescription> describe_self(const CommConfig& config) {
   if (!config.tuning.empty()) {
     Result<Calibration> measured = read_calibration(config.tuning);
     if (!measured) return std::move(measured).error().with_cure("correct the file, or unset CCOM_TUNING");
+    ways = std::exchange(measured->ways, {});
     calibration = to_json(*measured);
   }
   CCOM_TRY_ASSIGN(const std::string plans, read_plans(config.plan));
@@ -46,6 +51,7 @@ Result<wire::RankDescription> describe_self(const CommConfig& config) {
   self.set_host(to_json(host));
   self.set_locality(to_json(discover_locality(config.sysfs_root)));
   self.set_calibration(calibration);
+  self.set_ways(hash_of(ways));
   self.set_nonce(random_u64());
   return self;
 }
@@ -76,6 +82,12 @@ Status compare_pages(const std::vector<wire::RankDescription>& all, const Topolo
   return {};
 }
 
+// A job that saves them replaces the file when a communicator ends (CCOM_TUNING_SAVE), while ranks read it for the next
+// one. All ranks see whether they have read the same.
+bool have_same_ways(const std::vector<wire::RankDescription>& all) {
+  return std::ranges::all_of(all, [&](const wire::RankDescription& theirs) { return theirs.ways() == all[0].ways(); });
+}
+
 Result<RankView> view_of(const wire::RankDescription& description) {
   CCOM_TRY_ASSIGN(Host host, host_from_json(description.host()));
   CCOM_TRY_ASSIGN(Locality locality, locality_from_json(description.locality()));
@@ -90,8 +102,9 @@ Result<RankView> view_of(const wire::RankDescription& description) {
 
 Result<Agreement> agree(const Membership& membership, const CommConfig& config, Rendezvous& rendezvous,
                         Deadline deadline) {
+  LearnedWays ways;
   CCOM_TRY_ASSIGN(const std::vector<wire::RankDescription> all,
-                  exchange(rendezvous, "hosts", describe_self(config), deadline));
+                  exchange(rendezvous, "hosts", describe_self(config, ways), deadline));
   CCOM_ASSERT(all.size() == static_cast<size_t>(membership.nranks));
   std::vector<RankView> views;
   for (Rank rank = 0; rank < membership.nranks; ++rank) {
@@ -106,8 +119,14 @@ Result<Agreement> agree(const Membership& membership, const CommConfig& config, 
     if (!view) return std::move(view).error().in("rank " + std::to_string(rank) + ", hosts").with_peers({rank});
     views.push_back(*std::move(view));
   }
-  Agreement agreement{{}, all[0].plans(), membership};
+  Agreement agreement{{}, all[0].plans(), std::move(ways), membership};
   CCOM_TRY_ASSIGN(agreement.topology, merge(views));
+  if (!have_same_ways(all)) {
+    agreement.ways = {};
+    if (membership.rank == 0)
+      log(LogLevel::Warn, "ranks have read different ways from CCOM_TUNING=%s: they are ignored",
+          config.tuning.c_str());
+  }
   CCOM_TRY(compare_pages(all, agreement.topology));
   const std::string nonce = std::to_string(all[0].nonce());
   const Secret numbers = membership.secret.derive("ccom number " + nonce);

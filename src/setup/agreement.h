@@ -16,6 +16,7 @@ namespace ccom {
 struct Agreement {
   Topology topology;
   std::string plans;      // contents of the plan file; empty: none
+  LearnedWays ways;       // from the tuning file; none if ranks have read different ones
   Membership membership;  // with number and secret of this communicator alone: an id made from a url may be used again
 };
 

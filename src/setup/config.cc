@@ -49,6 +49,7 @@ Result<CommConfig> CommConfig::from_environment() {
   config.topology = option("CCOM_TOPOLOGY");
   config.plan = option("CCOM_PLAN");
   config.set_tuning(option("CCOM_TUNING"));
+  config.tuning_save = option("CCOM_TUNING_SAVE");
   CCOM_TRY(config.set_emulate_scale(option("CCOM_EMULATE_SCALE")));
   CCOM_TRY_ASSIGN(const InterfaceFilter interfaces, read_interface_filter(process_environment, list_interfaces()));
   config.ifname = interfaces.text;

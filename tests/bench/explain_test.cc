@@ -44,7 +44,7 @@ TEST(ExplanationTable, TellsBoundLinksAndReasons) {
 
 std::string with_ways(const std::string& found) {
   return R"({"algorithm":"node","reason":"r","candidates":[],"lines":{"plain_ns":0.5,"claimed_ns":0.25,"streamed_ns":0.1},)"
-         R"("host_stages":[{"stage":0,"collective":"allreduce","unit_bytes":65536,"ways":["two_shot","pull, streamed"],)"
+         R"("host_stages":[{"stage":0,"collective":"allreduce","unit_bytes":65536,"begins_with":1,"ways":["two_shot","pull, streamed"],)"
          R"("found":[)" +
          found + "]}]}";
 }
@@ -52,7 +52,7 @@ std::string with_ways(const std::string& found) {
 TEST(ExplanationTable, ListsWays) {
   const std::string table = explanation_table(with_ways(""));
   EXPECT_THAT(table, HasSubstr("    ways of stage 0, allreduce of 65536 bytes:\n         0 two_shot\n"
-                               "         1 pull, streamed\n"));
+                               "      *  1 pull, streamed\n"));
   EXPECT_THAT(table, HasSubstr("lines between cores: 0.5 ns a byte, claimed 0.25, streamed 0.1\n"));
 }
 

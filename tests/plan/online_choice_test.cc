@@ -139,6 +139,21 @@ TEST(OnlineChoice, SaysWhatWasMeasuredAndWhenItChose) {
   EXPECT_GE(calls.choice().lost_ns(), 900);
 }
 
+TEST(OnlineChoice, BeginsWithTheWayThatItIsTold) {
+  OnlineChoice choice(3, 2);
+  EXPECT_EQ(choice.best(), 2U);
+  EXPECT_EQ(choice.next().way, 2U);
+  choice.add(2, 100);
+  EXPECT_EQ(choice.median_ns(2), 100);
+  EXPECT_EQ(choice.chosen_at(), 0U);
+  for (int i = 0; i < 1000 && !choice.is_settled(); ++i) {
+    const auto [way, is_timed] = choice.next();
+    if (is_timed) choice.add(way, way == 0 ? 50 : 100);
+  }
+  EXPECT_EQ(choice.best(), 0U) << "and goes on";
+  EXPECT_EQ(choice.median_ns(2), 100);
+}
+
 // A call whose time nobody hears does not end the trying.
 TEST(OnlineChoice, GoesOnAfterATimeThatWasLost) {
   OnlineChoice choice(2);

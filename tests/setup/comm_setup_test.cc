@@ -5,6 +5,11 @@
 
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
+#include <array>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <thread>
 
@@ -91,6 +96,51 @@ TEST(CommSetup, JoinsAllRanks) {
     ASSERT_TRUE(routes && routes->has_value());
     EXPECT_EQ((*routes)->by_peer.size(), 3u);
   }
+}
+
+// What two ranks agree on that read these tuning files.
+std::vector<Result<Agreement>> agree_with(const std::array<std::string, 2>& files) {
+  const auto hub = LocalHub::create();
+  const Secret secret = Secret::random();
+  std::vector<Result<Agreement>> agreed(2, error(Code::InternalError, "nothing yet"));
+  std::vector<std::jthread> ranks;
+  for (Rank rank = 0; rank < 2; ++rank) {
+    ranks.emplace_back([&, rank] {
+      CommConfig config = *CommConfig::from_environment();
+      config.tuning = files[static_cast<size_t>(rank)];
+      const std::unique_ptr<Rendezvous> rendezvous = *hub->join(2, rank);
+      agreed[static_cast<size_t>(rank)] = agree({rank, 2, 0, secret}, config, *rendezvous, Deadline::after_ms(20000));
+    });
+  }
+  ranks.clear();
+  return agreed;
+}
+
+// A job may replace the file while ranks read it.
+TEST(CommSetup, IgnoresWaysThatRanksHaveReadDifferently) {
+  const std::string path = testing::TempDir() + "comm_setup_test_" + std::to_string(::getpid());
+  const std::array<std::string, 2> files{path + "_a.json", path + "_b.json"};
+  const auto write = [&](size_t file, const char* way) {
+    std::ofstream(files[file])
+        << R"({"costs": {"post_ns": 5}, "ways": {"processor": "p", "version": "v", "kinds": [)"
+        << R"({"stage": "allreduce", "call": "c", "buffers": "ordinary", "ranks": 2, "units": 1,)"
+        << R"("unit_bytes": 9, "in_use": ")" << way << R"(", "calls": 9, "median_us": []}]}})";
+  };
+  write(0, "pull");
+  write(1, "pull");
+  for (const Result<Agreement>& agreed : agree_with(files)) {
+    ASSERT_TRUE(agreed) << agreed.error().message();
+    ASSERT_EQ(agreed->ways.kinds.size(), 1U);
+    EXPECT_EQ(agreed->ways.kinds[0].in_use, "pull");
+    EXPECT_EQ(agreed->topology.costs.post_ns, 5);
+  }
+  write(1, "two_shot");
+  for (const Result<Agreement>& agreed : agree_with(files)) {
+    ASSERT_TRUE(agreed) << agreed.error().message();
+    EXPECT_TRUE(agreed->ways.kinds.empty());
+    EXPECT_EQ(agreed->topology.costs.post_ns, 5);
+  }
+  for (const std::string& file : files) std::filesystem::remove(file);
 }
 
 template <typename Message>

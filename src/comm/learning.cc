@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "comm/learning.h"
+
+#include <algorithm>
+#include <cinttypes>
+#include <cmath>
+#include <cstdio>
+
+#include "base/call.h"
+#include "base/log.h"
+#include "base/version.h"
+#include "plan/print.h"
+
+namespace ccom {
+namespace {
+
+LearnedKind calls_of(const CallChoices::Kind& kind, int ranks) {
+  return {.stage = std::string(name_of(kind.collective)),
+          .call = kind_text(kind.words),
+          .buffers = {},
+          .ranks = ranks,
+          .unit_bytes = kind.bytes,
+          .units = kind.given,
+          .in_use = {}};
+}
+
+}  // namespace
+
+std::string buffers_text(uint64_t buffers) {
+  if (buffers == 0) return "ordinary";
+  char text[32];
+  std::snprintf(text, sizeof text, "mapped %016" PRIx64, buffers);
+  return text;
+}
+
+LearnedWays learned_ways(std::span<const CallChoices::Found> found, int ranks, const std::string& processor) {
+  LearnedWays learned{processor, kVersion};
+  for (const CallChoices::Found& calls : found) {
+    if (calls.choice.best_ns() == 0) continue;  // nothing was measured
+    LearnedKind kind = calls_of(calls.kind, ranks);
+    kind.buffers = buffers_text(calls.buffers);
+    kind.in_use = to_text(calls.ways[calls.choice.best()]);
+    kind.calls = calls.choice.asked();
+    for (size_t way = 0; way < calls.ways.size(); ++way) {
+      const double ns = calls.choice.median_ns(way);
+      if (ns > 0) kind.median_us.emplace_back(to_text(calls.ways[way]), std::round(ns) / 1e3);
+    }
+    learned.kinds.push_back(std::move(kind));
+  }
+  return learned;
+}
+
+CallChoices::First first_of(const LearnedWays& known, int ranks, bool logs) {
+  return [&known, ranks, logs](const CallChoices::Kind& kind, const std::vector<NodeChoice>& ways,
+                               std::optional<uint64_t> buffers) -> size_t {
+    LearnedKind asked = calls_of(kind, ranks);
+    if (buffers) asked.buffers = buffers_text(*buffers);
+    const LearnedKind* const found = nearest(known, asked);
+    if (found == nullptr) return 0;
+    const auto way = std::ranges::find(ways, found->in_use, [](const NodeChoice& choice) { return to_text(choice); });
+    if (way != ways.end()) return static_cast<size_t>(way - ways.begin());
+    if (logs) {
+      log(LogLevel::Info, "tuning file: %s, %s of %zu bytes: way '%s' does not exist here and is ignored",
+          asked.call.c_str(), asked.stage.c_str(), static_cast<size_t>(found->unit_bytes), found->in_use.c_str());
+    }
+    return 0;
+  };
+}
+
+}  // namespace ccom

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Between what calls find out about their ways (node/call_choices.h) and what is kept of it (topology/learned_ways.h).
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "node/call_choices.h"
+#include "topology/learned_ways.h"
+
+namespace ccom {
+
+// "ordinary", if no rank's buffers are mapped by others, or "mapped " with a number that stands for those that are.
+std::string buffers_text(uint64_t buffers);
+
+// What is to be kept. ranks: of the host.
+LearnedWays learned_ways(std::span<const CallChoices::Found> found, int ranks, const std::string& processor);
+
+// Calls begin with the way that `known` says; as expected where it knows none, or one that does not exist here, which
+// is logged if `logs`. known: outlives it.
+CallChoices::First first_of(const LearnedWays& known, int ranks, bool logs);
+
+}  // namespace ccom

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// CCOM_TUNING_SAVE and CCOM_TUNING: what the calls of one job have found out, those of the next one begin with; what
+// does not fit is ignored, and what cannot be written hurts nobody.
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/api/ranks.h"
+
+namespace ccom {
+namespace {
+
+using nlohmann::json;
+
+constexpr size_t kCount = 1 << 14;
+
+class Learning : public testing::Test {
+ protected:
+  Learning() : folder_(testing::TempDir() + "learning_test_" + std::to_string(::getpid())) {
+    std::filesystem::create_directory(folder_);
+  }
+  ~Learning() override {
+    ::unsetenv("CCOM_TUNING");
+    ::unsetenv("CCOM_TUNING_SAVE");
+    std::filesystem::remove_all(folder_);
+  }
+
+  // A job that makes so many calls; then, of its last rank, the one stage of a call that makes count elements.
+  static json run(int ranks, int calls, size_t count = kCount) {
+    json stage;
+    with_ranks(ranks, [&](int rank, ccomComm_t comm) {
+      std::vector<float> input(kCount, 1), output(kCount);
+      for (int i = 0; i < calls; ++i)
+        ASSERT_EQ(ccomAllReduce(input.data(), output.data(), kCount, ccomFloat32, ccomSum, comm, nullptr), ccomSuccess);
+      std::string text(1 << 16, '\0');
+      size_t length = text.size();
+      ASSERT_EQ(ccomExplain(comm, "allreduce", count, ccomFloat32, -1, text.data(), &length), ccomSuccess);
+      if (rank == ranks - 1) stage = json::parse(text.c_str(), nullptr, false)["host_stages"][0];
+    });
+    return stage;
+  }
+
+  // The same, and what is logged about the tuning file.
+  static json run_logged(int ranks, int calls, std::vector<std::string>* lines) {
+    ccomSetLogCallback(
+        [](ccomLogLevel_t, const char* message, void* user) {
+          if (std::strstr(message, "tuning file") != nullptr || std::strstr(message, "CCOM_TUNING_SAVE") != nullptr)
+            static_cast<std::vector<std::string>*>(user)->emplace_back(message);
+        },
+        lines);
+    const json stage = run(ranks, calls);
+    ccomSetLogCallback(nullptr, nullptr);
+    return stage;
+  }
+
+  json read() const { return json::parse(std::ifstream(path()), nullptr, false); }
+  // Saves what two ranks have found out, and makes it say that `way` is the fastest.
+  void learn(const std::string& way) const {
+    ::setenv("CCOM_TUNING_SAVE", path().c_str(), 1);
+    run(2, 50);
+    ::unsetenv("CCOM_TUNING_SAVE");
+    json file = read();
+    ASSERT_EQ(file["ways"]["kinds"].size(), 1U) << file;
+    file["ways"]["kinds"][0]["in_use"] = way;
+    std::ofstream(path()) << file;
+    ::setenv("CCOM_TUNING", path().c_str(), 1);
+  }
+  std::string path() const { return folder_ / "ways.json"; }
+
+  const std::filesystem::path folder_;
+};
+
+TEST_F(Learning, IsSavedWhenACommunicatorEnds) {
+  ::setenv("CCOM_TUNING_SAVE", path().c_str(), 1);
+  const json stage = run(2, 100);
+  const json file = read();
+  ASSERT_TRUE(file.is_object());
+  EXPECT_TRUE(file["ways"]["processor"].is_string());
+  EXPECT_TRUE(file["ways"]["version"].is_string());
+  ASSERT_EQ(file["ways"]["kinds"].size(), 1U);
+  const json& kind = file["ways"]["kinds"][0];
+  EXPECT_EQ(kind["stage"], "allreduce");
+  EXPECT_EQ(kind["call"], "allreduce float32 sum");
+  EXPECT_EQ(kind["buffers"], stage["found"][0]["buffers"]);
+  EXPECT_EQ(kind["ranks"], 2);
+  EXPECT_EQ(kind["unit_bytes"], kCount * sizeof(float));
+  EXPECT_EQ(kind["calls"], stage["found"][0]["calls"]);
+  EXPECT_EQ(kind["in_use"], stage["ways"][stage["found"][0]["in_use"].get<size_t>()]);
+  EXPECT_FALSE(kind["median_us"].empty());
+  for (const json& median : kind["median_us"]) EXPECT_GT(median["us"].get<double>(), 0);
+}
+
+TEST_F(Learning, IsWhereTheNextJobsCallsBegin) {
+  const json stage = run(2, 0);
+  ASSERT_GT(stage["ways"].size(), 1U);
+  EXPECT_EQ(stage["begins_with"], 0);
+  const std::string learned = stage["ways"][1];
+  learn(learned);
+  // Lines are measured anew each time, by which ways are put in order.
+  json again = run(2, 3);
+  EXPECT_EQ(again["ways"][again["begins_with"].get<size_t>()], learned);
+  EXPECT_EQ(again["found"][0]["in_use"], again["begins_with"]);
+  EXPECT_EQ(again["found"][0]["chosen_at"], 0);
+  again = run(2, 0, 2 * kCount);
+  EXPECT_EQ(again["ways"][again["begins_with"].get<size_t>()], learned) << "of a size just above";
+  EXPECT_EQ(run(2, 0, kCount - 1)["begins_with"], 0) << "smaller";
+  EXPECT_EQ(run(3, 3)["begins_with"], 0) << "of other ranks";
+}
+
+TEST_F(Learning, OfAWayThatDoesNotExistIsIgnored) {
+  learn("a way of tomorrow");
+  std::vector<std::string> lines;
+  const json stage = run_logged(2, 3, &lines);
+  EXPECT_EQ(stage["begins_with"], 0);
+  EXPECT_EQ(stage["found"][0]["in_use"], 0);
+  EXPECT_THAT(lines, testing::Contains(testing::HasSubstr("'a way of tomorrow' does not exist here and is ignored")));
+}
+
+TEST_F(Learning, OfHostsOfOtherRanksIsIgnored) {
+  learn("a way of tomorrow");
+  std::vector<std::string> lines;
+  EXPECT_EQ(run_logged(3, 3, &lines)["begins_with"], 0);
+  EXPECT_THAT(lines, testing::ElementsAre(testing::HasSubstr("not of hosts of 3 ranks and are ignored")));
+}
+
+TEST_F(Learning, IsReadAndSavedInOneFile) {
+  learn("a way of tomorrow");
+  ::setenv("CCOM_TUNING_SAVE", path().c_str(), 1);
+  run(2, 50);
+  run(3, 50);
+  const json kinds = read()["ways"]["kinds"];
+  ASSERT_EQ(kinds.size(), 2U) << kinds;
+  EXPECT_NE(kinds[0]["in_use"], "a way of tomorrow");
+  EXPECT_EQ(kinds[0]["ranks"], 2);
+  EXPECT_EQ(kinds[1]["ranks"], 3);
+}
+
+TEST_F(Learning, ThatCannotBeSavedHurtsNobody) {
+  ::setenv("CCOM_TUNING_SAVE", (folder_ / "none" / "ways.json").c_str(), 1);
+  std::vector<std::string> lines;
+  run_logged(2, 50, &lines);  // destroys its communicators with success
+  EXPECT_THAT(lines, testing::ElementsAre(testing::HasSubstr(": not saved: ")));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "none"));
+}
+
+TEST_F(Learning, IsNotSavedWithoutCallsThatLearn) {
+  ::setenv("CCOM_TUNING_SAVE", path().c_str(), 1);
+  run(2, 0);
+  EXPECT_FALSE(std::filesystem::exists(path()));
+}
+
+}  // namespace
+}  // namespace ccom

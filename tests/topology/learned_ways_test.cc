@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What calls have found out, in files: it comes back as it was, serves similar calls and no others, and what a file
+// holds besides is kept.
+#include "topology/learned_ways.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "topology/topology.h"
+
+namespace ccom {
+namespace {
+
+using testing::HasSubstr;
+
+LearnedKind sums(uint64_t unit_bytes, const std::string& in_use) {
+  return {.stage = "allreduce",
+          .call = "allreduce float32 sum",
+          .buffers = "ordinary",
+          .unit_bytes = unit_bytes,
+          .in_use = in_use,
+          .calls = 300,
+          .median_us = {{"two_shot", 41.25}, {in_use, 30}}};
+}
+
+LearnedWays two_kinds() {
+  return {"some processor", "1.2.3", {sums(65536, "pull"), sums(1 << 20, "two_shot, streamed")}};
+}
+
+TEST(LearnedWays, ComeBackFromATuningFile) {
+  const Calibration saved{.post_ns = 3, .ways = two_kinds()};
+  const Result<Calibration> read = calibration_from_json(to_json(saved));
+  ASSERT_TRUE(read) << read.error().message();
+  EXPECT_EQ(*read, saved);
+  EXPECT_EQ(hash_of(read->ways), hash_of(saved.ways));
+  EXPECT_NE(hash_of(read->ways), hash_of(LearnedWays()));
+}
+
+TEST(LearnedWays, AreRefusedWithTheKeyThatIsWrong) {
+  const auto refusal = [](std::string text, const std::string& part, const std::string& other) {
+    text.replace(text.find(part), part.size(), other);
+    const Result<Calibration> read = calibration_from_json(text);
+    return read ? "" : read.error().message();
+  };
+  const std::string text = to_json(Calibration{.ways = two_kinds()});
+  EXPECT_THAT(refusal(text, R"("ranks":2)", R"("ranks":-2)"), HasSubstr("tuning.ways.kinds[0].ranks"));
+  EXPECT_THAT(refusal(text, R"("in_use":"pull")", R"("used":"pull")"),
+              HasSubstr("tuning.ways.kinds[0].in_use: missing"));
+  EXPECT_THAT(refusal(text, R"("us":41.25)", R"("us":"fast")"), HasSubstr("tuning.ways.kinds[0].median_us[0].us"));
+  EXPECT_THAT(refusal(text, R"("version")", R"("versoin")"), HasSubstr("tuning.ways.version: missing"));
+}
+
+TEST(LearnedWays, ServeCallsOfTheirSizeAndSomewhatLargerOnes) {
+  const LearnedWays known = two_kinds();
+  const auto way_of = [&](uint64_t bytes) {
+    const LearnedKind* const found = nearest(known, sums(bytes, ""));
+    return found == nullptr ? "none" : found->in_use;
+  };
+  EXPECT_EQ(way_of(65535), "none");
+  EXPECT_EQ(way_of(65536), "pull");
+  EXPECT_EQ(way_of(4 * 65536), "pull");
+  EXPECT_EQ(way_of(8 * 65536), "none");
+  EXPECT_EQ(way_of((1 << 20) - 4), "none");
+  EXPECT_EQ(way_of(1 << 20), "two_shot, streamed");
+  EXPECT_EQ(way_of((1 << 20) + 4), "two_shot, streamed");
+}
+
+TEST(LearnedWays, ServeNoOtherHostsStagesOrBuffers) {
+  const LearnedWays known = two_kinds();
+  LearnedKind asked = sums(65536, "");
+  asked.ranks = 4;
+  EXPECT_EQ(nearest(known, asked), nullptr);
+  asked = sums(65536, "");
+  asked.stage = "reduce";
+  EXPECT_EQ(nearest(known, asked), nullptr);
+  asked = sums(65536, "");
+  asked.units = 2;
+  EXPECT_EQ(nearest(known, asked), nullptr);
+  asked = sums(65536, "");
+  asked.buffers = "mapped 1";
+  EXPECT_EQ(nearest(known, asked), nullptr);
+  asked.buffers.clear();
+  EXPECT_EQ(nearest(known, asked), known.kinds.data()) << "not known yet";
+}
+
+TEST(LearnedWays, OfTheSameCallComeFirst) {
+  LearnedWays known = two_kinds();
+  known.kinds.push_back(sums(100'000, "one_shot"));
+  known.kinds.back().call = "allreduce int8 max";
+  EXPECT_EQ(nearest(known, sums(120'000, ""))->in_use, "pull") << "though the other one is of a size that is nearer";
+  LearnedKind asked = sums(120'000, "");
+  asked.call = "allreduce float64 sum";
+  EXPECT_EQ(nearest(known, asked)->in_use, "one_shot");
+}
+
+class LearnedFile : public testing::Test {
+ protected:
+  LearnedFile() : folder_(testing::TempDir() + "learned_ways_test_" + std::to_string(::getpid())) {
+    std::filesystem::create_directory(folder_);
+  }
+  ~LearnedFile() override { std::filesystem::remove_all(folder_); }
+
+  std::string path() const { return folder_ / "ways.json"; }
+  LearnedWays saved() const { return read_calibration(path())->ways; }
+
+  const std::filesystem::path folder_;
+};
+
+TEST_F(LearnedFile, IsMadeAndHoldsWhatWasSaved) {
+  ASSERT_TRUE(save_ways(path(), two_kinds()).is_ok());
+  EXPECT_EQ(saved(), two_kinds());
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1) << "and nothing else is left";
+}
+
+TEST_F(LearnedFile, KeepsSpeedsAndWhatIsKnownOfOtherCalls) {
+  std::ofstream(path()) << R"({"memory": {"latency_ns": 700, "bytes_per_second": 9e9}, "measured_on": "here"})";
+  ASSERT_TRUE(save_ways(path(), two_kinds()).is_ok());
+  ASSERT_TRUE(save_ways(path(), {"some processor", "1.2.3", {sums(65536, "one_shot"), sums(4096, "pull")}}).is_ok());
+  const Result<Calibration> read = read_calibration(path());
+  ASSERT_TRUE(read) << read.error().message();
+  EXPECT_EQ(read->memory, (LinkSpeed{700, 9e9}));
+  EXPECT_EQ(read->measured_on, "here");
+  EXPECT_EQ(read->ways.kinds,
+            (std::vector{sums(1 << 20, "two_shot, streamed"), sums(65536, "one_shot"), sums(4096, "pull")}));
+}
+
+TEST_F(LearnedFile, ForgetsWhatAnotherProcessorOrVersionHasFoundOut) {
+  for (const LearnedWays& other : {LearnedWays{"another", "1.2.3", {sums(4096, "pull")}},
+                                   LearnedWays{"some processor", "1.2.4", {sums(4096, "pull")}}}) {
+    ASSERT_TRUE(save_ways(path(), two_kinds()).is_ok());
+    ASSERT_TRUE(save_ways(path(), other).is_ok());
+    EXPECT_EQ(saved(), other);
+  }
+}
+
+TEST_F(LearnedFile, ThatIsNoTuningFileIsLeftAsItIs) {
+  std::ofstream(path()) << "precious";
+  const Status status = save_ways(path(), two_kinds());
+  EXPECT_EQ(status.code(), Code::ConfigError);
+  EXPECT_THAT(status.message(), HasSubstr(path()));
+  std::ifstream file(path());
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), "precious");
+}
+
+TEST_F(LearnedFile, ThatCannotBeWrittenIsAnErrorWithItsName) {
+  const std::string nowhere = folder_ / "none" / "ways.json";
+  const Status status = save_ways(nowhere, two_kinds());
+  EXPECT_FALSE(status.is_ok());
+  EXPECT_THAT(status.message(), HasSubstr(nowhere));
+}
+
+}  // namespace
+}  // namespace ccom

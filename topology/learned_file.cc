@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Files with what calls have found out.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+
+#include "base/descriptor.h"
+#include "base/secret.h"
+#include "topology/learned_ways.h"
+#include "topology/topology.h"
+
+namespace ccom {
+namespace {
+
+constexpr size_t kMostKept = 1024;  // that a file grows to: those found last stay
+
+Status write_all(int file, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(file, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return system_error(errno, "write");
+    text.remove_prefix(static_cast<size_t>(written));
+  }
+  return {};
+}
+
+// Whoever does so at the same time has a file of its own.
+Status replace_file(const std::string& path, std::string_view text) {
+  const std::string temporary = path + "." + std::to_string(random_u64()) + ".tmp";
+  Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  if (file.get() < 0) return system_error(errno, "create %s", temporary.c_str());
+  Status status = write_all(file.get(), text);
+  if (status.is_ok() && ::rename(temporary.c_str(), path.c_str()) != 0) status = system_error(errno, "rename");
+  if (status.is_ok()) return status;
+  ::unlink(temporary.c_str());
+  return std::move(status).in(path);
+}
+
+void merge_into(LearnedWays& kept, const LearnedWays& found) {
+  if (kept.processor != found.processor || kept.version != found.version) kept.kinds.clear();
+  std::erase_if(kept.kinds, [&](const LearnedKind& old) {
+    return std::ranges::any_of(found.kinds, [&](const LearnedKind& kind) { return kind.has_same_calls(old); });
+  });
+  kept.kinds.insert(kept.kinds.end(), found.kinds.begin(), found.kinds.end());
+  if (kept.kinds.size() > kMostKept) kept.kinds.erase(kept.kinds.begin(), kept.kinds.end() - kMostKept);
+  kept.processor = found.processor;
+  kept.version = found.version;
+}
+
+}  // namespace
+
+Status save_ways(const std::string& path, const LearnedWays& found) {
+  Calibration contents;
+  if (::access(path.c_str(), F_OK) == 0) {
+    CCOM_TRY_ASSIGN(contents, read_calibration(path));
+  }
+  merge_into(contents.ways, found);
+  return replace_file(path, to_json(contents) + "\n");
+}
+
+}  // namespace ccom

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Room-private: LearnedWays as JSON.
+#pragma once
+
+#include "topology/json_reader.h"
+#include "topology/learned_ways.h"
+
+namespace ccom {
+
+nlohmann::ordered_json json_of(const LearnedWays& ways);
+LearnedWays read_learned_ways(const JsonAt& at);
+
+}  // namespace ccom

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "topology/learned_ways.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <tuple>
+
+#include "topology/learned_json.h"
+
+namespace ccom {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr size_t kMostKinds = 4096, kMostWays = 256;
+constexpr int64_t kMostRanks = 1 << 20;
+constexpr int64_t kMostCount = int64_t{1} << 53;  // which every reader of JSON has exactly
+constexpr double kMostMicroseconds = 1e12;
+constexpr uint64_t kLeastPart = 4;  // smaller calls than this part are no guide
+
+ordered_json json_of(const LearnedKind& kind) {
+  ordered_json medians = ordered_json::array();
+  for (const auto& [way, us] : kind.median_us) medians.push_back({{"way", way}, {"us", us}});
+  return {{"stage", kind.stage},   {"call", kind.call},   {"buffers", kind.buffers},
+          {"ranks", kind.ranks},   {"units", kind.units}, {"unit_bytes", kind.unit_bytes},
+          {"in_use", kind.in_use}, {"calls", kind.calls}, {"median_us", std::move(medians)}};
+}
+
+LearnedKind read_kind(const JsonAt& at) {
+  JsonObject object(at);
+  LearnedKind kind;
+  kind.stage = object.at("stage").text(1, kMaxTextBytes);
+  kind.call = object.at("call").text(1, kMaxTextBytes);
+  kind.buffers = object.at("buffers").text(1, kMaxTextBytes);
+  kind.ranks = static_cast<int>(object.at("ranks").integer(1, kMostRanks));
+  kind.units = static_cast<uint64_t>(object.at("units").integer(0, kMostCount));
+  kind.unit_bytes = static_cast<uint64_t>(object.at("unit_bytes").integer(0, kMostCount));
+  kind.in_use = object.at("in_use").text(1, kMaxTextBytes);
+  kind.calls = static_cast<uint64_t>(object.at("calls").integer(0, kMostCount));
+  const JsonAt medians = object.at("median_us");
+  const size_t count = medians.array_size(0, kMostWays);
+  for (size_t i = 0; i < count; ++i) {
+    JsonObject median(medians.element(i));
+    std::string way = median.at("way").text(1, kMaxTextBytes);
+    kind.median_us.emplace_back(std::move(way), median.at("us").number(0, kMostMicroseconds));
+    median.finish();
+  }
+  object.finish();
+  return kind;
+}
+
+}  // namespace
+
+ordered_json json_of(const LearnedWays& ways) {
+  ordered_json kinds = ordered_json::array();
+  for (const LearnedKind& kind : ways.kinds) kinds.push_back(json_of(kind));
+  return {{"processor", ways.processor}, {"version", ways.version}, {"kinds", std::move(kinds)}};
+}
+
+LearnedWays read_learned_ways(const JsonAt& at) {
+  JsonObject object(at);
+  LearnedWays ways;
+  ways.processor = object.at("processor").text(0, kMaxTextBytes);
+  ways.version = object.at("version").text(0, kMaxTextBytes);
+  const JsonAt kinds = object.at("kinds");
+  const size_t count = kinds.array_size(0, kMostKinds);
+  for (size_t i = 0; i < count; ++i) ways.kinds.push_back(read_kind(kinds.element(i)));
+  object.finish();
+  return ways;
+}
+
+// FNV-1a of the one form that equal ones have.
+uint64_t hash_of(const LearnedWays& ways) {
+  uint64_t hash = 0xcbf29ce484222325U;
+  for (const char c : json_of(ways).dump(-1, ' ', false, ordered_json::error_handler_t::replace))
+    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+  return hash;
+}
+
+const LearnedKind* nearest(const LearnedWays& known, const LearnedKind& asked) {
+  const auto rank = [&](const LearnedKind& kind) {
+    return std::tuple(kind.call == asked.call, kind.unit_bytes, kind.calls);
+  };
+  const LearnedKind* best = nullptr;
+  for (const LearnedKind& kind : known.kinds) {
+    if (kind.stage != asked.stage || kind.ranks != asked.ranks || kind.units != asked.units) continue;
+    if (!asked.buffers.empty() && kind.buffers != asked.buffers) continue;
+    if (kind.unit_bytes > asked.unit_bytes || kind.unit_bytes < asked.unit_bytes / kLeastPart) continue;
+    if (best == nullptr || rank(kind) > rank(*best)) best = &kind;
+  }
+  return best;
+}
+
+}  // namespace ccom
