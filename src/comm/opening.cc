@@ -24,6 +24,7 @@ Status Communicator::open_host(const WaitPolicy& policy) {
           config_.tuning.c_str(), ranks);
     config->first_way = first_of(known_ways_, ranks, logs);
   }
+  config->claims_mail = claims_lines(links_->line_costs());
   if (config_.verify) config->prove = prove_reach;
   host_ = std::make_unique<ShmCollectives>(
       *std::move(config), links_->monitor(), [this](const CallWords& words) { return describe_call(Envelope{words}); },

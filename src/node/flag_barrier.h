@@ -67,7 +67,7 @@ class FlagBarrier {
   }
   // What that rank said at this barrier, which everybody waited for.
   const std::byte* payload_of(int local_rank) const { return lines(local_rank).line[number_ & 1].payload; }
-  const std::byte* mail_of(int local_rank) const { return mail_in(local_rank, number_ & 1); }
+  std::byte* mail_of(int local_rank) const { return mail_in(local_rank, number_ & 1); }
 
   // ---- Leaving after an error, for those who let others reach their buffers. A rank is at nobody's buffers before it
   // has found, after the barrier that tells where they are, that nobody has left; nor after it has arrived at the last

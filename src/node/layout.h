@@ -7,7 +7,7 @@
 //     sleepers, has_left
 //     descriptor[2]  the calls that the lines belong to, for error texts
 //   a block for each rank, of whole pages:
-//     mail[2]        payload of small calls that does not fit into a line
+//     mail[2]        payload of small calls that does not fit into a line; of two ranks the reader may spoil it
 //     stage, partial, result    two banks each, for the tiles of larger calls; memory is taken when first used
 //
 // All zero is the initial state. Nothing read from here can lead outside of it.

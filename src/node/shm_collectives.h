@@ -32,6 +32,8 @@ struct NodeConfig {
   // By collective: up to how many bytes that a rank shows (shown_bytes()) calls are small. At most kMailBytes. Equal on
   // all ranks. A small call does not look at its task's choice.
   std::array<size_t, kCollectiveTraits.size()> small_bytes{};
+  // Of two ranks, each claims the lines of the other's mail that it has read (lines.h).
+  bool claims_mail = false;
   PreparedTask::Prove prove;  // may be empty, as may this:
   CallChoices::First first_way;
 };
@@ -69,6 +71,7 @@ class ShmCollectives {
   void show(const NodeCall& call, size_t shown);
   void combine_shown(const NodeCall& call, size_t shown);
   const std::byte* shown_by(int local_rank, size_t shown) const;
+  void claim_mail(size_t shown);
   size_t choose_way(const NodeCall& call, const CallWords& words);
   Status give_up(const Status& cause);
   void end_exposure(const TiledCall::Exposure& exposure);

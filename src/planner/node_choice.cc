@@ -168,7 +168,6 @@ namespace {
 // A manner of passing lines that is to replace the plain one must be that much better.
 constexpr double kBetterLines = 0.85;
 
-bool claims_lines(const LineCosts& lines) { return lines.claimed_ns < kBetterLines * lines.plain_ns; }
 bool streams_lines(const LineCosts& lines) {
   return lines.streamed_ns < kBetterLines * lines.plain_ns && lines.streamed_ns < lines.claimed_ns;
 }
@@ -193,6 +192,8 @@ std::vector<NodeChoice> in_all_manners(const NodeChoice& way, const LineCosts& l
 }
 
 }  // namespace
+
+bool claims_lines(const LineCosts& lines) { return lines.claimed_ns < kBetterLines * lines.plain_ns; }
 
 std::vector<NodeChoice> node_ways(const Topology& topology, const Program& program, const Stage& stage,
                                   const LineCosts& lines) {

@@ -86,6 +86,9 @@ Result<Choice> choose(const Topology& topology, const Settings& settings, const 
 std::vector<NodeChoice> node_ways(const Topology& topology, const Program& program, const Stage& stage,
                                   const LineCosts& lines);
 
+// Whether last readers on such a host had better claim the lines that they have read.
+bool claims_lines(const LineCosts& lines);
+
 // Up to how many bytes that a rank shows others its calls are small on a host: run by one function, without a look-up.
 // 0 where tiny calls of many ranks need another way.
 size_t small_call_bytes(const Topology& topology, int host);

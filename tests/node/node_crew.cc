@@ -40,6 +40,7 @@ NodeCrew::NodeCrew(const Settings& settings) : settings_(settings), tasks_(stati
     config.layout = layout;
     config.segment = segment_.get();
     config.region_offset = board;
+    config.claims_mail = true;
     const bool one = settings.within == Within::OneProcess;
     config.peers.assign(ranks.size(), LocalPeer{one, arena_->segment().bytes(), ::getpid()});
     config.arena = arena_.get();
