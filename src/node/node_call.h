@@ -30,6 +30,8 @@ class PreparedTask {
   // The way that the next call runs, the first one until something else is said. Equal on all ranks.
   void use(size_t way) { way_ = way; }
   const NodeChoice& choice() const { return ways_[way_]; }
+  // Stands for the way and all of its choice that must be equal on all ranks.
+  uint32_t way_word() const { return way_words_[way_]; }
   // node_task(collective, nranks, root), completing or not.
   bool is_plain() const { return is_plain_; }
   // Most units that any rank gives.
@@ -58,6 +60,7 @@ class PreparedTask {
   const NodeTask task_;
   const std::vector<NodeChoice> ways_;
   std::vector<uint32_t> least_parts_;  // by way
+  std::vector<uint32_t> way_words_;
   size_t way_ = 0;
   const Rank local_rank_;
   const std::vector<Reach> nobody_;

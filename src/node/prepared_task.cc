@@ -4,6 +4,7 @@
 #include "algorithms/node.h"
 #include "base/assert.h"
 #include "node/node_call.h"
+#include "plan/fingerprint.h"
 
 namespace ccom {
 namespace {
@@ -34,6 +35,19 @@ bool overwrites_input(const NodeTask& task, Rank self) {
   });
 }
 
+// What decides where ranks meet and which bytes they exchange. How a rank writes and leaves lines is its own affair.
+uint32_t word_of(size_t way, const NodeChoice& choice) {
+  uint64_t word = mix(way) ^ choice.tile_bytes ^ (choice.asks ? 1 : 0) ^ (choice.reads ? 2 : 0);
+  for (const NodeShape* shape : {&choice.staged, &choice.readable, &choice.mapped}) {
+    word = mix(word ^ static_cast<uint64_t>(shape->scheme) << 1 ^ (shape->whole ? 1 : 0));
+    for (const std::vector<Rank>& group : shape->groups) {
+      word = mix(word ^ group.size());
+      for (const Rank rank : group) word = mix(word ^ static_cast<uint64_t>(rank));
+    }
+  }
+  return static_cast<uint32_t>(word);
+}
+
 }  // namespace
 
 PreparedTask::PreparedTask(NodeTask task, std::vector<NodeChoice> ways, Rank local_rank)
@@ -48,6 +62,7 @@ PreparedTask::PreparedTask(NodeTask task, std::vector<NodeChoice> ways, Rank loc
   for (const std::vector<uint32_t>& gives : task_.blocks.gives) most_given_ = std::max(most_given_, gives.size());
   CCOM_ASSERT(!ways_.empty());
   for (const NodeChoice& way : ways_) {
+    way_words_.push_back(word_of(way_words_.size(), way));
     uint32_t& least = least_parts_.emplace_back(static_cast<uint32_t>(task_.nranks));
     for (const NodeShape* shape : {&way.staged, &way.readable, &way.mapped})
       least = std::min(least, parts_of(*shape, task_.nranks));

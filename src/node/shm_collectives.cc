@@ -57,10 +57,10 @@ Status ShmCollectives::run(const NodeCall& call, const CallWords& words, std::ch
       return status;
     }
   }
-  const size_t way = choose_way(call, words);
-  // Part of the call: ranks that took different ways would notice.
+  choose_way(call, words);
+  // Part of the call: ranks that took different ways would wait for each other, or read what nobody has written.
   CallWords words_of_way = words;
-  words_of_way[4] |= static_cast<uint64_t>(way) << 32;
+  words_of_way[4] |= static_cast<uint64_t>(call.task->way_word()) << 32;
   barrier_.begin(words_of_way, timeout);
   TiledCall tiled(call, room_);
   Status status = tiled.run();
@@ -71,12 +71,9 @@ Status ShmCollectives::run(const NodeCall& call, const CallWords& words, std::ch
   return status;
 }
 
-size_t ShmCollectives::choose_way(const NodeCall& call, const CallWords& words) {
+void ShmCollectives::choose_way(const NodeCall& call, const CallWords& words) {
   PreparedTask& task = *call.task;
-  const size_t way =
-      choices_.begin({words[3], call.unit_bytes(), task.most_given(), task.task().collective}, task.ways());
-  task.use(way);
-  return way;
+  task.use(choices_.begin({words[3], call.unit_bytes(), task.most_given(), task.task().collective}, task.ways()));
 }
 
 Status ShmCollectives::give_up(const Status& cause) {

@@ -72,7 +72,7 @@ class ShmCollectives {
   void combine_shown(const NodeCall& call, size_t shown);
   const std::byte* shown_by(int local_rank, size_t shown) const;
   void claim_mail(size_t shown);
-  size_t choose_way(const NodeCall& call, const CallWords& words);
+  void choose_way(const NodeCall& call, const CallWords& words);
   Status give_up(const Status& cause);
   void end_exposure(const TiledCall::Exposure& exposure);
   int size() const { return barrier_.size(); }

@@ -3,6 +3,7 @@
 // The ways of a task: calls agree on one without messages, and ranks that do not notice.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "plan/print.h"
@@ -130,6 +131,59 @@ TEST(Ways, ThatRanksChooseDifferentlyAreAMismatch) {
   });
   EXPECT_EQ(codes[0], Code::Mismatch);
   EXPECT_EQ(codes[1], Code::Mismatch);
+}
+
+// A list of ways that is another one on a rank, whatever the reason: before anybody computes anything.
+TEST(Ways, OfOtherShapesOnARankAreAMismatchAtItsFirstCall) {
+  const NodeTask task = node_task(Collective::AllReduce, 2, -1);
+  const std::vector<NodeChoice> ways = ways_of("host:2", Collective::AllReduce, kMostBytes);
+  const auto is_as_long = [](const NodeChoice& a, const NodeChoice& b) {
+    return a.staged == b.staged && a.readable == b.readable && a.mapped == b.mapped && a.tile_bytes == b.tile_bytes;
+  };
+  size_t compared = 0;
+  for (const NodeChoice& other : ways) {
+    if (is_as_long(other, ways[0])) continue;
+    ++compared;
+    NodeCrew crew({.ranks = 2, .small_bytes = 0});
+    Status said[2];
+    crew.run([&](int rank, ShmCollectives& group) {
+      PreparedTask prepared(task, {rank == 0 ? ways[0] : other}, rank);
+      const Buffers used(crew, false);
+      const NodeCall call{.task = &prepared, .input = used.input(), .output = used.output(), .count = 30000};
+      said[rank] = group.run(call, words_of(call, 1), std::chrono::seconds(30));
+    });
+    for (const Status& status : said) {
+      EXPECT_EQ(status.code(), Code::Mismatch) << name_of(other.staged.scheme);
+      EXPECT_NE(status.message().find("run in different ways"), std::string::npos) << status.message();
+    }
+  }
+  EXPECT_GE(compared, 3U);
+}
+
+// How a rank passes lines is its own affair.
+TEST(Ways, MayPassLinesInOtherMannersOnEachRank) {
+  constexpr int kRanks = 3, kCalls = 1000;
+  constexpr size_t kCount = 20000;
+  constexpr LineCosts kLines[kRanks] = {{}, {0.13, 0.06, 0.1}, {0.43, 0.17, 0.1}};
+  const NodeTask task = node_task(Collective::AllReduce, kRanks, -1);
+  NodeCrew crew({.ranks = kRanks, .small_bytes = 0});
+  std::vector<std::vector<NodeChoice>> ways;
+  for (const LineCosts& lines : kLines) ways.push_back(ways_of("host:3", Collective::AllReduce, kCount * 4, lines));
+  EXPECT_NE(ways[0], ways[1]);
+  EXPECT_NE(ways[0], ways[2]);
+  crew.run([&](int rank, ShmCollectives& group) {
+    PreparedTask prepared(task, ways[static_cast<size_t>(rank)], rank);
+    const Buffers used(crew, false);
+    auto* const input = reinterpret_cast<float*>(used.input());
+    const auto* const output = reinterpret_cast<const float*>(used.output());
+    for (int i = 0; i < kCalls; ++i) {
+      for (size_t k = 0; k < kCount; ++k) input[k] = static_cast<float>(rank + i % 5);
+      const NodeCall call{.task = &prepared, .input = used.input(), .output = used.output(), .count = kCount};
+      const Status status = group.run(call, words_of(call, static_cast<uint64_t>(i) + 1), std::chrono::seconds(30));
+      ASSERT_TRUE(status.is_ok()) << status.message();
+      ASSERT_EQ(std::count(output, output + kCount, static_cast<float>(3 + kRanks * (i % 5))), ptrdiff_t{kCount}) << i;
+    }
+  });
 }
 
 }  // namespace
