@@ -6,6 +6,8 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
+#include <ctime>
 #include <thread>
 #include <vector>
 
@@ -151,6 +153,47 @@ int call_without_end(const std::string& collective, size_t bytes) {
     if (result != ccomSuccess) return report_failure(comm, result);
     if (calls.is_right(turn, i)) continue;
     say("wrong " + std::string(turn) + " in call " + std::to_string(i));
+    return 1;
+  }
+}
+
+namespace {
+
+// The kernel's timer does it, wherever this thread is then.
+void kill_this_process_in(std::chrono::nanoseconds time) {
+  sigevent event{};
+  event.sigev_notify = SIGEV_SIGNAL;
+  event.sigev_signo = SIGKILL;
+  timer_t timer{};
+  itimerspec when{};
+  when.it_value.tv_sec = time.count() / 1'000'000'000;
+  when.it_value.tv_nsec = std::max<long>(1, time.count() % 1'000'000'000);  // 0 would disarm it
+  if (::timer_create(CLOCK_MONOTONIC, &event, &timer) != 0 || ::timer_settime(timer, 0, &when, nullptr) != 0) {
+    say("no timer");
+    std::_Exit(4);
+  }
+}
+
+}  // namespace
+
+int call_until_a_death(const std::string& collective, const std::string& buffers, size_t bytes, const Death& death) {
+  ccomComm_t comm = join(nullptr);
+  const size_t whole = (whole_blocks(bytes) + 4095) / 4096 * 4096;
+  void* const send = allocate(buffers, whole, comm);
+  void* const recv = allocate(buffers, whole, comm);
+  if (send == nullptr || recv == nullptr) return 4;
+  const Calls calls(comm, send, recv, whole_blocks(bytes));
+  std::chrono::nanoseconds last{};
+  for (int i = 1;; ++i) {
+    const bool is_last = rank == death.victim && i == death.number;
+    if (is_last) kill_this_process_in(last * death.percent / 100);
+    const auto begin = Clock::now();
+    const ccomResult_t result = calls.make(collective, i);
+    if (is_last) ::raise(SIGKILL);
+    last = Clock::now() - begin;
+    if (result != ccomSuccess) return report_failure(comm, result);
+    if (calls.is_right(collective, i)) continue;
+    say("wrong " + collective + " in call " + std::to_string(i));
     return 1;
   }
 }

@@ -23,4 +23,12 @@ int call_without_end(const std::string& collective, size_t bytes);
 // BUFFERS: as for allocate().
 int end_by_signal(const std::string& how, const std::string& buffers, size_t bytes);
 
+// Calls `collective` on BUFFERS as allocate() makes them, until the first error; checks results. In call `number`, from
+// 1, rank `victim` kills itself: when so many percent of the time of its last call have passed, at the latest when the
+// call is over. "wrong ...", "failed ..." as above.
+struct Death {
+  int victim = 0, number = 1, percent = 0;
+};
+int call_until_a_death(const std::string& collective, const std::string& buffers, size_t bytes, const Death& death);
+
 }  // namespace ccom

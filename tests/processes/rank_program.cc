@@ -7,6 +7,8 @@
 //                                    error; COLLECTIVE: allreduce, or "cycle"
 //   rank_program ended HOW BUFFERS BYTES
 //                                    the same until SIGUSR1 ends rank 0's communicator (endless.h)
+//   rank_program dies COLLECTIVE BUFFERS BYTES VICTIM NUMBER PERCENT
+//                                    calls until rank VICTIM kills itself in call NUMBER (endless.h)
 //   rank_program unread SECONDS      allreduces for that time, while nobody reads rank 0's stderr, a full pipe;
 //                                    then "done"
 //   rank_program mismatch ODD CALLS CALLS
@@ -281,6 +283,10 @@ int main(int argc, char** argv) {
     return call_without_end(argc > 3 ? argv[3] : "allreduce", std::strtoul(argv[2], nullptr, 10));
   }
   if (what == "ended" && argc > 4) return end_by_signal(argv[2], argv[3], std::strtoul(argv[4], nullptr, 10));
+  if (what == "dies" && argc > 7) {
+    const Death death{std::atoi(argv[5]), std::atoi(argv[6]), std::atoi(argv[7])};
+    return call_until_a_death(argv[2], argv[3], std::strtoul(argv[4], nullptr, 10), death);
+  }
   if (what == "mismatch" && argc > 4) return mismatch(std::atoi(argv[2]), argv[3], argv[4]);
   if (what == "sleep") return sleep_one();
   if (what == "messages" && argc > 2) return messages(std::strtoul(argv[2], nullptr, 10));

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A rank that dies while the calls of a new communicator find out how they run fastest is named to all survivors, and
+// nobody else is, in whichever of the first calls it dies. Some kills each day; CCOM_TEST_LONG=1: in every call.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdio>
+
+#include "tests/processes/job.h"
+#include "tests/processes/rotation.h"
+
+namespace ccom {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr int kCalls = 60;  // by then several ways have been tried
+constexpr int kParts = 19;  // days; no part has always the same ranks or memory
+constexpr std::array kCollectives = {"allreduce", "allgather", "reduce_scatter", "broadcast", "alltoall"};
+constexpr std::array kBytes = {"65536", "1048576", "20000"};
+
+struct Kill {
+  int ranks, victim, number, percent;
+  std::string collective, buffers, bytes;
+
+  std::string text() const {
+    return "rank " + std::to_string(victim) + " of " + std::to_string(ranks) + " in call " + std::to_string(number) +
+           " (" + collective + ", " + buffers + " memory, " + bytes + " bytes), after " + std::to_string(percent) +
+           " % of a call";
+  }
+};
+
+Kill kill_in(int number, int ranks, const std::string& buffers, uint64_t chance) {
+  return {.ranks = ranks,
+          .victim = static_cast<int>(chance % static_cast<uint64_t>(ranks)),
+          .number = number,
+          .percent = static_cast<int>(chance / 16 % 120),
+          .collective = kCollectives[chance / 2048 % kCollectives.size()],
+          .buffers = buffers,
+          .bytes = kBytes[chance / 65536 % kBytes.size()]};
+}
+
+// Adds what the survivors say about whom.
+void make(const Kill& kill, int& named) {
+  const std::vector<std::string> arguments{"dies",
+                                           kill.collective,
+                                           kill.buffers,
+                                           kill.bytes,
+                                           std::to_string(kill.victim),
+                                           std::to_string(kill.number),
+                                           std::to_string(kill.percent)};
+  Job job(kill.ranks, arguments, [](int) { return Job::Environment(); });
+  std::vector<int> survivors;
+  for (int rank = 0; rank < kill.ranks; ++rank) {
+    if (rank != kill.victim) survivors.push_back(rank);
+  }
+  ASSERT_TRUE(job.wait_for("failed", survivors, milliseconds(60000))) << job.transcript();
+  const std::string blame = "failed 6 [" + std::to_string(kill.victim) + "] ";
+  for (const int rank : survivors) {
+    EXPECT_TRUE(job.line(rank, "failed").starts_with(blame)) << job.line(rank, "failed");
+    ++named;
+  }
+  EXPECT_EQ(job.line(kill.victim, ""), "") << "the dead one had something to say";
+  ASSERT_TRUE(job.finish(milliseconds(10000))) << "a survivor hangs at its end";
+}
+
+TEST(KilledWhileTuning, IsNamedToAllSurvivorsInWhicheverCall) {
+  const uint64_t seed = test_seed();
+  std::mt19937_64 random(seed);
+  int kills = 0, named = 0, turn = test_day();
+  for (int number = 1; number <= kCalls; ++number) {
+    for (const int ranks : {2, 3, 4}) {
+      for (const char* const buffers : {"ordinary", "mapped"}) {
+        if (++turn % kParts != 0 && !is_long()) continue;
+        const Kill kill = kill_in(number, ranks, buffers, random());
+        SCOPED_TRACE("CCOM_TEST_SEED=" + std::to_string(seed) + ": " + kill.text());
+        make(kill, named);
+        if (HasFatalFailure()) return;
+        ++kills;
+      }
+    }
+  }
+  std::printf("%d kills, %d survivors\n", kills, named);
+  EXPECT_GE(kills, kCalls * 6 / kParts);
+}
+
+}  // namespace
+}  // namespace ccom
