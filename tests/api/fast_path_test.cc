@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a call on a node does not do once it has been made before: allocate memory.
+// What a call on a node does not do once it has been made before: allocate memory, or enter the kernel.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <new>
 
 #include "tests/api/ranks.h"
+#include "tests/api/system_calls.h"
 
 namespace {
 
@@ -27,7 +29,9 @@ void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 namespace ccom {
 namespace {
 
+// Without the calls that try a way for the first time.
 TEST(FastPath, AllocatesNothing) {
+  ::setenv("CCOM_TUNING", "off", 1);
   with_ranks(2, [](int, ccomComm_t comm) {
     float small[2] = {1, 2};
     std::vector<float> large(100000, 1);
@@ -46,6 +50,53 @@ TEST(FastPath, AllocatesNothing) {
     ASSERT_EQ(ccomBarrier(comm, nullptr), ccomSuccess);
     EXPECT_EQ(after - before, 0U);
   });
+  ::unsetenv("CCOM_TUNING");
+}
+
+// Calls of one kind try ways (call_choices.h): each is compiled when it is first tried.
+TEST(FastPath, AllocatesOncePerWayThatIsTried) {
+  static constexpr size_t kMostWays = 16;
+  with_ranks(2, [](int, ccomComm_t comm) {
+    std::vector<float> input(16384, 1), output(input.size());
+    size_t calls = 0;
+    for (int i = 0; i < 5000; ++i) {
+      const uint64_t before = allocations;
+      const ccomResult_t result =
+          ccomAllReduce(input.data(), output.data(), input.size(), ccomFloat32, ccomSum, comm, nullptr);
+      if (allocations != before) ++calls;
+      ASSERT_EQ(result, ccomSuccess);
+    }
+    EXPECT_GT(calls, 1U) << "no other way was tried";
+    EXPECT_LE(calls, kMostWays);
+  });
+}
+
+TEST(FastPath, MakesNoSystemCallsButToWait) {
+  SystemCalls of_ranks[2];
+  std::atomic<bool> may{true};
+  with_ranks(2, [&](int rank, ccomComm_t comm) {
+    SystemCalls& mine = of_ranks[rank];
+    float small[2] = {1, 2};
+    std::vector<float> input(16384, 1), output(input.size());
+    const auto call_some = [&](int times) {
+      for (int i = 0; i < times; ++i) {
+        EXPECT_EQ(ccomAllReduce(small, small, 2, ccomFloat32, ccomMax, comm, nullptr), ccomSuccess);
+        EXPECT_EQ(ccomAllReduce(input.data(), output.data(), input.size(), ccomFloat32, ccomSum, comm, nullptr),
+                  ccomSuccess);
+      }
+    };
+    call_some(5000);  // all ways have been tried
+    if (!mine.begin()) may = false;
+    call_some(1);
+    const size_t before = mine.made();
+    call_some(500);
+    EXPECT_EQ(mine.made(), before) << "the last was system call " << mine.last();
+    for (int i = 0; i < 3; ++i) ::syscall(SYS_getppid);
+    if (may) {
+      EXPECT_EQ(mine.made(), before + 3) << "the count is blind";
+    }
+  });
+  if (!may) GTEST_SKIP() << "the kernel lets nobody count system calls here";
 }
 
 TEST(FastPath, TheCountSeesTheLibrary) {
