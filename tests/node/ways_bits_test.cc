@@ -18,7 +18,7 @@
 namespace ccom {
 namespace {
 
-constexpr size_t kParts = 100;                              // days
+constexpr uint64_t kParts = 100;                            // days
 constexpr size_t kBank = size_t{128} << 10;                 // more than the short tiles of some ways
 constexpr size_t kUnitBytes[] = {60, 9000, 70000, 300000};  // about: an odd number of elements; the last has many tiles
 constexpr size_t kGuard = 192;
@@ -196,10 +196,16 @@ void for_each_case(int ranks, Collective collective, Visit visit) {
   }
 }
 
-// Whether a case is today's.
-bool is_due(uint64_t& number) {
-  return is_long() || mix(++number) % kParts == static_cast<uint64_t>(test_day()) % kParts;
+// One in so many cases: a part each day, fewer where every load and store is checked.
+uint64_t parts() {
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+  return is_long() ? kParts : 10 * kParts;
+#else
+  return is_long() ? 1 : kParts;
+#endif
 }
+
+bool is_due(uint64_t& number) { return mix(++number) % parts() == static_cast<uint64_t>(test_day()) % parts(); }
 
 TEST(Ways, GiveTheSameBits) {
   uint64_t number = 0;
@@ -232,7 +238,7 @@ TEST(Ways, GiveTheSameBits) {
     }
   }
   std::printf("%zu cases, %zu calls\n", cases, calls);
-  EXPECT_GT(cases, 100U);
+  EXPECT_GT(cases, 10U);
 }
 
 }  // namespace
