@@ -200,8 +200,12 @@ void run_case(NodeCrew& crew, int rank, const TaskCase& c, uint64_t number) {
     for (size_t i = 0; i < length_of(c, block); ++i) wanted[layout.got[unit] + i] = expected(c.task, block, i, number);
   }
   const NodeViews views = c.has_views ? views_of(c, number) : NodeViews();
+  NodeChoice choice = choice_of(c.ways, c.task, c.count * sizeof(float));
+  // How it passes lines is each rank's own affair.
+  choice.claims_lines = (number + self) % 2 == 0;
+  choice.streams_shared = number % 3 == 0;
   NodeCall call;
-  call.task = &crew.prepared(rank, c.task, choice_of(c.ways, c.task, c.count * sizeof(float)));
+  call.task = &crew.prepared(rank, c.task, choice);
   call.views = c.has_views ? &views : nullptr;
   call.input = reinterpret_cast<const std::byte*>(first.get().data() + layout.input_base);
   call.output = reinterpret_cast<std::byte*>(output.data() + layout.output_base);
