@@ -177,11 +177,12 @@ TEST(Ways, MayPassLinesInOtherMannersOnEachRank) {
     auto* const input = reinterpret_cast<float*>(used.input());
     const auto* const output = reinterpret_cast<const float*>(used.output());
     for (int i = 0; i < kCalls; ++i) {
-      for (size_t k = 0; k < kCount; ++k) input[k] = static_cast<float>(rank + i % 5);
+      for (size_t k = 0; k < kCount; ++k) input[k] = static_cast<float>(65537 * (rank + 1) + 2 * (i % 5));
       const NodeCall call{.task = &prepared, .input = used.input(), .output = used.output(), .count = kCount};
       const Status status = group.run(call, words_of(call, static_cast<uint64_t>(i) + 1), std::chrono::seconds(30));
       ASSERT_TRUE(status.is_ok()) << status.message();
-      ASSERT_EQ(std::count(output, output + kCount, static_cast<float>(3 + kRanks * (i % 5))), ptrdiff_t{kCount}) << i;
+      ASSERT_EQ(std::count(output, output + kCount, static_cast<float>(65537 * 6 + 6 * (i % 5))), ptrdiff_t{kCount})
+          << i;
     }
   });
 }
