@@ -6,7 +6,8 @@
 namespace ccom {
 
 // Most calls have buffers like the one before; hear() says whether that was right.
-size_t CallChoices::begin(const Kind& kind, const std::vector<NodeChoice>& ways) {
+size_t CallChoices::begin(Kind kind, const std::vector<NodeChoice>& ways) {
+  kind.ways = ways.size();
   now_ = {};
   calls_ = nullptr;
   is_timed_ = false;

@@ -30,6 +30,7 @@ class CallChoices {
     uint64_t bytes = 0;  // of a unit
     uint64_t given = 0;  // units
     Collective collective = Collective::AllReduce;
+    size_t ways = 1;  // set by begin(): programs that ask for the same work may have other ways to do it
     friend auto operator<=>(const Kind&, const Kind&) = default;
   };
   // The way that calls of a kind begin with, less than ways.size() and the same on all ranks; on buffers as of hear(),
@@ -48,8 +49,9 @@ class CallChoices {
   size_t first(const Kind& kind, const std::vector<NodeChoice>& ways, std::optional<uint64_t> buffers = {}) const {
     return first_ && ways.size() > 1 ? first_(kind, ways, buffers) : 0;
   }
-  // The way that this call is to take. In between: end(). ways: always the same ones of a kind.
-  size_t begin(const Kind& kind, const std::vector<NodeChoice>& ways);
+  // The way that this call is to take. In between: end(). ways: the same ones whenever
+  // a kind has so many.
+  size_t begin(Kind kind, const std::vector<NodeChoice>& ways);
   // Whether end() wants to know how long this rank worked on the call. The same on all ranks.
   bool is_timed() const { return is_timed_; }
   Said say(uint32_t buffers) const { return {last_ns_, buffers}; }

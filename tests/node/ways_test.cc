@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 
+#include "node/call_choices.h"
 #include "plan/print.h"
 #include "tests/node/host_ways.h"
 #include "tests/node/node_crew.h"
@@ -112,6 +113,19 @@ TEST(Ways, AreChosenAlikeByAllRanks) {
   EXPECT_GE(found[0].size(), 2 * ways.size()) << "ordinary buffers, and mapped ones";
   EXPECT_EQ(std::ranges::count(found[0], uint64_t{0}, &std::pair<uint64_t, double>::first), std::ssize(ways));
   EXPECT_GT(std::set(taken[0].begin(), taken[0].end()).size(), 1U) << "no other way was tried";
+}
+
+// Two programs may ask for the same work, as one of a long call's tiles and as a call, and have other ways to do it.
+TEST(CallChoices, StayWithinTheWaysOfTheTask) {
+  CallChoices choices;
+  for (int i = 0; i < 2000; ++i) {
+    for (const size_t ways : {size_t{9}, size_t{2}, size_t{3}}) {
+      const size_t way = choices.begin({.words = 1, .bytes = 1 << 20, .given = 1}, std::vector<NodeChoice>(ways));
+      ASSERT_LT(way, ways) << "call " << i;
+      choices.hear(way == 0 ? 100.0 : 95.0, 0);
+      choices.end(95);
+    }
+  }
 }
 
 TEST(Ways, ThatRanksChooseDifferentlyAreAMismatch) {
