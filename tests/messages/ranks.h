@@ -79,5 +79,16 @@ inline int finish(ccomMessage_t message, ccomResult_t result = ccomSuccess) {
   EXPECT_EQ(ccomMessageFree(message), ccomSuccess);
   return peer;
 }
+// A receive that ends so: where it is posted, if the communicator has failed by then or fails by what has come, or
+// later.
+inline void receive_fails(void* data, size_t bytes, int peer, int64_t tag, ccomComm_t comm, ccomResult_t expected) {
+  ccomMessage_t message = nullptr;
+  ccomResult_t result = ccomMessageRecv(data, bytes, peer, tag, comm, nullptr, nullptr, &message);
+  if (result == ccomSuccess) {
+    result = ccomMessageWait(message, -1, &peer);
+    EXPECT_EQ(ccomMessageFree(message), ccomSuccess);
+  }
+  EXPECT_EQ(result, expected) << last_error();
+}
 
 }  // namespace ccom
