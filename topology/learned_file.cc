@@ -9,6 +9,7 @@
 #include <cstdio>
 
 #include "base/descriptor.h"
+#include "base/files.h"
 #include "base/secret.h"
 #include "topology/learned_ways.h"
 #include "topology/topology.h"
@@ -18,26 +19,16 @@ namespace {
 
 constexpr size_t kMostKept = 1024;  // that a file grows to: those found last stay
 
-Status write_all(int file, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(file, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return system_error(errno, "write");
-    text.remove_prefix(static_cast<size_t>(written));
-  }
-  return {};
-}
-
 // Whoever does so at the same time has a file of its own.
 Status replace_file(const std::string& path, std::string_view text) {
   const std::string temporary = path + "." + std::to_string(random_u64()) + ".tmp";
-  Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  const Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
   if (file.get() < 0) return system_error(errno, "create %s", temporary.c_str());
-  Status status = write_all(file.get(), text);
-  if (status.is_ok() && ::rename(temporary.c_str(), path.c_str()) != 0) status = system_error(errno, "rename");
-  if (status.is_ok()) return status;
-  ::unlink(temporary.c_str());
-  return std::move(status).in(path);
+  Status status = write_all(file, temporary, text);
+  if (status.is_ok() && ::rename(temporary.c_str(), path.c_str()) != 0)
+    status = system_error(errno, "rename to %s", path.c_str());
+  if (!status.is_ok()) (void)::unlink(temporary.c_str());
+  return status;
 }
 
 void merge_into(LearnedWays& kept, const LearnedWays& found) {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "base/text.h"
 #include "topology/learned_json.h"
 
 namespace ccom {
@@ -69,12 +70,8 @@ LearnedWays read_learned_ways(const JsonAt& at) {
   return ways;
 }
 
-// FNV-1a of the one form that equal ones have.
 uint64_t hash_of(const LearnedWays& ways) {
-  uint64_t hash = 0xcbf29ce484222325U;
-  for (const char c : json_of(ways).dump(-1, ' ', false, ordered_json::error_handler_t::replace))
-    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
-  return hash;
+  return hash_of_text(json_of(ways).dump(-1, ' ', false, ordered_json::error_handler_t::replace));
 }
 
 const LearnedKind* nearest(const LearnedWays& known, const LearnedKind& asked) {

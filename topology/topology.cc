@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/assert.h"
+#include "base/text.h"
 #include "topology/recognise.h"
 #include "topology/shapes.h"
 
@@ -87,14 +88,6 @@ Status check_connected(const Topology& topology) {
   return {};
 }
 
-// FNV-1a over the stable text: equal values have equal hashes on every machine.
-uint64_t hash_of(const Topology& topology) {
-  uint64_t hash = 0xcbf29ce484222325u;
-  for (const char byte : to_json(topology)) {
-    hash ^= static_cast<unsigned char>(byte);
-    hash *= 0x100000001b3u;
-  }
-  return hash;
-}
+uint64_t hash_of(const Topology& topology) { return hash_of_text(to_json(topology)); }
 
 }  // namespace ccom

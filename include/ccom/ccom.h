@@ -284,7 +284,8 @@ CCOM_API ccomResult_t ccomCommGetBytesSent(ccomComm_t comm, int peer, uint64_t* 
 /* One JSON object as text: candidates with steps, bytes and expected time, the choice and the reason, for a collective
  * named as in ccom-bench ("allreduce") of `count` elements. With an imposed topology, also the additions of
  * ccomTopoExplain. For stages inside a host ("host_stages") the ways that calls may take, and what the calls of this
- * communicator have found out about them; docs/planner.md lists the fields. Local, no communication. length as in ccomParamGet. */
+ * communicator have found out about them; docs/planner.md lists the fields. Local, no communication. length as in
+ * ccomParamGet. */
 CCOM_API ccomResult_t ccomExplain(ccomComm_t comm, const char* collective, size_t count, ccomDataType_t type, int root,
                                   char* json, size_t* length);
 /* The same for a hypothetical machine, without a communicator: "640*trn2.48xlarge/1" (hosts * preset / ranks per

@@ -8,19 +8,31 @@ namespace {
 
 constexpr uint64_t kPreMultiplied = 0x80;  // in the operator's byte
 
-// Descriptors come from other processes.
-std::string_view collective_name(const CallDescriptor& call) {
-  const uint64_t index = call.kind & 0xff;
+// Kinds come from other processes.
+std::string_view collective_name(uint64_t kind) {
+  const uint64_t index = kind & 0xff;
   return index < kCollectiveTraits.size() ? kCollectiveTraits[index].name : "an unknown call";
 }
 
-bool is(const CallDescriptor& call, Collective collective) {
-  return (call.kind & 0xff) == static_cast<uint64_t>(collective);
+bool is(uint64_t kind, Collective collective) { return (kind & 0xff) == static_cast<uint64_t>(collective); }
+
+bool is_reduction(uint64_t kind) {
+  const uint64_t index = kind & 0xff;
+  return index < kCollectiveTraits.size() && kCollectiveTraits[index].reduces;
 }
 
-bool is_reduction(const CallDescriptor& call) {
-  const uint64_t index = call.kind & 0xff;
-  return index < kCollectiveTraits.size() && kCollectiveTraits[index].reduces;
+std::string operation_text(uint64_t kind) {
+  const CallKind parts = parts_of(kind);
+  std::string text(collective_name(kind));
+  if (!is(kind, Collective::Barrier)) text.append(" ").append(name_of(parts.type));
+  if (is_reduction(kind))
+    text.append(" ").append(name_of(parts.op)).append(parts.premultiplied ? " (premultiplied)" : "");
+  return text;
+}
+
+std::string root_text(uint64_t kind) {
+  const Rank root = parts_of(kind).root;
+  return root < 0 ? "" : " root " + std::to_string(root);
 }
 
 }  // namespace
@@ -38,30 +50,15 @@ CallKind parts_of(uint64_t kind) {
 }
 
 std::string text_of(const CallDescriptor& call) {
-  const auto root = static_cast<int32_t>(call.kind >> 32);
-  std::string text(collective_name(call));
-  if (!is(call, Collective::Barrier)) text.append(" ").append(name_of(static_cast<DataType>(call.kind >> 8 & 0xff)));
-  if (is_reduction(call)) {
-    text.append(" ").append(name_of(static_cast<ReduceOp>(call.kind >> 16 & 0x7f)));
-    if ((call.kind >> 16 & kPreMultiplied) != 0) text += " (premultiplied)";
-  }
-  if (!is(call, Collective::Barrier)) text.append(" count ").append(std::to_string(call.count));
-  if (root >= 0) text.append(" root ").append(std::to_string(root));
-  return text.append(" (call ").append(std::to_string(call.number)).append(")");
+  std::string text = operation_text(call.kind);
+  if (!is(call.kind, Collective::Barrier)) text.append(" count ").append(std::to_string(call.count));
+  return text.append(root_text(call.kind)).append(" (call ").append(std::to_string(call.number)).append(")");
 }
 
-std::string kind_text(uint64_t kind) {
-  const CallKind parts = parts_of(kind);
-  std::string text(name_of(parts.collective));
-  text.append(" ").append(name_of(parts.type));
-  if (reduces(parts.collective)) text.append(" ").append(name_of(parts.op));
-  if (parts.premultiplied) text += " (premultiplied)";
-  if (parts.root >= 0) text.append(" root ").append(std::to_string(parts.root));
-  return text;
-}
+std::string kind_text(uint64_t kind) { return operation_text(kind) + root_text(kind); }
 
 std::string short_text_of(const CallDescriptor& call) {
-  return "call " + std::to_string(call.number) + " (" + std::string(collective_name(call)) + ")";
+  return "call " + std::to_string(call.number) + " (" + std::string(collective_name(call.kind)) + ")";
 }
 
 }  // namespace ccom

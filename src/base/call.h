@@ -20,7 +20,7 @@ struct CallDescriptor {
 
 // premultiplied: the operator is a PreMulSum, whose multiplier itself may differ between ranks. root: -1 for none.
 uint64_t kind_of(Collective collective, DataType type, ReduceOp op, bool premultiplied, Rank root);
-// What kind_of() was given, of a kind from this process.
+// What kind_of() was given. Of a kind from another process the parts may be no values of their types.
 struct CallKind {
   Collective collective = Collective::AllReduce;
   DataType type = DataType::Float32;

@@ -22,4 +22,10 @@ std::string name_ranks(const std::vector<Rank>& ranks) {
   return text;
 }
 
+uint64_t hash_of_text(std::string_view text) {
+  uint64_t hash = 0xcbf29ce484222325U;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+  return hash;
+}
+
 }  // namespace ccom

@@ -8,6 +8,7 @@
 #include <cstdio>
 
 #include "base/descriptor.h"
+#include "base/files.h"
 #include "base/secret.h"
 
 namespace ccom {
@@ -37,14 +38,9 @@ Status check_closed(const std::string& path, const struct stat& info) {
   return unsafe(path, std::string("has mode ") + mode + ", which gives others access");
 }
 
-Status write_all(const Descriptor& file, const std::string& path, std::string_view contents) {
+Status write_privately(const Descriptor& file, const std::string& path, std::string_view contents) {
   if (::fchmod(file.get(), 0600) != 0) return system_error(errno, "set the mode of %s", path.c_str());
-  while (!contents.empty()) {
-    const ssize_t written = ::write(file.get(), contents.data(), contents.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return system_error(written < 0 ? errno : ENOSPC, "write %s", path.c_str());
-    contents.remove_prefix(static_cast<size_t>(written));
-  }
+  CCOM_TRY(write_all(file, path, contents));
   if (::fsync(file.get()) != 0) return system_error(errno, "write %s", path.c_str());
   return Status::ok();
 }
@@ -54,7 +50,7 @@ Status write_named_file(const std::string& path, std::string_view contents) {
   const std::string created = path + ".new-" + std::to_string(random_u64());
   const Descriptor file(::open(created.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!file.is_open()) return system_error(errno, "create %s", created.c_str());
-  Status status = write_all(file, created, contents);
+  Status status = write_privately(file, created, contents);
   if (status.is_ok() && ::rename(created.c_str(), path.c_str()) != 0)
     status = system_error(errno, "create %s", path.c_str());
   if (!status.is_ok()) (void)::unlink(created.c_str());
@@ -96,7 +92,7 @@ Status write_private_file(const std::string& path, std::string_view contents) {
   const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
   const Descriptor file(::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600));
   if (!file.is_open()) return write_named_file(path, contents);
-  CCOM_TRY(write_all(file, path, contents));
+  CCOM_TRY(write_privately(file, path, contents));
   const std::string created = "/proc/self/fd/" + std::to_string(file.get());
   if (::linkat(AT_FDCWD, created.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0) return Status::ok();
   return write_named_file(path, contents);  // there is no /proc, or another process has just written that file

@@ -49,8 +49,7 @@ class CallChoices {
   size_t first(const Kind& kind, const std::vector<NodeChoice>& ways, std::optional<uint64_t> buffers = {}) const {
     return first_ && ways.size() > 1 ? first_(kind, ways, buffers) : 0;
   }
-  // The way that this call is to take. In between: end(). ways: the same ones whenever
-  // a kind has so many.
+  // The way that this call is to take. In between: end(). ways: the same ones whenever a kind has so many.
   size_t begin(Kind kind, const std::vector<NodeChoice>& ways);
   // Whether end() wants to know how long this rank worked on the call. The same on all ranks.
   bool is_timed() const { return is_timed_; }

@@ -7,7 +7,6 @@
 #include <array>
 #include <atomic>
 #include <cstring>
-#include <new>
 
 #include "base/backoff.h"
 #include "base/time.h"
@@ -62,7 +61,7 @@ class LineProbe {
   LineProbe(std::byte* memory, std::chrono::nanoseconds patience)
       : turns_(*reinterpret_cast<Turns*>(memory)), bytes_(memory + kPassedAt), end_(Clock::now() + patience) {}
 
-  // Whether the other is at least there in time.
+  // Whether the other has come so far in time.
   bool await(const std::atomic<uint32_t>& word, uint32_t passing) const {
     constexpr uint32_t kSpins = 500, kPollsPerClock = 64;
     for (uint32_t polls = 0;; ++polls) {

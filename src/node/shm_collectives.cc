@@ -108,15 +108,10 @@ Status ShmCollectives::run_small(const NodeCall& call, size_t shown) {
   barrier_.arrive();
   CCOM_TRY(barrier_.await_all());
   combine_shown(call, shown);
-  if (config_.claims_mail && shown > kLinePayloadBytes) claim_mail(shown);
+  // The other one stores to them again before the barrier after the next.
+  if (config_.claims_mail && size() == 2 && shown > kLinePayloadBytes)
+    claim_lines(barrier_.mail_of(1 - barrier_.local_rank()), shown);
   return {};
-}
-
-// The other rank stores to them before the barrier after the next.
-void ShmCollectives::claim_mail(size_t shown) {
-  for (int local_rank = 0; local_rank < size() && size() == 2; ++local_rank) {
-    if (local_rank != barrier_.local_rank()) claim_lines(barrier_.mail_of(local_rank), shown);
-  }
 }
 
 namespace {

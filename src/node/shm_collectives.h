@@ -71,7 +71,6 @@ class ShmCollectives {
   void show(const NodeCall& call, size_t shown);
   void combine_shown(const NodeCall& call, size_t shown);
   const std::byte* shown_by(int local_rank, size_t shown) const;
-  void claim_mail(size_t shown);
   void choose_way(const NodeCall& call, const CallWords& words);
   Status give_up(const Status& cause);
   void end_exposure(const TiledCall::Exposure& exposure);

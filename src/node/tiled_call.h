@@ -51,12 +51,12 @@ class TiledCall {
   Status take_sources(const NodeStep& step, size_t tile, uint32_t piece, size_t offset, size_t size_bytes);
   void claim_sources(const NodeStep& step, size_t size_bytes);
   Status await(const NodePlan& plan, size_t slot, size_t tiles);
+  bool is_streamed(const Operand& target) const;
   std::byte* address(const Operand& operand, size_t tile, uint32_t piece) const;
 
   const NodeCall& call_;
   const Room& room_;
   std::optional<NodeGeometry> geometry_;
-  bool is_streamed(const Operand& target) const;
   bool streams_ = false;
   int64_t opening_ns_ = 0;  // that this rank waited at the opening barrier, where the call is timed
   std::optional<Exposure> exposure_;

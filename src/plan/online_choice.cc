@@ -50,7 +50,7 @@ OnlineChoice::Next OnlineChoice::next() {
     turn_ = *trying_;  // until enough is known about it
     return {*trying_, true};
   }
-  const bool is_timed = unlike_ > 0 || (ways_.size() > 1 && ++calls_ % (is_settled_ ? kWatched : kSampled) == 0);
+  const bool is_timed = unlike_ > 0 || (ways_.size() > 1 && asked_ % (is_settled_ ? kWatched : kSampled) == 0);
   if (!is_timed) total_ns_ += best_ns();
   return {best_, is_timed};
 }

@@ -72,7 +72,6 @@ class OnlineChoice {
   Way recent_;  // of the best one: the latest calls, by turns; the median of the last whole turn
   size_t best_ = 0;
   std::optional<size_t> trying_;
-  uint32_t calls_ = 0;  // that try nothing
   uint64_t asked_ = 0, chosen_at_ = 0;
   size_t turn_ = 0;
   double total_ns_ = 0, lost_ns_ = 0;

@@ -161,16 +161,10 @@ std::vector<NodeChoice> shapes_like(const HostGroup& group) {
   return shapes;
 }
 
-}  // namespace
-
-namespace {
-
 // A manner of passing lines that is to replace the plain one must be that much better.
 constexpr double kBetterLines = 0.85;
 
-bool streams_lines(const LineCosts& lines) {
-  return lines.streamed_ns < kBetterLines * lines.plain_ns && lines.streamed_ns < lines.claimed_ns;
-}
+bool streams_lines(const LineCosts& lines) { return lines.streamed_ns < kBetterLines * lines.plain_ns; }
 
 NodeChoice passing(NodeChoice way, bool streams, bool claims) {
   way.streams_shared = streams;
@@ -181,9 +175,10 @@ NodeChoice passing(NodeChoice way, bool streams, bool claims) {
 // In all manners of passing lines through staging memory, the expected one first. Of more than two ranks several read
 // the same results, and nobody can claim them.
 std::vector<NodeChoice> in_all_manners(const NodeChoice& way, const LineCosts& lines, size_t ranks) {
-  const bool streams = streams_lines(lines), claims = !streams && claims_lines(lines);
-  const bool streams_rest = claims && ranks > 2 && lines.streamed_ns < kBetterLines * lines.plain_ns;
-  std::vector<NodeChoice> found{passing(way, streams || streams_rest, claims)};
+  const bool streams_all = streams_lines(lines) && lines.streamed_ns < lines.claimed_ns;
+  const bool claims = !streams_all && claims_lines(lines);
+  const bool streams_rest = claims && ranks > 2 && streams_lines(lines);
+  std::vector<NodeChoice> found{passing(way, streams_all || streams_rest, claims)};
   for (const NodeChoice& other : {passing(way, ranks > 2, true), passing(way, false, true), passing(way, true, false),
                                   passing(way, false, false)}) {
     if (std::ranges::count(found, other) == 0) found.push_back(other);

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/files.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace ccom {
+
+Status write_all(const Descriptor& file, const std::string& path, std::string_view contents) {
+  while (!contents.empty()) {
+    const ssize_t written = ::write(file.get(), contents.data(), contents.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return system_error(written < 0 ? errno : ENOSPC, "write %s", path.c_str());
+    contents.remove_prefix(static_cast<size_t>(written));
+  }
+  return {};
+}
+
+}  // namespace ccom
