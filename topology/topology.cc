@@ -34,6 +34,11 @@ bool Fabric::joined(int a, int b) const {
   return at != links.end() && at->from == a && at->to == b;
 }
 
+size_t Host::cache_bytes(int level) const {
+  const auto found = std::ranges::find(caches, level, &Cache::level);
+  return found == caches.end() ? 0 : found->size_bytes;
+}
+
 int Topology::ranks_on_machine_of(int host) const {
   CCOM_ASSERT(host >= 0 && static_cast<size_t>(host) < hosts.size());
   const std::string& machine = hosts[static_cast<size_t>(host)].machine;

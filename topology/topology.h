@@ -114,6 +114,7 @@ struct Host {
   std::optional<Fabric> imposed;                  // CCOM_TOPOLOGY: ranks of this host may use only these links
   std::vector<NeuronDevice> neuron_devices = {};  // by place in `neuron`; numbers may differ from the driver's
   std::vector<std::string> notes = {};            // what discovery assumed, and what is missing
+  size_t cache_bytes(int level) const;            // 0: not known
   friend bool operator==(const Host&, const Host&) = default;
 };
 

@@ -86,6 +86,7 @@ class NodePricer {
       : plans_(plans),
         extent_(extent),
         costs_(machine.costs),
+        lines_(machine.lines),
         map_(machine.domains),
         copies_(machine, static_cast<double>(plans.size()), touched_bytes(plans, extent), extent.tiles > 1),
         tile_bytes_(static_cast<double>(extent.unit_bytes) / static_cast<double>(extent.tiles)),
@@ -137,6 +138,15 @@ class NodePricer {
     });
   }
 
+  // What storing or loading bytes of staging memory takes: its half of what was measured, or what it costs as a rule.
+  // Two ranks claim results too; of more, several read them.
+  double passing(Area area, double as_a_rule_ns, double bytes) const {
+    if (area == Area::Output || lines_.plain_ns == 0) return as_a_rule_ns;
+    const bool claims = extent_.claims_lines && (area == Area::Stage || plans_.size() == 2);
+    if (claims) return bytes * lines_.claimed_ns / 2;
+    return extent_.streams_shared ? bytes * lines_.streamed_ns / 2 : as_a_rule_ns;
+  }
+
   double load_ns(const NodePlan& plan, size_t phase, const Operand& source, uint32_t piece, double bytes) const {
     const bool is_buffer = source.area == Area::Input || source.area == Area::Output;
     if (source.owner == plan.rank) {
@@ -144,10 +154,9 @@ class NodePricer {
       return bytes * (is_second ? costs_.cached_load_ns : copies_.own_load());
     }
     const double factor = remote(plan.rank, source.owner);
+    if (!is_buffer) return factor * passing(source.area, copies_.shared_load(bytes), bytes);
     const double just_stored = factor * copies_.shared_load(bytes);
-    if (!is_buffer) return just_stored;
-    if (!extent_.reads)
-      return factor * bytes * (lies_ == Lies::Memory ? costs_.memory_load_ns : costs_.far_load_ns);
+    if (!extent_.reads) return factor * bytes * (lies_ == Lies::Memory ? costs_.memory_load_ns : costs_.far_load_ns);
     // What is in a cache has just been written there by its rank.
     return (lies_ == Lies::Cached ? just_stored : factor * bytes * costs_.memory_load_ns) +
            bytes * costs_.read_byte_ns * (1 + costs_.read_contention * (readers_[phase] - 1)) +
@@ -170,7 +179,7 @@ class NodePricer {
     const bool streams = extent_.streams;
     if (target.area == Area::Output && (target.owner == plan.rank || streams))
       return remote(plan.rank, target.owner) * bytes * copies_.own_store(streams);
-    return remote(plan.rank, target.owner) * copies_.shared_store(bytes);
+    return remote(plan.rank, target.owner) * passing(target.area, copies_.shared_store(bytes), bytes);
   }
 
   double work_ns(const NodePlan& plan, size_t phase) const {
@@ -246,6 +255,7 @@ class NodePricer {
   const std::span<const NodePlan> plans_;
   const NodeExtent& extent_;
   const MemoryCosts& costs_;
+  const LineCosts& lines_;
   const Map map_;
   const Copies copies_;
   const double tile_bytes_;

@@ -16,6 +16,7 @@
 
 #include <span>
 
+#include "base/measured_costs.h"
 #include "base/memory_costs.h"
 #include "plan/node_plan.h"
 
@@ -30,6 +31,7 @@ struct NodeMachine {
   size_t last_cache_bytes = size_t{32} << 20;   // of all
   size_t staging_bytes = size_t{256} << 10;     // of a rank, for one tile of a plan
   MemoryCosts costs{};
+  LineCosts lines{};  // of passing staging memory's bytes, in place of costs; 0: not known
 };
 
 struct NodeExtent {
@@ -38,6 +40,9 @@ struct NodeExtent {
   size_t touched_bytes = 0;  // of the whole call, on all ranks: input and output; 0: those of the plans
   bool reads = false;        // others' inputs and outputs are read through the kernel
   bool streams = false;      // outputs are stored past the caches
+  // Of staging memory, see NodeChoice.
+  bool streams_shared = false;
+  bool claims_lines = false;
 };
 
 // Of one rank.

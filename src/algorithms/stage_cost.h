@@ -18,4 +18,8 @@ struct HostStageCost {
 HostStageCost host_stage_cost(const Program& program, const Stage& stage, size_t group, size_t block_bytes,
                               size_t tiles, const Reach& reach, const NodeMachine& machine);
 
+// The same of a task, and of one of the ways to run it.
+HostStageCost node_task_cost(const NodeTask& task, const NodeChoice& way, size_t unit_bytes, size_t tiles,
+                             const Reach& reach, const NodeMachine& machine);
+
 }  // namespace ccom

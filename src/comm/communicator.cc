@@ -26,7 +26,7 @@ Settings planner_settings(const Topology& topology, const CommConfig& config) {
                                                                        : "";
   Settings settings{.forced = crossing + config.algorithm,
                     .shared_memory = config.transports.empty() || config.transports[0] == "shm",
-                    .tries_ways = config.tries_ways && config.algorithm.empty()};
+                    .has_ways = config.algorithm.empty()};
   if (topology.hosts[0].imposed) settings.scratch_bytes = static_cast<size_t>(config.max_memory);
   settings.most_channels = channels_needed(topology, config.algorithm);
   return settings;
@@ -332,7 +332,7 @@ Result<std::string> Communicator::explain(const Request& request) {
 std::string Communicator::host_ways(const Request& request) {
   if (host_ == nullptr || request.collective == Collective::SendReceive) return "";
   const Result<const BoundProgram*> program = programs_->get(key_of(request));
-  return program ? host_ways_json(**program, request, host_->choices(), links_->line_costs()) : "";
+  return program ? host_ways_json(**program, request, host_->choices(), links_->measured_costs()) : "";
 }
 
 }  // namespace ccom

@@ -24,10 +24,20 @@ std::string microseconds(double ns) {
 
 std::string quoted(std::string_view text) { return "\"" + std::string(text) + "\""; }
 
-std::string lines_json(const LineCosts& lines) {
-  if (lines == LineCosts()) return "";
-  return ",\"lines\":{\"plain_ns\":" + number(lines.plain_ns) + ",\"claimed_ns\":" + number(lines.claimed_ns) +
-         ",\"streamed_ns\":" + number(lines.streamed_ns) + "}";
+std::string costs_json(const MeasuredCosts& costs) {
+  std::string text;
+  const auto& [lines, own] = costs;
+  if (lines != LineCosts()) {
+    text += ",\"lines\":{\"plain_ns\":" + number(lines.plain_ns) + ",\"claimed_ns\":" + number(lines.claimed_ns) +
+            ",\"streamed_ns\":" + number(lines.streamed_ns) + "}";
+  }
+  if (own != OwnCosts()) {
+    text += ",\"own_memory\":{\"far_load_ns\":" + number(own.far_load_ns) +
+            ",\"far_store_ns\":" + number(own.far_store_ns) +
+            ",\"streamed_store_ns\":" + number(own.streamed_store_ns) +
+            ",\"read_call_ns\":" + number(own.read_call_ns) + ",\"read_byte_ns\":" + number(own.read_byte_ns) + "}";
+  }
+  return text;
 }
 
 std::string found_json(const CallChoices::Found& found) {
@@ -55,7 +65,7 @@ std::string stage_json(size_t index, const PreparedTask& task, size_t unit_bytes
                      ",\"unit_bytes\":" + std::to_string(unit_bytes) + ",\"ways\":[";
   for (const NodeChoice& way : task.ways()) text += (&way == task.ways().data() ? "" : ",") + quoted(to_text(way));
   const uint64_t words = kind_of(request.collective, request.type, request.op, false, request.root);
-  const size_t first = choices.first({words, unit_bytes, task.most_given(), collective}, task.ways());
+  const size_t first = choices.first({words, unit_bytes, task.most_given(), collective}, task.task(), task.ways());
   text += "],\"begins_with\":" + std::to_string(first) + ",\"found\":[";
   bool is_first = true;
   for (const CallChoices::Found& found : choices.found()) {
@@ -73,7 +83,7 @@ std::string stage_json(size_t index, const PreparedTask& task, size_t unit_bytes
 }  // namespace
 
 std::string host_ways_json(const BoundProgram& program, const Request& request, const CallChoices& choices,
-                           const LineCosts& lines) {
+                           const MeasuredCosts& costs) {
   std::string stages;
   for (size_t index = 0; index < program.stages.size(); ++index) {
     const CompiledStage& compiled = program.compiled->stages[index];
@@ -85,7 +95,7 @@ std::string host_ways_json(const BoundProgram& program, const Request& request, 
                 stage_json(index, *compiled.task, stage->elements * size_of(request.type), request, choices);
     }
   }
-  return stages.empty() ? "" : lines_json(lines) + ",\"host_stages\":[" + stages + "]";
+  return stages.empty() ? "" : costs_json(costs) + ",\"host_stages\":[" + stages + "]";
 }
 
 }  // namespace ccom

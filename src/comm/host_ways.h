@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "base/line_costs.h"
+#include "base/measured_costs.h"
 #include "comm/request.h"
 #include "node/call_choices.h"
 #include "runner/bound_program.h"
@@ -16,6 +16,6 @@ namespace ccom {
 // Fields of an object, each after a comma; empty if no stage of the program runs through a host's memory. Calls count
 // that have the request's collective, type, count and root, whatever their operator and buffers.
 std::string host_ways_json(const BoundProgram& program, const Request& request, const CallChoices& choices,
-                           const LineCosts& lines);
+                           const MeasuredCosts& costs);
 
 }  // namespace ccom

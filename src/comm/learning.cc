@@ -50,20 +50,21 @@ LearnedWays learned_ways(std::span<const CallChoices::Found> found, int ranks, c
   return learned;
 }
 
-CallChoices::First first_of(const LearnedWays& known, int ranks, bool logs) {
-  return [&known, ranks, logs](const CallChoices::Kind& kind, const std::vector<NodeChoice>& ways,
-                               std::optional<uint64_t> buffers) -> size_t {
+CallChoices::First first_of(const LearnedWays& known, int ranks, bool logs, CallChoices::First expected) {
+  return [&known, ranks, logs, expected = std::move(expected)](const CallChoices::Kind& kind, const NodeTask& task,
+                                                               const std::vector<NodeChoice>& ways,
+                                                               std::optional<uint64_t> buffers) -> size_t {
     LearnedKind asked = calls_of(kind, ranks);
     if (buffers) asked.buffers = buffers_text(*buffers);
     const LearnedKind* const found = nearest(known, asked);
-    if (found == nullptr) return 0;
+    if (found == nullptr) return expected(kind, task, ways, buffers);
     const auto way = std::ranges::find(ways, found->in_use, [](const NodeChoice& choice) { return to_text(choice); });
     if (way != ways.end()) return static_cast<size_t>(way - ways.begin());
     if (logs) {
       log(LogLevel::Info, "tuning file: %s, %s of %zu bytes: way '%s' does not exist here and is ignored",
           asked.call.c_str(), asked.stage.c_str(), static_cast<size_t>(found->unit_bytes), found->in_use.c_str());
     }
-    return 0;
+    return expected(kind, task, ways, buffers);
   };
 }
 

@@ -17,8 +17,8 @@ std::string buffers_text(uint64_t buffers);
 // What is to be kept. ranks: of the host.
 LearnedWays learned_ways(std::span<const CallChoices::Found> found, int ranks, const std::string& processor);
 
-// Calls begin with the way that `known` says; as expected where it knows none, or one that does not exist here, which
-// is logged if `logs`. known: outlives it.
-CallChoices::First first_of(const LearnedWays& known, int ranks, bool logs);
+// Calls begin with the way that `known` says; with the expected one where it knows none, or one that does not exist
+// here, which is logged if `logs`. known: outlives it.
+CallChoices::First first_of(const LearnedWays& known, int ranks, bool logs, CallChoices::First expected);
 
 }  // namespace ccom

@@ -16,15 +16,21 @@ Status Communicator::open_host(const WaitPolicy& policy) {
   if (!config) return {};
   config->barrier.policy = policy;
   config->small_bytes.fill(small_call_bytes(topology_, topology_.ranks[static_cast<size_t>(membership_.rank)].host));
+  config->tries_ways = config_.tries_ways;
+  config->first_way = [this](const CallChoices::Kind& kind, const NodeTask& task, const std::vector<NodeChoice>& ways,
+                             std::optional<uint64_t> buffers) {
+    const int host = topology_.ranks[static_cast<size_t>(membership_.rank)].host;
+    return expected_way(topology_, host, links_->measured_costs(), task, ways, kind.bytes, buffers.value_or(0) != 0);
+  };
   if (!known_ways_.kinds.empty()) {
     const int ranks = static_cast<int>(config->barrier.ranks.size());
     const bool logs = config->barrier.local_rank == 0;
     if (logs && std::ranges::find(known_ways_.kinds, ranks, &LearnedKind::ranks) == known_ways_.kinds.end())
       log(LogLevel::Info, "tuning file %s: its ways are not of hosts of %d ranks and are ignored",
           config_.tuning.c_str(), ranks);
-    config->first_way = first_of(known_ways_, ranks, logs);
+    config->first_way = first_of(known_ways_, ranks, logs, std::move(config->first_way));
   }
-  config->claims_mail = claims_lines(links_->line_costs());
+  config->claims_mail = claims_lines(links_->measured_costs().lines);
   if (config_.verify) config->prove = prove_reach;
   host_ = std::make_unique<ShmCollectives>(
       *std::move(config), links_->monitor(), [this](const CallWords& words) { return describe_call(Envelope{words}); },
@@ -35,7 +41,7 @@ Status Communicator::open_host(const WaitPolicy& policy) {
 Status Communicator::open_programs(const Settings& settings) {
   runner_.emplace(ProgramRunner::Parts{host_.get(), *engine_, *links_, *this}, membership_.rank,
                   static_cast<size_t>(config_.max_memory));
-  programs_.emplace(membership_.rank, topology_, settings, links_->line_costs(), *runner_, config_.verify);
+  programs_.emplace(membership_.rank, topology_, settings, links_->measured_costs().lines, *runner_, config_.verify);
   transfers_.emplace(membership_.rank, membership_.nranks, *links_);
   if (membership_.nranks == 1) return {};
   if (topology_.hosts.size() > 1) return config_.sums_in_messages("they are on several hosts");

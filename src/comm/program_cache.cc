@@ -75,7 +75,7 @@ Result<std::shared_ptr<const CompiledProgram>> ProgramCache::compiled(const Prog
   if (compiled_.size() == kMostCompiled) compiled_.clear();
   const WaysOfStage ways = [&](const Stage& stage) {
     std::vector<NodeChoice> all = node_ways(topology_, choice->program(), stage, lines_);
-    if (!settings_.tries_ways) all.resize(1);
+    if (!settings_.has_ways) all.resize(1);
     return all;
   };
   CCOM_TRY_ASSIGN(std::shared_ptr<const CompiledProgram> made,

@@ -6,7 +6,7 @@
 namespace ccom {
 
 // Most calls have buffers like the one before; hear() says whether that was right.
-size_t CallChoices::begin(Kind kind, const std::vector<NodeChoice>& ways) {
+size_t CallChoices::begin(Kind kind, const NodeTask& task, const std::vector<NodeChoice>& ways) {
   kind.ways = ways.size();
   now_ = {};
   calls_ = nullptr;
@@ -18,8 +18,10 @@ size_t CallChoices::begin(Kind kind, const std::vector<NodeChoice>& ways) {
     latest_ = kinds_.try_emplace(kind, Calls{ways, {}}).first;
   }
   calls_ = &latest_->second;
-  if (calls_->by_buffers.empty()) return first(kind, ways);
+  task_ = &task;
+  if (calls_->by_buffers.empty()) return first(kind, task, ways);
   OnlineChoice& choice = *calls_->by_buffers.front().second;
+  if (!tries_) return choice.best();
   const OnlineChoice::Next next = choice.next();
   is_timed_ = next.is_timed;
   now_ = {is_timed_ ? &choice : nullptr, next.way};
@@ -38,8 +40,9 @@ void CallChoices::hear(double longest_ns, uint64_t buffers) {
   if (found != known.end()) {
     std::rotate(known.begin(), found, found + 1);
   } else {
-    known.emplace(known.begin(), buffers,
-                  std::make_unique<OnlineChoice>(calls_->ways.size(), first(latest_->first, calls_->ways, buffers)));
+    known.emplace(
+        known.begin(), buffers,
+        std::make_unique<OnlineChoice>(calls_->ways.size(), first(latest_->first, *task_, calls_->ways, buffers)));
   }
 }
 

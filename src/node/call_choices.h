@@ -35,8 +35,8 @@ class CallChoices {
   };
   // The way that calls of a kind begin with, less than ways.size() and the same on all ranks; on buffers as of hear(),
   // or on any, as long as they are not known.
-  using First =
-      std::function<size_t(const Kind&, const std::vector<NodeChoice>& ways, std::optional<uint64_t> buffers)>;
+  using First = std::function<size_t(const Kind&, const NodeTask&, const std::vector<NodeChoice>& ways,
+                                     std::optional<uint64_t> buffers)>;
   // A rank's, behind its Announcement.
   struct Said {
     double last_ns = 0;    // of its part of the last call that was timed
@@ -44,13 +44,16 @@ class CallChoices {
     uint32_t unused = 0;
   };
 
-  explicit CallChoices(First first = {}) : first_(std::move(first)) {}  // empty: always the first one
+  // first: empty: always the first one. tries: other ways than those that calls begin with.
+  explicit CallChoices(First first = {}, bool tries = true) : first_(std::move(first)), tries_(tries) {}
 
-  size_t first(const Kind& kind, const std::vector<NodeChoice>& ways, std::optional<uint64_t> buffers = {}) const {
-    return first_ && ways.size() > 1 ? first_(kind, ways, buffers) : 0;
+  size_t first(const Kind& kind, const NodeTask& task, const std::vector<NodeChoice>& ways,
+               std::optional<uint64_t> buffers = {}) const {
+    return first_ && ways.size() > 1 ? first_(kind, task, ways, buffers) : 0;
   }
-  // The way that this call is to take. In between: end(). ways: the same ones whenever a kind has so many.
-  size_t begin(Kind kind, const std::vector<NodeChoice>& ways);
+  // The way that this call is to take. In between: end(). ways: the same ones whenever a kind has so many. task: until
+  // hear().
+  size_t begin(Kind kind, const NodeTask& task, const std::vector<NodeChoice>& ways);
   // Whether end() wants to know how long this rank worked on the call. The same on all ranks.
   bool is_timed() const { return is_timed_; }
   Said say(uint32_t buffers) const { return {last_ns_, buffers}; }
@@ -82,10 +85,12 @@ class CallChoices {
   };
 
   const First first_;
+  const bool tries_;
   std::map<Kind, Calls> kinds_;
   std::map<Kind, Calls>::iterator latest_ = kinds_.end();
   Calls* calls_ = nullptr;  // of the call under way
-  Turn now_, last_;         // last_: its time has not been heard
+  const NodeTask* task_ = nullptr;
+  Turn now_, last_;  // last_: its time has not been heard
   double last_ns_ = 0;
   bool is_timed_ = false;
 };

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "base/line_costs.h"
+#include "base/measured_costs.h"
 
 namespace ccom {
 

@@ -24,7 +24,7 @@ ShmCollectives::ShmCollectives(NodeConfig config, Monitor& monitor, FlagBarrier:
       reach_map_(config_.peers, config_.arena, config_.means),
       staging_(*config_.segment, config_.region_offset, config_.layout, barrier_.local_rank()),
       buffers_(size()),
-      choices_(config_.first_way),
+      choices_(config_.first_way, config_.tries_ways),
       room_{barrier_, monitor_, reach_map_, config_.prove, staging_, reducers_,
             buffers_, choices_, sources_,   targets_,      read_} {
   for (const size_t small : config_.small_bytes) CCOM_ASSERT(small <= kMailBytes);
@@ -73,7 +73,8 @@ Status ShmCollectives::run(const NodeCall& call, const CallWords& words, std::ch
 
 void ShmCollectives::choose_way(const NodeCall& call, const CallWords& words) {
   PreparedTask& task = *call.task;
-  task.use(choices_.begin({words[3], call.unit_bytes(), task.most_given(), task.task().collective}, task.ways()));
+  const CallChoices::Kind kind{words[3], call.unit_bytes(), task.most_given(), task.task().collective};
+  task.use(choices_.begin(kind, task.task(), task.ways()));
 }
 
 Status ShmCollectives::give_up(const Status& cause) {

@@ -36,6 +36,7 @@ struct NodeConfig {
   bool claims_mail = false;
   PreparedTask::Prove prove;  // may be empty, as may this:
   CallChoices::First first_way;
+  bool tries_ways = true;
 };
 
 // Of a rank's memory that others read in a plain collective, the same on all ranks.

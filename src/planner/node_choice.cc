@@ -55,6 +55,8 @@ struct HostGroup {
 // Reading other processes' memory may not be permitted, and what cannot be read is staged after all: it must be clearly
 // better.
 constexpr double kClearly = 1.1;
+// Prices are not exact: what was chosen first is left for a better one, not for an equal one.
+constexpr double kClearlyLess = 0.97;
 
 const NodeChoice& cheapest(const HostGroup& group, const std::vector<NodeChoice>& choices) {
   if (choices.size() == 1) return choices[0];
@@ -213,6 +215,29 @@ std::vector<NodeChoice> node_ways(const Topology& topology, const Program& progr
     if (!shape.reads) add(in_short_tiles);
   }
   return found;
+}
+
+size_t expected_way(const Topology& topology, int host, const MeasuredCosts& measured, const NodeTask& task,
+                    const std::vector<NodeChoice>& ways, size_t unit_bytes, bool is_mapped) {
+  if (ways.size() < 2 || !ways[0].asks) return 0;
+  const HostMachine here(topology, host, measured);
+  const bool has_core_for_each = task.nranks <= here.machine.cpus;
+  const auto time_ns = [&](const NodeChoice& way) {
+    const double ns = node_task_cost(task, way, unit_bytes, 1, is_mapped ? kMapped : kOrdinary, here.machine).time_ns;
+    return ns * (way.reads ? kClearly : 1);
+  };
+  size_t best = 0;
+  double least_ns = time_ns(ways[0]);
+  for (size_t way = 1; way < ways.size(); ++way) {
+    const bool is_alike =
+        ways[way].claims_lines == ways[0].claims_lines && ways[way].streams_shared == ways[0].streams_shared;
+    if (!is_alike || (ways[way].reads && !has_core_for_each)) continue;
+    const double ns = time_ns(ways[way]);
+    if (ns >= kClearlyLess * least_ns) continue;
+    best = way;
+    least_ns = ns;
+  }
+  return best;
 }
 
 size_t small_call_bytes(const Topology& topology, int host) {

@@ -14,12 +14,27 @@ HostMachine::HostMachine(const Topology& topology, int host) {
   // Its share of a machine that it is not alone on.
   machine.cpus =
       std::max(1, about.cpus * static_cast<int>(ranks.size()) / std::max(topology.ranks_on_machine_of(host), 1));
-  for (const Cache& cache : about.caches) {
-    if (cache.level == 1) machine.first_cache_bytes = cache.size_bytes;
-    if (cache.level == 2) machine.cache_bytes = cache.size_bytes;
-    if (cache.level == 3) machine.last_cache_bytes = cache.size_bytes;
-  }
+  const auto set = [&](int level, size_t& size_bytes) {
+    if (about.cache_bytes(level) > 0) size_bytes = about.cache_bytes(level);
+  };
+  set(1, machine.first_cache_bytes);
+  set(2, machine.cache_bytes);
+  set(3, machine.last_cache_bytes);
   machine.costs = topology.memory_costs;
+}
+
+HostMachine::HostMachine(const Topology& topology, int host, const MeasuredCosts& measured)
+    : HostMachine(topology, host) {
+  machine.lines = measured.lines;
+  if (machine.costs != MemoryCosts()) return;  // somebody has measured them at length
+  const auto take = [](double ns, double& cost) {
+    if (ns > 0) cost = ns;
+  };
+  take(measured.own.far_load_ns, machine.costs.far_load_ns);
+  take(measured.own.far_store_ns, machine.costs.far_store_ns);
+  take(measured.own.streamed_store_ns, machine.costs.streamed_store_ns);
+  take(measured.own.read_call_ns, machine.costs.read_call_ns);
+  take(measured.own.read_byte_ns, machine.costs.read_byte_ns);
 }
 
 }  // namespace ccom

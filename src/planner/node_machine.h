@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "algorithms/node_cost.h"
+#include "base/measured_costs.h"
 #include "topology/topology.h"
 
 namespace ccom {
@@ -13,6 +14,8 @@ namespace ccom {
 // Refers to itself: not to be copied.
 struct HostMachine {
   HostMachine(const Topology& topology, int host);
+  // Where the topology's costs are the defaults, by what its ranks have measured.
+  HostMachine(const Topology& topology, int host, const MeasuredCosts& measured);
   HostMachine(const HostMachine&) = delete;
   HostMachine& operator=(const HostMachine&) = delete;
 

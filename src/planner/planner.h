@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/line_costs.h"
+#include "base/measured_costs.h"
 #include "base/status.h"
 #include "plan/program.h"
 #include "topology/topology.h"
@@ -34,7 +34,7 @@ struct Settings {
   bool shared_memory = false;              // ranks of a host without an imposed fabric may use its memory as they like
   size_t scratch_bytes = size_t{2} << 20;  // that a call by messages takes at a time: stays in cache
   int most_channels = 256;                 // that two ranks may have between them
-  bool tries_ways = true;                  // calls through memory find out which way is the fastest (node_ways())
+  bool has_ways = true;                    // calls through memory may take other ways than the plan's (node_ways())
   std::vector<PlanEntry> plans{};          // the user's (CCOM_PLAN): the first that serves a call is taken
 };
 
@@ -85,6 +85,11 @@ Result<Choice> choose(const Topology& topology, const Settings& settings, const 
 // (plan/online_choice.h). lines: of the host.
 std::vector<NodeChoice> node_ways(const Topology& topology, const Program& program, const Stage& stage,
                                   const LineCosts& lines);
+
+// Which of its ways a task with units of so many bytes had better begin with on a host, by what was measured there. Of
+// those that pass lines like the first one. is_mapped: others have mapped the buffers, which else are ordinary memory.
+size_t expected_way(const Topology& topology, int host, const MeasuredCosts& measured, const NodeTask& task,
+                    const std::vector<NodeChoice>& ways, size_t unit_bytes, bool is_mapped);
 
 // Whether last readers on such a host had better claim the lines that they have read.
 bool claims_lines(const LineCosts& lines);

@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "node/fences.h"
 #include "node/lines.h"
+#include "node/own_memory.h"
 #include "setup/emulation.h"
 #include "setup/exchange.h"
 #include "setup/exchanges.pb.h"
@@ -187,22 +188,36 @@ Result<wire::Connected> CommSetup::dial(const std::vector<wire::Addresses>& all,
     messages.push_back(&all[rank].messages());
   }
   // At once: what follows takes ranks more or less long.
-  CCOM_TRY_ASSIGN(const std::optional<LineCosts> lines, measure_lines());
+  wire::Connected report;
+  CCOM_TRY(measure_costs(report));
   CCOM_TRY(monitor_->connect(control, limit));
   if (arenas_ != nullptr) CCOM_TRY(trade_arenas(all, limit));
   CCOM_TRY(plans_->connect(plans, limit));
   if (messages_ != nullptr) CCOM_TRY(messages_->connect(messages, limit));
-  wire::Connected report;
   report.set_topology(hash_of(topology_));
   report.set_arenas(arenas_ != nullptr && arenas_->has_all());
   report.set_reads(arenas_ != nullptr && arenas_->can_read_all());
   report.set_fences(arenas_ != nullptr && AsymmetricFence::available());
+  return report;
+}
+
+Status CommSetup::measure_costs(wire::Connected& report) {
+  if (arenas_ == nullptr || local_ranks_.size() < 2) return {};
+  const Host& host = topology_.hosts[static_cast<size_t>(topology_.ranks[static_cast<size_t>(membership_.rank)].host)];
+  CCOM_TRY_ASSIGN(const std::optional<LineCosts> lines, measure_lines());
+  if (!segment_->is_leader()) return {};
   if (lines) {
     report.mutable_lines()->set_plain(lines->plain_ns);
     report.mutable_lines()->set_claimed(lines->claimed_ns);
     report.mutable_lines()->set_streamed(lines->streamed_ns);
   }
-  return report;
+  const OwnCosts own = own_costs(host.cache_bytes(2));
+  report.mutable_own()->set_far_load(own.far_load_ns);
+  report.mutable_own()->set_far_store(own.far_store_ns);
+  report.mutable_own()->set_streamed_store(own.streamed_store_ns);
+  report.mutable_own()->set_read_call(own.read_call_ns);
+  report.mutable_own()->set_read_byte(own.read_byte_ns);
+  return {};
 }
 
 // By the first two ranks of a host that has a core for each rank, in staging memory of the first: everybody has mapped
@@ -211,8 +226,7 @@ Result<std::optional<LineCosts>> CommSetup::measure_lines() {
   constexpr std::chrono::milliseconds kPatience(5);
   const int host = topology_.ranks[static_cast<size_t>(membership_.rank)].host;
   const bool has_cores = topology_.hosts[static_cast<size_t>(host)].cpus >= topology_.ranks_on_machine_of(host);
-  if (arenas_ == nullptr || !has_cores || local_ranks_.size() < 2 || segment_->local_rank() > 1 ||
-      segment_->layout().node.bank_bytes < kLineProbe)
+  if (!has_cores || segment_->local_rank() > 1 || segment_->layout().node.bank_bytes < kLineProbe)
     return std::optional<LineCosts>();
   const NodeLayout& node = segment_->layout().node;
   const size_t offset = segment_->layout().collectives.offset_bytes + node.block_offset(0) + node.stage_offset(0);
@@ -245,7 +259,12 @@ Status CommSetup::agree_on_reach(const std::vector<wire::Connected>& all) {
   means_.reads = all_local(&wire::Connected::reads);
   has_fences_ = all_local(&wire::Connected::fences);
   const wire::Connected& leader = all[static_cast<size_t>(local_ranks_.front())];
-  if (leader.has_lines()) line_costs_ = {leader.lines().plain(), leader.lines().claimed(), leader.lines().streamed()};
+  if (leader.has_lines())
+    measured_costs_.lines = {leader.lines().plain(), leader.lines().claimed(), leader.lines().streamed()};
+  if (leader.has_own()) {
+    const wire::OwnCosts& own = leader.own();
+    measured_costs_.own = {own.far_load(), own.far_store(), own.streamed_store(), own.read_call(), own.read_byte()};
+  }
   return {};
 }
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "base/line_costs.h"
+#include "base/measured_costs.h"
 #include "base/time.h"
 #include "base/wait_limit.h"
 #include "bootstrap/rendezvous.h"
@@ -53,7 +53,7 @@ class CommSetup final : public ChannelSource {
   // What a ShmCollectives over the ranks of this host needs; nothing unless shares_memory_freely().
   std::optional<NodeConfig> node_config() const;
   // Measured on this host, the same on all of its ranks.
-  const LineCosts& line_costs() const { return line_costs_; }
+  const MeasuredCosts& measured_costs() const { return measured_costs_; }
   // What Messages needs; nothing unless the config asks for them.
   Result<std::optional<MessageRoutes>> message_routes();
 
@@ -70,6 +70,7 @@ class CommSetup final : public ChannelSource {
 
   Status make_monitor(bool initialise);
   Status open_transports(wire::Addresses& mine);
+  Status measure_costs(wire::Connected& report);
   Result<std::optional<LineCosts>> measure_lines();
   Status trade_arenas(const std::vector<wire::Addresses>& all, const WaitLimit& limit);
   bool can_use_efa() const;
@@ -86,7 +87,7 @@ class CommSetup final : public ChannelSource {
   std::optional<ShmFabric> fabric_;        // whose speeds are imitated
   std::unique_ptr<ArenaExchange> arenas_;  // null: collectives may not share memory freely
   ReachMap::Means means_;                  // that all ranks of the host have
-  LineCosts line_costs_;
+  MeasuredCosts measured_costs_;
   bool has_fences_ = false;  // asymmetric ones, on all ranks of the host
   std::unique_ptr<Monitor> monitor_;
   std::unique_ptr<TransportSet> plans_, messages_;  // messages_: null unless the config asks for them

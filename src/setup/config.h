@@ -28,7 +28,7 @@ struct CommConfig {
   std::string plan;          // path of a plan file; its contents are compared
   std::string tuning;        // path of a calibration; its contents are compared, see merge()
   std::string tuning_save;   // path where what calls find out is kept; empty: nowhere
-  bool tries_ways = true;    // calls find out how they run fastest, see planner's Settings
+  bool tries_ways = true;    // calls find out how they run fastest, see CallChoices
   double emulate_scale = 0;  // of the topology's speeds; 0: they are not imitated
   std::string ifname;
   std::string host_id;

@@ -117,10 +117,11 @@ TEST(Ways, AreChosenAlikeByAllRanks) {
 
 // Two programs may ask for the same work, as one of a long call's tiles and as a call, and have other ways to do it.
 TEST(CallChoices, StayWithinTheWaysOfTheTask) {
+  const NodeTask task = node_task(Collective::AllReduce, 2, -1);
   CallChoices choices;
   for (int i = 0; i < 2000; ++i) {
     for (const size_t ways : {size_t{9}, size_t{2}, size_t{3}}) {
-      const size_t way = choices.begin({.words = 1, .bytes = 1 << 20, .given = 1}, std::vector<NodeChoice>(ways));
+      const size_t way = choices.begin({.words = 1, .bytes = 1 << 20, .given = 1}, task, std::vector<NodeChoice>(ways));
       ASSERT_LT(way, ways) << "call " << i;
       choices.hear(way == 0 ? 100.0 : 95.0, 0);
       choices.end(95);
