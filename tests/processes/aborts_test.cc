@@ -3,7 +3,7 @@
 // A communicator that is ended in the middle of calls: by ccomCommAbort or ccomCommFinalize in another thread, or by
 // ccomCommDestroy. Each returns in bounded time, with a peer stopped and with queued calls too; all ranks learn the
 // same, and nobody writes to a buffer whose call has returned. CCOM_TEST_LONG=1: 1,000 random instants per transport
-// instead of a few; CCOM_TEST_SEED.
+// instead of a few, or CCOM_TEST_POINTS; CCOM_TEST_SEED.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -91,8 +91,8 @@ TEST_P(Ending, AtAnyInstantReturnsInTimeAndIsToldToAll) {
   const uint64_t seed = test_seed();
   std::mt19937_64 random(seed);
   std::vector<double> took_ms;
-  const int times = is_long() ? 1000 : 12;
-  for (int i = 0; i < times && !HasFatalFailure(); ++i) {
+  const size_t times = count_from("CCOM_TEST_POINTS", 12, 1000);
+  for (size_t i = 0; i < times && !HasFatalFailure(); ++i) {
     const Point point(random);
     SCOPED_TRACE("CCOM_TEST_SEED=" + std::to_string(seed) + ", round " + std::to_string(i) + ": " + point.text());
     end_a_job(GetParam(), point, took_ms);

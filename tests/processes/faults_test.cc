@@ -2,7 +2,7 @@
 //
 // What real processes see when something goes wrong: a killed rank is named to all survivors on every transport, a late
 // rank is named by a warning and by the timeout; nothing hangs and nothing is left behind. CCOM_TEST_LONG=1: 1,000
-// kills per transport instead of a few; CCOM_TEST_SEED.
+// kills per transport and 50 stops instead of a few, or CCOM_TEST_POINTS; CCOM_TEST_SEED.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -112,25 +112,29 @@ void kill_in_a_job(const std::string& transport, const Kill& kill, std::vector<d
   EXPECT_EQ(shared_memory_files(), before);
 }
 
-void kill_some_of_four(const std::string& transport, int times) {
+void kill_some_of_four(const std::string& transport, size_t times) {
   const uint64_t seed = test_seed();
   std::mt19937_64 random(seed);
   std::vector<double> noticed_ms;
-  for (int i = 0; i < times; ++i) {
+  for (size_t i = 0; i < times; ++i) {
     const Kill kill(transport, random);
     SCOPED_TRACE(transport + ", CCOM_TEST_SEED=" + std::to_string(seed) + ", round " + std::to_string(i) + ": " +
                  kill.text());
     kill_in_a_job(transport, kill, noticed_ms);
     if (testing::Test::HasFatalFailure()) return;
   }
-  std::printf("%s: %d kills, noticed after %s\n", transport.c_str(), times, summary_of(noticed_ms).c_str());
+  std::printf("%s: %zu kills, noticed after %s\n", transport.c_str(), times, summary_of(noticed_ms).c_str());
 }
 
-TEST(KilledRank, IsNamedToAllSurvivorsOnShm) { kill_some_of_four("shm", is_long() ? 1000 : 12); }
-TEST(KilledRank, IsNamedToAllSurvivorsOnTcp) { kill_some_of_four("tcp", is_long() ? 1000 : 10); }
-TEST(KilledRank, IsNamedToAllSurvivorsOnOfi) { kill_some_of_four("ofi", is_long() ? 1000 : 5); }
-TEST(KilledRank, IsNamedToAllSurvivorsOnTwoHosts) { kill_some_of_four("mixed", is_long() ? 1000 : 10); }
-TEST(KilledRank, IsNamedToAllSurvivorsOnTcpInsideAHost) { kill_some_of_four("tcp-on-one-host", is_long() ? 200 : 3); }
+TEST(KilledRank, IsNamedToAllSurvivorsOnShm) { kill_some_of_four("shm", count_from("CCOM_TEST_POINTS", 12, 1000)); }
+TEST(KilledRank, IsNamedToAllSurvivorsOnTcp) { kill_some_of_four("tcp", count_from("CCOM_TEST_POINTS", 10, 1000)); }
+TEST(KilledRank, IsNamedToAllSurvivorsOnOfi) { kill_some_of_four("ofi", count_from("CCOM_TEST_POINTS", 5, 1000)); }
+TEST(KilledRank, IsNamedToAllSurvivorsOnTwoHosts) {
+  kill_some_of_four("mixed", count_from("CCOM_TEST_POINTS", 10, 1000));
+}
+TEST(KilledRank, IsNamedToAllSurvivorsOnTcpInsideAHost) {
+  kill_some_of_four("tcp-on-one-host", count_from("CCOM_TEST_POINTS", 3, 200));
+}
 
 // A job on each transport, all at the same time, in the middle of calls; one rank of each is stopped.
 class StoppedRanks {
@@ -160,7 +164,8 @@ class StoppedRanks {
 
 TEST(StoppedRank, ThatGoesOnIsForgiven) {
   std::mt19937_64 random(test_seed());
-  for (int i = 0; i < (is_long() ? 50 : 1); ++i) {
+  const size_t times = count_from("CCOM_TEST_POINTS", 1, 50);
+  for (size_t i = 0; i < times; ++i) {
     StoppedRanks ranks("6000", random);
     std::this_thread::sleep_for(milliseconds(1000 + random() % 1000));
     ranks.signal(SIGCONT);
@@ -176,7 +181,8 @@ TEST(StoppedRank, ThatGoesOnIsForgiven) {
 
 TEST(StoppedRank, ThatStaysSoIsNamedToAllSurvivorsAndToldWhenItGoesOn) {
   std::mt19937_64 random(test_seed());
-  for (int i = 0; i < (is_long() ? 50 : 1); ++i) {
+  const size_t times = count_from("CCOM_TEST_POINTS", 1, 50);
+  for (size_t i = 0; i < times; ++i) {
     StoppedRanks ranks("1000", random);
     const std::string blame = "failed 6 " + list({ranks.victim()});
     for (size_t transport = 0; transport < kTransports.size(); ++transport) {

@@ -23,6 +23,18 @@ inline size_t count_from(const char* variable, size_t everyday, size_t in_long_f
   return is_long() ? in_long_form : everyday;
 }
 
+// Whether a point is in the part that is to run, where a long form takes too long for one piece: CCOM_TEST_PART=I/N,
+// the Ith of N parts, I from 0; else all are.
+inline bool is_in_part(size_t point) {
+  const char* const text = std::getenv("CCOM_TEST_PART");
+  size_t part = 0, parts = 1;
+  if (text != nullptr && (std::sscanf(text, "%zu/%zu", &part, &parts) != 2 || part >= parts)) {
+    std::fprintf(stderr, "CCOM_TEST_PART=%s is not I/N with I < N\n", text);
+    std::exit(3);
+  }
+  return point % parts == part;
+}
+
 // CCOM_TEST_DAY, or today's number in the year.
 inline int test_day() {
   const char* const day = std::getenv("CCOM_TEST_DAY");
