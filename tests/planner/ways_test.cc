@@ -81,6 +81,50 @@ TEST(WaysOfACall, HaveTheSameShapesAndTilesWhateverLinesCost) {
   }
 }
 
+// An Intel processor's, and an AMD one's with cores near each other, where claimed lines cost a third, stores past the
+// caches more than others, and calls of the kernel much.
+const MeasuredCosts kIntel{{0.14, 0.2, 0.2}, {0.034, 0.085, 0.03, 500, 0.04}},
+    kAmd{{0.13, 0.06, 0.1}, {0.014, 0.024, 0.058, 1700, 0.077}};
+
+NodeChoice expected(const HostCall& call, const MeasuredCosts& costs, size_t unit_bytes, bool is_mapped = false) {
+  const std::vector<NodeChoice> ways = call.ways(costs.lines);
+  const NodeTask task = node_task(call.program.collective, call.topology.nranks(), call.program.root);
+  const size_t way = expected_way(call.topology, 0, costs, task, ways, unit_bytes, is_mapped);
+  EXPECT_EQ(way, expected_way(call.topology, 0, costs, task, ways, unit_bytes, is_mapped));
+  return way < ways.size() ? ways[way] : NodeChoice();
+}
+
+TEST(ExpectedWay, FollowsWhatTheProcessorMeasured) {
+  for (const Collective collective : {Collective::AllGather, Collective::AllToAll}) {
+    const HostCall call = host_call(2, 2, {collective, size_t{256} << 10, false, -1});
+    EXPECT_TRUE(expected(call, kIntel, size_t{128} << 10).reads) << "the kernel's copy is one copy instead of two";
+    const NodeChoice here = expected(call, kAmd, size_t{128} << 10);
+    EXPECT_FALSE(here.reads);
+    EXPECT_TRUE(here.claims_lines);
+  }
+  // What fits into the last cache stays there where stores to it are cheap.
+  const HostCall sum = host_call(2, 2, {Collective::AllReduce, size_t{2} << 20, false, -1});
+  EXPECT_TRUE(expected(sum, kIntel, size_t{2} << 20).streams);
+  EXPECT_FALSE(expected(sum, kAmd, size_t{2} << 20).streams);
+  const HostCall large = host_call(2, 2, {Collective::AllReduce, size_t{256} << 20, false, -1});
+  EXPECT_TRUE(expected(large, kAmd, size_t{256} << 20).streams) << "and what does not is stored past it";
+}
+
+TEST(ExpectedWay, OfMoreRanksThanCoresDoesNotReadByTheKernel) {
+  MeasuredCosts costs = kIntel;
+  costs.lines = {};  // not measured there
+  for (const size_t bytes : {size_t{1} << 17, size_t{1} << 22}) {
+    const HostCall call = host_call(4, 2, {Collective::AllGather, bytes, false, -1});
+    EXPECT_FALSE(expected(call, costs, bytes / 4).reads) << bytes;
+  }
+}
+
+TEST(ExpectedWay, IsThePlansWhereFiguresOfTuneAreThere) {
+  HostCall call = host_call(2, 2, {Collective::AllReduce, size_t{2} << 20, false, -1});
+  call.topology.memory_costs.far_store_ns *= 1.01;  // measured at length
+  EXPECT_TRUE(expected(call, {.own = kAmd.own}, size_t{2} << 20).streams);
+}
+
 // What ranks may reach of each other, the same or not on all of them.
 std::vector<std::vector<Reach>> reaches(int ranks) {
   std::vector<std::vector<Reach>> found;
