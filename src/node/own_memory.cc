@@ -15,10 +15,10 @@
 namespace ccom {
 namespace {
 
-constexpr size_t kPiece = size_t{16} << 10;  // in the first cache
-constexpr size_t kLeast = size_t{2} << 20, kMost = size_t{32} << 20;
+constexpr size_t kPiece = size_t{16} << 10;                                  // in the first cache
+constexpr size_t kProbeFrom = size_t{2} << 20, kProbeTo = size_t{32} << 20;  // whatever caches say
 constexpr int kTimes = 3, kReads = 8;
-constexpr size_t kShortRead = size_t{4} << 10, kLongRead = size_t{128} << 10;
+constexpr size_t kOneRead = size_t{4} << 10, kOtherRead = size_t{128} << 10;
 
 struct Unmap {
   size_t size_bytes = 0;
@@ -64,19 +64,19 @@ double read_ns(std::byte* to, std::byte* from, size_t size_bytes) {
 }
 
 void measure_reads(std::byte* to, std::byte* from, OwnCosts& costs) {
-  std::memcpy(to, from, kLongRead);
-  const double copy_ns = least_ns(kReads, [&] { std::memcpy(to, from, kLongRead); });
-  const double a_short = read_ns(to, from, kShortRead), a_long = read_ns(to, from, kLongRead);
+  std::memcpy(to, from, kOtherRead);
+  const double copy_ns = least_ns(kReads, [&] { std::memcpy(to, from, kOtherRead); });
+  const double a_short = read_ns(to, from, kOneRead), a_long = read_ns(to, from, kOtherRead);
   if (a_short == 0 || a_long <= a_short) return;
-  const double byte_ns = (a_long - a_short) / static_cast<double>(kLongRead - kShortRead);
-  costs.read_call_ns = std::max(a_short - byte_ns * static_cast<double>(kShortRead), 1.0);
-  costs.read_byte_ns = std::max(byte_ns - copy_ns / static_cast<double>(kLongRead), 1e-3);
+  const double byte_ns = (a_long - a_short) / static_cast<double>(kOtherRead - kOneRead);
+  costs.read_call_ns = std::max(a_short - byte_ns * static_cast<double>(kOneRead), 1.0);
+  costs.read_byte_ns = std::max(byte_ns - copy_ns / static_cast<double>(kOtherRead), 1e-3);
 }
 
 }  // namespace
 
 OwnCosts measure_own_costs(size_t second_cache_bytes) {
-  const size_t size_bytes = std::clamp(4 * second_cache_bytes, kLeast, kMost) / kPiece * kPiece;
+  const size_t size_bytes = std::clamp(4 * second_cache_bytes, kProbeFrom, kProbeTo) / kPiece * kPiece;
   const Pages memory = pages(size_bytes + kPiece);
   if (memory == nullptr) return {};
   std::byte* const far = memory.get();

@@ -96,9 +96,9 @@ NodeChoice expected(const HostCall& call, const MeasuredCosts& costs, size_t uni
 
 TEST(ExpectedWay, FollowsWhatTheProcessorMeasured) {
   for (const Collective collective : {Collective::AllGather, Collective::AllToAll}) {
-    const HostCall call = host_call(2, 2, {collective, size_t{256} << 10, false, -1});
-    EXPECT_TRUE(expected(call, kIntel, size_t{128} << 10).reads) << "the kernel's copy is one copy instead of two";
-    const NodeChoice here = expected(call, kAmd, size_t{128} << 10);
+    const HostCall call = host_call(2, 2, {collective, size_t{64} << 10, false, -1});
+    EXPECT_TRUE(expected(call, kIntel, size_t{32} << 10).reads) << "the kernel's copy is one copy instead of two";
+    const NodeChoice here = expected(call, kAmd, size_t{32} << 10);
     EXPECT_FALSE(here.reads);
     EXPECT_TRUE(here.claims_lines);
   }
