@@ -18,6 +18,22 @@ struct CallDescriptor {
   friend auto operator<=>(const CallDescriptor&, const CallDescriptor&) = default;
 };
 
+// A call's number and, above it, a digest of all calls before it in one word, which ranks compare: a call in which no
+// rank had to hear from one that made another is noticed in the next one that they make together.
+inline constexpr int kHistoryShift = 48;
+constexpr uint64_t numbered(uint64_t number, uint64_t history) {
+  return number | history >> kHistoryShift << kHistoryShift;
+}
+constexpr uint64_t number_in(uint64_t word) { return word & ((uint64_t{1} << kHistoryShift) - 1); }
+constexpr bool has_history_of(uint64_t word, uint64_t other) { return (word ^ other) >> kHistoryShift == 0; }
+// The history after that call.
+constexpr uint64_t extend(uint64_t history, const CallDescriptor& call) {
+  uint64_t all = history + call.count * 0x9e3779b97f4a7c15U + call.kind;  // then as splitmix64's finaliser
+  all = (all ^ all >> 30) * 0xbf58476d1ce4e5b9U;
+  all = (all ^ all >> 27) * 0x94d049bb133111ebU;
+  return all ^ all >> 31;
+}
+
 // premultiplied: the operator is a PreMulSum, whose multiplier itself may differ between ranks. root: -1 for none.
 uint64_t kind_of(Collective collective, DataType type, ReduceOp op, bool premultiplied, Rank root);
 // What kind_of() was given. Of a kind from another process the parts may be no values of their types.

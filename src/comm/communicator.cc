@@ -201,11 +201,15 @@ void Communicator::save_ways_found(const LearnedWays& found) const {
     log(LogLevel::Warn, "CCOM_TUNING_SAVE=%s: not saved: %s", config_.tuning_save.c_str(), saved.message().c_str());
 }
 
-// Only whoever has the turn writes it.
-uint64_t Communicator::next_sequence() {
-  const uint64_t next = sequence_.load(std::memory_order_relaxed) + 1;
-  sequence_.store(next, std::memory_order_relaxed);
-  return next;
+// Of a collective. Only by whoever has the turn.
+Envelope Communicator::begin_call(const Request& request) {
+  const uint64_t number = sequence_.load(std::memory_order_relaxed) + 1;
+  sequence_.store(number, std::memory_order_relaxed);
+  const Envelope envelope = describe(request, membership_.communicator, numbered(number, history_), 0);
+  const CallDescriptor call = call_of(envelope);
+  history_ = extend(history_, call);
+  links_->monitor().begin_call(call);
+  return envelope;
 }
 
 bool Communicator::is_in_place(const Request& request) const {
@@ -230,9 +234,7 @@ const std::byte* Communicator::multiply_input(const Request& request) {
 
 // What fits into flag lines goes there at once: no look-up, no clock.
 Status Communicator::run_small(const Request& request) {
-  const uint64_t sequence = next_sequence();
-  const Envelope envelope = describe(request, membership_.communicator, sequence, 0);
-  links_->monitor().begin_call(call_of(envelope));
+  const Envelope envelope = begin_call(request);
   NodeCall call{.task = &small_calls_.task(request.collective, request.root),
                 .input = request.multiplier != nullptr ? multiply_input(request) : request.input,
                 .output = request.output,
@@ -242,7 +244,7 @@ Status Communicator::run_small(const Request& request) {
                 .divide_by = static_cast<uint32_t>(membership_.nranks),
                 .in_place = is_in_place(request),
                 .rounding = config_.rounding};
-  if (config_.rounding == Rounding::Stochastic) call.seed = rounding_seed(config_.rounding_seed, sequence);
+  if (config_.rounding == Rounding::Stochastic) call.seed = rounding_seed(config_.rounding_seed, sequence());
   if (Status status = host_->run(call, envelope.words, std::chrono::milliseconds(request.timeout_ms)); !status.is_ok())
       [[unlikely]] {
     return finish(name_of(request.collective), std::move(status));
@@ -252,9 +254,7 @@ Status Communicator::run_small(const Request& request) {
 
 Status Communicator::run_in_turn(const Request& request) {
   if (small_calls_.serves(request.collective, request.count * size_of(request.type))) return run_small(request);
-  const uint64_t sequence = next_sequence();
-  const Envelope envelope = describe(request, membership_.communicator, sequence, 0);
-  links_->monitor().begin_call(call_of(envelope));
+  const Envelope envelope = begin_call(request);
   CCOM_TRY_ASSIGN(const BoundProgram* const program, programs_->get(key_of(request)));
   if (reduces(request.collective) && membership_.nranks > 1 && !program->program().is_node())
     CCOM_TRY(config_.sums_in_messages("the program for this size sends messages"));
@@ -263,7 +263,7 @@ Status Communicator::run_in_turn(const Request& request) {
                          .envelope = envelope,
                          .timeout_ms = request.timeout_ms,
                          .rounding = config_.rounding,
-                         .seed = rounding_seed(config_.rounding_seed, sequence)};
+                         .seed = rounding_seed(config_.rounding_seed, sequence())};
   return finish(name_of(request.collective), runner_->run(*program, call));
 }
 

@@ -102,7 +102,7 @@ class Communicator final : public CallNames {
   const std::byte* multiply_input(const Request& request);
   ProgramKey key_of(const Request& request) const;
   bool is_in_place(const Request& request) const;
-  uint64_t next_sequence();
+  Envelope begin_call(const Request& request);
   size_t input_elements(const Request& request) const;
   std::string describe_call(const Envelope& envelope) const override;
   Status finish(std::string_view operation, Status status);
@@ -125,6 +125,7 @@ class Communicator final : public CallNames {
   std::atomic<int64_t> timeout_ms_;
   std::atomic<bool> is_finalized_{false};
   std::atomic<uint64_t> sequence_{0};              // collective calls
+  uint64_t history_ = 0;                           // of them, see numbered()
   std::vector<uint64_t> sent_to_, received_from_;  // calls of SendReceive, by peer
   std::vector<std::byte> multiplied_;              // inputs of a premultiplied sum
   mutable Mutex failed_mutex_;

@@ -5,11 +5,11 @@
 
 namespace ccom {
 
-// words: communicator | number | count | kind | tile
-Envelope describe(const Request& request, uint64_t communicator, uint64_t sequence, uint32_t tile) {
+// words: communicator | history, number | count | kind | tile
+Envelope describe(const Request& request, uint64_t communicator, uint64_t number, uint32_t tile) {
   const bool premultiplied = request.multiplier != nullptr;
   const uint64_t kind = kind_of(request.collective, request.type, request.op, premultiplied, request.root);
-  return {{communicator, sequence, request.count, kind, tile}};
+  return {{communicator, number, request.count, kind, tile}};
 }
 
 uint64_t rounding_seed(int64_t communicator_seed, uint64_t sequence) {

@@ -25,13 +25,13 @@ struct Request {
   int64_t timeout_ms = 0;                 // from when it begins to run
 };
 
-// sequence: the number of the call on this communicator (SendReceive: on this pair and direction).
-Envelope describe(const Request& request, uint64_t communicator, uint64_t sequence, uint32_t tile);
+// number: of the call on this communicator, as numbered() makes it (SendReceive: on this pair and direction, alone).
+Envelope describe(const Request& request, uint64_t communicator, uint64_t number, uint32_t tile);
 // Of stochastic rounding in one call: equal on all ranks, unrelated between calls.
 uint64_t rounding_seed(int64_t communicator_seed, uint64_t sequence);
 // What an envelope says of its call.
 inline CallDescriptor call_of(const Envelope& envelope) {
-  return {envelope.words[1], envelope.words[2], envelope.words[3]};
+  return {number_in(envelope.words[1]), envelope.words[2], envelope.words[3]};
 }
 
 }  // namespace ccom

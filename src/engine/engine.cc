@@ -248,8 +248,9 @@ Status Engine::collect_events() {
     CCOM_TRY(transports_[t]->progress(events_));
     if (!events_.mismatch) continue;
     const Mismatch& found = *events_.mismatch;
-    return mismatch_error(
-        rank_, names_.describe_call(found.expected), found.peer, names_.describe_call(found.received),
+    return find_mismatch(
+        monitor_, {rank_, names_.describe_call(found.expected), found.expected.words[1]},
+        {found.peer, names_.describe_call(found.received), found.received.words[1]},
         found.expected == found.received ? " (equal calls, but messages of another size: a bug in ccom)" : "");
   }
   return {};

@@ -86,8 +86,8 @@ class Monitor {
   virtual std::chrono::milliseconds warn_after() const = 0;
   // Whether a rank of this host has died or left, so that it can touch nothing any more. False if it is only silent.
   virtual bool has_ended(int local_rank) const = 0;
-  // After a long wait: the ranks that have begun fewer calls than this one; empty if none is known. Takes 150 ms with
-  // several hosts.
+  // After a long wait: the ranks that have begun fewer calls than this one; empty if none is known. Compares calls as
+  // compare_calls() does. Takes 150 ms with several hosts.
   virtual std::vector<Rank> find_stragglers() = 0;
   // This rank waits, and has waited for long, in a collective call: its last calls are compared with those of all
   // ranks, from now on until end_comparison(), and a difference becomes the communicator's error (Mismatch, with both

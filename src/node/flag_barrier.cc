@@ -108,8 +108,9 @@ void FlagBarrier::wake() {
 
 Status FlagBarrier::mismatch(int local_rank) const {
   const CallWords theirs = lines(local_rank).descriptor[number_ & 1];
-  return mismatch_error(rank_of(local_rank_), describe_(words_), rank_of(local_rank), describe_(theirs),
-                        equal_calls(theirs, words_) ? " (equal calls, run in different ways: a bug in ccom)" : "");
+  return find_mismatch(monitor_, {rank_of(local_rank_), describe_(words_), words_[1]},
+                       {rank_of(local_rank), describe_(theirs), theirs[1]},
+                       equal_calls(theirs, words_) ? " (equal calls, run in different ways: a bug in ccom)" : "");
 }
 
 std::vector<Rank> FlagBarrier::late() const {

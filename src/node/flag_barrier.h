@@ -21,7 +21,8 @@
 
 namespace ccom {
 
-// What a call is, in words that are equal on all ranks: barriers compare them. The first tells communicators apart.
+// What a call is, in words that are equal on all ranks: barriers compare them. The first tells communicators apart,
+// the second is numbered() of base/call.h.
 using CallWords = std::array<uint64_t, 5>;
 
 // Belongs to one thread at a time, but for wake().

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <regex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/processes/job.h"
@@ -153,6 +154,15 @@ TEST(Mismatch, IsReportedByEveryRankWithBothCalls) {
     wrong += try_one(all[i]) ? 0 : 1;
   }
   std::printf("%d combinations, %d wrong\n", tried, wrong);
+}
+
+// The roots send, nobody waits for them, and where the next calls go through shared memory nobody looks at what they
+// have sent: all calls succeeded, and the odd rank had not received the vector.
+TEST(Mismatch, InACallInWhichNobodyWaitsIsFoundInTheNext) {
+  const Kind* const roots = std::ranges::find(kKinds, std::string_view("root-broadcast"), &Kind::name);
+  for (const char* transport : {"shm", "mixed"})
+    for (const char* algorithm : {"binomial", "star", "knomial8"})
+      for (const int odd : {1, 2}) EXPECT_TRUE(try_one({roots, transport, odd, 8, algorithm}));
 }
 
 // libfabric's rxm killed one process in five such jobs, whose connection was closed in the middle of a write.
