@@ -95,11 +95,13 @@ constexpr std::array kTable = {
     OptionInfo{"CCOM_TRANSPORT", "",
                "Transports to use, in order of preference: shm,tcp,ofi. A transport that is listed is required. "
                "Unset: shm within a host; between hosts ofi if all ranks have EFA, else tcp."},
-    OptionInfo{"CCOM_TUNING", "auto",
-               "auto: calls through shared memory find out which of several ways to compute the same bits is the "
-               "fastest; off: they run as the prices say; or a file with measured speeds of memory, network and "
-               "reductions (written by ccom-bench --tune), by which algorithms are chosen, with the ways that calls "
-               "begin with (CCOM_TUNING_SAVE), or with both, and then as auto. The same on all ranks."},
+    OptionInfo{
+        "CCOM_TUNING", "auto",
+        "auto: calls through shared memory find out which of several ways to compute the same bits is the "
+        "fastest; off: each takes the one that is expected to be the fastest by what was measured at the start; or a "
+        "file with measured speeds of memory, network and reductions (written by ccom-bench --tune), by which "
+        "algorithms are chosen, with the ways that calls begin with (CCOM_TUNING_SAVE), or with both, and then as "
+        "auto. The same on all ranks."},
     OptionInfo{"CCOM_TUNING_SAVE", "",
                "File in which the first rank of a communicator keeps which ways its calls through shared memory have "
                "found to be the fastest, when the communicator is finalized or destroyed; for CCOM_TUNING. What else "
