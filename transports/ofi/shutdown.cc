@@ -29,7 +29,9 @@ constexpr auto kAcknowledgeTime =
 constexpr auto kGoodbyeTime =
     std::chrono::milliseconds(20);  // wait for Goodbye and Acknowledge, when nothing else is outstanding
 constexpr auto kSlice = std::chrono::milliseconds(5);
-constexpr auto kTellTime = std::chrono::milliseconds(10);  // at most, in stop()
+// In stop(): for so long, and so often where other processes keep this one from its core for longer than that.
+constexpr auto kTellTime = std::chrono::milliseconds(10);
+constexpr int kTellAttempts = 50;
 
 bool is_present(const Link& link) { return link.is_connected() && !link.is_dead; }
 bool awaits_acknowledgement(const Link& link) {
@@ -57,7 +59,8 @@ void OfiTransport::tell_peers() noexcept {
     take_leave();
     const Deadline deadline = Deadline::after(kTellTime);
     const auto is_due = [](const auto& link) { return is_telling(*link); };
-    while (std::ranges::any_of(links_, is_due) && !deadline.passed()) {
+    for (int attempt = 1; std::ranges::any_of(links_, is_due); ++attempt) {
+      if (attempt > kTellAttempts && deadline.passed()) break;
       (void)advance();
       wait(std::chrono::milliseconds(1));
     }
