@@ -10,10 +10,12 @@
 #pragma once
 
 #include <sched.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <utility>
 
 #include "base/time.h"
 
@@ -22,6 +24,10 @@ namespace ccom {
 struct WaitPolicy {
   std::chrono::nanoseconds spin{2000};
   std::chrono::nanoseconds yield{200000};
+  // Of that, without another thread having run on this core. A yield reaches only threads of the caller's own
+  // scheduling group (its session, or its control group): ranks that were started in groups of their own are reached by
+  // sleeping.
+  std::chrono::nanoseconds lone_yield{200000};  // in a row
   uint32_t yields_per_clock = 4;  // between ranks that share a core, a clock read costs a twentieth of a yield
 
   // ranks: on this host; cpus: available to them, by affinity and cgroup quota.
@@ -31,6 +37,7 @@ struct WaitPolicy {
     policy.spin = std::chrono::nanoseconds(0);
     // Other threads need this core before the awaited event can happen.
     policy.yield *= (ranks + cpus - 1) / cpus;
+    policy.lone_yield = std::chrono::nanoseconds(10000);
     return policy;
   }
 };
@@ -39,6 +46,12 @@ struct WaitPolicy {
 struct WaitSystem {
   static Clock::time_point now() { return Clock::now(); }
   static void yield() { ::sched_yield(); }
+  // How often another thread has run on this one's core in its place.
+  static long switches() {
+    rusage usage{};
+    ::getrusage(RUSAGE_THREAD, &usage);
+    return usage.ru_nvcsw + usage.ru_nivcsw;
+  }
   static void pause() {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
@@ -69,7 +82,7 @@ class BasicBackoff {
     }
     if (phase_ == Phase::Yield) {
       System::yield();
-      if (++polls_ % policy_.yields_per_clock == 0 && elapsed() >= policy_.spin + policy_.yield) phase_ = Phase::Block;
+      if (++polls_ % policy_.yields_per_clock == 0 && is_yielding_over()) phase_ = Phase::Block;
       return Next::Poll;
     }
     now_ = System::now();
@@ -93,17 +106,27 @@ class BasicBackoff {
 
   static Phase first_phase(const WaitPolicy& policy) { return policy.spin.count() > 0 ? Phase::Spin : Phase::Yield; }
 
+  // Also when nobody else has run in this thread's place for so long. Waits that end soon never ask for that.
+  bool is_yielding_over() {
+    if (elapsed() >= policy_.spin + policy_.yield) return true;
+    if (now_ - window_begin_ < policy_.lone_yield) return false;
+    window_begin_ = now_;
+    const long before = std::exchange(switches_, System::switches());
+    return before == switches_;
+  }
+
   // since the first clock read
   std::chrono::nanoseconds elapsed() {
     now_ = System::now();
-    if (since_ == Clock::time_point{}) since_ = now_;
+    if (since_ == Clock::time_point{}) since_ = window_begin_ = now_;
     return now_ - since_;
   }
 
   WaitPolicy policy_;
   Phase phase_;
   uint32_t polls_ = 0;
-  Clock::time_point since_{}, now_{};
+  long switches_ = -1;
+  Clock::time_point since_{}, now_{}, window_begin_{};
   std::chrono::nanoseconds slice_ = kFirstSlice;
 };
 

@@ -19,13 +19,15 @@ struct World {
   Clock::time_point now{std::chrono::hours(1)};
   nanoseconds pause_takes{40};
   nanoseconds yield_takes{500};
-  int clocks = 0, yields = 0, pauses = 0;
+  bool yields_switch = true;  // to another thread of this core
+  int clocks = 0, yields = 0, pauses = 0, counts = 0;
 };
 World world;
 
 struct FakeSystem {
   static Clock::time_point now() { return ++world.clocks, world.now; }
   static void yield() { ++world.yields, world.now += world.yield_takes; }
+  static long switches() { return ++world.counts, world.yields_switch ? world.yields : 0; }
   static void pause() { ++world.pauses, world.now += world.pause_takes; }
 };
 using FakeBackoff = BasicBackoff<FakeSystem>;
@@ -104,6 +106,27 @@ TEST_F(BackoffTest, WhileRanksHandTheCoreRoundItKeepsYielding) {
   world.yield_takes = microseconds(1);
   FakeBackoff backoff(kCrowded);
   EXPECT_GT(steps_until_block(backoff), 700) << "4 x 200 us";
+}
+
+// Ranks that share a core, each in a session or control group of its own: a yield gives the core to none of them.
+TEST_F(BackoffTest, WhereYieldsReachNobodyItBlocksSoon) {
+  world.yields_switch = false;
+  FakeBackoff crowded(kCrowded);
+  const auto begin = world.now;
+  steps_until_block(crowded);
+  EXPECT_GE(since(begin), 2 * kCrowded.lone_yield);
+  EXPECT_LT(since(begin), 2 * kCrowded.lone_yield + microseconds(5));
+  FakeBackoff roomy(kRoomy);
+  const auto again = world.now;
+  steps_until_block(roomy);
+  EXPECT_GE(since(again), kRoomy.spin + kRoomy.yield) << "the others have cores of their own";
+}
+
+TEST_F(BackoffTest, ShortWaitsDoNotCountSwitches) {
+  FakeBackoff backoff(kCrowded);
+  const auto begin = world.now;
+  while (since(begin) < kCrowded.lone_yield) ASSERT_EQ(backoff.step(), FakeBackoff::Next::Poll);
+  EXPECT_EQ(world.counts, 0);
 }
 
 TEST_F(BackoffTest, SlicesDoubleUpToACap) {
