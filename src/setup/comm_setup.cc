@@ -220,12 +220,12 @@ Status CommSetup::measure_costs(wire::Connected& report) {
   return {};
 }
 
-// By the first two ranks of a host that has a core for each rank, in staging memory of the first: everybody has mapped
-// the segment, and nobody makes calls. Both come from the same exchange.
+// By the first two ranks of a host, in staging memory of the first: everybody has mapped the segment, and nobody makes
+// calls. Both come from the same exchange, where the others sleep, so that two cores do where ranks outnumber them.
 Result<std::optional<LineCosts>> CommSetup::measure_lines() {
   constexpr std::chrono::milliseconds kPatience(5);
   const int host = topology_.ranks[static_cast<size_t>(membership_.rank)].host;
-  const bool has_cores = topology_.hosts[static_cast<size_t>(host)].cpus >= topology_.ranks_on_machine_of(host);
+  const bool has_cores = topology_.hosts[static_cast<size_t>(host)].cpus >= 2;
   if (!has_cores || segment_->local_rank() > 1 || segment_->layout().node.bank_bytes < kLineProbe)
     return std::optional<LineCosts>();
   const NodeLayout& node = segment_->layout().node;

@@ -54,8 +54,8 @@ const std::map<std::string, std::set<std::string>> kMap = {
     {"bench", {"public", "bench"}},
     {"examples", {"public", "bench"}},
     {"python", {"public"}},
-    // Looks at what a job would use even where no job can start: the machine, and the rendezvous.
-    {"tools", {"public", "bench", "base", "bootstrap", "topology", "planner", "algorithms", "plan", "sim"}},
+    // Looks at what a job would use even where no job can start: the machine and its speeds, and the rendezvous.
+    {"tools", {"public", "bench", "base", "bootstrap", "topology", "planner", "algorithms", "plan", "sim", "node"}},
 };
 
 // Benchmarks of one room may include it.

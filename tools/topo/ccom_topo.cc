@@ -10,6 +10,7 @@
 
 #include "base/options.h"
 #include "bench/command_line/command_line.h"
+#include "tools/topo/speeds.h"
 #include "tools/topo/svg.h"
 #include "tools/topo/text.h"
 
@@ -24,6 +25,7 @@ struct Request {
   int ranks = 0;
   bool is_json = false;
   bool is_list = false;
+  bool has_speeds = false;  // to be measured
 };
 
 int fail(const ccom::Status& status) {
@@ -79,7 +81,16 @@ ccom::Result<ccom::Host> host_with(const std::string& fabric) {
   return host;
 }
 
+int print_speeds(const Request& request) {
+  const ccom::Result<ccom::Host> host = look(request.root);
+  if (!host) return fail(host.error());
+  const ccom::MachineSpeeds speeds = ccom::measure_speeds(host->cache_bytes(2));
+  std::fputs((request.is_json ? ccom::to_json(speeds) + "\n" : ccom::to_text(speeds)).c_str(), stdout);
+  return 0;
+}
+
 int run(const Request& request) {
+  if (request.has_speeds) return print_speeds(request);
   if (request.is_list) {
     for (const std::string& name : ccom::preset_names()) std::printf("%s\n", name.c_str());
     return 0;
@@ -106,14 +117,20 @@ int main(int argc, char** argv) {
   ccom::CommandLine line("ccom-topo", "Shows this machine, or the fabric or cluster that is named, as ccom sees it.");
   const auto fabric = line.option("fabric", request.name,
                                   "A preset (see --list), single, ring:N, chain:N, torus:RxC, torus:LxRxC, full:N, "
-                                  "switch:N, a JSON file, or several hosts: 4*trn1.32xlarge, host:3+host:5@25Gbit");
+                                  "switch:N, a JSON file, or several hosts: 4*trn1.32xlarge, host:3+host:5@25Gbit")
+                          .offers(ccom::preset_names())
+                          .file();
   const auto root =
-      line.option("--root", request.root, "Read the machine from a recorded tree that holds sys and proc");
+      line.option("--root", request.root, "Read the machine from a recorded tree that holds sys and proc").file();
   const auto ranks = line.option("--ranks", request.ranks, "Place so many ranks, host after host").range(1, 1 << 20);
   const auto json = line.flag("--json", request.is_json, "Print JSON on one line");
-  line.option("--svg", request.svg, "Draw a picture into this file; - is the output").excludes(json);
   const auto list = line.flag("--list", request.is_list, "List the presets");
+  const auto svg =
+      line.option("--svg", request.svg, "Draw a picture into this file; - is the output").file().excludes(json);
+  const auto speeds = line.flag("--speeds", request.has_speeds,
+                                "Measure what cores and memory of this machine take, as communicators do");
   fabric.excludes(root);
+  speeds.excludes(fabric).excludes(root).excludes(ranks).excludes(list).excludes(svg);
   list.excludes(fabric).excludes(root).excludes(ranks);
   if (const std::optional<int> code = line.exit_code({argv + 1, argv + argc})) return *code;
   return run(request);
