@@ -44,8 +44,11 @@ extern "C" {
 #define CCOM_API __attribute__((visibility("default")))
 #endif
 
+/* A communicator: the ranks that make collective calls together. */
 typedef struct ccomComm* ccomComm_t;
+/* A queue of operations, see ccomStreamCreate. */
 typedef struct ccomStream* ccomStream_t;
+/* A point in a stream's queue, see ccomEventRecord. */
 typedef struct ccomEvent* ccomEvent_t;
 
 #define CCOM_UNIQUE_ID_BYTES 128
@@ -115,8 +118,10 @@ typedef enum {
   ccomLor = 12,
   ccomNumOps = 64
 } ccomBuiltinOp_t;
+/* A ccomBuiltinOp_t, or an operator of ccomRedOpCreatePreMulSum. */
 typedef int ccomRedOp_t;
 
+/* When ccomRedOpCreatePreMulSum's scalar is read. */
 typedef enum {
   ccomScalarDevice = 0,        /* read when the operation runs */
   ccomScalarHostImmediate = 1, /* read now */
@@ -125,6 +130,7 @@ typedef enum {
 
 /* ---- Library ---------------------------------------------------------------------------------------------------- */
 
+/* *version: CCOM_VERSION_CODE of the library that is loaded. */
 CCOM_API ccomResult_t ccomGetVersion(int* version);
 /* A static description of a result code. Never NULL. */
 CCOM_API const char* ccomGetErrorString(ccomResult_t result);
@@ -133,6 +139,7 @@ CCOM_API const char* ccomGetErrorString(ccomResult_t result);
 CCOM_API const char* ccomGetLastError(ccomComm_t comm);
 
 #define CCOM_MAX_ERROR_PEERS 16
+/* An error by its parts; initialise with CCOM_ERROR_INFO_INIT. */
 typedef struct {
   size_t size; /* set by CCOM_ERROR_INFO_INIT */
   ccomResult_t result;
@@ -150,13 +157,16 @@ typedef struct {
 /* The communicator's sticky error as a struct; comm NULL: the calling thread's last error. */
 CCOM_API ccomResult_t ccomGetErrorInfo(ccomComm_t comm, ccomErrorInfo_t* info);
 
+/* Levels of log lines, see CCOM_LOG. */
 typedef enum { ccomLogError = 0, ccomLogWarn = 1, ccomLogInfo = 2, ccomLogDebug = 3 } ccomLogLevel_t;
+/* A function for ccomSetLogCallback; user: what was passed there. */
 typedef void (*ccomLogFn)(ccomLogLevel_t level, const char* message, void* user);
 /* Receives every log line, in order, one at a time, from a thread of ccom's; it may block and call ccom. Whoever logs
  * waits 10 ms at most; lines beyond 128 that wait are dropped and counted. Returns when the function before, if there
  * was one, has got all its lines and will not be called again. fn NULL restores the default (stderr, CCOM_LOG). */
 CCOM_API ccomResult_t ccomSetLogCallback(ccomLogFn fn, void* user);
 
+/* One variable of ccomParamList. */
 typedef struct {
   const char* key;          /* "CCOM_ALGO" */
   const char* value;        /* effective in this process */
@@ -231,6 +241,7 @@ typedef struct {
 /* Collective over the nranks processes or threads that hold `id`; blocks for at most initTimeoutMs. On error *comm is
  * NULL and the text names the phase and the missing ranks. */
 CCOM_API ccomResult_t ccomCommInitRank(ccomComm_t* comm, int nranks, ccomUniqueId id, int rank);
+/* The same with settings; config NULL: the defaults. */
 CCOM_API ccomResult_t ccomCommInitRankConfig(ccomComm_t* comm, int nranks, ccomUniqueId id, int rank,
                                              const ccomConfig_t* config);
 /* nlocal communicator handles for ranks that are threads of this process (or one thread that uses groups). */
@@ -258,9 +269,12 @@ CCOM_API ccomResult_t ccomCommGetAsyncError(ccomComm_t comm, ccomResult_t* resul
 
 /* ---- Queries ---------------------------------------------------------------------------------------------------- */
 
+/* *count: the number of ranks. */
 CCOM_API ccomResult_t ccomCommCount(ccomComm_t comm, int* count);
+/* *rank: this process's rank, from 0. */
 CCOM_API ccomResult_t ccomCommUserRank(ccomComm_t comm, int* rank);
 
+/* A communicator's state; initialise with CCOM_COMM_INFO_INIT. */
 typedef struct {
   size_t size;
   int rank;
@@ -315,7 +329,9 @@ CCOM_API ccomResult_t ccomStreamWaitEvent(ccomStream_t stream, ccomEvent_t event
 /* Calls fn in the stream's thread, in order, with the stream's current state; fn must not wait for that stream. */
 CCOM_API ccomResult_t ccomStreamAddCallback(ccomStream_t stream, void (*fn)(void* user, ccomResult_t state),
                                             void* user);
+/* An event that has not been recorded. */
 CCOM_API ccomResult_t ccomEventCreate(ccomEvent_t* event);
+/* Frees the event; streams that wait for it are not affected. */
 CCOM_API ccomResult_t ccomEventDestroy(ccomEvent_t event);
 /* The event becomes complete when everything queued on `stream` so far is done. NULL stream: at once. */
 CCOM_API ccomResult_t ccomEventRecord(ccomEvent_t event, ccomStream_t stream);
@@ -345,6 +361,7 @@ CCOM_API ccomResult_t ccomCommRegister(ccomComm_t comm, void* buffer, size_t byt
 /* Local. Restores ordinary pages. */
 CCOM_API ccomResult_t ccomCommDeregister(ccomComm_t comm, void* handle);
 
+/* Buffers of all ranks, one each, whose addresses are known to all. */
 typedef struct ccomWindow* ccomWindow_t;
 /* As ccomCommRegister, and exchanges the addresses of the buffers. Collective and blocking; sizes may differ.
  * flags: 0. */
@@ -362,6 +379,7 @@ CCOM_API ccomResult_t ccomWinGetPeerPtr(ccomWindow_t window, int peer, void** po
  * product is rounded to the type before the sum. */
 CCOM_API ccomResult_t ccomRedOpCreatePreMulSum(ccomRedOp_t* op, void* scalar, ccomDataType_t type,
                                                ccomScalarResidence_t residence, ccomComm_t comm);
+/* Frees an operator of ccomRedOpCreatePreMulSum. */
 CCOM_API ccomResult_t ccomRedOpDestroy(ccomRedOp_t op, ccomComm_t comm);
 
 /* ---- Collectives ------------------------------------------------------------------------------------------------ */
@@ -398,6 +416,7 @@ CCOM_API ccomResult_t ccomBarrier(ccomComm_t comm, ccomStream_t stream);
  * group. */
 CCOM_API ccomResult_t ccomSend(const void* send, size_t count, ccomDataType_t type, int peer, ccomComm_t comm,
                                ccomStream_t stream);
+/* The other side of ccomSend. */
 CCOM_API ccomResult_t ccomRecv(void* recv, size_t count, ccomDataType_t type, int peer, ccomComm_t comm,
                                ccomStream_t stream);
 
@@ -406,6 +425,7 @@ CCOM_API ccomResult_t ccomRecv(void* recv, size_t count, ccomDataType_t type, in
  * stream they run in order, adjacent sends and receives together; use one stream per communicator within a group. End
  * returns the first error. An invalid argument is reported by the call itself, which then does not change the group. */
 CCOM_API ccomResult_t ccomGroupStart(void);
+/* Ends what ccomGroupStart began. Without an open group in this thread: ccomInvalidUsage. */
 CCOM_API ccomResult_t ccomGroupEnd(void);
 
 /* ---- Messages --------------------------------------------------------------------------------------------------- */
@@ -413,7 +433,10 @@ CCOM_API ccomResult_t ccomGroupEnd(void);
 /* Tagged messages between two ranks of a communicator that was started with ccomConfig_t.messages. They are independent
  * of the order of collectives, of ccomSend and ccomRecv, of groups and streams, and of messages with another rank or
  * tag; those of one sender with one tag are received in the order in which they were sent. */
+
+/* As a receive's peer: whichever rank sends first. */
 #define CCOM_ANY_RANK (-1)
+/* A posted message. */
 typedef struct ccomMessage* ccomMessage_t;
 /* Called once, when the message is complete, by a thread that waits for or tests any message of the communicator, or by
  * a thread of ccom; never within the call that posts a message, but possibly before it has returned, or after a wait
@@ -433,6 +456,7 @@ typedef void (*ccomMessageFn)(void* user, ccomResult_t result, int peer);
  * written before done is called. If an error is returned, nothing was posted and done is not called. */
 CCOM_API ccomResult_t ccomMessageSend(const void* data, size_t bytes, int peer, int64_t tag, ccomComm_t comm,
                                       ccomMessageFn done, void* user, ccomMessage_t* message);
+/* The other side of ccomMessageSend; peer may be CCOM_ANY_RANK. */
 CCOM_API ccomResult_t ccomMessageRecv(void* data, size_t bytes, int peer, int64_t tag, ccomComm_t comm,
                                       ccomMessageFn done, void* user, ccomMessage_t* message);
 /* Waits until the message is complete, for at most timeoutMs; < 0: until the message's own timeout. Makes progress on
