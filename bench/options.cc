@@ -33,6 +33,14 @@ struct Words {
   bool no_progress = false;
 };
 
+// To complete.
+template <class Value>
+std::vector<std::string> names_and_all(std::span<const Value> values) {
+  std::vector<std::string> names{"all"};
+  for (const Value value : values) names.emplace_back(name_of(value));
+  return names;
+}
+
 void describe_ranks(CommandLine& line, Options& options) {
   line.option("--np", options.process_counts,
               "Ranks to start on this machine, one run per number (-np works too); default 4")
@@ -46,15 +54,17 @@ void describe_ranks(CommandLine& line, Options& options) {
 void describe_cases(CommandLine& line, Words& words, Options& options) {
   line.option("op", words.collectives,
               "allreduce, allgather, reduce_scatter, broadcast, reduce, alltoall, gather, scatter, "
-              "barrier, sendrecv: a comma list, or all");
+              "barrier, sendrecv: a comma list, or all")
+      .offers(names_and_all(all_collectives()));
   line.option("-b,--begin", words.begin, "Smallest size in bytes; K/M/G = 1024, KB/MB/GB = 1000");
   line.option("-e,--end", words.end, "Largest size");
   line.option("-f,--factor", words.factor, "Factor between sizes");
   line.option("-i,--step", words.step, "Step between sizes, instead of a factor");
   line.option("--sizes", words.sizes, "List of sizes, instead of a sweep");
-  line.option("-d,--type", words.types, "Element types: a comma list, or all");
+  line.option("-d,--type", words.types, "Element types: a comma list, or all").offers(names_and_all(all_types()));
   line.option("-o,--redop", words.reductions,
-              "sum, prod, max, min, avg, band, bor, bxor, land, lor, premulsum: a comma list, or all");
+              "sum, prod, max, min, avg, band, bor, bxor, land, lor, premulsum: a comma list, or all")
+      .offers(names_and_all(all_reductions()));
   line.option("-r,--root", words.root, "Root rank, or all");
   line.option("--place", words.places, "out, in: out of place, in place").one_of({"out", "in"});
   line.option("--unalign", options.unalign, "Offset of buffers from a page boundary, in bytes").range(0, 4096);
@@ -77,19 +87,23 @@ void describe_timing(CommandLine& line, Words& words, Options& options) {
 
 void describe_choice(CommandLine& line, Options& options) {
   line.option("--algo", options.algorithm, "Algorithm to use, or all: one run for each valid one");
-  line.option("--transport", options.transport, "Transports to use: shm, tcp, ofi or a list");
+  line.option("--transport", options.transport, "Transports to use: shm, tcp, ofi or a list")
+      .offers({"shm", "tcp", "ofi"});
   line.option("--topology", options.topology,
-              "Topology to impose: a preset (trn1.32xlarge), torus:4x4, a JSON file, ...");
+              "Topology to impose: a preset (trn1.32xlarge), torus:4x4, a JSON file, ...")
+      .file();
   line.flag("--explain", options.explain,
             "Print the chosen algorithm for each size, and why; run nothing. With --topology for that machine, which "
             "may be hypothetical (4*trn1.32xlarge: of 4 hosts), and without ranks");
   line.option("--tune", options.tune,
               "Measure speeds of memory, network and reductions between the ranks (2 by default) and write them to "
-              "this file, for CCOM_TUNING");
+              "this file, for CCOM_TUNING")
+      .file();
 }
 
 void describe_output(CommandLine& line, Words& words, Options& options) {
-  line.option("--json", options.json, "Write one JSON object per row to this file; - is stdout, without the table");
+  line.option("--json", options.json, "Write one JSON object per row to this file; - is stdout, without the table")
+      .file();
   line.flag("--links", options.links, "Print the payload bytes sent between each pair of ranks");
   line.flag("--no-progress", words.no_progress, "No progress line, even on a terminal");
   line.flag("--json-append", options.json_append, "").hidden();

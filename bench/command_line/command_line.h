@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The command lines of ccom's programs, alike in what they accept and how they end: lists are split at commas, "-np" is
-// "--np", --help and --version end with 0, a wrong word ends with 3 and a sentence. CLI11 does the work; it is compiled
-// once, in command_line.cc, since each file that includes it takes 15 seconds.
+// "--np", --help and --version end with 0, a wrong word ends with 3 and a sentence; --completion prints the completion
+// script of a shell. CLI11 does the work; it is compiled once, in command_line.cc, since each file that includes it
+// takes 15 seconds.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,25 +22,32 @@ class Option;
 
 namespace ccom {
 
+struct ProgramShape;
+
 class CommandLine {
  public:
+  struct Hint;  // what completion offers
+
   // What an option's value must be. Each returns the option itself.
   class Option {
    public:
-    explicit Option(CLI::Option* option) : option_(option) {}
+    Option(CLI::Option* option, Hint* hint) : option_(option), hint_(hint) {}
 
     const Option& range(int low, int high) const;  // both included
     const Option& range(double low, double high) const;
     const Option& positive() const;
     const Option& non_negative() const;
     const Option& one_of(std::initializer_list<const char*> words) const;
-    const Option& size() const;  // "64M" is 64 * 2^20
+    const Option& offers(std::vector<std::string> words) const;  // to complete; others may be valid
+    const Option& file() const;                                  // a name of a file; with offers(), possibly
+    const Option& size() const;                                  // "64M" is 64 * 2^20
     const Option& required() const;
     const Option& hidden() const;
     const Option& excludes(const Option& other) const;
 
    private:
     CLI::Option* option_;
+    Hint* hint_;
   };
 
   CommandLine(const std::string& name, const std::string& description, const std::string& footer = "");
@@ -57,7 +66,7 @@ class CommandLine {
   Option flag(const std::string& names, bool& value, const std::string& help);
 
   struct Parsed {
-    std::optional<std::string> answer;  // to --help or --version: to be printed, and nothing else done
+    std::optional<std::string> answer;  // to --help, --version, --completion: to be printed, and nothing else done
     std::optional<std::string> wrong;   // what is
   };
   // `words` without the program's name.
@@ -67,7 +76,12 @@ class CommandLine {
   std::optional<int> exit_code(const std::vector<std::string>& words);
 
  private:
+  Option added(CLI::Option* option);
+  ProgramShape shape() const;
+  Parsed complete(const std::string& shell) const;
+
   std::unique_ptr<CLI::App> app_;
+  std::map<const CLI::Option*, Hint> hints_;
 };
 
 }  // namespace ccom

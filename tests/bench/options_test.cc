@@ -129,5 +129,14 @@ TEST(ParseOptions, ExplainsATopologyWithoutRanks) {
   }
 }
 
+TEST(Options, AreCompletedByKnownShellsOnly) {
+  Options options;
+  std::string script;
+  EXPECT_TRUE(parse_options({"--completion", "bash"}, &options, &script).ok());
+  EXPECT_THAT(script, HasSubstr("complete -F _ccom_bench ccom-bench"));
+  EXPECT_THAT(refusal({"--completion", "csh"}), HasSubstr("csh"));
+  EXPECT_THAT(refusal({"--completion"}), HasSubstr("--completion"));
+}
+
 }  // namespace
 }  // namespace ccom::bench

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Installs the build into a fresh prefix, moves that elsewhere, and uses what it holds: a C99 program is built against it by
-# find_package and by pkg-config (shared and static), and the installed programs start. Also: the shared library exports
-# the C API and nothing else.
+# find_package and by pkg-config (shared and static), and the installed programs start and have man pages and completions.
+# Also: the shared library exports the C API and nothing else.
 set -eu
 build=$1
 consumer=$2
@@ -32,9 +32,15 @@ cp "$libraries/libccom.a" "$folder/archive"
 cc -std=c99 "$consumer/consumer.c" -o "$folder/static_by_pkg_config" -L"$folder/archive" $(pkg-config --static --cflags --libs-only-l ccom)
 "$folder/static_by_pkg_config"
 
+# Every program says its version, and has a man page without a warning and completions.
 for program in "$folder"/prefix/bin/*; do
   "$program" --version | grep -q "^$(basename "$program") [0-9]" || { echo "$program --version: no version"; exit 1; }
+  page=$folder/prefix/share/man/man1/$(basename "$program").1
+  grep -q '^\.SH EXAMPLES' "$page" || { echo "$page has no examples"; exit 1; }
+  warnings=$(LC_ALL=C.UTF-8 man --warnings -E UTF-8 -l -Tutf8 -Z "$page" 2>&1 >/dev/null)
+  [ -z "$warnings" ] || { echo "$page: $warnings"; exit 1; }
 done
+bash "$(dirname "$0")/completions_test.sh" "$folder/prefix" bash
 
 readelf -d "$library" | grep -q 'SONAME.*libccom\.so\.0' || { echo "no SONAME libccom.so.0"; exit 1; }
 foreign=$(nm -D --defined-only "$library" | awk '{print $3}' | grep -v '^ccom[A-Z]' | grep -v '^CCOM_0' || true)

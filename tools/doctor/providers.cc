@@ -32,6 +32,7 @@ Function* find(void* library, const char* name) {
 
 Providers ask_libfabric() {
   void* library = ::dlopen("libfabric.so.1", RTLD_NOW | RTLD_LOCAL);  // not closed: its providers do not unload cleanly
+  if (library == nullptr) library = ::dlopen("libccom-fabric.so.1", RTLD_NOW | RTLD_LOCAL);  // in ccom's wheel
   if (library == nullptr) return {.failure = "libfabric is not installed"};
   auto* const version = find<decltype(::fi_version)>(library, "fi_version");
   auto* const getinfo = find<decltype(::fi_getinfo)>(library, "fi_getinfo");

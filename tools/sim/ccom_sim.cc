@@ -7,6 +7,7 @@
 #include <map>
 #include <new>
 
+#include "base/collective.h"
 #include "base/text.h"
 #include "bench/command_line/command_line.h"
 #include "planner/plan_file.h"
@@ -199,6 +200,14 @@ int run(const Request& request) {
   return written.is_ok() ? 0 : fail(written, kFailed);
 }
 
+// To complete.
+std::vector<std::string> collective_names() {
+  std::vector<std::string> names;
+  names.reserve(kCollectiveTraits.size());
+  for (const CollectiveTraits& traits : kCollectiveTraits) names.emplace_back(name_of(traits.collective));
+  return names;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -207,23 +216,25 @@ int main(int argc, char** argv) {
   line.option("topology", request.topology,
               "A fabric as ccom-topo names them, FABRIC/RANKS_PER_DEVICE, host:RANKS, HOSTS*MACHINE, MACHINE+MACHINE, "
               "or a JSON file")
+      .offers(preset_names())
+      .file()
       .required();
-  line.option("collective", request.collective, "allreduce (default), allgather, reduce_scatter, ...");
+  line.option("collective", request.collective, "allreduce (default), allgather, reduce_scatter, ...")
+      .offers(collective_names());
   line.option("-b,--bytes", request.bytes, "Sizes of the whole data, as 8 1M 1G").size();
   line.option("-a,--algorithm", request.algorithm, "One algorithm, or all that are possible");
-  line.option("--reach", request.reach,
-              "What ranks of a host reach of each other's buffers (default: staged, nothing)")
+  line.option("--reach", request.reach, "What ranks of a host reach of each other's buffers (default: staged, nothing)")
       .one_of({"staged", "readable", "mapped"});
-  line.option("--plan", request.plan_file, "Simulate the programs of this plan file too");
-  line.option("--write-plan", request.written_file, "Write the chosen programs, as CCOM_PLAN reads them");
-  line.option("--tuning", request.tuning_file, "Measured speeds, from ccom-bench --tune");
+  line.option("--plan", request.plan_file, "Simulate the programs of this plan file too").file();
+  line.option("--write-plan", request.written_file, "Write the chosen programs, as CCOM_PLAN reads them").file();
+  line.option("--tuning", request.tuning_file, "Measured speeds, from ccom-bench --tune").file();
   line.option("--slow", request.slow, "WIRE:FACTOR, a wire with that share of its bandwidth; see --wires");
   line.option("--late", request.late, "RANK:MICROSECONDS, a rank that comes later");
   line.option("--dead", request.dead, "RANK:MICROSECONDS, a rank that dies then");
   line.option("--wires", request.busiest, "Print that many of the busiest wires");
-  line.option("--trace", request.trace_file, "Write a timeline for chrome://tracing of --ranks");
+  line.option("--trace", request.trace_file, "Write a timeline for chrome://tracing of --ranks").file();
   line.option("--ranks", request.traced, "Ranks of the timeline");
-  line.option("--heat-map", request.heat_file, "Write an SVG of wires over time");
+  line.option("--heat-map", request.heat_file, "Write an SVG of wires over time").file();
   line.flag("--json", request.json, "One line of JSON per case");
   line.flag("--no-fold", request.no_fold, "Simulate every host, even if one could stand for all");
   line.flag("--tiles", request.tiles, "Messages of all ranks in tiles too, where production has them");
