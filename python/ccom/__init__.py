@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """ccom: collective communication for data-parallel training on host memory.
 
-This package carries the C library; `ccom.torch` is PyTorch's backend on it.
+This package carries the C library and its programs, or finds the system's library; `ccom.torch` is PyTorch's backend on it, for which torch
+must be installed.
 """
 import ctypes
 import os
@@ -9,6 +10,14 @@ import os
 __version__ = "0.1.0"
 
 _library = None
+
+
+def _library_file():
+    """The library that is installed with this module, else the system's (Debian's python3-ccom has none of its own)."""
+    folder = os.path.join(os.path.dirname(__file__), "lib")
+    if not os.path.isdir(folder):
+        return "libccom.so.0"
+    return os.path.join(folder, next(name for name in sorted(os.listdir(folder)) if name.startswith("libccom.so")))
 
 
 def load_library():
@@ -19,9 +28,7 @@ def load_library():
     """
     global _library
     if _library is None:
-        folder = os.path.join(os.path.dirname(__file__), "lib")
-        name = next(name for name in sorted(os.listdir(folder)) if name.startswith("libccom.so"))
-        _library = ctypes.CDLL(os.path.join(folder, name), mode=os.RTLD_NOW | os.RTLD_LOCAL)
+        _library = ctypes.CDLL(_library_file(), mode=os.RTLD_NOW | os.RTLD_LOCAL)
     return _library
 
 

@@ -27,7 +27,9 @@ struct Library {
 
   Library() {
     ::setenv("IPATH_NO_BACKTRACE", "1", 0);
+    // The host's comes first: it knows the host's devices, as EFA's does. The other one is in ccom's wheel.
     void* handle = ::dlopen("libfabric.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (handle == nullptr) handle = ::dlopen("libccom-fabric.so.1", RTLD_NOW | RTLD_LOCAL);
     if (handle == nullptr) {
       log(LogLevel::Warn, "ofi: load libfabric: %s", ::dlerror());
       return;

@@ -8,7 +8,9 @@ this module is light; the library is loaded, and threads and sockets are made, w
     CCOM_TORCH_MAPPED_TENSORS=1   large CPU tensors in memory that ranks can map: see enable_mapped_tensors()
 """
 import atexit
+import importlib
 import os
+import re
 import sys
 
 import torch.distributed as dist
@@ -17,30 +19,33 @@ _MINIMUM = (2, 4)
 _backend_module = None
 
 
-def _versions_agree(built_for):
-    import torch
-
-    here = tuple(int(part) for part in torch.__version__.split(".")[:2])
+def _extension_for(torch_version, folders):
+    """The folder with the extension for this torch: torch's C++ interface changes with every minor version."""
+    here = tuple(int(part) for part in torch_version.split(".")[:2])
     if here < _MINIMUM:
-        raise ImportError(f"ccom.torch needs torch {_MINIMUM[0]}.{_MINIMUM[1]} or later, found {torch.__version__}")
-    if here != tuple(int(part) for part in built_for.split(".")):
+        raise ImportError(f"ccom.torch needs torch {_MINIMUM[0]}.{_MINIMUM[1]} or later, found {torch_version}")
+    minors = sorted(tuple(int(part) for part in name.split("_")[1:]) for name in folders if re.fullmatch(r"torch_\d+_\d+", name))
+    if here not in minors:
+        built_for = ", ".join("%d.%d" % minor for minor in minors) or "none"
         raise ImportError(
-            f"ccom.torch was built for torch {built_for}, found {torch.__version__}: torch's C++ interface changes with "
-            "every minor version. Build it again: pip install --no-build-isolation --force-reinstall --no-deps ./python"
+            f"ccom.torch was built for torch {built_for}, found {torch_version}: torch's C++ interface changes with "
+            "every minor version. Install one of these, a later ccom, or build ccom for this torch from its sources: "
+            "pip install --no-build-isolation --force-reinstall --no-deps ./python"
         )
+    return "torch_%d_%d" % here
 
 
 def _load():
     """The extension module; the first call registers a shutdown of open groups at interpreter exit."""
     global _backend_module
     if _backend_module is None:
+        import torch
+
         from ccom import load_library
-        from ccom.torch import _built_for
 
-        _versions_agree(_built_for.TORCH)
+        folder = _extension_for(torch.__version__, os.listdir(os.path.dirname(__file__)))
         load_library()
-        from ccom.torch import _backend
-
+        _backend = importlib.import_module(f"ccom.torch.{folder}._backend")
         atexit.register(_backend.close_all_groups)
         if os.environ.get("CCOM_TORCH_DUMP") or os.environ.get("TORCH_FR_DUMP_TEMP_FILE"):
             from ccom.torch import flight_recorder

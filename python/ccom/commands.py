@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The console commands: each becomes the program of its name in this package's folder."""
+import os
+import sys
+
+
+def _become(name):
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", name)
+    if not os.path.exists(path):
+        sys.exit(f"{name}: not in this installation of ccom, which was built without the programs (ccom_DIR in docs/installing.md)")
+    os.execv(path, [name, *sys.argv[1:]])
+
+
+def bench():
+    _become("ccom-bench")
+
+
+def doctor():
+    _become("ccom-doctor")
+
+
+def sim():
+    _become("ccom-sim")
+
+
+def topo():
+    _become("ccom-topo")

@@ -1,0 +1,84 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# wheel_test.sh SOURCE BUILD: makes the wheel and uses it as those do who have installed it.
+#   what it asks of a host   auditwheel names the platform; nothing but ccom* is exported by libccom, the module's entry by an extension; below 25 MB
+#   without torch            a new environment: the package is imported, the programs run, those that cmake --install installs
+#   with torch               beside grpcio and protobuf of the index, which come first or second; the example of the README
+# Of torch's minors the oldest is tried, whose package for processors is small; CCOM_TEST_LONG=1 compiles for all. A wheel that has
+# passed is not tried again: CCOM_WHEEL_CACHE (~/.cache/ccom/wheel) remembers its contents.
+set -euo pipefail
+source=$1
+build=$2
+cd "$source"
+for variable in $(env | sed -n 's/^\(CCOM_[A-Z0-9_]*\)=.*/\1/p'); do
+  case $variable in CCOM_TEST_LONG | CCOM_WHEEL_CACHE) ;; *) unset "$variable" ;; esac
+done
+export CCOM_SOCKET_IFNAME=lo
+cache=${CCOM_WHEEL_CACHE:-$HOME/.cache/ccom/wheel}
+[ -n "${CCOM_TEST_LONG:-}" ] || export TORCHES=${TORCHES:-2.13}
+
+key=$(scripts/build-wheel --key)-$(cat tests/wheel/* examples/torch_*.py | sha256sum | cut -c1-8)
+if [ -e "$cache/$key" ] && [ -z "${CCOM_TEST_LONG:-}" ]; then
+  echo "this wheel has passed: $(cat "$cache/$key")"
+  exit 77
+fi
+wheel=$(scripts/build-wheel | tail -n 1)
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+fail() {
+  echo "failed: $*"
+  exit 1
+}
+
+auditwheel=$(ls "$PWD"/build/wheel/python-*/bin/auditwheel | head -n 1)
+PATH=$(dirname "$auditwheel"):$PATH "$auditwheel" show "$wheel" >"$folder/show" 2>&1 || { cat "$folder/show"; exit 1; }
+tr '\n' ' ' <"$folder/show" | grep -qE 'constrains the platform tag to "manylinux_2_3[0-6]_' || { cat "$folder/show"; fail "it needs a newer glibc than Debian 12's"; }
+case $wheel in *-manylinux_2_3[0-6]_*.whl) ;; *) fail "the name does not say which glibc: $wheel" ;; esac
+bytes=$(stat -c %s "$wheel")
+[ "$bytes" -lt 25000000 ] || fail "$bytes bytes"
+
+/usr/bin/python3 -m zipfile -e "$wheel" "$folder/unpacked"
+exported() { nm -D --defined-only "$1" | awk '{print $NF}' | grep -vx '__bss_start\|_edata\|_end' | sort; }
+foreign=$(exported "$folder/unpacked/ccom/lib/libccom.so.0" | grep -v -e '^ccom[A-Z]' -e '^CCOM_0' || true)
+[ -z "$foreign" ] || fail "libccom exports $foreign"
+for module in "$folder"/unpacked/ccom/torch/torch_*/_backend*.so; do
+  exported "$module" >"$folder/names"
+  [ "$(grep -v '^_Z' "$folder/names")" = PyInit__backend ] || fail "$module exports $(grep -v '^_Z' "$folder/names" | xargs)"
+  # Inline functions of torch's headers are visible, as in every extension. None is of a library that others carry too.
+  ! grep -E '^_Z[A-Z]*N?K?(8google|4grpc|9grpc_core|4absl|4ccom)' "$folder/names" || fail "$module exports these"
+done
+cmake --install "$build" --prefix "$folder/installed" >/dev/null
+[ "$(ls "$folder/installed/bin")" = "$(ls "$folder/unpacked/ccom/bin")" ] || fail "its programs are $(ls "$folder/unpacked/ccom/bin" | xargs)"
+
+# Without torch.
+/usr/bin/python3 -m venv "$folder/plain"
+"$folder/plain/bin/pip" install --quiet --no-index "$wheel"
+cd "$folder"
+plain/bin/python -c 'import ccom; assert ccom.version() == tuple(int(part) for part in ccom.__version__.split(".")), ccom.version()'
+plain/bin/python -c 'import ccom.torch' 2>log && fail "ccom.torch without torch is imported"
+grep -q "No module named 'torch'" log || { cat log; fail "ccom.torch without torch"; }
+for program in $(ls installed/bin); do
+  "plain/bin/$program" --version | grep -q "^$program [0-9]" || fail "$program --version"
+done
+plain/bin/ccom-bench allreduce -np 4 --sizes 8,64K >log || { cat log; fail "ccom-bench"; }
+grep -q 65536 log || { cat log; fail "ccom-bench measured nothing"; }
+plain/bin/ccom-bench allreduce -np 2 --sizes 64K --transport ofi >log 2>&1 || { cat log; fail "ccom-bench on ofi"; }
+
+# With torch, grpcio and protobuf.
+/usr/bin/python3 -m venv "$folder/torch"
+torch/bin/pip install --quiet "torch==2.13.*" numpy grpcio protobuf
+torch/bin/pip install --quiet --no-index --no-deps "$wheel"
+torch/bin/pip check || fail "pip check"
+for order in before after; do
+  timeout 120 torch/bin/python -m torch.distributed.run --nproc-per-node=2 "$source/tests/wheel/beside.py" $order >log 2>&1 ||
+    { cat log; fail "beside grpcio and protobuf, these $order"; }
+  [ "$(grep -c "$order fine" log)" = 2 ] || { cat log; fail "beside grpcio and protobuf, these $order"; }
+done
+OMP_NUM_THREADS=1 timeout 200 torch/bin/python -m torch.distributed.run --nproc-per-node=4 "$source/examples/torch_ddp_digits.py" >log 2>&1 ||
+  { cat log; fail "the example"; }
+tail -n 3 log
+
+mkdir -p "$cache"
+echo "$(basename "$wheel"), $bytes bytes" >"$cache/$key"
+echo "wheel test passed: $(cat "$cache/$key")"
