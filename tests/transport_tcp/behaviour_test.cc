@@ -4,12 +4,16 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <cstring>
 #include <map>
 #include <random>
+#include <set>
+#include <string>
 
 #include "base/network.h"
 #include "tests/transport_tcp/raw.h"
@@ -108,6 +112,27 @@ TEST(Descriptors, AreClosedOnExecAndAllGivenBack) {
     EXPECT_EQ(during.has_inheritable_socket, before.has_inheritable_socket);
   }
   EXPECT_EQ(list_descriptors().count, before.count);
+}
+
+// Of all connections of this process; a listener's is not counted.
+std::multiset<std::string> congestion_controls() {
+  std::multiset<std::string> found;
+  for (int fd = 3; fd < 1024; ++fd) {
+    char name[16] = {};
+    socklen_t length = sizeof name;
+    tcp_info info{};
+    socklen_t info_length = sizeof info;
+    if (::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &info_length) != 0 || info.tcpi_state != TCP_ESTABLISHED)
+      continue;
+    if (::getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &length) == 0) found.insert(name);
+  }
+  return found;
+}
+
+TEST(CongestionControl, IsRenoWithinAHost) {
+  const std::multiset<std::string> before = congestion_controls();
+  const Pair pair = connected_pair({.streams = 2, .channels = 1});
+  EXPECT_EQ(congestion_controls().count("reno"), before.count("reno") + 4);
 }
 
 TEST(UnpostedMessages, LetTheReceiverSleep) {
