@@ -71,18 +71,18 @@ Outcome receive_damaged(DamagedPair& damaged, size_t size_bytes, Sink* sink) {
 TEST(Checksum, NamesPeerMessageAndOffsetOfDamagedPayload) {
   DamagedPair damaged(DamagedPair::Kind::Flip,
                       sizeof(FragmentHeader) + kMaxFragmentBytes + sizeof(FragmentHeader) + 1000);
-  const Outcome outcome = receive_damaged(damaged, 600000, nullptr);
+  const Outcome outcome = receive_damaged(damaged, 1200000, nullptr);
   EXPECT_EQ(outcome.status.code(), Code::TransportError);
   EXPECT_THAT(outcome.status.peers(), ElementsAre(1));
   EXPECT_THAT(outcome.status.message(), HasSubstr("rank 1 at 127.0.0.1:"));
-  EXPECT_THAT(outcome.status.message(), HasSubstr("checksum (message 0, offset 262144, 262144 bytes)"));
+  EXPECT_THAT(outcome.status.message(), HasSubstr("checksum (message 0, offset 524288, 524288 bytes)"));
   EXPECT_TRUE(outcome.events.completed.empty());
 }
 
 TEST(Checksum, KeepsDamagedPayloadFromASink) {
   CountingSink sink;
   DamagedPair damaged(DamagedPair::Kind::Flip, 2 * sizeof(FragmentHeader) + kMaxFragmentBytes + 99);
-  EXPECT_EQ(receive_damaged(damaged, 600000, &sink).status.code(), Code::TransportError);
+  EXPECT_EQ(receive_damaged(damaged, 1200000, &sink).status.code(), Code::TransportError);
   EXPECT_EQ(sink.seen_bytes, kMaxFragmentBytes) << "the fragment before it was fine";
 }
 
@@ -99,7 +99,7 @@ TEST(Checksum, OfTlsNoticesDamageAnywhere) {
   for (const uint64_t position : {20000, 300000, 500001}) {
     CountingSink sink;
     DamagedPair damaged(DamagedPair::Kind::Flip, position, true);
-    const Outcome outcome = receive_damaged(damaged, 600000, &sink);
+    const Outcome outcome = receive_damaged(damaged, 1200000, &sink);
     EXPECT_EQ(outcome.status.code(), Code::TransportError) << outcome.status.message();
     EXPECT_THAT(outcome.status.peers(), ElementsAre(1));
     EXPECT_THAT(outcome.status.message(), HasSubstr("data that fails TLS verification"));
