@@ -40,7 +40,7 @@ extern "C" {
 #endif
 
 #define CCOM_MAJOR 0
-#define CCOM_MINOR 1
+#define CCOM_MINOR 9
 #define CCOM_PATCH 0
 /* X * 10000 + Y * 100 + Z */
 #define CCOM_VERSION_CODE (CCOM_MAJOR * 10000 + CCOM_MINOR * 100 + CCOM_PATCH)

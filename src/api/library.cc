@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 #include <mutex>
+#include <string_view>
 
 #include "api/handles.h"
 #include "api/structs.h"
@@ -16,6 +17,12 @@
 #include "base/version.h"
 
 namespace ccom {
+
+#define CCOM_TEXT(x) #x
+#define CCOM_VERSION_TEXT(major, minor, patch) CCOM_TEXT(major) "." CCOM_TEXT(minor) "." CCOM_TEXT(patch)
+static_assert(std::string_view(kVersion) == CCOM_VERSION_TEXT(CCOM_MAJOR, CCOM_MINOR, CCOM_PATCH));
+#undef CCOM_VERSION_TEXT
+#undef CCOM_TEXT
 
 // The C enums and the C++ ones are identical.
 #define CCOM_SAME(ours, theirs) static_assert(static_cast<int>(ours) == static_cast<int>(theirs))
