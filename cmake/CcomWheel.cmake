@@ -29,7 +29,7 @@ add_library(ccom_wheel SHARED EXCLUDE_FROM_ALL ${objects})
 target_link_options(ccom_wheel PRIVATE ${link_options} -Wl,--version-script=${PROJECT_SOURCE_DIR}/src/api/ccom.map -Wl,-z,defs)
 target_link_libraries(ccom_wheel PRIVATE ${inside})
 set_target_properties(
-  ccom_wheel PROPERTIES OUTPUT_NAME ccom LINKER_LANGUAGE CXX SOVERSION ${PROJECT_VERSION_MAJOR} LIBRARY_OUTPUT_DIRECTORY ${folder}/lib
+  ccom_wheel PROPERTIES OUTPUT_NAME ccom LINKER_LANGUAGE CXX SOVERSION ${CCOM_SOVERSION} LIBRARY_OUTPUT_DIRECTORY ${folder}/lib
                         LINK_DEPENDS ${PROJECT_SOURCE_DIR}/src/api/ccom.map BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH $ORIGIN)
 add_custom_target(ccom_wheel_files DEPENDS ccom_wheel)
 

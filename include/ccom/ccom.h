@@ -21,6 +21,13 @@
  *   buffer of a failed operation is unspecified. ccomCommAbort and ccomCommDestroy always work and never wait for
  *   peers.
  * - ccomInvalidArgument and ccomInvalidUsage have no effect: the communicator remains usable.
+ * - Structures that begin with size, magic and version are initialised by the macro beside them. They grow at their end
+ *   only, and the default of every field that comes after 0.9.0 is 0. So a program runs with later libraries, which
+ *   take what it does not have for 0, and with earlier ones if it leaves what they do not know at 0; otherwise the
+ *   call is ccomInvalidArgument, and the text names both versions. What such a structure returns is filled as far as
+ *   the program's header has it; fields that the library does not know become 0.
+ * - Numbers that this header does not know may come from later libraries: take an unknown result for an error, an
+ *   unknown level of a log line for ccomLogDebug. Fields named reserved are 0.
  */
 #ifndef CCOM_CCOM_H_
 #define CCOM_CCOM_H_
@@ -33,7 +40,7 @@ extern "C" {
 #endif
 
 #define CCOM_MAJOR 0
-#define CCOM_MINOR 1
+#define CCOM_MINOR 9
 #define CCOM_PATCH 0
 /* X * 10000 + Y * 100 + Z */
 #define CCOM_VERSION_CODE (CCOM_MAJOR * 10000 + CCOM_MINOR * 100 + CCOM_PATCH)
@@ -116,7 +123,8 @@ typedef enum {
   ccomBxor = 10,
   ccomLand = 11,
   ccomLor = 12,
-  ccomNumOps = 64
+  ccomNumOps = 64,
+  ccomBuiltinOpForceInt = 0x7fffffff
 } ccomBuiltinOp_t;
 /* A ccomBuiltinOp_t, or an operator of ccomRedOpCreatePreMulSum. */
 typedef int ccomRedOp_t;
@@ -138,27 +146,39 @@ CCOM_API const char* ccomGetErrorString(ccomResult_t result);
  * if there was none. Valid until the thread's next ccom call. */
 CCOM_API const char* ccomGetLastError(ccomComm_t comm);
 
+/* What the macros that initialise structures write into them, by which a structure without is recognised. */
+#define CCOM_STRUCT_MAGIC 0xcc0515edu
+
 #define CCOM_MAX_ERROR_PEERS 16
 /* An error by its parts; initialise with CCOM_ERROR_INFO_INIT. */
 typedef struct {
-  size_t size; /* set by CCOM_ERROR_INFO_INIT */
+  size_t size; /* this and the next two: set by CCOM_ERROR_INFO_INIT */
+  uint32_t magic;
+  uint32_t version;
   ccomResult_t result;
-  char operation[32];              /* "allreduce", "" if no operation was in progress */
-  uint64_t sequence;               /* number of the collective call on this communicator, from 1 */
-  int nPeers;                      /* number of ranks blamed for the error */
-  int peers[CCOM_MAX_ERROR_PEERS]; /* the first of them */
-  char host[64];                   /* host of the first of them */
   int sysErrno;                    /* 0 if no system call is involved */
+  uint64_t sequence;               /* number of the collective call on this communicator, from 1 */
+  char operation[32];              /* "allreduce", "" if no operation was in progress */
+  int nPeers;                      /* number of ranks blamed for the error */
+  int reserved;                    /* 0 */
+  int peers[CCOM_MAX_ERROR_PEERS]; /* the first of them */
+  char host[256];                  /* host of the first of them */
   char text[1024];                 /* description of the error */
   char cure[256];                  /* suggested remedy, "" if unknown */
 } ccomErrorInfo_t;
 #define CCOM_ERROR_INFO_INIT \
-  { sizeof(ccomErrorInfo_t), ccomSuccess, "", 0, 0, {0}, "", 0, "", "" }
+  { sizeof(ccomErrorInfo_t), CCOM_STRUCT_MAGIC, CCOM_VERSION_CODE, ccomSuccess, 0, 0, "", 0, 0, {0}, "", "", "" }
 /* The communicator's sticky error as a struct; comm NULL: the calling thread's last error. */
 CCOM_API ccomResult_t ccomGetErrorInfo(ccomComm_t comm, ccomErrorInfo_t* info);
 
 /* Levels of log lines, see CCOM_LOG. */
-typedef enum { ccomLogError = 0, ccomLogWarn = 1, ccomLogInfo = 2, ccomLogDebug = 3 } ccomLogLevel_t;
+typedef enum {
+  ccomLogError = 0,
+  ccomLogWarn = 1,
+  ccomLogInfo = 2,
+  ccomLogDebug = 3,
+  ccomLogLevelForceInt = 0x7fffffff
+} ccomLogLevel_t;
 /* A function for ccomSetLogCallback; user: what was passed there. */
 typedef void (*ccomLogFn)(ccomLogLevel_t level, const char* message, void* user);
 /* Receives every log line, in order, one at a time, from a thread of ccom's; it may block and call ccom. Whoever logs
@@ -168,14 +188,15 @@ CCOM_API ccomResult_t ccomSetLogCallback(ccomLogFn fn, void* user);
 
 /* One variable of ccomParamList. */
 typedef struct {
+  size_t size;              /* bytes that the library has filled: fields beyond came later */
   const char* key;          /* "CCOM_ALGO" */
   const char* value;        /* effective in this process */
   const char* defaultValue; /* "" means unset */
   const char* origin;       /* "default" or "environment" */
   const char* help;
 } ccomParamDesc_t;
-/* Every CCOM_* variable that this version knows, in alphabetical order. The list is static. */
-CCOM_API ccomResult_t ccomParamList(const ccomParamDesc_t** list, size_t* n);
+/* Every CCOM_* variable that this version knows, in alphabetical order, (*list)[0]->key first. The list is static. */
+CCOM_API ccomResult_t ccomParamList(const ccomParamDesc_t* const** list, size_t* n);
 /* Copies the value of one parameter, with a terminating 0, into `value` of *length bytes; sets *length to the bytes
  * needed. origin may be NULL. */
 CCOM_API ccomResult_t ccomParamGet(const char* key, char* value, size_t* length, const char** origin);
@@ -202,7 +223,9 @@ CCOM_API ccomResult_t ccomGetLaunch(int* rank, int* nranks, int* localRank, int*
 /* All fields are optional; CCOM_CONFIG_INIT sets them to their defaults. A field takes precedence over its environment
  * variable. Strings are copied. */
 typedef struct {
-  size_t size;
+  size_t size; /* this and the next two: set by CCOM_CONFIG_INIT */
+  uint32_t magic;
+  uint32_t version;
   const char* commName;  /* for error texts */
   int64_t timeoutMs;     /* operations; default 300000 (CCOM_TIMEOUT_MS) */
   int64_t initTimeoutMs; /* start-up; default 60000 (CCOM_INIT_TIMEOUT_MS) */
@@ -227,16 +250,20 @@ typedef struct {
   const char* rounding;
   int64_t roundingSeed; /* default 0 */
   int messages;         /* 1: supports messages, see ccomMessageSend; equal on all ranks; default 0 (CCOM_MESSAGES) */
+  int reserved;         /* 0 */
   /* NULL, or a function that can end a wait, for interpreters that have to look at signals themselves. A thread that
-   * waits in a call of this communicator, or while ranks meet at its start, calls interrupted(interruptedUser) every few
-   * milliseconds. As soon as that returns anything but 0, the communicator is aborted, and the call returns ccomAborted;
-   * at the start the ranks get an error and there is no communicator. Called by several threads, ccom's own included, as
-   * long as the communicator or one split from it exists. It must not call ccom, and it delays the call. */
+   * waits in a call of this communicator, or while ranks meet at its start, calls interrupted(interruptedUser) every
+   * few milliseconds. As soon as that returns anything but 0, the communicator is aborted, and the call returns
+   * ccomAborted; at the start the ranks get an error and there is no communicator. Called by several threads, ccom's
+   * own included, as long as the communicator exists. It must not call ccom, and it delays the call. */
   int (*interrupted)(void* interruptedUser);
   void* interruptedUser;
 } ccomConfig_t;
-#define CCOM_CONFIG_INIT \
-  { sizeof(ccomConfig_t), NULL, -1, -1, NULL, NULL, NULL, NULL, NULL, -1, NULL, -1, -1, NULL, NULL }
+#define CCOM_CONFIG_INIT                                                                                              \
+  {                                                                                                                   \
+    sizeof(ccomConfig_t), CCOM_STRUCT_MAGIC, CCOM_VERSION_CODE, NULL, -1, -1, NULL, NULL, NULL, NULL, NULL, -1, NULL, \
+        -1, -1, 0, NULL, NULL                                                                                         \
+  }
 
 /* Collective over the nranks processes or threads that hold `id`; blocks for at most initTimeoutMs. On error *comm is
  * NULL and the text names the phase and the missing ranks. */
@@ -276,20 +303,23 @@ CCOM_API ccomResult_t ccomCommUserRank(ccomComm_t comm, int* rank);
 
 /* A communicator's state; initialise with CCOM_COMM_INFO_INIT. */
 typedef struct {
-  size_t size;
+  size_t size; /* this and the next two: set by CCOM_COMM_INFO_INIT */
+  uint32_t magic;
+  uint32_t version;
   int rank;
   int nranks;
   int nhosts;
   int localRank;
   int localNRanks;
+  int reserved;         /* 0 */
   char transports[64];  /* in use, "shm" or "shm,tcp" */
-  char topology[64];    /* "host", or the imposed preset */
+  char topology[256];   /* "host", or the imposed preset */
   uint64_t bytesSent;   /* payload in messages of this rank so far; calls through shared memory send none */
   uint64_t memoryBytes; /* staging and transport memory held by this rank for this communicator */
   uint64_t sequence;    /* collective calls so far */
 } ccomCommInfo_t;
 #define CCOM_COMM_INFO_INIT \
-  { sizeof(ccomCommInfo_t), 0, 0, 0, 0, 0, "", "", 0, 0, 0 }
+  { sizeof(ccomCommInfo_t), CCOM_STRUCT_MAGIC, CCOM_VERSION_CODE, 0, 0, 0, 0, 0, 0, "", "", 0, 0, 0 }
 /* Waits for earlier calls; do not call it from a callback of a stream with such calls. The same holds for
  * ccomCommGetBytesSent and ccomExplain. */
 CCOM_API ccomResult_t ccomCommGetInfo(ccomComm_t comm, ccomCommInfo_t* info);

@@ -7,7 +7,7 @@ must be installed.
 import ctypes
 import os
 
-__version__ = "0.1.0"
+__version__ = "0.9.0"
 
 _library = None
 

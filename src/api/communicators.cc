@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "api/handles.h"
+#include "api/structs.h"
 #include "base/options.h"
 #include "bootstrap/grpc_client.h"
 #include "bootstrap/job_secret.h"
@@ -22,12 +23,11 @@ namespace {
 constexpr int64_t kLeastMemory = int64_t{1} << 20;
 
 // Config fields that are set take precedence over the environment.
-Result<CommConfig> resolve(const ccomConfig_t* given) {
+Result<CommConfig> resolve(const ccomConfig_t* of_caller) {
   CCOM_TRY_ASSIGN(CommConfig config, CommConfig::from_environment());
-  if (given == nullptr) return config;
-  if (given->size != sizeof(ccomConfig_t)) {
-    return error(Code::InvalidArgument, "config was not initialised with CCOM_CONFIG_INIT");
-  }
+  if (of_caller == nullptr) return config;
+  CCOM_TRY_ASSIGN(const ccomConfig_t given, read_struct(of_caller, CCOM_CONFIG_INIT, {"config", "CCOM_CONFIG_INIT"}));
+  if (given.reserved != 0) return error(Code::InvalidArgument, "config.reserved is %d; it must be 0", given.reserved);
   const auto text = [](const char* from, std::string& to) {
     if (from != nullptr) to = from;
   };
@@ -39,31 +39,31 @@ Result<CommConfig> resolve(const ccomConfig_t* given) {
     to = from;
     return {};
   };
-  text(given->commName, config.name);
-  text(given->algorithm, config.algorithm);
-  text(given->topology, config.topology);
-  text(given->ifname, config.ifname);
-  text(given->hostId, config.host_id);
-  CCOM_TRY(number(given->timeoutMs, config.timeout_ms, "timeoutMs"));
-  CCOM_TRY(number(given->initTimeoutMs, config.init_timeout_ms, "initTimeoutMs"));
-  CCOM_TRY(number(given->maxMemory, config.max_memory, "maxMemory"));
+  text(given.commName, config.name);
+  text(given.algorithm, config.algorithm);
+  text(given.topology, config.topology);
+  text(given.ifname, config.ifname);
+  text(given.hostId, config.host_id);
+  CCOM_TRY(number(given.timeoutMs, config.timeout_ms, "timeoutMs"));
+  CCOM_TRY(number(given.initTimeoutMs, config.init_timeout_ms, "initTimeoutMs"));
+  CCOM_TRY(number(given.maxMemory, config.max_memory, "maxMemory"));
   if (config.max_memory < kLeastMemory) {
     return error(Code::InvalidArgument, "config.maxMemory is %lld bytes; the minimum is %lld",
                  static_cast<long long>(config.max_memory), static_cast<long long>(kLeastMemory));
   }
-  if (given->transport != nullptr) CCOM_TRY(config.set_transports(given->transport));
-  if (given->rounding != nullptr) CCOM_TRY(config.set_rounding(given->rounding));
-  if (given->messages < -1 || given->messages > 1)
+  if (given.transport != nullptr) CCOM_TRY(config.set_transports(given.transport));
+  if (given.rounding != nullptr) CCOM_TRY(config.set_rounding(given.rounding));
+  if (given.messages < -1 || given.messages > 1)
     return error(Code::InvalidArgument, "config.messages is %d; it must be 0 or 1, or -1 for the default",
-                 given->messages);
-  if (given->messages >= 0) config.messages = given->messages == 1;
-  if (given->roundingSeed < -1) {
+                 given.messages);
+  if (given.messages >= 0) config.messages = given.messages == 1;
+  if (given.roundingSeed < -1) {
     return error(Code::InvalidArgument, "config.roundingSeed is %lld; it must be 0 or more, or -1 for the default",
-                 static_cast<long long>(given->roundingSeed));
+                 static_cast<long long>(given.roundingSeed));
   }
-  if (given->roundingSeed >= 0) config.rounding_seed = given->roundingSeed;
-  if (given->interrupted != nullptr) {
-    config.interrupted = [function = given->interrupted, user = given->interruptedUser] { return function(user) != 0; };
+  if (given.roundingSeed >= 0) config.rounding_seed = given.roundingSeed;
+  if (given.interrupted != nullptr) {
+    config.interrupted = [function = given.interrupted, user = given.interruptedUser] { return function(user) != 0; };
   }
   return config;
 }
@@ -269,24 +269,24 @@ ccomResult_t ccomCommUserRank(ccomComm_t comm, int* rank) {
 
 ccomResult_t ccomCommGetInfo(ccomComm_t comm, ccomCommInfo_t* info) {
   return guarded("ccomCommGetInfo", [&]() -> Status {
-    if (info == nullptr || info->size != sizeof(ccomCommInfo_t)) {
-      return error(Code::InvalidArgument, "info is NULL or was not initialised with CCOM_COMM_INFO_INIT");
-    }
+    CCOM_TRY(check_struct(info, {"info", "CCOM_COMM_INFO_INIT"}));
     CCOM_TRY(check_handle(comm));
+    ccomCommInfo_t known = CCOM_COMM_INFO_INIT;
     Communicator& communicator = *comm->communicator;
     const Place& place = communicator.topology().ranks[static_cast<size_t>(communicator.rank())];
     const Host& host = communicator.topology().hosts[static_cast<size_t>(place.host)];
-    info->rank = communicator.rank();
-    info->nranks = communicator.nranks();
-    info->nhosts = static_cast<int>(communicator.topology().hosts.size());
-    info->localRank = place.local;
-    info->localNRanks = static_cast<int>(communicator.topology().ranks_of(place.host).size());
-    std::snprintf(info->transports, sizeof info->transports, "%s", communicator.transport_names().c_str());
-    std::snprintf(info->topology, sizeof info->topology, "%s", host.imposed ? host.imposed->name.c_str() : "host");
+    known.rank = communicator.rank();
+    known.nranks = communicator.nranks();
+    known.nhosts = static_cast<int>(communicator.topology().hosts.size());
+    known.localRank = place.local;
+    known.localNRanks = static_cast<int>(communicator.topology().ranks_of(place.host).size());
+    std::snprintf(known.transports, sizeof known.transports, "%s", communicator.transport_names().c_str());
+    std::snprintf(known.topology, sizeof known.topology, "%s", host.imposed ? host.imposed->name.c_str() : "host");
     const Communicator::Usage usage = communicator.usage();
-    info->bytesSent = std::accumulate(usage.bytes_sent_to.begin(), usage.bytes_sent_to.end(), uint64_t{0});
-    info->memoryBytes = usage.memory_bytes;
-    info->sequence = communicator.sequence();
+    known.bytesSent = std::accumulate(usage.bytes_sent_to.begin(), usage.bytes_sent_to.end(), uint64_t{0});
+    known.memoryBytes = usage.memory_bytes;
+    known.sequence = communicator.sequence();
+    write_struct(known, info);
     return {};
   });
 }

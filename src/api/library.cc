@@ -7,14 +7,22 @@
 #include <cstdio>
 #include <cstring>
 #include <mutex>
+#include <string_view>
 
 #include "api/handles.h"
+#include "api/structs.h"
 #include "base/log.h"
 #include "base/options.h"
 #include "base/per_thread.h"
 #include "base/version.h"
 
 namespace ccom {
+
+#define CCOM_TEXT(x) #x
+#define CCOM_VERSION_TEXT(major, minor, patch) CCOM_TEXT(major) "." CCOM_TEXT(minor) "." CCOM_TEXT(patch)
+static_assert(std::string_view(kVersion) == CCOM_VERSION_TEXT(CCOM_MAJOR, CCOM_MINOR, CCOM_PATCH));
+#undef CCOM_VERSION_TEXT
+#undef CCOM_TEXT
 
 // The C enums and the C++ ones are identical.
 #define CCOM_SAME(ours, theirs) static_assert(static_cast<int>(ours) == static_cast<int>(theirs))
@@ -116,6 +124,8 @@ std::string text_of(const Status& status) {
   return status.cure().empty() ? status.message() : status.message() + " (" + status.cure() + ")";
 }
 
+namespace {
+
 void fill_info(const Status& status, ccomErrorInfo_t* info) {
   info->result = static_cast<ccomResult_t>(status.code());
   info->nPeers = static_cast<int>(status.peers().size());
@@ -127,6 +137,12 @@ void fill_info(const Status& status, ccomErrorInfo_t* info) {
   copy_text(info->cure, status.cure());
 }
 
+void fill_failed_call(const Communicator::FailedCall& call, ccomErrorInfo_t* info) {
+  copy_text(info->operation, call.operation);
+  info->sequence = call.sequence;
+}
+
+}  // namespace
 }  // namespace ccom
 
 using namespace ccom;  // NOLINT(google-build-using-namespace): the C functions below are its border
@@ -155,19 +171,16 @@ const char* ccomGetLastError(ccomComm_t comm) {
 
 ccomResult_t ccomGetErrorInfo(ccomComm_t comm, ccomErrorInfo_t* info) {
   return guarded("ccomGetErrorInfo", [&]() -> Status {
-    if (info == nullptr || info->size != sizeof(ccomErrorInfo_t)) {
-      return error(Code::InvalidArgument, "info is NULL or was not initialised with CCOM_ERROR_INFO_INIT");
-    }
-    *info = CCOM_ERROR_INFO_INIT;
+    CCOM_TRY(check_struct(info, {"info", "CCOM_ERROR_INFO_INIT"}));
+    ccomErrorInfo_t known = CCOM_ERROR_INFO_INIT;
     if (comm == nullptr) {
-      fill_info(last_error(), info);
-      return {};
+      fill_info(last_error(), &known);
+    } else {
+      CCOM_TRY(check_handle(comm));
+      fill_info(comm->communicator->status(), &known);
+      fill_failed_call(comm->communicator->failed_call(), &known);
     }
-    CCOM_TRY(check_handle(comm));
-    fill_info(comm->communicator->status(), info);
-    const Communicator::FailedCall call = comm->communicator->failed_call();
-    std::snprintf(info->operation, sizeof info->operation, "%s", call.operation.c_str());
-    info->sequence = call.sequence;
+    write_struct(known, info);
     return {};
   });
 }
@@ -185,16 +198,18 @@ struct Parameters {
   Parameters() {
     for (const OptionInfo& info : option_table()) {
       values.push_back(option(info.key));
-      descriptions.push_back(
-          {info.key, nullptr, info.default_value, option_is_set(info.key) ? "environment" : "default", info.help});
+      descriptions.push_back({sizeof(ccomParamDesc_t), info.key, nullptr, info.default_value,
+                              option_is_set(info.key) ? "environment" : "default", info.help});
     }
     for (size_t i = 0; i < values.size(); ++i) {
       const bool secret = std::strcmp(descriptions[i].key, "CCOM_SECRET") == 0 && !values[i].empty();
       descriptions[i].value = secret ? "(set)" : values[i].c_str();
+      list.push_back(&descriptions[i]);
     }
   }
   std::vector<std::string> values;
   std::vector<ccomParamDesc_t> descriptions;
+  std::vector<const ccomParamDesc_t*> list;  // so that the descriptions may become longer
 };
 
 const Parameters& parameters() {
@@ -204,11 +219,11 @@ const Parameters& parameters() {
 
 }  // namespace
 
-ccomResult_t ccomParamList(const ccomParamDesc_t** list, size_t* n) {
+ccomResult_t ccomParamList(const ccomParamDesc_t* const** list, size_t* n) {
   return guarded("ccomParamList", [&]() -> Status {
     if (list == nullptr || n == nullptr) return error(Code::InvalidArgument, "list or n is NULL");
-    *list = parameters().descriptions.data();
-    *n = parameters().descriptions.size();
+    *list = parameters().list.data();
+    *n = parameters().list.size();
     return {};
   });
 }

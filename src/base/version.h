@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The library's version; src/api asserts that it equals the public header's.
+// The library's version; src/api asserts that it is the public header's.
 #pragma once
 
 namespace ccom {
-inline constexpr const char* kVersion = "0.1.0";
+inline constexpr const char* kVersion = "0.9.0";
 }

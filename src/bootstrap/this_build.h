@@ -7,7 +7,7 @@
 
 namespace ccom {
 
-// "ccom 0.1.0 (sources 3f2a9c11d04e)": version and hash of the library's sources, because each rank makes its plans for
+// "ccom 0.9.0 (sources 3f2a9c11d04e)": version and hash of the library's sources, because each rank makes its plans for
 // itself. In a file of its own, so that a test can link another one.
 std::string this_build();
 

@@ -32,12 +32,13 @@ TEST(Library, SaysItsVersionAndExplainsEveryCode) {
 }
 
 TEST(Library, ListsItsParameters) {
-  const ccomParamDesc_t* list = nullptr;
+  const ccomParamDesc_t* const* list = nullptr;
   size_t n = 0;
   ASSERT_EQ(ccomParamList(&list, &n), ccomSuccess);
   EXPECT_GT(n, 10U);
   EXPECT_TRUE(
-      std::is_sorted(list, list + n, [](const auto& a, const auto& b) { return std::strcmp(a.key, b.key) < 0; }));
+      std::is_sorted(list, list + n, [](const auto* a, const auto* b) { return std::strcmp(a->key, b->key) < 0; }));
+  EXPECT_EQ(list[0]->size, sizeof(ccomParamDesc_t));
   char value[64];
   size_t length = sizeof value;
   const char* origin = nullptr;

@@ -19,6 +19,22 @@ cmake --build "$folder/build" >"$folder/log" 2>&1 || { cat "$folder/log"; exit 1
 "$folder/build/consumer"
 "$folder/build/consumer_static"
 
+# find_package accepts what this version promises to be compatible with: docs/versions.md
+cat >"$folder/accepts.cmake" <<'C'
+foreach(version 0.9 0.9.0 0.99 1.0)
+  string(REGEX MATCH "^[0-9]+" PACKAGE_FIND_VERSION_MAJOR ${version})
+  set(PACKAGE_FIND_VERSION ${version})
+  include(${FILE})
+  if(PACKAGE_VERSION_COMPATIBLE)
+    list(APPEND accepted ${version})
+  endif()
+endforeach()
+if(NOT accepted STREQUAL "0.9;0.9.0")
+  message(FATAL_ERROR "ccom ${PACKAGE_VERSION}: find_package accepts ${accepted}")
+endif()
+C
+cmake -DFILE="$libraries/cmake/ccom/ccomConfigVersion.cmake" -DCMAKE_SIZEOF_VOID_P=8 -P "$folder/accepts.cmake"
+
 export PKG_CONFIG_PATH="$libraries/pkgconfig"
 # shellcheck disable=SC2046
 cc -std=c99 "$consumer/consumer.c" -o "$folder/by_pkg_config" $(pkg-config --cflags --libs ccom) -Wl,-rpath,"$libraries"
@@ -43,6 +59,6 @@ done
 bash "$(dirname "$0")/completions_test.sh" "$folder/prefix" bash
 
 readelf -d "$library" | grep -q 'SONAME.*libccom\.so\.0' || { echo "no SONAME libccom.so.0"; exit 1; }
-foreign=$(nm -D --defined-only "$library" | awk '{print $3}' | grep -v '^ccom[A-Z]' | grep -v '^CCOM_0' || true)
+foreign=$(nm -D --defined-only "$library" | awk '{print $3}' | grep -v '^ccom[A-Z]' | grep -v '^CCOM_0\.' || true)
 [ -z "$foreign" ] || { echo "exported beside the C API: $foreign"; exit 1; }
 echo "install test passed"

@@ -3,45 +3,19 @@
 #
 #   debian_test.sh SOURCE
 # The packages of scripts/build-debs in a Debian 12 that debootstrap has just made: installed, used (C by pkg-config and by
-# CMake, the tools, man pages, completions, Python), and purged; the files are the same before and after. One day in three
-# (CCOM_TEST_DAY), not that of the clean clone; always with CCOM_TEST_LONG=1, or when no day is given.
+# CMake, the tools, man pages, completions, Python), and purged; the files are the same before and after. One day in three.
 set -euo pipefail
-if [ -z "${CCOM_TEST_LONG:-}" ] && [ $((${CCOM_TEST_DAY:-1} % 3)) != 1 ]; then
-  echo "due one day in three; CCOM_TEST_LONG=1 runs it now"
-  exit 77
-fi
-if [ "$(id -u)" != 0 ]; then
-  echo "skipped: chroot needs root"
-  exit 77
-fi
-source=$(realpath "$1")
 here=$(realpath "$(dirname "$0")")
-if [ -z "${CCOM_OWN_MOUNTS:-}" ]; then  # mounts and processes end with this script
-  CCOM_OWN_MOUNTS=1 exec unshare --mount --pid --fork --kill-child --mount-proc bash "$here/debian_test.sh" "$@"
-fi
-for variable in $(env | sed -n 's/^\(CCOM_[A-Z0-9_]*\)=.*/\1/p'); do unset "$variable"; done
-tree=$(mktemp -d)
-unmount() { umount -R "$tree/proc" "$tree/sys" "$tree/dev" 2>/dev/null || true; }
-trap 'unmount; rm -rf --one-file-system "$tree"' EXIT
-
-# step WORDS...: what it prints is shown only if it fails, and how long it took.
-step() {
-  local start=$SECONDS
-  "$@" >"$tree.log" 2>&1 || { tail -n 100 "$tree.log"; rm -f "$tree.log"; echo "failed: $*"; exit 1; }
-  rm -f "$tree.log"
-  echo "$((SECONDS - start)) s: $*" | cut -c -120
-}
-inside() { chroot "$tree" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 HOME=/root DEBIAN_FRONTEND=noninteractive \
-  CCOM_SOCKET_IFNAME=lo http_proxy="${http_proxy:-}" "$@"; }
+. "$here/../install/debian_tree.sh"
+due 1
+in_own_namespaces "$@"
+source=$(realpath "$1")
 install() { inside apt-get install -y -q --no-install-recommends "$@"; }
 files() { inside find / -xdev \( -path /root/packages -o -path /var/log -o -path '/var/cache/*' -o -path '/var/lib/dpkg/*-old' \) -prune -o -print | sort; }
 
 step "$source/scripts/build-debs"
-mirror=$(apt-get indextargets --format '$(CODENAME) $(REPO_URI)' | awk '$1 == "bookworm" { print $2; exit }')
-step debootstrap --variant=minbase bookworm "$tree" "$mirror"
-apt-config dump | grep -iE '^Acquire::https?::.*proxy' >"$tree/etc/apt/apt.conf.d/90proxy" || true
-cp /etc/resolv.conf "$tree/etc/resolv.conf"
-for mounted in proc sys dev; do mount --rbind --make-rslave "/$mounted" "$tree/$mounted"; done
+make_tree
+step inside apt-get update
 mkdir "$tree/root/packages"
 cp "$source"/build/debs/*.deb "$here/installed_packages_test.sh" "$here/../install/completions_test.sh" "$tree/root/packages"
 rm "$tree"/root/packages/*-dbgsym_*

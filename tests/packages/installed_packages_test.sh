@@ -21,7 +21,7 @@ two_ranks ./by_pkg_config | grep -x 'rank 0 of 2: sum 3, expected 3'
 # There is no static library, and nothing pretends that there were.
 [ "$(pkg-config --static --libs-only-l ccom | tr -d ' ')" = -lccom ]
 
-printf '%s\n' 'cmake_minimum_required(VERSION 3.24)' 'project(user C)' 'find_package(ccom 0.1 REQUIRED COMPONENTS ${WANTED})' \
+printf '%s\n' 'cmake_minimum_required(VERSION 3.24)' 'project(user C)' 'find_package(ccom 0.9 REQUIRED COMPONENTS ${WANTED})' \
   "add_executable(by_cmake $example)" 'target_link_libraries(by_cmake PRIVATE ccom::ccom)' >CMakeLists.txt
 cmake -G Ninja -S . -B made
 cmake --build made

@@ -2,28 +2,24 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # bare_tree_test.sh SOURCE: the wheel in a Debian 12 that has python3-venv and no compiler, -dev package or library of ccom's. Runs
-# ccom-bench over shared memory, tcp and ofi (with the wheel's libfabric), and the README's example; prints seconds and megabytes.
+# ccom-bench over shared memory, tcp and ofi (with the wheel's libfabric), and the example of docs/installing.md; prints seconds and megabytes.
 # Needs root and debootstrap. Only with CCOM_TEST_LONG=1.
 set -euo pipefail
-source=$1
 [ -n "${CCOM_TEST_LONG:-}" ] || { echo "only with CCOM_TEST_LONG=1"; exit 77; }
-[ "$(id -u)" = 0 ] && command -v debootstrap >/dev/null || { echo "needs root and debootstrap"; exit 77; }
-cd "$source"
+. "$(dirname "$0")/../install/debian_tree.sh"
+in_own_namespaces "$@"
+cd "$1"
 wheel=$(scripts/build-wheel | tail -n 1)
-folder=$(mktemp -d)
-tree=$folder/tree
-trap 'rm -rf --one-file-system "$folder"' EXIT
-
-debootstrap --variant=minbase --include=python3-venv bookworm "$tree" >"$folder/log" 2>&1 || { tail -n 20 "$folder/log"; exit 1; }
+make_tree python3-venv
+share_pip
 mkdir -p "$tree/packages" "$tree/examples"
 cp "$wheel" "$tree/packages"
 cp -r examples/torch_*.py examples/data "$tree/examples"
-/usr/bin/python3 -m venv "$folder/venv"
-"$folder/venv/bin/pip" download --quiet --dest "$tree/packages" "torch==2.13.*" numpy
-echo "127.0.0.1 localhost $(hostname)" >"$tree/etc/hosts"  # torchrun asks for both
+inside python3 -m venv /fetch
+inside /fetch/bin/pip download --quiet --dest /packages "torch==2.13.*"
 cat >"$tree/try" <<'P'
 set -eu
-export HOME=/root PIP_FIND_LINKS= CCOM_SOCKET_IFNAME=lo GLOO_SOCKET_IFNAME=lo OMP_NUM_THREADS=1 PATH=/usr/bin:/bin
+export PIP_FIND_LINKS= OMP_NUM_THREADS=1
 ! command -v cc gcc c++ g++ clang ld || exit 1
 [ "$(find / -xdev \( -name 'libgrpc*' -o -name 'libabsl*' -o -name 'libfabric*' -o -name 'libatomic*' -o -name '*-dev.list' \) | wc -l)" = 0 ]
 took() { echo "$1: $(($(date +%s) - begin)) s, $(du -sm /venv | cut -f1) MB"; }
@@ -38,7 +34,7 @@ took "with ccom"
 /venv/bin/ccom-bench allreduce -np 2 --sizes 64K --transport ofi --hostid-split 2
 /venv/bin/ccom-doctor --version
 begin=$(date +%s)
-/venv/bin/pip install --quiet --no-index --find-links /packages 'ccom[torch]' numpy
+/venv/bin/pip install --quiet --no-index --find-links /packages 'ccom[torch]'
 took "with torch"
 begin=$(date +%s)
 cd /
@@ -46,11 +42,11 @@ cd /
 torchrun --nproc-per-node=4 examples/torch_ddp_digits.py
 took "the example"
 P
-# Mounts of a mount namespace of its own, which end with it. No network but loopback.
-timeout 400 unshare --mount --net --pid --fork --kill-child bash -c "
-  mount --make-rprivate / && ip link set lo up && mount -t proc proc '$tree/proc' && mount --rbind /sys '$tree/sys' &&
-  mount --rbind /dev '$tree/dev' && exec chroot '$tree' bash /try" >"$folder/log" 2>&1 || { tail -n 60 "$folder/log"; echo "failed"; exit 1; }
-cat "$folder/log"
-[ "$(grep -c '^ *allreduce *65536 .*| *0 |' "$folder/log")" = 6 ] || { echo "failed: a benchmark measured nothing"; exit 1; }
-grep -q '4 ranks, ccom: .* test accuracy 0.9' "$folder/log" || { echo "failed: the example"; exit 1; }
+# No network but loopback.
+export -f inside
+export tree
+timeout 400 unshare --net bash -c 'ip link set lo up && inside bash /try' >"$tree/log" 2>&1 || { tail -n 60 "$tree/log"; echo "failed"; exit 1; }
+cat "$tree/log"
+[ "$(grep -c '^ *allreduce *65536 .*| *0 |' "$tree/log")" = 6 ] || { echo "failed: a benchmark measured nothing"; exit 1; }
+grep -q '4 ranks, ccom: .* test accuracy 0.9' "$tree/log" || { echo "failed: the example"; exit 1; }
 echo "bare tree test passed"

@@ -40,7 +40,7 @@ bytes=$(stat -c %s "$wheel")
 
 /usr/bin/python3 -m zipfile -e "$wheel" "$folder/unpacked"
 exported() { nm -D --defined-only "$1" | awk '{print $NF}' | grep -vx '__bss_start\|_edata\|_end' | sort; }
-foreign=$(exported "$folder/unpacked/ccom/lib/libccom.so.0" | grep -v -e '^ccom[A-Z]' -e '^CCOM_0' || true)
+foreign=$(exported "$folder/unpacked/ccom/lib/libccom.so.0" | grep -v -e '^ccom[A-Z]' -e '^CCOM_0\.' || true)
 [ -z "$foreign" ] || fail "libccom exports $foreign"
 for module in "$folder"/unpacked/ccom/torch/torch_*/_backend*.so; do
   exported "$module" >"$folder/names"
