@@ -161,8 +161,8 @@ const char* ccomGetLastError(ccomComm_t comm) {
   LastError* const mine = last_errors.get();
   try {
     if (mine == nullptr) throw std::bad_alloc();
-    const bool of_comm = comm != nullptr && check_handle(comm).is_ok();
-    mine->text = text_of(of_comm ? comm->communicator->status() : last_error());
+    const Status of_comm = comm != nullptr && check_handle(comm).is_ok() ? comm->communicator->status() : Status::ok();
+    mine->text = text_of(of_comm.is_ok() ? last_error() : of_comm);
     return mine->text.c_str();
   } catch (const std::bad_alloc&) {
     return describe(Code::OutOfMemory);

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/log.h"
 
+#include <algorithm>
+#include <array>
 #include <cstdarg>
 #include <cstdio>
 #include <exception>
+#include <string_view>
 
 #include "base/log_writer.h"
 #include "base/options.h"
@@ -11,18 +14,24 @@
 namespace ccom {
 namespace {
 
+constexpr std::array<std::string_view, 4> kLevels = {"error", "warn", "info", "debug"};  // by the value of LogLevel
+
 LogLevel stderr_level() noexcept {
   try {
-    const std::string value = option("CCOM_LOG");
-    if (value == "error") return LogLevel::Error;
-    if (value == "info") return LogLevel::Info;
-    if (value == "debug") return LogLevel::Debug;
+    const auto* const level = std::ranges::find(kLevels, option("CCOM_LOG"));
+    if (level != kLevels.end()) return static_cast<LogLevel>(level - kLevels.begin());
   } catch (const std::exception&) {  // no memory for the value
   }
   return LogLevel::Warn;
 }
 
 }  // namespace
+
+Status check_log_level() {
+  const std::string value = option("CCOM_LOG");
+  if (std::ranges::find(kLevels, value) != kLevels.end()) return {};
+  return error(Code::ConfigError, "CCOM_LOG=%s: there are error, warn, info and debug", value.c_str());
+}
 
 void set_log_function(LogFunction function, void* user) { set_log_hook({function, user}); }
 

@@ -6,10 +6,15 @@
 
 #include <string>
 
+#include "base/status.h"
+
 namespace ccom {
 
 enum class LogLevel : int { Error = 0, Warn = 1, Info = 2, Debug = 3 };
 using LogFunction = void (*)(LogLevel level, const char* message, void* user);
+
+// ConfigError if CCOM_LOG is none of its words; lines are written as by default then.
+Status check_log_level();
 
 // nullptr restores the default: lines up to the level of CCOM_LOG go to stderr.
 // Waits until the function before has got all lines.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/text.h"
 
+#include <algorithm>
+
 namespace ccom {
 
 std::string name_ranks(const std::vector<Rank>& ranks) {
@@ -20,6 +22,43 @@ std::string name_ranks(const std::vector<Rank>& ranks) {
     text += runs[i];
   }
   return text;
+}
+
+// Row by row of the matrix of distances between the beginnings of both.
+size_t edit_distance(std::string_view one, std::string_view other) {
+  std::vector<size_t> before_last(other.size() + 1);
+  std::vector<size_t> last(other.size() + 1);
+  std::vector<size_t> row(other.size() + 1);
+  for (size_t j = 0; j <= other.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= one.size(); ++i) {
+    before_last.swap(last);
+    last.swap(row);
+    row[0] = i;
+    for (size_t j = 1; j <= other.size(); ++j) {
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (one[i - 1] == other[j - 1] ? 0 : 1)});
+      const bool swapped = i > 1 && j > 1 && one[i - 1] == other[j - 2] && one[i - 2] == other[j - 1];
+      if (swapped) row[j] = std::min(row[j], before_last[j - 2] + 1);
+    }
+  }
+  return row.back();
+}
+
+std::string_view closest(std::string_view word, const std::vector<std::string_view>& words) {
+  constexpr size_t kLeastPart = 3;  // of a word inside another
+  std::string_view best;
+  size_t least = 0;
+  for (const std::string_view candidate : words) {
+    const size_t distance = edit_distance(word, candidate);
+    const std::string_view shorter = word.size() < candidate.size() ? word : candidate;
+    const std::string_view longer = word.size() < candidate.size() ? candidate : word;
+    const bool contained = shorter.size() >= kLeastPart && longer.find(shorter) != std::string_view::npos;
+    if (!contained && distance > std::max(size_t{1}, shorter.size() / 4)) continue;
+    if (best.empty() || distance < least) {
+      best = candidate;
+      least = distance;
+    }
+  }
+  return best;
 }
 
 uint64_t hash_of_text(std::string_view text) {

@@ -3,6 +3,7 @@
 // Text fragments used in several places, and what texts are compared by.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -14,6 +15,12 @@ namespace ccom {
 
 // "rank 3", "ranks 1, 4-7 and 12". Expects ascending ranks; runs of three or more are abbreviated.
 std::string name_ranks(const std::vector<Rank>& ranks);
+
+// Letters to insert, leave out, replace or swap with their neighbour to make one word of the other.
+size_t edit_distance(std::string_view one, std::string_view other);
+
+// The word that `word` is probably meant to be: few letters away, or one is a part of the other; "" if none is like it.
+std::string_view closest(std::string_view word, const std::vector<std::string_view>& words);
 
 // FNV-1a: equal texts have equal hashes on every machine.
 uint64_t hash_of_text(std::string_view text);

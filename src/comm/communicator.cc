@@ -10,6 +10,7 @@
 #include "comm/host_ways.h"
 #include "comm/learning.h"
 #include "kernels/kernels.h"
+#include "planner/forced.h"
 #include "planner/plan_file.h"
 #include "setup/agreement.h"
 #include "setup/emulation.h"
@@ -58,6 +59,10 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const Membership& joi
                        std::ranges::find(self->config_.transports, "shm") != self->config_.transports.end();
   if (!has_shm) self->topology_ = without_shared_memory(std::move(self->topology_));
   Settings settings = planner_settings(self->topology_, self->config_);
+  CCOM_TRY(check_forced(self->config_.algorithm));
+  const std::string useless =
+      membership.rank == 0 ? useless_part(self->topology_, settings, self->config_.algorithm) : "";
+  if (!useless.empty()) log(LogLevel::Warn, "CCOM_ALGO=%s: %s", self->config_.algorithm.c_str(), useless.c_str());
   if (!agreement.plans.empty()) {
     Result<std::vector<PlanEntry>> plans = plans_from_json(agreement.plans);
     if (!plans) return std::move(plans).error().in("CCOM_PLAN=" + self->config_.plan);

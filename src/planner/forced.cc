@@ -2,28 +2,47 @@
 #include "planner/forced.h"
 
 #include <algorithm>
+#include <iterator>
+#include <optional>
+
+#include "base/text.h"
+#include "planner/search.h"
 
 namespace ccom {
 namespace {
 
-// The part of CCOM_ALGO that concerns a collective: "ring", "allreduce:ring,broadcast:tree". A bare name applies where
-// it exists; `bare` says so.
-std::string forced_name(std::string_view forced, Collective collective, bool& bare) {
-  std::string fallback;
+constexpr const char* kAskedFor = "asked for";
+
+// "allreduce:ring" or "ring".
+struct ForcedItem {
+  std::string_view text, collective, algorithm;
+  bool is_bare() const { return collective.empty(); }
+};
+
+std::vector<ForcedItem> forced_items(std::string_view forced) {
+  std::vector<ForcedItem> items;
   while (!forced.empty()) {
     const size_t comma = forced.find(',');
-    const std::string_view item = forced.substr(0, comma);
+    const std::string_view text = forced.substr(0, comma);
     forced.remove_prefix(comma == std::string_view::npos ? forced.size() : comma + 1);
-    const size_t colon = item.find(':');
-    if (colon == std::string_view::npos) {
-      fallback = item;
-    } else if (item.substr(0, colon) == name_of(collective)) {
-      bare = false;
-      return std::string(item.substr(colon + 1));
-    }
+    const size_t colon = text.find(':');
+    const bool is_bare = colon == std::string_view::npos;
+    if (!text.empty())
+      items.push_back({text, text.substr(0, is_bare ? 0 : colon), text.substr(is_bare ? 0 : colon + 1)});
+  }
+  return items;
+}
+
+// The part of CCOM_ALGO that concerns a collective. A bare name applies where it exists; `bare` says so.
+std::string forced_name(std::string_view forced, Collective collective, bool& bare) {
+  std::string_view fallback;
+  bare = false;
+  for (const ForcedItem& item : forced_items(forced)) {
+    if (item.is_bare()) fallback = item.algorithm;
+    if (!item.is_bare() && item.collective == name_of(collective)) return std::string(item.algorithm);
   }
   bare = true;
-  return fallback;
+  return std::string(fallback);
 }
 
 std::string names_of(const std::vector<Candidate>& candidates) {
@@ -39,7 +58,68 @@ constexpr std::string_view kAllNames[] = {
     "swing", "swing_latency", "rings",    "mixed_radix",        "double_tree", "tree",  "direct",
     "star",  "binomial",      "knomial4", "knomial8",           "pairwise",    "routed"};
 
+bool is_composed(std::string_view name) { return name.starts_with("hierarchical") || name.starts_with("cores_"); }
+
+// "; did you mean ring? there are node, ring"
+std::string listed_choices(std::string_view word, const std::vector<std::string_view>& words) {
+  const std::string_view meant = closest(word, words);
+  std::string text = meant.empty() ? "; there are " : "; did you mean " + std::string(meant) + "? There are ";
+  for (size_t i = 0; i < words.size(); ++i) text.append(i == 0 ? "" : ", ").append(words[i]);
+  return text;
+}
+
+Status check_names(const ForcedItem& item) {
+  std::vector<std::string_view> collectives;
+  for (const CollectiveTraits& traits : kCollectiveTraits)
+    if (traits.collective != Collective::SendReceive) collectives.push_back(traits.name);
+  const std::string text(item.text);
+  if (!item.is_bare() && std::ranges::find(collectives, item.collective) == collectives.end()) {
+    return error(Code::ConfigError, "algorithm %s: there is no collective '%s'%s", text.c_str(),
+                 std::string(item.collective).c_str(), listed_choices(item.collective, collectives).c_str());
+  }
+  std::vector<std::string_view> algorithms(std::begin(kAllNames), std::end(kAllNames));
+  algorithms.push_back("hierarchical");
+  if (is_composed(item.algorithm) || std::ranges::find(algorithms, item.algorithm) != algorithms.end()) return {};
+  return error(Code::ConfigError, "algorithm %s: there is no algorithm '%s'%s", text.c_str(),
+               std::string(item.algorithm).c_str(), listed_choices(item.algorithm, algorithms).c_str());
+}
+
+// Of calls of several sizes: some algorithms are for short ones only. Not of the user's plans.
+Status check_use(const Topology& topology, const Settings& settings, const ForcedItem& item) {
+  std::optional<Status> refusal;
+  for (const CollectiveTraits& traits : kCollectiveTraits) {
+    if (traits.collective == Collective::SendReceive || (!item.is_bare() && item.collective != traits.name)) continue;
+    for (const size_t bytes : {size_t{8}, size_t{64} << 10, size_t{16} << 20}) {
+      Settings alone = settings;
+      alone.forced = item.text;
+      const Rank root = is_rooted(traits.collective) ? 0 : -1;
+      const Result<Choice> choice = search(topology, alone, {traits.collective, bytes, false, root});
+      if (choice && choice->reason == kAskedFor) return {};
+      if (!choice && !refusal) refusal = choice.error();
+    }
+  }
+  if (refusal) return *std::move(refusal);
+  return error(Code::NotSupported, "algorithm %s: no call of these %zu ranks can use it on this topology",
+               std::string(item.text).c_str(), topology.ranks.size());
+}
+
 }  // namespace
+
+Status check_forced(std::string_view forced) {
+  for (const ForcedItem& item : forced_items(forced)) {
+    Status status = check_names(item);
+    if (!status.is_ok())
+      return std::move(status).with_cure("correct or unset CCOM_ALGO; ccom-bench --explain shows what can run");
+  }
+  return {};
+}
+
+std::string useless_part(const Topology& topology, const Settings& settings, std::string_view forced) {
+  if (topology.ranks.size() == 1) return "";  // it sends nothing
+  for (const ForcedItem& item : forced_items(forced))
+    if (const Status status = check_use(topology, settings, item); !status.is_ok()) return status.message();
+  return "";
+}
 
 Status apply_forced(Choice& choice, const Question& question, std::string_view forced) {
   bool bare = true;
@@ -59,11 +139,10 @@ Status apply_forced(Choice& choice, const Question& question, std::string_view f
                    std::string(name_of(question.collective)).c_str(), candidate.note.c_str());
     }
     choice.chosen = i;
-    choice.reason = "asked for";
+    choice.reason = kAskedFor;
     return {};
   }
-  const bool composed = name.starts_with("hierarchical") || name.starts_with("cores_");
-  if (bare && (composed || std::ranges::find(kAllNames, name) != std::end(kAllNames))) return {};
+  if (bare && (is_composed(name) || std::ranges::find(kAllNames, name) != std::end(kAllNames))) return {};
   return error(Code::ConfigError, "%s has no algorithm '%s'; there are %s",
                std::string(name_of(question.collective)).c_str(), name.c_str(), names_of(choice.candidates).c_str());
 }

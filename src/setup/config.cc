@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/options.h"
 #include "base/time.h"
+#include "base/variable_names.h"
 #include "bootstrap/interface_filter.h"
 #include "bootstrap/url.h"
 
@@ -26,6 +27,8 @@ std::string exact(double value) {
 
 Result<CommConfig> CommConfig::from_environment() {
   constexpr int64_t kMostMs = Deadline::kMostMs;
+  warn_of_unknown_variables();
+  CCOM_TRY(check_log_level());
   CommConfig config;
   CCOM_TRY_ASSIGN(config.timeout_ms, integer_option("CCOM_TIMEOUT_MS", 1, kMostMs));
   CCOM_TRY_ASSIGN(config.init_timeout_ms, integer_option("CCOM_INIT_TIMEOUT_MS", 1, kMostMs));

@@ -110,12 +110,29 @@ TEST(Arguments, InitRefusesNonsense) {
   EXPECT_NE(last_error().find("carrier-pigeon"), std::string::npos);
   config = CCOM_CONFIG_INIT;
   config.algorithm = "rign";
-  ASSERT_EQ(ccomCommInitAll(&comm, 1, &config), ccomSuccess);
-  float x = 1;
-  EXPECT_EQ(ccomAllReduce(&x, &x, 1, ccomFloat32, ccomSum, comm, nullptr), ccomConfigError);
+  EXPECT_EQ(ccomCommInitAll(&comm, 1, &config), ccomConfigError) << "not at the first call";
+  EXPECT_NE(last_error().find("did you mean ring?"), std::string::npos) << last_error();
   EXPECT_NE(last_error().find("recursive_doubling"), std::string::npos)
       << "names the algorithms there are: " << last_error();
-  ccomCommDestroy(comm);
+}
+
+TEST(Arguments, AWrongLogLevelIsRefusedAtTheStart) {
+  ::setenv("CCOM_LOG", "debg", 1);
+  ccomComm_t comm = nullptr;
+  EXPECT_EQ(ccomCommInitAll(&comm, 1, nullptr), ccomConfigError);
+  ::unsetenv("CCOM_LOG");
+  EXPECT_NE(last_error().find("CCOM_LOG=debg: there are error, warn, info and debug"), std::string::npos)
+      << last_error();
+}
+
+TEST(Errors, OfThisThreadAreToldWhereTheCommunicatorHasNone) {
+  with_ranks(1, [](int, ccomComm_t comm) {
+    float x = 1;
+    EXPECT_STREQ(ccomGetLastError(comm), "");
+    ASSERT_EQ(ccomAllReduce(nullptr, &x, 1, ccomFloat32, ccomSum, comm, nullptr), ccomInvalidArgument);
+    EXPECT_STREQ(ccomGetLastError(comm), last_error().c_str());
+    EXPECT_NE(std::string(ccomGetLastError(comm)).find("send is NULL"), std::string::npos);
+  });
 }
 
 TEST(Collectives, OneRankAloneIsFine) {

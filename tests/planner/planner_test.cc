@@ -7,6 +7,7 @@
 #include "algorithms/cost.h"
 #include "algorithms/stage_plans.h"
 #include "plan/verify.h"
+#include "planner/forced.h"
 #include "planner/planner.h"
 #include "planner/shapes.h"
 
@@ -170,6 +171,34 @@ TEST(Planner, BareNamesOfFabricAlgorithmsApplyWhereTheyExist) {
   }
   EXPECT_EQ(choose(topology, {.forced = "rings"}, {Collective::AllReduce, 4096, false, -1})->program().algorithm, "rings");
   EXPECT_FALSE(choose(topology, {.forced = "swnig"}, {Collective::Gather, 4096, false, 0}));
+}
+
+// When a communicator starts: what its calls would refuse, or never notice.
+TEST(Planner, RefusesForcedNamesThatDoNotExist) {
+  for (const char* right : {"", "ring", "hierarchical", "allreduce:ring,broadcast:tree", "knomial4", "torus"})
+    EXPECT_TRUE(check_forced(right).is_ok()) << right << ": " << check_forced(right).message();
+  const auto refused = [&](const char* forced, const char* part) {
+    const Status status = check_forced(forced);
+    EXPECT_EQ(status.code(), Code::ConfigError) << forced;
+    EXPECT_NE(status.message().find(part), std::string::npos) << status.message();
+  };
+  refused("rnig", "did you mean ring? There are node, ");
+  refused("nonsense:ring", "no collective 'nonsense'; there are allreduce, ");
+  refused("alreduce:ring", "did you mean allreduce?");
+  refused("allreduce:rnig", "did you mean ring?");
+}
+
+TEST(Planner, TellsForcedNamesThatNoCallCanUse) {
+  const auto useless = [](const Topology& topology, const char* forced) {
+    return useless_part(topology, {.shared_memory = true}, forced);
+  };
+  const Topology pair = make_topology({2});
+  for (const char* right : {"", "ring", "allreduce:ring,broadcast:tree", "knomial4"})
+    EXPECT_EQ(useless(pair, right), "") << right;
+  EXPECT_EQ(useless(make_topology({16}, "torus:4x4"), "swing"), "");
+  EXPECT_EQ(useless(make_topology({1}), "swing"), "") << "one rank sends nothing";
+  EXPECT_NE(useless(pair, "hierarchical").find("no call of these 2 ranks can use it"), std::string::npos);
+  EXPECT_NE(useless(pair, "ring,broadcast:torus").find("broadcast has no algorithm 'torus'"), std::string::npos);
 }
 
 TEST(Planner, ExplainsInJson) {

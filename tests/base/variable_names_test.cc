@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Misspelt variables are told, with the one that was meant; what others may have named after ccom is left alone.
+#include "base/variable_names.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "base/options.h"
+#include "base/text.h"
+
+namespace ccom {
+namespace {
+
+using Sentences = std::vector<std::string>;
+
+TEST(VariableNames, TellsWhichOneWasMeant) {
+  EXPECT_EQ(unknown_variables({"CCOM_TRASNPORT"}),
+            Sentences{"no such variable CCOM_TRASNPORT; did you mean CCOM_TRANSPORT?"});
+  EXPECT_EQ(unknown_variables({"CCOM_ALGORITHM"}),
+            Sentences{"no such variable CCOM_ALGORITHM; did you mean CCOM_ALGO?"});
+  EXPECT_EQ(unknown_variables({"CCOM_IFNAME"}),
+            Sentences{"no such variable CCOM_IFNAME; did you mean CCOM_SOCKET_IFNAME?"});
+  EXPECT_EQ(unknown_variables({"CCOM_TIMEOUT"}),
+            Sentences{"no such variable CCOM_TIMEOUT; did you mean CCOM_TIMEOUT_MS?"});
+  EXPECT_EQ(unknown_variables({"CCOM_PORT_RANG"}),
+            Sentences{"no such variable CCOM_PORT_RANG; did you mean CCOM_PORT_RANGE?"});
+  EXPECT_EQ(unknown_variables({"CCOM_TORCH_REPLACE_GLO"}),
+            Sentences{"no such variable CCOM_TORCH_REPLACE_GLO; did you mean CCOM_TORCH_REPLACE_GLOO?"});
+}
+
+TEST(VariableNames, SuggestsNothingForWhatIsLikeNone) {
+  EXPECT_EQ(unknown_variables({"CCOM_WORLD_SIZE"}),
+            Sentences{"no such variable CCOM_WORLD_SIZE; docs/variables.md and ccomParamList have all of them"});
+}
+
+TEST(VariableNames, KnowsThoseOfOptionsTorchAndTests) {
+  std::vector<std::string> names;
+  for (const OptionInfo& info : option_table()) names.emplace_back(info.key);
+  for (const char* other : other_variables()) names.emplace_back(other);
+  names.insert(names.end(), {"CCOM_TEST_LONG", "NCCL_ALGO", "PATH"});
+  EXPECT_EQ(unknown_variables(names), Sentences());
+}
+
+TEST(VariableNames, LeavesOutWhatKubernetesNamesAfterServices) {
+  EXPECT_EQ(
+      unknown_variables({"CCOM_PORT", "CCOM_SERVICE_HOST", "CCOM_PORT_4100_TCP_ADDR", "CCOM_JOB_SERVICE_PORT_HTTP"}),
+      Sentences());
+}
+
+TEST(VariableNames, AreToldOnceWhateverTheLogLevelIs) {
+  ::setenv("CCOM_TRASNPORT", "tcp", 1);
+  ::setenv("CCOM_LOG", "error", 1);
+  testing::internal::CaptureStderr();
+  warn_of_unknown_variables();
+  warn_of_unknown_variables();
+  const std::string said = testing::internal::GetCapturedStderr();
+  const size_t first = said.find("did you mean CCOM_TRANSPORT?");
+  EXPECT_NE(first, std::string::npos) << said;
+  EXPECT_EQ(said.find("did you mean", first + 1), std::string::npos) << said;
+}
+
+TEST(EditDistance, CountsSwappedNeighboursAsOne) {
+  EXPECT_EQ(edit_distance("", "abc"), 3U);
+  EXPECT_EQ(edit_distance("ring", "ring"), 0U);
+  EXPECT_EQ(edit_distance("rnig", "ring"), 1U);
+  EXPECT_EQ(edit_distance("kitten", "sitting"), 3U);
+}
+
+}  // namespace
+}  // namespace ccom
