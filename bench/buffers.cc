@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/buffers.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -15,7 +17,6 @@ namespace {
 using launch::ExitCode;
 using launch::Outcome;
 
-constexpr size_t kPage = 4096;
 constexpr size_t kGuard = 64;
 constexpr std::byte kGuardByte{0xc3};
 
@@ -34,15 +35,16 @@ void Release::operator()(void* pointer) const {
 }
 
 Outcome Area::allocate(size_t size_bytes, size_t unalign, Memory memory) {
-  const size_t total = (kPage + unalign + size_bytes + kGuard + kPage - 1) / kPage * kPage;
+  const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  const size_t total = (page + unalign + size_bytes + kGuard + page - 1) / page * page;
   void* pointer = nullptr;
   if (memory == Memory::Heap)
-    pointer = std::aligned_alloc(kPage, total);
+    pointer = std::aligned_alloc(page, total);
   else
     CCOM_LAUNCH_TRY(launch::outcome_of(ccomMemAlloc(&pointer, total), nullptr, "allocate a buffer"));
   if (pointer == nullptr) return launch::failure(ExitCode::Usage, "a buffer of %zu bytes cannot be allocated", total);
   owned_ = std::unique_ptr<void, Release>(pointer, Release{memory});
-  data_ = static_cast<std::byte*>(pointer) + kPage + unalign;
+  data_ = static_cast<std::byte*>(pointer) + page + unalign;
   size_bytes_ = size_bytes;
   total_bytes_ = total;
   return {};

@@ -11,7 +11,6 @@
 namespace ccom_torch {
 namespace {
 
-constexpr size_t kPage = 4096;
 constexpr size_t kSmallest = size_t{1} << 20;  // below this size splitting costs as much as it saves
 constexpr int kOften = 3;
 constexpr size_t kMostSizes = 1024, kMostCandidates = 256;
@@ -42,7 +41,7 @@ void Buckets::allreduce(const Member& member, const at::Tensor& tensor, const c1
   const at::Tensor plain = plain_input(tensor);
   if (plain.is_same(tensor)) map(member.comm, tensor);
   const at::Tensor flat = plain.view({-1});
-  const auto edge = static_cast<int64_t>(kPage) / static_cast<int64_t>(flat.itemsize());
+  const auto edge = static_cast<int64_t>(page_bytes()) / static_cast<int64_t>(flat.itemsize());
   const at::Tensor first = flat.narrow(0, 0, edge), last = flat.narrow(0, flat.numel() - edge, edge);
   const at::Tensor edges = at::cat({first, last});
   ccom_torch::allreduce(member, edges, op);
@@ -80,8 +79,9 @@ void Buckets::map(ccomComm_t comm, const at::Tensor& tensor) {
   if (mapped_.count(storage.unsafeGetStorageImpl()) > 0 || mapped_bytes_ + tensor.nbytes() > kMostBytes) return;
   if (!is_ordinary(storage) || !has_come_often(storage)) return;
   const auto begin = reinterpret_cast<uintptr_t>(tensor.const_data_ptr());
-  const uintptr_t first = (begin + kPage - 1) / kPage * kPage;
-  const uintptr_t last = (begin + tensor.nbytes()) / kPage * kPage;
+  const size_t page = page_bytes();
+  const uintptr_t first = (begin + page - 1) / page * page;
+  const uintptr_t last = (begin + tensor.nbytes()) / page * page;
   void* handle = nullptr;
   if (ccomCommRegister(comm, reinterpret_cast<void*>(first), last - first, &handle) != ccomSuccess) return;
   mapped_.emplace(storage.unsafeGetStorageImpl(), Mapped{storage, handle, tensor.nbytes()});

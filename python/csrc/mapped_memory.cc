@@ -16,8 +16,7 @@ namespace {
 
 // Block sizes: eight steps between powers of two, so that freed blocks fit later requests with little waste.
 size_t block_size(size_t bytes) {
-  constexpr size_t kPage = 4096;
-  const size_t step = std::max(kPage, std::bit_floor(bytes) / 8);
+  const size_t step = std::max(page_bytes(), std::bit_floor(bytes) / 8);
   return (bytes + step - 1) / step * step;
 }
 

@@ -4,8 +4,15 @@
 #pragma once
 
 #include <ATen/ATen.h>
+#include <unistd.h>
 
 namespace ccom_torch {
+
+// Of memory, in bytes: 4 KiB on x86-64; 4, 16 or 64 KiB on arm64.
+inline size_t page_bytes() {
+  static const auto bytes = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  return bytes;
+}
 
 // From now on CPU tensors of at least `min_bytes` use such memory, wherever in this process they are created. At most
 // `keep_bytes` of freed memory are kept for later tensors. Cannot be undone; calling it again changes the limits.

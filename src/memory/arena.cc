@@ -16,14 +16,14 @@ size_t round_up(size_t bytes, size_t grain) { return (bytes + grain - 1) / grain
 
 }  // namespace
 
-Arena::Arena(std::unique_ptr<SharedSegment> segment) : segment_(std::move(segment)) {
+Arena::Arena(std::unique_ptr<SharedSegment> segment, size_t page) : segment_(std::move(segment)), page_(page) {
   free_.emplace(0, segment_->bytes().size());
 }
 
-Result<std::unique_ptr<Arena>> Arena::create(size_t size_bytes) {
+Result<std::unique_ptr<Arena>> Arena::create(size_t size_bytes, size_t page) {
   CCOM_TRY_ASSIGN(std::unique_ptr<SharedSegment> segment,
-                  SharedSegment::create(round_up(std::max(size_bytes, kPage), kPage), 0));
-  return std::unique_ptr<Arena>(new Arena(std::move(segment)));
+                  SharedSegment::create(round_up(std::max(size_bytes, page), page), 0));
+  return std::unique_ptr<Arena>(new Arena(std::move(segment), page));
 }
 
 // First fit. Large blocks begin on huge pages, so that those who map them can use them.
@@ -33,8 +33,8 @@ Result<void*> Arena::allocate(size_t size_bytes) {
                  segment_->bytes().size())
         .with_cure("raise CCOM_ARENA_BYTES");
   }
-  const size_t grain = size_bytes >= kHugePage ? kHugePage : kPage;
-  const size_t size = round_up(std::max<size_t>(size_bytes, 1), kPage);
+  const size_t grain = size_bytes >= kHugePage ? kHugePage : page_;
+  const size_t size = round_up(std::max<size_t>(size_bytes, 1), page_);
   const Lock lock(mutex_);
   const auto fits = std::ranges::find_if(free_, [&](const auto& hole) {
     const size_t skipped = round_up(hole.first, grain) - hole.first;

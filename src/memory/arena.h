@@ -12,12 +12,11 @@
 #include <optional>
 
 #include "base/mutex.h"
+#include "base/page.h"
 #include "base/status.h"
 #include "memory/shared_segment.h"
 
 namespace ccom {
-
-inline constexpr size_t kPage = 4096;
 
 // Thread-safe. Memory that is shared is not copied by fork(): see before_fork().
 //
@@ -25,7 +24,8 @@ inline constexpr size_t kPage = 4096;
 // of their own that a fork handler of theirs takes too: handlers run in the order in which libraries registered them.
 class Arena {
  public:
-  static Result<std::unique_ptr<Arena>> create(size_t size_bytes);
+  // page: what is allocated and adopted is of whole ones; a multiple of the system's, larger in tests.
+  static Result<std::unique_ptr<Arena>> create(size_t size_bytes, size_t page = page_bytes());
 
   // Zeroed, page-aligned; OutOfMemory says what is missing.
   Result<void*> allocate(size_t size_bytes) CCOM_EXCLUDES(mutex_);
@@ -72,7 +72,7 @@ class Arena {
     bool is_detached = false;
   };
   using AdoptedRanges = std::map<uintptr_t, Adopted>;  // by address, disjoint
-  explicit Arena(std::unique_ptr<SharedSegment> segment);
+  Arena(std::unique_ptr<SharedSegment> segment, size_t page);
 
   // The range within which all of it lies, unless that is detached; else the end.
   static AdoptedRanges::const_iterator find(const AdoptedRanges& ranges, uintptr_t address, size_t size_bytes);
@@ -80,6 +80,7 @@ class Arena {
   bool is_detached(size_t offset, size_t size_bytes) const CCOM_REQUIRES(mutex_);
 
   std::unique_ptr<SharedSegment> segment_;
+  const size_t page_;
   std::atomic<uint64_t> generation_{0};
   mutable Mutex mutex_ CCOM_ACQUIRED_AFTER(adopted_mutex_);     // of allocation
   std::map<size_t, size_t> free_ CCOM_GUARDED_BY(mutex_);       // offset -> bytes, never adjacent

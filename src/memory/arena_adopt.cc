@@ -49,8 +49,9 @@ Status check_ordinary(uintptr_t begin, uintptr_t end) {
 
 Status Arena::adopt(void* begin, size_t size_bytes) {
   const auto address = reinterpret_cast<uintptr_t>(begin);
-  if (size_bytes == 0 || address % kPage != 0 || size_bytes % kPage != 0) {
-    return error(Code::InvalidArgument, "the buffer does not begin and end on a page: its pages hold other data too");
+  if (size_bytes == 0 || address % page_ != 0 || size_bytes % page_ != 0) {
+    return error(Code::InvalidArgument,
+                 "the buffer does not begin and end on a page (of %zu bytes): its pages hold other data too", page_);
   }
   const ExclusiveLock lock(adopted_mutex_);
   const auto next = adopted_.lower_bound(address);

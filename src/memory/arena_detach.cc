@@ -18,7 +18,7 @@ namespace {
 
 // By a write that changes nothing; where it fails, because another thread has just written, the page is copied too.
 void copy_pages(std::byte* begin, size_t size_bytes) {
-  for (size_t at = 0; at < size_bytes; at += kPage) {
+  for (size_t at = 0; at < size_bytes; at += page_bytes()) {
     const std::atomic_ref<std::byte> first(begin[at]);
     std::byte value = first.load(std::memory_order_relaxed);
     first.compare_exchange_strong(value, value, std::memory_order_relaxed);
@@ -36,8 +36,8 @@ Status Arena::detach(void* begin, size_t size_bytes) {
   if (const size_t at = address - reinterpret_cast<uintptr_t>(whole.data()); at < whole.size()) {
     const Lock lock(mutex_);
     if (size_bytes > whole.size() - at || is_detached(at, std::max<size_t>(size_bytes, 1))) return missing();
-    const size_t first = at / kPage * kPage;
-    const size_t last = (at + size_bytes + kPage - 1) / kPage * kPage;
+    const size_t first = at / page_ * page_;
+    const size_t last = (at + size_bytes + page_ - 1) / page_ * page_;
     return detach_pages(whole.data() + first, last - first, first);
   }
   const ExclusiveLock lock(adopted_mutex_);

@@ -70,6 +70,14 @@ static void say_place(const void* address) {
   say(text);
 }
 
+static void* instruction_of(const ucontext_t& context) {
+#if defined(__x86_64__)
+  return reinterpret_cast<void*>(context.uc_mcontext.gregs[REG_RIP]);
+#else
+  return reinterpret_cast<void*>(context.uc_mcontext.pc);
+#endif
+}
+
 static void on_fatal(int number, siginfo_t*, void* context) {
   static std::atomic<bool> is_told{false};
   while (is_told.exchange(true)) pause();  // another thread dies too; its line must not come between
@@ -79,7 +87,7 @@ static void on_fatal(int number, siginfo_t*, void* context) {
   say(text);
   // Who jumps to nowhere has lost its stack: a library that a bad_alloc has left half-way. Then
   // the call tells more that was the first to get no memory.
-  auto* const at = reinterpret_cast<void*>(static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP]);
+  auto* const at = instruction_of(*static_cast<ucontext_t*>(context));
   Dl_info where{};
   void* frames[64];
   if (dladdr(at, &where) == 0) {

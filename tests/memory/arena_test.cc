@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <random>
+#include <set>
 #include <thread>
 
 namespace ccom {
@@ -72,7 +73,22 @@ TEST(ArenaMemory, RefusesPointersThatAreNotBlocks) {
   EXPECT_EQ(arena->free(memory).code(), Code::InvalidArgument);
 }
 
-// ---- Adoption -------------------------------------------------------------------------------------------------------
+// ---- Pages, of this system and of one with larger ones --------------------------------------------------------------
+
+class ArenaPages : public testing::TestWithParam<size_t> {};
+INSTANTIATE_TEST_SUITE_P(Bytes, ArenaPages, testing::ValuesIn(std::set{page_bytes(), size_t{65536}}),
+                         testing::PrintToStringParamName());
+
+TEST_P(ArenaPages, AreWholeInEveryAllocation) {
+  const size_t page = GetParam();
+  const auto arena = *Arena::create(16 * page, page);
+  EXPECT_EQ(arena->segment().bytes().size(), 16 * page);
+  for (size_t i = 0; i < 16; ++i) {
+    const auto* const memory = static_cast<std::byte*>(*arena->allocate(1 + i));
+    EXPECT_EQ(memory, arena->segment().bytes().data() + i * page);
+  }
+  EXPECT_FALSE(arena->allocate(1));
+}
 
 struct Unmap {
   size_t size_bytes;
@@ -80,60 +96,69 @@ struct Unmap {
 };
 using Pages = std::unique_ptr<void, Unmap>;
 
-Pages ordinary_pages(size_t size_bytes) {
-  return Pages(::mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
-               Unmap{size_bytes});
+// `count` of them, beginning on one.
+Pages ordinary_pages(size_t count, size_t page) {
+  const size_t size_bytes = count * page;
+  void* const mapped = ::mmap(nullptr, size_bytes + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  auto* const begin = static_cast<std::byte*>(mapped);
+  const size_t before = -reinterpret_cast<uintptr_t>(begin) % page;
+  if (before > 0) ::munmap(begin, before);
+  ::munmap(begin + before + size_bytes, page - before);
+  return Pages(begin + before, Unmap{size_bytes});
 }
 
-TEST(ArenaAdoption, KeepsAddressAndContentsBothWays) {
-  const auto arena = *Arena::create(size_t{16} << 20);
-  constexpr size_t kSize = 300 * 4096;
-  const Pages pages = ordinary_pages(kSize);
+TEST_P(ArenaPages, KeepAddressAndContentsWhenAdoptedAndGivenBack) {
+  const size_t page = GetParam();
+  const auto arena = *Arena::create(512 * page, page);
+  const size_t size = 300 * page;
+  const Pages pages = ordinary_pages(300, page);
   auto* const memory = static_cast<unsigned char*>(pages.get());
-  for (size_t i = 0; i < kSize; ++i) memory[i] = static_cast<unsigned char>(i * 7);
-  EXPECT_FALSE(arena->offset_of(memory, kSize));
-  ASSERT_TRUE(arena->adopt(memory, kSize).is_ok());
-  const auto offset = arena->offset_of(memory + 100, kSize - 100);
+  for (size_t i = 0; i < size; ++i) memory[i] = static_cast<unsigned char>(i * 7);
+  EXPECT_FALSE(arena->offset_of(memory, size));
+  ASSERT_TRUE(arena->adopt(memory, size).is_ok());
+  const auto offset = arena->offset_of(memory + 100, size - 100);
   ASSERT_TRUE(offset);
   auto* const seen_by_others = reinterpret_cast<unsigned char*>(arena->segment().bytes().data() + *offset);
   EXPECT_EQ(seen_by_others[5], static_cast<unsigned char>(105 * 7));
   seen_by_others[5] = 1;
   EXPECT_EQ(memory[105], 1);
   memory[105] = static_cast<unsigned char>(105 * 7);
-  EXPECT_FALSE(arena->offset_of(memory, kSize + 1));
-  ASSERT_TRUE(arena->give_back(memory, kSize).is_ok());
-  EXPECT_FALSE(arena->offset_of(memory, kSize));
-  for (size_t i = 0; i < kSize; ++i) ASSERT_EQ(memory[i], static_cast<unsigned char>(i * 7));
-  EXPECT_TRUE(arena->allocate(size_t{16} << 20).has_value());  // all of it came back
+  EXPECT_FALSE(arena->offset_of(memory, size + 1));
+  ASSERT_TRUE(arena->give_back(memory, size).is_ok());
+  EXPECT_FALSE(arena->offset_of(memory, size));
+  for (size_t i = 0; i < size; ++i) ASSERT_EQ(memory[i], static_cast<unsigned char>(i * 7));
+  EXPECT_TRUE(arena->allocate(512 * page).has_value());  // all of it came back
 }
 
 TEST(ArenaAdoption, CountsTheSameRange) {
   const auto arena = *Arena::create(size_t{1} << 20);
-  const Pages pages = ordinary_pages(8192);
-  EXPECT_TRUE(arena->adopt(pages.get(), 8192).is_ok());
-  EXPECT_TRUE(arena->adopt(pages.get(), 8192).is_ok());
-  EXPECT_TRUE(arena->give_back(pages.get(), 8192).is_ok());
-  EXPECT_TRUE(arena->offset_of(pages.get(), 8192));
-  EXPECT_TRUE(arena->give_back(pages.get(), 8192).is_ok());
-  EXPECT_EQ(arena->give_back(pages.get(), 8192).code(), Code::InvalidArgument);
+  const size_t size = 2 * page_bytes();
+  const Pages pages = ordinary_pages(2, page_bytes());
+  EXPECT_TRUE(arena->adopt(pages.get(), size).is_ok());
+  EXPECT_TRUE(arena->adopt(pages.get(), size).is_ok());
+  EXPECT_TRUE(arena->give_back(pages.get(), size).is_ok());
+  EXPECT_TRUE(arena->offset_of(pages.get(), size));
+  EXPECT_TRUE(arena->give_back(pages.get(), size).is_ok());
+  EXPECT_EQ(arena->give_back(pages.get(), size).code(), Code::InvalidArgument);
 }
 
-TEST(ArenaAdoption, RefusesWhatIsNotWholePagesOfOrdinaryMemory) {
-  const auto arena = *Arena::create(size_t{1} << 20);
-  const Pages pages = ordinary_pages(4 * 4096);
+TEST_P(ArenaPages, AreNotAdoptedInPartsNorIfTheyAreNotOrdinary) {
+  const size_t page = GetParam();
+  const auto arena = *Arena::create(16 * page, page);
+  const Pages pages = ordinary_pages(4, page);
   auto* const memory = static_cast<std::byte*>(pages.get());
-  EXPECT_EQ(arena->adopt(memory + 16, 4096).code(), Code::InvalidArgument);
-  EXPECT_EQ(arena->adopt(memory, 5000).code(), Code::InvalidArgument);
-  EXPECT_TRUE(arena->adopt(memory + 4096, 4096).is_ok());
-  EXPECT_EQ(arena->adopt(memory, 8192).code(), Code::InvalidArgument);  // overlaps
-  EXPECT_TRUE(arena->give_back(memory + 4096, 4096).is_ok());
-  ASSERT_EQ(::mprotect(memory, 4096, PROT_READ), 0);
-  EXPECT_EQ(arena->adopt(memory, 8192).code(), Code::NotSupported);
-  void* const shared = *arena->allocate(4096);
-  EXPECT_EQ(arena->adopt(shared, 4096).code(), Code::NotSupported);
-  ASSERT_EQ(::munmap(memory + 4096, 4096), 0);
-  ASSERT_EQ(::mprotect(memory, 4096, PROT_READ | PROT_WRITE), 0);
-  EXPECT_EQ(arena->adopt(memory, 8192).code(), Code::InvalidArgument);  // a hole
+  EXPECT_EQ(arena->adopt(memory + page / 2, page).code(), Code::InvalidArgument);
+  EXPECT_EQ(arena->adopt(memory, page + page / 4).code(), Code::InvalidArgument);
+  EXPECT_TRUE(arena->adopt(memory + page, page).is_ok());
+  EXPECT_EQ(arena->adopt(memory, 2 * page).code(), Code::InvalidArgument);  // overlaps
+  EXPECT_TRUE(arena->give_back(memory + page, page).is_ok());
+  ASSERT_EQ(::mprotect(memory, page, PROT_READ), 0);
+  EXPECT_EQ(arena->adopt(memory, 2 * page).code(), Code::NotSupported);
+  void* const shared = *arena->allocate(page);
+  EXPECT_FALSE(arena->adopt(shared, page).is_ok());
+  ASSERT_EQ(::munmap(memory + page, page), 0);
+  ASSERT_EQ(::mprotect(memory, page, PROT_READ | PROT_WRITE), 0);
+  EXPECT_EQ(arena->adopt(memory, 2 * page).code(), Code::InvalidArgument);  // a hole
 }
 
 // The arena as a peer has it: a second mapping of the same file.
@@ -143,42 +168,43 @@ std::byte* map_as_peer(Arena& arena) {
   return mapping == MAP_FAILED ? nullptr : static_cast<std::byte*>(mapping);
 }
 
-TEST(ArenaDetachment, KeepsContentsAndShutsLateWritesOut) {
-  const auto arena = *Arena::create(size_t{1} << 20);
+TEST_P(ArenaPages, KeepContentsAndShutLateWritesOutWhenDetached) {
+  const size_t page = GetParam();
+  const auto arena = *Arena::create(256 * page, page);
   std::byte* const peer = map_as_peer(*arena);
-  auto* const memory = static_cast<std::byte*>(*arena->allocate(40000));
-  std::memset(memory, 1, 40000);
-  const size_t offset = *arena->offset_of(memory, 40000);
-  ASSERT_TRUE(arena->detach(memory + 5000, 20000).is_ok());
-  EXPECT_FALSE(arena->offset_of(memory, 40000)) << "nobody is to be told where it was";
-  EXPECT_TRUE(arena->offset_of(memory + 36000, 4000));
-  std::memset(peer + offset + 5000, 2, 20000);  // the late writes
-  for (size_t i = 0; i < 40000; ++i) ASSERT_EQ(memory[i], std::byte{1}) << i;
-  memory[6000] = std::byte{3};
-  EXPECT_EQ(peer[offset + 6000], std::byte{2});
+  auto* const memory = static_cast<std::byte*>(*arena->allocate(10 * page));
+  std::memset(memory, 1, 10 * page);
+  const size_t offset = *arena->offset_of(memory, 10 * page);
+  ASSERT_TRUE(arena->detach(memory + page + 900, 5 * page).is_ok());
+  EXPECT_FALSE(arena->offset_of(memory, 10 * page)) << "nobody is to be told where it was";
+  EXPECT_TRUE(arena->offset_of(memory + 8 * page, page));
+  std::memset(peer + offset + page + 900, 2, 5 * page);  // the late writes
+  for (size_t i = 0; i < 10 * page; ++i) ASSERT_EQ(memory[i], std::byte{1}) << i;
+  memory[2 * page] = std::byte{3};
+  EXPECT_EQ(peer[offset + 2 * page], std::byte{2});
 
   // That part of the arena is not used again, nor seen by later users of the addresses.
   ASSERT_TRUE(arena->free(memory).is_ok());
-  while (const Result<void*> next = arena->allocate(4096)) {
+  while (const Result<void*> next = arena->allocate(page)) {
     const auto at = static_cast<size_t>(static_cast<std::byte*>(*next) - arena->segment().bytes().data());
-    EXPECT_TRUE(at + 4096 <= offset + 4096 || at >= offset + 28672) << at;
+    EXPECT_TRUE(at + page <= offset + page || at >= offset + 7 * page) << at;
   }
   ::munmap(peer, arena->segment().bytes().size());
 }
 
 TEST(ArenaDetachment, OfAdoptedMemoryKeepsContentsUntilItIsGivenBack) {
-  const auto arena = *Arena::create(size_t{1} << 20);
+  const auto arena = *Arena::create(size_t{4} << 20);
   std::byte* const peer = map_as_peer(*arena);
-  constexpr size_t kBytes = 65536;
-  auto* const memory = static_cast<std::byte*>(std::aligned_alloc(4096, kBytes));
-  std::memset(memory, 1, kBytes);
-  ASSERT_TRUE(arena->adopt(memory, kBytes).is_ok());
-  const size_t offset = *arena->offset_of(memory, kBytes);
+  const size_t bytes = 16 * page_bytes();
+  auto* const memory = static_cast<std::byte*>(std::aligned_alloc(page_bytes(), bytes));
+  std::memset(memory, 1, bytes);
+  ASSERT_TRUE(arena->adopt(memory, bytes).is_ok());
+  const size_t offset = *arena->offset_of(memory, bytes);
   ASSERT_TRUE(arena->detach(memory + 100, 10).is_ok());
   EXPECT_FALSE(arena->offset_of(memory + 8192, 1)) << "all that was adopted together is detached";
-  std::memset(peer + offset, 2, kBytes);
-  ASSERT_TRUE(arena->give_back(memory, kBytes).is_ok());
-  for (size_t i = 0; i < kBytes; ++i) ASSERT_EQ(memory[i], std::byte{1}) << i;
+  std::memset(peer + offset, 2, bytes);
+  ASSERT_TRUE(arena->give_back(memory, bytes).is_ok());
+  for (size_t i = 0; i < bytes; ++i) ASSERT_EQ(memory[i], std::byte{1}) << i;
   std::free(memory);
   ::munmap(peer, arena->segment().bytes().size());
 }

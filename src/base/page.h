@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The page of memory of the running kernel: 4 KiB on x86-64; 4, 16 or 64 KiB on arm64.
+#pragma once
+
+#include <unistd.h>
+
+#include <cstddef>
+
+namespace ccom {
+
+inline size_t page_bytes() {
+  static const auto bytes = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  return bytes;
+}
+
+}  // namespace ccom
