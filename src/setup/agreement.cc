@@ -58,8 +58,8 @@ Result<wire::RankDescription> describe_self(const CommConfig& config, LearnedWay
 
 Status compare_settings(const std::string& first, const std::string& theirs, Rank rank) {
   if (first == theirs) return {};
-  return error(Code::ConfigError, "rank %d differs from rank 0 in settings: '%s' against '%s'", rank, theirs.c_str(),
-               first.c_str())
+  return error(Code::ConfigError, "rank %d differs from rank 0 in settings: %s", rank,
+               difference_of_settings(theirs, first).c_str())
       .with_peers({rank})
       .with_cure("start all ranks with the same CCOM_* variables and config");
 }

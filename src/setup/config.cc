@@ -4,6 +4,7 @@
 #include <charconv>
 #include <limits>
 #include <sstream>
+#include <utility>
 
 #include "base/log.h"
 #include "base/options.h"
@@ -127,14 +128,42 @@ void CommConfig::set_tuning(const std::string& text) {
 }
 
 std::string CommConfig::fingerprint() const {
-  std::string text = "transport=";
-  for (const std::string& transport : transports) text += transport + "+";
-  text += " algorithm=" + algorithm + " topology=" + topology + " scale=" + exact(emulate_scale) +
-          " streams=" + std::to_string(tcp_streams) + " crc=" + std::to_string(crc) +
-          " crossing=" + std::to_string(static_cast<int>(crossing)) + " tls=" + std::to_string(tls) +
-          " provider=" + ofi_provider + " memory=" + std::to_string(max_memory) +
-          " messages=" + std::to_string(messages) + " tuning=" + (tries_ways ? "auto" : "off") + " rounding=" +
-          (rounding == Rounding::Stochastic ? "stochastic seed=" + std::to_string(rounding_seed) : "nearest");
+  std::string list;
+  for (const std::string& transport : transports) list += (list.empty() ? "" : ",") + transport;
+  constexpr const char* kCrossings[] = {"auto", "one", "all"};
+  const bool is_stochastic = rounding == Rounding::Stochastic;
+  const std::pair<const char*, std::string> settings[] = {
+      {"CCOM_TRANSPORT", list},
+      {"CCOM_ALGO", algorithm},
+      {"CCOM_TOPOLOGY", topology},
+      {"CCOM_EMULATE_SCALE", exact(emulate_scale)},
+      {"CCOM_TCP_STREAMS", std::to_string(tcp_streams)},
+      {"CCOM_CRC", std::to_string(crc)},
+      {"CCOM_CROSSING", kCrossings[static_cast<int>(crossing)]},
+      {"CCOM_TLS", std::to_string(tls)},
+      {"CCOM_OFI_PROVIDER", ofi_provider},
+      {"CCOM_MAX_MEMORY", std::to_string(max_memory)},
+      {"CCOM_MESSAGES", std::to_string(messages)},
+      {"CCOM_TUNING", tries_ways ? "auto" : "off"},
+      {"CCOM_ROUNDING", is_stochastic ? "stochastic" : "nearest"},
+      {"CCOM_ROUNDING_SEED", is_stochastic ? std::to_string(rounding_seed) : ""},
+  };
+  std::string text;
+  for (const auto& [variable, value] : settings) text += std::string(variable) + "=" + value + "\n";
+  return text;
+}
+
+std::string difference_of_settings(const std::string& theirs, const std::string& first) {
+  std::istringstream one(theirs), other(first);
+  std::string text, a, b;
+  while (std::getline(one, a) && std::getline(other, b)) {
+    if (a == b) continue;
+    const auto value = [](const std::string& line) {
+      const size_t begin = line.find('=') + 1;
+      return begin == line.size() ? std::string("unset") : line.substr(begin);
+    };
+    text += (text.empty() ? "" : ", ") + a.substr(0, a.find('=')) + " (" + value(a) + " against " + value(b) + ")";
+  }
   return text;
 }
 

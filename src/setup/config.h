@@ -64,8 +64,11 @@ struct CommConfig {
   Status set_rounding(const std::string& kind);
   // Sums cannot go through shared memory: an error if the rounding needs it. `why`: for its text.
   Status sums_in_messages(const char* why) const;
-  // What must be equal on all ranks, as text.
+  // What must be equal on all ranks: a line NAME=VALUE for each setting.
   std::string fingerprint() const;
 };
+
+// Of two fingerprints that differ: "CCOM_TLS (1 against 0)".
+std::string difference_of_settings(const std::string& theirs, const std::string& first);
 
 }  // namespace ccom
