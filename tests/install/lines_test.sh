@@ -23,6 +23,7 @@ left_out() {
 }
 
 make_tree git ccache
+share_pip
 clone=$source  # paths are part of what ccache knows a file by
 git clone --quiet "$source" "$tree$clone"
 git ls-files -z | while IFS= read -r -d '' file; do [ ! -e "$file" ] || printf '%s\0' "$file"; done | tar -c --null -T - | tar -x -C "$tree$clone"
