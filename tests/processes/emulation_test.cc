@@ -126,7 +126,7 @@ TEST(Emulation, IsRefusedWhereItCannotBe) {
   for (const std::string scale : {"0", "2", "-1", "fast", "1e-3x", "nan"}) {
     contains(refusal([&](int) { return emulated("ring:2", scale); }), "CCOM_EMULATE_SCALE=" + scale);
   }
-  contains(refusal([](int rank) { return emulated("ring:2", rank == 0 ? "1e-3" : "1e-4"); }), "scale=");
+  contains(refusal([](int rank) { return emulated("ring:2", rank == 0 ? "1e-3" : "1e-4"); }), "CCOM_EMULATE_SCALE (");
   contains(refusal([](int rank) {
              Job::Environment environment = emulated("ring:2", "1e-3");
              environment["CCOM_HOSTID"] = "host" + std::to_string(rank);
