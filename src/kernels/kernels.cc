@@ -5,8 +5,7 @@
 
 // SSSE3 and AVX3_DL bring nothing that SSE4 and AVX3 lack here, and cost compile time: each instruction set some
 // fifteen seconds. Vectors of the others have no size that the compiler knows, so they cannot sit in the arrays of
-// block-inl.h. TODO(port): SVE, RVV. NEON has run the tests of this room under QEMU only (GCC 12, Highway 1.0.3);
-// a test compiles for it where a cross compiler is at hand.
+// block-inl.h. TODO(port): SVE, RVV. NEON has run the tests under QEMU only (GCC 12, Highway 1.0.3; docs/arm64.md).
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
 #define HWY_TARGET_INCLUDE "kernels/reduce-inl.h"
 #include "hwy/foreach_target.h"  // must come before highway.h

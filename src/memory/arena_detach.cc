@@ -16,9 +16,11 @@
 namespace ccom {
 namespace {
 
+constexpr size_t kLeastPage = 4096;  // of any system
+
 // By a write that changes nothing; where it fails, because another thread has just written, the page is copied too.
 void copy_pages(std::byte* begin, size_t size_bytes) {
-  for (size_t at = 0; at < size_bytes; at += page_bytes()) {
+  for (size_t at = 0; at < size_bytes; at += kLeastPage) {
     const std::atomic_ref<std::byte> first(begin[at]);
     std::byte value = first.load(std::memory_order_relaxed);
     first.compare_exchange_strong(value, value, std::memory_order_relaxed);
