@@ -48,7 +48,9 @@ class Learning : public testing::Test {
     return stage;
   }
 
-  // The same, and what is logged about the tuning file.
+  static std::string first_way(const json& stage) { return stage["ways"][stage["begins_with"].get<size_t>()]; }
+
+  // The same as run(), and what is logged about the tuning file.
   static json run_logged(int ranks, int calls, std::vector<std::string>* lines) {
     ccomSetLogCallback(
         [](ccomLogLevel_t, const char* message, void* user) {
@@ -101,33 +103,32 @@ TEST_F(Learning, IsSavedWhenACommunicatorEnds) {
 TEST_F(Learning, IsWhereTheNextJobsCallsBegin) {
   const json stage = run(2, 0);
   ASSERT_GT(stage["ways"].size(), 1U);
-  EXPECT_EQ(stage["begins_with"], 0);
+  // Without a file calls begin as speeds say that were just measured: rarely with results stored past the caches.
   const std::string learned = stage["ways"][1];
   learn(learned);
   // Lines are measured anew each time, by which ways are put in order.
   json again = run(2, 3);
-  EXPECT_EQ(again["ways"][again["begins_with"].get<size_t>()], learned);
+  EXPECT_EQ(first_way(again), learned);
   EXPECT_EQ(again["found"][0]["in_use"], again["begins_with"]);
   EXPECT_EQ(again["found"][0]["chosen_at"], 0);
   again = run(2, 0, 2 * kCount);
-  EXPECT_EQ(again["ways"][again["begins_with"].get<size_t>()], learned) << "of a size just above";
-  EXPECT_EQ(run(2, 0, kCount - 1)["begins_with"], 0) << "smaller";
-  EXPECT_EQ(run(3, 3)["begins_with"], 0) << "of other ranks";
+  EXPECT_EQ(first_way(again), learned) << "of a size just above";
+  EXPECT_NE(first_way(run(2, 0, kCount - 1)), learned) << "smaller";
+  EXPECT_NE(first_way(run(3, 3)), learned) << "of other ranks";
 }
 
 TEST_F(Learning, OfAWayThatDoesNotExistIsIgnored) {
   learn("a way of tomorrow");
   std::vector<std::string> lines;
   const json stage = run_logged(2, 3, &lines);
-  EXPECT_EQ(stage["begins_with"], 0);
-  EXPECT_EQ(stage["found"][0]["in_use"], 0);
+  EXPECT_EQ(stage["found"][0]["in_use"], stage["begins_with"]);
   EXPECT_THAT(lines, testing::Contains(testing::HasSubstr("'a way of tomorrow' does not exist here and is ignored")));
 }
 
 TEST_F(Learning, OfHostsOfOtherRanksIsIgnored) {
   learn("a way of tomorrow");
   std::vector<std::string> lines;
-  EXPECT_EQ(run_logged(3, 3, &lines)["begins_with"], 0);
+  run_logged(3, 3, &lines);
   EXPECT_THAT(lines, testing::ElementsAre(testing::HasSubstr("not of hosts of 3 ranks and are ignored")));
 }
 
