@@ -279,7 +279,10 @@ TEST(Log, AForkedChildLogsForItself) {
     log(LogLevel::Error, "parent again");
   });
   EXPECT_EQ(child.wait(), 0);
-  EXPECT_EQ(child.read(), (std::vector<std::string>{"parent", "child", "parent again"}));
+  std::vector<std::string> lines = child.read();
+  // Lines of one process come in order; on a loaded machine another process may be faster.
+  EXPECT_EQ(std::erase(lines, "child"), 1U);
+  EXPECT_EQ(lines, (std::vector<std::string>{"parent", "parent again"}));
 }
 
 TEST(Log, ForksBesideThreadsThatLog) {
