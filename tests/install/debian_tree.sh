@@ -60,7 +60,7 @@ make_tree() {
   trap remove_tree EXIT
   packages=$(IFS=,; echo "$*")
   mirror=$(apt-get indextargets --format '$(CODENAME) $(REPO_URI)' | awk '$1 == "bookworm" { print $2; exit }')
-  step debootstrap --variant=minbase --include="ca-certificates${packages:+,$packages}" bookworm "$tree" "${mirror:-http://deb.debian.org/debian}"
+  step debootstrap --variant=minbase --include="ca-certificates${packages:+,$packages}" bookworm "$tree" ${mirror:+"$mirror"}
   for mounted in proc sys dev; do
     mount --rbind --make-rslave "/$mounted" "$tree/$mounted"
     tree_mounts+=("$tree/$mounted")
