@@ -11,25 +11,25 @@ namespace {
 struct TypeRow {
   ccomDataType_t type;
   std::string_view name;
-  std::string_view alias;
+  std::string_view aliases;  // separated by spaces
   size_t size_bytes;
 };
 
 constexpr std::array kTypes = {
-    TypeRow{ccomInt8, "int8", "i8", 1},
-    TypeRow{ccomUint8, "uint8", "u8", 1},
-    TypeRow{ccomInt16, "int16", "i16", 2},
+    TypeRow{ccomInt8, "int8", "i8 char", 1},
+    TypeRow{ccomUint8, "uint8", "u8 byte", 1},
+    TypeRow{ccomInt16, "int16", "i16 short", 2},
     TypeRow{ccomUint16, "uint16", "u16", 2},
-    TypeRow{ccomInt32, "int32", "i32", 4},
+    TypeRow{ccomInt32, "int32", "i32 int", 4},
     TypeRow{ccomUint32, "uint32", "u32", 4},
-    TypeRow{ccomInt64, "int64", "i64", 8},
+    TypeRow{ccomInt64, "int64", "i64 long", 8},
     TypeRow{ccomUint64, "uint64", "u64", 8},
-    TypeRow{ccomFloat16, "float16", "f16", 2},
+    TypeRow{ccomFloat16, "float16", "f16 fp16 half", 2},
     TypeRow{ccomBfloat16, "bfloat16", "bf16", 2},
-    TypeRow{ccomFloat32, "float32", "f32", 4},
-    TypeRow{ccomFloat64, "float64", "f64", 8},
-    TypeRow{ccomFloat8e4m3, "float8e4m3", "f8e4m3", 1},
-    TypeRow{ccomFloat8e5m2, "float8e5m2", "f8e5m2", 1},
+    TypeRow{ccomFloat32, "float32", "f32 fp32 float", 4},
+    TypeRow{ccomFloat64, "float64", "f64 fp64 double", 8},
+    TypeRow{ccomFloat8e4m3, "float8e4m3", "f8e4m3 fp8e4m3", 1},
+    TypeRow{ccomFloat8e5m2, "float8e5m2", "f8e5m2 fp8e5m2", 1},
     TypeRow{ccomBool, "bool", "b1", 1},
     TypeRow{ccomComplex64, "complex64", "c64", 8},
     TypeRow{ccomComplex128, "complex128", "c128", 16},
@@ -95,6 +95,15 @@ bool is_float(ccomDataType_t type) {
          type == ccomFloat8e4m3 || type == ccomFloat8e5m2;
 }
 
+bool has_word(std::string_view words, std::string_view word) {
+  while (!words.empty()) {
+    const size_t space = std::min(words.find(' '), words.size());
+    if (words.substr(0, space) == word) return true;
+    words.remove_prefix(std::min(space + 1, words.size()));
+  }
+  return false;
+}
+
 std::string without_underscores(std::string_view text) {
   std::string result(text);
   std::erase(result, '_');
@@ -123,7 +132,7 @@ std::optional<Collective> collective_named(std::string_view name) {
 
 std::optional<ccomDataType_t> type_named(std::string_view name) {
   for (const TypeRow& row : kTypes) {
-    if (row.name == name || row.alias == name) return row.type;
+    if (row.name == name || has_word(row.aliases, name)) return row.type;
   }
   return std::nullopt;
 }

@@ -37,7 +37,8 @@ std::string_view name_of(Collective collective);
 std::string_view name_of(ccomDataType_t type);
 std::string_view name_of(Reduction reduction);  // Move: "-".
 
-// Full names, and for types also short ones: f32, bf16, i8, c64, ... Also all_reduce for allreduce and the like.
+// Full names, and for types also short and common ones: f32, fp32, float, bf16, half, int, c64, ... Also all_reduce
+// for allreduce and the like.
 std::optional<Collective> collective_named(std::string_view name);
 std::optional<ccomDataType_t> type_named(std::string_view name);
 std::optional<Reduction> reduction_named(std::string_view name);

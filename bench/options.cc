@@ -120,7 +120,11 @@ Outcome understand(const std::vector<std::string>& words, const char* what, std:
       return {};
     }
     const std::optional<Value> value = named(word);
-    if (!value) return failure(ExitCode::Usage, "%s %s is not known", what, word.c_str());
+    if (!value) {
+      std::string choices = "all";
+      for (const Value choice : all) choices.append(", ").append(name_of(choice));
+      return failure(ExitCode::Usage, "%s %s is not known; there are %s", what, word.c_str(), choices.c_str());
+    }
     values->push_back(*value);
   }
   return {};

@@ -85,9 +85,15 @@ TEST(ParseOptions, TakesListsAndAll) {
   EXPECT_THAT(options.sizes, ElementsAre(1024, 3000));
 }
 
+TEST(ParseOptions, TakesTheNamesOfTypesThatPeopleUse) {
+  EXPECT_THAT(
+      parsed({"allreduce", "-d", "float,fp32,fp64,double,half,fp16,int,long"}).types,
+      ElementsAre(ccomFloat32, ccomFloat32, ccomFloat64, ccomFloat64, ccomFloat16, ccomFloat16, ccomInt32, ccomInt64));
+}
+
 TEST(ParseOptions, NamesTheWordThatItDoesNotKnow) {
   EXPECT_THAT(refusal({"alreduce"}), HasSubstr("alreduce"));
-  EXPECT_THAT(refusal({"allreduce", "-d", "float7"}), HasSubstr("float7"));
+  EXPECT_THAT(refusal({"allreduce", "-d", "float7"}), HasSubstr("float7 is not known; there are all, int8, uint8"));
   EXPECT_THAT(refusal({"allreduce", "-o", "mean"}), HasSubstr("mean"));
   EXPECT_THAT(refusal({"allreduce", "--sizes", "8,9X"}), HasSubstr("9X"));
   EXPECT_THAT(refusal({"allreduce", "-f", "1"}), HasSubstr("-f 1"));

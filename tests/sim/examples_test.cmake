@@ -20,3 +20,9 @@ foreach(line IN LISTS lines)
     message(FATAL_ERROR "${command}: ${result}\n${out}${err}")
   endif()
 endforeach()
+
+# What it does not know it names, with what there is.
+execute_process(COMMAND ${TOOL} host:4 alreduce -b 8 RESULT_VARIABLE result OUTPUT_VARIABLE out ERROR_VARIABLE err)
+if(result EQUAL 0 OR NOT err MATCHES "there is no collective \"alreduce\"; there are .*allreduce.*alltoall")
+  message(FATAL_ERROR "an unknown collective: ${result}\n${out}${err}")
+endif()

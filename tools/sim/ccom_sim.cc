@@ -181,12 +181,27 @@ Status write_plans(const Request& request, const std::map<uint64_t, Program>& pr
   return error(Code::SystemError, "cannot write %s", request.written_file.c_str());
 }
 
+std::vector<std::string> collective_names() {
+  std::vector<std::string> names;
+  names.reserve(kCollectiveTraits.size());
+  for (const CollectiveTraits& traits : kCollectiveTraits) names.emplace_back(name_of(traits.collective));
+  return names;
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text.append(text.empty() ? "" : ", ").append(word);
+  return text;
+}
+
 int run(const Request& request) {
   const auto machine = machine_from(request);
   if (!machine) return fail(machine.error(), kConfigError);
   const auto collective = collective_from(request.collective);
   if (!collective) {
-    return fail(error(Code::ConfigError, "there is no collective \"%s\"", request.collective.c_str()), kConfigError);
+    return fail(error(Code::ConfigError, "there is no collective \"%s\"; there are %s", request.collective.c_str(),
+                      joined(collective_names()).c_str()),
+                kConfigError);
   }
   if (!request.json) std::fputs(table_head().c_str(), stdout);
   std::map<uint64_t, Program> programs;
@@ -198,14 +213,6 @@ int run(const Request& request) {
   if (request.written_file.empty()) return 0;
   const Status written = write_plans(request, programs);
   return written.is_ok() ? 0 : fail(written, kFailed);
-}
-
-// To complete.
-std::vector<std::string> collective_names() {
-  std::vector<std::string> names;
-  names.reserve(kCollectiveTraits.size());
-  for (const CollectiveTraits& traits : kCollectiveTraits) names.emplace_back(name_of(traits.collective));
-  return names;
 }
 
 }  // namespace

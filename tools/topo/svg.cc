@@ -200,7 +200,10 @@ std::string box_of(const Scene& scene, Point center, int device) {
   text += text_at(center.x, center.y + line, "name", std::to_string(device) + (name.empty() ? "" : " " + name));
   if (!below.empty()) text += text_at(center.x, center.y + 14, "small", below);
   const std::string cards = is_missing ? "" : label_of(scene.cards, device);
-  if (!cards.empty()) text += text_at(center.x, center.y + kBoxHeight / 2 + 13, "card", cards);
+  // Links may run below it. White below the letters, for viewers that ignore the order of painting them.
+  if (!cards.empty())
+    for (const char* kind : {"card below", "card"})
+      text += text_at(center.x, center.y + kBoxHeight / 2 + 13, kind, cards);
   return text;
 }
 
@@ -242,7 +245,7 @@ std::string head_of(const Scene& scene, double& y) {
 constexpr char kStyle[] =
     "<style>text{font-family:sans-serif;text-anchor:middle;fill:#222}.title{font-size:18px;font-weight:bold;"
     "text-anchor:start}.fact{font-size:13px;text-anchor:start}.name{font-size:14px;font-weight:bold}"
-    ".small{font-size:12px}.card{font-size:10px;fill:#555;paint-order:stroke;stroke:#fff;stroke-width:4px}.device{fill:"
+    ".small{font-size:12px}.card{font-size:10px;fill:#555}.below{stroke:#fff;stroke-width:4px}.device{fill:"
     "#eef3f8;stroke:#445}"
     ".missing{fill:#fff;stroke:#999;stroke-dasharray:5 4}.broken{stroke:#c33;stroke-dasharray:6 5}</style>\n";
 
