@@ -97,9 +97,10 @@ Status OfiTransport::on_goodbye(Link& link, uint64_t sent) {
 
 // The peer waits for it only if it has not received acknowledgements of all fragments.
 Status OfiTransport::acknowledge_goodbye(Link& link) {
-  if (!link.goodbye_count || link.arrived < *link.goodbye_count) return Status::ok();
+  if (!link.has_left()) return Status::ok();
   for (const auto& channel : link.channels) channel->schedule();  // what is missing now can never arrive
-  if (link.announced >= link.arrived || link.acknowledge.is_busy || link.is_dead) return Status::ok();
+  const bool is_complete = link.arrived >= *link.goodbye_count;
+  if (!is_complete || link.announced >= link.arrived || link.acknowledge.is_busy || link.is_dead) return Status::ok();
   return send_control(link, link.acknowledge, Kind::Acknowledge, nullptr);
 }
 
