@@ -49,7 +49,7 @@ share() {
 
 remove_tree() {
   local mounted
-  for mounted in "${tree_mounts[@]}"; do umount -R "$mounted" || return; done
+  for mounted in "${tree_mounts[@]}"; do umount --recursive --lazy "$mounted" || return; done
   rm -rf --one-file-system "$tree"
 }
 
