@@ -59,7 +59,7 @@ make_tree() {
   tree=$(mktemp -d)
   trap remove_tree EXIT
   packages=$(IFS=,; echo "$*")
-  mirror=$(apt-get indextargets --format '$(CODENAME) $(REPO_URI)' | awk '$1 == "bookworm" { print $2; exit }')
+  mirror=$(apt-get indextargets --format '$(CODENAME) $(REPO_URI)' | awk '$1 == "bookworm" && !found++ { print $2 }')
   step debootstrap --variant=minbase --include="ca-certificates${packages:+,$packages}" bookworm "$tree" ${mirror:+"$mirror"}
   for mounted in proc sys dev; do
     mount --rbind --make-rslave "/$mounted" "$tree/$mounted"
