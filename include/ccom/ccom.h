@@ -142,8 +142,8 @@ typedef enum {
 CCOM_API ccomResult_t ccomGetVersion(int* version);
 /* A static description of a result code. Never NULL. */
 CCOM_API const char* ccomGetErrorString(ccomResult_t result);
-/* The text of the last error of `comm`, or, with comm NULL, of the calling thread's last failed call. Never NULL; ""
- * if there was none. Valid until the thread's next ccom call. */
+/* The text of the last error of `comm`, or, with comm NULL or one that has had none, of the calling thread's last failed
+ * call. Never NULL; "" if there was none. Valid until the thread's next ccom call. */
 CCOM_API const char* ccomGetLastError(ccomComm_t comm);
 
 /* What the macros that initialise structures write into them, by which a structure without is recognised. */

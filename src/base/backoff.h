@@ -24,10 +24,10 @@ namespace ccom {
 struct WaitPolicy {
   std::chrono::nanoseconds spin{2000};
   std::chrono::nanoseconds yield{200000};
-  // Of that, without another thread having run on this core. A yield reaches only threads of the caller's own
-  // scheduling group (its session, or its control group): ranks that were started in groups of their own are reached by
-  // sleeping.
-  std::chrono::nanoseconds lone_yield{200000};  // in a row
+  // The longest part of it in which no other thread has run on this core. A yield reaches only threads of the caller's
+  // own scheduling group (its session, or its control group): ranks that were started in groups of their own are
+  // reached by sleeping.
+  std::chrono::nanoseconds lone_yield{200000};
   uint32_t yields_per_clock = 4;  // between ranks that share a core, a clock read costs a twentieth of a yield
 
   // ranks: on this host; cpus: available to them, by affinity and cgroup quota.

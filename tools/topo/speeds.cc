@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "base/page.h"
 #include "bench/cores.h"
 #include "node/lines.h"
 #include "node/own_memory.h"
@@ -18,10 +19,9 @@ namespace {
 using nlohmann::json;
 
 constexpr std::chrono::milliseconds kPatience(50);  // a rank's is shorter: others wait for it
-constexpr size_t kPage = 4096;
 
 LineCosts measure_pair(int from, int to) {
-  const std::unique_ptr<void, decltype(&std::free)> memory(std::aligned_alloc(kPage, kLineProbe), &std::free);
+  const std::unique_ptr<void, decltype(&std::free)> memory(std::aligned_alloc(page_bytes(), kLineProbe), &std::free);
   if (memory == nullptr) return {};
   auto* const bytes = static_cast<std::byte*>(memory.get());
   std::memset(bytes, 0, kLineProbe);
