@@ -24,15 +24,20 @@ bool is_efa(const std::string& provider) { return provider.starts_with("efa"); }
 // All other providers are bound to an address; shm names its endpoints by process.
 bool takes_address(const std::string& provider) { return !is_efa(provider) && provider != "shm"; }
 
-// Before the first fi_getinfo(), which reads them, and only where the user has said nothing. EFA alone needs any:
-// - its shared-memory path duplicates our shm transport and would load a provider that installs signal handlers;
-// - fork() after initialisation aborts the process unless fork support was requested, and its huge pages do not survive
-//   a fork.
+// Before the first fi_getinfo(), which reads them, and only where the user has said nothing.
+// - efa: its shared-memory path duplicates our shm transport and would load a provider that installs signal handlers.
+// - efa: fork() after initialisation aborts the process unless fork support was requested, and its huge pages do not
+//   survive a fork.
+// - tcp: up to 9000 bytes that a full socket did not take are kept and called sent. Only a later poll sends them, and a
+//   rank whose sends are complete may wait for its node-mates, or compute, while a peer waits for those bytes.
 void set_provider_variables(const std::string& provider) {
-  if (!is_efa(provider)) return;
-  setenv("FI_EFA_ENABLE_SHM_TRANSFER", "0", 0);
-  setenv("FI_EFA_FORK_SAFE", "1", 0);
-  setenv("FI_EFA_USE_HUGE_PAGE", "0", 0);
+  if (is_efa(provider)) {
+    setenv("FI_EFA_ENABLE_SHM_TRANSFER", "0", 0);
+    setenv("FI_EFA_FORK_SAFE", "1", 0);
+    setenv("FI_EFA_USE_HUGE_PAGE", "0", 0);
+  } else if (provider.starts_with("tcp")) {
+    setenv("FI_TCP_STAGING_SBUF_SIZE", "0", 0);
+  }
 }
 
 bool is_ip_address(const std::string& text) {
