@@ -145,7 +145,7 @@ bool names_cluster(std::string_view name) {
 Result<Topology> make_topology(std::string_view name) {
   if (!name.ends_with(".json")) return make_cluster(name);
   Result<std::string> text = read_file(std::string(name), kMaxTopologyBytes);
-  if (!text) return error(Code::ConfigError, "topology file: %s", text.error().message().c_str());
+  if (!text) return error(ErrorKey::TopologyFile, "topology file: %s", text.error().message().c_str());
   Result<Topology> topology = topology_from_json(*text);
   if (topology) return topology;
   if (!fabric_from_json(*text)) return std::move(topology).error().in("topology file " + std::string(name));

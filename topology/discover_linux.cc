@@ -167,7 +167,7 @@ Status check_host_id(std::string_view host_id) {
   constexpr size_t kMaxBytes = 256;
   const bool is_plain = std::ranges::all_of(host_id, [](char c) { return c >= ' ' && c <= '~'; });
   if (is_plain && host_id.size() <= kMaxBytes) return Status::ok();
-  return error(Code::ConfigError, "host id: must be at most %zu printable ASCII characters", kMaxBytes)
+  return error(ErrorKey::VariableValue, "host id: must be at most %zu printable ASCII characters", kMaxBytes)
       .with_cure("Use a short name for CCOM_HOSTID.");
 }
 
@@ -177,7 +177,7 @@ Result<Host> discover(const std::string& root, std::string_view host_id, const N
   CCOM_TRY(check_host_id(host_id));
   struct stat info {};
   if (stat(root.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) {
-    return error(Code::ConfigError, "discover the machine under \"%s\": not a folder", root.c_str());
+    return error(ErrorKey::VariableValue, "discover the machine under \"%s\": not a folder", root.c_str());
   }
   const SysfsRoot tree(root);
   Host host;

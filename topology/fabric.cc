@@ -5,8 +5,8 @@
 
 #include "topology/presets.h"
 #include "topology/shapes.h"
-#include "topology/topology.h"
 #include "topology/sysfs_root.h"
+#include "topology/topology.h"
 
 namespace ccom {
 namespace {
@@ -70,8 +70,9 @@ std::string joined(const std::vector<std::string>& names) {
 
 Result<Fabric> read_fabric_file(const std::string& path) {
   Result<std::string> text = read_file(path, kMaxTopologyBytes + 1);
-  if (!text) return error(Code::ConfigError, "topology file: %s", text.error().message().c_str());
-  if (text->size() > kMaxTopologyBytes) return error(Code::ConfigError, "topology file %s: over 64 MiB", path.c_str());
+  if (!text) return error(ErrorKey::TopologyFile, "topology file: %s", text.error().message().c_str());
+  if (text->size() > kMaxTopologyBytes)
+    return error(ErrorKey::TopologyFile, "topology file %s: over 64 MiB", path.c_str());
   Result<Fabric> fabric = fabric_from_json(*text);
   if (!fabric) return std::move(fabric).error().in("topology file " + path);
   return fabric;
@@ -91,7 +92,7 @@ Result<Fabric> make_fabric(std::string_view name) {
   const bool is_generic = name.find(':') != std::string_view::npos || shape_from(name).has_value();
   if (is_generic) return make_generic(name);
   return wrong_topology(name, "no such preset; there are " + joined(preset_names()) +
-                         "; or a shape: " + std::string(kGenericNames) + "; or the path of a JSON file");
+                                  "; or a shape: " + std::string(kGenericNames) + "; or the path of a JSON file");
 }
 
 }  // namespace ccom

@@ -126,9 +126,9 @@ Result<JsonDocument> JsonDocument::parse(std::string_view text) {
     json value = json::parse(
         text, [&watch](int depth, json::parse_event_t event, json& parsed) { return watch(depth, event, parsed); });
     if (watch.complaint().empty()) return JsonDocument(std::make_shared<const json>(std::move(value)));
-    return error(Code::ConfigError, "JSON: %s", watch.complaint().c_str());
+    return error(ErrorKey::TopologyFile, "JSON: %s", watch.complaint().c_str());
   } catch (const json::exception& failure) {
-    return error(Code::ConfigError, "JSON: %s", failure.what());
+    return error(ErrorKey::TopologyFile, "JSON: %s", failure.what());
   }
 }
 

@@ -21,7 +21,7 @@ namespace ccom {
 class Problem {
  public:
   void add(const std::string& path, const std::string& what) {
-    if (status_.is_ok()) status_ = Status(Code::ConfigError, path + ": " + what);
+    if (status_.is_ok()) status_ = Status(ErrorKey::TopologyFile, path + ": " + what);
   }
   const Status& status() const { return status_; }
 

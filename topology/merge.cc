@@ -39,7 +39,7 @@ int devices_of(const Host& host) { return host.neuron ? host.neuron->devices : 0
 Status join_host(Host& host, const Host& view, Rank first, Rank rank) {
   if (!is_same_imposed(host, view)) {
     const std::string same_name = imposed_name(host) == imposed_name(view) ? " of different contents" : "";
-    return error(Code::ConfigError, "merge host %s: rank %d imposes topology %s, rank %d %s%s", host.name.c_str(),
+    return error(ErrorKey::TopologyFile, "merge host %s: rank %d imposes topology %s, rank %d %s%s", host.name.c_str(),
                  first, imposed_name(host).c_str(), rank, imposed_name(view).c_str(), same_name.c_str())
         .with_peers({first, rank})
         .with_host(host.name)
@@ -82,7 +82,7 @@ Status check_room(const Topology& topology, int index) {
   const std::vector<Rank> members = topology.ranks_of(index);
   const int cores = host.imposed->devices * host.imposed->cores_per_device;
   if (static_cast<int>(members.size()) <= cores) return Status::ok();
-  return error(Code::ConfigError, "merge host %s: %zu ranks, but topology \"%s\" has %d cores (%d devices of %d)",
+  return error(ErrorKey::TopologyFile, "merge host %s: %zu ranks, but topology \"%s\" has %d cores (%d devices of %d)",
                host.name.c_str(), members.size(), host.imposed->name.c_str(), cores, host.imposed->devices,
                host.imposed->cores_per_device)
       .with_peers({members.begin() + cores, members.end()})
@@ -136,7 +136,7 @@ Status check_calibrations(const std::vector<RankView>& views) {
     if (views[rank].calibration != views[0].calibration) others.push_back(static_cast<Rank>(rank));
   }
   if (others.empty()) return Status::ok();
-  return error(Code::ConfigError,
+  return error(ErrorKey::TopologyFile,
                "merge topology: %zu of %zu ranks have another calibration than rank 0: rank %d %s, "
                "rank 0 %s",
                others.size(), views.size(), others[0],

@@ -203,7 +203,7 @@ Result<Fabric> make_preset(std::string_view name) {
   if (is_ultraserver(entry)) {
     const int hosts = hosts_of_mode(entry, name.size() > base.size() ? name.substr(base.size() + 1) : "");
     if (hosts > 0) return stacked(std::string(name), entry, hosts);
-    return error(Code::ConfigError, "topology \"%.*s\": no such mode; there are x4, x2h, x2v, x1",
+    return error(ErrorKey::TopologyFile, "topology \"%.*s\": no such mode; there are x4, x2h, x2v, x1",
                  static_cast<int>(name.size()), name.data());
   }
   return entry.contains("nodes") ? switched(base, entry) : machine(base, entry);

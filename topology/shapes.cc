@@ -119,7 +119,8 @@ std::vector<Edge> edges_of(const Fabric& fabric) {
 }
 
 Status wrong_topology(std::string_view name, const std::string& what) {
-  return error(Code::ConfigError, "topology \"%.*s\": %s", static_cast<int>(name.size()), name.data(), what.c_str());
+  return error(ErrorKey::TopologyFile, "topology \"%.*s\": %s", static_cast<int>(name.size()), name.data(),
+               what.c_str());
 }
 
 Fabric make_shape(std::string name, Fabric::Shape shape, std::vector<int> dims, LinkSpeed link) {

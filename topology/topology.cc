@@ -69,11 +69,12 @@ Status impose(Host& host, std::string_view name) {
     return Status::ok();
   }
   if (!host.neuron) {
-    return error(Code::ConfigError, "topology \"neuron\": no Neuron device was found on host %s", host.name.c_str())
+    return error(ErrorKey::TopologyFile, "topology \"neuron\": no Neuron device was found on host %s",
+                 host.name.c_str())
         .with_cure("Name a preset, or see what ccom-topo finds.");
   }
   if (!host.neuron->routed && !is_connected(host.neuron->devices + host.neuron->switches, edges_of(*host.neuron))) {
-    return error(Code::ConfigError, "topology \"neuron\": the links known on host %s do not join its %d devices",
+    return error(ErrorKey::TopologyFile, "topology \"neuron\": the links known on host %s do not join its %d devices",
                  host.name.c_str(), host.neuron->devices)
         .with_cure("See the notes of ccom-topo; a topology file can say which links there are.");
   }
@@ -87,8 +88,8 @@ Status check_connected(const Topology& topology) {
     if (!host.imposed || (last != nullptr && *host.imposed == *last)) continue;
     last = &*host.imposed;
     if (is_connected(last->devices + last->switches, edges_of(*last))) continue;
-    return error(Code::ConfigError, "topology \"%s\": its links do not join all of its %d devices", last->name.c_str(),
-                 last->devices);
+    return error(ErrorKey::TopologyFile, "topology \"%s\": its links do not join all of its %d devices",
+                 last->name.c_str(), last->devices);
   }
   return {};
 }

@@ -142,8 +142,8 @@ typedef enum {
 CCOM_API ccomResult_t ccomGetVersion(int* version);
 /* A static description of a result code. Never NULL. */
 CCOM_API const char* ccomGetErrorString(ccomResult_t result);
-/* The text of the last error of `comm`, or, with comm NULL or one that has had none, of the calling thread's last failed
- * call. Never NULL; "" if there was none. Valid until the thread's next ccom call. */
+/* The text of the last error of `comm`, or, with comm NULL or one that has had none, of the calling thread's last
+ * failed call. Never NULL; "" if there was none. Valid until the thread's next ccom call. */
 CCOM_API const char* ccomGetLastError(ccomComm_t comm);
 
 /* What the macros that initialise structures write into them, by which a structure without is recognised. */
@@ -165,9 +165,10 @@ typedef struct {
   char host[256];                  /* host of the first of them */
   char text[1024];                 /* description of the error */
   char cure[256];                  /* suggested remedy, "" if unknown */
+  char key[16];                    /* "CCOM-E025", which docs/errors.md explains */
 } ccomErrorInfo_t;
 #define CCOM_ERROR_INFO_INIT \
-  { sizeof(ccomErrorInfo_t), CCOM_STRUCT_MAGIC, CCOM_VERSION_CODE, ccomSuccess, 0, 0, "", 0, 0, {0}, "", "", "" }
+  { sizeof(ccomErrorInfo_t), CCOM_STRUCT_MAGIC, CCOM_VERSION_CODE, ccomSuccess, 0, 0, "", 0, 0, {0}, "", "", "", "" }
 /* The communicator's sticky error as a struct; comm NULL: the calling thread's last error. */
 CCOM_API ccomResult_t ccomGetErrorInfo(ccomComm_t comm, ccomErrorInfo_t* info);
 

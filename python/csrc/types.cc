@@ -60,6 +60,7 @@ std::string text_of(ccomResult_t result, const ccomErrorInfo_t& info) {
   if (text.starts_with("ccom")) text.erase(0, std::min(text.size(), text.find(": ") + 2));
   if (info.host[0] != '\0' && text.find(info.host) == std::string::npos) text += " (on " + std::string(info.host) + ")";
   if (info.cure[0] != '\0') text += ". To do: " + std::string(info.cure);
+  if (info.key[0] != '\0') text += " [" + std::string(info.key) + "]";
   // Code that uses torch searches for these words.
   if (result == ccomTimeout) text += " [ Timed out waiting for peers ]";
   return text;

@@ -106,12 +106,12 @@ ccomResult_t transfer(const char* function, bool sends, const Arguments& a, ccom
     CCOM_TRY(check_rank_argument("peer", a.peer, nranks));
     CCOM_TRY(sends ? check_send(a, a.count) : check_recv(a, a.count));
     if (a.peer == comm->communicator->rank() && !group_is_open()) {
-      return error(Code::InvalidUsage,
+      return error(ErrorKey::MessageToItself,
                    "rank %d cannot send to or receive from itself outside a group: it would deadlock", a.peer)
           .with_cure("put both calls between ccomGroupStart and ccomGroupEnd");
     }
     if (!comm->communicator->topology().linked(comm->communicator->rank(), a.peer)) {
-      return error(Code::NotSupported, "rank %d and rank %d share no link of the imposed topology",
+      return error(ErrorKey::NoLink, "rank %d and rank %d share no link of the imposed topology",
                    comm->communicator->rank(), a.peer)
           .with_peers({a.peer});
     }

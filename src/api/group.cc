@@ -116,7 +116,7 @@ Status submit(ccomComm_t comm, ccomStream_t stream, const Request& request, std:
   Communicator* communicator = comm->communicator.get();
   if (stream == nullptr) return communicator->run(communicator->take_ticket(), request);
   if (stream->generation != fork_generation()) {
-    return error(Code::InvalidUsage, "the stream was created before fork() and belongs to the parent process");
+    return error(ErrorKey::Forked, "the stream was created before fork() and belongs to the parent process");
   }
   const Lock lock(posting());
   stream->stream.enqueue([communicator, ticket = communicator->take_ticket(), request, keep = std::move(keep)] {
@@ -136,7 +136,7 @@ ccomResult_t ccomGroupStart(void) {
 
 ccomResult_t ccomGroupEnd(void) {
   return guarded("ccomGroupEnd", [&]() -> Status {
-    if (group_depth == 0) return error(Code::InvalidUsage, "there is no open group in this thread");
+    if (group_depth == 0) return error(ErrorKey::NoOpenGroup, "there is no open group in this thread");
     if (--group_depth > 0) return {};
     std::vector<Batch> batches = std::exchange(group().batches, {});
     CCOM_TRY(run_in_threads(std::exchange(group().inits, {})));

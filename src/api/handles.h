@@ -68,7 +68,6 @@ Status run_in_threads(const std::vector<std::function<Status()>>& runs);
 // The thread's last error.
 Status last_error();
 ccomResult_t remember(const Status& status) noexcept;
-std::string text_of(const Status& status);
 Status copy_out(const std::string& text, char* buffer, size_t* length);
 
 template <typename Fn>

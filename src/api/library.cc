@@ -103,7 +103,7 @@ Status check_handle(ccomComm_t comm) {
   if (comm->magic != ccomComm::kAlive)
     return error(Code::InvalidArgument, "comm is not a communicator, or was already destroyed");
   if (comm->generation != fork_generation()) {
-    return error(Code::InvalidUsage, "the communicator was created before fork() and belongs to the parent process")
+    return error(ErrorKey::Forked, "the communicator was created before fork() and belongs to the parent process")
         .with_cure("create communicators after fork(), or start processes with exec or the spawn method");
   }
   return {};
@@ -119,11 +119,6 @@ ccomResult_t remember(const Status& status) noexcept {
   return static_cast<ccomResult_t>(status.code());
 }
 
-std::string text_of(const Status& status) {
-  if (status.is_ok()) return "";
-  return status.cure().empty() ? status.message() : status.message() + " (" + status.cure() + ")";
-}
-
 namespace {
 
 void fill_info(const Status& status, ccomErrorInfo_t* info) {
@@ -135,6 +130,7 @@ void fill_info(const Status& status, ccomErrorInfo_t* info) {
   copy_text(info->host, status.host());
   copy_text(info->text, status.message());
   copy_text(info->cure, status.cure());
+  copy_text(info->key, status.is_ok() ? "" : name_of(status.key()));
 }
 
 void fill_failed_call(const Communicator::FailedCall& call, ccomErrorInfo_t* info) {
@@ -162,7 +158,7 @@ const char* ccomGetLastError(ccomComm_t comm) {
   try {
     if (mine == nullptr) throw std::bad_alloc();
     const Status of_comm = comm != nullptr && check_handle(comm).is_ok() ? comm->communicator->status() : Status::ok();
-    mine->text = text_of(of_comm.is_ok() ? last_error() : of_comm);
+    mine->text = (of_comm.is_ok() ? last_error() : of_comm).text();
     return mine->text.c_str();
   } catch (const std::bad_alloc&) {
     return describe(Code::OutOfMemory);

@@ -102,7 +102,7 @@ ccomResult_t ccomWinGetPeerPtr(ccomWindow_t window, int peer, void** pointer) {
     }
     *pointer = window->peers[static_cast<size_t>(peer)];
     if (*pointer != nullptr) return {};
-    return error(Code::NotSupported, "rank %d's buffer is not accessible from this process", peer)
+    return error(ErrorKey::BufferNotAccessible, "rank %d's buffer is not accessible from this process", peer)
         .with_peers({peer})
         .with_cure("use memory of ccomMemAlloc, and ranks of one host");
   });

@@ -23,7 +23,7 @@ Status check_peer(const Communicator& communicator, const MessageRequest& reques
                  request.sends ? "" : ", or CCOM_ANY_RANK");
   }
   if (is_any || communicator.topology().linked(communicator.rank(), request.peer)) return {};
-  return error(Code::NotSupported, "rank %d and rank %d share no link of the imposed topology", communicator.rank(),
+  return error(ErrorKey::NoLink, "rank %d and rank %d share no link of the imposed topology", communicator.rank(),
                request.peer)
       .with_peers({request.peer});
 }
@@ -34,7 +34,7 @@ ccomResult_t post(const char* function, MessageRequest request, const Posting& p
     CCOM_TRY(check_handle(posting.comm));
     const Communicator& communicator = *posting.comm->communicator;
     if (communicator.messages() == nullptr) {
-      return error(Code::InvalidUsage, "the communicator does not support messages")
+      return error(ErrorKey::NoMessages, "the communicator does not support messages")
           .with_cure("start it with ccomConfig_t.messages = 1 (CCOM_MESSAGES=1) on all ranks");
     }
     CCOM_TRY(check_peer(communicator, request));
@@ -66,7 +66,7 @@ ccomResult_t post(const char* function, MessageRequest request, const Posting& p
 Status check_message(ccomMessage_t message) {
   if (message == nullptr) return error(Code::InvalidArgument, "message is NULL");
   if (message->generation == fork_generation()) return {};
-  return error(Code::InvalidUsage, "the message was posted before fork() and belongs to the parent process");
+  return error(ErrorKey::Forked, "the message was posted before fork() and belongs to the parent process");
 }
 
 Status outcome(const Message& message, int* peer) {

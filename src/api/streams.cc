@@ -19,7 +19,7 @@ template <typename Handle>
 Status check_own(Handle handle, const char* name) {
   CCOM_TRY(check(handle, name));
   if (handle->generation == fork_generation()) return {};
-  return error(Code::InvalidUsage, "the %s was created before fork() and belongs to the parent process", name);
+  return error(ErrorKey::Forked, "the %s was created before fork() and belongs to the parent process", name);
 }
 
 Status check_stream(ccomStream_t stream) { return check_own(stream, "stream"); }

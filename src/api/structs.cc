@@ -23,7 +23,7 @@ Status check_head(const void* given, const StructNames& names) {
   if (given == nullptr) return error(Code::InvalidArgument, "%s is NULL", names.argument);
   const StructHead head = head_of(given);
   if (head.magic != CCOM_STRUCT_MAGIC || head.size < sizeof head || head.size % alignof(StructHead) != 0)
-    return error(Code::InvalidArgument, "%s was not initialised with %s", names.argument, names.macro);
+    return error(ErrorKey::NotInitialised, "%s was not initialised with %s", names.argument, names.macro);
   return {};
 }
 
@@ -34,7 +34,7 @@ Status check_unknown(const void* given, size_t known, const StructNames& names) 
   if (std::all_of(bytes + known, bytes + head.size, [](char byte) { return byte == 0; })) return {};
   const std::string mine = version_text(CCOM_VERSION_CODE);
   const std::string theirs = version_text(head.version);
-  return error(Code::InvalidArgument,
+  return error(ErrorKey::UnknownFields,
                "%s sets fields that this library, ccom %s, does not know: the program was compiled for ccom %s, whose "
                "%s has %zu bytes instead of %zu",
                names.argument, mine.c_str(), theirs.c_str(), names.argument, head.size, known)

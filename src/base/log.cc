@@ -30,7 +30,7 @@ LogLevel stderr_level() noexcept {
 Status check_log_level() {
   const std::string value = option("CCOM_LOG");
   if (std::ranges::find(kLevels, value) != kLevels.end()) return {};
-  return error(Code::ConfigError, "CCOM_LOG=%s: there are error, warn, info and debug", value.c_str());
+  return error(ErrorKey::VariableValue, "CCOM_LOG=%s: there are error, warn, info and debug", value.c_str());
 }
 
 void set_log_function(LogFunction function, void* user) { set_log_hook({function, user}); }

@@ -62,8 +62,8 @@ std::string describe_all(const std::vector<Interface>& all) {
 }
 
 Status no_match(std::string_view filter, const std::vector<Interface>& all, const char* reason) {
-  return error(Code::ConfigError, "CCOM_SOCKET_IFNAME=\"%s\": %s; this host has: %s", std::string(filter).c_str(),
-               reason, describe_all(all).c_str())
+  return error(ErrorKey::NoSuchInterface, "CCOM_SOCKET_IFNAME=\"%s\": %s; this host has: %s",
+               std::string(filter).c_str(), reason, describe_all(all).c_str())
       .with_cure(
           "set CCOM_SOCKET_IFNAME to a list of exact names (eth0,eth1), to ^ and names to exclude (^docker0,lo), "
           "or unset it");

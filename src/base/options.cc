@@ -144,7 +144,7 @@ Result<int64_t> integer_option(std::string_view key, int64_t low, int64_t high) 
   int64_t value = 0;
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (failure != std::errc() || end != text.data() + text.size() || value < low || value > high) {
-    return error(Code::ConfigError, "%s=%s: expected an integer from %lld to %lld", std::string(key).c_str(),
+    return error(ErrorKey::VariableValue, "%s=%s: expected an integer from %lld to %lld", std::string(key).c_str(),
                  text.c_str(), static_cast<long long>(low), static_cast<long long>(high));
   }
   return value;

@@ -40,6 +40,56 @@ const char* describe(Code code) {
   return "unknown result code";
 }
 
+Code code_of(ErrorKey key) {
+  switch (key) {
+#define CCOM_ERROR_KEY(number, name, code) \
+  case ErrorKey::name: return Code::code;
+    CCOM_ERROR_KEYS(CCOM_ERROR_KEY)
+#undef CCOM_ERROR_KEY
+  }
+  return Code::InternalError;
+}
+
+ErrorKey key_of(uint32_t number, Code code) {
+  switch (number) {
+#define CCOM_ERROR_KEY(number, name, code) case number:
+    CCOM_ERROR_KEYS(CCOM_ERROR_KEY)
+#undef CCOM_ERROR_KEY
+    {
+      const ErrorKey key{static_cast<uint16_t>(number)};
+      if (code_of(key) == code) return key;
+    }
+  }
+  return general_key(code);
+}
+
+ErrorKey general_key(Code code) {
+  switch (code) {
+    case Code::SystemError: return ErrorKey::SystemCall;
+    case Code::InvalidArgument: return ErrorKey::Argument;
+    case Code::InvalidUsage: return ErrorKey::Usage;
+    case Code::RemoteError: return ErrorKey::PeerGone;
+    case Code::InProgress: return ErrorKey::NotFinished;
+    case Code::Timeout: return ErrorKey::TooLong;
+    case Code::Mismatch: return ErrorKey::DifferentCalls;
+    case Code::Aborted: return ErrorKey::CommAborted;
+    case Code::Revoked: return ErrorKey::CommRevoked;
+    case Code::OutOfMemory: return ErrorKey::NoMemory;
+    case Code::ConfigError: return ErrorKey::WrongSetting;
+    case Code::TransportError: return ErrorKey::TransportFailed;
+    case Code::NotSupported: return ErrorKey::Unsupported;
+    case Code::Ok:
+    case Code::InternalError: break;
+  }
+  return ErrorKey::Internal;
+}
+
+std::string name_of(ErrorKey key) {
+  char name[16];
+  std::snprintf(name, sizeof name, "CCOM-E%03d", static_cast<int>(key));
+  return name;
+}
+
 namespace {
 
 const std::string kEmpty;
@@ -57,11 +107,11 @@ std::string format_text(const char* format, va_list arguments) {
 }
 
 // With ": reason" behind the text, unless that is empty.
-Status formatted(Code code, const char* format, va_list arguments, const char* reason) noexcept {
+Status formatted(ErrorKey key, const char* format, va_list arguments, const char* reason) noexcept {
   try {
     std::string text = format_text(format, arguments);
     if (*reason != '\0') text.append(": ").append(reason);
-    return {code, std::move(text)};
+    return {key, std::move(text)};
   } catch (const std::bad_alloc&) {
     return out_of_memory();
   }
@@ -74,9 +124,19 @@ const std::vector<int>& Status::peers() const { return detail_ ? detail_->peers 
 const std::string& Status::host() const { return detail_ ? detail_->host : kEmpty; }
 const std::string& Status::cure() const { return detail_ ? detail_->cure : kEmpty; }
 
-Status::Status(Code code, std::string message) noexcept {
+ErrorKey Status::key() const {
+  CCOM_ASSERT(detail_ != nullptr);
+  return detail_->key;
+}
+
+std::string Status::text() const {
+  if (is_ok()) return {};
+  return message() + (cure().empty() ? "" : " (" + cure() + ")") + " [" + name_of(key()) + "]";
+}
+
+Status::Status(ErrorKey key, std::string message) noexcept {
   try {
-    detail_ = std::make_shared<Detail>(Detail{code, std::move(message)});
+    detail_ = std::make_shared<Detail>(Detail{key, std::move(message)});
   } catch (const std::bad_alloc&) {
     detail_ = kOutOfMemory.detail_;
   }
@@ -112,6 +172,11 @@ Status Status::with_errno(int sys_errno) && noexcept {
   if (Detail* const detail = own()) detail->sys_errno = sys_errno;
   return std::move(*this);
 }
+Status Status::with_key(ErrorKey key) && noexcept {
+  if (code_of(key) != code()) return std::move(*this);
+  if (Detail* const detail = own()) detail->key = key;
+  return std::move(*this);
+}
 Status Status::in(std::string_view context) && noexcept {
   try {
     std::string message = std::string(context) + ": " + detail_->message;
@@ -124,7 +189,15 @@ Status Status::in(std::string_view context) && noexcept {
 Status error(Code code, const char* format, ...) noexcept {
   va_list arguments;
   va_start(arguments, format);
-  Status status = formatted(code, format, arguments, "");
+  Status status = formatted(general_key(code), format, arguments, "");
+  va_end(arguments);
+  return status;
+}
+
+Status error(ErrorKey key, const char* format, ...) noexcept {
+  va_list arguments;
+  va_start(arguments, format);
+  Status status = formatted(key, format, arguments, "");
   va_end(arguments);
   return status;
 }
@@ -134,7 +207,7 @@ Status system_error(int number, const char* format, ...) noexcept {
   va_start(arguments, format);
   const bool exhausted = number == ENOMEM || number == ENOSPC || number == EMFILE || number == ENFILE;
   char reason[256];
-  Status status = formatted(exhausted ? Code::OutOfMemory : Code::SystemError, format, arguments,
+  Status status = formatted(exhausted ? ErrorKey::NoMemory : ErrorKey::SystemCall, format, arguments,
                             ::strerror_r(number, reason, sizeof reason));
   va_end(arguments);
   return std::move(status).with_errno(number);

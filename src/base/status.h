@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/assert.h"
+#include "base/error_key.h"
 
 namespace ccom {
 
@@ -39,18 +40,22 @@ enum class Code : int {
 
 // A static description of each code.
 const char* describe(Code code);
+// "CCOM-E025"
+std::string name_of(ErrorKey key);
 
 // A value; Ok costs one null pointer. The with_* setters are for the builder; otherwise immutable.
 class [[nodiscard]] Status {
  public:
   Status() = default;
   // out_of_memory() if there is no memory for the text; that holds for all that follows here.
-  Status(Code code, std::string message) noexcept;
+  Status(Code code, std::string message) noexcept : Status(general_key(code), std::move(message)) {}
+  Status(ErrorKey key, std::string message) noexcept;  // with the code of the key
 
   static Status ok() { return {}; }
 
   bool is_ok() const { return detail_ == nullptr; }
-  Code code() const { return detail_ ? detail_->code : Code::Ok; }
+  Code code() const { return detail_ ? code_of(detail_->key) : Code::Ok; }
+  ErrorKey key() const;  // of an error
   const std::string& message() const;
   // Ranks blamed for this error, ascending; empty if unknown.
   const std::vector<int>& peers() const;
@@ -59,17 +64,20 @@ class [[nodiscard]] Status {
   // What the user can do.
   const std::string& cure() const;
   int sys_errno() const { return detail_ ? detail_->sys_errno : 0; }
+  // For users: "message (cure) [CCOM-E025]"; empty if ok.
+  std::string text() const;
 
   Status with_peers(std::vector<int> peers) && noexcept;
   Status with_host(std::string host) && noexcept;
   Status with_cure(std::string cure) && noexcept;
   Status with_errno(int sys_errno) && noexcept;
+  Status with_key(ErrorKey key) && noexcept;  // unless that is of another code
   // The same error with "context: " before its message.
   Status in(std::string_view context) && noexcept;
 
  private:
   struct Detail {
-    Code code;
+    ErrorKey key;
     std::string message;
     std::vector<int> peers{};
     std::string host{};
@@ -86,6 +94,7 @@ Status out_of_memory() noexcept;
 
 // printf-style builder: error(Code::SystemError, "open %s: %s", path, ...).
 [[gnu::format(printf, 2, 3)]] Status error(Code code, const char* format, ...) noexcept;
+[[gnu::format(printf, 2, 3)]] Status error(ErrorKey key, const char* format, ...) noexcept;
 // A SystemError (OutOfMemory for ENOMEM, ENOSPC, EMFILE, ENFILE) that ends in ": <strerror(number)>".
 [[gnu::format(printf, 2, 3)]] Status system_error(int number, const char* format, ...) noexcept;
 

@@ -102,7 +102,7 @@ Result<PortRange> parse_port_range(std::string_view text) {
   const bool has_two = low.ec == std::errc() && low.ptr != end && *low.ptr == '-';
   const auto high = has_two ? std::from_chars(low.ptr + 1, end, range.high) : low;
   if (has_two && high.ec == std::errc() && high.ptr == end && range.low > 0 && range.low <= range.high) return range;
-  return error(Code::ConfigError, "CCOM_PORT_RANGE=\"%.200s\": expected LOW-HIGH, two ports from 1 to 65535",
+  return error(ErrorKey::VariableValue, "CCOM_PORT_RANGE=\"%.200s\": expected LOW-HIGH, two ports from 1 to 65535",
                std::string(text).c_str());
 }
 
@@ -121,10 +121,10 @@ Result<Descriptor> listen_at(const std::string& ip, const PortRange& ports, int 
     if (number != EADDRINUSE && number != EACCES) break;
   }
   if (ports.is_any() || (number != EADDRINUSE && number != EACCES)) {
-    return system_error(number, "listen at %s", ip.c_str()).with_host(ip);
+    return system_error(number, "listen at %s", ip.c_str()).with_host(ip).with_key(ErrorKey::CannotListen);
   }
-  return error(Code::ConfigError, "listen at %s: every port of CCOM_PORT_RANGE=%d-%d is in use", ip.c_str(), ports.low,
-               ports.high)
+  return error(ErrorKey::NoFreePort, "listen at %s: every port of CCOM_PORT_RANGE=%d-%d is in use", ip.c_str(),
+               ports.low, ports.high)
       .with_host(ip)
       .with_errno(number)
       .with_cure("widen CCOM_PORT_RANGE; docs/tcp.md says how many ports a host needs");

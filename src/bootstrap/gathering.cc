@@ -11,7 +11,7 @@ const char* name_build(const std::string& build) { return build.empty() ? "an ol
 }  // namespace
 
 Status other_build(const Caller& rank, const std::string& server_who, const std::string& server_build) {
-  return error(Code::ConfigError, "rank %d (%s) runs %s, the process with the rendezvous server (%s) runs %s",
+  return error(ErrorKey::BuildsDiffer, "rank %d (%s) runs %s, the process with the rendezvous server (%s) runs %s",
                rank.rank, rank.who.c_str(), name_build(rank.build), server_who.c_str(), name_build(server_build))
       .with_peers({rank.rank})
       .with_cure("install the same version of ccom for all ranks");
@@ -30,14 +30,14 @@ Status Gathering::would_admit(const Caller& caller) const {
         .with_peers({caller.rank});
   }
   if (nranks_ > 0 && caller.nranks != nranks_) {
-    return error(Code::ConfigError, "rank %d (%s) was started with %d ranks, rank %d (%s) with %d", caller.rank,
+    return error(ErrorKey::RanksDisagree, "rank %d (%s) was started with %d ranks, rank %d (%s) with %d", caller.rank,
                  caller.who.c_str(), caller.nranks, first_caller_, members_.at(first_caller_).who.c_str(), nranks_)
         .with_peers({std::min(caller.rank, first_caller_), std::max(caller.rank, first_caller_)})
         .with_cure("start every rank with the same number of ranks, and use a separate unique id for every job");
   }
   const auto member = members_.find(caller.rank);
   if (member != members_.end() && member->second.token != caller.token) {
-    return error(Code::ConfigError, "rank %d joined twice: %s and %s", caller.rank, member->second.who.c_str(),
+    return error(ErrorKey::RanksDisagree, "rank %d joined twice: %s and %s", caller.rank, member->second.who.c_str(),
                  caller.who.c_str())
         .with_peers({caller.rank})
         .with_cure("give every process a distinct rank, and use a separate unique id for every job");
@@ -99,7 +99,7 @@ Status Gathering::contribute(const Caller& caller, uint64_t round, std::string_v
   // A rank that has left will not return, so nobody waits for it.
   if (arrived_ > 0 && left_ > 0) {
     const auto gone = std::ranges::find_if(members_, [](const auto& entry) { return entry.second.has_left; });
-    return fail(error(Code::RemoteError, "rank %d (%s) left before exchange '%s'", gone->first,
+    return fail(error(ErrorKey::LostAtStart, "rank %d (%s) left before exchange '%s'", gone->first,
                       gone->second.who.c_str(), phase_.c_str())
                     .with_peers({gone->first})
                     .with_cure("see that rank's own error"));
@@ -129,7 +129,7 @@ void Gathering::leave(const Caller& caller) {
   ++left_;
   done_.insert(caller.rank);
   if (arrived_ == 0) return;
-  (void)fail(error(Code::RemoteError, "rank %d (%s) left during exchange '%s'", caller.rank, caller.who.c_str(),
+  (void)fail(error(ErrorKey::LostAtStart, "rank %d (%s) left during exchange '%s'", caller.rank, caller.who.c_str(),
                    phase_.c_str())
                  .with_peers({caller.rank})
                  .with_cure("see that rank's own error"));
@@ -163,7 +163,7 @@ void Gathering::time_out(Rank rank, double waited_seconds) {
   const std::string exchange = arrived_ > 0 ? "exchange '" + phase_ + "'" : "the rendezvous";
   const std::string waiter = rank >= 0 ? "rank " + std::to_string(rank) : "the rendezvous server";
   (void)fail(
-      error(Code::Timeout, "%s: %s waited %.1f s for %s", exchange.c_str(), waiter.c_str(), waited_seconds,
+      error(ErrorKey::NeverJoined, "%s: %s waited %.1f s for %s", exchange.c_str(), waiter.c_str(), waited_seconds,
             nranks_ == 0 ? "anybody" : describe_missing(ranks).c_str())
           .with_peers(ranks)
           .with_cure(
@@ -174,7 +174,7 @@ void Gathering::lose_rank(Rank rank) {
   done_.insert(rank);
   const auto found = members_.find(rank);
   const std::string when = arrived_ > 0 ? "exchange '" + phase_ + "'" : "start-up";
-  (void)fail(error(Code::RemoteError, "rank %d (%s) was lost during %s: its connection ended", rank,
+  (void)fail(error(ErrorKey::LostAtStart, "rank %d (%s) was lost during %s: its connection ended", rank,
                    found == members_.end() ? "unknown" : found->second.who.c_str(), when.c_str())
                  .with_peers({rank}));
 }

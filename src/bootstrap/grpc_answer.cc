@@ -25,6 +25,7 @@ grpc::ByteBuffer encode(const Status& status, const ServerProcess& server) {
   if (!status.is_ok()) {
     wire::Failure& failure = *answer.mutable_failure();
     failure.set_code(static_cast<int>(status.code()));
+    failure.set_key(static_cast<uint32_t>(status.key()));
     failure.set_text(status.message());
     for (const int rank : status.peers()) failure.add_ranks(rank);
     failure.set_cure(status.cure());
@@ -55,7 +56,7 @@ std::string this_process() {
 Status decode(const wire::Answer& answer) {
   if (!answer.has_failure()) return Status::ok();
   const wire::Failure& failure = answer.failure();
-  return Status(static_cast<Code>(failure.code()), failure.text())
+  return Status(key_of(failure.key(), static_cast<Code>(failure.code())), failure.text())
       .with_peers({failure.ranks().begin(), failure.ranks().end()})
       .with_cure(failure.cure());
 }

@@ -37,7 +37,7 @@ Status names_none(const char* name, const char* value, const std::vector<Interfa
   for (const Interface& interface : all) {
     if (names.find(interface.name) == std::string::npos) names += (names.empty() ? "" : ", ") + interface.name;
   }
-  return error(Code::ConfigError, "%s=%s matches no interface of this host, which has: %s", name, value,
+  return error(ErrorKey::NoSuchInterface, "%s=%s matches no interface of this host, which has: %s", name, value,
                names.empty() ? "none" : names.c_str())
       .with_cure("set CCOM_SOCKET_IFNAME, which takes precedence");
 }

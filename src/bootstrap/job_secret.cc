@@ -21,7 +21,7 @@ Status check_strength(const char* variable, std::string_view text) {
   std::bitset<256> seen;
   for (const char byte : text) seen.set(static_cast<unsigned char>(byte));
   if (text.size() >= kMinBytes && seen.count() >= kMinDifferentBytes) return {};
-  return error(Code::ConfigError,
+  return error(ErrorKey::WeakSecret,
                "%s: a secret of %zu bytes, %zu of them different, can be guessed; needed are %zu, %zu", variable,
                text.size(), seen.count(), kMinBytes, kMinDifferentBytes)
       .with_cure("use random bytes: head -c 32 /dev/urandom > PATH, mode 0600, and CCOM_SECRET_FILE=PATH on all ranks");

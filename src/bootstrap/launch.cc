@@ -40,7 +40,7 @@ Result<Launch> read(const EnvironmentLookup& environment, const Launcher& launch
   const char* rank = get_variable(environment, launcher.rank);
   const char* nranks = get_variable(environment, launcher.nranks);
   if (rank == nullptr || nranks == nullptr) {
-    return error(Code::ConfigError, "%s is set but %s is not", rank == nullptr ? launcher.nranks : launcher.rank,
+    return error(ErrorKey::HalfSet, "%s is set but %s is not", rank == nullptr ? launcher.nranks : launcher.rank,
                  rank == nullptr ? launcher.rank : launcher.nranks)
         .with_cure("set both or none");
   }
@@ -99,7 +99,7 @@ Result<Launch> read_launch(const EnvironmentLookup& environment) {
     return error(Code::ConfigError, "PMIX_RANK=%s, but no launcher variable gives the number of ranks", rank)
         .with_cure("in every process, set CCOM_RANK=$PMIX_RANK and CCOM_NRANKS to the number of ranks");
   }
-  return error(Code::InvalidUsage, "this process has no rank: no launcher's variables are set")
+  return error(ErrorKey::NoRank, "this process has no rank: no launcher's variables are set")
       .with_cure("start with torchrun, mpirun or srun, or set CCOM_RANK and CCOM_NRANKS");
 }
 

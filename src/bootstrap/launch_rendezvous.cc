@@ -34,7 +34,7 @@ std::string tcp_url(const std::string& host, uint16_t port) { return "tcp://" + 
 Result<LaunchRendezvous> master_rendezvous(const EnvironmentLookup& environment, const char* address_name,
                                            const char* port_name) {
   const char* port = get_variable(environment, port_name);
-  if (port == nullptr) return error(Code::ConfigError, "%s is set but %s is not", address_name, port_name);
+  if (port == nullptr) return error(ErrorKey::HalfSet, "%s is set but %s is not", address_name, port_name);
   CCOM_TRY_ASSIGN(const uint64_t port_number, parse_variable(port_name, port, 1, 65535));
   const char* restarts = get_variable(environment, "TORCHELASTIC_RESTART_COUNT");
   uint64_t restart_number = 0;

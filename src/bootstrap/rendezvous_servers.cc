@@ -114,7 +114,8 @@ Result<uint16_t> start_within(const PortRange& ports, const UniqueId& id, Deadli
     if (started || started.error().sys_errno() != EADDRINUSE) return started;
   }
   Result<Descriptor> none = listen_at(id.address, ports, 1);
-  return none ? error(Code::SystemError, "listen at %s: all free ports were taken in the meantime", id.address.c_str())
+  return none ? error(ErrorKey::CannotListen, "listen at %s: all free ports were taken in the meantime",
+                      id.address.c_str())
               : none.error();
 }
 
@@ -139,7 +140,7 @@ Result<UniqueId> create_unique_id(std::string_view interface_filter, const PortR
 Status host_rendezvous(const UniqueId& id, Deadline init_deadline) {
   if (const HostedServer earlier = rendezvous_servers().find(id.endpoint()); earlier.server != nullptr) {
     if (!earlier.server->wait_until_ended(init_deadline)) {
-      return error(Code::Timeout, "the previous rendezvous at %s has not ended: some rank has not left it",
+      return error(ErrorKey::RendezvousInUse, "the previous rendezvous at %s has not ended: some rank has not left it",
                    id.endpoint().c_str());
     }
   }

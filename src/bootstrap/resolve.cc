@@ -81,7 +81,7 @@ Result<std::string> resolve_host(const std::string& host, Deadline deadline) {
   const auto is_answered = [&query]() CCOM_REQUIRES(query->mutex) { return query->is_answered; };
   if (!lock.wait_until(query->changed, deadline.when(), is_answered)) {
     resolver.detach();  // getaddrinfo cannot be cancelled; it ends by the timeouts in resolv.conf
-    return error(Code::Timeout, "look up host '%s': no answer from the name server", host.c_str());
+    return error(ErrorKey::NameLookup, "look up host '%s': no answer from the name server", host.c_str());
   }
   lock.unlock();
   resolver.join();

@@ -35,6 +35,7 @@ Status check_descriptors() {
     (void)::getrlimit(RLIMIT_NOFILE, &limit);
     return system_error(reason, "a start needs %zu file descriptors (this process may have %llu in all)", kDescriptors,
                         static_cast<unsigned long long>(limit.rlim_cur))
+        .with_key(ErrorKey::TooFewDescriptors)
         .with_cure("raise the limit of open files: ulimit -n 65536, or LimitNOFILE= in systemd");
   }
   return Status::ok();

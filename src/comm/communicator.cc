@@ -119,7 +119,7 @@ Status Communicator::in_turn(Turns::Ticket ticket, Fn fn) {
 }
 
 Status Communicator::refuse_finalized() const {
-  return error(Code::InvalidUsage, "rank %d has finalized this communicator", membership_.rank)
+  return error(ErrorKey::Finalized, "rank %d has finalized this communicator", membership_.rank)
       .with_cure("make every call before ccomCommFinalize");
 }
 

@@ -234,8 +234,8 @@ class ControlJoin {
     }
     std::ranges::sort(ranks);
     ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
-    return error(Code::Timeout, "connect the control tree: timed out waiting for %s%s", name_ranks(ranks).c_str(),
-                 reasons.c_str())
+    return error(ErrorKey::NoControlConnection, "connect the control tree: timed out waiting for %s%s",
+                 name_ranks(ranks).c_str(), reasons.c_str())
         .with_peers(std::move(ranks))
         .with_cure(
             "check that these ranks run and that the hosts can reach each other over the interface of "

@@ -29,7 +29,7 @@ std::optional<Status> DepartureWatch::find_departed(const std::vector<Rank>& pee
 Status DepartureWatch::departure_error(const Departure& departure, const std::string& meanwhile) const {
   const auto holds = [&](const HostMembers& host) { return std::ranges::binary_search(host.ranks, departure.rank); };
   const auto host = std::ranges::find_if(hosts_, holds);
-  return error(Code::RemoteError, "rank %d left the communicator after its call %llu while rank %d %s", departure.rank,
+  return error(ErrorKey::RankLeft, "rank %d left the communicator after its call %llu while rank %d %s", departure.rank,
                static_cast<unsigned long long>(departure.calls), self_, meanwhile.c_str())
       .with_peers({departure.rank})
       .with_host(host == hosts_.end() ? "" : host->name)

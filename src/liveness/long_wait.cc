@@ -19,7 +19,7 @@ Status timeout_status(Monitor& monitor, Rank self, std::vector<Rank> ranks, bool
     text += "; not yet in this call: " + name_ranks(stragglers);
     ranks = stragglers;
   }
-  return Status(Code::Timeout, std::move(text))
+  return Status(ErrorKey::RankLate, std::move(text))
       .with_peers(ranks)
       .with_cure("check what these ranks are doing; raise timeoutMs (CCOM_TIMEOUT_MS) if they are only slow");
 }

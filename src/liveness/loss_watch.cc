@@ -63,7 +63,7 @@ Status LossWatch::loss_of(Rank rank) const {
   const auto host = std::ranges::find_if(
       config_.hosts, [rank](const HostMembers& each) { return std::ranges::binary_search(each.ranks, rank); });
   const std::string name = host == config_.hosts.end() ? "unknown" : host->name;
-  return error(Code::RemoteError, "rank %d on host %s died or is unreachable", rank, name.c_str())
+  return error(ErrorKey::RankUnreachable, "rank %d on host %s died or is unreachable", rank, name.c_str())
       .with_peers({rank})
       .with_host(name)
       .with_cure(

@@ -27,7 +27,7 @@ Status Losses::error() const {
   std::string text = name_ranks(ranks_) + " were lost at once: " + losses_.front().message();
   for (size_t i = 1; i < std::min(losses_.size(), kMostTexts); ++i) text += "; " + losses_[i].message();
   if (losses_.size() > kMostTexts) text += "; ...";
-  return Status(Code::RemoteError, std::move(text))
+  return Status(losses_.front().key(), std::move(text))
       .with_peers({ranks_.begin(), ranks_.end()})
       .with_host(losses_.front().host())
       .with_cure(losses_.front().cure());

@@ -74,6 +74,7 @@ std::vector<std::byte> encode_error(const Status& error) {
   std::vector<std::byte> bytes;
   bytes.reserve(kMaxErrorBytes);
   put_u32(bytes, static_cast<uint32_t>(error.code()));
+  put_u32(bytes, static_cast<uint32_t>(error.key()));
   put_u32(bytes, static_cast<uint32_t>(error.sys_errno()));
   const size_t peers = std::min(error.peers().size(), kMaxErrorPeers);
   put_u32(bytes, static_cast<uint32_t>(peers));
@@ -87,6 +88,7 @@ std::vector<std::byte> encode_error(const Status& error) {
 std::optional<Status> decode_error(ConstBytes bytes) {
   Reader reader(bytes);
   const uint32_t code = reader.u32();
+  const uint32_t key = reader.u32();
   const auto sys_errno = static_cast<int>(reader.u32());
   std::vector<int> peers(reader.length(kMaxErrorPeers, 4));
   for (int& peer : peers) peer = static_cast<int>(reader.u32());
@@ -94,7 +96,7 @@ std::optional<Status> decode_error(ConstBytes bytes) {
   std::string text = reader.text(kMaxErrorText);
   std::string cure = reader.text(kMaxErrorCure);
   if (!reader.complete() || !is_error_code(code)) return std::nullopt;
-  Status status = Status(static_cast<Code>(code), std::move(text)).with_peers(std::move(peers));
+  Status status = Status(key_of(key, static_cast<Code>(code)), std::move(text)).with_peers(std::move(peers));
   return std::move(status).with_host(std::move(host)).with_cure(std::move(cure)).with_errno(sys_errno);
 }
 

@@ -214,8 +214,8 @@ Status MonitorImpl::check() {
   if (const auto lost = failed() ? std::nullopt : losses_.check(monotonic_ns())) publish(*lost);
   if (const auto missing = departures_.find_missing(last_call()); missing && !failed()) publish(*missing);
   if (!failed() && config_.interrupted && config_.interrupted()) {
-    publish(error(Code::Aborted, "rank %d was interrupted while it waited (last collective call: %s)", config_.rank,
-                  text_of(last_call()).c_str())
+    publish(error(ErrorKey::WaitInterrupted, "rank %d was interrupted while it waited (last collective call: %s)",
+                  config_.rank, text_of(last_call()).c_str())
                 .with_peers({config_.rank}));
   }
   return status();

@@ -72,7 +72,7 @@ std::string NodeWatch::name_processes(const std::vector<int>& slots) const {
 
 Status NodeWatch::death_error(const std::vector<int>& slots) const {
   const std::vector<Rank> ranks = ranks_of(slots);
-  return error(Code::RemoteError, "%s on host %s died (%s)", name_ranks(ranks).c_str(), config_.host.c_str(),
+  return error(ErrorKey::RankDied, "%s on host %s died (%s)", name_ranks(ranks).c_str(), config_.host.c_str(),
                name_processes(slots).c_str())
       .with_peers({ranks.begin(), ranks.end()})
       .with_host(config_.host)
@@ -83,7 +83,7 @@ Status NodeWatch::death_error(const std::vector<int>& slots) const {
 
 Status NodeWatch::silence_error(const std::vector<int>& slots) const {
   const std::vector<Rank> ranks = ranks_of(slots);
-  return error(Code::RemoteError, "%s on host %s sent no heartbeat for %.1f s (%s)", name_ranks(ranks).c_str(),
+  return error(ErrorKey::RankSilent, "%s on host %s sent no heartbeat for %.1f s (%s)", name_ranks(ranks).c_str(),
                config_.host.c_str(), static_cast<double>(config_.dead_ns) * 1e-9, name_processes(slots).c_str())
       .with_peers({ranks.begin(), ranks.end()})
       .with_host(config_.host)

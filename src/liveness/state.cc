@@ -198,7 +198,7 @@ void TreeState::schedule_next_tick() {
 
 Status TreeState::death_error(int host, std::string_view reason) const {
   const TreeHost& other = config_.hosts[static_cast<size_t>(host)];
-  return error(Code::RemoteError, "rank %d on host %s died: its control connection to rank %d on host %s ended (%.*s)",
+  return error(ErrorKey::RankDied, "rank %d on host %s died: its control connection to rank %d on host %s ended (%.*s)",
                other.member, other.name.c_str(), config_.hosts[static_cast<size_t>(config_.self)].member,
                config_.hosts[static_cast<size_t>(config_.self)].name.c_str(), static_cast<int>(reason.size()),
                reason.data())
@@ -211,7 +211,7 @@ Status TreeState::death_error(int host, std::string_view reason) const {
 
 Status TreeState::silence_error(int host, int64_t silence_ns) const {
   const TreeHost& other = config_.hosts[static_cast<size_t>(host)];
-  return error(Code::RemoteError, "host %s with %s has been silent for %.1f s: it is stopped or unreachable",
+  return error(ErrorKey::RankSilent, "host %s with %s has been silent for %.1f s: it is stopped or unreachable",
                other.name.c_str(), name_ranks(other.ranks).c_str(), static_cast<double>(silence_ns) * 1e-9)
       .with_peers({other.ranks.begin(), other.ranks.end()})
       .with_host(other.name)

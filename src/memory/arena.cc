@@ -41,7 +41,8 @@ Result<void*> Arena::allocate(size_t size_bytes) {
     return hole.second >= skipped && hole.second - skipped >= size;
   });
   if (fits == free_.end()) {
-    return error(Code::OutOfMemory, "the arena of %zu bytes has no room for %zu", segment_->bytes().size(), size_bytes)
+    return error(ErrorKey::ArenaFull, "the arena of %zu bytes has no room for %zu", segment_->bytes().size(),
+                 size_bytes)
         .with_cure("free memory of ccomMemAlloc, or raise CCOM_ARENA_BYTES");
   }
   const auto [hole, hole_bytes] = *fits;

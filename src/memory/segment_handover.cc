@@ -114,7 +114,8 @@ Result<OwnedFolder> make_private_folder() {
     }
     reasons += (reasons.empty() ? "" : "; ") + std::string(place) + ": " + std::strerror(errno);
   }
-  return error(Code::SystemError, "make a folder for the socket that hands over shared memory: %s", reasons.c_str())
+  return error(ErrorKey::HandoverFolder, "make a folder for the socket that hands over shared memory: %s",
+               reasons.c_str())
       .with_cure("let TMPDIR name a folder that can be written");
 }
 

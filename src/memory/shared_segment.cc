@@ -40,7 +40,7 @@ Status check_file_size_limit(uint64_t size_bytes) {
   rlimit limit{};
   if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return Status::ok();
   if (size_bytes <= limit.rlim_cur) return Status::ok();
-  return error(Code::OutOfMemory, "shared segment of %" PRIu64 " bytes: the file size limit is %" PRIu64 " bytes",
+  return error(ErrorKey::FileSizeLimit, "shared segment of %" PRIu64 " bytes: the file size limit is %" PRIu64 " bytes",
                size_bytes, static_cast<uint64_t>(limit.rlim_cur))
       .with_cure("raise ulimit -f");
 }
@@ -48,8 +48,9 @@ Status check_file_size_limit(uint64_t size_bytes) {
 Status check_available(uint64_t size_bytes) {
   const uint64_t available = available_memory_bytes();
   if (size_bytes <= available - std::min(available, kSpareBytes)) return Status::ok();
-  return error(Code::OutOfMemory, "reserve %" PRIu64 " bytes of shared memory: only %" PRIu64 " bytes are available",
-               size_bytes, available)
+  return error(ErrorKey::SharedMemoryFull,
+               "reserve %" PRIu64 " bytes of shared memory: only %" PRIu64 " bytes are available", size_bytes,
+               available)
       .with_cure("run fewer ranks on this host, lower CCOM_MAX_MEMORY, or raise the container's memory limit");
 }
 

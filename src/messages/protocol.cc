@@ -67,7 +67,7 @@ Status MessageProtocol::check_deadlines(Clock::time_point now) {
     const MessageRequest& request = message->request;
     if (now >= message->deadline.when()) {
       Status timeout =
-          error(Code::Timeout, "rank %d: the message %s timed out: not %s within %" PRId64 " ms", routes_.rank,
+          error(ErrorKey::MessageLate, "rank %d: the message %s timed out: not %s within %" PRId64 " ms", routes_.rank,
                 text_of(*message).c_str(), request.sends ? "accepted by the receiver" : "received", request.timeout_ms)
               .with_cure("check what that rank is doing; raise the timeout if it is only slow");
       return request.peer == kAnyRank ? timeout : std::move(timeout).with_peers({request.peer});
@@ -160,9 +160,10 @@ Status MessageProtocol::check_departures(Rank peer) const {
 }
 
 Status MessageProtocol::peer_left(Rank peer, const std::string& what) const {
-  Status status = error(Code::RemoteError, "rank %d: %s will never be complete: %s has left the communicator",
-                        routes_.rank, what.c_str(), peer == kAnyRank ? "every other rank" : "the peer")
-                      .with_cure("destroy a communicator only after its messages are complete on both sides");
+  Status status =
+      error(ErrorKey::MessageWithoutPeer, "rank %d: %s will never be complete: %s has left the communicator",
+            routes_.rank, what.c_str(), peer == kAnyRank ? "every other rank" : "the peer")
+          .with_cure("destroy a communicator only after its messages are complete on both sides");
   return peer == kAnyRank ? status : std::move(status).with_peers({peer});
 }
 

@@ -74,13 +74,13 @@ Status check_names(const ForcedItem& item) {
     if (traits.collective != Collective::SendReceive) collectives.push_back(traits.name);
   const std::string text(item.text);
   if (!item.is_bare() && std::ranges::find(collectives, item.collective) == collectives.end()) {
-    return error(Code::ConfigError, "algorithm %s: there is no collective '%s'%s", text.c_str(),
+    return error(ErrorKey::UnknownAlgorithm, "algorithm %s: there is no collective '%s'%s", text.c_str(),
                  std::string(item.collective).c_str(), listed_choices(item.collective, collectives).c_str());
   }
   std::vector<std::string_view> algorithms(std::begin(kAllNames), std::end(kAllNames));
   algorithms.push_back("hierarchical");
   if (is_composed(item.algorithm) || std::ranges::find(algorithms, item.algorithm) != algorithms.end()) return {};
-  return error(Code::ConfigError, "algorithm %s: there is no algorithm '%s'%s", text.c_str(),
+  return error(ErrorKey::UnknownAlgorithm, "algorithm %s: there is no algorithm '%s'%s", text.c_str(),
                std::string(item.algorithm).c_str(), listed_choices(item.algorithm, algorithms).c_str());
 }
 
@@ -99,7 +99,7 @@ Status check_use(const Topology& topology, const Settings& settings, const Force
     }
   }
   if (refusal) return *std::move(refusal);
-  return error(Code::NotSupported, "algorithm %s: no call of these %zu ranks can use it on this topology",
+  return error(ErrorKey::NoAlgorithmHere, "algorithm %s: no call of these %zu ranks can use it on this topology",
                std::string(item.text).c_str(), topology.ranks.size());
 }
 
@@ -135,7 +135,7 @@ Status apply_forced(Choice& choice, const Question& question, std::string_view f
     const Candidate& candidate = choice.candidates[i];
     if (!is_named(candidate) && !(is_family && is_of_family(candidate))) continue;
     if (!candidate.legal) {
-      return error(Code::NotSupported, "algorithm %s for %s: %s", name.c_str(),
+      return error(ErrorKey::NoAlgorithmHere, "algorithm %s for %s: %s", name.c_str(),
                    std::string(name_of(question.collective)).c_str(), candidate.note.c_str());
     }
     choice.chosen = i;
@@ -143,7 +143,7 @@ Status apply_forced(Choice& choice, const Question& question, std::string_view f
     return {};
   }
   if (bare && (is_composed(name) || std::ranges::find(kAllNames, name) != std::end(kAllNames))) return {};
-  return error(Code::ConfigError, "%s has no algorithm '%s'; there are %s",
+  return error(ErrorKey::UnknownAlgorithm, "%s has no algorithm '%s'; there are %s",
                std::string(name_of(question.collective)).c_str(), name.c_str(), names_of(choice.candidates).c_str());
 }
 

@@ -260,8 +260,8 @@ Result<std::vector<PlanEntry>> plans_from_json(std::string_view text) {
 
 Result<std::vector<PlanEntry>> read_plan_file(const std::string& path) {
   Result<std::string> text = read_file(path, kMostFileBytes + 1);
-  if (!text) return error(Code::ConfigError, "plan file: %s", text.error().message().c_str());
-  if (text->size() > kMostFileBytes) return error(Code::ConfigError, "plan file %s: over 256 MiB", path.c_str());
+  if (!text) return error(ErrorKey::PlanFile, "plan file: %s", text.error().message().c_str());
+  if (text->size() > kMostFileBytes) return error(ErrorKey::PlanFile, "plan file %s: over 256 MiB", path.c_str());
   Result<std::vector<PlanEntry>> entries = plans_from_json(*text);
   if (!entries) return std::move(entries).error().in("plan file " + path);
   return entries;

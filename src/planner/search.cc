@@ -291,7 +291,7 @@ Result<Choice> search(const Topology& topology, const Settings& settings, const 
     return a.legal != b.legal ? a.legal : a.legal && a.time_ns < b.time_ns;
   });
   if (choice.candidates.empty() || !choice.candidates[0].legal) {
-    return error(Code::NotSupported, "no algorithm for %s on this topology: %s",
+    return error(ErrorKey::NoAlgorithmHere, "no algorithm for %s on this topology: %s",
                  std::string(name_of(question.collective)).c_str(),
                  choice.candidates.empty() ? "" : choice.candidates[0].note.c_str());
   }

@@ -133,7 +133,7 @@ Status ProgramRunner::run(const BoundProgram& program, const ProgramCall& call) 
 Status ProgramRunner::reserve_banks(const BoundProgram& program, const ProgramCall& call) {
   const size_t banks = kTilesUnderWay * program.bank_bytes;
   if (const size_t needed = banks + program.scratch_bytes; needed > most_memory_) {
-    return parts_.engine.fail(error(Code::OutOfMemory, "rank %d: %s needs %zu bytes of scratch, maxMemory is %zu",
+    return parts_.engine.fail(error(ErrorKey::ScratchLimit, "rank %d: %s needs %zu bytes of scratch, maxMemory is %zu",
                                     rank_, parts_.names.describe_call(call.envelope).c_str(), needed, most_memory_)
                                   .with_cure("raise maxMemory (CCOM_MAX_MEMORY) or split the call"));
   }

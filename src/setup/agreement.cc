@@ -22,7 +22,7 @@ Result<std::string> read_plans(const std::string& path) {
   std::ifstream file(path);
   std::string text{std::istreambuf_iterator<char>(file), {}};
   if (!file || text.empty()) {
-    return error(Code::ConfigError, "CCOM_PLAN=%s cannot be read, or is empty", path.c_str())
+    return error(ErrorKey::PlanFile, "CCOM_PLAN=%s cannot be read, or is empty", path.c_str())
         .with_cure("name a file that every rank can read, or unset CCOM_PLAN");
   }
   return text;
@@ -58,7 +58,7 @@ Result<wire::RankDescription> describe_self(const CommConfig& config, LearnedWay
 
 Status compare_settings(const std::string& first, const std::string& theirs, Rank rank) {
   if (first == theirs) return {};
-  return error(Code::ConfigError, "rank %d differs from rank 0 in settings: %s", rank,
+  return error(ErrorKey::SettingsDiffer, "rank %d differs from rank 0 in settings: %s", rank,
                difference_of_settings(theirs, first).c_str())
       .with_peers({rank})
       .with_cure("start all ranks with the same CCOM_* variables and config");

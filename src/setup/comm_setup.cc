@@ -285,7 +285,7 @@ std::optional<NodeConfig> CommSetup::node_config() const {
 
 Result<ChannelRef> CommSetup::open(Rank peer, int index) {
   if (!topology_.linked(membership_.rank, peer)) {
-    return error(Code::NotSupported, "rank %d and rank %d share no link of the imposed topology %s", membership_.rank,
+    return error(ErrorKey::NoLink, "rank %d and rank %d share no link of the imposed topology %s", membership_.rank,
                  peer, config_.topology.c_str())
         .with_peers({peer});
   }

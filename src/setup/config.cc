@@ -79,8 +79,8 @@ Status CommConfig::set_transports(const std::string& list) {
   std::istringstream stream(list);
   for (std::string item; std::getline(stream, item, ',');) {
     if (item != "shm" && item != "tcp" && item != "ofi") {
-      return error(Code::ConfigError, "transport '%s' in '%s' is unknown; there are shm, tcp and ofi", item.c_str(),
-                   list.c_str());
+      return error(ErrorKey::VariableValue, "transport '%s' in '%s' is unknown; there are shm, tcp and ofi",
+                   item.c_str(), list.c_str());
     }
     transports.push_back(item);
   }
@@ -89,7 +89,7 @@ Status CommConfig::set_transports(const std::string& list) {
 
 Status CommConfig::set_crossing(const std::string& kind) {
   if (kind != "auto" && kind != "one" && kind != "all") {
-    return error(Code::ConfigError, "CCOM_CROSSING=%s: there are auto, one and all", kind.c_str());
+    return error(ErrorKey::VariableValue, "CCOM_CROSSING=%s: there are auto, one and all", kind.c_str());
   }
   crossing = kind == "one" ? InterHostMode::One : kind == "all" ? InterHostMode::All : InterHostMode::Auto;
   return {};
@@ -101,8 +101,8 @@ Status CommConfig::set_emulate_scale(const std::string& number) {
   const char* const last = number.data() + number.size();
   const auto [end, failure] = std::from_chars(number.data(), last, emulate_scale);
   if (failure == std::errc() && end == last && emulate_scale >= kLeastScale && emulate_scale <= 1) return {};
-  return error(Code::ConfigError, "CCOM_EMULATE_SCALE=%s: expected a number from %g to 1, e.g. 1e-3", number.c_str(),
-               kLeastScale);
+  return error(ErrorKey::VariableValue, "CCOM_EMULATE_SCALE=%s: expected a number from %g to 1, e.g. 1e-3",
+               number.c_str(), kLeastScale);
 }
 
 Status CommConfig::set_rounding(const std::string& kind) {
@@ -116,7 +116,8 @@ Status CommConfig::set_rounding(const std::string& kind) {
 // They are rounded at several hops, and at each of them to nearest.
 Status CommConfig::sums_in_messages(const char* why) const {
   if (rounding == Rounding::NearestEven) return {};
-  return error(Code::NotSupported, "stochastic rounding needs ranks that reduce through shared memory: %s", why)
+  return error(ErrorKey::StochasticRounding, "stochastic rounding needs ranks that reduce through shared memory: %s",
+               why)
       .with_cure(
           "Use rounding \"nearest\" (CCOM_ROUNDING), or start all ranks on one host without CCOM_TOPOLOGY, "
           "CCOM_TRANSPORT and CCOM_ALGO.");

@@ -9,12 +9,13 @@ namespace ccom {
 Status check_emulation(const CommConfig& config, const Topology& topology) {
   if (config.emulate_scale == 0) return {};
   if (topology.hosts.size() > 1) {
-    return error(Code::NotSupported, "CCOM_EMULATE_SCALE imitates the fabric of one host; these ranks are on %zu",
+    return error(ErrorKey::CannotEmulate, "CCOM_EMULATE_SCALE imitates the fabric of one host; these ranks are on %zu",
                  topology.hosts.size())
         .with_cure("Start all ranks on one host, without CCOM_HOSTID, or unset CCOM_EMULATE_SCALE.");
   }
   if (!config.transports.empty() && config.transports.front() != "shm") {
-    return error(Code::NotSupported, "CCOM_EMULATE_SCALE paces what goes through transport shm, but %s comes first",
+    return error(ErrorKey::CannotEmulate,
+                 "CCOM_EMULATE_SCALE paces what goes through transport shm, but %s comes first",
                  config.transports.front().c_str())
         .with_cure("Unset CCOM_TRANSPORT, or put shm first in it.");
   }

@@ -13,6 +13,7 @@ std::string wrap(const Result<std::string>& mine) {
   } else {
     wire::RankError& failure = *part.mutable_error();
     failure.set_code(static_cast<int>(mine.error().code()));
+    failure.set_key(static_cast<uint32_t>(mine.error().key()));
     failure.set_text(mine.error().message());
     failure.set_cure(mine.error().cure());
   }
@@ -27,8 +28,8 @@ Status unreadable(std::string_view phase, Rank rank) {
 // Code::Ok is not an error, so a rank that claims it has sent nonsense.
 Status error_of(const wire::RankError& failure, std::string_view phase, Rank rank) {
   if (failure.code() == 0) return unreadable(phase, rank);
-  return error(static_cast<Code>(failure.code()), "rank %d, %s: %s", rank, std::string(phase).c_str(),
-               failure.text().c_str())
+  return error(key_of(failure.key(), static_cast<Code>(failure.code())), "rank %d, %s: %s", rank,
+               std::string(phase).c_str(), failure.text().c_str())
       .with_peers({rank})
       .with_cure(failure.cure());
 }

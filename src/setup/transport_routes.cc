@@ -35,7 +35,7 @@ Result<TransportRoutes> choose_routes(const CommConfig& config, const Topology& 
     const bool local = topology.ranks[static_cast<size_t>(peer)].host == host;
     const auto able = std::ranges::find_if(names, [local](const std::string& name) { return local || name != "shm"; });
     if (able == names.end()) {
-      return error(Code::ConfigError,
+      return error(ErrorKey::ShmBetweenHosts,
                    "rank %d and rank %d are on different hosts (%s and %s), which transport shm cannot join", rank,
                    peer, host_of(topology, rank).name.c_str(), host_of(topology, peer).name.c_str())
           .with_peers({peer})

@@ -117,7 +117,7 @@ std::vector<HostNotice> survive(const Topology& topology, const Faults::Death& d
   ControlWorld world(topology, notice);
   const int host = topology.ranks[static_cast<size_t>(death.rank)].host;
   const bool has_mates = topology.ranks_of(host).size() > 1;
-  const Status error = ccom::error(Code::RemoteError, "rank %d on host %s died", death.rank,
+  const Status error = ccom::error(ErrorKey::RankDied, "rank %d on host %s died", death.rank,
                                    topology.hosts[static_cast<size_t>(host)].name.c_str())
                            .with_peers({death.rank});
   if (has_mates) {

@@ -28,7 +28,7 @@ TEST(Library, SaysItsVersionAndExplainsEveryCode) {
     EXPECT_GT(std::strlen(ccomGetErrorString(code)), 3U);
   }
   EXPECT_EQ(ccomGetVersion(nullptr), ccomInvalidArgument);
-  EXPECT_EQ(last_error(), "ccomGetVersion: version is NULL");
+  EXPECT_EQ(last_error(), "ccomGetVersion: version is NULL [CCOM-E003]");
 }
 
 TEST(Library, ListsItsParameters) {
@@ -420,6 +420,8 @@ TEST(Errors, AMismatchIsReportedByAllWithBothCallsAndSticks) {
     EXPECT_STREQ(info.operation, "allreduce");
     EXPECT_EQ(info.sequence, 1U);
     EXPECT_GT(std::strlen(info.cure), 0U);
+    EXPECT_STREQ(info.key, "CCOM-E008");
+    EXPECT_TRUE(text.ends_with(" [CCOM-E008]")) << text;
     EXPECT_EQ(ccomBarrier(comm, nullptr), ccomMismatch) << "the error is final";
   });
 }

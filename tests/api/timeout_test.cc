@@ -17,7 +17,7 @@ TEST(SetTimeout, RefusesWhatIsNoTimeAndWhatIsNoCommunicator) {
     EXPECT_EQ(ccomCommSetTimeout(nullptr, 1000), ccomInvalidArgument);
     EXPECT_EQ(ccomCommSetTimeout(comm, 0), ccomInvalidArgument);
     EXPECT_EQ(ccomCommSetTimeout(comm, -1), ccomInvalidArgument);
-    EXPECT_STREQ(ccomGetLastError(nullptr), "ccomCommSetTimeout: timeoutMs is -1; it must be positive");
+    EXPECT_STREQ(ccomGetLastError(nullptr), "ccomCommSetTimeout: timeoutMs is -1; it must be positive [CCOM-E003]");
     EXPECT_EQ(ccomCommSetTimeout(comm, INT64_MAX), ccomSuccess);
     EXPECT_EQ(ccomBarrier(comm, nullptr), ccomSuccess);
   });

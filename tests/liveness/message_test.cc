@@ -11,7 +11,7 @@ namespace ccom {
 namespace {
 
 Status sample() {
-  return error(Code::RemoteError, "rank %d died", 3)
+  return error(ErrorKey::RankDied, "rank %d died", 3)
       .with_peers({3, 7})
       .with_host("node-1")
       .with_cure("restart")
@@ -22,6 +22,7 @@ TEST(ErrorEncoding, KeepsEveryField) {
   const auto back = decode_error(encode_error(sample()));
   ASSERT_TRUE(back);
   EXPECT_EQ(back->code(), Code::RemoteError);
+  EXPECT_EQ(back->key(), ErrorKey::RankDied);
   EXPECT_EQ(back->message(), "rank 3 died");
   EXPECT_EQ(back->peers(), (std::vector<int>{3, 7}));
   EXPECT_EQ(back->host(), "node-1");
@@ -59,6 +60,18 @@ TEST(ErrorEncoding, SurvivesRandomDamage) {
     const auto back = decode_error(bytes);
     EXPECT_FALSE(back && back->is_ok());
   }
+}
+
+TEST(ErrorKey, OfAnotherVersionIsTheGeneralOneOfItsCode) {
+  EXPECT_EQ(key_of(0, Code::Timeout), ErrorKey::TooLong);
+  EXPECT_EQ(key_of(40000, Code::Timeout), ErrorKey::TooLong);
+  EXPECT_EQ(key_of(static_cast<uint32_t>(ErrorKey::RankDied), Code::Timeout), ErrorKey::TooLong);
+  EXPECT_EQ(key_of(static_cast<uint32_t>(ErrorKey::RankLate), Code::Timeout), ErrorKey::RankLate);
+}
+
+TEST(ErrorKey, StandsBehindTheText) {
+  EXPECT_EQ(sample().text(), "rank 3 died (restart) [CCOM-E025]");
+  EXPECT_EQ(Status().text(), "");
 }
 
 TEST(NameRanks, ReadsLikeASentence) {

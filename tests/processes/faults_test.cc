@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <random>
@@ -81,6 +82,9 @@ struct Kill {
 // "failed 6 [1,2] text": the code and the ranks.
 std::string blame_of(const std::string& line) { return line.substr(0, line.find(']') + 1); }
 
+// "[CCOM-E025]", with which the line ends.
+std::string key_of(const std::string& line) { return line.substr(std::min(line.size(), line.rfind("[CCOM-E"))); }
+
 // A survivor names the dead rank; of two it may name the one that was found first, but the same one as the others.
 void check_names(const std::vector<int>& victims, const std::string& line, const std::string& line_of_another) {
   const std::string blame = blame_of(line);
@@ -88,6 +92,8 @@ void check_names(const std::vector<int>& victims, const std::string& line, const
       std::ranges::any_of(victims, [&](int victim) { return blame == "failed 6 " + list({victim}); });
   EXPECT_TRUE(names_one || blame == "failed 6 " + list(victims)) << line;
   EXPECT_EQ(blame, blame_of(line_of_another)) << "survivors blame different ranks";
+  EXPECT_EQ(key_of(line).size(), std::strlen("[CCOM-E025]")) << line;
+  EXPECT_EQ(key_of(line), key_of(line_of_another)) << "survivors have errors with different keys";
 }
 
 // Adds the times after which the survivors knew.

@@ -68,9 +68,11 @@ TEST(Exchange, ARanksErrorIsEverybodysWithItsCure) {
   part.mutable_error()->set_code(static_cast<int>(Code::OutOfMemory));
   part.mutable_error()->set_text("no room");
   part.mutable_error()->set_cure("make room");
+  part.mutable_error()->set_key(static_cast<uint32_t>(ErrorKey::ArenaFull));
   const auto all = exchange_with({part_with(connected(5).SerializeAsString()), part.SerializeAsString()});
   expect_blamed(all, Code::OutOfMemory, 1, "no room");
   EXPECT_EQ(all.error().cure(), "make room");
+  EXPECT_EQ(all.error().key(), ErrorKey::ArenaFull);
 }
 
 TEST(Exchange, OurOwnErrorComesBackAsItIs) {
@@ -122,6 +124,7 @@ TEST(Exchange, PartsThatCannotBeReadNameTheRank) {
   no_error.mutable_error()->set_code(0);
   no_error.mutable_error()->set_text("");
   no_error.mutable_error()->set_cure("");
+  no_error.mutable_error()->set_key(0);
   expect_blamed(exchange_with({good, no_error.SerializeAsString()}), Code::InternalError, 1, "sent what cannot");
 }
 

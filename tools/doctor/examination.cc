@@ -106,7 +106,7 @@ Report examine(int rank, int nranks, const Settings& settings) {
     status = rendezvous.error();
   }
   if (!status.is_ok()) {
-    report.ended = status.message() + (status.cure().empty() ? "" : " (" + status.cure() + ")");
+    report.ended = status.text();
     report.missing = status.peers();
     if (report.hosts.empty()) report.hosts = alone;
   }

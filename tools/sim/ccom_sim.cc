@@ -37,7 +37,7 @@ struct Request {
 };
 
 int fail(const Status& status, int code) {
-  std::fprintf(stderr, "ccom-sim: %s\n", status.message().c_str());
+  std::fprintf(stderr, "ccom-sim: %s\n", status.text().c_str());
   if (!status.cure().empty()) std::fprintf(stderr, "%s\n", status.cure().c_str());
   return code;
 }

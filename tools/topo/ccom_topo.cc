@@ -29,7 +29,7 @@ struct Request {
 };
 
 int fail(const ccom::Status& status) {
-  std::fprintf(stderr, "ccom-topo: %s\n", status.message().c_str());
+  std::fprintf(stderr, "ccom-topo: %s\n", status.text().c_str());
   if (!status.cure().empty()) std::fprintf(stderr, "%s\n", status.cure().c_str());
   return kConfigError;
 }

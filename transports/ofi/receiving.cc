@@ -63,7 +63,7 @@ Status OfiTransport::drop_or_blame(ReceiveOperation& operation) {
 }
 
 Status OfiTransport::damaged(const Link& link, const char* what) const {
-  return error(Code::TransportError, "rank %d: a %s from rank %d was corrupted in transit (CRC32C)", config_.rank, what,
+  return error(ErrorKey::Damaged, "rank %d: a %s from rank %d was corrupted in transit (CRC32C)", config_.rank, what,
                link.rank)
       .with_peers({link.rank})
       .with_cure("data is corrupted on the network path; check cabling, offloads, drivers and firmware of both hosts");

@@ -247,6 +247,7 @@ Status Receiver::broken(const Inbound& in, const char* what) const {
 
 Status Receiver::damaged(const std::string& what) const {
   return peer_error(Code::TransportError, route_, "receive from", what)
+      .with_key(ErrorKey::Damaged)
       .with_cure("data is corrupted on the network path; check cabling, offloads, drivers and firmware of both hosts");
 }
 
