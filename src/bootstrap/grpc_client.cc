@@ -1,87 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bootstrap/grpc_client.h"
 
-#include <grpcpp/create_channel.h>
-#include <grpcpp/security/credentials.h>
-
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
+#include <thread>
 
 #include "base/log.h"
 #include "bootstrap/gathering.h"
 #include "bootstrap/grpc_answer.h"
+#include "bootstrap/grpc_channel.h"
 #include "bootstrap/grpc_presence.h"
 #include "bootstrap/quiet_grpc.h"
 #include "bootstrap/rendezvous.grpc.pb.h"
 #include "bootstrap/rendezvous_servers.h"
 #include "bootstrap/start_resources.h"
 #include "bootstrap/this_build.h"
-#include "bootstrap/tls_identity.h"
 
 namespace ccom {
 namespace {
 
 using namespace std::chrono_literals;
 
-constexpr int kAttemptTimeoutMs = 5000;
 constexpr auto kLeaveTimeout = 2s;
 constexpr auto kInterruptInterval = 50ms;
 // How long to retry after the peer has failed authentication: an older job may just be shutting down there.
 constexpr auto kAuthenticationTimeout = 2s;
 // The same after the server has disappeared: a lost connection is soon replaced.
 constexpr auto kLostTimeout = 500ms;
-
-std::shared_ptr<grpc::Channel> open_channel(const UniqueId& id, const TlsIdentity& identity) {
-  grpc::SslCredentialsOptions tls;
-  tls.pem_root_certs = identity.certificate;
-  tls.pem_cert_chain = identity.certificate;
-  tls.pem_private_key = identity.key;
-  grpc::ChannelArguments arguments;
-  arguments.SetSslTargetNameOverride(identity.name);
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);  // ignore https_proxy in the environment
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  arguments.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
-  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
-  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 250);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kAttemptTimeoutMs);
-  arguments.SetMaxReceiveMessageSize(-1);  // the server is authenticated
-  const bool is_ipv6 = id.address.find(':') != std::string::npos;
-  return grpc::CreateCustomChannel((is_ipv6 ? "ipv6:" : "ipv4:") + id.endpoint(), grpc::SslCredentials(tls), arguments);
-}
-
-gpr_timespec grpc_deadline(Deadline deadline) {
-  return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(deadline.left_ms() + 1, GPR_TIMESPAN));
-}
-
-// TLS failed: the listener does not hold the secret.
-bool is_authentication_failure(const grpc::Status& status) {
-  const std::string text = status.error_message();
-  return text.find("andshake") != std::string::npos || text.find("SSL") != std::string::npos;
-}
-
-// Connection refused, lost or shut down: a retry may succeed. Answers from the server itself are not of this kind.
-bool is_retryable(const grpc::Status& status) {
-  switch (status.error_code()) {
-    case grpc::StatusCode::UNAVAILABLE:
-    case grpc::StatusCode::CANCELLED:
-    case grpc::StatusCode::UNKNOWN:
-    case grpc::StatusCode::INTERNAL: return true;
-    default: return false;
-  }
-}
-
-// The end of "failed to connect to all addresses; last error: UNKNOWN: ipv4:10.0.0.7:4100: Failed to connect to remote
-// host: Connection refused", or of "...: Ssl handshake failed: SSL_ERROR_SSL: error:0A000086:SSL routines::certificate
-// verify failed".
-std::string reason_of(const grpc::Status& status) {
-  if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) return "no answer";
-  const std::string text = status.error_message();
-  if (const size_t handshake = text.find("Ssl handshake"); handshake != std::string::npos)
-    return text.substr(handshake);
-  const size_t colon = text.rfind(": ");
-  return colon == std::string::npos || is_authentication_failure(status) ? text : text.substr(colon + 2);
-}
+// Of a second rank 0, which has waited for the port before.
+constexpr auto kRefusalTimeout = 2s;
 
 // One rank's client. Used by one thread; has_failed() by any.
 class Client final : public Rendezvous {
@@ -142,7 +90,7 @@ std::vector<int> Client::servers_ranks() const {
 Status Client::lost(const std::string& reason) const {
   const std::vector<int> ranks = servers_ranks();
   const std::string who = ranks.empty() ? "the process that made the unique id" : name_ranks(ranks);
-  return error(Code::RemoteError, "rank %d: %s (%s) has ended: lost the rendezvous server %s, which ran in it: %s",
+  return error(ErrorKey::ServerLost, "rank %d: %s (%s) has ended: lost the rendezvous server %s, which ran in it: %s",
                request_.rank(), who.c_str(), server_.who().c_str(), id_.endpoint().c_str(), reason.c_str())
       .with_peers(ranks)
       .with_cure("see that process's own error");
@@ -153,7 +101,7 @@ Status Client::explain(const grpc::Status& status) const {
   const std::string endpoint = id_.endpoint();
   const std::string reason = reason_of(status);
   if (is_authentication_failure(status)) {
-    return error(Code::ConfigError,
+    return error(ErrorKey::WrongSecret,
                  "rank %d: authentication failed: the process listening at %s does not hold this job's secret: %s",
                  rank, endpoint.c_str(), reason.c_str())
         .with_cure("check that all ranks use the same unique id or secret, and that no other program uses this port");
@@ -166,8 +114,8 @@ Status Client::explain(const grpc::Status& status) const {
                  endpoint.c_str(), reason.c_str());
   }
   const std::string whose = id_.is_rank0s() ? " of rank 0" : "";
-  return error(Code::Timeout, "rank %d cannot reach the rendezvous server %s%s: %s", rank, endpoint.c_str(),
-               whose.c_str(), reason.c_str())
+  return error(ErrorKey::ServerUnreachable, "rank %d cannot reach the rendezvous server %s%s: %s", rank,
+               endpoint.c_str(), whose.c_str(), reason.c_str())
       .with_peers(servers_ranks())
       .with_cure("check that the process that created the unique id runs and that no firewall blocks the connection");
 }
@@ -178,7 +126,7 @@ bool Client::is_interrupted() {
 }
 
 Status Client::interruption() const {
-  return error(Code::Aborted, "rank %d was interrupted at the rendezvous server %s", request_.rank(),
+  return error(ErrorKey::WaitInterrupted, "rank %d was interrupted at the rendezvous server %s", request_.rank(),
                id_.endpoint().c_str());
 }
 
@@ -304,13 +252,36 @@ Result<std::unique_ptr<Rendezvous>> connect_rendezvous(const UniqueId& id, int n
   }
   try {
     CCOM_TRY(check_start_resources());
-    if (id.rank0_serves && rank == 0) CCOM_TRY(host_rendezvous(id, deadline));
+    if (id.rank0_serves && rank == 0) {
+      const Status hosted = host_rendezvous(id, deadline);
+      if (hosted.sys_errno() == EADDRINUSE) {
+        const Status refusal = join_to_be_refused(id, nranks, rank, deadline.earlier(Deadline::after(kRefusalTimeout)));
+        if (!refusal.is_ok() && refusal.key() == ErrorKey::RanksDisagree) return refusal;
+      }
+      CCOM_TRY(Status(hosted));
+    }
     auto client = std::make_unique<Client>(id, nranks, rank, std::move(interrupted));
     CCOM_TRY(client->open());
     CCOM_TRY(client->join(deadline));
     return std::unique_ptr<Rendezvous>(std::move(client));
   } catch (const std::exception& failure) {
     return error(Code::OutOfMemory, "rank %d: connect to the rendezvous server: %s", rank, failure.what());
+  }
+}
+
+Status join_to_be_refused(const UniqueId& id, int nranks, Rank rank, Deadline deadline) {
+  try {
+    Client client(id, nranks, rank, {});
+    CCOM_TRY(client.open());
+    Status answer = client.probe(deadline);
+    while (answer.is_ok() && !deadline.passed()) {  // a rank 0 whose server runs joins soon
+      std::this_thread::sleep_for(10ms);
+      answer = client.probe(deadline);
+    }
+    const bool is_refused = !answer.is_ok() && answer.key() == ErrorKey::RanksDisagree;
+    return is_refused ? client.join(deadline) : answer;
+  } catch (const std::exception& failure) {
+    return error(Code::OutOfMemory, "ask the rendezvous server %s: %s", id.endpoint().c_str(), failure.what());
   }
 }
 

@@ -20,6 +20,10 @@ namespace ccom {
 Result<std::unique_ptr<Rendezvous>> connect_rendezvous(const UniqueId& id, int nranks, Rank rank, Deadline deadline,
                                                        Interrupted interrupted = {});
 
+// Joins where that is refused until the deadline, as a second rank 0 or with another number of ranks: the start that
+// this disturbs ends with the same error then, on all its ranks. The refusal, or what a probe says.
+Status join_to_be_refused(const UniqueId& id, int nranks, Rank rank, Deadline deadline);
+
 // Whether a server that holds the secret answers at id's address and would admit this rank. Does not join.
 Status probe_rendezvous_server(const UniqueId& id, int nranks, Rank rank, Deadline deadline);
 

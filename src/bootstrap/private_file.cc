@@ -15,7 +15,7 @@ namespace ccom {
 namespace {
 
 Status unsafe(const std::string& path, const std::string& why) {
-  return error(Code::ConfigError, "%s %s", path.c_str(), why.c_str())
+  return error(ErrorKey::FileNotPrivate, "%s %s", path.c_str(), why.c_str())
       .with_cure(
           "use a path in a directory that only you can write to; a file with a secret must be owned by you, with mode "
           "0600");
@@ -45,15 +45,15 @@ Status write_privately(const Descriptor& file, const std::string& path, std::str
   return Status::ok();
 }
 
-// Where the file system knows no files without names.
+// Where the file system knows no files without names, or there is no /proc.
 Status write_named_file(const std::string& path, std::string_view contents) {
   const std::string created = path + ".new-" + std::to_string(random_u64());
   const Descriptor file(::open(created.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!file.is_open()) return system_error(errno, "create %s", created.c_str());
   Status status = write_privately(file, created, contents);
-  if (status.is_ok() && ::rename(created.c_str(), path.c_str()) != 0)
+  if (status.is_ok() && ::link(created.c_str(), path.c_str()) != 0)
     status = system_error(errno, "create %s", path.c_str());
-  if (!status.is_ok()) (void)::unlink(created.c_str());
+  (void)::unlink(created.c_str());
   return status;
 }
 
@@ -87,7 +87,6 @@ Result<std::optional<std::string>> read_private_file(const std::string& path, si
 
 // The file has no name until it is complete, so a process that dies leaves none.
 Status write_private_file(const std::string& path, std::string_view contents) {
-  CCOM_TRY(remove_private_file(path));
   const size_t slash = path.rfind('/');
   const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
   const Descriptor file(::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600));
@@ -95,7 +94,25 @@ Status write_private_file(const std::string& path, std::string_view contents) {
   CCOM_TRY(write_privately(file, path, contents));
   const std::string created = "/proc/self/fd/" + std::to_string(file.get());
   if (::linkat(AT_FDCWD, created.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0) return Status::ok();
-  return write_named_file(path, contents);  // there is no /proc, or another process has just written that file
+  if (errno == EEXIST) return system_error(errno, "create %s", path.c_str());
+  return write_named_file(path, contents);
+}
+
+Result<std::optional<std::string>> take_private_file(const std::string& path, size_t most_bytes) {
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) != 0) {
+    if (errno == ENOENT) return std::optional<std::string>();
+    return system_error(errno, "stat %s", path.c_str());
+  }
+  CCOM_TRY(check_owner(path, info, S_IFREG, "regular file"));
+  const std::string taken = path + ".old-" + std::to_string(random_u64());
+  if (::rename(path.c_str(), taken.c_str()) != 0) {
+    if (errno == ENOENT) return std::optional<std::string>();
+    return system_error(errno, "remove the old %s", path.c_str());
+  }
+  Result<std::optional<std::string>> contents = read_private_file(taken, most_bytes);
+  (void)::unlink(taken.c_str());
+  return contents ? std::move(contents) : std::optional<std::string>("");  // whatever it was, it is gone
 }
 
 Status remove_private_file(const std::string& path) {

@@ -15,9 +15,12 @@ namespace ccom {
 // rights for others, not a symbolic link, of at most `most_bytes`.
 Result<std::optional<std::string>> read_private_file(const std::string& path, size_t most_bytes);
 
-// Creates a file with mode 0600 atomically: readers see the old contents, none, or all of the new. ConfigError if the
-// path is occupied by anything but a regular file of this user.
+// Creates a file with mode 0600 atomically: readers see none, or all of it. SystemError (EEXIST) if there is one.
 Status write_private_file(const std::string& path, std::string_view contents);
+
+// Removes the file and gives what was in it ("" if that cannot be read); nothing if there is none. Of processes that do
+// this at once, one gets it. ConfigError if the path is occupied by anything but a regular file of this user.
+Result<std::optional<std::string>> take_private_file(const std::string& path, size_t most_bytes);
 
 // Removes a file written by write_private_file(); Ok if there is none. Same ConfigError.
 Status remove_private_file(const std::string& path);

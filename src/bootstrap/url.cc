@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <thread>
@@ -29,6 +30,8 @@ using namespace std::chrono_literals;
 
 // ---- file://
 
+constexpr int kTries = 10;  // while other processes do the same
+
 // Nobody else removes the folder while rank 0 has its lock, and the next job of this user removes those without owners.
 Result<std::shared_ptr<Descriptor>> own_private_folder(const std::string& folder) {
   auto lock = std::make_shared<Descriptor>();
@@ -36,7 +39,6 @@ Result<std::shared_ptr<Descriptor>> own_private_folder(const std::string& folder
   const size_t slash = folder.rfind('/'), digits = folder.rfind('-') + 1;
   remove_abandoned_folders(folder.substr(0, slash), folder.substr(slash + 1, digits - slash - 1),
                            folder.size() - digits, "id");
-  constexpr int kTries = 10;  // it may be taken for an abandoned one before it is locked
   for (int i = 0; i < kTries && !lock->is_open(); ++i) {
     CCOM_TRY(make_private_folder(folder));
     *lock = lock_folder(folder);
@@ -44,15 +46,30 @@ Result<std::shared_ptr<Descriptor>> own_private_folder(const std::string& folder
   return lock;  // without the lock, an earlier job with the same name still runs
 }
 
+// Removes the id file. A process that made it as rank 0 and still waits for its ranks, which will come to the new one,
+// learns of it.
+Status replace_rank0(const std::string& path, int nranks) {
+  CCOM_TRY_ASSIGN(const std::optional<std::string> contents, take_private_file(path, UniqueId::kBytes));
+  if (!contents || contents->size() != UniqueId::kBytes) return Status::ok();
+  const auto id = unpack(std::span<const char, UniqueId::kBytes>(contents->data(), UniqueId::kBytes));
+  if (id) (void)join_to_be_refused(*id, nranks, 0, Deadline::after(250ms));
+  return Status::ok();
+}
+
 // If `folder` is not empty, it is removed with the file.
-Result<UniqueId> make_id_file(const std::string& path, const std::string& folder, const MakeId& make_id) {
+Result<UniqueId> make_id_file(const std::string& path, const std::string& folder, int nranks, const MakeId& make_id) {
   CCOM_TRY_ASSIGN(const std::shared_ptr<Descriptor> lock, own_private_folder(folder));
-  CCOM_TRY(remove_private_file(
-      path));  // before the id is created: the earlier a stale file is gone, the fewer ranks read it
+  // Before the id is created: the earlier a stale file is gone, the fewer ranks read it.
+  CCOM_TRY(replace_rank0(path, nranks));
   CCOM_TRY_ASSIGN(UniqueId id, make_id());
   id.rank0_made = true;
   CCOM_TRY_ASSIGN(const UniqueId::Packed packed, pack(id));
-  CCOM_TRY(write_private_file(path, {packed.data(), packed.size()}));
+  Status written = write_private_file(path, {packed.data(), packed.size()});
+  for (int tries = 0; written.sys_errno() == EEXIST && tries < kTries; ++tries) {  // another rank 0's, made meanwhile
+    CCOM_TRY(replace_rank0(path, nranks));
+    written = write_private_file(path, {packed.data(), packed.size()});
+  }
+  CCOM_TRY(Status(written));
   const std::string contents(packed.data(), packed.size());
   when_rendezvous_ends(id, [path, folder, contents, lock] {
     const auto now = read_private_file(path, UniqueId::kBytes);
@@ -62,14 +79,27 @@ Result<UniqueId> make_id_file(const std::string& path, const std::string& folder
   return id;
 }
 
+// Another number of ranks: rank 0 of an earlier job, whose file is about to be replaced, or a mistake of this one's.
+constexpr auto kEarlierJob = 3s;
+
+// Whose number of ranks is another one, and since when that is known.
+struct OtherJob {
+  std::string endpoint;
+  Clock::time_point since;
+};
+
 // The id in the file, if its rendezvous server expects this rank.
-Result<UniqueId> try_id_file(const std::string& path, int nranks, Rank rank, Deadline deadline) {
+Result<UniqueId> try_id_file(const std::string& path, int nranks, Rank rank, Deadline deadline, OtherJob& other) {
   CCOM_TRY_ASSIGN(const std::optional<std::string> contents, read_private_file(path, UniqueId::kBytes));
   if (!contents) return error(Code::InProgress, "rank 0 has not created it yet");
   if (contents->size() != UniqueId::kBytes) return error(Code::InProgress, "it contains no unique id");
   const auto id = unpack(std::span<const char, UniqueId::kBytes>(contents->data(), UniqueId::kBytes));
   if (!id) return error(Code::InProgress, "%s", id.error().message().c_str());
   const Status answer = probe_rendezvous_server(*id, nranks, rank, deadline);
+  if (!answer.is_ok() && answer.key() == ErrorKey::RanksDisagree) {
+    if (other.endpoint != id->endpoint()) other = {id->endpoint(), Clock::now()};
+    if (Clock::now() - other.since > kEarlierJob) CCOM_TRY(join_to_be_refused(*id, nranks, rank, deadline));
+  }
   if (!answer.is_ok()) return error(Code::InProgress, "it seems to be from an older job: %s", answer.message().c_str());
   return *id;
 }
@@ -78,13 +108,14 @@ Result<UniqueId> wait_for_id_file(const std::string& path, int nranks, Rank rank
   std::chrono::milliseconds pause = 5ms;
   std::chrono::milliseconds timeout = 250ms;
   std::string reason;
+  OtherJob other;
   while (true) {
-    Result<UniqueId> id = try_id_file(path, nranks, rank, deadline.earlier(Deadline::after(timeout)));
+    Result<UniqueId> id = try_id_file(path, nranks, rank, deadline.earlier(Deadline::after(timeout)), other);
     if (id || id.error().code() != Code::InProgress) return id;
     if (reason.empty() || !deadline.passed())
       reason = id.error().message();  // an attempt cut short by the deadline gives a less useful reason
     if (deadline.passed()) {
-      return error(Code::Timeout, "rank %d timed out waiting for rank 0 to write the unique id to %s: %s", rank,
+      return error(ErrorKey::NoIdFile, "rank %d timed out waiting for rank 0 to write the unique id to %s: %s", rank,
                    path.c_str(), reason.c_str())
           .with_peers({0})
           .with_cure("check that rank 0 runs with the same url and that all hosts share this file");
@@ -114,7 +145,7 @@ Result<UniqueId> id_from_host_port(std::string_view text, const std::string& gen
                  where.host.c_str());
   }
   if (!secret && !is_loopback_address(address)) {
-    return error(Code::ConfigError,
+    return error(ErrorKey::NoSecret,
                  "rendezvous address %s (%s) is reachable from other hosts, but there is no job secret",
                  where.host.c_str(), address.c_str())
         .with_cure(
@@ -153,7 +184,7 @@ Result<UniqueId> id_from_plain_url(std::string_view url, const LaunchRendezvous&
   if (take_prefix(rest, "file://") && rest.size() > 1 && rest.front() == '/' && rest.back() != '/') {
     const std::string path(rest);
     if (!launch.private_folder.empty()) CCOM_TRY(make_private_folder(launch.private_folder));
-    return request.rank == 0 ? make_id_file(path, launch.private_folder, request.make_id)
+    return request.rank == 0 ? make_id_file(path, launch.private_folder, request.nranks, request.make_id)
                              : wait_for_id_file(path, request.nranks, request.rank, request.deadline);
   }
   return error(Code::InvalidArgument, "url '%.*s': expected file:///path, tcp://host:port or env://",

@@ -11,15 +11,11 @@
 namespace ccom {
 namespace {
 
-// A link appears at once with all bytes in it, and only one process's.
+// Of processes that do this at once, one makes it.
 Status make_secret_file(const std::string& path) {
   const Secret random = Secret::random();
-  const std::string_view bytes(reinterpret_cast<const char*>(random.bytes().data()), Secret::kBytes);
-  const std::string made = path + "." + std::to_string(random_u64());
-  CCOM_TRY(write_private_file(made, bytes));
-  const int failure = ::link(made.c_str(), path.c_str()) == 0 ? 0 : errno;
-  CCOM_TRY(remove_private_file(made));
-  return failure == 0 || failure == EEXIST ? Status() : system_error(failure, "create %s", path.c_str());
+  Status written = write_private_file(path, {reinterpret_cast<const char*>(random.bytes().data()), Secret::kBytes});
+  return written.sys_errno() == EEXIST ? Status::ok() : written;
 }
 
 }  // namespace

@@ -20,9 +20,9 @@ Job::Job(int nranks, std::vector<std::string> arguments, const std::function<Env
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) std::abort();
     Environment added = environment(rank);
-    added["CCOM_RANK"] = std::to_string(rank);
-    added["CCOM_NRANKS"] = std::to_string(nranks);
-    added["CCOM_URL"] = "file://" + folder_ + "/id";
+    added.insert({"CCOM_RANK", std::to_string(rank)});
+    added.insert({"CCOM_NRANKS", std::to_string(nranks)});
+    added.insert({"CCOM_URL", "file://" + folder_ + "/id"});
     std::vector<std::string> words{CCOM_RANK_PROGRAM};
     words.insert(words.end(), arguments.begin(), arguments.end());
     std::vector<char*> argv;

@@ -19,7 +19,7 @@ class Job {
  public:
   using Environment = std::map<std::string, std::string>;
 
-  // `environment(rank)` is added to that of the test; CCOM_RANK, CCOM_NRANKS and CCOM_URL are set.
+  // `environment(rank)` is added to that of the test; so are CCOM_RANK, CCOM_NRANKS and CCOM_URL, unless it has them.
   Job(int nranks, std::vector<std::string> arguments, const std::function<Environment(int)>& environment);
   // Kills what still runs.
   ~Job();

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Ranks that were started with contradicting numbers are told so long before the start's time is up, on both sides.
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tests/processes/job.h"
+
+namespace ccom {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kSoon{20000};  // of the 60 s that a start may take; 3 s and a busy machine
+constexpr char kKey[] = "[CCOM-E048]";
+
+std::string free_port() {
+  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  EXPECT_EQ(::bind(socket, reinterpret_cast<sockaddr*>(&address), size), 0);
+  EXPECT_EQ(::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  ::close(socket);
+  return std::to_string(ntohs(address.sin_port));
+}
+
+void expect_part(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos) << text << "\nlacks: " << part;
+}
+
+TEST(StartMistakes, TwoRanks0AtAnAddressAreToldToBoth) {
+  const std::string url = "tcp://127.0.0.1:" + free_port();
+  Job job(2, {"loop", "8"}, [&](int) { return Job::Environment{{"CCOM_RANK", "0"}, {"CCOM_URL", url}}; });
+  ASSERT_TRUE(job.wait_for("init 36 [0]", {0, 1}, kSoon)) << job.transcript();
+  for (const int process : {0, 1}) {
+    expect_part(job.line(process, "init"), "rank 0 joined twice: process ");
+    expect_part(job.line(process, "init"), kKey);
+  }
+  EXPECT_TRUE(job.finish(kSoon));
+}
+
+// The ranks that come use the later file, so its rank 0 may wait for them.
+TEST(StartMistakes, ASecondRank0WithAFileIsToldToTheFirst) {
+  Job job(2, {"loop", "8"}, [&](int) { return Job::Environment{{"CCOM_RANK", "0"}}; });
+  const auto told = [&job](int process) { return job.wait_for("init 36 [0]", {process}, milliseconds(100)); };
+  const auto end = std::chrono::steady_clock::now() + kSoon;
+  while (!told(0) && !told(1)) ASSERT_LT(std::chrono::steady_clock::now(), end) << job.transcript();
+  const std::string line = job.line(told(0) ? 0 : 1, "init");
+  expect_part(line, "rank 0 joined twice: process ");
+  expect_part(line, kKey);
+}
+
+TEST(StartMistakes, AnotherNumberOfRanksIsToldToBoth) {
+  for (const std::string& url : {std::string(), "tcp://127.0.0.1:" + free_port()}) {
+    Job job(2, {"loop", "8"}, [&](int rank) {
+      Job::Environment environment{{"CCOM_NRANKS", rank == 0 ? "2" : "3"}};
+      if (!url.empty()) environment["CCOM_URL"] = url;
+      return environment;
+    });
+    ASSERT_TRUE(job.wait_for("init 36 [0,1]", {0, 1}, kSoon)) << job.transcript();
+    for (const int rank : {0, 1}) {
+      expect_part(job.line(rank, "init"), " was started with ");
+      expect_part(job.line(rank, "init"), kKey);
+    }
+    EXPECT_TRUE(job.finish(kSoon));
+  }
+}
+
+}  // namespace
+}  // namespace ccom
