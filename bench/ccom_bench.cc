@@ -45,7 +45,9 @@ int run_launched(const Options& options, launch::Place place) {
   const Outcome outcome =
       launch::run_as_process(place, control_config(options, place.ranks),
                              [&options](launch::Place self, ccomComm_t comm) { return run_rank(options, self, comm); });
-  if (outcome.text.empty()) return static_cast<int>(outcome.code);
+  // Ranks that this program has started have one environment, so rank 0 says the same.
+  const bool is_told = options.is_child && outcome.of_setting && place.rank > 0;
+  if (outcome.text.empty() || is_told) return static_cast<int>(outcome.code);
   return exit_with(launch::failure(outcome.code, "rank %d: %s", place.rank, outcome.text.c_str()));
 }
 

@@ -39,7 +39,7 @@ Outcome failure(ExitCode code, const char* format, ...) {
   va_start(arguments, format);
   std::vsnprintf(text.data(), text.size(), format, arguments);
   va_end(arguments);
-  return {.code = code, .text = text.data(), .everywhere = false};
+  return {.code = code, .text = text.data()};
 }
 
 Outcome outcome_of(ccomResult_t result, ccomComm_t comm, const char* attempted) {
@@ -47,7 +47,9 @@ Outcome outcome_of(ccomResult_t result, ccomComm_t comm, const char* attempted) 
   // A call rejected for its arguments leaves no error on the communicator; the text is the thread's.
   const std::string of_thread = ccomGetLastError(nullptr);
   const std::string text = !of_thread.empty() || comm == nullptr ? of_thread : ccomGetLastError(comm);
-  return failure(code_of(result), "%s: %s: %s", attempted, ccomGetErrorString(result), text.c_str());
+  Outcome outcome = failure(code_of(result), "%s: %s: %s", attempted, ccomGetErrorString(result), text.c_str());
+  outcome.of_setting = result == ccomConfigError;
+  return outcome;
 }
 
 }  // namespace ccom::launch

@@ -20,6 +20,7 @@ struct [[nodiscard]] Outcome {
   ExitCode code = ExitCode::Ok;
   std::string text;
   bool everywhere = false;  // All ranks have reached it in the same way, so no rank waits for this one.
+  bool of_setting = false;  // ccomConfigError
 
   bool ok() const { return code == ExitCode::Ok; }
 };

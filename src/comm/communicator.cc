@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "base/log.h"
+#include "base/version.h"
 #include "comm/explanation.h"
 #include "comm/host_ways.h"
 #include "comm/learning.h"
@@ -83,9 +84,10 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const Membership& joi
   if (opened.is_ok()) opened = self->open_messages(policy);
   CCOM_TRY(exchange_status(rendezvous, "node", opened, deadline));
   self->links_->monitor().on_failure([woken = self.get()] { woken->wake_waiters(); });
-  log(LogLevel::Info, "rank %d of %d is up: %zu host(s), transports %s, %s", membership.rank, membership.nranks,
-      self->topology_.hosts.size(), self->transport_names().c_str(),
-      self->config_.topology.empty() ? "no imposed topology" : self->config_.topology.c_str());
+  log(membership.rank == 0 ? LogLevel::Info : LogLevel::Debug,
+      "ccom %s: rank %d of a communicator of %d on %zu host(s), transports %s, topology %s", kVersion, membership.rank,
+      membership.nranks, self->topology_.hosts.size(), self->transport_names().c_str(),
+      self->config_.topology.empty() ? "host" : self->config_.topology.c_str());
   return self;
 }
 

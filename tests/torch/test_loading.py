@@ -68,3 +68,8 @@ def test_imports_in_any_order(program, globally):
     environment = {**os.environ, **launch.ON_LOOPBACK, "TORCH_USE_RTLD_GLOBAL": globally}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
+
+
+def test_that_ccom_stands_in_for_gloo_is_told_once():
+    job = launch.torchrun("gloo_by_name.py", count=3, environment={"CCOM_TORCH_REPLACE_GLOO": "1"})
+    assert job.output.count("process groups that request gloo use ccom") == 1, job.output

@@ -12,9 +12,15 @@ _DEFAULT_TIMEOUT = timedelta(minutes=30)
 class _StandsForGloo(type):
     """Calling the class creates a ccom group; isinstance() accepts both ccom's and gloo's own groups."""
 
+    is_told = False
+
     def __call__(cls, store, rank, size, timeout=_DEFAULT_TIMEOUT, *_):
         from ccom.torch import _load
 
+        # Once per job: launchers import torch too, but have no groups; the first group is that of all ranks.
+        if rank == 0 and not _StandsForGloo.is_told:
+            print("ccom.torch: process groups that request gloo use ccom", file=sys.stderr)
+        _StandsForGloo.is_told = True
         return _load().ProcessGroupCcom(store, rank, size, timeout=timeout, name="gloo, replaced")
 
     def __instancecheck__(cls, instance):
@@ -34,4 +40,3 @@ def replace():
     c10d.ProcessGroupGloo = stand_in
     if hasattr(dist, "ProcessGroupGloo"):
         dist.ProcessGroupGloo = stand_in
-    print("ccom.torch: process groups that request gloo use ccom", file=sys.stderr)
