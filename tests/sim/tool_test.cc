@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/sim/output.h"
+#include "tools/sim/progress.h"
 #include "tools/sim/trace.h"
 
 namespace ccom::simtool {
@@ -56,12 +57,21 @@ TEST_F(Tool, TimelineHasTheStepsOfTheTracedRanks) {
 }
 
 TEST_F(Tool, HeatMapHasARowForEachOfTheBusiestWires) {
-  const std::string svg = heat_map(topology_, outcome_.report, 10);
+  const std::string svg = heat_map(topology_, outcome_.report, "allreduce of 1 MiB", 10);
   EXPECT_TRUE(svg.starts_with("<svg "));
   EXPECT_TRUE(svg.ends_with("</svg>\n"));
   size_t rows = 0;
   for (size_t at = 0; (at = svg.find("host 0 link", at)) != std::string::npos; ++at) ++rows;
   EXPECT_EQ(rows, 10u);
+  EXPECT_NE(svg.find(">allreduce of 1 MiB</text>"), std::string::npos);
+  EXPECT_NE(svg.find(">0 us</text>"), std::string::npos);
+}
+
+TEST(Progress, EstimatesWhatIsLeftByWhatIsDone) {
+  EXPECT_EQ(progress_text(0, 12, "allreduce of 8 bytes", 10, 0), "0 of 12 cases, now allreduce of 8 bytes; 10 s");
+  EXPECT_EQ(progress_text(3, 12, "x", 31, 30), "3 of 12 cases, now x; 31 s, about 89 s left");
+  EXPECT_EQ(progress_text(1, 12, "x", 60, 60), "1 of 12 cases, now x; 60 s, about 11 min left");
+  EXPECT_EQ(progress_text(9, 12, "x", 500, 90), "9 of 12 cases, now x; 8 min, at least 20 s left");
 }
 
 TEST(Hosts, NodeAndHierarchicalAreAmongTheAlgorithms) {

@@ -94,6 +94,23 @@ TEST(Svg, OfAMachineWithRanksPrintsAsRecorded) {
   EXPECT_EQ(svg, std::string(std::istreambuf_iterator<char>(file), {}));
 }
 
+TEST(Svg, OfSeveralHostsJoinsThemByTheNetwork) {
+  const auto hosts = [](int count) {
+    std::vector<RankView> ranks;
+    for (int index = 0; index < count; ++index) {
+      Host host;
+      host.id = host.name = "h" + std::to_string(index);
+      host.imposed = *make_fabric("trn1.32xlarge");
+      ranks.insert(ranks.end(), 2, {host});
+    }
+    return to_svg(*merge(ranks));
+  };
+  EXPECT_EQ(wrong_with(hosts(6)), "");
+  EXPECT_THAT(hosts(2), HasSubstr("class=\"network\">"));
+  EXPECT_THAT(hosts(2), HasSubstr(">network, 100 GB/s each way at each host</text>"));
+  EXPECT_THAT(hosts(1), Not(HasSubstr("class=\"network\"")));
+}
+
 TEST(Svg, TellsLinksOfDifferentSpeedApart) {
   const std::string svg = to_svg(*make_fabric("trn2-ultraserver"));
   EXPECT_THAT(svg, HasSubstr("128 GB/s each way"));

@@ -54,6 +54,10 @@ Result<Outcome> simulate(const Topology& topology, const Case& what, const Progr
 
 }  // namespace
 
+std::string text_of(const Case& what) {
+  return std::string(name_of(what.collective)) + " of " + std::to_string(what.bytes) + " bytes";
+}
+
 Question question_of(const Case& what) {
   return {.collective = what.collective, .bytes = what.bytes, .root = is_rooted(what.collective) ? 0 : -1};
 }

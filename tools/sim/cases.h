@@ -36,6 +36,8 @@ struct Outcome {
 };
 
 Question question_of(const Case& what);
+// "allreduce of 1048576 bytes"
+std::string text_of(const Case& what);
 
 // Ranks of a host without a fabric use its memory. Simulates all hosts, or one for all if nothing is wrong with the
 // machine and all hosts are alike (`fold`).

@@ -2,6 +2,9 @@
 //
 // ccom-sim: how long a collective takes on a machine that need not be here, by which algorithm, and where the time
 // goes. Ends with 0, 3 if the command line or the topology is wrong, 1 if a simulation fails.
+#include <unistd.h>
+
+#include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <map>
@@ -13,6 +16,7 @@
 #include "planner/plan_file.h"
 #include "sim/failure.h"
 #include "tools/sim/output.h"
+#include "tools/sim/progress.h"
 #include "tools/sim/trace.h"
 
 namespace {
@@ -94,7 +98,8 @@ Status write_pictures(const Request& request, const Topology& topology, const Ou
       !write_file(request.trace_file, chrome_trace(topology, outcome.program, outcome.report))) {
     return error(Code::SystemError, "cannot write %s", request.trace_file.c_str());
   }
-  if (!request.heat_file.empty() && !write_file(request.heat_file, heat_map(topology, outcome.report, 256))) {
+  const std::string title = text_of(outcome.what) + ", " + outcome.program.algorithm;
+  if (!request.heat_file.empty() && !write_file(request.heat_file, heat_map(topology, outcome.report, title, 256))) {
     return error(Code::SystemError, "cannot write %s", request.heat_file.c_str());
   }
   return Status::ok();
@@ -148,16 +153,20 @@ Status show(const Request& request, const Machine& machine, const Outcome& outco
 }
 
 // Cases of one size: by the algorithms that are asked for, then by the program of --plan. Returns the planner's choice.
-Result<Program> run_size(const Request& request, const Machine& machine, Case what) {
+Result<Program> run_size(const Request& request, const Machine& machine, Case what, Progress& progress) {
   std::vector<std::string> names{request.algorithm};
   if (request.algorithm == "all") {
     CCOM_TRY_ASSIGN(names, legal_algorithms(machine.topology, what));
   }
   Program kept;
+  progress.expect(names.size() - 1);
   for (const std::string& name : names) {
     what.algorithm = name;
+    progress.begin(text_of(what) + (name.empty() ? "" : ", " + name));
     CCOM_TRY_ASSIGN(Outcome outcome,
                     simulate_case(machine.topology, what, options_for(request, machine), !request.no_fold));
+    progress.end();
+    progress.clear();
     CCOM_TRY(show(request, machine, outcome));
     if (outcome.chosen || names.size() == 1) kept = std::move(outcome.program);
   }
@@ -205,8 +214,10 @@ int run(const Request& request) {
   }
   if (!request.json) std::fputs(table_head().c_str(), stdout);
   std::map<uint64_t, Program> programs;
+  Progress progress(::isatty(STDERR_FILENO) == 1 ? std::chrono::seconds(1) : std::chrono::seconds(10));
+  progress.expect(request.bytes.size());
   for (const uint64_t bytes : request.bytes) {
-    const auto program = run_size(request, *machine, {*collective, bytes, "", request.tiles});
+    const auto program = run_size(request, *machine, {*collective, bytes, "", request.tiles}, progress);
     if (!program) return fail(program.error(), program.error().code() == Code::ConfigError ? kConfigError : kFailed);
     programs[bytes] = *program;
   }

@@ -9,7 +9,7 @@ namespace ccom::simtool {
 namespace {
 
 constexpr int kColumns = 160;
-constexpr double kCell = 5, kRow = 9, kLabel = 190, kHead = 34;
+constexpr double kCell = 5, kRow = 9, kLabel = 190, kHead = 58;
 
 // The wires to show, ascending.
 std::vector<uint32_t> busiest(const SimReport& report, size_t most) {
@@ -45,18 +45,41 @@ void append(std::string& text, const char* format, Args... args) {
   text += line;
 }
 
+// "1.50 ms"
+std::string time_text(double us) {
+  const bool is_long = us >= 1000;
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g %s", is_long ? us / 1000 : us, is_long ? "ms" : "us");
+  return text;
+}
+
+// Times above the columns, and a thin line down from each.
+void append_axis(std::string& svg, double time_us, double bottom) {
+  constexpr int kTicks = 8;
+  for (int tick = 0; tick <= kTicks; ++tick) {
+    const double x = kLabel + kColumns * kCell * tick / kTicks;
+    append(svg, "<path d=\"M%.1f %.1fL%.1f %.1f\" stroke=\"#bbb\" stroke-width=\"0.5\"/>\n", x, kHead - 6, x, bottom);
+    append(svg, "<text x=\"%.1f\" y=\"%.1f\" font-size=\"9\" text-anchor=\"%s\">%s</text>\n", x, kHead - 9,
+           tick == kTicks ? "end" : "middle", time_text(time_us * tick / kTicks).c_str());
+  }
+}
+
 }  // namespace
 
-std::string heat_map(const Topology& topology, const SimReport& report, size_t most_rows) {
+std::string heat_map(const Topology& topology, const SimReport& report, const std::string& title, size_t most_rows) {
   const std::vector<uint32_t> rows = busiest(report, most_rows);
   const std::vector<double> share = shares(report, rows);
   const Wires wires(topology);
   std::string svg;
   append(svg, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" font-family=\"sans-serif\">\n",
          kLabel + kColumns * kCell + 10, kHead + static_cast<double>(rows.size()) * kRow + 10);
-  append(svg,
-         "<text x=\"4\" y=\"16\" font-size=\"12\">%zu of %zu wires, %.3f us from left to right; dark: busy</text>\n",
-         rows.size(), report.wires.size(), report.time_ns / 1e3);
+  svg += "<text x=\"4\" y=\"16\" font-size=\"13\" font-weight=\"bold\">" + title + "</text>\n";
+  append(
+      svg,
+      "<text x=\"4\" y=\"32\" font-size=\"11\">the busiest %zu of %zu wires, time from left to right; the darker, the "
+      "longer a wire was busy</text>\n",
+      rows.size(), report.wires.size());
+  append_axis(svg, report.time_ns / 1e3, kHead + static_cast<double>(rows.size()) * kRow);
   for (size_t row = 0; row < rows.size(); ++row) {
     const double y = kHead + static_cast<double>(row) * kRow;
     append(svg, "<text x=\"4\" y=\"%.1f\" font-size=\"7\">%s</text>\n", y + kRow - 2,

@@ -15,6 +15,7 @@ std::string chrome_trace(const Topology& topology, const Program& program, const
 
 // SVG: a row per wire that was used, the busiest `most_rows`, in the order of their numbers; time from left to right;
 // the darker, the longer the wire was busy in that stretch. Needs SimReport::intervals.
-std::string heat_map(const Topology& topology, const SimReport& report, size_t most_rows);
+// Times stand above. The title is plain text without <, > and &.
+std::string heat_map(const Topology& topology, const SimReport& report, const std::string& title, size_t most_rows);
 
 }  // namespace ccom::simtool

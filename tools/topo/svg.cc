@@ -261,7 +261,23 @@ class Sheet {
     body_ += format("<g transform=\"translate(0 %.1f)\">\n", height_);
     body_ += links_of(scene, layout) + devices_of(scene, layout) + "</g>\n";
     width_ = std::max(width_, layout.width);
+    hosts_.push_back({layout.width, height_ + layout.height / 2});
     height_ += layout.height;
+  }
+  // What joins the hosts: a line down the right side, to hosts that are not shown if it goes on, and one to it from the
+  // middle of each scene.
+  void add_network(const std::string& text, bool goes_on) {
+    if (hosts_.empty()) return;
+    const double x = width_ + 30;
+    body_ += "<g fill=\"none\" stroke=\"#445\" stroke-width=\"4\" class=\"network\">\n";
+    for (const Point& host : hosts_) {
+      body_ += format("<path d=\"M%.1f %.1fL%.1f %.1f\"/>\n", host.x - 20, host.y, x, host.y);
+    }
+    body_ += format("<path d=\"M%.1f %.1fL%.1f %.1f\"/>\n</g>\n", x, hosts_.front().y, x,
+                    goes_on ? height_ : hosts_.back().y);
+    body_ += format("<g transform=\"rotate(90 %.1f %.1f)\">", x + 10, hosts_.front().y + 10) +
+             text_at(x + 10, hosts_.front().y + 10, "fact", text) + "</g>\n";
+    width_ = x + 40;
   }
   void add_line(const std::string& text) { body_ += text_at(24, height_ += 30, "title", text); }
   std::string finish() const {
@@ -276,7 +292,22 @@ class Sheet {
   std::string body_;
   double width_ = 0;
   double height_ = 0;
+  std::vector<Point> hosts_;  // of each scene the right edge and the middle
 };
+
+// "network, 100 GB/s each way at each host"
+std::string network_text(const Topology& topology) {
+  double most = 0, least = 0;
+  for (const Host& host : topology.hosts) {
+    double speed = 0;
+    if (host.imposed) {
+      for (const Uplink& uplink : host.imposed->uplinks) speed += uplink.speed.bytes_per_second;
+    }
+    most = std::max(most, speed);
+    least = &host == &topology.hosts.front() ? speed : std::min(least, speed);
+  }
+  return least > 0 && least == most ? format("network, %.4g GB/s each way at each host", most / 1e9) : "network";
+}
 
 }  // namespace
 
@@ -297,6 +328,7 @@ std::string to_svg(const Topology& topology) {
   const size_t shown = std::min(topology.hosts.size(), kMostHosts);
   for (size_t host = 0; host < shown; ++host) sheet.add(scene_of(topology, static_cast<int>(host)));
   if (shown < topology.hosts.size()) sheet.add_line("and " + counted(topology.hosts.size() - shown, "host") + " more");
+  if (topology.hosts.size() > 1) sheet.add_network(network_text(topology), shown < topology.hosts.size());
   return sheet.finish();
 }
 
