@@ -138,13 +138,18 @@ class NodePricer {
     });
   }
 
-  // What storing or loading bytes of staging memory takes: its half of what was measured, or what it costs as a rule.
-  // Two ranks claim results too; of more, several read them.
+  // What storing or loading bytes takes that pass to another core, as a rule; what was measured of plain lines is a
+  // bound, because the rule's first cache may be another processor's.
+  double plainly(double as_a_rule_ns, double bytes) const {
+    return lines_.plain_ns == 0 ? as_a_rule_ns : std::min(as_a_rule_ns, bytes * lines_.plain_ns / 2);
+  }
+
+  // The same of staging memory, in the manner of this way. Two ranks claim results too; of more, several read them.
   double passing(Area area, double as_a_rule_ns, double bytes) const {
     if (area == Area::Output || lines_.plain_ns == 0) return as_a_rule_ns;
     const bool claims = extent_.claims_lines && (area == Area::Stage || plans_.size() == 2);
     if (claims) return bytes * lines_.claimed_ns / 2;
-    return extent_.streams_shared ? bytes * lines_.streamed_ns / 2 : as_a_rule_ns;
+    return extent_.streams_shared ? bytes * lines_.streamed_ns / 2 : plainly(as_a_rule_ns, bytes);
   }
 
   double load_ns(const NodePlan& plan, size_t phase, const Operand& source, uint32_t piece, double bytes) const {
@@ -155,7 +160,7 @@ class NodePricer {
     }
     const double factor = remote(plan.rank, source.owner);
     if (!is_buffer) return factor * passing(source.area, copies_.shared_load(bytes), bytes);
-    const double just_stored = factor * copies_.shared_load(bytes);
+    const double just_stored = factor * plainly(copies_.shared_load(bytes), bytes);
     if (!extent_.reads) return factor * bytes * (lies_ == Lies::Memory ? costs_.memory_load_ns : costs_.far_load_ns);
     // What is in a cache has just been written there by its rank.
     return (lies_ == Lies::Cached ? just_stored : factor * bytes * costs_.memory_load_ns) +
