@@ -203,7 +203,9 @@ TEST(TreeNetwork, TwoDeathsAtOnceAreNamedTogetherByAllWhoAreStillConnected) {
         // Whom only the other victim was joined to is missed by nobody, unless that one has still told it.
         const int upper = tree_parent(second) == first ? first : tree_parent(first) == second ? second : -1;
         if (upper > 0 && is_joined) both = network.error_of(0).peers();
-        if (upper > 0) ASSERT_EQ(std::ranges::count(both, 2 * upper), 1);
+        if (upper > 0) {
+          ASSERT_EQ(std::ranges::count(both, 2 * upper), 1);
+        }
         const std::vector<Rank>& named = network.error_of(h).peers();
         if (is_joined) {
           ASSERT_EQ(named, both) << "at host " << h << " of " << hosts;
