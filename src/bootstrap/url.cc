@@ -80,7 +80,7 @@ Result<UniqueId> make_id_file(const std::string& path, const std::string& folder
 }
 
 // Another number of ranks: rank 0 of an earlier job, whose file is about to be replaced, or a mistake of this one's.
-constexpr auto kEarlierJob = 3s;
+constexpr auto kEarlierJob = 10s;
 
 // Whose number of ranks is another one, and since when that is known.
 struct OtherJob {
@@ -98,7 +98,10 @@ Result<UniqueId> try_id_file(const std::string& path, int nranks, Rank rank, Dea
   const Status answer = probe_rendezvous_server(*id, nranks, rank, deadline);
   if (!answer.is_ok() && answer.key() == ErrorKey::RanksDisagree) {
     if (other.endpoint != id->endpoint()) other = {id->endpoint(), Clock::now()};
-    if (Clock::now() - other.since > kEarlierJob) CCOM_TRY(join_to_be_refused(*id, nranks, rank, deadline));
+    if (Clock::now() - other.since > kEarlierJob) {
+      Status refusal = join_to_be_refused(*id, nranks, rank, deadline);
+      if (!refusal.is_ok() && refusal.key() == ErrorKey::RanksDisagree) return refusal;  // else that server has ended
+    }
   }
   if (!answer.is_ok()) return error(Code::InProgress, "it seems to be from an older job: %s", answer.message().c_str());
   return *id;

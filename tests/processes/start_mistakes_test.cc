@@ -13,7 +13,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kSoon{20000};  // of the 60 s that a start may take; 3 s and a busy machine
+constexpr milliseconds kSoon{30000};  // of the 60 s that a start may take; 10 s and a busy machine
 constexpr char kKey[] = "[CCOM-E048]";
 
 std::string free_port() {
