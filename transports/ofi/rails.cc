@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <iterator>
 #include <numeric>
+#include <utility>
 
 #include "transports/ofi/link.h"
 
@@ -72,7 +73,8 @@ bool Rails::try_post(WriteOperation& operation) {
   std::array<size_t, kMaxRails> order{};
   std::iota(order.begin(), order.end(), size_t{0});
   const std::span usable(order.data(), operation.link->rail_addresses.size());
-  std::ranges::stable_sort(usable, {}, [this](size_t rail) { return bytes_under_way_[rail]; });
+  const auto load = [this](size_t rail) { return std::pair(bytes_under_way_[rail], written_bytes_[rail]); };
+  std::ranges::stable_sort(usable, {}, load);
   return std::ranges::any_of(usable, [this, &operation](size_t rail) { return try_post_on(rail, operation); });
 }
 

@@ -4,8 +4,9 @@
 // messages never queue behind large ones, and so that stop() can revoke the provider's access to user memory at once by
 // shutting them down, while data reported complete is still delivered.
 //
-// Each write is one fragment and uses the rail with the fewest outstanding bytes: no rail waits for another, and a
-// slower one gets less. A busy rail is retried; writes to other peers proceed meanwhile.
+// Each write is one fragment and uses the rail with the fewest outstanding bytes, of equal ones that which has written
+// least: no rail waits for another, a slower one gets less, and equal ones share. A busy rail is retried; writes to
+// other peers proceed meanwhile.
 #pragma once
 
 #include <array>
