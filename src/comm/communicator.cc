@@ -91,19 +91,6 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const Membership& joi
   return self;
 }
 
-// Memory may have run out for good: the other ranks hear of it all the same.
-Status Communicator::fail(const Status& cause) noexcept {
-  try {
-    return engine_->fail(cause);
-  } catch (const std::bad_alloc&) {
-  }
-  try {
-    return links_->monitor().report(cause);
-  } catch (const std::bad_alloc&) {
-    return out_of_memory();
-  }
-}
-
 // Whatever is thrown in a turn ends the communicator, not the order of turns: buffers may be posted.
 template <typename Fn>
 Status Communicator::in_turn(Turns::Ticket ticket, Fn fn) {
@@ -112,9 +99,9 @@ Status Communicator::in_turn(Turns::Ticket ticket, Fn fn) {
   try {
     status = fn();
   } catch (const std::bad_alloc&) {
-    status = fail(error(Code::OutOfMemory, "rank %d ran out of memory", membership_.rank));
+    status = engine_->fail(error(Code::OutOfMemory, "rank %d ran out of memory", membership_.rank));
   } catch (const std::exception& exception) {
-    status = fail(error(Code::InternalError, "rank %d: %s", membership_.rank, exception.what()));
+    status = engine_->fail(error(Code::InternalError, "rank %d: %s", membership_.rank, exception.what()));
   }
   turns_.pass(ticket);
   return status;

@@ -84,7 +84,6 @@ class Communicator final : public CallNames {
  private:
   Communicator(const Membership& membership, CommConfig config, Topology topology);
 
-  Status fail(const Status& cause) noexcept;
   template <typename Fn>
   Status in_turn(Turns::Ticket ticket, Fn fn);
   Status run_in_turn(const Request& asked);

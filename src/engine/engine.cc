@@ -290,9 +290,18 @@ Status Engine::late() {
   return timeout_status(monitor_, rank_, std::move(awaited.ranks), awaited.is_collective);
 }
 
-// Reports the cause, stops everything, and returns the error that all ranks agree on.
-Status Engine::give_up(const Status& cause) {
-  const Status status = monitor_.report(explain_loss(monitor_, cause));
+// Reports the cause, stops everything, and returns the error that all ranks agree on. Memory may have run out for good: the
+// other ranks hear of it all the same, and no transport goes on with buffers that the caller gets back.
+Status Engine::give_up(const Status& cause) noexcept {
+  Status status = out_of_memory();
+  try {
+    status = monitor_.report(explain_loss(monitor_, cause));
+  } catch (const std::bad_alloc&) {
+    try {
+      status = monitor_.report(cause);
+    } catch (const std::bad_alloc&) {
+    }
+  }
   if (!stopped_) {
     for (Transport* transport : transports_) transport->stop();
     stopped_ = true;

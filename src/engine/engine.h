@@ -59,7 +59,7 @@ class Engine {
   Status finish(size_t slot, Deadline deadline);
   // Makes `cause` the communicator's error: for failures on this rank that peers cannot see. Returns the error in
   // force.
-  Status fail(const Status& cause) { return give_up(cause); }
+  Status fail(const Status& cause) noexcept { return give_up(cause); }
 
   // Payload handed to transports so far, by peer.
   const std::vector<uint64_t>& bytes_sent_to() const { return bytes_sent_to_; }
@@ -72,7 +72,7 @@ class Engine {
   Status finish_run(size_t slot, Deadline deadline, Backoff& backoff);
   Status wait_for_events(Backoff& backoff, LongWait& long_wait, Deadline deadline);
   Status collect_events();
-  Status give_up(const Status& cause);
+  Status give_up(const Status& cause) noexcept;
   struct Awaited {
     std::vector<Rank> ranks;
     bool is_collective = true;  // all ranks take part in what is waited for

@@ -13,6 +13,16 @@ namespace {
 
 constexpr int kFewRanks = 32;  // whose addresses fit on the stack, which is in the cache
 
+// A call without memory ends in order: peers may be at this rank's buffers, and wait for it.
+template <typename Fn>
+Status run_or_say_why(Rank self, Fn run) {
+  try {
+    return run();
+  } catch (const std::bad_alloc&) {
+    return error(Code::OutOfMemory, "rank %d ran out of memory", self);
+  }
+}
+
 }  // namespace
 
 ShmCollectives::ShmCollectives(NodeConfig config, Monitor& monitor, FlagBarrier::Describe describe, Fail fail)
@@ -51,7 +61,7 @@ Status ShmCollectives::run(const NodeCall& call, const CallWords& words, std::ch
     const size_t shown = shown_bytes(collective, size(), call.unit_bytes());
     if (shown <= config_.small_bytes[static_cast<size_t>(collective)]) {
       barrier_.begin(words, timeout);
-      Status status = run_small(call, shown);
+      Status status = run_or_say_why(self(), [&] { return run_small(call, shown); });
       if (!status.is_ok()) [[unlikely]]
         return give_up(status);
       return status;
@@ -63,7 +73,7 @@ Status ShmCollectives::run(const NodeCall& call, const CallWords& words, std::ch
   words_of_way[4] |= static_cast<uint64_t>(call.task->way_word()) << 32;
   barrier_.begin(words_of_way, timeout);
   TiledCall tiled(call, room_);
-  Status status = tiled.run();
+  Status status = run_or_say_why(self(), [&] { return tiled.run(); });
   if (!status.is_ok()) [[unlikely]] {
     status = give_up(status);
     if (tiled.exposure()) end_exposure(*tiled.exposure());
@@ -85,15 +95,15 @@ Status ShmCollectives::give_up(const Status& cause) {
 
 void ShmCollectives::end_exposure(const TiledCall::Exposure& exposure) {
   if (barrier_.await_leavers(exposure.first_barrier, exposure.last_barrier) || exposure.output.empty()) return;
-  const Rank self = barrier_.rank_of(barrier_.local_rank());
-  const Status detached = config_.arena->detach(exposure.output.data(), exposure.output.size());
+  const Status detached = run_or_say_why(
+      self(), [&] { return config_.arena->detach(exposure.output.data(), exposure.output.size()); });
   if (detached.is_ok()) {
     log(LogLevel::Warn,
         "rank %d: a peer in the failed call has not answered for a second; other ranks cannot map this rank's buffer "
         "from now on, so that what the peer still writes does not get there",
-        self);
+        self());
   } else {
-    log(LogLevel::Error, "rank %d: a peer has not answered for a second and may still write to a buffer: %s", self,
+    log(LogLevel::Error, "rank %d: a peer has not answered for a second and may still write to a buffer: %s", self(),
         detached.message().c_str());
   }
 }

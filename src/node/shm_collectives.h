@@ -47,6 +47,7 @@ inline size_t shown_bytes(Collective collective, int ranks, size_t unit_bytes) {
 // Belongs to one thread at a time, but for wake(). An error of run() is final.
 class ShmCollectives {
  public:
+  // Makes the cause the communicator's error and returns the one in force. Throws nothing.
   using Fail = std::function<Status(const Status& cause)>;
   ShmCollectives(NodeConfig config, Monitor& monitor, FlagBarrier::Describe describe, Fail fail);
   ShmCollectives(const ShmCollectives&) = delete;
@@ -73,6 +74,7 @@ class ShmCollectives {
   void combine_shown(const NodeCall& call, size_t shown);
   const std::byte* shown_by(int local_rank, size_t shown) const;
   void choose_way(const NodeCall& call, const CallWords& words);
+  Rank self() const { return barrier_.rank_of(barrier_.local_rank()); }
   Status give_up(const Status& cause);
   void end_exposure(const TiledCall::Exposure& exposure);
   int size() const { return barrier_.size(); }
