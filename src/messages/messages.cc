@@ -101,9 +101,12 @@ void Messages::step_once(Calls calls) {
   } while (has_inbox_.load(std::memory_order_seq_cst));
 }
 
-// The holder of the progress lock may be asleep, unaware of new work or of a waiter.
+// The holder of the progress lock may be asleep, unaware of new work or of a waiter. It may also be gone by now, and its
+// transports soon after close(), which waits for whoever wakes.
 void Messages::wake_driver() {
+  waking_.fetch_add(1, std::memory_order_seq_cst);
   if (is_asleep_.load(std::memory_order_seq_cst)) protocol_.wake();
+  waking_.fetch_sub(1, std::memory_order_seq_cst);
 }
 
 void Messages::wake() {
@@ -294,6 +297,7 @@ void Messages::close() {
   end_background();
   progress_lock_.await(
       std::nullopt, [this] { return calling_.load(std::memory_order_seq_cst) == 0; }, [] {});
+  while (waking_.load(std::memory_order_seq_cst) > 0) std::this_thread::yield();
 }
 
 }  // namespace ccom

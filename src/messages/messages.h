@@ -98,6 +98,7 @@ class Messages {
   std::atomic<uint64_t> drives_{0};     // how often the progress lock was taken
   std::atomic<int> claims_{0};          // threads that need the progress lock now; close() never gives its claim back
   std::atomic<bool> is_asleep_{false};  // the holder of the progress lock sleeps or is about to
+  std::atomic<int> waking_{0};          // threads between the look at is_asleep_ and the end of the waking
   std::atomic<bool> is_closing_{false};
   std::atomic<size_t> open_{0};  // messages that are not complete, or whose `done` is due
   std::atomic<bool> has_due_{false};
