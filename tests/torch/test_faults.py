@@ -148,11 +148,17 @@ def blames(entry, rank):
 
 @pytest.mark.parametrize("hosts", HOSTS)
 def test_a_timeout_names_who_is_late(hosts):
-    entries = launch.ranks("differing.py", "late", "late_for_a_message", count=4, per_rank=HOSTS[hosts]).told
-    assert len(entries) == 8
+    entries = launch.ranks("differing.py", "late", "late_for_a_message", "late_for_a_group", count=4,
+                           per_rank=HOSTS[hosts]).told
+    assert len(entries) == 12
     for entry in entries:
         if entry["case"] == "late" and entry["rank"] != 1:
             assert blames(entry, 1) and 0.9 < entry["seconds"] < 2.4, entry
+        if entry["case"] == "late_for_a_group" and entry["rank"] != 1:
+            assert "(never joined)" in entry["error"], entry
+        if entry["case"] in ("late", "late_for_a_group") and entry["rank"] != 1:
+            assert "raise the group's timeout (init_process_group, new_group)" in entry["error"], entry
+        assert not re.search(r"CCOM_\w*TIMEOUT", entry["error"]), entry  # does not count here
         if entry["case"] == "late_for_a_message" and entry["rank"] == 0:
             assert blames(entry, 1) and 0.9 < entry["seconds"] < 2.4, entry
         assert entry["error"], f"rank {entry['rank']} was told nothing"
