@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One rank of bench/faults: allreduces without end, until another rank dies or rank 0 aborts. It says on stdout
+// One rank of bench/faults: allreduces without end, until another rank dies or leaves, or rank 0 aborts. On SIGUSR2 a
+// rank leaves by ccomCommDestroy after its call. It says on stdout
 //   ready             after the third call
+//   left NS           when it begins to leave, on CLOCK_MONOTONIC
 //   failed NS CODE    the first error, NS on CLOCK_MONOTONIC when the call has returned it
 //   returned NS       how long ccomCommAbort took: rank 0 calls it in another thread on SIGUSR1
 //
@@ -17,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -26,6 +29,8 @@
 #include <vector>
 
 namespace {
+
+std::atomic<bool> leaves{false};
 
 int64_t now_ns() {
   timespec now{};
@@ -76,6 +81,14 @@ void abort_on_signal(ccomComm_t comm, sigset_t signals) {
   say("returned " + std::to_string(now_ns() - start));
 }
 
+// Rank 0's other thread still waits for its signal.
+[[noreturn]] void leave(ccomComm_t comm) {
+  const int64_t start = now_ns();
+  ccomCommDestroy(comm);
+  say("left " + std::to_string(start));
+  std::_Exit(0);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -87,6 +100,7 @@ int main(int argc, char** argv) {
   ::sigemptyset(&signals);
   ::sigaddset(&signals, SIGUSR1);
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  ::signal(SIGUSR2, [](int) { leaves = true; });
 
   int rank = 0;
   int nranks = 0;
@@ -100,10 +114,11 @@ int main(int argc, char** argv) {
 
   std::vector<float> send(count, 1), recv(count);
   ccomResult_t result = ccomSuccess;
-  for (int call = 0; result == ccomSuccess; ++call) {
+  for (int call = 0; result == ccomSuccess && !leaves; ++call) {
     if (call == 3) say("ready");
     result = ccomAllReduce(send.data(), recv.data(), count, ccomFloat32, ccomSum, comm, nullptr);
   }
+  if (result == ccomSuccess) leave(comm);
   say("failed " + std::to_string(now_ns()) + " " + std::to_string(result));
   if (aborter.joinable()) {
     ::kill(::getpid(), SIGUSR1);  // after a death nobody else sends it

@@ -4,6 +4,7 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <string_view>
 
 namespace ccom_torch {
 namespace {
@@ -54,12 +55,23 @@ at::Tensor factor_of(const c10d::ReduceOp& op, at::ScalarType type) {
   return at::scalar_tensor(supplement->double_factor, at::TensorOptions().dtype(type));
 }
 
+// A group's timeout is what torch says; ccom's variables do not count here.
+std::string cure_of(const ccomErrorInfo_t& info) {
+  std::string cure = info.cure;
+  for (const std::string_view name : {"timeoutMs (CCOM_TIMEOUT_MS)", "initTimeoutMs (CCOM_INIT_TIMEOUT_MS)"}) {
+    const size_t found = cure.find(name);
+    if (found != std::string::npos)
+      cure.replace(found, name.size(), "the group's timeout (init_process_group, new_group)");
+  }
+  return cure;
+}
+
 // ccom's texts start with the function's name.
 std::string text_of(ccomResult_t result, const ccomErrorInfo_t& info) {
   std::string text = info.text[0] != '\0' ? info.text : ccomGetErrorString(result);
   if (text.starts_with("ccom")) text.erase(0, std::min(text.size(), text.find(": ") + 2));
   if (info.host[0] != '\0' && text.find(info.host) == std::string::npos) text += " (on " + std::string(info.host) + ")";
-  if (info.cure[0] != '\0') text += ". To do: " + std::string(info.cure);
+  if (info.cure[0] != '\0') text += ". To do: " + cure_of(info);
   if (info.key[0] != '\0') text += " [" + std::string(info.key) + "]";
   // Code that uses torch searches for these words.
   if (result == ccomTimeout) text += " [ Timed out waiting for peers ]";

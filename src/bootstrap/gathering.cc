@@ -162,12 +162,11 @@ void Gathering::time_out(Rank rank, double waited_seconds) {
   }
   const std::string exchange = arrived_ > 0 ? "exchange '" + phase_ + "'" : "the rendezvous";
   const std::string waiter = rank >= 0 ? "rank " + std::to_string(rank) : "the rendezvous server";
-  (void)fail(
-      error(ErrorKey::NeverJoined, "%s: %s waited %.1f s for %s", exchange.c_str(), waiter.c_str(), waited_seconds,
-            nranks_ == 0 ? "anybody" : describe_missing(ranks).c_str())
-          .with_peers(ranks)
-          .with_cure(
-              "check that these ranks run and can reach the rendezvous server; CCOM_INIT_TIMEOUT_MS sets the timeout"));
+  (void)fail(error(ErrorKey::NeverJoined, "%s: %s waited %.1f s for %s", exchange.c_str(), waiter.c_str(),
+                   waited_seconds, nranks_ == 0 ? "anybody" : describe_missing(ranks).c_str())
+                 .with_peers(ranks)
+                 .with_cure("check that these ranks run and can reach the rendezvous server; raise initTimeoutMs "
+                            "(CCOM_INIT_TIMEOUT_MS) if they only start late"));
 }
 
 void Gathering::lose_rank(Rank rank) {

@@ -102,7 +102,7 @@ void end_on_signal(const std::string& how, ccomComm_t comm, std::atomic<bool>& r
   int got = 0;
   ::sigwait(&set, &got);
   const auto start = Clock::now();
-  if (how == "finalize") {
+  if (how.ends_with("finalize")) {
     ccomCommFinalize(comm);
   } else {
     ccomCommAbort(comm);
@@ -118,19 +118,17 @@ bool has_signal_come() {
   return ::sigismember(&set, SIGUSR1) == 1;
 }
 
-// Until the first error; "queued" calls are waited for after many.
-ccomResult_t make_calls_until_error(const std::string& how, const Calls& calls) {
+// Until the first error; what is queued on the stream, if there is one, is waited for after many.
+ccomResult_t make_calls_until_error(bool ends_at_signal, const Calls& calls, ccomStream_t stream) {
   constexpr int kQueued = 64;
-  ccomStream_t stream = nullptr;
-  ccomResult_t result = how == "queued" ? ccomStreamCreate(&stream) : ccomSuccess;
+  ccomResult_t result = ccomSuccess;
   for (int i = 0; result == ccomSuccess; ++i) {
     if (i == 3) say("ready");
-    if (how == "destroy" && rank == 0 && has_signal_come()) break;
+    if (ends_at_signal && has_signal_come()) break;
     result = calls.make(turn_of("cycle", i), i, stream);
     if (result == ccomSuccess && stream != nullptr && i % kQueued == kQueued - 1)
       result = ccomStreamSynchronize(stream, 60000);
   }
-  if (stream != nullptr) ccomStreamDestroy(stream);
   return result;
 }
 
@@ -206,21 +204,27 @@ int end_by_signal(const std::string& how, const std::string& buffers, size_t byt
   void* const send = allocate(buffers, whole, comm);
   void* const recv = allocate(buffers, whole, comm);
   if (send == nullptr || recv == nullptr) return 4;
-  std::atomic<bool> returned{how == "destroy" || rank != 0};
+  const bool destroys = how.ends_with("destroy") && rank == 0;
+  ccomStream_t stream = nullptr;
+  if (how.starts_with("queued") && ccomStreamCreate(&stream) != ccomSuccess) return 4;
+  std::atomic<bool> returned{destroys || rank != 0};
   std::thread ender;
   if (!returned) ender = std::thread([&] { end_on_signal(how, comm, returned); });
-  const ccomResult_t result = make_calls_until_error(how, Calls(comm, send, recv, whole_blocks(bytes)));
+  const Calls calls(comm, send, recv, whole_blocks(bytes));
+  const ccomResult_t result = make_calls_until_error(destroys, calls, stream);
   if (result == ccomSuccess) {
     const auto start = Clock::now();
     ccomCommDestroy(comm);
     const auto took = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - start);
     say("returned " + std::to_string(took.count()));
+    if (stream != nullptr) ccomStreamDestroy(stream);
     fill_canary(recv, whole);
     say("stopped 0 destroyed");
     watch_canary(recv, whole, 20, 5);
     say("failed 0 [] destroyed");
     return 0;
   }
+  if (stream != nullptr) ccomStreamDestroy(stream);
   const std::string text = ccomGetLastError(nullptr);
   fill_canary(recv, whole);
   say("stopped " + std::to_string(result) + " " + text);

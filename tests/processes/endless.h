@@ -15,9 +15,9 @@ int call_without_end(const std::string& collective, size_t bytes);
 
 // The same cycle, ended on SIGUSR1 by another thread or, where it has to be the same, by this one:
 //   abort     ccomCommAbort by a thread of its own
-//   queued    the same, while calls are queued on a stream without being waited for
 //   finalize  ccomCommFinalize by a thread of its own, beside the calls
 //   destroy   ccomCommDestroy between two calls
+//   queued_abort, queued_finalize, queued_destroy   while calls are queued on a stream without being waited for
 // Says "returned MICROSECONDS" of that call; "stopped CODE TEXT" after the last call and when the output is filled with
 // canaries, then what watch_canary() says of it; "failed ...".
 // BUFFERS: as for allocate().

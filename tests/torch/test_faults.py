@@ -52,17 +52,47 @@ def test_torchrun_starts_a_job_again(number, tmp_path):
     assert not files, f"left among temporary files: {files}"
 
 
+def leave(case, launcher, hosts, backend="ccom"):
+    """What leaving.py's ranks were told, {rank: error}, and the seconds from rank 1's leaving to the end of the others."""
+    if launcher == "torchrun with two agents":
+        finished = launch.torchrun("leaving.py", case, backend, count=2, nodes=2, succeeds=None)
+    elif launcher == "by hand":
+        finished = launch.ranks("leaving.py", case, backend, count=3, per_rank=HOSTS[hosts], succeeds=None)
+        assert finished.codes == [1, 1 if case == "exception" else 0, 1], finished.output
+    else:
+        method, number = launcher.removeprefix("mp."), "2" if hosts == "two hosts" else "1"
+        finished = launch.ranks("leaving.py", case, backend, method, "3", number, count=1, succeeds=None)
+    left = [entry["left"] for entry in finished.told if "left" in entry]
+    assert len(left) == 1, finished.output
+    errors = {entry["rank"]: entry["error"] for entry in finished.told if "error" in entry}
+    assert sorted(errors) == ([0, 2, 3] if launcher == "torchrun with two agents" else [0, 2]), finished.output
+    others = [entry for entry in finished.told if entry.get("rank", 1) != 1]
+    # What multiprocessing has forked runs no exit functions, so that only the errors' times are known.
+    assert len(others) == len(errors) * (1 if launcher == "mp.fork" else 2), finished.output
+    return errors, max(entry.get("ended", entry.get("told")) for entry in others) - left[0]
+
+
+LAUNCHERS = [("exception", launcher, hosts) for launcher in ("by hand", "mp.spawn", "mp.fork") for hosts in HOSTS]
+LAUNCHERS += [("exception", "torchrun with two agents", "two hosts")]
+LAUNCHERS += [(case, "by hand", hosts) for case in ("exit_0", "destroyed") for hosts in HOSTS]
+
+
 # The interpreter's own end is a part of the time.
-@pytest.mark.parametrize("hosts", HOSTS)
-@pytest.mark.parametrize("case", ["exception", "exit_0", "destroyed"])
-def test_a_rank_that_leaves_is_named_to_the_others_at_once(case, hosts):
-    finished = launch.ranks("leaving.py", case, count=3, per_rank=HOSTS[hosts], succeeds=None, timeout=60)
-    assert finished.codes == [0, 1 if case == "exception" else 0, 0], finished.output
-    assert sorted(entry["rank"] for entry in finished.told) == [0, 2], finished.output
-    for entry in finished.told:
-        words = ("rank 1 left the communicator after its call", "rank 1 on host")
-        assert any(word in entry["error"] for word in words), entry["error"]
-        assert entry["seconds"] < 5, f"rank {entry['rank']} was told after {entry['seconds']:.1f} s"
+@pytest.mark.parametrize("case,launcher,hosts", due(LAUNCHERS, 3))
+def test_a_rank_that_leaves_is_named_to_the_others_at_once(case, launcher, hosts):
+    errors, seconds = leave(case, launcher, hosts)
+    for rank, error in errors.items():
+        assert re.search(r"rank 1 left the communicator after its call 5 while rank \d is in call 6 \(allreduce\)", error), \
+            f"rank {rank} was told: {error}"
+    print(f"{case}, {launcher}, {hosts}: the others had ended after {seconds:.2f} s")
+    assert seconds < 5
+
+
+@pytest.mark.parametrize("launcher", due(["by hand", "mp.spawn", "torchrun with two agents"], 3))
+def test_the_others_end_as_soon_as_with_gloo(launcher):
+    seconds = {backend: leave("exception", launcher, "two hosts", backend)[1] for backend in ("gloo", "ccom")}
+    print(f"{launcher}: {seconds}")
+    assert seconds["ccom"] < 3 * seconds["gloo"] + 1
 
 
 INTERRUPTED = ("synchronous", "large", "waited_for", "future", "backward", "received", "several_received", "monitored",
@@ -118,11 +148,17 @@ def blames(entry, rank):
 
 @pytest.mark.parametrize("hosts", HOSTS)
 def test_a_timeout_names_who_is_late(hosts):
-    entries = launch.ranks("differing.py", "late", "late_for_a_message", count=4, per_rank=HOSTS[hosts]).told
-    assert len(entries) == 8
+    entries = launch.ranks("differing.py", "late", "late_for_a_message", "late_for_a_group", count=4,
+                           per_rank=HOSTS[hosts]).told
+    assert len(entries) == 12
     for entry in entries:
         if entry["case"] == "late" and entry["rank"] != 1:
             assert blames(entry, 1) and 0.9 < entry["seconds"] < 2.4, entry
+        if entry["case"] == "late_for_a_group" and entry["rank"] != 1:
+            assert "(never joined)" in entry["error"], entry
+        if entry["case"] in ("late", "late_for_a_group") and entry["rank"] != 1:
+            assert "raise the group's timeout (init_process_group, new_group)" in entry["error"], entry
+        assert not re.search(r"CCOM_\w*TIMEOUT", entry["error"]), entry  # does not count here
         if entry["case"] == "late_for_a_message" and entry["rank"] == 0:
             assert blames(entry, 1) and 0.9 < entry["seconds"] < 2.4, entry
         assert entry["error"], f"rank {entry['rank']} was told nothing"

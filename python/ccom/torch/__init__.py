@@ -9,6 +9,7 @@ this module is light; the library is loaded, and threads and sockets are made, w
 """
 import atexit
 import importlib
+import multiprocessing.util
 import os
 import re
 import sys
@@ -47,6 +48,8 @@ def _load():
         load_library()
         _backend = importlib.import_module(f"ccom.torch.{folder}._backend")
         atexit.register(_backend.close_all_groups)
+        # Processes that multiprocessing has forked run no atexit functions.
+        multiprocessing.util.Finalize(None, _backend.close_all_groups, exitpriority=0)
         if os.environ.get("CCOM_TORCH_DUMP") or os.environ.get("TORCH_FR_DUMP_TEMP_FILE"):
             from ccom.torch import flight_recorder
 

@@ -11,6 +11,7 @@ import time
 
 import torch
 import torch.distributed as dist
+from ccom.torch import backend_of
 
 
 def shapes(rank):
@@ -59,6 +60,13 @@ def late_for_a_message(rank):
         time.sleep(2.5)
 
 
+def late_for_a_group(rank):
+    if rank == 1:
+        time.sleep(2.5)
+    else:
+        dist.new_group(timeout=datetime.timedelta(seconds=1))
+
+
 def meet(store, name, rank, ranks):
     store.set(f"{name}/{rank}", "")
     store.wait([f"{name}/{each}" for each in range(ranks)])
@@ -66,9 +74,11 @@ def meet(store, name, rank, ranks):
 
 def run(name, store, rank, ranks):
     """The error of one case, which has a group of its own."""
-    timeout = datetime.timedelta(seconds=1 if "late" in name else 20)
+    timeout = datetime.timedelta(seconds=20)
     dist.init_process_group("ccom", store=dist.PrefixStore(name, store), rank=rank, world_size=ranks, timeout=timeout)
     dist.all_reduce(torch.ones(3))
+    if "late" in name:
+        backend_of()._set_default_timeout(datetime.timedelta(seconds=1))
     meet(store, f"{name}/begin", rank, ranks)
     begin = time.monotonic()
     error = ""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes that are forked from one that has torch and ccom: forking.py before|workers|mapped|threads [KEEP_BYTES]"""
+"""Processes that are forked from one that has torch and ccom: forking.py before|workers|mapped|threads [KEEP_BYTES FORKS]"""
 import multiprocessing
 import os
 import sys
@@ -87,7 +87,7 @@ def threads():
     allocating = [threading.Thread(target=allocate, daemon=True) for _ in range(8)]
     for thread in allocating:
         thread.start()
-    for _ in range(300):
+    for _ in range(int(sys.argv[3])):
         child = os.fork()
         if child == 0:
             os._exit(0 if data[-1] == 7 and torch.empty(2 << 20)[0] is not None else 1)
