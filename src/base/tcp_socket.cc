@@ -51,7 +51,7 @@ Result<Address> parse_literal(const std::string& ip) {
 // reports at listen() if that one was not listening yet at bind().
 Result<Descriptor> try_port(Address address, uint16_t port, int backlog) {
   address.set_port(port);
-  Descriptor socket(::socket(address.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP));
+  Descriptor socket = new_tcp_socket(address.family());
   const int on = 1;
   if (socket.is_open() && ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&
       ::bind(socket.get(), address.get(), address.size_bytes) == 0 && ::listen(socket.get(), backlog) == 0) {
@@ -66,6 +66,10 @@ void set_option(int fd, int level, int name, int value) {
 }
 
 }  // namespace
+
+Descriptor new_tcp_socket(int family) {
+  return Descriptor::from([&] { return ::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP); });
+}
 
 Result<HostPort> parse_host_port(std::string_view text) {
   const auto invalid = [text](const char* why) {

@@ -33,6 +33,9 @@ struct PortRange {
 // Parses CCOM_PORT_RANGE: "40000-40999", or "" for any.
 Result<PortRange> parse_port_range(std::string_view text);
 
+// Non-blocking, close-on-exec, like all sockets of ccom. Closed, with errno, if there is none.
+Descriptor new_tcp_socket(int family);
+
 // Listens at `ip`, an IPv4 or IPv6 literal, on the first free port of the range; non-blocking, close-on-exec.
 // ConfigError if `ip` is no literal or a wildcard, and if no port is free.
 Result<Descriptor> listen_at(const std::string& ip, const PortRange& ports, int backlog);

@@ -121,7 +121,8 @@ bool UnprovedConnections::make_room() {
 
 void UnprovedConnections::accept_from(int listener) {
   for (size_t i = 0; i < kAcceptsAtOnce; ++i) {
-    Descriptor socket(::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    const auto accept = [&] { return ::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC); };
+    auto socket = Descriptor::from(accept);
     if (!socket.is_open()) {
       const int reason = errno;
       if (reason == EINTR || reason == ECONNABORTED) continue;

@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <optional>
 #include <thread>
 
 #include "base/log.h"
+#include "base/thread.h"
 #include "bootstrap/gathering.h"
 #include "bootstrap/grpc_answer.h"
 #include "bootstrap/grpc_channel.h"
@@ -32,6 +34,9 @@ constexpr auto kLostTimeout = 500ms;
 constexpr auto kRefusalTimeout = 2s;
 
 // One rank's client. Used by one thread; has_failed() by any.
+//
+// Signals are blocked while gRPC's functions run, because any of them may start threads, which would take the
+// application's signals. Not for longer: a signal of the caller's may end the wait.
 class Client final : public Rendezvous {
  public:
   Client(const UniqueId& id, int nranks, Rank rank, Interrupted interrupted)
@@ -41,6 +46,7 @@ class Client final : public Rendezvous {
     request_.set_token(random_u64());
     request_.set_who(this_process());
     request_.set_build(this_build());
+    signals_blocked_.reset();
   }
   ~Client() override;
   Status open();
@@ -59,6 +65,7 @@ class Client final : public Rendezvous {
   Status interruption() const;
   Status explain(const grpc::Status& status) const;
 
+  std::optional<SignalsBlocked> signals_blocked_{std::in_place};  // while members are made, and while they go
   const UniqueId id_;
   const Interrupted interrupted_;
   std::atomic<bool> was_interrupted_ = false;
@@ -75,6 +82,7 @@ class Client final : public Rendezvous {
 
 Status Client::open() {
   CCOM_TRY_ASSIGN(const TlsIdentity identity, make_tls_identity(id_.secret));
+  const SignalsBlocked blocked;
   channel_ = open_channel(id_, identity);
   stub_ = wire::RendezvousService::NewStub(channel_);
   return Status::ok();
@@ -132,6 +140,7 @@ Status Client::interruption() const {
 
 // As the stub's blocking call, until the caller does not want to wait any longer.
 grpc::Status Client::attempt(const wire::Request& request, Deadline deadline, wire::Answer& answer) {
+  std::optional<SignalsBlocked> blocked(std::in_place);
   grpc::ClientContext context;
   context.set_deadline(grpc_deadline(deadline));
   grpc::CompletionQueue queue;
@@ -142,7 +151,10 @@ grpc::Status Client::attempt(const wire::Request& request, Deadline deadline, wi
   bool is_ok = false;
   while (queue.AsyncNext(&tag, &is_ok, grpc_deadline(Deadline::after(kInterruptInterval))) ==
          grpc::CompletionQueue::TIMEOUT) {
-    if (is_interrupted()) context.TryCancel();
+    blocked.reset();
+    const bool is_over = is_interrupted();
+    blocked.emplace();
+    if (is_over) context.TryCancel();
   }
   drain(queue);
   return status;
@@ -167,6 +179,7 @@ Result<wire::Answer> Client::exchange(const wire::Request& request, Deadline dea
     if (has_answered_) limit = limit.earlier(Deadline::after(kLostTimeout));
     if (!is_retryable(status) || limit.passed()) return explain(why);
     // Not a plain sleep: gRPC continues a connection attempt only while a thread waits on the channel (else every 5 s).
+    const SignalsBlocked blocked;
     channel_->WaitForConnected(grpc_deadline(limit.earlier(Deadline::after(pause))));
     pause = std::min(pause * 2, 100ms);
   }
@@ -223,6 +236,7 @@ Result<std::vector<std::string>> Client::all_gather(std::string_view phase, std:
 }
 
 Client::~Client() {
+  signals_blocked_.emplace();
   try {
     if (has_joined_) leave();
   } catch (const std::bad_alloc&) {  // the lost connection tells the server

@@ -251,8 +251,7 @@ void RendezvousServer::Impl::on_cancel(Call* call) {
     const auto place = std::ranges::find_if(waiting_, [call](const auto& entry) { return entry.second.call == call; });
     const auto present = std::ranges::find_if(present_, [call](const auto& entry) { return entry.second == call; });
     if (place == waiting_.end() && present == present_.end()) return;
-    const Rank rank = place != waiting_.end() ? place->first : present->first;
-    gathering_.lose_rank(rank);
+    gathering_.lose_rank(place != waiting_.end() ? place->first : present->first);
     settle(finished);
     changed_.notify_all();
   }
@@ -333,6 +332,7 @@ bool RendezvousServer::Impl::wait_until_ended(Clock::time_point when) const {
 
 Result<std::unique_ptr<RendezvousServer>> RendezvousServer::start(Options options) {
   try {
+    const SignalsBlocked blocked;  // gRPC's threads leave them to the application's
     auto impl = std::make_unique<Impl>(std::move(options));
     CCOM_TRY(impl->open());
     return std::unique_ptr<RendezvousServer>(new RendezvousServer(std::move(impl)));

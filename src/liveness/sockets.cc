@@ -35,7 +35,7 @@ Result<SocketAddress> parse_address(const std::string& text) {
 }
 
 Result<Descriptor> open_socket(int family) {
-  Descriptor socket(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  Descriptor socket = new_tcp_socket(family);
   if (!socket.is_open()) return system_error(errno, "open a control socket");
   return socket;
 }

@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -34,6 +35,10 @@ constexpr int32_t kClient = 1;
 
 HandshakeIdentity identity(const Secret& key, int32_t self, const std::string& path) {
   return {.protocol = HandshakeProtocol::Segment, .key = key, .self = self, .channel = path};
+}
+
+Descriptor new_socket() {
+  return Descriptor::from([] { return ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); });
 }
 
 bool same_user(int socket) {
@@ -159,7 +164,7 @@ class UnixSegmentServer final : public SegmentServer {
 };
 
 Status UnixSegmentServer::listen() {
-  listener_ = Descriptor(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  listener_ = new_socket();
   const sockaddr_un address = address_of(path_);
   if (listener_.get() < 0 ||
       ::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 ||
@@ -170,8 +175,9 @@ Status UnixSegmentServer::listen() {
 }
 
 Status UnixSegmentServer::accept_all() {
+  const auto accept = [this] { return ::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK); };
   while (pending_.size() < kMaxPending) {
-    Descriptor socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    auto socket = Descriptor::from(accept);
     if (socket.get() < 0) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
       if (errno == EAGAIN) return Status::ok();
@@ -238,18 +244,16 @@ void UnixSegmentServer::close_and_remove() {
 }
 
 // A full backlog answers EAGAIN and cannot be polled for.
-Result<Descriptor> connect_to(const std::string& path, const WaitLimit& limit) {
+Status connect_to(const Descriptor& socket, const std::string& path, const WaitLimit& limit) {
   const sockaddr_un address = address_of(path);
   if (path.size() >= sizeof(address.sun_path)) return error(Code::InvalidArgument, "path too long: %s", path.c_str());
-  Descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (socket.get() < 0) return system_error(errno, "socket");
   while (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
     if (errno != EAGAIN && errno != EINTR) return system_error(errno, "connect");
     if (limit.is_reached()) return error(Code::Timeout, "connect: the leader does not answer");
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   if (!same_user(socket.get())) return error(Code::RemoteError, "the leader runs under another user");
-  return socket;
+  return {};
 }
 
 Status await_packet(const Descriptor& socket, const WaitLimit& limit) {
@@ -272,8 +276,9 @@ Status check(Handshake& handshake, ssize_t length, const HandshakeMessage& messa
   return Status::ok();
 }
 
-Result<Descriptor> fetch_descriptor(const std::string& path, const Secret& key, const WaitLimit& limit) {
-  CCOM_TRY_ASSIGN(const Descriptor socket, connect_to(path, limit));
+Result<Descriptor> fetch_descriptor(const Descriptor& socket, const std::string& path, const Secret& key,
+                                    const WaitLimit& limit) {
+  CCOM_TRY(connect_to(socket, path, limit));
   Handshake handshake = Handshake::connector(identity(key, kClient, path), kServer);
   if (!send_packet(socket.get(), handshake.next().bytes())) return system_error(errno, "send to the leader");
   CCOM_TRY(await_packet(socket, limit));
@@ -298,10 +303,22 @@ Result<std::unique_ptr<SegmentServer>> SegmentServer::create(const Secret& key) 
   return std::unique_ptr<SegmentServer>(std::move(server));
 }
 
+Result<Descriptor> open_segment_client() {
+  Descriptor client = new_socket();
+  if (!client.is_open()) return system_error(errno, "open a socket to fetch shared memory");
+  return client;
+}
+
 Result<std::unique_ptr<SharedSegment>> fetch_segment(const std::string& path, size_t size_bytes, const Secret& key,
                                                      const WaitLimit& limit) {
+  CCOM_TRY_ASSIGN(Descriptor client, open_segment_client());
+  return fetch_segment(std::move(client), path, size_bytes, key, limit);
+}
+
+Result<std::unique_ptr<SharedSegment>> fetch_segment(Descriptor client, const std::string& path, size_t size_bytes,
+                                                     const Secret& key, const WaitLimit& limit) {
   const std::string what = "fetch shared memory at " + path;
-  Result<Descriptor> fd = fetch_descriptor(path, key, limit);
+  Result<Descriptor> fd = fetch_descriptor(client, path, key, limit);
   if (!fd) return std::move(fd).error().in(what);
   return SharedSegment::attach(fd->release(), size_bytes);
 }

@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 
+#include "base/descriptor.h"
 #include "base/secret.h"
 #include "base/status.h"
 #include "base/types.h"
@@ -52,5 +53,9 @@ class SegmentServer {
 // The other side: connects to `path` and maps what it gets. Blocking.
 Result<std::unique_ptr<SharedSegment>> fetch_segment(const std::string& path, size_t size_bytes, const Secret& key,
                                                      const WaitLimit& limit);
+// The same in two steps, for clients that say before whether they will come: the first needs nothing of the leader.
+Result<Descriptor> open_segment_client();
+Result<std::unique_ptr<SharedSegment>> fetch_segment(Descriptor client, const std::string& path, size_t size_bytes,
+                                                     const Secret& key, const WaitLimit& limit);
 
 }  // namespace ccom

@@ -17,6 +17,11 @@ bool wants(const wire::ArenaOffer& offer, uint64_t number) {
   return std::ranges::find(offer.wanted(), number) != offer.wanted().end();
 }
 
+// Calls copy then.
+void log_lack(const char* whose, const Status& reason) {
+  log(LogLevel::Info, "buffers %s are out of reach: %s", whose, reason.message().c_str());
+}
+
 }  // namespace
 
 wire::ProcessMemory ArenaExchange::describe() {
@@ -28,7 +33,7 @@ wire::ProcessMemory ArenaExchange::describe() {
   return memory;
 }
 
-Result<wire::ArenaOffer> ArenaExchange::prepare(const std::vector<Said>& ranks) {
+wire::ArenaOffer ArenaExchange::prepare(const std::vector<Said>& ranks) {
   std::map<uint64_t, size_t> servers;
   for (size_t i = 0; i < ranks.size(); ++i) {
     const wire::ProcessMemory& memory = *ranks[i].memory;
@@ -40,54 +45,67 @@ Result<wire::ArenaOffer> ArenaExchange::prepare(const std::vector<Said>& ranks) 
     if (number == process_number() || processes_[server].arena_bytes == 0) continue;
     if (auto known = mapped_arena(number)) {
       arenas_[number] = std::move(known);
-    } else {
+    } else if (Result<Descriptor> client = open_segment_client()) {
+      clients_[number] = *std::move(client);
       offer.add_wanted(number);
+    } else {
+      log_lack("of another process", client.error());
     }
   }
   offer.set_path("");
-  if (serves() && servers.size() > 1) {
-    CCOM_TRY_ASSIGN(server_, SegmentServer::create(key_));
+  if (!serves() || servers.size() < 2) return offer;
+  if (Result<std::unique_ptr<SegmentServer>> server = SegmentServer::create(key_)) {
+    server_ = *std::move(server);
     offer.set_path(server_->path());
+  } else {
+    log_lack("of this process", server.error());
   }
   return offer;
 }
 
-Status ArenaExchange::trade(const std::vector<const wire::ArenaOffer*>& offers, const WaitLimit& limit) {
+void ArenaExchange::trade(const std::vector<const wire::ArenaOffer*>& offers, const WaitLimit& limit) {
   const auto clients =
       std::ranges::count_if(offers, [](const wire::ArenaOffer* offer) { return wants(*offer, process_number()); });
-  Status served;
   std::jthread serving;
   if (server_ != nullptr && clients > 0) {
-    const int refused = start_thread(serving, "ccom-handover", [&] {
-      try {
-        served = server_->serve(process_arena()->segment(), static_cast<int>(clients), limit);
-      } catch (const std::bad_alloc&) {
-        served = out_of_memory();
-      }
-    });
-    if (refused != 0) served = system_error(refused, "start a thread that hands over shared memory");
+    const int refused = start_thread(serving, "ccom-handover", [&] { serve(static_cast<int>(clients), limit); });
+    if (refused != 0) {
+      log_lack("of this process", system_error(refused, "start a thread that hands them over"));
+      server_.reset();  // so that nobody waits for it
+    }
   }
   has_all_ = can_read_all_ = true;
   for (size_t i = 0; i < processes_.size(); ++i) {
     const Process& process = processes_[i];
     if (process.number == process_number()) continue;
-    has_all_ &= process.arena_bytes > 0;
     can_read_all_ &= can_read(process.pid, process.probe, process.number);
-    if (process.server != i || !wants(*offers[self_], process.number)) continue;
-    if (const Status fetched = fetch(process, offers[i]->path(), limit); !fetched.is_ok()) {
-      log(LogLevel::Info, "buffers of another process are out of reach: %s", fetched.message().c_str());
-      has_all_ = false;
+    if (process.server == i && clients_.contains(process.number)) {
+      const Status fetched = fetch(process, offers[i]->path(), limit);
+      if (!fetched.is_ok()) log_lack("of another process", fetched);
     }
+    has_all_ &= arenas_.contains(process.number);
   }
   if (serving.joinable()) serving.join();
   server_.reset();
   has_all_ &= processes_[self_].arena_bytes > 0;
-  return served;
+}
+
+void ArenaExchange::serve(int clients, const WaitLimit& limit) {
+  try {
+    const Status served = server_->serve(process_arena()->segment(), clients, limit);
+    if (!served.is_ok()) log_lack("of this process", served);
+  } catch (const std::bad_alloc&) {
+    log_lack("of this process", out_of_memory());
+  }
+  server_.reset();  // whoever has not been served is told so
 }
 
 Status ArenaExchange::fetch(const Process& process, const std::string& path, const WaitLimit& limit) {
-  CCOM_TRY_ASSIGN(arenas_[process.number], fetch_segment(path, process.arena_bytes, key_, limit));
-  remember_arena(process.number, arenas_[process.number]);
+  if (path.empty()) return error(Code::NotSupported, "that process does not hand it over");
+  CCOM_TRY_ASSIGN(std::shared_ptr<SharedSegment> segment,
+                  fetch_segment(std::move(clients_[process.number]), path, process.arena_bytes, key_, limit));
+  remember_arena(process.number, segment);
+  arenas_[process.number] = std::move(segment);
   return {};
 }
 

@@ -31,10 +31,11 @@ class ArenaExchange {
 
   // 1. What this process has.
   static wire::ProcessMemory describe();
-  // 2. Which arenas this rank lacks, and where to fetch this process's, if this rank serves it.
-  Result<wire::ArenaOffer> prepare(const std::vector<Said>& ranks);
-  // 3. Serves and fetches. Blocking. An arena that cannot be mapped is no error: has_all() tells.
-  Status trade(const std::vector<const wire::ArenaOffer*>& offers, const WaitLimit& limit);
+  // 2. Which arenas this rank will fetch, and where to fetch this process's, if this rank serves it. Nobody waits for
+  // what cannot be fetched or served for lack of a descriptor.
+  wire::ArenaOffer prepare(const std::vector<Said>& ranks);
+  // 3. Serves and fetches. Blocking. An arena that cannot be handed over or mapped is no error: has_all() tells.
+  void trade(const std::vector<const wire::ArenaOffer*>& offers, const WaitLimit& limit);
   bool has_all() const { return has_all_; }
   // This rank may read the memory of every other process of the host.
   bool can_read_all() const { return can_read_all_; }
@@ -51,12 +52,14 @@ class ArenaExchange {
     uint64_t probe = 0;  // where in its memory its number stands
   };
   bool serves() const { return processes_[self_].server == self_ && processes_[self_].arena_bytes > 0; }
+  void serve(int clients, const WaitLimit& limit);
   Status fetch(const Process& process, const std::string& path, const WaitLimit& limit);
 
   const size_t self_;
   const Secret key_;
   std::vector<Process> processes_;                             // by local rank
   std::map<uint64_t, std::shared_ptr<SharedSegment>> arenas_;  // of other processes
+  std::map<uint64_t, Descriptor> clients_;                     // to fetch those that are missing
   std::unique_ptr<SegmentServer> server_;
   bool has_all_ = false;
   bool can_read_all_ = false;

@@ -119,7 +119,7 @@ Result<wire::Addresses> CommSetup::share(const std::vector<wire::Capabilities>& 
       if (!theirs.has_memory()) return incomplete_part(kCapabilities, rank, "memory");
       said.push_back({theirs.process(), &theirs.memory()});
     }
-    CCOM_TRY_ASSIGN(*mine.mutable_arena(), arenas_->prepare(said));
+    *mine.mutable_arena() = arenas_->prepare(said);
   }
   CCOM_TRY(open_transports(mine));
   return mine;
@@ -241,7 +241,8 @@ Status CommSetup::trade_arenas(const std::vector<wire::Addresses>& all, const Wa
     if (!theirs.has_arena()) return incomplete_part(kAddresses, rank, "arena");
     offers.push_back(&theirs.arena());
   }
-  return arenas_->trade(offers, limit);
+  arenas_->trade(offers, limit);
+  return {};
 }
 
 // All must have derived the same topology, because every choice follows from it; and what some ranks of a host lack

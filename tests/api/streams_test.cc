@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Many small calls on streams, as in a backward pass: how often the streams' threads are woken.
+// Many small calls on streams, as in a backward pass: how often the streams' threads are woken; and what ends the wait
+// for an event.
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <functional>
 #include <thread>
 #include <vector>
 
@@ -30,6 +32,42 @@ TEST(Streams, AThousandSmallCallsCostAHandfulOfWakeUps) {
     RecordProperty("wakeups", static_cast<int>(stream->stream.wakeups()));
     EXPECT_EQ(ccomStreamDestroy(stream), ccomSuccess);
   });
+}
+
+// A stream that waits for an event, behind a call that rank 1 never makes. Returns what the wait ends with.
+ccomResult_t wait_for_event_behind_a_call(ccomComm_t comm, const std::function<void()>& end_the_call) {
+  ccomStream_t calls = nullptr, waits = nullptr;
+  ccomEvent_t event = nullptr;
+  EXPECT_EQ(ccomStreamCreate(&calls), ccomSuccess);
+  EXPECT_EQ(ccomStreamCreate(&waits), ccomSuccess);
+  EXPECT_EQ(ccomEventCreate(&event), ccomSuccess);
+  EXPECT_EQ(ccomBarrier(comm, calls), ccomSuccess);
+  EXPECT_EQ(ccomEventRecord(event, calls), ccomSuccess);
+  EXPECT_EQ(ccomStreamWaitEvent(waits, event), ccomSuccess);
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_EQ(ccomStreamQuery(waits), ccomInProgress);
+  end_the_call();
+  const ccomResult_t waited = ccomStreamSynchronize(waits, 20000);  // far below CCOM_TIMEOUT_MS
+  EXPECT_EQ(ccomEventQuery(event), waited);
+  ccomStreamDestroy(calls);
+  ccomStreamDestroy(waits);
+  ccomEventDestroy(event);
+  return waited;
+}
+
+TEST(Streams, AnAbortEndsTheWaitForAnEventBehindACallOfThatCommunicator) {
+  with_ranks(2, [](int rank, ccomComm_t comm) {
+    if (rank == 1) return;
+    EXPECT_EQ(wait_for_event_behind_a_call(comm, [comm] { EXPECT_EQ(ccomCommAbort(comm), ccomSuccess); }), ccomAborted);
+  });
+}
+
+TEST(Streams, AnErrorOfACommunicatorEndsTheWaitForAnEventBehindItsCall) {
+  std::vector<ccomComm_t> comms(2);
+  ASSERT_EQ(ccomCommInitAll(comms.data(), 2, nullptr), ccomSuccess);
+  EXPECT_EQ(wait_for_event_behind_a_call(comms[0], [&] { EXPECT_EQ(ccomCommDestroy(comms[1]), ccomSuccess); }),
+            ccomRemoteError);
+  EXPECT_EQ(ccomCommDestroy(comms[0]), ccomSuccess);
 }
 
 }  // namespace

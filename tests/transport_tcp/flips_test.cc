@@ -29,7 +29,9 @@ struct Ends {
       int pair[2];
       if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair) != 0) std::abort();
       static boost::asio::io_context context;
-      lines.push_back(std::make_unique<Line>(Socket(context, boost::asio::ip::tcp::v4(), pair[0])));
+      Socket socket(context);
+      if (adopt(socket, Descriptor(pair[0]))) std::abort();
+      lines.push_back(std::make_unique<Line>(std::move(socket)));
       far.push_back(pair[1]);
     }
   }

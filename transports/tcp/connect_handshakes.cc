@@ -25,8 +25,7 @@ void ConnectionSetup::AcceptHandshake::start() {
 }
 
 void ConnectionSetup::AcceptHandshake::close() {
-  ErrorCode ignored;
-  if (line_ != nullptr) line_->socket.close(ignored);
+  if (line_ != nullptr) line_->socket.close();
   timer_.cancel();
 }
 
@@ -116,8 +115,7 @@ void ConnectionSetup::ConnectAttempt::start() {
 
 void ConnectionSetup::ConnectAttempt::close() {
   is_closed_ = true;
-  ErrorCode ignored;
-  if (line_ != nullptr) line_->socket.close(ignored);
+  if (line_ != nullptr) line_->socket.close();
   timer_.cancel();
 }
 

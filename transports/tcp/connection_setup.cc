@@ -90,10 +90,9 @@ void ConnectionSetup::run_until(const WaitLimit& limit) {
 
 // Pending handlers run once more, find their sockets closed, and release them.
 void ConnectionSetup::close() {
-  ErrorCode ignored;
   if (arrivals_.is_open()) arrivals_.release();  // unproved_ owns it
   if (unproved_) unproved_->remove_listeners();
-  for (LocalInterface& interface : local_interfaces_) interface.acceptor.close(ignored);
+  for (LocalInterface& interface : local_interfaces_) interface.acceptor.close();
   for (const auto& handshake : accepted_) handshake->close();
   for (const auto& attempt : attempts_) attempt->close();
   io_.poll();

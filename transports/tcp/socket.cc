@@ -15,26 +15,8 @@ namespace {
 
 ErrorCode last_error() { return {errno, boost::system::system_category()}; }
 
-// Takes ownership of fd, even on error.
-template <typename Owner>
-ErrorCode adopt(Owner& owner, const asio::ip::tcp& protocol, int fd) {
-  ErrorCode failure;
-  owner.assign(protocol, fd, failure);
-  if (failure) {
-    ::close(fd);
-    return failure;
-  }
-  owner.native_non_blocking(true, failure);
-  return failure;
-}
-
 asio::ip::tcp protocol_of(const asio::ip::address& address) {
   return address.is_v6() ? asio::ip::tcp::v6() : asio::ip::tcp::v4();
-}
-
-// Asio's own sockets lack close-on-exec.
-int new_descriptor(const asio::ip::address& address) {
-  return ::socket(protocol_of(address).family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
 }
 
 void set_option(int fd, int level, int name, int value) {
@@ -67,7 +49,7 @@ Result<Endpoint> parse_endpoint(const std::string& text) {
 Status open_listener(Acceptor& acceptor, const std::string& address, const PortRange& ports) {
   CCOM_TRY_ASSIGN(Descriptor socket, listen_at(address, ports, SOMAXCONN));
   const auto protocol = address.find(':') == std::string::npos ? asio::ip::tcp::v4() : asio::ip::tcp::v6();
-  const ErrorCode failure = adopt(acceptor, protocol, socket.release());
+  const ErrorCode failure = acceptor.assign(protocol, std::move(socket));
   return failure ? system_error(failure.value(), "listen at %s", address.c_str()) : Status::ok();
 }
 
@@ -75,14 +57,15 @@ ErrorCode adopt(Socket& socket, Descriptor accepted) {
   int family = AF_INET;
   socklen_t length = sizeof family;
   if (::getsockopt(accepted.get(), SOL_SOCKET, SO_DOMAIN, &family, &length) != 0) return last_error();
-  return adopt(socket, family == AF_INET6 ? asio::ip::tcp::v6() : asio::ip::tcp::v4(), accepted.release());
+  return socket.assign(family == AF_INET6 ? asio::ip::tcp::v6() : asio::ip::tcp::v4(), std::move(accepted));
 }
 
 ErrorCode open_from(Socket& socket, const asio::ip::address& source) {
-  const int fd = new_descriptor(source);
-  ErrorCode failure = fd < 0 ? last_error() : adopt(socket, protocol_of(source), fd);
+  Descriptor fd = new_tcp_socket(protocol_of(source).family());  // Asio's own lack close-on-exec
+  ErrorCode failure = fd.is_open() ? socket.assign(protocol_of(source), std::move(fd)) : last_error();
   if (failure) return failure;
-  set_option(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);  // connect() chooses the port, so that pairs can share it
+  // connect() chooses the port, so that pairs can share it.
+  set_option(socket.native_handle(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
   socket.bind(Endpoint(source, 0), failure);
   return failure;
 }

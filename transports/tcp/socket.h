@@ -7,6 +7,7 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <chrono>
 #include <string>
+#include <utility>
 
 #include "base/status.h"
 #include "base/tcp_socket.h"
@@ -16,9 +17,37 @@ namespace ccom::tcp {
 
 namespace asio = boost::asio;
 using Endpoint = asio::ip::tcp::endpoint;
-using Socket = asio::ip::tcp::socket;
-using Acceptor = asio::ip::tcp::acceptor;
 using ErrorCode = boost::system::error_code;
+
+// Asio's socket or acceptor, whose descriptor is a Descriptor: a forked child does not share it.
+template <typename Asio>
+class Owning final : public Asio {
+ public:
+  explicit Owning(asio::io_context& io) : Asio(io) {}
+  Owning(Owning&&) noexcept = default;
+  Owning& operator=(Owning&&) = delete;
+  ~Owning() { close(); }
+
+  ErrorCode assign(const asio::ip::tcp& protocol, Descriptor fd) {
+    ErrorCode failure;
+    Asio::assign(protocol, fd.get(), failure);
+    if (failure) return failure;
+    descriptor_ = std::move(fd);
+    this->native_non_blocking(true, failure);
+    return failure;
+  }
+  // Operations under way end with operation_aborted.
+  void close() {
+    ErrorCode ignored;
+    if (this->is_open()) this->release(ignored);
+    descriptor_ = Descriptor();
+  }
+
+ private:
+  Descriptor descriptor_;
+};
+using Socket = Owning<asio::ip::tcp::socket>;
+using Acceptor = Owning<asio::ip::tcp::acceptor>;
 
 // "10.0.0.7:4100", "[fd00::7]:4100".
 std::string to_text(const Endpoint& endpoint);
@@ -27,7 +56,7 @@ Result<Endpoint> parse_endpoint(const std::string& text);
 Status open_listener(Acceptor& acceptor, const std::string& address, const PortRange& ports);
 // Takes a connection that was accepted elsewhere.
 ErrorCode adopt(Socket& socket, Descriptor accepted);
-// A new socket bound to `source`, any port. Non-blocking and close-on-exec, like all sockets of ccom.
+// A new socket bound to `source`, any port.
 ErrorCode open_from(Socket& socket, const asio::ip::address& source);
 // After connecting.
 struct SocketOptions {
