@@ -10,8 +10,6 @@
 #include <array>
 #include <cerrno>
 
-#include "base/handshake.h"
-
 namespace ccom {
 namespace {
 
@@ -35,35 +33,20 @@ bool is_shortage_of_accept(int number) {
 
 }  // namespace
 
-size_t measure_handshake(ConstBytes begin) {
-  const HandshakeMessage model;
-  const size_t known = std::min(begin.size(), sizeof model.magic);
-  return std::ranges::equal(begin.first(known), model.bytes().first(known)) ? sizeof model : 0;
-}
-
-// RFC 8446, 5.1: type handshake, version 3.x, length.
-size_t measure_client_hello(ConstBytes begin) {
-  constexpr size_t kHeaderBytes = 5, kMostBytes = 4096;
-  if (!begin.empty() && begin[0] != std::byte{22}) return 0;
-  if (begin.size() > 1 && begin[1] != std::byte{3}) return 0;
-  if (begin.size() < kHeaderBytes) return kHeaderBytes;
-  const size_t length = std::to_integer<size_t>(begin[3]) << 8 | std::to_integer<size_t>(begin[4]);
-  return length == 0 || length > kMostBytes ? 0 : kHeaderBytes + length;
-}
-
-Result<UnprovedConnections> UnprovedConnections::create(MeasureGreeting measure) {
+Result<UnprovedConnections> UnprovedConnections::create(const Greeting& greeting) {
   Descriptor events(::epoll_create1(EPOLL_CLOEXEC));
   if (!events.is_open()) return system_error(errno, "open an epoll descriptor");
-  return UnprovedConnections(measure, std::move(events));
+  return UnprovedConnections(greeting, std::move(events));
 }
 
-UnprovedConnections::UnprovedConnections(MeasureGreeting measure, Descriptor events)
-    : measure_(measure), events_(std::move(events)), most_waiting_(most_unproved()), next_number_(kFirstNumber) {}
+UnprovedConnections::UnprovedConnections(const Greeting& greeting, Descriptor events)
+    : greeting_(greeting), events_(std::move(events)), most_waiting_(most_unproved()), next_number_(kFirstNumber) {}
 
 Status UnprovedConnections::add_listener(int socket) {
   epoll_event event{.events = EPOLLIN, .data = {.u64 = listeners_.size()}};
   if (::epoll_ctl(events_.get(), EPOLL_CTL_ADD, socket, &event) != 0)
     return system_error(errno, "wait for connections");
+  filter_greetings(socket, greeting_);
   listeners_.push_back(socket);
   return Status::ok();
 }
@@ -86,7 +69,7 @@ UnprovedConnections::State UnprovedConnections::look_at(int socket) const {
   const ssize_t got = ::recv(socket, head.data(), head.size(), MSG_PEEK | MSG_DONTWAIT);
   if (got == 0) return State::Wrong;
   if (got < 0) return errno == EAGAIN || errno == EINTR ? State::Incomplete : State::Wrong;
-  const size_t whole = measure_(ConstBytes(head).first(static_cast<size_t>(got)));
+  const size_t whole = greeting_.measure(ConstBytes(head).first(static_cast<size_t>(got)));
   int arrived = 0;
   if (whole == 0 || ::ioctl(socket, FIONREAD, &arrived) != 0) return State::Wrong;
   return static_cast<size_t>(got) >= std::min(whole, head.size()) && static_cast<size_t>(arrived) >= whole
@@ -131,6 +114,7 @@ void UnprovedConnections::accept_from(int listener) {
       pause_ = Deadline::after(kShortagePause);
       return set_listening(false);
     }
+    unfilter(socket.get());
     const State state = look_at(socket.get());
     if (state == State::Wrong) ++refused_;
     if (state == State::Complete) complete_.push_back(std::move(socket));

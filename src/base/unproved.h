@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How every TCP listener of ccom accepts: connections stay here until their whole first message has arrived, so who
-// says nothing, or too little, costs a descriptor and some hundred bytes, delays nobody, and never reaches a protocol.
-// Dropped: who says something else, who has closed, who takes longer than two seconds, and the oldest one when there
-// are too many or when the process has no free descriptors. A peer that was dropped connects again.
+// How every TCP listener of ccom accepts: the kernel keeps connections that say nothing, or begin with something else
+// (base/greeting.h), as far as it can. All others stay here until their whole first message has arrived, so who says
+// too little costs a descriptor and some hundred bytes, delays nobody, and never reaches a protocol. Dropped: who says
+// something else, who has closed, who takes longer than two seconds, and the oldest one when there are too many or when
+// the process has no free descriptors. A peer that was dropped connects again.
 #pragma once
 
 #include <chrono>
@@ -13,24 +14,19 @@
 #include <vector>
 
 #include "base/descriptor.h"
+#include "base/greeting.h"
 #include "base/status.h"
 #include "base/time.h"
 #include "base/types.h"
 
 namespace ccom {
 
-// The length of a first message, as far as its first bytes tell: more than `begin` has while it is not known; 0: this
-// is none. Never more than a few KiB: the message waits in the kernel.
-using MeasureGreeting = size_t (*)(ConstBytes begin);
-size_t measure_handshake(ConstBytes begin);     // of base/handshake.h
-size_t measure_client_hello(ConstBytes begin);  // of TLS: one record
-
 // Used by one thread.
 class UnprovedConnections {
  public:
-  static constexpr size_t kHeadBytes = 8;  // what MeasureGreeting sees at most
+  static constexpr size_t kHeadBytes = 8;  // what Greeting::measure sees at most
 
-  static Result<UnprovedConnections> create(MeasureGreeting measure);
+  static Result<UnprovedConnections> create(const Greeting& greeting);
 
   // A listening, non-blocking socket, which must stay open until remove_listeners() or the end.
   Status add_listener(int socket);
@@ -53,7 +49,7 @@ class UnprovedConnections {
   };
   enum class State { Incomplete, Complete, Wrong };
 
-  UnprovedConnections(MeasureGreeting measure, Descriptor events);
+  UnprovedConnections(const Greeting& greeting, Descriptor events);
   State look_at(int socket) const;
   void look_again(Number number);
   void accept_from(int listener);
@@ -62,7 +58,7 @@ class UnprovedConnections {
   void listen_again();
   void set_listening(bool on);
 
-  MeasureGreeting measure_;
+  Greeting greeting_;
   Descriptor events_;  // epoll
   size_t most_waiting_;
   std::vector<int> listeners_;

@@ -41,13 +41,13 @@ Result<uint16_t> port_of(const Descriptor& socket) {
                        : reinterpret_cast<const sockaddr_in&>(address).sin_port);
 }
 
-constexpr size_t kMostHelloBytes = 5 + 4096;  // as measure_client_hello() allows
+constexpr size_t kMostHelloBytes = 5 + 4096;  // as kClientHelloGreeting allows
 
 // In what has arrived, which stays there.
 bool says(const Descriptor& connection, std::string_view name) {
-  std::array<char, kMostHelloBytes> hello;
+  std::array<std::byte, kMostHelloBytes> hello;
   const ssize_t got = ::recv(connection.get(), hello.data(), hello.size(), MSG_PEEK | MSG_DONTWAIT);
-  return got > 0 && std::string_view(hello.data(), static_cast<size_t>(got)).find(name) != std::string_view::npos;
+  return got > 0 && asks_for(ConstBytes(hello).first(static_cast<size_t>(got)), name);
 }
 
 // With the alert that tells a client so (RFC 6066, 3: unrecognized_name). What it has sent is read, because a
@@ -61,6 +61,11 @@ void refuse(const Descriptor& connection) {
 
 }  // namespace
 
+bool asks_for(ConstBytes hello, std::string_view name) {
+  return std::string_view(reinterpret_cast<const char*>(hello.data()), hello.size()).find(name) !=
+         std::string_view::npos;
+}
+
 Result<std::unique_ptr<ConnectionIntake>> ConnectionIntake::listen(const std::string& address, uint16_t port,
                                                                    const Secret& secret, grpc::ServerBuilder& server) {
   const std::string endpoint = endpoint_text(address, port);
@@ -70,7 +75,7 @@ Result<std::unique_ptr<ConnectionIntake>> ConnectionIntake::listen(const std::st
         .with_cure("use one address of this host");
   }
   CCOM_TRY_ASSIGN(const TlsIdentity identity, make_tls_identity(secret));
-  CCOM_TRY_ASSIGN(UnprovedConnections arriving, UnprovedConnections::create(&measure_client_hello));
+  CCOM_TRY_ASSIGN(UnprovedConnections arriving, UnprovedConnections::create(kClientHelloGreeting));
   std::unique_ptr<ConnectionIntake> intake(new ConnectionIntake(std::move(arriving), identity.name));
   Result<Descriptor> listener = listen_at_port(address, port, SOMAXCONN);
   if (!listener) return std::move(listener).error().in("listen for the ranks at " + endpoint);

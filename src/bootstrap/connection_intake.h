@@ -8,14 +8,20 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "base/descriptor.h"
 #include "base/secret.h"
 #include "base/status.h"
+#include "base/types.h"
 #include "base/unproved.h"
 
 namespace ccom {
+
+// Whether a ClientHello asks for the server of that name. Names are long and random, so what stands anywhere in it
+// does.
+bool asks_for(ConstBytes hello, std::string_view name);
 
 // Hands over connections on which a TLS ClientHello has arrived that asks for this server by name, which only holders
 // of the secret know (tls_identity.h): gRPC would keep any other for five seconds, until its handshake times out. Runs

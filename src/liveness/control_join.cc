@@ -255,7 +255,7 @@ class ControlJoin {
 
 Status join_control_trees(const JoinPlan& plan, const Descriptor& listener, const JoinHooks& hooks,
                           const WaitLimit& limit) {
-  auto arriving = UnprovedConnections::create(&measure_handshake);
+  auto arriving = UnprovedConnections::create(kHandshakeGreeting);
   if (!arriving) return std::move(arriving).error().in("control connections");
   if (listener.is_open()) CCOM_TRY(arriving->add_listener(listener.get()));
   return ControlJoin(plan, *std::move(arriving), hooks).run(limit);

@@ -1,20 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How ranks find one another: launchers' environments, ids, addresses, and what ranks say at the rendezvous.
+#include <arpa/inet.h>
+#include <google/protobuf/stubs/logging.h>
+
 #include <map>
 
 #include "base/tcp_socket.h"
 #include "bootstrap/gathering.h"
+#include "bootstrap/grpc_answer.h"
 #include "bootstrap/interface_filter.h"
 #include "bootstrap/launch.h"
 #include "bootstrap/launch_environment.h"
 #include "bootstrap/launch_hosts.h"
+#include "bootstrap/rendezvous.pb.h"
 #include "bootstrap/unique_id.h"
+#include "bootstrap/url.h"
 #include "tests/fuzz/target.h"
 
 namespace ccom {
 namespace {
 
+using fuzz::Reader;
 using fuzz::require;
 using fuzz::text_of;
 
@@ -64,6 +71,49 @@ CCOM_FUZZ_TARGET(addresses) {
   const std::string_view text = text_of(input);
   if (const auto found = parse_host_port(text)) require(!found->host.empty());
   if (const auto ports = parse_port_range(text)) require(ports->low <= ports->high);
+}
+
+// Urls as users write them, of rank 1: it creates nothing. Names of hosts would be asked for in the network.
+CCOM_FUZZ_TARGET(url) {
+  Reader reader(input);
+  const auto is_name = [](std::string_view text) {
+    const Result<HostPort> where = parse_host_port(text);
+    in6_addr numeric;
+    return where && ::inet_pton(AF_INET, where->host.c_str(), &numeric) != 1 &&
+           ::inet_pton(AF_INET6, where->host.c_str(), &numeric) != 1;
+  };
+  const int nranks = static_cast<int>(reader.below(4)) - 1, rank = reader.below(8) == 0 ? nranks : 1;
+  const std::string_view url = text_of(reader.take(1000));
+  constexpr std::string_view kTcp = "tcp://";
+  if (url == "env://" || (url.starts_with(kTcp) && is_name(url.substr(kTcp.size())))) return;
+  const MakeId make_id = [] { return error(Code::SystemError, "rank 0 alone makes one"); };
+  const Result<UniqueId> id = unique_id_from_url(url, nranks, rank, Deadline::after_ms(0), make_id);
+  if (!id) return require(!id.error().message().empty());
+  require(rank >= 0 && rank < nranks && url.starts_with(kTcp) && id->port != 0 && !id->address.empty());
+}
+
+// What passes between a rank and the server of the rendezvous, inside TLS.
+CCOM_FUZZ_TARGET(rendezvous_messages) {
+  if (input.empty()) return;
+  google::protobuf::SetLogHandler(nullptr);  // it has much to say about strings
+  const std::string text(text_of(input.subspan(1)));
+  if (std::to_integer<int>(input[0]) % 2 == 0) {
+    wire::Request request;
+    if (!request.ParseFromString(text)) return;
+    Gathering gathering;
+    const Caller caller = caller_of(request);
+    (void)gathering.would_admit(caller);
+    (void)gathering.join(caller);
+    const wire::Contribution& part = request.contribution();
+    (void)gathering.contribute(caller, part.round(), part.phase(), part.part());
+    (void)gathering.result(part.round());
+    gathering.lose_rank(caller.rank);
+  } else {
+    wire::Answer answer;
+    if (!answer.ParseFromString(text)) return;
+    const Status status = decode(answer);
+    if (!answer.has_failure()) require(status.is_ok());
+  }
 }
 
 // Any number of ranks that say anything in any order. Whoever has an answer has all parts of his round.

@@ -165,16 +165,21 @@ TEST(ControlPort, StrangersAreDroppedAndDisturbNobody) {
   const auto addresses = cluster.addresses();
   Status root;
   std::thread parent([&] { root = cluster[0].connect(addresses, Deadline::after_ms(20000)); });
-  std::vector<Descriptor> loud, silent;
+  std::vector<Descriptor> loud, slow, unheard;
   for (int i = 0; i < 20; ++i) {
     loud.push_back(visit(addresses[0]));
-    say(loud.back(),
-        i % 2 == 0 ? "GET / HTTP/1.1\r\nHost: here\r\n" + std::string(200, ' ') : std::string(100000, '\xff'));
-    silent.push_back(visit(addresses[0]));
-    if (i % 2 == 0) say(silent.back(), "x");
+    say(loud.back(), i % 2 == 0 ? "GET" : "CSHK" + std::string(100000, '\xff'));
+    slow.push_back(visit(addresses[0]));
+    say(slow.back(), "C");
+    unheard.push_back(visit(addresses[0]));
+    if (i % 2 == 0) say(unheard.back(), "GET / HTTP/1.1\r\nHost: here\r\n" + std::string(200, ' '));
   }
   for (const Descriptor& accepted : loud) EXPECT_TRUE(is_dropped(accepted, 2000));
-  EXPECT_TRUE(is_dropped(silent.front(), 4000)) << "one who says nothing is dropped after two seconds";
+  EXPECT_TRUE(is_dropped(slow.front(), 4000)) << "one who says too little is dropped after two seconds";
+  for (const Descriptor& socket : unheard) {
+    char byte;
+    EXPECT_LE(::recv(socket.get(), &byte, 1, MSG_DONTWAIT), 0) << "one whom the kernel keeps learns nothing";
+  }
   const auto start = Clock::now();
   EXPECT_TRUE(cluster[1].connect(addresses, Deadline::after_ms(10000)).is_ok());
   EXPECT_LT(Clock::now() - start, std::chrono::seconds(2));

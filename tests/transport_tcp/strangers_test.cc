@@ -2,8 +2,10 @@
 //
 // Crowds of strangers at a rank's port while it meets its peer.
 #include <gtest/gtest.h>
+#include <malloc.h>
 #include <sys/resource.h>
 
+#include <future>
 #include <thread>
 
 #include "tests/base_network/strangers.h"
@@ -69,6 +71,57 @@ TEST_P(ManyStrangers, DoNotKeepAPeerAwayByTakingAllDescriptors) {
   ::setrlimit(RLIMIT_NOFILE, &limit);
   EXPECT_LT(meet(), std::chrono::milliseconds(3000));
   ::setrlimit(RLIMIT_NOFILE, &before);
+}
+
+size_t allocated_bytes() {
+  const struct mallinfo2 now = ::mallinfo2();
+  return now.uordblks + now.hblkhd;
+}
+
+// While rank 2 is missing, somebody repeats what rank 1 has said.
+TEST(Strangers, WhoRepeatARecordedClientHelloCostAtMostFourKiBEach) {
+  constexpr size_t kTimes = 60;
+  const Secret key = Secret::random();
+  std::unique_ptr<Transport> ranks[3];
+  for (const Rank rank : {0, 1, 2}) {
+    TcpConfig config = config_of(rank, key);
+    config.tls = true;
+    ranks[rank] = make(config);
+  }
+  const std::string address = ranks[0]->address();
+  std::promise<std::string> recorded;
+  Proxy proxy(address, [&recorded](uint64_t position, Bytes bytes) {
+    if (position == 0) recorded.set_value(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+    return true;
+  });
+  Status results[3];
+  std::thread first([&] {
+    const Peer peers[] = {{1, ranks[1]->address(), 1}, {2, ranks[2]->address(), 1}};
+    results[0] = ranks[0]->connect(peers, Deadline::after(kPatience));
+  });
+  const auto join = [&](Rank rank, const std::string& at) {
+    const Peer peer{0, at, 1};
+    results[rank] = ranks[rank]->connect(std::span(&peer, 1), Deadline::after(kPatience));
+  };
+  join(1, proxy.address() + " tls");
+  const std::string hello = recorded.get_future().get();
+  ASSERT_EQ(hello[0], 22);
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // rank 0 has finished with rank 1
+  const size_t before = allocated_bytes();
+  std::vector<RawSocket> strangers;
+  for (size_t i = 0; i < kTimes; ++i) {
+    strangers.push_back(RawSocket::to(address));
+    ASSERT_TRUE(strangers.back().write(hello));
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  EXPECT_LE(allocated_bytes(), before + kTimes * 4096);
+  for (const RawSocket& stranger : strangers) {
+    std::byte byte;
+    EXPECT_EQ(stranger.read({&byte, 1}), 0u) << "it gets no answer";
+  }
+  join(2, address);
+  first.join();
+  for (const Status& status : results) EXPECT_TRUE(status.is_ok()) << status.message();
 }
 
 }  // namespace

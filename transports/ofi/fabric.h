@@ -8,8 +8,8 @@
 // followed as the provider states them.
 //
 // `tcp;ofi_rxm` keeps open, for the endpoint's lifetime, one listening TCP socket on the bind address at an ephemeral
-// port, and a connection per peer. Anyone can connect and send; the transport drops unauthenticated messages. Its
-// progress is manual: no threads.
+// port, and a connection per peer. Anyone can connect and send; the transport drops unauthenticated messages, and the
+// kernel keeps those who say nothing. Its progress is manual: no threads.
 #pragma once
 
 #include <rdma/fabric.h>

@@ -4,11 +4,16 @@
 #include "transports/ofi/fabric_endpoint.h"
 
 #include <rdma/fi_errno.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
 
+#include "base/greeting.h"
 #include "transports/ofi/efa_errors.h"
 #include "transports/ofi/errors.h"
 
@@ -26,6 +31,26 @@ constexpr size_t kEfaMessageBytes = 8192;
 
 // Writes are split into pieces far below this limit.
 constexpr size_t kMostWriteBytes = size_t{1} << 30;
+
+// As long as the kernel lets it be, some hours.
+constexpr std::chrono::hours kSilence{9};
+
+// The listening socket at `address`, a sockaddr, as libfabric names no descriptor; -1: none.
+int find_listener(const std::string& address) {
+  std::error_code failure;
+  for (std::filesystem::directory_iterator entry("/proc/self/fd", failure), end; !failure && entry != end;
+       entry.increment(failure)) {
+    const int fd = std::atoi(entry->path().filename().c_str());
+    int is_listening = 0;
+    socklen_t size = sizeof is_listening;
+    if (::getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &is_listening, &size) != 0 || is_listening == 0) continue;
+    sockaddr_storage bound{};
+    size = sizeof bound;
+    if (::getsockname(fd, reinterpret_cast<sockaddr*>(&bound), &size) != 0) continue;
+    if (size <= address.size() && std::memcmp(&bound, address.data(), size) == 0) return fd;
+  }
+  return -1;
+}
 
 size_t read_option(fid_ep* endpoint, int name, size_t otherwise) {
   size_t value = 0, size_bytes = sizeof(value);
@@ -52,7 +77,10 @@ Status FabricEndpoint::open() {
   CCOM_TRY(open_queue());
   CCOM_TRY(open_endpoint());
   read_limits();
-  return read_address();
+  CCOM_TRY(read_address());
+  // libfabric would keep a descriptor for everybody who connects, until he says something or leaves.
+  if (const int listener = is_efa() ? -1 : find_listener(address_); listener >= 0) keep_silent_ones(listener, kSilence);
+  return Status::ok();
 }
 
 Status FabricEndpoint::open_endpoint() {

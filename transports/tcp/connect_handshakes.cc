@@ -20,8 +20,18 @@ ConnectionSetup::AcceptHandshake::AcceptHandshake(ConnectionSetup& setup, Socket
 void ConnectionSetup::AcceptHandshake::start() {
   set_options(line_->socket, setup_.options_);
   watch(kHelloTimeout);
-  if (!setup_.secure(*line_, Tls::Side::Accepts)) return refuse();
+  if (setup_.tls_ != nullptr && !begin_tls()) return refuse();
   async_secure(*line_, then(&AcceptHandshake::on_secure));
+}
+
+// A ClientHello holds an HMAC, so one that passes the first step was made with the key. Who repeats it has recorded it:
+// it is not worth the memory of TLS, which would be taken until the time for the rest has passed.
+bool ConnectionSetup::AcceptHandshake::begin_tls() {
+  const std::optional<HelloNumber> number = peek_hello(line_->fd);
+  if (!number || setup_.answered_.contains(*number) || !setup_.secure(*line_, Tls::Side::Accepts)) return false;
+  if (line_->tls->handshake() == Tls::Step::Failed) return false;
+  setup_.answered_.insert(*number);
+  return true;
 }
 
 void ConnectionSetup::AcceptHandshake::close() {

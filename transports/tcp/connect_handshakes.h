@@ -25,6 +25,7 @@ class ConnectionSetup::AcceptHandshake : public std::enable_shared_from_this<Acc
   // A handler that continues with `next`, or drops the connection.
   Handler then(void (AcceptHandshake::*next)());
   void watch(std::chrono::milliseconds timeout);
+  bool begin_tls();
   void on_secure();
   void on_hello();
   void on_answered();

@@ -99,7 +99,7 @@ void ConnectionSetup::close() {
 }
 
 Status ConnectionSetup::listen() {
-  auto unproved = UnprovedConnections::create(tls_ != nullptr ? &measure_client_hello : &measure_handshake);
+  auto unproved = UnprovedConnections::create(tls_ != nullptr ? kClientHelloGreeting : kHandshakeGreeting);
   if (!unproved) return std::move(unproved).error().in("accept connections");
   unproved_.emplace(*std::move(unproved));
   for (LocalInterface& interface : local_interfaces_)

@@ -16,6 +16,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -98,6 +99,7 @@ class ConnectionSetup {
   asio::posix::stream_descriptor arrivals_;  // of unproved_
   bool is_armed_ = false;
   std::list<std::shared_ptr<AcceptHandshake>> accepted_;
+  std::set<HelloNumber> answered_;  // ClientHellos that prove the key
   std::vector<std::shared_ptr<ConnectAttempt>> attempts_;
   Status failure_;
 };

@@ -48,6 +48,16 @@ bool is_shortage(int number) { return number == EAGAIN || number == EINTR || num
 
 }  // namespace
 
+// RFC 8446: after the headers of record and message, five and four bytes, and a version of two.
+std::optional<HelloNumber> peek_hello(int fd) {
+  constexpr size_t kBefore = 11;
+  std::array<std::byte, kBefore + sizeof(HelloNumber)> begin;
+  if (::recv(fd, begin.data(), begin.size(), MSG_PEEK | MSG_DONTWAIT) != static_cast<ssize_t>(begin.size())) return {};
+  HelloNumber number;
+  std::ranges::copy(ConstBytes(begin).subspan(kBefore), number.begin());
+  return number;
+}
+
 Result<std::unique_ptr<TlsContext>> TlsContext::create(const Secret& key, uint64_t records_per_key) {
   auto made = std::make_unique<TlsContext>(key, records_per_key);
   ERR_clear_error();

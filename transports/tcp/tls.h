@@ -13,6 +13,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -28,6 +29,11 @@ struct OpensslFree {
     Free(object);
   }
 };
+
+// The random bytes of a ClientHello: no two of a peer's are alike.
+using HelloNumber = std::array<std::byte, 32>;
+// Of the one that has arrived, which stays there; nothing if too little has.
+std::optional<HelloNumber> peek_hello(int fd);
 
 // Shared by the lines of one transport. Immutable; must outlive them.
 class TlsContext {

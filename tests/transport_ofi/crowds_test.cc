@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Crowds at libfabric's own listeners, which are open as long as the job: docs/security.md has the figures.
+#include <gtest/gtest.h>
+#include <malloc.h>
+#include <netinet/in.h>
+#include <sys/resource.h>
+
+#include <filesystem>
+
+#include "tests/base_network/strangers.h"
+#include "tests/transport_ofi/ofi_job.h"
+#include "transports/ofi/addresses.h"
+
+namespace ccom::ofi {
+namespace {
+
+constexpr int kCrowd = 2000;
+
+// Of the endpoint for messages.
+uint16_t port_of(const std::string& address) {
+  const std::string first = split_addresses(address).front();
+  sockaddr_in parsed{};
+  std::memcpy(&parsed, first.data(), std::min(first.size(), sizeof parsed));
+  return ntohs(parsed.sin_port);
+}
+
+size_t open_descriptors() {
+  const std::filesystem::directory_iterator all("/proc/self/fd");
+  return static_cast<size_t>(std::distance(begin(all), end(all)));
+}
+
+size_t allocated_bytes() {
+  const struct mallinfo2 now = ::mallinfo2();
+  return now.uordblks + now.hblkhd;
+}
+
+bool exchange(OfiJob& job, Token token) {
+  const auto sent = pattern(50'000, token);
+  std::vector<std::byte> received(sent.size());
+  const size_t before = job.report(0).completed.size();
+  if (!job.channel(0, 1).post_receive({{}, received.size(), received.data(), nullptr, token}).is_ok()) return false;
+  if (!job.channel(1, 0).post_send({{}, sent, token}).is_ok()) return false;
+  return job.step_until([&] { return job.report(0).completed.size() > before; }) && received == sent;
+}
+
+class Crowds : public ::testing::TestWithParam<const char*> {};
+std::string words_of(std::string_view kind) {
+  return kind == "idle" ? "" : kind == "begins" ? std::string("\x04\0\0", 3) : std::string(400, '\xA5');
+}
+
+// Libfabric looks at its listener now and then.
+void run(OfiJob& job) {
+  for (Token token = 1; token <= 20; ++token) ASSERT_TRUE(exchange(job, token)) << job.report(0).status.message();
+}
+
+// After the start, when nobody connects any more, as before it.
+TEST_P(Crowds, AtAnOpenListenerTakeNoDescriptors) {
+  constexpr size_t kOfTheJob = 16;
+  for (const bool is_before : {true, false}) {
+    OfiJob job({});
+    if (!is_before) {
+      ASSERT_TRUE(job.connect_all());
+    }
+    const size_t descriptors = open_descriptors(), memory = allocated_bytes();
+    const test::Strangers crowd(port_of(job[0].address()), kCrowd, words_of(GetParam()));
+    ASSERT_TRUE(crowd.are_in());
+    if (is_before) {
+      ASSERT_TRUE(job.connect_all());
+    }
+    run(job);
+    EXPECT_LE(open_descriptors(), descriptors + kOfTheJob);
+    if (!is_before) {
+      EXPECT_LE(allocated_bytes(), memory + size_t{4096} * kCrowd);
+    }
+  }
+}
+
+TEST_P(Crowds, DoNotDisturbAJobThatHasFewDescriptorsLeft) {
+  OfiJob job({});
+  ASSERT_TRUE(job.connect_all());
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  const rlimit before = limit;
+  limit.rlim_cur = open_descriptors() + 20;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+  const test::Strangers crowd(port_of(job[0].address()), 200, words_of(GetParam()));
+  run(job);
+  ::setrlimit(RLIMIT_NOFILE, &before);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, Crowds, ::testing::Values("idle", "begins", "loud"));
+
+}  // namespace
+}  // namespace ccom::ofi
