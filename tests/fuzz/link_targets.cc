@@ -248,7 +248,9 @@ CCOM_FUZZ_TARGET(tcp_fragments) {
   const Descriptor sender(ends[1]);
   static boost::asio::io_context context;
   std::vector<std::unique_ptr<tcp::Line>> lines;
-  lines.push_back(std::make_unique<tcp::Line>(tcp::Socket(context, boost::asio::ip::tcp::v4(), ends[0])));
+  tcp::Socket socket(context);
+  require(!socket.assign(boost::asio::ip::tcp::v4(), Descriptor(ends[0])));
+  lines.push_back(std::make_unique<tcp::Line>(std::move(socket)));
   static tcp::BufferPool pool(tcp::kMaxFragmentBytes);
   const tcp::Route route{.self = 0, .peer = 1, .channel = 0, .address = "peer"};
   Reader reader(input);

@@ -136,9 +136,7 @@ CCOM_FUZZ_TARGET(arena_offers) {
   }
   std::vector<ArenaExchange::Said> said;
   for (size_t i = 0; i < memory.size(); ++i) said.push_back({processes[i], &memory[i]});
-  const Result<wire::ArenaOffer> ours = exchange.prepare(said);
-  require(ours.has_value());
-  std::vector<wire::ArenaOffer> offers{*ours};
+  std::vector<wire::ArenaOffer> offers{exchange.prepare(said)};
   for (size_t i = 1; i < memory.size(); ++i) {
     wire::ArenaOffer& theirs = offers.emplace_back();
     for (size_t wanted = reader.below(3); wanted > 0; --wanted)
@@ -147,8 +145,7 @@ CCOM_FUZZ_TARGET(arena_offers) {
   }
   std::vector<const wire::ArenaOffer*> all;
   for (const wire::ArenaOffer& offer : offers) all.push_back(&offer);
-  const Status status = exchange.trade(all, Deadline::after_ms(0));
-  require(status.is_ok() || status.code() == Code::Timeout);
+  exchange.trade(all, Deadline::after_ms(0));
   require(exchange.peers().size() == memory.size());
 }
 
