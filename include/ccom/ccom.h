@@ -282,9 +282,10 @@ CCOM_API ccomResult_t ccomCommSetTimeout(ccomComm_t comm, int64_t timeoutMs);
 
 /* ---- End, errors ------------------------------------------------------------------------------------------------ */
 
-/* Waits until all queued operations of this rank are complete, for at most timeoutMs, and tells all ranks that this one
- * makes no more: later operations here are ccomInvalidUsage, and ranks that make further collective calls get
- * ccomRemoteError, which names this rank. Does not include messages. */
+/* Waits until all queued operations of this rank are complete, for at most timeoutMs (then ccomTimeout, which ends the
+ * communicator like that of any operation), and tells all ranks that this one makes no more: later operations here are
+ * ccomInvalidUsage, and ranks that make further collective calls get ccomRemoteError, which names this rank. Does not
+ * include messages. */
 CCOM_API ccomResult_t ccomCommFinalize(ccomComm_t comm);
 /* Frees the communicator, after what ccomCommFinalize does. Local; waits for queued operations of this rank, but not
  * otherwise for peers. Does not wait for incomplete messages, only for their callbacks. */

@@ -183,14 +183,15 @@ ccomResult_t ccomCommInitAll(ccomComm_t* comms, int nlocal, const ccomConfig_t* 
     const uint64_t number = random_u64();
     const Secret secret = Secret::random();
     const Deadline deadline = Deadline::after_ms(resolved.init_timeout_ms);
-    std::vector<std::function<Status()>> starts;
+    std::vector<Work> starts;
     for (int rank = 0; rank < nlocal; ++rank) {
-      starts.push_back([&, rank]() -> Status {
-        CCOM_TRY_ASSIGN(const std::unique_ptr<Rendezvous> rendezvous, hub->join(nlocal, rank));
+      // Now, so that one that gets no thread has left, and the others do not wait for it.
+      CCOM_TRY_ASSIGN(std::unique_ptr<Rendezvous> joined, hub->join(nlocal, rank));
+      starts.push_back([&, rank, rendezvous = std::move(joined)] {
         return make_communicator(&comms[rank], {rank, nlocal, number, secret}, resolved, *rendezvous, deadline);
       });
     }
-    Status status = run_in_threads(starts);
+    Status status = run_in_threads(std::move(starts));
     if (status.is_ok()) return {};
     for (int rank = 0; rank < nlocal; ++rank) {
       delete comms[rank];
@@ -203,8 +204,7 @@ ccomResult_t ccomCommInitAll(ccomComm_t* comms, int nlocal, const ccomConfig_t* 
 ccomResult_t ccomCommFinalize(ccomComm_t comm) {
   return guarded("ccomCommFinalize", [&]() -> Status {
     CCOM_TRY(check_handle(comm));
-    comm->communicator->finalize();
-    return comm->communicator->status();
+    return comm->communicator->finalize();
   });
 }
 

@@ -24,6 +24,7 @@ struct Batch {
   ccomStream_t stream;
   std::vector<Request> requests;
   std::vector<std::shared_ptr<const PreMultiplied>> keep;
+  Communicator::Ticket ticket;
 };
 
 struct Group {
@@ -46,7 +47,7 @@ Mutex& posting() {
   return mutex;
 }
 
-Status contained(const std::function<Status()>& run) {
+Status contained(Work& run) {
   try {
     return run();
   } catch (const std::bad_alloc&) {
@@ -58,37 +59,51 @@ Status contained(const std::function<Status()>& run) {
 
 // Batches of one stream run concurrently too: they may be ranks that wait for one another.
 Status post(std::vector<Batch> batches) {
-  std::map<ccomStream_t, std::vector<std::function<Status()>>> by_stream;
+  std::map<ccomStream_t, std::vector<Work>> by_stream;
   for (const Batch& batch : batches) CCOM_TRY(batch.comm->communicator->check_group(batch.requests));
   {
     const Lock lock(posting());
+    for (Batch& batch : batches) batch.ticket = batch.comm->communicator->take_ticket();
     for (Batch& batch : batches) {
-      by_stream[batch.stream].push_back([communicator = batch.comm->communicator.get(),
-                                         ticket = batch.comm->communicator->take_ticket(),
-                                         requests = std::move(batch.requests),
-                                         keep = std::move(batch.keep)] { return communicator->run(ticket, requests); });
+      by_stream[batch.stream].push_back(
+          [communicator = batch.comm->communicator.get(), ticket = std::move(batch.ticket),
+           requests = std::move(batch.requests),
+           keep = std::move(batch.keep)]() mutable { return communicator->run(std::move(ticket), requests); });
     }
     for (auto& [stream, runs] : by_stream) {
-      if (stream != nullptr) stream->stream.enqueue([runs = std::move(runs)] { return run_in_threads(runs); });
+      if (stream == nullptr) continue;
+      stream->stream.enqueue([runs = std::move(runs)]() mutable { return run_in_threads(std::move(runs)); });
     }
   }
-  return run_in_threads(by_stream[nullptr]);
+  return run_in_threads(std::move(by_stream[nullptr]));
+}
+
+Status start_ranks(const std::vector<std::function<Status()>>& inits) {
+  std::vector<Work> starts;
+  for (const auto& init : inits) starts.emplace_back([&init] { return init(); });
+  return run_in_threads(std::move(starts));
 }
 
 }  // namespace
 
-Status run_in_threads(const std::vector<std::function<Status()>>& runs) {
+Status run_in_threads(std::vector<Work> runs) {
+  Status refusal;
   std::vector<Status> results(runs.size());
   {
+    const auto run = [&results, &runs](size_t i) {
+      results[i] = contained(runs[i]);
+      runs[i].reset();  // what it has joined it leaves now, not when the others are done
+    };
     std::vector<std::jthread> threads(runs.empty() ? 0 : runs.size() - 1);
     for (size_t i = 1; i < runs.size(); ++i) {
-      const auto run = [&results, &runs, i] { results[i] = contained(runs[i]); };
-      if (const int refused = start_thread(threads[i - 1], "ccom-group", run); refused != 0) {
-        results[i] = system_error(refused, "start a thread for a communicator of a group");
+      if (const int refused = start_thread(threads[i - 1], "ccom-group", [&run, i] { run(i); }); refused != 0) {
+        if (refusal.is_ok()) refusal = system_error(refused, "start a thread for a communicator of a group");
+        runs[i].reset();  // the ranks that wait for it hear of it
       }
     }
-    if (!runs.empty()) results[0] = contained(runs[0]);
+    if (!runs.empty()) run(0);
   }
+  CCOM_TRY(refusal);
   for (const Status& status : results) CCOM_TRY(status);
   return {};
 }
@@ -103,7 +118,7 @@ void add_to_group(ccomComm_t comm, ccomStream_t stream, const Request& request,
     batch.keep.push_back(std::move(keep));
     return;
   }
-  group().batches.push_back({comm, stream, {request}, {std::move(keep)}});
+  group().batches.push_back({comm, stream, {request}, {std::move(keep)}, {}});
 }
 
 void add_init_to_group(std::function<Status()> make) { group().inits.push_back(std::move(make)); }
@@ -114,14 +129,13 @@ Status submit(ccomComm_t comm, ccomStream_t stream, const Request& request, std:
     return {};
   }
   Communicator* communicator = comm->communicator.get();
-  if (stream == nullptr) return communicator->run(communicator->take_ticket(), request);
+  if (stream == nullptr) return communicator->run(request);
   if (stream->generation != fork_generation()) {
     return error(ErrorKey::Forked, "the stream was created before fork() and belongs to the parent process");
   }
   const Lock lock(posting());
-  stream->stream.enqueue([communicator, ticket = communicator->take_ticket(), request, keep = std::move(keep)] {
-    return communicator->run(ticket, request);
-  });
+  stream->stream.enqueue([communicator, ticket = communicator->take_ticket(), request,
+                          keep = std::move(keep)]() mutable { return communicator->run(std::move(ticket), request); });
   return {};
 }
 
@@ -139,7 +153,7 @@ ccomResult_t ccomGroupEnd(void) {
     if (group_depth == 0) return error(ErrorKey::NoOpenGroup, "there is no open group in this thread");
     if (--group_depth > 0) return {};
     std::vector<Batch> batches = std::exchange(group().batches, {});
-    CCOM_TRY(run_in_threads(std::exchange(group().inits, {})));
+    CCOM_TRY(start_ranks(std::exchange(group().inits, {})));
     return post(std::move(batches));
   });
 }

@@ -62,8 +62,9 @@ Status check_handle(ccomComm_t comm);
 // Whether buffers of `count` elements of `type` for each of nranks ranks can exist.
 Status check_size(size_t count, ccomDataType_t type, int nranks);
 
-// Runs each in its own thread, the first in this one. Exceptions become errors; the first error is returned.
-Status run_in_threads(const std::vector<std::function<Status()>>& runs);
+// Runs each in its own thread, the first in this one. One that gets no thread is destroyed at once, before the first is
+// run, and the reason is returned; otherwise the first error. Exceptions become errors.
+Status run_in_threads(std::vector<Work> runs);
 
 // The thread's last error.
 Status last_error();

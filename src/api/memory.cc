@@ -78,7 +78,7 @@ ccomResult_t ccomCommWindowRegister(ccomComm_t comm, void* buffer, size_t bytes,
     if (flags != 0) return error(Code::InvalidArgument, "flags is %d; it must be 0", flags);
     auto made = registered(comm, buffer, bytes);
     Communicator& communicator = *comm->communicator;
-    Result<std::vector<std::byte*>> peers = communicator.locate(communicator.take_ticket(), buffer, bytes);
+    Result<std::vector<std::byte*>> peers = communicator.locate(buffer, bytes);
     if (!peers) {
       const Status undone = deregister(comm, made.release());
       return undone.is_ok() ? std::move(peers).error() : undone;

@@ -9,7 +9,6 @@
 #include "base/version.h"
 #include "comm/explanation.h"
 #include "comm/host_ways.h"
-#include "comm/learning.h"
 #include "kernels/kernels.h"
 #include "planner/forced.h"
 #include "planner/plan_file.h"
@@ -43,11 +42,6 @@ Communicator::Communicator(const Membership& membership, CommConfig config, Topo
       timeout_ms_(config_.timeout_ms),
       sent_to_(static_cast<size_t>(membership.nranks)),
       received_from_(static_cast<size_t>(membership.nranks)) {}
-
-Communicator::~Communicator() {
-  finalize();
-  if (messages_ != nullptr) messages_->close();
-}
 
 Result<std::unique_ptr<Communicator>> Communicator::create(const Membership& joining, CommConfig config,
                                                            Rendezvous& rendezvous, Deadline deadline) {
@@ -93,8 +87,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const Membership& joi
 
 // Whatever is thrown in a turn ends the communicator, not the order of turns: buffers may be posted.
 template <typename Fn>
-Status Communicator::in_turn(Turns::Ticket ticket, Fn fn) {
-  turns_.wait(ticket);
+Status Communicator::in_turn(Turns::Ticket place, Fn fn) {
   Status status;
   try {
     status = fn();
@@ -103,25 +96,24 @@ Status Communicator::in_turn(Turns::Ticket ticket, Fn fn) {
   } catch (const std::exception& exception) {
     status = engine_->fail(error(Code::InternalError, "rank %d: %s", membership_.rank, exception.what()));
   }
-  turns_.pass(ticket);
+  turns_.pass(place);
   return status;
 }
 
-Status Communicator::refuse_finalized() const {
-  return error(ErrorKey::Finalized, "rank %d has finalized this communicator", membership_.rank)
-      .with_cure("make every call before ccomCommFinalize");
-}
-
-Status Communicator::run(Turns::Ticket ticket, const Request& request) {
-  return in_turn(ticket, [&] {
+Status Communicator::run_at(Turns::Ticket place, const Request& request) {
+  if (!turns_.wait(place)) [[unlikely]]
+    return leave(place);
+  return in_turn(place, [&] {
     if (is_finalized()) [[unlikely]]
       return refuse_finalized();
     return request.collective == Collective::SendReceive ? run_transfers(&request, 1) : run_in_turn(request);
   });
 }
 
-Status Communicator::run(Turns::Ticket ticket, const std::vector<Request>& requests) {
-  return in_turn(ticket, [&] {
+Status Communicator::run(Ticket ticket, const std::vector<Request>& requests) {
+  Turns::Ticket place = ticket.use();
+  if (!turns_.wait(place)) return leave(place);
+  return in_turn(place, [&] {
     if (is_finalized()) return refuse_finalized();
     Status first;
     for (size_t i = 0; i < requests.size();) {
@@ -140,7 +132,7 @@ Status Communicator::run(Turns::Ticket ticket, const std::vector<Request>& reque
   });
 }
 
-Result<std::vector<std::byte*>> Communicator::locate(Turns::Ticket ticket, void* buffer, size_t bytes) {
+Result<std::vector<std::byte*>> Communicator::locate(void* buffer, size_t bytes) {
   struct Said {
     Announcement::Where where;
     uint64_t bytes;
@@ -154,7 +146,7 @@ Result<std::vector<std::byte*>> Communicator::locate(Turns::Ticket ticket, void*
   gather.count = sizeof mine;
   gather.type = DataType::Uint8;
   gather.timeout_ms = timeout_ms();
-  CCOM_TRY(run(ticket, gather));
+  CCOM_TRY(run(gather));
   std::vector<std::byte*> found(all.size());
   const std::vector<Rank> neighbours = topology_.ranks_of(topology_.ranks[static_cast<size_t>(membership_.rank)].host);
   for (size_t local = 0; local < neighbours.size() && host_ != nullptr; ++local) {
@@ -164,35 +156,6 @@ Result<std::vector<std::byte*>> Communicator::locate(Turns::Ticket ticket, void*
   }
   found[static_cast<size_t>(membership_.rank)] = static_cast<std::byte*>(buffer);
   return found;
-}
-
-// Ranks of this host that sleep because they wait for this one learn at once that they wait in vain.
-void Communicator::finalize() {
-  LearnedWays found;
-  const Status last = in_turn(turns_.take(), [&] {
-    if (!is_finalized() && saves_ways())
-      found = learned_ways(host_->choices().found(), static_cast<int>(topology_.ranks_of(0).size()),
-                           topology_.hosts[0].cpu_model);
-    is_finalized_.store(true, std::memory_order_relaxed);  // for the next turn, which may be waiting already
-    return Status();
-  });
-  CCOM_ASSERT(last.is_ok());
-  if (links_ == nullptr) return;
-  links_->monitor().depart();
-  if (host_ != nullptr) host_->wake();
-  if (!found.kinds.empty()) save_ways_found(found);  // nobody waits for it
-}
-
-// One rank for all: hosts are told apart by nothing that would be worth another file. Who has failed hurries.
-bool Communicator::saves_ways() const {
-  return !config_.tuning_save.empty() && host_ != nullptr && links_ != nullptr && status().is_ok() &&
-         topology_.ranks_of(0)[0] == membership_.rank;
-}
-
-void Communicator::save_ways_found(const LearnedWays& found) const {
-  const Status saved = save_ways(config_.tuning_save, found);
-  if (!saved.is_ok())
-    log(LogLevel::Warn, "CCOM_TUNING_SAVE=%s: not saved: %s", config_.tuning_save.c_str(), saved.message().c_str());
 }
 
 // Of a collective. Only by whoever has the turn.
@@ -274,20 +237,6 @@ std::string Communicator::describe_call(const Envelope& envelope) const {
   return text_of(call_of(envelope));
 }
 
-void Communicator::abort() {
-  const Status in_force = links_->monitor().report(
-      error(Code::Aborted, "rank %d aborted the communicator", membership_.rank).with_peers({membership_.rank}));
-  CCOM_ASSERT(!in_force.is_ok());
-  wake_waiters();
-}
-
-// Of this rank's calls. Any thread.
-void Communicator::wake_waiters() {
-  for (Transport* transport : links_->transports()) transport->wake();
-  if (host_ != nullptr) host_->wake();
-  if (messages_ != nullptr) messages_->wake();
-}
-
 Status Communicator::status() const { return links_->monitor().check(); }
 
 Communicator::FailedCall Communicator::failed_call() const {
@@ -297,7 +246,9 @@ Communicator::FailedCall Communicator::failed_call() const {
 
 Communicator::Usage Communicator::usage() {
   Usage usage;
-  const Status done = in_turn(turns_.take(), [&] {
+  Turns::Ticket place = turns_.take();
+  turns_.wait_for_all(place);
+  const Status done = in_turn(place, [&] {
     usage.bytes_sent_to = engine_->bytes_sent_to();
     usage.memory_bytes = links_->memory_bytes() + engine_->memory_bytes() + runner_->memory_bytes() +
                          multiplied_.capacity() + (host_ == nullptr ? 0 : host_->memory_bytes());
@@ -313,7 +264,9 @@ Communicator::Usage Communicator::usage() {
 
 Result<std::string> Communicator::explain(const Request& request) {
   std::string text;
-  CCOM_TRY(in_turn(turns_.take(), [&]() -> Status {
+  Turns::Ticket place = turns_.take();
+  turns_.wait_for_all(place);
+  CCOM_TRY(in_turn(place, [&]() -> Status {
     const ProgramKey key = key_of(request);
     CCOM_TRY_ASSIGN(const std::shared_ptr<const Choice> choice, programs_->choice(key));
     text = explanation(topology_, programs_->question(key), *choice, host_ways(request));

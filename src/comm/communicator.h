@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/mutex.h"
@@ -41,13 +42,41 @@ class Communicator final : public CallNames {
   // Messages, if this communicator carries them; null if not. Any thread.
   const std::shared_ptr<Messages>& messages() const { return messages_; }
 
-  // A place in the order of calls. Every ticket must be passed to run() or skip(), once.
-  Turns::Ticket take_ticket() { return turns_.take(); }
-  // Runs the requests one after another; neighbouring sends and receives at the same time. Blocking.
-  Status run(Turns::Ticket ticket, const std::vector<Request>& requests);
-  Status run(Turns::Ticket ticket, const Request& request);
-  // Waits until everything that has a ticket already is done, and tells all ranks that this one makes no more calls.
-  void finalize();
+  // A place in the order of calls, to be given to run(). One that is destroyed instead is a call that this rank has
+  // accepted and will never make: the communicator fails, on all ranks.
+  class Ticket {
+   public:
+    Ticket() = default;
+    Ticket(Ticket&& other) noexcept : owner_(std::exchange(other.owner_, nullptr)), place_(other.place_) {}
+    Ticket& operator=(Ticket&& other) noexcept {
+      std::swap(owner_, other.owner_);
+      std::swap(place_, other.place_);
+      return *this;
+    }
+    ~Ticket() {
+      if (owner_ != nullptr) owner_->lose(place_);
+    }
+
+   private:
+    friend class Communicator;
+    explicit Ticket(Communicator& owner) : owner_(&owner), place_(owner.turns_.take()) {}
+    Turns::Ticket use() {
+      owner_ = nullptr;
+      return place_;
+    }
+    Communicator* owner_ = nullptr;  // null: none, or used
+    Turns::Ticket place_;
+  };
+  Ticket take_ticket() { return Ticket(*this); }
+  // Runs the requests one after another; neighbouring sends and receives at the same time. Blocking. Does not wait for
+  // calls before it once the communicator has failed.
+  Status run(Ticket ticket, const std::vector<Request>& requests);
+  Status run(Ticket ticket, const Request& request) { return run_at(ticket.use(), request); }
+  // With a ticket of now: a Ticket would be a hundredth of a small call.
+  Status run(const Request& request) { return run_at(turns_.take(), request); }
+  // Waits until everything that has a ticket already is done, and tells all ranks that this one makes no more calls. A
+  // Timeout, which is the communicator's error, if that takes longer than timeout_ms(). Returns status().
+  Status finalize();
 
   // Of requests made from now on; who makes one puts it in. Any thread.
   void set_timeout_ms(int64_t timeout_ms) { timeout_ms_.store(timeout_ms, std::memory_order_relaxed); }
@@ -70,14 +99,14 @@ class Communicator final : public CallNames {
   uint64_t sequence() const { return sequence_.load(std::memory_order_relaxed); }
   // Tells all ranks where this rank's [buffer, buffer + bytes) is, and learns where theirs are: by rank, as this
   // process can load and store them; null where it cannot. Collective.
-  Result<std::vector<std::byte*>> locate(Turns::Ticket ticket, void* buffer, size_t bytes);
+  Result<std::vector<std::byte*>> locate(void* buffer, size_t bytes);
   // What a group asks for that can be refused before anything runs: InvalidUsage for unmatched transfers to itself.
   Status check_group(const std::vector<Request>& requests) const;
   struct Usage {
     std::vector<uint64_t> bytes_sent_to;  // by peer
     uint64_t memory_bytes = 0;
   };
-  // These take a turn: not for callbacks of a stream that this communicator's calls are queued on.
+  // These take a turn, also after an error: not for callbacks of a stream that this communicator's calls are queued on.
   Usage usage();
   Result<std::string> explain(const Request& request);
 
@@ -85,13 +114,19 @@ class Communicator final : public CallNames {
   Communicator(const Membership& membership, CommConfig config, Topology topology);
 
   template <typename Fn>
-  Status in_turn(Turns::Ticket ticket, Fn fn);
+  Status in_turn(Turns::Ticket place, Fn fn);
+  Status run_at(Turns::Ticket place, const Request& request);
+  Status leave(Turns::Ticket place);
+  void lose(Turns::Ticket place) noexcept;
+  void report(const Status& cause) noexcept;
   Status run_in_turn(const Request& asked);
   Status run_small(const Request& asked);
   bool is_finalized() const { return is_finalized_.load(std::memory_order_relaxed); }
   Status refuse_finalized() const;
-  void save_ways_found(const LearnedWays& found) const;
+  LearnedWays ways_to_save() const noexcept;
+  void save(const LearnedWays& found) const noexcept;
   bool saves_ways() const;
+  void depart(const LearnedWays& found);
   Status open_host(const WaitPolicy& policy);
   Status open_programs(const Settings& settings);
   Status open_messages(const WaitPolicy& policy);
@@ -114,13 +149,13 @@ class Communicator final : public CallNames {
   // whose destructor ends the thread that may be waking it.
   std::unique_ptr<ShmCollectives> host_;
   std::shared_ptr<Messages> messages_;  // null: none. Also owned by handles of messages; before links_ likewise
+  Turns turns_;                         // likewise
   std::unique_ptr<CommSetup> links_;
   std::optional<Engine> engine_;
   std::optional<ProgramRunner> runner_;
   std::optional<ProgramCache> programs_;
   std::optional<TransferPlans> transfers_;
   SmallCalls small_calls_;
-  Turns turns_;
   std::atomic<int64_t> timeout_ms_;
   std::atomic<bool> is_finalized_{false};
   std::atomic<uint64_t> sequence_{0};              // collective calls

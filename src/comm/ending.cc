@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How a communicator ends: calls that will not be made, finalize, abort, and what is kept for the next one.
+#include "base/log.h"
+#include "comm/communicator.h"
+#include "comm/learning.h"
+
+namespace ccom {
+
+Communicator::~Communicator() {
+  Turns::Ticket last = turns_.take();
+  turns_.wait_for_all(last);
+  depart(ways_to_save());
+  if (messages_ != nullptr) messages_->close();
+}
+
+// Of a call whose turn has not come before the communicator failed.
+Status Communicator::leave(Turns::Ticket place) {
+  Status refused = out_of_memory();
+  try {
+    refused = is_finalized() ? refuse_finalized() : status();
+    if (!config_.name.empty()) refused = std::move(refused).in(config_.name);
+  } catch (const std::bad_alloc&) {
+  }
+  turns_.leave(place);
+  return refused;
+}
+
+void Communicator::lose(Turns::Ticket place) noexcept {
+  report(
+      error(Code::OutOfMemory, "rank %d had no memory or no thread for a call, and will not make it", membership_.rank)
+          .with_peers({membership_.rank}));
+  turns_.leave(place);
+}
+
+// Any thread, whoever has the turn. Without memory for its text it is reported as what it is then.
+void Communicator::report(const Status& cause) noexcept {
+  try {
+    (void)links_->monitor().report(cause);
+  } catch (const std::bad_alloc&) {
+  }
+  wake_waiters();
+}
+
+Status Communicator::refuse_finalized() const {
+  return error(ErrorKey::Finalized, "rank %d has finalized this communicator", membership_.rank)
+      .with_cure("make every call before ccomCommFinalize");
+}
+
+Status Communicator::finalize() {
+  const int64_t at_most_ms = timeout_ms();
+  Turns::Ticket place = turns_.take();
+  if (!turns_.wait(place, Deadline::after_ms(at_most_ms))) {
+    if (!links_->monitor().failed())
+      report(error(Code::Timeout, "rank %d finalized, but its calls before that were not over after %lld ms",
+                   membership_.rank, static_cast<long long>(at_most_ms))
+                 .with_peers({membership_.rank})
+                 .with_cure("see what its streams are doing; raise CCOM_TIMEOUT_MS if they are only slow"));
+    is_finalized_.store(true, std::memory_order_relaxed);
+    turns_.leave(place);
+    return status();
+  }
+  const LearnedWays found = ways_to_save();
+  is_finalized_.store(true, std::memory_order_relaxed);  // for the next turn, which may be waiting already
+  turns_.pass(place);
+  depart(found);
+  return status();
+}
+
+// Ranks of this host that sleep because they wait for this one learn at once that they wait in vain.
+void Communicator::depart(const LearnedWays& found) {
+  if (links_ == nullptr) return;
+  links_->monitor().depart();
+  if (host_ != nullptr) host_->wake();
+  if (!found.kinds.empty()) save(found);  // nobody waits for it
+}
+
+// Nothing without memory for it.
+LearnedWays Communicator::ways_to_save() const noexcept {
+  try {
+    if (!is_finalized() && saves_ways())
+      return learned_ways(host_->choices().found(), static_cast<int>(topology_.ranks_of(0).size()),
+                          topology_.hosts[0].cpu_model);
+  } catch (const std::exception&) {
+  }
+  return {};
+}
+
+// One rank for all: hosts are told apart by nothing that would be worth another file. Who has failed hurries.
+bool Communicator::saves_ways() const {
+  return !config_.tuning_save.empty() && host_ != nullptr && links_ != nullptr && status().is_ok() &&
+         topology_.ranks_of(0)[0] == membership_.rank;
+}
+
+void Communicator::save(const LearnedWays& found) const noexcept {
+  Status saved = out_of_memory();
+  try {
+    saved = save_ways(config_.tuning_save, found);
+  } catch (const std::exception&) {
+  }
+  if (!saved.is_ok())
+    log(LogLevel::Warn, "CCOM_TUNING_SAVE=%s: not saved: %s", config_.tuning_save.c_str(), saved.message().c_str());
+}
+
+void Communicator::abort() {
+  const Status in_force = links_->monitor().report(
+      error(Code::Aborted, "rank %d aborted the communicator", membership_.rank).with_peers({membership_.rank}));
+  CCOM_ASSERT(!in_force.is_ok());
+  wake_waiters();
+}
+
+// Of this rank's calls. Any thread.
+void Communicator::wake_waiters() {
+  for (Transport* transport : links_->transports()) transport->wake();
+  if (host_ != nullptr) host_->wake();
+  if (messages_ != nullptr) messages_->wake();
+  turns_.end_order();
+}
+
+}  // namespace ccom
