@@ -95,7 +95,7 @@ Status init_rank(ccomComm_t* out, int nranks, const UniqueId& id, int rank, cons
 // Where the user has set CCOM_SECRET, the bytes of an id hold its secret encrypted by that one, so that they are
 // worthless to others who see them on their way. The number of a communicator is random: each mask is used once.
 Status mask_secret(UniqueId& id) {
-  CCOM_TRY_ASSIGN(const std::optional<Secret> of_user, job_secret());
+  CCOM_TRY_ASSIGN(const std::optional<Secret> of_user, job_secret(id.salt));
   if (!of_user) return {};
   id.secret = id.secret.masked_by(of_user->derive("ccom unique id mask " + std::to_string(id.communicator)));
   return {};
@@ -107,7 +107,10 @@ Result<UniqueId> unpack_id(const ccomUniqueId& id) {
   return found;
 }
 
+// One salt for all ids that a process makes: to derive a key takes as long as a start.
 Status pack_id(UniqueId id, ccomUniqueId* out) {
+  static const uint64_t kSalt = random_u64();
+  if (id.salt == 0) id.salt = kSalt;
   CCOM_TRY(mask_secret(id));
   CCOM_TRY_ASSIGN(const UniqueId::Packed packed, pack(id));
   static_assert(sizeof out->internal == sizeof packed);

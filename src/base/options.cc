@@ -86,8 +86,10 @@ constexpr std::array kTable = {
                "TCP connections per channel between two ranks, 1 to 16; at least one per interface. auto: 8 "
                "between hosts on EC2, otherwise 1."},
     OptionInfo{"CCOM_TIMEOUT_MS", "300000", "Timeout of every operation."},
-    OptionInfo{"CCOM_TLS", "0",
-               "1: tcp traffic between ranks is encrypted and authenticated by TLS 1.3; the same on all ranks."},
+    OptionInfo{
+        "CCOM_TLS", "0",
+        "1: all that hosts send each other, data and control messages, is encrypted and authenticated by TLS 1.3; the "
+        "same on all ranks. ofi is refused."},
     OptionInfo{"CCOM_TOPOLOGY", "",
                "Topology imposed on the ranks of each host: a preset (trn1.32xlarge), ring:N, chain:N, "
                "torus:RxC, torus:LxRxC, full:N, switch:N, a JSON file, or neuron: the devices of this machine. "

@@ -44,14 +44,14 @@ Secret Secret::from_text(std::string_view text) {
   return secret;
 }
 
-Secret Secret::from_passphrase(std::string_view text) {
-  constexpr std::string_view kSalt = "ccom job secret";
+Secret Secret::from_passphrase(std::string_view text, std::string_view salt) {
+  const std::string salted = "ccom job secret " + std::string(salt);
   constexpr uint64_t kCost = 1 << 14;
   constexpr uint64_t kBlockSize = 8;
   constexpr uint64_t kParallel = 1;
   constexpr uint64_t kAtMostBytes = 32 << 20;
   Secret secret;
-  if (EVP_PBE_scrypt(text.data(), text.size(), reinterpret_cast<const unsigned char*>(kSalt.data()), kSalt.size(),
+  if (EVP_PBE_scrypt(text.data(), text.size(), reinterpret_cast<const unsigned char*>(salted.data()), salted.size(),
                      kCost, kBlockSize, kParallel, kAtMostBytes, secret.bytes_.data(), secret.bytes_.size()) != 1)
     throw std::bad_alloc();
   return secret;

@@ -28,8 +28,8 @@ class Secret {
   // Hashes text of any length, fast: for text that nobody has to guess.
   static Secret from_text(std::string_view text);
   // From text that a person may have chosen, by scrypt (RFC 7914; N = 2^14, r = 8, p = 1: tens of milliseconds of a
-  // core and 16 MiB for each guess). The salt is constant, because ranks that have not met share nothing else.
-  static Secret from_passphrase(std::string_view text);
+  // core and 16 MiB for each guess, and for each salt anew).
+  static Secret from_passphrase(std::string_view text, std::string_view salt);
 
   // An independent key for one purpose: HKDF-SHA256 with `label` as info.
   Secret derive(std::string_view label) const;

@@ -2,6 +2,8 @@
 #include "bootstrap/job_secret.h"
 
 #include <bitset>
+#include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -27,46 +29,48 @@ Status check_strength(const char* variable, std::string_view text) {
       .with_cure("use random bytes: head -c 32 /dev/urandom > PATH, mode 0600, and CCOM_SECRET_FILE=PATH on all ranks");
 }
 
-// The last text's secret is kept, as its hash; the lock is not held while another one is derived. Never destroyed:
-// threads may ask while the process ends.
-Secret derive_once(std::string_view text) {
+// A process meets a salt for each url and for each process that makes ids.
+constexpr size_t kMostKept = 256;
+
+// What was derived is kept under the hash of its text and salt; the lock is not held while another one is derived.
+// Never destroyed: threads may ask while the process ends.
+Secret derive_once(std::string_view text, const std::string& salt) {
   struct Kept {
     Mutex mutex;
-    std::optional<std::pair<Secret, Secret>> last CCOM_GUARDED_BY(mutex);
+    std::map<Mac, Secret> secrets CCOM_GUARDED_BY(mutex);
   };
   static Kept& kept = *new Kept;
-  const Secret digest = Secret::from_text(text);
+  const Mac digest = hmac_sha256(Secret::from_text(text), std::as_bytes(std::span(salt)));
   {
     const Lock lock(kept.mutex);
-    if (kept.last && equal_in_constant_time(std::as_bytes(kept.last->first.bytes()), std::as_bytes(digest.bytes()))) {
-      return kept.last->second;
-    }
+    if (const auto found = kept.secrets.find(digest); found != kept.secrets.end()) return found->second;
   }
-  const Secret derived = Secret::from_passphrase(text);
+  const Secret derived = Secret::from_passphrase(text, salt);
   const Lock lock(kept.mutex);
-  kept.last.emplace(digest, derived);
+  if (kept.secrets.size() >= kMostKept) kept.secrets.clear();
+  kept.secrets.emplace(digest, derived);
   return derived;
 }
 
-Result<std::optional<Secret>> checked(const char* variable, std::string_view text) {
+Result<std::optional<Secret>> checked(const char* variable, std::string_view text, uint64_t salt) {
   CCOM_TRY(check_strength(variable, text));
-  return std::optional(derive_once(text));
+  return std::optional(derive_once(text, std::to_string(salt)));
 }
 
 }  // namespace
 
-Result<std::optional<Secret>> job_secret() {
+Result<std::optional<Secret>> job_secret(uint64_t salt) {
   const bool has_text = option_is_set("CCOM_SECRET");
   if (!option_is_set("CCOM_SECRET_FILE")) {
     if (!has_text) return std::optional<Secret>();
-    return checked("CCOM_SECRET", option("CCOM_SECRET"));
+    return checked("CCOM_SECRET", option("CCOM_SECRET"), salt);
   }
   if (has_text) return error(Code::ConfigError, "CCOM_SECRET and CCOM_SECRET_FILE are both set; set only one");
   const std::string path = option("CCOM_SECRET_FILE");
   auto contents = read_private_file(path, kMaxFileBytes);
   if (!contents) return std::move(contents).error().in("CCOM_SECRET_FILE");
   if (!*contents) return error(Code::ConfigError, "CCOM_SECRET_FILE=%s: no such file", path.c_str());
-  return checked("CCOM_SECRET_FILE", **contents);
+  return checked("CCOM_SECRET_FILE", **contents, salt);
 }
 
 }  // namespace ccom

@@ -65,6 +65,7 @@ Result<std::optional<std::string>> read_private_file(const std::string& path, si
   if (!file.is_open()) {
     if (errno == ENOENT) return std::optional<std::string>();
     if (errno == ELOOP) return unsafe(path, "is a symbolic link");
+    if (errno == ENXIO) return unsafe(path, "is not a regular file");  // a socket
     return system_error(errno, "open %s", path.c_str());
   }
   struct stat info {};

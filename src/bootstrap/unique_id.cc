@@ -20,9 +20,9 @@ constexpr size_t kPortAt = 8;
 constexpr size_t kCommunicatorAt = 16;
 constexpr size_t kAddressAt = 24;
 constexpr size_t kSecretAt = 40;
-constexpr size_t kReservedAt = 72;
+constexpr size_t kSaltAt = 72;
 constexpr size_t kCheckAt = 120;  // to the end: a keyed checksum of everything before
-static_assert(kAddressAt + sizeof(in6_addr) == kSecretAt && kSecretAt + Secret::kBytes == kReservedAt);
+static_assert(kAddressAt + sizeof(in6_addr) == kSecretAt && kSecretAt + Secret::kBytes == kSaltAt);
 
 constexpr uint8_t kFlagRank0Serves = 1, kFlagRank0Made = 2;
 
@@ -120,6 +120,7 @@ Result<UniqueId::Packed> pack(const UniqueId& id) {
   put(bytes, kCommunicatorAt, id.communicator);
   std::memcpy(bytes.data() + kAddressAt, &address.bytes, sizeof address.bytes);
   std::memcpy(bytes.data() + kSecretAt, id.secret.bytes().data(), Secret::kBytes);
+  put(bytes, kSaltAt, id.salt);
   put(bytes, kCheckAt, checksum(bytes, id.secret));
   return bytes;
 }
@@ -139,6 +140,7 @@ Result<UniqueId> unpack(std::span<const char, UniqueId::kBytes> bytes) {
   id.address = text;
   id.port = get<uint16_t>(bytes, kPortAt);
   id.communicator = get<uint64_t>(bytes, kCommunicatorAt);
+  id.salt = get<uint64_t>(bytes, kSaltAt);
   id.rank0_serves = (get<uint8_t>(bytes, kFlagsAt) & kFlagRank0Serves) != 0;
   id.rank0_made = (get<uint8_t>(bytes, kFlagsAt) & kFlagRank0Made) != 0;
   if (is_wildcard_address(id.address)) return error(Code::InvalidArgument, "the unique id contains no address");

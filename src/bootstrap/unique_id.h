@@ -25,6 +25,7 @@ struct UniqueId {
   uint16_t port = 0;
   uint64_t communicator = 0;
   Secret secret;
+  uint64_t salt = 0;  // of the job's secret (job_secret.h), where that one encrypts `secret`; 0: not chosen yet
   // False: the server already runs in the process that created the id. True: rank 0 starts it when it connects.
   bool rank0_serves = false;
   bool rank0_made = false;  // the server runs in the process of rank 0, which has made the id

@@ -141,7 +141,10 @@ Result<UniqueId> id_from_host_port(std::string_view text, const std::string& gen
   const Result<HostPort> parsed = parse_host_port(text);
   if (!parsed) return Status(parsed.error()).in("rendezvous");
   const HostPort& where = *parsed;
-  CCOM_TRY_ASSIGN(const std::optional<Secret> secret, job_secret());
+  // Not the host: ranks may write it in several ways, or see it at several addresses.
+  const uint64_t salt =
+      number_from(Secret::from_text("port " + std::to_string(where.port) + ", generation '" + generation + "'"));
+  CCOM_TRY_ASSIGN(const std::optional<Secret> secret, job_secret(salt));
   CCOM_TRY_ASSIGN(const std::string address, resolve_host(where.host, deadline));
   if (is_wildcard_address(address)) {
     return error(Code::ConfigError, "rendezvous address %s: use one address of rank 0's host, not a wildcard",
@@ -163,6 +166,7 @@ Result<UniqueId> id_from_host_port(std::string_view text, const std::string& gen
       .port = where.port,
       .communicator = number_from(derived.derive("ccom communicator number " + endpoint_text(address, where.port))),
       .secret = derived,
+      .salt = salt,
       .rank0_serves = true};
 }
 

@@ -7,7 +7,8 @@
 //                    this rank has joined it before, they retry until rank 0 has replaced the file. Removed at the end
 //                    of the rendezvous.
 //   tcp://host:port  Rank 0 listens there. The secret is derived from CCOM_SECRET or from the file CCOM_SECRET_FILE;
-//                    without one the host must be a loopback address (and any user of this host can join).
+//                    and the port; without one the host must be a loopback address, and the user's own is used
+//                    (user_secret.h).
 //   env://           One of the two, from the launcher's environment (launch.h).
 #pragma once
 

@@ -29,11 +29,12 @@ struct ControlTerms {
 
 // A connection whose handshake is in progress.
 struct PendingHandshake {
-  Descriptor socket;
+  ControlSocket socket;
   Handshake handshake;
   ControlTerms terms{};  // an acceptor's: the peer's
   Deadline deadline = Deadline::after_ms(kHelloMs);
   bool connected = true;
+  bool secured = false;
   HandshakeMessage input{};
   size_t input_bytes = 0;
   int event_index = -1;
@@ -42,15 +43,20 @@ struct PendingHandshake {
 // A new socket's buffer holds a whole handshake, so a short write means that the connection is broken.
 bool send_next(PendingHandshake& pending) {
   const HandshakeMessage message = pending.handshake.next(pending.terms);
-  return ::send(pending.socket.get(), &message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT) ==
-         static_cast<ssize_t>(sizeof message);
+  return pending.socket.send(message.bytes()) == static_cast<ssize_t>(sizeof message);
 }
 
 // Continues the handshake, an acceptor's only to the Welcome. Returns an empty string, or why it has failed.
 std::string advance(PendingHandshake& pending) {
   if (!pending.connected) {
-    if (const int failure = connect_outcome(pending.socket); failure != 0) return std::strerror(failure);
+    if (const int failure = connect_outcome(pending.socket.descriptor()); failure != 0) return std::strerror(failure);
     pending.connected = true;
+  }
+  if (!pending.secured) {
+    const Tls::Step step = pending.socket.secure();
+    if (step == Tls::Step::NeedsRead) return {};
+    if (step != Tls::Step::Done) return "TLS handshake failed: it does not hold the communicator's key";
+    pending.secured = true;
   }
   Handshake& handshake = pending.handshake;
   while (!handshake.is_complete()) {
@@ -60,7 +66,7 @@ std::string advance(PendingHandshake& pending) {
       continue;
     }
     const Bytes missing = pending.input.writable_bytes().subspan(pending.input_bytes);
-    const ssize_t size = ::recv(pending.socket.get(), missing.data(), missing.size(), MSG_DONTWAIT);
+    const ssize_t size = pending.socket.receive(missing);
     if (size < 0 && (errno == EAGAIN || errno == EINTR)) return {};
     if (size < 0) return std::strerror(errno);
     if (size == 0) return "connection closed during the handshake";
@@ -82,8 +88,9 @@ LinkKeys keys_of(const Handshake& handshake, bool is_connector) {
 
 class ControlJoin {
  public:
-  ControlJoin(const JoinPlan& plan, UnprovedConnections arriving, const JoinHooks& hooks)
-      : plan_(plan), arriving_(std::move(arriving)), hooks_(hooks) {
+  ControlJoin(const JoinPlan& plan, std::shared_ptr<const TlsContext> tls, UnprovedConnections arriving,
+              const JoinHooks& hooks)
+      : plan_(plan), tls_(std::move(tls)), arriving_(std::move(arriving)), hooks_(hooks) {
     for (const JoinEdge& edge : plan.edges) {
       if (edge.address.empty()) {
         children_.push_back({edge});
@@ -135,8 +142,13 @@ class ControlJoin {
       parent.last_failure = socket.error().message();
       return;
     }
+    auto connection = ControlSocket::make(*std::move(socket), tls_, Tls::Side::Connects);
+    if (!connection) {
+      parent.last_failure = connection.error().message();
+      return;
+    }
     parent.pending = std::make_unique<PendingHandshake>(PendingHandshake{
-        *std::move(socket), Handshake::connector(identity(), parent.edge.host), {.tree = parent.edge.tree}});
+        *std::move(connection), Handshake::connector(identity(), parent.edge.host), {.tree = parent.edge.tree}});
     parent.pending->connected = false;
   }
 
@@ -144,7 +156,7 @@ class ControlJoin {
     events_.clear();
     const auto watch = [this](PendingHandshake& pending) {
       pending.event_index = static_cast<int>(events_.size());
-      events_.push_back({.fd = pending.socket.get(),
+      events_.push_back({.fd = pending.socket.fd(),
                          .events = static_cast<short>(pending.connected ? POLLIN : POLLOUT),
                          .revents = 0});
     };
@@ -212,8 +224,10 @@ class ControlJoin {
       if (!socket.is_open()) return;
       disable_nagle(socket.get());
       if (accepted_.size() >= kMaxHalfProved) accepted_.erase(accepted_.begin());
-      accepted_.push_back(
-          std::make_unique<PendingHandshake>(PendingHandshake{std::move(socket), Handshake::acceptor(identity())}));
+      auto connection = ControlSocket::make(std::move(socket), tls_, Tls::Side::Accepts);
+      if (!connection) continue;
+      accepted_.push_back(std::make_unique<PendingHandshake>(
+          PendingHandshake{*std::move(connection), Handshake::acceptor(identity())}));
       if (is_settled(*accepted_.back())) accepted_.pop_back();
     }
   }
@@ -243,6 +257,7 @@ class ControlJoin {
   }
 
   const JoinPlan& plan_;
+  const std::shared_ptr<const TlsContext> tls_;  // null: connections are not encrypted
   UnprovedConnections arriving_;
   const JoinHooks& hooks_;
   std::vector<Parent> parents_;
@@ -255,10 +270,14 @@ class ControlJoin {
 
 Status join_control_trees(const JoinPlan& plan, const Descriptor& listener, const JoinHooks& hooks,
                           const WaitLimit& limit) {
-  auto arriving = UnprovedConnections::create(kHandshakeGreeting);
+  auto arriving = UnprovedConnections::create(plan.tls ? kClientHelloGreeting : kHandshakeGreeting);
   if (!arriving) return std::move(arriving).error().in("control connections");
   if (listener.is_open()) CCOM_TRY(arriving->add_listener(listener.get()));
-  return ControlJoin(plan, *std::move(arriving), hooks).run(limit);
+  std::shared_ptr<const TlsContext> tls;
+  if (plan.tls && !plan.edges.empty()) {
+    CCOM_TRY_ASSIGN(tls, TlsContext::create(plan.key.derive("ccom liveness tls")));
+  }
+  return ControlJoin(plan, std::move(tls), *std::move(arriving), hooks).run(limit);
 }
 
 }  // namespace ccom

@@ -30,6 +30,7 @@ struct JoinPlan {
   uint64_t communicator = 0;
   int self_host = 0;
   std::vector<JoinEdge> edges;
+  bool tls = false;  // the same on both sides
 };
 
 struct JoinHooks {

@@ -89,7 +89,7 @@ void ControlLink::send(const ControlMessage& message) {
 // A failure here is reported by receive(), after everything the peer has sent.
 void ControlLink::flush() {
   while (!unsent_.empty()) {
-    const ssize_t size = ::send(fd(), unsent_.data(), unsent_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t size = socket_.send(unsent_);
     if (size < 0 && errno == EINTR) continue;
     if (size < 0 && errno == EAGAIN) return;
     if (size < 0) {
@@ -105,7 +105,7 @@ void ControlLink::receive(std::vector<ControlMessage>& messages) {
   readable = false;
   std::byte piece[4096];
   while (!ended_) {
-    const ssize_t size = ::recv(fd(), piece, sizeof piece, MSG_DONTWAIT);
+    const ssize_t size = socket_.receive(piece);
     if (size < 0 && errno == EINTR) continue;
     if (size < 0 && errno == EAGAIN) return;
     if (size < 0) return end(std::strerror(errno));

@@ -4,7 +4,7 @@
 //
 // Frame: {type u8, 3 zero bytes, payload size u32, payload, 16 bytes of HMAC(key of the direction, counter || header ||
 // payload)}. The counter protects against replay, reordering and omission. The size is checked against kMaxErrorBytes
-// first.
+// first. With CCOM_TLS=1 frames travel inside TLS.
 //
 // Non-blocking; belongs to one thread.
 #pragma once
@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
-#include "base/descriptor.h"
 #include "base/secret.h"
 #include "liveness/message.h"
+#include "liveness/sockets.h"
 
 namespace ccom {
 
@@ -25,11 +25,12 @@ struct LinkKeys {
 
 class ControlLink {
  public:
-  ControlLink(Descriptor socket, LinkKeys keys) : socket_(std::move(socket)), keys_(std::move(keys)) {}
+  ControlLink(ControlSocket socket, LinkKeys keys) : socket_(std::move(socket)), keys_(std::move(keys)) {}
+  ControlLink(Descriptor socket, LinkKeys keys) : ControlLink(ControlSocket(std::move(socket)), std::move(keys)) {}
   ControlLink(const ControlLink&) = delete;
   ControlLink& operator=(const ControlLink&) = delete;
 
-  int fd() const { return socket_.get(); }
+  int fd() const { return socket_.fd(); }
   // Sends what the socket takes; the rest follows with the next send() or flush(). A heartbeat is dropped while data is
   // unsent.
   void send(const ControlMessage& message);
@@ -49,7 +50,7 @@ class ControlLink {
   Mac frame_mac(const Secret& key, uint64_t counter, ConstBytes frame) const;
   void end(std::string reason);
 
-  Descriptor socket_;
+  ControlSocket socket_;
   LinkKeys keys_;
   uint64_t sent_ = 0, received_ = 0;  // frames
   std::vector<std::byte> unsent_, unparsed_;

@@ -43,6 +43,7 @@ struct MonitorConfig {
   std::string bind_address;   // of control connections; used by leaders of multi-host communicators
   PortRange ports{};          // likewise
   Interrupted interrupted{};  // aborts, see check()
+  bool tls = false;           // control connections are encrypted; the same on all ranks
 };
 
 class Monitor {

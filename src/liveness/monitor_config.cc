@@ -57,7 +57,8 @@ Result<JoinPlan> plan_connections(const MonitorConfig& config, const std::vector
   JoinPlan plan{.key = config.key.derive("ccom liveness"),
                 .communicator = config.communicator,
                 .self_host = config.host_index,
-                .edges = {}};
+                .edges = {},
+                .tls = config.tls};
   for (int tree = 0; tree < tree_count(config.hosts); ++tree) {
     if (tree_member(config.hosts[static_cast<size_t>(config.host_index)], tree) != config.rank) continue;
     for (int other : tree_neighbours(config.host_index, hosts)) {

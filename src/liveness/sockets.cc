@@ -42,6 +42,28 @@ Result<Descriptor> open_socket(int family) {
 
 }  // namespace
 
+Result<ControlSocket> ControlSocket::make(Descriptor socket, std::shared_ptr<const TlsContext> context,
+                                          Tls::Side side) {
+  ControlSocket made(std::move(socket));
+  if (context == nullptr) return made;
+  made.tls_ = Tls::make(*context, made.fd(), side);
+  made.context_ = std::move(context);
+  if (made.tls_ == nullptr) return out_of_memory();
+  return made;
+}
+
+ssize_t ControlSocket::send(ConstBytes bytes) {
+  if (tls_ == nullptr) return ::send(fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  const iovec part{const_cast<std::byte*>(bytes.data()), bytes.size()};
+  return tls_->send({&part, 1});
+}
+
+ssize_t ControlSocket::receive(Bytes bytes) {
+  if (tls_ == nullptr) return ::recv(fd(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+  const iovec part{bytes.data(), bytes.size()};
+  return tls_->receive({&part, 1});
+}
+
 Result<Descriptor> listen_on(const std::string& ip, const PortRange& ports) {
   Result<Descriptor> socket = listen_at(ip, ports, SOMAXCONN);
   if (!socket) return std::move(socket).error().in("control connections");

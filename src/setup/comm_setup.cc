@@ -137,6 +137,7 @@ Status CommSetup::make_monitor(bool initialise) {
   monitor.dead_ms = config_.dead_ms;
   monitor.warn_ms = config_.warn_ms;
   monitor.interrupted = config_.interrupted;
+  monitor.tls = config_.tls;
   if (!network_.addresses.empty()) monitor.bind_address = network_.addresses.front();
   monitor.ports = config_.ports;
   CCOM_TRY_ASSIGN(monitor_, Monitor::create(std::move(monitor), segment_->board(), initialise));

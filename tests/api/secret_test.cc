@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <string>
+
 #include "ccom/ccom.h"
 
 namespace ccom {
@@ -32,6 +34,18 @@ TEST_F(SharedSecret, IsNeededBesideTheId) {
   ::setenv("CCOM_SECRET", "a-secret-of-another-job", 1);
   EXPECT_NE(join(id), ccomSuccess) << "any secret will do";
   ::setenv("CCOM_SECRET", "a-secret-of-this-job", 1);
+  EXPECT_EQ(join(id), ccomSuccess) << ccomGetLastError(nullptr);
+}
+
+// Random: no table of guesses made before serves them.
+TEST_F(SharedSecret, EncryptsAllIdsOfAProcessByAKeyWithOneSalt) {
+  constexpr size_t kSaltAt = 72, kSaltBytes = 8;
+  const auto salt_of = [](const ccomUniqueId& id) { return std::string(id.internal + kSaltAt, kSaltBytes); };
+  ccomUniqueId id, next;
+  ASSERT_EQ(ccomGetUniqueId(&id), ccomSuccess);
+  ASSERT_EQ(ccomGetUniqueId(&next), ccomSuccess);
+  EXPECT_EQ(salt_of(id), salt_of(next));
+  EXPECT_NE(salt_of(id), std::string(kSaltBytes, '\0'));
   EXPECT_EQ(join(id), ccomSuccess) << ccomGetLastError(nullptr);
 }
 

@@ -20,15 +20,15 @@ HandshakeIdentity rank(int32_t self, HandshakeProtocol protocol = HandshakeProto
   return {.protocol = protocol, .key = key, .communicator = 5, .self = self};
 }
 
-// As Python's hashlib.scrypt(text, salt=b"ccom job secret", n=16384, r=8, p=1, dklen=32) says.
+// As Python's hashlib.scrypt(text, salt=b"ccom job secret 4100", n=16384, r=8, p=1, dklen=32) says.
 TEST(Secret, OfAPassphraseIsScrypt) {
-  const Secret derived = Secret::from_passphrase("a-secret-of-this-test");
+  const Secret derived = Secret::from_passphrase("a-secret-of-this-test", "4100");
   std::string hex;
   for (const uint8_t byte : derived.bytes()) {
     constexpr std::string_view kDigits = "0123456789abcdef";
     hex += {kDigits[byte >> 4], kDigits[byte & 15]};
   }
-  EXPECT_EQ(hex, "8199263667324b47eee850815d5eeebaa7ee8f46b3cbe13af763006b800c40aa");
+  EXPECT_EQ(hex, "eb0d73f7b0fc80eeca7bd1608f9ec82f200c5c822a33c3b69fe3aa8c4fc119b3");
 }
 
 struct Terms {

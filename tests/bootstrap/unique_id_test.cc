@@ -25,6 +25,7 @@ TEST(UniqueId, GivesBackWhatWasPacked) {
       UniqueId id = sample();
       id.address = address;
       id.rank0_serves = rank0_serves;
+      id.salt = 0x123456789abcdef0;
       const auto packed = pack(id);
       ASSERT_TRUE(packed) << packed.error().message();
       const auto back = unpack(*packed);
@@ -33,6 +34,7 @@ TEST(UniqueId, GivesBackWhatWasPacked) {
       EXPECT_EQ(back->port, 4100);
       EXPECT_EQ(back->communicator, id.communicator);
       EXPECT_EQ(back->rank0_serves, rank0_serves);
+      EXPECT_EQ(back->salt, id.salt);
       EXPECT_TRUE(is_same_secret(back->secret, id.secret));
     }
   }

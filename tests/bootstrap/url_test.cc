@@ -10,6 +10,7 @@
 #include <fstream>
 #include <map>
 
+#include "bootstrap/job_secret.h"
 #include "bootstrap/private_file.h"
 #include "bootstrap/rendezvous_servers.h"
 #include "test_rendezvous.h"
@@ -238,6 +239,32 @@ TEST_F(TcpUrl, GivesDifferentSecretsForDifferentPasswordsAndFiles) {
   write_file(folder / "secret", "another-secret-of-this-test", 0600);
   const ScopedVariable file("CCOM_SECRET_FILE", (folder / "secret").c_str());
   EXPECT_NE(secret_now(), none);
+}
+
+// A table of guesses for one port serves no other one. Ranks need not write the host in the same way.
+TEST_F(TcpUrl, DerivesKeysThatBelongToItsPortAndGenerationAlone) {
+  const ScopedVariable secret("CCOM_SECRET", "a-secret-of-this-test");
+  const auto job_key = [](uint64_t salt) {
+    const Secret key = **job_secret(salt);
+    return std::vector<uint8_t>(key.bytes().begin(), key.bytes().end());
+  };
+  const auto id_of = [](const char* url, const char* restarts = nullptr) {
+    const ScopedVariable generation("TORCHELASTIC_RESTART_COUNT", restarts);
+    const ScopedVariable where("CCOM_URL", url);
+    auto id = unique_id_from_url("env://", 2, 1, soon(), no_id);
+    EXPECT_TRUE(id) << message_of(id);
+    return *id;
+  };
+  const UniqueId one = id_of("tcp://127.0.0.1:4100");
+  for (const UniqueId& other : {id_of("tcp://127.0.0.1:4101"), id_of("tcp://127.0.0.1:4100", "1")}) {
+    EXPECT_NE(other.salt, one.salt);
+    EXPECT_NE(job_key(other.salt), job_key(one.salt)) << "before anything else is derived";
+    EXPECT_FALSE(std::ranges::equal(other.secret.bytes(), one.secret.bytes()));
+  }
+  for (const char* url : {"tcp://localhost:4100", "tcp://127.0.0.2:4100"}) {
+    const UniqueId same = id_of(url);
+    EXPECT_TRUE(std::ranges::equal(same.secret.bytes(), one.secret.bytes())) << url;
+  }
 }
 
 TEST_F(TcpUrl, RefusesSecretFilesThatOthersCouldHaveTouched) {

@@ -7,7 +7,7 @@
 
 namespace ccom::test {
 
-Cluster::Cluster(std::vector<int> layout, int64_t dead_ms) : dead_ms_(dead_ms) {
+Cluster::Cluster(std::vector<int> layout, int64_t dead_ms, bool tls) : dead_ms_(dead_ms), tls_(tls) {
   Rank next = 0;
   for (size_t h = 0; h < layout.size(); ++h) {
     hosts_.push_back({.name = "host" + std::to_string(h), .ranks = {}});
@@ -33,7 +33,8 @@ MonitorConfig Cluster::config_of(Rank rank) const {
                        .key = key_,
                        .communicator = 42,
                        .dead_ms = dead_ms_,
-                       .bind_address = "127.0.0.1"};
+                       .bind_address = "127.0.0.1",
+                       .tls = tls_};
   while (hosts_[static_cast<size_t>(config.host_index)].ranks.back() < rank) ++config.host_index;
   return config;
 }
@@ -44,8 +45,7 @@ std::vector<std::string> Cluster::addresses() const {
   return all;
 }
 
-Status Cluster::connect(int64_t timeout_ms) {
-  const auto all = addresses();
+Status Cluster::connect(const std::vector<std::string>& all, int64_t timeout_ms) {
   std::vector<Status> outcomes(monitors_.size());
   std::vector<std::thread> threads;
   for (size_t r = 0; r < monitors_.size(); ++r)

@@ -14,12 +14,14 @@ namespace ccom::test {
 class Cluster {
  public:
   // layout[h] ranks on host h, numbered in order. Creates all monitors.
-  explicit Cluster(std::vector<int> layout, int64_t dead_ms = 3000);
+  explicit Cluster(std::vector<int> layout, int64_t dead_ms = 3000, bool tls = false);
   ~Cluster();
 
   MonitorConfig config_of(Rank rank) const;
   // Connects all ranks, in parallel; the first error.
-  Status connect(int64_t timeout_ms = 10000);
+  Status connect(int64_t timeout_ms = 10000) { return connect(addresses(), timeout_ms); }
+  // Where the ranks accept connections, or whoever stands in between.
+  Status connect(const std::vector<std::string>& addresses, int64_t timeout_ms = 10000);
   std::vector<std::string> addresses() const;
   Monitor& operator[](Rank rank) { return *monitors_[static_cast<size_t>(rank)]; }
   int ranks() const { return static_cast<int>(monitors_.size()); }
@@ -34,6 +36,7 @@ class Cluster {
   std::vector<HostMembers> hosts_;
   Secret key_ = Secret::random();
   int64_t dead_ms_;
+  bool tls_;
   std::vector<std::vector<Line>> boards_;
   std::vector<std::unique_ptr<Monitor>> monitors_;
 };

@@ -54,7 +54,7 @@ const std::vector<std::string>& algorithms_of(const std::string& transport) {
   static const std::vector<std::string> on_several = {
       "", "ring", "circulant", "recursive_doubling", "two_shot", "one_shot", "tree", "double_tree", "binomial"};
   static const std::vector<std::string> on_two = {"", "hierarchical", "ring", "circulant", "double_tree"};
-  return transport == "shm" ? on_one_host : transport == "mixed" ? on_two : on_several;
+  return transport == "shm" ? on_one_host : transport.starts_with("mixed") ? on_two : on_several;
 }
 
 // One kill: who, in the middle of what.
@@ -136,7 +136,10 @@ TEST(KilledRank, IsNamedToAllSurvivorsOnShm) { kill_some_of_four("shm", count_fr
 TEST(KilledRank, IsNamedToAllSurvivorsOnTcp) { kill_some_of_four("tcp", count_from("CCOM_TEST_POINTS", 10, 1000)); }
 TEST(KilledRank, IsNamedToAllSurvivorsOnOfi) { kill_some_of_four("ofi", count_from("CCOM_TEST_POINTS", 5, 1000)); }
 TEST(KilledRank, IsNamedToAllSurvivorsOnTwoHosts) {
-  kill_some_of_four("mixed", count_from("CCOM_TEST_POINTS", 10, 1000));
+  kill_some_of_four("mixed", count_from("CCOM_TEST_POINTS", 8, 1000));
+}
+TEST(KilledRank, IsNamedToAllSurvivorsOnTwoHostsWithTls) {
+  kill_some_of_four("mixed-tls", count_from("CCOM_TEST_POINTS", 3, 500));
 }
 TEST(KilledRank, IsNamedToAllSurvivorsOnTcpInsideAHost) {
   kill_some_of_four("tcp-on-one-host", count_from("CCOM_TEST_POINTS", 3, 200));

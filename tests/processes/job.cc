@@ -32,7 +32,7 @@ Job::Job(int nranks, std::vector<std::string> arguments, const std::function<Env
     if (pid == 0) {
       for (const auto& [key, value] : added) ::setenv(key.c_str(), value.c_str(), 1);
       ::dup2(ends[1], STDOUT_FILENO);
-      ::execv(argv[0], argv.data());
+      ::execvp(argv[0], argv.data());
       std::_Exit(127);
     }
     ::close(ends[1]);

@@ -35,6 +35,7 @@ class Job {
   void forget_lines();
   // When that line was read, since the start of the clock.
   std::chrono::steady_clock::time_point when(int rank, const std::string& prefix) const;
+  pid_t process_of(int rank) const { return ranks_[static_cast<size_t>(rank)].pid; }
   void kill(int rank) { signal(rank, SIGKILL); }
   void signal(int rank, int number);
   // Waits for the end of all; false if one still runs at the deadline.

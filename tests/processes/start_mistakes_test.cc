@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ranks that were started with contradicting numbers are told so long before the start's time is up, on both sides.
+// Ranks that were started with contradicting numbers or settings are told so long before the start's time is up, all.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "tests/processes/job.h"
+#include "tests/processes/transports.h"
 
 namespace ccom {
 namespace {
@@ -68,6 +69,21 @@ TEST(StartMistakes, AnotherNumberOfRanksIsToldToBoth) {
     }
     EXPECT_TRUE(job.finish(kSoon));
   }
+}
+
+// Whoever asks for encryption gets it or an error, never bytes in the clear.
+TEST(StartMistakes, EncryptionOnATransportThatHasNoneIsRefused) {
+  Job job(2, {"loop", "8"}, [](int rank) {
+    Job::Environment environment = environment_for("ofi", rank);
+    environment["CCOM_TLS"] = "1";
+    return environment;
+  });
+  ASSERT_TRUE(job.wait_for("init 36", {0, 1}, kSoon)) << job.transcript();
+  for (const int rank : {0, 1}) {
+    expect_part(job.line(rank, "init"), "CCOM_TLS=1: transport ofi cannot encrypt");
+    expect_part(job.line(rank, "init"), "set CCOM_TRANSPORT=shm,tcp, or CCOM_TLS=0");
+  }
+  EXPECT_TRUE(job.finish(kSoon));
 }
 
 }  // namespace

@@ -20,6 +20,11 @@ TEST(CarrierChoice, IsEfaOnlyIfAllHaveItAndTheUserSaidNothing) {
   EXPECT_EQ(choose_carrier({{"shm", "ofi"}, ""}, false).ofi_provider, "tcp;ofi_rxm");
 }
 
+TEST(CarrierChoice, IsTcpWhereBytesMustBeEncrypted) {
+  EXPECT_EQ(choose_carrier({{}, "", true}, true).transport, "tcp");
+  EXPECT_FALSE(depends_on_efa({{}, "", true}, true));
+}
+
 TEST(CarrierChoice, AsksForEfaOnlyWhereTheAnswerCounts) {
   EXPECT_TRUE(depends_on_efa({}, true));
   EXPECT_FALSE(depends_on_efa({}, false)) << "one host needs no network";

@@ -17,8 +17,8 @@
 
 #include "base/status.h"
 #include "base/time.h"
+#include "base/tls.h"
 #include "transports/tcp/socket.h"
-#include "transports/tcp/tls.h"
 
 namespace ccom::tcp {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TLS 1.3 beneath a line, for networks with eavesdroppers.
+// TLS 1.3 on a connected socket, for networks with eavesdroppers.
 //
 // Both ends authenticate by the communicator's key, used as the pre-shared key of the handshake together with X25519,
 // for forward secrecy. There are no certificates: without the key the handshake fails. See
@@ -20,7 +20,7 @@
 #include "base/secret.h"
 #include "base/status.h"
 
-namespace ccom::tcp {
+namespace ccom {
 
 template <auto Free>
 struct OpensslFree {
@@ -35,7 +35,7 @@ using HelloNumber = std::array<std::byte, 32>;
 // Of the one that has arrived, which stays there; nothing if too little has.
 std::optional<HelloNumber> peek_hello(int fd);
 
-// Shared by the lines of one transport. Immutable; must outlive them.
+// Shared by the connections of one transport, or of one rank's control trees. Immutable; must outlive them.
 class TlsContext {
  public:
   // Keys are updated after that many records of at most 16 KiB, far below the limit of AES-GCM (RFC 8446, 5.5).
@@ -58,7 +58,7 @@ class TlsContext {
   std::unique_ptr<SSL_CTX, OpensslFree<SSL_CTX_free>> context_;
 };
 
-// One connection. Never blocks, never raises a signal. Used by the transport's thread.
+// One connection. Never blocks, never raises a signal. Used by one thread at a time.
 class Tls {
  public:
   enum class Side { Connects, Accepts };
@@ -108,4 +108,4 @@ class Tls {
   std::array<std::byte, SSL3_RT_MAX_PLAIN_LENGTH> head_;  // a header and the payload after it, as one record
 };
 
-}  // namespace ccom::tcp
+}  // namespace ccom

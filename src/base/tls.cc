@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "transports/tcp/tls.h"
+#include "base/tls.h"
 
 #include <openssl/bio.h>
 #include <openssl/err.h>
@@ -10,7 +10,7 @@
 #include <cstring>
 #include <new>
 
-namespace ccom::tcp {
+namespace ccom {
 namespace {
 
 // Identity of the key, and the context in which OpenSSL accepts a resumed session.
@@ -28,7 +28,7 @@ Status openssl_error(const char* what) {
   char reason[256];
   ERR_error_string_n(ERR_get_error(), reason, sizeof reason);
   ERR_clear_error();
-  return error(Code::SystemError, "set up TLS for tcp connections: %s: %s", what, reason)
+  return error(Code::SystemError, "set up TLS: %s: %s", what, reason)
       .with_cure("check that OpenSSL's configuration allows TLS 1.3 with AES-128-GCM, or unset CCOM_TLS on all ranks");
 }
 
@@ -275,4 +275,4 @@ ssize_t Tls::send(std::span<const iovec> parts) {
   return total;
 }
 
-}  // namespace ccom::tcp
+}  // namespace ccom
