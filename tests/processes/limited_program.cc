@@ -6,6 +6,8 @@
 //   limited_program groups N    N times: a communicator, allreduce, destroy; "used DESCRIPTORS THREADS MAPPINGS KIB
 //                               BYTES" after the first 20 and after the last: KIB resident once the allocator has given
 //                               back what is free, BYTES in use of all its arenas
+//   limited_program memory N M  N times, with all ranks: takes M MiB at a time with ccomMemAlloc until there are no more,
+//                               then gives all back; "took MIB" and the error's text each time, "done"
 // CCOM_TEST_LIMIT=KIND:VALUE is put on this process before it does anything: nofile, as (bytes), memory or pids (a
 // folder of that control group).
 #include <ccom/ccom.h>
@@ -122,6 +124,22 @@ void make_groups(ccomComm_t comm, int times) {
   count_resources();
 }
 
+void take_memory(ccomComm_t comm, int times, size_t mib) {
+  for (int i = 0; i < times; ++i) {
+    std::vector<void*> taken;
+    require(ccomBarrier(comm, nullptr));
+    ccomResult_t result = ccomSuccess;
+    while (result == ccomSuccess) {
+      void* memory = nullptr;
+      result = ccomMemAlloc(&memory, mib << 20);
+      if (result == ccomSuccess) taken.push_back(memory);
+    }
+    say("took " + std::to_string(taken.size() * mib) + " " + ccomGetLastError(nullptr));
+    require(ccomBarrier(comm, nullptr));
+    for (void* memory : taken) require(ccomMemFree(memory));
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -131,6 +149,7 @@ int main(int argc, char** argv) {
   say("met");
   const std::string what = argc > 1 ? argv[1] : "calls";
   if (what == "groups") make_groups(comm, std::atoi(argv[2]));
+  if (what == "memory") take_memory(comm, std::atoi(argv[2]), std::stoul(argv[3]));
   if (what == "calls") call(comm);
   require(ccomCommDestroy(comm));
   say("done");

@@ -155,6 +155,30 @@ TEST(Limits, OfAControlGroupsMemoryAreAnError) {
   }
 }
 
+// Each takes what the group has left, at the same time as the others: together they take no more than it has, where the
+// kernel would kill one of them.
+TEST(Limits, OfOneGroupsMemoryOfAllRanksAreAnError) {
+  constexpr long kLimitMib = 384;
+  const std::vector<std::string> sizes = {"16", "64", "200"};
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (!is_long() && i != static_cast<size_t>(test_day()) % sizes.size()) continue;
+    const std::string& mib = sizes[i];
+    const ControlGroup group("memory", "memory.limit_in_bytes", "memory.max", kLimitMib << 20);
+    if (group.folder().empty()) GTEST_SKIP() << "no control group can be made here";
+    Job job(4, {"memory", is_long() ? "50" : "2", mib}, [&](int) {
+      return Job::Environment{{"CCOM_TEST_LIMIT", "memory:" + group.folder()}};
+    });
+    ASSERT_TRUE(job.finish(milliseconds(is_long() ? 600000 : 60000))) << job.transcript();
+    for (int rank = 0; rank < 4; ++rank) {
+      EXPECT_FALSE(job.line(rank, "done").empty()) << mib << " MiB at a time: rank " << rank << " died\n"
+                                                   << job.transcript();
+      const std::string took = job.line(rank, "took");
+      EXPECT_NE(took.find("bytes of shared memory"), std::string::npos) << took;
+      std::printf("%s\n", took.c_str());
+    }
+  }
+}
+
 std::vector<std::vector<long>> used_by(const Job& job, int rank) {
   std::vector<std::vector<long>> all;
   for (const std::string& line : job.lines(rank)) {
