@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One rank of a job whose resources are limited, or counted; one line per event on stdout, for the parent to read.
-//   limited_program calls       "met", then collectives of several sizes, sends and another communicator; "done", or
-//                               "failed ..." or "init ..." (rank.h)
+//   limited_program calls [N]   "met", then collectives of several sizes - one of them N times, so that ways are found
+//   -
+//                               sends and another communicator; "done", or "failed ..." or "init ..." (rank.h)
 //   limited_program groups N    N times: a communicator, allreduce, destroy; "used DESCRIPTORS THREADS MAPPINGS KIB
 //                               BYTES" after the first 20 and after the last: KIB resident once the allocator has given
 //                               back what is free, BYTES in use of all its arenas
-//   limited_program memory N M  N times, with all ranks: takes M MiB at a time with ccomMemAlloc until there are no more,
+//   limited_program memory N M  N times, with all ranks: takes M MiB at a time with ccomMemAlloc until there are no
+//   more,
 //                               then gives all back; "took MIB" and the error's text each time, "done"
 // CCOM_TEST_LIMIT=KIND:VALUE is put on this process before it does anything: nofile, as (bytes), memory or pids (a
-// folder of that control group).
+// folder of that control group). CCOM_TEST_STDERR=FILE: where stderr goes.
 #include <ccom/ccom.h>
 #include <malloc.h>
 #include <sys/resource.h>
@@ -17,6 +19,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -65,7 +68,8 @@ void sum(ccomComm_t comm, size_t count) {
   std::exit(1);
 }
 
-void call(ccomComm_t comm) {
+void call(ccomComm_t comm, int times) {
+  for (int i = 0; i < times; ++i) sum(comm, 1 << 16);
   for (const size_t count : {2, 1 << 14, 1 << 20}) sum(comm, count);
   std::vector<float> mine(1 << 16), all(mine.size() * static_cast<size_t>(nranks));
   require(ccomAllGather(mine.data(), all.data(), mine.size(), ccomFloat32, comm, nullptr));
@@ -143,6 +147,8 @@ void take_memory(ccomComm_t comm, int times, size_t mib) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  const char* const log = std::getenv("CCOM_TEST_STDERR");
+  if (log != nullptr && std::freopen(log, "a", stderr) == nullptr) return 8;
   enter_limits();
   require(ccomGetLaunch(&rank, &nranks, nullptr, nullptr));
   ccomComm_t comm = join(nullptr);
@@ -150,7 +156,7 @@ int main(int argc, char** argv) {
   const std::string what = argc > 1 ? argv[1] : "calls";
   if (what == "groups") make_groups(comm, std::atoi(argv[2]));
   if (what == "memory") take_memory(comm, std::atoi(argv[2]), std::stoul(argv[3]));
-  if (what == "calls") call(comm);
+  if (what == "calls") call(comm, argc > 2 ? std::atoi(argv[2]) : 0);
   require(ccomCommDestroy(comm));
   say("done");
 }

@@ -192,7 +192,8 @@ std::vector<std::vector<long>> used_by(const Job& job, int rank) {
 }
 
 // Bytes in use tell a leak from what the allocator keeps for itself, which also grows, ever more slowly: each of gRPC's
-// threads that come and go may free into another arena, and has a cache, whose content counts as in use and is off here.
+// threads that come and go may free into another arena, and has a cache, whose content counts as in use and is off
+// here.
 TEST(Groups, MadeAndDestroyedLeaveNothing) {
   const int times = is_long() ? 10000 : 60;
   const std::vector<std::string> transports = {"shm", "tcp", "ofi", "mixed"};
