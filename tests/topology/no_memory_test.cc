@@ -8,6 +8,7 @@
 #include <new>
 
 #include "topology/learned_ways.h"
+#include "topology/sysfs_root.h"
 #include "topology/topology.h"
 
 namespace {
@@ -58,24 +59,39 @@ void use(const Host& host) {
   EXPECT_FALSE(wrong.has_value());
 }
 
+template <typename Use>
+long fail_each_allocation(bool ever, Use use) {
+  long points = 0;
+  for (bool has_failed = true; has_failed; ++points) {
+    has_failed = false;
+    fails_ever = ever;
+    allocations_left = points + 1;
+    try {
+      use();
+    } catch (const std::bad_alloc&) {
+      has_failed = true;
+    }
+    has_failed |= allocations_left == 0;
+    allocations_left = -1;
+  }
+  return points;
+}
+
 TEST(NoMemory, WhileJsonIsReadAndWrittenIsNoEndOfTheProcess) {
   const Host host = whole_host();
+  for (const bool ever : {false, true}) EXPECT_GT(fail_each_allocation(ever, [&host] { use(host); }), 1000);
+}
+
+TEST(NoMemory, WhileSysfsIsReadIsNoEndOfTheProcess) {
+  const SysfsRoot root("");
   for (const bool ever : {false, true}) {
-    long points = 0;
-    for (bool has_failed = true; has_failed; ++points) {
-      has_failed = false;
-      fails_ever = ever;
-      allocations_left = points + 1;
-      try {
-        use(host);
-      } catch (const std::bad_alloc&) {
-        has_failed = true;
-      }
-      has_failed |= allocations_left == 0;
-      allocations_left = -1;
-    }
-    std::printf("%ld allocations\n", points);
-    EXPECT_GT(points, 100);
+    EXPECT_GT(fail_each_allocation(ever,
+                                   [&root] {
+                                     EXPECT_FALSE(root.list("/proc/self").empty());
+                                     EXPECT_TRUE(root.exists("/proc/self/exe"));
+                                     EXPECT_TRUE(root.link_target("/proc/self/exe").has_value());
+                                   }),
+              10);
   }
 }
 
