@@ -72,7 +72,7 @@ launch::Outcome explain_offline(const Options& options) {
       explanation.supported ? report.explanation(what, explanation.text) : report.skipped(what, explanation.text);
     }
   }
-  return {};
+  return report.close();
 }
 
 std::vector<std::string> legal_algorithms(const std::string& text) {

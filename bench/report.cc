@@ -209,6 +209,12 @@ void Report::foot(uint64_t wrong) {
   std::fflush(stdout);
 }
 
+launch::Outcome Report::close() const {
+  if (!json_file_.is_open() || json_file_.good()) return {};
+  return launch::failure(launch::ExitCode::Usage, "--json %s: not all could be written; is its disk full?",
+                         options_.json.c_str());
+}
+
 void Report::progress(const std::string& text) {
   if (!speaks_ || !options_.progress || ::isatty(STDERR_FILENO) == 0) return;
   if (text.empty() && !progress_shown_) return;

@@ -56,6 +56,8 @@ class Report {
   // bytes[from * ranks + to].
   void links(const std::vector<uint64_t>& bytes, int ranks);
   void foot(uint64_t wrong);
+  // Whether all lines are in the JSON file.
+  launch::Outcome close() const;
   // "12/64 allreduce ..." on a terminal, replaced by the next one; "" wipes it.
   void progress(const std::string& text);
 

@@ -43,6 +43,8 @@ class Bench {
     CCOM_LAUNCH_TRY(options_.algorithm == "all" ? run_every_algorithm()
                                                 : with_algorithm(options_.algorithm, options_.collectives));
     report_.foot(wrong_);
+    const Outcome written = report_.close();
+    if (!written.ok()) return agreed(written);
     if (!done_something_) return agreed(failure(ExitCode::Usage, "none of the requested cases is supported here"));
     if (wrong_ > 0) return agreed(failure(ExitCode::WrongData, "%" PRIu64 " wrong values", wrong_));
     if (too_slow_ > 0) return agreed(failure(ExitCode::TooSlow, "%" PRIu64 " rows below --min-busbw", too_slow_));

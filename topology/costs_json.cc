@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <iterator>
-#include <nlohmann/json.hpp>
 
 namespace ccom {
 namespace {
@@ -54,12 +53,12 @@ static_assert(sizeof(NetworkCosts) == std::size(kNetworkFields) * sizeof(double)
 constexpr double kMaxCostNs = 1e9;
 
 template <typename Costs, size_t kCount>
-nlohmann::ordered_json json_of(const Costs& costs, const Field<Costs> (&fields)[kCount]) {
-  nlohmann::ordered_json object = nlohmann::ordered_json::object();
+std::string text_of(const Costs& costs, const Field<Costs> (&fields)[kCount]) {
+  JsonObjectText object;
   for (const auto& field : fields) {
-    if (costs.*field.member != Costs().*field.member) object[field.name] = costs.*field.member;
+    if (costs.*field.member != Costs().*field.member) object.add(field.name, costs.*field.member);
   }
-  return object;
+  return object.text();
 }
 
 template <typename Costs, size_t kCount>
@@ -75,8 +74,8 @@ Costs read(const JsonAt& at, const Field<Costs> (&fields)[kCount]) {
 
 }  // namespace
 
-nlohmann::ordered_json json_of(const MemoryCosts& costs) { return json_of(costs, kMemoryFields); }
-nlohmann::ordered_json json_of(const NetworkCosts& costs) { return json_of(costs, kNetworkFields); }
+std::string json_text(const MemoryCosts& costs) { return text_of(costs, kMemoryFields); }
+std::string json_text(const NetworkCosts& costs) { return text_of(costs, kNetworkFields); }
 MemoryCosts read_memory_costs(const JsonAt& at) { return read(at, kMemoryFields); }
 NetworkCosts read_network_costs(const JsonAt& at) { return read(at, kNetworkFields); }
 

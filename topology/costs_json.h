@@ -10,8 +10,8 @@
 
 namespace ccom {
 
-nlohmann::ordered_json json_of(const MemoryCosts& costs);
-nlohmann::ordered_json json_of(const NetworkCosts& costs);
+std::string json_text(const MemoryCosts& costs);
+std::string json_text(const NetworkCosts& costs);
 MemoryCosts read_memory_costs(const JsonAt& at);
 NetworkCosts read_network_costs(const JsonAt& at);
 

@@ -1,21 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "topology/json_reader.h"
 
-#include <cmath>
+#include <algorithm>
 #include <cstdio>
 #include <limits>
-#include <nlohmann/json.hpp>
-#include <vector>
+#include <optional>
 
 namespace ccom {
 namespace {
 
-using nlohmann::json;
-
-// A topology is six levels deep.
-constexpr int kMaxDepth = 16;
-
-const json kNull;
+const JsonValue kNull;
 
 std::string number_text(double value) {
   char text[32];
@@ -23,72 +17,67 @@ std::string number_text(double value) {
   return text;
 }
 
-std::string found(const json& value) {
-  std::string text = value.dump(-1, ' ', true, json::error_handler_t::replace);
+std::string found(const JsonValue& value) {
+  std::string text = json_text(value);
   if (text.size() > 40) text = text.substr(0, 37) + "...";
   return ", found " + text;
 }
 
-// Watches the parser's events for what the finished value no longer shows.
-class Watch {
- public:
-  bool operator()(int depth, json::parse_event_t event, const json& parsed) {
-    if (!complaint_.empty()) return false;
-    if (depth > kMaxDepth) complaint_ = "nested deeper than " + std::to_string(kMaxDepth) + " levels";
-    if (event == json::parse_event_t::object_start) keys_.emplace_back();
-    if (event == json::parse_event_t::object_end) keys_.pop_back();
-    if (event == json::parse_event_t::key && !keys_.back().insert(parsed.get<std::string>()).second) {
-      complaint_ = "key " + parsed.dump(-1, ' ', true, json::error_handler_t::replace) + " is there twice";
-    }
-    return complaint_.empty();  // false drops the value, which is dropped as a whole anyway
-  }
-  const std::string& complaint() const { return complaint_; }
-
- private:
-  std::vector<std::set<std::string>> keys_;
-  std::string complaint_;
-};
+const JsonValue* member(const JsonValue& value, std::string_view key) {
+  const auto* const object = value.as<JsonValue::Object>();
+  if (object == nullptr) return nullptr;
+  const auto at = std::ranges::find(*object, key, &JsonMember::key);
+  return at != object->end() ? &at->value : nullptr;
+}
 
 }  // namespace
 
 int64_t JsonAt::integer(int64_t low, int64_t high) const {
-  const bool fits = value.is_number_unsigned()
-                        ? value.get<uint64_t>() <= static_cast<uint64_t>(std::numeric_limits<int64_t>::max())
-                        : value.is_number_integer();
-  if (fits && value.get<int64_t>() >= low && value.get<int64_t>() <= high) return value.get<int64_t>();
+  std::optional<int64_t> integer;
+  if (const auto* number = value.as<int64_t>()) integer = *number;
+  const auto* const natural = value.as<uint64_t>();
+  if (natural != nullptr && *natural <= static_cast<uint64_t>(std::numeric_limits<int64_t>::max()))
+    integer = static_cast<int64_t>(*natural);
+  if (integer && *integer >= low && *integer <= high) return *integer;
   problem.add(path, "expected an integer from " + std::to_string(low) + " to " + std::to_string(high) + found(value));
   return low;
 }
 
 double JsonAt::number(double low, double high) const {
-  if (value.is_number() && value.get<double>() >= low && value.get<double>() <= high) return value.get<double>();
+  std::optional<double> number;
+  if (const auto* given = value.as<double>()) number = *given;
+  if (const auto* given = value.as<int64_t>()) number = static_cast<double>(*given);
+  if (const auto* given = value.as<uint64_t>()) number = static_cast<double>(*given);
+  if (number && *number >= low && *number <= high) return *number;
   problem.add(path, "expected a number from " + number_text(low) + " to " + number_text(high) + found(value));
   return low;
 }
 
 bool JsonAt::boolean() const {
-  if (!value.is_boolean()) problem.add(path, "expected true or false" + found(value));
-  return value.is_boolean() && value.get<bool>();
+  const bool* const given = value.as<bool>();
+  if (given == nullptr) problem.add(path, "expected true or false" + found(value));
+  return given != nullptr && *given;
 }
 
 std::string JsonAt::text(size_t least_bytes, size_t most_bytes) const {
-  if (!value.is_string()) {
+  const auto* const text = value.as<std::string>();
+  if (text == nullptr) {
     problem.add(path, "expected a text" + found(value));
     return {};
   }
-  const auto& text = value.get_ref<const std::string&>();
-  if (text.size() < least_bytes || text.size() > most_bytes) {
+  if (text->size() < least_bytes || text->size() > most_bytes) {
     problem.add(path, "expected a text of " + std::to_string(least_bytes) + " to " + std::to_string(most_bytes) +
                           " bytes" + found(value));
   }
-  for (const char c : text) {
+  for (const char c : *text) {
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) problem.add(path, "control character" + found(value));
   }
-  return text;
+  return *text;
 }
 
 size_t JsonAt::array_size(size_t least, size_t most) const {
-  if (value.is_array() && value.size() >= least && value.size() <= most) return value.size();
+  const auto* const list = value.as<JsonValue::List>();
+  if (list != nullptr && list->size() >= least && list->size() <= most) return list->size();
   const std::string bounds =
       least == most ? std::to_string(least) : std::to_string(least) + " to " + std::to_string(most);
   problem.add(path, "expected a list of " + bounds + " elements" + found(value));
@@ -96,40 +85,34 @@ size_t JsonAt::array_size(size_t least, size_t most) const {
 }
 
 JsonAt JsonAt::element(size_t index) const {
-  return {value.at(index), path + "[" + std::to_string(index) + "]", problem};
+  return {std::get<JsonValue::List>(value.value).at(index), path + "[" + std::to_string(index) + "]", problem};
 }
 
 JsonObject::JsonObject(const JsonAt& at) : at_(at) {
-  if (!at.value.is_object()) at.problem.add(at.path, "expected an object" + found(at.value));
+  if (at.value.as<JsonValue::Object>() == nullptr) at.problem.add(at.path, "expected an object" + found(at.value));
 }
 
-bool JsonObject::has(const char* key) const { return at_.value.is_object() && at_.value.contains(key); }
+bool JsonObject::has(const char* key) const { return member(at_.value, key) != nullptr; }
 
 JsonAt JsonObject::at(const char* key) {
   asked_.insert(key);
   const std::string path = at_.path + "." + key;
-  if (has(key)) return {at_.value.at(key), path, at_.problem};
+  if (const JsonValue* const there = member(at_.value, key)) return {*there, path, at_.problem};
   at_.problem.add(path, "missing");
   return {kNull, path, at_.problem};
 }
 
 void JsonObject::finish() const {
-  if (!at_.value.is_object()) return;
-  for (const auto& [key, value] : at_.value.items()) {
-    if (!asked_.contains(key)) at_.problem.add(at_.path + "." + key, "unknown key");
+  const auto* const object = at_.value.as<JsonValue::Object>();
+  if (object == nullptr) return;
+  for (const JsonMember& each : *object) {
+    if (!asked_.contains(each.key)) at_.problem.add(at_.path + "." + each.key, "unknown key");
   }
 }
 
 Result<JsonDocument> JsonDocument::parse(std::string_view text) {
-  Watch watch;
-  try {
-    json value = json::parse(
-        text, [&watch](int depth, json::parse_event_t event, json& parsed) { return watch(depth, event, parsed); });
-    if (watch.complaint().empty()) return JsonDocument(std::make_shared<const json>(std::move(value)));
-    return error(ErrorKey::TopologyFile, "JSON: %s", watch.complaint().c_str());
-  } catch (const json::exception& failure) {
-    return error(ErrorKey::TopologyFile, "JSON: %s", failure.what());
-  }
+  CCOM_TRY_ASSIGN(JsonValue value, parse_json(text));
+  return JsonDocument(std::make_shared<const JsonValue>(std::move(value)));
 }
 
 LinkSpeed speed_at(const JsonAt& latency, const JsonAt& bandwidth) {

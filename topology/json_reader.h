@@ -7,12 +7,12 @@
 
 #include <cstdint>
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <set>
 #include <string>
 #include <string_view>
 
 #include "base/status.h"
+#include "topology/json_value.h"
 #include "topology/topology.h"
 
 namespace ccom {
@@ -31,7 +31,7 @@ class Problem {
 
 // One value to be read, and where it is.
 struct JsonAt {
-  const nlohmann::json& value;
+  const JsonValue& value;
   std::string path;
   Problem& problem;
 
@@ -65,8 +65,8 @@ class JsonDocument {
   JsonAt root(const std::string& name, Problem& problem) const { return {*value_, name, problem}; }
 
  private:
-  explicit JsonDocument(std::shared_ptr<const nlohmann::json> value) : value_(std::move(value)) {}
-  std::shared_ptr<const nlohmann::json> value_;
+  explicit JsonDocument(std::shared_ptr<const JsonValue> value) : value_(std::move(value)) {}
+  std::shared_ptr<const JsonValue> value_;
 };
 
 // What occurs in several of our files, and within which limits.

@@ -25,6 +25,8 @@ Status replace_file(const std::string& path, std::string_view text) {
   const Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
   if (file.get() < 0) return system_error(errno, "create %s", temporary.c_str());
   Status status = write_all(file, temporary, text);
+  // Some file systems tell only here that there was no room.
+  if (status.is_ok() && ::fsync(file.get()) != 0) status = system_error(errno, "write %s", temporary.c_str());
   if (status.is_ok() && ::rename(temporary.c_str(), path.c_str()) != 0)
     status = system_error(errno, "rename to %s", path.c_str());
   if (!status.is_ok()) (void)::unlink(temporary.c_str());

@@ -8,7 +8,7 @@
 
 namespace ccom {
 
-nlohmann::ordered_json json_of(const LearnedWays& ways);
+std::string json_text(const LearnedWays& ways);
 LearnedWays read_learned_ways(const JsonAt& at);
 
 }  // namespace ccom

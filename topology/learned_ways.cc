@@ -2,7 +2,6 @@
 #include "topology/learned_ways.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <tuple>
 
 #include "base/text.h"
@@ -11,20 +10,26 @@
 namespace ccom {
 namespace {
 
-using nlohmann::ordered_json;
-
 constexpr size_t kMostKinds = 4096, kMostWays = 256;
 constexpr int64_t kMostRanks = 1 << 20;
 constexpr int64_t kMostCount = int64_t{1} << 53;  // which every reader of JSON has exactly
 constexpr double kMostMicroseconds = 1e12;
 constexpr uint64_t kLeastPart = 4;  // smaller calls than this part are no guide
 
-ordered_json json_of(const LearnedKind& kind) {
-  ordered_json medians = ordered_json::array();
-  for (const auto& [way, us] : kind.median_us) medians.push_back({{"way", way}, {"us", us}});
-  return {{"stage", kind.stage},   {"call", kind.call},   {"buffers", kind.buffers},
-          {"ranks", kind.ranks},   {"units", kind.units}, {"unit_bytes", kind.unit_bytes},
-          {"in_use", kind.in_use}, {"calls", kind.calls}, {"median_us", std::move(medians)}};
+std::string json_text(const LearnedKind& kind) {
+  JsonList medians;
+  for (const auto& [way, us] : kind.median_us) medians.add(JsonObjectText().add("way", way).add("us", us).text());
+  return JsonObjectText()
+      .add("stage", kind.stage)
+      .add("call", kind.call)
+      .add("buffers", kind.buffers)
+      .add("ranks", kind.ranks)
+      .add("units", kind.units)
+      .add("unit_bytes", kind.unit_bytes)
+      .add("in_use", kind.in_use)
+      .add("calls", kind.calls)
+      .add_text("median_us", medians.text())
+      .text();
 }
 
 LearnedKind read_kind(const JsonAt& at) {
@@ -52,10 +57,14 @@ LearnedKind read_kind(const JsonAt& at) {
 
 }  // namespace
 
-ordered_json json_of(const LearnedWays& ways) {
-  ordered_json kinds = ordered_json::array();
-  for (const LearnedKind& kind : ways.kinds) kinds.push_back(json_of(kind));
-  return {{"processor", ways.processor}, {"version", ways.version}, {"kinds", std::move(kinds)}};
+std::string json_text(const LearnedWays& ways) {
+  JsonList kinds;
+  for (const LearnedKind& kind : ways.kinds) kinds.add(json_text(kind));
+  return JsonObjectText()
+      .add("processor", ways.processor)
+      .add("version", ways.version)
+      .add_text("kinds", kinds.text())
+      .text();
 }
 
 LearnedWays read_learned_ways(const JsonAt& at) {
@@ -70,9 +79,7 @@ LearnedWays read_learned_ways(const JsonAt& at) {
   return ways;
 }
 
-uint64_t hash_of(const LearnedWays& ways) {
-  return hash_of_text(json_of(ways).dump(-1, ' ', false, ordered_json::error_handler_t::replace));
-}
+uint64_t hash_of(const LearnedWays& ways) { return hash_of_text(json_text(ways)); }
 
 const LearnedKind* nearest(const LearnedWays& known, const LearnedKind& asked) {
   const auto rank = [&](const LearnedKind& kind) {

@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "base/descriptor.h"
+#include "base/files.h"
 
 namespace ccom {
 namespace {
@@ -56,11 +57,9 @@ std::optional<int64_t> SysfsRoot::integer(const std::string& path) const {
 
 std::vector<std::string> SysfsRoot::list(const std::string& folder) const {
   std::vector<std::string> names;
-  std::error_code failure;
-  std::filesystem::directory_iterator entry(absolute(folder), failure);
-  for (; !failure && entry != std::filesystem::directory_iterator(); entry.increment(failure)) {
-    names.push_back(entry->path().filename().string());
-  }
+  for_each_entry(absolute(folder), [&names](std::string_view name) {
+    if (name != "." && name != "..") names.emplace_back(name);
+  });
   std::ranges::sort(names);
   return names;
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/owned_folder.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -9,18 +8,11 @@
 
 #include <algorithm>
 #include <cctype>
-#include <functional>
-#include <memory>
+
+#include "base/files.h"
 
 namespace ccom {
 namespace {
-
-// Calls `use` with the name of everything in the folder.
-void for_each_entry(const std::string& path, const std::function<void(const char*)>& use) {
-  const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir(path.c_str()), &::closedir);
-  if (folder == nullptr) return;
-  while (const dirent* entry = ::readdir(folder.get())) use(entry->d_name);
-}
 
 bool is_named(std::string_view name, std::string_view prefix, size_t more) {
   if (!name.starts_with(prefix) || name.size() != prefix.size() + more) return false;

@@ -47,12 +47,23 @@ Result<void*> Arena::allocate(size_t size_bytes) {
   }
   const auto [hole, hole_bytes] = *fits;
   const size_t offset = round_up(hole, grain);
-  CCOM_TRY(segment_->reserve(offset, size));
+  Status reserved = segment_->reserve(offset, size);
+  if (!reserved.is_ok()) {
+    (void)give_back(offset, size);  // what it got of it
+    return reserved;
+  }
   free_.erase(fits);
   if (offset > hole) free_.emplace(hole, offset - hole);
   if (hole + hole_bytes > offset + size) free_.emplace(offset + size, hole + hole_bytes - offset - size);
   allocated_.emplace(offset, size);
   return segment_->bytes().data() + offset;
+}
+
+Status Arena::give_back(size_t offset, size_t size_bytes) {
+  if (::fallocate(segment_->fd(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+                  static_cast<off_t>(size_bytes)) == 0)
+    return {};
+  return system_error(errno, "give %zu bytes of the arena back", size_bytes);
 }
 
 Status Arena::free(void* pointer) {
@@ -66,10 +77,7 @@ Status Arena::free(void* pointer) {
   size_t size = found->second;
   allocated_.erase(found);
   generation_.fetch_add(1, std::memory_order_acq_rel);
-  if (::fallocate(segment_->fd(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(begin),
-                  static_cast<off_t>(size)) != 0) {
-    return system_error(errno, "give %zu bytes of the arena back", size);
-  }
+  CCOM_TRY(give_back(begin, size));
   if (is_detached(begin, size)) {  // never used again; the private pages go
     ::madvise(pointer, size, MADV_DONTNEED);
     return {};

@@ -76,6 +76,7 @@ class Arena {
 
   // The range within which all of it lies, unless that is detached; else the end.
   static AdoptedRanges::const_iterator find(const AdoptedRanges& ranges, uintptr_t address, size_t size_bytes);
+  Status give_back(size_t offset, size_t size_bytes);
   Status detach_pages(std::byte* begin, size_t size_bytes, size_t offset) CCOM_REQUIRES(mutex_);
   bool is_detached(size_t offset, size_t size_bytes) const CCOM_REQUIRES(mutex_);
 

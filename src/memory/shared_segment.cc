@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cinttypes>
 
 #include "base/descriptor.h"
@@ -24,7 +25,10 @@ namespace {
 
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 // Small enough that a process whose timers interrupt system calls still gets on.
-constexpr size_t kReserveStepBytes = size_t{16} << 20;
+constexpr uint64_t kMostStepBytes = uint64_t{16} << 20;
+constexpr uint64_t kLeastStepBytes = uint64_t{64} << 10;
+// A step takes at most this part of what is left.
+constexpr uint64_t kStepsInRoom = 256;
 // Left to everybody else when memory is taken.
 constexpr uint64_t kSpareBytes = uint64_t{16} << 20;
 
@@ -45,8 +49,7 @@ Status check_file_size_limit(uint64_t size_bytes) {
       .with_cure("raise ulimit -f");
 }
 
-Status check_available(uint64_t size_bytes) {
-  const uint64_t available = available_memory_bytes();
+Status check_available(uint64_t size_bytes, uint64_t available) {
   if (size_bytes <= available - std::min(available, kSpareBytes)) return Status::ok();
   return error(ErrorKey::SharedMemoryFull,
                "reserve %" PRIu64 " bytes of shared memory: only %" PRIu64 " bytes are available", size_bytes,
@@ -54,9 +57,14 @@ Status check_available(uint64_t size_bytes) {
       .with_cure("run fewer ranks on this host, lower CCOM_MAX_MEMORY, or raise the container's memory limit");
 }
 
+// Other ranks look and take at the same time. So each looks again after every step, for all that it still needs; and
+// where little is left, steps are so small that what all have seen and not yet taken stays within the spare bytes.
 Status take_memory(int fd, size_t offset_bytes, size_t size_bytes) {
   while (size_bytes > 0) {
-    const size_t step = std::min(size_bytes, kReserveStepBytes);
+    const uint64_t available = available_memory_bytes();
+    CCOM_TRY(check_available(size_bytes, available));
+    const uint64_t most = std::clamp(std::bit_floor(available / kStepsInRoom), kLeastStepBytes, kMostStepBytes);
+    const uint64_t step = std::min<uint64_t>(size_bytes, most);
     if (::fallocate(fd, 0, static_cast<off_t>(offset_bytes), static_cast<off_t>(step)) != 0) {
       if (errno == EINTR) continue;
       return system_error(errno, "reserve %zu bytes of shared memory at %zu", size_bytes, offset_bytes);
@@ -123,7 +131,6 @@ Status SharedSegment::reserve(size_t offset_bytes, size_t size_bytes) {
   }
   if (size_bytes == 0) return Status::ok();
   CCOM_TRY(check_file_size_limit(offset_bytes + size_bytes));
-  CCOM_TRY(check_available(size_bytes));
   return take_memory(fd_, offset_bytes, size_bytes);
 }
 

@@ -1,21 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One rank of a job whose resources are limited, or counted; one line per event on stdout, for the parent to read.
-//   limited_program calls       "met", then collectives of several sizes, sends and another communicator; "done", or
-//                               "failed ..." or "init ..." (rank.h)
-//   limited_program groups N    N times: a communicator, allreduce, destroy; "used DESCRIPTORS THREADS MAPPINGS KIB"
-//                               after the first 20 and after the last
+//   limited_program calls [N]   "met", then collectives of several sizes - one of them N times, so that ways are found
+//   -
+//                               sends and another communicator; "done", or "failed ..." or "init ..." (rank.h)
+//   limited_program groups N    N times: a communicator, allreduce, destroy; "used DESCRIPTORS THREADS MAPPINGS KIB
+//                               BYTES" after the first 20 and after the last: KIB resident once the allocator has given
+//                               back what is free, BYTES in use of all its arenas
+//   limited_program memory N M  N times, with all ranks: takes M MiB at a time with ccomMemAlloc until there are no
+//   more,
+//                               then gives all back; "took MIB" and the error's text each time, "done"
 // CCOM_TEST_LIMIT=KIND:VALUE is put on this process before it does anything: nofile, as (bytes), memory or pids (a
-// folder of that control group).
+// folder of that control group). CCOM_TEST_STDERR=FILE: where stderr goes.
 #include <ccom/ccom.h>
+#include <malloc.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/processes/rank.h"
@@ -59,7 +68,8 @@ void sum(ccomComm_t comm, size_t count) {
   std::exit(1);
 }
 
-void call(ccomComm_t comm) {
+void call(ccomComm_t comm, int times) {
+  for (int i = 0; i < times; ++i) sum(comm, 1 << 16);
   for (const size_t count : {2, 1 << 14, 1 << 20}) sum(comm, count);
   std::vector<float> mine(1 << 16), all(mine.size() * static_cast<size_t>(nranks));
   require(ccomAllGather(mine.data(), all.data(), mine.size(), ccomFloat32, comm, nullptr));
@@ -82,17 +92,32 @@ size_t entries(const char* folder) {
   return found;
 }
 
+// The least of several looks: gRPC's threads may still be ending what the last group has left to them.
+size_t bytes_in_use() {
+  size_t least = SIZE_MAX;
+  for (int look = 0; look < 25; ++look) {
+    const struct mallinfo2 info = ::mallinfo2();
+    least = std::min(least, info.uordblks + info.hblkhd);
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return least;
+}
+
 void count_resources() {
+  const size_t in_use = bytes_in_use();
+  ::malloc_trim(0);
   size_t mappings = 0;
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) ++mappings;
   size_t pages = 0, resident = 0;
   std::ifstream("/proc/self/statm") >> pages >> resident;
   say("used " + std::to_string(entries("/proc/self/fd")) + " " + std::to_string(entries("/proc/self/task")) + " " +
-      std::to_string(mappings) + " " + std::to_string(resident * static_cast<size_t>(::sysconf(_SC_PAGESIZE)) / 1024));
+      std::to_string(mappings) + " " + std::to_string(resident * static_cast<size_t>(::sysconf(_SC_PAGESIZE)) / 1024) +
+      " " + std::to_string(in_use));
 }
 
 void make_groups(ccomComm_t comm, int times) {
+  require(ccomBarrier(comm, nullptr));  // keeps its plan
   for (int i = 0; i < times; ++i) {
     ccomComm_t part = join(nullptr);
     sum(part, 64);
@@ -103,15 +128,35 @@ void make_groups(ccomComm_t comm, int times) {
   count_resources();
 }
 
+void take_memory(ccomComm_t comm, int times, size_t mib) {
+  for (int i = 0; i < times; ++i) {
+    std::vector<void*> taken;
+    require(ccomBarrier(comm, nullptr));
+    ccomResult_t result = ccomSuccess;
+    while (result == ccomSuccess) {
+      void* memory = nullptr;
+      result = ccomMemAlloc(&memory, mib << 20);
+      if (result == ccomSuccess) taken.push_back(memory);
+    }
+    say("took " + std::to_string(taken.size() * mib) + " " + ccomGetLastError(nullptr));
+    require(ccomBarrier(comm, nullptr));
+    for (void* memory : taken) require(ccomMemFree(memory));
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  const char* const log = std::getenv("CCOM_TEST_STDERR");
+  if (log != nullptr && std::freopen(log, "a", stderr) == nullptr) return 8;
   enter_limits();
   require(ccomGetLaunch(&rank, &nranks, nullptr, nullptr));
   ccomComm_t comm = join(nullptr);
   say("met");
   const std::string what = argc > 1 ? argv[1] : "calls";
-  what == "groups" ? make_groups(comm, std::atoi(argv[2])) : call(comm);
+  if (what == "groups") make_groups(comm, std::atoi(argv[2]));
+  if (what == "memory") take_memory(comm, std::atoi(argv[2]), std::stoul(argv[3]));
+  if (what == "calls") call(comm, argc > 2 ? std::atoi(argv[2]) : 0);
   require(ccomCommDestroy(comm));
   say("done");
 }

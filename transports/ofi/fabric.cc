@@ -11,6 +11,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "base/files.h"
 #include "base/log.h"
 #include "transports/ofi/factory.h"
 
@@ -90,14 +91,13 @@ Result<Info> find_info(const std::string& provider, const std::string& bind_addr
 }  // namespace
 
 bool has_efa_device(const std::string& sysfs_root) {
-  std::error_code ignored;
-  const std::filesystem::path devices = std::filesystem::path(sysfs_root) / "sys/class/infiniband";
-  const std::filesystem::directory_iterator end;
-  for (std::filesystem::directory_iterator device(devices, ignored); device != end; device.increment(ignored)) {
-    const auto driver = std::filesystem::read_symlink(device->path() / "device/driver", ignored);
-    if (driver.filename() == "efa") return true;
-  }
-  return false;
+  const std::string devices = sysfs_root + "/sys/class/infiniband";
+  bool is_there = false;
+  for_each_entry(devices, [&](const std::string& name) {
+    std::error_code ignored;
+    is_there |= std::filesystem::read_symlink(devices + "/" + name + "/device/driver", ignored).filename() == "efa";
+  });
+  return is_there;
 }
 
 std::vector<std::string> list_domains(const std::string& provider) {

@@ -38,20 +38,6 @@ int streams_of(const TcpConfig& config) {
   return std::max(config.streams, static_cast<int>(config.bind_addresses.size()));
 }
 
-// Whether everything promised has reached the peers' kernels, or does within a second.
-bool await_delivery(std::vector<TcpChannel::Rest> rests) {
-  const Deadline deadline = Deadline::after(kDeliveryTimeout);
-  std::chrono::microseconds pause{20};
-  while (true) {
-    std::erase_if(rests,
-                  [](const TcpChannel::Rest& rest) { return unacknowledged_bytes(rest.fd) <= rest.unpromised_bytes; });
-    if (rests.empty() || deadline.passed()) return rests.empty();
-    for (const TcpChannel::Rest& rest : rests) discard_input(rest.fd);
-    std::this_thread::sleep_for(pause);
-    pause = std::min(2 * pause, std::chrono::microseconds(1000));
-  }
-}
-
 }  // namespace
 
 TcpTransport::TcpTransport(const TcpConfig& config)
@@ -68,7 +54,10 @@ TcpTransport::TcpTransport(const TcpConfig& config)
       shared_(grid_bytes(streams_of(config))) {}
 
 TcpTransport::~TcpTransport() {
-  stop();
+  try {
+    stop();
+  } catch (const std::bad_alloc&) {  // for the text of why it was stopped, which nobody will read
+  }
   deliver_rest();
 }
 
@@ -255,22 +244,35 @@ void TcpTransport::stop() {
 
 // Closing a socket with unread input makes the kernel discard pending output, as does input after the close. Therefore:
 // send the end of stream, and wait until the peers' kernels have received everything.
+// That takes a second at most. It needs no memory: there may be none.
 void TcpTransport::deliver_rest() {
-  const auto is_gone = [this](Rank peer) {
-    return shared_.failure.code() == Code::RemoteError && std::ranges::count(shared_.failure.peers(), peer) > 0;
-  };
-  std::vector<TcpChannel::Rest> rests;
+  const Deadline deadline = Deadline::after(kDeliveryTimeout);
+  std::chrono::microseconds pause{20};
+  while (!end_and_look()) {
+    if (deadline.passed()) {
+      log(LogLevel::Info, "rank %d: tcp connections were closed before all data was delivered", self_.rank);
+      return;
+    }
+    std::this_thread::sleep_for(pause);
+    pause = std::min(2 * pause, std::chrono::microseconds(1000));
+  }
+}
+
+bool TcpTransport::end_and_look() {
+  const Status& failure = shared_.failure;
+  bool is_delivered = true;
   for (const auto& [peer, channels] : channels_) {
+    const bool is_gone = failure.code() == Code::RemoteError && std::ranges::count(failure.peers(), peer) > 0;
     for (const auto& channel : channels) {
       for (size_t i = 0; i < channel->lines().size(); ++i) {
         const TcpChannel::Rest rest = channel->end_output(i);
-        if (!is_gone(peer)) rests.push_back(rest);
+        if (is_gone || unacknowledged_bytes(rest.fd) <= rest.unpromised_bytes) continue;
+        discard_input(rest.fd);
+        is_delivered = false;
       }
     }
   }
-  if (!await_delivery(std::move(rests))) {
-    log(LogLevel::Info, "rank %d: tcp connections were closed before all data was delivered", self_.rank);
-  }
+  return is_delivered;
 }
 
 uint64_t TcpTransport::memory_bytes() const {

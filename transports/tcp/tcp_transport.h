@@ -45,6 +45,7 @@ class TcpTransport final : public Transport {
   void sleep(std::chrono::nanoseconds at_most);
   Status check_silence();
   void deliver_rest();
+  bool end_and_look();  // whether everything promised has reached the peers' kernels
 
   // Declared first and destroyed last: sockets and timers refer to the io_context, handlers to the lines.
   asio::io_context io_;
