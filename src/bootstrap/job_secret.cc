@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/fork.h"
 #include "base/mutex.h"
 #include "base/options.h"
 #include "bootstrap/private_file.h"
@@ -27,14 +28,14 @@ Status check_strength(const char* variable, std::string_view text) {
       .with_cure("use random bytes: head -c 32 /dev/urandom > PATH, mode 0600, and CCOM_SECRET_FILE=PATH on all ranks");
 }
 
-// The last text's secret is kept, as its hash; the lock is not held while another one is derived. Never destroyed:
-// threads may ask while the process ends.
+// The last text's secret is kept, as its hash; the lock is not held while another one is derived.
 Secret derive_once(std::string_view text) {
   struct Kept {
     Mutex mutex;
     std::optional<std::pair<Secret, Secret>> last CCOM_GUARDED_BY(mutex);
   };
-  static Kept& kept = *new Kept;
+  static constinit PerProcess<Kept> of_process;
+  Kept& kept = of_process.get();
   const Secret digest = Secret::from_text(text);
   {
     const Lock lock(kept.mutex);
