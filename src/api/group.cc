@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "api/handles.h"
+#include "base/fork.h"
 #include "base/mutex.h"
 #include "base/per_thread.h"
 #include "base/thread.h"
@@ -43,8 +44,8 @@ Group& group() {
 // For calls on streams: a communicator's ticket and a position in a stream's queue must be taken atomically, otherwise
 // two threads could take them in opposite orders. Process-wide because a group may contain several communicators.
 Mutex& posting() {
-  static Mutex mutex;
-  return mutex;
+  static constinit PerProcess<Mutex> mutex;
+  return mutex.get();
 }
 
 Status contained(Work& run) {

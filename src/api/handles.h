@@ -9,15 +9,13 @@
 #include <new>
 #include <vector>
 
+#include "base/fork.h"
 #include "base/mutex.h"
 #include "ccom/ccom.h"
 #include "comm/communicator.h"
 #include "engine/stream.h"
 
 namespace ccom {
-
-// Incremented in a forked child: identifies processes other than the one that loaded the library.
-uint32_t fork_generation();
 
 struct PreMultiplied {
   DataType type;

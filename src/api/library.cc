@@ -75,7 +75,6 @@ CCOM_SAME(LogLevel::Debug, ccomLogDebug);
 namespace {
 
 // Written by the child of a fork before it has other threads.
-uint32_t forks = 0;
 
 struct LastError {
   Status status;
@@ -92,19 +91,13 @@ void copy_text(char (&target)[N], const std::string& text) {
 
 }  // namespace
 
-uint32_t fork_generation() {
-  static const int registered = ::pthread_atfork(nullptr, nullptr, [] { ++forks; });
-  (void)registered;
-  return forks;
-}
-
 Status check_handle(ccomComm_t comm) {
   if (comm == nullptr) return error(Code::InvalidArgument, "comm is NULL");
   if (comm->magic != ccomComm::kAlive)
     return error(Code::InvalidArgument, "comm is not a communicator, or was already destroyed");
   if (comm->generation != fork_generation()) {
     return error(ErrorKey::Forked, "the communicator was created before fork() and belongs to the parent process")
-        .with_cure("create communicators after fork(), or start processes with exec or the spawn method");
+        .with_cure("create the first communicator after fork(), or start processes with exec or the spawn method");
   }
   return {};
 }

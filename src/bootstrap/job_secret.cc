@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/fork.h"
 #include "base/mutex.h"
 #include "base/options.h"
 #include "bootstrap/private_file.h"
@@ -33,13 +34,13 @@ Status check_strength(const char* variable, std::string_view text) {
 constexpr size_t kMostKept = 256;
 
 // What was derived is kept under the hash of its text and salt; the lock is not held while another one is derived.
-// Never destroyed: threads may ask while the process ends.
 Secret derive_once(std::string_view text, const std::string& salt) {
   struct Kept {
     Mutex mutex;
     std::map<Mac, Secret> secrets CCOM_GUARDED_BY(mutex);
   };
-  static Kept& kept = *new Kept;
+  static constinit PerProcess<Kept> of_process;
+  Kept& kept = of_process.get();
   const Mac digest = hmac_sha256(Secret::from_text(text), std::as_bytes(std::span(salt)));
   {
     const Lock lock(kept.mutex);

@@ -3,8 +3,11 @@
 
 #include <grpc/support/log.h>
 
+#include <atomic>
+#include <cstdint>
 #include <cstdlib>
 
+#include "base/fork.h"
 #include "base/log.h"
 #include "base/mutex.h"
 
@@ -29,9 +32,23 @@ Users& users() {
   return *instance;
 }
 
+constinit std::atomic<uint64_t> first_user{0};  // its fork_generation() and 1; 0: none
+
 }  // namespace
 
+Status check_grpc_after_fork() {
+  const uint64_t first = first_user;
+  if (first == 0 || first == uint64_t{fork_generation()} + 1) return {};
+  return error(
+             ErrorKey::Forked,
+             "the parent of this forked process has created unique ids or communicators, which uses gRPC: it cannot be "
+             "used after fork() any more")
+      .with_cure("create the first communicator after fork(), or start processes with exec or the spawn method");
+}
+
 QuietGrpc::QuietGrpc() {
+  uint64_t none = 0;
+  (void)first_user.compare_exchange_strong(none, uint64_t{fork_generation()} + 1);
   const Lock lock(users().mutex);
   if (users().count++ == 0 && !keeps_default()) gpr_set_log_function(&forward);
 }

@@ -13,6 +13,7 @@
 
 #include "base/descriptor.h"
 #include "base/thread.h"
+#include "bootstrap/quiet_grpc.h"
 
 namespace ccom {
 namespace {
@@ -77,7 +78,8 @@ Status check_threads() {
 
 Status check_start_resources() {
   CCOM_TRY(check_descriptors());
-  return check_threads();
+  CCOM_TRY(check_threads());
+  return check_grpc_after_fork();
 }
 
 }  // namespace ccom

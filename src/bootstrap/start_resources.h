@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether this process can still start the threads and open the descriptors that a start needs. gRPC waits without end
-// or calls abort() where it can start no thread, and reports "handshake failed" where it can open no socket.
+// Whether this process can use gRPC, and still start the threads and open the descriptors that a start needs. gRPC
+// waits without end or calls abort() where it can start no thread, and reports "handshake failed" where it can open no
+// socket.
 #pragma once
 
 #include "base/status.h"
 
 namespace ccom {
 
-// OutOfMemory or SystemError with the system's reason and a cure. To be called before gRPC is used.
+// OutOfMemory or SystemError with the system's reason and a cure; Forked, see quiet_grpc.h. To be called before gRPC is
+// used.
 Status check_start_resources();
 
 }  // namespace ccom

@@ -113,7 +113,7 @@ LivenessThread::~LivenessThread() {
 }
 
 void LivenessThread::run(const std::function<void()>& work) {
-  CCOM_ASSERT(thread_->get_id() != std::this_thread::get_id());
+  CCOM_ASSERT(!is_current());
   Work item{&work};
   {
     Lock lock(mutex_);

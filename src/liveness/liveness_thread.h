@@ -70,6 +70,7 @@ class LivenessThread {
   // Runs `work` on the thread and returns when it is done; a bad_alloc in it is thrown here. Must not be called on the
   // thread itself or in a forked child.
   void run(const std::function<void()>& work);
+  bool is_current() const { return thread_->get_id() == std::this_thread::get_id(); }
   // Makes the thread poll every task soon.
   void wake();
 

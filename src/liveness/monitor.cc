@@ -28,11 +28,6 @@ constexpr int64_t kCheckIntervalNs = 5 * kNsPerMs;
 // Enough for a straggler poll over four levels of the tree, with one check interval per host.
 constexpr std::chrono::milliseconds kStragglerPollTime{150};
 
-Status forked_error() {
-  return error(Code::InvalidUsage, "this is a forked process: the communicator belongs to its parent")
-      .with_cure("create communicators after fork(), or start processes with spawn or exec");
-}
-
 class MonitorImpl final : public Monitor, private LivenessTask {
  public:
   MonitorImpl(MonitorConfig config, Board board, std::shared_ptr<LivenessThread> thread);
@@ -58,7 +53,7 @@ class MonitorImpl final : public Monitor, private LivenessTask {
  private:
   // LivenessTask: on the liveness thread.
   int64_t poll(int64_t now_ns) override;
-  void run_out_of_memory() noexcept override { board_.publish(slot_, out_of_memory()); }
+  void run_out_of_memory() noexcept override { board_.publish(slot_, with_rank(out_of_memory(), config_.rank)); }
   const std::atomic<uint32_t>* awaited_word() const override { return flooded_ ? nullptr : &board_.abort_word(); }
   void flood_failure();
   void call_listener();
@@ -69,6 +64,7 @@ class MonitorImpl final : public Monitor, private LivenessTask {
   bool shares_board() const { return board_.slots() > 1; }
   Status listen();
   void publish(const Status& error);
+  Status in_force();
   void publish_difference(const StragglerReport& known);
   bool tell_trees_of_losses(int64_t now_ns);
   void announce_departure();
@@ -87,8 +83,8 @@ class MonitorImpl final : public Monitor, private LivenessTask {
   std::function<void()> listener_ CCOM_GUARDED_BY(mutex_);
 
   // Used on the liveness thread only.
-  bool taken_ = false;    // the slot is claimed
-  bool flooded_ = false;  // the board's error was sent to the trees
+  bool taken_ = false;                 // the slot is claimed
+  std::atomic<bool> flooded_ = false;  // the board's error was sent to the trees; read by all threads
   int64_t next_beat_ns_ = 0;
   std::vector<std::unique_ptr<ControlTree>> trees_;  // null where this rank is not its host's member
 };
@@ -205,7 +201,19 @@ void MonitorImpl::publish(const Status& error) {
 Status MonitorImpl::report(const Status& error) {
   CCOM_ASSERT(!error.is_ok());
   if (thread_->in_forked_child()) return forked_error();
-  publish(error);
+  publish(with_rank(error, config_.rank));
+  return in_force();
+}
+
+// Whoever learns of the error may end the process at once, which other hosts would take for a death and for its cause.
+// One iteration of the liveness thread's loop, once: it waits for no peer.
+Status MonitorImpl::in_force() {
+  if (!failed() || flooded_ || !is_tree_member(config_)) return status();
+  const auto flood = [this] { flood_failure(); };
+  try {
+    thread_->is_current() ? flood() : thread_->run(flood);
+  } catch (const std::bad_alloc&) {  // poll() tries again
+  }
   return status();
 }
 
@@ -213,12 +221,8 @@ Status MonitorImpl::check() {
   if (thread_->in_forked_child()) return forked_error();
   if (const auto lost = failed() ? std::nullopt : losses_.check(monotonic_ns())) publish(*lost);
   if (const auto missing = departures_.find_missing(last_call()); missing && !failed()) publish(*missing);
-  if (!failed() && config_.interrupted && config_.interrupted()) {
-    publish(error(ErrorKey::WaitInterrupted, "rank %d was interrupted while it waited (last collective call: %s)",
-                  config_.rank, text_of(last_call()).c_str())
-                .with_peers({config_.rank}));
-  }
-  return status();
+  if (!failed() && config_.interrupted && config_.interrupted()) publish(interruption(config_.rank, last_call()));
+  return in_force();
 }
 
 void MonitorImpl::on_failure(std::function<void()> listener) {
@@ -332,12 +336,7 @@ size_t Monitor::board_bytes(int local_ranks) { return Board::bytes(local_ranks);
 
 Result<std::unique_ptr<Monitor>> Monitor::create(MonitorConfig config, Bytes memory, bool initialise) {
   CCOM_TRY(check_config(config));
-  const HostMembers& host = config.hosts[static_cast<size_t>(config.host_index)];
-  CCOM_TRY_ASSIGN(Board board, Board::over(memory, static_cast<int>(host.ranks.size())));
-  if (initialise) board.initialise();
-  if (!board.is_ready())
-    return error(Code::InternalError, "the liveness board of host %s is used before rank %d has initialised it",
-                 host.name.c_str(), host.ranks.front());
+  CCOM_TRY_ASSIGN(const Board board, open_board(config, memory, initialise));
   CCOM_TRY_ASSIGN(auto thread, LivenessThread::of_this_process());
   auto monitor = std::make_unique<MonitorImpl>(std::move(config), board, std::move(thread));
   CCOM_TRY(monitor->start());

@@ -68,10 +68,12 @@ class Monitor {
   // The sticky error, or Ok.
   virtual Status status() const = 0;
   // Makes `error` the communicator's error unless there is one; notifies the ranks of this host and of other hosts, and
-  // calls the listener of every local rank (on the liveness thread, within milliseconds). Returns the error in force.
+  // calls the listener of every local rank (on the liveness thread, within milliseconds). An error that names no rank
+  // is this one's. Returns the error in force, when this rank's control connections have it.
   virtual Status report(const Status& error) = 0;
   // For the slow path of waits (every few milliseconds): detects dead local ranks, ranks that have left although this
-  // one makes further calls, and the caller's wish to wait no longer, and reports them. Returns status().
+  // one makes further calls, and the caller's wish to wait no longer, and reports them. Returns what report() does or
+  // Ok.
   virtual Status check() = 0;
   // This rank has begun that collective call; numbers follow each other. Three stores to memory that others read only
   // when a wait lasts.

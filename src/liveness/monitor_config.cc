@@ -2,6 +2,7 @@
 #include "liveness/monitor_config.h"
 
 #include <algorithm>
+#include <new>
 
 namespace ccom {
 
@@ -79,6 +80,38 @@ Result<JoinPlan> plan_connections(const MonitorConfig& config, const std::vector
 int slot_of(const MonitorConfig& config) {
   const auto& ranks = config.hosts[static_cast<size_t>(config.host_index)].ranks;
   return static_cast<int>(std::ranges::find(ranks, config.rank) - ranks.begin());
+}
+
+Result<Board> open_board(const MonitorConfig& config, Bytes memory, bool initialise) {
+  const HostMembers& host = config.hosts[static_cast<size_t>(config.host_index)];
+  CCOM_TRY_ASSIGN(Board board, Board::over(memory, static_cast<int>(host.ranks.size())));
+  if (initialise) board.initialise();
+  if (board.is_ready()) return board;
+  return error(Code::InternalError, "the liveness board of host %s is used before rank %d has initialised it",
+               host.name.c_str(), host.ranks.front());
+}
+
+Status with_rank(const Status& error, Rank self) noexcept {
+  if (!error.peers().empty()) return error;
+  try {
+    const std::string name = "rank " + std::to_string(self);
+    const bool says_so = error.message().starts_with(name + " ") || error.message().starts_with(name + ":");
+    return (says_so ? Status(error) : Status(error).in(name)).with_peers({self});
+  } catch (const std::bad_alloc&) {
+    return error;
+  }
+}
+
+Status forked_error() {
+  return error(ErrorKey::Forked,
+               "this is a forked process: the communicator was created before fork() and belongs to the parent process")
+      .with_cure("create the first communicator after fork(), or start processes with exec or the spawn method");
+}
+
+Status interruption(Rank self, const CallDescriptor& last_call) {
+  return error(ErrorKey::WaitInterrupted, "rank %d was interrupted while it waited (last collective call: %s)", self,
+               text_of(last_call).c_str())
+      .with_peers({self});
 }
 
 }  // namespace ccom

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What follows from a MonitorConfig: the control trees and this rank's connections in them. Pure.
+// What follows from a MonitorConfig: the control trees and this rank's connections in them, its board and its errors.
 #pragma once
 
+#include "liveness/board.h"
 #include "liveness/control_join.h"
 #include "liveness/monitor.h"
 #include "liveness/state.h"
@@ -24,5 +25,12 @@ Result<JoinPlan> plan_connections(const MonitorConfig& config, const std::vector
 
 // The rank's place among those of its host, and its slot on their board.
 int slot_of(const MonitorConfig& config);
+// The host's board in `memory`, see Monitor::create().
+Result<Board> open_board(const MonitorConfig& config, Bytes memory, bool initialise);
+
+// The error of a rank that becomes everybody's: it names that rank if it names none and there is memory for it.
+Status with_rank(const Status& error, Rank self) noexcept;
+Status forked_error();
+Status interruption(Rank self, const CallDescriptor& last_call);
 
 }  // namespace ccom

@@ -7,6 +7,7 @@
 
 #include <map>
 
+#include "base/fork.h"
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/options.h"
@@ -97,8 +98,11 @@ Arena* process_arena() {
 }
 
 const uint64_t& process_number() {
-  static const uint64_t number = random_u64();
-  return number;
+  struct Number {
+    const uint64_t value = random_u64();
+  };
+  static constinit PerProcess<Number> number;
+  return number.get().value;
 }
 
 Result<void*> allocate_shareable(size_t bytes) {

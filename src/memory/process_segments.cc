@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <map>
 
+#include "base/fork.h"
 #include "base/mutex.h"
 
 namespace ccom {
@@ -19,10 +20,9 @@ struct Table {
   std::condition_variable changed;
   std::map<std::string, Entry> entries CCOM_GUARDED_BY(mutex);
 };
-// Never destroyed: threads may outlive static objects.
 Table& table() {
-  static auto* const instance = new Table;
-  return *instance;
+  static constinit PerProcess<Table> instance;
+  return instance.get();
 }
 
 }  // namespace

@@ -31,8 +31,10 @@ void say(const std::string& line) {
   if (::write(STDOUT_FILENO, text.data(), text.size()) < 0) std::_Exit(9);
 }
 
+void say_failure(ccomComm_t comm, ccomResult_t result) { say("failed " + describe_failure(comm, result)); }
+
 int report_failure(ccomComm_t comm, ccomResult_t result) {
-  say("failed " + describe_failure(comm, result));
+  say_failure(comm, result);
   ccomCommDestroy(comm);
   return 0;
 }

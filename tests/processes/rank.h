@@ -15,7 +15,9 @@ inline int nranks = 0;
 
 // One line for the test.
 void say(const std::string& line);
-// Says "failed CODE [PEERS] TEXT", destroys the communicator; the program's exit code.
+// Says "failed CODE [PEERS] TEXT".
+void say_failure(ccomComm_t comm, ccomResult_t result);
+// The same; destroys the communicator; the program's exit code.
 int report_failure(ccomComm_t comm, ccomResult_t result);
 // Joins the job. Where that fails it says "init CODE [PEERS] TEXT" and ends the process.
 ccomComm_t join(const ccomConfig_t* config);

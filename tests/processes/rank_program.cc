@@ -14,6 +14,10 @@
 //   rank_program mismatch ODD CALLS CALLS
 //                                    the second calls by rank ODD, the first by all others (written_calls.h);
 //                                    "failed ..." or "succeeded"
+//   rank_program vanish HOW          rank 1 aborts, makes another call than the others, or lowers its limit of file
+//   sizes
+//                                    (HOW: abort, mismatch, limit); each rank ends by _exit as soon as it has an error:
+//                                    "failed ..."
 //   rank_program sleep               rank 1 never calls; the others' timeout names it
 //   rank_program links COLLECTIVE    one call, then "sent PEER BYTES" for every peer
 //   rank_program messages BYTES      a cycle of messages without end; "ready", "failed ..." as above
@@ -30,6 +34,7 @@
 #include <ccom/ccom.h>
 #include <fcntl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -89,6 +94,27 @@ int mismatch(int odd, const std::string& calls, const std::string& calls_of_odd)
   say("succeeded");
   ccomCommDestroy(comm);
   return 0;
+}
+
+int vanish(const std::string& how) {
+  constexpr int kNumber = 10;  // of the call
+  const size_t count = how == "limit" ? 1 << 20 : 2;
+  ccomComm_t comm = join(nullptr);
+  std::vector<float> in(count, 1), out(count);
+  ccomResult_t result = ccomSuccess;
+  for (int call = 0; result == ccomSuccess; ++call) {
+    const bool is_odd = rank == 1 && call == kNumber;
+    if (is_odd && how == "abort") {
+      if (ccomCommAbort(comm) != ccomSuccess) std::_Exit(4);
+      ::_exit(0);
+    }
+    const rlimit limit{1 << 20, 1 << 20};
+    if (is_odd && how == "limit" && ::setrlimit(RLIMIT_FSIZE, &limit) != 0) std::_Exit(4);
+    const size_t now = how == "limit" ? (call < kNumber ? 1 : count) : (is_odd ? 2 : 1);
+    result = ccomAllReduce(in.data(), out.data(), now, ccomFloat32, ccomSum, comm, nullptr);
+  }
+  say_failure(comm, result);
+  ::_exit(0);
 }
 
 int sleep_one() {
@@ -288,6 +314,7 @@ int main(int argc, char** argv) {
     return call_until_a_death(argv[2], argv[3], std::strtoul(argv[4], nullptr, 10), death);
   }
   if (what == "mismatch" && argc > 4) return mismatch(std::atoi(argv[2]), argv[3], argv[4]);
+  if (what == "vanish" && argc > 2) return vanish(argv[2]);
   if (what == "sleep") return sleep_one();
   if (what == "messages" && argc > 2) return messages(std::strtoul(argv[2], nullptr, 10));
   if (what == "timed" && argc > 3) return timed(std::strtoul(argv[2], nullptr, 10), argv[3]);

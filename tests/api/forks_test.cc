@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Communicators of forked children: whoever may have them gets them, whatever the parent did at the fork, and whoever
+// cannot is told so at once.
+#include <ccom/ccom.h>
+#include <gtest/gtest.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace ccom {
+namespace {
+
+template <typename Body>
+pid_t fork_to(const Body& body) {
+  const pid_t child = ::fork();
+  if (child != 0) return child;
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  ::alarm(60);
+  ::_exit(body() ? 0 : 1);
+}
+
+bool ended_well(pid_t child) {
+  int status = -1;
+  return ::waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+// Of this process, so that a child's children have others.
+std::string url() { return "file:///tmp/ccom-forks-test-" + std::to_string(::getpid()); }
+
+bool is_told(ccomResult_t result) {
+  ccomErrorInfo_t info = CCOM_ERROR_INFO_INIT;
+  ccomGetErrorInfo(nullptr, &info);
+  return result == ccomInvalidUsage && std::string(info.key) == "CCOM-E020";
+}
+
+bool sum_by_stream(ccomComm_t comm, float expected) {
+  ccomStream_t stream = nullptr;
+  float in = 1, out = 0;
+  return ccomStreamCreate(&stream) == ccomSuccess &&
+         ccomAllReduce(&in, &out, 1, ccomFloat32, ccomSum, comm, stream) == ccomSuccess &&
+         ccomStreamSynchronize(stream, -1) == ccomSuccess && out == expected &&
+         ccomStreamDestroy(stream) == ccomSuccess;
+}
+
+bool sum_alone() {
+  ccomComm_t comm = nullptr;
+  return ccomCommInitAll(&comm, 1, nullptr) == ccomSuccess && sum_by_stream(comm, 1) &&
+         ccomCommDestroy(comm) == ccomSuccess;
+}
+
+bool sum_over(const std::string& where, int nranks, int rank) {
+  ccomUniqueId id;
+  ccomComm_t comm = nullptr;
+  ccomConfig_t config = CCOM_CONFIG_INIT;
+  config.initTimeoutMs = 30000;
+  const bool done = ccomUniqueIdFromUrl(where.c_str(), nranks, rank, &id) == ccomSuccess &&
+                    ccomCommInitRankConfig(&comm, nranks, id, rank, &config) == ccomSuccess &&
+                    sum_by_stream(comm, static_cast<float>(nranks)) && ccomCommDestroy(comm) == ccomSuccess;
+  if (!done) std::fprintf(stderr, "rank %d: %s\n", rank, ccomGetLastError(nullptr));
+  return done;
+}
+
+// They had their parent's number, and took themselves for two threads of one process.
+TEST(Forks, SiblingsAreProcessesOfTheirOwn) {
+  EXPECT_TRUE(sum_alone());
+  const std::string where = url();
+  const pid_t first = fork_to([&] { return sum_over(where, 2, 0); });
+  const pid_t second = fork_to([&] { return sum_over(where, 2, 1); });
+  EXPECT_TRUE(ended_well(first));
+  EXPECT_TRUE(ended_well(second));
+}
+
+// gRPC hung or crashed there.
+TEST(Forks, AChildOfAUserOfGrpcIsToldAtOnce) {
+  EXPECT_TRUE(ended_well(fork_to([] {
+    ccomUniqueId before;
+    if (!sum_over(url(), 1, 0) || ccomGetUniqueId(&before) != ccomSuccess) return false;
+    return ended_well(fork_to([&] {
+      ::alarm(20);
+      ccomUniqueId id;
+      ccomComm_t comm = nullptr;
+      return is_told(ccomUniqueIdFromUrl(url().c_str(), 2, 1, &id)) && is_told(ccomGetUniqueId(&id)) &&
+             is_told(ccomCommInitRank(&comm, 1, before, 0)) && comm == nullptr && sum_alone();
+    }));
+  })));
+}
+
+[[noreturn]] void call_without_end() {
+  ccomComm_t comm = nullptr;
+  ccomStream_t stream = nullptr;
+  float in = 1, out = 0;
+  if (ccomCommInitAll(&comm, 1, nullptr) != ccomSuccess || ccomStreamCreate(&stream) != ccomSuccess) ::_exit(3);
+  for (;;) {
+    for (int i = 0; i < 1000; ++i) (void)ccomAllReduce(&in, &out, 1, ccomFloat32, ccomSum, comm, stream);
+    (void)ccomStreamSynchronize(stream, -1);
+  }
+}
+
+// One in fifteen children hung: a thread of its parent's had been queueing a call.
+TEST(Forks, AmidCallsLeaveNoLockToTheChild) {
+  const int forks = std::getenv("CCOM_TEST_LONG") != nullptr ? 1000 : 80;
+  EXPECT_TRUE(ended_well(fork_to([forks] {
+    ::alarm(600);
+    for (int i = 0; i < 3; ++i) std::thread(call_without_end).detach();
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    for (int i = 0; i < forks; ++i)
+      if (!ended_well(fork_to([] { return ::alarm(30), sum_alone(); }))) return false;
+    return true;
+  })));
+}
+
+}  // namespace
+}  // namespace ccom

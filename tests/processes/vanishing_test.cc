@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Processes that end, without leaving the communicator, as soon as a call has returned an error or they have aborted:
+// all ranks get that error, and none takes the end of a process for its cause. Each way a few times on the connections
+// between hosts; CCOM_TEST_LONG=1: more often and on all, or CCOM_TEST_POINTS times.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/processes/job.h"
+#include "tests/processes/rotation.h"
+#include "tests/processes/transports.h"
+
+namespace ccom {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr int kRanks = 4;
+constexpr milliseconds kAtMost{60000};  // start-up included
+
+class Vanishing : public testing::TestWithParam<std::string> {};
+
+void run(const std::string& transport, const std::string& how, const std::vector<int>& who,
+         const std::string& expected) {
+  Job job(kRanks, {"vanish", how}, [&](int rank) { return environment_for(transport, rank); });
+  ASSERT_TRUE(job.wait_for("failed", who, kAtMost)) << how << "\n" << job.transcript();
+  for (const int rank : who) {
+    EXPECT_NE((job.line(rank, "failed") + "\n").find(expected), std::string::npos)
+        << how << ": rank " << rank << " has another error\n"
+        << job.transcript();
+  }
+  EXPECT_TRUE(job.finish(kAtMost)) << "a rank hangs at its end";
+}
+
+TEST_P(Vanishing, AtAnErrorIsTakenForItsCauseByNobody) {
+  for (size_t round = 0; round < count_from("CCOM_TEST_POINTS", 6, 60); ++round)
+    run(GetParam(), "mismatch", {0, 1, 2, 3}, "ranks made different calls: rank ");
+}
+
+TEST_P(Vanishing, AfterAnAbortHidesItFromNobody) {
+  for (size_t round = 0; round < count_from("CCOM_TEST_POINTS", 6, 60); ++round)
+    run(GetParam(), "abort", {0, 2, 3}, "failed 33 [1] ");
+}
+
+// The text named none, and the error info no peer: which of a thousand ranks has that limit?
+TEST(LocalFailure, OfARankNamesItToAll) { run("shm", "limit", {0, 1, 2, 3}, " [1] ccomAllReduce: rank 1: "); }
+
+std::vector<std::string> transports() {
+  std::vector<std::string> some{"tcp", "mixed"};
+  if (is_long()) some.insert(some.end(), {"shm", "ofi"});
+  return some;
+}
+
+INSTANTIATE_TEST_SUITE_P(On, Vanishing, testing::ValuesIn(transports()), [](const auto& on) { return on.param; });
+
+}  // namespace
+}  // namespace ccom
