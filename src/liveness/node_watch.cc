@@ -1,9 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "liveness/node_watch.h"
 
+#include <algorithm>
+
 #include "base/log.h"
 
 namespace ccom {
+
+std::function<ThreadState(const BoardSlot&)> state_of_holders() {
+  return [here = pid_namespace()](const BoardSlot& slot) {
+    if (here == 0 || slot.pid_namespace.load(std::memory_order_relaxed) != here) return ThreadState::Unknown;
+    return thread_state(slot.pid.load(std::memory_order_relaxed), slot.robust_futex.holder());
+  };
+}
 
 NodeWatch::NodeWatch(Board board, Config config) : board_(board), config_(std::move(config)) {
   CCOM_ASSERT(static_cast<int>(config_.ranks.size()) == board_.slots());
@@ -26,7 +35,10 @@ std::optional<Status> NodeWatch::find_failures(int64_t now_ns) {
       silent.push_back(slot);
     }
   }
-  if (!dead.empty()) return death_error(dead);
+  if (!dead.empty()) {
+    add_ending(dead);
+    return death_error(dead);
+  }
   if (!silent.empty()) return silence_error(silent);
   return std::nullopt;
 }
@@ -37,6 +49,16 @@ bool NodeWatch::is_watched(int index) const {
   const auto state = static_cast<SlotState>(slot.state.load(std::memory_order_acquire));
   if (state == SlotState::Empty || state == SlotState::Left) return false;
   return slot.process.load(std::memory_order_relaxed) != config_.process;
+}
+
+// One that is killed dies when it is scheduled, which is milliseconds later on a busy host.
+void NodeWatch::add_ending(std::vector<int>& dead) const {
+  const auto known = static_cast<std::ptrdiff_t>(dead.size());
+  for (int slot = 0; slot < board_.slots(); ++slot) {
+    if (!is_watched(slot) || std::binary_search(dead.begin(), dead.begin() + known, slot)) continue;
+    if (board_.has_died(slot) || config_.state_of(board_.slot(slot)) == ThreadState::Ending) dead.push_back(slot);
+  }
+  std::ranges::sort(dead);
 }
 
 bool NodeWatch::is_silent(int index, int64_t now_ns, bool fresh) {
@@ -53,7 +75,17 @@ bool NodeWatch::is_silent(int index, int64_t now_ns, bool fresh) {
     log(LogLevel::Warn, "rank %d on host %s has sent no heartbeat for %.2f s",
         config_.ranks[static_cast<size_t>(index)], config_.host.c_str(), static_cast<double>(silence_ns) * 1e-9);
   }
-  return silence_ns >= config_.dead_ns;
+  if (silence_ns < config_.dead_ns) return false;
+  if (config_.state_of(board_.slot(index)) != ThreadState::Runnable)
+    return board_.slot(index).beats.load(std::memory_order_relaxed) == seen.count;  // it may have got a core meanwhile
+  if (!seen.spared) {
+    log(LogLevel::Warn, "rank %d on host %s gets no core, or hardly, and counts as alive",
+        config_.ranks[static_cast<size_t>(index)], config_.host.c_str());
+  }
+  // As good as a heartbeat.
+  seen.spared = true;
+  seen.since_ns = now_ns;
+  return false;
 }
 
 std::vector<Rank> NodeWatch::ranks_of(const std::vector<int>& slots) const {
