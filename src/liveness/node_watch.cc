@@ -2,6 +2,7 @@
 #include "liveness/node_watch.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/log.h"
 
@@ -66,26 +67,34 @@ bool NodeWatch::is_silent(int index, int64_t now_ns, bool fresh) {
   const uint64_t count = board_.slot(index).beats.load(std::memory_order_relaxed);
   const bool is_new = seen.since_ns == 0;  // it joined after the last check
   if (fresh || is_new || count != seen.count) {
-    seen = {.count = count, .since_ns = now_ns};
+    seen = {.count = count, .since_ns = now_ns, .alive_ns = now_ns, .looked_ns = now_ns};
     return false;
   }
   const int64_t silence_ns = now_ns - seen.since_ns;
-  if (silence_ns > config_.dead_ns / 6 && !seen.suspected) {
+  if (silence_ns <= config_.dead_ns / 6) return false;
+  if (!seen.suspected) {
     seen.suspected = true;
     log(LogLevel::Warn, "rank %d on host %s has sent no heartbeat for %.2f s",
         config_.ranks[static_cast<size_t>(index)], config_.host.c_str(), static_cast<double>(silence_ns) * 1e-9);
   }
-  if (silence_ns < config_.dead_ns) return false;
-  if (config_.state_of(board_.slot(index)) != ThreadState::Runnable)
-    return board_.slot(index).beats.load(std::memory_order_relaxed) == seen.count;  // it may have got a core meanwhile
-  if (!seen.spared) {
+  const bool is_over = now_ns - seen.alive_ns >= config_.dead_ns;
+  if (!is_over && now_ns - seen.looked_ns < config_.dead_ns / 12) return false;
+  seen.looked_ns = now_ns;
+  if (is_starved(index, silence_ns)) {
+    seen.alive_ns = now_ns;
+    return false;
+  }
+  return is_over && board_.slot(index).beats.load(std::memory_order_relaxed) == seen.count;  // it may have got a core
+}
+
+bool NodeWatch::is_starved(int index, int64_t silence_ns) {
+  if (config_.state_of(board_.slot(index)) != ThreadState::Runnable) return false;
+  bool& spared = beats_[static_cast<size_t>(index)].spared;
+  if (silence_ns >= config_.dead_ns && !std::exchange(spared, true)) {
     log(LogLevel::Warn, "rank %d on host %s gets no core, or hardly, and counts as alive",
         config_.ranks[static_cast<size_t>(index)], config_.host.c_str());
   }
-  // As good as a heartbeat.
-  seen.spared = true;
-  seen.since_ns = now_ns;
-  return false;
+  return true;
 }
 
 std::vector<Rank> NodeWatch::ranks_of(const std::vector<int>& slots) const {

@@ -38,13 +38,16 @@ class NodeWatch {
  private:
   struct Beats {
     uint64_t count = 0;
-    int64_t since_ns = 0;
+    int64_t since_ns = 0;   // of the last heartbeat
+    int64_t alive_ns = 0;   // or when it was last found runnable
+    int64_t looked_ns = 0;  // when the kernel was last asked
     bool suspected = false;
     bool spared = false;  // it was runnable after dead_ns
   };
   bool is_watched(int slot) const;
   void add_ending(std::vector<int>& dead) const;
   bool is_silent(int slot, int64_t now_ns, bool fresh) CCOM_REQUIRES(mutex_);
+  bool is_starved(int slot, int64_t silence_ns) CCOM_REQUIRES(mutex_);
   Status death_error(const std::vector<int>& slots) const;
   Status silence_error(const std::vector<int>& slots) const;
   std::vector<Rank> ranks_of(const std::vector<int>& slots) const;
