@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -19,15 +20,27 @@ constexpr unsigned long kExiting = 0x4;
 constexpr unsigned long kEndedBySignal = 0x400;
 constexpr unsigned long kKillPending = 1UL << 8;  // SIGKILL; in field 31
 
+std::string read_task_file(int process, int thread, const char* name) {
+  char path[64], text[4096];
+  std::snprintf(path, sizeof path, "/proc/%d/task/%d/%s", process, thread, name);
+  const Descriptor file(::open(path, O_RDONLY | O_CLOEXEC));
+  const ssize_t size = file.is_open() ? ::read(file.get(), text, sizeof text) : 0;
+  return {text, static_cast<size_t>(std::max<ssize_t>(size, 0))};
+}
+
+// Of the whole process. The kernel takes SIGKILL from the thread's own signals shortly before it says in the thread's
+// flags that it ends, but leaves it here.
+bool is_killed(const std::string& status) {
+  const size_t line = status.find("\nShdPnd:");
+  return line != std::string::npos && (std::strtoul(status.c_str() + line + 8, nullptr, 16) & kKillPending) != 0;
+}
+
 }  // namespace
 
 ThreadState thread_state(int process, int thread) {
-  char path[64], stat[1024];
-  std::snprintf(path, sizeof path, "/proc/%d/task/%d/stat", process, thread);
-  const Descriptor file(::open(path, O_RDONLY | O_CLOEXEC));
-  if (!file.is_open()) return ThreadState::Unknown;
-  const ssize_t size = ::read(file.get(), stat, sizeof stat);
-  return size > 0 ? parse_thread_state({stat, static_cast<size_t>(size)}) : ThreadState::Unknown;
+  const ThreadState state = parse_thread_state(read_task_file(process, thread, "stat"));
+  if (state != ThreadState::Runnable) return state;
+  return is_killed(read_task_file(process, thread, "status")) ? ThreadState::Ending : state;
 }
 
 ThreadState parse_thread_state(std::string_view stat) {

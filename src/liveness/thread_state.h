@@ -16,7 +16,7 @@ enum class ThreadState : uint8_t {
 };
 
 ThreadState thread_state(int process, int thread);
-// The same from the contents of /proc/PROCESS/task/THREAD/stat.
+// What /proc/PROCESS/task/THREAD/stat alone says.
 ThreadState parse_thread_state(std::string_view stat);
 
 // Ids of processes mean the same in two processes with equal numbers; 0: an id means nothing in this one's /proc.
