@@ -10,13 +10,14 @@
 #include <cstdint>
 
 #include "base/assert.h"
+#include "liveness/thread_state.h"
 
 namespace ccom {
 
 namespace {
 
 constexpr uint64_t kReportedCalls = 8;        // of each rank, the last ones
-constexpr uint32_t kBoardReady = 0x62726435;  // "brd5": change with the layout
+constexpr uint32_t kBoardReady = 0x62726436;  // "brd6": change with the layout
 
 // Process-shared, unlike std::atomic::notify_all: the waiters are in other processes.
 void wake_waiters(std::atomic<uint32_t>& word) {
@@ -59,6 +60,7 @@ Status Board::take(int index, uint64_t process, RobustFutexList& robust_futexes)
   CCOM_TRY(robust_futexes.hold(own.robust_futex));
   own.pid.store(::getpid(), std::memory_order_relaxed);
   own.process.store(process, std::memory_order_relaxed);
+  own.pid_namespace.store(pid_namespace(), std::memory_order_relaxed);
   own.state.store(static_cast<uint32_t>(SlotState::Alive), std::memory_order_release);
   return Status::ok();
 }

@@ -52,12 +52,13 @@ static_assert(sizeof(BoardHeader) == 512);
 struct alignas(64) BoardSlot {
   RobustFutex robust_futex;
   std::atomic<uint32_t> state;
-  std::atomic<int32_t> pid;       // for error texts; differs between containers
-  std::atomic<uint64_t> process;  // random; equal for ranks of one process, and only for those
-  std::atomic<uint64_t> beats;    // increases while the process runs
-  std::atomic<uint32_t> asks;     // 1: for a straggler poll
-  CallRecord calls;               // begun by this rank
-  uint32_t error_bytes;           // written by the owner before it sets the abort word; constant afterwards
+  std::atomic<int32_t> pid;             // for error texts; differs between containers
+  std::atomic<uint64_t> process;        // random; equal for ranks of one process, and only for those
+  std::atomic<uint64_t> pid_namespace;  // where pid and the futex's holder are known; 0: nowhere
+  std::atomic<uint64_t> beats;          // increases while the process runs
+  std::atomic<uint32_t> asks;           // 1: for a straggler poll
+  CallRecord calls;                     // begun by this rank
+  uint32_t error_bytes;                 // written by the owner before it sets the abort word; constant afterwards
   std::byte error[kMaxErrorBytes];
 };
 

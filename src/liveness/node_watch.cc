@@ -1,9 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "liveness/node_watch.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "base/log.h"
 
 namespace ccom {
+
+std::function<ThreadState(const BoardSlot&)> state_of_holders() {
+  return [here = pid_namespace()](const BoardSlot& slot) {
+    if (here == 0 || slot.pid_namespace.load(std::memory_order_relaxed) != here) return ThreadState::Unknown;
+    return thread_state(slot.pid.load(std::memory_order_relaxed), slot.robust_futex.holder());
+  };
+}
 
 NodeWatch::NodeWatch(Board board, Config config) : board_(board), config_(std::move(config)) {
   CCOM_ASSERT(static_cast<int>(config_.ranks.size()) == board_.slots());
@@ -26,7 +36,10 @@ std::optional<Status> NodeWatch::find_failures(int64_t now_ns) {
       silent.push_back(slot);
     }
   }
-  if (!dead.empty()) return death_error(dead);
+  if (!dead.empty()) {
+    add_ending(dead);
+    return death_error(dead);
+  }
   if (!silent.empty()) return silence_error(silent);
   return std::nullopt;
 }
@@ -39,21 +52,49 @@ bool NodeWatch::is_watched(int index) const {
   return slot.process.load(std::memory_order_relaxed) != config_.process;
 }
 
+// One that is killed dies when it is scheduled, which is milliseconds later on a busy host.
+void NodeWatch::add_ending(std::vector<int>& dead) const {
+  const auto known = static_cast<std::ptrdiff_t>(dead.size());
+  for (int slot = 0; slot < board_.slots(); ++slot) {
+    if (!is_watched(slot) || std::binary_search(dead.begin(), dead.begin() + known, slot)) continue;
+    if (board_.has_died(slot) || config_.state_of(board_.slot(slot)) == ThreadState::Ending) dead.push_back(slot);
+  }
+  std::ranges::sort(dead);
+}
+
 bool NodeWatch::is_silent(int index, int64_t now_ns, bool fresh) {
   Beats& seen = beats_[static_cast<size_t>(index)];
   const uint64_t count = board_.slot(index).beats.load(std::memory_order_relaxed);
   const bool is_new = seen.since_ns == 0;  // it joined after the last check
   if (fresh || is_new || count != seen.count) {
-    seen = {.count = count, .since_ns = now_ns};
+    seen = {.count = count, .since_ns = now_ns, .alive_ns = now_ns, .looked_ns = now_ns};
     return false;
   }
   const int64_t silence_ns = now_ns - seen.since_ns;
-  if (silence_ns > config_.dead_ns / 6 && !seen.suspected) {
+  if (silence_ns <= config_.dead_ns / 6) return false;
+  if (!seen.suspected) {
     seen.suspected = true;
     log(LogLevel::Warn, "rank %d on host %s has sent no heartbeat for %.2f s",
         config_.ranks[static_cast<size_t>(index)], config_.host.c_str(), static_cast<double>(silence_ns) * 1e-9);
   }
-  return silence_ns >= config_.dead_ns;
+  const bool is_over = now_ns - seen.alive_ns >= config_.dead_ns;
+  if (!is_over && now_ns - seen.looked_ns < config_.dead_ns / 12) return false;
+  seen.looked_ns = now_ns;
+  if (is_starved(index, silence_ns)) {
+    seen.alive_ns = now_ns;
+    return false;
+  }
+  return is_over && board_.slot(index).beats.load(std::memory_order_relaxed) == seen.count;  // it may have got a core
+}
+
+bool NodeWatch::is_starved(int index, int64_t silence_ns) {
+  if (config_.state_of(board_.slot(index)) != ThreadState::Runnable) return false;
+  bool& spared = beats_[static_cast<size_t>(index)].spared;
+  if (silence_ns >= config_.dead_ns && !std::exchange(spared, true)) {
+    log(LogLevel::Warn, "rank %d on host %s gets no core, or hardly, and counts as alive",
+        config_.ranks[static_cast<size_t>(index)], config_.host.c_str());
+  }
+  return true;
 }
 
 std::vector<Rank> NodeWatch::ranks_of(const std::vector<int>& slots) const {

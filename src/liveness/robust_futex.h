@@ -25,6 +25,7 @@ struct RobustFutex {
       word;           // thread id of the holder, with FUTEX_OWNER_DIED once it has died holding it; 0 when free
   robust_list entry;  // meaningful to the holder only
 
+  int holder() const { return static_cast<int>(word.load(std::memory_order_acquire) & FUTEX_TID_MASK); }
   bool is_free() const { return word.load(std::memory_order_acquire) == 0; }
   bool is_broken() const { return (word.load(std::memory_order_acquire) & FUTEX_OWNER_DIED) != 0; }
 };

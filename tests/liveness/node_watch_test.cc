@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The watch over other ranks of the host with made-up times and process numbers: when a rank that gives no beats counts
-// as stopped, and when the watcher must not trust its own clock. Real deaths are in process_test.cc.
+// as stopped or as starved, and when the watcher must not trust its own clock. Real deaths are in process_test.cc.
 #include "liveness/node_watch.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <latch>
 #include <memory>
 #include <thread>
@@ -50,7 +51,15 @@ class NodeWatchTest : public ::testing::Test {
   };
   std::vector<Line> memory_{Board::bytes(3) / 64 + 1};
   Board board_;
-  NodeWatch watch_{board_, {.host = "here", .ranks = {10, 11, 12}, .own_slot = 0, .process = 1, .dead_ns = 100 * kMs}};
+  std::array<ThreadState, 3> states_{ThreadState::Waiting, ThreadState::Waiting, ThreadState::Waiting};
+  NodeWatch watch_{
+      board_,
+      {.host = "here",
+       .ranks = {10, 11, 12},
+       .own_slot = 0,
+       .process = 1,
+       .dead_ns = 100 * kMs,
+       .state_of = [this](const BoardSlot& slot) { return states_[static_cast<size_t>(&slot - &board_.slot(0))]; }}};
   std::latch end_{1};
   std::vector<std::thread> threads_;
 };
@@ -63,6 +72,22 @@ TEST_F(NodeWatchTest, BlamesWhoeverGivesNoBeatsForTheWholeTime) {
     EXPECT_THAT(blamed(ms), ElementsAre()) << ms;
   }
   beat(2);
+  EXPECT_THAT(blamed(100), ElementsAre(11));
+}
+
+TEST_F(NodeWatchTest, BlamesNobodyWhoGetsNoCore) {
+  arrive(1, 2);
+  states_[1] = ThreadState::Runnable;
+  for (int ms = 0; ms < 950; ms += 5) EXPECT_THAT(blamed(ms), ElementsAre()) << ms;
+  states_[1] = ThreadState::Waiting;  // stopped: it was seen alive at 935 or later
+  for (int ms = 950; ms < 1035; ms += 5) EXPECT_THAT(blamed(ms), ElementsAre()) << ms;
+  EXPECT_THAT(blamed(1050), ElementsAre(11));
+}
+
+TEST_F(NodeWatchTest, BlamesWhoeverGivesNoBeatsWhereTheKernelDoesNotTell) {
+  arrive(1, 2);
+  states_[1] = ThreadState::Unknown;
+  for (int ms = 0; ms < 100; ms += 5) EXPECT_THAT(blamed(ms), ElementsAre()) << ms;
   EXPECT_THAT(blamed(100), ElementsAre(11));
 }
 
@@ -95,6 +120,24 @@ TEST_F(NodeWatchTest, FindsTheDeadAtOnceAndTogether) {
   }).join();
   EXPECT_THAT(blamed(0), ElementsAre(11, 12));
   EXPECT_THAT(blamed(1), ElementsAre(11, 12));
+}
+
+TEST_F(NodeWatchTest, FindsWhoeverIsKilledBesideTheDead) {
+  std::unique_ptr<RobustFutexList> robust_futexes;
+  std::thread([this, &robust_futexes] {
+    robust_futexes = std::make_unique<RobustFutexList>();
+    EXPECT_TRUE(board_.take(2, 7, *robust_futexes).is_ok());
+  }).join();
+  arrive(1, 2);
+  EXPECT_THAT(blamed(0), ElementsAre(12));
+  states_[1] = ThreadState::Ending;
+  EXPECT_THAT(blamed(1), ElementsAre(11, 12));
+}
+
+TEST_F(NodeWatchTest, LeavesItToTheKernelToTellADeath) {  // a leaving rank's thread ends too
+  arrive(1, 2);
+  states_[1] = ThreadState::Ending;
+  EXPECT_THAT(blamed(0), ElementsAre());
 }
 
 }  // namespace

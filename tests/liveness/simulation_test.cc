@@ -6,9 +6,9 @@
 // Faults: deaths, stops, cuts, resets, aborts, ranks that make another call; up to four, some at once, with
 // disturbances between them. Told beside errors: departures, and who is behind in its calls. Promises: a job without a
 // fault has no error; after a fault every survivor has one, within a bounded time, which names only ranks that the
-// faults concern; one fault is one set of ranks on all survivors, and several are less than twice as many sets; the first
-// departure and the ranks that are behind are known everywhere; whoever resumes learns that it is out; leaving is no
-// fault.
+// faults concern; one fault is one set of ranks on all survivors, and several are less than twice as many sets; the
+// first departure and the ranks that are behind are known everywhere; whoever resumes learns that it is out; leaving is
+// no fault.
 //
 // CCOM_TEST_SEEDS=N runs N seeds (CCOM_TEST_LONG=1: a million) over all cores, others each day. CCOM_TEST_SEED=S begins
 // with S: with CCOM_TEST_SEEDS=1 it repeats a failure.
@@ -23,6 +23,9 @@
 #include <thread>
 #include <vector>
 
+#include "base/log.h"
+#include "node_simulation.h"
+
 namespace ccom {
 namespace {
 
@@ -36,7 +39,7 @@ uint64_t seed_of_the_day() {
   return number_from("CCOM_TEST_DAY", static_cast<uint64_t>(std::gmtime(&now)->tm_yday)) * 1'000'000;
 }
 
-TEST(Simulation, NoWrongVictimNoHangEqualSets) {
+void run_seeds(History (*simulate)(uint64_t)) {
   const uint64_t first = number_from("CCOM_TEST_SEED", seed_of_the_day());
   const uint64_t count = number_from("CCOM_TEST_SEEDS", std::getenv("CCOM_TEST_LONG") != nullptr ? 1'000'000 : 4'000);
   std::atomic<uint64_t> next = 0, failures = 0;
@@ -54,11 +57,19 @@ TEST(Simulation, NoWrongVictimNoHangEqualSets) {
   std::vector<std::thread> threads;
   for (unsigned i = 0; i < std::max(1u, std::thread::hardware_concurrency()); ++i) threads.emplace_back(work);
   for (std::thread& thread : threads) thread.join();
-  RecordProperty("seeds", std::to_string(count));
+  testing::Test::RecordProperty("seeds", std::to_string(count));
+}
+
+TEST(Simulation, NoWrongVictimNoHangEqualSets) { run_seeds(simulate); }
+TEST(Simulation, OfTheRanksOfAHostHasNoWrongVictimAndNoHang) {
+  set_log_function([](LogLevel, const char*, void*) {}, nullptr);  // a line for every suspicion
+  run_seeds(simulate_node);
+  set_log_function(nullptr, nullptr);
 }
 
 TEST(Simulation, ASeedRepeatsItself) {
   for (uint64_t seed = 0; seed < 20; ++seed) EXPECT_EQ(simulate(seed).events, simulate(seed).events);
+  for (uint64_t seed = 0; seed < 20; ++seed) EXPECT_EQ(simulate_node(seed).events, simulate_node(seed).events);
 }
 
 }  // namespace

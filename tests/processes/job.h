@@ -38,6 +38,7 @@ class Job {
   pid_t process_of(int rank) const { return ranks_[static_cast<size_t>(rank)].pid; }
   void kill(int rank) { signal(rank, SIGKILL); }
   void signal(int rank, int number);
+  pid_t pid(int rank) const { return ranks_[static_cast<size_t>(rank)].pid; }
   // Waits for the end of all; false if one still runs at the deadline.
   bool finish(std::chrono::milliseconds at_most);
   std::string transcript() const;
