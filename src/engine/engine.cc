@@ -290,8 +290,8 @@ Status Engine::late() {
   return timeout_status(monitor_, rank_, std::move(awaited.ranks), awaited.is_collective);
 }
 
-// Reports the cause, stops everything, and returns the error that all ranks agree on. Memory may have run out for good: the
-// other ranks hear of it all the same, and no transport goes on with buffers that the caller gets back.
+// Reports the cause, stops everything, and returns the error that all ranks agree on. Memory may have run out for good:
+// the other ranks hear of it all the same, and no transport goes on with buffers that the caller gets back.
 Status Engine::give_up(const Status& cause) noexcept {
   Status status = out_of_memory();
   try {

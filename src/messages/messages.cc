@@ -101,8 +101,8 @@ void Messages::step_once(Calls calls) {
   } while (has_inbox_.load(std::memory_order_seq_cst));
 }
 
-// The holder of the progress lock may be asleep, unaware of new work or of a waiter. It may also be gone by now, and its
-// transports soon after close(), which waits for whoever wakes.
+// The holder of the progress lock may be asleep, unaware of new work or of a waiter. It may also be gone by now, and
+// its transports soon after close(), which waits for whoever wakes.
 void Messages::wake_driver() {
   waking_.fetch_add(1, std::memory_order_seq_cst);
   if (is_asleep_.load(std::memory_order_seq_cst)) protocol_.wake();

@@ -95,8 +95,8 @@ Status ShmCollectives::give_up(const Status& cause) {
 
 void ShmCollectives::end_exposure(const TiledCall::Exposure& exposure) {
   if (barrier_.await_leavers(exposure.first_barrier, exposure.last_barrier) || exposure.output.empty()) return;
-  const Status detached = run_or_say_why(
-      self(), [&] { return config_.arena->detach(exposure.output.data(), exposure.output.size()); });
+  const Status detached =
+      run_or_say_why(self(), [&] { return config_.arena->detach(exposure.output.data(), exposure.output.size()); });
   if (detached.is_ok()) {
     log(LogLevel::Warn,
         "rank %d: a peer in the failed call has not answered for a second; other ranks cannot map this rank's buffer "

@@ -87,7 +87,8 @@ TEST(MessagesClose, WaitsForWhoeverWakesTheSleeper) {
   });
   while (!transport.is_held) std::this_thread::sleep_for(1ms);
   auto closed = std::async(std::launch::async, [&] { messages.close(); });
-  EXPECT_EQ(closed.wait_for(200ms), std::future_status::timeout) << "closed while a thread was about to use a transport";
+  EXPECT_EQ(closed.wait_for(200ms), std::future_status::timeout)
+      << "closed while a thread was about to use a transport";
   transport.let_go();
   EXPECT_EQ(closed.wait_for(30s), std::future_status::ready);
   driver.join();
