@@ -60,7 +60,8 @@ Certificate make_certificate(EVP_PKEY* key, const std::string& name) {
 std::string make_name(const Secret& secret) {
   constexpr char kDigits[] = "0123456789abcdef";
   std::string name = "ccom-";
-  for (const uint8_t byte : secret.derive("ccom bootstrap tls name v1").bytes().first(16)) {
+  const Secret derived = secret.derive("ccom bootstrap tls name v1");  // outlives the loop
+  for (const uint8_t byte : derived.bytes().first(16)) {
     name.push_back(kDigits[byte >> 4]);
     name.push_back(kDigits[byte & 15]);
   }
