@@ -7,18 +7,22 @@
 #include <signal.h>
 
 #include <cerrno>
+#include <initializer_list>
 #include <new>
 #include <system_error>
 #include <utility>
 
 namespace ccom {
 
-// Blocks all signals of the calling thread for as long as it lives. A thread that is started meanwhile inherits that.
+// Blocks the signals of the calling thread for as long as it lives, but for those of its own faults: the kernel ends a
+// process that blocks these, and the application's handler would say nothing. A thread that is started meanwhile
+// inherits that.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
     sigset_t all;
     ::sigfillset(&all);
+    for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS}) ::sigdelset(&all, fault);
     ::pthread_sigmask(SIG_SETMASK, &all, &before_);
   }
   ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }

@@ -11,8 +11,8 @@
 #include "base/thread.h"
 #include "bootstrap/gathering.h"
 #include "bootstrap/grpc_answer.h"
+#include "bootstrap/grpc_call.h"
 #include "bootstrap/grpc_channel.h"
-#include "bootstrap/grpc_presence.h"
 #include "bootstrap/quiet_grpc.h"
 #include "bootstrap/rendezvous.grpc.pb.h"
 #include "bootstrap/rendezvous_servers.h"
@@ -74,7 +74,9 @@ class Client final : public Rendezvous {
   std::unique_ptr<wire::RendezvousService::Stub> stub_;
   wire::Request request_;  // identifies this rank; each request is a copy with its step added
   wire::Server server_;    // as it has said
-  GrpcPresence presence_;
+  // Left open while ranks meet. The server sees it break when the rank's process ends, and the rank sees it end when
+  // the rendezvous has failed, also while it asks the server for nothing.
+  GrpcCall presence_;
   bool has_answered_ = false;
   bool has_joined_ = false;
   uint64_t round_ = 0;
@@ -140,24 +142,15 @@ Status Client::interruption() const {
 
 // As the stub's blocking call, until the caller does not want to wait any longer.
 grpc::Status Client::attempt(const wire::Request& request, Deadline deadline, wire::Answer& answer) {
-  std::optional<SignalsBlocked> blocked(std::in_place);
-  grpc::ClientContext context;
-  context.set_deadline(grpc_deadline(deadline));
-  grpc::CompletionQueue queue;
-  grpc::Status status;
-  const auto reader = stub_->AsyncExchange(&context, request, &queue);
-  reader->Finish(&answer, &status, nullptr);
-  void* tag = nullptr;
-  bool is_ok = false;
-  while (queue.AsyncNext(&tag, &is_ok, grpc_deadline(Deadline::after(kInterruptInterval))) ==
-         grpc::CompletionQueue::TIMEOUT) {
-    blocked.reset();
-    const bool is_over = is_interrupted();
-    blocked.emplace();
-    if (is_over) context.TryCancel();
+  GrpcCall call;
+  call.start(*stub_, request, deadline);
+  const Deadline limit(deadline.when() + kLostTimeout);
+  while (!call.wait(Deadline::after(kInterruptInterval))) {
+    if (is_interrupted()) return {grpc::StatusCode::CANCELLED, ""};
+    if (limit.passed()) return {grpc::StatusCode::DEADLINE_EXCEEDED, ""};
   }
-  drain(queue);
-  return status;
+  answer.Swap(&call.answer());
+  return call.status();
 }
 
 // Retries until there is an answer. Server-side failures are in the answer; an error means that there is none.
@@ -197,7 +190,7 @@ Status Client::join(Deadline deadline) {
   }
   wire::Request presence = request_;
   presence.mutable_presence();
-  presence_.show(*stub_, presence);
+  presence_.start(*stub_, presence);
   return Status::ok();
 }
 
@@ -247,11 +240,10 @@ Client::~Client() {
 void Client::leave() {
   wire::Request request = request_;
   request.mutable_leave();
-  grpc::ClientContext context;
-  context.set_deadline(grpc_deadline(Deadline::after(kLeaveTimeout)));
-  wire::Answer answer;
-  const grpc::Status status = stub_->Exchange(&context, request, &answer);
-  if (!status.ok()) {
+  const Deadline deadline = Deadline::after(kLeaveTimeout);
+  GrpcCall call;
+  call.start(*stub_, request, deadline);
+  if (const grpc::Status status = call.wait(deadline) ? call.status() : grpc::Status::CANCELLED; !status.ok()) {
     log(LogLevel::Debug, "rank %d leaves the rendezvous server %s: %s", request.rank(), id_.endpoint().c_str(),
         reason_of(status).c_str());
   }

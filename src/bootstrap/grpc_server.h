@@ -25,14 +25,15 @@ class RendezvousServer {
     Secret secret;
     // It ends when every rank has joined and left, and at this time in any case.
     Deadline life = Deadline::after_ms(0);
-    // Called by the server's thread after the port is closed. Optional.
+    // Called by the server's thread after the port is closed; throws nothing. Optional.
     std::function<void()> on_end{};
   };
 
   // Returns once the port is open. ConfigError for a wildcard address; SystemError with the reason if the port cannot
   // be bound.
   static Result<std::unique_ptr<RendezvousServer>> start(Options options);
-  // Ends the rendezvous at once if it is still running. Takes a few seconds at most.
+  // Ends the rendezvous at once if it is still running. Takes a few seconds at most: where gRPC does not end, since a
+  // std::bad_alloc has passed through it, what it uses stays until the process ends.
   ~RendezvousServer();
   RendezvousServer(const RendezvousServer&) = delete;
   RendezvousServer& operator=(const RendezvousServer&) = delete;

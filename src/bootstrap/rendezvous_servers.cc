@@ -7,9 +7,11 @@
 #include <chrono>
 #include <iterator>
 #include <memory>
+#include <new>
 #include <thread>
 #include <vector>
 
+#include "base/log.h"
 #include "base/mutex.h"
 #include "base/network.h"
 #include "bootstrap/grpc_server.h"
@@ -40,7 +42,13 @@ class Cleanups {
   void run() {
     const Lock lock(mutex_);
     has_run_ = true;
-    for (const auto& cleanup : cleanups_) cleanup();
+    for (const auto& cleanup : cleanups_) {
+      try {
+        cleanup();
+      } catch (const std::bad_alloc&) {
+        log(LogLevel::Error, "the rendezvous server ran out of memory while it cleaned up");
+      }
+    }
     cleanups_.clear();
   }
 

@@ -5,7 +5,6 @@
 
 #include <atomic>
 #include <cstdlib>
-#include <new>
 
 #include "tests/api/ranks.h"
 #include "tests/api/system_calls.h"
@@ -15,16 +14,14 @@ namespace {
 // Of this thread: the liveness thread allocates a little four times a second.
 thread_local uint64_t allocations = 0;
 
+bool fails() {
+  ++allocations;
+  return false;
+}
+
 }  // namespace
 
-// Replaces the library's as well: it takes operator new from whoever defines it first.
-void* operator new(size_t size) {
-  ++allocations;
-  if (void* memory = std::malloc(size)) return memory;
-  throw std::bad_alloc();
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+#include "tests/operator_new.h"
 
 namespace ccom {
 namespace {

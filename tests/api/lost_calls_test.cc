@@ -11,7 +11,6 @@
 #include <chrono>
 #include <cstdlib>
 #include <functional>
-#include <new>
 #include <string>
 
 #include "tests/api/ranks.h"
@@ -20,20 +19,11 @@ namespace {
 
 thread_local int allocations_left = 0;  // of this thread, before the one that fails, once; 0: none does
 
+bool fails() { return allocations_left > 0 && --allocations_left == 0; }
+
 }  // namespace
 
-// Replaces the library's as well: it takes operator new from whoever defines it first.
-[[gnu::noinline]] void* operator new(size_t size) {
-  if (allocations_left > 0 && --allocations_left == 0) throw std::bad_alloc();
-  if (void* memory = std::malloc(size)) return memory;
-  throw std::bad_alloc();
-}
-[[gnu::noinline]] void* operator new(size_t size, const std::nothrow_t&) noexcept {
-  return allocations_left > 0 && --allocations_left == 0 ? nullptr : std::malloc(size);
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, size_t) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
+#include "tests/operator_new.h"
 
 namespace ccom {
 namespace {

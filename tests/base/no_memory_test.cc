@@ -4,24 +4,17 @@
 // once was a function try block, which throws again, out of a noexcept function.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <new>
-
 #include "base/status.h"
 
 namespace {
 
 thread_local bool has_memory = true;
 
+bool fails() { return !has_memory; }
+
 }  // namespace
 
-void* operator new(size_t size) {
-  void* const memory = has_memory ? std::malloc(size) : nullptr;
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+#include "tests/operator_new.h"
 
 namespace ccom {
 namespace {
@@ -42,7 +35,8 @@ TEST(NoMemory, MakesAStatusThatSaysSo) {
 }
 
 TEST(NoMemory, FormatsAnErrorThatSaysSo) {
-  const Status made = without_memory([] { return error(Code::Timeout, "rank %d waits, and %s", 3, "this is long enough"); });
+  const Status made =
+      without_memory([] { return error(Code::Timeout, "rank %d waits, and %s", 3, "this is long enough"); });
   EXPECT_EQ(made.code(), Code::OutOfMemory);
 }
 

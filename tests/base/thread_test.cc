@@ -13,16 +13,11 @@ namespace {
 
 thread_local bool has_no_memory = false;
 
+bool fails() { return has_no_memory; }
+
 }  // namespace
 
-// As the library's, but for a thread that has no memory.
-void* operator new(size_t bytes) {
-  void* const memory = has_no_memory ? nullptr : std::malloc(bytes);
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+#include "tests/operator_new.h"
 
 namespace ccom {
 namespace {
@@ -58,6 +53,17 @@ TEST_F(StartThread, BlocksAllSignalsInTheThreadAlone) {
   ASSERT_EQ(start_thread(thread, "test", [&] { all_blocked = is_blocked(SIGUSR1) && is_blocked(SIGTERM); }), 0);
   thread.join();
   EXPECT_TRUE(all_blocked);
+}
+
+// As Python's faulthandler: the kernel ends a process at once that blocks the signal of its own fault.
+TEST(StartThreadDeathTest, LetsAFaultReachTheApplicationsHandler) {
+  ::testing::FLAGS_gtest_death_test_style = "threadsafe";
+  const auto fault = [] {
+    ::signal(SIGSEGV, [](int) { std::_Exit(42); });
+    std::thread thread;
+    if (start_thread(thread, "test", [] { *static_cast<volatile int*>(nullptr) = 1; }) == 0) thread.join();
+  };
+  EXPECT_EXIT(fault(), ::testing::ExitedWithCode(42), "");
 }
 
 TEST_F(StartThread, WithoutMemoryLeavesTheCallersSignalsAsTheyWere) {

@@ -65,16 +65,17 @@ int newly_open(bool says) {
   return found;
 }
 
-// gRPC closes its sockets a moment later. Only of who has met: after a failed start the rendezvous server stays for
-// ranks that come late.
+// gRPC closes its sockets a moment later; the rendezvous server, of which a rank could not say that it leaves it, 5 s
+// after the time in which ranks may join. Only of who has met: after a failed start it stays for ranks that come late.
 void say_left_open() {
-  for (int look = 0; look < 300 && newly_open(false) > 0; ++look) ::usleep(10'000);
+  for (int look = 0; look < 1000 && newly_open(false) > 0; ++look) ::usleep(10'000);
   newly_open(true);
 }
 
 }  // namespace
 
 int main() {
+  ::dup2(STDOUT_FILENO, STDERR_FILENO);  // ccom's log too
   const auto arm = reinterpret_cast<void (*)()>(::dlsym(RTLD_DEFAULT, "ccom_test_arm"));
   const auto disarm = reinterpret_cast<long (*)()>(::dlsym(RTLD_DEFAULT, "ccom_test_disarm"));
   const int rank = std::atoi(std::getenv("CCOM_RANK"));

@@ -56,18 +56,18 @@ int posix_memalign(void** out, size_t alignment, size_t bytes) {
   return 0;
 }
 
-static void say(const char* text) { (void)!write(STDOUT_FILENO, text, strlen(text)); }
+// What is said, in one write: another thread may say something meanwhile.
+static char line[64 * 64];
+static size_t line_length = 0;
 
-static void say_place(const void* address) {
+static void add_place(const void* address) {
   Dl_info where{};
   const char* name = dladdr(address, &where) != 0 ? where.dli_fname : "?";
   const char* slash = strrchr(name, '/');
-  char text[32];
-  snprintf(text, sizeof text, "+%#zx",
-           static_cast<size_t>(static_cast<const char*>(address) - static_cast<char*>(where.dli_fbase)));
-  say(" ");
-  say(slash != nullptr ? slash + 1 : name);
-  say(text);
+  const int length =
+      snprintf(line + line_length, 64, " %.40s+%#zx", slash != nullptr ? slash + 1 : name,
+               static_cast<size_t>(static_cast<const char*>(address) - static_cast<char*>(where.dli_fbase)));
+  line_length += static_cast<size_t>(length < 63 ? length : 63);
 }
 
 static void* instruction_of(const ucontext_t& context) {
@@ -82,23 +82,22 @@ static void on_fatal(int number, siginfo_t*, void* context) {
   static std::atomic<bool> is_told{false};
   while (is_told.exchange(true)) pause();  // another thread dies too; its line must not come between
   calls_left = -1;
-  char text[32];
-  snprintf(text, sizeof text, "killed %d", number);
-  say(text);
+  line_length = static_cast<size_t>(snprintf(line, 64, "killed %d", number));
   // Who jumps to nowhere has lost its stack: a library that a bad_alloc has left half-way. Then
   // the call tells more that was the first to get no memory.
   auto* const at = instruction_of(*static_cast<ucontext_t*>(context));
   Dl_info where{};
-  void* frames[64];
+  void* frames[60];
   if (dladdr(at, &where) == 0) {
-    for (int i = 0; i < first_count; ++i) say_place(first_frames[i]);
+    for (int i = 0; i < first_count; ++i) add_place(first_frames[i]);
   } else if (number == SIGABRT) {
-    const int count = backtrace(frames, 64);
-    for (int i = 0; i < count; ++i) say_place(frames[i]);
+    const int count = backtrace(frames, 60);
+    for (int i = 0; i < count; ++i) add_place(frames[i]);
   } else {
-    say_place(at);
+    add_place(at);
   }
-  say("\n");
+  line[line_length++] = '\n';
+  (void)!write(STDOUT_FILENO, line, line_length);
   signal(number, SIG_DFL);
   raise(number);
 }

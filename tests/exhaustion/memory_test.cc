@@ -52,6 +52,11 @@ bool may_end_the_process(const std::string& library) {
   return false;
 }
 
+// A std::bad_alloc inside gRPC can make it forget a request. ccom says so and goes on; the connection stays.
+bool has_lost_a_request(const std::string& transcript) {
+  return transcript.find("gRPC has lost a request") != std::string::npos;
+}
+
 Job::Environment environment_for(const Case& test, int rank, int k, const std::string& folder) {
   Job::Environment added{{"TMPDIR", folder},
                          {"XDG_RUNTIME_DIR", folder},
@@ -89,7 +94,9 @@ std::string run(const Case& test, int k) {
     if (killed.empty()) {
       EXPECT_FALSE(ended.empty()) << context << ": the rank has ended without a word\n" << job.transcript();
       outcome = "code " + ended.substr(std::min<size_t>(6, ended.size()), ended.find(' ', 6) - 6);
-      EXPECT_EQ(job.line(test.victim, "open"), "") << context << ": is left: " << ended;
+      if (!has_lost_a_request(job.transcript())) {
+        EXPECT_EQ(job.line(test.victim, "open"), "") << context << ": is left: " << ended;
+      }
     } else {
       const std::string library = culprit(killed);
       EXPECT_TRUE(may_end_the_process(library)) << context << ": " << killed;

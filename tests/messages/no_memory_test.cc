@@ -7,8 +7,6 @@
 #include <atomic>
 #include <barrier>
 #include <chrono>
-#include <cstdlib>
-#include <new>
 
 #include "tests/messages/ranks.h"
 
@@ -30,16 +28,7 @@ bool fails() {
 
 }  // namespace
 
-// Replaces the library's as well: it takes operator new from whoever defines it first.
-void* operator new(size_t size) {
-  void* const memory = fails() ? nullptr : std::malloc(size);
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
-}
-void* operator new(size_t size, const std::nothrow_t&) noexcept { return fails() ? nullptr : std::malloc(size); }
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, size_t) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
+#include "tests/operator_new.h"
 
 namespace ccom {
 namespace {

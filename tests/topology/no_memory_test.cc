@@ -4,7 +4,6 @@
 // which becomes an error: nothing on the way ends the process. Every allocation fails, once and with all later ones.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <new>
 
 #include "topology/learned_ways.h"
@@ -24,13 +23,7 @@ bool fails() {
 
 }  // namespace
 
-void* operator new(size_t bytes) {
-  void* const memory = fails() ? nullptr : std::malloc(bytes);
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+#include "tests/operator_new.h"
 
 namespace ccom {
 namespace {
@@ -48,9 +41,13 @@ Host whole_host() {
 
 void use(const Host& host) {
   const Result<Host> read = host_from_json(to_json(host));
-  if (read.has_value()) EXPECT_EQ(*read, host);
+  if (read.has_value()) {
+    EXPECT_EQ(*read, host);
+  }
   const Result<Topology> topology = merge({{host, Locality()}, {host, Locality()}});
-  if (topology.has_value()) EXPECT_NE(hash_of(*topology), 0U);
+  if (topology.has_value()) {
+    EXPECT_NE(hash_of(*topology), 0U);
+  }
   LearnedWays ways;
   ways.kinds.resize(3);
   ways.kinds[1].median_us = {{"one way", 1.5}, {"another", 2.5}};
