@@ -53,7 +53,9 @@ Status TransportSet::open(const CommConfig& config, const ShmRegion& shm, const 
 wire::TransportAddresses TransportSet::addresses() const {
   wire::TransportAddresses addresses;
   for (size_t t = 0; t < transports_.size(); ++t) {
-    (*addresses.mutable_by_name())[routes_.names[t]] = transports_[t]->address();
+    wire::TransportAddress& own = *addresses.add_addresses();
+    own.set_transport(routes_.names[t]);
+    own.set_address(transports_[t]->address());
   }
   return addresses;
 }
@@ -63,13 +65,13 @@ Status TransportSet::connect(const std::vector<const wire::TransportAddresses*>&
     std::vector<Peer> peers;
     for (Rank peer = 0; peer < membership_.nranks; ++peer) {
       if (transport_of(peer) != static_cast<int>(t)) continue;
-      const auto& offered = theirs[static_cast<size_t>(peer)]->by_name();
-      const auto found = offered.find(routes_.names[t]);
+      const auto& offered = theirs[static_cast<size_t>(peer)]->addresses();
+      const auto found = std::ranges::find(offered, routes_.names[t], &wire::TransportAddress::transport);
       if (found == offered.end()) {
         return error(Code::InternalError, "rank %d offers no %s address", peer, routes_.names[t].c_str())
             .with_peers({peer});
       }
-      peers.push_back({peer, found->second, channels_[static_cast<size_t>(peer)]});
+      peers.push_back({peer, found->address(), channels_[static_cast<size_t>(peer)]});
     }
     CCOM_TRY(transports_[t]->connect(peers, limit));
   }
