@@ -50,7 +50,6 @@ void ControlTree::drop_ended() {
   });
 }
 
-// Order matters: other hosts are notified before the local ranks, see TreeState::flood().
 void ControlTree::apply_outputs() {
   TreeOutputs outputs;
   outputs.swap(outputs_);

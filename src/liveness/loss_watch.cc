@@ -9,8 +9,8 @@
 namespace ccom {
 namespace {
 
-// The trees need 9 ms. A stopped process makes no error of what it hears.
-constexpr int64_t kMostSettlingNs = 50 * kNsPerMs;
+// More than the trees need. A stopped process makes no error of what it hears.
+constexpr int64_t kMostSettlingNs = 3 * kDecisionNs / 2;
 
 }  // namespace
 
@@ -23,7 +23,8 @@ LossWatch::LossWatch(Board board, const MonitorConfig& config, uint64_t process,
                     .own_slot = slot_of(config),
                     .process = process,
                     .dead_ns = config.dead_ms * kNsPerMs}) {
-  for (int tree = 0; tree < tree_count(config.hosts); ++tree) members_.push_back(std::min(tree, board.slots() - 1));
+  if (tree_count(config.hosts) == 0) return;
+  for (int slot = 0; slot < std::min(kTreeMembers, board.slots()); ++slot) members_.push_back(slot);
 }
 
 std::optional<Status> LossWatch::check(int64_t now_ns) {

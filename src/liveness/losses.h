@@ -6,6 +6,7 @@
 // Not thread-safe; pure.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -18,6 +19,7 @@ class Losses {
  public:
   // `loss` has peers. Returns whether it names a rank that was not known to be lost.
   bool add(const Status& loss, int64_t now_ns);
+  bool names(Rank rank) const { return std::ranges::binary_search(ranks_, rank); }
   bool empty() const { return losses_.empty(); }
   const std::vector<Status>& all() const { return losses_; }
   int64_t first_ns() const { return first_ns_; }  // When the first one was added.

@@ -2,9 +2,10 @@
 //
 // Combines the host's Board, the LossWatch and the control trees between hosts.
 //
-// There are two trees. The lowest rank of each host is its member in the first, the second-lowest (or only) rank in the
-// second; both use one board. When a leader dies, another rank of its host detects it within milliseconds and notifies
-// the other hosts over the second tree; the leader's own connections close only when its memory has been torn down.
+// There are four trees, whose members are the lowest and the second-lowest (or only) rank of each host (state.h); all use
+// one board. When a member dies, another rank of its host detects it within milliseconds and notifies the other hosts
+// over trees of the other member; the dead one's connections close only when its memory has been torn down. Two deaths
+// on different hosts leave every two neighbours joined in one of the trees.
 #include "liveness/monitor.h"
 
 #include <algorithm>
@@ -105,7 +106,7 @@ Status MonitorImpl::start() {
   CCOM_TRY(listen());
   for (int tree = 0; tree < tree_count(config_.hosts); ++tree) {
     trees_.push_back(nullptr);
-    if (tree_member(host(), tree) != config_.rank) continue;
+    if (tree_member(config_.hosts, config_.host_index, tree) != config_.rank) continue;
     trees_.back() = std::make_unique<ControlTree>(
         tree_config(config_, tree), *thread_,
         ControlTree::Hooks{.report = [this](const Status& error) { publish(error); },

@@ -6,19 +6,19 @@
 
 namespace ccom {
 
-Rank tree_member(const HostMembers& host, int tree) {
-  return host.ranks[std::min(static_cast<size_t>(tree), host.ranks.size() - 1)];
+Rank tree_member(const std::vector<HostMembers>& hosts, int host, int tree) {
+  const std::vector<Rank>& ranks = hosts[static_cast<size_t>(host)].ranks;
+  return ranks[std::min(static_cast<size_t>(tree_member_index(host, tree)), ranks.size() - 1)];
 }
 
 int tree_count(const std::vector<HostMembers>& hosts) {
   if (hosts.size() == 1) return 0;
-  return std::ranges::any_of(hosts, [](const HostMembers& host) { return host.ranks.size() > 1; }) ? 2 : 1;
+  return std::ranges::any_of(hosts, [](const HostMembers& host) { return host.ranks.size() > 1; }) ? kTrees : 1;
 }
 
 bool is_tree_member(const MonitorConfig& config) {
-  const HostMembers& host = config.hosts[static_cast<size_t>(config.host_index)];
   for (int tree = 0; tree < tree_count(config.hosts); ++tree)
-    if (tree_member(host, tree) == config.rank) return true;
+    if (tree_member(config.hosts, config.host_index, tree) == config.rank) return true;
   return false;
 }
 
@@ -47,9 +47,12 @@ TreeConfig tree_config(const MonitorConfig& config, int tree) {
   TreeConfig found{.hosts = {},
                    .self = config.host_index,
                    .dead_ns = (config.dead_ms + config.dead_ms / 8) * kNsPerMs,
-                   .settle_ns = kSettleNs};
-  for (const HostMembers& each : config.hosts)
-    found.hosts.push_back({.name = each.name, .member = tree_member(each, tree), .ranks = each.ranks});
+                   .settle_ns = kSettleNs,
+                   .decision_ns = kDecisionNs};
+  for (int host = 0; host < static_cast<int>(config.hosts.size()); ++host) {
+    const HostMembers& each = config.hosts[static_cast<size_t>(host)];
+    found.hosts.push_back({.name = each.name, .member = tree_member(config.hosts, host, tree), .ranks = each.ranks});
+  }
   return found;
 }
 
@@ -61,9 +64,9 @@ Result<JoinPlan> plan_connections(const MonitorConfig& config, const std::vector
                 .edges = {},
                 .tls = config.tls};
   for (int tree = 0; tree < tree_count(config.hosts); ++tree) {
-    if (tree_member(config.hosts[static_cast<size_t>(config.host_index)], tree) != config.rank) continue;
+    if (tree_member(config.hosts, config.host_index, tree) != config.rank) continue;
     for (int other : tree_neighbours(config.host_index, hosts)) {
-      JoinEdge edge{.tree = tree, .host = other, .rank = tree_member(config.hosts[static_cast<size_t>(other)], tree)};
+      JoinEdge edge{.tree = tree, .host = other, .rank = tree_member(config.hosts, other, tree)};
       if (other == tree_parent(config.host_index)) {
         const auto rank = static_cast<size_t>(edge.rank);
         if (rank >= addresses.size() || addresses[rank].empty())

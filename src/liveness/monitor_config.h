@@ -12,10 +12,10 @@ namespace ccom {
 
 Status check_config(const MonitorConfig& config);
 
-// None on one host; two where some host has a second rank.
+// None on one host; one where no host has a second rank, else kTrees.
 int tree_count(const std::vector<HostMembers>& hosts);
 // The rank that owns the host's connections in that tree.
-Rank tree_member(const HostMembers& host, int tree);
+Rank tree_member(const std::vector<HostMembers>& hosts, int host, int tree);
 // Whether this rank has connections in a tree, and whether others connect to it.
 bool is_tree_member(const MonitorConfig& config);
 bool accepts_connections(const MonitorConfig& config);

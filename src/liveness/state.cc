@@ -2,6 +2,7 @@
 #include "liveness/state.h"
 
 #include <algorithm>
+#include <ranges>
 
 namespace ccom {
 
@@ -11,6 +12,12 @@ std::vector<int> tree_neighbours(int host, int hosts) {
   for (int child = kTreeDegree * host + 1; child <= kTreeDegree * host + kTreeDegree && child < hosts; ++child)
     neighbours.push_back(child);
   return neighbours;
+}
+
+int tree_member_index(int host, int tree) {
+  bool is_even = true;
+  for (; host > 0; host = tree_parent(host)) is_even = !is_even;
+  return is_even ? tree % kTreeMembers : tree / kTreeMembers;
 }
 
 TreeState::TreeState(TreeConfig config)
@@ -50,7 +57,10 @@ void TreeState::receive(int host, const ControlMessage& message, int64_t now_ns,
     other.link = Link::Gone;
     straggler_poll_.receive(static_cast<size_t>(&other - neighbours_.data()), {});
   }
-  if (message.type == MessageType::Error && !failed()) flood(message.error, host, out);
+  if (message.type == MessageType::Error) {
+    other.has_error = true;
+    if (!failed()) report(message.error, out);
+  }
   if (message.type == MessageType::Loss) {
     out.push_back({TreeOutput::Kind::Send, host, {MessageType::Heartbeat}});  // for reaches_all_hosts()
     add_loss(message.error, host, now_ns, out);
@@ -108,13 +118,20 @@ bool TreeState::reaches_all_hosts() const {
   });
 }
 
+// In all trees.
+bool TreeState::has_lost_its_parent() const {
+  const std::vector<Rank>& ranks = config_.hosts[static_cast<size_t>(tree_parent(config_.self))].ranks;
+  const auto members = ranks | std::views::take(kTreeMembers);
+  return std::ranges::all_of(members, [this](Rank rank) { return losses_.names(rank); });
+}
+
 int64_t TreeState::settled_at_ns() const {
-  const bool decides = config_.self == 0 && reaches_all_hosts();
-  return losses_.first_ns() + (decides ? 1 : 3) * config_.settle_ns;
+  if (config_.self == 0) return losses_.first_ns() + (reaches_all_hosts() ? 1 : 3) * config_.settle_ns;
+  return losses_.first_ns() + (has_lost_its_parent() ? 3 * config_.settle_ns : config_.decision_ns);
 }
 
 void TreeState::settle(int64_t now_ns, TreeOutputs& out) {
-  if (is_settling() && now_ns >= settled_at_ns()) flood(losses_.error(), -1, out);
+  if (is_settling() && now_ns >= settled_at_ns()) report(losses_.error(), out);
 }
 
 void TreeState::depart(const Departure& departure, TreeOutputs& out) { tell_departure(departure, -1, out); }
@@ -133,15 +150,11 @@ void TreeState::fail(const Status& error, TreeOutputs& out) {
   if (failed() || left_) return;
   error_ = error;
   for (const Neighbour& other : neighbours_)
-    if (other.link == Link::Up) out.push_back({TreeOutput::Kind::Send, other.host, {MessageType::Error, error}});
+    if (other.link == Link::Up && !other.has_error)
+      out.push_back({TreeOutput::Kind::Send, other.host, {MessageType::Error, error}});
 }
 
-// Other hosts are notified before the local ranks, which may exit at once.
-void TreeState::flood(const Status& error, int except, TreeOutputs& out) {
-  error_ = error;
-  for (const Neighbour& other : neighbours_)
-    if (other.link == Link::Up && other.host != except)
-      out.push_back({TreeOutput::Kind::Send, other.host, {MessageType::Error, error}});
+void TreeState::report(const Status& error, TreeOutputs& out) const {
   out.push_back({TreeOutput::Kind::Report, config_.self, {MessageType::Error, error}});
 }
 

@@ -6,15 +6,18 @@
 //
 // Hosts form a heap-ordered tree of degree 8: parent (i-1)/8, children 8i+1 ... 8i+8. Neighbours send heartbeats every
 // dead/12; one that is silent for dead/6 is suspected, after `dead` it and all its ranks are declared dead. A
-// connection that ends without a goodbye means that the process at its other end is dead, and only that one. The first
-// error, detected or received, is sent to all other neighbours once; later ones are dropped. Every component of the
-// tree without its dead hosts is adjacent to one of them, so every connected survivor gets an error that names a dead
-// rank.
+// connection that ends without a goodbye means that the process at its other end is dead, and only that one. Every
+// component of the tree without its dead hosts is adjacent to one of them, so every connected survivor gets an error
+// that names a dead rank.
+//
+// A host has several trees but one error, which the caller keeps: the first that one of them reports. The caller passes
+// it to fail() of each, which sends it to the neighbours that have sent none.
 //
 // A death or a silence is told to all hosts at once, but becomes the error a little later, so that ranks that die
-// together are named together, alike everywhere: host 0, if its neighbours answer, makes the error of all that it has
-// heard within settle_ns of the first; a host that has not heard from it after three times as long does so itself.
-// Hosts that no connection of the tree joins any more may differ.
+// together are named together, alike everywhere. Host 0 makes the error, of all that it has heard within settle_ns of
+// the first, or three times as long when a neighbour does not answer. Other hosts wait for it: for decision_ns, which is
+// longer than a busy machine keeps a thread from running, or for three times settle_ns when their parent is lost. Then
+// they make their own. Hosts that no connection of the trees joins any more may differ.
 //
 // Not thread-safe. One instance per host and tree.
 #pragma once
@@ -31,10 +34,18 @@
 namespace ccom {
 
 inline constexpr int kTreeDegree = 8;
+// The first ranks of a host have connections; there is a tree for each choice of one on hosts of even depth and one on
+// those of odd depth, so any two ranks of neighbouring hosts are joined in one.
+inline constexpr int kTreeMembers = 2;
+inline constexpr int kTrees = kTreeMembers * kTreeMembers;
 // Ranks that one fault kills at once are known to be dead within milliseconds of each other.
 inline constexpr int64_t kSettleNs = 3'000'000;
+// See above; noticed only where host 0 is stopped, or its members of both trees die, when a rank of another host dies.
+inline constexpr int64_t kDecisionNs = 100'000'000;
 
 constexpr int tree_parent(int host) { return host == 0 ? -1 : (host - 1) / kTreeDegree; }
+// Which of a host's ranks is its member in that tree; the last, where it has fewer.
+int tree_member_index(int host, int tree);
 // Parent first, then children.
 std::vector<int> tree_neighbours(int host, int hosts);
 
@@ -49,12 +60,13 @@ struct TreeConfig {
   int self = 0;
   int64_t dead_ns = 0;
   int64_t settle_ns = 0;
+  int64_t decision_ns = 0;
 };
 
 struct TreeOutput {
   enum class Kind {
     Send,     // message -> host
-    Report,   // message.error becomes this host's error, unless it has one
+    Report,   // message.error becomes this host's error, unless it has one; its error goes to fail()
     Suspect,  // host is silent; message.error goes to the log
     Depart,   // message.departure is the first of which this host has heard
     Lose,     // message.error names ranks of whose loss this host has not heard before
@@ -80,7 +92,7 @@ class TreeState {
   void tick(int64_t now_ns, TreeOutputs& out);
   // A rank of this host has left in order.
   void depart(const Departure& departure, TreeOutputs& out);
-  // This host has detected an error.
+  // This host has an error, of its own or reported.
   void fail(const Status& error, TreeOutputs& out);
   // This host's contribution to a straggler poll, to be called whenever it changes while one is on or asked for here.
   void poll_stragglers(StragglerReport own, TreeOutputs& out);
@@ -101,15 +113,17 @@ class TreeState {
     int64_t last_heard_ns = 0;
     bool suspected = false;
     bool grace_given = false;  // the silence was excused once since the last message
+    bool has_error = false;
   };
 
   Neighbour& neighbour(int host);
   void send_straggler_updates(TreeOutputs& out);
   bool tell_departure(const Departure& departure, int except, TreeOutputs& out);
-  void flood(const Status& error, int except, TreeOutputs& out);
+  void report(const Status& error, TreeOutputs& out) const;
   void check_silence(Neighbour& other, int64_t now_ns, TreeOutputs& out);
   void add_loss(const Status& loss, int except, int64_t now_ns, TreeOutputs& out);
   bool reaches_all_hosts() const;
+  bool has_lost_its_parent() const;
   int64_t settled_at_ns() const;
   void settle(int64_t now_ns, TreeOutputs& out);
   void schedule_next_tick();

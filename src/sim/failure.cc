@@ -24,7 +24,8 @@ class ControlWorld {
       TreeConfig config{.hosts = std::vector<TreeHost>(topology.hosts.size()),
                         .self = host,
                         .dead_ns = notice.dead_ns,
-                        .settle_ns = kSettleNs};
+                        .settle_ns = kSettleNs,
+                        .decision_ns = kDecisionNs};
       std::vector<int> known = tree_neighbours(host, hosts);
       known.push_back(host);
       for (const int other : known) config.hosts[static_cast<size_t>(other)] = tree_host(other);
@@ -87,9 +88,11 @@ class ControlWorld {
   void act(int host, Fn fn) {
     TreeOutputs outputs;
     fn(outputs);
-    for (TreeOutput& output : outputs) {
-      if (output.kind == TreeOutput::Kind::Report) {
-        notices_[static_cast<size_t>(host)] = {static_cast<double>(now_) / 1e3, output.message.error};
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      TreeOutput output = std::move(outputs[i]);
+      if (output.kind == TreeOutput::Kind::Report && !tree(host).failed()) {
+        tree(host).fail(output.message.error, outputs);
+        notices_[static_cast<size_t>(host)] = {static_cast<double>(now_) / 1e3, std::move(output.message.error)};
       } else if (output.kind == TreeOutput::Kind::Send) {
         letters_.push_back({host, output.host, std::move(output.message)});
         queue_.add({now_ + latency(host, output.host), kArrival, static_cast<uint32_t>(letters_.size() - 1)});

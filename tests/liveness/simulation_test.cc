@@ -25,6 +25,7 @@
 
 #include "base/log.h"
 #include "node_simulation.h"
+#include "trees_simulation.h"
 
 namespace ccom {
 namespace {
@@ -67,9 +68,12 @@ TEST(Simulation, OfTheRanksOfAHostHasNoWrongVictimAndNoHang) {
   set_log_function(nullptr, nullptr);
 }
 
+TEST(Simulation, OfDeathsOnHostsOfSeveralRanksHasOneErrorOnAll) { run_seeds(simulate_trees); }
+
 TEST(Simulation, ASeedRepeatsItself) {
   for (uint64_t seed = 0; seed < 20; ++seed) EXPECT_EQ(simulate(seed).events, simulate(seed).events);
   for (uint64_t seed = 0; seed < 20; ++seed) EXPECT_EQ(simulate_node(seed).events, simulate_node(seed).events);
+  for (uint64_t seed = 0; seed < 20; ++seed) EXPECT_EQ(simulate_trees(seed).events, simulate_trees(seed).events);
 }
 
 }  // namespace

@@ -17,6 +17,7 @@ TreeNetwork::TreeNetwork(int hosts, uint64_t seed, const std::vector<HostClock>&
     : random_(seed) {
   TreeConfig config = tree_of(hosts, 0);
   config.settle_ns = settle_ms * kMs;
+  config.decision_ns = 6 * settle_ms * kMs;
   for (int h = 0; h < hosts; ++h) {
     config.self = h;
     hosts_.push_back({.state = TreeState(config), .clock = clocks.empty() ? HostClock() : clocks[at(h)]});
@@ -90,10 +91,7 @@ void TreeNetwork::drive(int host, Input input) {
       case TreeOutput::Kind::Suspect: ++suspicions_; break;
       case TreeOutput::Kind::Lose: break;
       case TreeOutput::Kind::Depart: own.departure = output.message.departure; break;
-      case TreeOutput::Kind::Report:
-        ++own.reports;
-        if (own.error.is_ok()) own.error = output.message.error;
-        break;
+      case TreeOutput::Kind::Report: fail(host, output.message.error); break;
     }
   }
 }

@@ -69,7 +69,6 @@ class TreeNetwork {
   const std::optional<Departure>& departure_at(int host) const { return hosts_[at(host)].departure; }
   StragglerReport known_calls(int host) const { return hosts_[at(host)].state.straggler_poll().result(); }
   int suspicions() const { return suspicions_; }
-  int reports_of(int host) const { return hosts_[at(host)].reports; }
   int error_messages() const { return error_messages_; }
   int departure_messages() const { return departure_messages_; }
 
@@ -79,7 +78,6 @@ class TreeNetwork {
     HostClock clock{};
     Health health = Health::Well;
     Status error{};
-    int reports = 0;
     std::optional<Departure> departure{};
     StragglerReport calls{};
   };

@@ -130,12 +130,14 @@ void kill_in_a_job(const std::string& transport, const Kill& kill, std::vector<d
   EXPECT_EQ(shared_memory_files(), before);
 }
 
-void kill_some_of_four(const std::string& transport, size_t times) {
+// one_per_host: two at once, of different hosts.
+void kill_some_of_four(const std::string& transport, size_t times, bool one_per_host = false) {
   const uint64_t seed = test_seed();
   std::mt19937_64 random(seed);
   std::vector<double> noticed_ms;
   for (size_t i = 0; i < times; ++i) {
-    const Kill kill(transport, random);
+    Kill kill(transport, random);
+    if (one_per_host) kill.victims = {static_cast<int>(random() % 2), 2 + static_cast<int>(random() % 2)};
     SCOPED_TRACE(transport + ", CCOM_TEST_SEED=" + std::to_string(seed) + ", round " + std::to_string(i) + ": " +
                  kill.text());
     kill_in_a_job(transport, kill, noticed_ms);
@@ -149,6 +151,9 @@ TEST(KilledRank, IsNamedToAllSurvivorsOnTcp) { kill_some_of_four("tcp", count_fr
 TEST(KilledRank, IsNamedToAllSurvivorsOnOfi) { kill_some_of_four("ofi", count_from("CCOM_TEST_POINTS", 5, 1000)); }
 TEST(KilledRank, IsNamedToAllSurvivorsOnTwoHosts) {
   kill_some_of_four("mixed", count_from("CCOM_TEST_POINTS", 8, 1000));
+}
+TEST(KilledRank, AndOneOnAnotherHostAreNamedAlikeOnTwoHosts) {
+  kill_some_of_four("mixed", count_from("CCOM_TEST_POINTS", 4, 500), true);
 }
 TEST(KilledRank, IsNamedToAllSurvivorsOnTwoHostsWithTls) {
   kill_some_of_four("mixed-tls", count_from("CCOM_TEST_POINTS", 3, 500));
