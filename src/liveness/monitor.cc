@@ -2,10 +2,10 @@
 //
 // Combines the host's Board, the LossWatch and the control trees between hosts.
 //
-// There are four trees, whose members are the lowest and the second-lowest (or only) rank of each host (state.h); all use
-// one board. When a member dies, another rank of its host detects it within milliseconds and notifies the other hosts
-// over trees of the other member; the dead one's connections close only when its memory has been torn down. Two deaths
-// on different hosts leave every two neighbours joined in one of the trees.
+// There are four trees, whose members are the lowest and the second-lowest (or only) rank of each host (state.h); all
+// use one board. When a member dies, another rank of its host detects it within milliseconds and notifies the other
+// hosts over trees of the other member; the dead one's connections close only when its memory has been torn down. Two
+// deaths on different hosts leave every two neighbours joined in one of the trees.
 #include "liveness/monitor.h"
 
 #include <algorithm>

@@ -15,9 +15,9 @@
 //
 // A death or a silence is told to all hosts at once, but becomes the error a little later, so that ranks that die
 // together are named together, alike everywhere. Host 0 makes the error, of all that it has heard within settle_ns of
-// the first, or three times as long when a neighbour does not answer. Other hosts wait for it: for decision_ns, which is
-// longer than a busy machine keeps a thread from running, or for three times settle_ns when their parent is lost. Then
-// they make their own. Hosts that no connection of the trees joins any more may differ.
+// the first, or three times as long when a neighbour does not answer. Other hosts wait for it: for decision_ns, which
+// is longer than a busy machine keeps a thread from running, or for three times settle_ns when their parent is lost.
+// Then they make their own. Hosts that no connection of the trees joins any more may differ.
 //
 // Not thread-safe. One instance per host and tree.
 #pragma once

@@ -137,7 +137,8 @@ class TreesSimulation {
   void find_dead_mates(const Process& process, Board& board) {
     for (const Process& mate : processes_)
       if (mate.host == process.host && is_dead(mate))
-        note_lost(board, Status(Code::RemoteError, "rank " + std::to_string(mate.rank) + " died").with_peers({mate.rank}));
+        note_lost(board,
+                  Status(Code::RemoteError, "rank " + std::to_string(mate.rank) + " died").with_peers({mate.rank}));
   }
 
   static void note_lost(Board& board, const Status& loss) {
@@ -173,7 +174,8 @@ class TreesSimulation {
   void post(const Edge& edge, std::optional<ControlMessage> message, int64_t after_ns = 0) {
     std::deque<Parcel>& parcels = parcels_[edge];
     const int64_t arrival_ns = now_ + after_ns + kMs / 10 + below(kMs);
-    parcels.push_back({parcels.empty() ? arrival_ns : std::max(arrival_ns, parcels.back().arrival_ns), std::move(message)});
+    parcels.push_back(
+        {parcels.empty() ? arrival_ns : std::max(arrival_ns, parcels.back().arrival_ns), std::move(message)});
   }
 
   void kill_some() {
