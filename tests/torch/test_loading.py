@@ -73,3 +73,12 @@ def test_imports_in_any_order(program, globally):
 def test_that_ccom_stands_in_for_gloo_is_told_once():
     job = launch.torchrun("gloo_by_name.py", count=3, environment={"CCOM_TORCH_REPLACE_GLOO": "1"})
     assert job.output.count("process groups that request gloo use ccom") == 1, job.output
+
+
+@pytest.mark.parametrize("autoload", ["0", "1"])
+@pytest.mark.parametrize("first", ["torch", "ccom.torch"])
+def test_either_may_be_imported_first(first, autoload):
+    program = f"import {first}, ccom.torch" + GROUP
+    environment = {**os.environ, **launch.ON_LOOPBACK, "TORCH_DEVICE_BACKEND_AUTOLOAD": autoload}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, env=environment)
+    assert done.returncode == 0, done.stderr

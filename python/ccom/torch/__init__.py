@@ -14,8 +14,6 @@ import os
 import re
 import sys
 
-import torch.distributed as dist
-
 _MINIMUM = (2, 4)
 _backend_module = None
 
@@ -74,6 +72,8 @@ def _create(options, backend_options=None):
 
 
 def _register():
+    import torch.distributed as dist  # not above: importing torch calls _autoload, which has to be there when this module comes first
+
     if dist.is_available() and not hasattr(dist.Backend, "CCOM"):
         dist.Backend.register_backend("ccom", _create, extended_api=True, devices=["cpu"])
 
@@ -98,7 +98,7 @@ def backend_of(group=None):
     """The ccom backend object of a process group (None: the default group). ValueError if it has none."""
     import torch
 
-    group = group if group is not None else dist.group.WORLD
+    group = group if group is not None else torch.distributed.group.WORLD
     backend = group._get_backend(torch.device("cpu"))
     while hasattr(backend, "wrapped_pg"):  # TORCH_DISTRIBUTED_DEBUG=DETAIL
         backend = backend.wrapped_pg
