@@ -4,6 +4,7 @@
 #include "base/thread.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <cstdlib>
 #include <new>
@@ -60,8 +61,9 @@ TEST(StartThreadDeathTest, LetsAFaultReachTheApplicationsHandler) {
   ::testing::FLAGS_gtest_death_test_style = "threadsafe";
   const auto fault = [] {
     ::signal(SIGSEGV, [](int) { std::_Exit(42); });
+    auto* const page = static_cast<volatile int*>(::mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     std::thread thread;
-    if (start_thread(thread, "test", [] { *static_cast<volatile int*>(nullptr) = 1; }) == 0) thread.join();
+    if (start_thread(thread, "test", [page] { *page = 1; }) == 0) thread.join();
   };
   EXPECT_EXIT(fault(), ::testing::ExitedWithCode(42), "");
 }

@@ -80,15 +80,18 @@ void edit(Reader& reader, std::string& text) {
   }
 }
 
+struct TemporaryFolder {
+  TemporaryFolder() { require(::mkdtemp(name.data()) != nullptr); }
+  ~TemporaryFolder() { std::filesystem::remove_all(name); }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  std::string name = std::filesystem::temp_directory_path() / "ccom-fuzz-XXXXXX";
+};
+
 // Descriptions of this machine by up to three other ranks, in which anything may differ: one topology of them all, or
 // an error.
 CCOM_FUZZ_TARGET(rank_descriptions) {
-  static const std::string nowhere = [] {
-    std::string name = std::filesystem::temp_directory_path() / "ccom-fuzz-XXXXXX";
-    require(::mkdtemp(name.data()) != nullptr);
-    std::atexit([] { std::filesystem::remove_all(nowhere); });
-    return name;
-  }();
+  static const TemporaryFolder nowhere;
   Reader reader(input);
   const int others = 1 + static_cast<int>(reader.below(3));
   Others rendezvous(others, [&reader](const std::string& ours) {
@@ -107,7 +110,7 @@ CCOM_FUZZ_TARGET(rank_descriptions) {
     return part_with(theirs);
   });
   CommConfig config;
-  config.sysfs_root = nowhere;
+  config.sysfs_root = nowhere.name;
   config.host_id = "host";
   const uint8_t secret[Secret::kBytes] = {1};
   const Membership membership{.rank = 0, .nranks = 1 + others, .communicator = 7, .secret = Secret(secret)};
