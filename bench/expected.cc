@@ -130,9 +130,9 @@ void reduce_all(const Pattern& pattern, uint64_t iteration, size_t first, size_t
   }
 }
 
-// Two units in the last place of `expected`.
+// Within two units in the last place of `expected`; nothing else is close to 0.
 bool close(double got, double expected, int mantissa_bits) {
-  return std::abs(got - expected) <= std::ldexp(2.0, std::ilogb(expected) - mantissa_bits);
+  return expected != 0 && std::abs(got - expected) <= std::ldexp(2.0, std::ilogb(expected) - mantissa_bits);
 }
 
 template <class Codec>

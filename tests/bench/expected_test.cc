@@ -143,6 +143,21 @@ TEST(Check, AllowsTwoUnitsInTheLastPlaceForAnAverageAndNotMore) {
   EXPECT_EQ(check(pattern, everybody(), average.data()).wrong, 1u);
 }
 
+TEST(Check, TakesNothingButZeroForAnAverageOfZero) {
+  const Pattern pattern{.type = ccomFloat8e4m3, .reduction = Reduction::Avg, .ranks = 2};
+  const auto first = input_of<uint8_t>(pattern, 0);
+  const auto second = input_of<uint8_t>(pattern, 1);
+  constexpr uint8_t kSign = 0x80;
+  size_t opposite = 0;
+  while (opposite < kCount && (first[opposite] ^ second[opposite]) != kSign) ++opposite;
+  ASSERT_LT(opposite, kCount) << "no sum is 0";
+  const Stretch element{.iteration = 1, .source = kEveryRank, .first = opposite, .count = 1};
+  constexpr uint8_t kZero = 0;
+  constexpr uint8_t kOne = 0x38;
+  EXPECT_EQ(check(pattern, element, &kZero).wrong, 0u);
+  EXPECT_EQ(check(pattern, element, &kOne).wrong, 1u);
+}
+
 TEST(Check, AppliesEachRanksScalar) {
   const Pattern pattern{.type = ccomFloat64, .reduction = Reduction::PreMulSum, .ranks = 4};
   std::vector<double> sum(kCount, 0.0);
