@@ -2,7 +2,6 @@
 #include "liveness/state.h"
 
 #include <algorithm>
-#include <ranges>
 
 namespace ccom {
 
@@ -121,8 +120,8 @@ bool TreeState::reaches_all_hosts() const {
 // In all trees.
 bool TreeState::has_lost_its_parent() const {
   const std::vector<Rank>& ranks = config_.hosts[static_cast<size_t>(tree_parent(config_.self))].ranks;
-  const auto members = ranks | std::views::take(kTreeMembers);
-  return std::ranges::all_of(members, [this](Rank rank) { return losses_.names(rank); });
+  const auto end = ranks.begin() + std::min<std::ptrdiff_t>(std::ssize(ranks), kTreeMembers);
+  return std::all_of(ranks.begin(), end, [this](Rank rank) { return losses_.names(rank); });
 }
 
 int64_t TreeState::settled_at_ns() const {
