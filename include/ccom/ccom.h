@@ -7,7 +7,7 @@
  * - Every call is thread-safe. Calls on one communicator take effect in the order in which they are made; all ranks
  *   must make the same collective calls on a communicator in the same order.
  * - Every blocking call has a timeout: ccomConfig_t.timeoutMs or ccomCommSetTimeout for operations, .initTimeoutMs
- *   for start-up.
+ *   for start-up. Behind earlier calls of the same communicator it begins anew with each of them that ends.
  * - Buffers are host memory of any alignment. `count` is in elements. A count of 0 is allowed everywhere and
  *   synchronises like any other count. In-place use is allowed where documented; any other overlap of send and
  *   receive buffer is ccomInvalidArgument.
@@ -18,8 +18,8 @@
  *   16- and 8-bit floating types accumulate in float and round to nearest even, or at random: ccomConfig_t.rounding.
  * - After a call on the NULL stream has returned, with or without an error, ccom does not write to its buffers.
  * - A communicator's first asynchronous error is final: every later operation returns the same error. The receive
- *   buffer of a failed operation is unspecified. ccomCommAbort and ccomCommDestroy always work and never wait for
- *   peers.
+ *   buffer of a failed operation is unspecified. ccomCommAbort always works and never waits for peers; ccomCommDestroy
+ *   always works, and waits for nothing but this rank's own calls that are not over.
  * - ccomInvalidArgument and ccomInvalidUsage have no effect: the communicator remains usable.
  * - Structures that begin with size, magic and version are initialised by the macro beside them. They grow at their end
  *   only, and the default of every field that comes after 0.9.0 is 0. So a program runs with later libraries, which
@@ -235,7 +235,7 @@ typedef struct {
   const char* topology;  /* as CCOM_TOPOLOGY */
   const char* ifname;    /* as CCOM_SOCKET_IFNAME */
   const char* hostId;    /* as CCOM_HOSTID */
-  int64_t maxMemory;     /* bytes of buffers per communicator; default 268435456 (CCOM_MAX_MEMORY) */
+  int64_t maxMemory;     /* bytes, see CCOM_MAX_MEMORY; default 268435456 */
   /* "nearest" or "stochastic" (CCOM_ROUNDING): how sums, products and averages of the 16- and 8-bit floating types are
    * rounded to their type. Nearest, the default: to the nearest value, ties to even. Stochastic: up or down at random,
    * up with the probability of the dropped fraction, so that the expectation is the exact value and small gradients are
@@ -266,7 +266,7 @@ typedef struct {
         -1, -1, 0, NULL, NULL                                                                                         \
   }
 
-/* Collective over the nranks processes or threads that hold `id`; blocks for at most initTimeoutMs. On error *comm is
+/* Collective over the nranks processes or threads that hold `id`; blocks for at most initTimeoutMs and a few seconds. On error *comm is
  * NULL and the text names the phase and the missing ranks. */
 CCOM_API ccomResult_t ccomCommInitRank(ccomComm_t* comm, int nranks, ccomUniqueId id, int rank);
 /* The same with settings; config NULL: the defaults. */

@@ -44,7 +44,9 @@ constexpr std::array kTable = {
     OptionInfo{"CCOM_LOCAL_RANK", "", "Local rank of this process on its host, from 0; see CCOM_LOCAL_NRANKS."},
     OptionInfo{"CCOM_LOG", "warn",
                "Level of lines written to stderr without a log callback: error, warn, info or debug."},
-    OptionInfo{"CCOM_MAX_MEMORY", "268435456", "Bytes of staging and transport buffers per communicator and rank."},
+    OptionInfo{"CCOM_MAX_MEMORY", "268435456",
+               "Bytes that the rings, and that the scratch, of a communicator and rank may take; messages up to a "
+               "quarter more, staging an eighth. Sockets and libfabric have their own."},
     OptionInfo{"CCOM_MESSAGES", "0",
                "1: communicators support point-to-point messages (ccomMessageSend); the same on all ranks."},
     OptionInfo{"CCOM_NEURON_LS", "",

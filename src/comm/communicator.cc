@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/version.h"
+#include "base/wait_limit.h"
 #include "comm/explanation.h"
 #include "comm/host_ways.h"
 #include "kernels/kernels.h"
@@ -100,8 +101,30 @@ Status Communicator::in_turn(Turns::Ticket place, Fn fn) {
   return status;
 }
 
+// Behind calls of other threads and streams. False if the call will not be made.
+bool Communicator::wait_for_turn(Turns::Ticket& place) {
+  if (place.is_first) [[likely]]
+    return true;
+  const int64_t at_most_ms = timeout_ms();
+  const auto is_of_use = [this] { return !is_finalized() && links_->monitor().check().is_ok(); };
+  for (uint32_t served = turns_.served();; served = turns_.served()) {
+    const Deadline deadline = Deadline::after_ms(at_most_ms);
+    const WaitLimit limit(deadline, config_.interrupted);  // check() asks whether it is interrupted
+    do {
+      if (turns_.wait(place, limit.next_look())) return true;
+      if (!is_of_use()) return false;
+    } while (!deadline.passed());
+    if (turns_.served() == served) break;
+  }
+  report(error(Code::Timeout, "rank %d waited %lld ms for its turn: its call before is not over", membership_.rank,
+               static_cast<long long>(at_most_ms))
+             .with_peers({membership_.rank})
+             .with_cure("see what its streams are doing; raise CCOM_TIMEOUT_MS if they are only slow"));
+  return false;
+}
+
 Status Communicator::run_at(Turns::Ticket place, const Request& request) {
-  if (!turns_.wait(place)) [[unlikely]]
+  if (!wait_for_turn(place)) [[unlikely]]
     return leave(place);
   return in_turn(place, [&] {
     if (is_finalized()) [[unlikely]]
@@ -112,7 +135,7 @@ Status Communicator::run_at(Turns::Ticket place, const Request& request) {
 
 Status Communicator::run(Ticket ticket, const std::vector<Request>& requests) {
   Turns::Ticket place = ticket.use();
-  if (!turns_.wait(place)) return leave(place);
+  if (!wait_for_turn(place)) return leave(place);
   return in_turn(place, [&] {
     if (is_finalized()) return refuse_finalized();
     Status first;
@@ -237,7 +260,7 @@ std::string Communicator::describe_call(const Envelope& envelope) const {
   return text_of(call_of(envelope));
 }
 
-Status Communicator::status() const { return links_->monitor().check(); }
+Status Communicator::status() const { return links_->monitor().look(); }
 
 Communicator::FailedCall Communicator::failed_call() const {
   const Lock lock(failed_mutex_);

@@ -116,6 +116,7 @@ class Communicator final : public CallNames {
   template <typename Fn>
   Status in_turn(Turns::Ticket place, Fn fn);
   Status run_at(Turns::Ticket place, const Request& request);
+  bool wait_for_turn(Turns::Ticket& place);
   Status leave(Turns::Ticket place);
   void lose(Turns::Ticket place) noexcept;
   void report(const Status& cause) noexcept;

@@ -45,6 +45,8 @@ class Turns {
   bool wait(Ticket& ticket, std::optional<Deadline> deadline = std::nullopt) {
     return ticket.is_first || wait_in_line(ticket, deadline);
   }
+  // How many turns are over; wraps around.
+  uint32_t served() const { return static_cast<uint32_t>(state_.load(std::memory_order_acquire)); }
   // Blocks until all tickets that were taken before are passed or left, whatever happens. It is the ticket's turn then.
   void wait_for_all(Ticket& ticket);
 

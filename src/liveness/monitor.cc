@@ -4,12 +4,12 @@
 //
 // There are four trees, whose members are the lowest and the second-lowest (or only) rank of each host (state.h); all
 // use one board. When a member dies, another rank of its host detects it within milliseconds and notifies the other
-// hosts over trees of the other member; the dead one's connections close only when its memory has been torn down. Two
-// deaths on different hosts leave every two neighbours joined in one of the trees.
+// hosts over trees of the other member; the dead one's connections close only when its memory has been torn down.
 #include "liveness/monitor.h"
 
 #include <algorithm>
 #include <thread>
+#include <utility>
 
 #include "base/mutex.h"
 #include "liveness/board.h"
@@ -39,6 +39,7 @@ class MonitorImpl final : public Monitor, private LivenessTask {
   Status connect(const std::vector<std::string>& addresses, const WaitLimit& limit) override;
   Status status() const override;
   Status report(const Status& error) override;
+  Status look() override;
   Status check() override;
   void on_failure(std::function<void()> listener) override;
   void depart() override;
@@ -67,7 +68,7 @@ class MonitorImpl final : public Monitor, private LivenessTask {
   void publish(const Status& error);
   Status in_force();
   void publish_difference(const StragglerReport& known);
-  bool tell_trees_of_losses(int64_t now_ns);
+  bool tell_trees_of_losses(int64_t now_ns);  // whether there were any
   void announce_departure();
   void spread_departure();
 
@@ -210,19 +211,24 @@ Status MonitorImpl::report(const Status& error) {
 // One iteration of the liveness thread's loop, once: it waits for no peer.
 Status MonitorImpl::in_force() {
   if (!failed() || flooded_ || !is_tree_member(config_)) return status();
-  const auto flood = [this] { flood_failure(); };
   try {
-    thread_->is_current() ? flood() : thread_->run(flood);
+    thread_->is_current() ? flood_failure() : thread_->run([this] { flood_failure(); });
   } catch (const std::bad_alloc&) {  // poll() tries again
   }
   return status();
 }
 
 Status MonitorImpl::check() {
+  Status known = look();
+  if (!known.is_ok() || !config_.interrupted || !config_.interrupted()) return known;
+  publish(interruption(config_.rank, last_call()));
+  return in_force();
+}
+
+Status MonitorImpl::look() {
   if (thread_->in_forked_child()) return forked_error();
   if (const auto lost = failed() ? std::nullopt : losses_.check(monotonic_ns())) publish(*lost);
   if (const auto missing = departures_.find_missing(last_call()); missing && !failed()) publish(*missing);
-  if (!failed() && config_.interrupted && config_.interrupted()) publish(interruption(config_.rank, last_call()));
   return in_force();
 }
 
@@ -258,12 +264,11 @@ int64_t MonitorImpl::poll(int64_t now_ns) {
   return next_ns;
 }
 
-// Returns whether it did.
 bool MonitorImpl::tell_trees_of_losses(int64_t now_ns) {
   if (failed() || !is_tree_member(config_)) return false;
   const std::vector<Status> losses = losses_.take_new(now_ns);
-  for (auto& tree : trees_)
-    for (const Status& loss : losses)
+  for (const Status& loss : losses)
+    for (auto& tree : trees_)
       if (tree) tree->find_lost(loss, now_ns);
   return !losses.empty();
 }
@@ -315,20 +320,18 @@ void MonitorImpl::spread_departure() {
 
 void MonitorImpl::flood_failure() {
   if (flooded_ || !failed()) return;
-  const Status error = board_.error();
   for (auto& tree : trees_)
-    if (tree) tree->fail(error);
+    if (tree) tree->fail(board_.error());
   flooded_ = true;
 }
 
 void MonitorImpl::call_listener() {
   if (!failed()) return;
-  std::function<void()> listener;
-  {
+  const auto taken = [this] {
     const Lock lock(mutex_);
-    listener.swap(listener_);
-  }
-  if (listener) listener();
+    return std::exchange(listener_, nullptr);
+  };
+  if (const auto listener = taken()) listener();
 }
 
 }  // namespace

@@ -71,9 +71,10 @@ class Monitor {
   // calls the listener of every local rank (on the liveness thread, within milliseconds). An error that names no rank
   // is this one's. Returns the error in force, when this rank's control connections have it.
   virtual Status report(const Status& error) = 0;
-  // For the slow path of waits (every few milliseconds): detects dead local ranks, ranks that have left although this
-  // one makes further calls, and the caller's wish to wait no longer, and reports them. Returns what report() does or
-  // Ok.
+  // Detects dead local ranks, and ranks that have left although this one makes further calls, and reports them. Returns
+  // what report() does or Ok.
+  virtual Status look() = 0;
+  // The same for the slow path of waits (every few milliseconds), where the caller may wish to wait no longer.
   virtual Status check() = 0;
   // This rank has begun that collective call; numbers follow each other. Three stores to memory that others read only
   // when a wait lasts.

@@ -93,6 +93,23 @@ TEST(Forks, AChildOfAUserOfGrpcIsToldAtOnce) {
   })));
 }
 
+// Whatever it asks of it.
+TEST(Forks, AChildIsToldThatACommunicatorIsItsParents) {
+  EXPECT_TRUE(ended_well(fork_to([] {
+    ccomComm_t comm = nullptr;
+    if (ccomCommInitAll(&comm, 1, nullptr) != ccomSuccess) return false;
+    const bool is_refused = ended_well(fork_to([comm] {
+      ::alarm(20);
+      float in = 1, out = 0;
+      ccomResult_t seen = ccomSuccess;
+      return is_told(ccomAllReduce(&in, &out, 1, ccomFloat32, ccomSum, comm, nullptr)) &&
+             is_told(ccomBarrier(comm, nullptr)) && is_told(ccomCommGetAsyncError(comm, &seen)) &&
+             is_told(ccomCommFinalize(comm)) && is_told(ccomCommAbort(comm)) && is_told(ccomCommDestroy(comm));
+    }));
+    return is_refused && sum_by_stream(comm, 1) && ccomCommDestroy(comm) == ccomSuccess;
+  })));
+}
+
 [[noreturn]] void call_without_end() {
   ccomComm_t comm = nullptr;
   ccomStream_t stream = nullptr;

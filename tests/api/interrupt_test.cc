@@ -38,9 +38,11 @@ TEST(Interrupted, EndsACallOnAllRanks) {
       ASSERT_EQ(ccomBarrier(comm, nullptr), ccomSuccess);
       if (rank == 1) {  // does not come until rank 0 has been interrupted
         std::this_thread::sleep_for(milliseconds(100));
+        const auto start = steady_clock::now();
         wish.is_wanted = true;
         for (ccomResult_t seen = ccomSuccess; seen == ccomSuccess; std::this_thread::yield())
           ASSERT_EQ(ccomCommGetAsyncError(comm, &seen), ccomSuccess);
+        EXPECT_LT(steady_clock::now() - start, milliseconds(5000)) << "it is asked every few milliseconds";
       }
       EXPECT_EQ(ccomBarrier(comm, nullptr), ccomAborted);
       EXPECT_NE(std::string(ccomGetLastError(nullptr)).find("was interrupted while it waited"), std::string::npos)
@@ -72,7 +74,12 @@ TEST(Interrupted, IsNotAskedByCallsThatDoNotWait) {
   const ccomConfig_t config = wish.config();
   with_ranks(1, &config, [&wish](int, ccomComm_t comm) {
     wish.is_wanted = true;
+    const int asked = wish.asked;  // at the start
     for (int i = 0; i < 100; ++i) EXPECT_EQ(ccomBarrier(comm, nullptr), ccomSuccess);
+    ccomResult_t seen = ccomSystemError;
+    EXPECT_EQ(ccomCommGetAsyncError(comm, &seen), ccomSuccess);
+    EXPECT_EQ(seen, ccomSuccess);
+    EXPECT_EQ(wish.asked, asked);
   });
 }
 

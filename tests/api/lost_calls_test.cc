@@ -271,9 +271,20 @@ TEST(LostCalls, AreNotWaitedForAfterAnAbort) {
   });
 }
 
+TEST(LostCalls, AreWaitedForByACallForTimeoutMs) {
+  behind_a_callback([](ccomComm_t comm, float* data) {
+    const auto start = steady_clock::now();
+    std::string found = differ("call", add(comm, data), ccomTimeout);
+    const auto waited = steady_clock::now() - start;
+    if (waited < milliseconds(90) || waited > milliseconds(10'000)) found += "not after its timeout";
+    return found + differ("a later call", add(comm, data), ccomTimeout);
+  });
+}
+
 // One that waits already.
 TEST(LostCalls, AreWaitedForUntilAnAbort) {
   behind_a_callback([](ccomComm_t comm, float* data) {
+    (void)ccomCommSetTimeout(comm, 60'000);
     std::string found;
     std::thread caller([&] { found = differ("call", add(comm, data), ccomAborted); });
     std::this_thread::sleep_for(milliseconds(20));

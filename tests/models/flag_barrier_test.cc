@@ -21,6 +21,7 @@ class QuietMonitor final : public Monitor {
   Status connect(const std::vector<std::string>&, const WaitLimit&) override { return {}; }
   Status status() const override { return {}; }
   Status report(const Status& error) override { return error; }
+  Status look() override { return {}; }
   Status check() override { return {}; }
   void on_failure(std::function<void()>) override {}
   void depart() override {}
