@@ -6,6 +6,8 @@
 
 namespace ccom {
 
-std::string this_build() { return std::string("ccom ").append(kVersion).append(" (sources " CCOM_SOURCE_HASH ")"); }
+std::string this_build() {
+  return std::string("ccom ").append(kVersion).append(" (sources " CCOM_SOURCE_HASH ", flags " CCOM_FLAGS_HASH ")");
+}
 
 }  // namespace ccom

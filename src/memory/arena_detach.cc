@@ -53,15 +53,17 @@ Status Arena::detach(void* begin, size_t size_bytes) {
 }
 
 Status Arena::detach_pages(std::byte* begin, size_t size_bytes, size_t offset) {
+  const auto entry = detached_.emplace(offset, size_bytes).first;  // first: without memory for it nothing is changed
   if (::mmap(begin, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, segment_->fd(),
              static_cast<off_t>(offset)) == MAP_FAILED) {
-    return system_error(errno, "map %zu bytes privately", size_bytes);
+    const int reason = errno;
+    detached_.erase(entry);
+    return system_error(reason, "map %zu bytes privately", size_bytes);
   }
   copy_pages(begin, size_bytes);
   // The copies stay. Not essential: it frees the originals before the buffer is freed.
   (void)::fallocate(segment_->fd(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
                     static_cast<off_t>(size_bytes));
-  detached_[offset] = size_bytes;
   has_detached_.store(true, std::memory_order_release);
   generation_.fetch_add(1, std::memory_order_acq_rel);
   return {};

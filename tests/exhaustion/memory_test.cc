@@ -22,6 +22,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
+constexpr int kInternalError = 3;  // of ccom.h
 constexpr int kNever = 100'000'000;
 
 struct Case {
@@ -79,6 +80,18 @@ int count_calls(const Case& test) {
   return ended.empty() ? 0 : kNever - std::atoi(ended.c_str() + 8);
 }
 
+// "ended CODE LEFT TEXT": no error, or one that somebody can act on.
+void check_end(const std::string& ended, const std::string& context) {
+  std::istringstream words(ended);
+  std::string word, text;
+  int code = -1, left = 0;
+  words >> word >> code >> left;
+  std::getline(words, text);
+  if (code == 0) return;
+  EXPECT_NE(code, kInternalError) << context << ": " << ended;
+  EXPECT_GT(text.size(), 20u) << context << ": an error without a text: " << ended;
+}
+
 // What happened to the victim: "code 35", "killed in libgrpc.so.29".
 std::string run(const Case& test, int k) {
   const std::string context = test.transport + ", rank " + std::to_string(test.victim) + ", call " + std::to_string(k) +
@@ -93,6 +106,7 @@ std::string run(const Case& test, int k) {
     const std::string ended = job.line(test.victim, "ended");
     if (killed.empty()) {
       EXPECT_FALSE(ended.empty()) << context << ": the rank has ended without a word\n" << job.transcript();
+      check_end(ended, context);
       outcome = "code " + ended.substr(std::min<size_t>(6, ended.size()), ended.find(' ', 6) - 6);
       if (!has_lost_a_request(job.transcript())) {
         EXPECT_EQ(job.line(test.victim, "open"), "") << context << ": is left: " << ended;
@@ -108,6 +122,7 @@ std::string run(const Case& test, int k) {
     }
     const std::string mate = job.line(1 - test.victim, "ended");
     EXPECT_FALSE(mate.empty()) << context << ": the other rank has died\n" << job.transcript();
+    check_end(mate, context + ", the other rank");
     if (killed.empty()) {
       EXPECT_TRUE(std::filesystem::is_empty(folder)) << context << ": something is left in " << folder;
     }
