@@ -298,7 +298,7 @@ TEST(GrpcRendezvous, NeverSpeaksPlainText) {
 
 TEST(GrpcRendezvous, LeavesNoPortAndNoThread) {
   const int threads = count_threads();
-  const TestServer hosted = start_test_server();
+  TestServer hosted = start_test_server();
   as_ranks(3, [&](Rank rank) {
     const auto rendezvous = connect_rendezvous(hosted.id, 3, rank, soon());
     ASSERT_TRUE(rendezvous) << message_of(rendezvous);
@@ -306,6 +306,7 @@ TEST(GrpcRendezvous, LeavesNoPortAndNoThread) {
   });
   ASSERT_TRUE(hosted.server->wait_until_ended(soon()));
   EXPECT_FALSE(connect_to(hosted.id.port).is_open());
+  hosted.server.reset();
   // gRPC may hand its last clean-up to a thread that ends by itself, and start one for its timers at any time: what this
   // test has started is gone if there is a moment without it.
   const Deadline deadline = Deadline::after_ms(5000);

@@ -65,8 +65,11 @@ def has_cases(command, cases):
     scripts = [word for word in command if word.endswith(".py")]
     if scripts:
         return all(f"def {name}" in pathlib.Path(scripts[0]).read_text() for name in cases.split())
-    listed = subprocess.run([command[0], "--gtest_list_tests", f"--gtest_filter={cases}"], capture_output=True, text=True)
-    return any(line.startswith("  ") for line in listed.stdout.split("\n"))
+    def exists(pattern):
+        listed = subprocess.run([command[0], "--gtest_list_tests", f"--gtest_filter={pattern}"], capture_output=True, text=True)
+        return any(line.startswith("  ") for line in listed.stdout.split("\n"))
+
+    return all(exists(pattern) for pattern in cases.split(":"))
 
 
 def check(build):

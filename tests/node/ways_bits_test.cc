@@ -139,7 +139,7 @@ class BitsHost {
       EXPECT_TRUE(status.is_ok()) << status.message();
       if (expected.empty()) expected.assign(memory + output, memory + output + results);
       const auto after = [&] { return c.text() + ", rank " + std::to_string(rank) + ", way " + std::to_string(way); };
-      EXPECT_EQ(std::memcmp(memory + output, expected.data(), results), 0) << after();
+      EXPECT_TRUE(std::equal(expected.begin(), expected.end(), memory + output)) << after();
       std::memcpy(memory + output, before.data() + output, results);
       EXPECT_EQ(std::memcmp(memory, before.data(), size), 0) << after() << ": wrote beside its output";
       together_.arrive_and_wait();  // nobody is at this rank's memory any more

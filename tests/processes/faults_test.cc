@@ -113,6 +113,7 @@ void kill_in_a_job(const std::string& transport, const Kill& kill, std::vector<d
   const auto before = shared_memory_files();
   Job job(4, {"loop", std::to_string(kill.bytes), "cycle"}, [&](int rank) {
     Job::Environment environment = environment_for(transport, rank);
+    environment["CCOM_DEAD_MS"] = "60000";  // longer than the test waits: nobody is found by its silence
     if (!kill.algorithm.empty()) environment["CCOM_ALGO"] = kill.algorithm;
     return environment;
   });

