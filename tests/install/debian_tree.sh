@@ -8,6 +8,8 @@
 #   share FOLDER PATH      the machine's FOLDER is the tree's PATH
 #   inside WORDS...        runs a command in the tree as root, in an environment of its own
 #   step WORDS...          any command; what it prints is shown only if it fails; how long it took
+# With architecture=arm64 before them, the tree is one of arm64, and qemu runs its programs.
+architecture=
 
 due() {
   [ -z "${CCOM_TEST_LONG:-}" ] && [ -n "${CCOM_TEST_DAY:-}" ] && [ $((10#$CCOM_TEST_DAY % 3)) != "$1" ] || return 0
@@ -21,10 +23,33 @@ in_own_namespaces() {
     exit 77
   fi
   if [ -z "${CCOM_OWN_MOUNTS:-}" ]; then
-    CCOM_OWN_MOUNTS=1 exec unshare --mount --pid --fork --kill-child --mount-proc bash "$(realpath "$0")" "$@"
+    export CCOM_OWN_MOUNTS=1
+    [ -z "$architecture" ] || in_emulator bash "$(realpath "$0")" "$@"
+    exec unshare --mount --pid --fork --kill-child --mount-proc bash "$(realpath "$0")" "$@"
   fi
   local variable
   for variable in $(env | sed -n 's/^\(CCOM_[A-Z0-9_]*\)=.*/\1/p'); do unset "$variable"; done
+}
+
+# Also in a user namespace, which asks the kernel for the emulator (tests/emulator/with_qemu.sh). It has the machine's ids, which dpkg
+# needs; only this process may give it those. In the tree there is no library for the emulator: it is the static one.
+in_emulator() {
+  local folder child status=0 tries=100
+  folder=$(mktemp -d)
+  (cd "$folder" && apt-get download -qq -o APT::Sandbox::User=root qemu-user-static && dpkg-deb -x qemu-user-static_*.deb .)
+  mkfifo "$folder/ids"
+  QEMU=$folder/usr/bin/qemu-aarch64-static unshare --user --mount --pid --fork --kill-child --mount-proc \
+    sh -c 'read -r _ <"$0" && exec sh -e "$@"' "$folder/ids" "$(dirname "${BASH_SOURCE[0]}")/../emulator/with_qemu.sh" "$@" &
+  child=$!
+  until echo 0 0 65536 2>/dev/null >/proc/$child/uid_map; do
+    [ $((tries--)) -gt 0 ] || { kill $child; exit 1; }
+    sleep 0.1
+  done
+  echo 0 0 65536 >/proc/$child/gid_map
+  echo >"$folder/ids"
+  wait $child || status=$?
+  rm -rf "$folder"
+  exit $status
 }
 
 step() {
@@ -49,7 +74,7 @@ share() {
 
 remove_tree() {
   local mounted
-  for mounted in "${tree_mounts[@]}"; do umount --recursive --lazy "$mounted" || return; done
+  for mounted in "${tree_mounts[@]}"; do umount --lazy "$mounted" || return; done
   rm -rf --one-file-system "$tree"
 }
 
@@ -60,7 +85,12 @@ make_tree() {
   trap remove_tree EXIT
   packages=$(IFS=,; echo "$*")
   mirror=$(apt-get indextargets --format '$(CODENAME) $(REPO_URI)' | awk '$1 == "bookworm" && !found++ { print $2 }')
-  step debootstrap --variant=minbase --include="ca-certificates${packages:+,$packages}" bookworm "$tree" ${mirror:+"$mirror"}
+  packages=ca-certificates${packages:+,$packages}
+  if [ -z "$architecture" ]; then
+    step debootstrap --variant=minbase --include="$packages" bookworm "$tree" ${mirror:+"$mirror"}
+  else  # debootstrap makes devices, which no user namespace may
+    step mmdebstrap --mode=root --architectures="$architecture" --variant=minbase --skip=check/qemu --include="$packages" bookworm "$tree" ${mirror:+"$mirror"}
+  fi
   for mounted in proc sys dev; do
     mount --rbind --make-rslave "/$mounted" "$tree/$mounted"
     tree_mounts+=("$tree/$mounted")

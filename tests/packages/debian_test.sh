@@ -1,26 +1,50 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-#   debian_test.sh SOURCE
-# The packages of scripts/build-debs in a Debian 12 that debootstrap has just made: installed, used (C by pkg-config and by
+#   debian_test.sh SOURCE [arm64]
+# The packages of scripts/build-debs in a Debian 12 that has just been made: installed, used (C by pkg-config and by
 # CMake, the tools, man pages, completions, Python), and purged; the files are the same before and after. One day in three.
+# With arm64, those of scripts/build-debs --arm64, which have the same files as the machine's own, in an emulated Debian. On demand.
 set -euo pipefail
 here=$(realpath "$(dirname "$0")")
 . "$here/../install/debian_tree.sh"
-due 1
-in_own_namespaces "$@"
+architecture=${2:-}
 source=$(realpath "$1")
+made=$source/build/debs${architecture:+-$architecture}
+# package, kind, size of links and path of each file in packages for ARCHITECTURE, without its name in paths and without build ids.
+contents() {
+  local deb
+  for deb in "${@:2}"; do
+    dpkg-deb --contents "$deb" | awk -v "package=${deb##*/}" '{ sub(/_.*/, "", package); print package, $1, $2, $6, $7, $8 }'
+  done | sed -E "s/$1-linux-gnu/TRIPLET/g; s,/\.build-id/.*,/.build-id," | sort -u
+}
+if [ -z "$architecture" ]; then
+  due 1
+elif [ -z "${CCOM_TEST_LONG:-}" ]; then
+  echo "skipped: CCOM_TEST_LONG=1 runs it"
+  exit 77
+elif [ -z "${CCOM_OWN_MOUNTS:-}" ]; then  # mmdebstrap is not to be started in the emulator's namespaces
+  step "$source/scripts/build-debs" -b
+  step "$source/scripts/build-debs" "--$architecture"
+  diff <(contents x86_64 "$source"/build/debs/*.deb) <(contents aarch64 "$made"/*.deb) || { echo "amd64's packages (<) have other files than arm64's (>)"; exit 1; }
+fi
+in_own_namespaces "$@"
 install() { inside apt-get install -y -q --no-install-recommends "$@"; }
 files() { inside find / -xdev \( -path /root/packages -o -path /var/log -o -path '/var/cache/*' -o -path '/var/lib/dpkg/*-old' \) -prune -o -print | sort; }
 
-step "$source/scripts/build-debs"
+[ -n "$architecture" ] || step "$source/scripts/build-debs"
 make_tree
 step inside apt-get update
 mkdir "$tree/root/packages"
-cp "$source"/build/debs/*.deb "$here/installed_packages_test.sh" "$here/../install/completions_test.sh" "$tree/root/packages"
+cp "$made"/*.deb "$here/installed_packages_test.sh" "$here/../install/completions_test.sh" "$tree/root/packages"
 rm "$tree"/root/packages/*-dbgsym_*
 
 step install gcc libc6-dev pkg-config cmake ninja-build python3 man-db bash-completion zsh fish
+if [ -n "$architecture" ]; then  # docs/arm64.md
+  cp "$here/../emulator/robust_list.c" "$tree/root/packages"
+  inside gcc -O2 -shared -fPIC -o /root/packages/emulator.so /root/packages/robust_list.c
+  tree_environment+=(QEMU_CPU=max CCOM_ARENA_BYTES=$((1 << 30)) LD_PRELOAD=/root/packages/emulator.so MAN_DISABLE_SECCOMP=1)
+fi
 debs=$(cd "$tree" && echo root/packages/*.deb)
 packages=$(for deb in $debs; do dpkg-deb --field "$tree/$deb" Package; done)
 [ "$(echo $packages)" = 'ccom-tools libccom-dev libccom0 python3-ccom' ] || { echo "packages: $packages"; exit 1; }
