@@ -89,7 +89,8 @@ make_tree() {
   if [ -z "$architecture" ]; then
     step debootstrap --variant=minbase --include="$packages" bookworm "$tree" ${mirror:+"$mirror"}
   else  # debootstrap makes devices, which no user namespace may
-    step mmdebstrap --mode=root --architectures="$architecture" --variant=minbase --skip=check/qemu --include="$packages" bookworm "$tree" ${mirror:+"$mirror"}
+    step mmdebstrap --mode=root --architectures="$architecture" --variant=minbase --skip=check/qemu --include="$packages" \
+      bookworm "$tree" ${mirror:+"$mirror"}
   fi
   for mounted in proc sys dev; do
     mount --rbind --make-rslave "/$mounted" "$tree/$mounted"

@@ -26,7 +26,8 @@ elif [ -z "${CCOM_TEST_LONG:-}" ]; then
 elif [ -z "${CCOM_OWN_MOUNTS:-}" ]; then  # mmdebstrap is not to be started in the emulator's namespaces
   step "$source/scripts/build-debs" -b
   step "$source/scripts/build-debs" "--$architecture"
-  diff <(contents x86_64 "$source"/build/debs/*.deb) <(contents aarch64 "$made"/*.deb) || { echo "amd64's packages (<) have other files than arm64's (>)"; exit 1; }
+  diff <(contents x86_64 "$source"/build/debs/*.deb) <(contents aarch64 "$made"/*.deb) ||
+    { echo "amd64's packages (<) have other files than arm64's (>)"; exit 1; }
 fi
 in_own_namespaces "$@"
 install() { inside apt-get install -y -q --no-install-recommends "$@"; }
@@ -43,7 +44,7 @@ step install gcc libc6-dev pkg-config cmake ninja-build python3 man-db bash-comp
 if [ -n "$architecture" ]; then  # docs/arm64.md
   cp "$here/../emulator/robust_list.c" "$tree/root/packages"
   inside gcc -O2 -shared -fPIC -o /root/packages/emulator.so /root/packages/robust_list.c
-  tree_environment+=(QEMU_CPU=max CCOM_ARENA_BYTES=$((1 << 30)) LD_PRELOAD=/root/packages/emulator.so MAN_DISABLE_SECCOMP=1)
+  tree_environment+=(QEMU_CPU=max CCOM_ARENA_BYTES=$((1 << 30)) LD_PRELOAD=/root/packages/emulator.so)
 fi
 debs=$(cd "$tree" && echo root/packages/*.deb)
 packages=$(for deb in $debs; do dpkg-deb --field "$tree/$deb" Package; done)
