@@ -307,8 +307,8 @@ TEST(GrpcRendezvous, LeavesNoPortAndNoThread) {
   ASSERT_TRUE(hosted.server->wait_until_ended(soon()));
   EXPECT_FALSE(connect_to(hosted.id.port).is_open());
   hosted.server.reset();
-  // gRPC may hand its last clean-up to a thread that ends by itself, and start one for its timers at any time: what this
-  // test has started is gone if there is a moment without it.
+  // gRPC may hand its last clean-up to a thread that ends by itself, and start one for its timers at any time: what
+  // this test has started is gone if there is a moment without it.
   const Deadline deadline = Deadline::after_ms(5000);
   int left = count_threads();
   for (; left > threads && !deadline.passed(); left = count_threads()) std::this_thread::yield();

@@ -49,14 +49,22 @@ def run(build, row, more):
     tests = rows().get(row)
     if tests is None:
         raise SystemExit(f"rows: no row {row} in {PAGE}; there are {', '.join(rows())}")
-    codes = []
+    codes, skipped = [], []
     for test, cases in tests:
         if is_pytest(test):
             command = [ROOT / "scripts" / "test", "--torch", ROOT / test, *(["-k", cases] if cases else [])]
         else:
             command = ["ctest", "--test-dir", build, "--verbose", "--no-tests=error", "-R", f"^{test}$", *more]
         print(f"\nrow {row}: {test} {cases}", flush=True)
-        codes.append(subprocess.run(command, env=os.environ | ({"GTEST_FILTER": cases} if cases else {})).returncode)
+        environment = os.environ | ({"GTEST_FILTER": cases} if cases else {})
+        process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, errors="replace")
+        for line in process.stdout:
+            print(line, end="", flush=True)
+            if re.search(r"\*\*\*Skipped|\[  SKIPPED \] .*\(|\b[1-9]\d* skipped\b", line):
+                skipped.append(f"{test}: {line.strip()}")
+        codes.append(process.wait())
+    if skipped:
+        print(f"\nrow {row}: NOT SHOWN by what was skipped:\n" + "\n".join(skipped), flush=True)
     return max(codes)
 
 

@@ -136,6 +136,7 @@ ccomResult_t make_calls_until_error(bool ends_at_signal, const Calls& calls, cco
 
 int call_without_end(const std::string& collective, size_t bytes) {
   ccomComm_t comm = join(nullptr);
+  say("joined");
   const size_t whole = whole_blocks(bytes);
   std::vector<char> send(whole), recv(whole);
   const Calls calls(comm, send.data(), recv.data(), whole);

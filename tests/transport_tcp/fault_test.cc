@@ -8,6 +8,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstring>
+#include <random>
+
 #include "tests/transport_tcp/raw.h"
 
 namespace ccom::tcp {
@@ -25,22 +28,15 @@ class CountingSink final : public Sink {
   size_t seen_bytes = 0;
 };
 
-// Rank 1 reaches rank 0 through a proxy that flips a bit of byte `position`, counted after the handshake, or cuts
-// there.
-struct DamagedPair {
-  enum class Kind { Flip, Cut };
-  DamagedPair(Kind kind, uint64_t position, bool tls = false) : key(Secret::random()) {
+// Rank 1 reaches rank 0 through a proxy.
+struct ProxiedPair {
+  ProxiedPair(const Proxy::Tamper& tamper, bool tls) : key(Secret::random()) {
     for (Rank rank : {0, 1}) {
       TcpConfig config = config_of(rank, key);
       config.tls = tls;
       pair.ranks[rank] = make(config);
     }
-    proxy = std::make_unique<Proxy>(pair.ranks[0]->address(),
-                                    [kind, at = kHandshakeBytes + position](uint64_t start, Bytes bytes) {
-                                      if (at < start || at >= start + bytes.size()) return true;
-                                      bytes[at - start] ^= std::byte{0x10};
-                                      return kind == Kind::Flip;
-                                    });
+    proxy = std::make_unique<Proxy>(pair.ranks[0]->address(), tamper);
     std::thread other([this, tls] {
       const std::string via = proxy->address() + (tls ? " tls" : "");
       EXPECT_TRUE(pair.ranks[1]->connect(std::vector<Peer>{{0, via, 1}}, Deadline::after(kPatience)).is_ok());
@@ -53,6 +49,19 @@ struct DamagedPair {
   const Secret key;
   Pair pair;
   std::unique_ptr<Proxy> proxy;
+};
+
+// The proxy flips a bit of byte `position`, counted after the handshake, or cuts there.
+struct DamagedPair : ProxiedPair {
+  enum class Kind { Flip, Cut };
+  DamagedPair(Kind kind, uint64_t position, bool tls = false)
+      : ProxiedPair(
+            [kind, at = kHandshakeBytes + position](uint64_t start, Bytes bytes) {
+              if (at < start || at >= start + bytes.size()) return true;
+              bytes[at - start] ^= std::byte{0x10};
+              return kind == Kind::Flip;
+            },
+            tls) {}
 };
 
 // Rank 1 sends `size_bytes`; what rank 0 makes of it.
@@ -105,6 +114,40 @@ TEST(Checksum, OfTlsNoticesDamageAnywhere) {
     EXPECT_THAT(outcome.status.message(), HasSubstr("data that fails TLS verification"));
     EXPECT_LE(sink.seen_bytes, position);
   }
+}
+
+// How many of the 16-byte blocks of a message of random bytes stand in what a proxy has recorded.
+size_t blocks_on_the_wire(bool tls) {
+  constexpr size_t kBlock = 16;
+  std::string recorded;
+  std::string message(64 << 10, '\0');
+  std::mt19937 random(7);
+  for (char& byte : message) byte = static_cast<char>(random());
+  std::vector<std::byte> target(message.size());
+  {
+    ProxiedPair made(
+        [&recorded](uint64_t, Bytes bytes) {
+          recorded.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+          return true;
+        },
+        tls);
+    EXPECT_TRUE(made.pair.channel(0).post_receive({{}, target.size(), target.data(), nullptr, 1}).is_ok());
+    EXPECT_TRUE(made.pair.channel(1).post_send({{}, std::as_bytes(std::span(message)), 1}).is_ok());
+    std::thread sender([&made] { drive(*made.pair.ranks[1], 1); });
+    EXPECT_EQ(drive(*made.pair.ranks[0], 1).events.completed.size(), 1U);
+    sender.join();
+  }
+  EXPECT_EQ(std::memcmp(target.data(), message.data(), message.size()), 0);
+  EXPECT_GT(recorded.size(), message.size());
+  size_t found = 0;
+  for (size_t at = 0; at < message.size(); at += kBlock)
+    found += recorded.find(message.substr(at, kBlock)) != std::string::npos ? 1 : 0;
+  return found;
+}
+
+TEST(TlsOnTheWire, ShowsNoPartOfAMessageThatStandsInTheOpenWithoutIt) {
+  EXPECT_EQ(blocks_on_the_wire(true), 0U);
+  EXPECT_EQ(blocks_on_the_wire(false), 4096U);
 }
 
 TEST(BrokenConnection, IsNamedWhenItEndsWithinAMessage) {
