@@ -2,6 +2,7 @@
 #include "liveness/loss_watch.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/time.h"
 #include "liveness/monitor_config.h"
@@ -31,25 +32,36 @@ std::optional<Status> LossWatch::check(int64_t now_ns) {
   if (board_.slots() == 1) return std::nullopt;
   std::optional<Status> found = node_.find_failures(now_ns);
   if (!found || members_.empty() || is_overdue(now_ns)) return found;
-  if (add(*found)) wake_();
+  if (note(*found)) wake_();
   return std::nullopt;
 }
 
-bool LossWatch::add(const Status& loss) const {
+bool LossWatch::note(const Status& loss) const {
   bool is_new = false;
   for (const Rank rank : loss.peers()) is_new |= board_.note_lost(rank);
   return is_new;
 }
 
+void LossWatch::hear(const Status& loss) {
+  note(loss);
+  heard_.push_back(loss);
+}
+
+// The board is read first: it knows who was lost, and a look at the host and the trees know more, how.
 std::vector<Status> LossWatch::take_new(int64_t now_ns) {
-  std::optional<Status> own;  // says more than the board
-  if (board_.slots() > 1) own = node_.find_failures(now_ns);
-  if (own) add(*own);
-  const std::vector<Rank> ranks = board_.lost();
-  if (taken_ == ranks.size()) return {};
-  std::vector<Status> found;
-  if (own) found.push_back(*std::move(own));
-  for (; taken_ < ranks.size(); ++taken_) found.push_back(loss_of(ranks[taken_]));
+  const std::vector<Rank> noted = board_.lost();
+  std::vector<Status> found = std::exchange(heard_, {});
+  const std::optional<Status> own = board_.slots() > 1 ? node_.find_failures(now_ns) : std::nullopt;
+  if (own && own->peers() != found_) {
+    found_ = own->peers();
+    note(*own);
+    found.push_back(*own);
+  }
+  for (; taken_ < noted.size(); ++taken_) {
+    const Rank rank = noted[taken_];
+    const auto names_it = [rank](const Status& loss) { return std::ranges::binary_search(loss.peers(), rank); };
+    if (std::ranges::none_of(found, names_it)) found.push_back(loss_of(rank));
+  }
   return found;
 }
 

@@ -24,12 +24,13 @@ class LossWatch {
 
   // Of ranks of this host: the error that the caller is to publish now, if any. Thread-safe.
   std::optional<Status> check(int64_t now_ns);
-  // A tree has heard of it. Thread-safe.
-  bool add(const Status& loss) const;
-  // For the trees: what was found, or put on the board, since the last time. Called by one thread only.
+  // For the trees, by one thread only: one has heard of a loss; what was found, heard by any, or put on the board since
+  // the last time.
+  void hear(const Status& loss);
   std::vector<Status> take_new(int64_t now_ns);
 
  private:
+  bool note(const Status& loss) const;
   bool is_overdue(int64_t now_ns);
   Status loss_of(Rank rank) const;
 
@@ -40,6 +41,8 @@ class LossWatch {
   std::vector<int> members_;  // slots of this host's members of the trees
   std::atomic<int64_t> first_ns_ = 0;
   size_t taken_ = 0;  // of the board's list, from the front
+  std::vector<Status> heard_;
+  std::vector<Rank> found_;  // what was taken last of this host
 };
 
 }  // namespace ccom

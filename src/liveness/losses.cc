@@ -14,8 +14,15 @@ bool Losses::add(const Status& loss, int64_t now_ns) {
     const auto at = std::ranges::lower_bound(ranks_, rank);
     if (at == ranks_.end() || *at != rank) ranks_.insert(at, rank);
   }
-  if (ranks_.size() == known) return false;
-  losses_.push_back(loss);
+  if (ranks_.size() > known) {
+    losses_.push_back(loss);
+    return true;
+  }
+  const auto vague = std::ranges::find_if(losses_, [&loss](const Status& other) {
+    return other.key() == ErrorKey::RankUnreachable && other.peers() == loss.peers();
+  });
+  if (vague == losses_.end() || loss.key() == ErrorKey::RankUnreachable) return false;
+  *vague = loss;
   return true;
 }
 

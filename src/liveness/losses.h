@@ -17,7 +17,8 @@ namespace ccom {
 
 class Losses {
  public:
-  // `loss` has peers. Returns whether it names a rank that was not known to be lost.
+  // `loss` has peers. Returns whether it names a rank that was not known to be lost, or says how one was lost of which
+  // that was not known.
   bool add(const Status& loss, int64_t now_ns);
   bool names(Rank rank) const { return std::ranges::binary_search(ranks_, rank); }
   bool empty() const { return losses_.empty(); }

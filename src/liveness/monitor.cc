@@ -112,7 +112,7 @@ Status MonitorImpl::start() {
         tree_config(config_, tree), *thread_,
         ControlTree::Hooks{.report = [this](const Status& error) { publish(error); },
                            .departed = [this](const Departure& departure) { board_.note_departure(departure); },
-                           .lost = [this](const Status& loss) { losses_.add(loss); }});
+                           .lost = [this](const Status& loss) { losses_.hear(loss); }});
   }
   Status taken;
   thread_->run([this, &taken] {

@@ -243,6 +243,23 @@ TEST(TreeState, WaitsForOtherLossesAndNamesAllInOneError) {
   EXPECT_FALSE(state.is_settling());
 }
 
+TEST(TreeState, SaysHowARankDiedIfThatBecomesKnownAfterItsDeath) {
+  TreeConfig config = tree_of(3, 0);
+  config.settle_ns = 5 * kMs;
+  TreeState state(config);
+  TreeOutputs out;
+  state.attach(1, 0, out);
+  state.attach(2, 0, out);
+  const auto lost = [](ErrorKey key, const char* text) { return error(key, "rank 1 %s", text).with_peers({1}); };
+  state.find_lost(lost(ErrorKey::RankUnreachable, "died or is unreachable"), kMs, out);
+  state.find_lost(lost(ErrorKey::RankDied, "died (pid 7)"), 2 * kMs, out);
+  state.find_lost(lost(ErrorKey::RankUnreachable, "died or is unreachable"), 3 * kMs, out);
+  EXPECT_THAT(sends_to(out, 2).back().message.error.message(), HasSubstr("pid 7"));
+  state.tick(16 * kMs, out);
+  ASSERT_NE(report_in(out), nullptr);
+  EXPECT_EQ(report_in(out)->message.error.message(), "rank 1 died (pid 7)");
+}
+
 // Of two ranks that died at once the connection of one ends later: its silence keeps host 0 from deciding.
 TEST(TreeState, TheRootDecidesWhenAllItsNeighboursHaveAnswered) {
   for (const bool answers : {true, false}) {
