@@ -18,7 +18,7 @@
 
 namespace ccom {
 
-// A filter sends every system call to a thread that counts it and lets it go on. Made by another thread than the one
+// A filter sends every system call but those of waits to a thread that counts it and lets it go on. Made by another thread than the one
 // whose calls are counted, and ended by it after that one has ended: a filter cannot be taken away.
 class SystemCalls {
  public:
@@ -34,8 +34,9 @@ class SystemCalls {
   bool begin() {
     std::array filter{
         sock_filter(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))),
-        sock_filter(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_futex, 3, 0)),
-        sock_filter(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_sched_yield, 2, 0)),
+        sock_filter(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_futex, 4, 0)),
+        sock_filter(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_sched_yield, 3, 0)),
+        sock_filter(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getrusage, 2, 0)),
         sock_filter(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_membarrier, 1, 0)),
         sock_filter(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF)),
         sock_filter(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)),
