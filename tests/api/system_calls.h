@@ -18,8 +18,8 @@
 
 namespace ccom {
 
-// A filter sends every system call but those of waits to a thread that counts it and lets it go on. Made by another thread than the one
-// whose calls are counted, and ended by it after that one has ended: a filter cannot be taken away.
+// A filter sends every system call but those of waits to a thread that counts it and lets it go on. Made by another
+// thread than the one whose calls are counted, and ended by it after that one has ended: a filter cannot be taken away.
 class SystemCalls {
  public:
   SystemCalls() : counter_([this] { count(); }) {}
