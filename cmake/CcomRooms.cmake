@@ -75,13 +75,6 @@ function(ccom_add_test)
   add_test(NAME ${TEST_NAME} COMMAND test_${TEST_NAME})
   # Whatever a test runs is proved first.
   set_tests_properties(${TEST_NAME} PROPERTIES TIMEOUT ${TEST_TIMEOUT} LABELS "${TEST_LABELS}" ENVIRONMENT CCOM_VERIFY=1)
-  if(CMAKE_CXX_FLAGS MATCHES "-fsanitize=thread")
-    # gRPC and its libraries are not instrumented; nothing of ccom is suppressed.
-    set_property(
-      TEST ${TEST_NAME} APPEND
-      PROPERTY ENVIRONMENT
-               "TSAN_OPTIONS=ignore_noninstrumented_modules=1:suppressions=${PROJECT_SOURCE_DIR}/tests/bootstrap/tsan.supp")
-  endif()
   if("sanitize" IN_LIST TEST_LABELS)
     set_property(GLOBAL APPEND PROPERTY CCOM_SANITIZE_TESTS test_${TEST_NAME})
   endif()
