@@ -248,6 +248,9 @@ TEST(OfiEfa, RailsShareWhatIsLarge) {
 }
 
 TEST(OfiEfa, AForkedChildThatDestroysTheTransportDisturbsNobody) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "in the child, the thread sanitizer misses the join of a thread that only the parent had";
+#endif
   efa::network().become({});
   OfiJob job(efa_job(2, 1, 1));
   ASSERT_TRUE(job.connect_all());
