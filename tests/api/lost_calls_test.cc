@@ -285,12 +285,12 @@ TEST(LostCalls, AreWaitedForByACallForTimeoutMs) {
 TEST(LostCalls, AreWaitedForUntilAnAbort) {
   behind_a_callback([](ccomComm_t comm, float* data) {
     (void)ccomCommSetTimeout(comm, 60'000);
-    std::string found;
-    std::thread caller([&] { found = differ("call", add(comm, data), ccomAborted); });
+    std::string of_call;
+    std::thread caller([&] { of_call = differ("call", add(comm, data), ccomAborted); });
     std::this_thread::sleep_for(milliseconds(20));
-    found += differ("abort", ccomCommAbort(comm), ccomSuccess);
+    const std::string of_abort = differ("abort", ccomCommAbort(comm), ccomSuccess);
     caller.join();
-    return found;
+    return of_call + of_abort;
   });
 }
 
