@@ -192,6 +192,32 @@ TEST_P(TransportConformance, TheDestructorLosesNothingThatWasComplete) {
   for (Token k = 0; k < promised; ++k) EXPECT_TRUE(matches(received[k], k)) << "message " << k;
 }
 
+// Rank 1 gets no core for half a second. What it sends then, acknowledgements too, a closed connection would answer
+// with a reset, which takes away what has not been read.
+TEST_P(TransportConformance, TheDestructorWaitsForAPeerThatIsLate) {
+  constexpr size_t kBytes = 16000;
+  constexpr int kChannels = 8;
+  constexpr Token kOfChannel = 4, kMessages = kChannels * kOfChannel;
+  const auto job = connected(GetParam(), {.ranks = 2, .channels = kChannels});
+  std::vector<std::vector<std::byte>> sent, received(kMessages, std::vector<std::byte>(kBytes));
+  for (Token k = 0; k < kMessages; ++k) sent.push_back(payload(kBytes, k));
+  const auto channel = [](Token k) { return static_cast<int>(k % kChannels); };
+  for (Token k = 0; k < kMessages; ++k) job->send(0, 1, channel(k), k, sent[k], k);
+  for (int i = 0; i < kAFewSteps; ++i) job->step(0);
+  const Report& promised = job->report(0);  // nothing, if the transport buffers less than a message
+  for (const auto& [k, times] : promised.completed) job->receive(1, 0, channel(k), k, received[k], k);
+  std::thread leaver([&job] { job->destroy(0); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  const Deadline deadline = Deadline::after(kTimeout);
+  const Report& report = job->report(1);
+  while (report.completed.size() < promised.completed.size() && report.status.is_ok() && !deadline.passed()) {
+    job->step(1);
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+  leaver.join();
+  EXPECT_EQ(report.completed.size(), promised.completed.size()) << report.status.message();
+}
+
 // Rank 0 leaves; rank 2 goes on as if nothing had been. The second channel shows that ends are seen after what was
 // sent.
 TEST_P(TransportConformance, ReceivesThatMayEndDoSoWhenThePeerHasLeftAndHarmNobody) {

@@ -4,9 +4,8 @@
 // they are then with the peer; with TCP they are with the kernel, which delivers them even after this process has
 // exited, unless the peer sends something meanwhile and gets a reset. Therefore:
 //
-// 1. Operations that are still with the provider complete (at most one second).
-// 2. Each peer is sent Goodbye{fragments sent} and acknowledges when all of them have arrived. A peer that makes no
-//    progress can neither acknowledge nor send: the wait for it is short.
+// 1. Operations that are still with the provider complete.
+// 2. Each peer is sent Goodbye{fragments sent} and acknowledges when all of them have arrived.
 //
 // A rank that has received a Goodbye sends nothing more to that peer, waits for nothing from it, and knows which
 // receives can never complete.
@@ -23,9 +22,10 @@
 namespace ccom::ofi {
 namespace {
 
-constexpr auto kDrainTime = std::chrono::seconds(1);
-constexpr auto kAcknowledgeTime =
-    std::chrono::milliseconds(200);  // wait for peers, once everything is with the provider
+// For 1. and 2. On a crowded machine a peer may get no core for some of it.
+constexpr auto kDeliveryTime = std::chrono::seconds(1);
+// For 2. after an error, when little of what is under way arrives anyhow.
+constexpr auto kStoppedTime = std::chrono::milliseconds(200);
 constexpr auto kGoodbyeTime =
     std::chrono::milliseconds(20);  // wait for Goodbye and Acknowledge, when nothing else is outstanding
 constexpr auto kSlice = std::chrono::milliseconds(5);
@@ -73,17 +73,14 @@ void OfiTransport::shut_down() {
   const auto any = [this](bool (*holds)(const Link&)) {
     return std::ranges::any_of(links_, [holds](const auto& link) { return holds(*link); });
   };
-  const Deadline drain = Deadline::after(kDrainTime);
+  const Deadline delivery = Deadline::after(kDeliveryTime);
   auto quiet_since = Clock::now();  // since then no data has been with the provider
-  while (any(is_talking) || any(awaits_acknowledgement)) {
+  while ((any(is_talking) || any(awaits_acknowledgement)) && !delivery.passed()) {
     (void)advance();
     const auto now = Clock::now();
-    if (any(is_draining)) {
-      if (drain.passed()) break;
-      quiet_since = now;
-    } else if (now - quiet_since >= (any(awaits_acknowledgement) ? kAcknowledgeTime : kGoodbyeTime)) {
-      break;
-    }
+    if (any(is_draining)) quiet_since = now;
+    if (!any(awaits_acknowledgement) && now - quiet_since >= kGoodbyeTime) break;
+    if (rails_->is_shut() && now - quiet_since >= kStoppedTime) break;
     wait(kSlice);
   }
   if (any(is_draining)) log(LogLevel::Warn, "ofi: rank %d closed its transport before all data was sent", config_.rank);
