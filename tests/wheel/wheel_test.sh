@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # wheel_test.sh SOURCE BUILD: makes the wheel and uses it as those do who have installed it.
-#   what it asks of a host   auditwheel names the platform; nothing but ccom* is exported by libccom, the module's entry by an extension; below 25 MB
+#   what it asks of a host   contents.sh
 #   without torch            a new environment: the package is imported, the programs run, those that cmake --install installs
 #   with torch               beside grpcio and protobuf of the index, which come first or second; the example of the README
 # Of torch's minors the oldest is tried, whose package for processors is small; CCOM_TEST_LONG=1 compiles for all. A wheel that has
@@ -31,23 +31,7 @@ fail() {
   exit 1
 }
 
-auditwheel=$(ls "$PWD"/build/wheel/python-*/bin/auditwheel | head -n 1)
-PATH=$(dirname "$auditwheel"):$PATH "$auditwheel" show "$wheel" >"$folder/show" 2>&1 || { cat "$folder/show"; exit 1; }
-tr '\n' ' ' <"$folder/show" | grep -qE 'constrains the platform tag to "manylinux_2_3[0-6]_' || { cat "$folder/show"; fail "it needs a newer glibc than Debian 12's"; }
-case $wheel in *-manylinux_2_3[0-6]_*.whl) ;; *) fail "the name does not say which glibc: $wheel" ;; esac
-bytes=$(stat -c %s "$wheel")
-[ "$bytes" -lt 25000000 ] || fail "$bytes bytes"
-
-/usr/bin/python3 -m zipfile -e "$wheel" "$folder/unpacked"
-exported() { nm -D --defined-only "$1" | awk '{print $NF}' | grep -vx '__bss_start\|_edata\|_end' | sort; }
-foreign=$(exported "$folder/unpacked/ccom/lib/libccom.so.0" | grep -v -e '^ccom[A-Z]' -e '^CCOM_0\.' || true)
-[ -z "$foreign" ] || fail "libccom exports $foreign"
-for module in "$folder"/unpacked/ccom/torch/torch_*/_backend*.so; do
-  exported "$module" >"$folder/names"
-  [ "$(grep -v '^_Z' "$folder/names")" = PyInit__backend ] || fail "$module exports $(grep -v '^_Z' "$folder/names" | xargs)"
-  # Inline functions of torch's headers are visible, as in every extension. None is of a library that others carry too.
-  ! grep -E '^_Z[A-Z]*N?K?(8google|4grpc|9grpc_core|4absl|4ccom)' "$folder/names" || fail "$module exports these"
-done
+made=$(bash tests/wheel/contents.sh "$source" "$wheel" "$folder") || fail "$made"
 cmake --install "$build" --prefix "$folder/installed" >/dev/null
 [ "$(ls "$folder/installed/bin")" = "$(ls "$folder/unpacked/ccom/bin")" ] || fail "its programs are $(ls "$folder/unpacked/ccom/bin" | xargs)"
 
@@ -80,5 +64,5 @@ OMP_NUM_THREADS=1 timeout 200 torch/bin/python -m torch.distributed.run --nproc-
 tail -n 3 log
 
 mkdir -p "$cache"
-echo "$(basename "$wheel"), $bytes bytes" >"$cache/$key"
+echo "$made" >"$cache/$key"
 echo "wheel test passed: $(cat "$cache/$key")"
