@@ -10,6 +10,7 @@ set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
 set(CCOM_ARM64_SYSROOT "$ENV{HOME}/.cache/ccom/arm64/sysroot" CACHE PATH "Debian's packages for arm64, unpacked")
 set(CMAKE_TRY_COMPILE_PLATFORM_VARIABLES CCOM_ARM64_SYSROOT)
 set(CMAKE_SYSROOT ${CCOM_ARM64_SYSROOT})
+add_compile_options(-ffile-prefix-map=${CMAKE_SYSROOT}=)  # Boost's headers put their names into the library
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
 set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
