@@ -44,7 +44,7 @@ step install gcc libc6-dev pkg-config cmake ninja-build python3 man-db bash-comp
 if [ -n "$architecture" ]; then  # docs/arm64.md
   cp "$here/../emulator/robust_list.c" "$tree/root/packages"
   inside gcc -O2 -shared -fPIC -o /root/packages/emulator.so /root/packages/robust_list.c
-  tree_environment+=(QEMU_CPU=max CCOM_ARENA_BYTES=$((1 << 30)) LD_PRELOAD=/root/packages/emulator.so)
+  tree_environment+=(QEMU_CPU=max CCOM_ARENA_BYTES=$((1 << 30)) LD_PRELOAD=/root/packages/emulator.so MAN_DISABLE_SECCOMP=1)
 fi
 debs=$(cd "$tree" && echo root/packages/*.deb)
 packages=$(for deb in $debs; do dpkg-deb --field "$tree/$deb" Package; done)
