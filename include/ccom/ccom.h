@@ -19,7 +19,8 @@
  * - After a call on the NULL stream has returned, with or without an error, ccom does not write to its buffers.
  * - A communicator's first asynchronous error is final: every later operation returns the same error. The receive
  *   buffer of a failed operation is unspecified. ccomCommAbort always works and never waits for peers; ccomCommDestroy
- *   always works, and waits for nothing but this rank's own calls that are not over.
+ *   always works, and waits for this rank's own calls that are not over, and up to a second until peers have what it
+ *   has sent.
  * - ccomInvalidArgument and ccomInvalidUsage have no effect: the communicator remains usable.
  * - Structures that begin with size, magic and version are initialised by the macro beside them. They grow at their end
  *   only, and the default of every field that comes after 0.9.0 is 0. So a program runs with later libraries, which
@@ -266,8 +267,8 @@ typedef struct {
         -1, -1, 0, NULL, NULL                                                                                         \
   }
 
-/* Collective over the nranks processes or threads that hold `id`; blocks for at most initTimeoutMs and a few seconds. On error *comm is
- * NULL and the text names the phase and the missing ranks. */
+/* Collective over the nranks processes or threads that hold `id`; blocks for at most initTimeoutMs and a few seconds. On
+ * error *comm is NULL and the text names the phase and the missing ranks. */
 CCOM_API ccomResult_t ccomCommInitRank(ccomComm_t* comm, int nranks, ccomUniqueId id, int rank);
 /* The same with settings; config NULL: the defaults. */
 CCOM_API ccomResult_t ccomCommInitRankConfig(ccomComm_t* comm, int nranks, ccomUniqueId id, int rank,

@@ -24,9 +24,9 @@ class LossWatch {
 
   // Of ranks of this host: the error that the caller is to publish now, if any. Thread-safe.
   std::optional<Status> check(int64_t now_ns);
-  // For the trees, by one thread only: one has heard of a loss; what was found, heard by any, or put on the board since
-  // the last time.
+  // The rest is called by one thread only. A tree has heard of it.
   void hear(const Status& loss);
+  // For the trees: what was found on this host, heard by one of them, or put on the board since the last time.
   std::vector<Status> take_new(int64_t now_ns);
 
  private:

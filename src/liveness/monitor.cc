@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <thread>
-#include <utility>
 
 #include "base/mutex.h"
 #include "liveness/board.h"
@@ -320,18 +319,19 @@ void MonitorImpl::spread_departure() {
 
 void MonitorImpl::flood_failure() {
   if (flooded_ || !failed()) return;
-  for (auto& tree : trees_)
-    if (tree) tree->fail(board_.error());
+  for (const Status error = board_.error(); auto& tree : trees_)
+    if (tree) tree->fail(error);
   flooded_ = true;
 }
 
 void MonitorImpl::call_listener() {
   if (!failed()) return;
-  const auto taken = [this] {
+  std::function<void()> listener;
+  {
     const Lock lock(mutex_);
-    return std::exchange(listener_, nullptr);
-  };
-  if (const auto listener = taken()) listener();
+    listener.swap(listener_);
+  }
+  if (listener) listener();
 }
 
 }  // namespace

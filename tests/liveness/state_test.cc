@@ -217,13 +217,18 @@ TEST(TreeNetwork, TwoDeathsAtOnceAreNamedTogetherByAllWhoAreStillConnected) {
     }
 }
 
-TEST(TreeState, WaitsForOtherLossesAndNamesAllInOneError) {
+// Host 0 of three, joined with both others.
+TreeState settling_root_of_three(TreeOutputs& out) {
   TreeConfig config = tree_of(3, 0);
   config.settle_ns = 5 * kMs;
   TreeState state(config);
+  for (const int other : {1, 2}) state.attach(other, 0, out);
+  return state;
+}
+
+TEST(TreeState, WaitsForOtherLossesAndNamesAllInOneError) {
   TreeOutputs out;
-  state.attach(1, 0, out);
-  state.attach(2, 0, out);
+  TreeState state = settling_root_of_three(out);
   state.tick(0, out);
   out.clear();
   state.lose(1, "closed by the peer", kMs, out);
@@ -244,12 +249,8 @@ TEST(TreeState, WaitsForOtherLossesAndNamesAllInOneError) {
 }
 
 TEST(TreeState, SaysHowARankDiedIfThatBecomesKnownAfterItsDeath) {
-  TreeConfig config = tree_of(3, 0);
-  config.settle_ns = 5 * kMs;
-  TreeState state(config);
   TreeOutputs out;
-  state.attach(1, 0, out);
-  state.attach(2, 0, out);
+  TreeState state = settling_root_of_three(out);
   const auto lost = [](ErrorKey key, const char* text) { return error(key, "rank 1 %s", text).with_peers({1}); };
   state.find_lost(lost(ErrorKey::RankUnreachable, "died or is unreachable"), kMs, out);
   state.find_lost(lost(ErrorKey::RankDied, "died (pid 7)"), 2 * kMs, out);

@@ -85,7 +85,7 @@ void kill_at(const std::string& transport, const Folder& folder, int victim, dou
   Job job = start_job(transport, folder, init_timeout);
   std::this_thread::sleep_until(
       start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double, std::milli>(instant_ms)));
-  // Then all have reached the rendezvous, and nobody has to wait for the start's time.
+  // When one rank has joined, all have reached the rendezvous, and nobody has to wait for the start's time.
   job.wait_for("joined", kAll, milliseconds(1));
   const bool had_met = std::ranges::any_of(kAll, [&](int rank) { return !job.line(rank, "joined").empty(); });
   const auto killed = Clock::now();

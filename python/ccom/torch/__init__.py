@@ -72,7 +72,8 @@ def _create(options, backend_options=None):
 
 
 def _register():
-    import torch.distributed as dist  # not above: importing torch calls _autoload, which has to be there when this module comes first
+    # Not above: importing torch calls _autoload, which has to be there when this module comes first.
+    import torch.distributed as dist
 
     if dist.is_available() and not hasattr(dist.Backend, "CCOM"):
         dist.Backend.register_backend("ccom", _create, extended_api=True, devices=["cpu"])
