@@ -11,15 +11,9 @@
 #include <new>
 
 #include "base/assert.h"
+#include "base/openssl.h"
 
 namespace ccom {
-namespace {
-
-// OpenSSL's cleanup at exit frees what threads of gRPC and of communicators that were never destroyed may still use.
-// Done before anything else in the process uses OpenSSL: only the first initialisation decides it.
-[[maybe_unused]] const int kNoCleanupAtExit = OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
-
-}  // namespace
 
 Secret::Secret(std::span<const uint8_t, kBytes> bytes) { std::ranges::copy(bytes, bytes_.begin()); }
 Secret::~Secret() { OPENSSL_cleanse(bytes_.data(), bytes_.size()); }
@@ -37,6 +31,7 @@ Secret Secret::masked_by(const Secret& mask) const {
 }
 
 Secret Secret::from_text(std::string_view text) {
+  require_openssl();
   Secret secret;
   unsigned length = 0;
   if (EVP_Digest(text.data(), text.size(), secret.bytes_.data(), &length, EVP_sha256(), nullptr) != 1)
@@ -45,6 +40,7 @@ Secret Secret::from_text(std::string_view text) {
 }
 
 Secret Secret::from_passphrase(std::string_view text, std::string_view salt) {
+  require_openssl();
   const std::string salted = "ccom job secret " + std::string(salt);
   constexpr uint64_t kCost = 1 << 14;
   constexpr uint64_t kBlockSize = 8;
@@ -66,6 +62,7 @@ Secret Secret::derive(std::string_view label) const {
 }
 
 Mac hmac_sha256(const Secret& key, ConstBytes message) {
+  require_openssl();
   Mac mac;
   unsigned length = mac.size();
   const auto* data = reinterpret_cast<const unsigned char*>(message.data());

@@ -23,14 +23,8 @@ constexpr char kCipherName[] = "TLS_AES_128_GCM_SHA256";
 constexpr size_t kReadBytes = size_t{128} << 10;
 // Larger than a key update message.
 constexpr size_t kOverflowBytes = 256;
-
-Status openssl_error(const char* what) {
-  char reason[256];
-  ERR_error_string_n(ERR_get_error(), reason, sizeof reason);
-  ERR_clear_error();
-  return error(Code::SystemError, "set up TLS: %s: %s", what, reason)
-      .with_cure("check that OpenSSL's configuration allows TLS 1.3 with AES-128-GCM, or unset CCOM_TLS on all ranks");
-}
+constexpr char kCure[] =
+    "check that OpenSSL's configuration allows TLS 1.3 with AES-128-GCM, or unset CCOM_TLS on all ranks";
 
 // A session object that carries the pre-shared key for TLS 1.3.
 SSL_SESSION* session_of(SSL* ssl, const Secret& key) {
@@ -61,7 +55,7 @@ std::optional<HelloNumber> peek_hello(int fd) {
 Result<std::unique_ptr<TlsContext>> TlsContext::create(const Secret& key, uint64_t records_per_key) {
   auto made = std::make_unique<TlsContext>(key, records_per_key);
   ERR_clear_error();
-  if (!made->set_up()) return openssl_error("SSL_CTX");
+  if (!made->set_up()) return openssl_error("set up TLS", kCure);
   return made;
 }
 

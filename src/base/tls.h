@@ -17,18 +17,11 @@
 #include <span>
 #include <vector>
 
+#include "base/openssl.h"
 #include "base/secret.h"
 #include "base/status.h"
 
 namespace ccom {
-
-template <auto Free>
-struct OpensslFree {
-  template <typename T>
-  void operator()(T* object) const {
-    Free(object);
-  }
-};
 
 // The random bytes of a ClientHello: no two of a peer's are alike.
 using HelloNumber = std::array<std::byte, 32>;

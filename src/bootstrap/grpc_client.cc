@@ -13,7 +13,7 @@
 #include "bootstrap/grpc_answer.h"
 #include "bootstrap/grpc_call.h"
 #include "bootstrap/grpc_channel.h"
-#include "bootstrap/quiet_grpc.h"
+#include "bootstrap/grpc_use.h"
 #include "bootstrap/rendezvous.grpc.pb.h"
 #include "bootstrap/rendezvous_servers.h"
 #include "bootstrap/start_resources.h"
@@ -69,7 +69,7 @@ class Client final : public Rendezvous {
   const UniqueId id_;
   const Interrupted interrupted_;
   std::atomic<bool> was_interrupted_ = false;
-  QuietGrpc quiet_;
+  const GrpcUse grpc_;
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<wire::RendezvousService::Stub> stub_;
   wire::Request request_;  // identifies this rank; each request is a copy with its step added

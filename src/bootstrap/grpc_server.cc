@@ -23,7 +23,7 @@
 #include "bootstrap/gathering.h"
 #include "bootstrap/grpc_answer.h"
 #include "bootstrap/grpc_server_call.h"
-#include "bootstrap/quiet_grpc.h"
+#include "bootstrap/grpc_use.h"
 #include "bootstrap/rendezvous.grpc.pb.h"
 #include "bootstrap/this_build.h"
 
@@ -90,7 +90,7 @@ class RendezvousServer::Impl {
   Deadline next_event() const CCOM_REQUIRES(mutex_);
 
   const Options options_;
-  QuietGrpc quiet_;
+  const GrpcUse grpc_;
   Service service_;
   std::unique_ptr<ConnectionIntake> intake_;
   std::unique_ptr<grpc::Server> server_;

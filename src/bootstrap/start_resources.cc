@@ -13,7 +13,7 @@
 
 #include "base/descriptor.h"
 #include "base/thread.h"
-#include "bootstrap/quiet_grpc.h"
+#include "bootstrap/grpc_use.h"
 
 namespace ccom {
 namespace {

@@ -9,7 +9,7 @@
 
 namespace ccom {
 
-// OutOfMemory or SystemError with the system's reason and a cure; Forked, see quiet_grpc.h. To be called before gRPC is
+// OutOfMemory or SystemError with the system's reason and a cure; Forked, see grpc_use.h. To be called before gRPC is
 // used.
 Status check_start_resources();
 

@@ -11,20 +11,15 @@
 
 #include <memory>
 
+#include "base/openssl.h"
+
 namespace ccom {
 namespace {
 
-template <auto Free>
-struct Freer {
-  template <typename T>
-  void operator()(T* object) const {
-    Free(object);
-  }
-};
-using Key = std::unique_ptr<EVP_PKEY, Freer<EVP_PKEY_free>>;
-using Certificate = std::unique_ptr<X509, Freer<X509_free>>;
-using Extension = std::unique_ptr<X509_EXTENSION, Freer<X509_EXTENSION_free>>;
-using Sink = std::unique_ptr<BIO, Freer<BIO_free_all>>;
+using Key = std::unique_ptr<EVP_PKEY, OpensslFree<EVP_PKEY_free>>;
+using Certificate = std::unique_ptr<X509, OpensslFree<X509_free>>;
+using Extension = std::unique_ptr<X509_EXTENSION, OpensslFree<X509_EXTENSION_free>>;
+using Sink = std::unique_ptr<BIO, OpensslFree<BIO_free_all>>;
 
 // Fixed, because all holders of the secret must build the same bytes. Validity is not limited by time; the secret lives
 // as long as the job.
@@ -74,11 +69,9 @@ std::string text_of(BIO* sink) {
   return {text, static_cast<size_t>(length)};
 }
 
-Status openssl_error(const char* what) {
-  char reason[256];
-  ERR_error_string_n(ERR_get_error(), reason, sizeof reason);
-  ERR_clear_error();
-  return error(Code::InternalError, "create the rendezvous server's TLS identity: %s: %s", what, reason);
+Status failure(const char* what) {
+  return openssl_error(what, "check that OpenSSL's configuration allows Ed25519 and X.509 certificates")
+      .in("create the rendezvous server's TLS identity");
 }
 
 }  // namespace
@@ -87,17 +80,18 @@ TlsIdentity::~TlsIdentity() { OPENSSL_cleanse(key.data(), key.size()); }
 
 Result<TlsIdentity> make_tls_identity(const Secret& secret) {
   const Secret seed = secret.derive("ccom bootstrap tls ed25519 v1");
+  ERR_clear_error();
   const Key key(EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, nullptr, seed.bytes().data(), seed.bytes().size()));
-  if (key == nullptr) return openssl_error("Ed25519 key");
+  if (key == nullptr) return failure("Ed25519 key");
   std::string name = make_name(secret);
   const Certificate certificate = make_certificate(key.get(), name);
-  if (certificate == nullptr) return openssl_error("certificate");
+  if (certificate == nullptr) return failure("certificate");
   const Sink certificate_text(BIO_new(BIO_s_mem()));
   const Sink key_text(BIO_new(BIO_s_secmem()));  // wiped when freed
   if (certificate_text == nullptr || PEM_write_bio_X509(certificate_text.get(), certificate.get()) != 1 ||
       key_text == nullptr ||
       PEM_write_bio_PKCS8PrivateKey(key_text.get(), key.get(), nullptr, nullptr, 0, nullptr, nullptr) != 1) {
-    return openssl_error("PEM");
+    return failure("PEM");
   }
   TlsIdentity identity;
   identity.certificate = text_of(certificate_text.get());

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bootstrap/quiet_grpc.h"
+#include "bootstrap/grpc_use.h"
 
+#include <grpc/grpc.h>
 #include <grpc/support/log.h>
 
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
+#include <new>
+#include <stdexcept>
 
 #include "base/fork.h"
 #include "base/log.h"
@@ -25,6 +28,7 @@ bool keeps_default() {
 struct Users {
   Mutex mutex;
   int count CCOM_GUARDED_BY(mutex) = 0;
+  bool is_broken CCOM_GUARDED_BY(mutex) = false;
 };
 // Never destroyed: threads may outlive static objects.
 Users& users() {
@@ -46,16 +50,31 @@ Status check_grpc_after_fork() {
       .with_cure("create the first communicator after fork(), or start processes with exec or the spawn method");
 }
 
-QuietGrpc::QuietGrpc() {
+GrpcUse::GrpcUse() {
   uint64_t none = 0;
   (void)first_user.compare_exchange_strong(none, uint64_t{fork_generation()} + 1);
   const Lock lock(users().mutex);
-  if (users().count++ == 0 && !keeps_default()) gpr_set_log_function(&forward);
+  if (users().is_broken) {
+    throw std::runtime_error(
+        "gRPC has run out of memory while it initialised itself: this process cannot start communicators any more");
+  }
+  if (users().count == 0) {
+    if (!keeps_default()) gpr_set_log_function(&forward);
+    try {
+      grpc_init();
+    } catch (const std::bad_alloc&) {
+      users().is_broken = true;
+      throw;
+    }
+  }
+  ++users().count;
 }
 
-QuietGrpc::~QuietGrpc() {
+GrpcUse::~GrpcUse() {
   const Lock lock(users().mutex);
-  if (--users().count == 0 && !keeps_default()) gpr_set_log_function(nullptr);
+  if (--users().count > 0) return;
+  grpc_shutdown();
+  if (!keeps_default()) gpr_set_log_function(nullptr);
 }
 
 }  // namespace ccom

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Memory runs out while OpenSSL or gRPC initialises itself, in the k-th allocation. OpenSSL read through null pointers
+// then, and the next who used gRPC waited for ever. Each k in a process of its own, because neither initialises itself
+// a second time: some every day, others the next, all with CCOM_TEST_LONG=1.
+#include <gtest/gtest.h>
+#include <openssl/crypto.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <new>
+#include <stdexcept>
+#include <utility>
+
+#include "base/secret.h"
+#include "bootstrap/grpc_use.h"
+#include "bootstrap/tls_identity.h"
+#include "tests/processes/rotation.h"
+
+namespace {
+
+constexpr long kNever = -1;
+long allocations_left = kNever;  // by the process's only thread that allocates, until one fails
+
+bool fails() {
+  if (allocations_left == kNever || allocations_left-- > 0) return false;
+  allocations_left = kNever;
+  return true;
+}
+
+// OpenSSL takes no others once it has allocated.
+void* openssl_malloc(size_t bytes, const char*, int) { return fails() ? nullptr : std::malloc(bytes); }
+void* openssl_realloc(void* old, size_t bytes, const char*, int) { return fails() ? nullptr : std::realloc(old, bytes); }
+void openssl_free(void* memory, const char*, int) { std::free(memory); }
+[[gnu::constructor(101)]] void replace_openssls_malloc() {
+  if (CRYPTO_set_mem_functions(&openssl_malloc, &openssl_realloc, &openssl_free) != 1) std::abort();
+}
+
+}  // namespace
+
+#include "tests/operator_new.h"
+
+namespace ccom {
+namespace {
+
+enum Outcome { kGood = 10, kShortage, kBroken, kWrong, kNothingFailed };
+
+// What a child's `use` returned; or 128 and the signal that ended it: some libraries end the process.
+int outcome_in_child(const std::function<Outcome()>& use) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(20);
+    ::_exit(use());
+  }
+  int status = 0;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+// `use` calls fail_after(k), for k = 0, 1, ... until nothing failed, or every step-th k. How often each outcome was.
+std::map<int, int> after_allocations(long step, const std::function<Outcome(long k)>& use) {
+  std::map<int, int> times;
+  if (is_long()) step = 1;
+  for (long k = test_day() % step;; k += step) {
+    const int outcome = outcome_in_child([&] { return use(k); });
+    if (outcome == kNothingFailed) return times;
+    EXPECT_NE(outcome, 128 + SIGALRM) << "hangs after " << k << " allocations";
+    EXPECT_NE(outcome, 128 + SIGSEGV) << "after " << k << " allocations";
+    EXPECT_NE(outcome, kWrong) << "after " << k << " allocations";
+    ++times[outcome];
+  }
+}
+
+void fail_after(long k) { allocations_left = k; }
+// Whether one has failed.
+bool stop_failing() { return std::exchange(allocations_left, kNever) == kNever; }
+
+Outcome derive_a_secret() {
+  try {
+    const Secret once = Secret::from_text("a secret").derive("a label");
+    const Secret again = Secret::from_text("a secret").derive("a label");
+    return equal_in_constant_time(std::as_bytes(once.bytes()), std::as_bytes(again.bytes())) ? kGood : kWrong;
+  } catch (const std::bad_alloc&) {
+    return kShortage;
+  }
+}
+
+TEST(NoMemory, WhileOpensslInitialisesItself) {
+  auto times = after_allocations(17, [](long k) {
+    fail_after(k);
+    const Outcome first = derive_a_secret();
+    if (!stop_failing()) return kNothingFailed;
+    return std::max(first, derive_a_secret());
+  });
+  EXPECT_GT(times[kShortage], 0);
+  EXPECT_GT(times[kGood], 100);
+}
+
+TEST(NoMemory, WhileACertificateIsMade) {
+  auto times = after_allocations(31, [](long k) {
+    const Secret secret = Secret::from_text("a secret");
+    fail_after(k);
+    Outcome outcome = kShortage;
+    try {
+      const auto made = make_tls_identity(secret);
+      outcome = made ? kGood : made.error().code() != Code::InternalError ? kShortage : kWrong;
+    } catch (const std::bad_alloc&) {
+    }
+    return stop_failing() ? outcome : kNothingFailed;
+  });
+  EXPECT_GT(times[kShortage], 10);
+}
+
+Outcome use_grpc() {
+  try {
+    const GrpcUse use;
+    return kGood;
+  } catch (const std::bad_alloc&) {
+    return kShortage;
+  } catch (const std::runtime_error&) {
+    return kBroken;
+  }
+}
+
+TEST(NoMemory, WhileGrpcInitialisesItself) {
+  auto times = after_allocations(3, [](long k) {
+    fail_after(k);
+    const Outcome first = use_grpc();
+    if (!stop_failing()) return kNothingFailed;
+    return std::max(first, use_grpc());
+  });
+  EXPECT_GT(times[kBroken], 10);
+}
+
+}  // namespace
+}  // namespace ccom
