@@ -291,11 +291,24 @@ Status join_to_be_refused(const UniqueId& id, int nranks, Rank rank, Deadline de
   }
 }
 
-Status probe_rendezvous_server(const UniqueId& id, int nranks, Rank rank, Deadline deadline) {
+struct RendezvousProbe::Asked {
+  Asked(const UniqueId& whom, int nranks, Rank rank) : id(whom), client(whom, nranks, rank, {}) {}
+  const UniqueId id;
+  Client client;
+};
+
+RendezvousProbe::RendezvousProbe(int nranks, Rank rank) : nranks_(nranks), rank_(rank) {}
+RendezvousProbe::~RendezvousProbe() = default;
+
+Status RendezvousProbe::ask(const UniqueId& id, Deadline deadline) {
   try {
-    Client client(id, nranks, rank, {});
-    CCOM_TRY(client.open());
-    return client.probe(deadline);
+    if (asked_ == nullptr || asked_->id.communicator != id.communicator) {
+      asked_ = nullptr;
+      auto asked = std::make_unique<Asked>(id, nranks_, rank_);
+      CCOM_TRY(asked->client.open());
+      asked_ = std::move(asked);
+    }
+    return asked_->client.probe(deadline);
   } catch (const std::exception& failure) {
     return error(Code::OutOfMemory, "probe the rendezvous server %s: %s", id.endpoint().c_str(), failure.what());
   }

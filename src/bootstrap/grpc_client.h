@@ -24,7 +24,23 @@ Result<std::unique_ptr<Rendezvous>> connect_rendezvous(const UniqueId& id, int n
 // this disturbs ends with the same error then, on all its ranks. The refusal, or what a probe says.
 Status join_to_be_refused(const UniqueId& id, int nranks, Rank rank, Deadline deadline);
 
-// Whether a server that holds the secret answers at id's address and would admit this rank. Does not join.
-Status probe_rendezvous_server(const UniqueId& id, int nranks, Rank rank, Deadline deadline);
+// Whether a server that holds the secret answers at an id's address and would admit this rank. Does not join.
+class RendezvousProbe {
+ public:
+  RendezvousProbe(int nranks, Rank rank);
+  ~RendezvousProbe();
+  RendezvousProbe(const RendezvousProbe&) = delete;
+  RendezvousProbe& operator=(const RendezvousProbe&) = delete;
+
+  // An attempt to connect that has not ended at the deadline continues when the same id is asked about again: another
+  // one would take both sides another handshake, and gRPC may keep the socket of one that is given up.
+  Status ask(const UniqueId& id, Deadline deadline);
+
+ private:
+  struct Asked;
+  const int nranks_;
+  const Rank rank_;
+  std::unique_ptr<Asked> asked_;
+};
 
 }  // namespace ccom

@@ -89,13 +89,14 @@ struct OtherJob {
 };
 
 // The id in the file, if its rendezvous server expects this rank.
-Result<UniqueId> try_id_file(const std::string& path, int nranks, Rank rank, Deadline deadline, OtherJob& other) {
+Result<UniqueId> try_id_file(const std::string& path, int nranks, Rank rank, Deadline deadline, RendezvousProbe& probe,
+                             OtherJob& other) {
   CCOM_TRY_ASSIGN(const std::optional<std::string> contents, read_private_file(path, UniqueId::kBytes));
   if (!contents) return error(Code::InProgress, "rank 0 has not created it yet");
   if (contents->size() != UniqueId::kBytes) return error(Code::InProgress, "it contains no unique id");
   const auto id = unpack(std::span<const char, UniqueId::kBytes>(contents->data(), UniqueId::kBytes));
   if (!id) return error(Code::InProgress, "%s", id.error().message().c_str());
-  const Status answer = probe_rendezvous_server(*id, nranks, rank, deadline);
+  const Status answer = probe.ask(*id, deadline);
   if (!answer.is_ok() && answer.key() == ErrorKey::RanksDisagree) {
     if (other.endpoint != id->endpoint()) other = {id->endpoint(), Clock::now()};
     if (Clock::now() - other.since > kEarlierJob) {
@@ -111,9 +112,11 @@ Result<UniqueId> wait_for_id_file(const std::string& path, int nranks, Rank rank
   std::chrono::milliseconds pause = 5ms;
   std::chrono::milliseconds timeout = 250ms;
   std::string reason;
+  RendezvousProbe probe(nranks, rank);
   OtherJob other;
   while (true) {
-    Result<UniqueId> id = try_id_file(path, nranks, rank, deadline.earlier(Deadline::after(timeout)), other);
+    const Deadline soon = deadline.earlier(Deadline::after(timeout));
+    Result<UniqueId> id = try_id_file(path, nranks, rank, soon, probe, other);
     if (id || id.error().code() != Code::InProgress) return id;
     if (reason.empty() || !deadline.passed())
       reason = id.error().message();  // an attempt cut short by the deadline gives a less useful reason

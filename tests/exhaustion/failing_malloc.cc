@@ -2,7 +2,7 @@
 //
 // To be preloaded: malloc and its kin fail at the CCOM_TEST_FAIL_AT-th call after ccom_test_arm(), once, or with
 // CCOM_TEST_FAIL_EVER from then on. A fatal signal writes to stdout through which libraries it came, innermost first:
-// "killed SIGNAL LIBRARY LIBRARY ...".
+// "killed SIGNAL LIBRARY LIBRARY ...", on a line of its own: std::terminate may be in the middle of one.
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <signal.h>
@@ -82,7 +82,7 @@ static void on_fatal(int number, siginfo_t*, void* context) {
   static std::atomic<bool> is_told{false};
   while (is_told.exchange(true)) pause();  // another thread dies too; its line must not come between
   calls_left = -1;
-  line_length = static_cast<size_t>(snprintf(line, 64, "killed %d", number));
+  line_length = static_cast<size_t>(snprintf(line, 64, "\nkilled %d", number));
   // Who jumps to nowhere has lost its stack: a library that a bad_alloc has left half-way. Then
   // the call tells more that was the first to get no memory.
   auto* const at = instruction_of(*static_cast<ucontext_t*>(context));
