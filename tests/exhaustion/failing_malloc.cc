@@ -90,7 +90,7 @@ static void on_fatal(int number, siginfo_t*, void* context) {
   void* frames[60];
   if (dladdr(at, &where) == 0) {
     for (int i = 0; i < first_count; ++i) add_place(first_frames[i]);
-  } else if (number == SIGABRT) {
+  } else if (number == SIGABRT || strstr(where.dli_fname, "/libc.so") != nullptr) {  // who has called it
     const int count = backtrace(frames, 60);
     for (int i = 0; i < count; ++i) add_place(frames[i]);
   } else {
