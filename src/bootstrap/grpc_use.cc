@@ -3,16 +3,26 @@
 
 #include <grpc/grpc.h>
 #include <grpc/support/log.h>
+#include <grpcpp/channel.h>
+#include <grpcpp/create_channel.h>
+#include <grpcpp/security/credentials.h>
 
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <cstdlib>
+#include <memory>
 #include <new>
+#include <optional>
 #include <stdexcept>
+#include <utility>
 
 #include "base/fork.h"
 #include "base/log.h"
 #include "base/mutex.h"
+#include "base/thread.h"
+#include "base/time.h"
 
 namespace ccom {
 namespace {
@@ -24,16 +34,55 @@ bool keeps_default() {
   return answer;
 }
 
+// That connects nowhere. It holds what gRPC initialises with its first channel: timers and threads.
+using IdleChannel = std::shared_ptr<grpc::Channel>;
+
 // The log can be changed for the whole process only, hence the count is global too.
 struct Users {
   Mutex mutex;
   int count CCOM_GUARDED_BY(mutex) = 0;
   bool is_broken CCOM_GUARDED_BY(mutex) = false;
+  IdleChannel idle CCOM_GUARDED_BY(mutex);
 };
 // Never destroyed: threads may outlive static objects.
 Users& users() {
   static auto* const instance = new Users;
   return *instance;
+}
+
+// Shared with a thread that may never end.
+struct Initialisation {
+  Mutex mutex;
+  std::condition_variable ended;
+  std::optional<IdleChannel> result CCOM_GUARDED_BY(mutex);  // null: out of memory
+};
+
+void initialise(Initialisation& that) {
+  IdleChannel idle;
+  try {
+    grpc_init();
+    idle = grpc::CreateChannel("ipv4:127.0.0.1:9", grpc::InsecureChannelCredentials());
+  } catch (const std::bad_alloc&) {
+  }
+  const Lock lock(that.mutex);
+  that.result = std::move(idle);
+  that.ended.notify_all();
+}
+
+// Null if memory has run out: gRPC cannot be used then. In a thread, because gRPC's own initialisation waits for ever
+// where it had no memory for one of its threads.
+IdleChannel initialise_grpc() {
+  constexpr auto kLongest = std::chrono::seconds(10);
+  const auto shared = std::make_shared<Initialisation>();
+  std::thread thread;
+  if (start_thread(thread, "ccom-grpc", [shared] { initialise(*shared); }) != 0) throw std::bad_alloc();
+  Lock lock(shared->mutex);
+  const bool has_ended = lock.wait_until(shared->ended, Clock::now() + kLongest,
+                                         [&]() CCOM_REQUIRES(shared->mutex) { return shared->result.has_value(); });
+  IdleChannel idle = shared->result.value_or(nullptr);
+  lock.unlock();
+  has_ended ? thread.join() : thread.detach();
+  return idle;
 }
 
 constinit std::atomic<uint64_t> first_user{0};  // its fork_generation() and 1; 0: none
@@ -60,11 +109,10 @@ GrpcUse::GrpcUse() {
   }
   if (users().count == 0) {
     if (!keeps_default()) gpr_set_log_function(&forward);
-    try {
-      grpc_init();
-    } catch (const std::bad_alloc&) {
+    users().idle = initialise_grpc();
+    if (users().idle == nullptr) {
       users().is_broken = true;
-      throw;
+      throw std::bad_alloc();
     }
   }
   ++users().count;
@@ -73,6 +121,7 @@ GrpcUse::GrpcUse() {
 GrpcUse::~GrpcUse() {
   const Lock lock(users().mutex);
   if (--users().count > 0) return;
+  users().idle = nullptr;
   grpc_shutdown();
   if (!keeps_default()) gpr_set_log_function(nullptr);
 }

