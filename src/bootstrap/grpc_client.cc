@@ -49,6 +49,7 @@ class Client final : public Rendezvous {
     signals_blocked_.reset();
   }
   ~Client() override;
+  const UniqueId& id() const { return id_; }
   Status open();
   Status join(Deadline deadline);
   Status probe(Deadline deadline);
@@ -291,24 +292,17 @@ Status join_to_be_refused(const UniqueId& id, int nranks, Rank rank, Deadline de
   }
 }
 
-struct RendezvousProbe::Asked {
-  Asked(const UniqueId& whom, int nranks, Rank rank) : id(whom), client(whom, nranks, rank, {}) {}
-  const UniqueId id;
-  Client client;
-};
-
-RendezvousProbe::RendezvousProbe(int nranks, Rank rank) : nranks_(nranks), rank_(rank) {}
-RendezvousProbe::~RendezvousProbe() = default;
-
 Status RendezvousProbe::ask(const UniqueId& id, Deadline deadline) {
   try {
-    if (asked_ == nullptr || asked_->id.communicator != id.communicator) {
-      asked_ = nullptr;
-      auto asked = std::make_unique<Asked>(id, nranks_, rank_);
-      CCOM_TRY(asked->client.open());
-      asked_ = std::move(asked);
+    auto* client = static_cast<Client*>(client_.get());
+    if (client == nullptr || client->id().communicator != id.communicator) {
+      client_ = nullptr;
+      auto made = std::make_unique<Client>(id, nranks_, rank_, Interrupted{});
+      CCOM_TRY(made->open());
+      client = made.get();
+      client_ = std::move(made);
     }
-    return asked_->client.probe(deadline);
+    return client->probe(deadline);
   } catch (const std::exception& failure) {
     return error(Code::OutOfMemory, "probe the rendezvous server %s: %s", id.endpoint().c_str(), failure.what());
   }

@@ -27,20 +27,16 @@ Status join_to_be_refused(const UniqueId& id, int nranks, Rank rank, Deadline de
 // Whether a server that holds the secret answers at an id's address and would admit this rank. Does not join.
 class RendezvousProbe {
  public:
-  RendezvousProbe(int nranks, Rank rank);
-  ~RendezvousProbe();
-  RendezvousProbe(const RendezvousProbe&) = delete;
-  RendezvousProbe& operator=(const RendezvousProbe&) = delete;
+  RendezvousProbe(int nranks, Rank rank) : nranks_(nranks), rank_(rank) {}
 
   // An attempt to connect that has not ended at the deadline continues when the same id is asked about again: another
   // one would take both sides another handshake, and gRPC may keep the socket of one that is given up.
   Status ask(const UniqueId& id, Deadline deadline);
 
  private:
-  struct Asked;
   const int nranks_;
   const Rank rank_;
-  std::unique_ptr<Asked> asked_;
+  std::unique_ptr<Rendezvous> client_{};  // of the id that was asked about last
 };
 
 }  // namespace ccom

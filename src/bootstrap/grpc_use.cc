@@ -9,20 +9,18 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <cstdlib>
+#include <future>
 #include <memory>
 #include <new>
-#include <optional>
 #include <stdexcept>
-#include <utility>
+#include <thread>
 
 #include "base/fork.h"
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/thread.h"
-#include "base/time.h"
 
 namespace ccom {
 namespace {
@@ -50,39 +48,27 @@ Users& users() {
   return *instance;
 }
 
-// Shared with a thread that may never end.
-struct Initialisation {
-  Mutex mutex;
-  std::condition_variable ended;
-  std::optional<IdleChannel> result CCOM_GUARDED_BY(mutex);  // null: out of memory
-};
-
-void initialise(Initialisation& that) {
-  IdleChannel idle;
+// Null if memory has run out.
+IdleChannel initialise() {
   try {
     grpc_init();
-    idle = grpc::CreateChannel("ipv4:127.0.0.1:9", grpc::InsecureChannelCredentials());
+    return grpc::CreateChannel("ipv4:127.0.0.1:9", grpc::InsecureChannelCredentials());
   } catch (const std::bad_alloc&) {
+    return nullptr;
   }
-  const Lock lock(that.mutex);
-  that.result = std::move(idle);
-  that.ended.notify_all();
 }
 
-// Null if memory has run out: gRPC cannot be used then. In a thread, because gRPC's own initialisation waits for ever
-// where it had no memory for one of its threads.
-IdleChannel initialise_grpc() {
+// Null too if that takes too long: gRPC waits for ever where it had no memory for one of its own threads. Neither can
+// be tried again.
+IdleChannel initialise_in_time() {
   constexpr auto kLongest = std::chrono::seconds(10);
-  const auto shared = std::make_shared<Initialisation>();
+  const auto promise = std::make_shared<std::promise<IdleChannel>>();  // shared with a thread that may never end
+  std::future<IdleChannel> idle = promise->get_future();
   std::thread thread;
-  if (start_thread(thread, "ccom-grpc", [shared] { initialise(*shared); }) != 0) throw std::bad_alloc();
-  Lock lock(shared->mutex);
-  const bool has_ended = lock.wait_until(shared->ended, Clock::now() + kLongest,
-                                         [&]() CCOM_REQUIRES(shared->mutex) { return shared->result.has_value(); });
-  IdleChannel idle = shared->result.value_or(nullptr);
-  lock.unlock();
+  if (start_thread(thread, "ccom-grpc", [promise] { promise->set_value(initialise()); }) != 0) throw std::bad_alloc();
+  const bool has_ended = idle.wait_for(kLongest) == std::future_status::ready;
   has_ended ? thread.join() : thread.detach();
-  return idle;
+  return has_ended ? idle.get() : nullptr;
 }
 
 constinit std::atomic<uint64_t> first_user{0};  // its fork_generation() and 1; 0: none
@@ -109,7 +95,7 @@ GrpcUse::GrpcUse() {
   }
   if (users().count == 0) {
     if (!keeps_default()) gpr_set_log_function(&forward);
-    users().idle = initialise_grpc();
+    users().idle = initialise_in_time();
     if (users().idle == nullptr) {
       users().is_broken = true;
       throw std::bad_alloc();

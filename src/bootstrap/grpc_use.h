@@ -18,7 +18,7 @@ namespace ccom {
 // Outlives all objects of gRPC. Any number may exist, in any threads.
 class GrpcUse {
  public:
-  // Throws std::bad_alloc, and std::runtime_error once it has done so.
+  // Throws std::bad_alloc, and std::runtime_error where gRPC's initialisation has failed before.
   GrpcUse();
   ~GrpcUse();
   GrpcUse(const GrpcUse&) = delete;

@@ -166,7 +166,7 @@ TEST(GrpcRendezvous, LetsNobodyInWithoutTheSecret) {
   EXPECT_TRUE(member) << message_of(member);
 }
 
-// Each question began another handshake, and gRPC kept sockets of those that were given up (1 start in 150 at load 50).
+// Another one takes both sides another handshake, and gRPC may keep the socket of one that is given up.
 TEST(GrpcRendezvous, ContinuesAnAttemptToConnectWhenTheSameIdIsAskedAbout) {
   const Result<Descriptor> listener = listen_at_port("127.0.0.1", 0, 16);
   ASSERT_TRUE(listener);

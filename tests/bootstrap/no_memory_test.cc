@@ -30,8 +30,7 @@ namespace {
 
 constexpr long kNever = -1;
 std::atomic<long> allocations_left = kNever;  // until one fails
-
-std::atomic<long> threads_left = kNever;  // until none start and nothing is allocated any more
+std::atomic<long> threads_left = kNever;      // until none start and nothing is allocated any more
 
 bool fails() {
   if (threads_left == 0) return true;
@@ -63,6 +62,7 @@ extern "C" int pthread_create(pthread_t* made, const pthread_attr_t* how, void* 
 namespace ccom {
 namespace {
 
+// Of a child, by its exit code.
 enum Outcome { kGood = 10, kShortage, kBroken, kWrong, kNothingFailed };
 
 // What a child's `use` returned; or 128 and the signal that ended it: some libraries end the process.
