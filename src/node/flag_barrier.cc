@@ -41,9 +41,10 @@ uint64_t hash_of(const CallWords& words) {
 
 }  // namespace
 
-FlagBarrier::FlagBarrier(Config config, std::byte* region, const NodeLayout& layout, Monitor& monitor,
-                         Describe describe)
-    : lines_(&layout.lines(region, 0)),
+template <uint32_t banks>
+BasicFlagBarrier<banks>::BasicFlagBarrier(Config config, std::byte* region, const NodeLayout& layout, Monitor& monitor,
+                                          Describe describe)
+    : lines_(&layout.template lines<banks>(region, 0)),
       local_rank_(config.local_rank),
       size_(static_cast<int>(config.ranks.size())),
       fence_(config.asymmetric),
@@ -53,81 +54,105 @@ FlagBarrier::FlagBarrier(Config config, std::byte* region, const NodeLayout& lay
       config_(std::move(config)),
       describe_(std::move(describe)) {}
 
-void FlagBarrier::begin(const CallWords& words, std::chrono::milliseconds timeout) {
+template <uint32_t banks>
+void BasicFlagBarrier<banks>::begin(const CallWords& words, std::chrono::milliseconds timeout) {
   words_ = words;
   timeout_ = timeout;
   deadline_.reset();
   hash_ = hash_of(words);
 }
 
-void FlagBarrier::arrive() {
-  RankLines& mine = own();
-  FlagLine& line = mine.line[bank()];
-  line.hash = hash_;
-  mine.descriptor[bank()] = words_;
+template <uint32_t banks>
+void BasicFlagBarrier<banks>::arrive() {
+  Lines& mine = own();
   word_ = word_at(++number_);
+  FlagLine& line = line_of(local_rank_, number_);
+  line.hash = hash_;
+  mine.descriptor[number_ % banks] = words_;
   line.word.store(word_, std::memory_order_release);
   fence_.light();
   if (mine.sleepers.load(std::memory_order_relaxed) != 0) [[unlikely]]
     futex_wake_all(futex_word(line.word));
 }
 
-Status FlagBarrier::wait(int local_rank) {
-  const FlagLine& line = lines(local_rank).line[number_ & 1];
-  Backoff backoff(config_.policy);
-  LongWait long_wait(monitor_, rank_of(local_rank_));
-  uint64_t seen = 0;
-  while (is_before(number_of(seen = line.word.load(std::memory_order_acquire)), number_)) {
-    if (monitor_.failed()) return monitor_.status();
-    if (backoff.step() == Backoff::Next::Poll) continue;
-    if (!deadline_) deadline_ = Deadline::after_ms(timeout_.count());
-    if (backoff.now() >= deadline_->when()) return timeout_status(monitor_, rank_of(local_rank_), late(), true);
-    if (long_wait.is_due(backoff.now())) long_wait.react(late(), true);
-    CCOM_TRY(monitor_.check());
-    sleep(local_rank, std::min(backoff.slice(), deadline_->left()));
-  }
+template <uint32_t banks>
+Status BasicFlagBarrier<banks>::wait(int local_rank) {
+  CCOM_TRY(wait_for(local_rank, number_));
   // One that has gone ahead is in a later call by now; it was in this one.
+  const uint64_t seen = line_of(local_rank, number_).word.load(std::memory_order_acquire);
   return number_of(seen) == number_ && seen != word_ ? mismatch(local_rank) : Status();
 }
 
-void FlagBarrier::sleep(int local_rank, std::chrono::nanoseconds at_most) {
-  RankLines& other = lines(local_rank);
-  std::atomic<uint64_t>& word = other.line[number_ & 1].word;
+template <uint32_t banks>
+Status BasicFlagBarrier<banks>::await_reached(uint32_t number) {
+  for (int local_rank = 0; local_rank < size(); ++local_rank) {
+    if (local_rank != local_rank_) CCOM_TRY(wait_for(local_rank, number));
+  }
+  met_ = number;
+  return {};
+}
+
+template <uint32_t banks>
+Status BasicFlagBarrier<banks>::wait_for(int local_rank, uint32_t number) {
+  const FlagLine& line = line_of(local_rank, number);
+  Backoff backoff(config_.policy);
+  LongWait long_wait(monitor_, rank_of(local_rank_));
+  while (is_before(number_of(line.word.load(std::memory_order_acquire)), number)) {
+    if (monitor_.failed()) return monitor_.status();
+    if (backoff.step() == Backoff::Next::Poll) continue;
+    if (!deadline_) deadline_ = Deadline::after_ms(timeout_.count());
+    if (backoff.now() >= deadline_->when()) return timeout_status(monitor_, rank_of(local_rank_), late(number), true);
+    if (long_wait.is_due(backoff.now())) long_wait.react(late(number), true);
+    CCOM_TRY(monitor_.check());
+    sleep(local_rank, number, std::min(backoff.slice(), deadline_->left()));
+  }
+  return {};
+}
+
+template <uint32_t banks>
+void BasicFlagBarrier<banks>::sleep(int local_rank, uint32_t number, std::chrono::nanoseconds at_most) {
+  Lines& other = lines(local_rank);
+  std::atomic<uint64_t>& word = line_of(local_rank, number).word;
   other.sleepers.fetch_add(1, std::memory_order_relaxed);
   fence_.heavy();
   const uint32_t seen = number_of(word.load(std::memory_order_acquire));
-  if (is_before(seen, number_) && !monitor_.failed()) futex_wait(futex_word(word), seen, at_most);
+  if (is_before(seen, number) && !monitor_.failed()) futex_wait(futex_word(word), seen, at_most);
   other.sleepers.fetch_sub(1, std::memory_order_relaxed);
 }
 
-void FlagBarrier::wake() {
+template <uint32_t banks>
+void BasicFlagBarrier<banks>::wake() {
   for (int local_rank = 0; local_rank < size(); ++local_rank) {
     for (FlagLine& line : lines(local_rank).line) futex_wake_all(futex_word(line.word));
   }
 }
 
-Status FlagBarrier::mismatch(int local_rank) const {
-  const CallWords theirs = lines(local_rank).descriptor[number_ & 1];
+template <uint32_t banks>
+Status BasicFlagBarrier<banks>::mismatch(int local_rank) const {
+  const CallWords theirs = lines(local_rank).descriptor[number_ % banks];
   return find_mismatch(monitor_, {rank_of(local_rank_), describe_(words_), words_[1]},
                        {rank_of(local_rank), describe_(theirs), theirs[1]},
                        equal_calls(theirs, words_) ? " (equal calls, run in different ways: a bug in ccom)" : "");
 }
 
-std::vector<Rank> FlagBarrier::late() const {
+template <uint32_t banks>
+std::vector<Rank> BasicFlagBarrier<banks>::late(uint32_t number) const {
   std::vector<Rank> ranks;
   for (int local_rank = 0; local_rank < size(); ++local_rank) {
-    const uint32_t reached = number_of(lines(local_rank).line[number_ & 1].word.load());
-    if (local_rank != local_rank_ && is_before(reached, number_)) ranks.push_back(rank_of(local_rank));
+    const uint32_t reached = number_of(line_of(local_rank, number).word.load());
+    if (local_rank != local_rank_ && is_before(reached, number)) ranks.push_back(rank_of(local_rank));
   }
   return ranks;
 }
 
-void FlagBarrier::say_left() {
+template <uint32_t banks>
+void BasicFlagBarrier<banks>::say_left() {
   own().has_left.store(1, std::memory_order_release);
   full_fence();
 }
 
-bool FlagBarrier::has_anybody_left() const {
+template <uint32_t banks>
+bool BasicFlagBarrier<banks>::has_anybody_left() const {
   full_fence();
   for (int local_rank = 0; local_rank < size(); ++local_rank) {
     if (lines(local_rank).has_left.load(std::memory_order_acquire) != 0) return true;
@@ -135,12 +160,15 @@ bool FlagBarrier::has_anybody_left() const {
   return false;
 }
 
-bool FlagBarrier::await_leavers(uint32_t opening, uint32_t closing) const {
+template <uint32_t banks>
+bool BasicFlagBarrier<banks>::await_leavers(uint32_t opening, uint32_t closing) const {
   const auto is_out = [&](int local_rank) {
-    const RankLines& other = lines(local_rank);
-    const uint32_t even = number_of(other.line[0].word.load(std::memory_order_acquire));
-    const uint32_t odd = number_of(other.line[1].word.load(std::memory_order_acquire));
-    const uint32_t reached = is_before(even, odd) ? odd : even;
+    const Lines& other = lines(local_rank);
+    uint32_t reached = number_of(other.line[0].word.load(std::memory_order_acquire));
+    for (uint32_t bank = 1; bank < banks; ++bank) {
+      const uint32_t number = number_of(other.line[bank].word.load(std::memory_order_acquire));
+      if (is_before(reached, number)) reached = number;
+    }
     const bool has_finished = !is_before(number_, closing) && !is_before(reached, closing);
     return is_before(reached, opening) || has_finished || other.has_left.load(std::memory_order_acquire) != 0 ||
            monitor_.has_ended(local_rank);
@@ -154,5 +182,8 @@ bool FlagBarrier::await_leavers(uint32_t opening, uint32_t closing) const {
   }
   return true;
 }
+
+template class BasicFlagBarrier<kMeetBanks>;
+template class BasicFlagBarrier<kAheadBanks>;
 
 }  // namespace ccom

@@ -3,8 +3,14 @@
 // The barrier of the ranks of a host: each says in a line of its own that it has arrived, and polls the others' lines.
 //
 // Barriers are numbered from 1 and never reset, so there is no state to confuse between calls (numbers wrap; ranks are
-// never more than two apart); two lines per rank, used in turn, keep a payload until everybody has read it. No system
-// call, lock or allocation unless somebody sleeps. Every wait looks at the communicator's error and at its deadline.
+// never more than `banks` apart); the lines of a rank, used in turn, keep a payload until everybody has read it. No
+// system call, lock or allocation unless somebody sleeps. Every wait looks at the communicator's error and at its
+// deadline.
+//
+// With two banks (FlagBarrier) nobody writes the next payload but one before all have read this one: the barriers of
+// plans are made so, and in others everybody waits for everybody. With more (AheadBarrier) a rank waits for those alone
+// whose payload it reads, and may go ahead of the others; before it uses a line again, await_room() waits for them.
+// A rank has one of each; their numbers are independent.
 #pragma once
 
 #include <functional>
@@ -25,50 +31,68 @@ namespace ccom {
 // the second is numbered() of base/call.h.
 using CallWords = std::array<uint64_t, 5>;
 
+struct FlagBarrierConfig {
+  int local_rank = 0;       // of this rank: its index in `ranks`
+  std::vector<Rank> ranks;  // of the host, ascending
+  bool asymmetric = false;  // AsymmetricFence::available() on every rank
+  WaitPolicy policy;
+};
+
 // Belongs to one thread at a time, but for wake().
-class FlagBarrier {
+template <uint32_t banks>
+class BasicFlagBarrier {
  public:
-  struct Config {
-    int local_rank = 0;       // of this rank: its index in `ranks`
-    std::vector<Rank> ranks;  // of the host, ascending
-    bool asymmetric = false;  // AsymmetricFence::available() on every rank
-    WaitPolicy policy;
-  };
+  using Config = FlagBarrierConfig;
   using Describe = std::function<std::string(const CallWords&)>;
 
   // The region and the monitor outlive the barrier. describe: for the text of a mismatch.
-  FlagBarrier(Config config, std::byte* region, const NodeLayout& layout, Monitor& monitor, Describe describe);
+  BasicFlagBarrier(Config config, std::byte* region, const NodeLayout& layout, Monitor& monitor, Describe describe);
 
   // The call that the next barriers belong to. Its time begins with its first wait that is not over at once.
   void begin(const CallWords& words, std::chrono::milliseconds timeout);
   // The next arrival's payload, to be written before arrive().
-  std::byte* payload() { return own().line[bank()].payload; }
-  std::byte* mail() { return mail_in(local_rank_, bank()); }
+  std::byte* payload() { return line_of(local_rank_, number_ + 1).payload; }
+  std::byte* mail() { return mail_in(local_rank_, number_ + 1); }
+  // Before that, where ranks go ahead: until everybody is done with the payload that this rank wrote `banks` barriers
+  // before. A rank that has to wait does so until half of the banks are free, so that it seldom has to.
+  Status await_room() requires(banks > kMeetBanks) {
+    const uint32_t needed = number_ + 2 - banks;  // who has arrived there reads nothing older
+    if (static_cast<int32_t>(met_ - needed) >= 0) [[likely]]
+      return {};
+    return await_reached(needed + banks / 2);
+  }
   void arrive();
   // Passes the next barrier without publishing anything: nobody waits for this rank there. Its line stays what it was.
   void arrive_silently() { word_ = word_at(++number_); }
 
   // After arrive(): until that rank has arrived too. Mismatch if it is in another call.
   Status await(int local_rank) {
-    if (lines(local_rank).line[number_ & 1].word.load(std::memory_order_acquire) != word_) [[unlikely]] {
+    if (line_of(local_rank, number_).word.load(std::memory_order_acquire) != word_) [[unlikely]] {
       return wait(local_rank);
     }
     return {};
   }
-  // Until everybody has. Nobody is more than one barrier ahead, so that the whole hash can be compared and payloads
-  // can be read.
+  // The same where that rank does not use its line again before this rank's next arrival, so that the whole hash can be
+  // compared and the payload can be read.
+  Status await_payload(int local_rank) {
+    CCOM_TRY(await(local_rank));
+    if (line_of(local_rank, number_).hash != hash_) [[unlikely]]
+      return mismatch(local_rank);
+    return {};
+  }
+  // Until everybody has arrived; likewise.
   Status await_all() {
     for (int k = 1, local_rank = local_rank_; k < size(); ++k) {  // beginning behind this one
       if (++local_rank == size()) local_rank = 0;
       CCOM_TRY(await(local_rank));
-      if (lines(local_rank).line[number_ & 1].hash != hash_) [[unlikely]]
+      if (line_of(local_rank, number_).hash != hash_) [[unlikely]]
         return mismatch(local_rank);
     }
     return {};
   }
-  // What that rank said at this barrier, which everybody waited for.
-  const std::byte* payload_of(int local_rank) const { return lines(local_rank).line[number_ & 1].payload; }
-  std::byte* mail_of(int local_rank) const { return mail_in(local_rank, number_ & 1); }
+  // What that rank said at this barrier, after one of the two.
+  std::byte* payload_of(int local_rank) const { return line_of(local_rank, number_).payload; }
+  std::byte* mail_of(int local_rank) const { return mail_in(local_rank, number_); }
 
   // ---- Leaving after an error, for those who let others reach their buffers. A rank is at nobody's buffers before it
   // has found, after the barrier that tells where they are, that nobody has left; nor after it has arrived at the last
@@ -92,20 +116,24 @@ class FlagBarrier {
   Rank rank_of(int local_rank) const { return config_.ranks[static_cast<size_t>(local_rank)]; }
 
  private:
-  RankLines& lines(int local_rank) const { return lines_[local_rank]; }
-  RankLines& own() { return lines_[local_rank_]; }
-  std::byte* mail_in(int local_rank, size_t bank) const {
-    return region_ + layout_.block_offset(local_rank) + layout_.mail_offset(bank);
+  using Lines = RankLines<banks>;
+
+  Lines& lines(int local_rank) const { return lines_[local_rank]; }
+  Lines& own() { return lines_[local_rank_]; }
+  FlagLine& line_of(int local_rank, uint32_t number) const { return lines(local_rank).line[number % banks]; }
+  std::byte* mail_in(int local_rank, uint32_t number) const {
+    return region_ + layout_.block_offset(local_rank) + layout_.template mail_offset<banks>(number % banks);
   }
-  size_t bank() const { return (number_ + 1) & 1; }
   uint64_t word_at(uint32_t number) const { return static_cast<uint64_t>(number) << 32 | (hash_ & 0xffffffff); }
   Status wait(int local_rank);
-  void sleep(int local_rank, std::chrono::nanoseconds at_most);
+  Status wait_for(int local_rank, uint32_t number);
+  Status await_reached(uint32_t number);  // by everybody
+  void sleep(int local_rank, uint32_t number, std::chrono::nanoseconds at_most);
   Status mismatch(int local_rank) const;
-  std::vector<Rank> late() const;  // who has not arrived
+  std::vector<Rank> late(uint32_t number) const;  // who has not arrived there
 
   // What every call needs first, so that it shares cache lines.
-  RankLines* const lines_;
+  Lines* const lines_;
   const int local_rank_, size_;
   const AsymmetricFence fence_;
   uint32_t number_ = 0;  // of the last barrier that this rank arrived at
@@ -117,8 +145,12 @@ class FlagBarrier {
   Monitor& monitor_;
   std::chrono::milliseconds timeout_{};
   std::optional<Deadline> deadline_;
+  uint32_t met_ = 0;  // everybody has arrived here, and reads nothing of barriers before
   const Config config_;
   const Describe describe_;
 };
+
+using FlagBarrier = BasicFlagBarrier<kMeetBanks>;
+using AheadBarrier = BasicFlagBarrier<kAheadBanks>;
 
 }  // namespace ccom

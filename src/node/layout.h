@@ -6,8 +6,10 @@
 //     line[2]        arrivals, used in turn: number of the barrier, the call's hash, up to 48 bytes of payload
 //     sleepers, has_left
 //     descriptor[2]  the calls that the lines belong to, for error texts
+//   ahead[ranks]   the same with 32 lines, for calls in which ranks go ahead of others
 //   a block for each rank, of whole pages:
 //     mail[2]        payload of small calls that does not fit into a line; of two ranks the reader may spoil it
+//     ahead_mail[32] the same, shorter, for calls in which ranks go ahead of others
 //     stage, partial, result    two banks each, for the tiles of larger calls; memory is taken when first used
 //
 // All zero is the initial state. Nothing read from here can lead outside of it.
@@ -25,6 +27,14 @@ namespace ccom {
 
 inline constexpr size_t kLinePayloadBytes = 48;
 inline constexpr size_t kMailBytes = size_t{8} << 10;
+inline constexpr size_t kAheadMailBytes = size_t{1} << 10;
+inline constexpr uint32_t kMeetBanks = 2;
+// Powers of two, because numbers wrap; tests/models explores fewer.
+#ifndef CCOM_AHEAD_BANKS
+#define CCOM_AHEAD_BANKS 32
+#endif
+inline constexpr uint32_t kAheadBanks = CCOM_AHEAD_BANKS;
+static_assert((kAheadBanks & (kAheadBanks - 1)) == 0 && kAheadBanks > kMeetBanks);
 inline constexpr size_t kNodePageBytes = 4096;
 
 // One coherence transfer carries everything that a tiny call says.
@@ -35,13 +45,14 @@ struct alignas(64) FlagLine {
 };
 static_assert(sizeof(FlagLine) == 64 && std::atomic<uint64_t>::is_always_lock_free);
 
+template <uint32_t banks>
 struct alignas(128) RankLines {
-  FlagLine line[2];
+  FlagLine line[banks];
   std::atomic<uint32_t> sleepers;  // waiting in the kernel for this rank's next arrival
   std::atomic<uint32_t> has_left;  // touches nobody's buffers any more
-  alignas(64) std::array<uint64_t, 5> descriptor[2];
+  alignas(64) std::array<uint64_t, 5> descriptor[banks];
 };
-static_assert(sizeof(RankLines) == 384);
+static_assert(sizeof(RankLines<kMeetBanks>) == 384);
 
 // A value. Ranks are counted from 0 in the order of the host's ranks.
 struct NodeLayout {
@@ -52,21 +63,32 @@ struct NodeLayout {
   size_t result_bytes() const {
     return round_up(bank_bytes / static_cast<size_t>(ranks > 2 ? ranks : 2) + kNodePageBytes);
   }
-  size_t lines_bytes() const { return round_up(static_cast<size_t>(ranks) * sizeof(RankLines)); }
-  size_t mail_bytes() const { return 2 * kMailBytes; }
+  size_t lines_bytes() const { return bytes_of_lines<kMeetBanks>() + bytes_of_lines<kAheadBanks>(); }
+  size_t mail_bytes() const { return kMeetBanks * kMailBytes + kAheadBanks * kAheadMailBytes; }
   size_t staging_bytes() const { return kNodeBanks * (bank_bytes + 2 * result_bytes()); }
   size_t block_bytes() const { return mail_bytes() + staging_bytes(); }
   size_t region_bytes() const { return lines_bytes() + block_bytes() * static_cast<size_t>(ranks); }
 
-  RankLines& lines(std::byte* region, int rank) const { return reinterpret_cast<RankLines*>(region)[rank]; }
+  template <uint32_t banks>
+  RankLines<banks>& lines(std::byte* region, int rank) const {
+    std::byte* const begin = banks == kMeetBanks ? region : region + bytes_of_lines<kMeetBanks>();
+    return reinterpret_cast<RankLines<banks>*>(begin)[rank];
+  }
   size_t block_offset(int rank) const { return lines_bytes() + block_bytes() * static_cast<size_t>(rank); }
   // Within a rank's block.
-  size_t mail_offset(size_t bank) const { return bank * kMailBytes; }
+  template <uint32_t banks>
+  size_t mail_offset(size_t bank) const {
+    return banks == kMeetBanks ? bank * kMailBytes : kMeetBanks * kMailBytes + bank * kAheadMailBytes;
+  }
   size_t stage_offset(size_t bank) const { return mail_bytes() + bank * bank_bytes; }
   size_t result_offset(size_t bank) const { return stage_offset(kNodeBanks) + bank * result_bytes(); }
   size_t partial_offset(size_t bank) const { return result_offset(kNodeBanks) + bank * result_bytes(); }
 
  private:
+  template <uint32_t banks>
+  size_t bytes_of_lines() const {
+    return round_up(static_cast<size_t>(ranks) * sizeof(RankLines<banks>));
+  }
   static size_t round_up(size_t bytes) { return (bytes + kNodePageBytes - 1) / kNodePageBytes * kNodePageBytes; }
 };
 

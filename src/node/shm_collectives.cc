@@ -29,7 +29,9 @@ ShmCollectives::ShmCollectives(NodeConfig config, Monitor& monitor, FlagBarrier:
     : config_(std::move(config)),
       monitor_(monitor),
       barrier_(config_.barrier, config_.segment->bytes().data() + config_.region_offset, config_.layout, monitor,
-               std::move(describe)),
+               describe),
+      ahead_(config_.barrier, config_.segment->bytes().data() + config_.region_offset, config_.layout, monitor,
+             std::move(describe)),
       fail_(std::move(fail)),
       reach_map_(config_.peers, config_.arena, config_.means),
       staging_(*config_.segment, config_.region_offset, config_.layout, barrier_.local_rank()),
@@ -60,8 +62,10 @@ Status ShmCollectives::run(const NodeCall& call, const CallWords& words, std::ch
     const Collective collective = call.task->task().collective;
     const size_t shown = shown_bytes(collective, size(), call.unit_bytes());
     if (shown <= config_.small_bytes[static_cast<size_t>(collective)]) {
-      barrier_.begin(words, timeout);
-      Status status = run_or_say_why(self(), [&] { return run_small(call, shown); });
+      const bool goes_ahead = call.task->task().root >= 0 && shown <= kAheadMailBytes;
+      goes_ahead ? ahead_.begin(words, timeout) : barrier_.begin(words, timeout);
+      Status status =
+          run_or_say_why(self(), [&] { return goes_ahead ? run_ahead(call, shown) : run_small(call, shown); });
       if (!status.is_ok()) [[unlikely]]
         return give_up(status);
       return status;
@@ -110,22 +114,38 @@ void ShmCollectives::end_exposure(const TiledCall::Exposure& exposure) {
 
 // ---- Small calls ----------------------------------------------------------------------------------------------------
 
-const std::byte* ShmCollectives::shown_by(int local_rank, size_t shown) const {
-  return shown <= kLinePayloadBytes ? barrier_.payload_of(local_rank) : barrier_.mail_of(local_rank);
-}
-
 Status ShmCollectives::run_small(const NodeCall& call, size_t shown) {
-  show(call, shown);
+  show(barrier_, call, shown);
   barrier_.arrive();
   CCOM_TRY(barrier_.await_all());
-  combine_shown(call, shown);
+  combine_shown(barrier_, call, shown);
   // The other one stores to them again before the barrier after the next.
   if (config_.claims_mail && size() == 2 && shown > kLinePayloadBytes)
     claim_lines(barrier_.mail_of(1 - barrier_.local_rank()), shown);
   return {};
 }
 
+// Either the root alone shows something, or it alone reads.
+Status ShmCollectives::run_ahead(const NodeCall& call, size_t shown) {
+  const NodeTask& task = call.task->task();
+  const bool root_shows = only_root_reads(task.collective);
+  const bool reads_others = (task.root == ahead_.local_rank()) != root_shows;
+  CCOM_TRY(ahead_.await_room());
+  show(ahead_, call, shown);
+  ahead_.arrive();
+  if (reads_others) CCOM_TRY(root_shows ? ahead_.await_payload(task.root) : ahead_.await_all());
+  combine_shown(ahead_, call, shown);
+  if (reads_others && config_.claims_mail && size() == 2 && shown > kLinePayloadBytes)
+    claim_lines(ahead_.mail_of(1 - ahead_.local_rank()), shown);
+  return {};
+}
+
 namespace {
+
+template <uint32_t banks>
+std::byte* shown_by(const BasicFlagBarrier<banks>& barrier, int local_rank, size_t shown) {
+  return shown <= kLinePayloadBytes ? barrier.payload_of(local_rank) : barrier.mail_of(local_rank);
+}
 
 // A copy whose length the compiler does not know is a call; tiny ones need none.
 void copy_small(std::byte* to, const std::byte* from, size_t size_bytes) {
@@ -140,27 +160,30 @@ void copy_small(std::byte* to, const std::byte* from, size_t size_bytes) {
 
 }  // namespace
 
-void ShmCollectives::show(const NodeCall& call, size_t shown) {
+template <uint32_t banks>
+void ShmCollectives::show(BasicFlagBarrier<banks>& barrier, const NodeCall& call, size_t shown) {
   if (shown == 0) return;
   const NodeTask& task = call.task->task();
   if (only_root_reads(task.collective) && task.root != barrier_.local_rank()) return;
-  copy_small(shown <= kLinePayloadBytes ? barrier_.payload() : barrier_.mail(), call.input, shown);
+  copy_small(shown <= kLinePayloadBytes ? barrier.payload() : barrier.mail(), call.input, shown);
 }
 
 // What the plans one_shot and direct do after their barrier.
-void ShmCollectives::combine_shown(const NodeCall& call, size_t shown) {
+template <uint32_t banks>
+void ShmCollectives::combine_shown(const BasicFlagBarrier<banks>& barrier, const NodeCall& call, size_t shown) {
   if (shown == 0) return;
   const NodeTask& task = call.task->task();
   const size_t unit = call.unit_bytes();
-  const auto self = static_cast<size_t>(barrier_.local_rank());
-  const bool is_root = task.root == barrier_.local_rank();
+  const auto self = static_cast<size_t>(barrier.local_rank());
+  const bool is_root = task.root == barrier.local_rank();
   const auto sum = [&](size_t offset) {  // of the first element, in bytes
     std::array<const std::byte*, kFewRanks> few;
     sources_.resize(size() > kFewRanks ? static_cast<size_t>(size()) : 0);
     const std::span<const std::byte*> sources =
         size() > kFewRanks ? std::span(sources_) : std::span(few).first(static_cast<size_t>(size()));
     for (int local_rank = 0; local_rank < size(); ++local_rank) {
-      const std::byte* const from = local_rank == barrier_.local_rank() ? call.input : shown_by(local_rank, shown);
+      const std::byte* const from =
+          local_rank == barrier.local_rank() ? call.input : shown_by(barrier, local_rank, shown);
       sources[static_cast<size_t>(local_rank)] = from + offset;
     }
     reducers_.get(call, task.completes)(sources, {&call.output, 1}, call.count, 0, offset / call.element_bytes());
@@ -168,8 +191,8 @@ void ShmCollectives::combine_shown(const NodeCall& call, size_t shown) {
   const auto gather = [&](size_t offset) {
     for (int local_rank = 0; local_rank < size(); ++local_rank) {
       std::byte* const to = call.output + static_cast<size_t>(local_rank) * unit;
-      if (local_rank != barrier_.local_rank()) {
-        copy_small(to, shown_by(local_rank, shown) + offset, unit);
+      if (local_rank != barrier.local_rank()) {
+        copy_small(to, shown_by(barrier, local_rank, shown) + offset, unit);
       } else if (!call.in_place) {
         copy_small(to, call.input + offset, unit);
       }
@@ -177,7 +200,7 @@ void ShmCollectives::combine_shown(const NodeCall& call, size_t shown) {
   };
   const auto take = [&](size_t offset) {
     if (!is_root) {
-      copy_small(call.output, shown_by(task.root, shown) + offset, unit);
+      copy_small(call.output, shown_by(barrier, task.root, shown) + offset, unit);
     } else if (!call.in_place) {
       copy_small(call.output, call.input + offset, unit);
     }

@@ -6,7 +6,8 @@
 // Two ways:
 // - Small calls: everybody shows its input in its flag line or its mail and reads everybody else's. One barrier. One
 //   function (run_small) instead of an interpreter; it does what the node plans one_shot and direct say when nobody is
-//   reached, with lines and mails as the stage.
+//   reached, with lines and mails as the stage. Where the root alone shows something, or alone reads (run_ahead), up to
+//   1 KiB, ranks wait for those whose input they read, and may be 31 such calls ahead of the others.
 // - All others run their plan (TiledCall). It begins with a barrier at which ranks say where their buffers are. Buffers
 //   within reach are used where they lie; what cannot be reached goes through staging memory, in tiles that stay in the
 //   cache.
@@ -61,7 +62,10 @@ class ShmCollectives {
   // nobody touches this rank's buffers after that. Where a peer is stopped for more than a second in the middle of a
   // copy, the output is taken out of its reach (Arena::detach): later calls on it copy.
   Status run(const NodeCall& call, const CallWords& words, std::chrono::milliseconds timeout);
-  void wake() { barrier_.wake(); }
+  void wake() {
+    barrier_.wake();
+    ahead_.wake();
+  }
 
   const ReachMap& reach_map() const { return reach_map_; }
   const CallChoices& choices() const { return choices_; }
@@ -70,9 +74,11 @@ class ShmCollectives {
 
  private:
   Status run_small(const NodeCall& call, size_t shown);
-  void show(const NodeCall& call, size_t shown);
-  void combine_shown(const NodeCall& call, size_t shown);
-  const std::byte* shown_by(int local_rank, size_t shown) const;
+  Status run_ahead(const NodeCall& call, size_t shown);
+  template <uint32_t banks>
+  void show(BasicFlagBarrier<banks>& barrier, const NodeCall& call, size_t shown);
+  template <uint32_t banks>
+  void combine_shown(const BasicFlagBarrier<banks>& barrier, const NodeCall& call, size_t shown);
   void choose_way(const NodeCall& call, const CallWords& words);
   Rank self() const { return barrier_.rank_of(barrier_.local_rank()); }
   Status give_up(const Status& cause);
@@ -82,6 +88,7 @@ class ShmCollectives {
   const NodeConfig config_;
   Monitor& monitor_;
   FlagBarrier barrier_;
+  AheadBarrier ahead_;
   const Fail fail_;
   Reducers reducers_;
   const ReachMap reach_map_;

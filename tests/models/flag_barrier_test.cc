@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// src/node/flag_barrier.cc and fences.cc: the barrier of a host's ranks, with its two banks of payload, its sleep and
-// wake-up, and its leaving after an error.
+// src/node/flag_barrier.cc and fences.cc: the barrier of a host's ranks, with its two banks of payload, that of ranks
+// that go ahead of others, with four instead of 32, their sleep and wake-up, and leaving after an error.
 #include "node/flag_barrier.h"
 
 #include <gtest/gtest.h>
@@ -40,28 +40,36 @@ alignas(4096) std::array<std::byte, size_t{3} * 65536> memory;
 
 enum class Waits { Poll, Sleep };
 
+template <uint32_t banks>
+void declare_lines(RankLines<banks>& lines) {
+  for (FlagLine& line : lines.line) declare(line.word, "word");
+  declare(lines.sleepers, "sleepers");
+  declare(lines.has_left, "has_left");
+}
+
 struct Host {
   Host(int ranks, bool is_asymmetric, Waits waits) : layout{.ranks = ranks, .bank_bytes = 4096} {
     for (int rank = 0; rank < ranks; ++rank) {
-      RankLines& lines = layout.lines(memory.data(), rank);
-      for (FlagLine& line : lines.line) declare(line.word, "word");
-      declare(lines.sleepers, "sleepers");
-      declare(lines.has_left, "has_left");
+      declare_lines(layout.lines<kMeetBanks>(memory.data(), rank));
+      declare_lines(layout.lines<kAheadBanks>(memory.data(), rank));
     }
     for (int rank = 0; rank < ranks; ++rank) {
-      FlagBarrier::Config config{.local_rank = rank, .ranks = {}, .asymmetric = is_asymmetric, .policy = {}};
+      FlagBarrierConfig config{.local_rank = rank, .ranks = {}, .asymmetric = is_asymmetric, .policy = {}};
       for (int other = 0; other < ranks; ++other) config.ranks.push_back(other);
       config.policy = {.spin = {}, .yield = std::chrono::hours(waits == Waits::Poll ? 1 : 0), .yields_per_clock = 1};
-      barriers.push_back(std::make_unique<FlagBarrier>(std::move(config), memory.data(), layout, monitor,
-                                                       [](const CallWords&) { return std::string("a call"); }));
+      const auto describe = [](const CallWords&) { return std::string("a call"); };
+      barriers.push_back(std::make_unique<FlagBarrier>(config, memory.data(), layout, monitor, describe));
+      aheads.push_back(std::make_unique<AheadBarrier>(config, memory.data(), layout, monitor, describe));
     }
   }
   NodeLayout layout;
   QuietMonitor monitor;
   std::vector<std::unique_ptr<FlagBarrier>> barriers;
+  std::vector<std::unique_ptr<AheadBarrier>> aheads;
 };
 
-std::span<std::byte> region_of(const NodeLayout& layout) { return {memory.data(), layout.lines_bytes()}; }
+// The lines, and the blocks with their mails.
+std::span<std::byte> region_of(const NodeLayout& layout) { return {memory.data(), layout.region_bytes()}; }
 
 uint64_t& word_in(std::byte* payload) { return *reinterpret_cast<uint64_t*>(payload); }
 
@@ -80,18 +88,68 @@ void pass_barriers(FlagBarrier& barrier, int rounds) {
   }
 }
 
-Outcome explore_barriers(int ranks, int rounds, bool is_asymmetric, Waits waits, Options options = {}) {
+// What small calls do (shm_collectives.cc): round r is a broadcast by rank 0 ('b') or a gather by rank 0 ('g'), in
+// which ranks go ahead, or a call of all ('a').
+void make_calls(FlagBarrier& barrier, AheadBarrier& ahead, std::string_view rounds, bool awaits_room) {
+  const int self = barrier.local_rank();
+  uint64_t number = 0;
+  const auto check_sent = [&](std::byte* mail, int rank) {
+    check(word_in(mail) == 100 * number + static_cast<uint64_t>(rank), "not what was sent");
+  };
+  for (const char kind : rounds) {
+    ++number;
+    const uint64_t sent = 100 * number + static_cast<uint64_t>(self);
+    if (kind == 'a') {
+      barrier.begin({number}, std::chrono::milliseconds(1000));
+      word_in(barrier.mail()) = sent;
+      barrier.arrive();
+      check(barrier.await_all().is_ok(), "an error");
+      for (int other = 0; other < barrier.size(); ++other) check_sent(barrier.mail_of(other), other);
+    } else {
+      ahead.begin({number}, std::chrono::milliseconds(1000));
+      if (awaits_room) check(ahead.await_room().is_ok(), "an error");
+      if (kind == 'g' || self == 0) word_in(ahead.mail()) = sent;
+      ahead.arrive();
+      if (kind == 'b' && self != 0) {
+        check(ahead.await_payload(0).is_ok(), "an error");
+        check_sent(ahead.mail_of(0), 0);
+      }
+      if (kind == 'g' && self == 0) {
+        check(ahead.await_all().is_ok(), "an error");
+        for (int other = 0; other < ahead.size(); ++other) check_sent(ahead.mail_of(other), other);
+      }
+    }
+    forget(number);
+  }
+}
+
+Outcome explore_ranks(int ranks, bool is_asymmetric, Waits waits, const std::function<void(Host&, size_t)>& run,
+                      Options options) {
   options.yields_wait = waits == Waits::Poll;
   return explore(
       region_of({.ranks = ranks, .bank_bytes = 4096}),
       [=] {
         auto host = std::make_shared<Host>(ranks, is_asymmetric, waits);
         Program program;
-        for (int rank = 0; rank < ranks; ++rank)
-          program.threads.push_back([=] { pass_barriers(*host->barriers[static_cast<size_t>(rank)], rounds); });
+        for (size_t rank = 0; rank < static_cast<size_t>(ranks); ++rank)
+          program.threads.push_back([=] { run(*host, rank); });
         return program;
       },
       options);
+}
+
+Outcome explore_barriers(int ranks, int rounds, bool is_asymmetric, Waits waits, const Options& options = {}) {
+  return explore_ranks(
+      ranks, is_asymmetric, waits, [=](Host& host, size_t rank) { pass_barriers(*host.barriers[rank], rounds); },
+      options);
+}
+
+Outcome explore_calls(int ranks, std::string_view rounds, Waits waits, const Options& options = {},
+                      bool awaits_room = true) {
+  const auto run = [=](Host& host, size_t rank) {
+    make_calls(*host.barriers[rank], *host.aheads[rank], rounds, awaits_room);
+  };
+  return explore_ranks(ranks, true, waits, run, options);
 }
 
 // Rank 0 shows its buffer at barrier 1, fails after `passed` barriers, and writes to its buffer when all are out of it.
@@ -145,6 +203,30 @@ TEST(FlagBarrierModel, RanksThatSleepBehindFences) {
 
 TEST(FlagBarrierModel, RanksThatSleepBehindMembarrier) {
   expect_all_needed([](const Options& options) { return explore_barriers(2, 2, true, Waits::Sleep, options); });
+}
+
+TEST(FlagBarrierModel, RanksAheadOfOthers) {
+  for (const std::string_view rounds : {"bbbbbb", "gggggg", "abbabb", "bgabga", "gbbgaa"}) {
+    SCOPED_TRACE(rounds);
+    expect_right(explore_calls(2, rounds, Waits::Poll));
+  }
+  if (is_long()) {
+    for (const std::string_view rounds : {"bbbbb", "ggggg", "abb", "bga", "gbbg"}) {
+      SCOPED_TRACE(rounds);
+      expect_right(explore_calls(3, rounds, Waits::Poll));
+    }
+  }
+  expect_all_needed([](const Options& options) { return explore_calls(2, "bbbbbgab", Waits::Poll, options); });
+}
+
+TEST(FlagBarrierModel, RanksAheadOfOthersThatSleep) {
+  expect_all_needed([](const Options& options) { return explore_calls(2, "bbb", Waits::Sleep, options); });
+}
+
+// The fifth broadcast writes to the bank of the first.
+TEST(FlagBarrierModel, WithoutRoomWhatOthersReadIsOverwritten) {
+  EXPECT_EQ(explore_calls(2, "bbbb", Waits::Poll, {}, false).wrong, "");
+  EXPECT_NE(explore_calls(2, "bbbbb", Waits::Poll, {}, false).wrong, "");
 }
 
 TEST(FlagBarrierModel, LeavingAfterAnErrorWithinTheCall) {

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Small calls have a function of their own. Here it is compared with the plans that it stands for: bit for bit.
+// Small calls have a function of their own. Here it is compared with the plans that it stands for: bit for bit. In
+// calls of a root, ranks go ahead of others.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
+#include <thread>
 
 #include "base/collective.h"
 #include "tests/node/node_cases.h"
@@ -11,13 +14,13 @@
 namespace ccom {
 namespace {
 
-constexpr std::array kTypes = {
-    DataType::Int8,     DataType::Uint8,    DataType::Int16,      DataType::Uint16,     DataType::Int32,
-    DataType::Uint32,   DataType::Int64,    DataType::Uint64,     DataType::Float16,    DataType::Bfloat16,
-    DataType::Float32,  DataType::Float64,  DataType::Float8e4m3, DataType::Float8e5m2, DataType::Bool,
-    DataType::Complex64, DataType::Complex128};
-constexpr std::array kOps = {ReduceOp::Sum, ReduceOp::Prod, ReduceOp::Max,  ReduceOp::Min,  ReduceOp::Avg,
-                             ReduceOp::Band, ReduceOp::Bor, ReduceOp::Bxor, ReduceOp::Land, ReduceOp::Lor};
+constexpr std::array kTypes = {DataType::Int8,       DataType::Uint8,      DataType::Int16,   DataType::Uint16,
+                               DataType::Int32,      DataType::Uint32,     DataType::Int64,   DataType::Uint64,
+                               DataType::Float16,    DataType::Bfloat16,   DataType::Float32, DataType::Float64,
+                               DataType::Float8e4m3, DataType::Float8e5m2, DataType::Bool,    DataType::Complex64,
+                               DataType::Complex128};
+constexpr std::array kOps = {ReduceOp::Sum,  ReduceOp::Prod, ReduceOp::Max,  ReduceOp::Min,  ReduceOp::Avg,
+                             ReduceOp::Band, ReduceOp::Bor,  ReduceOp::Bxor, ReduceOp::Land, ReduceOp::Lor};
 
 struct SmallCall {
   Collective collective;
@@ -26,6 +29,8 @@ struct SmallCall {
   size_t count;
   bool in_place;
   Rounding rounding;
+  Rank root;
+  bool is_late;  // some ranks pause before it
 };
 
 std::vector<SmallCall> all_calls(int ranks) {
@@ -40,12 +45,30 @@ std::vector<SmallCall> all_calls(int ranks) {
           for (const Rounding rounding : {Rounding::NearestEven, Rounding::Stochastic}) {
             for (const size_t bytes : {size_t{16}, size_t{176}}) {
               const size_t count = is_barrier ? 0 : bytes / static_cast<size_t>(ranks) / size_of(type) + 1;
-              calls.push_back({traits.collective, type, op, count, in_place, rounding});
+              calls.push_back({traits.collective, type, op, count, in_place, rounding, ranks - 1, false});
             }
           }
         }
       }
     }
+  }
+  return calls;
+}
+
+// Of all collectives, small and larger than small, by roots that change, most of them calls of a root.
+std::vector<SmallCall> random_calls(int ranks, uint32_t seed) {
+  constexpr std::array kKinds = {Collective::Broadcast, Collective::Broadcast, Collective::Scatter,
+                                 Collective::Gather,    Collective::Reduce,    Collective::AllReduce};
+  constexpr std::array<size_t, 8> kShown = {8, 48, 52, 1024, 1028, 5000, 8192, 40000};
+  std::mt19937 random(seed);
+  std::vector<SmallCall> calls(ranks > 8 ? 200 : 1500);
+  for (size_t i = 0; i < calls.size(); ++i) {
+    const bool repeats = i > 0 && random() % 4 != 0;  // rows of calls of one kind and root
+    const Collective collective = repeats ? calls[i - 1].collective : kKinds[random() % kKinds.size()];
+    const Rank root = repeats ? calls[i - 1].root : static_cast<Rank>(random()) % ranks;
+    const size_t units = input_units(collective, ranks, true);
+    calls[i] = {collective, DataType::Int32,       ReduceOp::Sum,  kShown[random() % kShown.size()] / 4 / units,
+                false,      Rounding::NearestEven, std::abs(root), random() % 8 == 0};
   }
   return calls;
 }
@@ -58,7 +81,9 @@ std::vector<Memory> results_of(NodeCrew& crew, int rank, const std::vector<Small
   std::mt19937 random(static_cast<uint32_t>(rank));
   const int ranks = crew.ranks();
   for (const SmallCall& small : calls) {
-    const Rank root = is_rooted(small.collective) ? ranks - 1 : -1;
+    if (small.is_late && (results.size() + static_cast<size_t>(rank)) % 3 == 0)
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+    const Rank root = is_rooted(small.collective) ? small.root : -1;
     const bool is_root = rank == root;
     const NodeTask task = node_task(small.collective, ranks, root);
     const size_t unit = small.count * size_of(small.type);
@@ -109,6 +134,21 @@ TEST_P(SmallCalls, AreWhatTheirPlansAre) {
           << name_of(calls[i].collective) << " of " << name_of(calls[i].type) << ", " << name_of(calls[i].op) << ", "
           << calls[i].count << " elements, rank " << rank << (calls[i].in_place ? ", in place" : "");
     }
+  }
+}
+
+TEST_P(SmallCalls, OfRanksAheadOfOthersAreWhatTheirPlansAre) {
+  const int ranks = GetParam();
+  const std::vector<SmallCall> calls = random_calls(ranks, testing::UnitTest::GetInstance()->random_seed() + 1);
+  std::vector<std::vector<Memory>> is(static_cast<size_t>(ranks)), wanted = is;
+  NodeCrew small({.ranks = ranks, .small_bytes = kMailBytes});
+  small.run([&](int rank, ShmCollectives&) { is[static_cast<size_t>(rank)] = results_of(small, rank, calls); });
+  NodeCrew planned({.ranks = ranks, .small_bytes = 0});
+  planned.run([&](int rank, ShmCollectives&) { wanted[static_cast<size_t>(rank)] = results_of(planned, rank, calls); });
+  for (size_t rank = 0; rank < is.size(); ++rank) {
+    const auto differs = std::ranges::mismatch(is[rank], wanted[rank]).in1 - is[rank].begin();
+    EXPECT_EQ(static_cast<size_t>(differs), calls.size())
+        << name_of(calls[static_cast<size_t>(differs)].collective) << ", rank " << rank;
   }
 }
 

@@ -216,6 +216,7 @@ const std::map<std::string, std::string> kNoThresholds = {
     {"kRoundFromLines", "alignment of parts: moves the border between two ranks' work"},
     {"kLinePayloadBytes", "capacity of a flag line"},
     {"kMailBytes", "capacity of a mail"},
+    {"kAheadMailBytes", "the same"},
     {"kNodePageBytes", "of a page"},
     {"kStrideBytes", "between two looks at the communicator's error"},
     {"kMostPlans", "size of a cache"},
