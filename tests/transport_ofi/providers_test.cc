@@ -4,11 +4,13 @@
 // and in order, and everybody leaves in peace. A provider that is not installed is skipped, but for the one that must
 // be there. `net` leaks memory of its own, so not under the address sanitizer; `shm` installs signal handlers.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 
 #include "tests/transport_ofi/ofi_job.h"
 #include "transports/ofi/fabric.h"
@@ -116,6 +118,25 @@ TEST_P(OfiProvider, LeavesSignalHandlersAlone) {
     EXPECT_EQ(handlers[number].sa_handler, kHandlersAtStart[number].sa_handler) << strsignal(static_cast<int>(number));
   }
 }
+
+size_t resident_mib() {
+  size_t pages = 0, resident = 0;
+  std::ifstream("/proc/self/statm") >> pages >> resident;
+  return resident * static_cast<size_t>(::sysconf(_SC_PAGESIZE)) >> 20;
+}
+
+#ifndef __SANITIZE_ADDRESS__
+// Of rxm's pools and ours, between two transports in one process; by libfabric's own sizes 175 MiB.
+TEST(OfiMemory, IsBounded) {
+  const size_t before = resident_mib();
+  OfiJob job({.provider = "tcp;ofi_rxm", .rails = {"127.0.0.1"}});
+  ASSERT_TRUE(job.status().is_ok()) << job.status().message();
+  ASSERT_TRUE(job.connect_all());
+  const size_t taken = resident_mib() - before;
+  std::printf("%zu MiB\n", taken);
+  EXPECT_LT(taken, 120u);
+}
+#endif
 
 std::string provider_name(const testing::TestParamInfo<const char*>& member) {
   std::string name = member.param;

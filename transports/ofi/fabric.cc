@@ -31,6 +31,8 @@ bool takes_address(const std::string& provider) { return !is_efa(provider) && pr
 //   survive a fork.
 // - tcp: up to 9000 bytes that a full socket did not take are kept and called sent. Only a later poll sends them, and a
 //   rank whose sends are complete may wait for its node-mates, or compute, while a peer waits for those bytes.
+// - tcp: rxm fills pools of 16 KiB buffers for 4,096 messages of each kind, 340 MB in a process; ccom has no more than
+//   tens under way (docs/ofi.md). 1,024 is the most that libfabric 1.17's tcp takes.
 void set_provider_variables(const std::string& provider) {
   if (is_efa(provider)) {
     setenv("FI_EFA_ENABLE_SHM_TRANSFER", "0", 0);
@@ -38,6 +40,8 @@ void set_provider_variables(const std::string& provider) {
     setenv("FI_EFA_USE_HUGE_PAGE", "0", 0);
   } else if (provider.starts_with("tcp")) {
     setenv("FI_TCP_STAGING_SBUF_SIZE", "0", 0);
+    setenv("FI_OFI_RXM_MSG_RX_SIZE", "256", 0);
+    setenv("FI_OFI_RXM_MSG_TX_SIZE", "256", 0);
   }
 }
 
