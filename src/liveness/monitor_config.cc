@@ -41,12 +41,13 @@ Status check_config(const MonitorConfig& config) {
   return Status::ok();
 }
 
-// Remote hosts get a little more time than local ranks, so that a stopped process is reported by its own host, which
-// can tell it from an unreachable one.
+// Remote hosts get a quarter more time than local ranks, so that a stopped process is reported by its own host, which
+// can tell it from an unreachable one. A rank's last heartbeats there and here may lie dead/12 apart, and on a busy
+// host its node-mates' look at them comes late.
 TreeConfig tree_config(const MonitorConfig& config, int tree) {
   TreeConfig found{.hosts = {},
                    .self = config.host_index,
-                   .dead_ns = (config.dead_ms + config.dead_ms / 8) * kNsPerMs,
+                   .dead_ns = (config.dead_ms + config.dead_ms / 4) * kNsPerMs,
                    .settle_ns = kSettleNs,
                    .decision_ns = kDecisionNs};
   for (int host = 0; host < static_cast<int>(config.hosts.size()); ++host) {
