@@ -539,6 +539,30 @@ TEST(Memory, IsZeroedAndRefusesStrangers) {
   EXPECT_EQ(ccomMemFree(nullptr), ccomSuccess);
 }
 
+// In small calls of a root the others may be far behind.
+TEST(Communicators, ARootMayLeaveWhileOthersAreBehind) {
+  for (const int bytes : {4, 1024}) {
+    std::vector<ccomComm_t> comms(3);
+    ASSERT_EQ(ccomCommInitAll(comms.data(), 3, nullptr), ccomSuccess);
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < 3; ++rank) {
+      threads.emplace_back([&comms, rank, bytes] {
+        ccomComm_t comm = comms[static_cast<size_t>(rank)];
+        if (rank != 0) std::this_thread::sleep_for(std::chrono::milliseconds(100 * rank));
+        std::vector<int> x(static_cast<size_t>(bytes) / sizeof(int));
+        for (int i = 0; i < 20; ++i) {
+          if (rank == 0) std::ranges::fill(x, i);
+          ASSERT_EQ(ccomBroadcast(x.data(), x.data(), x.size(), ccomInt32, 0, comm, nullptr), ccomSuccess)
+              << ccomGetLastError(comm);
+          ASSERT_EQ(x, std::vector<int>(x.size(), i));
+        }
+        EXPECT_EQ(ccomCommDestroy(comm), ccomSuccess);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+}
+
 TEST(Communicators, SeveralAtOnceDoNotDisturbOneAnother) {
   ccomComm_t a[2];
   ccomComm_t b[2];
