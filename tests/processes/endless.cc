@@ -135,6 +135,7 @@ ccomResult_t make_calls_until_error(bool ends_at_signal, const Calls& calls, cco
 }  // namespace
 
 int call_without_end(const std::string& collective, size_t bytes) {
+  say("begins");
   ccomComm_t comm = join(nullptr);
   say("joined");
   const size_t whole = whole_blocks(bytes);

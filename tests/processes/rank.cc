@@ -43,7 +43,6 @@ int report_failure(ccomComm_t comm, ccomResult_t result) {
 ccomComm_t join(const ccomConfig_t* config) {
   ccomUniqueId id;
   ccomComm_t comm = nullptr;
-  say("begins");
   ccomResult_t result = ccomUniqueIdFromUrl("env://", nranks, rank, &id);
   if (result == ccomSuccess) result = ccomCommInitRankConfig(&comm, nranks, id, rank, config);
   if (result == ccomSuccess) return comm;

@@ -19,7 +19,7 @@ void say(const std::string& line);
 void say_failure(ccomComm_t comm, ccomResult_t result);
 // The same; destroys the communicator; the program's exit code.
 int report_failure(ccomComm_t comm, ccomResult_t result);
-// Says "begins" and joins the job. Where that fails it says "init CODE [PEERS] TEXT" and ends the process.
+// Joins the job. Where that fails it says "init CODE [PEERS] TEXT" and ends the process.
 ccomComm_t join(const ccomConfig_t* config);
 
 // HOW: mapped, registered, ordinary. Whole pages, so that they can be registered.

@@ -3,8 +3,8 @@
 // One rank of a process test: does what its arguments say and reports on stdout, one line per event, for the parent to
 // read.
 //   rank_program loop BYTES [COLLECTIVE]
-//                                    "joined"; calls without end (endless.h); "ready" after the third, "failed ..." on
-//                                    the first error; COLLECTIVE: allreduce, or "cycle"
+//                                    "begins", "joined"; calls without end (endless.h); "ready" after the third,
+//                                    "failed ..." on the first error; COLLECTIVE: allreduce, or "cycle"
 //   rank_program ended HOW BUFFERS BYTES
 //                                    the same until SIGUSR1 ends rank 0's communicator (endless.h)
 //   rank_program dies COLLECTIVE BUFFERS BYTES VICTIM NUMBER PERCENT
