@@ -265,6 +265,14 @@ TEST(Log, TheFunctionMayLogAndExchangeItself) {
   EXPECT_EQ(calls, 3);
 }
 
+// Whoever logs waits 10 ms, and _exit() for nobody; on a loaded machine the lines may come later.
+bool has_written_all() {
+  std::string blocked;
+  for (int i = 0; i < 5000 && threads_named("ccom-log", &blocked) > 0; ++i)
+    std::this_thread::sleep_for(milliseconds(2));
+  return threads_named("ccom-log", &blocked) == 0;
+}
+
 // The parent's lines are the parent's; a child says its own, and has the function.
 TEST(Log, AForkedChildLogsForItself) {
   SKIP_WITHOUT_THREADS_AFTER_FORK();
@@ -273,10 +281,11 @@ TEST(Log, AForkedChildLogsForItself) {
     const pid_t grandchild = ::fork();
     if (grandchild == 0) {
       log(LogLevel::Error, "child");
-      ::_exit(0);
+      ::_exit(has_written_all() ? 0 : 5);
     }
     ::waitpid(grandchild, nullptr, 0);
     log(LogLevel::Error, "parent again");
+    if (!has_written_all()) ::_exit(5);
   });
   EXPECT_EQ(child.wait(), 0);
   std::vector<std::string> lines = child.read();
@@ -324,11 +333,9 @@ TEST(Log, TheThreadLeavesSignalsAloneAndExistsOnlyWhenThereAreLines) {
     for (const int number : {SIGINT, SIGTERM, SIGUSR1, SIGCHLD}) {
       if ((mask >> (number - 1) & 1) == 0) ::_exit(4);
     }
-    for (int i = 0; i < 5000 && threads_named("ccom-log", &blocked) > 0; ++i) {
-      std::this_thread::sleep_for(milliseconds(2));
-    }
-    if (threads_named("ccom-log", &blocked) != 0) ::_exit(5);
+    if (!has_written_all()) ::_exit(5);
     log(LogLevel::Error, "again");
+    if (!has_written_all()) ::_exit(5);
   });
   EXPECT_EQ(child.wait(), 0);
   EXPECT_EQ(child.read(), (std::vector<std::string>{"wanted", "again"}));
