@@ -164,7 +164,7 @@ template <uint32_t banks>
 void ShmCollectives::show(BasicFlagBarrier<banks>& barrier, const NodeCall& call, size_t shown) {
   if (shown == 0) return;
   const NodeTask& task = call.task->task();
-  if (only_root_reads(task.collective) && task.root != barrier_.local_rank()) return;
+  if (only_root_reads(task.collective) && task.root != barrier.local_rank()) return;
   copy_small(shown <= kLinePayloadBytes ? barrier.payload() : barrier.mail(), call.input, shown);
 }
 

@@ -51,7 +51,7 @@ TEST(Trn1Fabric, CarriesBytesOverItsOwnLinksOnly) {
     for (int r = 0; r < 32; ++r) all[static_cast<size_t>(r)] = r;
     ASSERT_TRUE(job.wait_for("done", all, kPatience)) << collective << "\n" << job.transcript();
     check_links(job, 32, false);
-    EXPECT_TRUE(job.finish(kPatience));
+    EXPECT_TRUE(job.finish(milliseconds(10000)));
   }
 }
 
@@ -63,7 +63,7 @@ TEST(Trn1Fabric, TwoHostsOf32AreHierarchical) {
   for (int r = 0; r < 64; ++r) all[static_cast<size_t>(r)] = r;
   ASSERT_TRUE(job.wait_for("done", all, kPatience)) << job.transcript();
   check_links(job, 64, true);
-  EXPECT_TRUE(job.finish(kPatience));
+  EXPECT_TRUE(job.finish(milliseconds(10000)));
 }
 
 }  // namespace

@@ -81,7 +81,7 @@ std::string error_of(const Job& job, int rank) {
 // A rank that begins its start after rank 0 has failed finds neither id file nor server, and names rank 0 when its time
 // is up: a limit (docs/reliability.md), which a loaded machine reaches.
 bool began_too_late(const Job& job, int rank, const std::string& error) {
-  return error.starts_with("init 8 [0]") && job.line(0, "init ").starts_with("init ") &&
+  return error.starts_with("init 8 [0]") && !job.line(0, "init ").empty() &&
          job.when(0, "init ") < job.when(rank, "begins");
 }
 
