@@ -84,9 +84,7 @@ class BasicFlagBarrier {
   Status await_all() {
     for (int k = 1, local_rank = local_rank_; k < size(); ++k) {  // beginning behind this one
       if (++local_rank == size()) local_rank = 0;
-      CCOM_TRY(await(local_rank));
-      if (line_of(local_rank, number_).hash != hash_) [[unlikely]]
-        return mismatch(local_rank);
+      CCOM_TRY(await_payload(local_rank));
     }
     return {};
   }
