@@ -181,7 +181,11 @@ class ControlJoin {
       parent.pending.reset();
       return;
     }
-    if (failure.empty() && parent.pending->deadline.passed()) failure = "no answer within two seconds";
+    // Once it has the Confirm, the peer may have admitted this connection, and admits no other: TCP delivers its
+    // Welcome.
+    const bool has_confirmed = parent.pending->handshake.step() == HandshakeStep::Welcome;
+    if (failure.empty() && !has_confirmed && parent.pending->deadline.passed())
+      failure = "no answer within two seconds";
     if (failure.empty()) return;
     parent.last_failure = std::move(failure);
     parent.pending.reset();

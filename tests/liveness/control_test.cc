@@ -16,6 +16,7 @@
 #include "base/handshake.h"
 #include "liveness/control_link.h"
 #include "liveness/sockets.h"
+#include "tests/base_network/free_ports.h"
 #include "tests/base_network/strangers.h"
 #include "tests/liveness/cluster.h"
 
@@ -244,6 +245,33 @@ TEST(ControlPort, RefusesRecordingsReflectionsAndOtherProtocols) {
   EXPECT_TRUE(cluster[1].connect(addresses, Deadline::after_ms(10000)).is_ok());
   parent.join();
   EXPECT_TRUE(root.is_ok()) << root.message();
+}
+
+// A parent that lost the processor after it had received the Confirm: it admits this connection, and would admit no
+// other.
+TEST(ControlPort, AChildThatHasConfirmedWaitsForItsWelcome) {
+  test::Cluster cluster({1, 1});
+  const MonitorConfig config = cluster.config_of(1);
+  const uint16_t port = free_ports(1).low;
+  const auto listener = listen_at_port("127.0.0.1", port, 8);
+  ASSERT_TRUE(listener.has_value());
+  auto addresses = cluster.addresses();
+  addresses[0] = "127.0.0.1:" + std::to_string(port);
+  Status child;
+  std::jthread joining([&] { child = cluster[1].connect(addresses, Deadline::after_ms(20000)); });
+
+  pollfd arrived{.fd = listener->get(), .events = POLLIN, .revents = 0};
+  ASSERT_EQ(::poll(&arrived, 1, 5000), 1);
+  const Descriptor socket = Descriptor::from([&] { return ::accept(listener->get(), nullptr, nullptr); });
+  const Secret key = config.key.derive("ccom liveness");
+  Handshake parent = Handshake::acceptor({HandshakeProtocol::Control, key, config.communicator, 0});
+  ASSERT_TRUE(parent.receive(heard(socket)));
+  say(socket, parent.next(int32_t{0}));
+  ASSERT_TRUE(parent.receive(heard(socket)));
+  std::this_thread::sleep_for(std::chrono::milliseconds(2500));  // a connector has two seconds for what comes before
+  say(socket, parent.next(int32_t{0}));
+  joining.join();
+  EXPECT_TRUE(child.is_ok()) << child.message();
 }
 
 TEST(ControlPort, AFloodOfIdleConnectionsDoesNotKeepAChildOut) {

@@ -6,7 +6,11 @@
 namespace ccom::tcp {
 namespace {
 
-constexpr std::chrono::milliseconds kHelloTimeout{2000};
+// How long an acceptor waits for the Hello, and for a Confirm; a connector may have lost the processor meanwhile, and
+// considers itself admitted once it has sent the Confirm.
+constexpr std::chrono::milliseconds kHelloTimeout{2000}, kConfirmTimeout{20'000};
+// How long a connector waits for its peer's kernel, and for its peer, before it tries another connection.
+constexpr std::chrono::milliseconds kKernelTimeout{2000}, kAnswerTimeout{20'000};
 constexpr std::chrono::milliseconds kLongestPause{100};
 
 }  // namespace
@@ -50,7 +54,8 @@ Handler ConnectionSetup::AcceptHandshake::then(void (AcceptHandshake::*next)()) 
 void ConnectionSetup::AcceptHandshake::watch(std::chrono::milliseconds timeout) {
   timer_.expires_after(timeout);
   timer_.async_wait([self = shared_from_this()](const ErrorCode& failure) {
-    if (failure || self->line_ == nullptr) return;
+    const bool is_replaced = self->timer_.expiry() > Clock::now();
+    if (failure || is_replaced || self->line_ == nullptr) return;
     ErrorCode ignored;
     const bool has_bytes = self->line_->socket.available(ignored) > 0;
     if (std::exchange(self->is_late_, true) || !has_bytes) return self->refuse();
@@ -80,6 +85,7 @@ void ConnectionSetup::AcceptHandshake::on_hello() {
   // A peer with different settings is answered as well, so that it can report the difference too.
   settings_ = compare_settings(mine, theirs, peer);
   if (settings_.is_ok() && !setup_.is_missing(id_)) return refuse();
+  watch(kConfirmTimeout);
   message_ = handshake_.next(mine);
   async_write(*line_, message_.writable_bytes(), then(&AcceptHandshake::on_answered));
 }
@@ -107,6 +113,7 @@ ConnectionSetup::ConnectAttempt::ConnectAttempt(ConnectionSetup& setup, LineId i
 Handler ConnectionSetup::ConnectAttempt::then(void (ConnectAttempt::*next)(), const char* action) {
   return [self = shared_from_this(), next, action](const ErrorCode& failure) {
     if (self->is_closed_) return;
+    if (!self->late_.empty()) return self->retry(std::exchange(self->late_, {}));
     if (!failure) return (self.get()->*next)();
     const bool has_ended = failure == asio::error::eof || failure == asio::error::connection_reset ||
                            failure == boost::system::errc::protocol_error;
@@ -120,7 +127,27 @@ void ConnectionSetup::ConnectAttempt::start() {
   const ErrorCode failure = open_from(socket, path_.from);
   if (failure) return retry("socket: " + failure.message());
   line_ = std::make_unique<Line>(std::move(socket));
+  handshake_ = Handshake::connector(handshake_identity(setup_.self_), id_.peer);
+  watch(Deadline::after(kAnswerTimeout));
   line_->socket.async_connect(path_.to, then(&ConnectAttempt::on_connected, "connect"));
+}
+
+// The kernel repeats a lost SYN or Hello at intervals that double; a new connection begins with short ones. What the
+// peer's kernel has acknowledged waits there for a peer that has not called connect() yet. After the Confirm the peer
+// may have admitted this connection, and admits no other.
+void ConnectionSetup::ConnectAttempt::watch(Deadline answer) {
+  timer_.expires_after(kKernelTimeout);
+  timer_.async_wait([self = shared_from_this(), answer](const ErrorCode& failure) {
+    if (failure || self->is_closed_ || self->line_ == nullptr || self->handshake_.is_complete()) return;
+    const bool is_taken = self->is_connected_ && unacknowledged_bytes(self->line_->fd) == 0;
+    if (is_taken && !answer.passed()) return self->watch(answer);
+    self->late_ = !self->is_connected_ ? "connect: no answer"
+                  : is_taken           ? "hello: no answer"
+                                       : "hello: not acknowledged";
+    // The step under way ends, and retries. Nothing of this connection is to reach the peer any more.
+    reset_on_close(self->line_->fd);
+    self->line_->socket.close();
+  });
 }
 
 void ConnectionSetup::ConnectAttempt::close() {
@@ -141,26 +168,28 @@ void ConnectionSetup::ConnectAttempt::retry(const std::string& reason) {
   });
 }
 
+// The other options follow when the peer has answered. A keepalive probe before the Hello would be fatal: a listener
+// that defers connections until data arrives answers it with a newer timestamp than that of its SYN-ACK, and Linux
+// from 6.15 on then drops all that echoes it (TcpExtTSEcrRejected).
 void ConnectionSetup::ConnectAttempt::on_connected() {
   is_connected_ = true;
-  set_options(line_->socket, setup_.options_);
+  disable_nagle(line_->fd);
   if (!setup_.secure(*line_, Tls::Side::Connects)) return retry("TLS: out of memory");
   async_secure(*line_, then(&ConnectAttempt::on_secure, "TLS"));
 }
 
 void ConnectionSetup::ConnectAttempt::on_secure() {
-  handshake_ = Handshake::connector(handshake_identity(setup_.self_), id_.peer);
   message_ = handshake_.next(terms_of(setup_.self_, id_, expected_.peer.channels));
   async_write(*line_, message_.writable_bytes(), then(&ConnectAttempt::on_hello_sent, "hello"));
 }
 
-// No timeout of its own: a late peer has not called connect() yet, and its kernel holds our hello until then.
 void ConnectionSetup::ConnectAttempt::on_hello_sent() {
   async_read(*line_, message_.writable_bytes(), then(&ConnectAttempt::on_answer, "hello"));
 }
 
 void ConnectionSetup::ConnectAttempt::on_answer() {
   if (!handshake_.receive(message_)) return retry("hello: authentication failed");
+  set_options(line_->socket, setup_.options_);
   const LineTerms mine = terms_of(setup_.self_, id_, expected_.peer.channels);
   Status settings = compare_settings(mine, message_.terms_as<LineTerms>(), id_.peer);
   if (!settings.is_ok()) return setup_.fail(std::move(settings));

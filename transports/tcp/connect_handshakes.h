@@ -57,6 +57,7 @@ class ConnectionSetup::ConnectAttempt : public std::enable_shared_from_this<Conn
   void on_hello_sent();
   void on_answer();
   void on_authenticated();
+  void watch(Deadline answer);
   void retry(const std::string& reason);
   // A handler that continues with `next`, or retries.
   Handler then(void (ConnectAttempt::*next)(), const char* action);
@@ -71,6 +72,7 @@ class ConnectionSetup::ConnectAttempt : public std::enable_shared_from_this<Conn
   bool is_connected_ = false;   // in the current attempt
   bool was_connected_ = false;  // in an earlier attempt
   bool is_closed_ = false;
+  std::string late_;  // why the current attempt was ended, until its pending step knows
   Handshake handshake_;
   HandshakeMessage message_;  // being read or written
 };

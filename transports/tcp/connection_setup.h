@@ -3,8 +3,10 @@
 // Establishes all connections of a rank: for every channel and stream of a pair the lower rank accepts and the higher
 // connects. Asynchronous, on the caller's io_context, so that no peer can block another:
 // - an incoming connection costs one descriptor until its first message has arrived (base/unproved.h), then has two
-//   seconds to authenticate, and is dropped silently if it fails; the oldest also if there are more than max_proving();
-// - a failed attempt is repeated with growing delays until the deadline.
+//   seconds to show the key, and is dropped silently if it fails; the oldest also if there are more than max_proving();
+// - a failed attempt is repeated with growing delays until the deadline, and so is one whose hello the peer's kernel
+// has
+//   not acknowledged in time.
 // Used by one thread; exists during connect() only.
 #pragma once
 

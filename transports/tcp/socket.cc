@@ -114,6 +114,11 @@ size_t unacknowledged_bytes(int fd) {
   return ::ioctl(fd, SIOCOUTQ, &bytes) == 0 && bytes > 0 ? static_cast<size_t>(bytes) : 0;
 }
 
+void reset_on_close(int fd) {
+  const linger at_once{.l_onoff = 1, .l_linger = 0};
+  (void)::setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+}
+
 // MSG_TRUNC on TCP: the kernel drops the data without copying, so a peer cannot send faster than we discard.
 void discard_input(int fd) {
   constexpr int kMaxCalls = 16;

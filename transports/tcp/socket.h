@@ -77,6 +77,8 @@ struct Silence {
   std::chrono::milliseconds since_answer{0};
 };
 Silence query_silence(int fd);
+// Nothing that is still queued is sent; the peer gets a reset.
+void reset_on_close(int fd);
 // Discards received data.
 void discard_input(int fd);
 
