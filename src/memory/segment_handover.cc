@@ -208,14 +208,13 @@ Status UnixSegmentServer::serve(const SharedSegment& segment, int clients, const
       return error(Code::Timeout, "hand over shared memory at %s: %d of %d clients came", path_.c_str(), served,
                    clients);
     }
-    std::erase_if(pending_, [](const PendingClient& client) { return client.deadline.passed(); });
+    const bool full = pending_.size() >= kMaxPending;
     Deadline next = limit.next_look();
     std::vector<pollfd> polled;
     for (const PendingClient& client : pending_) {
       polled.push_back({client.socket.get(), POLLIN, 0});
-      next = next.earlier(client.deadline);
+      if (full) next = next.earlier(client.deadline);
     }
-    const bool full = pending_.size() >= kMaxPending;
     polled.push_back({full ? -1 : listener_.get(), POLLIN, 0});
     if (::poll(polled.data(), polled.size(), poll_timeout_ms(next)) < 0) {
       if (errno == EINTR) continue;
@@ -228,6 +227,8 @@ Status UnixSegmentServer::serve(const SharedSegment& segment, int clients, const
       if (progress == Progress::Done) ++served;
       pending_.erase(pending_.begin() + static_cast<ptrdiff_t>(i));
     }
+    // Who takes long may be a rank that lost the processor. It is dropped only where others wait for its place.
+    if (full) std::erase_if(pending_, [](const PendingClient& client) { return client.deadline.passed(); });
     CCOM_TRY(accept_all());
   }
   close_and_remove();

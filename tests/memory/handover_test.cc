@@ -214,6 +214,23 @@ TEST_F(HandOver, AnIdlingStrangerHoldsNobodyUp) {
   EXPECT_LT(Clock::now() - start, std::chrono::milliseconds(1500));
 }
 
+// On a crowded machine.
+TEST_F(HandOver, WaitsForAClientThatLostTheProcessor) {
+  const std::string path = server_->path();
+  std::thread client([this, &path] {
+    const Descriptor socket = connect_to(path);
+    Handshake slow = Handshake::connector(side(key_, 1, path), 0);
+    say(socket, slow.next());
+    ASSERT_TRUE(slow.receive(heard(socket)));
+    std::this_thread::sleep_for(std::chrono::milliseconds(2500));  // an idle stranger may take two seconds
+    say(socket, slow.next());
+    EXPECT_EQ(heard(socket).step, HandshakeStep::Welcome);
+  });
+  const Status status = server_->serve(*segment_, 1, Deadline::after(kPatience));
+  client.join();
+  EXPECT_TRUE(status.is_ok()) << status.message();
+}
+
 TEST_F(HandOver, ManyStrangersAreShakenOff) {
   std::vector<Descriptor> strangers;
   for (int i = 0; i < 100; ++i) strangers.push_back(connect_to(server_->path()));  // more than it talks to at a time
