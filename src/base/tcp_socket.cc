@@ -134,21 +134,22 @@ Result<Descriptor> listen_at(const std::string& ip, const PortRange& ports, int 
       .with_cure("widen CCOM_PORT_RANGE; docs/tcp.md says how many ports a host needs");
 }
 
-// Six probes: the kernel counts whole seconds, and one lost reply must not break a connection.
 void disable_nagle(int fd) {
   const int on = 1;
   (void)::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
+// Three probes in the second half: one lost reply must not break a connection, and a host with thousands of idle
+// connections must not spend its time with more. The kernel counts whole seconds.
 void enable_keepalive(int fd, std::chrono::milliseconds silence) {
-  constexpr int kSteps = 6;
+  constexpr int kProbes = 3, kSteps = 2 * kProbes;
   constexpr int64_t kLongestStep = 3600;
   const int64_t step = (silence.count() + kSteps * 1000 - 1) / (kSteps * 1000);
   const int step_seconds = static_cast<int>(std::clamp<int64_t>(step, 1, kLongestStep));
   set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-  set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, step_seconds);
+  set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, (kSteps - kProbes) * step_seconds);
   set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, step_seconds);
-  set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, kSteps - 1);
+  set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, kProbes);
 }
 
 void set_user_timeout(int fd, std::chrono::milliseconds silence) {
