@@ -6,8 +6,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <regex>
+#include <thread>
 
 #include "tests/processes/job.h"
 #include "tests/processes/rotation.h"
@@ -89,6 +91,20 @@ TEST_P(Departures, LeavingAfterTheLastCallOfAllIsNoErrorForAnybody) {
     for (int rank = 0; rank < 4; ++rank) EXPECT_EQ(job.line(rank, "ended"), "ended 0 ") << how;
     EXPECT_TRUE(job.finish(milliseconds(20000)));
   }
+}
+
+// With rank 0 goes what joins the hosts of the other two, where each has its own.
+TEST_P(Departures, ARankThatDiesAfterOthersHaveLeftIsNamed) {
+  Job job(3, {"outlive"}, [](int rank) { return environment_for(GetParam(), rank); });
+  ASSERT_TRUE(job.wait_for("ready", {0, 1, 2}, milliseconds(60000))) << job.transcript();
+  std::this_thread::sleep_for(milliseconds(200));
+  job.signal(1, SIGKILL);
+  ASSERT_TRUE(job.wait_for("failed", {2}, milliseconds(20000))) << job.transcript();
+  EXPECT_TRUE(job.line(2, "failed").starts_with("failed 6 [1]")) << job.line(2, "failed");
+  const auto time = job.when(2, "failed") - job.when(2, "ready");
+  std::printf("%s: known after %.1f s\n", GetParam().c_str(), std::chrono::duration<double>(time).count() - 0.2);
+  job.signal(0, SIGKILL);
+  EXPECT_TRUE(job.finish(milliseconds(20000)));
 }
 
 INSTANTIATE_TEST_SUITE_P(On, Departures, testing::Values("shm", "tcp", "ofi", "mixed"),

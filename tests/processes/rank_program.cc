@@ -268,6 +268,18 @@ int partner_in(const std::string& pairs) {
   return rank;
 }
 
+// Rank 0 leaves after the last collective call, rank 1 waits for its death, and rank 2 for a message of rank 1.
+int outlive() {
+  ccomComm_t comm = join(nullptr);
+  if (const ccomResult_t result = ccomBarrier(comm, nullptr); result != ccomSuccess)
+    return report_failure(comm, result);
+  if (rank == 0) ccomCommDestroy(comm);
+  say("ready");
+  if (rank < 2) ::pause();
+  char byte = 0;
+  return report_failure(comm, ccomRecv(&byte, 1, ccomUint8, 1, comm, nullptr));
+}
+
 int timed(size_t bytes, const std::string& pairs) {
   constexpr int kRounds = 4;
   ccomComm_t comm = join(nullptr);
@@ -322,6 +334,7 @@ int main(int argc, char** argv) {
   if (what == "canary" && argc > 3) return canary(argv[2], std::strtoul(argv[3], nullptr, 10));
   if (what == "end" && argc > 2) return end_one_after_another(argv[2]);
   if (what == "lonely") return lonely();
+  if (what == "outlive") return outlive();
   if (what == "links" && argc > 2) return links(argv[2]);
   return 3;
 }

@@ -42,13 +42,15 @@ struct Link {
   std::chrono::nanoseconds refused_for{};  // since the last success
   size_t unfinished = 0;                   // operations queued or with the provider
 
-  uint64_t sent = 0, acknowledged = 0;    // Data fragments sent in total; and acknowledged
-  uint64_t arrived = 0, announced = 0;    // the same from the peer
-  uint64_t awaited = 0;                   // only the header was received; not counted as arrived
-  std::optional<uint64_t> goodbye_count;  // the peer is leaving after sending that many
-  bool is_cut = false;                    // and its writes need not arrive
-  bool is_told = false;                   // that we are leaving
-  bool is_dead = false;                   // sends to it fail
+  uint64_t sent = 0, acknowledged = 0;     // Data fragments sent in total; and acknowledged
+  uint64_t arrived = 0, announced = 0;     // the same from the peer
+  uint64_t awaited = 0;                    // only the header was received; not counted as arrived
+  std::optional<uint64_t> goodbye_count;   // the peer is leaving after sending that many
+  bool is_cut = false;                     // and its writes need not arrive
+  bool is_told = false;                    // that we are leaving
+  bool is_dead = false;                    // sends to it fail
+  Clock::time_point probe_at{};            // see probes.cc
+  std::chrono::nanoseconds probe_pause{};  // 0: something has come since the last look
 
   explicit Link(const Handshake& start) : handshake(start) {}
   bool is_connected() const { return is_confirmed; }

@@ -135,6 +135,7 @@ void OfiTransport::wait(std::chrono::nanoseconds at_most) {
   const bool has_work =
       !board_.ready.empty() || !paused_.empty() || !board_.completed.empty() || !board_.failed.is_ok();
   if (has_work && !board_.stopped) return;
+  if (const auto now = Clock::now(); now >= look_at_) probe_silent_peers(now);
   if (!waiting_.empty() || pool_.is_waiting() || rails_->is_waiting()) {
     at_most = std::min<std::chrono::nanoseconds>(at_most, kRefusedSlice);
   }

@@ -17,7 +17,8 @@
 // Memory is used when it is first written, except on EFA, which pins it at once.
 //
 // Dead peers: sends to them fail, or the provider stays busy until a timeout (sending.cc); both are a RemoteError that
-// names the peer. A peer that is merely silent is detected by liveness, not here.
+// names the peer. Who only waits for a peer sends to it now and then (probes.cc). A peer that is merely silent is
+// detected by liveness, not here.
 //
 // fork(): the child must not use the transport; destroying it there is a no-op.
 #pragma once
@@ -133,6 +134,10 @@ class OfiTransport final : public Transport {
   Status drop_or_blame(ReceiveOperation& operation);
   Status damaged(const Link& link, const char* what) const;
 
+  // probes.cc
+  void probe_silent_peers(Clock::time_point now);
+  Status probe(Link& link);
+
   // shutdown.cc
   void tell_peers() noexcept;
   void take_leave();
@@ -159,6 +164,7 @@ class OfiTransport final : public Transport {
   uint64_t dropped_ = 0;
   size_t send_memory_bytes_ = 0, slot_memory_bytes_ = 0;
   std::chrono::nanoseconds sleep_{};  // of a wait() that only its timeout can end
+  Clock::time_point look_at_{};       // for silent peers
   const pid_t process_ = getpid();
   bool is_connecting_ = false, is_connected_ = false;
 };

@@ -83,6 +83,7 @@ Status OfiTransport::on_message(Link& link, ReceiveOperation& operation) {
     return error(Code::TransportError, "rank %d sent an invalid message", link.rank).with_peers({link.rank});
   }
   link.acknowledged = std::max(link.acknowledged, header.arrived);
+  link.probe_pause = {};
   switch (header.prefix.kind) {
     case Kind::Data: return on_data(link, header, operation);
     case Kind::Grant: CCOM_TRY(link.channels[header.prefix.channel]->take_credit(header)); break;
