@@ -101,8 +101,11 @@ bool Job::wait_for(const std::string& prefix, const std::vector<int>& ranks, std
   const auto all_said = [&] {
     return std::ranges::all_of(ranks, [&](int rank) { return !line(rank, prefix).empty(); });
   };
+  const auto says_no_more = [&](int rank) {
+    return line(rank, prefix).empty() && ranks_[static_cast<size_t>(rank)].has_ended_output;
+  };
   while (!all_said()) {
-    if (Clock::now() > deadline) return false;
+    if (Clock::now() > deadline || std::ranges::any_of(ranks, says_no_more)) return false;
     read_some(2);
   }
   return true;
