@@ -71,7 +71,7 @@ finish
 expect "JSON" $code 0 "$folder/json.0" '"verdict":"fine"' '"host":"host-1"' '"speeds":\[\]'
 
 absent=2
-hosts missing 3 --wait 3
+hosts missing 3 --wait 10  # a loaded machine takes seconds to start
 unset absent
 finish
 expect "a rank that never comes" $code 1 "$folder/missing.0" 'rank 2' 'Verdict: trouble'
