@@ -123,6 +123,7 @@ class Clusters(unittest.TestCase):
             for rank in range(4):
                 self.assertGreater(new.output(rank).count("calls"), told[rank], f"rank {rank} does not go on: {new.output(rank)}")
                 self.assertNotRegex(new.output(rank), "wrong|failed", f"rank {rank}")
+            for rank in range(4):
                 new.kill(rank)
 
 
