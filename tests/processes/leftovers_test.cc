@@ -12,7 +12,9 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <random>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -31,8 +33,12 @@ class Leftovers : public ::testing::TestWithParam<const char*> {
   Leftovers() {
     std::string pattern = (fs::temp_directory_path() / "leftovers-XXXXXX").string();
     folder_ = ::mkdtemp(pattern.data());
+    said_ = folder_ + ".said";
   }
-  ~Leftovers() override { fs::remove_all(folder_); }
+  ~Leftovers() override {
+    fs::remove_all(folder_);
+    fs::remove(said_);
+  }
 
   // The rendezvous is a file, or a folder that is derived from the launcher's number of the job.
   pid_t start(int rank, int job) const {
@@ -54,7 +60,7 @@ class Leftovers : public ::testing::TestWithParam<const char*> {
       set("OMPI_COMM_WORLD_LOCAL_SIZE", "2");
       set("PMIX_NAMESPACE", "job" + std::to_string(job));
     }
-    if (::freopen("/dev/null", "w", stdout) == nullptr || ::freopen("/dev/null", "w", stderr) == nullptr) ::_exit(9);
+    if (::freopen(said_.c_str(), "a", stdout) == nullptr || ::freopen(said_.c_str(), "a", stderr) == nullptr) ::_exit(9);
     ::execl(CCOM_RANK_PROGRAM, "rank_program", "end", "destroy", nullptr);
     ::_exit(9);
   }
@@ -63,13 +69,19 @@ class Leftovers : public ::testing::TestWithParam<const char*> {
     ::waitpid(process, &status, 0);
     return status;
   }
+  // The ranks, by now.
+  std::string said() const {
+    std::stringstream text;
+    text << std::ifstream(said_).rdbuf();
+    return text.str();
+  }
   std::string list() const {
     std::string names;
     for (const auto& entry : fs::recursive_directory_iterator(folder_)) names += entry.path().string() + "\n";
     return names;
   }
 
-  std::string folder_;
+  std::string folder_, said_;
 };
 INSTANTIATE_TEST_SUITE_P(Kinds, Leftovers, ::testing::Values("File", "Launcher"),
                          [](const auto& kind) { return std::string(kind.param); });
@@ -91,8 +103,8 @@ TEST_P(Leftovers, AreGoneAfterTheNextJob) {
     if (!list().empty()) ++left;
   }
   const pid_t rank0 = start(0, kills), rank1 = start(1, kills);
-  EXPECT_EQ(finish(rank0), 0);
-  EXPECT_EQ(finish(rank1), 0);
+  EXPECT_EQ(finish(rank0), 0) << said();
+  EXPECT_EQ(finish(rank1), 0) << said();
   EXPECT_EQ(list(), "") << left << " of " << kills << " kills had left something";
   RecordProperty("left_by_kills", left);
 }
