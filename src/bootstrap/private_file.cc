@@ -57,6 +57,19 @@ Status write_named_file(const std::string& path, std::string_view contents) {
   return status;
 }
 
+constexpr char kTaken[] = ".old-";
+
+// Those of processes that were killed in take_private_file(). One that is in there now may not learn what it has taken.
+void remove_taken_files(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "./" : path.substr(0, slash + 1);
+  const std::string prefix = path.substr(slash == std::string::npos ? 0 : slash + 1) + kTaken;
+  for_each_entry(folder, [&](const char* name) {
+    const std::string_view more = std::string_view(name).starts_with(prefix) ? name + prefix.size() : "";
+    if (!more.empty() && more.find_first_not_of("0123456789") == more.npos) (void)::unlink((folder + name).c_str());
+  });
+}
+
 }  // namespace
 
 Result<std::optional<std::string>> read_private_file(const std::string& path, size_t most_bytes) {
@@ -100,13 +113,14 @@ Status write_private_file(const std::string& path, std::string_view contents) {
 }
 
 Result<std::optional<std::string>> take_private_file(const std::string& path, size_t most_bytes) {
+  remove_taken_files(path);
   struct stat info {};
   if (::lstat(path.c_str(), &info) != 0) {
     if (errno == ENOENT) return std::optional<std::string>();
     return system_error(errno, "stat %s", path.c_str());
   }
   CCOM_TRY(check_owner(path, info, S_IFREG, "regular file"));
-  const std::string taken = path + ".old-" + std::to_string(random_u64());
+  const std::string taken = path + kTaken + std::to_string(random_u64());
   if (::rename(path.c_str(), taken.c_str()) != 0) {
     if (errno == ENOENT) return std::optional<std::string>();
     return system_error(errno, "remove the old %s", path.c_str());
@@ -126,11 +140,16 @@ Status remove_private_file(const std::string& path) {
   return Status::ok();
 }
 
+// One that is there may be removed, as abandoned, before it is looked at.
 Status make_private_folder(const std::string& path) {
-  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
-    return system_error(errno, "create directory %s", path.c_str());
+  constexpr int kTries = 100;
   struct stat info {};
-  if (::lstat(path.c_str(), &info) != 0) return system_error(errno, "stat directory %s", path.c_str());
+  for (int tries = 1;; ++tries) {
+    if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
+      return system_error(errno, "create directory %s", path.c_str());
+    if (::lstat(path.c_str(), &info) == 0) break;
+    if (errno != ENOENT || tries == kTries) return system_error(errno, "stat directory %s", path.c_str());
+  }
   CCOM_TRY(check_owner(path, info, S_IFDIR, "folder"));
   return check_closed(path, info);
 }

@@ -167,6 +167,32 @@ TEST(FileUrl, RefusesFilesThatOthersCouldHaveTouched) {
   EXPECT_TRUE(fs::exists(folder / "good"));
 }
 
+// All ranks make the folder of a launched job, and rank 0 removes those without owners, this one too.
+TEST(PrivateFolder, MayBeRemovedWhileItIsMade) {
+  const TemporaryFolder place;
+  const std::string folder = place / "job";
+  std::atomic<bool> is_over = false;
+  std::jthread removing([&] {
+    while (!is_over) ::rmdir(folder.c_str());
+  });
+  for (int i = 0; i < 20000; ++i) {
+    const Status made = make_private_folder(folder);
+    EXPECT_TRUE(made.is_ok()) << made.message();
+  }
+  is_over = true;
+}
+
+// A rank 0 that is killed while it takes the file of an earlier job has renamed it.
+TEST(PrivateFile, OfAProcessThatWasKilledWhileItTookItIsRemoved) {
+  const TemporaryFolder folder;
+  for (const char* name : {"id.old-17", "id.old-", "id.old-x1", "other.old-17"}) write_file(folder / name, "x", 0600);
+  const auto taken = take_private_file(folder / "id", 10);
+  ASSERT_TRUE(taken.has_value());
+  EXPECT_FALSE(taken->has_value());
+  EXPECT_FALSE(fs::exists(folder / "id.old-17"));
+  for (const char* name : {"id.old-", "id.old-x1", "other.old-17"}) EXPECT_TRUE(fs::exists(folder / name)) << name;
+}
+
 TEST(PrivateFolder, IsRefusedIfOthersCanEnter) {
   const TemporaryFolder folder;
   EXPECT_TRUE(make_private_folder(folder / "new").is_ok());
