@@ -19,7 +19,8 @@ Result<std::optional<std::string>> read_private_file(const std::string& path, si
 Status write_private_file(const std::string& path, std::string_view contents);
 
 // Removes the file and gives what was in it ("" if that cannot be read); nothing if there is none. Of processes that do
-// this at once, one gets it. What a process left that was killed here is removed, too. ConfigError if the path is occupied by anything but a regular file of this user.
+// this at once, one gets it. What a process left that was killed here is removed, too. ConfigError if the path is
+// occupied by anything but a regular file of this user.
 Result<std::optional<std::string>> take_private_file(const std::string& path, size_t most_bytes);
 
 // Removes a file written by write_private_file(); Ok if there is none. Same ConfigError.
