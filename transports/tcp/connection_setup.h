@@ -5,8 +5,7 @@
 // - an incoming connection costs one descriptor until its first message has arrived (base/unproved.h), then has two
 //   seconds to show the key, and is dropped silently if it fails; the oldest also if there are more than max_proving();
 // - a failed attempt is repeated with growing delays until the deadline, and so is one whose hello the peer's kernel
-// has
-//   not acknowledged in time.
+//   has not acknowledged in time.
 // Used by one thread; exists during connect() only.
 #pragma once
 
