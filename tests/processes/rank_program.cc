@@ -5,6 +5,7 @@
 //   rank_program loop BYTES [COLLECTIVE]
 //                                    "begins", "joined"; calls without end (endless.h); "ready" after the third,
 //                                    "failed ..." on the first error; COLLECTIVE: allreduce, or "cycle"
+//   rank_program outlive             "ready" after a call, when rank 0 has left; rank 2 waits for a message of rank 1
 //   rank_program ended HOW BUFFERS BYTES
 //                                    the same until SIGUSR1 ends rank 0's communicator (endless.h)
 //   rank_program dies COLLECTIVE BUFFERS BYTES VICTIM NUMBER PERCENT

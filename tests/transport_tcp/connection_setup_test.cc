@@ -195,20 +195,23 @@ TEST(ConnectionSetup, WaitsForAPeerThatComesLate) {
   EXPECT_TRUE(results[1].is_ok()) << results[1].message();
 }
 
-// The one of this process that has this address.
-int listener_at(const std::string& address) {
+// The socket of this process whose name, its own (getsockname) or its peer's (getpeername), is that address; -1: none.
+int socket_with(const std::string& address, decltype(&::getsockname) name_of, bool listens) {
   for (int fd = 3; fd < 1024; ++fd) {
-    sockaddr_in own{};
-    socklen_t size = sizeof own;
-    int listens = 0;
-    socklen_t flag_size = sizeof listens;
-    if (::getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &flag_size) != 0 || listens == 0) continue;
-    if (::getsockname(fd, reinterpret_cast<sockaddr*>(&own), &size) != 0) continue;
-    if (address.ends_with(":" + std::to_string(ntohs(own.sin_port)))) return fd;
+    sockaddr_in name{};
+    socklen_t size = sizeof name;
+    int is_listening = 0;
+    socklen_t flag_size = sizeof is_listening;
+    if (::getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &is_listening, &flag_size) != 0) continue;
+    if ((is_listening != 0) != listens || name_of(fd, reinterpret_cast<sockaddr*>(&name), &size) != 0) continue;
+    if (name.sin_family == AF_INET && address.ends_with(":" + std::to_string(ntohs(name.sin_port)))) return fd;
   }
-  ADD_FAILURE() << "no listener at " << address;
   return -1;
 }
+
+int listener_at(const std::string& address) { return socket_with(address, &::getsockname, true); }
+
+int connection_to(const std::string& address) { return socket_with(address, &::getpeername, false); }
 
 // Half of all connections lose each repetition of their SYN, or of their Hello: those from a port with one of two bits.
 void lose_half_of_the_connections_to(int listener) {
@@ -240,17 +243,6 @@ TEST(ConnectionSetup, TriesAnotherConnectionWhereTheNetworkLosesTheGreeting) {
                                  {rank1.get(), {{0, rank0->address(), 1}}, milliseconds(60'000)}});
   EXPECT_TRUE(results[0].is_ok()) << results[0].message();
   EXPECT_TRUE(results[1].is_ok()) << results[1].message();
-}
-
-// The socket of this process that is connected to `address`; -1 if there is none.
-int connection_to(const std::string& address) {
-  for (int fd = 3; fd < 1024; ++fd) {
-    sockaddr_in peer{};
-    socklen_t size = sizeof peer;
-    if (::getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &size) != 0 || peer.sin_family != AF_INET) continue;
-    if (address.ends_with(":" + std::to_string(ntohs(peer.sin_port)))) return fd;
-  }
-  return -1;
 }
 
 // 21 of 1,024 connections were missing after a minute: their ranks had lost the processor between connect() and the
