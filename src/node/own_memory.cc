@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <memory>
+#include <vector>
 
 #include "base/time.h"
 #include "kernels/kernels.h"
@@ -16,6 +18,7 @@ namespace ccom {
 namespace {
 
 constexpr size_t kPiece = size_t{16} << 10;                                  // in the first cache
+constexpr size_t kStretch = 16 * kPiece;                                     // timed at once
 constexpr size_t kProbeFrom = size_t{2} << 20, kProbeTo = size_t{32} << 20;  // whatever caches say
 constexpr int kTimes = 3, kReads = 8;
 constexpr size_t kOneRead = size_t{4} << 10, kOtherRead = size_t{128} << 10;
@@ -44,13 +47,23 @@ double least_ns(int times, Run run) {
   return least;
 }
 
-// From one place to the other, piece by piece; one of them stays in the first cache.
+// From one place to the other, piece by piece; one of them stays in the first cache. Each stretch takes the least of
+// its times in several passes, and the median of all stretches is taken: a process that loses its core loses it in a
+// few stretches.
 template <class Copy>
 double byte_ns(size_t size_bytes, Copy copy) {
-  const double ns = least_ns(kTimes, [&] {
-    for (size_t at = 0; at < size_bytes; at += kPiece) copy(at);
-  });
-  return ns / static_cast<double>(size_bytes);
+  std::vector<double> stretch_ns(size_bytes / kStretch, std::numeric_limits<double>::max());
+  for (int pass = 0; pass < kTimes; ++pass) {
+    for (size_t stretch = 0; stretch < stretch_ns.size(); ++stretch) {
+      const double ns = least_ns(1, [&] {
+        for (size_t piece = 0; piece < kStretch; piece += kPiece) copy(stretch * kStretch + piece);
+      });
+      stretch_ns[stretch] = std::min(stretch_ns[stretch], ns);
+    }
+  }
+  const auto middle = stretch_ns.begin() + static_cast<ptrdiff_t>(stretch_ns.size() / 2);
+  std::nth_element(stretch_ns.begin(), middle, stretch_ns.end());
+  return *middle / static_cast<double>(kStretch);
 }
 
 // Of this process: what the kernel does is the same for another one.
@@ -76,7 +89,7 @@ void measure_reads(std::byte* to, std::byte* from, OwnCosts& costs) {
 }  // namespace
 
 OwnCosts measure_own_costs(size_t second_cache_bytes) {
-  const size_t size_bytes = std::clamp(4 * second_cache_bytes, kProbeFrom, kProbeTo) / kPiece * kPiece;
+  const size_t size_bytes = std::clamp(4 * second_cache_bytes, kProbeFrom, kProbeTo) / kStretch * kStretch;
   const Pages memory = pages(size_bytes + kPiece);
   if (memory == nullptr) return {};
   std::byte* const far = memory.get();
