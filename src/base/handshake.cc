@@ -2,6 +2,7 @@
 #include "base/handshake.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <vector>
 
@@ -39,11 +40,13 @@ Handshake::Handshake(const HandshakeIdentity& identity, bool is_connector, int32
 
 Handshake Handshake::connector(const HandshakeIdentity& identity, int32_t peer) { return {identity, true, peer}; }
 
-Handshake Handshake::acceptor(const HandshakeIdentity& identity) { return {identity, false, kAnybody}; }
-
-HandshakeStep Handshake::step() const {
-  return static_cast<HandshakeStep>(std::min(messages_ + 1, last_step_));
+Handshake Handshake::acceptor(const HandshakeIdentity& identity, HelloNumbers* answered) {
+  Handshake made(identity, false, kAnybody);
+  made.answered_ = answered;
+  return made;
 }
+
+HandshakeStep Handshake::step() const { return static_cast<HandshakeStep>(std::min(messages_ + 1, last_step_)); }
 
 // Each HMAC covers the one before it, and so all messages.
 Mac Handshake::mac_of(const HandshakeMessage& message) const {
@@ -79,6 +82,8 @@ bool Handshake::receive(const HandshakeMessage& message) {
   if (learns_peer ? message.from < 0 || message.from == self_ : message.from != peer_) return false;
   const Mac expected = mac_of(message);
   if (!equal_in_constant_time(std::as_bytes(std::span(expected)), std::as_bytes(std::span(message.mac)))) return false;
+  if (learns_peer && answered_ != nullptr && !answered_->insert(std::bit_cast<HelloNumber>(message.nonce)).second)
+    return false;
   peer_ = message.from;
   before_ = message.mac;
   if (++messages_ == static_cast<int>(HandshakeStep::Answer)) answer_ = before_;

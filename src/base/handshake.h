@@ -15,6 +15,7 @@
 
 #include <array>
 #include <cstring>
+#include <set>
 #include <string_view>
 #include <type_traits>
 
@@ -54,6 +55,10 @@ struct HandshakeMessage {
 };
 static_assert(sizeof(HandshakeMessage) == 160 && std::has_unique_object_representations_v<HandshakeMessage>);
 
+// What no two Hellos of a peer have in common: the nonce, or the random bytes of a ClientHello.
+using HelloNumber = std::array<std::byte, 32>;
+using HelloNumbers = std::set<HelloNumber>;
+
 struct HandshakeIdentity {
   HandshakeProtocol protocol{};
   const Secret& key;  // read during construction only
@@ -66,8 +71,10 @@ struct HandshakeIdentity {
 class Handshake {
  public:
   static Handshake connector(const HandshakeIdentity& identity, int32_t peer);
-  // Learns from the Hello who its peer is.
-  static Handshake acceptor(const HandshakeIdentity& identity);
+  // Learns from the Hello who its peer is. Refuses those that are in `answered`, and adds the one it receives: who
+  // repeats one has recorded it, and would take the place of a peer. It may be shared by acceptors, and must outlive
+  // them.
+  static Handshake acceptor(const HandshakeIdentity& identity, HelloNumbers* answered = nullptr);
 
   // Our next message; only if it is our turn.
   HandshakeMessage next() { return complete(HandshakeMessage{}); }
@@ -100,6 +107,7 @@ class Handshake {
   uint64_t communicator_;
   int32_t self_, peer_;
   bool is_connector_;
+  HelloNumbers* answered_ = nullptr;
   int last_step_;
   int messages_ = 0;  // so far
   Mac before_;        // covers them

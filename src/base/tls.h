@@ -17,15 +17,14 @@
 #include <span>
 #include <vector>
 
+#include "base/handshake.h"
 #include "base/openssl.h"
 #include "base/secret.h"
 #include "base/status.h"
 
 namespace ccom {
 
-// The random bytes of a ClientHello: no two of a peer's are alike.
-using HelloNumber = std::array<std::byte, 32>;
-// Of the one that has arrived, which stays there; nothing if too little has.
+// Of the ClientHello that has arrived, which stays there; nothing if too little has.
 std::optional<HelloNumber> peek_hello(int fd);
 
 // Shared by the connections of one transport, or of one rank's control trees. Immutable; must outlive them.

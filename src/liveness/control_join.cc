@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 
 #include "base/handshake.h"
 #include "base/unproved.h"
@@ -19,8 +20,7 @@ namespace {
 using std::chrono::milliseconds;
 constexpr int64_t kHelloMs = 2000;
 constexpr int64_t kRetryMs = 50;
-constexpr int kSliceMs = 10;            // interval between checks of the abort word
-constexpr size_t kMaxHalfProved = 128;  // their Hello is right, but may be a recording; the oldest is dropped
+constexpr int kSliceMs = 10;  // interval between checks of the abort word
 
 // What a connection is for; its two sides are hosts.
 struct ControlTerms {
@@ -227,12 +227,18 @@ class ControlJoin {
       Descriptor socket = arriving_.next();
       if (!socket.is_open()) return;
       disable_nagle(socket.get());
-      if (accepted_.size() >= kMaxHalfProved) accepted_.erase(accepted_.begin());
+      std::optional<HelloNumber> hello;
+      if (tls_ != nullptr) hello = peek_hello(socket.get());
+      if (hello && answered_.contains(*hello)) continue;  // a recording
       auto connection = ControlSocket::make(std::move(socket), tls_, Tls::Side::Accepts);
       if (!connection) continue;
       accepted_.push_back(std::make_unique<PendingHandshake>(
-          PendingHandshake{*std::move(connection), Handshake::acceptor(identity())}));
-      if (is_settled(*accepted_.back())) accepted_.pop_back();
+          PendingHandshake{*std::move(connection), Handshake::acceptor(identity(), &answered_)}));
+      if (is_settled(*accepted_.back())) {
+        accepted_.pop_back();
+      } else if (hello) {
+        answered_.insert(*hello);  // its maker holds the key
+      }
     }
   }
 
@@ -266,6 +272,7 @@ class ControlJoin {
   const JoinHooks& hooks_;
   std::vector<Parent> parents_;
   std::vector<Child> children_;
+  HelloNumbers answered_;
   std::vector<std::unique_ptr<PendingHandshake>> accepted_;  // oldest first
   std::vector<pollfd> events_;
 };

@@ -18,7 +18,7 @@ namespace ccom {
 namespace {
 
 constexpr size_t kPiece = size_t{16} << 10;                                  // in the first cache
-constexpr size_t kStretch = 16 * kPiece;                                     // timed at once
+constexpr size_t kStretch = 4 * kPiece;                                      // timed at once
 constexpr size_t kProbeFrom = size_t{2} << 20, kProbeTo = size_t{32} << 20;  // whatever caches say
 constexpr int kTimes = 3, kReads = 8;
 constexpr size_t kOneRead = size_t{4} << 10, kOtherRead = size_t{128} << 10;

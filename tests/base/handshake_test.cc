@@ -143,6 +143,19 @@ TEST(Handshake, RefusesARecording) {
   EXPECT_FALSE(late.connector.receive(recorded[3]));
 }
 
+TEST(Handshake, AnswersAHelloOnce) {
+  HelloNumbers answered;
+  Handshake connector = Handshake::connector(rank(4), 2), again = Handshake::connector(rank(4), 2);
+  const HandshakeMessage hello = connector.next();
+  HandshakeMessage damaged = hello;
+  damaged.mac[0] ^= 1;
+  EXPECT_FALSE(Handshake::acceptor(rank(2), &answered).receive(damaged));
+  EXPECT_TRUE(answered.empty()) << "of strangers nothing is kept";
+  EXPECT_TRUE(Handshake::acceptor(rank(2), &answered).receive(hello));
+  EXPECT_FALSE(Handshake::acceptor(rank(2), &answered).receive(hello));
+  EXPECT_TRUE(Handshake::acceptor(rank(2), &answered).receive(again.next())) << "the same peer on another connection";
+}
+
 // Our own messages, sent back: to the side that has sent them, and to an acceptor of the same rank.
 TEST(Handshake, RefusesAReflection) {
   for (size_t position = 0; position < 4; ++position) {

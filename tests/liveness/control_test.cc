@@ -191,13 +191,15 @@ TEST(ControlPort, StrangersAreDroppedAndDisturbNobody) {
 }
 
 TEST(ControlPort, TwoThousandStrangersDoNotDelayAJoin) {
-  test::Cluster cluster({1, 1});
-  const uint16_t port = test::port_in(cluster.addresses()[0]);
-  const test::Strangers idle(port, 2000, ""), loud(port, 2000, std::string(400, '\xff'));
-  ASSERT_TRUE(idle.are_in() && loud.are_in());
-  const auto start = Clock::now();
-  EXPECT_TRUE(cluster.connect().is_ok());
-  EXPECT_LT(Clock::now() - start, std::chrono::milliseconds(1500));
+  EXPECT_TRUE(test::is_sooner_than_a_stranger([] {
+    test::Cluster cluster({1, 1});
+    const uint16_t port = test::port_in(cluster.addresses()[0]);
+    const test::Strangers idle(port, 2000, ""), loud(port, 2000, std::string(400, '\xff'));
+    EXPECT_TRUE(idle.are_in() && loud.are_in());
+    const auto start = Clock::now();
+    EXPECT_TRUE(cluster.connect().is_ok());
+    return Clock::now() - start;
+  }));
 }
 
 void say(const Descriptor& socket, const HandshakeMessage& message) {
@@ -235,13 +237,55 @@ TEST(ControlPort, RefusesRecordingsReflectionsAndOtherProtocols) {
   ASSERT_TRUE(connector.receive(answer));
   const Descriptor second = visit(addresses[0]);
   say(second, hello);
-  EXPECT_EQ(heard(second).step, HandshakeStep::Answer);
-  say(second, connector.next(int32_t{0}));
-  EXPECT_TRUE(is_dropped(second, 1000)) << "the Confirm of another conversation";
+  EXPECT_TRUE(is_dropped(second, 1000)) << "its Hello has been answered";
+  const Descriptor fresh = visit(addresses[0]);
+  say(fresh, Handshake::connector(self, 0).next(int32_t{0}));
+  EXPECT_EQ(heard(fresh).step, HandshakeStep::Answer);
+  say(fresh, connector.next(int32_t{0}));
+  EXPECT_TRUE(is_dropped(fresh, 1000)) << "the Confirm of another conversation";
   const Descriptor third = visit(addresses[0]);
   say(third, answer);
   EXPECT_TRUE(is_dropped(third, 1000)) << "its own Answer";
 
+  EXPECT_TRUE(cluster[1].connect(addresses, Deadline::after_ms(10000)).is_ok());
+  parent.join();
+  EXPECT_TRUE(root.is_ok()) << root.message();
+}
+
+// Of a child that holds the key.
+std::string client_hello(const Secret& liveness_key) {
+  const auto context = TlsContext::create(liveness_key.derive("ccom liveness tls"));  // part of the protocol
+  int ends[2];
+  if (!context || ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends) != 0) return {};
+  const Descriptor ours = Descriptor::from([&] { return ends[0]; });
+  const Descriptor theirs = Descriptor::from([&] { return ends[1]; });
+  const auto tls = Tls::make(**context, ours.get(), Tls::Side::Connects);
+  EXPECT_EQ(tls->handshake(), Tls::Step::NeedsRead);
+  char bytes[2048];
+  const ssize_t size = ::recv(theirs.get(), bytes, sizeof bytes, MSG_DONTWAIT);
+  return {bytes, size > 0 ? static_cast<size_t>(size) : 0};
+}
+
+// It would take the memory of TLS, and a place, for two seconds.
+TEST(ControlPort, AnswersAClientHelloOnce) {
+  test::Cluster cluster({1, 1}, 3000, true);
+  const auto addresses = cluster.addresses();
+  Status root;
+  std::jthread parent([&] { root = cluster[0].connect(addresses, Deadline::after_ms(20000)); });
+  const std::string hello = client_hello(cluster.config_of(1).key.derive("ccom liveness"));
+  ASSERT_FALSE(hello.empty());
+  const std::string at = addresses[0].substr(0, addresses[0].find(' '));
+  const Descriptor first = visit(at);
+  say(first, hello);
+  pollfd answered{.fd = first.get(), .events = POLLIN, .revents = 0};
+  ASSERT_EQ(::poll(&answered, 1, 5000), 1);
+  char byte;
+  EXPECT_EQ(::recv(first.get(), &byte, 1, MSG_DONTWAIT), 1);
+  const Descriptor second = visit(at);
+  say(second, hello);
+  pollfd ended{.fd = second.get(), .events = POLLIN, .revents = 0};
+  ASSERT_EQ(::poll(&ended, 1, 1000), 1) << "dropped at once";
+  EXPECT_LE(::recv(second.get(), &byte, 1, MSG_DONTWAIT), 0) << "without an answer";
   EXPECT_TRUE(cluster[1].connect(addresses, Deadline::after_ms(10000)).is_ok());
   parent.join();
   EXPECT_TRUE(root.is_ok()) << root.message();

@@ -16,7 +16,8 @@ namespace {
 
 class ManyStrangers : public ::testing::TestWithParam<bool> {
  protected:
-  ManyStrangers() {
+  ManyStrangers() { renew(); }
+  void renew() {
     const Secret key = Secret::random();
     for (const Rank rank : {0, 1}) {
       TcpConfig config = config_of(rank, key, 2);
@@ -46,19 +47,25 @@ class ManyStrangers : public ::testing::TestWithParam<bool> {
 INSTANTIATE_TEST_SUITE_P(Tls, ManyStrangers, ::testing::Bool());
 
 TEST_P(ManyStrangers, TwoThousandIdleAndTwoThousandLoudDoNotDelayAMeeting) {
-  const test::Strangers idle(port(), 2000, ""), loud(port(), 2000, std::string(400, '\xA5'));
-  ASSERT_TRUE(idle.are_in() && loud.are_in());
-  EXPECT_LT(meet(), std::chrono::milliseconds(1500));
+  EXPECT_TRUE(test::is_sooner_than_a_stranger([this] {
+    renew();
+    const test::Strangers idle(port(), 2000, ""), loud(port(), 2000, std::string(400, '\xA5'));
+    EXPECT_TRUE(idle.are_in() && loud.are_in());
+    return meet();
+  }));
 }
 
 // Those whose first bytes look right must not take memory or time either.
 TEST_P(ManyStrangers, WhoBeginAGreetingDoNotDelayAMeeting) {
-  const test::Strangers begin(port(), 1000, GetParam() ? "\x16\x03\x01\x01" : "CSHK");
-  const test::Strangers wrong(
-      port(), 1000,
-      GetParam() ? "\x16\x03\x01" + std::string(1, '\0') + "\x04\x01xyz" : "CSHK" + std::string(200, '\1'));
-  ASSERT_TRUE(begin.are_in() && wrong.are_in());
-  EXPECT_LT(meet(), std::chrono::milliseconds(1500));
+  const std::string first = GetParam() ? "\x16\x03\x01\x01" : "CSHK";
+  const std::string garbage =
+      GetParam() ? "\x16\x03\x01" + std::string(1, '\0') + "\x04\x01xyz" : "CSHK" + std::string(200, '\1');
+  EXPECT_TRUE(test::is_sooner_than_a_stranger([&] {
+    renew();
+    const test::Strangers begin(port(), 1000, first), wrong(port(), 1000, garbage);
+    EXPECT_TRUE(begin.are_in() && wrong.are_in());
+    return meet();
+  }));
 }
 
 TEST_P(ManyStrangers, DoNotKeepAPeerAwayByTakingAllDescriptors) {
@@ -78,14 +85,17 @@ size_t allocated_bytes() {
   return now.uordblks + now.hblkhd;
 }
 
+class RepeatingStrangers : public ::testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(Tls, RepeatingStrangers, ::testing::Bool());
+
 // While rank 2 is missing, somebody repeats what rank 1 has said.
-TEST(Strangers, WhoRepeatARecordedClientHelloCostAtMostFourKiBEach) {
+TEST_P(RepeatingStrangers, GetNoAnswerAndCostAtMostFourKiBEach) {
   constexpr size_t kTimes = 60;
   const Secret key = Secret::random();
   std::unique_ptr<Transport> ranks[3];
   for (const Rank rank : {0, 1, 2}) {
     TcpConfig config = config_of(rank, key);
-    config.tls = true;
+    config.tls = GetParam();
     ranks[rank] = make(config);
   }
   const std::string address = ranks[0]->address();
@@ -103,9 +113,9 @@ TEST(Strangers, WhoRepeatARecordedClientHelloCostAtMostFourKiBEach) {
     const Peer peer{0, at, 1};
     results[rank] = ranks[rank]->connect(std::span(&peer, 1), Deadline::after(kPatience));
   };
-  join(1, proxy.address() + " tls");
+  join(1, proxy.address() + (GetParam() ? " tls" : ""));
   const std::string hello = recorded.get_future().get();
-  ASSERT_EQ(hello[0], 22);
+  ASSERT_EQ(hello[0], GetParam() ? 22 : 'C');
   std::this_thread::sleep_for(std::chrono::milliseconds(50));  // rank 0 has finished with rank 1
   const size_t before = allocated_bytes();
   std::vector<RawSocket> strangers;

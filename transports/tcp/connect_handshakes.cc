@@ -19,7 +19,7 @@ ConnectionSetup::AcceptHandshake::AcceptHandshake(ConnectionSetup& setup, Socket
     : setup_(setup),
       line_(std::make_unique<Line>(std::move(socket))),
       timer_(setup.io_),
-      handshake_(Handshake::acceptor(handshake_identity(setup.self_))) {}
+      handshake_(Handshake::acceptor(handshake_identity(setup.self_), &setup.answered_)) {}
 
 void ConnectionSetup::AcceptHandshake::start() {
   set_options(line_->socket, setup_.options_);

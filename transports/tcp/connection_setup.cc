@@ -125,7 +125,6 @@ void ConnectionSetup::accept_some() {
     if (!accepted.is_open()) break;
     Socket socket(io_);
     if (adopt(socket, std::move(accepted))) continue;
-    if (accepted_.size() >= max_proving()) std::shared_ptr(accepted_.front())->refuse();
     accepted_.push_back(std::make_shared<AcceptHandshake>(*this, std::move(socket)));
     accepted_.back()->start();
   }

@@ -3,13 +3,12 @@
 // Establishes all connections of a rank: for every channel and stream of a pair the lower rank accepts and the higher
 // connects. Asynchronous, on the caller's io_context, so that no peer can block another:
 // - an incoming connection costs one descriptor until its first message has arrived (base/unproved.h), then has two
-//   seconds to show the key, and is dropped silently if it fails; the oldest also if there are more than max_proving();
+//   seconds to show the key, and is dropped silently if it fails, or repeats what somebody else has said;
 // - a failed attempt is repeated with growing delays until the deadline, and so is one whose hello the peer's kernel
 //   has not acknowledged in time.
 // Used by one thread; exists during connect() only.
 #pragma once
 
-#include <algorithm>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <functional>
@@ -17,7 +16,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -76,7 +74,6 @@ class ConnectionSetup {
   void accept_when_ready();
   void accept_some();
   void forget(const std::shared_ptr<AcceptHandshake>& handshake) { accepted_.remove(handshake); }
-  size_t max_proving() const { return std::max<size_t>(64, 2 * missing_); }
   Expected* find(Rank peer);
   bool is_missing(const LineId& id);
   // False if out of memory.
@@ -99,8 +96,8 @@ class ConnectionSetup {
   std::optional<UnprovedConnections> unproved_;
   asio::posix::stream_descriptor arrivals_;  // of unproved_
   bool is_armed_ = false;
+  HelloNumbers answered_;  // of those who hold the key
   std::list<std::shared_ptr<AcceptHandshake>> accepted_;
-  std::set<HelloNumber> answered_;  // ClientHellos that prove the key
   std::vector<std::shared_ptr<ConnectAttempt>> attempts_;
   Status failure_;
 };
