@@ -188,7 +188,7 @@ TEST(Collectives, LargeReductionsRunInTilesAndAreRight) {
     ccomConfig_t config = CCOM_CONFIG_INIT;
     config.algorithm = algorithm;
     with_ranks(3, &config, [&](int rank, ccomComm_t comm) {
-      const size_t count = 3000001;
+      const size_t count = 700001;
       std::vector<int32_t> send(3 * count), recv(count);
       for (size_t i = 0; i < send.size(); ++i) send[i] = static_cast<int32_t>(i * 7 + static_cast<size_t>(rank));
       ASSERT_EQ(ccomAllReduce(send.data(), recv.data(), count, ccomInt32, ccomSum, comm, nullptr), ccomSuccess)

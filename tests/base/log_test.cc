@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -127,15 +128,32 @@ size_t threads_named(const char* name, std::string* status) {
   return found;
 }
 
+// Whoever logs waits 10 ms for the thread that writes. On a loaded machine it may not have run by then: the process may
+// end without the last lines, and is tried again.
 TEST(Log, LinesComeInOrderAndAreOutWhenTheProcessEndsAtOnce) {
-  Child child([] {
-    for (int i = 0; i < 50; ++i) log(LogLevel::Error, "line %d", i);
-    ::_exit(0);  // no destructor
-  });
-  EXPECT_EQ(child.wait(), 0);
+  constexpr int kHasWaited = 7;
   std::vector<std::string> expected;
   for (int i = 0; i < 50; ++i) expected.push_back("line " + std::to_string(i));
-  EXPECT_EQ(child.read(), expected);
+  int status = -1;
+  for (int attempt = 0; attempt < 20 && status != 0; ++attempt) {
+    Child child([] {
+      double longest_ms = 0;
+      for (int i = 0; i < 50; ++i) {
+        const auto begin = Clock::now();
+        log(LogLevel::Error, "line %d", i);
+        longest_ms = std::max(longest_ms, since_ms(begin));
+      }
+      ::_exit(longest_ms < 10 ? 0 : kHasWaited);  // no destructor
+    });
+    status = child.wait();
+    const std::vector<std::string> lines = child.read();
+    if (status == 0) {
+      EXPECT_EQ(lines, expected);
+    }
+    ASSERT_TRUE(status == 0 || WEXITSTATUS(status) == kHasWaited) << status;
+    ASSERT_LE(lines.size(), expected.size());
+    EXPECT_TRUE(std::equal(lines.begin(), lines.end(), expected.begin())) << "the first ones, in order";
+  }
 }
 
 // T7: a pipe that nobody reads stopped whoever logged, for ever.
@@ -227,6 +245,7 @@ TEST(Log, AFunctionThatBlocksStopsNobody) {
   static std::atomic<bool> is_inside{false}, may_go{false};
   static std::atomic<int> calls{0};
   is_inside = may_go = false;
+  calls = 0;
   set_log_function(
       [](LogLevel, const char*, void*) {
         ++calls;
