@@ -10,6 +10,7 @@
 #include <array>
 #include <cstdlib>
 
+#include "base/fork.h"
 #include "topology/shapes.h"
 
 namespace ccom {
@@ -23,8 +24,8 @@ constexpr char kPresets[] =
 constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
 
 const json& presets() {
-  static const json parsed = json::parse(kPresets);
-  return parsed;
+  static constinit MadeOnce<json> parsed;
+  return parsed.get([] { return json::parse(kPresets); });
 }
 
 bool is_machine(const json& entry) { return entry.is_object() && (entry.contains("chips") || entry.contains("like")); }

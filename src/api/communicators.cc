@@ -9,6 +9,7 @@
 
 #include "api/handles.h"
 #include "api/structs.h"
+#include "base/fork.h"
 #include "base/options.h"
 #include "bootstrap/grpc_client.h"
 #include "bootstrap/job_secret.h"
@@ -109,8 +110,8 @@ Result<UniqueId> unpack_id(const ccomUniqueId& id) {
 
 // One salt for all ids that a process makes: to derive a key takes as long as a start.
 Status pack_id(UniqueId id, ccomUniqueId* out) {
-  static const uint64_t kSalt = random_u64();
-  if (id.salt == 0) id.salt = kSalt;
+  static constinit MadeOnce<uint64_t> salt;
+  if (id.salt == 0) id.salt = salt.get(random_u64);
   CCOM_TRY(mask_secret(id));
   CCOM_TRY_ASSIGN(const UniqueId::Packed packed, pack(id));
   static_assert(sizeof out->internal == sizeof packed);

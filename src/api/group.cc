@@ -34,8 +34,8 @@ struct Group {
 };
 
 thread_local constinit int group_depth = 0;  // separate, because every call reads it
+PerThread<Group> groups;
 Group& group() {
-  static PerThread<Group> groups;
   Group* const mine = groups.get();
   if (mine == nullptr) throw std::bad_alloc();
   return *mine;

@@ -11,6 +11,7 @@
 
 #include "api/handles.h"
 #include "api/structs.h"
+#include "base/fork.h"
 #include "base/log.h"
 #include "base/options.h"
 #include "base/per_thread.h"
@@ -202,8 +203,8 @@ struct Parameters {
 };
 
 const Parameters& parameters() {
-  static const Parameters instance;
-  return instance;
+  static constinit MadeOnce<Parameters> all;
+  return all.get([] { return Parameters(); });
 }
 
 }  // namespace

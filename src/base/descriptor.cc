@@ -71,11 +71,14 @@ void replace_in_child() CCOM_NO_THREAD_SAFETY_ANALYSIS {
   errno = before;
 }
 
-// At load time: prepare handlers registered later, whose owners open and close descriptors under their locks, run
-// before this one.
-const int registered_for_forks = ::pthread_atfork(lock_for_fork, unlock_in_parent, replace_in_child);
+constinit bool waits_at_forks = false;
+const int registered_for_forks = (Descriptor::wait_at_forks(), 0);
 
 }  // namespace
+
+void Descriptor::wait_at_forks() {
+  if (!std::exchange(waits_at_forks, true)) ::pthread_atfork(lock_for_fork, unlock_in_parent, replace_in_child);
+}
 
 Descriptor::NoFork::NoFork() CCOM_NO_THREAD_SAFETY_ANALYSIS { owned.mutex.lock(); }
 Descriptor::NoFork::~NoFork() CCOM_NO_THREAD_SAFETY_ANALYSIS {

@@ -29,6 +29,9 @@ class Descriptor {
   bool is_open() const { return fd_ >= 0; }
   // Forked children share it from now on.
   int release();
+  // Registers what fork() calls, when the library is loaded. For those who hold locks at forks under which they open
+  // and close descriptors: they call it before they register theirs, which run before it then.
+  static void wait_at_forks();
 
  private:
   // Keeps forks waiting. Only system calls meanwhile.

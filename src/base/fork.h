@@ -7,6 +7,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "base/mutex.h"
+
 namespace ccom {
 
 // Incremented in a forked child: tells it from the process that loaded the library, and from its parent.
@@ -34,6 +36,26 @@ class PerProcess {
     T value{};
   };
   std::atomic<Entry*> entry_{nullptr};
+};
+
+// A value that is made by the first who asks, and that forked children have too. Where a fork comes while it is made,
+// the child makes its own: a function's static object would have it wait for a thread that it does not have. For static
+// objects; never destroyed, because threads may outlive these. Thread-safe.
+template <typename T>
+class MadeOnce {
+ public:
+  // What `make` throws, and bad_alloc, the first time.
+  template <typename Make>
+  T& get(const Make& make) {
+    if (T* const ready = value_.load(std::memory_order_acquire); ready != nullptr) return *ready;
+    const Lock lock(making_.get());
+    if (value_.load(std::memory_order_relaxed) == nullptr) value_.store(new T(make()), std::memory_order_release);
+    return *value_.load(std::memory_order_relaxed);
+  }
+
+ private:
+  std::atomic<T*> value_{nullptr};
+  PerProcess<Mutex> making_;
 };
 
 }  // namespace ccom

@@ -9,9 +9,6 @@
 
 namespace ccom {
 
-inline size_t page_bytes() {
-  static const auto bytes = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
-  return bytes;
-}
+inline size_t page_bytes() { return static_cast<size_t>(::sysconf(_SC_PAGESIZE)); }
 
 }  // namespace ccom

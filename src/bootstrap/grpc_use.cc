@@ -28,8 +28,8 @@ namespace {
 void forward(gpr_log_func_args* line) { log(LogLevel::Debug, "grpc: %s", line->message); }
 
 bool keeps_default() {
-  static const bool answer = std::getenv("GRPC_VERBOSITY") != nullptr;
-  return answer;
+  static constinit MadeOnce<bool> answer;
+  return answer.get([] { return std::getenv("GRPC_VERBOSITY") != nullptr; });
 }
 
 // That connects nowhere. It holds what gRPC initialises with its first channel: timers and threads.
@@ -42,10 +42,9 @@ struct Users {
   bool is_broken CCOM_GUARDED_BY(mutex) = false;
   IdleChannel idle CCOM_GUARDED_BY(mutex);
 };
-// Never destroyed: threads may outlive static objects.
 Users& users() {
-  static auto* const instance = new Users;
-  return *instance;
+  static constinit MadeOnce<Users> all;
+  return all.get([] { return Users(); });
 }
 
 // Null if memory has run out.

@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <iterator>
 #include <memory>
 #include <new>
 #include <thread>
 #include <vector>
 
+#include "base/fork.h"
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/network.h"
@@ -67,8 +69,6 @@ struct HostedServer {
 // Thread-safe. After a fork the child has the parent's server objects without their threads; they are left alone.
 class RendezvousServers {
  public:
-  ~RendezvousServers() { drop_after_fork(); }  // at exit: ends and joins the remaining servers
-
   Result<uint16_t> start(RendezvousServer::Options options) {
     auto cleanups = std::make_shared<Cleanups>();
     options.on_end = [cleanups] { cleanups->run(); };
@@ -82,6 +82,14 @@ class RendezvousServers {
     return port;
   }
 
+  // Ends and joins the remaining servers.
+  void end_all() {
+    std::vector<HostedServer> ending;
+    const Lock lock(mutex_);
+    drop_after_fork();
+    ending.swap(servers_);
+  }
+
   // Null pointers if there is none at this address.
   HostedServer find(const std::string& endpoint) {
     const Lock lock(mutex_);
@@ -93,8 +101,7 @@ class RendezvousServers {
  private:
   void drop_after_fork() CCOM_REQUIRES(mutex_) {
     if (::getpid() == owner_) return;
-    static auto* const never_destroyed = new std::vector<HostedServer>;  // their threads cannot be joined
-    std::ranges::move(servers_, std::back_inserter(*never_destroyed));
+    std::ranges::move(servers_, std::back_inserter(of_parents_));
     servers_.clear();
     owner_ = ::getpid();
   }
@@ -102,13 +109,17 @@ class RendezvousServers {
   Mutex mutex_;
   pid_t owner_ CCOM_GUARDED_BY(mutex_) = ::getpid();
   std::vector<HostedServer> servers_ CCOM_GUARDED_BY(mutex_);
+  std::vector<HostedServer> of_parents_ CCOM_GUARDED_BY(mutex_);  // never destroyed: their threads cannot be joined
 };
 
 // The one deliberate global of ccom: ccomGetUniqueId returns bytes, not a handle, so nothing else can own the server
 // that it starts, and the server must stop before the process's libraries are unloaded.
 RendezvousServers& rendezvous_servers() {
-  static RendezvousServers instance;
-  return instance;
+  static constinit MadeOnce<RendezvousServers> all;
+  return all.get([] {
+    if (std::atexit([] { rendezvous_servers().end_all(); }) != 0) throw std::bad_alloc();
+    return RendezvousServers();
+  });
 }
 
 // Uses the first free port.

@@ -7,6 +7,7 @@
 
 #include <map>
 
+#include "base/descriptor.h"
 #include "base/fork.h"
 #include "base/log.h"
 #include "base/mutex.h"
@@ -24,8 +25,14 @@ struct Registry {
   std::map<void*, size_t> outside CCOM_GUARDED_BY(mutex);  // bytes of what was allocated without an arena
   std::map<uint64_t, std::weak_ptr<SharedSegment>> other_arenas CCOM_GUARDED_BY(mutex);  // by process number
 };
-// Never destroyed: buffers may outlive every static object.
-Registry& registry();
+// Made when the library is loaded; never destroyed, because buffers may outlive every static object.
+union Holder {
+  Registry registry;
+  Holder() : registry() {}
+  ~Holder() {}
+};
+Holder holder;
+Registry& registry() { return holder.registry; }
 
 Arena* own_arena(const Registry& all) CCOM_REQUIRES(all.mutex) {
   return all.owner == ::getpid() ? all.arena.get() : nullptr;
@@ -49,13 +56,9 @@ void after_fork_in_child() CCOM_NO_THREAD_SAFETY_ANALYSIS {
   all.mutex.unlock();
 }
 
-Registry& registry() {
-  static auto* const instance = [] {
-    ::pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
-    return new Registry;
-  }();
-  return *instance;
-}
+// After the descriptors': arenas open and close some under this lock.
+const int registered =
+    (Descriptor::wait_at_forks(), ::pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child));
 
 Result<std::unique_ptr<Arena>> make_arena() {
   CCOM_TRY_ASSIGN(const int64_t bytes, integer_option("CCOM_ARENA_BYTES", 0, int64_t{1} << 46));

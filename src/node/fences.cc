@@ -5,11 +5,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/fork.h"
+
 namespace ccom {
 
 bool AsymmetricFence::available() {
-  static const bool registered = ::syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
-  return registered;
+  static constinit MadeOnce<bool> registered;
+  return registered.get([] { return ::syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0; });
 }
 
 void AsymmetricFence::heavy() const {

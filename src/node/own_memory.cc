@@ -11,6 +11,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/fork.h"
 #include "base/time.h"
 #include "kernels/kernels.h"
 
@@ -104,8 +105,8 @@ OwnCosts measure_own_costs(size_t second_cache_bytes) {
 }
 
 OwnCosts own_costs(size_t second_cache_bytes) {
-  static const OwnCosts costs = measure_own_costs(second_cache_bytes);
-  return costs;
+  static constinit MadeOnce<OwnCosts> costs;
+  return costs.get([&] { return measure_own_costs(second_cache_bytes); });
 }
 
 }  // namespace ccom

@@ -2,6 +2,7 @@
 #include "runner/bound_program.h"
 
 #include <algorithm>
+#include <span>
 
 #include "algorithms/shape.h"
 
@@ -13,7 +14,7 @@ constexpr size_t kBankAlignment = 128;
 // Peers of a plan across are members of a group; tiles that use another lane have other channels.
 class GroupChannels final : public ChannelSource {
  public:
-  GroupChannels(ChannelSource& channels, const std::vector<StageMember>& members, int first)
+  GroupChannels(ChannelSource& channels, std::span<const StageMember> members, int first)
       : channels_(channels), members_(members), first_(first) {}
   Result<ChannelRef> open(Rank member, int index) override {
     return channels_.open(members_[static_cast<size_t>(member)].rank, first_ + index);
@@ -21,7 +22,7 @@ class GroupChannels final : public ChannelSource {
 
  private:
   ChannelSource& channels_;
-  const std::vector<StageMember>& members_;
+  const std::span<const StageMember> members_;
   const int first_;
 };
 
@@ -90,10 +91,10 @@ class Binder {
     return bound;
   }
 
-  const std::vector<StageMember>& members_of(size_t index) const {
-    static const std::vector<StageMember> nobody;
+  std::span<const StageMember> members_of(size_t index) const {
     const Stage& stage = program_.stages[index];
-    return stage.groups.empty() ? nobody : stage.groups[compiled_.stages[index].group];
+    if (stage.groups.empty()) return {};
+    return stage.groups[compiled_.stages[index].group];
   }
 
   // Blocks of a stage of messages are equally long.

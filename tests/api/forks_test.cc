@@ -134,5 +134,21 @@ TEST(Forks, AmidCallsLeaveNoLockToTheChild) {
   })));
 }
 
+// They waited for ever for what the parent's threads were making for the first time.
+TEST(Forks, AmidTheFirstStartsOfThreads) {
+  const int parents = std::getenv("CCOM_TEST_LONG") != nullptr ? 300 : 20;
+  for (int i = 0; i < parents; ++i) {
+    ASSERT_TRUE(ended_well(fork_to([i] {
+      for (int thread = 0; thread < 2; ++thread) std::thread(call_without_end).detach();
+      bool all_well = true;
+      for (int child = 0; child < 8; ++child) {
+        std::this_thread::sleep_for(std::chrono::microseconds(17 * i + 400 * child));
+        all_well &= ended_well(fork_to([] { return ::alarm(30), sum_alone(); }));
+      }
+      return all_well;
+    }))) << i;
+  }
+}
+
 }  // namespace
 }  // namespace ccom

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Fails if libccom defines a function of one of ARCHIVES, which are for tools only.
+# Fails if libccom defines a function of one of ARCHIVES, which are for tools only, or has a function with a static object
+# that is made at the first call: a child that is forked meanwhile would wait for it for ever (base/fork.h: MadeOnce).
 
 cmake_minimum_required(VERSION 3.24)
 
@@ -17,6 +18,11 @@ list(LENGTH inside count)
 if(count LESS 500)
   message(STATUS "${LIBRARY} has ${count} names only: it was stripped, nothing to compare")
   return()
+endif()
+execute_process(COMMAND ${NM} --defined-only ${LIBRARY} OUTPUT_VARIABLE names COMMAND_ERROR_IS_FATAL ANY)
+string(REGEX MATCHALL "_ZGVZNK?4ccom[^\n]+" guarded "${names}")
+if(guarded)
+  message(FATAL_ERROR "${LIBRARY} has static objects in functions: ${guarded}")
 endif()
 foreach(archive IN LISTS ARCHIVES)
   functions_of(${archive} names "T")

@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/fork.h"
 #include "base/log.h"
 
 namespace ccom::ofi {
@@ -47,8 +48,8 @@ struct Library {
 
 // Stays loaded: its providers start threads and keep state.
 const Library& library() {
-  static const Library instance;
-  return instance;
+  static constinit MadeOnce<Library> loaded;
+  return loaded.get([] { return Library(); });
 }
 
 }  // namespace
