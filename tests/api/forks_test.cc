@@ -15,6 +15,15 @@
 #include <thread>
 #include <vector>
 
+// A child finds a lock of AddressSanitizer's allocator held where another thread allocated at the fork (that of GCC
+// 12).
+#if defined(__SANITIZE_ADDRESS__)
+#define SKIP_WHERE_ALLOCATORS_DO_NOT_FORK() \
+  GTEST_SKIP() << "AddressSanitizer's allocator does not bear fork() beside threads"
+#else
+#define SKIP_WHERE_ALLOCATORS_DO_NOT_FORK() (void)0
+#endif
+
 namespace ccom {
 namespace {
 
@@ -123,6 +132,7 @@ TEST(Forks, AChildIsToldThatACommunicatorIsItsParents) {
 
 // One in fifteen children hung: a thread of its parent's had been queueing a call.
 TEST(Forks, AmidCallsLeaveNoLockToTheChild) {
+  SKIP_WHERE_ALLOCATORS_DO_NOT_FORK();
   const int forks = std::getenv("CCOM_TEST_LONG") != nullptr ? 1000 : 80;
   EXPECT_TRUE(ended_well(fork_to([forks] {
     ::alarm(600);
@@ -136,6 +146,7 @@ TEST(Forks, AmidCallsLeaveNoLockToTheChild) {
 
 // They waited for ever for what the parent's threads were making for the first time.
 TEST(Forks, AmidTheFirstStartsOfThreads) {
+  SKIP_WHERE_ALLOCATORS_DO_NOT_FORK();
   const int parents = std::getenv("CCOM_TEST_LONG") != nullptr ? 300 : 20;
   for (int i = 0; i < parents; ++i) {
     ASSERT_TRUE(ended_well(fork_to([i] {
