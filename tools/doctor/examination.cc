@@ -86,7 +86,10 @@ Status examine_together(JobRendezvous& rendezvous, RankReport own, const Setting
   if (!settings.measures) return {};
   CCOM_TRY(measure_pairs(rendezvous, rank, measurable(report), report));
   // Measures slow pairs again, alone: a shared machine is temporarily slow.
-  for (const Pair& pair : slow_pairs(report)) CCOM_TRY(measure_pairs(rendezvous, rank, {{pair}}, report));
+  constexpr int kMoreTimes = 3;
+  for (int i = 0; i < kMoreTimes; ++i) {
+    for (const Pair& pair : slow_pairs(report)) CCOM_TRY(measure_pairs(rendezvous, rank, {{pair}}, report));
+  }
   return can_start_a_job(report) ? try_job(rendezvous, rank, report) : Status();
 }
 
