@@ -2,6 +2,7 @@
 #include "plan/online_choice.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/assert.h"
 
@@ -10,10 +11,11 @@ namespace {
 
 // Of the best one's time, that a way costs more which has not been tried.
 constexpr double kFirstGuess = 0.5;
+constexpr double kCallsPerTry = OnlineChoice::kFirstCalls + 1;
 
 }  // namespace
 
-OnlineChoice::OnlineChoice(size_t ways, size_t first) : ways_(ways), best_(first), is_settled_(ways < 2) {
+OnlineChoice::OnlineChoice(size_t ways, size_t first) : ways_(ways), best_(first), last_(first), is_settled_(ways < 2) {
   CCOM_ASSERT(first < ways);
 }
 
@@ -37,39 +39,55 @@ std::optional<size_t> OnlineChoice::to_try() const {
     const Way& way = ways_[index];
     if (index == best_ || way.is_hopeless || way.tried == kTries) continue;
     const double more = way.tried == 0 ? kFirstGuess * best : std::max(way.median_ns - best, 0.0);
-    if (lost_ns_ + more <= kShare * total_ns_) return index;
+    if (lost_ns_ + kCallsPerTry * more <= kShare * total_ns_) return index;
   }
   return std::nullopt;
 }
 
 OnlineChoice::Next OnlineChoice::next() {
   ++asked_;
-  if (!is_settled_ && (trying_ || recent_.tried < kTries)) return {best_, true};
-  if (!is_settled_) trying_ = to_try();
-  if (trying_) {
-    turn_ = *trying_;  // until enough is known about it
-    return {*trying_, true};
-  }
-  const bool is_timed = unlike_ > 0 || (ways_.size() > 1 && asked_ % (is_settled_ ? kWatched : kSampled) == 0);
+  const size_t way = take_turn();
+  in_a_row_ = std::exchange(last_, way) == way ? in_a_row_ + 1 : 0;
+  const bool is_timed = in_a_row_ >= kFirstCalls && wants_time(way);
   if (!is_timed) total_ns_ += best_ns();
-  return {best_, is_timed};
+  is_under_way_ |= is_timed && way == trying_;
+  return {way, is_timed};
 }
 
-void OnlineChoice::forget() { trying_.reset(); }
+size_t OnlineChoice::take_turn() {
+  if (is_settled_ || is_under_way_) return best_;
+  if (!trying_ && !has_tried_ && recent_.tried >= kTries) trying_ = to_try();
+  if (!trying_) return best_;
+  turn_ = *trying_;  // until enough is known about it
+  return *trying_;
+}
+
+bool OnlineChoice::wants_time(size_t way) const {
+  if (way != best_) return true;
+  if (!is_settled_ && (is_under_way_ || has_tried_ || recent_.tried < kTries)) return true;
+  return unlike_ > 0 || (ways_.size() > 1 && asked_ % (is_settled_ ? kWatched : kSampled) == 0);
+}
+
+void OnlineChoice::forget() {
+  trying_.reset();
+  is_under_way_ = false;
+}
 
 void OnlineChoice::add(size_t way, double ns) {
   total_ns_ += ns;
   if (way == best_) {
     recent_.add(ns);
+    has_tried_ = false;
     if (is_settled_) watch(ns);
     return;
   }
   if (trying_ != way) return;  // from before the ways were tried again
-  trying_.reset();
+  forget();
+  has_tried_ = true;
   Way& tried = ways_[way];
   tried.add(ns);
   const double best = best_ns();
-  lost_ns_ += std::max(ns - best, 0.0);
+  lost_ns_ += kCallsPerTry * std::max(ns - best, 0.0);
   const double least = *std::min_element(tried.ns.begin(), tried.ns.begin() + tried.tried);
   tried.is_hopeless = tried.tried >= kFewTries && least > kHopeless * best;
   if (tried.tried == kTries && tried.median_ns * kGain < best) adopt(way);

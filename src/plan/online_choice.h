@@ -5,8 +5,10 @@
 // The ways compute the same expressions, so results do not depend on what is chosen. Pure: ranks that ask and tell the
 // same in the same order choose alike. Times are those of the slowest rank.
 //
-// A way that is being tried takes turns with the best one known. Trying costs at most kShare of the time that calls of
-// this kind have taken so far: ways that are likely to cost more wait until it is earned.
+// A way that is being tried takes turns with the best one known, three calls each, of which the last is timed: those
+// before find memory in the caches where calls of the other way have left it, and may be much faster or slower for
+// that. Trying costs at most kShare of the time that calls of this kind have taken so far: ways that are likely to cost
+// more wait until it is earned.
 #pragma once
 
 #include <array>
@@ -23,6 +25,7 @@ class OnlineChoice {
   static constexpr double kGain = 1.03;      // by which another way must be faster
   static constexpr double kHopeless = 1.25;  // slower than the best by this in all of kFewTries: not tried again
   static constexpr uint32_t kTries = 5, kFewTries = 2;
+  static constexpr size_t kFirstCalls = 2;  // before one that is timed: staging memory has two banks, which take turns
   // Once all ways have been tried: so many calls in a row that take so much longer, or less long, and they are tried
   // again. Virtual processors move, other jobs come and go.
   static constexpr double kChanged = 1.5;
@@ -64,6 +67,8 @@ class OnlineChoice {
     void add(double value);
   };
   std::optional<size_t> to_try() const;
+  size_t take_turn();
+  bool wants_time(size_t way) const;
   void adopt(size_t way);
   void watch(double ns);
   void reopen();
@@ -72,6 +77,10 @@ class OnlineChoice {
   Way recent_;  // of the best one: the latest calls, by turns; the median of the last whole turn
   size_t best_ = 0;
   std::optional<size_t> trying_;
+  bool is_under_way_ = false;  // the timed call of what is tried
+  bool has_tried_ = false;     // since the last timed call of the best one
+  size_t last_ = 0;            // the way of the last call, and of how many in a row
+  size_t in_a_row_ = kFirstCalls;
   uint64_t asked_ = 0, chosen_at_ = 0;
   size_t turn_ = 0;
   double total_ns_ = 0, lost_ns_ = 0;

@@ -63,13 +63,13 @@ TEST(OnlineChoice, KeepsWhatIsExpectedToBeFastestUnlessAnotherWayIsClearlyFaster
 
 TEST(OnlineChoice, TriesForNoMoreThanItsShareOfTheTime) {
   Calls calls({100, 150, 170, 300, 1000, 120, 110});
-  for (int i = 0; i < 2000; ++i) {
+  for (int i = 0; i < 6000; ++i) {
     calls.make(1);
-    // One call may cost more than it was expected to.
-    EXPECT_LE(calls.choice().lost_ns(), OnlineChoice::kShare * calls.choice().total_ns() + 1000) << i;
+    // Three calls may cost more than they were expected to.
+    EXPECT_LE(calls.choice().lost_ns(), OnlineChoice::kShare * calls.choice().total_ns() + 3000) << i;
   }
   EXPECT_TRUE(calls.choice().is_settled());
-  EXPECT_LE(calls.made()[4], OnlineChoice::kFewTries) << "ten times as slow";
+  EXPECT_LE(calls.made()[4], 3 * OnlineChoice::kFewTries) << "ten times as slow";
 }
 
 TEST(OnlineChoice, TriesAgainWhenTheMachineChanges) {
@@ -97,7 +97,7 @@ TEST(OnlineChoice, IsNotMisledByAFewSlowCalls) {
 // A way that is clearly faster serves the calls that follow, while further ones wait until trying them is earned.
 TEST(OnlineChoice, TakesAFasterWayAtOnce) {
   Calls calls({100, 60, 1000, 1000, 1000});
-  calls.make(60);
+  calls.make(200);
   EXPECT_EQ(calls.choice().best(), 1U);
   EXPECT_FALSE(calls.choice().is_settled());
 }
@@ -152,6 +152,24 @@ TEST(OnlineChoice, BeginsWithTheWayThatItIsTold) {
   }
   EXPECT_EQ(choice.best(), 0U) << "and goes on";
   EXPECT_EQ(choice.median_ns(2), 100);
+}
+
+// As where a way claims cache lines for the next call: 512 KiB took 45 us in the way that had taken 32 us right after a
+// call that claims, and 32 us in that one.
+TEST(OnlineChoice, TimesAWayAsItsOwnCallsLeaveTheMemory) {
+  OnlineChoice choice(2);
+  size_t before = 0, long_before = 0;
+  for (int i = 0; i < 1000; ++i) {
+    const auto [way, is_timed] = choice.next();
+    const double ns = way == 0 ? (long_before == 0 ? 100 : 140) : (long_before == 0 ? 60 : 140);
+    if (is_timed) choice.add(way, ns);
+    long_before = before;
+    before = way;
+  }
+  EXPECT_TRUE(choice.is_settled());
+  EXPECT_EQ(choice.best(), 0U);
+  EXPECT_EQ(choice.median_ns(0), 100);
+  EXPECT_EQ(choice.median_ns(1), 140);
 }
 
 // A call whose time nobody hears does not end the trying.
