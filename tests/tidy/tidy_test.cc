@@ -219,6 +219,7 @@ const std::map<std::string, std::string> kNoThresholds = {
     {"kAheadMailBytes", "the same"},
     {"kNodePageBytes", "of a page"},
     {"kStrideBytes", "between two looks at the communicator's error"},
+    {"kClaimBytes", "piece of a copy that fits a first cache"},
     {"kMostPlans", "size of a cache"},
     {"kMostCompiled", "size of a cache"},
     {"kMostKinds", "size of a table"},
