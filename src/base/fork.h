@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a forked child must have anew: locks, which another thread of the parent may have held at the fork, and numbers
-// that tell processes apart.
+// What a forked child must have anew: locks, which another thread of the parent may have held at the fork, numbers that
+// tell processes apart, and values that another thread was making.
 #pragma once
 
 #include <atomic>

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/mutex.h"
+#include "base/never_destroyed.h"
 #include "base/thread.h"
 
 namespace ccom {
@@ -53,15 +54,9 @@ struct Writer {
   bool is_idle() const CCOM_REQUIRES(mutex) { return finished == posted && dropped == 0; }
 };
 
-// Made when the library is loaded; never destroyed, because threads may log while static objects are.
-union Holder {
-  Writer writer;
-  Holder() : writer() {}
-  ~Holder() {}
-};
-Holder holder;
+NeverDestroyed<Writer> holder;
 Line lines[kLines];  // those from `finished` to `posted` belong to the thread, the others to who holds the mutex
-Writer& writer() { return holder.writer; }
+Writer& writer() { return holder.value; }
 
 // The thread, and whoever held the mutex, are in the parent; so are the lines.
 void after_fork_in_child() {

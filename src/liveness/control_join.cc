@@ -272,8 +272,8 @@ class ControlJoin {
   const JoinHooks& hooks_;
   std::vector<Parent> parents_;
   std::vector<Child> children_;
-  HelloNumbers answered_;
-  std::vector<std::unique_ptr<PendingHandshake>> accepted_;  // oldest first
+  HelloNumbers answered_;  // of those who hold the key
+  std::vector<std::unique_ptr<PendingHandshake>> accepted_;
   std::vector<pollfd> events_;
 };
 

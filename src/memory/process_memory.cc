@@ -11,6 +11,7 @@
 #include "base/fork.h"
 #include "base/log.h"
 #include "base/mutex.h"
+#include "base/never_destroyed.h"
 #include "base/options.h"
 
 namespace ccom {
@@ -25,14 +26,8 @@ struct Registry {
   std::map<void*, size_t> outside CCOM_GUARDED_BY(mutex);  // bytes of what was allocated without an arena
   std::map<uint64_t, std::weak_ptr<SharedSegment>> other_arenas CCOM_GUARDED_BY(mutex);  // by process number
 };
-// Made when the library is loaded; never destroyed, because buffers may outlive every static object.
-union Holder {
-  Registry registry;
-  Holder() : registry() {}
-  ~Holder() {}
-};
-Holder holder;
-Registry& registry() { return holder.registry; }
+NeverDestroyed<Registry> holder;
+Registry& registry() { return holder.value; }
 
 Arena* own_arena(const Registry& all) CCOM_REQUIRES(all.mutex) {
   return all.owner == ::getpid() ? all.arena.get() : nullptr;
@@ -56,7 +51,8 @@ void after_fork_in_child() CCOM_NO_THREAD_SAFETY_ANALYSIS {
   all.mutex.unlock();
 }
 
-// After the descriptors': arenas open and close some under this lock.
+// When the library is loaded: later, pthread_atfork() waits for a fork that is under way. After the descriptors',
+// because arenas open and close some under this lock.
 const int registered =
     (Descriptor::wait_at_forks(), ::pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child));
 

@@ -77,10 +77,10 @@ class OnlineChoice {
   Way recent_;  // of the best one: the latest calls, by turns; the median of the last whole turn
   size_t best_ = 0;
   std::optional<size_t> trying_;
-  bool is_under_way_ = false;  // the timed call of what is tried
-  bool has_tried_ = false;     // since the last timed call of the best one
-  size_t last_ = 0;            // the way of the last call, and of how many in a row
-  size_t in_a_row_ = kFirstCalls;
+  bool is_under_way_ = false;      // the timed call of what is tried
+  bool has_tried_ = false;         // since the last timed call of the best one
+  size_t last_ = 0;                // the way of the last call
+  size_t in_a_row_ = kFirstCalls;  // calls of that way just before it
   uint64_t asked_ = 0, chosen_at_ = 0;
   size_t turn_ = 0;
   double total_ns_ = 0, lost_ns_ = 0;

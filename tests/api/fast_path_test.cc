@@ -3,7 +3,6 @@
 // What a call on a node does not do once it has been made before: allocate memory, or enter the kernel.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
@@ -87,13 +86,16 @@ TEST(FastPath, MakesNoSystemCallsButToWait) {
     call_some(5000);  // all ways have been tried; on a loaded machine some come later
     if (!mine.begin()) may = false;
     call_some(1);
-    size_t least = SIZE_MAX;
+    int quiet = 0;  // windows in which no way was tried for the first time, for which memory is allocated
     for (int window = 0; window < 4; ++window) {
       const size_t before = mine.made();
+      const uint64_t allocated = allocations;
       call_some(500);
-      least = std::min(least, mine.made() - before);
+      if (allocations != allocated) continue;
+      ++quiet;
+      EXPECT_EQ(mine.made(), before) << "the last was system call " << mine.last();
     }
-    EXPECT_EQ(least, 0U) << "the last was system call " << mine.last();
+    EXPECT_GT(quiet, 0);
     const size_t before = mine.made();
     for (int i = 0; i < 3; ++i) ::syscall(SYS_getppid);
     if (may) {

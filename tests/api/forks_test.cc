@@ -15,8 +15,7 @@
 #include <thread>
 #include <vector>
 
-// A child finds a lock of AddressSanitizer's allocator held where another thread allocated at the fork (that of GCC
-// 12).
+// GCC 12's AddressSanitizer: a child finds a lock of its allocator held where another thread allocated at the fork.
 #if defined(__SANITIZE_ADDRESS__)
 #define SKIP_WHERE_ALLOCATORS_DO_NOT_FORK() \
   GTEST_SKIP() << "AddressSanitizer's allocator does not bear fork() beside threads"

@@ -68,13 +68,7 @@ class Strangers {
   bool are_in_ = false;
 };
 
-inline  // Whether one of three attempts takes less than 1.5 s; strangers may take two. On a loaded machine the kernel
-        // may lose a
-    // peer's first message, which that repeats after a second or two.
-    bool
-    is_soon(const std::function<std::chrono::nanoseconds()>& attempt);
-
-uint16_t port_in(std::string_view address) {
+inline uint16_t port_in(std::string_view address) {
   return static_cast<uint16_t>(std::atoi(std::string(address.substr(address.rfind(':') + 1)).c_str()));
 }
 

@@ -267,8 +267,8 @@ TEST(GrpcRendezvous, StopsEveryoneWhenTheServerIsDestroyed) {
 }
 
 TEST(GrpcRendezvous, EndsWhenItsLifeIsOver) {
-  const TestServer hosted =
-      start_test_server(Deadline::after_ms(2000));  // a loaded machine needs some of it to connect
+  // A loaded machine needs some of it to connect.
+  const TestServer hosted = start_test_server(Deadline::after_ms(2000));
   const auto rendezvous = connect_rendezvous(hosted.id, 2, 0, soon());
   ASSERT_TRUE(rendezvous) << message_of(rendezvous);
   const auto parts = (*rendezvous)->all_gather("addresses", "x", soon());

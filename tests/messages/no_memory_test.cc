@@ -114,7 +114,7 @@ class NoMemory : public testing::TestWithParam<Way> {
   static void sweep(bool is_for_ever, Run run) {
     int failed = 0, unscathed = 0;
     const long step = GetParam().name == std::string_view(kOfi.name) ? 15 : 1;  // its start takes half a second
-    const int enough = step == 1 ? 4 : 2;
+    const int enough = step == 1 ? 4 : 2;                                       // of some 45
     const auto may_end = [&] { return (unscathed >= 3 && failed >= enough) || testing::Test::HasFailure(); };
     for (long k = 0; k < kMostAllocations && !may_end(); k += step) {
       SCOPED_TRACE(testing::Message() << "after " << k << " allocations");
