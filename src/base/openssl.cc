@@ -6,26 +6,39 @@
 #include <openssl/hmac.h>
 #include <pthread.h>
 
-#include <atomic>
+#include <memory>
 #include <new>
+#include <utility>
 
-#include "base/mutex.h"
+#include "base/fork.h"
+#include "base/per_thread.h"
 
 namespace ccom {
 namespace {
+
+constinit SharedMutex in_use;
+
+// OpenSSL frees what it has for a thread when that ends, under a lock; this comes before it, because it has the smaller
+// key, unless OpenSSL was in use before this library was loaded.
+struct ThreadsPart {
+  ThreadsPart() { ERR_clear_error(); }  // its queue of errors
+  ~ThreadsPart() {
+    const SharedLock lock(in_use);
+    OPENSSL_thread_stop();
+  }
+};
+PerThread<ThreadsPart> parts;
 
 // OpenSSL's cleanup at exit frees what threads of gRPC and of communicators that were never destroyed may still use.
 // Done before anything else in the process uses OpenSSL: only the first initialisation decides it.
 [[maybe_unused]] const int kNoCleanupAtExit = OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
 
-std::atomic<bool> is_ready{false};
-// Forks wait for it: a child would find OpenSSL's locks held.
-constinit Mutex initialising;
-
-// The lock that one of them takes another one gives back, which clang cannot follow.
-void wait_until_initialised() CCOM_NO_THREAD_SAFETY_ANALYSIS { initialising.lock(); }
-void let_others_initialise() CCOM_NO_THREAD_SAFETY_ANALYSIS { initialising.unlock(); }
-const int openssl_fork_handler = ::pthread_atfork(wait_until_initialised, let_others_initialise, let_others_initialise);
+// The lock that one of them takes another one gives back, which clang cannot follow. The child has another thread
+// number, by which glibc knows who holds it.
+void wait_for_users() CCOM_NO_THREAD_SAFETY_ANALYSIS { in_use.lock(); }
+void let_others_use_it() CCOM_NO_THREAD_SAFETY_ANALYSIS { in_use.unlock(); }
+void replace_lock() { std::construct_at(&in_use); }
+const int openssl_fork_handler = ::pthread_atfork(wait_for_users, let_others_use_it, replace_lock);
 
 // With the first digest, which OpenSSL looks for under locks as well.
 bool initialise() {
@@ -38,11 +51,16 @@ bool initialise() {
 
 }  // namespace
 
-void require_openssl() {
-  if (is_ready.load(std::memory_order_acquire)) return;
-  const Lock lock(initialising);
-  if (!is_ready.load(std::memory_order_relaxed) && !initialise()) throw std::bad_alloc();
-  is_ready.store(true, std::memory_order_release);
+OpensslUse::OpensslUse() : lock_(in_use) {
+  static constinit MadeOnce<bool> is_ready;
+  is_ready.get([] { return initialise() ? true : throw std::bad_alloc(); });
+  (void)parts.get();
+}
+
+void clear_openssl_errors() {
+  thread_local constinit bool has_queue = false;
+  if (!std::exchange(has_queue, true)) const OpensslUse makes_it;
+  ERR_clear_error();
 }
 
 Status openssl_error(const char* what, const char* cure) {

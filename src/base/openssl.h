@@ -3,6 +3,7 @@
 // What is common to all who use OpenSSL.
 #pragma once
 
+#include "base/mutex.h"
 #include "base/status.h"
 
 namespace ccom {
@@ -16,9 +17,21 @@ struct OpensslFree {
   }
 };
 
-// To be called before anything else of OpenSSL: where it has run out of memory while it set itself up, its functions
-// read through null pointers. Throws std::bad_alloc then, and in every later call, because it does not try again.
-void require_openssl();
+// Held while a thread is in OpenSSL. Forks wait until none is: a child would find OpenSSL's locks held for ever. It may
+// be held twice, and not where something is waited for. Functions that encrypt, decrypt and compare, which take no
+// lock, do not need it, except by the first of a thread (clear_openssl_errors).
+class OpensslUse {
+ public:
+  // The first one sets OpenSSL up: where that runs out of memory, its functions read through null pointers. Throws
+  // std::bad_alloc then, and in every later use, because OpenSSL does not try again.
+  OpensslUse();
+
+ private:
+  SharedLock lock_;
+};
+
+// Empties the thread's queue of errors.
+void clear_openssl_errors();
 
 // Why `what` has failed, from OpenSSL's queue of errors, which is empty then: ccomOutOfMemory, or else ccomSystemError.
 Status openssl_error(const char* what, const char* cure);

@@ -31,7 +31,7 @@ Secret Secret::masked_by(const Secret& mask) const {
 }
 
 Secret Secret::from_text(std::string_view text) {
-  require_openssl();
+  const OpensslUse use;
   Secret secret;
   unsigned length = 0;
   if (EVP_Digest(text.data(), text.size(), secret.bytes_.data(), &length, EVP_sha256(), nullptr) != 1)
@@ -40,7 +40,7 @@ Secret Secret::from_text(std::string_view text) {
 }
 
 Secret Secret::from_passphrase(std::string_view text, std::string_view salt) {
-  require_openssl();
+  const OpensslUse use;
   const std::string salted = "ccom job secret " + std::string(salt);
   constexpr uint64_t kCost = 1 << 14;
   constexpr uint64_t kBlockSize = 8;
@@ -62,7 +62,7 @@ Secret Secret::derive(std::string_view label) const {
 }
 
 Mac hmac_sha256(const Secret& key, ConstBytes message) {
-  require_openssl();
+  const OpensslUse use;
   Mac mac;
   unsigned length = mac.size();
   const auto* data = reinterpret_cast<const unsigned char*>(message.data());

@@ -54,7 +54,8 @@ std::optional<HelloNumber> peek_hello(int fd) {
 
 Result<std::unique_ptr<TlsContext>> TlsContext::create(const Secret& key, uint64_t records_per_key) {
   auto made = std::make_unique<TlsContext>(key, records_per_key);
-  ERR_clear_error();
+  const OpensslUse use;
+  clear_openssl_errors();
   if (!made->set_up()) return openssl_error("set up TLS", kCure);
   return made;
 }
@@ -107,6 +108,7 @@ std::unique_ptr<Tls> Tls::make(const TlsContext& context, int fd, Side side) {
 
 bool Tls::open(Side side) {
   overflow_.reserve(kOverflowBytes);  // OpenSSL's callbacks must not throw
+  const OpensslUse use;
   ssl_.reset(SSL_new(context_.context_.get()));
   BIO* const bio = BIO_new(context_.method_.get());
   if (ssl_ == nullptr || bio == nullptr) {
@@ -169,7 +171,8 @@ long Tls::control(BIO* bio, int command, long, void*) {
 }
 
 Tls::Step Tls::handshake() {
-  ERR_clear_error();
+  const OpensslUse use;
+  clear_openssl_errors();
   errno_ = 0;
   const int result = SSL_do_handshake(ssl_.get());
   // Without the key the handshake fails; that it was used is checked anyway.
@@ -205,7 +208,7 @@ uint64_t Tls::memory_bytes() { return sizeof(Tls) + kReadBytes + SSL3_RT_MAX_PAC
 // OpenSSL returns one record at a time; read as many as one system call has delivered.
 ssize_t Tls::receive(std::span<const iovec> parts) {
   ssize_t total = 0;
-  ERR_clear_error();
+  clear_openssl_errors();
   for (const iovec& part : parts) {
     for (size_t filled = 0; filled < part.iov_len;) {
       size_t got = 0;
@@ -226,6 +229,7 @@ ssize_t Tls::receive(std::span<const iovec> parts) {
 // OpenSSL reads nothing before its key update message is sent. With two full connections that would deadlock, so the
 // message may go to the overflow buffer.
 bool Tls::change_key() {
+  const OpensslUse use;
   may_overflow_ = true;
   const bool is_done =
       SSL_key_update(ssl_.get(), SSL_KEY_UPDATE_NOT_REQUESTED) == 1 && SSL_do_handshake(ssl_.get()) == 1;
@@ -254,7 +258,7 @@ ConstBytes Tls::join(ConstBytes first, const iovec& next) {
 // A retry is split into the same records again, as OpenSSL requires after EAGAIN.
 ssize_t Tls::send(std::span<const iovec> parts) {
   ssize_t total = 0;
-  ERR_clear_error();
+  clear_openssl_errors();
   for (size_t i = 0, skip = 0; i < parts.size();) {
     ConstBytes record(static_cast<const std::byte*>(parts[i].iov_base) + skip, parts[i].iov_len - skip);
     if (!record.empty() && record.size() < head_.size() && i + 1 < parts.size()) record = join(record, parts[i + 1]);

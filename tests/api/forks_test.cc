@@ -64,6 +64,18 @@ bool sum_alone() {
          ccomCommDestroy(comm) == ccomSuccess;
 }
 
+// Of two ranks, which are threads.
+bool sum_of_two() {
+  ccomComm_t comms[2] = {};
+  if (ccomCommInitAll(comms, 2, nullptr) != ccomSuccess) return false;
+  bool is_right[2] = {};
+  std::thread other([&] { is_right[1] = sum_by_stream(comms[1], 2); });
+  is_right[0] = sum_by_stream(comms[0], 2);
+  other.join();
+  return is_right[0] && is_right[1] && ccomCommDestroy(comms[0]) == ccomSuccess &&
+         ccomCommDestroy(comms[1]) == ccomSuccess;
+}
+
 bool sum_over(const std::string& where, int nranks, int rank) {
   ccomUniqueId id;
   ccomComm_t comm = nullptr;
@@ -154,6 +166,31 @@ TEST(Forks, AmidTheFirstStartsOfThreads) {
       for (int child = 0; child < 8; ++child) {
         std::this_thread::sleep_for(std::chrono::microseconds(17 * i + 400 * child));
         all_well &= ended_well(fork_to([] { return ::alarm(30), sum_alone(); }));
+      }
+      return all_well;
+    }))) << i;
+  }
+}
+
+// One in three hundred children waited for ever for a lock of OpenSSL's.
+TEST(Forks, AmidStartsWithTls) {
+  SKIP_WHERE_ALLOCATORS_DO_NOT_FORK();
+  const int parents = std::getenv("CCOM_TEST_LONG") != nullptr ? 300 : 20;
+  for (int i = 0; i < parents; ++i) {
+    ASSERT_TRUE(ended_well(fork_to([i] {
+      for (const auto& [name, value] : {std::pair{"CCOM_TRANSPORT", "tcp"},
+                                        {"CCOM_TLS", "1"},
+                                        {"CCOM_SECRET", "a secret of this test alone, of no use elsewhere"}})
+        ::setenv(name, value, 1);
+      for (int thread = 0; thread < 3; ++thread)
+        std::thread([] {
+          while (sum_of_two()) continue;
+          ::_exit(3);
+        }).detach();
+      bool all_well = true;
+      for (int child = 0; child < 8; ++child) {
+        std::this_thread::sleep_for(std::chrono::microseconds(17 * i + 3000 * child));
+        all_well &= ended_well(fork_to([] { return ::alarm(30), sum_of_two(); }));
       }
       return all_well;
     }))) << i;

@@ -125,7 +125,7 @@ size_t resident_mib() {
   return resident * static_cast<size_t>(::sysconf(_SC_PAGESIZE)) >> 20;
 }
 
-#ifndef __SANITIZE_ADDRESS__
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 // Of rxm's pools and ours, between two transports in one process; by libfabric's own sizes 175 MiB.
 TEST(OfiMemory, IsBounded) {
   const size_t before = resident_mib();
