@@ -111,7 +111,7 @@ def limit(shop, buffers):
     """No library: what shared memory allows."""
     program = shop.program("limit", ["c++", "-std=c++20", "-march=native"], "limit.cc")
     return Peer("limit" if buffers == "ordinary" else f"limit-{buffers}", (program,), {"COMPARE_BUFFERS": buffers},
-                (Setting(collectives=("allreduce",)),))
+                (Setting(collectives=("allreduce", "allgather", "alltoall")),))
 
 
 COUNTS = Setting("counts", {"COMPARE_MPI_COUNTS": "1"}, ("reduce_scatter",))

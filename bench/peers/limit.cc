@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What shared memory allows, as bench/compare measures it: an allreduce of float32 between the ranks of a host with
-// flags and staging memory alone, without anything else that a library needs. Before the figures of a size are taken,
-// every setting is tried on it; the fastest one is measured. COMPARE_BUFFERS: ordinary (private pages) or mapped (all
-// ranks reach the buffers of all).
+// What shared memory allows, as bench/compare measures it: allreduce, allgather or alltoall of float32 between the
+// ranks of a host with flags and staging memory alone, without anything else that a library needs. Before the figures
+// of a size are taken, every setting is tried on it; the fastest one is measured. COMPARE_BUFFERS: ordinary (private
+// pages) or mapped (all ranks reach the buffers of all).
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -15,12 +15,13 @@
 #include <string>
 #include <vector>
 
-#include "limit_allreduce.h"
+#include "limit_collective.h"
 #include "measure.h"
 
 namespace {
 
-using limit::Allreduce;
+using limit::Collective;
+using limit::Kind;
 using limit::Setting;
 using limit::Way;
 
@@ -34,22 +35,27 @@ void* map_file(const std::string& path, size_t bytes) {
   return memory;
 }
 
-std::vector<Setting> settings(size_t count, int ranks, bool is_mapped) {
-  const size_t bytes = count * sizeof(float);
+std::vector<Setting> settings(Kind kind, size_t count, int ranks, bool is_mapped) {
+  const bool is_sum = kind == Kind::Allreduce;
+  const size_t bytes = count * sizeof(float) * (kind == Kind::Alltoall ? static_cast<size_t>(ranks) : 1);
   std::vector<Setting> all;
-  if (bytes <= limit::kMailbox) {
+  if (is_sum && bytes <= limit::kMailbox) {
     all.push_back({.way = Way::Mailbox});
     if (ranks == 2 && bytes > limit::kLineBytes) all.push_back({.way = Way::Mailbox, .claims = true});
   }
+  // Streamed blocks begin at a line.
+  const bool may_stream_output = is_sum || count % limit::kLineFloats == 0;
   if (is_mapped) {
-    for (const bool streams : {false, true}) all.push_back({.way = Way::Mapped, .streams_output = streams});
+    for (const bool streams : {false, true})
+      if (may_stream_output || !streams) all.push_back({.way = Way::Mapped, .streams_output = streams});
     return all;
   }
   for (const size_t chunk : limit::kChunks) {
     if (chunk > limit::kChunks[0] && chunk / 2 >= bytes) continue;  // as the one before
     for (int bits = 0; bits < 16; ++bits) {
       const bool stage = bits & 1, result = bits & 2, output = bits & 4, claims = bits & 8;
-      if ((stage != result && output) || (claims && (stage || result))) continue;  // never the best
+      if (!is_sum && (result || (output && !may_stream_output))) continue;
+      if ((is_sum && stage != result && output) || (claims && (stage || result))) continue;  // never the best
       all.push_back({Way::Staged, chunk, stage, result, output, claims});
     }
   }
@@ -57,7 +63,7 @@ std::vector<Setting> settings(size_t count, int ranks, bool is_mapped) {
 }
 
 // The fastest setting; the same on all ranks.
-Setting search(Allreduce& allreduce, const std::vector<Setting>& settings, const float* send, float* recv,
+Setting search(Collective& collective, const std::vector<Setting>& settings, const float* send, float* recv,
                size_t count) {
   struct Trial {
     Setting setting;
@@ -67,7 +73,7 @@ Setting search(Allreduce& allreduce, const std::vector<Setting>& settings, const
   constexpr double kSampleUs = 200, kLongUs = 5000;
   constexpr size_t kFinalists = 6;
   const auto timed = [&](const Setting& setting, int calls) {
-    return allreduce.timed(setting, calls, send, recv, count);
+    return collective.timed(setting, calls, send, recv, count);
   };
   std::vector<Trial> trials;
   for (const Setting& setting : settings) {
@@ -98,12 +104,13 @@ void tell(const Setting& setting, size_t count) {
 struct Peer {
   int rank, ranks;
   bool is_mapped;
-  Allreduce allreduce;
+  Kind kind;
+  Collective collective;
   int taken = 0;  // buffers
 };
 Peer* self = nullptr;
 
-void* allocate(size_t) { return self->allreduce.half(self->taken++ % 2); }
+void* allocate(size_t) { return self->collective.half(self->taken++ % 2); }
 void release(void*, size_t) {}
 
 int call(measure_collective, const float* send, float* recv, size_t count) {
@@ -111,11 +118,18 @@ int call(measure_collective, const float* send, float* recv, size_t count) {
   static Setting setting;
   if (count != known) {
     known = count;
-    setting = search(self->allreduce, settings(count, self->ranks, self->is_mapped), send, recv, count);
+    setting = search(self->collective, settings(self->kind, count, self->ranks, self->is_mapped), send, recv, count);
     if (self->rank == 0) tell(setting, count);
   }
-  self->allreduce.call(setting, send, recv, count);
+  self->collective.call(setting, send, recv, count);
   return 0;
+}
+
+Kind kind_named(const std::string& name) {
+  if (name == "allgather") return Kind::Allgather;
+  if (name == "alltoall") return Kind::Alltoall;
+  if (name != "allreduce") sync_fail_with("limit: allreduce, allgather and alltoall alone");
+  return Kind::Allreduce;
 }
 
 size_t largest(const char* sizes) {
@@ -133,11 +147,11 @@ size_t largest(const char* sizes) {
 int main() {
   int rank, ranks;
   measure_launch(&rank, &ranks);
-  if (std::string(sync_setting("COMPARE_COLLECTIVE", nullptr)) != "allreduce") sync_fail_with("limit: allreduce alone");
+  const Kind kind = kind_named(sync_setting("COMPARE_COLLECTIVE", nullptr));
   const bool is_mapped = std::string(sync_setting("COMPARE_BUFFERS", "ordinary")) == "mapped";
   const std::string path = sync_setting("COMPARE_SYNC", nullptr);
   auto* shared = static_cast<limit::Rank*>(map_file(path + ".limit", static_cast<size_t>(ranks) * sizeof(limit::Rank)));
-  Peer peer{rank, ranks, is_mapped, Allreduce(rank, ranks, shared)};
+  Peer peer{rank, ranks, is_mapped, kind, Collective(kind, rank, ranks, shared)};
   self = &peer;
   measure_peer measured{};
   measured.version = "1";
@@ -146,7 +160,7 @@ int main() {
     constexpr size_t kPage = 4096;
     const size_t half = (largest(sync_setting("COMPARE_SIZES", nullptr)) + kPage - 1) / kPage * kPage;
     const size_t all = static_cast<size_t>(ranks) * 2 * half;
-    peer.allreduce.set_mapped(static_cast<char*>(map_file(path + ".arena", all)), half);
+    peer.collective.set_mapped(static_cast<char*>(map_file(path + ".arena", all)), half);
     measured.allocate = allocate;
     measured.release = release;
   }

@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An allreduce of float32 through shared memory, in one of several settings:
+// Allreduce of float32, allgather and alltoall through shared memory, in one of several settings. Allreduce:
 //
 //   mailbox  each rank copies its input to all, and each adds everything: one flag each
 //   staged   chunk by chunk: inputs to staging memory, the sum of an own part to a result bank, the others' sums from
 //            there; two banks of each, so that there is one barrier per chunk
 //   mapped   barrier; the sum of an own part, from the others' inputs to the others' outputs; barrier
+//
+// Allgather and alltoall:
+//
+//   staged   chunk by chunk: what is for others to staging memory; the own block is copied while they come; what they
+//            have for this rank from there; two banks, one barrier per chunk
+//   mapped   barrier; from the others' inputs; barrier
 #pragma once
 
 #include <sched.h>
@@ -60,10 +66,12 @@ inline double now_us() {
   return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-class Allreduce {
+enum class Kind { Allreduce, Allgather, Alltoall };
+
+class Collective {
  public:
-  Allreduce(int rank, int ranks, Rank* shared)
-      : own_(static_cast<size_t>(rank)), ranks_(static_cast<size_t>(ranks)), shared_(shared) {
+  Collective(Kind kind, int rank, int ranks, Rank* shared)
+      : kind_(kind), own_(static_cast<size_t>(rank)), ranks_(static_cast<size_t>(ranks)), shared_(shared) {
     cpu_set_t allowed;
     spins_ = ::sched_getaffinity(0, sizeof allowed, &allowed) == 0 && ranks <= CPU_COUNT(&allowed);
   }
@@ -75,8 +83,8 @@ class Allreduce {
   void call(const Setting& setting, const float* send, float* recv, size_t count) {
     switch (setting.way) {
       case Way::Mailbox: mailbox(setting, send, recv, count); break;
-      case Way::Staged: staged(setting, send, recv, count); break;
-      case Way::Mapped: mapped(setting, send, recv, count); break;
+      case Way::Staged: is_sum() ? staged(setting, send, recv, count) : exchanged(setting, send, recv, count); break;
+      case Way::Mapped: is_sum() ? mapped(setting, send, recv, count) : fetched(setting, send, recv, count); break;
     }
   }
 
@@ -94,6 +102,7 @@ class Allreduce {
   }
 
  private:
+  bool is_sum() const { return kind_ == Kind::Allreduce; }
   Part part_of(size_t rank, size_t count) const {
     const size_t lines = (count + kLineFloats - 1) / kLineFloats;
     const size_t each = (lines + ranks_ - 1) / ranks_ * kLineFloats;
@@ -111,7 +120,11 @@ class Allreduce {
     }
   }
   void barrier() {
-    shared_[own_].arrived.store(++arrived_, std::memory_order_release);
+    arrive();
+    await_all();
+  }
+  void arrive() { shared_[own_].arrived.store(++arrived_, std::memory_order_release); }
+  void await_all() {
     for (size_t distance = 1; distance < ranks_; ++distance) await(shared_[other(distance)].arrived, arrived_);
   }
 
@@ -202,10 +215,62 @@ class Allreduce {
     if (setting.streams_output) finish_streams();
   }
 
-  void mapped(const Setting& setting, const float* send, float* recv, size_t count) {
-    const auto of = [&](size_t rank, const float* own) {
-      return reinterpret_cast<float*>(arena_ + 2 * rank * half_ + (reinterpret_cast<const char*>(own) - half(0)));
+  // Allgather, alltoall: `count` elements of each block.
+  size_t block(size_t rank, size_t count) const { return kind_ == Kind::Alltoall ? rank * count : 0; }
+
+  void exchanged(const Setting& setting, const float* send, float* recv, size_t count) {
+    const size_t blocks = kind_ == Kind::Alltoall ? ranks_ : 1;  // in a bank
+    const size_t piece = std::max(kLineFloats, setting.chunk / sizeof(float) / blocks / kLineFloats * kLineFloats);
+    const size_t pieces = (count + piece - 1) / piece;
+    const auto length = [&](size_t p) { return std::min(piece, count - p * piece); };
+    const auto stage = [&](size_t rank, size_t target, size_t p) {
+      return shared_[rank].stage[(first_ + p) % 2] + block(target, piece);
     };
+    const auto give = [&](size_t p) {
+      for (size_t distance = 1; distance <= (blocks > 1 ? ranks_ - 1 : 1); ++distance) {
+        const size_t to = other(distance);
+        copy(send + block(to, count) + p * piece, {stage(own_, to, p), setting.streams_stage}, length(p));
+      }
+      if (setting.streams_stage) finish_streams();
+    };
+    const auto take = [&](size_t p) {
+      for (size_t distance = 1; distance < ranks_; ++distance) {
+        const size_t from = other(distance);
+        copy(stage(from, own_, p), {recv + from * count + p * piece, setting.streams_output}, length(p),
+             setting.claims && ranks_ == 2);
+      }
+    };
+    // A bank is written again two pieces later, of the next call too: whoever reads it has arrived since.
+    give(0);
+    for (size_t p = 0; p < pieces; ++p) {
+      arrive();
+      copy(send + block(own_, count) + p * piece, {recv + own_ * count + p * piece, setting.streams_output}, length(p));
+      await_all();
+      if (p + 1 < pieces) give(p + 1);
+      take(p);
+    }
+    first_ += pieces;
+    if (setting.streams_output) finish_streams();
+  }
+
+  void fetched(const Setting& setting, const float* send, float* recv, size_t count) {
+    arrive();
+    copy(send + block(own_, count), {recv + own_ * count, setting.streams_output}, count);
+    await_all();
+    for (size_t distance = 1; distance < ranks_; ++distance) {
+      const size_t from = other(distance);
+      copy(of(from, send) + block(own_, count), {recv + from * count, setting.streams_output}, count);
+    }
+    if (setting.streams_output) finish_streams();
+    barrier();
+  }
+
+  // Where another rank has what this one has at `own`.
+  float* of(size_t rank, const float* own) const {
+    return reinterpret_cast<float*>(arena_ + 2 * rank * half_ + (reinterpret_cast<const char*>(own) - half(0)));
+  }
+
+  void mapped(const Setting& setting, const float* send, float* recv, size_t count) {
     const Part part = part_of(own_, count);
     barrier();
     std::array<Target, kMostRanks> to;
@@ -219,12 +284,14 @@ class Allreduce {
     barrier();
   }
 
+  const Kind kind_;
   const size_t own_, ranks_;
   Rank* const shared_;
   bool spins_ = true;
   char* arena_ = nullptr;
   size_t half_ = 0;
   uint32_t arrived_ = 0, mails_ = 0;
+  size_t first_ = 0;  // bank of the next exchange
   std::vector<const float*> sources_;
   const float* own_source_ = nullptr;  // of sources_; not claimed
 };
