@@ -67,8 +67,9 @@ function(ccom_add_test)
   if(NOT TEST_TIMEOUT)
     set(TEST_TIMEOUT 120)
   endif()
-  if(CMAKE_CROSSCOMPILING)  # they run in an emulator
-    math(EXPR TEST_TIMEOUT "3 * ${TEST_TIMEOUT}")
+  # In an emulator, or with sanitizers, perhaps beside other work.
+  if(CMAKE_CROSSCOMPILING OR CMAKE_CXX_FLAGS MATCHES "-fsanitize")
+    math(EXPR TEST_TIMEOUT "4 * ${TEST_TIMEOUT}")
   endif()
   add_executable(test_${TEST_NAME} ${TEST_SOURCES})
   ccom_compile_test(test_${TEST_NAME} ${TEST_LINKS})

@@ -93,7 +93,7 @@ TEST(GrpcRendezvous, TellsALateRankWhyTheOthersGaveUp) {
   const TestServer hosted = start_test_server();
   const auto early = connect_rendezvous(hosted.id, 2, 0, soon());
   ASSERT_TRUE(early) << message_of(early);
-  const auto failure = (*early)->all_gather("addresses", "x", Deadline::after_ms(200));
+  const auto failure = (*early)->all_gather("addresses", "x", Deadline::after_ms(2000));
   ASSERT_FALSE(failure);
   const auto late = connect_rendezvous(hosted.id, 2, 1, soon());
   EXPECT_EQ(message_of(late), failure.error().message());

@@ -96,7 +96,9 @@ TEST(RendezvousServersDeathTest, OpenSslWorksUntilTheProcessHasEnded) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(
       {
-        static const auto digest = [](unsigned char* to) { return EVP_Digest("ccom", 4, to, nullptr, EVP_sha256(), nullptr); };
+        static const auto digest = [](unsigned char* to) {
+          return EVP_Digest("ccom", 4, to, nullptr, EVP_sha256(), nullptr);
+        };
         (void)std::atexit([] {
           unsigned char late[EVP_MAX_MD_SIZE];
           ::_exit(digest(late) == 1 ? 7 : 8);

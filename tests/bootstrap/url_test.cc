@@ -124,7 +124,7 @@ TEST(FileUrl, IsNotFooledByTheFileOfAJobThatStillRuns) {
   ASSERT_TRUE(old) << message_of(old);
   const auto stuck = connect_rendezvous(*old, 2, 1, soon());
   ASSERT_TRUE(stuck) << message_of(stuck);
-  const auto id = unique_id_from_url("file://" + folder / "id", 2, 1, Deadline::after_ms(300), no_id);
+  const auto id = unique_id_from_url("file://" + folder / "id", 2, 1, Deadline::after_ms(2000), no_id);
   ASSERT_FALSE(id);
   EXPECT_THAT(id.error().message(), AllOf(HasSubstr("older job"), HasSubstr("rank 1 joined twice")));
   meet("file://" + folder / "id", 2);
