@@ -100,6 +100,7 @@ TEST(Forks, SiblingsAreProcessesOfTheirOwn) {
 
 // gRPC hung or crashed there.
 TEST(Forks, AChildOfAUserOfGrpcIsToldAtOnce) {
+  SKIP_WHERE_ALLOCATORS_DO_NOT_FORK();
   EXPECT_TRUE(ended_well(fork_to([] {
     ccomUniqueId before;
     if (!sum_over(url(), 1, 0) || ccomGetUniqueId(&before) != ccomSuccess) return false;
