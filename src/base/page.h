@@ -9,6 +9,9 @@
 
 namespace ccom {
 
+// Of x86-64, and of arm64 with pages of 4 KiB.
+inline constexpr size_t kHugePageBytes = size_t{2} << 20;
+
 inline size_t page_bytes() { return static_cast<size_t>(::sysconf(_SC_PAGESIZE)); }
 
 }  // namespace ccom

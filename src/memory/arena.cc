@@ -10,8 +10,6 @@
 namespace ccom {
 namespace {
 
-constexpr size_t kHugePage = size_t{2} << 20;
-
 size_t round_up(size_t bytes, size_t grain) { return (bytes + grain - 1) / grain * grain; }
 
 }  // namespace
@@ -33,7 +31,7 @@ Result<void*> Arena::allocate(size_t size_bytes) {
                  segment_->bytes().size())
         .with_cure("raise CCOM_ARENA_BYTES");
   }
-  const size_t grain = size_bytes >= kHugePage ? kHugePage : page_;
+  const size_t grain = size_bytes >= kHugePageBytes ? kHugePageBytes : page_;
   const size_t size = round_up(std::max<size_t>(size_bytes, 1), page_);
   const Lock lock(mutex_);
   const auto fits = std::ranges::find_if(free_, [&](const auto& hole) {

@@ -155,7 +155,8 @@ Status TiledCall::run_step(const NodeStep& step, size_t tile, uint32_t source_pi
     }
     if (streams) streamed = targets.size();
   }
-  const bool claims = step.is_last_reader && call_.task->choice().claims_lines;
+  const bool claims = step.is_last_reader && call_.task->choice().claims_lines &&
+                      std::ranges::any_of(step.sources, [this](const Operand& from) { return is_claimed(from); });
   const size_t element_bytes = call_.element_bytes();
   const bool combines = step.sources.size() > 1 || step.completes;
   const Reducer* const combine = combines ? &room_.reducers.get(call_, step.completes) : nullptr;
@@ -181,13 +182,15 @@ Status TiledCall::run_step(const NodeStep& step, size_t tile, uint32_t source_pi
   return {};
 }
 
-// Stores to every line of what has just been read of other ranks' staging memory.
+// Other ranks' staging memory.
+bool TiledCall::is_claimed(const Operand& source) const {
+  return source.owner != room_.barrier.local_rank() && source.area != Area::Input && source.area != Area::Output;
+}
+
+// Stores to every line of what has just been read of it.
 void TiledCall::claim_sources(const NodeStep& step, size_t size_bytes) {
   for (size_t i = 0; i < step.sources.size(); ++i) {
-    const Operand& source = step.sources[i];
-    if (source.owner == room_.barrier.local_rank() || source.area == Area::Input || source.area == Area::Output)
-      continue;
-    claim_lines(const_cast<std::byte*>(room_.sources[i]), size_bytes);  // memory of the segment
+    if (is_claimed(step.sources[i])) claim_lines(const_cast<std::byte*>(room_.sources[i]), size_bytes);
   }
 }
 

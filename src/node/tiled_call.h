@@ -49,6 +49,7 @@ class TiledCall {
   Status run_phase(const NodePhase& phase, size_t tile);
   Status run_step(const NodeStep& step, size_t tile, uint32_t source_piece, uint32_t target_piece, uint32_t count);
   Status take_sources(const NodeStep& step, size_t tile, uint32_t piece, size_t offset, size_t size_bytes);
+  bool is_claimed(const Operand& source) const;
   void claim_sources(const NodeStep& step, size_t size_bytes);
   Status await(const NodePlan& plan, size_t slot, size_t tiles);
   bool is_streamed(const Operand& target) const;

@@ -13,7 +13,11 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <memory>
+#include <set>
+#include <vector>
 
+#include "base/page.h"
 #include "memory/available_memory.h"
 #include "memory/shared_segment.h"
 
@@ -26,6 +30,13 @@ int64_t taken_bytes(const SharedSegment& segment) {
   struct stat info {};
   EXPECT_EQ(::fstat(segment.fd(), &info), 0);
   return info.st_blocks * 512;
+}
+
+// Address space of this process.
+size_t mapped_bytes() {
+  size_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  return pages * page_bytes();
 }
 
 TEST(SharedSegment, IsZeroedAndTakesOnlyWhatIsReserved) {
@@ -56,6 +67,40 @@ TEST(SharedSegment, TwoMappingsShowTheSameBytes) {
   (*first)->bytes()[kMiB - 1] = std::byte{42};
   EXPECT_EQ((*second)->bytes()[kMiB - 1], std::byte{42});
 }
+
+// All began at the same place of a cache that is looked up by the lower half of addresses.
+TEST(SharedSegment, SegmentsOfAProcessBeginAtDifferentHugePages) {
+  constexpr size_t kSegments = 32;
+  std::vector<std::unique_ptr<SharedSegment>> segments;
+  std::set<uintptr_t> places;
+  for (size_t i = 0; i < kSegments; ++i) {
+    auto segment = SharedSegment::create(256 * kMiB, 0);
+    ASSERT_TRUE(segment) << segment.error().message();
+    const auto begin = reinterpret_cast<uintptr_t>((*segment)->bytes().data());
+    EXPECT_EQ(begin % kHugePageBytes, 0u);
+    places.insert(begin / kHugePageBytes % kSegments);
+    segments.push_back(std::move(*segment));
+  }
+  EXPECT_EQ(places.size(), kSegments);
+}
+
+// The sanitizers' own address space is not what a process may use.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST(SharedSegment, LiesAnywhereWhereAddressSpaceIsShort) {
+  const size_t before = mapped_bytes();
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_AS, &limit), 0);
+  rlimit limited = limit;
+  limited.rlim_cur = before + 16 * kMiB;
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &limited), 0);
+  const auto fits = SharedSegment::create(8 * kMiB, kMiB), does_not = SharedSegment::create(32 * kMiB, 0);
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &limit), 0);
+  ASSERT_TRUE(fits) << fits.error().message();
+  (*fits)->bytes()[0] = std::byte{1};
+  EXPECT_FALSE(does_not);
+  EXPECT_LT(mapped_bytes(), before + 12 * kMiB) << "of what was only asked for nothing is kept";
+}
+#endif
 
 TEST(SharedSegment, AttachRefusesAnotherSizeAndWhatIsNotSealed) {
   auto segment = SharedSegment::create(kMiB, 0);
