@@ -85,6 +85,7 @@ size_t NodeGeometry::in_stage(const Operand& operand, size_t tile, uint32_t piec
 NodeGeometry::Extent NodeGeometry::extent(const NodeCall& call, const Operand& operand) {
   Extent extent;
   const size_t units = blocks_of(call, operand).size();
+  if (call.views == nullptr) return {0, static_cast<int64_t>(units * call.unit_bytes())};
   for (uint32_t unit = 0; unit < units; ++unit) {
     const auto bytes = static_cast<int64_t>(unit_elements(call, operand, unit) * call.element_bytes());
     if (bytes == 0) continue;
