@@ -18,8 +18,8 @@ struct OpensslFree {
 };
 
 // Held while a thread is in OpenSSL. Forks wait until none is: a child would find OpenSSL's locks held for ever. It may
-// be held twice, and not where something is waited for. Functions that encrypt, decrypt and compare, which take no
-// lock, do not need it, except by the first of a thread (clear_openssl_errors).
+// be held twice, and not where something is waited for. Functions that encrypt, decrypt and compare take no lock and do
+// not need it, but for the first of a thread (clear_openssl_errors) and a key update of the peer's, once in 64 GiB.
 class OpensslUse {
  public:
   // The first one sets OpenSSL up: where that runs out of memory, its functions read through null pointers. Throws

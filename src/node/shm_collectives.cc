@@ -119,9 +119,7 @@ Status ShmCollectives::run_small(const NodeCall& call, size_t shown) {
   barrier_.arrive();
   CCOM_TRY(barrier_.await_all());
   combine_shown(barrier_, call, shown);
-  // The other one stores to them again before the barrier after the next.
-  if (config_.claims_mail && size() == 2 && shown > kLinePayloadBytes)
-    claim_lines(barrier_.mail_of(1 - barrier_.local_rank()), shown);
+  claim_read(barrier_, call, shown);
   return {};
 }
 
@@ -135,8 +133,7 @@ Status ShmCollectives::run_ahead(const NodeCall& call, size_t shown) {
   ahead_.arrive();
   if (reads_others) CCOM_TRY(root_shows ? ahead_.await_payload(task.root) : ahead_.await_all());
   combine_shown(ahead_, call, shown);
-  if (reads_others && config_.claims_mail && size() == 2 && shown > kLinePayloadBytes)
-    claim_lines(ahead_.mail_of(1 - ahead_.local_rank()), shown);
+  if (reads_others) claim_read(ahead_, call, shown);
   return {};
 }
 
@@ -165,7 +162,22 @@ void ShmCollectives::show(BasicFlagBarrier<banks>& barrier, const NodeCall& call
   if (shown == 0) return;
   const NodeTask& task = call.task->task();
   if (only_root_reads(task.collective) && task.root != barrier.local_rank()) return;
-  copy_small(shown <= kLinePayloadBytes ? barrier.payload() : barrier.mail(), call.input, shown);
+  if (shown <= kLinePayloadBytes) return copy_small(barrier.payload(), call.input, shown);
+  const size_t unit = call.unit_bytes();
+  if (shown == unit) return copy_small(barrier.mail(), call.input, shown);
+  // A unit for each rank: the own one is for nobody else.
+  const size_t own = static_cast<size_t>(barrier.local_rank()) * unit, rest = own + unit;
+  copy_small(barrier.mail(), call.input, own);
+  copy_small(barrier.mail() + rest, call.input + rest, shown - rest);
+}
+
+// Of two ranks, lines of the other one's mail that it stores to again before the barrier after the next.
+template <uint32_t banks>
+void ShmCollectives::claim_read(const BasicFlagBarrier<banks>& barrier, const NodeCall& call, size_t shown) {
+  if (!config_.claims_mail || size() != 2 || shown <= kLinePayloadBytes) return;
+  const size_t unit = call.unit_bytes();
+  const size_t begin = shown == unit ? 0 : static_cast<size_t>(barrier.local_rank()) * unit;
+  claim_lines(barrier.mail_of(1 - barrier.local_rank()) + begin, unit);
 }
 
 // What the plans one_shot and direct do after their barrier.

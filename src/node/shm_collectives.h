@@ -79,6 +79,8 @@ class ShmCollectives {
   void show(BasicFlagBarrier<banks>& barrier, const NodeCall& call, size_t shown);
   template <uint32_t banks>
   void combine_shown(const BasicFlagBarrier<banks>& barrier, const NodeCall& call, size_t shown);
+  template <uint32_t banks>
+  void claim_read(const BasicFlagBarrier<banks>& barrier, const NodeCall& call, size_t shown);
   void choose_way(const NodeCall& call, const CallWords& words);
   Rank self() const { return barrier_.rank_of(barrier_.local_rank()); }
   Status give_up(const Status& cause);
