@@ -104,7 +104,6 @@ void tell(const Setting& setting, size_t count) {
 struct Peer {
   int rank, ranks;
   bool is_mapped;
-  Kind kind;
   Collective collective;
   int taken = 0;  // buffers
 };
@@ -118,7 +117,8 @@ int call(measure_collective, const float* send, float* recv, size_t count) {
   static Setting setting;
   if (count != known) {
     known = count;
-    setting = search(self->collective, settings(self->kind, count, self->ranks, self->is_mapped), send, recv, count);
+    setting = search(self->collective, settings(self->collective.kind(), count, self->ranks, self->is_mapped), send,
+                     recv, count);
     if (self->rank == 0) tell(setting, count);
   }
   self->collective.call(setting, send, recv, count);
@@ -151,7 +151,7 @@ int main() {
   const bool is_mapped = std::string(sync_setting("COMPARE_BUFFERS", "ordinary")) == "mapped";
   const std::string path = sync_setting("COMPARE_SYNC", nullptr);
   auto* shared = static_cast<limit::Rank*>(map_file(path + ".limit", static_cast<size_t>(ranks) * sizeof(limit::Rank)));
-  Peer peer{rank, ranks, is_mapped, kind, Collective(kind, rank, ranks, shared)};
+  Peer peer{rank, ranks, is_mapped, Collective(kind, rank, ranks, shared)};
   self = &peer;
   measure_peer measured{};
   measured.version = "1";

@@ -76,6 +76,8 @@ class Collective {
     spins_ = ::sched_getaffinity(0, sizeof allowed, &allowed) == 0 && ranks <= CPU_COUNT(&allowed);
   }
 
+  Kind kind() const { return kind_; }
+
   // Memory for two buffers of `half` bytes each per rank, which have the same place there on all ranks.
   void set_mapped(char* arena, size_t half) { arena_ = arena, half_ = half; }
   char* half(int index) const { return arena_ + (2 * own_ + static_cast<size_t>(index)) * half_; }

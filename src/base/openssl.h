@@ -30,7 +30,7 @@ class OpensslUse {
   SharedLock lock_;
 };
 
-// Empties the thread's queue of errors.
+// Empties the thread's queue of errors where OpensslUse is not held.
 void clear_openssl_errors();
 
 // Why `what` has failed, from OpenSSL's queue of errors, which is empty then: ccomOutOfMemory, or else ccomSystemError.

@@ -55,7 +55,7 @@ std::optional<HelloNumber> peek_hello(int fd) {
 Result<std::unique_ptr<TlsContext>> TlsContext::create(const Secret& key, uint64_t records_per_key) {
   auto made = std::make_unique<TlsContext>(key, records_per_key);
   const OpensslUse use;
-  clear_openssl_errors();
+  ERR_clear_error();
   if (!made->set_up()) return openssl_error("set up TLS", kCure);
   return made;
 }
@@ -172,7 +172,7 @@ long Tls::control(BIO* bio, int command, long, void*) {
 
 Tls::Step Tls::handshake() {
   const OpensslUse use;
-  clear_openssl_errors();
+  ERR_clear_error();
   errno_ = 0;
   const int result = SSL_do_handshake(ssl_.get());
   // Without the key the handshake fails; that it was used is checked anyway.

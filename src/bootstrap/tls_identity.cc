@@ -80,10 +80,11 @@ TlsIdentity::~TlsIdentity() { OPENSSL_cleanse(key.data(), key.size()); }
 
 Result<TlsIdentity> make_tls_identity(const Secret& secret) {
   const Secret seed = secret.derive("ccom bootstrap tls ed25519 v1");
+  std::string name = make_name(secret);
+  const OpensslUse use;
   ERR_clear_error();
   const Key key(EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, nullptr, seed.bytes().data(), seed.bytes().size()));
   if (key == nullptr) return failure("Ed25519 key");
-  std::string name = make_name(secret);
   const Certificate certificate = make_certificate(key.get(), name);
   if (certificate == nullptr) return failure("certificate");
   const Sink certificate_text(BIO_new(BIO_s_mem()));

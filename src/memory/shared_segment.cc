@@ -79,12 +79,19 @@ Status take_memory(int fd, size_t offset_bytes, size_t size_bytes) {
 }
 
 // Some processors (AMD's since Zen) find a line of the first cache by a hash of its address in which the upper half
-// hardly counts: of lines that are alike in it only one stays. The kernel begins large mappings at huge pages, so that
-// one place in several segments is alike: an allreduce of mapped buffers, which goes through two of them, took 1.5
-// times as long. So each segment of a process begins at another huge page of these.
+// does not count: of lines that are alike in it only one stays. The kernel begins large mappings at huge pages, so that
+// one place in several segments is alike. So each segment of a process begins at another huge page of these
+// (docs/decisions/0018-places-of-segments.md).
 constexpr size_t kPlaces = 32;
 
-// The next place in address space that is kPlaces huge pages longer than what is to lie there.
+// Address space for a segment at any place; empty where it is short.
+Bytes take_room(size_t size_bytes) {
+  const size_t pages = (size_bytes + page_bytes() - 1) / page_bytes();
+  const size_t room_bytes = pages * page_bytes() + kPlaces * kHugePageBytes;
+  void* const room = ::mmap(nullptr, room_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return room == MAP_FAILED ? Bytes() : Bytes(static_cast<std::byte*>(room), room_bytes);
+}
+
 std::byte* next_place(Bytes room) {
   static constinit std::atomic<size_t> next{0};
   const auto begin = reinterpret_cast<uintptr_t>(room.data());
@@ -92,22 +99,20 @@ std::byte* next_place(Bytes room) {
   return room.data() + (place - begin) % (kPlaces * kHugePageBytes);
 }
 
+void unmap(std::byte* begin, std::byte* end) {
+  if (begin < end) ::munmap(begin, static_cast<size_t>(end - begin));
+}
+
 Result<Bytes> map_memory(int fd, size_t size_bytes) {
-  const size_t whole = (size_bytes + page_bytes() - 1) / page_bytes() * page_bytes();
-  const size_t room_bytes = whole + kPlaces * kHugePageBytes;
-  void* const room = ::mmap(nullptr, room_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  // Where address space is short, wherever there is some.
-  const bool has_room = room != MAP_FAILED;
-  const Bytes all = has_room ? Bytes(static_cast<std::byte*>(room), room_bytes) : Bytes();
-  std::byte* const place = has_room ? next_place(all) : nullptr;
-  void* const address =
-      ::mmap(place, size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | (has_room ? MAP_FIXED : 0), fd, 0);
+  const Bytes room = take_room(size_bytes);
+  std::byte* const place = room.empty() ? nullptr : next_place(room);
+  const int flags = MAP_SHARED | (room.empty() ? 0 : MAP_FIXED);
+  void* const address = ::mmap(place, size_bytes, PROT_READ | PROT_WRITE, flags, fd, 0);
   const int number = errno;
-  if (has_room) {
-    const Bytes kept = address == MAP_FAILED ? Bytes(all.data(), 0) : Bytes(place, whole);
-    if (kept.data() > all.data()) ::munmap(all.data(), static_cast<size_t>(kept.data() - all.data()));
-    std::byte* const end = kept.data() + kept.size();
-    ::munmap(end, static_cast<size_t>(all.data() + all.size() - end));
+  if (!room.empty()) {  // gives back what is not used of it
+    const size_t used = address == MAP_FAILED ? 0 : room.size() - kPlaces * kHugePageBytes;
+    unmap(room.data(), place);
+    unmap(place + used, room.data() + room.size());
   }
   if (address == MAP_FAILED) return system_error(number, "map a shared segment of %zu bytes", size_bytes);
   return Bytes(static_cast<std::byte*>(address), size_bytes);

@@ -171,7 +171,8 @@ void ShmCollectives::show(BasicFlagBarrier<banks>& barrier, const NodeCall& call
   copy_small(barrier.mail() + rest, call.input + rest, shown - rest);
 }
 
-// Of two ranks, lines of the other one's mail that it stores to again before the barrier after the next.
+// What this rank has read of the other one's mail, if there are two: that one stores to it again before the barrier
+// after the next.
 template <uint32_t banks>
 void ShmCollectives::claim_read(const BasicFlagBarrier<banks>& barrier, const NodeCall& call, size_t shown) {
   if (!config_.claims_mail || size() != 2 || shown <= kLinePayloadBytes) return;

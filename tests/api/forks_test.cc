@@ -156,6 +156,16 @@ TEST(Forks, AmidCallsLeaveNoLockToTheChild) {
   })));
 }
 
+// Eight children of a parent whose threads go on meanwhile, forked at other instants in each parent.
+bool children_end_well(int parent, int apart_us, bool (*sum)()) {
+  bool all_well = true;
+  for (int child = 0; child < 8; ++child) {
+    std::this_thread::sleep_for(std::chrono::microseconds(17 * parent + apart_us * child));
+    all_well &= ended_well(fork_to([sum] { return ::alarm(30), sum(); }));
+  }
+  return all_well;
+}
+
 // They waited for ever for what the parent's threads were making for the first time.
 TEST(Forks, AmidTheFirstStartsOfThreads) {
   SKIP_WHERE_ALLOCATORS_DO_NOT_FORK();
@@ -163,37 +173,26 @@ TEST(Forks, AmidTheFirstStartsOfThreads) {
   for (int i = 0; i < parents; ++i) {
     ASSERT_TRUE(ended_well(fork_to([i] {
       for (int thread = 0; thread < 2; ++thread) std::thread(call_without_end).detach();
-      bool all_well = true;
-      for (int child = 0; child < 8; ++child) {
-        std::this_thread::sleep_for(std::chrono::microseconds(17 * i + 400 * child));
-        all_well &= ended_well(fork_to([] { return ::alarm(30), sum_alone(); }));
-      }
-      return all_well;
+      return children_end_well(i, 400, sum_alone);
     }))) << i;
   }
 }
 
-// One in three hundred children waited for ever for a lock of OpenSSL's.
+// One in 400 children waited for ever for a lock of OpenSSL's.
 TEST(Forks, AmidStartsWithTls) {
   SKIP_WHERE_ALLOCATORS_DO_NOT_FORK();
   const int parents = std::getenv("CCOM_TEST_LONG") != nullptr ? 300 : 20;
   for (int i = 0; i < parents; ++i) {
     ASSERT_TRUE(ended_well(fork_to([i] {
-      for (const auto& [name, value] : {std::pair{"CCOM_TRANSPORT", "tcp"},
-                                        {"CCOM_TLS", "1"},
-                                        {"CCOM_SECRET", "a secret of this test alone, of no use elsewhere"}})
-        ::setenv(name, value, 1);
+      ::setenv("CCOM_TRANSPORT", "tcp", 1);
+      ::setenv("CCOM_TLS", "1", 1);
+      ::setenv("CCOM_SECRET", "a secret of this test alone, of no use elsewhere", 1);
       for (int thread = 0; thread < 3; ++thread)
         std::thread([] {
           while (sum_of_two()) continue;
           ::_exit(3);
         }).detach();
-      bool all_well = true;
-      for (int child = 0; child < 8; ++child) {
-        std::this_thread::sleep_for(std::chrono::microseconds(17 * i + 3000 * child));
-        all_well &= ended_well(fork_to([] { return ::alarm(30), sum_of_two(); }));
-      }
-      return all_well;
+      return children_end_well(i, 3000, sum_of_two);
     }))) << i;
   }
 }
