@@ -208,4 +208,29 @@ Topology without_shared_memory(Topology topology) {
   return topology;
 }
 
+Topology part_of(const Topology& topology, std::span<const Rank> members) {
+  Topology part = topology;
+  part.hosts.clear();
+  part.ranks.clear();
+  std::map<int, int> index_of;  // of a host in the part
+  std::vector<int> ranks;       // of a host of the part
+  for (const Rank member : members) {
+    Place place = topology.ranks[static_cast<size_t>(member)];
+    const auto [known, is_new] = index_of.emplace(place.host, static_cast<int>(part.hosts.size()));
+    if (is_new) {
+      part.hosts.push_back(topology.hosts[static_cast<size_t>(place.host)]);
+      ranks.push_back(0);
+    }
+    place.host = known->second;
+    place.local = ranks[static_cast<size_t>(place.host)]++;
+    part.ranks.push_back(place);
+  }
+  // Hosts of one machine count its CPUs together.
+  for (const auto& [before, now] : index_of) {
+    int& cpus = part.hosts[static_cast<size_t>(now)].cpus;
+    cpus = std::max(1, cpus * part.ranks_on_machine_of(now) / topology.ranks_on_machine_of(before));
+  }
+  return part;
+}
+
 }  // namespace ccom

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -227,6 +228,10 @@ void calibrate(Topology& topology, const Calibration& measured);
 
 // The same machine if ranks communicate by sockets within a host too.
 Topology without_shared_memory(Topology topology);
+
+// The ranks `members` alone, renumbered in this order, with what they have of the machine: all speeds, the devices that
+// they occupy, and of the CPUs of a host their share.
+Topology part_of(const Topology& topology, std::span<const Rank> members);
 
 // JSON in one stable form: equal values give equal text. from_json checks types, ranges, and that links connect
 // existing devices.

@@ -2,6 +2,7 @@
 #include "planner/node_choice.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 
 #include "algorithms/stage_cost.h"
@@ -48,6 +49,23 @@ struct HostGroup {
     return std::ranges::any_of(stage.groups[group], [&](const StageMember& member) {
       return std::ranges::any_of(program.gets(member), [](const BlockAt& at) { return at.buffer == Buffer::Scratch; });
     });
+  }
+  // Whether a rank is ever the only one to read what another stages: of sums everybody reads its own piece.
+  bool has_single_readers() const {
+    if (stage.sums) return true;
+    std::map<uint32_t, int> takers;
+    for (const StageMember& member : stage.groups[group])
+      for (const BlockAt& got : program.gets(member)) ++takers[got.block];
+    return std::ranges::any_of(stage.groups[group], [&](const StageMember& member) {
+      return std::ranges::any_of(program.gives(member), [&](const BlockAt& given) {
+        const auto own = std::ranges::count(program.gets(member), given.block, &BlockAt::block);
+        return takers[given.block] - own == 1;
+      });
+    });
+  }
+  bool has_one_giver() const {
+    return std::ranges::count_if(stage.groups[group],
+                                 [&](const StageMember& member) { return !program.gives(member).empty(); }) == 1;
   }
   bool has_core_for_each() const { return stage.groups[group].size() <= static_cast<size_t>(machine.cpus); }
 };
@@ -174,15 +192,21 @@ NodeChoice passing(NodeChoice way, bool streams, bool claims) {
   return way;
 }
 
-// In all manners of passing lines through staging memory, the expected one first. Of more than two ranks several read
-// the same results, and nobody can claim them.
-std::vector<NodeChoice> in_all_manners(const NodeChoice& way, const LineCosts& lines, size_t ranks) {
-  const bool streams_all = streams_lines(lines) && lines.streamed_ns < lines.claimed_ns;
-  const bool claims = !streams_all && claims_lines(lines);
-  const bool streams_rest = claims && ranks > 2 && streams_lines(lines);
+// In all manners of passing lines through staging memory that differ there, the expected one first. What several ranks
+// read nobody can claim: of more than two the results, and the blocks that all get. Such blocks begin past the caches
+// where one rank stores them all (broadcast of 1 MiB to 3, 2 near cores: 96 us against 219), and plainly where all
+// ranks store at the same time, because loads cost less then (allgather of 1 MiB, the same: 95 against 111).
+std::vector<NodeChoice> in_all_manners(const NodeChoice& way, const LineCosts& lines, const HostGroup& group) {
+  const bool are_many = group.stage.groups[group.group].size() > 2;
+  const bool can_claim = group.has_single_readers();
+  const bool streams_all =
+      streams_lines(lines) && (can_claim ? lines.streamed_ns < lines.claimed_ns : group.has_one_giver());
+  const bool claims = can_claim && !streams_all && claims_lines(lines);
+  const bool streams_rest = claims && are_many && streams_lines(lines);
   std::vector<NodeChoice> found{passing(way, streams_all || streams_rest, claims)};
-  for (const NodeChoice& other : {passing(way, ranks > 2, true), passing(way, false, true), passing(way, true, false),
+  for (const NodeChoice& other : {passing(way, are_many, true), passing(way, false, true), passing(way, true, false),
                                   passing(way, false, false)}) {
+    if (other.claims_lines && !can_claim) continue;
     if (std::ranges::count(found, other) == 0) found.push_back(other);
   }
   return found;
@@ -195,22 +219,22 @@ bool claims_lines(const LineCosts& lines) { return lines.claimed_ns < kBetterLin
 std::vector<NodeChoice> node_ways(const Topology& topology, const Program& program, const Stage& stage,
                                   const LineCosts& lines) {
   const auto largest = std::ranges::max_element(stage.groups, {}, [](const auto& members) { return members.size(); });
-  const size_t ranks = largest == stage.groups.end() ? 0 : largest->size();
-  std::vector<NodeChoice> found{in_all_manners(stage.node, lines, ranks).front()};
-  if (!stage.node.asks || ranks < 2) return found;
+  if (largest == stage.groups.end() || largest->size() < 2) return {stage.node};
   const HostMachine machine(topology, topology.ranks[static_cast<size_t>((*largest)[0].rank)].host);
   const HostGroup group{program, stage, static_cast<size_t>(largest - stage.groups.begin()), 0, 1, machine.machine};
+  std::vector<NodeChoice> found{in_all_manners(stage.node, lines, group).front()};
+  if (!stage.node.asks) return found;
   const auto add = [&](NodeChoice way) {
     if (found.size() < kMostWays && std::ranges::count(found, way) == 0) found.push_back(std::move(way));
   };
   for (const NodeChoice& shape : shapes_like(group)) {
-    for (NodeChoice& way : in_all_manners(shape, lines, ranks)) {
+    for (NodeChoice& way : in_all_manners(shape, lines, group)) {
       add(way);
       way.streams = !way.streams;
       if (!group.gets_scratch()) add(way);
       if (shape.reads) break;  // nearly nothing is staged
     }
-    NodeChoice in_short_tiles = in_all_manners(shape, lines, ranks).front();
+    NodeChoice in_short_tiles = in_all_manners(shape, lines, group).front();
     in_short_tiles.tile_bytes = kShortTile;
     if (!shape.reads) add(in_short_tiles);
   }
@@ -241,7 +265,7 @@ size_t expected_way(const Topology& topology, int host, const MeasuredCosts& mea
 }
 
 size_t small_call_bytes(const Topology& topology, int host) {
-  const Topology alone = host_alone(topology, host);
+  const Topology alone = part_of(topology, topology.ranks_of(host));
   if (alone.nranks() < 2) return kMostSmallBytes;
   const auto is_one_shot = [&](size_t bytes) {
     const NodeChoice node = node_program(alone, {.bytes = bytes}).stages[0].node;
@@ -251,24 +275,6 @@ size_t small_call_bytes(const Topology& topology, int host) {
   size_t bytes = kMostSmallBytes;
   while (!is_one_shot(bytes)) bytes /= 2;
   return bytes;
-}
-
-Topology host_alone(const Topology& topology, int host) {
-  const std::vector<Rank> ranks = topology.ranks_of(host);
-  Topology result;
-  result.hosts = {topology.hosts[static_cast<size_t>(host)]};
-  for (const Rank rank : ranks) {
-    result.ranks.push_back(topology.ranks[static_cast<size_t>(rank)]);
-    result.ranks.back().host = 0;
-  }
-  Host& machine = result.hosts[0];
-  machine.cpus = std::max(1, machine.cpus * static_cast<int>(ranks.size()) / topology.ranks_on_machine_of(host));
-  result.memory = topology.memory;
-  result.network = topology.network;
-  result.costs = topology.costs;
-  result.network_costs = topology.network_costs;
-  result.memory_costs = topology.memory_costs;
-  return result;
 }
 
 }  // namespace ccom

@@ -110,6 +110,23 @@ TEST(ExpectedWay, FollowsWhatTheProcessorMeasured) {
   EXPECT_TRUE(expected(large, kAmd, size_t{256} << 20).streams) << "and what does not is stored past it";
 }
 
+// A broadcast to three ranks began with claimed lines, which nobody claims there, where stores past the caches take
+// half.
+TEST(WaysOfACall, ClaimOnlyLinesThatOneRankReads) {
+  const auto claims = [](const NodeChoice& way) { return way.claims_lines; };
+  for (const Collective collective : with_data()) {
+    const bool is_shown_to_all = collective == Collective::Broadcast || collective == Collective::AllGather;
+    for (const int ranks : {2, 4}) {
+      const HostCall call = host_call(ranks, 4, {collective, size_t{1} << 20, false, is_rooted(collective) ? 0 : -1});
+      const std::vector<NodeChoice> ways = call.ways(kClaimed);
+      EXPECT_EQ(std::ranges::any_of(ways, claims), ranks == 2 || !is_shown_to_all) << name_of(collective) << ranks;
+      if (ranks == 4 && is_shown_to_all) {
+        EXPECT_EQ(ways[0].streams_shared, collective == Collective::Broadcast) << name_of(collective);
+      }
+    }
+  }
+}
+
 TEST(ExpectedWay, OfMoreRanksThanCoresDoesNotReadByTheKernel) {
   MeasuredCosts costs = kIntel;
   costs.lines = {};  // not measured there

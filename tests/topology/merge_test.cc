@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <numeric>
+
 #include "topology/topology.h"
 
 namespace ccom {
@@ -156,6 +158,48 @@ TEST(Merge, NetworkIsAsFastAsTheSlowestHost) {
   EXPECT_DOUBLE_EQ(speed({mute}, {mute}), 1.25e9);              // nobody says
   EXPECT_DOUBLE_EQ(speed({fast}, {}), 1.25e9);
   EXPECT_DOUBLE_EQ(merged({{"a"}}).network.latency_ns, 25000);
+}
+
+TEST(Part, HasTheHostsOfItsRanksAndTheirShareOfTheCpus) {
+  const Topology whole = merged({{.id = "a", .cpus = 8},
+                                 {.id = "b", .cpus = 4},
+                                 {.id = "a", .cpus = 8},
+                                 {.id = "c"},
+                                 {.id = "a", .cpus = 8},
+                                 {.id = "b", .cpus = 4}});
+  const std::vector<Rank> members{5, 4, 0};
+  const Topology part = part_of(whole, members);
+  ASSERT_EQ(part.nranks(), 3);
+  ASSERT_EQ(part.hosts.size(), 2U);
+  EXPECT_EQ(part.hosts[0].id, "b");
+  EXPECT_EQ(part.hosts[0].cpus, 2) << "one of two ranks, of 4";
+  EXPECT_EQ(part.hosts[1].cpus, 5) << "two of three ranks, of 8";
+  EXPECT_EQ(part.ranks_of(1), (std::vector<Rank>{1, 2}));
+  EXPECT_EQ(part.ranks[2].local, 1);
+  EXPECT_EQ(part.memory, whole.memory);
+  std::vector<Rank> all(6);
+  std::iota(all.begin(), all.end(), 0);
+  EXPECT_EQ(part_of(whole, all), whole);
+}
+
+// Their CPUs were divided twice.
+TEST(Part, OfHostsOfOneMachineSharesItsCpusOnce) {
+  Topology whole =
+      merged({{.id = "a", .cpus = 8}, {.id = "a", .cpus = 8}, {.id = "b", .cpus = 8}, {.id = "b", .cpus = 8}});
+  for (Host& host : whole.hosts) host.machine = "one";
+  EXPECT_EQ(part_of(whole, std::vector<Rank>{0, 1, 2, 3}), whole);
+  EXPECT_EQ(part_of(whole, std::vector<Rank>{0, 2}).hosts[0].cpus, 4);
+  EXPECT_EQ(part_of(whole, std::vector<Rank>{0, 1}).hosts[0].cpus, 4);
+}
+
+TEST(Part, KeepsTheDevicesOfItsRanks) {
+  const std::vector<Sketch> ranks(4, {.id = "a", .cpus = 4, .imposed = "ring:4"});
+  const Topology whole = merged(ranks);
+  const std::vector<Rank> members{3, 1};
+  const Topology part = part_of(whole, members);
+  EXPECT_EQ(part.ranks[0].device, 3);
+  EXPECT_EQ(part.ranks[1].device, 1);
+  EXPECT_FALSE(part.linked(0, 1)) << "opposite places of a ring";
 }
 
 TEST(Hash, TellsTopologiesApartAndEqualOnesNot) {
