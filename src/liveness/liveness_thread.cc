@@ -162,8 +162,10 @@ void LivenessThread::wake() {
   (void)!::write(wake_event_.get(), &one, sizeof one);
 }
 
-void LivenessThread::add(LivenessTask* task) { tasks_.push_back(task); }
-void LivenessThread::remove(LivenessTask* task) { std::erase(tasks_, task); }
+void LivenessThread::add(LivenessTask* task) { tasks_.push_back({task, 0}); }
+void LivenessThread::remove(LivenessTask* task) {
+  std::erase_if(tasks_, [task](const Due& due) { return due.task == task; });
+}
 
 Status LivenessThread::watch(int fd, bool* readable) {
   epoll_event event{};
@@ -229,21 +231,23 @@ void LivenessThread::run_queue() {
 }
 
 int64_t LivenessThread::poll_tasks() {
-  int64_t until_ns = now_ns() + kLongestNs;
-  for (LivenessTask* task : tasks_) {
+  const int64_t begin_ns = now_ns();
+  int64_t until_ns = begin_ns + kLongestNs;
+  for (auto& [task, next_ns] : tasks_) {
     try {
-      until_ns = std::min(until_ns, task->poll(now_ns()));
+      if (begin_ns >= next_ns || task->has_work()) next_ns = task->poll(now_ns());
     } catch (const std::bad_alloc&) {
       task->run_out_of_memory();
-      until_ns = std::min(until_ns, now_ns() + kSocketSliceNs);
+      next_ns = now_ns() + kSocketSliceNs;
     }
+    until_ns = std::min(until_ns, next_ns);
   }
   return until_ns;
 }
 
 void LivenessThread::wait_for_sockets(int64_t until_ns) {
   const bool has_words =
-      std::ranges::any_of(tasks_, [](const LivenessTask* task) { return task->awaited_word() != nullptr; });
+      std::ranges::any_of(tasks_, [](const Due& due) { return due.task->awaited_word() != nullptr; });
   int64_t left_ns = std::max<int64_t>(0, until_ns - now_ns());
   if (has_words) left_ns = std::min(left_ns, kSocketSliceNs);
   epoll_event events[32];
@@ -264,8 +268,10 @@ void LivenessThread::wait_for_words(uint32_t wakes, int64_t until_ns) {
     words.push_back({.val = value, .uaddr = reinterpret_cast<uintptr_t>(word), .flags = FUTEX_32, .__reserved = 0});
   };
   await(&wakes_, wakes);
-  for (const LivenessTask* task : tasks_)
-    if (const auto* word = task->awaited_word()) await(word, 0);
+  for (const Due& due : tasks_) {
+    if (words.size() > FUTEX_WAITV_MAX) break;
+    if (const auto* word = due.task->awaited_word()) await(word, 0);
+  }
   if (has_waitv_ && words.size() <= FUTEX_WAITV_MAX) {
     const timespec until = to_timespec(until_ns);
     const long outcome = ::syscall(SYS_futex_waitv, words.data(), words.size(), 0, &until, CLOCK_MONOTONIC);

@@ -48,6 +48,8 @@ class LivenessTask {
   virtual ~LivenessTask() = default;
   // Does what is due; returns the time of the next call at the latest.
   virtual int64_t poll(int64_t now_ns) = 0;
+  // Whether poll() has to be called before that time. A process may have thousands of tasks: this looks at few lines.
+  virtual bool has_work() const = 0;
   // poll() has run out of memory.
   virtual void run_out_of_memory() noexcept = 0;
   // A word that changes when there is work; null if it has changed.
@@ -71,7 +73,7 @@ class LivenessThread {
   // thread itself or in a forked child.
   void run(const std::function<void()>& work);
   bool is_current() const { return thread_->get_id() == std::this_thread::get_id(); }
-  // Makes the thread poll every task soon.
+  // Makes the thread poll soon every task that has work.
   void wake();
 
   // On the thread only.
@@ -109,7 +111,11 @@ class LivenessThread {
   Work* last_ CCOM_GUARDED_BY(mutex_) = nullptr;
   bool stop_ CCOM_GUARDED_BY(mutex_) = false;
   RobustFutexList* robust_futexes_ = nullptr;  // from here on: used by the thread only
-  std::vector<LivenessTask*> tasks_;
+  struct Due {
+    LivenessTask* task;
+    int64_t next_ns;
+  };
+  std::vector<Due> tasks_;
   int sockets_ = 0;
   bool has_waitv_ = true;
   std::unique_ptr<std::thread> thread_;

@@ -21,9 +21,7 @@
 #include "liveness/straggler_watch.h"
 
 namespace ccom {
-
 namespace {
-
 constexpr int64_t kCheckIntervalNs = 5 * kNsPerMs;
 // Enough for a straggler poll over four levels of the tree, with one check interval per host.
 constexpr std::chrono::milliseconds kStragglerPollTime{150};
@@ -49,13 +47,21 @@ class MonitorImpl final : public Monitor, private LivenessTask {
   std::chrono::milliseconds warn_after() const override { return std::chrono::milliseconds(config_.warn_ms); }
   std::vector<Rank> find_stragglers() override;
   void compare_calls() override;
-  void end_comparison() override;
+  void end_comparison() override {
+    if (!thread_->in_forked_child()) stragglers_.ask(false);
+  }
 
  private:
   // LivenessTask: on the liveness thread.
   int64_t poll(int64_t now_ns) override;
+  bool has_work() const override { return !trees_.empty() || (failed() && (!flooded_ || has_listener_)); }
   void run_out_of_memory() noexcept override { board_.publish(slot_, with_rank(out_of_memory(), config_.rank)); }
   const std::atomic<uint32_t>* awaited_word() const override { return flooded_ ? nullptr : &board_.abort_word(); }
+  template <typename Fn>
+  void for_each_tree(Fn fn) {
+    for (auto& tree : trees_)
+      if (tree) fn(*tree);
+  }
   void flood_failure();
   void call_listener();
   bool poll_stragglers();
@@ -82,6 +88,7 @@ class MonitorImpl final : public Monitor, private LivenessTask {
   std::string address_;
   Mutex mutex_;  // also of the writing of this rank's error record
   std::function<void()> listener_ CCOM_GUARDED_BY(mutex_);
+  std::atomic<bool> has_listener_ = false;
 
   // Used on the liveness thread only.
   bool taken_ = false;                 // the slot is claimed
@@ -158,8 +165,7 @@ void MonitorImpl::leave() {
   try {
     flood_failure();
     announce_departure();
-    for (auto& tree : trees_)
-      if (tree) tree->leave();
+    for_each_tree([](ControlTree& tree) { tree.leave(); });
   } catch (const std::bad_alloc&) {  // the closed connections tell the other hosts
     trees_.clear();
   }
@@ -236,8 +242,9 @@ void MonitorImpl::on_failure(std::function<void()> listener) {
   {
     const Lock lock(mutex_);
     listener_ = std::move(listener);
+    has_listener_ = true;
   }
-  thread_->wake();
+  if (failed()) thread_->wake();  // else the failure will
 }
 
 int64_t MonitorImpl::poll(int64_t now_ns) {
@@ -266,9 +273,7 @@ int64_t MonitorImpl::poll(int64_t now_ns) {
 bool MonitorImpl::tell_trees_of_losses(int64_t now_ns) {
   if (failed() || !is_tree_member(config_)) return false;
   const std::vector<Status> losses = losses_.take_new(now_ns);
-  for (const Status& loss : losses)
-    for (auto& tree : trees_)
-      if (tree) tree->find_lost(loss, now_ns);
+  for (const Status& loss : losses) for_each_tree([&](ControlTree& tree) { tree.find_lost(loss, now_ns); });
   return !losses.empty();
 }
 
@@ -301,10 +306,6 @@ void MonitorImpl::compare_calls() {
   if (!trees_.empty() && !stragglers_.ask(true)) thread_->wake();
 }
 
-void MonitorImpl::end_comparison() {
-  if (!thread_->in_forked_child()) stragglers_.ask(false);
-}
-
 void MonitorImpl::publish_difference(const StragglerReport& known) {
   if (const auto difference = failed() ? std::nullopt : difference_error(known)) publish(*difference);
 }
@@ -313,14 +314,12 @@ void MonitorImpl::publish_difference(const StragglerReport& known) {
 void MonitorImpl::spread_departure() {
   const std::optional<Departure> first = board_.first_departure();
   if (!first || failed()) return;
-  for (auto& tree : trees_)
-    if (tree) tree->depart(*first);
+  for_each_tree([&](ControlTree& tree) { tree.depart(*first); });
 }
 
 void MonitorImpl::flood_failure() {
   if (flooded_ || !failed()) return;
-  for (const Status error = board_.error(); auto& tree : trees_)
-    if (tree) tree->fail(error);
+  for_each_tree([error = board_.error()](ControlTree& tree) { tree.fail(error); });
   flooded_ = true;
 }
 
@@ -330,6 +329,7 @@ void MonitorImpl::call_listener() {
   {
     const Lock lock(mutex_);
     listener.swap(listener_);
+    has_listener_ = false;
   }
   if (listener) listener();
 }
