@@ -24,14 +24,15 @@ Result<std::unique_ptr<Arena>> Arena::create(size_t size_bytes, size_t page) {
   return std::unique_ptr<Arena>(new Arena(std::move(segment), page));
 }
 
-// First fit. Large blocks begin on huge pages, so that those who map them can use them.
-Result<void*> Arena::allocate(size_t size_bytes) {
+// First fit. Large blocks begin on huge pages, so that those who map them can use them. What takes memory bit by bit
+// does not: many such blocks would have all their first lines in one set of each cache.
+Result<void*> Arena::allocate(size_t size_bytes, size_t reserve_bytes) {
   if (size_bytes > segment_->bytes().size()) {
-    return error(Code::OutOfMemory, "%zu bytes are more than the arena of %zu bytes holds", size_bytes,
+    return error(ErrorKey::ArenaFull, "%zu bytes are more than the arena of %zu bytes holds", size_bytes,
                  segment_->bytes().size())
         .with_cure("raise CCOM_ARENA_BYTES");
   }
-  const size_t grain = size_bytes >= kHugePageBytes ? kHugePageBytes : page_;
+  const size_t grain = size_bytes >= kHugePageBytes && reserve_bytes >= size_bytes ? kHugePageBytes : page_;
   const size_t size = round_up(std::max<size_t>(size_bytes, 1), page_);
   const Lock lock(mutex_);
   const auto fits = std::ranges::find_if(free_, [&](const auto& hole) {
@@ -45,7 +46,7 @@ Result<void*> Arena::allocate(size_t size_bytes) {
   }
   const auto [hole, hole_bytes] = *fits;
   const size_t offset = round_up(hole, grain);
-  Status reserved = segment_->reserve(offset, size);
+  Status reserved = segment_->reserve(offset, std::min(round_up(reserve_bytes, page_), size));
   if (!reserved.is_ok()) {
     (void)give_back(offset, size);  // what it got of it
     return reserved;

@@ -27,8 +27,10 @@ class Arena {
   // page: what is allocated and adopted is of whole ones; a multiple of the system's, larger in tests.
   static Result<std::unique_ptr<Arena>> create(size_t size_bytes, size_t page = page_bytes());
 
-  // Zeroed, page-aligned; OutOfMemory says what is missing.
-  Result<void*> allocate(size_t size_bytes) CCOM_EXCLUDES(mutex_);
+  // Zeroed, page-aligned; OutOfMemory says what is missing. Only the first `reserve_bytes` take memory now; the rest on
+  // segment().reserve().
+  Result<void*> allocate(size_t size_bytes, size_t reserve_bytes) CCOM_EXCLUDES(mutex_);
+  Result<void*> allocate(size_t size_bytes) { return allocate(size_bytes, size_bytes); }
   // Gives the memory back to the system at once. InvalidArgument if allocate() did not return it.
   Status free(void* pointer) CCOM_EXCLUDES(mutex_);
 
@@ -63,6 +65,7 @@ class Arena {
   void after_fork_in_child() CCOM_NO_THREAD_SAFETY_ANALYSIS;
 
   SharedSegment& segment() { return *segment_; }
+  size_t size_bytes() const { return segment_->bytes().size(); }
 
  private:
   struct Adopted {

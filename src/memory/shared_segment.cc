@@ -16,7 +16,10 @@
 #include <cinttypes>
 
 #include "base/descriptor.h"
+#include "base/fork.h"
+#include "base/mutex.h"
 #include "base/page.h"
+#include "base/time.h"
 #include "memory/available_memory.h"
 
 #ifndef MFD_NOEXEC_SEAL
@@ -60,20 +63,53 @@ Status check_available(uint64_t size_bytes, uint64_t available) {
       .with_cure("run fewer ranks on this host, lower CCOM_MAX_MEMORY, or raise the container's memory limit");
 }
 
+// What is left of a step that this process has looked for, for those who take little soon after: to look takes a
+// millisecond where the control group's statistics are slow, and a communicator takes memory in several places.
+class RestOfStep {
+ public:
+  // How much of `size_bytes` may be taken without another look.
+  uint64_t take(uint64_t size_bytes) {
+    const Lock lock(mutex_);
+    const uint64_t taken = until_.passed() ? 0 : std::min(size_bytes, left_);
+    left_ -= taken;
+    return taken;
+  }
+  void leave(uint64_t bytes) {
+    const Lock lock(mutex_);
+    left_ = bytes;
+    until_ = Deadline::after(kLooked);
+  }
+
+ private:
+  static constexpr std::chrono::milliseconds kLooked{100};
+  Mutex mutex_;
+  uint64_t left_ CCOM_GUARDED_BY(mutex_) = 0;
+  Deadline until_ CCOM_GUARDED_BY(mutex_) = Deadline::after(std::chrono::milliseconds(0));
+};
+RestOfStep& rest_of_step() {
+  static constinit PerProcess<RestOfStep> rest;
+  return rest.get();
+}
+
 // Other ranks look and take at the same time. So each looks again after every step, for all that it still needs; and
 // where little is left, steps are so small that what all have seen and not yet taken stays within the spare bytes.
 Status take_memory(int fd, size_t offset_bytes, size_t size_bytes) {
+  uint64_t step = rest_of_step().take(size_bytes);
   while (size_bytes > 0) {
-    const uint64_t available = available_memory_bytes();
-    CCOM_TRY(check_available(size_bytes, available));
-    const uint64_t most = std::clamp(std::bit_floor(available / kStepsInRoom), kLeastStepBytes, kMostStepBytes);
-    const uint64_t step = std::min<uint64_t>(size_bytes, most);
+    if (step == 0) {
+      const uint64_t available = available_memory_bytes();
+      CCOM_TRY(check_available(size_bytes, available));
+      const uint64_t most = std::clamp(std::bit_floor(available / kStepsInRoom), kLeastStepBytes, kMostStepBytes);
+      step = std::min<uint64_t>(size_bytes, most);
+      rest_of_step().leave(most - step);
+    }
     if (::fallocate(fd, 0, static_cast<off_t>(offset_bytes), static_cast<off_t>(step)) != 0) {
       if (errno == EINTR) continue;
       return system_error(errno, "reserve %zu bytes of shared memory at %zu", size_bytes, offset_bytes);
     }
     offset_bytes += step;
     size_bytes -= step;
+    step = 0;
   }
   return Status::ok();
 }
