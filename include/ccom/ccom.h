@@ -267,14 +267,40 @@ typedef struct {
         -1, -1, 0, NULL, NULL                                                                                         \
   }
 
-/* Collective over the nranks processes or threads that hold `id`; blocks for at most initTimeoutMs and a few seconds. On
- * error *comm is NULL and the text names the phase and the missing ranks. */
+/* Collective over the nranks processes or threads that hold `id`; blocks for at most initTimeoutMs and a few seconds.
+ * On error *comm is NULL and the text names the phase and the missing ranks. */
 CCOM_API ccomResult_t ccomCommInitRank(ccomComm_t* comm, int nranks, ccomUniqueId id, int rank);
 /* The same with settings; config NULL: the defaults. */
 CCOM_API ccomResult_t ccomCommInitRankConfig(ccomComm_t* comm, int nranks, ccomUniqueId id, int rank,
                                              const ccomConfig_t* config);
 /* nlocal communicator handles for ranks that are threads of this process (or one thread that uses groups). */
 CCOM_API ccomResult_t ccomCommInitAll(ccomComm_t* comms, int nlocal, const ccomConfig_t* config);
+
+#define CCOM_SPLIT_NOCOLOR (-1)
+/* Splits a communicator: *newcomm is a communicator of all ranks of `comm` that give the same color (0 or more), in the
+ * order of their keys, equal keys in the order of their ranks in `comm`; NULL for ranks that give CCOM_SPLIT_NOCOLOR.
+ *
+ * Collective over all ranks of `comm`, in the order of its calls; queued operations need not be over. Blocks for at
+ * most timeoutMs until all ranks call it, and for initTimeoutMs while the ranks of a color meet. In a group it runs at
+ * ccomGroupEnd, so that one thread can split the communicators of several ranks.
+ *
+ * The ranks of a color meet over the links of `comm`: no rendezvous, no id, no new secret. The new communicator
+ * inherits what was found out about the machine, and the buffers of a host that are within reach; it has its own order
+ * of calls, error state and timeouts, may be used at the same time as `comm` by other threads, and outlives it.
+ *
+ * config: NULL, or settings that differ from those of `comm`, the same on all ranks of a color; topology, transport,
+ * ifname and hostId cannot differ. interrupted is inherited too: interruptedUser has to outlive the parts. An error of
+ * a part alone (a setting, a limit of the system) is returned by its ranks and leaves `comm` as it was; *newcomm is
+ * NULL then. A rank that dies, has no memory or does not come in time is an error of `comm`. With an imposed topology,
+ * ranks without a link between them cannot form a part (ccomNotSupported). */
+CCOM_API ccomResult_t ccomCommSplit(ccomComm_t comm, int color, int key, ccomComm_t* newcomm,
+                                    const ccomConfig_t* config);
+/* The same for ranks that know one another: *newcomm is a communicator of the `nranks` ranks of `comm` in `ranks`, in
+ * this order. Collective over these ranks alone, each of which gives the same list; the others need not know. It stands
+ * in the order of calls of `comm` on each of them. As that of any call of `comm`, its timeout (initTimeoutMs) while a
+ * rank of the list does not come is the error of `comm`. */
+CCOM_API ccomResult_t ccomCommCreateGroup(ccomComm_t comm, const int* ranks, int nranks, ccomComm_t* newcomm,
+                                          const ccomConfig_t* config);
 
 /* The timeout of this rank's operations issued from now on, instead of timeoutMs; an operation queued on a stream or in
  * a group uses the value at the time of its issue. Sends and receives that run together use the shortest. Local, any

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <future>
+#include <random>
 #include <thread>
 
 #include "types.h"
@@ -30,15 +32,15 @@ void forget(c10d::Store& store, const std::string& key) {
   }
 }
 
-ccomUniqueId exchange_id(c10d::Store& store, const std::string& key, int rank, Milliseconds timeout,
-                         const std::string& name, Interrupt& interrupt) {
-  ccomUniqueId id;
-  if (rank == 0) {
-    check(ccomGetUniqueId(&id), nullptr);
-    const auto* bytes = reinterpret_cast<const uint8_t*>(&id);
-    store.set(key, std::vector<uint8_t>(bytes, bytes + sizeof(id)));
-    return id;
-  }
+// What rank 0 tells the others: an id, or the communicator that this one becomes a part of.
+struct Told {
+  uint64_t whole = 0;   // its number; 0: an id
+  uint64_t number = 0;  // of the new communicator
+  ccomUniqueId id{};
+};
+
+Told read(c10d::Store& store, const std::string& key, int rank, Milliseconds timeout, const std::string& name,
+          Interrupt& interrupt) {
   try {
     wait_for_key(store, key, timeout, interrupt);
   } catch (const pybind11::error_already_set&) {
@@ -48,9 +50,21 @@ ccomUniqueId exchange_id(c10d::Store& store, const std::string& key, int rank, M
           std::to_string(timeout.count()) + " ms (rank " + std::to_string(rank) + " waits for it): " + cause.what());
   }
   const std::vector<uint8_t> bytes = store.get(key);
-  TORCH_CHECK(bytes.size() == sizeof(id), "ccom start: the store holds ", bytes.size(), " bytes under ", key);
-  std::memcpy(&id, bytes.data(), sizeof(id));
-  return id;
+  Told told;
+  TORCH_CHECK(bytes.size() == sizeof(told), "ccom start: the store holds ", bytes.size(), " bytes under ", key);
+  std::memcpy(&told, bytes.data(), sizeof(told));
+  return told;
+}
+
+void write(c10d::Store& store, const std::string& key, const Told& told) {
+  const auto* bytes = reinterpret_cast<const uint8_t*>(&told);
+  store.set(key, std::vector<uint8_t>(bytes, bytes + sizeof(told)));
+}
+
+// Never 0.
+uint64_t new_number() {
+  std::random_device device;
+  return (uint64_t{device()} << 32 | device()) | 1;
 }
 
 void name_queue_thread(void*, ccomResult_t) {
@@ -82,26 +96,75 @@ void wait_for_key(c10d::Store& store, const std::string& key, Milliseconds timeo
   }
 }
 
-Communicator::Communicator(c10d::Store& store, int rank, int size, Milliseconds timeout, const std::string& name)
+Communicator::Communicator(c10d::Store& store, int rank, int size, Milliseconds timeout, const std::string& name,
+                           const FindWhole& find_whole)
     : timeout_ms_(timeout.count()) {
   const std::string interface = interface_towards_master();
   const std::string key = key_of_this_time(store, rank);
-  const ccomUniqueId id = exchange_id(store, key, rank, timeout, name, *interrupt_);
+  std::unique_ptr<Whole> whole;
+  Told told;
+  if (rank == 0) {
+    whole = find_whole(0);
+    told.number = new_number();
+    if (whole != nullptr) {
+      told.whole = whole->communicator.number();
+    } else {
+      check(ccomGetUniqueId(&told.id), nullptr);
+    }
+    write(store, key, told);
+  } else {
+    told = read(store, key, rank, timeout, name, *interrupt_);
+    if (told.whole != 0) whole = find_whole(told.whole);
+  }
+  number_ = told.number;
   ccomConfig_t config = CCOM_CONFIG_INIT;
   config.commName = name.c_str();
   config.timeoutMs = config.initTimeoutMs = timeout.count();
   config.messages = 1;
   config.interrupted = [](void* user) { return static_cast<Interrupt*>(user)->look() ? 1 : 0; };
   config.interruptedUser = interrupt_.get();
-  if (!interface.empty()) config.ifname = interface.c_str();
+  if (!interface.empty() && told.whole == 0) config.ifname = interface.c_str();
   try {
-    check(ccomCommInitRankConfig(&comm_, size, id, rank, &config), nullptr);
+    if (told.whole == 0) {
+      check(ccomCommInitRankConfig(&comm_, size, told.id, rank, &config), nullptr);
+    } else {
+      TORCH_CHECK(whole != nullptr, "ccom start: rank 0 of group '", name, "' makes it a part of one that rank ", rank,
+                  " has closed");
+      start_part(*whole, config);
+    }
   } catch (const CallFailed& failure) {
     interrupt_->rethrow();
+    if (whole != nullptr) whole->communicator.interrupt()->rethrow();
     raise("ccom start of group '" + name + "' (rank " + std::to_string(rank) + " of " + std::to_string(size) +
           "): " + failure.what());
   }
   if (rank == 0) forget(store, key);  // all ranks have joined
+}
+
+// On all ranks after the operations issued before, and before those issued after.
+void Communicator::start_part(Whole& whole, const ccomConfig_t& config) {
+  std::exception_ptr error;
+  whole.communicator.run_in_order([&] {
+    try {
+      check(ccomCommCreateGroup(whole.use.comm(), whole.ranks.data(), static_cast<int>(whole.ranks.size()), &comm_,
+                                &config),
+            nullptr);
+    } catch (...) {
+      error = std::current_exception();
+    }
+  });
+  if (error != nullptr) std::rethrow_exception(error);
+}
+
+// In this thread if nothing is queued. `job` must not throw.
+void Communicator::run_in_order(const std::function<void()>& job) {
+  if (is_idle()) return job();
+  std::promise<void> done;
+  post([&] {
+    job();
+    done.set_value();
+  });
+  done.get_future().wait();
 }
 
 Communicator::~Communicator() {

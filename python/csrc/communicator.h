@@ -22,8 +22,14 @@ class Communicator {
  public:
   using Milliseconds = std::chrono::milliseconds;
 
-  // Collective; blocks for at most `timeout`. Rank 0 writes the communicator's id to the store.
-  Communicator(c10d::Store& store, int rank, int size, Milliseconds timeout, const std::string& name);
+  struct Whole;
+  // Of this process, one that has all ranks of a new one and that number, or any number if 0 is asked for; null: none.
+  using FindWhole = std::function<std::unique_ptr<Whole>(uint64_t number)>;
+
+  // Collective; blocks for at most `timeout`. Rank 0 writes to the store which communicator this one becomes a part of
+  // (its ranks then meet over the links of that one, in the order of its operations) or, if there is none, an id.
+  Communicator(c10d::Store& store, int rank, int size, Milliseconds timeout, const std::string& name,
+               const FindWhole& find_whole);
   ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
@@ -58,17 +64,31 @@ class Communicator {
   void close(Milliseconds timeout, const std::function<void(ccomComm_t)>& last);
   bool is_closed() const { return closing_.load(std::memory_order_acquire); }
   ccomResult_t error();
+  // Equal on all of its ranks, and different from all others'.
+  uint64_t number() const { return number_; }
   // Shared with operations, which may outlive the communicator.
   const std::shared_ptr<Interrupt>& interrupt() const { return interrupt_; }
 
  private:
+  void start_part(Whole& whole, const ccomConfig_t& config);
+  void run_in_order(const std::function<void()>& job);
+
   const std::shared_ptr<Interrupt> interrupt_ = std::make_shared<Interrupt>();
   ccomComm_t comm_ = nullptr;
   ccomStream_t queue_ = nullptr;
+  uint64_t number_ = 0;
   std::atomic<int64_t> timeout_ms_{0};
   std::atomic<int> pending_{0}, in_use_{0};
   std::atomic<bool> closing_{false};
   std::mutex queue_mutex_, close_mutex_;
+};
+
+// A communicator that another one becomes a part of. It is not closed meanwhile.
+struct Communicator::Whole {
+  Whole(Communicator& known, std::vector<int> members) : communicator(known), use(known), ranks(std::move(members)) {}
+  Communicator& communicator;
+  const Use use;
+  const std::vector<int> ranks;  // of the part, in the whole
 };
 
 // As the store's own wait, which does not look at signals: throws when the key is not there in time, when the store is

@@ -89,7 +89,11 @@ c10::intrusive_ptr<ProcessGroup> ProcessGroup::create(c10::intrusive_ptr<c10d::S
   auto options = c10::make_intrusive<Options>("ccom", timeout);
   std::vector<uint64_t> ranks(global_ranks.begin(), global_ranks.end());
   describe_group(*options, name, ranks);
-  return c10::make_intrusive<ProcessGroup>(std::move(store), rank, size, std::move(options), name, std::move(ranks));
+  auto group =
+      c10::make_intrusive<ProcessGroup>(std::move(store), rank, size, std::move(options), name, std::move(ranks));
+  std::lock_guard lock(registry().mutex);
+  group->is_default_ = group->global_ranks_.empty();
+  return group;
 }
 
 ProcessGroup::ProcessGroup(c10::intrusive_ptr<c10d::Store> store, int rank, int size,
@@ -97,16 +101,39 @@ ProcessGroup::ProcessGroup(c10::intrusive_ptr<c10d::Store> store, int rank, int 
     : ProcessGroup(std::move(store), rank, size, options, name_in(*options), global_ranks_in(*options)) {}
 
 ProcessGroup::ProcessGroup(c10::intrusive_ptr<c10d::Store> store, int rank, int size,
-                           c10::intrusive_ptr<Options> options, std::string name, std::vector<uint64_t> global_ranks)
+                           c10::intrusive_ptr<Options> options, std::string name, std::vector<uint64_t> global_ranks,
+                           Communicator::FindWhole find_whole)
     : Backend(rank, size),
       store_(std::move(store)),
       options_(std::move(options)),
       name_(name.empty() ? "torch" : std::move(name)),
       global_ranks_(std::move(global_ranks)),
-      communicator_(*store_, rank, size, options_->timeout, name_) {
+      communicator_(
+          *store_, rank, size, options_->timeout, name_,
+          find_whole != nullptr ? std::move(find_whole) : [this](uint64_t number) { return in_default(number); }) {
   init();
   std::lock_guard lock(registry().mutex);
   registry().groups.insert(this);
+}
+
+// The default group, whose ranks are the global ones; ranks may be threads of one process. During the constructor.
+std::unique_ptr<Communicator::Whole> ProcessGroup::in_default(uint64_t number) const {
+  const auto rank = static_cast<size_t>(rank_);
+  if (global_ranks_.size() != static_cast<size_t>(size_)) return nullptr;
+  const std::vector<int> members(global_ranks_.begin(), global_ranks_.end());
+  std::lock_guard lock(registry().mutex);
+  for (ProcessGroup* group : registry().groups) {
+    if (!group->is_default_ || group->rank_ != members[rank] || group->communicator_.is_closed()) continue;
+    if (number != 0 ? group->communicator_.number() != number : !group->has_all(members)) continue;
+    return std::make_unique<Communicator::Whole>(group->communicator_, members);
+  }
+  return nullptr;
+}
+
+// And works.
+bool ProcessGroup::has_all(const std::vector<int>& ranks) {
+  return std::ranges::all_of(ranks, [this](int rank) { return rank >= 0 && rank < size_; }) &&
+         communicator_.error() == ccomSuccess;
 }
 
 ProcessGroup::~ProcessGroup() {
@@ -234,8 +261,13 @@ c10::intrusive_ptr<c10d::Backend> ProcessGroup::split(const c10::intrusive_ptr<c
                                                       const c10::intrusive_ptr<Options>& options) {
   const auto place = std::find(ranks.begin(), ranks.end(), rank_);
   TORCH_CHECK(place != ranks.end(), "ccom split: rank ", rank_, " of group '", name_, "' is not in the list of ranks");
+  const auto part_of_this = [this, &ranks](uint64_t number) {
+    const bool is_this = number == 0 ? communicator_.error() == ccomSuccess : number == communicator_.number();
+    return is_this ? std::make_unique<Communicator::Whole>(communicator_, ranks) : nullptr;
+  };
   return c10::make_intrusive<ProcessGroup>(store, static_cast<int>(place - ranks.begin()),
-                                           static_cast<int>(ranks.size()), options);
+                                           static_cast<int>(ranks.size()), options, name_in(*options),
+                                           global_ranks_in(*options), part_of_this);
 }
 
 c10::intrusive_ptr<c10d::Backend> ProcessGroup::merge(const c10::intrusive_ptr<c10d::Store>& store,

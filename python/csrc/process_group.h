@@ -42,7 +42,7 @@ class ProcessGroup final : public c10d::Backend {
   // The same; name and global ranks come from the options, if this torch version has them there.
   ProcessGroup(c10::intrusive_ptr<c10d::Store> store, int rank, int size, c10::intrusive_ptr<Options> options);
   ProcessGroup(c10::intrusive_ptr<c10d::Store> store, int rank, int size, c10::intrusive_ptr<Options> options,
-               std::string name, std::vector<uint64_t> global_ranks);
+               std::string name, std::vector<uint64_t> global_ranks, Communicator::FindWhole find_whole = nullptr);
   ~ProcessGroup() override;
 
   const std::string getBackendName() const override { return "ccom"; }
@@ -109,6 +109,9 @@ class ProcessGroup final : public c10d::Backend {
   void close(Milliseconds timeout);
 
  private:
+  std::unique_ptr<Communicator::Whole> in_default(uint64_t number) const;
+  bool has_all(const std::vector<int>& ranks);
+
   // Description of a call, for profiler and recorder.
   struct Call {
     c10d::OpType type;
@@ -139,6 +142,7 @@ class ProcessGroup final : public c10d::Backend {
   c10::intrusive_ptr<Options> options_;
   const std::string name_;
   const std::vector<uint64_t> global_ranks_;  // by rank; may be empty
+  bool is_default_ = false;                   // its ranks are the global ones
   std::atomic<uint64_t> sequence_{0};
   std::atomic<uint64_t> monitored_{0};
   std::atomic<bool> has_failed_{false};

@@ -21,52 +21,10 @@
 namespace ccom {
 namespace {
 
-constexpr int64_t kLeastMemory = int64_t{1} << 20;
-
 // Config fields that are set take precedence over the environment.
 Result<CommConfig> resolve(const ccomConfig_t* of_caller) {
   CCOM_TRY_ASSIGN(CommConfig config, CommConfig::from_environment());
-  if (of_caller == nullptr) return config;
-  CCOM_TRY_ASSIGN(const ccomConfig_t given, read_struct(of_caller, CCOM_CONFIG_INIT, {"config", "CCOM_CONFIG_INIT"}));
-  if (given.reserved != 0) return error(Code::InvalidArgument, "config.reserved is %d; it must be 0", given.reserved);
-  const auto text = [](const char* from, std::string& to) {
-    if (from != nullptr) to = from;
-  };
-  const auto number = [](int64_t from, int64_t& to, const char* name) -> Status {
-    if (from == -1) return {};
-    if (from <= 0)
-      return error(Code::InvalidArgument, "config.%s is %lld; it must be positive, or -1 for the default", name,
-                   static_cast<long long>(from));
-    to = from;
-    return {};
-  };
-  text(given.commName, config.name);
-  text(given.algorithm, config.algorithm);
-  text(given.topology, config.topology);
-  text(given.ifname, config.ifname);
-  text(given.hostId, config.host_id);
-  CCOM_TRY(number(given.timeoutMs, config.timeout_ms, "timeoutMs"));
-  CCOM_TRY(number(given.initTimeoutMs, config.init_timeout_ms, "initTimeoutMs"));
-  CCOM_TRY(number(given.maxMemory, config.max_memory, "maxMemory"));
-  if (config.max_memory < kLeastMemory) {
-    return error(Code::InvalidArgument, "config.maxMemory is %lld bytes; the minimum is %lld",
-                 static_cast<long long>(config.max_memory), static_cast<long long>(kLeastMemory));
-  }
-  if (given.transport != nullptr) CCOM_TRY(config.set_transports(given.transport));
-  if (given.rounding != nullptr) CCOM_TRY(config.set_rounding(given.rounding));
-  if (given.messages < -1 || given.messages > 1)
-    return error(Code::InvalidArgument, "config.messages is %d; it must be 0 or 1, or -1 for the default",
-                 given.messages);
-  if (given.messages >= 0) config.messages = given.messages == 1;
-  if (given.roundingSeed < -1) {
-    return error(Code::InvalidArgument, "config.roundingSeed is %lld; it must be 0 or more, or -1 for the default",
-                 static_cast<long long>(given.roundingSeed));
-  }
-  if (given.roundingSeed >= 0) config.rounding_seed = given.roundingSeed;
-  if (given.interrupted != nullptr) {
-    config.interrupted = [function = given.interrupted, user = given.interruptedUser] { return function(user) != 0; };
-  }
-  return config;
+  return settings_of(of_caller, std::move(config));
 }
 
 Status check_ranks(int nranks, int rank) {
@@ -171,8 +129,8 @@ ccomResult_t ccomCommInitRankConfig(ccomComm_t* comm, int nranks, ccomUniqueId i
     CCOM_TRY_ASSIGN(const CommConfig resolved, resolve(config));
     CCOM_TRY_ASSIGN(const UniqueId unpacked, unpack_id(id));
     if (!group_is_open()) return init_rank(comm, nranks, unpacked, rank, resolved);
-    add_init_to_group(
-        [comm, nranks, unpacked, rank, resolved] { return init_rank(comm, nranks, unpacked, rank, resolved); });
+    const std::function<Status()> init = [=] { return init_rank(comm, nranks, unpacked, rank, resolved); };
+    add_init_to_group([init]() -> Work { return [init = init] { return init(); }; });
     return {};
   });
 }

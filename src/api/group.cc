@@ -30,7 +30,7 @@ struct Batch {
 
 struct Group {
   std::vector<Batch> batches;
-  std::vector<std::function<Status()>> inits;
+  std::vector<std::function<Work()>> inits;
 };
 
 thread_local constinit int group_depth = 0;  // separate, because every call reads it
@@ -79,9 +79,9 @@ Status post(std::vector<Batch> batches) {
   return run_in_threads(std::move(by_stream[nullptr]));
 }
 
-Status start_ranks(const std::vector<std::function<Status()>>& inits) {
+Status start_ranks(const std::vector<std::function<Work()>>& inits) {
   std::vector<Work> starts;
-  for (const auto& init : inits) starts.emplace_back([&init] { return init(); });
+  for (const auto& prepare : inits) starts.push_back(prepare());
   return run_in_threads(std::move(starts));
 }
 
@@ -122,7 +122,7 @@ void add_to_group(ccomComm_t comm, ccomStream_t stream, const Request& request,
   group().batches.push_back({comm, stream, {request}, {std::move(keep)}, {}});
 }
 
-void add_init_to_group(std::function<Status()> make) { group().inits.push_back(std::move(make)); }
+void add_init_to_group(std::function<Work()> prepare) { group().inits.push_back(std::move(prepare)); }
 
 Status submit(ccomComm_t comm, ccomStream_t stream, const Request& request, std::shared_ptr<const PreMultiplied> keep) {
   if (group_is_open()) {

@@ -60,6 +60,9 @@ Status check_handle(ccomComm_t comm);
 // Whether buffers of `count` elements of `type` for each of nranks ranks can exist.
 Status check_size(size_t count, ccomDataType_t type, int nranks);
 
+// `settings`, but for the fields that the caller has set; NULL: none.
+Result<CommConfig> settings_of(const ccomConfig_t* of_caller, CommConfig settings);
+
 // Runs each in its own thread, the first in this one. One that gets no thread is destroyed at once, before the first is
 // run, and the reason is returned; otherwise the first error. Exceptions become errors.
 Status run_in_threads(std::vector<Work> runs);
@@ -98,8 +101,9 @@ ccomResult_t queried(const char* function, Fn fn) {
 bool group_is_open();
 void add_to_group(ccomComm_t comm, ccomStream_t stream, const Request& request,
                   std::shared_ptr<const PreMultiplied> keep);
-// Start-up of one rank; `make` fills the caller's handle.
-void add_init_to_group(std::function<Status()> make);
+// Start-up of one rank, which fills the caller's handle. `prepare` is called at the end of the group, in this thread
+// and in the order of the calls; what it returns runs in a thread of its own.
+void add_init_to_group(std::function<Work()> prepare);
 
 // Runs a validated request: immediately, on a stream, or later in a group.
 Status submit(ccomComm_t comm, ccomStream_t stream, const Request& request,

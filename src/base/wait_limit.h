@@ -16,6 +16,7 @@ class WaitLimit {
   WaitLimit(Deadline deadline, Interrupted interrupted = {})  // NOLINT(google-explicit-constructor)
       : deadline_(deadline), interrupted_(std::move(interrupted)) {}
 
+  Deadline deadline() const { return deadline_; }
   bool is_reached() const { return deadline_.passed() || (interrupted_ && interrupted_()); }
   // When is_reached() has to be asked again. Who sleeps does so at most until then.
   Deadline next_look() const {

@@ -47,8 +47,17 @@ Communicator::Communicator(const Membership& membership, CommConfig config, Topo
 Result<std::unique_ptr<Communicator>> Communicator::create(const Membership& joining, CommConfig config,
                                                            Rendezvous& rendezvous, Deadline deadline) {
   CCOM_TRY_ASSIGN(Agreement agreement, agree(joining, config, rendezvous, deadline));
+  return start(std::move(agreement), std::move(config), nullptr, rendezvous, deadline);
+}
+
+// parent: the communicator that this one is a part of; null: it is none.
+Result<std::unique_ptr<Communicator>> Communicator::start(Agreement agreement, CommConfig config,
+                                                          const Communicator* parent, Rendezvous& rendezvous,
+                                                          Deadline deadline) {
   const Membership& membership = agreement.membership;
   std::unique_ptr<Communicator> self(new Communicator(membership, std::move(config), std::move(agreement.topology)));
+  self->shared_choices_ = parent == nullptr ? std::make_shared<SharedChoices>() : parent->shared_choices_;
+  self->plans_ = std::move(agreement.plans);
   self->known_ways_ = std::move(agreement.ways);
   CCOM_TRY(check_emulation(self->config_, self->topology_));
   const bool has_shm = self->config_.transports.empty() ||
@@ -59,14 +68,15 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const Membership& joi
   const std::string useless =
       membership.rank == 0 ? useless_part(self->topology_, settings, self->config_.algorithm) : "";
   if (!useless.empty()) log(LogLevel::Warn, "CCOM_ALGO=%s: %s", self->config_.algorithm.c_str(), useless.c_str());
-  if (!agreement.plans.empty()) {
-    Result<std::vector<PlanEntry>> plans = plans_from_json(agreement.plans);
+  if (!self->plans_.empty()) {
+    Result<std::vector<PlanEntry>> plans = plans_from_json(self->plans_);
     if (!plans) return std::move(plans).error().in("CCOM_PLAN=" + self->config_.plan);
     settings.plans = *std::move(plans);
   }
-  CCOM_TRY_ASSIGN(self->links_, CommSetup::connect(membership, self->config_, self->topology_,
-                                                   channels_by_peer(self->topology_, settings, membership.rank),
-                                                   rendezvous, deadline));
+  CCOM_TRY_ASSIGN(self->links_,
+                  CommSetup::connect(membership, self->config_, self->topology_,
+                                     channels_by_peer(self->topology_, settings, membership.rank), rendezvous, deadline,
+                                     parent == nullptr ? nullptr : parent->links_.get()));
   const Place& place = self->topology_.ranks[static_cast<size_t>(membership.rank)];
   WaitPolicy policy = WaitPolicy::for_host(self->topology_.ranks_on_machine_of(place.host),
                                            self->topology_.hosts[static_cast<size_t>(place.host)].cpus);
@@ -74,8 +84,10 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const Membership& joi
   if (self->config_.emulate_scale > 0) policy.spin = policy.yield = std::chrono::nanoseconds(0);
   self->engine_.emplace(membership.rank, membership.nranks, self->links_->monitor(), self->links_->transports(), *self,
                         policy);
-  Status opened = self->open_host(policy);
-  if (opened.is_ok()) opened = self->open_programs(settings);
+  self->choices_ = self->shared_choices_->of(self->topology_, std::move(settings));
+  Status opened = self->links_->dialled();
+  if (opened.is_ok()) opened = self->open_host(policy);
+  if (opened.is_ok()) opened = self->open_programs();
   if (opened.is_ok()) opened = self->open_messages(policy);
   CCOM_TRY(exchange_status(rendezvous, "node", opened, deadline));
   self->links_->monitor().on_failure([woken = self.get()] { woken->wake_waiters(); });
@@ -212,6 +224,14 @@ const std::byte* Communicator::multiply_input(const Request& request) {
   return multiplied_.data();
 }
 
+// Of a call that cannot be made ready. A connection that ended between two calls, or a transport that an error has
+// stopped, says less than the communicator's error; another reason is this call's alone.
+Status Communicator::refuse(const Request& request, const Status& reason) {
+  const bool is_loss = reason.code() == Code::RemoteError || reason.code() == Code::TransportError;
+  if (!is_loss && !links_->monitor().failed()) return reason;
+  return finish(name_of(request.collective), engine_->fail(reason));
+}
+
 // What fits into flag lines goes there at once: no look-up, no clock.
 Status Communicator::run_small(const Request& request) {
   const Envelope envelope = begin_call(request);
@@ -235,7 +255,9 @@ Status Communicator::run_small(const Request& request) {
 Status Communicator::run_in_turn(const Request& request) {
   if (small_calls_.serves(request.collective, request.count * size_of(request.type))) return run_small(request);
   const Envelope envelope = begin_call(request);
-  CCOM_TRY_ASSIGN(const BoundProgram* const program, programs_->get(key_of(request)));
+  const Result<const BoundProgram*> bound = programs_->get(key_of(request));
+  if (!bound) return refuse(request, bound.error());
+  const BoundProgram* const program = *bound;
   if (reduces(request.collective) && membership_.nranks > 1 && !program->program().is_node())
     CCOM_TRY(config_.sums_in_messages("the program for this size sends messages"));
   const ProgramCall call{.input = request.multiplier != nullptr ? multiply_input(request) : request.input,

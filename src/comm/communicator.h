@@ -23,8 +23,10 @@
 #include "messages/messages.h"
 #include "node/shm_collectives.h"
 #include "runner/program_runner.h"
+#include "setup/agreement.h"
 #include "setup/comm_setup.h"
 #include "setup/config.h"
+#include "setup/group_rendezvous.h"
 #include "topology/topology.h"
 
 namespace ccom {
@@ -68,6 +70,21 @@ class Communicator final : public CallNames {
     Turns::Ticket place_;
   };
   Ticket take_ticket() { return Ticket(*this); }
+
+  // What a rank asks for when its communicator is split.
+  struct SplitRequest {
+    int color = 0;      // -1: this rank belongs to none of the new communicators
+    int key = 0;        // orders the ranks of a color; equal ones by rank
+    CommConfig config;  // of the new communicator, the same on all ranks of a color
+  };
+  // A communicator of all ranks that give the same color; null without one. Collective over this one, in whose order of
+  // calls it stands, and blocking. What fails for the new communicator alone leaves this one as it was.
+  Result<std::unique_ptr<Communicator>> split(Ticket ticket, const SplitRequest& request);
+  // A communicator of these ranks, which include this one, in this order. Collective over them alone; otherwise as
+  // split().
+  Result<std::unique_ptr<Communicator>> create_group(Ticket ticket, const std::vector<Rank>& ranks,
+                                                     const CommConfig& config);
+
   // Runs the requests one after another; neighbouring sends and receives at the same time. Blocking. Does not wait for
   // calls before it once the communicator has failed.
   Status run(Ticket ticket, const std::vector<Request>& requests);
@@ -95,6 +112,7 @@ class Communicator final : public CallNames {
   Rank rank() const { return membership_.rank; }
   int nranks() const { return membership_.nranks; }
   const Topology& topology() const { return topology_; }
+  const CommConfig& config() const { return config_; }
   std::string transport_names() const { return links_->transport_names(); }
   uint64_t sequence() const { return sequence_.load(std::memory_order_relaxed); }
   // Tells all ranks where this rank's [buffer, buffer + bytes) is, and learns where theirs are: by rank, as this
@@ -111,7 +129,19 @@ class Communicator final : public CallNames {
   Result<std::string> explain(const Request& request);
 
  private:
+  // A rank's part in a split, as all ranks hear it.
+  struct Color;
+
   Communicator(const Membership& membership, CommConfig config, Topology topology);
+  static Result<std::unique_ptr<Communicator>> start(Agreement agreement, CommConfig config, const Communicator* parent,
+                                                     Rendezvous& rendezvous, Deadline deadline);
+  template <typename Fn>
+  Result<std::unique_ptr<Communicator>> make_part(Ticket ticket, Fn fn);
+  Result<std::vector<Color>> gather_colors(const Color& mine);
+  Status check_links(const std::vector<Rank>& ranks) const;
+  GroupRendezvous meet(const std::vector<Rank>& ranks);
+  Result<std::unique_ptr<Communicator>> start_part(std::vector<Rank> ranks, uint64_t nonce, const CommConfig& config);
+  Status swap(Rank to, ConstBytes sent, Rank from, Bytes received, Deadline deadline);
 
   template <typename Fn>
   Status in_turn(Turns::Ticket place, Fn fn);
@@ -129,10 +159,11 @@ class Communicator final : public CallNames {
   bool saves_ways() const;
   void depart(const LearnedWays& found);
   Status open_host(const WaitPolicy& policy);
-  Status open_programs(const Settings& settings);
+  Status open_programs();
   Status open_messages(const WaitPolicy& policy);
   void wake_waiters();
   std::string host_ways(const Request& request);
+  Status refuse(const Request& request, const Status& reason);
   Status run_transfers(const Request* first, size_t count);
   const std::byte* multiply_input(const Request& request);
   ProgramKey key_of(const Request& request) const;
@@ -145,6 +176,7 @@ class Communicator final : public CallNames {
   Membership membership_;
   CommConfig config_;
   Topology topology_;
+  std::string plans_;       // contents of the plan file; empty: none
   LearnedWays known_ways_;  // from the tuning file; before host_, which asks it
   // Over the ranks of this host; null if this one is alone there, or they do not use shared memory. Before links_,
   // whose destructor ends the thread that may be waking it.
@@ -154,6 +186,8 @@ class Communicator final : public CallNames {
   std::unique_ptr<CommSetup> links_;
   std::optional<Engine> engine_;
   std::optional<ProgramRunner> runner_;
+  std::shared_ptr<SharedChoices> shared_choices_;  // with the communicators that this one is a part of
+  std::shared_ptr<ProgramChoices> choices_;        // of them, those for this one's topology
   std::optional<ProgramCache> programs_;
   std::optional<TransferPlans> transfers_;
   SmallCalls small_calls_;

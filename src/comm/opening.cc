@@ -15,7 +15,7 @@ Status Communicator::open_host(const WaitPolicy& policy) {
   std::optional<NodeConfig> config = links_->node_config();
   if (!config) return {};
   config->barrier.policy = policy;
-  config->small_bytes.fill(small_call_bytes(topology_, topology_.ranks[static_cast<size_t>(membership_.rank)].host));
+  config->small_bytes.fill(choices_->small_bytes(topology_.ranks[static_cast<size_t>(membership_.rank)].host));
   config->tries_ways = config_.tries_ways;
   config->first_way = [this](const CallChoices::Kind& kind, const NodeTask& task, const std::vector<NodeChoice>& ways,
                              std::optional<uint64_t> buffers) {
@@ -38,24 +38,25 @@ Status Communicator::open_host(const WaitPolicy& policy) {
   return host_->open();
 }
 
-Status Communicator::open_programs(const Settings& settings) {
+Status Communicator::open_programs() {
   runner_.emplace(ProgramRunner::Parts{host_.get(), *engine_, *links_, *this}, membership_.rank,
                   static_cast<size_t>(config_.max_memory));
-  programs_.emplace(membership_.rank, topology_, settings, links_->measured_costs().lines, *runner_, config_.verify);
+  programs_.emplace(membership_.rank, topology_, choices_, links_->measured_costs().lines, *runner_, config_.verify);
   transfers_.emplace(membership_.rank, membership_.nranks, *links_);
   if (membership_.nranks == 1) return {};
   if (topology_.hosts.size() > 1) return config_.sums_in_messages("they are on several hosts");
   if (host_ == nullptr) return config_.sums_in_messages("they do not share memory, or may not use it freely");
   small_calls_.open(membership_.rank, membership_.nranks);
-  const size_t small_bytes = small_call_bytes(topology_, 0);
+  const size_t small_bytes = choices_->small_bytes(0);
   for (const CollectiveTraits& traits : kCollectiveTraits) {
     if (traits.collective == Collective::SendReceive) continue;
     const size_t unit_bytes = small_bytes / input_units(traits.collective, membership_.nranks, true);
     ProgramKey key{.collective = traits.collective, .type = DataType::Uint8};
     key.root = is_rooted(traits.collective) ? 0 : -1;
     // A plan of the user's may be for some of these sizes, and is proved first.
-    bool on_node = std::ranges::none_of(
-        settings.plans, [&](const PlanEntry& entry) { return entry.program.collective == traits.collective; });
+    bool on_node = std::ranges::none_of(choices_->settings().plans, [&](const PlanEntry& entry) {
+      return entry.program.collective == traits.collective;
+    });
     for (const size_t count : {size_t{0}, unit_bytes}) {
       // A name that does not exist is the error of the call that asks for it.
       key.count = count;

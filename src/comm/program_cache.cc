@@ -20,14 +20,9 @@ size_t slot_of(const ProgramKey& key, size_t slots) {
 
 }  // namespace
 
-ProgramCache::ProgramCache(Rank rank, const Topology& topology, Settings settings, const LineCosts& lines,
-                           ProgramRunner& runner, bool proves)
-    : rank_(rank),
-      topology_(topology),
-      settings_(std::move(settings)),
-      lines_(lines),
-      runner_(runner),
-      proves_(proves) {}
+ProgramCache::ProgramCache(Rank rank, const Topology& topology, std::shared_ptr<ProgramChoices> choices,
+                           const LineCosts& lines, ProgramRunner& runner, bool proves)
+    : rank_(rank), topology_(topology), choices_(std::move(choices)), lines_(lines), runner_(runner), proves_(proves) {}
 
 Question ProgramCache::question(const ProgramKey& key) const {
   const size_t bytes = key.count * size_of(key.type) * largest_units(key.collective, topology_.nranks());
@@ -35,18 +30,8 @@ Question ProgramCache::question(const ProgramKey& key) const {
           key.root};
 }
 
-Result<ProgramCache::Chosen*> ProgramCache::chosen(const ProgramKey& key) {
-  const Question asked = question(key);
-  Chosen& cached = choices_[{asked.collective, asked.narrow_float, asked.root, asked.bytes}];
-  if (cached.choice == nullptr) {
-    CCOM_TRY_ASSIGN(Choice made, choose(topology_, settings_, asked));
-    cached.choice = std::make_shared<const Choice>(std::move(made));
-  }
-  return &cached;
-}
-
 Result<std::shared_ptr<const Choice>> ProgramCache::choice(const ProgramKey& key) {
-  CCOM_TRY_ASSIGN(const Chosen* const found, chosen(key));
+  CCOM_TRY_ASSIGN(const Chosen* const found, choices_->get(question(key)));
   return found->choice;
 }
 
@@ -65,7 +50,7 @@ Status ProgramCache::prove_once(Chosen& chosen, const Question& asked) const {
 }
 
 Result<std::shared_ptr<const CompiledProgram>> ProgramCache::compiled(const ProgramKey& key) {
-  CCOM_TRY_ASSIGN(Chosen* const found, chosen(key));
+  CCOM_TRY_ASSIGN(Chosen* const found, choices_->get(question(key)));
   CCOM_TRY(prove_once(*found, question(key)));
   const std::shared_ptr<const Choice>& choice = found->choice;
   const auto known = std::ranges::find_if(compiled_, [&](const auto& compiled) {
@@ -75,7 +60,7 @@ Result<std::shared_ptr<const CompiledProgram>> ProgramCache::compiled(const Prog
   if (compiled_.size() == kMostCompiled) compiled_.clear();
   const WaysOfStage ways = [&](const Stage& stage) {
     std::vector<NodeChoice> all = node_ways(topology_, choice->program(), stage, lines_);
-    if (!settings_.has_ways) all.resize(1);
+    if (!choices_->settings().has_ways) all.resize(1);
     return all;
   };
   CCOM_TRY_ASSIGN(std::shared_ptr<const CompiledProgram> made,

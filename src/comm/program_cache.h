@@ -7,12 +7,11 @@
 #pragma once
 
 #include <array>
-#include <map>
 #include <memory>
-#include <tuple>
 #include <vector>
 
 #include "base/status.h"
+#include "comm/program_choices.h"
 #include "planner/planner.h"
 #include "runner/program_runner.h"
 
@@ -33,8 +32,8 @@ struct ProgramKey {
 class ProgramCache {
  public:
   // lines: of this host. proves: every program, when it is first compiled.
-  ProgramCache(Rank rank, const Topology& topology, Settings settings, const LineCosts& lines, ProgramRunner& runner,
-               bool proves);
+  ProgramCache(Rank rank, const Topology& topology, std::shared_ptr<ProgramChoices> choices, const LineCosts& lines,
+               ProgramRunner& runner, bool proves);
 
   // Valid until the next call.
   Result<const BoundProgram*> get(const ProgramKey& key);
@@ -42,10 +41,7 @@ class ProgramCache {
   Question question(const ProgramKey& key) const;
 
  private:
-  struct Chosen {
-    std::shared_ptr<const Choice> choice{};
-    bool is_proved = false;
-  };
+  using Chosen = ProgramChoices::Chosen;
   struct Slot {
     ProgramKey key;
     std::shared_ptr<const BoundProgram> program;
@@ -53,17 +49,15 @@ class ProgramCache {
   static constexpr size_t kSlots = 128;  // direct-mapped
   static constexpr size_t kMostCompiled = 512;
 
-  Result<Chosen*> chosen(const ProgramKey& key);
   Status prove_once(Chosen& chosen, const Question& asked) const;
   Result<std::shared_ptr<const CompiledProgram>> compiled(const ProgramKey& key);
 
   const Rank rank_;
   const Topology& topology_;
-  const Settings settings_;
+  const std::shared_ptr<ProgramChoices> choices_;
   const LineCosts lines_;
   ProgramRunner& runner_;
   const bool proves_;
-  std::map<std::tuple<Collective, bool, Rank, size_t>, Chosen> choices_;
   // Sizes often have equal programs.
   std::vector<std::shared_ptr<const CompiledProgram>> compiled_;
   std::array<Slot, kSlots> slots_;

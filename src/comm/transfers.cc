@@ -54,9 +54,9 @@ Status Communicator::run_transfers(const Request* requests, size_t count) {
   std::vector<std::shared_ptr<const BoundPlan>> plans;
   for (size_t i = 0; i < count; ++i) {
     const bool own = requests[i].peer == membership_.rank;
-    CCOM_TRY_ASSIGN(std::shared_ptr<const BoundPlan> plan,
-                    own ? Result<std::shared_ptr<const BoundPlan>>(nullptr) : transfers_->get(requests[i]));
-    plans.push_back(std::move(plan));
+    auto plan = own ? Result<std::shared_ptr<const BoundPlan>>(nullptr) : transfers_->get(requests[i]);
+    if (!plan) return refuse(requests[i], plan.error());
+    plans.push_back(*std::move(plan));
   }
   std::vector<Operation> operations;
   int64_t timeout_ms = requests[0].timeout_ms;

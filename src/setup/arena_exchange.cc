@@ -109,15 +109,21 @@ Status ArenaExchange::fetch(const Process& process, const std::string& path, con
   return {};
 }
 
-std::vector<LocalPeer> ArenaExchange::peers() const {
+std::shared_ptr<SharedSegment> ArenaExchange::arena_of(size_t local_rank) const {
+  const Process& process = processes_[local_rank];
+  const auto found = arenas_.find(process.number);
+  if (found != arenas_.end()) return found->second;
+  if (process.number != process_number() || process.arena_bytes == 0) return nullptr;
+  return {std::shared_ptr<SharedSegment>(), &process_arena()->segment()};  // it lasts as long as the process
+}
+
+std::vector<LocalPeer> ArenaExchange::peers(const std::vector<size_t>& local_ranks) const {
   std::vector<LocalPeer> peers;
-  for (const Process& process : processes_) {
-    const bool same = process.number == process_number();
-    const auto found = arenas_.find(process.number);
-    Bytes arena;
-    if (same && process.arena_bytes > 0) arena = process_arena()->segment().bytes();
-    if (!same && found != arenas_.end()) arena = found->second->bytes();
-    peers.push_back({same, arena, process.pid});
+  for (size_t i = 0; i < (local_ranks.empty() ? processes_.size() : local_ranks.size()); ++i) {
+    const size_t local_rank = local_ranks.empty() ? i : local_ranks[i];
+    const Process& process = processes_[local_rank];
+    const std::shared_ptr<SharedSegment> arena = arena_of(local_rank);
+    peers.push_back({process.number == process_number(), arena ? arena->bytes() : Bytes(), process.pid});
   }
   return peers;
 }

@@ -40,8 +40,10 @@ class ArenaExchange {
   // This rank may read the memory of every other process of the host.
   bool can_read_all() const { return can_read_all_; }
 
-  // By local rank; the segments they point into live as long as this object.
-  std::vector<LocalPeer> peers() const;
+  // The arena of a local rank's process; null: it is not mapped here. Lives as long as what is returned.
+  std::shared_ptr<SharedSegment> arena_of(size_t local_rank) const;
+  // Of these local ranks, or of all if there are none; the segments they point into live as long as this object.
+  std::vector<LocalPeer> peers(const std::vector<size_t>& local_ranks = {}) const;
 
  private:
   struct Process {

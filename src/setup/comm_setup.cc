@@ -56,24 +56,32 @@ CommSetup::~CommSetup() {
 
 Result<std::unique_ptr<CommSetup>> CommSetup::connect(const Membership& membership, const CommConfig& config,
                                                       const Topology& topology, std::vector<int> channels,
-                                                      Rendezvous& rendezvous, Deadline deadline) {
+                                                      Rendezvous& rendezvous, Deadline deadline,
+                                                      const CommSetup* parent) {
   CCOM_ASSERT(channels.size() == static_cast<size_t>(membership.nranks));
   const HostSegmentNeeds needs = segment_needs(config, topology, membership.rank, channels);
   const int host = topology.ranks[static_cast<size_t>(membership.rank)].host;
-  auto segment =
-      std::make_unique<HostSegment>(lay_out(needs), needs.ranks, index_of(membership.rank, topology.ranks_of(host)),
-                                    membership.secret.derive("ccom segment"));
+  auto segment = std::make_unique<HostSegment>(needs, index_of(membership.rank, topology.ranks_of(host)),
+                                               membership.secret.derive("ccom segment"));
   std::unique_ptr<CommSetup> self(
       new CommSetup(membership, config, topology, std::move(channels), needs, std::move(segment)));
-  CCOM_TRY_ASSIGN(const std::vector<wire::Capabilities> capabilities,
-                  exchange(rendezvous, kCapabilities, self->create(), deadline));
+  if (parent != nullptr) self->inherit(*parent);
+  Result<std::vector<wire::Capabilities>> gathered = exchange(rendezvous, kCapabilities, self->create(), deadline);
+  if (!gathered) {  // on all ranks, unless the exchange itself has failed
+    if (!rendezvous.has_failed()) self->segment_->abandon();
+    return std::move(gathered).error();
+  }
+  const std::vector<wire::Capabilities>& capabilities = *gathered;
   self->choose_capabilities(capabilities);
   CCOM_TRY_ASSIGN(
       const std::vector<wire::Addresses> addresses,
       exchange(rendezvous, kAddresses, self->share(capabilities, before_exchange(rendezvous, deadline)), deadline));
-  CCOM_TRY_ASSIGN(
-      const std::vector<wire::Connected> connected,
-      exchange(rendezvous, kConnected, self->dial(addresses, before_exchange(rendezvous, deadline)), deadline));
+  Result<wire::Connected> dialled = self->dial(addresses, self->until_failure(before_exchange(rendezvous, deadline)));
+  if (parent != nullptr) {
+    if (!dialled) self->dialled_ = self->monitor_->report(dialled.error());
+    return self;
+  }
+  CCOM_TRY_ASSIGN(const std::vector<wire::Connected> connected, exchange(rendezvous, kConnected, dialled, deadline));
   CCOM_TRY(self->agree_on_reach(connected));
   return self;
 }
@@ -87,32 +95,28 @@ Result<wire::Capabilities> CommSetup::create() {
   }
   if (needs_.wires > 0) {
     fabric_ = emulated_fabric(topology_, membership_.rank, config_.emulate_scale);
-    fabric_->offset_bytes = segment_->layout().wires.offset_bytes;
   }
   wire::Capabilities mine;
   mine.set_process(process_number());
   mine.set_efa(can_use_efa());
-  if (needs_.has_collectives) {
-    arenas_ = std::make_unique<ArenaExchange>(segment_->local_rank(), membership_.secret.derive("ccom arena"));
+  if (needs_.has_collectives && !inherits()) {
+    arenas_ = std::make_shared<ArenaExchange>(segment_->local_rank(), membership_.secret.derive("ccom arena"));
     *mine.mutable_memory() = ArenaExchange::describe();
   }
-  CCOM_TRY(segment_->create());
+  CCOM_TRY(segment_->create(inherits() && means_.arenas ? process_arena() : nullptr));
   if (segment_->is_leader()) CCOM_TRY(make_monitor(true));
   mine.set_segment(segment_->path());
+  if (segment_->place_in_arena()) mine.set_place(*segment_->place_in_arena());
   return mine;
 }
 
 // Everybody maps the segment and opens its transports.
 Result<wire::Addresses> CommSetup::share(const std::vector<wire::Capabilities>& all, const WaitLimit& limit) {
-  const std::string& path = all[static_cast<size_t>(local_ranks_.front())].segment();
-  if (local_ranks_.size() > 1 && path.empty()) return incomplete_part(kCapabilities, local_ranks_.front(), "segment");
-  std::vector<uint64_t> processes;
-  for (const Rank rank : local_ranks_) processes.push_back(all[static_cast<size_t>(rank)].process());
-  CCOM_TRY(segment_->share(path, processes, limit));
+  CCOM_TRY(join_segment(all, limit));
   if (!segment_->is_leader()) CCOM_TRY(make_monitor(false));
   wire::Addresses mine;
   mine.set_control(monitor_->control_address());
-  if (arenas_ != nullptr) {
+  if (arenas_ != nullptr && !inherits()) {
     std::vector<ArenaExchange::Said> said;
     for (const Rank rank : local_ranks_) {
       const wire::Capabilities& theirs = all[static_cast<size_t>(rank)];
@@ -147,6 +151,7 @@ Status CommSetup::make_monitor(bool initialise) {
 // Those that create() found necessary.
 Status CommSetup::open_transports(wire::Addresses& mine) {
   const HostSegmentLayout& layout = segment_->layout();
+  if (fabric_) fabric_->offset_bytes = layout.wires.offset_bytes;
   const ShmFabric* const fabric = fabric_ ? &*fabric_ : nullptr;
   plans_ = std::make_unique<TransportSet>(membership_, routes_, channels_);
   CCOM_TRY(plans_->open(config_,
@@ -192,9 +197,10 @@ Result<wire::Connected> CommSetup::dial(const std::vector<wire::Addresses>& all,
   wire::Connected report;
   CCOM_TRY(measure_costs(report));
   CCOM_TRY(monitor_->connect(control, limit));
-  if (arenas_ != nullptr) CCOM_TRY(trade_arenas(all, limit));
+  if (arenas_ != nullptr && !inherits()) CCOM_TRY(trade_arenas(all, limit));
   CCOM_TRY(plans_->connect(plans, limit));
   if (messages_ != nullptr) CCOM_TRY(messages_->connect(messages, limit));
+  if (!membership_.parents.empty()) return report;
   report.set_topology(hash_of(topology_));
   report.set_arenas(arenas_ != nullptr && arenas_->has_all());
   report.set_reads(arenas_ != nullptr && arenas_->can_read_all());
@@ -203,7 +209,7 @@ Result<wire::Connected> CommSetup::dial(const std::vector<wire::Addresses>& all,
 }
 
 Status CommSetup::measure_costs(wire::Connected& report) {
-  if (arenas_ == nullptr || local_ranks_.size() < 2) return {};
+  if (arenas_ == nullptr || inherits() || local_ranks_.size() < 2) return {};
   const Host& host = topology_.hosts[static_cast<size_t>(topology_.ranks[static_cast<size_t>(membership_.rank)].host)];
   CCOM_TRY_ASSIGN(const std::optional<LineCosts> lines, measure_lines());
   if (!segment_->is_leader()) return {};
@@ -249,8 +255,9 @@ Status CommSetup::trade_arenas(const std::vector<wire::Addresses>& all, const Wa
 // All must have derived the same topology, because every choice follows from it; and what some ranks of a host lack
 // none of them uses.
 Status CommSetup::agree_on_reach(const std::vector<wire::Connected>& all) {
+  const uint64_t mine = hash_of(topology_);
   for (size_t rank = 0; rank < all.size(); ++rank) {
-    if (all[rank].topology() == hash_of(topology_)) continue;
+    if (all[rank].topology() == mine) continue;
     return error(Code::InternalError, "rank %zu derived another topology than rank %d", rank, membership_.rank)
         .with_peers({static_cast<int>(rank)});
   }
@@ -279,7 +286,7 @@ std::optional<NodeConfig> CommSetup::node_config() const {
   node.layout = segment_->layout().node;
   node.segment = segment_->shared();
   node.region_offset = segment_->layout().collectives.offset_bytes;
-  node.peers = arenas_->peers();
+  node.peers = arenas_->peers(arena_places_);
   node.arena = process_arena();
   node.means = means_;
   return node;

@@ -39,13 +39,18 @@ class CommSetup final : public ChannelSource {
  public:
   // Collective and blocking; every rank returns an error if one does. channels: of plans, by peer; a function of the
   // topology and the settings, so that both ends of a pair count alike.
+  // parent: null, or what joins the ranks of the communicator that this one is a part of; needed during the call only.
+  // A part's ranks do not know yet whether all have reached one another: dialled() is to be exchanged with what they do
+  // next.
   static Result<std::unique_ptr<CommSetup>> connect(const Membership& membership, const CommConfig& config,
                                                     const Topology& topology, std::vector<int> channels,
-                                                    Rendezvous& rendezvous, Deadline deadline);
+                                                    Rendezvous& rendezvous, Deadline deadline,
+                                                    const CommSetup* parent = nullptr);
   ~CommSetup() override;
 
   Result<ChannelRef> open(Rank peer, int index) override;
   Monitor& monitor() { return *monitor_; }
+  const Status& dialled() const { return dialled_; }
   // Of plans.
   std::vector<Transport*> transports() const { return plans_->transports(); }
   std::string transport_names() const;  // "shm,tcp"
@@ -60,6 +65,11 @@ class CommSetup final : public ChannelSource {
  private:
   CommSetup(const Membership& membership, const CommConfig& config, const Topology& topology, std::vector<int> channels,
             const HostSegmentNeeds& needs, std::unique_ptr<HostSegment> segment);
+
+  void inherit(const CommSetup& parent);
+  WaitLimit until_failure(const WaitLimit& limit) const;
+  bool inherits() const { return !arena_places_.empty(); }
+  Status join_segment(const std::vector<wire::Capabilities>& all, const WaitLimit& limit);
 
   // The steps of connect(), in this order; each takes what all ranks said in the exchange before it, by rank.
   Result<wire::Capabilities> create();
@@ -85,11 +95,13 @@ class CommSetup final : public ChannelSource {
   TransportRoutes routes_;
   HostNetwork network_;
   std::optional<ShmFabric> fabric_;        // whose speeds are imitated
-  std::unique_ptr<ArenaExchange> arenas_;  // null: collectives may not share memory freely
+  std::shared_ptr<ArenaExchange> arenas_;  // null: collectives may not share memory freely
+  std::vector<size_t> arena_places_;       // in an inherited one, by local rank; empty: it is not inherited
   ReachMap::Means means_;                  // that all ranks of the host have
   MeasuredCosts measured_costs_;
   bool has_fences_ = false;  // asymmetric ones, on all ranks of the host
   std::unique_ptr<Monitor> monitor_;
+  Status dialled_;
   std::unique_ptr<TransportSet> plans_, messages_;  // messages_: null unless the config asks for them
 };
 

@@ -34,9 +34,9 @@ size_t rings_bytes(int ranks, int channels, size_t ring_bytes) {
 }
 
 // Appends a region to the segment.
-HostSegmentLayout::Region append(HostSegmentLayout& layout, size_t bytes) {
-  const HostSegmentLayout::Region region{layout.size_bytes, round_to_page(bytes)};
-  layout.size_bytes = region.end_bytes();
+HostSegmentLayout::Region append(HostSegmentLayout& layout, size_t offset_bytes, size_t bytes) {
+  const HostSegmentLayout::Region region{offset_bytes + layout.size_bytes, round_to_page(bytes)};
+  layout.size_bytes += region.size_bytes;
   return region;
 }
 
@@ -58,18 +58,19 @@ HostSegmentNeeds segment_needs(const CommConfig& config, const Topology& topolog
   return needs;
 }
 
-HostSegmentLayout lay_out(const HostSegmentNeeds& needs) {
+HostSegmentLayout lay_out(const HostSegmentNeeds& needs, size_t offset_bytes) {
   const int ranks = needs.ranks;
   const size_t most = needs.max_memory_bytes;
   HostSegmentLayout layout;
   layout.plan_ring_bytes = default_ring_bytes(ranks, needs.plan_channels, most);
   layout.message_ring_bytes = std::min(default_ring_bytes(ranks, needs.message_channels, most / 4), kMessageRingBytes);
   layout.node = {ranks, bank_bytes_for(ranks, most)};
-  layout.board = append(layout, Monitor::board_bytes(ranks));
-  layout.plan_rings = append(layout, rings_bytes(ranks, needs.plan_channels, layout.plan_ring_bytes));
-  layout.message_rings = append(layout, rings_bytes(ranks, needs.message_channels, layout.message_ring_bytes));
-  layout.collectives = append(layout, needs.has_collectives ? layout.node.region_bytes() : 0);
-  layout.wires = append(layout, needs.wires > 0 ? shm_wires_bytes(needs.wires) : 0);
+  layout.board = append(layout, offset_bytes, Monitor::board_bytes(ranks));
+  layout.plan_rings = append(layout, offset_bytes, rings_bytes(ranks, needs.plan_channels, layout.plan_ring_bytes));
+  layout.message_rings =
+      append(layout, offset_bytes, rings_bytes(ranks, needs.message_channels, layout.message_ring_bytes));
+  layout.collectives = append(layout, offset_bytes, needs.has_collectives ? layout.node.region_bytes() : 0);
+  layout.wires = append(layout, offset_bytes, needs.wires > 0 ? shm_wires_bytes(needs.wires) : 0);
   const size_t header = needs.plan_channels > 0 ? shm_header_bytes(ranks, needs.plan_channels) : 0;
   layout.reserve_bytes = layout.board.size_bytes + header;
   return layout;

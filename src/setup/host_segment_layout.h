@@ -51,6 +51,7 @@ struct HostSegmentLayout {
   size_t size_bytes = 0;
 };
 
-HostSegmentLayout lay_out(const HostSegmentNeeds& needs);
+// At `offset_bytes` of a segment, where there is more in it.
+HostSegmentLayout lay_out(const HostSegmentNeeds& needs, size_t offset_bytes = 0);
 
 }  // namespace ccom

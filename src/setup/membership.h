@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "base/secret.h"
 #include "base/types.h"
@@ -14,6 +15,7 @@ struct Membership {
   int nranks = 1;
   uint64_t communicator = 0;
   Secret secret;
+  std::vector<Rank> parents{};  // the ranks' ranks in the communicator that this one is a part of, if any
 };
 
 }  // namespace ccom

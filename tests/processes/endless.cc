@@ -42,6 +42,7 @@ class Calls {
       return ccomBroadcast(send_, recv_, count_, ccomInt32, number % nranks, comm_, stream);
     if (collective == "alltoall") return ccomAlltoAll(send_, recv_, block_, ccomInt32, comm_, stream);
     if (collective == "barrier") return ccomBarrier(comm_, stream);
+    if (collective == "parts") return split(number);
     ccomGroupStart();
     ccomSend(send_, count_, ccomInt32, (rank + 1) % nranks, comm_, stream);
     ccomRecv(recv_, count_, ccomInt32, (rank + nranks - 1) % nranks, comm_, stream);
@@ -62,6 +63,25 @@ class Calls {
   }
 
  private:
+  static int color(int of_rank, int number) { return (of_rank + number / 2) % 2; }
+
+  // The sum over the ranks of a color. Of an error of the part, that of the whole, which says it in its own ranks.
+  ccomResult_t split(int number) const {
+    ccomComm_t part = nullptr;
+    ccomResult_t result = ccomCommSplit(comm_, color(rank, number), number % 2 == 0 ? rank : -rank, &part, nullptr);
+    if (result == ccomSuccess) {
+      result = ccomAllReduce(send_, recv_, count_, ccomInt32, ccomSum, part, nullptr);
+      ccomCommDestroy(part);
+    }
+    const auto end = Clock::now() + std::chrono::seconds(10);
+    for (ccomResult_t whole = ccomSuccess; result != ccomSuccess && whole == ccomSuccess && Clock::now() < end;) {
+      ccomCommGetAsyncError(comm_, &whole);
+      if (whole != ccomSuccess) result = ccomBarrier(comm_, nullptr);  // is this thread's last error then
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return result;
+  }
+
   static int32_t input(int of_rank, int number) { return of_rank + 1 + number % 1000; }
   void fill(int number) const { std::fill(send_, send_ + count_, input(rank, number)); }
 
@@ -70,7 +90,9 @@ class Calls {
     if (collective == "broadcast") return input(number % nranks, number);
     if (collective == "neighbours") return input((rank + nranks - 1) % nranks, number);
     int32_t sum = 0;
-    for (int other = 0; other < nranks; ++other) sum += input(other, number);
+    for (int other = 0; other < nranks; ++other) {
+      if (collective != "parts" || color(other, number) == color(rank, number)) sum += input(other, number);
+    }
     return sum;
   }
 

@@ -9,7 +9,8 @@
 namespace ccom {
 
 // Calls `collective`, or "cycle": allreduce, allgather, reduce_scatter, broadcast, alltoall, barrier and a ring of
-// sends and receives by turns, with `bytes` in the larger buffer; checks results. Says "ready" after the third call,
+// sends and receives by turns, with `bytes` in the larger buffer, or "parts": splits the communicator in two, an
+// allreduce on this rank's part, and its end; checks results. Says "ready" after the third call,
 // "calls N" once a second, "wrong ..." for a wrong result, "failed ..." for the first error.
 int call_without_end(const std::string& collective, size_t bytes);
 

@@ -63,6 +63,7 @@ const std::vector<std::string>& algorithms_of(const std::string& transport) {
 struct Kill {
   std::vector<int> victims;
   std::string algorithm;
+  std::string calls = "cycle";
   size_t bytes;
   std::chrono::microseconds instant;  // after the third call
 
@@ -97,7 +98,7 @@ void check_names(const std::vector<int>& victims, bool all, const std::string& l
   EXPECT_TRUE((names_one && !all) || blame == "failed 6 " + list(victims)) << line;
   EXPECT_EQ(blame, blame_of(line_of_another)) << "survivors blame different ranks";
   EXPECT_EQ(key_of(line).size(), std::strlen("[CCOM-E025]")) << line;
-  EXPECT_EQ(key_of(line), key_of(line_of_another)) << "survivors have errors with different keys";
+  EXPECT_EQ(key_of(line), key_of(line_of_another)) << "survivors have errors with different keys: " << line << "\n" << line_of_another;
 }
 
 // Whether a survivor shares their host, and nothing was there to see of the first one's death when the last was killed.
@@ -111,7 +112,7 @@ bool kill_at_once(Job& job, const std::string& transport, const std::vector<int>
 // Adds the times after which the survivors knew.
 void kill_in_a_job(const std::string& transport, const Kill& kill, std::vector<double>& noticed_ms) {
   const auto before = shared_memory_files();
-  Job job(4, {"loop", std::to_string(kill.bytes), "cycle"}, [&](int rank) {
+  Job job(4, {"loop", std::to_string(kill.bytes), kill.calls}, [&](int rank) {
     Job::Environment environment = environment_for(transport, rank);
     environment["CCOM_DEAD_MS"] = "60000";  // longer than the test waits: nobody is found by its silence
     if (!kill.algorithm.empty()) environment["CCOM_ALGO"] = kill.algorithm;
@@ -161,6 +162,25 @@ TEST(KilledRank, IsNamedToAllSurvivorsOnTwoHostsWithTls) {
 }
 TEST(KilledRank, IsNamedToAllSurvivorsOnTcpInsideAHost) {
   kill_some_of_four("tcp-on-one-host", count_from("CCOM_TEST_POINTS", 3, 200));
+}
+
+// In the middle of splits, of calls of parts and of their ends.
+TEST(KilledRank, IsNamedToAllSurvivorsOfASplit) {
+  const uint64_t seed = test_seed();
+  std::mt19937_64 random(seed);
+  std::vector<double> noticed_ms;
+  for (const std::string transport : {"shm", "tcp", "mixed"}) {
+    for (size_t i = 0; i < count_from("CCOM_TEST_POINTS", 6, 300); ++i) {
+      Kill kill(transport, random);
+      kill.calls = "parts";
+      kill.algorithm = "";
+      SCOPED_TRACE(transport + ", CCOM_TEST_SEED=" + std::to_string(seed) + ", round " + std::to_string(i) + ": " +
+                   kill.text());
+      kill_in_a_job(transport, kill, noticed_ms);
+      if (HasFatalFailure()) return;
+    }
+  }
+  std::printf("splits: %zu kills, noticed after %s\n", noticed_ms.size(), summary_of(noticed_ms).c_str());
 }
 
 // A job on each transport, all at the same time, in the middle of calls; one rank of each is stopped.

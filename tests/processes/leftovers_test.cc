@@ -60,7 +60,8 @@ class Leftovers : public ::testing::TestWithParam<const char*> {
       set("OMPI_COMM_WORLD_LOCAL_SIZE", "2");
       set("PMIX_NAMESPACE", "job" + std::to_string(job));
     }
-    if (::freopen(said_.c_str(), "a", stdout) == nullptr || ::freopen(said_.c_str(), "a", stderr) == nullptr) ::_exit(9);
+    if (::freopen(said_.c_str(), "a", stdout) == nullptr || ::freopen(said_.c_str(), "a", stderr) == nullptr)
+      ::_exit(9);
     ::execl(CCOM_RANK_PROGRAM, "rank_program", "end", "destroy", nullptr);
     ::_exit(9);
   }

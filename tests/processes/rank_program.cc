@@ -4,7 +4,7 @@
 // read.
 //   rank_program loop BYTES [COLLECTIVE]
 //                                    "begins", "joined"; calls without end (endless.h); "ready" after the third,
-//                                    "failed ..." on the first error; COLLECTIVE: allreduce, or "cycle"
+//                                    "failed ..." on the first error; COLLECTIVE: allreduce, "cycle" or "parts"
 //   rank_program outlive             "ready" after a call, when rank 0 has left; rank 2 waits for a message of rank 1
 //   rank_program ended HOW BUFFERS BYTES
 //                                    the same until SIGUSR1 ends rank 0's communicator (endless.h)

@@ -3,11 +3,17 @@
 // Connecting: waits for all ranks and creates a channel object for every pair of rings.
 #include <algorithm>
 
+#include "base/backoff.h"
 #include "base/text.h"
 #include "transports/shm/doorbell.h"
 #include "transports/shm/shm_transport.h"
 
 namespace ccom::shm {
+namespace {
+
+constexpr WaitPolicy kBeforeNap{.spin = std::chrono::nanoseconds(0), .lone_yield = std::chrono::microseconds(20)};
+
+}  // namespace
 
 ShmTransport::ShmTransport(const ShmConfig& config, const Layout& layout, std::unique_ptr<Pacer> pacer)
     : segment_(*config.segment),
@@ -86,7 +92,11 @@ Result<std::vector<Rank>> ShmTransport::absent(std::span<const Peer> peers) cons
 }
 
 Status ShmTransport::await_peers(std::span<const Peer> peers, const WaitLimit& limit) {
-  while (true) {
+  // Where ranks come from an exchange at the same time, the last of them is here soon.
+  for (Backoff backoff(kBeforeNap);;) {
+    CCOM_TRY_ASSIGN(const std::vector<Rank> early, absent(peers));
+    if (early.empty()) return Status::ok();
+    if (backoff.step() == Backoff::Next::Poll) continue;
     Nap sleep_slice(my_lines());
     CCOM_TRY_ASSIGN(const std::vector<Rank> missing, absent(peers));
     if (missing.empty()) return Status::ok();
