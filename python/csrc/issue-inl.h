@@ -34,13 +34,14 @@ template <typename Fn>
 ProcessGroup::WorkPtr ProcessGroup::issue(const Call& call, Fn collective) {
   const Milliseconds timeout = timeout_or_default(call.timeout);
   const bool is_profiled = at::hasCallbacks();
+  const char* const title = event_title(call.title);
   std::unique_lock order(issue_mutex_);
   const uint64_t sequence = sequence_.fetch_add(1, std::memory_order_relaxed) + 1;
   if (is_profiled) tell_profiler(call, sequence);
   const FlightRecorder::Ticket ticket =
-      recorder_->collective(call.title, sequence, call.inputs, call.outputs, timeout.count());
-  auto work = c10::make_intrusive<Work>(rank_, call.type, is_profiled ? call.title : nullptr, call.inputs, call.outputs,
-                                        sequence);
+      recorder_->collective(title, sequence, call.inputs, call.outputs, timeout.count());
+  auto work =
+      c10::make_intrusive<Work>(rank_, call.type, is_profiled ? title : nullptr, call.inputs, call.outputs, sequence);
   work->set_interrupt(communicator_.interrupt());
   std::shared_ptr<std::atomic<uint64_t>> waited(statistics_, &statistics_->of(call.type).waited_nanoseconds);
   const char* explained = is_profiled ? call.collective : nullptr;

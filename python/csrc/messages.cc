@@ -75,9 +75,10 @@ ProcessGroup::WorkPtr ProcessGroup::message(Tensors& tensors, int peer, int tag,
   TORCH_CHECK(tensor.device().is_cpu() && tensor.layout() == at::kStrided, "ccom ", title_of(type) + 5,
               ": needs a dense CPU tensor");
   const Communicator::Use use(communicator_);
+  const char* const title = event_title(title_of(type));
   auto* posted = new Posted;
   const Tensors none;
-  posted->work = c10::make_intrusive<MessageWork>(rank_, type, at::hasCallbacks() ? title_of(type) : nullptr, tensors,
+  posted->work = c10::make_intrusive<MessageWork>(rank_, type, at::hasCallbacks() ? title : nullptr, tensors,
                                                   sends ? Tensors() : tensors, getSequenceNumberForGroup());
   c10::intrusive_ptr<MessageWork> work = posted->work;
   work->set_interrupt(communicator_.interrupt());
@@ -89,8 +90,8 @@ ProcessGroup::WorkPtr ProcessGroup::message(Tensors& tensors, int peer, int tag,
   if (!sends) posted->target = tensor;
   posted->comm = use.comm();
   const FlightRecorder::Ticket ticket =
-      recorder_->message(title_of(type), getSequenceNumberForGroup(), peer, sends ? tensors : none,
-                         sends ? none : tensors, options_->timeout.count());
+      recorder_->message(title, getSequenceNumberForGroup(), peer, sends ? tensors : none, sends ? none : tensors,
+                         options_->timeout.count());
   posted->ended = [statistics = statistics_, recorder = recorder_, ticket, type, bytes = tensor.nbytes()](bool good) {
     recorder->ended(ticket, good);
     statistics->of(type).count.fetch_add(1, std::memory_order_relaxed);

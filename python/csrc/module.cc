@@ -97,7 +97,8 @@ PYBIND11_MODULE(_backend, module) {
 
   py::class_<ProcessGroup, c10::intrusive_ptr<ProcessGroup>, c10d::Backend>(module, "ProcessGroupCcom")
       .def(py::init(&ProcessGroup::create), py::arg("store"), py::arg("rank"), py::arg("size"), py::arg("timeout"),
-           py::arg("name") = "", py::arg("global_ranks") = std::vector<int64_t>(), NoGil())
+           py::arg("name") = "", py::arg("global_ranks") = std::vector<int64_t>(), py::arg("is_default") = false,
+           py::arg("stands_for_gloo") = false, NoGil())
       .def_property_readonly("options", &ProcessGroup::options)
       .def_property_readonly("group_label", &ProcessGroup::name)
       .def("_set_default_timeout", &ProcessGroup::setTimeout, py::arg("timeout"))

@@ -33,6 +33,12 @@ std::string listed(const std::vector<int>& ranks) {
   return text;
 }
 
+// Programs look for gloo's words.
+std::string arrived(int rank) {
+  return "Rank " + std::to_string(rank) +
+         " successfully reached monitoredBarrier, but received errors while waiting for send/recv from rank 0: ";
+}
+
 }  // namespace
 
 void ProcessGroup::monitoredBarrier(const BarrierOptions& options, bool wait_all_ranks) {
@@ -45,9 +51,7 @@ void ProcessGroup::monitoredBarrier(const BarrierOptions& options, bool wait_all
     store_->set(prefix + std::to_string(rank_), "here");
     // Rank 0 reports the outcome when its own timeout has passed, so wait a little longer.
     if (!came(*store_, verdict, left_until(end) + std::chrono::seconds(2), *communicator_.interrupt())) {
-      raise("Rank " + std::to_string(rank_) +
-            " successfully reached monitoredBarrier, but rank 0 has not answered [ Timed out waiting " +
-            std::to_string(timeout.count()) + " ms ]");
+      raise(arrived(rank_) + "it has not answered [ Timed out waiting " + std::to_string(timeout.count()) + " ms ]");
     }
     const std::vector<uint8_t> bytes = store_->get(verdict);
     const std::string text(bytes.begin(), bytes.end());
@@ -56,8 +60,7 @@ void ProcessGroup::monitoredBarrier(const BarrierOptions& options, bool wait_all
       store_->deleteKey(verdict);
     }
     if (text != "ok") {
-      raise("Rank " + std::to_string(rank_) +
-            " successfully reached monitoredBarrier, but rank 0 found that others did not: " + text);
+      raise(arrived(rank_) + text);
     }
     return;
   }

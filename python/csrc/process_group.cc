@@ -6,6 +6,7 @@
 #include <Python.h>
 
 #include <algorithm>
+#include <cstring>
 #include <set>
 #include <torch/csrc/distributed/c10d/ParamCommsUtils.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
@@ -85,15 +86,25 @@ void describe_group(Options& options, const std::string& name, const std::vector
 
 c10::intrusive_ptr<ProcessGroup> ProcessGroup::create(c10::intrusive_ptr<c10d::Store> store, int rank, int size,
                                                       Milliseconds timeout, const std::string& name,
-                                                      const std::vector<int64_t>& global_ranks) {
+                                                      const std::vector<int64_t>& global_ranks, bool is_default,
+                                                      bool stands_for_gloo) {
   auto options = c10::make_intrusive<Options>("ccom", timeout);
   std::vector<uint64_t> ranks(global_ranks.begin(), global_ranks.end());
   describe_group(*options, name, ranks);
   auto group =
       c10::make_intrusive<ProcessGroup>(std::move(store), rank, size, std::move(options), name, std::move(ranks));
   std::lock_guard lock(registry().mutex);
-  group->is_default_ = group->global_ranks_.empty();
+  group->is_default_ = is_default;
+  group->stands_for_gloo_ = stands_for_gloo;
   return group;
+}
+
+const char* ProcessGroup::event_title(const char* own) const {
+  if (!stands_for_gloo_) return own;
+  static std::mutex mutex;
+  static auto* const titles = new std::set<std::string>;
+  std::lock_guard lock(mutex);
+  return titles->insert("gloo" + std::string(std::strchr(own, ':'))).first->c_str();
 }
 
 ProcessGroup::ProcessGroup(c10::intrusive_ptr<c10d::Store> store, int rank, int size,

@@ -36,9 +36,12 @@ class ProcessGroup final : public c10d::Backend {
   using Milliseconds = std::chrono::milliseconds;
 
   // Collective, blocking. `name` is for error texts.
+  // is_default: its ranks are the global ones, and groups of some of them may become parts of it. stands_for_gloo:
+  // events of the profiler and the flight recorder are called "gloo:all_reduce" instead of "ccom:all_reduce".
   static c10::intrusive_ptr<ProcessGroup> create(c10::intrusive_ptr<c10d::Store> store, int rank, int size,
                                                  Milliseconds timeout, const std::string& name,
-                                                 const std::vector<int64_t>& global_ranks);
+                                                 const std::vector<int64_t>& global_ranks, bool is_default,
+                                                 bool stands_for_gloo);
   // The same; name and global ranks come from the options, if this torch version has them there.
   ProcessGroup(c10::intrusive_ptr<c10d::Store> store, int rank, int size, c10::intrusive_ptr<Options> options);
   ProcessGroup(c10::intrusive_ptr<c10d::Store> store, int rank, int size, c10::intrusive_ptr<Options> options,
@@ -111,6 +114,8 @@ class ProcessGroup final : public c10d::Backend {
  private:
   std::unique_ptr<Communicator::Whole> in_default(uint64_t number) const;
   bool has_all(const std::vector<int>& ranks);
+  // Of events: "ccom:all_reduce" as users look for it. Lives as long as the process.
+  const char* event_title(const char* own) const;
 
   // Description of a call, for profiler and recorder.
   struct Call {
@@ -142,7 +147,7 @@ class ProcessGroup final : public c10d::Backend {
   c10::intrusive_ptr<Options> options_;
   const std::string name_;
   const std::vector<uint64_t> global_ranks_;  // by rank; may be empty
-  bool is_default_ = false;                   // its ranks are the global ones
+  bool is_default_ = false, stands_for_gloo_ = false;
   std::atomic<uint64_t> sequence_{0};
   std::atomic<uint64_t> monitored_{0};
   std::atomic<bool> has_failed_{false};

@@ -86,10 +86,11 @@ LearnedWays Communicator::ways_to_save() const noexcept {
   return {};
 }
 
-// One rank for all: hosts are told apart by nothing that would be worth another file. Who has failed hurries.
+// One rank for all: hosts are told apart by nothing that would be worth another file, and parts would replace the file
+// of the whole. Who has failed hurries.
 bool Communicator::saves_ways() const {
-  return !config_.tuning_save.empty() && host_ != nullptr && links_ != nullptr && status().is_ok() &&
-         topology_.ranks_of(0)[0] == membership_.rank;
+  return !config_.tuning_save.empty() && membership_.parents.empty() && host_ != nullptr && links_ != nullptr &&
+         status().is_ok() && topology_.ranks_of(0)[0] == membership_.rank;
 }
 
 void Communicator::save(const LearnedWays& found) const noexcept {

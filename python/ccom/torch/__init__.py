@@ -68,6 +68,7 @@ def _create(options, backend_options=None):
         timeout=options.timeout,
         name=options.group_id,
         global_ranks=list(options.global_ranks_in_group),
+        is_default=not options.global_ranks_in_group,
     )
 
 

@@ -21,7 +21,7 @@ class _StandsForGloo(type):
         if rank == 0 and not _StandsForGloo.is_told:
             print("ccom.torch: process groups that request gloo use ccom", file=sys.stderr)
         _StandsForGloo.is_told = True
-        return _load().ProcessGroupCcom(store, rank, size, timeout=timeout, name="gloo, replaced")
+        return _load().ProcessGroupCcom(store, rank, size, timeout=timeout, name="gloo, replaced", stands_for_gloo=True)
 
     def __instancecheck__(cls, instance):
         return isinstance(instance, cls.gloo) or type(instance).__name__ == "ProcessGroupCcom"

@@ -171,3 +171,22 @@ def check_the_timeout_can_be_changed(job):
     job.expect(ccom.torch.backend_of().options._timeout == datetime.timedelta(seconds=18), "timeout")
     total(job, None, job.ranks * (job.ranks + 1) / 2, "sum after a change of the timeout")
     ccom.torch.backend_of()._set_default_timeout(datetime.timedelta(seconds=20))
+
+
+def check_groups_are_parts_of_the_default_one(job):
+    """On one host they take no descriptor: their ranks meet over the links that there are. Operations of the default group
+    that are still under way come first, on all ranks."""
+    if not job.is_ccom or not job.one_host:
+        return
+    dist.new_group(list(range(job.ranks)))  # what a first group takes
+    before = len(os.listdir("/proc/self/fd"))
+    groups = []
+    for _ in range(8):
+        tensor = torch.full((1000,), float(job.rank + 1))
+        work = dist.all_reduce(tensor, async_op=True)
+        groups.append(dist.new_group(list(reversed(range(job.ranks)))))
+        total(job, groups[-1], job.ranks * (job.ranks + 1) / 2, "sum of a group made beside an operation")
+        work.wait()
+        job.expect_equal(tensor, torch.full((1000,), job.ranks * (job.ranks + 1) / 2), "sum beside a new group")
+    job.expect(len(os.listdir("/proc/self/fd")) <= before + 2, "eight groups took descriptors")
+    end(job, *groups)

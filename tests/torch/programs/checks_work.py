@@ -174,11 +174,11 @@ def check_profiler_titles(job):
     events = {}
     for event in profiler.events():
         events.setdefault(event.name, []).append(event)
-    wanted = [f"{job.library}:{name}" for name in TITLES if name != "barrier" or job.is_ccom]
+    wanted = [f"{job.backend}:{name}" for name in TITLES if name != "barrier" or job.is_ccom]
     wanted += ["ccom:reduce_scatter", "ccom:gather", "ccom:scatter"] if job.is_ccom else []
     for title in wanted:
         job.expect(title in events, f"the profile has no {title}; it has {sorted(events)}")
-    sums = events.get(f"{job.library}:all_reduce", [])
+    sums = events.get(f"{job.backend}:all_reduce", [])
     job.expect(len(sums) == 2, f"{len(sums)} events for two all_reduce")
     job.expect([[8]] in [event.input_shapes for event in sums], f"shapes {[event.input_shapes for event in sums]}")
     job.expect(all(event.is_async for event in sums), "events of collectives are asynchronous ones")
