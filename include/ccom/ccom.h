@@ -260,11 +260,18 @@ typedef struct {
    * own included, as long as the communicator exists. It must not call ccom, and it delays the call. */
   int (*interrupted)(void* interruptedUser);
   void* interruptedUser;
+  /* 0: ccomCommInitRankConfig, ccomCommSplit, ccomCommCreateGroup and ccomCommFinalize return ccomInProgress at once
+   * and go on in a thread of their own; ccomCommGetAsyncError says ccomInProgress until they are over, then ccomSuccess
+   * or the error, which for a start that failed is all there is to the handle. Until then other calls on it are
+   * ccomInvalidUsage, but ccomCommAbort and ccomCommDestroy end a start within milliseconds (not that of a part, which
+   * they wait for), and ccomCommDestroy waits for an end. 1, the default: they block. Parts inherit it. */
+  int blocking;
+  int reserved2; /* 0 */
 } ccomConfig_t;
 #define CCOM_CONFIG_INIT                                                                                              \
   {                                                                                                                   \
     sizeof(ccomConfig_t), CCOM_STRUCT_MAGIC, CCOM_VERSION_CODE, NULL, -1, -1, NULL, NULL, NULL, NULL, NULL, -1, NULL, \
-        -1, -1, 0, NULL, NULL                                                                                         \
+        -1, -1, 0, NULL, NULL, -1, 0                                                                                  \
   }
 
 /* Collective over the nranks processes or threads that hold `id`; blocks for at most initTimeoutMs and a few seconds.

@@ -34,21 +34,11 @@ Status check_ranks(int nranks, int rank) {
   return {};
 }
 
-Status make_communicator(ccomComm_t* out, const Membership& membership, const CommConfig& config,
-                         Rendezvous& rendezvous, Deadline deadline) {
-  CCOM_TRY_ASSIGN(std::unique_ptr<Communicator> communicator,
-                  Communicator::create(membership, config, rendezvous, deadline));
-  auto handle = std::make_unique<ccomComm>();
-  handle->communicator = std::move(communicator);
-  *out = handle.release();
-  return {};
-}
-
-Status init_rank(ccomComm_t* out, int nranks, const UniqueId& id, int rank, const CommConfig& config) {
+Result<std::unique_ptr<Communicator>> start_rank(int nranks, const UniqueId& id, int rank, const CommConfig& config) {
   const Deadline deadline = Deadline::after_ms(config.init_timeout_ms);
   CCOM_TRY_ASSIGN(const std::unique_ptr<Rendezvous> rendezvous,
                   connect_rendezvous(id, nranks, rank, deadline, config.interrupted));
-  return make_communicator(out, {rank, nranks, id.communicator, id.secret}, config, *rendezvous, deadline);
+  return Communicator::create({rank, nranks, id.communicator, id.secret}, config, *rendezvous, deadline);
 }
 
 // Where the user has set CCOM_SECRET, the bytes of an id hold its secret encrypted by that one, so that they are
@@ -122,14 +112,17 @@ ccomResult_t ccomCommInitRank(ccomComm_t* comm, int nranks, ccomUniqueId id, int
 
 ccomResult_t ccomCommInitRankConfig(ccomComm_t* comm, int nranks, ccomUniqueId id, int rank,
                                     const ccomConfig_t* config) {
-  return guarded("ccomCommInitRank", [&]() -> Status {
+  return queried("ccomCommInitRank", [&]() -> Status {
     if (comm == nullptr) return error(Code::InvalidArgument, "comm is NULL");
     *comm = nullptr;
     CCOM_TRY(check_ranks(nranks, rank));
     CCOM_TRY_ASSIGN(const CommConfig resolved, resolve(config));
     CCOM_TRY_ASSIGN(const UniqueId unpacked, unpack_id(id));
-    if (!group_is_open()) return init_rank(comm, nranks, unpacked, rank, resolved);
-    const std::function<Status()> init = [=] { return init_rank(comm, nranks, unpacked, rank, resolved); };
+    const std::function<Status()> init = [=] {
+      return make_handle(comm, resolved,
+                         [=](const CommConfig& settings) { return start_rank(nranks, unpacked, rank, settings); });
+    };
+    if (!group_is_open() || !resolved.blocking) return init();
     add_init_to_group([init]() -> Work { return [init = init] { return init(); }; });
     return {};
   });
@@ -141,6 +134,8 @@ ccomResult_t ccomCommInitAll(ccomComm_t* comms, int nlocal, const ccomConfig_t* 
     if (nlocal < 1) return error(Code::InvalidArgument, "nlocal is %d; it must be at least 1", nlocal);
     std::fill_n(comms, nlocal, nullptr);
     CCOM_TRY_ASSIGN(const CommConfig resolved, resolve(config));
+    if (!resolved.blocking)
+      return error(Code::InvalidArgument, "config.blocking is 0; all ranks of this call start before it returns");
     const std::shared_ptr<LocalHub> hub = LocalHub::create();
     const uint64_t number = random_u64();
     const Secret secret = Secret::random();
@@ -150,7 +145,9 @@ ccomResult_t ccomCommInitAll(ccomComm_t* comms, int nlocal, const ccomConfig_t* 
       // Now, so that one that gets no thread has left, and the others do not wait for it.
       CCOM_TRY_ASSIGN(std::unique_ptr<Rendezvous> joined, hub->join(nlocal, rank));
       starts.push_back([&, rank, rendezvous = std::move(joined)] {
-        return make_communicator(&comms[rank], {rank, nlocal, number, secret}, resolved, *rendezvous, deadline);
+        return make_handle(&comms[rank], resolved, [&](const CommConfig& settings) {
+          return Communicator::create({rank, nlocal, number, secret}, settings, *rendezvous, deadline);
+        });
       });
     }
     Status status = run_in_threads(std::move(starts));
@@ -164,16 +161,18 @@ ccomResult_t ccomCommInitAll(ccomComm_t* comms, int nlocal, const ccomConfig_t* 
 }
 
 ccomResult_t ccomCommFinalize(ccomComm_t comm) {
-  return guarded("ccomCommFinalize", [&]() -> Status {
+  return queried("ccomCommFinalize", [&]() -> Status {
     CCOM_TRY(check_handle(comm));
-    return comm->communicator->finalize();
+    if (comm->communicator->config().blocking) return comm->communicator->finalize();
+    CCOM_TRY(comm->background.run([comm] { return comm->communicator->finalize(); }));
+    return error(Code::InProgress, "the end of the communicator is under way");
   });
 }
 
 ccomResult_t ccomCommDestroy(ccomComm_t comm) {
   return guarded("ccomCommDestroy", [&]() -> Status {
     if (comm == nullptr) return {};
-    CCOM_TRY(check_handle(comm));
+    CCOM_TRY(check_alive(comm));
     if (Messages::is_within_done()) {
       return error(Code::InvalidUsage, "the communicator cannot be destroyed by a message's callback")
           .with_cure("destroy it in another thread, after the callback has returned");
@@ -185,8 +184,12 @@ ccomResult_t ccomCommDestroy(ccomComm_t comm) {
 
 ccomResult_t ccomCommAbort(ccomComm_t comm) {
   return guarded("ccomCommAbort", [&]() -> Status {
-    CCOM_TRY(check_handle(comm));
-    comm->communicator->abort();
+    CCOM_TRY(check_alive(comm));
+    if (comm->is_starting.load()) {
+      comm->background.cancel();
+    } else if (comm->communicator != nullptr) {
+      comm->communicator->abort();
+    }
     return {};
   });
 }
@@ -205,8 +208,8 @@ ccomResult_t ccomCommSetTimeout(ccomComm_t comm, int64_t timeoutMs) {
 ccomResult_t ccomCommGetAsyncError(ccomComm_t comm, ccomResult_t* result) {
   return guarded("ccomCommGetAsyncError", [&]() -> Status {
     if (result == nullptr) return error(Code::InvalidArgument, "result is NULL");
-    CCOM_TRY(check_handle(comm));
-    *result = static_cast<ccomResult_t>(comm->communicator->status().code());
+    CCOM_TRY(check_alive(comm));
+    *result = static_cast<ccomResult_t>(state_of(comm).code());
     return {};
   });
 }

@@ -5,10 +5,12 @@
 #pragma once
 
 #include <functional>
+#include <list>
 #include <memory>
 #include <new>
 #include <vector>
 
+#include "api/background.h"
 #include "base/fork.h"
 #include "base/mutex.h"
 #include "ccom/ccom.h"
@@ -29,11 +31,21 @@ struct ccomComm {
   static constexpr uint64_t kAlive = 0x63636f6d636f6d6d;
   uint64_t magic = kAlive;
   uint32_t generation = ccom::fork_generation();
+  // Null until a start that does not block is over, and for good if it failed: see check_handle().
   std::unique_ptr<ccom::Communicator> communicator;
   ccom::Mutex operators_mutex;
   std::vector<std::shared_ptr<const ccom::PreMultiplied>> operators
       CCOM_GUARDED_BY(operators_mutex);  // by op - ccomNumOps
-  ~ccomComm() { magic = 0; }
+  // Work of calls that do not block: this communicator's start or end, and splits in which it has no part. Before the
+  // communicator, which it uses.
+  std::atomic<bool> is_starting{false};
+  ccom::Background background;
+  std::list<ccom::Background> splits;
+
+  ~ccomComm() {
+    magic = 0;
+    if (is_starting.load()) background.cancel();
+  }
 };
 
 struct ccomMessage {
@@ -55,7 +67,15 @@ struct ccomEvent {
 namespace ccom {
 
 // InvalidArgument for NULL or a destroyed handle, InvalidUsage in a forked child.
+Status check_alive(ccomComm_t comm);
+// The same, and InvalidUsage while a call that does not block is under way; the error of a start that failed.
 Status check_handle(ccomComm_t comm);
+// InProgress, the error of a start, or the communicator's.
+Status state_of(ccomComm_t comm);
+// Makes a handle whose communicator `make` makes: now, or, where settings.blocking is off, in a thread of its own.
+// Returns InProgress then. `out` is null where `make` gives none.
+Status make_handle(ccomComm_t* out, const CommConfig& settings,
+                   std::function<Result<std::unique_ptr<Communicator>>(const CommConfig& settings)> make);
 
 // Whether buffers of `count` elements of `type` for each of nranks ranks can exist.
 Status check_size(size_t count, ccomDataType_t type, int nranks);

@@ -92,7 +92,7 @@ void copy_text(char (&target)[N], const std::string& text) {
 
 }  // namespace
 
-Status check_handle(ccomComm_t comm) {
+Status check_alive(ccomComm_t comm) {
   if (comm == nullptr) return error(Code::InvalidArgument, "comm is NULL");
   if (comm->magic != ccomComm::kAlive)
     return error(Code::InvalidArgument, "comm is not a communicator, or was already destroyed");
@@ -101,6 +101,20 @@ Status check_handle(ccomComm_t comm) {
         .with_cure("create the first communicator after fork(), or start processes with exec or the spawn method");
   }
   return {};
+}
+
+Status check_handle(ccomComm_t comm) {
+  CCOM_TRY(check_alive(comm));
+  if (comm->background.is_running()) [[unlikely]] {
+    return error(Code::InvalidUsage, "the communicator is still being started or finalized")
+        .with_cure("wait until ccomCommGetAsyncError no longer says ccomInProgress");
+  }
+  return comm->communicator == nullptr ? comm->background.result() : Status();
+}
+
+Status state_of(ccomComm_t comm) {
+  if (comm->background.is_running()) return error(Code::InProgress, "the call before is under way");
+  return comm->communicator == nullptr ? comm->background.result() : comm->communicator->status();
 }
 
 Status last_error() {
@@ -151,7 +165,8 @@ const char* ccomGetLastError(ccomComm_t comm) {
   LastError* const mine = last_errors.get();
   try {
     if (mine == nullptr) throw std::bad_alloc();
-    const Status of_comm = comm != nullptr && check_handle(comm).is_ok() ? comm->communicator->status() : Status::ok();
+    Status of_comm = comm != nullptr && check_alive(comm).is_ok() ? state_of(comm) : Status::ok();
+    if (of_comm.code() == Code::InProgress) of_comm = {};
     mine->text = (of_comm.is_ok() ? last_error() : of_comm).text();
     return mine->text.c_str();
   } catch (const std::bad_alloc&) {
@@ -166,9 +181,11 @@ ccomResult_t ccomGetErrorInfo(ccomComm_t comm, ccomErrorInfo_t* info) {
     if (comm == nullptr) {
       fill_info(last_error(), &known);
     } else {
-      CCOM_TRY(check_handle(comm));
-      fill_info(comm->communicator->status(), &known);
-      fill_failed_call(comm->communicator->failed_call(), &known);
+      CCOM_TRY(check_alive(comm));
+      const Status state = state_of(comm);
+      if (state.code() != Code::InProgress) fill_info(state, &known);
+      if (!comm->background.is_running() && comm->communicator != nullptr)
+        fill_failed_call(comm->communicator->failed_call(), &known);
     }
     write_struct(known, info);
     return {};

@@ -39,23 +39,24 @@ Result<std::vector<Rank>> check_members(const Communicator& whole, const int* ra
   return members;
 }
 
-using Part = Result<std::unique_ptr<Communicator>>;
+using Made = Result<std::unique_ptr<Communicator>>;
+using MakePart = std::function<Made(Communicator& whole, Communicator::Ticket ticket, const CommConfig& settings)>;
 
-// Now, or at the end of the group that is open in this thread, in the order of the calls. make: a part, null where this
-// rank is in none.
-Status make_part(ccomComm_t* out, ccomComm_t comm, std::function<Part(Communicator::Ticket)> make) {
-  const auto prepare = [out, comm, make = std::move(make)]() -> Work {
-    return [out, make = make, ticket = comm->communicator->take_ticket()]() mutable -> Status {
-      CCOM_TRY_ASSIGN(std::unique_ptr<Communicator> part, make(std::move(ticket)));
-      if (part == nullptr) return {};
-      auto handle = std::make_unique<ccomComm>();
-      handle->communicator = std::move(part);
-      *out = handle.release();
-      return {};
-    };
+// A ticket of now, for a call that runs later: std::function wants copies.
+std::function<Made(const CommConfig&)> in_place(ccomComm_t comm, const MakePart& make) {
+  Communicator* const whole = comm->communicator.get();
+  auto ticket = std::make_shared<Communicator::Ticket>(whole->take_ticket());
+  return [whole, make, ticket](const CommConfig& settings) { return make(*whole, std::move(*ticket), settings); };
+}
+
+// Now, or at the end of the group that is open in this thread, in the order of the calls; or, where the settings say
+// so, in a thread of its own.
+Status make_part(ccomComm_t* out, ccomComm_t comm, const CommConfig& settings, const MakePart& make) {
+  const auto prepare = [=]() -> std::function<Status()> {
+    return [out, settings, made = in_place(comm, make)] { return make_handle(out, settings, made); };
   };
-  if (!group_is_open()) return prepare()();
-  add_init_to_group(prepare);
+  if (!group_is_open() || !settings.blocking) return prepare()();
+  add_init_to_group([prepare]() -> Work { return [run = prepare()] { return run(); }; });
   return {};
 }
 
@@ -65,31 +66,37 @@ Status make_part(ccomComm_t* out, ccomComm_t comm, std::function<Part(Communicat
 using namespace ccom;  // NOLINT(google-build-using-namespace): the C functions below are its border
 
 ccomResult_t ccomCommSplit(ccomComm_t comm, int color, int key, ccomComm_t* newcomm, const ccomConfig_t* config) {
-  return guarded("ccomCommSplit", [&]() -> Status {
+  return queried("ccomCommSplit", [&]() -> Status {
     if (newcomm == nullptr) return error(Code::InvalidArgument, "newcomm is NULL");
     CCOM_TRY(check_handle(comm));
     *newcomm = nullptr;
     if (color < 0 && color != CCOM_SPLIT_NOCOLOR)
       return error(Code::InvalidArgument, "color is %d; it must be 0 or more, or CCOM_SPLIT_NOCOLOR", color);
-    CCOM_TRY_ASSIGN(CommConfig resolved, resolve_part(config, comm->communicator->config()));
-    const Communicator::SplitRequest request{color, key, std::move(resolved)};
-    return make_part(newcomm, comm, [comm, request](Communicator::Ticket ticket) {
-      return comm->communicator->split(std::move(ticket), request);
-    });
+    CCOM_TRY_ASSIGN(const CommConfig settings, resolve_part(config, comm->communicator->config()));
+    const MakePart make = [color, key](Communicator& whole, Communicator::Ticket ticket, const CommConfig& resolved) {
+      return whole.split(std::move(ticket), {color, key, resolved});
+    };
+    if (color != CCOM_SPLIT_NOCOLOR || settings.blocking) return make_part(newcomm, comm, settings, make);
+    // No handle will say when it is over; this one waits for it.
+    CCOM_TRY(comm->splits.emplace_back().run([made = in_place(comm, make), settings]() -> Status {
+      const auto none = made(settings);
+      return none ? Status() : none.error();
+    }));
+    return error(Code::InProgress, "the split is under way");
   });
 }
 
 ccomResult_t ccomCommCreateGroup(ccomComm_t comm, const int* ranks, int nranks, ccomComm_t* newcomm,
                                  const ccomConfig_t* config) {
-  return guarded("ccomCommCreateGroup", [&]() -> Status {
+  return queried("ccomCommCreateGroup", [&]() -> Status {
     if (newcomm == nullptr) return error(Code::InvalidArgument, "newcomm is NULL");
     CCOM_TRY(check_handle(comm));
     *newcomm = nullptr;
-    CCOM_TRY_ASSIGN(std::vector<Rank> members, check_members(*comm->communicator, ranks, nranks));
-    CCOM_TRY_ASSIGN(CommConfig resolved, resolve_part(config, comm->communicator->config()));
-    return make_part(newcomm, comm,
-                     [comm, members = std::move(members), resolved = std::move(resolved)](Communicator::Ticket ticket) {
-                       return comm->communicator->create_group(std::move(ticket), members, resolved);
+    CCOM_TRY_ASSIGN(const std::vector<Rank> members, check_members(*comm->communicator, ranks, nranks));
+    CCOM_TRY_ASSIGN(const CommConfig settings, resolve_part(config, comm->communicator->config()));
+    return make_part(newcomm, comm, settings,
+                     [members](Communicator& whole, Communicator::Ticket ticket, const CommConfig& resolved) {
+                       return whole.create_group(std::move(ticket), members, resolved);
                      });
   });
 }

@@ -49,6 +49,12 @@ Result<CommConfig> settings_of(const ccomConfig_t* of_caller, CommConfig config)
                  static_cast<long long>(given.roundingSeed));
   }
   if (given.roundingSeed >= 0) config.rounding_seed = given.roundingSeed;
+  if (given.blocking < -1 || given.blocking > 1)
+    return error(Code::InvalidArgument, "config.blocking is %d; it must be 0 or 1, or -1 for the default",
+                 given.blocking);
+  if (given.blocking >= 0) config.blocking = given.blocking == 1;
+  if (given.reserved2 != 0)
+    return error(Code::InvalidArgument, "config.reserved2 is %d; it must be 0", given.reserved2);
   if (given.interrupted != nullptr) {
     config.interrupted = [function = given.interrupted, user = given.interruptedUser] { return function(user) != 0; };
   }

@@ -48,6 +48,7 @@ struct CommConfig {
   Rounding rounding = Rounding::NearestEven;
   int64_t rounding_seed = 0;
   bool messages = false;
+  bool blocking = true;  // of starts and ends
   Interrupted interrupted;
 
   // From the environment. ConfigError names the variable.

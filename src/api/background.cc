@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/background.h"
+
+#include <new>
+
+#include "base/thread.h"
+
+namespace ccom {
+
+Status Background::run(std::function<Status()> work) {
+  CCOM_ASSERT(!is_running());
+  if (thread_.joinable()) thread_.join();
+  is_running_.store(true, std::memory_order_relaxed);
+  const int refused = start_thread(thread_, "ccom-background", [this, work = std::move(work)] {
+    try {
+      result_ = work();
+    } catch (const std::bad_alloc&) {
+      result_ = out_of_memory();
+    } catch (const std::exception& exception) {
+      result_ = error(Code::InternalError, "%s", exception.what());
+    }
+    is_running_.store(false, std::memory_order_release);
+  });
+  if (refused == 0) return {};
+  is_running_.store(false, std::memory_order_relaxed);
+  return system_error(refused, "start a thread for a call that does not block");
+}
+
+Interrupted Background::interruption(Interrupted given) const {
+  return [cancelled = cancelled_, given = std::move(given)] {
+    return cancelled->load(std::memory_order_relaxed) || (given && given());
+  };
+}
+
+}  // namespace ccom
