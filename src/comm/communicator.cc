@@ -98,21 +98,6 @@ Result<std::unique_ptr<Communicator>> Communicator::start(Agreement agreement, C
   return self;
 }
 
-// Whatever is thrown in a turn ends the communicator, not the order of turns: buffers may be posted.
-template <typename Fn>
-Status Communicator::in_turn(Turns::Ticket place, Fn fn) {
-  Status status;
-  try {
-    status = fn();
-  } catch (const std::bad_alloc&) {
-    status = engine_->fail(error(Code::OutOfMemory, "rank %d ran out of memory", membership_.rank));
-  } catch (const std::exception& exception) {
-    status = engine_->fail(error(Code::InternalError, "rank %d: %s", membership_.rank, exception.what()));
-  }
-  turns_.pass(place);
-  return status;
-}
-
 // Behind calls of other threads and streams. False if the call will not be made.
 bool Communicator::wait_for_turn(Turns::Ticket& place) {
   if (place.is_first) [[likely]]

@@ -201,4 +201,19 @@ class Communicator final : public CallNames {
   FailedCall failed_ CCOM_GUARDED_BY(failed_mutex_);
 };
 
+// Whatever is thrown in a turn ends the communicator, not the order of turns: buffers may be posted.
+template <typename Fn>
+Status Communicator::in_turn(Turns::Ticket place, Fn fn) {
+  Status status;
+  try {
+    status = fn();
+  } catch (const std::bad_alloc&) {
+    status = engine_->fail(error(Code::OutOfMemory, "rank %d ran out of memory", membership_.rank));
+  } catch (const std::exception& exception) {
+    status = engine_->fail(error(Code::InternalError, "rank %d: %s", membership_.rank, exception.what()));
+  }
+  turns_.pass(place);
+  return status;
+}
+
 }  // namespace ccom
