@@ -40,7 +40,8 @@ struct ccomComm {
   // communicator, which it uses.
   std::atomic<bool> is_starting{false};
   ccom::Background background;
-  std::list<ccom::Background> splits;
+  ccom::Mutex splits_mutex;
+  std::list<ccom::Background> splits CCOM_GUARDED_BY(splits_mutex);  // and those that have ended since the last one
 
   ~ccomComm() {
     magic = 0;

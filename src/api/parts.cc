@@ -78,6 +78,8 @@ ccomResult_t ccomCommSplit(ccomComm_t comm, int color, int key, ccomComm_t* newc
     };
     if (color != CCOM_SPLIT_NOCOLOR || settings.blocking) return make_part(newcomm, comm, settings, make);
     // No handle will say when it is over; this one waits for it.
+    const Lock lock(comm->splits_mutex);
+    comm->splits.remove_if([](const Background& split) { return !split.is_running(); });
     CCOM_TRY(comm->splits.emplace_back().run([made = in_place(comm, make), settings]() -> Status {
       const auto none = made(settings);
       return none ? Status() : none.error();

@@ -152,6 +152,18 @@ Status Communicator::run(Ticket ticket, const std::vector<Request>& requests) {
   });
 }
 
+// An allgather of what ranks tell one another; all: that of each rank.
+Request Communicator::gathering(const void* mine, size_t bytes, void* all) const {
+  Request gather;
+  gather.collective = Collective::AllGather;
+  gather.input = static_cast<const std::byte*>(mine);
+  gather.output = static_cast<std::byte*>(all);
+  gather.count = bytes;
+  gather.type = DataType::Uint8;
+  gather.timeout_ms = timeout_ms();
+  return gather;
+}
+
 Result<std::vector<std::byte*>> Communicator::locate(void* buffer, size_t bytes) {
   struct Said {
     Announcement::Where where;
@@ -159,14 +171,7 @@ Result<std::vector<std::byte*>> Communicator::locate(void* buffer, size_t bytes)
   };
   std::vector<Said> all(static_cast<size_t>(membership_.nranks));
   const Said mine{host_ == nullptr ? Announcement::Where() : host_->reach_map().describe(buffer, bytes), bytes};
-  Request gather;
-  gather.collective = Collective::AllGather;
-  gather.input = reinterpret_cast<const std::byte*>(&mine);
-  gather.output = reinterpret_cast<std::byte*>(all.data());
-  gather.count = sizeof mine;
-  gather.type = DataType::Uint8;
-  gather.timeout_ms = timeout_ms();
-  CCOM_TRY(run(gather));
+  CCOM_TRY(run(gathering(&mine, sizeof mine, all.data())));
   std::vector<std::byte*> found(all.size());
   const std::vector<Rank> neighbours = topology_.ranks_of(topology_.ranks[static_cast<size_t>(membership_.rank)].host);
   for (size_t local = 0; local < neighbours.size() && host_ != nullptr; ++local) {

@@ -168,6 +168,7 @@ class Communicator final : public CallNames {
   const std::byte* multiply_input(const Request& request);
   ProgramKey key_of(const Request& request) const;
   bool is_in_place(const Request& request) const;
+  Request gathering(const void* mine, size_t bytes, void* all) const;
   Envelope begin_call(const Request& request);
   size_t input_elements(const Request& request) const;
   std::string describe_call(const Envelope& envelope) const override;

@@ -99,14 +99,7 @@ Status Communicator::check_links(const std::vector<Rank>& ranks) const {
 
 Result<std::vector<Communicator::Color>> Communicator::gather_colors(const Color& mine) {
   std::vector<Color> all(static_cast<size_t>(membership_.nranks));
-  Request gather;
-  gather.collective = Collective::AllGather;
-  gather.input = reinterpret_cast<const std::byte*>(&mine);
-  gather.output = reinterpret_cast<std::byte*>(all.data());
-  gather.count = sizeof mine;
-  gather.type = DataType::Uint8;
-  gather.timeout_ms = timeout_ms();
-  CCOM_TRY(run_in_turn(gather));
+  CCOM_TRY(run_in_turn(gathering(&mine, sizeof mine, all.data())));
   return all;
 }
 

@@ -24,7 +24,7 @@ struct Users {
 constexpr size_t kUsersBytes = 4096;
 
 Users& users_at(const SharedSegment& arena, size_t place) {
-  return *reinterpret_cast<Users*>(const_cast<SharedSegment&>(arena).bytes().data() + place);
+  return *reinterpret_cast<Users*>(arena.bytes().data() + place);
 }
 
 // What this process's leaders have of its arena, and parts of it that they have given up and other ranks have not:
@@ -100,7 +100,7 @@ Status HostSegment::create(Arena* arena) {
   }
   const HostSegmentLayout layout = lay_out(needs_);
   if (arena != nullptr && given_up().has_room(*arena, kUsersBytes + layout.size_bytes)) {
-    const Status created = create_in(*arena);
+    const Status created = create_in(*arena, layout);
     if (created.is_ok() || created.key() != ErrorKey::ArenaFull) return created;
   }
   CCOM_TRY_ASSIGN(std::shared_ptr<SharedSegment> own, SharedSegment::create(layout.size_bytes, layout.reserve_bytes));
@@ -110,8 +110,7 @@ Status HostSegment::create(Arena* arena) {
   return {};
 }
 
-Status HostSegment::create_in(Arena& arena) {
-  const HostSegmentLayout layout = lay_out(needs_);
+Status HostSegment::create_in(Arena& arena, const HostSegmentLayout& layout) {
   CCOM_TRY_ASSIGN(void* const begin,
                   arena.allocate(kUsersBytes + layout.size_bytes, kUsersBytes + layout.reserve_bytes));
   given_up().take(kUsersBytes + layout.size_bytes);

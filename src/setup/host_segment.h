@@ -53,7 +53,7 @@ class HostSegment {
   uint64_t memory_bytes() const { return is_leader() ? board_.size() : 0; }
 
  private:
-  Status create_in(Arena& arena);
+  Status create_in(Arena& arena, const HostSegmentLayout& layout);
   void use(std::shared_ptr<SharedSegment> segment, size_t offset);
 
   const HostSegmentNeeds needs_;
