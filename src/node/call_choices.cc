@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "plan/fingerprint.h"
+
 namespace ccom {
 
 // Most calls have buffers like the one before; hear() says whether that was right.
@@ -28,8 +30,16 @@ size_t CallChoices::begin(Kind kind, const NodeTask& task, const std::vector<Nod
   return next.way;
 }
 
-void CallChoices::hear(double longest_ns, uint64_t buffers) {
-  if (last_.choice != nullptr) last_.choice->add(last_.way, longest_ns);
+void CallChoices::Heard::add(const Said& said) {
+  begin_ns = std::max(begin_ns, said.begin_ns);
+  end_ns = std::max(end_ns, said.begin_ns + static_cast<int64_t>(said.took_ns));
+  mixed = mix(mixed ^ said.buffers);
+  is_any_mapped |= said.buffers != 0;
+}
+
+void CallChoices::hear(const Heard& heard) {
+  const uint64_t buffers = heard.buffers();
+  if (last_.choice != nullptr) last_.choice->add(last_.way, static_cast<double>(heard.end_ns - heard.begin_ns));
   last_ = {};
   if (calls_ == nullptr) return;
   ByBuffers& known = calls_->by_buffers;
@@ -46,10 +56,11 @@ void CallChoices::hear(double longest_ns, uint64_t buffers) {
   }
 }
 
-void CallChoices::end(double ns) {
+void CallChoices::end(int64_t begin_ns, int64_t end_ns) {
   if (now_.choice == nullptr) return;
   last_ = now_;
-  last_ns_ = ns;
+  last_begin_ns_ = begin_ns;
+  last_took_ns_ = static_cast<float>(end_ns - begin_ns);
   now_ = {};
 }
 

@@ -2,8 +2,11 @@
 //
 // Which way calls run whose task has several: one OnlineChoice for each kind of call and of buffers.
 //
-// Ranks need no messages to agree. Each says at the opening barrier of a call how long its last one took, and where its
-// buffers are; everybody hears the same of everybody. So the time of a call is known after the next one has begun.
+// Ranks need no messages to agree. Each says at the opening barrier of a call when its last one began, how long it
+// took, and where its buffers are; everybody hears the same of everybody. So the time of a call is known after the next
+// one has begun: from the begin of the rank that came last to the end of the one that left last. Calls in a row add up
+// to the time of all of them, whether ranks have processors of their own or share some; ranks that come late disturb
+// nothing.
 #pragma once
 
 #include <compare>
@@ -33,15 +36,15 @@ class CallChoices {
     size_t ways = 1;  // set by begin(): programs that ask for the same work may have other ways to do it
     friend auto operator<=>(const Kind&, const Kind&) = default;
   };
-  // The way that calls of a kind begin with, less than ways.size() and the same on all ranks; on buffers as of hear(),
+  // The way that calls of a kind begin with, less than ways.size() and the same on all ranks; on buffers as of Heard,
   // or on any, as long as they are not known.
   using First = std::function<size_t(const Kind&, const NodeTask&, const std::vector<NodeChoice>& ways,
                                      std::optional<uint64_t> buffers)>;
   // A rank's, behind its Announcement.
   struct Said {
-    double last_ns = 0;    // of its part of the last call that was timed
+    int64_t begin_ns = 0;  // of the last call that was timed: the host's clock
+    float took_ns = 0;
     uint32_t buffers = 0;  // which of them others reach, however the call runs
-    uint32_t unused = 0;
   };
 
   // first: empty: always the first one. tries: other ways than those that calls begin with.
@@ -56,16 +59,22 @@ class CallChoices {
   size_t begin(Kind kind, const NodeTask& task, const std::vector<NodeChoice>& ways);
   // Whether end() wants to know how long this rank worked on the call. The same on all ranks.
   bool is_timed() const { return is_timed_; }
-  Said say(uint32_t buffers) const { return {last_ns_, buffers}; }
-  // After the opening barrier: the longest of what all said, and a number that stands for all their buffers,
-  // 0 if nobody has mapped any.
-  void hear(double longest_ns, uint64_t buffers);
-  void end(double ns);
+  Said say(uint32_t buffers) const { return {last_begin_ns_, last_took_ns_, buffers}; }
+  // What all said after the opening barrier, added in the order of ranks.
+  struct Heard {
+    int64_t begin_ns = 0, end_ns = 0;
+    uint64_t mixed = 0;
+    bool is_any_mapped = false;
+    void add(const Said& said);
+    uint64_t buffers() const { return is_any_mapped ? mixed : 0; }  // stands for all of them
+  };
+  void hear(const Heard& heard);
+  void end(int64_t begin_ns, int64_t end_ns);
 
   // What calls have found out. Valid until the next call.
   struct Found {
     const Kind& kind;
-    uint64_t buffers = 0;  // as of hear()
+    uint64_t buffers = 0;  // as of Heard
     const std::vector<NodeChoice>& ways;
     const OnlineChoice& choice;
   };
@@ -91,7 +100,8 @@ class CallChoices {
   Calls* calls_ = nullptr;  // of the call under way
   const NodeTask* task_ = nullptr;
   Turn now_, last_;  // last_: its time has not been heard
-  double last_ns_ = 0;
+  int64_t last_begin_ns_ = 0;
+  float last_took_ns_ = 0;
   bool is_timed_ = false;
 };
 

@@ -32,7 +32,7 @@ Status TiledCall::run() {
   if (plan->staged) CCOM_TRY(room_.staging.reserve(call_.task->has_scheme(NodeScheme::Domains)));
   CCOM_TRY(run_tiles(*plan));
   if (plan->staged) room_.staging.advance(geometry_->tiles());
-  if (room_.choices.is_timed()) room_.choices.end(static_cast<double>(monotonic_ns() - begin_ns - opening_ns_));
+  if (room_.choices.is_timed()) room_.choices.end(begin_ns, monotonic_ns());
   return {};
 }
 
@@ -60,10 +60,7 @@ Status TiledCall::open() {
     const NodeGeometry::Extent output = NodeGeometry::extent(call_, {Area::Output, barrier.local_rank()});
     if (mine.output.is_mapped()) exposure_->output = {call_.output + output.begin, output.size_bytes()};
   }
-  const bool is_timed = room_.choices.is_timed();
-  const int64_t arrived_ns = is_timed ? monotonic_ns() : 0;
   CCOM_TRY(await(opening, 0, 1));
-  if (is_timed) opening_ns_ = monotonic_ns() - arrived_ns;
   if (!asks) return {};
   hear(said);
   CCOM_TRY(room_.buffers.collect(call_, mine, room_.reach_map, barrier));
@@ -72,18 +69,14 @@ Status TiledCall::open() {
 }
 
 void TiledCall::hear(const CallChoices::Said& own) {
-  double longest_ns = own.last_ns;
-  uint64_t buffers = 0;
-  bool is_any_mapped = false;
-  for (int local_rank = 0; local_rank < room_.barrier.size(); ++local_rank) {
+  CallChoices::Heard heard;
+  for (Rank local_rank = 0; local_rank < room_.barrier.size(); ++local_rank) {
     CallChoices::Said said = own;
     if (local_rank != room_.barrier.local_rank())
       std::memcpy(&said, room_.barrier.payload_of(local_rank) + sizeof(Announcement), sizeof said);
-    longest_ns = std::max(longest_ns, said.last_ns);
-    buffers = mix(buffers ^ said.buffers);
-    is_any_mapped |= said.buffers != 0;
+    heard.add(said);
   }
-  room_.choices.hear(longest_ns, is_any_mapped ? buffers : 0);
+  room_.choices.hear(heard);
 }
 
 // Everything but the first slot's work and barrier.

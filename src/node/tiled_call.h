@@ -59,7 +59,6 @@ class TiledCall {
   const Room& room_;
   std::optional<NodeGeometry> geometry_;
   bool streams_ = false;
-  int64_t opening_ns_ = 0;  // that this rank waited at the opening barrier, where the call is timed
   std::optional<Exposure> exposure_;
 };
 

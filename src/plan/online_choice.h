@@ -3,7 +3,7 @@
 // Which of several ways to run calls of one kind is the fastest here, found out by the calls themselves.
 //
 // The ways compute the same expressions, so results do not depend on what is chosen. Pure: ranks that ask and tell the
-// same in the same order choose alike. Times are those of the slowest rank.
+// same in the same order choose alike.
 //
 // A way that is being tried takes turns with the best one known, three calls each, of which the last is timed: those
 // before find memory in the caches where calls of the other way have left it, and may be much faster or slower for

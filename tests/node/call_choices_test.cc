@@ -5,9 +5,12 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 namespace ccom {
 namespace {
 
+constexpr CallChoices::Heard kMapped = {.mixed = 7, .is_any_mapped = true};
 const NodeTask kTask = node_task(Collective::AllReduce, 2, -1);
 
 std::vector<NodeChoice> three_ways() {
@@ -19,7 +22,7 @@ std::vector<NodeChoice> three_ways() {
 TEST(CallChoices, BeginWithTheExpectedWay) {
   CallChoices choices;
   EXPECT_EQ(choices.begin({.bytes = 8}, kTask, three_ways()), 0U);
-  choices.hear(0, 0);
+  choices.hear({});
   EXPECT_EQ(choices.begin({.bytes = 8}, kTask, three_ways()), 0U);
 }
 
@@ -28,16 +31,16 @@ TEST(CallChoices, BeginWithTheWayThatWasLearnedForTheirBuffers) {
                          std::optional<uint64_t> buffers) -> size_t {
     EXPECT_EQ(ways, three_ways());
     if (kind.bytes != 8) return 0;
-    return buffers == 7U ? 1 : 2;
+    return buffers == kMapped.buffers() ? 1 : 2;
   });
   EXPECT_EQ(choices.begin({.bytes = 8}, kTask, three_ways()), 2U) << "buffers are not known yet";
-  choices.hear(0, 7);
+  choices.hear(kMapped);
   EXPECT_EQ(choices.begin({.bytes = 8}, kTask, three_ways()), 1U);
   EXPECT_TRUE(choices.is_timed()) << "and they go on learning";
-  choices.hear(0, 0);
-  choices.end(100);
+  choices.hear({});
+  choices.end(0, 100);
   EXPECT_EQ(choices.begin({.bytes = 8}, kTask, three_ways()), 2U);
-  choices.hear(0, 0);
+  choices.hear({});
   ASSERT_EQ(choices.found().size(), 2U);
   EXPECT_EQ(choices.found()[0].choice.best(), 2U);
   EXPECT_EQ(choices.found()[1].choice.best(), 1U);
@@ -47,20 +50,42 @@ TEST(CallChoices, BeginWithTheWayThatWasLearnedForTheirBuffers) {
 
 // CCOM_TUNING=off: what is expected, nothing else.
 TEST(CallChoices, ThatTryNothingStayWithTheExpectedWayOfTheirBuffers) {
-  CallChoices choices([](const CallChoices::Kind&, const NodeTask&, const std::vector<NodeChoice>&,
-                         std::optional<uint64_t> buffers) { return buffers == 7U ? size_t{1} : size_t{2}; },
-                      false);
+  CallChoices choices(
+      [](const CallChoices::Kind&, const NodeTask&, const std::vector<NodeChoice>&, std::optional<uint64_t> buffers) {
+        return buffers == kMapped.buffers() ? size_t{1} : size_t{2};
+      },
+      false);
   EXPECT_EQ(choices.begin({.bytes = 8}, kTask, three_ways()), 2U);
-  choices.hear(0, 7);
+  choices.hear(kMapped);
   for (int call = 0; call < 1000; ++call) {
     ASSERT_EQ(choices.begin({.bytes = 8}, kTask, three_ways()), 1U) << "call " << call;
     ASSERT_FALSE(choices.is_timed());
-    choices.hear(0, 7);
+    choices.hear(kMapped);
   }
   EXPECT_EQ(choices.begin({.bytes = 8}, kTask, three_ways()), 1U);
-  choices.hear(0, 0);
+  choices.hear({});
   EXPECT_EQ(choices.begin({.bytes = 8}, kTask, three_ways()), 2U);
 }
+
+double heard_ns(std::vector<CallChoices::Said> said) {
+  CallChoices::Heard heard;
+  for (const CallChoices::Said& one : said) heard.add(one);
+  return static_cast<double>(heard.end_ns - heard.begin_ns);
+}
+
+// Four ranks that take turns on one processor wait for one another at the opening barrier of a one-shot call, and that
+// is what it costs: once such waiting did not count, and the way that had all of it there was always taken.
+TEST(CallChoices, CountWhatRanksThatShareAProcessorWaitForOneAnother) {
+  const int64_t now = int64_t{1} << 60;  // as a clock may show: more than a float can tell apart
+  EXPECT_EQ(heard_ns({{now, 40, 0}, {now, 40, 0}, {now, 40, 0}, {now, 40, 0}}), 40);
+  // In a row: each rank begins as soon as it has left the call before; the last one leaves at 40, 80, 130.
+  const double sum = heard_ns({{now, 10, 0}, {now, 20, 0}, {now, 30, 0}, {now, 40, 0}}) +
+                     heard_ns({{now + 10, 70, 0}, {now + 20, 30, 0}, {now + 30, 30, 0}, {now + 40, 30, 0}}) +
+                     heard_ns({{now + 80, 20, 0}, {now + 50, 80, 0}, {now + 60, 50, 0}, {now + 70, 50, 0}});
+  EXPECT_EQ(sum, 130);
+}
+
+TEST(CallChoices, DoNotCountTheWaitForARankThatComesLate) { EXPECT_EQ(heard_ns({{1000, 9000, 0}, {9970, 28, 0}}), 30); }
 
 }  // namespace
 }  // namespace ccom

@@ -123,8 +123,8 @@ TEST(CallChoices, StayWithinTheWaysOfTheTask) {
     for (const size_t ways : {size_t{9}, size_t{2}, size_t{3}}) {
       const size_t way = choices.begin({.words = 1, .bytes = 1 << 20, .given = 1}, task, std::vector<NodeChoice>(ways));
       ASSERT_LT(way, ways) << "call " << i;
-      choices.hear(way == 0 ? 100.0 : 95.0, 0);
-      choices.end(95);
+      choices.hear({.end_ns = way == 0 ? 100 : 95});
+      choices.end(0, 95);
     }
   }
 }
