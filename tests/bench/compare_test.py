@@ -77,6 +77,11 @@ class Modes(unittest.TestCase):
         self.assertIn("loop, far processors", text)
         self.assertIn("near in 5 runs (4.0-6.0 us), far in 5 runs (13.0-16.0 us)", modes.describe([*self.NEAR, *self.FAR], 3))
 
+    def test_a_probe_of_one_processor_says_nothing_about_the_others(self):
+        # Two threads that share a processor for a moment pass bytes through its first cache: once all else was far then.
+        one = {**self.MOVED, "passing_us": [1.2, 17.7]}
+        self.assertEqual(modes.fastest([*self.NEAR, one]), modes.fastest(self.NEAR))
+
     def test_a_mode_seen_once_has_a_table_only_if_there_is_no_other(self):
         def shown(records):
             return [mode for mode, *_ in results.cells_by_mode(records, "loop_us")]
