@@ -50,9 +50,11 @@ void CallChoices::hear(const Heard& heard) {
   if (found != known.end()) {
     std::rotate(known.begin(), found, found + 1);
   } else {
-    known.emplace(
-        known.begin(), buffers,
-        std::make_unique<OnlineChoice>(calls_->ways.size(), first(latest_->first, *task_, calls_->ways, buffers)));
+    // Ways that differ for mapped buffers alone stand last.
+    const auto mapped_alone = std::ranges::count_if(calls_->ways, &NodeChoice::stages_mapped);
+    const size_t ways = calls_->ways.size() - static_cast<size_t>(buffers == 0 ? mapped_alone : 0);
+    const size_t expected = first(latest_->first, *task_, calls_->ways, buffers);
+    known.emplace(known.begin(), buffers, std::make_unique<OnlineChoice>(ways, expected < ways ? expected : 0));
   }
 }
 

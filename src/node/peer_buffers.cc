@@ -48,6 +48,7 @@ PeerBuffers::Own PeerBuffers::announce(const NodeCall& call, const ReachMap& map
   if (!may_show_input(call, mine.output)) mine.input = {};
   // All ranks read all outputs, if they do so all inputs.
   if (choice.readable.scheme == NodeScheme::Pull && !mine.output.is_reached()) mine.input = {};
+  if (choice.stages_mapped) mine = {};
   return {mine, mapped};
 }
 

@@ -114,6 +114,7 @@ struct NodeChoice {
   // A last reader stores to every line that it has read, and so has it alone. Where two caches hold a line, the next
   // store to it waits for both: on some processors that costs several times as much as to take it from one.
   bool claims_lines = false;
+  bool stages_mapped = false;    // mapped buffers count as ordinary ones: nobody is reached
   NodeShape staged{};            // no output is reached, and not all inputs
   NodeShape readable{};          // all inputs are reached, no output
   NodeShape mapped{};            // some output is reached

@@ -51,7 +51,10 @@ class OnlineChoice {
   double best_ns() const { return recent_.median_ns; }  // 0: not known yet
   bool is_settled() const { return is_settled_; }
   // Of the times that count for a way; 0: it has not been tried, or not since the machine has changed.
-  double median_ns(size_t way) const { return way == best_ ? best_ns() : ways_[way].median_ns; }
+  double median_ns(size_t way) const {
+    if (way >= ways_.size()) return 0;
+    return way == best_ ? best_ns() : ways_[way].median_ns;
+  }
   // How many calls have asked, and how many had when the best one was taken; 0: it was expected to be the best.
   uint64_t asked() const { return asked_; }
   uint64_t chosen_at() const { return chosen_at_; }

@@ -38,6 +38,7 @@ std::string to_text(const NodeChoice& node) {
   if (node.streams) text += ", streamed";
   if (node.claims_lines) text += ", lines claimed by their readers";
   if (node.streams_shared) text += ", shared past the caches";
+  if (node.stages_mapped) text += ", mapped as ordinary";
   if (node.tile_bytes != SIZE_MAX) text += ", tiles of " + std::to_string(node.tile_bytes) + " bytes";
   return text;
 }

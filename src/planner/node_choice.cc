@@ -244,6 +244,13 @@ std::vector<NodeChoice> node_ways(const Topology& topology, const Program& progr
     in_short_tiles.tile_bytes = kShortTile;
     if (!shape.reads) add(in_short_tiles);
   }
+  // Of long buffers more than one rank copies then.
+  NodeChoice staged = found.front();
+  staged.reads = false;
+  staged.stages_mapped = true;
+  add(staged);
+  staged.streams = !staged.streams;
+  if (!group.gets_scratch()) add(staged);
   return found;
 }
 
@@ -253,7 +260,8 @@ size_t expected_way(const Topology& topology, int host, const MeasuredCosts& mea
   const HostMachine here(topology, host, measured);
   const bool has_core_for_each = task.nranks <= here.machine.cpus;
   const auto time_ns = [&](const NodeChoice& way) {
-    const double ns = node_task_cost(task, way, unit_bytes, 1, is_mapped ? kMapped : kOrdinary, here.machine).time_ns;
+    const Reach reach = is_mapped && !way.stages_mapped ? kMapped : kOrdinary;
+    const double ns = node_task_cost(task, way, unit_bytes, 1, reach, here.machine).time_ns;
     return ns * (way.reads ? kClearly : 1);
   };
   size_t best = 0;

@@ -80,6 +80,7 @@ NodeChoice read_node_choice(const JsonAt& at, Collective collective, const std::
   flag("reads", choice.reads);
   flag("streams", choice.streams);
   flag("streams_shared", choice.streams_shared);
+  flag("stages_mapped", choice.stages_mapped);
   flag("claims_lines", choice.claims_lines);
   choice.staged = read_shape(object.at("staged"), collective, sizes);
   choice.readable = choice.mapped = choice.staged;
@@ -98,6 +99,7 @@ ordered_json json_of(const NodeChoice& choice) {
   if (choice.readable != choice.staged) object["readable"] = json_of(choice.readable);
   if (choice.mapped != choice.staged) object["mapped"] = json_of(choice.mapped);
   if (choice.streams_shared) object["streams_shared"] = true;
+  if (choice.stages_mapped) object["stages_mapped"] = true;
   if (choice.claims_lines) object["claims_lines"] = true;
   if (choice.tile_bytes != SIZE_MAX) object["tile_bytes"] = choice.tile_bytes;
   return object;

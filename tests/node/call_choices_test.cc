@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <utility>
 #include <vector>
 
 namespace ccom {
@@ -65,6 +67,29 @@ TEST(CallChoices, ThatTryNothingStayWithTheExpectedWayOfTheirBuffers) {
   EXPECT_EQ(choices.begin({.bytes = 8}, kTask, three_ways()), 1U);
   choices.hear({});
   EXPECT_EQ(choices.begin({.bytes = 8}, kTask, three_ways()), 2U);
+}
+
+// Broadcast of 25 MiB by two ranks whose processors are far from each other: 2179 us where the reader copies by itself,
+// 1498 through staging memory. Mapped buffers could not be treated as ordinary ones.
+TEST(CallChoices, TryToTreatMappedBuffersAsOrdinaryOnesAndNothingElseSo) {
+  std::vector<NodeChoice> ways = three_ways();
+  ways.back().stages_mapped = true;
+  CallChoices choices([](const CallChoices::Kind&, const NodeTask&, const std::vector<NodeChoice>&,
+                         std::optional<uint64_t>) { return size_t{2}; });
+  for (const auto& [heard, most] : {std::pair(kMapped, size_t{2}), {CallChoices::Heard{}, size_t{1}}}) {
+    choices.begin({.bytes = 8}, kTask, ways);
+    choices.hear(heard);
+    size_t greatest = 0;
+    for (int64_t call = 0; call < 2000; ++call) {
+      const size_t way = choices.begin({.bytes = 8}, kTask, ways);
+      greatest = std::max(greatest, way);
+      CallChoices::Heard now = heard;
+      now.end_ns = 1000;
+      choices.hear(now);
+      if (choices.is_timed()) choices.end(0, 1000);
+    }
+    EXPECT_EQ(greatest, most);
+  }
 }
 
 double heard_ns(std::vector<CallChoices::Said> said) {
