@@ -17,7 +17,7 @@ namespace ccom {
 namespace {
 
 constexpr uint64_t kReportedCalls = 8;        // of each rank, the last ones
-constexpr uint32_t kBoardReady = 0x62726436;  // "brd6": change with the layout
+constexpr uint32_t kBoardReady = 0x62726437;  // "brd7": change with the layout
 
 // Process-shared, unlike std::atomic::notify_all: the waiters are in other processes.
 void wake_waiters(std::atomic<uint32_t>& word) {

@@ -8,7 +8,8 @@
 //   lost         ranks of any host that were lost and are not yet in the communicator's error (losses.h).
 //   stragglers   result of the last straggler poll, written by the leader's liveness thread (straggler_poll.h).
 //   slot         the rank's robust futex, held by its process's liveness thread; identity; heartbeats; its last calls;
-//                whether it asks for a straggler poll; its own error record.
+//                whether it asks for a straggler poll; what it says in a round of agreement (consensus.h); its own
+//                error record.
 //
 // A rank writes its error into its own slot and then sets the abort word by compare-and-swap: the first error wins. A
 // rank killed in between has published nothing, so no state exists in which others wait for a dead or stopped writer.
@@ -24,6 +25,7 @@
 #include "base/status.h"
 #include "base/types.h"
 #include "liveness/call_record.h"
+#include "liveness/consensus.h"
 #include "liveness/departure.h"
 #include "liveness/message.h"
 #include "liveness/robust_futex.h"
@@ -58,7 +60,8 @@ struct alignas(64) BoardSlot {
   std::atomic<uint64_t> beats;          // increases while the process runs
   std::atomic<uint32_t> asks;           // 1: for a straggler poll
   CallRecord calls;                     // begun by this rank
-  uint32_t error_bytes;                 // written by the owner before it sets the abort word; constant afterwards
+  ConsensusSlot consensus;
+  uint32_t error_bytes;  // written by the owner before it sets the abort word; constant afterwards
   std::byte error[kMaxErrorBytes];
 };
 

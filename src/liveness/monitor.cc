@@ -8,13 +8,13 @@
 #include "liveness/monitor.h"
 
 #include <algorithm>
-#include <thread>
 
 #include "base/mutex.h"
 #include "liveness/board.h"
 #include "liveness/control_join.h"
 #include "liveness/control_tree.h"
 #include "liveness/departure_watch.h"
+#include "liveness/host_consensus.h"
 #include "liveness/liveness_thread.h"
 #include "liveness/loss_watch.h"
 #include "liveness/monitor_config.h"
@@ -23,8 +23,6 @@
 namespace ccom {
 namespace {
 constexpr int64_t kCheckIntervalNs = 5 * kNsPerMs;
-// Enough for a straggler poll over four levels of the tree, with one check interval per host.
-constexpr std::chrono::milliseconds kStragglerPollTime{150};
 
 class MonitorImpl final : public Monitor, private LivenessTask {
  public:
@@ -42,6 +40,12 @@ class MonitorImpl final : public Monitor, private LivenessTask {
   void depart() override;
   std::optional<Status> find_departed(const std::vector<Rank>& peers) const override {
     return departures_.find_departed(peers);
+  }
+  Result<Consensus> agree(const ConsensusTerms& terms, const std::vector<Rank>& excluded,
+                          const WaitLimit& limit) override {
+    if (thread_->in_forked_child()) return forked_error();
+    const auto find_lost = [this] { return losses_.check(monotonic_ns()); };
+    return agree_on_host(board_, config_, ++rounds_, terms, excluded, find_lost, limit);
   }
   bool has_ended(int local_rank) const override { return board_.has_died(local_rank) || board_.has_left(local_rank); }
   std::chrono::milliseconds warn_after() const override { return std::chrono::milliseconds(config_.warn_ms); }
@@ -84,6 +88,7 @@ class MonitorImpl final : public Monitor, private LivenessTask {
   LossWatch losses_;
   const DepartureWatch departures_;
   const StragglerWatch stragglers_;
+  uint64_t rounds_ = 0;  // of agreement
   Descriptor listener_socket_;
   std::string address_;
   Mutex mutex_;  // also of the writing of this rank's error record
@@ -290,12 +295,7 @@ std::vector<Rank> MonitorImpl::find_stragglers() {
   StragglerReport found = stragglers_.on_host();
   publish_difference(found);
   if (!trees_.empty()) {
-    const bool asked_before = stragglers_.ask(true);
-    thread_->wake();
-    for (const Deadline deadline = Deadline::after(kStragglerPollTime); !deadline.passed() && check().is_ok();)
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    found = stragglers_.on_all_hosts();
-    stragglers_.ask(asked_before);
+    found = stragglers_.ask_all_hosts([this] { thread_->wake(); }, [this] { return check().is_ok(); });
   }
   return found.calls < last_call().number ? found.ranks : std::vector<Rank>();
 }

@@ -11,6 +11,7 @@
 // Threads: check(), failed(), status() and report() may be called from any thread.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -24,12 +25,20 @@
 #include "base/types.h"
 #include "base/wait_limit.h"
 #include "liveness/call_record.h"
+#include "liveness/consensus.h"
 
 namespace ccom {
 
 struct HostMembers {
   std::string name;         // for error texts
   std::vector<Rank> ranks;  // ascending; the first is the host's leader
+};
+
+// What a round of agreement has found. Ranks ascending.
+struct Consensus {
+  std::vector<Rank> in, out;
+  uint64_t flags = 0;
+  std::array<uint64_t, ConsensusTerms::kWords> payload{};  // of the first rank that is in
 };
 
 struct MonitorConfig {
@@ -98,6 +107,12 @@ class Monitor {
   // calls). To be repeated for the ranks of this host; those of others are asked over the control tree.
   virtual void compare_calls() = 0;
   virtual void end_comparison() = 0;
+  // One round of agreement among the ranks that live (consensus.h), also after an error. Collective over all ranks but
+  // those that have died or left, or are silent, and those in `excluded`, which get nothing if they come. Blocks until
+  // all have come; from `limit` on those that have not are Late, on all ranks. For one thread at a time. Only where all
+  // ranks are on one host.
+  virtual Result<Consensus> agree(const ConsensusTerms& terms, const std::vector<Rank>& excluded,
+                                  const WaitLimit& limit) = 0;
   // `listener` is called on the liveness thread soon after this rank's board has an error; it must not block.
   virtual void on_failure(std::function<void()> listener) = 0;
 

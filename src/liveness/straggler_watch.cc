@@ -1,9 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "liveness/straggler_watch.h"
 
+#include <thread>
+
+#include "base/time.h"
 #include "liveness/call_mismatch.h"
 
 namespace ccom {
+namespace {
+
+// Enough for a straggler poll over four levels of the tree, with one check interval per host.
+constexpr std::chrono::milliseconds kStragglerPollTime{150};
+
+}  // namespace
+
+StragglerReport StragglerWatch::ask_all_hosts(const std::function<void()>& wake,
+                                              const std::function<bool()>& goes_on) const {
+  const bool asked_before = ask(true);
+  wake();
+  for (const Deadline deadline = Deadline::after(kStragglerPollTime); !deadline.passed() && goes_on();)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  const StragglerReport found = on_all_hosts();
+  ask(asked_before);
+  return found;
+}
 
 std::optional<StragglerReport> StragglerWatch::poll(ControlTree& tree) const {
   const bool is_asked_for = board_.is_poll_asked_for();

@@ -3,6 +3,7 @@
 // Finds why a rank of this host waits for long: which ranks have not come, and which ones made another call.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -25,6 +26,9 @@ class StragglerWatch {
   StragglerReport on_host() const { return board_.straggler_report(ranks_); }
   // Of all hosts, as of the last poll: who is furthest behind.
   StragglerReport on_all_hosts() const { return board_.stragglers(); }
+
+  // The same when all hosts have been asked: 150 ms later. wake: the thread that asks them; until goes_on() is false.
+  StragglerReport ask_all_hosts(const std::function<void()>& wake, const std::function<bool()>& goes_on) const;
 
   // On the liveness thread of the tree's member: tells the tree what is known here, if anybody asks for it, and returns
   // what is known of all hosts.

@@ -26,6 +26,9 @@ class QuietMonitor final : public Monitor {
   void on_failure(std::function<void()>) override {}
   void depart() override {}
   std::optional<Status> find_departed(const std::vector<Rank>&) const override { return {}; }
+  Result<Consensus> agree(const ConsensusTerms&, const std::vector<Rank>&, const WaitLimit&) override {
+    return error(Code::NotSupported, "nobody agrees here");
+  }
   bool has_ended(int) const override { return false; }
   std::chrono::milliseconds warn_after() const override { return {}; }
   std::vector<Rank> find_stragglers() override { return {}; }
