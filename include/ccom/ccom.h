@@ -77,7 +77,7 @@ typedef enum {
   ccomTimeout = 8,         /* timed out; the text names the stragglers */
   ccomMismatch = 32,       /* ranks made different calls; the text contains both */
   ccomAborted = 33,        /* ccomCommAbort was called here or on a peer */
-  ccomRevoked = 34,        /* reserved */
+  ccomRevoked = 34,        /* ccomCommRevoke was called here or on a peer */
   ccomOutOfMemory = 35,    /* out of memory, file descriptors or disk space */
   ccomConfigError = 36,    /* a setting is wrong or differs between ranks */
   ccomTransportError = 37, /* a transport failed, but not because of a dead peer */
@@ -327,6 +327,48 @@ CCOM_API ccomResult_t ccomCommDestroy(ccomComm_t comm);
 /* Fails all operations of this communicator, on this rank and on its peers, with ccomAborted. Local, any thread,
  * returns immediately. The handle stays valid until ccomCommDestroy. */
 CCOM_API ccomResult_t ccomCommAbort(ccomComm_t comm);
+/* Fails all operations of this communicator, on this rank and on its peers, with ccomRevoked, so that all ranks get out
+ * of them and can go on with ccomCommAgree or ccomCommShrink. Without effect after an error. Local, any thread, returns
+ * immediately. revokeFlags: 0. */
+CCOM_API ccomResult_t ccomCommRevoke(ccomComm_t comm, int revokeFlags);
+/* Agrees on flags and on who is left, after an error or before: *flags becomes the bitwise and of what all ranks give
+ * that are left. The others, which have died, have finalized or destroyed `comm` or are silent (CCOM_DEAD_MS), are
+ * written to lostRanks, ascending, their number to *lostCount; lostRanks has room for all ranks but this one, or both
+ * are NULL. Who returns ccomSuccess has the same of both as every other rank that does, whoever dies meanwhile.
+ *
+ * Collective over the ranks that are left, in the order of calls of `comm` unless that has failed, and blocking: for
+ * timeoutMs at most until all have come; then all get ccomTimeout, which names those that have not and, other than that
+ * of an operation, is no error of the communicator. Other calls of this kind at the same time are ccomMismatch. Where
+ * ranks are on several hosts: ccomNotSupported. */
+CCOM_API ccomResult_t ccomCommAgree(ccomComm_t comm, int* flags, int* lostRanks, int* lostCount);
+
+#define CCOM_SHRINK_DEFAULT 0
+#define CCOM_SHRINK_ABORT 1 /* does first what ccomCommRevoke does */
+/* *newcomm is a communicator of the ranks of `comm` that are left, without those in excludeRanksList (NULL and 0:
+ * none), in the order of their ranks in `comm`. Works after an error of `comm`, and before. Who is left: see
+ * ccomCommAgree. All ranks that return ccomSuccess have a communicator of the same ranks; nobody waits for a rank that
+ * is known to be dead, and a rank that dies while the others start is left out by another attempt. One that dies later
+ * is an error of *newcomm, which can be shrunk in turn.
+ *
+ * Collective over the ranks that are left: each gives the same list and settings, and those in the list do not call. In
+ * the order of calls of `comm` unless that has failed; blocks as ccomCommAgree, and for initTimeoutMs in each attempt.
+ * `comm` stays as it was: ccomCommDestroy frees it. config: as of ccomCommSplit. A rank that was silent and comes back
+ * gets ccomRemoteError. Where ranks are on several hosts: ccomNotSupported. */
+CCOM_API ccomResult_t ccomCommShrink(ccomComm_t comm, const int* excludeRanksList, int excludeRanksCount,
+                                     ccomComm_t* newcomm, const ccomConfig_t* config, int shrinkFlags);
+/* An id by which new ranks join those of `comm`: made by one of its ranks, which serves it for initTimeoutMs, and given
+ * to the new ranks by the program, like that of ccomGetUniqueId. For one ccomCommGrow. */
+CCOM_API ccomResult_t ccomCommGetUniqueId(ccomComm_t comm, ccomUniqueId* id);
+/* *newcomm is a communicator of nRanks ranks: those of `comm`, which keep their ranks, and new ones behind them. The
+ * ranks of `comm` give it, rank -1, and one of them the id, the others NULL; a new rank gives NULL for comm, the id,
+ * and its rank, from the number of ranks of `comm` to nRanks - 1.
+ *
+ * Collective over all of these, in the order of calls of `comm`; blocks for at most initTimeoutMs until all have come.
+ * An error of the start leaves `comm` as it was; *newcomm is NULL then. `comm` stays: ccomCommDestroy frees it. config:
+ * for ranks of `comm` as of ccomCommSplit, for new ones as of ccomCommInitRankConfig; what has to be equal is compared.
+ * The id's secret crosses the links of `comm` encrypted. */
+CCOM_API ccomResult_t ccomCommGrow(ccomComm_t comm, int nRanks, const ccomUniqueId* id, int rank, ccomComm_t* newcomm,
+                                   const ccomConfig_t* config);
 /* *result: ccomSuccess, or the sticky error, even if no call is in progress. */
 CCOM_API ccomResult_t ccomCommGetAsyncError(ccomComm_t comm, ccomResult_t* result);
 

@@ -50,6 +50,8 @@ Status mask_secret(UniqueId& id) {
   return {};
 }
 
+}  // namespace
+
 Result<UniqueId> unpack_id(const ccomUniqueId& id) {
   CCOM_TRY_ASSIGN(UniqueId found, unpack(std::span<const char, UniqueId::kBytes>(id.internal)));
   CCOM_TRY(mask_secret(found));
@@ -67,7 +69,6 @@ Status pack_id(UniqueId id, ccomUniqueId* out) {
   return {};
 }
 
-}  // namespace
 }  // namespace ccom
 
 using namespace ccom;  // NOLINT(google-build-using-namespace): the C functions below are its border

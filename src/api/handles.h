@@ -118,6 +118,10 @@ ccomResult_t queried(const char* function, Fn fn) {
   return in_progress ? ccomInProgress : result;
 }
 
+// The public form of an id. Where the user has set CCOM_SECRET its secret is encrypted there.
+Result<UniqueId> unpack_id(const ccomUniqueId& id);
+Status pack_id(UniqueId id, ccomUniqueId* out);
+
 // An open group in this thread collects calls instead of running them (group.cc).
 bool group_is_open();
 void add_to_group(ccomComm_t comm, ccomStream_t stream, const Request& request,

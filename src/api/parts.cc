@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Communicators of some of the ranks of another one.
+// Communicators of some of the ranks of another one, and what the ranks that are left can do after an error.
 #include <algorithm>
 
 #include "api/handles.h"
+#include "bootstrap/rendezvous_servers.h"
 
 namespace ccom {
 namespace {
@@ -37,6 +38,21 @@ Result<std::vector<Rank>> check_members(const Communicator& whole, const int* ra
     return error(Code::InvalidArgument, "ranks does not contain the calling rank %d", whole.rank())
         .with_cure("call it on the ranks of the group alone");
   return members;
+}
+
+Result<std::vector<Rank>> check_excluded(const Communicator& whole, const int* ranks, int nranks) {
+  if (nranks < 0 || (ranks == nullptr && nranks > 0))
+    return error(Code::InvalidArgument, "excludeRanksList is NULL or its length is negative");
+  std::vector<Rank> excluded(ranks, ranks + nranks);
+  for (const Rank rank : excluded) {
+    if (rank < 0 || rank >= whole.nranks())
+      return error(Code::InvalidArgument, "excludeRanksList contains %d; ranks are within 0..%d", rank,
+                   whole.nranks() - 1);
+    if (rank == whole.rank())
+      return error(Code::InvalidArgument, "excludeRanksList contains the calling rank %d", rank)
+          .with_cure("call it on the ranks alone that are to be left");
+  }
+  return excluded;
 }
 
 using Made = Result<std::unique_ptr<Communicator>>;
@@ -99,6 +115,87 @@ ccomResult_t ccomCommCreateGroup(ccomComm_t comm, const int* ranks, int nranks, 
     return make_part(newcomm, comm, settings,
                      [members](Communicator& whole, Communicator::Ticket ticket, const CommConfig& resolved) {
                        return whole.create_group(std::move(ticket), members, resolved);
+                     });
+  });
+}
+
+ccomResult_t ccomCommRevoke(ccomComm_t comm, int revokeFlags) {
+  return guarded("ccomCommRevoke", [&]() -> Status {
+    CCOM_TRY(check_handle(comm));
+    if (revokeFlags != 0) return error(Code::InvalidArgument, "revokeFlags is %d; it must be 0", revokeFlags);
+    comm->communicator->revoke();
+    return {};
+  });
+}
+
+ccomResult_t ccomCommAgree(ccomComm_t comm, int* flags, int* lostRanks, int* lostCount) {
+  return guarded("ccomCommAgree", [&]() -> Status {
+    CCOM_TRY(check_handle(comm));
+    if (flags == nullptr) return error(Code::InvalidArgument, "flags is NULL");
+    if ((lostRanks == nullptr) != (lostCount == nullptr))
+      return error(Code::InvalidArgument, "one of lostRanks and lostCount is NULL");
+    Communicator& communicator = *comm->communicator;
+    CCOM_TRY_ASSIGN(const Communicator::Agreed agreed,
+                    communicator.agree_on(communicator.take_ticket(), static_cast<uint32_t>(*flags)));
+    *flags = static_cast<int>(static_cast<uint32_t>(agreed.flags));
+    if (lostRanks == nullptr) return {};
+    std::ranges::copy(agreed.lost, lostRanks);
+    *lostCount = static_cast<int>(agreed.lost.size());
+    return {};
+  });
+}
+
+ccomResult_t ccomCommShrink(ccomComm_t comm, const int* excludeRanksList, int excludeRanksCount, ccomComm_t* newcomm,
+                            const ccomConfig_t* config, int shrinkFlags) {
+  return queried("ccomCommShrink", [&]() -> Status {
+    if (newcomm == nullptr) return error(Code::InvalidArgument, "newcomm is NULL");
+    CCOM_TRY(check_handle(comm));
+    *newcomm = nullptr;
+    if (shrinkFlags != CCOM_SHRINK_DEFAULT && shrinkFlags != CCOM_SHRINK_ABORT)
+      return error(Code::InvalidArgument, "shrinkFlags is %d; it is CCOM_SHRINK_DEFAULT or CCOM_SHRINK_ABORT",
+                   shrinkFlags);
+    CCOM_TRY_ASSIGN(const std::vector<Rank> excluded,
+                    check_excluded(*comm->communicator, excludeRanksList, excludeRanksCount));
+    CCOM_TRY_ASSIGN(const CommConfig settings, resolve_part(config, comm->communicator->config()));
+    if (shrinkFlags == CCOM_SHRINK_ABORT) comm->communicator->revoke();
+    return make_part(newcomm, comm, settings,
+                     [excluded](Communicator& whole, Communicator::Ticket ticket, const CommConfig& resolved) {
+                       return whole.shrink(std::move(ticket), excluded, resolved);
+                     });
+  });
+}
+
+ccomResult_t ccomCommGetUniqueId(ccomComm_t comm, ccomUniqueId* id) {
+  return guarded("ccomCommGetUniqueId", [&]() -> Status {
+    if (id == nullptr) return error(Code::InvalidArgument, "id is NULL");
+    CCOM_TRY(check_handle(comm));
+    const CommConfig& config = comm->communicator->config();
+    CCOM_TRY_ASSIGN(const UniqueId made,
+                    create_unique_id(config.ifname, config.ports, Deadline::after_ms(config.init_timeout_ms)));
+    return pack_id(made, id);
+  });
+}
+
+ccomResult_t ccomCommGrow(ccomComm_t comm, int nRanks, const ccomUniqueId* id, int rank, ccomComm_t* newcomm,
+                          const ccomConfig_t* config) {
+  if (comm == nullptr && id != nullptr) return ccomCommInitRankConfig(newcomm, nRanks, *id, rank, config);
+  return queried("ccomCommGrow", [&]() -> Status {
+    if (newcomm == nullptr) return error(Code::InvalidArgument, "newcomm is NULL");
+    if (comm == nullptr) return error(Code::InvalidArgument, "comm and id are NULL; a new rank gives the id");
+    CCOM_TRY(check_handle(comm));
+    *newcomm = nullptr;
+    if (rank != -1) return error(Code::InvalidArgument, "rank is %d; ranks of comm give -1 and keep theirs", rank);
+    if (nRanks <= comm->communicator->nranks())
+      return error(Code::InvalidArgument, "nRanks is %d; the communicator has %d already", nRanks,
+                   comm->communicator->nranks());
+    CCOM_TRY_ASSIGN(const CommConfig settings, resolve_part(config, comm->communicator->config()));
+    std::optional<UniqueId> given;
+    if (id != nullptr) {
+      CCOM_TRY_ASSIGN(given, unpack_id(*id));
+    }
+    return make_part(newcomm, comm, settings,
+                     [nRanks, given](Communicator& whole, Communicator::Ticket ticket, const CommConfig& resolved) {
+                       return whole.grow(std::move(ticket), nRanks, given, resolved);
                      });
   });
 }

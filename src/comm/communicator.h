@@ -14,6 +14,7 @@
 
 #include "base/mutex.h"
 #include "bootstrap/rendezvous.h"
+#include "bootstrap/unique_id.h"
 #include "comm/program_cache.h"
 #include "comm/request.h"
 #include "comm/small_calls.h"
@@ -85,6 +86,24 @@ class Communicator final : public CallNames {
   Result<std::unique_ptr<Communicator>> create_group(Ticket ticket, const std::vector<Rank>& ranks,
                                                      const CommConfig& config);
 
+  // A communicator of these ranks and of others, which join by the id that one of these gives: the first `nranks()` of
+  // `nranks`, in the same order. Collective over this one and the new ranks; otherwise as split().
+  Result<std::unique_ptr<Communicator>> grow(Ticket ticket, int nranks, const std::optional<UniqueId>& id,
+                                             const CommConfig& config);
+
+  // Ends all operations here and on the peers with Revoked. Never waits.
+  void revoke();
+  struct Agreed {
+    uint64_t flags = 0;      // the bitwise and of those of all ranks that are left
+    std::vector<Rank> lost;  // the others
+  };
+  // The same on all ranks that are left, also after an error. Collective over them and blocking: for timeout_ms() at
+  // most until all have come. On one host.
+  Result<Agreed> agree_on(Ticket ticket, uint64_t flags);
+  // A communicator of the ranks that are left, without those in `excluded`, in the order of their ranks here; otherwise
+  // as agree_on(). If a rank dies meanwhile, it is one without that rank.
+  Result<std::unique_ptr<Communicator>> shrink(Ticket ticket, std::vector<Rank> excluded, const CommConfig& config);
+
   // Runs the requests one after another; neighbouring sends and receives at the same time. Blocking. Does not wait for
   // calls before it once the communicator has failed.
   Status run(Ticket ticket, const std::vector<Request>& requests);
@@ -138,10 +157,19 @@ class Communicator final : public CallNames {
   template <typename Fn>
   Result<std::unique_ptr<Communicator>> make_part(Ticket ticket, Fn fn);
   Result<std::vector<Color>> gather_colors(const Color& mine);
+  Result<UniqueId> agree_on_id(int nranks, const std::optional<UniqueId>& mine);
+  UniqueId masked(UniqueId id) const;
   Status check_links(const std::vector<Rank>& ranks) const;
   GroupRendezvous meet(const std::vector<Rank>& ranks);
   Result<std::unique_ptr<Communicator>> start_part(std::vector<Rank> ranks, uint64_t nonce, const CommConfig& config);
   Status swap(Rank to, ConstBytes sent, Rank from, Bytes received, Deadline deadline);
+
+  template <typename Fn>
+  Status in_turn_or_after_failure(Ticket ticket, Fn fn);
+  Result<std::unique_ptr<Communicator>> start_survivors(const std::vector<Rank>& excluded, const CommConfig& config);
+  Result<std::unique_ptr<Communicator>> meet_survivors(const std::vector<Rank>& ranks,
+                                                       const std::vector<Rank>& excluded, uint64_t arguments,
+                                                       const CommConfig& config);
 
   template <typename Fn>
   Status in_turn(Turns::Ticket place, Fn fn);
@@ -198,6 +226,7 @@ class Communicator final : public CallNames {
   uint64_t history_ = 0;                           // of them, see numbered()
   std::vector<uint64_t> sent_to_, received_from_;  // calls of SendReceive, by peer
   std::vector<std::byte> multiplied_;              // inputs of a premultiplied sum
+  Mutex consensus_mutex_;                          // rounds of agreement
   mutable Mutex failed_mutex_;
   FailedCall failed_ CCOM_GUARDED_BY(failed_mutex_);
 };

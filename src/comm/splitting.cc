@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "bootstrap/grpc_client.h"
 #include "comm/communicator.h"
 #include "setup/group_terms.h"
 
@@ -129,6 +130,55 @@ Result<std::unique_ptr<Communicator>> Communicator::start_part(std::vector<Rank>
   part.parents = std::move(ranks);
   name_part(membership_, nonce, part);
   return start(std::move(agreement), config, this, rendezvous, Deadline::after_ms(config.init_timeout_ms));
+}
+
+// On its way over links that may not be encrypted. Numbers of ids are random: each mask is used once.
+UniqueId Communicator::masked(UniqueId id) const {
+  id.secret = id.secret.masked_by(membership_.secret.derive("ccom grow " + std::to_string(id.communicator)));
+  return id;
+}
+
+Result<UniqueId> Communicator::agree_on_id(int nranks, const std::optional<UniqueId>& mine) {
+  struct Offer {
+    int32_t nranks = 0;
+    int32_t has_id = 0;
+    UniqueId::Packed id{};
+  };
+  Offer offer{nranks, mine ? 1 : 0, {}};
+  if (mine) {
+    CCOM_TRY_ASSIGN(offer.id, pack(masked(*mine)));
+  }
+  std::vector<Offer> all(static_cast<size_t>(membership_.nranks));
+  CCOM_TRY(run_in_turn(gathering(&offer, sizeof offer, all.data())));
+  std::vector<Rank> givers;
+  for (Rank rank = 0; rank < membership_.nranks; ++rank) {
+    const Offer& other = all[static_cast<size_t>(rank)];
+    if (other.has_id != 0) givers.push_back(rank);
+    if (other.nranks == all[0].nranks) continue;
+    return error(ErrorKey::SettingsDiffer, "rank %d wants to grow to %d ranks, rank 0 to %d", rank, other.nranks,
+                 all[0].nranks)
+        .with_peers({rank});
+  }
+  if (givers.size() != 1)
+    return error(Code::InvalidArgument, "%zu ranks give an id; one has to", givers.size())
+        .with_peers({givers.begin(), givers.end()})
+        .with_cure("let one rank make an id (ccomCommGetUniqueId) and give it, the others give NULL");
+  CCOM_TRY_ASSIGN(const UniqueId id, unpack(all[static_cast<size_t>(givers[0])].id));
+  return masked(id);
+}
+
+Result<std::unique_ptr<Communicator>> Communicator::grow(Ticket ticket, int nranks, const std::optional<UniqueId>& id,
+                                                         const CommConfig& config) {
+  return make_part(std::move(ticket), [&]() -> Result<std::unique_ptr<Communicator>> {
+    CCOM_TRY_ASSIGN(const UniqueId meeting, agree_on_id(nranks, id));
+    const Deadline deadline = Deadline::after_ms(config.init_timeout_ms);
+    const Interrupted interrupted = [&] {
+      return (config.interrupted && config.interrupted()) || !links_->monitor().check().is_ok();
+    };
+    CCOM_TRY_ASSIGN(const std::unique_ptr<Rendezvous> rendezvous,
+                    connect_rendezvous(meeting, nranks, membership_.rank, deadline, interrupted));
+    return create({membership_.rank, nranks, meeting.communicator, meeting.secret}, config, *rendezvous, deadline);
+  });
 }
 
 // For whoever has the turn.

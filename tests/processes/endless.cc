@@ -220,6 +220,55 @@ int call_until_a_death(const std::string& collective, const std::string& buffers
   }
 }
 
+namespace {
+
+// The ranks of `comm`, by what they were called first.
+ccomResult_t gather_names(ccomComm_t comm, int name, std::string& text) {
+  std::vector<int> names(static_cast<size_t>(nranks), -1);
+  const ccomResult_t result = ccomAllGather(&name, names.data(), 1, ccomInt32, comm, nullptr);
+  text = "[";
+  for (const int each : names) text += (text.size() > 1 ? "," : "") + std::to_string(each);
+  text += "]";
+  return result;
+}
+
+// Until the first error; what it says after the first hundred: 'then'.
+ccomResult_t make_checked_calls(ccomComm_t comm, size_t bytes, const std::string& then) {
+  const size_t whole = whole_blocks(bytes);
+  std::vector<char> send(whole), recv(whole);
+  const Calls calls(comm, send.data(), recv.data(), whole);
+  for (int i = 0;; ++i) {
+    if (i == 100) say(then);
+    const std::string turn = i % 2 == 0 ? "allreduce" : "parts";
+    const ccomResult_t result = calls.make(turn, i);
+    if (result != ccomSuccess) return result;
+    if (calls.is_right(turn, i)) continue;
+    say("wrong " + turn + " in call " + std::to_string(i));
+    std::exit(1);
+  }
+}
+
+}  // namespace
+
+int go_on_after_deaths(size_t bytes) {
+  ccomComm_t comm = join(nullptr);
+  const int name = rank;
+  std::string names;
+  for (bool is_first = true;; is_first = false) {
+    if (gather_names(comm, name, names) == ccomSuccess) {
+      say((is_first ? "ready " : "left ") + names);
+      make_checked_calls(comm, bytes, "goes_on " + names);
+    }
+    ccomComm_t smaller = nullptr;
+    const ccomResult_t result = ccomCommShrink(comm, nullptr, 0, &smaller, nullptr, CCOM_SHRINK_DEFAULT);
+    if (result != ccomSuccess) return report_failure(comm, result);
+    ccomCommDestroy(comm);
+    comm = smaller;
+    ccomCommUserRank(comm, &rank);
+    ccomCommCount(comm, &nranks);
+  }
+}
+
 int end_by_signal(const std::string& how, const std::string& buffers, size_t bytes) {
   const sigset_t blocked = ending_signal();
   ::pthread_sigmask(SIG_BLOCK, &blocked, nullptr);

@@ -32,4 +32,9 @@ struct Death {
 };
 int call_until_a_death(const std::string& collective, const std::string& buffers, size_t bytes, const Death& death);
 
+// Allreduces and splits by turns ("parts") with `bytes`, and at every error ccomCommShrink and on with the ranks that
+// are left: "ready" after the third call, "left [0,2]" with their first ranks after the first call of each smaller
+// communicator, "goes_on [0,2]" after 100 more that are right, "failed ..." if it cannot be shrunk, "wrong ...".
+int go_on_after_deaths(size_t bytes);
+
 }  // namespace ccom

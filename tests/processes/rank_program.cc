@@ -10,6 +10,7 @@
 //                                    the same until SIGUSR1 ends rank 0's communicator (endless.h)
 //   rank_program dies COLLECTIVE BUFFERS BYTES VICTIM NUMBER PERCENT
 //                                    calls until rank VICTIM kills itself in call NUMBER (endless.h)
+//   rank_program shrink BYTES        goes on with the ranks that are left after deaths (endless.h)
 //   rank_program unread SECONDS      allreduces for that time, while nobody reads rank 0's stderr, a full pipe;
 //                                    then "done"
 //   rank_program mismatch ODD CALLS CALLS
@@ -322,6 +323,7 @@ int main(int argc, char** argv) {
     return call_without_end(argc > 3 ? argv[3] : "allreduce", std::strtoul(argv[2], nullptr, 10));
   }
   if (what == "ended" && argc > 4) return end_by_signal(argv[2], argv[3], std::strtoul(argv[4], nullptr, 10));
+  if (what == "shrink" && argc > 2) return go_on_after_deaths(std::strtoul(argv[2], nullptr, 10));
   if (what == "dies" && argc > 7) {
     const Death death{std::atoi(argv[5]), std::atoi(argv[6]), std::atoi(argv[7])};
     return call_until_a_death(argv[2], argv[3], std::strtoul(argv[4], nullptr, 10), death);

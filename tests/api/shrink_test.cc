@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ccomCommRevoke, ccomCommAgree and ccomCommShrink, ranks as threads: who is left, before an error and after one, and
+// what is refused. Deaths: tests/processes/survivors_test.cc.
+#include <ccom/ccom.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/api/ranks.h"
+
+namespace ccom {
+namespace {
+
+ccomResult_t async_error(ccomComm_t comm) {
+  ccomResult_t result = ccomSuccess;
+  EXPECT_EQ(ccomCommGetAsyncError(comm, &result), ccomSuccess);
+  return result;
+}
+
+std::vector<int> gathered(ccomComm_t comm, int rank) {
+  int count = 0;
+  EXPECT_EQ(ccomCommCount(comm, &count), ccomSuccess);
+  std::vector<int> all(static_cast<size_t>(count), -1);
+  EXPECT_EQ(ccomAllGather(&rank, all.data(), 1, ccomInt32, comm, nullptr), ccomSuccess) << ccomGetLastError(comm);
+  return all;
+}
+
+ccomComm_t shrink(ccomComm_t comm, std::vector<int> excluded = {}, int flags = CCOM_SHRINK_DEFAULT) {
+  ccomComm_t smaller = nullptr;
+  EXPECT_EQ(ccomCommShrink(comm, excluded.empty() ? nullptr : excluded.data(), static_cast<int>(excluded.size()),
+                           &smaller, nullptr, flags),
+            ccomSuccess)
+      << ccomGetLastError(nullptr);
+  return smaller;
+}
+
+void check_and_destroy(ccomComm_t comm, int rank, const std::vector<int>& members) {
+  ASSERT_NE(comm, nullptr);
+  EXPECT_EQ(gathered(comm, rank), members);
+  EXPECT_EQ(ccomCommDestroy(comm), ccomSuccess);
+}
+
+TEST(Shrink, LeavesOutTheRanksThatAreNamed) {
+  with_ranks(4, [](int rank, ccomComm_t comm) {
+    if (rank != 2) check_and_destroy(shrink(comm, {2}), rank, {0, 1, 3});
+    EXPECT_EQ(gathered(comm, rank), (std::vector<int>{0, 1, 2, 3})) << "the whole stays as it was";
+  });
+}
+
+TEST(Shrink, OfAllRanksMakesOneThatIsAlike) {
+  with_ranks(3, [](int rank, ccomComm_t comm) { check_and_destroy(shrink(comm), rank, {0, 1, 2}); });
+}
+
+TEST(Shrink, WorksAfterAnErrorAndAgain) {
+  with_ranks(4, [](int rank, ccomComm_t comm) {
+    if (rank == 1) {
+      EXPECT_EQ(ccomCommAbort(comm), ccomSuccess);
+    }
+    float one = 1;
+    ccomResult_t result = ccomSuccess;
+    while (result == ccomSuccess) result = ccomAllReduce(&one, &one, 1, ccomFloat32, ccomSum, comm, nullptr);
+    EXPECT_EQ(result, ccomAborted);
+    check_and_destroy(shrink(comm), rank, {0, 1, 2, 3});
+    if (rank == 0) return;
+    check_and_destroy(shrink(comm, {0}), rank, {1, 2, 3});
+    EXPECT_EQ(async_error(comm), ccomAborted) << "the error of the whole stays";
+  });
+}
+
+TEST(Shrink, LeavesOutRanksThatHaveLeft) {
+  std::vector<ccomComm_t> comms(4);
+  ASSERT_EQ(ccomCommInitAll(comms.data(), 4, nullptr), ccomSuccess);
+  ASSERT_EQ(ccomCommDestroy(comms[1]), ccomSuccess);
+  std::vector<std::thread> threads;
+  for (const int rank : {0, 2, 3}) {
+    threads.emplace_back([comm = comms[static_cast<size_t>(rank)], rank] {
+      int flags = rank == 2 ? 6 : 7, lost[3] = {-1, -1, -1}, count = -1;
+      EXPECT_EQ(ccomCommAgree(comm, &flags, lost, &count), ccomSuccess) << ccomGetLastError(nullptr);
+      EXPECT_EQ(flags, 6);
+      EXPECT_EQ(count, 1);
+      EXPECT_EQ(lost[0], 1);
+      check_and_destroy(shrink(comm), rank, {0, 2, 3});
+      EXPECT_EQ(ccomCommDestroy(comm), ccomSuccess);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(Revoke, EndsTheOperationsOfAllRanks) {
+  with_ranks(3, [](int rank, ccomComm_t comm) {
+    if (rank == 0) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      EXPECT_EQ(ccomCommRevoke(comm, 0), ccomSuccess);
+    } else {
+      EXPECT_EQ(ccomBarrier(comm, nullptr), ccomRevoked);
+      EXPECT_NE(std::strstr(ccomGetLastError(nullptr), "rank 0 revoked"), nullptr) << ccomGetLastError(nullptr);
+    }
+    EXPECT_EQ(ccomBarrier(comm, nullptr), ccomRevoked);
+    int flags = -1;
+    EXPECT_EQ(ccomCommAgree(comm, &flags, nullptr, nullptr), ccomSuccess) << ccomGetLastError(nullptr);
+    EXPECT_EQ(flags, -1);
+    check_and_destroy(shrink(comm), rank, {0, 1, 2});
+  });
+}
+
+TEST(Shrink, WithAbortGetsTheOthersOutOfTheirOperations) {
+  with_ranks(3, [](int rank, ccomComm_t comm) {
+    if (rank != 1) {
+      EXPECT_EQ(ccomBarrier(comm, nullptr), ccomRevoked);
+    }
+    check_and_destroy(shrink(comm, {}, rank == 1 ? CCOM_SHRINK_ABORT : CCOM_SHRINK_DEFAULT), rank, {0, 1, 2});
+  });
+}
+
+TEST(Agree, NamesARankThatDoesNotCome) {
+  with_ranks(3, [](int rank, ccomComm_t comm) {
+    EXPECT_EQ(ccomCommSetTimeout(comm, 300), ccomSuccess);
+    int flags = 1;
+    if (rank != 2) {
+      EXPECT_EQ(ccomCommAgree(comm, &flags, nullptr, nullptr), ccomTimeout);
+      EXPECT_NE(std::strstr(ccomGetLastError(nullptr), "rank 2 "), nullptr) << ccomGetLastError(nullptr);
+    } else {
+      std::this_thread::sleep_for(std::chrono::milliseconds(900));
+      EXPECT_EQ(ccomCommAgree(comm, &flags, nullptr, nullptr), ccomTimeout) << "it is too late, as all have heard";
+    }
+    EXPECT_EQ(async_error(comm), ccomSuccess) << "no error of the communicator";
+    EXPECT_EQ(ccomCommSetTimeout(comm, 60000), ccomSuccess);
+    EXPECT_EQ(ccomCommAgree(comm, &flags, nullptr, nullptr), ccomSuccess) << ccomGetLastError(nullptr);
+  });
+}
+
+TEST(Agree, WithOtherArgumentsIsAMismatch) {
+  with_ranks(3, [](int rank, ccomComm_t comm) {
+    int flags = 1;
+    ccomComm_t smaller = nullptr;
+    const ccomResult_t result = rank == 1 ? ccomCommShrink(comm, nullptr, 0, &smaller, nullptr, 0)
+                                          : ccomCommAgree(comm, &flags, nullptr, nullptr);
+    EXPECT_EQ(result, ccomMismatch);
+    EXPECT_NE(std::strstr(ccomGetLastError(nullptr), "rank 1 makes another call"), nullptr)
+        << ccomGetLastError(nullptr);
+  });
+}
+
+TEST(Agree, StandsInTheOrderOfCalls) {
+  with_ranks(3, [](int rank, ccomComm_t comm) {
+    ccomStream_t stream = nullptr;
+    ASSERT_EQ(ccomStreamCreate(&stream), ccomSuccess);
+    std::vector<int> data(100000, 1);
+    for (int call = 0; call < 20; ++call) {
+      ASSERT_EQ(ccomAllReduce(data.data(), data.data(), data.size(), ccomInt32, ccomMax, comm, stream), ccomSuccess);
+      int flags = ~(1 << rank);
+      ASSERT_EQ(ccomCommAgree(comm, &flags, nullptr, nullptr), ccomSuccess) << ccomGetLastError(nullptr);
+      ASSERT_EQ(flags, ~7);
+    }
+    ASSERT_EQ(ccomStreamSynchronize(stream, 60000), ccomSuccess);
+    ASSERT_EQ(ccomStreamDestroy(stream), ccomSuccess);
+  });
+}
+
+TEST(Shrink, RefusesWhatCannotBe) {
+  with_ranks(2, [](int rank, ccomComm_t comm) {
+    ccomComm_t smaller = nullptr;
+    const int out = 2, self = rank;
+    EXPECT_EQ(ccomCommShrink(comm, nullptr, 0, nullptr, nullptr, 0), ccomInvalidArgument);
+    EXPECT_EQ(ccomCommShrink(comm, nullptr, 1, &smaller, nullptr, 0), ccomInvalidArgument);
+    EXPECT_EQ(ccomCommShrink(comm, &out, 1, &smaller, nullptr, 0), ccomInvalidArgument);
+    EXPECT_EQ(ccomCommShrink(comm, &self, 1, &smaller, nullptr, 0), ccomInvalidArgument);
+    EXPECT_EQ(ccomCommShrink(comm, nullptr, 0, &smaller, nullptr, 7), ccomInvalidArgument);
+    EXPECT_EQ(ccomCommRevoke(comm, 1), ccomInvalidArgument);
+    EXPECT_EQ(ccomCommAgree(comm, nullptr, nullptr, nullptr), ccomInvalidArgument);
+    EXPECT_EQ(ccomCommFinalize(comm), ccomSuccess);
+    EXPECT_EQ(ccomCommShrink(comm, nullptr, 0, &smaller, nullptr, 0), ccomInvalidUsage);
+  });
+}
+
+TEST(Shrink, BetweenHostsIsNotSupported) {
+  ccomUniqueId id;
+  ASSERT_EQ(ccomGetUniqueId(&id), ccomSuccess);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 2; ++rank) {
+    threads.emplace_back([=] {
+      const std::string host = "host" + std::to_string(rank);
+      ccomConfig_t config = CCOM_CONFIG_INIT;
+      config.hostId = host.c_str();
+      ccomComm_t comm = nullptr, smaller = nullptr;
+      ASSERT_EQ(ccomCommInitRankConfig(&comm, 2, id, rank, &config), ccomSuccess) << ccomGetLastError(nullptr);
+      EXPECT_EQ(ccomCommShrink(comm, nullptr, 0, &smaller, nullptr, 0), ccomNotSupported);
+      EXPECT_EQ(smaller, nullptr);
+      EXPECT_EQ(gathered(comm, rank), (std::vector<int>{0, 1})) << "and leaves it as it was";
+      EXPECT_EQ(ccomCommDestroy(comm), ccomSuccess);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(Shrink, ThatDoesNotBlockEndsInTheBackground) {
+  with_ranks(3, [](int rank, ccomComm_t comm) {
+    ccomConfig_t config = CCOM_CONFIG_INIT;
+    config.blocking = 0;
+    ccomComm_t smaller = nullptr;
+    ASSERT_EQ(ccomCommShrink(comm, nullptr, 0, &smaller, &config, 0), ccomInProgress) << ccomGetLastError(nullptr);
+    while (async_error(smaller) == ccomInProgress) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    check_and_destroy(smaller, rank, {0, 1, 2});
+  });
+}
+
+// 3 ranks and 2 that join them, on one host and on several; and back.
+void grow_and_shrink(int hosts) {
+  ccomUniqueId first, joining;
+  ASSERT_EQ(ccomGetUniqueId(&first), ccomSuccess);
+  std::atomic<bool> is_made{false};
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 5; ++rank) {
+    threads.emplace_back([&, rank] {
+      const std::string host = "host" + std::to_string(hosts == 1 ? 0 : rank % hosts);
+      ccomConfig_t config = CCOM_CONFIG_INIT;
+      config.hostId = host.c_str();
+      ccomComm_t comm = nullptr, larger = nullptr;
+      if (rank < 3) {
+        ASSERT_EQ(ccomCommInitRankConfig(&comm, 3, first, rank, &config), ccomSuccess) << ccomGetLastError(nullptr);
+        if (rank == 1) {
+          ASSERT_EQ(ccomCommGetUniqueId(comm, &joining), ccomSuccess) << ccomGetLastError(nullptr);
+          is_made = true;
+        }
+        ASSERT_EQ(ccomCommGrow(comm, 5, rank == 1 ? &joining : nullptr, -1, &larger, nullptr), ccomSuccess)
+            << ccomGetLastError(nullptr);
+        EXPECT_EQ(gathered(comm, rank), (std::vector<int>{0, 1, 2}));
+        ASSERT_EQ(ccomCommDestroy(comm), ccomSuccess);
+      } else {
+        while (!is_made) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        ASSERT_EQ(ccomCommGrow(nullptr, 5, &joining, rank, &larger, &config), ccomSuccess) << ccomGetLastError(nullptr);
+      }
+      EXPECT_EQ(gathered(larger, rank), (std::vector<int>{0, 1, 2, 3, 4}));
+      if (hosts == 1 && rank > 0) check_and_destroy(shrink(larger, {0}), rank, {1, 2, 3, 4});
+      EXPECT_EQ(ccomCommDestroy(larger), ccomSuccess);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(Grow, TakesNewRanksInOnOneHost) { grow_and_shrink(1); }
+TEST(Grow, TakesNewRanksInOnTwoHosts) { grow_and_shrink(2); }
+
+TEST(Grow, RefusesWhatCannotBe) {
+  with_ranks(2, [](int rank, ccomComm_t comm) {
+    ccomComm_t larger = nullptr;
+    ccomUniqueId id;
+    ASSERT_EQ(ccomCommGetUniqueId(comm, &id), ccomSuccess) << ccomGetLastError(nullptr);
+    EXPECT_EQ(ccomCommGrow(comm, 2, &id, -1, &larger, nullptr), ccomInvalidArgument) << "no larger";
+    EXPECT_EQ(ccomCommGrow(comm, 3, &id, rank, &larger, nullptr), ccomInvalidArgument) << "another rank";
+    EXPECT_EQ(ccomCommGrow(nullptr, 3, nullptr, 2, &larger, nullptr), ccomInvalidArgument) << "no id";
+    EXPECT_EQ(ccomCommGrow(comm, 3, nullptr, -1, &larger, nullptr), ccomInvalidArgument) << "nobody's id";
+    EXPECT_EQ(ccomCommGrow(comm, 3, &id, -1, &larger, nullptr), ccomInvalidArgument) << "two ids";
+    EXPECT_EQ(ccomCommGrow(comm, 3 + rank, rank == 0 ? &id : nullptr, -1, &larger, nullptr), ccomConfigError);
+    ccomConfig_t config = CCOM_CONFIG_INIT;
+    config.initTimeoutMs = 500;
+    EXPECT_EQ(ccomCommGrow(comm, 3, rank == 0 ? &id : nullptr, -1, &larger, &config), ccomTimeout) << "nobody joins";
+    EXPECT_EQ(larger, nullptr);
+    EXPECT_EQ(gathered(comm, rank), (std::vector<int>{0, 1})) << "the whole stays as it was";
+  });
+}
+
+// Threads, descriptors and rounds: many times on one communicator.
+TEST(Shrink, CanBeRepeated) {
+  with_ranks(2, [](int rank, ccomComm_t comm) {
+    for (int i = 0; i < 20; ++i) check_and_destroy(shrink(comm), rank, {0, 1});
+  });
+}
+
+}  // namespace
+}  // namespace ccom
