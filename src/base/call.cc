@@ -27,6 +27,7 @@ std::string operation_text(uint64_t kind) {
   if (!is(kind, Collective::Barrier)) text.append(" ").append(name_of(parts.type));
   if (is_reduction(kind))
     text.append(" ").append(name_of(parts.op)).append(parts.premultiplied ? " (premultiplied)" : "");
+  if (is_reduction(kind) && is_user(parts.op)) text.append(" ").append(std::to_string(parts.user_operator));
   return text;
 }
 
@@ -37,16 +38,21 @@ std::string root_text(uint64_t kind) {
 
 }  // namespace
 
-// Bytes: collective, type, operator, 0; then the root.
-uint64_t kind_of(Collective collective, DataType type, ReduceOp op, bool premultiplied, Rank root) {
+// Bytes: collective, type, operator, two of the user's operator, three of the root.
+uint64_t kind_of(Collective collective, DataType type, ReduceOp op, bool premultiplied, Rank root,
+                 uint16_t user_operator) {
   const uint64_t operation = reduces(collective) ? static_cast<uint64_t>(op) | (premultiplied ? kPreMultiplied : 0) : 0;
   return static_cast<uint64_t>(collective) | static_cast<uint64_t>(type) << 8 | operation << 16 |
-         static_cast<uint64_t>(static_cast<uint32_t>(root)) << 32;
+         static_cast<uint64_t>(user_operator) << 24 | static_cast<uint64_t>(static_cast<int64_t>(root)) << 40;
 }
 
 CallKind parts_of(uint64_t kind) {
-  return {static_cast<Collective>(kind & 0xff), static_cast<DataType>(kind >> 8 & 0xff),
-          static_cast<ReduceOp>(kind >> 16 & 0x7f), (kind >> 16 & kPreMultiplied) != 0, static_cast<Rank>(kind >> 32)};
+  return {static_cast<Collective>(kind & 0xff),
+          static_cast<DataType>(kind >> 8 & 0xff),
+          static_cast<ReduceOp>(kind >> 16 & 0x7f),
+          (kind >> 16 & kPreMultiplied) != 0,
+          static_cast<Rank>(static_cast<int64_t>(kind) >> 40),
+          static_cast<uint16_t>(kind >> 24)};
 }
 
 std::string text_of(const CallDescriptor& call) {

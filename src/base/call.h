@@ -34,8 +34,10 @@ constexpr uint64_t extend(uint64_t history, const CallDescriptor& call) {
   return all ^ all >> 31;
 }
 
-// premultiplied: the operator is a PreMulSum, whose multiplier itself may differ between ranks. root: -1 for none.
-uint64_t kind_of(Collective collective, DataType type, ReduceOp op, bool premultiplied, Rank root);
+// premultiplied: the operator is a PreMulSum, whose multiplier itself may differ between ranks. root: -1 for none;
+// below 2^23. user_operator: the number of a user's operator, 0 for others.
+uint64_t kind_of(Collective collective, DataType type, ReduceOp op, bool premultiplied, Rank root,
+                 uint16_t user_operator = 0);
 // What kind_of() was given. Of a kind from another process the parts may be no values of their types.
 struct CallKind {
   Collective collective = Collective::AllReduce;
@@ -43,6 +45,7 @@ struct CallKind {
   ReduceOp op = ReduceOp::Sum;
   bool premultiplied = false;
   Rank root = -1;
+  uint16_t user_operator = 0;
   friend bool operator==(const CallKind&, const CallKind&) = default;
 };
 CallKind parts_of(uint64_t kind);

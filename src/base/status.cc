@@ -36,6 +36,7 @@ const char* describe(Code code) {
     case Code::ConfigError: return "a setting is wrong or differs between ranks";
     case Code::TransportError: return "a transport failed";
     case Code::NotSupported: return "not supported here";
+    case Code::OperatorError: return "a user-defined operator failed";
   }
   return "unknown result code";
 }
@@ -78,6 +79,7 @@ ErrorKey general_key(Code code) {
     case Code::ConfigError: return ErrorKey::WrongSetting;
     case Code::TransportError: return ErrorKey::TransportFailed;
     case Code::NotSupported: return ErrorKey::Unsupported;
+    case Code::OperatorError: return ErrorKey::OperatorFailed;
     case Code::Ok:
     case Code::InternalError: break;
   }

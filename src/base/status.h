@@ -36,6 +36,7 @@ enum class Code : int {
   ConfigError = 36,
   TransportError = 37,
   NotSupported = 38,
+  OperatorError = 39,
 };
 
 // A static description of each code.

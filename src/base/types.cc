@@ -40,6 +40,8 @@ std::string_view name_of(ReduceOp op) {
     case ReduceOp::Bxor: return "bxor";
     case ReduceOp::Land: return "land";
     case ReduceOp::Lor: return "lor";
+    case ReduceOp::User: return "user operator";
+    case ReduceOp::UserOrdered: return "ordered user operator";
   }
   return "unknown";
 }

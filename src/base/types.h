@@ -41,7 +41,8 @@ enum class DataType : uint8_t {
   Complex128 = 36,
 };
 
-// Values equal ccomBuiltinOp_t. PreMulSum is Sum with a pre-multiplied input and never reaches a kernel.
+// Values equal ccomBuiltinOp_t, but for the last two. PreMulSum is Sum with a pre-multiplied input and never reaches a
+// kernel.
 enum class ReduceOp : uint8_t {
   Sum = 0,
   Prod = 1,
@@ -53,7 +54,10 @@ enum class ReduceOp : uint8_t {
   Bxor = 10,
   Land = 11,
   Lor = 12,
+  User = 16,         // a function of the user's (kernels/user_operator.h)
+  UserOrdered = 17,  // the same where operands must stay in rank order
 };
+constexpr bool is_user(ReduceOp op) { return op == ReduceOp::User || op == ReduceOp::UserOrdered; }
 
 enum class Collective : uint8_t {
   AllReduce,

@@ -97,13 +97,19 @@ bool is_legal(DataType type, ReduceOp op) {
     case ReduceOp::Bxor:
     case ReduceOp::Land:
     case ReduceOp::Lor: return is_integer(type) || type == DataType::Bool;
+    case ReduceOp::User:
+    case ReduceOp::UserOrdered: return true;
   }
   return false;
 }
 
 Reducer::Reducer(const Reduction& reduction)
-    : seed_(reduction.seed), type_(reduction.type), element_bytes_(static_cast<uint8_t>(size_of(reduction.type))) {
-  CCOM_ASSERT(is_legal(reduction.type, reduction.op));
+    : seed_(reduction.seed),
+      user_(reduction.user),
+      type_(reduction.type),
+      element_bytes_(static_cast<uint8_t>(size_of(reduction.type))) {
+  CCOM_ASSERT(is_legal(reduction.type, reduction.op) && is_user(reduction.op) == (user_ != nullptr));
+  if (user_ != nullptr) return;
   const bool divides = reduction.op == ReduceOp::Avg && reduction.divide_by != 0;
   const ReduceOp op = reduction.op == ReduceOp::Avg && !divides ? ReduceOp::Sum : reduction.op;
   if (divides && is_integer(type_)) {
@@ -124,6 +130,7 @@ Reducer::Reducer(const Reduction& reduction)
 
 void Reducer::call(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs, size_t count,
                    size_t streamed, uint64_t first_element) const {
+  if (user_ != nullptr) return user_->combine(inputs, outputs, count, type_);
   CCOM_ASSERT(kernel_ != nullptr && !inputs.empty() && !outputs.empty() && streamed <= outputs.size());
   KernelCall call{.inputs = inputs.data(),
                   .outputs = outputs.data(),

@@ -13,6 +13,7 @@
 #pragma once
 
 #include "base/types.h"
+#include "kernels/user_operator.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -38,7 +39,8 @@ struct Reduction {
   // the last combination. 0 = this is not the last one, combine only (Avg then equals Sum).
   uint32_t divide_by = 0;
   Rounding rounding = Rounding::NearestEven;
-  uint64_t seed = 0;  // stochastic rounding only
+  uint64_t seed = 0;             // stochastic rounding only
+  UserOperator* user = nullptr;  // User and UserOrdered: outlives the reduction; nothing is divided or rounded
   friend bool operator==(const Reduction&, const Reduction&) = default;
 };
 
@@ -61,6 +63,8 @@ class Reducer {
   // follows: a release store publishes them like any others.
   //
   // `first_element`: the index of element 0 in the whole vector, for stochastic rounding.
+  //
+  // A user's operator is applied to two at a time, in the order of `inputs`; it may fail (UserOperator::has_failed()).
   void operator()(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs, size_t count,
                   size_t streamed = 0, uint64_t first_element = 0) const {
     const size_t size_bytes = count * element_bytes_;
@@ -85,6 +89,7 @@ class Reducer {
   Kernel one_input_kernel_ = nullptr;  // if a copy is not what kernel_ does
   double divisor_ = 1;
   uint64_t seed_ = 0;
+  UserOperator* user_ = nullptr;
   uint32_t integer_divisor_ = 0;
   DataType type_ = DataType::Float32;
   uint8_t element_bytes_ = 0;

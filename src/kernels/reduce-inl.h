@@ -75,6 +75,8 @@ Kernels integer_kernel(ReduceOp op) {
     case ReduceOp::Bxor: return kernels<IntegerLanes<uint8_t>, BitXor>();
     case ReduceOp::Land: return kernels<IntegerLanes<Unsigned>, LogicalAnd>();
     case ReduceOp::Lor: return kernels<IntegerLanes<Unsigned>, LogicalOr>();
+    case ReduceOp::User:
+    case ReduceOp::UserOrdered: return {};
   }
   return {};
 }
@@ -90,7 +92,9 @@ Kernels bool_kernel(ReduceOp op) {
     case ReduceOp::Band:
     case ReduceOp::Land: return kernels<IntegerLanes<uint8_t>, LogicalAnd>();
     case ReduceOp::Bxor: return kernels<IntegerLanes<uint8_t>, LogicalXor>();
-    case ReduceOp::Avg: return {};
+    case ReduceOp::Avg:
+    case ReduceOp::User:
+    case ReduceOp::UserOrdered: return {};
   }
   return {};
 }

@@ -62,7 +62,7 @@ class Reader {
 };
 
 bool is_error_code(uint32_t code) {
-  const auto last = static_cast<uint32_t>(Code::NotSupported), first_own = static_cast<uint32_t>(Code::Mismatch);
+  const auto last = static_cast<uint32_t>(Code::OperatorError), first_own = static_cast<uint32_t>(Code::Mismatch);
   return (code >= static_cast<uint32_t>(Code::SystemError) && code <= static_cast<uint32_t>(Code::Timeout)) ||
          (code >= first_own && code <= last);
 }

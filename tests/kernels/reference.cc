@@ -92,6 +92,8 @@ T combine_integers(ReduceOp op, T a, T b) {
     case ReduceOp::Bxor: return static_cast<T>(a ^ b);
     case ReduceOp::Land: return a && b;
     case ReduceOp::Lor: return a || b;
+    case ReduceOp::User:
+    case ReduceOp::UserOrdered: break;  // have no reference
   }
   return 0;
 }
