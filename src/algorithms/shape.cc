@@ -22,6 +22,18 @@ Tree knomial_tree(int nranks, Rank root, int radix) {
   return tree;
 }
 
+// A rank at a distance from the root hangs below the one at that distance with its lowest bit cleared.
+Tree in_order_tree(int nranks, Rank root) {
+  CCOM_ASSERT(root >= 0 && root < nranks);
+  Tree tree{root, std::vector<Rank>(static_cast<size_t>(nranks), -1), 1};
+  for (Rank rank = 0; rank < nranks; ++rank) {
+    const Rank distance = rank < root ? root - rank : rank - root;
+    const Rank above = distance & (distance - 1);
+    if (rank != root) tree.parent[static_cast<size_t>(rank)] = rank < root ? root - above : root + above;
+  }
+  return tree;
+}
+
 Level flat_level(Pattern pattern, int nranks) {
   CCOM_ASSERT(nranks >= 1);
   Level level{.pattern = pattern, .owners = nranks};

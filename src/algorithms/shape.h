@@ -21,6 +21,10 @@ int channels_of(const MessageAlgorithm& algorithm);
 // k-nomial tree over ranks 0..n-1 rotated so that `root` is its root: ceil(log_radix n) levels.
 Tree knomial_tree(int nranks, Rank root, int radix);
 
+// Two binomial trees back to back: the ranks above `root` and those below it, mirrored. Every subtree is a run of
+// ranks, so a reduction keeps their order. ceil(log2 n) levels at most.
+Tree in_order_tree(int nranks, Rank root);
+
 // Two binary trees, nobody inner in both (double_tree.cc), for `chunks` chunks each. root < 0: all ranks are in the
 // trees and each has a root of its own (AllReduce); else both have `root` (Broadcast, Reduce).
 std::vector<Tree> double_tree(int nranks, Rank root, int chunks);

@@ -5,8 +5,12 @@
 //
 // Depth d steps of the tree; broadcast and reduce send n bytes per edge, gather and scatter the subtree's units.
 // `chunks` blocks travel one behind another, so that a long vector needs about (d + chunks) / chunks of the time of
-// one. Reduce combines an inner rank's children and itself in one go: one rounding per level. Source: van de Geijn et
-// al., as reviewed in Chan et al., Collective communication: theory, practice, and experience, 2007.
+// one. Reduce combines an inner rank's children and itself in one go, in the order of their ranks: one rounding per
+// level. Source: van de Geijn et al., as reviewed in Chan et al., Collective communication: theory, practice, and
+// experience, 2007.
+//
+// A tree that gathers (Tree::gathers) sends every contribution up to the root, p n bytes, and combines them there in
+// rank order: for operators that do not commute, where no tree of the fabric keeps the order.
 //
 // Several trees carry a share of the vector each, on a channel of their own: double_tree.cc.
 #include <algorithm>
@@ -78,19 +82,46 @@ void broadcast(Builder& builder, const View& view, Share share, Location at_root
   }
 }
 
+// The root's parts of each block lie in rank order. Returns where its sums lie.
+Location reduce_at_root(Builder& builder, const View& view, Rank rank, Share share, Buffer result) {
+  const bool is_root = view.parent < 0;
+  const auto parts = static_cast<uint32_t>(view.own_subtree.size());
+  const uint32_t sums = is_root && result == Buffer::Scratch ? builder.new_scratch(share.count) : 0;
+  const uint32_t slots = parts > 1 ? builder.new_scratch(parts * share.count) : 0;
+  for (uint32_t i = 0; i < share.count; ++i) {
+    const uint32_t b = share.first + i;
+    const auto place = [&](Rank of) -> Location {
+      const auto found = std::ranges::lower_bound(view.own_subtree, of) - view.own_subtree.begin();
+      return {Buffer::Scratch, slots + i * parts + static_cast<uint32_t>(found)};
+    };
+    if (is_root) builder.copy({Buffer::Input, b}, place(rank), b, 1);
+    for (size_t c = 0; c < view.children.size(); ++c) {
+      for (const Rank from : view.subtrees[c]) builder.receive_into(view.children[c], place(from), b, 1, share.channel);
+    }
+    const Location sum{result, result == Buffer::Scratch ? sums + i : b};
+    if (is_root) builder.reduce(slots + i * parts, parts, sum, b, 1, true);
+    for (size_t of = 0; !is_root && of < view.own_subtree.size(); ++of) {
+      const Rank from = view.own_subtree[of];
+      builder.send_from(view.parent, from == rank ? Location{Buffer::Input, b} : place(from), b, 1, share.channel);
+    }
+  }
+  return {result, sums};
+}
+
 // Returns where this rank's sums lie.
-Location reduce(Builder& builder, const View& view, Share share, Buffer result) {
+Location reduce(Builder& builder, const View& view, Rank rank, Share share, Buffer result) {
   const auto parts = static_cast<uint32_t>(view.children.size()) + 1;
   const uint32_t sums = result == Buffer::Scratch && parts > 1 ? builder.new_scratch(share.count) : 0;
   const uint32_t slots = parts > 1 ? builder.new_scratch(parts * share.count) : 0;
+  const auto own = static_cast<uint32_t>(std::ranges::lower_bound(view.children, rank) - view.children.begin());
   for (uint32_t i = 0; i < share.count; ++i) {
     const uint32_t b = share.first + i;
     Location home{Buffer::Input, b};
     if (parts > 1) {
       const uint32_t first = slots + i * parts;
-      builder.copy(home, {Buffer::Scratch, first}, b, 1);
-      for (uint32_t c = 1; c < parts; ++c) {
-        builder.receive_into(view.children[c - 1], {Buffer::Scratch, first + c}, b, 1, share.channel);
+      builder.copy(home, {Buffer::Scratch, first + own}, b, 1);
+      for (uint32_t c = 0; c + 1 < parts; ++c) {
+        builder.receive_into(view.children[c], {Buffer::Scratch, first + c + (c < own ? 0 : 1)}, b, 1, share.channel);
       }
       home = {result, result == Buffer::Scratch ? sums + i : b};
       builder.reduce(first, parts, home, b, 1, view.parent < 0);
@@ -176,9 +207,11 @@ Plan vector_plan(const Call& call, const std::vector<Tree>& trees, const std::st
   }
   const uint32_t blocks = plan.blocks_per_unit;
   Builder builder(std::move(plan));
-  for (size_t t = 0; up && t < trees.size(); ++t) {
-    const View view = view_of(trees[t], call.rank, false);
-    reduce(builder, view, shares[t], view.parent < 0 ? Buffer::Output : Buffer::Scratch);
+  for (size_t t = 0; up && call.nranks > 1 && t < trees.size(); ++t) {
+    const View view = view_of(trees[t], call.rank, trees[t].gathers);
+    const Buffer result = view.parent < 0 ? Buffer::Output : Buffer::Scratch;
+    trees[t].gathers ? reduce_at_root(builder, view, call.rank, shares[t], result)
+                     : reduce(builder, view, call.rank, shares[t], result);
   }
   if (up && call.nranks == 1) builder.copy({Buffer::Input, 0}, {Buffer::Output, 0}, 0, blocks, true);
   for (size_t t = 0; down && t < trees.size(); ++t) {
@@ -197,7 +230,8 @@ Plan unit_plan(const Call& call, const Tree& tree, const std::string& algorithm)
     case Collective::Gather: gather(builder, view, call.rank); break;
     case Collective::Scatter: scatter(builder, view, call.rank); break;
     case Collective::ReduceScatter: {  // summed at the root, then handed out
-      const Location sums = reduce(builder, view, {0, n}, Buffer::Scratch);
+      const Location sums = tree.gathers && n > 1 ? reduce_at_root(builder, view, call.rank, {0, n}, Buffer::Scratch)
+                                                  : reduce(builder, view, call.rank, {0, n}, Buffer::Scratch);
       if (call.nranks == 1) {
         builder.copy(sums, {Buffer::Output, 0}, 0, 1, true);
       } else {

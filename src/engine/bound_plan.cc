@@ -88,6 +88,7 @@ Result<BoundPlan> bind(std::shared_ptr<const CompiledPlan> compiled, const Bindi
       out.channel = ref.channel;
       out.transport = ref.transport;
       out.peer = ref.rank;
+      out.peer_first = receives_left_operand(plan, step);
     }
     bound.steps.push_back(out);
   }

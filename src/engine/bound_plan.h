@@ -30,6 +30,7 @@ struct BoundStep {
   StepKind kind;
   Memory source_memory = Memory::Input, target_memory = Memory::Output;
   bool completes = false;
+  bool peer_first = false;  // ReceiveReduce: what the peer sends is the left operand
   uint16_t inputs = 0;
   uint16_t transport = 0;  // index of the channel's transport in the engine
   Rank peer = -1;

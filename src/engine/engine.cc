@@ -61,6 +61,7 @@ class Engine::Run {
   Status complete(uint32_t step) {
     --engine_.outstanding_[operation_.plan->steps[step].transport];
     posted_[step] = false;
+    CCOM_TRY(operator_status());
     executor_->done(step, ready_);
     return start_ready();
   }
@@ -82,12 +83,14 @@ class Engine::Run {
    public:
     void consume(size_t offset_bytes, ConstBytes bytes) override {
       const std::byte* inputs[] = {own + offset_bytes, bytes.data()};
+      if (peer_first) std::swap(inputs[0], inputs[1]);
       reduce(reduction, inputs, target + offset_bytes, bytes.size() / element_bytes);
     }
     Reduction reduction;
     const std::byte* own = nullptr;
     std::byte* target = nullptr;
     size_t element_bytes = 1;
+    bool peer_first = false;
   };
 
   // Local steps are done at once and make others ready, which are appended; so this is a plain loop.
@@ -100,6 +103,7 @@ class Engine::Run {
         continue;
       }
       step.kind == StepKind::Copy ? copy(step) : reduce_scratch(step);
+      CCOM_TRY(operator_status());
       executor_->done(s, ready_);
     }
     ready_.clear();
@@ -122,6 +126,7 @@ class Engine::Run {
         sink.own = source(step);
         sink.target = target(step);
         sink.element_bytes = size_of(operation_.plan->type);
+        sink.peer_first = step.peer_first;
         return step.channel->post_receive({operation_.envelope, step.size_bytes, nullptr, &sink, token});
       }
     }
@@ -143,9 +148,16 @@ class Engine::Run {
     reduce(reduction(step), inputs_, target(step), step.elements);
   }
 
+  // Before anything is sent that a user's operator has failed to make.
+  Status operator_status() const {
+    return operation_.user != nullptr && operation_.user->has_failed() ? operation_.user->failure() : Status();
+  }
+
   Reduction reduction(const BoundStep& step) const {
     const bool divides = step.completes && operation_.plan->op == ReduceOp::Avg;
-    return {operation_.plan->type, operation_.plan->op, divides ? operation_.contributions : 0};
+    return {
+        operation_.plan->type, operation_.plan->op, divides ? operation_.contributions : 0, Rounding::NearestEven, 0,
+        operation_.user};
   }
 
   const std::byte* source(const BoundStep& step) const { return begin_of(step.source_memory) + step.source; }

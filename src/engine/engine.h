@@ -28,7 +28,8 @@ struct Operation {
   std::byte* output = nullptr;
   std::byte* bank = nullptr;  // Memory::Bank
   Envelope envelope;
-  uint32_t contributions = 1;  // what an average divides by
+  uint32_t contributions = 1;    // what an average divides by
+  UserOperator* user = nullptr;  // of plans bound to a user's operator
 };
 
 // Says what an envelope means, for the text of a mismatch; the communicator implements it.

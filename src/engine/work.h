@@ -18,7 +18,7 @@ namespace ccom {
 // A value that can be moved. Empty: may not be called.
 class Work {
  public:
-  static constexpr size_t kRoom = 104;  // of a request with all that it keeps
+  static constexpr size_t kRoom = 112;  // of a request with all that it keeps
 
   Work() = default;
   template <typename Fn>

@@ -39,7 +39,7 @@ uint64_t CollectiveSpec::word(Rank rank, uint64_t item) const {
   return mix(seed_ ^ mix(static_cast<uint64_t>(rank) << 40 ^ item)) % kPrime;
 }
 
-Value CollectiveSpec::contribution(Rank rank, uint64_t item) const { return leaf(word(rank, item), item); }
+Value CollectiveSpec::contribution(Rank rank, uint64_t item) const { return leaf(word(rank, item), item, rank); }
 
 uint64_t CollectiveSpec::expected(uint64_t item) {
   const auto [known, is_new] = expected_.try_emplace(item, 0);

@@ -12,7 +12,7 @@ namespace {
 
 // What a rank puts in of a block.
 Value contribution(Rank rank, uint32_t block) {
-  return leaf(mix(mix(static_cast<uint64_t>(rank) << 40) + block) % kPrime, 0);
+  return leaf(mix(mix(static_cast<uint64_t>(rank) << 40) + block) % kPrime, 0, rank);
 }
 
 Status defect(const NodePlan& plan, const char* what) {

@@ -22,7 +22,7 @@ namespace ccom {
 enum class StepKind : uint8_t {
   Send,           // source -> peer
   Receive,        // peer -> target
-  ReceiveReduce,  // target = source op what peer sends; source is this rank's own part
+  ReceiveReduce,  // target = source op what peer sends, or, of a peer of lower rank, what it sends op source
   Copy,           // target = source
   Reduce,  // target = source op source+count op source+2*count ...: `inputs` runs of scratch slots, in that order
 };
@@ -77,5 +77,8 @@ struct Plan {
   int64_t output_shift() const { return in_place_shift(collective, rank) * int64_t{blocks_per_unit}; }
   friend bool operator==(const Plan&, const Plan&) = default;
 };
+
+// Of a ReceiveReduce: whether what the peer sends is the left operand.
+inline bool receives_left_operand(const Plan& plan, const Step& step) { return step.peer < plan.rank; }
 
 }  // namespace ccom

@@ -46,7 +46,8 @@ struct ProgramCase {
 };
 
 struct ProgramReport {
-  int max_roundings = 0;  // on the longest path to a result
+  int max_roundings = 0;    // on the longest path to a result
+  bool keeps_order = true;  // no result has its contributions in another order than that of the ranks
 };
 
 // One case. An InternalError names the rank, the stage and the broken rule; a missing or doubled contribution is named.

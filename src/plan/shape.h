@@ -63,6 +63,8 @@ struct Tree {
   Rank root = 0;
   std::vector<Rank> parent;
   int chunks = 1;
+  // Sums: inner ranks hand on what they are given, and the root alone combines, in rank order whatever the tree.
+  bool gathers = false;
   friend bool operator==(const Tree&, const Tree&) = default;
 };
 

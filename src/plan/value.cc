@@ -7,7 +7,9 @@
 
 namespace ccom {
 
-Value leaf(uint64_t word, uint64_t origin) { return {word, mix(word ^ 0x5bd1e995), origin, 0, false}; }
+Value leaf(uint64_t word, uint64_t origin, Rank rank) {
+  return {word, mix(word ^ 0x5bd1e995), origin, 0, false, {rank, rank}};
+}
 
 Value combine(const Value& a, const Value& b) {
   Value result;
@@ -16,6 +18,8 @@ Value combine(const Value& a, const Value& b) {
   result.origin = a.origin;
   result.roundings = std::max(a.roundings, b.roundings);
   result.completed = a.completed || b.completed;  // an error if it happens; checked where it is combined
+  if (a.ranks.is_in_order() && b.ranks.is_in_order() && a.ranks.last + 1 == b.ranks.first)
+    result.ranks = {a.ranks.first, b.ranks.last};
   return result;
 }
 
@@ -32,6 +36,7 @@ Value whole_of(std::span<const Value> pieces, bool& is_whole) {
   for (const Value& piece : pieces) {
     is_whole &= piece.sum == whole.sum && piece.completed == whole.completed;
     is_uniform &= piece.expression == pieces[0].expression;
+    if (piece.ranks != pieces[0].ranks) whole.ranks = {};
     hash = mix(hash * 3 + mix(piece.expression));
     whole.roundings = std::max(whole.roundings, piece.roundings);
   }

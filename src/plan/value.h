@@ -7,9 +7,17 @@
 #include <cstdint>
 #include <span>
 
+#include "base/types.h"
 #include "plan/fingerprint.h"
 
 namespace ccom {
+
+// Ranks whose contributions an expression holds from left to right: first, first + 1, ... last. Otherwise none.
+struct RankRun {
+  Rank first = -1, last = -1;
+  bool is_in_order() const { return first >= 0; }
+  friend bool operator==(const RankRun&, const RankRun&) = default;
+};
 
 struct Value {
   uint64_t sum = 0;         // fingerprint of the contributions
@@ -17,14 +25,15 @@ struct Value {
   uint64_t origin = 0;      // which piece of data it is; pieces with different origins never mix
   int roundings = 0;        // combinations on the longest path
   bool completed = false;
+  RankRun ranks{};
   friend bool operator==(const Value&, const Value&) = default;
 };
 
-// A contribution. `word`: below kPrime.
-Value leaf(uint64_t word, uint64_t origin);
+// A rank's contribution. `word`: below kPrime.
+Value leaf(uint64_t word, uint64_t origin, Rank rank);
 
-// Of two values with the same origin. Symmetric in the operands: a + b and b + a have the same bits. Without a
-// rounding.
+// Of two values with the same origin, a on the left. But for `ranks` symmetric in the operands: a + b and b + a have
+// the same bits. Without a rounding.
 Value combine(const Value& a, const Value& b);
 // What the combination of `inputs` values in list order becomes once it is stored. A sum of more than two rounds once:
 // other bits than the same sums one by one.

@@ -191,6 +191,7 @@ class SymbolicRun {
     if (!event.in_flight) CCOM_TRY(load(*event.rank, event.step, 0, event.in_flight.emplace()));
     SymbolicBlocks& blocks = *event.in_flight;
     if (to.kind == StepKind::ReceiveReduce) {
+      if (!receives_left_operand(*event.receiver->plan, to)) std::swap(blocks, event.own);
       CCOM_TRY(add(*event.receiver, event.receive_step, blocks, event.own));
       for (Placed& placed : blocks) round_once(placed.value, 2);
     }
@@ -265,6 +266,7 @@ class SymbolicRun {
         return wrong(plan, b, "is another expression than on another rank: bits may differ");
       }
       report_.max_roundings = std::max(report_.max_roundings, value.roundings);
+      report_.keeps_order &= !spec_.reduces() || value.ranks == RankRun{0, plan.nranks - 1};
     }
     size_t sent = 0;
     for (const Step& step : plan.steps) sent += step.kind == StepKind::Send ? step.count : 0;

@@ -15,6 +15,9 @@
 //    places: bitwise equal results.
 // 7. Each result passes exactly one step marked `completes`, and that step really completes it.
 //
+// Whether results hold their contributions in rank order, read from left to right (VerifyReport::keeps_order), is no
+// rule: it is asked of plans for operators that do not commute.
+//
 // Everywhere 1-4 hold for every step of every rank. 5-7 hold for all blocks, or, with VerifyOptions::blocks, for the
 // blocks that were drawn: an error in a share f of the data then goes unseen with probability (1 - f)^blocks, so a
 // single wrong message among thousands usually does. The same goes for lengths of blocks in scratch (1). Small sizes
@@ -38,6 +41,7 @@ struct VerifyReport {
   uint64_t steps = 0;          // of all ranks
   uint64_t items = 0;          // blocks of data that the collective moves or sums
   uint64_t followed = 0;       // those of them that rules 5-7 were checked for
+  bool keeps_order = true;     // no result has its contributions in another order than that of the ranks
 };
 
 struct VerifyOptions {

@@ -13,6 +13,11 @@ namespace ccom {
 // Two-dimensional tori need four channels between ranks, which are opened only if somebody asks.
 inline bool asks_for_torus(std::string_view forced) { return forced.find("torus") != std::string_view::npos; }
 
+// Those that keep rank order are candidates where an operator needs it, or somebody asks.
+inline bool asks_for_order(std::string_view forced) {
+  return forced.find("in_order") != std::string_view::npos || forced.find("gather_tree") != std::string_view::npos;
+}
+
 // ConfigError with what there is, unless every part of `forced` names a collective, if any, and an algorithm.
 Status check_forced(std::string_view forced);
 

@@ -156,7 +156,8 @@ NodeChoice node_choice(const Topology& topology, const Question& question, const
       const size_t block_bytes = geometry.block_elements(0, 0);
       choices.push_back(choice_of({program, stage, group, block_bytes, geometry.tiles(), machine.machine},
                                   is_alike ? domains_of(topology, host) : none,
-                                  is_alike ? cache_groups_of(topology, host) : none, question.narrow_float));
+                                  is_alike ? cache_groups_of(topology, host) : none,
+                                  question.narrow_float || question.ordered));
     }
     if (choices.empty()) break;
     if (!is_alike || std::ranges::count(choices, choices[0]) == std::ssize(choices)) return choices[0];

@@ -163,6 +163,7 @@ Tree read_tree(const JsonAt& at, const AlgorithmUse& use) {
   tree.root = static_cast<Rank>(root.integer(0, use.members - 1));
   tree.parent = integers_at<Rank>(parent, -1, use.members - 1);
   if (object.has("chunks")) tree.chunks = static_cast<int>(object.at("chunks").integer(1, kMostTreeChunks));
+  if (object.has("gathers")) tree.gathers = object.at("gathers").boolean();
   object.finish();
   if (is_rooted(use.collective) && tree.root != use.root) at.problem.add(root.path, "is not the stage's root");
   if (tree.parent.size() != static_cast<size_t>(use.members)) {
@@ -183,7 +184,9 @@ Tree read_tree(const JsonAt& at, const AlgorithmUse& use) {
 }
 
 ordered_json json_of(const Tree& tree) {
-  return {{"root", tree.root}, {"parent", tree.parent}, {"chunks", tree.chunks}};
+  ordered_json object = {{"root", tree.root}, {"parent", tree.parent}, {"chunks", tree.chunks}};
+  if (tree.gathers) object["gathers"] = true;
+  return object;
 }
 
 Radix read_radix(const JsonAt& at, const AlgorithmUse& use) {

@@ -6,7 +6,8 @@
 // Candidates are the programs whose links exist: through the memory of hosts, by messages, or both. Each is priced with
 // the topology's speeds (algorithms/cost.h, node_cost.h); the cheapest one that keeps the accuracy promise wins: narrow
 // floating types may be rounded once inside a host and ceil(log2 hosts) times more across hosts, where a candidate
-// exists that keeps to it.
+// exists that keeps to it. For operators that do not commute those alone are legal that keep contributions in rank
+// order (algorithms/rank_order.h).
 #pragma once
 
 #include <string>
@@ -43,6 +44,7 @@ struct Question {
   size_t bytes = 0;           // of the largest buffer involved: the vector, or all units together
   bool narrow_float = false;  // and reducing
   Rank root = -1;
+  bool ordered = false;  // a reduction whose contributions must stay in rank order
 };
 
 // What an expected time is made of where no fabric is imposed. Inside hosts and between them may overlap.

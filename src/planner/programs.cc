@@ -10,6 +10,9 @@ namespace {
 
 // Units of scratch per unit of data, on the rank that needs most.
 double scratch_units(const MessageAlgorithm& algorithm, Collective collective, int nranks) {
+  if (algorithm.kind == MessageAlgorithm::Kind::Tree && algorithm.tree.gathers) {
+    return (collective == Collective::ReduceScatter ? nranks : 1) * (nranks + 1.0);
+  }
   if (algorithm.kind == MessageAlgorithm::Kind::Tree) {
     std::vector<double> parts(algorithm.tree.parent.size(), 2);  // a rank's own part, and the sum
     for (const Rank parent : algorithm.tree.parent) {
@@ -31,6 +34,7 @@ double scratch_units(const MessageAlgorithm& algorithm, Collective collective, i
 // Can every rank's plan work on an element range of each unit? Runs of several units must not occur.
 bool can_be_tiled(const MessageAlgorithm& algorithm, Collective collective) {
   if (reduces(collective) && !is_per_rank(collective)) return true;
+  if (algorithm.kind == MessageAlgorithm::Kind::Tree && algorithm.tree.gathers) return true;
   if (collective != Collective::ReduceScatter || algorithm.kind != MessageAlgorithm::Kind::Staged) return false;
   return algorithm.staged.levels.size() == 1 && algorithm.staged.levels[0].pattern != Pattern::Circulant;
 }

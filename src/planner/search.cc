@@ -6,6 +6,7 @@
 #include <span>
 
 #include "algorithms/collectives.h"
+#include "algorithms/rank_order.h"
 #include "algorithms/stage_cost.h"
 #include "base/collective.h"
 #include "planner/fabric_search.h"
@@ -84,6 +85,8 @@ class Search {
       case Collective::SendReceive: add({"direct", MessageAlgorithm::Kind::Pairwise}); break;
       default: find_rooted(); break;
     }
+    if (reduces(question_.collective) && (question_.ordered || asks_for_order(settings_.forced))) add_in_order();
+    if (question_.ordered) keep_order();
     return std::move(candidates_);
   }
 
@@ -242,6 +245,23 @@ class Search {
     add_tree("knomial8", knomial_tree(n_, question_.root, 8), true);
     add_double_tree();
     add_tree("tree", machine_tree(topology_, question_.root), false);
+  }
+
+  // What keeps contributions in rank order: for any root, and anywhere.
+  void add_in_order() {
+    const Rank root = std::max(question_.root, 0);
+    if (is_rooted(question_.collective)) add_tree("in_order", in_order_tree(n_, root), true);
+    Tree tree = machine_tree(topology_, root);
+    tree.gathers = true;
+    add({"gather_tree", MessageAlgorithm::Kind::Tree, {}, std::move(tree)});
+  }
+
+  void keep_order() {
+    for (Candidate& candidate : candidates_) {
+      if (!candidate.legal || keeps_rank_order(candidate.program)) continue;
+      candidate.legal = false;
+      candidate.note = "does not combine contributions in rank order, and the operator is not commutative";
+    }
   }
 
   void find_alltoall() {

@@ -19,6 +19,21 @@ std::vector<double> subtree_shares(const Tree& tree) {
   return shares;
 }
 
+// What each rank sends up, as a share of the data.
+std::vector<double> shares_up(const Tree& tree, Collective collective) {
+  if (!tree.gathers && (!is_per_rank(collective) || collective == Collective::ReduceScatter))
+    return std::vector<double>(tree.parent.size(), 1);
+  std::vector<double> shares = subtree_shares(tree);
+  const double each = tree.gathers ? static_cast<double>(tree.parent.size()) : 1;
+  for (double& share : shares) share *= each;
+  return shares;
+}
+
+// How many parts are combined at one place.
+double parts_of_sum(const Tree& tree, double widest) {
+  return tree.gathers ? static_cast<double>(tree.parent.size()) : widest + 1;
+}
+
 }  // namespace
 
 // Chunks follow one another down (or up) the trees, as fast as the wire or core that most edges share, or the rank with
@@ -45,12 +60,13 @@ Price price_trees(const Mediums& mediums, Collective collective, double n, const
   const double part = 1 / static_cast<double>(trees.size());
   for (const Tree& tree : trees) {
     const std::vector<double> below = by_unit ? subtree_shares(tree) : std::vector<double>(nranks, 1);
+    const std::vector<double> sent_up = shares_up(tree, collective);
     std::vector<double> edge_ns(nranks);
     for (size_t r = 0; r < nranks; ++r) {
       if (tree.parent[r] < 0) continue;
       edge_ns[r] = medium.post_ns;
       const double carried_down = down ? part * (collective == Collective::AllGather ? 1 : below[r]) : 0;
-      const double carried_up = up ? part * (collective == Collective::ReduceScatter ? 1 : below[r]) : 0;
+      const double carried_up = up ? part * sent_up[r] : 0;
       far_ns = std::max(far_ns, carried_down * medium.receive_ns + carried_up * medium.send_ns);
       mediums.for_busy(tree.parent[r], static_cast<Rank>(r), true, medium, [&](uint32_t which, const Wire& wire) {
         edge_ns[r] += wire.speed.latency_ns;
@@ -86,7 +102,8 @@ Price price_trees(const Mediums& mediums, Collective collective, double n, const
   const double waits_ns =
       ways * (deepest_ns + chunks * widest * medium.message_ns + (chunks - 1) * medium.chunk_wait_ns) +
       (down ? (widest - 1) * medium.post_ns : 0);
-  const double sums_ns = reduces(collective) ? (depth + chunks - 1) * (widest + 1) * chunk * mediums.reduce_ns() : 0;
+  const double parts = reduces(collective) ? parts_of_sum(trees[0], widest) : 0;
+  const double sums_ns = (depth + chunks - 1) * parts * chunk * mediums.reduce_ns();
   Price price;
   price.cost = {ways * (depth + chunks - 1), ways * widest * chunks, halves ? n : ways * widest * part * n, 0};
   price.add(medium.kind, waits_ns, first_ns + (chunks - 1) * interval_ns + sums_ns);

@@ -69,6 +69,17 @@ TEST(PlanFile, EveryCandidateComesBack) {
 }
 
 // As lists of steps, too.
+TEST(PlanFile, ATreeThatGathersComesBack) {
+  const Topology topology = *make_topology("torus:3x5");
+  const auto choice = choose(topology, {.forced = "gather_tree"}, {.collective = Collective::AllReduce, .bytes = 64});
+  ASSERT_TRUE(choice) << choice.error().message();
+  EXPECT_TRUE(choice->program().stages[0].messages.tree.gathers);
+  const std::vector<PlanEntry> entries{{choice->program(), 64, 128}};
+  const auto read = plans_from_json(to_json(entries));
+  ASSERT_TRUE(read) << read.error().message();
+  EXPECT_EQ(*read, entries);
+}
+
 TEST(PlanFile, EveryStepComesBack) {
   size_t steps = 0;
   const Topology topology = *make_topology("trn1.32xlarge");

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Operators that do not commute: on every shape of machine there is a program for each reduction, and all that are
+// legal keep the contributions in rank order, by the verifier's expression; what the planner knows of programs without
+// proving them (keeps_rank_order) is never more than that.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "algorithms/rank_order.h"
+#include "algorithms/shape.h"
+#include "algorithms/stage_plans.h"
+#include "base/collective.h"
+#include "plan/program_verify.h"
+#include "planner/planner.h"
+#include "topology/topology.h"
+
+namespace ccom {
+namespace {
+
+constexpr Collective kReductions[] = {Collective::AllReduce, Collective::ReduceScatter, Collective::Reduce};
+
+// hosts[i] ranks on host i, host by host, or dealt out in turn.
+Topology hosts_of(std::vector<int> hosts, bool in_turn) {
+  std::vector<RankView> views;
+  const auto add = [&](size_t host) {
+    RankView view;
+    view.host.id = view.host.name = "host" + std::to_string(host);
+    view.host.cpus = 8;
+    view.host.nics = {{.name = "eth0", .kind = "ethernet", .bytes_per_second = 3e9}};
+    views.push_back(view);
+    --hosts[host];
+  };
+  while (std::ranges::any_of(hosts, [](int left) { return left > 0; })) {
+    for (size_t host = 0; host < hosts.size(); ++host) {
+      while (hosts[host] > 0) {
+        add(host);
+        if (in_turn) break;
+      }
+    }
+  }
+  return *merge(views);
+}
+
+class RankOrder {
+ public:
+  RankOrder(Topology topology, Settings settings) : topology_(std::move(topology)), settings_(std::move(settings)) {}
+
+  void check() {
+    const Rank n = topology_.nranks();
+    for (const Collective collective : kReductions) {
+      const std::vector<Rank> roots =
+          is_rooted(collective) ? std::vector<Rank>{0, n / 2, n - 1} : std::vector<Rank>{-1};
+      for (const Rank root : roots) {
+        for (const size_t bytes : {size_t{8}, size_t{64} << 10, size_t{64} << 20})
+          check({collective, bytes, false, root});
+      }
+    }
+  }
+
+ private:
+  void check(Question question) {
+    const Result<Choice> any = choose(topology_, settings_, question);
+    question.ordered = true;
+    const Result<Choice> ordered = choose(topology_, settings_, question);
+    ASSERT_TRUE(any && ordered) << text(question) << ordered.error().message();
+    EXPECT_TRUE(ordered->candidates[ordered->chosen].legal) << text(question);
+    for (const Candidate& candidate : ordered->candidates) {
+      if (!candidate.legal) continue;
+      EXPECT_TRUE(keeps_order(candidate.program)) << text(question) << candidate.program.algorithm;
+    }
+    for (const Candidate& candidate : any->candidates) {
+      if (!candidate.legal || !keeps_rank_order(candidate.program)) continue;
+      EXPECT_TRUE(keeps_order(candidate.program)) << text(question) << candidate.program.algorithm << " is trusted";
+    }
+  }
+
+  std::string text(const Question& question) const {
+    return std::string(name_of(question.collective)) + " of " + std::to_string(topology_.nranks()) + " ranks, " +
+           std::to_string(question.bytes) + " bytes, root " + std::to_string(question.root) + ": ";
+  }
+
+  bool keeps_order(const Program& program) {
+    for (const auto& [known, keeps] : proved_) {
+      if (known == program) return keeps;
+    }
+    const Result<ProgramReport> report = verify_program(program, {stage_plan, stage_node_plan});
+    EXPECT_TRUE(report) << program.algorithm << ": " << report.error().message();
+    proved_.emplace_back(program, report && report->keeps_order);
+    return proved_.back().second;
+  }
+
+  const Topology topology_;
+  const Settings settings_;
+  std::vector<std::pair<Program, bool>> proved_;
+};
+
+const Settings kThroughMemory{.shared_memory = true};
+
+TEST(RankOrder, IsKeptOnOneHost) {
+  for (const int ranks : {1, 2, 3, 4, 8}) {
+    RankOrder(hosts_of({ranks}, false), kThroughMemory).check();
+    RankOrder(hosts_of({ranks}, false), {}).check();
+  }
+}
+
+class RankOrderOnHosts : public testing::TestWithParam<std::vector<int>> {};
+
+TEST_P(RankOrderOnHosts, IsKept) {
+  for (const bool in_turn : {false, true}) {
+    RankOrder(hosts_of(GetParam(), in_turn), kThroughMemory).check();
+    RankOrder(hosts_of(GetParam(), in_turn), {}).check();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, RankOrderOnHosts,
+                         testing::Values(std::vector{1, 1}, std::vector{2, 2}, std::vector{4, 4}, std::vector{3, 5},
+                                         std::vector{5, 1, 2}, std::vector{1, 4}, std::vector{2, 2, 2},
+                                         std::vector{2, 2, 3, 2}, std::vector{1, 1, 1, 1, 1}));
+
+TEST(RankOrder, IsKeptOnImposedFabrics) {
+  for (const char* fabric :
+       {"ring:3", "ring:5", "torus:2x2", "torus:3x4", "torus:4x4", "trn1.32xlarge", "2*trn1.32xlarge/1"}) {
+    const Result<Topology> topology = make_topology(fabric);
+    ASSERT_TRUE(topology) << fabric << ": " << topology.error().message();
+    if (topology->nranks() > 32) continue;
+    RankOrder(*topology, {}).check();
+  }
+}
+
+// Where ranks lie host by host, the programs for several hosts serve; dealt out in turn they would change the order.
+TEST(RankOrder, DecidesWhichProgramsAreLegal) {
+  const Question question{.collective = Collective::AllReduce, .bytes = 1 << 20, .ordered = true};
+  const auto legal_ones = [&](bool in_turn) {
+    std::vector<std::string> names;
+    const Choice choice = *choose(hosts_of({4, 4}, in_turn), kThroughMemory, question);
+    for (const Candidate& candidate : choice.candidates) {
+      if (candidate.legal) names.push_back(candidate.program.algorithm);
+    }
+    std::ranges::sort(names);
+    return names;
+  };
+  EXPECT_EQ(legal_ones(false), (std::vector<std::string>{"gather_tree", "hierarchical_doubling", "hierarchical_leaders",
+                                                         "hierarchical_messages", "hierarchical_sharded", "one_shot",
+                                                         "recursive_doubling", "tree", "two_shot"}));
+  EXPECT_EQ(legal_ones(true), (std::vector<std::string>{"gather_tree", "one_shot", "recursive_doubling", "two_shot"}));
+}
+
+TEST(RankOrder, RefusesAnAlgorithmThatChangesIt) {
+  const Settings settings{.forced = "ring", .shared_memory = true};
+  const Question question{.collective = Collective::AllReduce, .bytes = 1 << 20, .ordered = true};
+  const Result<Choice> choice = choose(hosts_of({4}, false), settings, question);
+  ASSERT_FALSE(choice);
+  EXPECT_EQ(choice.error().code(), Code::NotSupported);
+  EXPECT_NE(choice.error().message().find("rank order"), std::string::npos) << choice.error().message();
+}
+
+TEST(RankOrder, CanBeAskedForByName) {
+  const Question question{.collective = Collective::Reduce, .bytes = 4096, .root = 1};
+  for (const char* name : {"in_order", "reduce:gather_tree"}) {
+    const Settings settings{.forced = name, .shared_memory = true};
+    const Result<Choice> choice = choose(hosts_of({4}, false), settings, question);
+    ASSERT_TRUE(choice) << choice.error().message();
+    EXPECT_TRUE(std::string(name).ends_with(choice->program().algorithm)) << choice->program().algorithm;
+  }
+}
+
+// The verifier sees a changed order, and so does the planner.
+TEST(RankOrder, SeesFaults) {
+  const Topology topology = hosts_of({4, 4}, false);
+  const Question question{.collective = Collective::AllReduce, .bytes = 1 << 20, .ordered = true};
+  Settings settings = kThroughMemory;
+  settings.forced = "hierarchical_leaders";
+  Program program = choose(topology, settings, question)->program();
+  const auto is_kept = [](const Program& tried) {
+    const Result<ProgramReport> report = verify_program(tried, {stage_plan, stage_node_plan});
+    EXPECT_TRUE(report) << report.error().message();
+    EXPECT_EQ(report->keeps_order, keeps_rank_order(tried));
+    return report->keeps_order;
+  };
+  EXPECT_TRUE(is_kept(program));
+  for (Stage& stage : program.stages) {
+    if (stage.where != Stage::Where::Across) continue;
+    for (auto& group : stage.groups) std::swap(group[0], group[1]);
+  }
+  EXPECT_FALSE(is_kept(program)) << "hosts in another order";
+
+  settings.forced = "gather_tree";
+  program = choose(topology, settings, question)->program();
+  EXPECT_TRUE(is_kept(program));
+  Tree& tree = program.stages[0].messages.tree;
+  tree = knomial_tree(8, 1, 2);
+  EXPECT_FALSE(is_kept(program)) << "ranks 2 to 7, then 0, hang below rank 1";
+}
+
+}  // namespace
+}  // namespace ccom
