@@ -82,6 +82,7 @@ typedef enum {
   ccomConfigError = 36,    /* a setting is wrong or differs between ranks */
   ccomTransportError = 37, /* a transport failed, but not because of a dead peer */
   ccomNotSupported = 38,   /* valid, but not supported by this build, machine or fabric */
+  ccomOperatorError = 39,  /* a function given to ccomRedOpCreate has failed; the text names the rank and the reason */
   ccomResultForceInt = 0x7fffffff
 } ccomResult_t;
 
@@ -108,7 +109,7 @@ typedef enum {
 } ccomDataType_t;
 
 /*
- * 0..4 are NCCL's numbers. Values from ccomNumOps are operators created by ccomRedOpCreatePreMulSum.
+ * 0..4 are NCCL's numbers. Values from ccomNumOps are operators created by ccomRedOpCreatePreMulSum or ccomRedOpCreate.
  * Valid pairs: sum, prod, avg: every type but bool for avg; max, min: every type but complex (a NaN wins; +0 is above
  * -0); band, bor, bxor: integers and bool; land, lor: integers and bool, result 0 or 1. For bool sum is "or" and
  * prod is "and". Integer sums wrap; integer avg divides the wrapped sum, truncating towards zero.
@@ -127,7 +128,7 @@ typedef enum {
   ccomNumOps = 64,
   ccomBuiltinOpForceInt = 0x7fffffff
 } ccomBuiltinOp_t;
-/* A ccomBuiltinOp_t, or an operator of ccomRedOpCreatePreMulSum. */
+/* A ccomBuiltinOp_t, or an operator of ccomRedOpCreatePreMulSum or ccomRedOpCreate. */
 typedef int ccomRedOp_t;
 
 /* When ccomRedOpCreatePreMulSum's scalar is read. */
@@ -487,7 +488,39 @@ CCOM_API ccomResult_t ccomWinGetPeerPtr(ccomWindow_t window, int peer, void** po
  * product is rounded to the type before the sum. */
 CCOM_API ccomResult_t ccomRedOpCreatePreMulSum(ccomRedOp_t* op, void* scalar, ccomDataType_t type,
                                                ccomScalarResidence_t residence, ccomComm_t comm);
-/* Frees an operator of ccomRedOpCreatePreMulSum. */
+/* The function of an operator: inout[i] = in[i] op inout[i] for i = 0 ... count - 1, elements of `type`, so the left
+ * operand is `in`, as in MPI. ccomSuccess, or anything else for a failure. context: what was passed to ccomRedOpCreate.
+ *
+ * Vectors are cut into pieces anyhow: element i of the result may depend on element i of the operands only. Both
+ * pointers are multiples of the element's size, whatever the buffers of the call are, and never overlap; inout is
+ * ccom's own memory, `in` must not be written. 16- and 8-bit floating types come as they are. It is called in the
+ * thread that runs the call: the caller's, a stream's, or one of a group; by several at a time if there are several
+ * communicators. It must not call ccom with the same communicator, and it delays the call: other ranks wait for it. */
+typedef ccomResult_t (*ccomRedOpFn)(const void* in, void* inout, size_t count, ccomDataType_t type, void* context);
+/* How operands of an operator may be moved. All operators must be associative. */
+typedef enum {
+  ccomRedOpOrdered = 0,     /* they stay in rank order: x0 op x1 op x2 ..., with any grouping */
+  ccomRedOpCommutative = 1, /* they may change places: op(a, b) and op(b, a) have the same bits */
+  ccomRedOpOrderForceInt = 0x7fffffff
+} ccomRedOpOrder_t;
+/* An operator for ccomAllReduce, ccomReduceScatter and ccomReduce on `comm`, of every type. Local. All ranks must
+ * create a communicator's operators of this kind in the same order and with the same `order`: they are told apart by
+ * their number, and calls with different ones are ccomMismatch. The function and its context may differ; they belong to
+ * the caller, and must exist until the operator is destroyed and the calls that use it are over.
+ *
+ * The function sees every contribution once for each result, and nothing else; of one rank it is not called. Which
+ * operands are grouped depends on the size, the ranks and the machine, like that of sums, and is the same on all ranks,
+ * in every run: results are bitwise equal if the function's are. ccomConfig_t.rounding has no effect. A call returns
+ * when all ranks have combined what they have to.
+ *
+ * If the function fails on a rank, or throws a C++ exception, the call is ccomOperatorError on all ranks, with the rank
+ * and the code or the exception's text, and the function is not called any more; like every error of a call it is
+ * final. An algorithm that is asked for (CCOM_ALGO) and changes the order of operands is ccomNotSupported for calls
+ * with an ordered operator, such a program of CCOM_PLAN ccomConfigError; neither has an effect. */
+CCOM_API ccomResult_t ccomRedOpCreate(ccomRedOp_t* op, ccomRedOpFn function, void* context, ccomRedOpOrder_t order,
+                                      ccomComm_t comm);
+/* Frees an operator of ccomRedOpCreatePreMulSum or ccomRedOpCreate. Local. Calls that have been made with it, on
+ * streams too, are not affected. */
 CCOM_API ccomResult_t ccomRedOpDestroy(ccomRedOp_t op, ccomComm_t comm);
 
 /* ---- Collectives ------------------------------------------------------------------------------------------------ */

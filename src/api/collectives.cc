@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Collectives, point-to-point calls and operators: converts arguments into a Request.
+// Collectives and point-to-point calls: converts arguments into a Request.
 #include <string>
 
 #include "api/handles.h"
@@ -50,9 +50,9 @@ Status check_buffers(Collective collective, const Arguments& a, Rank rank, int n
       .with_cure("use separate buffers, or the in-place form documented in ccom.h");
 }
 
-// Builtin operators by number; premultiplied sums by handle.
+// Builtin operators by number; premultiplied sums and operators of users by handle.
 Status resolve_operator(ccomComm_t comm, const Arguments& a, Request& request,
-                        std::shared_ptr<const PreMultiplied>& keep) {
+                        std::shared_ptr<const CreatedOperator>& keep) {
   if (a.op >= ccomNumOps) {
     const Lock lock(comm->operators_mutex);
     const auto index = static_cast<size_t>(a.op - ccomNumOps);
@@ -60,6 +60,11 @@ Status resolve_operator(ccomComm_t comm, const Arguments& a, Request& request,
       return error(Code::InvalidArgument, "op %d is not an operator of this communicator, or was destroyed", a.op);
     }
     keep = comm->operators[index];
+    if (keep->user != nullptr) {
+      request.op = keep->user->op();
+      request.user = keep->user.get();
+      return {};
+    }
     if (keep->type != request.type) {
       return error(Code::InvalidArgument, "op %d was created for %s, but the call is for %s", a.op,
                    std::string(name_of(keep->type)).c_str(), std::string(name_of(request.type)).c_str());
@@ -92,7 +97,7 @@ ccomResult_t call(const char* function, Collective collective, const Arguments& 
     request.type = static_cast<DataType>(a.type);
     request.root = is_rooted(collective) ? a.root : -1;
     request.timeout_ms = comm->communicator->timeout_ms();
-    std::shared_ptr<const PreMultiplied> keep;
+    std::shared_ptr<const CreatedOperator> keep;
     if (reduces(collective)) CCOM_TRY(resolve_operator(comm, a, request, keep));
     return submit(comm, stream, request, std::move(keep));
   });
@@ -204,46 +209,4 @@ ccomResult_t ccomSend(const void* send, size_t count, ccomDataType_t type, int p
 
 ccomResult_t ccomRecv(void* recv, size_t count, ccomDataType_t type, int peer, ccomComm_t comm, ccomStream_t stream) {
   return transfer("ccomRecv", false, {.recv = recv, .count = count, .type = type, .peer = peer}, comm, stream);
-}
-
-ccomResult_t ccomRedOpCreatePreMulSum(ccomRedOp_t* op, void* scalar, ccomDataType_t type,
-                                      ccomScalarResidence_t residence, ccomComm_t comm) {
-  return guarded("ccomRedOpCreatePreMulSum", [&]() -> Status {
-    if (op == nullptr || scalar == nullptr) return error(Code::InvalidArgument, "op or scalar is NULL");
-    CCOM_TRY(check_handle(comm));
-    CCOM_TRY(check_size(1, type, 1));
-    const auto data_type = static_cast<DataType>(type);
-    const size_t bytes = size_of(data_type);
-    if (data_type == DataType::Bool)
-      return error(Code::InvalidArgument, "type %d cannot be multiplied", static_cast<int>(type));
-    if (residence != ccomScalarDevice && residence != ccomScalarHostImmediate) {
-      return error(Code::InvalidArgument, "residence %d is unknown", static_cast<int>(residence));
-    }
-    auto made = std::make_shared<PreMultiplied>();
-    made->type = data_type;
-    const auto* value = static_cast<const std::byte*>(scalar);
-    if (residence == ccomScalarDevice) {
-      made->device = value;
-    } else {
-      made->scalar.assign(value, value + bytes);
-    }
-    const Lock lock(comm->operators_mutex);
-    comm->operators.push_back(std::move(made));
-    *op = ccomNumOps + static_cast<int>(comm->operators.size()) - 1;
-    return {};
-  });
-}
-
-ccomResult_t ccomRedOpDestroy(ccomRedOp_t op, ccomComm_t comm) {
-  return guarded("ccomRedOpDestroy", [&]() -> Status {
-    CCOM_TRY(check_handle(comm));
-    const Lock lock(comm->operators_mutex);
-    const auto index = static_cast<size_t>(op - ccomNumOps);
-    if (op < ccomNumOps || index >= comm->operators.size() || comm->operators[index] == nullptr) {
-      return error(Code::InvalidArgument, "op %d is not an operator of this communicator, or was already destroyed",
-                   op);
-    }
-    comm->operators[index].reset();
-    return {};
-  });
 }

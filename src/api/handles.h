@@ -19,10 +19,12 @@
 
 namespace ccom {
 
-struct PreMultiplied {
-  DataType type;
-  std::vector<std::byte> scalar;      // a copy, or empty:
-  const std::byte* device = nullptr;  // read when the operation runs
+// A premultiplied sum, or a user's operator. Kept by the calls that use it.
+struct CreatedOperator {
+  DataType type = DataType::Float32;   // of a premultiplied sum
+  std::vector<std::byte> scalar{};     // a copy, or empty:
+  const std::byte* device = nullptr;   // read when the operation runs
+  std::unique_ptr<UserOperator> user;  // null: a premultiplied sum
 };
 
 }  // namespace ccom
@@ -34,8 +36,9 @@ struct ccomComm {
   // Null until a start that does not block is over, and for good if it failed: see check_handle().
   std::unique_ptr<ccom::Communicator> communicator;
   ccom::Mutex operators_mutex;
-  std::vector<std::shared_ptr<const ccom::PreMultiplied>> operators
-      CCOM_GUARDED_BY(operators_mutex);  // by op - ccomNumOps
+  std::vector<std::shared_ptr<const ccom::CreatedOperator>> operators
+      CCOM_GUARDED_BY(operators_mutex);                          // by op - ccomNumOps
+  uint16_t user_operators CCOM_GUARDED_BY(operators_mutex) = 0;  // created so far
   // Work of calls that do not block: this communicator's start or end, and splits in which it has no part. Before the
   // communicator, which it uses.
   std::atomic<bool> is_starting{false};
@@ -125,13 +128,13 @@ Status pack_id(UniqueId id, ccomUniqueId* out);
 // An open group in this thread collects calls instead of running them (group.cc).
 bool group_is_open();
 void add_to_group(ccomComm_t comm, ccomStream_t stream, const Request& request,
-                  std::shared_ptr<const PreMultiplied> keep);
+                  std::shared_ptr<const CreatedOperator> keep);
 // Start-up of one rank, which fills the caller's handle. `prepare` is called at the end of the group, in this thread
 // and in the order of the calls; what it returns runs in a thread of its own.
 void add_init_to_group(std::function<Work()> prepare);
 
 // Runs a validated request: immediately, on a stream, or later in a group.
 Status submit(ccomComm_t comm, ccomStream_t stream, const Request& request,
-              std::shared_ptr<const PreMultiplied> keep = nullptr);
+              std::shared_ptr<const CreatedOperator> keep = nullptr);
 
 }  // namespace ccom

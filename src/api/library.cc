@@ -42,6 +42,7 @@ CCOM_SAME(Code::OutOfMemory, ccomOutOfMemory);
 CCOM_SAME(Code::ConfigError, ccomConfigError);
 CCOM_SAME(Code::TransportError, ccomTransportError);
 CCOM_SAME(Code::NotSupported, ccomNotSupported);
+CCOM_SAME(Code::OperatorError, ccomOperatorError);
 CCOM_SAME(DataType::Int8, ccomInt8);
 CCOM_SAME(DataType::Uint8, ccomUint8);
 CCOM_SAME(DataType::Int32, ccomInt32);

@@ -233,7 +233,8 @@ Status Communicator::run_small(const Request& request) {
                 .op = request.op,
                 .divide_by = static_cast<uint32_t>(membership_.nranks),
                 .in_place = is_in_place(request),
-                .rounding = config_.rounding};
+                .rounding = config_.rounding,
+                .user = request.user};
   if (config_.rounding == Rounding::Stochastic) call.seed = rounding_seed(config_.rounding_seed, sequence());
   if (Status status = host_->run(call, envelope.words, std::chrono::milliseconds(request.timeout_ms)); !status.is_ok())
       [[unlikely]] {
@@ -243,19 +244,41 @@ Status Communicator::run_small(const Request& request) {
 }
 
 Status Communicator::run_in_turn(const Request& request) {
-  if (small_calls_.serves(request.collective, request.count * size_of(request.type))) return run_small(request);
+  const bool is_small = small_calls_.serves(request.collective, request.count * size_of(request.type));
+  Status status = is_small ? run_small(request) : run_program(request);
+  if (request.user != nullptr && status.is_ok()) [[unlikely]]
+    status = meet_at_end(request);
+  return status;
+}
+
+// After a call with a user's operator: where it has failed on one rank, no rank returns success. Part of the call.
+Status Communicator::meet_at_end(const Request& request) {
+  if (membership_.nranks == 1) return {};
+  Request barrier;
+  barrier.collective = Collective::Barrier;
+  barrier.timeout_ms = request.timeout_ms;
+  const Result<const BoundProgram*> bound = programs_->get(key_of(barrier));
+  if (!bound) return refuse(request, bound.error());
+  const Envelope envelope = describe(barrier, membership_.communicator, numbered(sequence(), history_), 0);
+  const ProgramCall call{.envelope = envelope, .timeout_ms = request.timeout_ms};
+  return finish(name_of(request.collective), runner_->run(**bound, call));
+}
+
+Status Communicator::run_program(const Request& request) {
   const Envelope envelope = begin_call(request);
   const Result<const BoundProgram*> bound = programs_->get(key_of(request));
   if (!bound) return refuse(request, bound.error());
   const BoundProgram* const program = *bound;
-  if (reduces(request.collective) && membership_.nranks > 1 && !program->program().is_node())
+  const bool rounds = reduces(request.collective) && request.user == nullptr;
+  if (rounds && membership_.nranks > 1 && !program->program().is_node())
     CCOM_TRY(config_.sums_in_messages("the program for this size sends messages"));
   const ProgramCall call{.input = request.multiplier != nullptr ? multiply_input(request) : request.input,
                          .output = request.output,
                          .envelope = envelope,
                          .timeout_ms = request.timeout_ms,
                          .rounding = config_.rounding,
-                         .seed = rounding_seed(config_.rounding_seed, sequence())};
+                         .seed = rounding_seed(config_.rounding_seed, sequence()),
+                         .user = request.user};
   return finish(name_of(request.collective), runner_->run(*program, call));
 }
 

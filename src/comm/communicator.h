@@ -180,6 +180,8 @@ class Communicator final : public CallNames {
   void report(const Status& cause) noexcept;
   Status run_in_turn(const Request& asked);
   Status run_small(const Request& asked);
+  Status run_program(const Request& asked);
+  Status meet_at_end(const Request& asked);
   bool is_finalized() const { return is_finalized_.load(std::memory_order_relaxed); }
   Status refuse_finalized() const;
   LearnedWays ways_to_save() const noexcept;

@@ -26,8 +26,9 @@ ProgramCache::ProgramCache(Rank rank, const Topology& topology, std::shared_ptr<
 
 Question ProgramCache::question(const ProgramKey& key) const {
   const size_t bytes = key.count * size_of(key.type) * largest_units(key.collective, topology_.nranks());
-  return {key.collective, bytes == 0 ? 0 : std::bit_ceil(bytes), reduces(key.collective) && is_narrow_float(key.type),
-          key.root};
+  const bool sums = reduces(key.collective);
+  return {key.collective, bytes == 0 ? 0 : std::bit_ceil(bytes), sums && is_narrow_float(key.type) && !is_user(key.op),
+          key.root, sums && key.op == ReduceOp::UserOrdered};
 }
 
 Result<std::shared_ptr<const Choice>> ProgramCache::choice(const ProgramKey& key) {
@@ -40,10 +41,10 @@ Status ProgramCache::prove_once(Chosen& chosen, const Question& asked) const {
   const Program& program = chosen.choice->program();
   if (chosen.is_proved) return {};
   if (chosen.choice->is_users) {
-    CCOM_TRY(prove_users(program, asked.narrow_float, allowed_roundings(topology_)));
+    CCOM_TRY(prove_users(program, asked, allowed_roundings(topology_)));
   } else if (proves_) {
     const auto is_same = [&](const auto& compiled) { return *compiled->program == program; };
-    if (std::ranges::none_of(compiled_, is_same)) CCOM_TRY(prove(program));
+    if (asked.ordered || std::ranges::none_of(compiled_, is_same)) CCOM_TRY(prove(program, asked.ordered));
   }
   chosen.is_proved = true;
   return {};

@@ -16,7 +16,7 @@ bool ProgramChoices::are_for(const Topology& topology, const Settings& settings)
 Result<ProgramChoices::Chosen*> ProgramChoices::get(const Question& question) {
   const Lock lock(mutex_);
   std::unique_ptr<Chosen>& chosen =
-      chosen_[{question.collective, question.narrow_float, question.root, question.bytes}];
+      chosen_[{question.collective, question.narrow_float, question.ordered, question.root, question.bytes}];
   if (chosen == nullptr) {
     CCOM_TRY_ASSIGN(Choice made, choose(topology_, settings_, question));
     chosen = std::make_unique<Chosen>(std::move(made));

@@ -12,16 +12,27 @@
 
 namespace ccom {
 
-Status prove(const Program& program) { return verify_program(program, {stage_plan, stage_node_plan}).error(); }
+Status prove(const Program& program, bool ordered) {
+  CCOM_TRY_ASSIGN(const ProgramReport report, verify_program(program, {stage_plan, stage_node_plan}));
+  if (!ordered || report.keeps_order) return {};
+  return error(Code::InternalError, "%s %s was chosen for an operator that is not commutative, but changes the order",
+               std::string(name_of(program.collective)).c_str(), program.algorithm.c_str());
+}
 
-Status prove_users(const Program& program, bool narrow_float, int allowed_roundings) {
+Status prove_users(const Program& program, const Question& asked, int allowed_roundings) {
   const Result<ProgramReport> report = verify_program(program, {stage_plan, stage_node_plan});
   if (!report) {
     return error(Code::ConfigError, "CCOM_PLAN: the program does not do what its collective promises: %s",
                  report.error().message().c_str())
         .with_cure("correct the plan file, or unset CCOM_PLAN");
   }
-  if (!narrow_float || report->max_roundings <= allowed_roundings) return {};
+  if (asked.ordered && !report->keeps_order) {
+    return error(Code::ConfigError,
+                 "CCOM_PLAN: %s %s does not combine contributions in rank order; the operator is not commutative",
+                 std::string(name_of(program.collective)).c_str(), program.algorithm.c_str())
+        .with_cure("correct the plan file, unset CCOM_PLAN, or create the operator as commutative if it is");
+  }
+  if (!asked.narrow_float || report->max_roundings <= allowed_roundings) return {};
   return error(Code::ConfigError, "CCOM_PLAN: %s %s rounds a sum %d times; for types of 16 and 8 bits %d are promised",
                std::string(name_of(program.collective)).c_str(), program.algorithm.c_str(), report->max_roundings,
                allowed_roundings)

@@ -8,15 +8,17 @@
 
 #include "base/status.h"
 #include "plan/program.h"
+#include "planner/planner.h"
 
 namespace ccom {
 
 // InternalError with the broken rule, see plan/program_verify.h. Every rank proves the whole program, so all refuse a
-// wrong one. Takes milliseconds for a few ranks, and longer the more there are.
-Status prove(const Program& program);
-// A program of the user's: ConfigError with the reason, also if it rounds sums of narrow floats (`narrow_float`) more
-// often than `allowed_roundings`.
-Status prove_users(const Program& program, bool narrow_float, int allowed_roundings);
+// wrong one. Takes milliseconds for a few ranks, and longer the more there are. ordered: contributions must stay in
+// rank order.
+Status prove(const Program& program, bool ordered);
+// A program of the user's: ConfigError with the reason, also if it rounds sums of narrow floats more often than
+// `allowed_roundings`, or changes an order that must be kept.
+Status prove_users(const Program& program, const Question& asked, int allowed_roundings);
 
 // Of the ranks of one host, for buffers that are reached as `reach` says by local rank.
 Status prove_reach(const NodeTask& task, const NodeChoice& choice, std::span<const Reach> reach);

@@ -6,6 +6,7 @@
 
 #include "base/call.h"
 #include "base/collective.h"
+#include "kernels/user_operator.h"
 #include "transports/transport.h"
 
 namespace ccom {
@@ -23,6 +24,7 @@ struct Request {
   bool sends = false;                     // SendReceive: this end
   const std::byte* multiplier = nullptr;  // PreMulSum: one element that every input is multiplied by first
   int64_t timeout_ms = 0;                 // from when it begins to run
+  UserOperator* user = nullptr;           // User and UserOrdered: outlives the call
 };
 
 // number: of the call on this communicator, as numbered() makes it (SendReceive: on this pair and direction, alone).

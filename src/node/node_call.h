@@ -90,8 +90,11 @@ struct NodeCall {
   bool in_place = false;   // a block that this rank gives and gets lies at one address (AllToAll: one buffer)
   Rounding rounding = Rounding::NearestEven;
   uint64_t seed = 0;  // with it, random bits belong to an element's index in the input of the first who gives it
+  UserOperator* user = nullptr;  // User and UserOrdered
 
   size_t element_bytes() const { return size_of(type); }
+  // Asked after each reduction: nobody is shown what a user's operator has failed to make.
+  Status operator_status() const { return user != nullptr && user->has_failed() ? user->failure() : Status(); }
   size_t unit_bytes() const { return count * size_of(type); }
 };
 

@@ -11,7 +11,7 @@ class Reducers {
   // completes: every contribution is in afterwards.
   const Reducer& get(const NodeCall& call, bool completes) {
     const uint32_t divide_by = call.op == ReduceOp::Avg && completes ? call.divide_by : 0;
-    const Reduction wanted{call.type, call.op, divide_by, call.rounding, call.seed};
+    const Reduction wanted{call.type, call.op, divide_by, call.rounding, call.seed, call.user};
     Chosen& chosen = completes ? complete_ : partial_;
     if (!chosen.valid || chosen.reduction != wanted) chosen = {true, wanted, Reducer(wanted)};
     return chosen.reducer;

@@ -66,6 +66,8 @@ Status ShmCollectives::run(const NodeCall& call, const CallWords& words, std::ch
       goes_ahead ? ahead_.begin(words, timeout) : barrier_.begin(words, timeout);
       Status status =
           run_or_say_why(self(), [&] { return goes_ahead ? run_ahead(call, shown) : run_small(call, shown); });
+      if (call.user != nullptr && status.is_ok()) [[unlikely]]
+        status = call.operator_status();
       if (!status.is_ok()) [[unlikely]]
         return give_up(status);
       return status;

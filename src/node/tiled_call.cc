@@ -164,6 +164,7 @@ Status TiledCall::run_step(const NodeStep& step, size_t tile, uint32_t source_pi
     CCOM_TRY(take_sources(step, tile, source_piece, done * element_bytes, now_bytes));
     if (combines) {
       (*combine)(room_.sources, targets, now, streamed, first + done);
+      CCOM_TRY(call_.operator_status());
     } else if (is_copied && streamed > 0) {
       copy_streaming(targets[0], room_.sources[0], now_bytes);
     } else if (is_copied && targets[0] != room_.sources[0]) {

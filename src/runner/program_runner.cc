@@ -45,7 +45,8 @@ class ProgramRunner::Run {
                               .output = output(Memory::Output, part.tile),
                               .bank = output(Memory::Bank, part.tile),
                               .envelope = envelope(part),
-                              .contributions = static_cast<uint32_t>(bound_.program().nranks)};
+                              .contributions = static_cast<uint32_t>(bound_.program().nranks),
+                              .user = call_.user};
     if (part.kind == Part::Kind::Run) return parts_.engine.run({&operation, 1}, *deadline_);
     return parts_.engine.start(slot, operation);
   }
@@ -69,7 +70,8 @@ class ProgramRunner::Run {
                         .divide_by = divides && completes ? static_cast<uint32_t>(bound_.program().nranks) : 0,
                         .in_place = compiled.in_place,
                         .rounding = call_.rounding,
-                        .seed = call_.seed};
+                        .seed = call_.seed,
+                        .user = call_.user};
     const int64_t left_ms = deadline_ ? std::max<int64_t>(deadline_->left_ms(), 1) : call_.timeout_ms;
     return parts_.host->run(node, envelope(part).words, std::chrono::milliseconds(left_ms));
   }
@@ -79,8 +81,12 @@ class ProgramRunner::Run {
     const Stage& stage = bound_.program().stages[part.stage];
     const bool completes = stage.sums && stage.completes;
     const bool divides = completes && bound_.binding.op == ReduceOp::Avg;
-    const Reduction reduction{bound_.binding.type, bound_.binding.op,
-                              divides ? static_cast<uint32_t>(bound_.program().nranks) : 0};
+    const Reduction reduction{bound_.binding.type,
+                              bound_.binding.op,
+                              divides ? static_cast<uint32_t>(bound_.program().nranks) : 0,
+                              Rounding::NearestEven,
+                              0,
+                              call_.user};
     const size_t element_bytes = size_of(bound_.binding.type);
     for (const BoundStage::Copy& copy : bound_.stage(part).copies) {
       const std::byte* const from = input(copy.from.memory, part.tile) + copy.from.offset * element_bytes;

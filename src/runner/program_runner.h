@@ -25,6 +25,7 @@ struct ProgramCall {
   int64_t timeout_ms = 0;
   Rounding rounding = Rounding::NearestEven;  // other than to nearest: only programs of one Host stage
   uint64_t seed = 0;
+  UserOperator* user = nullptr;  // of programs bound to a user's operator
 };
 
 // Belongs to one thread at a time. An error of run() is final.

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A user's operator that does not commute and whose results are exact: maps x -> a x + b modulo 2^32, one after
+// another, as pairs in a uint64; and ranks as threads on hosts, transports and fabrics.
+#pragma once
+
+#include <ccom/ccom.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace ccom {
+
+struct Affine {
+  uint32_t a, b;
+  friend bool operator==(const Affine&, const Affine&) = default;
+};
+inline Affine compose(const Affine& f, const Affine& g) { return {f.a * g.a, f.a * g.b + f.b}; }
+
+extern "C" inline ccomResult_t compose_maps(const void* in, void* inout, size_t count, ccomDataType_t type, void*) {
+  if (type != ccomUint64) return ccomInvalidArgument;
+  const auto* const left = static_cast<const Affine*>(in);
+  auto* const right = static_cast<Affine*>(inout);
+  for (size_t i = 0; i < count; ++i) right[i] = compose(left[i], right[i]);
+  return ccomSuccess;
+}
+
+// Element i of a rank's input, and of the result of all.
+inline Affine map_of(int rank, size_t i) {
+  return {static_cast<uint32_t>(2 * (i % 1000) + 3 + 4 * static_cast<size_t>(rank)),
+          static_cast<uint32_t>(i * 2654435761U + static_cast<uint32_t>(rank) * 40503U)};
+}
+inline Affine composed(int nranks, size_t i) {
+  Affine all = map_of(0, i);
+  for (int rank = 1; rank < nranks; ++rank) all = compose(all, map_of(rank, i));
+  return all;
+}
+inline std::vector<Affine> maps_of(int rank, size_t count) {
+  std::vector<Affine> all(count);
+  for (size_t i = 0; i < count; ++i) all[i] = map_of(rank, i);
+  return all;
+}
+inline std::vector<Affine> all_composed(int nranks, size_t begin, size_t count) {
+  std::vector<Affine> all(count);
+  for (size_t i = 0; i < count; ++i) all[i] = composed(nranks, begin + i);
+  return all;
+}
+
+// Where ranks run.
+struct World {
+  const char* name;
+  std::vector<int> hosts;  // by rank
+  const char* transport = nullptr;
+  const char* topology = nullptr;
+  const char* algorithm = nullptr;
+  int ranks() const { return static_cast<int>(hosts.size()); }
+};
+inline void PrintTo(const World& world, std::ostream* out) { *out << world.name; }
+
+inline std::vector<World> worlds() {
+  return {{"one", {0}},
+          {"two", {0, 0}},
+          {"three", {0, 0, 0}},
+          {"eight", {0, 0, 0, 0, 0, 0, 0, 0}},
+          {"tcp", {0, 0, 0, 0, 0}, "tcp"},
+          {"shm_messages", {0, 0, 0, 0}, nullptr, nullptr, "recursive_doubling"},
+          {"gather_tree", {0, 0, 0, 0, 0}, "tcp", nullptr, "gather_tree"},
+          {"in_order", {0, 0, 0, 0, 0}, "tcp", nullptr, "reduce:in_order"},
+          {"hosts_2_2", {0, 0, 1, 1}},
+          {"hosts_3_1_2", {0, 0, 0, 1, 2, 2}},
+          {"hosts_in_turn", {0, 1, 0, 1, 0}},
+          {"hosts_of_one", {0, 1, 2}},
+          {"ring_5", {0, 0, 0, 0, 0}, nullptr, "ring:5"},
+          {"torus_2_3", {0, 0, 0, 0, 0, 0}, nullptr, "torus:2x3"}};
+}
+
+inline void run_in(const World& world, const std::function<void(int, ccomComm_t)>& run) {
+  ccomUniqueId id;
+  ASSERT_EQ(ccomGetUniqueId(&id), ccomSuccess) << ccomGetLastError(nullptr);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < world.ranks(); ++rank) {
+    threads.emplace_back([rank, id, &run, &world] {
+      const std::string host = "host" + std::to_string(world.hosts[static_cast<size_t>(rank)]);
+      ccomConfig_t config = CCOM_CONFIG_INIT;
+      config.hostId = host.c_str();
+      config.timeoutMs = 60000;
+      config.transport = world.transport;
+      config.topology = world.topology;
+      config.algorithm = world.algorithm;
+      ccomComm_t comm = nullptr;
+      ASSERT_EQ(ccomCommInitRankConfig(&comm, world.ranks(), id, rank, &config), ccomSuccess)
+          << ccomGetLastError(nullptr);
+      run(rank, comm);
+      EXPECT_EQ(ccomCommDestroy(comm), ccomSuccess);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace ccom
