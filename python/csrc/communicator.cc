@@ -117,12 +117,7 @@ Communicator::Communicator(c10d::Store& store, int rank, int size, Milliseconds 
     if (told.whole != 0) whole = find_whole(told.whole);
   }
   number_ = told.number;
-  ccomConfig_t config = CCOM_CONFIG_INIT;
-  config.commName = name.c_str();
-  config.timeoutMs = config.initTimeoutMs = timeout.count();
-  config.messages = 1;
-  config.interrupted = [](void* user) { return static_cast<Interrupt*>(user)->look() ? 1 : 0; };
-  config.interruptedUser = interrupt_.get();
+  ccomConfig_t config = settings(name);
   if (!interface.empty() && told.whole == 0) config.ifname = interface.c_str();
   try {
     if (told.whole == 0) {
@@ -141,30 +136,39 @@ Communicator::Communicator(c10d::Store& store, int rank, int size, Milliseconds 
   if (rank == 0) forget(store, key);  // all ranks have joined
 }
 
-// On all ranks after the operations issued before, and before those issued after.
-void Communicator::start_part(Whole& whole, const ccomConfig_t& config) {
-  std::exception_ptr error;
-  whole.communicator.run_in_order([&] {
-    try {
-      check(ccomCommCreateGroup(whole.use.comm(), whole.ranks.data(), static_cast<int>(whole.ranks.size()), &comm_,
-                                &config),
-            nullptr);
-    } catch (...) {
-      error = std::current_exception();
-    }
-  });
-  if (error != nullptr) std::rethrow_exception(error);
+// For as long as `name` and this object live.
+ccomConfig_t Communicator::settings(const std::string& name) const {
+  ccomConfig_t config = CCOM_CONFIG_INIT;
+  config.commName = name.c_str();
+  config.timeoutMs = config.initTimeoutMs = timeout_ms_;
+  config.messages = 1;
+  config.interrupted = [](void* user) { return static_cast<Interrupt*>(user)->look() ? 1 : 0; };
+  config.interruptedUser = interrupt_.get();
+  return config;
 }
 
-// In this thread if nothing is queued. `job` must not throw.
+// On all ranks after the operations issued before, and before those issued after.
+void Communicator::start_part(Whole& whole, const ccomConfig_t& config) {
+  whole.communicator.run_in_order([&] {
+    check(ccomCommCreateGroup(whole.use.comm(), whole.ranks.data(), static_cast<int>(whole.ranks.size()), &comm_,
+                              &config),
+          nullptr);
+  });
+}
+
+// In this thread if nothing is queued. Throws what `job` does.
 void Communicator::run_in_order(const std::function<void()>& job) {
   if (is_idle()) return job();
   std::promise<void> done;
   post([&] {
-    job();
-    done.set_value();
+    try {
+      job();
+      done.set_value();
+    } catch (...) {
+      done.set_exception(std::current_exception());
+    }
   });
-  done.get_future().wait();
+  done.get_future().get();
 }
 
 Communicator::~Communicator() {

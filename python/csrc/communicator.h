@@ -5,6 +5,7 @@
 
 #include <ccom/ccom.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <functional>
@@ -12,6 +13,7 @@
 #include <mutex>
 #include <string>
 #include <torch/csrc/distributed/c10d/Store.hpp>
+#include <vector>
 
 #include "interrupt.h"
 
@@ -30,6 +32,10 @@ class Communicator {
   // (its ranks then meet over the links of that one, in the order of its operations) or, if there is none, an id.
   Communicator(c10d::Store& store, int rank, int size, Milliseconds timeout, const std::string& name,
                const FindWhole& find_whole);
+  struct Survivors;
+  // Collective over the ranks that are left of another one, whatever state that is in; blocks for at most its timeout
+  // and `timeout`. Throws, and names them, if others have died than those that are excluded: then there is no new one.
+  Communicator(const Survivors& survivors, Milliseconds timeout, const std::string& name);
   ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
@@ -64,13 +70,17 @@ class Communicator {
   void close(Milliseconds timeout, const std::function<void(ccomComm_t)>& last);
   bool is_closed() const { return closing_.load(std::memory_order_acquire); }
   ccomResult_t error();
+  // Collective over the ranks that are left: the others, ascending, of `size`. The same on all, even after an error.
+  std::vector<int> lost_ranks(int size);
   // Equal on all of its ranks, and different from all others'.
   uint64_t number() const { return number_; }
   // Shared with operations, which may outlive the communicator.
   const std::shared_ptr<Interrupt>& interrupt() const { return interrupt_; }
 
  private:
+  ccomConfig_t settings(const std::string& name) const;
   void start_part(Whole& whole, const ccomConfig_t& config);
+  void require_all(const Survivors& survivors);
   void run_in_order(const std::function<void()>& job);
 
   const std::shared_ptr<Interrupt> interrupt_ = std::make_shared<Interrupt>();
@@ -78,6 +88,7 @@ class Communicator {
   ccomStream_t queue_ = nullptr;
   uint64_t number_ = 0;
   std::atomic<int64_t> timeout_ms_{0};
+  std::atomic<uint64_t> shrunk_{0};  // how often
   std::atomic<int> pending_{0}, in_use_{0};
   std::atomic<bool> closing_{false};
   std::mutex queue_mutex_, close_mutex_;
@@ -89,6 +100,17 @@ struct Communicator::Whole {
   Communicator& communicator;
   const Use use;
   const std::vector<int> ranks;  // of the part, in the whole
+};
+
+// The ranks of another communicator that a smaller one is made of.
+struct Communicator::Survivors {
+  Communicator& parent;
+  std::string parent_name;    // for error texts
+  int rank, size;             // in the parent
+  std::vector<int> excluded;  // ranks of the parent, ascending: all that do not live or do not call
+  bool aborts;                // first ends the operations of the parent, on all of its ranks
+  int size_left() const { return size - static_cast<int>(excluded.size()); }
+  int rank_left() const { return rank - static_cast<int>(std::ranges::lower_bound(excluded, rank) - excluded.begin()); }
 };
 
 // As the store's own wait, which does not look at signals: throws when the key is not there in time, when the store is

@@ -101,8 +101,10 @@ PYBIND11_MODULE(_backend, module) {
            py::arg("stands_for_gloo") = false, NoGil())
       .def_property_readonly("options", &ProcessGroup::options)
       .def_property_readonly("group_label", &ProcessGroup::name)
+      .def_property_readonly("generation", &ProcessGroup::generation)
       .def("_set_default_timeout", &ProcessGroup::setTimeout, py::arg("timeout"))
       .def("abort", &ProcessGroup::abort, NoGil())
+      .def("lost_ranks", &ProcessGroup::lost_ranks, NoGil())
       .def("shutdown", &ProcessGroup::shutdown, NoGil())
       .def("stats", &counted)
       .def("flight_recorder_entries", &recorded);

@@ -74,6 +74,11 @@ std::vector<uint64_t> global_ranks_in(const Options& options) {
   }
 }
 
+c10::intrusive_ptr<c10d::Store> in_generation(const std::string& generation, c10::intrusive_ptr<c10d::Store> store) {
+  if (generation.empty()) return store;
+  return c10::make_intrusive<c10d::PrefixStore>(generation, std::move(store));
+}
+
 template <typename Options>
 void describe_group(Options& options, const std::string& name, const std::vector<uint64_t>& ranks) {
   if constexpr (requires { options.global_ranks_in_group; }) {
@@ -122,6 +127,10 @@ ProcessGroup::ProcessGroup(c10::intrusive_ptr<c10d::Store> store, int rank, int 
       communicator_(
           *store_, rank, size, options_->timeout, name_,
           find_whole != nullptr ? std::move(find_whole) : [this](uint64_t number) { return in_default(number); }) {
+  enter_registry();
+}
+
+void ProcessGroup::enter_registry() {
   init();
   std::lock_guard lock(registry().mutex);
   registry().groups.insert(this);
@@ -276,7 +285,7 @@ c10::intrusive_ptr<c10d::Backend> ProcessGroup::split(const c10::intrusive_ptr<c
     const bool is_this = number == 0 ? communicator_.error() == ccomSuccess : number == communicator_.number();
     return is_this ? std::make_unique<Communicator::Whole>(communicator_, ranks) : nullptr;
   };
-  return c10::make_intrusive<ProcessGroup>(store, static_cast<int>(place - ranks.begin()),
+  return c10::make_intrusive<ProcessGroup>(in_generation(generation_, store), static_cast<int>(place - ranks.begin()),
                                            static_cast<int>(ranks.size()), options, name_in(*options),
                                            global_ranks_in(*options), part_of_this);
 }

@@ -46,6 +46,9 @@ class ProcessGroup final : public c10d::Backend {
   ProcessGroup(c10::intrusive_ptr<c10d::Store> store, int rank, int size, c10::intrusive_ptr<Options> options);
   ProcessGroup(c10::intrusive_ptr<c10d::Store> store, int rank, int size, c10::intrusive_ptr<Options> options,
                std::string name, std::vector<uint64_t> global_ranks, Communicator::FindWhole find_whole = nullptr);
+  // Of the ranks that are left of `parent`; options: null for the parent's.
+  ProcessGroup(const ProcessGroup& parent, const Communicator::Survivors& survivors,
+               c10::intrusive_ptr<Options> options);
   ~ProcessGroup() override;
 
   const std::string getBackendName() const override { return "ccom"; }
@@ -100,18 +103,29 @@ class ProcessGroup final : public c10d::Backend {
   virtual c10::intrusive_ptr<Backend> merge(const c10::intrusive_ptr<c10d::Store>& store,
                                             const c10::intrusive_ptr<Options>& options, const int& rank,
                                             const int& size);
+  virtual bool supportsShrinking() const { return true; }
+  virtual c10::intrusive_ptr<Backend> shrink(const std::vector<int64_t>& ranks_to_exclude, int shrink_flags,
+                                             const c10::intrusive_ptr<Options>& options);
 #if CCOM_TORCH_VERSION >= 207
   virtual c10d::ErrorType getError();
 #endif
 
+  // Ranks that have died, or are silent. Collective over the others, which all get the same, even after an error.
+  std::vector<int> lost_ranks();
+
   const Statistics& statistics() const { return *statistics_; }
   const FlightRecorder& flight_recorder() const { return *recorder_; }
   const std::string& name() const { return name_; }
+  // torch counts names of groups from 0 again when the default group has shrunk, and their ranks are others then: this
+  // prefix keeps them from finding keys of earlier groups in the store. Empty before.
+  const std::string& generation() const { return generation_; }
   c10::intrusive_ptr<Options> options() const { return options_; }
   // Waits at most `timeout` for queued operations and aborts the rest. Idempotent.
   void close(Milliseconds timeout);
 
  private:
+  void enter_registry();
+  void require_store();
   std::unique_ptr<Communicator::Whole> in_default(uint64_t number) const;
   bool has_all(const std::vector<int>& ranks);
   // Of events: "ccom:all_reduce" as users look for it. Lives as long as the process.
@@ -148,6 +162,7 @@ class ProcessGroup final : public c10d::Backend {
   const std::string name_;
   const std::vector<uint64_t> global_ranks_;  // by rank; may be empty
   bool is_default_ = false, stands_for_gloo_ = false;
+  std::string generation_;  // prefix of the keys of groups that are made beside this one; empty: none
   std::atomic<uint64_t> sequence_{0};
   std::atomic<uint64_t> monitored_{0};
   std::atomic<bool> has_failed_{false};

@@ -12,14 +12,17 @@ import tempfile
 import launch
 import pytest
 import rotation
+import torch
 
 BASIC = ["groups", "reduce", "move", "layout", "coalesced", "objects", "messages", "work"]
 
 
 class Mode:
-    def __init__(self, modules=tuple(BASIC), backend="ccom", environment=None, per_rank=lambda rank: {}, timeout=200):
+    def __init__(self, modules=tuple(BASIC), backend="ccom", environment=None, per_rank=lambda rank: {}, timeout=200,
+                 victim=None):
         self.modules, self.backend, self.environment = modules, backend, environment or {}
         self.per_rank, self.timeout = per_rank, timeout
+        self.victim = victim  # one more rank than the checks run on, which dies first
 
 
 MODES = {
@@ -34,10 +37,13 @@ MODES = {
     # torch checks every call with a Gloo group of its own first.
     "ccom-detail": Mode(modules=("reduce", "move", "coalesced", "objects", "messages"),
                         environment={"TORCH_DISTRIBUTED_DEBUG": "DETAIL"}),
+    # On the group that is left after a death. Checks of groups apart, because some of them begin a new one.
+    "ccom-shrunk": Mode(modules=tuple(BASIC[1:]), victim=1),
+    "ccom-shrunk-groups": Mode(modules=("groups",), victim=1),
     "ccom-huge": Mode(modules=("huge",), timeout=500),
 }
 BY_TURNS = [("ccom", 4), ("ccom-mapped", 2), ("ccom", 1), ("gloo", 2), ("ccom", 3), ("ccom-detail", 2),
-            ("ccom-replaces-gloo", 2)]
+            ("ccom-replaces-gloo", 2), ("ccom-shrunk", 3), ("ccom-shrunk-groups", 3)]
 ALWAYS = [("ccom", 2), ("ccom-hosts", 4)] + rotation.due(BY_TURNS, 3)
 MORE = [("gloo", 1), ("gloo", 3), ("gloo", 4), ("ccom-hosts", 2), ("ccom-hosts", 3), ("ccom-mapped", 4),
         ("ccom-detail", 3), ("ccom-replaces-gloo", 4), ("ccom-huge", 2)]
@@ -55,11 +61,13 @@ def run(mode_name, count):
     mode = MODES[mode_name]
     with tempfile.TemporaryDirectory() as folder:
         modules = [f"checks_{module}" for module in mode.modules]
-        with launch.start_ranks("run_checks.py", "--backend", mode.backend, "--results", folder, *modules, count=count,
-                                environment=mode.environment, per_rank=mode.per_rank) as job:
+        death = [] if mode.victim is None else ["--victim", str(mode.victim)]
+        with launch.start_ranks("run_checks.py", "--backend", mode.backend, "--results", folder, *death, *modules,
+                                count=count + bool(death), environment=mode.environment, per_rank=mode.per_rank) as job:
             try:
-                job.wait(mode.timeout)
-                trouble = ""
+                job.wait(mode.timeout, succeeds=None if death else True)
+                wrong = [code for rank, code in enumerate(job.codes) if code != (-9 if rank == mode.victim else 0)]
+                trouble = job.report() if wrong else ""
             except launch.Failed as failed:
                 trouble = str(failed)
         found = {}
@@ -77,6 +85,8 @@ def cases():
         marks = [pytest.mark.long] if (mode, count) in MORE else []
         if mode != "gloo":
             marks.append(pytest.mark.ccom)
+        if MODES[mode].victim is not None and not hasattr(torch.distributed, "shrink_group"):
+            marks.append(pytest.mark.skip(reason="this torch has no shrink_group"))
         for module in MODES[mode].modules:
             for check in checks_in(module):
                 yield pytest.param(mode, count, check, marks=marks, id=f"{mode}-{count}-{check}")

@@ -3,6 +3,8 @@
 ranks (the programs check that themselves): on one node, and on two "hosts" that meet over TCP."""
 import glob
 import os
+import re
+import sys
 
 import launch
 import pytest
@@ -62,7 +64,7 @@ def learns_the_same(variant, count, nodes, folder, reference_ranks):
 def test_all_examples_are_here():
     paths = glob.glob(os.path.join(EXAMPLES, "torch_*.py"))
     names = {os.path.basename(path)[len("torch_"):-len(".py")] for path in paths}
-    assert names - {"common"} == set(SMALL)
+    assert names - {"common", "survive"} == set(SMALL)
 
 
 @pytest.mark.ccom
@@ -92,3 +94,20 @@ def test_the_number_of_ranks_does_not_matter(variant, backend, tmp_path):
     expected = reference(variant, 2, tmp_path)
     for count in (1, 4):
         require_close(variant, run(variant, backend, tmp_path / "found.pt", count), expected)
+
+
+@pytest.mark.ccom
+@pytest.mark.skipif(not hasattr(torch.distributed, "shrink_group"), reason="this torch has no shrink_group")
+@pytest.mark.parametrize("victim,dies_at", rotation.due([(1, 50), (0, 30), (3, 58), (2, 29)], 4))
+def test_training_that_survives_a_death_learns_what_an_undisturbed_one_does(victim, dies_at, tmp_path):
+    """The example itself ends with an error if the losses differ, or the parameters of ranks."""
+    arguments = ["--epochs", "3", "--victim", str(victim), "--dies-at", str(dies_at), "--save", str(tmp_path / "survived.pt")]
+    with launch.Job() as job:
+        job.start([sys.executable, os.path.join(EXAMPLES, "torch_survive.py"), *arguments], {})
+        finished = launch.finished(job, 200, True)
+    # The others may have been interrupted in the end of the step before.
+    assert re.search(rf"3 ranks go on with step ({dies_at - 1}|{dies_at})\n", finished.output), finished.output
+    assert f"rank {victim} on host" in finished.output, finished.output
+    assert not finished.left_behind, finished.output
+    survived = torch.load(tmp_path / "survived.pt")
+    assert len(survived["losses"]) == 3 and survived["losses"][-1] < survived["losses"][0], finished.output

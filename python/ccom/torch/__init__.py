@@ -56,13 +56,24 @@ def _load():
     return _backend_module
 
 
+def _beside_default(store):
+    """A store of a new group, apart from the keys of groups that were made before the default group has shrunk."""
+    import torch.distributed as dist
+
+    try:
+        generation = backend_of().generation if dist.is_initialized() else ""
+    except (ValueError, RuntimeError):  # not ccom's
+        generation = ""
+    return dist.PrefixStore(generation, store) if generation else store
+
+
 def _create(options, backend_options=None):
     """torch's creator function: options is a DistributedBackendOptions."""
     del backend_options
     backend = _load()
     backend.watch_wakeups()
     return backend.ProcessGroupCcom(
-        options.store,
+        _beside_default(options.store),
         options.group_rank,
         options.group_size,
         timeout=options.timeout,
@@ -142,6 +153,32 @@ def monitored_barrier(group=None, timeout=None, wait_all_ranks=False):
     """
     backend = backend_of(group)
     return backend.monitored_barrier(timeout if timeout is not None else backend.options._timeout, wait_all_ranks)
+
+
+def lost_ranks(group=None):
+    """Ranks of the group that have died, ascending, as shrink_group wants them.
+
+    Collective over the ranks that are left, all of which get the same list, after an error of the group or before.
+    """
+    return backend_of(group).lost_ranks()
+
+
+def shrink_group(ranks_to_exclude=None, group=None, **options):
+    """torch.distributed.shrink_group (where torch has it), without the ranks that have died if no list is given.
+
+    Collective over the ranks that are left. torch's own numbers the ranks of the smaller group wrongly if ranks of
+    the group are not global ones: a smaller default group then keeps the old global ranks, and calls on other groups fail.
+    """
+    import torch.distributed as dist
+
+    group = group if group is not None else dist.group.WORLD
+    is_default, ranks = group is dist.group.WORLD, dist.get_process_group_ranks(group)
+    excluded = lost_ranks(group) if ranks_to_exclude is None else ranks_to_exclude
+    smaller = dist.shrink_group(excluded, group=group, **options)
+    left = [global_rank for rank, global_rank in enumerate(ranks) if rank not in excluded]
+    left = range(len(left)) if is_default else left
+    dist.distributed_c10d._world.pg_group_ranks[smaller] = {global_rank: rank for rank, global_rank in enumerate(left)}
+    return smaller
 
 
 def replace_gloo():

@@ -15,12 +15,13 @@ class _StandsForGloo(type):
     is_told = False
 
     def __call__(cls, store, rank, size, timeout=_DEFAULT_TIMEOUT, *_):
-        from ccom.torch import _load
+        from ccom.torch import _beside_default, _load
 
         # Once per job: launchers import torch too, but have no groups; the first group is that of all ranks.
         if rank == 0 and not _StandsForGloo.is_told:
             print("ccom.torch: process groups that request gloo use ccom", file=sys.stderr)
         _StandsForGloo.is_told = True
+        store = _beside_default(store)
         return _load().ProcessGroupCcom(store, rank, size, timeout=timeout, name="gloo, replaced", stands_for_gloo=True)
 
     def __instancecheck__(cls, instance):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """One rank of a job that runs checks one after another: run_checks.py --backend gloo --results FOLDER checks_reduce ...
+With --victim that rank kills itself first, and the others run the checks on what is left of the group.
 
 A check is a function check_*(job) of the named modules, called by every rank at about the same time. All share one
 process group; after a check that failed anywhere a new one is made, so that the following ones say something too. Ranks
@@ -10,6 +11,7 @@ import datetime
 import importlib
 import json
 import os
+import signal
 import sys
 import time
 import traceback
@@ -42,6 +44,19 @@ class Job:
         store = dist.PrefixStore(f"group-{self._groups}", self.store)
         dist.init_process_group(self.backend, store=store, rank=self.rank, world_size=self.ranks,
                                 timeout=datetime.timedelta(seconds=timeout))
+
+    def go_on_without(self, victim):
+        import ccom.torch
+
+        if self.rank == victim:
+            os.kill(os.getpid(), signal.SIGKILL)
+        try:
+            while True:
+                dist.all_reduce(torch.ones(10))
+        except dist.DistBackendError:
+            ccom.torch.shrink_group()
+        self.rank, self.ranks = dist.get_rank(), dist.get_world_size()
+        os.environ.update(RANK=str(self.rank), WORLD_SIZE=str(self.ranks))
 
     def end_group(self):
         if not self.is_ccom:
@@ -124,6 +139,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--backend", required=True)
     parser.add_argument("--results", required=True)
+    parser.add_argument("--victim", type=int)
     parser.add_argument("--only", default="", help="checks whose name holds this")
     parser.add_argument("modules", nargs="+")
     options = parser.parse_args()
@@ -131,6 +147,8 @@ def main():
     store = dist.TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False)
     job = Job(options.backend, store)
     job.start_group()
+    if options.victim is not None:
+        job.go_on_without(options.victim)
     results = {}
     for number, (name, check) in enumerate(checks_of(options.modules, options.only)):
         good = run(job, name, check, number)
