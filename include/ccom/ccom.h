@@ -339,7 +339,8 @@ CCOM_API ccomResult_t ccomCommRevoke(ccomComm_t comm, int revokeFlags);
  *
  * Collective over the ranks that are left, in the order of calls of `comm` unless that has failed, and blocking: for
  * timeoutMs at most until all have come; then all get ccomTimeout, which names those that have not and, other than that
- * of an operation, is no error of the communicator. Other calls of this kind at the same time are ccomMismatch. Where
+ * of an operation, is no error of the communicator. Where ccomConfig_t.interrupted ends the wait, that rank gets
+ * ccomAborted, the others ccomTimeout. Other calls of this kind at the same time are ccomMismatch. Where
  * ranks are on several hosts: ccomNotSupported. */
 CCOM_API ccomResult_t ccomCommAgree(ccomComm_t comm, int* flags, int* lostRanks, int* lostCount);
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "base/wait_limit.h"
 #include "bootstrap/rendezvous.h"
 #include "bootstrap/unique_id.h"
 #include "comm/program_cache.h"
@@ -164,6 +165,7 @@ class Communicator final : public CallNames {
   Result<std::unique_ptr<Communicator>> start_part(std::vector<Rank> ranks, uint64_t nonce, const CommConfig& config);
   Status swap(Rank to, ConstBytes sent, Rank from, Bytes received, Deadline deadline);
 
+  WaitLimit within_ms(int64_t time_ms) const;
   template <typename Fn>
   Status in_turn_or_after_failure(Ticket ticket, Fn fn);
   Result<std::unique_ptr<Communicator>> start_survivors(const std::vector<Rank>& excluded, const CommConfig& config);

@@ -35,6 +35,8 @@ void Communicator::revoke() {
   report(error(Code::Revoked, "rank %d revoked the communicator", membership_.rank).with_peers({membership_.rank}));
 }
 
+WaitLimit Communicator::within_ms(int64_t time_ms) const { return {Deadline::after_ms(time_ms), config_.interrupted}; }
+
 // Behind the calls before it, or at once where those are not made any more.
 template <typename Fn>
 Status Communicator::in_turn_or_after_failure(Ticket ticket, Fn fn) {
@@ -50,7 +52,7 @@ Result<Communicator::Agreed> Communicator::agree_on(Ticket ticket, uint64_t flag
   Agreed agreed;
   CCOM_TRY(in_turn_or_after_failure(std::move(ticket), [&]() -> Status {
     CCOM_TRY_ASSIGN(const Consensus found,
-                    links_->monitor().agree(terms_of(Purpose::Agree, 0, flags), {}, Deadline::after_ms(timeout_ms())));
+                    links_->monitor().agree(terms_of(Purpose::Agree, 0, flags), {}, within_ms(timeout_ms())));
     agreed = {found.flags, found.out};
     return {};
   }));
@@ -82,12 +84,12 @@ Result<std::unique_ptr<Communicator>> Communicator::start_survivors(const std::v
   int64_t wait_ms = timeout_ms();
   for (;;) {
     CCOM_TRY_ASSIGN(const Consensus left,
-                    monitor.agree(terms_of(Purpose::Membership, arguments), excluded, Deadline::after_ms(wait_ms)));
+                    monitor.agree(terms_of(Purpose::Membership, arguments), excluded, within_ms(wait_ms)));
     wait_ms = config.init_timeout_ms + kAfterStartMs;
     Result<std::unique_ptr<Communicator>> smaller = meet_survivors(left.in, excluded, arguments, config);
     CCOM_TRY_ASSIGN(const Consensus confirmed,
                     monitor.agree(terms_of(Purpose::Confirmation, arguments, smaller ? kHasStarted : 0), excluded,
-                                  Deadline::after_ms(wait_ms)));
+                                  within_ms(wait_ms)));
     if (confirmed.in != left.in) continue;  // the one that they have started, if any, is lost with who has died
     if (confirmed.flags == kHasStarted) return smaller;
     if (!smaller) return std::move(smaller).error();
@@ -112,7 +114,8 @@ Result<std::unique_ptr<Communicator>> Communicator::meet_survivors(const std::ve
     if (id) std::memcpy(terms.payload.data(), id->data(), id->size());
     if (!id) made = std::move(id).error();
   }
-  CCOM_TRY_ASSIGN(const Consensus met, links_->monitor().agree(terms, excluded, deadline));
+  CCOM_TRY_ASSIGN(const Consensus met,
+                  links_->monitor().agree(terms, excluded, WaitLimit(deadline, config_.interrupted)));
   CCOM_TRY(std::move(made));
   if (met.in != ranks) return error(Code::RemoteError, "%s died", name_ranks(met.out).c_str());
   UniqueId::Packed packed;

@@ -41,6 +41,7 @@ class HostConsensus {
   const std::vector<Rank>& ranks_;
   const int slot_;
   std::vector<bool> lost_;  // by slot: excluded, or said to be silent
+  bool is_interrupted_ = false;
   ConsensusRound round_;
 };
 
@@ -53,7 +54,7 @@ Result<Consensus> HostConsensus::run(const std::vector<Rank>& excluded,
   for (size_t slot = 0; slot < ranks_.size(); ++slot) lost_[slot] = std::ranges::count(excluded, ranks_[slot]) > 0;
   note(board_.error());
   const ConsensusRound::Views views{.is_lost = [this](int slot) { return is_lost(slot); },
-                                    .is_over = [&limit] { return limit.is_reached(); }};
+                                    .is_over = [&] { return is_interrupted_ || limit.deadline().passed(); }};
   std::chrono::microseconds pause = kShortest;
   Deadline next_look = Deadline::after(kLookInterval);
   for (;;) {
@@ -65,6 +66,7 @@ Result<Consensus> HostConsensus::run(const std::vector<Rank>& excluded,
     if (!next_look.passed()) continue;
     next_look = Deadline::after(kLookInterval);
     if (const std::optional<Status> loss = find_lost()) note(*loss);
+    is_interrupted_ = limit.is_reached() && !limit.deadline().passed();
   }
 }
 
@@ -95,6 +97,9 @@ Result<Consensus> HostConsensus::result() const {
         .with_cure("let it join them by ccomCommGrow, or end it");
   if (!outcome.late.empty()) {
     const std::vector<Rank> late = ranks_of(outcome.late);
+    if (is_interrupted_)
+      return error(ErrorKey::WaitInterrupted, "rank %d was interrupted while it waited for %s to agree on who is left",
+                   self, name_ranks(late).c_str());
     return error(ErrorKey::RankLate, "%s did not come to agree on who is left", name_ranks(late).c_str())
         .with_peers({late.begin(), late.end()})
         .with_cure(

@@ -52,6 +52,27 @@ TEST(Interrupted, EndsACallOnAllRanks) {
   }
 }
 
+// A Ctrl-C in Python did nothing until the group's time was up, where the others did not come to shrink it.
+TEST(Interrupted, EndsAnAgreement) {
+  Wish wish;
+  const ccomConfig_t config = wish.config();
+  std::atomic<bool> is_over{false};
+  with_ranks(2, &config, [&](int rank, ccomComm_t comm) {
+    if (rank == 1) {
+      std::this_thread::sleep_for(milliseconds(100));
+      wish.is_wanted = true;
+      while (!is_over) std::this_thread::yield();  // it never comes
+      return;
+    }
+    int flags = 1;
+    EXPECT_EQ(ccomCommAgree(comm, &flags, nullptr, nullptr), ccomAborted);
+    EXPECT_NE(std::string(ccomGetLastError(nullptr)).find("was interrupted while it waited for rank 1"),
+              std::string::npos)
+        << ccomGetLastError(nullptr);
+    is_over = true;
+  });
+}
+
 TEST(Interrupted, EndsAStart) {
   ccomUniqueId id;
   ASSERT_EQ(ccomGetUniqueId(&id), ccomSuccess);
