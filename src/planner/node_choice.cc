@@ -261,8 +261,7 @@ size_t expected_way(const Topology& topology, int host, const MeasuredCosts& mea
   const HostMachine here(topology, host, measured);
   const bool has_core_for_each = task.nranks <= here.machine.cpus;
   const auto time_ns = [&](const NodeChoice& way) {
-    const Reach reach = is_mapped && !way.stages_mapped ? kMapped : kOrdinary;
-    const double ns = node_task_cost(task, way, unit_bytes, 1, reach, here.machine).time_ns;
+    const double ns = node_task_cost(task, way, unit_bytes, 1, is_mapped ? kMapped : kOrdinary, here.machine).time_ns;
     return ns * (way.reads ? kClearly : 1);
   };
   size_t best = 0;
@@ -270,7 +269,8 @@ size_t expected_way(const Topology& topology, int host, const MeasuredCosts& mea
   for (size_t way = 1; way < ways.size(); ++way) {
     const bool is_alike =
         ways[way].claims_lines == ways[0].claims_lines && ways[way].streams_shared == ways[0].streams_shared;
-    if (!is_alike || (ways[way].reads && !has_core_for_each)) continue;
+    // What prices say of that is not exact enough: calls try it, none begins with it.
+    if (!is_alike || ways[way].stages_mapped || (ways[way].reads && !has_core_for_each)) continue;
     const double ns = time_ns(ways[way]);
     if (ns >= kClearlyLess * least_ns) continue;
     best = way;
