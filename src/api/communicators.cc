@@ -11,7 +11,6 @@
 #include "api/structs.h"
 #include "base/fork.h"
 #include "base/options.h"
-#include "bootstrap/grpc_client.h"
 #include "bootstrap/job_secret.h"
 #include "bootstrap/launch.h"
 #include "bootstrap/local_rendezvous.h"
@@ -32,13 +31,6 @@ Status check_ranks(int nranks, int rank) {
   if (rank < 0 || rank >= nranks)
     return error(Code::InvalidArgument, "rank is %d; it must be within 0..%d", rank, nranks - 1);
   return {};
-}
-
-Result<std::unique_ptr<Communicator>> start_rank(int nranks, const UniqueId& id, int rank, const CommConfig& config) {
-  const Deadline deadline = Deadline::after_ms(config.init_timeout_ms);
-  CCOM_TRY_ASSIGN(const std::unique_ptr<Rendezvous> rendezvous,
-                  connect_rendezvous(id, nranks, rank, deadline, config.interrupted));
-  return Communicator::create({rank, nranks, id.communicator, id.secret}, config, *rendezvous, deadline);
 }
 
 // Where the user has set CCOM_SECRET, the bytes of an id hold its secret encrypted by that one, so that they are
@@ -120,8 +112,10 @@ ccomResult_t ccomCommInitRankConfig(ccomComm_t* comm, int nranks, ccomUniqueId i
     CCOM_TRY_ASSIGN(const CommConfig resolved, resolve(config));
     CCOM_TRY_ASSIGN(const UniqueId unpacked, unpack_id(id));
     const std::function<Status()> init = [=] {
-      return make_handle(comm, resolved,
-                         [=](const CommConfig& settings) { return start_rank(nranks, unpacked, rank, settings); });
+      return make_handle(comm, resolved, [=](const CommConfig& settings) {
+        return Communicator::join(unpacked, nranks, rank, settings, Deadline::after_ms(settings.init_timeout_ms),
+                                  settings.interrupted);
+      });
     };
     if (!group_is_open() || !resolved.blocking) return init();
     add_init_to_group([init]() -> Work { return [init = init] { return init(); }; });

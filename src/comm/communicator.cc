@@ -13,7 +13,6 @@
 #include "kernels/kernels.h"
 #include "planner/forced.h"
 #include "planner/plan_file.h"
-#include "setup/agreement.h"
 #include "setup/emulation.h"
 #include "setup/exchange.h"
 
@@ -43,12 +42,6 @@ Communicator::Communicator(const Membership& membership, CommConfig config, Topo
       timeout_ms_(config_.timeout_ms),
       sent_to_(static_cast<size_t>(membership.nranks)),
       received_from_(static_cast<size_t>(membership.nranks)) {}
-
-Result<std::unique_ptr<Communicator>> Communicator::create(const Membership& joining, CommConfig config,
-                                                           Rendezvous& rendezvous, Deadline deadline) {
-  CCOM_TRY_ASSIGN(Agreement agreement, agree(joining, config, rendezvous, deadline));
-  return start(std::move(agreement), std::move(config), nullptr, rendezvous, deadline);
-}
 
 // parent: the communicator that this one is a part of; null: it is none.
 Result<std::unique_ptr<Communicator>> Communicator::start(Agreement agreement, CommConfig config,

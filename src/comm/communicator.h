@@ -39,6 +39,9 @@ class Communicator final : public CallNames {
   // Collective, blocking until `deadline`. `rendezvous` is needed during the call only.
   static Result<std::unique_ptr<Communicator>> create(const Membership& joining, CommConfig config,
                                                       Rendezvous& rendezvous, Deadline deadline);
+  // The same for ranks that meet by an id. given_up: see connect_rendezvous().
+  static Result<std::unique_ptr<Communicator>> join(const UniqueId& id, int nranks, Rank rank, const CommConfig& config,
+                                                    Deadline deadline, Interrupted given_up);
   ~Communicator() override;
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;

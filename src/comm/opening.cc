@@ -1,15 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The parts of a communicator beside its transports: shared memory of its host, programs, messages.
+// How ranks meet for a communicator, and its parts beside its transports: shared memory of its host, programs,
+// messages.
 #include <algorithm>
 
 #include "base/log.h"
+#include "bootstrap/grpc_client.h"
 #include "comm/communicator.h"
 #include "comm/learning.h"
 #include "comm/program_proof.h"
 #include "planner/planner.h"
+#include "setup/agreement.h"
 
 namespace ccom {
+
+Result<std::unique_ptr<Communicator>> Communicator::create(const Membership& joining, CommConfig config,
+                                                           Rendezvous& rendezvous, Deadline deadline) {
+  CCOM_TRY_ASSIGN(Agreement agreement, agree(joining, config, rendezvous, deadline));
+  return start(std::move(agreement), std::move(config), nullptr, rendezvous, deadline);
+}
+
+Result<std::unique_ptr<Communicator>> Communicator::join(const UniqueId& id, int nranks, Rank rank,
+                                                         const CommConfig& config, Deadline deadline,
+                                                         Interrupted given_up) {
+  CCOM_TRY_ASSIGN(const std::unique_ptr<Rendezvous> rendezvous,
+                  connect_rendezvous(id, nranks, rank, deadline, std::move(given_up)));
+  return create({rank, nranks, id.communicator, id.secret}, config, *rendezvous, deadline);
+}
+
 // The memory that the ranks of this host share. Which hosts have such follows from the topology and the settings alone.
 Status Communicator::open_host(const WaitPolicy& policy) {
   std::optional<NodeConfig> config = links_->node_config();

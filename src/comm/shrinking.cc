@@ -6,7 +6,6 @@
 #include <cstring>
 
 #include "base/text.h"
-#include "bootstrap/grpc_client.h"
 #include "bootstrap/rendezvous_servers.h"
 #include "comm/communicator.h"
 #include "plan/fingerprint.h"
@@ -124,13 +123,11 @@ Result<std::unique_ptr<Communicator>> Communicator::meet_survivors(const std::ve
   const auto nranks = static_cast<int>(ranks.size());
   const auto rank = static_cast<Rank>(std::ranges::find(ranks, membership_.rank) - ranks.begin());
   // Nobody waits for a server, or in an exchange, of a rank that has died. Local ranks are those of the whole here.
-  const Interrupted interrupted = [&] {
+  const Interrupted given_up = [&] {
     const auto has_ended = [&](Rank other) { return links_->monitor().has_ended(other); };
     return (config.interrupted && config.interrupted()) || std::ranges::any_of(ranks, has_ended);
   };
-  CCOM_TRY_ASSIGN(const std::unique_ptr<Rendezvous> rendezvous,
-                  connect_rendezvous(id, nranks, rank, deadline, interrupted));
-  return create({rank, nranks, id.communicator, id.secret}, config, *rendezvous, deadline);
+  return join(id, nranks, rank, config, deadline, given_up);
 }
 
 }  // namespace ccom

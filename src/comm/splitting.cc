@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "bootstrap/grpc_client.h"
 #include "comm/communicator.h"
 #include "setup/group_terms.h"
 
@@ -171,13 +170,10 @@ Result<std::unique_ptr<Communicator>> Communicator::grow(Ticket ticket, int nran
                                                          const CommConfig& config) {
   return make_part(std::move(ticket), [&]() -> Result<std::unique_ptr<Communicator>> {
     CCOM_TRY_ASSIGN(const UniqueId meeting, agree_on_id(nranks, id));
-    const Deadline deadline = Deadline::after_ms(config.init_timeout_ms);
-    const Interrupted interrupted = [&] {
+    const Interrupted given_up = [&] {
       return (config.interrupted && config.interrupted()) || !links_->monitor().check().is_ok();
     };
-    CCOM_TRY_ASSIGN(const std::unique_ptr<Rendezvous> rendezvous,
-                    connect_rendezvous(meeting, nranks, membership_.rank, deadline, interrupted));
-    return create({membership_.rank, nranks, meeting.communicator, meeting.secret}, config, *rendezvous, deadline);
+    return join(meeting, nranks, membership_.rank, config, Deadline::after_ms(config.init_timeout_ms), given_up);
   });
 }
 
