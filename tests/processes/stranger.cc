@@ -192,11 +192,12 @@ class Sweeper {
     count("limits of a rank", ::prlimit(pid, RLIMIT_NOFILE, nullptr, &limit));
   }
 
-  // EFAULT: it was let in, and only the address was wrong. A few files of a process that is no more can be opened, and
-  // are empty.
+  // EFAULT: it was let in, and only the address was wrong. A few files of a process that has ended can be opened until
+  // its parent has waited for it: they are empty, and after that cannot be read (ESRCH).
   void count(const std::string& what, int result) {
     char byte = 0;
-    const bool is_empty = result > 2 && ::read(result, &byte, 1) == 0;
+    const ssize_t size = result > 2 ? ::read(result, &byte, 1) : -1;
+    const bool is_empty = result > 2 && (size == 0 || (size < 0 && errno == ESRCH));
     if ((result >= 0 && !is_empty) || (result < 0 && errno == EFAULT)) entered(what);
     if (result > 2) ::close(result);
     if (result < 0 && (errno == EACCES || errno == EPERM)) ++report_.processes;
