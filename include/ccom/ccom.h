@@ -340,8 +340,11 @@ CCOM_API ccomResult_t ccomCommRevoke(ccomComm_t comm, int revokeFlags);
  * Collective over the ranks that are left, in the order of calls of `comm` unless that has failed, and blocking: for
  * timeoutMs at most until all have come; then all get ccomTimeout, which names those that have not and, other than that
  * of an operation, is no error of the communicator. Where ccomConfig_t.interrupted ends the wait, that rank gets
- * ccomAborted, the others ccomTimeout. Other calls of this kind at the same time are ccomMismatch. Where
- * ranks are on several hosts: ccomNotSupported. */
+ * ccomAborted, the others ccomTimeout. Other calls of this kind at the same time are ccomMismatch.
+ *
+ * Between hosts, ranks that are silent, which may still run, must be a minority: fewer than half, or half without
+ * rank 0. Else it is ccomTimeout for those that get no answer, some seconds after timeoutMs: a divided network never
+ * goes on in two parts. Ranks that are known to be gone can be excluded by name (ccomCommShrink). */
 CCOM_API ccomResult_t ccomCommAgree(ccomComm_t comm, int* flags, int* lostRanks, int* lostCount);
 
 #define CCOM_SHRINK_DEFAULT 0
@@ -355,7 +358,7 @@ CCOM_API ccomResult_t ccomCommAgree(ccomComm_t comm, int* flags, int* lostRanks,
  * Collective over the ranks that are left: each gives the same list and settings, and those in the list do not call. In
  * the order of calls of `comm` unless that has failed; blocks as ccomCommAgree, and for initTimeoutMs in each attempt.
  * `comm` stays as it was: ccomCommDestroy frees it. config: as of ccomCommSplit. A rank that was silent and comes back
- * gets ccomRemoteError. Where ranks are on several hosts: ccomNotSupported. */
+ * gets ccomRemoteError. */
 CCOM_API ccomResult_t ccomCommShrink(ccomComm_t comm, const int* excludeRanksList, int excludeRanksCount,
                                      ccomComm_t* newcomm, const ccomConfig_t* config, int shrinkFlags);
 /* An id by which new ranks join those of `comm`: made by one of its ranks, which serves it for initTimeoutMs, and given

@@ -47,14 +47,17 @@ Result<Address> parse_literal(const std::string& ip) {
       .with_cure("use the address of one interface; CCOM_SOCKET_IFNAME selects it");
 }
 
+constexpr int kNotYet = -1;  // instead of a backlog
+
 // SO_REUSEADDR: connections of an earlier job in TIME_WAIT do not block the port. Another listener does, which Linux
-// reports at listen() if that one was not listening yet at bind().
+// reports at listen() if that one was not listening yet at bind(). A port that is only kept is given to nobody.
 Result<Descriptor> try_port(Address address, uint16_t port, int backlog) {
   address.set_port(port);
   Descriptor socket = new_tcp_socket(address.family());
-  const int on = 1;
-  if (socket.is_open() && ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&
-      ::bind(socket.get(), address.get(), address.size_bytes) == 0 && ::listen(socket.get(), backlog) == 0) {
+  const int shares = backlog == kNotYet ? 0 : 1;
+  if (socket.is_open() && ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &shares, sizeof shares) == 0 &&
+      ::bind(socket.get(), address.get(), address.size_bytes) == 0 &&
+      (backlog == kNotYet || ::listen(socket.get(), backlog) == 0)) {
     return socket;
   }
   return system_error(errno, "listen");
@@ -109,6 +112,8 @@ Result<PortRange> parse_port_range(std::string_view text) {
   return error(ErrorKey::VariableValue, "CCOM_PORT_RANGE=\"%.200s\": expected LOW-HIGH, two ports from 1 to 65535",
                std::string(text).c_str());
 }
+
+Result<Descriptor> keep_port_at(const std::string& ip, const PortRange& ports) { return listen_at(ip, ports, kNotYet); }
 
 Result<Descriptor> listen_at_port(const std::string& ip, uint16_t port, int backlog) {
   CCOM_TRY_ASSIGN(const Address address, parse_literal(ip));

@@ -43,6 +43,9 @@ Result<Descriptor> listen_at(const std::string& ip, const PortRange& ports, int 
 // The same on one port (0: any free one), with the system's own error if that one is in use.
 Result<Descriptor> listen_at_port(const std::string& ip, uint16_t port, int backlog);
 
+// As listen_at(), but does not listen yet: nobody else gets the port, and connections to it are refused until listen().
+Result<Descriptor> keep_port_at(const std::string& ip, const PortRange& ports);
+
 // For messages that are rare and small: none may be delayed by Nagle's algorithm.
 void disable_nagle(int fd);
 

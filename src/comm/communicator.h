@@ -102,7 +102,7 @@ class Communicator final : public CallNames {
     std::vector<Rank> lost;  // the others
   };
   // The same on all ranks that are left, also after an error. Collective over them and blocking: for timeout_ms() at
-  // most until all have come. On one host.
+  // most until all have come. Between hosts, ranks that are silent must be a minority.
   Result<Agreed> agree_on(Ticket ticket, uint64_t flags);
   // A communicator of the ranks that are left, without those in `excluded`, in the order of their ranks here; otherwise
   // as agree_on(). If a rank dies meanwhile, it is one without that rank.
@@ -173,7 +173,7 @@ class Communicator final : public CallNames {
   Status in_turn_or_after_failure(Ticket ticket, Fn fn);
   Result<std::unique_ptr<Communicator>> start_survivors(const std::vector<Rank>& excluded, const CommConfig& config);
   Result<std::unique_ptr<Communicator>> meet_survivors(const std::vector<Rank>& ranks,
-                                                       const std::vector<Rank>& excluded, uint64_t arguments,
+                                                       const std::vector<Rank>& lost, uint64_t arguments,
                                                        const CommConfig& config);
 
   template <typename Fn>

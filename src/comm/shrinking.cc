@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the ranks that are left go on: revoke, agree, shrink. The ranks of a host agree in shared memory
-// (liveness/consensus.h), whatever state the communicator is in.
+// How the ranks that are left go on: revoke, agree, shrink. They agree in shared memory (liveness/consensus.h), or
+// between hosts by messages (liveness/agreement.h), whatever state the communicator is in.
 #include <algorithm>
 #include <cstring>
 
@@ -81,14 +81,16 @@ Result<std::unique_ptr<Communicator>> Communicator::start_survivors(const std::v
   const uint64_t arguments = hash_of(excluded, config);
   Monitor& monitor = links_->monitor();
   int64_t wait_ms = timeout_ms();
+  std::vector<Rank> lost = excluded;
   for (;;) {
     CCOM_TRY_ASSIGN(const Consensus left,
-                    monitor.agree(terms_of(Purpose::Membership, arguments), excluded, within_ms(wait_ms)));
+                    monitor.agree(terms_of(Purpose::Membership, arguments), lost, within_ms(wait_ms)));
     wait_ms = config.init_timeout_ms + kAfterStartMs;
-    Result<std::unique_ptr<Communicator>> smaller = meet_survivors(left.in, excluded, arguments, config);
-    CCOM_TRY_ASSIGN(const Consensus confirmed,
-                    monitor.agree(terms_of(Purpose::Confirmation, arguments, smaller ? kHasStarted : 0), excluded,
-                                  within_ms(wait_ms)));
+    lost = left.out;  // for good: who was silent and comes back is told so
+    Result<std::unique_ptr<Communicator>> smaller = meet_survivors(left.in, lost, arguments, config);
+    CCOM_TRY_ASSIGN(
+        const Consensus confirmed,
+        monitor.agree(terms_of(Purpose::Confirmation, arguments, smaller ? kHasStarted : 0), lost, within_ms(wait_ms)));
     if (confirmed.in != left.in) continue;  // the one that they have started, if any, is lost with who has died
     if (confirmed.flags == kHasStarted) return smaller;
     if (!smaller) return std::move(smaller).error();
@@ -99,22 +101,22 @@ Result<std::unique_ptr<Communicator>> Communicator::start_survivors(const std::v
 
 // The first of them makes an id, which reaches the others by a round of agreement.
 Result<std::unique_ptr<Communicator>> Communicator::meet_survivors(const std::vector<Rank>& ranks,
-                                                                   const std::vector<Rank>& excluded,
-                                                                   uint64_t arguments, const CommConfig& config) {
+                                                                   const std::vector<Rank>& lost, uint64_t arguments,
+                                                                   const CommConfig& config) {
   const Deadline deadline = Deadline::after_ms(config.init_timeout_ms);
   ConsensusTerms terms = terms_of(Purpose::Meeting, arguments);
   Status made;
   if (ranks.front() == membership_.rank) {
     Result<UniqueId::Packed> id = [&]() -> Result<UniqueId::Packed> {
-      CCOM_TRY_ASSIGN(const UniqueId fresh, create_unique_id("lo", config.ports, deadline));
+      const std::string interface = topology_.hosts.size() > 1 ? config.ifname : "lo";
+      CCOM_TRY_ASSIGN(const UniqueId fresh, create_unique_id(interface, config.ports, deadline));
       return pack(fresh);
     }();
     static_assert(sizeof *id == sizeof terms.payload);
     if (id) std::memcpy(terms.payload.data(), id->data(), id->size());
     if (!id) made = std::move(id).error();
   }
-  CCOM_TRY_ASSIGN(const Consensus met,
-                  links_->monitor().agree(terms, excluded, WaitLimit(deadline, config_.interrupted)));
+  CCOM_TRY_ASSIGN(const Consensus met, links_->monitor().agree(terms, lost, WaitLimit(deadline, config_.interrupted)));
   CCOM_TRY(std::move(made));
   if (met.in != ranks) return error(Code::RemoteError, "%s died", name_ranks(met.out).c_str());
   UniqueId::Packed packed;
@@ -124,7 +126,7 @@ Result<std::unique_ptr<Communicator>> Communicator::meet_survivors(const std::ve
   const auto rank = static_cast<Rank>(std::ranges::find(ranks, membership_.rank) - ranks.begin());
   // Nobody waits for a server, or in an exchange, of a rank that has died. Local ranks are those of the whole here.
   const Interrupted given_up = [&] {
-    const auto has_ended = [&](Rank other) { return links_->monitor().has_ended(other); };
+    const auto has_ended = [&](Rank other) { return links_->monitor().has_rank_ended(other); };
     return (config.interrupted && config.interrupted()) || std::ranges::any_of(ranks, has_ended);
   };
   return join(id, nranks, rank, config, deadline, given_up);

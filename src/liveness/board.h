@@ -59,6 +59,7 @@ struct alignas(64) BoardSlot {
   std::atomic<uint64_t> pid_namespace;  // where pid and the futex's holder are known; 0: nowhere
   std::atomic<uint64_t> beats;          // increases while the process runs
   std::atomic<uint32_t> asks;           // 1: for a straggler poll
+  std::atomic<uint64_t> rounds;         // of agreement, that the rank has begun
   CallRecord calls;                     // begun by this rank
   ConsensusSlot consensus;
   uint32_t error_bytes;  // written by the owner before it sets the abort word; constant afterwards

@@ -33,6 +33,7 @@ struct ConsensusTerms {
   uint64_t call = 0;                       // what it is for: equal on all ranks, or the outcome is a mismatch
   uint64_t flags = 0;                      // combined by a bitwise and
   std::array<uint64_t, kWords> payload{};  // that of the first rank that is In reaches all
+  friend bool operator==(const ConsensusTerms&, const ConsensusTerms&) = default;
 };
 
 // A rank's, in shared memory; all zero before its first round.

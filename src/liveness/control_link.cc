@@ -33,9 +33,14 @@ bool names_ranks(const Status& loss) {
 std::optional<ControlMessage> to_message(uint8_t type, ConstBytes payload) {
   switch (static_cast<MessageType>(type)) {
     case MessageType::Heartbeat:
-    case MessageType::Goodbye:
       if (!payload.empty()) return std::nullopt;
-      return ControlMessage{static_cast<MessageType>(type)};
+      return ControlMessage{MessageType::Heartbeat};
+    case MessageType::Goodbye: {
+      ControlMessage goodbye{MessageType::Goodbye};
+      if (payload.size() != sizeof goodbye.rounds) return std::nullopt;
+      std::memcpy(&goodbye.rounds, payload.data(), sizeof goodbye.rounds);
+      return goodbye;
+    }
     case MessageType::Error:
     case MessageType::Loss: {
       auto error = decode_error(payload);
@@ -46,6 +51,11 @@ std::optional<ControlMessage> to_message(uint8_t type, ConstBytes payload) {
       auto report = decode_report(payload);
       if (!report) return std::nullopt;
       return ControlMessage{MessageType::StragglerReport, {}, *std::move(report)};
+    }
+    case MessageType::Agreement: {
+      auto agreement = decode_agreement(payload);
+      if (!agreement) return std::nullopt;
+      return ControlMessage{MessageType::Agreement, {}, {}, {}, *std::move(agreement)};
     }
     case MessageType::Departure: {
       const auto departure = decode_departure(payload);
@@ -76,6 +86,8 @@ void ControlLink::send(const ControlMessage& message) {
   if (message.type == MessageType::Error || message.type == MessageType::Loss) payload = encode_error(message.error);
   if (message.type == MessageType::StragglerReport) payload = encode_report(message.stragglers);
   if (message.type == MessageType::Departure) payload = encode_departure(message.departure);
+  if (message.type == MessageType::Agreement) payload = encode_agreement(message.agreement);
+  if (message.type == MessageType::Goodbye) put_u64(payload, message.rounds, sizeof message.rounds);
   std::vector<std::byte> frame{static_cast<std::byte>(message.type), {}, {}, {}};
   put_u64(frame, payload.size(), 4);
   frame.insert(frame.end(), payload.begin(), payload.end());
@@ -108,6 +120,7 @@ void ControlLink::receive(std::vector<ControlMessage>& messages) {
     const ssize_t size = socket_.receive(piece);
     if (size < 0 && errno == EINTR) continue;
     if (size < 0 && errno == EAGAIN) return;
+    if (size <= 0) is_closed_by_peer_ = size == 0 || errno == ECONNRESET || errno == EPIPE;
     if (size < 0) return end(std::strerror(errno));
     if (size == 0) return end("closed by the peer");
     unparsed_.insert(unparsed_.end(), piece, piece + size);
@@ -122,7 +135,7 @@ size_t ControlLink::parse(std::vector<ControlMessage>& messages) {
   while (!ended_ && unparsed_.size() - used >= kHeaderBytes) {
     const ConstBytes rest = ConstBytes(unparsed_).subspan(used);
     const size_t size = payload_size(rest);
-    if (size > kMaxErrorBytes) {
+    if (size > kMostFrameBytes) {
       end("received an oversized frame");
       break;
     }

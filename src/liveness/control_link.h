@@ -3,7 +3,7 @@
 // An authenticated message stream to one neighbour, over a TCP connection after the handshake.
 //
 // Frame: {type u8, 3 zero bytes, payload size u32, payload, 16 bytes of HMAC(key of the direction, counter || header ||
-// payload)}. The counter protects against replay, reordering and omission. The size is checked against kMaxErrorBytes
+// payload)}. The counter protects against replay, reordering and omission. The size is checked against kMostFrameBytes
 // first. With CCOM_TLS=1 frames travel inside TLS.
 //
 // Non-blocking; belongs to one thread.
@@ -25,6 +25,9 @@ struct LinkKeys {
 
 class ControlLink {
  public:
+  // Of the payload: messages of agreement have two bytes for each rank, and there are at most 2^17.
+  static constexpr size_t kMostFrameBytes = size_t{1} << 18;
+
   ControlLink(ControlSocket socket, LinkKeys keys) : socket_(std::move(socket)), keys_(std::move(keys)) {}
   ControlLink(Descriptor socket, LinkKeys keys) : ControlLink(ControlSocket(std::move(socket)), std::move(keys)) {}
   ControlLink(const ControlLink&) = delete;
@@ -40,6 +43,8 @@ class ControlLink {
   void receive(std::vector<ControlMessage>& messages);
   // Why the stream has ended, if it has.
   const std::optional<std::string>& ended() const { return ended_; }
+  // Whether it has because the process at the other end did, or has closed it: not because of the network.
+  bool is_closed_by_peer() const { return is_closed_by_peer_; }
   // Shuts the stream down after the last send: the peer receives everything, then the end of the stream.
   void finish();
 
@@ -55,6 +60,7 @@ class ControlLink {
   uint64_t sent_ = 0, received_ = 0;  // frames
   std::vector<std::byte> unsent_, unparsed_;
   std::optional<std::string> ended_;
+  bool is_closed_by_peer_ = false;
 };
 
 }  // namespace ccom

@@ -61,6 +61,7 @@ void ControlTree::apply_outputs() {
       case TreeOutput::Kind::Report: hooks_.report(output.message.error); break;
       case TreeOutput::Kind::Depart: hooks_.departed(output.message.departure); break;
       case TreeOutput::Kind::Lose: hooks_.lost(output.message.error); break;
+      case TreeOutput::Kind::Leave: hooks_.left(state_.member_of(output.host), output.message.rounds); break;
       case TreeOutput::Kind::Suspect: log(LogLevel::Warn, "%s", output.message.error.message().c_str()); break;
     }
   }
@@ -86,8 +87,8 @@ void ControlTree::poll_stragglers(StragglerReport own) {
   apply_outputs();
 }
 
-void ControlTree::leave() {
-  state_.leave(outputs_);
+void ControlTree::leave(uint64_t rounds) {
+  state_.leave(rounds, outputs_);
   apply_outputs();
   for (auto& [host, link] : links_) {
     link->finish();

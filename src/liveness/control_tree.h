@@ -16,9 +16,10 @@ namespace ccom {
 class ControlTree {
  public:
   struct Hooks {
-    std::function<void(const Status&)> report;       // every error made here or received
-    std::function<void(const Departure&)> departed;  // every departure received that is the first so far
-    std::function<void(const Status&)> lost;         // ranks that were not known to be lost
+    std::function<void(const Status&)> report;        // every error made here or received
+    std::function<void(const Departure&)> departed;   // every departure received that is the first so far
+    std::function<void(const Status&)> lost;          // ranks that were not known to be lost
+    std::function<void(Rank, uint64_t rounds)> left;  // a neighbour, in order
   };
   ControlTree(TreeConfig config, LivenessThread& thread, Hooks hooks)
       : state_(std::move(config)), thread_(thread), hooks_(std::move(hooks)) {}
@@ -32,8 +33,8 @@ class ControlTree {
   void depart(const Departure& departure);
   void poll_stragglers(StragglerReport own);
   const StragglerPoll& straggler_poll() const { return state_.straggler_poll(); }
-  // Sends a goodbye and closes all connections. Does not block.
-  void leave();
+  // Sends a goodbye, after so many rounds of agreement, and closes all connections. Does not block.
+  void leave(uint64_t rounds);
 
  private:
   void receive(int host, ControlLink& link, int64_t now_ns);

@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "base/types.h"
+#include "liveness/agreement_message.h"
 #include "liveness/departure.h"
 #include "liveness/straggler_poll.h"
 
@@ -22,7 +23,8 @@ enum class MessageType : uint8_t {
   Goodbye = 3,
   StragglerReport = 4,
   Departure = 5,
-  Loss = 6
+  Loss = 6,
+  Agreement = 7
 };
 
 struct ControlMessage {
@@ -30,6 +32,8 @@ struct ControlMessage {
   Status error{};                // for Error; for Loss, one that is not yet the communicator's
   StragglerReport stragglers{};  // for StragglerReport: the slowest ranks on the sender's side
   Departure departure{};         // for Departure: the first that the sender knows
+  AgreementMessage agreement{};  // for Agreement
+  uint64_t rounds = 0;           // for Goodbye: of agreement, that the sender has begun
 };
 
 // Longer texts and lists are truncated to these.

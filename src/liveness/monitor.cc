@@ -1,106 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Combines the host's Board, the LossWatch and the control trees between hosts.
-//
-// There are four trees, whose members are the lowest and the second-lowest (or only) rank of each host (state.h); all
-// use one board. When a member dies, another rank of its host detects it within milliseconds and notifies the other
-// hosts over trees of the other member; the dead one's connections close only when its memory has been torn down.
 #include "liveness/monitor.h"
 
-#include <algorithm>
-
-#include "base/mutex.h"
-#include "liveness/board.h"
 #include "liveness/control_join.h"
-#include "liveness/control_tree.h"
-#include "liveness/departure_watch.h"
 #include "liveness/host_consensus.h"
-#include "liveness/liveness_thread.h"
-#include "liveness/loss_watch.h"
 #include "liveness/monitor_config.h"
-#include "liveness/straggler_watch.h"
+#include "liveness/monitor_impl.h"
+#include "liveness/network_consensus.h"
 
 namespace ccom {
-namespace {
-constexpr int64_t kCheckIntervalNs = 5 * kNsPerMs;
-
-class MonitorImpl final : public Monitor, private LivenessTask {
- public:
-  MonitorImpl(MonitorConfig config, Board board, std::shared_ptr<LivenessThread> thread);
-  ~MonitorImpl() override;
-  Status start();
-
-  std::string control_address() const override { return address_; }
-  Status connect(const std::vector<std::string>& addresses, const WaitLimit& limit) override;
-  Status status() const override;
-  Status report(const Status& error) override;
-  Status look() override;
-  Status check() override;
-  void on_failure(std::function<void()> listener) override;
-  void depart() override;
-  std::optional<Status> find_departed(const std::vector<Rank>& peers) const override {
-    return departures_.find_departed(peers);
-  }
-  Result<Consensus> agree(const ConsensusTerms& terms, const std::vector<Rank>& excluded,
-                          const WaitLimit& limit) override {
-    if (thread_->in_forked_child()) return forked_error();
-    const auto find_lost = [this] { return losses_.check(monotonic_ns()); };
-    return agree_on_host(board_, config_, ++rounds_, terms, excluded, find_lost, limit);
-  }
-  bool has_ended(int local_rank) const override { return board_.has_died(local_rank) || board_.has_left(local_rank); }
-  std::chrono::milliseconds warn_after() const override { return std::chrono::milliseconds(config_.warn_ms); }
-  std::vector<Rank> find_stragglers() override;
-  void compare_calls() override;
-  void end_comparison() override {
-    if (!thread_->in_forked_child()) stragglers_.ask(false);
-  }
-
- private:
-  // LivenessTask: on the liveness thread.
-  int64_t poll(int64_t now_ns) override;
-  bool has_work() const override { return !trees_.empty() || (failed() && (!flooded_ || has_listener_)); }
-  void run_out_of_memory() noexcept override { board_.publish(slot_, with_rank(out_of_memory(), config_.rank)); }
-  const std::atomic<uint32_t>* awaited_word() const override { return flooded_ ? nullptr : &board_.abort_word(); }
-  template <typename Fn>
-  void for_each_tree(Fn fn) {
-    for (auto& tree : trees_)
-      if (tree) fn(*tree);
-  }
-  void flood_failure();
-  void call_listener();
-  bool poll_stragglers();
-  void leave();
-
-  const HostMembers& host() const { return config_.hosts[static_cast<size_t>(config_.host_index)]; }
-  bool shares_board() const { return board_.slots() > 1; }
-  Status listen();
-  void publish(const Status& error);
-  Status in_force();
-  void publish_difference(const StragglerReport& known);
-  bool tell_trees_of_losses(int64_t now_ns);  // whether there were any
-  void announce_departure();
-  void spread_departure();
-
-  const MonitorConfig config_;
-  const Board board_;
-  const int slot_;
-  const std::shared_ptr<LivenessThread> thread_;
-  LossWatch losses_;
-  const DepartureWatch departures_;
-  const StragglerWatch stragglers_;
-  uint64_t rounds_ = 0;  // of agreement
-  Descriptor listener_socket_;
-  std::string address_;
-  Mutex mutex_;  // also of the writing of this rank's error record
-  std::function<void()> listener_ CCOM_GUARDED_BY(mutex_);
-  std::atomic<bool> has_listener_ = false;
-
-  // Used on the liveness thread only.
-  bool taken_ = false;                 // the slot is claimed
-  std::atomic<bool> flooded_ = false;  // the board's error was sent to the trees; read by all threads
-  int64_t next_beat_ns_ = 0;
-  std::vector<std::unique_ptr<ControlTree>> trees_;  // null where this rank is not its host's member
-};
 
 MonitorImpl::MonitorImpl(MonitorConfig config, Board board, std::shared_ptr<LivenessThread> thread)
     : config_(std::move(config)),
@@ -116,6 +23,9 @@ MonitorImpl::MonitorImpl(MonitorConfig config, Board board, std::shared_ptr<Live
 
 Status MonitorImpl::start() {
   CCOM_TRY(listen());
+  if (config_.hosts.size() > 1) {
+    CCOM_TRY_ASSIGN(agreement_, AgreementLinks::create(config_, board_, *thread_));
+  }
   for (int tree = 0; tree < tree_count(config_.hosts); ++tree) {
     trees_.push_back(nullptr);
     if (tree_member(config_.hosts, config_.host_index, tree) != config_.rank) continue;
@@ -123,7 +33,8 @@ Status MonitorImpl::start() {
         tree_config(config_, tree), *thread_,
         ControlTree::Hooks{.report = [this](const Status& error) { publish(error); },
                            .departed = [this](const Departure& departure) { board_.note_departure(departure); },
-                           .lost = [this](const Status& loss) { losses_.hear(loss); }});
+                           .lost = [this](const Status& loss) { losses_.hear(loss); },
+                           .left = [this](Rank rank, uint64_t rounds) { agreement_->see_left(rank, rounds); }});
   }
   Status taken;
   thread_->run([this, &taken] {
@@ -156,32 +67,16 @@ void MonitorImpl::depart() {
   });
 }
 
-// A communicator that has failed is not left: its error says more.
-void MonitorImpl::announce_departure() {
-  if (failed()) return;
-  board_.depart(slot_, config_.rank);
-  spread_departure();
-}
-
-// The communicator's error, if any, or the departure is sent before the goodbye.
-void MonitorImpl::leave() {
-  if (!taken_) return;
-  thread_->remove(this);
-  try {
-    flood_failure();
-    announce_departure();
-    for_each_tree([](ControlTree& tree) { tree.leave(); });
-  } catch (const std::bad_alloc&) {  // the closed connections tell the other hosts
-    trees_.clear();
-  }
-  board_.leave(slot_, thread_->robust_futexes());
-  taken_ = false;
-}
-
-Status MonitorImpl::connect(const std::vector<std::string>& addresses, const WaitLimit& limit) {
+Status MonitorImpl::connect(const std::vector<Addresses>& addresses, const WaitLimit& limit) {
   if (thread_->in_forked_child()) return forked_error();
   const Descriptor listener = std::move(listener_socket_);  // closed on every path
-  CCOM_TRY_ASSIGN(const JoinPlan plan, plan_connections(config_, addresses));
+  std::vector<std::string> control, agreement;
+  for (const Addresses& each : addresses) {
+    control.push_back(each.control);
+    agreement.push_back(each.agreement);
+  }
+  CCOM_TRY_ASSIGN(const JoinPlan plan, plan_connections(config_, control));
+  if (agreement_) thread_->run([&] { agreement_->set_addresses(std::move(agreement)); });
   const JoinHooks hooks{.attach =
                             [this](const JoinEdge& edge, std::unique_ptr<ControlLink> link) {
                               // The TreeState's timeouts come first; these cover connections that it never hears from.
@@ -252,44 +147,6 @@ void MonitorImpl::on_failure(std::function<void()> listener) {
   if (failed()) thread_->wake();  // else the failure will
 }
 
-int64_t MonitorImpl::poll(int64_t now_ns) {
-  int64_t next_ns = INT64_MAX;
-  if (shares_board()) {
-    if (now_ns >= next_beat_ns_) {
-      board_.slot(slot_).beats.fetch_add(1, std::memory_order_relaxed);
-      next_beat_ns_ = now_ns + config_.dead_ms * kNsPerMs / 12;
-    }
-    next_ns = next_beat_ns_;
-  }
-  flood_failure();  // the board's error is sent before others are received
-  for (auto& tree : trees_) {
-    if (!tree) continue;
-    next_ns = std::min(next_ns, tree->poll(now_ns));
-    if (shares_board() && !failed()) next_ns = std::min(next_ns, now_ns + kCheckIntervalNs);
-  }
-  if (tell_trees_of_losses(now_ns)) next_ns = now_ns;
-  if (poll_stragglers()) next_ns = std::min(next_ns, now_ns + kCheckIntervalNs);
-  spread_departure();
-  flood_failure();
-  call_listener();
-  return next_ns;
-}
-
-bool MonitorImpl::tell_trees_of_losses(int64_t now_ns) {
-  if (failed() || !is_tree_member(config_)) return false;
-  const std::vector<Status> losses = losses_.take_new(now_ns);
-  for (const Status& loss : losses) for_each_tree([&](ControlTree& tree) { tree.find_lost(loss, now_ns); });
-  return !losses.empty();
-}
-
-// For members of the first tree. Returns whether a poll is in progress.
-bool MonitorImpl::poll_stragglers() {
-  if (trees_.empty() || !trees_.front() || failed()) return false;
-  const std::optional<StragglerReport> found = stragglers_.poll(*trees_.front());
-  if (found) publish_difference(*found);
-  return found.has_value();
-}
-
 std::vector<Rank> MonitorImpl::find_stragglers() {
   if (thread_->in_forked_child()) return {};
   StragglerReport found = stragglers_.on_host();
@@ -310,31 +167,18 @@ void MonitorImpl::publish_difference(const StragglerReport& known) {
   if (const auto difference = failed() ? std::nullopt : difference_error(known)) publish(*difference);
 }
 
-// To the other hosts: of any rank of this host. On the liveness thread.
-void MonitorImpl::spread_departure() {
-  const std::optional<Departure> first = board_.first_departure();
-  if (!first || failed()) return;
-  for_each_tree([&](ControlTree& tree) { tree.depart(*first); });
+Result<Consensus> MonitorImpl::agree(const ConsensusTerms& terms, const std::vector<Rank>& excluded,
+                                     const WaitLimit& limit) {
+  if (thread_->in_forked_child()) return forked_error();
+  if (!left_out_.is_ok()) return left_out_;  // the others count their rounds without this rank
+  board_.slot(slot_).rounds.store(++rounds_, std::memory_order_release);
+  const auto find_lost = [this] { return losses_.check(monotonic_ns()); };
+  Result<Consensus> found = agreement_
+                                ? agree_over_network(*agreement_, *thread_, config_, rounds_, terms, excluded, limit)
+                                : agree_on_host(board_, config_, rounds_, terms, excluded, find_lost, limit);
+  if (!found && found.error().key() == ErrorKey::LeftOut) left_out_ = found.error();
+  return found;
 }
-
-void MonitorImpl::flood_failure() {
-  if (flooded_ || !failed()) return;
-  for_each_tree([error = board_.error()](ControlTree& tree) { tree.fail(error); });
-  flooded_ = true;
-}
-
-void MonitorImpl::call_listener() {
-  if (!failed()) return;
-  std::function<void()> listener;
-  {
-    const Lock lock(mutex_);
-    listener.swap(listener_);
-    has_listener_ = false;
-  }
-  if (listener) listener();
-}
-
-}  // namespace
 
 size_t Monitor::board_bytes(int local_ranks) { return Board::bytes(local_ranks); }
 

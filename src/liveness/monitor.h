@@ -67,10 +67,14 @@ class Monitor {
 
   virtual ~Monitor() = default;  // local: sends a goodbye, waits for nobody
 
-  // Where this rank accepts children, for exchange by rendezvous. Empty for ranks that accept none.
-  virtual std::string control_address() const = 0;
-  // Builds the tree from the control addresses of all ranks, by rank. Blocks; the listener is closed afterwards.
-  virtual Status connect(const std::vector<std::string>& addresses, const WaitLimit& limit) = 0;
+  // Where this rank can be reached, for exchange by rendezvous.
+  struct Addresses {
+    std::string control;    // by children in the tree; empty for ranks that accept none
+    std::string agreement;  // by all, once they have to agree on who is left; empty on a single host
+  };
+  virtual Addresses addresses() const = 0;
+  // Builds the tree from the addresses of all ranks, by rank. Blocks; nothing listens afterwards.
+  virtual Status connect(const std::vector<Addresses>& addresses, const WaitLimit& limit) = 0;
 
   // Whether the communicator has an error. One relaxed load, for every wait loop.
   bool failed() const { return abort_word_->load(std::memory_order_relaxed) != 0; }
@@ -99,6 +103,8 @@ class Monitor {
   virtual std::chrono::milliseconds warn_after() const = 0;
   // Whether a rank of this host has died or left, so that it can touch nothing any more. False if it is only silent.
   virtual bool has_ended(int local_rank) const = 0;
+  // The same of any rank. Of other hosts it is known while ranks agree on who is left, and afterwards.
+  virtual bool has_rank_ended(Rank rank) const = 0;
   // After a long wait: the ranks that have begun fewer calls than this one; empty if none is known. Compares calls as
   // compare_calls() does. Takes 150 ms with several hosts.
   virtual std::vector<Rank> find_stragglers() = 0;
@@ -107,10 +113,10 @@ class Monitor {
   // calls). To be repeated for the ranks of this host; those of others are asked over the control tree.
   virtual void compare_calls() = 0;
   virtual void end_comparison() = 0;
-  // One round of agreement among the ranks that live (consensus.h), also after an error. Collective over all ranks but
-  // those that have died or left, or are silent, and those in `excluded`, which get nothing if they come. Blocks until
-  // all have come; from `limit` on those that have not are Late, on all ranks. For one thread at a time. Only where all
-  // ranks are on one host.
+  // One round of agreement among the ranks that live (consensus.h; between hosts agreement.h), also after an error.
+  // Collective over all ranks but those that have died or left, or are silent, and those in `excluded`, which get
+  // nothing if they come. Blocks until all have come; from `limit` on those that have not are Late, on all ranks.
+  // Between hosts, ranks that are silent must be a minority. For one thread at a time.
   virtual Result<Consensus> agree(const ConsensusTerms& terms, const std::vector<Rank>& excluded,
                                   const WaitLimit& limit) = 0;
   // `listener` is called on the liveness thread soon after this rank's board has an error; it must not block.

@@ -43,7 +43,7 @@ void TreeState::attach(int host, int64_t now_ns, TreeOutputs& out) {
   if (is_settling())
     for (const Status& loss : losses_.all()) out.push_back({TreeOutput::Kind::Send, host, {MessageType::Loss, loss}});
   if (departure_) out.push_back({TreeOutput::Kind::Send, host, {MessageType::Departure, {}, {}, *departure_}});
-  if (left_) out.push_back({TreeOutput::Kind::Send, host, {MessageType::Goodbye}});
+  if (left_) out.push_back({TreeOutput::Kind::Send, host, {.type = MessageType::Goodbye, .rounds = rounds_}});
   next_tick_ns_ = std::min(next_tick_ns_, now_ns);
 }
 
@@ -55,6 +55,7 @@ void TreeState::receive(int host, const ControlMessage& message, int64_t now_ns,
   if (message.type == MessageType::Goodbye) {
     other.link = Link::Gone;
     straggler_poll_.receive(static_cast<size_t>(&other - neighbours_.data()), {});
+    out.push_back({TreeOutput::Kind::Leave, host, message});
   }
   if (message.type == MessageType::Error) {
     other.has_error = true;
@@ -157,11 +158,13 @@ void TreeState::report(const Status& error, TreeOutputs& out) const {
   out.push_back({TreeOutput::Kind::Report, config_.self, {MessageType::Error, error}});
 }
 
-void TreeState::leave(TreeOutputs& out) {
+void TreeState::leave(uint64_t rounds, TreeOutputs& out) {
   if (left_) return;
   left_ = true;
+  rounds_ = rounds;
   for (const Neighbour& other : neighbours_)
-    if (other.link == Link::Up) out.push_back({TreeOutput::Kind::Send, other.host, {MessageType::Goodbye}});
+    if (other.link == Link::Up)
+      out.push_back({TreeOutput::Kind::Send, other.host, {.type = MessageType::Goodbye, .rounds = rounds}});
 }
 
 void TreeState::tick(int64_t now_ns, TreeOutputs& out) {

@@ -70,6 +70,7 @@ struct TreeOutput {
     Suspect,  // host is silent; message.error goes to the log
     Depart,   // message.departure is the first of which this host has heard
     Lose,     // message.error names ranks of whose loss this host has not heard before
+    Leave,    // the member of that host has left in order, after so many rounds of agreement
   };
   Kind kind = Kind::Send;
   int host = -1;
@@ -97,9 +98,10 @@ class TreeState {
   // This host's contribution to a straggler poll, to be called whenever it changes while one is on or asked for here.
   void poll_stragglers(StragglerReport own, TreeOutputs& out);
   const StragglerPoll& straggler_poll() const { return straggler_poll_; }
-  // This host's member leaves in order; nothing is sent afterwards.
-  void leave(TreeOutputs& out);
+  // This host's member leaves in order, after so many rounds of agreement; nothing is sent afterwards.
+  void leave(uint64_t rounds, TreeOutputs& out);
 
+  Rank member_of(int host) const { return config_.hosts[static_cast<size_t>(host)].member; }
   int64_t next_tick_ns() const { return next_tick_ns_; }
   bool failed() const { return !error_.is_ok(); }
   // Ranks are lost, and the error is still to be made.
@@ -137,6 +139,7 @@ class TreeState {
   Status error_;
   std::optional<Departure> departure_;  // the first that is known
   bool left_ = false;
+  uint64_t rounds_ = 0;        // then
   int64_t last_tick_ns_ = -1;  // none; the first connection counts as one
   int64_t next_beat_ns_ = 0;
   int64_t next_tick_ns_ = 0;

@@ -115,7 +115,9 @@ Result<wire::Addresses> CommSetup::share(const std::vector<wire::Capabilities>& 
   CCOM_TRY(join_segment(all, limit));
   if (!segment_->is_leader()) CCOM_TRY(make_monitor(false));
   wire::Addresses mine;
-  mine.set_control(monitor_->control_address());
+  const Monitor::Addresses at = monitor_->addresses();
+  mine.set_control(at.control);
+  mine.set_agreement(at.agreement);
   if (arenas_ != nullptr && !inherits()) {
     std::vector<ArenaExchange::Said> said;
     for (const Rank rank : local_ranks_) {
@@ -184,19 +186,19 @@ Status CommSetup::open_transports(wire::Addresses& mine) {
 // Everybody dials, and maps what others of the host offer.
 Result<wire::Connected> CommSetup::dial(const std::vector<wire::Addresses>& all, const WaitLimit& limit) {
   std::vector<const wire::TransportAddresses*> plans, messages;
-  std::vector<std::string> control;
+  std::vector<Monitor::Addresses> monitors;
   for (size_t rank = 0; rank < all.size(); ++rank) {
     if (messages_ != nullptr && !all[rank].has_messages()) {
       return incomplete_part(kAddresses, static_cast<Rank>(rank), "messages");
     }
-    control.push_back(all[rank].control());
+    monitors.push_back({all[rank].control(), all[rank].agreement()});
     plans.push_back(&all[rank].plans());
     messages.push_back(&all[rank].messages());
   }
   // At once: what follows takes ranks more or less long.
   wire::Connected report;
   CCOM_TRY(measure_costs(report));
-  CCOM_TRY(monitor_->connect(control, limit));
+  CCOM_TRY(monitor_->connect(monitors, limit));
   if (arenas_ != nullptr && !inherits()) CCOM_TRY(trade_arenas(all, limit));
   CCOM_TRY(plans_->connect(plans, limit));
   if (messages_ != nullptr) CCOM_TRY(messages_->connect(messages, limit));

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -23,6 +24,26 @@ inline void with_ranks(int nranks, const ccomConfig_t* config, const std::functi
 
 inline void with_ranks(int nranks, const std::function<void(int, ccomComm_t)>& run) {
   with_ranks(nranks, nullptr, run);
+}
+
+// The same on emulated hosts, which take turns; a rank destroys its communicator when it ends, or has already: then
+// `run` returns true.
+inline void with_ranks_on(int hosts, int nranks, const std::function<bool(int, ccomComm_t)>& run) {
+  ccomUniqueId id;
+  ASSERT_EQ(ccomGetUniqueId(&id), ccomSuccess) << ccomGetLastError(nullptr);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < nranks; ++rank) {
+    threads.emplace_back([=, &run] {
+      const std::string host = "host" + std::to_string(rank % hosts);
+      ccomConfig_t config = CCOM_CONFIG_INIT;
+      config.hostId = host.c_str();
+      ccomComm_t comm = nullptr;
+      ASSERT_EQ(ccomCommInitRankConfig(&comm, nranks, id, rank, &config), ccomSuccess) << ccomGetLastError(nullptr);
+      if (run(rank, comm)) return;
+      EXPECT_EQ(ccomCommDestroy(comm), ccomSuccess);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
 }
 
 }  // namespace ccom

@@ -39,13 +39,13 @@ MonitorConfig Cluster::config_of(Rank rank) const {
   return config;
 }
 
-std::vector<std::string> Cluster::addresses() const {
-  std::vector<std::string> all;
-  for (const auto& monitor : monitors_) all.push_back(monitor->control_address());
+std::vector<Monitor::Addresses> Cluster::addresses() const {
+  std::vector<Monitor::Addresses> all;
+  for (const auto& monitor : monitors_) all.push_back(monitor->addresses());
   return all;
 }
 
-Status Cluster::connect(const std::vector<std::string>& all, int64_t timeout_ms) {
+Status Cluster::connect(const std::vector<Monitor::Addresses>& all, int64_t timeout_ms) {
   std::vector<Status> outcomes(monitors_.size());
   std::vector<std::thread> threads;
   for (size_t r = 0; r < monitors_.size(); ++r)

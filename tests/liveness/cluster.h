@@ -21,8 +21,8 @@ class Cluster {
   // Connects all ranks, in parallel; the first error.
   Status connect(int64_t timeout_ms = 10000) { return connect(addresses(), timeout_ms); }
   // Where the ranks accept connections, or whoever stands in between.
-  Status connect(const std::vector<std::string>& addresses, int64_t timeout_ms = 10000);
-  std::vector<std::string> addresses() const;
+  Status connect(const std::vector<Monitor::Addresses>& addresses, int64_t timeout_ms = 10000);
+  std::vector<Monitor::Addresses> addresses() const;
   Monitor& operator[](Rank rank) { return *monitors_[static_cast<size_t>(rank)]; }
   int ranks() const { return static_cast<int>(monitors_.size()); }
   void destroy(Rank rank) { monitors_[static_cast<size_t>(rank)].reset(); }

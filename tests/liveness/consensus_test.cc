@@ -17,6 +17,8 @@
 #include <random>
 #include <string>
 
+#include "tests/liveness/seeds.h"
+
 namespace ccom {
 namespace {
 
@@ -158,11 +160,6 @@ class World {
   std::string broken_;
   int outs_ = 0, lates_ = 0, losses_ = 0;
 };
-
-uint64_t setting(const char* variable, uint64_t otherwise) {
-  const char* const text = std::getenv(variable);
-  return text != nullptr ? std::strtoull(text, nullptr, 10) : otherwise;
-}
 
 TEST(Consensus, HoldsInEverySchedule) {
   const uint64_t first = setting("CCOM_TEST_SEED", 1);

@@ -168,11 +168,11 @@ TEST(ControlPort, StrangersAreDroppedAndDisturbNobody) {
   std::thread parent([&] { root = cluster[0].connect(addresses, Deadline::after_ms(20000)); });
   std::vector<Descriptor> loud, slow, unheard;
   for (int i = 0; i < 20; ++i) {
-    loud.push_back(visit(addresses[0]));
+    loud.push_back(visit(addresses[0].control));
     say(loud.back(), i % 2 == 0 ? "GET" : "CSHK" + std::string(100000, '\xff'));
-    slow.push_back(visit(addresses[0]));
+    slow.push_back(visit(addresses[0].control));
     say(slow.back(), "C");
-    unheard.push_back(visit(addresses[0]));
+    unheard.push_back(visit(addresses[0].control));
     if (i % 2 == 0) say(unheard.back(), "GET / HTTP/1.1\r\nHost: here\r\n" + std::string(200, ' '));
   }
   for (const Descriptor& accepted : loud) EXPECT_TRUE(is_dropped(accepted, 2000));
@@ -193,7 +193,7 @@ TEST(ControlPort, StrangersAreDroppedAndDisturbNobody) {
 TEST(ControlPort, TwoThousandStrangersDoNotDelayAJoin) {
   EXPECT_TRUE(test::is_sooner_than_a_stranger([] {
     test::Cluster cluster({1, 1});
-    const uint16_t port = test::port_in(cluster.addresses()[0]);
+    const uint16_t port = test::port_in(cluster.addresses()[0].control);
     const test::Strangers idle(port, 2000, ""), loud(port, 2000, std::string(400, '\xff'));
     EXPECT_TRUE(idle.are_in() && loud.are_in());
     const auto start = Clock::now();
@@ -224,26 +224,26 @@ TEST(ControlPort, RefusesRecordingsReflectionsAndOtherProtocols) {
   const Secret key = config.key.derive("ccom liveness");  // part of the protocol
   const HandshakeIdentity self{HandshakeProtocol::Control, key, config.communicator, 1};
   const HandshakeIdentity tcp{HandshakeProtocol::Tcp, key, config.communicator, 1};
-  const Descriptor other_protocol = visit(addresses[0]);
+  const Descriptor other_protocol = visit(addresses[0].control);
   say(other_protocol, Handshake::connector(tcp, 0).next());
   EXPECT_TRUE(is_dropped(other_protocol, 2000));
 
   // Proved, but never said to the end: its Confirm is then what a recording would hold.
   Handshake connector = Handshake::connector(self, 0);
-  const Descriptor first = visit(addresses[0]);
+  const Descriptor first = visit(addresses[0].control);
   const HandshakeMessage hello = connector.next(int32_t{0});
   say(first, hello);
   const HandshakeMessage answer = heard(first);
   ASSERT_TRUE(connector.receive(answer));
-  const Descriptor second = visit(addresses[0]);
+  const Descriptor second = visit(addresses[0].control);
   say(second, hello);
   EXPECT_TRUE(is_dropped(second, 1000)) << "its Hello has been answered";
-  const Descriptor fresh = visit(addresses[0]);
+  const Descriptor fresh = visit(addresses[0].control);
   say(fresh, Handshake::connector(self, 0).next(int32_t{0}));
   EXPECT_EQ(heard(fresh).step, HandshakeStep::Answer);
   say(fresh, connector.next(int32_t{0}));
   EXPECT_TRUE(is_dropped(fresh, 1000)) << "the Confirm of another conversation";
-  const Descriptor third = visit(addresses[0]);
+  const Descriptor third = visit(addresses[0].control);
   say(third, answer);
   EXPECT_TRUE(is_dropped(third, 1000)) << "its own Answer";
 
@@ -274,7 +274,7 @@ TEST(ControlPort, AnswersAClientHelloOnce) {
   std::jthread parent([&] { root = cluster[0].connect(addresses, Deadline::after_ms(20000)); });
   const std::string hello = client_hello(cluster.config_of(1).key.derive("ccom liveness"));
   ASSERT_FALSE(hello.empty());
-  const std::string at = addresses[0].substr(0, addresses[0].find(' '));
+  const std::string at = addresses[0].control.substr(0, addresses[0].control.find(' '));
   const Descriptor first = visit(at);
   say(first, hello);
   pollfd answered{.fd = first.get(), .events = POLLIN, .revents = 0};
@@ -300,7 +300,7 @@ TEST(ControlPort, AChildThatHasConfirmedWaitsForItsWelcome) {
   const auto listener = listen_at_port("127.0.0.1", port, 8);
   ASSERT_TRUE(listener.has_value());
   auto addresses = cluster.addresses();
-  addresses[0] = "127.0.0.1:" + std::to_string(port);
+  addresses[0].control = "127.0.0.1:" + std::to_string(port);
   Status child;
   std::jthread joining([&] { child = cluster[1].connect(addresses, Deadline::after_ms(20000)); });
 
@@ -323,7 +323,7 @@ TEST(ControlPort, AFloodOfIdleConnectionsDoesNotKeepAChildOut) {
   const auto addresses = cluster.addresses();
   std::vector<Descriptor> idle;
   std::thread parent([&] { EXPECT_TRUE(cluster[0].connect(addresses, Deadline::after_ms(20000)).is_ok()); });
-  for (int i = 0; i < 300; ++i) idle.push_back(visit(addresses[0]));
+  for (int i = 0; i < 300; ++i) idle.push_back(visit(addresses[0].control));
   EXPECT_TRUE(cluster[1].connect(addresses, Deadline::after_ms(10000)).is_ok());
   parent.join();
 }
@@ -342,7 +342,7 @@ TEST(ControlPort, NothingListensAfterConnect) {
   test::Cluster cluster({1, 1});
   const auto addresses = cluster.addresses();
   ASSERT_TRUE(cluster.connect().is_ok());
-  const Descriptor socket = visit(addresses[0]);
+  const Descriptor socket = visit(addresses[0].control);
   EXPECT_EQ(connect_outcome(socket), ECONNREFUSED);
 }
 

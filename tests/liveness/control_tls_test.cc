@@ -69,9 +69,9 @@ constexpr char kText[] = "a text that is nobody else's business";
 // Heartbeats for some time, then an error; what was seen of them.
 std::string overhear(bool tls) {
   Cluster cluster({1, 1}, 400, tls);
-  std::vector<std::string> addresses = cluster.addresses();
-  ManInTheMiddle middle(addresses[0]);
-  addresses[0] = middle.address();
+  std::vector<Monitor::Addresses> addresses = cluster.addresses();
+  ManInTheMiddle middle(addresses[0].control);
+  addresses[0].control = middle.address();
   const Status connected = cluster.connect(addresses);
   EXPECT_TRUE(connected.is_ok()) << connected.message();
   std::this_thread::sleep_for(std::chrono::milliseconds(500));
@@ -94,9 +94,9 @@ TEST(ControlTls, ShowsNothingOfAHandshakeOrAFrame) {
 
 TEST(ControlTls, NoticesAHostThatFallsSilent) {
   Cluster cluster({1, 1}, 300, true);
-  std::vector<std::string> addresses = cluster.addresses();
-  ManInTheMiddle middle(addresses[0]);
-  addresses[0] = middle.address();
+  std::vector<Monitor::Addresses> addresses = cluster.addresses();
+  ManInTheMiddle middle(addresses[0].control);
+  addresses[0].control = middle.address();
   ASSERT_TRUE(cluster.connect(addresses).is_ok());
   middle.fall_silent();
   EXPECT_TRUE(cluster.all_fail(10000));

@@ -24,7 +24,7 @@ Status aborted() { return error(Code::Aborted, "rank 1 was told to abort").with_
 
 TEST(Monitor, WorksForARankThatIsAlone) {
   Cluster cluster({1});
-  EXPECT_EQ(cluster[0].control_address(), "");
+  EXPECT_EQ(cluster[0].addresses().control, "");
   ASSERT_TRUE(cluster.connect().is_ok());
   EXPECT_TRUE(cluster[0].check().is_ok());
   EXPECT_FALSE(cluster[0].failed());
@@ -147,7 +147,7 @@ TEST(Monitor, ConnectNamesTheRanksThatAreMissing) {
   // Its listener is closed now: rank 1 says whom it could not reach, where and why.
   outcome = cluster[1].connect(addresses, Deadline::after_ms(200));
   EXPECT_THAT(outcome.peers(), ElementsAre(0));
-  EXPECT_THAT(outcome.message(), HasSubstr(addresses[0] + ": Connection refused"));
+  EXPECT_THAT(outcome.message(), HasSubstr(addresses[0].control + ": Connection refused"));
 }
 
 TEST(Monitor, AnErrorEndsConnectBeforeItsDeadline) {

@@ -47,7 +47,7 @@ void TreeNetwork::kill(int host) {
 }
 
 void TreeNetwork::leave(int host) {
-  drive(host, [&](auto& out) { hosts_[at(host)].state.leave(out); });
+  drive(host, [&](auto& out) { hosts_[at(host)].state.leave(0, out); });
   hosts_[at(host)].health = Health::Left;
   for (int other : tree_neighbours(host, hosts())) end(pipe(host, other));
 }
@@ -89,7 +89,8 @@ void TreeNetwork::drive(int host, Input input) {
     switch (output.kind) {
       case TreeOutput::Kind::Send: post(host, output.host, std::move(output.message)); break;
       case TreeOutput::Kind::Suspect: ++suspicions_; break;
-      case TreeOutput::Kind::Lose: break;
+      case TreeOutput::Kind::Lose:
+      case TreeOutput::Kind::Leave: break;
       case TreeOutput::Kind::Depart: own.departure = output.message.departure; break;
       case TreeOutput::Kind::Report: fail(host, output.message.error); break;
     }

@@ -107,13 +107,14 @@ class Worker {
     if (leader != rank_ && !wait_until([&] { return phase(leader) >= Phase::Created; }, 20000))
       return error(Code::Timeout, "the leader did not come");
     CCOM_TRY_ASSIGN(monitor_, Monitor::create(config, board_, leader == rank_));
-    copy_text(record().address, sizeof record().address, monitor_->control_address());
+    copy_text(record().address, sizeof record().address, monitor_->addresses().control);
+    copy_text(record().agreement, sizeof record().agreement, monitor_->addresses().agreement);
     record().phase.store(Phase::Created);
-    std::vector<std::string> addresses;
+    std::vector<Monitor::Addresses> addresses;
     for (Rank r = 0; r < ranks(); ++r) {
       if (!wait_until([&] { return phase(r) >= Phase::Created; }, 20000))
         return error(Code::Timeout, "rank %d did not come", r);
-      addresses.emplace_back(records_->workers[r].address);
+      addresses.push_back({records_->workers[r].address, records_->workers[r].agreement});
     }
     monitor_->on_failure([this] { record().listener_at_ns.store(monotonic_ns()); });
     return monitor_->connect(addresses, Deadline::after_ms(20000));

@@ -25,7 +25,7 @@ struct WorkerRecord {
   std::atomic<int64_t> failed_at_ns;    // when check() or status() first returned the error
   std::atomic<int64_t> listener_at_ns;  // when the listener was called
   std::atomic<int64_t> destroy_ns;      // what the destructor took
-  char address[64];
+  char address[64], agreement[64];
   char text[1100];
   char host[64];
   int code;

@@ -17,8 +17,8 @@ namespace {
 class QuietMonitor final : public Monitor {
  public:
   QuietMonitor() { abort_word_ = &none_; }
-  std::string control_address() const override { return {}; }
-  Status connect(const std::vector<std::string>&, const WaitLimit&) override { return {}; }
+  Addresses addresses() const override { return {}; }
+  Status connect(const std::vector<Addresses>&, const WaitLimit&) override { return {}; }
   Status status() const override { return {}; }
   Status report(const Status& error) override { return error; }
   Status look() override { return {}; }
@@ -30,6 +30,7 @@ class QuietMonitor final : public Monitor {
     return error(Code::NotSupported, "nobody agrees here");
   }
   bool has_ended(int) const override { return false; }
+  bool has_rank_ended(Rank) const override { return false; }
   std::chrono::milliseconds warn_after() const override { return {}; }
   std::vector<Rank> find_stragglers() override { return {}; }
   void compare_calls() override {}

@@ -15,6 +15,7 @@
 
 #include "tests/processes/job.h"
 #include "tests/processes/rotation.h"
+#include "tests/processes/transports.h"
 
 namespace ccom {
 namespace {
@@ -42,9 +43,12 @@ struct Kill {
 };
 
 // Adds the time from the last kill to the first call of all that are left.
-void kill_in_a_job(int ranks, size_t bytes, const std::vector<Kill>& kills, std::vector<double>& took_ms) {
-  Job job(ranks, {"shrink", std::to_string(bytes)}, [](int) -> Job::Environment {
-    return {{"CCOM_DEAD_MS", "60000"}};  // longer than the test waits: nobody is found by its silence
+void kill_in_a_job(const std::string& transport, int ranks, size_t bytes, const std::vector<Kill>& kills,
+                   std::vector<double>& took_ms) {
+  Job job(ranks, {"shrink", std::to_string(bytes)}, [&](int rank) {
+    Job::Environment all = environment_for(transport, rank);
+    all["CCOM_DEAD_MS"] = "60000";  // longer than the test waits: nobody is found by its silence
+    return all;
   });
   ASSERT_TRUE(job.wait_for("ready", first_ranks(ranks), milliseconds(60000))) << job.transcript();
   std::vector<int> left = first_ranks(ranks);
@@ -65,9 +69,26 @@ void kill_in_a_job(int ranks, size_t bytes, const std::vector<Kill>& kills, std:
   took_ms.push_back(longest_ms);
 }
 
-// deaths: makes those of a job out of its number of ranks.
+class Survivors : public testing::TestWithParam<std::string> {
+ protected:
+  template <typename Deaths>
+  static void kill_in_jobs(const char* what, int ranks, size_t times, Deaths deaths);
+};
+// One host, and one of the others a day.
+std::vector<std::string> transports() {
+  std::vector<std::string> all{"shm", "mixed", "tcp", "mixed-tls"};
+  if (is_long()) return all;
+  return {all[0], all[1 + static_cast<size_t>(test_day()) % (all.size() - 1)]};
+}
+INSTANTIATE_TEST_SUITE_P(Transports, Survivors, testing::ValuesIn(transports()), [](const auto& transport) {
+  std::string name = transport.param;
+  std::erase(name, '-');
+  return name;
+});
+
+// deaths: makes those of a job.
 template <typename Deaths>
-void kill_in_jobs(const char* what, int ranks, size_t times, Deaths deaths) {
+void Survivors::kill_in_jobs(const char* what, int ranks, size_t times, Deaths deaths) {
   const uint64_t seed = test_seed();
   std::mt19937_64 random(seed);
   std::vector<double> took_ms;
@@ -76,16 +97,16 @@ void kill_in_jobs(const char* what, int ranks, size_t times, Deaths deaths) {
     const std::vector<Kill> kills = deaths(random);
     SCOPED_TRACE("CCOM_TEST_SEED=" + std::to_string(seed) + ", round " + std::to_string(i) + ", " +
                  std::to_string(bytes) + " bytes");
-    kill_in_a_job(ranks, bytes, kills, took_ms);
+    kill_in_a_job(GetParam(), ranks, bytes, kills, took_ms);
     if (testing::Test::HasFatalFailure()) return;
   }
-  std::printf("%s, %d ranks: %zu jobs, first call of all that are left after %s\n", what, ranks, times,
-              summary_of(took_ms).c_str());
+  std::printf("%s, %s, %d ranks: %zu jobs, first call of all that are left after %s\n", GetParam().c_str(), what, ranks,
+              times, summary_of(took_ms).c_str());
 }
 
 microseconds any_time(std::mt19937_64& random) { return microseconds(1000 + random() % 30000); }
 
-TEST(Survivors, OfOneDeathGoOn) {
+TEST_P(Survivors, OfOneDeathGoOn) {
   for (const int ranks : {4, 8}) {
     kill_in_jobs("one death", ranks, count_from("CCOM_TEST_POINTS", 6, 300), [ranks](auto& random) {
       return std::vector<Kill>{{static_cast<int>(random() % static_cast<unsigned>(ranks)), any_time(random)}};
@@ -94,7 +115,7 @@ TEST(Survivors, OfOneDeathGoOn) {
   }
 }
 
-TEST(Survivors, OfTwoDeathsAtOnceGoOn) {
+TEST_P(Survivors, OfTwoDeathsAtOnceGoOn) {
   kill_in_jobs("two at once", 8, count_from("CCOM_TEST_POINTS", 3, 100), [](auto& random) {
     const int first = static_cast<int>(random() % 8);
     return std::vector<Kill>{{first, any_time(random)}, {(first + 1 + static_cast<int>(random() % 7)) % 8, {}}};
@@ -102,14 +123,14 @@ TEST(Survivors, OfTwoDeathsAtOnceGoOn) {
 }
 
 // The first rank that is left makes the id by which the others meet.
-TEST(Survivors, OfTheRankThatTheyMeetAtGoOn) {
+TEST_P(Survivors, OfTheRankThatTheyMeetAtGoOn) {
   kill_in_jobs("the first rank, while it is met", 4, count_from("CCOM_TEST_POINTS", 4, 100), [](auto& random) {
     const auto soon = [&] { return microseconds(random() % 25000); };
     return std::vector<Kill>{{3, any_time(random)}, {0, soon()}};
   });
 }
 
-TEST(Survivors, OfThreeDeathsInTheMiddleOfShrinkingGoOn) {
+TEST_P(Survivors, OfThreeDeathsInTheMiddleOfShrinkingGoOn) {
   kill_in_jobs("three, while the others shrink", 8, count_from("CCOM_TEST_POINTS", 4, 100), [](auto& random) {
     std::vector<int> victims = first_ranks(8);
     std::ranges::shuffle(victims, random);
@@ -119,8 +140,12 @@ TEST(Survivors, OfThreeDeathsInTheMiddleOfShrinkingGoOn) {
 }
 
 // It is left out like a dead one, and is told so when it comes back.
-TEST(Survivors, OfASilentRankGoOn) {
-  Job job(3, {"shrink", "65536"}, [](int) -> Job::Environment { return {{"CCOM_DEAD_MS", "600"}}; });
+TEST_P(Survivors, OfASilentRankGoOn) {
+  Job job(3, {"shrink", "65536"}, [](int rank) {
+    Job::Environment all = environment_for(GetParam(), rank);
+    all["CCOM_DEAD_MS"] = "600";
+    return all;
+  });
   ASSERT_TRUE(job.wait_for("ready", first_ranks(3), milliseconds(60000))) << job.transcript();
   job.signal(1, SIGSTOP);
   ASSERT_TRUE(job.wait_for("goes_on [0,2]", {0, 2}, milliseconds(30000))) << job.transcript();

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The Monitor: combines the host's Board, the LossWatch, and the control trees and connections between hosts.
+//
+// There are four trees, whose members are the lowest and the second-lowest (or only) rank of each host (state.h); all
+// use one board. When a member dies, another rank of its host detects it within milliseconds and notifies the other
+// hosts over trees of the other member; the dead one's connections close only when its memory has been torn down.
+#pragma once
+
+#include "base/mutex.h"
+#include "base/time.h"
+#include "liveness/agreement_links.h"
+#include "liveness/board.h"
+#include "liveness/control_tree.h"
+#include "liveness/departure_watch.h"
+#include "liveness/liveness_thread.h"
+#include "liveness/loss_watch.h"
+#include "liveness/monitor.h"
+#include "liveness/straggler_watch.h"
+
+namespace ccom {
+
+class MonitorImpl final : public Monitor, private LivenessTask {
+ public:
+  MonitorImpl(MonitorConfig config, Board board, std::shared_ptr<LivenessThread> thread);
+  ~MonitorImpl() override;
+  Status start();
+
+  Addresses addresses() const override { return {address_, agreement_ ? agreement_->address() : ""}; }
+  Status connect(const std::vector<Addresses>& addresses, const WaitLimit& limit) override;
+  Status status() const override;
+  Status report(const Status& error) override;
+  Status look() override;
+  Status check() override;
+  void on_failure(std::function<void()> listener) override;
+  void depart() override;
+  std::optional<Status> find_departed(const std::vector<Rank>& peers) const override {
+    return departures_.find_departed(peers);
+  }
+  Result<Consensus> agree(const ConsensusTerms& terms, const std::vector<Rank>& excluded,
+                          const WaitLimit& limit) override;
+  bool has_rank_ended(Rank rank) const override { return agreement_ ? agreement_->has_ended(rank) : has_ended(rank); }
+  bool has_ended(int local_rank) const override { return board_.has_died(local_rank) || board_.has_left(local_rank); }
+  std::chrono::milliseconds warn_after() const override { return std::chrono::milliseconds(config_.warn_ms); }
+  std::vector<Rank> find_stragglers() override;
+  void compare_calls() override;
+  void end_comparison() override {
+    if (!thread_->in_forked_child()) stragglers_.ask(false);
+  }
+
+ private:
+  // LivenessTask: on the liveness thread.
+  int64_t poll(int64_t now_ns) override;
+  bool has_work() const override { return !trees_.empty() || (failed() && (!flooded_ || has_listener_)); }
+  void run_out_of_memory() noexcept override { board_.publish(slot_, with_rank(out_of_memory(), config_.rank)); }
+  const std::atomic<uint32_t>* awaited_word() const override { return flooded_ ? nullptr : &board_.abort_word(); }
+  template <typename Fn>
+  void for_each_tree(Fn fn) {
+    for (auto& tree : trees_)
+      if (tree) fn(*tree);
+  }
+  void flood_failure();
+  void call_listener();
+  bool poll_stragglers();
+  void leave();
+
+  const HostMembers& host() const { return config_.hosts[static_cast<size_t>(config_.host_index)]; }
+  bool shares_board() const { return board_.slots() > 1; }
+  Status listen();
+  void publish(const Status& error);
+  Status in_force();
+  void publish_difference(const StragglerReport& known);
+  bool tell_trees_of_losses(int64_t now_ns);  // whether there were any
+  void announce_departure();
+  void spread_departure();
+
+  const MonitorConfig config_;
+  const Board board_;
+  const int slot_;
+  const std::shared_ptr<LivenessThread> thread_;
+  LossWatch losses_;
+  const DepartureWatch departures_;
+  const StragglerWatch stragglers_;
+  uint64_t rounds_ = 0;  // of agreement
+  Status left_out_;      // of one of them
+  Descriptor listener_socket_;
+  std::string address_;
+  Mutex mutex_;  // also of the writing of this rank's error record
+  std::function<void()> listener_ CCOM_GUARDED_BY(mutex_);
+  std::atomic<bool> has_listener_ = false;
+
+  // Used on the liveness thread only.
+  bool taken_ = false;                 // the slot is claimed
+  std::atomic<bool> flooded_ = false;  // the board's error was sent to the trees; read by all threads
+  int64_t next_beat_ns_ = 0;
+  std::vector<std::unique_ptr<ControlTree>> trees_;  // null where this rank is not its host's member
+  std::unique_ptr<AgreementLinks> agreement_;        // null on a single host
+};
+
+}  // namespace ccom

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a Monitor does on the liveness thread.
+#include <algorithm>
+
+#include "liveness/monitor_config.h"
+#include "liveness/monitor_impl.h"
+
+namespace ccom {
+namespace {
+
+constexpr int64_t kCheckIntervalNs = 5 * kNsPerMs;
+
+}  // namespace
+
+// A communicator that has failed is not left: its error says more.
+void MonitorImpl::announce_departure() {
+  if (failed()) return;
+  board_.depart(slot_, config_.rank);
+  spread_departure();
+}
+
+// The communicator's error, if any, or the departure is sent before the goodbye.
+void MonitorImpl::leave() {
+  if (!taken_) return;
+  thread_->remove(this);
+  try {
+    flood_failure();
+    announce_departure();
+    const uint64_t rounds = board_.slot(slot_).rounds.load(std::memory_order_acquire);
+    for_each_tree([rounds](ControlTree& tree) { tree.leave(rounds); });
+    if (agreement_) agreement_->leave(rounds);
+  } catch (const std::bad_alloc&) {  // the closed connections tell the other hosts
+    trees_.clear();
+  }
+  board_.leave(slot_, thread_->robust_futexes());
+  taken_ = false;
+}
+
+int64_t MonitorImpl::poll(int64_t now_ns) {
+  int64_t next_ns = INT64_MAX;
+  if (shares_board()) {
+    if (now_ns >= next_beat_ns_) {
+      board_.slot(slot_).beats.fetch_add(1, std::memory_order_relaxed);
+      next_beat_ns_ = now_ns + config_.dead_ms * kNsPerMs / 12;
+    }
+    next_ns = next_beat_ns_;
+  }
+  flood_failure();  // the board's error is sent before others are received
+  for (auto& tree : trees_) {
+    if (!tree) continue;
+    next_ns = std::min(next_ns, tree->poll(now_ns));
+    if (shares_board() && !failed()) next_ns = std::min(next_ns, now_ns + kCheckIntervalNs);
+  }
+  if (tell_trees_of_losses(now_ns)) next_ns = now_ns;
+  if (poll_stragglers()) next_ns = std::min(next_ns, now_ns + kCheckIntervalNs);
+  spread_departure();
+  flood_failure();
+  call_listener();
+  return agreement_ ? std::min(next_ns, agreement_->poll(now_ns)) : next_ns;
+}
+
+bool MonitorImpl::tell_trees_of_losses(int64_t now_ns) {
+  if (failed() || !is_tree_member(config_)) return false;
+  const std::vector<Status> losses = losses_.take_new(now_ns);
+  for (const Status& loss : losses) for_each_tree([&](ControlTree& tree) { tree.find_lost(loss, now_ns); });
+  return !losses.empty();
+}
+
+// For members of the first tree. Returns whether a poll is in progress.
+bool MonitorImpl::poll_stragglers() {
+  if (trees_.empty() || !trees_.front() || failed()) return false;
+  const std::optional<StragglerReport> found = stragglers_.poll(*trees_.front());
+  if (found) publish_difference(*found);
+  return found.has_value();
+}
+
+// To the other hosts: of any rank of this host. On the liveness thread.
+void MonitorImpl::spread_departure() {
+  const std::optional<Departure> first = board_.first_departure();
+  if (!first || failed()) return;
+  for_each_tree([&](ControlTree& tree) { tree.depart(*first); });
+}
+
+void MonitorImpl::flood_failure() {
+  if (flooded_ || !failed()) return;
+  for_each_tree([error = board_.error()](ControlTree& tree) { tree.fail(error); });
+  flooded_ = true;
+}
+
+void MonitorImpl::call_listener() {
+  if (!failed()) return;
+  std::function<void()> listener;
+  {
+    const Lock lock(mutex_);
+    listener.swap(listener_);
+    has_listener_ = false;
+  }
+  if (listener) listener();
+}
+
+}  // namespace ccom
