@@ -31,6 +31,18 @@ void OnlineChoice::Way::add(double value) {
   if (tried == 2 * kTries) tried = kTries;
 }
 
+// After a whole turn of tries: whether it is faster than the best one for certain. If that is not certain yet, it is
+// tried for another turn.
+bool OnlineChoice::Way::wins(double best_ns) {
+  std::array<double, kTries> sorted = ns;
+  std::ranges::sort(sorted);
+  if (median_ns * kGain >= best_ns || sorted[kWins - 1] >= best_ns) return false;
+  if (sorted[kWins - 1] <= kNoisy * sorted[0]) return true;
+  if (std::exchange(has_won, true)) return true;
+  tried = 0;
+  return false;
+}
+
 // The next one in turn that is worth it and paid for.
 std::optional<size_t> OnlineChoice::to_try() const {
   const double best = best_ns();
@@ -77,6 +89,7 @@ void OnlineChoice::add(size_t way, double ns) {
   total_ns_ += ns;
   if (way == best_) {
     recent_.add(ns);
+    if (recent_.tried == kTries) turns_.add(recent_.median_ns);
     has_tried_ = false;
     if (is_settled_) watch(ns);
     return;
@@ -90,7 +103,7 @@ void OnlineChoice::add(size_t way, double ns) {
   lost_ns_ += kCallsPerTry * std::max(ns - best, 0.0);
   const double least = *std::min_element(tried.ns.begin(), tried.ns.begin() + tried.tried);
   tried.is_hopeless = tried.tried >= kFewTries && least > kHopeless * best;
-  if (tried.tried == kTries && tried.median_ns * kGain < best) adopt(way);
+  if (tried.tried == kTries && tried.wins(turns_.median_ns)) adopt(way);
   const auto is_known = [](const Way& known) { return known.is_hopeless || known.tried == kTries; };
   is_settled_ =
       std::ranges::all_of(ways_, [&](const Way& known) { return &known == &ways_[best_] || is_known(known); });
@@ -102,6 +115,8 @@ void OnlineChoice::adopt(size_t way) {
   ways_[best_] = recent_;
   ways_[best_].tried = kTries;
   recent_ = ways_[way];
+  turns_ = {};
+  turns_.add(recent_.median_ns);
   best_ = way;
   chosen_at_ = asked_;
 }
@@ -115,7 +130,7 @@ void OnlineChoice::watch(double ns) {
 
 void OnlineChoice::reopen() {
   for (Way& way : ways_) way = {};
-  recent_ = {};
+  recent_ = turns_ = {};
   unlike_ = 0;
   total_ns_ = lost_ns_ = 0;
   is_settled_ = false;

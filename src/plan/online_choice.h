@@ -25,6 +25,11 @@ class OnlineChoice {
   static constexpr double kGain = 1.03;      // by which another way must be faster
   static constexpr double kHopeless = 1.25;  // slower than the best by this in all of kFewTries: not tried again
   static constexpr uint32_t kTries = 5, kFewTries = 2;
+  // Of its tries, so many must be faster than the best one's median. Where they differ among themselves by more than
+  // kNoisy it must be so twice: ranks that outnumber their processors are moved about, and of six equal ways one would
+  // look faster by chance in nearly every job.
+  static constexpr size_t kWins = 4;
+  static constexpr double kNoisy = 1.25;
   static constexpr size_t kFirstCalls = 2;  // before one that is timed: staging memory has two banks, which take turns
   // Once all ways have been tried: so many calls in a row that take so much longer, or less long, and they are tried
   // again. Virtual processors move, other jobs come and go.
@@ -67,7 +72,9 @@ class OnlineChoice {
     uint32_t tried = 0;
     double median_ns = 0;
     bool is_hopeless = false;
+    bool has_won = false;  // in the turn of tries before this one
     void add(double value);
+    bool wins(double best_ns);
   };
   std::optional<size_t> to_try() const;
   size_t take_turn();
@@ -78,6 +85,7 @@ class OnlineChoice {
 
   std::vector<Way> ways_;
   Way recent_;  // of the best one: the latest calls, by turns; the median of the last whole turn
+  Way turns_;   // the medians of its latest turns: what another way is compared with
   size_t best_ = 0;
   std::optional<size_t> trying_;
   bool is_under_way_ = false;      // the timed call of what is tried

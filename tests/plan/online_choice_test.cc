@@ -14,7 +14,8 @@ namespace {
 // Calls one after another. As between ranks, a time is known when the next call has begun.
 class Calls {
  public:
-  explicit Calls(std::vector<double> ns) : ns_(std::move(ns)), choice_(ns_.size()), made_(ns_.size()) {}
+  explicit Calls(std::vector<double> ns, unsigned seed = 7)
+      : ns_(std::move(ns)), choice_(ns_.size()), made_(ns_.size()), random_(seed) {}
 
   void make(size_t count) {
     for (size_t i = 0; i < count; ++i) {
@@ -40,7 +41,7 @@ class Calls {
   OnlineChoice::Next last_;
   size_t timed_ = 0;
   double noise_ = 0;
-  std::mt19937_64 random_{7};
+  std::mt19937_64 random_;
 };
 
 TEST(OnlineChoice, FindsTheFastestWay) {
@@ -92,6 +93,22 @@ TEST(OnlineChoice, IsNotMisledByAFewSlowCalls) {
   calls.make(100);
   EXPECT_TRUE(calls.choice().is_settled());
   EXPECT_EQ(calls.choice().best(), 0U);
+}
+
+// Of ways that are equal, none is faster by chance; one that is faster by a quarter is found.
+TEST(OnlineChoice, IsNotMisledByNoise) {
+  int misled = 0, found = 0;
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    Calls equal({100, 100, 100, 100, 100, 100}, seed), faster({100, 100, 100, 75, 100, 100}, seed);
+    for (Calls* const calls : {&equal, &faster}) {
+      calls->set_noise(0.4);
+      calls->make(5000);
+    }
+    misled += equal.choice().best() != 0 ? 1 : 0;
+    found += faster.choice().best() == 3 ? 1 : 0;
+  }
+  EXPECT_LT(misled, 100);
+  EXPECT_GT(found, 120);
 }
 
 // A way that is clearly faster serves the calls that follow, while further ones wait until trying them is earned.
