@@ -177,7 +177,14 @@ void AgreementLinks::connect(int64_t now_ns) {
   for (auto& [rank, link] : connected) attach(rank, std::move(link), now_ns);
 }
 
-// Of a rank of this host, the board says whether it has ended.
+// Whether a rank of its host is here, or connected: the kernel tells that one of its end.
+bool AgreementLinks::is_watched(Rank rank) const {
+  const auto host = std::ranges::find_if(
+      config_.hosts, [rank](const HostMembers& each) { return std::ranges::binary_search(each.ranks, rank); });
+  const auto is_on_host = [&](Rank other) { return std::ranges::binary_search(host->ranks, other); };
+  return is_on_host(config_.rank) || std::ranges::any_of(links_, is_on_host, &Link::rank);
+}
+
 std::optional<PeerView> AgreementLinks::verdict(Rank rank, Attempt& attempt, int64_t now_ns) const {
   if (attempt.connector.refusals() == 0) {
     attempt.refused_since_ns = 0;
@@ -188,7 +195,7 @@ std::optional<PeerView> AgreementLinks::verdict(Rank rank, Attempt& attempt, int
   const int64_t refused_ns = now_ns - std::max(failed_ns_, attempt.refused_since_ns);
   if (refused_ns < kRefusedNs) return std::nullopt;
   if (failed_ns_ == 0) return PeerView::Absent;
-  if (!std::ranges::binary_search(local_ranks_, rank)) return PeerView::Dead;
+  if (!is_watched(rank)) return PeerView::Dead;
   return refused_ns > dead_ns_ ? std::optional(PeerView::Silent) : std::nullopt;
 }
 

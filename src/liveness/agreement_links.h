@@ -5,7 +5,7 @@
 //
 // Each rank keeps a port from the start, and listens there from the time when its communicator has failed, or it takes
 // part in a round. So who refuses connections, although it has had time to find out that the communicator has failed,
-// has ended. Who does not answer is silent.
+// has ended, where no other rank of its host is there to tell. Who does not answer is silent.
 //
 // Threads: wait_for_outcome(), has_ended() any thread; the rest on the liveness thread only.
 #pragma once
@@ -79,6 +79,7 @@ class AgreementLinks {
   void receive(Link& link, int64_t now_ns);
   void drop_ended();
   void connect(int64_t now_ns);
+  bool is_watched(Rank rank) const;
   std::optional<PeerView> verdict(Rank rank, Attempt& attempt, int64_t now_ns) const;
   void beat(int64_t now_ns);
   void apply();

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Eight real processes whose communicator changes all the time (changing_program.cc): random splits, ranks that are
+// left out by name or end suddenly, and come back as new processes, between 2 and 8 ranks, on one host and on several.
+// Every call is checked; descriptors, threads and memory stay flat. On one way a day for some seconds;
+// CCOM_TEST_LONG=1: on all, ten minutes each. CCOM_TEST_SECONDS: another time; CCOM_TEST_SEED.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+
+#include "tests/processes/job.h"
+#include "tests/processes/rotation.h"
+#include "tests/processes/transports.h"
+
+namespace ccom {
+namespace {
+
+constexpr int kRanks = 8;
+
+class Changing : public testing::TestWithParam<std::string> {};
+std::vector<std::string> transports() {
+  const std::vector<std::string> all{"shm", "mixed", "tcp"};
+  return is_long() ? all : std::vector{all[static_cast<size_t>(test_day()) % all.size()]};
+}
+INSTANTIATE_TEST_SUITE_P(Transports, Changing, testing::ValuesIn(transports()),
+                         [](const auto& transport) { return transport.param; });
+
+TEST_P(Changing, LeavesNothingBehind) {
+  const auto seconds = static_cast<long long>(count_from("CCOM_TEST_SECONDS", 6, 600));
+  const std::string seed = std::to_string(test_seed() % 1'000'000);
+  SCOPED_TRACE("CCOM_TEST_SEED=" + seed);
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const long long until = std::chrono::duration_cast<std::chrono::seconds>(now).count() + seconds;
+  std::string folder = std::filesystem::temp_directory_path() / "ccom-changing-XXXXXX";
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  Job job(kRanks, {folder, std::to_string(until), seed}, [](int rank) { return environment_for(GetParam(), rank); });
+  EXPECT_TRUE(job.finish(std::chrono::milliseconds(seconds * 1000 + 120'000))) << "a rank hangs\n" << job.transcript();
+  std::filesystem::remove_all(folder);
+  for (int rank = 0; rank < kRanks; ++rank) {
+    EXPECT_NE(job.line(rank, "done"), "");
+    EXPECT_EQ(job.line(rank, "grew") + job.line(rank, "wrong") + job.line(rank, "failed"), "");
+    std::printf("%s, rank %d: %s\n", GetParam().c_str(), rank, job.line(rank, "done").c_str());
+  }
+  if (HasFailure()) std::printf("%s", job.transcript().c_str());
+}
+
+}  // namespace
+}  // namespace ccom
