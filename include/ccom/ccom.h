@@ -14,7 +14,8 @@
  * - stream == NULL: the call runs in the caller's thread and returns when this rank's part is complete: its receive
  *   buffer is valid and its send buffer may be reused. With a stream the call returns once the operation is queued;
  *   both buffers belong to ccom until the stream is synchronised.
- * - Results are bitwise equal on all ranks, and in every run of the same call on the same communicator shape.
+ * - Results are bitwise equal on all ranks, and in every run of the same call on the same communicator shape; on any
+ *   shape too if ccomConfig_t.determinism says so.
  *   16- and 8-bit floating types accumulate in float and round to nearest even, or at random: ccomConfig_t.rounding.
  * - After a call on the NULL stream has returned, with or without an error, ccom does not write to its buffers.
  * - A communicator's first asynchronous error is final: every later operation returns the same error. The receive
@@ -268,11 +269,23 @@ typedef struct {
    * they wait for), and ccomCommDestroy waits for an end. 1, the default: they block. Parts inherit it. */
   int blocking;
   int reserved2; /* 0 */
+  /* "shape" or "full" (CCOM_DETERMINISM), equal on all ranks: what the bits of a sum, product or average of a floating
+   * type, and of an operator of ccomRedOpCreate, depend on besides the inputs. Shape, the default: on the
+   * communicator's shape (which ranks share a host, topology and transports), and on the size of the call and the
+   * algorithm. Full: on nothing else. The result is ((x0 + x1) + x2) ..., in the order of the ranks, with 16- and 8-bit
+   * types in float and rounded once, whatever the size, the algorithm, the hosts and where the ranks are. Other types
+   * and operators have such results anyway.
+   *
+   * Full costs nothing where ranks share memory on one host; between hosts contributions cross unsummed, so that an
+   * allreduce sends up to (g+1)/2 times the bytes with g ranks on a host (docs/planner.md). Algorithms that form sums
+   * on the way, named in `algorithm`, are ccomNotSupported at the call, and such programs of CCOM_PLAN
+   * ccomConfigError; CCOM_CROSSING has no effect on these reductions. */
+  const char* determinism;
 } ccomConfig_t;
 #define CCOM_CONFIG_INIT                                                                                              \
   {                                                                                                                   \
     sizeof(ccomConfig_t), CCOM_STRUCT_MAGIC, CCOM_VERSION_CODE, NULL, -1, -1, NULL, NULL, NULL, NULL, NULL, -1, NULL, \
-        -1, -1, 0, NULL, NULL, -1, 0                                                                                  \
+        -1, -1, 0, NULL, NULL, -1, 0, NULL                                                                            \
   }
 
 /* Collective over the nranks processes or threads that hold `id`; blocks for at most initTimeoutMs and a few seconds.
@@ -514,8 +527,9 @@ typedef enum {
  *
  * The function sees every contribution once for each result, and nothing else; of one rank it is not called. Which
  * operands are grouped depends on the size, the ranks and the machine, like that of sums, and is the same on all ranks,
- * in every run: results are bitwise equal if the function's are. ccomConfig_t.rounding has no effect. A call returns
- * when all ranks have combined what they have to.
+ * in every run: results are bitwise equal if the function's are. With ccomConfig_t.determinism "full" it depends on
+ * nothing: x0 op (x1 op (x2 ...)). ccomConfig_t.rounding has no effect. A call returns when all ranks have combined
+ * what they have to.
  *
  * If the function fails on a rank, or throws a C++ exception, the call is ccomOperatorError on all ranks, with the rank
  * and the code or the exception's text, and the function is not called any more; like every error of a call it is

@@ -38,8 +38,9 @@ class BlockExchange {
   const std::vector<BlockAt>& gives(int member) const { return program_.gives(members_[static_cast<size_t>(member)]); }
   const std::vector<BlockAt>& gets(int member) const { return program_.gets(members_[static_cast<size_t>(member)]); }
 
-  // Index of a block in a list; the list's size if it is not there.
+  // Index of a block in a list, perhaps its own number; the list's size if it is not there.
   static uint32_t index_of(const std::vector<BlockAt>& list, uint32_t block) {
+    if (block < list.size() && list[block].block == block) return block;
     return static_cast<uint32_t>(std::ranges::find(list, block, &BlockAt::block) - list.begin());
   }
   static bool follows(const BlockAt& a, const BlockAt& b) { return a.buffer == b.buffer && a.index + 1 == b.index; }
@@ -77,6 +78,7 @@ class BlockExchange {
 
   // All parts of a block next to each other in scratch, by member; two parts are combined on arrival.
   void receive_sums() {
+    find_givers();
     std::vector<uint32_t> slots(gets(me_).size());
     for (uint32_t t = 0; t < slots.size(); ++t) {
       slots[t] = steps_.new_scratch(givers(t) == 2 && gives_it(t) ? 0 : givers(t));
@@ -114,20 +116,24 @@ class BlockExchange {
   // Where this member's own part of a block lies, if it gives one.
   Location own_part(uint32_t target) const { return {Buffer::Input, index_of(gives(me_), gets(me_)[target].block)}; }
   uint32_t givers(uint32_t target) const { return position(target, size_); }
+  void find_givers() {
+    for (const BlockAt& target : gets(me_)) {
+      std::vector<uint32_t>& before = givers_before_.emplace_back(1, 0);
+      for (int member = 0; member < size_; ++member) {
+        const bool gives_it = index_of(gives(member), target.block) < gives(member).size();
+        before.push_back(before.back() + (gives_it ? 1 : 0));
+      }
+    }
+  }
   bool gives_it(uint32_t target) const { return own_part(target).index < gives(me_).size(); }
   // How many of the members before `member` give the block.
-  uint32_t position(uint32_t target, int member) const {
-    uint32_t before = 0;
-    for (int other = 0; other < member; ++other) {
-      before += index_of(gives(other), gets(me_)[target].block) < gives(other).size() ? 1 : 0;
-    }
-    return before;
-  }
+  uint32_t position(uint32_t target, int member) const { return givers_before_[target][static_cast<size_t>(member)]; }
 
   const Program& program_;
   const std::vector<StageMember>& members_;
   const bool sums_, completes_;
   const int me_, size_;
+  std::vector<std::vector<uint32_t>> givers_before_;  // of sums: by what this member gets, then by member
   StepWriter steps_;
 };
 
@@ -143,6 +149,7 @@ Plan block_exchange_plan(const Program& program, const Stage& stage, size_t grou
   plan.root = stage.root;
   plan.input_units = static_cast<uint32_t>(program.gives(me).size());
   plan.output_units = static_cast<uint32_t>(program.gets(me).size());
+  plan.has_unequal_units = program.slices > 1;  // the last slices are shorter
   return BlockExchange(program, stage, group, member, std::move(plan)).write();
 }
 

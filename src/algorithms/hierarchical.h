@@ -40,12 +40,18 @@ struct HierarchicalShape {
   MessageAlgorithm across{};   // over as many ranks as there are hosts
   size_t tile_bytes = 0;
   int lanes = 1;
+  bool sums_at_once = false;  // it is for hierarchical_direct_program()
 };
 
 // Every collective but SendReceive; AllToAll needs hosts of equally many ranks (serves_hosts). Which algorithms across
 // can serve: those of the collective that Stage::collective of the Across stage names, over hosts; see also
 // needs_blocks_across(). The name is "hierarchical_leaders" with one owner, else "hierarchical_sharded".
 Program hierarchical_program(Collective collective, Rank root, const HierarchicalShape& shape);
+
+// AllReduce and Reduce whose contributions cross hosts as they are, straight to the rank that combines them all at
+// once, in rank order; hierarchical_direct.cc has steps and bytes. `across` is Blocks; nothing is reduced inside, and
+// one lane serves any number of hosts. The name is "hierarchical_direct".
+Program hierarchical_direct_program(Collective collective, Rank root, const HierarchicalShape& shape);
 
 // Whether there is a hierarchical program, with `owners` owners.
 bool serves_hosts(Collective collective, const HostRanks& hosts, int owners);

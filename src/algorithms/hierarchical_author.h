@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -58,6 +59,30 @@ class ProgramAuthor {
     return list;
   }
 
+  // The units that travel through an owner of a host: its own first, then those of the local ranks behind the owners.
+  std::vector<uint32_t> carried(size_t host, size_t owner) const {
+    std::vector<uint32_t> units;
+    for (size_t local = owner; local < hosts_[host].size(); local += owners_) {
+      units.push_back(static_cast<uint32_t>(hosts_[host][local]));
+    }
+    return units;
+  }
+  std::vector<uint32_t> carried_for_all(size_t owner) const {
+    std::vector<uint32_t> units;
+    for (size_t host = 0; host < hosts_.size(); ++host) {
+      for (const uint32_t unit : carried(host, owner)) units.push_back(unit);
+    }
+    return units;
+  }
+  bool has_more_ranks(size_t host) const { return hosts_[host].size() > owners_; }
+  uint32_t unit_of(size_t host, size_t local) const { return static_cast<uint32_t>(hosts_[host][local]); }
+  // Units of outputs that hold one for each rank.
+  static List in_output(const std::vector<uint32_t>& units) {
+    List list;
+    for (const uint32_t unit : units) list.push_back(out(unit, unit));
+    return list;
+  }
+
   // A stage of all ranks of the hosts that `takes_part` says; lists_of(host, local).
   template <typename TakesPart, typename ListsOf>
   void inside(Collective collective, const NodeChoice& choice, bool sums, TakesPart takes_part, ListsOf lists_of) {
@@ -92,6 +117,19 @@ class ProgramAuthor {
       }
     }
     program_.stages.push_back(std::move(stage));
+  }
+
+  // From the owners' outputs, which hold what they carry for all hosts, to all others'.
+  void share_outputs() {
+    inside(Collective::AllGather, shape_.spread_inside, false, everywhere, [&](size_t, size_t local) -> Lists {
+      List gives, gets;
+      for (size_t owner = 0; owner < owners_; ++owner) {
+        List units = in_output(carried_for_all(owner));
+        std::ranges::copy(units, std::back_inserter(owner == local ? gives : gets));
+      }
+      std::ranges::sort(gets, {}, &BlockAt::index);
+      return {list(std::move(gives)), list(std::move(gets))};
+    });
   }
 
   static bool everywhere(size_t) { return true; }

@@ -23,23 +23,6 @@ class UnitAuthor final : public ProgramAuthor {
   }
 
  private:
-  // The units that travel through an owner of a host: its own first, then those of the local ranks behind the owners.
-  std::vector<uint32_t> carried(size_t host, size_t owner) const {
-    std::vector<uint32_t> units;
-    for (size_t local = owner; local < hosts_[host].size(); local += owners_) {
-      units.push_back(static_cast<uint32_t>(hosts_[host][local]));
-    }
-    return units;
-  }
-  std::vector<uint32_t> carried_for_all(size_t owner) const {
-    std::vector<uint32_t> units;
-    for (size_t host = 0; host < hosts_.size(); ++host) {
-      for (const uint32_t unit : carried(host, owner)) units.push_back(unit);
-    }
-    return units;
-  }
-  bool has_more_ranks(size_t host) const { return hosts_[host].size() > owners_; }
-  uint32_t unit_of(size_t host, size_t local) const { return static_cast<uint32_t>(hosts_[host][local]); }
   uint32_t all_units(Buffer buffer) {
     List all;
     for (uint32_t unit = 0; unit < static_cast<uint32_t>(program_.nranks); ++unit) all.push_back({unit, buffer, unit});
@@ -77,12 +60,6 @@ class UnitAuthor final : public ProgramAuthor {
         });
   }
 
-  List in_output(const std::vector<uint32_t>& units) const {
-    List list;
-    for (const uint32_t unit : units) list.push_back(out(unit, unit));
-    return list;
-  }
-
   void write_allgather() {
     inside(
         Collective::Gather, shape_.spread_inside, false, [&](size_t host) { return has_more_ranks(host); },
@@ -103,15 +80,7 @@ class UnitAuthor final : public ProgramAuthor {
       }
       return {list(std::move(gives)), list(std::move(gets))};
     });
-    inside(Collective::AllGather, shape_.spread_inside, false, everywhere, [&](size_t, size_t local) -> Lists {
-      List gives, gets;
-      for (size_t owner = 0; owner < owners_; ++owner) {
-        List units = in_output(carried_for_all(owner));
-        std::ranges::copy(units, std::back_inserter(owner == local ? gives : gets));
-      }
-      std::ranges::sort(gets, {}, &BlockAt::index);
-      return {list(std::move(gives)), list(std::move(gets))};
-    });
+    share_outputs();
   }
 
   // Inside, everybody collects what its host has for the ranks with its local rank; across, a host's worth to each.

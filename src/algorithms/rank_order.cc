@@ -2,12 +2,11 @@
 //
 // By what each member holds after a stage or level: a run of ranks, whose contributions it has in order. Members whose
 // runs follow one another, combined in list order, hold the run of all. Two are always combined in order, because a
-// ReceiveReduce knows which of two ranks is the lower one.
+// ReceiveReduce knows which of two ranks is the lower one. All ranks' contributions that are combined in one place and
+// in one step make the canonical expression.
 #include "algorithms/rank_order.h"
 
 #include <algorithm>
-
-#include "plan/value.h"
 
 namespace ccom {
 namespace {
@@ -28,39 +27,56 @@ RankRun joined(const std::vector<RankRun>& runs) {
   return all;
 }
 
-bool combines_in_list_order(const Level& level, size_t members) {
+// Of members that hold one contribution each.
+SumOrder kept_order(const Level& level, size_t members) {
   switch (level.pattern) {
     case Pattern::Direct:
-    case Pattern::OneShot: return true;
-    case Pattern::RecursiveDoubling: return level.dims.empty();
+    case Pattern::OneShot: return SumOrder::Canonical;
+    case Pattern::RecursiveDoubling:
+      if (!level.dims.empty()) return SumOrder::Any;
+      return members <= 2 ? SumOrder::Canonical : SumOrder::Ranks;
     case Pattern::Ring:
-    case Pattern::Circulant: return members <= 2;
-    default: return members <= 1;
+    case Pattern::Circulant: return members <= 2 ? SumOrder::Canonical : SumOrder::Any;
+    default: return members <= 1 ? SumOrder::Canonical : SumOrder::Any;
   }
 }
 
+// What is left of `order` once `given` of all ranks' contributions, each perhaps a sum already, are combined by members
+// that keep `own`.
+SumOrder after(SumOrder order, SumOrder own, size_t given, int nranks) {
+  if (given <= 1) return std::min(order, own == SumOrder::Any ? SumOrder::Any : SumOrder::Canonical);
+  return std::min({order, own, given < static_cast<size_t>(nranks) ? SumOrder::Ranks : SumOrder::Canonical});
+}
+
 // The same for Staged: down the levels and through the core.
-bool keeps_order(const Staged& shape, int nranks) {
+SumOrder kept_order(const Staged& shape, int nranks) {
   std::vector<RankRun> held = each_its_own(nranks);
+  SumOrder order = SumOrder::Canonical;
   for (const auto* levels : {&shape.levels, &shape.core}) {
     for (const Level& level : *levels) {
       for (const std::vector<Rank>& group : level.groups) {
-        if (!combines_in_list_order(level, group.size())) return false;
+        order = after(order, kept_order(level, group.size()), group.size(), nranks);
         std::vector<RankRun> runs;
         runs.reserve(group.size());
         for (const Rank rank : group) runs.push_back(held[static_cast<size_t>(rank)]);
         const RankRun all = joined(runs);
-        if (!all.is_in_order()) return false;
+        if (order == SumOrder::Any || !all.is_in_order()) return SumOrder::Any;
         for (const Rank rank : group) held[static_cast<size_t>(rank)] = all;
       }
     }
   }
-  return std::ranges::all_of(held, [&](const RankRun& run) { return run == RankRun{0, nranks - 1}; });
+  return std::ranges::all_of(held,
+                             [&](const RankRun& run) {
+                               return run == RankRun{0, nranks - 1};
+                             })
+             ? order
+             : SumOrder::Any;
 }
 
-// A rank combines its own part and its children's in the order of their ranks: right if each subtree is a run.
-bool keeps_order(const Tree& tree) {
-  if (tree.gathers) return true;
+// A rank combines its own part and its children's in the order of their ranks: right if each subtree is a run, and at
+// once if the root does it alone.
+SumOrder kept_order(const Tree& tree) {
+  if (tree.gathers) return SumOrder::Canonical;
   struct Subtree {
     Rank first, last, ranks;
   };
@@ -71,17 +87,23 @@ bool keeps_order(const Tree& tree) {
       subtree = {std::min(subtree.first, rank), std::max(subtree.last, rank), subtree.ranks + 1};
     }
   }
-  return std::ranges::all_of(subtrees, [](const Subtree& s) { return s.last - s.first + 1 == s.ranks; });
+  if (!std::ranges::all_of(subtrees, [](const Subtree& s) { return s.last - s.first + 1 == s.ranks; }))
+    return SumOrder::Any;
+  const bool is_star = std::ranges::all_of(tree.parent, [&](Rank parent) { return parent < 0 || parent == tree.root; });
+  return is_star ? SumOrder::Canonical : SumOrder::Ranks;
 }
 
-bool keeps_order(const MessageAlgorithm& algorithm, int members) {
+SumOrder kept_order(const MessageAlgorithm& algorithm, int members) {
   switch (algorithm.kind) {
-    case MessageAlgorithm::Kind::Staged: return keeps_order(algorithm.staged, members);
-    case MessageAlgorithm::Kind::Tree: return keeps_order(algorithm.tree);
-    case MessageAlgorithm::Kind::Trees:
-      return std::ranges::all_of(algorithm.trees, [](const Tree& tree) { return keeps_order(tree); });
-    case MessageAlgorithm::Kind::Blocks: return true;
-    default: return false;
+    case MessageAlgorithm::Kind::Staged: return kept_order(algorithm.staged, members);
+    case MessageAlgorithm::Kind::Tree: return kept_order(algorithm.tree);
+    case MessageAlgorithm::Kind::Trees: {
+      SumOrder order = SumOrder::Canonical;
+      for (const Tree& tree : algorithm.trees) order = std::min(order, kept_order(tree));
+      return order;
+    }
+    case MessageAlgorithm::Kind::Blocks: return SumOrder::Canonical;
+    default: return SumOrder::Any;
   }
 }
 
@@ -91,34 +113,35 @@ bool has_domains(const NodeChoice& choice) {
          choice.mapped.scheme == NodeScheme::Domains;
 }
 
-bool is_in_list_order(const Stage& stage, size_t members) {
-  return stage.where == Stage::Where::Host ? !has_domains(stage.node)
-                                           : keeps_order(stage.messages, static_cast<int>(members));
+SumOrder kept_order(const Stage& stage, size_t members) {
+  if (stage.where != Stage::Where::Host) return kept_order(stage.messages, static_cast<int>(members));
+  return has_domains(stage.node) ? SumOrder::Any : SumOrder::Canonical;
 }
 
 }  // namespace
 
-bool keeps_rank_order(const Program& program) {
+SumOrder sum_order(const Program& program) {
   std::vector<RankRun> held = each_its_own(program.nranks);
   RankRun result;
+  SumOrder order = SumOrder::Canonical;
   for (const Stage& stage : program.stages) {
     if (!stage.sums) continue;
-    if (stage.where == Stage::Where::All) return keeps_order(stage.messages, program.nranks);
+    if (stage.where == Stage::Where::All) return kept_order(stage.messages, program.nranks);
     for (const std::vector<StageMember>& group : stage.groups) {
-      if (!is_in_list_order(stage, group.size())) return false;
       std::vector<RankRun> runs;
       runs.reserve(group.size());
       for (const StageMember& member : group) {
         if (!program.gives(member).empty()) runs.push_back(held[static_cast<size_t>(member.rank)]);
       }
+      order = after(order, kept_order(stage, group.size()), runs.size(), program.nranks);
       result = joined(runs);
-      if (!result.is_in_order()) return false;
+      if (order == SumOrder::Any || !result.is_in_order()) return SumOrder::Any;
       for (const StageMember& member : group) {
         if (!program.gets(member).empty()) held[static_cast<size_t>(member.rank)] = result;
       }
     }
   }
-  return result == RankRun{0, program.nranks - 1};
+  return result == RankRun{0, program.nranks - 1} ? order : SumOrder::Any;
 }
 
 }  // namespace ccom

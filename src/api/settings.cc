@@ -55,6 +55,7 @@ Result<CommConfig> settings_of(const ccomConfig_t* of_caller, CommConfig config)
   if (given.blocking >= 0) config.blocking = given.blocking == 1;
   if (given.reserved2 != 0)
     return error(Code::InvalidArgument, "config.reserved2 is %d; it must be 0", given.reserved2);
+  if (given.determinism != nullptr) CCOM_TRY(config.set_determinism(given.determinism));
   if (given.interrupted != nullptr) {
     config.interrupted = [function = given.interrupted, user = given.interruptedUser] { return function(user) != 0; };
   }

@@ -30,6 +30,9 @@ constexpr std::array kTable = {
                "the network."},
     OptionInfo{"CCOM_DEAD_MS", "3000",
                "Heartbeat timeout: a host that is silent for this many milliseconds is declared dead."},
+    OptionInfo{"CCOM_DETERMINISM", "shape",
+               "What the bits of sums of floating types depend on besides the inputs: shape (which ranks share a host, "
+               "the size, the algorithm), or full: nothing, at a cost between hosts; the same on all ranks."},
     OptionInfo{"CCOM_EMULATE_SCALE", "",
                "Emulates the link speeds of CCOM_TOPOLOGY between the ranks of one host: bandwidths are "
                "multiplied and latencies divided by this factor, above 0 and up to 1 (1e-3); the same on all "

@@ -101,6 +101,22 @@ constexpr bool is_narrow_float(DataType type) {
          type == DataType::Float8e5m2;
 }
 
+constexpr bool is_floating(DataType type) {
+  switch (type) {
+    case DataType::Float32:
+    case DataType::Float64:
+    case DataType::Complex64:
+    case DataType::Complex128: return true;
+    default: return is_narrow_float(type);
+  }
+}
+
+// Whether (a op b) op c and a op (b op c) may differ in their bits.
+constexpr bool depends_on_grouping(DataType type, ReduceOp op) {
+  const bool adds = op == ReduceOp::Sum || op == ReduceOp::Prod || op == ReduceOp::Avg;
+  return is_user(op) || (adds && is_floating(type));
+}
+
 // "float32", "sum", "allreduce": as in tools and error texts. name_of() never returns an empty view.
 std::string_view name_of(DataType type);
 std::string_view name_of(ReduceOp op);

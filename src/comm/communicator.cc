@@ -22,12 +22,14 @@ namespace {
 // On a fabric the planner decides how a call is cut, and tiles one after another would add up the latencies of all of
 // their steps.
 Settings planner_settings(const Topology& topology, const CommConfig& config) {
-  const char* const crossing = config.crossing == InterHostMode::One   ? "hierarchical_leaders,"
-                               : config.crossing == InterHostMode::All ? "hierarchical_sharded,"
+  const char* const crossing = config.crossing == InterHostMode::One   ? "hierarchical_leaders"
+                               : config.crossing == InterHostMode::All ? "hierarchical_sharded"
                                                                        : "";
-  Settings settings{.forced = crossing + config.algorithm,
+  Settings settings{.forced = config.algorithm,
+                    .preferred = crossing,
                     .shared_memory = config.transports.empty() || config.transports[0] == "shm",
-                    .has_ways = config.algorithm.empty()};
+                    .has_ways = config.algorithm.empty(),
+                    .order = config.determinism == Determinism::Full ? SumOrder::Canonical : SumOrder::Any};
   if (topology.hosts[0].imposed) settings.scratch_bytes = static_cast<size_t>(config.max_memory);
   settings.most_channels = channels_needed(topology, config.algorithm);
   return settings;

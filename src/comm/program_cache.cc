@@ -27,8 +27,10 @@ ProgramCache::ProgramCache(Rank rank, const Topology& topology, std::shared_ptr<
 Question ProgramCache::question(const ProgramKey& key) const {
   const size_t bytes = key.count * size_of(key.type) * largest_units(key.collective, topology_.nranks());
   const bool sums = reduces(key.collective);
+  SumOrder order = sums && key.op == ReduceOp::UserOrdered ? SumOrder::Ranks : SumOrder::Any;
+  if (sums && depends_on_grouping(key.type, key.op)) order = std::max(order, choices_->settings().order);
   return {key.collective, bytes == 0 ? 0 : std::bit_ceil(bytes), sums && is_narrow_float(key.type) && !is_user(key.op),
-          key.root, sums && key.op == ReduceOp::UserOrdered};
+          key.root, order};
 }
 
 Result<std::shared_ptr<const Choice>> ProgramCache::choice(const ProgramKey& key) {
@@ -44,7 +46,7 @@ Status ProgramCache::prove_once(Chosen& chosen, const Question& asked) const {
     CCOM_TRY(prove_users(program, asked, allowed_roundings(topology_)));
   } else if (proves_) {
     const auto is_same = [&](const auto& compiled) { return *compiled->program == program; };
-    if (asked.ordered || std::ranges::none_of(compiled_, is_same)) CCOM_TRY(prove(program, asked.ordered));
+    if (asked.order != SumOrder::Any || std::ranges::none_of(compiled_, is_same)) CCOM_TRY(prove(program, asked.order));
   }
   chosen.is_proved = true;
   return {};

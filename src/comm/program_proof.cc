@@ -12,12 +12,34 @@
 
 namespace ccom {
 
-Status prove(const Program& program, bool ordered) {
+Status prove(const Program& program, SumOrder order) {
   CCOM_TRY_ASSIGN(const ProgramReport report, verify_program(program, {stage_plan, stage_node_plan}));
-  if (!ordered || report.keeps_order) return {};
-  return error(Code::InternalError, "%s %s was chosen for an operator that is not commutative, but changes the order",
-               std::string(name_of(program.collective)).c_str(), program.algorithm.c_str());
+  if (report.order >= order) return {};
+  const char* const why = order == SumOrder::Canonical
+                              ? "was chosen for determinism=full, but does not combine all contributions at once"
+                              : "was chosen for an operator that is not commutative, but changes the order";
+  return error(Code::InternalError, "%s %s %s", std::string(name_of(program.collective)).c_str(),
+               program.algorithm.c_str(), why);
 }
+
+namespace {
+
+Status refuse_order(const Program& program, SumOrder order) {
+  const std::string collective(name_of(program.collective));
+  if (order == SumOrder::Canonical) {
+    return error(Code::ConfigError,
+                 "CCOM_PLAN: %s %s does not combine all contributions at once in rank order, as determinism=full "
+                 "asks",
+                 collective.c_str(), program.algorithm.c_str())
+        .with_cure("correct the plan file, unset CCOM_PLAN, or use determinism=shape (CCOM_DETERMINISM)");
+  }
+  return error(Code::ConfigError,
+               "CCOM_PLAN: %s %s does not combine contributions in rank order; the operator is not commutative",
+               collective.c_str(), program.algorithm.c_str())
+      .with_cure("correct the plan file, unset CCOM_PLAN, or create the operator as commutative if it is");
+}
+
+}  // namespace
 
 Status prove_users(const Program& program, const Question& asked, int allowed_roundings) {
   const Result<ProgramReport> report = verify_program(program, {stage_plan, stage_node_plan});
@@ -26,12 +48,7 @@ Status prove_users(const Program& program, const Question& asked, int allowed_ro
                  report.error().message().c_str())
         .with_cure("correct the plan file, or unset CCOM_PLAN");
   }
-  if (asked.ordered && !report->keeps_order) {
-    return error(Code::ConfigError,
-                 "CCOM_PLAN: %s %s does not combine contributions in rank order; the operator is not commutative",
-                 std::string(name_of(program.collective)).c_str(), program.algorithm.c_str())
-        .with_cure("correct the plan file, unset CCOM_PLAN, or create the operator as commutative if it is");
-  }
+  if (report->order < asked.order) return refuse_order(program, asked.order);
   if (!asked.narrow_float || report->max_roundings <= allowed_roundings) return {};
   return error(Code::ConfigError, "CCOM_PLAN: %s %s rounds a sum %d times; for types of 16 and 8 bits %d are promised",
                std::string(name_of(program.collective)).c_str(), program.algorithm.c_str(), report->max_roundings,

@@ -13,11 +13,10 @@
 namespace ccom {
 
 // InternalError with the broken rule, see plan/program_verify.h. Every rank proves the whole program, so all refuse a
-// wrong one. Takes milliseconds for a few ranks, and longer the more there are. ordered: contributions must stay in
-// rank order.
-Status prove(const Program& program, bool ordered);
+// wrong one. Takes milliseconds for a few ranks, and longer the more there are. order: that contributions need.
+Status prove(const Program& program, SumOrder order);
 // A program of the user's: ConfigError with the reason, also if it rounds sums of narrow floats more often than
-// `allowed_roundings`, or changes an order that must be kept.
+// `allowed_roundings`, or has not the order of contributions that is asked for.
 Status prove_users(const Program& program, const Question& asked, int allowed_roundings);
 
 // Of the ranks of one host, for buffers that are reached as `reach` says by local rank.

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/bound_plan.h"
 
+#include <numeric>
+
+#include "base/assert.h"
 #include "plan/partition.h"
 
 namespace ccom {
@@ -24,7 +27,12 @@ class Locator {
         partition_(binding.unit_elements, plan.blocks_per_unit, element_bytes_) {}
 
   size_t slot_bytes(uint64_t slots) const { return partition_.slot_offset(slots) * element_bytes_; }
-  size_t elements(const Step& step) const { return partition_.elements(step.block, step.count); }
+  size_t elements(const Step& step) const {
+    if (!plan_.has_unequal_units) return partition_.elements(step.block, step.count);
+    const std::vector<size_t>& units = lengths(step.kind == StepKind::Send ? Buffer::Input : Buffer::Output);
+    CCOM_ASSERT(size_t{step.block} + step.count <= units.size());
+    return std::accumulate(units.begin() + step.block, units.begin() + step.block + step.count, size_t{0});
+  }
 
   struct Found {
     Memory memory;
@@ -40,17 +48,21 @@ class Locator {
                    plan_.algorithm.c_str(), plan_.rank, last, units.size());
     }
     for (size_t unit = first; unit < last; ++unit) {
-      if (units[unit + 1].memory == units[unit].memory &&
-          units[unit + 1].offset == units[unit].offset + binding_.unit_elements) {
+      const size_t length = plan_.has_unequal_units ? lengths(buffer)[unit] : binding_.unit_elements;
+      if (units[unit + 1].memory == units[unit].memory && units[unit + 1].offset == units[unit].offset + length)
         continue;
-      }
       return error(Code::InternalError, "%s: a step of rank %d covers units %zu and %zu, which lie apart",
                    plan_.algorithm.c_str(), plan_.rank, unit, unit + 1);
     }
-    return Found{units[first].memory, (units[first].offset + partition_.within_unit(block)) * element_bytes_};
+    const size_t within = plan_.has_unequal_units ? 0 : partition_.within_unit(block);
+    return Found{units[first].memory, (units[first].offset + within) * element_bytes_};
   }
 
  private:
+  const std::vector<size_t>& lengths(Buffer buffer) const {
+    return buffer == Buffer::Input ? binding_.input_elements : binding_.output_elements;
+  }
+
   const Plan& plan_;
   const Binding& binding_;
   const size_t element_bytes_;
@@ -61,6 +73,11 @@ class Locator {
 
 Result<BoundPlan> bind(std::shared_ptr<const CompiledPlan> compiled, const Binding& binding, ChannelSource& channels) {
   const Plan& plan = compiled->plan;
+  if (plan.has_unequal_units && (binding.input_elements.size() != binding.input.size() ||
+                                 binding.output_elements.size() != binding.output.size())) {
+    return error(Code::InternalError, "%s: units of rank %d are of unequal length, but not all lengths are bound",
+                 plan.algorithm.c_str(), plan.rank);
+  }
   const Locator locator(plan, binding);
   BoundPlan bound{.compiled = nullptr,
                   .type = binding.type,

@@ -62,12 +62,13 @@ struct UnitAt {
   friend bool operator==(const UnitAt&, const UnitAt&) = default;
 };
 
-// What a plan is bound to: a type, an operator, and where the units of its input and output lie, all equally long.
+// What a plan is bound to: a type, an operator, and where the units of its input and output lie.
 struct Binding {
   DataType type = DataType::Float32;
   ReduceOp op = ReduceOp::Sum;
-  size_t unit_elements = 0;
+  size_t unit_elements = 0;  // of all units, or of the longest (Plan::has_unequal_units)
   std::vector<UnitAt> input{}, output{};
+  std::vector<size_t> input_elements{}, output_elements{};  // of unequal units
 };
 // Units in a row, from one to the next `stride` elements.
 std::vector<UnitAt> units_in_row(Memory memory, size_t units, size_t stride);
@@ -80,7 +81,8 @@ struct BoundPlan {
   std::vector<BoundStep> steps;
 };
 
-// InternalError for a step whose run of blocks covers units that do not follow one another.
+// InternalError for a step whose run of blocks covers units that do not follow one another, and for unequal units
+// without their lengths.
 Result<BoundPlan> bind(std::shared_ptr<const CompiledPlan> compiled, const Binding& binding, ChannelSource& channels);
 
 }  // namespace ccom

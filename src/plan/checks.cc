@@ -35,6 +35,8 @@ bool run_fits(const Plan& plan, const Step& step, Buffer buffer, uint32_t first)
 Status check_step(const Plan& plan, size_t index) {
   const Step& step = plan.steps[index];
   if (step.count == 0) return defect(plan, index, "it moves no blocks");
+  if (plan.has_unequal_units && plan.blocks_per_unit != 1)
+    return defect(plan, index, "it cuts units of unequal length");
   if (step.is_transfer() && (step.peer < 0 || step.peer >= plan.nranks || step.peer == plan.rank)) {
     return defect(plan, index, "its peer does not exist or is the rank itself");
   }

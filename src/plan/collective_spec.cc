@@ -52,6 +52,19 @@ uint64_t CollectiveSpec::expected(uint64_t item) {
   return known->second;
 }
 
+SumOrder CollectiveSpec::order_of(uint64_t item, const Value& value) {
+  if (!reduces()) return SumOrder::Canonical;
+  if (value.ranks != RankRun{0, ranks_ - 1}) return SumOrder::Any;
+  const auto [known, is_new] = canonical_.try_emplace(item, 0);
+  if (is_new) {
+    Value all = contribution(0, item);
+    for (Rank rank = 1; rank < ranks_; ++rank) all = combine(all, contribution(rank, item));
+    if (ranks_ > 1) round_once(all, static_cast<size_t>(ranks_));
+    known->second = all.expression;
+  }
+  return value.expression == known->second ? SumOrder::Canonical : SumOrder::Ranks;
+}
+
 std::string CollectiveSpec::what_is_wrong(uint64_t item, uint64_t sum) {
   const uint64_t whole = expected(item);
   for (Rank rank = 0; rank < ranks_; ++rank) {

@@ -37,6 +37,8 @@ class CollectiveSpec {
   Value contribution(Rank rank, uint64_t item) const;
   // The fingerprint of a complete item.
   uint64_t expected(uint64_t item);
+  // What a complete item of a reduction is known to be an expression of.
+  SumOrder order_of(uint64_t item, const Value& value);
   // "lacks the contribution of rank 3", of a sum that is not the expected one.
   std::string what_is_wrong(uint64_t item, uint64_t sum);
 
@@ -51,6 +53,7 @@ class CollectiveSpec {
   uint64_t chosen_ = 0;  // set in followed_, which is empty if all are
   std::vector<bool> followed_;
   std::unordered_map<uint64_t, uint64_t> expected_;
+  std::unordered_map<uint64_t, uint64_t> canonical_;  // expressions
 };
 
 }  // namespace ccom

@@ -69,6 +69,9 @@ struct Plan {
   uint32_t input_units = 0;  // 0: this rank's input is not touched
   uint32_t output_units = 0;
   uint32_t scratch_slots = 0;
+  // Units differ in length. A step's run of blocks is then one of the input if it sends, else one of the output. Units
+  // of one block only.
+  bool has_unequal_units = false;
   std::vector<Step> steps;
 
   uint32_t input_blocks() const { return input_units * blocks_per_unit; }

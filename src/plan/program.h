@@ -6,6 +6,7 @@
 //   one host         [Host: allreduce]
 //   several hosts    [Host: reduce-scatter] [Across: allreduce, one group a slice] [Host: allgather]      "sharded"
 //                    [Host: reduce to a leader] [Across: allreduce of leaders] [Host: broadcast]          "leaders"
+//                    [Across: reduce-scatter of all ranks] [Across: allgather] [Host: allgather]      "direct"
 //   any fabric       [All: messages]
 //
 // Blocks. Collectives of one vector (allreduce, broadcast, reduce) cut it into `slices` blocks; in the others a block
@@ -45,7 +46,7 @@ struct StageMember {
 struct Stage {
   enum class Where : uint8_t {
     Host,    // the ranks of one host, through shared memory: each group is all ranks of a host, ascending
-    Across,  // ranks of different hosts, by messages; a rank is in at most one group
+    Across,  // some ranks, mostly of different hosts, by messages; a rank is in at most one group
     All,     // all ranks, by messages, straight from the user's input to the output; the only stage of its program
   };
   Where where = Where::All;

@@ -26,7 +26,7 @@ Result<ProgramReport> verify_program(const Program& program, const StagePlanSour
     if (program.is_messages() && (!what.reach.empty() || what.tiles > 1)) continue;  // the same plans
     CCOM_TRY_ASSIGN(const ProgramReport found, verify_program(program, source, what));
     report.max_roundings = std::max(report.max_roundings, found.max_roundings);
-    report.keeps_order &= found.keeps_order;
+    report.order = std::min(report.order, found.order);
   }
   return report;
 }

@@ -296,7 +296,7 @@ class Run {
     if (expressions.try_emplace({at.block, tile}, value->expression).first->second != value->expression)
       return defect(program_, what + "is another expression than on another rank: bits may differ");
     report_.max_roundings = std::max(report_.max_roundings, value->roundings);
-    report_.keeps_order &= !spec_.reduces() || value->ranks == RankRun{0, program_.nranks - 1};
+    if (report_.order != SumOrder::Any) report_.order = std::min(report_.order, spec_.order_of(wanted, *value));
     return {};
   }
 
@@ -318,7 +318,7 @@ Result<ProgramReport> verify_messages(const Program& program, const StagePlanSou
     plans.push_back(source.messages(program, program.stages[0], 0, rank, in_place));
   }
   CCOM_TRY_ASSIGN(const VerifyReport report, verify(plans));
-  return ProgramReport{report.max_roundings, report.keeps_order};
+  return ProgramReport{report.max_roundings, report.order};
 }
 
 }  // namespace

@@ -23,6 +23,7 @@
 
 #include "base/status.h"
 #include "plan/program.h"
+#include "plan/value.h"
 
 namespace ccom {
 
@@ -46,8 +47,8 @@ struct ProgramCase {
 };
 
 struct ProgramReport {
-  int max_roundings = 0;    // on the longest path to a result
-  bool keeps_order = true;  // no result has its contributions in another order than that of the ranks
+  int max_roundings = 0;                 // on the longest path to a result
+  SumOrder order = SumOrder::Canonical;  // the least of all results
 };
 
 // One case. An InternalError names the rank, the stage and the broken rule; a missing or doubled contribution is named.

@@ -19,6 +19,14 @@ struct RankRun {
   friend bool operator==(const RankRun&, const RankRun&) = default;
 };
 
+// What is known of the expressions of a reduction's results, or asked of them, besides that all ranks have the same
+// ones. Each is more than the one before.
+enum class SumOrder : uint8_t {
+  Any,
+  Ranks,      // contributions from left to right in the order of the ranks, with any grouping
+  Canonical,  // all of them at once in that order: ((x0 op x1) op x2) ..., narrow types in float, rounded once
+};
+
 struct Value {
   uint64_t sum = 0;         // fingerprint of the contributions
   uint64_t expression = 0;  // hash of the tree of combinations

@@ -190,6 +190,7 @@ class SymbolicRun {
     const Step& to = event.receiver->plan->steps[event.receive_step];
     if (!event.in_flight) CCOM_TRY(load(*event.rank, event.step, 0, event.in_flight.emplace()));
     SymbolicBlocks& blocks = *event.in_flight;
+    CCOM_TRY(check_units(*event.rank, event.step, blocks));
     if (to.kind == StepKind::ReceiveReduce) {
       if (!receives_left_operand(*event.receiver->plan, to)) std::swap(blocks, event.own);
       CCOM_TRY(add(*event.receiver, event.receive_step, blocks, event.own));
@@ -219,12 +220,29 @@ class SymbolicRun {
     if (spec_.follows_all() && blocks.size() != step.count) {
       return defect(*rank.plan, s, "it uses a block that holds nothing yet");
     }
+    CCOM_TRY(check_units(rank, s, blocks));
     for (Placed& placed : blocks) {
       if (!step.completes) break;
       if (placed.value.completed) return defect(*rank.plan, s, "the result is complete already");
       placed.value.completed = true;
     }
     rank.memory.store(step.target_buffer, step.target, step.count, blocks);
+    return {};
+  }
+
+  // Where units differ in length: a step is as long as the data that it moves.
+  Status check_units(const SymbolicRank& rank, uint32_t s, const SymbolicBlocks& blocks) const {
+    const Plan& plan = *rank.plan;
+    if (blocks_ == nullptr || !plan.has_unequal_units) return {};
+    const Step& step = plan.steps[s];
+    const BlockLists& all = *blocks_;
+    const std::vector<uint32_t>& units =
+        (step.kind == StepKind::Send ? all.gives : all.gets)[static_cast<size_t>(plan.rank)];
+    for (const Placed& placed : blocks) {
+      const size_t unit = size_t{step.block} + placed.offset;
+      if (unit >= units.size() || placed.value.origin != units[unit])
+        return defect(plan, s, "it takes a unit for one of another length");
+    }
     return {};
   }
 
@@ -266,7 +284,7 @@ class SymbolicRun {
         return wrong(plan, b, "is another expression than on another rank: bits may differ");
       }
       report_.max_roundings = std::max(report_.max_roundings, value.roundings);
-      report_.keeps_order &= !spec_.reduces() || value.ranks == RankRun{0, plan.nranks - 1};
+      if (report_.order != SumOrder::Any) report_.order = std::min(report_.order, spec_.order_of(item, value));
     }
     size_t sent = 0;
     for (const Step& step : plan.steps) sent += step.kind == StepKind::Send ? step.count : 0;

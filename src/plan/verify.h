@@ -3,6 +3,7 @@
 // Proves a collective's plans, all ranks together.
 //
 // 1. Every run is in range and of the length of the blocks in it; peers and slot rules hold; the input is not written.
+//    Of units of unequal length run_values() proves that steps say which one they move.
 // 2. The k-th send of a channel meets the k-th receive, of equal length.
 // 3. No deadlock, with zero buffering: a send is done only when its receive is, and both only when both have started.
 //    Steps never compete, so one legal order that ends shows that all do.
@@ -15,8 +16,8 @@
 //    places: bitwise equal results.
 // 7. Each result passes exactly one step marked `completes`, and that step really completes it.
 //
-// Whether results hold their contributions in rank order, read from left to right (VerifyReport::keeps_order), is no
-// rule: it is asked of plans for operators that do not commute.
+// Which order results hold their contributions in (VerifyReport::order) is no rule: it is asked of plans for operators
+// that do not commute, and where the bits must not depend on the plan.
 //
 // Everywhere 1-4 hold for every step of every rank. 5-7 hold for all blocks, or, with VerifyOptions::blocks, for the
 // blocks that were drawn: an error in a share f of the data then goes unseen with probability (1 - f)^blocks, so a
@@ -41,7 +42,7 @@ struct VerifyReport {
   uint64_t steps = 0;          // of all ranks
   uint64_t items = 0;          // blocks of data that the collective moves or sums
   uint64_t followed = 0;       // those of them that rules 5-7 were checked for
-  bool keeps_order = true;     // no result has its contributions in another order than that of the ranks
+  SumOrder order = SumOrder::Canonical;  // the least of all results
 };
 
 struct VerifyOptions {

@@ -67,6 +67,9 @@ std::string explain_json(const Question& question, const Choice& choice, const D
   std::string text = "{\"collective\":\"" + std::string(name_of(question.collective)) + "\"";
   append(text, ",\"bytes\":%zu,\"algorithm\":\"%s\",\"reason\":\"%s\"", question.bytes,
          choice.program().algorithm.c_str(), choice.reason.c_str());
+  if (question.order != SumOrder::Any) {
+    append(text, ",\"order\":\"%s\"", question.order == SumOrder::Canonical ? "canonical" : "ranks");
+  }
   append_stages(text, choice.program());
   if (details != nullptr) {
     append(text, ",\"ranks\":%d", details->ranks);

@@ -93,6 +93,7 @@ Status check_use(const Topology& topology, const Settings& settings, const Force
     for (const size_t bytes : {size_t{8}, size_t{64} << 10, size_t{16} << 20}) {
       Settings alone = settings;
       alone.forced = item.text;
+      alone.preferred.clear();
       const Rank root = is_rooted(traits.collective) ? 0 : -1;
       const Result<Choice> choice = search(topology, alone, {traits.collective, bytes, false, root});
       if (choice && choice->reason == kAskedFor) return {};
@@ -120,6 +121,14 @@ std::string useless_part(const Topology& topology, const Settings& settings, std
   for (const ForcedItem& item : forced_items(forced))
     if (const Status status = check_use(topology, settings, item); !status.is_ok()) return status.message();
   return "";
+}
+
+void prefer(Choice& choice, std::string_view name) {
+  for (size_t i = 0; i < choice.candidates.size(); ++i) {
+    if (!choice.candidates[i].legal || choice.candidates[i].program.algorithm != name) continue;
+    choice.chosen = i;
+    choice.reason = kAskedFor;
+  }
 }
 
 Status apply_forced(Choice& choice, const Question& question, std::string_view forced) {

@@ -53,7 +53,8 @@ std::vector<size_t> tile_lengths(const Question& question, int nranks, size_t ow
 
 Program tiled_program(const Topology& topology, const Question& question, HierarchicalShape shape, size_t tile_bytes) {
   shape.tile_bytes = tile_bytes;
-  Program program = hierarchical_program(question.collective, question.root, shape);
+  Program program = shape.sums_at_once ? hierarchical_direct_program(question.collective, question.root, shape)
+                                       : hierarchical_program(question.collective, question.root, shape);
   for (Stage& stage : program.stages) {
     if (stage.where == Stage::Where::Host) stage.node = node_choice(topology, question, program, stage);
   }
@@ -93,14 +94,24 @@ Topology hosts_alone(const Topology& topology) {
   return result;
 }
 
+namespace {
+
+constexpr auto kRanks = [](const std::vector<Rank>& host) { return host.size(); };
+
+bool has_two_levels(const HostRanks& hosts) {
+  return hosts.size() > 1 && std::ranges::max(hosts, {}, kRanks).size() > 1;
+}
+int least_ranks(const HostRanks& hosts) { return static_cast<int>(std::ranges::min(hosts, {}, kRanks).size()); }
+
+}  // namespace
+
 int lanes_across(size_t hosts) { return hosts == 2 ? 1 : static_cast<int>(kTilesUnderWay); }
 
 std::vector<Program> hierarchical_programs(const Topology& topology, const Question& question) {
   std::vector<Program> programs;
   const HostRanks hosts = host_ranks(topology);
-  const auto count = [](const std::vector<Rank>& host) { return host.size(); };
-  if (hosts.size() < 2 || std::ranges::max(hosts, {}, count).size() < 2) return programs;
-  const auto smallest = static_cast<int>(std::ranges::min(hosts, {}, count).size());
+  if (!has_two_levels(hosts)) return programs;
+  const int smallest = least_ranks(hosts);
   for (const int owners : {smallest, 1}) {
     if (!serves_hosts(question.collective, hosts, owners) || (owners == 1 && smallest == 1 && !programs.empty()))
       continue;
@@ -111,6 +122,18 @@ std::vector<Program> hierarchical_programs(const Topology& topology, const Quest
                      {.hosts = hosts, .owners = owners, .across = *across, .lanes = lanes_across(hosts.size())}));
   }
   return programs;
+}
+
+// All its messages are posted at once: one set of channels serves all tiles.
+std::optional<Program> direct_program(const Topology& topology, const Question& question) {
+  const bool is_vector_sum = question.collective == Collective::AllReduce || question.collective == Collective::Reduce;
+  const HostRanks hosts = host_ranks(topology);
+  if (!is_vector_sum || !has_two_levels(hosts)) return {};
+  return best_program(topology, question,
+                      {.hosts = hosts,
+                       .owners = least_ranks(hosts),
+                       .across = {.name = "blocks", .kind = MessageAlgorithm::Kind::Blocks},
+                       .sums_at_once = true});
 }
 
 }  // namespace ccom

@@ -3,6 +3,7 @@
 // Room-private: which programs over several hosts, memory inside and messages across, can run.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "algorithms/hierarchical.h"
@@ -22,5 +23,8 @@ int lanes_across(size_t hosts);
 // "hierarchical_sharded" and "hierarchical_leaders", as far as they serve the collective and differ; none where no host
 // has two ranks.
 std::vector<Program> hierarchical_programs(const Topology& topology, const Question& question);
+
+// "hierarchical_direct", under the same conditions.
+std::optional<Program> direct_program(const Topology& topology, const Question& question);
 
 }  // namespace ccom

@@ -321,4 +321,10 @@ Price MessagePricer::price_across(const Cost& cost) const {
   return phases.price();
 }
 
+Price MessagePricer::price_inside(const Cost& cost) const {
+  Phases phases(mediums_);
+  phases.add({0, cost.posts, cost.bytes, cost.reduced}, mediums_.inside(cost.bytes / std::max(cost.posts, 1.0)));
+  return phases.price();
+}
+
 }  // namespace ccom

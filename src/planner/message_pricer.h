@@ -37,8 +37,9 @@ class MessagePricer {
   Price price(const MessageAlgorithm& algorithm) const;
   // The same for any algorithm, but for Blocks, by the steps of all ranks; 0 if they do not fit each other.
   Price price_by_steps(const MessageAlgorithm& algorithm) const;
-  // Of messages between hosts that cost a rank so much.
+  // Of messages between hosts, and inside a host, that cost a rank so much.
   Price price_across(const Cost& cost) const;
+  Price price_inside(const Cost& cost) const;
 
  private:
   const Question& question_;

@@ -157,7 +157,7 @@ NodeChoice node_choice(const Topology& topology, const Question& question, const
       choices.push_back(choice_of({program, stage, group, block_bytes, geometry.tiles(), machine.machine},
                                   is_alike ? domains_of(topology, host) : none,
                                   is_alike ? cache_groups_of(topology, host) : none,
-                                  question.narrow_float || question.ordered));
+                                  question.narrow_float || question.order != SumOrder::Any));
     }
     if (choices.empty()) break;
     if (!is_alike || std::ranges::count(choices, choices[0]) == std::ssize(choices)) return choices[0];

@@ -6,8 +6,8 @@
 // Candidates are the programs whose links exist: through the memory of hosts, by messages, or both. Each is priced with
 // the topology's speeds (algorithms/cost.h, node_cost.h); the cheapest one that keeps the accuracy promise wins: narrow
 // floating types may be rounded once inside a host and ceil(log2 hosts) times more across hosts, where a candidate
-// exists that keeps to it. For operators that do not commute those alone are legal that keep contributions in rank
-// order (algorithms/rank_order.h).
+// exists that keeps to it. Where a question asks for an order of contributions (operators that do not commute, bits
+// that must not depend on the program) those alone are legal that are known to have it (algorithms/rank_order.h).
 #pragma once
 
 #include <string>
@@ -17,6 +17,7 @@
 #include "base/measured_costs.h"
 #include "base/status.h"
 #include "plan/program.h"
+#include "plan/value.h"
 #include "topology/topology.h"
 
 namespace ccom {
@@ -32,10 +33,12 @@ struct PlanEntry {
 // What the ranks of a communicator agree on besides the topology. Equal on all ranks.
 struct Settings {
   std::string forced{};                    // the syntax of CCOM_ALGO
+  std::string preferred{};                 // an algorithm to choose where it is legal and nothing is forced
   bool shared_memory = false;              // ranks of a host without an imposed fabric may use its memory as they like
   size_t scratch_bytes = size_t{2} << 20;  // that a call by messages takes at a time: stays in cache
   int most_channels = 256;                 // that two ranks may have between them
   bool has_ways = true;                    // calls through memory may take other ways than the plan's (node_ways())
+  SumOrder order = SumOrder::Any;          // of reductions whose bits depend on it
   std::vector<PlanEntry> plans{};          // the user's (CCOM_PLAN): the first that serves a call is taken
 };
 
@@ -44,7 +47,7 @@ struct Question {
   size_t bytes = 0;           // of the largest buffer involved: the vector, or all units together
   bool narrow_float = false;  // and reducing
   Rank root = -1;
-  bool ordered = false;  // a reduction whose contributions must stay in rank order
+  SumOrder order = SumOrder::Any;  // that a reduction needs at least
 };
 
 // What an expected time is made of where no fabric is imposed. Inside hosts and between them may overlap.

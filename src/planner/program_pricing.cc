@@ -108,11 +108,29 @@ class Pricer {
     const Topology hosts = hosts_alone(topology_);
     const MachineView view = machine_view(hosts);
     const Question question = question_across(stage);
-    const MessagePricer pricer(hosts, view, question, static_cast<double>(stage.groups.size()));
+    const double mates = mates_of(stage.groups[0]);
+    const MessagePricer pricer(hosts, view, question, static_cast<double>(stage.groups.size()) * (1 + mates));
     if (stage.messages.kind != MessageAlgorithm::Kind::Blocks) return pricer.price(stage.messages);
-    Price priced = pricer.price_across(cost_of_blocks(stage));
+    const Cost cost = cost_of_blocks(stage);
+    const double inside = mates == 0 ? 0 : mates / static_cast<double>(stage.groups[0].size() - 1);
+    Price priced = pricer.price_across(share_of(cost, 1 - inside));
     priced.roundings = stage.sums ? 1 : 0;
+    if (mates == 0) return priced;
+    const MachineView whole = machine_view(topology_);
+    const Price within = MessagePricer(topology_, whole, question_).price_inside(share_of(cost, inside));
+    priced.time_ns += within.time_ns;
+    priced.cost.bytes += within.cost.bytes;
     return priced;
+  }
+  static Cost share_of(const Cost& cost, double share) {
+    return {cost.steps, cost.posts * share, cost.bytes * share, cost.reduced * share};
+  }
+  // How many others of a group share a member's host, where most do.
+  double mates_of(const std::vector<StageMember>& group) const {
+    std::vector<int> members(topology_.hosts.size());
+    for (const StageMember& member : group)
+      ++members[static_cast<size_t>(topology_.ranks[static_cast<size_t>(member.rank)].host)];
+    return std::ranges::max(members) - 1;
   }
 
   StagePrice across_stage(const Stage& stage) const {

@@ -85,8 +85,9 @@ class Search {
       case Collective::SendReceive: add({"direct", MessageAlgorithm::Kind::Pairwise}); break;
       default: find_rooted(); break;
     }
-    if (reduces(question_.collective) && (question_.ordered || asks_for_order(settings_.forced))) add_in_order();
-    if (question_.ordered) keep_order();
+    const bool has_order = question_.order != SumOrder::Any;
+    if (reduces(question_.collective) && (has_order || asks_for_order(settings_.forced))) add_in_order();
+    if (has_order) keep_order();
     return std::move(candidates_);
   }
 
@@ -109,7 +110,11 @@ class Search {
 
   void add_hosts() {
     if (!uses_memory(topology_, settings_)) return;
-    for (Program& program : hierarchical_programs(topology_, question_)) {
+    std::vector<Program> programs = hierarchical_programs(topology_, question_);
+    if (question_.order == SumOrder::Canonical || asks_for_direct(settings_.forced)) {
+      if (std::optional<Program> direct = direct_program(topology_, question_)) programs.push_back(*std::move(direct));
+    }
+    for (Program& program : programs) {
       has_hierarchical_ = true;
       const ProgramPrice priced = price_program(topology_, question_, program);
       std::string note = stages_note(program, priced);
@@ -258,9 +263,11 @@ class Search {
 
   void keep_order() {
     for (Candidate& candidate : candidates_) {
-      if (!candidate.legal || keeps_rank_order(candidate.program)) continue;
+      if (!candidate.legal || sum_order(candidate.program) >= question_.order) continue;
       candidate.legal = false;
-      candidate.note = "does not combine contributions in rank order, and the operator is not commutative";
+      candidate.note = question_.order == SumOrder::Canonical
+                           ? "does not combine all contributions at once in rank order, as determinism=full asks"
+                           : "does not combine contributions in rank order, and the operator is not commutative";
     }
   }
 
@@ -317,6 +324,7 @@ Result<Choice> search(const Topology& topology, const Settings& settings, const 
   }
   choice.reason = "least expected time";
   if (question.narrow_float) pass_over_roundings(choice, allowed_roundings(topology));
+  prefer(choice, settings.preferred);
   CCOM_TRY(apply_forced(choice, question, settings.forced));
   return choice;
 }

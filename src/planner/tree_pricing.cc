@@ -107,7 +107,7 @@ Price price_trees(const Mediums& mediums, Collective collective, double n, const
   Price price;
   price.cost = {ways * (depth + chunks - 1), ways * widest * chunks, halves ? n : ways * widest * part * n, 0};
   price.add(medium.kind, waits_ns, first_ns + (chunks - 1) * interval_ns + sums_ns);
-  if (reduces(collective)) price.roundings = static_cast<int>(depth);
+  if (reduces(collective)) price.roundings = trees[0].gathers ? 1 : static_cast<int>(depth);
   return price;
 }
 

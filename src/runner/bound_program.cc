@@ -97,9 +97,15 @@ class Binder {
     return stage.groups[compiled_.stages[index].group];
   }
 
-  // Blocks of a stage of messages are equally long.
+  // Blocks of a stage of messages are equally long, unless its plans are made for others.
   Status find_units(size_t index, Binding& units) const {
     const StageMember& member = *compiled_.member(index);
+    if (compiled_.stages[index].plan->plan.has_unequal_units) {
+      find_unequal_units(program_.gives(member), units.input, units.input_elements);
+      find_unequal_units(program_.gets(member), units.output, units.output_elements);
+      units.unit_elements = elements(0);
+      return {};
+    }
     bool first = true;
     for (const auto& [list, found] :
          {std::pair(&program_.gives(member), &units.input), std::pair(&program_.gets(member), &units.output)}) {
@@ -116,6 +122,14 @@ class Binder {
     // Who gives and gets nothing here may still pass on what others do.
     if (first) units.unit_elements = elements(first_block(index));
     return {};
+  }
+
+  void find_unequal_units(const std::vector<BlockAt>& list, std::vector<UnitAt>& found,
+                          std::vector<size_t>& lengths) const {
+    for (const BlockAt& at : list) {
+      found.push_back(find(at));
+      lengths.push_back(elements(at.block));
+    }
   }
 
   uint32_t first_block(size_t index) const {

@@ -69,6 +69,7 @@ Result<CommConfig> CommConfig::from_environment() {
   config.neuron.tool = option("CCOM_NEURON_LS");
   CCOM_TRY(config.set_transports(option("CCOM_TRANSPORT")));
   CCOM_TRY(config.set_crossing(option("CCOM_CROSSING")));
+  CCOM_TRY(config.set_determinism(option("CCOM_DETERMINISM")));
   CCOM_TRY(config.set_rounding(option("CCOM_ROUNDING")));
   CCOM_TRY_ASSIGN(config.rounding_seed, integer_option("CCOM_ROUNDING_SEED", 0, std::numeric_limits<int64_t>::max()));
   return config;
@@ -113,6 +114,15 @@ Status CommConfig::set_rounding(const std::string& kind) {
   return {};
 }
 
+Status CommConfig::set_determinism(const std::string& kind) {
+  if (kind != "shape" && kind != "full") {
+    return error(ErrorKey::VariableValue, "determinism '%s' is unknown; there are shape and full", kind.c_str())
+        .with_cure("correct or unset CCOM_DETERMINISM, or ccomConfig_t.determinism");
+  }
+  determinism = kind == "full" ? Determinism::Full : Determinism::Shape;
+  return {};
+}
+
 // They are rounded at several hops, and at each of them to nearest.
 Status CommConfig::sums_in_messages(const char* why) const {
   if (rounding == Rounding::NearestEven) return {};
@@ -146,6 +156,7 @@ std::string CommConfig::fingerprint() const {
       {"CCOM_MAX_MEMORY", std::to_string(max_memory)},
       {"CCOM_MESSAGES", std::to_string(messages)},
       {"CCOM_TUNING", tries_ways ? "auto" : "off"},
+      {"CCOM_DETERMINISM", determinism == Determinism::Full ? "full" : "shape"},
       {"CCOM_ROUNDING", is_stochastic ? "stochastic" : "nearest"},
       {"CCOM_ROUNDING_SEED", is_stochastic ? std::to_string(rounding_seed) : ""},
   };

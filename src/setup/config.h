@@ -18,6 +18,10 @@ namespace ccom {
 // Which ranks of a host exchange with other hosts, see algorithms/hierarchical.h.
 enum class InterHostMode { Auto, One, All };
 
+// What the bits of a reduction may depend on besides its inputs: the communicator's shape and how it runs there, or
+// nothing (SumOrder::Canonical).
+enum class Determinism { Shape, Full };
+
 struct CommConfig {
   std::string name;
   int64_t timeout_ms = 300000;
@@ -47,6 +51,7 @@ struct CommConfig {
   PortRange ports;
   Rounding rounding = Rounding::NearestEven;
   int64_t rounding_seed = 0;
+  Determinism determinism = Determinism::Shape;
   bool messages = false;
   bool blocking = true;  // of starts and ends
   Interrupted interrupted;
@@ -63,6 +68,8 @@ struct CommConfig {
   Status set_emulate_scale(const std::string& number);
   // "nearest" or "stochastic".
   Status set_rounding(const std::string& kind);
+  // "shape" or "full".
+  Status set_determinism(const std::string& kind);
   // Sums cannot go through shared memory: an error if the rounding needs it. `why`: for its text.
   Status sums_in_messages(const char* why) const;
   // What must be equal on all ranks: a line NAME=VALUE for each setting.

@@ -150,6 +150,26 @@ TEST(Explain, OfAnImposedTopologySaysAsMuch) {
   });
 }
 
+TEST(Explain, SaysWhatDeterminismRulesOut) {
+  ccomConfig_t config = CCOM_CONFIG_INIT;
+  config.determinism = "full";
+  config.transport = "tcp";
+  with_ranks(3, &config, [](int, ccomComm_t comm) {
+    std::string text(1 << 16, '\0');
+    size_t length = text.size();
+    ASSERT_EQ(ccomExplain(comm, "allreduce", 1 << 20, ccomFloat32, -1, text.data(), &length), ccomSuccess);
+    const json object = json::parse(text.c_str(), nullptr, false);
+    ASSERT_TRUE(object.is_object()) << text;
+    EXPECT_EQ(object["order"], "canonical");
+    EXPECT_EQ(object["algorithm"], "two_shot");
+    EXPECT_EQ(candidate(object, "ring")["legal"], false);
+    EXPECT_THAT(candidate(object, "ring")["note"].get<std::string>(), HasSubstr("determinism=full"));
+    length = text.size();
+    ASSERT_EQ(ccomExplain(comm, "allreduce", 1 << 20, ccomInt32, -1, text.data(), &length), ccomSuccess);
+    EXPECT_FALSE(json::parse(text.c_str(), nullptr, false).contains("order"));
+  });
+}
+
 json ways_of_allreduce(ccomComm_t comm, size_t count) {
   std::string text(1 << 16, '\0');
   size_t length = text.size();

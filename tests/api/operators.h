@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A user's operator that does not commute and whose results are exact: maps x -> a x + b modulo 2^32, one after
-// another, as pairs in a uint64; and ranks as threads on hosts, transports and fabrics.
+// another, as pairs in a uint64; and the worlds that operators are tried in.
 #pragma once
 
 #include <ccom/ccom.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <functional>
-#include <string>
-#include <thread>
 #include <vector>
+
+#include "worlds.h"
 
 namespace ccom {
 
@@ -50,17 +49,6 @@ inline std::vector<Affine> all_composed(int nranks, size_t begin, size_t count) 
   return all;
 }
 
-// Where ranks run.
-struct World {
-  const char* name;
-  std::vector<int> hosts;  // by rank
-  const char* transport = nullptr;
-  const char* topology = nullptr;
-  const char* algorithm = nullptr;
-  int ranks() const { return static_cast<int>(hosts.size()); }
-};
-inline void PrintTo(const World& world, std::ostream* out) { *out << world.name; }
-
 inline std::vector<World> worlds() {
   return {{"one", {0}},
           {"two", {0, 0}},
@@ -76,29 +64,6 @@ inline std::vector<World> worlds() {
           {"hosts_of_one", {0, 1, 2}},
           {"ring_5", {0, 0, 0, 0, 0}, nullptr, "ring:5"},
           {"torus_2_3", {0, 0, 0, 0, 0, 0}, nullptr, "torus:2x3"}};
-}
-
-inline void run_in(const World& world, const std::function<void(int, ccomComm_t)>& run) {
-  ccomUniqueId id;
-  ASSERT_EQ(ccomGetUniqueId(&id), ccomSuccess) << ccomGetLastError(nullptr);
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < world.ranks(); ++rank) {
-    threads.emplace_back([rank, id, &run, &world] {
-      const std::string host = "host" + std::to_string(world.hosts[static_cast<size_t>(rank)]);
-      ccomConfig_t config = CCOM_CONFIG_INIT;
-      config.hostId = host.c_str();
-      config.timeoutMs = 60000;
-      config.transport = world.transport;
-      config.topology = world.topology;
-      config.algorithm = world.algorithm;
-      ccomComm_t comm = nullptr;
-      ASSERT_EQ(ccomCommInitRankConfig(&comm, world.ranks(), id, rank, &config), ccomSuccess)
-          << ccomGetLastError(nullptr);
-      run(rank, comm);
-      EXPECT_EQ(ccomCommDestroy(comm), ccomSuccess);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
 }
 
 }  // namespace ccom

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a user's program is asked for beyond the promise of its collective: order, where the operator does not commute.
+// What a user's program is asked for beyond the promise of its collective: the order of contributions where the
+// operator does not commute, and their grouping where bits must not depend on the program.
 #include "comm/program_proof.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +22,7 @@ Program program_of(const char* algorithm) {
 TEST(ProofOfAUsersProgram, RefusesAChangedOrderWhereItMattersAlone) {
   const Question any{.collective = Collective::AllReduce, .bytes = 4096};
   Question ordered = any;
-  ordered.ordered = true;
+  ordered.order = SumOrder::Ranks;
   EXPECT_TRUE(prove_users(program_of("ring"), any, 9).is_ok());
   EXPECT_TRUE(prove_users(program_of("two_shot"), ordered, 9).is_ok());
   const Status refused = prove_users(program_of("ring"), ordered, 9);
@@ -29,8 +30,23 @@ TEST(ProofOfAUsersProgram, RefusesAChangedOrderWhereItMattersAlone) {
   EXPECT_NE(refused.message().find("CCOM_PLAN: allreduce ring does not combine contributions in rank order"),
             std::string::npos)
       << refused.message();
-  EXPECT_EQ(prove(program_of("ring"), true).code(), Code::InternalError);
-  EXPECT_TRUE(prove(program_of("ring"), false).is_ok());
+  EXPECT_EQ(prove(program_of("ring"), SumOrder::Ranks).code(), Code::InternalError);
+  EXPECT_TRUE(prove(program_of("ring"), SumOrder::Any).is_ok());
+}
+
+TEST(ProofOfAUsersProgram, RefusesAnotherGroupingWhereBitsMustNotDependOnIt) {
+  Question canonical{.collective = Collective::AllReduce, .bytes = 4096, .order = SumOrder::Canonical};
+  EXPECT_TRUE(prove_users(program_of("two_shot"), canonical, 9).is_ok());
+  const Status refused = prove_users(program_of("recursive_doubling"), canonical, 9);
+  EXPECT_EQ(refused.code(), Code::ConfigError);
+  EXPECT_NE(
+      refused.message().find("CCOM_PLAN: allreduce recursive_doubling does not combine all contributions at once"),
+      std::string::npos)
+      << refused.message();
+  EXPECT_NE(refused.cure().find("CCOM_DETERMINISM"), std::string::npos);
+  EXPECT_EQ(prove(program_of("recursive_doubling"), SumOrder::Canonical).code(), Code::InternalError);
+  EXPECT_TRUE(prove(program_of("recursive_doubling"), SumOrder::Ranks).is_ok());
+  EXPECT_TRUE(prove(program_of("one_shot"), SumOrder::Canonical).is_ok());
 }
 
 }  // namespace

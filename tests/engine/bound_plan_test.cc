@@ -62,5 +62,32 @@ TEST(BoundPlan, AStepBeyondTheUnitsIsRefused) {
   EXPECT_FALSE(ccom::bind(two_copies(1), binding, channels));
 }
 
+// Slices of a vector, the last of them shorter: a send is as long as a unit of the input, a copy as one of the output.
+TEST(BoundPlan, UnitsMayDifferInLength) {
+  Plan plan;
+  plan.algorithm = "slices";
+  plan.nranks = 2;
+  plan.has_unequal_units = true;
+  plan.input_units = 3;
+  plan.output_units = 2;
+  plan.steps.push_back({.kind = StepKind::Send, .peer = 1, .source = 2, .count = 1, .block = 2});
+  plan.steps.push_back({.kind = StepKind::Copy, .source = 0, .target = 0, .count = 2, .block = 0});
+  const auto compiled = std::make_shared<const CompiledPlan>(plan);
+  NoChannels channels;
+  Binding binding{.unit_elements = 10};
+  binding.input = {{Memory::Input, 0}, {Memory::Input, 10}, {Memory::Input, 20}};
+  binding.input_elements = {10, 10, 4};
+  binding.output = {{Memory::Output, 0}, {Memory::Output, 10}};
+  EXPECT_FALSE(ccom::bind(compiled, binding, channels)) << "without the lengths of the output";
+  binding.output_elements = {10, 7};
+  const Result<BoundPlan> bound = ccom::bind(compiled, binding, channels);
+  ASSERT_TRUE(bound) << bound.error().message();
+  EXPECT_EQ(bound->steps[0].source, 4U * 20);
+  EXPECT_EQ(bound->steps[0].size_bytes, 4U * 4);
+  EXPECT_EQ(bound->steps[1].size_bytes, 4U * 17);
+  binding.input_elements = {9, 10, 4};
+  EXPECT_FALSE(ccom::bind(compiled, binding, channels)) << "units of the copy's source lie apart";
+}
+
 }  // namespace
 }  // namespace ccom

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Operators that do not commute: on every shape of machine there is a program for each reduction, and all that are
-// legal keep the contributions in rank order, by the verifier's expression; what the planner knows of programs without
-// proving them (keeps_rank_order) is never more than that.
+// Operators that do not commute, and bits that depend on nothing: on every shape of machine there is a program for each
+// reduction, and all that are legal have the order of contributions that is asked for, by the verifier's expression;
+// what the planner knows of programs without proving them (sum_order) is never more than that.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -65,17 +65,28 @@ class RankOrder {
  private:
   void check(Question question) {
     const Result<Choice> any = choose(topology_, settings_, question);
-    question.ordered = true;
+    ASSERT_TRUE(any) << text(question) << any.error().message();
+    for (const Candidate& candidate : any->candidates) {
+      if (!candidate.legal) continue;
+      EXPECT_GE(proved_order(candidate.program), sum_order(candidate.program))
+          << text(question) << candidate.program.algorithm << " is trusted";
+    }
+    for (const SumOrder order : {SumOrder::Ranks, SumOrder::Canonical}) {
+      question.order = order;
+      check_legal_ones(question);
+    }
+  }
+
+  void check_legal_ones(const Question& question) {
     const Result<Choice> ordered = choose(topology_, settings_, question);
-    ASSERT_TRUE(any && ordered) << text(question) << ordered.error().message();
+    ASSERT_TRUE(ordered) << text(question) << ordered.error().message();
     EXPECT_TRUE(ordered->candidates[ordered->chosen].legal) << text(question);
     for (const Candidate& candidate : ordered->candidates) {
       if (!candidate.legal) continue;
-      EXPECT_TRUE(keeps_order(candidate.program)) << text(question) << candidate.program.algorithm;
-    }
-    for (const Candidate& candidate : any->candidates) {
-      if (!candidate.legal || !keeps_rank_order(candidate.program)) continue;
-      EXPECT_TRUE(keeps_order(candidate.program)) << text(question) << candidate.program.algorithm << " is trusted";
+      EXPECT_GE(proved_order(candidate.program), question.order) << text(question) << candidate.program.algorithm;
+      if (question.order == SumOrder::Canonical && topology_.nranks() > 1) {
+        EXPECT_EQ(candidate.roundings, 1) << text(question) << candidate.program.algorithm;
+      }
     }
   }
 
@@ -84,19 +95,19 @@ class RankOrder {
            std::to_string(question.bytes) + " bytes, root " + std::to_string(question.root) + ": ";
   }
 
-  bool keeps_order(const Program& program) {
-    for (const auto& [known, keeps] : proved_) {
-      if (known == program) return keeps;
+  SumOrder proved_order(const Program& program) {
+    for (const auto& [known, order] : proved_) {
+      if (known == program) return order;
     }
     const Result<ProgramReport> report = verify_program(program, {stage_plan, stage_node_plan});
     EXPECT_TRUE(report) << program.algorithm << ": " << report.error().message();
-    proved_.emplace_back(program, report && report->keeps_order);
+    proved_.emplace_back(program, report ? report->order : SumOrder::Any);
     return proved_.back().second;
   }
 
   const Topology topology_;
   const Settings settings_;
-  std::vector<std::pair<Program, bool>> proved_;
+  std::vector<std::pair<Program, SumOrder>> proved_;
 };
 
 const Settings kThroughMemory{.shared_memory = true};
@@ -134,9 +145,9 @@ TEST(RankOrder, IsKeptOnImposedFabrics) {
 
 // Where ranks lie host by host, the programs for several hosts serve; dealt out in turn they would change the order.
 TEST(RankOrder, DecidesWhichProgramsAreLegal) {
-  const Question question{.collective = Collective::AllReduce, .bytes = 1 << 20, .ordered = true};
-  const auto legal_ones = [&](bool in_turn) {
+  const auto legal_ones = [&](bool in_turn, SumOrder order = SumOrder::Ranks) {
     std::vector<std::string> names;
+    const Question question{.collective = Collective::AllReduce, .bytes = 1 << 20, .order = order};
     const Choice choice = *choose(hosts_of({4, 4}, in_turn), kThroughMemory, question);
     for (const Candidate& candidate : choice.candidates) {
       if (candidate.legal) names.push_back(candidate.program.algorithm);
@@ -148,15 +159,37 @@ TEST(RankOrder, DecidesWhichProgramsAreLegal) {
                                                          "hierarchical_messages", "hierarchical_sharded", "one_shot",
                                                          "recursive_doubling", "tree", "two_shot"}));
   EXPECT_EQ(legal_ones(true), (std::vector<std::string>{"gather_tree", "one_shot", "recursive_doubling", "two_shot"}));
+  for (const bool in_turn : {false, true}) {
+    EXPECT_EQ(legal_ones(in_turn, SumOrder::Canonical),
+              (std::vector<std::string>{"gather_tree", "hierarchical_direct", "one_shot", "two_shot"}));
+  }
 }
 
 TEST(RankOrder, RefusesAnAlgorithmThatChangesIt) {
   const Settings settings{.forced = "ring", .shared_memory = true};
-  const Question question{.collective = Collective::AllReduce, .bytes = 1 << 20, .ordered = true};
+  const Question question{.collective = Collective::AllReduce, .bytes = 1 << 20, .order = SumOrder::Ranks};
   const Result<Choice> choice = choose(hosts_of({4}, false), settings, question);
   ASSERT_FALSE(choice);
   EXPECT_EQ(choice.error().code(), Code::NotSupported);
   EXPECT_NE(choice.error().message().find("rank order"), std::string::npos) << choice.error().message();
+}
+
+// What sums on the way can never be canonical, and says so; what is preferred without being forced is no error.
+TEST(RankOrder, RefusesAnAlgorithmWithAnotherGrouping) {
+  const Question question{.collective = Collective::AllReduce, .bytes = 1 << 20, .order = SumOrder::Canonical};
+  for (const char* name : {"ring", "circulant", "recursive_doubling", "hierarchical_sharded", "hierarchical_leaders"}) {
+    const Result<Choice> choice = choose(hosts_of({4, 4}, false), {.forced = name, .shared_memory = true}, question);
+    ASSERT_FALSE(choice) << name;
+    EXPECT_EQ(choice.error().code(), Code::NotSupported);
+    EXPECT_NE(choice.error().message().find("as determinism=full asks"), std::string::npos) << choice.error().message();
+  }
+  for (const char* name : {"hierarchical", "hierarchical_direct", "two_shot", "one_shot", "gather_tree"}) {
+    EXPECT_TRUE(choose(hosts_of({4, 4}, false), {.forced = name, .shared_memory = true}, question)) << name;
+  }
+  const Settings preferring{.preferred = "hierarchical_leaders", .shared_memory = true};
+  EXPECT_TRUE(choose(hosts_of({4, 4}, false), preferring, question));
+  EXPECT_EQ(choose(hosts_of({4, 4}, false), preferring, {.bytes = 1 << 20})->program().algorithm,
+            "hierarchical_leaders");
 }
 
 TEST(RankOrder, CanBeAskedForByName) {
@@ -172,15 +205,15 @@ TEST(RankOrder, CanBeAskedForByName) {
 // The verifier sees a changed order, and so does the planner.
 TEST(RankOrder, SeesFaults) {
   const Topology topology = hosts_of({4, 4}, false);
-  const Question question{.collective = Collective::AllReduce, .bytes = 1 << 20, .ordered = true};
+  const Question question{.collective = Collective::AllReduce, .bytes = 1 << 20, .order = SumOrder::Ranks};
   Settings settings = kThroughMemory;
   settings.forced = "hierarchical_leaders";
   Program program = choose(topology, settings, question)->program();
   const auto is_kept = [](const Program& tried) {
     const Result<ProgramReport> report = verify_program(tried, {stage_plan, stage_node_plan});
     EXPECT_TRUE(report) << report.error().message();
-    EXPECT_EQ(report->keeps_order, keeps_rank_order(tried));
-    return report->keeps_order;
+    EXPECT_EQ(report->order, sum_order(tried));
+    return report->order != SumOrder::Any;
   };
   EXPECT_TRUE(is_kept(program));
   for (Stage& stage : program.stages) {

@@ -59,7 +59,10 @@ std::string text_of(const Case& what) {
 }
 
 Question question_of(const Case& what) {
-  return {.collective = what.collective, .bytes = what.bytes, .root = is_rooted(what.collective) ? 0 : -1};
+  return {.collective = what.collective,
+          .bytes = what.bytes,
+          .root = is_rooted(what.collective) ? 0 : -1,
+          .order = reduces(what.collective) ? what.order : SumOrder::Any};
 }
 
 Result<std::vector<std::string>> legal_algorithms(const Topology& topology, const Case& what) {

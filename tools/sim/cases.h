@@ -20,6 +20,7 @@ struct Case {
   std::string algorithm;  // "" as the planner chooses
   // Whether programs of one stage of messages run in their tiles, as in production; else as they are priced, at once.
   bool tiles_messages = false;
+  SumOrder order = SumOrder::Any;  // of a reduction
 };
 
 struct Outcome {

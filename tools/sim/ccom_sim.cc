@@ -35,7 +35,7 @@ struct Request {
   std::vector<std::string> slow, late, dead;
   std::vector<Rank> traced;
   std::string trace_file, heat_file, plan_file, written_file, tuning_file;
-  std::string reach = "staged";
+  std::string reach = "staged", determinism = "shape";
   size_t busiest = 0;
   bool json = false, no_fold = false, tiles = false;
 };
@@ -213,11 +213,12 @@ int run(const Request& request) {
                 kConfigError);
   }
   if (!request.json) std::fputs(table_head().c_str(), stdout);
+  const SumOrder order = request.determinism == "full" ? SumOrder::Canonical : SumOrder::Any;
   std::map<uint64_t, Program> programs;
   Progress progress(::isatty(STDERR_FILENO) == 1 ? std::chrono::seconds(1) : std::chrono::seconds(10));
   progress.expect(request.bytes.size());
   for (const uint64_t bytes : request.bytes) {
-    const auto program = run_size(request, *machine, {*collective, bytes, "", request.tiles}, progress);
+    const auto program = run_size(request, *machine, {*collective, bytes, "", request.tiles, order}, progress);
     if (!program) return fail(program.error(), program.error().code() == Code::ConfigError ? kConfigError : kFailed);
     programs[bytes] = *program;
   }
@@ -243,6 +244,8 @@ int main(int argc, char** argv) {
   line.option("-a,--algorithm", request.algorithm, "One algorithm, or all that are possible");
   line.option("--reach", request.reach, "What ranks of a host reach of each other's buffers (default: staged, nothing)")
       .one_of({"staged", "readable", "mapped"});
+  line.option("--determinism", request.determinism, "Of sums of floating types, as CCOM_DETERMINISM (default: shape)")
+      .one_of({"shape", "full"});
   line.option("--plan", request.plan_file, "Simulate the programs of this plan file too").file();
   line.option("--write-plan", request.written_file, "Write the chosen programs, as CCOM_PLAN reads them").file();
   line.option("--tuning", request.tuning_file, "Measured speeds, from ccom-bench --tune").file();

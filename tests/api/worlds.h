@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Ranks as threads on hosts, transports and fabrics.
+#pragma once
+
+#include <ccom/ccom.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace ccom {
+
+// Where ranks run.
+struct World {
+  const char* name;
+  std::vector<int> hosts;  // by rank
+  const char* transport = nullptr;
+  const char* topology = nullptr;
+  const char* algorithm = nullptr;
+  const char* determinism = nullptr;
+  int ranks() const { return static_cast<int>(hosts.size()); }
+};
+inline void PrintTo(const World& world, std::ostream* out) { *out << world.name; }
+
+inline void run_in(const World& world, const std::function<void(int, ccomComm_t)>& run) {
+  ccomUniqueId id;
+  ASSERT_EQ(ccomGetUniqueId(&id), ccomSuccess) << ccomGetLastError(nullptr);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < world.ranks(); ++rank) {
+    threads.emplace_back([rank, id, &run, &world] {
+      const std::string host = "host" + std::to_string(world.hosts[static_cast<size_t>(rank)]);
+      ccomConfig_t config = CCOM_CONFIG_INIT;
+      config.hostId = host.c_str();
+      config.timeoutMs = 60000;
+      config.transport = world.transport;
+      config.topology = world.topology;
+      config.algorithm = world.algorithm;
+      config.determinism = world.determinism;
+      ccomComm_t comm = nullptr;
+      ASSERT_EQ(ccomCommInitRankConfig(&comm, world.ranks(), id, rank, &config), ccomSuccess)
+          << ccomGetLastError(nullptr);
+      run(rank, comm);
+      EXPECT_EQ(ccomCommDestroy(comm), ccomSuccess);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace ccom
