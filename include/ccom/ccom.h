@@ -16,7 +16,8 @@
  *   both buffers belong to ccom until the stream is synchronised.
  * - Results are bitwise equal on all ranks, and in every run of the same call on the same communicator shape; on any
  *   shape too if ccomConfig_t.determinism says so.
- *   16- and 8-bit floating types accumulate in float and round to nearest even, or at random: ccomConfig_t.rounding.
+ *   16- and 8-bit floating types accumulate in float and round to nearest even, once or several times, or at random:
+ *   ccomConfig_t.rounding.
  * - After a call on the NULL stream has returned, with or without an error, ccom does not write to its buffers.
  * - A communicator's first asynchronous error is final: every later operation returns the same error. The receive
  *   buffer of a failed operation is unspecified. ccomCommAbort always works and never waits for peers; ccomCommDestroy
@@ -239,18 +240,21 @@ typedef struct {
   const char* ifname;    /* as CCOM_SOCKET_IFNAME */
   const char* hostId;    /* as CCOM_HOSTID */
   int64_t maxMemory;     /* bytes, see CCOM_MAX_MEMORY; default 268435456 */
-  /* "nearest" or "stochastic" (CCOM_ROUNDING): how sums, products and averages of the 16- and 8-bit floating types are
-   * rounded to their type. Nearest, the default: to the nearest value, ties to even. Stochastic: up or down at random,
-   * up with the probability of the dropped fraction, so that the expectation is the exact value and small gradients are
-   * not lost. Contributions are still added in float, in rank order, and rounded once. Values that need no rounding are
-   * unchanged; other types, other operators, and the products of a premultiplied sum, which are rounded before they are
-   * added, are not affected.
+  /* "nearest", "once" or "stochastic" (CCOM_ROUNDING): how sums, products and averages of the 16- and 8-bit floating
+   * types are rounded to their type. Contributions are added in float. Nearest, the default: to the nearest value, ties
+   * to even, once inside a host and at most ceil(log2(hosts)) times more between hosts. Once: the same, once, wherever
+   * the ranks are, so that the result is the value nearest to the float sum. Stochastic: once too, but up or down at
+   * random, up with the probability of the dropped fraction, so that the expectation is the exact value and small
+   * gradients are not lost. Values that need no rounding are unchanged; other types, other operators, and the products
+   * of a premultiplied sum, which are rounded before they are added, are not affected.
    *
    * The random bits are a function of roundingSeed (CCOM_ROUNDING_SEED, 0 or more), of the number of the collective
    * call on this communicator, and of the element's index: results are bitwise equal on all ranks and in every run with
-   * the same seed and sequence of calls, but repeating a call rounds differently. If ranks do not reduce through shared
-   * memory - several hosts, an imposed topology, a given transport without shm, a given algorithm - starting a
-   * communicator with "stochastic" fails with ccomNotSupported. */
+   * the same seed and sequence of calls, but repeating a call rounds differently.
+   *
+   * Once and stochastic cost nothing where ranks share memory on one host; between hosts contributions cross unsummed,
+   * as with determinism "full". Algorithms that round more often, named in `algorithm`, are ccomNotSupported at the
+   * call, and such programs of CCOM_PLAN ccomConfigError. */
   const char* rounding;
   int64_t roundingSeed; /* default 0 */
   int messages;         /* 1: supports messages, see ccomMessageSend; equal on all ranks; default 0 (CCOM_MESSAGES) */

@@ -72,8 +72,8 @@ constexpr std::array kTable = {
                "port. Unset: any."},
     OptionInfo{"CCOM_RANK", "", "Rank of this process, see CCOM_NRANKS."},
     OptionInfo{"CCOM_ROUNDING", "nearest",
-               "How sums of 16- and 8-bit floating types are rounded: nearest (ties to even) or stochastic (at "
-               "random, unbiased; only for ranks that share memory)."},
+               "How sums of 16- and 8-bit floating types are rounded: nearest (ties to even; between hosts several "
+               "times), once (to nearest, once wherever the ranks are), or stochastic (once, at random, unbiased)."},
     OptionInfo{"CCOM_ROUNDING_SEED", "0", "Seed of stochastic rounding, 0 or more; the same on all ranks."},
     OptionInfo{"CCOM_SECRET", "",
                "Job secret for rendezvous addresses given as host:port: 16 bytes or more, 8 of them different. Prefer "

@@ -29,7 +29,8 @@ Settings planner_settings(const Topology& topology, const CommConfig& config) {
                     .preferred = crossing,
                     .shared_memory = config.transports.empty() || config.transports[0] == "shm",
                     .has_ways = config.algorithm.empty(),
-                    .order = config.determinism == Determinism::Full ? SumOrder::Canonical : SumOrder::Any};
+                    .order = config.determinism == Determinism::Full ? SumOrder::Canonical : SumOrder::Any,
+                    .rounds_once = config.rounds_once};
   if (topology.hosts[0].imposed) settings.scratch_bytes = static_cast<size_t>(config.max_memory);
   settings.most_channels = channels_needed(topology, config.algorithm);
   return settings;
@@ -264,9 +265,6 @@ Status Communicator::run_program(const Request& request) {
   const Result<const BoundProgram*> bound = programs_->get(key_of(request));
   if (!bound) return refuse(request, bound.error());
   const BoundProgram* const program = *bound;
-  const bool rounds = reduces(request.collective) && request.user == nullptr;
-  if (rounds && membership_.nranks > 1 && !program->program().is_node())
-    CCOM_TRY(config_.sums_in_messages("the program for this size sends messages"));
   const ProgramCall call{.input = request.multiplier != nullptr ? multiply_input(request) : request.input,
                          .output = request.output,
                          .envelope = envelope,

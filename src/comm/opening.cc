@@ -62,8 +62,7 @@ Status Communicator::open_programs() {
   programs_.emplace(membership_.rank, topology_, choices_, links_->measured_costs().lines, *runner_, config_.verify);
   transfers_.emplace(membership_.rank, membership_.nranks, *links_);
   if (membership_.nranks == 1) return {};
-  if (topology_.hosts.size() > 1) return config_.sums_in_messages("they are on several hosts");
-  if (host_ == nullptr) return config_.sums_in_messages("they do not share memory, or may not use it freely");
+  if (topology_.hosts.size() > 1 || host_ == nullptr) return {};
   small_calls_.open(membership_.rank, membership_.nranks);
   const size_t small_bytes = choices_->small_bytes(0);
   for (const CollectiveTraits& traits : kCollectiveTraits) {
@@ -80,7 +79,6 @@ Status Communicator::open_programs() {
       key.count = count;
       const Result<std::shared_ptr<const Choice>> choice = programs_->choice(key);
       on_node &= choice && (*choice)->program().is_node();
-      if (traits.reduces && choice && !on_node) CCOM_TRY(config_.sums_in_messages("a named algorithm sends messages"));
     }
     if (on_node) small_calls_.allow(traits.collective, unit_bytes);
   }

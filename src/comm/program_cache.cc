@@ -28,9 +28,16 @@ Question ProgramCache::question(const ProgramKey& key) const {
   const size_t bytes = key.count * size_of(key.type) * largest_units(key.collective, topology_.nranks());
   const bool sums = reduces(key.collective);
   SumOrder order = sums && key.op == ReduceOp::UserOrdered ? SumOrder::Ranks : SumOrder::Any;
-  if (sums && depends_on_grouping(key.type, key.op)) order = std::max(order, choices_->settings().order);
-  return {key.collective, bytes == 0 ? 0 : std::bit_ceil(bytes), sums && is_narrow_float(key.type) && !is_user(key.op),
-          key.root, order};
+  const Settings& settings = choices_->settings();
+  const bool has_grouping = sums && depends_on_grouping(key.type, key.op);
+  const bool is_narrow = sums && is_narrow_float(key.type) && !is_user(key.op);
+  if (has_grouping) order = std::max(order, settings.order);
+  return {.collective = key.collective,
+          .bytes = bytes == 0 ? 0 : std::bit_ceil(bytes),
+          .narrow_float = is_narrow,
+          .root = key.root,
+          .order = order,
+          .rounds_once = is_narrow && has_grouping && settings.rounds_once};
 }
 
 Result<std::shared_ptr<const Choice>> ProgramCache::choice(const ProgramKey& key) {
@@ -43,10 +50,11 @@ Status ProgramCache::prove_once(Chosen& chosen, const Question& asked) const {
   const Program& program = chosen.choice->program();
   if (chosen.is_proved) return {};
   if (chosen.choice->is_users) {
-    CCOM_TRY(prove_users(program, asked, allowed_roundings(topology_)));
+    CCOM_TRY(prove_users(program, asked, asked.rounds_once ? 1 : allowed_roundings(topology_)));
   } else if (proves_) {
     const auto is_same = [&](const auto& compiled) { return *compiled->program == program; };
-    if (asked.order != SumOrder::Any || std::ranges::none_of(compiled_, is_same)) CCOM_TRY(prove(program, asked.order));
+    const bool asks = asked.order != SumOrder::Any || asked.rounds_once;
+    if (asks || std::ranges::none_of(compiled_, is_same)) CCOM_TRY(prove(program, asked));
   }
   chosen.is_proved = true;
   return {};

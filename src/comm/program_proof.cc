@@ -12,12 +12,17 @@
 
 namespace ccom {
 
-Status prove(const Program& program, SumOrder order) {
+Status prove(const Program& program, const Question& asked) {
   CCOM_TRY_ASSIGN(const ProgramReport report, verify_program(program, {stage_plan, stage_node_plan}));
-  if (report.order >= order) return {};
-  const char* const why = order == SumOrder::Canonical
-                              ? "was chosen for determinism=full, but does not combine all contributions at once"
-                              : "was chosen for an operator that is not commutative, but changes the order";
+  const char* why = nullptr;
+  if (report.order < asked.order) {
+    why = asked.order == SumOrder::Canonical
+              ? "was chosen for determinism=full, but does not combine all contributions at once"
+              : "was chosen for an operator that is not commutative, but changes the order";
+  } else if (asked.rounds_once && report.max_roundings > 1) {
+    why = "was chosen to round once, but rounds more often";
+  }
+  if (why == nullptr) return {};
   return error(Code::InternalError, "%s %s %s", std::string(name_of(program.collective)).c_str(),
                program.algorithm.c_str(), why);
 }

@@ -13,8 +13,9 @@
 namespace ccom {
 
 // InternalError with the broken rule, see plan/program_verify.h. Every rank proves the whole program, so all refuse a
-// wrong one. Takes milliseconds for a few ranks, and longer the more there are. order: that contributions need.
-Status prove(const Program& program, SumOrder order);
+// wrong one. Takes milliseconds for a few ranks, and longer the more there are. asked: what it was chosen
+// for; the order of contributions and the number of roundings are held against it.
+Status prove(const Program& program, const Question& asked);
 // A program of the user's: ConfigError with the reason, also if it rounds sums of narrow floats more often than
 // `allowed_roundings`, or has not the order of contributions that is asked for.
 Status prove_users(const Program& program, const Question& asked, int allowed_roundings);

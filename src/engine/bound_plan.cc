@@ -26,6 +26,9 @@ class Locator {
         element_bytes_(size_of(binding.type)),
         partition_(binding.unit_elements, plan.blocks_per_unit, element_bytes_) {}
 
+  size_t within_unit(const Step& step) const {
+    return plan_.has_unequal_units ? 0 : partition_.within_unit(step.block);
+  }
   size_t slot_bytes(uint64_t slots) const { return partition_.slot_offset(slots) * element_bytes_; }
   size_t elements(const Step& step) const {
     if (!plan_.has_unequal_units) return partition_.elements(step.block, step.count);
@@ -83,6 +86,8 @@ Result<BoundPlan> bind(std::shared_ptr<const CompiledPlan> compiled, const Bindi
                   .type = binding.type,
                   .op = binding.op,
                   .scratch_bytes = locator.slot_bytes(plan.scratch_slots),
+                  .unit_elements = binding.unit_elements,
+                  .firsts = binding.firsts,
                   .steps = {}};
   bound.steps.reserve(plan.steps.size());
   for (const Step& step : plan.steps) {
@@ -90,6 +95,8 @@ Result<BoundPlan> bind(std::shared_ptr<const CompiledPlan> compiled, const Bindi
     out.elements = locator.elements(step);
     out.size_bytes = out.elements * size_of(binding.type);
     out.stride = locator.slot_bytes(step.count);
+    out.unit = step.block / plan.blocks_per_unit;
+    out.within = locator.within_unit(step);
     if (step.reads_source()) {
       CCOM_TRY_ASSIGN(const Locator::Found found, locator.find(step.source_buffer, step.source, step.count));
       out.source_memory = found.memory;

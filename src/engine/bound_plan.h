@@ -39,6 +39,8 @@ struct BoundStep {
   size_t size_bytes = 0;
   size_t elements = 0;
   size_t stride = 0;  // Reduce: from one input to the next
+  uint32_t unit = 0;  // of its first block
+  size_t within = 0;  // elements of this unit before it
 };
 
 // Where a channel to a peer leads.
@@ -69,6 +71,9 @@ struct Binding {
   size_t unit_elements = 0;  // of all units, or of the longest (Plan::has_unequal_units)
   std::vector<UnitAt> input{}, output{};
   std::vector<size_t> input_elements{}, output_elements{};  // of unequal units
+  // Where the units by which steps that combine count their blocks begin in the whole vector: what random bits of
+  // rounding belong to. Empty: such plans are never rounded at random.
+  std::vector<uint64_t> firsts{};
 };
 // Units in a row, from one to the next `stride` elements.
 std::vector<UnitAt> units_in_row(Memory memory, size_t units, size_t stride);
@@ -78,6 +83,8 @@ struct BoundPlan {
   DataType type = DataType::Float32;
   ReduceOp op = ReduceOp::Sum;
   size_t scratch_bytes = 0;
+  size_t unit_elements = 0;
+  std::vector<uint64_t> firsts;  // as in the binding
   std::vector<BoundStep> steps;
 };
 

@@ -82,15 +82,14 @@ class Engine::Run {
   class ReduceSink final : public Sink {
    public:
     void consume(size_t offset_bytes, ConstBytes bytes) override {
-      const std::byte* inputs[] = {own + offset_bytes, bytes.data()};
-      if (peer_first) std::swap(inputs[0], inputs[1]);
-      reduce(reduction, inputs, target + offset_bytes, bytes.size() / element_bytes);
+      const std::byte* inputs[] = {run->source(*step) + offset_bytes, bytes.data()};
+      if (step->peer_first) std::swap(inputs[0], inputs[1]);
+      const size_t element_bytes = size_of(run->operation_.plan->type);
+      run->combine(*step, inputs, run->target(*step) + offset_bytes,
+                   {offset_bytes / element_bytes, bytes.size() / element_bytes});
     }
-    Reduction reduction;
-    const std::byte* own = nullptr;
-    std::byte* target = nullptr;
-    size_t element_bytes = 1;
-    bool peer_first = false;
+    const Run* run = nullptr;
+    const BoundStep* step = nullptr;
   };
 
   // Local steps are done at once and make others ready, which are appended; so this is a plain loop.
@@ -122,11 +121,8 @@ class Engine::Run {
         return step.channel->post_receive({operation_.envelope, step.size_bytes, target(step), nullptr, token});
       default: {
         ReduceSink& sink = sinks_[s];
-        sink.reduction = reduction(step);
-        sink.own = source(step);
-        sink.target = target(step);
-        sink.element_bytes = size_of(operation_.plan->type);
-        sink.peer_first = step.peer_first;
+        sink.run = this;
+        sink.step = &step;
         return step.channel->post_receive({operation_.envelope, step.size_bytes, nullptr, &sink, token});
       }
     }
@@ -145,7 +141,37 @@ class Engine::Run {
   void reduce_scratch(const BoundStep& step) {
     inputs_.clear();
     for (size_t i = 0; i < step.inputs; ++i) inputs_.push_back(source(step) + i * step.stride);
-    reduce(reduction(step), inputs_, target(step), step.elements);
+    combine(step, inputs_, target(step), {0, step.elements});
+  }
+
+  // Elements of what a step combines; inputs and output begin at the first of them.
+  struct Elements {
+    size_t begin, count;
+  };
+  void combine(const BoundStep& step, std::span<const std::byte* const> inputs, std::byte* output,
+               const Elements& elements) const {
+    const bool is_random = operation_.rounding == Rounding::Stochastic && is_narrow_float(operation_.plan->type) &&
+                           depends_on_grouping(operation_.plan->type, operation_.plan->op);
+    if (!is_random) return reduce(reduction(step), inputs, output, elements.count);
+    combine_at_random(step, inputs, output, elements);
+  }
+
+  // Unit by unit: random bits belong to an element's place in the whole vector.
+  void combine_at_random(const BoundStep& step, std::span<const std::byte* const> inputs, std::byte* output,
+                         const Elements& elements) const {
+    const BoundPlan& plan = *operation_.plan;
+    const Reducer reducer(reduction(step));
+    std::vector<const std::byte*> from(inputs.begin(), inputs.end());
+    for (size_t done = 0; done < elements.count;) {
+      const size_t at = step.within + elements.begin + done;
+      const size_t unit = step.unit + at / plan.unit_elements, inside = at % plan.unit_elements;
+      CCOM_ASSERT(unit < plan.firsts.size());
+      const size_t now = std::min(elements.count - done, plan.unit_elements - inside);
+      reducer(from, {&output, 1}, now, 0, operation_.first_element + plan.firsts[unit] + inside);
+      for (const std::byte*& input : from) input += now * size_of(plan.type);
+      output += now * size_of(plan.type);
+      done += now;
+    }
   }
 
   // Before anything is sent that a user's operator has failed to make.
@@ -155,9 +181,8 @@ class Engine::Run {
 
   Reduction reduction(const BoundStep& step) const {
     const bool divides = step.completes && operation_.plan->op == ReduceOp::Avg;
-    return {
-        operation_.plan->type, operation_.plan->op, divides ? operation_.contributions : 0, Rounding::NearestEven, 0,
-        operation_.user};
+    return {operation_.plan->type, operation_.plan->op, divides ? operation_.contributions : 0,
+            operation_.rounding,   operation_.seed,     operation_.user};
   }
 
   const std::byte* source(const BoundStep& step) const { return begin_of(step.source_memory) + step.source; }

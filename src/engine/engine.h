@@ -28,8 +28,11 @@ struct Operation {
   std::byte* output = nullptr;
   std::byte* bank = nullptr;  // Memory::Bank
   Envelope envelope;
-  uint32_t contributions = 1;    // what an average divides by
-  UserOperator* user = nullptr;  // of plans bound to a user's operator
+  uint32_t contributions = 1;                 // what an average divides by
+  UserOperator* user = nullptr;               // of plans bound to a user's operator
+  Rounding rounding = Rounding::NearestEven;  // other than to nearest: only plans that round a sum once
+  uint64_t seed = 0;                          // of stochastic rounding
+  uint64_t first_element = 0;                 // of each unit: so many are in tiles before this one
 };
 
 // Says what an envelope means, for the text of a mismatch; the communicator implements it.

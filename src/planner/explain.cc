@@ -70,6 +70,7 @@ std::string explain_json(const Question& question, const Choice& choice, const D
   if (question.order != SumOrder::Any) {
     append(text, ",\"order\":\"%s\"", question.order == SumOrder::Canonical ? "canonical" : "ranks");
   }
+  if (question.rounds_once) text += ",\"rounds_once\":true";
   append_stages(text, choice.program());
   if (details != nullptr) {
     append(text, ",\"ranks\":%d", details->ranks);

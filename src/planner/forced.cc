@@ -145,8 +145,9 @@ Status apply_forced(Choice& choice, const Question& question, std::string_view f
     const Candidate& candidate = choice.candidates[i];
     if (!is_named(candidate) && !(is_family && is_of_family(candidate))) continue;
     if (!candidate.legal) {
-      return error(ErrorKey::NoAlgorithmHere, "algorithm %s for %s: %s", name.c_str(),
-                   std::string(name_of(question.collective)).c_str(), candidate.note.c_str());
+      const bool rounds = question.rounds_once && candidate.roundings > 1;
+      return error(rounds ? ErrorKey::StochasticRounding : ErrorKey::NoAlgorithmHere, "algorithm %s for %s: %s",
+                   name.c_str(), std::string(name_of(question.collective)).c_str(), candidate.note.c_str());
     }
     choice.chosen = i;
     choice.reason = kAskedFor;

@@ -7,7 +7,8 @@
 // the topology's speeds (algorithms/cost.h, node_cost.h); the cheapest one that keeps the accuracy promise wins: narrow
 // floating types may be rounded once inside a host and ceil(log2 hosts) times more across hosts, where a candidate
 // exists that keeps to it. Where a question asks for an order of contributions (operators that do not commute, bits
-// that must not depend on the program) those alone are legal that are known to have it (algorithms/rank_order.h).
+// that must not depend on the program) those alone are legal that are known to have it (algorithms/rank_order.h), and
+// where it asks for one rounding, those that round once.
 #pragma once
 
 #include <string>
@@ -39,6 +40,7 @@ struct Settings {
   int most_channels = 256;                 // that two ranks may have between them
   bool has_ways = true;                    // calls through memory may take other ways than the plan's (node_ways())
   SumOrder order = SumOrder::Any;          // of reductions whose bits depend on it
+  bool rounds_once = false;                // sums of narrow floats are rounded once, wherever the ranks are
   std::vector<PlanEntry> plans{};          // the user's (CCOM_PLAN): the first that serves a call is taken
 };
 
@@ -48,6 +50,7 @@ struct Question {
   bool narrow_float = false;  // and reducing
   Rank root = -1;
   SumOrder order = SumOrder::Any;  // that a reduction needs at least
+  bool rounds_once = false;        // and must: programs that round more often are illegal
 };
 
 // What an expected time is made of where no fabric is imposed. Inside hosts and between them may overlap.

@@ -86,8 +86,10 @@ class Search {
       default: find_rooted(); break;
     }
     const bool has_order = question_.order != SumOrder::Any;
-    if (reduces(question_.collective) && (has_order || asks_for_order(settings_.forced))) add_in_order();
+    const bool asks = has_order || question_.rounds_once;
+    if (reduces(question_.collective) && (asks || asks_for_order(settings_.forced))) add_in_order();
     if (has_order) keep_order();
+    if (question_.rounds_once) keep_one_rounding();
     return std::move(candidates_);
   }
 
@@ -111,7 +113,7 @@ class Search {
   void add_hosts() {
     if (!uses_memory(topology_, settings_)) return;
     std::vector<Program> programs = hierarchical_programs(topology_, question_);
-    if (question_.order == SumOrder::Canonical || asks_for_direct(settings_.forced)) {
+    if (question_.order == SumOrder::Canonical || question_.rounds_once || asks_for_direct(settings_.forced)) {
       if (std::optional<Program> direct = direct_program(topology_, question_)) programs.push_back(*std::move(direct));
     }
     for (Program& program : programs) {
@@ -268,6 +270,15 @@ class Search {
       candidate.note = question_.order == SumOrder::Canonical
                            ? "does not combine all contributions at once in rank order, as determinism=full asks"
                            : "does not combine contributions in rank order, and the operator is not commutative";
+    }
+  }
+
+  void keep_one_rounding() {
+    for (Candidate& candidate : candidates_) {
+      if (!candidate.legal || candidate.roundings <= 1) continue;
+      candidate.legal = false;
+      candidate.note = "rounds sums " + std::to_string(candidate.roundings) +
+                       " times, where rounding=once and rounding=stochastic allow one rounding";
     }
   }
 

@@ -77,8 +77,15 @@ class Binder {
     if (stage.where == Stage::Where::All || stage.collective == Collective::Barrier) {
       units.input = units_in_row(Memory::Input, part.plan->plan.input_units, binding_.count);
       units.output = units_in_row(Memory::Output, part.plan->plan.output_units, binding_.count);
+      const size_t summed = is_per_rank(stage.collective) ? static_cast<size_t>(program_.nranks) : 1;
+      for (size_t unit = 0; stage.sums && unit < summed; ++unit) units.firsts.push_back(unit * binding_.count);
     } else {
       CCOM_TRY(find_units(index, units));
+      const bool is_blocks = stage.messages.kind == MessageAlgorithm::Kind::Blocks;
+      for (const BlockAt& at : program_.gets(*compiled_.member(index))) {
+        if (!stage.sums || !is_blocks) break;
+        units.firsts.push_back(geometry_.offset(tile_, {at.block, Buffer::Input, at.block}) - shift_);
+      }
     }
     BoundStage bound;
     const int lanes = stage.where == Stage::Where::All ? 1 : program_.lanes;

@@ -46,7 +46,10 @@ class ProgramRunner::Run {
                               .bank = output(Memory::Bank, part.tile),
                               .envelope = envelope(part),
                               .contributions = static_cast<uint32_t>(bound_.program().nranks),
-                              .user = call_.user};
+                              .user = call_.user,
+                              .rounding = call_.rounding,
+                              .seed = call_.seed,
+                              .first_element = part.tile * (bound_.tile_bytes / size_of(bound_.binding.type))};
     if (part.kind == Part::Kind::Run) return parts_.engine.run({&operation, 1}, *deadline_);
     return parts_.engine.start(slot, operation);
   }

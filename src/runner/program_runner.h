@@ -23,7 +23,7 @@ struct ProgramCall {
   std::byte* output = nullptr;
   Envelope envelope;  // of part 0
   int64_t timeout_ms = 0;
-  Rounding rounding = Rounding::NearestEven;  // other than to nearest: only programs of one Host stage
+  Rounding rounding = Rounding::NearestEven;  // other than to nearest: only programs that round a sum once
   uint64_t seed = 0;
   UserOperator* user = nullptr;  // of programs bound to a user's operator
 };

@@ -107,10 +107,11 @@ Status CommConfig::set_emulate_scale(const std::string& number) {
 }
 
 Status CommConfig::set_rounding(const std::string& kind) {
-  if (kind != "nearest" && kind != "stochastic") {
-    return error(Code::ConfigError, "rounding '%s' is unknown; there are nearest and stochastic", kind.c_str());
+  if (kind != "nearest" && kind != "once" && kind != "stochastic") {
+    return error(Code::ConfigError, "rounding '%s' is unknown; there are nearest, once and stochastic", kind.c_str());
   }
   rounding = kind == "stochastic" ? Rounding::Stochastic : Rounding::NearestEven;
+  rounds_once = kind != "nearest";
   return {};
 }
 
@@ -121,16 +122,6 @@ Status CommConfig::set_determinism(const std::string& kind) {
   }
   determinism = kind == "full" ? Determinism::Full : Determinism::Shape;
   return {};
-}
-
-// They are rounded at several hops, and at each of them to nearest.
-Status CommConfig::sums_in_messages(const char* why) const {
-  if (rounding == Rounding::NearestEven) return {};
-  return error(ErrorKey::StochasticRounding, "stochastic rounding needs ranks that reduce through shared memory: %s",
-               why)
-      .with_cure(
-          "Use rounding \"nearest\" (CCOM_ROUNDING), or start all ranks on one host without CCOM_TOPOLOGY, "
-          "CCOM_TRANSPORT and CCOM_ALGO.");
 }
 
 void CommConfig::set_tuning(const std::string& text) {
@@ -157,7 +148,9 @@ std::string CommConfig::fingerprint() const {
       {"CCOM_MESSAGES", std::to_string(messages)},
       {"CCOM_TUNING", tries_ways ? "auto" : "off"},
       {"CCOM_DETERMINISM", determinism == Determinism::Full ? "full" : "shape"},
-      {"CCOM_ROUNDING", is_stochastic ? "stochastic" : "nearest"},
+      {"CCOM_ROUNDING", is_stochastic ? "stochastic"
+                        : rounds_once ? "once"
+                                      : "nearest"},
       {"CCOM_ROUNDING_SEED", is_stochastic ? std::to_string(rounding_seed) : ""},
   };
   std::string text;

@@ -50,6 +50,7 @@ struct CommConfig {
   bool verify = false;  // programs are proved before they run
   PortRange ports;
   Rounding rounding = Rounding::NearestEven;
+  bool rounds_once = false;  // sums of narrow floats; always, if the rounding is stochastic
   int64_t rounding_seed = 0;
   Determinism determinism = Determinism::Shape;
   bool messages = false;
@@ -66,12 +67,10 @@ struct CommConfig {
   void set_tuning(const std::string& text);
   // "" or a number above 0, up to 1.
   Status set_emulate_scale(const std::string& number);
-  // "nearest" or "stochastic".
+  // "nearest", "once" or "stochastic".
   Status set_rounding(const std::string& kind);
   // "shape" or "full".
   Status set_determinism(const std::string& kind);
-  // Sums cannot go through shared memory: an error if the rounding needs it. `why`: for its text.
-  Status sums_in_messages(const char* why) const;
   // What must be equal on all ranks: a line NAME=VALUE for each setting.
   std::string fingerprint() const;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Stochastic rounding through the C API: right on average where nearest rounding has a constant error, the same bits on
-// all ranks, decided by the seed and the number of the call alone, and refused where sums travel in messages. Every
+// all ranks, decided by the seed and the number of the call alone; between hosts: rounding_hosts_test.cc. Every
 // element is the sum 1 + a quarter of the type's step there: nearest gives 1 always, stochastic one step more in every
 // fourth case. Seeds are fixed, so that the statistics are the same in every run.
 #include <array>
@@ -166,25 +166,6 @@ std::string refusal(int ranks, const ccomConfig_t& config, ccomResult_t code) {
   EXPECT_EQ(ccomCommInitAll(comms.data(), ranks, &config), code) << ccomGetLastError(nullptr);
   for (ccomComm_t comm : comms) EXPECT_EQ(comm, nullptr);
   return ccomGetLastError(nullptr);
-}
-
-TEST(StochasticRounding, IsRefusedWhereSumsTravelInMessages) {
-  ccomConfig_t config = stochastic(1);
-  config.transport = "tcp";
-  EXPECT_NE(refusal(2, config, ccomNotSupported).find("stochastic rounding"), std::string::npos);
-  ccomErrorInfo_t info = CCOM_ERROR_INFO_INIT;
-  ASSERT_EQ(ccomGetErrorInfo(nullptr, &info), ccomSuccess);
-  EXPECT_GT(std::strlen(info.cure), 0U);
-  config = stochastic(1);
-  config.algorithm = "allreduce:ring";
-  EXPECT_NE(refusal(2, config, ccomNotSupported).find("named algorithm"), std::string::npos);
-  config = stochastic(1);
-  config.topology = "ring:4";
-  refusal(4, config, ccomNotSupported);
-  config.topology = nullptr;
-  config.algorithm = "broadcast:star";  // no sums in it
-  with_ranks(2, &config, [](int, ccomComm_t) {});
-  with_ranks(1, &config, [](int, ccomComm_t) {});  // alone: nothing is rounded
 }
 
 TEST(StochasticRounding, RefusesNonsense) {

@@ -21,6 +21,7 @@ struct World {
   const char* topology = nullptr;
   const char* algorithm = nullptr;
   const char* determinism = nullptr;
+  const char* rounding = nullptr;
   int ranks() const { return static_cast<int>(hosts.size()); }
 };
 inline void PrintTo(const World& world, std::ostream* out) { *out << world.name; }
@@ -39,6 +40,8 @@ inline void run_in(const World& world, const std::function<void(int, ccomComm_t)
       config.topology = world.topology;
       config.algorithm = world.algorithm;
       config.determinism = world.determinism;
+      config.rounding = world.rounding;
+      config.roundingSeed = 17;
       ccomComm_t comm = nullptr;
       ASSERT_EQ(ccomCommInitRankConfig(&comm, world.ranks(), id, rank, &config), ccomSuccess)
           << ccomGetLastError(nullptr);

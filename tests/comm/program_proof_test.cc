@@ -30,8 +30,8 @@ TEST(ProofOfAUsersProgram, RefusesAChangedOrderWhereItMattersAlone) {
   EXPECT_NE(refused.message().find("CCOM_PLAN: allreduce ring does not combine contributions in rank order"),
             std::string::npos)
       << refused.message();
-  EXPECT_EQ(prove(program_of("ring"), SumOrder::Ranks).code(), Code::InternalError);
-  EXPECT_TRUE(prove(program_of("ring"), SumOrder::Any).is_ok());
+  EXPECT_EQ(prove(program_of("ring"), {.order = SumOrder::Ranks}).code(), Code::InternalError);
+  EXPECT_TRUE(prove(program_of("ring"), {.order = SumOrder::Any}).is_ok());
 }
 
 TEST(ProofOfAUsersProgram, RefusesAnotherGroupingWhereBitsMustNotDependOnIt) {
@@ -44,9 +44,17 @@ TEST(ProofOfAUsersProgram, RefusesAnotherGroupingWhereBitsMustNotDependOnIt) {
       std::string::npos)
       << refused.message();
   EXPECT_NE(refused.cure().find("CCOM_DETERMINISM"), std::string::npos);
-  EXPECT_EQ(prove(program_of("recursive_doubling"), SumOrder::Canonical).code(), Code::InternalError);
-  EXPECT_TRUE(prove(program_of("recursive_doubling"), SumOrder::Ranks).is_ok());
-  EXPECT_TRUE(prove(program_of("one_shot"), SumOrder::Canonical).is_ok());
+  EXPECT_EQ(prove(program_of("recursive_doubling"), {.order = SumOrder::Canonical}).code(), Code::InternalError);
+  EXPECT_TRUE(prove(program_of("recursive_doubling"), {.order = SumOrder::Ranks}).is_ok());
+  EXPECT_TRUE(prove(program_of("one_shot"), {.order = SumOrder::Canonical}).is_ok());
+}
+
+TEST(ProofOfAUsersProgram, RefusesFurtherRoundingsWhereThereMayBeOne) {
+  const Question once{.collective = Collective::AllReduce, .bytes = 4096, .narrow_float = true, .rounds_once = true};
+  EXPECT_TRUE(prove(program_of("two_shot"), once).is_ok());
+  EXPECT_EQ(prove(program_of("recursive_doubling"), once).code(), Code::InternalError);
+  EXPECT_TRUE(prove_users(program_of("two_shot"), once, 1).is_ok());
+  EXPECT_EQ(prove_users(program_of("recursive_doubling"), once, 1).code(), Code::ConfigError);
 }
 
 }  // namespace

@@ -192,6 +192,34 @@ TEST(RankOrder, RefusesAnAlgorithmWithAnotherGrouping) {
             "hierarchical_leaders");
 }
 
+// Sums of narrow floats that may be rounded once: every legal program does, by the verifier.
+TEST(OneRounding, IsKeptByAllLegalPrograms) {
+  for (const auto& [hosts, in_turn] : {std::pair(std::vector{4}, false), std::pair(std::vector{2, 2}, false),
+                                       std::pair(std::vector{3, 2}, true), std::pair(std::vector{1, 1, 1}, false)}) {
+    const Topology topology = hosts_of(hosts, in_turn);
+    for (const Collective collective : kReductions) {
+      const Question question{.collective = collective,
+                              .bytes = 1 << 20,
+                              .narrow_float = true,
+                              .root = is_rooted(collective) ? 1 : -1,
+                              .rounds_once = true};
+      const Result<Choice> choice = choose(topology, kThroughMemory, question);
+      ASSERT_TRUE(choice) << choice.error().message();
+      for (const Candidate& candidate : choice->candidates) {
+        if (!candidate.legal) continue;
+        const Result<ProgramReport> report = verify_program(candidate.program, {stage_plan, stage_node_plan});
+        ASSERT_TRUE(report) << report.error().message();
+        EXPECT_EQ(report->max_roundings, 1) << candidate.program.algorithm;
+      }
+      const Settings forced{.forced = "ring", .shared_memory = true};
+      const Result<Choice> refused = choose(topology, forced, question);
+      if (topology.nranks() == 2 || is_rooted(collective)) continue;
+      ASSERT_FALSE(refused);
+      EXPECT_NE(refused.error().message().find("allow one rounding"), std::string::npos) << refused.error().message();
+    }
+  }
+}
+
 TEST(RankOrder, CanBeAskedForByName) {
   const Question question{.collective = Collective::Reduce, .bytes = 4096, .root = 1};
   for (const char* name : {"in_order", "reduce:gather_tree"}) {

@@ -29,5 +29,16 @@ TEST(Fingerprint, IgnoresTheSeedOfARoundingThatIsNotRandom) {
   EXPECT_EQ(difference_of_settings(theirs.fingerprint(), first.fingerprint()), "CCOM_ROUNDING_SEED (7 against 0)");
 }
 
+TEST(Rounding, OnceAndStochasticRoundOnce) {
+  CommConfig nearest, once, stochastic;
+  EXPECT_TRUE(nearest.set_rounding("nearest").is_ok() && once.set_rounding("once").is_ok() &&
+              stochastic.set_rounding("stochastic").is_ok());
+  EXPECT_FALSE(nearest.rounds_once);
+  EXPECT_TRUE(once.rounds_once && once.rounding == Rounding::NearestEven);
+  EXPECT_TRUE(stochastic.rounds_once && stochastic.rounding == Rounding::Stochastic);
+  EXPECT_EQ(difference_of_settings(once.fingerprint(), nearest.fingerprint()), "CCOM_ROUNDING (once against nearest)");
+  EXPECT_EQ(once.set_rounding("twice").code(), Code::ConfigError);
+}
+
 }  // namespace
 }  // namespace ccom
