@@ -572,6 +572,38 @@ CCOM_API ccomResult_t ccomGather(const void* send, void* recv, size_t count, cco
 /* recv (count) = block `rank` of root's send (nranks * count). In place on root: recv == send + root * count. */
 CCOM_API ccomResult_t ccomScatter(const void* send, void* recv, size_t count, ccomDataType_t type, int root,
                                   ccomComm_t comm, ccomStream_t stream);
+/* V-forms: ranks have parts of different lengths, also of none. Counts and displacements are in elements, a list has
+ * nranks entries and is read during the call. Displacements say where parts begin in the buffer; NULL: one behind the
+ * other in the order of ranks. They are this rank's own affair. No part may overlap one that is written.
+ *
+ * Both ranks of every pair must say the same count. All ranks compare them before anything else happens: if any two
+ * differ, the call is ccomMismatch on all ranks, with the first ranks, entries and values that differ. So every call
+ * waits for all ranks, and costs an allgather of 16 bytes more than without. CCOM_ALGO applies to ccomAllGatherV and
+ * ccomReduceScatterV where its algorithm exists for unequal parts, CCOM_PLAN not. */
+
+/* recv + rdispls[i] (recvcounts[i] elements) = the send buffer of rank i, on every rank. sendcount is recvcounts of the
+ * own rank. In place: send == recv + rdispls[rank]. */
+CCOM_API ccomResult_t ccomAllGatherV(const void* send, size_t sendcount, void* recv, const size_t* recvcounts,
+                                     const size_t* rdispls, ccomDataType_t type, ccomComm_t comm, ccomStream_t stream);
+/* The send buffers have parts of recvcounts[0], recvcounts[1], ... elements in a row; recv = part `rank` of their sum.
+ * In place: recv == send + the parts before; the rest of send is then unspecified afterwards. Sums as in
+ * ccomReduceScatter: equal bits in every run, rounded as often. */
+CCOM_API ccomResult_t ccomReduceScatterV(const void* send, void* recv, const size_t* recvcounts, ccomDataType_t type,
+                                         ccomRedOp_t op, ccomComm_t comm, ccomStream_t stream);
+/* As ccomAllGatherV, on root only: elsewhere recv, recvcounts and rdispls are not used. In place on root: as there. */
+CCOM_API ccomResult_t ccomGatherV(const void* send, size_t sendcount, void* recv, const size_t* recvcounts,
+                                  const size_t* rdispls, ccomDataType_t type, int root, ccomComm_t comm,
+                                  ccomStream_t stream);
+/* recv (recvcount) = what begins at send + sdispls[rank] on root (sendcounts[rank] elements). Elsewhere send,
+ * sendcounts and sdispls are not used. In place on root: recv == send + sdispls[root]. */
+CCOM_API ccomResult_t ccomScatterV(const void* send, const size_t* sendcounts, const size_t* sdispls, void* recv,
+                                   size_t recvcount, ccomDataType_t type, int root, ccomComm_t comm,
+                                   ccomStream_t stream);
+/* Sends sendcounts[j] elements from send + sdispls[j] on to rank j; recvcounts[i] elements from rank i come to
+ * recv + rdispls[i]. In place: send == recv, counts and displacements may differ; takes memory for all that is sent. */
+CCOM_API ccomResult_t ccomAlltoAllV(const void* send, const size_t* sendcounts, const size_t* sdispls, void* recv,
+                                    const size_t* recvcounts, const size_t* rdispls, ccomDataType_t type,
+                                    ccomComm_t comm, ccomStream_t stream);
 /* Returns when every rank has called it. */
 CCOM_API ccomResult_t ccomBarrier(ccomComm_t comm, ccomStream_t stream);
 /* Matched with the peer's ccomRecv in order, without tags; type and count must be equal. Outside a group it may block

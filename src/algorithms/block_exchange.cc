@@ -51,7 +51,7 @@ class BlockExchange {
   void for_each_message(int from, int to, Fn fn) const {
     const std::vector<BlockAt>& source = gives(from);
     const std::vector<BlockAt>& target = gets(to);
-    const bool joins = program_.tile_bytes == 0 && !sums_;
+    const bool joins = program_.tile_bytes == 0 && !sums_ && !program_.is_v;
     for (uint32_t t = 0; t < target.size();) {
       const uint32_t s = index_of(source, target[t].block);
       uint32_t count = 1;

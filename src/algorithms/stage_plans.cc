@@ -77,8 +77,10 @@ Plan unit_by_unit(Plan plan) {
 Plan stage_plan(const Program& program, const Stage& stage, size_t group, int member, bool in_place) {
   CCOM_ASSERT(stage.where != Stage::Where::Host);
   if (stage.messages.kind == MessageAlgorithm::Kind::Blocks) return block_exchange_plan(program, stage, group, member);
-  if (stage.where == Stage::Where::All)
-    return message_plan(stage.messages, {stage.collective, member, program.nranks, stage.root, in_place});
+  if (stage.where == Stage::Where::All) {
+    Plan plan = message_plan(stage.messages, {stage.collective, member, program.nranks, stage.root, in_place});
+    return program.is_v ? unit_by_unit(std::move(plan)) : plan;
+  }
   const auto size = static_cast<int>(stage.groups[group].size());
   return unit_by_unit(message_plan(stage.messages, {stage.collective, member, size, stage.root, in_place}));
 }

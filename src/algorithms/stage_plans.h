@@ -21,7 +21,7 @@ std::function<Plan(Rank)> message_plans(const MessageAlgorithm& algorithm, Colle
 
 // Of a member of a group of an Across stage, or of rank `member` in an All stage (group 0). Peers are indices into the
 // group. In an Across stage no step spans units, which may lie apart, unless its algorithm is Blocks and the program
-// has no tiles.
+// has no tiles; in a program of a v-form none does.
 Plan stage_plan(const Program& program, const Stage& stage, size_t group, int member, bool in_place);
 
 // Of a member of a group of a Host stage.

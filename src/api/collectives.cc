@@ -20,11 +20,6 @@ struct Arguments {
   int peer = -1;
 };
 
-Status check_rank_argument(const char* name, int value, int nranks) {
-  if (value >= 0 && value < nranks) return {};
-  return error(Code::InvalidArgument, "%s is %d; it must be within 0..%d", name, value, nranks - 1);
-}
-
 Status check_send(const Arguments& a, size_t count) {
   if (count == 0 || a.send != nullptr) return {};
   return error(Code::InvalidArgument, "send is NULL, but %zu elements are to be read", count);
@@ -50,37 +45,6 @@ Status check_buffers(Collective collective, const Arguments& a, Rank rank, int n
       .with_cure("use separate buffers, or the in-place form documented in ccom.h");
 }
 
-// Builtin operators by number; premultiplied sums and operators of users by handle.
-Status resolve_operator(ccomComm_t comm, const Arguments& a, Request& request,
-                        std::shared_ptr<const CreatedOperator>& keep) {
-  if (a.op >= ccomNumOps) {
-    const Lock lock(comm->operators_mutex);
-    const auto index = static_cast<size_t>(a.op - ccomNumOps);
-    if (index >= comm->operators.size() || comm->operators[index] == nullptr) {
-      return error(Code::InvalidArgument, "op %d is not an operator of this communicator, or was destroyed", a.op);
-    }
-    keep = comm->operators[index];
-    if (keep->user != nullptr) {
-      request.op = keep->user->op();
-      request.user = keep->user.get();
-      return {};
-    }
-    if (keep->type != request.type) {
-      return error(Code::InvalidArgument, "op %d was created for %s, but the call is for %s", a.op,
-                   std::string(name_of(keep->type)).c_str(), std::string(name_of(request.type)).c_str());
-    }
-    request.op = ReduceOp::Sum;
-    request.multiplier = keep->device != nullptr ? keep->device : keep->scalar.data();
-    return {};
-  }
-  const bool known = (a.op >= ccomSum && a.op <= ccomAvg) || (a.op >= ccomBand && a.op <= ccomLor);
-  if (!known) return error(Code::InvalidArgument, "op %d is unknown", a.op);
-  request.op = static_cast<ReduceOp>(a.op);
-  if (is_legal(request.type, request.op)) return {};
-  return error(Code::InvalidArgument, "%s is not defined for %s", std::string(name_of(request.op)).c_str(),
-               std::string(name_of(request.type)).c_str());
-}
-
 ccomResult_t call(const char* function, Collective collective, const Arguments& a, ccomComm_t comm,
                   ccomStream_t stream) {
   return guarded(function, [&]() -> Status {
@@ -97,8 +61,8 @@ ccomResult_t call(const char* function, Collective collective, const Arguments& 
     request.type = static_cast<DataType>(a.type);
     request.root = is_rooted(collective) ? a.root : -1;
     request.timeout_ms = comm->communicator->timeout_ms();
-    std::shared_ptr<const CreatedOperator> keep;
-    if (reduces(collective)) CCOM_TRY(resolve_operator(comm, a, request, keep));
+    std::shared_ptr<const void> keep;
+    if (reduces(collective)) CCOM_TRY(resolve_operator(comm, a.op, request, keep));
     return submit(comm, stream, request, std::move(keep));
   });
 }
@@ -134,6 +98,41 @@ ccomResult_t transfer(const char* function, bool sends, const Arguments& a, ccom
 }
 
 }  // namespace
+
+Status check_rank_argument(const char* name, int value, int nranks) {
+  if (value >= 0 && value < nranks) return {};
+  return error(Code::InvalidArgument, "%s is %d; it must be within 0..%d", name, value, nranks - 1);
+}
+
+Status resolve_operator(ccomComm_t comm, ccomRedOp_t op, Request& request, std::shared_ptr<const void>& keep) {
+  if (op >= ccomNumOps) {
+    const Lock lock(comm->operators_mutex);
+    const auto index = static_cast<size_t>(op - ccomNumOps);
+    if (index >= comm->operators.size() || comm->operators[index] == nullptr) {
+      return error(Code::InvalidArgument, "op %d is not an operator of this communicator, or was destroyed", op);
+    }
+    const CreatedOperator& created = *comm->operators[index];
+    keep = comm->operators[index];
+    if (created.user != nullptr) {
+      request.op = created.user->op();
+      request.user = created.user.get();
+      return {};
+    }
+    if (created.type != request.type) {
+      return error(Code::InvalidArgument, "op %d was created for %s, but the call is for %s", op,
+                   std::string(name_of(created.type)).c_str(), std::string(name_of(request.type)).c_str());
+    }
+    request.op = ReduceOp::Sum;
+    request.multiplier = created.device != nullptr ? created.device : created.scalar.data();
+    return {};
+  }
+  const bool known = (op >= ccomSum && op <= ccomAvg) || (op >= ccomBand && op <= ccomLor);
+  if (!known) return error(Code::InvalidArgument, "op %d is unknown", op);
+  request.op = static_cast<ReduceOp>(op);
+  if (is_legal(request.type, request.op)) return {};
+  return error(Code::InvalidArgument, "%s is not defined for %s", std::string(name_of(request.op)).c_str(),
+               std::string(name_of(request.type)).c_str());
+}
 
 Status check_size(size_t count, ccomDataType_t type, int nranks) {
   const bool fits = static_cast<int>(type) >= 0 && static_cast<int>(type) <= UINT8_MAX;  // our enum is one byte

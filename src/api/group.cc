@@ -24,7 +24,7 @@ struct Batch {
   ccomComm_t comm;
   ccomStream_t stream;
   std::vector<Request> requests;
-  std::vector<std::shared_ptr<const CreatedOperator>> keep;
+  std::vector<std::shared_ptr<const void>> keep;
   Communicator::Ticket ticket;
 };
 
@@ -111,8 +111,7 @@ Status run_in_threads(std::vector<Work> runs) {
 
 bool group_is_open() { return group_depth > 0; }
 
-void add_to_group(ccomComm_t comm, ccomStream_t stream, const Request& request,
-                  std::shared_ptr<const CreatedOperator> keep) {
+void add_to_group(ccomComm_t comm, ccomStream_t stream, const Request& request, std::shared_ptr<const void> keep) {
   for (Batch& batch : group().batches) {
     if (batch.comm != comm || batch.stream != stream) continue;
     batch.requests.push_back(request);
@@ -124,8 +123,7 @@ void add_to_group(ccomComm_t comm, ccomStream_t stream, const Request& request,
 
 void add_init_to_group(std::function<Work()> prepare) { group().inits.push_back(std::move(prepare)); }
 
-Status submit(ccomComm_t comm, ccomStream_t stream, const Request& request,
-              std::shared_ptr<const CreatedOperator> keep) {
+Status submit(ccomComm_t comm, ccomStream_t stream, const Request& request, std::shared_ptr<const void> keep) {
   if (group_is_open()) {
     add_to_group(comm, stream, request, std::move(keep));
     return {};

@@ -81,6 +81,11 @@ Status state_of(ccomComm_t comm);
 Status make_handle(ccomComm_t* out, const CommConfig& settings,
                    std::function<Result<std::unique_ptr<Communicator>>(const CommConfig& settings)> make);
 
+// InvalidArgument for what is no rank of nranks.
+Status check_rank_argument(const char* name, int value, int nranks);
+// Puts an operator into a request: builtin ones by number, premultiplied sums and operators of users by handle, which
+// `keep` then keeps.
+Status resolve_operator(ccomComm_t comm, ccomRedOp_t op, Request& request, std::shared_ptr<const void>& keep);
 // Whether buffers of `count` elements of `type` for each of nranks ranks can exist.
 Status check_size(size_t count, ccomDataType_t type, int nranks);
 
@@ -127,14 +132,12 @@ Status pack_id(UniqueId id, ccomUniqueId* out);
 
 // An open group in this thread collects calls instead of running them (group.cc).
 bool group_is_open();
-void add_to_group(ccomComm_t comm, ccomStream_t stream, const Request& request,
-                  std::shared_ptr<const CreatedOperator> keep);
+void add_to_group(ccomComm_t comm, ccomStream_t stream, const Request& request, std::shared_ptr<const void> keep);
 // Start-up of one rank, which fills the caller's handle. `prepare` is called at the end of the group, in this thread
 // and in the order of the calls; what it returns runs in a thread of its own.
 void add_init_to_group(std::function<Work()> prepare);
 
-// Runs a validated request: immediately, on a stream, or later in a group.
-Status submit(ccomComm_t comm, ccomStream_t stream, const Request& request,
-              std::shared_ptr<const CreatedOperator> keep = nullptr);
+// Runs a validated request: immediately, on a stream, or later in a group. keep: what it borrows, besides buffers.
+Status submit(ccomComm_t comm, ccomStream_t stream, const Request& request, std::shared_ptr<const void> keep = nullptr);
 
 }  // namespace ccom

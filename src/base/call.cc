@@ -7,23 +7,27 @@ namespace ccom {
 namespace {
 
 constexpr uint64_t kPreMultiplied = 0x80;  // in the operator's byte
+constexpr uint64_t kIsV = 0x80;            // in the collective's
+
+uint64_t index_of(uint64_t kind) { return kind & 0xff & ~kIsV; }
 
 // Kinds come from other processes.
-std::string_view collective_name(uint64_t kind) {
-  const uint64_t index = kind & 0xff;
-  return index < kCollectiveTraits.size() ? kCollectiveTraits[index].name : "an unknown call";
+std::string collective_name(uint64_t kind) {
+  const uint64_t index = index_of(kind);
+  if (index >= kCollectiveTraits.size()) return "an unknown call";
+  return call_name(kCollectiveTraits[index].collective, (kind & kIsV) != 0);
 }
 
-bool is(uint64_t kind, Collective collective) { return (kind & 0xff) == static_cast<uint64_t>(collective); }
+bool is(uint64_t kind, Collective collective) { return index_of(kind) == static_cast<uint64_t>(collective); }
 
 bool is_reduction(uint64_t kind) {
-  const uint64_t index = kind & 0xff;
+  const uint64_t index = index_of(kind);
   return index < kCollectiveTraits.size() && kCollectiveTraits[index].reduces;
 }
 
 std::string operation_text(uint64_t kind) {
   const CallKind parts = parts_of(kind);
-  std::string text(collective_name(kind));
+  std::string text = collective_name(kind);
   if (!is(kind, Collective::Barrier)) text.append(" ").append(name_of(parts.type));
   if (is_reduction(kind))
     text.append(" ").append(name_of(parts.op)).append(parts.premultiplied ? " (premultiplied)" : "");
@@ -40,31 +44,37 @@ std::string root_text(uint64_t kind) {
 
 // Bytes: collective, type, operator, two of the user's operator, three of the root.
 uint64_t kind_of(Collective collective, DataType type, ReduceOp op, bool premultiplied, Rank root,
-                 uint16_t user_operator) {
+                 uint16_t user_operator, bool is_v) {
   const uint64_t operation = reduces(collective) ? static_cast<uint64_t>(op) | (premultiplied ? kPreMultiplied : 0) : 0;
-  return static_cast<uint64_t>(collective) | static_cast<uint64_t>(type) << 8 | operation << 16 |
+  return static_cast<uint64_t>(collective) | (is_v ? kIsV : 0) | static_cast<uint64_t>(type) << 8 | operation << 16 |
          static_cast<uint64_t>(user_operator) << 24 | static_cast<uint64_t>(static_cast<int64_t>(root)) << 40;
 }
 
 CallKind parts_of(uint64_t kind) {
-  return {static_cast<Collective>(kind & 0xff),
+  return {static_cast<Collective>(index_of(kind)),
           static_cast<DataType>(kind >> 8 & 0xff),
           static_cast<ReduceOp>(kind >> 16 & 0x7f),
           (kind >> 16 & kPreMultiplied) != 0,
           static_cast<Rank>(static_cast<int64_t>(kind) >> 40),
-          static_cast<uint16_t>(kind >> 24)};
+          static_cast<uint16_t>(kind >> 24),
+          (kind & kIsV) != 0};
+}
+
+std::string call_name(Collective collective, bool is_v) {
+  return std::string(name_of(collective)).append(is_v ? "v" : "");
 }
 
 std::string text_of(const CallDescriptor& call) {
   std::string text = operation_text(call.kind);
-  if (!is(call.kind, Collective::Barrier)) text.append(" count ").append(std::to_string(call.count));
+  if (!is(call.kind, Collective::Barrier) && !parts_of(call.kind).is_v)
+    text.append(" count ").append(std::to_string(call.count));
   return text.append(root_text(call.kind)).append(" (call ").append(std::to_string(call.number)).append(")");
 }
 
 std::string kind_text(uint64_t kind) { return operation_text(kind) + root_text(kind); }
 
 std::string short_text_of(const CallDescriptor& call) {
-  return "call " + std::to_string(call.number) + " (" + std::string(collective_name(call.kind)) + ")";
+  return "call " + std::to_string(call.number) + " (" + collective_name(call.kind) + ")";
 }
 
 }  // namespace ccom

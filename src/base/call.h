@@ -35,9 +35,10 @@ constexpr uint64_t extend(uint64_t history, const CallDescriptor& call) {
 }
 
 // premultiplied: the operator is a PreMulSum, whose multiplier itself may differ between ranks. root: -1 for none;
-// below 2^23. user_operator: the number of a user's operator, 0 for others.
+// below 2^23. user_operator: the number of a user's operator, 0 for others. is_v: the v-form, whose counts are compared
+// elsewhere and are no part of descriptors (comm/shares.h).
 uint64_t kind_of(Collective collective, DataType type, ReduceOp op, bool premultiplied, Rank root,
-                 uint16_t user_operator = 0);
+                 uint16_t user_operator = 0, bool is_v = false);
 // What kind_of() was given. Of a kind from another process the parts may be no values of their types.
 struct CallKind {
   Collective collective = Collective::AllReduce;
@@ -46,9 +47,12 @@ struct CallKind {
   bool premultiplied = false;
   Rank root = -1;
   uint16_t user_operator = 0;
+  bool is_v = false;
   friend bool operator==(const CallKind&, const CallKind&) = default;
 };
 CallKind parts_of(uint64_t kind);
+// "allgather", "allgatherv"
+std::string call_name(Collective collective, bool is_v);
 // "allreduce float32 sum"
 std::string kind_text(uint64_t kind);
 

@@ -4,12 +4,11 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <numeric>
 
 #include "base/log.h"
 #include "base/version.h"
 #include "base/wait_limit.h"
-#include "comm/explanation.h"
-#include "comm/host_ways.h"
 #include "kernels/kernels.h"
 #include "planner/forced.h"
 #include "planner/plan_file.h"
@@ -200,6 +199,9 @@ ProgramKey Communicator::key_of(const Request& request) const {
 }
 
 size_t Communicator::input_elements(const Request& request) const {
+  if (request.shares != nullptr) {  // of a reduce-scatter
+    return std::accumulate(request.shares->sent.begin(), request.shares->sent.end(), size_t{0});
+  }
   return request.count * input_units(request.collective, membership_.nranks, membership_.rank == request.root);
 }
 
@@ -212,15 +214,14 @@ const std::byte* Communicator::multiply_input(const Request& request) {
 
 // Of a call that cannot be made ready. A connection that ended between two calls, or a transport that an error has
 // stopped, says less than the communicator's error; another reason is this call's alone.
-Status Communicator::refuse(const Request& request, const Status& reason) {
+Status Communicator::refuse(const Envelope& envelope, const Status& reason) {
   const bool is_loss = reason.code() == Code::RemoteError || reason.code() == Code::TransportError;
   if (!is_loss && !links_->monitor().failed()) return reason;
-  return finish(name_of(request.collective), engine_->fail(reason));
+  return finish(envelope, engine_->fail(reason));
 }
 
 // What fits into flag lines goes there at once: no look-up, no clock.
-Status Communicator::run_small(const Request& request) {
-  const Envelope envelope = begin_call(request);
+Status Communicator::run_small(const Envelope& envelope, const Request& request) {
   NodeCall call{.task = &small_calls_.task(request.collective, request.root),
                 .input = request.multiplier != nullptr ? multiply_input(request) : request.input,
                 .output = request.output,
@@ -234,36 +235,41 @@ Status Communicator::run_small(const Request& request) {
   if (config_.rounding == Rounding::Stochastic) call.seed = rounding_seed(config_.rounding_seed, sequence());
   if (Status status = host_->run(call, envelope.words, std::chrono::milliseconds(request.timeout_ms)); !status.is_ok())
       [[unlikely]] {
-    return finish(name_of(request.collective), std::move(status));
+    return finish(envelope, std::move(status));
   }
   return {};
 }
 
 Status Communicator::run_in_turn(const Request& request) {
-  const bool is_small = small_calls_.serves(request.collective, request.count * size_of(request.type));
-  Status status = is_small ? run_small(request) : run_program(request);
+  const Envelope envelope = begin_call(request);
+  Status status = request.shares != nullptr ? run_v_form(envelope, request) : run_as(envelope, request);
   if (request.user != nullptr && status.is_ok()) [[unlikely]]
-    status = meet_at_end(request);
+    status = meet_at_end(envelope, request);
   return status;
 }
 
+// A collective of equal units, as a call or a part of one, which the envelope stands for.
+Status Communicator::run_as(const Envelope& envelope, const Request& request) {
+  const bool is_small = small_calls_.serves(request.collective, request.count * size_of(request.type));
+  return is_small ? run_small(envelope, request) : run_program(envelope, request, key_of(request));
+}
+
 // After a call with a user's operator: where it has failed on one rank, no rank returns success. Part of the call.
-Status Communicator::meet_at_end(const Request& request) {
+Status Communicator::meet_at_end(const Envelope& of_call, const Request& request) {
   if (membership_.nranks == 1) return {};
   Request barrier;
   barrier.collective = Collective::Barrier;
   barrier.timeout_ms = request.timeout_ms;
   const Result<const BoundProgram*> bound = programs_->get(key_of(barrier));
-  if (!bound) return refuse(request, bound.error());
+  if (!bound) return refuse(of_call, bound.error());
   const Envelope envelope = describe(barrier, membership_.communicator, numbered(sequence(), history_), 0);
   const ProgramCall call{.envelope = envelope, .timeout_ms = request.timeout_ms};
-  return finish(name_of(request.collective), runner_->run(**bound, call));
+  return finish(of_call, runner_->run(**bound, call));
 }
 
-Status Communicator::run_program(const Request& request) {
-  const Envelope envelope = begin_call(request);
-  const Result<const BoundProgram*> bound = programs_->get(key_of(request));
-  if (!bound) return refuse(request, bound.error());
+Status Communicator::run_program(const Envelope& envelope, const Request& request, const ProgramKey& key) {
+  const Result<const BoundProgram*> bound = programs_->get(key);
+  if (!bound) return refuse(envelope, bound.error());
   const BoundProgram* const program = *bound;
   const ProgramCall call{.input = request.multiplier != nullptr ? multiply_input(request) : request.input,
                          .output = request.output,
@@ -272,7 +278,7 @@ Status Communicator::run_program(const Request& request) {
                          .rounding = config_.rounding,
                          .seed = rounding_seed(config_.rounding_seed, sequence()),
                          .user = request.user};
-  return finish(name_of(request.collective), runner_->run(*program, call));
+  return finish(envelope, runner_->run(*program, call));
 }
 
 // Remembers the call that met the communicator's error first.
@@ -281,6 +287,13 @@ Status Communicator::finish(std::string_view operation, Status status) {
   const Lock lock(failed_mutex_);
   if (failed_.operation.empty()) failed_ = {std::string(operation), sequence()};
   return config_.name.empty() ? status : std::move(status).in(config_.name);
+}
+
+Status Communicator::finish(const Envelope& envelope, Status status) {
+  if (status.is_ok()) [[likely]]
+    return status;
+  const CallKind kind = parts_of(call_of(envelope).kind);
+  return finish(call_name(kind.collective, kind.is_v), std::move(status));
 }
 
 std::string Communicator::describe_call(const Envelope& envelope) const {
@@ -311,26 +324,6 @@ Communicator::Usage Communicator::usage() {
   std::ranges::transform(usage.bytes_sent_to, messages.bytes_sent_to, usage.bytes_sent_to.begin(), std::plus<>());
   usage.memory_bytes += messages.memory_bytes;
   return usage;
-}
-
-Result<std::string> Communicator::explain(const Request& request) {
-  std::string text;
-  Turns::Ticket place = turns_.take();
-  turns_.wait_for_all(place);
-  CCOM_TRY(in_turn(place, [&]() -> Status {
-    const ProgramKey key = key_of(request);
-    CCOM_TRY_ASSIGN(const std::shared_ptr<const Choice> choice, programs_->choice(key));
-    text = explanation(topology_, programs_->question(key), *choice, host_ways(request));
-    return {};
-  }));
-  return text;
-}
-
-// Nothing for a program that this communicator would refuse to run: the call will say why.
-std::string Communicator::host_ways(const Request& request) {
-  if (host_ == nullptr || request.collective == Collective::SendReceive) return "";
-  const Result<const BoundProgram*> program = programs_->get(key_of(request));
-  return program ? host_ways_json(**program, request, host_->choices(), links_->measured_costs()) : "";
 }
 
 }  // namespace ccom

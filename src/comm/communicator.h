@@ -184,9 +184,18 @@ class Communicator final : public CallNames {
   void lose(Turns::Ticket place) noexcept;
   void report(const Status& cause) noexcept;
   Status run_in_turn(const Request& asked);
-  Status run_small(const Request& asked);
-  Status run_program(const Request& asked);
-  Status meet_at_end(const Request& asked);
+  Status run_as(const Envelope& envelope, const Request& asked);
+  Status run_small(const Envelope& envelope, const Request& asked);
+  Status run_program(const Envelope& envelope, const Request& asked, const ProgramKey& key);
+  Status meet_at_end(const Envelope& envelope, const Request& asked);
+  Status run_v_form(const Envelope& envelope, const Request& asked);
+  Result<bool> agree_on_shares(const Envelope& envelope, const Request& asked);
+  Result<std::vector<uint64_t>> gather_counts(const Envelope& envelope, const Request& asked, bool with_received);
+  Status run_units(const Envelope& envelope, const Request& asked, bool same_places);
+  Status gather_packed(const Envelope& envelope, const Request& asked, const UnitLayout& units);
+  Status exchange(const Envelope& envelope, const Request& asked);
+  Status exchange_routed(const Envelope& envelope, const Request& asked);
+  Result<std::unique_ptr<std::byte[]>> room_for(const Envelope& envelope, size_t bytes);
   bool is_finalized() const { return is_finalized_.load(std::memory_order_relaxed); }
   Status refuse_finalized() const;
   LearnedWays ways_to_save() const noexcept;
@@ -198,7 +207,7 @@ class Communicator final : public CallNames {
   Status open_messages(const WaitPolicy& policy);
   void wake_waiters();
   std::string host_ways(const Request& request);
-  Status refuse(const Request& request, const Status& reason);
+  Status refuse(const Envelope& envelope, const Status& reason);
   Status run_transfers(const Request* first, size_t count);
   const std::byte* multiply_input(const Request& request);
   ProgramKey key_of(const Request& request) const;
@@ -208,6 +217,7 @@ class Communicator final : public CallNames {
   size_t input_elements(const Request& request) const;
   std::string describe_call(const Envelope& envelope) const override;
   Status finish(std::string_view operation, Status status);
+  Status finish(const Envelope& envelope, Status status);
 
   Membership membership_;
   CommConfig config_;
@@ -227,6 +237,7 @@ class Communicator final : public CallNames {
   std::optional<ProgramCache> programs_;
   std::optional<TransferPlans> transfers_;
   SmallCalls small_calls_;
+  bool all_linked_ = true;  // every rank with every other one
   std::atomic<int64_t> timeout_ms_;
   std::atomic<bool> is_finalized_{false};
   std::atomic<uint64_t> sequence_{0};              // collective calls

@@ -85,12 +85,12 @@ std::string stage_json(size_t index, const PreparedTask& task, size_t unit_bytes
 std::string host_ways_json(const BoundProgram& program, const Request& request, const CallChoices& choices,
                            const MeasuredCosts& costs) {
   std::string stages;
-  for (size_t index = 0; index < program.stages.size(); ++index) {
+  for (size_t index = 0; index < program.program().stages.size(); ++index) {
     const CompiledStage& compiled = program.compiled->stages[index];
     if (compiled.kind != CompiledStage::Kind::Host) continue;
-    const auto& [whole, last] = program.stages[index];
-    for (const BoundStage* stage : {&whole, &last}) {
-      if (stage == &whole && (program.last_tile == 0 || whole.elements == last.elements)) continue;
+    for (size_t kind = 0; kind < program.kinds.size(); ++kind) {
+      const BoundStage* const stage = &program.kinds[kind][index];
+      if (kind + 1 < program.kinds.size() && stage->elements == program.kinds[kind + 1][index].elements) continue;
       stages += (stages.empty() ? "" : ",") +
                 stage_json(index, *compiled.task, stage->elements * size_of(request.type), request, choices);
     }

@@ -9,6 +9,7 @@
 #include "comm/communicator.h"
 #include "comm/learning.h"
 #include "comm/program_proof.h"
+#include "planner/machine_view.h"
 #include "planner/planner.h"
 #include "setup/agreement.h"
 
@@ -61,6 +62,7 @@ Status Communicator::open_programs() {
                   static_cast<size_t>(config_.max_memory));
   programs_.emplace(membership_.rank, topology_, choices_, links_->measured_costs().lines, *runner_, config_.verify);
   transfers_.emplace(membership_.rank, membership_.nranks, *links_);
+  all_linked_ = machine_view(topology_).all_linked;
   if (membership_.nranks == 1) return {};
   if (topology_.hosts.size() > 1 || host_ == nullptr) return {};
   small_calls_.open(membership_.rank, membership_.nranks);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 
 #include "base/collective.h"
 #include "comm/program_proof.h"
@@ -11,7 +12,9 @@ namespace ccom {
 namespace {
 
 size_t slot_of(const ProgramKey& key, size_t slots) {
-  uint64_t hash = key.count * 0x9e3779b97f4a7c15U;
+  uint64_t hash = key.count;
+  for (const size_t length : key.units.lengths) hash = hash * 0xff51afd7ed558ccdU + length;
+  hash *= 0x9e3779b97f4a7c15U;
   hash ^= static_cast<uint64_t>(key.collective) << 40 ^ static_cast<uint64_t>(key.type) << 34 ^
           static_cast<uint64_t>(key.op) << 28 ^ static_cast<uint64_t>(key.in_place) << 26 ^
           static_cast<uint64_t>(static_cast<uint32_t>(key.root)) << 10;
@@ -25,7 +28,10 @@ ProgramCache::ProgramCache(Rank rank, const Topology& topology, std::shared_ptr<
     : rank_(rank), topology_(topology), choices_(std::move(choices)), lines_(lines), runner_(runner), proves_(proves) {}
 
 Question ProgramCache::question(const ProgramKey& key) const {
-  const size_t bytes = key.count * size_of(key.type) * largest_units(key.collective, topology_.nranks());
+  const bool is_v = !key.units.lengths.empty();
+  const size_t elements = is_v ? std::accumulate(key.units.lengths.begin(), key.units.lengths.end(), size_t{0})
+                               : key.count * largest_units(key.collective, topology_.nranks());
+  const size_t bytes = elements * size_of(key.type);
   const bool sums = reduces(key.collective);
   SumOrder order = sums && key.op == ReduceOp::UserOrdered ? SumOrder::Ranks : SumOrder::Any;
   const Settings& settings = choices_->settings();
@@ -37,7 +43,8 @@ Question ProgramCache::question(const ProgramKey& key) const {
           .narrow_float = is_narrow,
           .root = key.root,
           .order = order,
-          .rounds_once = is_narrow && has_grouping && settings.rounds_once};
+          .rounds_once = is_narrow && has_grouping && settings.rounds_once,
+          .is_v = is_v};
 }
 
 Result<std::shared_ptr<const Choice>> ProgramCache::choice(const ProgramKey& key) {
@@ -71,7 +78,8 @@ Result<std::shared_ptr<const CompiledProgram>> ProgramCache::compiled(const Prog
   if (compiled_.size() == kMostCompiled) compiled_.clear();
   const WaysOfStage ways = [&](const Stage& stage) {
     std::vector<NodeChoice> all = node_ways(topology_, choice->program(), stage, lines_);
-    if (!choices_->settings().has_ways) all.resize(1);
+    // Few calls of a v-form are of one length, and what they find out is of no use to others.
+    if (!choices_->settings().has_ways || choice->program().is_v) all.resize(1);
     return all;
   };
   CCOM_TRY_ASSIGN(std::shared_ptr<const CompiledProgram> made,
@@ -86,7 +94,7 @@ Result<const BoundProgram*> ProgramCache::get(const ProgramKey& key) {
   if (slot.program != nullptr && slot.key == key) return slot.program.get();
   CCOM_TRY_ASSIGN(std::shared_ptr<const CompiledProgram> program, compiled(key));
   CCOM_TRY_ASSIGN(std::shared_ptr<const BoundProgram> bound,
-                  runner_.bind(std::move(program), {key.type, key.op, key.count}));
+                  runner_.bind(std::move(program), {key.type, key.op, key.count, key.units}));
   slot = {key, std::move(bound)};
   return slot.program.get();
 }

@@ -25,6 +25,7 @@ struct ProgramKey {
   bool in_place = false;
   Rank root = -1;
   size_t count = 0;
+  UnitLayout units{};  // of a v-form, instead
   friend bool operator==(const ProgramKey&, const ProgramKey&) = default;
 };
 

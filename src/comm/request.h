@@ -6,6 +6,7 @@
 
 #include "base/call.h"
 #include "base/collective.h"
+#include "comm/shares.h"
 #include "kernels/user_operator.h"
 #include "transports/transport.h"
 
@@ -14,14 +15,15 @@ namespace ccom {
 // Arguments as checked by the C border. A value; buffers are borrowed.
 struct Request {
   Collective collective = Collective::AllReduce;
-  const std::byte* input = nullptr;
-  std::byte* output = nullptr;
-  size_t count = 0;  // as in the C API
   DataType type = DataType::Float32;
   ReduceOp op = ReduceOp::Sum;
-  Rank root = -1;                         // rooted collectives
-  Rank peer = -1;                         // SendReceive
-  bool sends = false;                     // SendReceive: this end
+  bool sends = false;  // SendReceive: this end
+  Rank root = -1;      // rooted collectives
+  Rank peer = -1;      // SendReceive
+  const std::byte* input = nullptr;
+  std::byte* output = nullptr;
+  size_t count = 0;                       // as in the C API; 0 of v-forms
+  const Shares* shares = nullptr;         // v-forms; outlives the call
   const std::byte* multiplier = nullptr;  // PreMulSum: one element that every input is multiplied by first
   int64_t timeout_ms = 0;                 // from when it begins to run
   UserOperator* user = nullptr;           // User and UserOrdered: outlives the call

@@ -55,7 +55,7 @@ Status Communicator::run_transfers(const Request* requests, size_t count) {
   for (size_t i = 0; i < count; ++i) {
     const bool own = requests[i].peer == membership_.rank;
     auto plan = own ? Result<std::shared_ptr<const BoundPlan>>(nullptr) : transfers_->get(requests[i]);
-    if (!plan) return refuse(requests[i], plan.error());
+    if (!plan) return refuse(describe(requests[i], membership_.communicator, 0, 0), plan.error());
     plans.push_back(*std::move(plan));
   }
   std::vector<Operation> operations;

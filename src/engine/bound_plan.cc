@@ -30,11 +30,15 @@ class Locator {
     return plan_.has_unequal_units ? 0 : partition_.within_unit(step.block);
   }
   size_t slot_bytes(uint64_t slots) const { return partition_.slot_offset(slots) * element_bytes_; }
-  size_t elements(const Step& step) const {
-    if (!plan_.has_unequal_units) return partition_.elements(step.block, step.count);
+  // Where units differ, they are single blocks.
+  Result<size_t> elements(const Step& step) const {
     const std::vector<size_t>& units = lengths(step.kind == StepKind::Send ? Buffer::Input : Buffer::Output);
-    CCOM_ASSERT(size_t{step.block} + step.count <= units.size());
-    return std::accumulate(units.begin() + step.block, units.begin() + step.block + step.count, size_t{0});
+    if (units.empty()) return partition_.elements(step.block, step.count);
+    const bool is_one = step.count == 1 || plan_.has_unequal_units;
+    if (plan_.blocks_per_unit == 1 && is_one && size_t{step.block} + step.count <= units.size())
+      return std::accumulate(units.begin() + step.block, units.begin() + step.block + step.count, size_t{0});
+    return error(Code::InternalError, "%s: a step of rank %d moves %u blocks from %u on, of %zu units that differ",
+                 plan_.algorithm.c_str(), plan_.rank, step.count, step.block, units.size());
   }
 
   struct Found {
@@ -92,7 +96,7 @@ Result<BoundPlan> bind(std::shared_ptr<const CompiledPlan> compiled, const Bindi
   bound.steps.reserve(plan.steps.size());
   for (const Step& step : plan.steps) {
     BoundStep out{.kind = step.kind, .completes = step.completes, .inputs = step.inputs, .peer = step.peer};
-    out.elements = locator.elements(step);
+    CCOM_TRY_ASSIGN(out.elements, locator.elements(step));
     out.size_bytes = out.elements * size_of(binding.type);
     out.stride = locator.slot_bytes(step.count);
     out.unit = step.block / plan.blocks_per_unit;

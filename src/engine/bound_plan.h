@@ -64,13 +64,16 @@ struct UnitAt {
   friend bool operator==(const UnitAt&, const UnitAt&) = default;
 };
 
-// What a plan is bound to: a type, an operator, and where the units of its input and output lie.
+// What a plan is bound to: a type, an operator, and where the units of its input and output lie, all equally long
+// unless their lengths are given.
 struct Binding {
   DataType type = DataType::Float32;
   ReduceOp op = ReduceOp::Sum;
-  size_t unit_elements = 0;  // of all units, or of the longest (Plan::has_unequal_units)
+  size_t unit_elements = 0;  // of the longest
   std::vector<UnitAt> input{}, output{};
-  std::vector<size_t> input_elements{}, output_elements{};  // of unequal units
+  // Of units that differ: a step's length, by Step::block, of a Send and of all others. Units are single blocks then,
+  // and steps move one of them, unless the plan is made for such units (Plan::has_unequal_units).
+  std::vector<size_t> input_elements{}, output_elements{};
   // Where the units by which steps that combine count their blocks begin in the whole vector: what random bits of
   // rounding belong to. Empty: such plans are never rounded at random.
   std::vector<uint64_t> firsts{};
@@ -88,8 +91,8 @@ struct BoundPlan {
   std::vector<BoundStep> steps;
 };
 
-// InternalError for a step whose run of blocks covers units that do not follow one another, and for unequal units
-// without their lengths.
+// InternalError for a step whose run of blocks covers units that do not follow one another, or differ in length where
+// the plan is not made for that, and for a plan that is without their lengths.
 Result<BoundPlan> bind(std::shared_ptr<const CompiledPlan> compiled, const Binding& binding, ChannelSource& channels);
 
 }  // namespace ccom

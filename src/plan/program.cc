@@ -121,7 +121,25 @@ ProgramGeometry::ProgramGeometry(const Program& program, size_t count, size_t el
   slot_elements_ = is_vector_ ? slice_elements(0) : tile_elements(0);
 }
 
+ProgramGeometry::ProgramGeometry(const Program& program, const UnitLayout& layout, size_t element_bytes)
+    : ProgramGeometry(program, layout.longest(), element_bytes) {
+  CCOM_ASSERT(program.is_v && !is_vector_ && layout.lengths.size() == static_cast<size_t>(program.nranks) &&
+              layout.begins.size() == layout.lengths.size());
+  layout_ = &layout;
+  larger_ = input_is_per_rank(program.collective) ? Buffer::Input : Buffer::Output;
+}
+
+size_t UnitLayout::longest() const { return lengths.empty() ? 0 : std::ranges::max(lengths); }
+
 size_t ProgramGeometry::tile_elements(size_t tile) const { return std::min(most_, count_ - tile * most_); }
+
+bool ProgramGeometry::are_alike(size_t tile, size_t other) const {
+  if (layout_ == nullptr) return tile_elements(tile) == tile_elements(other);
+  for (uint32_t block = 0; block < layout_->lengths.size(); ++block) {
+    if (block_elements(tile, block) != block_elements(other, block)) return false;
+  }
+  return true;
+}
 
 size_t ProgramGeometry::slice_elements(size_t tile) const {
   const size_t slice = (tile_elements(tile) + slices_ - 1) / slices_;
@@ -129,6 +147,10 @@ size_t ProgramGeometry::slice_elements(size_t tile) const {
 }
 
 size_t ProgramGeometry::block_elements(size_t tile, uint32_t block) const {
+  if (layout_ != nullptr) {
+    const size_t length = layout_->lengths[block];
+    return std::min(most_, length - std::min(length, tile * most_));
+  }
   if (!is_vector_) return tile_elements(tile);
   const size_t length = tile_elements(tile), slice = slice_elements(tile);
   return std::min(slice, length - std::min(length, block * slice));
@@ -136,6 +158,8 @@ size_t ProgramGeometry::block_elements(size_t tile, uint32_t block) const {
 
 size_t ProgramGeometry::offset(size_t tile, const BlockAt& at) const {
   if (at.buffer == Buffer::Scratch) return at.index * slot_elements_;
+  // In the smaller buffer a rank has its own unit alone, in the larger one all of them.
+  if (layout_ != nullptr && at.buffer == larger_) return layout_->begins[at.index] + tile * most_;
   if (!is_vector_) return at.index * count_ + tile * most_;
   return tile * most_ + std::min(at.index * slice_elements(tile), tile_elements(tile));
 }

@@ -69,6 +69,7 @@ struct Program {
   uint32_t slices = 1;         // of a vector
   size_t tile_bytes = 0;       // of every unit in a tile; 0: the whole unit
   int lanes = 1;               // sets of channels that tiles under way use in turn (Across)
+  bool is_v = false;           // units differ in length: no step of a message spans several
   uint32_t scratch_slots = 0;  // of a tile, on every rank
   std::vector<std::vector<BlockAt>> lists{};
   std::vector<Stage> stages{};
@@ -113,14 +114,26 @@ struct StagePlace {
 };
 StagePlace find_member(const Stage& stage, Rank rank);
 
+// Of the units of a v-form: how long each is, and where it begins in the larger buffer, in elements. All ranks have the
+// same lengths; they may have other begins where no stage shows others what lies there.
+struct UnitLayout {
+  std::vector<size_t> lengths, begins;
+  size_t longest() const;
+  friend bool operator==(const UnitLayout&, const UnitLayout&) = default;
+};
+
 // From blocks to elements, for a call of `count` elements per unit (as in the C API).
 class ProgramGeometry {
  public:
   ProgramGeometry(const Program& program, size_t count, size_t element_bytes);
+  // Of a v-form of allgather or reduce-scatter. The layout outlives the geometry.
+  ProgramGeometry(const Program& program, const UnitLayout& layout, size_t element_bytes);
 
   size_t tiles() const { return tiles_; }
-  // Of every unit in a tile.
+  // Of every unit in a tile; of the longest.
   size_t tile_elements(size_t tile) const;
+  // Whether a unit has as many elements in one tile as in the other, for all units.
+  bool are_alike(size_t tile, size_t other) const;
   // Of a block in a tile, 0 for the last slices of a short vector.
   size_t block_elements(size_t tile, uint32_t block) const;
   // First element of what lies at `at` in the user's input or output; in a bank of scratch.
@@ -131,8 +144,10 @@ class ProgramGeometry {
  private:
   size_t slice_elements(size_t tile) const;
 
+  const UnitLayout* layout_ = nullptr;  // null: all units have count_ elements
   size_t count_, most_ = 0, tiles_ = 1, slices_, slots_, slot_elements_ = 0, line_;
   bool is_vector_;
+  Buffer larger_ = Buffer::Output;  // of a v-form
 };
 
 }  // namespace ccom

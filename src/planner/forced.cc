@@ -153,7 +153,8 @@ Status apply_forced(Choice& choice, const Question& question, std::string_view f
     choice.reason = kAskedFor;
     return {};
   }
-  if (bare && (is_composed(name) || std::ranges::find(kAllNames, name) != std::end(kAllNames))) return {};
+  if ((bare || question.is_v) && (is_composed(name) || std::ranges::find(kAllNames, name) != std::end(kAllNames)))
+    return {};
   return error(ErrorKey::UnknownAlgorithm, "%s has no algorithm '%s'; there are %s",
                std::string(name_of(question.collective)).c_str(), name.c_str(), names_of(choice.candidates).c_str());
 }

@@ -30,7 +30,7 @@ const char* forced_across(size_t hosts) {
 // All owners' wires together carry what one flow's question asks about.
 Result<MessageAlgorithm> algorithm_across(const Topology& topology, const Question& question, const HostRanks& hosts,
                                           int owners) {
-  if (needs_blocks_across(question.collective, hosts, owners))
+  if (question.is_v || needs_blocks_across(question.collective, hosts, owners))
     return MessageAlgorithm{.name = "blocks", .kind = MessageAlgorithm::Kind::Blocks};
   Question across = question;
   across.bytes = question.bytes / static_cast<size_t>(owners);
@@ -55,6 +55,7 @@ Program tiled_program(const Topology& topology, const Question& question, Hierar
   shape.tile_bytes = tile_bytes;
   Program program = shape.sums_at_once ? hierarchical_direct_program(question.collective, question.root, shape)
                                        : hierarchical_program(question.collective, question.root, shape);
+  program.is_v = question.is_v;
   for (Stage& stage : program.stages) {
     if (stage.where == Stage::Where::Host) stage.node = node_choice(topology, question, program, stage);
   }

@@ -24,6 +24,7 @@ bool uses_memory(const Topology& topology, const Settings& settings) {
 }
 
 Result<Choice> choose(const Topology& topology, const Settings& settings, const Question& question) {
+  if (question.is_v) return search(topology, settings, question);  // users' plans may move several units in a step
   CCOM_TRY_ASSIGN(std::optional<Choice> given, choose_from_plans(topology, settings, question));
   return given ? *std::move(given) : search(topology, settings, question);
 }

@@ -51,6 +51,7 @@ struct Question {
   Rank root = -1;
   SumOrder order = SumOrder::Any;  // that a reduction needs at least
   bool rounds_once = false;        // and must: programs that round more often are illegal
+  bool is_v = false;               // a v-form of allgather or reduce-scatter: units differ in length
 };
 
 // What an expected time is made of where no fabric is imposed. Inside hosts and between them may overlap.

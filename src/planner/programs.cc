@@ -51,6 +51,7 @@ size_t tile_bytes(const MessageAlgorithm& algorithm, Collective collective, int 
 Program whole_program(const std::string& name, const Topology& topology, const Question& question, Stage::Where where) {
   Program program{
       .algorithm = name, .collective = question.collective, .nranks = topology.nranks(), .root = question.root};
+  program.is_v = question.is_v;
   program.stages.push_back({.where = where,
                             .collective = question.collective,
                             .root = question.root,

@@ -206,6 +206,15 @@ class Search {
         torus_asked_for_ ? "" : "there is no torus here; four channels per pair are opened only if it is asked for");
   }
 
+  // Shapes of several levels, which move runs of units and cut them into blocks.
+  void add_levels(bool by_owner) {
+    if (!view_.follows_fabric) return add_machine(by_owner);
+    for (MessageAlgorithm& algorithm : fabric_algorithms(view_, question_.collective)) {
+      const bool lacks = algorithm.kind == MessageAlgorithm::Kind::Radix && view_.dims.empty() && !view_.all_linked;
+      add(std::move(algorithm), lacks ? kNoLinks : "");
+    }
+  }
+
   // A ring over all ranks goes along the fabric's links.
   void add_ring(bool by_owner) {
     Staged ring = flat(Pattern::Ring);
@@ -232,14 +241,7 @@ class Search {
       if (!by_owner) add_staged("recursive_doubling", flat_core(Pattern::RecursiveDoubling), true, false);
       add_staged("circulant", flat(Pattern::Circulant), true, by_owner);
       add_ring(by_owner);
-      if (view_.follows_fabric) {
-        for (MessageAlgorithm& algorithm : fabric_algorithms(view_, question_.collective)) {
-          const bool lacks = algorithm.kind == MessageAlgorithm::Kind::Radix && view_.dims.empty() && !view_.all_linked;
-          add(std::move(algorithm), lacks ? kNoLinks : "");
-        }
-      } else {
-        add_machine(by_owner);
-      }
+      if (!question_.is_v) add_levels(by_owner);
       add_double_tree();
     }
     add_tree("tree", machine_tree(topology_, 0), false);

@@ -74,7 +74,17 @@ class Binder {
     const Stage& stage = program_.stages[index];
     const CompiledStage& part = compiled_.stages[index];
     Binding units{.type = binding_.type, .op = op_of(stage), .unit_elements = geometry_.tile_elements(tile_)};
-    if (stage.where == Stage::Where::All || stage.collective == Collective::Barrier) {
+    if (stage.where == Stage::Where::All && program_.is_v) {
+      units.input = units_of(Buffer::Input, part.plan->plan.input_units);
+      units.output = units_of(Buffer::Output, part.plan->plan.output_units);
+      size_t first = 0;
+      for (uint32_t unit = 0; unit < binding_.units.lengths.size(); ++unit) {
+        units.input_elements.push_back(elements(unit));
+        if (stage.sums) units.firsts.push_back(first);
+        first += binding_.units.lengths[unit];
+      }
+      units.output_elements = units.input_elements;
+    } else if (stage.where == Stage::Where::All || stage.collective == Collective::Barrier) {
       units.input = units_in_row(Memory::Input, part.plan->plan.input_units, binding_.count);
       units.output = units_in_row(Memory::Output, part.plan->plan.output_units, binding_.count);
       const size_t summed = is_per_rank(stage.collective) ? static_cast<size_t>(program_.nranks) : 1;
@@ -104,13 +114,20 @@ class Binder {
     return stage.groups[compiled_.stages[index].group];
   }
 
-  // Blocks of a stage of messages are equally long, unless its plans are made for others.
+  std::vector<UnitAt> units_of(Buffer buffer, uint32_t units) const {
+    std::vector<UnitAt> found;
+    for (uint32_t unit = 0; unit < units; ++unit) found.push_back(find({unit, buffer, unit}));
+    return found;
+  }
+
+  // Blocks of a stage of messages are equally long, but for v-forms and where plans are made for others.
   Status find_units(size_t index, Binding& units) const {
     const StageMember& member = *compiled_.member(index);
-    if (compiled_.stages[index].plan->plan.has_unequal_units) {
+    const bool is_unequal = compiled_.stages[index].plan->plan.has_unequal_units;
+    if (is_unequal) units.unit_elements = elements(0);
+    if (is_unequal || program_.is_v) {
       find_unequal_units(program_.gives(member), units.input, units.input_elements);
       find_unequal_units(program_.gets(member), units.output, units.output_elements);
-      units.unit_elements = elements(0);
       return {};
     }
     bool first = true;
@@ -157,7 +174,8 @@ class Binder {
     const auto view = [&](const std::vector<BlockAt>& list) {
       std::vector<int64_t> offsets;
       for (const BlockAt& at : list) {
-        in_row &= find(at).offset == offsets.size() * elements(0) && elements(at.block) == elements(0);
+        in_row &=
+            !program_.is_v && find(at).offset == offsets.size() * elements(0) && elements(at.block) == elements(0);
         blocks = std::max(blocks, at.block + 1);
         offsets.push_back(static_cast<int64_t>(find(at).offset * size_of(binding_.type)));
         bound.elements = std::max(bound.elements, elements(at.block));
@@ -171,7 +189,7 @@ class Binder {
     if (!program_.gives(member).empty()) bound.input = find(program_.gives(member)[0]).memory;
     if (!program_.gets(member).empty()) bound.output = find(program_.gets(member)[0]).memory;
     if (in_row) return bound;
-    if (program_.slices > 1) {
+    if (program_.slices > 1 || program_.is_v) {
       for (uint32_t block = 0; block < blocks; ++block) views->block_elements.push_back(elements(block));
     }
     bound.views = std::move(views);
@@ -197,25 +215,25 @@ class Binder {
 Result<std::shared_ptr<const BoundProgram>> bind(std::shared_ptr<const CompiledProgram> compiled,
                                                  const ProgramBinding& binding, ChannelSource& channels) {
   const Program& program = *compiled->program;
-  const ProgramGeometry geometry(program, binding.count, size_of(binding.type));
+  const size_t element_bytes = size_of(binding.type);
+  const ProgramGeometry geometry = program.is_v ? ProgramGeometry(program, binding.units, element_bytes)
+                                                : ProgramGeometry(program, binding.count, element_bytes);
   auto bound = std::make_shared<BoundProgram>();
   bound->compiled = std::move(compiled);
   bound->binding = binding;
-  bound->tile_bytes = geometry.tile_elements(0) * size_of(binding.type);
-  const size_t scratch_bytes = geometry.scratch_elements() * size_of(binding.type);
+  bound->tile_bytes = geometry.tile_elements(0) * element_bytes;
+  const size_t scratch_bytes = geometry.scratch_elements() * element_bytes;
   bound->bank_bytes = (scratch_bytes + kBankAlignment - 1) / kBankAlignment * kBankAlignment;
-  bound->last_tile = static_cast<uint32_t>(geometry.tiles() - 1);
   bound->order = order_of(program, geometry.tiles());
-  Binder whole(*bound->compiled, binding, channels, geometry, 0);
-  Binder last(*bound->compiled, binding, channels, geometry, geometry.tiles() - 1);
-  for (size_t stage = 0; stage < program.stages.size(); ++stage) {
-    std::array<BoundStage, 2>& pair = bound->stages.emplace_back();
-    if (geometry.tiles() > 1) {
-      CCOM_TRY_ASSIGN(pair[0], whole.bind_stage(stage));
-    }
-    CCOM_TRY_ASSIGN(pair[1], last.bind_stage(stage));
-    for (const BoundStage& each : pair) {
-      for (const auto& plan : each.plans) bound->scratch_bytes = std::max(bound->scratch_bytes, plan->scratch_bytes);
+  for (size_t tile = 0; tile < geometry.tiles(); ++tile) {
+    if (tile > 0 && geometry.are_alike(tile, tile - 1)) continue;
+    bound->first_tiles.push_back(static_cast<uint32_t>(tile));
+    Binder binder(*bound->compiled, binding, channels, geometry, tile);
+    std::vector<BoundStage>& stages = bound->kinds.emplace_back();
+    for (size_t stage = 0; stage < program.stages.size(); ++stage) {
+      CCOM_TRY_ASSIGN(BoundStage made, binder.bind_stage(stage));
+      for (const auto& plan : made.plans) bound->scratch_bytes = std::max(bound->scratch_bytes, plan->scratch_bytes);
+      stages.push_back(std::move(made));
     }
   }
   bound->scratch_bytes *= std::min(geometry.tiles(), program.is_messages() ? 1 : kTilesUnderWay);

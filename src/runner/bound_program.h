@@ -2,11 +2,12 @@
 //
 // A program bound to a count, a type and an operator: everything but addresses, ready to run again and again.
 //
-// All tiles but the last are equally long, so a stage is bound twice: to a whole tile, and to the last one. Offsets are
-// those of tile 0; the user's buffers are shifted by the tiles before.
+// A stage is bound once for all tiles in a row that are alike: all but the last, and the last one; in a v-form, whose
+// shorter units end before the last tile, more often. Offsets are those of tile 0; the user's buffers are shifted by
+// the tiles before.
 #pragma once
 
-#include <array>
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -18,7 +19,8 @@ namespace ccom {
 struct ProgramBinding {
   DataType type = DataType::Float32;
   ReduceOp op = ReduceOp::Sum;
-  size_t count = 0;  // elements of a unit, as in the C API
+  size_t count = 0;    // elements of a unit, as in the C API
+  UnitLayout units{};  // of a v-form, instead
 };
 
 // A stage of this rank in a tile of one length.
@@ -39,15 +41,18 @@ struct BoundStage {
 struct BoundProgram {
   std::shared_ptr<const CompiledProgram> compiled;
   ProgramBinding binding;
-  size_t tile_bytes = 0;     // of a unit, in the user's buffers
+  size_t tile_bytes = 0;     // of the longest unit, in the user's buffers
   size_t bank_bytes = 0;     // of a tile's scratch
   size_t scratch_bytes = 0;  // that the engine takes for plans under way at a time
   std::vector<Part> order{};
-  std::vector<std::array<BoundStage, 2>> stages{};  // [1]: in the last tile
+  std::vector<std::vector<BoundStage>> kinds{};  // of tiles: their stages
+  std::vector<uint32_t> first_tiles{};           // of each kind
 
   const Program& program() const { return *compiled->program; }
-  const BoundStage& stage(const Part& part) const { return stages[part.stage][part.tile == last_tile ? 1 : 0]; }
-  uint32_t last_tile = 0;
+  const BoundStage& stage(const Part& part) const {
+    const auto next = std::ranges::upper_bound(first_tiles, part.tile);
+    return kinds[static_cast<size_t>(next - first_tiles.begin()) - 1][part.stage];
+  }
 };
 
 Result<std::shared_ptr<const BoundProgram>> bind(std::shared_ptr<const CompiledProgram> compiled,

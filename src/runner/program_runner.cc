@@ -114,7 +114,7 @@ class ProgramRunner::Run {
   }
   Envelope envelope(const Part& part) const {
     Envelope envelope = call_.envelope;
-    envelope.words[4] = part.tile * bound_.stages.size() + part.stage;
+    envelope.words[4] = part.tile * bound_.program().stages.size() + part.stage;
     return envelope;
   }
 

@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "operators.h"
+#include "tests/api/operators.h"
 
 namespace ccom {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A user's operator that does not commute and whose results are exact: maps x -> a x + b modulo 2^32, one after
-// another, as pairs in a uint64; and the worlds that operators are tried in.
+// another, as pairs in a uint64.
 #pragma once
 
 #include <ccom/ccom.h>
@@ -10,7 +10,7 @@
 #include <cstring>
 #include <vector>
 
-#include "worlds.h"
+#include "tests/api/worlds.h"
 
 namespace ccom {
 
@@ -47,23 +47,6 @@ inline std::vector<Affine> all_composed(int nranks, size_t begin, size_t count) 
   std::vector<Affine> all(count);
   for (size_t i = 0; i < count; ++i) all[i] = composed(nranks, begin + i);
   return all;
-}
-
-inline std::vector<World> worlds() {
-  return {{"one", {0}},
-          {"two", {0, 0}},
-          {"three", {0, 0, 0}},
-          {"eight", {0, 0, 0, 0, 0, 0, 0, 0}},
-          {"tcp", {0, 0, 0, 0, 0}, "tcp"},
-          {"shm_messages", {0, 0, 0, 0}, nullptr, nullptr, "recursive_doubling"},
-          {"gather_tree", {0, 0, 0, 0, 0}, "tcp", nullptr, "gather_tree"},
-          {"in_order", {0, 0, 0, 0, 0}, "tcp", nullptr, "reduce:in_order"},
-          {"hosts_2_2", {0, 0, 1, 1}},
-          {"hosts_3_1_2", {0, 0, 0, 1, 2, 2}},
-          {"hosts_in_turn", {0, 1, 0, 1, 0}},
-          {"hosts_of_one", {0, 1, 2}},
-          {"ring_5", {0, 0, 0, 0, 0}, nullptr, "ring:5"},
-          {"torus_2_3", {0, 0, 0, 0, 0, 0}, nullptr, "torus:2x3"}};
 }
 
 }  // namespace ccom

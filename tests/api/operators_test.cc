@@ -7,7 +7,7 @@
 
 #include <atomic>
 
-#include "operators.h"
+#include "tests/api/operators.h"
 
 namespace ccom {
 namespace {

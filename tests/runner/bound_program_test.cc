@@ -44,10 +44,11 @@ TEST(BoundProgram, OwnersExchangeWithTheSameLocalRankOnALaneOfTheTile) {
   RecordedChannels channels;
   const auto program = bound(unequal_allreduce(3), 1, 100000, channels);
   EXPECT_EQ(channels.opened, (std::set<std::pair<Rank, int>>{{4, 0}, {4, 1}, {4, 2}, {4, 3}}));
-  ASSERT_EQ(program->stages.size(), 3U);
+  ASSERT_EQ(program->kinds.size(), 2U);
+  ASSERT_EQ(program->kinds[0].size(), 3U);
   EXPECT_EQ(program->compiled->stages[1].kind, CompiledStage::Kind::Messages);
-  EXPECT_EQ(program->stages[1][0].plans.size(), 4U);
-  EXPECT_EQ(program->last_tile, 6U);  // of 16384 elements
+  EXPECT_EQ(program->kinds[0][1].plans.size(), 4U);
+  EXPECT_EQ(program->first_tiles, (std::vector<uint32_t>{0, 6}));  // of 16384 elements
   EXPECT_EQ(program->tile_bytes, size_t{64} << 10);
   EXPECT_EQ(program->order.size(), 7U * 4);  // inside, start, finish, inside
 }
@@ -65,7 +66,7 @@ TEST(BoundProgram, SlicesOfATileFollowOneAnotherAndTheLastAreShorter) {
   RecordedChannels channels;
   const auto program = bound(unequal_allreduce(3), 0, 16384 + 10, channels);
   for (const size_t last : {0U, 1U}) {
-    const BoundStage& stage = program->stages[0][last];
+    const BoundStage& stage = program->kinds[last][0];
     ASSERT_NE(stage.views, nullptr);
     const size_t length = last == 1 ? 10 : 16384;
     size_t sum = 0;
@@ -76,15 +77,15 @@ TEST(BoundProgram, SlicesOfATileFollowOneAnotherAndTheLastAreShorter) {
     EXPECT_EQ(sum, length);
     EXPECT_EQ(stage.elements, stage.views->block_elements[0]);
   }
-  EXPECT_EQ(program->stages[0][0].output, Memory::Bank);
-  EXPECT_EQ(program->stages[2][0].input, Memory::Output);
+  EXPECT_EQ(program->kinds[0][0].output, Memory::Bank);
+  EXPECT_EQ(program->kinds[0][2].input, Memory::Output);
 }
 
 TEST(BoundProgram, UnitsInARowNeedNoViews) {
   RecordedChannels channels;
   const auto program = bound(unequal_allreduce(1), 0, 1000, channels);
-  EXPECT_EQ(program->stages[0][1].views, nullptr);  // everybody's vector to the leader
-  EXPECT_EQ(program->stages[0][1].elements, 1000U);
+  EXPECT_EQ(program->kinds[0][0].views, nullptr);  // everybody's vector to the leader
+  EXPECT_EQ(program->kinds[0][0].elements, 1000U);
 }
 
 // A group of one in a stage of hosts of one rank and of four.
@@ -97,10 +98,10 @@ TEST(BoundProgram, WhoIsAloneOnItsHostCopies) {
   RecordedChannels channels;
   const auto alone = bound(program, 0, 1000, channels);
   ASSERT_EQ(alone->compiled->stages[0].kind, CompiledStage::Kind::Copy);
-  ASSERT_EQ(alone->stages[0][1].copies.size(), 1U);
-  EXPECT_EQ(alone->stages[0][1].copies[0].from, (UnitAt{Memory::Input, 0}));
-  EXPECT_EQ(alone->stages[0][1].copies[0].to.memory, Memory::Bank);
-  EXPECT_EQ(alone->stages[0][1].copies[0].elements, 1000U);
+  ASSERT_EQ(alone->kinds[0][0].copies.size(), 1U);
+  EXPECT_EQ(alone->kinds[0][0].copies[0].from, (UnitAt{Memory::Input, 0}));
+  EXPECT_EQ(alone->kinds[0][0].copies[0].to.memory, Memory::Bank);
+  EXPECT_EQ(alone->kinds[0][0].copies[0].elements, 1000U);
 }
 
 TEST(CompiledProgram, RefusesUnitsOfAHostStageInSeveralBuffers) {

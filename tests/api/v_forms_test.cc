@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// V-forms give the right results: parts of unlike lengths, none among them, in place and not, packed and with gaps that
+// differ between ranks, from a few bytes to several tiles, on hosts, transports and fabrics of many forms; on streams
+// and in groups, with lists that are gone by then; and sums with the bits of the plain form.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "tests/api/v_form_calls.h"
+#include "tests/api/worlds.h"
+
+namespace ccom {
+namespace {
+
+// With algorithms that plain calls are asked to use: those of v-forms that do not have them choose their own.
+std::vector<World> worlds_of_v_forms() {
+  std::vector<World> all = worlds();
+  all.push_back({"rings_by_messages", {0, 0, 0, 0}, "tcp", nullptr, "ring"});
+  all.push_back({"circulants", {0, 0, 0, 0, 0}, "tcp", nullptr, "circulant"});
+  all.push_back({"trees", {0, 0, 1, 1, 1}, nullptr, nullptr, "tree"});
+  all.push_back({"leaders", {0, 0, 0, 1, 1}, nullptr, nullptr, "hierarchical_leaders"});
+  all.push_back({"sharded", {0, 0, 0, 1, 1, 2, 2, 2}, nullptr, nullptr, "hierarchical_sharded"});
+  all.push_back({"torus_by_name", {0, 0, 0, 0}, nullptr, "torus:2x2", "allgather:torus"});
+  return all;
+}
+
+class VForms : public testing::TestWithParam<World> {};
+
+TEST_P(VForms, GiveEverybodyItsParts) {
+  for (const size_t scale : {0, 1, 50, 3000}) {
+    for (const bool alike : {true, false}) {
+      run_in(GetParam(), [&](int rank, ccomComm_t comm) {
+        EXPECT_EQ(VFormCalls(comm, scale, 0).run(), "");
+        EXPECT_EQ(VFormCalls(comm, scale, alike ? 3 : static_cast<size_t>(rank) + 1).run(), "");
+      });
+    }
+  }
+}
+
+TEST_P(VForms, GiveEverybodyItsPartsInLongCalls) {
+  run_in(GetParam(), [&](int rank, ccomComm_t comm) {
+    EXPECT_EQ(VFormCalls(comm, 150001, 0).run(), "");
+    EXPECT_EQ(VFormCalls(comm, 150001, static_cast<size_t>(rank) + 1).run(), "");
+  });
+}
+
+TEST_P(VForms, WithoutElementsOnlyMeet) {
+  run_in(GetParam(), [&](int, ccomComm_t comm) {
+    int n = 0;
+    ASSERT_EQ(ccomCommCount(comm, &n), ccomSuccess);
+    const std::vector<size_t> none(static_cast<size_t>(n));
+    const auto* const zeros = none.data();
+    EXPECT_EQ(ccomAllGatherV(nullptr, 0, nullptr, zeros, nullptr, ccomInt32, comm, nullptr), ccomSuccess);
+    EXPECT_EQ(ccomReduceScatterV(nullptr, nullptr, zeros, ccomFloat32, ccomAvg, comm, nullptr), ccomSuccess);
+    EXPECT_EQ(ccomGatherV(nullptr, 0, nullptr, zeros, nullptr, ccomInt32, n - 1, comm, nullptr), ccomSuccess);
+    EXPECT_EQ(ccomScatterV(nullptr, zeros, zeros, nullptr, 0, ccomInt32, 0, comm, nullptr), ccomSuccess);
+    EXPECT_EQ(ccomAlltoAllV(nullptr, zeros, nullptr, nullptr, zeros, zeros, ccomInt32, comm, nullptr), ccomSuccess)
+        << ccomGetLastError(nullptr);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Worlds, VForms, testing::ValuesIn(worlds_of_v_forms()),
+                         [](const auto& of) { return of.param.name; });
+
+// A unit of the plain form holds a part and some zeros.
+TEST(VFormsSums, HaveTheBitsOfThePlainFormOnOneHost) {
+  for (const ccomDataType_t type : {ccomFloat32, ccomFloat16, ccomBfloat16}) {
+    run_in({"four", {0, 0, 0, 0}}, [type](int rank, ccomComm_t comm) {
+      const std::vector<size_t> counts{70001, 0, 1000, 9};
+      const size_t longest = counts[0], element = type == ccomFloat32 ? 4 : 2;
+      std::vector<std::byte> plain(4 * longest * element), packed;
+      std::mt19937 random(static_cast<unsigned>(rank));
+      for (size_t to = 0; to < 4; ++to) {
+        for (size_t i = 0; i < counts[to]; ++i) {
+          // Of moderate size in each type: below 1, or a little above.
+          const uint32_t bits = type == ccomFloat32 ? 0x3f000000 | (random() & 0xffffff) : random() & 0x3fff;
+          std::memcpy(plain.data() + (to * longest + i) * element, &bits, element);
+        }
+        packed.insert(packed.end(), plain.begin() + static_cast<std::ptrdiff_t>(to * longest * element),
+                      plain.begin() + static_cast<std::ptrdiff_t>((to * longest + counts[to]) * element));
+      }
+      for (const ccomRedOp_t op : {ccomSum, ccomAvg, ccomMax}) {
+        std::vector<std::byte> wanted(longest * element), got(counts[static_cast<size_t>(rank)] * element);
+        ASSERT_EQ(ccomReduceScatter(plain.data(), wanted.data(), longest, type, op, comm, nullptr), ccomSuccess);
+        ASSERT_EQ(ccomReduceScatterV(packed.data(), got.data(), counts.data(), type, op, comm, nullptr), ccomSuccess)
+            << ccomGetLastError(nullptr);
+        wanted.resize(got.size());
+        EXPECT_EQ(got, wanted) << "rank " << rank << ", type " << type << ", operator " << op;
+      }
+    });
+  }
+}
+
+TEST(VFormsSums, AreTheSameInEveryRunAndOnSeveralHosts) {
+  run_in({"hosts", {0, 0, 0, 1, 1}}, [](int rank, ccomComm_t comm) {
+    const std::vector<size_t> counts{90001, 3, 0, 20000, 5};
+    const size_t total = 110009;
+    std::vector<float> send(total);
+    std::mt19937 random(static_cast<unsigned>(rank));
+    std::normal_distribution<float> normal(0, 1000);
+    for (float& x : send) x = normal(random);
+    std::vector<float> first(counts[static_cast<size_t>(rank)]), again(first.size()), all(total);
+    ASSERT_EQ(ccomReduceScatterV(send.data(), first.data(), counts.data(), ccomFloat32, ccomSum, comm, nullptr),
+              ccomSuccess);
+    ASSERT_EQ(ccomReduceScatterV(send.data(), again.data(), counts.data(), ccomFloat32, ccomSum, comm, nullptr),
+              ccomSuccess);
+    EXPECT_EQ(first, again);
+    ASSERT_EQ(ccomAllReduce(send.data(), all.data(), total, ccomFloat32, ccomSum, comm, nullptr), ccomSuccess);
+    size_t before = 0;
+    for (int r = 0; r < rank; ++r) before += counts[static_cast<size_t>(r)];
+    for (size_t i = 0; i < first.size(); ++i) ASSERT_NEAR(first[i], all[before + i], 0.01) << i;
+  });
+}
+
+TEST(VFormsWithOperators, MultiplyFirstAndKeepRankOrder) {
+  run_in({"hosts", {0, 0, 1, 1}}, [](int rank, ccomComm_t comm) {
+    const std::vector<size_t> counts{5, 0, 700, 2};
+    const std::vector<float> send(707, 2);
+    std::vector<float> recv(counts[static_cast<size_t>(rank)]);
+    float scalar = static_cast<float>(rank + 1);
+    ccomRedOp_t scaled = 0;
+    ASSERT_EQ(ccomRedOpCreatePreMulSum(&scaled, &scalar, ccomFloat32, ccomScalarHostImmediate, comm), ccomSuccess);
+    ASSERT_EQ(ccomReduceScatterV(send.data(), recv.data(), counts.data(), ccomFloat32, scaled, comm, nullptr),
+              ccomSuccess)
+        << ccomGetLastError(nullptr);
+    EXPECT_EQ(recv, std::vector<float>(recv.size(), 2 * (1 + 2 + 3 + 4)));
+    // Left operands in front: a string of ranks, as digits.
+    const ccomRedOpFn append = [](const void* in, void* inout, size_t count, ccomDataType_t, void*) {
+      for (size_t i = 0; i < count; ++i) {
+        const int64_t left = static_cast<const int64_t*>(in)[i], right = static_cast<int64_t*>(inout)[i];
+        int64_t shift = 10;
+        while (shift <= right) shift *= 10;
+        static_cast<int64_t*>(inout)[i] = left * shift + right;
+      }
+      return ccomSuccess;
+    };
+    ccomRedOp_t op = 0;
+    ASSERT_EQ(ccomRedOpCreate(&op, append, nullptr, ccomRedOpOrdered, comm), ccomSuccess);
+    const std::vector<int64_t> digits(707, rank + 1);
+    std::vector<int64_t> all(recv.size());
+    ASSERT_EQ(ccomReduceScatterV(digits.data(), all.data(), counts.data(), ccomInt64, op, comm, nullptr), ccomSuccess)
+        << ccomGetLastError(nullptr);
+    EXPECT_EQ(all, std::vector<int64_t>(all.size(), 1234));
+  });
+}
+
+TEST(VFormsOnStreams, KeepTheirListsAndRunInOrder) {
+  run_in({"three", {0, 0, 0}}, [](int rank, ccomComm_t comm) {
+    ccomStream_t stream = nullptr;
+    ASSERT_EQ(ccomStreamCreate(&stream), ccomSuccess);
+    std::vector<std::vector<int>> all(20, std::vector<int>(1 + 2 + 3, -1));
+    const std::vector<int> send(static_cast<size_t>(rank) + 1, rank);
+    for (std::vector<int>& recv : all) {
+      std::vector<size_t> counts{1, 2, 3}, places{5, 3, 0};
+      ASSERT_EQ(
+          ccomAllGatherV(send.data(), send.size(), recv.data(), counts.data(), places.data(), ccomInt32, comm, stream),
+          ccomSuccess);
+      counts = places = {9, 9, 9};
+    }
+    ASSERT_EQ(ccomStreamSynchronize(stream, -1), ccomSuccess);
+    for (const std::vector<int>& recv : all) EXPECT_EQ(recv, (std::vector<int>{2, 2, 2, 1, 1, 0}));
+    EXPECT_EQ(ccomStreamDestroy(stream), ccomSuccess);
+  });
+}
+
+TEST(VFormsInGroups, RunBesideOtherCalls) {
+  run_in({"hosts", {0, 0, 1, 1}}, [](int rank, ccomComm_t comm) {
+    const size_t own = static_cast<size_t>(rank);
+    std::vector<int> send(own, rank), gathered(6), swapped(4, -1);
+    int sum = rank, got = -1;
+    ASSERT_EQ(ccomGroupStart(), ccomSuccess);
+    {
+      const std::vector<size_t> counts{0, 1, 2, 3}, ones{1, 1, 1, 1};
+      ASSERT_EQ(ccomAllGatherV(send.data(), own, gathered.data(), counts.data(), nullptr, ccomInt32, comm, nullptr),
+                ccomSuccess);
+      ASSERT_EQ(ccomSend(&rank, 1, ccomInt32, (rank + 1) % 4, comm, nullptr), ccomSuccess);
+      ASSERT_EQ(ccomRecv(&got, 1, ccomInt32, (rank + 3) % 4, comm, nullptr), ccomSuccess);
+      const std::vector<size_t> zeros(4);
+      ASSERT_EQ(ccomAlltoAllV(&rank, ones.data(), zeros.data(), swapped.data(), ones.data(), nullptr, ccomInt32, comm,
+                              nullptr),
+                ccomSuccess);
+    }
+    ASSERT_EQ(ccomAllReduce(&sum, &sum, 1, ccomInt32, ccomSum, comm, nullptr), ccomSuccess);
+    ASSERT_EQ(ccomGroupEnd(), ccomSuccess) << ccomGetLastError(nullptr);
+    EXPECT_EQ(gathered, (std::vector<int>{1, 2, 2, 3, 3, 3}));
+    EXPECT_EQ(got, (rank + 3) % 4);
+    EXPECT_EQ(swapped, (std::vector<int>{0, 1, 2, 3}));
+    EXPECT_EQ(sum, 6);
+  });
+}
+
+}  // namespace
+}  // namespace ccom
