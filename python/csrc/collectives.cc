@@ -5,6 +5,7 @@
 #include <cstring>
 #include <map>
 
+#include "parts.h"
 #include "types.h"
 
 namespace ccom_torch {
@@ -38,7 +39,7 @@ class Output {
   at::Tensor plain_;
 };
 
-// A list of equally sized tensors as contiguous memory, in order: in place if they are adjacent, otherwise a copy.
+// A list of tensors as contiguous memory, in order: in place if they are adjacent, otherwise a copy.
 class Row {
  public:
   Row(const Tensors& tensors, bool is_input) : tensors_(tensors) {
@@ -46,8 +47,12 @@ class Row {
       data_ = const_cast<std::byte*>(bytes_of(tensors.front()));
       return;
     }
-    const at::Tensor& first = tensors.front();
-    copy_ = at::empty({static_cast<int64_t>(tensors.size()), first.numel()}, first.options().requires_grad(false));
+    int64_t total = 0;
+    for (const at::Tensor& tensor : tensors) {
+      begins_.push_back(total);
+      total += tensor.numel();
+    }
+    copy_ = at::empty({total}, tensors.front().options().requires_grad(false));
     data_ = static_cast<std::byte*>(copy_.mutable_data_ptr());
     if (!is_input) return;
     for (size_t i = 0; i < tensors.size(); ++i) slot(i).copy_(tensors[i].reshape(-1));
@@ -59,7 +64,7 @@ class Row {
   }
 
  private:
-  at::Tensor slot(size_t i) const { return copy_.select(0, static_cast<int64_t>(i)); }
+  at::Tensor slot(size_t i) const { return copy_.narrow(0, begins_[i], tensors_[i].numel()); }
   bool lies_in_a_row() const {
     const std::byte* next = bytes_of(tensors_.front());
     return std::all_of(tensors_.begin(), tensors_.end(), [&](const at::Tensor& tensor) {
@@ -71,6 +76,7 @@ class Row {
 
   const Tensors& tensors_;
   at::Tensor copy_;
+  std::vector<int64_t> begins_;  // in it
   std::byte* data_ = nullptr;
 };
 
@@ -101,15 +107,18 @@ at::Tensor input_beside(const at::Tensor& input, const at::Tensor& output, const
                                                                                                  : plain;
 }
 
-// The shares are adjacent in [all, all + bytes). An output among them is filled through a copy, because a reduction in
-// place would overwrite the other shares.
+// The shares are adjacent in [all, all + bytes), of `counts` elements, or equal ones. An output among them is filled
+// through a copy, because a reduction in place would overwrite the other shares.
 void reduce_shares(const Member& member, const at::Tensor& output, const void* all, size_t bytes,
-                   const c10d::ReduceOp& op) {
+                   const c10d::ReduceOp& op, const std::vector<size_t>& counts = {}) {
   const Output mine(output);
   const at::Tensor to = overlap(mine.plain(), all, bytes) ? at::empty_like(mine.plain()) : mine.plain();
   const Operator reduction(op, output.scalar_type(), member.comm);
   const Counted data = reduced(output);
-  check(ccomReduceScatter(all, to.mutable_data_ptr(), data.count, data.type, reduction.get(), member.comm, nullptr),
+  void* const target = to.mutable_data_ptr();
+  check(counts.empty()
+            ? ccomReduceScatter(all, target, data.count, data.type, reduction.get(), member.comm, nullptr)
+            : ccomReduceScatterV(all, target, counts.data(), data.type, reduction.get(), member.comm, nullptr),
         member.comm);
   if (!to.is_same(mine.plain())) mine.plain().copy_(to);
   mine.finish();
@@ -189,12 +198,15 @@ void allgather(const Member& member, const at::Tensor& output, const at::Tensor&
 }
 
 void allgather(const Member& member, const Tensors& outputs, const at::Tensor& input) {
-  if (!same_sizes(outputs)) {
-    outputs[static_cast<size_t>(member.rank)].copy_(input);
-    for (int root = 0; root < member.size; ++root) broadcast(member, outputs[static_cast<size_t>(root)], root);
-    return;
-  }
   const at::Tensor mine = plain_input(input);
+  if (!same_sizes(outputs)) {
+    const Outputs all(outputs, {mine});
+    const Parts to = parts_of(all.plain());
+    check(ccomAllGatherV(mine.const_data_ptr(), to.counts[static_cast<size_t>(member.rank)], to.base, to.counts.data(),
+                         to.places.data(), to.type, member.comm, nullptr),
+          member.comm);
+    return all.finish();
+  }
   const Row row(outputs, false);
   const Counted data = moved(input);
   check(ccomAllGather(mine.const_data_ptr(), row.data(), data.count, data.type, member.comm, nullptr), member.comm);
@@ -229,15 +241,15 @@ void reduce_scatter(const Member& member, const at::Tensor& output, const at::Te
 }
 
 void reduce_scatter(const Member& member, const at::Tensor& output, const Tensors& inputs, const c10d::ReduceOp& op) {
-  if (same_sizes(inputs)) {
-    const Row row(inputs, true);
-    return reduce_shares(member, output, row.data(), inputs.size() * inputs.front().nbytes(), op);
+  const Row row(inputs, true);
+  std::vector<size_t> counts;
+  size_t bytes = 0;
+  for (const at::Tensor& input : inputs) {
+    counts.push_back(reduced(input).count);
+    bytes += input.nbytes();
   }
-  for (int root = 0; root < member.size; ++root) {
-    const at::Tensor share = plain_input(inputs[static_cast<size_t>(root)]).clone();
-    reduce(member, share, op, root);
-    if (root == member.rank) output.copy_(share.view(output.sizes()));
-  }
+  if (same_sizes(inputs)) counts.clear();
+  reduce_shares(member, output, row.data(), bytes, op, counts);
 }
 
 void barrier(const Member& member) { check(ccomBarrier(member.comm, nullptr), member.comm); }

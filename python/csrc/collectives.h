@@ -38,8 +38,8 @@ void gather(const Member& member, const Tensors& outputs, const at::Tensor& inpu
 void scatter(const Member& member, const at::Tensor& output, const Tensors& inputs, int root);
 void reduce_scatter(const Member& member, const at::Tensor& output, const at::Tensor& input, const c10d::ReduceOp& op);
 void reduce_scatter(const Member& member, const at::Tensor& output, const Tensors& inputs, const c10d::ReduceOp& op);
-// Rows of the first dimension: the splits are the numbers of rows sent to, and received from, each rank. Empty on all
-// ranks: equal shares.
+// Rows of the first dimension: the splits are the numbers of rows sent to, and received from, each rank. Empty: equal
+// shares. Either all ranks have splits, of either kind, or none has.
 void alltoall(const Member& member, const at::Tensor& output, const at::Tensor& input,
               const std::vector<int64_t>& output_splits, const std::vector<int64_t>& input_splits);
 void alltoall(const Member& member, const Tensors& outputs, const Tensors& inputs);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The sum of sparse tensors: every rank gathers all indices and values, padded to the longest, and adds them in rank
-// order.
+// The sum of sparse tensors: every rank gathers all indices and values, and adds them in rank order.
 #include "collectives.h"
 #include "types.h"
 
@@ -20,16 +19,13 @@ at::Tensor gather_shapes(const Member& member, const at::Tensor& tensor) {
 
 // The ranks' parts, which differ in the first dimension: lengths[r] rows each.
 Tensors gather_rows(const Member& member, const at::Tensor& rows, const at::Tensor& lengths) {
-  std::vector<int64_t> padded_size = rows.sizes().vec();
-  padded_size[0] = lengths.max().item<int64_t>();
-  at::Tensor padded = at::zeros(padded_size, rows.options());
-  padded.narrow(0, 0, rows.size(0)).copy_(rows);
-  padded_size.insert(padded_size.begin(), member.size);
-  const at::Tensor all = at::empty(padded_size, rows.options());
-  allgather(member, all, padded);
+  std::vector<int64_t> size = rows.sizes().vec();
   Tensors pieces;
-  for (int64_t rank = 0; rank < member.size; ++rank)
-    pieces.push_back(all[rank].narrow(0, 0, lengths[rank].item<int64_t>()));
+  for (int64_t rank = 0; rank < member.size; ++rank) {
+    size[0] = lengths[rank].item<int64_t>();
+    pieces.push_back(at::empty(size, rows.options()));
+  }
+  allgather(member, pieces, rows);
   return pieces;
 }
 

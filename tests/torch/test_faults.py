@@ -129,6 +129,9 @@ DIFFERENCES = {
     "shapes": ("count 10", "count 11"), "large_shapes": ("count 3000000", "count 3100000"),
     "types": ("float32", "float64"), "operators": ("sum", "max"), "roots": ("broadcast", "root"),
     "order": ("allreduce", "broadcast"), "asynchronous_order": ("allreduce", "broadcast"),
+    "splits": ("entry 2 of sendcounts of rank 1 is 3, entry 1 of recvcounts of rank 2 is 2",),
+    "lists": ("sendcount of rank 2 is 3, entry 2 of recvcounts of rank 1 is 4",),
+    "splits_or_none": ("alltoall float32 count 2", "alltoallv float32"),
 }
 
 

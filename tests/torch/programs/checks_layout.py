@@ -175,6 +175,42 @@ def check_outputs_that_are_rows_of_one_tensor(job):
     job.expect_equal(reverse.flip(0), whole, "all_gather into rows from the last to the first")
 
 
+def check_unequal_parts_of_any_layout(job):
+    if not job.is_ccom:
+        return
+    sizes = [3 * rank + 2 for rank in range(job.ranks)]
+    sent = [expected.values(rank, (size,), torch.float) for rank, size in enumerate(sizes)]
+
+    def expect_parts(outputs, what):
+        for rank, output in enumerate(outputs):
+            job.expect_equal(output.clone(), sent[rank], f"{what}, part of {rank}")
+
+    whole = torch.full((sum(sizes) + job.ranks,), -7.0)
+    backwards = [part[1:] for part in whole.split([size + 1 for size in reversed(sizes)])][::-1]
+    dist.all_gather(backwards, sent[job.rank])
+    expect_parts(backwards, "all_gather from the last to the first")
+    job.expect(int((whole == -7).sum()) == job.ranks, "all_gather wrote between its outputs")
+    columns = torch.full((max(sizes), 2 * job.ranks), -7.0)
+    outputs = [columns[:size, 2 * rank] for rank, size in enumerate(sizes)]
+    dist.all_gather(outputs, sent[job.rank])
+    expect_parts(outputs, "all_gather into columns")
+    job.expect(bool((columns[:, 1::2] == -7).all()), "all_gather wrote between columns")
+    in_place = list(torch.zeros(sum(sizes)).split(sizes))
+    in_place[job.rank].copy_(sent[job.rank])
+    dist.all_gather(in_place, in_place[job.rank])
+    expect_parts(in_place, "all_gather in place")
+    shares = list(torch.ones(sum(sizes)).split(sizes))
+    dist.reduce_scatter(shares[job.rank], shares)
+    job.expect_equal(shares[job.rank].clone(), torch.full((sizes[job.rank],), float(job.ranks)), "reduce_scatter in place")
+    # From rank r to rank s go r + 2 s elements, out of and into the same memory.
+    to, of = [job.rank + 2 * s for s in range(job.ranks)], [r + 2 * job.rank for r in range(job.ranks)]
+    memory = torch.full((max(sum(to), sum(of)),), float(job.rank))
+    outputs = list(memory[:sum(of)].split(of))
+    dist.all_to_all(outputs, list(memory[:sum(to)].split(to)))
+    for rank, output in enumerate(outputs):
+        job.expect_equal(output.clone(), torch.full((of[rank],), float(rank)), f"all_to_all in place, from {rank}")
+
+
 def check_parameters_that_need_a_gradient(job):
     for make in (lambda: torch.nn.Parameter(torch.ones(8)), lambda: torch.ones(8, requires_grad=True)):
         tensor = make()

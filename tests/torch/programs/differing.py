@@ -47,6 +47,18 @@ def asynchronous_order(rank):
         work.wait()
 
 
+def splits(rank):
+    dist.all_to_all_single(torch.zeros(6), torch.ones(6 + (rank == 1)), [2, 2, 2], [2, 2, 2 + (rank == 1)])
+
+
+def lists(rank):
+    dist.all_gather([torch.zeros(size) for size in (1, 2, 3 + (rank == 1))], torch.ones(rank + 1))
+
+
+def splits_or_none(rank):
+    dist.all_to_all_single(torch.zeros(6), torch.ones(6), *([] if rank == 1 else [[2, 2, 2], [2, 2, 2]]))
+
+
 def late(rank):
     if rank == 1:
         time.sleep(2.5)
