@@ -57,6 +57,9 @@ Cost recursive_doubling_cost(const Level& level, double n);
 Cost level_cost(const Level& level, double n, bool down);
 int level_roundings(const Level& level);
 
+// Of each round: of bit 1, 2, 4, ...
+std::vector<Cost> bruck_alltoall_costs(double p, double n);
+
 // Within hosts and across them.
 struct RadixCost {
   Cost inside, across;

@@ -17,6 +17,7 @@ Plan message_plan(const MessageAlgorithm& algorithm, const Call& call) {
     case Kind::Trees: return tree_plan(call, algorithm.trees, algorithm.name);
     case Kind::Radix: return mixed_radix_plan(call, algorithm.radix, algorithm.name);
     case Kind::Pairwise: return pairwise_alltoall_plan(call);
+    case Kind::Bruck: return bruck_alltoall_plan(call);
     case Kind::Routed: {
       Call gather = call;
       gather.collective = Collective::AllGather;

@@ -89,6 +89,7 @@ struct MessageAlgorithm {
     Trees,     // trees
     Radix,     // radix
     Pairwise,  // alltoall: everybody with everybody; send and receive
+    Bruck,     // alltoall: by the bits of the way
     Routed,    // alltoall over an allgather by staged, or by tree if that is set
     Blocks,    // every block goes straight from those who give it to those who get it (block_exchange_plan)
     Explicit,  // plans: one for each member, as a plan file gives them

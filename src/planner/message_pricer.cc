@@ -247,6 +247,23 @@ Price price_pairwise(const Mediums& mediums, double n) {
   return price;
 }
 
+// A round is over when the slowest message has come, which crosses hosts if there are several; as many ranks of a host
+// have such as it goes on by, all of them at most. Blocks are packed for it, and put into place in the end.
+Price price_bruck(const Mediums& mediums, double n) {
+  const std::vector<Cost> rounds = bruck_alltoall_costs(mediums.view().nranks, n);
+  Phases phases(mediums);
+  double distance = 1, copied = n;
+  for (const Cost& round : rounds) {
+    const bool crosses = mediums.view().hosts > 1;
+    phases.add(round, crosses ? mediums.across(std::min(distance, mediums.flows(false))) : mediums.inside(round.bytes));
+    copied += round.bytes;
+    distance *= 2;
+  }
+  Price price = phases.price();
+  price.add(Medium::kPorts, 0, copied * mediums.local_ns(copied));
+  return price;
+}
+
 // Round by round of messages that wait for one another, each as long as its busiest wire. Nothing is added if the plans
 // do not fit each other, which their proof will say.
 Price price_plans(const Mediums& mediums, double n, std::span<const Plan> plans) {
@@ -278,6 +295,7 @@ Price price_of(const Mediums& mediums, const Question& question, const MessageAl
     case MessageAlgorithm::Kind::Trees: return price_trees(mediums, question.collective, n, algorithm.trees);
     case MessageAlgorithm::Kind::Radix: return price_radix(mediums, n, algorithm.radix);
     case MessageAlgorithm::Kind::Pairwise: return price_pairwise(mediums, n);
+    case MessageAlgorithm::Kind::Bruck: return price_bruck(mediums, n);
     case MessageAlgorithm::Kind::Routed: {
       const double all = n * mediums.view().nranks;
       return algorithm.tree.parent.empty() ? staged(Collective::AllGather, all)

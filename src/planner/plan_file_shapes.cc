@@ -280,6 +280,7 @@ std::string wrong_with(const MessageAlgorithm& algorithm, const AlgorithmUse& us
       if (!all) return "radix does not serve this collective";
       break;
     case Kind::Pairwise:
+    case Kind::Bruck:
     case Kind::Routed:
       if (collective != Collective::AllToAll) return "serves alltoall only";
       break;

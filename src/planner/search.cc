@@ -286,6 +286,7 @@ class Search {
 
   void find_alltoall() {
     add({"pairwise", MessageAlgorithm::Kind::Pairwise}, view_.all_linked ? "" : kNoLinks);
+    add({"bruck", MessageAlgorithm::Kind::Bruck}, view_.fabric == nullptr ? "" : "is for ranks without a fabric");
     const auto shape = machine_levels(view_, Pattern::Circulant);
     if (view_.all_linked) {
       add({"routed", MessageAlgorithm::Kind::Routed, flat(Pattern::Ring)});

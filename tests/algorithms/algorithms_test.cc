@@ -10,6 +10,7 @@
 #include <set>
 
 #include "algorithms/collectives.h"
+#include "algorithms/cost.h"
 #include "algorithms/cycles.h"
 #include "plan/print.h"
 #include "tests/algorithms/prove.h"
@@ -214,10 +215,11 @@ Plan routed(const Call& call, const Staged& shape) {
   return routed_alltoall_plan(call, staged_plan({Collective::AllGather, call.rank, call.nranks, -1, false}, shape, ""));
 }
 
-TEST(AllToAll, PairwiseAndRoutedAreProved) {
+TEST(AllToAll, PairwiseBruckAndRoutedAreProved) {
   for (int n = 1; n <= kMaxRanks; ++n) {
     for (const bool in_place : {false, true}) {
       prove(Collective::AllToAll, n, -1, in_place, pairwise_alltoall_plan);
+      prove(Collective::AllToAll, n, -1, in_place, bruck_alltoall_plan);
       if (n > 12) continue;
       const Staged ring = flat(Pattern::Ring, n);
       prove(Collective::AllToAll, n, -1, in_place, [&](const Call& call) { return routed(call, ring); });
@@ -229,6 +231,24 @@ TEST(AllToAll, PairwiseAndRoutedAreProved) {
   prove(Collective::AllToAll, 9, -1, false, [&](const Call& call) {
     return routed_alltoall_plan(call, tree_plan({Collective::AllGather, call.rank, call.nranks, -1, false}, tree, ""));
   });
+}
+
+TEST(AllToAll, BruckSendsOneMessageInEachOfTheRoundsOfItsCost) {
+  for (int n = 1; n <= kMaxRanks; ++n) {
+    const std::vector<Cost> rounds = bruck_alltoall_costs(n, n);  // blocks of one byte
+    EXPECT_EQ(rounds.size(), n == 1 ? 0U : static_cast<size_t>(std::bit_width(static_cast<unsigned>(n - 1))));
+    for (Rank rank = 0; rank < n; ++rank) {
+      const Plan plan = bruck_alltoall_plan({Collective::AllToAll, rank, n, -1, false});
+      size_t round = 0;
+      for (const Step& step : plan.steps) {
+        if (step.kind != StepKind::Send) continue;
+        ASSERT_LT(round, rounds.size());
+        EXPECT_EQ(step.count, rounds[round].bytes) << "round " << round << " of " << n;
+        ++round;
+      }
+      EXPECT_EQ(round, rounds.size());
+    }
+  }
 }
 
 }  // namespace

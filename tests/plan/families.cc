@@ -117,6 +117,7 @@ std::vector<Family> make_families() {
   }
   add_fabrics(list);
   list.push_back({"pairwise", Collective::AllToAll, always, pairwise_alltoall_plan});
+  list.push_back({"bruck", Collective::AllToAll, always, bruck_alltoall_plan});
   list.push_back({"routed", Collective::AllToAll, always, [](const Call& call) {
                     return routed_alltoall_plan(call, staged_plan({Collective::AllGather, call.rank, call.nranks},
                                                                   flat_shape(Pattern::Ring, call.nranks), ""));

@@ -48,14 +48,16 @@ void prove_all_candidates(const Topology& topology) {
     for (const Candidate& candidate : choice->candidates) {
       if (!candidate.legal) continue;
       std::vector<Plan> plans;
-      for (Rank r = 0; r < n; ++r) plans.push_back(message_plan(candidate.program.stages[0].messages, {collective, r, n, root, false}));
+      for (Rank r = 0; r < n; ++r)
+        plans.push_back(message_plan(candidate.program.stages[0].messages, {collective, r, n, root, false}));
       const Result<VerifyReport> report = verify(plans);
       EXPECT_TRUE(report) << report.error().message();
       for (const Plan& plan : plans) {
         for (const Step& step : plan.steps) {
           if (step.is_transfer()) {
             ASSERT_TRUE(topology.linked(plan.rank, step.peer))
-                << name_of(collective) << " " << candidate.program.algorithm << ": " << plan.rank << " -> " << step.peer;
+                << name_of(collective) << " " << candidate.program.algorithm << ": " << plan.rank << " -> "
+                << step.peer;
           }
         }
       }
@@ -140,7 +142,8 @@ TEST(Planner, RoundingsAreWhatTheVerifierCounts) {
   for (const Candidate& candidate : choice->candidates) {
     if (!candidate.legal) continue;
     std::vector<Plan> plans;
-    for (Rank r = 0; r < 6; ++r) plans.push_back(message_plan(candidate.program.stages[0].messages, {Collective::AllReduce, r, 6, -1, false}));
+    for (Rank r = 0; r < 6; ++r)
+      plans.push_back(message_plan(candidate.program.stages[0].messages, {Collective::AllReduce, r, 6, -1, false}));
     EXPECT_LE(verify(plans)->max_roundings, candidate.roundings) << candidate.program.algorithm;
   }
 }
@@ -148,9 +151,10 @@ TEST(Planner, RoundingsAreWhatTheVerifierCounts) {
 TEST(Planner, ObeysForcedNamesAndExplainsRefusals) {
   const Topology plain = make_topology({4});
   EXPECT_EQ(choose(plain, {.forced = "ring"}, {Collective::AllReduce, 8, false, -1})->program().algorithm, "ring");
-  EXPECT_EQ(
-      choose(plain, {.forced = "broadcast:star,allreduce:circulant"}, {Collective::AllReduce, 8, false, -1})->program().algorithm,
-      "circulant");
+  EXPECT_EQ(choose(plain, {.forced = "broadcast:star,allreduce:circulant"}, {Collective::AllReduce, 8, false, -1})
+                ->program()
+                .algorithm,
+            "circulant");
   // A name that another collective has does not disturb this one.
   EXPECT_TRUE(choose(plain, {.forced = "ring"}, {Collective::Broadcast, 8, false, 0}));
   const Result<Choice> unknown = choose(plain, {.forced = "rign"}, {Collective::AllReduce, 8, false, -1});
@@ -169,7 +173,8 @@ TEST(Planner, BareNamesOfFabricAlgorithmsApplyWhereTheyExist) {
   for (const char* name : {"swing", "swing_latency", "rings", "mixed_radix", "double_tree", "hierarchical_radix"}) {
     EXPECT_TRUE(choose(topology, {.forced = name}, {Collective::Gather, 4096, false, 0})) << name;
   }
-  EXPECT_EQ(choose(topology, {.forced = "rings"}, {Collective::AllReduce, 4096, false, -1})->program().algorithm, "rings");
+  EXPECT_EQ(choose(topology, {.forced = "rings"}, {Collective::AllReduce, 4096, false, -1})->program().algorithm,
+            "rings");
   EXPECT_FALSE(choose(topology, {.forced = "swnig"}, {Collective::Gather, 4096, false, 0}));
 }
 
@@ -199,6 +204,26 @@ TEST(Planner, TellsForcedNamesThatNoCallCanUse) {
   EXPECT_EQ(useless(make_topology({1}), "swing"), "") << "one rank sends nothing";
   EXPECT_NE(useless(pair, "hierarchical").find("no call of these 2 ranks can use it"), std::string::npos);
   EXPECT_NE(useless(pair, "ring,broadcast:torus").find("broadcast has no algorithm 'torus'"), std::string::npos);
+}
+
+TEST(Planner, SendsShortAlltoallsOfManyHostsInFewRounds) {
+  const auto chosen = [](const std::vector<int>& hosts, size_t bytes) {
+    const Result<Choice> choice =
+        choose(make_topology(hosts), {.shared_memory = true}, {Collective::AllToAll, bytes, false, -1});
+    EXPECT_TRUE(choice) << choice.error().message();
+    return choice->program().algorithm;
+  };
+  const std::vector<int> many(128, 1), many_of_four(64, 4);
+  EXPECT_EQ(chosen(many, size_t{8} << 10), "bruck");
+  EXPECT_EQ(chosen(many_of_four, size_t{8} << 10), "bruck");
+  EXPECT_EQ(chosen(many, size_t{4} << 20), "pairwise");
+  EXPECT_EQ(chosen(many_of_four, size_t{4} << 20), "hierarchical_sharded");
+  EXPECT_EQ(chosen({1, 1, 1, 1}, 64), "pairwise");
+  EXPECT_EQ(chosen({4, 4}, 64), "hierarchical_sharded");
+  const Result<Choice> on_fabric =
+      choose(make_topology({4}, "full:4"), {.forced = "alltoall:bruck"}, {Collective::AllToAll, 1024, false, -1});
+  ASSERT_FALSE(on_fabric);
+  EXPECT_EQ(on_fabric.error().code(), Code::NotSupported);
 }
 
 TEST(Planner, ExplainsInJson) {

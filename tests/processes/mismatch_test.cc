@@ -81,7 +81,8 @@ constexpr const char* kTransports[] = {"shm", "tcp", "ofi", "mixed"};
 constexpr const char* kMemoryAlgorithms[] = {"node", "one_shot", "two_shot"};
 constexpr const char* kMessageAlgorithms[] = {"ring",  "recursive_doubling", "circulant",   "swing",    "swing_latency",
                                               "rings", "mixed_radix",        "double_tree", "tree",     "direct",
-                                              "star",  "binomial",           "knomial4",    "knomial8", "pairwise"};
+                                              "star",  "binomial",           "knomial4",    "knomial8", "pairwise",
+                                              "bruck"};
 
 void add_by_algorithm(std::vector<Combination>& all) {
   const auto add = [&all](const char* transport, const char* algorithm) {
