@@ -618,7 +618,11 @@ CCOM_API ccomResult_t ccomRecv(void* recv, size_t count, ccomDataType_t type, in
 /* Calls between Start and End (of one thread, nestable) are collected and issued at the outermost End, on all
  * communicators at the same time; those on the NULL stream are complete when End returns. On one communicator and
  * stream they run in order, adjacent sends and receives together; use one stream per communicator within a group. End
- * returns the first error. An invalid argument is reported by the call itself, which then does not change the group. */
+ * returns the first error. An invalid argument is reported by the call itself, which then does not change the group.
+ *
+ * Adjacent collectives of one kind, type, operator and root, of at most 64 KiB together, may run as one, with the bits
+ * of separate calls, unless one needs or overwrites what another has: so all ranks must make such calls in a group, or
+ * none; otherwise they are different calls (ccomMismatch). */
 CCOM_API ccomResult_t ccomGroupStart(void);
 /* Ends what ccomGroupStart began. Without an open group in this thread: ccomInvalidUsage. */
 CCOM_API ccomResult_t ccomGroupEnd(void);

@@ -108,14 +108,9 @@ SumOrder kept_order(const MessageAlgorithm& algorithm, int members) {
 }
 
 // Sums of memory domains are exchanged between ranks of several.
-bool has_domains(const NodeChoice& choice) {
-  return choice.staged.scheme == NodeScheme::Domains || choice.readable.scheme == NodeScheme::Domains ||
-         choice.mapped.scheme == NodeScheme::Domains;
-}
-
 SumOrder kept_order(const Stage& stage, size_t members) {
   if (stage.where != Stage::Where::Host) return kept_order(stage.messages, static_cast<int>(members));
-  return has_domains(stage.node) ? SumOrder::Any : SumOrder::Canonical;
+  return stage.node.has_scheme(NodeScheme::Domains) ? SumOrder::Any : SumOrder::Canonical;
 }
 
 }  // namespace

@@ -7,6 +7,7 @@ namespace ccom {
 namespace {
 
 constexpr uint64_t kPreMultiplied = 0x80;  // in the operator's byte
+constexpr uint64_t kIsGroup = 0x40;        // likewise
 constexpr uint64_t kIsV = 0x80;            // in the collective's
 
 uint64_t index_of(uint64_t kind) { return kind & 0xff & ~kIsV; }
@@ -32,6 +33,7 @@ std::string operation_text(uint64_t kind) {
   if (is_reduction(kind))
     text.append(" ").append(name_of(parts.op)).append(parts.premultiplied ? " (premultiplied)" : "");
   if (is_reduction(kind) && is_user(parts.op)) text.append(" ").append(std::to_string(parts.user_operator));
+  if (parts.is_group) text.append(" of a group");
   return text;
 }
 
@@ -44,20 +46,22 @@ std::string root_text(uint64_t kind) {
 
 // Bytes: collective, type, operator, two of the user's operator, three of the root.
 uint64_t kind_of(Collective collective, DataType type, ReduceOp op, bool premultiplied, Rank root,
-                 uint16_t user_operator, bool is_v) {
+                 uint16_t user_operator, bool is_v, bool is_group) {
   const uint64_t operation = reduces(collective) ? static_cast<uint64_t>(op) | (premultiplied ? kPreMultiplied : 0) : 0;
-  return static_cast<uint64_t>(collective) | (is_v ? kIsV : 0) | static_cast<uint64_t>(type) << 8 | operation << 16 |
-         static_cast<uint64_t>(user_operator) << 24 | static_cast<uint64_t>(static_cast<int64_t>(root)) << 40;
+  return static_cast<uint64_t>(collective) | (is_v ? kIsV : 0) | static_cast<uint64_t>(type) << 8 |
+         (operation | (is_group ? kIsGroup : 0)) << 16 | static_cast<uint64_t>(user_operator) << 24 |
+         static_cast<uint64_t>(static_cast<int64_t>(root)) << 40;
 }
 
 CallKind parts_of(uint64_t kind) {
   return {static_cast<Collective>(index_of(kind)),
           static_cast<DataType>(kind >> 8 & 0xff),
-          static_cast<ReduceOp>(kind >> 16 & 0x7f),
+          static_cast<ReduceOp>(kind >> 16 & 0x3f),
           (kind >> 16 & kPreMultiplied) != 0,
           static_cast<Rank>(static_cast<int64_t>(kind) >> 40),
           static_cast<uint16_t>(kind >> 24),
-          (kind & kIsV) != 0};
+          (kind & kIsV) != 0,
+          (kind >> 16 & kIsGroup) != 0};
 }
 
 std::string call_name(Collective collective, bool is_v) {

@@ -36,9 +36,9 @@ constexpr uint64_t extend(uint64_t history, const CallDescriptor& call) {
 
 // premultiplied: the operator is a PreMulSum, whose multiplier itself may differ between ranks. root: -1 for none;
 // below 2^23. user_operator: the number of a user's operator, 0 for others. is_v: the v-form, whose counts are compared
-// elsewhere and are no part of descriptors (comm/shares.h).
+// elsewhere and are no part of descriptors (comm/shares.h). is_group: several calls of a group as one.
 uint64_t kind_of(Collective collective, DataType type, ReduceOp op, bool premultiplied, Rank root,
-                 uint16_t user_operator = 0, bool is_v = false);
+                 uint16_t user_operator = 0, bool is_v = false, bool is_group = false);
 // What kind_of() was given. Of a kind from another process the parts may be no values of their types.
 struct CallKind {
   Collective collective = Collective::AllReduce;
@@ -48,6 +48,7 @@ struct CallKind {
   Rank root = -1;
   uint16_t user_operator = 0;
   bool is_v = false;
+  bool is_group = false;
   friend bool operator==(const CallKind&, const CallKind&) = default;
 };
 CallKind parts_of(uint64_t kind);

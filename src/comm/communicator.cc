@@ -138,13 +138,27 @@ Status Communicator::run(Ticket ticket, const std::vector<Request>& requests) {
         while (i + count < requests.size() && requests[i + count].collective == Collective::SendReceive) ++count;
         status = run_transfers(&requests[i], count);
       } else {
-        status = run_in_turn(requests[i]);
+        count = std::max<size_t>(count_fused(std::span(requests).subspan(i)), 1);
+        status = run_neighbours(std::span(requests).subspan(i, count));
       }
       if (first.is_ok()) first = status;
       i += count;
     }
     return first;
   });
+}
+
+// Collectives of a group that follow one another: several are to be fused.
+Status Communicator::run_neighbours(std::span<const Request> calls) {
+  if (calls.size() > 1) {
+    if (std::optional<Status> status = run_fused(calls)) return *std::move(status);
+  }
+  Status first;
+  for (const Request& call : calls) {
+    const Status status = run_in_turn(call);
+    if (first.is_ok()) first = status;
+  }
+  return first;
 }
 
 // An allgather of what ranks tell one another; all: that of each rank.
@@ -315,7 +329,7 @@ Communicator::Usage Communicator::usage() {
   const Status done = in_turn(place, [&] {
     usage.bytes_sent_to = engine_->bytes_sent_to();
     usage.memory_bytes = links_->memory_bytes() + engine_->memory_bytes() + runner_->memory_bytes() +
-                         multiplied_.capacity() + (host_ == nullptr ? 0 : host_->memory_bytes());
+                         multiplied_.capacity() + packed_.capacity() + (host_ == nullptr ? 0 : host_->memory_bytes());
     return Status();
   });
   CCOM_ASSERT(done.is_ok() || !status().is_ok());

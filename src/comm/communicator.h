@@ -8,6 +8,7 @@
 #include <atomic>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -195,6 +196,11 @@ class Communicator final : public CallNames {
   Status gather_packed(const Envelope& envelope, const Request& asked, const UnitLayout& units);
   Status exchange(const Envelope& envelope, const Request& asked);
   Status exchange_routed(const Envelope& envelope, const Request& asked);
+  size_t count_fused(std::span<const Request> calls);
+  bool have_equal_sums(std::span<const Request> calls, size_t elements);
+  bool are_independent(std::span<const Request> calls) const;
+  Status run_neighbours(std::span<const Request> calls);
+  std::optional<Status> run_fused(std::span<const Request> calls);
   Result<std::unique_ptr<std::byte[]>> room_for(const Envelope& envelope, size_t bytes);
   bool is_finalized() const { return is_finalized_.load(std::memory_order_relaxed); }
   Status refuse_finalized() const;
@@ -244,6 +250,7 @@ class Communicator final : public CallNames {
   uint64_t history_ = 0;                           // of them, see numbered()
   std::vector<uint64_t> sent_to_, received_from_;  // calls of SendReceive, by peer
   std::vector<std::byte> multiplied_;              // inputs of a premultiplied sum
+  std::vector<std::byte> packed_;                  // buffers of calls of a group that run as one
   Mutex consensus_mutex_;                          // rounds of agreement
   mutable Mutex failed_mutex_;
   FailedCall failed_ CCOM_GUARDED_BY(failed_mutex_);

@@ -10,7 +10,7 @@ Envelope describe(const Request& request, uint64_t communicator, uint64_t number
   const bool premultiplied = request.multiplier != nullptr;
   const uint16_t user_operator = request.user != nullptr ? request.user->number() : 0;
   const uint64_t kind = kind_of(request.collective, request.type, request.op, premultiplied, request.root,
-                                user_operator, request.shares != nullptr);
+                                user_operator, request.shares != nullptr, request.is_group);
   return {{communicator, number, request.count, kind, tile}};
 }
 

@@ -17,9 +17,10 @@ struct Request {
   Collective collective = Collective::AllReduce;
   DataType type = DataType::Float32;
   ReduceOp op = ReduceOp::Sum;
-  bool sends = false;  // SendReceive: this end
-  Rank root = -1;      // rooted collectives
-  Rank peer = -1;      // SendReceive
+  bool sends = false;     // SendReceive: this end
+  bool is_group = false;  // several calls of a group as one
+  Rank root = -1;         // rooted collectives
+  Rank peer = -1;         // SendReceive
   const std::byte* input = nullptr;
   std::byte* output = nullptr;
   size_t count = 0;                       // as in the C API; 0 of v-forms

@@ -40,7 +40,6 @@ class PreparedTask {
   uint32_t least_parts() const { return least_parts_[way_]; }
   // In place, this rank writes to a unit of its input that others read as well.
   bool overwrites_input() const { return overwrites_input_; }
-  bool has_scheme(NodeScheme scheme) const;
 
   // Its phase 0 is the same for every reach, if this rank's input is not reached.
   const NodePlan& opening(bool in_place);

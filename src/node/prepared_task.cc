@@ -69,11 +69,6 @@ PreparedTask::PreparedTask(NodeTask task, std::vector<NodeChoice> ways, Rank loc
   }
 }
 
-bool PreparedTask::has_scheme(NodeScheme scheme) const {
-  const NodeChoice& used = choice();
-  return used.staged.scheme == scheme || used.readable.scheme == scheme || used.mapped.scheme == scheme;
-}
-
 PreparedTask::Made& PreparedTask::made(bool in_place, std::span<const Reach> reach) {
   const auto found = std::ranges::find_if(made_, [&](const Made& made) {
     return made.way == way_ && made.in_place == in_place && std::ranges::equal(made.reach, reach);

@@ -29,7 +29,7 @@ Status TiledCall::run() {
   // Lines that were just read, or that others read next, are better kept.
   const bool just_read = call_.in_place && call_.task->task().collective != Collective::AllGather;
   streams_ = call_.task->choice().streams && !just_read && !room_.buffers.is_any_output_remote();
-  if (plan->staged) CCOM_TRY(room_.staging.reserve(call_.task->has_scheme(NodeScheme::Domains)));
+  if (plan->staged) CCOM_TRY(room_.staging.reserve(call_.task->choice().has_scheme(NodeScheme::Domains)));
   CCOM_TRY(run_tiles(*plan));
   if (plan->staged) room_.staging.advance(geometry_->tiles());
   if (room_.choices.is_timed()) room_.choices.end(begin_ns, monotonic_ns());
@@ -50,7 +50,7 @@ Status TiledCall::open() {
   std::memcpy(barrier.payload() + sizeof mine, &said, sizeof said);
   if (!mine.input.is_reached()) {
     geometry_.emplace(call_, opening, room_.staging.layout());
-    CCOM_TRY(room_.staging.reserve(call_.task->has_scheme(NodeScheme::Domains)));
+    CCOM_TRY(room_.staging.reserve(call_.task->choice().has_scheme(NodeScheme::Domains)));
     CCOM_TRY(run_phase(opening.phases[0], 0));
   }
   barrier.arrive();

@@ -121,6 +121,10 @@ struct NodeChoice {
   size_t tile_bytes = SIZE_MAX;  // of what a rank stages at a time; staging memory may allow less
 
   const NodeShape& shape_for(std::span<const Reach> reach) const;
+  // Whether any reach takes it.
+  bool has_scheme(NodeScheme scheme) const {
+    return staged.scheme == scheme || readable.scheme == scheme || mapped.scheme == scheme;
+  }
   friend bool operator==(const NodeChoice&, const NodeChoice&) = default;
 };
 

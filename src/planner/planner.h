@@ -107,6 +107,13 @@ bool claims_lines(const LineCosts& lines);
 // 0 where tiny calls of many ranks need another way.
 size_t small_call_bytes(const Topology& topology, int host);
 
+// Which neighbouring calls of a group run as one: so many at least, and so many bytes of the largest buffer of them
+// all. is_small: each call alone is (small_call_bytes()).
+struct Fusing {
+  size_t least_calls, most_bytes;
+};
+Fusing fusing(bool is_small);
+
 // How many channels to each peer the programs may use that choose() may choose.
 std::vector<int> channels_by_peer(const Topology& topology, const Settings& settings, Rank rank);
 

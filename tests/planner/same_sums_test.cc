@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which programs are known to give sums the same bits wherever their operands lie: those that combine at once, on one
+// host and on several, whoever crosses; not rings, trees or halvings. That it is so is shown by bits
+// (tests/api/fusion_test.cc).
+#include "algorithms/same_sums.h"
+
+#include <gtest/gtest.h>
+
+#include "planner/planner.h"
+#include "topology/topology.h"
+
+namespace ccom {
+namespace {
+
+Topology hosts_of(const std::vector<int>& hosts) {
+  std::vector<RankView> views;
+  for (size_t host = 0; host < hosts.size(); ++host) {
+    for (int i = 0; i < hosts[host]; ++i) {
+      RankView& view = views.emplace_back();
+      view.host.id = view.host.name = "host" + std::to_string(host);
+      view.host.cpus = 8;
+    }
+  }
+  return *merge(views);
+}
+
+Program program_of(const std::vector<int>& hosts, const char* algorithm, size_t bytes) {
+  const Settings settings{.forced = algorithm, .shared_memory = true};
+  const Result<Choice> choice = choose(hosts_of(hosts), settings, {Collective::AllReduce, bytes, false, -1});
+  EXPECT_TRUE(choice) << choice.error().message();
+  return choice->program();
+}
+
+TEST(SameSums, AreThoseOfProgramsThatCombineAtOnce) {
+  const auto alike = [](const std::vector<int>& hosts, const char* a, const char* b) {
+    return sums_alike(program_of(hosts, a, 64), program_of(hosts, b, 32768));
+  };
+  EXPECT_TRUE(alike({4}, "", "")) << "through memory, by one barrier and by tiles";
+  EXPECT_TRUE(alike({4}, "one_shot", "two_shot"));
+  EXPECT_TRUE(alike({3, 3}, "hierarchical_leaders", "hierarchical_sharded"));
+  EXPECT_FALSE(alike({4}, "", "one_shot")) << "nothing is known of memory and messages together";
+  EXPECT_FALSE(alike({3, 3}, "", "two_shot")) << "hosts first, or all ranks at once";
+  for (const char* algorithm : {"ring", "circulant", "recursive_doubling", "tree"})
+    EXPECT_FALSE(alike({5}, algorithm, algorithm)) << algorithm;
+}
+
+}  // namespace
+}  // namespace ccom
