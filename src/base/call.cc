@@ -6,10 +6,6 @@
 namespace ccom {
 namespace {
 
-constexpr uint64_t kPreMultiplied = 0x80;  // in the operator's byte
-constexpr uint64_t kIsGroup = 0x40;        // likewise
-constexpr uint64_t kIsV = 0x80;            // in the collective's
-
 uint64_t index_of(uint64_t kind) { return kind & 0xff & ~kIsV; }
 
 // Kinds come from other processes.
@@ -43,15 +39,6 @@ std::string root_text(uint64_t kind) {
 }
 
 }  // namespace
-
-// Bytes: collective, type, operator, two of the user's operator, three of the root.
-uint64_t kind_of(Collective collective, DataType type, ReduceOp op, bool premultiplied, Rank root,
-                 uint16_t user_operator, bool is_v, bool is_group) {
-  const uint64_t operation = reduces(collective) ? static_cast<uint64_t>(op) | (premultiplied ? kPreMultiplied : 0) : 0;
-  return static_cast<uint64_t>(collective) | (is_v ? kIsV : 0) | static_cast<uint64_t>(type) << 8 |
-         (operation | (is_group ? kIsGroup : 0)) << 16 | static_cast<uint64_t>(user_operator) << 24 |
-         static_cast<uint64_t>(static_cast<int64_t>(root)) << 40;
-}
 
 CallKind parts_of(uint64_t kind) {
   return {static_cast<Collective>(index_of(kind)),

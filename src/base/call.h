@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 
+#include "base/collective.h"
 #include "base/types.h"
 
 namespace ccom {
@@ -34,11 +35,20 @@ constexpr uint64_t extend(uint64_t history, const CallDescriptor& call) {
   return all ^ all >> 31;
 }
 
+// Of kind_of(): bits in the operator's byte and in the collective's.
+inline constexpr uint64_t kPreMultiplied = 0x80, kIsGroup = 0x40, kIsV = 0x80;
+
+// Bytes: collective, type, operator, two of the user's operator, three of the root.
 // premultiplied: the operator is a PreMulSum, whose multiplier itself may differ between ranks. root: -1 for none;
 // below 2^23. user_operator: the number of a user's operator, 0 for others. is_v: the v-form, whose counts are compared
 // elsewhere and are no part of descriptors (comm/shares.h). is_group: several calls of a group as one.
-uint64_t kind_of(Collective collective, DataType type, ReduceOp op, bool premultiplied, Rank root,
-                 uint16_t user_operator = 0, bool is_v = false, bool is_group = false);
+constexpr uint64_t kind_of(Collective collective, DataType type, ReduceOp op, bool premultiplied, Rank root,
+                           uint16_t user_operator = 0, bool is_v = false, bool is_group = false) {
+  const uint64_t operation = reduces(collective) ? static_cast<uint64_t>(op) | (premultiplied ? kPreMultiplied : 0) : 0;
+  return static_cast<uint64_t>(collective) | (is_v ? kIsV : 0) | static_cast<uint64_t>(type) << 8 |
+         (operation | (is_group ? kIsGroup : 0)) << 16 | static_cast<uint64_t>(user_operator) << 24 |
+         static_cast<uint64_t>(static_cast<int64_t>(root)) << 40;
+}
 // What kind_of() was given. Of a kind from another process the parts may be no values of their types.
 struct CallKind {
   Collective collective = Collective::AllReduce;
