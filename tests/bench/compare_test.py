@@ -81,6 +81,10 @@ class Modes(unittest.TestCase):
         # Two threads that share a processor for a moment pass bytes through its first cache: once all else was far then.
         one = {**self.MOVED, "passing_us": [1.2, 17.7]}
         self.assertEqual(modes.fastest([*self.NEAR, one]), modes.fastest(self.NEAR))
+        # A whole run with both virtual processors on one core, among many.
+        on_one_core = {**self.MOVED, "passing_us": [1.2, 1.3]}
+        many = [*self.NEAR * 2, *self.FAR, on_one_core]
+        self.assertEqual([mode for mode, *_ in results.cells_by_mode(many, "loop_us")], ["near", "far"])
 
     def test_a_mode_seen_once_has_a_table_only_if_there_is_no_other(self):
         def shown(records):
