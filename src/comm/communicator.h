@@ -173,9 +173,8 @@ class Communicator final : public CallNames {
   template <typename Fn>
   Status in_turn_or_after_failure(Ticket ticket, Fn fn);
   Result<std::unique_ptr<Communicator>> start_survivors(const std::vector<Rank>& excluded, const CommConfig& config);
-  Result<std::unique_ptr<Communicator>> meet_survivors(const std::vector<Rank>& ranks,
-                                                       const std::vector<Rank>& lost, uint64_t arguments,
-                                                       const CommConfig& config);
+  Result<std::unique_ptr<Communicator>> meet_survivors(const std::vector<Rank>& ranks, const std::vector<Rank>& lost,
+                                                       uint64_t arguments, const CommConfig& config);
 
   template <typename Fn>
   Status in_turn(Turns::Ticket place, Fn fn);

@@ -108,9 +108,9 @@ struct NodeShape {
 struct NodeChoice {
   // Ranks say at the first barrier where their buffers are. Without it nobody is reached, and `staged` runs.
   bool asks = true;
-  bool reads = false;            // buffers that only the kernel can read (process_vm_readv) count as reached
-  bool streams = false;          // results go past the caches
-  bool streams_shared = false;   // and so does what ranks write to staging memory; with claims_lines, all but inputs
+  bool reads = false;           // buffers that only the kernel can read (process_vm_readv) count as reached
+  bool streams = false;         // results go past the caches
+  bool streams_shared = false;  // and so does what ranks write to staging memory; with claims_lines, all but inputs
   // A last reader stores to every line that it has read, and so has it alone. Where two caches hold a line, the next
   // store to it waits for both: on some processors that costs several times as much as to take it from one.
   bool claims_lines = false;

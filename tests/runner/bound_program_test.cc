@@ -93,8 +93,7 @@ TEST(BoundProgram, WhoIsAloneOnItsHostCopies) {
   HierarchicalShape shape{.hosts = hosts_of({1, 4})};
   shape.reduce_inside = shape.spread_inside = node_choice(NodeScheme::Direct);
   shape.across = {.name = "star", .kind = MessageAlgorithm::Kind::Tree, .tree = knomial_tree(2, 0, 2)};
-  const auto program =
-      std::make_shared<const Program>(hierarchical_program(Collective::AllReduce, -1, shape));
+  const auto program = std::make_shared<const Program>(hierarchical_program(Collective::AllReduce, -1, shape));
   RecordedChannels channels;
   const auto alone = bound(program, 0, 1000, channels);
   ASSERT_EQ(alone->compiled->stages[0].kind, CompiledStage::Kind::Copy);
