@@ -114,6 +114,37 @@ TEST(VFormsSums, AreTheSameInEveryRunAndOnSeveralHosts) {
   });
 }
 
+// The canonical sum, and random bits by an element's place in the whole vector, are those of the plain form, too.
+TEST(VFormsSums, HaveTheBitsOfThePlainFormInTheCanonicalOrderAndWithOneRounding) {
+  for (const std::vector<int>& hosts : {std::vector{0, 0, 0, 0}, {0, 0, 1, 1}, {0, 1, 0, 1}, {0, 1, 2, 3}}) {
+    for (const char* transport : {static_cast<const char*>(nullptr), "tcp"}) {
+      for (const char* rounding : {"nearest", "once", "stochastic"}) {
+        World world{"settings", hosts, transport};
+        world.determinism = std::string(rounding) == "nearest" ? "full" : "shape";
+        world.rounding = rounding;
+        std::vector<std::vector<uint16_t>> wanted(4), got(4);
+        for (const bool is_v : {false, true}) {
+          run_in(world, [&](int rank, ccomComm_t comm) {
+            constexpr size_t kUnit = 30011;
+            std::vector<uint16_t> send(4 * kUnit), &received = (is_v ? got : wanted)[static_cast<size_t>(rank)];
+            std::mt19937 random(static_cast<unsigned>(rank));
+            for (uint16_t& x : send) x = static_cast<uint16_t>(0x3f00 + random() % 0x100);  // bfloat16: 0.5 to 2
+            received.resize(kUnit);
+            const std::vector<size_t> counts(4, kUnit);
+            const ccomResult_t result =
+                is_v ? ccomReduceScatterV(send.data(), received.data(), counts.data(), ccomBfloat16, ccomSum, comm,
+                                          nullptr)
+                     : ccomReduceScatter(send.data(), received.data(), kUnit, ccomBfloat16, ccomSum, comm, nullptr);
+            ASSERT_EQ(result, ccomSuccess) << ccomGetLastError(nullptr);
+          });
+        }
+        EXPECT_EQ(got, wanted) << rounding << " on hosts up to " << hosts.back()
+                               << (transport != nullptr ? ", tcp" : "");
+      }
+    }
+  }
+}
+
 TEST(VFormsWithOperators, MultiplyFirstAndKeepRankOrder) {
   run_in({"hosts", {0, 0, 1, 1}}, [](int rank, ccomComm_t comm) {
     const std::vector<size_t> counts{5, 0, 700, 2};
