@@ -30,8 +30,7 @@ bool is_well_formed(const Fixed& fixed) {
 // Consumes `count` bytes of `rest`. False if one is above `last`.
 template <typename T>
 bool take(ConstBytes& rest, size_t count, T last, std::vector<T>& taken) {
-  taken.resize(count);
-  std::memcpy(taken.data(), rest.data(), count);
+  for (const std::byte one : rest.first(count)) taken.push_back(static_cast<T>(one));
   rest = rest.subspan(count);
   return std::ranges::all_of(taken, [last](T one) { return one <= last; });
 }
