@@ -88,9 +88,3 @@ def test_a_store_that_died_too_is_told(go_on):
     told = go_on("the_store_dies_too", victims=(0,))
     assert sorted(told) == [1, 2, 3]
     assert all("the store has gone" in entry["told"] and entry["seconds"] < 5 for entry in told.values()), told
-
-
-def test_on_several_hosts_it_is_an_error(go_on):
-    told = go_on("on_several_hosts", victims=(1,), per_rank=lambda rank: {"CCOM_HOSTID": f"host-{rank % 2}"})
-    assert sorted(told) == [0, 2, 3]
-    assert all("hosts" in text for entry in told.values() for text in entry["told"]), told

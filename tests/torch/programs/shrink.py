@@ -261,11 +261,5 @@ def the_store_dies_too():
     tell(told=told, seconds=time.monotonic() - begin)
 
 
-def on_several_hosts():
-    start()
-    lose(1)
-    tell(told=[error_of(ccom.torch.lost_ranks), error_of(lambda: dist.shrink_group([1]))])
-
-
 globals()[sys.argv[1]]()
 dist.destroy_process_group()
