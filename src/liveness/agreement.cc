@@ -244,8 +244,10 @@ PeerView AgreementState::view_in(uint64_t number, const Round& round, Rank rank)
 
 // Nothing while it has to be waited for. report: none, if it has not reported.
 std::optional<RankPart> AgreementState::part_of(PeerView view, const AgreementMessage* report, bool is_over) const {
-  if (view > PeerView::Absent) return RankPart::Out;
-  if (report != nullptr && report->has_come) return report->has_given_up ? RankPart::Late : RankPart::In;
+  const bool has_come = report != nullptr && report->has_come;
+  // Who comes although others exclude it makes another call than they do.
+  if (view > PeerView::Absent && !(has_come && view == PeerView::Excluded)) return RankPart::Out;
+  if (has_come) return report->has_given_up ? RankPart::Late : RankPart::In;
   if (!is_over || (report == nullptr && view == PeerView::Fine)) return std::nullopt;
   return RankPart::Late;
 }

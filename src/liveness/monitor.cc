@@ -170,14 +170,10 @@ void MonitorImpl::publish_difference(const StragglerReport& known) {
 Result<Consensus> MonitorImpl::agree(const ConsensusTerms& terms, const std::vector<Rank>& excluded,
                                      const WaitLimit& limit) {
   if (thread_->in_forked_child()) return forked_error();
-  if (!left_out_.is_ok()) return left_out_;  // the others count their rounds without this rank
   board_.slot(slot_).rounds.store(++rounds_, std::memory_order_release);
+  if (agreement_) return agree_over_network(*agreement_, *thread_, config_, rounds_, terms, excluded, limit);
   const auto find_lost = [this] { return losses_.check(monotonic_ns()); };
-  Result<Consensus> found = agreement_
-                                ? agree_over_network(*agreement_, *thread_, config_, rounds_, terms, excluded, limit)
-                                : agree_on_host(board_, config_, rounds_, terms, excluded, find_lost, limit);
-  if (!found && found.error().key() == ErrorKey::LeftOut) left_out_ = found.error();
-  return found;
+  return agree_on_host(board_, config_, rounds_, terms, excluded, find_lost, limit);
 }
 
 size_t Monitor::board_bytes(int local_ranks) { return Board::bytes(local_ranks); }

@@ -82,7 +82,6 @@ class MonitorImpl final : public Monitor, private LivenessTask {
   const DepartureWatch departures_;
   const StragglerWatch stragglers_;
   uint64_t rounds_ = 0;  // of agreement
-  Status left_out_;      // of one of them
   Descriptor listener_socket_;
   std::string address_;
   Mutex mutex_;  // also of the writing of this rank's error record
