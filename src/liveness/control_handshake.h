@@ -43,8 +43,8 @@ class ControlHandshake {
   // Goes as far as it can; of an acceptor's, to the Welcome. Empty, or why it has failed.
   std::string advance();
   bool is_complete() const { return handshake_.is_complete(); }
-  // An acceptor's peer has proved itself; the first of the two, tree() and welcome() are for it. A connector's has its
-  // last message: the acceptor may have admitted it, and admits no other.
+  // Only the Welcome is missing. The acceptor's peer has proved itself: peer() and tree() say who it is and what for,
+  // and welcome() admits it. The connector may have been admitted already, and no other connection is.
   bool is_at_welcome() const { return !is_complete() && handshake_.step() == HandshakeStep::Welcome; }
   int peer() const { return handshake_.peer(); }
   int tree() const { return tree_; }

@@ -49,7 +49,7 @@ struct MonitorConfig {
   uint64_t communicator = 0;
   int64_t dead_ms = 3000;
   int64_t warn_ms = 30000;    // see warn_after()
-  std::string bind_address;   // of control connections; used by leaders of multi-host communicators
+  std::string bind_address;   // of control connections, where there are several hosts
   PortRange ports{};          // likewise
   Interrupted interrupted{};  // aborts, see check()
   bool tls = false;           // control connections are encrypted; the same on all ranks

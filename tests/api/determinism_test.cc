@@ -13,7 +13,7 @@
 #include <random>
 #include <tuple>
 
-#include "worlds.h"
+#include "tests/api/worlds.h"
 
 namespace ccom {
 namespace {

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <random>
 
-#include "worlds.h"
+#include "tests/api/worlds.h"
 
 namespace ccom {
 namespace {
