@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Messages over control connections, and the single encoding of an error: the Board and the wire carry the same bytes, so
-// every survivor reads the same text. Little-endian; every length is checked against a limit.
+// Messages over control connections, and the single encoding of an error: the Board and the wire carry the same bytes,
+// so every survivor reads the same text. Little-endian; every length is checked against a limit.
 #pragma once
 
 #include <optional>
