@@ -84,7 +84,7 @@ Result<std::unique_ptr<Communicator>> Communicator::start(Agreement agreement, C
   if (opened.is_ok()) opened = self->open_host(policy);
   if (opened.is_ok()) opened = self->open_programs();
   if (opened.is_ok()) opened = self->open_messages(policy);
-  CCOM_TRY(exchange_status(rendezvous, "node", opened, deadline));
+  CCOM_TRY(exchange_status(rendezvous, CommSetup::kLastExchange, opened, deadline));
   self->links_->monitor().on_failure([woken = self.get()] { woken->wake_waiters(); });
   log(membership.rank == 0 ? LogLevel::Info : LogLevel::Debug,
       "ccom %s: rank %d of a communicator of %d on %zu host(s), transports %s, topology %s", kVersion, membership.rank,

@@ -141,21 +141,30 @@ LivenessThread::~LivenessThread() {
   thread_->join();
 }
 
-void LivenessThread::run(const std::function<void()>& work) {
+// The thread is woken without the lock, which it takes first.
+void LivenessThread::run(const std::function<void()>& work, bool looks) {
   CCOM_ASSERT(!is_current());
   Work item{&work};
   {
-    Lock lock(mutex_);
+    const Lock lock(mutex_);
     (first_ == nullptr ? first_ : last_->next) = &item;
     last_ = &item;
-    wake();
+  }
+  looks ? wake() : notify();
+  {
     // The thread never blocks for long: this waits for one iteration of its loop.
+    Lock lock(mutex_);
     lock.wait(work_done_, [&item] { return item.done; });
   }
   if (item.lacked_memory) throw std::bad_alloc();
 }
 
 void LivenessThread::wake() {
+  looks_.store(true, std::memory_order_release);
+  notify();
+}
+
+void LivenessThread::notify() {
   wakes_.fetch_add(1, std::memory_order_acq_rel);
   ::syscall(SYS_futex, &wakes_, FUTEX_WAKE, 1, nullptr, nullptr, 0);
   const uint64_t one = 1;
@@ -204,11 +213,8 @@ void LivenessThread::run_once() {
     if (stop_) return;
   }
   const int64_t until_ns = poll_tasks();
-  if (sockets_ > 0) {
-    wait_for_sockets(until_ns);
-  } else {
-    wait_for_words(wakes, until_ns);
-  }
+  const bool looks = sockets_ > 0 ? wait_for_sockets(until_ns) : wait_for_words(wakes, until_ns);
+  if (looks) looks_.store(true, std::memory_order_release);
 }
 
 void LivenessThread::run_queue() {
@@ -232,10 +238,12 @@ void LivenessThread::run_queue() {
 
 int64_t LivenessThread::poll_tasks() {
   const int64_t begin_ns = now_ns();
+  const bool looks = looks_.exchange(false, std::memory_order_acq_rel) || begin_ns - looked_ns_ >= kSocketSliceNs;
+  if (looks) looked_ns_ = begin_ns;
   int64_t until_ns = begin_ns + kLongestNs;
   for (auto& [task, next_ns] : tasks_) {
     try {
-      if (begin_ns >= next_ns || task->has_work()) next_ns = task->poll(now_ns());
+      if (begin_ns >= next_ns || (looks && task->has_work())) next_ns = task->poll(now_ns());
     } catch (const std::bad_alloc&) {
       task->run_out_of_memory();
       next_ns = now_ns() + kSocketSliceNs;
@@ -245,24 +253,28 @@ int64_t LivenessThread::poll_tasks() {
   return until_ns;
 }
 
-void LivenessThread::wait_for_sockets(int64_t until_ns) {
+bool LivenessThread::wait_for_sockets(int64_t until_ns) {
   const bool has_words =
       std::ranges::any_of(tasks_, [](const Due& due) { return due.task->awaited_word() != nullptr; });
   int64_t left_ns = std::max<int64_t>(0, until_ns - now_ns());
   if (has_words) left_ns = std::min(left_ns, kSocketSliceNs);
   epoll_event events[32];
   const int count = ::epoll_wait(epoll_.get(), events, 32, static_cast<int>((left_ns + kNsPerMs - 1) / kNsPerMs));
+  bool has_news = false;
   for (int i = 0; i < count; ++i) {
     if (events[i].data.ptr != nullptr) {
       *static_cast<bool*>(events[i].data.ptr) = true;
+      has_news = true;
     } else {
       uint64_t wakes = 0;
       (void)!::read(wake_event_.get(), &wakes, sizeof wakes);
     }
   }
+  return has_news;
 }
 
-void LivenessThread::wait_for_words(uint32_t wakes, int64_t until_ns) {
+// Its own word is the first.
+bool LivenessThread::wait_for_words(uint32_t wakes, int64_t until_ns) {
   std::vector<futex_waitv> words;
   const auto await = [&words](const std::atomic<uint32_t>* word, uint32_t value) {
     words.push_back({.val = value, .uaddr = reinterpret_cast<uintptr_t>(word), .flags = FUTEX_32, .__reserved = 0});
@@ -275,13 +287,15 @@ void LivenessThread::wait_for_words(uint32_t wakes, int64_t until_ns) {
   if (has_waitv_ && words.size() <= FUTEX_WAITV_MAX) {
     const timespec until = to_timespec(until_ns);
     const long outcome = ::syscall(SYS_futex_waitv, words.data(), words.size(), 0, &until, CLOCK_MONOTONIC);
-    if (outcome >= 0 || errno == EAGAIN || errno == ETIMEDOUT || errno == EINTR) return;
+    if (outcome >= 0 || errno == EAGAIN || errno == ETIMEDOUT || errno == EINTR)
+      return outcome > 0 || (outcome < 0 && errno == EAGAIN && wakes_.load(std::memory_order_acquire) == wakes);
     has_waitv_ = false;
   }
   int64_t left_ns = std::max<int64_t>(0, until_ns - now_ns());
   if (words.size() > 1) left_ns = std::min(left_ns, kWordSliceNs);
   const timespec left = to_timespec(left_ns);
   ::syscall(SYS_futex, &wakes_, FUTEX_WAIT, wakes, &left, nullptr, 0);
+  return false;
 }
 
 }  // namespace ccom

@@ -37,11 +37,13 @@ Status MonitorImpl::start() {
                            .left = [this](Rank rank, uint64_t rounds) { agreement_->see_left(rank, rounds); }});
   }
   Status taken;
-  thread_->run([this, &taken] {
-    taken = board_.take(slot_, thread_->process(), thread_->robust_futexes());
-    taken_ = taken.is_ok();
-    if (taken_) thread_->add(this);
-  });
+  thread_->run(
+      [this, &taken] {
+        taken = board_.take(slot_, thread_->process(), thread_->robust_futexes());
+        taken_ = taken.is_ok();
+        if (taken_) thread_->add(this);
+      },
+      false);
   return taken;
 }
 
@@ -54,7 +56,7 @@ Status MonitorImpl::listen() {
 
 MonitorImpl::~MonitorImpl() {
   // A forked child closes its copies of the descriptors; board, robust futex and connections belong to the parent.
-  if (!thread_->in_forked_child()) thread_->run([this] { leave(); });
+  if (!thread_->in_forked_child()) thread_->run([this] { leave(); }, false);
 }
 
 void MonitorImpl::depart() {

@@ -122,8 +122,11 @@ void BasicFlagBarrier<banks>::sleep(int local_rank, uint32_t number, std::chrono
 
 template <uint32_t banks>
 void BasicFlagBarrier<banks>::wake() {
+  fence_.light();
   for (int local_rank = 0; local_rank < size(); ++local_rank) {
-    for (FlagLine& line : lines(local_rank).line) futex_wake_all(futex_word(line.word));
+    Lines& of = lines(local_rank);
+    if (of.sleepers.load(std::memory_order_relaxed) == 0) continue;
+    for (FlagLine& line : of.line) futex_wake_all(futex_word(line.word));
   }
 }
 

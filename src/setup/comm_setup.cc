@@ -73,9 +73,13 @@ Result<std::unique_ptr<CommSetup>> CommSetup::connect(const Membership& membersh
   }
   const std::vector<wire::Capabilities>& capabilities = *gathered;
   self->choose_capabilities(capabilities);
-  CCOM_TRY_ASSIGN(
-      const std::vector<wire::Addresses> addresses,
-      exchange(rendezvous, kAddresses, self->share(capabilities, before_exchange(rendezvous, deadline)), deadline));
+  const Result<wire::Addresses> mine = self->share(capabilities, before_exchange(rendezvous, deadline));
+  // Of the ranks of a part that have no addresses, those that failed say so in the last exchange.
+  const bool tells = parent == nullptr || self->uses_network();
+  if (!tells && !mine) return exchange_status(rendezvous, kLastExchange, mine.error(), deadline);
+  CCOM_TRY_ASSIGN(const std::vector<wire::Addresses> addresses,
+                  tells ? exchange(rendezvous, kAddresses, mine, deadline)
+                        : Result(std::vector<wire::Addresses>(static_cast<size_t>(membership.nranks), *mine)));
   Result<wire::Connected> dialled = self->dial(addresses, self->until_failure(before_exchange(rendezvous, deadline)));
   if (parent != nullptr) {
     if (!dialled) self->dialled_ = self->monitor_->report(dialled.error());
@@ -89,8 +93,7 @@ Result<std::unique_ptr<CommSetup>> CommSetup::connect(const Membership& membersh
 // The leader of each host makes the segment, and its monitor, which initialises the board.
 Result<wire::Capabilities> CommSetup::create() {
   CCOM_TRY_ASSIGN(routes_, choose_routes(config_, topology_, membership_.rank));
-  const bool uses_network = routes_.names.size() > (routes_.uses("shm") ? 1U : 0U) || topology_.hosts.size() > 1;
-  if (uses_network) {
+  if (uses_network()) {
     CCOM_TRY_ASSIGN(network_, choose_network(config_, topology_, list_interfaces()));
   }
   if (needs_.wires > 0) {
@@ -108,6 +111,10 @@ Result<wire::Capabilities> CommSetup::create() {
   mine.set_segment(segment_->path());
   if (segment_->place_in_arena()) mine.set_place(*segment_->place_in_arena());
   return mine;
+}
+
+bool CommSetup::uses_network() const {
+  return routes_.names.size() > (routes_.uses("shm") ? 1U : 0U) || topology_.hosts.size() > 1;
 }
 
 // Everybody maps the segment and opens its transports.

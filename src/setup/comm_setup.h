@@ -37,6 +37,9 @@ class Connected;
 // Belongs to one thread at a time, but for monitor().
 class CommSetup final : public ChannelSource {
  public:
+  // The name of the exchange that the caller of connect() makes last, where ranks say whether they can begin.
+  static constexpr const char* kLastExchange = "node";
+
   // Collective and blocking; every rank returns an error if one does. channels: of plans, by peer; a function of the
   // topology and the settings, so that both ends of a pair count alike.
   // parent: null, or what joins the ranks of the communicator that this one is a part of; needed during the call only.
@@ -69,6 +72,7 @@ class CommSetup final : public ChannelSource {
   void inherit(const CommSetup& parent);
   WaitLimit until_failure(const WaitLimit& limit) const;
   bool inherits() const { return !arena_places_.empty(); }
+  bool uses_network() const;
   Status join_segment(const std::vector<wire::Capabilities>& all, const WaitLimit& limit);
 
   // The steps of connect(), in this order; each takes what all ranks said in the exchange before it, by rank.
