@@ -7,10 +7,14 @@
 
 namespace ccom {
 
+Status call_under_way() {
+  return error(Code::InvalidUsage, "the communicator is still being started or finalized")
+      .with_cure("wait until ccomCommGetAsyncError no longer says ccomInProgress");
+}
+
 Status Background::run(std::function<Status()> work) {
-  CCOM_ASSERT(!is_running());
+  if (is_running_.exchange(true, std::memory_order_acquire)) return call_under_way();
   if (thread_.joinable()) thread_.join();
-  is_running_.store(true, std::memory_order_relaxed);
   const int refused = start_thread(thread_, "ccom-background", [this, work = std::move(work)] {
     try {
       result_ = work();
@@ -22,7 +26,7 @@ Status Background::run(std::function<Status()> work) {
     is_running_.store(false, std::memory_order_release);
   });
   if (refused == 0) return {};
-  is_running_.store(false, std::memory_order_relaxed);
+  is_running_.store(false, std::memory_order_release);
   return system_error(refused, "start a thread for a call that does not block");
 }
 

@@ -13,6 +13,9 @@
 
 namespace ccom {
 
+// What a handle says whose work has not ended.
+Status call_under_way();
+
 // One piece of work at a time. The destructor waits for it.
 class Background {
  public:
@@ -20,7 +23,7 @@ class Background {
   Background(const Background&) = delete;
   Background& operator=(const Background&) = delete;
 
-  // SystemError if there is no thread for it; then it does not run. Not while other work runs.
+  // Any thread. InvalidUsage while other work runs, SystemError if there is no thread for it: then it does not run.
   Status run(std::function<Status()> work);
   // Any thread.
   bool is_running() const { return is_running_.load(std::memory_order_acquire); }

@@ -106,10 +106,8 @@ Status check_alive(ccomComm_t comm) {
 
 Status check_handle(ccomComm_t comm) {
   CCOM_TRY(check_alive(comm));
-  if (comm->background.is_running()) [[unlikely]] {
-    return error(Code::InvalidUsage, "the communicator is still being started or finalized")
-        .with_cure("wait until ccomCommGetAsyncError no longer says ccomInProgress");
-  }
+  if (comm->background.is_running()) [[unlikely]]
+    return call_under_way();
   return comm->communicator == nullptr ? comm->background.result() : Status();
 }
 

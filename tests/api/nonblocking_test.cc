@@ -5,6 +5,8 @@
 #include <ccom/ccom.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <barrier>
 #include <chrono>
 #include <functional>
 #include <string>
@@ -156,6 +158,27 @@ TEST(NonBlocking, EndWaitsForQueuedCalls) {
   EXPECT_EQ(ccomBarrier(comms[0], nullptr), ccomInvalidUsage) << "it is finalized";
   EXPECT_EQ(ccomStreamDestroy(stream), ccomSuccess);
   for (const ccomComm_t comm : comms) EXPECT_EQ(ccomCommDestroy(comm), ccomSuccess);
+}
+
+TEST(NonBlocking, EndIsBegunOnceByManyThreads) {
+  for (int round = 0; round < 20; ++round) {
+    const ccomComm_t comm = started(1)[0];
+    std::atomic<int> begun{0};
+    std::barrier<> together(4);
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i) {
+      threads.emplace_back([&] {
+        together.arrive_and_wait();
+        const ccomResult_t result = ccomCommFinalize(comm);
+        EXPECT_TRUE(result == ccomInProgress || result == ccomInvalidUsage) << ccomGetLastError(nullptr);
+        begun += result == ccomInProgress ? 1 : 0;
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_GE(begun, 1);
+    EXPECT_EQ(await(comm), ccomSuccess);
+    EXPECT_EQ(ccomCommDestroy(comm), ccomSuccess);
+  }
 }
 
 TEST(NonBlocking, RefusesBadSettings) {
