@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A loop of allreduces that goes on in the same processes when a rank is killed: the others shrink the communicator and
- * repeat the step. Start it like 01_allreduce_c, with three ranks or more of one host; the last one kills itself.
+ * repeat the step. Start it like 01_allreduce_c, with three ranks or more; the last one kills itself.
  */
 #include <ccom/ccom.h>
 #include <signal.h>
@@ -24,11 +24,18 @@ static int has_everybody_made_it(ccomComm_t comm, const float* mine, float* sum)
 /* Without the ranks that have died. */
 static ccomComm_t shrunk(ccomComm_t comm) {
   ccomComm_t smaller = NULL;
+  int* ranks;
   int count = 0;
   must(ccomCommShrink(comm, NULL, 0, &smaller, NULL, CCOM_SHRINK_DEFAULT), "shrink");
   must(ccomCommDestroy(comm), "end of what has failed");
   must(ccomCommCount(smaller, &count), "count");
-  printf("%d ranks are left\n", count);
+  ranks = malloc((size_t)count * sizeof *ranks);
+  if (ranks == NULL) exit(1);
+  must(ccomCommGetParentRanks(smaller, ranks), "see who is left");
+  printf("%d ranks are left:", count);
+  for (int i = 0; i < count; ++i) printf(" %d", ranks[i]);
+  printf("\n");
+  free(ranks);
   return smaller;
 }
 

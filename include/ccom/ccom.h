@@ -401,6 +401,12 @@ CCOM_API ccomResult_t ccomCommCount(ccomComm_t comm, int* count);
 /* *rank: this process's rank, from 0. */
 CCOM_API ccomResult_t ccomCommUserRank(ccomComm_t comm, int* rank);
 
+/* ranks[i]: rank i's rank in the communicator that `comm` was made from by ccomCommSplit, ccomCommCreateGroup,
+ * ccomCommShrink or ccomCommGrow; -1 if it had none there: it has joined by ccomCommGrow, or `comm`, as seen by this
+ * rank, was made from an id. So after ccomCommShrink the ranks that are missing are those that are gone. ranks has room
+ * for all ranks of `comm`. Local, any thread; also after an error of `comm`, and when its parent is destroyed. */
+CCOM_API ccomResult_t ccomCommGetParentRanks(ccomComm_t comm, int* ranks);
+
 /* A communicator's state; initialise with CCOM_COMM_INFO_INIT. */
 typedef struct {
   size_t size; /* this and the next two: set by CCOM_COMM_INFO_INIT */

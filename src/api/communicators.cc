@@ -251,6 +251,15 @@ ccomResult_t ccomCommGetInfo(ccomComm_t comm, ccomCommInfo_t* info) {
   });
 }
 
+ccomResult_t ccomCommGetParentRanks(ccomComm_t comm, int* ranks) {
+  return guarded("ccomCommGetParentRanks", [&]() -> Status {
+    if (ranks == nullptr) return error(Code::InvalidArgument, "ranks is NULL");
+    CCOM_TRY(check_handle(comm));
+    std::ranges::copy(comm->communicator->origins(), ranks);
+    return {};
+  });
+}
+
 ccomResult_t ccomCommGetBytesSent(ccomComm_t comm, int peer, uint64_t* bytes) {
   return guarded("ccomCommGetBytesSent", [&]() -> Status {
     if (bytes == nullptr) return error(Code::InvalidArgument, "bytes is NULL");

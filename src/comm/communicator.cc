@@ -39,6 +39,7 @@ Settings planner_settings(const Topology& topology, const CommConfig& config) {
 
 Communicator::Communicator(const Membership& membership, CommConfig config, Topology topology)
     : membership_(membership),
+      origins_(static_cast<size_t>(membership.nranks), -1),
       config_(std::move(config)),
       topology_(std::move(topology)),
       timeout_ms_(config_.timeout_ms),

@@ -135,6 +135,8 @@ class Communicator final : public CallNames {
 
   Rank rank() const { return membership_.rank; }
   int nranks() const { return membership_.nranks; }
+  // By rank: its rank in the communicator that this one was made from, -1 where there is none.
+  const std::vector<Rank>& origins() const { return origins_; }
   const Topology& topology() const { return topology_; }
   const CommConfig& config() const { return config_; }
   std::string transport_names() const { return links_->transport_names(); }
@@ -166,6 +168,8 @@ class Communicator final : public CallNames {
   UniqueId masked(UniqueId id) const;
   Status check_links(const std::vector<Rank>& ranks) const;
   GroupRendezvous meet(const std::vector<Rank>& ranks);
+  static Result<std::unique_ptr<Communicator>> made_from(std::vector<Rank> origins,
+                                                         Result<std::unique_ptr<Communicator>> made);
   Result<std::unique_ptr<Communicator>> start_part(std::vector<Rank> ranks, uint64_t nonce, const CommConfig& config);
   Status swap(Rank to, ConstBytes sent, Rank from, Bytes received, Deadline deadline);
 
@@ -225,6 +229,7 @@ class Communicator final : public CallNames {
   Status finish(const Envelope& envelope, Status status);
 
   Membership membership_;
+  std::vector<Rank> origins_;
   CommConfig config_;
   Topology topology_;
   std::string plans_;       // contents of the plan file; empty: none

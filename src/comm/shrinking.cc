@@ -129,7 +129,7 @@ Result<std::unique_ptr<Communicator>> Communicator::meet_survivors(const std::ve
     const auto has_ended = [&](Rank other) { return links_->monitor().has_rank_ended(other); };
     return (config.interrupted && config.interrupted()) || std::ranges::any_of(ranks, has_ended);
   };
-  return join(id, nranks, rank, config, deadline, given_up);
+  return made_from(ranks, join(id, nranks, rank, config, deadline, given_up));
 }
 
 }  // namespace ccom

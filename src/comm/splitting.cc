@@ -4,6 +4,7 @@
 // or from the caller; they meet over the links of the whole, and what its start has found out is inherited.
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "comm/communicator.h"
 #include "setup/group_terms.h"
@@ -83,6 +84,13 @@ Result<std::unique_ptr<Communicator>> Communicator::create_group(Ticket ticket, 
   });
 }
 
+// origins: of the ranks from 0 on; those behind them are new.
+Result<std::unique_ptr<Communicator>> Communicator::made_from(std::vector<Rank> origins,
+                                                              Result<std::unique_ptr<Communicator>> made) {
+  if (made) std::ranges::copy(origins, (*made)->origins_.begin());
+  return made;
+}
+
 // Equal on all of them, so that none waits for another one.
 Status Communicator::check_links(const std::vector<Rank>& ranks) const {
   for (const Rank a : ranks) {
@@ -126,9 +134,10 @@ Result<std::unique_ptr<Communicator>> Communicator::start_part(std::vector<Rank>
   Membership& part = agreement.membership;
   part.nranks = static_cast<int>(ranks.size());
   part.rank = static_cast<Rank>(std::ranges::find(ranks, membership_.rank) - ranks.begin());
-  part.parents = std::move(ranks);
+  part.parents = ranks;
   name_part(membership_, nonce, part);
-  return start(std::move(agreement), config, this, rendezvous, Deadline::after_ms(config.init_timeout_ms));
+  return made_from(std::move(ranks),
+                   start(std::move(agreement), config, this, rendezvous, Deadline::after_ms(config.init_timeout_ms)));
 }
 
 // On its way over links that may not be encrypted. Numbers of ids are random: each mask is used once.
@@ -173,7 +182,10 @@ Result<std::unique_ptr<Communicator>> Communicator::grow(Ticket ticket, int nran
     const Interrupted given_up = [&] {
       return (config.interrupted && config.interrupted()) || !links_->monitor().check().is_ok();
     };
-    return join(meeting, nranks, membership_.rank, config, Deadline::after_ms(config.init_timeout_ms), given_up);
+    std::vector<Rank> old(static_cast<size_t>(membership_.nranks));
+    std::iota(old.begin(), old.end(), 0);
+    return made_from(std::move(old), join(meeting, nranks, membership_.rank, config,
+                                          Deadline::after_ms(config.init_timeout_ms), given_up));
   });
 }
 

@@ -51,6 +51,14 @@ void check_and_destroy(ccomComm_t comm, int rank, const std::vector<int>& member
   EXPECT_EQ(ccomCommDestroy(comm), ccomSuccess);
 }
 
+std::vector<int> parent_ranks(ccomComm_t comm) {
+  int count = 0;
+  EXPECT_EQ(ccomCommCount(comm, &count), ccomSuccess);
+  std::vector<int> ranks(static_cast<size_t>(count), -2);
+  EXPECT_EQ(ccomCommGetParentRanks(comm, ranks.data()), ccomSuccess) << ccomGetLastError(nullptr);
+  return ranks;
+}
+
 // By the number of hosts.
 class Shrink : public testing::TestWithParam<int> {
  protected:
@@ -67,6 +75,23 @@ TEST_P(Shrink, LeavesOutTheRanksThatAreNamed) {
   with_ranks(4, [](int rank, ccomComm_t comm) {
     if (rank != 2) check_and_destroy(shrink(comm, {2}), rank, {0, 1, 3});
     EXPECT_EQ(gathered(comm, rank), (std::vector<int>{0, 1, 2, 3})) << "the whole stays as it was";
+  });
+}
+
+TEST_P(Shrink, SaysWhoIsLeft) {
+  with_ranks(4, [](int rank, ccomComm_t comm) {
+    EXPECT_EQ(parent_ranks(comm), (std::vector<int>{-1, -1, -1, -1}));
+    EXPECT_EQ(ccomCommGetParentRanks(comm, nullptr), ccomInvalidArgument);
+    if (rank == 1) return;
+    const ccomComm_t smaller = shrink(comm, {1});
+    ASSERT_NE(smaller, nullptr);
+    EXPECT_EQ(parent_ranks(smaller), (std::vector<int>{0, 2, 3}));
+    if (rank != 0) {
+      const ccomComm_t again = shrink(smaller, {0});
+      EXPECT_EQ(parent_ranks(again), (std::vector<int>{1, 2}));
+      EXPECT_EQ(ccomCommDestroy(again), ccomSuccess);
+    }
+    EXPECT_EQ(ccomCommDestroy(smaller), ccomSuccess);
   });
 }
 
@@ -234,6 +259,8 @@ void grow_and_shrink(int hosts) {
         ASSERT_EQ(ccomCommGrow(nullptr, 5, &joining, rank, &larger, &config), ccomSuccess) << ccomGetLastError(nullptr);
       }
       EXPECT_EQ(gathered(larger, rank), (std::vector<int>{0, 1, 2, 3, 4}));
+      const std::vector<int> of_old{0, 1, 2, -1, -1}, of_new(5, -1);
+      EXPECT_EQ(parent_ranks(larger), rank < 3 ? of_old : of_new);
       if (rank > 0) check_and_destroy(shrink(larger, {0}), rank, {1, 2, 3, 4});
       EXPECT_EQ(ccomCommDestroy(larger), ccomSuccess);
     });

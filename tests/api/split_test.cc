@@ -91,6 +91,9 @@ TEST_P(Splits, OrderRanksByKeyAndThenByRank) {
       if (other % 2 == rank % 2) expected.push_back(other);
     ASSERT_NE(odd_and_even, nullptr);
     EXPECT_EQ(gathered(odd_and_even, rank), expected);
+    std::vector<int> told(expected.size(), -2);
+    EXPECT_EQ(ccomCommGetParentRanks(odd_and_even, told.data()), ccomSuccess);
+    EXPECT_EQ(told, expected);
     EXPECT_EQ(expected[static_cast<size_t>(rank_in(odd_and_even))], rank);
     for (const size_t count : {size_t{1}, size_t{1000}, size_t{300000}}) check_sum(odd_and_even, rank, expected, count);
     const ccomComm_t all = split(comm, 7, 0);
