@@ -59,6 +59,15 @@ std::string stages_of(const json& object) {
   return text + (tile_bytes == 0 ? "\n" : format("; tiles of %zu bytes\n", tile_bytes));
 }
 
+// What a v-form begins with.
+std::string agreement_of(const json& object) {
+  if (!object.contains("agreement")) return "";
+  const json& agreement = object["agreement"];
+  return format("    before: counts are compared by an allgather of %zu bytes (%s), %.3f us\n",
+                agreement.value("bytes", size_t{0}), agreement.value("algorithm", "").c_str(),
+                agreement.value("time_us", 0.0));
+}
+
 std::string links_of(const json& object) {
   std::string text;
   if (object.contains("links_note")) text = "    wires: " + object.value("links_note", "") + "\n";
@@ -127,7 +136,7 @@ std::string explanation_table(const std::string& text) {
     table += row_of(candidate, candidate.value("algorithm", "") == chosen);
   }
   if (!object.contains("bound")) table += "  * " + object.value("reason", "") + "\n";
-  return table + stages_of(object) + ways_of(object) + links_of(object);
+  return table + agreement_of(object) + stages_of(object) + ways_of(object) + links_of(object);
 }
 
 }  // namespace ccom::bench

@@ -432,10 +432,12 @@ CCOM_API ccomResult_t ccomCommGetInfo(ccomComm_t comm, ccomCommInfo_t* info);
 /* Payload bytes that this rank has sent to `peer` in messages so far; see ccomCommInfo_t.bytesSent. */
 CCOM_API ccomResult_t ccomCommGetBytesSent(ccomComm_t comm, int peer, uint64_t* bytes);
 /* One JSON object as text: candidates with steps, bytes and expected time, the choice and the reason, for a collective
- * named as in ccom-bench ("allreduce") of `count` elements. With an imposed topology, also the additions of
- * ccomTopoExplain. For stages inside a host ("host_stages") the ways that calls may take, and what the calls of this
- * communicator have found out about them; docs/planner.md lists the fields. Local, no communication. length as in
- * ccomParamGet. */
+ * named as in ccom-bench ("allreduce") of `count` elements. Of v-forms ("allgatherv", "reduce_scatterv", "alltoallv",
+ * "gatherv", "scatterv") count is the mean of the parts that would be equal in the plain form; what is said is what
+ * parts of different lengths take, equal ones run as the plain allgather and reduce_scatter; "agreement" is the
+ * allgather that compares the counts. With an imposed topology, also the additions of ccomTopoExplain. For stages
+ * inside a host ("host_stages") the ways that calls may take, and what the calls of this communicator have found out
+ * about them; docs/planner.md lists the fields. Local, no communication. length as in ccomParamGet. */
 CCOM_API ccomResult_t ccomExplain(ccomComm_t comm, const char* collective, size_t count, ccomDataType_t type, int root,
                                   char* json, size_t* length);
 /* The same for a hypothetical machine, without a communicator: "640*trn2.48xlarge/1" (hosts * preset / ranks per

@@ -152,7 +152,8 @@ class Communicator final : public CallNames {
   };
   // These take a turn, also after an error: not for callbacks of a stream that this communicator's calls are queued on.
   Usage usage();
-  Result<std::string> explain(const Request& request);
+  // is_v: the v-form, whose parts have request.count elements on average.
+  Result<std::string> explain(const Request& request, bool is_v);
 
  private:
   // A rank's part in a split, as all ranks hear it.
@@ -215,7 +216,7 @@ class Communicator final : public CallNames {
   Status open_programs();
   Status open_messages(const WaitPolicy& policy);
   void wake_waiters();
-  std::string host_ways(const Request& request);
+  std::string host_ways(const Request& request, const ProgramKey& key);
   Status refuse(const Envelope& envelope, const Status& reason);
   Status run_transfers(const Request* first, size_t count);
   const std::byte* multiply_input(const Request& request);

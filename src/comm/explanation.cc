@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/explanation.h"
 
+#include <bit>
+#include <cstdio>
+
 #include "comm/communicator.h"
 #include "comm/host_ways.h"
 #include "planner/link_loads.h"
+#include "planner/machine_view.h"
 
 namespace ccom {
 namespace {
@@ -13,43 +17,114 @@ namespace {
 constexpr size_t kStepsOfRank = size_t{1} << 13;
 constexpr size_t kStepsOffline = size_t{1} << 19;
 
-}  // namespace
+// What a rank says of its counts before anything is moved (v_forms.cc).
+constexpr size_t kAgreementBytes = 16;
 
-std::string explanation(const Topology& topology, const Question& question, const Choice& choice,
-                        const std::string& more) {
-  const Details details = analyze(topology, question, choice, kStepsOfRank);
+// The plan with the same messages as a v-form, priced as messages; the only candidate.
+Result<Choice> choose_straight(const Topology& topology, Question question) {
+  question.is_v = false;
+  const bool is_exchange = question.collective == Collective::AllToAll;
+  CCOM_TRY_ASSIGN(Choice choice, choose(topology, {.forced = is_exchange ? "pairwise" : "star"}, question));
+  Candidate taken = std::move(choice.candidates[choice.chosen]);
+  Choice only;
+  only.candidates.push_back(std::move(taken));
+  only.reason = "parts go straight from the ranks that have them to those that get them";
+  return only;
+}
+
+Result<std::string> explain_parts(const Topology& topology, const Question& question, const Chooser& chooser,
+                                  size_t most_steps, const std::string& more) {
+  if (machine_view(topology).all_linked) {
+    CCOM_TRY_ASSIGN(const Choice choice, choose_straight(topology, question));
+    const Details details = analyze(topology, question, choice, most_steps);
+    return explain_json(question, choice, &details, more);
+  }
+  // Of what all ranks send together.
+  const bool is_exchange = question.collective == Collective::AllToAll;
+  Question everything{.collective = Collective::AllGather,
+                      .bytes = question.bytes * (is_exchange ? static_cast<size_t>(topology.nranks()) : 1),
+                      .is_v = true};
+  CCOM_TRY_ASSIGN(Choice choice, chooser(everything));
+  choice.reason = "not all ranks are linked: an allgather of everything";
+  Details details = analyze(topology, everything, choice, most_steps);
+  details.bound = lower_bound(topology, question);
+  details.why[choice.chosen] = choice.reason;
   return explain_json(question, choice, &details, more);
 }
 
-Result<std::string> explain_offline(const Topology& topology, const Request& request) {
-  CCOM_TRY(check_connected(topology));
-  const size_t units = largest_units(request.collective, topology.nranks());
-  const Question question{.collective = request.collective,
-                          .bytes = request.count * size_of(request.type) * units,
-                          .narrow_float = reduces(request.collective) && is_narrow_float(request.type),
-                          .root = request.root};
-  CCOM_TRY_ASSIGN(const Choice choice, choose(topology, {.shared_memory = true}, question));
-  const Details details = analyze(topology, question, choice, kStepsOffline);
-  return explain_json(question, choice, &details);
+// The allgather that every v-form begins with.
+Result<std::string> agreement_json(const Topology& topology, const Chooser& chooser) {
+  Question question{.collective = Collective::AllGather,
+                    .bytes = kAgreementBytes * static_cast<size_t>(topology.nranks())};
+  CCOM_TRY_ASSIGN(const Choice choice, chooser(question));
+  const Candidate& chosen = choice.candidates[choice.chosen];
+  char numbers[128];
+  std::snprintf(numbers, sizeof numbers, "\"bytes\":%zu,\"steps\":%.0f,\"time_us\":%.3f", question.bytes, chosen.steps,
+                chosen.time_ns / 1e3);
+  return ",\"agreement\":{\"algorithm\":\"" + chosen.program.algorithm + "\"," + numbers + "}";
 }
 
-Result<std::string> Communicator::explain(const Request& request) {
+Question question_of(const Request& request, int nranks, bool is_v) {
+  return {.collective = request.collective,
+          .bytes = request.count * size_of(request.type) * largest_units(request.collective, nranks),
+          .narrow_float = reduces(request.collective) && is_narrow_float(request.type),
+          .root = request.root,
+          .is_v = is_v};
+}
+
+}  // namespace
+
+Result<std::string> explanation(const Topology& topology, const Question& question, const Chooser& chooser,
+                                size_t most_steps, const std::string& more) {
+  std::string fields = more;
+  if (question.is_v) {
+    CCOM_TRY_ASSIGN(const std::string agreement, agreement_json(topology, chooser));
+    fields = agreement + more;
+    if (!moves_units(question.collective)) return explain_parts(topology, question, chooser, most_steps, fields);
+  }
+  Question asked = question;
+  CCOM_TRY_ASSIGN(const Choice choice, chooser(asked));
+  const Details details = analyze(topology, asked, choice, most_steps);
+  return explain_json(asked, choice, &details, fields);
+}
+
+Result<std::string> explain_offline(const Topology& topology, const Request& request, bool is_v) {
+  CCOM_TRY(check_connected(topology));
+  const Chooser chooser = [&](const Question& question) { return choose(topology, {.shared_memory = true}, question); };
+  return explanation(topology, question_of(request, topology.nranks(), is_v), chooser, kStepsOffline);
+}
+
+Result<std::string> Communicator::explain(const Request& request, bool is_v) {
   std::string text;
   Turns::Ticket place = turns_.take();
   turns_.wait_for_all(place);
+  // The size's class, as calls ask.
+  const Chooser chooser = [&](Question& question) -> Result<Choice> {
+    question.bytes = question.bytes == 0 ? 0 : std::bit_ceil(question.bytes);
+    CCOM_TRY_ASSIGN(const ProgramChoices::Chosen* const chosen, choices_->get(question));
+    return *chosen->choice;
+  };
   CCOM_TRY(in_turn(place, [&]() -> Status {
-    const ProgramKey key = key_of(request);
-    CCOM_TRY_ASSIGN(const std::shared_ptr<const Choice> choice, programs_->choice(key));
-    text = explanation(topology_, programs_->question(key), *choice, host_ways(request));
+    ProgramKey key = key_of(request);
+    if (is_v) {
+      const std::vector<size_t> lengths(static_cast<size_t>(membership_.nranks), request.count);
+      key.count = 0;
+      key.in_place = false;
+      key.units = {lengths, in_a_row(lengths)};
+    }
+    const bool has_program = !is_v || (moves_units(request.collective) && request.count > 0);
+    const Question question = has_program ? programs_->question(key) : question_of(request, membership_.nranks, is_v);
+    CCOM_TRY_ASSIGN(text, explanation(topology_, question, chooser, kStepsOfRank,
+                                      has_program ? host_ways(request, key) : std::string()));
     return {};
   }));
   return text;
 }
 
 // Nothing for a program that this communicator would refuse to run: the call will say why.
-std::string Communicator::host_ways(const Request& request) {
+std::string Communicator::host_ways(const Request& request, const ProgramKey& key) {
   if (host_ == nullptr || request.collective == Collective::SendReceive) return "";
-  const Result<const BoundProgram*> program = programs_->get(key_of(request));
+  const Result<const BoundProgram*> program = programs_->get(key);
   return program ? host_ways_json(**program, request, host_->choices(), links_->measured_costs()) : "";
 }
 

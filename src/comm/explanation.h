@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What would be done in a call, and why, as JSON (planner/account.h).
+// What would be done in a call, and why, as JSON (planner/explain.cc).
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "comm/request.h"
@@ -11,13 +12,18 @@
 
 namespace ccom {
 
-// Of a choice on a topology that ranks are on: with details where a fabric is imposed. more: fields to add, each after
-// a comma.
-std::string explanation(const Topology& topology, const Question& question, const Choice& choice,
-                        const std::string& more);
+// Answers a question; may round its size up first.
+using Chooser = std::function<Result<Choice>(Question& question)>;
 
-// Of a call on a machine that need not exist, by what `request` says of collective, count, type and root. ConfigError
-// for a fabric that is in parts; NotSupported where no algorithm can run.
-Result<std::string> explain_offline(const Topology& topology, const Request& request);
+// Of a question on a topology. most_steps: for analyze(). more: fields to add, each after a comma. Of v-forms (is_v) of
+// gather, scatter and alltoall too, which the planner is not asked about: their parts go straight from rank to rank, or
+// to everybody by an allgather where not all ranks are linked.
+Result<std::string> explanation(const Topology& topology, const Question& question, const Chooser& chooser,
+                                size_t most_steps, const std::string& more = {});
+
+// Of a call on a machine that need not exist, by what `request` says of collective, count, type and root. is_v: the
+// v-form, whose parts have request.count elements on average. ConfigError for a fabric that is in parts; NotSupported
+// where no algorithm can run.
+Result<std::string> explain_offline(const Topology& topology, const Request& request, bool is_v);
 
 }  // namespace ccom

@@ -26,6 +26,11 @@ struct Shares {
   friend bool operator==(const Shares&, const Shares&) = default;
 };
 
+// Of v-forms: runs a program whose units differ in length. The others are messages straight from rank to rank.
+constexpr bool moves_units(Collective collective) {
+  return collective == Collective::AllGather || collective == Collective::ReduceScatter;
+}
+
 // Units of ranks in the order of ranks, one behind the other: where each begins.
 std::vector<size_t> in_a_row(std::span<const size_t> counts);
 

@@ -18,10 +18,6 @@
 namespace ccom {
 namespace {
 
-bool moves_units(Collective collective) {
-  return collective == Collective::AllGather || collective == Collective::ReduceScatter;
-}
-
 // The larger buffer of an allgather or reduce-scatter.
 UnitLayout units_of(Collective collective, const Shares& shares) {
   if (collective == Collective::AllGather) return {shares.received, shares.received_at};

@@ -4,6 +4,7 @@
 #include <cstdarg>
 #include <cstdio>
 
+#include "base/call.h"
 #include "plan/print.h"
 #include "planner/link_loads.h"
 #include "planner/planner.h"
@@ -64,7 +65,7 @@ void append_verdict(std::string& text, const Candidate& candidate, const Details
 
 std::string explain_json(const Question& question, const Choice& choice, const Details* details,
                          const std::string& more) {
-  std::string text = "{\"collective\":\"" + std::string(name_of(question.collective)) + "\"";
+  std::string text = "{\"collective\":\"" + call_name(question.collective, question.is_v) + "\"";
   append(text, ",\"bytes\":%zu,\"algorithm\":\"%s\",\"reason\":\"%s\"", question.bytes,
          choice.program().algorithm.c_str(), choice.reason.c_str());
   if (question.order != SumOrder::Any) {

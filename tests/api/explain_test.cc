@@ -82,13 +82,58 @@ TEST(TopoExplain, SaysWhyTheOthersLost) {
 TEST(TopoExplain, AnswersForEveryCollectiveAndManyMachines) {
   for (const char* topology : {"single", "ring:5", "chain:3", "full:4", "switch:8", "trn1.32xlarge", "2*trn1.2xlarge",
                                "2*trn2.48xlarge/1", "torus:2x3x2", "ring:6+routed"}) {
-    for (const char* collective : {"allreduce", "allgather", "reduce_scatter", "broadcast", "reduce", "alltoall",
-                                   "gather", "scatter", "barrier", "sendrecv"}) {
+    for (const char* collective :
+         {"allreduce", "allgather", "reduce_scatter", "broadcast", "reduce", "alltoall", "gather", "scatter", "barrier",
+          "sendrecv", "allgatherv", "reduce_scatterv", "alltoallv", "gatherv", "scatterv"}) {
       SCOPED_TRACE(std::string(topology) + " " + collective);
       const json object = explained(topology, collective, 1000, 0);
       ASSERT_TRUE(object.contains("candidates"));
       EXPECT_TRUE(object.contains("links") || object.contains("links_note"));
     }
+  }
+}
+
+TEST(TopoExplain, AsksThePlannerAboutUnitsOfDifferentLengths) {
+  for (const std::string plain : {"allgather", "reduce_scatter"}) {
+    const json object = explained("2*trn1.2xlarge", plain + "v", 1000);
+    EXPECT_EQ(object["collective"], plain + "v");
+    EXPECT_EQ(object["bytes"], explained("2*trn1.2xlarge", plain, 1000)["bytes"]) << "as many in all";
+    EXPECT_GT(object["candidates"].size(), 1U);
+    EXPECT_TRUE(candidate(object, object["algorithm"])["legal"].get<bool>());
+    EXPECT_GT(object["agreement"]["time_us"], 0.0);
+    EXPECT_EQ(object["agreement"]["bytes"], 16 * object["ranks"].get<int>());
+  }
+  // A torus has shapes of several levels for equal units alone.
+  EXPECT_GT(explained("torus:4x4", "allgather", 1000)["candidates"].size(),
+            explained("torus:4x4", "allgatherv", 1000)["candidates"].size());
+  EXPECT_FALSE(explained("torus:4x4", "allgather", 1000).contains("agreement"));
+}
+
+TEST(TopoExplain, TellsTheMessagesOfVFormsThatThePlannerIsNotAskedAbout) {
+  for (const std::string plain : {"alltoall", "gather", "scatter"}) {
+    const json object = explained("full:4", plain + "v", 4096, 0);
+    EXPECT_EQ(object["collective"], plain + "v");
+    EXPECT_THAT(object["reason"].get<std::string>(), HasSubstr("straight"));
+    ASSERT_EQ(object["candidates"].size(), 1U);
+    const json& only = object["candidates"][0];
+    EXPECT_EQ(only["algorithm"], object["algorithm"]);
+    EXPECT_EQ(only["steps"], 1);
+    EXPECT_GE(only["bytes_sent"], 3 * 4096 * 4);
+    EXPECT_EQ(links(object, "link")["used"], plain == "alltoall" ? 12 : 3);
+    EXPECT_EQ(links(object, "link")["most"], 4096 * 4);
+    EXPECT_EQ(object["messages"], plain == "alltoall" ? 12 : 3);
+  }
+}
+
+TEST(TopoExplain, TellsTheAllgatherOfVFormsWhereNotAllRanksAreLinked) {
+  for (const std::string plain : {"alltoall", "gather", "scatter"}) {
+    const json object = explained("ring:4", plain + "v", 1000, 1);
+    EXPECT_EQ(object["collective"], plain + "v");
+    EXPECT_EQ(object["bytes"], 16000);
+    EXPECT_THAT(object["reason"].get<std::string>(), HasSubstr("not all ranks are linked: an allgather of everything"));
+    // Of what all ranks send, three quarters pass each rank.
+    EXPECT_EQ(candidate(object, object["algorithm"])["bytes_sent"], (plain == "alltoall" ? 4 : 1) * 12000);
+    EXPECT_EQ(object["bound"], explained("ring:4", plain, 1000, 1)["bound"]);
   }
 }
 
@@ -122,6 +167,9 @@ TEST(TopoExplain, RefusesWrongArguments) {
   EXPECT_EQ(code(nullptr, "allreduce", ccomFloat32, 0), ccomInvalidArgument);
   EXPECT_EQ(code("ring:4", nullptr, ccomFloat32, 0), ccomInvalidArgument);
   EXPECT_EQ(code("ring:4", "allreduces", ccomFloat32, 0), ccomInvalidArgument);
+  EXPECT_EQ(code("ring:4", "allreducev", ccomFloat32, 0), ccomInvalidArgument);
+  EXPECT_EQ(code("ring:4", "gathervv", ccomFloat32, 0), ccomInvalidArgument);
+  EXPECT_EQ(code("ring:4", "gatherv", ccomFloat32, 4), ccomInvalidArgument);
   EXPECT_EQ(code("ring:4", "broadcast", ccomFloat32, 4), ccomInvalidArgument);
   EXPECT_EQ(code("ring:4", "broadcast", ccomFloat32, -1), ccomInvalidArgument);
   EXPECT_EQ(code("ring:4", "allreduce", static_cast<ccomDataType_t>(99), 0), ccomInvalidArgument);
@@ -147,6 +195,44 @@ TEST(Explain, OfAnImposedTopologySaysAsMuch) {
     EXPECT_EQ(object["ranks"], 4);
     EXPECT_EQ(links(object, "link")["there"], 8);
     EXPECT_TRUE(candidate(object, object["algorithm"]).contains("times_bound"));
+  });
+}
+
+TEST(Explain, KnowsVForms) {
+  const auto expect_explained = [](ccomComm_t comm, const std::string& collective, const std::string& algorithm) {
+    std::string text(1 << 16, '\0');
+    size_t length = text.size();
+    ASSERT_EQ(ccomExplain(comm, collective.c_str(), 1000, ccomFloat32, 0, text.data(), &length), ccomSuccess)
+        << collective << ": " << ccomGetLastError(nullptr);
+    const json object = json::parse(text.c_str(), nullptr, false);
+    ASSERT_TRUE(object.is_object()) << text;
+    EXPECT_EQ(object["collective"], collective);
+    EXPECT_EQ(object["algorithm"], algorithm) << collective;
+    EXPECT_EQ(object["bytes"], algorithm == "node" ? 16384 : 16000) << "the planner is asked about powers of two";
+    EXPECT_EQ(object["ranks"], 4);
+    EXPECT_EQ(object["agreement"]["bytes"], 64);
+    EXPECT_EQ(object.contains("host_stages"), algorithm == "node") << "calls of it go through memory";
+  };
+  with_ranks(4, [&](int, ccomComm_t comm) {
+    for (const char* collective : {"allgatherv", "reduce_scatterv"}) expect_explained(comm, collective, "node");
+    expect_explained(comm, "alltoallv", "pairwise");
+    for (const char* collective : {"gatherv", "scatterv"}) expect_explained(comm, collective, "star");
+    std::vector<float> part(2), all(7);  // calls are as before
+    const std::vector<size_t> counts{2, 2, 2, 1};
+    int rank = 0;
+    ASSERT_EQ(ccomCommUserRank(comm, &rank), ccomSuccess);
+    ASSERT_EQ(ccomAllGatherV(part.data(), counts[static_cast<size_t>(rank)], all.data(), counts.data(), nullptr,
+                             ccomFloat32, comm, nullptr),
+              ccomSuccess);
+  });
+  ccomConfig_t config = CCOM_CONFIG_INIT;
+  config.topology = "ring:4";
+  with_ranks(4, &config, [&](int, ccomComm_t comm) {
+    size_t length = 0;
+    EXPECT_EQ(ccomExplain(comm, "alltoallv", 1000, ccomFloat32, -1, nullptr, &length), ccomSuccess);
+    std::string text(length, '\0');
+    EXPECT_EQ(ccomExplain(comm, "alltoallv", 1000, ccomFloat32, -1, text.data(), &length), ccomSuccess);
+    EXPECT_THAT(text, HasSubstr("\"reason\":\"not all ranks are linked"));
   });
 }
 

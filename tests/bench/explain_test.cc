@@ -42,6 +42,13 @@ TEST(ExplanationTable, TellsBoundLinksAndReasons) {
   EXPECT_THAT(table, HasSubstr("24 messages in 6 rounds; busiest: host 0 link 1->2, 24 bytes in 0.250 us\n"));
 }
 
+TEST(ExplanationTable, TellsWhatAVFormBeginsWith) {
+  EXPECT_THAT(explanation_table(R"({"algorithm":"star","reason":"r","candidates":[],)"
+                                R"("agreement":{"algorithm":"node","bytes":64,"steps":1,"time_us":0.25}})"),
+              HasSubstr("    before: counts are compared by an allgather of 64 bytes (node), 0.250 us\n"));
+  EXPECT_THAT(explanation_table(kPlain), Not(HasSubstr("before:")));
+}
+
 std::string with_ways(const std::string& found) {
   return R"({"algorithm":"node","reason":"r","candidates":[],"lines":{"plain_ns":0.5,"claimed_ns":0.25,"streamed_ns":0.1},)"
          R"("host_stages":[{"stage":0,"collective":"allreduce","unit_bytes":65536,"begins_with":1,"ways":["two_shot","pull, streamed"],)"
