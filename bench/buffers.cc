@@ -20,9 +20,15 @@ using launch::Outcome;
 constexpr size_t kGuard = 64;
 constexpr std::byte kGuardByte{0xc3};
 
-size_t send_bytes(const Case& what) { return layout_of(what, what.root).send_count * size_of(what.type); }
+size_t send_bytes(const Case& what) { return extent_of(what).send_count * size_of(what.type); }
 size_t larger_bytes(const Case& what) {
-  return std::max(send_bytes(what), layout_of(what, what.root).recv_count * size_of(what.type));
+  return std::max(send_bytes(what), extent_of(what).recv_count * size_of(what.type));
+}
+
+// From one call's buffer of a group to the next one's.
+size_t stride_of(size_t size_bytes) { return (size_bytes + kGuard - 1) / kGuard * kGuard; }
+size_t of_group(size_t size_bytes, int group) {
+  return size_bytes + static_cast<size_t>(group - 1) * stride_of(size_bytes);
 }
 
 }  // namespace
@@ -61,12 +67,16 @@ size_t Area::damaged_guards() const {
                              std::count_if(data_ + size_bytes_, data_ + size_bytes_ + kGuard, damaged));
 }
 
-size_t Buffers::bytes_needed(const Case& what) { return send_bytes(what) + larger_bytes(what); }
+size_t Buffers::bytes_needed(const Case& what, int group) {
+  return of_group(send_bytes(what), group) + of_group(larger_bytes(what), group);
+}
 
 Outcome Buffers::allocate(const Case& what, const Options& options) {
   release();
-  CCOM_LAUNCH_TRY(send_.allocate(send_bytes(what), options.unalign, options.memory));
-  CCOM_LAUNCH_TRY(recv_.allocate(larger_bytes(what), options.unalign, options.memory));
+  CCOM_LAUNCH_TRY(send_.allocate(of_group(send_bytes(what), options.group), options.unalign, options.memory));
+  CCOM_LAUNCH_TRY(recv_.allocate(of_group(larger_bytes(what), options.group), options.unalign, options.memory));
+  send_stride_ = stride_of(send_bytes(what));
+  recv_stride_ = stride_of(larger_bytes(what));
   allocated_for_ = what;
   valid_ = true;
   return {};
@@ -74,7 +84,7 @@ Outcome Buffers::allocate(const Case& what, const Options& options) {
 
 bool Buffers::fits(const Case& what) const {
   return valid_ && allocated_for_.collective == what.collective && allocated_for_.type == what.type &&
-         allocated_for_.count == what.count;
+         allocated_for_.count == what.count && allocated_for_.skew == what.skew;
 }
 
 void Buffers::release() {
@@ -83,17 +93,20 @@ void Buffers::release() {
   recv_ = Area();
 }
 
-std::byte* Buffers::recv(const Case& what, int rank) const {
+std::byte* Buffers::recv(const Case& what, int rank, int member) const {
   const Layout layout = layout_of(what, rank);
-  if (layout.has_recv) return recv_.data() + layout.recv_offset * size_of(what.type);
-  return what.in_place && what.collective == Collective::Reduce ? recv_.data() : nullptr;
+  std::byte* const begin = recv_.data() + static_cast<size_t>(member) * recv_stride_;
+  if (layout.has_recv) return begin + layout.recv_offset * size_of(what.type);
+  return what.in_place && what.collective == Collective::Reduce ? begin : nullptr;
 }
 
-std::byte* Buffers::send(const Case& what, int rank) const {
+std::byte* Buffers::send(const Case& what, int rank, int member) const {
   const Layout layout = layout_of(what, rank);
   const Area& area = what.in_place ? recv_ : send_;
-  if (layout.has_send) return area.data() + layout.send_offset * size_of(what.type);
-  return what.in_place && what.collective == Collective::Broadcast ? recv_.data() : nullptr;
+  const size_t stride = what.in_place ? recv_stride_ : send_stride_;
+  std::byte* const begin = area.data() + static_cast<size_t>(member) * stride;
+  if (layout.has_send) return begin + layout.send_offset * size_of(what.type);
+  return what.in_place && what.collective == Collective::Broadcast ? begin : nullptr;
 }
 
 size_t available_memory() {

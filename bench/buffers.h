@@ -38,11 +38,11 @@ class Area {
   size_t total_bytes_ = 0;
 };
 
-// Enough for every root and both placements of a collective, type and count.
+// Enough for every root and both placements of a collective, type and count, once for each call of a group.
 class Buffers {
  public:
   // Bytes that a rank uses.
-  static size_t bytes_needed(const Case& what);
+  static size_t bytes_needed(const Case& what, int group);
 
   launch::Outcome allocate(const Case& what, const Options& options);
   bool fits(const Case& what) const;
@@ -51,11 +51,13 @@ class Buffers {
   const Area& send_area() const { return send_; }
   const Area& recv_area() const { return recv_; }
   // Start of the receive buffer; in place the send buffer is in the same area.
-  std::byte* recv(const Case& what, int rank) const;
-  std::byte* send(const Case& what, int rank) const;
+  std::byte* recv(const Case& what, int rank, int member) const;
+  std::byte* send(const Case& what, int rank, int member) const;
 
  private:
   Case allocated_for_{};
+  size_t send_stride_ = 0;
+  size_t recv_stride_ = 0;
   bool valid_ = false;
   Area send_;
   Area recv_;

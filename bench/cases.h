@@ -11,6 +11,7 @@
 
 #include "bench/expected.h"
 #include "bench/names.h"
+#include "bench/parts.h"
 
 namespace ccom::bench {
 
@@ -21,8 +22,10 @@ struct Case {
   int root = 0;
   bool in_place = false;
   int ranks = 1;
-  size_t count = 0;  // As in the call.
+  size_t count = 0;        // As in the call; of v-forms the mean of the parts.
+  Skew skew = Skew::None;  // Of v-forms.
 
+  Parts parts() const { return {skew, ranks, count}; }
   Pattern pattern() const { return {.type = type, .reduction = reduction, .ranks = ranks}; }
   bool operator==(const Case&) const = default;
 };
@@ -42,6 +45,12 @@ struct Layout {
   size_t recv_count = 0;
 };
 Layout layout_of(const Case& what, int rank);
+// The longest buffers of any rank, in elements.
+struct Extent {
+  size_t send_count = 0;
+  size_t recv_count = 0;
+};
+Extent extent_of(const Case& what);
 
 // A part of the receive buffer, and the rank whose input it must contain.
 struct Arrival {
@@ -56,6 +65,7 @@ struct Range {
   std::vector<Reduction> reductions;
   std::vector<int> roots;
   std::vector<bool> in_place;
+  Skew skew = Skew::Linear;  // Of v-forms.
 };
 // The rows of a table, in order: type, operator, root, size, place. Invalid pairs, placements that do not exist and
 // sizes that yield the previous row's count are skipped.
@@ -64,8 +74,15 @@ std::vector<Case> cases_of(Collective collective, int ranks, const Range& range)
 // "allreduce float32 sum, 4096 bytes, in place".
 std::string text_of(const Case& what);
 
+// The lists that a rank passes to a v-form; those of other calls are empty. Parts are one behind the other.
+struct Counts {
+  std::vector<size_t> sent;
+  std::vector<size_t> received;
+};
+Counts counts_of(const Case& what, int rank);
+
 // `op` is used by reductions only.
-ccomResult_t call(const Case& what, int rank, const void* send, void* recv, ccomRedOp_t op, ccomComm_t comm,
-                  ccomStream_t stream);
+ccomResult_t call(const Case& what, const Counts& counts, int rank, const void* send, void* recv, ccomRedOp_t op,
+                  ccomComm_t comm, ccomStream_t stream);
 
 }  // namespace ccom::bench

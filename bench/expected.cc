@@ -7,37 +7,13 @@
 #include <cstring>
 #include <limits>
 
+#include "bench/codecs.h"
 #include "bench/inputs.h"
 
 namespace ccom::bench {
 namespace {
 
 constexpr size_t kChunk = 1024;  // Elements per iteration; the arrays stay in the L1 cache.
-
-template <class Function>
-auto with_codec(ccomDataType_t type, Function&& function) {
-  switch (type) {
-    case ccomInt8: return function(Integer<int8_t>{});
-    case ccomUint8: return function(Integer<uint8_t>{});
-    case ccomInt16: return function(Integer<int16_t>{});
-    case ccomUint16: return function(Integer<uint16_t>{});
-    case ccomInt32: return function(Integer<int32_t>{});
-    case ccomUint32: return function(Integer<uint32_t>{});
-    case ccomInt64: return function(Integer<int64_t>{});
-    case ccomUint64: return function(Integer<uint64_t>{});
-    case ccomFloat16: return function(Half{});
-    case ccomBfloat16: return function(Brain{});
-    case ccomFloat64: return function(WideFloat<double>{});
-    case ccomFloat8e4m3: return function(E4M3{});
-    case ccomFloat8e5m2: return function(E5M2{});
-    case ccomBool: return function(Boolean{});
-    case ccomComplex64: return function(ComplexOf<float>{});
-    case ccomComplex128: return function(ComplexOf<double>{});
-    case ccomFloat32:
-    case ccomDataTypeForceInt: break;
-  }
-  return function(WideFloat<float>{});
-}
 
 // ---- Arithmetic ---------------------------------------------------------------------------------------------------
 
@@ -55,6 +31,7 @@ T combine(Reduction reduction, T a, T b) {
     case Reduction::Bxor: return static_cast<T>(x ^ y);
     case Reduction::Land: return static_cast<T>(x != 0 && y != 0);
     case Reduction::Lor: return static_cast<T>(x != 0 || y != 0);
+    case Reduction::UserOrdered: return compose(a, b);
     default: return static_cast<T>(x + y);
   }
 }
@@ -76,7 +53,8 @@ Complex combine(Reduction reduction, Complex a, Complex b) {
 template <class Codec>
 Reduction effective(Reduction reduction) {
   if (!std::is_same_v<Codec, Boolean>) return reduction;
-  return reduction == Reduction::Sum ? Reduction::Lor : reduction == Reduction::Prod ? Reduction::Land : reduction;
+  if (reduction == Reduction::Sum || reduction == Reduction::User) return Reduction::Lor;
+  return reduction == Reduction::Prod ? Reduction::Land : reduction;
 }
 
 template <class T>

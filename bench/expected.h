@@ -4,8 +4,9 @@
 //
 // Inputs are chosen so that the result is exact whatever the order of the operations and wherever it is rounded:
 // integers wrap; floats are integers small enough that every partial sum is representable (with more ranks than that
-// allows, some ranks contribute zero), or factors 2, 1, 1/2 and one 3/2. Only an average of floats is compared within
-// two units in the last place. Data that is only moved is random bytes, NaNs included.
+// allows, some ranks contribute zero), or factors 2, 1, 1/2 and one 3/2. Maps have odd factors, so that each matters.
+// Only an average of floats is compared within two units in the last place. Data that is only moved is random bytes,
+// NaNs included.
 #pragma once
 
 #include <ccom/ccom.h>

@@ -79,6 +79,7 @@ class Inputs {
     const uint64_t mostly_set = bits | std::rotl(bits, 21) | std::rotl(bits, 42);
     switch (pattern_.reduction) {
       case Reduction::Prod: return static_cast<T>(bits | 1);
+      case Reduction::UserOrdered: return static_cast<T>(bits | uint64_t{1} << sizeof(T) * 4);  // no factor is 0
       case Reduction::Band: return static_cast<T>(mostly_set);
       case Reduction::Bor: return static_cast<T>(~mostly_set);
       case Reduction::Land: return once_in_ranks(bits) ? T{0} : static_cast<T>(bits | 1);

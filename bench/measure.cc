@@ -2,13 +2,13 @@
 #include "bench/measure.h"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
 
 #include "bench/compute.h"
+#include "bench/operator.h"
 #include "bench/statistics.h"
 
 namespace ccom::bench {
@@ -16,35 +16,6 @@ namespace {
 
 using launch::Outcome;
 using launch::outcome_of;
-
-// A premulsum operator while a row needs it.
-class Operator {
- public:
-  explicit Operator(ccomComm_t comm) : comm_(comm) {}
-  ~Operator() {
-    if (created_) ccomRedOpDestroy(op_, comm_);
-  }
-  Operator(const Operator&) = delete;
-  Operator& operator=(const Operator&) = delete;
-
-  Outcome create(const Case& what, int rank) {
-    if (what.reduction == Reduction::Move) return {};
-    op_ = builtin_of(what.reduction);
-    if (what.reduction != Reduction::PreMulSum) return {};
-    alignas(16) std::array<std::byte, 16> scalar{};
-    write_scalar(what.pattern(), rank, scalar.data());
-    CCOM_LAUNCH_TRY(outcome_of(ccomRedOpCreatePreMulSum(&op_, scalar.data(), what.type, ccomScalarHostImmediate, comm_),
-                               comm_, "create a premulsum operator"));
-    created_ = true;
-    return {};
-  }
-  ccomRedOp_t get() const { return op_; }
-
- private:
-  ccomComm_t comm_;
-  ccomRedOp_t op_ = ccomSum;
-  bool created_ = false;
-};
 
 class Row {
  public:
@@ -54,12 +25,14 @@ class Row {
         layout_(layout_of(what, rig.place.rank)),
         element_bytes_(size_of(what.type)),
         buffers_(buffers),
-        send_(buffers.send(what, rig.place.rank)),
-        recv_(buffers.recv(what, rig.place.rank)),
-        op_(rig.comm) {}
+        counts_(counts_of(what, rig.place.rank)),
+        op_(rig.comm) {
+    for (int member = 0; member < rig.options.group; ++member)
+      calls_.push_back({buffers.send(what, rig.place.rank, member), buffers.recv(what, rig.place.rank, member)});
+  }
 
   Outcome run(Measurement* measurement) {
-    CCOM_LAUNCH_TRY(op_.create(case_, rank()));
+    CCOM_LAUNCH_TRY(op_.create(case_.pattern(), rank()));
     prepare();
     CCOM_LAUNCH_TRY(warm_up());
     CCOM_LAUNCH_TRY(time());
@@ -75,8 +48,14 @@ class Row {
   }
 
  private:
+  struct Pointers {
+    std::byte* send;
+    std::byte* recv;
+  };
+
   int rank() const { return rig_.place.rank; }
   const Options& options() const { return rig_.options; }
+  double group() const { return options().group; }
   bool verifies(int iteration, int iterations) const {
     if (case_.collective == Collective::Barrier || options().check == Check::Off) return false;
     return options().check == Check::Every || iteration == 0 || iteration == iterations - 1;
@@ -107,7 +86,7 @@ class Row {
     for (double spent = 0;;) {
       const size_t before = seconds_.size();
       CCOM_LAUNCH_TRY(options().mode == Mode::Latency ? time_each(batch) : time_together(batch));
-      const double calls = options().mode == Mode::Latency ? 1 : batch;
+      const double calls = (options().mode == Mode::Latency ? 1 : batch) * group();
       double added = 0;
       for (size_t i = before; i < seconds_.size(); ++i) added += calls * seconds_[i];
       if (options().min_seconds <= 0) return {};
@@ -126,7 +105,7 @@ class Row {
       CCOM_LAUNCH_TRY(barrier());
       const Clock::time_point begin = Clock::now();
       CCOM_LAUNCH_TRY(invoke(1));
-      seconds_.push_back(seconds_since(begin));
+      seconds_.push_back(seconds_since(begin) / group());
       if (verified) CCOM_LAUNCH_TRY(verify());
       if (options().overlap) CCOM_LAUNCH_TRY(time_overlap(verified));
     }
@@ -171,7 +150,7 @@ class Row {
     CCOM_LAUNCH_TRY(barrier());
     const Clock::time_point begin = Clock::now();
     CCOM_LAUNCH_TRY(invoke(iterations));
-    seconds_.push_back(seconds_since(begin) / iterations);
+    seconds_.push_back(seconds_since(begin) / iterations / group());
     if (!verified) return {};
     if (case_.in_place && iterations > 1) {  // Otherwise results would be the next call's inputs.
       prepare();
@@ -193,9 +172,24 @@ class Row {
   Outcome enqueue(int times) {
     ccomResult_t result = ccomSuccess;
     for (int i = 0; i < times && result == ccomSuccess; ++i) {
-      result = call(case_, rank(), send_, recv_, op_.get(), rig_.comm, rig_.stream);
+      result = calls_.size() == 1 ? call_with(calls_[0]) : call_as_group();
     }
     return outcome_of_call(result);
+  }
+
+  ccomResult_t call_with(const Pointers& pointers) {
+    return call(case_, counts_, rank(), pointers.send, pointers.recv, op_.get(), rig_.comm, rig_.stream);
+  }
+
+  ccomResult_t call_as_group() {
+    ccomResult_t first = ccomGroupStart();
+    if (first != ccomSuccess) return first;
+    for (const Pointers& pointers : calls_) {
+      const ccomResult_t result = call_with(pointers);
+      if (first == ccomSuccess) first = result;
+    }
+    const ccomResult_t ended = ccomGroupEnd();
+    return first != ccomSuccess ? first : ended;
   }
 
   Outcome synchronize() {
@@ -211,26 +205,36 @@ class Row {
     ++iteration_;
     buffers_.send_area().write_guards();
     buffers_.recv_area().write_guards();
-    if (layout_.has_recv)
-      std::memset(recv_, 0x5a ^ static_cast<int>(iteration_ & 1), layout_.recv_count * element_bytes_);
-    if (layout_.has_send) fill(case_.pattern(), own_input(), send_);
+    for (size_t member = 0; member < calls_.size(); ++member) {
+      const auto [send, recv] = calls_[member];
+      if (layout_.has_recv)
+        std::memset(recv, 0x5a ^ static_cast<int>(iteration_ & 1), layout_.recv_count * element_bytes_);
+      if (layout_.has_send) fill(case_.pattern(), own_input(member), send);
+    }
   }
 
-  Stretch own_input() const {
-    return {.iteration = iteration_, .source = rank(), .first = 0, .count = layout_.send_count};
+  // Every call of a group has data of its own.
+  uint64_t iteration_of(size_t member) const { return iteration_ * calls_.size() + member; }
+  Stretch own_input(size_t member) const {
+    return {.iteration = iteration_of(member), .source = rank(), .first = 0, .count = layout_.send_count};
   }
 
   Outcome verify() {
-    for (const Arrival& arrival : arrivals(case_, rank(), iteration_)) {
-      count_wrong(check(case_.pattern(), arrival.stretch, recv_ + arrival.offset * element_bytes_), arrival.offset,
-                  "element");
-    }
-    if (layout_.has_send && !case_.in_place)
-      count_wrong(check(case_.pattern(), own_input(), send_), 0, "element of the send buffer");
+    for (size_t member = 0; member < calls_.size(); ++member) verify(member);
     const size_t damaged = buffers_.send_area().damaged_guards() + buffers_.recv_area().damaged_guards();
     if (damaged > 0)
       count_wrong({.wrong = damaged, .index = 0, .got = "a write", .expected = "none"}, 0, "byte outside the buffer");
     return compare_ranks();
+  }
+
+  void verify(size_t member) {
+    const auto [send, recv] = calls_[member];
+    for (const Arrival& arrival : arrivals(case_, rank(), iteration_of(member))) {
+      count_wrong(check(case_.pattern(), arrival.stretch, recv + arrival.offset * element_bytes_), arrival.offset,
+                  "element");
+    }
+    if (layout_.has_send && !case_.in_place)
+      count_wrong(check(case_.pattern(), own_input(member), send), 0, "element of the send buffer");
   }
 
   void count_wrong(const Verdict& verdict, size_t offset, const char* what) {
@@ -245,11 +249,12 @@ class Row {
 
   // Where all ranks must have equal results, they must be bitwise equal, even where the check tolerates rounding.
   Outcome compare_ranks() {
-    const Collective collective = case_.collective;
+    const Collective collective = plain_of(case_.collective);
     if (collective != Collective::AllReduce && collective != Collective::AllGather &&
         collective != Collective::Broadcast)
       return {};
-    const uint64_t hash = hash_bytes(recv_, layout_.recv_count * element_bytes_);
+    uint64_t hash = 0;
+    for (const Pointers& each : calls_) hash = 31 * hash + hash_bytes(each.recv, layout_.recv_count * element_bytes_);
     uint64_t least = hash;
     uint64_t most = hash;
     for (auto [value, op] : {std::pair{&least, ccomMin}, std::pair{&most, ccomMax}}) {
@@ -269,8 +274,8 @@ class Row {
   const Layout layout_;
   const size_t element_bytes_;
   const Buffers& buffers_;
-  std::byte* const send_;
-  std::byte* const recv_;
+  const Counts counts_;
+  std::vector<Pointers> calls_;  // Of a group.
   Operator op_;
   uint64_t iteration_ = 0;
   Compute compute_;

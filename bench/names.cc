@@ -54,6 +54,11 @@ constexpr std::array kCollectives = {
     CollectiveRow{Collective::Scatter, "scatter", false, true, true},
     CollectiveRow{Collective::Barrier, "barrier", false, false, false},
     CollectiveRow{Collective::SendRecv, "sendrecv", false, false, false},
+    CollectiveRow{Collective::AllGatherV, "allgatherv", false, false, true},
+    CollectiveRow{Collective::ReduceScatterV, "reduce_scatterv", true, false, true},
+    CollectiveRow{Collective::AllToAllV, "alltoallv", false, false, true},
+    CollectiveRow{Collective::GatherV, "gatherv", false, true, true},
+    CollectiveRow{Collective::ScatterV, "scatterv", false, true, true},
 };
 
 struct ReductionRow {
@@ -74,6 +79,8 @@ constexpr std::array kReductions = {
     ReductionRow{Reduction::Land, "land", ccomLand},
     ReductionRow{Reduction::Lor, "lor", ccomLor},
     ReductionRow{Reduction::PreMulSum, "premulsum", ccomNumOps},
+    ReductionRow{Reduction::User, "user", ccomNumOps},
+    ReductionRow{Reduction::UserOrdered, "user-ordered", ccomNumOps},
 };
 
 template <size_t n, class Row, class Value>
@@ -149,13 +156,26 @@ bool reduces(Collective collective) { return row_of(collective).reduces; }
 bool has_root(Collective collective) { return row_of(collective).has_root; }
 bool has_in_place(Collective collective) { return row_of(collective).has_in_place; }
 
+Collective plain_of(Collective collective) {
+  switch (collective) {
+    case Collective::AllGatherV: return Collective::AllGather;
+    case Collective::ReduceScatterV: return Collective::ReduceScatter;
+    case Collective::AllToAllV: return Collective::AllToAll;
+    case Collective::GatherV: return Collective::Gather;
+    case Collective::ScatterV: return Collective::Scatter;
+    default: return collective;
+  }
+}
+
 bool is_legal(ccomDataType_t type, Reduction reduction) {
   switch (reduction) {
     case Reduction::Move:
     case Reduction::Sum:
-    case Reduction::Prod: return true;
+    case Reduction::Prod:
+    case Reduction::User: return true;
     case Reduction::Avg:
     case Reduction::PreMulSum: return type != ccomBool;
+    case Reduction::UserOrdered: return type != ccomBool && !is_complex(type) && !is_float(type);
     case Reduction::Max:
     case Reduction::Min: return !is_complex(type);
     case Reduction::Band:

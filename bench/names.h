@@ -22,12 +22,17 @@ enum class Collective {
   Gather,
   Scatter,
   Barrier,
-  SendRecv
+  SendRecv,
+  AllGatherV,
+  ReduceScatterV,
+  AllToAllV,
+  GatherV,
+  ScatterV
 };
 
 // How several inputs become one output. Move: not at all, bytes are transferred unchanged. PreMulSum multiplies each
-// rank's input by that rank's scalar first.
-enum class Reduction { Move, Sum, Prod, Max, Min, Avg, Band, Bor, Bxor, Land, Lor, PreMulSum };
+// rank's input by that rank's scalar first. User: a function of ours adds. UserOrdered: one composes maps (codecs.h).
+enum class Reduction { Move, Sum, Prod, Max, Min, Avg, Band, Bor, Bxor, Land, Lor, PreMulSum, User, UserOrdered };
 
 std::span<const Collective> all_collectives();
 std::span<const ccomDataType_t> all_types();
@@ -48,9 +53,12 @@ bool reduces(Collective collective);
 bool has_root(Collective collective);
 // Whether an in-place call exists.
 bool has_in_place(Collective collective);
-// The table at ccomBuiltinOp_t. PreMulSum: every type but bool.
+// The plain form of a v-form; others are their own.
+Collective plain_of(Collective collective);
+inline bool is_v(Collective collective) { return plain_of(collective) != collective; }
+// The table at ccomBuiltinOp_t. PreMulSum: every type but bool. User: every type. UserOrdered: integers.
 bool is_legal(ccomDataType_t type, Reduction reduction);
-// ccomSum and so on; not for Move and PreMulSum.
+// ccomSum and so on; not for Move and operators that are created.
 ccomRedOp_t builtin_of(Reduction reduction);
 
 }  // namespace ccom::bench

@@ -30,6 +30,7 @@ struct Words {
   std::string mode = "latency";
   std::string check = "edge";
   std::string memory = "heap";
+  std::string skew = "linear";
   bool no_progress = false;
 };
 
@@ -53,8 +54,8 @@ void describe_ranks(CommandLine& line, Options& options) {
 
 void describe_cases(CommandLine& line, Words& words, Options& options) {
   line.option("op", words.collectives,
-              "allreduce, allgather, reduce_scatter, broadcast, reduce, alltoall, gather, scatter, "
-              "barrier, sendrecv: a comma list, or all")
+              "allreduce, allgather, reduce_scatter, broadcast, reduce, alltoall, gather, scatter, barrier, sendrecv, "
+              "allgatherv, reduce_scatterv, alltoallv, gatherv, scatterv: a comma list, or all")
       .offers(names_and_all(all_collectives()));
   line.option("-b,--begin", words.begin, "Smallest size in bytes; K/M/G = 1024, KB/MB/GB = 1000");
   line.option("-e,--end", words.end, "Largest size");
@@ -63,10 +64,16 @@ void describe_cases(CommandLine& line, Words& words, Options& options) {
   line.option("--sizes", words.sizes, "List of sizes, instead of a sweep");
   line.option("-d,--type", words.types, "Element types: a comma list, or all").offers(names_and_all(all_types()));
   line.option("-o,--redop", words.reductions,
-              "sum, prod, max, min, avg, band, bor, bxor, land, lor, premulsum: a comma list, or all")
+              "sum, prod, max, min, avg, band, bor, bxor, land, lor, premulsum, user (a function that sums), "
+              "user-ordered (one that does not commute; integers): a comma list, or all")
       .offers(names_and_all(all_reductions()));
   line.option("-r,--root", words.root, "Root rank, or all");
   line.option("--place", words.places, "out, in: out of place, in place").one_of({"out", "in"});
+  line.option(
+          "--skew", words.skew,
+          "Parts of v-forms, ranks * count elements in all; none: equal, linear: proportional to rank + 1, one: all "
+          "of them the last rank's")
+      .one_of({"none", "linear", "one"});
   line.option("--unalign", options.unalign, "Offset of buffers from a page boundary, in bytes").range(0, 4096);
   line.option("--mem", words.memory, "heap: malloc; mapped: ccomMemAlloc").one_of({"heap", "mapped"});
 }
@@ -74,6 +81,9 @@ void describe_cases(CommandLine& line, Words& words, Options& options) {
 void describe_timing(CommandLine& line, Words& words, Options& options) {
   line.option("-w,--warmup", options.warm_up, "Untimed calls per size").range(0, 1'000'000);
   line.option("-n,--iters", options.iterations, "Timed calls per size").range(1, 10'000'000);
+  line.option("--group", options.group,
+              "Time groups of this many calls, each with buffers of its own; times are per call")
+      .range(1, 65536);
   line.option("--min-time", options.min_seconds, "Time each size for at least this many seconds").non_negative();
   line.option("--mode", words.mode, "latency: a barrier before each timed call; throughput: calls back to back")
       .one_of({"latency", "throughput"});
@@ -196,8 +206,11 @@ Outcome understand_all(const Words& words, Options* options) {
   options->mode = words.mode == "latency" ? Mode::Latency : Mode::Throughput;
   if (options->overlap && options->mode != Mode::Latency)
     return failure(ExitCode::Usage, "--overlap times single calls: not with --mode throughput");
+  if (options->overlap && options->group > 1)
+    return failure(ExitCode::Usage, "--overlap times single calls: not with --group");
   options->stream = options->stream || options->overlap;
   options->check = words.check == "off" ? Check::Off : words.check == "edge" ? Check::Edge : Check::Every;
+  options->skew = *skew_named(words.skew);
   options->memory = words.memory == "heap" ? Memory::Heap : Memory::Mapped;
   options->progress = !words.no_progress;
   return check_together(*options);

@@ -11,6 +11,7 @@
 
 #include "bench/launch/outcome.h"
 #include "bench/names.h"
+#include "bench/parts.h"
 
 namespace ccom::bench {
 
@@ -31,6 +32,8 @@ struct Options {
   size_t unalign = 0;
   int warm_up = 5;
   int iterations = 20;
+  int group = 1;             // Calls of a group, which is what is timed.
+  Skew skew = Skew::Linear;  // Of v-forms.
   double min_seconds = 0;
   Mode mode = Mode::Latency;
   Check check = Check::Edge;

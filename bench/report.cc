@@ -102,6 +102,10 @@ void Report::header(const ccomCommInfo_t& info) {
   std::printf(
       "# algbw = size / p50 in GB/s (1e9); busbw = algbw * 2(n-1)/n for allreduce, * 1 for broadcast, reduce, "
       "sendrecv, * (n-1)/n for the others\n");
+  if (std::ranges::any_of(options_.collectives, is_v))
+    std::printf("# v-forms: count is the mean of the parts; skew %s\n", bench::name_of(options_.skew).data());
+  if (options_.group > 1)
+    std::printf("# times are those of groups of %d calls, by %d\n", options_.group, options_.group);
   if (options_.overlap)
     std::printf(
         "# hidden = (p50 + compute - both) / min(p50, compute): the share of the time that overlapping saves\n");
@@ -158,6 +162,8 @@ void Report::json(const RowResult& result) {
       {"busbw", result.busbw},
       {"wrong", options_.check == Check::Off ? nlohmann::ordered_json() : nlohmann::ordered_json(result.wrong)},
   };
+  if (is_v(what.collective)) object["skew"] = bench::name_of(what.skew);
+  if (options_.group > 1) object["group"] = options_.group;
   if (result.overlap) {
     object["compute_us"] = result.overlap->compute;
     object["both_us"] = result.overlap->both;

@@ -71,6 +71,11 @@ class Bench {
     return report_.open();
   }
 
+  // These v-forms are messages, always.
+  static bool has_choice(Collective collective) {
+    return !is_v(collective) || collective == Collective::AllGatherV || collective == Collective::ReduceScatterV;
+  }
+
   // The valid algorithms for any size of a collective, in ccom's order.
   Outcome run_every_algorithm() {
     std::vector<std::pair<Collective, std::string>> runs;
@@ -82,7 +87,7 @@ class Bench {
           Explanation explanation;
           CCOM_LAUNCH_TRY(explain(plain.get(), what, &explanation));
           for (const std::string& name : legal_algorithms(explanation.text)) {
-            const std::pair run(collective, name);
+            const std::pair run(collective, has_choice(collective) ? name : "");
             if (std::ranges::find(runs, run) == runs.end()) runs.push_back(run);
           }
         }
@@ -92,7 +97,8 @@ class Bench {
     rows_ = 0;
     for (const auto& [collective, name] : runs) rows_ += cases_of(collective, place_.ranks, range_).size();
     for (const auto& [collective, name] : runs) {
-      CCOM_LAUNCH_TRY(with_algorithm(std::string(bench::name_of(collective)) + ":" + name, {collective}));
+      const std::string plain(bench::name_of(plain_of(collective)));
+      CCOM_LAUNCH_TRY(with_algorithm(name.empty() ? "" : plain + ":" + name, {collective}));
     }
     return {};
   }
@@ -125,6 +131,11 @@ class Bench {
     return outcome_of(ccomBarrier(control_, nullptr), control_, "barrier at the end");
   }
 
+  // ccom is not asked about operators: an ordered one may take another algorithm.
+  static std::string algorithm_of(const Case& what, const Explanation& explanation) {
+    return what.reduction == Reduction::UserOrdered ? "-" : chosen_algorithm(explanation.text);
+  }
+
   Outcome one_case(const Rig& rig, const Case& what) {
     Explanation explanation;
     CCOM_LAUNCH_TRY(explain(rig.comm, what, &explanation));
@@ -142,7 +153,7 @@ class Bench {
     if (!buffers_.fits(what)) CCOM_LAUNCH_TRY(make_room(what));
     Measurement measurement;
     CCOM_LAUNCH_TRY(measure(rig, what, buffers_, &measurement));
-    const RowResult result = row_result(what, std::move(measurement), chosen_algorithm(explanation.text));
+    const RowResult result = row_result(what, std::move(measurement), algorithm_of(what, explanation));
     report_.row(result);
     wrong_ += result.wrong;
     if (options_.min_busbw > 0 && result.busbw < options_.min_busbw && what.collective != Collective::Barrier)
@@ -153,7 +164,7 @@ class Bench {
   // All ranks give up together, so that none waits for another.
   Outcome make_room(const Case& what) {
     buffers_.release();
-    const size_t needed = Buffers::bytes_needed(what) * static_cast<size_t>(ranks_on_machine_);
+    const size_t needed = Buffers::bytes_needed(what, options_.group) * static_cast<size_t>(ranks_on_machine_);
     const size_t available = available_memory();
     uint64_t lacking = needed > available ? 1 : 0;
     CCOM_LAUNCH_TRY(outcome_of(ccomAllReduce(&lacking, &lacking, 1, ccomUint64, ccomMax, control_, nullptr), control_,
@@ -201,6 +212,7 @@ Range range_of(const Options& options, int ranks) {
   range.sizes = options.sizes;
   range.types = options.types;
   range.reductions = options.reductions;
+  range.skew = options.skew;
   range.roots.resize(static_cast<size_t>(ranks));
   std::iota(range.roots.begin(), range.roots.end(), 0);
   if (options.root) range.roots = {*options.root};

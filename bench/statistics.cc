@@ -28,7 +28,7 @@ double hidden_share(double comm, double compute, double both) {
 
 double busbw_factor(Collective collective, int ranks) {
   const double n = ranks;
-  switch (collective) {
+  switch (plain_of(collective)) {
     case Collective::AllReduce: return 2 * (n - 1) / n;
     case Collective::AllGather:
     case Collective::ReduceScatter:
@@ -38,7 +38,7 @@ double busbw_factor(Collective collective, int ranks) {
     case Collective::Broadcast:
     case Collective::Reduce:
     case Collective::SendRecv: return 1;
-    case Collective::Barrier: return 0;
+    default: return 0;
   }
   return 0;
 }

@@ -170,14 +170,34 @@ TEST(Check, AppliesEachRanksScalar) {
   EXPECT_EQ(check(pattern, everybody(), sum.data()).wrong, 0u);
 }
 
+TEST(Check, ComposesMapsInTheOrderOfRanks) {
+  const Pattern pattern{.type = ccomInt16, .reduction = Reduction::UserOrdered, .ranks = 4};
+  for (const bool is_reversed : {false, true}) {
+    std::vector<int16_t> result = input_of<int16_t>(pattern, is_reversed ? 3 : 0);
+    for (const int step : {1, 2, 3}) {
+      const auto input = input_of<int16_t>(pattern, is_reversed ? 3 - step : step);
+      // x -> a x + b modulo 256, a in the upper byte.
+      for (size_t i = 0; i < kCount; ++i) {
+        const int f = static_cast<uint16_t>(result[i]), g = static_cast<uint16_t>(input[i]);
+        const int a = (f >> 8) * (g >> 8) % 256, b = ((f >> 8) * (g % 256) + f % 256) % 256;
+        result[i] = static_cast<int16_t>(a * 256 + b);
+      }
+    }
+    if (is_reversed)
+      EXPECT_GT(check(pattern, everybody(), result.data()).wrong, kCount / 2);
+    else
+      EXPECT_EQ(check(pattern, everybody(), result.data()).wrong, 0u);
+  }
+}
+
 TEST(Check, TakesSumOfBoolAsOrAndProdAsAnd) {
-  for (Reduction reduction : {Reduction::Sum, Reduction::Prod}) {
+  for (Reduction reduction : {Reduction::Sum, Reduction::Prod, Reduction::User}) {
     const Pattern pattern{.type = ccomBool, .reduction = reduction, .ranks = 3};
     std::vector<uint8_t> result = input_of<uint8_t>(pattern, 0);
     for (int rank : {1, 2}) {
       const auto input = input_of<uint8_t>(pattern, rank);
       for (size_t i = 0; i < kCount; ++i)
-        result[i] = reduction == Reduction::Sum ? result[i] | input[i] : result[i] & input[i];
+        result[i] = reduction != Reduction::Prod ? result[i] | input[i] : result[i] & input[i];
     }
     EXPECT_EQ(check(pattern, everybody(), result.data()).wrong, 0u);
     const auto ones = std::ranges::count(result, 1);

@@ -79,7 +79,7 @@ TEST(ParseOptions, TakesListsAndAll) {
   EXPECT_THAT(options.collectives, ElementsAre(Collective::AllGather, Collective::SendRecv));
   EXPECT_THAT(options.process_counts, ElementsAre(2, 4));
   EXPECT_THAT(options.types, ElementsAre(ccomBfloat16, ccomFloat32));
-  EXPECT_THAT(options.reductions, SizeIs(11));
+  EXPECT_THAT(options.reductions, SizeIs(13));
   EXPECT_EQ(options.root, std::nullopt);
   EXPECT_FALSE(options.out_of_place);
   EXPECT_THAT(options.sizes, ElementsAre(1024, 3000));
@@ -142,6 +142,18 @@ TEST(Options, AreCompletedByKnownShellsOnly) {
   EXPECT_THAT(script, HasSubstr("complete -F _ccom_bench ccom-bench"));
   EXPECT_THAT(refusal({"--completion", "csh"}), HasSubstr("csh"));
   EXPECT_THAT(refusal({"--completion"}), HasSubstr("--completion"));
+}
+
+TEST(ParseOptions, KnowsSkewsAndGroups) {
+  EXPECT_EQ(parsed({"allgatherv"}).skew, Skew::Linear);
+  EXPECT_EQ(parsed({"allgatherv", "--skew", "one"}).skew, Skew::One);
+  EXPECT_THAT(refusal({"allgatherv", "--skew", "two"}), HasSubstr("two"));
+  EXPECT_EQ(parsed({"allreduce"}).group, 1);
+  EXPECT_EQ(parsed({"allreduce", "--group", "8"}).group, 8);
+  EXPECT_THAT(refusal({"allreduce", "--group", "0"}), HasSubstr("--group"));
+  EXPECT_THAT(refusal({"allreduce", "--group", "2", "--overlap"}), HasSubstr("not with --group"));
+  EXPECT_THAT(parsed({"allreduce", "-o", "user,user-ordered"}).reductions,
+              ElementsAre(Reduction::User, Reduction::UserOrdered));
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 #include "tests/processes/soak_call.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstring>
 
@@ -11,7 +10,6 @@ namespace ccom {
 using bench::Area;
 using bench::Case;
 using bench::Collective;
-using bench::Reduction;
 using launch::Outcome;
 
 namespace {
@@ -46,6 +44,7 @@ Case random_case(std::mt19937_64& random, int ranks, size_t most_bytes) {
     } while (!bench::is_legal(what.type, what.reduction));
   }
   if (bench::has_root(collective)) what.root = static_cast<int>(random() % static_cast<size_t>(ranks));
+  if (bench::is_v(collective)) what.skew = one_of(random, bench::all_skews());
   what.in_place = random() % 2 == 0 && bench::has_in_place(collective);
   what.count = bench::count_for(collective, what.type, ranks, random_size(random, most_bytes));
   return what;
@@ -56,8 +55,10 @@ SoakCall::SoakCall(const Case& what, const Placement& placement, int rank, uint6
       placement_(placement),
       rank_(rank),
       layout_(bench::layout_of(what, rank)),
+      counts_(bench::counts_of(what, rank)),
       pattern_(what.pattern()),
-      comm_(comm) {
+      comm_(comm),
+      op_(comm) {
   pattern_.seed = seed;
 }
 
@@ -65,7 +66,6 @@ SoakCall::~SoakCall() {
   for (void* handle : {send_handle_, recv_handle_}) {
     if (handle != nullptr) ccomCommDeregister(comm_, handle);
   }
-  if (created_op_) ccomRedOpDestroy(op_, comm_);
 }
 
 Outcome SoakCall::take(Area& area, size_t bytes, size_t unalign, void*& handle) {
@@ -90,14 +90,7 @@ Outcome SoakCall::allocate() {
   // In place, a broadcast gives both pointers everywhere, and a reduction too.
   if (what_.in_place && what_.collective == Collective::Broadcast) send_ = recv_;
   if (what_.in_place && what_.collective == Collective::Reduce) recv_ = send_;
-  if (what_.reduction == Reduction::Move) return {};
-  op_ = bench::builtin_of(what_.reduction);
-  if (what_.reduction != Reduction::PreMulSum) return {};
-  alignas(16) std::array<std::byte, 16> scalar{};
-  bench::write_scalar(pattern_, rank_, scalar.data());
-  created_op_ = true;
-  return launch::outcome_of(ccomRedOpCreatePreMulSum(&op_, scalar.data(), what_.type, ccomScalarHostImmediate, comm_),
-                            comm_, "create a premulsum operator");
+  return op_.create(pattern_, rank_);
 }
 
 bench::Stretch SoakCall::input(uint64_t iteration) const {
@@ -111,7 +104,7 @@ void SoakCall::fill(uint64_t iteration) {
 }
 
 ccomResult_t SoakCall::issue(ccomStream_t stream) {
-  return bench::call(what_, rank_, send_, recv_, op_, comm_, stream);
+  return bench::call(what_, counts_, rank_, send_, recv_, op_.get(), comm_, stream);
 }
 
 std::string SoakCall::fault(uint64_t iteration) const {

@@ -8,6 +8,7 @@
 
 #include "bench/buffers.h"
 #include "bench/cases.h"
+#include "bench/operator.h"
 
 namespace ccom {
 
@@ -47,6 +48,7 @@ class SoakCall {
   const Placement placement_;
   const int rank_;
   const bench::Layout layout_;
+  const bench::Counts counts_;
   bench::Pattern pattern_;
   const ccomComm_t comm_;
   bench::Area send_area_, recv_area_;
@@ -54,8 +56,7 @@ class SoakCall {
   void* recv_handle_ = nullptr;
   std::byte* send_ = nullptr;
   std::byte* recv_ = nullptr;
-  ccomRedOp_t op_ = ccomSum;
-  bool created_op_ = false;
+  bench::Operator op_;
 };
 
 }  // namespace ccom
