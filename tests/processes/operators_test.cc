@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Users' operators in real processes, over shared memory, tcp, libfabric and several hosts: maps that do not commute
+// are composed in the order of the ranks, sums are sums; a function that returns an error, that throws, or whose
+// process dies in the middle of it, ends the call on all ranks, with the rank and the reason.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "tests/processes/job.h"
+#include "tests/processes/transports.h"
+
+namespace ccom {
+namespace {
+
+using std::chrono::milliseconds;
+
+std::vector<int> all_of(int nranks) {
+  std::vector<int> ranks;
+  for (int rank = 0; rank < nranks; ++rank) ranks.push_back(rank);
+  return ranks;
+}
+
+class Operators : public testing::TestWithParam<std::string> {
+ protected:
+  static auto where() {
+    return [way = GetParam()](int rank) { return environment_for(way, rank); };
+  }
+
+  // All ranks but `odd` if it dies: the same code, rank and reason.
+  static void expect_failure(const std::string& way, int odd, size_t count, const std::string& start,
+                             const std::string& reason) {
+    constexpr int kRanks = 4;
+    Job job(kRanks, {way, std::to_string(odd), std::to_string(count)}, where());
+    std::vector<int> hearing = all_of(kRanks);
+    if (way == "dies") std::erase(hearing, odd);
+    ASSERT_TRUE(job.wait_for("failed", hearing, milliseconds(20000))) << job.transcript();
+    EXPECT_TRUE(job.finish(milliseconds(20000))) << job.transcript();
+    for (const int rank : hearing) {
+      const std::string line = job.line(rank, "failed");
+      EXPECT_TRUE(line.starts_with(start)) << line;
+      EXPECT_NE(line.find(reason), std::string::npos) << line;
+      EXPECT_EQ(job.line(rank, "final"), "final") << job.transcript();
+    }
+  }
+};
+
+TEST_P(Operators, KeepTheOrderOfRanksAndSum) {
+  for (const auto& [nranks, most] : {std::pair{4, "60013"}, std::pair{7, "300"}}) {
+    Job job(nranks, {"once", most}, where());
+    EXPECT_TRUE(job.wait_for("right", all_of(nranks), milliseconds(60000))) << job.transcript();
+    EXPECT_TRUE(job.finish(milliseconds(10000)));
+  }
+}
+
+TEST_P(Operators, ThatReturnAnErrorEndTheCallOnAllRanks) {
+  expect_failure("returns", 0, 1, "failed 39 [0] ", "rank 0: user operator 1 returned 5");
+  expect_failure("returns", 2, 100003, "failed 39 [2] ", "rank 2: user operator 1 returned 5");
+}
+
+TEST_P(Operators, ThatThrowEndTheCallOnAllRanks) {
+  expect_failure("throws", 3, 1, "failed 39 [3] ", "rank 3: user operator 1 threw an exception: no such map");
+}
+
+TEST_P(Operators, WhoseProcessDiesInThemAreNamedToAllOthers) {
+  if (GetParam() != "ofi") expect_failure("dies", 2, 1, "failed 6 [2] ", "rank 2");  // a death takes seconds there
+  expect_failure("dies", 0, 100003, "failed 6 [0] ", "rank 0");
+}
+
+INSTANTIATE_TEST_SUITE_P(Over, Operators, testing::Values("shm", "tcp", "ofi", "mixed", "tcp-on-one-host"),
+                         [](const auto& of) {
+                           std::string name = of.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace ccom
