@@ -73,8 +73,9 @@ size_t Buffers::bytes_needed(const Case& what, int group) {
 
 Outcome Buffers::allocate(const Case& what, const Options& options) {
   release();
-  CCOM_LAUNCH_TRY(send_.allocate(of_group(send_bytes(what), options.group), options.unalign, options.memory));
-  CCOM_LAUNCH_TRY(recv_.allocate(of_group(larger_bytes(what), options.group), options.unalign, options.memory));
+  CCOM_LAUNCH_TRY(send_.allocate(of_group(send_bytes(what), calls_together(options)), options.unalign, options.memory));
+  CCOM_LAUNCH_TRY(
+      recv_.allocate(of_group(larger_bytes(what), calls_together(options)), options.unalign, options.memory));
   send_stride_ = stride_of(send_bytes(what));
   recv_stride_ = stride_of(larger_bytes(what));
   allocated_for_ = what;

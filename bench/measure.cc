@@ -27,7 +27,7 @@ class Row {
         buffers_(buffers),
         counts_(counts_of(what, rig.place.rank)),
         op_(rig.comm) {
-    for (int member = 0; member < rig.options.group; ++member)
+    for (int member = 0; member < calls_together(rig.options); ++member)
       calls_.push_back({buffers.send(what, rig.place.rank, member), buffers.recv(what, rig.place.rank, member)});
   }
 
@@ -55,7 +55,7 @@ class Row {
 
   int rank() const { return rig_.place.rank; }
   const Options& options() const { return rig_.options; }
-  double group() const { return options().group; }
+  double group() const { return calls_together(options()); }
   bool verifies(int iteration, int iterations) const {
     if (case_.collective == Collective::Barrier || options().check == Check::Off) return false;
     return options().check == Check::Every || iteration == 0 || iteration == iterations - 1;
@@ -172,7 +172,7 @@ class Row {
   Outcome enqueue(int times) {
     ccomResult_t result = ccomSuccess;
     for (int i = 0; i < times && result == ccomSuccess; ++i) {
-      result = calls_.size() == 1 ? call_with(calls_[0]) : call_as_group();
+      result = options().group == 0 ? call_with(calls_[0]) : call_as_group();
     }
     return outcome_of_call(result);
   }

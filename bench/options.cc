@@ -206,7 +206,7 @@ Outcome understand_all(const Words& words, Options* options) {
   options->mode = words.mode == "latency" ? Mode::Latency : Mode::Throughput;
   if (options->overlap && options->mode != Mode::Latency)
     return failure(ExitCode::Usage, "--overlap times single calls: not with --mode throughput");
-  if (options->overlap && options->group > 1)
+  if (options->overlap && options->group > 0)
     return failure(ExitCode::Usage, "--overlap times single calls: not with --group");
   options->stream = options->stream || options->overlap;
   options->check = words.check == "off" ? Check::Off : words.check == "edge" ? Check::Edge : Check::Every;

@@ -3,6 +3,7 @@
 // The command line of ccom-bench as a value. README.md describes the flags.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -32,7 +33,7 @@ struct Options {
   size_t unalign = 0;
   int warm_up = 5;
   int iterations = 20;
-  int group = 1;             // Calls of a group, which is what is timed.
+  int group = 0;             // Calls of a group, which is what is timed; 0: calls are in no group.
   Skew skew = Skew::Linear;  // Of v-forms.
   double min_seconds = 0;
   Mode mode = Mode::Latency;
@@ -54,6 +55,9 @@ struct Options {
   bool progress = true;
   bool is_child = false;  // Started by ccom-bench itself, which enforces the timeout.
 };
+
+// Calls that are timed as one.
+inline int calls_together(const Options& options) { return std::max(options.group, 1); }
 
 // Explained for a possibly hypothetical topology: no rank is started.
 inline bool is_offline(const Options& options) { return options.explain && !options.topology.empty(); }

@@ -104,7 +104,7 @@ void Report::header(const ccomCommInfo_t& info) {
       "sendrecv, * (n-1)/n for the others\n");
   if (std::ranges::any_of(options_.collectives, is_v))
     std::printf("# v-forms: count is the mean of the parts; skew %s\n", bench::name_of(options_.skew).data());
-  if (options_.group > 1)
+  if (options_.group > 0)
     std::printf("# times are those of groups of %d calls, by %d\n", options_.group, options_.group);
   if (options_.overlap)
     std::printf(
@@ -163,7 +163,7 @@ void Report::json(const RowResult& result) {
       {"wrong", options_.check == Check::Off ? nlohmann::ordered_json() : nlohmann::ordered_json(result.wrong)},
   };
   if (is_v(what.collective)) object["skew"] = bench::name_of(what.skew);
-  if (options_.group > 1) object["group"] = options_.group;
+  if (options_.group > 0) object["group"] = options_.group;
   if (result.overlap) {
     object["compute_us"] = result.overlap->compute;
     object["both_us"] = result.overlap->both;

@@ -164,7 +164,8 @@ class Bench {
   // All ranks give up together, so that none waits for another.
   Outcome make_room(const Case& what) {
     buffers_.release();
-    const size_t needed = Buffers::bytes_needed(what, options_.group) * static_cast<size_t>(ranks_on_machine_);
+    const size_t needed =
+        Buffers::bytes_needed(what, calls_together(options_)) * static_cast<size_t>(ranks_on_machine_);
     const size_t available = available_memory();
     uint64_t lacking = needed > available ? 1 : 0;
     CCOM_LAUNCH_TRY(outcome_of(ccomAllReduce(&lacking, &lacking, 1, ccomUint64, ccomMax, control_, nullptr), control_,

@@ -148,7 +148,8 @@ TEST(ParseOptions, KnowsSkewsAndGroups) {
   EXPECT_EQ(parsed({"allgatherv"}).skew, Skew::Linear);
   EXPECT_EQ(parsed({"allgatherv", "--skew", "one"}).skew, Skew::One);
   EXPECT_THAT(refusal({"allgatherv", "--skew", "two"}), HasSubstr("two"));
-  EXPECT_EQ(parsed({"allreduce"}).group, 1);
+  EXPECT_EQ(calls_together(parsed({"allreduce"})), 1);
+  EXPECT_EQ(parsed({"allreduce", "--group", "1"}).group, 1);
   EXPECT_EQ(parsed({"allreduce", "--group", "8"}).group, 8);
   EXPECT_THAT(refusal({"allreduce", "--group", "0"}), HasSubstr("--group"));
   EXPECT_THAT(refusal({"allreduce", "--group", "2", "--overlap"}), HasSubstr("not with --group"));
