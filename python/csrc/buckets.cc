@@ -104,6 +104,9 @@ void Buckets::release(ccomComm_t comm) {
   for (const auto& [key, mapped] : mapped_) ccomCommDeregister(comm, mapped.handle);
   mapped_.clear();
   seen_.clear();
+  sizes_.clear();
+  asked_ = false;
+  enabled_ = is_wanted();
   mapped_bytes_ = 0;
 }
 

@@ -26,7 +26,7 @@ class Buckets {
   // tensors are mapped may differ between ranks. A mapped tensor's memory is held until a later call finds no other
   // reference.
   void allreduce(const Member& member, const at::Tensor& tensor, const c10d::ReduceOp& op);
-  // To be called before the communicator is destroyed. Restores ordinary memory.
+  // To be called before the communicator is destroyed. Restores ordinary memory. Another communicator may be used then.
   void release(ccomComm_t comm);
 
  private:

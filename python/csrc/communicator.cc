@@ -22,8 +22,25 @@ std::string key_of_this_time(c10d::Store& store, int rank) {
   return "ccom/id/" + std::to_string(store.add("ccom/times/" + std::to_string(rank), 1));
 }
 
-// Whoever holds the id can join, and whoever can connect to the store can read it: it is to be gone once nobody needs
-// it. A store that cannot delete keeps an empty value.
+void name_queue_thread(void*, ccomResult_t) {
+  // The copies of an operation do not justify a thread team that competes with the computation's.
+  omp_set_num_threads(1);
+}
+
+struct Job {
+  std::function<void()> run;
+  std::atomic<int>* pending;
+};
+
+void run_job(void* user, ccomResult_t) {
+  const std::unique_ptr<Job> job(static_cast<Job*>(user));
+  job->run();
+  job->run = nullptr;
+  job->pending->fetch_sub(1, std::memory_order_release);
+}
+
+}  // namespace
+
 void forget(c10d::Store& store, const std::string& key) {
   try {
     store.set(key, std::vector<uint8_t>());
@@ -31,13 +48,6 @@ void forget(c10d::Store& store, const std::string& key) {
   } catch (const std::exception&) {  // the store has gone, or cannot delete
   }
 }
-
-// What rank 0 tells the others: an id, or the communicator that this one becomes a part of.
-struct Told {
-  uint64_t whole = 0;   // its number; 0: an id
-  uint64_t number = 0;  // of the new communicator
-  ccomUniqueId id{};
-};
 
 Told read(c10d::Store& store, const std::string& key, int rank, Milliseconds timeout, const std::string& name,
           Interrupt& interrupt) {
@@ -61,30 +71,10 @@ void write(c10d::Store& store, const std::string& key, const Told& told) {
   store.set(key, std::vector<uint8_t>(bytes, bytes + sizeof(told)));
 }
 
-// Never 0.
 uint64_t new_number() {
   std::random_device device;
   return (uint64_t{device()} << 32 | device()) | 1;
 }
-
-void name_queue_thread(void*, ccomResult_t) {
-  // The copies of an operation do not justify a thread team that competes with the computation's.
-  omp_set_num_threads(1);
-}
-
-struct Job {
-  std::function<void()> run;
-  std::atomic<int>* pending;
-};
-
-void run_job(void* user, ccomResult_t) {
-  const std::unique_ptr<Job> job(static_cast<Job*>(user));
-  job->run();
-  job->run = nullptr;
-  job->pending->fetch_sub(1, std::memory_order_release);
-}
-
-}  // namespace
 
 void wait_for_key(c10d::Store& store, const std::string& key, Milliseconds timeout, Interrupt& interrupt) {
   const auto end = std::chrono::steady_clock::now() + timeout;
@@ -99,7 +89,6 @@ void wait_for_key(c10d::Store& store, const std::string& key, Milliseconds timeo
 Communicator::Communicator(c10d::Store& store, int rank, int size, Milliseconds timeout, const std::string& name,
                            const FindWhole& find_whole)
     : timeout_ms_(timeout.count()) {
-  const std::string interface = interface_towards_master();
   const std::string key = key_of_this_time(store, rank);
   std::unique_ptr<Whole> whole;
   Told told;
@@ -117,11 +106,10 @@ Communicator::Communicator(c10d::Store& store, int rank, int size, Milliseconds 
     if (told.whole != 0) whole = find_whole(told.whole);
   }
   number_ = told.number;
-  ccomConfig_t config = settings(name);
-  if (!interface.empty() && told.whole == 0) config.ifname = interface.c_str();
+  const ccomConfig_t config = settings(name);
   try {
     if (told.whole == 0) {
-      check(ccomCommInitRankConfig(&comm_, size, told.id, rank, &config), nullptr);
+      start_by_id(told.id, rank, size, config);
     } else {
       TORCH_CHECK(whole != nullptr, "ccom start: rank 0 of group '", name, "' makes it a part of one that rank ", rank,
                   " has closed");
@@ -145,6 +133,12 @@ ccomConfig_t Communicator::settings(const std::string& name) const {
   config.interrupted = [](void* user) { return static_cast<Interrupt*>(user)->look() ? 1 : 0; };
   config.interruptedUser = interrupt_.get();
   return config;
+}
+
+void Communicator::start_by_id(const ccomUniqueId& id, int rank, int size, ccomConfig_t config) {
+  const std::string interface = interface_towards_master();
+  if (!interface.empty()) config.ifname = interface.c_str();
+  check(ccomCommInitRankConfig(&comm_, size, id, rank, &config), nullptr);
 }
 
 // On all ranks after the operations issued before, and before those issued after.
@@ -179,7 +173,7 @@ Communicator::Use::Use(Communicator& communicator) : communicator_(communicator)
   communicator.in_use_.fetch_add(1, std::memory_order_seq_cst);
   if (!communicator.closing_.load(std::memory_order_seq_cst)) return;
   communicator.in_use_.fetch_sub(1, std::memory_order_release);
-  raise("ccom: the process group has been shut down");
+  raise("ccom: " + communicator.why_closed_);
 }
 
 Communicator::Use::~Use() { communicator_.in_use_.fetch_sub(1, std::memory_order_release); }

@@ -36,6 +36,15 @@ class Communicator {
   // Collective over the ranks that are left of another one, whatever state that is in; blocks for at most its timeout
   // and `timeout`. Throws, and names them, if others have died than those that are excluded: then there is no new one.
   Communicator(const Survivors& survivors, Milliseconds timeout, const std::string& name);
+  struct Growth;
+  // Collective over the ranks of a smaller one and new ranks; blocks for at most `timeout`. Throws if not all have come
+  // by then: the smaller one stays as it was.
+  Communicator(const Growth& growth, Milliseconds timeout, const std::string& name);
+  struct Meeting;
+  // Collective over the ranks that meet, whatever they have been before; blocks for at most `timeout`.
+  Communicator(const Meeting& meeting, Milliseconds timeout, const std::string& name);
+  // None yet: whoever uses it is told why.
+  explicit Communicator(std::string why_not) : why_closed_(std::move(why_not)), closing_(true) {}
   ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
@@ -68,6 +77,7 @@ class Communicator {
   // Waits at most `timeout` for queued operations, aborts the rest, and releases everything; `last` is called while the
   // communicator still exists but is no longer used. Idempotent.
   void close(Milliseconds timeout, const std::function<void(ccomComm_t)>& last);
+  // Whether it can be used no more, or not yet.
   bool is_closed() const { return closing_.load(std::memory_order_acquire); }
   ccomResult_t error();
   // Collective over the ranks that are left: the others, ascending, of `size`. The same on all, even after an error.
@@ -80,12 +90,14 @@ class Communicator {
  private:
   ccomConfig_t settings(const std::string& name) const;
   void start_part(Whole& whole, const ccomConfig_t& config);
+  void start_by_id(const ccomUniqueId& id, int rank, int size, ccomConfig_t config);
   void require_all(const Survivors& survivors);
   void run_in_order(const std::function<void()>& job);
 
   const std::shared_ptr<Interrupt> interrupt_ = std::make_shared<Interrupt>();
   ccomComm_t comm_ = nullptr;
   ccomStream_t queue_ = nullptr;
+  const std::string why_closed_ = "the process group has been shut down";
   uint64_t number_ = 0;
   std::atomic<int64_t> timeout_ms_{0};
   std::atomic<uint64_t> shrunk_{0};  // how often
@@ -112,6 +124,38 @@ struct Communicator::Survivors {
   int size_left() const { return size - static_cast<int>(excluded.size()); }
   int rank_left() const { return rank - static_cast<int>(std::ranges::lower_bound(excluded, rank) - excluded.begin()); }
 };
+
+// A communicator that new ranks come to.
+struct Communicator::Growth {
+  Communicator* parent;  // null: this is a new rank
+  c10d::Store& store;    // rank 0 writes there how the others find it
+  std::string key;       // not used before
+  int rank, size;        // in the larger one, where ranks of the parent keep theirs
+};
+
+// Ranks that make a communicator of their own, by a key that all know.
+struct Communicator::Meeting {
+  c10d::Store& store;
+  std::string key;  // not used before
+  int rank, size;
+};
+
+// What rank 0 tells the others: an id, or the communicator that this one becomes a part of.
+struct Told {
+  uint64_t whole = 0;   // its number; 0: an id
+  uint64_t number = 0;  // of the new communicator
+  ccomUniqueId id{};
+};
+
+// Waits for it. Throws when it is not there in time.
+Told read(c10d::Store& store, const std::string& key, int rank, std::chrono::milliseconds timeout,
+          const std::string& name, Interrupt& interrupt);
+void write(c10d::Store& store, const std::string& key, const Told& told);
+// Whoever holds the id can join, and whoever can connect to the store can read it: it is to be gone once nobody needs
+// it. A store that cannot delete keeps an empty value.
+void forget(c10d::Store& store, const std::string& key);
+// Never 0.
+uint64_t new_number();
 
 // As the store's own wait, which does not look at signals: throws when the key is not there in time, when the store is
 // lost, or what a signal's handler has raised.

@@ -19,9 +19,9 @@ void ProcessGroup::run(const c10::intrusive_ptr<Work>& work, FlightRecorder::Tic
   recorder_->started(ticket);
   std::exception_ptr error;
   try {
-    const Communicator::Use use(communicator_);
+    const Communicator::Use use(communicator());
     const at::NoGradGuard no_grad;
-    communicator_.set_timeout(timeout);
+    communicator().set_timeout(timeout);
     collective(Member{use.comm(), rank_, size_});
   } catch (...) {
     error = explained(std::current_exception(), call_name(work->type()), work->sequence());
@@ -42,14 +42,14 @@ ProcessGroup::WorkPtr ProcessGroup::issue(const Call& call, Fn collective) {
       recorder_->collective(title, sequence, call.inputs, call.outputs, timeout.count());
   auto work =
       c10::make_intrusive<Work>(rank_, call.type, is_profiled ? title : nullptr, call.inputs, call.outputs, sequence);
-  work->set_interrupt(communicator_.interrupt());
+  work->set_interrupt(communicator().interrupt());
   std::shared_ptr<std::atomic<uint64_t>> waited(statistics_, &statistics_->of(call.type).waited_nanoseconds);
   const char* explained = is_profiled ? call.collective : nullptr;
   auto profiled = [explained, collective, count_bytes = call.count_bytes](const Member& member) {
     const AlgorithmRecord record(member.comm, explained, count_bytes);
     collective(member);
   };
-  if (!call.is_async && communicator_.is_idle()) {
+  if (!call.is_async && communicator().is_idle()) {
     order.unlock();
     run(work, ticket, timeout, call.bytes, profiled);
     waited->fetch_add(static_cast<uint64_t>((work->ended() - work->started()).count()), std::memory_order_relaxed);
@@ -57,7 +57,7 @@ ProcessGroup::WorkPtr ProcessGroup::issue(const Call& call, Fn collective) {
   }
   work->count_waiting_in(std::move(waited));
   work->keep_thread_state();
-  communicator_.post([this, work, ticket, timeout, bytes = call.bytes, profiled]() mutable {
+  communicator().post([this, work, ticket, timeout, bytes = call.bytes, profiled]() mutable {
     work->with_thread_state([&] { run(work, ticket, timeout, bytes, profiled); });
   });
   return work;

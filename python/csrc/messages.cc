@@ -74,14 +74,14 @@ ProcessGroup::WorkPtr ProcessGroup::message(Tensors& tensors, int peer, int tag,
   const at::Tensor& tensor = tensors.front();
   TORCH_CHECK(tensor.device().is_cpu() && tensor.layout() == at::kStrided, "ccom ", title_of(type) + 5,
               ": needs a dense CPU tensor");
-  const Communicator::Use use(communicator_);
+  const Communicator::Use use(communicator());
   const char* const title = event_title(title_of(type));
   auto* posted = new Posted;
   const Tensors none;
   posted->work = c10::make_intrusive<MessageWork>(rank_, type, at::hasCallbacks() ? title : nullptr, tensors,
                                                   sends ? Tensors() : tensors, getSequenceNumberForGroup());
   c10::intrusive_ptr<MessageWork> work = posted->work;
-  work->set_interrupt(communicator_.interrupt());
+  work->set_interrupt(communicator().interrupt());
   work->keep_thread_state();
   work->set_span(Work::Clock::now(), {});
   work->count_waiting_in({statistics_, &statistics_->of(type).waited_nanoseconds});
@@ -92,15 +92,17 @@ ProcessGroup::WorkPtr ProcessGroup::message(Tensors& tensors, int peer, int tag,
   const FlightRecorder::Ticket ticket =
       recorder_->message(title, getSequenceNumberForGroup(), peer, sends ? tensors : none, sends ? none : tensors,
                          options_->timeout.count());
-  posted->ended = [statistics = statistics_, recorder = recorder_, ticket, type, bytes = tensor.nbytes()](bool good) {
+  posted->ended = [statistics = statistics_, recorder = recorder_, ticket, type, bytes = tensor.nbytes(),
+                   hooks = completion_hooks_, key = work->getCompletionKey()](bool good) {
     recorder->ended(ticket, good);
+    if (good) tell_completed(*hooks, key, 0);
     statistics->of(type).count.fetch_add(1, std::memory_order_relaxed);
     statistics->of(type).bytes.fetch_add(bytes, std::memory_order_relaxed);
   };
   posted->explained = [this, type, sequence = work->sequence()](std::exception_ptr cause) {
     return explained(std::move(cause), call_name(type), sequence);
   };
-  communicator_.set_timeout(options_->timeout);
+  communicator().set_timeout(options_->timeout);
   ccomMessage_t handle = nullptr;
   const at::Tensor& buffer = posted->buffer;
   const ccomResult_t result = sends ? ccomMessageSend(buffer.const_data_ptr(), buffer.nbytes(), peer, tag, use.comm(),

@@ -98,12 +98,16 @@ PYBIND11_MODULE(_backend, module) {
   py::class_<ProcessGroup, c10::intrusive_ptr<ProcessGroup>, c10d::Backend>(module, "ProcessGroupCcom")
       .def(py::init(&ProcessGroup::create), py::arg("store"), py::arg("rank"), py::arg("size"), py::arg("timeout"),
            py::arg("name") = "", py::arg("global_ranks") = std::vector<int64_t>(), py::arg("is_default") = false,
-           py::arg("stands_for_gloo") = false, NoGil())
+           py::arg("stands_for_gloo") = false, py::arg("waits_for_reconfigure") = false, NoGil())
+      .def_static("join", &ProcessGroup::join, py::arg("store"), py::arg("key"), py::arg("rank"), py::arg("size"),
+                  py::arg("timeout"), py::arg("name"), py::arg("stands_for_gloo"), NoGil())
+      .def("grow", &ProcessGroup::grow, py::arg("store"), py::arg("key"), py::arg("size"), NoGil())
       .def_property_readonly("options", &ProcessGroup::options)
       .def_property_readonly("group_label", &ProcessGroup::name)
       .def_property_readonly("generation", &ProcessGroup::generation)
       .def("_set_default_timeout", &ProcessGroup::setTimeout, py::arg("timeout"))
       .def("abort", &ProcessGroup::abort, NoGil())
+      .def_property_readonly("stands_for_gloo", &ProcessGroup::stands_for_gloo)
       .def("lost_ranks", &ProcessGroup::lost_ranks, NoGil())
       .def("shutdown", &ProcessGroup::shutdown, NoGil())
       .def("stats", &counted)

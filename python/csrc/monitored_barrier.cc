@@ -50,7 +50,7 @@ void ProcessGroup::monitoredBarrier(const BarrierOptions& options, bool wait_all
   if (rank_ != 0) {
     store_->set(prefix + std::to_string(rank_), "here");
     // Rank 0 reports the outcome when its own timeout has passed, so wait a little longer.
-    if (!came(*store_, verdict, left_until(end) + std::chrono::seconds(2), *communicator_.interrupt())) {
+    if (!came(*store_, verdict, left_until(end) + std::chrono::seconds(2), *communicator().interrupt())) {
       raise(arrived(rank_) + "it has not answered [ Timed out waiting " + std::to_string(timeout.count()) + " ms ]");
     }
     const std::vector<uint8_t> bytes = store_->get(verdict);
@@ -66,7 +66,7 @@ void ProcessGroup::monitoredBarrier(const BarrierOptions& options, bool wait_all
   }
   std::vector<int> missing;
   for (int rank = 1; rank < size_; ++rank) {
-    if (came(*store_, prefix + std::to_string(rank), left_until(end), *communicator_.interrupt())) continue;
+    if (came(*store_, prefix + std::to_string(rank), left_until(end), *communicator().interrupt())) continue;
     missing.push_back(rank);
     if (!wait_all_ranks) break;
   }

@@ -210,6 +210,19 @@ ProcessGroup::WorkPtr ProcessGroup::gather(TensorLists& outputs, Tensors& inputs
                });
 }
 
+ProcessGroup::WorkPtr ProcessGroup::gather_single(at::Tensor& output, at::Tensor& input, const GatherOptions& options) {
+  TensorLists outputs;
+  Tensors inputs{input};
+  if (rank_ == options.rootRank) {
+    check_ratio("gather", output, input, size_);
+    // Each part in the shape of the input; views, so that parts are written where they lie.
+    if (!output.is_contiguous()) invalid("gather", "needs a contiguous output tensor");
+    outputs.emplace_back();
+    for (const at::Tensor& part : output.view({size_, -1}).unbind(0)) outputs.front().push_back(part.view_as(input));
+  }
+  return gather(outputs, inputs, options);
+}
+
 ProcessGroup::WorkPtr ProcessGroup::scatter(Tensors& outputs, TensorLists& inputs, const ScatterOptions& options) {
   const at::Tensor& output = only("scatter", "output tensor", outputs);
   check_root("scatter", options.rootRank, size_);

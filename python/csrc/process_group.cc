@@ -92,12 +92,18 @@ void describe_group(Options& options, const std::string& name, const std::vector
 c10::intrusive_ptr<ProcessGroup> ProcessGroup::create(c10::intrusive_ptr<c10d::Store> store, int rank, int size,
                                                       Milliseconds timeout, const std::string& name,
                                                       const std::vector<int64_t>& global_ranks, bool is_default,
-                                                      bool stands_for_gloo) {
-  auto options = c10::make_intrusive<Options>("ccom", timeout);
+                                                      bool stands_for_gloo, bool waits_for_reconfigure) {
+  auto options = c10::make_intrusive<OptionsLikeGloo>("ccom", timeout);
   std::vector<uint64_t> ranks(global_ranks.begin(), global_ranks.end());
   describe_group(*options, name, ranks);
-  auto group =
-      c10::make_intrusive<ProcessGroup>(std::move(store), rank, size, std::move(options), name, std::move(ranks));
+  c10::intrusive_ptr<ProcessGroup> group;
+  if (waits_for_reconfigure) {
+    auto none = std::make_unique<Communicator>("this process group has no members before reconfigure() is called");
+    group = c10::make_intrusive<ProcessGroup>(std::move(store), rank, size, std::move(options), name, std::move(ranks),
+                                              nullptr, std::move(none));
+  } else {
+    group = c10::make_intrusive<ProcessGroup>(std::move(store), rank, size, std::move(options), name, std::move(ranks));
+  }
   std::lock_guard lock(registry().mutex);
   group->is_default_ = is_default;
   group->stands_for_gloo_ = stands_for_gloo;
@@ -118,16 +124,23 @@ ProcessGroup::ProcessGroup(c10::intrusive_ptr<c10d::Store> store, int rank, int 
 
 ProcessGroup::ProcessGroup(c10::intrusive_ptr<c10d::Store> store, int rank, int size,
                            c10::intrusive_ptr<Options> options, std::string name, std::vector<uint64_t> global_ranks,
-                           Communicator::FindWhole find_whole)
+                           Communicator::FindWhole find_whole, std::unique_ptr<Communicator> communicator)
     : Backend(rank, size),
       store_(std::move(store)),
+      origin_(store_),
       options_(std::move(options)),
       name_(name.empty() ? "torch" : std::move(name)),
-      global_ranks_(std::move(global_ranks)),
-      communicator_(
-          *store_, rank, size, options_->timeout, name_,
-          find_whole != nullptr ? std::move(find_whole) : [this](uint64_t number) { return in_default(number); }) {
+      global_ranks_(std::move(global_ranks)) {
+  if (find_whole == nullptr) find_whole = [this](uint64_t number) { return in_default(number); };
+  if (communicator == nullptr)
+    communicator = std::make_unique<Communicator>(*store_, rank, size, options_->timeout, name_, find_whole);
+  use(std::move(communicator));
   enter_registry();
+}
+
+void ProcessGroup::use(std::unique_ptr<Communicator> communicator) {
+  communicators_.push_back(std::move(communicator));
+  current_.store(communicators_.back().get(), std::memory_order_release);
 }
 
 void ProcessGroup::enter_registry() {
@@ -143,9 +156,9 @@ std::unique_ptr<Communicator::Whole> ProcessGroup::in_default(uint64_t number) c
   const std::vector<int> members(global_ranks_.begin(), global_ranks_.end());
   std::lock_guard lock(registry().mutex);
   for (ProcessGroup* group : registry().groups) {
-    if (!group->is_default_ || group->rank_ != members[rank] || group->communicator_.is_closed()) continue;
-    if (number != 0 ? group->communicator_.number() != number : !group->has_all(members)) continue;
-    return std::make_unique<Communicator::Whole>(group->communicator_, members);
+    if (!group->is_default_ || group->rank_ != members[rank] || group->communicator().is_closed()) continue;
+    if (number != 0 ? group->communicator().number() != number : !group->has_all(members)) continue;
+    return std::make_unique<Communicator::Whole>(group->communicator(), members);
   }
   return nullptr;
 }
@@ -153,7 +166,7 @@ std::unique_ptr<Communicator::Whole> ProcessGroup::in_default(uint64_t number) c
 // And works.
 bool ProcessGroup::has_all(const std::vector<int>& ranks) {
   return std::ranges::all_of(ranks, [this](int rank) { return rank >= 0 && rank < size_; }) &&
-         communicator_.error() == ccomSuccess;
+         communicator().error() == ccomSuccess;
 }
 
 ProcessGroup::~ProcessGroup() {
@@ -164,12 +177,12 @@ ProcessGroup::~ProcessGroup() {
   close(kGrace);
 }
 
-void ProcessGroup::abort() { communicator_.abort(); }
+void ProcessGroup::abort() { communicator().abort(); }
 
 void ProcessGroup::shutdown() { close(options_->timeout); }
 
 void ProcessGroup::close(Milliseconds timeout) {
-  without_python([&] { communicator_.close(timeout, [this](ccomComm_t comm) { buckets_.release(comm); }); });
+  without_python([&] { communicator().close(timeout, [this](ccomComm_t comm) { buckets_.release(comm); }); });
 }
 
 void close_all_groups() {
@@ -256,8 +269,13 @@ void ProcessGroup::finish(const c10::intrusive_ptr<Work>& work, FlightRecorder::
   counters.bytes.fetch_add(bytes, std::memory_order_relaxed);
   counters.nanoseconds.fetch_add(static_cast<uint64_t>(taken.count()), std::memory_order_relaxed);
   recorder_->ended(ticket, error == nullptr);
+  if (error != nullptr) abort_hooks_.call();
   if (error != nullptr && !has_failed_.exchange(true) && failure_hook() != nullptr) complete_elsewhere(failure_hook());
+  const bool is_good = error == nullptr;
   work->complete(std::move(error));
+  if (is_good)
+    tell_completed(*completion_hooks_, work->getCompletionKey(),
+                   std::chrono::duration<float, std::milli>(taken).count());
   if (onCompletionHook_ == nullptr) return;
   auto info = std::make_shared<c10d::WorkInfo>(work->type(), work->sequence(), info_time(work->started()),
                                                info_time(work->ended()), taken);
@@ -270,7 +288,7 @@ void ProcessGroup::registerOnCompletionHook(std::function<void(std::shared_ptr<c
 }
 
 void ProcessGroup::waitForPendingWorks() {
-  communicator_.drain(options_->timeout);
+  communicator().drain(options_->timeout);
   drain_completions(std::chrono::duration<double>(options_->timeout).count());
 }
 
@@ -282,8 +300,8 @@ c10::intrusive_ptr<c10d::Backend> ProcessGroup::split(const c10::intrusive_ptr<c
   const auto place = std::find(ranks.begin(), ranks.end(), rank_);
   TORCH_CHECK(place != ranks.end(), "ccom split: rank ", rank_, " of group '", name_, "' is not in the list of ranks");
   const auto part_of_this = [this, &ranks](uint64_t number) {
-    const bool is_this = number == 0 ? communicator_.error() == ccomSuccess : number == communicator_.number();
-    return is_this ? std::make_unique<Communicator::Whole>(communicator_, ranks) : nullptr;
+    const bool is_this = number == 0 ? communicator().error() == ccomSuccess : number == communicator().number();
+    return is_this ? std::make_unique<Communicator::Whole>(communicator(), ranks) : nullptr;
   };
   return c10::make_intrusive<ProcessGroup>(in_generation(generation_, store), static_cast<int>(place - ranks.begin()),
                                            static_cast<int>(ranks.size()), options, name_in(*options),
@@ -298,7 +316,7 @@ c10::intrusive_ptr<c10d::Backend> ProcessGroup::merge(const c10::intrusive_ptr<c
 
 #if CCOM_TORCH_VERSION >= 207
 c10d::ErrorType ProcessGroup::getError() {
-  switch (communicator_.error()) {
+  switch (communicator().error()) {
     case ccomSuccess: return c10d::ErrorType::SUCCESS;
     case ccomTimeout: return c10d::ErrorType::TIMEOUT;
     case ccomRemoteError: return c10d::ErrorType::REMOTE_ERROR;

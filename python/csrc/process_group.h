@@ -12,6 +12,7 @@
 #include "collectives.h"
 #include "communicator.h"
 #include "flight_recorder.h"
+#include "hooks.h"
 #include "statistics.h"
 #include "work.h"
 
@@ -28,6 +29,15 @@ using c10d::ReduceOptions;
 using c10d::ReduceScatterOptions;
 using c10d::ScatterOptions;
 
+// Laid out as ProcessGroupGloo's.
+struct OptionsLikeGloo final : c10d::Backend::Options {
+  using Options::Options;
+  explicit OptionsLikeGloo(const Options& other) : Options(other) {}
+  virtual c10::intrusive_ptr<Options> clone() const { return c10::make_intrusive<OptionsLikeGloo>(*this); }
+  std::vector<std::shared_ptr<void>> devices;
+  int threads = 1;
+};
+
 // Thread-safe. Methods named as c10d::Backend's have the same meaning; differences are documented.
 class ProcessGroup final : public c10d::Backend {
  public:
@@ -38,17 +48,29 @@ class ProcessGroup final : public c10d::Backend {
   // Collective, blocking. `name` is for error texts.
   // is_default: its ranks are the global ones, and groups of some of them may become parts of it. stands_for_gloo:
   // events of the profiler and the flight recorder are called "gloo:all_reduce" instead of "ccom:all_reduce".
+  // waits_for_reconfigure: not collective, returns at once; there is nothing to call before reconfigure().
   static c10::intrusive_ptr<ProcessGroup> create(c10::intrusive_ptr<c10d::Store> store, int rank, int size,
                                                  Milliseconds timeout, const std::string& name,
                                                  const std::vector<int64_t>& global_ranks, bool is_default,
-                                                 bool stands_for_gloo);
-  // The same; name and global ranks come from the options, if this torch version has them there.
+                                                 bool stands_for_gloo, bool waits_for_reconfigure);
+  // Collective over the ranks of this default group and new ones, which call join(); blocking, for at most the group's
+  // timeout. `store` and the new `key` are the same on all; `size`: of the group that is returned, where ranks keep
+  // their numbers and new ones follow. Throws if not all have come in time: this group stays as it was, in any case.
+  c10::intrusive_ptr<ProcessGroup> grow(c10::intrusive_ptr<c10d::Store> store, const std::string& key, int size);
+  static c10::intrusive_ptr<ProcessGroup> join(c10::intrusive_ptr<c10d::Store> store, const std::string& key, int rank,
+                                               int size, Milliseconds timeout, const std::string& name,
+                                               bool stands_for_gloo);
+  // The same as create(); name and global ranks come from the options, if this torch version has them there.
   ProcessGroup(c10::intrusive_ptr<c10d::Store> store, int rank, int size, c10::intrusive_ptr<Options> options);
   ProcessGroup(c10::intrusive_ptr<c10d::Store> store, int rank, int size, c10::intrusive_ptr<Options> options,
-               std::string name, std::vector<uint64_t> global_ranks, Communicator::FindWhole find_whole = nullptr);
+               std::string name, std::vector<uint64_t> global_ranks, Communicator::FindWhole find_whole = nullptr,
+               std::unique_ptr<Communicator> communicator = nullptr);
   // Of the ranks that are left of `parent`; options: null for the parent's.
   ProcessGroup(const ProcessGroup& parent, const Communicator::Survivors& survivors,
                c10::intrusive_ptr<Options> options);
+  // A default group of a communicator that there is.
+  ProcessGroup(c10::intrusive_ptr<c10d::Store> store, int rank, int size, c10::intrusive_ptr<Options> options,
+               std::string name, bool stands_for_gloo, std::unique_ptr<Communicator> communicator);
   ~ProcessGroup() override;
 
   const std::string getBackendName() const override { return "ccom"; }
@@ -109,6 +131,28 @@ class ProcessGroup final : public c10d::Backend {
 #if CCOM_TORCH_VERSION >= 207
   virtual c10d::ErrorType getError();
 #endif
+#ifdef C10D_BACKEND_HAS_RECONFIGURE
+  bool supportsReconfigure() const override { return true; }
+  // Names this process, always by the same text, to the others' reconfigure().
+  c10d::ReconfigureHandle get_reconfigure_handle() const override;
+  // Collective over the processes of these handles, whatever they were members of before: the position is the rank. A
+  // set is ordered by ccom. Blocking, for at most the timeout; the work that is returned is complete. Ends what runs in
+  // the group. Throws if not all have come in time, if the uuid was used before, or for wrong handles: then the group
+  // is as it was. Nothing else may be called meanwhile. Hints are ignored.
+  WorkPtr reconfigure(const c10d::ReconfigureOptions& options) override;
+#endif
+  virtual bool isInitialized() { return !communicator().is_closed(); }
+  // A hook is called in the thread of the operation that fails, before whoever waits for it is told; once for each.
+  virtual bool supportsAbortHooks() const { return true; }
+  virtual void registerAbortHook(int64_t id, std::function<void()> hook) { abort_hooks_.add(id, std::move(hook)); }
+  virtual void unregisterAbortHook(int64_t id) { abort_hooks_.remove(id); }
+  virtual bool supportsCompletionHooks() const { return true; }
+  virtual void registerCompletionHook(int64_t id, CompletionHooks::Hook hook) {
+    completion_hooks_->add(id, std::move(hook));
+  }
+  virtual void unregisterCompletionHook(int64_t id) { completion_hooks_->remove(id); }
+  // Gathers into one tensor, whose parts follow one another by rank; only looked at on the root.
+  virtual WorkPtr gather_single(at::Tensor& output, at::Tensor& input, const GatherOptions& options);
 
   // Ranks that have died, or are silent. Collective over the others, which all get the same, even after an error.
   std::vector<int> lost_ranks();
@@ -120,12 +164,18 @@ class ProcessGroup final : public c10d::Backend {
   // prefix keeps them from finding keys of earlier groups in the store. Empty before.
   const std::string& generation() const { return generation_; }
   c10::intrusive_ptr<Options> options() const { return options_; }
+  bool stands_for_gloo() const { return stands_for_gloo_; }
   // Waits at most `timeout` for queued operations and aborts the rest. Idempotent.
   void close(Milliseconds timeout);
 
  private:
   void enter_registry();
+  void use(std::unique_ptr<Communicator> communicator);
+  Communicator& communicator() const { return *current_.load(std::memory_order_acquire); }
   void require_store();
+#ifdef C10D_BACKEND_HAS_RECONFIGURE
+  c10::intrusive_ptr<c10d::Store> store_of(const std::string& handle, Milliseconds timeout);
+#endif
   std::unique_ptr<Communicator::Whole> in_default(uint64_t number) const;
   bool has_all(const std::vector<int>& ranks);
   // Of events: "ccom:all_reduce" as users look for it. Lives as long as the process.
@@ -157,10 +207,14 @@ class ProcessGroup final : public c10d::Backend {
   std::exception_ptr explained(std::exception_ptr cause, const char* operation, uint64_t sequence) const;
   void tell_profiler(const Call& call, uint64_t sequence) const;
 
+  // Where the group's type is gloo, DDP's logger takes this object for ProcessGroupGloo, and reads the number of
+  // threads in its options: these three have to come first, as there, and the options to have such a number.
   c10::intrusive_ptr<c10d::Store> store_;
+  const c10::intrusive_ptr<c10d::Store> origin_;  // that it was made with
   c10::intrusive_ptr<Options> options_;
+  const uint64_t own_number_ = new_number();  // of this object
   const std::string name_;
-  const std::vector<uint64_t> global_ranks_;  // by rank; may be empty
+  std::vector<uint64_t> global_ranks_;  // by rank; may be empty
   bool is_default_ = false, stands_for_gloo_ = false;
   std::string generation_;  // prefix of the keys of groups that are made beside this one; empty: none
   std::atomic<uint64_t> sequence_{0};
@@ -172,7 +226,11 @@ class ProcessGroup final : public c10d::Backend {
   std::mutex issue_mutex_;  // numbers are assigned in call order
   std::mutex coalescing_mutex_;
   std::optional<std::vector<c10::intrusive_ptr<Work>>> coalesced_;  // guarded by coalescing_mutex_
-  Communicator communicator_;                                       // declared last: its queue ends first
+  AbortHooks abort_hooks_;
+  const std::shared_ptr<CompletionHooks> completion_hooks_ = std::make_shared<CompletionHooks>();
+  std::atomic<Communicator*> current_{nullptr};  // the last one below
+  // Earlier ones are closed; who has a reference may still ask them. Declared last: queues end first.
+  std::vector<std::unique_ptr<Communicator>> communicators_;
 };
 
 // torch's enumerator, if this version has it.

@@ -64,6 +64,12 @@ std::string who_died_too(const Communicator::Survivors& survivors, const std::ve
          "]); ccom.torch.lost_ranks() returns them";
 }
 
+c10::intrusive_ptr<c10d::Backend::Options> options_or_default(c10::intrusive_ptr<c10d::Backend::Options> options,
+                                                              std::chrono::milliseconds timeout) {
+  if (options == nullptr) options = c10::make_intrusive<OptionsLikeGloo>("ccom", timeout);
+  return options;
+}
+
 }  // namespace
 
 Communicator::Communicator(const Survivors& survivors, Milliseconds timeout, const std::string& name)
@@ -118,23 +124,23 @@ std::vector<int> Communicator::lost_ranks(int size) {
 ProcessGroup::ProcessGroup(const ProcessGroup& parent, const Communicator::Survivors& survivors,
                            c10::intrusive_ptr<Options> options)
     : Backend(survivors.rank_left(), survivors.size_left()),
-      options_(options != nullptr ? std::move(options)
-                                  : c10::make_intrusive<Options>("ccom", parent.options_->timeout)),
+      origin_(parent.origin_),
+      options_(options_or_default(std::move(options), parent.options_->timeout)),
       name_(parent.name_.ends_with(kShrunk) ? parent.name_ : parent.name_ + kShrunk),
       global_ranks_(without(survivors.excluded, parent.global_ranks_)),
       is_default_(parent.is_default_),
-      stands_for_gloo_(parent.stands_for_gloo_),
-      communicator_(survivors, options_->timeout, name_) {
-  generation_ = "ccom-shrunk-" + std::to_string(communicator_.number());
+      stands_for_gloo_(parent.stands_for_gloo_) {
+  use(std::make_unique<Communicator>(survivors, options_->timeout, name_));
+  generation_ = "ccom-shrunk-" + std::to_string(communicator().number());
   store_ = c10::make_intrusive<c10d::PrefixStore>(generation_ + "-itself", parent.store_);
   enter_registry();
 }
 
 std::vector<int> ProcessGroup::lost_ranks() {
   try {
-    return communicator_.lost_ranks(size_);
+    return communicator().lost_ranks(size_);
   } catch (const CallFailed& failure) {
-    communicator_.interrupt()->rethrow();
+    communicator().interrupt()->rethrow();
     raise("ccom lost_ranks" + place(name_, rank_, size_) + failure.what());
   }
 }
@@ -161,7 +167,7 @@ c10::intrusive_ptr<c10d::Backend> ProcessGroup::shrink(const std::vector<int64_t
               listed(excluded), "] are not different ones of ", size_);
   TORCH_CHECK(std::ranges::count(excluded, rank_) == 0, "ccom shrink: rank ", rank_, " excludes itself");
   require_store();
-  const Communicator::Survivors survivors{communicator_, name_, rank_, size_, std::move(excluded), shrink_flags != 0};
+  const Communicator::Survivors survivors{communicator(), name_, rank_, size_, std::move(excluded), shrink_flags != 0};
   return c10::make_intrusive<ProcessGroup>(*this, survivors, options);
 }
 

@@ -14,6 +14,11 @@ namespace {
 // Sleeping and waking up costs about this much, so it only pays for longer waits.
 constexpr std::chrono::microseconds kPolling{50};
 
+uint64_t next_key() {
+  static std::atomic<uint64_t> last{0};
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
 c10::intrusive_ptr<c10::ivalue::Future> make_future() {
   return c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()));
 }
@@ -24,6 +29,7 @@ Work::Work(int rank, c10d::OpType type, const char* title, const std::vector<at:
            std::vector<at::Tensor> outputs, uint64_t sequence)
     : c10d::Work(rank, type, title, title == nullptr ? std::nullopt : std::optional<std::vector<at::Tensor>>(inputs)),
       sequence_(sequence),
+      key_(next_key()),
       outputs_(std::move(outputs)) {}
 
 bool Work::isSuccess() const { return done_.load(std::memory_order_acquire) && error_ == nullptr; }

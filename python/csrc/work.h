@@ -34,6 +34,8 @@ class Work : public c10d::Work {
   void synchronize() override {}
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
   uint64_t getSequencenumber() const override { return sequence_; }
+  // Not used again by another work. In torch 2.15 and later: no `override`.
+  virtual uint64_t getCompletionKey() const { return key_; }
   float getDuration() const override;  // ms spent in the operation itself
 
   c10d::OpType type() const { return opType_; }
@@ -66,7 +68,7 @@ class Work : public c10d::Work {
  private:
   void fulfil(c10::ivalue::Future& future);
 
-  const uint64_t sequence_;
+  const uint64_t sequence_, key_;
   std::vector<at::Tensor> outputs_;
   int source_ = -1;
   Clock::time_point started_, ended_;

@@ -72,6 +72,9 @@ def _create(options, backend_options=None):
     del backend_options
     backend = _load()
     backend.watch_wakeups()
+    prepared = _take_prepared(not options.global_ranks_in_group)
+    if prepared is not None:
+        return prepared
     return backend.ProcessGroupCcom(
         _beside_default(options.store),
         options.group_rank,
@@ -80,7 +83,25 @@ def _create(options, backend_options=None):
         name=options.group_id,
         global_ranks=list(options.global_ranks_in_group),
         is_default=not options.global_ranks_in_group,
+        waits_for_reconfigure=getattr(options, "enable_reconfigure", False),
     )
+
+
+_prepared = None
+
+
+def _take_prepared(is_default):
+    """The backend of a smaller or larger default group that torch is about to make anew; None: make another one."""
+    global _prepared
+    if not is_default:
+        return None
+    prepared, _prepared = _prepared, None
+    return prepared
+
+
+def _prepare(backend):
+    global _prepared
+    _prepared = backend
 
 
 def _register():
@@ -159,26 +180,57 @@ def lost_ranks(group=None):
     """Ranks of the group that have died, ascending, as shrink_group wants them.
 
     Collective over the ranks that are left, all of which get the same list, after an error of the group or before.
+    Blocks until all have come, for the group's timeout at most.
     """
     return backend_of(group).lost_ranks()
 
 
-def shrink_group(ranks_to_exclude=None, group=None, **options):
-    """torch.distributed.shrink_group (where torch has it), without the ranks that have died if no list is given.
+def shrink_group(ranks_to_exclude=None, group=None, shrink_flags=0, pg_options=None):
+    """A group without the given ranks of `group`, or without those that have died if none are given; returns it.
 
-    Collective over the ranks that are left. torch's own numbers the ranks of the smaller group wrongly if ranks of
-    the group are not global ones: a smaller default group then keeps the old global ranks, and calls on other groups fail.
+    Collective over the ranks that are left, in any state of the group; blocks for the group's timeout at most. Default
+    group: it is replaced, with ranks counted anew; all other groups are destroyed, and what holds one (DDP, FSDP, device
+    meshes, optimizers of torch.distributed.optim) has to be made again. Another group: torch's shrink_group, from torch
+    2.13 on, with the global ranks that it gets wrong set right; `group` is destroyed. DistBackendError, and the old group
+    stays, if others have died too, lists differ, or the store has gone. shrink_flags, pg_options: as torch's.
     """
-    import torch.distributed as dist
+    from ccom.torch import _membership
 
-    group = group if group is not None else dist.group.WORLD
-    is_default, ranks = group is dist.group.WORLD, dist.get_process_group_ranks(group)
-    excluded = lost_ranks(group) if ranks_to_exclude is None else ranks_to_exclude
-    smaller = dist.shrink_group(excluded, group=group, **options)
-    left = [global_rank for rank, global_rank in enumerate(ranks) if rank not in excluded]
-    left = range(len(left)) if is_default else left
-    dist.distributed_c10d._world.pg_group_ranks[smaller] = {global_rank: rank for rank, global_rank in enumerate(left)}
-    return smaller
+    return _membership.shrink(ranks_to_exclude, group, shrink_flags, pg_options)
+
+
+def joining(store=None):
+    """How many new processes wait in join_group. Collective over the default group; all ranks get the same number."""
+    from ccom.torch import _membership
+
+    return _membership.joining(store)
+
+
+def grow_group(count=None, store=None):
+    """A larger default group: its ranks, which keep their numbers, and `count` processes that wait in join_group.
+
+    count=None: all that wait. store: as given to join_group, if that is not the one that the default group was made
+    with. Collective over the default group, which must work; blocks until all have come, for the group's timeout at most.
+    Returns the new default group. Other groups are destroyed, and what holds one has to be made again, as by
+    shrink_group. DistBackendError if not all new processes have come, and ValueError if fewer wait than `count`: the
+    group stays as it was.
+    """
+    from ccom.torch import _membership
+
+    return _membership.grow(count, store)
+
+
+def join_group(store=None, timeout=None):
+    """In a new process, instead of init_process_group: joins the default group of others at their next grow_group.
+
+    store: one that the others can reach too, as a TCPStore client of the server that they use; None: that of
+    MASTER_ADDR and MASTER_PORT. Blocks until they call grow_group, for `timeout` (a timedelta) at most, 30 minutes if
+    None; then TimeoutError. DistBackendError if the others' grow_group fails. torch.distributed is initialized then, with
+    the backend and the timeout of the others.
+    """
+    from ccom.torch import _membership
+
+    return _membership.join(store, timeout)
 
 
 def replace_gloo():

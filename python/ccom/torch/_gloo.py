@@ -15,12 +15,15 @@ class _StandsForGloo(type):
     is_told = False
 
     def __call__(cls, store, rank, size, timeout=_DEFAULT_TIMEOUT, *_):
-        from ccom.torch import _beside_default, _load
+        from ccom.torch import _beside_default, _load, _take_prepared
 
         # Once per job: launchers import torch too, but have no groups; the first group is that of all ranks.
         if rank == 0 and not _StandsForGloo.is_told:
             print("ccom.torch: process groups that request gloo use ccom", file=sys.stderr)
         _StandsForGloo.is_told = True
+        prepared = _take_prepared(not dist.is_initialized())
+        if prepared is not None:
+            return prepared
         store = _beside_default(store)
         return _load().ProcessGroupCcom(store, rank, size, timeout=timeout, name="gloo, replaced", stands_for_gloo=True)
 
