@@ -16,7 +16,8 @@ import sys
 
 import torch
 from torch import nn
-from torchft import LighthouseServer, Manager
+from torchft import Manager
+from torchft.coordination import LighthouseServer
 from torchft.ddp import DistributedDataParallel
 from torchft.optim import OptimizerWrapper
 

@@ -17,7 +17,7 @@ def recorder(rank, ranks):
             work.wait()
     end = time.monotonic() + 10
     while True:
-        entries = json.loads(torch._C._distributed_c10d._dump_fr_trace_json())["entries"]
+        entries = json.loads(torch._C._distributed_c10d._dump_fr_trace_json(backend="ccom")).get("entries", [])
         mine = [entry for entry in entries if "all_reduce" in entry["profiling_name"]]
         completed = sum(entry["state"] == "completed" for entry in mine)
         if completed >= 12 or time.monotonic() > end:
