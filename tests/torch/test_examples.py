@@ -2,7 +2,9 @@
 """Every examples/torch_*.py learns with ccom what it learns with Gloo, up to rounding, and leaves the same bits on all
 ranks (the programs check that themselves): on one node, and on two "hosts" that meet over TCP."""
 import glob
+import importlib.util
 import os
+import random
 import re
 import sys
 
@@ -64,7 +66,7 @@ def learns_the_same(variant, count, nodes, folder, reference_ranks):
 def test_all_examples_are_here():
     paths = glob.glob(os.path.join(EXAMPLES, "torch_*.py"))
     names = {os.path.basename(path)[len("torch_"):-len(".py")] for path in paths}
-    assert names - {"common", "survive"} == set(SMALL)
+    assert names - {"common", "survive", "elastic", "elastic_shards", "replicas"} == set(SMALL)
 
 
 @pytest.mark.ccom
@@ -111,3 +113,43 @@ def test_training_that_survives_a_death_learns_what_an_undisturbed_one_does(vict
     assert f"rank {victim} on host" in finished.output, finished.output
     survived = torch.load(tmp_path / "survived.pt")
     assert len(survived["losses"]) == 3 and survived["losses"][-1] < survived["losses"][0], finished.output
+
+
+def elastic(sharding, victim, dies_at, joins_at, folder):
+    """The example itself ends with an error if losses or parameters of ranks differ, or the last epoch's loss does by 1 %."""
+    arguments = ["--sharding", sharding, "--epochs", "3", "--victim", str(victim), "--dies-at", str(dies_at),
+                 "--joins-at", str(joins_at), "--save", str(folder / "elastic.pt")]
+    with launch.Job() as job:
+        job.start([sys.executable, os.path.join(EXAMPLES, "torch_elastic.py"), *arguments], {})
+        finished = launch.finished(job, 250, True)
+    # Others may have done the step before, or have been interrupted in it.
+    assert re.search(rf"^3 ranks go on with step ({dies_at - 1}|{dies_at})$", finished.output, re.M), finished.output
+    assert re.search(rf"^4 ranks go on with step {joins_at}$", finished.output, re.M), finished.output
+    saved = torch.load(folder / "elastic.pt")
+    assert len(saved["losses"]) == len(saved["undisturbed"]) == 87
+    # Up to the death the same ranks compute the same; from then on sums are rounded otherwise.
+    assert torch.equal(saved["losses"][:dies_at - 1], saved["undisturbed"][:dies_at - 1])
+    torch.testing.assert_close(saved["losses"], saved["undisturbed"], rtol=2e-2, atol=1e-4)
+
+
+@pytest.mark.ccom
+@pytest.mark.parametrize("sharding", rotation.due(["ddp", "fsdp2"]))
+def test_training_with_a_rank_less_and_a_new_one_learns_what_an_undisturbed_one_does(sharding, tmp_path):
+    """Another rank at another step each day; the failure's text has the numbers that repeat it."""
+    draw = random.Random(rotation.DAY)
+    for _ in range(10 if rotation.LONG else 1):
+        dies_at = draw.randrange(1, 60)
+        case = (sharding, draw.randrange(4), dies_at, draw.randrange(dies_at, 80))
+        print("elastic", case)
+        elastic(*case, tmp_path)
+
+
+@pytest.mark.ccom
+@pytest.mark.skipif(importlib.util.find_spec("torchft") is None, reason="torchft is not installed")
+def test_torchft_drops_a_replica_and_takes_in_another():
+    """The example itself ends with an error if replicas have other steps or weights in the end."""
+    with launch.Job() as job:
+        job.start([sys.executable, os.path.join(EXAMPLES, "torch_replicas.py")], {})
+        finished = launch.finished(job, 200, True)
+    assert re.search(r"2 replicas  loss", finished.output), finished.output
+    assert re.search(r"^3 replicas, torchft with ccom: \d+ steps", finished.output, re.M), finished.output
