@@ -285,11 +285,32 @@ typedef struct {
    * on the way, named in `algorithm`, are ccomNotSupported at the call, and such programs of CCOM_PLAN
    * ccomConfigError; CCOM_CROSSING has no effect on these reductions. */
   const char* determinism;
+  /* As what the sums of hosts cross between hosts (CCOM_WIRE): "off" (default), in the call's type; "fp8" or "int8", as
+   * blocks of 64 elements, 8 bits each, with a float32 scale: 68 bytes instead of 256 of float32 or 128 of bfloat16.
+   * Equal on all ranks.
+   *
+   * It has an effect on ccomAllReduce of ccomFloat32 and ccomBfloat16 with ccomSum, ccomAvg or a premultiplied sum, of
+   * more than 16 KiB, between hosts; on no other call, on one host, nor on an imposed fabric. Hosts sum in float32 what
+   * their ranks give, encode the sum, and add what they decode in float32; the total is encoded once more, and all
+   * ranks decode the same blocks. Results are bitwise equal on all ranks and in every run on the same communicator
+   * shape.
+   *
+   * Error bound: a number x of a block whose largest magnitude is m is encoded with an error of at most
+   *   "fp8":  e(x) = max(|x| / 16, m / 2^17, 2^-136)         (E4M3, scale a power of two)
+   *   "int8": e(x) = max(m / 253, 2^-127)                    (-127 ... 127)
+   * and a result is off by at most the sum of e(s) over the hosts' sums s, and e(t) of the total t of what was decoded
+   * (of an average e(t) of the quotient, the others divided by the ranks), besides the roundings of float32, and that
+   * to bfloat16. A block with an infinity or NaN, also one that float32 sums overflow to, is NaN as a whole (in "fp8"
+   * from 3.29e38 on): up to 64 elements beside each other become NaN, and none of them becomes finite.
+   *
+   * ccomInvalidArgument together with determinism "full" or rounding "once" or "stochastic", whose promises it cannot
+   * keep. Algorithms that send sums otherwise, named in `algorithm`, are ccomNotSupported at such a call. */
+  const char* wire;
 } ccomConfig_t;
 #define CCOM_CONFIG_INIT                                                                                              \
   {                                                                                                                   \
     sizeof(ccomConfig_t), CCOM_STRUCT_MAGIC, CCOM_VERSION_CODE, NULL, -1, -1, NULL, NULL, NULL, NULL, NULL, -1, NULL, \
-        -1, -1, 0, NULL, NULL, -1, 0, NULL                                                                            \
+        -1, -1, 0, NULL, NULL, -1, 0, NULL, NULL                                                                      \
   }
 
 /* Collective over the nranks processes or threads that hold `id`; blocks for at most initTimeoutMs and a few seconds.

@@ -23,27 +23,9 @@ class VectorAuthor final : public ProgramAuthor {
   }
 
  private:
-  // The host's sum of each slice, in its owner's first slot.
+  // In the owners' first slots.
   void sum_inside() {
-    const uint32_t whole = list(for_slices([](uint32_t s) { return in(s, s); }));
-    inside(owners_ > 1 ? Collective::ReduceScatter : Collective::Reduce, shape_.reduce_inside, true, everywhere,
-           [&](size_t host, size_t local) -> Lists {
-             const auto slice = static_cast<uint32_t>(owners_ > 1 ? local : 0);
-             return {whole, owns(host, local) ? list({slot(slice, 0)}) : nothing_};
-           });
-  }
-
-  // From the owners' outputs to all others'.
-  template <typename TakesPart>
-  void spread_inside(TakesPart takes_part) {
-    inside(owners_ > 1 ? Collective::AllGather : Collective::Broadcast, shape_.spread_inside, false, takes_part,
-           [&](size_t host, size_t local) -> Lists {
-             const bool gives = owns(host, local);
-             const auto own = static_cast<uint32_t>(owners_ > 1 ? local : 0);
-             List gets = for_slices([](uint32_t s) { return out(s, s); });
-             if (gives) std::erase(gets, out(own, own));
-             return {gives ? list({out(own, own)}) : nothing_, list(std::move(gets))};
-           });
+    ProgramAuthor::sum_inside(everywhere, for_slices([](uint32_t s) { return in(s, s); }), 0);
   }
 
   void write_allreduce() {
@@ -116,6 +98,10 @@ class VectorAuthor final : public ProgramAuthor {
 
 Program hierarchical_program(Collective collective, Rank root, const HierarchicalShape& shape) {
   CCOM_ASSERT(serves_hosts(collective, shape.hosts, shape.owners));
+  if (is_block(shape.wire)) {
+    CCOM_ASSERT(collective == Collective::AllReduce);
+    return hierarchical_narrow_program(shape);
+  }
   const bool is_vector = !is_per_rank(collective) || collective == Collective::Barrier;
   return is_vector ? VectorAuthor(collective, root, shape).write() : hierarchical_unit_program(collective, root, shape);
 }

@@ -119,6 +119,30 @@ class ProgramAuthor {
     program_.stages.push_back(std::move(stage));
   }
 
+  // The host's sum of each slice, in slot `target` of its owner. own: where every rank has its slices.
+  template <typename TakesPart>
+  void sum_inside(TakesPart takes_part, List own, uint32_t target) {
+    const uint32_t whole = list(std::move(own));
+    inside(owners_ > 1 ? Collective::ReduceScatter : Collective::Reduce, shape_.reduce_inside, true, takes_part,
+           [&](size_t host, size_t local) -> Lists {
+             const auto slice = static_cast<uint32_t>(owners_ > 1 ? local : 0);
+             return {whole, owns(host, local) ? list({slot(slice, target)}) : nothing_};
+           });
+  }
+
+  // Slices from the owners' outputs to all others'.
+  template <typename TakesPart>
+  void spread_inside(TakesPart takes_part) {
+    inside(owners_ > 1 ? Collective::AllGather : Collective::Broadcast, shape_.spread_inside, false, takes_part,
+           [&](size_t host, size_t local) -> Lists {
+             const bool gives = owns(host, local);
+             const auto own = static_cast<uint32_t>(owners_ > 1 ? local : 0);
+             List gets = for_slices([](uint32_t s) { return out(s, s); });
+             if (gives) std::erase(gets, out(own, own));
+             return {gives ? list({out(own, own)}) : nothing_, list(std::move(gets))};
+           });
+  }
+
   // From the owners' outputs, which hold what they carry for all hosts, to all others'.
   void share_outputs() {
     inside(Collective::AllGather, shape_.spread_inside, false, everywhere, [&](size_t, size_t local) -> Lists {
@@ -141,6 +165,9 @@ class ProgramAuthor {
   uint32_t nothing_ = 0;  // the empty list
   Program program_;
 };
+
+// AllReduce whose sums cross hosts as blocks of shape.wire (hierarchical_narrow.cc).
+Program hierarchical_narrow_program(const HierarchicalShape& shape);
 
 // The collectives whose units belong to ranks: reduce-scatter, allgather, alltoall, gather, scatter
 // (hierarchical_units.cc).

@@ -116,6 +116,7 @@ SumOrder kept_order(const Stage& stage, size_t members) {
 }  // namespace
 
 SumOrder sum_order(const Program& program) {
+  if (program.wire() != UnitType::Call) return SumOrder::Any;
   std::vector<RankRun> held = each_its_own(program.nranks);
   RankRun result;
   SumOrder order = SumOrder::Canonical;

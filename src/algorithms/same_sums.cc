@@ -22,8 +22,10 @@ bool combines_at_once(const MessageAlgorithm& algorithm, size_t members) {
          (level.pattern == Pattern::Direct || level.pattern == Pattern::OneShot);
 }
 
-// Where the sums are formed, one after another.
+// Where the sums are formed, one after another; nothing if it is not known that elements' places do not matter. Those
+// in one block share a scale.
 std::optional<std::vector<Stage::Where>> places_of_sums(const Program& program) {
+  if (program.wire() != UnitType::Call) return {};
   std::vector<Stage::Where> places;
   for (const Stage& stage : program.stages) {
     if (!stage.sums) continue;

@@ -136,7 +136,8 @@ Status resolve_operator(ccomComm_t comm, ccomRedOp_t op, Request& request, std::
 
 Status check_size(size_t count, ccomDataType_t type, int nranks) {
   const bool fits = static_cast<int>(type) >= 0 && static_cast<int>(type) <= UINT8_MAX;  // our enum is one byte
-  const size_t element = fits ? size_of(static_cast<DataType>(type)) : 0;
+  const bool is_known = fits && !is_block(static_cast<DataType>(type));
+  const size_t element = is_known ? size_of(static_cast<DataType>(type)) : 0;
   if (element == 0) return error(Code::InvalidArgument, "type %d is unknown", static_cast<int>(type));
   size_t bytes = 0;  // multiplied: two divisions would be a tenth of a small call
   if (__builtin_mul_overflow(count, element * static_cast<size_t>(nranks), &bytes) || bytes > PTRDIFF_MAX) {

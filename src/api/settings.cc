@@ -9,9 +9,8 @@ namespace {
 
 constexpr int64_t kLeastMemory = int64_t{1} << 20;
 
-}  // namespace
-
-Result<CommConfig> settings_of(const ccomConfig_t* of_caller, CommConfig config) {
+// Over what the environment says.
+Result<CommConfig> settings_over(const ccomConfig_t* of_caller, CommConfig config) {
   if (of_caller == nullptr) return config;
   CCOM_TRY_ASSIGN(const ccomConfig_t given, read_struct(of_caller, CCOM_CONFIG_INIT, {"config", "CCOM_CONFIG_INIT"}));
   if (given.reserved != 0) return error(Code::InvalidArgument, "config.reserved is %d; it must be 0", given.reserved);
@@ -56,10 +55,19 @@ Result<CommConfig> settings_of(const ccomConfig_t* of_caller, CommConfig config)
   if (given.reserved2 != 0)
     return error(Code::InvalidArgument, "config.reserved2 is %d; it must be 0", given.reserved2);
   if (given.determinism != nullptr) CCOM_TRY(config.set_determinism(given.determinism));
+  if (given.wire != nullptr) CCOM_TRY(config.set_wire(given.wire));
   if (given.interrupted != nullptr) {
     config.interrupted = [function = given.interrupted, user = given.interruptedUser] { return function(user) != 0; };
   }
   return config;
+}
+
+}  // namespace
+
+Result<CommConfig> settings_of(const ccomConfig_t* of_caller, CommConfig config) {
+  CCOM_TRY_ASSIGN(CommConfig settings, settings_over(of_caller, std::move(config)));
+  CCOM_TRY(settings.check());
+  return settings;
 }
 
 }  // namespace ccom

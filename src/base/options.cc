@@ -122,6 +122,10 @@ constexpr std::array kTable = {
         "CCOM_WARN_MS", "30000",
         "Waiting time in milliseconds after which a rank logs a warning that names the ranks that have not come; "
         "again after twice that time, and so on. 0: never."},
+    OptionInfo{"CCOM_WIRE", "off",
+               "As what sums of hosts cross between hosts in allreduces of float32 and bfloat16 of more than 16 KiB: "
+               "off (in the call's type), or fp8 or int8: as blocks of 64 elements of 8 bits with a scale, rounded "
+               "twice to that; the same on all ranks."},
 };
 static_assert(std::ranges::is_sorted(kTable, {}, [](const OptionInfo& info) { return std::string_view(info.key); }));
 

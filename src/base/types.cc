@@ -24,6 +24,8 @@ std::string_view name_of(DataType type) {
     case DataType::Bool: return "bool";
     case DataType::Complex64: return "complex64";
     case DataType::Complex128: return "complex128";
+    case DataType::Float8Block: return "float8 block";
+    case DataType::Int8Block: return "int8 block";
   }
   return "unknown";
 }
@@ -42,6 +44,16 @@ std::string_view name_of(ReduceOp op) {
     case ReduceOp::Lor: return "lor";
     case ReduceOp::User: return "user operator";
     case ReduceOp::UserOrdered: return "ordered user operator";
+  }
+  return "unknown";
+}
+
+std::string_view name_of(UnitType type) {
+  switch (type) {
+    case UnitType::Call: return "call";
+    case UnitType::Float32: return "float32";
+    case UnitType::Float8Blocks: return "fp8";
+    case UnitType::Int8Blocks: return "int8";
   }
   return "unknown";
 }

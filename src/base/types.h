@@ -20,7 +20,8 @@ using ConstBytes = std::span<const std::byte>;
 // Asked every few milliseconds by a thread that waits: true ends the wait. Thread-safe; may be empty.
 using Interrupted = std::function<bool()>;
 
-// Values equal ccomDataType_t (src/api asserts it).
+// Values equal ccomDataType_t (src/api asserts it), but for the last two: what crosses hosts instead of floats, and
+// never reaches the C API.
 enum class DataType : uint8_t {
   Int8 = 0,
   Uint8 = 1,
@@ -39,7 +40,17 @@ enum class DataType : uint8_t {
   Bool = 34,
   Complex64 = 35,
   Complex128 = 36,
+  Float8Block = 64,  // kBlockValues numbers in E4M3 and their scale (kernels/scaled_blocks.h)
+  Int8Block = 65,
 };
+
+// Numbers in an element of the block types.
+inline constexpr size_t kBlockValues = 64;
+constexpr bool is_block(DataType type) { return type == DataType::Float8Block || type == DataType::Int8Block; }
+// Elements of a type that hold so many numbers; the last one of a block type may hold fewer than it could.
+constexpr size_t elements_for(DataType type, size_t values) {
+  return is_block(type) ? (values + kBlockValues - 1) / kBlockValues : values;
+}
 
 // Values equal ccomBuiltinOp_t, but for the last two. PreMulSum is Sum with a pre-multiplied input and never reaches a
 // kernel.
@@ -91,6 +102,8 @@ constexpr size_t size_of(DataType type) {
     case DataType::Float64:
     case DataType::Complex64: return 8;
     case DataType::Complex128: return 16;
+    case DataType::Float8Block:
+    case DataType::Int8Block: return sizeof(float) + kBlockValues;
   }
   return 0;
 }
@@ -111,6 +124,19 @@ constexpr bool is_floating(DataType type) {
   }
 }
 
+// What the blocks of a program's stage consist of: elements of the call's type, or others that stand for them.
+enum class UnitType : uint8_t { Call, Float32, Float8Blocks, Int8Blocks };
+constexpr bool is_block(UnitType type) { return type == UnitType::Float8Blocks || type == UnitType::Int8Blocks; }
+constexpr DataType data_type(UnitType type, DataType call) {
+  switch (type) {
+    case UnitType::Call: return call;
+    case UnitType::Float32: return DataType::Float32;
+    case UnitType::Float8Blocks: return DataType::Float8Block;
+    case UnitType::Int8Blocks: return DataType::Int8Block;
+  }
+  return call;
+}
+
 // Whether (a op b) op c and a op (b op c) may differ in their bits.
 constexpr bool depends_on_grouping(DataType type, ReduceOp op) {
   const bool adds = op == ReduceOp::Sum || op == ReduceOp::Prod || op == ReduceOp::Avg;
@@ -120,6 +146,7 @@ constexpr bool depends_on_grouping(DataType type, ReduceOp op) {
 // "float32", "sum", "allreduce": as in tools and error texts. name_of() never returns an empty view.
 std::string_view name_of(DataType type);
 std::string_view name_of(ReduceOp op);
+std::string_view name_of(UnitType type);  // "call", "float32", "fp8", "int8"
 std::string_view name_of(Collective collective);
 std::optional<Collective> collective_from(std::string_view name);
 

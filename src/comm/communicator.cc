@@ -29,7 +29,8 @@ Settings planner_settings(const Topology& topology, const CommConfig& config) {
                     .shared_memory = config.transports.empty() || config.transports[0] == "shm",
                     .has_ways = config.algorithm.empty(),
                     .order = config.determinism == Determinism::Full ? SumOrder::Canonical : SumOrder::Any,
-                    .rounds_once = config.rounds_once};
+                    .rounds_once = config.rounds_once,
+                    .wire = config.wire};
   if (topology.hosts[0].imposed) settings.scratch_bytes = static_cast<size_t>(config.max_memory);
   settings.most_channels = channels_needed(topology, config.algorithm);
   return settings;

@@ -21,6 +21,11 @@ size_t slot_of(const ProgramKey& key, size_t slots) {
   return (hash * 0xff51afd7ed558ccdU >> 40) % slots;
 }
 
+bool can_be_narrow(const ProgramKey& key) {
+  const bool has_type = key.type == DataType::Float32 || key.type == DataType::Bfloat16;
+  return has_type && (key.op == ReduceOp::Sum || key.op == ReduceOp::Avg);
+}
+
 }  // namespace
 
 ProgramCache::ProgramCache(Rank rank, const Topology& topology, std::shared_ptr<ProgramChoices> choices,
@@ -44,7 +49,8 @@ Question ProgramCache::question(const ProgramKey& key) const {
           .root = key.root,
           .order = order,
           .rounds_once = is_narrow && has_grouping && settings.rounds_once,
-          .is_v = is_v};
+          .is_v = is_v,
+          .wire = can_be_narrow(key) ? settings.wire : UnitType::Call};
 }
 
 Result<std::shared_ptr<const Choice>> ProgramCache::choice(const ProgramKey& key) {
@@ -60,7 +66,7 @@ Status ProgramCache::prove_once(Chosen& chosen, const Question& asked) const {
     CCOM_TRY(prove_users(program, asked, asked.rounds_once ? 1 : allowed_roundings(topology_)));
   } else if (proves_) {
     const auto is_same = [&](const auto& compiled) { return *compiled->program == program; };
-    const bool asks = asked.order != SumOrder::Any || asked.rounds_once;
+    const bool asks = asked.order != SumOrder::Any || asked.rounds_once || is_block(program.wire());
     if (asks || std::ranges::none_of(compiled_, is_same)) CCOM_TRY(prove(program, asked));
   }
   chosen.is_proved = true;

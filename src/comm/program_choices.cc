@@ -9,15 +9,17 @@ namespace ccom {
 bool ProgramChoices::are_for(const Topology& topology, const Settings& settings) const {
   return settings_.plans.empty() && settings.plans.empty() && settings_.forced == settings.forced &&
          settings_.preferred == settings.preferred && settings_.order == settings.order &&
-         settings_.rounds_once == settings.rounds_once && settings_.shared_memory == settings.shared_memory &&
-         settings_.scratch_bytes == settings.scratch_bytes && settings_.most_channels == settings.most_channels &&
-         settings_.has_ways == settings.has_ways && topology_ == topology;
+         settings_.rounds_once == settings.rounds_once && settings_.wire == settings.wire &&
+         settings_.shared_memory == settings.shared_memory && settings_.scratch_bytes == settings.scratch_bytes &&
+         settings_.most_channels == settings.most_channels && settings_.has_ways == settings.has_ways &&
+         topology_ == topology;
 }
 
 Result<ProgramChoices::Chosen*> ProgramChoices::get(const Question& question) {
   const Lock lock(mutex_);
-  std::unique_ptr<Chosen>& chosen = chosen_[{question.collective, question.narrow_float, question.rounds_once,
-                                             question.is_v, question.order, question.root, question.bytes}];
+  std::unique_ptr<Chosen>& chosen =
+      chosen_[{question.collective, question.narrow_float, question.rounds_once, question.is_v, question.order,
+               question.root, question.bytes, question.wire}];
   if (chosen == nullptr) {
     CCOM_TRY_ASSIGN(Choice made, choose(topology_, settings_, question));
     chosen = std::make_unique<Chosen>(std::move(made));

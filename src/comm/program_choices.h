@@ -37,7 +37,7 @@ class ProgramChoices {
   const Topology topology_;
   const Settings settings_;
   Mutex mutex_;
-  std::map<std::tuple<Collective, bool, bool, bool, SumOrder, Rank, size_t>, std::unique_ptr<Chosen>> chosen_
+  std::map<std::tuple<Collective, bool, bool, bool, SumOrder, Rank, size_t, UnitType>, std::unique_ptr<Chosen>> chosen_
       CCOM_GUARDED_BY(mutex_);
   std::map<int, size_t> small_bytes_ CCOM_GUARDED_BY(mutex_);  // by host
 };

@@ -21,6 +21,8 @@ Status prove(const Program& program, const Question& asked) {
               : "was chosen for an operator that is not commutative, but changes the order";
   } else if (asked.rounds_once && report.max_roundings > 1) {
     why = "was chosen to round once, but rounds more often";
+  } else if (report.max_encodings > 2) {
+    why = "encodes a number more than twice, on its way and as a sum";
   }
   if (why == nullptr) return {};
   return error(Code::InternalError, "%s %s %s", std::string(name_of(program.collective)).c_str(),

@@ -13,6 +13,7 @@
 
 #include "base/assert.h"
 #include "kernels/kernel.h"
+#include "kernels/scaled_blocks.h"
 
 #include "hwy/highway.h"
 
@@ -25,6 +26,7 @@ namespace ccom {
 
 HWY_EXPORT(find_kernel);
 HWY_EXPORT(find_stochastic_kernel);
+HWY_EXPORT(find_converter);
 HWY_EXPORT(target_name);
 
 namespace {
@@ -86,6 +88,7 @@ constexpr size_t kSmallBytes = 256;
 
 bool is_legal(DataType type, ReduceOp op) {
   if (size_of(type) == 0) return false;
+  if (is_block(type)) return op == ReduceOp::Sum || op == ReduceOp::Avg;
   switch (op) {
     case ReduceOp::Sum:
     case ReduceOp::Prod: return true;
@@ -184,6 +187,14 @@ void Reducer::call_integer_average(KernelCall& call) const {
       if (call.outputs[m] != first) std::memcpy(call.outputs[m] + begin, first + begin, size_bytes);
     }
   }
+}
+
+bool can_convert(DataType from, DataType to) { return HWY_DYNAMIC_DISPATCH(find_converter)(from, to) != nullptr; }
+
+void convert(DataType from, DataType to, const std::byte* input, std::byte* output, size_t values) {
+  const auto converter = HWY_DYNAMIC_DISPATCH(find_converter)(from, to);
+  CCOM_ASSERT(converter != nullptr);
+  converter(input, output, values);
 }
 
 void reduce(const Reduction& reduction, std::span<const std::byte* const> inputs, std::byte* output, size_t count) {

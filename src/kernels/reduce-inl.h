@@ -14,6 +14,7 @@
 #include "kernels/lanes-inl.h"
 #include "kernels/narrow_lanes-inl.h"
 #include "kernels/operators-inl.h"
+#include "kernels/scaled_blocks-inl.h"
 #include "kernels/stochastic_lanes-inl.h"
 
 #include "hwy/highway.h"
@@ -119,6 +120,8 @@ Kernels find_kernel(DataType type, ReduceOp op) {
     case DataType::Float64: return float_kernel<FloatLanes<double>>(op);
     case DataType::Complex64: return complex_kernel<float>(op);
     case DataType::Complex128: return complex_kernel<double>(op);
+    case DataType::Float8Block:
+    case DataType::Int8Block: return find_block_kernel(type, op);
   }
   return {};
 }

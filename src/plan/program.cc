@@ -2,6 +2,7 @@
 #include "plan/program.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/assert.h"
 
@@ -12,6 +13,12 @@ uint32_t Program::add_list(std::vector<BlockAt> list) {
   const auto index = static_cast<uint32_t>(found - lists.begin());
   if (found == lists.end()) lists.push_back(std::move(list));
   return index;
+}
+
+UnitType Program::wire() const {
+  const auto found = std::ranges::find_if(
+      stages, [](const Stage& stage) { return stage.where == Stage::Where::Across && is_block(stage.gives_type); });
+  return found == stages.end() ? UnitType::Call : found->gives_type;
 }
 
 namespace {
@@ -107,6 +114,20 @@ namespace {
 constexpr size_t kLineBytes = 64;
 constexpr size_t kRoundFromLines = 16;  // shorter slices: an even spread matters more than alignment
 
+// Of a slot with so many elements of the call, in whatever type a stage has them there.
+size_t slot_bytes_of(const Program& program, size_t elements, size_t element_bytes) {
+  size_t most = elements * element_bytes, granule = 1;
+  for (const Stage& stage : program.stages) {
+    for (const UnitType type : {stage.gives_type, stage.gets_type}) {
+      if (type == UnitType::Call) continue;
+      const DataType held = data_type(type, DataType::Float32);
+      most = std::max(most, elements_for(held, elements) * size_of(held));
+      granule = std::lcm(granule, std::lcm(size_of(held), kLineBytes));
+    }
+  }
+  return (most + granule - 1) / granule * granule;
+}
+
 }  // namespace
 
 ProgramGeometry::ProgramGeometry(const Program& program, size_t count, size_t element_bytes)
@@ -118,7 +139,7 @@ ProgramGeometry::ProgramGeometry(const Program& program, size_t count, size_t el
   CCOM_ASSERT(program.slices >= 1 && (is_vector_ || program.slices == 1));
   most_ = program.tile_bytes == 0 ? count : std::min(count, std::max<size_t>(program.tile_bytes / element_bytes, 1));
   if (count > 0) tiles_ = (count + most_ - 1) / most_;
-  slot_elements_ = is_vector_ ? slice_elements(0) : tile_elements(0);
+  slot_bytes_ = slot_bytes_of(program, is_vector_ ? slice_elements(0) : tile_elements(0), element_bytes);
 }
 
 ProgramGeometry::ProgramGeometry(const Program& program, const UnitLayout& layout, size_t element_bytes)
@@ -157,7 +178,7 @@ size_t ProgramGeometry::block_elements(size_t tile, uint32_t block) const {
 }
 
 size_t ProgramGeometry::offset(size_t tile, const BlockAt& at) const {
-  if (at.buffer == Buffer::Scratch) return at.index * slot_elements_;
+  CCOM_ASSERT(at.buffer != Buffer::Scratch);
   // In the smaller buffer a rank has its own unit alone, in the larger one all of them.
   if (layout_ != nullptr && at.buffer == larger_) return layout_->begins[at.index] + tile * most_;
   if (!is_vector_) return at.index * count_ + tile * most_;

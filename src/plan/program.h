@@ -8,6 +8,11 @@
 //                    [Host: reduce to a leader] [Across: allreduce of leaders] [Host: broadcast]          "leaders"
 //                    [Across: reduce-scatter of all ranks] [Across: allgather] [Host: allgather]      "direct"
 //   any fabric       [All: messages]
+//   narrow between   [Host: reduce-scatter] [Host, alone: encode] [Across: allreduce of scaled blocks]
+//   hosts            [Host, alone: decode] [Host: allgather]
+//
+// Types. The user's buffers hold elements of the call's type. A slot of scratch may hold a block of data in another
+// one (UnitType): a member that is alone in its group and gets another type than it gives converts what it copies.
 //
 // Blocks. Collectives of one vector (allreduce, broadcast, reduce) cut it into `slices` blocks; in the others a block
 // is a unit (of rank u), in alltoall a pair of ranks, source * nranks + target. A stage moves or sums whole blocks;
@@ -45,7 +50,7 @@ struct StageMember {
 
 struct Stage {
   enum class Where : uint8_t {
-    Host,    // the ranks of one host, through shared memory: each group is all ranks of a host, ascending
+    Host,    // the ranks of one host, through shared memory: each group is all ranks of a host, ascending, or one rank
     Across,  // some ranks, mostly of different hosts, by messages; a rank is in at most one group
     All,     // all ranks, by messages, straight from the user's input to the output; the only stage of its program
   };
@@ -58,6 +63,8 @@ struct Stage {
   std::vector<std::vector<StageMember>> groups{};
   NodeChoice node{};            // Host. Of a group of each size the same
   MessageAlgorithm messages{};  // Across, All: members are the algorithm's ranks, in list order
+  // What its blocks consist of. They differ only where all groups have one member, which converts.
+  UnitType gives_type = UnitType::Call, gets_type = UnitType::Call;
   friend bool operator==(const Stage&, const Stage&) = default;
 };
 
@@ -79,6 +86,8 @@ struct Program {
   const std::vector<BlockAt>& gets(const StageMember& member) const { return lists[member.gets]; }
   bool is_node() const { return stages.size() == 1 && stages[0].where == Stage::Where::Host; }
   bool is_messages() const { return stages.size() == 1 && stages[0].where == Stage::Where::All; }
+  // The blocks in which it sends sums between hosts; Call: it sends them as they are.
+  UnitType wire() const;
   // The list's index; one that is there already is shared.
   uint32_t add_list(std::vector<BlockAt> list);
 };
@@ -136,16 +145,18 @@ class ProgramGeometry {
   bool are_alike(size_t tile, size_t other) const;
   // Of a block in a tile, 0 for the last slices of a short vector.
   size_t block_elements(size_t tile, uint32_t block) const;
-  // First element of what lies at `at` in the user's input or output; in a bank of scratch.
+  // First element of what lies at `at` in the user's input or output.
   size_t offset(size_t tile, const BlockAt& at) const;
-  // Elements of one bank of scratch.
-  size_t scratch_elements() const { return slots_ * slot_elements_; }
+  // Of a slot of scratch: a multiple of the size of every type that a stage has.
+  size_t slot_bytes() const { return slot_bytes_; }
+  // Of one bank of scratch.
+  size_t scratch_bytes() const { return slots_ * slot_bytes_; }
 
  private:
   size_t slice_elements(size_t tile) const;
 
   const UnitLayout* layout_ = nullptr;  // null: all units have count_ elements
-  size_t count_, most_ = 0, tiles_ = 1, slices_, slots_, slot_elements_ = 0, line_;
+  size_t count_, most_ = 0, tiles_ = 1, slices_, slots_, slot_bytes_ = 0, line_;
   bool is_vector_;
   Buffer larger_ = Buffer::Output;  // of a v-form
 };

@@ -26,6 +26,7 @@ Result<ProgramReport> verify_program(const Program& program, const StagePlanSour
     if (program.is_messages() && (!what.reach.empty() || what.tiles > 1)) continue;  // the same plans
     CCOM_TRY_ASSIGN(const ProgramReport found, verify_program(program, source, what));
     report.max_roundings = std::max(report.max_roundings, found.max_roundings);
+    report.max_encodings = std::max(report.max_encodings, found.max_encodings);
     report.order = std::min(report.order, found.order);
   }
   return report;

@@ -21,6 +21,29 @@ namespace {
 
 using Where = Stage::Where;
 
+// Only who is alone converts, and the user's buffers hold the call's type.
+Status check_types(const Program& program, uint32_t index) {
+  const Stage& stage = program.stages[index];
+  const auto are_in_scratch = [&](uint32_t list) {
+    const std::vector<BlockAt>& blocks = program.lists[list];
+    return std::ranges::all_of(blocks, [](const BlockAt& at) { return at.buffer == Buffer::Scratch; });
+  };
+  if (stage.where == Where::All && (stage.gives_type != UnitType::Call || stage.gets_type != UnitType::Call))
+    return defect(program, "messages of all ranks have a type of their own");
+  for (const std::vector<StageMember>& group : stage.groups) {
+    if (group.size() > 1 && stage.gives_type != stage.gets_type)
+      return defect(program, stage_text(index) + " converts, but its ranks are not alone");
+    for (const StageMember& member : group) {
+      if ((stage.gives_type == UnitType::Call || are_in_scratch(member.gives)) &&
+          (stage.gets_type == UnitType::Call || are_in_scratch(member.gets)))
+        continue;
+      return defect(program, stage_text(index) + ", rank " + std::to_string(member.rank) +
+                                 ": the user's buffers hold no elements of another type");
+    }
+  }
+  return {};
+}
+
 Status check_stage(const Program& program, uint32_t index) {
   const Stage& stage = program.stages[index];
   std::set<Rank> members;
@@ -42,7 +65,7 @@ Status check_stage(const Program& program, uint32_t index) {
   }
   if (stage.where == Where::All && (program.stages.size() != 1 || !stage.groups.empty()))
     return defect(program, "messages of all ranks are not the only stage");
-  return {};
+  return check_types(program, index);
 }
 
 }  // namespace

@@ -26,6 +26,13 @@ std::string list_text(const std::vector<BlockAt>& list) {
   return text.empty() ? "nothing" : text;
 }
 
+// ", float32 to fp8", ", fp8"; nothing for the call's type.
+std::string types_text(const Stage& stage) {
+  const std::string gives(name_of(stage.gives_type)), gets(name_of(stage.gets_type));
+  if (stage.gives_type != stage.gets_type) return ", " + gives + " to " + gets;
+  return stage.gives_type == UnitType::Call ? "" : ", " + gives;
+}
+
 std::string shape_text(const NodeShape& shape) { return std::string(name_of(shape.scheme)).substr(5); }
 
 }  // namespace
@@ -51,7 +58,7 @@ std::string to_text(const Part& part) {
 
 std::string to_text(const Stage& stage) {
   return name_of(stage.where) + " " + std::string(name_of(stage.collective)) + " (" +
-         (stage.where == Stage::Where::Host ? to_text(stage.node) : stage.messages.name) + ")" +
+         (stage.where == Stage::Where::Host ? to_text(stage.node) : stage.messages.name) + ")" + types_text(stage) +
          (stage.sums ? ", sums" : "") + (stage.completes ? ", completes" : "");
 }
 

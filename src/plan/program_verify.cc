@@ -121,6 +121,8 @@ class Run {
       values.push_back(memory_.load(member.rank, part.tile, at));
       if (!values.back()) return wrong(part, member.rank, what + " is given before it is there");
       if (values.back()->origin != at.block) return wrong(part, member.rank, what + " is not what lies there");
+      if (values.back()->type != program_.stages[part.stage].gives_type)
+        return wrong(part, member.rank, what + " lies there in elements of another type");
       if (!memory_.may_read(member.rank, part.tile, at))
         return wrong(part, member.rank, what + " is read while messages write to it");
     }
@@ -151,6 +153,7 @@ class Run {
       values.push_back(given[static_cast<size_t>(source - program_.gives(member).data())]);
       if (stage.completes && values.back()->completed) return wrong(part, member.rank, "a sum is completed twice");
       values.back()->completed |= stage.completes;
+      if (stage.gets_type != stage.gives_type) convert_to(*values.back(), stage.gets_type);
     }
     return store(part, member, std::move(values));
   }
@@ -288,6 +291,7 @@ class Run {
     const std::optional<Value> value = memory_.load(rank, tile, at);
     if (!value) return defect(program_, what + "is never written");
     if (value->origin != at.block) return defect(program_, what + "holds another block");
+    if (value->type != UnitType::Call) return defect(program_, what + "holds elements of another type");
     const uint64_t wanted = item(at.block, tile);
     if (value->sum != spec_.expected(wanted)) return defect(program_, what + spec_.what_is_wrong(wanted, value->sum));
     if (value->completed != spec_.reduces())
@@ -296,6 +300,7 @@ class Run {
     if (expressions.try_emplace({at.block, tile}, value->expression).first->second != value->expression)
       return defect(program_, what + "is another expression than on another rank: bits may differ");
     report_.max_roundings = std::max(report_.max_roundings, value->roundings);
+    report_.max_encodings = std::max(report_.max_encodings, value->encodings);
     if (report_.order != SumOrder::Any) report_.order = std::min(report_.order, spec_.order_of(wanted, *value));
     return {};
   }
@@ -318,7 +323,7 @@ Result<ProgramReport> verify_messages(const Program& program, const StagePlanSou
     plans.push_back(source.messages(program, program.stages[0], 0, rank, in_place));
   }
   CCOM_TRY_ASSIGN(const VerifyReport report, verify(plans));
-  return ProgramReport{report.max_roundings, report.order};
+  return ProgramReport{.max_roundings = report.max_roundings, .order = report.order};
 }
 
 }  // namespace

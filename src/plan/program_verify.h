@@ -12,7 +12,8 @@
 // 4. messages of tiles that share channels are posted all at once, so that they cannot get mixed up;
 // 5. the first phase of a host's plan is the same whatever the first barrier will show of reach (node_plan.h);
 // 6. every output block holds every contribution exactly once, completed once if it is a sum, the same expression on
-//    every rank that has it; nothing else is written.
+//    every rank that has it; nothing else is written;
+// 7. what a stage gives lies there in the type that the stage has it in, and results are of the call's type.
 //
 // Programs of one stage All are proved by verify() (plan/verify.h).
 #pragma once
@@ -48,6 +49,7 @@ struct ProgramCase {
 
 struct ProgramReport {
   int max_roundings = 0;                 // on the longest path to a result
+  int max_encodings = 0;                 // of those, as blocks with a scale
   SumOrder order = SumOrder::Canonical;  // the least of all results
 };
 

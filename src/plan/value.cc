@@ -8,7 +8,9 @@
 namespace ccom {
 
 Value leaf(uint64_t word, uint64_t origin, Rank rank) {
-  return {word, mix(word ^ 0x5bd1e995), origin, 0, false, {rank, rank}};
+  Value value{.sum = word, .expression = mix(word ^ 0x5bd1e995), .origin = origin};
+  value.ranks = {rank, rank};
+  return value;
 }
 
 Value combine(const Value& a, const Value& b) {
@@ -17,6 +19,8 @@ Value combine(const Value& a, const Value& b) {
   result.expression = mix(std::min(a.expression, b.expression)) ^ (mix(std::max(a.expression, b.expression)) << 1 | 1);
   result.origin = a.origin;
   result.roundings = std::max(a.roundings, b.roundings);
+  result.type = a.type;
+  result.encodings = std::max(a.encodings, b.encodings);
   result.completed = a.completed || b.completed;  // an error if it happens; checked where it is combined
   if (a.ranks.is_in_order() && b.ranks.is_in_order() && a.ranks.last + 1 == b.ranks.first)
     result.ranks = {a.ranks.first, b.ranks.last};
@@ -25,7 +29,15 @@ Value combine(const Value& a, const Value& b) {
 
 void round_once(Value& sum, size_t inputs) {
   ++sum.roundings;
+  if (is_block(sum.type)) ++sum.encodings;
   if (inputs > 2) sum.expression ^= mix(inputs);
+}
+
+void convert_to(Value& value, UnitType type) {
+  value.type = type;
+  value.expression = mix(value.expression ^ mix(static_cast<uint64_t>(type) + 1));
+  if (type != UnitType::Float32) ++value.roundings;
+  if (is_block(type)) ++value.encodings;
 }
 
 Value whole_of(std::span<const Value> pieces, bool& is_whole) {
@@ -39,6 +51,7 @@ Value whole_of(std::span<const Value> pieces, bool& is_whole) {
     if (piece.ranks != pieces[0].ranks) whole.ranks = {};
     hash = mix(hash * 3 + mix(piece.expression));
     whole.roundings = std::max(whole.roundings, piece.roundings);
+    whole.encodings = std::max(whole.encodings, piece.encodings);
   }
   if (!is_uniform) whole.expression = hash;
   return whole;

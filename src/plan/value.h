@@ -34,6 +34,8 @@ struct Value {
   int roundings = 0;        // combinations on the longest path
   bool completed = false;
   RankRun ranks{};
+  UnitType type = UnitType::Call;  // of the elements that hold it
+  int encodings = 0;               // as blocks with a scale, on the longest path: of `roundings`
   friend bool operator==(const Value&, const Value&) = default;
 };
 
@@ -46,6 +48,8 @@ Value combine(const Value& a, const Value& b);
 // What the combination of `inputs` values in list order becomes once it is stored. A sum of more than two rounds once:
 // other bits than the same sums one by one.
 void round_once(Value& sum, size_t inputs);
+// In elements of another type. All but widening to float32 rounds.
+void convert_to(Value& value, UnitType type);
 
 // A unit whose pieces hold these, in order; they differ in their origins and perhaps their expressions, not in what
 // they contain. `is_whole` becomes false if they do.

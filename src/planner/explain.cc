@@ -72,6 +72,7 @@ std::string explain_json(const Question& question, const Choice& choice, const D
     append(text, ",\"order\":\"%s\"", question.order == SumOrder::Canonical ? "canonical" : "ranks");
   }
   if (question.rounds_once) text += ",\"rounds_once\":true";
+  if (question.wire != UnitType::Call) text += ",\"wire\":\"" + std::string(name_of(question.wire)) + "\"";
   append_stages(text, choice.program());
   if (details != nullptr) {
     append(text, ",\"ranks\":%d", details->ranks);

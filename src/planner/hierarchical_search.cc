@@ -27,6 +27,9 @@ const char* forced_across(size_t hosts) {
   return hosts <= kMostDirect ? "allgather:direct" : "";
 }
 
+// Sums that are rounded to 8 bits are so as rarely as can be: all parts are combined at once.
+const char* narrow_across(size_t hosts) { return hosts == 2 ? kBetweenTwoHosts : "allreduce:two_shot"; }
+
 // All owners' wires together carry what one flow's question asks about.
 Result<MessageAlgorithm> algorithm_across(const Topology& topology, const Question& question, const HostRanks& hosts,
                                           int owners) {
@@ -35,8 +38,9 @@ Result<MessageAlgorithm> algorithm_across(const Topology& topology, const Questi
   Question across = question;
   across.bytes = question.bytes / static_cast<size_t>(owners);
   if (question.root >= 0) across.root = topology.ranks[static_cast<size_t>(question.root)].host;
-  CCOM_TRY_ASSIGN(const Choice choice,
-                  search(hosts_alone(topology), {.forced = forced_across(hosts.size())}, across, owners));
+  across.wire = UnitType::Call;
+  const char* const forced = is_block(question.wire) ? narrow_across(hosts.size()) : forced_across(hosts.size());
+  CCOM_TRY_ASSIGN(const Choice choice, search(hosts_alone(topology), {.forced = forced}, across, owners));
   return choice.program().stages[0].messages;
 }
 
@@ -111,16 +115,20 @@ int lanes_across(size_t hosts) { return hosts == 2 ? 1 : static_cast<int>(kTiles
 std::vector<Program> hierarchical_programs(const Topology& topology, const Question& question) {
   std::vector<Program> programs;
   const HostRanks hosts = host_ranks(topology);
-  if (!has_two_levels(hosts)) return programs;
+  if (!has_two_levels(hosts) && !(hosts.size() > 1 && is_block(question.wire))) return programs;
   const int smallest = least_ranks(hosts);
   for (const int owners : {smallest, 1}) {
     if (!serves_hosts(question.collective, hosts, owners) || (owners == 1 && smallest == 1 && !programs.empty()))
       continue;
     const Result<MessageAlgorithm> across = algorithm_across(topology, question, hosts, owners);
     if (!across) continue;
-    programs.push_back(
-        best_program(topology, question,
-                     {.hosts = hosts, .owners = owners, .across = *across, .lanes = lanes_across(hosts.size())}));
+    programs.push_back(best_program(topology, question,
+                                    {.hosts = hosts,
+                                     .owners = owners,
+                                     .across = *across,
+                                     .lanes = lanes_across(hosts.size()),
+                                     .wire = question.wire,
+                                     .widens = is_block(question.wire) && question.narrow_float}));
   }
   return programs;
 }

@@ -274,7 +274,7 @@ Status check_hosts(const Program& program, const Topology& topology) {
       std::vector<Rank> ranks;
       for (const StageMember& member : group) ranks.push_back(member.rank);
       const int host = topology.ranks[static_cast<size_t>(ranks[0])].host;
-      if (ranks == topology.ranks_of(host)) continue;
+      if (ranks.size() == 1 || ranks == topology.ranks_of(host)) continue;
       return error(Code::NotSupported, "%s: stage %zu's group of rank %d is not all ranks of its host",
                    program.algorithm.c_str(), stage, ranks[0]);
     }

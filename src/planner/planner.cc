@@ -18,9 +18,27 @@ int allowed_roundings(const Topology& topology) {
   return (topology.nranks() > static_cast<int>(hosts) ? 1 : 0) + std::bit_width(hosts - 1);
 }
 
+namespace {
+
+bool has_fabric(const Topology& topology) {
+  return std::ranges::any_of(topology.hosts, [](const Host& host) { return host.imposed.has_value(); });
+}
+
+// Whether programs over hosts can run: inside them through memory, if there is anything to do.
+bool reaches_hosts(const Topology& topology, const Settings& settings) {
+  return uses_memory(topology, settings) || (!has_fabric(topology) && topology.ranks.size() == topology.hosts.size());
+}
+
+}  // namespace
+
 bool uses_memory(const Topology& topology, const Settings& settings) {
-  return settings.shared_memory &&
-         std::ranges::none_of(topology.hosts, [](const Host& h) { return h.imposed.has_value(); });
+  return settings.shared_memory && !has_fabric(topology);
+}
+
+UnitType crosses_as(const Topology& topology, const Settings& settings, const Question& question) {
+  const bool is_plain =
+      question.collective != Collective::AllReduce || topology.hosts.size() < 2 || question.bytes <= kMostPlainBytes;
+  return !is_plain && reaches_hosts(topology, settings) ? question.wire : UnitType::Call;
 }
 
 Result<Choice> choose(const Topology& topology, const Settings& settings, const Question& question) {
@@ -36,7 +54,8 @@ Fusing fusing(bool is_small) { return {is_small ? size_t{5} : size_t{3}, size_t{
 std::vector<int> channels_by_peer(const Topology& topology, const Settings& settings, Rank rank) {
   std::vector<int> channels(topology.ranks.size(),
                             std::max(channels_needed(topology, settings.forced), channels_of_plans(settings)));
-  if (!uses_memory(topology, settings)) return channels;
+  const bool narrows = settings.wire != UnitType::Call && reaches_hosts(topology, settings);
+  if (!uses_memory(topology, settings) && !narrows) return channels;
   const HostRanks hosts = host_ranks(topology);
   const int lanes = lanes_across(hosts.size());
   const auto last_of = [&](const Place& place) {

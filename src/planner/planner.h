@@ -41,6 +41,7 @@ struct Settings {
   bool has_ways = true;                    // calls through memory may take other ways than the plan's (node_ways())
   SumOrder order = SumOrder::Any;          // of reductions whose bits depend on it
   bool rounds_once = false;                // sums of narrow floats are rounded once, wherever the ranks are
+  UnitType wire = UnitType::Call;          // blocks as which sums cross hosts, in calls that ask for it
   std::vector<PlanEntry> plans{};          // the user's (CCOM_PLAN): the first that serves a call is taken
 };
 
@@ -52,6 +53,9 @@ struct Question {
   SumOrder order = SumOrder::Any;  // that a reduction needs at least
   bool rounds_once = false;        // and must: programs that round more often are illegal
   bool is_v = false;               // a v-form of allgather or reduce-scatter: units differ in length
+  // Of a sum or average of float32 or bfloat16, which narrow_float tells apart: as what it crosses hosts where that
+  // serves (crosses_as()).
+  UnitType wire = UnitType::Call;
 };
 
 // What an expected time is made of where no fabric is imposed. Inside hosts and between them may overlap.
@@ -81,6 +85,12 @@ struct Choice {
 
 // Roundings of narrow floats that the accuracy promise allows.
 int allowed_roundings(const Topology& topology);
+
+// As what the sums of a question cross hosts: question.wire for allreduces of more than kMostPlainBytes between hosts
+// whose ranks use their hosts' memory, or are alone there; without an imposed fabric. Else as they are. Programs that
+// do otherwise are illegal.
+inline constexpr size_t kMostPlainBytes = size_t{16} << 10;
+UnitType crosses_as(const Topology& topology, const Settings& settings, const Question& question);
 
 // Whether the ranks of a host use its memory instead of messages among themselves.
 bool uses_memory(const Topology& topology, const Settings& settings);

@@ -43,6 +43,14 @@ class Pricer {
  private:
   double block_bytes() const { return static_cast<double>(geometry_.block_elements(0, 0)); }
 
+  // Blocks with a scale stand for float32 or bfloat16.
+  double block_bytes_as(UnitType type) const {
+    if (!is_block(type)) return block_bytes();
+    const size_t values = geometry_.block_elements(0, 0) / (question_.narrow_float ? 2 : 4);
+    const DataType held = data_type(type, DataType::Float32);
+    return static_cast<double>(elements_for(held, values) * size_of(held));
+  }
+
   int roundings_of(const Stage& stage) const {
     if (stage.where == Stage::Where::Host) return stage.node.staged.scheme == NodeScheme::Domains ? 2 : 1;
     return price_of(stage).roundings;
@@ -82,7 +90,7 @@ class Pricer {
       most = std::max<double>({most, static_cast<double>(program_.gives(member).size()),
                                static_cast<double>(program_.gets(member).size())});
     }
-    across.bytes = static_cast<size_t>(most * block_bytes());
+    across.bytes = static_cast<size_t>(most * block_bytes_as(stage.gives_type));
     return across;
   }
 

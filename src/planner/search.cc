@@ -90,6 +90,7 @@ class Search {
     if (reduces(question_.collective) && (asks || asks_for_order(settings_.forced))) add_in_order();
     if (has_order) keep_order();
     if (question_.rounds_once) keep_one_rounding();
+    if (is_block(question_.wire)) keep_narrow();
     return std::move(candidates_);
   }
 
@@ -111,7 +112,7 @@ class Search {
   }
 
   void add_hosts() {
-    if (!uses_memory(topology_, settings_)) return;
+    if (!uses_memory(topology_, settings_) && !is_block(question_.wire)) return;
     std::vector<Program> programs = hierarchical_programs(topology_, question_);
     if (question_.order == SumOrder::Canonical || question_.rounds_once || asks_for_direct(settings_.forced)) {
       if (std::optional<Program> direct = direct_program(topology_, question_)) programs.push_back(*std::move(direct));
@@ -284,6 +285,14 @@ class Search {
     }
   }
 
+  void keep_narrow() {
+    for (Candidate& candidate : candidates_) {
+      if (!candidate.legal || candidate.program.wire() == question_.wire) continue;
+      candidate.legal = false;
+      candidate.note = "does not send sums between hosts as wire=" + std::string(name_of(question_.wire)) + " asks";
+    }
+  }
+
   void find_alltoall() {
     add({"pairwise", MessageAlgorithm::Kind::Pairwise}, view_.all_linked ? "" : kNoLinks);
     add({"bruck", MessageAlgorithm::Kind::Bruck}, view_.fabric == nullptr ? "" : "is for ranks without a fabric");
@@ -325,7 +334,9 @@ void pass_over_roundings(Choice& choice, int allowed) {
 
 }  // namespace
 
-Result<Choice> search(const Topology& topology, const Settings& settings, const Question& question, double flows) {
+Result<Choice> search(const Topology& topology, const Settings& settings, const Question& asked, double flows) {
+  Question question = asked;
+  question.wire = crosses_as(topology, settings, asked);
   Choice choice;
   choice.candidates = Search(topology, settings, question, flows).run();
   std::ranges::stable_sort(choice.candidates, [](const Candidate& a, const Candidate& b) {

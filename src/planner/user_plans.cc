@@ -25,7 +25,8 @@ Price price_of(const Topology& topology, const Question& question, const Program
 Result<std::optional<Choice>> choose_from_plans(const Topology& topology, const Settings& settings,
                                                 const Question& question) {
   const PlanEntry* const entry = find_entry(settings.plans, question, topology.nranks());
-  if (entry == nullptr) return std::optional<Choice>();
+  if (entry == nullptr || entry->program.wire() != crosses_as(topology, settings, question))
+    return std::optional<Choice>();
   CCOM_TRY(check_hosts(entry->program, topology));
   Choice choice;
   choice.reason = "given by CCOM_PLAN";

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "algorithms/shape.h"
+#include "kernels/scaled_blocks.h"
 
 namespace ccom {
 namespace {
@@ -40,6 +41,7 @@ class Binder {
         shift_(tile * geometry.tile_elements(0)) {}
 
   Result<BoundStage> bind_stage(size_t index) {
+    CCOM_TRY(check_types(index));
     switch (compiled_.stages[index].kind) {
       case CompiledStage::Kind::Copy: return bind_copies(index);
       case CompiledStage::Kind::Host: return bind_host(index);
@@ -49,23 +51,44 @@ class Binder {
   }
 
  private:
-  // Offsets as in tile 0.
-  UnitAt find(const BlockAt& at) const {
+  // Programs of the planner convert what their calls have; those of a file may be bound to any call.
+  Status check_types(size_t index) const {
+    const Stage& stage = program_.stages[index];
+    const DataType given = type_of(stage), gotten = data_type(stage.gets_type, binding_.type);
+    const bool converts = given != gotten;
+    if (converts ? can_convert(given, gotten) && !stage.completes : !stage.sums || is_legal(given, op_of(stage)))
+      return {};
+    return error(Code::InternalError, "%s: stage %zu does not serve %s of %s", program_.algorithm.c_str(), index,
+                 std::string(name_of(binding_.op)).c_str(), std::string(name_of(binding_.type)).c_str());
+  }
+
+  // Offsets as in tile 0, in elements of a type, which the user's buffers have too.
+  UnitAt find(const BlockAt& at, DataType type) const {
     switch (at.buffer) {
       case Buffer::Input: return {Memory::Input, geometry_.offset(tile_, at) - shift_};
       case Buffer::Output: return {Memory::Output, geometry_.offset(tile_, at) - shift_};
-      default: return {Memory::Bank, geometry_.offset(tile_, at)};
+      default: return {Memory::Bank, at.index * geometry_.slot_bytes() / size_of(type)};
     }
   }
-  size_t elements(uint32_t block) const { return geometry_.block_elements(tile_, block); }
+  size_t elements(uint32_t block, DataType type) const {
+    return elements_for(type, geometry_.block_elements(tile_, block));
+  }
+  // Of what the members of a group of several give and get.
+  DataType type_of(const Stage& stage) const { return data_type(stage.gives_type, binding_.type); }
 
   BoundStage bind_copies(size_t index) const {
     const StageMember& member = *compiled_.member(index);
+    const Stage& stage = program_.stages[index];
+    const DataType given = type_of(stage), gotten = data_type(stage.gets_type, binding_.type);
     const std::vector<BlockAt>& gives = program_.gives(member);
-    BoundStage bound;
+    const auto bytes_at = [&](const BlockAt& at, DataType type) {
+      const UnitAt found = find(at, type);
+      return UnitAt{found.memory, found.offset * size_of(type)};
+    };
+    BoundStage bound{.type = given};
     for (const BlockAt& to : program_.gets(member)) {
       const auto from = std::ranges::find(gives, to.block, &BlockAt::block);
-      bound.copies.push_back({find(*from), find(to), elements(to.block)});
+      bound.copies.push_back({bytes_at(*from, given), bytes_at(to, gotten), geometry_.block_elements(tile_, to.block)});
     }
     return bound;
   }
@@ -73,13 +96,14 @@ class Binder {
   Result<BoundStage> bind_messages(size_t index) const {
     const Stage& stage = program_.stages[index];
     const CompiledStage& part = compiled_.stages[index];
-    Binding units{.type = binding_.type, .op = op_of(stage), .unit_elements = geometry_.tile_elements(tile_)};
+    const DataType type = type_of(stage);
+    Binding units{.type = type, .op = op_of(stage), .unit_elements = geometry_.tile_elements(tile_)};
     if (stage.where == Stage::Where::All && program_.is_v) {
       units.input = units_of(Buffer::Input, part.plan->plan.input_units);
       units.output = units_of(Buffer::Output, part.plan->plan.output_units);
       size_t first = 0;
       for (uint32_t unit = 0; unit < binding_.units.lengths.size(); ++unit) {
-        units.input_elements.push_back(elements(unit));
+        units.input_elements.push_back(elements(unit, type));
         if (stage.sums) units.firsts.push_back(first);
         first += binding_.units.lengths[unit];
       }
@@ -97,7 +121,7 @@ class Binder {
         units.firsts.push_back(geometry_.offset(tile_, {at.block, Buffer::Input, at.block}) - shift_);
       }
     }
-    BoundStage bound;
+    BoundStage bound{.type = type};
     const int lanes = stage.where == Stage::Where::All ? 1 : program_.lanes;
     for (int lane = 0; lane < lanes; ++lane) {
       GroupChannels channels(channels_, members_of(index), lane * channels_of(stage.messages));
@@ -116,7 +140,7 @@ class Binder {
 
   std::vector<UnitAt> units_of(Buffer buffer, uint32_t units) const {
     std::vector<UnitAt> found;
-    for (uint32_t unit = 0; unit < units; ++unit) found.push_back(find({unit, buffer, unit}));
+    for (uint32_t unit = 0; unit < units; ++unit) found.push_back(find({unit, buffer, unit}, binding_.type));
     return found;
   }
 
@@ -124,35 +148,36 @@ class Binder {
   Status find_units(size_t index, Binding& units) const {
     const StageMember& member = *compiled_.member(index);
     const bool is_unequal = compiled_.stages[index].plan->plan.has_unequal_units;
-    if (is_unequal) units.unit_elements = elements(0);
+    const DataType type = units.type;
+    if (is_unequal) units.unit_elements = elements(0, type);
     if (is_unequal || program_.is_v) {
-      find_unequal_units(program_.gives(member), units.input, units.input_elements);
-      find_unequal_units(program_.gets(member), units.output, units.output_elements);
+      find_unequal_units(program_.gives(member), type, units.input, units.input_elements);
+      find_unequal_units(program_.gets(member), type, units.output, units.output_elements);
       return {};
     }
     bool first = true;
     for (const auto& [list, found] :
          {std::pair(&program_.gives(member), &units.input), std::pair(&program_.gets(member), &units.output)}) {
       for (const BlockAt& at : *list) {
-        found->push_back(find(at));
-        if (!first && elements(at.block) != units.unit_elements) {
+        found->push_back(find(at, type));
+        if (!first && elements(at.block, type) != units.unit_elements) {
           return error(Code::InternalError, "%s: in stage %zu blocks of rank %d differ in length",
                        program_.algorithm.c_str(), index, member.rank);
         }
-        units.unit_elements = elements(at.block);
+        units.unit_elements = elements(at.block, type);
         first = false;
       }
     }
     // Who gives and gets nothing here may still pass on what others do.
-    if (first) units.unit_elements = elements(first_block(index));
+    if (first) units.unit_elements = elements(first_block(index), type);
     return {};
   }
 
-  void find_unequal_units(const std::vector<BlockAt>& list, std::vector<UnitAt>& found,
+  void find_unequal_units(const std::vector<BlockAt>& list, DataType type, std::vector<UnitAt>& found,
                           std::vector<size_t>& lengths) const {
     for (const BlockAt& at : list) {
-      found.push_back(find(at));
-      lengths.push_back(elements(at.block));
+      found.push_back(find(at, type));
+      lengths.push_back(elements(at.block, type));
     }
   }
 
@@ -168,17 +193,18 @@ class Binder {
   BoundStage bind_host(size_t index) const {
     const StageMember& member = *compiled_.member(index);
     auto views = std::make_unique<NodeViews>();
-    BoundStage bound;
+    const DataType type = type_of(program_.stages[index]);
+    BoundStage bound{.type = type};
     bool in_row = true;
     uint32_t blocks = 0;
     const auto view = [&](const std::vector<BlockAt>& list) {
       std::vector<int64_t> offsets;
       for (const BlockAt& at : list) {
-        in_row &=
-            !program_.is_v && find(at).offset == offsets.size() * elements(0) && elements(at.block) == elements(0);
+        in_row &= !program_.is_v && find(at, type).offset == offsets.size() * elements(0, type) &&
+                  elements(at.block, type) == elements(0, type);
         blocks = std::max(blocks, at.block + 1);
-        offsets.push_back(static_cast<int64_t>(find(at).offset * size_of(binding_.type)));
-        bound.elements = std::max(bound.elements, elements(at.block));
+        offsets.push_back(static_cast<int64_t>(find(at, type).offset * size_of(type)));
+        bound.elements = std::max(bound.elements, elements(at.block, type));
       }
       return offsets;
     };
@@ -186,11 +212,11 @@ class Binder {
       views->given.push_back(view(program_.gives(other)));
       views->got.push_back(view(program_.gets(other)));
     }
-    if (!program_.gives(member).empty()) bound.input = find(program_.gives(member)[0]).memory;
-    if (!program_.gets(member).empty()) bound.output = find(program_.gets(member)[0]).memory;
+    if (!program_.gives(member).empty()) bound.input = find(program_.gives(member)[0], type).memory;
+    if (!program_.gets(member).empty()) bound.output = find(program_.gets(member)[0], type).memory;
     if (in_row) return bound;
     if (program_.slices > 1 || program_.is_v) {
-      for (uint32_t block = 0; block < blocks; ++block) views->block_elements.push_back(elements(block));
+      for (uint32_t block = 0; block < blocks; ++block) views->block_elements.push_back(elements(block, type));
     }
     bound.views = std::move(views);
     return bound;
@@ -222,8 +248,7 @@ Result<std::shared_ptr<const BoundProgram>> bind(std::shared_ptr<const CompiledP
   bound->compiled = std::move(compiled);
   bound->binding = binding;
   bound->tile_bytes = geometry.tile_elements(0) * element_bytes;
-  const size_t scratch_bytes = geometry.scratch_elements() * element_bytes;
-  bound->bank_bytes = (scratch_bytes + kBankAlignment - 1) / kBankAlignment * kBankAlignment;
+  bound->bank_bytes = (geometry.scratch_bytes() + kBankAlignment - 1) / kBankAlignment * kBankAlignment;
   bound->order = order_of(program, geometry.tiles());
   for (size_t tile = 0; tile < geometry.tiles(); ++tile) {
     if (tile > 0 && geometry.are_alike(tile, tile - 1)) continue;

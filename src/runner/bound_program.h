@@ -26,9 +26,10 @@ struct ProgramBinding {
 // A stage of this rank in a tile of one length.
 struct BoundStage {
   struct Copy {
-    UnitAt from, to;
-    size_t elements = 0;
+    UnitAt from, to;      // in bytes
+    size_t elements = 0;  // of the call
   };
+  DataType type = DataType::Float32;                      // of what the rank gives and gets
   std::vector<Copy> copies{};                             // Kind::Copy
   std::vector<std::shared_ptr<const BoundPlan>> plans{};  // Kind::Messages: by lane
   // Kind::Host: elements of the longest block, and where the group's units lie, from the begin of these buffers. No

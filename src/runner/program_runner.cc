@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/assert.h"
+#include "kernels/scaled_blocks.h"
 #include "memory/process_memory.h"
 
 namespace ccom {
@@ -68,7 +69,7 @@ class ProgramRunner::Run {
                         .input = input(stage.input, part.tile),
                         .output = output(stage.output, part.tile),
                         .count = stage.elements,
-                        .type = bound_.binding.type,
+                        .type = stage.type,
                         .op = divides && !completes ? ReduceOp::Sum : bound_.binding.op,
                         .divide_by = divides && completes ? static_cast<uint32_t>(bound_.program().nranks) : 0,
                         .in_place = compiled.in_place,
@@ -79,25 +80,25 @@ class ProgramRunner::Run {
     return parts_.host->run(node, envelope(part).words, std::chrono::milliseconds(left_ms));
   }
 
-  // A sum of one contribution is divided, or normalised to 0 and 1.
+  // A sum of one contribution is divided, or normalised to 0 and 1. Or what is given is converted.
   Status copy(const Part& part) {
     const Stage& stage = bound_.program().stages[part.stage];
     const bool completes = stage.sums && stage.completes;
     const bool divides = completes && bound_.binding.op == ReduceOp::Avg;
-    const Reduction reduction{bound_.binding.type,
-                              bound_.binding.op,
-                              divides ? static_cast<uint32_t>(bound_.program().nranks) : 0,
-                              Rounding::NearestEven,
-                              0,
-                              call_.user};
-    const size_t element_bytes = size_of(bound_.binding.type);
+    const DataType type = bound_.stage(part).type, gotten = data_type(stage.gets_type, bound_.binding.type);
+    const Reduction reduction{
+        type, bound_.binding.op, divides ? static_cast<uint32_t>(bound_.program().nranks) : 0, Rounding::NearestEven,
+        0,    call_.user};
     for (const BoundStage::Copy& copy : bound_.stage(part).copies) {
-      const std::byte* const from = input(copy.from.memory, part.tile) + copy.from.offset * element_bytes;
-      std::byte* const to = output(copy.to.memory, part.tile) + copy.to.offset * element_bytes;
-      if (completes) {
-        reduce(reduction, {&from, 1}, to, copy.elements);
-      } else if (from != to && copy.elements > 0) {
-        std::memmove(to, from, copy.elements * element_bytes);
+      const std::byte* const from = input(copy.from.memory, part.tile) + copy.from.offset;
+      std::byte* const to = output(copy.to.memory, part.tile) + copy.to.offset;
+      const size_t elements = elements_for(type, copy.elements);
+      if (type != gotten) {
+        convert(type, gotten, from, to, copy.elements);
+      } else if (completes) {
+        reduce(reduction, {&from, 1}, to, elements);
+      } else if (from != to && elements > 0) {
+        std::memmove(to, from, elements * size_of(type));
       }
     }
     return {};

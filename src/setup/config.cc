@@ -24,6 +24,8 @@ std::string exact(double value) {
   return {text, std::to_chars(text, text + sizeof text, value).ptr};
 }
 
+std::string name_of_wire(UnitType type) { return type == UnitType::Call ? "off" : std::string(name_of(type)); }
+
 }  // namespace
 
 Result<CommConfig> CommConfig::from_environment() {
@@ -71,6 +73,7 @@ Result<CommConfig> CommConfig::from_environment() {
   CCOM_TRY(config.set_crossing(option("CCOM_CROSSING")));
   CCOM_TRY(config.set_determinism(option("CCOM_DETERMINISM")));
   CCOM_TRY(config.set_rounding(option("CCOM_ROUNDING")));
+  CCOM_TRY(config.set_wire(option("CCOM_WIRE")));
   CCOM_TRY_ASSIGN(config.rounding_seed, integer_option("CCOM_ROUNDING_SEED", 0, std::numeric_limits<int64_t>::max()));
   return config;
 }
@@ -124,6 +127,28 @@ Status CommConfig::set_determinism(const std::string& kind) {
   return {};
 }
 
+Status CommConfig::set_wire(const std::string& kind) {
+  for (const UnitType type : {UnitType::Call, UnitType::Float8Blocks, UnitType::Int8Blocks}) {
+    if (kind != name_of_wire(type)) continue;
+    wire = type;
+    return {};
+  }
+  return error(ErrorKey::VariableValue, "wire '%s' is unknown; there are off, fp8 and int8", kind.c_str())
+      .with_cure("correct or unset CCOM_WIRE, or ccomConfig_t.wire");
+}
+
+// Sums that cross as blocks depend on where the ranks are, and are rounded twice.
+Status CommConfig::check() const {
+  if (wire == UnitType::Call || (determinism == Determinism::Shape && !rounds_once)) return {};
+  const bool is_full = determinism == Determinism::Full;
+  return error(Code::InvalidArgument, "wire=%s contradicts %s, which promises sums of full precision",
+               name_of_wire(wire).c_str(),
+               is_full                            ? "determinism=full"
+               : rounding == Rounding::Stochastic ? "rounding=stochastic"
+                                                  : "rounding=once")
+      .with_cure("leave CCOM_WIRE (ccomConfig_t.wire) off, or the other setting at its default");
+}
+
 void CommConfig::set_tuning(const std::string& text) {
   tries_ways = text != "off";
   tuning = text == "off" || text == "auto" ? "" : text;
@@ -151,6 +176,7 @@ std::string CommConfig::fingerprint() const {
       {"CCOM_ROUNDING", is_stochastic ? "stochastic"
                         : rounds_once ? "once"
                                       : "nearest"},
+      {"CCOM_WIRE", name_of_wire(wire)},
       {"CCOM_ROUNDING_SEED", is_stochastic ? std::to_string(rounding_seed) : ""},
   };
   std::string text;

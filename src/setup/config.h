@@ -53,6 +53,7 @@ struct CommConfig {
   bool rounds_once = false;  // sums of narrow floats; always, if the rounding is stochastic
   int64_t rounding_seed = 0;
   Determinism determinism = Determinism::Shape;
+  UnitType wire = UnitType::Call;  // as what sums cross hosts
   bool messages = false;
   bool blocking = true;  // of starts and ends
   Interrupted interrupted;
@@ -71,6 +72,10 @@ struct CommConfig {
   Status set_rounding(const std::string& kind);
   // "shape" or "full".
   Status set_determinism(const std::string& kind);
+  // "off", "fp8" or "int8".
+  Status set_wire(const std::string& kind);
+  // Settings that contradict each other: InvalidArgument.
+  Status check() const;
   // What must be equal on all ranks: a line NAME=VALUE for each setting.
   std::string fingerprint() const;
 };

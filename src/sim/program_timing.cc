@@ -91,25 +91,27 @@ Result<MessageGroup> ProgramTiming::make_messages(uint32_t index, int group, siz
 
 StepBytes ProgramTiming::step_bytes(const Stage& stage, int group, int member, size_t tile,
                                     uint32_t blocks_per_unit) const {
-  const size_t element_bytes = options_.element_bytes;
+  // What the call's elements are is not known, but for their size.
+  const DataType type = data_type(stage.gives_type, DataType::Uint8);
+  const size_t element_bytes = stage.gives_type == UnitType::Call ? options_.element_bytes : size_of(type);
   if (stage.messages.kind == MessageAlgorithm::Kind::Blocks && stage.where == Stage::Where::Across) {
     // Steps count the member's lists: of what it gives where it sends, of what it gets elsewhere.
     const StageMember& at = stage.groups[size_at(group)][size_at(member)];
-    return [this, tile, element_bytes, gives = &program_.gives(at), gets = &program_.gets(at)](const Step& step) {
+    return [this, tile, type, element_bytes, gives = &program_.gives(at), gets = &program_.gets(at)](const Step& step) {
       const std::vector<BlockAt>& list = step.kind == StepKind::Send ? *gives : *gets;
       size_t elements = 0;
       for (uint32_t i = step.block; i < step.block + step.count; ++i) {
-        elements += geometry_.block_elements(tile, list[i].block);
+        elements += elements_for(type, geometry_.block_elements(tile, list[i].block));
       }
       return static_cast<uint64_t>(elements * element_bytes);
     };
   }
   // All other algorithms move units of one length.
-  size_t unit = geometry_.block_elements(tile, 0);
+  size_t unit = elements_for(type, geometry_.block_elements(tile, 0));
   if (stage.where == Stage::Where::Across) {
     const StageMember& at = stage.groups[size_at(group)][size_at(member)];
     const std::vector<BlockAt>& list = program_.gives(at).empty() ? program_.gets(at) : program_.gives(at);
-    unit = list.empty() ? 0 : geometry_.block_elements(tile, list[0].block);
+    unit = list.empty() ? 0 : elements_for(type, geometry_.block_elements(tile, list[0].block));
   }
   if (options_.fold_hosts) {
     return [mean = static_cast<double>(unit * element_bytes) / blocks_per_unit](const Step& step) {

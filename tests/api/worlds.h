@@ -22,6 +22,7 @@ struct World {
   const char* algorithm = nullptr;
   const char* determinism = nullptr;
   const char* rounding = nullptr;
+  const char* wire = nullptr;
   int ranks() const { return static_cast<int>(hosts.size()); }
 };
 inline void PrintTo(const World& world, std::ostream* out) { *out << world.name; }
@@ -58,6 +59,7 @@ inline void run_in(const World& world, const std::function<void(int, ccomComm_t)
       config.algorithm = world.algorithm;
       config.determinism = world.determinism;
       config.rounding = world.rounding;
+      config.wire = world.wire;
       config.roundingSeed = 17;
       ccomComm_t comm = nullptr;
       ASSERT_EQ(ccomCommInitRankConfig(&comm, world.ranks(), id, rank, &config), ccomSuccess)

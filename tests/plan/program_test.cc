@@ -101,7 +101,7 @@ TEST(Programs, GeometryCoversEveryElementOnce) {
       for (size_t tile = 0; tile < geometry.tiles(); ++tile) {
         for (uint32_t slice = 0; slice < 3; ++slice) {
           const size_t first = geometry.offset(tile, {slice, Buffer::Output, slice});
-          ASSERT_LE(geometry.block_elements(tile, slice), geometry.scratch_elements());
+          ASSERT_LE(geometry.block_elements(tile, slice), geometry.slot_bytes() / 4);
           for (size_t i = 0; i < geometry.block_elements(tile, slice); ++i) ++covered.at(first + i);
         }
       }
