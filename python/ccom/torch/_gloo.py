@@ -14,7 +14,7 @@ class _StandsForGloo(type):
 
     is_told = False
 
-    def __call__(cls, store, rank, size, timeout=_DEFAULT_TIMEOUT, *_):
+    def __call__(cls, store, rank, size, timeout=_DEFAULT_TIMEOUT, *_, enable_reconfigure=False):
         from ccom.torch import _beside_default, _load, _take_prepared
 
         # Once per job: launchers import torch too, but have no groups; the first group is that of all ranks.
@@ -25,7 +25,8 @@ class _StandsForGloo(type):
         if prepared is not None:
             return prepared
         store = _beside_default(store)
-        return _load().ProcessGroupCcom(store, rank, size, timeout=timeout, name="gloo, replaced", stands_for_gloo=True)
+        return _load().ProcessGroupCcom(store, rank, size, timeout=timeout, name="gloo, replaced", stands_for_gloo=True,
+                                        waits_for_reconfigure=enable_reconfigure)
 
     def __instancecheck__(cls, instance):
         return isinstance(instance, cls.gloo) or type(instance).__name__ == "ProcessGroupCcom"
