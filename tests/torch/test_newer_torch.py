@@ -8,7 +8,7 @@ import torch.distributed as dist
 
 pytestmark = pytest.mark.ccom
 has_reconfigure = pytest.mark.skipif(not hasattr(dist, "_reconfigure"), reason="this torch has no reconfigure")
-has_hooks = pytest.mark.skipif(not hasattr(torch._C._distributed_c10d, "FlightRecorderHook"),
+has_hooks = pytest.mark.skipif(not hasattr(dist.distributed_c10d, "_maybe_attach_flight_recorder"),
                                reason="this torch has no recorder of its own for all backends")
 has_abort_hooks = pytest.mark.skipif(not hasattr(torch._C._distributed_c10d.Backend, "register_abort_hook"),
                                      reason="this torch has no abort hooks")

@@ -8,7 +8,6 @@ this module is light; the library is loaded, and threads and sockets are made, w
     CCOM_TORCH_MAPPED_TENSORS=1   large CPU tensors in memory that ranks can map: see enable_mapped_tensors()
 """
 import atexit
-import hashlib
 import importlib
 import multiprocessing.util
 import os
@@ -68,14 +67,6 @@ def _beside_default(store):
     return dist.PrefixStore(generation, store) if generation else store
 
 
-def _of_members(store, global_ranks):
-    """A store of a group, apart from the keys of earlier groups of the same name with other members (torch 2.15)."""
-    import torch.distributed as dist
-
-    name = hashlib.sha256(",".join(map(str, global_ranks)).encode()).hexdigest()[:16]
-    return dist.PrefixStore(f"ccom-of-{name}/", store) if global_ranks else store
-
-
 def _create(options, backend_options=None):
     """torch's creator function: options is a DistributedBackendOptions."""
     del backend_options
@@ -85,7 +76,7 @@ def _create(options, backend_options=None):
     if prepared is not None:
         return prepared
     return backend.ProcessGroupCcom(
-        _of_members(_beside_default(options.store), options.global_ranks_in_group),
+        _beside_default(options.store),
         options.group_rank,
         options.group_size,
         timeout=options.timeout,
