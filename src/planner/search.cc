@@ -6,7 +6,6 @@
 #include <span>
 
 #include "algorithms/collectives.h"
-#include "algorithms/rank_order.h"
 #include "algorithms/stage_cost.h"
 #include "base/collective.h"
 #include "planner/fabric_search.h"
@@ -15,6 +14,7 @@
 #include "planner/node_machine.h"
 #include "planner/program_pricing.h"
 #include "planner/programs.h"
+#include "planner/refusals.h"
 #include "planner/shapes.h"
 
 namespace ccom {
@@ -85,12 +85,9 @@ class Search {
       case Collective::SendReceive: add({"direct", MessageAlgorithm::Kind::Pairwise}); break;
       default: find_rooted(); break;
     }
-    const bool has_order = question_.order != SumOrder::Any;
-    const bool asks = has_order || question_.rounds_once;
+    const bool asks = question_.order != SumOrder::Any || question_.rounds_once;
     if (reduces(question_.collective) && (asks || asks_for_order(settings_.forced))) add_in_order();
-    if (has_order) keep_order();
-    if (question_.rounds_once) keep_one_rounding();
-    if (is_block(question_.wire)) keep_narrow();
+    refuse();
     return std::move(candidates_);
   }
 
@@ -266,30 +263,12 @@ class Search {
     add({"gather_tree", MessageAlgorithm::Kind::Tree, {}, std::move(tree)});
   }
 
-  void keep_order() {
+  void refuse() {
     for (Candidate& candidate : candidates_) {
-      if (!candidate.legal || sum_order(candidate.program) >= question_.order) continue;
-      candidate.legal = false;
-      candidate.note = question_.order == SumOrder::Canonical
-                           ? "does not combine all contributions at once in rank order, as determinism=full asks"
-                           : "does not combine contributions in rank order, and the operator is not commutative";
-    }
-  }
-
-  void keep_one_rounding() {
-    for (Candidate& candidate : candidates_) {
-      if (!candidate.legal || candidate.roundings <= 1) continue;
-      candidate.legal = false;
-      candidate.note = "rounds sums " + std::to_string(candidate.roundings) +
-                       " times, where rounding=once and rounding=stochastic allow one rounding";
-    }
-  }
-
-  void keep_narrow() {
-    for (Candidate& candidate : candidates_) {
-      if (!candidate.legal || candidate.program.wire() == question_.wire) continue;
-      candidate.legal = false;
-      candidate.note = "does not send sums between hosts as wire=" + std::string(name_of(question_.wire)) + " asks";
+      if (!candidate.legal) continue;
+      std::string why = refusal(question_, candidate);
+      candidate.legal = why.empty();
+      if (!candidate.legal) candidate.note = std::move(why);
     }
   }
 
