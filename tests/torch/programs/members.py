@@ -80,7 +80,7 @@ def error_of(call, kind=dist.DistBackendError):
 def lose(victim):
     if dist.get_rank() == victim:
         os.kill(os.getpid(), signal.SIGKILL)
-    while not error_of(lambda: dist.all_reduce(torch.ones(1000))):
+    while not error_of(lambda: dist.all_reduce(torch.ones(1000)), RuntimeError):
         pass
     ccom.torch.shrink_group()
 
