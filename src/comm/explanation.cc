@@ -18,7 +18,9 @@ constexpr size_t kStepsOfRank = size_t{1} << 13;
 constexpr size_t kStepsOffline = size_t{1} << 19;
 
 // What a rank says of its counts before anything is moved (v_forms.cc).
-constexpr size_t kAgreementBytes = 16;
+struct Said {
+  uint64_t claim, places;
+};
 
 // The plan with the same messages as a v-form, priced as messages; the only candidate.
 Result<Choice> choose_straight(const Topology& topology, Question question) {
@@ -55,7 +57,7 @@ Result<std::string> explain_parts(const Topology& topology, const Question& ques
 // The allgather that every v-form begins with.
 Result<std::string> agreement_json(const Topology& topology, const Chooser& chooser) {
   Question question{.collective = Collective::AllGather,
-                    .bytes = kAgreementBytes * static_cast<size_t>(topology.nranks())};
+                    .bytes = sizeof(Said) * static_cast<size_t>(topology.nranks())};
   CCOM_TRY_ASSIGN(const Choice choice, chooser(question));
   const Candidate& chosen = choice.candidates[choice.chosen];
   char numbers[128];
