@@ -579,6 +579,22 @@ CCOM_API ccomResult_t ccomRedOpDestroy(ccomRedOp_t op, ccomComm_t comm);
 /* recv[i] = op over ranks of send[i]. In place: send == recv. */
 CCOM_API ccomResult_t ccomAllReduce(const void* send, void* recv, size_t count, ccomDataType_t type, ccomRedOp_t op,
                                     ccomComm_t comm, ccomStream_t stream);
+/* ccomAllReduce that also writes what this rank's encodings have lost (ccomConfig_t.wire), for error feedback: who adds
+ * the residual to what this rank gives to the next call, all ranks alike, makes up for the loss then.
+ *
+ * residual: `count` float32, whatever the type, in units of what ranks give, before an average divides (with a
+ * premultiplied sum in those of the products). The rank that encodes its host's sum of a slice writes there the sum
+ * minus what its blocks say. Elsewhere there are zeros: where others encode, where that difference is not finite, and
+ * in calls in which nothing crosses narrow. What the encoding of the total loses is in no residual. So, of finite
+ * numbers, the residuals of all ranks add up to the exact sum minus recv (of an average: minus nranks * recv), but for
+ * e(t) of the total, as there, and the roundings of float32 and bfloat16.
+ *
+ * send, recv: as of ccomAllReduce, whose results have the same bits. residual overlaps neither and may have any
+ * alignment; it is borrowed and written as recv is, and unspecified after an error. NULL, if count is not 0, and
+ * overlap are ccomInvalidArgument. Bits of residuals are the same in every run on the same communicator shape. To other
+ * ranks the call is a ccomAllReduce: each may use either. */
+CCOM_API ccomResult_t ccomAllReduceResidual(const void* send, void* recv, void* residual, size_t count,
+                                            ccomDataType_t type, ccomRedOp_t op, ccomComm_t comm, ccomStream_t stream);
 /* recv (nranks * sendcount) = the send buffers in rank order. In place: send == recv + rank * sendcount. */
 CCOM_API ccomResult_t ccomAllGather(const void* send, void* recv, size_t sendcount, ccomDataType_t type,
                                     ccomComm_t comm, ccomStream_t stream);

@@ -18,6 +18,7 @@ struct Arguments {
   ccomRedOp_t op = ccomSum;
   int root = -1;
   int peer = -1;
+  void* residual = nullptr;
 };
 
 Status check_send(const Arguments& a, size_t count) {
@@ -45,14 +46,32 @@ Status check_buffers(Collective collective, const Arguments& a, Rank rank, int n
       .with_cure("use separate buffers, or the in-place form documented in ccom.h");
 }
 
-ccomResult_t call(const char* function, Collective collective, const Arguments& a, ccomComm_t comm,
-                  ccomStream_t stream) {
+bool overlap(const void* a, size_t a_bytes, const void* b, size_t b_bytes) {
+  const auto a_begin = reinterpret_cast<uintptr_t>(a), b_begin = reinterpret_cast<uintptr_t>(b);
+  return a_begin < b_begin + b_bytes && b_begin < a_begin + a_bytes;
+}
+
+Status check_residual(const Arguments& a) {
+  if (a.count == 0) return {};
+  if (a.residual == nullptr)
+    return error(Code::InvalidArgument, "residual is NULL, but %zu elements are to be written", a.count);
+  const size_t bytes = a.count * size_of(static_cast<DataType>(a.type)), lost = a.count * sizeof(float);
+  if (a.count > SIZE_MAX / sizeof(float))
+    return error(Code::InvalidArgument, "count %zu is too large for a residual", a.count);
+  const bool overlaps = overlap(a.residual, lost, a.send, bytes) || overlap(a.residual, lost, a.recv, bytes);
+  if (!overlaps) return {};
+  return error(Code::InvalidArgument, "residual overlaps send or recv").with_cure("give it memory of its own");
+}
+
+ccomResult_t call(const char* function, Collective collective, const Arguments& a, ccomComm_t comm, ccomStream_t stream,
+                  Status (*check_more)(const Arguments&) = nullptr) {
   return guarded(function, [&]() -> Status {
     CCOM_TRY(check_handle(comm));
     const int nranks = comm->communicator->nranks();
     CCOM_TRY(check_size(a.count, a.type, nranks));
     if (is_rooted(collective)) CCOM_TRY(check_rank_argument("root", a.root, nranks));
     CCOM_TRY(check_buffers(collective, a, comm->communicator->rank(), nranks));
+    if (check_more != nullptr) CCOM_TRY(check_more(a));
     Request request;
     request.collective = collective;
     request.input = static_cast<const std::byte*>(a.send);
@@ -60,6 +79,7 @@ ccomResult_t call(const char* function, Collective collective, const Arguments& 
     request.count = a.count;
     request.type = static_cast<DataType>(a.type);
     request.root = is_rooted(collective) ? a.root : -1;
+    request.residual = static_cast<std::byte*>(a.residual);
     request.timeout_ms = comm->communicator->timeout_ms();
     std::shared_ptr<const void> keep;
     if (reduces(collective)) CCOM_TRY(resolve_operator(comm, a.op, request, keep));
@@ -154,6 +174,12 @@ ccomResult_t ccomAllReduce(const void* send, void* recv, size_t count, ccomDataT
                            ccomComm_t comm, ccomStream_t stream) {
   return call("ccomAllReduce", Collective::AllReduce,
               {.send = send, .recv = recv, .count = count, .type = type, .op = op}, comm, stream);
+}
+
+ccomResult_t ccomAllReduceResidual(const void* send, void* recv, void* residual, size_t count, ccomDataType_t type,
+                                   ccomRedOp_t op, ccomComm_t comm, ccomStream_t stream) {
+  const Arguments arguments{.send = send, .recv = recv, .count = count, .type = type, .op = op, .residual = residual};
+  return call("ccomAllReduceResidual", Collective::AllReduce, arguments, comm, stream, check_residual);
 }
 
 ccomResult_t ccomAllGather(const void* send, void* recv, size_t sendcount, ccomDataType_t type, ccomComm_t comm,

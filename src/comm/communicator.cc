@@ -266,6 +266,8 @@ Status Communicator::run_in_turn(const Request& request) {
 
 // A collective of equal units, as a call or a part of one, which the envelope stands for.
 Status Communicator::run_as(const Envelope& envelope, const Request& request) {
+  if (request.residual != nullptr) [[unlikely]]
+    std::memset(request.residual, 0, request.count * sizeof(float));
   const bool is_small = small_calls_.serves(request.collective, request.count * size_of(request.type));
   return is_small ? run_small(envelope, request) : run_program(envelope, request, key_of(request));
 }
@@ -289,6 +291,7 @@ Status Communicator::run_program(const Envelope& envelope, const Request& reques
   const BoundProgram* const program = *bound;
   const ProgramCall call{.input = request.multiplier != nullptr ? multiply_input(request) : request.input,
                          .output = request.output,
+                         .residual = request.residual,
                          .envelope = envelope,
                          .timeout_ms = request.timeout_ms,
                          .rounding = config_.rounding,

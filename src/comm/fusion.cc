@@ -27,14 +27,17 @@ bool are_of_one_kind(const Request& a, const Request& b) {
          b.multiplier == nullptr && b.user == nullptr;
 }
 
-// The bytes of a call's buffers on this rank.
-struct Extents {
-  ConstBytes input, output;
-};
-
 bool overlap(ConstBytes a, ConstBytes b) {
   return !a.empty() && !b.empty() && a.data() < b.data() + b.size() && b.data() < a.data() + a.size();
 }
+
+// The bytes of a call's buffers on this rank.
+struct Extents {
+  ConstBytes input, output, residual;
+  bool touch(ConstBytes memory) const {
+    return overlap(memory, input) || overlap(memory, output) || overlap(memory, residual);
+  }
+};
 
 uint64_t hash_of(std::span<const Request> calls) {
   uint64_t hash = calls.size();
@@ -86,9 +89,11 @@ bool Communicator::are_independent(std::span<const Request> calls) const {
     const bool is_root = membership_.rank == call.root;
     const size_t unit = call.count * size_of(call.type);
     const Extents now{{call.input, unit * input_units(call.collective, membership_.nranks, is_root)},
-                      {call.output, unit * output_units(call.collective, membership_.nranks, is_root)}};
+                      {call.output, unit * output_units(call.collective, membership_.nranks, is_root)},
+                      {call.residual, call.residual == nullptr ? 0 : call.count * sizeof(float)}};
     for (const Extents& other : before) {
-      if (overlap(other.output, now.input) || overlap(other.output, now.output) || overlap(other.input, now.output))
+      if (now.touch(other.output) || now.touch(other.residual) || overlap(other.input, now.output) ||
+          overlap(other.input, now.residual))
         return false;
     }
     before.push_back(now);
@@ -100,6 +105,7 @@ bool Communicator::are_independent(std::span<const Request> calls) const {
 std::optional<Status> Communicator::run_fused(std::span<const Request> calls) {
   Request fused = calls[0];
   fused.is_group = true;
+  fused.residual = nullptr;
   fused.count = 0;
   for (const Request& call : calls) {
     fused.count += call.count;
@@ -137,6 +143,7 @@ std::optional<Status> Communicator::run_fused(std::span<const Request> calls) {
   if (Status status = run_as(envelope, fused); !status.is_ok()) return status;
   for_each_unit(received, [&](const Request& call, size_t to, size_t from, size_t bytes) {
     std::memcpy(call.output + to, outputs + from, bytes);
+    if (call.residual != nullptr) std::memset(call.residual, 0, call.count * sizeof(float));  // encodes nothing
   });
   return Status();
 }

@@ -26,6 +26,7 @@ struct Request {
   size_t count = 0;                       // as in the C API; 0 of v-forms
   const Shares* shares = nullptr;         // v-forms; outlives the call
   const std::byte* multiplier = nullptr;  // PreMulSum: one element that every input is multiplied by first
+  std::byte* residual = nullptr;          // AllReduce: where to write what the encodings of this rank lose, float32
   int64_t timeout_ms = 0;                 // from when it begins to run
   UserOperator* user = nullptr;           // User and UserOrdered: outlives the call
 };

@@ -18,7 +18,7 @@ namespace ccom {
 // A value that can be moved. Empty: may not be called.
 class Work {
  public:
-  static constexpr size_t kRoom = 112;  // of a request with all that it keeps
+  static constexpr size_t kRoom = 120;  // of a request with all that it keeps
 
   Work() = default;
   template <typename Fn>
@@ -67,8 +67,8 @@ class Work {
     other.reset();
   }
 
-  const Kind* kind_ = nullptr;
   alignas(std::max_align_t) std::array<std::byte, kRoom> room_;
+  const Kind* kind_ = nullptr;
 };
 
 }  // namespace ccom

@@ -19,7 +19,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <type_traits>
 
 namespace ccom {
@@ -195,6 +197,22 @@ void convert(DataType from, DataType to, const std::byte* input, std::byte* outp
   const auto converter = HWY_DYNAMIC_DISPATCH(find_converter)(from, to);
   CCOM_ASSERT(converter != nullptr);
   converter(input, output, values);
+}
+
+void write_loss(DataType type, const std::byte* values, const std::byte* blocks, std::byte* loss, size_t count) {
+  constexpr size_t kAtATime = 4 * kBlockValues;
+  std::array<float, kAtATime> given, kept;
+  for (size_t begin = 0; begin < count; begin += kAtATime) {
+    const size_t now = std::min(kAtATime, count - begin);
+    std::memcpy(given.data(), values + begin * sizeof(float), now * sizeof(float));
+    convert(type, DataType::Float32, blocks + begin / kBlockValues * size_of(type),
+            reinterpret_cast<std::byte*>(kept.data()), now);
+    for (size_t i = 0; i < now; ++i) {
+      const float lost = given[i] - kept[i];
+      given[i] = std::abs(lost) <= std::numeric_limits<float>::max() ? lost : 0;
+    }
+    std::memcpy(loss + begin * sizeof(float), given.data(), now * sizeof(float));
+  }
 }
 
 void reduce(const Reduction& reduction, std::span<const std::byte* const> inputs, std::byte* output, size_t count) {

@@ -39,4 +39,9 @@ bool can_convert(DataType from, DataType to);
 // overlap. Numbers beyond the end of the last block are written as zeros, and not looked at.
 void convert(DataType from, DataType to, const std::byte* input, std::byte* output, size_t values);
 
+// What blocks of `type` have lost of the float32 `values` that they were made of: loss[i] = values[i] - decoded[i] in
+// float32, which is exact but for int8's roundings below the loss's own; 0 where that is not finite. Any alignment; no
+// overlap.
+void write_loss(DataType type, const std::byte* values, const std::byte* blocks, std::byte* loss, size_t count);
+
 }  // namespace ccom

@@ -73,6 +73,8 @@ class Binder {
   size_t elements(uint32_t block, DataType type) const {
     return elements_for(type, geometry_.block_elements(tile_, block));
   }
+  // Of a slice in the user's vector, as in tile 0.
+  size_t place_of(uint32_t slice) const { return geometry_.offset(tile_, {slice, Buffer::Input, slice}) - shift_; }
   // Of what the members of a group of several give and get.
   DataType type_of(const Stage& stage) const { return data_type(stage.gives_type, binding_.type); }
 
@@ -88,7 +90,10 @@ class Binder {
     BoundStage bound{.type = given};
     for (const BlockAt& to : program_.gets(member)) {
       const auto from = std::ranges::find(gives, to.block, &BlockAt::block);
-      bound.copies.push_back({bytes_at(*from, given), bytes_at(to, gotten), geometry_.block_elements(tile_, to.block)});
+      bound.copies.push_back({.from = bytes_at(*from, given),
+                              .to = bytes_at(to, gotten),
+                              .elements = geometry_.block_elements(tile_, to.block),
+                              .place = is_block(gotten) ? place_of(to.block) : 0});
     }
     return bound;
   }
@@ -118,7 +123,7 @@ class Binder {
       const bool is_blocks = stage.messages.kind == MessageAlgorithm::Kind::Blocks;
       for (const BlockAt& at : program_.gets(*compiled_.member(index))) {
         if (!stage.sums || !is_blocks) break;
-        units.firsts.push_back(geometry_.offset(tile_, {at.block, Buffer::Input, at.block}) - shift_);
+        units.firsts.push_back(place_of(at.block));
       }
     }
     BoundStage bound{.type = type};

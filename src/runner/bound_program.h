@@ -28,6 +28,7 @@ struct BoundStage {
   struct Copy {
     UnitAt from, to;      // in bytes
     size_t elements = 0;  // of the call
+    size_t place = 0;     // of the block in a vector of the call: its first element
   };
   DataType type = DataType::Float32;                      // of what the rank gives and gets
   std::vector<Copy> copies{};                             // Kind::Copy

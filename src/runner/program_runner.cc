@@ -95,6 +95,8 @@ class ProgramRunner::Run {
       const size_t elements = elements_for(type, copy.elements);
       if (type != gotten) {
         convert(type, gotten, from, to, copy.elements);
+        if (call_.residual != nullptr && is_block(gotten)) [[unlikely]]
+          write_loss(gotten, from, to, residual(part.tile) + copy.place * sizeof(float), copy.elements);
       } else if (completes) {
         reduce(reduction, {&from, 1}, to, elements);
       } else if (from != to && elements > 0) {
@@ -112,6 +114,9 @@ class ProgramRunner::Run {
   std::byte* output(Memory memory, size_t tile) const {
     if (memory == Memory::Bank) return banks_ + tile % kTilesUnderWay * bound_.bank_bytes;
     return call_.output == nullptr ? nullptr : call_.output + tile * bound_.tile_bytes;
+  }
+  std::byte* residual(size_t tile) const {
+    return call_.residual + tile * (bound_.tile_bytes / size_of(bound_.binding.type)) * sizeof(float);
   }
   Envelope envelope(const Part& part) const {
     Envelope envelope = call_.envelope;

@@ -21,7 +21,8 @@ namespace ccom {
 struct ProgramCall {
   const std::byte* input = nullptr;
   std::byte* output = nullptr;
-  Envelope envelope;  // of part 0
+  std::byte* residual = nullptr;  // float32 as `output` has elements: what is lost where this rank encodes; or null
+  Envelope envelope;              // of part 0
   int64_t timeout_ms = 0;
   Rounding rounding = Rounding::NearestEven;  // other than to nearest: only programs that round a sum once
   uint64_t seed = 0;
