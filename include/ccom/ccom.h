@@ -583,11 +583,11 @@ CCOM_API ccomResult_t ccomAllReduce(const void* send, void* recv, size_t count, 
  * the residual to what this rank gives to the next call, all ranks alike, makes up for the loss then.
  *
  * residual: `count` float32, whatever the type, in units of what ranks give, before an average divides (with a
- * premultiplied sum in those of the products). The rank that encodes its host's sum of a slice writes there the sum
- * minus what its blocks say. Elsewhere there are zeros: where others encode, where that difference is not finite, and
- * in calls in which nothing crosses narrow. What the encoding of the total loses is in no residual. So, of finite
+ * premultiplied sum in those of the products). A rank that encodes its host's sum of a slice, or a part of the total,
+ * writes there the number minus what its block says, both added up if it does both. Elsewhere there are zeros: where
+ * others encode, where that difference is not finite, and in calls in which nothing crosses narrow. So, of finite
  * numbers, the residuals of all ranks add up to the exact sum minus recv (of an average: minus nranks * recv), but for
- * e(t) of the total, as there, and the roundings of float32 and bfloat16.
+ * the roundings of float32, and that of recv to bfloat16.
  *
  * send, recv: as of ccomAllReduce, whose results have the same bits. residual overlaps neither and may have any
  * alignment; it is borrowed and written as recv is, and unspecified after an error. NULL, if count is not 0, and

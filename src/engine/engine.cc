@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "base/assert.h"
+#include "engine/combining.h"
 #include "liveness/call_mismatch.h"
 #include "liveness/lost_peer.h"
 
@@ -85,8 +86,8 @@ class Engine::Run {
       const std::byte* inputs[] = {run->source(*step) + offset_bytes, bytes.data()};
       if (step->peer_first) std::swap(inputs[0], inputs[1]);
       const size_t element_bytes = size_of(run->operation_.plan->type);
-      run->combine(*step, inputs, run->target(*step) + offset_bytes,
-                   {offset_bytes / element_bytes, bytes.size() / element_bytes});
+      combine(run->operation_, *step, inputs, run->target(*step) + offset_bytes,
+              {offset_bytes / element_bytes, bytes.size() / element_bytes});
     }
     const Run* run = nullptr;
     const BoundStep* step = nullptr;
@@ -132,7 +133,7 @@ class Engine::Run {
     const std::byte* from = source(step);
     std::byte* to = target(step);
     if (step.completes) {  // a sum of one contribution: divided, or normalised to 0 and 1
-      reduce(reduction(step), {&from, 1}, to, step.elements);
+      reduce(reduction_of(operation_, step), {&from, 1}, to, step.elements);
     } else if (from != to && step.size_bytes > 0) {
       std::memcpy(to, from, step.size_bytes);
     }
@@ -141,48 +142,12 @@ class Engine::Run {
   void reduce_scratch(const BoundStep& step) {
     inputs_.clear();
     for (size_t i = 0; i < step.inputs; ++i) inputs_.push_back(source(step) + i * step.stride);
-    combine(step, inputs_, target(step), {0, step.elements});
-  }
-
-  // Elements of what a step combines; inputs and output begin at the first of them.
-  struct Elements {
-    size_t begin, count;
-  };
-  void combine(const BoundStep& step, std::span<const std::byte* const> inputs, std::byte* output,
-               const Elements& elements) const {
-    const bool is_random = operation_.rounding == Rounding::Stochastic && is_narrow_float(operation_.plan->type) &&
-                           depends_on_grouping(operation_.plan->type, operation_.plan->op);
-    if (!is_random) return reduce(reduction(step), inputs, output, elements.count);
-    combine_at_random(step, inputs, output, elements);
-  }
-
-  // Unit by unit: random bits belong to an element's place in the whole vector.
-  void combine_at_random(const BoundStep& step, std::span<const std::byte* const> inputs, std::byte* output,
-                         const Elements& elements) const {
-    const BoundPlan& plan = *operation_.plan;
-    const Reducer reducer(reduction(step));
-    std::vector<const std::byte*> from(inputs.begin(), inputs.end());
-    for (size_t done = 0; done < elements.count;) {
-      const size_t at = step.within + elements.begin + done;
-      const size_t unit = step.unit + at / plan.unit_elements, inside = at % plan.unit_elements;
-      CCOM_ASSERT(unit < plan.firsts.size());
-      const size_t now = std::min(elements.count - done, plan.unit_elements - inside);
-      reducer(from, {&output, 1}, now, 0, operation_.first_element + plan.firsts[unit] + inside);
-      for (const std::byte*& input : from) input += now * size_of(plan.type);
-      output += now * size_of(plan.type);
-      done += now;
-    }
+    combine(operation_, step, inputs_, target(step), {0, step.elements});
   }
 
   // Before anything is sent that a user's operator has failed to make.
   Status operator_status() const {
     return operation_.user != nullptr && operation_.user->has_failed() ? operation_.user->failure() : Status();
-  }
-
-  Reduction reduction(const BoundStep& step) const {
-    const bool divides = step.completes && operation_.plan->op == ReduceOp::Avg;
-    return {operation_.plan->type, operation_.plan->op, divides ? operation_.contributions : 0,
-            operation_.rounding,   operation_.seed,     operation_.user};
   }
 
   const std::byte* source(const BoundStep& step) const { return begin_of(step.source_memory) + step.source; }

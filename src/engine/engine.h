@@ -33,6 +33,9 @@ struct Operation {
   Rounding rounding = Rounding::NearestEven;  // other than to nearest: only plans that round a sum once
   uint64_t seed = 0;                          // of stochastic rounding
   uint64_t first_element = 0;                 // of each unit: so many are in tiles before this one
+  // Of sums of scaled blocks, of one unit: a float32 for each of its numbers, to which what the blocks of the sum lose
+  // is added. Empty: nobody wants to know.
+  std::span<std::byte> loss{};
 };
 
 // Says what an envelope means, for the text of a mismatch; the communicator implements it.

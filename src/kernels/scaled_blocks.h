@@ -20,8 +20,10 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 
 #include "base/types.h"
+#include "kernels/kernels.h"
 
 namespace ccom {
 
@@ -39,9 +41,13 @@ bool can_convert(DataType from, DataType to);
 // overlap. Numbers beyond the end of the last block are written as zeros, and not looked at.
 void convert(DataType from, DataType to, const std::byte* input, std::byte* output, size_t values);
 
-// What blocks of `type` have lost of the float32 `values` that they were made of: loss[i] = values[i] - decoded[i] in
-// float32, which is exact but for int8's roundings below the loss's own; 0 where that is not finite. Any alignment; no
-// overlap.
+// What blocks of `type` have lost of the float32 `values` that they were made of: loss[i] = values[i] - decoded[i],
+// rounded to float32; 0 where that is not finite. Any alignment; no overlap.
 void write_loss(DataType type, const std::byte* values, const std::byte* blocks, std::byte* loss, size_t count);
+
+// reduce() of blocks of `count` numbers that adds to `loss` what encoding the sum loses, as write_loss; of an average
+// that times the divisor. The output may be one of the inputs.
+void reduce_with_loss(const Reduction& reduction, std::span<const std::byte* const> inputs, std::byte* output,
+                      std::byte* loss, size_t count);
 
 }  // namespace ccom

@@ -126,7 +126,7 @@ class Binder {
         units.firsts.push_back(place_of(at.block));
       }
     }
-    BoundStage bound{.type = type};
+    BoundStage bound{.type = type, .encoded = encoded_in(index)};
     const int lanes = stage.where == Stage::Where::All ? 1 : program_.lanes;
     for (int lane = 0; lane < lanes; ++lane) {
       GroupChannels channels(channels_, members_of(index), lane * channels_of(stage.messages));
@@ -135,6 +135,17 @@ class Binder {
       bound.plans.push_back(std::make_shared<const BoundPlan>(std::move(plan)));
     }
     return bound;
+  }
+
+  // Where everybody combines everything (an allreduce core), the first member counts.
+  BoundStage::Encoded encoded_in(size_t index) const {
+    const Stage& stage = program_.stages[index];
+    const bool sums_blocks = stage.sums && is_block(type_of(stage));
+    const bool is_shared =
+        stage.messages.kind == MessageAlgorithm::Kind::Staged && !stage.messages.staged.levels.empty();
+    if (!sums_blocks || (!is_shared && compiled_.stages[index].member != 0)) return {};
+    const uint32_t block = program_.gets(*compiled_.member(index)).front().block;
+    return {place_of(block), geometry_.block_elements(tile_, block)};
   }
 
   std::span<const StageMember> members_of(size_t index) const {

@@ -30,9 +30,14 @@ struct BoundStage {
     size_t elements = 0;  // of the call
     size_t place = 0;     // of the block in a vector of the call: its first element
   };
+  // Kind::Messages, sums of scaled blocks: the elements of the call that this rank encodes some sums of.
+  struct Encoded {
+    size_t place = 0, elements = 0;
+  };
   DataType type = DataType::Float32;                      // of what the rank gives and gets
   std::vector<Copy> copies{};                             // Kind::Copy
   std::vector<std::shared_ptr<const BoundPlan>> plans{};  // Kind::Messages: by lane
+  Encoded encoded{};
   // Kind::Host: elements of the longest block, and where the group's units lie, from the begin of these buffers. No
   // views: units follow one another from there, all equally long.
   size_t elements = 0;

@@ -50,7 +50,8 @@ class ProgramRunner::Run {
                               .user = call_.user,
                               .rounding = call_.rounding,
                               .seed = call_.seed,
-                              .first_element = part.tile * (bound_.tile_bytes / size_of(bound_.binding.type))};
+                              .first_element = first_element(part.tile),
+                              .loss = lost_in(part)};
     if (part.kind == Part::Kind::Run) return parts_.engine.run({&operation, 1}, *deadline_);
     return parts_.engine.start(slot, operation);
   }
@@ -115,8 +116,12 @@ class ProgramRunner::Run {
     if (memory == Memory::Bank) return banks_ + tile % kTilesUnderWay * bound_.bank_bytes;
     return call_.output == nullptr ? nullptr : call_.output + tile * bound_.tile_bytes;
   }
-  std::byte* residual(size_t tile) const {
-    return call_.residual + tile * (bound_.tile_bytes / size_of(bound_.binding.type)) * sizeof(float);
+  size_t first_element(size_t tile) const { return tile * (bound_.tile_bytes / size_of(bound_.binding.type)); }
+  std::byte* residual(size_t tile) const { return call_.residual + first_element(tile) * sizeof(float); }
+  std::span<std::byte> lost_in(const Part& part) const {
+    const BoundStage::Encoded& encoded = bound_.stage(part).encoded;
+    if (call_.residual == nullptr || encoded.elements == 0) return {};
+    return {residual(part.tile) + encoded.place * sizeof(float), encoded.elements * sizeof(float)};
   }
   Envelope envelope(const Part& part) const {
     Envelope envelope = call_.envelope;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ccomAllReduceResidual: the residuals of all ranks are what results are off by, but for the encoding of the total;
-// zeros where nothing is encoded; results have the bits of ccomAllReduce, which other ranks may call meanwhile.
+// ccomAllReduceResidual: the residuals of all ranks are what results are off by; zeros where nothing is encoded;
+// results have the bits of ccomAllReduce, which other ranks may call meanwhile.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -28,6 +28,7 @@ std::vector<World> narrow_worlds() {
   return all;
 }
 
+constexpr double kLargest = 127;
 // Every number has few enough bits that bfloat16 has them all.
 std::vector<float> numbers_of(int rank, size_t count) {
   std::mt19937 random(static_cast<uint32_t>(rank) * 7919 + 1);
@@ -89,33 +90,26 @@ Outcome reduce_in(const World& world, ccomDataType_t type, ccomRedOp_t op, size_
   return outcome;
 }
 
-// By e(t) of ccom.h, the total's block being at most 63 elements away, and the roundings of float32 and bfloat16.
+// But for the roundings of float32, of numbers up to kLargest, and that of the result to bfloat16.
 void expect_explained(const World& world, ccomDataType_t type, bool averages, const Outcome& outcome, size_t count) {
-  std::vector<double> exact(count), total(count);
+  std::vector<double> exact(count);
   for (int rank = 0; rank < world.ranks(); ++rank) {
     const std::vector<float> own = numbers_of(rank, count);
     for (size_t i = 0; i < count; ++i) exact[i] += double{own[i]};
   }
   const std::vector<double> lost = outcome.residual_sum();
-  for (size_t i = 0; i < count; ++i) total[i] = exact[i] - lost[i];
-  const double ranks = averages ? world.ranks() : 1;
-  const bool is_fp8 = std::string(world.wire) == "fp8";
   size_t beyond = 0, lossy = 0;
   for (size_t i = 0; i < count; ++i) {
-    double most = 0;
-    for (size_t j = i - std::min<size_t>(i, 63); j < std::min(count, i + 64); ++j) most = std::max(most, total[j]);
-    for (size_t j = i - std::min<size_t>(i, 63); j < std::min(count, i + 64); ++j) most = std::max(most, -total[j]);
-    const double encoded = is_fp8 ? std::max(std::abs(total[i]) / 16, most / 131072) : most / 253;
-    const double stored = type == ccomBfloat16 ? (std::abs(total[i]) + encoded) / 256 : 0;
-    const double off = std::abs(double{number_at(outcome.result, i, type)} * ranks - total[i]);
-    if (off > encoded + stored + 1e-6 * most) ++beyond;
-    if (lost[i] != 0) ++lossy;
+    const double result = double{number_at(outcome.result, i, type)} * (averages ? world.ranks() : 1);
+    const double stored = type == ccomBfloat16 ? std::abs(result) / 256 : 0;
+    if (!(std::abs(exact[i] - lost[i] - result) <= 1e-6 * kLargest * world.ranks() + stored)) ++beyond;
+    if (std::abs(lost[i]) > 1e-3) ++lossy;
   }
   EXPECT_EQ(beyond, 0U) << world.name << " " << world.wire;
   EXPECT_GT(lossy, count / 10) << world.name << ": nothing was encoded";
 }
 
-TEST(Residual, OfAllRanksIsWhatHostsEncodingsLose) {
+TEST(Residual, OfAllRanksIsWhatTheResultIsOffBy) {
   for (const World& world : narrow_worlds()) {
     for (const ccomDataType_t type : {ccomFloat32, ccomBfloat16}) {
       const Outcome outcome = reduce_in(world, type, ccomSum, kElements);
@@ -128,9 +122,7 @@ TEST(Residual, OfAllRanksIsWhatHostsEncodingsLose) {
 
 TEST(Residual, OfAnAverageIsThatOfTheSum) {
   for (const World& world : narrow_worlds()) {
-    const Outcome average = reduce_in(world, ccomFloat32, ccomAvg, kElements);
-    expect_explained(world, ccomFloat32, true, average, kElements);
-    EXPECT_TRUE(average.residuals == reduce_in(world, ccomFloat32, ccomSum, kElements).residuals) << world.name;
+    expect_explained(world, ccomFloat32, true, reduce_in(world, ccomFloat32, ccomAvg, kElements), kElements);
   }
 }
 
@@ -235,7 +227,7 @@ TEST(Residual, FedBackKeepsTheMeanOfResultsExact) {
       for (const double off : mean) errors[feeds_back ? 1 : 0] += off * off;
     });
   }
-  EXPECT_LT(errors[1], errors[0] / 2) << errors[0] << " without";
+  EXPECT_LT(errors[1], errors[0] / 100) << errors[0] << " without";
 }
 
 TEST(Residual, MemoryThatIsMissingOrSharedIsAnError) {

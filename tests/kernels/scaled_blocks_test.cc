@@ -102,6 +102,39 @@ TEST(ScaledBlocks, SumsAddInFloatAndEncodeOnce) {
   });
 }
 
+TEST(ScaledBlocks, LossIsWhatEncodingTakesAndZeroWhereThatIsNotFinite) {
+  for (const DataType type : kBlockTypes) {
+    std::vector<float> values = numbers(1000, 2, 9), loss(values.size(), 17);
+    values[kBlockValues + 5] = std::numeric_limits<float>::infinity();
+    const Bytes blocks = encoded(type, values);
+    write_loss(type, reinterpret_cast<const std::byte*>(values.data()), blocks.data(),
+               reinterpret_cast<std::byte*>(loss.data()), values.size());
+    const std::vector<float> back = decoded(type, blocks, values.size());
+    for (size_t i = 0; i < values.size(); ++i) EXPECT_EQ(loss[i], i / kBlockValues == 1 ? 0 : values[i] - back[i]) << i;
+    EXPECT_GT(std::ranges::count_if(loss, [](float lost) { return lost != 0; }), 300);
+  }
+}
+
+TEST(ScaledBlocks, SumsAddTheirLossToWhatIsThere) {
+  for (const DataType type : kBlockTypes) {
+    constexpr size_t kCount = 700;
+    const Bytes a = encoded(type, numbers(kCount, 3, 9)), b = encoded(type, numbers(kCount, 1, 20));
+    const std::vector<float> x = decoded(type, a, kCount), y = decoded(type, b, kCount);
+    for (const uint32_t divisor : {1U, 4U}) {
+      const Reduction reduction{.type = type, .op = ReduceOp::Avg, .divide_by = divisor};
+      Bytes plain(a.size()), sum = a;
+      const std::byte* const inputs[] = {sum.data(), b.data()};
+      reduce(reduction, inputs, plain.data(), elements_for(type, kCount));
+      std::vector<float> loss(kCount, 1);
+      reduce_with_loss(reduction, inputs, sum.data(), reinterpret_cast<std::byte*>(loss.data()), kCount);
+      EXPECT_EQ(sum, plain);
+      const std::vector<float> back = decoded(type, sum, kCount);
+      const auto parts = static_cast<float>(divisor);
+      for (size_t i = 0; i < kCount; ++i) EXPECT_EQ(loss[i], 1 + ((x[i] + y[i]) / parts - back[i]) * parts) << i;
+    }
+  }
+}
+
 TEST(ScaledBlocks, WhatIsNotFiniteMakesTheBlockNaN) {
   constexpr float kBad[] = {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(),
                             std::numeric_limits<float>::quiet_NaN()};
