@@ -146,6 +146,17 @@ void allreduce(const Member& member, const at::Tensor& tensor, const c10d::Reduc
   output.finish();
 }
 
+void allreduce_residual(const Member& member, const at::Tensor& tensor, const at::Tensor& residual,
+                        const c10d::ReduceOp& op) {
+  const Output output(tensor, true);
+  const Operator reduction(op, tensor.scalar_type(), member.comm);
+  const Counted data = reduced(tensor);
+  check(ccomAllReduceResidual(output.data(), output.data(), residual.mutable_data_ptr(), data.count, data.type,
+                              reduction.get(), member.comm, nullptr),
+        member.comm);
+  output.finish();
+}
+
 void allreduce(const Member& member, const Tensors& tensors, const c10d::ReduceOp& op) {
   std::map<at::ScalarType, Tensors> together;
   for (const at::Tensor& tensor : tensors) {

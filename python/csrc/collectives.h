@@ -22,6 +22,9 @@ struct Member {
 };
 
 void allreduce(const Member& member, const at::Tensor& tensor, const c10d::ReduceOp& op);
+// With what this rank's encodings lose, in a contiguous float32 tensor: ccomAllReduceResidual.
+void allreduce_residual(const Member& member, const at::Tensor& tensor, const at::Tensor& residual,
+                        const c10d::ReduceOp& op);
 // Small tensors of one type are packed together.
 void allreduce(const Member& member, const Tensors& tensors, const c10d::ReduceOp& op);
 // COO tensors; sum only. Every rank ends with the same indices and values.

@@ -89,6 +89,16 @@ py::list counted(const ProcessGroup& group) {
   return all;
 }
 
+// A CCOM_ variable as it is in effect in this process.
+std::string variable(const std::string& key) {
+  size_t length = 0;
+  ccomParamGet(key.c_str(), nullptr, &length, nullptr);
+  std::string value(length, '\0');
+  TORCH_CHECK(ccomParamGet(key.c_str(), value.data(), &length, nullptr) == ccomSuccess, ccomGetLastError(nullptr));
+  value.resize(length - 1);  // without its 0
+  return value;
+}
+
 }  // namespace
 
 PYBIND11_MODULE(_backend, module) {
@@ -109,10 +119,13 @@ PYBIND11_MODULE(_backend, module) {
       .def("abort", &ProcessGroup::abort, NoGil())
       .def_property_readonly("stands_for_gloo", &ProcessGroup::stands_for_gloo)
       .def("lost_ranks", &ProcessGroup::lost_ranks, NoGil())
+      .def("average_with_residual", &ProcessGroup::average_with_residual, py::arg("tensor"), py::arg("residual"),
+           NoGil())
       .def("shutdown", &ProcessGroup::shutdown, NoGil())
       .def("stats", &counted)
       .def("flight_recorder_entries", &recorded);
 
+  module.def("variable", &variable, py::arg("key"));
   module.def("watch_wakeups", &watch_wakeups);
   module.def("close_all_groups", &close_all_groups, NoGil());
   module.def("set_failure_hook", [](py::function hook) {

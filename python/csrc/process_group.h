@@ -78,6 +78,8 @@ class ProcessGroup final : public c10d::Backend {
   WorkPtr broadcast(Tensors& tensors, const BroadcastOptions& options) override;
   WorkPtr allreduce(Tensors& tensors, const AllreduceOptions& options) override;
   WorkPtr allreduce_coalesced(Tensors& tensors, const AllreduceCoalescedOptions& options) override;
+  // allreduce with AVG, asynchronous, that also writes what this rank's encodings lose (ccomAllReduceResidual).
+  WorkPtr average_with_residual(const at::Tensor& tensor, const at::Tensor& residual);
   WorkPtr reduce(Tensors& tensors, const ReduceOptions& options) override;
   WorkPtr allgather(TensorLists& outputs, Tensors& inputs, const AllgatherOptions& options) override;
   WorkPtr _allgather_base(at::Tensor& output, at::Tensor& input, const AllgatherOptions& options) override;

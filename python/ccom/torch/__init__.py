@@ -240,4 +240,13 @@ def replace_gloo():
     _gloo.replace()
 
 
+def __getattr__(name):
+    """ErrorFeedback and narrow_hook, which need torch: imported when they are asked for."""
+    if name in ("ErrorFeedback", "narrow_hook"):
+        from ccom.torch import _narrow
+
+        return getattr(_narrow, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 _register()
