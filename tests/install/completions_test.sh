@@ -70,7 +70,7 @@ expect() {
 
 for shell; do
   echo "$shell $("$shell" --version | grep -o '[0-9][0-9.]*' | head -n 1)"
-  expect $shell 'all allgather allreduce alltoall' ccom-bench al
+  expect $shell 'all allgather allgatherv allreduce alltoall alltoallv' ccom-bench al
   expect $shell '--mode' ccom-bench allreduce --mod
   expect $shell 'latency throughput' ccom-bench --mode ''
   expect $shell 'float8e4m3 float8e5m2' ccom-bench -d float8
@@ -78,8 +78,8 @@ for shell; do
   expect $shell 'reduce reduce_scatter' ccom-sim -b 8 2x red
   expect $shell '--timeout' ccom-doctor --t
   case $shell in
-    zsh) expect zsh 'allgather' ccom-bench allreduce,allg ;;
-    *) expect $shell 'allreduce,allgather' ccom-bench allreduce,allg ;;
+    zsh) expect zsh 'allgather allgatherv' ccom-bench allreduce,allg ;;
+    *) expect $shell 'allreduce,allgather allreduce,allgatherv' ccom-bench allreduce,allg ;;
   esac
   "offers_$shell" ccom-bench --json meas | grep -qx 'measured.*speeds\.json' || { echo "$shell offers no file"; failures=$((failures + 1)); }
   for program in "$prefix"/bin/ccom-*; do
