@@ -46,20 +46,17 @@ Status check_buffers(Collective collective, const Arguments& a, Rank rank, int n
       .with_cure("use separate buffers, or the in-place form documented in ccom.h");
 }
 
-bool overlap(const void* a, size_t a_bytes, const void* b, size_t b_bytes) {
-  const auto a_begin = reinterpret_cast<uintptr_t>(a), b_begin = reinterpret_cast<uintptr_t>(b);
-  return a_begin < b_begin + b_bytes && b_begin < a_begin + a_bytes;
-}
-
 Status check_residual(const Arguments& a) {
   if (a.count == 0) return {};
   if (a.residual == nullptr)
     return error(Code::InvalidArgument, "residual is NULL, but %zu elements are to be written", a.count);
-  const size_t bytes = a.count * size_of(static_cast<DataType>(a.type)), lost = a.count * sizeof(float);
   if (a.count > SIZE_MAX / sizeof(float))
     return error(Code::InvalidArgument, "count %zu is too large for a residual", a.count);
-  const bool overlaps = overlap(a.residual, lost, a.send, bytes) || overlap(a.residual, lost, a.recv, bytes);
-  if (!overlaps) return {};
+  const size_t bytes = a.count * size_of(static_cast<DataType>(a.type));
+  const ConstBytes residual{static_cast<const std::byte*>(a.residual), a.count * sizeof(float)};
+  const ConstBytes send{static_cast<const std::byte*>(a.send), bytes},
+      recv{static_cast<const std::byte*>(a.recv), bytes};
+  if (!overlap(residual, send) && !overlap(residual, recv)) return {};
   return error(Code::InvalidArgument, "residual overlaps send or recv").with_cure("give it memory of its own");
 }
 

@@ -22,8 +22,8 @@ Status name_collective(const std::string& name, Named& named) {
   for (const Collective collective : {Collective::AllGather, Collective::ReduceScatter, Collective::AllToAll,
                                       Collective::Gather, Collective::Scatter}) {
     if (name != call_name(collective, true)) continue;
-    named = {.request = named.request, .is_v = true};
     named.request.collective = collective;
+    named.is_v = true;
     return {};
   }
   return error(Code::InvalidArgument, "unknown collective '%s'", name.c_str());

@@ -27,10 +27,6 @@ bool are_of_one_kind(const Request& a, const Request& b) {
          b.multiplier == nullptr && b.user == nullptr;
 }
 
-bool overlap(ConstBytes a, ConstBytes b) {
-  return !a.empty() && !b.empty() && a.data() < b.data() + b.size() && b.data() < a.data() + a.size();
-}
-
 // The bytes of a call's buffers on this rank.
 struct Extents {
   ConstBytes input, output, residual;

@@ -40,4 +40,9 @@ inline CallDescriptor call_of(const Envelope& envelope) {
   return {number_in(envelope.words[1]), envelope.words[2], envelope.words[3]};
 }
 
+// Whether two buffers have a byte in common.
+inline bool overlap(ConstBytes a, ConstBytes b) {
+  return !a.empty() && !b.empty() && a.data() < b.data() + b.size() && b.data() < a.data() + a.size();
+}
+
 }  // namespace ccom

@@ -5,7 +5,6 @@
 // process dies in the middle of it, ends the call on all ranks, with the rank and the reason.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "tests/processes/job.h"
@@ -69,11 +68,7 @@ TEST_P(Operators, WhoseProcessDiesInThemAreNamedToAllOthers) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Over, Operators, testing::Values("shm", "tcp", "ofi", "mixed", "tcp-on-one-host"),
-                         [](const auto& of) {
-                           std::string name = of.param;
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
+                         name_of_case);
 
 }  // namespace
 }  // namespace ccom

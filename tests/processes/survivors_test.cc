@@ -80,11 +80,7 @@ std::vector<std::string> transports() {
   if (is_long()) return all;
   return {all[0], all[1 + static_cast<size_t>(test_day()) % (all.size() - 1)]};
 }
-INSTANTIATE_TEST_SUITE_P(Transports, Survivors, testing::ValuesIn(transports()), [](const auto& transport) {
-  std::string name = transport.param;
-  std::erase(name, '-');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Transports, Survivors, testing::ValuesIn(transports()), name_of_case);
 
 // deaths: makes those of a job.
 template <typename Deaths>

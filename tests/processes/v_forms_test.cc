@@ -4,7 +4,6 @@
 // that two ranks do not agree on, and a rank that dies, are named to everybody.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 
 #include "tests/processes/job.h"
 #include "tests/processes/transports.h"
@@ -64,11 +63,7 @@ TEST_P(VForms, NameARankThatDies) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Over, VForms, testing::Values("shm", "tcp", "ofi", "mixed", "tcp-on-one-host", "ring"),
-                         [](const auto& of) {
-                           std::string name = of.param;
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
+                         name_of_case);
 
 }  // namespace
 }  // namespace ccom
