@@ -97,12 +97,12 @@ int64_t AgreementLinks::poll(int64_t now_ns) {
   look_at_board(now_ns);
   if (!is_open()) open();
   if (!is_open()) return now_ns + kProbeNs;
-  arrives_ = false;
+  arrives_.now = false;
   acceptor_->step([this](int peer, int tree) { return tree == kTree && peer >= 0 && peer < std::ssize(ended_); },
                   [&](int peer, int, std::unique_ptr<ControlLink> link) { attach(peer, std::move(link), now_ns); });
   connect(now_ns);
   for (size_t i = 0; i < links_.size(); ++i)
-    if (links_[i].link->readable) receive(links_[i], now_ns);
+    if (links_[i].link->readable.now) receive(links_[i], now_ns);
   drop_ended();
   beat(now_ns);
   apply();
@@ -119,7 +119,7 @@ int64_t AgreementLinks::poll(int64_t now_ns) {
 
 void AgreementLinks::attach(Rank rank, std::unique_ptr<ControlLink> link, int64_t now_ns) {
   enable_keepalive(link->fd(), std::chrono::milliseconds(2 * config_.dead_ms));
-  link->readable = true;
+  link->readable.now = true;
   if (const Status watched = thread_.watch(link->fd(), &link->readable); !watched.is_ok()) {
     log(LogLevel::Error, "%s", watched.message().c_str());
     return;

@@ -38,7 +38,9 @@ class AgreementLinks {
   const std::string& address() const { return address_; }
   // Of all ranks. Before that nothing is done here.
   void set_addresses(std::vector<std::string> addresses) { addresses_ = std::move(addresses); }
-  // Receives, connects, sends; returns the time of the next call at the latest.
+  // Whether it listens.
+  bool is_open() const { return acceptor_ != nullptr; }
+  // Receives, connects, sends; returns the time of the next call at the latest. Once it listens, to be called often.
   int64_t poll(int64_t now_ns);
 
   // See AgreementState.
@@ -73,7 +75,6 @@ class AgreementLinks {
   AgreementLinks(const MonitorConfig& config, Board board, LivenessThread& thread, Descriptor socket,
                  std::string address);
   void open();
-  bool is_open() const { return acceptor_ != nullptr; }
   void look_at_board(int64_t now_ns);
   void attach(Rank rank, std::unique_ptr<ControlLink> link, int64_t now_ns);
   void receive(Link& link, int64_t now_ns);
@@ -95,7 +96,7 @@ class AgreementLinks {
   std::vector<std::string> addresses_;
   ControlIdentity identity_;
   std::unique_ptr<ControlAcceptor> acceptor_;
-  bool arrives_ = false;         // at the acceptor
+  Readable arrives_;             // at the acceptor
   bool has_complained_ = false;  // that it cannot listen
   int64_t failed_ns_ = 0;        // when this rank found out that the communicator has failed; 0: it has not
   AgreementState agreement_;

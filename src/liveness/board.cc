@@ -116,6 +116,14 @@ std::vector<Rank> Board::lost() const {
   return ranks;
 }
 
+bool Board::has_news(size_t lost, const std::optional<Departure>& departure) const {
+  if (first_departure() != departure) return true;
+  if (lost < kMostLost && header_->lost[lost].load(std::memory_order_relaxed) != 0) return true;
+  for (int index = 0; index < slots_; ++index)
+    if (slot(index).asks.load(std::memory_order_relaxed) != 0 || has_died(index)) return true;
+  return false;
+}
+
 bool Board::publish(int index, const Status& status) const {
   if (header_->abort_word.load(std::memory_order_acquire) != 0) return false;
   BoardSlot& own = slot(index);

@@ -105,6 +105,9 @@ class Board {
   // A rank of any host was lost. Returns whether that is new.
   bool note_lost(Rank rank) const;
   std::vector<Rank> lost() const;
+  // Whether the board says anything that other hosts may not know: deaths, more lost ranks than `lost`, another
+  // departure, or that a rank asks for a straggler poll. Reads a line or two of each slot.
+  bool has_news(size_t lost, const std::optional<Departure>& departure) const;
 
   // Whether a rank asks for a straggler poll; and this host's contribution to it.
   bool is_poll_asked_for() const;

@@ -106,7 +106,7 @@ void ControlLink::flush() {
     if (size < 0 && errno == EAGAIN) return;
     if (size < 0) {
       unsent_.clear();
-      readable = true;
+      readable.now = true;
       return;
     }
     unsent_.erase(unsent_.begin(), unsent_.begin() + size);
@@ -114,7 +114,7 @@ void ControlLink::flush() {
 }
 
 void ControlLink::receive(std::vector<ControlMessage>& messages) {
-  readable = false;
+  readable.now = false;
   std::byte piece[4096];
   while (!ended_) {
     const ssize_t size = socket_.receive(piece);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/secret.h"
+#include "liveness/liveness_thread.h"
 #include "liveness/message.h"
 #include "liveness/sockets.h"
 
@@ -48,7 +49,7 @@ class ControlLink {
   // Shuts the stream down after the last send: the peer receives everything, then the end of the stream.
   void finish();
 
-  bool readable = false;  // set by the poller of fd()
+  Readable readable;  // set by the poller of fd()
 
  private:
   size_t parse(std::vector<ControlMessage>& messages);

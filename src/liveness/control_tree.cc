@@ -11,17 +11,18 @@ void ControlTree::attach(int host, std::unique_ptr<ControlLink> link, int64_t no
   ControlLink& added = *link;
   links_[host] = std::move(link);
   state_.attach(host, now_ns, outputs_);
+  added.readable.has_news = &has_news_;
   if (const Status watched = thread_.watch(added.fd(), &added.readable); !watched.is_ok()) {
     log(LogLevel::Error, "%s", watched.message().c_str());
     state_.lose(host, watched.message(), now_ns, outputs_);
   }
-  added.readable = true;
+  added.readable.set();
   apply_outputs();
 }
 
 int64_t ControlTree::poll(int64_t now_ns) {
   for (auto& [host, link] : links_)
-    if (link->readable) receive(host, *link, now_ns);
+    if (link->readable.now) receive(host, *link, now_ns);
   apply_outputs();
   drop_ended();
   if (now_ns >= state_.next_tick_ns()) state_.tick(now_ns, outputs_);

@@ -21,8 +21,9 @@ class ControlTree {
     std::function<void(const Status&)> lost;          // ranks that were not known to be lost
     std::function<void(Rank, uint64_t rounds)> left;  // a neighbour, in order
   };
-  ControlTree(TreeConfig config, LivenessThread& thread, Hooks hooks)
-      : state_(std::move(config)), thread_(thread), hooks_(std::move(hooks)) {}
+  // has_news: set when there is something to receive.
+  ControlTree(TreeConfig config, LivenessThread& thread, Hooks hooks, std::atomic<bool>& has_news)
+      : state_(std::move(config)), thread_(thread), hooks_(std::move(hooks)), has_news_(has_news) {}
 
   void attach(int host, std::unique_ptr<ControlLink> link, int64_t now_ns);
   // Receives, checks timeouts, sends; returns the time of the next call at the latest.
@@ -44,6 +45,7 @@ class ControlTree {
   TreeState state_;
   LivenessThread& thread_;
   const Hooks hooks_;
+  std::atomic<bool>& has_news_;
   std::map<int, std::unique_ptr<ControlLink>> links_;  // by host
   TreeOutputs outputs_;
 };

@@ -176,7 +176,7 @@ void LivenessThread::remove(LivenessTask* task) {
   std::erase_if(tasks_, [task](const Due& due) { return due.task == task; });
 }
 
-Status LivenessThread::watch(int fd, bool* readable) {
+Status LivenessThread::watch(int fd, Readable* readable) {
   epoll_event event{};
   event.events = EPOLLIN | EPOLLRDHUP;
   event.data.ptr = readable;
@@ -263,7 +263,7 @@ bool LivenessThread::wait_for_sockets(int64_t until_ns) {
   bool has_news = false;
   for (int i = 0; i < count; ++i) {
     if (events[i].data.ptr != nullptr) {
-      *static_cast<bool*>(events[i].data.ptr) = true;
+      static_cast<Readable*>(events[i].data.ptr)->set();
       has_news = true;
     } else {
       uint64_t wakes = 0;

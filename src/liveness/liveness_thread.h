@@ -56,6 +56,16 @@ class LivenessTask {
   virtual const std::atomic<uint32_t>* awaited_word() const = 0;
 };
 
+// Set when a descriptor is readable, with a flag of the task that reads it.
+struct Readable {
+  bool now = false;
+  std::atomic<bool>* has_news = nullptr;
+  void set() {
+    now = true;
+    if (has_news != nullptr) has_news->store(true, std::memory_order_relaxed);
+  }
+};
+
 // Methods may be called from any thread of the process unless noted.
 class LivenessThread {
  public:
@@ -82,7 +92,7 @@ class LivenessThread {
   void add(LivenessTask* task);
   void remove(LivenessTask* task);
   // Sets *readable whenever `fd` is readable, until unwatch(fd).
-  Status watch(int fd, bool* readable);
+  Status watch(int fd, Readable* readable);
   void unwatch(int fd);
 
  private:

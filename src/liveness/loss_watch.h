@@ -28,6 +28,8 @@ class LossWatch {
   void hear(const Status& loss);
   // For the trees: what was found on this host, heard by one of them, or put on the board since the last time.
   std::vector<Status> take_new(int64_t now_ns);
+  // How many of the board's list it has taken.
+  size_t taken() const { return taken_; }
 
  private:
   bool note(const Status& loss) const;

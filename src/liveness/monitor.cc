@@ -13,8 +13,9 @@ MonitorImpl::MonitorImpl(MonitorConfig config, Board board, std::shared_ptr<Live
     : config_(std::move(config)),
       board_(board),
       slot_(slot_of(config_)),
+      is_tree_member_(is_tree_member(config_)),
       thread_(std::move(thread)),
-      losses_(board, config_, thread_->process(), [this] { thread_->wake(); }),
+      losses_(board, config_, thread_->process(), [this] { wake(); }),
       departures_(board, config_.hosts, config_.host_index, config_.rank),
       stragglers_(board, host().ranks, slot_) {
   abort_word_ = &board_.abort_word();
@@ -34,7 +35,8 @@ Status MonitorImpl::start() {
         ControlTree::Hooks{.report = [this](const Status& error) { publish(error); },
                            .departed = [this](const Departure& departure) { board_.note_departure(departure); },
                            .lost = [this](const Status& loss) { losses_.hear(loss); },
-                           .left = [this](Rank rank, uint64_t rounds) { agreement_->see_left(rank, rounds); }});
+                           .left = [this](Rank rank, uint64_t rounds) { agreement_->see_left(rank, rounds); }},
+        has_news_);
   }
   Status taken;
   thread_->run(
@@ -94,6 +96,12 @@ Status MonitorImpl::connect(const std::vector<Addresses>& addresses, const WaitL
   return join_control_trees(plan, listener, hooks, limit);
 }
 
+// For what has_work() does not see.
+void MonitorImpl::wake() {
+  has_news_.store(true, std::memory_order_relaxed);
+  thread_->wake();
+}
+
 Status MonitorImpl::status() const {
   if (thread_->in_forked_child()) return forked_error();
   return board_.error();
@@ -117,7 +125,7 @@ Status MonitorImpl::report(const Status& error) {
 // Whoever learns of the error may end the process at once, which other hosts would take for a death and for its cause.
 // One iteration of the liveness thread's loop, once: it waits for no peer.
 Status MonitorImpl::in_force() {
-  if (!failed() || flooded_ || !is_tree_member(config_)) return status();
+  if (!failed() || flooded_ || !is_tree_member_) return status();
   try {
     thread_->is_current() ? flood_failure() : thread_->run([this] { flood_failure(); });
   } catch (const std::bad_alloc&) {  // poll() tries again
@@ -154,7 +162,7 @@ std::vector<Rank> MonitorImpl::find_stragglers() {
   StragglerReport found = stragglers_.on_host();
   publish_difference(found);
   if (!trees_.empty()) {
-    found = stragglers_.ask_all_hosts([this] { thread_->wake(); }, [this] { return check().is_ok(); });
+    found = stragglers_.ask_all_hosts([this] { wake(); }, [this] { return check().is_ok(); });
   }
   return found.calls < last_call().number ? found.ranks : std::vector<Rank>();
 }
@@ -162,7 +170,7 @@ std::vector<Rank> MonitorImpl::find_stragglers() {
 void MonitorImpl::compare_calls() {
   if (thread_->in_forked_child()) return;
   publish_difference(stragglers_.on_host());
-  if (!trees_.empty() && !stragglers_.ask(true)) thread_->wake();
+  if (!trees_.empty() && !stragglers_.ask(true)) wake();
 }
 
 void MonitorImpl::publish_difference(const StragglerReport& known) {

@@ -51,7 +51,7 @@ class MonitorImpl final : public Monitor, private LivenessTask {
  private:
   // LivenessTask: on the liveness thread.
   int64_t poll(int64_t now_ns) override;
-  bool has_work() const override { return !trees_.empty() || (failed() && (!flooded_ || has_listener_)); }
+  bool has_work() const override;
   void run_out_of_memory() noexcept override { board_.publish(slot_, with_rank(out_of_memory(), config_.rank)); }
   const std::atomic<uint32_t>* awaited_word() const override { return flooded_ ? nullptr : &board_.abort_word(); }
   template <typename Fn>
@@ -61,6 +61,7 @@ class MonitorImpl final : public Monitor, private LivenessTask {
   }
   void flood_failure();
   void call_listener();
+  void wake();
   bool poll_stragglers();
   void leave();
 
@@ -77,6 +78,7 @@ class MonitorImpl final : public Monitor, private LivenessTask {
   const MonitorConfig config_;
   const Board board_;
   const int slot_;
+  const bool is_tree_member_;
   const std::shared_ptr<LivenessThread> thread_;
   LossWatch losses_;
   const DepartureWatch departures_;
@@ -87,11 +89,13 @@ class MonitorImpl final : public Monitor, private LivenessTask {
   Mutex mutex_;  // also of the writing of this rank's error record
   std::function<void()> listener_ CCOM_GUARDED_BY(mutex_);
   std::atomic<bool> has_listener_ = false;
+  std::atomic<bool> has_news_ = false;  // for the trees: something to receive, or to ask or tell other hosts
 
   // Used on the liveness thread only.
   bool taken_ = false;                 // the slot is claimed
   std::atomic<bool> flooded_ = false;  // the board's error was sent to the trees; read by all threads
   int64_t next_beat_ns_ = 0;
+  std::optional<Departure> departure_told_;  // to the trees
   std::vector<std::unique_ptr<ControlTree>> trees_;  // null where this rank is not its host's member
   std::unique_ptr<AgreementLinks> agreement_;        // null on a single host
 };

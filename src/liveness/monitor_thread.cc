@@ -9,7 +9,7 @@
 namespace ccom {
 namespace {
 
-constexpr int64_t kCheckIntervalNs = 5 * kNsPerMs;
+constexpr int64_t kPollIntervalNs = 5 * kNsPerMs;  // while hosts compare their calls
 
 }  // namespace
 
@@ -37,7 +37,16 @@ void MonitorImpl::leave() {
   taken_ = false;
 }
 
+// Silent ranks and connections are found when poll() is due.
+bool MonitorImpl::has_work() const {
+  if (failed() && (!flooded_ || has_listener_)) return true;
+  if (trees_.empty()) return false;
+  if (has_news_.load(std::memory_order_relaxed) || (agreement_ && agreement_->is_open())) return true;
+  return !failed() && is_tree_member_ && board_.has_news(losses_.taken(), departure_told_);
+}
+
 int64_t MonitorImpl::poll(int64_t now_ns) {
+  has_news_.store(false, std::memory_order_relaxed);
   int64_t next_ns = INT64_MAX;
   if (shares_board()) {
     if (now_ns >= next_beat_ns_) {
@@ -50,10 +59,9 @@ int64_t MonitorImpl::poll(int64_t now_ns) {
   for (auto& tree : trees_) {
     if (!tree) continue;
     next_ns = std::min(next_ns, tree->poll(now_ns));
-    if (shares_board() && !failed()) next_ns = std::min(next_ns, now_ns + kCheckIntervalNs);
   }
   if (tell_trees_of_losses(now_ns)) next_ns = now_ns;
-  if (poll_stragglers()) next_ns = std::min(next_ns, now_ns + kCheckIntervalNs);
+  if (poll_stragglers()) next_ns = std::min(next_ns, now_ns + kPollIntervalNs);
   spread_departure();
   flood_failure();
   call_listener();
@@ -61,7 +69,7 @@ int64_t MonitorImpl::poll(int64_t now_ns) {
 }
 
 bool MonitorImpl::tell_trees_of_losses(int64_t now_ns) {
-  if (failed() || !is_tree_member(config_)) return false;
+  if (failed() || !is_tree_member_) return false;
   const std::vector<Status> losses = losses_.take_new(now_ns);
   for (const Status& loss : losses) for_each_tree([&](ControlTree& tree) { tree.find_lost(loss, now_ns); });
   return !losses.empty();
@@ -80,6 +88,7 @@ void MonitorImpl::spread_departure() {
   const std::optional<Departure> first = board_.first_departure();
   if (!first || failed()) return;
   for_each_tree([&](ControlTree& tree) { tree.depart(*first); });
+  departure_told_ = first;
 }
 
 void MonitorImpl::flood_failure() {

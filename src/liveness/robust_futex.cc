@@ -14,6 +14,10 @@ namespace {
 constexpr long kOffset =
     static_cast<long>(offsetof(RobustFutex, word)) - static_cast<long>(offsetof(RobustFutex, entry));
 
+RobustFutex& futex_of(robust_list* entry) {
+  return *reinterpret_cast<RobustFutex*>(reinterpret_cast<char*>(entry) - offsetof(RobustFutex, entry));
+}
+
 // The thread may be killed between any two instructions, after which the kernel reads the list: stores must stay in
 // program order.
 void keep_order() { std::atomic_signal_fence(std::memory_order_seq_cst); }
@@ -37,6 +41,8 @@ Status RobustFutexList::hold(RobustFutex& line) {
   if (failure_ != 0) return system_error(failure_, "register the robust futex list");
   if (!line.is_free()) return error(Code::InternalError, "a robust futex is already held");
   line.entry.next = head_.list.next;
+  line.before = &head_.list;
+  if (line.entry.next != &head_.list) futex_of(line.entry.next).before = &line.entry;
   keep_order();
   head_.list.next = &line.entry;
   keep_order();
@@ -48,9 +54,8 @@ void RobustFutexList::release(RobustFutex& line) {
   CCOM_ASSERT(::gettid() == thread_);
   line.word.store(0, std::memory_order_release);
   keep_order();
-  robust_list* before = &head_.list;
-  while (before->next != &line.entry) before = before->next;
-  before->next = line.entry.next;
+  line.before->next = line.entry.next;
+  if (line.entry.next != &head_.list) futex_of(line.entry.next).before = line.before;
 }
 
 }  // namespace ccom

@@ -23,7 +23,9 @@ namespace ccom {
 struct RobustFutex {
   std::atomic<uint32_t>
       word;           // thread id of the holder, with FUTEX_OWNER_DIED once it has died holding it; 0 when free
-  robust_list entry;  // meaningful to the holder only
+  // Meaningful to the holder only; the kernel knows the first.
+  robust_list entry;
+  robust_list* before;
 
   int holder() const { return static_cast<int>(word.load(std::memory_order_acquire) & FUTEX_TID_MASK); }
   bool is_free() const { return word.load(std::memory_order_acquire) == 0; }
