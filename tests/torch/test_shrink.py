@@ -54,6 +54,11 @@ def test_a_rank_that_lives_can_be_left_out(go_on):
     assert {rank: entry["left"] for rank, entry in go_on("a_rank_leaves").items()} == {0: 3, 2: 3, 3: 3}
 
 
+def test_torchrun_lets_a_rank_be_left_out_that_stays_until_all_are_done():
+    finished = launch.torchrun("shrink.py", "a_rank_leaves", count=4)
+    assert {entry["rank"]: entry["left"] for entry in finished.told} == {0: 3, 2: 3, 3: 3}, finished.output
+
+
 def test_abort_ends_what_waits(go_on):
     told = go_on("abort_ends_what_waits")
     assert sorted(told) == [0, 1, 2]
