@@ -12,9 +12,6 @@ using nlohmann::json;
 // A topology is six levels deep.
 constexpr size_t kMaxDepth = 16;
 
-// Of a scalar, whose destructor allocates nothing.
-std::string scalar_text(const json& value) { return value.dump(-1, ' ', false, json::error_handler_t::replace); }
-
 // Takes the parser's events.
 class Builder {
  public:
@@ -84,9 +81,6 @@ Result<JsonValue> parse_json(std::string_view text) {
   if (json::sax_parse(text, &builder)) return std::move(builder.root());
   return error(ErrorKey::TopologyFile, "JSON: %s", builder.complaint().c_str());
 }
-
-std::string json_text(std::string_view text) { return scalar_text(json(text)); }
-std::string json_text(double value) { return scalar_text(json(value)); }
 
 std::string json_text(const JsonValue& value) {
   if (const auto* list = value.as<JsonValue::List>()) return json_text(*list);

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstdio>
 
+#include "base/json_text.h"
 #include "comm/communicator.h"
 #include "comm/host_ways.h"
 #include "planner/link_loads.h"
@@ -63,7 +64,7 @@ Result<std::string> agreement_json(const Topology& topology, const Chooser& choo
   char numbers[128];
   std::snprintf(numbers, sizeof numbers, "\"bytes\":%zu,\"steps\":%.0f,\"time_us\":%.3f", question.bytes, chosen.steps,
                 chosen.time_ns / 1e3);
-  return ",\"agreement\":{\"algorithm\":\"" + chosen.program.algorithm + "\"," + numbers + "}";
+  return ",\"agreement\":{\"algorithm\":" + json_text(chosen.program.algorithm) + "," + numbers + "}";
 }
 
 Question question_of(const Request& request, int nranks, bool is_v) {

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "base/call.h"
+#include "base/json_text.h"
 #include "comm/learning.h"
 #include "plan/print.h"
 
@@ -21,8 +22,6 @@ std::string microseconds(double ns) {
   std::snprintf(text, sizeof text, "%.3f", ns / 1e3);
   return text;
 }
-
-std::string quoted(std::string_view text) { return "\"" + std::string(text) + "\""; }
 
 std::string costs_json(const MeasuredCosts& costs) {
   std::string text;
@@ -44,8 +43,8 @@ std::string found_json(const CallChoices::Found& found) {
   const CallKind kind = parts_of(found.kind.words);
   const OnlineChoice& choice = found.choice;
   std::string text = "{";
-  if (reduces(kind.collective)) text += "\"op\":" + quoted(name_of(kind.op)) + ",";
-  text += "\"buffers\":" + quoted(buffers_text(found.buffers)) + ",\"calls\":" + std::to_string(choice.asked()) +
+  if (reduces(kind.collective)) text += "\"op\":" + json_text(name_of(kind.op)) + ",";
+  text += "\"buffers\":" + json_text(buffers_text(found.buffers)) + ",\"calls\":" + std::to_string(choice.asked()) +
           ",\"in_use\":" + std::to_string(choice.best()) + ",\"chosen_at\":" + std::to_string(choice.chosen_at()) +
           ",\"settled\":" + (choice.is_settled() ? "true" : "false") +
           ",\"total_us\":" + microseconds(choice.total_ns()) + ",\"lost_us\":" + microseconds(choice.lost_ns()) +
@@ -61,9 +60,9 @@ std::string found_json(const CallChoices::Found& found) {
 std::string stage_json(size_t index, const PreparedTask& task, size_t unit_bytes, const Request& request,
                        const CallChoices& choices) {
   const Collective collective = task.task().collective;
-  std::string text = "{\"stage\":" + std::to_string(index) + ",\"collective\":" + quoted(name_of(collective)) +
+  std::string text = "{\"stage\":" + std::to_string(index) + ",\"collective\":" + json_text(name_of(collective)) +
                      ",\"unit_bytes\":" + std::to_string(unit_bytes) + ",\"ways\":[";
-  for (const NodeChoice& way : task.ways()) text += (&way == task.ways().data() ? "" : ",") + quoted(to_text(way));
+  for (const NodeChoice& way : task.ways()) text += (&way == task.ways().data() ? "" : ",") + json_text(to_text(way));
   const uint64_t words = kind_of(request.collective, request.type, request.op, false, request.root);
   const size_t first = choices.first({words, unit_bytes, task.most_given(), collective}, task.task(), task.ways());
   text += "],\"begins_with\":" + std::to_string(first) + ",\"found\":[";

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A choice as text. The JSON is written by hand: flat fields, no strings that need escaping.
+// A choice as text. The JSON is written by hand, but for its strings: names of users' topologies and plans are among
+// them.
 #include <cstdarg>
 #include <cstdio>
 
 #include "base/call.h"
+#include "base/json_text.h"
 #include "plan/print.h"
 #include "planner/link_loads.h"
 #include "planner/planner.h"
@@ -28,27 +30,28 @@ void append_bound(std::string& text, const Bound& bound) {
 
 void append_account(std::string& text, const LinkLoadReport& account) {
   if (!account.missing.empty()) {
-    text += ",\"links_note\":\"" + account.missing + "\"";
+    text += ",\"links_note\":" + json_text(account.missing);
     return;
   }
-  if (!account.note.empty()) text += ",\"links_note\":\"" + account.note + "\"";
+  if (!account.note.empty()) text += ",\"links_note\":" + json_text(account.note);
   append(text, ",\"rounds\":%zu,\"messages\":%llu,\"links\":[", account.rounds,
          static_cast<unsigned long long>(account.messages));
   for (const WireKind& kind : account.kinds) {
-    append(text, "%s{\"kind\":\"%s\",\"there\":%u,\"used\":%u,\"bytes\":%.0f,\"most\":%.0f}",
-           &kind == &account.kinds.front() ? "" : ",", kind.name.c_str(), kind.wires, kind.used, kind.bytes, kind.most);
+    text += std::string(&kind == &account.kinds.front() ? "" : ",") + "{\"kind\":" + json_text(kind.name);
+    append(text, ",\"there\":%u,\"used\":%u,\"bytes\":%.0f,\"most\":%.0f}", kind.wires, kind.used, kind.bytes,
+           kind.most);
   }
   text += "]";
   if (account.busiest.empty()) return;
-  append(text, ",\"busiest\":{\"name\":\"%s\",\"bytes\":%.0f,\"time_us\":%.3f}", account.busiest.c_str(),
-         account.busiest_bytes, account.busiest_ns / 1e3);
+  text += ",\"busiest\":{\"name\":" + json_text(account.busiest);
+  append(text, ",\"bytes\":%.0f,\"time_us\":%.3f}", account.busiest_bytes, account.busiest_ns / 1e3);
 }
 
 // What the chosen program does, stage by stage.
 void append_stages(std::string& text, const Program& program) {
   text += ",\"stages\":[";
   for (const Stage& stage : program.stages) {
-    text += std::string(&stage == program.stages.data() ? "" : ",") + "\"" + to_text(stage) + "\"";
+    text += (&stage == program.stages.data() ? "" : ",") + json_text(to_text(stage));
   }
   append(text, "],\"tile_bytes\":%zu", program.tile_bytes);
 }
@@ -58,7 +61,7 @@ void append_verdict(std::string& text, const Candidate& candidate, const Details
   if (candidate.legal && details.bound.time_ns() > 0) {
     append(text, ",\"times_bound\":%.3f", candidate.time_ns / details.bound.time_ns());
   }
-  text += ",\"why\":\"" + details.why[index] + "\"";
+  text += ",\"why\":" + json_text(details.why[index]);
 }
 
 }  // namespace
@@ -66,8 +69,8 @@ void append_verdict(std::string& text, const Candidate& candidate, const Details
 std::string explain_json(const Question& question, const Choice& choice, const Details* details,
                          const std::string& more) {
   std::string text = "{\"collective\":\"" + call_name(question.collective, question.is_v) + "\"";
-  append(text, ",\"bytes\":%zu,\"algorithm\":\"%s\",\"reason\":\"%s\"", question.bytes,
-         choice.program().algorithm.c_str(), choice.reason.c_str());
+  append(text, ",\"bytes\":%zu", question.bytes);
+  text += ",\"algorithm\":" + json_text(choice.program().algorithm) + ",\"reason\":" + json_text(choice.reason);
   if (question.order != SumOrder::Any) {
     append(text, ",\"order\":\"%s\"", question.order == SumOrder::Canonical ? "canonical" : "ranks");
   }
@@ -82,11 +85,11 @@ std::string explain_json(const Question& question, const Choice& choice, const D
   text += ",\"candidates\":[";
   for (size_t i = 0; i < choice.candidates.size(); ++i) {
     const Candidate& candidate = choice.candidates[i];
-    append(text,
-           "%s{\"algorithm\":\"%s\",\"legal\":%s,\"steps\":%.0f,\"bytes_sent\":%.0f,\"time_us\":%.3f,\"roundings\":%d",
-           i == 0 ? "" : ",", candidate.program.algorithm.c_str(), candidate.legal ? "true" : "false", candidate.steps,
-           candidate.bytes, candidate.time_ns / 1e3, candidate.roundings);
-    text += ",\"note\":\"" + candidate.note + "\"";
+    text += (i == 0 ? "{\"algorithm\":" : ",{\"algorithm\":") + json_text(candidate.program.algorithm);
+    append(text, ",\"legal\":%s,\"steps\":%.0f,\"bytes_sent\":%.0f,\"time_us\":%.3f,\"roundings\":%d",
+           candidate.legal ? "true" : "false", candidate.steps, candidate.bytes, candidate.time_ns / 1e3,
+           candidate.roundings);
+    text += ",\"note\":" + json_text(candidate.note);
     if (details != nullptr) append_verdict(text, candidate, *details, i);
     text += "}";
   }

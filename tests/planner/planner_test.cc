@@ -4,10 +4,13 @@
 // algorithms as theory says; forced names and accuracy rules are obeyed; closed-form costs agree with the plans.
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "algorithms/cost.h"
 #include "algorithms/stage_plans.h"
 #include "plan/verify.h"
 #include "planner/forced.h"
+#include "planner/link_loads.h"
 #include "planner/planner.h"
 #include "planner/shapes.h"
 
@@ -230,6 +233,24 @@ TEST(Planner, ExplainsInJson) {
   const Question question{Collective::AllReduce, 1 << 20, false, -1};
   const Result<Choice> choice = choose(make_topology({4}), {}, question);
   EXPECT_NE(explain_json(question, *choice).find("\"algorithm\":\"" + choice->program().algorithm), std::string::npos);
+}
+
+// Names of users' topologies and plans are parts of notes.
+TEST(Planner, ExplainsInJsonWhateverTheNotesSay) {
+  const Question question{Collective::AllReduce, 1 << 20, false, -1};
+  Result<Choice> choice = choose(make_topology({4}), {}, question);
+  const std::string hostile = "\"quoted\" \\ \n \x01 \xff \xe2\x82\xac";
+  choice->reason = choice->candidates[0].note = choice->candidates[0].program.algorithm = hostile;
+  Details details;
+  details.why.assign(choice->candidates.size(), hostile);
+  details.chosen.note = details.chosen.busiest = hostile;
+  details.chosen.kinds.push_back({.name = hostile + std::string(1000, 'x')});
+  const nlohmann::json read = nlohmann::json::parse(explain_json(question, *choice, &details), nullptr, false);
+  ASSERT_FALSE(read.is_discarded());
+  const std::string replaced = "\"quoted\" \\ \n \x01 \xef\xbf\xbd \xe2\x82\xac";
+  EXPECT_EQ(read["candidates"][0]["note"], replaced);
+  EXPECT_EQ(read["candidates"][0]["why"], replaced);
+  EXPECT_EQ(read["links"][0]["kind"], replaced + std::string(1000, 'x'));
 }
 
 TEST(Cost, CountsTheBytesThatThePlansSend) {
