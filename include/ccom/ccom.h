@@ -186,9 +186,10 @@ typedef enum {
 } ccomLogLevel_t;
 /* A function for ccomSetLogCallback; user: what was passed there. */
 typedef void (*ccomLogFn)(ccomLogLevel_t level, const char* message, void* user);
-/* Receives every log line, in order, one at a time, from a thread of ccom's; it may block and call ccom. Whoever logs
- * waits 10 ms at most; lines beyond 128 that wait are dropped and counted. Returns when the function before, if there
- * was one, has got all its lines and will not be called again. fn NULL restores the default (stderr, CCOM_LOG). */
+/* Receives every log line, in order, one at a time, from a thread of ccom's; it may block and call ccom: no call and no
+ * heartbeat waits for it, but for up to 10 ms a call that fails and ccomCommDestroy. Lines beyond 128 that wait are
+ * dropped and counted. Returns when the function before, if there was one, has got all its lines and will not be called
+ * again. fn NULL restores the default (stderr, CCOM_LOG and CCOM_LOG_FORMAT). */
 CCOM_API ccomResult_t ccomSetLogCallback(ccomLogFn fn, void* user);
 
 /* One variable of ccomParamList. */

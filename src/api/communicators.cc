@@ -10,6 +10,7 @@
 #include "api/handles.h"
 #include "api/structs.h"
 #include "base/fork.h"
+#include "base/log_writer.h"
 #include "base/options.h"
 #include "bootstrap/job_secret.h"
 #include "bootstrap/launch.h"
@@ -173,6 +174,7 @@ ccomResult_t ccomCommDestroy(ccomComm_t comm) {
           .with_cure("destroy it in another thread, after the callback has returned");
     }
     delete comm;
+    flush_log();  // processes of Python's multiprocessing end without destructors
     return {};
   });
 }

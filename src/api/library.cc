@@ -13,6 +13,7 @@
 #include "api/structs.h"
 #include "base/fork.h"
 #include "base/log.h"
+#include "base/log_writer.h"
 #include "base/options.h"
 #include "base/per_thread.h"
 #include "base/version.h"
@@ -121,7 +122,9 @@ Status last_error() {
   return mine != nullptr ? mine->status : out_of_memory();
 }
 
+// Who gets an error may end the process at once.
 ccomResult_t remember(const Status& status) noexcept {
+  flush_log();
   if (LastError* const mine = last_errors.get()) mine->status = status;
   return static_cast<ccomResult_t>(status.code());
 }

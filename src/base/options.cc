@@ -45,8 +45,12 @@ constexpr std::array kTable = {
                "Ranks per host, for launchers that only number hosts (Kubernetes, Kubeflow Trainer, SageMaker); "
                "1 if unset."},
     OptionInfo{"CCOM_LOCAL_RANK", "", "Local rank of this process on its host, from 0; see CCOM_LOCAL_NRANKS."},
-    OptionInfo{"CCOM_LOG", "warn",
-               "Level of lines written to stderr without a log callback: error, warn, info or debug."},
+    OptionInfo{
+        "CCOM_LOG", "warn",
+        "Level of lines written to stderr without a log callback: error, warn, info or debug; after commas those of "
+        "rooms of the library (docs/observing.md): warn,bootstrap=debug,tcp=info."},
+    OptionInfo{"CCOM_LOG_FORMAT", "text",
+               "Form of these lines: text, or json: each is a JSON object (docs/observing.md)."},
     OptionInfo{"CCOM_MAX_MEMORY", "268435456",
                "Bytes that the rings, and that the scratch, of a communicator and rank may take; messages up to a "
                "quarter more, staging an eighth. Sockets and libfabric have their own."},

@@ -7,15 +7,15 @@
 #include <cstring>
 #include <new>
 
-#include "base/log_writer.h"
+#include "base/log.h"
 
 namespace ccom {
 
 void assertion_failed(const char* expression, const char* file, int line) {
   char text[1024];
-  std::snprintf(text, sizeof text, "ccom: %s:%d: assertion failed: %s\nccom: this is a bug in ccom; please report it\n",
-                file, line, expression);
-  post_last_words(text);
+  std::snprintf(text, sizeof text, "%s:%d: assertion failed: %s: this is a bug in ccom; please report it", file, line,
+                expression);
+  log_last_words({LogLevel::Error, file}, text);
   std::abort();
 }
 

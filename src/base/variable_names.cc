@@ -8,7 +8,7 @@
 #include <cctype>
 #include <mutex>
 
-#include "base/log_writer.h"
+#include "base/log.h"
 #include "base/options.h"
 #include "base/text.h"
 
@@ -73,8 +73,7 @@ void warn_of_unknown_variables() {
       const std::string_view text(*entry);
       if (text.starts_with(kPrefix)) names.emplace_back(text.substr(0, text.find('=')));
     }
-    for (const std::string& sentence : unknown_variables(names))
-      post_log_line(LogLevel::Warn, LogLevel::Warn, sentence.c_str());
+    for (const std::string& sentence : unknown_variables(names)) log_always(LogLevel::Warn, sentence);
   });
 }
 

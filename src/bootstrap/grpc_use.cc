@@ -85,6 +85,7 @@ Status check_grpc_after_fork() {
 }
 
 GrpcUse::GrpcUse() {
+  take_number_of_stderr();
   uint64_t none = 0;
   (void)first_user.compare_exchange_strong(none, uint64_t{fork_generation()} + 1);
   const Lock lock(users().mutex);

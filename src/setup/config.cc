@@ -30,8 +30,9 @@ std::string name_of_wire(UnitType type) { return type == UnitType::Call ? "off" 
 
 Result<CommConfig> CommConfig::from_environment() {
   constexpr int64_t kMostMs = Deadline::kMostMs;
+  take_number_of_stderr();
   warn_of_unknown_variables();
-  CCOM_TRY(check_log_level());
+  CCOM_TRY(check_log_settings());
   CommConfig config;
   CCOM_TRY_ASSIGN(config.timeout_ms, integer_option("CCOM_TIMEOUT_MS", 1, kMostMs));
   CCOM_TRY_ASSIGN(config.init_timeout_ms, integer_option("CCOM_INIT_TIMEOUT_MS", 1, kMostMs));

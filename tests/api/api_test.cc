@@ -122,7 +122,8 @@ TEST(Arguments, AWrongLogLevelIsRefusedAtTheStart) {
   ccomComm_t comm = nullptr;
   EXPECT_EQ(ccomCommInitAll(&comm, 1, nullptr), ccomConfigError);
   ::unsetenv("CCOM_LOG");
-  EXPECT_NE(last_error().find("CCOM_LOG=debg: there are error, warn, info and debug"), std::string::npos)
+  EXPECT_NE(last_error().find("CCOM_LOG=debg: there is no level 'debg': there are error, warn, info and debug"),
+            std::string::npos)
       << last_error();
 }
 

@@ -5,8 +5,10 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdlib>
 
+#include "base/log_writer.h"
 #include "base/options.h"
 #include "base/text.h"
 
@@ -55,6 +57,7 @@ TEST(VariableNames, AreToldOnceWhateverTheLogLevelIs) {
   testing::internal::CaptureStderr();
   warn_of_unknown_variables();
   warn_of_unknown_variables();
+  flush_log(std::chrono::milliseconds(20000));
   const std::string said = testing::internal::GetCapturedStderr();
   const size_t first = said.find("did you mean CCOM_TRANSPORT?");
   EXPECT_NE(first, std::string::npos) << said;
