@@ -52,6 +52,7 @@ Result<std::unique_ptr<Communicator>> Communicator::start(Agreement agreement, C
                                                           const Communicator* parent, Rendezvous& rendezvous,
                                                           Deadline deadline) {
   const Membership& membership = agreement.membership;
+  const LogContext context(membership.rank, membership.communicator);
   std::unique_ptr<Communicator> self(new Communicator(membership, std::move(config), std::move(agreement.topology)));
   self->shared_choices_ = parent == nullptr ? std::make_shared<SharedChoices>() : parent->shared_choices_;
   self->plans_ = std::move(agreement.plans);
@@ -88,10 +89,7 @@ Result<std::unique_ptr<Communicator>> Communicator::start(Agreement agreement, C
   if (opened.is_ok()) opened = self->open_messages(policy);
   CCOM_TRY(exchange_status(rendezvous, CommSetup::kLastExchange, opened, deadline));
   self->links_->monitor().on_failure([woken = self.get()] { woken->wake_waiters(); });
-  log(membership.rank == 0 ? LogLevel::Info : LogLevel::Debug,
-      "ccom %s: rank %d of a communicator of %d on %zu host(s), transports %s, topology %s", kVersion, membership.rank,
-      membership.nranks, self->topology_.hosts.size(), self->transport_names().c_str(),
-      self->config_.topology.empty() ? "host" : self->config_.topology.c_str());
+  self->log_start();
   return self;
 }
 

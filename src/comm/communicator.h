@@ -211,6 +211,7 @@ class Communicator final : public CallNames {
   LearnedWays ways_to_save() const noexcept;
   void save(const LearnedWays& found) const noexcept;
   bool saves_ways() const;
+  void log_start() const;
   void depart(const LearnedWays& found);
   Status open_host(const WaitPolicy& policy);
   Status open_programs();

@@ -70,6 +70,7 @@ Status Communicator::finalize() {
 // Ranks of this host that sleep because they wait for this one learn at once that they wait in vain.
 void Communicator::depart(const LearnedWays& found) {
   if (links_ == nullptr) return;
+  const LogContext context(membership_.rank, membership_.communicator);
   links_->monitor().depart();
   if (host_ != nullptr) host_->wake();
   if (!found.kinds.empty()) save(found);  // nobody waits for it

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "base/version.h"
 #include "bootstrap/grpc_client.h"
 #include "comm/communicator.h"
 #include "comm/learning.h"
@@ -24,6 +25,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const Membership& joi
 Result<std::unique_ptr<Communicator>> Communicator::join(const UniqueId& id, int nranks, Rank rank,
                                                          const CommConfig& config, Deadline deadline,
                                                          Interrupted given_up) {
+  const LogContext context(rank, 0);
   CCOM_TRY_ASSIGN(const std::unique_ptr<Rendezvous> rendezvous,
                   connect_rendezvous(id, nranks, rank, deadline, std::move(given_up)));
   return create({rank, nranks, id.communicator, id.secret}, config, *rendezvous, deadline);
@@ -93,6 +95,20 @@ Status Communicator::open_messages(const WaitPolicy& policy) {
   messages_ = std::make_shared<Messages>(*std::move(routes), links_->monitor(), policy,
                                          [this](Status status) { return finish("message", std::move(status)); });
   return messages_->open();
+}
+
+// Whoever makes many parts at once gets a line or two a second of them.
+void Communicator::log_start() const {
+  const LogLevel level = membership_.rank == 0 ? LogLevel::Info : LogLevel::Debug;
+  const std::string transports = transport_names();
+  const char* const topology = config_.topology.empty() ? "host" : config_.topology.c_str();
+  if (membership_.parents.empty()) {
+    log(level, "ccom %s: rank %d of a communicator of %d on %zu host(s), transports %s, topology %s", kVersion,
+        membership_.rank, membership_.nranks, topology_.hosts.size(), transports.c_str(), topology);
+  } else {
+    log_rarely(LogTopic::PartStarted, level, "rank %d of a part of %d on %zu host(s), transports %s", membership_.rank,
+               membership_.nranks, topology_.hosts.size(), transports.c_str());
+  }
 }
 
 }  // namespace ccom

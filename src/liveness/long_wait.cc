@@ -48,6 +48,7 @@ void LongWait::react(const std::vector<Rank>& ranks, bool collective) {
 void LongWait::warn(Clock::time_point now, const std::vector<Rank>& ranks, bool collective) {
   const std::vector<Rank> stragglers = collective ? monitor_.find_stragglers() : std::vector<Rank>();
   next_warning_ = now + (now - since_);
+  const LogContext context(self_, monitor_.communicator());
   const std::string call = short_text_of(monitor_.last_call());
   const double seconds = std::chrono::duration<double>(now - since_).count();
   if (!stragglers.empty()) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "liveness/monitor.h"
 
+#include "base/log.h"
 #include "liveness/control_join.h"
 #include "liveness/host_consensus.h"
 #include "liveness/monitor_config.h"
@@ -18,6 +19,7 @@ MonitorImpl::MonitorImpl(MonitorConfig config, Board board, std::shared_ptr<Live
       losses_(board, config_, thread_->process(), [this] { wake(); }),
       departures_(board, config_.hosts, config_.host_index, config_.rank),
       stragglers_(board, host().ranks, slot_) {
+  communicator_ = config_.communicator;
   abort_word_ = &board_.abort_word();
   calls_ = &board_.slot(slot_).calls;
 }
@@ -141,6 +143,7 @@ Status MonitorImpl::check() {
 }
 
 Status MonitorImpl::look() {
+  const LogContext context(config_.rank, config_.communicator);
   if (thread_->in_forked_child()) return forked_error();
   if (const auto lost = failed() ? std::nullopt : losses_.check(monotonic_ns())) publish(*lost);
   if (const auto missing = departures_.find_missing(last_call()); missing && !failed()) publish(*missing);

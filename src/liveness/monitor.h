@@ -122,7 +122,10 @@ class Monitor {
   // `listener` is called on the liveness thread soon after this rank's board has an error; it must not block.
   virtual void on_failure(std::function<void()> listener) = 0;
 
+  uint64_t communicator() const { return communicator_; }
+
  protected:
+  uint64_t communicator_ = 0;
   const std::atomic<uint32_t>* abort_word_ = nullptr;
   CallRecord* calls_ = nullptr;
 };

@@ -3,6 +3,7 @@
 // What a Monitor does on the liveness thread.
 #include <algorithm>
 
+#include "base/log.h"
 #include "liveness/monitor_config.h"
 #include "liveness/monitor_impl.h"
 
@@ -47,6 +48,7 @@ bool MonitorImpl::has_work() const {
 
 int64_t MonitorImpl::poll(int64_t now_ns) {
   has_news_.store(false, std::memory_order_relaxed);
+  const LogContext context(config_.rank, config_.communicator);
   int64_t next_ns = INT64_MAX;
   if (shares_board()) {
     if (now_ns >= next_beat_ns_) {

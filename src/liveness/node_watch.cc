@@ -74,8 +74,8 @@ bool NodeWatch::is_silent(int index, int64_t now_ns, bool fresh) {
   if (silence_ns <= config_.dead_ns / 6) return false;
   if (!seen.suspected) {
     seen.suspected = true;
-    log(LogLevel::Warn, "rank %d on host %s has sent no heartbeat for %.2f s",
-        config_.ranks[static_cast<size_t>(index)], config_.host.c_str(), static_cast<double>(silence_ns) * 1e-9);
+    log_rarely(LogTopic::Silence, LogLevel::Warn, "rank %d on host %s has sent no heartbeat for %.2f s",
+               config_.ranks[static_cast<size_t>(index)], config_.host.c_str(), static_cast<double>(silence_ns) * 1e-9);
   }
   const bool is_over = now_ns - seen.alive_ns >= config_.dead_ns;
   if (!is_over && now_ns - seen.looked_ns < config_.dead_ns / 12) return false;
@@ -91,8 +91,8 @@ bool NodeWatch::is_starved(int index, int64_t silence_ns) {
   if (config_.state_of(board_.slot(index)) != ThreadState::Runnable) return false;
   bool& spared = beats_[static_cast<size_t>(index)].spared;
   if (silence_ns >= config_.dead_ns && !std::exchange(spared, true)) {
-    log(LogLevel::Warn, "rank %d on host %s gets no core, or hardly, and counts as alive",
-        config_.ranks[static_cast<size_t>(index)], config_.host.c_str());
+    log_rarely(LogTopic::Starvation, LogLevel::Warn, "rank %d on host %s gets no core, or hardly, and counts as alive",
+               config_.ranks[static_cast<size_t>(index)], config_.host.c_str());
   }
   return true;
 }

@@ -8,9 +8,14 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstdlib>
 #include <latch>
 #include <memory>
+#include <string>
 #include <thread>
+#include <vector>
+
+#include "base/log.h"
 
 namespace ccom {
 namespace {
@@ -40,6 +45,15 @@ class NodeWatchTest : public ::testing::Test {
     });
     taken.wait();
   }
+  NodeWatch::Config config() {
+    return {
+        .host = "here",
+        .ranks = {10, 11, 12},
+        .own_slot = 0,
+        .process = 1,
+        .dead_ns = 100 * kMs,
+        .state_of = [this](const BoardSlot& slot) { return states_[static_cast<size_t>(&slot - &board_.slot(0))]; }};
+  }
   void beat(int slot) { board_.slot(slot).beats.fetch_add(1); }
   std::vector<int> blamed(int64_t ms) {
     const auto found = watch_.find_failures(kStart + ms * kMs);
@@ -52,14 +66,7 @@ class NodeWatchTest : public ::testing::Test {
   std::vector<Line> memory_{Board::bytes(3) / 64 + 1};
   Board board_;
   std::array<ThreadState, 3> states_{ThreadState::Waiting, ThreadState::Waiting, ThreadState::Waiting};
-  NodeWatch watch_{
-      board_,
-      {.host = "here",
-       .ranks = {10, 11, 12},
-       .own_slot = 0,
-       .process = 1,
-       .dead_ns = 100 * kMs,
-       .state_of = [this](const BoardSlot& slot) { return states_[static_cast<size_t>(&slot - &board_.slot(0))]; }}};
+  NodeWatch watch_{board_, config()};
   std::latch end_{1};
   std::vector<std::thread> threads_;
 };
@@ -82,6 +89,31 @@ TEST_F(NodeWatchTest, BlamesNobodyWhoGetsNoCore) {
   states_[1] = ThreadState::Waiting;  // stopped: it was seen alive at 935 or later
   for (int ms = 950; ms < 1035; ms += 5) EXPECT_THAT(blamed(ms), ElementsAre()) << ms;
   EXPECT_THAT(blamed(1050), ElementsAre(11));
+}
+
+// Each part of a communicator has a watch of its own.
+TEST_F(NodeWatchTest, SaysOfManyPartsOnceThatARankGetsNoCore) {
+  arrive(1, 2);
+  states_[1] = ThreadState::Runnable;
+  std::vector<std::string> lines;
+  set_log_function([](LogLevel, const char* message,
+                      void* user) { static_cast<std::vector<std::string>*>(user)->emplace_back(message); },
+                   &lines);
+  for (int part = 0; part < 200; ++part) {
+    NodeWatch watch(board_, config());
+    for (int ms = 0; ms < 300; ms += 5) EXPECT_FALSE(watch.find_failures(kStart + ms * kMs));
+  }
+  set_log_function(nullptr, nullptr);
+  EXPECT_LT(lines.size(), 40U) << "two a second of each kind";
+  int silences = 0;
+  int starvations = 0;
+  for (const std::string& line : lines) {
+    const size_t count = line.find(" (and ");
+    (line.find("gets no core") != std::string::npos ? starvations : silences) +=
+        1 + (count == std::string::npos ? 0 : std::atoi(line.c_str() + count + 6));
+  }
+  EXPECT_EQ(silences, 200);
+  EXPECT_EQ(starvations, 200);
 }
 
 TEST_F(NodeWatchTest, BlamesWhoeverGivesNoBeatsWhereTheKernelDoesNotTell) {
