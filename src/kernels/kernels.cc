@@ -30,6 +30,7 @@ namespace ccom {
 HWY_EXPORT(find_kernel);
 HWY_EXPORT(find_stochastic_kernel);
 HWY_EXPORT(find_converter);
+HWY_EXPORT(find_random_converter);
 HWY_EXPORT(target_name);
 
 namespace {
@@ -198,6 +199,21 @@ void convert(DataType from, DataType to, const std::byte* input, std::byte* outp
   const auto converter = HWY_DYNAMIC_DISPATCH(find_converter)(from, to);
   CCOM_ASSERT(converter != nullptr);
   converter(input, output, values);
+}
+
+// One call for each 2^32 elements of the whole vector, as Reducer::call_stochastic().
+void convert_at_random(DataType to, const std::byte* input, std::byte* output, size_t values, RandomPlace place) {
+  const auto converter = HWY_DYNAMIC_DISPATCH(find_random_converter)(to);
+  CCOM_ASSERT(converter != nullptr);
+  while (values > 0) {
+    const auto first = static_cast<uint32_t>(place.first_element);
+    const size_t now = std::min<uint64_t>((uint64_t{1} << 32) - first, values);
+    converter(input, output, now, random_key(place.seed, static_cast<uint32_t>(place.first_element >> 32)), first);
+    input += now * sizeof(float);
+    output += now * size_of(to);
+    values -= now;
+    place.first_element += now;
+  }
 }
 
 constexpr size_t kAtATime = 4 * kBlockValues;  // numbers whose loss is found in the first-level cache

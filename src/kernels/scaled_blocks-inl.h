@@ -13,6 +13,7 @@
 #include "kernels/kernel.h"
 #include "kernels/narrow_lanes-inl.h"
 #include "kernels/scaled_blocks.h"
+#include "kernels/stochastic_lanes-inl.h"
 
 #include "hwy/highway.h"
 
@@ -166,8 +167,9 @@ struct Narrows : BlockLanes {
       return widen_lanes<kFormat>(code);
     }
   }
-  static HWY_INLINE void store(V value, std::byte* memory) {
-    hn::StoreU(hn::DemoteTo(Packed<Code>(), hn::BitCast(DInt(), code_of(value))), Packed<Code>(), as<Code>(memory));
+  static HWY_INLINE void store(V value, std::byte* memory) { store_codes(code_of(value), memory); }
+  static HWY_INLINE void store_codes(hn::Vec<DBits> codes, std::byte* memory) {
+    hn::StoreU(hn::DemoteTo(Packed<Code>(), hn::BitCast(DInt(), codes)), Packed<Code>(), as<Code>(memory));
   }
 
  private:
@@ -224,6 +226,49 @@ void convert_values(const std::byte* input, std::byte* output, size_t count) {
   std::fill(values + count, values + kBlockValues, 0.0f);
   To::store(values, few);
   std::memcpy(output, few, To::bytes(count));
+}
+
+// random_for_element() and random_for_bfloat16(), lane by lane.
+template <const NarrowFormat& kFormat>
+HWY_INLINE hn::Vec<BlockLanes::DBits> random_for_lanes(RandomKey key, hn::Vec<BlockLanes::DBits> index) {
+  if constexpr (kFormat.bias != 127) {
+    return random_lanes(key, index);
+  } else {
+    const BlockLanes::DBits d;
+    const auto pair = random_lanes(key, hn::ShiftRight<1>(index));
+    const auto is_even = hn::Eq(hn::And(index, hn::Set(d, 1u)), hn::Zero(d));
+    return hn::Not(hn::IfThenElse(is_even, hn::ShiftLeft<16>(pair), pair));
+  }
+}
+
+template <const NarrowFormat& kFormat>
+void round_at_random(const std::byte* input, std::byte* output, size_t count, RandomKey key, uint32_t first) {
+  using To = Narrows<kFormat>;
+  constexpr size_t kLanes = BlockLanes::kLanes, kInput = kLanes * sizeof(float), kOutput = kLanes * To::kBytes;
+  const BlockLanes::DBits d;
+  auto index = hn::Add(hn::Iota(d, 0), hn::Set(d, first));
+  const auto round = [&](const std::byte* from, std::byte* to) HWY_ATTR {
+    To::store_codes(narrow_stochastic_lanes<kFormat>(Floats::load(from), random_for_lanes<kFormat>(key, index)), to);
+    index = hn::Add(index, hn::Set(d, static_cast<uint32_t>(kLanes)));
+  };
+  for (; count >= kLanes; count -= kLanes, input += kInput, output += kOutput) round(input, output);
+  if (count == 0) return;
+  std::byte few[kInput] = {}, rounded[kOutput];
+  std::memcpy(few, input, count * sizeof(float));
+  round(few, rounded);
+  std::memcpy(output, rounded, count * To::kBytes);
+}
+
+using RandomConverter = void (*)(const std::byte*, std::byte*, size_t, RandomKey, uint32_t);
+
+RandomConverter find_random_converter(DataType to) {
+  switch (to) {
+    case DataType::Bfloat16: return &round_at_random<kBfloat16>;
+    case DataType::Float16: return &round_at_random<kFloat16>;
+    case DataType::Float8e4m3: return &round_at_random<kFloat8e4m3>;
+    case DataType::Float8e5m2: return &round_at_random<kFloat8e5m2>;
+    default: return nullptr;
+  }
 }
 
 using Converter = void (*)(const std::byte*, std::byte*, size_t);

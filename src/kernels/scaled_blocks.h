@@ -41,6 +41,13 @@ bool can_convert(DataType from, DataType to);
 // overlap. Numbers beyond the end of the last block are written as zeros, and not looked at.
 void convert(DataType from, DataType to, const std::byte* input, std::byte* output, size_t values);
 
+// Float32 to a narrow float with stochastic rounding: an element has the random bits that it would have in a Reducer of
+// that type (Rounding::Stochastic). first_element: the index of value 0 in the whole vector.
+struct RandomPlace {
+  uint64_t seed = 0, first_element = 0;
+};
+void convert_at_random(DataType to, const std::byte* input, std::byte* output, size_t values, RandomPlace place);
+
 // What blocks of `type` have lost of the float32 `values` that they were made of: loss[i] = values[i] - decoded[i],
 // rounded to float32; 0 where that is not finite. Any alignment; no overlap.
 void write_loss(DataType type, const std::byte* values, const std::byte* blocks, std::byte* loss, size_t count);

@@ -47,7 +47,9 @@ HWY_INLINE hn::Vec<hn::ScalableTag<uint32_t>> narrow_stochastic_lanes(hn::Vec<hn
   const auto magnitude = hn::And(bits, constant(0x7fffffff));
   const auto sign = hn::ShiftLeft<kFormat.bits() - 1>(hn::ShiftRight<31>(bits));
 
-  const auto is_normal = above(magnitude, kFormat.min_normal_as_float() - 1);
+  // Numbers of bfloat16 are like normal ones to it: they have float's exponents, and its subnormals.
+  constexpr uint32_t kNotNormal = kFormat.bias == 127 ? ~0u : kFormat.min_normal_as_float() - 1;
+  const auto is_normal = above(magnitude, kNotNormal);
   const auto mantissa = hn::Or(hn::And(magnitude, constant(0x7fffff)), constant(0x800000));
   const auto offset = hn::Sub(magnitude, constant(kFormat.exponent_offset()));
   constexpr uint32_t kShift = kFormat.mantissa_shift();

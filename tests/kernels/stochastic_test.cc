@@ -5,6 +5,7 @@
 #include "kernels/formats.h"
 #include "kernels/kernels.h"
 #include "kernels/random.h"
+#include "kernels/scaled_blocks.h"
 
 #include "reference.h"
 #include "workload.h"
@@ -180,6 +181,39 @@ TEST(Stochastic, GivesTheSameBitsHoweverTheVectorIsCut) {
       done += count;
     }
     ASSERT_EQ(pieces, whole) << describe(reduction);
+  }
+}
+
+// A float32 sum that is narrowed has the bits that the same sum has where it is formed: of one input, an average by 1.
+TEST(Stochastic, ConvertsFloatsWithTheBitsOfTheirElements) {
+  constexpr size_t kCount = 777;
+  constexpr uint64_t kSeed = 0x123456789abcdef;
+  std::vector<float> values(kCount);
+  std::mt19937 random(127);
+  for (size_t i = 0; i < kCount; ++i) {
+    const uint32_t bits = i % 3 == 0 ? static_cast<uint32_t>(random()) : (random() % 0x06000000) + 0x3d000000;
+    std::memcpy(&values[i], &bits, sizeof bits);
+  }
+  for (const float special :
+       {0.0F, -0.0F, 1e-41F, std::numeric_limits<float>::infinity(), 3.4e38F, std::numeric_limits<float>::quiet_NaN()})
+    values[random() % kCount] = special;
+  for (const DataType type : kNarrowFloats) {
+    const size_t size = size_of(type);
+    for (const uint64_t first : {uint64_t{0}, uint64_t{77}, (uint64_t{5} << 32) - 300}) {
+      for_each_target([&] {
+        for (const size_t count : {1, 2, 3, 15, 64, 131, 299, 777}) {
+          std::vector<std::byte> codes(count * size + 1, std::byte{0x55});
+          convert_at_random(type, reinterpret_cast<const std::byte*>(values.data()), codes.data(), count,
+                            {kSeed, first});
+          for (size_t i = 0; i < count; ++i) {
+            ASSERT_EQ(code_at(type, codes, i), expected_code(type, values[i], kSeed, first + i))
+                << name_of(type) << ", " << values[i] << " at " << i << " of " << count << ", " << kernel_target();
+          }
+          ASSERT_EQ(codes.back(), std::byte{0x55}) << name_of(type) << ", count " << count;
+        }
+      });
+      if (HasFatalFailure()) return;
+    }
   }
 }
 
