@@ -243,18 +243,23 @@ typedef struct {
   int64_t maxMemory;     /* bytes, see CCOM_MAX_MEMORY; default 268435456 */
   /* "nearest", "once" or "stochastic" (CCOM_ROUNDING): how sums, products and averages of the 16- and 8-bit floating
    * types are rounded to their type. Contributions are added in float. Nearest, the default: to the nearest value, ties
-   * to even, once inside a host and at most ceil(log2(hosts)) times more between hosts. Once: the same, once, wherever
-   * the ranks are, so that the result is the value nearest to the float sum. Stochastic: once too, but up or down at
-   * random, up with the probability of the dropped fraction, so that the expectation is the exact value and small
-   * gradients are not lost. Values that need no rounding are unchanged; other types, other operators, and the products
-   * of a premultiplied sum, which are rounded before they are added, are not affected.
+   * to even, once inside a host and at most ceil(log2(hosts)) times more between hosts. Once: the same, exactly once,
+   * wherever the ranks are, so that the result is the value nearest to the float sum. In which order float adds depends
+   * on the communicator's shape, the size of the call and the algorithm, as with nearest, and so may the last bits of
+   * the float sum; on nothing with determinism "full". Stochastic: once too, but up or down at random, up with the
+   * probability of the dropped fraction, so that the expectation is the float sum and small gradients are not lost.
+   * Values that need no rounding are unchanged; other types, other operators, and the products of a premultiplied sum,
+   * which are rounded before they are added, are not affected.
    *
    * The random bits are a function of roundingSeed (CCOM_ROUNDING_SEED, 0 or more), of the number of the collective
-   * call on this communicator, and of the element's index: results are bitwise equal on all ranks and in every run with
-   * the same seed and sequence of calls, but repeating a call rounds differently.
+   * call on this communicator, and of the element's index in the whole vector, wherever the ranks are: results are
+   * bitwise equal on all ranks, and in every run on the same communicator shape with the same seed and sequence of
+   * calls, but repeating a call rounds differently.
    *
-   * Once and stochastic cost nothing where ranks share memory on one host; between hosts contributions cross unsummed,
-   * as with determinism "full". Algorithms that round more often, named in `algorithm`, are ccomNotSupported at the
+   * Once and stochastic cost nothing where ranks share memory on one host. Between hosts of g ranks contributions cross
+   * unsummed, (g+1)/2 times the bytes of an allreduce with nearest, or sums of hosts cross as float32, 2 times the
+   * bytes for 16-bit types and 4 times for 8-bit ones: whichever is expected to take less time. With determinism "full"
+   * only the first is possible. Algorithms that round more often, named in `algorithm`, are ccomNotSupported at the
    * call, and such programs of CCOM_PLAN ccomConfigError. */
   const char* rounding;
   int64_t roundingSeed; /* default 0 */

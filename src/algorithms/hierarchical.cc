@@ -49,17 +49,7 @@ class VectorAuthor final : public ProgramAuthor {
       const BlockAt target = at_root ? out(slice, slice) : slot(slice, 1);
       return {list({slot(slice, 0)}), host == root_host_ ? list({target}) : nothing_};
     });
-    if (owners_ == 1) return;  // the root's own
-    inside(
-        Collective::Gather, shape_.spread_inside, false, [&](size_t host) { return host == root_host_; },
-        [&](size_t host, size_t local) -> Lists {
-          const bool at_root = is_root(host, local);
-          const auto own = static_cast<uint32_t>(local);
-          List gets = for_slices([](uint32_t s) { return out(s, s); });
-          if (owns(host, local)) std::erase(gets, out(own, own));
-          return {owns(host, local) && !at_root ? list({slot(own, 1)}) : nothing_,
-                  at_root ? list(std::move(gets)) : nothing_};
-        });
+    gather_at_root(1);
   }
 
   void write_broadcast() {
@@ -98,11 +88,8 @@ class VectorAuthor final : public ProgramAuthor {
 
 Program hierarchical_program(Collective collective, Rank root, const HierarchicalShape& shape) {
   CCOM_ASSERT(serves_hosts(collective, shape.hosts, shape.owners));
-  if (is_block(shape.wire)) {
-    CCOM_ASSERT(collective == Collective::AllReduce);
-    return hierarchical_narrow_program(shape);
-  }
   const bool is_vector = !is_per_rank(collective) || collective == Collective::Barrier;
+  if (is_vector && shape.wire != UnitType::Call) return hierarchical_typed_program(collective, root, shape);
   return is_vector ? VectorAuthor(collective, root, shape).write() : hierarchical_unit_program(collective, root, shape);
 }
 

@@ -41,9 +41,10 @@ struct HierarchicalShape {
   size_t tile_bytes = 0;
   int lanes = 1;
   bool sums_at_once = false;  // it is for hierarchical_direct_program()
-  // AllReduce: the blocks as which sums cross hosts (hierarchical_narrow.cc). Call: they cross as they are.
+  // As what sums cross hosts (hierarchical_typed.cc): AllReduce as blocks; AllReduce, Reduce and ReduceScatter of
+  // narrow floats as Float32, rounded at the end. Call: as they are.
   UnitType wire = UnitType::Call;
-  bool widens = false;  // then: inputs are narrow, hosts' sums float32
+  bool widens = false;  // then: inputs are narrow, hosts' sums float32; always, if they cross as Float32
 };
 
 // Every collective but SendReceive; AllToAll needs hosts of equally many ranks (serves_hosts). Which algorithms across

@@ -143,6 +143,21 @@ class ProgramAuthor {
            });
   }
 
+  // Slices from slot `held` of the owners of the root's host to the root's output, which has its own already.
+  void gather_at_root(uint32_t held) {
+    if (owners_ == 1) return;  // the root's own
+    inside(
+        Collective::Gather, shape_.spread_inside, false, [&](size_t host) { return host == root_host_; },
+        [&](size_t host, size_t local) -> Lists {
+          const bool at_root = is_root(host, local);
+          const auto own = static_cast<uint32_t>(local);
+          List gets = for_slices([](uint32_t s) { return out(s, s); });
+          if (owns(host, local)) std::erase(gets, out(own, own));
+          return {owns(host, local) && !at_root ? list({slot(own, held)}) : nothing_,
+                  at_root ? list(std::move(gets)) : nothing_};
+        });
+  }
+
   // From the owners' outputs, which hold what they carry for all hosts, to all others'.
   void share_outputs() {
     inside(Collective::AllGather, shape_.spread_inside, false, everywhere, [&](size_t, size_t local) -> Lists {
@@ -156,6 +171,36 @@ class ProgramAuthor {
     });
   }
 
+  // ---- Other types than the call's ----------------------------------------------------------------------------------
+
+  void set_type_since(size_t first, UnitType type) {
+    for (size_t i = first; i < program_.stages.size(); ++i)
+      program_.stages[i].gives_type = program_.stages[i].gets_type = type;
+  }
+
+  // Every rank's `own` blocks as float32, in the first slots.
+  void widen(const List& own) {
+    Stage& stage = alone(UnitType::Call, UnitType::Float32);
+    List widened;
+    for (const BlockAt& at : own) widened.push_back(slot(at.block, static_cast<uint32_t>(widened.size())));
+    const uint32_t gives = list(own), gets = list(std::move(widened));
+    for (const std::vector<Rank>& host : hosts_) {
+      for (const Rank rank : host) stage.groups.push_back({{rank, gives, gets}});
+    }
+  }
+
+  // By the owners of the hosts that `takes_part` says; lists_of(host, owner) says from where to where.
+  template <typename TakesPart, typename ListsOf>
+  void convert(UnitType from, UnitType to, TakesPart takes_part, ListsOf lists_of) {
+    Stage& stage = alone(from, to);
+    for (size_t host = 0; host < hosts_.size(); ++host) {
+      for (size_t owner = 0; takes_part(host) && owner < owners_; ++owner) {
+        const Lists lists = lists_of(host, owner);
+        stage.groups.push_back({{hosts_[host][owner_at(host, owner)], lists.first, lists.second}});
+      }
+    }
+  }
+
   static bool everywhere(size_t) { return true; }
 
   const HierarchicalShape& shape_;
@@ -164,10 +209,16 @@ class ProgramAuthor {
   size_t root_host_ = 0, root_local_ = 0;
   uint32_t nothing_ = 0;  // the empty list
   Program program_;
+
+ private:
+  Stage& alone(UnitType from, UnitType to) {
+    return program_.stages.emplace_back(
+        Stage{.where = Stage::Where::Host, .collective = Collective::AllGather, .gives_type = from, .gets_type = to});
+  }
 };
 
-// AllReduce whose sums cross hosts as blocks of shape.wire (hierarchical_narrow.cc).
-Program hierarchical_narrow_program(const HierarchicalShape& shape);
+// AllReduce and Reduce whose sums cross hosts as shape.wire (hierarchical_typed.cc): Reduce as Float32 only.
+Program hierarchical_typed_program(Collective collective, Rank root, const HierarchicalShape& shape);
 
 // The collectives whose units belong to ranks: reduce-scatter, allgather, alltoall, gather, scatter
 // (hierarchical_units.cc).

@@ -23,10 +23,10 @@ class UnitAuthor final : public ProgramAuthor {
   }
 
  private:
-  uint32_t all_units(Buffer buffer) {
+  List all_units(Buffer buffer) const {
     List all;
     for (uint32_t unit = 0; unit < static_cast<uint32_t>(program_.nranks); ++unit) all.push_back({unit, buffer, unit});
-    return list(std::move(all));
+    return all;
   }
   // In the slots from `first` on; `skipped` first ones left out.
   static List in_slots(const std::vector<uint32_t>& units, uint32_t first, size_t skipped = 0) {
@@ -37,27 +37,51 @@ class UnitAuthor final : public ProgramAuthor {
     return list;
   }
 
+  // Where sums cross as float32, own units are widened to the first slots, and what an owner gets is converted: to its
+  // output, and for the ranks behind it to the slots of its host's sums, which are free again.
   void write_reduce_scatter() {
-    uint32_t sums = 0;  // slots for a host's sums, before those of what comes back
-    for (size_t owner = 0; owner < owners_; ++owner) {
-      sums = std::max(sums, static_cast<uint32_t>(carried_for_all(owner).size()));
+    const bool widens = shape_.wire != UnitType::Call;
+    CCOM_ASSERT(shape_.wire == UnitType::Call || (shape_.wire == UnitType::Float32 && shape_.widens));
+    const uint32_t first = widens ? static_cast<uint32_t>(program_.nranks) : 0;
+    uint32_t returned = first;  // slots for what comes back, after those of a host's sums
+    for (size_t owner = 0; owner < owners_; ++owner)
+      returned = std::max(returned, first + static_cast<uint32_t>(carried_for_all(owner).size()));
+    const auto most_carried = static_cast<uint32_t>((largest(hosts_) + owners_ - 1) / owners_);
+    program_.scratch_slots = returned + most_carried - (widens ? 0 : 1);
+    List own = all_units(Buffer::Input);
+    if (widens) {
+      widen(own);
+      for (BlockAt& at : own) at.buffer = Buffer::Scratch;
     }
-    program_.scratch_slots = sums + static_cast<uint32_t>((largest(hosts_) + owners_ - 1) / owners_ - 1);
-    const uint32_t all = all_units(Buffer::Input);
+    const uint32_t all = list(std::move(own));
+    const size_t before = program_.stages.size();
     inside(Collective::ReduceScatter, shape_.reduce_inside, true, everywhere, [&](size_t, size_t local) -> Lists {
-      return {all, local < owners_ ? list(in_slots(carried_for_all(local), 0)) : nothing_};
+      return {all, local < owners_ ? list(in_slots(carried_for_all(local), first)) : nothing_};
     });
     across(Collective::ReduceScatter, true, [&](size_t host, size_t owner) -> Lists {
-      List gets = in_slots(carried(host, owner), sums, 1);
-      gets.insert(gets.begin(), out(unit_of(host, owner), 0));
-      return {list(in_slots(carried_for_all(owner), 0)), list(std::move(gets))};
+      const uint32_t gives = list(in_slots(carried_for_all(owner), first));
+      if (widens) return {gives, list(in_slots(carried(host, owner), returned))};
+      return {gives, list(own_and_in_slots(host, owner, returned))};
     });
+    if (widens) {
+      set_type_since(before, UnitType::Float32);
+      convert(UnitType::Float32, UnitType::Call, everywhere, [&](size_t host, size_t owner) -> Lists {
+        return {list(in_slots(carried(host, owner), returned)), list(own_and_in_slots(host, owner, first))};
+      });
+    }
     inside(
         Collective::Scatter, shape_.spread_inside, false, [&](size_t host) { return has_more_ranks(host); },
         [&](size_t host, size_t local) -> Lists {
           if (local >= owners_) return {nothing_, list({out(unit_of(host, local), 0)})};
-          return {list(in_slots(carried(host, local), sums, 1)), nothing_};
+          return {list(in_slots(carried(host, local), widens ? first : returned, 1)), nothing_};
         });
+  }
+
+  // An owner's unit in its output, those that it carries for others in the slots from `first` on.
+  List own_and_in_slots(size_t host, size_t owner, uint32_t first) const {
+    List units = in_slots(carried(host, owner), first, 1);
+    units.insert(units.begin(), out(unit_of(host, owner), 0));
+    return units;
   }
 
   void write_allgather() {

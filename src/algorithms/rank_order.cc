@@ -115,6 +115,7 @@ SumOrder kept_order(const Stage& stage, size_t members) {
 
 }  // namespace
 
+// Sums that cross hosts in another type are asked for no order.
 SumOrder sum_order(const Program& program) {
   if (program.wire() != UnitType::Call) return SumOrder::Any;
   std::vector<RankRun> held = each_its_own(program.nranks);

@@ -25,7 +25,7 @@ bool combines_at_once(const MessageAlgorithm& algorithm, size_t members) {
 // Where the sums are formed, one after another; nothing if it is not known that elements' places do not matter. Those
 // in one block share a scale.
 std::optional<std::vector<Stage::Where>> places_of_sums(const Program& program) {
-  if (program.wire() != UnitType::Call) return {};
+  if (is_block(program.wire())) return {};
   std::vector<Stage::Where> places;
   for (const Stage& stage : program.stages) {
     if (!stage.sums) continue;
@@ -43,7 +43,7 @@ std::optional<std::vector<Stage::Where>> places_of_sums(const Program& program) 
 
 bool sums_alike(const Program& a, const Program& b) {
   const auto places = places_of_sums(a);
-  return places && places == places_of_sums(b);
+  return places && a.wire() == b.wire() && places == places_of_sums(b);
 }
 
 }  // namespace ccom

@@ -42,13 +42,15 @@ Question ProgramCache::question(const ProgramKey& key) const {
   const Settings& settings = choices_->settings();
   const bool has_grouping = sums && depends_on_grouping(key.type, key.op);
   const bool is_narrow = sums && is_narrow_float(key.type) && !is_user(key.op);
+  const bool rounds_once = is_narrow && has_grouping && settings.rounds_once;
   if (has_grouping) order = std::max(order, settings.order);
   return {.collective = key.collective,
           .bytes = bytes == 0 ? 0 : std::bit_ceil(bytes),
           .narrow_float = is_narrow,
           .root = key.root,
           .order = order,
-          .rounds_once = is_narrow && has_grouping && settings.rounds_once,
+          .rounds_once = rounds_once,
+          .narrow_bytes = rounds_once ? size_of(key.type) : Question().narrow_bytes,
           .is_v = is_v,
           .wire = can_be_narrow(key) ? settings.wire : UnitType::Call};
 }

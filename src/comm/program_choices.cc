@@ -18,8 +18,8 @@ bool ProgramChoices::are_for(const Topology& topology, const Settings& settings)
 Result<ProgramChoices::Chosen*> ProgramChoices::get(const Question& question) {
   const Lock lock(mutex_);
   std::unique_ptr<Chosen>& chosen =
-      chosen_[{question.collective, question.narrow_float, question.rounds_once, question.is_v, question.order,
-               question.root, question.bytes, question.wire}];
+      chosen_[{question.collective, question.narrow_float, question.rounds_once, question.narrow_bytes, question.is_v,
+               question.order, question.root, question.bytes, question.wire}];
   if (chosen == nullptr) {
     CCOM_TRY_ASSIGN(Choice made, choose(topology_, settings_, question));
     chosen = std::make_unique<Chosen>(std::move(made));

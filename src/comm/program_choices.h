@@ -37,8 +37,8 @@ class ProgramChoices {
   const Topology topology_;
   const Settings settings_;
   Mutex mutex_;
-  std::map<std::tuple<Collective, bool, bool, bool, SumOrder, Rank, size_t, UnitType>, std::unique_ptr<Chosen>> chosen_
-      CCOM_GUARDED_BY(mutex_);
+  std::map<std::tuple<Collective, bool, bool, size_t, bool, SumOrder, Rank, size_t, UnitType>, std::unique_ptr<Chosen>>
+      chosen_ CCOM_GUARDED_BY(mutex_);
   std::map<int, size_t> small_bytes_ CCOM_GUARDED_BY(mutex_);  // by host
 };
 

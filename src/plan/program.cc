@@ -16,8 +16,9 @@ uint32_t Program::add_list(std::vector<BlockAt> list) {
 }
 
 UnitType Program::wire() const {
-  const auto found = std::ranges::find_if(
-      stages, [](const Stage& stage) { return stage.where == Stage::Where::Across && is_block(stage.gives_type); });
+  const auto found = std::ranges::find_if(stages, [](const Stage& stage) {
+    return stage.where == Stage::Where::Across && stage.gives_type != UnitType::Call;
+  });
   return found == stages.end() ? UnitType::Call : found->gives_type;
 }
 

@@ -10,6 +10,8 @@
 //   any fabric       [All: messages]
 //   narrow between   [Host: reduce-scatter] [Host, alone: encode] [Across: allreduce of scaled blocks]
 //   hosts            [Host, alone: decode] [Host: allgather]
+//   rounded once     [Host, alone: widen] [Host: reduce-scatter] [Across: allreduce of float32]
+//                    [Host, alone: round] [Host: allgather]
 //
 // Types. The user's buffers hold elements of the call's type. A slot of scratch may hold a block of data in another
 // one (UnitType): a member that is alone in its group and gets another type than it gives converts what it copies.
@@ -86,7 +88,7 @@ struct Program {
   const std::vector<BlockAt>& gets(const StageMember& member) const { return lists[member.gets]; }
   bool is_node() const { return stages.size() == 1 && stages[0].where == Stage::Where::Host; }
   bool is_messages() const { return stages.size() == 1 && stages[0].where == Stage::Where::All; }
-  // The blocks in which it sends sums between hosts; Call: it sends them as they are.
+  // As what it sends sums between hosts: blocks or Float32; Call: as they are.
   UnitType wire() const;
   // The list's index; one that is there already is shared.
   uint32_t add_list(std::vector<BlockAt> list);

@@ -28,7 +28,7 @@ Value combine(const Value& a, const Value& b) {
 }
 
 void round_once(Value& sum, size_t inputs) {
-  ++sum.roundings;
+  if (sum.type != UnitType::Float32) ++sum.roundings;
   if (is_block(sum.type)) ++sum.encodings;
   if (inputs > 2) sum.expression ^= mix(inputs);
 }

@@ -31,7 +31,7 @@ struct Value {
   uint64_t sum = 0;         // fingerprint of the contributions
   uint64_t expression = 0;  // hash of the tree of combinations
   uint64_t origin = 0;      // which piece of data it is; pieces with different origins never mix
-  int roundings = 0;        // combinations on the longest path
+  int roundings = 0;        // to the call's type or to blocks, on the longest path
   bool completed = false;
   RankRun ranks{};
   UnitType type = UnitType::Call;  // of the elements that hold it
@@ -46,7 +46,7 @@ Value leaf(uint64_t word, uint64_t origin, Rank rank);
 // the same bits. Without a rounding.
 Value combine(const Value& a, const Value& b);
 // What the combination of `inputs` values in list order becomes once it is stored. A sum of more than two rounds once:
-// other bits than the same sums one by one.
+// other bits than the same sums one by one. What is stored as Float32 counts as not rounded.
 void round_once(Value& sum, size_t inputs);
 // In elements of another type. All but widening to float32 rounds.
 void convert_to(Value& value, UnitType type);

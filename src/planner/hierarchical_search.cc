@@ -30,6 +30,11 @@ const char* forced_across(size_t hosts) {
 // Sums that are rounded to 8 bits are so as rarely as can be: all parts are combined at once.
 const char* narrow_across(size_t hosts) { return hosts == 2 ? kBetweenTwoHosts : "allreduce:two_shot"; }
 
+// As what sums cross hosts in the programs of an owner or several.
+UnitType wire_of(const Question& question) {
+  return question.rounds_once && !question.is_v ? UnitType::Float32 : question.wire;
+}
+
 // All owners' wires together carry what one flow's question asks about.
 Result<MessageAlgorithm> algorithm_across(const Topology& topology, const Question& question, const HostRanks& hosts,
                                           int owners) {
@@ -39,19 +44,26 @@ Result<MessageAlgorithm> algorithm_across(const Topology& topology, const Questi
   across.bytes = question.bytes / static_cast<size_t>(owners);
   if (question.root >= 0) across.root = topology.ranks[static_cast<size_t>(question.root)].host;
   across.wire = UnitType::Call;
+  if (wire_of(question) == UnitType::Float32) {
+    across.bytes = bytes_as(UnitType::Float32, question, across.bytes);
+    across.narrow_float = across.rounds_once = false;
+  }
   const char* const forced = is_block(question.wire) ? narrow_across(hosts.size()) : forced_across(hosts.size());
   CCOM_TRY_ASSIGN(const Choice choice, search(hosts_alone(topology), {.forced = forced}, across, owners));
   return choice.program().stages[0].messages;
 }
 
-// Of every unit, to be tried; 0: in one piece, as far as scratch memory allows.
-std::vector<size_t> tile_lengths(const Question& question, int nranks, size_t owners) {
+// Of every unit, to be tried; 0: in one piece, as far as scratch memory allows. Shares are as long as what crosses of
+// them.
+std::vector<size_t> tile_lengths(const Question& question, int nranks, size_t owners, UnitType wire) {
   if (question.collective == Collective::AllToAll || question.collective == Collective::Barrier) return {0};
   const size_t units = largest_units(question.collective, nranks);
-  const size_t tile = std::clamp(question.bytes / kGoodTiles, owners * kLeastShareBytes, owners * kMostShareBytes);
+  const size_t widening = wire == UnitType::Float32 ? sizeof(float) / question.narrow_bytes : 1;
+  const size_t least = owners * kLeastShareBytes / widening, most = owners * kMostShareBytes / widening;
+  const size_t tile = std::clamp(question.bytes / kGoodTiles, least, most);
   const size_t granules = std::max(tile / units / kTileGranule, size_t{1});
   const bool is_one_tile = question.bytes <= granules * kTileGranule * units;
-  if (is_one_tile || question.bytes > owners * kMostShareBytes) return {granules * kTileGranule};
+  if (is_one_tile || question.bytes > most) return {granules * kTileGranule};
   return {granules * kTileGranule, 0};
 }
 
@@ -69,7 +81,8 @@ Program tiled_program(const Topology& topology, const Question& question, Hierar
 // With the tile that makes it cheapest.
 Program best_program(const Topology& topology, const Question& question, const HierarchicalShape& shape) {
   std::vector<Program> programs;
-  for (const size_t tile : tile_lengths(question, topology.nranks(), static_cast<size_t>(shape.owners))) {
+  const auto owners = static_cast<size_t>(shape.owners);
+  for (const size_t tile : tile_lengths(question, topology.nranks(), owners, shape.wire)) {
     programs.push_back(tiled_program(topology, question, shape, tile));
   }
   if (programs.size() == 1) return std::move(programs[0]);
@@ -115,7 +128,8 @@ int lanes_across(size_t hosts) { return hosts == 2 ? 1 : static_cast<int>(kTiles
 std::vector<Program> hierarchical_programs(const Topology& topology, const Question& question) {
   std::vector<Program> programs;
   const HostRanks hosts = host_ranks(topology);
-  if (!has_two_levels(hosts) && !(hosts.size() > 1 && is_block(question.wire))) return programs;
+  const UnitType wire = wire_of(question);
+  if (!has_two_levels(hosts) && !(hosts.size() > 1 && is_block(wire))) return programs;
   const int smallest = least_ranks(hosts);
   for (const int owners : {smallest, 1}) {
     if (!serves_hosts(question.collective, hosts, owners) || (owners == 1 && smallest == 1 && !programs.empty()))
@@ -127,8 +141,8 @@ std::vector<Program> hierarchical_programs(const Topology& topology, const Quest
                                      .owners = owners,
                                      .across = *across,
                                      .lanes = lanes_across(hosts.size()),
-                                     .wire = question.wire,
-                                     .widens = is_block(question.wire) && question.narrow_float}));
+                                     .wire = wire,
+                                     .widens = wire != UnitType::Call && question.narrow_float}));
   }
   return programs;
 }

@@ -9,6 +9,7 @@
 #include "base/collective.h"
 #include "planner/host_groups.h"
 #include "planner/node_machine.h"
+#include "planner/program_pricing.h"
 #include "planner/programs.h"
 
 namespace ccom {
@@ -153,7 +154,7 @@ NodeChoice node_choice(const Topology& topology, const Question& question, const
       const int host = topology.ranks[static_cast<size_t>(stage.groups[group][0].rank)].host;
       const HostMachine machine(topology, host);
       const RankGroups none;
-      const size_t block_bytes = geometry.block_elements(0, 0);
+      const size_t block_bytes = bytes_as(stage.gives_type, question, geometry.block_elements(0, 0));
       choices.push_back(choice_of({program, stage, group, block_bytes, geometry.tiles(), machine.machine},
                                   is_alike ? domains_of(topology, host) : none,
                                   is_alike ? cache_groups_of(topology, host) : none,

@@ -52,6 +52,7 @@ struct Question {
   Rank root = -1;
   SumOrder order = SumOrder::Any;  // that a reduction needs at least
   bool rounds_once = false;        // and must: programs that round more often are illegal
+  size_t narrow_bytes = 2;         // of an element of a narrow float; 1 only where it rounds once
   bool is_v = false;               // a v-form of allgather or reduce-scatter: units differ in length
   // Of a sum or average of float32 or bfloat16, which narrow_float tells apart: as what it crosses hosts where that
   // serves (crosses_as()).

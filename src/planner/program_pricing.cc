@@ -31,7 +31,7 @@ class Pricer {
       (is_host ? memory_ns : messages_ns) += priced.time_ns;
       price.whole.cost.steps += is_host && program_.stages.size() > 1 ? 0 : priced.steps;
       price.whole.cost.bytes += is_host && program_.stages.size() > 1 ? 0 : priced.memory_bytes + priced.wire_bytes;
-      if (stage.sums) price.whole.roundings += roundings_of(stage);
+      price.whole.roundings += roundings_of(stage);
     }
     const auto further = static_cast<double>(price.tiles - 1);
     price.whole.time_ns = memory_ns + messages_ns + further * std::max(memory_ns, messages_ns);
@@ -41,17 +41,16 @@ class Pricer {
   }
 
  private:
-  double block_bytes() const { return static_cast<double>(geometry_.block_elements(0, 0)); }
-
-  // Blocks with a scale stand for float32 or bfloat16.
-  double block_bytes_as(UnitType type) const {
-    if (!is_block(type)) return block_bytes();
-    const size_t values = geometry_.block_elements(0, 0) / (question_.narrow_float ? 2 : 4);
-    const DataType held = data_type(type, DataType::Float32);
-    return static_cast<double>(elements_for(held, values) * size_of(held));
+  // Of what it gives or gets, if that is more.
+  size_t block_bytes(const Stage& stage) const {
+    const size_t block = geometry_.block_elements(0, 0);
+    return std::max(bytes_as(stage.gives_type, question_, block), bytes_as(stage.gets_type, question_, block));
   }
 
   int roundings_of(const Stage& stage) const {
+    if (stage.gets_type == UnitType::Float32) return 0;
+    if (stage.gives_type != stage.gets_type) return 1;
+    if (!stage.sums) return 0;
     if (stage.where == Stage::Where::Host) return stage.node.staged.scheme == NodeScheme::Domains ? 2 : 1;
     return price_of(stage).roundings;
   }
@@ -60,7 +59,7 @@ class Pricer {
   StagePrice host_stage(const Stage& stage) const {
     StagePrice priced;
     const auto tiles = static_cast<double>(geometry_.tiles());
-    const size_t block = geometry_.block_elements(0, 0);
+    const size_t block = block_bytes(stage);
     for (size_t group = 0; group < stage.groups.size(); ++group) {
       if (group > 0 && is_like_first_host(stage, group)) continue;
       const HostMachine host(topology_, host_of(stage, group));
@@ -90,7 +89,7 @@ class Pricer {
       most = std::max<double>({most, static_cast<double>(program_.gives(member).size()),
                                static_cast<double>(program_.gets(member).size())});
     }
-    across.bytes = static_cast<size_t>(most * block_bytes_as(stage.gives_type));
+    across.bytes = static_cast<size_t>(most * static_cast<double>(block_bytes(stage)));
     return across;
   }
 
@@ -107,7 +106,8 @@ class Pricer {
       most = std::max(most, foreign);
       all += foreign;
     }
-    const double bytes = (stage.collective == Collective::Scatter ? all : most) * block_bytes();
+    const double blocks = stage.collective == Collective::Scatter ? all : most;
+    const double bytes = blocks * static_cast<double>(block_bytes(stage));
     // Messages to one peer that are started together count as one.
     return {1, others, bytes, stage.sums ? bytes : 0};
   }
@@ -155,6 +155,13 @@ class Pricer {
 };
 
 }  // namespace
+
+size_t bytes_as(UnitType type, const Question& question, size_t call_bytes) {
+  if (type == UnitType::Call) return call_bytes;
+  const size_t elements = call_bytes / (question.narrow_float ? question.narrow_bytes : sizeof(float));
+  const DataType held = data_type(type, DataType::Float32);
+  return elements_for(held, elements) * size_of(held);
+}
 
 ProgramPrice price_program(const Topology& topology, const Question& question, const Program& program) {
   return Pricer(topology, question, program).run();

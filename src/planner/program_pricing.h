@@ -26,6 +26,10 @@ struct ProgramPrice {
   size_t tiles = 1;
 };
 
+// What so many bytes of the call are in a stage's type. Blocks with a scale stand for float32 or bfloat16, Float32 for
+// narrow floats.
+size_t bytes_as(UnitType type, const Question& question, size_t call_bytes);
+
 // Of programs with stages inside hosts.
 ProgramPrice price_program(const Topology& topology, const Question& question, const Program& program);
 

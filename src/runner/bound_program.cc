@@ -73,7 +73,7 @@ class Binder {
   size_t elements(uint32_t block, DataType type) const {
     return elements_for(type, geometry_.block_elements(tile_, block));
   }
-  // Of a slice in the user's vector, as in tile 0.
+  // Of a slice or unit in the user's whole vector, as in tile 0.
   size_t place_of(uint32_t slice) const { return geometry_.offset(tile_, {slice, Buffer::Input, slice}) - shift_; }
   // Of what the members of a group of several give and get.
   DataType type_of(const Stage& stage) const { return data_type(stage.gives_type, binding_.type); }
@@ -93,7 +93,7 @@ class Binder {
       bound.copies.push_back({.from = bytes_at(*from, given),
                               .to = bytes_at(to, gotten),
                               .elements = geometry_.block_elements(tile_, to.block),
-                              .place = is_block(gotten) ? place_of(to.block) : 0});
+                              .place = given != gotten ? place_of(to.block) : 0});
     }
     return bound;
   }

@@ -28,7 +28,7 @@ struct BoundStage {
   struct Copy {
     UnitAt from, to;      // in bytes
     size_t elements = 0;  // of the call
-    size_t place = 0;     // of the block in a vector of the call: its first element
+    size_t place = 0;     // where it converts, of the block in the call's whole vector: its first element
   };
   // Kind::Messages, sums of scaled blocks: the elements of the call that this rank encodes some sums of.
   struct Encoded {

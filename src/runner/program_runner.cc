@@ -94,7 +94,9 @@ class ProgramRunner::Run {
       const std::byte* const from = input(copy.from.memory, part.tile) + copy.from.offset;
       std::byte* const to = output(copy.to.memory, part.tile) + copy.to.offset;
       const size_t elements = elements_for(type, copy.elements);
-      if (type != gotten) {
+      if (type != gotten && rounds_at_random(type, gotten)) {
+        convert_at_random(gotten, from, to, copy.elements, {call_.seed, first_element(part.tile) + copy.place});
+      } else if (type != gotten) {
         convert(type, gotten, from, to, copy.elements);
         if (call_.residual != nullptr && is_block(gotten)) [[unlikely]]
           write_loss(gotten, from, to, residual(part.tile) + copy.place * sizeof(float), copy.elements);
@@ -105,6 +107,11 @@ class ProgramRunner::Run {
       }
     }
     return {};
+  }
+
+  // Sums that crossed hosts as float32.
+  bool rounds_at_random(DataType type, DataType gotten) const {
+    return call_.rounding == Rounding::Stochastic && type == DataType::Float32 && is_narrow_float(gotten);
   }
 
   const std::byte* input(Memory memory, size_t tile) const {

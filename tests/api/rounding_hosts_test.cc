@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Sums of narrow floats that are rounded once wherever the ranks are: rounding "once" gives the number that is nearest
-// to the exact sum, "stochastic" one of its two neighbours, in the mean the sum itself, and the same one on every
-// machine. Inputs have so few bits that float sums are exact in any order.
+// to the float sum, "stochastic" one of its two neighbours, in the mean the sum itself. Where inputs have so few bits
+// that float sums are exact in any order, results are the same on every machine; where they are not, each is a rounded
+// float sum in some grouping, and determinism "full" gives the same everywhere.
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
 #include <random>
+#include <string>
 
 #include "tests/api/worlds.h"
 
@@ -114,7 +116,12 @@ std::vector<World> worlds_of_five(const char* rounding) {
                             {"a host each", {0, 1, 2, 3, 4}},
                             {"ring", {0, 0, 0, 0, 0}, nullptr, "ring:5"},
                             {"one_shot", {0, 0, 1, 1, 1}, nullptr, nullptr, "allreduce:one_shot,reduce:star"},
-                            {"two_shot", {0, 0, 1, 1, 1}, nullptr, nullptr, "allreduce:two_shot"}};
+                            {"two_shot", {0, 0, 1, 1, 1}, nullptr, nullptr, "allreduce:two_shot"},
+                            {"direct", {0, 0, 1, 1, 1}, nullptr, nullptr, "allreduce:hierarchical_direct"},
+                            {"leaders", {0, 0, 1, 1, 1}, nullptr, nullptr, "hierarchical_leaders"},
+                            {"sharded", {0, 0, 1, 1, 1}, nullptr, nullptr, "hierarchical_sharded"},
+                            {"sharded in turn", {0, 1, 0, 1, 0}, nullptr, nullptr, "hierarchical_sharded"},
+                            {"unequal hosts", {2, 0, 0, 0, 1}, nullptr, nullptr, "hierarchical_leaders"}};
   for (World& world : worlds) world.rounding = rounding;
   return worlds;
 }
@@ -184,15 +191,143 @@ TEST(StochasticRounding, IsUnbiasedAndTheSameEverywhere) {
 TEST(StochasticRounding, IsTheSameInLongCalls) {
   const size_t count = 3000000;
   const Narrow& narrow = kTypes[0];
-  const auto in = [&](std::vector<int> hosts, const char* transport) {
-    World world{"long", std::move(hosts), transport};
+  const auto in = [&](std::vector<int> hosts, const char* transport, const char* algorithm = nullptr) {
+    World world{"long", std::move(hosts), transport, nullptr, algorithm};
     world.rounding = "stochastic";
     return sums_in(world, narrow, count);
   };
   const Bits memory = in({0, 0, 0}, nullptr);
   EXPECT_TRUE(memory == in({0, 0, 0}, "tcp"));
-  EXPECT_TRUE(memory == in({0, 0, 1}, nullptr));
-  EXPECT_TRUE(memory == in({1, 0, 1}, nullptr));
+  EXPECT_TRUE(memory == in({0, 0, 1}, nullptr, "hierarchical_direct"));
+  EXPECT_TRUE(memory == in({1, 0, 1}, nullptr, "hierarchical_leaders"));
+  EXPECT_TRUE(in({0, 0, 0, 0}, nullptr) == in({0, 0, 1, 1}, nullptr, "hierarchical_sharded"));
+}
+
+// ---- Sums that depend on their grouping -----------------------------------------------------------------------------
+
+constexpr size_t kWildCount = 2000;
+
+// Of five ranks two, other ones for each element, have a large number and its negative, the others some that are about
+// 2^-21 of it: what is left of those in float depends on when the large ones meet.
+Bits wild_input_of(const Narrow& narrow, size_t rank) {
+  std::mt19937 random(static_cast<uint32_t>(narrow.type));
+  const uint32_t bias = (1U << (narrow.exponent_bits - 1)) - 1;
+  const auto draw = [&](uint32_t exponent) {
+    const auto drawn = static_cast<uint32_t>(random());
+    const uint32_t mantissa = drawn >> 8 & ((1U << narrow.mantissa_bits) - 1);
+    return (exponent + drawn % 3) << narrow.mantissa_bits | mantissa | ((drawn >> 31) != 0 ? narrow.sign() : 0);
+  };
+  Bits bits(kWildCount);
+  for (size_t i = 0; i < kWildCount; ++i) {
+    const size_t one = i % 5, other = (one + 1 + i / 5 % 4) % 5;
+    const uint32_t large = draw(bias + 9);
+    for (size_t each = 0; each < 5; ++each) {
+      const uint32_t small = draw(bias - 12);
+      if (each == rank) bits[i] = each == one ? large : each == other ? large ^ narrow.sign() : small;
+    }
+  }
+  return bits;
+}
+
+// Of all ranks' element i in every grouping, by the set of ranks.
+std::vector<float> float_sums(const std::vector<Bits>& inputs, const Narrow& narrow, size_t i) {
+  std::vector<std::vector<float>> of(size_t{1} << inputs.size());
+  for (size_t set = 1; set < of.size(); ++set) {
+    if ((set & (set - 1)) == 0) {
+      size_t rank = 0;
+      while (size_t{1} << rank != set) ++rank;
+      of[set] = {static_cast<float>(value_of(narrow, inputs[rank][i]))};
+      continue;
+    }
+    for (size_t part = (set - 1) & set; part > (set ^ part); part = (part - 1) & set) {
+      for (const float a : of[part]) {
+        for (const float b : of[set ^ part]) of[set].push_back(a + b);
+      }
+    }
+  }
+  return of.back();
+}
+
+// To nearest, ties to even; or to one of the two neighbours.
+bool is_rounded(const Narrow& narrow, uint32_t bits, double sum, bool at_random) {
+  const double value = value_of(narrow, bits);
+  if (value == sum) return true;
+  const bool is_beyond = std::abs(value) > std::abs(sum) || std::signbit(value) != std::signbit(sum);
+  const double other = value_of(narrow, beside(narrow, bits, !is_beyond));
+  if (!(std::min(value, other) < sum && sum < std::max(value, other))) return false;
+  const double error = std::abs(value - sum), others = std::abs(other - sum);
+  return at_random || error < others || (error == others && bits % 2 == 0);
+}
+
+// Of an allreduce and one in place, a reduce-scatter and a reduce to the last rank, one after another.
+Bits wild_sums_in(const World& world, const Narrow& narrow, ccomRedOp_t op) {
+  const int n = world.ranks();
+  const size_t unit = kWildCount / static_cast<size_t>(n);
+  Bits results;
+  run_in(world, [&](int rank, ccomComm_t comm) {
+    const auto send = packed(narrow, wild_input_of(narrow, static_cast<size_t>(rank)));
+    std::vector<unsigned char> recv(send.size()), in_place(send), part(unit * narrow.bytes), reduced(send);
+    const auto done = [](ccomResult_t result) { EXPECT_EQ(result, ccomSuccess) << ccomGetLastError(nullptr); };
+    done(ccomAllReduce(send.data(), recv.data(), kWildCount, narrow.type, op, comm, nullptr));
+    done(ccomAllReduce(in_place.data(), in_place.data(), kWildCount, narrow.type, op, comm, nullptr));
+    done(ccomReduceScatter(send.data(), part.data(), unit, narrow.type, op, comm, nullptr));
+    done(ccomReduce(reduced.data(), reduced.data(), kWildCount, narrow.type, op, n - 1, comm, nullptr));
+    std::vector<unsigned char> all(part.size() * static_cast<size_t>(n));
+    done(ccomAllGather(part.data(), all.data(), part.size(), ccomUint8, comm, nullptr));
+    if (rank != n - 1) return;
+    for (const auto* each : {&recv, &in_place, &all, &reduced}) {
+      const Bits bits = unpacked(narrow, *each);
+      results.insert(results.end(), bits.begin(), bits.end());
+    }
+  });
+  return results;
+}
+
+// E4M3 has too few magnitudes for it.
+constexpr std::array kWildTypes = {kTypes[0], kTypes[1], kTypes[3]};
+
+TEST(RoundingOnce, RoundsAFloatSumInSomeGrouping) {
+  for (const Narrow& narrow : kWildTypes) {
+    std::vector<Bits> inputs;
+    for (size_t rank = 0; rank < 5; ++rank) inputs.push_back(wild_input_of(narrow, rank));
+    std::vector<std::vector<float>> sums;
+    for (size_t i = 0; i < kWildCount; ++i) sums.push_back(float_sums(inputs, narrow, i));
+    EXPECT_EQ(sums[0].size(), 105U);
+    Bits first;
+    bool differ = false;
+    for (const char* rounding : {"once", "stochastic"}) {
+      const bool at_random = std::string(rounding) == "stochastic";
+      if (at_random && &narrow != kWildTypes.data()) break;
+      for (const World& world : worlds_of_five(rounding)) {
+        const Bits results = wild_sums_in(world, narrow, at_random ? ccomAvg : ccomSum);
+        ASSERT_EQ(results.size(), 4 * kWildCount);
+        for (size_t i = 0; i < results.size(); ++i) {
+          ASSERT_TRUE(std::ranges::any_of(
+              sums[i % kWildCount],
+              [&](float sum) { return is_rounded(narrow, results[i], at_random ? sum / 5 : sum, at_random); }))
+              << world.name << ", " << rounding << ", type " << narrow.type << ": element " << i;
+        }
+        if (at_random) continue;
+        if (first.empty()) first = results;
+        differ |= results != first;
+      }
+    }
+    EXPECT_TRUE(differ) << "type " << narrow.type << ": no sum depends on its grouping";
+  }
+}
+
+TEST(RoundingOnce, GivesTheSameEverywhereWithFullDeterminism) {
+  for (const char* rounding : {"once", "stochastic"}) {
+    Bits first;
+    for (World world : worlds_of_five(rounding)) {
+      const std::string algorithm = world.algorithm == nullptr ? "" : world.algorithm;
+      if (algorithm.starts_with("hierarchical_")) continue;  // they sum on the way
+      world.determinism = "full";
+      const Bits results = wild_sums_in(world, kTypes[0], ccomSum);
+      if (first.empty()) first = results;
+      EXPECT_TRUE(results == first) << world.name << ", " << rounding;
+    }
+  }
 }
 
 TEST(RoundingOnce, RefusesAlgorithmsThatRoundMoreOften) {

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,13 +26,13 @@ namespace {
 constexpr Collective kReductions[] = {Collective::AllReduce, Collective::ReduceScatter, Collective::Reduce};
 
 // hosts[i] ranks on host i, host by host, or dealt out in turn.
-Topology hosts_of(std::vector<int> hosts, bool in_turn) {
+Topology hosts_of(std::vector<int> hosts, bool in_turn, double bytes_per_second = 3e9) {
   std::vector<RankView> views;
   const auto add = [&](size_t host) {
     RankView view;
     view.host.id = view.host.name = "host" + std::to_string(host);
     view.host.cpus = 8;
-    view.host.nics = {{.name = "eth0", .kind = "ethernet", .bytes_per_second = 3e9}};
+    view.host.nics = {{.name = "eth0", .kind = "ethernet", .bytes_per_second = bytes_per_second}};
     views.push_back(view);
     --hosts[host];
   };
@@ -192,11 +193,14 @@ TEST(RankOrder, RefusesAnAlgorithmWithAnotherGrouping) {
             "hierarchical_leaders");
 }
 
-// Sums of narrow floats that may be rounded once: every legal program does, by the verifier.
+// Sums of narrow floats that may be rounded once: every legal program does, by the verifier. Between hosts of several
+// ranks some of them send float32.
 TEST(OneRounding, IsKeptByAllLegalPrograms) {
-  for (const auto& [hosts, in_turn] : {std::pair(std::vector{4}, false), std::pair(std::vector{2, 2}, false),
-                                       std::pair(std::vector{3, 2}, true), std::pair(std::vector{1, 1, 1}, false)}) {
+  for (const auto& [hosts, in_turn] :
+       {std::pair(std::vector{4}, false), std::pair(std::vector{2, 2}, false), std::pair(std::vector{3, 2}, true),
+        std::pair(std::vector{4, 4, 4}, false), std::pair(std::vector{1, 1, 1}, false)}) {
     const Topology topology = hosts_of(hosts, in_turn);
+    const bool has_host_sums = hosts.size() > 1 && hosts[0] > 1;
     for (const Collective collective : kReductions) {
       const Question question{.collective = collective,
                               .bytes = 1 << 20,
@@ -205,12 +209,17 @@ TEST(OneRounding, IsKeptByAllLegalPrograms) {
                               .rounds_once = true};
       const Result<Choice> choice = choose(topology, kThroughMemory, question);
       ASSERT_TRUE(choice) << choice.error().message();
+      std::set<std::string> floats;
       for (const Candidate& candidate : choice->candidates) {
         if (!candidate.legal) continue;
         const Result<ProgramReport> report = verify_program(candidate.program, {stage_plan, stage_node_plan});
         ASSERT_TRUE(report) << report.error().message();
         EXPECT_EQ(report->max_roundings, 1) << candidate.program.algorithm;
+        EXPECT_EQ(candidate.roundings, 1) << candidate.program.algorithm;
+        if (candidate.program.wire() == UnitType::Float32) floats.insert(candidate.program.algorithm);
       }
+      using Names = std::set<std::string>;
+      EXPECT_EQ(floats, has_host_sums ? Names({"hierarchical_leaders", "hierarchical_sharded"}) : Names());
       const Settings forced{.forced = "ring", .shared_memory = true};
       const Result<Choice> refused = choose(topology, forced, question);
       if (topology.nranks() == 2 || is_rooted(collective)) continue;
@@ -218,6 +227,28 @@ TEST(OneRounding, IsKeptByAllLegalPrograms) {
       EXPECT_NE(refused.error().message().find("allow one rounding"), std::string::npos) << refused.error().message();
     }
   }
+}
+
+// Contributions cross as they are, (g+1)/2 times the bytes of hosts' sums, or hosts' sums cross as float32: what costs
+// less. determinism=full leaves the first alone.
+TEST(OneRounding, SendsWhatHasFewerBytesOnASlowNetwork) {
+  const auto chosen = [](int ranks_per_host, size_t element, SumOrder order = SumOrder::Any) {
+    const Topology topology = hosts_of({ranks_per_host, ranks_per_host}, false, 1.25e8);
+    const Question question{.collective = Collective::AllReduce,
+                            .bytes = size_t{16} << 20,
+                            .narrow_float = true,
+                            .order = order,
+                            .rounds_once = true,
+                            .narrow_bytes = element};
+    const Result<Choice> choice = choose(topology, kThroughMemory, question);
+    EXPECT_TRUE(choice) << choice.error().message();
+    return choice->program().wire();
+  };
+  EXPECT_EQ(chosen(2, 2), UnitType::Call);     // 1.5 against 2
+  EXPECT_EQ(chosen(4, 2), UnitType::Float32);  // 2.5 against 2
+  EXPECT_EQ(chosen(4, 1), UnitType::Call);     // 2.5 against 4
+  EXPECT_EQ(chosen(8, 1), UnitType::Float32);  // 4.5 against 4
+  EXPECT_EQ(chosen(8, 1, SumOrder::Canonical), UnitType::Call);
 }
 
 TEST(RankOrder, CanBeAskedForByName) {
