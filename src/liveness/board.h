@@ -24,7 +24,7 @@
 #include "base/assert.h"
 #include "base/status.h"
 #include "base/types.h"
-#include "liveness/call_record.h"
+#include "observe/call_record.h"
 #include "liveness/consensus.h"
 #include "liveness/departure.h"
 #include "liveness/message.h"

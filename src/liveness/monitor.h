@@ -24,7 +24,7 @@
 #include "base/tcp_socket.h"
 #include "base/types.h"
 #include "base/wait_limit.h"
-#include "liveness/call_record.h"
+#include "observe/call_record.h"
 #include "liveness/consensus.h"
 
 namespace ccom {

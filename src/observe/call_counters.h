@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the calls of one rank were and what they took, in the board of its host: per collective and size class, and for
+// whom they waited.
+//
+// Written by whoever has the rank's turn; anybody reads. Every word is right by itself, two of them may be one call
+// apart; who waited for whom is read as a whole.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstdint>
+#include <vector>
+
+#include "base/collective.h"
+#include "observe/sequence_lock.h"
+
+namespace ccom {
+
+// Of a call's unit on one rank: up to 64 bytes, 1 KiB, 16 KiB, 256 KiB, 4 MiB, and more.
+inline constexpr size_t kSizeClasses = 6;
+constexpr size_t size_class(uint64_t bytes) {
+  return bytes <= 64          ? 0
+         : bytes > (4U << 20) ? kSizeClasses - 1
+                              : (static_cast<size_t>(std::bit_width(bytes - 1)) - 3) / 4;
+}
+static_assert(size_class(64) == 0 && size_class(65) == 1 && size_class(1024) == 1 && size_class(1025) == 2);
+static_assert(size_class(16384) == 2 && size_class(262144) == 3 && size_class(4U << 20) == 4);
+
+// Zeroed memory is an empty one.
+struct alignas(64) CallCounters {
+  static constexpr size_t kCollectives = kCollectiveTraits.size();
+  static constexpr size_t kPeers = 16;
+  struct Cell {
+    std::atomic<uint64_t> calls, bytes;  // exact; of calls that have ended
+    std::atomic<uint64_t> timed, ns;     // so many of them were timed, and took so long together
+    std::atomic<uint64_t> waited_ns;     // of all calls, in waits that lasted about a microsecond or longer
+  };
+  struct Peer {
+    std::atomic<uint64_t> rank;             // plus 1; 0: none
+    std::atomic<uint64_t> ns, too_many_ns;  // waited for it; of these, at most so many were for others
+  };
+  std::array<std::array<Cell, kSizeClasses>, kCollectives> cells;
+  SequenceLock peers_lock;
+  std::array<Peer, kPeers> peers;
+
+  void count(Collective collective, uint64_t bytes) {
+    Cell& cell = cells[static_cast<size_t>(collective)][size_class(bytes)];
+    add(cell.calls, 1);
+    add(cell.bytes, bytes);
+  }
+  void count_time(Collective collective, uint64_t bytes, uint64_t ns) {
+    Cell& cell = cells[static_cast<size_t>(collective)][size_class(bytes)];
+    add(cell.timed, 1);
+    add(cell.ns, ns);
+  }
+  void count_wait(Collective collective, uint64_t bytes, uint64_t ns, Rank peer);
+
+ private:
+  static void add(std::atomic<uint64_t>& word, uint64_t more) {
+    word.store(word.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
+  }
+};
+
+// What they say, as values.
+struct CallTotals {
+  struct Of {
+    Collective collective = Collective::AllReduce;
+    size_t size_class = 0;
+    uint64_t calls = 0, bytes = 0;
+    double seconds = 0;    // of all calls, as far as those that were timed tell
+    bool is_exact = true;  // all were timed
+    double waited_seconds = 0;
+  };
+  struct WaitedFor {
+    Rank rank = -1;
+    double seconds = 0;
+    double too_many_seconds = 0;  // of these, at most so many were for other ranks
+  };
+  std::vector<Of> calls;              // those of which there were any
+  std::vector<WaitedFor> waited_for;  // the longest first
+};
+CallTotals totals_of(const CallCounters& counters);
+
+}  // namespace ccom

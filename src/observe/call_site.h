@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where in the user's program a call was made: numbers for return addresses and for texts, once per process.
+//
+// A number costs a comparison while a thread calls from one place, and a look-up when it changes. The text of a return
+// address is "module+0x1234 symbol", which anybody can resolve into file and line later (source_line.h); a binding of
+// another language says the text itself (ccomSetCallSite). CCOM_CALL_SITES=0: all numbers are 0.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace ccom {
+
+using CallSite = uint32_t;  // 0: unknown. At most kMostCallSites are told apart; further ones are unknown
+inline constexpr uint32_t kMostCallSites = 8192;
+
+// Of a call that this thread makes now: what it has set, or the place of this return address.
+CallSite call_site(const void* return_address) noexcept;
+
+// The place of this thread's next calls, until the next set_call_site(); "": their return addresses again. Copied.
+void set_call_site(std::string_view text) noexcept;
+
+// "" for 0. Valid for the life of the process.
+std::string_view text_of(CallSite site) noexcept;
+
+}  // namespace ccom

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a rank does, as values that were read from its record (activity_record.h), and as text.
+//
+// Whoever has the record mapped may read: other ranks, tools of the same user in other processes. Records of other
+// hosts come as RankActivity, which is a plain value: see known_activities() in liveness/monitor.h.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/call.h"
+#include "base/types.h"
+#include "observe/activity_record.h"
+
+namespace ccom {
+
+struct RankActivity {
+  enum class State : uint8_t {
+    Absent,     // has not come yet
+    Outside,    // of calls
+    InCall,     // in `call`
+    Transfers,  // in sends and receives that block
+    Left,       // in order
+    Dead,
+  };
+  Rank rank = -1;
+  State state = State::Absent;
+  CallDescriptor call;    // the current one, or the last; number 0: there was none
+  std::string algorithm;  // of that call; "": unknown
+  std::string site;       // who made it; "": unknown
+  double seconds = -1;    // in `state`; -1: unknown
+  Rank waits_for = -1;    // in that call; -1: for nobody, or not long enough to be known
+  double waited = 0;      // seconds of that wait
+  double silent = -1;     // seconds since the process's liveness thread ran; -1: unknown
+  std::string place;      // where it is outside of calls, as its locator says; "": it has not said
+  int32_t pid = 0;        // 0: unknown
+
+  friend bool operator==(const RankActivity&, const RankActivity&) = default;
+};
+
+// What `record` says at the time now_ns of CLOCK_MONOTONIC. All parts belong to one call. rank, pid and the states Left
+// and Dead are for the caller to fill in.
+RankActivity read_activity(const ActivityRecord& record, int64_t now_ns);
+
+// Asks the rank where it is outside of calls; returns the question's number. Who asks wakes its liveness thread
+// (Board::ask_places).
+uint32_t ask_place(ActivityRecord& record);
+// Whether the record holds an answer to that question, or none can come.
+bool is_place_told(const ActivityRecord& record, uint32_t question);
+
+// Of one rank, after "is" or "are": "at train.py:220 (step) in allreduce #1871". Without times and without whom it
+// waits for, so that texts of ranks that do the same are equal.
+std::string text_of(const RankActivity& activity);
+
+// Of many ranks, those first that differ from most: "rank 3 is at train.py:214 (evaluate), not in a call since 12.4 s;
+// ranks 0-2 and 4-7 are at train.py:220 in allreduce #1871". At most `most_bytes`; "" for none.
+std::string describe(std::vector<RankActivity> activities, size_t most_bytes = 700);
+
+}  // namespace ccom

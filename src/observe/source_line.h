@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// File and line of a place in a program, from its debug information.
+//
+// libdw of elfutils reads it, opened when first needed: without it, or without debug information in the file itself,
+// places stay what they are. Takes milliseconds, once per file; so it is for those who read a board, never for calls.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace ccom {
+
+// "step.c:88 (step)" for "/path/program+0x1234 step"; the text itself if nothing more is known, or it is none of a
+// return address. Results are kept. Thread-safe.
+std::string with_source_line(std::string_view site);
+
+}  // namespace ccom
