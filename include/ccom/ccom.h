@@ -192,6 +192,24 @@ typedef void (*ccomLogFn)(ccomLogLevel_t level, const char* message, void* user)
  * again. fn NULL restores the default (stderr, CCOM_LOG and CCOM_LOG_FORMAT). */
 CCOM_API ccomResult_t ccomSetLogCallback(ccomLogFn fn, void* user);
 
+/* ---- Where ranks are: for errors, which say what every rank of the host was doing, and for tools. ---------------- */
+
+/* The place in the program of this thread's next calls, as errors and tools show it ("train.py:220 (step)"), until it is
+ * set again; NULL or "": the address from which a call comes, with file and line where the program has debug
+ * information. For bindings of other languages, whose calls all come from one address. text: copied; what is beyond 120
+ * bytes is not shown; of more than 8191 different ones the later ones are not known. Local, never blocks for long: some
+ * 10 ns for the text of before, 100 ns for one that was used before. Without effect with CCOM_CALL_SITES=0. Returns
+ * ccomSuccess. */
+CCOM_API ccomResult_t ccomSetCallSite(const char* text);
+/* A function for ccomSetLocator: writes a text that ends in 0, of at most size bytes with it, or leaves it as it is,
+ * which is an empty one. user: what was passed there. */
+typedef void (*ccomLocatorFn)(char* text, size_t size, void* user);
+/* fn says where this process is when it is in no call ("train.py:214 (evaluate)"). It is called in a thread of ccom's,
+ * one at a time, and only when somebody asks: another rank whose wait lasts or has timed out, or a tool. It should
+ * answer within 100 ms: who asks waits for 300 ms at most. It may block, but must not call ccom. One per process, for all
+ * communicators; fn NULL: none. Returns when the function before is not running any more, a second later at most. */
+CCOM_API ccomResult_t ccomSetLocator(ccomLocatorFn fn, void* user);
+
 /* One variable of ccomParamList. */
 typedef struct {
   size_t size;              /* bytes that the library has filled: fields beyond came later */

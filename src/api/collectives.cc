@@ -19,6 +19,7 @@ struct Arguments {
   int root = -1;
   int peer = -1;
   void* residual = nullptr;
+  CallSite site = 0;
 };
 
 Status check_send(const Arguments& a, size_t count) {
@@ -78,6 +79,7 @@ ccomResult_t call(const char* function, Collective collective, const Arguments& 
     request.root = is_rooted(collective) ? a.root : -1;
     request.residual = static_cast<std::byte*>(a.residual);
     request.timeout_ms = comm->communicator->timeout_ms();
+    request.site = a.site;
     std::shared_ptr<const void> keep;
     if (reduces(collective)) CCOM_TRY(resolve_operator(comm, a.op, request, keep));
     return submit(comm, stream, request, std::move(keep));
@@ -110,6 +112,7 @@ ccomResult_t transfer(const char* function, bool sends, const Arguments& a, ccom
     request.peer = a.peer;
     request.sends = sends;
     request.timeout_ms = comm->communicator->timeout_ms();
+    request.site = a.site;
     return submit(comm, stream, request);
   });
 }
@@ -170,66 +173,76 @@ using namespace ccom;  // NOLINT(google-build-using-namespace): the C functions 
 ccomResult_t ccomAllReduce(const void* send, void* recv, size_t count, ccomDataType_t type, ccomRedOp_t op,
                            ccomComm_t comm, ccomStream_t stream) {
   return call("ccomAllReduce", Collective::AllReduce,
-              {.send = send, .recv = recv, .count = count, .type = type, .op = op}, comm, stream);
+              {.send = send, .recv = recv, .count = count, .type = type, .op = op, .site = CCOM_CALL_SITE}, comm,
+              stream);
 }
 
 ccomResult_t ccomAllReduceResidual(const void* send, void* recv, void* residual, size_t count, ccomDataType_t type,
                                    ccomRedOp_t op, ccomComm_t comm, ccomStream_t stream) {
-  const Arguments arguments{.send = send, .recv = recv, .count = count, .type = type, .op = op, .residual = residual};
+  const Arguments arguments{
+      .send = send, .recv = recv, .count = count, .type = type, .op = op, .residual = residual, .site = CCOM_CALL_SITE};
   return call("ccomAllReduceResidual", Collective::AllReduce, arguments, comm, stream, check_residual);
 }
 
 ccomResult_t ccomAllGather(const void* send, void* recv, size_t sendcount, ccomDataType_t type, ccomComm_t comm,
                            ccomStream_t stream) {
-  return call("ccomAllGather", Collective::AllGather, {.send = send, .recv = recv, .count = sendcount, .type = type},
-              comm, stream);
+  return call("ccomAllGather", Collective::AllGather,
+              {.send = send, .recv = recv, .count = sendcount, .type = type, .site = CCOM_CALL_SITE}, comm, stream);
 }
 
 ccomResult_t ccomReduceScatter(const void* send, void* recv, size_t recvcount, ccomDataType_t type, ccomRedOp_t op,
                                ccomComm_t comm, ccomStream_t stream) {
   return call("ccomReduceScatter", Collective::ReduceScatter,
-              {.send = send, .recv = recv, .count = recvcount, .type = type, .op = op}, comm, stream);
+              {.send = send, .recv = recv, .count = recvcount, .type = type, .op = op, .site = CCOM_CALL_SITE}, comm,
+              stream);
 }
 
 ccomResult_t ccomBroadcast(const void* send, void* recv, size_t count, ccomDataType_t type, int root, ccomComm_t comm,
                            ccomStream_t stream) {
   return call("ccomBroadcast", Collective::Broadcast,
-              {.send = send, .recv = recv, .count = count, .type = type, .root = root}, comm, stream);
+              {.send = send, .recv = recv, .count = count, .type = type, .root = root, .site = CCOM_CALL_SITE}, comm,
+              stream);
 }
 
 ccomResult_t ccomReduce(const void* send, void* recv, size_t count, ccomDataType_t type, ccomRedOp_t op, int root,
                         ccomComm_t comm, ccomStream_t stream) {
-  return call("ccomReduce", Collective::Reduce,
-              {.send = send, .recv = recv, .count = count, .type = type, .op = op, .root = root}, comm, stream);
+  return call(
+      "ccomReduce", Collective::Reduce,
+      {.send = send, .recv = recv, .count = count, .type = type, .op = op, .root = root, .site = CCOM_CALL_SITE}, comm,
+      stream);
 }
 
 ccomResult_t ccomAlltoAll(const void* send, void* recv, size_t count, ccomDataType_t type, ccomComm_t comm,
                           ccomStream_t stream) {
-  return call("ccomAlltoAll", Collective::AllToAll, {.send = send, .recv = recv, .count = count, .type = type}, comm,
-              stream);
+  return call("ccomAlltoAll", Collective::AllToAll,
+              {.send = send, .recv = recv, .count = count, .type = type, .site = CCOM_CALL_SITE}, comm, stream);
 }
 
 ccomResult_t ccomGather(const void* send, void* recv, size_t count, ccomDataType_t type, int root, ccomComm_t comm,
                         ccomStream_t stream) {
   return call("ccomGather", Collective::Gather,
-              {.send = send, .recv = recv, .count = count, .type = type, .root = root}, comm, stream);
+              {.send = send, .recv = recv, .count = count, .type = type, .root = root, .site = CCOM_CALL_SITE}, comm,
+              stream);
 }
 
 ccomResult_t ccomScatter(const void* send, void* recv, size_t count, ccomDataType_t type, int root, ccomComm_t comm,
                          ccomStream_t stream) {
   return call("ccomScatter", Collective::Scatter,
-              {.send = send, .recv = recv, .count = count, .type = type, .root = root}, comm, stream);
+              {.send = send, .recv = recv, .count = count, .type = type, .root = root, .site = CCOM_CALL_SITE}, comm,
+              stream);
 }
 
 ccomResult_t ccomBarrier(ccomComm_t comm, ccomStream_t stream) {
-  return call("ccomBarrier", Collective::Barrier, {}, comm, stream);
+  return call("ccomBarrier", Collective::Barrier, {.site = CCOM_CALL_SITE}, comm, stream);
 }
 
 ccomResult_t ccomSend(const void* send, size_t count, ccomDataType_t type, int peer, ccomComm_t comm,
                       ccomStream_t stream) {
-  return transfer("ccomSend", true, {.send = send, .count = count, .type = type, .peer = peer}, comm, stream);
+  return transfer("ccomSend", true, {.send = send, .count = count, .type = type, .peer = peer, .site = CCOM_CALL_SITE},
+                  comm, stream);
 }
 
 ccomResult_t ccomRecv(void* recv, size_t count, ccomDataType_t type, int peer, ccomComm_t comm, ccomStream_t stream) {
-  return transfer("ccomRecv", false, {.recv = recv, .count = count, .type = type, .peer = peer}, comm, stream);
+  return transfer("ccomRecv", false, {.recv = recv, .count = count, .type = type, .peer = peer, .site = CCOM_CALL_SITE},
+                  comm, stream);
 }

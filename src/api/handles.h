@@ -16,6 +16,7 @@
 #include "ccom/ccom.h"
 #include "comm/communicator.h"
 #include "engine/stream.h"
+#include "observe/call_site.h"
 
 namespace ccom {
 
@@ -95,6 +96,9 @@ Result<CommConfig> settings_of(const ccomConfig_t* of_caller, CommConfig setting
 // Runs each in its own thread, the first in this one. One that gets no thread is destroyed at once, before the first is
 // run, and the reason is returned; otherwise the first error. Exceptions become errors.
 Status run_in_threads(std::vector<Work> runs);
+
+// In a function of the C API: the place from which it was called.
+#define CCOM_CALL_SITE ::ccom::call_site(__builtin_return_address(0))
 
 // The thread's last error.
 Status last_error();

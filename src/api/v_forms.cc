@@ -27,6 +27,7 @@ struct VArguments {
   ccomDataType_t type = ccomInt8;
   ccomRedOp_t op = ccomSum;
   int root = -1;
+  CallSite site = 0;
 };
 
 // What a call borrows.
@@ -231,6 +232,7 @@ ccomResult_t call_v(const char* function, Collective collective, const VArgument
     request.type = static_cast<DataType>(a.type);
     request.root = a.root;
     request.timeout_ms = comm->communicator->timeout_ms();
+    request.site = a.site;
     if (reduces(collective)) CCOM_TRY(resolve_operator(comm, a.op, request, kept->op));
     return submit(comm, stream, request, std::move(kept));
   });
@@ -243,34 +245,36 @@ using namespace ccom;  // NOLINT(google-build-using-namespace): the C functions 
 
 ccomResult_t ccomAllGatherV(const void* send, size_t sendcount, void* recv, const size_t* recvcounts,
                             const size_t* rdispls, ccomDataType_t type, ccomComm_t comm, ccomStream_t stream) {
-  return call_v("ccomAllGatherV", Collective::AllGather, {.send = send, .recv = recv, .count = sendcount, .type = type},
-                {}, {recvcounts, rdispls, "recvcounts", "rdispls"}, comm, stream);
+  return call_v("ccomAllGatherV", Collective::AllGather,
+                {.send = send, .recv = recv, .count = sendcount, .type = type, .site = CCOM_CALL_SITE}, {},
+                {recvcounts, rdispls, "recvcounts", "rdispls"}, comm, stream);
 }
 
 ccomResult_t ccomReduceScatterV(const void* send, void* recv, const size_t* recvcounts, ccomDataType_t type,
                                 ccomRedOp_t op, ccomComm_t comm, ccomStream_t stream) {
-  return call_v("ccomReduceScatterV", Collective::ReduceScatter, {.send = send, .recv = recv, .type = type, .op = op},
+  return call_v("ccomReduceScatterV", Collective::ReduceScatter,
+                {.send = send, .recv = recv, .type = type, .op = op, .site = CCOM_CALL_SITE},
                 {recvcounts, nullptr, "recvcounts", ""}, {}, comm, stream);
 }
 
 ccomResult_t ccomGatherV(const void* send, size_t sendcount, void* recv, const size_t* recvcounts,
                          const size_t* rdispls, ccomDataType_t type, int root, ccomComm_t comm, ccomStream_t stream) {
   return call_v("ccomGatherV", Collective::Gather,
-                {.send = send, .recv = recv, .count = sendcount, .type = type, .root = root}, {},
-                {recvcounts, rdispls, "recvcounts", "rdispls"}, comm, stream);
+                {.send = send, .recv = recv, .count = sendcount, .type = type, .root = root, .site = CCOM_CALL_SITE},
+                {}, {recvcounts, rdispls, "recvcounts", "rdispls"}, comm, stream);
 }
 
 ccomResult_t ccomScatterV(const void* send, const size_t* sendcounts, const size_t* sdispls, void* recv,
                           size_t recvcount, ccomDataType_t type, int root, ccomComm_t comm, ccomStream_t stream) {
   return call_v("ccomScatterV", Collective::Scatter,
-                {.send = send, .recv = recv, .count = recvcount, .type = type, .root = root},
+                {.send = send, .recv = recv, .count = recvcount, .type = type, .root = root, .site = CCOM_CALL_SITE},
                 {sendcounts, sdispls, "sendcounts", "sdispls"}, {}, comm, stream);
 }
 
 ccomResult_t ccomAlltoAllV(const void* send, const size_t* sendcounts, const size_t* sdispls, void* recv,
                            const size_t* recvcounts, const size_t* rdispls, ccomDataType_t type, ccomComm_t comm,
                            ccomStream_t stream) {
-  return call_v("ccomAlltoAllV", Collective::AllToAll, {.send = send, .recv = recv, .type = type},
-                {sendcounts, sdispls, "sendcounts", "sdispls"}, {recvcounts, rdispls, "recvcounts", "rdispls"}, comm,
-                stream);
+  return call_v(
+      "ccomAlltoAllV", Collective::AllToAll, {.send = send, .recv = recv, .type = type, .site = CCOM_CALL_SITE},
+      {sendcounts, sdispls, "sendcounts", "sdispls"}, {recvcounts, rdispls, "recvcounts", "rdispls"}, comm, stream);
 }

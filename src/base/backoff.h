@@ -89,6 +89,9 @@ class BasicBackoff {
     return Next::Block;
   }
 
+  // When the clock was first read in this wait, if it was.
+  bool has_lasted() const { return since_ != Clock::time_point{}; }
+  Clock::time_point since() const { return since_; }
   // The clock as last read by step().
   Clock::time_point now() const { return now_; }
 

@@ -23,6 +23,8 @@ constexpr std::array kTable = {
                "Address space reserved for memory that other ranks of the host can map (ccomMemAlloc, "
                "ccomCommRegister). Memory is used only for what is allocated. 0: none; calls on such buffers "
                "copy."},
+    OptionInfo{"CCOM_CALL_SITES", "1",
+               "1: errors and tools say from which line of the program a rank made its call; 0: they do not."},
     OptionInfo{"CCOM_CRC", "1", "1: data sent by tcp and ofi is protected by CRC32C; 0: it is not."},
     OptionInfo{"CCOM_CROSSING", "auto",
                "Which ranks of a host communicate with other hosts in hierarchical collectives on vectors: one "

@@ -199,7 +199,7 @@ Envelope Communicator::begin_call(const Request& request) {
   const Envelope envelope = describe(request, membership_.communicator, numbered(number, history_), 0);
   const CallDescriptor call = call_of(envelope);
   history_ = extend(history_, call);
-  links_->monitor().begin_call(call);
+  links_->monitor().activity().begin(call, request.site, request.count * size_of(request.type));
   return envelope;
 }
 
@@ -256,6 +256,7 @@ Status Communicator::run_small(const Envelope& envelope, const Request& request)
 
 Status Communicator::run_in_turn(const Request& request) {
   const Envelope envelope = begin_call(request);
+  const EndOfCall end(links_->monitor().activity());
   Status status = request.shares != nullptr ? run_v_form(envelope, request) : run_as(envelope, request);
   if (request.user != nullptr && status.is_ok()) [[unlikely]]
     status = meet_at_end(envelope, request);
@@ -287,6 +288,7 @@ Status Communicator::run_program(const Envelope& envelope, const Request& reques
   const Result<const BoundProgram*> bound = programs_->get(key);
   if (!bound) return refuse(envelope, bound.error());
   const BoundProgram* const program = *bound;
+  links_->monitor().activity().set_algorithm(program->program().algorithm);
   const ProgramCall call{.input = request.multiplier != nullptr ? multiply_input(request) : request.input,
                          .output = request.output,
                          .residual = request.residual,

@@ -108,6 +108,7 @@ std::optional<Status> Communicator::run_fused(std::span<const Request> calls) {
     fused.timeout_ms = std::min(fused.timeout_ms, call.timeout_ms);
   }
   const Envelope envelope = begin_call(fused);
+  const EndOfCall end(links_->monitor().activity());
   struct Said {
     uint64_t calls, can;
   };

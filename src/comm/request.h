@@ -8,6 +8,7 @@
 #include "base/collective.h"
 #include "comm/shares.h"
 #include "kernels/user_operator.h"
+#include "observe/call_site.h"
 #include "transports/transport.h"
 
 namespace ccom {
@@ -19,6 +20,7 @@ struct Request {
   ReduceOp op = ReduceOp::Sum;
   bool sends = false;     // SendReceive: this end
   bool is_group = false;  // several calls of a group as one
+  CallSite site = 0;      // who made it
   Rank root = -1;         // rooted collectives
   Rank peer = -1;         // SendReceive
   const std::byte* input = nullptr;

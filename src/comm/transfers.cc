@@ -51,6 +51,10 @@ Status Communicator::run_transfers(const Request* requests, size_t count) {
     const Request& send = *to_self.sends[i];
     if (send.count > 0) std::memmove(to_self.receives[i]->output, send.input, send.count * size_of(send.type));
   }
+  ActivityWriter& activity = links_->monitor().activity();
+  activity.begin_transfers(requests[0].site);
+  const EndOfTransfers end(activity);
+  for (size_t i = 0; i < count; ++i) activity.count_transfer(requests[i].count * size_of(requests[i].type));
   std::vector<std::shared_ptr<const BoundPlan>> plans;
   for (size_t i = 0; i < count; ++i) {
     const bool own = requests[i].peer == membership_.rank;

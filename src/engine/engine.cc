@@ -71,6 +71,17 @@ class Engine::Run {
 
   bool all_take_part() const { return compiled_->plan.collective != Collective::SendReceive; }
 
+  // A peer that it still waits for, one that is to send if there is one; -1: none.
+  Rank first_late() const {
+    Rank found = -1;
+    for (uint32_t s = 0; s < posted_.size(); ++s) {
+      if (!posted_[s]) continue;
+      const BoundStep& step = operation_.plan->steps[s];
+      if (step.kind != StepKind::Send) return step.peer;
+      if (found < 0) found = step.peer;
+    }
+    return found;
+  }
   // Peers that this operation still waits for.
   void note_late(std::vector<int>& peers) const {
     for (uint32_t s = 0; s < posted_.size(); ++s) {
@@ -260,7 +271,9 @@ Status Engine::collect_events() {
 
 Status Engine::wait_for_events(Backoff& backoff, LongWait& long_wait, Deadline deadline) {
   if (monitor_.failed()) return monitor_.status();
-  if (backoff.step() == Backoff::Next::Poll) return {};
+  const Backoff::Next next = backoff.step();
+  if (backoff.has_lasted() && !long_wait.is_noted()) long_wait.note(first_awaited(), backoff.since());
+  if (next == Backoff::Next::Poll) return {};
   if (backoff.now() >= deadline.when()) return late();
   if (long_wait.is_due(backoff.now())) {
     const Awaited awaited = awaited_ranks();
@@ -273,6 +286,14 @@ Status Engine::wait_for_events(Backoff& backoff, LongWait& long_wait, Deadline d
     if (outstanding_[t] > 0) transports_[t]->wait(std::min(slice, deadline.left()));
   }
   return monitor_.check();
+}
+
+Rank Engine::first_awaited() const {
+  for (const auto& run : runs_) {
+    const Rank peer = run->finished() ? -1 : run->first_late();
+    if (peer >= 0) return peer;
+  }
+  return -1;
 }
 
 Engine::Awaited Engine::awaited_ranks() const {

@@ -84,6 +84,7 @@ class Engine {
     std::vector<Rank> ranks;
     bool is_collective = true;  // all ranks take part in what is waited for
   };
+  Rank first_awaited() const;
   Awaited awaited_ranks() const;
   Status late();
 

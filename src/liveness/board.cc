@@ -8,8 +8,10 @@
 #include <algorithm>
 #include <climits>
 #include <cstdint>
+#include <thread>
 
 #include "base/assert.h"
+#include "base/time.h"
 #include "liveness/thread_state.h"
 
 namespace ccom {
@@ -17,7 +19,7 @@ namespace ccom {
 namespace {
 
 constexpr uint64_t kReportedCalls = 8;        // of each rank, the last ones
-constexpr uint32_t kBoardReady = 0x62726437;  // "brd7": change with the layout
+constexpr uint32_t kBoardReady = 0x62726438;  // "brd8": change with the layout
 
 // Process-shared, unlike std::atomic::notify_all: the waiters are in other processes.
 void wake_waiters(std::atomic<uint32_t>& word) {
@@ -68,7 +70,7 @@ Status Board::take(int index, uint64_t process, RobustFutexList& robust_futexes)
 void Board::depart(int index, Rank rank) const {
   BoardSlot& own = slot(index);
   own.state.store(static_cast<uint32_t>(SlotState::Left), std::memory_order_release);
-  note_departure({own.calls.begun.load(std::memory_order_relaxed), rank});
+  note_departure({own.activity.calls.begun.load(std::memory_order_relaxed), rank});
 }
 
 void Board::leave(int index, RobustFutexList& robust_futexes) const {
@@ -149,7 +151,7 @@ StragglerReport Board::straggler_report(const std::vector<Rank>& ranks) const {
   CCOM_ASSERT(ranks.size() == static_cast<size_t>(slots_));
   StragglerReport found;
   for (int i = 0; i < slots_; ++i) {
-    const CallRecord& record = slot(i).calls;
+    const CallRecord& record = slot(i).activity.calls;
     const Rank rank = ranks[static_cast<size_t>(i)];
     const uint64_t last = record.begun.load(std::memory_order_acquire);
     StragglerReport own{last, {rank}};
@@ -186,6 +188,41 @@ StragglerReport Board::stragglers() const {
     if (before % 2 == 0 && header_->straggler_version.load(std::memory_order_relaxed) == before) return found;
   }
   return {};  // the writer was stopped in the middle of an update
+}
+
+std::vector<RankActivity> Board::activities(const std::vector<Rank>& ranks, bool reads_files) const {
+  CCOM_ASSERT(ranks.size() == static_cast<size_t>(slots_));
+  std::vector<RankActivity> found;
+  for (int i = 0; i < slots_; ++i) {
+    const BoardSlot& of = slot(i);
+    RankActivity activity = read_activity(of.activity, monotonic_ns(), reads_files);
+    activity.rank = ranks[static_cast<size_t>(i)];
+    activity.pid = of.pid.load(std::memory_order_relaxed);
+    if (of.state.load(std::memory_order_acquire) == static_cast<uint32_t>(SlotState::Empty))
+      activity.state = RankActivity::State::Absent;
+    if (has_left(i)) activity.state = RankActivity::State::Left;
+    if (has_died(i)) activity.state = RankActivity::State::Dead;
+    found.push_back(std::move(activity));
+  }
+  return found;
+}
+
+void Board::ask_places(std::chrono::milliseconds at_most, const std::function<bool()>& goes_on) const {
+  const auto asks = [](const BoardSlot& of) {
+    const bool can_tell = of.activity.place.can_tell.load(std::memory_order_relaxed) != 0;
+    return can_tell && of.state.load(std::memory_order_relaxed) == static_cast<uint32_t>(SlotState::Alive);
+  };
+  std::vector<std::pair<int, uint32_t>> asked;
+  for (int i = 0; i < slots_; ++i)
+    if (asks(slot(i))) asked.emplace_back(i, ask_place(slot(i).activity));
+  if (asked.empty()) return;
+  wake_waiters(header_->abort_word);
+  const auto is_told = [this](const std::pair<int, uint32_t>& question) {
+    return has_died(question.first) || is_place_told(slot(question.first).activity, question.second);
+  };
+  const Deadline deadline = Deadline::after(at_most);
+  while (!std::ranges::all_of(asked, is_told) && !deadline.passed() && goes_on())
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
 Status Board::error() const {

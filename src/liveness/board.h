@@ -7,9 +7,9 @@
 //   departure    the first rank that left in order (departure.h).
 //   lost         ranks of any host that were lost and are not yet in the communicator's error (losses.h).
 //   stragglers   result of the last straggler poll, written by the leader's liveness thread (straggler_poll.h).
-//   slot         the rank's robust futex, held by its process's liveness thread; identity; heartbeats; its last calls;
-//                whether it asks for a straggler poll; what it says in a round of agreement (consensus.h); its own
-//                error record.
+//   slot         the rank's robust futex, held by its process's liveness thread; identity; heartbeats; whether it asks
+//                for a straggler poll; what it does and did (observe/activity_record.h); what it says in a round of
+//                agreement (consensus.h); its own error record.
 //
 // A rank writes its error into its own slot and then sets the abort word by compare-and-swap: the first error wins. A
 // rank killed in between has published nothing, so no state exists in which others wait for a dead or stopped writer.
@@ -19,16 +19,20 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
+#include <functional>
 #include <optional>
+#include <vector>
 
 #include "base/assert.h"
 #include "base/status.h"
 #include "base/types.h"
-#include "observe/call_record.h"
 #include "liveness/consensus.h"
 #include "liveness/departure.h"
 #include "liveness/message.h"
 #include "liveness/robust_futex.h"
+#include "observe/activity_record.h"
+#include "observe/rank_activity.h"
 
 namespace ccom {
 
@@ -60,7 +64,7 @@ struct alignas(64) BoardSlot {
   std::atomic<uint64_t> beats;          // increases while the process runs
   std::atomic<uint32_t> asks;           // 1: for a straggler poll
   std::atomic<uint64_t> rounds;         // of agreement, that the rank has begun
-  CallRecord calls;                     // begun by this rank
+  ActivityRecord activity;
   ConsensusSlot consensus;
   uint32_t error_bytes;  // written by the owner before it sets the abort word; constant afterwards
   std::byte error[kMaxErrorBytes];
@@ -117,6 +121,12 @@ class Board {
   StragglerReport stragglers() const;
   // The communicator's error, or Ok.
   Status error() const;
+
+  // What the rank in each slot does now. ranks: by slot. reads_files: see read_activity().
+  std::vector<RankActivity> activities(const std::vector<Rank>& ranks, bool reads_files) const;
+  // Asks all ranks where they are outside of calls, wakes their liveness threads, and waits until all have said so, or
+  // goes_on() is false, or the time is up.
+  void ask_places(std::chrono::milliseconds at_most, const std::function<bool()>& goes_on) const;
 
  private:
   Board(BoardHeader* header, BoardSlot* first, int slots) : header_(header), first_(first), slots_(slots) {}

@@ -19,7 +19,8 @@ std::optional<Status> DepartureWatch::find_departed(const std::vector<Rank>& pee
   for (size_t i = 0; i < mates.size(); ++i) {
     const auto slot = static_cast<int>(i);
     if (mates[i] == self_ || !is_peer(mates[i]) || !board_.has_left(slot)) continue;
-    return departure_error({board_.slot(slot).calls.begun.load(std::memory_order_relaxed), mates[i]}, "waits for it");
+    return departure_error({board_.slot(slot).activity.calls.begun.load(std::memory_order_relaxed), mates[i]},
+                           "waits for it");
   }
   const std::optional<Departure> first = board_.first_departure();
   if (!first || !is_peer(first->rank)) return std::nullopt;

@@ -51,12 +51,13 @@ void LongWait::warn(Clock::time_point now, const std::vector<Rank>& ranks, bool 
   const LogContext context(self_, monitor_.communicator());
   const std::string call = short_text_of(monitor_.last_call());
   const double seconds = std::chrono::duration<double>(now - since_).count();
+  const std::string activities = "; " + describe(monitor_.ask_activities());
   if (!stragglers.empty()) {
-    log(LogLevel::Warn, "rank %d has waited %.0f s in %s: %s not come yet", self_, seconds, call.c_str(),
-        (name_ranks(stragglers) + (stragglers.size() == 1 ? " has" : " have")).c_str());
+    log(LogLevel::Warn, "rank %d has waited %.0f s in %s: %s not come yet%s", self_, seconds, call.c_str(),
+        (name_ranks(stragglers) + (stragglers.size() == 1 ? " has" : " have")).c_str(), activities.c_str());
   } else {
-    log(LogLevel::Warn, "rank %d has waited %.0f s for %s (last collective call: %s)", self_, seconds,
-        name_ranks(ranks).c_str(), call.c_str());
+    log(LogLevel::Warn, "rank %d has waited %.0f s for %s (last collective call: %s)%s", self_, seconds,
+        name_ranks(ranks).c_str(), call.c_str(), activities.c_str());
   }
 }
 

@@ -28,9 +28,19 @@ class LongWait {
   // There was progress: another wait may begin.
   void end() {
     since_ = {};
+    if (is_noted_) {
+      is_noted_ = false;
+      monitor_.activity().end_wait();
+    }
     if (!is_comparing_) return;
     is_comparing_ = false;
     monitor_.end_comparison();
+  }
+  // The wait has lasted since then, for `peer` among others: to be told once, as soon as the clock was read.
+  bool is_noted() const { return is_noted_; }
+  void note(Rank peer, Clock::time_point since) {
+    is_noted_ = true;
+    monitor_.activity().begin_wait(peer, since);
   }
   // Whether react() has something to do. To be asked with the time whenever the wait is about to block; it began with
   // the first time.
@@ -44,7 +54,7 @@ class LongWait {
 
   Monitor& monitor_;
   const Rank self_;
-  bool is_comparing_ = false;
+  bool is_comparing_ = false, is_noted_ = false;
   Clock::time_point since_{}, next_comparison_{}, next_warning_{};  // 0: not begun
 };
 

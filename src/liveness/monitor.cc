@@ -2,6 +2,7 @@
 #include "liveness/monitor.h"
 
 #include "base/log.h"
+#include "liveness/activity_report.h"
 #include "liveness/control_join.h"
 #include "liveness/host_consensus.h"
 #include "liveness/monitor_config.h"
@@ -18,10 +19,11 @@ MonitorImpl::MonitorImpl(MonitorConfig config, Board board, std::shared_ptr<Live
       thread_(std::move(thread)),
       losses_(board, config_, thread_->process(), [this] { wake(); }),
       departures_(board, config_.hosts, config_.host_index, config_.rank),
-      stragglers_(board, host().ranks, slot_) {
+      stragglers_(board, host().ranks, slot_),
+      pulse_(board.slot(slot_).activity) {
   communicator_ = config_.communicator;
   abort_word_ = &board_.abort_word();
-  calls_ = &board_.slot(slot_).calls;
+  activity_.emplace(board_.slot(slot_).activity);
 }
 
 Status MonitorImpl::start() {
@@ -109,6 +111,19 @@ Status MonitorImpl::status() const {
   return board_.error();
 }
 
+// The files of debug information are not for the liveness thread.
+std::vector<RankActivity> MonitorImpl::known_activities() const {
+  return board_.activities(host().ranks, !thread_->is_current());
+}
+
+// What this rank has found out by itself, with what the ranks do. Of ranks that are late or in another call it is asked
+// where they are.
+void MonitorImpl::publish_finding(const Status& error) {
+  if (failed() || !is_about_ranks(error)) return publish(error);
+  const bool asks = (error.code() == Code::Timeout || error.code() == Code::Mismatch) && !thread_->is_current();
+  publish(with_activities(error, asks ? ask_activities() : known_activities()));
+}
+
 void MonitorImpl::publish(const Status& error) {
   {
     const Lock lock(mutex_);
@@ -120,7 +135,7 @@ void MonitorImpl::publish(const Status& error) {
 Status MonitorImpl::report(const Status& error) {
   CCOM_ASSERT(!error.is_ok());
   if (thread_->in_forked_child()) return forked_error();
-  publish(with_rank(error, config_.rank));
+  publish_finding(with_rank(error, config_.rank));
   return in_force();
 }
 
@@ -138,15 +153,15 @@ Status MonitorImpl::in_force() {
 Status MonitorImpl::check() {
   Status known = look();
   if (!known.is_ok() || !config_.interrupted || !config_.interrupted()) return known;
-  publish(interruption(config_.rank, last_call()));
+  publish_finding(interruption(config_.rank, last_call()));
   return in_force();
 }
 
 Status MonitorImpl::look() {
   const LogContext context(config_.rank, config_.communicator);
   if (thread_->in_forked_child()) return forked_error();
-  if (const auto lost = failed() ? std::nullopt : losses_.check(monotonic_ns())) publish(*lost);
-  if (const auto missing = departures_.find_missing(last_call()); missing && !failed()) publish(*missing);
+  if (const auto lost = failed() ? std::nullopt : losses_.check(monotonic_ns())) publish_finding(*lost);
+  if (const auto missing = departures_.find_missing(last_call()); missing && !failed()) publish_finding(*missing);
   return in_force();
 }
 
@@ -170,6 +185,12 @@ std::vector<Rank> MonitorImpl::find_stragglers() {
   return found.calls < last_call().number ? found.ranks : std::vector<Rank>();
 }
 
+std::vector<RankActivity> MonitorImpl::ask_activities() {
+  constexpr std::chrono::milliseconds kAtMost(300);
+  if (!thread_->in_forked_child()) board_.ask_places(kAtMost, [this] { return !failed(); });
+  return known_activities();
+}
+
 void MonitorImpl::compare_calls() {
   if (thread_->in_forked_child()) return;
   publish_difference(stragglers_.on_host());
@@ -177,7 +198,7 @@ void MonitorImpl::compare_calls() {
 }
 
 void MonitorImpl::publish_difference(const StragglerReport& known) {
-  if (const auto difference = failed() ? std::nullopt : difference_error(known)) publish(*difference);
+  if (const auto difference = failed() ? std::nullopt : difference_error(known)) publish_finding(*difference);
 }
 
 Result<Consensus> MonitorImpl::agree(const ConsensusTerms& terms, const std::vector<Rank>& excluded,

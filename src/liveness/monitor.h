@@ -24,8 +24,9 @@
 #include "base/tcp_socket.h"
 #include "base/types.h"
 #include "base/wait_limit.h"
-#include "observe/call_record.h"
 #include "liveness/consensus.h"
+#include "observe/activity_writer.h"
+#include "observe/rank_activity.h"
 
 namespace ccom {
 
@@ -89,11 +90,14 @@ class Monitor {
   virtual Status look() = 0;
   // The same for the slow path of waits (every few milliseconds), where the caller may wish to wait no longer.
   virtual Status check() = 0;
-  // This rank has begun that collective call; numbers follow each other. Three stores to memory that others read only
-  // when a wait lasts.
-  void begin_call(const CallDescriptor& call) { calls_->begin(call); }
-  // The last one that it has begun.
-  CallDescriptor last_call() const { return calls_->last(); }
+  // What this rank does, for others to read. Belongs to whoever has the rank's turn: a few stores with every call.
+  ActivityWriter& activity() { return *activity_; }
+  // The last collective call that it has begun.
+  CallDescriptor last_call() const { return activity_->last_call(); }
+  // What all ranks do of which that is known, ascending: those of this host.
+  virtual std::vector<RankActivity> known_activities() const = 0;
+  // The same, after ranks that are in no call have been asked where they are: at most 300 ms later.
+  virtual std::vector<RankActivity> ask_activities() = 0;
   // This rank makes no more calls. Ranks that have begun, or begin, a later call than its last get an error that names
   // it: on this host from check(), on others when the control trees have told them. Of messages it may still have some.
   virtual void depart() = 0;
@@ -127,7 +131,7 @@ class Monitor {
  protected:
   uint64_t communicator_ = 0;
   const std::atomic<uint32_t>* abort_word_ = nullptr;
-  CallRecord* calls_ = nullptr;
+  std::optional<ActivityWriter> activity_;
 };
 
 }  // namespace ccom

@@ -17,6 +17,7 @@
 #include "liveness/loss_watch.h"
 #include "liveness/monitor.h"
 #include "liveness/straggler_watch.h"
+#include "observe/activity_pulse.h"
 
 namespace ccom {
 
@@ -42,6 +43,8 @@ class MonitorImpl final : public Monitor, private LivenessTask {
   bool has_rank_ended(Rank rank) const override { return agreement_ ? agreement_->has_ended(rank) : has_ended(rank); }
   bool has_ended(int local_rank) const override { return board_.has_died(local_rank) || board_.has_left(local_rank); }
   std::chrono::milliseconds warn_after() const override { return std::chrono::milliseconds(config_.warn_ms); }
+  std::vector<RankActivity> known_activities() const override;
+  std::vector<RankActivity> ask_activities() override;
   std::vector<Rank> find_stragglers() override;
   void compare_calls() override;
   void end_comparison() override {
@@ -69,6 +72,7 @@ class MonitorImpl final : public Monitor, private LivenessTask {
   bool shares_board() const { return board_.slots() > 1; }
   Status listen();
   void publish(const Status& error);
+  void publish_finding(const Status& error);
   Status in_force();
   void publish_difference(const StragglerReport& known);
   bool tell_trees_of_losses(int64_t now_ns);  // whether there were any
@@ -83,6 +87,7 @@ class MonitorImpl final : public Monitor, private LivenessTask {
   LossWatch losses_;
   const DepartureWatch departures_;
   const StragglerWatch stragglers_;
+  ActivityPulse pulse_;
   uint64_t rounds_ = 0;  // of agreement
   Descriptor listener_socket_;
   std::string address_;

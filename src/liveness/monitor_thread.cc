@@ -40,7 +40,7 @@ void MonitorImpl::leave() {
 
 // Silent ranks and connections are found when poll() is due.
 bool MonitorImpl::has_work() const {
-  if (failed() && (!flooded_ || has_listener_)) return true;
+  if ((failed() && (!flooded_ || has_listener_)) || pulse_.is_asked()) return true;
   if (trees_.empty()) return false;
   if (has_news_.load(std::memory_order_relaxed) || (agreement_ && agreement_->is_open())) return true;
   return !failed() && is_tree_member_ && board_.has_news(losses_.taken(), departure_told_);
@@ -50,13 +50,15 @@ int64_t MonitorImpl::poll(int64_t now_ns) {
   has_news_.store(false, std::memory_order_relaxed);
   const LogContext context(config_.rank, config_.communicator);
   int64_t next_ns = INT64_MAX;
-  if (shares_board()) {
+  if (shares_board() || config_.hosts.size() > 1) {
     if (now_ns >= next_beat_ns_) {
       board_.slot(slot_).beats.fetch_add(1, std::memory_order_relaxed);
+      pulse_.beat(now_ns);
       next_beat_ns_ = now_ns + config_.dead_ms * kNsPerMs / 12;
     }
     next_ns = next_beat_ns_;
   }
+  if (pulse_.answer(now_ns)) next_ns = std::min(next_ns, now_ns + kNsPerMs);
   flood_failure();  // the board's error is sent before others are received
   for (auto& tree : trees_) {
     if (!tree) continue;

@@ -99,7 +99,9 @@ Status BasicFlagBarrier<banks>::wait_for(int local_rank, uint32_t number) {
   LongWait long_wait(monitor_, rank_of(local_rank_));
   while (is_before(number_of(line.word.load(std::memory_order_acquire)), number)) {
     if (monitor_.failed()) return monitor_.status();
-    if (backoff.step() == Backoff::Next::Poll) continue;
+    const Backoff::Next next = backoff.step();
+    if (backoff.has_lasted() && !long_wait.is_noted()) long_wait.note(rank_of(local_rank), backoff.since());
+    if (next == Backoff::Next::Poll) continue;
     if (!deadline_) deadline_ = Deadline::after_ms(timeout_.count());
     if (backoff.now() >= deadline_->when()) return timeout_status(monitor_, rank_of(local_rank_), late(number), true);
     if (long_wait.is_due(backoff.now())) long_wait.react(late(number), true);

@@ -13,7 +13,7 @@
 
 namespace ccom {
 
-using CallSite = uint32_t;  // 0: unknown. At most kMostCallSites are told apart; further ones are unknown
+using CallSite = uint16_t;  // 0: unknown. At most kMostCallSites are told apart; further ones are unknown
 inline constexpr uint32_t kMostCallSites = 8192;
 
 // Of a call that this thread makes now: what it has set, or the place of this return address.

@@ -41,8 +41,9 @@ struct RankActivity {
 };
 
 // What `record` says at the time now_ns of CLOCK_MONOTONIC. All parts belong to one call. rank, pid and the states Left
-// and Dead are for the caller to fill in.
-RankActivity read_activity(const ActivityRecord& record, int64_t now_ns);
+// and Dead are for the caller to fill in. Call sites get file and line if they are known already, or, where
+// reads_files, from debug information: that takes milliseconds per program.
+RankActivity read_activity(const ActivityRecord& record, int64_t now_ns, bool reads_files);
 
 // Asks the rank where it is outside of calls; returns the question's number. Who asks wakes its liveness thread
 // (Board::ask_places).

@@ -11,8 +11,8 @@
 
 namespace ccom {
 
-// "step.c:88 (step)" for "/path/program+0x1234 step"; the text itself if nothing more is known, or it is none of a
-// return address. Results are kept. Thread-safe.
-std::string with_source_line(std::string_view site);
+// "step.c:88 (step)" for "/path/program+0x1234 step"; "program+0x1234 (step)" if nothing more is known, or is to be
+// read from files; the text itself if it is none of a return address. Results are kept. Thread-safe.
+std::string with_source_line(std::string_view site, bool reads_files = true);
 
 }  // namespace ccom

@@ -28,6 +28,7 @@ std::string TextTable::find(uint32_t wanted) const {
 
 uint32_t TextIndex::look_up(uint64_t key) {
   ++time_;
+  if (last_ != 0) used_[(last_ & 0xff) - 1] = time_;  // of() does not come here for it
   for (size_t i = 0; i < keys_.size(); ++i) {
     if (keys_[i] != key) continue;
     used_[i] = time_;

@@ -49,6 +49,11 @@ class TextIndex {
     last_key_ = key;
     return last_ = found;
   }
+  // The same beside the texts that of() gives in turn.
+  uint32_t of_another(uint64_t key, std::string_view text) {
+    const uint32_t found = look_up(key);
+    return found != 0 ? found : put(key, text);
+  }
 
  private:
   uint32_t look_up(uint64_t key);

@@ -14,7 +14,7 @@
 namespace ccom::model {
 namespace {
 
-alignas(4096) std::array<std::byte, 16384> memory;
+alignas(4096) std::array<std::byte, 65536> memory;
 
 struct Host {
   Host() : board(*Board::over(memory, 2)) {
@@ -30,9 +30,9 @@ struct Host {
     declare(header->lost[1], "lost");
     declare(header->lost[2], "lost");
     declare(board.slot(0).state, "state");
-    declare(board.slot(0).calls.begun, "begun");
-    declare(board.slot(0).calls.by_turn[1].count, "call");
-    declare(board.slot(0).calls.by_turn[1].kind, "call");
+    declare(board.slot(0).activity.calls.begun, "begun");
+    declare(board.slot(0).activity.calls.by_turn[1].count, "call");
+    declare(board.slot(0).activity.calls.by_turn[1].kind, "call");
   }
   Board board;
 };
@@ -80,14 +80,14 @@ TEST(BoardModel, TheFirstDepartureStays) {
           auto host = std::make_shared<Host>();
           Program program;
           program.threads.push_back([=] {
-            host->board.slot(0).calls.begin({1, 10, 100});
+            host->board.slot(0).activity.calls.begin({1, 10, 100});
             host->board.depart(0, 7);
           });
           program.threads.push_back([=] { host->board.note_departure({3, 5}); });
           program.threads.push_back([=] {
             const auto before = host->board.first_departure();
             if (host->board.has_left(0))
-              check(host->board.slot(0).calls.begun.load(std::memory_order_relaxed) == 1, "calls of a rank that left");
+              check(host->board.slot(0).activity.calls.begun.load(std::memory_order_relaxed) == 1, "calls of a rank that left");
             const auto after = host->board.first_departure();
             check(!before || (after && *after <= *before), "a departure that goes");
           });

@@ -49,8 +49,8 @@ const std::map<std::string, std::set<std::string>> kMap = {
       "factories"}},
     {"comm",
      {"base", "setup", "planner", "runner", "engine", "node", "bootstrap", "liveness", "topology", "transports", "plan",
-      "kernels", "algorithms", "messages"}},
-    {"api", {"base", "memory", "setup", "comm", "bootstrap", "engine", "kernels", "messages", "public"}},
+      "kernels", "algorithms", "messages", "observe"}},
+    {"api", {"base", "memory", "setup", "comm", "bootstrap", "engine", "kernels", "messages", "observe", "public"}},
     // Users of the C API, and nothing else.
     {"bench", {"public", "bench"}},
     {"examples", {"public", "bench"}},

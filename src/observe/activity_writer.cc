@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "observe/activity_writer.h"
+
+#include "base/text.h"
+
+namespace ccom {
+namespace {
+
+uint64_t now_ns() { return static_cast<uint64_t>(monotonic_ns()); }
+
+}  // namespace
+
+void ActivityWriter::begin_time() {
+  begun_ns_ = now_ns();
+  record_.times.lock.write([this] {
+    record_.times.begun.store(current_, std::memory_order_release);
+    record_.times.begun_ns.store(begun_ns_, std::memory_order_release);
+  });
+}
+
+void ActivityWriter::end_time() {
+  const uint64_t ended_ns = now_ns();
+  record_.counters.count_time(collective_, bytes_, ended_ns - begun_ns_);
+  begun_ns_ = 0;
+  record_.times.lock.write([this, ended_ns] {
+    record_.times.ended.store(current_, std::memory_order_release);
+    record_.times.ended_ns.store(ended_ns, std::memory_order_release);
+  });
+}
+
+void ActivityWriter::set_algorithm(std::string_view name) {
+  constexpr uint64_t kIsAlgorithm = uint64_t{1} << 63;  // keys of call sites are small
+  if (current_ == 0 || current_ == kInTransfers) return;
+  origin_.algorithm = texts_.of_another(hash_of_text(name) | kIsAlgorithm, name);
+  record_.calls.amend(origin_);
+}
+
+void ActivityWriter::begin_transfers(CallSite site) {
+  current_ = kInTransfers;
+  collective_ = Collective::SendReceive;
+  bytes_ = 0;
+  record_.transfers.site.store(site_reference(site), std::memory_order_release);
+  record_.transfers.turns.store(record_.transfers.turns.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+}
+
+void ActivityWriter::end_transfers() {
+  record_.transfers.turns.store(record_.transfers.turns.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  current_ = 0;
+}
+
+void ActivityWriter::begin_wait(Rank peer, Clock::time_point since) {
+  if (current_ == 0) return;
+  waits_since_ns_ = static_cast<uint64_t>(since.time_since_epoch() / std::chrono::nanoseconds(1));
+  waits_for_ = peer;
+  record_.times.lock.write([this] {
+    record_.times.waits_for.store(static_cast<uint64_t>(waits_for_), std::memory_order_release);
+    record_.times.waits_since_ns.store(waits_since_ns_, std::memory_order_release);
+    record_.times.waits_in.store(current_, std::memory_order_release);
+  });
+}
+
+void ActivityWriter::end_wait() {
+  if (waits_since_ns_ == 0) return;
+  record_.counters.count_wait(collective_, bytes_, now_ns() - waits_since_ns_, waits_for_);
+  waits_since_ns_ = 0;
+  record_.times.lock.write([this] { record_.times.waits_in.store(0, std::memory_order_release); });
+}
+
+}  // namespace ccom

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Writes what this rank does into its record (activity_record.h).
+//
+// Calls shorter than kTimedBytes are timed one in kTimedOneIn: two clock reads would be a tenth of the shortest ones.
+// Waits are noted when they have lasted until the wait's first look at the clock, about a microsecond.
+#pragma once
+
+#include <string_view>
+
+#include "base/time.h"
+#include "observe/activity_record.h"
+#include "observe/call_site.h"
+
+namespace ccom {
+
+// Belongs to whoever has the rank's turn.
+class ActivityWriter {
+ public:
+  static constexpr uint64_t kTimedBytes = 4096, kTimedOneIn = 16;
+
+  // The record outlives the writer, which is its only one.
+  explicit ActivityWriter(ActivityRecord& record) : record_(record), texts_(record.texts) {}
+  ActivityWriter(const ActivityWriter&) = delete;
+  ActivityWriter& operator=(const ActivityWriter&) = delete;
+
+  // A collective call, with the next number. bytes: of its unit.
+  void begin(const CallDescriptor& call, CallSite site, uint64_t bytes) {
+    origin_ = {site_reference(site), 0};
+    record_.calls.begin(call, origin_);
+    collective_ = static_cast<Collective>(call.kind & ~kIsV & 0xff);
+    bytes_ = bytes;
+    current_ = call.number;
+    if (bytes >= kTimedBytes || call.number % kTimedOneIn == 0) begin_time();
+  }
+  // It runs so.
+  void set_algorithm(std::string_view name);
+  void end() {
+    if (current_ == 0) return;
+    record_.calls.end();
+    record_.counters.count(collective_, bytes_);
+    if (begun_ns_ != 0) end_time();
+    current_ = 0;
+  }
+
+  // Sends and receives that block, which have no number.
+  void begin_transfers(CallSite site);
+  void count_transfer(uint64_t bytes) { record_.counters.count(Collective::SendReceive, bytes); }
+  void end_transfers();
+
+  // What has begun and not ended waits for `peer`.
+  void begin_wait(Rank peer, Clock::time_point since);
+  void end_wait();
+
+  CallDescriptor last_call() const { return record_.calls.last(); }
+
+ private:
+  static constexpr uint64_t kInTransfers = UINT64_MAX;  // a call's number
+
+  uint32_t site_reference(CallSite site) {
+    return site == 0 ? 0 : texts_.of(site, [site] { return text_of(site); });
+  }
+  void begin_time();
+  void end_time();
+
+  ActivityRecord& record_;
+  TextIndex texts_;
+  uint64_t current_ = 0;  // number of the call that has begun and not ended
+  uint64_t bytes_ = 0;
+  uint64_t begun_ns_ = 0;  // 0: it is not timed
+  uint64_t waits_since_ns_ = 0;
+  Rank waits_for_ = -1;
+  Collective collective_ = Collective::AllReduce;
+  CallOrigin origin_;
+};
+
+// At the end of a scope, however it is left.
+class EndOfCall {
+ public:
+  explicit EndOfCall(ActivityWriter& activity) : activity_(activity) {}
+  ~EndOfCall() { activity_.end(); }
+  EndOfCall(const EndOfCall&) = delete;
+  EndOfCall& operator=(const EndOfCall&) = delete;
+
+ private:
+  ActivityWriter& activity_;
+};
+
+class EndOfTransfers {
+ public:
+  explicit EndOfTransfers(ActivityWriter& activity) : activity_(activity) {}
+  ~EndOfTransfers() { activity_.end_transfers(); }
+  EndOfTransfers(const EndOfTransfers&) = delete;
+  EndOfTransfers& operator=(const EndOfTransfers&) = delete;
+
+ private:
+  ActivityWriter& activity_;
+};
+
+}  // namespace ccom
