@@ -6,6 +6,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/record_function.h>
 
+#include "call_site.h"
 #include "process_group.h"
 #include "profiler.h"
 
@@ -14,7 +15,7 @@ namespace ccom_torch {
 // Runs `collective(const Member&)`, which may throw, and completes `work`.
 template <typename Fn>
 void ProcessGroup::run(const c10::intrusive_ptr<Work>& work, FlightRecorder::Ticket ticket, Milliseconds timeout,
-                       size_t bytes, Fn& collective) {
+                       size_t bytes, const char* site, Fn& collective) {
   const Work::Clock::time_point started = Work::Clock::now();
   recorder_->started(ticket);
   std::exception_ptr error;
@@ -22,6 +23,7 @@ void ProcessGroup::run(const c10::intrusive_ptr<Work>& work, FlightRecorder::Tic
     const Communicator::Use use(communicator());
     const at::NoGradGuard no_grad;
     communicator().set_timeout(timeout);
+    ccomSetCallSite(site);
     collective(Member{use.comm(), rank_, size_});
   } catch (...) {
     error = explained(std::current_exception(), call_name(work->type()), work->sequence());
@@ -34,6 +36,7 @@ template <typename Fn>
 ProcessGroup::WorkPtr ProcessGroup::issue(const Call& call, Fn collective) {
   const Milliseconds timeout = timeout_or_default(call.timeout);
   const bool is_profiled = at::hasCallbacks();
+  const char* const site = call_site_of_python();
   const char* const title = event_title(call.title);
   std::unique_lock order(issue_mutex_);
   const uint64_t sequence = sequence_.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -51,14 +54,14 @@ ProcessGroup::WorkPtr ProcessGroup::issue(const Call& call, Fn collective) {
   };
   if (!call.is_async && communicator().is_idle()) {
     order.unlock();
-    run(work, ticket, timeout, call.bytes, profiled);
+    run(work, ticket, timeout, call.bytes, site, profiled);
     waited->fetch_add(static_cast<uint64_t>((work->ended() - work->started()).count()), std::memory_order_relaxed);
     return work;
   }
   work->count_waiting_in(std::move(waited));
   work->keep_thread_state();
-  communicator().post([this, work, ticket, timeout, bytes = call.bytes, profiled]() mutable {
-    work->with_thread_state([&] { run(work, ticket, timeout, bytes, profiled); });
+  communicator().post([this, work, ticket, timeout, bytes = call.bytes, site, profiled]() mutable {
+    work->with_thread_state([&] { run(work, ticket, timeout, bytes, site, profiled); });
   });
   return work;
 }

@@ -5,6 +5,7 @@
 #include <pybind11/stl.h>
 #include <torch/csrc/utils/pybind.h>
 
+#include "call_site.h"
 #include "completions.h"
 #include "mapped_memory.h"
 #include "process_group.h"
@@ -127,6 +128,9 @@ PYBIND11_MODULE(_backend, module) {
 
   module.def("variable", &variable, py::arg("key"));
   module.def("watch_wakeups", &watch_wakeups);
+  module.def("take_call_sites", &take_call_sites, py::arg("folders"));
+  module.def("locate_by", [](const py::object& function) { locate_by(function.is_none() ? nullptr : function.ptr()); });
+  module.def("call_site", &call_site_of_python);
   module.def("close_all_groups", &close_all_groups, NoGil());
   module.def("set_failure_hook", [](py::function hook) {
     auto* kept = new py::function(std::move(hook));  // as long as the process

@@ -200,7 +200,7 @@ class ProcessGroup final : public c10d::Backend {
   WorkPtr issue(const Call& call, Fn collective);
   template <typename Fn>
   void run(const c10::intrusive_ptr<Work>& work, FlightRecorder::Ticket ticket, Milliseconds timeout, size_t bytes,
-           Fn& collective);
+           const char* site, Fn& collective);
   void finish(const c10::intrusive_ptr<Work>& work, FlightRecorder::Ticket ticket, size_t bytes,
               std::exception_ptr error);
   WorkPtr message(Tensors& tensors, int peer, int tag, c10d::OpType type);
