@@ -199,7 +199,7 @@ Envelope Communicator::begin_call(const Request& request) {
   const Envelope envelope = describe(request, membership_.communicator, numbered(number, history_), 0);
   const CallDescriptor call = call_of(envelope);
   history_ = extend(history_, call);
-  links_->monitor().activity().begin(call, request.site, request.count * size_of(request.type));
+  links_->monitor().begin_call(call, request.site, request.count * size_of(request.type));
   return envelope;
 }
 

@@ -30,7 +30,7 @@ class LongWait {
     since_ = {};
     if (is_noted_) {
       is_noted_ = false;
-      monitor_.activity().end_wait();
+      monitor_.end_wait();
     }
     if (!is_comparing_) return;
     is_comparing_ = false;
@@ -40,7 +40,7 @@ class LongWait {
   bool is_noted() const { return is_noted_; }
   void note(Rank peer, Clock::time_point since) {
     is_noted_ = true;
-    monitor_.activity().begin_wait(peer, since);
+    monitor_.begin_wait(peer, since);
   }
   // Whether react() has something to do. To be asked with the time whenever the wait is about to block; it began with
   // the first time.

@@ -198,7 +198,10 @@ void MonitorImpl::compare_calls() {
 }
 
 void MonitorImpl::publish_difference(const StragglerReport& known) {
-  if (const auto difference = failed() ? std::nullopt : difference_error(known)) publish_finding(*difference);
+  const auto difference = failed() ? std::nullopt : difference_error(known);
+  if (!difference) return;
+  // Hosts find it each for itself, and all ranks are to have one text.
+  config_.hosts.size() == 1 ? publish_finding(*difference) : publish(*difference);
 }
 
 Result<Consensus> MonitorImpl::agree(const ConsensusTerms& terms, const std::vector<Rank>& excluded,

@@ -92,6 +92,17 @@ class Monitor {
   virtual Status check() = 0;
   // What this rank does, for others to read. Belongs to whoever has the rank's turn: a few stores with every call.
   ActivityWriter& activity() { return *activity_; }
+  // It has begun that collective call; numbers follow each other. bytes: of its unit.
+  void begin_call(const CallDescriptor& call, CallSite site = 0, uint64_t bytes = 0) {
+    activity_->begin(call, site, bytes);
+  }
+  // What it is in waits for `peer` since then, and no more.
+  void begin_wait(Rank peer, Clock::time_point since) {
+    if (activity_) activity_->begin_wait(peer, since);
+  }
+  void end_wait() {
+    if (activity_) activity_->end_wait();
+  }
   // The last collective call that it has begun.
   CallDescriptor last_call() const { return activity_->last_call(); }
   // What all ranks do of which that is known, ascending: those of this host.
@@ -131,7 +142,7 @@ class Monitor {
  protected:
   uint64_t communicator_ = 0;
   const std::atomic<uint32_t>* abort_word_ = nullptr;
-  std::optional<ActivityWriter> activity_;
+  std::optional<ActivityWriter> activity_;  // empty: of a Monitor that watches nobody
 };
 
 }  // namespace ccom

@@ -20,6 +20,7 @@ namespace ccom {
 namespace {
 
 // Texts by number, for as long as the process lives. A forked child goes on with those that it has inherited.
+constexpr CallSite kUnknown = kMostCallSites;  // it was set, but there is no number for it
 constinit std::array<std::atomic<const std::string*>, kMostCallSites> texts{};
 constinit std::atomic<uint32_t> sites{1};
 
@@ -97,7 +98,7 @@ CallSite look_up(const void* return_address) {
 }  // namespace
 
 CallSite call_site(const void* return_address) noexcept {
-  if (of_thread.set != 0) return of_thread.set;
+  if (of_thread.set != 0) return of_thread.set == kUnknown ? CallSite{0} : of_thread.set;
   const auto word = reinterpret_cast<uintptr_t>(return_address);
   OfThread::Known& known = of_thread.known[(word ^ word >> 7) % OfThread::kAddresses];
   if (known.address == return_address) [[likely]]
@@ -116,7 +117,7 @@ void set_call_site(std::string_view text) noexcept {
     if (text.empty()) of_thread.set = 0;
     return;
   }
-  of_thread.set = 0;
+  of_thread.set = kUnknown;
   if (!is_on()) return;
   try {
     const std::string shown(text.substr(0, TextTable::kTextBytes));
@@ -124,7 +125,7 @@ void set_call_site(std::string_view text) noexcept {
     const Lock lock(known.mutex);
     const auto [place, is_new] = known.by_text.try_emplace(shown, 0);
     if (is_new) place->second = add(shown);
-    of_thread.set = place->second;
+    of_thread.set = place->second == 0 ? kUnknown : place->second;
   } catch (const std::bad_alloc&) {
   }
 }

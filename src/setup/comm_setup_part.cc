@@ -24,6 +24,7 @@ void CommSetup::inherit(const CommSetup& parent) {
 }
 
 Status CommSetup::join_segment(const std::vector<wire::Capabilities>& all, const WaitLimit& limit) {
+  if (local_ranks_.size() == 1) return {};
   const wire::Capabilities& leader = all[static_cast<size_t>(local_ranks_.front())];
   if (leader.has_place()) {
     const std::shared_ptr<SharedSegment> arena = inherits() ? arenas_->arena_of(arena_places_.front()) : nullptr;

@@ -84,29 +84,42 @@ HostSegment::HostSegment(const HostSegmentNeeds& needs, int local_rank, const Se
 
 HostSegment::~HostSegment() {
   if (place_) users_at(*segment_, *place_).count.fetch_sub(1, std::memory_order_acq_rel);
-  if (place_ && is_leader()) given_up().add(*process_arena(), *place_, kUsersBytes + layout_.size_bytes);
+  if (place_ && is_leader())
+    given_up().add(*process_arena(), *place_, kUsersBytes + (is_alone() ? board_alone() : layout_).size_bytes);
 }
 
 Status HostSegment::create(Arena* arena) {
   if (!is_leader()) return {};
-  if (needs_.ranks == 1) {
-    layout_ = lay_out(needs_);
-    size_t space = layout_.board.size_bytes + kBoardAlignment;
-    private_memory_.resize(space);
-    void* start = private_memory_.data();
-    std::align(kBoardAlignment, layout_.board.size_bytes, start, space);
-    board_ = {static_cast<std::byte*>(start), layout_.board.size_bytes};
-    return {};
-  }
-  const HostSegmentLayout layout = lay_out(needs_);
+  const HostSegmentLayout layout = is_alone() ? board_alone() : lay_out(needs_);
   if (arena != nullptr && given_up().has_room(*arena, kUsersBytes + layout.size_bytes)) {
     const Status created = create_in(*arena, layout);
     if (created.is_ok() || created.key() != ErrorKey::ArenaFull) return created;
   }
-  CCOM_TRY_ASSIGN(std::shared_ptr<SharedSegment> own, SharedSegment::create(layout.size_bytes, layout.reserve_bytes));
-  use(std::move(own), 0);
+  Result<std::unique_ptr<SharedSegment>> created = SharedSegment::create(layout.size_bytes, layout.reserve_bytes);
+  if (!created && is_alone()) return use_private_memory();
+  if (!created) return std::move(created).error();
+  use(*std::move(created), 0);
+  if (is_alone()) return {};
   CCOM_TRY_ASSIGN(server_, SegmentServer::create(key_));
   put_segment(server_->path(), segment_);
+  return {};
+}
+
+// Of a rank alone.
+HostSegmentLayout HostSegment::board_alone() const {
+  HostSegmentLayout layout = lay_out(needs_);
+  layout.size_bytes = layout.reserve_bytes = layout.board.size_bytes;
+  return layout;
+}
+
+// Nobody but this rank needs to see the board: it does without what tools see.
+Status HostSegment::use_private_memory() {
+  layout_ = lay_out(needs_);
+  size_t space = layout_.board.size_bytes + kBoardAlignment;
+  private_memory_.resize(space);
+  void* start = private_memory_.data();
+  std::align(kBoardAlignment, layout_.board.size_bytes, start, space);
+  board_ = {static_cast<std::byte*>(start), layout_.board.size_bytes};
   return {};
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The memory that the ranks of a host share, as one of them has it: made by the host's leader, mapped once per process.
-// A rank alone on its host has a liveness board in private memory, and no segment.
+// A rank alone on its host has a liveness board and nothing else there; tools of the same user can see that, too.
 //
 // It is a segment of its own, handed over when a communicator starts, or, where all ranks have mapped the arenas of one
 // another's processes already (memory/arena.h), a part of the arena of the leader's process: no descriptor, no
@@ -49,10 +49,13 @@ class HostSegment {
   // Of a leader after create(), of others after share() or join().
   const HostSegmentLayout& layout() const { return layout_; }
   Bytes board() const { return board_; }
-  SharedSegment* shared() const { return segment_.get(); }  // null for a rank alone
+  SharedSegment* shared() const { return is_alone() ? nullptr : segment_.get(); }  // null for a rank alone
   uint64_t memory_bytes() const { return is_leader() ? board_.size() : 0; }
 
  private:
+  bool is_alone() const { return needs_.ranks == 1; }
+  HostSegmentLayout board_alone() const;
+  Status use_private_memory();
   Status create_in(Arena& arena, const HostSegmentLayout& layout);
   void use(std::shared_ptr<SharedSegment> segment, size_t offset);
 

@@ -33,6 +33,7 @@ struct Host {
     declare(board.slot(0).activity.calls.begun, "begun");
     declare(board.slot(0).activity.calls.by_turn[1].count, "call");
     declare(board.slot(0).activity.calls.by_turn[1].kind, "call");
+    declare(board.slot(0).activity.calls.by_turn[1].origin, "call");
   }
   Board board;
 };
@@ -87,7 +88,8 @@ TEST(BoardModel, TheFirstDepartureStays) {
           program.threads.push_back([=] {
             const auto before = host->board.first_departure();
             if (host->board.has_left(0))
-              check(host->board.slot(0).activity.calls.begun.load(std::memory_order_relaxed) == 1, "calls of a rank that left");
+              check(host->board.slot(0).activity.calls.begun.load(std::memory_order_relaxed) == 1,
+                    "calls of a rank that left");
             const auto after = host->board.first_departure();
             check(!before || (after && *after <= *before), "a departure that goes");
           });
@@ -164,21 +166,24 @@ TEST(BoardModel, RecordedCallsAreWhole) {
     return explore(
         memory,
         [call] {
-          auto* const record = &reinterpret_cast<BoardSlot*>(memory.data() + sizeof(BoardHeader))->calls;
+          auto* const record = &reinterpret_cast<BoardSlot*>(memory.data() + sizeof(BoardHeader))->activity.calls;
           for (uint64_t number = 1; number <= 15; ++number) record->begin(call(number));
           declare(record->begun, "begun");
           for (size_t turn : {0, 1, 2}) {
             declare(record->by_turn[turn].count, "call");
             declare(record->by_turn[turn].kind, "call");
+            declare(record->by_turn[turn].origin, "call");
           }
           Program program;
           program.threads.push_back([=] {
-            for (uint64_t number : {16, 17, 18}) record->begin(call(number));
+            for (uint64_t number : {16, 17, 18}) record->begin(call(number), {static_cast<uint32_t>(number), 1});
           });
           program.threads.push_back([=] {
             for (uint64_t number : {1, 17}) {
-              const auto found = record->find(number);
+              CallOrigin origin{static_cast<uint32_t>(number), 1};
+              const auto found = record->find(number, &origin);
               check(!found || *found == call(number), "a torn call");
+              check(!found || number < 16 || origin.site == number, "a call with the origin of another");
             }
           });
           program.finish = [=] { check(record->last() == call(18), "not the last call"); };
@@ -187,6 +192,45 @@ TEST(BoardModel, RecordedCallsAreWhole) {
         options);
   };
   expect_all_needed(explore_calls);
+}
+
+// Two updates of two words, and a reader: of observe/sequence_lock.h, and so of all records that use it.
+TEST(BoardModel, UpdatesUnderASequenceLockAreWhole) {
+  struct Locked {
+    SequenceLock lock;
+    std::atomic<uint64_t> a, b;
+  };
+  const auto explore_updates = [](Options options) {
+    options.most_thread_steps = 18;
+    return explore(
+        memory,
+        [] {
+          auto* const locked = reinterpret_cast<Locked*>(memory.data());
+          declare(reinterpret_cast<std::atomic<uint64_t>&>(locked->lock), "version");
+          declare(locked->a, "word");
+          declare(locked->b, "word");
+          Program program;
+          program.threads.push_back([=] {
+            for (const uint64_t value : {1, 2}) {
+              locked->lock.write([&] {
+                locked->a.store(value, std::memory_order_release);
+                locked->b.store(value, std::memory_order_release);
+              });
+            }
+          });
+          program.threads.push_back([=] {
+            uint64_t a = 0, b = 0;
+            const bool is_whole = locked->lock.read([&] {
+              a = locked->a.load(std::memory_order_acquire);
+              b = locked->b.load(std::memory_order_acquire);
+            });
+            check(!is_whole || a == b, "parts of two updates");
+          });
+          return program;
+        },
+        options);
+  };
+  expect_all_needed(explore_updates);
 }
 
 }  // namespace

@@ -32,6 +32,8 @@ class QuietMonitor final : public Monitor {
   bool has_ended(int) const override { return false; }
   bool has_rank_ended(Rank) const override { return false; }
   std::chrono::milliseconds warn_after() const override { return {}; }
+  std::vector<RankActivity> known_activities() const override { return {}; }
+  std::vector<RankActivity> ask_activities() override { return {}; }
   std::vector<Rank> find_stragglers() override { return {}; }
   void compare_calls() override {}
   void end_comparison() override {}

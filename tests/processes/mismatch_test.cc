@@ -114,7 +114,7 @@ bool has_call(const std::string& calls, const std::string& call) {
 // What is wrong with what a rank said; "" if nothing is.
 std::string fault_of(const Combination& combination, const std::string& line) {
   static const std::regex kPattern(
-      R"(failed 32 .*ranks made different calls: rank (\d): (.*) \(call (\d+)\); rank (\d): (.*) \(call (\d+)\) .*)");
+      R"(failed 32 .*ranks made different calls: rank (\d): (.*) \(call (\d+)\); rank (\d): (.*) \(call (\d+)\)[ ;].*)");
   std::smatch parts;
   if (!std::regex_match(line, parts, kPattern)) return "is no mismatch with two calls";
   const int a = std::stoi(parts[1]);

@@ -167,3 +167,23 @@ def test_a_timeout_names_who_is_late(hosts):
         if entry["case"] == "late_for_a_message" and entry["rank"] == 0:
             assert blames(entry, 1) and 0.9 < entry["seconds"] < 2.4, entry
         assert entry["error"], f"rank {entry['rank']} was told nothing"
+
+
+def line_of(program, mark):
+    with open(os.path.join(launch.PROGRAMS, program), encoding="utf-8") as file:
+        return next(number for number, line in enumerate(file, 1) if mark in line)
+
+
+def test_a_timeout_says_in_which_line_of_python_every_rank_is():
+    told = launch.ranks("places.py", count=4).told
+    error = next(entry["error"] for entry in told if entry["rank"] == 0)
+    late = line_of("places.py", "# line of evaluate")
+    backward = line_of("places.py", "# line of step")
+    assert re.search(rf"rank 3 is at places\.py:{late} \(evaluate\), not in a call since [0-9.]+ s", error), error
+    assert re.search(rf"ranks 0-2 are at places\.py:{backward} \(step\) in allreduce #[0-9]+", error), error
+
+
+def test_without_call_sites_a_timeout_names_no_line():
+    told = launch.ranks("places.py", count=4, per_rank=lambda rank: {"CCOM_CALL_SITES": "0"}).told
+    error = next(entry["error"] for entry in told if entry["rank"] == 0)
+    assert "ranks 0-2 are in allreduce" in error and "places.py" not in error, error
