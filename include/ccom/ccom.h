@@ -194,8 +194,8 @@ CCOM_API ccomResult_t ccomSetLogCallback(ccomLogFn fn, void* user);
 
 /* ---- Where ranks are: for errors, which say what every rank of the host was doing, and for tools. ---------------- */
 
-/* The place in the program of this thread's next calls, as errors and tools show it ("train.py:220 (step)"), until it is
- * set again; NULL or "": the address from which a call comes, with file and line where the program has debug
+/* The place in the program of this thread's next calls, as errors and tools show it ("train.py:220 (step)"), until it
+ * is set again; NULL or "": the address from which a call comes, with file and line where the program has debug
  * information. For bindings of other languages, whose calls all come from one address. text: copied; what is beyond 120
  * bytes is not shown; of more than 8191 different ones the later ones are not known. Local, never blocks for long: some
  * 10 ns for the text of before, 100 ns for one that was used before. Without effect with CCOM_CALL_SITES=0. Returns
@@ -206,8 +206,9 @@ CCOM_API ccomResult_t ccomSetCallSite(const char* text);
 typedef void (*ccomLocatorFn)(char* text, size_t size, void* user);
 /* fn says where this process is when it is in no call ("train.py:214 (evaluate)"). It is called in a thread of ccom's,
  * one at a time, and only when somebody asks: another rank whose wait lasts or has timed out, or a tool. It should
- * answer within 100 ms: who asks waits for 300 ms at most. It may block, but must not call ccom. One per process, for all
- * communicators; fn NULL: none. Returns when the function before is not running any more, a second later at most. */
+ * answer within 100 ms: who asks waits for 300 ms at most. It may block, but must not call ccom. One per process, for
+ * all communicators; fn NULL: none. Returns when the function before is not running any more, a second later at most.
+ */
 CCOM_API ccomResult_t ccomSetLocator(ccomLocatorFn fn, void* user);
 
 /* One variable of ccomParamList. */
@@ -394,6 +395,14 @@ CCOM_API ccomResult_t ccomCommAbort(ccomComm_t comm);
  * of them and can go on with ccomCommAgree or ccomCommShrink. Without effect after an error. Local, any thread, returns
  * immediately. revokeFlags: 0. */
 CCOM_API ccomResult_t ccomCommRevoke(ccomComm_t comm, int revokeFlags);
+/* Says that `bytes` bytes at `data` must be equal on all ranks, parameters of replicas for example: if they are not,
+ * the next collective call fails with ccomMismatch (CCOM-E069) on all ranks, which names the rank whose bytes are not
+ * those of most others, or two ranks where there are no most. All ranks call it between the same calls, with equal
+ * `bytes`. Waits for this rank's calls before it, for no other rank. Reads everything up to 2048 bytes, else 2048 bytes
+ * of it in 32 pieces, other ones after each call; `data` may be changed when it returns. A difference goes unnoticed
+ * where the pieces are equal, or with a probability of 2^-16 until the call after the next. With CCOM_WITNESS=1 on all
+ * ranks the results of all allreduces, allgathers and broadcasts are treated so. */
+CCOM_API ccomResult_t ccomCommWitness(const void* data, size_t bytes, ccomComm_t comm);
 /* Agrees on flags and on who is left, after an error or before: *flags becomes the bitwise and of what all ranks give
  * that are left. The others, which have died, have finalized or destroyed `comm` or are silent (CCOM_DEAD_MS), are
  * written to lostRanks, ascending, their number to *lostCount; lostRanks has room for all ranks but this one, or both

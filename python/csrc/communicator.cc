@@ -176,6 +176,13 @@ Communicator::Use::Use(Communicator& communicator) : communicator_(communicator)
   raise("ccom: " + communicator.why_closed_);
 }
 
+void Communicator::witness(const std::vector<std::pair<const void*, size_t>>& data) {
+  const Use use(*this);
+  run_in_order([&] {
+    for (const auto& [bytes, size] : data) check(ccomCommWitness(bytes, size, use.comm()), use.comm());
+  });
+}
+
 Communicator::Use::~Use() { communicator_.in_use_.fetch_sub(1, std::memory_order_release); }
 
 void Communicator::set_timeout(Milliseconds timeout) {

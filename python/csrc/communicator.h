@@ -82,6 +82,8 @@ class Communicator {
   ccomResult_t error();
   // Collective over the ranks that are left: the others, ascending, of `size`. The same on all, even after an error.
   std::vector<int> lost_ranks(int size);
+  // These must be equal on all ranks, as the next operation finds out (ccomCommWitness).
+  void witness(const std::vector<std::pair<const void*, size_t>>& data);
   // Equal on all of its ranks, and different from all others'.
   uint64_t number() const { return number_; }
   // Shared with operations, which may outlive the communicator.

@@ -123,6 +123,17 @@ ProcessGroup::WorkPtr ProcessGroup::average_with_residual(const at::Tensor& tens
                });
 }
 
+void ProcessGroup::witness(const Tensors& tensors) {
+  check_tensors("witness", tensors);
+  Tensors plain;
+  std::vector<std::pair<const void*, size_t>> data;
+  for (const at::Tensor& tensor : tensors) {
+    plain.push_back(plain_input(tensor));
+    data.emplace_back(plain.back().const_data_ptr(), plain.back().nbytes());
+  }
+  communicator().witness(data);
+}
+
 ProcessGroup::WorkPtr ProcessGroup::allreduce_coalesced(Tensors& tensors, const AllreduceCoalescedOptions& options) {
   check_tensors("allreduce_coalesced", tensors);
   const size_t bytes = bytes_of(tensors);

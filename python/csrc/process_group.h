@@ -158,6 +158,8 @@ class ProcessGroup final : public c10d::Backend {
 
   // Ranks that have died, or are silent. Collective over the others, which all get the same, even after an error.
   std::vector<int> lost_ranks();
+  // Values that must be equal on all ranks, as the next operation finds out. Waits for operations before it.
+  void witness(const Tensors& tensors);
 
   const Statistics& statistics() const { return *statistics_; }
   const FlightRecorder& flight_recorder() const { return *recorder_; }

@@ -11,6 +11,15 @@ ccomResult_t ccomSetCallSite(const char* text) {
   return ccomSuccess;
 }
 
+ccomResult_t ccomCommWitness(const void* data, size_t bytes, ccomComm_t comm) {
+  return guarded("ccomCommWitness", [&]() -> Status {
+    CCOM_TRY(check_handle(comm));
+    if (data == nullptr && bytes > 0) return error(Code::InvalidArgument, "data is NULL");
+    Communicator& communicator = *comm->communicator;
+    return communicator.witness(communicator.take_ticket(), {static_cast<const std::byte*>(data), bytes});
+  });
+}
+
 ccomResult_t ccomSetLocator(ccomLocatorFn fn, void* user) {
   return guarded("ccomSetLocator", [&]() -> Status {
     set_locator(fn, user);

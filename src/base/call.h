@@ -16,6 +16,9 @@ struct CallDescriptor {
   uint64_t number = 0;  // of this call on its communicator, from 1; of sends and receives: on their pair and direction
   uint64_t count = 0;   // as in the C API
   uint64_t kind = 0;    // see kind_of()
+  // Digest of what calls before this one left on this rank and must be equal on all ranks; 0: nobody looks
+  // (CCOM_WITNESS, ccomCommWitness).
+  uint64_t results = 0;
   friend auto operator<=>(const CallDescriptor&, const CallDescriptor&) = default;
 };
 
@@ -33,6 +36,11 @@ constexpr uint64_t extend(uint64_t history, const CallDescriptor& call) {
   all = (all ^ all >> 30) * 0xbf58476d1ce4e5b9U;
   all = (all ^ all >> 27) * 0x94d049bb133111ebU;
   return all ^ all >> 31;
+}
+
+// Whether they are the same call, whatever those before have left.
+constexpr bool are_same(const CallDescriptor& a, const CallDescriptor& b) {
+  return a.number == b.number && a.count == b.count && a.kind == b.kind;
 }
 
 // Of kind_of(): bits in the operator's byte and in the collective's.

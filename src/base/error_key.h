@@ -80,7 +80,8 @@ enum class Code : int;
   X(65, TopologyFile, ConfigError)         \
   X(66, VariableValue, ConfigError)        \
   X(67, LeftOut, RemoteError)              \
-  X(68, OperatorFailed, OperatorError)
+  X(68, OperatorFailed, OperatorError)     \
+  X(69, ResultsDiffer, Mismatch)
 
 enum class ErrorKey : uint16_t {
 #define CCOM_ERROR_KEY(number, name, code) name = number,

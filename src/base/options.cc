@@ -132,6 +132,10 @@ constexpr std::array kTable = {
                "As what sums of hosts cross between hosts in allreduces of float32 and bfloat16 of more than 16 KiB: "
                "off (in the call's type), or fp8 or int8: as blocks of 64 elements of 8 bits with a scale, rounded "
                "twice to that; the same on all ranks."},
+    OptionInfo{"CCOM_WITNESS", "0",
+               "1: compares the results of allreduces, allgathers and broadcasts between all ranks; a rank whose bits "
+               "differ from those of most is named by the next call (CCOM-E069). Reads up to 2 KiB of each result. The "
+               "same on all ranks."},
 };
 static_assert(std::ranges::is_sorted(kTable, {}, [](const OptionInfo& info) { return std::string_view(info.key); }));
 

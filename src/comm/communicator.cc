@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/version.h"
 #include "base/wait_limit.h"
+#include "comm/witness.h"
 #include "kernels/kernels.h"
 #include "planner/forced.h"
 #include "planner/plan_file.h"
@@ -197,8 +198,9 @@ Envelope Communicator::begin_call(const Request& request) {
   const uint64_t number = sequence_.load(std::memory_order_relaxed) + 1;
   sequence_.store(number, std::memory_order_relaxed);
   const Envelope envelope = describe(request, membership_.communicator, numbered(number, history_), 0);
-  const CallDescriptor call = call_of(envelope);
+  CallDescriptor call = call_of(envelope);
   history_ = extend(history_, call);
+  call.results = results_;
   links_->monitor().begin_call(call, request.site, request.count * size_of(request.type));
   return envelope;
 }
@@ -260,7 +262,31 @@ Status Communicator::run_in_turn(const Request& request) {
   Status status = request.shares != nullptr ? run_v_form(envelope, request) : run_as(envelope, request);
   if (request.user != nullptr && status.is_ok()) [[unlikely]]
     status = meet_at_end(envelope, request);
+  if (config_.witness && status.is_ok()) [[unlikely]]
+    witness_result(request);
   return status;
+}
+
+// What follows is by whoever has the turn.
+void Communicator::note_equal(ConstBytes data) {
+  results_ = digest_of(data, sequence(), results_);
+  history_ = extend(history_, {.count = results_});
+}
+
+void Communicator::witness_result(const Request& request) {
+  if (request.shares != nullptr || !has_equal_results(request.collective)) return;
+  const size_t units = output_units(request.collective, membership_.nranks, false);
+  note_equal({request.output, units * request.count * size_of(request.type)});
+}
+
+Status Communicator::witness(Ticket ticket, ConstBytes data) {
+  Turns::Ticket place = ticket.use();
+  if (!wait_for_turn(place)) return leave(place);
+  return in_turn(place, [&]() -> Status {
+    if (is_finalized()) return refuse_finalized();
+    note_equal(data);
+    return {};
+  });
 }
 
 // A collective of equal units, as a call or a part of one, which the envelope stands for.

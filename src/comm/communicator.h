@@ -123,6 +123,10 @@ class Communicator final : public CallNames {
   void set_timeout_ms(int64_t timeout_ms) { timeout_ms_.store(timeout_ms, std::memory_order_relaxed); }
   int64_t timeout_ms() const { return timeout_ms_.load(std::memory_order_relaxed); }
 
+  // These bytes must be equal on all ranks: the next call finds out whether they are. Waits for calls before it, and
+  // for no rank.
+  Status witness(Ticket ticket, ConstBytes data);
+
   // Ends all operations here and on the peers. Never waits.
   void abort();
   Status status() const;
@@ -225,6 +229,8 @@ class Communicator final : public CallNames {
   bool is_in_place(const Request& request) const;
   Request gathering(const void* mine, size_t bytes, void* all) const;
   Envelope begin_call(const Request& request);
+  void note_equal(ConstBytes data);
+  void witness_result(const Request& request);
   size_t input_elements(const Request& request) const;
   std::string describe_call(const Envelope& envelope) const override;
   Status finish(std::string_view operation, Status status);
@@ -253,7 +259,8 @@ class Communicator final : public CallNames {
   std::atomic<int64_t> timeout_ms_;
   std::atomic<bool> is_finalized_{false};
   std::atomic<uint64_t> sequence_{0};              // collective calls
-  uint64_t history_ = 0;                           // of them, see numbered()
+  uint64_t history_ = 0;                           // of them and of `results_`, see numbered()
+  uint64_t results_ = 0;                           // CallDescriptor::results of the next call
   std::vector<uint64_t> sent_to_, received_from_;  // calls of SendReceive, by peer
   std::vector<std::byte> multiplied_;              // inputs of a premultiplied sum
   std::vector<std::byte> packed_;                  // buffers of calls of a group that run as one

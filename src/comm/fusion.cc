@@ -11,6 +11,7 @@
 
 #include "algorithms/same_sums.h"
 #include "comm/communicator.h"
+#include "comm/witness.h"
 #include "plan/fingerprint.h"
 
 namespace ccom {
@@ -142,6 +143,7 @@ std::optional<Status> Communicator::run_fused(std::span<const Request> calls) {
     std::memcpy(call.output + to, outputs + from, bytes);
     if (call.residual != nullptr) std::memset(call.residual, 0, call.count * sizeof(float));  // encodes nothing
   });
+  if (config_.witness && has_equal_results(fused.collective)) note_equal({outputs, whole * received});
   return Status();
 }
 

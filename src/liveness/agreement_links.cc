@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/tcp_socket.h"
 #include "base/time.h"
+#include "liveness/monitor_config.h"
 
 namespace ccom {
 namespace {
@@ -20,12 +21,6 @@ constexpr int64_t kProbeNs = 250 * kNsPerMs;
 constexpr int64_t kHandshakeSliceNs = kNsPerMs;  // between looks at handshakes in progress
 // A rank that lives hears of a failure within milliseconds, and listens then.
 constexpr int64_t kRefusedNs = 250 * kNsPerMs;
-
-int count_ranks(const MonitorConfig& config) {
-  size_t ranks = 0;
-  for (const HostMembers& host : config.hosts) ranks += host.ranks.size();
-  return static_cast<int>(ranks);
-}
 
 }  // namespace
 

@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "base/types.h"
+#include "liveness/straggler_poll.h"
 
 namespace ccom {
 
@@ -22,6 +23,9 @@ struct MadeCall {
 // those, if they are among the last ones that the monitor knows; that takes 150 ms with several hosts. note: as below,
 // for calls with equal histories.
 Status find_mismatch(Monitor& monitor, const MadeCall& a, const MadeCall& b, const char* note);
+
+// Results that must be equal on all ranks are not, as the words of the same call say: those of `before`.
+Status results_error(const BegunCall& a, const BegunCall& b, const std::string& before);
 
 // The calls as text_of() says them; note: what follows them, or "".
 Status mismatch_error(Rank a, const std::string& call_of_a, Rank b, const std::string& call_of_b,

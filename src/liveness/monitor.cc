@@ -198,7 +198,8 @@ void MonitorImpl::compare_calls() {
 }
 
 void MonitorImpl::publish_difference(const StragglerReport& known) {
-  const auto difference = failed() ? std::nullopt : difference_error(known);
+  const auto ranks = static_cast<size_t>(count_ranks(config_));
+  const auto difference = failed() ? std::nullopt : difference_error(known, ranks);
   if (!difference) return;
   // Hosts find it each for itself, and all ranks are to have one text.
   config_.hosts.size() == 1 ? publish_finding(*difference) : publish(*difference);

@@ -16,6 +16,12 @@ int tree_count(const std::vector<HostMembers>& hosts) {
   return std::ranges::any_of(hosts, [](const HostMembers& host) { return host.ranks.size() > 1; }) ? kTrees : 1;
 }
 
+int count_ranks(const MonitorConfig& config) {
+  size_t ranks = 0;
+  for (const HostMembers& host : config.hosts) ranks += host.ranks.size();
+  return static_cast<int>(ranks);
+}
+
 bool is_tree_member(const MonitorConfig& config) {
   for (int tree = 0; tree < tree_count(config.hosts); ++tree)
     if (tree_member(config.hosts, config.host_index, tree) == config.rank) return true;

@@ -11,6 +11,8 @@
 namespace ccom {
 
 Status check_config(const MonitorConfig& config);
+// On all hosts.
+int count_ranks(const MonitorConfig& config);
 
 // None on one host; one where no host has a second rank, else kTrees.
 int tree_count(const std::vector<HostMembers>& hosts);

@@ -12,7 +12,7 @@ namespace {
 
 // As encoded.
 constexpr size_t kHeaderBytes = sizeof(uint64_t) + sizeof(uint32_t);
-constexpr size_t kBegunBytes = 3 * sizeof(uint64_t) + sizeof(Rank);
+constexpr size_t kBegunBytes = 4 * sizeof(uint64_t) + sizeof(Rank) + sizeof(uint32_t);
 
 std::vector<BegunCall> unite(const std::vector<BegunCall>& a, const std::vector<BegunCall>& b) {
   std::vector<BegunCall> both;
@@ -21,6 +21,7 @@ std::vector<BegunCall> unite(const std::vector<BegunCall>& a, const std::vector<
   for (const BegunCall& begun : both) {
     const bool is_known = !kept.empty() && kept.back().call == begun.call;
     const bool is_third = kept.size() >= 2 && kept[kept.size() - 2].call.number == begun.call.number;
+    if (is_known) kept.back().ranks += begun.ranks;
     if (!is_known && !is_third && kept.size() < StragglerReport::kMostBegun) kept.push_back(begun);
   }
   return kept;
@@ -60,7 +61,8 @@ StragglerReport merge(const StragglerReport& a, const StragglerReport& b) {
   return both;
 }
 
-// u64 calls << 1 | is_asked_for, u32 number of ranks, i32 ranks, {u64 number, u64 count, u64 kind, i32 rank} begun;
+// u64 calls << 1 | is_asked_for, u32 number of ranks, i32 ranks, {u64 number, u64 count, u64 kind,
+// u64 results, i32 rank, u32 ranks} begun;
 // little-endian.
 std::vector<std::byte> encode_report(const StragglerReport& report) {
   const auto ranks = static_cast<uint32_t>(std::min(report.ranks.size(), StragglerReport::kMost));
@@ -70,9 +72,10 @@ std::vector<std::byte> encode_report(const StragglerReport& report) {
   put(bytes, &ranks, 1);
   put(bytes, report.ranks.data(), ranks);
   for (const BegunCall& begun : report.begun) {
-    const std::array words{begun.call.number, begun.call.count, begun.call.kind};
+    const std::array words{begun.call.number, begun.call.count, begun.call.kind, begun.call.results};
     put(bytes, words.data(), words.size());
     put(bytes, &begun.rank, 1);
+    put(bytes, &begun.ranks, 1);
   }
   return bytes;
 }
@@ -92,10 +95,11 @@ std::optional<StragglerReport> decode_report(ConstBytes bytes) {
   if (bytes.size() % kBegunBytes != 0 || bytes.size() / kBegunBytes > StragglerReport::kMostBegun) return std::nullopt;
   while (!bytes.empty()) {
     BegunCall& begun = report.begun.emplace_back();
-    std::array<uint64_t, 3> words{};
+    std::array<uint64_t, 4> words{};
     take(bytes, words.data(), words.size());
     take(bytes, &begun.rank, 1);
-    begun.call = {words[0], words[1], words[2]};
+    take(bytes, &begun.ranks, 1);
+    begun.call = {words[0], words[1], words[2], words[3]};
   }
   if (!std::ranges::is_sorted(report.ranks) || !std::ranges::is_sorted(report.begun)) return std::nullopt;
   return report;

@@ -21,10 +21,11 @@
 
 namespace ccom {
 
-// `rank` has begun `call`.
+// `rank` has begun `call`, and so have others: so many ranks with it, of which it is the lowest.
 struct BegunCall {
   CallDescriptor call;
   Rank rank = -1;
+  uint32_t ranks = 1;
   friend auto operator<=>(const BegunCall&, const BegunCall&) = default;
 };
 
@@ -39,7 +40,7 @@ struct StragglerReport {
   static constexpr size_t kMostBegun = 32;
   friend bool operator==(const StragglerReport&, const StragglerReport&) = default;
 
-  // The first calls of equal number that are not equal.
+  // The first calls of equal number that are not equal, or came after results that are not.
   std::optional<std::pair<BegunCall, BegunCall>> find_difference() const;
 };
 

@@ -37,10 +37,16 @@ std::optional<StragglerReport> StragglerWatch::poll(ControlTree& tree) const {
   return found;
 }
 
-std::optional<Status> difference_error(const StragglerReport& known) {
+std::optional<Status> difference_error(const StragglerReport& known, size_t nranks) {
   const auto found = known.find_difference();
   if (!found) return std::nullopt;
   const auto& [a, b] = *found;
+  if (are_same(a.call, b.call)) {
+    if (a.ranks + b.ranks < nranks) return std::nullopt;
+    const auto before =
+        std::ranges::find(known.begun, a.call.number - 1, [](const BegunCall& c) { return c.call.number; });
+    return results_error(a, b, before == known.begun.end() ? "earlier calls" : text_of(before->call));
+  }
   return mismatch_error(a.rank, text_of(a.call), b.rank, text_of(b.call));
 }
 

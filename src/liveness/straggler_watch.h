@@ -40,7 +40,8 @@ class StragglerWatch {
   const int own_slot_;
 };
 
-// A Mismatch if calls of equal number in the report differ.
-std::optional<Status> difference_error(const StragglerReport& known);
+// A Mismatch if calls of equal number in the report differ; or if results before them do, once it holds the calls of
+// all `nranks` ranks.
+std::optional<Status> difference_error(const StragglerReport& known, size_t nranks);
 
 }  // namespace ccom

@@ -23,7 +23,7 @@ struct CallOrigin {
 struct alignas(64) CallRecord {
   static constexpr uint64_t kKept = 16;
   struct Kept {
-    std::atomic<uint64_t> count, kind, origin;
+    std::atomic<uint64_t> count, kind, origin, results;
   };
   std::atomic<uint64_t> begun;      // calls; the number of the last one
   std::atomic<uint64_t> ended;      // likewise
@@ -36,6 +36,7 @@ struct alignas(64) CallRecord {
     kept.count.store(call.count, std::memory_order_release);
     kept.kind.store(call.kind, std::memory_order_release);
     kept.origin.store(to_word(origin), std::memory_order_release);
+    kept.results.store(call.results, std::memory_order_release);
     begun.store(call.number, std::memory_order_release);
   }
   // Of the last call, before it ends.
@@ -49,7 +50,8 @@ struct alignas(64) CallRecord {
   CallDescriptor last() const {
     const uint64_t number = begun.load(std::memory_order_relaxed);
     const Kept& kept = by_turn[number % kKept];
-    return {number, kept.count.load(std::memory_order_relaxed), kept.kind.load(std::memory_order_relaxed)};
+    return {number, kept.count.load(std::memory_order_relaxed), kept.kind.load(std::memory_order_relaxed),
+            kept.results.load(std::memory_order_relaxed)};
   }
 
   // The call of that number; empty if it has not begun, or no longer known: its place is that of the call that may be
@@ -58,7 +60,7 @@ struct alignas(64) CallRecord {
     if (number == 0 || number > begun.load(std::memory_order_acquire)) return std::nullopt;
     const Kept& kept = by_turn[number % kKept];
     const CallDescriptor call{number, kept.count.load(std::memory_order_acquire),
-                              kept.kind.load(std::memory_order_acquire)};
+                              kept.kind.load(std::memory_order_acquire), kept.results.load(std::memory_order_acquire)};
     const uint64_t word = kept.origin.load(std::memory_order_acquire);
     if (begun.load(std::memory_order_relaxed) - number >= kKept - 1) return std::nullopt;
     if (origin != nullptr) *origin = {static_cast<uint32_t>(word), static_cast<uint32_t>(word >> 32)};

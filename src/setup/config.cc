@@ -47,9 +47,11 @@ Result<CommConfig> CommConfig::from_environment() {
   CCOM_TRY_ASSIGN(const int64_t messages, integer_option("CCOM_MESSAGES", 0, 1));
   CCOM_TRY_ASSIGN(const int64_t tls, integer_option("CCOM_TLS", 0, 1));
   CCOM_TRY_ASSIGN(const int64_t verify, integer_option("CCOM_VERIFY", 0, 1));
+  CCOM_TRY_ASSIGN(const int64_t witness, integer_option("CCOM_WITNESS", 0, 1));
   config.crc = crc != 0;
   config.tls = tls != 0;
   config.verify = verify != 0;
+  config.witness = witness != 0;
   config.messages = messages != 0;
   CCOM_TRY_ASSIGN(config.ports, parse_port_range(option("CCOM_PORT_RANGE")));
   config.algorithm = option("CCOM_ALGO");
@@ -178,6 +180,7 @@ std::string CommConfig::fingerprint() const {
                         : rounds_once ? "once"
                                       : "nearest"},
       {"CCOM_WIRE", name_of_wire(wire)},
+      {"CCOM_WITNESS", std::to_string(witness)},
       {"CCOM_ROUNDING_SEED", is_stochastic ? std::to_string(rounding_seed) : ""},
   };
   std::string text;

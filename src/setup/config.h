@@ -54,6 +54,7 @@ struct CommConfig {
   int64_t rounding_seed = 0;
   Determinism determinism = Determinism::Shape;
   UnitType wire = UnitType::Call;  // as what sums cross hosts
+  bool witness = false;            // results that must be equal on all ranks are compared
   bool messages = false;
   bool blocking = true;  // of starts and ends
   Interrupted interrupted;

@@ -202,6 +202,19 @@ def shrink_group(ranks_to_exclude=None, group=None, shrink_flags=0, pg_options=N
     return _membership.shrink(ranks_to_exclude, group, shrink_flags, pg_options)
 
 
+def witness(tensors, group=None):
+    """Says that these dense CPU tensors, parameters for example, must be equal on all ranks of the group.
+
+    If they are not, the next collective of the group raises DistBackendError on all ranks, which names the rank whose
+    values differ from those of most others (CCOM-E069). Not collective: it waits for this rank's operations before it
+    alone, but all ranks call it between the same operations, with tensors of equal sizes. Of a tensor above 2 KiB it reads
+    2 KiB in 32 places, other ones each time; copies what is not contiguous. ValueError if the group is not ccom's.
+
+        ccom.torch.witness([p.detach() for p in model.parameters()])       # every hundred steps, say
+    """
+    backend_of(group).witness(list(tensors))
+
+
 def joining(store=None):
     """How many new processes wait in join_group. Collective over the default group; all ranks get the same number."""
     from ccom.torch import _membership
