@@ -9,7 +9,6 @@
 #include "base/log.h"
 #include "base/version.h"
 #include "base/wait_limit.h"
-#include "comm/witness.h"
 #include "kernels/kernels.h"
 #include "planner/forced.h"
 #include "planner/plan_file.h"
@@ -265,28 +264,6 @@ Status Communicator::run_in_turn(const Request& request) {
   if (config_.witness && status.is_ok()) [[unlikely]]
     witness_result(request);
   return status;
-}
-
-// What follows is by whoever has the turn.
-void Communicator::note_equal(ConstBytes data) {
-  results_ = digest_of(data, sequence(), results_);
-  history_ = extend(history_, {.count = results_});
-}
-
-void Communicator::witness_result(const Request& request) {
-  if (request.shares != nullptr || !has_equal_results(request.collective)) return;
-  const size_t units = output_units(request.collective, membership_.nranks, false);
-  note_equal({request.output, units * request.count * size_of(request.type)});
-}
-
-Status Communicator::witness(Ticket ticket, ConstBytes data) {
-  Turns::Ticket place = ticket.use();
-  if (!wait_for_turn(place)) return leave(place);
-  return in_turn(place, [&]() -> Status {
-    if (is_finalized()) return refuse_finalized();
-    note_equal(data);
-    return {};
-  });
 }
 
 // A collective of equal units, as a call or a part of one, which the envelope stands for.

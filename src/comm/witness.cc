@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/checksum.h"
+#include "comm/communicator.h"
 #include "plan/fingerprint.h"
 
 namespace ccom {
@@ -31,6 +32,28 @@ uint64_t digest_of(ConstBytes data, uint64_t call, uint64_t before) {
   }
   const uint64_t all = mix(mix(before) + (static_cast<uint64_t>(crc32c(digested, 0)) << 32 ^ data.size()));
   return all == 0 ? 1 : all;
+}
+
+// By whoever has the turn, and so the next.
+void Communicator::note_equal(ConstBytes data) {
+  results_ = digest_of(data, sequence(), results_);
+  history_ = extend(history_, {.count = results_});
+}
+
+void Communicator::witness_result(const Request& request) {
+  if (request.shares != nullptr || !has_equal_results(request.collective)) return;
+  const size_t units = output_units(request.collective, membership_.nranks, false);
+  note_equal({request.output, units * request.count * size_of(request.type)});
+}
+
+Status Communicator::witness(Ticket ticket, ConstBytes data) {
+  Turns::Ticket place = ticket.use();
+  if (!wait_for_turn(place)) return leave(place);
+  return in_turn(place, [&]() -> Status {
+    if (is_finalized()) return refuse_finalized();
+    note_equal(data);
+    return {};
+  });
 }
 
 }  // namespace ccom

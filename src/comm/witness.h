@@ -4,7 +4,7 @@
 // operator of the user's that is not the same everywhere, replicas that have diverged.
 //
 // A digest of each result becomes part of what the next call's header compares (numbered() of base/call.h); who differs
-// from most ranks is found on the board and over the control tree (results_error() of liveness/call_mismatch.h). Pure.
+// from most ranks is found on the board and over the control tree (results_error() of liveness/call_mismatch.h).
 #pragma once
 
 #include "base/collective.h"
