@@ -261,8 +261,7 @@ Status Communicator::run_in_turn(const Request& request) {
   Status status = request.shares != nullptr ? run_v_form(envelope, request) : run_as(envelope, request);
   if (request.user != nullptr && status.is_ok()) [[unlikely]]
     status = meet_at_end(envelope, request);
-  if (config_.witness && status.is_ok()) [[unlikely]]
-    witness_result(request);
+  if (config_.witness && status.is_ok()) witness_result(request);
   return status;
 }
 

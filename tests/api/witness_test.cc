@@ -69,7 +69,9 @@ TEST_P(GivenData, OfAnyLengthIsSampledInOtherPlacesAfterEachCall) {
       if (result == ccomSuccess) result = ccomAllReduce(&value, &value, 1, ccomFloat32, ccomSum, comm, nullptr);
     }
     EXPECT_EQ(result, ccomMismatch);
-    if (ranks > 2) EXPECT_THAT(ccomGetLastError(comm), HasSubstr("those of rank 0 from those of the"));
+    if (ranks > 2) {
+      EXPECT_THAT(ccomGetLastError(comm), HasSubstr("those of rank 0 from those of the"));
+    }
   });
 }
 

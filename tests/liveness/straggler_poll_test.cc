@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "liveness/state.h"
+#include "liveness/straggler_watch.h"
 #include "tests/liveness/cluster.h"
 
 namespace ccom {
@@ -42,11 +43,29 @@ TEST(StragglerReport, EqualCallsAreKeptOnceAndTwoDifferentOnesOfANumber) {
     const uint64_t count = rank == 4 ? 2 : rank == 6 ? 3 : 1;
     all = merge(all, {6, {rank}, false, {{call(5), rank}, {call(6, count), rank}}});
   }
-  const BegunCall usual{call(6), 0}, odd{call(6, 2), 4};
-  EXPECT_THAT(all.begun, ElementsAre(BegunCall{call(5), 0}, usual, odd));
+  const BegunCall usual{call(6), 0, 8}, odd{call(6, 2), 4};
+  EXPECT_THAT(all.begun, ElementsAre(BegunCall{call(5), 0, 10}, usual, odd));
   EXPECT_EQ(all.find_difference(), std::pair(usual, odd));
   EXPECT_EQ((StragglerReport{6, {0}, false, {{call(5), 0}, {call(6), 0}}}).find_difference(), std::nullopt)
       << "calls of different numbers may differ";
+}
+
+// Results that must be equal: those of most ranks are right, which is known once all have come.
+TEST(StragglerReport, TellsWhoseResultsAreNotThoseOfMostRanks) {
+  constexpr Rank kRanks = 7, kOdd = 3;
+  StragglerReport all;
+  for (Rank rank = 0; rank < kRanks; ++rank) {
+    CallDescriptor second = call(6);
+    second.results = rank == kOdd ? 5 : 4;
+    EXPECT_EQ(difference_error(all, kRanks), std::nullopt) << rank;
+    all = merge(all, {6, {rank}, false, {{call(5), rank}, {second, rank}}});
+  }
+  const std::optional<Status> found = difference_error(all, kRanks);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->key(), ErrorKey::ResultsDiffer);
+  EXPECT_THAT(found->peers(), ElementsAre(kOdd));
+  EXPECT_THAT(found->message(), ::testing::HasSubstr("those of rank 3 from those of the 6 other ranks"));
+  EXPECT_THAT(found->message(), ::testing::HasSubstr("(call 5)"));
 }
 
 // So that every host comes to the same result, whatever it has heard first.
