@@ -58,6 +58,9 @@ constexpr std::array kTable = {
                "quarter more, staging an eighth. Sockets and libfabric have their own."},
     OptionInfo{"CCOM_MESSAGES", "0",
                "1: communicators support point-to-point messages (ccomMessageSend); the same on all ranks."},
+    OptionInfo{"CCOM_METRICS", "",
+               "OpenMetrics text of this process's ranks: a file that is replaced every two seconds, with %r for the "
+               "rank, or a loopback port, as tcp://127.0.0.1:9400 for the host's first rank, 9401 for the next one."},
     OptionInfo{"CCOM_NEURON_LS", "",
                "Path of neuron-ls, which is run where the Neuron driver's files cannot be read. Unset: "
                "/opt/aws/neuron/bin/neuron-ls, for this machine only (CCOM_SYSFS_ROOT)."},

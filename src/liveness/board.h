@@ -63,6 +63,7 @@ struct alignas(64) BoardSlot {
   std::atomic<uint64_t> pid_namespace;  // where pid and the futex's holder are known; 0: nowhere
   std::atomic<uint64_t> beats;          // increases while the process runs
   std::atomic<uint32_t> asks;           // 1: for a straggler poll
+  std::atomic<int32_t> rank;            // plus 1; for readers in other processes
   std::atomic<uint64_t> rounds;         // of agreement, that the rank has begun
   ActivityRecord activity;
   ConsensusSlot consensus;

@@ -47,7 +47,9 @@ Status MonitorImpl::start() {
       [this, &taken] {
         taken = board_.take(slot_, thread_->process(), thread_->robust_futexes());
         taken_ = taken.is_ok();
-        if (taken_) thread_->add(this);
+        if (!taken_) return;
+        board_.slot(slot_).rank.store(config_.rank + 1, std::memory_order_relaxed);
+        thread_->add(this);
       },
       false);
   return taken;

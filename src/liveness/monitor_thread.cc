@@ -11,6 +11,7 @@ namespace ccom {
 namespace {
 
 constexpr int64_t kPollIntervalNs = 5 * kNsPerMs;  // while hosts compare their calls
+constexpr int64_t kMostBeatNs = 250 * kNsPerMs;  // tools and error texts say since when a process has not run
 
 }  // namespace
 
@@ -54,7 +55,7 @@ int64_t MonitorImpl::poll(int64_t now_ns) {
     if (now_ns >= next_beat_ns_) {
       board_.slot(slot_).beats.fetch_add(1, std::memory_order_relaxed);
       pulse_.beat(now_ns);
-      next_beat_ns_ = now_ns + config_.dead_ms * kNsPerMs / 12;
+      next_beat_ns_ = now_ns + std::min(config_.dead_ms * kNsPerMs / 12, kMostBeatNs);
     }
     next_ns = next_beat_ns_;
   }

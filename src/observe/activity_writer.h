@@ -52,6 +52,7 @@ class ActivityWriter {
   void begin_wait(Rank peer, Clock::time_point since);
   void end_wait();
 
+  const ActivityRecord& record() const { return record_; }
   CallDescriptor last_call() const { return record_.calls.last(); }
 
  private:

@@ -35,7 +35,9 @@ CallTotals::Of total_of(const CallCounters::Cell& cell, size_t collective, size_
   CallTotals::Of total{static_cast<Collective>(collective), size_class, calls, value(cell.bytes)};
   total.waited_seconds = to_seconds(value(cell.waited_ns));
   total.is_exact = timed == calls;
-  if (timed > 0) total.seconds = to_seconds(value(cell.ns)) * static_cast<double>(calls) / static_cast<double>(timed);
+  total.timed = timed;
+  total.timed_seconds = to_seconds(value(cell.ns));
+  if (timed > 0) total.seconds = total.timed_seconds * static_cast<double>(calls) / static_cast<double>(timed);
   return total;
 }
 

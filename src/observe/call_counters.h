@@ -72,6 +72,8 @@ struct CallTotals {
     double seconds = 0;    // of all calls, as far as those that were timed tell
     bool is_exact = true;  // all were timed
     double waited_seconds = 0;
+    uint64_t timed = 0;  // calls, and what they took
+    double timed_seconds = 0;
   };
   struct WaitedFor {
     Rank rank = -1;

@@ -45,6 +45,8 @@ CommSetup::CommSetup(const Membership& membership, const CommConfig& config, con
 // The monitor first: its destructor waits for the liveness thread, which may be calling our listener, and tells the
 // other hosts that this rank leaves in order before they see its connections end. What uses the segment goes before it.
 CommSetup::~CommSetup() {
+  listing_ = Listing();
+  published_ = PublishedRank();
   monitor_.reset();
   messages_.reset();
   plans_.reset();
@@ -92,6 +94,7 @@ Result<std::unique_ptr<CommSetup>> CommSetup::connect(const Membership& membersh
 
 // The leader of each host makes the segment, and its monitor, which initialises the board.
 Result<wire::Capabilities> CommSetup::create() {
+  CCOM_TRY(check_metrics());
   CCOM_TRY_ASSIGN(routes_, choose_routes(config_, topology_, membership_.rank));
   if (uses_network()) {
     CCOM_TRY_ASSIGN(network_, choose_network(config_, topology_, list_interfaces()));
@@ -154,6 +157,7 @@ Status CommSetup::make_monitor(bool initialise) {
   if (!network_.addresses.empty()) monitor.bind_address = network_.addresses.front();
   monitor.ports = config_.ports;
   CCOM_TRY_ASSIGN(monitor_, Monitor::create(std::move(monitor), segment_->board(), initialise));
+  show();
   return {};
 }
 

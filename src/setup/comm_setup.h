@@ -15,7 +15,9 @@
 #include "engine/bound_plan.h"
 #include "liveness/monitor.h"
 #include "messages/messages.h"
+#include "metrics/exporter.h"
 #include "node/shm_collectives.h"
+#include "observe/listing.h"
 #include "setup/arena_exchange.h"
 #include "setup/config.h"
 #include "setup/host_network.h"
@@ -83,6 +85,8 @@ class CommSetup final : public ChannelSource {
   Status agree_on_reach(const std::vector<wire::Connected>& all);
 
   Status make_monitor(bool initialise);
+  void show();
+  Status check_metrics() const;
   Status open_transports(wire::Addresses& mine);
   Status measure_costs(wire::Connected& report);
   Result<std::optional<LineCosts>> measure_lines();
@@ -93,6 +97,7 @@ class CommSetup final : public ChannelSource {
   const Topology& topology_;
   const std::vector<int> channels_;      // by peer
   const std::vector<Rank> local_ranks_;  // of this host
+  uint64_t parent_ = 0;                  // the number of the communicator that this one is a part of; 0: none
   const HostSegmentNeeds needs_;
   const std::unique_ptr<HostSegment> segment_;
   CommConfig config_;
@@ -105,6 +110,8 @@ class CommSetup final : public ChannelSource {
   MeasuredCosts measured_costs_;
   bool has_fences_ = false;  // asymmetric ones, on all ranks of the host
   std::unique_ptr<Monitor> monitor_;
+  Listing listing_;
+  PublishedRank published_;
   Status dialled_;
   std::unique_ptr<TransportSet> plans_, messages_;  // messages_: null unless the config asks for them
 };

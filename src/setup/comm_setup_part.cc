@@ -11,6 +11,7 @@ namespace ccom {
 
 // What ranks have found out about their host does not depend on who is in the communicator.
 void CommSetup::inherit(const CommSetup& parent) {
+  parent_ = parent.membership_.communicator;
   measured_costs_ = parent.measured_costs_;
   means_ = parent.means_;
   has_fences_ = parent.has_fences_;

@@ -72,6 +72,7 @@ Result<CommConfig> CommConfig::from_environment() {
   config.sysfs_root = option("CCOM_SYSFS_ROOT");
   config.neuron = neuron_hints(process_environment);
   config.neuron.tool = option("CCOM_NEURON_LS");
+  CCOM_TRY_ASSIGN(config.metrics, parse_metrics_target(option("CCOM_METRICS")));
   CCOM_TRY(config.set_transports(option("CCOM_TRANSPORT")));
   CCOM_TRY(config.set_crossing(option("CCOM_CROSSING")));
   CCOM_TRY(config.set_determinism(option("CCOM_DETERMINISM")));

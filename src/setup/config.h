@@ -11,6 +11,7 @@
 #include "base/tcp_socket.h"
 #include "base/types.h"
 #include "kernels/kernels.h"
+#include "metrics/target.h"
 #include "topology/topology.h"
 
 namespace ccom {
@@ -24,6 +25,7 @@ enum class Determinism { Shape, Full };
 
 struct CommConfig {
   std::string name;
+  MetricsTarget metrics;
   int64_t timeout_ms = 300000;
   int64_t init_timeout_ms = 60000;
   std::vector<std::string> transports;  // in order of preference; empty: automatic

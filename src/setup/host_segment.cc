@@ -133,6 +133,11 @@ Status HostSegment::create_in(Arena& arena, const HostSegmentLayout& layout) {
   return {};
 }
 
+std::optional<HostSegment::BoardPlace> HostSegment::board_place() const {
+  if (segment_ == nullptr) return std::nullopt;
+  return BoardPlace{segment_->fd(), layout_.board.offset_bytes};
+}
+
 void HostSegment::abandon() {
   if (place_ && is_leader()) users_at(*segment_, *place_).count.store(1, std::memory_order_release);
 }

@@ -49,6 +49,13 @@ class HostSegment {
   // Of a leader after create(), of others after share() or join().
   const HostSegmentLayout& layout() const { return layout_; }
   Bytes board() const { return board_; }
+  // Where others of the user find the board: in which descriptor of this process, and at which offset. Nothing for one
+  // in private memory.
+  struct BoardPlace {
+    int fd = -1;
+    size_t offset_bytes = 0;
+  };
+  std::optional<BoardPlace> board_place() const;
   SharedSegment* shared() const { return is_alone() ? nullptr : segment_.get(); }  // null for a rank alone
   uint64_t memory_bytes() const { return is_leader() ? board_.size() : 0; }
 

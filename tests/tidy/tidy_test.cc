@@ -33,6 +33,7 @@ const std::map<std::string, std::set<std::string>> kMap = {
     {"topology", {"base"}},
     {"bootstrap", {"base"}},
     {"observe", {"base"}},
+    {"metrics", {"base", "observe"}},
     {"liveness", {"base", "observe"}},
     {"shm", {"base", "memory", "transports"}},
     {"tcp", {"base", "transports"}},
@@ -45,8 +46,8 @@ const std::map<std::string, std::set<std::string>> kMap = {
     {"node", {"base", "memory", "plan", "algorithms", "kernels", "liveness"}},
     {"runner", {"base", "memory", "plan", "algorithms", "kernels", "engine", "node", "transports"}},
     {"setup",
-     {"base", "memory", "engine", "messages", "node", "bootstrap", "liveness", "topology", "kernels", "transports",
-      "factories"}},
+     {"base", "memory", "engine", "messages", "node", "bootstrap", "liveness", "observe", "metrics", "topology",
+      "kernels", "transports", "factories"}},
     {"comm",
      {"base", "setup", "planner", "runner", "engine", "node", "bootstrap", "liveness", "topology", "transports", "plan",
       "kernels", "algorithms", "messages", "observe"}},
@@ -56,7 +57,9 @@ const std::map<std::string, std::set<std::string>> kMap = {
     {"examples", {"public", "bench"}},
     {"python", {"public"}},
     // Looks at what a job would use even where no job can start: the machine and its speeds, and the rendezvous.
-    {"tools", {"public", "bench", "base", "bootstrap", "topology", "planner", "algorithms", "plan", "sim", "node"}},
+    {"tools",
+     {"public", "bench", "base", "bootstrap", "topology", "planner", "algorithms", "plan", "sim", "node", "observe",
+      "liveness"}},
 };
 
 // Benchmarks of one room may include it.

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "observe/listing.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <new>
+#include <vector>
+
+#include "base/descriptor.h"
+#include "base/fork.h"
+#include "base/log.h"
+#include "base/mutex.h"
+#include "base/page.h"
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U
+#endif
+
+namespace ccom {
+namespace {
+
+constexpr size_t kBytes = sizeof(Directory);
+
+int create_memfd() {
+  const unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+  const int fd = ::memfd_create(kDirectoryName, flags | MFD_NOEXEC_SEAL);
+  if (fd >= 0 || errno != EINVAL) return fd;
+  return ::memfd_create(kDirectoryName, flags);  // before Linux 6.3
+}
+
+// The kernel answers a breach of the limit with SIGXFSZ.
+bool may_have_files_of(size_t bytes) {
+  rlimit limit{};
+  return ::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= bytes;
+}
+
+class OwnDirectory {
+ public:
+  // Nothing if there is no place.
+  std::optional<size_t> add(const CommunicatorEntry& entry) CCOM_EXCLUDES(mutex_) {
+    const Lock lock(mutex_);
+    if (!open()) return std::nullopt;
+    size_t index = used_;
+    if (!free_.empty()) {
+      index = free_.back();
+      free_.pop_back();
+    } else if (index == Directory::kEntries || !take_memory(index)) {
+      directory_->unlisted.fetch_add(1, std::memory_order_relaxed);
+      return std::nullopt;
+    } else {
+      free_.reserve(++used_);  // remove() needs no memory
+    }
+    directory_->put(index, entry);
+    return index;
+  }
+  void remove(size_t index) CCOM_EXCLUDES(mutex_) {
+    const Lock lock(mutex_);
+    directory_->clear(index);
+    free_.push_back(index);
+  }
+
+ private:
+  bool open() CCOM_REQUIRES(mutex_) {
+    if (was_tried_) return directory_ != nullptr;
+    was_tried_ = true;
+    if (!may_have_files_of(kBytes)) return false;
+    file_ = Descriptor::from([] { return create_memfd(); });
+    if (!file_.is_open() || ::ftruncate(file_.get(), kBytes) != 0 ||
+        ::fcntl(file_.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0 || !take_memory(0)) {
+      log(LogLevel::Info, "tools will not find this process: make its directory: %s", std::strerror(errno));
+      file_ = Descriptor();
+      return false;
+    }
+    void* const memory = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file_.get(), 0);
+    if (memory == MAP_FAILED) {
+      file_ = Descriptor();
+      return false;
+    }
+    ::madvise(memory, kBytes, MADV_DONTFORK);
+    directory_ = static_cast<Directory*>(memory);
+    directory_->magic.store(Directory::kMagic, std::memory_order_release);
+    return true;
+  }
+  // So that touching the entry cannot fail.
+  bool take_memory(size_t index) CCOM_REQUIRES(mutex_) {
+    const size_t end = offsetof(Directory, entries) + (index + 1) * sizeof(Directory::Entry);
+    if (end <= taken_) return true;
+    const size_t wanted = std::min((end + page_bytes() - 1) / page_bytes() * page_bytes(), kBytes);
+    int result = 0;
+    do result = ::fallocate(file_.get(), 0, static_cast<off_t>(taken_), static_cast<off_t>(wanted - taken_));
+    while (result != 0 && errno == EINTR);
+    if (result == 0) taken_ = wanted;
+    return result == 0;
+  }
+
+  Mutex mutex_;
+  bool was_tried_ CCOM_GUARDED_BY(mutex_) = false;
+  Descriptor file_ CCOM_GUARDED_BY(mutex_);
+  Directory* directory_ CCOM_GUARDED_BY(mutex_) = nullptr;
+  size_t taken_ CCOM_GUARDED_BY(mutex_) = 0, used_ CCOM_GUARDED_BY(mutex_) = 0;
+  std::vector<size_t> free_ CCOM_GUARDED_BY(mutex_);
+};
+OwnDirectory& own_directory() {
+  static constinit PerProcess<OwnDirectory> instance;
+  return instance.get();
+}
+
+}  // namespace
+
+Listing::Listing(const CommunicatorEntry& entry) noexcept : generation_(fork_generation()) {
+  try {
+    index_ = own_directory().add(entry).value_or(kNone);
+  } catch (const std::bad_alloc&) {
+  }
+}
+
+Listing::~Listing() {
+  if (is_listed() && generation_ == fork_generation()) own_directory().remove(index_);
+}
+
+}  // namespace ccom

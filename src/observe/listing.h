@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Writes this process's directory (directory.h): made with the first communicator, one descriptor, memory as far as it
+// is used.
+#pragma once
+
+#include <cstddef>
+#include <utility>
+
+#include "observe/directory.h"
+
+namespace ccom {
+
+// A communicator's place in the directory, for as long as it lives. One that could not be listed, because there is no
+// memory, descriptor or place for it, is empty and works all the same. Belongs to one thread at a time; the directory
+// is thread-safe, and not shared with forked children.
+class Listing {
+ public:
+  Listing() = default;
+  explicit Listing(const CommunicatorEntry& entry) noexcept;
+  Listing(Listing&& other) noexcept
+      : index_(std::exchange(other.index_, kNone)), generation_(std::exchange(other.generation_, 0)) {}
+  Listing& operator=(Listing&& other) noexcept {
+    std::swap(index_, other.index_);
+    std::swap(generation_, other.generation_);
+    return *this;
+  }
+  ~Listing();
+  bool is_listed() const { return index_ != kNone; }
+
+ private:
+  static constexpr size_t kNone = static_cast<size_t>(-1);
+  size_t index_ = kNone;
+  uint32_t generation_ = 0;  // of the process that it was listed in
+};
+
+}  // namespace ccom
