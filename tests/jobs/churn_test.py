@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs that start and end while ccom-top looks, some of them killed: it never crashes, and its JSON is always whole. Jobs of
+another user are shown to nobody else, to root neither (only as root, with setpriv)."""
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+from support import PROGRAM, TOP, Job, TestCase, main, of_job, status
+
+JOBS = 100
+STRANGER = 12345
+
+
+class Churn(TestCase):
+    def test_a_hundred_jobs_start_and_end_while_it_looks(self):
+        seed = int(os.environ.get("CCOM_TEST_SEED", random.randrange(1 << 30)))
+        print("seed", seed, flush=True)
+        chance = random.Random(seed)
+        top = subprocess.Popen([TOP, "--json", "-i", "0.05"], stdout=subprocess.PIPE, text=True)
+        lines = []
+        reader = threading.Thread(target=lambda: lines.extend(top.stdout))
+        reader.start()
+        running = []
+        for number in range(JOBS):
+            is_killed = number % 5 == 0
+            job = Job("calls" if is_killed else "short", 2, waits=False)
+            job.is_killed = is_killed
+            running.append(job)
+            while len(running) > 3:
+                self.finish(running.pop(0), chance)
+        for job in running:
+            self.finish(job, chance)
+        self.assertIsNone(top.poll(), "ccom-top has ended")
+        top.send_signal(signal.SIGTERM)
+        self.assertEqual(top.wait(60), -signal.SIGTERM)
+        reader.join()
+        top.stdout.close()
+        if not lines[-1].endswith("\n"):
+            lines.pop()
+        looks = [json.loads(line) for line in lines]
+        names = {each["name"] for look in looks for each in look["communicators"]}
+        self.assertTrue(names & {"short", "training"}, f"{len(looks)} looks saw {names}")
+        for look in looks:
+            for each in look["communicators"]:
+                self.assertTrue(all(0 <= rank["rank"] < each["ranks"] for rank in each["seen"]))
+
+    def finish(self, job, chance):
+        if job.is_killed:
+            time.sleep(chance.random() * 0.3)
+        else:
+            self.assertEqual(job.wait(), [0, 0])
+        job.end()
+
+    def test_jobs_of_other_users_are_not_shown(self):
+        if os.geteuid() != 0 or shutil.which("setpriv") is None:
+            self.skipTest("needs root and setpriv")
+        stranger = ["setpriv", f"--reuid={STRANGER}", f"--regid={STRANGER}", "--clear-groups", "--inh-caps=-all"]
+        if subprocess.run([*stranger, "test", "-x", PROGRAM], check=False).returncode != 0:
+            self.skipTest("another user cannot run the programs where they are")
+        with Job("calls", 2, prefix=stranger) as theirs, Job("calls", 2) as ours:
+            seen = status()[1]
+            self.assertEqual(len(of_job(seen, ours)), 1)
+            self.assertEqual(of_job(seen, theirs), [])
+            seen = status(prefix=stranger)[1]
+            self.assertEqual(len(of_job(seen, theirs)), 1)
+            self.assertEqual(of_job(seen, ours), [])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What is judged of values: late ranks and who is not to blame, stragglers, deadlocks; and the rates between two looks.
+#include "tools/jobs/health.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tools/jobs/json.h"
+#include "tools/jobs/rates.h"
+#include "tools/jobs/report.h"
+
+namespace ccom {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using State = RankActivity::State;
+using Verdict = Health::Verdict;
+
+RankSeen rank_in(Rank rank, State state, uint64_t call, Rank waits_for = -1, double waited = 0) {
+  RankSeen seen;
+  seen.activity.rank = rank;
+  seen.activity.pid = 100 + rank;
+  seen.activity.state = state;
+  seen.activity.call.number = call;
+  seen.activity.waits_for = waits_for;
+  seen.activity.waited = waited;
+  return seen;
+}
+
+CommunicatorSeen communicator_of(uint64_t number, std::vector<RankSeen> seen) {
+  CommunicatorSeen communicator;
+  communicator.number = number;
+  communicator.ranks = static_cast<int>(seen.size());
+  communicator.hosts = 1;
+  communicator.age = 100;
+  communicator.seen = std::move(seen);
+  return communicator;
+}
+
+HostSeen host_of(std::vector<CommunicatorSeen> communicators) {
+  HostSeen host;
+  host.at_ns = 1'000'000'000;
+  host.communicators = std::move(communicators);
+  return host;
+}
+
+TEST(Health, OfNothingIsSaidSo) { EXPECT_EQ(judge({}, 1).verdict, Verdict::Nothing); }
+
+TEST(Health, ShortWaitsAreNoMatter) {
+  const HostSeen seen =
+      host_of({communicator_of(1, {rank_in(0, State::InCall, 5, 1, 0.5), rank_in(1, State::Outside, 4)})});
+  EXPECT_EQ(judge(seen, 1).verdict, Verdict::Healthy);
+  EXPECT_EQ(judge(seen, 0.4).verdict, Verdict::Late);
+}
+
+// 0 waits for 1, which waits for 2, which is not there.
+TEST(Health, BlamesTheRankThatHasNotComeNotThoseThatWaitForIt) {
+  const HostSeen seen = host_of({communicator_of(
+      1, {rank_in(0, State::InCall, 5, 1, 9), rank_in(1, State::InCall, 5, 2, 9), rank_in(2, State::Outside, 4)})});
+  const Health health = judge(seen, 1);
+  ASSERT_THAT(health.late, SizeIs(1));
+  EXPECT_EQ(health.late[0].rank, 2);
+  EXPECT_THAT(health.late[0].waiting, ElementsAre(0, 1));
+}
+
+// 0 is one call ahead of 1, which waits for 2.
+TEST(Health, BlamesNoRankThatWaitsInAnEarlierCall) {
+  const HostSeen seen = host_of({communicator_of(
+      1, {rank_in(0, State::InCall, 6, 1, 9), rank_in(1, State::InCall, 5, 2, 9), rank_in(2, State::InCall, 5)})});
+  const Health health = judge(seen, 1);
+  ASSERT_THAT(health.late, SizeIs(1));
+  EXPECT_EQ(health.late[0].rank, 2);
+}
+
+TEST(Health, NamesARankOfAnotherHost) {
+  CommunicatorSeen communicator = communicator_of(1, {rank_in(0, State::InCall, 5, 7, 9)});
+  communicator.ranks = 8;
+  const Health health = judge(host_of({communicator}), 1);
+  ASSERT_THAT(health.late, SizeIs(1));
+  EXPECT_EQ(health.late[0].rank, 7);
+  EXPECT_EQ(health.late[0].reason, "on another host");
+}
+
+TEST(Health, AProcessThatDoesNotRunIsLate) {
+  HostSeen seen = host_of({communicator_of(1, {rank_in(0, State::Outside, 5)})});
+  seen.communicators[0].seen[0].activity.silent = 10;
+  ASSERT_THAT(judge(seen, 1).late, SizeIs(1));
+  EXPECT_THAT(judge(seen, 1).late[0].reason, HasSubstr("has not run for 10.0 s"));
+  seen.communicators[0].seen[0].activity.state = State::Left;
+  EXPECT_THAT(judge(seen, 1).late, IsEmpty());
+}
+
+TEST(Health, DeadRanksAndErrorsAreFailures) {
+  HostSeen seen = host_of({communicator_of(1, {rank_in(0, State::Dead, 5), rank_in(1, State::Outside, 5)})});
+  EXPECT_EQ(judge(seen, 1).verdict, Verdict::Failed);
+  seen.communicators[0].seen[0].activity.state = State::Outside;
+  EXPECT_EQ(judge(seen, 1).verdict, Verdict::Healthy);
+  seen.communicators[0].error = "rank 3 has died";
+  EXPECT_EQ(judge(seen, 1).verdict, Verdict::Failed);
+}
+
+TEST(Health, TheShareOfAStragglerIsTheMeanOfTheOthers) {
+  HostSeen seen = host_of({communicator_of(
+      1, {rank_in(0, State::Outside, 5), rank_in(1, State::Outside, 5), rank_in(2, State::Outside, 5)})});
+  seen.communicators[0].seen[0].totals.waited_for = {{2, 30, 0}, {1, 1, 0}};
+  seen.communicators[0].seen[1].totals.waited_for = {{2, 10, 0}};
+  const Health health = judge(seen, 1);
+  ASSERT_THAT(health.stragglers, SizeIs(1));
+  EXPECT_EQ(health.stragglers[0].rank, 2);
+  EXPECT_DOUBLE_EQ(health.stragglers[0].share, 0.2);  // 40 s of 2 * 100 s
+}
+
+TEST(Health, FindsProcessesThatWaitForOneAnotherInTwoCommunicators) {
+  const HostSeen seen =
+      host_of({communicator_of(1, {rank_in(0, State::InCall, 3, 1, 9), rank_in(1, State::Outside, 2)}),
+               communicator_of(2, {rank_in(0, State::Outside, 2), rank_in(1, State::InCall, 3, 0, 9)})});
+  const Health health = judge(seen, 1);
+  ASSERT_THAT(health.cycles, SizeIs(1));
+  EXPECT_THAT(health.cycles[0], ElementsAre(Health::Place{1, 0}, Health::Place{2, 1}));
+  EXPECT_THAT(findings(seen, health)[0], HasSubstr("deadlock: rank 0 of communicator 000000"));
+}
+
+// Over a slow link both ends wait for each other's data.
+TEST(Health, RanksThatWaitForEachOtherInOneCallAreNoDeadlock) {
+  const HostSeen seen =
+      host_of({communicator_of(1, {rank_in(0, State::InCall, 3, 1, 9), rank_in(1, State::InCall, 3, 0, 9)})});
+  EXPECT_THAT(judge(seen, 1).cycles, IsEmpty());
+  EXPECT_THAT(judge(seen, 1).late, IsEmpty());
+}
+
+TEST(Health, SurvivesNumbersThatMeanNothing) {
+  HostSeen seen = host_of({communicator_of(1, {rank_in(0, State::InCall, UINT64_MAX, 1 << 30, 1e300)})});
+  seen.communicators[0].seen[0].activity.call.kind = UINT64_MAX;
+  seen.communicators[0].seen[0].totals.waited_for = {{-5, 1e300, 0}, {1 << 30, 1, 0}};
+  seen.communicators[0].name = "\xff\xfe\"";
+  const Health health = judge(seen, 1);
+  EXPECT_FALSE(nlohmann::json::parse(to_json(seen, health, nullptr)).empty());
+  EXPECT_FALSE(to_text(seen, health).empty());
+}
+
+TEST(Rates, AreDifferencesPerSecond) {
+  HostSeen before = host_of({communicator_of(1, {rank_in(0, State::Outside, 5), rank_in(1, State::Outside, 5)})});
+  before.communicators[0].seen[0].totals.calls = {{Collective::AllReduce, 0, 10, 80, 1.0, true, 0.25}};
+  HostSeen now = before;
+  now.at_ns += 2'000'000'000;
+  now.communicators[0].seen[0].totals.calls = {{Collective::AllReduce, 0, 30, 240, 2.0, true, 0.75}};
+  const Rates rates(before, now);
+  const Rate rank = rates.of(1, 0).value();
+  EXPECT_DOUBLE_EQ(rank.calls, 10);
+  EXPECT_DOUBLE_EQ(rank.bytes, 80);
+  EXPECT_DOUBLE_EQ(rank.in_calls, 0.5);
+  EXPECT_DOUBLE_EQ(rank.waited, 0.25);
+  EXPECT_DOUBLE_EQ(rates.of(now.communicators[0])->calls, 5);  // the mean
+  EXPECT_FALSE(rates.of(2, 0).has_value());
+}
+
+TEST(Rates, OfACounterThatBeganAnewAreNotNegative) {
+  HostSeen before = host_of({communicator_of(1, {rank_in(0, State::Outside, 5)})});
+  before.communicators[0].seen[0].totals.calls = {{Collective::AllReduce, 0, 10, 80, 1.0, true, 0}};
+  HostSeen now = before;
+  now.at_ns += 1'000'000'000;
+  now.communicators[0].seen[0].totals.calls.clear();
+  EXPECT_DOUBLE_EQ(Rates(before, now).of(1, 0)->calls, 0);
+}
+
+}  // namespace
+}  // namespace ccom

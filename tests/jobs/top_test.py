@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ccom-top in a pseudo-terminal: what it shows at 80 x 24 and after a change of size, keys, the end by q and by a signal,
+and that the terminal is as it was."""
+
+import fcntl
+import json
+import os
+import pty
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+
+import pyte
+
+from support import PATIENCE, TOP, Job, TestCase, main, until
+
+
+class Terminal:
+    """Runs ccom-top as a shell would; screen() is what a person sees."""
+
+    def __init__(self, *arguments, columns=80, rows=24):
+        self.screen_, self.ended = pyte.Screen(columns, rows), False
+        self.stream = pyte.ByteStream(self.screen_)
+        self.master, slave = pty.openpty()
+        self.resize(columns, rows)
+        self.before = termios.tcgetattr(slave)
+        self.slave = slave
+        environment = {**os.environ, "TERM": "xterm", "LINES": "", "COLUMNS": ""}
+        del environment["LINES"], environment["COLUMNS"]
+        self.process = subprocess.Popen([TOP, "--interval", "0.2", *arguments], stdin=slave, stdout=slave,
+                                        stderr=subprocess.STDOUT, env=environment, start_new_session=True,
+                                        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+
+    def resize(self, columns, rows):
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        self.screen_.resize(rows, columns)
+
+    def read(self):
+        while select.select([self.master], [], [], 0.05)[0]:
+            try:
+                self.stream.feed(os.read(self.master, 65536))
+            except OSError:
+                return
+
+    def screen(self):
+        self.read()
+        return "\n".join(self.screen_.display)
+
+    def wait_for(self, *words):
+        return until(lambda text: all(word in text for word in words), self.screen)
+
+    def press(self, keys):
+        os.write(self.master, keys)
+
+    def end(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        os.close(self.master)
+        os.close(self.slave)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.end()
+
+
+class Top(TestCase):
+    def test_shows_ranks_and_quits(self):
+        with Job("calls", 3), Terminal() as terminal:
+            text = terminal.wait_for("training", "CALLS/S", "allreduce #")
+            self.assertIn("ccom-top:", text.splitlines()[0])
+            self.assertIn("q quit", text.splitlines()[23])
+            terminal.press(b"q")
+            self.assertEqual(terminal.process.wait(PATIENCE), 0)
+            terminal.read()
+            self.assertEqual(termios.tcgetattr(terminal.slave), terminal.before)
+
+    def test_opens_ranks_and_the_history_of_one(self):
+        with Job("calls", 3), Terminal() as terminal:
+            terminal.wait_for("training")
+            terminal.press(b"\r")
+            terminal.wait_for("RANK")
+            terminal.press(b"j\r")
+            text = terminal.wait_for("AGO", "rank 1")
+            self.assertIn("(training), rank 1", text)
+            until(lambda screen: len([line for line in screen.splitlines() if " allreduce #" in line]) >= 3, terminal.screen)
+            terminal.press(b"\x1b")
+            terminal.wait_for("WAITS FOR")
+
+    def test_pauses(self):
+        with Job("calls", 2), Terminal() as terminal:
+            terminal.wait_for("training")
+            terminal.press(b"p")
+            paused = terminal.wait_for("[paused]")
+            time.sleep(1)
+            self.assertEqual(terminal.screen(), paused)
+            terminal.press(b"p")
+            until(lambda text: "[paused]" not in text and text != paused, terminal.screen)
+
+    def test_sorts(self):
+        with Job("calls", 2), Terminal() as terminal:
+            terminal.wait_for("sort: rank")
+            terminal.press(b"s")
+            terminal.wait_for("sort: calls/s")
+
+    def test_follows_the_size_of_the_terminal(self):
+        with Job("calls", 2), Terminal() as terminal:
+            terminal.wait_for("training")
+            for columns, rows in ((132, 40), (40, 8), (20, 3), (1, 1), (80, 24)):
+                terminal.resize(columns, rows)
+                os.killpg(terminal.process.pid, signal.SIGWINCH)
+                time.sleep(0.5)
+                terminal.read()
+                self.assertIsNone(terminal.process.poll())
+            text = terminal.wait_for("training", "q quit")
+            self.assertIn("q quit", text.splitlines()[23])
+
+    def test_gives_the_terminal_back_after_signals(self):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            with Terminal() as terminal:
+                terminal.wait_for("q quit")
+                terminal.process.send_signal(number)
+                self.assertEqual(terminal.process.wait(PATIENCE), -number)
+                self.assertEqual(termios.tcgetattr(terminal.slave), terminal.before)
+
+    def test_says_so_where_there_is_no_terminal(self):
+        done = subprocess.run([TOP], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE)
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("--once", done.stderr)
+
+    def test_prints_a_table_and_json_once(self):
+        with Job("calls", 2):
+            table = subprocess.run([TOP, "--once", "-i", "0.3"], capture_output=True, text=True, check=True).stdout
+            self.assertIn("training", table)
+            line = subprocess.run([TOP, "--once", "--json", "-i", "0.3"], capture_output=True, text=True, check=True).stdout
+            (communicator,) = [each for each in json.loads(line)["communicators"] if each["name"] == "training"]
+            self.assertGreater(communicator["rate"]["calls_per_second"], 0)
+            self.assertGreater(communicator["rate"]["bytes_per_second"], 0)
+
+    def test_shows_connections_and_their_rates(self):
+        with Job("calls", 2, CCOM_TRANSPORT="tcp"):
+            line = subprocess.run([TOP, "--once", "--json", "-i", "0.5"], capture_output=True, text=True, check=True).stdout
+            links = json.loads(line)["links"]
+            self.assertTrue(any(link["rate"]["sent_bytes_per_second"] > 0 for link in links if "rate" in link), links)
+
+    def test_ends_when_its_reader_does(self):
+        top = subprocess.Popen([TOP, "--json", "-i", "0.05"], stdout=subprocess.PIPE)
+        top.stdout.readline()
+        top.stdout.close()
+        top.wait(PATIENCE)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/jobs/health.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <tuple>
+
+namespace ccom {
+namespace {
+
+using State = RankActivity::State;
+
+constexpr double kLeastShare = 0.05;  // of stragglers that are named
+constexpr double kSilentSeconds = 3;  // a process that runs is heard of several times a second
+constexpr size_t kMostCycles = 16;
+
+bool runs(const RankActivity& rank) {
+  return rank.state != State::Absent && rank.state != State::Left && rank.state != State::Dead;
+}
+bool is_silent(const RankActivity& rank) { return runs(rank) && rank.silent >= kSilentSeconds; }
+bool waits(const RankActivity& rank, double seconds) {
+  const bool is_inside = rank.state == State::InCall || rank.state == State::Transfers;
+  return is_inside && rank.waits_for >= 0 && rank.waits_for != rank.rank && rank.waited >= seconds;
+}
+bool is_in_same_call(const RankActivity& one, const RankActivity& other) {
+  return one.state == State::InCall && other.state == State::InCall && one.call.number == other.call.number;
+}
+
+std::string seconds_text(double seconds) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f s", seconds);
+  return text;
+}
+
+// After "rank N is".
+std::string reason_of(const RankActivity& rank) {
+  std::string text = text_of(rank);
+  if (rank.state == State::Outside && rank.seconds > 0) text += ", since " + seconds_text(rank.seconds);
+  if (is_silent(rank)) text += ", and its process has not run for " + seconds_text(rank.silent);
+  return text;
+}
+
+Health::LateRank& late_entry(const CommunicatorSeen& communicator, Rank rank, std::vector<Health::LateRank>& late) {
+  const auto is_it = [&](const Health::LateRank& entry) {
+    return entry.communicator == communicator.number && entry.rank == rank;
+  };
+  if (const auto found = std::ranges::find_if(late, is_it); found != late.end()) return *found;
+  Health::LateRank& made = late.emplace_back();
+  made.communicator = communicator.number;
+  made.rank = rank;
+  const RankSeen* const seen = communicator.find(rank);
+  made.reason = seen != nullptr ? reason_of(seen->activity) : "on another host";
+  return made;
+}
+
+// Whom a rank waits for in the end: whoever waits itself is not the cause. -1: ranks wait for one another in one call,
+// as at both ends of a slow link.
+Rank cause_of(const CommunicatorSeen& communicator, const RankActivity& waiting) {
+  std::vector<const RankActivity*> chain{&waiting};
+  for (;;) {
+    const Rank next = chain.back()->waits_for;
+    const RankSeen* const other = communicator.find(next);
+    if (other == nullptr || !waits(other->activity, 0)) return next;
+    const auto known = std::ranges::find(chain, &other->activity);
+    if (known != chain.end()) {
+      const auto behind =
+          std::min_element(known, chain.end(), [](auto* a, auto* b) { return a->call.number < b->call.number; });
+      const bool is_one_call =
+          std::all_of(known, chain.end(), [&](auto* each) { return is_in_same_call(**known, *each); });
+      return is_one_call ? -1 : (*behind)->rank;
+    }
+    chain.push_back(&other->activity);
+  }
+}
+
+void find_late(const CommunicatorSeen& communicator, double late_seconds, std::vector<Health::LateRank>& late) {
+  for (const RankSeen& rank : communicator.seen) {
+    const RankActivity& own = rank.activity;
+    if (is_silent(own)) {
+      Health::LateRank& entry = late_entry(communicator, own.rank, late);
+      entry.seconds = std::max(entry.seconds, own.silent);
+    }
+    const Rank cause = waits(own, late_seconds) ? cause_of(communicator, own) : -1;
+    if (cause < 0 || cause >= communicator.ranks) continue;
+    Health::LateRank& entry = late_entry(communicator, cause, late);
+    entry.seconds = std::max(entry.seconds, own.waited);
+    entry.waiting.push_back(own.rank);
+  }
+}
+
+void find_stragglers(const CommunicatorSeen& communicator, std::vector<Health::Straggler>& stragglers) {
+  std::map<Rank, double> waited;
+  for (const RankSeen& rank : communicator.seen) {
+    for (const CallTotals::WaitedFor& of : rank.totals.waited_for)
+      if (of.rank != rank.activity.rank && of.rank >= 0 && of.rank < communicator.ranks) waited[of.rank] += of.seconds;
+    const RankActivity& now = rank.activity;  // a wait is counted when it ends
+    if (waits(now, 0) && now.waits_for < communicator.ranks) waited[now.waits_for] += now.waited;
+  }
+  for (const auto& [rank, seconds] : waited) {
+    const size_t others = communicator.seen.size() - (communicator.find(rank) != nullptr ? 1 : 0);
+    if (others == 0 || communicator.age <= 0) continue;
+    const double share = std::min(seconds / (communicator.age * static_cast<double>(others)), 1.0);
+    if (share >= kLeastShare) stragglers.push_back({communicator.number, rank, seconds, share});
+  }
+}
+
+// Of processes that wait for one that has not come to the call. Ranks of one process do not count.
+struct Wait {
+  Health::Place place;
+  int32_t pid = 0, for_pid = 0;
+};
+
+std::vector<Wait> waits_between_processes(const HostSeen& seen, double late_seconds) {
+  std::vector<Wait> found;
+  for (const CommunicatorSeen& communicator : seen.communicators) {
+    for (const RankSeen& rank : communicator.seen) {
+      const RankActivity& own = rank.activity;
+      const RankSeen* const other = waits(own, late_seconds) ? communicator.find(own.waits_for) : nullptr;
+      if (other == nullptr || is_in_same_call(own, other->activity)) continue;
+      if (own.pid != 0 && other->activity.pid != 0 && own.pid != other->activity.pid)
+        found.push_back({{communicator.number, own.rank}, own.pid, other->activity.pid});
+    }
+  }
+  return found;
+}
+
+// Follows the first wait of each process: a process waits in one call, or in one of each of its threads.
+void find_cycles(const HostSeen& seen, double late_seconds, std::vector<Health::Cycle>& cycles) {
+  std::map<int32_t, Wait> by_process;
+  for (const Wait& wait : waits_between_processes(seen, late_seconds)) by_process.emplace(wait.pid, wait);
+  std::map<int32_t, int32_t> seen_from;  // process -> the one from which the walk began
+  for (const auto& [first, wait] : by_process) {
+    std::vector<int32_t> walk;
+    for (auto at = by_process.find(first); at != by_process.end() && cycles.size() < kMostCycles;
+         at = by_process.find(at->second.for_pid)) {
+      const int32_t pid = at->first;
+      if (const auto known = seen_from.find(pid); known != seen_from.end()) {
+        if (known->second != first) break;
+        Health::Cycle cycle;
+        for (auto in = std::ranges::find(walk, pid); in != walk.end(); ++in) cycle.push_back(by_process.at(*in).place);
+        cycles.push_back(std::move(cycle));
+        break;
+      }
+      seen_from[pid] = first;
+      walk.push_back(pid);
+    }
+  }
+}
+
+}  // namespace
+
+Health judge(const HostSeen& seen, double late_seconds) {
+  Health health;
+  bool has_failed = false;
+  for (const CommunicatorSeen& communicator : seen.communicators) {
+    has_failed = has_failed || !communicator.error.empty();
+    for (const RankSeen& rank : communicator.seen)
+      if (rank.activity.state == State::Dead) health.dead.push_back({communicator.number, rank.activity.rank});
+    if (communicator.error.empty()) find_late(communicator, late_seconds, health.late);
+    find_stragglers(communicator, health.stragglers);
+  }
+  find_cycles(seen, late_seconds, health.cycles);
+  std::ranges::stable_sort(health.late, std::greater<>(), &Health::LateRank::seconds);
+  std::ranges::stable_sort(health.stragglers, std::greater<>(), &Health::Straggler::share);
+  health.verdict = seen.communicators.empty()                     ? Health::Verdict::Nothing
+                   : has_failed || !health.dead.empty()           ? Health::Verdict::Failed
+                   : health.late.empty() && health.cycles.empty() ? Health::Verdict::Healthy
+                                                                  : Health::Verdict::Late;
+  return health;
+}
+
+const char* name_of(Health::Verdict verdict) {
+  switch (verdict) {
+    case Health::Verdict::Healthy: return "healthy";
+    case Health::Verdict::Late: return "late";
+    case Health::Verdict::Failed: return "failed";
+    case Health::Verdict::Nothing: return "nothing";
+  }
+  return "";
+}
+
+}  // namespace ccom

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Judges what is seen: which ranks are late, who waits for whom in a cycle, who has made the others wait, and what has
+// failed. Pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/jobs/seen.h"
+
+namespace ccom {
+
+struct Health {
+  // Also the exit codes of programs.
+  enum class Verdict : int {
+    Healthy = 0,
+    Late = 1,     // ranks are, or wait for one another in a cycle
+    Failed = 2,   // a communicator has an error, or a rank has died
+    Nothing = 4,  // no communicator was found
+  };
+  // Others wait for it now, or its process does not run.
+  struct LateRank {
+    uint64_t communicator = 0;
+    Rank rank = -1;
+    double seconds = 0;           // the longest wait for it, or how long its process has not run
+    std::vector<Rank> waiting{};  // for it, ascending
+    std::string reason{};         // a sentence without "rank N"
+  };
+  // How much of the communicator's life the others have waited for it, on average.
+  struct Straggler {
+    uint64_t communicator = 0;
+    Rank rank = -1;
+    double seconds = 0;  // of all who wait
+    double share = 0;
+  };
+  struct Place {
+    uint64_t communicator = 0;
+    Rank rank = -1;
+    friend bool operator==(const Place&, const Place&) = default;
+  };
+  // Each waits in that communicator for the process of the next one, the last for the first.
+  using Cycle = std::vector<Place>;
+
+  Verdict verdict = Verdict::Nothing;
+  std::vector<LateRank> late{};         // the longest first
+  std::vector<Straggler> stragglers{};  // the greatest share first
+  std::vector<Cycle> cycles{};
+  std::vector<Place> dead{};
+};
+
+// late_seconds: shorter waits are no matter.
+Health judge(const HostSeen& seen, double late_seconds);
+
+const char* name_of(Health::Verdict verdict);
+
+}  // namespace ccom

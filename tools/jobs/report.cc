@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/jobs/report.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "tools/jobs/words.h"
+
+namespace ccom {
+namespace {
+
+constexpr size_t kShortNumber = 6;  // digits of a communicator's number that people read
+
+const CommunicatorSeen* find(const HostSeen& seen, uint64_t number) {
+  const auto found = std::ranges::find(seen.communicators, number, &CommunicatorSeen::number);
+  return found == seen.communicators.end() ? nullptr : &*found;
+}
+
+std::string title_of(const HostSeen& seen, uint64_t number) {
+  const CommunicatorSeen* const communicator = find(seen, number);
+  return communicator == nullptr ? "communicator " + short_number(number) : title_of(*communicator);
+}
+
+std::string sentence(const HostSeen& seen, const Health::LateRank& late) {
+  std::string text = title_of(seen, late.communicator) + ": rank " + std::to_string(late.rank) + " is " + late.reason;
+  if (late.waiting.empty()) return text;
+  return text + "; " + name_ranks(late.waiting) + (late.waiting.size() == 1 ? " waits" : " wait") + " for it for " +
+         short_seconds(late.seconds);
+}
+
+std::string sentence(const HostSeen& seen, const Health::Cycle& cycle) {
+  std::string text = "deadlock:";
+  for (size_t i = 0; i < cycle.size(); ++i) {
+    const CommunicatorSeen* const communicator = find(seen, cycle[i].communicator);
+    const RankSeen* const rank = communicator == nullptr ? nullptr : communicator->find(cycle[i].rank);
+    if (rank == nullptr) continue;
+    text += (i == 0 ? " rank " : ", rank ") + std::to_string(cycle[i].rank) + " of " + title_of(*communicator) +
+            " is " + text_of(rank->activity) + " and waits for rank " + std::to_string(rank->activity.waits_for);
+  }
+  return text;
+}
+
+std::string sentence(const HostSeen& seen, const Health::Straggler& straggler) {
+  return title_of(seen, straggler.communicator) + ": rank " + std::to_string(straggler.rank) +
+         " made the others wait " + percent(straggler.share) + " of the time";
+}
+
+}  // namespace
+
+std::string short_number(uint64_t number) { return hexadecimal(number).substr(0, kShortNumber); }
+
+std::string title_of(const CommunicatorSeen& communicator) {
+  const std::string text = "communicator " + short_number(communicator.number);
+  return communicator.name.empty() ? text : text + " (" + communicator.name + ")";
+}
+
+std::vector<std::string> findings(const HostSeen& seen, const Health& health) {
+  std::vector<std::string> found;
+  for (const CommunicatorSeen& communicator : seen.communicators)
+    if (!communicator.error.empty()) found.push_back(title_of(communicator) + ": " + communicator.error);
+  for (const Health::Place& dead : health.dead)
+    found.push_back(title_of(seen, dead.communicator) + ": rank " + std::to_string(dead.rank) + " is dead");
+  for (const Health::Cycle& cycle : health.cycles) found.push_back(sentence(seen, cycle));
+  for (const Health::LateRank& late : health.late) found.push_back(sentence(seen, late));
+  for (const Health::Straggler& straggler : health.stragglers) found.push_back(sentence(seen, straggler));
+  if (seen.unlisted > 0) found.push_back(std::to_string(seen.unlisted) + " communicators are not listed");
+  if (seen.other_versions > 0)
+    found.push_back(std::to_string(seen.other_versions) + " processes have another version of ccom and are not shown");
+  return found;
+}
+
+std::string to_text(const HostSeen& seen, const Health& health) {
+  std::string text = health.verdict == Health::Verdict::Nothing ? "no communicators of this user on this host\n"
+                                                                : std::string(name_of(health.verdict)) + "\n";
+  for (const std::string& sentence : findings(seen, health)) text += sentence + "\n";
+  for (const CommunicatorSeen& communicator : seen.communicators) {
+    std::vector<RankActivity> activities;
+    for (const RankSeen& rank : communicator.seen) activities.push_back(rank.activity);
+    text += title_of(communicator) + ", " + std::to_string(communicator.ranks) + " ranks, " +
+            std::to_string(communicator.hosts) + (communicator.hosts == 1 ? " host, " : " hosts, ") +
+            short_seconds(communicator.age) + ": " + describe(std::move(activities)) + "\n";
+  }
+  return text;
+}
+
+}  // namespace ccom

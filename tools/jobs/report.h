@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What is seen as sentences: first how it is, then why, then what all ranks do.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/jobs/health.h"
+#include "tools/jobs/seen.h"
+
+namespace ccom {
+
+// The first digits of a communicator's number.
+std::string short_number(uint64_t number);
+// "communicator 5f0c3a (training)"
+std::string title_of(const CommunicatorSeen& communicator);
+// The sentences about what is wrong, each without an end of line.
+std::vector<std::string> findings(const HostSeen& seen, const Health& health);
+
+std::string to_text(const HostSeen& seen, const Health& health);
+
+}  // namespace ccom
