@@ -23,5 +23,13 @@ def sim():
     _become("ccom-sim")
 
 
+def status():
+    _become("ccom-status")
+
+
+def top():
+    _become("ccom-top")
+
+
 def topo():
     _become("ccom-topo")

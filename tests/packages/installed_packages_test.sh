@@ -33,8 +33,10 @@ ccom-bench allreduce -np 4 --sizes 8,64K,1M --check every
 ccom-doctor --no-speed
 ccom-topo trn1.32xlarge --svg - | grep -c '<svg'
 ccom-sim '2*trn1.32xlarge' allreduce -b 1M
+ccom-status || [ $? = 4 ]
+ccom-top --once -i 0.1 | grep "no communicators"
 programs=$(dpkg -L ccom-tools | sed -n 's,^/usr/bin/,,p')
-[ "$(echo $programs | wc -w)" = 4 ]
+[ "$(echo $programs | wc -w)" = 6 ]
 for program in $programs; do
   "$program" --version | grep "^$program $(dpkg-query -W -f '${Version}' ccom-tools)\$"
   [ -z "$(man --warnings "$program" 2>&1 >page)" ]
