@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "metrics/target.h"
 
+#include <arpa/inet.h>
+
 #include <string_view>
 
 #include "base/tcp_socket.h"
@@ -15,7 +17,12 @@ Status wrong(const std::string& text, const std::string& why) {
       .with_cure("give a file, as /run/ccom-%r.prom, or a loopback port, as tcp://127.0.0.1:9400");
 }
 
-bool is_loopback(const std::string& address) { return address.starts_with("127.") || address == "::1"; }
+// A literal: what a name stands for may change.
+bool is_loopback(const std::string& address) {
+  in_addr number{};
+  if (::inet_pton(AF_INET, address.c_str(), &number) == 1) return address.starts_with("127.");
+  return address == "::1";
+}
 
 // Calls use(letter) for what stands behind each percent sign.
 template <typename Fn>

@@ -62,6 +62,7 @@ class OwnDirectory {
     const Lock lock(mutex_);
     directory_->clear(index);
     free_.push_back(index);
+    if (free_.size() == used_) close();
   }
 
  private:
@@ -85,6 +86,15 @@ class OwnDirectory {
     directory_ = static_cast<Directory*>(memory);
     directory_->magic.store(Directory::kMagic, std::memory_order_release);
     return true;
+  }
+  // Of a process without communicators nothing remains.
+  void close() CCOM_REQUIRES(mutex_) {
+    ::munmap(directory_, kBytes);
+    directory_ = nullptr;
+    file_ = Descriptor();
+    was_tried_ = false;
+    taken_ = used_ = 0;
+    free_.clear();
   }
   // So that touching the entry cannot fail.
   bool take_memory(size_t index) CCOM_REQUIRES(mutex_) {

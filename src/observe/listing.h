@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writes this process's directory (directory.h): made with the first communicator, one descriptor, memory as far as it
-// is used.
+// Writes this process's directory (directory.h): made with the first communicator and closed with the last, one
+// descriptor, memory as far as it is used.
 #pragma once
 
 #include <cstddef>

@@ -85,7 +85,7 @@ class CommSetup final : public ChannelSource {
   Status agree_on_reach(const std::vector<wire::Connected>& all);
 
   Status make_monitor(bool initialise);
-  void show();
+  void show() noexcept;
   Status check_metrics() const;
   Status open_transports(wire::Addresses& mine);
   Status measure_costs(wire::Connected& report);

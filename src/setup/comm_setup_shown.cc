@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a communicator shows of itself: to tools of the same user by the process's directory, and by CCOM_METRICS.
+#include <new>
+
 #include "setup/comm_setup.h"
 
 namespace ccom {
@@ -13,7 +15,8 @@ Status CommSetup::check_metrics() const {
       .with_cure("put %r, the rank, into its name, as /run/ccom-%r.prom");
 }
 
-void CommSetup::show() {
+// Where there is no memory for it, the communicator works all the same.
+void CommSetup::show() noexcept try {
   const int host = topology_.ranks[static_cast<size_t>(membership_.rank)].host;
   const std::string& host_name = topology_.hosts[static_cast<size_t>(host)].name;
   const int hosts = static_cast<int>(topology_.hosts.size());
@@ -41,6 +44,7 @@ void CommSetup::show() {
                                                .local_rank = segment_->local_rank(),
                                                .record = &monitor_->activity().record(),
                                                .has_failed = [this] { return monitor_->failed(); }});
+} catch (const std::bad_alloc&) {
 }
 
 }  // namespace ccom

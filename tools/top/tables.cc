@@ -93,9 +93,12 @@ TopLine TopModel::title() const {
   std::ranges::sort(processes);
   const auto same = std::ranges::unique(processes);
   const size_t distinct = processes.size() - same.size();
+  const auto count = [](size_t number, const std::string& what) {
+    return std::to_string(number) + " " + what + (number == 1 ? "" : "s");
+  };
   std::string text = "ccom-top: " + std::string(name_of(health_.verdict)) + ", " +
-                     std::to_string(seen_.communicators.size()) + " communicators, " + std::to_string(distinct) +
-                     " processes, " + std::to_string(ranks) + " ranks in them";
+                     count(seen_.communicators.size(), "communicator") + ", " + std::to_string(distinct) +
+                     (distinct == 1 ? " process, " : " processes, ") + count(ranks, "rank");
   if (is_paused_) text += " [paused]";
   const bool is_well = health_.verdict == Health::Verdict::Healthy || health_.verdict == Health::Verdict::Nothing;
   return {std::move(text), is_well ? Style::Title : Style::Warning};

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The exporter's thread beside threads that count, begin and end communicators; a forked child; its end.
+#include "metrics/exporter.h"
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "base/descriptor.h"
+#include "base/tcp_socket.h"
+#include "metrics/http_port.h"
+
+namespace ccom {
+namespace {
+
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+std::string read(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+class Exporter : public ::testing::Test {
+ protected:
+  std::string folder_ = ::testing::TempDir() + "ccom_metrics_" + std::to_string(::getpid());
+  std::unique_ptr<ActivityRecord> record_ = std::make_unique<ActivityRecord>();
+  void SetUp() override { std::filesystem::create_directories(folder_); }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  MetricsTarget target() const { return {.path = folder_ + "/%r"}; }
+  PublishedSource source(uint64_t communicator) const {
+    PublishedSource made;
+    made.communicator = communicator;
+    made.rank = 2;
+    made.ranks = 4;
+    made.record = record_.get();
+    made.has_failed = [] { return false; };
+    return made;
+  }
+};
+
+TEST_F(Exporter, TheFileHasTheLastWords) {
+  {
+    const PublishedRank published(target(), source(1));
+    for (int call = 0; call < 5; ++call) record_->counters.count(Collective::AllReduce, 8);
+  }
+  EXPECT_THAT(read(folder_ + "/2"), HasSubstr("up_to_bytes=\"64\"} 5\n"));
+  EXPECT_THAT(read(folder_ + "/2"), EndsWith("# EOF\n"));
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1);  // nothing half-written remains
+}
+
+TEST_F(Exporter, CountsGoOnBesideIt) {
+  std::atomic<bool> ends{false};
+  std::thread counting([&] {
+    while (!ends) record_->counters.count(Collective::AllReduce, 8);
+  });
+  for (int round = 0; round < 50; ++round) {
+    const PublishedRank first(target(), source(1));
+    std::vector<std::thread> others;
+    for (uint64_t i = 0; i < 4; ++i) others.emplace_back([&, i] { PublishedRank other(target(), source(10 + i)); });
+    for (std::thread& other : others) other.join();
+  }
+  ends = true;
+  counting.join();
+}
+
+TEST_F(Exporter, AForkedChildEndsWithoutItsThread) {
+  PublishedRank published(target(), source(1));
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(20);
+    published = PublishedRank();
+    ::_exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+// One request on a connection of its own.
+class HttpClient {
+ public:
+  explicit HttpClient(uint16_t port) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(::connect(socket_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  }
+  void send(const std::string& text) const {
+    EXPECT_GT(::send(socket_.get(), text.data(), text.size(), MSG_NOSIGNAL), 0);
+  }
+  // All that comes while the port is served.
+  std::string receive(HttpPort& port) const {
+    std::string text;
+    for (int round = 0; round < 200; ++round) {
+      port.serve();
+      char bytes[4096];
+      const ssize_t got = ::recv(socket_.get(), bytes, sizeof bytes, MSG_DONTWAIT);
+      if (got == 0) break;
+      if (got > 0) text.append(bytes, static_cast<size_t>(got));
+      if (got < 0) ::usleep(1000);
+    }
+    return text;
+  }
+
+ private:
+  Descriptor socket_;
+};
+
+std::unique_ptr<HttpPort> open_port(const std::string& text) {
+  return HttpPort::open("127.0.0.1", 0, [text] { return text; }).value();
+}
+
+TEST(HttpPort, AnswersGetOfMetrics) {
+  const auto port = open_port("words\n");
+  const HttpClient client(port->port());
+  client.send("GET /metrics?x=1 HTTP/1.1\r\nHost: a\r\n\r\n");
+  const std::string answer = client.receive(*port);
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 200 OK\r\n"));
+  EXPECT_THAT(answer, HasSubstr("openmetrics-text"));
+  EXPECT_THAT(answer, EndsWith("\r\n\r\nwords\n"));
+}
+
+TEST(HttpPort, RequestsMayComeInPieces) {
+  const auto port = open_port("words\n");
+  const HttpClient client(port->port());
+  for (const char* piece : {"GET /met", "rics HTTP/1.0\r", "\n\r\n"}) {
+    client.send(piece);
+    ::usleep(2000);
+    port->serve();
+  }
+  EXPECT_THAT(client.receive(*port), EndsWith("words\n"));
+}
+
+TEST(HttpPort, RefusesEverythingElse) {
+  const auto port = open_port("words\n");
+  const std::vector<std::pair<std::string, std::string>> refused{
+      {"GET / HTTP/1.1\r\n\r\n", "HTTP/1.1 404"},
+      {"POST /metrics HTTP/1.1\r\n\r\n", "HTTP/1.1 405"},
+      {"words of no protocol\r\n\r\n", "HTTP/1.1 400"},
+      {"\r\n\r\n", ""},
+      {std::string(100, '\0'), "HTTP/1.1 400"},
+      {"GET /metrics HTTP/1.1\r\nX: " + std::string(20000, 'y'), "HTTP/1.1 400"}};
+  for (const auto& [request, answer] : refused) {
+    const HttpClient client(port->port());
+    client.send(request);
+    EXPECT_THAT(client.receive(*port), StartsWith(answer)) << request.substr(0, 40);
+  }
+}
+
+TEST(HttpPort, ManySilentClientsDoNotKeepOthersOut) {
+  const auto port = open_port("words\n");
+  std::vector<std::unique_ptr<HttpClient>> silent;
+  for (size_t i = 0; i < 3 * HttpPort::kMostConnections; ++i) {
+    silent.push_back(std::make_unique<HttpClient>(port->port()));
+    port->serve();
+  }
+  std::vector<pollfd> polled;
+  port->watch(polled);
+  EXPECT_EQ(polled.size(), HttpPort::kMostConnections + 1);
+  const HttpClient client(port->port());
+  client.send("GET /metrics HTTP/1.1\r\n\r\n");
+  EXPECT_THAT(client.receive(*port), EndsWith("words\n"));
+}
+
+}  // namespace
+}  // namespace ccom
