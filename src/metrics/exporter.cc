@@ -85,7 +85,7 @@ class MetricsExporter {
 
  private:
   void open_port(const MetricsTarget& target, const PublishedSource& first) {
-    const int port = target.port == 0 ? 0 : target.port + first.local_rank;
+    const int port = target.port + first.local_rank;
     auto opened = port > UINT16_MAX ? Result<std::unique_ptr<HttpPort>>(error(Code::ConfigError, "no port %d", port))
                                     : HttpPort::open(target.address, static_cast<uint16_t>(port), [this] {
                                         const Lock lock(mutex_);

@@ -15,7 +15,7 @@ namespace ccom {
 struct MetricsTarget {
   std::string path{};     // as written: with %r, %p
   std::string address{};  // of the loopback interface
-  uint16_t port = 0;      // of the host's first rank, the next one's is one greater; 0: any
+  uint16_t port = 0;      // of the host's first rank, the next one's is one greater
 
   bool is_file() const { return !path.empty(); }
   bool is_port() const { return !address.empty(); }

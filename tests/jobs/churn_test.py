@@ -9,13 +9,21 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
-from support import PROGRAM, TOP, Job, TestCase, main, of_job, status
+from support import PROGRAM, STATUS, TOP, Job, TestCase, main, of_job, status
 
 JOBS = 100
 STRANGER = 12345
+
+
+def library_of(program):
+    for line in subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout.splitlines():
+        if "libccom.so" in line:
+            return line.split("=>")[1].split()[0]
+    raise AssertionError("it is not linked with libccom")
 
 
 class Churn(TestCase):
@@ -62,15 +70,18 @@ class Churn(TestCase):
         if os.geteuid() != 0 or shutil.which("setpriv") is None:
             self.skipTest("needs root and setpriv")
         stranger = ["setpriv", f"--reuid={STRANGER}", f"--regid={STRANGER}", "--clear-groups", "--inh-caps=-all"]
-        if subprocess.run([*stranger, "test", "-x", PROGRAM], check=False).returncode != 0:
-            self.skipTest("another user cannot run the programs where they are")
-        with Job("calls", 2, prefix=stranger) as theirs, Job("calls", 2) as ours:
-            seen = status()[1]
-            self.assertEqual(len(of_job(seen, ours)), 1)
-            self.assertEqual(of_job(seen, theirs), [])
-            seen = status(prefix=stranger)[1]
-            self.assertEqual(len(of_job(seen, theirs)), 1)
-            self.assertEqual(of_job(seen, ours), [])
+        with tempfile.TemporaryDirectory() as folder:  # another user cannot run programs where they are
+            os.chmod(folder, 0o755)
+            program, status_program = (shutil.copy(each, folder) for each in (PROGRAM, STATUS))
+            shutil.copy(library_of(PROGRAM), folder)
+            theirs_start = [*stranger, "env", f"LD_LIBRARY_PATH={folder}"]
+            with Job("calls", 2, prefix=theirs_start, program=program) as theirs, Job("calls", 2) as ours:
+                seen = status()[1]
+                self.assertEqual(len(of_job(seen, ours)), 1)
+                self.assertEqual(of_job(seen, theirs), [])
+                seen = status(prefix=theirs_start, program=status_program)[1]
+                self.assertEqual(len(of_job(seen, theirs)), 1)
+                self.assertEqual(of_job(seen, ours), [])
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ PATIENCE = 60
 class Job:
     """Ranks of one program, as `prefix` starts them; killed at the end."""
 
-    def __init__(self, what, ranks, prefix=(), waits=True, **environment):
+    def __init__(self, what, ranks, prefix=(), waits=True, program=PROGRAM, **environment):
         self.folder = tempfile.TemporaryDirectory()
         os.chmod(self.folder.name, 0o777)
         self.processes = []
@@ -23,7 +23,7 @@ class Job:
             variables = {**os.environ, "CCOM_RANK": str(rank), "CCOM_NRANKS": str(ranks), "CCOM_SOCKET_IFNAME": "lo",
                          "CCOM_URL": f"file://{self.folder.name}/id", **environment}
             variables = {name: value.replace("{rank}", str(rank)) for name, value in variables.items()}
-            self.processes.append(subprocess.Popen([*prefix, PROGRAM, what], env=variables, stdout=subprocess.PIPE,
+            self.processes.append(subprocess.Popen([*prefix, program, what], env=variables, stdout=subprocess.PIPE,
                                                    stderr=subprocess.DEVNULL, text=True, bufsize=1))
         if waits:
             self.wait_for("ready")
@@ -53,9 +53,9 @@ class Job:
         self.end()
 
 
-def status(*arguments, prefix=()):
+def status(*arguments, prefix=(), program=STATUS):
     """Exit code and JSON."""
-    done = subprocess.run([*prefix, STATUS, "--json", *arguments], capture_output=True, text=True, timeout=PATIENCE)
+    done = subprocess.run([*prefix, program, "--json", *arguments], capture_output=True, text=True, timeout=PATIENCE)
     return done.returncode, json.loads(done.stdout)
 
 

@@ -14,7 +14,7 @@ TEST(MetricsTarget, IsAFileOrALoopbackPort) {
   EXPECT_EQ(parse_metrics_target("tcp://127.0.0.1:9400")->port, 9400);
   EXPECT_EQ(parse_metrics_target("tcp://localhost:9400")->address, "127.0.0.1");
   EXPECT_EQ(parse_metrics_target("tcp://[::1]:9400")->address, "::1");
-  EXPECT_EQ(parse_metrics_target("tcp://127.0.0.53:0")->address, "127.0.0.53");
+  EXPECT_EQ(parse_metrics_target("tcp://127.0.0.53:9400")->address, "127.0.0.53");
 }
 
 TEST(MetricsTarget, IsNothingThatOtherHostsReach) {
