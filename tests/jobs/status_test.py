@@ -83,6 +83,14 @@ class Status(TestCase):
             self.assertEqual({each["parent"] for each in communicators[1:]}, {communicators[0]["communicator"]})
             self.assertEqual([len(each["seen"]) for each in communicators], [4, 2, 2])
 
+    def test_ranks_alone_on_their_hosts_are_seen(self):
+        with Job("calls", 1) as job:
+            (communicator,) = of_job(checked()[1], job)
+            self.assertEqual([rank["rank"] for rank in communicator["seen"]], [0])
+        with Job("calls", 2, CCOM_HOSTID="{rank}") as job:
+            (communicator,) = of_job(checked()[1], job)
+            self.assertEqual((communicator["hosts"], [rank["rank"] for rank in communicator["seen"]]), (2, [0, 1]))
+
     def test_of_a_job_that_has_ended_nothing_is_left(self):
         with Job("short", 2, waits=False) as job:
             self.assertEqual(job.wait(), [0, 0])
