@@ -48,8 +48,8 @@ TEST(Levels, ThatAreWrongNameTheWordAndWhatThereIs) {
   EXPECT_EQ(
       refusal_of("warn,bootstrp=debug"),
       "CCOM_LOG=warn,bootstrp=debug: there is no room 'bootstrp' (algorithms, api, base, bootstrap, comm, engine, "
-      "kernels, liveness, memory, messages, node, ofi, plan, planner, runner, setup, shm, tcp and topology); did "
-      "you mean bootstrap?");
+      "kernels, liveness, memory, messages, metrics, node, observe, ofi, plan, planner, runner, setup, shm, tcp and "
+      "topology); did you mean bootstrap?");
   EXPECT_NE(refusal_of("warn,tcp=debgu")
                 .find("no level 'debgu': there are error, warn, info and debug; did you mean "
                       "debug?"),
