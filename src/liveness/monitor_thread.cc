@@ -11,7 +11,7 @@ namespace ccom {
 namespace {
 
 constexpr int64_t kPollIntervalNs = 5 * kNsPerMs;  // while hosts compare their calls
-constexpr int64_t kMostBeatNs = 250 * kNsPerMs;  // tools and error texts say since when a process has not run
+constexpr int64_t kMostBeatNs = 250 * kNsPerMs;    // tools and error texts say since when a process has not run
 
 }  // namespace
 
