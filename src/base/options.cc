@@ -80,6 +80,12 @@ constexpr std::array kTable = {
                "Listening ports, LOW-HIGH, of tcp, control connections and rendezvous servers without a given "
                "port. Unset: any."},
     OptionInfo{"CCOM_RANK", "", "Rank of this process, see CCOM_NRANKS."},
+    OptionInfo{
+        "CCOM_RECORD", "",
+        "Folder into which every process records its last calls, in a file of its own that outlives it however it "
+        "ends; for ccom-trace and ccom-sim replay. A file that cannot be made is logged, and nothing is recorded."},
+    OptionInfo{"CCOM_RECORD_BYTES", "4194304",
+               "Size of each of these files, 262144 or more: 4 MiB hold the last 56000 calls."},
     OptionInfo{"CCOM_ROUNDING", "nearest",
                "How sums of 16- and 8-bit floating types are rounded: nearest (ties to even; between hosts several "
                "times), once (to nearest, once wherever the ranks are), or stochastic (once, at random, unbiased)."},

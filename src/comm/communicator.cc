@@ -87,6 +87,7 @@ Result<std::unique_ptr<Communicator>> Communicator::start(Agreement agreement, C
   if (opened.is_ok()) opened = self->open_host(policy);
   if (opened.is_ok()) opened = self->open_programs();
   if (opened.is_ok()) opened = self->open_messages(policy);
+  if (opened.is_ok()) opened = self->open_recorder(parent == nullptr ? 0 : parent->membership_.communicator);
   CCOM_TRY(exchange_status(rendezvous, CommSetup::kLastExchange, opened, deadline));
   self->links_->monitor().on_failure([woken = self.get()] { woken->wake_waiters(); });
   self->log_start();
@@ -262,6 +263,7 @@ Status Communicator::run_in_turn(const Request& request) {
   if (request.user != nullptr && status.is_ok()) [[unlikely]]
     status = meet_at_end(envelope, request);
   if (config_.witness && status.is_ok()) witness_result(request);
+  links_->monitor().activity().set_result(status);
   return status;
 }
 
@@ -313,6 +315,7 @@ Status Communicator::finish(std::string_view operation, Status status) {
 Status Communicator::finish(const Envelope& envelope, Status status) {
   if (status.is_ok()) [[likely]]
     return status;
+  links_->monitor().activity().set_result(status);
   const CallKind kind = parts_of(call_of(envelope).kind);
   return finish(call_name(kind.collective, kind.is_v), std::move(status));
 }
@@ -323,11 +326,6 @@ std::string Communicator::describe_call(const Envelope& envelope) const {
 }
 
 Status Communicator::status() const { return links_->monitor().look(); }
-
-Communicator::FailedCall Communicator::failed_call() const {
-  const Lock lock(failed_mutex_);
-  return failed_;
-}
 
 Communicator::Usage Communicator::usage() {
   Usage usage;

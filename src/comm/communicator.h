@@ -25,6 +25,7 @@
 #include "engine/engine.h"
 #include "messages/messages.h"
 #include "node/shm_collectives.h"
+#include "observe/recorder.h"
 #include "runner/program_runner.h"
 #include "setup/agreement.h"
 #include "setup/comm_setup.h"
@@ -220,6 +221,7 @@ class Communicator final : public CallNames {
   Status open_host(const WaitPolicy& policy);
   Status open_programs();
   Status open_messages(const WaitPolicy& policy);
+  Status open_recorder(uint64_t parent);
   void wake_waiters();
   std::string host_ways(const Request& request, const ProgramKey& key);
   Status refuse(const Envelope& envelope, const Status& reason);
@@ -245,8 +247,9 @@ class Communicator final : public CallNames {
   // Over the ranks of this host; null if this one is alone there, or they do not use shared memory. Before links_,
   // whose destructor ends the thread that may be waking it.
   std::unique_ptr<ShmCollectives> host_;
-  std::shared_ptr<Messages> messages_;  // null: none. Also owned by handles of messages; before links_ likewise
-  Turns turns_;                         // likewise
+  std::shared_ptr<Messages> messages_;    // null: none. Also owned by handles of messages; before links_ likewise
+  Turns turns_;                           // likewise
+  std::optional<CallRecorder> recorder_;  // with CCOM_RECORD; before links_, which record to it
   std::unique_ptr<CommSetup> links_;
   std::optional<Engine> engine_;
   std::optional<ProgramRunner> runner_;

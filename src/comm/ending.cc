@@ -119,4 +119,9 @@ void Communicator::wake_waiters() {
   turns_.end_order();
 }
 
+Communicator::FailedCall Communicator::failed_call() const {
+  const Lock lock(failed_mutex_);
+  return failed_;
+}
+
 }  // namespace ccom

@@ -111,4 +111,19 @@ void Communicator::log_start() const {
   }
 }
 
+// parent: the number of the communicator that this one is a part of, whose topology holds for it; 0: of none.
+Status Communicator::open_recorder(uint64_t parent) {
+  CCOM_TRY_ASSIGN(Recorder* const recorder, Recorder::of_process());
+  if (recorder == nullptr) return {};
+  recorder_.emplace(*recorder, CallRecorder::Identity{.number = membership_.communicator,
+                                                      .parent = parent,
+                                                      .rank = membership_.rank,
+                                                      .nranks = membership_.nranks,
+                                                      .name = config_.name,
+                                                      .topology = parent == 0 ? to_json(topology_) : "",
+                                                      .origins = parent == 0 ? nullptr : &membership_.parents});
+  links_->monitor().activity().record_to(&*recorder_);
+  return {};
+}
+
 }  // namespace ccom

@@ -73,7 +73,9 @@ Status Communicator::run_transfers(const Request* requests, size_t count) {
                           describe(request, membership_.communicator, ++sequence, 0), 1});
   }
   if (operations.empty()) return {};
-  return finish(name_of(Collective::SendReceive), engine_->run(operations, Deadline::after_ms(timeout_ms)));
+  Status status = engine_->run(operations, Deadline::after_ms(timeout_ms));
+  activity.set_result(status);
+  return finish(name_of(Collective::SendReceive), std::move(status));
 }
 
 }  // namespace ccom

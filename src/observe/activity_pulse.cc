@@ -2,6 +2,7 @@
 #include "observe/activity_pulse.h"
 
 #include "observe/locator.h"
+#include "observe/recorder.h"
 #include "observe/shared_text.h"
 
 namespace ccom {
@@ -22,6 +23,7 @@ void ActivityPulse::beat(int64_t now_ns) {
     pulse.seen_ns.store(seen_ns_, std::memory_order_release);
     pulse.transfers.store(transfers_, std::memory_order_release);
   });
+  Recorder::note_alive();
 }
 
 bool ActivityPulse::is_asked() const {

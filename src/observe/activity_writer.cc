@@ -28,11 +28,17 @@ void ActivityWriter::end_time() {
   });
 }
 
+void ActivityWriter::end_record() {
+  recorder_->end(result_);
+  result_ = Code::Ok;
+}
+
 void ActivityWriter::set_algorithm(std::string_view name) {
   constexpr uint64_t kIsAlgorithm = uint64_t{1} << 63;  // keys of call sites are small
   if (current_ == 0 || current_ == kInTransfers) return;
   origin_.algorithm = texts_.of_another(hash_of_text(name) | kIsAlgorithm, name);
   record_.calls.amend(origin_);
+  if (recorder_ != nullptr) recorder_->set_algorithm(name);
 }
 
 void ActivityWriter::begin_transfers(CallSite site) {
@@ -41,9 +47,14 @@ void ActivityWriter::begin_transfers(CallSite site) {
   bytes_ = 0;
   record_.transfers.site.store(site_reference(site), std::memory_order_release);
   record_.transfers.turns.store(record_.transfers.turns.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  if (recorder_ != nullptr) {
+    constexpr uint64_t kKind = kind_of(Collective::SendReceive, DataType::Uint8, ReduceOp::Sum, false, -1);
+    recorder_->begin({.number = 0, .count = 0, .kind = kKind}, site);
+  }
 }
 
 void ActivityWriter::end_transfers() {
+  if (recorder_ != nullptr) end_record();
   record_.transfers.turns.store(record_.transfers.turns.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   current_ = 0;
 }
@@ -57,10 +68,12 @@ void ActivityWriter::begin_wait(Rank peer, Clock::time_point since) {
     record_.times.waits_since_ns.store(waits_since_ns_, std::memory_order_release);
     record_.times.waits_in.store(current_, std::memory_order_release);
   });
+  if (recorder_ != nullptr) recorder_->begin_wait(peer);
 }
 
 void ActivityWriter::end_wait() {
   if (waits_since_ns_ == 0) return;
+  if (recorder_ != nullptr) recorder_->end_wait();
   record_.counters.count_wait(collective_, bytes_, now_ns() - waits_since_ns_, waits_for_);
   waits_since_ns_ = 0;
   record_.times.lock.write([this] { record_.times.waits_in.store(0, std::memory_order_release); });

@@ -11,6 +11,7 @@
 #include "base/time.h"
 #include "observe/activity_record.h"
 #include "observe/call_site.h"
+#include "observe/recorder.h"
 
 namespace ccom {
 
@@ -24,6 +25,9 @@ class ActivityWriter {
   ActivityWriter(const ActivityWriter&) = delete;
   ActivityWriter& operator=(const ActivityWriter&) = delete;
 
+  // Records calls there too, from the next one on; null: no longer.
+  void record_to(CallRecorder* recorder) { recorder_ = recorder; }
+
   // A collective call, with the next number. bytes: of its unit.
   void begin(const CallDescriptor& call, CallSite site, uint64_t bytes) {
     origin_ = {site_reference(site), 0};
@@ -32,11 +36,18 @@ class ActivityWriter {
     bytes_ = bytes;
     current_ = call.number;
     if (bytes >= kTimedBytes || call.number % kTimedOneIn == 0) begin_time();
+    if (recorder_ != nullptr) recorder_->begin(call, site);
   }
   // It runs so.
   void set_algorithm(std::string_view name);
+  // The call, or the sends and receives, that have begun: so they end.
+  void set_result(const Status& status) {
+    if (!status.is_ok()) [[unlikely]]
+      result_ = status.code();
+  }
   void end() {
     if (current_ == 0) return;
+    if (recorder_ != nullptr) end_record();
     record_.calls.end();
     record_.counters.count(collective_, bytes_);
     if (begun_ns_ != 0) end_time();
@@ -45,7 +56,11 @@ class ActivityWriter {
 
   // Sends and receives that block, which have no number.
   void begin_transfers(CallSite site);
-  void count_transfer(uint64_t bytes) { record_.counters.count(Collective::SendReceive, bytes); }
+  void count_transfer(uint64_t bytes) {
+    record_.counters.count(Collective::SendReceive, bytes);
+    bytes_ += bytes;
+    if (recorder_ != nullptr) recorder_->set_count(bytes_);
+  }
   void end_transfers();
 
   // What has begun and not ended waits for `peer`.
@@ -63,6 +78,7 @@ class ActivityWriter {
   }
   void begin_time();
   void end_time();
+  void end_record();
 
   ActivityRecord& record_;
   TextIndex texts_;
@@ -73,6 +89,8 @@ class ActivityWriter {
   Rank waits_for_ = -1;
   Collective collective_ = Collective::AllReduce;
   CallOrigin origin_;
+  CallRecorder* recorder_ = nullptr;  // null: none
+  Code result_ = Code::Ok;            // of the call that has begun
 };
 
 // At the end of a scope, however it is left.

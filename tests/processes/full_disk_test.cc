@@ -35,8 +35,9 @@ bool has_own_mounts() {
 // A file system that can be filled and emptied again.
 class SmallFolder {
  public:
-  explicit SmallFolder(const fs::path& path) : path_(path) {
-    is_mounted_ = ::mount("tmpfs", path_.c_str(), "tmpfs", 0, "size=256k,nr_inodes=64,mode=1777") == 0;
+  explicit SmallFolder(const fs::path& path, const std::string& size = "256k") : path_(path) {
+    is_mounted_ =
+        ::mount("tmpfs", path_.c_str(), "tmpfs", 0, ("size=" + size + ",nr_inodes=64,mode=1777").c_str()) == 0;
   }
   ~SmallFolder() {
     if (is_mounted_) ::umount2(path_.c_str(), MNT_DETACH);
@@ -135,6 +136,32 @@ TEST_P(FullDisk, UnderTheIdFileIsAnErrorAndLeavesNothing) {
   folder.empty();
   EXPECT_EQ(run(environment, {}), all_done());
   EXPECT_EQ(folder.others(), std::vector<std::string>());
+}
+
+TEST_P(FullDisk, UnderTheRecordingsEndsNothingAndLeavesNothing) {
+  const SmallFolder folder(base_ / "small");
+  ASSERT_TRUE(folder.is_mounted());
+  const Job::Environment environment{{"CCOM_RECORD", folder.path().string()}, {"CCOM_RECORD_BYTES", "262144"}};
+  EXPECT_EQ(run(environment, {&folder}), all_done());
+  EXPECT_EQ(folder.others(), std::vector<std::string>());
+}
+
+// The space is taken when the files are made, so that none of their pages is missing later.
+TEST_P(FullDisk, ThatFillsUpUnderRecordingsEndsNothing) {
+  const SmallFolder folder(base_ / "small", "1m");
+  ASSERT_TRUE(folder.is_mounted());
+  const Job::Environment environment{{"CCOM_RECORD", folder.path().string()}, {"CCOM_RECORD_BYTES", "262144"}};
+  Job job(kRanks, {"calls", "3000"}, [&](int) {
+    Job::Environment added = environment;
+    added.insert({"CCOM_URL", "file://" + (base_ / "id").string()});
+    return added;
+  });
+  const auto deadline = std::chrono::steady_clock::now() + milliseconds(20000);
+  while (folder.others().size() < kRanks && std::chrono::steady_clock::now() < deadline) {
+  }
+  folder.fill(GetParam());
+  EXPECT_TRUE(job.finish(milliseconds(60000))) << job.transcript();
+  for (int rank = 0; rank < kRanks; ++rank) EXPECT_EQ(job.line(rank, "done"), "done") << job.transcript();
 }
 
 TEST_P(FullDisk, UnderALaunchedJobsFolderIsAnErrorAndLeavesNothing) {

@@ -35,6 +35,7 @@ const std::map<std::string, std::set<std::string>> kMap = {
     {"observe", {"base"}},
     {"metrics", {"base", "observe"}},
     {"liveness", {"base", "observe"}},
+    {"trace", {"base", "observe"}},
     {"shm", {"base", "memory", "transports"}},
     {"tcp", {"base", "transports"}},
     {"ofi", {"base", "memory", "transports"}},
@@ -59,7 +60,7 @@ const std::map<std::string, std::set<std::string>> kMap = {
     // Looks at what a job would use even where no job can start: the machine and its speeds, and the rendezvous.
     {"tools",
      {"public", "bench", "base", "bootstrap", "topology", "planner", "algorithms", "plan", "sim", "node", "observe",
-      "liveness"}},
+      "liveness", "trace"}},
 };
 
 // Benchmarks of one room may include it.

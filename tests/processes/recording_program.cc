@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One rank of a job whose calls are recorded; one line per event on stdout.
+//   recording_program endless      allreduces of 1 to 50 elements in turn on the communicator of all; meanwhile another
+//                                  thread broadcasts on a part of it, and a stream works on another part: without end.
+//                                  "ready" after some of each
+//   recording_program late RANK    60 allreduces, before every sixth of which that rank sleeps 20 ms; then "done", and
+//                                  another one, to which that rank does not come: without end
+//   recording_program calls N      N allreduces of 1000 elements and a barrier; "done"
+#include <ccom/ccom.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/processes/rank.h"
+
+namespace {
+
+using namespace ccom;
+
+void check(ccomComm_t comm, ccomResult_t result) {
+  if (result != ccomSuccess) std::exit(report_failure(comm, result));
+}
+
+ccomComm_t part_of(ccomComm_t comm) {
+  ccomComm_t part = nullptr;
+  check(comm, ccomCommSplit(comm, rank % 2, rank, &part, nullptr));
+  return part;
+}
+
+int call_without_end() {
+  ccomComm_t comm = join(nullptr);
+  const ccomComm_t row = part_of(comm), other_row = part_of(comm);
+  std::atomic<int> rounds{0};
+  std::thread broadcasts([&] {
+    for (char byte = 0;; ++rounds) check(row, ccomBroadcast(&byte, &byte, 1, ccomInt8, 0, row, nullptr));
+  });
+  ccomStream_t stream = nullptr;
+  check(comm, ccomStreamCreate(&stream));
+  std::vector<float> values(50), sums(50), long_values(100'000), long_sums(100'000);
+  for (size_t i = 0;; ++i) {
+    check(comm, ccomAllReduce(values.data(), sums.data(), i % 50 + 1, ccomFloat32, ccomSum, comm, nullptr));
+    if (i % 16 == 0)
+      check(other_row, ccomAllReduce(long_values.data(), long_sums.data(), long_values.size(), ccomFloat32, ccomSum,
+                                     other_row, stream));
+    if (i % 64 == 0) check(comm, ccomStreamSynchronize(stream, -1));
+    if (i == 100) {
+      while (rounds < 10) std::this_thread::yield();
+      say("ready");
+    }
+  }
+}
+
+int call_with_a_late_rank(int late) {
+  ccomComm_t comm = join(nullptr);
+  std::vector<float> values(1000), sums(1000);
+  for (int i = 0; i < 60; ++i) {
+    if (rank == late && i % 6 == 5) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    check(comm, ccomAllReduce(values.data(), sums.data(), values.size(), ccomFloat32, ccomSum, comm, nullptr));
+  }
+  say("done");
+  if (rank == late) ::pause();
+  check(comm, ccomAllReduce(values.data(), sums.data(), values.size(), ccomFloat32, ccomSum, comm, nullptr));
+  return 0;
+}
+
+int call(int calls) {
+  ccomComm_t comm = join(nullptr);
+  std::vector<float> values(1000), sums(1000);
+  for (int i = 0; i < calls; ++i)
+    check(comm, ccomAllReduce(values.data(), sums.data(), values.size(), ccomFloat32, ccomSum, comm, nullptr));
+  check(comm, ccomBarrier(comm, nullptr));
+  say("done");
+  ccomCommDestroy(comm);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  ccom::rank = std::atoi(std::getenv("CCOM_RANK"));
+  ccom::nranks = std::atoi(std::getenv("CCOM_NRANKS"));
+  const std::string what = argc > 1 ? argv[1] : "";
+  if (what == "endless") return call_without_end();
+  if (what == "late") return call_with_a_late_rank(std::atoi(argv[2]));
+  return call(std::atoi(argv[2]));
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Recordings for tests: a folder for real ones, and values as if read from files.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "trace/recorded_job.h"
+
+namespace ccom {
+
+class Folder {
+ public:
+  Folder() {
+    std::string name = ::testing::TempDir() + "/ccom-test-recordings-XXXXXX";
+    path_ = ::mkdtemp(name.data());
+  }
+  ~Folder() { std::filesystem::remove_all(path_); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+inline std::string contents_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+inline Result<Recording> read_text(const std::string& bytes) { return read_recording(std::as_bytes(std::span(bytes))); }
+
+inline constexpr uint64_t kAllReduceKind = kind_of(Collective::AllReduce, DataType::Float32, ReduceOp::Sum, false, -1);
+
+// Of a rank of a communicator of all, on one machine.
+inline Recording recording_of(Rank rank, int nranks, const std::string& machine = "m") {
+  Recording recording;
+  recording.host = "host-" + machine;
+  recording.machine = machine;
+  recording.pid = 100 + rank;
+  RecordedCommunicator& world = recording.communicators.emplace_back();
+  world.number = 7;
+  world.rank = rank;
+  world.nranks = nranks;
+  world.name = "world";
+  recording.texts.push_back("train.py:88 (step)");
+  return recording;
+}
+
+inline void add_call(Recording& recording, uint64_t number, int64_t begun_ns, std::optional<int64_t> ended_ns,
+                     uint64_t count = 1000, uint64_t kind = kAllReduceKind) {
+  RecordedCall call;
+  call.call = {number, count, kind};
+  call.begun_ns = begun_ns;
+  call.ended_ns = ended_ns;
+  call.site = 1;
+  recording.calls.push_back(call);
+  recording.last_ns = std::max(recording.last_ns, ended_ns.value_or(begun_ns));
+}
+
+inline RecordedJob job_of(std::vector<Recording> recordings) {
+  std::vector<RecordedJob> jobs = jobs_of(std::move(recordings));
+  EXPECT_EQ(jobs.size(), 1u);
+  return std::move(jobs.at(0));
+}
+
+}  // namespace ccom
