@@ -33,3 +33,7 @@ def top():
 
 def topo():
     _become("ccom-topo")
+
+
+def trace():
+    _become("ccom-trace")

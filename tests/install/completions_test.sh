@@ -76,6 +76,7 @@ for shell; do
   expect $shell 'float8e4m3 float8e5m2' ccom-bench -d float8
   expect $shell 'trn1.2xlarge trn1.32xlarge' ccom-topo trn1.
   expect $shell 'reduce reduce_scatter' ccom-sim -b 8 2x red
+  expect $shell '--tensorboard' ccom-trace --t
   expect $shell '--timeout' ccom-doctor --t
   case $shell in
     zsh) expect zsh 'allgather allgatherv' ccom-bench allreduce,allg ;;

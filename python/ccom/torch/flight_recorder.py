@@ -7,9 +7,16 @@
 A group that fails writes such a file by itself if TORCH_FR_DUMP_TEMP_FILE (or CCOM_TORCH_DUMP) names a prefix. To have one
 from a hanging job: signal.signal(signal.SIGUSR2, lambda *_: flight_recorder.dump("/tmp/trace_")).
 TORCH_FR_BUFFER_SIZE: how many operations of each group are kept, 2000 by default.
+
+After a job that was killed, from what its ranks recorded (CCOM_RECORD):
+
+    flight_recorder.from_recording("/tmp/calls", "/tmp/trace_")
 """
+import json
 import os
 import pickle
+import shutil
+import subprocess
 
 import torch.distributed as dist
 
@@ -18,6 +25,10 @@ _VERSION = "2.10"  # of the format
 # torch's tools know these operations, prefixed by the names of torch's own libraries only.
 _LIBRARY = "gloo"
 _OPERATIONS = {"barrier": "all_reduce_barrier"}
+_RECORDED_OPERATIONS = {"allreduce": "all_reduce", "allgather": "all_gather", "alltoall": "all_to_all",
+                        "barrier": "all_reduce_barrier"}
+_DTYPES = {"float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16", "int8": "Char",
+           "uint8": "Byte", "int16": "Short", "int32": "Int", "int64": "Long", "bool": "Bool"}
 
 
 def _ccom_groups():
@@ -79,3 +90,71 @@ def dump(prefix=None):
     with open(path, "wb") as file:
         pickle.dump(snapshot(), file)
     return path
+
+
+def _ccom_trace():
+    own = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "bin", "ccom-trace")
+    found = own if os.path.exists(own) else shutil.which("ccom-trace")
+    if found is None:
+        raise RuntimeError("flight_recorder.from_recording: ccom-trace is neither in this package nor in PATH")
+    return found
+
+
+def _recorded_entry(call, group, number, offset):
+    sizes, types = [[call["count"]]], [_DTYPES.get(call["type"], call["type"])]
+    ended = call["ended_ns"]
+    failed = "error" in call
+    operation = call["collective"].removesuffix("v")
+    return {
+        "collective_seq_id": call["number"], "p2p_seq_id": 0, "is_p2p": False, "peer": -1,
+        "profiling_name": f"{_LIBRARY}:{_RECORDED_OPERATIONS.get(operation, operation)}",
+        "ccom_name": call["collective"],
+        "input_sizes": sizes, "input_dtypes": types, "output_sizes": sizes, "output_dtypes": types,
+        "time_created_ns": call["begun_ns"] + offset, "time_discovered_started_ns": call["begun_ns"] + offset,
+        "time_discovered_completed_ns": None if ended is None or failed else ended + offset,
+        "timeout_ms": 0, "state": "started" if ended is None else "failed" if failed else "completed",
+        "retired": ended is not None,
+        "pg_id": number, "process_group": (group["name"], group["name"]),
+        "frames": [{"name": call["at"], "filename": call["at"], "line": 0}] if call["at"] else [],
+    }
+
+
+def _recorded_status(calls):
+    done = [call["number"] for call in calls if call["ended_ns"] is not None]
+    last = max((call["number"] for call in calls), default=-1)
+    return {"last_enqueued_collective": last, "last_started_collective": last,
+            "last_completed_collective": max(done, default=-1)}
+
+
+def from_recording(folder, prefix):
+    """Writes for each rank of the job in `folder` that ended last what dump() would have; returns the names.
+
+    Of what torch's format has it lacks shapes (all elements are one dimension), operations that had not begun,
+    timeouts, and sends and receives. Collective calls that torch does not know of, as those of a split, are in it.
+    """
+    command = [_ccom_trace(), folder, "--json", "--calls"]
+    job = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    communicators = job["communicators"]
+    widest = communicators[0]
+    dumps = {}
+    for number, group in enumerate(communicators):
+        ranks = group.get("origins") or list(range(group["ranks"]))
+        if group["parent"] not in (0, widest["number"]):
+            continue  # ranks of a part of a part are not those of the job
+        for rank, calls in group.get("calls_by_rank", {}).items():
+            empty = {"version": _VERSION, "comm_lib_version": "ccom", "nccl_comm_state": {}, "pg_config": {},
+                     "pg_status": {}, "entries": []}
+            dump = dumps.setdefault(ranks[int(rank)], empty)
+            mine = [call for call in calls if call["number"] > 0]
+            dump["pg_config"][group["name"]] = {"name": group["name"], "desc": group["name"], "ranks": str(ranks)}
+            dump["pg_status"][str(number)] = _recorded_status(mine)
+            dump["entries"] += [_recorded_entry(call, group, number, job["realtime_offset_ns"]) for call in mine]
+    names = []
+    for rank, dump in sorted(dumps.items()):
+        dump["entries"].sort(key=lambda entry: entry["time_created_ns"])
+        for record, entry in enumerate(dump["entries"]):
+            entry.update(record_id=record, op_id=record + 1)
+        names.append(f"{prefix}{rank}")
+        with open(names[-1], "wb") as file:
+            pickle.dump(dump, file)
+    return names
