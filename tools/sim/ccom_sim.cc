@@ -17,6 +17,7 @@
 #include "sim/failure.h"
 #include "tools/sim/output.h"
 #include "tools/sim/progress.h"
+#include "tools/sim/replay_command.h"
 #include "tools/sim/trace.h"
 
 namespace {
@@ -230,8 +231,10 @@ int run(const Request& request) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc > 1 && std::string_view(argv[1]) == "replay") return run_replay_command({argv + 2, argv + argc});
   Request request;
-  CommandLine line("ccom-sim", "Simulates collectives on a machine that need not be here.");
+  CommandLine line("ccom-sim", "Simulates collectives on a machine that need not be here.",
+                   "ccom-sim replay FOLDER does the same with the calls that a job recorded: ccom-sim replay --help");
   line.option("topology", request.topology,
               "A fabric as ccom-topo names them, FABRIC/RANKS_PER_DEVICE, host:RANKS, HOSTS*MACHINE, MACHINE+MACHINE, "
               "or a JSON file")

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/sim/replay_text.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+namespace ccom::simtool {
+namespace {
+
+std::string seconds(double ns) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.6g s", ns / 1e9);
+  return text;
+}
+
+double between_ns(const ReplayReport& report) {
+  return std::max(0.0, report.replayed.whole_ns - report.replayed.in_calls_ns);
+}
+double straggler_cost_ns(const ReplayReport& report) {
+  return std::max(0.0, report.replayed.whole_ns - report.without_stragglers.whole_ns);
+}
+
+std::string number(const char* format, double value, bool is_known) {
+  char text[32] = "-";
+  if (is_known) std::snprintf(text, sizeof text, format, value);
+  return text;
+}
+
+std::string kind_row(const ReplayedKind& kind) {
+  const bool is_recorded = kind.recorded_ns > 0;
+  const std::string recorded = number("%.1f", kind.recorded_ns / 1e3, is_recorded);
+  const std::string ratio = number("%.2f", kind.predicted_ns / std::max(1.0, kind.recorded_ns), is_recorded);
+  char row[200];
+  std::snprintf(row, sizeof row, "%-14s %12zu %8zu %14s %14.1f %8s  %s\n",
+                std::string(name_of(kind.collective)).c_str(), kind.bytes, kind.calls, recorded.c_str(),
+                kind.predicted_ns / 1e3, ratio.c_str(), kind.algorithm.c_str());
+  return row;
+}
+
+}  // namespace
+
+double ReplayReport::least_exposed_ns() const {
+  return std::max(0.0, replayed.in_calls_ns - replayed.waiting_ns - between_ns(*this));
+}
+
+std::string to_text(const ReplayReport& report) {
+  const Replayed& replayed = report.replayed;
+  std::string text = std::to_string(report.replay.calls.size()) + " calls of " +
+                     std::to_string(report.replay.processes) + " ranks on " + report.what;
+  if (report.replay.left_out > 0)
+    text += "; " + std::to_string(report.replay.left_out) + " left out, which not all ranks recorded to their end";
+  text += "\n  whole            " + seconds(replayed.whole_ns) + ", recorded " + seconds(report.replay.recorded_ns);
+  text += "\n  in calls         " + seconds(replayed.in_calls_ns) +
+          " of a rank on average, of that waiting for others " + seconds(replayed.waiting_ns);
+  text += "\n  between calls    " + seconds(between_ns(report));
+  text += "\n  exposed          " + seconds(report.exposed_ns()) + "; " + seconds(report.least_exposed_ns()) +
+          " if all of what is between calls ran beside them";
+  text += "\n  stragglers cost  " + seconds(straggler_cost_ns(report)) + "\n";
+  if (replayed.median_ratio > 0) {
+    char line[80];
+    std::snprintf(line, sizeof line, "  predicted / recorded, median of all calls: %.2f\n", replayed.median_ratio);
+    text += line;
+  }
+  text += "collective            bytes    calls    recorded us   predicted us    ratio  algorithm\n";
+  for (const ReplayedKind& kind : replayed.kinds) text += kind_row(kind);
+  return text;
+}
+
+std::string to_json(const ReplayReport& report) {
+  using nlohmann::ordered_json;
+  ordered_json kinds = ordered_json::array();
+  for (const ReplayedKind& kind : report.replayed.kinds)
+    kinds.push_back({{"collective", name_of(kind.collective)},
+                     {"bytes", kind.bytes},
+                     {"calls", kind.calls},
+                     {"algorithm", kind.algorithm},
+                     {"recorded_us", kind.recorded_ns / 1e3},
+                     {"predicted_us", kind.predicted_ns / 1e3}});
+  const ordered_json object{{"machine", report.what},
+                            {"ranks", report.replay.processes},
+                            {"calls", report.replay.calls.size()},
+                            {"left_out", report.replay.left_out},
+                            {"recorded_s", report.replay.recorded_ns / 1e9},
+                            {"predicted_s", report.replayed.whole_ns / 1e9},
+                            {"in_calls_s", report.replayed.in_calls_ns / 1e9},
+                            {"waiting_s", report.replayed.waiting_ns / 1e9},
+                            {"between_calls_s", between_ns(report) / 1e9},
+                            {"exposed_s", report.exposed_ns() / 1e9},
+                            {"least_exposed_s", report.least_exposed_ns() / 1e9},
+                            {"stragglers_cost_s", straggler_cost_ns(report) / 1e9},
+                            {"median_ratio", report.replayed.median_ratio},
+                            {"kinds", std::move(kinds)}};
+  return object.dump() + "\n";
+}
+
+}  // namespace ccom::simtool
