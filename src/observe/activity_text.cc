@@ -30,11 +30,6 @@ std::string last_call(const RankActivity& activity) {
   return "the last one: " + name_of(activity.call) + (activity.site.empty() ? "" : " at " + activity.site);
 }
 
-bool is_silent(const RankActivity& activity) {
-  const bool runs = activity.state != State::Left && activity.state != State::Dead && activity.state != State::Absent;
-  return runs && activity.silent >= kSilentSeconds;
-}
-
 std::string in_seconds(double seconds) {
   char text[32];
   std::snprintf(text, sizeof text, "%.1f s", seconds);
@@ -48,10 +43,12 @@ struct Group {
   double seconds = 0, silent = 0;  // the longest
   Rank waits_for = -1;             // of all of them
   bool is_outside = false;
+  std::string host;  // of all of them
 };
 
 std::string sentence(const Group& group) {
-  std::string text = name_ranks(group.ranks) + (group.ranks.size() == 1 ? " is " : " are ") + group.text;
+  const std::string host = group.host.empty() ? "" : " (host " + group.host + ")";
+  std::string text = name_ranks(group.ranks) + host + (group.ranks.size() == 1 ? " is " : " are ") + group.text;
   if (group.is_outside && group.seconds > 0) {
     const size_t call = text.find("not in a call");
     text.insert(call + std::string_view("not in a call").size(), " since " + in_seconds(group.seconds));
@@ -67,7 +64,11 @@ std::vector<Group> group(const std::vector<RankActivity>& activities) {
     const bool silent = is_silent(activity);
     const std::string text = text_of(activity);
     Group& found = groups[{text, silent}];
-    if (found.ranks.empty()) found.waits_for = activity.waits_for;
+    if (found.ranks.empty()) {
+      found.waits_for = activity.waits_for;
+      found.host = activity.host;
+    }
+    if (found.host != activity.host) found.host.clear();
     if (found.waits_for != activity.waits_for) found.waits_for = -1;
     found.text = text;
     found.ranks.push_back(activity.rank);
@@ -84,6 +85,11 @@ std::vector<Group> group(const std::vector<RankActivity>& activities) {
 }
 
 }  // namespace
+
+bool is_silent(const RankActivity& activity) {
+  const bool runs = activity.state != State::Left && activity.state != State::Dead && activity.state != State::Absent;
+  return runs && activity.silent >= kSilentSeconds;
+}
 
 std::string text_of(const RankActivity& activity) {
   switch (activity.state) {

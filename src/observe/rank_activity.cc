@@ -89,7 +89,7 @@ std::string read_place(const ActivityRecord::Place& place, const RankActivity& a
 
 }  // namespace
 
-RankActivity read_activity(const ActivityRecord& record, int64_t now_ns, bool reads_files) {
+RankActivity read_unresolved_activity(const ActivityRecord& record, int64_t now_ns) {
   RankActivity activity;
   const Instant at = look(record);
   const Times times = times_of(record);
@@ -106,9 +106,15 @@ RankActivity read_activity(const ActivityRecord& record, int64_t now_ns, bool re
     read_wait(times, UINT64_MAX, now_ns, activity);
   }
   activity.algorithm = record.texts.find(origin.algorithm);
-  activity.site = with_source_line(record.texts.find(origin.site), reads_files);
+  activity.site = record.texts.find(origin.site);
   read_pulse(record, at, times, now_ns, activity);
   if (activity.state == RankActivity::State::Outside) activity.place = read_place(record.place, activity, now_ns);
+  return activity;
+}
+
+RankActivity read_activity(const ActivityRecord& record, int64_t now_ns, bool reads_files) {
+  RankActivity activity = read_unresolved_activity(record, now_ns);
+  activity.site = with_source_line(activity.site, reads_files);
   return activity;
 }
 

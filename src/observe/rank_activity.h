@@ -27,23 +27,29 @@ struct RankActivity {
   };
   Rank rank = -1;
   State state = State::Absent;
-  CallDescriptor call;    // the current one, or the last; number 0: there was none
-  std::string algorithm;  // of that call; "": unknown
-  std::string site;       // who made it; "": unknown
-  double seconds = -1;    // in `state`; -1: unknown
-  Rank waits_for = -1;    // in that call; -1: for nobody, or not long enough to be known
-  double waited = 0;      // seconds of that wait
-  double silent = -1;     // seconds since the process's liveness thread ran; -1: unknown
-  std::string place;      // where it is outside of calls, as its locator says; "": it has not said
-  int32_t pid = 0;        // 0: unknown
+  CallDescriptor call{};    // the current one, or the last; number 0: there was none
+  std::string algorithm{};  // of that call; "": unknown
+  std::string site{};       // who made it; "": unknown
+  double seconds = -1;      // in `state`; -1: unknown
+  Rank waits_for = -1;      // in that call; -1: for nobody, or not long enough to be known
+  double waited = 0;        // seconds of that wait
+  double silent = -1;       // seconds since the process's liveness thread ran; -1: unknown
+  std::string place{};      // where it is outside of calls, as its locator says; "": it has not said
+  int32_t pid = 0;          // 0: unknown
+  std::string host{};       // "": there is but one, or it does not matter
 
   friend bool operator==(const RankActivity&, const RankActivity&) = default;
 };
+
+// Whether its process should run, and has not for longer than one that does.
+bool is_silent(const RankActivity& activity);
 
 // What `record` says at the time now_ns of CLOCK_MONOTONIC. All parts belong to one call. rank, pid and the states Left
 // and Dead are for the caller to fill in. Call sites get file and line if they are known already, or, where
 // reads_files, from debug information: that takes milliseconds per program.
 RankActivity read_activity(const ActivityRecord& record, int64_t now_ns, bool reads_files);
+// The same with the call site as the rank wrote it, for with_source_line() (source_line.h).
+RankActivity read_unresolved_activity(const ActivityRecord& record, int64_t now_ns);
 
 // Asks the rank where it is outside of calls; returns the question's number. Who asks wakes its liveness thread
 // (Board::ask_places).
@@ -56,7 +62,8 @@ bool is_place_told(const ActivityRecord& record, uint32_t question);
 std::string text_of(const RankActivity& activity);
 
 // Of many ranks, those first that differ from most: "rank 3 is at train.py:214 (evaluate), not in a call since 12.4 s;
-// ranks 0-2 and 4-7 are at train.py:220 in allreduce #1871". At most `most_bytes`; "" for none.
+// ranks 0-2 and 4-7 are at train.py:220 in allreduce #1871". Ranks of one host are said to be there: "rank 3 (host b)
+// is ...". At most `most_bytes`; "" for none.
 std::string describe(std::vector<RankActivity> activities, size_t most_bytes = 700);
 
 }  // namespace ccom

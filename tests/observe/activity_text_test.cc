@@ -51,6 +51,15 @@ TEST(ActivityText, NamesWhomAllOfAGroupWaitForAndNobodyElse) {
   EXPECT_EQ(describe({in_call(0, 5, 2), in_call(1, 5, 3)}), "ranks 0 and 1 are at train.py:220 (step) in allreduce #5");
 }
 
+TEST(ActivityText, NamesTheHostOfRanksThatShareOne) {
+  std::vector<RankActivity> all{in_call(0, 5), in_call(1, 5), outside(2, 3), in_call(3, 5)};
+  for (RankActivity& each : all) each.host = each.rank < 2 ? "a" : "b";
+  EXPECT_EQ(
+      describe(all),
+      "rank 2 (host b) is not in a call since 3.0 s (the last one: allreduce #1870 at train.py:220 (step)); ranks "
+      "0, 1 and 3 are at train.py:220 (step) in allreduce #5");
+}
+
 TEST(ActivityText, SaysWhoIsGoneDeadOrDoesNotRun) {
   RankActivity left = outside(0, 1), dead = outside(1, 1), stopped = in_call(2, 7), absent, transfers = in_call(4, 7);
   left.state = State::Left;
