@@ -8,18 +8,21 @@
 #include <algorithm>
 #include <climits>
 #include <cstdint>
+#include <cstring>
 #include <thread>
 
 #include "base/assert.h"
 #include "base/time.h"
 #include "liveness/thread_state.h"
+#include "observe/shared_text.h"
 
 namespace ccom {
 
 namespace {
 
 constexpr uint64_t kReportedCalls = 8;        // of each rank, the last ones
-constexpr uint32_t kBoardReady = 0x62726438;  // "brd8": change with the layout
+constexpr uint32_t kBoardReady = 0x62726439;  // "brd9": change with the layout
+constexpr int64_t kFreshNs = 1'500'000'000;   // what was heard of other hosts
 
 // Process-shared, unlike std::atomic::notify_all: the waiters are in other processes.
 void wake_waiters(std::atomic<uint32_t>& word) {
@@ -28,6 +31,15 @@ void wake_waiters(std::atomic<uint32_t>& word) {
 
 // Made when the library is loaded.
 const std::vector<std::byte> kOutOfMemory = encode_error(Status(Code::OutOfMemory, "a rank ran out of memory"));
+
+bool is_watched_at(const BoardHeader& header, int64_t now_ns) {
+  const auto until_ns = static_cast<int64_t>(header.watched_until_ns.load(std::memory_order_relaxed));
+  return until_ns > now_ns && until_ns - now_ns <= kLongestWatchNs;
+}
+
+bool is_watched(const BoardHeader& header) {
+  return header.watched_until_ns.load(std::memory_order_relaxed) != 0 && is_watched_at(header, monotonic_ns());
+}
 
 std::vector<std::byte> encode_if_possible(const Status& status) noexcept {
   try {
@@ -123,7 +135,7 @@ bool Board::has_news(size_t lost, const std::optional<Departure>& departure) con
   if (lost < kMostLost && header_->lost[lost].load(std::memory_order_relaxed) != 0) return true;
   for (int index = 0; index < slots_; ++index)
     if (slot(index).asks.load(std::memory_order_relaxed) != 0 || has_died(index)) return true;
-  return false;
+  return is_watched(*header_);
 }
 
 bool Board::publish(int index, const Status& status) const {
@@ -141,10 +153,19 @@ bool Board::publish(int index, const Status& status) const {
   return true;
 }
 
-bool Board::is_poll_asked_for() const {
-  for (int i = 0; i < slots_; ++i)
-    if (slot(i).asks.load(std::memory_order_relaxed) != 0) return true;
-  return false;
+PollWish Board::poll_wish(int64_t now_ns) const {
+  uint32_t most = is_watched_at(*header_, now_ns) ? static_cast<uint32_t>(PollWish::Places) : 0;
+  for (int i = 0; i < slots_; ++i) most = std::max(most, slot(i).asks.load(std::memory_order_relaxed));
+  return static_cast<PollWish>(most);
+}
+
+bool ask_all_hosts(Bytes board, int64_t until_ns) {
+  if (board.size() < sizeof(BoardHeader) || reinterpret_cast<uintptr_t>(board.data()) % alignof(BoardHeader) != 0)
+    return false;
+  auto& header = *reinterpret_cast<BoardHeader*>(board.data());
+  if (header.ready.load(std::memory_order_acquire) != kBoardReady) return false;
+  header.watched_until_ns.store(static_cast<uint64_t>(until_ns), std::memory_order_relaxed);
+  return true;
 }
 
 StragglerReport Board::straggler_report(const std::vector<Rank>& ranks) const {
@@ -162,40 +183,62 @@ StragglerReport Board::straggler_report(const std::vector<Rank>& ranks) const {
   return found;
 }
 
-// A sequence lock of the form of Boehm, "Can Seqlocks Get Along with Programming Language Memory Models?" (MSPC 2012):
-// whoever reads one of these words finds the version odd, or changed, afterwards.
 void Board::publish_stragglers(const StragglerReport& found) const {
   CCOM_ASSERT(found.ranks.size() <= StragglerReport::kMost);
-  const uint64_t version = header_->straggler_version.load(std::memory_order_relaxed);
-  header_->straggler_version.store(version + 1, std::memory_order_relaxed);
-  header_->straggler_calls.store(found.calls, std::memory_order_release);
-  header_->straggler_count.store(static_cast<uint32_t>(found.ranks.size()), std::memory_order_release);
-  for (size_t i = 0; i < found.ranks.size(); ++i)
-    header_->straggler_ranks[i].store(found.ranks[i], std::memory_order_release);
-  header_->straggler_version.store(version + 2, std::memory_order_release);
+  header_->straggler_lock.write([&] {
+    header_->straggler_calls.store(found.calls, std::memory_order_release);
+    header_->straggler_count.store(static_cast<uint32_t>(found.ranks.size()), std::memory_order_release);
+    for (size_t i = 0; i < found.ranks.size(); ++i)
+      header_->straggler_ranks[i].store(found.ranks[i], std::memory_order_release);
+  });
 }
 
 StragglerReport Board::stragglers() const {
   StragglerReport found;
-  for (int attempt = 0; attempt < 1000; ++attempt) {
-    const uint64_t before = header_->straggler_version.load(std::memory_order_acquire);
-    if (before == 0) return {};  // never written
+  const bool is_whole = header_->straggler_lock.read([&] {
     found.calls = header_->straggler_calls.load(std::memory_order_acquire);
     found.ranks.resize(
         std::min<size_t>(header_->straggler_count.load(std::memory_order_acquire), StragglerReport::kMost));
     for (size_t i = 0; i < found.ranks.size(); ++i)
       found.ranks[i] = header_->straggler_ranks[i].load(std::memory_order_acquire);
-    if (before % 2 == 0 && header_->straggler_version.load(std::memory_order_relaxed) == before) return found;
-  }
-  return {};  // the writer was stopped in the middle of an update
+  });
+  return is_whole && !found.ranks.empty() ? found : StragglerReport();  // without ranks: never written
 }
 
-std::vector<RankActivity> Board::activities(const std::vector<Rank>& ranks, bool reads_files) const {
+void Board::publish_elsewhere(const ActivityTable& table, int64_t now_ns) const {
+  const std::vector<std::byte> bytes = encode_table(table, now_ns);
+  std::array<uint64_t, kMostTableBytes / 8> packed{};
+  std::memcpy(packed.data(), bytes.data(), bytes.size());
+  BoardHeader::Elsewhere& elsewhere = header_->elsewhere;
+  elsewhere.lock.write([&] {
+    elsewhere.at_ns.store(static_cast<uint64_t>(now_ns), std::memory_order_release);
+    elsewhere.size_bytes.store(bytes.size(), std::memory_order_release);
+    for (size_t i = 0; i < (bytes.size() + 7) / 8; ++i) elsewhere.words[i].store(packed[i], std::memory_order_release);
+  });
+}
+
+std::vector<RankActivity> Board::activities_elsewhere(Rank ranks, int64_t now_ns) const {
+  const BoardHeader::Elsewhere& elsewhere = header_->elsewhere;
+  std::array<uint64_t, kMostTableBytes / 8> packed{};
+  int64_t at_ns = 0;
+  uint64_t size_bytes = 0;
+  const bool is_whole = elsewhere.lock.read([&] {
+    at_ns = static_cast<int64_t>(elsewhere.at_ns.load(std::memory_order_acquire));
+    size_bytes = elsewhere.size_bytes.load(std::memory_order_acquire);
+    load_words(elsewhere.words, packed);
+  });
+  if (!is_whole || size_bytes == 0 || size_bytes > kMostTableBytes || at_ns < now_ns - kFreshNs || at_ns > now_ns)
+    return {};
+  const auto table = decode_table(std::as_bytes(std::span(packed)).first(size_bytes), at_ns);
+  return table ? activities_in(*table, now_ns, ranks) : std::vector<RankActivity>();
+}
+
+std::vector<RankActivity> Board::activities(const std::vector<Rank>& ranks) const {
   CCOM_ASSERT(ranks.size() == static_cast<size_t>(slots_));
   std::vector<RankActivity> found;
   for (int i = 0; i < slots_; ++i) {
     const BoardSlot& of = slot(i);
-    RankActivity activity = read_activity(of.activity, monotonic_ns(), reads_files);
+    RankActivity activity = read_unresolved_activity(of.activity, monotonic_ns());
     activity.rank = ranks[static_cast<size_t>(i)];
     activity.pid = of.pid.load(std::memory_order_relaxed);
     if (of.state.load(std::memory_order_acquire) == static_cast<uint32_t>(SlotState::Empty))
@@ -207,7 +250,7 @@ std::vector<RankActivity> Board::activities(const std::vector<Rank>& ranks, bool
   return found;
 }
 
-void Board::ask_places(std::chrono::milliseconds at_most, const std::function<bool()>& goes_on) const {
+std::vector<std::pair<int, uint32_t>> Board::ask_places() const {
   const auto asks = [](const BoardSlot& of) {
     const bool can_tell = of.activity.place.can_tell.load(std::memory_order_relaxed) != 0;
     return can_tell && of.state.load(std::memory_order_relaxed) == static_cast<uint32_t>(SlotState::Alive);
@@ -215,8 +258,12 @@ void Board::ask_places(std::chrono::milliseconds at_most, const std::function<bo
   std::vector<std::pair<int, uint32_t>> asked;
   for (int i = 0; i < slots_; ++i)
     if (asks(slot(i))) asked.emplace_back(i, ask_place(slot(i).activity));
-  if (asked.empty()) return;
-  wake_waiters(header_->abort_word);
+  if (!asked.empty()) wake_waiters(header_->abort_word);
+  return asked;
+}
+
+void Board::ask_places(std::chrono::milliseconds at_most, const std::function<bool()>& goes_on) const {
+  const std::vector<std::pair<int, uint32_t>> asked = ask_places();
   const auto is_told = [this](const std::pair<int, uint32_t>& question) {
     return has_died(question.first) || is_place_told(slot(question.first).activity, question.second);
   };

@@ -7,6 +7,8 @@
 //   departure    the first rank that left in order (departure.h).
 //   lost         ranks of any host that were lost and are not yet in the communicator's error (losses.h).
 //   stragglers   result of the last straggler poll, written by the leader's liveness thread (straggler_poll.h).
+//   elsewhere    what ranks of other hosts do, as of that poll; likewise.
+//   watched      until when a tool asks for such polls: the one word that other processes of the user may write.
 //   slot         the rank's robust futex, held by its process's liveness thread; identity; heartbeats; whether it asks
 //                for a straggler poll; what it does and did (observe/activity_record.h); what it says in a round of
 //                agreement (consensus.h); its own error record.
@@ -32,7 +34,9 @@
 #include "liveness/message.h"
 #include "liveness/robust_futex.h"
 #include "observe/activity_record.h"
+#include "observe/activity_table.h"
 #include "observe/rank_activity.h"
+#include "observe/sequence_lock.h"
 
 namespace ccom {
 
@@ -41,19 +45,29 @@ enum class SlotState : uint32_t { Empty = 0, Alive = 1, Left = 2 };
 // More are left to the error of the first.
 inline constexpr size_t kMostLost = 16;
 
+// What a rank asks of a straggler poll.
+enum class PollWish : uint32_t { Nothing = 0, Calls = 1, Places = 2 };  // the calls begun; and where all ranks are
+
 struct alignas(64) BoardHeader {
   std::atomic<uint32_t> ready;  // kBoardReady once the leader has initialised the board
   std::byte before[124];
   std::atomic<uint32_t> abort_word;
   std::byte after[124];
-  std::atomic<uint64_t> departure;          // to_word(); the greatest counts
-  std::atomic<uint64_t> straggler_version;  // odd while being written
+  std::atomic<uint64_t> departure;  // to_word(); the greatest counts
+  SequenceLock straggler_lock;
   std::atomic<uint64_t> straggler_calls;
   std::atomic<uint32_t> straggler_count;
   std::array<std::atomic<Rank>, StragglerReport::kMost> straggler_ranks;
   std::array<std::atomic<Rank>, kMostLost> lost;  // each plus 1; 0: none; from the front
+  std::atomic<uint64_t> watched_until_ns;         // CLOCK_MONOTONIC
+  struct alignas(64) Elsewhere {
+    SequenceLock lock;
+    std::atomic<uint64_t> at_ns, size_bytes;
+    std::array<std::atomic<uint64_t>, kMostTableBytes / 8> words;  // of encode_table()
+  };
+  Elsewhere elsewhere;
 };
-static_assert(sizeof(BoardHeader) == 512);
+static_assert(sizeof(BoardHeader) == 512 + 64 + kMostTableBytes);
 
 struct alignas(64) BoardSlot {
   RobustFutex robust_futex;
@@ -62,7 +76,7 @@ struct alignas(64) BoardSlot {
   std::atomic<uint64_t> process;        // random; equal for ranks of one process, and only for those
   std::atomic<uint64_t> pid_namespace;  // where pid and the futex's holder are known; 0: nowhere
   std::atomic<uint64_t> beats;          // increases while the process runs
-  std::atomic<uint32_t> asks;           // 1: for a straggler poll
+  std::atomic<uint32_t> asks;           // PollWish
   std::atomic<int32_t> rank;            // plus 1; for readers in other processes
   std::atomic<uint64_t> rounds;         // of agreement, that the rank has begun
   ActivityRecord activity;
@@ -114,20 +128,27 @@ class Board {
   // departure, or that a rank asks for a straggler poll. Reads a line or two of each slot.
   bool has_news(size_t lost, const std::optional<Departure>& departure) const;
 
-  // Whether a rank asks for a straggler poll; and this host's contribution to it.
-  bool is_poll_asked_for() const;
+  // What ranks, or tools, ask of a straggler poll; and this host's contribution to it.
+  PollWish poll_wish(int64_t now_ns) const;
   StragglerReport straggler_report(const std::vector<Rank>& ranks) const;
   // Called by one thread only.
   void publish_stragglers(const StragglerReport& found) const;
   StragglerReport stragglers() const;
+  // Likewise: what the ranks of other hosts do.
+  void publish_elsewhere(const ActivityTable& table, int64_t now_ns) const;
+  // The same, of ranks below `ranks`, with call sites as they were written (source_line.h); nothing if there was no
+  // poll in the last 1.5 s. A rank whose host has not answered since is as it was then, with its times until now.
+  std::vector<RankActivity> activities_elsewhere(Rank ranks, int64_t now_ns) const;
   // The communicator's error, or Ok.
   Status error() const;
 
-  // What the rank in each slot does now. ranks: by slot. reads_files: see read_activity().
-  std::vector<RankActivity> activities(const std::vector<Rank>& ranks, bool reads_files) const;
+  // What the rank in each slot does now, with call sites as they were written. ranks: by slot.
+  std::vector<RankActivity> activities(const std::vector<Rank>& ranks) const;
   // Asks all ranks where they are outside of calls, wakes their liveness threads, and waits until all have said so, or
   // goes_on() is false, or the time is up.
   void ask_places(std::chrono::milliseconds at_most, const std::function<bool()>& goes_on) const;
+  // Without waiting for answers.
+  std::vector<std::pair<int, uint32_t>> ask_places() const;
 
  private:
   Board(BoardHeader* header, BoardSlot* first, int slots) : header_(header), first_(first), slots_(slots) {}
@@ -135,5 +156,12 @@ class Board {
   BoardSlot* first_;
   int slots_;
 };
+
+// For tools of the same user: asks all hosts of the communicator what their ranks do, from now on until `until_ns` of
+// CLOCK_MONOTONIC, of which at most kLongestWatchNs count. board: the beginning of a board, mapped for writing; nothing
+// else of it is written. Answers are in activities_elsewhere() within about 150 ms. False if it is no board of this
+// version of ccom. Without effect on a single host.
+inline constexpr int64_t kLongestWatchNs = 10'000'000'000;
+bool ask_all_hosts(Bytes board, int64_t until_ns);
 
 }  // namespace ccom

@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/time.h"
+
 namespace ccom {
 
 namespace {
@@ -48,7 +50,7 @@ std::optional<ControlMessage> to_message(uint8_t type, ConstBytes payload) {
       return ControlMessage{static_cast<MessageType>(type), *std::move(error)};
     }
     case MessageType::StragglerReport: {
-      auto report = decode_report(payload);
+      auto report = decode_report(payload, monotonic_ns());
       if (!report) return std::nullopt;
       return ControlMessage{MessageType::StragglerReport, {}, *std::move(report)};
     }
@@ -84,7 +86,7 @@ void ControlLink::send(const ControlMessage& message) {
   if (ended_ || (message.type == MessageType::Heartbeat && has_unsent())) return;
   std::vector<std::byte> payload;
   if (message.type == MessageType::Error || message.type == MessageType::Loss) payload = encode_error(message.error);
-  if (message.type == MessageType::StragglerReport) payload = encode_report(message.stragglers);
+  if (message.type == MessageType::StragglerReport) payload = encode_report(message.stragglers, monotonic_ns());
   if (message.type == MessageType::Departure) payload = encode_departure(message.departure);
   if (message.type == MessageType::Agreement) payload = encode_agreement(message.agreement);
   if (message.type == MessageType::Goodbye) put_u64(payload, message.rounds, sizeof message.rounds);

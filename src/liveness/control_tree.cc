@@ -59,7 +59,9 @@ void ControlTree::apply_outputs() {
       case TreeOutput::Kind::Send:
         if (const auto link = links_.find(output.host); link != links_.end()) link->second->send(output.message);
         break;
-      case TreeOutput::Kind::Report: hooks_.report(output.message.error); break;
+      case TreeOutput::Kind::Report:
+        (state_.is_self(output.host) ? hooks_.found : hooks_.report)(output.message.error);
+        break;
       case TreeOutput::Kind::Depart: hooks_.departed(output.message.departure); break;
       case TreeOutput::Kind::Lose: hooks_.lost(output.message.error); break;
       case TreeOutput::Kind::Leave: hooks_.left(state_.member_of(output.host), output.message.rounds); break;
@@ -83,8 +85,8 @@ void ControlTree::depart(const Departure& departure) {
   apply_outputs();
 }
 
-void ControlTree::poll_stragglers(StragglerReport own) {
-  state_.poll_stragglers(std::move(own), outputs_);
+void ControlTree::poll_stragglers(StragglerReport own, bool tells_activities) {
+  state_.poll_stragglers(std::move(own), tells_activities, outputs_);
   apply_outputs();
 }
 

@@ -16,7 +16,8 @@ namespace ccom {
 class ControlTree {
  public:
   struct Hooks {
-    std::function<void(const Status&)> report;        // every error made here or received
+    std::function<void(const Status&)> found;         // every error made here
+    std::function<void(const Status&)> report;        // every error received
     std::function<void(const Departure&)> departed;   // every departure received that is the first so far
     std::function<void(const Status&)> lost;          // ranks that were not known to be lost
     std::function<void(Rank, uint64_t rounds)> left;  // a neighbour, in order
@@ -32,7 +33,7 @@ class ControlTree {
   void find_lost(const Status& loss, int64_t now_ns);
   // See TreeState.
   void depart(const Departure& departure);
-  void poll_stragglers(StragglerReport own);
+  void poll_stragglers(StragglerReport own, bool tells_activities);
   const StragglerPoll& straggler_poll() const { return state_.straggler_poll(); }
   // Sends a goodbye, after so many rounds of agreement, and closes all connections. Does not block.
   void leave(uint64_t rounds);

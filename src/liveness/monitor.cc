@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "liveness/monitor.h"
 
+#include <algorithm>
+#include <map>
+#include <set>
+
 #include "base/log.h"
 #include "liveness/activity_report.h"
 #include "liveness/control_join.h"
@@ -8,8 +12,21 @@
 #include "liveness/monitor_config.h"
 #include "liveness/monitor_impl.h"
 #include "liveness/network_consensus.h"
+#include "observe/debug_information.h"
+#include "observe/source_line.h"
 
 namespace ccom {
+namespace {
+
+std::map<Rank, const HostMembers*> ranks_elsewhere(const MonitorConfig& config) {
+  std::map<Rank, const HostMembers*> hosts;
+  for (const HostMembers& host : config.hosts)
+    for (const Rank rank : host.ranks) hosts[rank] = &host;
+  for (const Rank rank : config.hosts[static_cast<size_t>(config.host_index)].ranks) hosts.erase(rank);
+  return hosts;
+}
+
+}  // namespace
 
 MonitorImpl::MonitorImpl(MonitorConfig config, Board board, std::shared_ptr<LivenessThread> thread)
     : config_(std::move(config)),
@@ -36,7 +53,8 @@ Status MonitorImpl::start() {
     if (tree_member(config_.hosts, config_.host_index, tree) != config_.rank) continue;
     trees_.back() = std::make_unique<ControlTree>(
         tree_config(config_, tree), *thread_,
-        ControlTree::Hooks{.report = [this](const Status& error) { publish(error); },
+        ControlTree::Hooks{.found = [this](const Status& error) { publish(quoted(error)); },
+                           .report = [this](const Status& error) { publish(error); },
                            .departed = [this](const Departure& departure) { board_.note_departure(departure); },
                            .lost = [this](const Status& loss) { losses_.hear(loss); },
                            .left = [this](Rank rank, uint64_t rounds) { agreement_->see_left(rank, rounds); }},
@@ -113,9 +131,37 @@ Status MonitorImpl::status() const {
   return board_.error();
 }
 
-// The files of debug information are not for the liveness thread.
+// The files of debug information are not for the liveness thread. Those of programs that other hosts name are read if
+// ranks of this host run them.
 std::vector<RankActivity> MonitorImpl::known_activities() const {
-  return board_.activities(host().ranks, !thread_->is_current());
+  const bool reads_files = !thread_->is_current();
+  std::vector<RankActivity> all = board_.activities(host().ranks);
+  std::set<std::string> programs;
+  for (RankActivity& activity : all) {
+    if (const auto place = parse_place(activity.site)) programs.insert(place->path);
+    activity.site = with_source_line(activity.site, reads_files);
+    if (has_several_hosts()) activity.host = host().name;
+  }
+  if (!has_several_hosts()) return all;
+  const std::map<Rank, const HostMembers*> elsewhere = ranks_elsewhere(config_);
+  for (RankActivity& activity : board_.activities_elsewhere(INT32_MAX, monotonic_ns())) {
+    const auto found = elsewhere.find(activity.rank);
+    if (found == elsewhere.end()) continue;
+    const auto place = parse_place(activity.site);
+    activity.site = with_source_line(activity.site, reads_files && place && programs.contains(place->path));
+    activity.host = found->second->name;
+    all.push_back(std::move(activity));
+  }
+  std::ranges::sort(all, {}, &RankActivity::rank);
+  return all;
+}
+
+Status MonitorImpl::quoted(const Status& error) const noexcept {
+  try {
+    return with_activities(error, known_activities());
+  } catch (const std::bad_alloc&) {
+    return error;
+  }
 }
 
 // What this rank has found out by itself, with what the ranks do. Of ranks that are late or in another call it is asked
@@ -123,7 +169,7 @@ std::vector<RankActivity> MonitorImpl::known_activities() const {
 void MonitorImpl::publish_finding(const Status& error) {
   if (failed() || !is_about_ranks(error)) return publish(error);
   const bool asks = (error.code() == Code::Timeout || error.code() == Code::Mismatch) && !thread_->is_current();
-  publish(with_activities(error, asks ? ask_activities() : known_activities()));
+  publish(asks ? with_activities(error, ask_activities()) : quoted(error));
 }
 
 void MonitorImpl::publish(const Status& error) {
@@ -181,30 +227,36 @@ std::vector<Rank> MonitorImpl::find_stragglers() {
   if (thread_->in_forked_child()) return {};
   StragglerReport found = stragglers_.on_host();
   publish_difference(found);
-  if (!trees_.empty()) {
-    found = stragglers_.ask_all_hosts([this] { wake(); }, [this] { return check().is_ok(); });
-  }
+  if (has_several_hosts()) found = ask_all_hosts();
   return found.calls < last_call().number ? found.ranks : std::vector<Rank>();
+}
+
+StragglerReport MonitorImpl::ask_all_hosts() {
+  StragglerReport found = stragglers_.ask_all_hosts([this] { wake(); }, [this] { return check().is_ok(); });
+  asked_ns_ = monotonic_ns();
+  return found;
 }
 
 std::vector<RankActivity> MonitorImpl::ask_activities() {
   constexpr std::chrono::milliseconds kAtMost(300);
-  if (!thread_->in_forked_child()) board_.ask_places(kAtMost, [this] { return !failed(); });
+  constexpr int64_t kFreshNs = 500 * kNsPerMs;
+  if (thread_->in_forked_child()) return known_activities();
+  if (has_several_hosts() && monotonic_ns() - asked_ns_ > kFreshNs) ask_all_hosts();
+  board_.ask_places(kAtMost, [this] { return !failed(); });
   return known_activities();
 }
 
 void MonitorImpl::compare_calls() {
   if (thread_->in_forked_child()) return;
   publish_difference(stragglers_.on_host());
-  if (!trees_.empty() && !stragglers_.ask(true)) wake();
+  if (has_several_hosts() && stragglers_.ask(PollWish::Calls) == PollWish::Nothing) wake();
 }
 
+// Of several hosts the liveness threads do that.
 void MonitorImpl::publish_difference(const StragglerReport& known) {
   const auto ranks = static_cast<size_t>(count_ranks(config_));
-  const auto difference = failed() ? std::nullopt : difference_error(known, ranks);
-  if (!difference) return;
-  // Hosts find it each for itself, and all ranks are to have one text.
-  config_.hosts.size() == 1 ? publish_finding(*difference) : publish(*difference);
+  const auto difference = failed() || has_several_hosts() ? std::nullopt : difference_error(known, ranks);
+  if (difference) publish_finding(*difference);
 }
 
 Result<Consensus> MonitorImpl::agree(const ConsensusTerms& terms, const std::vector<Rank>& excluded,

@@ -105,9 +105,11 @@ class Monitor {
   }
   // The last collective call that it has begun.
   CallDescriptor last_call() const { return activity_->last_call(); }
-  // What all ranks do of which that is known, ascending: those of this host.
+  // What all ranks do of which that is known, ascending: those of this host, and those of others of which it has heard
+  // in the last 1.5 s, because somebody has asked or a rank waits for long.
   virtual std::vector<RankActivity> known_activities() const = 0;
-  // The same, after ranks that are in no call have been asked where they are: at most 300 ms later.
+  // The same, after all hosts were asked what their ranks do, and ranks that are in no call where they are: at most
+  // 500 ms later.
   virtual std::vector<RankActivity> ask_activities() = 0;
   // This rank makes no more calls. Ranks that have begun, or begin, a later call than its last get an error that names
   // it: on this host from check(), on others when the control trees have told them. Of messages it may still have some.

@@ -48,7 +48,7 @@ class MonitorImpl final : public Monitor, private LivenessTask {
   std::vector<Rank> find_stragglers() override;
   void compare_calls() override;
   void end_comparison() override {
-    if (!thread_->in_forked_child()) stragglers_.ask(false);
+    if (!thread_->in_forked_child()) stragglers_.ask(PollWish::Nothing);
   }
 
  private:
@@ -65,7 +65,7 @@ class MonitorImpl final : public Monitor, private LivenessTask {
   void flood_failure();
   void call_listener();
   void wake();
-  bool poll_stragglers();
+  bool poll_stragglers(int64_t now_ns);
   void leave();
 
   const HostMembers& host() const { return config_.hosts[static_cast<size_t>(config_.host_index)]; }
@@ -73,8 +73,12 @@ class MonitorImpl final : public Monitor, private LivenessTask {
   Status listen();
   void publish(const Status& error);
   void publish_finding(const Status& error);
+  Status quoted(const Status& error) const noexcept;
+  StragglerReport ask_all_hosts();
+  bool has_several_hosts() const { return config_.hosts.size() > 1; }
   Status in_force();
   void publish_difference(const StragglerReport& known);
+  void settle_difference(const StragglerReport& known, int64_t now_ns);
   bool tell_trees_of_losses(int64_t now_ns);  // whether there were any
   void announce_departure();
   void spread_departure();
@@ -86,9 +90,10 @@ class MonitorImpl final : public Monitor, private LivenessTask {
   const std::shared_ptr<LivenessThread> thread_;
   LossWatch losses_;
   const DepartureWatch departures_;
-  const StragglerWatch stragglers_;
+  StragglerWatch stragglers_;
   ActivityPulse pulse_;
-  uint64_t rounds_ = 0;  // of agreement
+  uint64_t rounds_ = 0;                            // of agreement
+  std::atomic<int64_t> asked_ns_ = INT64_MIN / 2;  // when all hosts were asked last
   Descriptor listener_socket_;
   std::string address_;
   Mutex mutex_;  // also of the writing of this rank's error record
@@ -100,7 +105,8 @@ class MonitorImpl final : public Monitor, private LivenessTask {
   bool taken_ = false;                 // the slot is claimed
   std::atomic<bool> flooded_ = false;  // the board's error was sent to the trees; read by all threads
   int64_t next_beat_ns_ = 0;
-  std::optional<Departure> departure_told_;  // to the trees
+  int64_t difference_ns_ = 0;                        // found then, between hosts; 0: none is known
+  std::optional<Departure> departure_told_;          // to the trees
   std::vector<std::unique_ptr<ControlTree>> trees_;  // null where this rank is not its host's member
   std::unique_ptr<AgreementLinks> agreement_;        // null on a single host
 };

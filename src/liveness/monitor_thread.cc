@@ -12,6 +12,7 @@ namespace {
 
 constexpr int64_t kPollIntervalNs = 5 * kNsPerMs;  // while hosts compare their calls
 constexpr int64_t kMostBeatNs = 250 * kNsPerMs;    // tools and error texts say since when a process has not run
+constexpr int64_t kDifferenceNs = 15 * kNsPerMs;   // more of what ranks do arrives meanwhile
 
 }  // namespace
 
@@ -66,7 +67,7 @@ int64_t MonitorImpl::poll(int64_t now_ns) {
     next_ns = std::min(next_ns, tree->poll(now_ns));
   }
   if (tell_trees_of_losses(now_ns)) next_ns = now_ns;
-  if (poll_stragglers()) next_ns = std::min(next_ns, now_ns + kPollIntervalNs);
+  if (poll_stragglers(now_ns)) next_ns = std::min(next_ns, now_ns + kPollIntervalNs);
   spread_departure();
   flood_failure();
   call_listener();
@@ -76,16 +77,31 @@ int64_t MonitorImpl::poll(int64_t now_ns) {
 bool MonitorImpl::tell_trees_of_losses(int64_t now_ns) {
   if (failed() || !is_tree_member_) return false;
   const std::vector<Status> losses = losses_.take_new(now_ns);
+  if (!losses.empty()) {  // host 0 hears what the ranks do, and whoever hears that says the same
+    stragglers_.ask_until(now_ns + kDecisionNs);
+    poll_stragglers(now_ns);
+    if (failed()) return false;
+  }
   for (const Status& loss : losses) for_each_tree([&](ControlTree& tree) { tree.find_lost(loss, now_ns); });
   return !losses.empty();
 }
 
 // For members of the first tree. Returns whether a poll is in progress.
-bool MonitorImpl::poll_stragglers() {
+bool MonitorImpl::poll_stragglers(int64_t now_ns) {
   if (trees_.empty() || !trees_.front() || failed()) return false;
-  const std::optional<StragglerReport> found = stragglers_.poll(*trees_.front());
-  if (found) publish_difference(*found);
+  const std::optional<StragglerReport> found = stragglers_.poll(*trees_.front(), now_ns);
+  if (found) settle_difference(*found, now_ns);
   return found.has_value();
+}
+
+// All hosts find it, and all ranks are to have one text: that of host 0, which others wait for, unless it takes as long
+// as no host should.
+void MonitorImpl::settle_difference(const StragglerReport& known, int64_t now_ns) {
+  const auto difference = failed() ? std::nullopt : difference_error(known, static_cast<size_t>(count_ranks(config_)));
+  if (!difference) return;
+  if (difference_ns_ == 0) difference_ns_ = now_ns;
+  if (config_.host_index == 0 && now_ns - difference_ns_ >= kDifferenceNs) publish(quoted(*difference));
+  if (now_ns - difference_ns_ >= kDecisionNs) publish(*difference);
 }
 
 // To the other hosts: of any rank of this host. On the liveness thread.

@@ -59,7 +59,7 @@ void TreeState::receive(int host, const ControlMessage& message, int64_t now_ns,
   }
   if (message.type == MessageType::Error) {
     other.has_error = true;
-    if (!failed()) report(message.error, out);
+    if (!failed()) out.push_back({TreeOutput::Kind::Report, host, {MessageType::Error, message.error}});
   }
   if (message.type == MessageType::Loss) {
     out.push_back({TreeOutput::Kind::Send, host, {MessageType::Heartbeat}});  // for reaches_all_hosts()
@@ -70,20 +70,20 @@ void TreeState::receive(int host, const ControlMessage& message, int64_t now_ns,
     out.push_back({TreeOutput::Kind::Depart, config_.self, message});
   if (message.type == MessageType::StragglerReport) {
     straggler_poll_.receive(static_cast<size_t>(&other - neighbours_.data()), message.stragglers);
-    send_straggler_updates(out);
+    send_straggler_updates(false, out);
   }
 }
 
-void TreeState::poll_stragglers(StragglerReport own, TreeOutputs& out) {
+void TreeState::poll_stragglers(StragglerReport own, bool tells_activities, TreeOutputs& out) {
   straggler_poll_.set_own(std::move(own));
-  send_straggler_updates(out);
+  send_straggler_updates(tells_activities, out);
 }
 
-void TreeState::send_straggler_updates(TreeOutputs& out) {
+void TreeState::send_straggler_updates(bool tells_activities, TreeOutputs& out) {
   if (failed() || left_) return;
   for (size_t i = 0; i < neighbours_.size(); ++i) {
     if (neighbours_[i].link != Link::Up) continue;
-    if (auto update = straggler_poll_.update_for(i))
+    if (auto update = straggler_poll_.update_for(i, tells_activities))
       out.push_back(
           {TreeOutput::Kind::Send, neighbours_[i].host, {MessageType::StragglerReport, {}, *std::move(update)}});
   }
@@ -131,7 +131,8 @@ int64_t TreeState::settled_at_ns() const {
 }
 
 void TreeState::settle(int64_t now_ns, TreeOutputs& out) {
-  if (is_settling() && now_ns >= settled_at_ns()) report(losses_.error(), out);
+  if (is_settling() && now_ns >= settled_at_ns())
+    out.push_back({TreeOutput::Kind::Report, config_.self, {MessageType::Error, losses_.error()}});
 }
 
 void TreeState::depart(const Departure& departure, TreeOutputs& out) { tell_departure(departure, -1, out); }
@@ -152,10 +153,6 @@ void TreeState::fail(const Status& error, TreeOutputs& out) {
   for (const Neighbour& other : neighbours_)
     if (other.link == Link::Up && !other.has_error)
       out.push_back({TreeOutput::Kind::Send, other.host, {MessageType::Error, error}});
-}
-
-void TreeState::report(const Status& error, TreeOutputs& out) const {
-  out.push_back({TreeOutput::Kind::Report, config_.self, {MessageType::Error, error}});
 }
 
 void TreeState::leave(uint64_t rounds, TreeOutputs& out) {

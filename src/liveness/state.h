@@ -66,7 +66,8 @@ struct TreeConfig {
 struct TreeOutput {
   enum class Kind {
     Send,     // message -> host
-    Report,   // message.error becomes this host's error, unless it has one; its error goes to fail()
+    Report,   // message.error becomes this host's error, unless it has one; its error goes to fail(). It was made here,
+              // of lost ranks, if the host is `self`; else it has come from that one
     Suspect,  // host is silent; message.error goes to the log
     Depart,   // message.departure is the first of which this host has heard
     Lose,     // message.error names ranks of whose loss this host has not heard before
@@ -96,12 +97,14 @@ class TreeState {
   // This host has an error, of its own or reported.
   void fail(const Status& error, TreeOutputs& out);
   // This host's contribution to a straggler poll, to be called whenever it changes while one is on or asked for here.
-  void poll_stragglers(StragglerReport own, TreeOutputs& out);
+  // tells_activities: see StragglerPoll.
+  void poll_stragglers(StragglerReport own, bool tells_activities, TreeOutputs& out);
   const StragglerPoll& straggler_poll() const { return straggler_poll_; }
   // This host's member leaves in order, after so many rounds of agreement; nothing is sent afterwards.
   void leave(uint64_t rounds, TreeOutputs& out);
 
   Rank member_of(int host) const { return config_.hosts[static_cast<size_t>(host)].member; }
+  bool is_self(int host) const { return host == config_.self; }
   int64_t next_tick_ns() const { return next_tick_ns_; }
   bool failed() const { return !error_.is_ok(); }
   // Ranks are lost, and the error is still to be made.
@@ -119,9 +122,8 @@ class TreeState {
   };
 
   Neighbour& neighbour(int host);
-  void send_straggler_updates(TreeOutputs& out);
+  void send_straggler_updates(bool tells_activities, TreeOutputs& out);
   bool tell_departure(const Departure& departure, int except, TreeOutputs& out);
-  void report(const Status& error, TreeOutputs& out) const;
   void check_silence(Neighbour& other, int64_t now_ns, TreeOutputs& out);
   void add_loss(const Status& loss, int except, int64_t now_ns, TreeOutputs& out);
   bool reaches_all_hosts() const;

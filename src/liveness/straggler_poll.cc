@@ -11,7 +11,9 @@ namespace ccom {
 namespace {
 
 // As encoded.
-constexpr size_t kHeaderBytes = sizeof(uint64_t) + sizeof(uint32_t);
+constexpr size_t kHeaderBytes = sizeof(uint64_t) + 2 * sizeof(uint32_t);
+constexpr uint64_t kIsAskedFor = 1, kAsksPlaces = 2;
+constexpr int kFlagBits = 2;
 constexpr size_t kBegunBytes = 4 * sizeof(uint64_t) + sizeof(Rank) + sizeof(uint32_t);
 
 std::vector<BegunCall> unite(const std::vector<BegunCall>& a, const std::vector<BegunCall>& b) {
@@ -52,6 +54,7 @@ std::optional<std::pair<BegunCall, BegunCall>> StragglerReport::find_difference(
 
 StragglerReport merge(const StragglerReport& a, const StragglerReport& b) {
   StragglerReport both{std::min(a.calls, b.calls), {}, a.is_asked_for || b.is_asked_for, unite(a.begun, b.begun)};
+  both.asks_places = a.asks_places || b.asks_places;
   if (a.calls == b.calls) {
     std::ranges::set_union(a.ranks, b.ranks, std::back_inserter(both.ranks));
     both.ranks.resize(std::min(both.ranks.size(), StragglerReport::kMost));
@@ -61,15 +64,17 @@ StragglerReport merge(const StragglerReport& a, const StragglerReport& b) {
   return both;
 }
 
-// u64 calls << 1 | is_asked_for, u32 number of ranks, i32 ranks, {u64 number, u64 count, u64 kind,
-// u64 results, i32 rank, u32 ranks} begun;
-// little-endian.
-std::vector<std::byte> encode_report(const StragglerReport& report) {
+// u64 calls << 2 | flags, u32 number of ranks, u32 number of calls begun, i32 ranks, {u64 number, u64 count, u64 kind,
+// u64 results, i32 rank, u32 ranks} begun, and activities, unless there are none; little-endian.
+std::vector<std::byte> encode_report(const StragglerReport& report, int64_t now_ns) {
   const auto ranks = static_cast<uint32_t>(std::min(report.ranks.size(), StragglerReport::kMost));
-  const uint64_t word = report.calls << 1 | (report.is_asked_for ? 1 : 0);
+  const auto calls_begun = static_cast<uint32_t>(report.begun.size());
+  const uint64_t flags = (report.is_asked_for ? kIsAskedFor : 0) | (report.asks_places ? kAsksPlaces : 0);
+  const uint64_t word = report.calls << kFlagBits | flags;
   std::vector<std::byte> bytes;
   put(bytes, &word, 1);
   put(bytes, &ranks, 1);
+  put(bytes, &calls_begun, 1);
   put(bytes, report.ranks.data(), ranks);
   for (const BegunCall& begun : report.begun) {
     const std::array words{begun.call.number, begun.call.count, begun.call.kind, begun.call.results};
@@ -77,23 +82,28 @@ std::vector<std::byte> encode_report(const StragglerReport& report) {
     put(bytes, &begun.rank, 1);
     put(bytes, &begun.ranks, 1);
   }
+  if (report.activities.empty()) return bytes;
+  const std::vector<std::byte> activities = encode_table(report.activities, now_ns);
+  put(bytes, activities.data(), activities.size());
   return bytes;
 }
 
-std::optional<StragglerReport> decode_report(ConstBytes bytes) {
+std::optional<StragglerReport> decode_report(ConstBytes bytes, int64_t now_ns) {
   StragglerReport report;
   if (bytes.size() < kHeaderBytes) return std::nullopt;
   uint64_t word = 0;
-  uint32_t ranks = 0;
+  uint32_t ranks = 0, calls_begun = 0;
   take(bytes, &word, 1);
   take(bytes, &ranks, 1);
-  report.calls = word >> 1;
-  report.is_asked_for = (word & 1) != 0;
+  take(bytes, &calls_begun, 1);
+  report.calls = word >> kFlagBits;
+  report.is_asked_for = (word & kIsAskedFor) != 0;
+  report.asks_places = (word & kAsksPlaces) != 0;
   if (ranks > StragglerReport::kMost || bytes.size() < ranks * sizeof(Rank)) return std::nullopt;
   report.ranks.resize(ranks);
   take(bytes, report.ranks.data(), ranks);
-  if (bytes.size() % kBegunBytes != 0 || bytes.size() / kBegunBytes > StragglerReport::kMostBegun) return std::nullopt;
-  while (!bytes.empty()) {
+  if (calls_begun > StragglerReport::kMostBegun || bytes.size() < calls_begun * kBegunBytes) return std::nullopt;
+  for (; calls_begun > 0; --calls_begun) {
     BegunCall& begun = report.begun.emplace_back();
     std::array<uint64_t, 4> words{};
     take(bytes, words.data(), words.size());
@@ -102,6 +112,10 @@ std::optional<StragglerReport> decode_report(ConstBytes bytes) {
     begun.call = {words[0], words[1], words[2], words[3]};
   }
   if (!std::ranges::is_sorted(report.ranks) || !std::ranges::is_sorted(report.begun)) return std::nullopt;
+  if (bytes.empty()) return report;
+  auto activities = decode_table(bytes, now_ns);
+  if (!activities || activities->empty()) return std::nullopt;
+  report.activities = *std::move(activities);
   return report;
 }
 
@@ -109,11 +123,21 @@ bool StragglerPoll::is_on() const {
   return own_.is_asked_for || std::ranges::any_of(received_, &StragglerReport::is_asked_for);
 }
 
+bool StragglerPoll::is_asked_for_places() const {
+  return std::ranges::any_of(received_, &StragglerReport::asks_places);
+}
+
 // When nobody asks any more, neighbours are told so.
-std::optional<StragglerReport> StragglerPoll::update_for(size_t index) {
+std::optional<StragglerReport> StragglerPoll::update_for(size_t index, bool tells_activities) {
   StragglerReport update = is_on() ? without(index) : StragglerReport();
-  if (sent_[index] == update) return std::nullopt;
-  return sent_[index] = std::move(update);
+  StragglerReport& sent = sent_[index];
+  if (!tells_activities) {
+    update.activities = sent.activities;
+    if (sent == update) return std::nullopt;
+  }
+  update.activities = is_on() ? activities_without(index) : ActivityTable();
+  if (sent == update) return std::nullopt;
+  return sent = std::move(update);
 }
 
 StragglerReport StragglerPoll::result() const { return without(received_.size()); }
@@ -122,6 +146,20 @@ StragglerReport StragglerPoll::without(size_t index) const {
   StragglerReport all = own_;
   for (size_t i = 0; i < received_.size(); ++i)
     if (i != index) all = merge(all, received_[i]);
+  all.activities.clear();
+  return all;
+}
+
+ActivityTable StragglerPoll::activities_without(size_t index) const {
+  ActivityTable all = own_.activities;
+  for (size_t i = 0; i < received_.size(); ++i)
+    if (i != index) all = merge(std::move(all), received_[i].activities);
+  return all;
+}
+
+ActivityTable StragglerPoll::activities_elsewhere() const {
+  ActivityTable all;
+  for (const StragglerReport& report : received_) all = merge(std::move(all), report.activities);
   return all;
 }
 

@@ -12,11 +12,16 @@ namespace {
 // Enough for a straggler poll over four levels of the tree, with one check interval per host.
 constexpr std::chrono::milliseconds kStragglerPollTime{150};
 
+// How often a host says what its ranks do: often at first, while somebody waits for the answer; then so that it is
+// fresh when an error quotes it.
+constexpr int64_t kShortIntervalNs = 15 * kNsPerMs, kLongIntervalNs = 500 * kNsPerMs, kBeginningNs = 200 * kNsPerMs;
+constexpr int64_t kQuestionsEveryNs = 100 * kNsPerMs;  // where ranks are outside of calls
+
 }  // namespace
 
 StragglerReport StragglerWatch::ask_all_hosts(const std::function<void()>& wake,
                                               const std::function<bool()>& goes_on) const {
-  const bool asked_before = ask(true);
+  const PollWish asked_before = ask(PollWish::Places);
   wake();
   for (const Deadline deadline = Deadline::after(kStragglerPollTime); !deadline.passed() && goes_on();)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -25,16 +30,39 @@ StragglerReport StragglerWatch::ask_all_hosts(const std::function<void()>& wake,
   return found;
 }
 
-std::optional<StragglerReport> StragglerWatch::poll(ControlTree& tree) const {
-  const bool is_asked_for = board_.is_poll_asked_for();
-  if (!tree.straggler_poll().is_on() && !is_asked_for) return std::nullopt;
+std::optional<StragglerReport> StragglerWatch::poll(ControlTree& tree, int64_t now_ns) {
+  const PollWish wish = board_.poll_wish(now_ns);
+  const bool is_asked_for = wish != PollWish::Nothing || now_ns < asks_until_ns_;
+  if (!tree.straggler_poll().is_on() && !is_asked_for) {
+    begun_ns_ = last_reading_ns_ = 0;
+    return std::nullopt;
+  }
   StragglerReport own = on_host();
   own.is_asked_for = is_asked_for;
-  tree.poll_stragglers(std::move(own));
+  own.asks_places = wish == PollWish::Places;
+  if (begun_ns_ == 0) begun_ns_ = now_ns;
+  const bool reads = reads_now(own.asks_places || tree.straggler_poll().is_asked_for_places(), now_ns);
+  if (reads) activities_ = table_of(board_.activities(ranks_), now_ns);
+  own.activities = activities_;
+  tree.poll_stragglers(std::move(own), reads);
   StragglerReport found = tree.straggler_poll().result();
   const StragglerReport slowest{found.calls, found.ranks};
   if (board_.stragglers() != slowest) board_.publish_stragglers(slowest);
+  if (reads || now_ns - begun_ns_ < kBeginningNs)
+    board_.publish_elsewhere(tree.straggler_poll().activities_elsewhere(), now_ns);
   return found;
+}
+
+bool StragglerWatch::reads_now(bool asks_places, int64_t now_ns) {
+  const bool is_short = asks_places || now_ns - begun_ns_ < kBeginningNs;
+  const int64_t interval_ns = is_short ? kShortIntervalNs : kLongIntervalNs;
+  if (now_ns < last_reading_ns_ + interval_ns) return false;
+  last_reading_ns_ = now_ns;
+  if (asks_places && now_ns >= next_question_ns_) {
+    next_question_ns_ = now_ns + kQuestionsEveryNs;
+    board_.ask_places();
+  }
+  return true;
 }
 
 std::optional<Status> difference_error(const StragglerReport& known, size_t nranks) {

@@ -224,7 +224,7 @@ ActivityGroup read_group(TableReader& reader, const std::vector<std::string>& te
     reader.fail();
   return {.state = static_cast<RankActivity::State>(state),
           .is_silent = (encoded.state & kSilentBit) != 0,
-          .call = {encoded.number, encoded.count, encoded.kind},
+          .call = {encoded.number, encoded.count, encoded.kind, 0},
           .algorithm = text(encoded.algorithm),
           .site = text(encoded.site),
           .place = text(encoded.place),
@@ -244,7 +244,7 @@ ActivityTable table_of(const std::vector<RankActivity>& activities, int64_t now_
     const bool waits = each.waits_for >= 0;
     table.push_back({.state = each.state,
                      .is_silent = is_silent(each),
-                     .call = each.call,
+                     .call = {each.call.number, each.call.count, each.call.kind, 0},
                      .algorithm = shortened(each.algorithm),
                      .site = shortened(each.site),
                      .place = shortened(each.place),

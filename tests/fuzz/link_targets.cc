@@ -25,7 +25,8 @@ using fuzz::require;
 // The payloads of control messages; what was accepted is encoded to the same bytes.
 CCOM_FUZZ_TARGET(control_payload) {
   const auto is_same = [&](const std::vector<std::byte>& bytes) { return std::ranges::equal(bytes, input); };
-  if (const auto report = decode_report(input)) require(is_same(encode_report(*report)));
+  if (const auto report = decode_report(input, 0)) require(is_same(encode_report(*report, 0)));
+  if (const auto table = decode_table(input, 0)) require(is_same(encode_table(*table, 0)));
   if (const auto departure = decode_departure(input)) require(is_same(encode_departure(*departure)));
   if (const auto error = decode_error(input)) require(!error->is_ok());
 }
@@ -119,7 +120,8 @@ CCOM_FUZZ_TARGET(control_frames) {
     if (link.ended()) host.tree.lose(from, *link.ended(), host.now_ns, host.outputs);
     if ((kind & 64) != 0) host.now_ns += 1'000'000 * static_cast<int64_t>(reader.below(5000));
     if ((kind & 64) != 0) host.tree.tick(host.now_ns, host.outputs);
-    if ((kind & 128) != 0) host.tree.poll_stragglers({.calls = reader.below(4), .ranks = {2, 3}}, host.outputs);
+    if ((kind & 128) != 0)
+      host.tree.poll_stragglers({.calls = reader.below(4), .ranks = {2, 3}}, (kind & 64) != 0, host.outputs);
     host.apply();
   }
 }

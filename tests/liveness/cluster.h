@@ -24,6 +24,7 @@ class Cluster {
   Status connect(const std::vector<Monitor::Addresses>& addresses, int64_t timeout_ms = 10000);
   std::vector<Monitor::Addresses> addresses() const;
   Monitor& operator[](Rank rank) { return *monitors_[static_cast<size_t>(rank)]; }
+  Bytes board(int host) { return std::as_writable_bytes(std::span(boards_[static_cast<size_t>(host)])); }
   int ranks() const { return static_cast<int>(monitors_.size()); }
   void destroy(Rank rank) { monitors_[static_cast<size_t>(rank)].reset(); }
   // Whether all remaining monitors fail within the time.

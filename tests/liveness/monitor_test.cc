@@ -49,7 +49,7 @@ TEST(Monitor, NeverListensOnAllInterfaces) {
   for (const char* wildcard : {"0.0.0.0", "::", "", "not an address"}) {
     MonitorConfig config = cluster.config_of(0);
     config.bind_address = wildcard;
-    alignas(64) std::byte memory[16384]{};
+    alignas(64) std::byte memory[32768]{};
     const auto monitor = Monitor::create(config, memory, true);
     ASSERT_FALSE(monitor) << wildcard;
     EXPECT_EQ(monitor.error().code(), Code::ConfigError) << wildcard;

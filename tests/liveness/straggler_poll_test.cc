@@ -20,6 +20,7 @@ namespace ccom {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 CallDescriptor call(uint64_t number, uint64_t count = 1, Rank root = -1) {
@@ -98,20 +99,24 @@ TEST(StragglerReport, TheOrderOfMergingDoesNotMatter) {
 
 TEST(StragglerReport, TravelsAndIsRefusedDamaged) {
   const StragglerReport behind{uint64_t{1} << 40, {0, 3, 10000}, true, {{call(7), 0}, {call(8, 1, 2), 10000}}};
-  const std::vector<std::byte> bytes = encode_report(behind);
-  EXPECT_EQ(decode_report(bytes), behind);
+  const std::vector<std::byte> bytes = encode_report(behind, 0);
+  EXPECT_EQ(decode_report(bytes, 0), behind);
   for (size_t size = 0; size < bytes.size(); ++size) {
-    const auto cut = decode_report(ConstBytes(bytes).first(size));
+    const auto cut = decode_report(ConstBytes(bytes).first(size), 0);
     EXPECT_TRUE(!cut || *cut != behind) << size;
   }
   StragglerReport long_one;
   long_one.begun.resize(StragglerReport::kMostBegun);
-  EXPECT_TRUE(decode_report(encode_report(long_one)));
+  EXPECT_TRUE(decode_report(encode_report(long_one, 0), 0));
   long_one.begun.emplace_back();
-  EXPECT_FALSE(decode_report(encode_report(long_one)));
+  EXPECT_FALSE(decode_report(encode_report(long_one, 0), 0));
+  StragglerReport with_activities = behind;
+  with_activities.asks_places = true;
+  with_activities.activities = table_of({{.rank = 3, .site = "train.py:7 (step)", .seconds = 4}}, 0);
+  EXPECT_EQ(decode_report(encode_report(with_activities, 0), 0), with_activities);
   StragglerReport unsorted = behind;
   std::ranges::reverse(unsorted.begun);
-  EXPECT_FALSE(decode_report(encode_report(unsorted)));
+  EXPECT_FALSE(decode_report(encode_report(unsorted, 0), 0));
 }
 
 // 80 hosts are three levels. Everybody is in call 7 but host 77, and the asker is host 3; messages are delivered until
@@ -143,14 +148,14 @@ TEST(StragglerPoll, EveryHostOfTheTreeLearnsWhoIsFurthestBehind) {
   bool is_asked_for = true;
   const auto own = [&](int host) { return StragglerReport{host == 77 ? 6U : 7U, {host}, host == 3 && is_asked_for}; };
   const auto deliver_all = [&] {
-    drive(3, [&](TreeState& state, TreeOutputs& out) { state.poll_stragglers(own(3), out); });
+    drive(3, [&](TreeState& state, TreeOutputs& out) { state.poll_stragglers(own(3), true, out); });
     while (!wire.empty()) {
       const Parcel parcel = wire.front();
       wire.erase(wire.begin());
       ++messages;
       drive(parcel.to, [&](TreeState& state, TreeOutputs& out) { state.receive(parcel.from, parcel.message, 0, out); });
       drive(parcel.to, [&](TreeState& state, TreeOutputs& out) {
-        if (state.straggler_poll().is_on()) state.poll_stragglers(own(parcel.to), out);
+        if (state.straggler_poll().is_on()) state.poll_stragglers(own(parcel.to), true, out);
       });
     }
   };
@@ -209,6 +214,7 @@ TEST(CallComparison, TellsAllRanksOfAllHostsBothCalls) {
           << status.message();
       EXPECT_EQ(status.message(), cluster[0].status().message());
       EXPECT_EQ(status.peers(), (std::vector<int>{0, 3}));
+      EXPECT_THAT(status.message(), HasSubstr("in allreduce #4")) << "what the ranks do is said too";
     }
   }
 }

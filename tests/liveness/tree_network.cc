@@ -133,8 +133,9 @@ void TreeNetwork::tick(int host) {
 void TreeNetwork::poll_calls(int host) {
   Host& own = hosts_[at(host)];
   if (!own.error.is_ok() || (!own.calls.is_asked_for && !own.state.straggler_poll().is_on())) return;
-  drive(host, [&](auto& out) { own.state.poll_stragglers(own.calls, out); });
-  if (const auto difference = difference_error(own.state.straggler_poll().result(), hosts_.size())) fail(host, *difference);
+  drive(host, [&](auto& out) { own.state.poll_stragglers(own.calls, true, out); });
+  if (const auto difference = difference_error(own.state.straggler_poll().result(), hosts_.size()))
+    fail(host, *difference);
 }
 
 }  // namespace ccom

@@ -21,7 +21,7 @@ struct Host {
     auto* const header = reinterpret_cast<BoardHeader*>(memory.data());
     declare(header->abort_word, "abort_word");
     declare(header->departure, "departure");
-    declare(header->straggler_version, "version");
+    declare(reinterpret_cast<std::atomic<uint64_t>&>(header->straggler_lock), "version");
     declare(header->straggler_calls, "calls");
     declare(header->straggler_count, "count");
     declare(header->straggler_ranks[0], "rank");

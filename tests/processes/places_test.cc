@@ -66,5 +66,45 @@ TEST(Places, AStoppedProcessIsSaidNotToRun) {
   EXPECT_THAT(job.line(0, "failed"), ContainsRegex("rank 1 is .*and the process has not run for [0-9.]+ s"));
 }
 
+// Ranks 0 and 1 on host a, 2 and 3 on host b.
+Job::Environment on_two_hosts(int rank, Job::Environment more = {}) {
+  more["CCOM_HOSTID"] = rank < 2 ? "a" : "b";
+  return more;
+}
+
+TEST(PlacesOfHosts, ATimeoutSaysWhereTheLateRankOfAnotherHostIs) {
+  Job job(4, {"late", "place"}, [](int rank) { return on_two_hosts(rank); });
+  ASSERT_TRUE(job.wait_for("failed", {0, 1, 2}, milliseconds(30000))) << job.transcript();
+  for (const int rank : {0, 1, 2}) {
+    EXPECT_THAT(job.line(rank, "failed"),
+                AllOf(ContainsRegex("rank 3 \\(host [^)]+\\) is at places_program.cc:33 \\(evaluate\\), not in a call "
+                                    "since [0-9.]+ s"),
+                      ContainsRegex("ranks 0-2 .*are at places_program.cc:29 \\(train_step\\) in allreduce #6")));
+  }
+}
+
+TEST(PlacesOfHosts, AStoppedProcessOfAnotherHostIsSaidNotToRun) {
+  Job job(4, {"stop"}, [](int rank) { return on_two_hosts(rank, {{"CCOM_DEAD_MS", "2500"}}); });
+  ASSERT_TRUE(job.wait_for("ready", {0, 1, 2, 3}, milliseconds(30000))) << job.transcript();
+  job.signal(3, SIGSTOP);
+  ASSERT_TRUE(job.wait_for("failed", {0, 1, 2}, milliseconds(30000))) << job.transcript();
+  const std::string line = job.line(0, "failed");
+  EXPECT_THAT(line, ContainsRegex("rank 3 \\(host [^)]+\\) is .*and the process has not run for [0-9.]+ s"));
+  EXPECT_EQ(line, job.line(1, "failed"));
+  EXPECT_EQ(line, job.line(2, "failed"));
+}
+
+TEST(PlacesOfHosts, ADeathSaysWhereTheDeadRankOfAnotherHostWas) {
+  Job job(4, {"stop"}, [](int rank) { return on_two_hosts(rank); });
+  ASSERT_TRUE(job.wait_for("ready", {0, 1, 2, 3}, milliseconds(30000))) << job.transcript();
+  job.kill(3);
+  ASSERT_TRUE(job.wait_for("failed", {0, 1, 2}, milliseconds(30000))) << job.transcript();
+  const std::string line = job.line(0, "failed");
+  EXPECT_THAT(line,
+              ContainsRegex("rank 3 \\(host [^)]+\\) is dead \\(the last one: allreduce #[0-9]+ at places_program"));
+  EXPECT_EQ(line, job.line(1, "failed"));
+  EXPECT_EQ(line, job.line(2, "failed"));
+}
+
 }  // namespace
 }  // namespace ccom

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What ranks of other hosts do: errors quote it on all hosts, whoever finds them, and a tool that has a board mapped
+// learns it by asking.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <thread>
+
+#include "base/time.h"
+#include "liveness/board.h"
+#include "liveness/long_wait.h"
+#include "tests/liveness/cluster.h"
+
+namespace ccom {
+namespace {
+
+using test::Cluster;
+using testing::ContainsRegex;
+using testing::HasSubstr;
+
+CallDescriptor sum(uint64_t number) {
+  return {number, 1, kind_of(Collective::AllReduce, DataType::Float32, ReduceOp::Sum, false, -1)};
+}
+
+// Rank 3 has not begun call 6; the others are in it.
+void make_calls(Cluster& cluster) {
+  for (Rank rank = 0; rank < cluster.ranks(); ++rank) {
+    for (uint64_t number = 1; number <= (rank == 3 ? 5 : 6); ++number) {
+      cluster[rank].begin_call(sum(number));
+      if (number < 6) cluster[rank].activity().end();
+    }
+  }
+}
+
+bool comes_true(const std::function<bool()>& condition) {
+  for (const Deadline deadline = Deadline::after_ms(10000); !deadline.passed();) {
+    if (condition()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return false;
+}
+
+TEST(FarActivities, ATimeoutQuotesALateRankOfAnotherHostOnAllRanks) {
+  for (const Rank reporter : {0, 1, 2, 4}) {
+    Cluster cluster({2, 2, 1});
+    ASSERT_TRUE(cluster.connect().is_ok());
+    make_calls(cluster);
+    EXPECT_FALSE(
+        cluster[reporter].report(timeout_status(cluster[reporter], reporter, {reporter == 0 ? 1 : 0}, true)).is_ok());
+    ASSERT_TRUE(cluster.all_fail(10000));
+    const std::string text = cluster[0].status().message();
+    EXPECT_THAT(text, ContainsRegex("not yet in this call: rank 3; rank 3 \\(host host1\\) is not in a call.*the last "
+                                    "one: allreduce #5"));
+    EXPECT_THAT(text, HasSubstr("ranks 0-2 and 4 are in allreduce #6"));
+    for (Rank rank = 1; rank < 5; ++rank) EXPECT_EQ(cluster[rank].status().message(), text);
+  }
+}
+
+TEST(FarActivities, AnErrorWithoutAPollQuotesThisHostAtLeast) {
+  Cluster cluster({2, 2});
+  ASSERT_TRUE(cluster.connect().is_ok());
+  make_calls(cluster);
+  EXPECT_FALSE(cluster[0].report(error(Code::Aborted, "told to").with_peers({0})).is_ok());
+  ASSERT_TRUE(cluster.all_fail(10000));
+  EXPECT_THAT(cluster[3].status().message(), HasSubstr("ranks 0 and 1 (host host0) are in allreduce #6"));
+}
+
+TEST(FarActivities, AToolLearnsThemByAskingOneHost) {
+  Cluster cluster({2, 2, 1});
+  ASSERT_TRUE(cluster.connect().is_ok());
+  make_calls(cluster);
+  const Board board = *Board::over(cluster.board(2), 1);
+  EXPECT_TRUE(board.activities_elsewhere(5, monotonic_ns()).empty());
+  EXPECT_TRUE(ask_all_hosts(cluster.board(2), monotonic_ns() + 2'000'000'000));
+  std::vector<RankActivity> found;
+  EXPECT_TRUE(comes_true([&] {
+    found = board.activities_elsewhere(5, monotonic_ns());
+    return found.size() == 4;
+  }));
+  ASSERT_EQ(found.size(), 4U);
+  EXPECT_EQ(found[3].rank, 3);
+  EXPECT_EQ(found[3].state, RankActivity::State::Outside);
+  EXPECT_EQ(found[3].call.number, 5U);
+  EXPECT_TRUE(comes_true([&] { return cluster[0].known_activities().size() == 5; })) << "all hosts learn it";
+  EXPECT_TRUE(comes_true([&] { return board.activities_elsewhere(5, monotonic_ns()).empty(); })) << "until then";
+  EXPECT_TRUE(ask_all_hosts(cluster.board(2), INT64_MAX));
+  EXPECT_EQ(board.poll_wish(monotonic_ns()), PollWish::Nothing) << "that is too long";
+}
+
+TEST(FarActivities, MemoryThatIsNoBoardIsNotWritten) {
+  alignas(64) std::byte memory[sizeof(BoardHeader)]{};
+  EXPECT_FALSE(ask_all_hosts(memory, 1));
+  EXPECT_FALSE(ask_all_hosts(Bytes(memory).first(64), 1));
+}
+
+}  // namespace
+}  // namespace ccom
