@@ -45,7 +45,8 @@ void ActivityWriter::begin_transfers(CallSite site) {
   current_ = kInTransfers;
   collective_ = Collective::SendReceive;
   bytes_ = 0;
-  record_.transfers.site.store(site_reference(site), std::memory_order_release);
+  origin_ = {site_reference(site), 0};
+  record_.transfers.site.store(origin_.site, std::memory_order_release);
   record_.transfers.turns.store(record_.transfers.turns.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   if (recorder_ != nullptr) {
     constexpr uint64_t kKind = kind_of(Collective::SendReceive, DataType::Uint8, ReduceOp::Sum, false, -1);
@@ -74,7 +75,7 @@ void ActivityWriter::begin_wait(Rank peer, Clock::time_point since) {
 void ActivityWriter::end_wait() {
   if (waits_since_ns_ == 0) return;
   if (recorder_ != nullptr) recorder_->end_wait();
-  record_.counters.count_wait(collective_, bytes_, now_ns() - waits_since_ns_, waits_for_);
+  record_.counters.count_wait({collective_, bytes_, now_ns() - waits_since_ns_, waits_for_, current_, origin_.site});
   waits_since_ns_ = 0;
   record_.times.lock.write([this] { record_.times.waits_in.store(0, std::memory_order_release); });
 }

@@ -71,7 +71,7 @@ class ActivityWriter {
   CallDescriptor last_call() const { return record_.calls.last(); }
 
  private:
-  static constexpr uint64_t kInTransfers = UINT64_MAX;  // a call's number
+  static constexpr uint64_t kInTransfers = CallCounters::kNoNumber;  // a call's number
 
   uint32_t site_reference(CallSite site) {
     return site == 0 ? 0 : texts_.of(site, [site] { return text_of(site); });

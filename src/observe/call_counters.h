@@ -37,9 +37,24 @@ struct alignas(64) CallCounters {
     std::atomic<uint64_t> timed, ns;     // so many of them were timed, and took so long together
     std::atomic<uint64_t> waited_ns;     // of all calls, in waits that lasted about a microsecond or longer
   };
+  // Its place is where more than half of the time was waited, if there is such a one.
   struct Peer {
     std::atomic<uint64_t> rank;             // plus 1; 0: none
     std::atomic<uint64_t> ns, too_many_ns;  // waited for it; of these, at most so many were for others
+    std::atomic<uint64_t> waits;
+    std::atomic<uint64_t> place;                     // site, and above it the collective
+    std::atomic<uint64_t> place_ns, place_waits;     // at least so much there
+    std::atomic<uint64_t> votes_ns;                  // there, less what was waited elsewhere meanwhile
+    std::atomic<uint64_t> longest_ns, longest_call;  // there; number of the call, or none in sends and receives
+  };
+  static constexpr uint64_t kNoNumber = UINT64_MAX;
+  struct Wait {
+    Collective collective = Collective::AllReduce;
+    uint64_t bytes = 0;  // of the call's unit
+    uint64_t ns = 0;
+    Rank peer = -1;  // -1: for nobody that is known
+    uint64_t call = kNoNumber;
+    uint32_t site = 0;  // TextTable's reference
   };
   std::array<std::array<Cell, kSizeClasses>, kCollectives> cells;
   SequenceLock peers_lock;
@@ -55,7 +70,7 @@ struct alignas(64) CallCounters {
     add(cell.timed, 1);
     add(cell.ns, ns);
   }
-  void count_wait(Collective collective, uint64_t bytes, uint64_t ns, Rank peer);
+  void count_wait(const Wait& wait);
 
  private:
   static void add(std::atomic<uint64_t>& word, uint64_t more) {
@@ -79,6 +94,13 @@ struct CallTotals {
     Rank rank = -1;
     double seconds = 0;
     double too_many_seconds = 0;  // of these, at most so many were for other ranks
+    uint64_t waits = 0;
+    Collective collective = Collective::AllReduce;  // where most of it was waited
+    uint32_t site = 0;                              // likewise; TextTable's reference
+    double place_seconds = 0;                       // there, at least
+    uint64_t place_waits = 0;                       // likewise
+    double longest_seconds = 0;                     // of one wait there
+    uint64_t longest_call = 0;                      // its number; 0: it was in sends and receives
   };
   std::vector<Of> calls;              // those of which there were any
   std::vector<WaitedFor> waited_for;  // the longest first
