@@ -485,6 +485,22 @@ typedef struct {
 CCOM_API ccomResult_t ccomCommGetInfo(ccomComm_t comm, ccomCommInfo_t* info);
 /* Payload bytes that this rank has sent to `peer` in messages so far; see ccomCommInfo_t.bytesSent. */
 CCOM_API ccomResult_t ccomCommGetBytesSent(ccomComm_t comm, int peer, uint64_t* bytes);
+/* Flags of ccomCommReport. */
+typedef enum {
+  ccomReportJson = 1, /* one JSON object instead of sentences; docs/observing.md lists its fields */
+  ccomReportHost = 2, /* of what is known of the ranks of this host, without asking the others */
+  ccomReportForceInt = 0x7fffffff
+} ccomReportFlag_t;
+/* Which ranks have made the others wait since `comm` started: how much of their time, as how many of them say, and
+ * before which call of which line of the program. flags: of ccomReportFlag_t, joined by |; 0: sentences, one a line.
+ * Collective over `comm`, in its order of calls, and blocking, with the communicator's timeout: an allgather of 1.5 KiB
+ * of each rank, whose own waits are in the next report only; flags may differ between ranks. With ccomReportHost:
+ * local, any thread, waits for nothing, also after an error. Errors: those of ccomAllGather; ccomInvalidUsage in a
+ * group. text: of the caller, who owns it; 16384 bytes and 256 for each rank are always enough. length: as in
+ * ccomParamGet, but every call is collective, that for the length alone too, and what it says may have changed until
+ * the next. Times are measured: the text differs between runs. Not seen: waits of less than about a microsecond, and in
+ * ccomMessageSend. After ccomCommFinalize: ccomInvalidUsage, but with ccomReportHost. */
+CCOM_API ccomResult_t ccomCommReport(ccomComm_t comm, int flags, char* text, size_t* length);
 /* One JSON object as text: candidates with steps, bytes and expected time, the choice and the reason, for a collective
  * named as in ccom-bench ("allreduce") of `count` elements. Of v-forms ("allgatherv", "reduce_scatterv", "alltoallv",
  * "gatherv", "scatterv") count is the mean of the parts that would be equal in the plain form; what is said is what

@@ -26,3 +26,19 @@ ccomResult_t ccomSetLocator(ccomLocatorFn fn, void* user) {
     return {};
   });
 }
+
+ccomResult_t ccomCommReport(ccomComm_t comm, int flags, char* text, size_t* length) {
+  const CallSite site = CCOM_CALL_SITE;
+  return guarded("ccomCommReport", [&]() -> Status {
+    CCOM_TRY(check_handle(comm));
+    if (length == nullptr) return error(Code::InvalidArgument, "length is NULL");
+    if ((flags & ~(ccomReportJson | ccomReportHost)) != 0)
+      return error(Code::InvalidArgument, "flags are %#x; known are ccomReportJson and ccomReportHost", flags);
+    if (group_is_open()) return error(Code::InvalidUsage, "a report cannot be made in a group");
+    const bool is_of_host = (flags & ccomReportHost) != 0;
+    Communicator& communicator = *comm->communicator;
+    CCOM_TRY_ASSIGN(const WaitReport report, is_of_host ? Result<WaitReport>(communicator.report_waits_of_host())
+                                                        : communicator.report_waits(site));
+    return copy_out((flags & ccomReportJson) != 0 ? json_of(report) : text_of(report), text, length);
+  });
+}

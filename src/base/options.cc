@@ -86,6 +86,9 @@ constexpr std::array kTable = {
         "ends; for ccom-trace and ccom-sim replay. A file that cannot be made is logged, and nothing is recorded."},
     OptionInfo{"CCOM_RECORD_BYTES", "4194304",
                "Size of each of these files, 262144 or more: 4 MiB hold the last 56000 calls."},
+    OptionInfo{"CCOM_REPORT", "0",
+               "1: when a communicator ends, its rank 0 writes to stderr which ranks of its host made the others wait, "
+               "how long and where (docs/observing.md); 0: it does not."},
     OptionInfo{"CCOM_ROUNDING", "nearest",
                "How sums of 16- and 8-bit floating types are rounded: nearest (ties to even; between hosts several "
                "times), once (to nearest, once wherever the ranks are), or stochastic (once, at random, unbiased)."},

@@ -26,6 +26,7 @@
 #include "messages/messages.h"
 #include "node/shm_collectives.h"
 #include "observe/recorder.h"
+#include "observe/straggler_report.h"
 #include "runner/program_runner.h"
 #include "setup/agreement.h"
 #include "setup/comm_setup.h"
@@ -159,6 +160,10 @@ class Communicator final : public CallNames {
   Usage usage();
   // is_v: the v-form, whose parts have request.count elements on average.
   Result<std::string> explain(const Request& request, bool is_v);
+  // Which ranks made others wait since the start. Collective, an allgather in the order of calls; site: who asks.
+  Result<WaitReport> report_waits(CallSite site);
+  // The same from what the ranks of this host say. Local, any thread, waits for nothing; also after an error.
+  WaitReport report_waits_of_host() const;
 
  private:
   // A rank's part in a split, as all ranks hear it.
@@ -216,7 +221,9 @@ class Communicator final : public CallNames {
   LearnedWays ways_to_save() const noexcept;
   void save(const LearnedWays& found) const noexcept;
   bool saves_ways() const;
-  void log_start() const;
+  void note_start();
+  std::vector<RankWaits> known_waits() const;
+  void log_waits() const noexcept;
   void depart(const LearnedWays& found);
   Status open_host(const WaitPolicy& policy);
   Status open_programs();
@@ -261,6 +268,8 @@ class Communicator final : public CallNames {
   bool all_linked_ = true;  // every rank with every other one
   std::atomic<int64_t> timeout_ms_;
   std::atomic<bool> is_finalized_{false};
+  std::atomic<bool> has_reported_{false};          // log_waits()
+  int64_t started_ns_ = 0;                         // of CLOCK_MONOTONIC, when the start was over
   std::atomic<uint64_t> sequence_{0};              // collective calls
   uint64_t history_ = 0;                           // of them and of `results_`, see numbered()
   uint64_t results_ = 0;                           // CallDescriptor::results of the next call

@@ -71,6 +71,7 @@ Status Communicator::finalize() {
 void Communicator::depart(const LearnedWays& found) {
   if (links_ == nullptr) return;
   const LogContext context(membership_.rank, membership_.communicator);
+  if (!has_reported_.exchange(true)) log_waits();
   links_->monitor().depart();
   if (host_ != nullptr) host_->wake();
   if (!found.kinds.empty()) save(found);  // nobody waits for it

@@ -250,6 +250,14 @@ std::vector<RankActivity> Board::activities(const std::vector<Rank>& ranks) cons
   return found;
 }
 
+std::vector<RankWaits> Board::waits(const std::vector<Rank>& ranks, double seconds, bool reads_files) const {
+  CCOM_ASSERT(ranks.size() == static_cast<size_t>(slots_));
+  std::vector<RankWaits> found;
+  for (int i = 0; i < slots_; ++i)
+    found.push_back(read_waits(slot(i).activity, ranks[static_cast<size_t>(i)], seconds, reads_files));
+  return found;
+}
+
 std::vector<std::pair<int, uint32_t>> Board::ask_places() const {
   const auto asks = [](const BoardSlot& of) {
     const bool can_tell = of.activity.place.can_tell.load(std::memory_order_relaxed) != 0;

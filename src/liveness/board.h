@@ -36,6 +36,7 @@
 #include "observe/activity_record.h"
 #include "observe/activity_table.h"
 #include "observe/rank_activity.h"
+#include "observe/rank_waits.h"
 #include "observe/sequence_lock.h"
 
 namespace ccom {
@@ -144,6 +145,8 @@ class Board {
 
   // What the rank in each slot does now, with call sites as they were written. ranks: by slot.
   std::vector<RankActivity> activities(const std::vector<Rank>& ranks) const;
+  // For whom they have waited since the start, `seconds` ago.
+  std::vector<RankWaits> waits(const std::vector<Rank>& ranks, double seconds, bool reads_files) const;
   // Asks all ranks where they are outside of calls, wakes their liveness threads, and waits until all have said so, or
   // goes_on() is false, or the time is up.
   void ask_places(std::chrono::milliseconds at_most, const std::function<bool()>& goes_on) const;

@@ -164,6 +164,10 @@ Status MonitorImpl::quoted(const Status& error) const noexcept {
   }
 }
 
+std::vector<RankWaits> MonitorImpl::known_waits(double seconds) const {
+  return board_.waits(host().ranks, seconds, !thread_->is_current());
+}
+
 // What this rank has found out by itself, with what the ranks do. Of ranks that are late or in another call it is asked
 // where they are.
 void MonitorImpl::publish_finding(const Status& error) {

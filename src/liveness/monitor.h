@@ -27,6 +27,7 @@
 #include "liveness/consensus.h"
 #include "observe/activity_writer.h"
 #include "observe/rank_activity.h"
+#include "observe/rank_waits.h"
 
 namespace ccom {
 
@@ -111,6 +112,9 @@ class Monitor {
   // The same, after all hosts were asked what their ranks do, and ranks that are in no call where they are: at most
   // 500 ms later.
   virtual std::vector<RankActivity> ask_activities() = 0;
+  // For whom the ranks of this host have waited since the start, `seconds` ago, ascending; also of those that have left
+  // or died.
+  virtual std::vector<RankWaits> known_waits(double seconds) const = 0;
   // This rank makes no more calls. Ranks that have begun, or begin, a later call than its last get an error that names
   // it: on this host from check(), on others when the control trees have told them. Of messages it may still have some.
   virtual void depart() = 0;

@@ -44,6 +44,7 @@ class MonitorImpl final : public Monitor, private LivenessTask {
   bool has_ended(int local_rank) const override { return board_.has_died(local_rank) || board_.has_left(local_rank); }
   std::chrono::milliseconds warn_after() const override { return std::chrono::milliseconds(config_.warn_ms); }
   std::vector<RankActivity> known_activities() const override;
+  std::vector<RankWaits> known_waits(double seconds) const override;
   std::vector<RankActivity> ask_activities() override;
   std::vector<Rank> find_stragglers() override;
   void compare_calls() override;

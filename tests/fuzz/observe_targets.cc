@@ -9,6 +9,7 @@
 #include "liveness/board.h"
 #include "observe/directory.h"
 #include "observe/rank_activity.h"
+#include "observe/straggler_report.h"
 #include "tests/fuzz/target.h"
 
 namespace ccom {
@@ -72,6 +73,8 @@ CCOM_FUZZ_TARGET(board) {
     (void)board.has_died(slot);
   }
   require(describe(activities).size() <= 700);
+  const WaitReport report = report_waits(board.waits({0, 1}, 1, false), kSlots);
+  require(text_of(report).size() < 16384 && json_of(report).size() < 16384);
   (void)board.error();
 }
 

@@ -33,6 +33,7 @@ class QuietMonitor final : public Monitor {
   bool has_rank_ended(Rank) const override { return false; }
   std::chrono::milliseconds warn_after() const override { return {}; }
   std::vector<RankActivity> known_activities() const override { return {}; }
+  std::vector<RankWaits> known_waits(double /*seconds*/) const override { return {}; }
   std::vector<RankActivity> ask_activities() override { return {}; }
   std::vector<Rank> find_stragglers() override { return {}; }
   void compare_calls() override {}

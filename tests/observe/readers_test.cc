@@ -69,7 +69,11 @@ TEST(Readers, SeeNoMixtureOfTwoCalls) {
         if (activity.state == State::InCall) ++in_call;
         if (activity.waits_for >= 0) ++waiting;
         const CallTotals totals = totals_of(record->counters);
-        for (const CallTotals::WaitedFor& of : totals.waited_for) ASSERT_LT(of.rank, 1000);
+        for (const CallTotals::WaitedFor& of : totals.waited_for) {
+          ASSERT_EQ(of.rank, peer_at(of.longest_call)) << "the longest wait is one for another rank";
+          ASSERT_EQ(of.collective, collective_of(of.longest_call));
+          ASSERT_LE(of.place_waits, of.waits);
+        }
       }
     });
   }
