@@ -84,6 +84,8 @@ class Communicator {
   std::vector<int> lost_ranks(int size);
   // These must be equal on all ranks, as the next operation finds out (ccomCommWitness).
   void witness(const std::vector<std::pair<const void*, size_t>>& data);
+  // ccomCommReport; site: who asks.
+  std::string report(int size, int flags, const std::string& site);
   // Equal on all of its ranks, and different from all others'.
   uint64_t number() const { return number_; }
   // Shared with operations, which may outlive the communicator.

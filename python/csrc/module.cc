@@ -121,6 +121,7 @@ PYBIND11_MODULE(_backend, module) {
       .def_property_readonly("stands_for_gloo", &ProcessGroup::stands_for_gloo)
       .def("lost_ranks", &ProcessGroup::lost_ranks, NoGil())
       .def("witness", &ProcessGroup::witness, py::arg("tensors"), NoGil())
+      .def("report", &ProcessGroup::report, py::arg("as_json") = false, py::arg("of_host") = false)
       .def("average_with_residual", &ProcessGroup::average_with_residual, py::arg("tensor"), py::arg("residual"),
            NoGil())
       .def("shutdown", &ProcessGroup::shutdown, NoGil())

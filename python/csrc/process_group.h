@@ -160,6 +160,8 @@ class ProcessGroup final : public c10d::Backend {
   std::vector<int> lost_ranks();
   // Values that must be equal on all ranks, as the next operation finds out. Waits for operations before it.
   void witness(const Tensors& tensors);
+  // ccomCommReport. Called with Python's lock.
+  std::string report(bool as_json, bool of_host);
 
   const Statistics& statistics() const { return *statistics_; }
   const FlightRecorder& flight_recorder() const { return *recorder_; }

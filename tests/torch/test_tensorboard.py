@@ -32,6 +32,19 @@ def test_bandwidths():
     assert idle == {"step_seconds": 0.0, "blocked_seconds": 0.0, "BARRIER/calls": 1, "BARRIER/bytes": 0}
 
 
+def test_shares_of_waits():
+    from ccom.torch.tensorboard import wait_scalars
+
+    before = {"ranks": [{"rank": 2, "waited_seconds": 1.0, "made_wait_seconds": 0.5},
+                        {"rank": 3, "waited_seconds": 0.0, "made_wait_seconds": 1.0}]}
+    after = {"ranks": [{"rank": 2, "waited_seconds": 2.0, "made_wait_seconds": 0.5},
+                       {"rank": 3, "waited_seconds": 0.0, "made_wait_seconds": 9.0}]}
+    assert wait_scalars(4.0, before, after) == {
+        "waits/rank2/waited_share": 0.25, "waits/rank2/made_wait_share": 0.0,
+        "waits/rank3/waited_share": 0.0, "waits/rank3/made_wait_share": 1.0}
+    assert wait_scalars(0.0, before, after) == {}
+
+
 def events(folder):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
@@ -51,6 +64,11 @@ def require_five_steps(found, is_late):
         assert 0 < blocked < step and share == pytest.approx(blocked / step, rel=1e-4)
     assert is_late or sum(blocked for _, blocked in found["ccom/blocked_seconds"]) > 0.1
     assert [step for step, _ in found["ccom/_ALLGATHER_BASE/calls"]] == [4]
+    waits = {tag: [value for _, value in found[f"ccom/waits/{tag}_share"]] for tag in
+             ("rank0/waited", "rank0/made_wait", "rank1/waited", "rank1/made_wait")}
+    assert all(len(values) == 5 for values in waits.values())
+    assert is_late or sum(waits["rank1/made_wait"]) > sum(waits["rank0/made_wait"]), waits
+    assert is_late or sum(waits["rank0/waited"]) > 0.1, waits
     for (_, algorithm), (_, bus) in zip(found["ccom/ALLREDUCE/algbw_GBps"], found["ccom/ALLREDUCE/busbw_GBps"]):
         assert algorithm > 0 and bus == pytest.approx(algorithm)  # of two ranks
 

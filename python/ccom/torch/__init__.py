@@ -153,6 +153,22 @@ def stats(group=None):
     return backend_of(group).stats()
 
 
+def report(group=None, as_json=False, of_host=False):
+    """Which ranks made the others wait since the group was created, for how much of their time, and in which line.
+
+    Returns text, one sentence a line, or with as_json what docs/observing.md lists, as a dict. Collective over the
+    group, after the operations issued before; blocks until all ranks have come, for the group's timeout at most.
+    of_host: of what is known of the ranks of this host, without asking the others; then it waits for nothing, and works
+    after an error too.
+    """
+    text = backend_of(group).report(as_json, of_host)
+    if not as_json:
+        return text
+    import json
+
+    return json.loads(text)
+
+
 def enable_mapped_tensors(min_bytes=1 << 20, keep_bytes=1 << 30):
     """Allocates CPU tensors of at least min_bytes, from now on, in memory that ranks on the same host can map.
 

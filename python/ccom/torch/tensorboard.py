@@ -16,6 +16,8 @@ Only rank 0 of the group writes, unless all_ranks is true; then each rank has a 
     ccom/ALLREDUCE/calls, bytes     of each operation
     ccom/ALLREDUCE/algbw_GBps       bytes by the seconds that the operations ran, the lateness of other ranks included
     ccom/ALLREDUCE/busbw_GBps       the same by what the fabric carries: compares operations and numbers of ranks
+    ccom/waits/rank3/waited_share   of the step, in waits for other ranks; of every rank of this host
+    ccom/waits/rank3/made_wait_share  of the step, that the rank which waited longest for this one did so
 
 Operations count for the step in which they end. Blocked: in synchronous calls and in Work.wait(); waiting for a future,
 as DistributedDataParallel does, is torch's own and shows in the step alone. Reading the counters takes
@@ -78,6 +80,18 @@ def scalars(seconds, operations, ranks):
     return values
 
 
+def wait_scalars(seconds, before, after):
+    """The values of the waits of one step: {tag: value}, from ccom.torch.report(as_json=True) at its ends."""
+    if seconds <= 0:
+        return {}
+    earlier, values = {of["rank"]: of for of in before["ranks"]}, {}
+    for of in after["ranks"]:
+        for name in ("waited", "made_wait"):
+            moved = of[f"{name}_seconds"] - earlier[of["rank"]][f"{name}_seconds"]
+            values[f"waits/rank{of['rank']}/{name}_share"] = min(max(moved / seconds, 0), 1)
+    return values
+
+
 class StepLogger:
     """Not thread-safe. Steps do not nest."""
 
@@ -102,12 +116,15 @@ class StepLogger:
         if self._writer is None:
             yield
             return
-        from ccom.torch import stats
+        from ccom.torch import report, stats
 
+        waits = report(self._group, as_json=True, of_host=True)
         before, begin = stats(self._group), time.perf_counter()
         yield
         seconds = time.perf_counter() - begin
-        for tag, value in scalars(seconds, difference(before, stats(self._group)), self._ranks).items():
+        values = scalars(seconds, difference(before, stats(self._group)), self._ranks)
+        values |= wait_scalars(seconds, waits, report(self._group, as_json=True, of_host=True))
+        for tag, value in values.items():
             self._writer.add_scalar(f"{self._prefix}/{tag}", value, number)
 
     def close(self):
