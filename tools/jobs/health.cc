@@ -12,13 +12,8 @@ namespace {
 using State = RankActivity::State;
 
 constexpr double kLeastShare = 0.05;  // of stragglers that are named
-constexpr double kSilentSeconds = 3;  // a process that runs is heard of several times a second
 constexpr size_t kMostCycles = 16;
 
-bool runs(const RankActivity& rank) {
-  return rank.state != State::Absent && rank.state != State::Left && rank.state != State::Dead;
-}
-bool is_silent(const RankActivity& rank) { return runs(rank) && rank.silent >= kSilentSeconds; }
 bool waits(const RankActivity& rank, double seconds) {
   const bool is_inside = rank.state == State::InCall || rank.state == State::Transfers;
   return is_inside && rank.waits_for >= 0 && rank.waits_for != rank.rank && rank.waited >= seconds;
