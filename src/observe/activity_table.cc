@@ -281,8 +281,9 @@ std::vector<RankActivity> activities_in(const ActivityTable& table, int64_t now_
         found.push_back(activity);
   }
   std::ranges::stable_sort(found, {}, &RankActivity::rank);
-  const auto repeated = std::ranges::unique(found, {}, &RankActivity::rank);
-  found.erase(repeated.begin(), repeated.end());
+  const auto is_same = [](const RankActivity& a, const RankActivity& b) { return a.rank == b.rank; };
+  const auto repeated = std::unique(found.begin(), found.end(), is_same);
+  found.erase(repeated, found.end());
   return found;
 }
 

@@ -91,8 +91,7 @@ TopLine TopModel::title() const {
     for (const RankSeen& rank : communicator.seen) processes.push_back(rank.activity.pid);
   }
   std::ranges::sort(processes);
-  const auto same = std::ranges::unique(processes);
-  const size_t distinct = processes.size() - same.size();
+  const auto distinct = static_cast<size_t>(std::unique(processes.begin(), processes.end()) - processes.begin());
   const auto count = [](size_t number, const std::string& what) {
     return std::to_string(number) + " " + what + (number == 1 ? "" : "s");
   };
