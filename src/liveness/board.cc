@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <climits>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <thread>
@@ -21,7 +22,7 @@ namespace ccom {
 namespace {
 
 constexpr uint64_t kReportedCalls = 8;        // of each rank, the last ones
-constexpr uint32_t kBoardReady = 0x62726439;  // "brd9": change with the layout
+constexpr uint32_t kBoardReady = 0x62726461;  // "brda": change with the layout
 constexpr int64_t kFreshNs = 1'500'000'000;   // what was heard of other hosts
 
 // Process-shared, unlike std::atomic::notify_all: the waiters are in other processes.
@@ -160,8 +161,8 @@ PollWish Board::poll_wish(int64_t now_ns) const {
 }
 
 bool ask_all_hosts(Bytes board, int64_t until_ns) {
-  if (board.size() < sizeof(BoardHeader) || reinterpret_cast<uintptr_t>(board.data()) % alignof(BoardHeader) != 0)
-    return false;
+  static_assert(offsetof(BoardHeader, elsewhere) == kBytesToAsk);
+  if (board.size() < kBytesToAsk || reinterpret_cast<uintptr_t>(board.data()) % alignof(BoardHeader) != 0) return false;
   auto& header = *reinterpret_cast<BoardHeader*>(board.data());
   if (header.ready.load(std::memory_order_acquire) != kBoardReady) return false;
   header.watched_until_ns.store(static_cast<uint64_t>(until_ns), std::memory_order_relaxed);
@@ -231,6 +232,10 @@ std::vector<RankActivity> Board::activities_elsewhere(Rank ranks, int64_t now_ns
     return {};
   const auto table = decode_table(std::as_bytes(std::span(packed)).first(size_bytes), at_ns);
   return table ? activities_in(*table, now_ns, ranks) : std::vector<RankActivity>();
+}
+
+int64_t Board::told_elsewhere_ns() const {
+  return static_cast<int64_t>(header_->elsewhere.at_ns.load(std::memory_order_acquire));
 }
 
 std::vector<RankActivity> Board::activities(const std::vector<Rank>& ranks) const {

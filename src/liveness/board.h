@@ -140,6 +140,8 @@ class Board {
   // The same, of ranks below `ranks`, with call sites as they were written (source_line.h); nothing if there was no
   // poll in the last 1.5 s. A rank whose host has not answered since is as it was then, with its times until now.
   std::vector<RankActivity> activities_elsewhere(Rank ranks, int64_t now_ns) const;
+  // When that was told last, whatever it was; 0: never.
+  int64_t told_elsewhere_ns() const;
   // The communicator's error, or Ok.
   Status error() const;
 
@@ -161,10 +163,11 @@ class Board {
 };
 
 // For tools of the same user: asks all hosts of the communicator what their ranks do, from now on until `until_ns` of
-// CLOCK_MONOTONIC, of which at most kLongestWatchNs count. board: the beginning of a board, mapped for writing; nothing
-// else of it is written. Answers are in activities_elsewhere() within about 150 ms. False if it is no board of this
-// version of ccom. Without effect on a single host.
+// CLOCK_MONOTONIC, of which at most kLongestWatchNs count. board: the first kBytesToAsk of a board, mapped for writing;
+// nothing else of them is written. Answers are in activities_elsewhere() within about 150 ms. False if it is no board
+// of this version of ccom. Without effect on a single host.
 inline constexpr int64_t kLongestWatchNs = 10'000'000'000;
+inline constexpr size_t kBytesToAsk = 512;
 bool ask_all_hosts(Bytes board, int64_t until_ns);
 
 }  // namespace ccom

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "base/log.h"
 #include "liveness/activity_report.h"
@@ -12,7 +11,6 @@
 #include "liveness/monitor_config.h"
 #include "liveness/monitor_impl.h"
 #include "liveness/network_consensus.h"
-#include "observe/debug_information.h"
 #include "observe/source_line.h"
 
 namespace ccom {
@@ -36,7 +34,7 @@ MonitorImpl::MonitorImpl(MonitorConfig config, Board board, std::shared_ptr<Live
       thread_(std::move(thread)),
       losses_(board, config_, thread_->process(), [this] { wake(); }),
       departures_(board, config_.hosts, config_.host_index, config_.rank),
-      stragglers_(board, host().ranks, slot_),
+      stragglers_(board, host(), slot_),
       pulse_(board.slot(slot_).activity) {
   communicator_ = config_.communicator;
   abort_word_ = &board_.abort_word();
@@ -131,15 +129,12 @@ Status MonitorImpl::status() const {
   return board_.error();
 }
 
-// The files of debug information are not for the liveness thread. Those of programs that other hosts name are read if
-// ranks of this host run them.
+// The files of debug information are not for the liveness thread.
 std::vector<RankActivity> MonitorImpl::known_activities() const {
-  const bool reads_files = !thread_->is_current();
+  SourceLines lines(!thread_->is_current());
   std::vector<RankActivity> all = board_.activities(host().ranks);
-  std::set<std::string> programs;
   for (RankActivity& activity : all) {
-    if (const auto place = parse_place(activity.site)) programs.insert(place->path);
-    activity.site = with_source_line(activity.site, reads_files);
+    activity.site = lines.of_this_host(activity.site);
     if (has_several_hosts()) activity.host = host().name;
   }
   if (!has_several_hosts()) return all;
@@ -147,8 +142,7 @@ std::vector<RankActivity> MonitorImpl::known_activities() const {
   for (RankActivity& activity : board_.activities_elsewhere(INT32_MAX, monotonic_ns())) {
     const auto found = elsewhere.find(activity.rank);
     if (found == elsewhere.end()) continue;
-    const auto place = parse_place(activity.site);
-    activity.site = with_source_line(activity.site, reads_files && place && programs.contains(place->path));
+    activity.site = lines.of_another_host(activity.site);
     activity.host = found->second->name;
     all.push_back(std::move(activity));
   }

@@ -5,6 +5,7 @@
 
 #include "base/time.h"
 #include "liveness/call_mismatch.h"
+#include "liveness/monitor.h"
 
 namespace ccom {
 namespace {
@@ -18,6 +19,14 @@ constexpr int64_t kShortIntervalNs = 15 * kNsPerMs, kLongIntervalNs = 500 * kNsP
 constexpr int64_t kQuestionsEveryNs = 100 * kNsPerMs;  // where ranks are outside of calls
 
 }  // namespace
+
+StragglerReport StragglerWatch::on_host() const { return board_.straggler_report(host_.ranks); }
+
+ActivityTable StragglerWatch::read_activities(int64_t now_ns) const {
+  std::vector<RankActivity> activities = board_.activities(host_.ranks);
+  for (RankActivity& activity : activities) activity.host = host_.name;
+  return table_of(activities, now_ns);
+}
 
 StragglerReport StragglerWatch::ask_all_hosts(const std::function<void()>& wake,
                                               const std::function<bool()>& goes_on) const {
@@ -42,7 +51,7 @@ std::optional<StragglerReport> StragglerWatch::poll(ControlTree& tree, int64_t n
   own.asks_places = wish == PollWish::Places;
   if (begun_ns_ == 0) begun_ns_ = now_ns;
   const bool reads = reads_now(own.asks_places || tree.straggler_poll().is_asked_for_places(), now_ns);
-  if (reads) activities_ = table_of(board_.activities(ranks_), now_ns);
+  if (reads) activities_ = read_activities(now_ns);
   own.activities = activities_;
   tree.poll_stragglers(std::move(own), reads);
   StragglerReport found = tree.straggler_poll().result();

@@ -13,12 +13,14 @@
 
 namespace ccom {
 
+struct HostMembers;
+
 // Thread-safe but for what belongs to the liveness thread.
 class StragglerWatch {
  public:
-  // ranks: of the board's host, outlive the watch.
-  StragglerWatch(Board board, const std::vector<Rank>& ranks, int own_slot)
-      : board_(board), ranks_(ranks), own_slot_(own_slot) {}
+  // host: the board's, outlives the watch.
+  StragglerWatch(Board board, const HostMembers& host, int own_slot)
+      : board_(board), host_(host), own_slot_(own_slot) {}
 
   // What this rank asks of other hosts; the tree's member of this host sees it within 5 ms. Returns what it did before.
   PollWish ask(PollWish wish) const {
@@ -26,7 +28,7 @@ class StragglerWatch {
         board_.slot(own_slot_).asks.exchange(static_cast<uint32_t>(wish), std::memory_order_relaxed));
   }
   // Of this host, as it is now.
-  StragglerReport on_host() const { return board_.straggler_report(ranks_); }
+  StragglerReport on_host() const;
   // Of all hosts, as of the last poll: who is furthest behind.
   StragglerReport on_all_hosts() const { return board_.stragglers(); }
 
@@ -41,10 +43,11 @@ class StragglerWatch {
   void ask_until(int64_t until_ns) { asks_until_ns_ = until_ns; }
 
  private:
+  ActivityTable read_activities(int64_t now_ns) const;
   bool reads_now(bool asks_places, int64_t now_ns);
 
   const Board board_;
-  const std::vector<Rank>& ranks_;
+  const HostMembers& host_;
   const int own_slot_;
   // Of the liveness thread. 0: no poll is on.
   int64_t begun_ns_ = 0, last_reading_ns_ = 0, next_question_ns_ = 0, asks_until_ns_ = 0;

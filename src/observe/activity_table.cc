@@ -42,12 +42,15 @@ void add(const ActivityGroup& other, ActivityGroup& group) {
   group.waits_since_ns = longest(group.waits_since_ns, other.waits_since_ns);
   group.beat_ns = longest(group.beat_ns, other.beat_ns);
   group.pid = 0;
+  if (group.host != other.host) group.host.clear();
 }
 
-int64_t count_ranks(const ActivityTable& table) {
+// Of those below `ranks`.
+int64_t count_ranks(const ActivityTable& table, int64_t ranks = INT64_MAX) {
   int64_t count = 0;
   for (const ActivityGroup& group : table)
-    for (const RankRange& range : group.ranks) count += int64_t{range.last} - range.first + 1;
+    for (const RankRange& range : group.ranks)
+      count += std::max<int64_t>(std::min(int64_t{range.last} + 1, ranks) - range.first, 0);
   return count;
 }
 
@@ -73,8 +76,8 @@ bool is_printable(std::string_view text) {
   return std::ranges::none_of(text, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7f; });
 }
 
-std::string shortened(std::string text) {
-  text.resize(std::min(text.size(), kMostTableText));
+std::string shortened(std::string text, size_t most = kMostTableText) {
+  text.resize(std::min(text.size(), most));
   for (char& c : text)
     if (!is_printable({&c, 1})) c = ' ';
   return text;
@@ -103,7 +106,7 @@ int64_t time_of_age(uint32_t age, int64_t now_ns) {
 // As encoded, without its ranges.
 struct [[gnu::packed]] EncodedGroup {
   uint8_t state;
-  uint16_t algorithm, site, place;  // texts, counted from 1; 0: none
+  uint16_t algorithm, site, place, host;  // texts, counted from 1; 0: none
   uint64_t number, count, kind;
   int32_t waits_for, pid;
   uint32_t since, waits_since, beat;  // ages
@@ -150,6 +153,7 @@ void append_group(const ActivityGroup& group, int64_t now_ns, TextList& texts, s
                              .algorithm = texts.index_of(group.algorithm),
                              .site = texts.index_of(group.site),
                              .place = texts.index_of(group.place),
+                             .host = texts.index_of(group.host),
                              .number = group.call.number,
                              .count = group.call.count,
                              .kind = group.call.kind,
@@ -228,6 +232,7 @@ ActivityGroup read_group(TableReader& reader, const std::vector<std::string>& te
           .algorithm = text(encoded.algorithm),
           .site = text(encoded.site),
           .place = text(encoded.place),
+          .host = text(encoded.host),
           .waits_for = encoded.waits_for,
           .pid = encoded.pid,
           .since_ns = time_of_age(encoded.since, now_ns),
@@ -248,6 +253,7 @@ ActivityTable table_of(const std::vector<RankActivity>& activities, int64_t now_
                      .algorithm = shortened(each.algorithm),
                      .site = shortened(each.site),
                      .place = shortened(each.place),
+                     .host = shortened(each.host, kMostTableHost),
                      .waits_for = waits ? each.waits_for : -1,
                      .pid = std::max(each.pid, 0),
                      .since_ns = time_before(now_ns, each.seconds),
@@ -265,6 +271,7 @@ ActivityTable merge(ActivityTable a, const ActivityTable& b) {
 
 std::vector<RankActivity> activities_in(const ActivityTable& table, int64_t now_ns, Rank ranks) {
   std::vector<RankActivity> found;
+  if (count_ranks(table, ranks) > ranks) return found;
   for (const ActivityGroup& group : table) {
     RankActivity activity{.state = group.state,
                           .call = group.call,
@@ -275,7 +282,8 @@ std::vector<RankActivity> activities_in(const ActivityTable& table, int64_t now_
                           .waited = seconds_between(group.waits_since_ns, now_ns, 0),
                           .silent = seconds_between(group.beat_ns, now_ns, -1),
                           .place = group.place,
-                          .pid = group.pid};
+                          .pid = group.pid,
+                          .host = group.host};
     for (const RankRange& range : group.ranks)
       for (activity.rank = range.first; activity.rank <= range.last && activity.rank < ranks; ++activity.rank)
         found.push_back(activity);

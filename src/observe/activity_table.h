@@ -30,6 +30,7 @@ struct ActivityGroup {
   bool is_silent = false;  // was, when it was read: ranks whose processes run are no group with others
   CallDescriptor call{};
   std::string algorithm{}, site{}, place{};
+  std::string host{};  // its name; "": unknown, or ranks of several
   Rank waits_for = -1;
   int32_t pid = 0;  // of a single rank
   int64_t since_ns = kNoTime, waits_since_ns = kNoTime, beat_ns = kNoTime;
@@ -43,11 +44,12 @@ inline constexpr int kMostSeparate = 64;
 inline constexpr size_t kMostRankRanges = 64;  // of a group; the highest ranks are left out
 inline constexpr size_t kMostTableBytes = 8192;
 inline constexpr size_t kMostTableText = 120;  // bytes of each text; longer ones lose their end
+inline constexpr size_t kMostTableHost = 40;   // of names of hosts, of which there may be one per rank
 
 ActivityTable table_of(const std::vector<RankActivity>& activities, int64_t now_ns);
 // Of different ranks.
 ActivityTable merge(ActivityTable a, const ActivityTable& b);
-// One for each rank below `ranks`, ascending.
+// One for each rank below `ranks`, ascending; nothing if the table tells of more than there are.
 std::vector<RankActivity> activities_in(const ActivityTable& table, int64_t now_ns, Rank ranks);
 
 // At most kMostTableBytes.

@@ -69,4 +69,14 @@ std::string with_source_line(std::string_view site, bool reads_files) {
   return text;
 }
 
+std::string SourceLines::of_this_host(std::string_view site) {
+  if (const auto place = parse_place(site)) programs_.insert(place->path);
+  return with_source_line(site, reads_files_);
+}
+
+std::string SourceLines::of_another_host(std::string_view site) const {
+  const auto place = parse_place(site);
+  return with_source_line(site, reads_files_ && place && programs_.contains(place->path));
+}
+
 }  // namespace ccom

@@ -37,10 +37,30 @@ TEST(ActivityTable, GivesBackWhatFewRanksDo) {
   all[5].waited = 0;
   all[5].place = "train.py:214 (evaluate)";
   all[6].seconds = all[6].silent = -1;
+  all[7].host = "node-7";
   const auto table = decode_table(encode_table(table_of(all, kNow), kNow), kNow);
   ASSERT_TRUE(table);
   EXPECT_EQ(activities_in(*table, kNow, 1000), all);
   EXPECT_EQ(activities_in(*table, kNow, 10).size(), 10U) << "there are no more ranks";
+}
+
+TEST(ActivityTable, NamesTheHostOfAGroupIfItIsOne) {
+  std::vector<RankActivity> all;
+  for (Rank rank = 0; rank < 2 * kMostSeparate; ++rank) {
+    all.push_back(activity(rank, rank < kMostSeparate ? 6 : 7));
+    all.back().host = rank < kMostSeparate || rank % 2 == 0 ? std::string(100, 'a') : "b";
+  }
+  const ActivityTable table = table_of(all, kNow);
+  ASSERT_EQ(table.size(), 2U);
+  EXPECT_EQ(table[0].host, std::string(kMostTableHost, 'a'));
+  EXPECT_EQ(table[1].host, "");
+}
+
+TEST(ActivityTable, ThatTellsOfMoreRanksThanThereAreTellsNothing) {
+  ActivityTable table = table_of({activity(1, 7), activity(2, 8)}, kNow);
+  EXPECT_EQ(activities_in(table, kNow, 3).size(), 2U);
+  for (ActivityGroup& group : table) group.ranks = {{0, INT32_MAX - 1}};
+  EXPECT_TRUE(activities_in(table, kNow, 3).empty());
 }
 
 TEST(ActivityTable, TimesGoOnAndClocksMayDiffer) {

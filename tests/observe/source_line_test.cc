@@ -25,6 +25,17 @@ TEST(SourceLine, NamesFileLineAndFunctionOfAReturnAddress) {
   EXPECT_EQ(with_source_line(site), with_source_line(site, false)) << "known by now";
 }
 
+TEST(SourceLine, OfAnotherHostIsReadFromAProgramThatRunsHereOnly) {
+  std::string site;
+  const int line = line_of(site);
+  const std::string far = site.substr(0, site.find("+0x")) + "+0x1 other";
+  SourceLines lines(true);
+  EXPECT_EQ(lines.of_another_host("/proc/self/exe+0x1 other"), "exe+0x1 (other)");
+  EXPECT_EQ(lines.of_this_host(site), "source_line_test.cc:" + std::to_string(line) + " (line_of)");
+  EXPECT_EQ(lines.of_another_host(site), "source_line_test.cc:" + std::to_string(line) + " (line_of)");
+  EXPECT_EQ(lines.of_another_host(far), with_source_line(far));
+}
+
 TEST(SourceLine, LeavesOtherTextsAsTheyAre) {
   for (const char* text : {"", "train.py:220 (step)", "+0x", "a+0xzz b", "backward", "a:b+0x12"})
     EXPECT_EQ(with_source_line(text), text);
