@@ -84,7 +84,34 @@ TEST(Health, NamesARankOfAnotherHost) {
   const Health health = judge(host_of({communicator}), 1);
   ASSERT_THAT(health.late, SizeIs(1));
   EXPECT_EQ(health.late[0].rank, 7);
-  EXPECT_EQ(health.late[0].reason, "on another host");
+  EXPECT_EQ(health.late[0].reason, "unknown, no answer");
+}
+
+TEST(Health, RanksOfOtherHostsAreJudgedAsThoseOfThisOne) {
+  HostSeen seen = host_of({communicator_of(
+      1, {rank_in(0, State::InCall, 5, 1, 9), rank_in(1, State::InCall, 5, 2, 9), rank_in(2, State::Outside, 4)})});
+  seen.communicators[0].hosts = 2;
+  for (const Rank rank : {1, 2}) {
+    seen.communicators[0].seen[static_cast<size_t>(rank)].told_before = 0.2;
+    seen.communicators[0].seen[static_cast<size_t>(rank)].host = "b";
+  }
+  const Health health = judge(seen, 1);
+  ASSERT_THAT(health.late, SizeIs(1));
+  EXPECT_EQ(health.late[0].rank, 2);
+  EXPECT_THAT(health.late[0].waiting, ElementsAre(0, 1));
+  const std::string text = to_text(seen, health);
+  EXPECT_THAT(text, HasSubstr(": rank 2 (host b) is not in a call"));
+  EXPECT_THAT(text, HasSubstr("3 ranks, 2 hosts, 1:40, other hosts as of 0.2 s ago: "));
+}
+
+TEST(Health, RanksThatAreNotSeenAreUnknown) {
+  HostSeen seen = host_of({communicator_of(1, {rank_in(0, State::Outside, 5)})});
+  seen.communicators[0].ranks = 4;
+  seen.communicators[0].unknown = {1, 2, 3};
+  EXPECT_EQ(judge(seen, 1).verdict, Verdict::Healthy);
+  EXPECT_THAT(to_text(seen, judge(seen, 1)), HasSubstr("; ranks 1-3 are unknown, no answer"));
+  EXPECT_EQ(nlohmann::json::parse(to_json(seen, judge(seen, 1), nullptr))["communicators"][0]["no_answer"],
+            nlohmann::json({1, 2, 3}));
 }
 
 TEST(Health, AProcessThatDoesNotRunIsLate) {
@@ -126,6 +153,19 @@ TEST(Health, FindsProcessesThatWaitForOneAnotherInTwoCommunicators) {
   EXPECT_THAT(findings(seen, health)[0], HasSubstr("deadlock: rank 0 of communicator 000000"));
 }
 
+TEST(Health, ProcessesOfTwoHostsWithOneNumberAreTwo) {
+  HostSeen seen = host_of({communicator_of(1, {rank_in(0, State::InCall, 3, 1, 9), rank_in(1, State::Outside, 2)}),
+                           communicator_of(2, {rank_in(0, State::Outside, 2), rank_in(1, State::InCall, 3, 0, 9)})});
+  for (CommunicatorSeen& communicator : seen.communicators)
+    for (RankSeen& rank : communicator.seen) rank.activity.pid = 1;
+  EXPECT_THAT(judge(seen, 1).cycles, IsEmpty());
+  for (CommunicatorSeen& communicator : seen.communicators) {
+    communicator.seen[1].told_before = 0.1;
+    communicator.seen[1].host = "b";
+  }
+  EXPECT_THAT(judge(seen, 1).cycles, SizeIs(1));
+}
+
 // Over a slow link both ends wait for each other's data.
 TEST(Health, RanksThatWaitForEachOtherInOneCallAreNoDeadlock) {
   const HostSeen seen =
@@ -158,6 +198,16 @@ TEST(Rates, AreDifferencesPerSecond) {
   EXPECT_DOUBLE_EQ(rank.waited, 0.25);
   EXPECT_DOUBLE_EQ(rates.of(now.communicators[0])->calls, 5);  // the mean
   EXPECT_FALSE(rates.of(2, 0).has_value());
+}
+
+TEST(Rates, OfRanksOfOtherHostsAreUnknown) {
+  HostSeen before = host_of({communicator_of(1, {rank_in(0, State::Outside, 5), rank_in(1, State::Outside, 5)})});
+  before.communicators[0].seen[1].told_before = 0.1;
+  HostSeen now = before;
+  now.at_ns += 1'000'000'000;
+  now.communicators[0].seen[0].totals.calls = {{Collective::AllReduce, 0, 10, 80, 1.0, true, 0.25}};
+  EXPECT_FALSE(Rates(before, now).of(1, 1).has_value());
+  EXPECT_DOUBLE_EQ(Rates(before, now).of(now.communicators[0])->calls, 10);
 }
 
 TEST(Rates, OfACounterThatBeganAnewAreNotNegative) {

@@ -9,12 +9,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <random>
 #include <thread>
 
 #include "base/descriptor.h"
+#include "base/time.h"
 #include "liveness/board.h"
 #include "observe/directory.h"
 #include "observe/listing.h"
@@ -163,6 +165,89 @@ TEST_F(Hostile, BoardsOfRandomBytesDoNotCrash) {
       const uint64_t word = random() >> (random() % 64);
       if (random() % 3 != 0) std::memcpy(board_.bytes.data() + i, &word, 8);
     }
+    (void)look();
+  }
+}
+
+// A board of four ranks of eight, and what it says of the others.
+class HostileTable : public Hostile {
+ protected:
+  Board told_ = Board::over(board_.bytes.subspan(kOffset), kSlots).value();
+  std::atomic<uint64_t>& watched_ = reinterpret_cast<BoardHeader*>(board_.bytes.data() + kOffset)->watched_until_ns;
+  CommunicatorEntry entry() {
+    CommunicatorEntry entry = entry_for(board_.fd.get(), kOffset);
+    entry.ranks = 2 * kSlots;
+    entry.hosts = 2;
+    return entry;
+  }
+  static ActivityGroup group(Rank first, Rank last) {
+    ActivityGroup group;
+    group.state = RankActivity::State::Outside;
+    group.site = "/dev/zero+0x12 step";
+    group.host = "b";
+    group.since_ns = group.beat_ns = monotonic_ns();
+    group.ranks = {{first, last}};
+    return group;
+  }
+  const CommunicatorSeen& see(const ActivityTable& table) {
+    told_.publish_elsewhere(table, monotonic_ns());
+    list(entry());
+    seen_ = look();
+    return *find(seen_);
+  }
+  HostSeen seen_;
+};
+
+TEST_F(HostileTable, IsReadAndAskedForAndNothingElseIsWritten) {
+  told_.publish_elsewhere({group(4, 6)}, monotonic_ns());
+  std::vector<std::byte> before(board_.bytes.begin(), board_.bytes.end());
+  list(entry());
+  const int64_t now_ns = monotonic_ns();
+  const HostSeen seen = look();
+  ASSERT_NE(find(seen), nullptr);
+  ASSERT_EQ(find(seen)->seen.size(), 7U);
+  EXPECT_EQ(find(seen)->seen[6].host, "b");
+  EXPECT_EQ(find(seen)->seen[6].activity.site, "zero+0x12 (step)");
+  EXPECT_EQ(find(seen)->unknown, std::vector<Rank>{7});
+  const auto until_ns = static_cast<int64_t>(watched_.load());
+  EXPECT_GT(until_ns, now_ns + 1'000'000'000);
+  EXPECT_LT(until_ns, monotonic_ns() + kLongestWatchNs);
+  watched_.store(0);
+  EXPECT_TRUE(std::ranges::equal(board_.bytes, before));
+}
+
+TEST_F(HostileTable, OfASingleHostNobodyIsAsked) {
+  list(entry_for(board_.fd.get(), kOffset));
+  EXPECT_NE(find(look()), nullptr);
+  EXPECT_EQ(watched_.load(), 0U);
+}
+
+TEST_F(HostileTable, MemoryThatMayNotBeWrittenIsReadAllTheSame) {
+  ASSERT_EQ(::fcntl(board_.fd.get(), F_ADD_SEALS, F_SEAL_FUTURE_WRITE), 0);
+  EXPECT_EQ(see({group(4, 7)}).seen.size(), 8U);
+  EXPECT_EQ(watched_.load(), 0U);
+}
+
+TEST_F(HostileTable, CannotSpeakForRanksOfThisHostOrForMoreThanThereAre) {
+  EXPECT_TRUE(std::ranges::all_of(see({group(0, 3)}).seen, &RankSeen::is_here));
+  EXPECT_EQ(see({group(5, 1000)}).seen.size(), 7U);
+  ActivityTable often;
+  for (int i = 0; i < 50; ++i) often.push_back(group(0, INT32_MAX - 1));
+  EXPECT_EQ(see(often).seen.size(), 4U);
+}
+
+TEST_F(HostileTable, OfDamagedBytesDoesNotCrash) {
+  const unsigned seed = std::random_device()();
+  SCOPED_TRACE(seed);
+  std::mt19937_64 random(seed);
+  list(entry());
+  auto& elsewhere = reinterpret_cast<BoardHeader*>(board_.bytes.data() + kOffset)->elsewhere;
+  for (int round = 0; round < 300; ++round) {
+    told_.publish_elsewhere({group(4, 4), group(5, 6), group(7, 7)}, monotonic_ns());
+    for (uint64_t change = random() % 8; change > 0; --change)
+      elsewhere.words[random() % 40].store(random() >> (random() % 64));
+    if (round % 5 == 0) elsewhere.size_bytes.store(random() >> (random() % 64));
+    if (round % 9 == 0) elsewhere.at_ns.store(random());
     (void)look();
   }
 }

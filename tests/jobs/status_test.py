@@ -39,7 +39,8 @@ class Status(TestCase):
     def test_a_rank_that_sleeps_in_user_code_is_named_with_its_line(self):
         with Job("late", 4) as job:
             job.wait_for("evaluates", [3])
-            found = until(lambda found: found[1]["late"] and found[1]["stragglers"], lambda: checked("--late", "0.5"))
+            found = until(lambda seen: seen[1]["stragglers"] and [len(each["waiting"]) for each in seen[1]["late"]] == [3],
+                          lambda: checked("--late", "0.5"))
             code, seen = found
             self.assertEqual((code, seen["health"]), (1, "late"))
             (late,) = seen["late"]

@@ -13,7 +13,7 @@ PATIENCE = 60
 
 
 class Job:
-    """Ranks of one program, as `prefix` starts them; killed at the end."""
+    """Ranks of one program, as `prefix` starts them; killed at the end. Variables that are lists have a value per rank."""
 
     def __init__(self, what, ranks, prefix=(), waits=True, program=PROGRAM, **environment):
         self.folder = tempfile.TemporaryDirectory()
@@ -22,6 +22,7 @@ class Job:
         for rank in range(ranks):
             variables = {**os.environ, "CCOM_RANK": str(rank), "CCOM_NRANKS": str(ranks), "CCOM_SOCKET_IFNAME": "lo",
                          "CCOM_URL": f"file://{self.folder.name}/id", **environment}
+            variables = {name: value if isinstance(value, str) else value[rank] for name, value in variables.items()}
             variables = {name: value.replace("{rank}", str(rank)) for name, value in variables.items()}
             self.processes.append(subprocess.Popen([*prefix, program, what], env=variables, stdout=subprocess.PIPE,
                                                    stderr=subprocess.DEVNULL, text=True, bufsize=1))

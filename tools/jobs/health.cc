@@ -45,7 +45,7 @@ Health::LateRank& late_entry(const CommunicatorSeen& communicator, Rank rank, st
   made.communicator = communicator.number;
   made.rank = rank;
   const RankSeen* const seen = communicator.find(rank);
-  made.reason = seen != nullptr ? reason_of(seen->activity) : "on another host";
+  made.reason = seen != nullptr ? reason_of(seen->activity) : "unknown, no answer";
   return made;
 }
 
@@ -100,10 +100,19 @@ void find_stragglers(const CommunicatorSeen& communicator, std::vector<Health::S
   }
 }
 
+// Numbers of processes are those of their hosts.
+struct Process {
+  bool is_here = true;
+  std::string host;
+  int32_t pid = 0;  // 0: unknown
+  friend auto operator<=>(const Process&, const Process&) = default;
+};
+Process process_of(const RankSeen& rank) { return {rank.is_here(), rank.host, rank.activity.pid}; }
+
 // Of processes that wait for one that has not come to the call. Ranks of one process do not count.
 struct Wait {
   Health::Place place;
-  int32_t pid = 0, for_pid = 0;
+  Process process, for_process;
 };
 
 std::vector<Wait> waits_between_processes(const HostSeen& seen, double late_seconds) {
@@ -113,8 +122,9 @@ std::vector<Wait> waits_between_processes(const HostSeen& seen, double late_seco
       const RankActivity& own = rank.activity;
       const RankSeen* const other = waits(own, late_seconds) ? communicator.find(own.waits_for) : nullptr;
       if (other == nullptr || is_in_same_call(own, other->activity)) continue;
-      if (own.pid != 0 && other->activity.pid != 0 && own.pid != other->activity.pid)
-        found.push_back({{communicator.number, own.rank}, own.pid, other->activity.pid});
+      const Process process = process_of(rank), for_process = process_of(*other);
+      if (process.pid != 0 && for_process.pid != 0 && process != for_process)
+        found.push_back({{communicator.number, own.rank}, process, for_process});
     }
   }
   return found;
@@ -122,23 +132,24 @@ std::vector<Wait> waits_between_processes(const HostSeen& seen, double late_seco
 
 // Follows the first wait of each process: a process waits in one call, or in one of each of its threads.
 void find_cycles(const HostSeen& seen, double late_seconds, std::vector<Health::Cycle>& cycles) {
-  std::map<int32_t, Wait> by_process;
-  for (const Wait& wait : waits_between_processes(seen, late_seconds)) by_process.emplace(wait.pid, wait);
-  std::map<int32_t, int32_t> seen_from;  // process -> the one from which the walk began
+  std::map<Process, Wait> by_process;
+  for (const Wait& wait : waits_between_processes(seen, late_seconds)) by_process.emplace(wait.process, wait);
+  std::map<Process, Process> seen_from;  // process -> the one from which the walk began
   for (const auto& [first, wait] : by_process) {
-    std::vector<int32_t> walk;
+    std::vector<Process> walk;
     for (auto at = by_process.find(first); at != by_process.end() && cycles.size() < kMostCycles;
-         at = by_process.find(at->second.for_pid)) {
-      const int32_t pid = at->first;
-      if (const auto known = seen_from.find(pid); known != seen_from.end()) {
+         at = by_process.find(at->second.for_process)) {
+      const Process& process = at->first;
+      if (const auto known = seen_from.find(process); known != seen_from.end()) {
         if (known->second != first) break;
         Health::Cycle cycle;
-        for (auto in = std::ranges::find(walk, pid); in != walk.end(); ++in) cycle.push_back(by_process.at(*in).place);
+        for (auto in = std::ranges::find(walk, process); in != walk.end(); ++in)
+          cycle.push_back(by_process.at(*in).place);
         cycles.push_back(std::move(cycle));
         break;
       }
-      seen_from[pid] = first;
-      walk.push_back(pid);
+      seen_from[process] = first;
+      walk.push_back(process);
     }
   }
 }

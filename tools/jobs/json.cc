@@ -71,8 +71,9 @@ ordered_json rank_json(const CommunicatorSeen& communicator, const RankSeen& ran
                        {"place", known(activity.place)},
                        {"silent_seconds", known(activity.silent)},
                        {"text", text_of(activity)},
-                       {"calls", rank.calls()},
-                       {"bytes", rank.bytes()},
+                       {"told_seconds_ago", known(rank.told_before)},
+                       {"calls", rank.is_here() ? ordered_json(rank.calls()) : ordered_json()},
+                       {"bytes", rank.is_here() ? ordered_json(rank.bytes()) : ordered_json()},
                        {"totals", totals_json(rank.totals)},
                        {"waited_for", waited_for_json(rank.totals)}};
   if (rates != nullptr) json["rate"] = rate_json(rates->of(communicator.number, activity.rank));
@@ -90,7 +91,8 @@ ordered_json communicator_json(const CommunicatorSeen& communicator, const Rates
                        {"age_seconds", communicator.age},
                        {"error", known(communicator.error)},
                        {"failed_ranks", communicator.failed},
-                       {"seen", std::move(ranks)}};
+                       {"seen", std::move(ranks)},
+                       {"no_answer", communicator.unknown}};
   if (rates != nullptr) json["rate"] = rate_json(rates->of(communicator));
   return json;
 }

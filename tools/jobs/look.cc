@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <map>
+#include <thread>
 #include <tuple>
 
 #include "base/time.h"
 #include "liveness/board.h"
 #include "observe/directory.h"
+#include "observe/source_line.h"
 #include "tools/jobs/links.h"
 #include "tools/jobs/shared_file.h"
 
@@ -15,6 +17,10 @@ namespace ccom {
 namespace {
 
 constexpr int kMostSlots = 1 << 16;
+constexpr Rank kMostTold = 1 << 16;  // ranks of other hosts
+// What is asked at once is answered within 150 ms, with the places outside of calls. Hosts that have not answered by
+// the end do not.
+constexpr std::chrono::milliseconds kWaits{150}, kWaitsAtMost{300}, kLooksEvery{20};
 
 // Where a board is.
 using BoardPlace = std::pair<FileNumber, uint64_t>;
@@ -22,7 +28,7 @@ using BoardPlace = std::pair<FileNumber, uint64_t>;
 // Boards that were read, each once: all ranks of a host name the same one.
 class Boards {
  public:
-  Boards(int64_t now_ns, const LookWishes& wishes) : now_ns_(now_ns), wishes_(wishes) {}
+  Boards(int64_t now_ns, const LookWishes& wishes) : now_ns_(now_ns), lines_(wishes.with_source_lines) {}
 
   void read(const ProcessSeen& process, uid_t user, const CommunicatorEntry& entry) {
     CommunicatorSeen& communicator = communicators_[entry.communicator];
@@ -41,6 +47,10 @@ class Boards {
     if (!board || !board->is_ready()) return;
     read_.push_back(place);
     read(*board, entry, communicator);
+    if (entry.hosts == 1 || !communicator.error.empty()) return;
+    read_told(*board, entry);
+    write_to(*file, entry.board_offset, kBytesToAsk,
+             [&](Bytes first) { return ask_all_hosts(first, now_ns_ + static_cast<int64_t>(kWatchSeconds * 1e9)); });
   }
 
   std::vector<CommunicatorSeen> take() {
@@ -48,6 +58,7 @@ class Boards {
     for (auto& [number, communicator] : communicators_) {
       if (communicator.seen.empty()) continue;
       std::ranges::stable_sort(communicator.seen, {}, [](const RankSeen& rank) { return rank.activity.rank; });
+      if (communicator.hosts > 1) add_told(told_[number], communicator);
       all.push_back(std::move(communicator));
     }
     std::ranges::stable_sort(
@@ -64,7 +75,7 @@ class Boards {
     communicator.hosts = entry.hosts;
   }
 
-  void read(const Board& board, const CommunicatorEntry& entry, CommunicatorSeen& communicator) const {
+  void read(const Board& board, const CommunicatorEntry& entry, CommunicatorSeen& communicator) {
     for (int slot = 0; slot < board.slots(); ++slot) {
       RankSeen rank = read_rank(board, slot);
       rank.host = entry.host_name;
@@ -80,14 +91,45 @@ class Boards {
       if (peer >= 0 && peer < communicator.ranks) communicator.failed.push_back(peer);
   }
 
-  RankSeen read_rank(const Board& board, int index) const {
+  // What this board says of ranks of other hosts.
+  void read_told(const Board& board, const CommunicatorEntry& entry) {
+    std::map<Rank, RankSeen>& told = told_[entry.communicator];
+    const double told_before = std::max(0.0, static_cast<double>(now_ns_ - board.told_elsewhere_ns()) * 1e-9);
+    for (RankActivity& activity : board.activities_elsewhere(std::min<Rank>(entry.ranks, kMostTold), now_ns_)) {
+      RankSeen& rank = told[activity.rank];
+      if (!rank.is_here() && rank.told_before <= told_before) continue;
+      rank = {
+          .host = std::move(activity.host), .activity = std::move(activity), .totals = {}, .told_before = told_before};
+      rank.activity.host.clear();
+    }
+  }
+
+  // Of ranks that are seen here what others say does not count.
+  void add_told(std::map<Rank, RankSeen>& told, CommunicatorSeen& communicator) const {
+    std::vector<RankSeen> all;
+    auto here = communicator.seen.begin();
+    for (Rank rank = 0; rank < std::min<Rank>(communicator.ranks, kMostTold); ++rank) {
+      if (here != communicator.seen.end() && here->activity.rank == rank) {
+        all.push_back(std::move(*here++));
+      } else if (const auto found = told.find(rank); found != told.end()) {
+        found->second.activity.site = lines_.of_another_host(found->second.activity.site);
+        all.push_back(std::move(found->second));
+      } else {
+        communicator.unknown.push_back(rank);
+      }
+    }
+    std::move(here, communicator.seen.end(), std::back_inserter(all));
+    communicator.seen = std::move(all);
+  }
+
+  RankSeen read_rank(const Board& board, int index) {
     const BoardSlot& slot = board.slot(index);
     RankSeen rank;
-    rank.activity = read_activity(slot.activity, now_ns_, wishes_.with_source_lines);
+    rank.activity = read_unresolved_activity(slot.activity, now_ns_);
     rank.activity.rank = slot.rank.load(std::memory_order_relaxed) - 1;
     rank.activity.pid = slot.pid.load(std::memory_order_relaxed);
     rank.activity.algorithm = printable(std::move(rank.activity.algorithm));
-    rank.activity.site = printable(std::move(rank.activity.site));
+    rank.activity.site = printable(lines_.of_this_host(rank.activity.site));
     rank.activity.place = printable(std::move(rank.activity.place));
     if (slot.state.load(std::memory_order_acquire) == static_cast<uint32_t>(SlotState::Empty))
       rank.activity.state = RankActivity::State::Absent;
@@ -105,8 +147,9 @@ class Boards {
   }
 
   const int64_t now_ns_;
-  const LookWishes wishes_;
+  SourceLines lines_;
   std::map<uint64_t, CommunicatorSeen> communicators_{};
+  std::map<uint64_t, std::map<Rank, RankSeen>> told_{};  // by communicator
   std::vector<BoardPlace> read_{};
 };
 
@@ -138,9 +181,7 @@ std::vector<Rank> ranks_in(const std::vector<CommunicatorEntry>& entries) {
   return ranks;
 }
 
-}  // namespace
-
-HostSeen look_at_host(uid_t user, const LookWishes& wishes) {
+HostSeen look_once(uid_t user, const LookWishes& wishes) {
   HostSeen seen;
   seen.at_ns = monotonic_ns();
   std::vector<FileNumber> known;
@@ -157,6 +198,26 @@ HostSeen look_at_host(uid_t user, const LookWishes& wishes) {
   seen.communicators = boards.take();
   if (wishes.with_links) seen.links = links_of(sockets);
   return seen;
+}
+
+bool misses_hosts(const HostSeen& seen) {
+  return std::ranges::any_of(seen.communicators, [](const CommunicatorSeen& each) {
+    return each.hosts > 1 && each.error.empty() && !each.unknown.empty();
+  });
+}
+
+}  // namespace
+
+HostSeen look_at_host(uid_t user, const LookWishes& wishes) {
+  const Deadline deadline = Deadline::after(kWaitsAtMost);
+  HostSeen seen = look_once(user, wishes);
+  if (!wishes.waits_for_hosts || !misses_hosts(seen)) return seen;
+  std::this_thread::sleep_for(kWaits);
+  for (;;) {
+    seen = look_once(user, wishes);
+    if (!misses_hosts(seen) || deadline.passed()) return seen;
+    std::this_thread::sleep_for(kLooksEvery);
+  }
 }
 
 }  // namespace ccom

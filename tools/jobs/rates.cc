@@ -21,7 +21,7 @@ Rates::Rates(const HostSeen& before, const HostSeen& now) {
     if (earlier == before.communicators.end()) continue;
     for (const RankSeen& rank : communicator.seen) {
       const RankSeen* const was = earlier->find(rank.activity.rank);
-      if (was == nullptr) continue;
+      if (was == nullptr || !was->is_here() || !rank.is_here()) continue;
       ranks_[{communicator.number, rank.activity.rank}] = {
           increase(was->calls(), rank.calls()) / seconds, increase(was->bytes(), rank.bytes()) / seconds,
           share(was->seconds(), rank.seconds(), seconds), share(was->waited(), rank.waited(), seconds)};

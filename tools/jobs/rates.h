@@ -27,7 +27,7 @@ class Rates {
  public:
   Rates(const HostSeen& before, const HostSeen& now);
 
-  // Of a rank; nothing if it was not seen before.
+  // Of a rank of this host; nothing if it was not seen before.
   std::optional<Rate> of(uint64_t communicator, Rank rank) const;
   // The mean of the ranks that are seen.
   std::optional<Rate> of(const CommunicatorSeen& communicator) const;

@@ -2,6 +2,7 @@
 #include "tools/jobs/report.h"
 
 #include <algorithm>
+#include <cstdio>
 
 #include "base/text.h"
 #include "tools/jobs/words.h"
@@ -22,7 +23,11 @@ std::string title_of(const HostSeen& seen, uint64_t number) {
 }
 
 std::string sentence(const HostSeen& seen, const Health::LateRank& late) {
-  std::string text = title_of(seen, late.communicator) + ": rank " + std::to_string(late.rank) + " is " + late.reason;
+  const CommunicatorSeen* const communicator = find(seen, late.communicator);
+  const RankSeen* const rank = communicator == nullptr ? nullptr : communicator->find(late.rank);
+  const bool names_host = rank != nullptr && communicator->hosts > 1 && !rank->host.empty();
+  std::string text = title_of(seen, late.communicator) + ": rank " + std::to_string(late.rank) +
+                     (names_host ? " (host " + rank->host + ")" : "") + " is " + late.reason;
   if (late.waiting.empty()) return text;
   return text + "; " + name_ranks(late.waiting) + (late.waiting.size() == 1 ? " waits" : " wait") + " for it for " +
          short_seconds(late.seconds);
@@ -54,6 +59,19 @@ std::string title_of(const CommunicatorSeen& communicator) {
   return communicator.name.empty() ? text : text + " (" + communicator.name + ")";
 }
 
+std::string told_before(const CommunicatorSeen& communicator) {
+  const double seconds = communicator.told_before();
+  if (seconds < 0) return "";
+  char text[48];
+  std::snprintf(text, sizeof text, ", other hosts as of %.1f s ago", seconds);
+  return text;
+}
+
+std::string unknown_ranks(const CommunicatorSeen& communicator) {
+  if (communicator.unknown.empty()) return "";
+  return name_ranks(communicator.unknown) + (communicator.unknown.size() == 1 ? " is" : " are") + " unknown, no answer";
+}
+
 std::vector<std::string> findings(const HostSeen& seen, const Health& health) {
   std::vector<std::string> found;
   for (const CommunicatorSeen& communicator : seen.communicators)
@@ -75,10 +93,15 @@ std::string to_text(const HostSeen& seen, const Health& health) {
   for (const std::string& sentence : findings(seen, health)) text += sentence + "\n";
   for (const CommunicatorSeen& communicator : seen.communicators) {
     std::vector<RankActivity> activities;
-    for (const RankSeen& rank : communicator.seen) activities.push_back(rank.activity);
+    for (const RankSeen& rank : communicator.seen) {
+      activities.push_back(rank.activity);
+      if (communicator.hosts > 1) activities.back().host = rank.host;
+    }
+    const std::string unknown = unknown_ranks(communicator);
     text += title_of(communicator) + ", " + std::to_string(communicator.ranks) + " ranks, " +
             std::to_string(communicator.hosts) + (communicator.hosts == 1 ? " host, " : " hosts, ") +
-            short_seconds(communicator.age) + ": " + describe(std::move(activities)) + "\n";
+            short_seconds(communicator.age) + told_before(communicator) + ": " + describe(std::move(activities)) +
+            (unknown.empty() ? "" : "; " + unknown) + "\n";
   }
   return text;
 }

@@ -35,4 +35,10 @@ const RankSeen* CommunicatorSeen::find(Rank rank) const {
   return found == seen.end() ? nullptr : &*found;
 }
 
+double CommunicatorSeen::told_before() const {
+  double longest = -1;
+  for (const RankSeen& rank : seen) longest = std::max(longest, rank.told_before);
+  return longest;
+}
+
 }  // namespace ccom

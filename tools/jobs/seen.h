@@ -16,7 +16,10 @@ namespace ccom {
 struct RankSeen {
   std::string host;  // its name in the job; "": unknown
   RankActivity activity;
-  CallTotals totals;
+  CallTotals totals;        // none of a rank of another host
+  double told_before = -1;  // of a rank of another host: so many seconds ago its host's report came; -1: of this host
+
+  bool is_here() const { return told_before < 0; }
 
   uint64_t calls() const;
   uint64_t bytes() const;
@@ -29,11 +32,13 @@ struct CommunicatorSeen {
   std::string name;                 // "": it has none
   int ranks = 0, hosts = 0;
   double age = 0;                // seconds since the rank that was first began it
-  std::vector<RankSeen> seen{};  // ascending; those of this host
+  std::vector<RankSeen> seen{};  // ascending; those of this host, and those of others of which these have told
+  std::vector<Rank> unknown{};   // ascending; of hosts that have not answered
   std::string error{};           // in force; "": none
   std::vector<Rank> failed{};    // ranks that the error names
 
-  const RankSeen* find(Rank rank) const;  // null: not of this host
+  const RankSeen* find(Rank rank) const;  // null: it is not seen
+  double told_before() const;             // of the ranks of other hosts, the longest; -1: none is seen
 };
 
 // The connections of a process to one address.

@@ -45,6 +45,21 @@ bool belongs_to(const Descriptor& folder, uid_t user) {
          std::ranges::all_of(ids, [user](unsigned id) { return id == user; });
 }
 
+struct Range {
+  uint64_t offset, size_bytes;
+};
+
+// From the beginning of a page to the end of the range.
+std::optional<Bytes> map_pages(const Descriptor& fd, uint64_t file_bytes, Range range, int protection) {
+  if (range.size_bytes == 0 || range.offset > file_bytes || range.size_bytes > file_bytes - range.offset)
+    return std::nullopt;
+  const uint64_t begin = range.offset / page_bytes() * page_bytes();
+  const size_t mapped_bytes = range.offset - begin + range.size_bytes;
+  void* const address = ::mmap(nullptr, mapped_bytes, protection, MAP_SHARED, fd.get(), static_cast<off_t>(begin));
+  if (address == MAP_FAILED) return std::nullopt;
+  return Bytes(static_cast<std::byte*>(address), mapped_bytes);
+}
+
 }  // namespace
 
 std::optional<ProcessSeen> ProcessSeen::open(pid_t pid, uid_t user) {
@@ -104,17 +119,24 @@ std::vector<pid_t> all_processes() {
 }
 
 std::optional<ReadOnlyMapping> ReadOnlyMapping::map(const SharedFile& file, uint64_t offset, uint64_t size_bytes) {
-  if (size_bytes == 0 || offset > file.size_bytes || size_bytes > file.size_bytes - offset) return std::nullopt;
-  const uint64_t begin = offset / page_bytes() * page_bytes(), before = offset - begin;
-  const size_t mapped_bytes = before + size_bytes;
-  void* const address = ::mmap(nullptr, mapped_bytes, PROT_READ, MAP_SHARED, file.fd.get(), static_cast<off_t>(begin));
-  if (address == MAP_FAILED) return std::nullopt;
-  auto* const first = static_cast<std::byte*>(address);
-  return ReadOnlyMapping({first, mapped_bytes}, {first + before, size_bytes});
+  const auto pages = map_pages(file.fd, file.size_bytes, {offset, size_bytes}, PROT_READ);
+  if (!pages) return std::nullopt;
+  return ReadOnlyMapping(*pages, pages->subspan(pages->size() - size_bytes));
 }
 
 ReadOnlyMapping::~ReadOnlyMapping() {
   if (!mapped_.empty()) ::munmap(mapped_.data(), mapped_.size());
+}
+
+bool write_to(const SharedFile& file, uint64_t offset, uint64_t size_bytes, const std::function<bool(Bytes)>& write) {
+  const std::string again = "/proc/self/fd/" + std::to_string(file.fd.get());
+  const Descriptor fd = Descriptor::from([&] { return ::open(again.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK); });
+  if (!fd.is_open()) return false;
+  const auto pages = map_pages(fd, file.size_bytes, {offset, size_bytes}, PROT_READ | PROT_WRITE);
+  if (!pages) return false;
+  const bool is_written = write(pages->subspan(pages->size() - size_bytes));
+  ::munmap(pages->data(), pages->size());
+  return is_written;
 }
 
 }  // namespace ccom

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Memory that processes of this user share, read from outside: found below /proc, mapped for reading only.
+// Memory that processes of this user share, read from outside: found below /proc, mapped for reading only but for a
+// part that a tool has reason to write.
 //
 // Any process of the user may have made it, and may end, or do anything else to its own descriptors, while it is read.
 // So a file is mapped only if its size is sealed: nobody can shrink it under the reader.
@@ -10,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -77,5 +79,9 @@ class ReadOnlyMapping {
   Bytes mapped_;  // whole pages
   ConstBytes bytes_;
 };
+
+// Lets write() have the part of the file, mapped for writing while it runs; returns what that does, or false if the
+// range is not in the file, or this user may not write there.
+bool write_to(const SharedFile& file, uint64_t offset, uint64_t size_bytes, const std::function<bool(Bytes)>& write);
 
 }  // namespace ccom

@@ -45,7 +45,13 @@ int main(int argc, char** argv) {
   if (const std::optional<int> code = line.exit_code({argv + 1, argv + argc})) return *code;
 
   const std::chrono::milliseconds interval(static_cast<int64_t>(seconds * 1e3));
-  const auto look = [] { return ccom::look_at_host(::geteuid(), {.with_links = true}); };
+  // Later looks find what other hosts have said since the one before, unless that was long ago.
+  bool waits = true;
+  const auto look = [&] {
+    ccom::HostSeen seen = ccom::look_at_host(::geteuid(), {.waits_for_hosts = waits, .with_links = true});
+    waits = is_once || seconds > ccom::kWatchSeconds / 2;
+    return seen;
+  };
   ccom::TopModel model(late_seconds);
   if (is_once || is_json) {
     model.add(look());

@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <string>
+#include <tuple>
+#include <vector>
 
 #include "base/text.h"
 #include "tools/jobs/report.h"
@@ -85,10 +88,11 @@ std::string TopModel::late_in(const CommunicatorSeen& communicator) const {
 
 TopLine TopModel::title() const {
   size_t ranks = 0;
-  std::vector<int32_t> processes;
+  std::vector<std::tuple<bool, std::string, int32_t>> processes;
   for (const CommunicatorSeen& communicator : seen_.communicators) {
     ranks += communicator.seen.size();
-    for (const RankSeen& rank : communicator.seen) processes.push_back(rank.activity.pid);
+    for (const RankSeen& rank : communicator.seen)
+      processes.emplace_back(rank.is_here(), rank.is_here() ? "" : rank.host, rank.activity.pid);
   }
   std::ranges::sort(processes);
   const auto distinct = static_cast<size_t>(std::unique(processes.begin(), processes.end()) - processes.begin());
@@ -147,11 +151,13 @@ void TopModel::add_ranks(const CommunicatorSeen& communicator, std::vector<TopLi
     });
     const bool is_chosen = view_ == View::Ranks && i == static_cast<size_t>(chosen) && most != 0;
     lines.push_back({right(std::to_string(own.rank), 5) + (names_hosts ? left(ranks[i]->host, 10) : "") +
-                         right(std::to_string(own.pid), 7) + rate_columns(rate) + left(wait_of(own), 11) + does(own),
+                         right(own.pid == 0 ? "-" : std::to_string(own.pid), 7) + rate_columns(rate) +
+                         left(wait_of(own), 11) + does(own),
                      is_chosen                                           ? Style::Selected
                      : is_late || own.state == RankActivity::State::Dead ? Style::Warning
                                                                          : Style::Plain});
   }
+  if (!communicator.unknown.empty()) lines.push_back({unknown_ranks(communicator), Style::Warning});
 }
 
 void TopModel::add_history(std::vector<TopLine>& lines, size_t most) const {
@@ -200,7 +206,7 @@ std::vector<TopLine> TopModel::body(size_t most) const {
     add_communicators(lines, 0);
     for (const CommunicatorSeen& each : seen_.communicators) {
       lines.push_back({""});
-      lines.push_back({title_of(each)});
+      lines.push_back({title_of(each) + told_before(each)});
       add_ranks(each, lines, 0);
     }
   } else {
