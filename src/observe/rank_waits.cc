@@ -8,22 +8,39 @@
 
 namespace ccom {
 
-RankWaits read_waits(const ActivityRecord& record, Rank rank, double seconds, bool reads_files) {
+namespace {
+
+// site_of: the text of a reference.
+template <typename SiteOf>
+RankWaits waits_of(const CallTotals& totals, SiteOf site_of) {
   RankWaits waits;
-  waits.rank = rank;
-  waits.seconds = seconds;
-  const CallTotals totals = totals_of(record.counters);
   for (const CallTotals::Of& of : totals.calls) {
     waits.in_calls += of.seconds;
     waits.waited += of.waited_seconds;
     waits.is_sampled = waits.is_sampled || (!of.is_exact && of.collective != Collective::SendReceive);
   }
   for (const CallTotals::WaitedFor& of : totals.waited_for) {
-    waits.waited_for.push_back({of.rank, of.seconds - of.too_many_seconds, of.waits, of.collective,
-                                with_source_line(record.texts.find(of.site), reads_files), of.place_seconds,
-                                of.place_waits, of.longest_seconds, of.longest_call});
+    waits.waited_for.push_back({of.rank, of.seconds - of.too_many_seconds, of.waits, of.collective, site_of(of.site),
+                                of.place_seconds, of.place_waits, of.longest_seconds, of.longest_call});
   }
   std::ranges::sort(waits.waited_for, std::greater<>(), &RankWaits::For::seconds);
+  return waits;
+}
+
+}  // namespace
+
+RankWaits waits_of(const CallTotals& totals, Rank rank, double seconds) {
+  RankWaits waits = waits_of(totals, [](uint32_t) { return std::string(); });
+  waits.rank = rank;
+  waits.seconds = seconds;
+  return waits;
+}
+
+RankWaits read_waits(const ActivityRecord& record, Rank rank, double seconds, bool reads_files) {
+  RankWaits waits = waits_of(totals_of(record.counters),
+                             [&](uint32_t site) { return with_source_line(record.texts.find(site), reads_files); });
+  waits.rank = rank;
+  waits.seconds = seconds;
   return waits;
 }
 

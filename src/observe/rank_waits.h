@@ -12,6 +12,7 @@
 #include "base/collective.h"
 #include "base/types.h"
 #include "observe/activity_record.h"
+#include "observe/call_counters.h"
 
 namespace ccom {
 
@@ -38,6 +39,8 @@ struct RankWaits {
   friend bool operator==(const RankWaits&, const RankWaits&) = default;
 };
 
+// Without call sites.
+RankWaits waits_of(const CallTotals& totals, Rank rank, double seconds);
 // What `record` says. Call sites: see read_activity().
 RankWaits read_waits(const ActivityRecord& record, Rank rank, double seconds, bool reads_files);
 

@@ -132,15 +132,35 @@ TEST(Health, DeadRanksAndErrorsAreFailures) {
   EXPECT_EQ(judge(seen, 1).verdict, Verdict::Failed);
 }
 
-TEST(Health, TheShareOfAStragglerIsTheMeanOfTheOthers) {
+TEST(Health, TheShareOfAStragglerIsThatOfTheRankThatWaitedLongest) {
   HostSeen seen = host_of({communicator_of(
       1, {rank_in(0, State::Outside, 5), rank_in(1, State::Outside, 5), rank_in(2, State::Outside, 5)})});
-  seen.communicators[0].seen[0].totals.waited_for = {{2, 30, 0}, {1, 1, 0}};
+  seen.communicators[0].seen[0].totals.waited_for = {{2, 35, 5}, {1, 1, 0}};
   seen.communicators[0].seen[1].totals.waited_for = {{2, 10, 0}};
   const Health health = judge(seen, 1);
   ASSERT_THAT(health.stragglers, SizeIs(1));
   EXPECT_EQ(health.stragglers[0].rank, 2);
-  EXPECT_DOUBLE_EQ(health.stragglers[0].share, 0.2);  // 40 s of 2 * 100 s
+  EXPECT_DOUBLE_EQ(health.stragglers[0].share, 0.3);  // of 100 s; 5 s may have been for others
+  EXPECT_FALSE(health.stragglers[0].passed_on);
+}
+
+// 0 waits for 1 as long as 1 waits for 2. A wait that lasts counts.
+TEST(Health, AStragglerThatHasWaitedItselfComesLast) {
+  HostSeen seen = host_of({communicator_of(
+      1, {rank_in(0, State::InCall, 5, 1, 60), rank_in(1, State::InCall, 5, 2, 50), rank_in(2, State::Outside, 4)})});
+  const Health health = judge(seen, 1);
+  ASSERT_THAT(health.stragglers, SizeIs(2));
+  EXPECT_EQ(health.stragglers[0].rank, 2);
+  EXPECT_DOUBLE_EQ(health.stragglers[0].share, 0.5);
+  EXPECT_EQ(health.stragglers[1].rank, 1);
+  EXPECT_TRUE(health.stragglers[1].passed_on);
+  EXPECT_THAT(findings(seen, health).back(), HasSubstr("60 % of the time; it may have passed on"));
+  seen.communicators[0].seen[1].told_before = seen.communicators[0].seen[2].told_before = 0.1;
+  const Health told = judge(seen, 1);
+  ASSERT_THAT(told.stragglers, SizeIs(2)) << "the same of ranks of other hosts";
+  EXPECT_EQ(told.stragglers[0].rank, 2);
+  EXPECT_TRUE(told.stragglers[1].passed_on);
+  EXPECT_THAT(findings(seen, told)[1], HasSubstr("rank 2 made the others wait 50 % of the time; whether it waited"));
 }
 
 TEST(Health, FindsProcessesThatWaitForOneAnotherInTwoCommunicators) {

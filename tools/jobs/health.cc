@@ -5,6 +5,9 @@
 #include <cstdio>
 #include <map>
 #include <tuple>
+#include <utility>
+
+#include "observe/straggler_report.h"
 
 namespace ccom {
 namespace {
@@ -84,19 +87,25 @@ void find_late(const CommunicatorSeen& communicator, double late_seconds, std::v
   }
 }
 
+// A wait is counted when it ends; here the current one counts, too. Of ranks of other hosts it is all that is known.
+RankWaits waits_until_now(const RankSeen& rank, double age) {
+  const RankActivity& now = rank.activity;
+  RankWaits all = waits_of(rank.totals, now.rank, age);
+  if (!waits(now, 0)) return all;
+  all.waited += now.waited;
+  const auto found = std::ranges::find(all.waited_for, now.waits_for, &RankWaits::For::rank);
+  RankWaits::For& of = found != all.waited_for.end() ? *found : all.waited_for.emplace_back();
+  of.rank = now.waits_for;
+  of.seconds += now.waited;
+  return all;
+}
+
 void find_stragglers(const CommunicatorSeen& communicator, std::vector<Health::Straggler>& stragglers) {
-  std::map<Rank, double> waited;
-  for (const RankSeen& rank : communicator.seen) {
-    for (const CallTotals::WaitedFor& of : rank.totals.waited_for)
-      if (of.rank != rank.activity.rank && of.rank >= 0 && of.rank < communicator.ranks) waited[of.rank] += of.seconds;
-    const RankActivity& now = rank.activity;  // a wait is counted when it ends
-    if (waits(now, 0) && now.waits_for < communicator.ranks) waited[now.waits_for] += now.waited;
-  }
-  for (const auto& [rank, seconds] : waited) {
-    const size_t others = communicator.seen.size() - (communicator.find(rank) != nullptr ? 1 : 0);
-    if (others == 0 || communicator.age <= 0) continue;
-    const double share = std::min(seconds / (communicator.age * static_cast<double>(others)), 1.0);
-    if (share >= kLeastShare) stragglers.push_back({communicator.number, rank, seconds, share});
+  std::vector<RankWaits> all;
+  for (const RankSeen& rank : communicator.seen) all.push_back(waits_until_now(rank, communicator.age));
+  for (const WaitReport::Straggler& each : report_waits(std::move(all), communicator.ranks).stragglers) {
+    if (each.share >= kLeastShare && each.rank >= 0 && each.rank < communicator.ranks && each.rank != each.seen_from)
+      stragglers.push_back({communicator.number, each.rank, each.seconds, each.share, each.passed_on});
   }
 }
 
@@ -168,7 +177,9 @@ Health judge(const HostSeen& seen, double late_seconds) {
   }
   find_cycles(seen, late_seconds, health.cycles);
   std::ranges::stable_sort(health.late, std::greater<>(), &Health::LateRank::seconds);
-  std::ranges::stable_sort(health.stragglers, std::greater<>(), &Health::Straggler::share);
+  std::ranges::stable_sort(health.stragglers, {}, [](const Health::Straggler& straggler) {
+    return std::pair(straggler.passed_on, -straggler.share);
+  });
   health.verdict = seen.communicators.empty()                     ? Health::Verdict::Nothing
                    : has_failed || !health.dead.empty()           ? Health::Verdict::Failed
                    : health.late.empty() && health.cycles.empty() ? Health::Verdict::Healthy

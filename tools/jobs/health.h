@@ -27,12 +27,14 @@ struct Health {
     std::vector<Rank> waiting{};  // for it, ascending
     std::string reason{};         // a sentence without "rank N"
   };
-  // How much of the communicator's life the others have waited for it, on average.
+  // As report_waits() judges (observe/straggler_report.h), of what the ranks of this host say, and for
+  // whom those of others wait now.
   struct Straggler {
     uint64_t communicator = 0;
     Rank rank = -1;
-    double seconds = 0;  // of all who wait
-    double share = 0;
+    double seconds = 0;  // of that rank which has waited longest for it
+    double share = 0;    // of the communicator's life
+    bool passed_on = false;
   };
   struct Place {
     uint64_t communicator = 0;
@@ -44,7 +46,7 @@ struct Health {
 
   Verdict verdict = Verdict::Nothing;
   std::vector<LateRank> late{};         // the longest first
-  std::vector<Straggler> stragglers{};  // the greatest share first
+  std::vector<Straggler> stragglers{};  // those that passed nothing on, the greatest share, first
   std::vector<Cycle> cycles{};
   std::vector<Place> dead{};
 };

@@ -136,7 +136,8 @@ ordered_json stragglers_json(const Health& health) {
     all.push_back({{"communicator", hexadecimal(straggler.communicator)},
                    {"rank", straggler.rank},
                    {"seconds", straggler.seconds},
-                   {"share", straggler.share}});
+                   {"share", straggler.share},
+                   {"passed_on", straggler.passed_on}});
   return all;
 }
 

@@ -46,8 +46,12 @@ std::string sentence(const HostSeen& seen, const Health::Cycle& cycle) {
 }
 
 std::string sentence(const HostSeen& seen, const Health::Straggler& straggler) {
-  return title_of(seen, straggler.communicator) + ": rank " + std::to_string(straggler.rank) +
-         " made the others wait " + percent(straggler.share) + " of the time";
+  const CommunicatorSeen* const communicator = find(seen, straggler.communicator);
+  const RankSeen* const rank = communicator == nullptr ? nullptr : communicator->find(straggler.rank);
+  const std::string text = title_of(seen, straggler.communicator) + ": rank " + std::to_string(straggler.rank) +
+                           " made the others wait " + percent(straggler.share) + " of the time";
+  if (straggler.passed_on) return text + "; it may have passed on what others did: it has waited itself";
+  return text + (rank != nullptr && rank->is_here() ? "" : "; whether it waited itself is known on its host");
 }
 
 }  // namespace
