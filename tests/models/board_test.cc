@@ -34,6 +34,7 @@ struct Host {
     declare(board.slot(0).activity.calls.by_turn[1].count, "call");
     declare(board.slot(0).activity.calls.by_turn[1].kind, "call");
     declare(board.slot(0).activity.calls.by_turn[1].origin, "call");
+    declare(board.slot(0).activity.calls.by_turn[1].results, "call");
   }
   Board board;
 };
@@ -161,7 +162,7 @@ TEST(BoardModel, ReportsOfStragglersAreWhole) {
 
 // A rank begins calls 16, 17 and 18, of which 17 takes the place of 1; another looks for calls 1 and 17.
 TEST(BoardModel, RecordedCallsAreWhole) {
-  const auto call = [](uint64_t number) { return CallDescriptor{number, 10 * number, 100 * number}; };
+  const auto call = [](uint64_t number) { return CallDescriptor{number, 10 * number, 100 * number, 1000 * number}; };
   const auto explore_calls = [call](const Options& options) {
     return explore(
         memory,
@@ -173,6 +174,7 @@ TEST(BoardModel, RecordedCallsAreWhole) {
             declare(record->by_turn[turn].count, "call");
             declare(record->by_turn[turn].kind, "call");
             declare(record->by_turn[turn].origin, "call");
+            declare(record->by_turn[turn].results, "call");
           }
           Program program;
           program.threads.push_back([=] {
