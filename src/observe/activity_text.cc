@@ -14,8 +14,6 @@ namespace {
 
 using State = RankActivity::State;
 
-constexpr double kSilentSeconds = 1.5;  // a process that runs is heard of several times a second
-
 // "allreduce #1871"
 std::string name_of(const CallDescriptor& call) {
   const CallKind kind = parts_of(call.kind);

@@ -41,6 +41,8 @@ struct RankActivity {
   friend bool operator==(const RankActivity&, const RankActivity&) = default;
 };
 
+inline constexpr double kSilentSeconds = 1.5;  // a process that runs is heard of several times a second
+
 // Whether its process should run, and has not for longer than one that does.
 bool is_silent(const RankActivity& activity);
 

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "observe/rank_activity.h"
+
 namespace ccom {
 namespace {
 
@@ -37,11 +39,38 @@ Part part_of_call(const RecordedJob& job, const RecordedRank& recorded, const Re
   part.call = call.call;
   part.site = job.files[recorded.file].texts[call.site];
   part.code = call.code;
-  if (!call.ended_ns) part.waits_for = call.waited_for;
+  if (part.state != State::Ended) part.waits_for = call.waited_for;
   part.first_begun_ns = part.last_begun_ns = job.time(recorded.file, call.begun_ns);
   const int64_t ended = call.ended_ns ? job.time(recorded.file, *call.ended_ns) : job.last_ns;
   part.longest_ns = std::max<int64_t>(0, ended - part.first_begun_ns);
   return part;
+}
+
+// What kept a rank, whose last call of the group is given, from the next one: of the calls from that one on, the last
+// that is not over, or has failed.
+const RecordedCall* made_instead(const Recording& file, const RecordedCall* last) {
+  const RecordedCall* found = nullptr;
+  for (const RecordedCall& call : file.calls) {
+    const bool is_later = last == nullptr || call.begun_ns >= last->begun_ns;
+    if (is_later && state_of(call) != State::Ended) found = &call;
+  }
+  return found;
+}
+
+void add_instead(const RecordedJob& job, const RecordedRank& recorded, const RecordedCall* last, Part& part) {
+  const Recording& file = job.files[recorded.file];
+  const RecordedCall* const call = made_instead(file, last);
+  if (call == nullptr) return;
+  const RecordedCommunicator& communicator = file.communicators[call->communicator];
+  const Part made = part_of_call(job, recorded, *call);
+  part.instead = Part::Instead{.communicator = communicator.number,
+                               .name = communicator.name,
+                               .call = made.call,
+                               .site = made.site,
+                               .state = made.state,
+                               .code = made.code,
+                               .waits_for = made.waits_for};
+  part.longest_ns = made.longest_ns;
 }
 
 // Of a rank that has not made it.
@@ -61,12 +90,20 @@ Part part_without_call(const RecordedJob& job, const RecordedGroup& group, const
     part.first_begun_ns = part.last_begun_ns = job.time(recorded.file, last->ended_ns.value_or(last->begun_ns));
   }
   part.longest_ns = std::max<int64_t>(0, job.last_ns - part.first_begun_ns);
+  add_instead(job, recorded, last, part);
   return part;
 }
 
+// A process that records notes several times a second that it runs.
+void add_silence(const RecordedJob& job, const RecordedRank& recorded, Part& part) {
+  if (part.state != State::Inside && part.state != State::NotMade) return;
+  part.silent_ns = std::max<int64_t>(0, job.last_ns - job.time(recorded.file, job.files[recorded.file].last_ns));
+  part.is_silent = static_cast<double>(part.silent_ns) >= kSilentSeconds * 1e9;
+}
+
 bool go_alike(const Part& a, const Part& b) {
-  return std::tie(a.state, a.call, a.site, a.code, a.waits_for) ==
-         std::tie(b.state, b.call, b.site, b.code, b.waits_for);
+  return std::tie(a.state, a.call, a.site, a.code, a.waits_for, a.instead, a.is_silent) ==
+         std::tie(b.state, b.call, b.site, b.code, b.waits_for, b.instead, b.is_silent);
 }
 
 bool is_call(State state) { return state == State::Ended || state == State::Failed || state == State::Inside; }
@@ -119,12 +156,14 @@ ComparedCall compare_call(const RecordedJob& job, const RecordedGroup& group, ui
       part = part_of_call(job, recorded->second, *call);
     else if (recorded != group.ranks.end())
       part = part_without_call(job, group, recorded->second, number);
+    if (recorded != group.ranks.end()) add_silence(job, recorded->second, part);
     const auto alike = std::ranges::find_if(compared.parts, [&](const Part& other) { return go_alike(other, part); });
     Part& into = alike == compared.parts.end() ? compared.parts.emplace_back(std::move(part)) : *alike;
     if (alike != compared.parts.end()) {
       into.first_begun_ns = std::min(into.first_begun_ns, part.first_begun_ns);
       into.last_begun_ns = std::max(into.last_begun_ns, part.last_begun_ns);
       into.longest_ns = std::max(into.longest_ns, part.longest_ns);
+      into.silent_ns = std::max(into.silent_ns, part.silent_ns);
     }
     into.ranks.push_back(rank);
   }
@@ -134,12 +173,12 @@ ComparedCall compare_call(const RecordedJob& job, const RecordedGroup& group, ui
 }
 
 std::vector<ComparedCall> last_calls(const RecordedJob& job, const RecordedGroup& group, size_t count) {
-  constexpr size_t kBefore = 2;
+  const size_t before = std::min<size_t>(2, std::max<size_t>(count, 1) - 1);  // of the difference
   const std::vector<uint64_t> numbers = group.numbers();
   size_t first = numbers.size() > count ? numbers.size() - count : 0;
   if (const auto difference = first_difference(group)) {
     const auto place = static_cast<size_t>(std::ranges::lower_bound(numbers, *difference) - numbers.begin());
-    first = std::min(first, place > kBefore ? place - kBefore : 0);
+    first = std::min(first, place > before ? place - before : 0);
   }
   std::vector<ComparedCall> calls;
   for (size_t i = first; i < numbers.size() && calls.size() < count; ++i)

@@ -20,11 +20,25 @@ struct ComparedCall {
     CallDescriptor call;  // of NotMade, Left: the last one that they made
     std::string site;
     Code code = Code::Ok;
-    Rank waits_for = -1;  // Inside
+    Rank waits_for = -1;  // Inside; Failed: waited for
+    // NotMade, Left: the call that it was in instead; one that others have ended, or one of another communicator.
+    struct Instead {
+      uint64_t communicator = 0;
+      std::string name;  // of the communicator
+      CallDescriptor call;
+      std::string site;
+      State state = State::Inside;  // or Failed
+      Code code = Code::Ok;
+      Rank waits_for = -1;  // likewise; a rank of that communicator
+      friend bool operator==(const Instead&, const Instead&) = default;
+    };
+    std::optional<Instead> instead;
+    bool is_silent = false;  // Inside, NotMade: the process has recorded nothing, as one does that is stopped or dead
+    int64_t silent_ns = 0;   // for so long before the job's last record
     // On the job's clock: when the first and the last of them began; of NotMade and Left when they ended their last
     // call.
     int64_t first_begun_ns = 0, last_begun_ns = 0;
-    int64_t longest_ns = 0;  // that a call took, or takes
+    int64_t longest_ns = 0;  // that a call took, or takes, and with `instead` that one
   };
   uint64_t number = 0;
   std::vector<Part> parts;    // the one of most ranks first

@@ -13,6 +13,23 @@ struct Arrival {
   const std::string* site = nullptr;
 };
 
+// In its last call, which is not over or has failed.
+bool waits(const RecordedRank& recorded) {
+  const RecordedCall* const last = recorded.calls.empty() ? nullptr : recorded.calls.back();
+  return last != nullptr && (!last->ended_ns || last->code != Code::Ok) && last->waited_for >= 0;
+}
+
+// When the last recorded call of the group was over; that of the job, if one is not.
+int64_t end_of(const RecordedJob& job, const RecordedGroup& group) {
+  int64_t end = INT64_MIN;
+  for (const auto& [rank, recorded] : group.ranks) {
+    if (recorded.calls.empty()) continue;
+    const std::optional<int64_t> ended = recorded.calls.back()->ended_ns;
+    end = std::max(end, ended ? job.time(recorded.file, *ended) : job.last_ns);
+  }
+  return end;
+}
+
 // Empty unless all ranks have a record of it, or have not come to the last one.
 std::vector<Arrival> arrivals(const RecordedJob& job, const RecordedGroup& group, uint64_t number, bool& is_open) {
   static const std::string kUnknown;
@@ -30,6 +47,8 @@ std::vector<Arrival> arrivals(const RecordedJob& job, const RecordedGroup& group
     }
   }
   is_open = !absent.empty();
+  // Of several, who waits, or waited in vain, in an earlier call for another rank is not to blame.
+  if (absent.size() > 1) std::erase_if(absent, [&](const Arrival& rank) { return waits(group.ranks.at(rank.rank)); });
   if (absent.size() > 1 || found.empty()) return {};  // none of several alone is it
   found.insert(found.end(), absent.begin(), absent.end());
   std::ranges::stable_sort(found, {}, &Arrival::at_ns);
@@ -48,13 +67,13 @@ void add_place(Straggler& straggler, const std::string& site, int64_t late_ns) {
 
 std::vector<Straggler> find_stragglers(const RecordedJob& job, const RecordedGroup& group) {
   std::map<Rank, Straggler> by_rank;
-  int64_t begin = INT64_MAX, end = INT64_MIN;
+  const int64_t end = end_of(job, group);
+  int64_t begin = INT64_MAX;
   for (const uint64_t number : group.numbers()) {
     bool is_open = false;
     const std::vector<Arrival> all = arrivals(job, group, number, is_open);
     if (all.empty()) continue;
     begin = std::min(begin, all.front().at_ns);
-    end = std::max(end, all.back().at_ns);
     if (all.size() < 2) continue;
     const Arrival &late = all.back(), &before = all[all.size() - 2];
     const int64_t late_ns = late.at_ns - before.at_ns;

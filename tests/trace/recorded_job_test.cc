@@ -165,7 +165,7 @@ TEST(Stragglers, AreThoseWhoComeLast) {
   EXPECT_EQ(found[0].calls, 10u);
   EXPECT_EQ(found[0].late_ns, 3900);
   EXPECT_EQ(found[0].waited_ns, 7900);
-  EXPECT_NEAR(found[0].share, 3900.0 / 9400.0, 1e-9);
+  EXPECT_NEAR(found[0].share, 3900.0 / 9500.0, 1e-9);
   ASSERT_EQ(found[0].places.size(), 1u);
   EXPECT_EQ(found[0].places[0].site, "train.py:88 (step)");
 }

@@ -33,7 +33,7 @@ RecordedJob example() {
   add_call(files[0], 4, 4'000'000, std::nullopt);
   add_call(files[2], 4, 4'000'000, std::nullopt);
   files[0].calls.back().waited_for = files[2].calls.back().waited_for = 1;
-  files[0].last_ns = 2'004'000'000;
+  for (Recording& file : files) file.last_ns = 2'004'000'000;
   return job_of(std::move(files));
 }
 
@@ -45,6 +45,63 @@ TEST(Text, MarksTheFirstDifferenceAndNamesWhoIsWaitedFor) {
   EXPECT_THAT(text, HasSubstr("rank 1: has not called it: in no call for 2 s, last in #3 at train.py:88 (step)"));
   EXPECT_THAT(text, HasSubstr("rank 3: not recorded"));
   EXPECT_THAT(text, Not(HasSubstr("> #3")));
+}
+
+// Rank 0 waits in call 2 for rank 1, which waits for rank 0 in another communicator.
+TEST(Text, SaysInWhichOtherCallARankIs) {
+  std::vector<Recording> files{recording_of(0, 2), recording_of(1, 2)};
+  for (Recording& file : files) add_call(file, 1, 1'000'000, 2'000'000);
+  add_call(files[0], 2, 3'000'000, std::nullopt);
+  RecordedCommunicator& part = files[1].communicators.emplace_back(files[1].communicators[0]);
+  part.number = 8;
+  part.name = "part";
+  add_call(files[1], 1, 4'000'000, std::nullopt);
+  files[1].calls.back().communicator = 1;
+  files[1].calls.back().waited_for = 0;
+  files[0].last_ns = files[1].last_ns = 1'004'000'000;
+  const auto text = [](std::vector<Recording> recordings) {
+    const RecordedJob job = job_of(std::move(recordings));
+    return calls_text(job, job.groups[0], last_calls(job, job.groups[0], 1));
+  };
+  EXPECT_THAT(text(files), HasSubstr("> #2"));
+  EXPECT_THAT(text(files),
+              HasSubstr("rank 1: has not called it: in allreduce #1 of part at train.py:88 (step) for 1 s, "
+                        "waits for rank 0\n"));
+  files[1].calls.back().ended_ns = 1'004'000'000;
+  files[1].calls.back().code = Code::Timeout;
+  EXPECT_THAT(text(files),
+              HasSubstr("rank 1: has not called it: was in allreduce #1 of part at train.py:88 (step), which "
+                        "ended with \"timed out\" after 1 s, waited for rank 0\n"));
+}
+
+// Rank 2 stopped in call 2, rank 1 waits for it there, rank 0 has got on.
+TEST(Text, NamesTheRankWhoseProcessDoesNotRun) {
+  std::vector<Recording> files{recording_of(0, 3), recording_of(1, 3), recording_of(2, 3)};
+  for (Recording& file : files) add_call(file, 1, 1'000'000, 2'000'000);
+  for (Recording& file : files)
+    add_call(file, 2, 3'000'000, &file == &files[0] ? std::optional(4'000'000) : std::nullopt);
+  files[1].calls.back().waited_for = 2;
+  add_call(files[0], 3, 5'000'000, std::nullopt);
+  files[0].last_ns = files[1].last_ns = 3'003'000'000;
+  std::vector<Recording> later = files;
+  const RecordedJob job = job_of(std::move(files));
+  const std::string text = calls_text(job, job.groups[0], last_calls(job, job.groups[0], 2));
+  EXPECT_THAT(text, HasSubstr("rank 1: in it for 3 s, waits for rank 2\n"));
+  EXPECT_THAT(text, HasSubstr("rank 2: in it for 3 s; its process has not run for 3 s\n"));
+  EXPECT_THAT(text, HasSubstr("rank 1: has not called it: in #2 at train.py:88 (step) for 3 s, waits for rank 2\n"));
+  EXPECT_THAT(
+      stragglers_text(job.groups[0], find_stragglers(job, job.groups[0])),
+      HasSubstr("rank 2 made the others wait 99.9 % of the time: 3 s in 1 call; it has not come to the last one"));
+
+  // Rank 1 times out and leaves.
+  later[1].calls.back().ended_ns = later[1].communicators[0].closed_ns = 3'003'000'000;
+  later[1].calls.back().code = Code::Timeout;
+  const RecordedJob ended = job_of(std::move(later));
+  EXPECT_THAT(calls_text(ended, ended.groups[0], last_calls(ended, ended.groups[0], 1)),
+              HasSubstr("rank 1: has left: was in #2 at train.py:88 (step), which ended with \"timed out\" after 3 s, "
+                        "waited for rank 2\n"));
+  EXPECT_THAT(stragglers_text(ended.groups[0], find_stragglers(ended, ended.groups[0])),
+              HasSubstr("rank 2 made the others wait 99.9 %"));
 }
 
 TEST(Text, SaysWhoMadeTheOthersWait) {

@@ -32,6 +32,16 @@ ordered_json parts_json(CallDescriptor call) {
           {"count", call.count}};
 }
 
+ordered_json to_json(const ComparedCall::Part::Instead& instead) {
+  ordered_json object{{"communicator", instead.communicator},
+                      {"state", word_of(instead.state)},
+                      {"call", parts_json(instead.call)},
+                      {"at", place_text(instead.site)}};
+  if (instead.waits_for >= 0) object["waits_for"] = instead.waits_for;
+  if (instead.code != Code::Ok) object["error"] = describe(instead.code);
+  return object;
+}
+
 ordered_json to_json(const ComparedCall& compared) {
   ordered_json parts = ordered_json::array();
   for (const ComparedCall::Part& part : compared.parts) {
@@ -42,6 +52,8 @@ ordered_json to_json(const ComparedCall& compared) {
     object["first_begun_ns"] = part.first_begun_ns;
     object["last_begun_ns"] = part.last_begun_ns;
     object["longest_ns"] = part.longest_ns;
+    if (part.is_silent) object["silent_ns"] = part.silent_ns;
+    if (part.instead) object["instead"] = to_json(*part.instead);
     parts.push_back(std::move(object));
   }
   return {{"number", compared.number}, {"differs", compared.is_different}, {"parts", std::move(parts)}};

@@ -22,6 +22,12 @@ std::string call_text(CallDescriptor call) {
   return text.substr(0, text.rfind(" (call "));
 }
 
+// "allreduce #12"
+std::string name_of(const CallDescriptor& call) {
+  const CallKind kind = parts_of(call.kind);
+  return call_name(kind.collective, kind.is_v) + " #" + std::to_string(call.number);
+}
+
 std::string at(const std::string& site) {
   const std::string place = place_text(site);
   return place.empty() ? "" : " at " + place;
@@ -32,19 +38,39 @@ std::string spread_text(const Part& part) {
   return ", begun within " + duration_text(part.last_begun_ns - part.first_begun_ns);
 }
 
-std::string how_it_went(const Part& part) {
+std::string wait_text(State state, Rank waits_for) {
+  if (waits_for < 0) return "";
+  return (state == State::Failed ? ", waited for rank " : ", waits for rank ") + std::to_string(waits_for);
+}
+
+std::string failure_text(Code code, int64_t took_ns) {
+  return std::string("ended with \"") + describe(code) + "\" after " + duration_text(took_ns);
+}
+
+// Of a rank that has not made a call: the one that it is in, or was in until that failed.
+std::string instead_text(const Part& part, uint64_t communicator) {
+  const Part::Instead& instead = *part.instead;
+  const bool is_transfer = instead.call.number == 0, is_elsewhere = instead.communicator != communicator;
+  std::string text = is_transfer ? "sends and receives" : "#" + std::to_string(instead.call.number);
+  if (is_elsewhere && !is_transfer) text = name_of(instead.call);
+  if (is_elsewhere) text += " of " + communicator_name(instead.name, instead.communicator);
+  text += at(instead.site);
+  text = instead.state == State::Failed ? "was in " + text + ", which " + failure_text(instead.code, part.longest_ns)
+                                        : "in " + text + " for " + duration_text(part.longest_ns);
+  return text + wait_text(instead.state, instead.waits_for);
+}
+
+std::string how_it_went(const Part& part, uint64_t communicator) {
   switch (part.state) {
     case State::Ended: return "took " + duration_text(part.longest_ns) + spread_text(part);
-    case State::Failed:
-      return std::string("ended with \"") + describe(part.code) + "\" after " + duration_text(part.longest_ns);
-    case State::Inside:
-      return "in it for " + duration_text(part.longest_ns) +
-             (part.waits_for < 0 ? "" : ", waits for rank " + std::to_string(part.waits_for));
+    case State::Failed: return failure_text(part.code, part.longest_ns) + wait_text(part.state, part.waits_for);
+    case State::Inside: return "in it for " + duration_text(part.longest_ns) + wait_text(part.state, part.waits_for);
     case State::NotMade:
     case State::Left: {
-      const std::string what = part.state == State::Left
-                                   ? "has left"
-                                   : "has not called it: in no call for " + duration_text(part.longest_ns);
+      const std::string begin = part.state == State::Left ? "has left" : "has not called it";
+      if (part.instead) return begin + ": " + instead_text(part, communicator);
+      const std::string what =
+          part.state == State::Left ? begin : begin + ": in no call for " + duration_text(part.longest_ns);
       if (part.call.number == 0) return what + ", none before";
       return what + ", last in #" + std::to_string(part.call.number) + at(part.site);
     }
@@ -56,7 +82,7 @@ std::string how_it_went(const Part& part) {
 bool is_call(State state) { return state == State::Ended || state == State::Failed || state == State::Inside; }
 
 // What all ranks have in common stands in the first line, if they have.
-std::string lines_of(const ComparedCall& compared, bool is_first_difference) {
+std::string lines_of(const ComparedCall& compared, uint64_t communicator, bool is_first_difference) {
   const auto made = std::ranges::find_if(compared.parts, [](const Part& part) { return is_call(part.state); });
   const bool is_one = std::ranges::all_of(compared.parts, [&](const Part& part) {
     return !is_call(part.state) || (part.call == made->call && part.site == made->site);
@@ -67,7 +93,8 @@ std::string lines_of(const ComparedCall& compared, bool is_first_difference) {
   for (const Part& part : compared.parts) {
     text += "\n      " + name_ranks({part.ranks.begin(), part.ranks.end()}) + ": ";
     if (!is_one && is_call(part.state)) text += call_text(part.call) + at(part.site) + ", ";
-    text += how_it_went(part);
+    text += how_it_went(part, communicator);
+    if (part.is_silent) text += "; its process has not run for " + duration_text(part.silent_ns);
   }
   return text + "\n";
 }
@@ -105,7 +132,7 @@ std::string calls_text(const RecordedJob&, const RecordedGroup& group, const std
   std::string text = group_name(group) + ": " + plural(static_cast<size_t>(group.nranks), "rank") + ", " +
                      std::to_string(group.last_number()) + " calls\n";
   const auto first = first_difference(group);
-  for (const ComparedCall& call : calls) text += lines_of(call, first && *first == call.number);
+  for (const ComparedCall& call : calls) text += lines_of(call, group.number, first && *first == call.number);
   return text;
 }
 

@@ -34,12 +34,14 @@ std::string date_text(int64_t realtime_ns) {
   return text;
 }
 
-std::string group_name(const RecordedGroup& group) {
-  if (!group.name.empty()) return group.name;
+std::string communicator_name(const std::string& name, uint64_t number) {
+  if (!name.empty()) return name;
   char text[32];
-  std::snprintf(text, sizeof text, "communicator %llx", static_cast<unsigned long long>(group.number));
+  std::snprintf(text, sizeof text, "communicator %llx", static_cast<unsigned long long>(number));
   return text;
 }
+
+std::string group_name(const RecordedGroup& group) { return communicator_name(group.name, group.number); }
 
 std::string place_text(const std::string& site) { return site.empty() ? "" : with_source_line(site); }
 
