@@ -52,6 +52,30 @@ HostSeen host_of(std::vector<CommunicatorSeen> communicators) {
 
 TEST(Health, OfNothingIsSaidSo) { EXPECT_EQ(judge({}, 1).verdict, Verdict::Nothing); }
 
+// Ranks 0 and 1 wait for each other in one call at both ends of a link that sends all the time; then not.
+TEST(Health, ABusyLinkIsNamedWhereRanksMadeOthersWait) {
+  HostSeen seen =
+      host_of({communicator_of(1, {rank_in(0, State::InCall, 5, 1, 60), rank_in(1, State::InCall, 5, 0, 60)})});
+  LinkSeen link;
+  link.pid = 100;
+  link.ranks = {0};
+  link.remote = "10.0.0.2";
+  link.sent = 180'000'000;
+  link.sending = 90;
+  seen.links.push_back(link);
+  const Health health = judge(seen, 1);
+  EXPECT_EQ(health.verdict, Verdict::Healthy);
+  ASSERT_THAT(health.busy_links, SizeIs(1));
+  EXPECT_THAT(findings(seen, health),
+              ::testing::Contains("the connection of rank 0 to 10.0.0.2 had data on its way for 90 % of the time, "
+                                  "2.00 MB/s"));
+  seen.links[0].sending = 20;
+  EXPECT_THAT(judge(seen, 1).busy_links, IsEmpty());
+  seen.links[0].sending = 90;
+  seen.communicators[0].seen = {rank_in(0, State::InCall, 5), rank_in(1, State::InCall, 5)};
+  EXPECT_THAT(judge(seen, 1).busy_links, IsEmpty());
+}
+
 TEST(Health, ShortWaitsAreNoMatter) {
   const HostSeen seen =
       host_of({communicator_of(1, {rank_in(0, State::InCall, 5, 1, 0.5), rank_in(1, State::Outside, 4)})});

@@ -70,7 +70,7 @@ const CommunicatorSeen* find(const HostSeen& seen) {
 }
 
 HostSeen look() {
-  HostSeen seen = look_at_host(::geteuid(), {.with_links = true, .with_source_lines = false});
+  HostSeen seen = look_at_host(::geteuid(), {.with_source_lines = false});
   const Health health = judge(seen, 1);
   EXPECT_FALSE(to_json(seen, health, nullptr).empty());
   return seen;

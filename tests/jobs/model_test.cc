@@ -36,7 +36,7 @@ HostSeen host_with(int communicators, int ranks, uint64_t calls) {
     }
     host.communicators.push_back(std::move(communicator));
   }
-  host.links.push_back({1, {0}, "10.0.0.1", "10.0.0.2", 4, 100, 100, 0, 1e-4});
+  host.links.push_back({1, {0}, "10.0.0.1", "10.0.0.2", 4, 100, 100, 0, 1e-4, 0.5});
   return host;
 }
 

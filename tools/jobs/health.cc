@@ -14,7 +14,8 @@ namespace {
 
 using State = RankActivity::State;
 
-constexpr double kLeastShare = 0.05;  // of stragglers that are named
+constexpr double kLeastShare = 0.05;    // of stragglers that are named
+constexpr double kLeastSending = 0.25;  // of links that are named, likewise
 constexpr size_t kMostCycles = 16;
 
 bool waits(const RankActivity& rank, double seconds) {
@@ -109,6 +110,22 @@ void find_stragglers(const CommunicatorSeen& communicator, std::vector<Health::S
   }
 }
 
+// Links are seen from the sender's side; of what comes in, the other end knows how long it took.
+void find_busy_links(const HostSeen& seen, std::vector<Health::BusyLink>& busy) {
+  std::map<int32_t, double> ages;  // of processes: of their first communicator
+  for (const CommunicatorSeen& communicator : seen.communicators)
+    for (const RankSeen& rank : communicator.seen)
+      ages[rank.activity.pid] = std::max(ages[rank.activity.pid], communicator.age);
+  for (const LinkSeen& link : seen.links) {
+    const auto age = ages.find(link.pid);
+    if (age == ages.end() || age->second <= 0 || link.sending <= 0) continue;
+    const double share = std::min(link.sending / age->second, 1.0);
+    if (share >= kLeastSending)
+      busy.push_back(
+          {link.pid, link.ranks, link.local, link.remote, share, static_cast<double>(link.sent) / link.sending});
+  }
+}
+
 // Numbers of processes are those of their hosts.
 struct Process {
   bool is_here = true;
@@ -175,11 +192,13 @@ Health judge(const HostSeen& seen, double late_seconds) {
     if (communicator.error.empty()) find_late(communicator, late_seconds, health.late);
     find_stragglers(communicator, health.stragglers);
   }
+  if (!health.stragglers.empty()) find_busy_links(seen, health.busy_links);
   find_cycles(seen, late_seconds, health.cycles);
   std::ranges::stable_sort(health.late, std::greater<>(), &Health::LateRank::seconds);
   std::ranges::stable_sort(health.stragglers, {}, [](const Health::Straggler& straggler) {
     return std::pair(straggler.passed_on, -straggler.share);
   });
+  std::ranges::stable_sort(health.busy_links, std::greater<>(), &Health::BusyLink::share);
   health.verdict = seen.communicators.empty()                     ? Health::Verdict::Nothing
                    : has_failed || !health.dead.empty()           ? Health::Verdict::Failed
                    : health.late.empty() && health.cycles.empty() ? Health::Verdict::Healthy

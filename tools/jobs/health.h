@@ -36,6 +36,15 @@ struct Health {
     double share = 0;    // of the communicator's life
     bool passed_on = false;
   };
+  // A connection that had data on its way for much of its ranks' time, while others were waited for: the network may be
+  // slow, and not a rank.
+  struct BusyLink {
+    int32_t pid = 0;
+    std::vector<Rank> ranks{};  // that send
+    std::string local{}, remote{};
+    double share = 0;             // of their time
+    double bytes_per_second = 0;  // while it sent
+  };
   struct Place {
     uint64_t communicator = 0;
     Rank rank = -1;
@@ -47,6 +56,7 @@ struct Health {
   Verdict verdict = Verdict::Nothing;
   std::vector<LateRank> late{};         // the longest first
   std::vector<Straggler> stragglers{};  // those that passed nothing on, the greatest share, first
+  std::vector<BusyLink> busy_links{};   // the greatest share first
   std::vector<Cycle> cycles{};
   std::vector<Place> dead{};
 };

@@ -106,12 +106,14 @@ ordered_json link_json(const LinkSeen& link, const Rates* rates) {
                        {"sent_bytes", link.sent},
                        {"received_bytes", link.received},
                        {"retransmitted_segments", link.retransmits},
-                       {"round_trip_seconds", link.rtt}};
+                       {"round_trip_seconds", link.rtt},
+                       {"sending_seconds", link.sending}};
   const std::optional<LinkRate> rate = rates == nullptr ? std::nullopt : rates->of(link);
   if (rate)
     json["rate"] = {{"sent_bytes_per_second", rate->sent},
                     {"received_bytes_per_second", rate->received},
-                    {"retransmitted_segments_per_second", rate->retransmits}};
+                    {"retransmitted_segments_per_second", rate->retransmits},
+                    {"share_sending", rate->sending}};
   return json;
 }
 
@@ -127,6 +129,18 @@ ordered_json late_json(const Health& health) {
                    {"seconds", late.seconds},
                    {"waiting", late.waiting},
                    {"reason", late.reason}});
+  return all;
+}
+
+ordered_json busy_links_json(const Health& health) {
+  ordered_json all = ordered_json::array();
+  for (const Health::BusyLink& link : health.busy_links)
+    all.push_back({{"pid", link.pid},
+                   {"ranks", link.ranks},
+                   {"local", link.local},
+                   {"remote", link.remote},
+                   {"share", link.share},
+                   {"bytes_per_second", link.bytes_per_second}});
   return all;
 }
 
@@ -159,6 +173,7 @@ std::string to_json(const HostSeen& seen, const Health& health, const Rates* rat
                              {"health", name_of(health.verdict)},
                              {"late", late_json(health)},
                              {"stragglers", stragglers_json(health)},
+                             {"busy_links", busy_links_json(health)},
                              {"cycles", std::move(cycles)},
                              {"dead", std::move(dead)},
                              {"communicators", std::move(communicators)},

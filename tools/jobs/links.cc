@@ -106,6 +106,8 @@ void add(const Connection& connection, LinkSeen& link) {
   link.received += connection.info.tcpi_bytes_received;
   link.retransmits += connection.info.tcpi_total_retrans;
   link.rtt = std::max(link.rtt, connection.info.tcpi_rtt * 1e-6);
+  const uint64_t busy_us = connection.info.tcpi_busy_time, full_us = connection.info.tcpi_rwnd_limited;
+  link.sending = std::max(link.sending, static_cast<double>(busy_us - std::min(busy_us, full_us)) * 1e-6);
 }
 
 }  // namespace

@@ -196,7 +196,7 @@ HostSeen look_once(uid_t user, const LookWishes& wishes) {
     if (!entries.empty()) sockets.push_back({pid, ranks_in(entries), std::move(files.sockets)});
   }
   seen.communicators = boards.take();
-  if (wishes.with_links) seen.links = links_of(sockets);
+  seen.links = links_of(sockets);
   return seen;
 }
 

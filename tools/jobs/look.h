@@ -17,7 +17,6 @@ namespace ccom {
 
 struct LookWishes {
   bool waits_for_hosts = false;   // until all other hosts have answered, 300 ms at most
-  bool with_links = false;        // asks the kernel for the state of the processes' TCP connections
   bool with_source_lines = true;  // of call sites, from debug information
 };
 

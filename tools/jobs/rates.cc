@@ -33,9 +33,9 @@ Rates::Rates(const HostSeen& before, const HostSeen& now) {
     };
     const auto was = std::ranges::find_if(before.links, is_it);
     if (was == before.links.end()) continue;
-    links_[{link.pid, link.local, link.remote}] = {increase(was->sent, link.sent) / seconds,
-                                                   increase(was->received, link.received) / seconds,
-                                                   increase(was->retransmits, link.retransmits) / seconds};
+    links_[{link.pid, link.local, link.remote}] = {
+        increase(was->sent, link.sent) / seconds, increase(was->received, link.received) / seconds,
+        increase(was->retransmits, link.retransmits) / seconds, share(was->sending, link.sending, seconds)};
   }
 }
 

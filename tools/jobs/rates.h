@@ -21,6 +21,7 @@ struct Rate {
 struct LinkRate {
   double sent = 0, received = 0;  // bytes per second
   double retransmits = 0;         // segments per second
+  double sending = 0;             // share of the time
 };
 
 class Rates {

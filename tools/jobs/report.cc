@@ -54,6 +54,11 @@ std::string sentence(const HostSeen& seen, const Health::Straggler& straggler) {
   return text + (rank != nullptr && rank->is_here() ? "" : "; whether it waited itself is known on its host");
 }
 
+std::string sentence(const Health::BusyLink& link) {
+  return "the connection of " + name_ranks(link.ranks) + " to " + link.remote + " had data on its way for " +
+         percent(link.share) + " of the time, " + short_figure(link.bytes_per_second) + "B/s";
+}
+
 }  // namespace
 
 std::string short_number(uint64_t number) { return hexadecimal(number).substr(0, kShortNumber); }
@@ -85,6 +90,7 @@ std::vector<std::string> findings(const HostSeen& seen, const Health& health) {
   for (const Health::Cycle& cycle : health.cycles) found.push_back(sentence(seen, cycle));
   for (const Health::LateRank& late : health.late) found.push_back(sentence(seen, late));
   for (const Health::Straggler& straggler : health.stragglers) found.push_back(sentence(seen, straggler));
+  for (const Health::BusyLink& link : health.busy_links) found.push_back(sentence(link));
   if (seen.unlisted > 0) found.push_back(std::to_string(seen.unlisted) + " communicators are not listed");
   if (seen.other_versions > 0)
     found.push_back(std::to_string(seen.other_versions) + " processes have another version of ccom and are not shown");

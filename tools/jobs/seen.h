@@ -50,6 +50,9 @@ struct LinkSeen {
   uint64_t sent = 0, received = 0;  // bytes, acknowledged
   uint64_t retransmits = 0;         // segments
   double rtt = 0;                   // seconds, the longest
+  // Seconds in which data was on its way in the one of them that was busiest, and its receiver had room for more: the
+  // network took so long, not who should have received it.
+  double sending = 0;
 };
 
 struct HostSeen {

@@ -23,7 +23,7 @@ int main(int argc, char** argv) {
   line.flag("--json", is_json, "Print JSON on one line (docs/ccom-status.schema.json)");
   line.option("--late", late_seconds, "Seconds that others must have waited for a rank for it to be late").positive();
   if (const std::optional<int> code = line.exit_code({argv + 1, argv + argc})) return *code;
-  const ccom::HostSeen seen = ccom::look_at_host(::geteuid(), {.waits_for_hosts = true, .with_links = is_json});
+  const ccom::HostSeen seen = ccom::look_at_host(::geteuid(), {.waits_for_hosts = true});
   const ccom::Health health = ccom::judge(seen, late_seconds);
   const std::string text = is_json ? ccom::to_json(seen, health, nullptr) + "\n" : ccom::to_text(seen, health);
   std::fputs(text.c_str(), stdout);

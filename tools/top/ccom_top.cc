@@ -48,7 +48,7 @@ int main(int argc, char** argv) {
   // Later looks find what other hosts have said since the one before, unless that was long ago.
   bool waits = true;
   const auto look = [&] {
-    ccom::HostSeen seen = ccom::look_at_host(::geteuid(), {.waits_for_hosts = waits, .with_links = true});
+    ccom::HostSeen seen = ccom::look_at_host(::geteuid(), {.waits_for_hosts = waits});
     waits = is_once || seconds > ccom::kWatchSeconds / 2;
     return seen;
   };

@@ -174,17 +174,18 @@ void TopModel::add_history(std::vector<TopLine>& lines, size_t most) const {
 }
 
 void TopModel::add_links(std::vector<TopLine>& lines, size_t most) const {
-  lines.push_back({right("PID", 7) + left("RANKS", 6) + left("FROM", 15) + left("TO", 15) + right("N", 3) +
-                       right("SENT/S", 7) + right("RECV/S", 7) + right("RETR", 5) + right("RTT", 7),
+  lines.push_back({right("PID", 7) + left("RANKS", 5) + left("FROM", 15) + left("TO", 15) + right("N", 2) +
+                       right("SENT/S", 7) + right("RECV/S", 7) + right("BUSY", 5) + right("RETR", 5) + right("RTT", 8),
                    Style::Header});
   for (const LinkSeen& link : seen_.links) {
     if (most != 0 && lines.size() >= most) break;
     const std::optional<LinkRate> rate = rates_ ? rates_->of(link) : std::nullopt;
-    lines.push_back({right(std::to_string(link.pid), 7) + left(rank_numbers(link.ranks), 6) + left(link.local, 15) +
-                         left(link.remote, 15) + right(std::to_string(link.connections), 3) +
+    lines.push_back({right(std::to_string(link.pid), 7) + left(rank_numbers(link.ranks), 5) + left(link.local, 15) +
+                         left(link.remote, 15) + right(std::to_string(link.connections), 2) +
                          right(rate ? short_figure(rate->sent) + "B" : "-", 7) +
                          right(rate ? short_figure(rate->received) + "B" : "-", 7) +
-                         right(std::to_string(link.retransmits), 5) + right(milliseconds(link.rtt), 7),
+                         right(rate ? percent(rate->sending) : "-", 5) + right(std::to_string(link.retransmits), 5) +
+                         right(milliseconds(link.rtt), 8),
                      rate && rate->retransmits > 0 ? Style::Warning : Style::Plain});
   }
   if (seen_.links.empty()) lines.push_back({"no TCP connections in this network namespace"});
@@ -209,6 +210,9 @@ std::vector<TopLine> TopModel::body(size_t most) const {
       lines.push_back({title_of(each) + told_before(each)});
       add_ranks(each, lines, 0);
     }
+    if (seen_.links.empty()) return lines;
+    lines.push_back({""});
+    add_links(lines, 0);
   } else {
     const size_t rows = most > 4 ? most - 3 : 1;  // without two heads and the empty line
     const size_t upper = view_ == View::Ranks ? 1 : std::max<size_t>(std::min(seen_.communicators.size(), rows / 2), 1);
