@@ -2,8 +2,10 @@
 //
 // A rank that tools look at from outside.
 //   seen_program calls     calls of 8 bytes and 64 KiB without end
-//   seen_program late      the same, but the last rank sleeps in user code before its 1000th
-//   seen_program deadlock  two communicators of all ranks; ranks 0 and 1 call them in opposite order
+//   seen_program late      the same, but the last rank sleeps in evaluate() before its 1000th; a locator says so
+//   seen_program large     calls of 64 MiB without end
+//   seen_program deadlock  two communicators of all ranks; ranks 0 and 1 call them in opposite order;
+//                          "failed ..."
 //   seen_program parts     splits into halves; calls on both without end
 //   seen_program short     ten calls
 // Each says "ready" before it goes on for long. Compiled with debug information.
@@ -12,6 +14,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdio>
 #include <string>
 #include <vector>
 
@@ -23,7 +26,15 @@ using namespace ccom;
 
 [[gnu::noinline]] ccomResult_t train_step(ccomComm_t comm, size_t count) {
   static std::vector<float> values(1 << 14);
+  if (values.size() < count) values.resize(count);
   return ccomAllReduce(values.data(), values.data(), count, ccomFloat32, ccomSum, comm, nullptr);  // train_step's line
+}
+
+[[gnu::noinline]] void evaluate() { ::sleep(60); }  // evaluate's line
+constexpr int kEvaluateLine = __LINE__ - 1;
+
+void say_evaluate(char* text, size_t size, void*) {
+  std::snprintf(text, size, "seen_program.cc:%d (evaluate)", kEvaluateLine);
 }
 
 ccomComm_t join_as(const char* name) {
@@ -37,7 +48,8 @@ int call_on(bool is_late) {
   for (int call = 1;; ++call) {
     if (is_late && call == 1000 && rank == nranks - 1) {
       say("evaluates");
-      ::sleep(60);
+      ccomSetLocator(&say_evaluate, nullptr);
+      evaluate();
     }
     const ccomResult_t result = train_step(comm, call % 2 == 0 ? 2 : 1 << 14);
     if (result != ccomSuccess) return report_failure(comm, result);
@@ -45,13 +57,25 @@ int call_on(bool is_late) {
   }
 }
 
+int call_large() {
+  ccomComm_t comm = join_as("training");
+  say("ready");
+  for (;;) {
+    const ccomResult_t result = train_step(comm, 1 << 24);
+    if (result != ccomSuccess) return report_failure(comm, result);
+  }
+}
+
 int split_and_call(bool crosses) {
   ccomComm_t whole = join_as("whole"), part = nullptr;
-  if (ccomCommSplit(whole, crosses ? 0 : rank % 2, rank, &part, nullptr) != ccomSuccess) return 4;
+  ccomConfig_t config = CCOM_CONFIG_INIT;
+  config.commName = "part";
+  if (ccomCommSplit(whole, crosses ? 0 : rank % 2, rank, &part, &config) != ccomSuccess) return 4;
   say("ready");
   if (crosses) {  // whoever is rank 0 begins with the other one
-    (void)train_step(rank == 0 ? part : whole, 2);
-    return 4;
+    ccomComm_t first = rank == 0 ? part : whole;
+    say_failure(first, train_step(first, 2));
+    return static_cast<int>(::sleep(60));  // an end would be a death to the other one
   }
   for (;;) {
     if (train_step(whole, 2) != ccomSuccess || train_step(part, 2) != ccomSuccess) return 4;
@@ -66,6 +90,7 @@ int main(int argc, char** argv) {
   const std::string what = argv[1];
   if (what == "calls" || what == "late") return call_on(what == "late");
   if (what == "deadlock" || what == "parts") return split_and_call(what == "deadlock");
+  if (what == "large") return call_large();
   if (what != "short") return 3;
   ccomComm_t comm = join_as("short");
   for (int call = 0; call < 10; ++call)

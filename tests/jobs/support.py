@@ -30,12 +30,16 @@ class Job:
             self.wait_for("ready")
 
     def wait_for(self, word, ranks=None):
+        """The line of each of the ranks that begins so."""
+        lines = []
         for rank in range(len(self.processes)) if ranks is None else ranks:
             for line in self.processes[rank].stdout:
                 if line.startswith(word):
+                    lines.append(line)
                     break
             else:
                 raise AssertionError(f"rank {rank} has ended without {word}")
+        return lines
 
     def wait(self):
         return [process.wait(PATIENCE) for process in self.processes]

@@ -64,6 +64,9 @@ class Job:
     def output(self, rank):
         return self._read(rank, "out")
 
+    def pids(self):
+        return {int(self._read(rank, "pid")) for rank in self.ranks}
+
     def wait_for(self, text, seconds, ranks=None):
         """Until each of the ranks has printed the text; whether they all did."""
         deadline = time.monotonic() + seconds
