@@ -52,6 +52,17 @@ HostSeen host_of(std::vector<CommunicatorSeen> communicators) {
 
 TEST(Health, OfNothingIsSaidSo) { EXPECT_EQ(judge({}, 1).verdict, Verdict::Nothing); }
 
+// Rank 1 was stopped while it waited for rank 0, which waits for it now.
+TEST(Health, AStoppedRankIsTheCauseThoughItWaited) {
+  HostSeen seen =
+      host_of({communicator_of(1, {rank_in(0, State::InCall, 5, 1, 4), rank_in(1, State::InCall, 5, 0, 4)})});
+  seen.communicators[0].seen[1].activity.silent = 4;
+  const Health health = judge(seen, 1);
+  ASSERT_THAT(health.late, SizeIs(1));
+  EXPECT_EQ(health.late[0].rank, 1);
+  EXPECT_THAT(health.late[0].waiting, ElementsAre(0));
+}
+
 // Ranks 0 and 1 wait for each other in one call at both ends of a link that sends all the time; then not.
 TEST(Health, ABusyLinkIsNamedWhereRanksMadeOthersWait) {
   HostSeen seen =

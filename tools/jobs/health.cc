@@ -53,14 +53,14 @@ Health::LateRank& late_entry(const CommunicatorSeen& communicator, Rank rank, st
   return made;
 }
 
-// Whom a rank waits for in the end: whoever waits itself is not the cause. -1: ranks wait for one another in one call,
-// as at both ends of a slow link.
+// Whom a rank waits for in the end: whoever waits itself is not the cause, unless its process does not run. -1: ranks
+// wait for one another in one call, as at both ends of a slow link.
 Rank cause_of(const CommunicatorSeen& communicator, const RankActivity& waiting) {
   std::vector<const RankActivity*> chain{&waiting};
   for (;;) {
     const Rank next = chain.back()->waits_for;
     const RankSeen* const other = communicator.find(next);
-    if (other == nullptr || !waits(other->activity, 0)) return next;
+    if (other == nullptr || is_silent(other->activity) || !waits(other->activity, 0)) return next;
     const auto known = std::ranges::find(chain, &other->activity);
     if (known != chain.end()) {
       const auto behind =
@@ -80,7 +80,7 @@ void find_late(const CommunicatorSeen& communicator, double late_seconds, std::v
       Health::LateRank& entry = late_entry(communicator, own.rank, late);
       entry.seconds = std::max(entry.seconds, own.silent);
     }
-    const Rank cause = waits(own, late_seconds) ? cause_of(communicator, own) : -1;
+    const Rank cause = !is_silent(own) && waits(own, late_seconds) ? cause_of(communicator, own) : -1;
     if (cause < 0 || cause >= communicator.ranks) continue;
     Health::LateRank& entry = late_entry(communicator, cause, late);
     entry.seconds = std::max(entry.seconds, own.waited);
