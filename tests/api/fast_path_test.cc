@@ -27,15 +27,19 @@ bool fails() {
 namespace ccom {
 namespace {
 
+// From one place, whose text a process's first call allocates.
+[[gnu::noinline, gnu::noclone]] void add(ccomComm_t comm, float* data, size_t count) {
+  const ccomResult_t result = ccomAllReduce(data, data, count, ccomFloat32, ccomSum, comm, nullptr);
+  ASSERT_EQ(result, ccomSuccess);
+}
+
 // Without the calls that try a way for the first time.
 TEST(FastPath, AllocatesNothing) {
   ::setenv("CCOM_TUNING", "off", 1);
   with_ranks(2, [](int, ccomComm_t comm) {
     float small[2] = {1, 2};
     std::vector<float> large(100000, 1);
-    const auto call = [&](float* data, size_t count) {
-      ASSERT_EQ(ccomAllReduce(data, data, count, ccomFloat32, ccomSum, comm, nullptr), ccomSuccess);
-    };
+    const auto call = [&](float* data, size_t count) { add(comm, data, count); };
     for (int i = 0; i < 10; ++i) {
       call(small, 2);
       call(large.data(), large.size());
