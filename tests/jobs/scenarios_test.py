@@ -190,9 +190,9 @@ class Scenarios(TestCase):
                 self.all_say(
                     voices,
                     ("timeout", rf"timed out waiting for rank \d; ranks 0-3 .*are at {STEP} in allreduce #1 "),
-                    ("status top", r"\(training\): rank 2 made the others wait \d+ % of the time\n"),
+                    ("status top", r"\(training\): rank 2 made the others wait \d+ % of the time(; it may have .*)?\n"),
                     ("status top", r"\nthe connection of rank 0 to 10\.77\.0\.2 had data on its way for \d+ % of the "),
-                    ("status", rf"ranks 0-3 are at {STEP} in allreduce #1"),
+                    ("status", rf"ranks 0-3 .*are at {STEP} in allreduce #1"),
                     ("top", rf"\n +[0-3] .* allreduce #1 at {STEP}\n"),
                     ("top", r"\n +\d+ 0 +10\.77\.0\.1 +10\.77\.0\.2 +\d+ +[\d.]+ \wB +[\d.]+ \wB +\d+ % "),
                     ("trace", rf"  #1  allreduce .* at {STEP}\n"),
