@@ -180,7 +180,8 @@ def test_a_timeout_says_in_which_line_of_python_every_rank_is():
     late = line_of("places.py", "# line of evaluate")
     backward = line_of("places.py", "# line of step")
     assert re.search(rf"rank 3 is at places\.py:{late} \(evaluate\), not in a call since [0-9.]+ s", error), error
-    assert re.search(rf"ranks 0-2 are at places\.py:{backward} \(step\) in allreduce #[0-9]+", error), error
+    # A rank may say instead that its line was not taken, where looks at lines would have taken too long.
+    assert re.search(rf"ranks? [0-2][^;]* at places\.py:{backward} \(step\) in allreduce #[0-9]+", error), error
 
 
 def test_without_call_sites_a_timeout_names_no_line():

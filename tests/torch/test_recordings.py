@@ -14,7 +14,7 @@ pytestmark = pytest.mark.ccom
 def recorded(tmp_path):
     folder = tmp_path / "calls"
     folder.mkdir()
-    with launch.start_ranks("killed.py", count=2, environment={"CCOM_RECORD": str(folder)}) as job:
+    with launch.start_ranks("recorded_and_killed.py", count=2, environment={"CCOM_RECORD": str(folder)}) as job:
         job.wait(60, succeeds=None)
     assert len(list(folder.iterdir())) == 2, job.output
     return folder
@@ -52,4 +52,4 @@ def test_the_text_names_the_line(recorded):
     from ccom.torch import flight_recorder
 
     said = subprocess.run([flight_recorder._ccom_trace(), recorded], check=True, capture_output=True, text=True).stdout
-    assert "the first in which ranks differ" in said and "killed.py:" in said, said
+    assert "the first in which ranks differ" in said and "recorded_and_killed.py:" in said, said
