@@ -120,7 +120,7 @@ Status MonitorImpl::connect(const std::vector<Addresses>& addresses, const WaitL
 
 // For what has_work() does not see.
 void MonitorImpl::wake() {
-  has_news_.store(true, std::memory_order_relaxed);
+  has_news_.store(true, std::memory_order_release);
   thread_->wake();
 }
 

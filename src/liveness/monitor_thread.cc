@@ -49,10 +49,10 @@ bool MonitorImpl::has_work() const {
 }
 
 int64_t MonitorImpl::poll(int64_t now_ns) {
-  has_news_.store(false, std::memory_order_relaxed);
+  has_news_.exchange(false, std::memory_order_acquire);  // what it tells of is looked at from here on
   const LogContext context(config_.rank, config_.communicator);
   int64_t next_ns = INT64_MAX;
-  if (shares_board() || config_.hosts.size() > 1) {
+  if (shares_board() || has_several_hosts()) {
     if (now_ns >= next_beat_ns_) {
       board_.slot(slot_).beats.fetch_add(1, std::memory_order_relaxed);
       pulse_.beat(now_ns);
