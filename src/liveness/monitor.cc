@@ -135,6 +135,7 @@ std::vector<RankActivity> MonitorImpl::known_activities() const {
   std::vector<RankActivity> all = board_.activities(host().ranks);
   for (RankActivity& activity : all) {
     activity.site = lines.of_this_host(activity.site);
+    activity.place = lines.of_this_host(activity.place);
     if (has_several_hosts()) activity.host = host().name;
   }
   if (!has_several_hosts()) return all;
@@ -143,6 +144,7 @@ std::vector<RankActivity> MonitorImpl::known_activities() const {
     const auto found = elsewhere.find(activity.rank);
     if (found == elsewhere.end()) continue;
     activity.site = lines.of_another_host(activity.site);
+    activity.place = lines.of_another_host(activity.place);
     activity.host = found->second->name;
     all.push_back(std::move(activity));
   }

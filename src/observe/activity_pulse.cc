@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "observe/activity_pulse.h"
 
+#include "observe/listing.h"
 #include "observe/locator.h"
 #include "observe/recorder.h"
 #include "observe/shared_text.h"
@@ -15,7 +16,7 @@ void ActivityPulse::beat(int64_t now_ns) {
     transfers_ = transfers;
     seen_ns_ = static_cast<uint64_t>(now_ns);
   }
-  record_.place.can_tell.store(has_locator() ? 1 : 0, std::memory_order_relaxed);
+  record_.place.can_tell.store(has_locator() || has_other_communicators(record_) ? 1 : 0, std::memory_order_relaxed);
   ActivityRecord::Pulse& pulse = record_.pulse;
   pulse.lock.write([&] {
     pulse.beat_ns.store(static_cast<uint64_t>(now_ns), std::memory_order_release);
@@ -40,7 +41,9 @@ bool ActivityPulse::answer(int64_t now_ns) {
     question_ = question;
     asked_ns_ = now_ns;
   }
-  const std::optional<Located> found = locate_since(asked_ns_);
+  std::optional<Located> found;
+  if (std::string call = call_elsewhere(record_, now_ns); !call.empty()) found = {std::move(call), now_ns};
+  if (!found) found = locate_since(asked_ns_);
   if (!found && has_locator() && now_ns - asked_ns_ < kGiveUpNs) return true;
   place.lock.write([&] {
     store_text(place.words, found ? found->text : "");

@@ -7,7 +7,8 @@
 //   counters   call_counters.h
 //   texts      call sites and algorithms to which calls refer
 //   pulse      by the liveness thread: that the process runs, and since when the number of ended calls has not changed
-//   place      by the liveness thread, when somebody asks: where the rank is outside of calls (locator.h)
+//   place      by the liveness thread, when somebody asks: where the rank is outside of calls (locator.h), or in which
+//              call of another communicator (listing.h)
 //
 // Times are of CLOCK_MONOTONIC, in nanoseconds, which is one clock for all processes of a host.
 #pragma once
@@ -43,9 +44,9 @@ struct ActivityRecord {
     std::atomic<uint64_t> transfers;       // likewise
   };
   struct Place {
-    static constexpr size_t kTextBytes = 120;
+    static constexpr size_t kTextBytes = 312;
     std::atomic<uint32_t> asked;     // incremented by who wants to know
-    std::atomic<uint32_t> can_tell;  // 1: the process has a locator
+    std::atomic<uint32_t> can_tell;  // 1: the process has a locator, or other communicators
     SequenceLock lock;
     std::atomic<uint64_t> answered;  // the question that the text answers
     std::atomic<uint64_t> told_ns;

@@ -14,12 +14,7 @@ namespace {
 
 using State = RankActivity::State;
 
-// "allreduce #1871"
-std::string name_of(const CallDescriptor& call) {
-  const CallKind kind = parts_of(call.kind);
-  const bool is_known = static_cast<size_t>(kind.collective) < kCollectiveTraits.size();
-  return (is_known ? call_name(kind.collective, kind.is_v) : "call") + " #" + std::to_string(call.number);
-}
+constexpr std::string_view kOutside = "not in a call";
 
 std::string at(const std::string& place) { return place.empty() ? "" : "at " + place + " "; }
 
@@ -48,8 +43,8 @@ std::string sentence(const Group& group) {
   const std::string host = group.host.empty() ? "" : " (host " + group.host + ")";
   std::string text = name_ranks(group.ranks) + host + (group.ranks.size() == 1 ? " is " : " are ") + group.text;
   if (group.is_outside && group.seconds > 0) {
-    const size_t call = text.find("not in a call");
-    text.insert(call + std::string_view("not in a call").size(), " since " + in_seconds(group.seconds));
+    const size_t call = text.find(kOutside), last = text.find(" (", call);
+    text.insert(last == std::string::npos ? text.size() : last, " since " + in_seconds(group.seconds));
   }
   if (group.waits_for >= 0) text += ", waiting for rank " + std::to_string(group.waits_for);
   if (group.silent > 0) text += ", and the process has not run for " + in_seconds(group.silent);
@@ -84,6 +79,12 @@ std::vector<Group> group(const std::vector<RankActivity>& activities) {
 
 }  // namespace
 
+std::string name_of(const CallDescriptor& call) {
+  const CallKind kind = parts_of(call.kind);
+  const bool is_known = static_cast<size_t>(kind.collective) < kCollectiveTraits.size();
+  return (is_known ? call_name(kind.collective, kind.is_v) : "call") + " #" + std::to_string(call.number);
+}
+
 bool is_silent(const RankActivity& activity) {
   const bool runs = activity.state != State::Left && activity.state != State::Dead && activity.state != State::Absent;
   return runs && activity.silent >= kSilentSeconds;
@@ -98,8 +99,10 @@ std::string text_of(const RankActivity& activity) {
     case State::Dead: return "dead (" + last_call(activity) + ")";
     case State::Outside: break;
   }
-  if (activity.place.empty()) return "not in a call (" + last_call(activity) + ")";
-  return "at " + activity.place + ", not in a call";
+  const std::string outside(kOutside);
+  if (activity.place.empty()) return outside + " (" + last_call(activity) + ")";
+  if (activity.place.starts_with("in ")) return activity.place + ", " + outside + " of this communicator";
+  return "at " + activity.place + ", " + outside;
 }
 
 std::string describe(std::vector<RankActivity> activities, size_t most_bytes) {

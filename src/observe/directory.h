@@ -39,7 +39,7 @@ struct CommunicatorEntry {
 
 // Zeroed memory is an empty directory that nobody has begun.
 struct Directory {
-  static constexpr uint64_t kMagic = 0x3372696463636f6d;  // change with the layout, or that of boards
+  static constexpr uint64_t kMagic = 0x3472696463636f6d;  // change with the layout, or that of boards
   static constexpr size_t kEntries = 4096;                // that of others are not listed
   struct Entry {
     SequenceLock lock;

@@ -6,7 +6,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cinttypes>
+#include <cstdio>
 #include <cstring>
 #include <new>
 #include <vector>
@@ -16,6 +19,7 @@
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/page.h"
+#include "observe/rank_activity.h"
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008U
@@ -25,6 +29,7 @@ namespace ccom {
 namespace {
 
 constexpr size_t kBytes = sizeof(Directory);
+constexpr size_t kShortNumber = 6;  // digits of a communicator's number that people read
 
 int create_memfd() {
   const unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
@@ -42,7 +47,7 @@ bool may_have_files_of(size_t bytes) {
 class OwnDirectory {
  public:
   // Nothing if there is no place.
-  std::optional<size_t> add(const CommunicatorEntry& entry) CCOM_EXCLUDES(mutex_) {
+  std::optional<size_t> add(const CommunicatorEntry& entry, const ActivityRecord& record) CCOM_EXCLUDES(mutex_) {
     const Lock lock(mutex_);
     if (!open()) return std::nullopt;
     size_t index = used_;
@@ -53,17 +58,34 @@ class OwnDirectory {
       directory_->unlisted.fetch_add(1, std::memory_order_relaxed);
       return std::nullopt;
     } else {
-      free_.reserve(++used_);  // remove() needs no memory
+      free_.reserve(used_ + 1);  // remove() needs no memory
+      shown_.resize(used_ + 1);
+      ++used_;
     }
+    shown_[index] = {&record, entry.communicator, entry.name};
     directory_->put(index, entry);
     return index;
   }
   void remove(size_t index) CCOM_EXCLUDES(mutex_) {
     const Lock lock(mutex_);
+    shown_[index] = {};
     directory_->clear(index);
     free_.push_back(index);
     if (free_.size() == used_) close();
   }
+  // Those of other communicators, if the process has one rank of each.
+  template <typename Fn>
+  void for_each_other(const ActivityRecord& record, Fn fn) CCOM_EXCLUDES(mutex_) {
+    const Lock lock(mutex_);
+    if (!has_one_rank_of_each()) return;
+    for (const Shown& shown : shown_)
+      if (shown.record != nullptr && shown.record != &record) fn(shown);
+  }
+  struct Shown {
+    const ActivityRecord* record = nullptr;  // null: the place is free
+    uint64_t communicator = 0;
+    std::string name{};
+  };
 
  private:
   bool open() CCOM_REQUIRES(mutex_) {
@@ -95,6 +117,14 @@ class OwnDirectory {
     was_tried_ = false;
     taken_ = used_ = 0;
     free_.clear();
+    shown_.clear();
+  }
+  bool has_one_rank_of_each() const CCOM_REQUIRES(mutex_) {
+    std::vector<uint64_t> numbers;
+    for (const Shown& shown : shown_)
+      if (shown.record != nullptr) numbers.push_back(shown.communicator);
+    std::ranges::sort(numbers);
+    return std::ranges::adjacent_find(numbers) == numbers.end();
   }
   // So that touching the entry cannot fail.
   bool take_memory(size_t index) CCOM_REQUIRES(mutex_) {
@@ -114,6 +144,7 @@ class OwnDirectory {
   Directory* directory_ CCOM_GUARDED_BY(mutex_) = nullptr;
   size_t taken_ CCOM_GUARDED_BY(mutex_) = 0, used_ CCOM_GUARDED_BY(mutex_) = 0;
   std::vector<size_t> free_ CCOM_GUARDED_BY(mutex_);
+  std::vector<Shown> shown_ CCOM_GUARDED_BY(mutex_);  // by index
 };
 OwnDirectory& own_directory() {
   static constinit PerProcess<OwnDirectory> instance;
@@ -122,15 +153,39 @@ OwnDirectory& own_directory() {
 
 }  // namespace
 
-Listing::Listing(const CommunicatorEntry& entry) noexcept : generation_(fork_generation()) {
+Listing::Listing(const CommunicatorEntry& entry, const ActivityRecord& record) noexcept
+    : generation_(fork_generation()) {
   try {
-    index_ = own_directory().add(entry).value_or(kNone);
+    index_ = own_directory().add(entry, record).value_or(kNone);
   } catch (const std::bad_alloc&) {
   }
 }
 
 Listing::~Listing() {
   if (is_listed() && generation_ == fork_generation()) own_directory().remove(index_);
+}
+
+std::string call_elsewhere(const ActivityRecord& record, int64_t now_ns) {
+  std::string text;
+  double longest = -1;
+  own_directory().for_each_other(record, [&](const OwnDirectory::Shown& other) {
+    const RankActivity activity = read_unresolved_activity(*other.record, now_ns);
+    if (activity.state != RankActivity::State::InCall || activity.seconds <= longest) return;
+    longest = activity.seconds;
+    std::array<char, 32> number{};
+    std::snprintf(number.data(), number.size(), "%016" PRIx64, other.communicator);
+    number[kShortNumber] = '\0';
+    text = "in " + name_of(activity.call) + " of communicator " + number.data();
+    if (!other.name.empty()) text += " (" + other.name + ")";
+    if (!activity.site.empty()) text += " at " + activity.site;
+  });
+  return text;
+}
+
+bool has_other_communicators(const ActivityRecord& record) {
+  bool has_others = false;
+  own_directory().for_each_other(record, [&](const OwnDirectory::Shown&) { has_others = true; });
+  return has_others;
 }
 
 }  // namespace ccom

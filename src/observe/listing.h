@@ -5,8 +5,10 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <utility>
 
+#include "observe/activity_record.h"
 #include "observe/directory.h"
 
 namespace ccom {
@@ -17,7 +19,8 @@ namespace ccom {
 class Listing {
  public:
   Listing() = default;
-  explicit Listing(const CommunicatorEntry& entry) noexcept;
+  // record: of this rank's activity; outlives the listing.
+  Listing(const CommunicatorEntry& entry, const ActivityRecord& record) noexcept;
   Listing(Listing&& other) noexcept
       : index_(std::exchange(other.index_, kNone)), generation_(std::exchange(other.generation_, 0)) {}
   Listing& operator=(Listing&& other) noexcept {
@@ -33,5 +36,13 @@ class Listing {
   size_t index_ = kNone;
   uint32_t generation_ = 0;  // of the process that it was listed in
 };
+
+// What the rank of that record does in another communicator of this process, for texts about one in which it is in no
+// call: "in allreduce #2 of communicator f4ab04 (whole) at program+0x12 step", of several the call that has lasted
+// longest. "" if there is none, or if the process has several ranks of one communicator: it may be another one's. The
+// record is listed. Thread-safe.
+std::string call_elsewhere(const ActivityRecord& record, int64_t now_ns);
+// Whether it may ever say something.
+bool has_other_communicators(const ActivityRecord& record);
 
 }  // namespace ccom

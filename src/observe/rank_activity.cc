@@ -115,6 +115,7 @@ RankActivity read_unresolved_activity(const ActivityRecord& record, int64_t now_
 RankActivity read_activity(const ActivityRecord& record, int64_t now_ns, bool reads_files) {
   RankActivity activity = read_unresolved_activity(record, now_ns);
   activity.site = with_source_line(activity.site, reads_files);
+  activity.place = with_source_line(activity.place, reads_files);
   return activity;
 }
 

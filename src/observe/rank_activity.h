@@ -34,7 +34,9 @@ struct RankActivity {
   Rank waits_for = -1;      // in that call; -1: for nobody, or not long enough to be known
   double waited = 0;        // seconds of that wait
   double silent = -1;       // seconds since the process's liveness thread ran; -1: unknown
-  std::string place{};      // where it is outside of calls, as its locator says; "": it has not said
+  // Where it is outside of calls, as its locator says, or in which call of another communicator (call_elsewhere() in
+  // listing.h); "": it has not said.
+  std::string place{};
   int32_t pid = 0;          // 0: unknown
   std::string host{};       // "": there is but one, or it does not matter
 
@@ -58,6 +60,9 @@ RankActivity read_unresolved_activity(const ActivityRecord& record, int64_t now_
 uint32_t ask_place(ActivityRecord& record);
 // Whether the record holds an answer to that question, or none can come.
 bool is_place_told(const ActivityRecord& record, uint32_t question);
+
+// "allreduce #1871"
+std::string name_of(const CallDescriptor& call);
 
 // Of one rank, after "is" or "are": "at train.py:220 (step) in allreduce #1871". Without times and without whom it
 // waits for, so that texts of ranks that do the same are equal.

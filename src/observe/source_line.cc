@@ -40,6 +40,17 @@ std::string resolve(const PlaceInModule& place) {
   return function.empty() ? text : text + " (" + function + ")";
 }
 
+// What stands before the place: "in allreduce #2 of communicator f4ab04 at ", or nothing.
+std::string_view call_before(std::string_view site) {
+  constexpr std::string_view kIn = "in ", kAt = " at ";
+  const size_t at = site.rfind(kAt);
+  return site.starts_with(kIn) && at != std::string_view::npos ? site.substr(0, at + kAt.size()) : "";
+}
+
+std::optional<PlaceInModule> place_in(std::string_view site) {
+  return parse_place(site.substr(call_before(site).size()));
+}
+
 }  // namespace
 
 std::optional<PlaceInModule> parse_place(std::string_view site) {
@@ -55,6 +66,8 @@ std::optional<PlaceInModule> parse_place(std::string_view site) {
 }
 
 std::string with_source_line(std::string_view site, bool reads_files) {
+  if (const std::string_view call = call_before(site); !call.empty())
+    return std::string(call) + with_source_line(site.substr(call.size()), reads_files);
   const std::optional<PlaceInModule> place = parse_place(site);
   if (!place) return std::string(site);
   Kept& known = kept();
@@ -70,12 +83,12 @@ std::string with_source_line(std::string_view site, bool reads_files) {
 }
 
 std::string SourceLines::of_this_host(std::string_view site) {
-  if (const auto place = parse_place(site)) programs_.insert(place->path);
+  if (const auto place = place_in(site)) programs_.insert(place->path);
   return with_source_line(site, reads_files_);
 }
 
 std::string SourceLines::of_another_host(std::string_view site) const {
-  const auto place = parse_place(site);
+  const auto place = place_in(site);
   return with_source_line(site, reads_files_ && place && programs_.contains(place->path));
 }
 

@@ -13,7 +13,8 @@
 namespace ccom {
 
 // "step.c:88 (step)" for "/path/program+0x1234 step"; "program+0x1234 (step)" if nothing more is known, or is to be
-// read from files; the text itself if it is none of a return address. Results are kept. Thread-safe.
+// read from files; the text itself if it is none of a return address. What call_elsewhere() says keeps its beginning,
+// "in allreduce #2 of communicator f4ab04 at". Results are kept. Thread-safe.
 std::string with_source_line(std::string_view site, bool reads_files = true);
 
 // The same for the ranks of a job. Those of other hosts may name any program: files are read of such as ranks here run.

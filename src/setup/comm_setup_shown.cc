@@ -33,7 +33,8 @@ void CommSetup::show() noexcept try {
                         .board_offset = board->offset_bytes,
                         .begun_ns = monotonic_ns(),
                         .name = config_.name,
-                        .host_name = host_name});
+                        .host_name = host_name},
+                       monitor_->activity().record());
   }
   published_ = PublishedRank(config_.metrics, {.communicator = membership_.communicator,
                                                .name = config_.name,

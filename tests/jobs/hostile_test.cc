@@ -82,6 +82,8 @@ void make_board(Memory& memory, size_t offset) {
   for (int slot = 0; slot < kSlots; ++slot) board.slot(slot).rank.store(slot + 1);
 }
 
+const ActivityRecord& record_in(Memory& memory) { return Board::over(memory.bytes, kSlots).value().slot(0).activity; }
+
 class Hostile : public ::testing::Test {
  protected:
   static constexpr size_t kOffset = 4096;
@@ -295,7 +297,7 @@ TEST(Listing, IsSeenAsLongAsItLives) {
   Memory board("ccom", Board::bytes(kSlots));
   make_board(board, 0);
   {
-    const Listing listing(entry_for(board.fd.get()));
+    const Listing listing(entry_for(board.fd.get()), record_in(board));
     ASSERT_TRUE(listing.is_listed());
     EXPECT_NE(find(look()), nullptr);
   }
@@ -307,13 +309,13 @@ TEST(Listing, PlacesAreUsedAgainAndWhatFindsNoneIsCounted) {
   make_board(board, 0);
   for (int round = 0; round < 2; ++round) {
     std::vector<Listing> all;
-    for (size_t i = 0; i < Directory::kEntries; ++i) all.emplace_back(entry_for(board.fd.get()));
+    for (size_t i = 0; i < Directory::kEntries; ++i) all.emplace_back(entry_for(board.fd.get()), record_in(board));
     EXPECT_TRUE(all.back().is_listed());
   }
   const uint64_t before = look().unlisted;
   std::vector<Listing> all;
-  for (size_t i = 0; i < Directory::kEntries; ++i) all.emplace_back(entry_for(board.fd.get()));
-  EXPECT_FALSE(Listing(entry_for(board.fd.get())).is_listed());
+  for (size_t i = 0; i < Directory::kEntries; ++i) all.emplace_back(entry_for(board.fd.get()), record_in(board));
+  EXPECT_FALSE(Listing(entry_for(board.fd.get()), record_in(board)).is_listed());
   EXPECT_EQ(look().unlisted, before + 1);
 }
 

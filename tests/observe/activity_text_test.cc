@@ -45,6 +45,14 @@ TEST(ActivityText, WithoutAPlaceSaysTheLastCall) {
             "allreduce #1870 at train.py:220 (step))");
 }
 
+TEST(ActivityText, SaysWhichOtherCommunicatorARankIsIn) {
+  RankActivity late = outside(1, 4);
+  late.place = "in allgather #2 of communicator f4ab04 (whole) at train.py:30 (step)";
+  EXPECT_EQ(describe({late}),
+            "rank 1 is in allgather #2 of communicator f4ab04 (whole) at train.py:30 (step), not in a call of this "
+            "communicator since 4.0 s");
+}
+
 TEST(ActivityText, NamesWhomAllOfAGroupWaitForAndNobodyElse) {
   EXPECT_EQ(describe({in_call(0, 5, 2), in_call(1, 5, 2)}),
             "ranks 0 and 1 are at train.py:220 (step) in allreduce #5, waiting for rank 2");

@@ -112,7 +112,9 @@ class Boards {
       if (here != communicator.seen.end() && here->activity.rank == rank) {
         all.push_back(std::move(*here++));
       } else if (const auto found = told.find(rank); found != told.end()) {
-        found->second.activity.site = lines_.of_another_host(found->second.activity.site);
+        RankActivity& activity = found->second.activity;
+        activity.site = lines_.of_another_host(activity.site);
+        activity.place = lines_.of_another_host(activity.place);
         all.push_back(std::move(found->second));
       } else {
         communicator.unknown.push_back(rank);
@@ -130,7 +132,7 @@ class Boards {
     rank.activity.pid = slot.pid.load(std::memory_order_relaxed);
     rank.activity.algorithm = printable(std::move(rank.activity.algorithm));
     rank.activity.site = printable(lines_.of_this_host(rank.activity.site));
-    rank.activity.place = printable(std::move(rank.activity.place));
+    rank.activity.place = printable(lines_.of_this_host(rank.activity.place));
     if (slot.state.load(std::memory_order_acquire) == static_cast<uint32_t>(SlotState::Empty))
       rank.activity.state = RankActivity::State::Absent;
     if (board.has_left(index)) rank.activity.state = RankActivity::State::Left;
