@@ -13,6 +13,7 @@ Status call_under_way() {
 }
 
 Status Background::run(std::function<Status()> work) {
+  const Lock lock(starting_);  // the work may have ended before thread_ has been written
   if (is_running_.exchange(true, std::memory_order_acquire)) return call_under_way();
   if (thread_.joinable()) thread_.join();
   const int refused = start_thread(thread_, "ccom-background", [this, work = std::move(work)] {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <thread>
 
+#include "base/mutex.h"
 #include "base/status.h"
 #include "base/wait_limit.h"
 
@@ -38,7 +39,8 @@ class Background {
   const std::shared_ptr<std::atomic<bool>> cancelled_ = std::make_shared<std::atomic<bool>>(false);
   std::atomic<bool> is_running_{false};
   Status result_;
-  std::jthread thread_;  // last: joined before the rest goes
+  Mutex starting_;
+  std::jthread thread_ CCOM_GUARDED_BY(starting_);  // last: joined before the rest goes
 };
 
 }  // namespace ccom

@@ -14,7 +14,7 @@ TEST(OwnMemory, IsMeasuredInFiguresThatAProcessorCanHave) {
   const OwnCosts costs = measure_own_costs(kSecondCache);
   for (const double byte_ns : {costs.far_load_ns, costs.far_store_ns, costs.streamed_store_ns}) {
     EXPECT_GT(byte_ns, 1e-4);  // 10 TB/s
-    EXPECT_LT(byte_ns, 1e2);   // 10 MB/s, under a sanitizer beside other work
+    EXPECT_LT(byte_ns, 1e4);   // 100 KB/s, under a sanitizer beside other work
   }
   // Both or neither: the kernel may forbid such reads.
   EXPECT_EQ(costs.read_call_ns > 0, costs.read_byte_ns > 0);
