@@ -50,6 +50,22 @@ constexpr Field<NetworkCosts> kNetworkFields[] = {
 };
 static_assert(sizeof(NetworkCosts) == std::size(kNetworkFields) * sizeof(double), "a member without a name");
 
+constexpr Field<LineCosts> kLineFields[] = {
+    {"plain_ns", &LineCosts::plain_ns},
+    {"claimed_ns", &LineCosts::claimed_ns},
+    {"streamed_ns", &LineCosts::streamed_ns},
+};
+static_assert(sizeof(LineCosts) == std::size(kLineFields) * sizeof(double), "a member without a name");
+
+constexpr Field<OwnCosts> kOwnFields[] = {
+    {"far_load_ns", &OwnCosts::far_load_ns},
+    {"far_store_ns", &OwnCosts::far_store_ns},
+    {"streamed_store_ns", &OwnCosts::streamed_store_ns},
+    {"read_call_ns", &OwnCosts::read_call_ns},
+    {"read_byte_ns", &OwnCosts::read_byte_ns},
+};
+static_assert(sizeof(OwnCosts) == std::size(kOwnFields) * sizeof(double), "a member without a name");
+
 constexpr double kMaxCostNs = 1e9;
 
 template <typename Costs, size_t kCount>
@@ -78,5 +94,21 @@ std::string json_text(const MemoryCosts& costs) { return text_of(costs, kMemoryF
 std::string json_text(const NetworkCosts& costs) { return text_of(costs, kNetworkFields); }
 MemoryCosts read_memory_costs(const JsonAt& at) { return read(at, kMemoryFields); }
 NetworkCosts read_network_costs(const JsonAt& at) { return read(at, kNetworkFields); }
+
+MeasuredCosts read_measured_costs(const JsonAt& at) {
+  JsonObject object(at);
+  MeasuredCosts costs;
+  if (object.has("lines")) costs.lines = read(object.at("lines"), kLineFields);
+  if (object.has("own_memory")) costs.own = read(object.at("own_memory"), kOwnFields);
+  object.finish();
+  return costs;
+}
+
+std::string to_json(const MeasuredCosts& costs) {
+  JsonObjectText object;
+  if (costs.lines != LineCosts()) object.add_text("lines", text_of(costs.lines, kLineFields));
+  if (costs.own != OwnCosts()) object.add_text("own_memory", text_of(costs.own, kOwnFields));
+  return object.text();
+}
 
 }  // namespace ccom

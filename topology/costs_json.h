@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Room-private: MemoryCosts and NetworkCosts as JSON objects with the members' names. What a text leaves out keeps its
-// default; what is default is left out.
+// Room-private: costs as JSON objects with the members' names. What a text leaves out keeps its default; what is
+// default is left out.
 #pragma once
 
+#include "base/measured_costs.h"
 #include "base/memory_costs.h"
 #include "base/network_costs.h"
 #include "topology/json_reader.h"
@@ -14,5 +15,6 @@ std::string json_text(const MemoryCosts& costs);
 std::string json_text(const NetworkCosts& costs);
 MemoryCosts read_memory_costs(const JsonAt& at);
 NetworkCosts read_network_costs(const JsonAt& at);
+MeasuredCosts read_measured_costs(const JsonAt& at);
 
 }  // namespace ccom

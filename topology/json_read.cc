@@ -295,6 +295,9 @@ Result<Host> host_from_json(std::string_view text) { return from_json<Host>(text
 Result<Locality> locality_from_json(std::string_view text) {
   return from_json<Locality>(text, "locality", read_locality);
 }
+Result<MeasuredCosts> measured_costs_from_json(std::string_view text) {
+  return from_json<MeasuredCosts>(text, "costs", read_measured_costs);
+}
 Result<Fabric> fabric_from_json(std::string_view text) { return from_json<Fabric>(text, "fabric", read_fabric); }
 Result<Topology> topology_from_json(std::string_view text) {
   return from_json<Topology>(text, "topology", read_topology);

@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/measured_costs.h"
 #include "base/memory_costs.h"
 #include "base/network_costs.h"
 #include "base/status.h"
@@ -240,9 +241,11 @@ std::string to_json(const Fabric& fabric);
 std::string to_json(const Topology& topology);
 std::string to_json(const Locality& locality);
 std::string to_json(const Calibration& calibration);
+std::string to_json(const MeasuredCosts& costs);
 Result<Host> host_from_json(std::string_view text);
 Result<Locality> locality_from_json(std::string_view text);
 Result<Calibration> calibration_from_json(std::string_view text);
+Result<MeasuredCosts> measured_costs_from_json(std::string_view text);
 // Reads a file with such a text. ConfigError with the file's name.
 Result<Calibration> read_calibration(const std::string& path);
 Result<Fabric> fabric_from_json(std::string_view text);

@@ -301,7 +301,9 @@ Status Communicator::run_program(const Envelope& envelope, const Request& reques
                          .rounding = config_.rounding,
                          .seed = rounding_seed(config_.rounding_seed, sequence()),
                          .user = request.user};
-  return finish(envelope, runner_->run(*program, call));
+  Status status = runner_->run(*program, call);
+  if (recorder_) note_way(*program);
+  return finish(envelope, std::move(status));
 }
 
 // Remembers the call that met the communicator's error first.

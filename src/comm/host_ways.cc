@@ -7,15 +7,10 @@
 #include "base/json_text.h"
 #include "comm/learning.h"
 #include "plan/print.h"
+#include "topology/topology.h"
 
 namespace ccom {
 namespace {
-
-std::string number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.4g", value);
-  return text;
-}
 
 std::string microseconds(double ns) {
   char text[32];
@@ -23,20 +18,10 @@ std::string microseconds(double ns) {
   return text;
 }
 
+// Its members, each after a comma.
 std::string costs_json(const MeasuredCosts& costs) {
-  std::string text;
-  const auto& [lines, own] = costs;
-  if (lines != LineCosts()) {
-    text += ",\"lines\":{\"plain_ns\":" + number(lines.plain_ns) + ",\"claimed_ns\":" + number(lines.claimed_ns) +
-            ",\"streamed_ns\":" + number(lines.streamed_ns) + "}";
-  }
-  if (own != OwnCosts()) {
-    text += ",\"own_memory\":{\"far_load_ns\":" + number(own.far_load_ns) +
-            ",\"far_store_ns\":" + number(own.far_store_ns) +
-            ",\"streamed_store_ns\":" + number(own.streamed_store_ns) +
-            ",\"read_call_ns\":" + number(own.read_call_ns) + ",\"read_byte_ns\":" + number(own.read_byte_ns) + "}";
-  }
-  return text;
+  const std::string object = to_json(costs);
+  return object == "{}" ? "" : "," + object.substr(1, object.size() - 2);
 }
 
 std::string found_json(const CallChoices::Found& found) {

@@ -46,4 +46,12 @@ void Communicator::log_waits() const noexcept {
   }
 }
 
+// Of programs of one stage, which stays inside a host. The call has been made: nothing is noted without memory.
+void Communicator::note_way(const BoundProgram& program) noexcept try {
+  const std::vector<CompiledStage>& stages = program.compiled->stages;
+  if (host_ == nullptr || stages.size() != 1 || stages[0].kind != CompiledStage::Kind::Host) return;
+  recorder_->set_way(host_->last_way(*stages[0].task));
+} catch (const std::bad_alloc&) {
+}
+
 }  // namespace ccom

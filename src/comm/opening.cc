@@ -116,13 +116,15 @@ void Communicator::note_start() {
 Status Communicator::open_recorder(uint64_t parent) {
   CCOM_TRY_ASSIGN(Recorder* const recorder, Recorder::of_process());
   if (recorder == nullptr) return {};
+  const bool is_part = parent != 0;
   recorder_.emplace(*recorder, CallRecorder::Identity{.number = membership_.communicator,
                                                       .parent = parent,
                                                       .rank = membership_.rank,
                                                       .nranks = membership_.nranks,
                                                       .name = config_.name,
-                                                      .topology = parent == 0 ? to_json(topology_) : "",
-                                                      .origins = parent == 0 ? nullptr : &membership_.parents});
+                                                      .topology = is_part ? "" : to_json(topology_),
+                                                      .costs = is_part ? "" : to_json(links_->measured_costs()),
+                                                      .origins = is_part ? &membership_.parents : nullptr});
   links_->monitor().activity().record_to(&*recorder_);
   return {};
 }

@@ -4,8 +4,11 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
+#include <string>
+#include <tuple>
 #include <vector>
 
 #include "base/status.h"
@@ -32,6 +35,8 @@ class PreparedTask {
   const NodeChoice& choice() const { return ways_[way_]; }
   // Stands for the way and all of its choice that must be equal on all ranks.
   uint32_t way_word() const { return way_words_[way_]; }
+  // The way, and who could be reached, as text (plan/print.h).
+  const std::string& way_text(const Reach& reach);
   // node_task(collective, nranks, root), completing or not.
   bool is_plain() const { return is_plain_; }
   // Most units that any rank gives.
@@ -65,7 +70,8 @@ class PreparedTask {
   const std::vector<Reach> nobody_;
   size_t most_given_ = 0;
   bool overwrites_input_ = false;
-  std::vector<Made> made_;  // the latest first
+  std::vector<Made> made_;                                           // the latest first
+  std::map<std::tuple<size_t, bool, bool>, std::string> way_texts_;  // by way and reach
 };
 
 // Where the units of a call lie, by local rank and unit, in the order of NodeTask::blocks: bytes from that rank's

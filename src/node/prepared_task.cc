@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "node/node_call.h"
 #include "plan/fingerprint.h"
+#include "plan/print.h"
 
 namespace ccom {
 namespace {
@@ -67,6 +68,12 @@ PreparedTask::PreparedTask(NodeTask task, std::vector<NodeChoice> ways, Rank loc
     for (const NodeShape* shape : {&way.staged, &way.readable, &way.mapped})
       least = std::min(least, parts_of(*shape, task_.nranks));
   }
+}
+
+const std::string& PreparedTask::way_text(const Reach& reach) {
+  std::string& text = way_texts_[{way_, reach.input, reach.output}];
+  if (text.empty()) text = to_text(choice(), reach);
+  return text;
 }
 
 PreparedTask::Made& PreparedTask::made(bool in_place, std::span<const Reach> reach) {

@@ -61,7 +61,8 @@ Status ShmCollectives::run(const NodeCall& call, const CallWords& words, std::ch
   if (call.views == nullptr && call.task->is_plain()) {
     const Collective collective = call.task->task().collective;
     const size_t shown = shown_bytes(collective, size(), call.unit_bytes());
-    if (shown <= config_.small_bytes[static_cast<size_t>(collective)]) {
+    was_small_ = shown <= config_.small_bytes[static_cast<size_t>(collective)];
+    if (was_small_) {
       const bool goes_ahead = call.task->task().root >= 0 && shown <= kAheadMailBytes;
       goes_ahead ? ahead_.begin(words, timeout) : barrier_.begin(words, timeout);
       Status status =
@@ -73,6 +74,7 @@ Status ShmCollectives::run(const NodeCall& call, const CallWords& words, std::ch
       return status;
     }
   }
+  was_small_ = false;
   choose_way(call, words);
   // Part of the call: ranks that took different ways would wait for each other, or read what nobody has written.
   CallWords words_of_way = words;
@@ -91,6 +93,15 @@ void ShmCollectives::choose_way(const NodeCall& call, const CallWords& words) {
   PreparedTask& task = *call.task;
   const CallChoices::Kind kind{words[3], call.unit_bytes(), task.most_given(), task.task().collective};
   task.use(choices_.begin(kind, task.task(), task.ways()));
+}
+
+std::string_view ShmCollectives::last_way(PreparedTask& task) const {
+  if (was_small_) return "";
+  const std::span<const Reach> reach = buffers_.reach();
+  bool are_inputs_reached = true;  // of those who give
+  for (size_t rank = 0; rank < reach.size(); ++rank)
+    are_inputs_reached &= reach[rank].input || task.task().blocks.gives[rank].empty();
+  return task.way_text({.input = are_inputs_reached, .output = std::ranges::any_of(reach, &Reach::output)});
 }
 
 Status ShmCollectives::give_up(const Status& cause) {

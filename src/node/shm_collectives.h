@@ -14,6 +14,7 @@
 #pragma once
 
 #include <array>
+#include <string_view>
 #include <vector>
 
 #include "base/collective.h"
@@ -69,6 +70,8 @@ class ShmCollectives {
 
   const ReachMap& reach_map() const { return reach_map_; }
   const CallChoices& choices() const { return choices_; }
+  // In which way the last call ran, which was of that task; "": it was a small one.
+  std::string_view last_way(PreparedTask& task) const;
   // Taken by this rank so far.
   uint64_t memory_bytes() const { return lines_bytes_ + staging_.memory_bytes(); }
 
@@ -96,6 +99,7 @@ class ShmCollectives {
   const ReachMap reach_map_;
   Staging staging_;
   uint64_t lines_bytes_ = 0;
+  bool was_small_ = false;  // the last call
 
   // Memory of tiled calls, kept for the next one.
   PeerBuffers buffers_;

@@ -2,6 +2,7 @@
 //
 // Records calls: what every call passes through.
 #include <algorithm>
+#include <array>
 
 #include "observe/recorder.h"
 
@@ -15,10 +16,13 @@ using recording::publish;
 using recording::Record;
 using recording::set;
 
+constexpr size_t kLongestName = 128;
+
 }  // namespace
 
 CallRecorder::CallRecorder(Recorder& recorder, const Identity& identity) : recorder_(recorder), shared_(nullptr) {
-  algorithm_.reserve(128);
+  algorithm_.reserve(kLongestName);
+  way_.reserve(kLongestName);
   recorder.note_time();
   const Lock lock(recorder.mutex_);
   shared_ = recorder.open_place(place_);
@@ -33,6 +37,7 @@ CallRecorder::CallRecorder(Recorder& recorder, const Identity& identity) : recor
   publish(shared.ranks, static_cast<uint64_t>(identity.nranks));
   publish(shared.name, recorder.keep(identity.name));
   publish(shared.topology, recorder.keep(identity.topology));
+  publish(shared.costs, recorder.keep(identity.costs));
   const std::vector<Rank> none;
   const std::vector<Rank>& origins = identity.origins == nullptr ? none : *identity.origins;
   publish(shared.origins,
@@ -85,9 +90,24 @@ void CallRecorder::set_algorithm(std::string_view name) {
   if (name != algorithm_) [[unlikely]] {
     algorithm_.assign(name.substr(0, algorithm_.capacity()));
     algorithm_number_ = recorder_.number_of_algorithm(name);
+    way_number_ = 0;
   }
   current_.origin = recording::pack_origin(recording::site_of(current_.origin), algorithm_number_);
   publish(shared_->current.origin, current_.origin);
+}
+
+void CallRecorder::set_way(std::string_view name) {
+  if (shared_ == nullptr || name.empty()) return;
+  if (way_number_ == 0 || name != way_) [[unlikely]] {
+    way_.assign(name.substr(0, way_.capacity()));
+    std::array<char, 2 * kLongestName> text;
+    const size_t bytes = std::min(algorithm_.size(), kLongestName - 2);
+    char* end = std::copy_n(algorithm_.begin(), bytes, text.begin());
+    end = std::ranges::copy(std::string_view(": "), end).out;
+    end = std::copy_n(name.begin(), std::min(name.size(), kLongestName), end);
+    way_number_ = recorder_.number_of_algorithm({text.data(), static_cast<size_t>(end - text.data())});
+  }
+  current_.origin = recording::pack_origin(recording::site_of(current_.origin), way_number_);
 }
 
 void CallRecorder::begin_wait(Rank peer) {

@@ -81,6 +81,7 @@ class CallRecorder {
     int nranks = 0;
     std::string_view name;
     std::string_view topology;         // "" of a part, whose parent has it
+    std::string_view costs;            // what was measured at its start, likewise
     const std::vector<Rank>* origins;  // of a part; may be null
   };
   CallRecorder(Recorder& recorder, const Identity& identity);
@@ -91,6 +92,8 @@ class CallRecorder {
   // Of a call, or of sends and receives, whose number is 0 and whose count is in bytes.
   void begin(const CallDescriptor& call, CallSite site);
   void set_algorithm(std::string_view name);
+  // In which way of its algorithm the call ran; before its end. Shown behind the algorithm.
+  void set_way(std::string_view name);
   // Of what has begun.
   void set_count(uint64_t count);
   void begin_wait(Rank peer);
@@ -108,8 +111,8 @@ class CallRecorder {
   recording::Record* record_ = nullptr;
   uint64_t wait_begun_ = 0, waited_ = 0, longest_ = 0;
   Rank waits_for_ = -1, longest_peer_ = -1;
-  std::string algorithm_;
-  uint32_t algorithm_number_ = 0;
+  std::string algorithm_, way_;
+  uint32_t algorithm_number_ = 0, way_number_ = 0;  // way_number_: of way_ of algorithm_; 0: it has none
 };
 
 }  // namespace ccom

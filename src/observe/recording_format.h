@@ -134,6 +134,7 @@ struct Communicator {
   Word origins;                 // a reference to its ranks' ranks in the parent, as 32-bit numbers; 0: none
   Word opened, closed;          // ticks
   Word waits_for, waits_since;  // rank plus 1, while the current call waits, else 0; ticks
+  Word costs;                   // a reference to what was measured at its start, as JSON; 0: nothing, or no room
   alignas(64) Record current;
 };
 static_assert(sizeof(Communicator) == 192);

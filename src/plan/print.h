@@ -20,5 +20,7 @@ std::string to_text(const Stage& stage);
 // "two_shot, streamed": schemes by what is reached, and in which manner. Different for all ways of a task
 // (node_ways()).
 std::string to_text(const NodeChoice& node);
+// The same of a call in which ranks reached those buffers: "two_shot, streamed; readable".
+std::string to_text(const NodeChoice& node, const Reach& reach);
 
 }  // namespace ccom

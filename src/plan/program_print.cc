@@ -50,6 +50,10 @@ std::string to_text(const NodeChoice& node) {
   return text;
 }
 
+std::string to_text(const NodeChoice& node, const Reach& reach) {
+  return to_text(node) + (reach.output ? "; mapped" : reach.input ? "; readable" : "; private");
+}
+
 std::string to_text(const Part& part) {
   static constexpr const char* kKinds[] = {"run", "start", "finish"};
   return std::string(kKinds[static_cast<int>(part.kind)]) + " tile " + std::to_string(part.tile) + " stage " +

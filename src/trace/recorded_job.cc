@@ -60,6 +60,7 @@ void put_together(RecordedJob& job) {
       group.nranks = std::max(group.nranks, communicator.nranks);
       if (group.name.empty()) group.name = communicator.name;
       if (group.topology.empty()) group.topology = communicator.topology;
+      if (group.costs.empty()) group.costs = communicator.costs;
       if (group.origins.empty()) group.origins = communicator.origins;
       group.ranks.try_emplace(communicator.rank, std::move(ranks[c]));
     }

@@ -26,7 +26,7 @@ struct RecordedGroup {
   uint64_t number = 0, parent = 0;
   std::string name;
   int nranks = 0;
-  std::string topology;
+  std::string topology, costs;  // costs: of the first rank that says them
   std::vector<Rank> origins;
   std::map<Rank, RecordedRank> ranks;  // that left a file
   int64_t opened_ns = 0;               // on the job's clock

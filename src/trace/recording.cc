@@ -191,6 +191,7 @@ class RecordingReader {
     found.nranks = static_cast<int>(nranks);
     found.name = line(word(CCOM_WORD(Communicator, name)));
     found.topology = text(word(CCOM_WORD(Communicator, topology)));
+    found.costs = text(word(CCOM_WORD(Communicator, costs)));
     const std::string origins = text(word(CCOM_WORD(Communicator, origins)));
     if (origins.size() == nranks * sizeof(Rank)) {
       found.origins.resize(nranks);

@@ -35,6 +35,7 @@ struct RecordedCommunicator {
   int nranks = 0;
   std::string name;
   std::string topology;       // its JSON; "": its parent's, or it was too long
+  std::string costs;          // what was measured at its start, as JSON; "": likewise, or nothing was
   std::vector<Rank> origins;  // by rank: in the parent; empty: no part
   int64_t opened_ns = 0;
   std::optional<int64_t> closed_ns;

@@ -56,6 +56,16 @@ TEST(Calibration, ComesBackFromJson) {
   EXPECT_EQ(*calibration_from_json(to_json(part)), part);
 }
 
+TEST(Measured, CostsComeBackFromJson) {
+  const MeasuredCosts whole{{0.2, 0.1, 0.3}, {0.034, 0.085, 0.03, 500, 0.04}};
+  EXPECT_EQ(*measured_costs_from_json(to_json(whole)), whole);
+  const MeasuredCosts lines{.lines = {.plain_ns = 0.2, .claimed_ns = 0.1, .streamed_ns = 0.3}};
+  EXPECT_EQ(*measured_costs_from_json(to_json(lines)), lines);
+  EXPECT_EQ(to_json(MeasuredCosts{}), "{}");
+  EXPECT_FALSE(measured_costs_from_json(R"({"lines":{"plain_ns":-1}})"));
+  EXPECT_FALSE(measured_costs_from_json(R"({"lines":{"other_ns":1}})"));
+}
+
 TEST(Calibration, IsRefusedWithTheLineOrTheKeyThatIsWrong) {
   EXPECT_THAT(refusal("{\n\"memory\": {\n\"latency_ns\": }}"), HasSubstr("line 3"));
   EXPECT_THAT(refusal(R"({"memory": {"latency_ns": 5}})"), HasSubstr("tuning.memory.bytes_per_second: missing"));

@@ -32,8 +32,14 @@ class RecorderTest : public testing::Test {
     recorder_ = *std::move(made);
   }
   CallRecorder::Identity identity(uint64_t number = 7) const {
-    return {
-        .number = number, .parent = 0, .rank = 2, .nranks = 4, .name = "world", .topology = "{}", .origins = nullptr};
+    return {.number = number,
+            .parent = 0,
+            .rank = 2,
+            .nranks = 4,
+            .name = "world",
+            .topology = "{}",
+            .costs = "{\"lines\":{}}",
+            .origins = nullptr};
   }
   Recording read() const {
     auto found = read_recording(recorder_->path());
@@ -70,6 +76,29 @@ TEST_F(RecorderTest, SaysWhatACallWas) {
   EXPECT_EQ(found.communicators[0].nranks, 4);
   EXPECT_EQ(found.communicators[0].name, "world");
   EXPECT_EQ(found.communicators[0].topology, "{}");
+  EXPECT_EQ(found.communicators[0].costs, "{\"lines\":{}}");
+}
+
+TEST_F(RecorderTest, SaysInWhichWayACallRan) {
+  CallRecorder calls(*recorder_, identity());
+  uint64_t number = 0;
+  const auto call = [&](const char* algorithm, const char* way) {
+    calls.begin({++number, 1000, kAllReduceKind}, 0);
+    calls.set_algorithm(algorithm);
+    calls.set_way(way);
+    calls.end(Code::Ok);
+  };
+  const std::string longest(200, 'x');
+  call("node", "two_shot; readable");
+  call("node", "one_shot; mapped");
+  call("node", "");
+  call("ring", "one_shot; mapped");
+  call("node", longest.c_str());
+  const Recording found = read();
+  std::vector<std::string> texts;
+  for (const RecordedCall& made : found.calls) texts.push_back(found.texts[made.algorithm]);
+  EXPECT_EQ(texts, (std::vector<std::string>{"node: two_shot; readable", "node: one_shot; mapped", "node",
+                                             "ring: one_shot; mapped", "node: " + longest.substr(0, 128)}));
 }
 
 TEST_F(RecorderTest, TimesAreThoseOfTheMonotonicClock) {
