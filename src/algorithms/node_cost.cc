@@ -87,6 +87,7 @@ class NodePricer {
         extent_(extent),
         costs_(machine.costs),
         lines_(machine.lines),
+        reused_(machine.reused),
         map_(machine.domains),
         copies_(machine, static_cast<double>(plans.size()), touched_bytes(plans, extent), extent.tiles > 1),
         tile_bytes_(static_cast<double>(extent.unit_bytes) / static_cast<double>(extent.tiles)),
@@ -111,6 +112,8 @@ class NodePricer {
     }
     return time + (tiles - 1) * longest_barrier;
   }
+
+  double first_ns(const NodePlan& plan) const { return work_ns(plan, 0); }
 
  private:
   // Ranks that read another's buffers in a phase, for each rank whose buffers are read: they begin with different ones.
@@ -160,7 +163,9 @@ class NodePricer {
     }
     const double factor = remote(plan.rank, source.owner);
     if (!is_buffer) return factor * passing(source.area, copies_.shared_load(bytes), bytes);
-    const double just_stored = factor * plainly(copies_.shared_load(bytes), bytes);
+    const double reused = source.area == Area::Input ? reused_ : 0;
+    const double just_stored =
+        factor * ((1 - reused) * plainly(copies_.shared_load(bytes), bytes) + reused * bytes * costs_.cached_load_ns);
     if (!extent_.reads) return factor * bytes * (lies_ == Lies::Memory ? costs_.memory_load_ns : costs_.far_load_ns);
     // What is in a cache has just been written there by its rank.
     return (lies_ == Lies::Cached ? just_stored : factor * bytes * costs_.memory_load_ns) +
@@ -261,6 +266,7 @@ class NodePricer {
   const NodeExtent& extent_;
   const MemoryCosts& costs_;
   const LineCosts& lines_;
+  const double reused_;
   const Map map_;
   const Copies copies_;
   const double tile_bytes_;
@@ -287,6 +293,14 @@ NodeTraffic traffic_of(const NodePlan& plan, const NodeExtent& extent, std::span
 double node_time_ns(std::span<const NodePlan> plans, const NodeExtent& extent, const NodeMachine& machine) {
   for (const NodePlan& plan : plans) CCOM_ASSERT(plan.phases.size() == plans[0].phases.size());
   return NodePricer(plans, extent, machine).time_ns();
+}
+
+std::vector<double> node_first_ns(std::span<const NodePlan> plans, const NodeExtent& extent,
+                                  const NodeMachine& machine) {
+  const NodePricer pricer(plans, extent, machine);
+  std::vector<double> all;
+  for (const NodePlan& plan : plans) all.push_back(pricer.first_ns(plan));
+  return all;
 }
 
 }  // namespace ccom

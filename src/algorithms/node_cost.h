@@ -15,6 +15,7 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "base/measured_costs.h"
 #include "base/memory_costs.h"
@@ -32,6 +33,8 @@ struct NodeMachine {
   size_t staging_bytes = size_t{256} << 10;     // of a rank, for one tile of a plan
   MemoryCosts costs{};
   LineCosts lines{};  // of passing staging memory's bytes, in place of costs; 0: not known
+  // Of inputs, what nobody has written since others last read it, so that it is still in their caches.
+  double reused = 0;
 };
 
 struct NodeExtent {
@@ -60,5 +63,9 @@ NodeTraffic traffic_of(const NodePlan& plan, const NodeExtent& extent, std::span
 
 // The time of a call. plans: of all ranks.
 double node_time_ns(std::span<const NodePlan> plans, const NodeExtent& extent, const NodeMachine& machine);
+
+// Of that, what each rank does before it first waits for others: who comes early has done it when the last one comes.
+std::vector<double> node_first_ns(std::span<const NodePlan> plans, const NodeExtent& extent,
+                                  const NodeMachine& machine);
 
 }  // namespace ccom

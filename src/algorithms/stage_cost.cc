@@ -59,7 +59,8 @@ HostStageCost node_task_cost(const NodeTask& task, const NodeChoice& way, size_t
     const size_t tile = std::clamp<size_t>(staged / most_given, 1, unit_bytes);
     extent.tiles = (unit_bytes + tile - 1) / tile;
   }
-  HostStageCost cost{.time_ns = node_time_ns(plans, extent, machine)};
+  HostStageCost cost{.time_ns = node_time_ns(plans, extent, machine),
+                     .first_ns = node_first_ns(plans, extent, machine)};
   for (const NodePlan& plan : plans) {
     const NodeTraffic traffic = traffic_of(plan, extent, machine.domains);
     if (traffic.bytes() >= cost.most.bytes()) cost.most = traffic;

@@ -10,7 +10,8 @@ namespace ccom {
 
 struct HostStageCost {
   double time_ns = 0;
-  NodeTraffic most{};  // of the rank that loads and stores most
+  NodeTraffic most{};              // of the rank that loads and stores most
+  std::vector<double> first_ns{};  // by member: node_first_ns(); none of one that copies
 };
 
 // The ranks of a group in a tile whose blocks have `block_bytes`, one of `tiles`. `reach`: that all ranks have, as far

@@ -5,6 +5,18 @@
 
 namespace ccom {
 
+MemoryCosts with_measured(MemoryCosts costs, const OwnCosts& measured) {
+  const auto take = [](double ns, double& cost) {
+    if (ns > 0) cost = ns;
+  };
+  take(measured.far_load_ns, costs.far_load_ns);
+  take(measured.far_store_ns, costs.far_store_ns);
+  take(measured.streamed_store_ns, costs.streamed_store_ns);
+  take(measured.read_call_ns, costs.read_call_ns);
+  take(measured.read_byte_ns, costs.read_byte_ns);
+  return costs;
+}
+
 HostMachine::HostMachine(const Topology& topology, int host) {
   const Host& about = topology.hosts[static_cast<size_t>(host)];
   const std::vector<Rank> ranks = topology.ranks_of(host);
@@ -27,14 +39,7 @@ HostMachine::HostMachine(const Topology& topology, int host, const MeasuredCosts
     : HostMachine(topology, host) {
   machine.lines = measured.lines;
   if (machine.costs != MemoryCosts()) return;  // somebody has measured them at length
-  const auto take = [](double ns, double& cost) {
-    if (ns > 0) cost = ns;
-  };
-  take(measured.own.far_load_ns, machine.costs.far_load_ns);
-  take(measured.own.far_store_ns, machine.costs.far_store_ns);
-  take(measured.own.streamed_store_ns, machine.costs.streamed_store_ns);
-  take(measured.own.read_call_ns, machine.costs.read_call_ns);
-  take(measured.own.read_byte_ns, machine.costs.read_byte_ns);
+  machine.costs = with_measured(machine.costs, measured.own);
 }
 
 }  // namespace ccom

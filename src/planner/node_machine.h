@@ -11,6 +11,9 @@
 
 namespace ccom {
 
+// What was measured, in place of what has the same name.
+MemoryCosts with_measured(MemoryCosts costs, const OwnCosts& measured);
+
 // Refers to itself: not to be copied.
 struct HostMachine {
   HostMachine(const Topology& topology, int host);

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "algorithms/stage_cost.h"
 #include "plan/partition.h"
 #include "planner/node_machine.h"
 
@@ -127,15 +126,20 @@ StepBytes ProgramTiming::step_bytes(const Stage& stage, int group, int member, s
 
 double ProgramTiming::node_ns(uint32_t stage, int group, size_t tile) {
   const auto [at, is_new] = node_ns_.try_emplace(key(stage, group, tile), 0);
-  if (is_new) at->second = shared_memory_ns(program_.stages[stage], group, tile);
+  if (is_new) at->second = shared_memory_cost(program_.stages[stage], group, tile).time_ns;
   return at->second;
 }
 
-double ProgramTiming::shared_memory_ns(const Stage& stage, int group, size_t tile) const {
+HostStageCost ProgramTiming::shared_memory_cost(const Stage& stage, int group, size_t tile) const {
   const StageMember& first = stage.groups[size_at(group)][0];
-  const HostMachine host(topology_, topology_.ranks[static_cast<size_t>(first.rank)].host);
+  HostMachine host(topology_, topology_.ranks[static_cast<size_t>(first.rank)].host);
+  if (options_.node_costs) {
+    host.machine.costs = options_.node_costs->memory;
+    host.machine.lines = options_.node_costs->lines;
+    host.machine.reused = options_.node_costs->reused;
+  }
   const size_t block_bytes = geometry_.block_elements(tile, 0) * options_.element_bytes;
-  return host_stage_cost(program_, stage, size_at(group), block_bytes, tiles(), options_.reach, host.machine).time_ns;
+  return host_stage_cost(program_, stage, size_at(group), block_bytes, tiles(), options_.reach, host.machine);
 }
 
 }  // namespace ccom

@@ -9,6 +9,7 @@
 #include <tuple>
 #include <vector>
 
+#include "algorithms/stage_cost.h"
 #include "plan/program.h"
 #include "plan/program_verify.h"
 #include "sim/message_group.h"
@@ -39,6 +40,7 @@ class ProgramTiming {
   Result<const MessageGroup*> messages(uint32_t stage, int group, size_t tile);
   // From when the last member of a group of a Host stage has come to when they leave. A single member copies.
   double node_ns(uint32_t stage, int group, size_t tile);
+  HostStageCost shared_memory_cost(const Stage& stage, int group, size_t tile) const;
   size_t distinct_plans() const { return plans_.count(); }
 
  private:
@@ -49,7 +51,6 @@ class ProgramTiming {
 
   Result<MessageGroup> make_messages(uint32_t stage, int group, size_t tile);
   StepBytes step_bytes(const Stage& stage, int group, int member, size_t tile, uint32_t blocks_per_unit) const;
-  double shared_memory_ns(const Stage& stage, int group, size_t tile) const;
 
   const Topology& topology_;
   const Program& program_;

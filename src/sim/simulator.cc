@@ -263,4 +263,8 @@ Result<SimReport> simulate_program(const Topology& topology, const Program& prog
   return Simulation(topology, program, std::move(source), options).run();
 }
 
+std::vector<double> first_ns(const Topology& topology, const Program& program, const SimOptions& options) {
+  return ProgramTiming(topology, program, {}, options).shared_memory_cost(program.stages[0], 0, 0).first_ns;
+}
+
 }  // namespace ccom

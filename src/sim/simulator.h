@@ -23,10 +23,13 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "base/measured_costs.h"
+#include "base/memory_costs.h"
 #include "base/status.h"
 #include "plan/program.h"
 #include "sim/event_queue.h"
@@ -57,6 +60,14 @@ struct Faults {
   bool empty() const { return slow.empty() && stragglers.empty() && deaths.empty(); }
 };
 
+// Of memory that ranks of a host share.
+struct NodeCosts {
+  MemoryCosts memory{};
+  LineCosts lines{};
+  double reused = 0;  // of inputs: NodeMachine
+  friend bool operator==(const NodeCosts&, const NodeCosts&) = default;
+};
+
 struct SimOptions {
   size_t unit_bytes = 0;  // of a unit (plan.h): the vector of an allreduce, one rank's part of an allgather
   size_t element_bytes = 4;
@@ -66,6 +77,7 @@ struct SimOptions {
   bool fold_hosts = false;
   // That all ranks have inside hosts, as far as a stage's choice makes use of it: by default the kernel reads.
   Reach reach{.input = true};
+  std::optional<NodeCosts> node_costs{};  // of all hosts, in place of the topology's
   Faults faults{};
   bool keep_intervals = false;       // fill SimReport::intervals
   std::vector<Rank> traced_ranks{};  // fill SimReport::trace for these
@@ -119,5 +131,9 @@ Result<SimReport> simulate(const Topology& topology, const PlanSource& plan_of, 
 
 // A whole program. Hosts are not folded but for programs of one stage of messages.
 Result<SimReport> simulate_program(const Topology& topology, const Program& program, const SimOptions& options);
+
+// Of a program of one stage inside a host, in its first tile: what each rank does before it first waits for others. Who
+// comes early has done it when the last one comes.
+std::vector<double> first_ns(const Topology& topology, const Program& program, const SimOptions& options);
 
 }  // namespace ccom

@@ -65,7 +65,9 @@ TEST(Replay, KeepsGapsAndTakesTheSimulatorsTimes) {
 TEST(Replay, SaysWhatStragglersCost) {
   const Replay replay = replay_of_all(recordings(3, 10, 1'000'000, 300'000, 1000), 3);
   const Replayed with = run(replay, "host:3"), without = run(without_stragglers(replay), "host:3");
-  EXPECT_NEAR(with.whole_ns - without.whole_ns, 10 * 300'000, 1);
+  // Who waits has done its first part of the call meanwhile.
+  EXPECT_LE(with.whole_ns - without.whole_ns, 10 * 300'000);
+  EXPECT_GT(with.whole_ns - without.whole_ns, 10 * 299'000);
   EXPECT_NEAR(with.waiting_ns, 10 * 300'000 * 2 / 3.0, 1);
   EXPECT_NEAR(without.waiting_ns, 0, 1);
 }
@@ -78,13 +80,79 @@ TEST(Replay, RunsOnOtherNumbersOfRanks) {
 
 TEST(Replay, FasterLinksAndOtherAlgorithmsChangeCallsAlone) {
   const Replay replay = replay_of_all(recordings(2, 5, 1'000'000, 0, 16 * kMiB), 2);
-  Topology machine = *make_topology("2*host:1");
-  const Replayed slow = *run_replay(replay, {machine, ""});
+  ReplayMachine machine{*make_topology("2*host:1"), ""};
+  const Replayed slow = *run_replay(replay, machine);
   speed_up(machine, 2);
-  const Replayed fast = *run_replay(replay, {machine, ""});
+  const Replayed fast = *run_replay(replay, machine);
   EXPECT_NEAR(fast.kinds[0].predicted_ns / slow.kinds[0].predicted_ns, 0.5, 0.1);
   EXPECT_NEAR(slow.whole_ns - slow.in_calls_ns, fast.whole_ns - fast.in_calls_ns, 1);
   EXPECT_EQ(run(replay, "2*host:1", "ring").kinds[0].algorithm, "ring");
+}
+
+// Of calls of 2 ranks that come at once, 20 of each kind, which take what the model says with these costs, but for each
+// tenth one, which takes a hundred times as long.
+std::vector<Recording> recordings_as_by(const Topology& topology, const NodeCosts& costs) {
+  std::vector<Recording> files{recording_of(0, 2), recording_of(1, 2)};
+  std::vector<std::pair<uint64_t, uint64_t>> kinds;
+  for (const Collective collective : {Collective::AllReduce, Collective::AllGather, Collective::ReduceScatter})
+    for (uint64_t count = 1 << 11; count <= kMiB; count *= 8)
+      kinds.emplace_back(kind_of(collective, DataType::Float32, ReduceOp::Sum, false, -1), count);
+  int64_t now = 0;
+  uint64_t number = 0;
+  for (const auto& [kind, count] : kinds) {
+    std::vector<Recording> one{recording_of(0, 2), recording_of(1, 2)};
+    for (Recording& file : one) add_call(file, 1, 0, 1000, count, kind);
+    ReplayMachine machine{topology, ""};
+    machine.node_costs = costs;
+    const auto ns = static_cast<int64_t>(run_replay(replay_of_all(std::move(one), 2), machine)->whole_ns);
+    for (int i = 0; i < 20; ++i) {
+      const int64_t end = now + 10'000 + (i % 10 == 9 ? 100 : 1) * ns;
+      ++number;
+      for (Recording& file : files) add_call(file, number, now + 10'000, end, count, kind);
+      now = end;
+    }
+  }
+  return files;
+}
+
+TEST(Fit, FindsTheCostsThatCallsHadAndLeavesDisturbedOnesOut) {
+  ReplayMachine machine{*make_topology("host:2"), ""};
+  machine.is_recorded = true;
+  NodeCosts slow{machine.topology.memory_costs, {}};
+  slow.memory.shared_load_ns *= 2;
+  slow.memory.shared_store_ns *= 2;
+  slow.memory.far_load_ns *= 3;
+  slow.memory.far_store_ns *= 3;
+  slow.memory.line_ns *= 1.5;
+  const Replay replay = replay_of_all(recordings_as_by(machine.topology, slow), 2);
+  const Replayed before = *run_replay(replay, machine);
+  EXPECT_LT(before.calls_ratio(), 0.8);
+  ASSERT_TRUE(fit_costs(replay, machine).is_ok());
+  const Replayed after = *run_replay(replay, machine);
+  EXPECT_NEAR(after.median_ratio, 1, 0.1);
+  EXPECT_NEAR(after.calls_ratio(), 1, 0.1);
+  EXPECT_EQ(after.disturbed_calls, replay.calls.size() / 10);
+  for (const ReplayedKind& kind : after.kinds)
+    EXPECT_NEAR(kind.predicted_ns / kind.recorded_ns, 1, 0.35) << name_of(kind.collective) << " " << kind.bytes;
+  ASSERT_TRUE(machine.fit);
+  EXPECT_LT(machine.fit->error_elsewhere, 2);
+}
+
+TEST(Replay, CallsRunInTheWayInWhichTheyWereRecorded) {
+  std::vector<Recording> files = recordings(2, 4, 1000, 0, kMiB);
+  for (Recording& file : files) {
+    file.texts.push_back("node: one_shot, mapped two_shot; private");
+    for (RecordedCall& call : file.calls) call.algorithm = static_cast<uint32_t>(file.texts.size() - 1);
+  }
+  const Replay replay = replay_of_all(std::move(files), 2);
+  ReplayMachine machine{*make_topology("host:2"), ""};
+  machine.measured = MeasuredCosts{};
+  const Replayed free = *run_replay(replay, machine);
+  machine.is_recorded = true;
+  const Replayed recorded = *run_replay(replay, machine);
+  EXPECT_EQ(recorded.kinds[0].algorithm, "node: one_shot, mapped two_shot");
+  EXPECT_EQ(free.kinds[0].algorithm, "node");
+  EXPECT_GT(recorded.kinds[0].predicted_ns, free.kinds[0].predicted_ns);
 }
 
 TEST(Buckets, CutTheSameBytesAnew) {

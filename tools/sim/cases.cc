@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "algorithms/stage_plans.h"
+#include "plan/print.h"
 #include "plan/program_verify.h"
 
 namespace ccom::simtool {
@@ -52,6 +53,21 @@ Result<Outcome> simulate(const Topology& topology, const Case& what, const Progr
   return outcome;
 }
 
+Program with_way(const Topology& topology, const Case& what, const SimOptions& options, Program program) {
+  if (!what.measured || !program.is_node()) return program;
+  Stage& stage = program.stages[0];
+  const std::vector<NodeChoice> ways = node_ways(topology, program, stage, what.measured->lines);
+  const auto named = std::ranges::find(ways, what.way, [](const NodeChoice& way) { return to_text(way); });
+  if (named != ways.end()) {
+    stage.node = *named;
+    return program;
+  }
+  const size_t unit_bytes = what.bytes / largest_units(what.collective, topology.nranks());
+  stage.node = ways[expected_way(topology, 0, *what.measured, node_task(program, stage, 0), ways, unit_bytes,
+                                 options.reach.output)];
+  return program;
+}
+
 }  // namespace
 
 std::string text_of(const Case& what) {
@@ -63,6 +79,18 @@ Question question_of(const Case& what) {
           .bytes = what.bytes,
           .root = is_rooted(what.collective) ? 0 : -1,
           .order = reduces(what.collective) ? what.order : SumOrder::Any};
+}
+
+Result<Program> program_of(const Topology& topology, const Case& what, const SimOptions& options) {
+  if (what.collective == Collective::SendReceive)
+    return error(Code::NotSupported, "simulate sendrecv: its two ranks are the call's choice");
+  CCOM_TRY_ASSIGN(const Choice choice, choose(topology, settings_for(what), question_of(what)));
+  return with_way(topology, what, options, choice.program());
+}
+
+Result<Outcome> simulate_chosen(const Topology& topology, const Case& what, const Program& program,
+                                const SimOptions& options, bool fold) {
+  return simulate(topology, what, program, options, fold);
 }
 
 Result<std::vector<std::string>> legal_algorithms(const Topology& topology, const Case& what) {

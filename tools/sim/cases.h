@@ -21,6 +21,10 @@ struct Case {
   // Whether programs of one stage of messages run in their tiles, as in production; else as they are priced, at once.
   bool tiles_messages = false;
   SumOrder order = SumOrder::Any;  // of a reduction
+  // How a program of one stage, which stays inside a host, runs there: one of its ways (node_ways()), as text. "", or
+  // what is none of them: as calls begin, by what ranks have measured.
+  std::string way = {};
+  std::optional<MeasuredCosts> measured = {};  // nothing: the way that the planner names first
 };
 
 struct Outcome {
@@ -39,6 +43,11 @@ struct Outcome {
 Question question_of(const Case& what);
 // "allreduce of 1048576 bytes"
 std::string text_of(const Case& what);
+
+// As the planner chooses, or by the named algorithm, and with the way that the case asks for.
+Result<Program> program_of(const Topology& topology, const Case& what, const SimOptions& options);
+Result<Outcome> simulate_chosen(const Topology& topology, const Case& what, const Program& program,
+                                const SimOptions& options, bool fold);
 
 // Ranks of a host without a fabric use its memory. Simulates all hosts, or one for all if nothing is wrong with the
 // machine and all hosts are alike (`fold`).

@@ -3,7 +3,7 @@
 // The same gradients in other buckets.
 #include <algorithm>
 
-#include "tools/sim/replay.h"
+#include "tools/sim/replay_prices.h"
 
 namespace ccom::simtool {
 namespace {
@@ -18,13 +18,6 @@ bool are_neighbours(const ReplayCall& first, int64_t place, const ReplayCall& se
 
 double longest_gap(const ReplayCall& call) {
   return std::ranges::max_element(call.parts, {}, &ReplayCall::Part::gap_ns)->gap_ns;
-}
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
 }
 
 // Cuts a run of allreduces: data come in, buckets go out.
@@ -57,6 +50,7 @@ class Buckets {
   void emit(size_t count) {
     open_.call.count = count;
     open_.recorded_ns = 0;
+    open_.algorithm.clear();
     out_.calls.push_back(open_);
     const auto place = static_cast<int64_t>(out_.calls.size()) - 1;
     open_.follows = place;
@@ -82,7 +76,7 @@ Replay with_buckets(const Replay& replay, size_t bucket_bytes) {
   for (size_t i = 1; i < replay.calls.size(); ++i)
     if (are_neighbours(replay.calls[i - 1], static_cast<int64_t>(i) - 1, replay.calls[i]))
       gaps.push_back(longest_gap(replay.calls[i]));
-  const double longest = kLongGap * median(std::move(gaps));
+  const double longest = kLongGap * median_of(std::move(gaps));
   Replay out = replay;
   out.calls.clear();
   std::vector<int64_t> became(replay.calls.size(), -1);  // by call: what its end is now

@@ -131,6 +131,8 @@ Result<Replay> replay_of(const RecordedJob& job, int nranks) {
     ReplayCall call;
     call.group = whole[i].group;
     call.call = whole[i].parts[0]->call;
+    const Recording& file = job.files[whole[i].processes[0]];
+    call.algorithm = file.texts[whole[i].parts[0]->algorithm];
     call.recorded_ns = static_cast<double>(std::max<int64_t>(1, whole[i].last_ended_ns - whole[i].last_come_ns));
     call.follows = std::exchange(last_of_group[call.group], static_cast<int64_t>(i));
     for (size_t rank = 0; rank < whole[i].parts.size(); ++rank) {
@@ -139,7 +141,8 @@ Result<Replay> replay_of(const RecordedJob& job, int nranks) {
       // A process's first call: from when the first process of all began, on the common clock.
       const int64_t own_start = begun - (job.time(process, begun) - start);
       const auto [ended, after] = ends.before(process, begun, own_start, static_cast<int64_t>(i));
-      call.parts.push_back({process, after, static_cast<double>(begun - ended)});
+      const auto early = static_cast<double>(whole[i].last_come_ns - job.time(process, begun));
+      call.parts.push_back({process, after, static_cast<double>(begun - ended), early});
     }
     replay.calls.push_back(std::move(call));
   }

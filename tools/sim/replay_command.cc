@@ -20,6 +20,7 @@ struct ReplayRequest {
   size_t ranks = 0, job = 1;
   std::vector<uint64_t> bucket;
   double speed = 1;
+  bool uses_measured = false;
   bool json = false;
 };
 
@@ -40,16 +41,33 @@ Result<Topology> with_ranks(Topology topology, size_t ranks) {
       .with_cure("name one that has them by --on, as '2*host:8'");
 }
 
+// The recorded one, with what is known of it.
+Result<ReplayMachine> recorded_machine(const ReplayRequest& request, const RecordedJob& job) {
+  ReplayMachine machine;
+  CCOM_TRY_ASSIGN(machine.topology, recorded_topology(job));
+  if (!request.tuning_file.empty()) return machine;
+  CCOM_TRY(use_measured(machine, job));
+  if (request.uses_measured) return machine;
+  CCOM_TRY_ASSIGN(const Replay recorded, replay_of(job, machine.topology.nranks()));
+  CCOM_TRY(fit_costs(recorded, machine));
+  return machine;
+}
+
 Result<ReplayMachine> machine_of(const ReplayRequest& request, const RecordedJob& job) {
   ReplayMachine machine;
-  Result<Topology> topology = request.machine.empty() ? recorded_topology(job) : make_topology(request.machine);
-  if (!topology) return std::move(topology).error();
-  CCOM_TRY_ASSIGN(machine.topology, with_ranks(*std::move(topology), request.ranks));
+  if (request.machine.empty()) {
+    CCOM_TRY_ASSIGN(machine, recorded_machine(request, job));
+  } else {
+    CCOM_TRY_ASSIGN(machine.topology, make_topology(request.machine));
+  }
+  const int recorded_ranks = job.groups.front().nranks;
+  CCOM_TRY_ASSIGN(machine.topology, with_ranks(std::move(machine.topology), request.ranks));
+  machine.is_recorded &= machine.topology.nranks() == recorded_ranks;
   if (!request.tuning_file.empty()) {
     CCOM_TRY_ASSIGN(const Calibration measured, read_calibration(request.tuning_file));
     calibrate(machine.topology, measured);
   }
-  if (request.speed != 1) speed_up(machine.topology, request.speed);
+  if (request.speed != 1) speed_up(machine, request.speed);
   machine.algorithm = request.algorithm;
   return machine;
 }
@@ -61,6 +79,7 @@ Result<std::string> replay_text(const ReplayRequest& request, const RecordedJob&
   ReplayReport report;
   report.what = request.machine.empty() ? "the recorded machine" : request.machine;
   report.replay = replay;
+  report.fit = machine.fit;
   CCOM_TRY_ASSIGN(report.replayed, run_replay(replay, machine));
   CCOM_TRY_ASSIGN(report.without_stragglers, run_replay(without_stragglers(replay), machine));
   return request.json ? to_json(report) : to_text(report);
@@ -95,6 +114,9 @@ int run_replay_command(const std::vector<std::string>& words) {
   line.option("--bucket", request.bucket, "Neighbouring allreduces cut anew into calls of so many bytes, as 25M")
       .size();
   line.option("--tuning", request.tuning_file, "Measured speeds, from ccom-bench --tune").file();
+  line.flag("--measured", request.uses_measured,
+            "On the recorded machine: costs of shared memory as its ranks measured them at their start, not fitted to "
+            "the recorded calls");
   line.option("--job", request.job, "Which job, where there are several; 1 ended last (default)").positive();
   line.flag("--json", request.json, "One object in one line");
   if (const std::optional<int> code = line.exit_code(words)) return *code;

@@ -38,6 +38,29 @@ std::string kind_row(const ReplayedKind& kind) {
   return row;
 }
 
+// Of calls that were recorded.
+std::string accuracy(const ReplayReport& report) {
+  const Replayed& replayed = report.replayed;
+  char line[200];
+  std::snprintf(line, sizeof line, "  predicted / recorded: %.2f of the median call, %.2f of the time in calls\n",
+                replayed.median_ratio, replayed.calls_ratio());
+  std::string text = line;
+  if (replayed.disturbed_calls > 0) {
+    std::snprintf(
+        line, sizeof line,
+        "    without what %zu calls took beyond the median of their kind, of which they took over %g times as "
+        "long: %s\n",
+        replayed.disturbed_calls, kDisturbed, seconds(replayed.disturbed_ns).c_str());
+    text += line;
+  }
+  if (!report.fit) return text;
+  std::snprintf(line, sizeof line,
+                "  costs of shared memory fitted to %zu kinds of calls; calls that are not among those are within a "
+                "factor of %.2f (median)\n",
+                report.fit->kinds, report.fit->error_elsewhere);
+  return text + line;
+}
+
 }  // namespace
 
 double ReplayReport::least_exposed_ns() const {
@@ -57,11 +80,7 @@ std::string to_text(const ReplayReport& report) {
   text += "\n  exposed          " + seconds(report.exposed_ns()) + "; " + seconds(report.least_exposed_ns()) +
           " if all of what is between calls ran beside them";
   text += "\n  stragglers cost  " + seconds(straggler_cost_ns(report)) + "\n";
-  if (replayed.median_ratio > 0) {
-    char line[80];
-    std::snprintf(line, sizeof line, "  predicted / recorded, median of all calls: %.2f\n", replayed.median_ratio);
-    text += line;
-  }
+  if (replayed.median_ratio > 0) text += accuracy(report);
   text += "collective            bytes    calls    recorded us   predicted us    ratio  algorithm\n";
   for (const ReplayedKind& kind : replayed.kinds) text += kind_row(kind);
   return text;
@@ -77,20 +96,26 @@ std::string to_json(const ReplayReport& report) {
                      {"algorithm", kind.algorithm},
                      {"recorded_us", kind.recorded_ns / 1e3},
                      {"predicted_us", kind.predicted_ns / 1e3}});
-  const ordered_json object{{"machine", report.what},
-                            {"ranks", report.replay.processes},
-                            {"calls", report.replay.calls.size()},
-                            {"left_out", report.replay.left_out},
-                            {"recorded_s", report.replay.recorded_ns / 1e9},
-                            {"predicted_s", report.replayed.whole_ns / 1e9},
-                            {"in_calls_s", report.replayed.in_calls_ns / 1e9},
-                            {"waiting_s", report.replayed.waiting_ns / 1e9},
-                            {"between_calls_s", between_ns(report) / 1e9},
-                            {"exposed_s", report.exposed_ns() / 1e9},
-                            {"least_exposed_s", report.least_exposed_ns() / 1e9},
-                            {"stragglers_cost_s", straggler_cost_ns(report) / 1e9},
-                            {"median_ratio", report.replayed.median_ratio},
-                            {"kinds", std::move(kinds)}};
+  ordered_json object{{"machine", report.what},
+                      {"ranks", report.replay.processes},
+                      {"calls", report.replay.calls.size()},
+                      {"left_out", report.replay.left_out},
+                      {"recorded_s", report.replay.recorded_ns / 1e9},
+                      {"predicted_s", report.replayed.whole_ns / 1e9},
+                      {"in_calls_s", report.replayed.in_calls_ns / 1e9},
+                      {"waiting_s", report.replayed.waiting_ns / 1e9},
+                      {"between_calls_s", between_ns(report) / 1e9},
+                      {"exposed_s", report.exposed_ns() / 1e9},
+                      {"least_exposed_s", report.least_exposed_ns() / 1e9},
+                      {"stragglers_cost_s", straggler_cost_ns(report) / 1e9},
+                      {"median_ratio", report.replayed.median_ratio},
+                      {"calls_s", report.replayed.calls_ns / 1e9},
+                      {"recorded_calls_s", report.replayed.recorded_calls_ns / 1e9},
+                      {"disturbed_s", report.replayed.disturbed_ns / 1e9},
+                      {"disturbed_calls", report.replayed.disturbed_calls},
+                      {"calls_ratio", report.replayed.calls_ratio()}};
+  if (report.fit) object["fit"] = {{"kinds", report.fit->kinds}, {"error_elsewhere", report.fit->error_elsewhere}};
+  object["kinds"] = std::move(kinds);
   return object.dump() + "\n";
 }
 

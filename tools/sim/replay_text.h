@@ -3,6 +3,7 @@
 // What ccom-sim replay prints.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "tools/sim/replay.h"
@@ -13,6 +14,7 @@ struct ReplayReport {
   std::string what;  // the machine
   Replay replay;
   Replayed replayed, without_stragglers;
+  std::optional<CostFit> fit = {};
 
   // Of a rank on average, what remains of calls if everything between them ran beside them, and if nothing did.
   double least_exposed_ns() const;
