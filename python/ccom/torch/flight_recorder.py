@@ -50,34 +50,55 @@ def _name_for_tools(entry, rank):
     return f"{_LIBRARY}:{_OPERATIONS.get(operation, operation)}"
 
 
+class _Dump:
+    """What torch's tools read of a rank, group by group."""
+
+    def __init__(self):
+        self._groups, self._status, self._entries = {}, {}, []
+
+    def add(self, number, name, description, ranks, entries):
+        """number: of the group, the same on all ranks. entries: the oldest first."""
+        self._groups[name] = {"name": name, "desc": description, "ranks": str(ranks)}
+        collectives = [entry for entry in entries if not entry["is_p2p"]]
+
+        def last(states):
+            return max((entry["collective_seq_id"] for entry in collectives if entry["state"] in states), default=-1)
+
+        begun = ("started", "completed", "failed")
+        self._status[str(number)] = {"last_enqueued_collective": last(("scheduled", *begun)),
+                                     "last_started_collective": last(begun),
+                                     "last_completed_collective": last(("completed",))}
+        of_group = {"pg_id": number, "process_group": (name, description)}
+        self._entries += [{"frames": [], **entry, **of_group} for entry in entries]
+
+    def contents(self):
+        self._entries.sort(key=lambda entry: entry["time_created_ns"])
+        return {"version": _VERSION, "comm_lib_version": "ccom", "nccl_comm_state": {}, "pg_config": self._groups,
+                "pg_status": self._status, "entries": self._entries}
+
+    def write(self, prefix, rank):
+        path = f"{prefix}{rank}"
+        with open(path, "wb") as file:
+            pickle.dump(self.contents(), file)
+        return path
+
+
+def _of_this_process():
+    found = _Dump()
+    for number, (name, group, backend) in enumerate(_ccom_groups()):
+        entries = []
+        for entry in backend.flight_recorder_entries():
+            if entry["profiling_name"] == "ccom:recvAnySource":
+                continue
+            named = {"profiling_name": _name_for_tools(entry, backend.rank()), "ccom_name": entry["profiling_name"]}
+            entries.append({**entry, **named})
+        found.add(number, name, group.group_desc, dist.get_process_group_ranks(group), entries)
+    return found
+
+
 def snapshot():
     """The contents of dump() as a dictionary. Omits receives from any source, which torch's format cannot represent."""
-    entries, groups, status = [], {}, {}
-    for number, (name, group, backend) in enumerate(_ccom_groups()):
-        ranks = dist.get_process_group_ranks(group)
-        description = group.group_desc
-        groups[name] = {"name": name, "desc": description, "ranks": str(ranks)}
-        mine = [entry for entry in backend.flight_recorder_entries() if entry["profiling_name"] != "ccom:recvAnySource"]
-        collectives = [entry for entry in mine if not entry["is_p2p"]]
-        done = [entry["collective_seq_id"] for entry in collectives if entry["state"] == "completed"]
-        begun = [entry["collective_seq_id"] for entry in collectives if entry["state"] != "scheduled"]
-        status[str(number)] = {
-            "last_enqueued_collective": collectives[-1]["collective_seq_id"] if collectives else -1,
-            "last_started_collective": max(begun, default=-1),
-            "last_completed_collective": max(done, default=-1),
-        }
-        for entry in mine:
-            named = {"profiling_name": _name_for_tools(entry, backend.rank()), "ccom_name": entry["profiling_name"]}
-            entries.append({**entry, **named, "pg_id": number, "process_group": (name, description), "frames": []})
-    entries.sort(key=lambda entry: entry["time_created_ns"])
-    return {
-        "version": _VERSION,
-        "comm_lib_version": "ccom",
-        "nccl_comm_state": {},
-        "pg_config": groups,
-        "pg_status": status,
-        "entries": entries,
-    }
+    return _of_this_process().contents()
 
 
 def dump(prefix=None):
@@ -86,10 +107,7 @@ def dump(prefix=None):
     if not prefix:
         raise ValueError("flight_recorder.dump: no prefix given, and neither CCOM_TORCH_DUMP nor TORCH_FR_DUMP_TEMP_FILE is set")
     rank = dist.get_rank() if dist.is_initialized() else int(os.environ.get("RANK", "0"))
-    path = f"{prefix}{rank}"
-    with open(path, "wb") as file:
-        pickle.dump(snapshot(), file)
-    return path
+    return _of_this_process().write(prefix, rank)
 
 
 def _ccom_trace():
@@ -100,13 +118,13 @@ def _ccom_trace():
     return found
 
 
-def _recorded_entry(call, group, number, offset):
+def _recorded_entry(call, record, offset):
     sizes, types = [[call["count"]]], [_DTYPES.get(call["type"], call["type"])]
     ended = call["ended_ns"]
     failed = "error" in call
     operation = call["collective"].removesuffix("v")
     return {
-        "collective_seq_id": call["number"], "p2p_seq_id": 0, "is_p2p": False, "peer": -1,
+        "record_id": record, "op_id": record + 1, "collective_seq_id": call["number"], "p2p_seq_id": 0, "is_p2p": False, "peer": -1,
         "profiling_name": f"{_LIBRARY}:{_RECORDED_OPERATIONS.get(operation, operation)}",
         "ccom_name": call["collective"],
         "input_sizes": sizes, "input_dtypes": types, "output_sizes": sizes, "output_dtypes": types,
@@ -114,16 +132,8 @@ def _recorded_entry(call, group, number, offset):
         "time_discovered_completed_ns": None if ended is None or failed else ended + offset,
         "timeout_ms": 0, "state": "started" if ended is None else "failed" if failed else "completed",
         "retired": ended is not None,
-        "pg_id": number, "process_group": (group["name"], group["name"]),
         "frames": [{"name": call["at"], "filename": call["at"], "line": 0}] if call["at"] else [],
     }
-
-
-def _recorded_status(calls):
-    done = [call["number"] for call in calls if call["ended_ns"] is not None]
-    last = max((call["number"] for call in calls), default=-1)
-    return {"last_enqueued_collective": last, "last_started_collective": last,
-            "last_completed_collective": max(done, default=-1)}
 
 
 def from_recording(folder, prefix):
@@ -142,19 +152,7 @@ def from_recording(folder, prefix):
         if group["parent"] not in (0, widest["number"]):
             continue  # ranks of a part of a part are not those of the job
         for rank, calls in group.get("calls_by_rank", {}).items():
-            empty = {"version": _VERSION, "comm_lib_version": "ccom", "nccl_comm_state": {}, "pg_config": {},
-                     "pg_status": {}, "entries": []}
-            dump = dumps.setdefault(ranks[int(rank)], empty)
-            mine = [call for call in calls if call["number"] > 0]
-            dump["pg_config"][group["name"]] = {"name": group["name"], "desc": group["name"], "ranks": str(ranks)}
-            dump["pg_status"][str(number)] = _recorded_status(mine)
-            dump["entries"] += [_recorded_entry(call, group, number, job["realtime_offset_ns"]) for call in mine]
-    names = []
-    for rank, dump in sorted(dumps.items()):
-        dump["entries"].sort(key=lambda entry: entry["time_created_ns"])
-        for record, entry in enumerate(dump["entries"]):
-            entry.update(record_id=record, op_id=record + 1)
-        names.append(f"{prefix}{rank}")
-        with open(names[-1], "wb") as file:
-            pickle.dump(dump, file)
-    return names
+            entries = [_recorded_entry(call, record, job["realtime_offset_ns"])
+                       for record, call in enumerate(call for call in calls if call["number"] > 0)]
+            dumps.setdefault(ranks[int(rank)], _Dump()).add(number, group["name"], group["name"], ranks, entries)
+    return [dump.write(prefix, rank) for rank, dump in sorted(dumps.items())]
