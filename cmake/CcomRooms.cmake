@@ -61,9 +61,10 @@ endfunction()
 
 # ccom_add_test(NAME plan SOURCES plan_test.cc ... LINKS plan [LABELS pure] [TIMEOUT 60])
 # A GoogleTest program. LINKS are rooms without the ccom_ prefix, or other targets. Among the labels scripts/test knows pure, for
-# tests of one thread, and waits, for tests that mostly wait and may: it runs both side by side, and all others alone.
+# tests of one thread, and waits, for tests that mostly wait: of those it runs more than there are processors side by side.
+# ALONE: nothing runs beside it, because it measures what the process or the machine does.
 function(ccom_add_test)
-  cmake_parse_arguments(TEST "" "NAME;TIMEOUT" "SOURCES;LINKS;LABELS" ${ARGN})
+  cmake_parse_arguments(TEST "ALONE" "NAME;TIMEOUT" "SOURCES;LINKS;LABELS" ${ARGN})
   if(NOT TEST_TIMEOUT)
     set(TEST_TIMEOUT 120)
   endif()
@@ -76,6 +77,7 @@ function(ccom_add_test)
   add_test(NAME ${TEST_NAME} COMMAND test_${TEST_NAME})
   # Whatever a test runs is proved first.
   set_tests_properties(${TEST_NAME} PROPERTIES TIMEOUT ${TEST_TIMEOUT} LABELS "${TEST_LABELS}" ENVIRONMENT CCOM_VERIFY=1)
+  set_tests_properties(${TEST_NAME} PROPERTIES RUN_SERIAL ${TEST_ALONE})
   if("sanitize" IN_LIST TEST_LABELS)
     set_property(GLOBAL APPEND PROPERTY CCOM_SANITIZE_TESTS test_${TEST_NAME})
   endif()
