@@ -79,7 +79,7 @@ void add_counters(Text& text, const std::vector<RankMetrics>& ranks) {
   text.begin("ccom_data_bytes", "counter", "bytes", "Bytes of the calls' units: those of one rank.");
   text.of_calls("ccom_data_bytes_total", [](const Of& of) { return std::to_string(of.bytes); });
   text.begin("ccom_call_seconds", "summary", "seconds",
-             "Duration of calls that were timed: all of 4 KiB and more, one in 16 of the others.");
+             "Duration of calls that were timed: all of 4 KiB and more, one in 64 of the others.");
   for (const RankMetrics& rank : ranks) {
     for (const Of& of : rank.totals.calls) {
       const std::string labels = labels_of(rank) + "," + labels_of(of);

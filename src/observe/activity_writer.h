@@ -2,7 +2,7 @@
 //
 // Writes what this rank does into its record (activity_record.h).
 //
-// Calls shorter than kTimedBytes are timed one in kTimedOneIn: two clock reads would be a tenth of the shortest ones.
+// Calls shorter than kTimedBytes are timed one in kTimedOneIn: two clock reads would be a fifth of the shortest ones.
 // Waits are noted when they have lasted until the wait's first look at the clock, about a microsecond.
 #pragma once
 
@@ -18,7 +18,7 @@ namespace ccom {
 // Belongs to whoever has the rank's turn.
 class ActivityWriter {
  public:
-  static constexpr uint64_t kTimedBytes = 4096, kTimedOneIn = 16;
+  static constexpr uint64_t kTimedBytes = 4096, kTimedOneIn = 64;
 
   // The record outlives the writer, which is its only one.
   explicit ActivityWriter(ActivityRecord& record) : record_(record), texts_(record.texts) {}

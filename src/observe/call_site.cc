@@ -34,17 +34,14 @@ Numbers& numbers() {
   return instance.get();
 }
 
-// The addresses from which this thread called last, and what it has set.
-struct OfThread {
-  static constexpr size_t kAddresses = 32;
-  struct Known {
-    const void* address;
-    CallSite site;
-  };
-  CallSite set;
-  std::array<Known, kAddresses> known;
-};
-constinit thread_local OfThread of_thread{};
+// The addresses from which threads called last, each in one word with its number below it: addresses have 48 bits. One
+// that has more is looked up each time.
+constexpr size_t kAddresses = 512;
+constinit std::array<std::atomic<uint64_t>, kAddresses> addresses{};
+
+// What this thread has set; not read, which costs a call in a shared library, before any thread has set something.
+constinit thread_local CallSite set_by_thread = 0;
+constinit std::atomic<bool> is_any_set{false};
 
 bool is_on() {
   static constinit std::atomic<int> known{-1};
@@ -98,26 +95,29 @@ CallSite look_up(const void* return_address) {
 }  // namespace
 
 CallSite call_site(const void* return_address) noexcept {
-  if (of_thread.set != 0) return of_thread.set == kUnknown ? CallSite{0} : of_thread.set;
-  const auto word = reinterpret_cast<uintptr_t>(return_address);
-  OfThread::Known& known = of_thread.known[(word ^ word >> 7) % OfThread::kAddresses];
-  if (known.address == return_address) [[likely]]
-    return known.site;
+  if (is_any_set.load(std::memory_order_relaxed) && set_by_thread != 0)
+    return set_by_thread == kUnknown ? CallSite{0} : set_by_thread;
+  const auto address = uint64_t{reinterpret_cast<uintptr_t>(return_address)};
+  std::atomic<uint64_t>& known = addresses[(address ^ address >> 9) % kAddresses];
+  const uint64_t word = known.load(std::memory_order_relaxed);
+  if (word >> 16 == address) [[likely]]
+    return static_cast<CallSite>(word);
   try {
-    known.site = look_up(return_address);
-    known.address = return_address;
-    return known.site;
+    const CallSite site = look_up(return_address);
+    if (address >> 48 == 0) known.store(address << 16 | site, std::memory_order_relaxed);
+    return site;
   } catch (const std::bad_alloc&) {
     return 0;
   }
 }
 
 void set_call_site(std::string_view text) noexcept {
-  if (text.empty() || (of_thread.set != 0 && text_of(of_thread.set) == text)) {
-    if (text.empty()) of_thread.set = 0;
+  if (text.empty() || (set_by_thread != 0 && text_of(set_by_thread) == text)) {
+    if (text.empty()) set_by_thread = 0;
     return;
   }
-  of_thread.set = kUnknown;
+  set_by_thread = kUnknown;
+  is_any_set.store(true, std::memory_order_relaxed);
   if (!is_on()) return;
   try {
     const std::string shown(text.substr(0, TextTable::kTextBytes));
@@ -125,7 +125,7 @@ void set_call_site(std::string_view text) noexcept {
     const Lock lock(known.mutex);
     const auto [place, is_new] = known.by_text.try_emplace(shown, 0);
     if (is_new) place->second = add(shown);
-    of_thread.set = place->second == 0 ? kUnknown : place->second;
+    set_by_thread = place->second == 0 ? kUnknown : place->second;
   } catch (const std::bad_alloc&) {
   }
 }

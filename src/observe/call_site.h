@@ -2,9 +2,9 @@
 //
 // Where in the user's program a call was made: numbers for return addresses and for texts, once per process.
 //
-// A number costs a comparison while a thread calls from one place, and a look-up when it changes. The text of a return
-// address is "module+0x1234 symbol", which anybody can resolve into file and line later (source_line.h); a binding of
-// another language says the text itself (ccomSetCallSite). CCOM_CALL_SITES=0: all numbers are 0.
+// A number costs a comparison for places from which the process has called lately, and a look-up for others. The text
+// of a return address is "module+0x1234 symbol", which anybody can resolve into file and line later (source_line.h); a
+// binding of another language says the text itself (ccomSetCallSite). CCOM_CALL_SITES=0: all numbers are 0.
 #pragma once
 
 #include <cstdint>

@@ -114,7 +114,7 @@ std::string text_of(const WaitReport& report) {
   if (told == 0) text += "\nno rank made the others wait for more than 1 % of the time";
   if (more > 0) text += print("\nand %zu more ranks for 1 %% or longer", more);
   if (told > 0 && std::ranges::any_of(report.ranks, &RankWaits::is_sampled))
-    text += "\ntime in calls shorter than 4 KiB is taken from one in 16 of them";
+    text += "\ntime in calls shorter than 4 KiB is taken from one in 64 of them";
   return text;
 }
 

@@ -58,7 +58,7 @@ TEST(StragglerReport, SaysWhatIsNotKnown) {
   EXPECT_THAT(text, HasSubstr("without what 5 of 8 ranks say"));
   EXPECT_THAT(text, HasSubstr("as 2 of 2 say"));
   EXPECT_THAT(text, Not(HasSubstr("before")));
-  EXPECT_THAT(text, HasSubstr("taken from one in 16"));
+  EXPECT_THAT(text, HasSubstr("taken from one in 64"));
 }
 
 // A ring: each waits for its neighbour, and all of that is rank 0's.
