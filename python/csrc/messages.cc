@@ -17,6 +17,7 @@ class MessageWork final : public Work {
 
  protected:
   void help(Clock::time_point until) override {
+    ccomSetCallSite(call_site_of_python());
     while (!isCompleted() && Clock::now() < until) {
       const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
       const ccomMessage_t handle = handle_.load();

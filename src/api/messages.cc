@@ -102,10 +102,11 @@ ccomResult_t ccomMessageRecv(void* data, size_t bytes, int peer, int64_t tag, cc
 }
 
 ccomResult_t ccomMessageWait(ccomMessage_t message, int64_t timeoutMs, int* peer) {
+  const CallSite site = CCOM_CALL_SITE;
   return queried("ccomMessageWait", [&]() -> Status {
     CCOM_TRY(check_message(message));
     const auto deadline = timeoutMs < 0 ? std::nullopt : std::optional(Deadline::after_ms(timeoutMs));
-    message->home->wait(*message->message, deadline);
+    message->home->wait(*message->message, deadline, site);
     return outcome(*message->message, peer);
   });
 }

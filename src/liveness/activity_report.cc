@@ -16,7 +16,8 @@ bool is_about_ranks(const Status& error) {
 Status with_activities(const Status& error, std::vector<RankActivity> activities) noexcept {
   constexpr size_t kLeast = 100, kReserve = 100;  // what is put before a message later has room
   const auto has_made_calls = [](const RankActivity& activity) {
-    return activity.call.number > 0 || activity.state == RankActivity::State::Transfers;
+    return activity.call.number > 0 || activity.state == RankActivity::State::Transfers ||
+           activity.state == RankActivity::State::Message;
   };
   try {
     const size_t used = error.message().size() + kReserve;

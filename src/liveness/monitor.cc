@@ -39,6 +39,7 @@ MonitorImpl::MonitorImpl(MonitorConfig config, Board board, std::shared_ptr<Live
   communicator_ = config_.communicator;
   abort_word_ = &board_.abort_word();
   activity_.emplace(board_.slot(slot_).activity);
+  message_activity_.emplace(board_.slot(slot_).activity, *activity_);
 }
 
 Status MonitorImpl::start() {

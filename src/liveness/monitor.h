@@ -26,6 +26,7 @@
 #include "base/wait_limit.h"
 #include "liveness/consensus.h"
 #include "observe/activity_writer.h"
+#include "observe/message_activity.h"
 #include "observe/rank_activity.h"
 #include "observe/rank_waits.h"
 
@@ -93,6 +94,8 @@ class Monitor {
   virtual Status check() = 0;
   // What this rank does, for others to read. Belongs to whoever has the rank's turn: a few stores with every call.
   ActivityWriter& activity() { return *activity_; }
+  // What its messages do; null: nobody is to know.
+  MessageActivity* message_activity() { return message_activity_ ? &*message_activity_ : nullptr; }
   // It has begun that collective call; numbers follow each other. bytes: of its unit.
   void begin_call(const CallDescriptor& call, CallSite site = 0, uint64_t bytes = 0) {
     activity_->begin(call, site, bytes);
@@ -148,7 +151,8 @@ class Monitor {
  protected:
   uint64_t communicator_ = 0;
   const std::atomic<uint32_t>* abort_word_ = nullptr;
-  std::optional<ActivityWriter> activity_;  // empty: of a Monitor that watches nobody
+  std::optional<ActivityWriter> activity_;           // empty: of a Monitor that watches nobody
+  std::optional<MessageActivity> message_activity_;  // likewise
 };
 
 }  // namespace ccom

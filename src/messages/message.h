@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "base/time.h"
 #include "base/types.h"
+#include "observe/message_activity.h"
 
 namespace ccom {
 
@@ -50,6 +51,9 @@ class Message {
     peer_ = peer;
     is_complete_.store(true, std::memory_order_seq_cst);
   }
+
+  MessageEnd own_end() const { return {request.sends, request.peer, request.tag, request.bytes}; }
+  mutable MessageActivity::Waited waited;  // who waits is no part of the message
 
   // In the protocol's list of pending messages.
   MessageList::iterator place{};

@@ -60,6 +60,7 @@ Status Messages::post(const std::shared_ptr<Message>& message) {
     CCOM_TRY(Status(refusal_));
     inbox_.splice(inbox_.end(), posted);
     open_.fetch_add(1, std::memory_order_seq_cst);
+    if (MessageActivity* const activity = monitor_.message_activity(); activity != nullptr) activity->begin();
     has_inbox_.store(true, std::memory_order_seq_cst);
   }
   // Within a callback the thread that runs it makes progress afterwards.
@@ -75,21 +76,31 @@ bool Messages::test(const Message& message) {
   return message.is_complete();
 }
 
-bool Messages::wait(const Message& message, std::optional<Deadline> deadline) {
+bool Messages::wait(const Message& message, std::optional<Deadline> deadline, CallSite site) {
   const auto is_over = [&message] { return message.is_complete(); };
   if (is_over() || (deadline && deadline->passed())) return test(message);
+  waiting_.fetch_add(1, std::memory_order_seq_cst);
+  if (!is_over()) wait_noted(message, deadline, site);  // and so close() has not returned
+  waiting_.fetch_sub(1, std::memory_order_seq_cst);
+  if (has_inbox_.load(std::memory_order_seq_cst) && !is_within_done()) step_once(Calls::Now);
+  return is_over();
+}
+
+void Messages::wait_noted(const Message& message, std::optional<Deadline> deadline, CallSite site) {
+  const auto is_over = [&message] { return message.is_complete(); };
+  MessageActivity::Wait noted(monitor_.message_activity(), message.own_end(), site, message.waited);
   bool in_time = true;
   while (in_time && !is_over()) {
     if (try_lock_progress()) {
-      in_time = drive(&message, deadline);
+      in_time = drive(&message, deadline, &noted);
       unlock_progress(Calls::Now);
     } else {
       if (claims_.load(std::memory_order_seq_cst) > 0) std::this_thread::yield();
+      if (!noted.is_noted()) noted.note(Clock::now());
       in_time = progress_lock_.await(deadline, is_over, [this] { wake_driver(); });
     }
   }
-  if (has_inbox_.load(std::memory_order_seq_cst) && !is_within_done()) step_once(Calls::Now);
-  return is_over();
+  if (is_over()) noted.complete(message.peer());
 }
 
 // One progress step, if the lock is free.
@@ -118,7 +129,7 @@ void Messages::wake() {
 
 // Makes progress until `awaited` (null: every message) is complete; false on timeout. Also returns true when callbacks
 // are due and when another thread should take over.
-bool Messages::drive(const Message* awaited, std::optional<Deadline> deadline) noexcept {
+bool Messages::drive(const Message* awaited, std::optional<Deadline> deadline, MessageActivity::Wait* wait) noexcept {
   uint32_t rounds = 0;
   int sleeps = 0;
   Backoff backoff(awaited != nullptr ? policy_ : kSleepAtOnce);
@@ -130,7 +141,12 @@ bool Messages::drive(const Message* awaited, std::optional<Deadline> deadline) n
       sleeps = 0;
       // Steady progress must not delay the timeout.
       if (deadline && ++rounds % kStepsPerCheck == 0 && deadline->passed()) return false;
-    } else if (backoff.step() == Backoff::Next::Block) {
+      continue;
+    }
+    const Backoff::Next next = backoff.step();
+    if (wait != nullptr && backoff.has_lasted()) wait->note(backoff.since());
+    if (next == Backoff::Next::Block) {
+      if (wait != nullptr) wait->note(backoff.now());
       if (deadline && backoff.now() >= deadline->when()) return false;
       if (!check(backoff.now())) continue;
       const bool is_quiet = awaited == nullptr && ++sleeps > kQuietSleeps;
@@ -160,7 +176,9 @@ bool Messages::step() noexcept {
   }
   if (!protocol_.has_finished()) return has_progressed;
   MessageList finished = protocol_.take_finished();
+  MessageActivity* const activity = monitor_.message_activity();
   while (!finished.empty()) {
+    if (activity != nullptr) activity->end(finished.front()->request.bytes);
     if (finished.front()->request.done != nullptr) {
       due_.splice(due_.end(), finished, finished.begin());
     } else {
@@ -297,7 +315,8 @@ void Messages::close() {
   end_background();
   progress_lock_.await(
       std::nullopt, [this] { return calling_.load(std::memory_order_seq_cst) == 0; }, [] {});
-  while (waking_.load(std::memory_order_seq_cst) > 0) std::this_thread::yield();
+  while (waking_.load(std::memory_order_seq_cst) > 0 || waiting_.load(std::memory_order_seq_cst) > 0)
+    std::this_thread::yield();
 }
 
 }  // namespace ccom

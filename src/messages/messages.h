@@ -43,8 +43,8 @@ class Messages {
   // Never calls `done`, because the caller may hold locks that `done` takes. Throws nothing.
   Status post(const std::shared_ptr<Message>& message);
   // Waits until the message is complete; false on timeout. Without a deadline the message's own applies. Like test(),
-  // may call the `done` of any message.
-  bool wait(const Message& message, std::optional<Deadline> deadline);
+  // may call the `done` of any message. site: who waits.
+  bool wait(const Message& message, std::optional<Deadline> deadline, CallSite site = 0);
   // Makes progress and returns whether the message is complete.
   bool test(const Message& message);
   // To be called when the communicator has an error.
@@ -64,8 +64,10 @@ class Messages {
  private:
   enum class Calls { Now, Later };
 
-  // None of these throws: whoever drives holds the progress lock.
-  bool drive(const Message* awaited, std::optional<Deadline> deadline) noexcept;
+  void wait_noted(const Message& message, std::optional<Deadline> deadline, CallSite site);
+
+  // None of these throws: whoever drives holds the progress lock. wait: for `awaited`; null where that is.
+  bool drive(const Message* awaited, std::optional<Deadline> deadline, MessageActivity::Wait* wait = nullptr) noexcept;
   bool step() noexcept;
   bool check(Clock::time_point now) noexcept;
   bool can_stop(const Message* awaited) const;
@@ -99,6 +101,7 @@ class Messages {
   std::atomic<int> claims_{0};          // threads that need the progress lock now; close() never gives its claim back
   std::atomic<bool> is_asleep_{false};  // the holder of the progress lock sleeps or is about to
   std::atomic<int> waking_{0};          // threads between the look at is_asleep_ and the end of the waking
+  std::atomic<int> waiting_{0};         // threads in wait(), which say so to the monitor
   std::atomic<bool> is_closing_{false};
   std::atomic<size_t> open_{0};  // messages that are not complete, or whose `done` is due
   std::atomic<bool> has_due_{false};

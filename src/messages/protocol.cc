@@ -8,10 +8,7 @@
 namespace ccom {
 
 std::string text_of(const Message& message) {
-  const MessageRequest& request = message.request;
-  const std::string whom = request.peer == kAnyRank ? "any rank" : "rank " + std::to_string(request.peer);
-  return (request.sends ? "to " : "from ") + whom + " (tag " + std::to_string(request.tag) + ", " +
-         std::to_string(request.bytes) + " bytes)";
+  return (message.request.sends ? "to " : "from ") + peer_text_of(message.own_end());
 }
 
 MessageProtocol::MessageProtocol(MessageRoutes routes)

@@ -4,6 +4,7 @@
 //
 //   calls      the last calls, and how many have ended: by whoever has the rank's turn, with every call
 //   times      when calls began and ended, and for whom the rank waits: likewise, where the clock is read anyway
+//   messages   how many are not complete, and the one for which a thread has waited longest (message_activity.h)
 //   counters   call_counters.h
 //   texts      call sites and algorithms to which calls refer
 //   pulse      by the liveness thread: that the process runs, and since when the number of ended calls has not changed
@@ -37,6 +38,15 @@ struct ActivityRecord {
     std::atomic<uint64_t> turns;  // odd while this rank is in sends and receives that block
     std::atomic<uint64_t> site;   // TextTable's reference
   };
+  struct Messages {
+    static constexpr size_t kSiteBytes = 120;
+    std::atomic<uint64_t> pending;
+    SequenceLock lock;
+    std::atomic<uint64_t> waits_since_ns;  // 0: no thread waits
+    std::atomic<uint64_t> sends, tag, bytes;
+    std::atomic<uint64_t> peer;  // plus 1; 0: any rank
+    std::array<std::atomic<uint64_t>, kSiteBytes / 8> site;
+  };
   struct Pulse {
     SequenceLock lock;
     std::atomic<uint64_t> beat_ns;         // the liveness thread ran
@@ -56,6 +66,7 @@ struct ActivityRecord {
   CallRecord calls;
   alignas(64) Times times;
   Transfers transfers;
+  alignas(64) Messages messages;
   CallCounters counters;
   TextTable texts;
   alignas(64) Pulse pulse;

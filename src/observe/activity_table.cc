@@ -15,7 +15,7 @@ constexpr uint8_t kSilentBit = 0x80;
 // Ranks with equal ones are a group. Those furthest behind come first.
 auto key_of(const ActivityGroup& group) {
   return std::tie(group.call.number, group.state, group.is_silent, group.call.kind, group.call.count, group.algorithm,
-                  group.site, group.place, group.waits_for);
+                  group.site, group.message, group.place, group.waits_for);
 }
 
 int64_t longest(int64_t a, int64_t b) {
@@ -41,6 +41,7 @@ void add(const ActivityGroup& other, ActivityGroup& group) {
   group.since_ns = longest(group.since_ns, other.since_ns);
   group.waits_since_ns = longest(group.waits_since_ns, other.waits_since_ns);
   group.beat_ns = longest(group.beat_ns, other.beat_ns);
+  group.messages = std::max(group.messages, other.messages);
   group.pid = 0;
   if (group.host != other.host) group.host.clear();
 }
@@ -106,9 +107,10 @@ int64_t time_of_age(uint32_t age, int64_t now_ns) {
 // As encoded, without its ranges.
 struct [[gnu::packed]] EncodedGroup {
   uint8_t state;
-  uint16_t algorithm, site, place, host;  // texts, counted from 1; 0: none
+  uint16_t algorithm, site, message, place, host;  // texts, counted from 1; 0: none
   uint64_t number, count, kind;
   int32_t waits_for, pid;
+  uint32_t messages;
   uint32_t since, waits_since, beat;  // ages
   uint16_t ranges;
 };
@@ -152,6 +154,7 @@ void append_group(const ActivityGroup& group, int64_t now_ns, TextList& texts, s
   append(bytes, EncodedGroup{.state = state,
                              .algorithm = texts.index_of(group.algorithm),
                              .site = texts.index_of(group.site),
+                             .message = texts.index_of(group.message),
                              .place = texts.index_of(group.place),
                              .host = texts.index_of(group.host),
                              .number = group.call.number,
@@ -159,6 +162,7 @@ void append_group(const ActivityGroup& group, int64_t now_ns, TextList& texts, s
                              .kind = group.call.kind,
                              .waits_for = group.waits_for,
                              .pid = group.pid,
+                             .messages = group.messages,
                              .since = age_of(group.since_ns, now_ns),
                              .waits_since = age_of(group.waits_since_ns, now_ns),
                              .beat = age_of(group.beat_ns, now_ns),
@@ -231,9 +235,11 @@ ActivityGroup read_group(TableReader& reader, const std::vector<std::string>& te
           .call = {encoded.number, encoded.count, encoded.kind, 0},
           .algorithm = text(encoded.algorithm),
           .site = text(encoded.site),
+          .message = text(encoded.message),
           .place = text(encoded.place),
           .host = text(encoded.host),
           .waits_for = encoded.waits_for,
+          .messages = encoded.messages,
           .pid = encoded.pid,
           .since_ns = time_of_age(encoded.since, now_ns),
           .waits_since_ns = time_of_age(encoded.waits_since, now_ns),
@@ -252,9 +258,11 @@ ActivityTable table_of(const std::vector<RankActivity>& activities, int64_t now_
                      .call = {each.call.number, each.call.count, each.call.kind, 0},
                      .algorithm = shortened(each.algorithm),
                      .site = shortened(each.site),
+                     .message = shortened(each.message),
                      .place = shortened(each.place),
                      .host = shortened(each.host, kMostTableHost),
                      .waits_for = waits ? each.waits_for : -1,
+                     .messages = each.messages,
                      .pid = std::max(each.pid, 0),
                      .since_ns = time_before(now_ns, each.seconds),
                      .waits_since_ns = time_before(now_ns, waits ? each.waited : -1),
@@ -278,6 +286,8 @@ std::vector<RankActivity> activities_in(const ActivityTable& table, int64_t now_
                           .algorithm = group.algorithm,
                           .site = group.site,
                           .seconds = seconds_between(group.since_ns, now_ns, -1),
+                          .message = group.message,
+                          .messages = group.messages,
                           .waits_for = group.waits_for,
                           .waited = seconds_between(group.waits_since_ns, now_ns, 0),
                           .silent = seconds_between(group.beat_ns, now_ns, -1),

@@ -29,9 +29,10 @@ struct ActivityGroup {
   RankActivity::State state = RankActivity::State::Absent;
   bool is_silent = false;  // was, when it was read: ranks whose processes run are no group with others
   CallDescriptor call{};
-  std::string algorithm{}, site{}, place{};
+  std::string algorithm{}, site{}, message{}, place{};
   std::string host{};  // its name; "": unknown, or ranks of several
   Rank waits_for = -1;
+  uint32_t messages = 0;
   int32_t pid = 0;  // of a single rank
   int64_t since_ns = kNoTime, waits_since_ns = kNoTime, beat_ns = kNoTime;
   std::vector<RankRange> ranks{};  // ascending, with ranks between them that are in none

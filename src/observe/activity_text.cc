@@ -29,26 +29,15 @@ std::string in_seconds(double seconds) {
   return text;
 }
 
-// Ranks with equal texts, and what differs between them.
+// Ranks with equal texts.
 struct Group {
-  std::string text;
   std::vector<Rank> ranks;
-  double seconds = 0, silent = 0;  // the longest
-  Rank waits_for = -1;             // of all of them
-  bool is_outside = false;
-  std::string host;  // of all of them
+  RankActivity of;  // one of them: with the longest times, and the host and whom it waits for only if all agree
 };
 
 std::string sentence(const Group& group) {
-  const std::string host = group.host.empty() ? "" : " (host " + group.host + ")";
-  std::string text = name_ranks(group.ranks) + host + (group.ranks.size() == 1 ? " is " : " are ") + group.text;
-  if (group.is_outside && group.seconds > 0) {
-    const size_t call = text.find(kOutside), last = text.find(" (", call);
-    text.insert(last == std::string::npos ? text.size() : last, " since " + in_seconds(group.seconds));
-  }
-  if (group.waits_for >= 0) text += ", waiting for rank " + std::to_string(group.waits_for);
-  if (group.silent > 0) text += ", and the process has not run for " + in_seconds(group.silent);
-  return text;
+  const std::string host = group.of.host.empty() ? "" : " (host " + group.of.host + ")";
+  return name_ranks(group.ranks) + host + (group.ranks.size() == 1 ? " is " : " are ") + full_text_of(group.of);
 }
 
 std::vector<Group> group(const std::vector<RankActivity>& activities) {
@@ -57,17 +46,12 @@ std::vector<Group> group(const std::vector<RankActivity>& activities) {
     const bool silent = is_silent(activity);
     const std::string text = text_of(activity);
     Group& found = groups[{text, silent}];
-    if (found.ranks.empty()) {
-      found.waits_for = activity.waits_for;
-      found.host = activity.host;
-    }
-    if (found.host != activity.host) found.host.clear();
-    if (found.waits_for != activity.waits_for) found.waits_for = -1;
-    found.text = text;
+    if (found.ranks.empty()) found.of = activity;
+    if (found.of.host != activity.host) found.of.host.clear();
+    if (found.of.waits_for != activity.waits_for) found.of.waits_for = -1;
     found.ranks.push_back(activity.rank);
-    found.is_outside = activity.state == State::Outside;
-    found.seconds = std::max(found.seconds, activity.seconds);
-    if (silent) found.silent = std::max(found.silent, activity.silent);
+    found.of.seconds = std::max(found.of.seconds, activity.seconds);
+    found.of.silent = std::max(found.of.silent, activity.silent);
   }
   std::vector<Group> all;
   for (auto& [key, found] : groups) all.push_back(std::move(found));
@@ -85,6 +69,12 @@ std::string name_of(const CallDescriptor& call) {
   return (is_known ? call_name(kind.collective, kind.is_v) : "call") + " #" + std::to_string(call.number);
 }
 
+bool is_waiting(const RankActivity& activity) {
+  const bool is_inside =
+      activity.state == State::InCall || activity.state == State::Transfers || activity.state == State::Message;
+  return is_inside && activity.waits_for >= 0;
+}
+
 bool is_silent(const RankActivity& activity) {
   const bool runs = activity.state != State::Left && activity.state != State::Dead && activity.state != State::Absent;
   return runs && activity.silent >= kSilentSeconds;
@@ -95,6 +85,9 @@ std::string text_of(const RankActivity& activity) {
     case State::Absent: return "not there yet";
     case State::InCall: return at(activity.site) + "in " + name_of(activity.call);
     case State::Transfers: return at(activity.site) + "in sends and receives";
+    case State::Message:
+      return at(activity.site) + "in " + activity.message +
+             (activity.messages > 1 ? ", one of " + std::to_string(activity.messages) + " messages" : "");
     case State::Left: return "gone after " + (activity.call.number == 0 ? "no call" : name_of(activity.call));
     case State::Dead: return "dead (" + last_call(activity) + ")";
     case State::Outside: break;
@@ -103,6 +96,22 @@ std::string text_of(const RankActivity& activity) {
   if (activity.place.empty()) return outside + " (" + last_call(activity) + ")";
   if (activity.place.starts_with("in ")) return activity.place + ", " + outside + " of this communicator";
   return "at " + activity.place + ", " + outside;
+}
+
+std::string full_text_of(const RankActivity& activity) {
+  std::string text = text_of(activity);
+  const std::string since = activity.seconds > 0 ? " since " + in_seconds(activity.seconds) : "";
+  if (activity.state == State::Outside) {
+    const size_t call = text.find(kOutside), last = text.find(" (", call);
+    text.insert(std::min(last, text.size()), since);
+  }
+  if (activity.state == State::Message) {
+    text += since;
+  } else if (is_waiting(activity)) {
+    text += ", waiting for rank " + std::to_string(activity.waits_for);
+  }
+  if (is_silent(activity)) text += ", and the process has not run for " + in_seconds(activity.silent);
+  return text;
 }
 
 std::string describe(std::vector<RankActivity> activities, size_t most_bytes) {

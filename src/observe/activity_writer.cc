@@ -75,7 +75,7 @@ void ActivityWriter::begin_wait(Rank peer, Clock::time_point since) {
 void ActivityWriter::end_wait() {
   if (waits_since_ns_ == 0) return;
   if (recorder_ != nullptr) recorder_->end_wait();
-  record_.counters.count_wait({collective_, bytes_, now_ns() - waits_since_ns_, waits_for_, current_, origin_.site});
+  count_wait({collective_, bytes_, now_ns() - waits_since_ns_, waits_for_, current_, origin_.site});
   waits_since_ns_ = 0;
   record_.times.lock.write([this] { record_.times.waits_in.store(0, std::memory_order_release); });
 }

@@ -8,6 +8,7 @@
 
 #include <string_view>
 
+#include "base/mutex.h"
 #include "base/time.h"
 #include "observe/activity_record.h"
 #include "observe/call_site.h"
@@ -15,7 +16,7 @@
 
 namespace ccom {
 
-// Belongs to whoever has the rank's turn.
+// Belongs to whoever has the rank's turn, but for count_wait().
 class ActivityWriter {
  public:
   static constexpr uint64_t kTimedBytes = 4096, kTimedOneIn = 64;
@@ -57,7 +58,7 @@ class ActivityWriter {
   // Sends and receives that block, which have no number.
   void begin_transfers(CallSite site);
   void count_transfer(uint64_t bytes) {
-    record_.counters.count(Collective::SendReceive, bytes);
+    record_.counters.count_message(bytes);
     bytes_ += bytes;
     if (recorder_ != nullptr) recorder_->set_count(bytes_);
   }
@@ -66,6 +67,11 @@ class ActivityWriter {
   // What has begun and not ended waits for `peer`.
   void begin_wait(Rank peer, Clock::time_point since);
   void end_wait();
+  // A wait of this rank that is over. Any thread.
+  void count_wait(const CallCounters::Wait& wait) {
+    const Lock lock(counting_waits_);
+    record_.counters.count_wait(wait);
+  }
 
   const ActivityRecord& record() const { return record_; }
   CallDescriptor last_call() const { return record_.calls.last(); }
@@ -81,6 +87,7 @@ class ActivityWriter {
   void end_record();
 
   ActivityRecord& record_;
+  Mutex counting_waits_;  // of calls and of messages, which have threads of their own
   TextIndex texts_;
   uint64_t current_ = 0;  // number of the call that has begun and not ended
   uint64_t bytes_ = 0;

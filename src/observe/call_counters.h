@@ -3,8 +3,8 @@
 // What the calls of one rank were and what they took, in the board of its host: per collective and size class, and for
 // whom they waited.
 //
-// Written by whoever has the rank's turn; anybody reads. Every word is right by itself, two of them may be one call
-// apart; who waited for whom is read as a whole.
+// Written by whoever has the rank's turn, and, where that is said, by others; anybody reads. Every word is right by
+// itself, two of them may be one call apart; who waited for whom is read as a whole.
 #pragma once
 
 #include <array>
@@ -65,11 +65,18 @@ struct alignas(64) CallCounters {
     add(cell.calls, 1);
     add(cell.bytes, bytes);
   }
+  // Of sends, receives and messages, which have several writers.
+  void count_message(uint64_t bytes) {
+    Cell& cell = cells[static_cast<size_t>(Collective::SendReceive)][size_class(bytes)];
+    cell.calls.fetch_add(1, std::memory_order_relaxed);
+    cell.bytes.fetch_add(bytes, std::memory_order_relaxed);
+  }
   void count_time(Collective collective, uint64_t bytes, uint64_t ns) {
     Cell& cell = cells[static_cast<size_t>(collective)][size_class(bytes)];
     add(cell.timed, 1);
     add(cell.ns, ns);
   }
+  // By one thread at a time.
   void count_wait(const Wait& wait);
 
  private:

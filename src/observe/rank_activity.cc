@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "observe/message_activity.h"
 #include "observe/shared_text.h"
 #include "observe/source_line.h"
 
@@ -76,6 +77,27 @@ void read_wait(const Times& times, uint64_t number, int64_t now_ns, RankActivity
   activity.seconds = std::max(activity.seconds, activity.waited);
 }
 
+void read_message(const ActivityRecord& record, int64_t now_ns, RankActivity& activity) {
+  const ActivityRecord::Messages& messages = record.messages;
+  activity.messages = static_cast<uint32_t>(std::min<uint64_t>(value(messages.pending), UINT32_MAX));
+  if (activity.state != RankActivity::State::Outside) return;
+  uint64_t since_ns = 0;
+  MessageEnd end;
+  std::array<uint64_t, ActivityRecord::Messages::kSiteBytes / 8> site{};
+  const bool is_whole = messages.lock.read([&] {
+    since_ns = value(messages.waits_since_ns);
+    end = {value(messages.sends) != 0, static_cast<Rank>(value(messages.peer)) - 1,
+           static_cast<int64_t>(value(messages.tag)), value(messages.bytes)};
+    load_words(messages.site, site);
+  });
+  if (!is_whole || since_ns == 0) return;
+  activity.state = RankActivity::State::Message;
+  activity.message = text_of(end);
+  activity.site = text_in(site);
+  activity.waits_for = end.peer;
+  activity.seconds = activity.waited = seconds_since(since_ns, now_ns);
+}
+
 std::string read_place(const ActivityRecord::Place& place, const RankActivity& activity, int64_t now_ns) {
   std::array<uint64_t, ActivityRecord::Place::kTextBytes / 8> words{};
   uint64_t told_ns = 0;
@@ -107,6 +129,7 @@ RankActivity read_unresolved_activity(const ActivityRecord& record, int64_t now_
   }
   activity.algorithm = record.texts.find(origin.algorithm);
   activity.site = record.texts.find(origin.site);
+  read_message(record, now_ns, activity);
   read_pulse(record, at, times, now_ns, activity);
   if (activity.state == RankActivity::State::Outside) activity.place = read_place(record.place, activity, now_ns);
   return activity;

@@ -22,6 +22,7 @@ struct RankActivity {
     Outside,    // of calls
     InCall,     // in `call`
     Transfers,  // in sends and receives that block
+    Message,    // a thread waits for a message, and none is in a call
     Left,       // in order
     Dead,
   };
@@ -31,7 +32,9 @@ struct RankActivity {
   std::string algorithm{};  // of that call; "": unknown
   std::string site{};       // who made it; "": unknown
   double seconds = -1;      // in `state`; -1: unknown
-  Rank waits_for = -1;      // in that call; -1: for nobody, or not long enough to be known
+  std::string message{};    // that it waits for: "receive from rank 3 (tag 7, 1024 bytes)"
+  uint32_t messages = 0;    // that are not complete
+  Rank waits_for = -1;      // in that call, or for that message; -1: for nobody, or not long enough to be known
   double waited = 0;        // seconds of that wait
   double silent = -1;       // seconds since the process's liveness thread ran; -1: unknown
   // Where it is outside of calls, as its locator says, or in which call of another communicator (call_elsewhere() in
@@ -45,6 +48,8 @@ struct RankActivity {
 
 inline constexpr double kSilentSeconds = 1.5;  // a process that runs is heard of several times a second
 
+// Whether it is in something that waits for another rank.
+bool is_waiting(const RankActivity& activity);
 // Whether its process should run, and has not for longer than one that does.
 bool is_silent(const RankActivity& activity);
 
@@ -67,6 +72,8 @@ std::string name_of(const CallDescriptor& call);
 // Of one rank, after "is" or "are": "at train.py:220 (step) in allreduce #1871". Without times and without whom it
 // waits for, so that texts of ranks that do the same are equal.
 std::string text_of(const RankActivity& activity);
+// The same with times and with whom it waits for: "not in a call since 12.4 s (the last one: ...)".
+std::string full_text_of(const RankActivity& activity);
 
 // Of many ranks, those first that differ from most: "rank 3 is at train.py:214 (evaluate), not in a call since 12.4 s;
 // ranks 0-2 and 4-7 are at train.py:220 in allreduce #1871". Ranks of one host are said to be there: "rank 3 (host b)

@@ -158,6 +158,22 @@ TEST(Health, AProcessThatDoesNotRunIsLate) {
   EXPECT_THAT(judge(seen, 1).late, IsEmpty());
 }
 
+TEST(Health, RanksAtBothEndsOfAMessageAreNotLateButThoseThatReceiveFromEachOtherWaitForEver) {
+  HostSeen seen =
+      host_of({communicator_of(1, {rank_in(0, State::Message, 5, 1, 9), rank_in(1, State::Message, 5, 0, 9)})});
+  RankActivity &first = seen.communicators[0].seen[0].activity, &second = seen.communicators[0].seen[1].activity;
+  first.message = "send to rank 1 (tag 7, 1024 bytes)";
+  second.message = "receive from rank 0 (tag 7, 1024 bytes)";
+  EXPECT_EQ(judge(seen, 1).verdict, Health::Verdict::Healthy);
+  first.message = "receive from rank 1 (tag 7, 1024 bytes)";
+  EXPECT_EQ(judge(seen, 1).cycles.size(), 1U);
+  second.state = State::Outside;
+  const Health health = judge(seen, 1);
+  ASSERT_EQ(health.late.size(), 1U);
+  EXPECT_EQ(health.late[0].rank, 1);
+  EXPECT_EQ(health.late[0].waiting, std::vector<Rank>{0});
+}
+
 TEST(Health, DeadRanksAndErrorsAreFailures) {
   HostSeen seen = host_of({communicator_of(1, {rank_in(0, State::Dead, 5), rank_in(1, State::Outside, 5)})});
   EXPECT_EQ(judge(seen, 1).verdict, Verdict::Failed);

@@ -38,7 +38,7 @@ def place(function):
     return rf"seen_program\.cc:{line} \({function}\)"
 
 
-STEP, EVALUATE = place("train_step"), place("evaluate")
+STEP, EVALUATE, PULL = place("train_step"), place("evaluate"), place("pull")
 
 
 @dataclasses.dataclass
@@ -146,11 +146,28 @@ class Scenarios(TestCase):
                 self.all_say(
                     voices,
                     ("timeout", rf"rank 3 is [^;]*{STEP}[^;]*, and the process has not run for [\d.]+ s"),
-                    ("status top", rf"\(training\): rank 3 is .*{STEP}.*, and its process has not run for [\d.]+ s; "
+                    ("status top", rf"\(training\): rank 3 is .*{STEP}.*, and the process has not run for [\d.]+ s; "
                                    r"ranks 0-2 wait for it for "),
                     ("trace", rf" at {STEP}"),
                     ("trace", r"\n +ranks? [^\n]*, waited for rank 3\n"),
                     ("trace", r"\n +rank 3: [^\n]*; its process has not run for [\d.]+ s\n"))
+
+    def test_a_message_that_does_not_come(self):
+        def is_seen(seen):
+            return any((late["rank"], late["waiting"]) == (1, [0]) for late in seen["late"])
+
+        for transport in of_the_day(["shm", "tcp", "ofi"]):
+            with self.subTest(transport=transport):
+                voices = voices_of("receive", 2, transport, lambda job: None, is_seen, [0])
+                (waiting,) = [each for each in voices.seen["communicators"][0]["seen"] if each["rank"] == 0]
+                self.assertEqual((waiting["state"], waiting["waits_for"], waiting["messages"]), ("message", 1, 1))
+                receive = rf"at {PULL} in receive from rank 1 \(tag 7, 1024 bytes\)"
+                self.all_say(
+                    voices,
+                    ("timeout", rf"rank 0 is {receive} since [\d.]+ s; rank 1 is at {EVALUATE}, not in a call since "),
+                    ("status top", r"\(training\): rank 1 is .*not in a call.*; rank 0 waits for it for "),
+                    ("status", rf"rank 0 is {receive} since "),
+                    ("top", rf"\n +0 .* 1 [\d.]+ m?s +{receive}\n"))
 
     def test_a_deadlock_of_two_communicators(self):
         def is_seen(seen):

@@ -6,6 +6,7 @@
 //   seen_program large     calls of 64 MiB without end
 //   seen_program deadlock  two communicators of all ranks; ranks 0 and 1 call them in opposite order;
 //                          "failed ..."
+//   seen_program receive   the first rank waits for a message of the last one, which sleeps in evaluate(); "failed ..."
 //   seen_program parts     splits into halves; calls on both without end
 //   seen_program short     ten calls
 // Each says "ready" before it goes on for long. Compiled with debug information.
@@ -57,6 +58,31 @@ int call_on(bool is_late) {
   }
 }
 
+[[gnu::noinline]] ccomResult_t pull(ccomMessage_t message) {
+  const ccomResult_t result = ccomMessageWait(message, -1, nullptr);  // pull's line
+  ccomMessageFree(message);
+  return result;
+}
+
+int wait_for_message() {
+  ccomConfig_t config = CCOM_CONFIG_INIT;
+  config.commName = "training";
+  config.messages = 1;
+  ccomComm_t comm = join(&config);
+  if (train_step(comm, 2) != ccomSuccess) return 4;
+  if (rank != 0) {
+    ccomSetLocator(&say_evaluate, nullptr);
+    say("ready");
+    evaluate();
+    return 4;
+  }
+  char data[1024];
+  ccomMessage_t message = nullptr;
+  if (ccomMessageRecv(data, sizeof data, nranks - 1, 7, comm, nullptr, nullptr, &message) != ccomSuccess) return 4;
+  say("ready");
+  return report_failure(comm, pull(message));
+}
+
 int call_large() {
   ccomComm_t comm = join_as("training");
   say("ready");
@@ -90,6 +116,7 @@ int main(int argc, char** argv) {
   const std::string what = argv[1];
   if (what == "calls" || what == "late") return call_on(what == "late");
   if (what == "deadlock" || what == "parts") return split_and_call(what == "deadlock");
+  if (what == "receive") return wait_for_message();
   if (what == "large") return call_large();
   if (what != "short") return 3;
   ccomComm_t comm = join_as("short");

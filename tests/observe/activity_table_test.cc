@@ -38,6 +38,9 @@ TEST(ActivityTable, GivesBackWhatFewRanksDo) {
   all[5].place = "train.py:214 (evaluate)";
   all[6].seconds = all[6].silent = -1;
   all[7].host = "node-7";
+  all[8].state = State::Message;
+  all[8].message = "receive from rank 3 (tag 7, 1024 bytes)";
+  all[8].messages = 4;
   const auto table = decode_table(encode_table(table_of(all, kNow), kNow), kNow);
   ASSERT_TRUE(table);
   EXPECT_EQ(activities_in(*table, kNow, 1000), all);

@@ -81,6 +81,18 @@ TEST(ActivityText, SaysWhoIsGoneDeadOrDoesNotRun) {
             "is not there yet; rank 4 is at train.py:220 (step) in sends and receives");
 }
 
+TEST(ActivityText, SaysSinceWhenAMessageIsWaitedFor) {
+  RankActivity waiting = outside(2, 12.04), other = outside(3, 1);
+  waiting.state = State::Message;
+  waiting.message = "receive from rank 3 (tag 7, 1024 bytes)";
+  waiting.waits_for = 3;
+  EXPECT_EQ(
+      describe({waiting, other}),
+      "rank 2 is at train.py:220 (step) in receive from rank 3 (tag 7, 1024 bytes) since 12.0 s; rank 3 is not in "
+      "a call since 1.0 s (the last one: allreduce #1870 at train.py:220 (step))");
+  EXPECT_EQ(full_text_of(waiting), "at train.py:220 (step) in receive from rank 3 (tag 7, 1024 bytes) since 12.0 s");
+}
+
 TEST(ActivityText, KindsOfAnotherProcessMayBeNone) {
   RankActivity odd = in_call(0, 9);
   odd.call.kind = UINT64_MAX;

@@ -43,7 +43,7 @@ const std::map<std::string, std::set<std::string>> kMap = {
     {"planner", {"base", "algorithms", "topology", "plan"}},
     {"sim", {"base", "algorithms", "planner", "plan", "topology", "liveness"}},
     {"engine", {"base", "plan", "kernels", "liveness", "transports"}},
-    {"messages", {"base", "liveness", "transports"}},
+    {"messages", {"base", "liveness", "observe", "transports"}},
     {"node", {"base", "memory", "plan", "algorithms", "kernels", "liveness"}},
     {"runner", {"base", "memory", "plan", "algorithms", "kernels", "engine", "node", "transports"}},
     {"setup",

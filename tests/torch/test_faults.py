@@ -166,6 +166,10 @@ def test_a_timeout_names_who_is_late(hosts):
         assert not re.search(r"CCOM_\w*TIMEOUT", entry["error"]), entry  # does not count here
         if entry["case"] == "late_for_a_message" and entry["rank"] == 0:
             assert blames(entry, 1) and 0.9 < entry["seconds"] < 2.4, entry
+            line = line_of("differing.py", "# line of the receive")
+            place = rf"(differing\.py:{line} \(late_for_a_message\)|Python,.*)"
+            receive = r"receive from rank 1 \(tag 4, 12 bytes\) since [0-9.]+ s"
+            assert re.search(rf"rank 0 [^;]*is at {place} in {receive}", entry["error"]), entry
         assert entry["error"], f"rank {entry['rank']} was told nothing"
 
 

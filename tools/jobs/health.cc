@@ -2,8 +2,8 @@
 #include "tools/jobs/health.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <map>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -19,25 +19,19 @@ constexpr double kLeastSending = 0.25;  // of links that are named, likewise
 constexpr size_t kMostCycles = 16;
 
 bool waits(const RankActivity& rank, double seconds) {
-  const bool is_inside = rank.state == State::InCall || rank.state == State::Transfers;
-  return is_inside && rank.waits_for >= 0 && rank.waits_for != rank.rank && rank.waited >= seconds;
+  return is_waiting(rank) && rank.waits_for != rank.rank && rank.waited >= seconds;
 }
-bool is_in_same_call(const RankActivity& one, const RankActivity& other) {
-  return one.state == State::InCall && other.state == State::InCall && one.call.number == other.call.number;
+// "(tag 7, 1024 bytes)"
+std::string_view message_in(const RankActivity& rank) {
+  return std::string_view(rank.message).substr(std::min(rank.message.find('('), rank.message.size()));
 }
-
-std::string seconds_text(double seconds) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f s", seconds);
-  return text;
-}
-
-// After "rank N is".
-std::string reason_of(const RankActivity& rank) {
-  std::string text = text_of(rank);
-  if (rank.state == State::Outside && rank.seconds > 0) text += ", since " + seconds_text(rank.seconds);
-  if (is_silent(rank)) text += ", and its process has not run for " + seconds_text(rank.silent);
-  return text;
+// In one call, or at the ends of one message.
+bool are_in_same(const RankActivity& one, const RankActivity& other) {
+  if (one.state != other.state) return false;
+  if (one.state == State::InCall) return one.call.number == other.call.number;
+  if (one.state != State::Message) return false;
+  return one.rank == other.rank ||
+         (one.message.starts_with("send") != other.message.starts_with("send") && message_in(one) == message_in(other));
 }
 
 Health::LateRank& late_entry(const CommunicatorSeen& communicator, Rank rank, std::vector<Health::LateRank>& late) {
@@ -49,12 +43,12 @@ Health::LateRank& late_entry(const CommunicatorSeen& communicator, Rank rank, st
   made.communicator = communicator.number;
   made.rank = rank;
   const RankSeen* const seen = communicator.find(rank);
-  made.reason = seen != nullptr ? reason_of(seen->activity) : "unknown, no answer";
+  made.reason = seen != nullptr ? full_text_of(seen->activity) : "unknown, no answer";
   return made;
 }
 
 // Whom a rank waits for in the end: whoever waits itself is not the cause, unless its process does not run. -1: ranks
-// wait for one another in one call, as at both ends of a slow link.
+// wait for one another in one call, or message, as at both ends of a slow link.
 Rank cause_of(const CommunicatorSeen& communicator, const RankActivity& waiting) {
   std::vector<const RankActivity*> chain{&waiting};
   for (;;) {
@@ -65,8 +59,7 @@ Rank cause_of(const CommunicatorSeen& communicator, const RankActivity& waiting)
     if (known != chain.end()) {
       const auto behind =
           std::min_element(known, chain.end(), [](auto* a, auto* b) { return a->call.number < b->call.number; });
-      const bool is_one_call =
-          std::all_of(known, chain.end(), [&](auto* each) { return is_in_same_call(**known, *each); });
+      const bool is_one_call = std::all_of(known, chain.end(), [&](auto* each) { return are_in_same(**known, *each); });
       return is_one_call ? -1 : (*behind)->rank;
     }
     chain.push_back(&other->activity);
@@ -147,7 +140,7 @@ std::vector<Wait> waits_between_processes(const HostSeen& seen, double late_seco
     for (const RankSeen& rank : communicator.seen) {
       const RankActivity& own = rank.activity;
       const RankSeen* const other = waits(own, late_seconds) ? communicator.find(own.waits_for) : nullptr;
-      if (other == nullptr || is_in_same_call(own, other->activity)) continue;
+      if (other == nullptr || are_in_same(own, other->activity)) continue;
       const Process process = process_of(rank), for_process = process_of(*other);
       if (process.pid != 0 && for_process.pid != 0 && process != for_process)
         found.push_back({{communicator.number, own.rank}, process, for_process});

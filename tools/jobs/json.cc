@@ -69,6 +69,7 @@ ordered_json rank_json(const CommunicatorSeen& communicator, const RankSeen& ran
                        {"waits_for", activity.waits_for < 0 ? ordered_json() : ordered_json(activity.waits_for)},
                        {"waited_seconds", activity.waited},
                        {"place", known(activity.place)},
+                       {"messages", activity.messages},
                        {"silent_seconds", known(activity.silent)},
                        {"text", text_of(activity)},
                        {"told_seconds_ago", known(rank.told_before)},

@@ -26,7 +26,7 @@ double RankSeen::seconds() const {
 }
 
 double RankSeen::waited() const {
-  const bool waits = activity.state == RankActivity::State::InCall && activity.waits_for >= 0;
+  const bool waits = is_waiting(activity);
   return sum<double>(totals.calls, &CallTotals::Of::waited_seconds) + (waits ? std::max(activity.waited, 0.0) : 0);
 }
 

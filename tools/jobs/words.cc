@@ -31,6 +31,7 @@ const char* name_of(RankActivity::State state) {
     case RankActivity::State::Outside: return "outside";
     case RankActivity::State::InCall: return "in call";
     case RankActivity::State::Transfers: return "transfers";
+    case RankActivity::State::Message: return "message";
     case RankActivity::State::Left: return "left";
     case RankActivity::State::Dead: return "dead";
   }

@@ -52,9 +52,7 @@ std::string rank_numbers(const std::vector<Rank>& ranks) {
 }
 
 std::string wait_of(const RankActivity& activity) {
-  const bool waits = activity.waits_for >= 0 && (activity.state == RankActivity::State::InCall ||
-                                                 activity.state == RankActivity::State::Transfers);
-  return waits ? std::to_string(activity.waits_for) + " " + short_seconds(activity.waited) : "";
+  return is_waiting(activity) ? std::to_string(activity.waits_for) + " " + short_seconds(activity.waited) : "";
 }
 
 std::string milliseconds(double seconds) {

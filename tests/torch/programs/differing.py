@@ -67,7 +67,7 @@ def late(rank):
 
 def late_for_a_message(rank):
     if rank == 0:
-        dist.recv(torch.ones(3), 1, tag=4)
+        dist.recv(torch.ones(3), 1, tag=4)  # line of the receive
     else:
         time.sleep(2.5)
 
