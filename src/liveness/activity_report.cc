@@ -13,6 +13,8 @@ bool is_about_ranks(const Status& error) {
   return code == Code::Timeout || code == Code::RemoteError || code == Code::Mismatch || code == Code::Aborted;
 }
 
+bool is_of_late_ranks(const Status& error) { return error.code() == Code::Timeout || error.code() == Code::Mismatch; }
+
 Status with_activities(const Status& error, std::vector<RankActivity> activities) noexcept {
   constexpr size_t kLeast = 100, kReserve = 100;  // what is put before a message later has room
   const auto has_made_calls = [](const RankActivity& activity) {

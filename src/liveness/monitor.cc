@@ -165,12 +165,11 @@ std::vector<RankWaits> MonitorImpl::known_waits(double seconds) const {
   return board_.waits(host().ranks, seconds, !thread_->is_current());
 }
 
-// What this rank has found out by itself, with what the ranks do. Of ranks that are late or in another call it is asked
-// where they are.
-void MonitorImpl::publish_finding(const Status& error) {
+// What this rank has found out by itself, with what the ranks do. asks: all hosts are asked for that first, which is no
+// time for a death that others have not noticed, or for who aborts.
+void MonitorImpl::publish_finding(const Status& error, bool asks) {
   if (failed() || !is_about_ranks(error)) return publish(error);
-  const bool asks = (error.code() == Code::Timeout || error.code() == Code::Mismatch) && !thread_->is_current();
-  publish(asks ? with_activities(error, ask_activities()) : quoted(error));
+  publish(asks && !thread_->is_current() ? with_activities(error, ask_activities()) : quoted(error));
 }
 
 void MonitorImpl::publish(const Status& error) {
@@ -184,7 +183,7 @@ void MonitorImpl::publish(const Status& error) {
 Status MonitorImpl::report(const Status& error) {
   CCOM_ASSERT(!error.is_ok());
   if (thread_->in_forked_child()) return forked_error();
-  publish_finding(with_rank(error, config_.rank));
+  publish_finding(with_rank(error, config_.rank), is_of_late_ranks(error));
   return in_force();
 }
 
@@ -202,15 +201,15 @@ Status MonitorImpl::in_force() {
 Status MonitorImpl::check() {
   Status known = look();
   if (!known.is_ok() || !config_.interrupted || !config_.interrupted()) return known;
-  publish_finding(interruption(config_.rank, last_call()));
+  publish_finding(interruption(config_.rank, last_call()), true);
   return in_force();
 }
 
 Status MonitorImpl::look() {
   const LogContext context(config_.rank, config_.communicator);
   if (thread_->in_forked_child()) return forked_error();
-  if (const auto lost = failed() ? std::nullopt : losses_.check(monotonic_ns())) publish_finding(*lost);
-  if (const auto missing = departures_.find_missing(last_call()); missing && !failed()) publish_finding(*missing);
+  if (const auto lost = failed() ? std::nullopt : losses_.check(monotonic_ns())) publish_finding(*lost, false);
+  if (const auto missing = departures_.find_missing(last_call()); missing && !failed()) publish_finding(*missing, true);
   return in_force();
 }
 
@@ -228,12 +227,12 @@ std::vector<Rank> MonitorImpl::find_stragglers() {
   if (thread_->in_forked_child()) return {};
   StragglerReport found = stragglers_.on_host();
   publish_difference(found);
-  if (has_several_hosts()) found = ask_all_hosts();
+  if (has_several_hosts()) found = ask_all_hosts([this] { return check().is_ok(); });
   return found.calls < last_call().number ? found.ranks : std::vector<Rank>();
 }
 
-StragglerReport MonitorImpl::ask_all_hosts() {
-  StragglerReport found = stragglers_.ask_all_hosts([this] { wake(); }, [this] { return check().is_ok(); });
+StragglerReport MonitorImpl::ask_all_hosts(const std::function<bool()>& goes_on) {
+  StragglerReport found = stragglers_.ask_all_hosts([this] { wake(); }, goes_on);
   asked_ns_ = monotonic_ns();
   return found;
 }
@@ -241,9 +240,10 @@ StragglerReport MonitorImpl::ask_all_hosts() {
 std::vector<RankActivity> MonitorImpl::ask_activities() {
   constexpr std::chrono::milliseconds kAtMost(300);
   constexpr int64_t kFreshNs = 500 * kNsPerMs;
+  const auto goes_on = [this] { return !failed(); };  // not check(), which may have come here
   if (thread_->in_forked_child()) return known_activities();
-  if (has_several_hosts() && monotonic_ns() - asked_ns_ > kFreshNs) ask_all_hosts();
-  board_.ask_places(kAtMost, [this] { return !failed(); });
+  if (has_several_hosts() && monotonic_ns() - asked_ns_ > kFreshNs) ask_all_hosts(goes_on);
+  board_.ask_places(kAtMost, goes_on);
   return known_activities();
 }
 
@@ -257,7 +257,7 @@ void MonitorImpl::compare_calls() {
 void MonitorImpl::publish_difference(const StragglerReport& known) {
   const auto ranks = static_cast<size_t>(count_ranks(config_));
   const auto difference = failed() || has_several_hosts() ? std::nullopt : difference_error(known, ranks);
-  if (difference) publish_finding(*difference);
+  if (difference) publish_finding(*difference, true);
 }
 
 Result<Consensus> MonitorImpl::agree(const ConsensusTerms& terms, const std::vector<Rank>& excluded,

@@ -73,9 +73,9 @@ class MonitorImpl final : public Monitor, private LivenessTask {
   bool shares_board() const { return board_.slots() > 1; }
   Status listen();
   void publish(const Status& error);
-  void publish_finding(const Status& error);
+  void publish_finding(const Status& error, bool asks);
   Status quoted(const Status& error) const noexcept;
-  StragglerReport ask_all_hosts();
+  StragglerReport ask_all_hosts(const std::function<bool()>& goes_on);
   bool has_several_hosts() const { return config_.hosts.size() > 1; }
   Status in_force();
   void publish_difference(const StragglerReport& known);

@@ -67,6 +67,17 @@ TEST(FarActivities, AnErrorWithoutAPollQuotesThisHostAtLeast) {
   EXPECT_THAT(cluster[3].status().message(), HasSubstr("ranks 0 and 1 (host host0) are in allreduce #6"));
 }
 
+TEST(FarActivities, ADepartureQuotesAllHosts) {
+  Cluster cluster({2, 2});
+  ASSERT_TRUE(cluster.connect().is_ok());
+  make_calls(cluster);
+  cluster[3].depart();
+  ASSERT_TRUE(comes_true([&] { return !cluster[0].look().is_ok(); }));
+  ASSERT_TRUE(cluster.all_fail(10000));
+  EXPECT_THAT(cluster[0].status().message(), HasSubstr("rank 3 (host host1) is gone after allreduce #5"));
+  EXPECT_THAT(cluster[0].status().message(), HasSubstr("ranks 0-2 are in allreduce #6"));
+}
+
 TEST(FarActivities, AToolLearnsThemByAskingOneHost) {
   Cluster cluster({2, 2, 1});
   ASSERT_TRUE(cluster.connect().is_ok());
