@@ -90,7 +90,7 @@ Result<std::unique_ptr<Communicator>> Communicator::start(Agreement agreement, C
   if (opened.is_ok()) opened = self->open_recorder(parent == nullptr ? 0 : parent->membership_.communicator);
   CCOM_TRY(exchange_status(rendezvous, CommSetup::kLastExchange, opened, deadline));
   self->links_->monitor().on_failure([woken = self.get()] { woken->wake_waiters(); });
-  self->note_start();
+  self->log_start();
   return self;
 }
 

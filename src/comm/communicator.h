@@ -222,7 +222,7 @@ class Communicator final : public CallNames {
   LearnedWays ways_to_save() const noexcept;
   void save(const LearnedWays& found) const noexcept;
   bool saves_ways() const;
-  void note_start();
+  void log_start();
   std::vector<RankWaits> known_waits() const;
   void log_waits() const noexcept;
   void depart(const LearnedWays& found);
@@ -270,7 +270,6 @@ class Communicator final : public CallNames {
   std::atomic<int64_t> timeout_ms_;
   std::atomic<bool> is_finalized_{false};
   std::atomic<bool> has_reported_{false};          // log_waits()
-  int64_t started_ns_ = 0;                         // of CLOCK_MONOTONIC, when the start was over
   std::atomic<uint64_t> sequence_{0};              // collective calls
   uint64_t history_ = 0;                           // of them and of `results_`, see numbered()
   uint64_t results_ = 0;                           // CallDescriptor::results of the next call

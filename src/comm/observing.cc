@@ -8,7 +8,7 @@
 namespace ccom {
 
 std::vector<RankWaits> Communicator::known_waits() const {
-  return links_->monitor().known_waits(static_cast<double>(monotonic_ns() - started_ns_) * 1e-9);
+  return links_->monitor().known_waits(static_cast<double>(monotonic_ns() - links_->begun_ns()) * 1e-9);
 }
 
 Result<WaitReport> Communicator::report_waits(CallSite site) {

@@ -98,8 +98,7 @@ Status Communicator::open_messages(const WaitPolicy& policy) {
 }
 
 // Whoever makes many parts at once gets a line or two a second of them.
-void Communicator::note_start() {
-  started_ns_ = monotonic_ns();
+void Communicator::log_start() {
   const LogLevel level = membership_.rank == 0 ? LogLevel::Info : LogLevel::Debug;
   const std::string transports = transport_names();
   const char* const topology = config_.topology.empty() ? "host" : config_.topology.c_str();

@@ -157,6 +157,7 @@ Status CommSetup::make_monitor(bool initialise) {
   if (!network_.addresses.empty()) monitor.bind_address = network_.addresses.front();
   monitor.ports = config_.ports;
   CCOM_TRY_ASSIGN(monitor_, Monitor::create(std::move(monitor), segment_->board(), initialise));
+  begun_ns_ = monotonic_ns();
   show();
   return {};
 }

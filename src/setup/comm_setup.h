@@ -55,6 +55,7 @@ class CommSetup final : public ChannelSource {
 
   Result<ChannelRef> open(Rank peer, int index) override;
   Monitor& monitor() { return *monitor_; }
+  int64_t begun_ns() const { return begun_ns_; }  // CLOCK_MONOTONIC, when all ranks had met
   const Status& dialled() const { return dialled_; }
   // Of plans.
   std::vector<Transport*> transports() const { return plans_->transports(); }
@@ -110,6 +111,7 @@ class CommSetup final : public ChannelSource {
   MeasuredCosts measured_costs_;
   bool has_fences_ = false;  // asymmetric ones, on all ranks of the host
   std::unique_ptr<Monitor> monitor_;
+  int64_t begun_ns_ = 0;
   Listing listing_;
   PublishedRank published_;
   Status dialled_;

@@ -31,7 +31,7 @@ void CommSetup::show() noexcept try {
                         .slots = needs_.ranks,
                         .board_fd = board->fd,
                         .board_offset = board->offset_bytes,
-                        .begun_ns = monotonic_ns(),
+                        .begun_ns = begun_ns_,
                         .name = config_.name,
                         .host_name = host_name},
                        monitor_->activity().record());
