@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""bench/torch_compare runs, and says of each workload how long it took with either backend."""
+"""The programs of bench that run torch do, and say of each workload how long it took."""
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -22,3 +23,11 @@ def test_torch_compare_measures_both(tmp_path):
     for row in rows:
         assert row["seconds"]["gloo"] > 0 and row["seconds"]["ccom"] > 0, row
         assert "mapped" in row["seconds"] or "bytes" not in row, row
+
+
+def test_observed_measures_calls_and_steps():
+    program = os.path.join(launch.ROOT, "bench", "observed")
+    done = subprocess.run([sys.executable, program, "--smoke", "--sizes", "", "--python", sys.executable],
+                          env={**os.environ, **launch.ON_LOOPBACK}, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"^DDP step +off +[0-9.]+ us +on +[0-9.]+ us +ratio [0-9.]+ ", done.stdout), done.stdout
