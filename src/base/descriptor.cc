@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/descriptor_limit.h"
 #include "base/mutex.h"
 
 namespace ccom {
@@ -103,6 +104,11 @@ Descriptor::~Descriptor() {
   const Lock lock(owned.mutex);
   owned.set(fd_, false);
   ::close(fd_);
+}
+
+int greatest_descriptor() {
+  const Lock lock(owned.mutex);
+  return owned.end - 1;
 }
 
 int Descriptor::release() {
