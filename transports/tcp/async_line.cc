@@ -14,17 +14,17 @@ constexpr auto kProtocolError = boost::system::errc::protocol_error;
 
 // The line may be closed before a queued handler runs.
 void finish(Line& line, Handler handler, const ErrorCode& outcome) {
-  asio::post(line.socket.get_executor(), [&line, handler = std::move(handler), outcome] {
-    handler(line.socket.is_open() ? outcome : ErrorCode(asio::error::operation_aborted));
+  asio::post(line.socket->get_executor(), [&line, handler = std::move(handler), outcome] {
+    handler(line.socket->is_open() ? outcome : ErrorCode(asio::error::operation_aborted));
   });
 }
 
 // Calls `again` when the line is ready, unless it was closed: its descriptor may have been reused.
 template <typename Again>
 void when_ready(Line& line, Socket::wait_type direction, Handler handler, Again again) {
-  line.socket.async_wait(direction, [&line, handler = std::move(handler), again](const ErrorCode& failure) {
+  line.socket->async_wait(direction, [&line, handler = std::move(handler), again](const ErrorCode& failure) {
     if (failure) return handler(failure);
-    if (!line.socket.is_open()) return handler(asio::error::operation_aborted);
+    if (!line.socket->is_open()) return handler(asio::error::operation_aborted);
     again(line, handler);
   });
 }

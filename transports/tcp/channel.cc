@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transports/tcp/channel.h"
 
+#include <sys/socket.h>
+
 #include <cerrno>
 #include <string>
 #include <utility>
@@ -73,9 +75,8 @@ Status TcpChannel::check_silence(std::chrono::milliseconds limit) {
   const auto now = Clock::now();
   for (const auto& line : lines_) {
     if (!is_silent(*line, now, limit)) continue;
-    ErrorCode ignored;
-    const std::string reason = "no response from " + to_text(line->socket.remote_endpoint(ignored)) + " for " +
-                               std::to_string(limit.count()) + " ms";
+    const std::string reason =
+        "no response from " + to_text(remote_endpoint(line->fd)) + " for " + std::to_string(limit.count()) + " ms";
     return peer_error(Code::RemoteError, route_, "wait for", reason, ETIMEDOUT);
   }
   return Status::ok();
@@ -93,8 +94,7 @@ void TcpChannel::clear() {
 }
 
 TcpChannel::Rest TcpChannel::end_output(size_t i) {
-  ErrorCode ignored;
-  lines_[i]->socket.shutdown(Socket::shutdown_send, ignored);
+  ::shutdown(lines_[i]->fd, SHUT_WR);
   return {.fd = lines_[i]->fd, .unpromised_bytes = sender_.abandoned_bytes(i) + 1};
 }
 

@@ -21,6 +21,7 @@ struct Shared {
   std::vector<Token> completed;     // completed within post_*, reported by the next progress()
   bool may_progress = false;        // work was posted that can proceed without a network event
   BufferPool pool;
+  Readiness readiness;
 };
 
 class TcpChannel final : public Channel {
@@ -33,7 +34,10 @@ class TcpChannel final : public Channel {
   Status post_send(const Send& send) override;
   Status post_receive(const Receive& receive) override;
 
-  void set_line(size_t stream, std::unique_ptr<Line> line) { lines_[stream] = std::move(line); }
+  void set_line(size_t stream, std::unique_ptr<Line> line) {
+    line->establish(shared_.readiness);
+    lines_[stream] = std::move(line);
+  }
   const std::vector<std::unique_ptr<Line>>& lines() const { return lines_; }
   bool is_idle() const { return sender_.is_idle() && receiver_.is_idle(); }
   // See Sender::pump and Receiver::pump.

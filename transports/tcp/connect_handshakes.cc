@@ -22,7 +22,7 @@ ConnectionSetup::AcceptHandshake::AcceptHandshake(ConnectionSetup& setup, Socket
       handshake_(Handshake::acceptor(handshake_identity(setup.self_), &setup.answered_)) {}
 
 void ConnectionSetup::AcceptHandshake::start() {
-  set_options(line_->socket, setup_.options_);
+  set_options(*line_->socket, setup_.options_);
   watch(kHelloTimeout);
   if (setup_.tls_ != nullptr && !begin_tls()) return refuse();
   async_secure(*line_, then(&AcceptHandshake::on_secure));
@@ -39,7 +39,7 @@ bool ConnectionSetup::AcceptHandshake::begin_tls() {
 }
 
 void ConnectionSetup::AcceptHandshake::close() {
-  if (line_ != nullptr) line_->socket.close();
+  if (line_ != nullptr) line_->socket->close();
   timer_.cancel();
 }
 
@@ -57,14 +57,14 @@ void ConnectionSetup::AcceptHandshake::watch(std::chrono::milliseconds timeout) 
     const bool is_replaced = self->timer_.expiry() > Clock::now();
     if (failure || is_replaced || self->line_ == nullptr) return;
     ErrorCode ignored;
-    const bool has_bytes = self->line_->socket.available(ignored) > 0;
+    const bool has_bytes = self->line_->socket->available(ignored) > 0;
     if (std::exchange(self->is_late_, true) || !has_bytes) return self->refuse();
     self->watch(std::chrono::milliseconds(100));
   });
 }
 
 void ConnectionSetup::AcceptHandshake::refuse() {
-  if (!line_->socket.is_open()) return;
+  if (!line_->socket->is_open()) return;
   close();
   ++setup_.refused_;
   setup_.forget(shared_from_this());
@@ -129,7 +129,7 @@ void ConnectionSetup::ConnectAttempt::start() {
   line_ = std::make_unique<Line>(std::move(socket));
   handshake_ = Handshake::connector(handshake_identity(setup_.self_), id_.peer);
   watch(Deadline::after(kAnswerTimeout));
-  line_->socket.async_connect(path_.to, then(&ConnectAttempt::on_connected, "connect"));
+  line_->socket->async_connect(path_.to, then(&ConnectAttempt::on_connected, "connect"));
 }
 
 // The kernel repeats a lost SYN or Hello at intervals that double; a new connection begins with short ones. What the
@@ -146,13 +146,13 @@ void ConnectionSetup::ConnectAttempt::watch(Deadline answer) {
                                        : "hello: not acknowledged";
     // The step under way ends, and retries. Nothing of this connection is to reach the peer any more.
     reset_on_close(self->line_->fd);
-    self->line_->socket.close();
+    self->line_->socket->close();
   });
 }
 
 void ConnectionSetup::ConnectAttempt::close() {
   is_closed_ = true;
-  if (line_ != nullptr) line_->socket.close();
+  if (line_ != nullptr) line_->socket->close();
   timer_.cancel();
 }
 
@@ -189,7 +189,7 @@ void ConnectionSetup::ConnectAttempt::on_hello_sent() {
 
 void ConnectionSetup::ConnectAttempt::on_answer() {
   if (!handshake_.receive(message_)) return retry("hello: authentication failed");
-  set_options(line_->socket, setup_.options_);
+  set_options(*line_->socket, setup_.options_);
   const LineTerms mine = terms_of(setup_.self_, id_, expected_.peer.channels);
   Status settings = compare_settings(mine, message_.terms_as<LineTerms>(), id_.peer);
   if (!settings.is_ok()) return setup_.fail(std::move(settings));

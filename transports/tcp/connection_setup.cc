@@ -28,9 +28,8 @@ ConnectionSetup::ConnectionSetup(const Context& context, std::span<const Peer> p
       options_(context.options),
       admit_(std::move(admit)),
       arrivals_(context.io) {
-  ErrorCode ignored;
-  for (Acceptor& acceptor : context.acceptors) {
-    local_interfaces_.push_back({.acceptor = acceptor, .address = acceptor.local_endpoint(ignored).address()});
+  for (Descriptor& listener : context.listeners) {
+    local_interfaces_.push_back({.listener = listener, .address = local_endpoint(listener.get()).address()});
   }
   for (const Peer& peer : peers) {
     const auto lines = static_cast<size_t>(peer.channels * self_.streams);
@@ -92,7 +91,7 @@ void ConnectionSetup::run_until(const WaitLimit& limit) {
 void ConnectionSetup::close() {
   if (arrivals_.is_open()) arrivals_.release();  // unproved_ owns it
   if (unproved_) unproved_->remove_listeners();
-  for (LocalInterface& interface : local_interfaces_) interface.acceptor.close();
+  for (LocalInterface& interface : local_interfaces_) interface.listener = Descriptor();
   for (const auto& handshake : accepted_) handshake->close();
   for (const auto& attempt : attempts_) attempt->close();
   io_.poll();
@@ -102,8 +101,7 @@ Status ConnectionSetup::listen() {
   auto unproved = UnprovedConnections::create(tls_ != nullptr ? kClientHelloGreeting : kHandshakeGreeting);
   if (!unproved) return std::move(unproved).error().in("accept connections");
   unproved_.emplace(*std::move(unproved));
-  for (LocalInterface& interface : local_interfaces_)
-    CCOM_TRY(unproved_->add_listener(interface.acceptor.native_handle()));
+  for (LocalInterface& interface : local_interfaces_) CCOM_TRY(unproved_->add_listener(interface.listener.get()));
   arrivals_.assign(unproved_->fd());
   accept_some();
   return Status::ok();

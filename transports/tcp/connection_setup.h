@@ -38,7 +38,7 @@ class ConnectionSetup {
   // The part of the transport that it uses.
   struct Context {
     asio::io_context& io;
-    std::vector<Acceptor>& acceptors;  // one per interface
+    std::vector<Descriptor>& listeners;  // one per interface
     const Identity& self;
     const TlsContext* tls = nullptr;  // null without TLS
     SocketOptions options{};
@@ -50,7 +50,7 @@ class ConnectionSetup {
   ConnectionSetup& operator=(const ConnectionSetup&) = delete;
   ~ConnectionSetup();
 
-  // Blocks. On return no handler of it is left in the io_context, and the acceptors are closed.
+  // Blocks. On return no handler of it is left in the io_context, and the listeners are closed.
   Status run(const WaitLimit& limit);
 
  private:
@@ -65,7 +65,7 @@ class ConnectionSetup {
 
   // A local interface: accepts connections, and is the source of outgoing ones.
   struct LocalInterface {
-    Acceptor& acceptor;
+    Descriptor& listener;
     asio::ip::address address;
   };
 

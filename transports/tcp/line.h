@@ -3,8 +3,8 @@
 // An established connection and its readiness state.
 //
 // Data moves by plain non-blocking system calls on the descriptor: with few connections that is one call per poll,
-// where a reactor would need two. Asio only reports when a descriptor becomes ready again: before a rank sleeps in
-// wait(), and always if there are so many connections that polling each would cost more than one reactor call.
+// where asking first would need two. Readiness only tells when a descriptor becomes ready again: before a rank sleeps
+// in wait(), and always if there are so many connections that polling each would cost more than asking for all.
 #pragma once
 
 #include <sys/socket.h>
@@ -18,14 +18,22 @@
 #include "base/status.h"
 #include "base/time.h"
 #include "base/tls.h"
+#include "transports/tcp/readiness.h"
 #include "transports/tcp/socket.h"
 
 namespace ccom::tcp {
 
 struct Line {
-  explicit Line(Socket connected) : socket(std::move(connected)), fd(socket.native_handle()) {}
+  explicit Line(Socket connected) : socket(std::move(connected)), fd(socket->native_handle()) {}
   Line(const Line&) = delete;
   Line& operator=(const Line&) = delete;
+
+  // It is connected: Asio has no more to do with it.
+  void establish(Readiness& now_asked) {
+    descriptor = socket->detach();
+    socket.reset();
+    readiness = &now_asked;
+  }
 
   // Like recvmsg and sendmsg without blocking: the number of bytes transferred; 0: end of stream; -1 with errno. All
   // data of a connection passes through these two.
@@ -34,12 +42,14 @@ struct Line {
   // Whether receive() would return data although the descriptor may not be readable.
   bool holds_input() const { return tls != nullptr && tls->holds_input(); }
 
-  Socket socket;
+  std::optional<Socket> socket;  // until it is established
+  Descriptor descriptor;         // from then on
+  Readiness* readiness = nullptr;
   const int fd;
   std::unique_ptr<Tls> tls;  // null: no encryption
   uint64_t sent_bytes = 0;   // accepted by the kernel so far, as counted on the network
-  bool read_armed = false;   // cleared by Asio when readable
-  bool write_armed = false;  // cleared by Asio when writable
+  bool read_armed = false;   // cleared when readable
+  bool write_armed = false;  // cleared when writable
   bool has_received = true;  // data was received since the last new send
   bool input_ended = false;  // end of stream reached
   // See has_gone_silent().
@@ -72,16 +82,9 @@ inline ssize_t Line::send(std::span<iovec> parts) {
 // Whether the other host has owed a response for `limit`. To be called several times within that time.
 bool is_silent(Line& line, Clock::time_point now, std::chrono::milliseconds limit);
 
-enum class Direction { Read, Write };
-
-// Asks Asio, once, to clear the armed flag when the line is ready, unless buffered input makes it ready now. The line
-// must outlive the io_context's handlers.
+// Asks, once, to clear the armed flag when the line is ready, unless buffered input makes it ready now.
 inline void arm(Line& line, Direction direction) {
-  bool& armed = direction == Direction::Read ? line.read_armed : line.write_armed;
-  if (armed || (direction == Direction::Read && line.holds_input())) return;
-  armed = true;
-  line.socket.async_wait(direction == Direction::Read ? Socket::wait_read : Socket::wait_write,
-                         [&armed](const ErrorCode&) { armed = false; });
+  if (direction == Direction::Write || !line.holds_input()) line.readiness->arm(line, direction);
 }
 
 // Identifies a channel in errors.

@@ -24,6 +24,15 @@ void set_option(int fd, int level, int name, int value) {
   (void)::setsockopt(fd, level, name, &value, sizeof(value));
 }
 
+template <typename Call>
+Endpoint endpoint_by(Call call, int fd) {
+  Endpoint endpoint(asio::ip::tcp::v6(), 0);
+  auto size = static_cast<socklen_t>(endpoint.capacity());
+  if (call(fd, reinterpret_cast<sockaddr*>(endpoint.data()), &size) != 0) return {};
+  endpoint.resize(size);
+  return endpoint;
+}
+
 // Both ends on one host: the connection crosses no network that could be congested.
 bool is_local(const Socket& socket) {
   ErrorCode failed_here, failed_there;
@@ -46,12 +55,8 @@ Result<Endpoint> parse_endpoint(const std::string& text) {
   return Endpoint(address, where->port);
 }
 
-Status open_listener(Acceptor& acceptor, const std::string& address, const PortRange& ports) {
-  CCOM_TRY_ASSIGN(Descriptor socket, listen_at(address, ports, SOMAXCONN));
-  const auto protocol = address.find(':') == std::string::npos ? asio::ip::tcp::v4() : asio::ip::tcp::v6();
-  const ErrorCode failure = acceptor.assign(protocol, std::move(socket));
-  return failure ? system_error(failure.value(), "listen at %s", address.c_str()) : Status::ok();
-}
+Endpoint local_endpoint(int fd) { return endpoint_by(::getsockname, fd); }
+Endpoint remote_endpoint(int fd) { return endpoint_by(::getpeername, fd); }
 
 ErrorCode adopt(Socket& socket, Descriptor accepted) {
   int family = AF_INET;

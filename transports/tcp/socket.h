@@ -19,41 +19,40 @@ namespace asio = boost::asio;
 using Endpoint = asio::ip::tcp::endpoint;
 using ErrorCode = boost::system::error_code;
 
-// Asio's socket or acceptor, whose descriptor is a Descriptor: a forked child does not share it.
-template <typename Asio>
-class Owning final : public Asio {
+// Asio's socket, whose descriptor is a Descriptor: a forked child does not share it.
+class Socket final : public asio::ip::tcp::socket {
  public:
-  explicit Owning(asio::io_context& io) : Asio(io) {}
-  Owning(Owning&&) noexcept = default;
-  Owning& operator=(Owning&&) = delete;
-  ~Owning() { close(); }
+  explicit Socket(asio::io_context& io) : asio::ip::tcp::socket(io) {}
+  Socket(Socket&&) noexcept = default;
+  Socket& operator=(Socket&&) = delete;
+  ~Socket() { close(); }
 
   ErrorCode assign(const asio::ip::tcp& protocol, Descriptor fd) {
     ErrorCode failure;
-    Asio::assign(protocol, fd.get(), failure);
+    asio::ip::tcp::socket::assign(protocol, fd.get(), failure);
     if (failure) return failure;
     descriptor_ = std::move(fd);
-    this->native_non_blocking(true, failure);
+    native_non_blocking(true, failure);
     return failure;
   }
   // Operations under way end with operation_aborted.
-  void close() {
+  Descriptor detach() {
     ErrorCode ignored;
-    if (this->is_open()) this->release(ignored);
-    descriptor_ = Descriptor();
+    if (is_open()) release(ignored);
+    return std::move(descriptor_);
   }
+  void close() { const Descriptor closed = detach(); }
 
  private:
   Descriptor descriptor_;
 };
-using Socket = Owning<asio::ip::tcp::socket>;
-using Acceptor = Owning<asio::ip::tcp::acceptor>;
 
 // "10.0.0.7:4100", "[fd00::7]:4100".
 std::string to_text(const Endpoint& endpoint);
 Result<Endpoint> parse_endpoint(const std::string& text);
-// Listens at `address`, an IPv4 or IPv6 literal.
-Status open_listener(Acceptor& acceptor, const std::string& address, const PortRange& ports);
+// Of a socket; an unspecified one if it has none.
+Endpoint local_endpoint(int fd);
+Endpoint remote_endpoint(int fd);
 // Takes a connection that was accepted elsewhere.
 ErrorCode adopt(Socket& socket, Descriptor accepted);
 // A new socket bound to `source`, any port.

@@ -2,7 +2,7 @@
 #include "transports/tcp/tcp_transport.h"
 
 #include <algorithm>
-#include <boost/asio/post.hpp>
+#include <boost/asio/executor_work_guard.hpp>
 #include <exception>
 #include <thread>
 #include <utility>
@@ -41,10 +41,7 @@ int streams_of(const TcpConfig& config) {
 }  // namespace
 
 TcpTransport::TcpTransport(const TcpConfig& config)
-    : io_(1),  // one thread at a time, except wake()
-      keep_running_(io_.get_executor()),
-      alarm_(io_),
-      self_{.rank = config.rank,
+    : self_{.rank = config.rank,
             .communicator = config.communicator,
             .key = config.key.derive("ccom tcp hello"),
             .streams = streams_of(config),
@@ -67,10 +64,11 @@ Status TcpTransport::listen(const TcpConfig& config) {
   }
   PeerAddress address{.endpoints = {}, .tls = config.tls};
   for (const std::string& each : config.bind_addresses) {
-    CCOM_TRY(open_listener(acceptors_.emplace_back(io_), each, config.ports));
-    address.endpoints.push_back(acceptors_.back().local_endpoint());
+    CCOM_TRY_ASSIGN(Descriptor listener, listen_at(each, config.ports, SOMAXCONN));
+    address.endpoints.push_back(local_endpoint(listener.get()));
+    listeners_.push_back(std::move(listener));
   }
-  interfaces_ = acceptors_.size();
+  interfaces_ = listeners_.size();
   address_text_ = to_text(address);
   return Status::ok();
 }
@@ -113,7 +111,7 @@ Status TcpTransport::connect(std::span<const Peer> peers, const WaitLimit& limit
   }
   Status status = check_peers(peers);
   if (status.is_ok()) status = set_up_connections(peers, limit);
-  acceptors_.clear();
+  listeners_.clear();
   if (!status.is_ok()) {
     channels_.clear();
     shared_.failure = status;
@@ -124,10 +122,15 @@ Status TcpTransport::connect(std::span<const Peer> peers, const WaitLimit& limit
 Status TcpTransport::set_up_connections(std::span<const Peer> peers, const WaitLimit& limit) {
   try {
     make_channels(peers);
+    size_t lines = 0;
+    for (const Peer& peer : peers) lines += static_cast<size_t>(peer.channels * self_.streams);
+    CCOM_TRY(shared_.readiness.prepare(lines));
+    asio::io_context io(1);
+    const auto keep_running = asio::make_work_guard(io);
     const auto admit = [this](const LineId& id, std::unique_ptr<Line> line) {
       channels_.at(id.peer)[static_cast<size_t>(id.channel)]->set_line(static_cast<size_t>(id.stream), std::move(line));
     };
-    ConnectionSetup setup({io_, acceptors_, self_, tls_.get(), options_}, peers, admit);
+    ConnectionSetup setup({io, listeners_, self_, tls_.get(), options_}, peers, admit);
     return setup.run(limit);
   } catch (const std::exception& thrown) {
     return library_error("connect", thrown);
@@ -161,13 +164,7 @@ Status TcpTransport::progress(Events& events) {
 Status TcpTransport::pump_channels(Events& events) {
   std::vector<TcpChannel*>& active = shared_.active;
   const bool ask_first = active.size() * static_cast<size_t>(self_.streams) > kDirectLines;
-  if (ask_first) {
-    try {
-      io_.poll();
-    } catch (const std::exception& thrown) {
-      return library_error("poll the reactor", thrown);
-    }
-  }
+  if (ask_first) shared_.readiness.look();
   for (size_t i = 0; i < active.size() && !events.mismatch;) {
     TcpChannel& channel = *active[i];
     CCOM_TRY(channel.pump(ask_first, events));
@@ -193,7 +190,7 @@ void TcpTransport::wait(std::chrono::nanoseconds at_most) {
       shared_.failure = library_error("wait for the network", thrown);
     }
   }
-  is_woken_.store(false);
+  shared_.readiness.forget_wake();
 }
 
 Status TcpTransport::check_silence() {
@@ -204,29 +201,15 @@ Status TcpTransport::check_silence() {
   return Status::ok();
 }
 
-// The timeout is a timer because the reactor's own timeouts are rounded up to milliseconds. Pending handlers run first,
-// so that only a new event ends the sleep.
 void TcpTransport::sleep(std::chrono::nanoseconds at_most) {
-  io_.poll();
   for (TcpChannel* channel : shared_.active) {
     shared_.failure = channel->arm_all();
     if (!shared_.failure.is_ok()) return;
   }
-  if (is_woken_.load() || shared_.may_progress) return;
-  alarm_.expires_after(at_most);
-  alarm_.async_wait([](const ErrorCode&) {});
-  io_.run_one();
-  alarm_.cancel();
+  if (!shared_.may_progress) shared_.readiness.wait(at_most);
 }
 
-void TcpTransport::wake() {
-  if (is_woken_.exchange(true)) return;
-  try {
-    asio::post(io_, [] {});
-  } catch (const std::exception& thrown) {
-    log(LogLevel::Error, "rank %d: cannot wake a waiting thread: %s", self_.rank, thrown.what());
-  }
-}
+void TcpTransport::wake() { shared_.readiness.wake(); }
 
 void TcpTransport::stop() {
   if (shared_.failure.is_ok()) {

@@ -3,9 +3,6 @@
 // The tcp transport: its channels, their reactor, and shutdown.
 #pragma once
 
-#include <atomic>
-#include <boost/asio/executor_work_guard.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <map>
 #include <memory>
 #include <vector>
@@ -47,11 +44,7 @@ class TcpTransport final : public Transport {
   void deliver_rest();
   bool end_and_look();  // whether everything promised has reached the peers' kernels
 
-  // Declared first and destroyed last: sockets and timers refer to the io_context, handlers to the lines.
-  asio::io_context io_;
-  asio::executor_work_guard<asio::io_context::executor_type> keep_running_;
-  asio::steady_timer alarm_;
-  std::vector<Acceptor> acceptors_;  // per interface
+  std::vector<Descriptor> listeners_;  // per interface, until connect()
   const Identity self_;
   const Secret tls_key_;
   const SocketOptions options_;
@@ -60,7 +53,6 @@ class TcpTransport final : public Transport {
   std::unique_ptr<TlsContext> tls_;  // null without TLS; declared before the channels, whose lines refer to it
   std::string address_text_;
   bool was_connected_ = false;
-  std::atomic<bool> is_woken_ = false;  // remains set until a wait() has returned because of it
   Shared shared_;
   std::map<Rank, std::vector<std::unique_ptr<TcpChannel>>> channels_;
 };
