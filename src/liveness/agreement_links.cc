@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "liveness/agreement_links.h"
 
-#include <sys/socket.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <utility>
 
 #include "base/log.h"
@@ -16,52 +13,37 @@ namespace ccom {
 namespace {
 
 // In the place of a control tree's number.
-constexpr int kTree = -1;
+constexpr uint8_t kStream = 255;
 constexpr int64_t kProbeNs = 250 * kNsPerMs;
-constexpr int64_t kHandshakeSliceNs = kNsPerMs;  // between looks at handshakes in progress
+constexpr int64_t kAttemptSliceNs = kNsPerMs;  // between looks at connections that are being made
 // A rank that lives hears of a failure within milliseconds, and listens then.
 constexpr int64_t kRefusedNs = 250 * kNsPerMs;
 
 }  // namespace
 
-Result<std::unique_ptr<AgreementLinks>> AgreementLinks::create(const MonitorConfig& config, Board board,
-                                                               LivenessThread& thread) {
-  Result<Descriptor> socket = keep_port_at(config.bind_address, config.ports);
-  if (!socket) return std::move(socket).error().in("connections for agreement");
-  CCOM_TRY_ASSIGN(std::string address, address_of(*socket));
-  return std::unique_ptr<AgreementLinks>(
-      new AgreementLinks(config, board, thread, *std::move(socket), std::move(address)));
-}
-
-AgreementLinks::AgreementLinks(const MonitorConfig& config, Board board, LivenessThread& thread, Descriptor socket,
-                               std::string address)
+AgreementLinks::AgreementLinks(const MonitorConfig& config, Board board, AgreementPort& port, LivenessThread& thread,
+                               LivenessTask& task)
     : config_(config),
       local_ranks_(config.hosts[static_cast<size_t>(config.host_index)].ranks),
       board_(board),
+      port_(port),
       thread_(thread),
+      task_(task),
       dead_ns_((config.dead_ms + config.dead_ms / 4) * kNsPerMs),
-      socket_(std::move(socket)),
-      address_(std::move(address)),
-      identity_{.key = config.key.derive("ccom agreement"), .communicator = config.communicator, .self = config.rank},
       agreement_(config.rank, count_ranks(config)),
       ended_(static_cast<size_t>(count_ranks(config))) {}
 
-AgreementLinks::~AgreementLinks() = default;
+AgreementLinks::~AgreementLinks() {
+  if (is_open_ && !thread_.in_forked_child()) port_.close(config_.communicator);
+}
 
 // Tried again with the next call.
 void AgreementLinks::open() {
-  const auto opened = [this]() -> Status {
-    if (config_.tls) {
-      CCOM_TRY_ASSIGN(identity_.tls, TlsContext::create(identity_.key.derive("ccom agreement tls")));
-    }
-    CCOM_TRY_ASSIGN(std::unique_ptr<ControlAcceptor> acceptor, ControlAcceptor::create(identity_));
-    if (::listen(socket_.get(), SOMAXCONN) != 0) return system_error(errno, "listen at %s", address_.c_str());
-    CCOM_TRY(acceptor->listen_at(socket_));
-    CCOM_TRY(thread_.watch(acceptor->fd(), &arrives_));
-    acceptor_ = std::move(acceptor);
-    return {};
-  }();
-  if (opened.is_ok() || std::exchange(has_complained_, true)) return;
+  const Status opened = port_.open(
+      config_.communicator,
+      [this](Rank member, std::shared_ptr<ControlConnection> connection) { arrive(member, std::move(connection)); });
+  is_open_ = opened.is_ok();
+  if (is_open_ || std::exchange(has_complained_, true)) return;
   log(LogLevel::Error, "connections for agreement: %s", opened.message().c_str());
 }
 
@@ -92,31 +74,29 @@ int64_t AgreementLinks::poll(int64_t now_ns) {
   look_at_board(now_ns);
   if (!is_open()) open();
   if (!is_open()) return now_ns + kProbeNs;
-  arrives_.now = false;
-  acceptor_->step([this](int peer, int tree) { return tree == kTree && peer >= 0 && peer < std::ssize(ended_); },
-                  [&](int peer, int, std::unique_ptr<ControlLink> link) { attach(peer, std::move(link), now_ns); });
   connect(now_ns);
   for (size_t i = 0; i < links_.size(); ++i)
-    if (links_[i].link->readable.now) receive(links_[i], now_ns);
+    if (links_[i].link->has_news()) receive(links_[i], now_ns);
   drop_ended();
   beat(now_ns);
   apply();
-  bool is_unsent = false;
-  for (Link& link : links_) {
-    link.link->flush();
-    is_unsent |= link.link->has_unsent();
-  }
-  const bool is_busy = is_unsent || !attempts_.empty() || !acceptor_->is_idle();
-  int64_t next_ns = std::min(next_beat_ns_, is_busy ? now_ns + kHandshakeSliceNs : INT64_MAX);
+  int64_t next_ns = std::min(next_beat_ns_, !attempts_.empty() ? now_ns + kAttemptSliceNs : INT64_MAX);
   if (agreement_.is_undecided()) next_ns = std::min(next_ns, next_probe_ns_);
   return next_ns;
 }
 
-void AgreementLinks::attach(Rank rank, std::unique_ptr<ControlLink> link, int64_t now_ns) {
-  enable_keepalive(link->fd(), std::chrono::milliseconds(2 * config_.dead_ms));
-  link->readable.now = true;
-  if (const Status watched = thread_.watch(link->fd(), &link->readable); !watched.is_ok()) {
-    log(LogLevel::Error, "%s", watched.message().c_str());
+void AgreementLinks::arrive(Rank member, std::shared_ptr<ControlConnection> connection) {
+  const auto known = std::ranges::find(config_.members, member);
+  if (known == config_.members.end()) return;
+  attach(static_cast<Rank>(known - config_.members.begin()), std::move(connection), monotonic_ns());
+  thread_.enqueue(&task_);
+}
+
+void AgreementLinks::attach(Rank rank, std::shared_ptr<ControlConnection> connection, int64_t now_ns) {
+  enable_keepalive(connection->fd(), std::chrono::milliseconds(2 * config_.dead_ms));
+  auto link = std::make_unique<ControlLink>(connection, StreamId{config_.communicator, kStream}, &task_);
+  if (const Status run = connection->run_on(thread_); !run.is_ok()) {
+    log(LogLevel::Error, "%s", run.message().c_str());
     return;
   }
   attempts_.erase(rank);
@@ -146,7 +126,6 @@ void AgreementLinks::drop_ended() {
   std::vector<Rank> cut;
   std::erase_if(links_, [&](const Link& link) {
     if (!link.link->ended()) return false;
-    thread_.unwatch(link.link->fd());
     cut.push_back(link.rank);
     return true;
   });
@@ -158,10 +137,10 @@ void AgreementLinks::drop_ended() {
 void AgreementLinks::connect(int64_t now_ns) {
   if (!agreement_.is_undecided()) attempts_.clear();
   std::vector<Rank> given_up;
-  std::vector<std::pair<Rank, std::unique_ptr<ControlLink>>> connected;
+  std::vector<std::pair<Rank, std::shared_ptr<ControlConnection>>> connected;
   for (auto& [rank, attempt] : attempts_) {
-    if (std::unique_ptr<ControlLink> link = attempt.connector.step(identity_)) {
-      connected.emplace_back(rank, std::move(link));
+    if (std::shared_ptr<ControlConnection> connection = attempt.connector.step(port_.identity())) {
+      connected.emplace_back(rank, std::move(connection));
       continue;
     }
     const std::optional<PeerView> view = verdict(rank, attempt, now_ns);
@@ -169,7 +148,7 @@ void AgreementLinks::connect(int64_t now_ns) {
     if (view == PeerView::Dead) given_up.push_back(rank);
   }
   for (const Rank rank : given_up) attempts_.erase(rank);
-  for (auto& [rank, link] : connected) attach(rank, std::move(link), now_ns);
+  for (auto& [rank, connection] : connected) attach(rank, std::move(connection), now_ns);
 }
 
 // Whether a rank of its host is here, or connected: the kernel tells that one of its end.
@@ -231,8 +210,10 @@ void AgreementLinks::send(Rank rank, const AgreementMessage& message) {
   if (link != links_.end()) {
     link->link->send({MessageType::Agreement, {}, {}, {}, message});
   } else if (agreement_.view(rank) < PeerView::Left) {
+    const auto place = static_cast<size_t>(rank);
     attempts_.try_emplace(
-        rank, Attempt{ControlConnector(rank, kTree, addresses_[static_cast<size_t>(rank)]), monotonic_ns(), 0});
+        rank,
+        Attempt{ControlConnector(config_.members[place], config_.communicator, addresses_[place]), monotonic_ns(), 0});
   }
 }
 
@@ -245,29 +226,29 @@ void AgreementLinks::begin(uint64_t round, const ConsensusTerms& terms, const st
   next_probe_ns_ = monotonic_ns() + kProbeNs;
   agreement_.begin(round, terms, excluded, outputs_);
   apply();
+  thread_.enqueue(&task_);
 }
 
 void AgreementLinks::end_wait() {
   agreement_.end_wait(outputs_);
   agreement_.probe(outputs_);
   apply();
+  thread_.enqueue(&task_);
 }
 
 void AgreementLinks::give_up() {
   agreement_.give_up(outputs_);
   apply();
+  thread_.enqueue(&task_);
 }
 
 void AgreementLinks::leave(uint64_t rounds) {
   for (const Link& link : links_) {
     link.link->send({.type = MessageType::Goodbye, .rounds = rounds});
-    link.link->finish();
-    thread_.unwatch(link.link->fd());
+    link.link->flush();
   }
   links_.clear();
   attempts_.clear();
-  if (acceptor_ != nullptr) thread_.unwatch(acceptor_->fd());
-  acceptor_.reset();
 }
 
 std::optional<ConsensusOutcome> AgreementLinks::wait_for_outcome(std::chrono::microseconds longest) {

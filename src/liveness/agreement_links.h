@@ -3,9 +3,9 @@
 // Connects an AgreementState to the clock and to sockets: connections between ranks of several hosts, which are made
 // when somebody has something to say, and found to have ended at once when a process has.
 //
-// Each rank keeps a port from the start, and listens there from the time when its communicator has failed, or it takes
-// part in a round. So who refuses connections, although it has had time to find out that the communicator has failed,
-// has ended, where no other rank of its host is there to tell. Who does not answer is silent.
+// Each rank has a port (agreement_port.h), and listens there from the time when its communicator has failed, or it
+// takes part in a round. So who refuses connections, although it has had time to find out that the communicator has
+// failed, has ended, where no other rank of its host is there to tell. Who does not answer is silent.
 //
 // Threads: wait_for_outcome(), has_ended() any thread; the rest on the liveness thread only.
 #pragma once
@@ -21,8 +21,10 @@
 
 #include "base/mutex.h"
 #include "liveness/agreement.h"
+#include "liveness/agreement_port.h"
 #include "liveness/board.h"
-#include "liveness/control_handshake.h"
+#include "liveness/control_family.h"
+#include "liveness/control_link.h"
 #include "liveness/liveness_thread.h"
 #include "liveness/monitor.h"
 
@@ -30,16 +32,18 @@ namespace ccom {
 
 class AgreementLinks {
  public:
-  // Keeps a port. The configuration and the thread must outlive it.
-  static Result<std::unique_ptr<AgreementLinks>> create(const MonitorConfig& config, Board board,
-                                                        LivenessThread& thread);
+  // The configuration, the port, the thread and the task, which polls this, must outlive it.
+  AgreementLinks(const MonitorConfig& config, Board board, AgreementPort& port, LivenessThread& thread,
+                 LivenessTask& task);
   ~AgreementLinks();
+  AgreementLinks(const AgreementLinks&) = delete;
+  AgreementLinks& operator=(const AgreementLinks&) = delete;
 
-  const std::string& address() const { return address_; }
+  const std::string& address() const { return port_.address(); }
   // Of all ranks. Before that nothing is done here.
   void set_addresses(std::vector<std::string> addresses) { addresses_ = std::move(addresses); }
   // Whether it listens.
-  bool is_open() const { return acceptor_ != nullptr; }
+  bool is_open() const { return is_open_; }
   // Receives, connects, sends; returns the time of the next call at the latest. Once it listens, to be called often.
   int64_t poll(int64_t now_ns);
 
@@ -72,11 +76,10 @@ class AgreementLinks {
     int64_t refused_since_ns = 0;  // 0: it is not refused
   };
 
-  AgreementLinks(const MonitorConfig& config, Board board, LivenessThread& thread, Descriptor socket,
-                 std::string address);
   void open();
   void look_at_board(int64_t now_ns);
-  void attach(Rank rank, std::unique_ptr<ControlLink> link, int64_t now_ns);
+  void arrive(Rank member, std::shared_ptr<ControlConnection> connection);
+  void attach(Rank rank, std::shared_ptr<ControlConnection> connection, int64_t now_ns);
   void receive(Link& link, int64_t now_ns);
   void drop_ended();
   void connect(int64_t now_ns);
@@ -89,14 +92,12 @@ class AgreementLinks {
   const MonitorConfig& config_;
   const std::vector<Rank>& local_ranks_;
   const Board board_;
+  AgreementPort& port_;
   LivenessThread& thread_;
+  LivenessTask& task_;
   const int64_t dead_ns_;
-  Descriptor socket_;
-  const std::string address_;
   std::vector<std::string> addresses_;
-  ControlIdentity identity_;
-  std::unique_ptr<ControlAcceptor> acceptor_;
-  Readable arrives_;             // at the acceptor
+  bool is_open_ = false;
   bool has_complained_ = false;  // that it cannot listen
   int64_t failed_ns_ = 0;        // when this rank found out that the communicator has failed; 0: it has not
   AgreementState agreement_;

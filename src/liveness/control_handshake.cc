@@ -15,38 +15,42 @@ constexpr int64_t kHelloMs = 2000;
 constexpr int64_t kLongestRetryMs = 50;
 
 struct ControlTerms {
-  int32_t tree = 0;
+  uint64_t use = 0;
 };
 
-LinkKeys keys_of(const Handshake& handshake, bool is_connector) {
+// The number is no secret, but says as little of the keys as they of one another.
+ConnectionTerms terms_of(const Handshake& handshake, bool is_connector) {
   const Secret session = handshake.session();
   const Secret up = session.derive("connector to acceptor"), down = session.derive("acceptor to connector");
-  return is_connector ? LinkKeys{.send = up, .receive = down} : LinkKeys{.send = down, .receive = up};
+  ConnectionTerms terms{.send = is_connector ? up : down, .receive = is_connector ? down : up};
+  const Secret number = session.derive("number");
+  std::memcpy(&terms.number, number.bytes().data(), sizeof terms.number);
+  return terms;
 }
 
 }  // namespace
 
-ControlHandshake::ControlHandshake(Handshake handshake, ControlSocket socket, int tree, bool is_connector)
+ControlHandshake::ControlHandshake(Handshake handshake, ControlSocket socket, uint64_t use, bool is_connector)
     : socket_(std::move(socket)),
       handshake_(std::move(handshake)),
-      tree_(tree),
+      use_(use),
       is_connector_(is_connector),
       is_connected_(!is_connector),
       deadline_(Deadline::after_ms(kHelloMs)) {}
 
 ControlHandshake ControlHandshake::connector(const ControlIdentity& identity, ControlSocket socket, int peer,
-                                             int tree) {
-  return {Handshake::connector(identity.handshake(), peer), std::move(socket), tree, true};
+                                             uint64_t use) {
+  return {Handshake::connector(identity.handshake(), peer), std::move(socket), use, true};
 }
 
 ControlHandshake ControlHandshake::acceptor(const ControlIdentity& identity, ControlSocket socket,
                                             HelloNumbers* answered) {
-  return {Handshake::acceptor(identity.handshake(), answered), std::move(socket), -1, false};
+  return {Handshake::acceptor(identity.handshake(), answered), std::move(socket), 0, false};
 }
 
 // A new socket's buffer holds a whole handshake, so a short write means that the connection is broken.
 bool ControlHandshake::send_next() {
-  const HandshakeMessage message = handshake_.next(ControlTerms{tree_});
+  const HandshakeMessage message = handshake_.next(ControlTerms{use_});
   return socket_.send(message.bytes()) == static_cast<ssize_t>(sizeof message);
 }
 
@@ -87,13 +91,13 @@ std::string ControlHandshake::advance() {
     input_bytes_ = 0;
     const bool is_hello = handshake_.step() == HandshakeStep::Hello;
     if (!handshake_.receive(input_)) return "authentication failed: it does not hold the communicator's key";
-    if (is_hello) tree_ = input_.terms_as<ControlTerms>().tree;
+    if (is_hello) use_ = input_.terms_as<ControlTerms>().use;
   }
   return {};
 }
 
-std::unique_ptr<ControlLink> ControlHandshake::link() {
-  return std::make_unique<ControlLink>(std::move(socket_), keys_of(handshake_, is_connector_));
+std::shared_ptr<ControlConnection> ControlHandshake::connection() {
+  return std::make_shared<ControlConnection>(std::move(socket_), terms_of(handshake_, is_connector_));
 }
 
 // ---- arriving
@@ -140,7 +144,7 @@ void ControlAcceptor::accept_all() {
 bool ControlAcceptor::is_settled(ControlHandshake& one, const IsExpected& is_expected, const Attach& attach) {
   if (!one.advance().empty()) return true;
   if (!one.is_at_welcome()) return one.is_late();
-  if (is_expected(one.peer(), one.tree()) && one.welcome()) attach(one.peer(), one.tree(), one.link());
+  if (is_expected(one.peer(), one.use()) && one.welcome()) attach(one.peer(), one.use(), one.connection());
   return true;
 }
 
@@ -155,7 +159,7 @@ void ControlConnector::start(const ControlIdentity& identity) {
   if (!socket) return fail(socket.error().message());
   auto connection = ControlSocket::make(*std::move(socket), identity.tls, Tls::Side::Connects);
   if (!connection) return fail(connection.error().message());
-  pending_.emplace(ControlHandshake::connector(identity, *std::move(connection), peer_, tree_));
+  pending_.emplace(ControlHandshake::connector(identity, *std::move(connection), peer_, use_));
 }
 
 void ControlConnector::fail(std::string why) {
@@ -165,12 +169,12 @@ void ControlConnector::fail(std::string why) {
   retry_ms_ = std::min(2 * retry_ms_, kLongestRetryMs);
 }
 
-std::unique_ptr<ControlLink> ControlConnector::step(const ControlIdentity& identity) {
+std::shared_ptr<ControlConnection> ControlConnector::step(const ControlIdentity& identity) {
   if (!pending_ && next_try_.passed()) start(identity);
   if (!pending_) return nullptr;
   const bool was_connected = pending_->awaited().events == POLLIN;
   std::string failure = pending_->advance();
-  if (failure.empty() && pending_->is_complete()) return pending_->link();
+  if (failure.empty() && pending_->is_complete()) return pending_->connection();
   // Once it has the Confirm, the peer may have admitted this connection, and admits no other: TCP delivers its Welcome.
   if (failure.empty() && !pending_->is_at_welcome() && pending_->is_late()) {
     refusals_ = 0;

@@ -18,12 +18,12 @@
 #include "base/time.h"
 #include "base/tls.h"
 #include "base/unproved.h"
-#include "liveness/control_link.h"
+#include "liveness/control_connection.h"
 #include "liveness/sockets.h"
 
 namespace ccom {
 
-// What both sides of a kind of control connections know. `self` and peers are hosts, or ranks: as the kind counts them.
+// What both sides of a kind of control connections know. `self` and peers are ranks of the family.
 struct ControlIdentity {
   Secret key;
   uint64_t communicator = 0;
@@ -36,32 +36,32 @@ struct ControlIdentity {
 // One connection whose handshake is in progress.
 class ControlHandshake {
  public:
-  // tree: what the connection is for.
-  static ControlHandshake connector(const ControlIdentity& identity, ControlSocket socket, int peer, int tree);
+  // use: the communicator that the connection is made for.
+  static ControlHandshake connector(const ControlIdentity& identity, ControlSocket socket, int peer, uint64_t use);
   static ControlHandshake acceptor(const ControlIdentity& identity, ControlSocket socket, HelloNumbers* answered);
 
   // Goes as far as it can; of an acceptor's, to the Welcome. Empty, or why it has failed.
   std::string advance();
   bool is_complete() const { return handshake_.is_complete(); }
-  // Only the Welcome is missing. The acceptor's peer has proved itself: peer() and tree() say who it is and what for,
+  // Only the Welcome is missing. The acceptor's peer has proved itself: peer() and use() say who it is and what for,
   // and welcome() admits it. The connector may have been admitted already, and no other connection is.
   bool is_at_welcome() const { return !is_complete() && handshake_.step() == HandshakeStep::Welcome; }
   int peer() const { return handshake_.peer(); }
-  int tree() const { return tree_; }
+  uint64_t use() const { return use_; }
   bool welcome() { return send_next(); }
   bool is_late() const { return deadline_.passed(); }
   pollfd awaited() const;
   // After that, or after welcome(). Leaves nothing.
-  std::unique_ptr<ControlLink> link();
+  std::shared_ptr<ControlConnection> connection();
 
  private:
-  ControlHandshake(Handshake handshake, ControlSocket socket, int tree, bool is_connector);
+  ControlHandshake(Handshake handshake, ControlSocket socket, uint64_t use, bool is_connector);
   std::string connect();
   bool send_next();
 
   ControlSocket socket_;
   Handshake handshake_;
-  int tree_;
+  uint64_t use_;
   bool is_connector_, is_connected_, is_secured_ = false;
   Deadline deadline_;
   HandshakeMessage input_{};
@@ -72,8 +72,8 @@ class ControlHandshake {
 class ControlAcceptor {
  public:
   // Whether that peer is expected; asked of those who have proved themselves.
-  using IsExpected = std::function<bool(int peer, int tree)>;
-  using Attach = std::function<void(int peer, int tree, std::unique_ptr<ControlLink>)>;
+  using IsExpected = std::function<bool(int peer, uint64_t use)>;
+  using Attach = std::function<void(int peer, uint64_t use, std::shared_ptr<ControlConnection>)>;
 
   static Result<std::unique_ptr<ControlAcceptor>> create(const ControlIdentity& identity);
   Status listen_at(const Descriptor& listener) { return arriving_.add_listener(listener.get()); }
@@ -98,10 +98,11 @@ class ControlAcceptor {
 // A connection that this side makes to one peer.
 class ControlConnector {
  public:
-  ControlConnector(int peer, int tree, std::string address) : peer_(peer), tree_(tree), address_(std::move(address)) {}
+  ControlConnector(int peer, uint64_t use, std::string address)
+      : peer_(peer), use_(use), address_(std::move(address)) {}
 
   // The connection, when it is there; nothing more is to be called then.
-  std::unique_ptr<ControlLink> step(const ControlIdentity& identity);
+  std::shared_ptr<ControlConnection> step(const ControlIdentity& identity);
   void add_awaited(std::vector<pollfd>& events) const;
   const std::string& address() const { return address_; }
   const std::string& last_failure() const { return last_failure_; }
@@ -112,7 +113,8 @@ class ControlConnector {
   void start(const ControlIdentity& identity);
   void fail(std::string why);
 
-  int peer_, tree_;
+  int peer_;
+  uint64_t use_;
   std::string address_;
   std::optional<ControlHandshake> pending_;
   int64_t retry_ms_ = 1;

@@ -5,8 +5,6 @@
 
 #include <algorithm>
 
-#include "liveness/control_handshake.h"
-
 namespace ccom {
 
 namespace {
@@ -15,13 +13,14 @@ constexpr int kSliceMs = 10;  // interval between checks of the abort word
 
 class ControlJoin {
  public:
-  ControlJoin(const JoinPlan& plan, const ControlIdentity& identity, ControlAcceptor& acceptor, const JoinHooks& hooks)
-      : identity_(identity), acceptor_(acceptor), hooks_(hooks) {
-    for (const JoinEdge& edge : plan.edges) {
-      if (edge.address.empty()) {
-        children_.push_back({edge});
+  ControlJoin(const ControlIdentity& identity, uint64_t use, const std::vector<JoinPeer>& peers,
+              ControlAcceptor& acceptor, const JoinHooks& hooks)
+      : identity_(identity), use_(use), acceptor_(acceptor), hooks_(hooks) {
+    for (const JoinPeer& peer : peers) {
+      if (peer.address.empty()) {
+        children_.push_back({peer});
       } else {
-        parents_.push_back({edge, false, {edge.host, edge.tree, edge.address}});
+        parents_.push_back({peer, false, {peer.member, use, peer.address}});
       }
     }
   }
@@ -31,11 +30,11 @@ class ControlJoin {
       CCOM_TRY(hooks_.check());
       if (limit.is_reached()) return missing();
       for (Parent& parent : parents_) advance(parent);
-      acceptor_.step([this](int host, int tree) { return waiting_child(host, tree) != nullptr; },
-                     [this](int host, int tree, std::unique_ptr<ControlLink> link) {
-                       Child* const child = waiting_child(host, tree);
+      acceptor_.step([this](Rank member, uint64_t use) { return use == use_ && waiting_child(member) != nullptr; },
+                     [this](Rank member, uint64_t, std::shared_ptr<ControlConnection> connection) {
+                       Child* const child = waiting_child(member);
                        child->up = true;
-                       hooks_.attach(child->edge, std::move(link));
+                       hooks_.attach(child->peer, std::move(connection));
                      });
       if (!complete()) wait(limit.next_look());
     }
@@ -44,11 +43,11 @@ class ControlJoin {
 
  private:
   struct Child {
-    JoinEdge edge;
+    JoinPeer peer;
     bool up = false;
   };
   struct Parent {
-    JoinEdge edge;
+    JoinPeer peer;
     bool up = false;
     ControlConnector connector;
   };
@@ -58,18 +57,18 @@ class ControlJoin {
   }
 
   // The first authenticated connection of each expected child is kept; all others are dropped.
-  Child* waiting_child(int host, int tree) {
-    const auto found = std::ranges::find_if(
-        children_, [&](const Child& child) { return child.edge.tree == tree && child.edge.host == host; });
+  Child* waiting_child(Rank member) {
+    const auto found =
+        std::ranges::find_if(children_, [member](const Child& child) { return child.peer.member == member; });
     return found == children_.end() || found->up ? nullptr : &*found;
   }
 
   void advance(Parent& parent) {
     if (parent.up) return;
-    std::unique_ptr<ControlLink> link = parent.connector.step(identity_);
-    if (link == nullptr) return;
+    std::shared_ptr<ControlConnection> connection = parent.connector.step(identity_);
+    if (connection == nullptr) return;
     parent.up = true;
-    hooks_.attach(parent.edge, std::move(link));
+    hooks_.attach(parent.peer, std::move(connection));
   }
 
   void wait(Deadline deadline) {
@@ -86,14 +85,14 @@ class ControlJoin {
     std::string reasons;
     for (const Parent& parent : parents_) {
       if (parent.up) continue;
-      ranks.push_back(parent.edge.rank);
-      reasons += "; rank " + std::to_string(parent.edge.rank) + " at " + parent.edge.address + ": " +
+      ranks.push_back(parent.peer.rank);
+      reasons += "; rank " + std::to_string(parent.peer.rank) + " at " + parent.peer.address + ": " +
                  parent.connector.last_failure();
     }
     for (const Child& child : children_) {
       if (child.up) continue;
-      ranks.push_back(child.edge.rank);
-      reasons += "; rank " + std::to_string(child.edge.rank) + " did not connect";
+      ranks.push_back(child.peer.rank);
+      reasons += "; rank " + std::to_string(child.peer.rank) + " did not connect";
     }
     std::ranges::sort(ranks);
     ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
@@ -106,6 +105,7 @@ class ControlJoin {
   }
 
   const ControlIdentity& identity_;
+  const uint64_t use_;
   ControlAcceptor& acceptor_;
   const JoinHooks& hooks_;
   std::vector<Parent> parents_;
@@ -115,15 +115,11 @@ class ControlJoin {
 
 }  // namespace
 
-Status join_control_trees(const JoinPlan& plan, const Descriptor& listener, const JoinHooks& hooks,
-                          const WaitLimit& limit) {
-  ControlIdentity identity{.key = plan.key, .communicator = plan.communicator, .self = plan.self_host};
-  if (plan.tls && !plan.edges.empty()) {
-    CCOM_TRY_ASSIGN(identity.tls, TlsContext::create(plan.key.derive("ccom liveness tls")));
-  }
+Status join_control_trees(const ControlIdentity& identity, uint64_t use, const std::vector<JoinPeer>& peers,
+                          const Descriptor& listener, const JoinHooks& hooks, const WaitLimit& limit) {
   CCOM_TRY_ASSIGN(const auto acceptor, ControlAcceptor::create(identity));
   if (listener.is_open()) CCOM_TRY(acceptor->listen_at(listener));
-  return ControlJoin(plan, identity, *acceptor, hooks).run(limit);
+  return ControlJoin(identity, use, peers, *acceptor, hooks).run(limit);
 }
 
 }  // namespace ccom

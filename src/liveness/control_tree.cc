@@ -8,32 +8,19 @@
 namespace ccom {
 
 void ControlTree::attach(int host, std::unique_ptr<ControlLink> link, int64_t now_ns) {
-  ControlLink& added = *link;
   links_[host] = std::move(link);
   state_.attach(host, now_ns, outputs_);
-  added.readable.has_news = &has_news_;
-  if (const Status watched = thread_.watch(added.fd(), &added.readable); !watched.is_ok()) {
-    log(LogLevel::Error, "%s", watched.message().c_str());
-    state_.lose(host, watched.message(), now_ns, outputs_);
-  }
-  added.readable.set();
   apply_outputs();
 }
 
 int64_t ControlTree::poll(int64_t now_ns) {
   for (auto& [host, link] : links_)
-    if (link->readable.now) receive(host, *link, now_ns);
+    if (link->has_news()) receive(host, *link, now_ns);
   apply_outputs();
-  drop_ended();
+  std::erase_if(links_, [](const auto& entry) { return entry.second->ended().has_value(); });
   if (now_ns >= state_.next_tick_ns()) state_.tick(now_ns, outputs_);
   apply_outputs();
-  bool unsent = false;
-  for (auto& [host, link] : links_) {
-    link->flush();
-    unsent = unsent || link->has_unsent();
-  }
-  if (links_.empty() && !state_.is_settling()) return INT64_MAX;
-  return unsent ? std::min(state_.next_tick_ns(), now_ns + 5'000'000) : state_.next_tick_ns();
+  return links_.empty() && !state_.is_settling() ? INT64_MAX : state_.next_tick_ns();
 }
 
 void ControlTree::receive(int host, ControlLink& link, int64_t now_ns) {
@@ -43,17 +30,14 @@ void ControlTree::receive(int host, ControlLink& link, int64_t now_ns) {
   if (link.ended()) state_.lose(host, *link.ended(), now_ns, outputs_);
 }
 
-void ControlTree::drop_ended() {
-  std::erase_if(links_, [this](const auto& entry) {
-    if (!entry.second->ended()) return false;
-    thread_.unwatch(entry.second->fd());
-    return true;
-  });
-}
-
+// Heartbeats wait for those of other trees; of anything else the process may end as soon as it was said.
 void ControlTree::apply_outputs() {
   TreeOutputs outputs;
   outputs.swap(outputs_);
+  const auto is_urgent = [](const TreeOutput& output) {
+    return output.kind == TreeOutput::Kind::Send && output.message.type != MessageType::Heartbeat;
+  };
+  const bool flushes = std::ranges::any_of(outputs, is_urgent);
   for (const TreeOutput& output : outputs) {
     switch (output.kind) {
       case TreeOutput::Kind::Send:
@@ -68,6 +52,8 @@ void ControlTree::apply_outputs() {
       case TreeOutput::Kind::Suspect: log(LogLevel::Warn, "%s", output.message.error.message().c_str()); break;
     }
   }
+  if (!flushes) return;
+  for (auto& [host, link] : links_) link->flush();
 }
 
 void ControlTree::fail(const Status& error) {
@@ -93,10 +79,6 @@ void ControlTree::poll_stragglers(StragglerReport own, bool tells_activities) {
 void ControlTree::leave(uint64_t rounds) {
   state_.leave(rounds, outputs_);
   apply_outputs();
-  for (auto& [host, link] : links_) {
-    link->finish();
-    thread_.unwatch(link->fd());
-  }
   links_.clear();
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Connects a TreeState to the clock and to the sockets of one control tree. Used on the liveness thread only.
+// Connects a TreeState to the clock and to the streams of one control tree. Used on the liveness thread only.
 #pragma once
 
 #include <functional>
@@ -8,7 +8,6 @@
 #include <memory>
 
 #include "liveness/control_link.h"
-#include "liveness/liveness_thread.h"
 #include "liveness/state.h"
 
 namespace ccom {
@@ -22,9 +21,7 @@ class ControlTree {
     std::function<void(const Status&)> lost;          // ranks that were not known to be lost
     std::function<void(Rank, uint64_t rounds)> left;  // a neighbour, in order
   };
-  // has_news: set when there is something to receive.
-  ControlTree(TreeConfig config, LivenessThread& thread, Hooks hooks, std::atomic<bool>& has_news)
-      : state_(std::move(config)), thread_(thread), hooks_(std::move(hooks)), has_news_(has_news) {}
+  ControlTree(TreeConfig config, Hooks hooks) : state_(std::move(config)), hooks_(std::move(hooks)) {}
 
   void attach(int host, std::unique_ptr<ControlLink> link, int64_t now_ns);
   // Receives, checks timeouts, sends; returns the time of the next call at the latest.
@@ -35,18 +32,15 @@ class ControlTree {
   void depart(const Departure& departure);
   void poll_stragglers(StragglerReport own, bool tells_activities);
   const StragglerPoll& straggler_poll() const { return state_.straggler_poll(); }
-  // Sends a goodbye, after so many rounds of agreement, and closes all connections. Does not block.
+  // Sends a goodbye, after so many rounds of agreement, and closes all streams. Does not block.
   void leave(uint64_t rounds);
 
  private:
   void receive(int host, ControlLink& link, int64_t now_ns);
-  void drop_ended();
   void apply_outputs();
 
   TreeState state_;
-  LivenessThread& thread_;
   const Hooks hooks_;
-  std::atomic<bool>& has_news_;
   std::map<int, std::unique_ptr<ControlLink>> links_;  // by host
   TreeOutputs outputs_;
 };

@@ -5,7 +5,6 @@
 #include <linux/sched.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -83,24 +82,6 @@ ProcessWide& of_this_process_wide() {
 
 }  // namespace
 
-ForkDetector::ForkDetector() : page_(nullptr), pid_(::getpid()) {
-  const auto size = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
-  void* page = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (page == MAP_FAILED) return;
-  *static_cast<char*>(page) = 1;
-  if (::madvise(page, size, MADV_WIPEONFORK) == 0) {
-    page_ = static_cast<const char*>(page);
-  } else {
-    ::munmap(page, size);
-  }
-}
-
-ForkDetector::~ForkDetector() {
-  if (page_ != nullptr) ::munmap(const_cast<char*>(page_), static_cast<size_t>(::sysconf(_SC_PAGESIZE)));
-}
-
-bool ForkDetector::in_child() const { return page_ != nullptr ? *page_ == 0 : ::getpid() != pid_; }
-
 Result<std::shared_ptr<LivenessThread>> LivenessThread::of_this_process() {
   ProcessWide& shared = of_this_process_wide();
   const Lock lock(shared.mutex);
@@ -137,12 +118,12 @@ LivenessThread::~LivenessThread() {
     const Lock lock(mutex_);
     stop_ = true;
   }
-  wake();
+  notify();
   thread_->join();
 }
 
 // The thread is woken without the lock, which it takes first.
-void LivenessThread::run(const std::function<void()>& work, bool looks) {
+void LivenessThread::run(const std::function<void()>& work) {
   CCOM_ASSERT(!is_current());
   Work item{&work};
   {
@@ -150,7 +131,7 @@ void LivenessThread::run(const std::function<void()>& work, bool looks) {
     (first_ == nullptr ? first_ : last_->next) = &item;
     last_ = &item;
   }
-  looks ? wake() : notify();
+  notify();
   {
     // The thread never blocks for long: this waits for one iteration of its loop.
     Lock lock(mutex_);
@@ -159,9 +140,17 @@ void LivenessThread::run(const std::function<void()>& work, bool looks) {
   if (item.lacked_memory) throw std::bad_alloc();
 }
 
-void LivenessThread::wake() {
-  looks_.store(true, std::memory_order_release);
-  notify();
+void LivenessThread::enqueue(LivenessTask* task) {
+  const Lock lock(mutex_);
+  if (std::exchange(task->is_queued_, true)) return;
+  task->next_queued_ = nullptr;
+  (first_queued_ == nullptr ? first_queued_ : last_queued_->next_queued_) = task;
+  last_queued_ = task;
+}
+
+void LivenessThread::wake(LivenessTask* task) {
+  enqueue(task);
+  if (!is_current()) notify();
 }
 
 void LivenessThread::notify() {
@@ -171,9 +160,22 @@ void LivenessThread::notify() {
   (void)!::write(wake_event_.get(), &one, sizeof one);
 }
 
-void LivenessThread::add(LivenessTask* task) { tasks_.push_back({task, 0}); }
+void LivenessThread::add(LivenessTask* task) {
+  tasks_.push_back({task, 0});
+  task->place_ = tasks_.size() - 1;
+  earliest_ns_ = 0;
+  awaits_words_ = true;
+}
+
 void LivenessThread::remove(LivenessTask* task) {
-  std::erase_if(tasks_, [task](const Due& due) { return due.task == task; });
+  tasks_[task->place_].task = nullptr;
+  has_removed_ = true;
+  const Lock lock(mutex_);
+  if (!std::exchange(task->is_queued_, false)) return;
+  LivenessTask* before = nullptr;
+  for (LivenessTask* each = first_queued_; each != task; each = each->next_queued_) before = each;
+  (before == nullptr ? first_queued_ : before->next_queued_) = task->next_queued_;
+  if (last_queued_ == task) last_queued_ = before;
 }
 
 Status LivenessThread::watch(int fd, Readable* readable) {
@@ -213,8 +215,12 @@ void LivenessThread::run_once() {
     if (stop_) return;
   }
   const int64_t until_ns = poll_tasks();
-  const bool looks = sockets_ > 0 ? wait_for_sockets(until_ns) : wait_for_words(wakes, until_ns);
-  if (looks) looks_.store(true, std::memory_order_release);
+  looks_ = false;
+  if (sockets_ > 0) {
+    wait_for_sockets(until_ns);
+  } else {
+    looks_ = wait_for_words(wakes, until_ns);
+  }
 }
 
 void LivenessThread::run_queue() {
@@ -236,41 +242,78 @@ void LivenessThread::run_queue() {
   work_done_.notify_all();
 }
 
+// What has arrived comes first: tasks that are due may find out that nothing has for long.
 int64_t LivenessThread::poll_tasks() {
   const int64_t begin_ns = now_ns();
-  const bool looks = looks_.exchange(false, std::memory_order_acq_rel) || begin_ns - looked_ns_ >= kSocketSliceNs;
-  if (looks) looked_ns_ = begin_ns;
-  int64_t until_ns = begin_ns + kLongestNs;
-  for (auto& [task, next_ns] : tasks_) {
-    try {
-      if (begin_ns >= next_ns || (looks && task->has_work())) next_ns = task->poll(now_ns());
-    } catch (const std::bad_alloc&) {
-      task->run_out_of_memory();
-      next_ns = now_ns() + kSocketSliceNs;
-    }
-    until_ns = std::min(until_ns, next_ns);
-  }
-  return until_ns;
+  poll_queued();
+  const bool asks = looks_ || begin_ns - looked_ns_ >= kSocketSliceNs;
+  if (asks || begin_ns >= earliest_ns_) look_at_all(begin_ns, asks);
+  poll_queued();
+  return std::min(earliest_ns_, begin_ns + kLongestNs);
 }
 
-bool LivenessThread::wait_for_sockets(int64_t until_ns) {
-  const bool has_words =
-      std::ranges::any_of(tasks_, [](const Due& due) { return due.task->awaited_word() != nullptr; });
+int64_t LivenessThread::poll(LivenessTask& task) {
+  try {
+    return task.poll(now_ns());
+  } catch (const std::bad_alloc&) {
+    task.run_out_of_memory();
+    return now_ns() + kSocketSliceNs;
+  }
+}
+
+LivenessTask* LivenessThread::take_queued() {
+  const Lock lock(mutex_);
+  LivenessTask* const task = first_queued_;
+  if (task == nullptr) return nullptr;
+  first_queued_ = task->next_queued_;
+  task->is_queued_ = false;
+  return task;
+}
+
+// Tasks may enqueue others, or be removed, by polls.
+void LivenessThread::poll_queued() {
+  while (LivenessTask* const task = take_queued()) {
+    const int64_t next_ns = poll(*task);
+    tasks_[task->place_].next_ns = next_ns;
+    earliest_ns_ = std::min(earliest_ns_, next_ns);
+  }
+}
+
+// asks: them whether they have work.
+void LivenessThread::look_at_all(int64_t begin_ns, bool asks) {
+  if (std::exchange(has_removed_, false)) {
+    std::erase_if(tasks_, [](const Due& due) { return due.task == nullptr; });
+    for (size_t i = 0; i < tasks_.size(); ++i) tasks_[i].task->place_ = i;
+  }
+  if (asks) looked_ns_ = begin_ns;
+  int64_t earliest_ns = INT64_MAX;
+  earliest_ns_ = INT64_MAX;
+  awaits_words_ = false;
+  for (size_t i = 0; i < tasks_.size(); ++i) {
+    LivenessTask* const task = tasks_[i].task;
+    if (task == nullptr) continue;
+    if (begin_ns >= tasks_[i].next_ns || (asks && task->has_work())) tasks_[i].next_ns = poll(*task);
+    earliest_ns = std::min(earliest_ns, tasks_[i].next_ns);
+    awaits_words_ = awaits_words_ || task->awaited_word() != nullptr;
+  }
+  earliest_ns_ = std::min(earliest_ns_, earliest_ns);
+}
+
+void LivenessThread::wait_for_sockets(int64_t until_ns) {
   int64_t left_ns = std::max<int64_t>(0, until_ns - now_ns());
-  if (has_words) left_ns = std::min(left_ns, kSocketSliceNs);
+  if (awaits_words_) left_ns = std::min(left_ns, kSocketSliceNs);
   epoll_event events[32];
   const int count = ::epoll_wait(epoll_.get(), events, 32, static_cast<int>((left_ns + kNsPerMs - 1) / kNsPerMs));
-  bool has_news = false;
   for (int i = 0; i < count; ++i) {
     if (events[i].data.ptr != nullptr) {
-      static_cast<Readable*>(events[i].data.ptr)->set();
-      has_news = true;
+      auto& readable = *static_cast<Readable*>(events[i].data.ptr);
+      readable.now = true;
+      enqueue(readable.task);
     } else {
       uint64_t wakes = 0;
       (void)!::read(wake_event_.get(), &wakes, sizeof wakes);
     }
   }
-  return has_news;
 }
 
 // Its own word is the first.
@@ -282,7 +325,8 @@ bool LivenessThread::wait_for_words(uint32_t wakes, int64_t until_ns) {
   await(&wakes_, wakes);
   for (const Due& due : tasks_) {
     if (words.size() > FUTEX_WAITV_MAX) break;
-    if (const auto* word = due.task->awaited_word()) await(word, 0);
+    const auto* word = due.task == nullptr ? nullptr : due.task->awaited_word();
+    if (word != nullptr) await(word, 0);
   }
   if (has_waitv_ && words.size() <= FUTEX_WAITV_MAX) {
     const timespec until = to_timespec(until_ns);

@@ -3,6 +3,10 @@
 // The process's liveness thread: shared by all Monitors, started with the first and joined with the last. It holds the
 // robust futexes, reads the control connections, sends heartbeats and calls failure listeners.
 //
+// Whoever has something for a task of this process tells which, so that the time of a wake does not grow with their
+// number. What other processes write on boards, and what is due, is found by looking at all of them: every 5 ms at
+// most, or when a word says so.
+//
 // How it waits for several kinds of events at once:
 // - Without sockets (single-host communicators): FUTEX_WAITV on the abort words of all boards and on its own word,
 //   which wake() changes; it sleeps until one changes or a heartbeat is due. Without FUTEX_WAITV (kernels before 5.16,
@@ -23,24 +27,11 @@
 
 #include "base/mutex.h"
 #include "base/status.h"
+#include "liveness/fork_detector.h"
 #include "liveness/robust_futex.h"
 #include "liveness/sockets.h"
 
 namespace ccom {
-
-// Distinguishes a forked child from its parent without a system call. Immutable.
-class ForkDetector {
- public:
-  ForkDetector();
-  ForkDetector(const ForkDetector&) = delete;
-  ForkDetector& operator=(const ForkDetector&) = delete;
-  ~ForkDetector();
-  bool in_child() const;
-
- private:
-  volatile const char* page_;  // null if the kernel lacks MADV_WIPEONFORK
-  int pid_;
-};
 
 // Work that the thread polls. Methods run on the thread.
 class LivenessTask {
@@ -48,22 +39,25 @@ class LivenessTask {
   virtual ~LivenessTask() = default;
   // Does what is due; returns the time of the next call at the latest.
   virtual int64_t poll(int64_t now_ns) = 0;
-  // Whether poll() has to be called before that time. A process may have thousands of tasks: this looks at few lines.
+  // Whether poll() has to be called before that time although nobody of this process has told the thread (enqueue(),
+  // wake()): asked every few milliseconds, of thousands of tasks; this looks at few lines.
   virtual bool has_work() const = 0;
   // poll() has run out of memory.
   virtual void run_out_of_memory() noexcept = 0;
   // A word that changes when there is work; null if it has changed.
   virtual const std::atomic<uint32_t>* awaited_word() const = 0;
+
+ private:
+  friend class LivenessThread;
+  size_t place_ = 0;        // among the thread's tasks
+  bool is_queued_ = false;  // guarded by the thread's mutex, likewise:
+  LivenessTask* next_queued_ = nullptr;
 };
 
-// Set when a descriptor is readable, with a flag of the task that reads it.
+// Set when a descriptor is readable, and its task is polled then.
 struct Readable {
   bool now = false;
-  std::atomic<bool>* has_news = nullptr;
-  void set() {
-    now = true;
-    if (has_news != nullptr) has_news->store(true, std::memory_order_relaxed);
-  }
+  LivenessTask* task = nullptr;
 };
 
 // Methods may be called from any thread of the process unless noted.
@@ -80,14 +74,14 @@ class LivenessThread {
   bool in_forked_child() const { return fork_detector_.in_child(); }
 
   // Runs `work` on the thread and returns when it is done; a bad_alloc in it is thrown here. Must not be called on the
-  // thread itself or in a forked child. `looks`: then polls every task that has work, which takes a cache miss for
-  // each; not needed where the work adds or removes a task and does nothing else to one.
-  void run(const std::function<void()>& work, bool looks = true);
+  // thread itself or in a forked child.
+  void run(const std::function<void()>& work);
   bool is_current() const { return thread_->get_id() == std::this_thread::get_id(); }
-  // Makes the thread poll soon every task that has work.
-  void wake();
+  // Makes the thread poll the task soon, which was added and is not removed meanwhile.
+  void wake(LivenessTask* task);
 
-  // On the thread only.
+  // On the thread only. enqueue(): as wake(), in this iteration of its loop.
+  void enqueue(LivenessTask* task);
   RobustFutexList& robust_futexes() { return *robust_futexes_; }
   void add(LivenessTask* task);
   void remove(LivenessTask* task);
@@ -110,26 +104,35 @@ class LivenessThread {
   void run_queue();
   void run_once();
   int64_t poll_tasks();
-  // Whether a socket or a task's word has ended the wait.
-  bool wait_for_sockets(int64_t until_ns);
+  void poll_queued();
+  void look_at_all(int64_t begin_ns, bool asks);
+  int64_t poll(LivenessTask& task);
+  LivenessTask* take_queued();
+  void wait_for_sockets(int64_t until_ns);
+  // Whether a task's word has ended the wait.
   bool wait_for_words(uint32_t wakes, int64_t until_ns);
 
   const uint64_t process_;
   const ForkDetector fork_detector_;
   Descriptor epoll_, wake_event_;
   std::atomic<uint32_t> wakes_{0};
-  std::atomic<bool> looks_{false};  // at all tasks, whether they have work
-  Mutex mutex_;                     // also of Work::done
+  Mutex mutex_;  // also of Work::done
   std::condition_variable work_done_;
   Work* first_ CCOM_GUARDED_BY(mutex_) = nullptr;  // a queue that needs no memory, because destructors use it
   Work* last_ CCOM_GUARDED_BY(mutex_) = nullptr;
+  LivenessTask* first_queued_ CCOM_GUARDED_BY(mutex_) = nullptr;  // likewise
+  LivenessTask* last_queued_ CCOM_GUARDED_BY(mutex_) = nullptr;
   bool stop_ CCOM_GUARDED_BY(mutex_) = false;
   RobustFutexList* robust_futexes_ = nullptr;  // from here on: used by the thread only
   struct Due {
-    LivenessTask* task;
+    LivenessTask* task;  // null: it was removed
     int64_t next_ns;
   };
   std::vector<Due> tasks_;
+  bool has_removed_ = false;
+  int64_t earliest_ns_ = 0;  // when one of them is due; some may have been polled since
+  bool looks_ = false;       // at all tasks, because one may have work
+  bool awaits_words_ = false;
   int64_t looked_ns_ = 0;
   int sockets_ = 0;
   bool has_waitv_ = true;

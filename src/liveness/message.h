@@ -24,7 +24,8 @@ enum class MessageType : uint8_t {
   StragglerReport = 4,
   Departure = 5,
   Loss = 6,
-  Agreement = 7
+  Agreement = 7,
+  End = 8  // of the stream, without a goodbye; never received as a message
 };
 
 struct ControlMessage {
@@ -47,5 +48,10 @@ inline constexpr size_t kMaxErrorBytes = 7 * 4 + 4 * kMaxErrorPeers + kMaxErrorH
 std::vector<std::byte> encode_error(const Status& error);
 // Empty unless the bytes are exactly one well-formed error.
 std::optional<Status> decode_error(ConstBytes bytes);
+
+// The payload of the message's frame.
+std::vector<std::byte> encode_message(const ControlMessage& message);
+// Empty unless the bytes are exactly one well-formed payload of that type.
+std::optional<ControlMessage> decode_message(uint8_t type, ConstBytes payload);
 
 }  // namespace ccom

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "base/log.h"
 #include "liveness/activity_report.h"
-#include "liveness/control_join.h"
 #include "liveness/host_consensus.h"
 #include "liveness/monitor_config.h"
 #include "liveness/monitor_impl.h"
@@ -24,10 +24,18 @@ std::map<Rank, const HostMembers*> ranks_elsewhere(const MonitorConfig& config) 
   return hosts;
 }
 
+// Those of a start are the family's ranks.
+MonitorConfig with_members(MonitorConfig config) {
+  if (!config.members.empty()) return config;
+  for (Rank rank = 0; rank < count_ranks(config); ++rank) config.members.push_back(rank);
+  return config;
+}
+
 }  // namespace
 
-MonitorImpl::MonitorImpl(MonitorConfig config, Board board, std::shared_ptr<LivenessThread> thread)
-    : config_(std::move(config)),
+MonitorImpl::MonitorImpl(MonitorConfig config, std::shared_ptr<ControlFamily> family, Board board,
+                         std::shared_ptr<LivenessThread> thread)
+    : config_(with_members(std::move(config))),
       board_(board),
       slot_(slot_of(config_)),
       is_tree_member_(is_tree_member(config_)),
@@ -35,7 +43,8 @@ MonitorImpl::MonitorImpl(MonitorConfig config, Board board, std::shared_ptr<Live
       losses_(board, config_, thread_->process(), [this] { wake(); }),
       departures_(board, config_.hosts, config_.host_index, config_.rank),
       stragglers_(board, host(), slot_),
-      pulse_(board.slot(slot_).activity) {
+      pulse_(board.slot(slot_).activity),
+      family_(std::move(family)) {
   communicator_ = config_.communicator;
   abort_word_ = &board_.abort_word();
   activity_.emplace(board_.slot(slot_).activity);
@@ -43,45 +52,34 @@ MonitorImpl::MonitorImpl(MonitorConfig config, Board board, std::shared_ptr<Live
 }
 
 Status MonitorImpl::start() {
-  CCOM_TRY(listen());
-  if (config_.hosts.size() > 1) {
-    CCOM_TRY_ASSIGN(agreement_, AgreementLinks::create(config_, board_, *thread_));
-  }
+  if (has_several_hosts()) CCOM_TRY(start_family());
   for (int tree = 0; tree < tree_count(config_.hosts); ++tree) {
     trees_.push_back(nullptr);
     if (tree_member(config_.hosts, config_.host_index, tree) != config_.rank) continue;
+    TreeConfig config = tree_config(config_, tree);
+    config.beat_phase_ns = beat_phase_ns();
     trees_.back() = std::make_unique<ControlTree>(
-        tree_config(config_, tree), *thread_,
+        std::move(config),
         ControlTree::Hooks{.found = [this](const Status& error) { publish(quoted(error)); },
                            .report = [this](const Status& error) { publish(error); },
                            .departed = [this](const Departure& departure) { board_.note_departure(departure); },
                            .lost = [this](const Status& loss) { losses_.hear(loss); },
-                           .left = [this](Rank rank, uint64_t rounds) { agreement_->see_left(rank, rounds); }},
-        has_news_);
+                           .left = [this](Rank rank, uint64_t rounds) { agreement_->see_left(rank, rounds); }});
   }
   Status taken;
-  thread_->run(
-      [this, &taken] {
-        taken = board_.take(slot_, thread_->process(), thread_->robust_futexes());
-        taken_ = taken.is_ok();
-        if (!taken_) return;
-        board_.slot(slot_).rank.store(config_.rank + 1, std::memory_order_relaxed);
-        thread_->add(this);
-      },
-      false);
+  thread_->run([this, &taken] {
+    taken = board_.take(slot_, thread_->process(), thread_->robust_futexes());
+    taken_ = taken.is_ok();
+    if (!taken_) return;
+    board_.slot(slot_).rank.store(config_.rank + 1, std::memory_order_relaxed);
+    thread_->add(this);
+  });
   return taken;
-}
-
-Status MonitorImpl::listen() {
-  if (!accepts_connections(config_)) return Status::ok();
-  CCOM_TRY_ASSIGN(listener_socket_, listen_on(config_.bind_address, config_.ports));
-  CCOM_TRY_ASSIGN(address_, address_of(listener_socket_));
-  return {};
 }
 
 MonitorImpl::~MonitorImpl() {
   // A forked child closes its copies of the descriptors; board, robust futex and connections belong to the parent.
-  if (!thread_->in_forked_child()) thread_->run([this] { leave(); }, false);
+  if (!thread_->in_forked_child()) thread_->run([this] { leave(); });
 }
 
 void MonitorImpl::depart() {
@@ -92,37 +90,6 @@ void MonitorImpl::depart() {
     } catch (const std::bad_alloc&) {  // tried again by leave() and by the host's other tree member
     }
   });
-}
-
-Status MonitorImpl::connect(const std::vector<Addresses>& addresses, const WaitLimit& limit) {
-  if (thread_->in_forked_child()) return forked_error();
-  const Descriptor listener = std::move(listener_socket_);  // closed on every path
-  std::vector<std::string> control, agreement;
-  for (const Addresses& each : addresses) {
-    control.push_back(each.control);
-    agreement.push_back(each.agreement);
-  }
-  CCOM_TRY_ASSIGN(const JoinPlan plan, plan_connections(config_, control));
-  if (agreement_) thread_->run([&] { agreement_->set_addresses(std::move(agreement)); });
-  const JoinHooks hooks{.attach =
-                            [this](const JoinEdge& edge, std::unique_ptr<ControlLink> link) {
-                              // The TreeState's timeouts come first; these cover connections that it never hears from.
-                              const std::chrono::milliseconds silence(2 * config_.dead_ms);
-                              enable_keepalive(link->fd(), silence);
-                              set_user_timeout(link->fd(), silence);
-                              thread_->run([this, &edge, &link] {
-                                trees_[static_cast<size_t>(edge.tree)]->attach(edge.host, std::move(link),
-                                                                               monotonic_ns());
-                              });
-                            },
-                        .check = [this] { return check(); }};
-  return join_control_trees(plan, listener, hooks, limit);
-}
-
-// For what has_work() does not see.
-void MonitorImpl::wake() {
-  has_news_.store(true, std::memory_order_release);
-  thread_->wake();
 }
 
 Status MonitorImpl::status() const {
@@ -177,7 +144,7 @@ void MonitorImpl::publish(const Status& error) {
     const Lock lock(mutex_);
     if (!board_.publish(slot_, error)) return;
   }
-  thread_->wake();
+  wake();
 }
 
 Status MonitorImpl::report(const Status& error) {
@@ -220,7 +187,7 @@ void MonitorImpl::on_failure(std::function<void()> listener) {
     listener_ = std::move(listener);
     has_listener_ = true;
   }
-  if (failed()) thread_->wake();  // else the failure will
+  if (failed()) wake();  // else the failure will
 }
 
 std::vector<Rank> MonitorImpl::find_stragglers() {
@@ -275,7 +242,9 @@ Result<std::unique_ptr<Monitor>> Monitor::create(MonitorConfig config, Bytes mem
   CCOM_TRY(check_config(config));
   CCOM_TRY_ASSIGN(const Board board, open_board(config, memory, initialise));
   CCOM_TRY_ASSIGN(auto thread, LivenessThread::of_this_process());
-  auto monitor = std::make_unique<MonitorImpl>(std::move(config), board, std::move(thread));
+  std::shared_ptr<ControlFamily> family = std::exchange(config.family, nullptr);
+  if (config.hosts.size() == 1) family.reset();
+  auto monitor = std::make_unique<MonitorImpl>(std::move(config), std::move(family), board, std::move(thread));
   CCOM_TRY(monitor->start());
   return std::unique_ptr<Monitor>(std::move(monitor));
 }

@@ -25,6 +25,7 @@
 #include "base/types.h"
 #include "base/wait_limit.h"
 #include "liveness/consensus.h"
+#include "liveness/held_connection.h"
 #include "observe/activity_writer.h"
 #include "observe/message_activity.h"
 #include "observe/rank_activity.h"
@@ -44,6 +45,8 @@ struct Consensus {
   std::array<uint64_t, ConsensusTerms::kWords> payload{};  // of the first rank that is in
 };
 
+class ControlFamily;
+
 struct MonitorConfig {
   Rank rank = -1;
   std::vector<HostMembers> hosts;  // all hosts, the same list on all ranks
@@ -56,6 +59,10 @@ struct MonitorConfig {
   PortRange ports{};          // likewise
   Interrupted interrupted{};  // aborts, see check()
   bool tls = false;           // control connections are encrypted; the same on all ranks
+  // Of a part: what it shares with the communicator that it is a part of, and the ranks' ranks in the family. Of a
+  // start: nothing.
+  std::shared_ptr<ControlFamily> family{};
+  std::vector<Rank> members{};
 };
 
 class Monitor {
@@ -70,13 +77,18 @@ class Monitor {
 
   virtual ~Monitor() = default;  // local: sends a goodbye, waits for nobody
 
+  // What is shared with parts; null on a single host.
+  virtual std::shared_ptr<ControlFamily> family() const = 0;
+  // Takes what is needed of the connections that exist, and listens where others have to connect. held: by rank, what
+  // each holds of the family (ControlFamily::held); of a start: empty. Called once, before addresses().
+  virtual Status prepare(const std::vector<std::vector<HeldConnection>>& held) = 0;
   // Where this rank can be reached, for exchange by rendezvous.
   struct Addresses {
-    std::string control;    // by children in the tree; empty for ranks that accept none
+    std::string control;    // by children in the trees; empty for ranks that accept none
     std::string agreement;  // by all, once they have to agree on who is left; empty on a single host
   };
   virtual Addresses addresses() const = 0;
-  // Builds the tree from the addresses of all ranks, by rank. Blocks; nothing listens afterwards.
+  // Builds the trees from the addresses of all ranks, by rank. Blocks; nothing listens afterwards.
   virtual Status connect(const std::vector<Addresses>& addresses, const WaitLimit& limit) = 0;
 
   // Whether the communicator has an error. One relaxed load, for every wait loop.

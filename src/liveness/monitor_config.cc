@@ -28,10 +28,6 @@ bool is_tree_member(const MonitorConfig& config) {
   return false;
 }
 
-bool accepts_connections(const MonitorConfig& config) {
-  return is_tree_member(config) && config.host_index * kTreeDegree + 1 < static_cast<int>(config.hosts.size());
-}
-
 Status check_config(const MonitorConfig& config) {
   if (config.host_index < 0 || static_cast<size_t>(config.host_index) >= config.hosts.size())
     return error(Code::InvalidArgument, "host index %d is out of range: there are %zu hosts", config.host_index,
@@ -63,28 +59,14 @@ TreeConfig tree_config(const MonitorConfig& config, int tree) {
   return found;
 }
 
-Result<JoinPlan> plan_connections(const MonitorConfig& config, const std::vector<std::string>& addresses) {
-  const auto hosts = static_cast<int>(config.hosts.size());
-  JoinPlan plan{.key = config.key.derive("ccom liveness"),
-                .communicator = config.communicator,
-                .self_host = config.host_index,
-                .edges = {},
-                .tls = config.tls};
+std::vector<TreeEdge> tree_edges(const MonitorConfig& config) {
+  std::vector<TreeEdge> edges;
   for (int tree = 0; tree < tree_count(config.hosts); ++tree) {
     if (tree_member(config.hosts, config.host_index, tree) != config.rank) continue;
-    for (int other : tree_neighbours(config.host_index, hosts)) {
-      JoinEdge edge{.tree = tree, .host = other, .rank = tree_member(config.hosts, other, tree)};
-      if (other == tree_parent(config.host_index)) {
-        const auto rank = static_cast<size_t>(edge.rank);
-        if (rank >= addresses.size() || addresses[rank].empty())
-          return error(Code::InvalidArgument, "rank %d has published no control address", edge.rank)
-              .with_peers({edge.rank});
-        edge.address = addresses[rank];
-      }
-      plan.edges.push_back(std::move(edge));
-    }
+    for (const int other : tree_neighbours(config.host_index, static_cast<int>(config.hosts.size())))
+      edges.push_back({tree, other, tree_member(config.hosts, other, tree), other == tree_parent(config.host_index)});
   }
-  return plan;
+  return edges;
 }
 
 int slot_of(const MonitorConfig& config) {

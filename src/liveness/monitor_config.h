@@ -4,7 +4,6 @@
 #pragma once
 
 #include "liveness/board.h"
-#include "liveness/control_join.h"
 #include "liveness/monitor.h"
 #include "liveness/state.h"
 
@@ -18,12 +17,17 @@ int count_ranks(const MonitorConfig& config);
 int tree_count(const std::vector<HostMembers>& hosts);
 // The rank that owns the host's connections in that tree.
 Rank tree_member(const std::vector<HostMembers>& hosts, int host, int tree);
-// Whether this rank has connections in a tree, and whether others connect to it.
+// Whether this rank has neighbours in a tree.
 bool is_tree_member(const MonitorConfig& config);
-bool accepts_connections(const MonitorConfig& config);
 TreeConfig tree_config(const MonitorConfig& config, int tree);
-// addresses: of all ranks, by rank; where they accept connections.
-Result<JoinPlan> plan_connections(const MonitorConfig& config, const std::vector<std::string>& addresses);
+// A neighbour of this rank in a control tree.
+struct TreeEdge {
+  int tree = 0;
+  int host = -1;
+  Rank rank = -1;
+  bool is_parent = false;
+};
+std::vector<TreeEdge> tree_edges(const MonitorConfig& config);
 
 // The rank's place among those of its host, and its slot on their board.
 int slot_of(const MonitorConfig& config);

@@ -11,11 +11,14 @@
 #include "base/time.h"
 #include "liveness/agreement_links.h"
 #include "liveness/board.h"
+#include "liveness/control_family.h"
+#include "liveness/control_join.h"
 #include "liveness/control_tree.h"
 #include "liveness/departure_watch.h"
 #include "liveness/liveness_thread.h"
 #include "liveness/loss_watch.h"
 #include "liveness/monitor.h"
+#include "liveness/monitor_config.h"
 #include "liveness/straggler_watch.h"
 #include "observe/activity_pulse.h"
 
@@ -23,10 +26,14 @@ namespace ccom {
 
 class MonitorImpl final : public Monitor, private LivenessTask {
  public:
-  MonitorImpl(MonitorConfig config, Board board, std::shared_ptr<LivenessThread> thread);
+  // family: of a part.
+  MonitorImpl(MonitorConfig config, std::shared_ptr<ControlFamily> family, Board board,
+              std::shared_ptr<LivenessThread> thread);
   ~MonitorImpl() override;
   Status start();
 
+  std::shared_ptr<ControlFamily> family() const override { return family_; }
+  Status prepare(const std::vector<std::vector<HeldConnection>>& held) override;
   Addresses addresses() const override { return {address_, agreement_ ? agreement_->address() : ""}; }
   Status connect(const std::vector<Addresses>& addresses, const WaitLimit& limit) override;
   Status status() const override;
@@ -65,13 +72,20 @@ class MonitorImpl final : public Monitor, private LivenessTask {
   }
   void flood_failure();
   void call_listener();
-  void wake();
+  void wake() { thread_->wake(this); }  // for what has_work() does not see
   bool poll_stragglers(int64_t now_ns);
   void leave();
+  // Of all communicators of the process, unlike that of others on its host.
+  int64_t beat_phase_ns() const { return static_cast<int64_t>(thread_->process() % (uint64_t{1} << 30)); }
 
   const HostMembers& host() const { return config_.hosts[static_cast<size_t>(config_.host_index)]; }
   bool shares_board() const { return board_.slots() > 1; }
+  Status start_family();
   Status listen();
+  std::unique_ptr<ControlLink> open_stream(const TreeEdge& edge, std::shared_ptr<ControlConnection> connection);
+  void attach_links();
+  Status add_connection(const JoinPeer& peer, std::shared_ptr<ControlConnection> connection);
+  Status join(const std::vector<Addresses>& addresses, const WaitLimit& limit);
   void publish(const Status& error);
   void publish_finding(const Status& error, bool asks);
   Status quoted(const Status& error) const noexcept;
@@ -100,7 +114,12 @@ class MonitorImpl final : public Monitor, private LivenessTask {
   Mutex mutex_;  // also of the writing of this rank's error record
   std::function<void()> listener_ CCOM_GUARDED_BY(mutex_);
   std::atomic<bool> has_listener_ = false;
-  std::atomic<bool> has_news_ = false;  // for the trees: something to receive, or to ask or tell other hosts
+  struct Edge {
+    TreeEdge to;
+    bool is_shared = false;             // the connection was there
+    std::unique_ptr<ControlLink> link;  // null: the connection is still to be made, or the tree has it
+  };
+  std::vector<Edge> edges_;  // of this rank
 
   // Used on the liveness thread only.
   bool taken_ = false;                 // the slot is claimed
@@ -108,6 +127,7 @@ class MonitorImpl final : public Monitor, private LivenessTask {
   int64_t next_beat_ns_ = 0;
   int64_t difference_ns_ = 0;                        // found then, between hosts; 0: none is known
   std::optional<Departure> departure_told_;          // to the trees
+  std::shared_ptr<ControlFamily> family_;            // null on a single host
   std::vector<std::unique_ptr<ControlTree>> trees_;  // null where this rank is not its host's member
   std::unique_ptr<AgreementLinks> agreement_;        // null on a single host
 };

@@ -26,16 +26,19 @@ void MonitorImpl::announce_departure() {
 // The communicator's error, if any, or the departure is sent before the goodbye.
 void MonitorImpl::leave() {
   if (!taken_) return;
-  thread_->remove(this);
   try {
     flood_failure();
     announce_departure();
     const uint64_t rounds = board_.slot(slot_).rounds.load(std::memory_order_acquire);
     for_each_tree([rounds](ControlTree& tree) { tree.leave(rounds); });
     if (agreement_) agreement_->leave(rounds);
-  } catch (const std::bad_alloc&) {  // the closed connections tell the other hosts
-    trees_.clear();
+  } catch (const std::bad_alloc&) {  // the closed streams tell the other hosts
   }
+  edges_.clear();
+  trees_.clear();
+  agreement_.reset();
+  family_.reset();
+  thread_->remove(this);
   board_.leave(slot_, thread_->robust_futexes());
   taken_ = false;
 }
@@ -44,19 +47,18 @@ void MonitorImpl::leave() {
 bool MonitorImpl::has_work() const {
   if ((failed() && (!flooded_ || has_listener_)) || pulse_.is_asked()) return true;
   if (trees_.empty()) return false;
-  if (has_news_.load(std::memory_order_relaxed) || (agreement_ && agreement_->is_open())) return true;
+  if (agreement_ && agreement_->is_open()) return true;
   return !failed() && is_tree_member_ && board_.has_news(losses_.taken(), departure_told_);
 }
 
 int64_t MonitorImpl::poll(int64_t now_ns) {
-  has_news_.exchange(false, std::memory_order_acquire);  // what it tells of is looked at from here on
   const LogContext context(config_.rank, config_.communicator);
   int64_t next_ns = INT64_MAX;
   if (shares_board() || has_several_hosts()) {
     if (now_ns >= next_beat_ns_) {
       board_.slot(slot_).beats.fetch_add(1, std::memory_order_relaxed);
       pulse_.beat(now_ns);
-      next_beat_ns_ = now_ns + std::min(config_.dead_ms * kNsPerMs / 12, kMostBeatNs);
+      next_beat_ns_ = next_beat_ns(now_ns, std::min(config_.dead_ms * kNsPerMs / 12, kMostBeatNs), beat_phase_ns());
     }
     next_ns = next_beat_ns_;
   }

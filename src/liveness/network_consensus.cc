@@ -9,7 +9,7 @@
 namespace ccom {
 namespace {
 
-constexpr std::chrono::milliseconds kLookInterval{5};
+constexpr std::chrono::milliseconds kOutcomeLook{5};
 
 Status no_majority(Rank self, const std::vector<Rank>& missing) {
   return error(
@@ -33,7 +33,7 @@ Result<Consensus> agree_over_network(AgreementLinks& links, LivenessThread& thre
   bool is_over = false, is_interrupted = false;
   Deadline last = Deadline::after_ms(0);
   for (;;) {
-    if (const std::optional<ConsensusOutcome> outcome = links.wait_for_outcome(kLookInterval))
+    if (const std::optional<ConsensusOutcome> outcome = links.wait_for_outcome(kOutcomeLook))
       return conclude(*outcome, ranks, config.rank, is_interrupted);
     if (!is_over && limit.is_reached()) {
       is_over = true;

@@ -26,6 +26,11 @@ class ControlSocket {
 
   int fd() const { return socket_.get(); }
   const Descriptor& descriptor() const { return socket_; }
+  bool is_encrypted() const { return tls_ != nullptr; }
+  void close() {
+    tls_.reset();
+    socket_ = Descriptor();
+  }
   // To be continued until it is Done, before anything is sent.
   Tls::Step secure() { return tls_ == nullptr ? Tls::Step::Done : tls_->handshake(); }
   // Like send and recv without blocking. What send() has not taken must be passed again first, at least as much of it.

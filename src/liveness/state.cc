@@ -166,7 +166,7 @@ void TreeState::leave(uint64_t rounds, TreeOutputs& out) {
 
 void TreeState::tick(int64_t now_ns, TreeOutputs& out) {
   if (now_ns >= next_beat_ns_) {
-    next_beat_ns_ = now_ns + config_.dead_ns / 12;
+    next_beat_ns_ = next_beat_ns(now_ns, config_.dead_ns / 12, config_.beat_phase_ns);
     for (const Neighbour& other : neighbours_)
       if (other.link == Link::Up && !failed() && !left_)
         out.push_back({TreeOutput::Kind::Send, other.host, {MessageType::Heartbeat}});

@@ -43,6 +43,12 @@ inline constexpr int64_t kSettleNs = 3'000'000;
 // See above; noticed only where host 0 is stopped, or its members of both trees die, when a rank of another host dies.
 inline constexpr int64_t kDecisionNs = 100'000'000;
 
+// When to beat after `now_ns`: within the interval, and at the same times as all trees of a process that have its phase
+// and whatever else beats there as often. So there are few wakes, and few packets where trees share connections.
+constexpr int64_t next_beat_ns(int64_t now_ns, int64_t interval_ns, int64_t phase_ns) {
+  const int64_t latest_ns = now_ns + interval_ns;
+  return latest_ns - (latest_ns + phase_ns) % (interval_ns / 4 + 1);
+}
 constexpr int tree_parent(int host) { return host == 0 ? -1 : (host - 1) / kTreeDegree; }
 // Which of a host's ranks is its member in that tree; the last, where it has fewer.
 int tree_member_index(int host, int tree);
@@ -61,6 +67,7 @@ struct TreeConfig {
   int64_t dead_ns = 0;
   int64_t settle_ns = 0;
   int64_t decision_ns = 0;
+  int64_t beat_phase_ns = 0;  // not negative
 };
 
 struct TreeOutput {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/assert.h"
+#include "base/descriptor_limit.h"
 #include "node/fences.h"
 #include "node/lines.h"
 #include "node/own_memory.h"
@@ -98,6 +99,7 @@ Result<wire::Capabilities> CommSetup::create() {
   CCOM_TRY_ASSIGN(routes_, choose_routes(config_, topology_, membership_.rank));
   if (uses_network()) {
     CCOM_TRY_ASSIGN(network_, choose_network(config_, topology_, list_interfaces()));
+    CCOM_TRY(make_room_for_descriptors(network_descriptors()));
   }
   if (needs_.wires > 0) {
     fabric_ = emulated_fabric(topology_, membership_.rank, config_.emulate_scale);
@@ -113,7 +115,20 @@ Result<wire::Capabilities> CommSetup::create() {
   if (segment_->is_leader()) CCOM_TRY(make_monitor(true));
   mine.set_segment(segment_->path());
   if (segment_->place_in_arena()) mine.set_place(*segment_->place_in_arena());
+  describe_control(mine);
   return mine;
+}
+
+// Of the transports and of what they need to wait; a few more for the control trees.
+size_t CommSetup::network_descriptors() const {
+  constexpr size_t kBeside = 16;
+  size_t lines = 0;
+  for (size_t peer = 0; peer < channels_.size(); ++peer) {
+    const int transport = routes_.of[peer];
+    if (transport < 0 || routes_.names[static_cast<size_t>(transport)] != "tcp") continue;
+    lines += static_cast<size_t>(channels_[peer] + (config_.messages ? MessageRoutes::kChannels : 0));
+  }
+  return lines * static_cast<size_t>(std::max(network_.tcp_streams, 1)) + kBeside;
 }
 
 bool CommSetup::uses_network() const {
@@ -124,6 +139,7 @@ bool CommSetup::uses_network() const {
 Result<wire::Addresses> CommSetup::share(const std::vector<wire::Capabilities>& all, const WaitLimit& limit) {
   CCOM_TRY(join_segment(all, limit));
   if (!segment_->is_leader()) CCOM_TRY(make_monitor(false));
+  CCOM_TRY(prepare_control(all));
   wire::Addresses mine;
   const Monitor::Addresses at = monitor_->addresses();
   mine.set_control(at.control);
@@ -139,27 +155,6 @@ Result<wire::Addresses> CommSetup::share(const std::vector<wire::Capabilities>& 
   }
   CCOM_TRY(open_transports(mine));
   return mine;
-}
-
-Status CommSetup::make_monitor(bool initialise) {
-  MonitorConfig monitor;
-  monitor.rank = membership_.rank;
-  for (int host = 0; host < static_cast<int>(topology_.hosts.size()); ++host) {
-    monitor.hosts.push_back({topology_.hosts[static_cast<size_t>(host)].name, topology_.ranks_of(host)});
-  }
-  monitor.host_index = topology_.ranks[static_cast<size_t>(membership_.rank)].host;
-  monitor.key = membership_.secret.derive("ccom control");
-  monitor.communicator = membership_.communicator;
-  monitor.dead_ms = config_.dead_ms;
-  monitor.warn_ms = config_.warn_ms;
-  monitor.interrupted = config_.interrupted;
-  monitor.tls = config_.tls;
-  if (!network_.addresses.empty()) monitor.bind_address = network_.addresses.front();
-  monitor.ports = config_.ports;
-  CCOM_TRY_ASSIGN(monitor_, Monitor::create(std::move(monitor), segment_->board(), initialise));
-  begun_ns_ = monotonic_ns();
-  show();
-  return {};
 }
 
 // Those that create() found necessary.

@@ -76,6 +76,7 @@ class CommSetup final : public ChannelSource {
   WaitLimit until_failure(const WaitLimit& limit) const;
   bool inherits() const { return !arena_places_.empty(); }
   bool uses_network() const;
+  size_t network_descriptors() const;
   Status join_segment(const std::vector<wire::Capabilities>& all, const WaitLimit& limit);
 
   // The steps of connect(), in this order; each takes what all ranks said in the exchange before it, by rank.
@@ -85,7 +86,10 @@ class CommSetup final : public ChannelSource {
   Result<wire::Connected> dial(const std::vector<wire::Addresses>& all, const WaitLimit& limit);
   Status agree_on_reach(const std::vector<wire::Connected>& all);
 
+  MonitorConfig monitor_config() const;
   Status make_monitor(bool initialise);
+  void describe_control(wire::Capabilities& mine) const;
+  Status prepare_control(const std::vector<wire::Capabilities>& all);
   void show() noexcept;
   Status check_metrics() const;
   Status open_transports(wire::Addresses& mine);
@@ -96,9 +100,11 @@ class CommSetup final : public ChannelSource {
 
   const Membership membership_;
   const Topology& topology_;
-  const std::vector<int> channels_;      // by peer
-  const std::vector<Rank> local_ranks_;  // of this host
-  uint64_t parent_ = 0;                  // the number of the communicator that this one is a part of; 0: none
+  const std::vector<int> channels_;        // by peer
+  const std::vector<Rank> local_ranks_;    // of this host
+  uint64_t parent_ = 0;                    // the number of the communicator that this one is a part of; 0: none
+  std::shared_ptr<ControlFamily> family_;  // of that communicator; null: none, or on one host
+  std::vector<Rank> members_;              // the ranks' ranks in the family; empty: their own
   const HostSegmentNeeds needs_;
   const std::unique_ptr<HostSegment> segment_;
   CommConfig config_;

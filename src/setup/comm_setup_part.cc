@@ -3,6 +3,7 @@
 // What a part of a communicator has of the whole, and how its ranks come by their host's memory.
 #include <algorithm>
 
+#include "liveness/control_family.h"
 #include "setup/comm_setup.h"
 #include "setup/exchange.h"
 #include "setup/exchanges.pb.h"
@@ -15,6 +16,11 @@ void CommSetup::inherit(const CommSetup& parent) {
   measured_costs_ = parent.measured_costs_;
   means_ = parent.means_;
   has_fences_ = parent.has_fences_;
+  family_ = parent.monitor_->family();
+  const auto member_of = [&](Rank rank) {
+    return parent.members_.empty() ? rank : parent.members_[static_cast<size_t>(rank)];
+  };
+  for (const Rank rank : membership_.parents) members_.push_back(member_of(rank));
   if (!needs_.has_collectives || parent.arenas_ == nullptr) return;
   arenas_ = parent.arenas_;
   for (const Rank rank : local_ranks_) {

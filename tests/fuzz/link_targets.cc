@@ -37,22 +37,28 @@ CCOM_FUZZ_TARGET(control_stream) {
   require(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
   const Descriptor sender(ends[1]);
   const uint8_t key[Secret::kBytes] = {1};
-  ControlLink link(Descriptor(ends[0]), {Secret(key), Secret(key)});
+  const auto connection = std::make_shared<ControlConnection>(ControlSocket(Descriptor(ends[0])),
+                                                              ConnectionTerms{Secret(key), Secret(key), 1});
+  ControlLink link(connection, {}, nullptr);
   std::vector<ControlMessage> messages;
   for (Reader reader(input); !reader.is_empty();) {
     const ConstBytes piece = reader.take(1 + reader.below(300));
     if (::send(ends[1], piece.data(), piece.size(), MSG_DONTWAIT | MSG_NOSIGNAL) < 0) break;
+    connection->receive();
     link.receive(messages);
   }
   require(messages.empty());
 }
 
 // A frame with the code that makes it genuine.
-std::vector<std::byte> seal_frame(const Secret& key, uint64_t counter, uint8_t type, ConstBytes payload) {
-  std::vector<std::byte> frame(8);
+std::vector<std::byte> seal_frame(const Secret& key, uint64_t counter, uint8_t type, const StreamId& stream,
+                                  ConstBytes payload) {
+  std::vector<std::byte> frame(16);
   const auto size = static_cast<uint32_t>(payload.size());
   frame[0] = std::byte{type};
+  frame[1] = std::byte{stream.tree};
   std::memcpy(frame.data() + 4, &size, sizeof size);
+  std::memcpy(frame.data() + 8, &stream.communicator, sizeof stream.communicator);
   frame.insert(frame.end(), payload.begin(), payload.end());
   std::vector<std::byte> text(sizeof counter);
   std::memcpy(text.data(), &counter, sizeof counter);
@@ -98,26 +104,39 @@ struct TreeHostUnderTest {
   Board board;
 };
 
-// Genuine frames with anything in them.
+// Genuine frames with anything in them, of four streams, of which some are open: what is wrong with one ends it alone.
 CCOM_FUZZ_TARGET(control_frames) {
   int ends[2];
   require(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
   const Descriptor sender(ends[1]);
   const uint8_t bytes[Secret::kBytes] = {1};
   const Secret key(bytes);
-  ControlLink link(Descriptor(ends[0]), {key, key});
+  const auto connection =
+      std::make_shared<ControlConnection>(ControlSocket(Descriptor(ends[0])), ConnectionTerms{key, key, 1});
+  const auto stream_of = [](size_t number) { return StreamId{number / 2, static_cast<uint8_t>(number % 2)}; };
+  std::vector<std::unique_ptr<ControlLink>> links(4);
   TreeHostUnderTest host;
   uint64_t counter = 0;
-  for (Reader reader(input); !reader.is_empty() && !link.ended();) {
+  for (Reader reader(input); !reader.is_empty();) {
     const auto kind = reader.number<uint8_t>();
+    const size_t number = reader.below(links.size());
+    std::unique_ptr<ControlLink>& link = links[number];
     const int from = host.neighbours[reader.below(host.neighbours.size())];
-    const auto type = static_cast<uint8_t>(kind % 8);
-    const std::vector<std::byte> frame = seal_frame(key, counter++, type, reader.take(reader.below(400)));
+    if ((kind & 32) != 0 && link == nullptr)
+      link = std::make_unique<ControlLink>(connection, stream_of(number), nullptr);
+    const auto type = static_cast<uint8_t>(kind % 16);
+    const ConstBytes payload = reader.take(reader.below(400));
+    const std::vector<std::byte> frame = seal_frame(key, counter++, type, stream_of(number), payload);
     if (::send(ends[1], frame.data(), frame.size(), MSG_DONTWAIT | MSG_NOSIGNAL) < 0) break;
+    connection->receive();
+    require(!connection->has_ended());
+    for (const auto& other : links) require(other == link || other == nullptr || !other->has_news());
+    if (link == nullptr) continue;
     std::vector<ControlMessage> messages;
-    link.receive(messages);
+    link->receive(messages);
     for (const ControlMessage& message : messages) host.tree.receive(from, message, host.now_ns, host.outputs);
-    if (link.ended()) host.tree.lose(from, *link.ended(), host.now_ns, host.outputs);
+    if (link->ended()) host.tree.lose(from, *link->ended(), host.now_ns, host.outputs);
+    if (link->ended()) link.reset();
     if ((kind & 64) != 0) host.now_ns += 1'000'000 * static_cast<int64_t>(reader.below(5000));
     if ((kind & 64) != 0) host.tree.tick(host.now_ns, host.outputs);
     if ((kind & 128) != 0)
@@ -253,6 +272,8 @@ CCOM_FUZZ_TARGET(tcp_fragments) {
   tcp::Socket socket(context);
   require(!socket.assign(boost::asio::ip::tcp::v4(), Descriptor(ends[0])));
   lines.push_back(std::make_unique<tcp::Line>(std::move(socket)));
+  tcp::Readiness readiness;
+  lines.back()->establish(readiness);
   static tcp::BufferPool pool(tcp::kMaxFragmentBytes);
   const tcp::Route route{.self = 0, .peer = 1, .channel = 0, .address = "peer"};
   Reader reader(input);

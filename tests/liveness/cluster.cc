@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/liveness/cluster.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <stdexcept>
 #include <thread>
@@ -14,14 +15,42 @@ Cluster::Cluster(std::vector<int> layout, int64_t dead_ms, bool tls) : dead_ms_(
     for (int i = 0; i < layout[h]; ++i) hosts_.back().ranks.push_back(next++);
     boards_.emplace_back(Monitor::board_bytes(layout[h]) / 64 + 1);
   }
-  for (Rank rank = 0; rank < next; ++rank) {
-    MonitorConfig config = config_of(rank);
-    const auto host = static_cast<size_t>(config.host_index);
-    const bool leads = hosts_[host].ranks.front() == rank;
-    auto monitor = Monitor::create(std::move(config), std::as_writable_bytes(std::span(boards_[host])), leads);
-    if (!monitor) throw std::runtime_error(monitor.error().message());
-    monitors_.push_back(*std::move(monitor));
+  create();
+}
+
+Cluster::Cluster(Cluster& whole, const std::vector<Rank>& ranks)
+    : dead_ms_(whole.dead_ms_), tls_(whole.tls_), communicator_(random_u64()) {
+  for (const HostMembers& host : whole.hosts_) {
+    HostMembers mine{.name = host.name, .ranks = {}};
+    for (size_t i = 0; i < ranks.size(); ++i)
+      if (std::ranges::binary_search(host.ranks, ranks[i])) mine.ranks.push_back(static_cast<Rank>(i));
+    if (mine.ranks.empty()) continue;
+    boards_.emplace_back(Monitor::board_bytes(static_cast<int>(mine.ranks.size())) / 64 + 1);
+    hosts_.push_back(std::move(mine));
   }
+  for (const Rank rank : ranks) {
+    members_.push_back(whole.members_.empty() ? rank : whole.members_[static_cast<size_t>(rank)]);
+    families_.push_back(whole[rank].family());
+  }
+  create();
+}
+
+void Cluster::create() {
+  std::vector<std::vector<HeldConnection>> held;
+  for (const auto& family : families_) held.push_back(family->held(tls_));
+  for (const HostMembers& host : hosts_) {
+    for (const Rank rank : host.ranks) {
+      MonitorConfig config = config_of(rank);
+      const auto index = static_cast<size_t>(config.host_index);
+      const bool leads = host.ranks.front() == rank;
+      auto monitor = Monitor::create(std::move(config), std::as_writable_bytes(std::span(boards_[index])), leads);
+      if (!monitor) throw std::runtime_error(monitor.error().message());
+      monitors_.push_back(*std::move(monitor));
+    }
+  }
+  families_.clear();  // given up on the liveness thread
+  for (const auto& monitor : monitors_)
+    if (const Status prepared = monitor->prepare(held); !prepared.is_ok()) throw std::runtime_error(prepared.message());
 }
 
 Cluster::~Cluster() = default;
@@ -31,10 +60,12 @@ MonitorConfig Cluster::config_of(Rank rank) const {
                        .hosts = hosts_,
                        .host_index = 0,
                        .key = key_,
-                       .communicator = 42,
+                       .communicator = communicator_,
                        .dead_ms = dead_ms_,
                        .bind_address = "127.0.0.1",
-                       .tls = tls_};
+                       .tls = tls_,
+                       .members = members_};
+  if (!families_.empty()) config.family = families_[static_cast<size_t>(rank)];
   while (hosts_[static_cast<size_t>(config.host_index)].ranks.back() < rank) ++config.host_index;
   return config;
 }

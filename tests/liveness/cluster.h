@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "liveness/control_family.h"
 #include "liveness/monitor.h"
 
 namespace ccom::test {
@@ -15,6 +16,8 @@ class Cluster {
  public:
   // layout[h] ranks on host h, numbered in order. Creates all monitors.
   explicit Cluster(std::vector<int> layout, int64_t dead_ms = 3000, bool tls = false);
+  // A part of it: of these ranks, ascending.
+  Cluster(Cluster& whole, const std::vector<Rank>& ranks);
   ~Cluster();
 
   MonitorConfig config_of(Rank rank) const;
@@ -31,6 +34,7 @@ class Cluster {
   bool all_fail(int64_t within_ms);
 
  private:
+  void create();
   struct alignas(64) Line {
     std::byte bytes[64]{};
   };
@@ -38,6 +42,9 @@ class Cluster {
   Secret key_ = Secret::random();
   int64_t dead_ms_;
   bool tls_;
+  uint64_t communicator_ = 42;
+  std::vector<std::shared_ptr<ControlFamily>> families_;  // of a part, by rank; until it is created
+  std::vector<Rank> members_;                             // of a part
   std::vector<std::vector<Line>> boards_;
   std::vector<std::unique_ptr<Monitor>> monitors_;
 };

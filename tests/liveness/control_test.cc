@@ -25,29 +25,39 @@ namespace {
 
 using ::testing::HasSubstr;
 
+constexpr StreamId kStream{42, 1};
+
 struct LinkPair {
   LinkPair() {
     int fds[2];
     EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
     const Secret up = Secret::random(), down = Secret::random();
-    a = std::make_unique<ControlLink>(Descriptor(fds[0]), LinkKeys{up, down});
-    b = std::make_unique<ControlLink>(Descriptor(fds[1]), LinkKeys{down, up});
+    left = std::make_shared<ControlConnection>(ControlSocket(Descriptor(fds[0])), ConnectionTerms{up, down, 7});
+    right = std::make_shared<ControlConnection>(ControlSocket(Descriptor(fds[1])), ConnectionTerms{down, up, 7});
+    a = std::make_unique<ControlLink>(left, kStream, nullptr);
+    b = std::make_unique<ControlLink>(right, kStream, nullptr);
   }
+  void send(const ControlMessage& message) const {
+    a->send(message);
+    a->flush();
+  }
+  std::shared_ptr<ControlConnection> left, right;
   std::unique_ptr<ControlLink> a, b;
 };
 
 std::vector<ControlMessage> received(ControlLink& link) {
   std::vector<ControlMessage> messages;
+  link.connection().receive();
   link.receive(messages);
   return messages;
 }
 
 TEST(ControlLink, CarriesMessagesInOrderAndThenTheEnd) {
   LinkPair pair;
-  pair.a->send({MessageType::Heartbeat});
-  pair.a->send({MessageType::Error, Status(Code::Aborted, "stop").with_peers({7})});
+  pair.send({MessageType::Heartbeat});
+  pair.send({MessageType::Error, Status(Code::Aborted, "stop").with_peers({7})});
   pair.a->send({MessageType::Goodbye});
-  pair.a->finish();
+  pair.a->flush();
   const auto messages = received(*pair.b);
   ASSERT_EQ(messages.size(), 3u);
   EXPECT_EQ(messages[0].type, MessageType::Heartbeat);
@@ -68,16 +78,16 @@ std::vector<std::byte> take_raw(int fd) {
 TEST(ControlLink, EndsAtTheFirstDamagedFrame) {
   const ControlMessage message{MessageType::Error, Status(Code::Aborted, "stop")};
   LinkPair measure;
-  measure.a->send(message);
-  const size_t frame_bytes = take_raw(measure.b->fd()).size();
+  measure.send(message);
+  const size_t frame_bytes = take_raw(measure.right->fd()).size();
   for (size_t at = 0; at < frame_bytes; ++at) {
     LinkPair pair;
-    pair.a->send({MessageType::Heartbeat});
+    pair.send({MessageType::Heartbeat});
     EXPECT_EQ(received(*pair.b).size(), 1u);
-    pair.a->send(message);
-    auto bytes = take_raw(pair.b->fd());
+    pair.send(message);
+    auto bytes = take_raw(pair.right->fd());
     bytes[at] ^= std::byte{4};
-    ASSERT_GT(::send(pair.a->fd(), bytes.data(), bytes.size(), 0), 0);
+    ASSERT_GT(::send(pair.left->fd(), bytes.data(), bytes.size(), 0), 0);
     EXPECT_TRUE(received(*pair.b).empty()) << "byte " << at;
   }
 }
@@ -86,7 +96,7 @@ TEST(ControlLink, EndsAtTheFirstDamagedFrame) {
 TEST(ControlLink, EndsAtALossThatNamesNoRank) {
   for (const std::vector<int>& nobody : std::vector<std::vector<int>>{{}, {-1}, {3, -1}, {INT_MAX}}) {
     LinkPair pair;
-    pair.a->send({MessageType::Loss, error(Code::RemoteError, "nobody died").with_peers(nobody)});
+    pair.send({MessageType::Loss, error(Code::RemoteError, "nobody died").with_peers(nobody)});
     EXPECT_TRUE(received(*pair.b).empty());
     EXPECT_TRUE(pair.b->ended());
   }
@@ -94,16 +104,16 @@ TEST(ControlLink, EndsAtALossThatNamesNoRank) {
 
 TEST(ControlLink, RefusesARepeatedFrameAndAnEndlessOne) {
   LinkPair pair;
-  pair.a->send({MessageType::Heartbeat});
-  const auto bytes = take_raw(pair.b->fd());
-  for (int i = 0; i < 2; ++i) ASSERT_GT(::send(pair.a->fd(), bytes.data(), bytes.size(), 0), 0);
+  pair.send({MessageType::Heartbeat});
+  const auto bytes = take_raw(pair.right->fd());
+  for (int i = 0; i < 2; ++i) ASSERT_GT(::send(pair.left->fd(), bytes.data(), bytes.size(), 0), 0);
   EXPECT_EQ(received(*pair.b).size(), 1u);
   ASSERT_TRUE(pair.b->ended());
   EXPECT_THAT(*pair.b->ended(), HasSubstr("authentication code"));
 
   LinkPair other;
-  const uint8_t huge[8] = {2, 0, 0, 0, 0xff, 0xff, 0xff, 0x7f};
-  ASSERT_EQ(::send(other.a->fd(), huge, sizeof huge, 0), 8);
+  const uint8_t huge[16] = {2, 0, 0, 0, 0xff, 0xff, 0xff, 0x7f};
+  ASSERT_EQ(::send(other.left->fd(), huge, sizeof huge, 0), 16);
   EXPECT_TRUE(received(*other.b).empty());
   ASSERT_TRUE(other.b->ended());
   EXPECT_THAT(*other.b->ended(), HasSubstr("oversized"));
@@ -111,11 +121,12 @@ TEST(ControlLink, RefusesARepeatedFrameAndAnEndlessOne) {
 
 TEST(ControlLink, TakesFramesInAnyPieces) {
   LinkPair pair;
-  pair.a->send({MessageType::Error, Status(Code::Aborted, std::string(900, 'x'))});
-  const auto bytes = take_raw(pair.b->fd());
+  pair.send({MessageType::Error, Status(Code::Aborted, std::string(900, 'x'))});
+  const auto bytes = take_raw(pair.right->fd());
   std::vector<ControlMessage> messages;
   for (std::byte byte : bytes) {
-    ASSERT_EQ(::send(pair.a->fd(), &byte, 1, 0), 1);
+    ASSERT_EQ(::send(pair.left->fd(), &byte, 1, 0), 1);
+    pair.right->receive();
     pair.b->receive(messages);
   }
   ASSERT_EQ(messages.size(), 1u);
@@ -124,16 +135,17 @@ TEST(ControlLink, TakesFramesInAnyPieces) {
 
 TEST(ControlLink, KeepsAnErrorForAPeerThatDoesNotReadYet) {
   LinkPair pair;
-  for (int i = 0; i < 2000; ++i) pair.a->send({MessageType::Error, Status(Code::Aborted, std::string(1000, 'x'))});
-  ASSERT_TRUE(pair.a->has_unsent());
-  pair.a->send({MessageType::Heartbeat});  // skipped
+  for (int i = 0; i < 2000; ++i) pair.send({MessageType::Error, Status(Code::Aborted, std::string(1000, 'x'))});
+  ASSERT_TRUE(pair.left->has_unsent());
+  pair.send({MessageType::Heartbeat});  // skipped
   std::vector<ControlMessage> messages;
   for (int i = 0; i < 2000 && messages.size() < 2000; ++i) {
+    pair.right->receive();
     pair.b->receive(messages);
     pair.a->flush();
   }
   EXPECT_EQ(messages.size(), 2000u);
-  EXPECT_FALSE(pair.a->has_unsent());
+  EXPECT_FALSE(pair.left->has_unsent());
 }
 
 Descriptor visit(const std::string& address) {
@@ -231,7 +243,7 @@ TEST(ControlPort, RefusesRecordingsReflectionsAndOtherProtocols) {
   // Proved, but never said to the end: its Confirm is then what a recording would hold.
   Handshake connector = Handshake::connector(self, 0);
   const Descriptor first = visit(addresses[0].control);
-  const HandshakeMessage hello = connector.next(int32_t{0});
+  const HandshakeMessage hello = connector.next(config.communicator);
   say(first, hello);
   const HandshakeMessage answer = heard(first);
   ASSERT_TRUE(connector.receive(answer));
@@ -239,9 +251,9 @@ TEST(ControlPort, RefusesRecordingsReflectionsAndOtherProtocols) {
   say(second, hello);
   EXPECT_TRUE(is_dropped(second, 1000)) << "its Hello has been answered";
   const Descriptor fresh = visit(addresses[0].control);
-  say(fresh, Handshake::connector(self, 0).next(int32_t{0}));
+  say(fresh, Handshake::connector(self, 0).next(config.communicator));
   EXPECT_EQ(heard(fresh).step, HandshakeStep::Answer);
-  say(fresh, connector.next(int32_t{0}));
+  say(fresh, connector.next(config.communicator));
   EXPECT_TRUE(is_dropped(fresh, 1000)) << "the Confirm of another conversation";
   const Descriptor third = visit(addresses[0].control);
   say(third, answer);
@@ -310,10 +322,10 @@ TEST(ControlPort, AChildThatHasConfirmedWaitsForItsWelcome) {
   const Secret key = config.key.derive("ccom liveness");
   Handshake parent = Handshake::acceptor({HandshakeProtocol::Control, key, config.communicator, 0});
   ASSERT_TRUE(parent.receive(heard(socket)));
-  say(socket, parent.next(int32_t{0}));
+  say(socket, parent.next(config.communicator));
   ASSERT_TRUE(parent.receive(heard(socket)));
   std::this_thread::sleep_for(std::chrono::milliseconds(2500));  // a connector has two seconds for what comes before
-  say(socket, parent.next(int32_t{0}));
+  say(socket, parent.next(config.communicator));
   joining.join();
   EXPECT_TRUE(child.is_ok()) << child.message();
 }

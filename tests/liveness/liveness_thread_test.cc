@@ -46,7 +46,7 @@ class LivenessThreads : public testing::TestWithParam<int> {
       for (const auto& task : tasks_) thread_->remove(task.get());
     });
   }
-  void run(const std::function<void()>& work) { thread_->run(work, false); }
+  void run(const std::function<void()>& work) { thread_->run(work); }
   // Ends when a task has been polled once more, at most five seconds later.
   bool is_polled(const Task& task, int polls, const std::function<void()>& meanwhile) {
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(5);
@@ -73,12 +73,12 @@ TEST_P(LivenessThreads, PollATaskWhoseWordChangesWhileOthersComeAndGo) {
   EXPECT_TRUE(is_polled(task, polls, [this] { run([] {}); }));
 }
 
-TEST_P(LivenessThreads, PollATaskThatHasWorkWhenWoken) {
+TEST_P(LivenessThreads, PollATaskThatIsWoken) {
   Task& task = *tasks_.back();
   ASSERT_TRUE(is_polled(task, 0, [] {}));
   const int polls = task.polls.load();
   task.work.store(1);
-  thread_->wake();
+  thread_->wake(&task);
   EXPECT_TRUE(is_polled(task, polls, [] {}));
 }
 

@@ -56,7 +56,20 @@ TEST(TreeState, SendsHeartbeatsEveryTwelfthOfTheTime) {
     state.tick(now, out);
     beats += static_cast<int>(sends_to(out, 1).size());
   }
-  EXPECT_EQ(beats, 12);
+  EXPECT_GE(beats, 12);
+  EXPECT_LE(beats, 17) << "at three quarters of it at the earliest";
+}
+
+TEST(TreeState, SendsHeartbeatsAtTheSameTimesAsOthersOfItsProcess) {
+  constexpr int64_t kInterval = 250 * kMs;
+  for (const int64_t phase : {int64_t{0}, int64_t{7}, int64_t{123456789}}) {
+    const int64_t first = next_beat_ns(1000 * kMs, kInterval, phase);
+    EXPECT_GT(first, 1000 * kMs + kInterval * 3 / 4 - 2);
+    EXPECT_LE(first, 1000 * kMs + kInterval);
+    std::set<int64_t> times;
+    for (int64_t now = 1000 * kMs; now < 1500 * kMs; now += kMs) times.insert(next_beat_ns(now, kInterval, phase));
+    EXPECT_LE(times.size(), 9u) << "four times in an interval";
+  }
 }
 
 TEST(TreeState, SuspectsASilentHostFirstThenBlamesAllItsRanks) {

@@ -107,6 +107,7 @@ class Worker {
     if (leader != rank_ && !wait_until([&] { return phase(leader) >= Phase::Created; }, 20000))
       return error(Code::Timeout, "the leader did not come");
     CCOM_TRY_ASSIGN(monitor_, Monitor::create(config, board_, leader == rank_));
+    CCOM_TRY(monitor_->prepare({}));
     copy_text(record().address, sizeof record().address, monitor_->addresses().control);
     copy_text(record().agreement, sizeof record().agreement, monitor_->addresses().agreement);
     record().phase.store(Phase::Created);

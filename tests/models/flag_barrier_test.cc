@@ -17,6 +17,8 @@ namespace {
 class QuietMonitor final : public Monitor {
  public:
   QuietMonitor() { abort_word_ = &none_; }
+  std::shared_ptr<ControlFamily> family() const override { return nullptr; }
+  Status prepare(const std::vector<std::vector<HeldConnection>>&) override { return {}; }
   Addresses addresses() const override { return {}; }
   Status connect(const std::vector<Addresses>&, const WaitLimit&) override { return {}; }
   Status status() const override { return {}; }
