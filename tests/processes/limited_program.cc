@@ -40,8 +40,12 @@ void require(ccomResult_t result) {
   if (result != ccomSuccess) std::exit(report_failure(nullptr, result));
 }
 
-void set_limit(int kind, const std::string& value) {
-  const rlimit limit{std::stoull(value), std::stoull(value)};
+// The hard one as well, unless `is_soft`.
+void set_limit(int kind, const std::string& value, bool is_soft = false) {
+  rlimit limit{};
+  if (::getrlimit(kind, &limit) != 0) std::_Exit(8);
+  limit.rlim_cur = std::stoull(value);
+  if (!is_soft) limit.rlim_max = limit.rlim_cur;
   if (::setrlimit(kind, &limit) != 0) std::_Exit(8);
 }
 
@@ -52,6 +56,7 @@ void enter_limits() {
   const std::string kind = text.substr(0, text.find(':'));
   const std::string value = text.substr(text.find(':') + 1);
   if (kind == "nofile") return set_limit(RLIMIT_NOFILE, value);
+  if (kind == "soft_nofile") return set_limit(RLIMIT_NOFILE, value, true);
   if (kind == "as") return set_limit(RLIMIT_AS, value);
   std::ofstream processes(value + "/cgroup.procs");
   processes << ::getpid() << std::flush;
@@ -128,6 +133,28 @@ void make_groups(ccomComm_t comm, int times) {
   count_resources();
 }
 
+// All at once.
+void make_parts(ccomComm_t comm, int times) {
+  std::vector<ccomComm_t> parts(static_cast<size_t>(times));
+  const size_t before = entries("/proc/self/fd");
+  for (ccomComm_t& part : parts) {
+    const ccomResult_t made = ccomCommSplit(comm, 0, rank, &part, nullptr);
+    if (made != ccomSuccess) {
+      say_failure(nullptr, made);
+      std::this_thread::sleep_for(std::chrono::milliseconds(500));  // others hear of the error, not of this rank's end
+      std::exit(0);
+    }
+    sum(part, 64);
+  }
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  say("parts " + std::to_string(entries("/proc/self/fd") - before) + " " + std::to_string(limit.rlim_cur));
+  for (ccomComm_t part : parts) sum(part, 64);
+  for (ccomComm_t part : parts) require(ccomCommDestroy(part));
+  require(ccomBarrier(comm, nullptr));
+  say("left " + std::to_string(entries("/proc/self/fd") - std::min(before, entries("/proc/self/fd"))));
+}
+
 void take_memory(ccomComm_t comm, int times, size_t mib) {
   for (int i = 0; i < times; ++i) {
     std::vector<void*> taken;
@@ -155,6 +182,7 @@ int main(int argc, char** argv) {
   say("met");
   const std::string what = argc > 1 ? argv[1] : "calls";
   if (what == "groups") make_groups(comm, std::atoi(argv[2]));
+  if (what == "parts") make_parts(comm, std::atoi(argv[2]));
   if (what == "memory") take_memory(comm, std::atoi(argv[2]), std::stoul(argv[3]));
   if (what == "calls") call(comm, argc > 2 ? std::atoi(argv[2]) : 0);
   require(ccomCommDestroy(comm));

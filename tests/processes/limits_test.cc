@@ -230,5 +230,44 @@ TEST(Groups, MadeAndDestroyedLeaveNothing) {
   }
 }
 
+constexpr int kParts = 60;
+
+Job parts_across_hosts(const std::string& limit) {
+  return Job(4, {"parts", std::to_string(kParts)}, [&](int rank) {
+    Job::Environment environment = environment_for("mixed", rank);
+    environment["CCOM_TEST_LIMIT"] = limit;
+    return environment;
+  });
+}
+
+// A part's data connections alone: two, to the ranks of the other host.
+TEST(Parts, AcrossHostsNeedNoDescriptorsButForTheirData) {
+  Job job = parts_across_hosts("soft_nofile:1024");
+  ASSERT_TRUE(job.finish(milliseconds(60000))) << job.transcript();
+  for (int rank = 0; rank < 4; ++rank) {
+    long added = 0, limit = 0;
+    std::istringstream(job.line(rank, "parts").substr(6)) >> added >> limit;
+    EXPECT_GE(added, 2 * kParts - 8) << job.transcript();  // rank 0 gives some up that the start took
+    EXPECT_LE(added, 2 * kParts + 8) << job.transcript();
+    EXPECT_EQ(limit, 1024);
+  }
+}
+
+TEST(Parts, RaiseTheSoftLimitOfDescriptors) {
+  Job job = parts_across_hosts("soft_nofile:128");
+  ASSERT_TRUE(job.finish(milliseconds(60000))) << job.transcript();
+  for (int rank = 0; rank < 4; ++rank) {
+    EXPECT_EQ(job.line(rank, "done"), "done") << job.transcript();
+    EXPECT_TRUE(job.line(rank, "parts").ends_with(" 256")) << job.transcript();
+  }
+}
+
+TEST(Parts, NameTheHardLimitOfDescriptors) {
+  Job job = parts_across_hosts("nofile:128");
+  ASSERT_TRUE(job.finish(milliseconds(60000))) << job.transcript();
+  for (int rank = 0; rank < 4; ++rank)
+    EXPECT_NE(job.line(rank, "failed").find("this process may have 128 in all"), std::string::npos) << job.transcript();
+}
+
 }  // namespace
 }  // namespace ccom
