@@ -36,14 +36,18 @@ ccomComm_t part_of(ccomComm_t comm) {
 int call_without_end() {
   ccomComm_t comm = join(nullptr);
   const ccomComm_t row = part_of(comm), other_row = part_of(comm);
-  std::atomic<int> rounds{0};
+  std::atomic<size_t> rounds{0}, reduced{0};
+  // Not so far ahead that they would take the places of all calls of the other thread.
   std::thread broadcasts([&] {
-    for (char byte = 0;; ++rounds) check(row, ccomBroadcast(&byte, &byte, 1, ccomInt8, 0, row, nullptr));
+    for (char byte = 0;; ++rounds) {
+      while (rounds > 20 * reduced + 1000) std::this_thread::yield();
+      check(row, ccomBroadcast(&byte, &byte, 1, ccomInt8, 0, row, nullptr));
+    }
   });
   ccomStream_t stream = nullptr;
   check(comm, ccomStreamCreate(&stream));
   std::vector<float> values(50), sums(50), long_values(100'000), long_sums(100'000);
-  for (size_t i = 0;; ++i) {
+  for (size_t i = 0;; reduced = ++i) {
     check(comm, ccomAllReduce(values.data(), sums.data(), i % 50 + 1, ccomFloat32, ccomSum, comm, nullptr));
     if (i % 16 == 0)
       check(other_row, ccomAllReduce(long_values.data(), long_sums.data(), long_values.size(), ccomFloat32, ccomSum,
