@@ -104,7 +104,7 @@ class Hosts(TestCase):
         with HostsJob("calls", ["a", "a", "b", "b"], CCOM_DEAD_MS="60000") as job:
             for process in job.processes[2:]:
                 process.send_signal(signal.SIGSTOP)
-            code, seen, (communicator,) = until(lambda found: found[2] and found[2][0]["no_answer"], job.status)
+            code, seen, (communicator,) = until(lambda found: found[1]["late"] and found[2][0]["no_answer"], job.status)
             self.assertEqual((code, ranks_of(communicator), communicator["no_answer"]), (1, [0, 1], [2, 3]))
             self.assertEqual({late["reason"] for late in seen["late"]}, {"unknown, no answer"})
             self.assertIn("ranks 2 and 3 are unknown, no answer", job.text(STATUS))

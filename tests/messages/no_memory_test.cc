@@ -112,6 +112,7 @@ class NoMemory : public testing::TestWithParam<Way> {
   // other threads do what the starved one would have done.
   template <typename Run>
   static void sweep(bool is_for_ever, Run run) {
+    failures = 0;
     run(Shortage{kNever, false});  // a process's first call from a place allocates its text; without, it is unknown
     int failed = 0, unscathed = 0;
     const long step = GetParam().name == std::string_view(kOfi.name) ? 15 : 1;  // its start takes half a second
