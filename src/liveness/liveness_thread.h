@@ -4,8 +4,8 @@
 // robust futexes, reads the control connections, sends heartbeats and calls failure listeners.
 //
 // Whoever has something for a task of this process tells which, so that the time of a wake does not grow with their
-// number. What other processes write on boards, and what is due, is found by looking at all of them: every 5 ms at
-// most, or when a word says so.
+// number. What other processes write on boards is found by asking tasks, at most 128 in turn every 5 ms, or all when a
+// word says so.
 //
 // How it waits for several kinds of events at once:
 // - Without sockets (single-host communicators): FUTEX_WAITV on the abort words of all boards and on its own word,
@@ -134,6 +134,7 @@ class LivenessThread {
   bool looks_ = false;       // at all tasks, because one may have work
   bool awaits_words_ = false;
   int64_t looked_ns_ = 0;
+  size_t first_asked_ = 0;  // of tasks_, in the next look
   int sockets_ = 0;
   bool has_waitv_ = true;
   std::unique_ptr<std::thread> thread_;

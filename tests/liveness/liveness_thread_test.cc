@@ -93,8 +93,14 @@ TEST_P(LivenessThreads, DoNotLookAtEveryTaskForEachThatComes) {
   EXPECT_LE(task.looks.load() - looks, slices + 2);
 }
 
-// Within and beyond the words for which one call of the kernel can wait.
-INSTANTIATE_TEST_SUITE_P(Tasks, LivenessThreads, testing::Values(1, 100, 300));
+TEST_P(LivenessThreads, AskEachOfThem) {
+  for (const auto& task : tasks_) ASSERT_TRUE(is_polled(*task, 0, [] {}));
+  for (const auto& task : tasks_) task->work.store(1);
+  for (const auto& task : tasks_) ASSERT_TRUE(is_polled(*task, 1, [] {}));
+}
+
+// Within and beyond the words for which one call of the kernel can wait, and the tasks that are asked at once.
+INSTANTIATE_TEST_SUITE_P(Tasks, LivenessThreads, testing::Values(1, 100, 300, 1000));
 
 }  // namespace
 }  // namespace ccom
