@@ -277,6 +277,14 @@ ActivityTable merge(ActivityTable a, const ActivityTable& b) {
   return arrange(std::move(a));
 }
 
+namespace {
+// Of a process that ran when it was read nobody knows that it has not since: then its host does not answer.
+double silent_for(const ActivityGroup& group, int64_t now_ns) {
+  const double seconds = seconds_between(group.beat_ns, now_ns, -1);
+  return group.is_silent ? seconds : std::min(seconds, 0.9 * kSilentSeconds);
+}
+}  // namespace
+
 std::vector<RankActivity> activities_in(const ActivityTable& table, int64_t now_ns, Rank ranks) {
   std::vector<RankActivity> found;
   if (count_ranks(table, ranks) > ranks) return found;
@@ -290,7 +298,7 @@ std::vector<RankActivity> activities_in(const ActivityTable& table, int64_t now_
                           .messages = group.messages,
                           .waits_for = group.waits_for,
                           .waited = seconds_between(group.waits_since_ns, now_ns, 0),
-                          .silent = seconds_between(group.beat_ns, now_ns, -1),
+                          .silent = silent_for(group, now_ns),
                           .place = group.place,
                           .pid = group.pid,
                           .host = group.host};
