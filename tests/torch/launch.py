@@ -208,8 +208,14 @@ class Finished:
 
     @property
     def told(self):
-        """The lines of JSON that its processes printed."""
-        return [json.loads(line) for line in self.output.splitlines() if line.startswith("{")]
+        """The JSON that its processes printed, one or more in a line: Python writes its end by itself."""
+        found, decoder = [], json.JSONDecoder()
+        for line in self.output.splitlines():
+            while line.startswith("{"):
+                what, end = decoder.raw_decode(line)
+                found.append(what)
+                line = line[end:]
+        return found
 
 
 def finished(job, timeout, succeeds):
