@@ -158,11 +158,14 @@ TEST_F(Recordings, NameTheRankThatIsLateAndTheOneThatHasNotCome) {
   const auto first = first_difference(recorded.groups[0]);
   ASSERT_EQ(first, recorded.groups[0].last_number());
   const ComparedCall call = compare_call(recorded, recorded.groups[0], *first);
-  ASSERT_EQ(call.parts.back().state, ComparedCall::State::NotMade);
-  EXPECT_THAT(call.parts.back().ranks, ElementsAre(2));
-  EXPECT_GT(call.parts.back().longest_ns, 300'000'000);  // the liveness thread says until when the process lived
-  EXPECT_EQ(call.parts[0].state, ComparedCall::State::Inside);
-  EXPECT_EQ(call.parts[0].waits_for, 2);
+  const auto is_missing = [](const auto& part) { return part.state == ComparedCall::State::NotMade; };
+  const auto missing = std::ranges::find_if(call.parts, is_missing);
+  ASSERT_NE(missing, call.parts.end());
+  EXPECT_THAT(missing->ranks, ElementsAre(2));
+  EXPECT_GT(missing->longest_ns, 300'000'000);  // the liveness thread says until when the process lived
+  // A rank may have begun to wait for another one that came after it.
+  const auto waits = [](const auto& part) { return part.state == ComparedCall::State::Inside && part.waits_for == 2; };
+  EXPECT_TRUE(std::ranges::any_of(call.parts, waits));
 }
 
 TEST_F(Recordings, OfSeveralHostsHaveTheirAlgorithms) {
