@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cinttypes>
 #include <cstdio>
 #include <cstring>
 #include <ctime>
@@ -12,6 +11,7 @@
 #include <string>
 
 #include "base/json_text.h"
+#include "base/text.h"
 
 namespace ccom {
 namespace {
@@ -30,12 +30,6 @@ std::string time_text(int64_t time_ns) {
   return std::string(day, length) + micros;
 }
 
-std::string communicator_text(uint64_t communicator) {
-  char text[20];
-  std::snprintf(text, sizeof text, "%016" PRIx64, communicator);
-  return text;
-}
-
 std::string host_name() {
   char host[256] = "";
   return ::gethostname(host, sizeof host - 1) == 0 ? host : "";
@@ -45,7 +39,7 @@ std::string json_of(const LogLine& line, std::string_view message, bool is_cut) 
   JsonObjectText object;
   object.add("time", time_text(line.time_ns)).add("level", name_of(line.level)).add("room", line.room);
   object.add("host", host_name()).add("pid", static_cast<int>(::getpid()));
-  if (line.communicator != 0) object.add("communicator", communicator_text(line.communicator));
+  if (line.communicator != 0) object.add("communicator", hexadecimal(line.communicator));
   if (line.rank >= 0) object.add("rank", line.rank);
   object.add("message", message);
   if (is_cut) object.add("truncated", true);

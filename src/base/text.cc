@@ -2,6 +2,9 @@
 #include "base/text.h"
 
 #include <algorithm>
+#include <array>
+#include <cinttypes>
+#include <cstdio>
 
 namespace ccom {
 
@@ -22,6 +25,19 @@ std::string name_ranks(const std::vector<Rank>& ranks) {
     text += runs[i];
   }
   return text;
+}
+
+std::string hexadecimal(uint64_t number) {
+  std::array<char, 17> text{};
+  std::snprintf(text.data(), text.size(), "%016" PRIx64, number);
+  return text.data();
+}
+
+std::string short_number(uint64_t number) { return hexadecimal(number).substr(0, 6); }
+
+std::string title_of_communicator(uint64_t number, const std::string& name) {
+  const std::string text = "communicator " + short_number(number);
+  return name.empty() ? text : text + " (" + name + ")";
 }
 
 // Row by row of the matrix of distances between the beginnings of both.

@@ -16,6 +16,13 @@ namespace ccom {
 // "rank 3", "ranks 1, 4-7 and 12". Expects ascending ranks; runs of three or more are abbreviated.
 std::string name_ranks(const std::vector<Rank>& ranks);
 
+// 16 digits, and those of a communicator's number that people read.
+std::string hexadecimal(uint64_t number);
+std::string short_number(uint64_t number);
+
+// "communicator f4ab04 (training)", of one without a name "communicator f4ab04".
+std::string title_of_communicator(uint64_t number, const std::string& name);
+
 // Letters to insert, leave out, replace or swap with their neighbour to make one word of the other.
 size_t edit_distance(std::string_view one, std::string_view other);
 

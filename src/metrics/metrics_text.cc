@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "base/collective.h"
+#include "base/text.h"
 #include "base/version.h"
 
 namespace ccom {
@@ -31,9 +32,7 @@ std::string label(const char* name, const std::string& value) {
 }
 
 std::string labels_of(const RankMetrics& rank) {
-  char number[24];
-  std::snprintf(number, sizeof number, "%016llx", static_cast<unsigned long long>(rank.communicator));
-  return label("communicator", number) + "," + label("name", rank.name) + "," +
+  return label("communicator", hexadecimal(rank.communicator)) + "," + label("name", rank.name) + "," +
          label("rank", std::to_string(rank.activity.rank)) + "," + label("host", rank.host);
 }
 

@@ -16,7 +16,7 @@ void ActivityPulse::beat(int64_t now_ns) {
     transfers_ = transfers;
     seen_ns_ = static_cast<uint64_t>(now_ns);
   }
-  record_.place.can_tell.store(has_locator() || has_other_communicators(record_) ? 1 : 0, std::memory_order_relaxed);
+  record_.place.can_tell.store(has_locator() || has_other_communicators() ? 1 : 0, std::memory_order_relaxed);
   ActivityRecord::Pulse& pulse = record_.pulse;
   pulse.lock.write([&] {
     pulse.beat_ns.store(static_cast<uint64_t>(now_ns), std::memory_order_release);

@@ -247,6 +247,12 @@ ActivityGroup read_group(TableReader& reader, const std::vector<std::string>& te
           .ranks = read_ranges(reader, encoded.ranges)};
 }
 
+// Of a process that ran when it was read nobody knows that it has not since: then its host does not answer.
+double silent_for(const ActivityGroup& group, int64_t now_ns) {
+  const double seconds = seconds_between(group.beat_ns, now_ns, -1);
+  return group.is_silent ? seconds : std::min(seconds, 0.9 * kSilentSeconds);
+}
+
 }  // namespace
 
 ActivityTable table_of(const std::vector<RankActivity>& activities, int64_t now_ns) {
@@ -276,14 +282,6 @@ ActivityTable merge(ActivityTable a, const ActivityTable& b) {
   a.insert(a.end(), b.begin(), b.end());
   return arrange(std::move(a));
 }
-
-namespace {
-// Of a process that ran when it was read nobody knows that it has not since: then its host does not answer.
-double silent_for(const ActivityGroup& group, int64_t now_ns) {
-  const double seconds = seconds_between(group.beat_ns, now_ns, -1);
-  return group.is_silent ? seconds : std::min(seconds, 0.9 * kSilentSeconds);
-}
-}  // namespace
 
 std::vector<RankActivity> activities_in(const ActivityTable& table, int64_t now_ns, Rank ranks) {
   std::vector<RankActivity> found;

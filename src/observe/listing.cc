@@ -8,8 +8,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cinttypes>
-#include <cstdio>
 #include <cstring>
 #include <new>
 #include <vector>
@@ -19,6 +17,7 @@
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/page.h"
+#include "base/text.h"
 #include "observe/rank_activity.h"
 
 #ifndef MFD_NOEXEC_SEAL
@@ -29,7 +28,6 @@ namespace ccom {
 namespace {
 
 constexpr size_t kBytes = sizeof(Directory);
-constexpr size_t kShortNumber = 6;  // digits of a communicator's number that people read
 
 int create_memfd() {
   const unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
@@ -50,6 +48,7 @@ class OwnDirectory {
   std::optional<size_t> add(const CommunicatorEntry& entry, const ActivityRecord& record) CCOM_EXCLUDES(mutex_) {
     const Lock lock(mutex_);
     if (!open()) return std::nullopt;
+    Shown shown{&record, entry.communicator, entry.name};
     size_t index = used_;
     if (!free_.empty()) {
       index = free_.back();
@@ -62,13 +61,15 @@ class OwnDirectory {
       shown_.resize(used_ + 1);
       ++used_;
     }
-    shown_[index] = {&record, entry.communicator, entry.name};
+    repeated_ += lists(entry.communicator) ? 1 : 0;
+    shown_[index] = std::move(shown);
     directory_->put(index, entry);
     return index;
   }
   void remove(size_t index) CCOM_EXCLUDES(mutex_) {
     const Lock lock(mutex_);
-    shown_[index] = {};
+    const uint64_t communicator = std::exchange(shown_[index], {}).communicator;
+    repeated_ -= lists(communicator) ? 1 : 0;
     directory_->clear(index);
     free_.push_back(index);
     if (free_.size() == used_) close();
@@ -77,9 +78,14 @@ class OwnDirectory {
   template <typename Fn>
   void for_each_other(const ActivityRecord& record, Fn fn) CCOM_EXCLUDES(mutex_) {
     const Lock lock(mutex_);
-    if (!has_one_rank_of_each()) return;
+    if (repeated_ > 0) return;
     for (const Shown& shown : shown_)
       if (shown.record != nullptr && shown.record != &record) fn(shown);
+  }
+  // Whether for_each_other() finds any, of a record that is listed.
+  bool has_others() CCOM_EXCLUDES(mutex_) {
+    const Lock lock(mutex_);
+    return repeated_ == 0 && used_ - free_.size() > 1;
   }
   struct Shown {
     const ActivityRecord* record = nullptr;  // null: the place is free
@@ -119,12 +125,10 @@ class OwnDirectory {
     free_.clear();
     shown_.clear();
   }
-  bool has_one_rank_of_each() const CCOM_REQUIRES(mutex_) {
-    std::vector<uint64_t> numbers;
-    for (const Shown& shown : shown_)
-      if (shown.record != nullptr) numbers.push_back(shown.communicator);
-    std::ranges::sort(numbers);
-    return std::ranges::adjacent_find(numbers) == numbers.end();
+  bool lists(uint64_t communicator) const CCOM_REQUIRES(mutex_) {
+    return std::ranges::any_of(shown_, [communicator](const Shown& shown) {
+      return shown.record != nullptr && shown.communicator == communicator;
+    });
   }
   // So that touching the entry cannot fail.
   bool take_memory(size_t index) CCOM_REQUIRES(mutex_) {
@@ -145,6 +149,7 @@ class OwnDirectory {
   size_t taken_ CCOM_GUARDED_BY(mutex_) = 0, used_ CCOM_GUARDED_BY(mutex_) = 0;
   std::vector<size_t> free_ CCOM_GUARDED_BY(mutex_);
   std::vector<Shown> shown_ CCOM_GUARDED_BY(mutex_);  // by index
+  size_t repeated_ CCOM_GUARDED_BY(mutex_) = 0;       // entries of communicators of which there is another one
 };
 OwnDirectory& own_directory() {
   static constinit PerProcess<OwnDirectory> instance;
@@ -172,20 +177,12 @@ std::string call_elsewhere(const ActivityRecord& record, int64_t now_ns) {
     const RankActivity activity = read_unresolved_activity(*other.record, now_ns);
     if (activity.state != RankActivity::State::InCall || activity.seconds <= longest) return;
     longest = activity.seconds;
-    std::array<char, 32> number{};
-    std::snprintf(number.data(), number.size(), "%016" PRIx64, other.communicator);
-    number[kShortNumber] = '\0';
-    text = "in " + name_of(activity.call) + " of communicator " + number.data();
-    if (!other.name.empty()) text += " (" + other.name + ")";
+    text = "in " + name_of(activity.call) + " of " + title_of_communicator(other.communicator, other.name);
     if (!activity.site.empty()) text += " at " + activity.site;
   });
   return text;
 }
 
-bool has_other_communicators(const ActivityRecord& record) {
-  bool has_others = false;
-  own_directory().for_each_other(record, [&](const OwnDirectory::Shown&) { has_others = true; });
-  return has_others;
-}
+bool has_other_communicators() { return own_directory().has_others(); }
 
 }  // namespace ccom

@@ -42,7 +42,7 @@ class Listing {
 // longest. "" if there is none, or if the process has several ranks of one communicator: it may be another one's. The
 // record is listed. Thread-safe.
 std::string call_elsewhere(const ActivityRecord& record, int64_t now_ns);
-// Whether it may ever say something.
-bool has_other_communicators(const ActivityRecord& record);
+// Whether it may say something.
+bool has_other_communicators();
 
 }  // namespace ccom

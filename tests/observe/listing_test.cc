@@ -40,7 +40,7 @@ constexpr uint64_t kWhole = 0xf4ab04'0000000001, kPart = 0x040c88'0000000002;
 
 TEST(CallElsewhere, IsThatOfAnotherCommunicatorOfTheProcess) {
   Listed whole(kWhole, 1, "whole"), part(kPart, 0, "");
-  EXPECT_TRUE(has_other_communicators(*part.record));
+  EXPECT_TRUE(has_other_communicators());
   EXPECT_EQ(part.elsewhere(), "");
   whole.begin(2);
   EXPECT_EQ(part.elsewhere(), "in allreduce #2 of communicator f4ab04 (whole)");
@@ -62,7 +62,7 @@ TEST(CallElsewhere, OfSeveralIsTheOneThatHasLastedLongest) {
 // Ranks that are threads of one process: it may be another one's call.
 TEST(CallElsewhere, IsUnknownWhereAProcessHasSeveralRanksOfACommunicator) {
   Listed whole(kWhole, 0, "whole"), other(kWhole, 1, "whole"), part(kPart, 0, "part");
-  EXPECT_FALSE(has_other_communicators(*part.record));
+  EXPECT_FALSE(has_other_communicators());
   other.begin(2);
   EXPECT_EQ(part.elsewhere(), "");
 }

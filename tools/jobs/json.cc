@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/collective.h"
+#include "base/text.h"
 #include "tools/jobs/words.h"
 
 namespace ccom {

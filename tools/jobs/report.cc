@@ -10,8 +10,6 @@
 namespace ccom {
 namespace {
 
-constexpr size_t kShortNumber = 6;  // digits of a communicator's number that people read
-
 const CommunicatorSeen* find(const HostSeen& seen, uint64_t number) {
   const auto found = std::ranges::find(seen.communicators, number, &CommunicatorSeen::number);
   return found == seen.communicators.end() ? nullptr : &*found;
@@ -19,7 +17,7 @@ const CommunicatorSeen* find(const HostSeen& seen, uint64_t number) {
 
 std::string title_of(const HostSeen& seen, uint64_t number) {
   const CommunicatorSeen* const communicator = find(seen, number);
-  return communicator == nullptr ? "communicator " + short_number(number) : title_of(*communicator);
+  return title_of_communicator(number, communicator == nullptr ? "" : communicator->name);
 }
 
 std::string sentence(const HostSeen& seen, const Health::LateRank& late) {
@@ -61,11 +59,8 @@ std::string sentence(const Health::BusyLink& link) {
 
 }  // namespace
 
-std::string short_number(uint64_t number) { return hexadecimal(number).substr(0, kShortNumber); }
-
 std::string title_of(const CommunicatorSeen& communicator) {
-  const std::string text = "communicator " + short_number(communicator.number);
-  return communicator.name.empty() ? text : text + " (" + communicator.name + ")";
+  return title_of_communicator(communicator.number, communicator.name);
 }
 
 std::string told_before(const CommunicatorSeen& communicator) {

@@ -11,8 +11,6 @@
 
 namespace ccom {
 
-// The first digits of a communicator's number.
-std::string short_number(uint64_t number);
 // "communicator 5f0c3a (training)"
 std::string title_of(const CommunicatorSeen& communicator);
 // ", other hosts as of 0.2 s ago", or "" if nothing is told of any

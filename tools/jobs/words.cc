@@ -23,8 +23,6 @@ std::string format(const char* form, Values... values) {
 
 }  // namespace
 
-std::string hexadecimal(uint64_t number) { return format("%016llx", static_cast<unsigned long long>(number)); }
-
 const char* name_of(RankActivity::State state) {
   switch (state) {
     case RankActivity::State::Absent: return "absent";

@@ -12,7 +12,6 @@
 
 namespace ccom {
 
-std::string hexadecimal(uint64_t number);          // 16 digits
 const char* name_of(RankActivity::State state);    // "in a call"
 std::string operation_of(const RankActivity& of);  // "allreduce"; "" if it has made no call
 std::string type_of(const CallKind& kind);         // "float32"
