@@ -15,6 +15,9 @@
 #include <filesystem>
 #include <string_view>
 #include <system_error>
+#include <utility>
+
+#include "bench/launch/tagged_output.h"
 
 extern char** environ;
 
@@ -53,7 +56,7 @@ class BlockedSignals {
  public:
   BlockedSignals() {
     ::sigemptyset(&set_);
-    for (int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&set_, signal);
+    for (int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) ::sigaddset(&set_, signal);
     ::sigprocmask(SIG_BLOCK, &set_, &before_);
     struct sigaction fresh {};
     fresh.sa_handler = SIG_DFL;
@@ -67,11 +70,15 @@ class BlockedSignals {
   BlockedSignals& operator=(const BlockedSignals&) = delete;
 
   const sigset_t& before() const { return before_; }
-  // The next signal, or 0 after `limit`.
-  int wait(std::chrono::milliseconds limit) const {
+  struct Signal {
+    int number = 0;        // 0: none has come in time
+    bool is_sent = false;  // by a process: not the terminal's, which all processes in its foreground get
+  };
+  Signal wait(std::chrono::milliseconds limit) const {
     const timespec span{.tv_sec = limit.count() / 1000, .tv_nsec = (limit.count() % 1000) * 1'000'000};
-    const int signal = ::sigtimedwait(&set_, nullptr, &span);
-    return signal > 0 ? signal : 0;
+    siginfo_t info{};
+    const int signal = ::sigtimedwait(&set_, &info, &span);
+    return signal > 0 ? Signal{signal, info.si_code <= 0} : Signal{};
   }
 
  private:
@@ -87,7 +94,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return result;
 }
 
-std::vector<std::string> environment_of(int rank, int ranks, const std::string& folder) {
+std::vector<std::string> environment_of(const ProcessJob& job, int rank, const std::string& folder) {
   std::vector<std::string> result;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view text(*entry);
@@ -97,39 +104,60 @@ std::vector<std::string> environment_of(int rank, int ranks, const std::string& 
   // libinfinipath, which libfabric loads, would otherwise catch crashes and call exit(1).
   if (::getenv("IPATH_NO_BACKTRACE") == nullptr) result.emplace_back("IPATH_NO_BACKTRACE=1");
   result.push_back("CCOM_RANK=" + std::to_string(rank));
-  result.push_back("CCOM_NRANKS=" + std::to_string(ranks));
+  result.push_back("CCOM_NRANKS=" + std::to_string(job.ranks));
   result.push_back("CCOM_URL=file://" + folder + "/id");
+  if (!job.program.empty()) {
+    result.push_back("CCOM_LOCAL_RANK=" + std::to_string(rank));
+    result.push_back("CCOM_LOCAL_NRANKS=" + std::to_string(job.ranks));
+  }
   return result;
 }
 
-// Only async-signal-safe calls between fork and exec. -1 with errno on failure.
-pid_t start(std::vector<std::string> arguments, std::vector<std::string> environment, const sigset_t& signals) {
-  const std::vector<char*> argv = pointers(arguments);
-  const std::vector<char*> envp = pointers(environment);
+struct Child {
+  std::vector<std::string> arguments, environment;
+  const char* path = "/proc/self/exe";
+  bool has_input = true;
+  TaggedOutput::Ends output{};
+};
+
+// Only async-signal-safe calls between fork and exec (execvpe is one with glibc). -1 with errno on failure.
+pid_t start(Child child, const sigset_t& signals) {
+  const std::vector<char*> argv = pointers(child.arguments);
+  const std::vector<char*> envp = pointers(child.environment);
   const pid_t parent = ::getpid();
-  const pid_t child = ::fork();
-  if (child != 0) return child;
+  const pid_t pid = ::fork();
+  if (pid != 0) return pid;
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(static_cast<int>(ExitCode::Communication));
   ::sigprocmask(SIG_SETMASK, &signals, nullptr);
-  ::execve("/proc/self/exe", argv.data(), envp.data());
+  if (!child.has_input) {
+    const int nothing = ::open("/dev/null", O_RDONLY);
+    if (nothing >= 0) ::dup2(nothing, STDIN_FILENO);
+  }
+  if (child.output.out >= 0) ::dup2(child.output.out, STDOUT_FILENO);
+  if (child.output.err >= 0) ::dup2(child.output.err, STDERR_FILENO);
+  ::execvpe(child.path, argv.data(), envp.data());
   ::_exit(127);
 }
 
 class Children {
  public:
+  explicit Children(bool are_of_others) : are_of_others_(are_of_others) {}
   ~Children() { end(SIGKILL), reap(true); }
 
   void add(pid_t pid) { pids_.push_back(pid), ++running_; }
   bool running() const { return running_ > 0; }
   bool failed() const { return failed_; }
-  ExitCode code() const { return code_; }
+  int code() const { return are_of_others_ ? first_code_ : static_cast<int>(code_); }
 
-  // Signal 0 sends nothing: from now on the children's ends are expected and not reported.
-  void end(int signal) {
+  void forward(int signal) {
     for (pid_t pid : pids_) {
       if (pid > 0) ::kill(pid, signal);
     }
+  }
+  // Signal 0 sends nothing: from now on the children's ends are expected and not reported.
+  void end(int signal) {
+    forward(signal);
     ended_by_us_ = true;
   }
 
@@ -146,8 +174,10 @@ class Children {
  private:
   void judge(int rank, int status) {
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return;
-    failed_ = true;
-    if (WIFEXITED(status)) {
+    const bool is_first = !std::exchange(failed_, true);
+    if (are_of_others_) {
+      if (is_first) tell_first(rank, status);
+    } else if (WIFEXITED(status)) {
       if (WEXITSTATUS(status) == 127)
         std::fprintf(stderr, "ccom: rank %d: this program could not be started again\n", rank);
       code_ = more_telling(code_, static_cast<ExitCode>(WEXITSTATUS(status)));
@@ -158,6 +188,21 @@ class Children {
     }
   }
 
+  // Whose exit code becomes the job's.
+  void tell_first(int rank, int status) {
+    first_code_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    if (ended_by_us_) return;
+    if (WIFEXITED(status)) {
+      std::fprintf(stderr, "ccom: rank %d ended with exit code %d", rank, WEXITSTATUS(status));
+    } else {
+      std::fprintf(stderr, "ccom: rank %d was ended by signal %d (%s)", rank, WTERMSIG(status),
+                   ::strsignal(WTERMSIG(status)));
+    }
+    std::fprintf(stderr, running_ > 0 ? "; the other ranks are ended\n" : "\n");
+  }
+
+  const bool are_of_others_;
+  int first_code_ = 0;
   std::vector<pid_t> pids_;
   int running_ = 0;
   bool failed_ = false;
@@ -173,7 +218,7 @@ int supervise(const ProcessJob& job, const BlockedSignals& signals, Children& ch
   while (children.running()) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end_of_job - Clock::now());
     if (left.count() <= 0) {
-      if (!ending) {
+      if (!ending && job.timeout < kNoTimeout) {
         std::fprintf(stderr, "ccom: timeout after %lld s, terminating all ranks\n",
                      static_cast<long long>(job.timeout.count() / 1000));
         late = ExitCode::Timeout;
@@ -182,10 +227,11 @@ int supervise(const ProcessJob& job, const BlockedSignals& signals, Children& ch
       children.reap(true);
       break;
     }
-    const int signal = signals.wait(left);
+    const auto [signal, is_sent] = signals.wait(left);
+    if (signal == SIGUSR1 || signal == SIGUSR2) children.forward(signal);
     if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP) {
       received = signal;
-      children.end(signal == SIGINT ? 0 : signal);  // ^C has reached them already.
+      children.end(signal == SIGINT && !is_sent ? 0 : signal);
     }
     children.reap(false);
     if (!ending && (received != 0 || children.failed())) {
@@ -210,21 +256,30 @@ int run_processes(const ProcessJob& job) {
     return static_cast<int>(ExitCode::Usage);
   }
   const BlockedSignals signals;
-  Children children;
+  Children children(!job.program.empty());
+  TaggedOutput output(job.tags_output ? job.ranks : 0);
   std::fflush(nullptr);
   for (int rank = 0; rank < job.ranks; ++rank) {
-    const pid_t pid = start(job.arguments, environment_of(rank, job.ranks, folder.path()), signals.before());
+    Child child{.arguments = job.arguments, .environment = environment_of(job, rank, folder.path())};
+    if (!job.program.empty()) {
+      child.path = job.program.c_str();
+      child.has_input = rank == 0;
+    }
+    child.output = output.ends_of(rank);
+    const pid_t pid = start(std::move(child), signals.before());
     if (pid < 0) {
       std::fprintf(stderr, "ccom: rank %d of %d could not be started: %s\n", rank, job.ranks, std::strerror(errno));
       return static_cast<int>(ExitCode::Communication);
     }
     children.add(pid);
   }
+  output.begin();
   ExitCode late = ExitCode::Ok;
   const int signal = supervise(job, signals, children, late);
+  output.end();
   if (signal != 0) return 128 + signal;
   // The ranks' results before termination do not matter when the job as a whole timed out.
-  return static_cast<int>(late != ExitCode::Ok ? late : children.code());
+  return late != ExitCode::Ok ? static_cast<int>(late) : children.code();
 }
 
 }  // namespace ccom::launch

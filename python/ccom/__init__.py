@@ -1,11 +1,57 @@
 # SPDX-License-Identifier: Apache-2.0
 """ccom: collective communication for data-parallel training on host memory.
 
-This package carries the C library and its programs, or finds the system's library; `ccom.torch` is PyTorch's backend on it, for which torch
-must be installed.
+    import ccom, numpy
+    with ccom.init() as world:                      # ccom-run -n 4 script.py
+        total = world.all_reduce(numpy.ones(3))     # a new array; out=..., inplace=True, blocking=False
+
+Arrays are numpy's, objects with DLPack (tensors on the CPU) or with the buffer protocol: contiguous, of ccom's 17 types (bfloat16
+and float8 by ml_dtypes or DLPack). Results are new arrays of numpy's unless `out` is given. Calls block, without the GIL, until
+this rank's part is complete; with blocking=False they return a Handle. All ranks make the same calls in the same order. Results
+are bitwise equal on all ranks and in every run. Errors are exceptions of ccom.Error; wrong arguments are TypeError or ValueError,
+which have no effect. Ctrl-C in a blocking call ends it, and the communicator. docs/doors/python.md
+
+`ccom.torch` is PyTorch's backend. This package carries the C library and its programs, or finds the system's library.
 """
 import ctypes
+import importlib
 import os
+import typing
+
+from ccom._errors import (
+    AbortedError,
+    ConfigError,
+    Error,
+    InternalError,
+    InvalidArgumentError,
+    InvalidUsageError,
+    MismatchError,
+    NotSupportedError,
+    OperatorError,
+    OutOfMemoryError,
+    RankLostError,
+    RevokedError,
+    SystemCallError,
+    TimeoutError,
+    TransportError,
+)
+
+if typing.TYPE_CHECKING:
+    from ccom._communicator import (
+        ANY_RANK,
+        Communicator,
+        empty,
+        empty_like,
+        explain_topology,
+        group,
+        init,
+        init_all,
+        join,
+        launch,
+        unique_id,
+        variables,
+    )
+    from ccom._core import Handle, Operator, Registration, Window
 
 __version__ = "0.9.0"
 
@@ -37,3 +83,29 @@ def version():
     number = ctypes.c_int()
     load_library().ccomGetVersion(ctypes.byref(number))
     return number.value // 10000, number.value // 100 % 100, number.value % 100
+
+
+# What needs the library is loaded when it is first used: importing torch imports this package too.
+_IN_COMMUNICATOR = (
+    "ANY_RANK Communicator empty empty_like explain_topology group init init_all join launch unique_id variables".split()
+)
+_IN_CORE = "Handle Operator Registration Window".split()
+__all__ = [
+    *_IN_COMMUNICATOR, *_IN_CORE, "load_library", "version",
+    "AbortedError", "ConfigError", "Error", "InternalError", "InvalidArgumentError", "InvalidUsageError", "MismatchError",
+    "NotSupportedError", "OperatorError", "OutOfMemoryError", "RankLostError", "RevokedError", "SystemCallError", "TimeoutError",
+    "TransportError",
+]  # fmt: skip
+
+
+def __getattr__(name):
+    if name not in _IN_COMMUNICATOR and name not in _IN_CORE:
+        raise AttributeError(f"module 'ccom' has no attribute '{name}'")
+    communicator = importlib.import_module("ccom._communicator")
+    value = getattr(communicator if name in _IN_COMMUNICATOR else communicator._core, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__():
+    return sorted({*globals(), *__all__})

@@ -19,6 +19,10 @@ def doctor():
     _become("ccom-doctor")
 
 
+def run():
+    _become("ccom-run")
+
+
 def sim():
     _become("ccom-sim")
 

@@ -45,9 +45,10 @@ def _load():
         folder = _extension_for(torch.__version__, os.listdir(os.path.dirname(__file__)))
         load_library()
         _backend = importlib.import_module(f"ccom.torch.{folder}._backend")
-        from ccom.torch import _places
+        import ccom
+        from ccom import _places
 
-        _places.tell(_backend)
+        _places.tell(_backend, (torch, ccom), _backend.variable("CCOM_CALL_SITES") != "0")
         atexit.register(_backend.close_all_groups)
         # Processes that multiprocessing has forked run no atexit functions.
         multiprocessing.util.Finalize(None, _backend.close_all_groups, exitpriority=0)

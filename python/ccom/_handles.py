@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Handles in asyncio: the event loop learns of the end from ccom's thread."""
+import asyncio
+
+
+async def awaited(handle):
+    """Waits in the running loop for the operation, without a thread of its own; the result or error of handle.wait()."""
+    if not handle.done():
+        loop = asyncio.get_running_loop()
+        ended = loop.create_future()
+
+        def end():
+            if not ended.done():  # else the wait was cancelled
+                ended.set_result(None)
+
+        def end_in_loop():
+            try:
+                loop.call_soon_threadsafe(end)
+            except RuntimeError:  # the loop is closed
+                pass
+
+        handle.add_done_callback(end_in_loop)
+        await ended
+    return handle.wait(0)

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "work.h"
+
+#include <c10/util/Exception.h>
+#include <pybind11/pybind11.h>
+#include <sched.h>
+
+#include "completions.h"
+#include "types.h"
+
+namespace ccom_torch {
+namespace {
+
+// Sleeping and waking up costs about this much, so it only pays for longer waits.
+constexpr std::chrono::microseconds kPolling{50};
+
+uint64_t next_key() {
+  static std::atomic<uint64_t> last{0};
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+c10::intrusive_ptr<c10::ivalue::Future> make_future() {
+  return c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()));
+}
+
+}  // namespace
+
+Work::Work(int rank, c10d::OpType type, const char* title, const std::vector<at::Tensor>& inputs,
+           std::vector<at::Tensor> outputs, uint64_t sequence)
+    : c10d::Work(rank, type, title, title == nullptr ? std::nullopt : std::optional<std::vector<at::Tensor>>(inputs)),
+      sequence_(sequence),
+      key_(next_key()),
+      outputs_(std::move(outputs)) {}
+
+bool Work::isSuccess() const { return done_.load(std::memory_order_acquire) && error_ == nullptr; }
+
+std::exception_ptr Work::exception() const { return done_.load(std::memory_order_acquire) ? error_ : nullptr; }
+
+int Work::sourceRank() const {
+  TORCH_CHECK(source_ >= 0, "ccom: this operation has no source rank, or is not complete");
+  return source_;
+}
+
+std::vector<at::Tensor> Work::result() {
+  TORCH_CHECK(done_.load(std::memory_order_acquire), "ccom: the operation is not complete, call wait() first");
+  return outputs_;
+}
+
+float Work::getDuration() const {
+  TORCH_CHECK(done_.load(std::memory_order_acquire), "ccom: the operation is not complete");
+  return std::chrono::duration<float, std::milli>(ended_ - started_).count();
+}
+
+void Work::help(Clock::time_point until) {
+  const Clock::time_point polling_ends = std::min(until, Clock::now() + kPolling);
+  while (!done_.load(std::memory_order_acquire) && Clock::now() < polling_ends) sched_yield();
+  std::unique_lock lock(guard_);
+  const auto is_done = [&] { return done_.load(std::memory_order_relaxed); };
+  while (true) {
+    const Clock::time_point next = std::min(until, Clock::now() + Interrupt::kInterval);
+    if (finished_.wait_until(lock, next, is_done) || next == until) return;
+    lock.unlock();
+    if (look_at_signals()) rethrow(*interrupt_);
+    lock.lock();
+  }
+}
+
+bool Work::wait(std::chrono::milliseconds timeout) {
+  if (!done_.load(std::memory_order_acquire)) {
+    const Clock::time_point begin = Clock::now();
+    help(timeout <= kNoTimeout ? Clock::time_point::max() : begin + timeout);
+    if (waited_ != nullptr) waited_->fetch_add((Clock::now() - begin).count(), std::memory_order_relaxed);
+  }
+  if (interrupt_ != nullptr) rethrow(*interrupt_);
+  if (!done_.load(std::memory_order_acquire)) {
+    raise("ccom: operation " + std::to_string(sequence_) + " (" + c10d::opTypeToString(opType_) +
+          ") is not complete: Operation timed out! [ Timed out waiting " + std::to_string(timeout.count()) + " ms ]");
+  }
+  if (error_ != nullptr) std::rethrow_exception(error_);
+  return true;
+}
+
+c10::intrusive_ptr<c10::ivalue::Future> Work::getFuture() {
+  c10::intrusive_ptr<c10::ivalue::Future> future;
+  {
+    std::lock_guard lock(guard_);
+    if (future_ != nullptr) return future_;
+    future = future_ = make_future();
+    if (!done_.load(std::memory_order_relaxed)) return future;
+  }
+  fulfil(*future);
+  return future;
+}
+
+void Work::fulfil(c10::ivalue::Future& future) {
+  if (error_ != nullptr) {
+    future.setError(error_);
+  } else {
+    future.markCompleted(c10::IValue(outputs_));
+  }
+}
+
+void Work::complete(std::exception_ptr error) {
+  error_ = error;
+  // Ends the profiler's event first: after the wait, the user may end the profile and free its buffer.
+  finish(std::move(error));
+  c10::intrusive_ptr<c10::ivalue::Future> future;
+  {
+    std::lock_guard lock(guard_);
+    done_.store(true, std::memory_order_release);
+    future = future_;
+  }
+  finished_.notify_all();
+  if (future == nullptr) return;
+  auto self = c10::intrusive_ptr<Work>::unsafe_reclaim_from_nonowning(this);
+  complete_elsewhere([self = std::move(self), future = std::move(future)] {
+    const at::ThreadLocalStateGuard guard(self->state_.has_value() ? *self->state_ : at::ThreadLocalState());
+    self->fulfil(*future);
+  });
+}
+
+namespace {
+
+class Joined final : public Work {
+ public:
+  Joined(int rank, std::vector<c10::intrusive_ptr<Work>> parts)
+      : Work(rank, c10d::OpType::COALESCED, nullptr, {}, {}, 0), parts_(std::move(parts)) {}
+  bool isCompleted() override {
+    for (const auto& part : parts_) {
+      if (!part->isCompleted()) return false;
+    }
+    settle();
+    return true;
+  }
+
+ protected:
+  void help(Clock::time_point until) override {
+    for (const auto& part : parts_) {
+      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now());
+      try {
+        if (until == Clock::time_point::max()) {
+          part->wait();
+        } else {
+          part->wait(std::max(left, std::chrono::milliseconds(1)));
+        }
+      } catch (const pybind11::error_already_set&) {  // by a signal
+        throw;
+      } catch (...) {
+        if (!part->isCompleted()) return;  // timed out
+      }
+    }
+    settle();
+  }
+
+ private:
+  void settle() {
+    std::call_once(settled_, [&] {
+      std::exception_ptr first;
+      for (const auto& part : parts_) {
+        if (first == nullptr) first = part->exception();
+      }
+      complete(first);
+    });
+  }
+  const std::vector<c10::intrusive_ptr<Work>> parts_;
+  std::once_flag settled_;
+};
+
+}  // namespace
+
+c10::intrusive_ptr<Work> join_works(int rank, const std::vector<c10::intrusive_ptr<Work>>& parts) {
+  return c10::make_intrusive<Joined>(rank, parts);
+}
+
+}  // namespace ccom_torch
