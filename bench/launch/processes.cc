@@ -198,6 +198,7 @@ class Children {
       std::fprintf(stderr, "ccom: rank %d was ended by signal %d (%s)", rank, WTERMSIG(status),
                    ::strsignal(WTERMSIG(status)));
     }
+    if (first_code_ == 127) std::fprintf(stderr, " (is the program there, and may it be run?)");
     std::fprintf(stderr, running_ > 0 ? "; the other ranks are ended\n" : "\n");
   }
 

@@ -55,10 +55,10 @@ if typing.TYPE_CHECKING:
 
 __version__ = "0.9.0"
 
-_library = None
+_library: typing.Optional[ctypes.CDLL] = None
 
 
-def _library_file():
+def _library_file() -> str:
     """The library that is installed with this module, else the system's (Debian's python3-ccom has none of its own)."""
     folder = os.path.join(os.path.dirname(__file__), "lib")
     if not os.path.isdir(folder):
@@ -66,7 +66,7 @@ def _library_file():
     return os.path.join(folder, next(name for name in sorted(os.listdir(folder)) if name.startswith("libccom.so")))
 
 
-def load_library():
+def load_library() -> ctypes.CDLL:
     """Loads libccom, once.
 
     By itself, before anything that needs it: then it and its libraries (protobuf, gRPC) find one another first, whatever the
@@ -78,7 +78,7 @@ def load_library():
     return _library
 
 
-def version():
+def version() -> typing.Tuple[int, int, int]:
     """The C library's version, as (major, minor, patch)."""
     number = ctypes.c_int()
     load_library().ccomGetVersion(ctypes.byref(number))
@@ -86,19 +86,21 @@ def version():
 
 
 # What needs the library is loaded when it is first used: importing torch imports this package too.
+_IN_CORE = ("Handle", "Operator", "Registration", "Window")
 _IN_COMMUNICATOR = (
-    "ANY_RANK Communicator empty empty_like explain_topology group init init_all join launch unique_id variables".split()
-)
-_IN_CORE = "Handle Operator Registration Window".split()
+    "ANY_RANK", "Communicator", "empty", "empty_like", "explain_topology", "group", "init", "init_all", "join", "launch", "unique_id",
+    "variables",
+)  # fmt: skip
 __all__ = [
-    *_IN_COMMUNICATOR, *_IN_CORE, "load_library", "version",
+    "ANY_RANK", "Communicator", "Handle", "Operator", "Registration", "Window", "empty", "empty_like", "explain_topology", "group",
+    "init", "init_all", "join", "launch", "load_library", "unique_id", "variables", "version",
     "AbortedError", "ConfigError", "Error", "InternalError", "InvalidArgumentError", "InvalidUsageError", "MismatchError",
     "NotSupportedError", "OperatorError", "OutOfMemoryError", "RankLostError", "RevokedError", "SystemCallError", "TimeoutError",
     "TransportError",
 ]  # fmt: skip
 
 
-def __getattr__(name):
+def _load_on_use(name: str) -> typing.Any:
     if name not in _IN_COMMUNICATOR and name not in _IN_CORE:
         raise AttributeError(f"module 'ccom' has no attribute '{name}'")
     communicator = importlib.import_module("ccom._communicator")
@@ -107,5 +109,9 @@ def __getattr__(name):
     return value
 
 
-def __dir__():
+if not typing.TYPE_CHECKING:  # to type checkers an unknown name is an error
+    __getattr__ = _load_on_use
+
+
+def __dir__() -> typing.List[str]:
     return sorted({*globals(), *__all__})

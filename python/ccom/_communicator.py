@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Communicators for numpy, DLPack and the buffer protocol; what is public of it is in the package itself."""
+from __future__ import annotations
+
 import atexit
 import importlib.util
 import json
 import os
 import pickle
+from collections.abc import Iterable
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import ccom
 from ccom import _errors, _places
@@ -20,6 +25,11 @@ except ImportError as missing:
         "pip install ccom, or pip install ./python from the sources"
     ) from missing
 
+if TYPE_CHECKING:
+    import numpy
+
+_Out = TypeVar("_Out", bound="_core._Array")
+
 ANY_RANK = -1
 
 _core._make_errors_by(_errors.error_of)
@@ -33,25 +43,27 @@ class Communicator(_core.Communicator):
     rank, size; local_rank, local_size: among the ranks of this host; num_hosts. A context manager, which closes it.
     """
 
-    def __init__(self, started):
+    def __init__(self, started: _core.Started) -> None:
         super().__init__(started)
         place = self.info()
-        self.local_rank = place["local_rank"]
-        self.local_size = place["local_size"]
-        self.num_hosts = place["num_hosts"]
+        self.local_rank: int = place["local_rank"]
+        self.local_size: int = place["local_size"]
+        self.num_hosts: int = place["num_hosts"]
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<ccom.Communicator rank {self.rank} of {self.size}{', closed' if self.closed else ''}>"
 
-    def __enter__(self):
+    def __enter__(self) -> Communicator:
         return self
 
-    def __exit__(self, kind, error, trace):
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if kind is not None and not self.closed:
             self.abort()  # the others need not wait for what this rank will not do
         self.close()
 
-    def split(self, color, key=0, **settings):
+    def split(self, color: int | None, key: int = 0, **settings: Any) -> Communicator | None:
         """A communicator of all ranks that give the same color (0 or more), ordered by key, then by rank; None for color None.
 
         Collective over this communicator. settings: those of ccom.init that differ from this communicator's.
@@ -59,32 +71,32 @@ class Communicator(_core.Communicator):
         started = self._split(-1 if color is None else color, key, settings)
         return None if started.is_none else Communicator(started)
 
-    def create_group(self, ranks, **settings):
+    def create_group(self, ranks: Iterable[int], **settings: Any) -> Communicator:
         """A communicator of these ranks of this one, in this order. Collective over them alone; each gives the same list."""
         return Communicator(self._create_group(list(ranks), settings))
 
-    def shrink(self, exclude=(), *, abort=False, **settings):
+    def shrink(self, exclude: Iterable[int] = (), *, abort: bool = False, **settings: Any) -> Communicator:
         """A communicator of the ranks that are left, without those excluded, in their order; after an error or before.
 
         Collective over the ranks that are left. abort: do first what revoke() does. This communicator stays; close() it.
         """
         return Communicator(self._shrink(list(exclude), abort, settings))
 
-    def grow(self, size, unique_id=None, **settings):
+    def grow(self, size: int, unique_id: bytes | None = None, **settings: Any) -> Communicator:
         """A communicator of `size` ranks: those of this one, and new ones behind them, which call ccom.join.
 
         Collective. One rank gives the bytes of unique_id_to_grow(), the others None.
         """
         return Communicator(self._grow(size, unique_id, settings))
 
-    def send_recv(self, array, dest, out, source):
+    def send_recv(self, array: _core._Array, dest: int, out: _Out, source: int) -> _Out:
         """Sends array to rank dest and receives out from rank source at the same time. Returns out."""
         with group():
             self.send(array, dest)
             self.recv(out, source)
         return out
 
-    def broadcast_object(self, value=None, root=0):
+    def broadcast_object(self, value: Any = None, root: int = 0) -> Any:
         """root's Python object, on every rank, by pickle."""
         data = bytearray(pickle.dumps(value)) if self.rank == root else bytearray()
         size = bytearray(len(data).to_bytes(8, "little"))
@@ -94,7 +106,7 @@ class Communicator(_core.Communicator):
         self.broadcast(data, root)
         return value if self.rank == root else pickle.loads(data)
 
-    def all_gather_object(self, value):
+    def all_gather_object(self, value: Any) -> list[Any]:
         """The Python objects of all ranks, in their order, as a list on every rank, by pickle."""
         data = pickle.dumps(value)
         sizes = bytearray(8 * self.size)
@@ -108,7 +120,7 @@ class Communicator(_core.Communicator):
             begin += count
         return objects
 
-    def report(self, *, host=False, as_dict=False):
+    def report(self, *, host: bool = False, as_dict: bool = False) -> Any:
         """Which ranks have made the others wait, as text or, as_dict, by parts (docs/observing.md).
 
         Collective; with host=True of the ranks of this host alone, local, also after an error.
@@ -116,9 +128,10 @@ class Communicator(_core.Communicator):
         text = self._report(as_dict, host)
         return json.loads(text) if as_dict else text
 
-    def explain(self, collective, count, dtype="float32", root=0):
+    def explain(self, collective: str, count: int, dtype: Any = "float32", root: int = 0) -> dict[str, Any]:
         """How a call would run, and why so, as a dict: "allreduce" of `count` elements (docs/planner.md). Local."""
-        return json.loads(self._explain(collective, count, dtype, root))
+        explained: dict[str, Any] = json.loads(self._explain(collective, count, dtype, root))
+        return explained
 
 
 class group:
@@ -129,11 +142,13 @@ class group:
     ranks may wait for it.
     """
 
-    def __enter__(self):
+    def __enter__(self) -> group:
         _core._start_group()
         return self
 
-    def __exit__(self, kind, error, trace):
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         try:
             _core._end_group()
         except ccom.Error:
@@ -141,20 +156,28 @@ class group:
                 raise
 
 
-def init(url=None, *, rank=None, size=None, unique_id=None, **settings):
+def init(
+    url: str | None = None,
+    *,
+    rank: int | None = None,
+    size: int | None = None,
+    unique_id: bytes | None = None,
+    **settings: Any,
+) -> Communicator:
     """The first communicator, of all ranks of the job. Collective; blocks for at most init_timeout.
 
     Without arguments rank, size and the others' place come from the launcher's environment (ccom-run, torchrun, mpirun, srun
     and others, docs/launchers.md); without a launcher it is a communicator of this process alone. url: file:///path of a
-    common file system, or tcp://host:port, where rank 0 listens; rank and size are the launcher's unless given. unique_id: bytes of ccom.unique_id(), instead of a url.
+    common file system, or tcp://host:port, where rank 0 listens; rank and size are the launcher's unless given. unique_id: bytes
+    of ccom.unique_id(), instead of a url.
 
     settings: name, timeout and init_timeout (seconds), transport, algorithm, topology, ifname, host_id, max_memory (bytes),
     rounding, rounding_seed, determinism, wire, messages: the fields of ccomConfig_t, which precede CCOM_* variables.
     """
     _core.watch_wakeups()
-    if (rank is None) != (size is None):
-        raise TypeError("rank, size: needs both, or neither, which leaves them to the launcher")
-    if rank is None:
+    if rank is None or size is None:
+        if rank is not size:
+            raise TypeError("rank, size: needs both, or neither, which leaves them to the launcher")
         place = _core.launch()
         if place is None and (url or unique_id):
             raise TypeError("rank, size: needed with a url or unique_id, since there is no launcher that says them")
@@ -164,18 +187,18 @@ def init(url=None, *, rank=None, size=None, unique_id=None, **settings):
     return Communicator(_core.start(unique_id, rank, size, settings))
 
 
-def init_all(size, **settings):
+def init_all(size: int, **settings: Any) -> list[Communicator]:
     """A list of `size` communicators for ranks that are threads of this process: rank i's is the i-th. For tests."""
     return [Communicator(started) for started in _core.start_all(size, settings)]
 
 
-def join(unique_id, rank, size, **settings):
+def join(unique_id: bytes, rank: int, size: int, **settings: Any) -> Communicator:
     """The side of a new rank of Communicator.grow, which has made unique_id: rank counts behind those that were there."""
     _core.watch_wakeups()
     return Communicator(_core.join(unique_id, rank, size, settings))
 
 
-def empty(shape, dtype="float32"):
+def empty(shape: int | Iterable[int], dtype: Any = "float32") -> numpy.ndarray[Any, Any]:
     """A new array of numpy's, zeros, in memory that ranks of the host can map: collectives on it copy least."""
     import numpy
 
@@ -184,15 +207,16 @@ def empty(shape, dtype="float32"):
     elements = 1
     for length in shape:
         elements *= length
-    return _core._allocate(elements * dtype.itemsize).view(dtype).reshape(shape)
+    array: numpy.ndarray[Any, Any] = _core._allocate(elements * dtype.itemsize).view(dtype).reshape(shape)
+    return array
 
 
-def empty_like(array):
+def empty_like(array: Any) -> numpy.ndarray[Any, Any]:
     """empty() of the array's shape and type."""
     return empty(array.shape, array.dtype)
 
 
-def window_of_peer(window, rank):
+def window_of_peer(window: Any, rank: int) -> Any:
     """Window.peer: bytes as elements of the window's type."""
     dtype = window._dtype
     if dtype in ("bfloat16", "float8_e4m3fn", "float8_e5m2"):
@@ -202,14 +226,17 @@ def window_of_peer(window, rank):
     return window._peer(rank).view(dtype)
 
 
-def explain_topology(topology, collective, count, dtype="float32", root=0):
+def explain_topology(
+    topology: str, collective: str, count: int, dtype: Any = "float32", root: int = 0
+) -> dict[str, Any]:
     """How a call would run on a machine that need not be here, as a dict: "torus:4x4" (docs/planner.md). Local."""
-    return json.loads(_core._explain_topology(topology, collective, count, dtype, root))
+    explained: dict[str, Any] = json.loads(_core._explain_topology(topology, collective, count, dtype, root))
+    return explained
 
 
-def variables():
+def variables() -> dict[str, tuple[str, str, str, str]]:
     """Every CCOM_* variable: a dict of name to (value, default, origin, help), as in effect in this process."""
-    return {name: tuple(rest) for name, *rest in _core._variables()}
+    return {name: (value, default, origin, text) for name, value, default, origin, text in _core._variables()}
 
 
 unique_id = _core.unique_id

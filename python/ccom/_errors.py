@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """ccom's errors as exceptions."""
+from __future__ import annotations
+
 import builtins
 import re
+from collections.abc import Iterable
+from typing import Any
 
 
 class Error(Exception):
     """An error of ccom. str() is the whole text, with what to do and the key, which docs/errors.md explains.
 
     text: what happened. cure: what to do, "" if unknown. key: "CCOM-E025". code: ccomResult_t's number. call: the operation
-    ("allreduce"), "" outside of one. ranks: those to blame (the first 16). host: of the first of them, "" if unknown. sequence:
+    ("all_reduce"), "" outside of one. ranks: those to blame (the first 16). host: of the first of them, "" if unknown. sequence:
     number of the collective call on this communicator. errno: 0 if no system call is involved.
 
     Errors of calls are final: every later call of the communicator raises the same, but InvalidArgumentError and
@@ -17,7 +21,10 @@ class Error(Exception):
 
     code = 0
 
-    def __init__(self, text="", *, call="", ranks=(), host="", cure="", key="", sequence=0, errno=0, code=None):
+    def __init__(
+        self, text: str = "", *, call: str = "", ranks: Iterable[int] = (), host: str = "", cure: str = "", key: str = "",
+        sequence: int = 0, errno: int = 0, code: int | None = None,
+    ) -> None:  # fmt: skip
         super().__init__(text)
         self.text = text
         self.call = call
@@ -30,7 +37,7 @@ class Error(Exception):
         if code is not None:
             self.code = code
 
-    def __str__(self):
+    def __str__(self) -> str:
         text = self.text
         if self.host and self.host not in text:
             text += f" (on {self.host})"
@@ -38,11 +45,11 @@ class Error(Exception):
             text += f". To do: {self.cure}"
         return f"{text} [{self.key}]" if self.key else text
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return _rebuilt, (type(self), self.text, self.__dict__.copy())
 
 
-def _rebuilt(kind, text, fields):
+def _rebuilt(kind: type[Error], text: str, fields: dict[str, Any]) -> Error:
     error = kind(text)
     error.__dict__.update(fields)
     return error
@@ -78,7 +85,7 @@ class RankLostError(Error):
     code = 6
 
 
-class TimeoutError(Error, builtins.TimeoutError):
+class TimeoutError(Error, builtins.TimeoutError):  # type: ignore[misc]  # errno: 0 is none
     """An operation has timed out; ranks names those that did not come."""
 
     code = 8
@@ -132,19 +139,28 @@ class OperatorError(Error):
     code = 39
 
 
-KINDS = {kind.code: kind for kind in Error.__subclasses__()}
+_CALLS = {
+    "allreduce": "all_reduce", "allgather": "all_gather", "alltoall": "all_to_all", "allgatherv": "all_gather_v",
+    "alltoallv": "all_to_all_v", "reduce_scatterv": "reduce_scatter_v", "gatherv": "gather_v", "scatterv": "scatter_v",
+}  # fmt: skip
+KINDS: dict[int, type[Error]] = {kind.code: kind for kind in Error.__subclasses__()}
 _SECONDS = {"initTimeoutMs": "init_timeout", "timeoutMs": "timeout", "hostId": "host_id", "maxMemory": "max_memory"}
 
 
-def _in_python(text):
+def _in_python(text: str) -> str:
     for name, own in _SECONDS.items():
         text = re.sub(rf"\b{name}\b", own, text)
-    return text
+    return re.sub(r"\bccomComm(Grow|Shrink|Abort|Revoke|Agree|Split)\b", lambda name: name[1].lower(), text)
 
 
-def error_of(code, text, call, ranks, host, cure, key, sequence, errno):
-    """The exception for an error by its parts; ccom's texts begin with the C function's name."""
-    text = re.sub(r"^ccom(\w+): ", lambda name: re.sub(r"(?<!^)(?=[A-Z])", "_", name[1].removeprefix("Comm")).lower() + ": ", text)
+def error_of(
+    code: int, text: str, call: str, ranks: list[int], host: str, cure: str, key: str, sequence: int, errno: int
+) -> Error:
+    """The exception for an error by its parts. ccom's texts begin with the C function's name, if with any."""
+    call = _CALLS.get(call, call)
+    text = re.sub(r"^ccom\w+: ", "", text)
+    if call and not text.startswith(call + ":"):
+        text = f"{call}: {text}"
     return KINDS.get(code, Error)(
         _in_python(text), call=call, ranks=ranks, host=host, cure=_in_python(cure), key=key, sequence=sequence, errno=errno, code=code
     )

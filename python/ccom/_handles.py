@@ -1,19 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """Handles in asyncio: the event loop learns of the end from ccom's thread."""
+from __future__ import annotations
+
 import asyncio
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ccom._core import Handle
 
 
-async def awaited(handle):
+async def awaited(handle: Handle) -> Any:
     """Waits in the running loop for the operation, without a thread of its own; the result or error of handle.wait()."""
     if not handle.done():
         loop = asyncio.get_running_loop()
-        ended = loop.create_future()
+        ended: asyncio.Future[None] = loop.create_future()
 
-        def end():
+        def end() -> None:
             if not ended.done():  # else the wait was cancelled
                 ended.set_result(None)
 
-        def end_in_loop():
+        def end_in_loop() -> None:
             try:
                 loop.call_soon_threadsafe(end)
             except RuntimeError:  # the loop is closed

@@ -1,17 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which line of the program is meant: for errors and tools that say where ranks are."""
+from __future__ import annotations
+
 import atexit
 import os
 import sys
 import threading
+from types import FrameType, ModuleType
+from typing import Any, Iterable
 
 
-def _shown(path):
+def _shown(path: str) -> str:
     folder, name = os.path.split(path)
     return os.path.join(os.path.basename(folder), name) if name.startswith("__") else name
 
 
-def place_of(frame, folders):
+def place_of(frame: FrameType | None, folders: list[str]) -> str:
     """The innermost line outside of `folders`, as "train.py:214 (evaluate)"; "" if there is none."""
     while frame is not None:
         path = frame.f_code.co_filename
@@ -21,12 +25,12 @@ def place_of(frame, folders):
     return ""
 
 
-def tell(extension, modules, is_wanted):
+def tell(extension: Any, modules: Iterable[ModuleType], is_wanted: bool) -> None:
     """Has an extension say which lines call it, and where the main thread is. Lines of `modules` are not the program's."""
     if not is_wanted:
         return
-    folders = [os.path.join(os.path.dirname(module.__file__), "") for module in modules]
-    main = threading.main_thread().ident
+    folders = [os.path.join(os.path.dirname(str(module.__file__)), "") for module in modules]
+    main = threading.main_thread().ident or 0
     extension.take_call_sites(folders)
     extension.locate_by(lambda: place_of(sys._current_frames().get(main), folders))
     atexit.register(extension.locate_by, None)

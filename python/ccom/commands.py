@@ -4,11 +4,11 @@ import os
 import sys
 
 
-def _become(name):
+def _become(name, *first):
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", name)
     if not os.path.exists(path):
         sys.exit(f"{name}: not in this installation of ccom, which was built without the programs (ccom_DIR in docs/installing.md)")
-    os.execv(path, [name, *sys.argv[1:]])
+    os.execv(path, [name, *first, *sys.argv[1:]])
 
 
 def bench():
@@ -20,7 +20,7 @@ def doctor():
 
 
 def run():
-    _become("ccom-run")
+    _become("ccom-run", "--python", sys.executable)
 
 
 def sim():

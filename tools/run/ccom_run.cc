@@ -24,7 +24,7 @@ size_t program_at(const std::vector<std::string>& words) {
     if (words[i] == "--") return i + 1;
     if (words[i].empty() || words[i][0] != '-') return i;
     const bool takes_value = words[i] == "-n" || words[i] == "-np" || words[i] == "--np" || words[i] == "--grace" ||
-                             words[i] == "--timeout" || words[i] == "--completion";
+                             words[i] == "--timeout" || words[i] == "--python" || words[i] == "--completion";
     if (takes_value) ++i;
   }
   return words.size();
@@ -45,15 +45,17 @@ int main(int argc, char** argv) {
   int ranks = 0;
   double grace = 5, timeout = 0;
   bool tags_output = false;
+  std::string interpreter = python();
   ccom::CommandLine line("ccom-run",
                          "Starts a program as the ranks of a job on this host: ccom-run -n 4 PROGRAM [ARGUMENT...]; a "
-                         "file that ends in .py is run by python3.",
+                         "file that ends in .py is run by Python.",
                          "Exit code: that of the first rank that failed, 128 + signal if a signal ended it, 0 if all "
                          "were good, 3 if the command line is wrong.");
   line.option("-n,--np", ranks, "Number of ranks").range(1, 4096);
   line.flag("--tag-output", tags_output, "Begin each line of output with its rank: [2] ...");
   line.option("--grace", grace, "Seconds that the other ranks have to end when one has failed").non_negative();
   line.option("--timeout", timeout, "Seconds after which the job is ended with code 5; 0: none").non_negative();
+  line.option("--python", interpreter, "What runs files that end in .py").file();
   const std::vector<std::string> words(argv + 1, argv + argc);
   const size_t program = program_at(words);
   const auto begin = words.begin() + static_cast<std::ptrdiff_t>(program);
@@ -68,7 +70,7 @@ int main(int argc, char** argv) {
     return kWrong;
   }
   ccom::launch::ProcessJob job{.arguments = {begin, words.end()}, .ranks = ranks, .tags_output = tags_output};
-  if (is_python(job.arguments.front())) job.arguments.insert(job.arguments.begin(), python());
+  if (is_python(job.arguments.front())) job.arguments.insert(job.arguments.begin(), interpreter);
   job.program = job.arguments.front();
   job.grace = std::chrono::milliseconds(static_cast<int64_t>(std::min(grace, 1e9) * 1000));
   job.timeout = timeout == 0 ? std::chrono::milliseconds(ccom::launch::kNoTimeout)

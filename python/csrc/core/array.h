@@ -8,6 +8,8 @@
 #include <ccom/ccom.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
 
 #include <array>
 #include <cstdint>

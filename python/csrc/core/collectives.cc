@@ -168,8 +168,8 @@ void add_collectives(nb::class_<Communicator>& type) {
            "inplace"_a = false, "residual"_a = nb::none(), "blocking"_a = true, documentation::kAllReduce);
   type.def("reduce", &reduce, "array"_a, "op"_a = "sum", "root"_a = 0, nb::kw_only(), "out"_a = nb::none(),
            "inplace"_a = false, "blocking"_a = true, documentation::kReduce);
-  type.def("broadcast", &broadcast, "array"_a, "root"_a = 0, nb::kw_only(), "out"_a = nb::none(), "blocking"_a = true,
-           documentation::kBroadcast);
+  type.def("broadcast", &broadcast, "array"_a.none(), "root"_a = 0, nb::kw_only(), "out"_a = nb::none(),
+           "blocking"_a = true, documentation::kBroadcast);
   type.def("all_gather", &all_gather, "array"_a, nb::kw_only(), "out"_a = nb::none(), "blocking"_a = true,
            documentation::kAllGather);
   type.def("gather", &gather, "array"_a, "root"_a = 0, nb::kw_only(), "out"_a = nb::none(), "blocking"_a = true,

@@ -34,8 +34,7 @@ struct Started {
   std::shared_ptr<Interrupt> interrupt = std::make_shared<Interrupt>();
 
   Started() = default;
-  Started(Started&& other) noexcept
-      : comm(std::exchange(other.comm, nullptr)), interrupt(std::move(other.interrupt)) {}
+  Started(Started&& other) noexcept : comm(std::exchange(other.comm, nullptr)), interrupt(std::move(other.interrupt)) {}
   ~Started();
 };
 
@@ -70,7 +69,7 @@ class Communicator {
       result = call(comm);
     }
     --users_;
-    check(result, interrupt_.get());
+    check(result, interrupt_.get(), comm);
   }
 
   // Waits for this rank's operations, then frees it; again: nothing.

@@ -25,7 +25,9 @@ nb::object exception_of(const ccomErrorInfo_t& info) {
 
 ccomErrorInfo_t error_info(ccomResult_t result, ccomComm_t comm) {
   ccomErrorInfo_t info = CCOM_ERROR_INFO_INIT;
-  ccomGetErrorInfo(comm, &info);
+  const bool is_communicators =
+      comm != nullptr && ccomGetErrorInfo(comm, &info) == ccomSuccess && info.result == result;
+  if (!is_communicators) ccomGetErrorInfo(nullptr, &info);
   if (info.result != result || info.text[0] == '\0')
     std::snprintf(info.text, sizeof info.text, "%s", ccomGetErrorString(result));
   info.result = result;

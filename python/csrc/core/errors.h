@@ -5,6 +5,7 @@
 
 #include <ccom/ccom.h>
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
 
 #include "../common/interrupt.h"
 
@@ -16,16 +17,16 @@ namespace nb = nanobind;
 void make_errors_by(nb::object factory);
 // The exception for an error of this kind; info.result says which.
 nb::object exception_of(const ccomErrorInfo_t& info);
-// The calling thread's last error, or, with `comm`, that communicator's.
+// The communicator's error if that is this result, which has all parts; else the calling thread's last one.
 ccomErrorInfo_t error_info(ccomResult_t result, ccomComm_t comm = nullptr);
 [[noreturn]] void raise(const ccomErrorInfo_t& info);
 
 // For calls of this thread: an exception unless the result is ccomSuccess. Where a signal has ended the call, what its
 // handler has raised.
-inline void check(ccomResult_t result, ccom_python::Interrupt* interrupt = nullptr) {
+inline void check(ccomResult_t result, ccom_python::Interrupt* interrupt = nullptr, ccomComm_t comm = nullptr) {
   if (result == ccomSuccess) [[likely]]
     return;
-  const ccomErrorInfo_t info = error_info(result);
+  const ccomErrorInfo_t info = error_info(result, comm);
   if (interrupt != nullptr && interrupt->restore()) throw nb::python_error();
   raise(info);
 }
