@@ -33,10 +33,11 @@ ccom-bench allreduce -np 4 --sizes 8,64K,1M --check every
 ccom-doctor --no-speed
 ccom-topo trn1.32xlarge --svg - | grep -c '<svg'
 ccom-sim '2*trn1.32xlarge' allreduce -b 1M
+ccom-run -n 3 sh -c 'echo $CCOM_RANK of $CCOM_NRANKS' | sort | tail -n 1 | grep -x '2 of 3'
 ccom-status || [ $? = 4 ]
 ccom-top --once -i 0.1 | grep "no communicators"
 programs=$(dpkg -L ccom-tools | sed -n 's,^/usr/bin/,,p')
-[ "$(echo $programs | wc -w)" = 6 ]
+[ "$(echo $programs | wc -w)" = 8 ]
 for program in $programs; do
   "$program" --version | grep "^$program $(dpkg-query -W -f '${Version}' ccom-tools)\$"
   [ -z "$(man --warnings "$program" 2>&1 >page)" ]
@@ -46,3 +47,5 @@ done
 bash /root/packages/completions_test.sh /usr bash zsh fish
 
 python3 -c 'import ccom; print(".".join(map(str, ccom.version())))' | grep -x "$(dpkg-query -W -f '${Version}' python3-ccom)"
+! python3 -c 'import ccom; ccom.init()' 2>refused
+grep "no extension for this Python (Debian's python3-ccom has none)" refused

@@ -59,7 +59,7 @@ took "with ccom"
 /venv/bin/ccom-bench allreduce -np 2 --sizes 64K --transport tcp --hostid-split 2 --check every
 /venv/bin/ccom-bench allreduce -np 2 --sizes 64K --transport ofi --hostid-split 2 --check every
 /venv/bin/ccom-doctor --no-speed
-for program in ccom-bench ccom-doctor ccom-sim ccom-status ccom-top ccom-topo ccom-trace; do /venv/bin/$program --version; done
+for program in ccom-bench ccom-doctor ccom-run ccom-sim ccom-status ccom-top ccom-topo ccom-trace; do /venv/bin/$program --version; done
 begin=$(date +%s)
 [ ! -e /torch ] || echo "import sys; sys.path.insert(0, '/torch')" >/venv/lib/python3.11/site-packages/torch.pth
 /venv/bin/pip install --quiet --no-index --find-links /packages 'ccom[torch]'

@@ -37,4 +37,7 @@ for module in "$folder"/unpacked/ccom/torch/torch_*/_backend*.so; do
   # Inline functions of torch's headers are visible, as in every extension. None is of a library that others carry too.
   ! grep -E '^_Z[A-Z]*N?K?(8google|4grpc|9grpc_core|4absl|4ccom)' "$folder/names" || fail "$module exports these"
 done
+module=$(ls "$folder"/unpacked/ccom/_core*.so)
+exported "$module" >"$folder/names"
+[ "$(cat "$folder/names")" = PyInit__core ] || fail "$module exports $(xargs <"$folder/names")"
 echo "$(basename "$wheel"), $bytes bytes, $processors"

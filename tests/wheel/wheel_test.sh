@@ -47,6 +47,14 @@ grep -q "No module named 'torch'" log || { cat log; fail "ccom.torch without tor
 for program in $(ls installed/bin); do
   "plain/bin/$program" --version | grep -q "^$program [0-9]" || fail "$program --version"
 done
+cat >buffers.py <<'P'
+import ccom
+with ccom.init() as world:
+    buffer = bytearray([world.rank + 1] * 3)
+    world.all_reduce(buffer, inplace=True)
+    print(list(buffer))
+P
+[ "$(plain/bin/ccom-run -n 3 buffers.py 2>&1)" = "$(printf '[6, 6, 6]\n%.0s' 1 2 3)" ] || fail "ccom.init without numpy"
 plain/bin/ccom-bench allreduce -np 4 --sizes 8,64K >log || { cat log; fail "ccom-bench"; }
 grep -q 65536 log || { cat log; fail "ccom-bench measured nothing"; }
 plain/bin/ccom-bench allreduce -np 2 --sizes 64K --transport ofi >log 2>&1 || { cat log; fail "ccom-bench on ofi"; }
