@@ -5,14 +5,16 @@
     with ccom.init() as world:                      # ccom-run -n 4 script.py
         total = world.all_reduce(numpy.ones(3))     # a new array; out=..., inplace=True, blocking=False
 
-Arrays are numpy's, objects with DLPack (tensors on the CPU) or with the buffer protocol: contiguous, of ccom's 17 types (bfloat16
-and float8 by ml_dtypes or DLPack). Results are new arrays of numpy's unless `out` is given. Calls block, without the GIL, until
-this rank's part is complete; with blocking=False they return a Handle. All ranks make the same calls in the same order. Results
-are bitwise equal on all ranks and in every run. Errors are exceptions of ccom.Error; wrong arguments are TypeError or ValueError,
-which have no effect. Ctrl-C in a blocking call ends it, and the communicator. docs/doors/python.md
+Arrays are numpy's, objects with DLPack (tensors on the CPU) or with the buffer protocol: contiguous, of ccom's 17 types
+(bfloat16 and float8 by ml_dtypes or DLPack). Results are new arrays of numpy's unless `out` is given. Calls block,
+without the GIL, until this rank's part is complete; with blocking=False they return a Handle. All ranks make the same
+calls in the same order. Results are bitwise equal on all ranks and in every run. Errors are exceptions of ccom.Error;
+wrong arguments are TypeError or ValueError, which have no effect. Ctrl-C in a blocking call ends it, and the
+communicator. docs/doors/python.md
 
 `ccom.torch` is PyTorch's backend. This package carries the C library and its programs, or finds the system's library.
 """
+
 import ctypes
 import importlib
 import os
@@ -69,8 +71,8 @@ def _library_file() -> str:
 def load_library() -> ctypes.CDLL:
     """Loads libccom, once.
 
-    By itself, before anything that needs it: then it and its libraries (protobuf, gRPC) find one another first, whatever the
-    libraries that are loaded along with torch call by the same names.
+    By itself, before anything that needs it: then it and its libraries (protobuf, gRPC) find one another first,
+    whatever the libraries that are loaded along with torch call by the same names.
     """
     global _library
     if _library is None:
@@ -88,16 +90,54 @@ def version() -> typing.Tuple[int, int, int]:
 # What needs the library is loaded when it is first used: importing torch imports this package too.
 _IN_CORE = ("Handle", "Operator", "Registration", "Window")
 _IN_COMMUNICATOR = (
-    "ANY_RANK", "Communicator", "empty", "empty_like", "explain_topology", "group", "init", "init_all", "join", "launch", "unique_id",
+    "ANY_RANK",
+    "Communicator",
+    "empty",
+    "empty_like",
+    "explain_topology",
+    "group",
+    "init",
+    "init_all",
+    "join",
+    "launch",
+    "unique_id",
     "variables",
-)  # fmt: skip
+)
 __all__ = [
-    "ANY_RANK", "Communicator", "Handle", "Operator", "Registration", "Window", "empty", "empty_like", "explain_topology", "group",
-    "init", "init_all", "join", "launch", "load_library", "unique_id", "variables", "version",
-    "AbortedError", "ConfigError", "Error", "InternalError", "InvalidArgumentError", "InvalidUsageError", "MismatchError",
-    "NotSupportedError", "OperatorError", "OutOfMemoryError", "RankLostError", "RevokedError", "SystemCallError", "TimeoutError",
+    "ANY_RANK",
+    "Communicator",
+    "Handle",
+    "Operator",
+    "Registration",
+    "Window",
+    "empty",
+    "empty_like",
+    "explain_topology",
+    "group",
+    "init",
+    "init_all",
+    "join",
+    "launch",
+    "load_library",
+    "unique_id",
+    "variables",
+    "version",
+    "AbortedError",
+    "ConfigError",
+    "Error",
+    "InternalError",
+    "InvalidArgumentError",
+    "InvalidUsageError",
+    "MismatchError",
+    "NotSupportedError",
+    "OperatorError",
+    "OutOfMemoryError",
+    "RankLostError",
+    "RevokedError",
+    "SystemCallError",
+    "TimeoutError",
     "TransportError",
-]  # fmt: skip
+]
 
 
 def _load_on_use(name: str) -> typing.Any:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Communicators for numpy, DLPack and the buffer protocol; what is public of it is in the package itself."""
+
 from __future__ import annotations
 
 import atexit
@@ -64,21 +65,25 @@ class Communicator(_core.Communicator):
         self.close()
 
     def split(self, color: int | None, key: int = 0, **settings: Any) -> Communicator | None:
-        """A communicator of all ranks that give the same color (0 or more), ordered by key, then by rank; None for color None.
+        """A communicator of all ranks that give the same color (0 or more), ordered by key, then by rank.
 
-        Collective over this communicator. settings: those of ccom.init that differ from this communicator's.
+        None for color None. Collective over this communicator. settings: those of ccom.init that differ from this communicator's.
         """
         started = self._split(-1 if color is None else color, key, settings)
         return None if started.is_none else Communicator(started)
 
     def create_group(self, ranks: Iterable[int], **settings: Any) -> Communicator:
-        """A communicator of these ranks of this one, in this order. Collective over them alone; each gives the same list."""
+        """A communicator of these ranks of this one, in this order.
+
+        Collective over them alone; each gives the same list.
+        """
         return Communicator(self._create_group(list(ranks), settings))
 
     def shrink(self, exclude: Iterable[int] = (), *, abort: bool = False, **settings: Any) -> Communicator:
         """A communicator of the ranks that are left, without those excluded, in their order; after an error or before.
 
-        Collective over the ranks that are left. abort: do first what revoke() does. This communicator stays; close() it.
+        Collective over the ranks that are left. abort: do first what revoke() does. This communicator stays; close()
+        it.
         """
         return Communicator(self._shrink(list(exclude), abort, settings))
 
@@ -137,9 +142,9 @@ class Communicator(_core.Communicator):
 class group:
     """with ccom.group(): the calls within, of this thread, begin together when it ends, and are over then.
 
-    Sends and receives of a group progress together; collectives of several communicators run at the same time. Results are
-    returned at once, but valid after the group only. What has been called runs also if the block raises an exception: other
-    ranks may wait for it.
+    Sends and receives of a group progress together; collectives of several communicators run at the same time. Results
+    are returned at once, but valid after the group only. What has been called runs also if the block raises an
+    exception: other ranks may wait for it.
     """
 
     def __enter__(self) -> group:
@@ -166,13 +171,14 @@ def init(
 ) -> Communicator:
     """The first communicator, of all ranks of the job. Collective; blocks for at most init_timeout.
 
-    Without arguments rank, size and the others' place come from the launcher's environment (ccom-run, torchrun, mpirun, srun
-    and others, docs/launchers.md); without a launcher it is a communicator of this process alone. url: file:///path of a
-    common file system, or tcp://host:port, where rank 0 listens; rank and size are the launcher's unless given. unique_id: bytes
-    of ccom.unique_id(), instead of a url.
+    Without arguments rank, size and the others' place come from the launcher's environment (ccom-run, torchrun, mpirun,
+    srun and others, docs/launchers.md); without a launcher it is a communicator of this process alone. url:
+    file:///path of a common file system, or tcp://host:port, where rank 0 listens; rank and size are the launcher's
+    unless given. unique_id: bytes of ccom.unique_id(), instead of a url.
 
-    settings: name, timeout and init_timeout (seconds), transport, algorithm, topology, ifname, host_id, max_memory (bytes),
-    rounding, rounding_seed, determinism, wire, messages: the fields of ccomConfig_t, which precede CCOM_* variables.
+    settings: name, timeout and init_timeout (seconds), transport, algorithm, topology, ifname, host_id, max_memory
+    (bytes), rounding, rounding_seed, determinism, wire, messages: the fields of ccomConfig_t, which precede CCOM_*
+    variables.
     """
     _core.watch_wakeups()
     if rank is None or size is None:
@@ -193,7 +199,7 @@ def init_all(size: int, **settings: Any) -> list[Communicator]:
 
 
 def join(unique_id: bytes, rank: int, size: int, **settings: Any) -> Communicator:
-    """The side of a new rank of Communicator.grow, which has made unique_id: rank counts behind those that were there."""
+    """What a new rank calls while the others call Communicator.grow; rank counts behind theirs."""
     _core.watch_wakeups()
     return Communicator(_core.join(unique_id, rank, size, settings))
 

@@ -28,13 +28,17 @@ class Handle:
 class Registration:
     def close(self) -> None: ...
     def __enter__(self) -> Self: ...
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /) -> None: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None: ...
 
 class Window:
     def peer(self, rank: int) -> _Result: ...
     def close(self) -> None: ...
     def __enter__(self) -> Self: ...
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /) -> None: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None: ...
 
 class Started:
     @property
@@ -51,21 +55,85 @@ class Communicator:
     @property
     def handle(self) -> int: ...
     @overload
-    def all_reduce(self, array: _Array, op: _Op = "sum", *, out: _Out, residual: _Array | None = None, blocking: Literal[True] = True) -> _Out: ...
+    def all_reduce(
+        self,
+        array: _Array,
+        op: _Op = "sum",
+        *,
+        out: _Out,
+        residual: _Array | None = None,
+        blocking: Literal[True] = True,
+    ) -> _Out: ...
     @overload
-    def all_reduce(self, array: _Array, op: _Op = "sum", *, out: None = None, inplace: Literal[True], residual: _Array | None = None, blocking: Literal[True] = True) -> Any: ...
+    def all_reduce(
+        self,
+        array: _Array,
+        op: _Op = "sum",
+        *,
+        out: None = None,
+        inplace: Literal[True],
+        residual: _Array | None = None,
+        blocking: Literal[True] = True,
+    ) -> Any: ...
     @overload
-    def all_reduce(self, array: _Array, op: _Op = "sum", *, out: None = None, inplace: Literal[False] = False, residual: _Array | None = None, blocking: Literal[True] = True) -> _Result: ...
+    def all_reduce(
+        self,
+        array: _Array,
+        op: _Op = "sum",
+        *,
+        out: None = None,
+        inplace: Literal[False] = False,
+        residual: _Array | None = None,
+        blocking: Literal[True] = True,
+    ) -> _Result: ...
     @overload
-    def all_reduce(self, array: _Array, op: _Op = "sum", *, out: _Array | None = None, inplace: bool = False, residual: _Array | None = None, blocking: Literal[False]) -> Handle: ...
+    def all_reduce(
+        self,
+        array: _Array,
+        op: _Op = "sum",
+        *,
+        out: _Array | None = None,
+        inplace: bool = False,
+        residual: _Array | None = None,
+        blocking: Literal[False],
+    ) -> Handle: ...
     @overload
-    def reduce(self, array: _Array, op: _Op = "sum", root: int = 0, *, out: _Out, blocking: Literal[True] = True) -> _Out | None: ...
+    def reduce(
+        self, array: _Array, op: _Op = "sum", root: int = 0, *, out: _Out, blocking: Literal[True] = True
+    ) -> _Out | None: ...
     @overload
-    def reduce(self, array: _Array, op: _Op = "sum", root: int = 0, *, out: None = None, inplace: Literal[True], blocking: Literal[True] = True) -> Any: ...
+    def reduce(
+        self,
+        array: _Array,
+        op: _Op = "sum",
+        root: int = 0,
+        *,
+        out: None = None,
+        inplace: Literal[True],
+        blocking: Literal[True] = True,
+    ) -> Any: ...
     @overload
-    def reduce(self, array: _Array, op: _Op = "sum", root: int = 0, *, out: None = None, inplace: Literal[False] = False, blocking: Literal[True] = True) -> _Result | None: ...
+    def reduce(
+        self,
+        array: _Array,
+        op: _Op = "sum",
+        root: int = 0,
+        *,
+        out: None = None,
+        inplace: Literal[False] = False,
+        blocking: Literal[True] = True,
+    ) -> _Result | None: ...
     @overload
-    def reduce(self, array: _Array, op: _Op = "sum", root: int = 0, *, out: _Array | None = None, inplace: bool = False, blocking: Literal[False]) -> Handle: ...
+    def reduce(
+        self,
+        array: _Array,
+        op: _Op = "sum",
+        root: int = 0,
+        *,
+        out: _Array | None = None,
+        inplace: bool = False,
+        blocking: Literal[False],
+    ) -> Handle: ...
     @overload
     def all_gather(self, array: _Array, *, out: _Out, blocking: Literal[True] = True) -> _Out: ...
     @overload
@@ -75,65 +143,175 @@ class Communicator:
     @overload
     def gather(self, array: _Array, root: int = 0, *, out: _Out, blocking: Literal[True] = True) -> _Out | None: ...
     @overload
-    def gather(self, array: _Array, root: int = 0, *, out: None = None, blocking: Literal[True] = True) -> _Result | None: ...
+    def gather(
+        self, array: _Array, root: int = 0, *, out: None = None, blocking: Literal[True] = True
+    ) -> _Result | None: ...
     @overload
-    def gather(self, array: _Array, root: int = 0, *, out: _Array | None = None, blocking: Literal[False]) -> Handle: ...
+    def gather(
+        self, array: _Array, root: int = 0, *, out: _Array | None = None, blocking: Literal[False]
+    ) -> Handle: ...
     @overload
     def reduce_scatter(self, array: _Array, op: _Op = "sum", *, out: _Out, blocking: Literal[True] = True) -> _Out: ...
     @overload
-    def reduce_scatter(self, array: _Array, op: _Op = "sum", *, out: None = None, blocking: Literal[True] = True) -> _Result: ...
+    def reduce_scatter(
+        self, array: _Array, op: _Op = "sum", *, out: None = None, blocking: Literal[True] = True
+    ) -> _Result: ...
     @overload
-    def reduce_scatter(self, array: _Array, op: _Op = "sum", *, out: _Array | None = None, blocking: Literal[False]) -> Handle: ...
+    def reduce_scatter(
+        self, array: _Array, op: _Op = "sum", *, out: _Array | None = None, blocking: Literal[False]
+    ) -> Handle: ...
     @overload
     def scatter(self, array: _Array | None, root: int = 0, *, out: _Out, blocking: Literal[True] = True) -> _Out: ...
     @overload
-    def scatter(self, array: _Array | None, root: int = 0, *, out: None = None, blocking: Literal[True] = True) -> _Result: ...
+    def scatter(
+        self, array: _Array | None, root: int = 0, *, out: None = None, blocking: Literal[True] = True
+    ) -> _Result: ...
     @overload
-    def scatter(self, array: _Array | None, root: int = 0, *, out: _Array | None = None, blocking: Literal[False]) -> Handle: ...
+    def scatter(
+        self, array: _Array | None, root: int = 0, *, out: _Array | None = None, blocking: Literal[False]
+    ) -> Handle: ...
     @overload
     def all_to_all(self, array: _Array, *, out: _Out, blocking: Literal[True] = True) -> _Out: ...
     @overload
-    def all_to_all(self, array: _Array, *, out: None = None, inplace: Literal[True], blocking: Literal[True] = True) -> Any: ...
+    def all_to_all(
+        self, array: _Array, *, out: None = None, inplace: Literal[True], blocking: Literal[True] = True
+    ) -> Any: ...
     @overload
-    def all_to_all(self, array: _Array, *, out: None = None, inplace: Literal[False] = False, blocking: Literal[True] = True) -> _Result: ...
+    def all_to_all(
+        self, array: _Array, *, out: None = None, inplace: Literal[False] = False, blocking: Literal[True] = True
+    ) -> _Result: ...
     @overload
-    def all_to_all(self, array: _Array, *, out: _Array | None = None, inplace: bool = False, blocking: Literal[False]) -> Handle: ...
+    def all_to_all(
+        self, array: _Array, *, out: _Array | None = None, inplace: bool = False, blocking: Literal[False]
+    ) -> Handle: ...
     @overload
-    def all_gather_v(self, array: _Array, counts: Iterable[int] | None = None, *, out: _Out, blocking: Literal[True] = True) -> _Out: ...
+    def all_gather_v(
+        self, array: _Array, counts: Iterable[int] | None = None, *, out: _Out, blocking: Literal[True] = True
+    ) -> _Out: ...
     @overload
-    def all_gather_v(self, array: _Array, counts: Iterable[int] | None = None, *, out: None = None, blocking: Literal[True] = True) -> _Result: ...
+    def all_gather_v(
+        self, array: _Array, counts: Iterable[int] | None = None, *, out: None = None, blocking: Literal[True] = True
+    ) -> _Result: ...
     @overload
-    def all_gather_v(self, array: _Array, counts: Iterable[int] | None = None, *, out: _Array | None = None, blocking: Literal[False]) -> Handle: ...
+    def all_gather_v(
+        self, array: _Array, counts: Iterable[int] | None = None, *, out: _Array | None = None, blocking: Literal[False]
+    ) -> Handle: ...
     @overload
-    def gather_v(self, array: _Array, counts: Iterable[int] | None = None, root: int = 0, *, out: _Out, blocking: Literal[True] = True) -> _Out | None: ...
+    def gather_v(
+        self,
+        array: _Array,
+        counts: Iterable[int] | None = None,
+        root: int = 0,
+        *,
+        out: _Out,
+        blocking: Literal[True] = True,
+    ) -> _Out | None: ...
     @overload
-    def gather_v(self, array: _Array, counts: Iterable[int] | None = None, root: int = 0, *, out: None = None, blocking: Literal[True] = True) -> _Result | None: ...
+    def gather_v(
+        self,
+        array: _Array,
+        counts: Iterable[int] | None = None,
+        root: int = 0,
+        *,
+        out: None = None,
+        blocking: Literal[True] = True,
+    ) -> _Result | None: ...
     @overload
-    def gather_v(self, array: _Array, counts: Iterable[int] | None = None, root: int = 0, *, out: _Array | None = None, blocking: Literal[False]) -> Handle: ...
+    def gather_v(
+        self,
+        array: _Array,
+        counts: Iterable[int] | None = None,
+        root: int = 0,
+        *,
+        out: _Array | None = None,
+        blocking: Literal[False],
+    ) -> Handle: ...
     @overload
-    def reduce_scatter_v(self, array: _Array, counts: Iterable[int], op: _Op = "sum", *, out: _Out, blocking: Literal[True] = True) -> _Out: ...
+    def reduce_scatter_v(
+        self, array: _Array, counts: Iterable[int], op: _Op = "sum", *, out: _Out, blocking: Literal[True] = True
+    ) -> _Out: ...
     @overload
-    def reduce_scatter_v(self, array: _Array, counts: Iterable[int], op: _Op = "sum", *, out: None = None, blocking: Literal[True] = True) -> _Result: ...
+    def reduce_scatter_v(
+        self, array: _Array, counts: Iterable[int], op: _Op = "sum", *, out: None = None, blocking: Literal[True] = True
+    ) -> _Result: ...
     @overload
-    def reduce_scatter_v(self, array: _Array, counts: Iterable[int], op: _Op = "sum", *, out: _Array | None = None, blocking: Literal[False]) -> Handle: ...
+    def reduce_scatter_v(
+        self,
+        array: _Array,
+        counts: Iterable[int],
+        op: _Op = "sum",
+        *,
+        out: _Array | None = None,
+        blocking: Literal[False],
+    ) -> Handle: ...
     @overload
-    def scatter_v(self, array: _Array | None, counts: Iterable[int] | None = None, root: int = 0, *, out: _Out, blocking: Literal[True] = True) -> _Out: ...
+    def scatter_v(
+        self,
+        array: _Array | None,
+        counts: Iterable[int] | None = None,
+        root: int = 0,
+        *,
+        out: _Out,
+        blocking: Literal[True] = True,
+    ) -> _Out: ...
     @overload
-    def scatter_v(self, array: _Array | None, counts: Iterable[int] | None = None, root: int = 0, *, out: None = None, blocking: Literal[True] = True) -> _Result: ...
+    def scatter_v(
+        self,
+        array: _Array | None,
+        counts: Iterable[int] | None = None,
+        root: int = 0,
+        *,
+        out: None = None,
+        blocking: Literal[True] = True,
+    ) -> _Result: ...
     @overload
-    def scatter_v(self, array: _Array | None, counts: Iterable[int] | None = None, root: int = 0, *, out: _Array | None = None, blocking: Literal[False]) -> Handle: ...
+    def scatter_v(
+        self,
+        array: _Array | None,
+        counts: Iterable[int] | None = None,
+        root: int = 0,
+        *,
+        out: _Array | None = None,
+        blocking: Literal[False],
+    ) -> Handle: ...
     @overload
-    def all_to_all_v(self, array: _Array, send_counts: Iterable[int], recv_counts: Iterable[int] | None = None, *, out: _Out, blocking: Literal[True] = True) -> _Out: ...
+    def all_to_all_v(
+        self,
+        array: _Array,
+        send_counts: Iterable[int],
+        recv_counts: Iterable[int] | None = None,
+        *,
+        out: _Out,
+        blocking: Literal[True] = True,
+    ) -> _Out: ...
     @overload
-    def all_to_all_v(self, array: _Array, send_counts: Iterable[int], recv_counts: Iterable[int] | None = None, *, out: None = None, blocking: Literal[True] = True) -> _Result: ...
+    def all_to_all_v(
+        self,
+        array: _Array,
+        send_counts: Iterable[int],
+        recv_counts: Iterable[int] | None = None,
+        *,
+        out: None = None,
+        blocking: Literal[True] = True,
+    ) -> _Result: ...
     @overload
-    def all_to_all_v(self, array: _Array, send_counts: Iterable[int], recv_counts: Iterable[int] | None = None, *, out: _Array | None = None, blocking: Literal[False]) -> Handle: ...
+    def all_to_all_v(
+        self,
+        array: _Array,
+        send_counts: Iterable[int],
+        recv_counts: Iterable[int] | None = None,
+        *,
+        out: _Array | None = None,
+        blocking: Literal[False],
+    ) -> Handle: ...
     @overload
     def broadcast(self, array: _Array | None, root: int = 0, *, out: _Out, blocking: Literal[True] = True) -> _Out: ...
     @overload
     def broadcast(self, array: _Out, root: int = 0, *, out: None = None, blocking: Literal[True] = True) -> _Out: ...
     @overload
-    def broadcast(self, array: _Array | None, root: int = 0, *, out: _Array | None = None, blocking: Literal[False]) -> Handle: ...
+    def broadcast(
+        self, array: _Array | None, root: int = 0, *, out: _Array | None = None, blocking: Literal[False]
+    ) -> Handle: ...
     @overload
     def barrier(self, *, blocking: Literal[True] = True) -> None: ...
     @overload

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """ccom's errors as exceptions."""
+
 from __future__ import annotations
 
 import builtins
@@ -11,9 +12,9 @@ from typing import Any
 class Error(Exception):
     """An error of ccom. str() is the whole text, with what to do and the key, which docs/errors.md explains.
 
-    text: what happened. cure: what to do, "" if unknown. key: "CCOM-E025". code: ccomResult_t's number. call: the operation
-    ("all_reduce"), "" outside of one. ranks: those to blame (the first 16). host: of the first of them, "" if unknown. sequence:
-    number of the collective call on this communicator. errno: 0 if no system call is involved.
+    text: what happened. cure: what to do, "" if unknown. key: "CCOM-E025". code: ccomResult_t's number. call: the
+    operation ("all_reduce"), "" outside of one. ranks: those to blame (the first 16). host: of the first of them, "" if
+    unknown. sequence: number of the collective call on this communicator. errno: 0 if no system call is involved.
 
     Errors of calls are final: every later call of the communicator raises the same, but InvalidArgumentError and
     InvalidUsageError, which have no effect, and errors of starts.
@@ -22,9 +23,18 @@ class Error(Exception):
     code = 0
 
     def __init__(
-        self, text: str = "", *, call: str = "", ranks: Iterable[int] = (), host: str = "", cure: str = "", key: str = "",
-        sequence: int = 0, errno: int = 0, code: int | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        text: str = "",
+        *,
+        call: str = "",
+        ranks: Iterable[int] = (),
+        host: str = "",
+        cure: str = "",
+        key: str = "",
+        sequence: int = 0,
+        errno: int = 0,
+        code: int | None = None,
+    ) -> None:
         super().__init__(text)
         self.text = text
         self.call = call
@@ -140,9 +150,15 @@ class OperatorError(Error):
 
 
 _CALLS = {
-    "allreduce": "all_reduce", "allgather": "all_gather", "alltoall": "all_to_all", "allgatherv": "all_gather_v",
-    "alltoallv": "all_to_all_v", "reduce_scatterv": "reduce_scatter_v", "gatherv": "gather_v", "scatterv": "scatter_v",
-}  # fmt: skip
+    "allreduce": "all_reduce",
+    "allgather": "all_gather",
+    "alltoall": "all_to_all",
+    "allgatherv": "all_gather_v",
+    "alltoallv": "all_to_all_v",
+    "reduce_scatterv": "reduce_scatter_v",
+    "gatherv": "gather_v",
+    "scatterv": "scatter_v",
+}
 KINDS: dict[int, type[Error]] = {kind.code: kind for kind in Error.__subclasses__()}
 _SECONDS = {"initTimeoutMs": "init_timeout", "timeoutMs": "timeout", "hostId": "host_id", "maxMemory": "max_memory"}
 
@@ -162,5 +178,13 @@ def error_of(
     if call and not text.startswith(call + ":"):
         text = f"{call}: {text}"
     return KINDS.get(code, Error)(
-        _in_python(text), call=call, ranks=ranks, host=host, cure=_in_python(cure), key=key, sequence=sequence, errno=errno, code=code
+        _in_python(text),
+        call=call,
+        ranks=ranks,
+        host=host,
+        cure=_in_python(cure),
+        key=key,
+        sequence=sequence,
+        errno=errno,
+        code=code,
     )

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Handles in asyncio: the event loop learns of the end from ccom's thread."""
+
 from __future__ import annotations
 
 import asyncio
@@ -10,7 +11,7 @@ if TYPE_CHECKING:
 
 
 async def awaited(handle: Handle) -> Any:
-    """Waits in the running loop for the operation, without a thread of its own; the result or error of handle.wait()."""
+    """Waits in the running loop for the operation, without a thread of its own. As handle.wait()."""
     if not handle.done():
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[None] = loop.create_future()

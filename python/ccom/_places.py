@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which line of the program is meant: for errors and tools that say where ranks are."""
+
 from __future__ import annotations
 
 import atexit
@@ -26,7 +27,7 @@ def place_of(frame: FrameType | None, folders: list[str]) -> str:
 
 
 def tell(extension: Any, modules: Iterable[ModuleType], is_wanted: bool) -> None:
-    """Has an extension say which lines call it, and where the main thread is. Lines of `modules` are not the program's."""
+    """Has an extension say which lines outside of `modules` call it, and where the main thread is."""
     if not is_wanted:
         return
     folders = [os.path.join(os.path.dirname(str(module.__file__)), "") for module in modules]

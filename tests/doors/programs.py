@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs that stand in the documentation, for tests that run them as they stand there.
 
-In a page: a comment `<!-- test: NAME -->` on a line of its own, and behind it a fenced block. Cells of a tutorial: `<!-- cell -->`,
-a fenced block, and, if it prints something, a fenced block `text` with what rank 0 prints; "..." stands for anything there.
+In a page: a comment `<!-- test: NAME -->` on a line of its own, and behind it a fenced block. Cells of a tutorial:
+`<!-- cell -->`, a fenced block, and, if it prints something, a fenced block `text` with what rank 0 prints; "..."
+stands for anything there.
 
     programs.py docs/doors/python.md            the names of the page's programs
     programs.py docs/doors/python.md NAME       that program
 """
+
 import pathlib
 import re
 import sys
@@ -14,9 +16,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 _BLOCK = r"```(?P<language>\w*)\n(?P<text>.*?)^```$"
 _PROGRAM = re.compile(r"^<!-- test: (?P<name>[\w.-]+) -->\n+" + _BLOCK, re.DOTALL | re.MULTILINE)
-_CELL = re.compile(
-    r"^<!-- cell -->\n+" + _BLOCK + r"(?:\n+```text\n(?P<output>.*?)^```$)?", re.DOTALL | re.MULTILINE
-)
+_CELL = re.compile(r"^<!-- cell -->\n+" + _BLOCK + r"(?:\n+```text\n(?P<output>.*?)^```$)?", re.DOTALL | re.MULTILINE)
 
 
 def _page(page):

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of ccom for Python without torch, on the package that scripts/install-python installs.
 
-    pytest tests/python        half a minute on two cores
+pytest tests/python        half a minute on two cores
 """
+
 import os
 import sys
 

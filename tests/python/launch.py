@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ranks of a test: threads of this process, or processes of ccom-run."""
+
 import os
 import subprocess
 import sys
@@ -9,8 +10,16 @@ import threading
 import ccom
 
 RUN = os.path.join(os.path.dirname(ccom.__file__), "bin", "ccom-run")
-FOREIGN = ("CCOM_RANK", "CCOM_NRANKS", "CCOM_URL", "RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT",
-           "PYTHONUNBUFFERED")  # by which lines are written in pieces
+FOREIGN = (
+    "CCOM_RANK",
+    "CCOM_NRANKS",
+    "CCOM_URL",
+    "RANK",
+    "WORLD_SIZE",
+    "MASTER_ADDR",
+    "MASTER_PORT",
+    "PYTHONUNBUFFERED",
+)  # by which lines are written in pieces
 
 
 def on_threads(size, body, **settings):
@@ -43,7 +52,9 @@ def start(size, program, *options, environment=(), arguments=()):
     clean = {name: value for name, value in os.environ.items() if name not in FOREIGN}
     clean |= {"CCOM_SOCKET_IFNAME": "lo", **dict(environment)}
     command = [RUN, "-n", str(size), *options, sys.executable, "-c", textwrap.dedent(program), *arguments]
-    return subprocess.Popen(command, env=clean, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return subprocess.Popen(
+        command, env=clean, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
 
 
 def on_processes(size, program, *options, code=0, timeout=60, environment=()):

@@ -1,14 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every collective, with all kinds of results, against numpy's."""
+
 import ml_dtypes
 import numpy
 import pytest
 from launch import on_threads
 
 TYPES = [
-    "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64", "complex64",
-    "complex128", ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2,
-]  # fmt: skip
+    "int8",
+    "uint8",
+    "int16",
+    "uint16",
+    "int32",
+    "uint32",
+    "int64",
+    "uint64",
+    "float16",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+    ml_dtypes.bfloat16,
+    ml_dtypes.float8_e4m3fn,
+    ml_dtypes.float8_e5m2,
+]
 SIZES = [1, 2, 3]
 
 
@@ -37,9 +52,16 @@ def test_bool():
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize(
     "op, expected",
-    [("sum", sum), ("max", lambda all: numpy.max(all, 0)), ("min", lambda all: numpy.min(all, 0)), ("avg", lambda all: numpy.mean(all, 0)),
-     ("prod", lambda all: numpy.prod(all, 0)), (numpy.add, sum), (numpy.maximum, lambda all: numpy.max(all, 0))],
-)  # fmt: skip
+    [
+        ("sum", sum),
+        ("max", lambda all: numpy.max(all, 0)),
+        ("min", lambda all: numpy.min(all, 0)),
+        ("avg", lambda all: numpy.mean(all, 0)),
+        ("prod", lambda all: numpy.prod(all, 0)),
+        (numpy.add, sum),
+        (numpy.maximum, lambda all: numpy.max(all, 0)),
+    ],
+)
 def test_operators(size, op, expected):
     for result in on_threads(size, lambda world: world.all_reduce(given(world.rank, 7, "float64"), op)):
         assert numpy.allclose(result, expected(all_given(size, 7, "float64")))
@@ -98,7 +120,9 @@ def test_shapes_of_all(size):
         whole = numpy.arange(size * 2 * 3, dtype="int64").reshape(size * 2, 3)
         part = whole[2 * rank : 2 * rank + 2]
         assert (world.reduce_scatter(whole) == size * part).all()
-        assert (world.scatter(whole if rank == 0 else None, out=None if rank == 0 else numpy.empty((2, 3), "int64")) == part).all()
+        assert (
+            world.scatter(whole if rank == 0 else None, out=None if rank == 0 else numpy.empty((2, 3), "int64")) == part
+        ).all()
         sent = numpy.repeat(numpy.arange(size) + 10 * rank, 2)
         assert (world.all_to_all(sent) == numpy.repeat(rank + 10 * numpy.arange(size), 2)).all()
         assert world.all_to_all(sent, inplace=True) is sent and sent[0] == rank

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Starts, parts, groups, messages, operators, windows and what communicators say of themselves."""
+
 import threading
 
 import ccom
@@ -11,7 +12,10 @@ ONES = numpy.ones(4, "float32")
 
 
 def test_alone_without_a_launcher():
-    output = on_processes(1, "import os; [os.environ.pop(n) for n in list(os.environ) if n.startswith('CCOM_')]\nimport ccom; print(ccom.init())")
+    output = on_processes(
+        1,
+        "import os\nfor n in [*os.environ]:\n    n.startswith('CCOM_') and os.environ.pop(n)\nimport ccom; print(ccom.init())",
+    )
     assert "<ccom.Communicator rank 0 of 1>" in output
 
 

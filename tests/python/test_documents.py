@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs and cells of the documentation, as they stand there."""
+
 import os
 import subprocess
 import sys
@@ -18,7 +19,11 @@ TUTORIAL = "docs/tutorials/python.md"
 def run(path, size):
     clean = {name: value for name, value in os.environ.items() if name not in FOREIGN}
     return subprocess.run(
-        [RUN, "-n", str(size), "--timeout", "60", "--python", sys.executable, str(path)], env=clean, cwd=path.parent, capture_output=True, text=True
+        [RUN, "-n", str(size), "--timeout", "60", "--python", sys.executable, str(path)],
+        env=clean,
+        cwd=path.parent,
+        capture_output=True,
+        text=True,
     )
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """ccom's errors as exceptions: kinds, fields, and what is left of the communicator."""
+
 import builtins
 import pickle
 import signal
@@ -125,7 +126,9 @@ def test_an_exception_in_a_with_block_tells_the_others():
     assert "ValueError: mine" in output and "AbortedError" in output and time.monotonic() - begin < 30
 
 
-@pytest.mark.parametrize("waits", ["world.all_reduce(numpy.ones(3))", "world.all_reduce(numpy.ones(3), blocking=False).wait()"])
+@pytest.mark.parametrize(
+    "waits", ["world.all_reduce(numpy.ones(3))", "world.all_reduce(numpy.ones(3), blocking=False).wait()"]
+)
 def test_ctrl_c(waits):
     program = f"""
         import os, signal, threading, time, ccom, numpy
@@ -147,7 +150,11 @@ def test_ctrl_c(waits):
     """
     begin = time.monotonic()
     output = on_processes(2, program)
-    assert "interrupted" in output and ("AbortedError" in output or "MismatchError" in output) and time.monotonic() - begin < 30
+    assert (
+        "interrupted" in output
+        and ("AbortedError" in output or "MismatchError" in output)
+        and time.monotonic() - begin < 30
+    )
 
 
 def test_ctrl_c_while_ranks_meet(tmp_path):

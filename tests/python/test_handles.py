@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operations that nobody waits for at once; asyncio."""
+
 import asyncio
 import gc
 import threading
@@ -14,7 +15,9 @@ from launch import on_threads
 
 def test_results_and_order():
     def body(world):
-        handles = [world.all_reduce(numpy.full(1000, step + world.rank, "float64"), blocking=False) for step in range(20)]
+        handles = [
+            world.all_reduce(numpy.full(1000, step + world.rank, "float64"), blocking=False) for step in range(20)
+        ]
         last = world.all_reduce(numpy.ones(1))  # behind them
         assert last == world.size and all(handle.done() for handle in handles)
         assert [handle.wait()[0] for handle in handles] == [2 * step + 1 for step in range(20)]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """ccom-run: what ranks get, how the job ends, and what it refuses."""
+
 import os
 import signal
 import subprocess
@@ -27,7 +28,14 @@ def test_tags():
 
 
 def test_places_and_input():
-    job = run("-np", "2", "sh", "-c", "echo $CCOM_RANK/$CCOM_NRANKS $CCOM_LOCAL_RANK/$CCOM_LOCAL_NRANKS $(wc -c)", input="four")
+    job = run(
+        "-np",
+        "2",
+        "sh",
+        "-c",
+        "echo $CCOM_RANK/$CCOM_NRANKS $CCOM_LOCAL_RANK/$CCOM_LOCAL_NRANKS $(wc -c)",
+        input="four",
+    )
     assert sorted(job.stdout.split("\n")) == ["", "0/2 0/2 4", "1/2 1/2 0"]
 
 
@@ -39,7 +47,17 @@ def test_python_files_and_their_own_options(tmp_path):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_signals(number):
-    job = start(2, "import signal, time\ntry:\n    print('ready', flush=True); time.sleep(50)\nexcept KeyboardInterrupt:\n    print('interrupted')")
+    job = start(
+        2,
+        """
+        import time
+        try:
+            print("ready", flush=True)
+            time.sleep(50)
+        except KeyboardInterrupt:
+            print("interrupted")
+        """,
+    )
     assert [job.stdout.readline() for _ in "01"] == ["ready\n"] * 2
     job.send_signal(number)
     output, _ = job.communicate(timeout=30)

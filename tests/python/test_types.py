@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The stubs: what mypy says of users' programs and of the package, and that they name what is there."""
+
 import os
 import subprocess
 import sys
@@ -31,9 +32,11 @@ def test_programs_of_users(cache):
 
 
 def test_mistakes_are_found(cache, tmp_path):
-    (tmp_path / "wrong.py").write_text("import ccom, numpy\nccom.init().all_reduce('text', inplace=3)\nccom.init().rank = 3\n")
+    (tmp_path / "wrong.py").write_text(
+        "import ccom, numpy\nccom.init().all_reduce('text', inplace=3)\nccom.init().rank = 3\n"
+    )
     checked = mypy("--cache-dir", cache, str(tmp_path / "wrong.py"))
-    assert checked.returncode == 1 and 'wrong.py:2' in checked.stdout and 'wrong.py:3' in checked.stdout, checked.stdout
+    assert checked.returncode == 1 and "wrong.py:2" in checked.stdout and "wrong.py:3" in checked.stdout, checked.stdout
 
 
 def test_stubs_name_what_there_is():

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What mypy has to accept and to know; checked by test_types.py, never run."""
+
 import asyncio
 
 import numpy

@@ -63,7 +63,15 @@ void end_group() {
 
 void finish_at_end(ccomStream_t stream, ccomComm_t comm, std::shared_ptr<Pending> pending) {
   auto end = std::make_unique<End>(End{std::move(pending), comm});
-  check(ccomStreamAddCallback(stream, &at_end, end.get()));
+  const ccomResult_t result = ccomStreamAddCallback(stream, &at_end, end.get());
+  if (result != ccomSuccess) {  // nobody would learn when the arrays are free
+    const ccomErrorInfo_t info = error_info(result);
+    {
+      const WithoutGil released;
+      (void)ccomStreamSynchronize(stream, -1);
+    }
+    raise(info);
+  }
   (void)end.release();
 }
 

@@ -112,9 +112,12 @@ void Communicator::close() {
     const WithoutGil released;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  const WithoutGil released;  // operators in Python need it to end
-  if (stream != nullptr) ccomStreamDestroy(stream);
-  ccomCommDestroy(comm);
+  {
+    const WithoutGil released;  // operators in Python need it to end
+    if (stream != nullptr) ccomStreamDestroy(stream);
+    ccomCommDestroy(comm);
+  }
+  operators_.clear();  // they may refer to this object
 }
 
 void Communicator::close_all() {
