@@ -3,12 +3,12 @@
 
 Each workload is a function of a group that returns something to call; what it needs is made before, once for each backend.
 """
-import contextlib
 import functools
 
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.nn.parallel import DistributedDataParallel
 
 
@@ -75,60 +75,99 @@ class Tower(nn.Module):
         return self.head(x.mean((2, 3)))
 
 
-class Encoder(nn.Module):
-    """BERT-base: 12 layers of 768, a vocabulary of 30522; 109 million parameters."""
+def bert_base():
+    """BERT-base as published (12 layers of 768, a vocabulary of 30522; 110 million parameters), random weights."""
+    from transformers import BertConfig, BertForMaskedLM
 
-    def __init__(self, vocabulary=30522, width=768, layers=12):
-        super().__init__()
-        self.words = nn.Embedding(vocabulary, width)
-        layer = nn.TransformerEncoderLayer(width, width // 64, 4 * width, dropout=0.0, activation="gelu", batch_first=True)
-        self.encoder = nn.TransformerEncoder(layer, layers, enable_nested_tensor=False)
-
-    def forward(self, x):
-        return nn.functional.linear(self.encoder(self.words(x)), self.words.weight)
+    return BertForMaskedLM(BertConfig(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0))
 
 
-# name: (model, batch). MLP: 1.05 million parameters.
+def bert_batch(sequences=2, tokens=128):
+    words = torch.randint(30522, (sequences, tokens))
+    return {"input_ids": words, "labels": words}
+
+
+def vit_base():
+    """ViT-B/16 on pictures of 224 x 224 (197 tokens; 87 million parameters), random weights."""
+    from transformers import ViTConfig, ViTForImageClassification
+
+    return ViTForImageClassification(ViTConfig(num_labels=1000))
+
+
+def vit_batch(pictures=2):
+    return {"pixel_values": torch.randn(pictures, 3, 224, 224), "labels": torch.randint(1000, (pictures,))}
+
+
+# name: (model, batch of one rank). MLP: 1.05 million parameters. bert-base and vit-b need the package transformers.
 MODELS = {
     "mlp": (lambda: Blocks(512, 4), lambda: torch.randn(32, 512)),
     "resnet18": (Tower, lambda: torch.randn(4, 3, 32, 32)),
-    "bert": (Encoder, lambda: torch.randint(30522, (2, 32))),
+    "bert-base": (bert_base, bert_batch),
+    "vit-b": (vit_base, vit_batch),
     "tiny": (lambda: Blocks(64, 2), lambda: torch.randn(8, 64)),
 }
 
 
-class DdpStep:
-    """Forward, backward and zeroing; with communication, or without (no_sync)."""
+class Step:
+    """A step of training: forward, backward with what the ranks exchange, AdamW. Weights and data are random."""
 
-    def __init__(self, group, name):
+    def __init__(self, model, batch, precision):
+        self.model, self.batch, self.precision = model, batch, precision
+        self.optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, fused=True)
+
+    def loss(self):
+        if isinstance(self.batch, dict):
+            return self.model(**self.batch).loss
+        return self.model(self.batch).float().square().mean()
+
+    def __call__(self):
+        self.optimizer.zero_grad(set_to_none=False)
+        self.loss().backward()
+        self.optimizer.step()
+
+
+def sum_as_bfloat16(group, bucket):
+    """DDP's hook of this kind, which it refuses by its name where there are no accelerators."""
+    return default_hooks.bf16_compress_hook(group, bucket)
+
+
+class DdpStep(Step):
+    """bfloat16: autocast, and gradients are summed as bfloat16."""
+
+    def __init__(self, group, name, precision):
         torch.manual_seed(0)
         make_model, make_batch = MODELS[name]
-        self.model = DistributedDataParallel(make_model(), process_group=group, gradient_as_bucket_view=True)
-        self.batch = make_batch()
+        model = DistributedDataParallel(make_model(), process_group=group, gradient_as_bucket_view=True)
+        if precision == torch.bfloat16:
+            model.register_comm_hook(group, sum_as_bfloat16)
+        super().__init__(model, make_batch(), precision)
 
-    def __call__(self, communicates=True):
-        self.model.zero_grad(set_to_none=False)
-        with contextlib.nullcontext() if communicates else self.model.no_sync():
-            self.model(self.batch).float().square().mean().backward()
+    def loss(self):
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=self.precision == torch.bfloat16):
+            return super().loss()
+
+    def alone(self):
+        """The same without communication (no_sync)."""
+        with self.model.no_sync():
+            self()
 
 
-class FsdpStep:
-    """FSDP2: parameters are gathered for forward and backward, gradients scattered."""
+class FsdpStep(Step):
+    """FSDP2: parameters are gathered for forward and backward, gradients scattered. bfloat16: parameters are gathered and
+    computed with as bfloat16, gradients are scattered as float32. A group of one rank: without communication."""
 
-    def __init__(self, group, name):
+    def __init__(self, group, name, precision):
         from torch.distributed.device_mesh import DeviceMesh
-        from torch.distributed.fsdp import fully_shard
+        from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
         torch.manual_seed(0)
         make_model, make_batch = MODELS[name]
         mesh = DeviceMesh.from_group(group, "cpu")
-        self.model = make_model()
-        for layer in getattr(self.model, "layers", []):
-            fully_shard(layer, mesh=mesh)
-        fully_shard(self.model, mesh=mesh)
-        self.model.set_force_sum_reduction_for_comms(True)  # gloo has no averages
-        self.batch = make_batch()
-
-    def __call__(self):
-        self.model.zero_grad()
-        self.model(self.batch).square().mean().backward()
+        model = make_model()
+        policy = MixedPrecisionPolicy(param_dtype=precision, reduce_dtype=torch.float32)
+        layers = [layer for part in model.modules() if isinstance(part, nn.ModuleList) for layer in part]
+        for layer in layers:
+            fully_shard(layer, mesh=mesh, mp_policy=policy)
+        fully_shard(model, mesh=mesh, mp_policy=policy)
+        model.set_force_sum_reduction_for_comms(True)  # gloo has no averages
+        super().__init__(model, make_batch(), precision)
