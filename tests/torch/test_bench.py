@@ -19,7 +19,7 @@ def test_torch_compare_measures_both(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     rows = json.loads((tmp_path / "rows.json").read_text())["rows"]
     assert {row["what"] for row in rows} == {"allreduce", "allgather", "reduce_scatter", "alltoall", "broadcast", "ddp tiny",
-                                             "fsdp tiny"}
+                                             "fsdp tiny", "decode tiny x1"}
     for row in rows:
         assert row["seconds"]["gloo"] > 0 and row["seconds"]["ccom"] > 0, row
         assert "mapped" in row["seconds"] or "bytes" not in row, row
