@@ -51,6 +51,11 @@ int run_launched(const Options& options, launch::Place place) {
   return exit_with(launch::failure(outcome.code, "rank %d: %s", place.rank, outcome.text.c_str()));
 }
 
+// The only rank of a launcher, as in the shell of `srun --pty bash`, starts the ranks that it is asked for.
+bool starts_ranks(const Options& options, launch::Place place) {
+  return !options.is_child && place.ranks == 1 && !options.process_counts.empty();
+}
+
 int run_threads(const Options& options, int ranks) {
   const launch::Watchdog watchdog(timeout_of(options));
   return exit_with(launch::run_as_threads(
@@ -74,7 +79,7 @@ int run(const std::vector<std::string>& arguments) {
   if (!options.threads) {
     std::optional<launch::Place> place;
     if (const Outcome launched = launch::launched_place(&place); !launched.ok()) return exit_with(launched);
-    if (place) return run_launched(options, *place);
+    if (place && !starts_ranks(options, *place)) return run_launched(options, *place);
   }
   if (options.process_counts.empty()) options.process_counts = {options.tune.empty() ? kDefaultRanks : kRanksToTune};
   ExitCode worst = ExitCode::Ok;

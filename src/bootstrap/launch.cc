@@ -2,6 +2,7 @@
 #include "bootstrap/launch.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 
 #include "bootstrap/launch_environment.h"
@@ -26,9 +27,11 @@ constexpr Launcher kLaunchers[] = {
     {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
      "OMPI_COMM_WORLD_LOCAL_SIZE"},
     {"PMI", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
-    // A shell inside an allocation has SLURM_NTASKS without being a launched task.
-    {"Slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_NTASKS_PER_NODE", false},
+    // A shell inside an allocation has SLURM_NTASKS without being a launched task. SLURM_NTASKS_PER_NODE is what the
+    // allocation requested, not what a step has.
+    {"Slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", nullptr, false},
 };
+constexpr const Launcher& kSlurm = kLaunchers[std::size(kLaunchers) - 1];
 constexpr Launcher kNeuron = {"Neuron",
                               "NEURON_PJRT_PROCESS_INDEX",
                               "NEURON_PJRT_WORLD_SIZE",
@@ -53,8 +56,6 @@ Result<Launch> read(const EnvironmentLookup& environment, const Launcher& launch
   if (launch.rank >= launch.nranks) return contradiction(launcher.rank, launch.rank, launcher.nranks, launch.nranks);
   CCOM_TRY_ASSIGN(launch.local_rank, optional_number(environment, launcher.local_rank, 0));
   CCOM_TRY_ASSIGN(launch.local_nranks, optional_number(environment, launcher.local_nranks, 1));
-  // Slurm reports what the allocation requested, which a smaller step does not reach.
-  if (launch.local_nranks > launch.nranks && !launcher.nranks_alone_is_a_launch) launch.local_nranks = -1;
   if (launch.local_nranks > launch.nranks) {
     return contradiction(launcher.local_nranks, launch.local_nranks, launcher.nranks, launch.nranks);
   }
@@ -83,6 +84,16 @@ Result<Launch> read_neuron(const EnvironmentLookup& environment) {
   return read(with_count, kNeuron);
 }
 
+Result<Launch> read_slurm(const EnvironmentLookup& environment) {
+  CCOM_TRY_ASSIGN(Launch launch, read(environment, kSlurm));
+  const char* tasks = get_variable(environment, "SLURM_STEP_TASKS_PER_NODE");
+  CCOM_TRY_ASSIGN(const int node, optional_number(environment, "SLURM_NODEID", 0));
+  if (tasks == nullptr || node < 0) return launch;
+  CCOM_TRY_ASSIGN(launch.local_nranks, tasks_of_node("SLURM_STEP_TASKS_PER_NODE", tasks, node));
+  if (launch.local_rank < launch.local_nranks) return launch;
+  return contradiction(kSlurm.local_rank, launch.local_rank, "SLURM_STEP_TASKS_PER_NODE", launch.local_nranks);
+}
+
 }  // namespace
 
 Result<Launch> read_launch(const EnvironmentLookup& environment) {
@@ -90,6 +101,10 @@ Result<Launch> read_launch(const EnvironmentLookup& environment) {
     const bool has_rank = get_variable(environment, launcher.rank) != nullptr;
     const bool has_nranks = get_variable(environment, launcher.nranks) != nullptr;
     if (is_for_pods(environment, launcher)) continue;
+    if (&launcher == &kSlurm) {
+      if (has_rank && is_slurm_step(environment)) return read_slurm(environment);
+      continue;
+    }
     if (has_rank || (has_nranks && launcher.nranks_alone_is_a_launch)) return read(environment, launcher);
   }
   CCOM_TRY_ASSIGN(const std::optional<Launch> of_hosts, read_host_launch(environment));
@@ -98,6 +113,10 @@ Result<Launch> read_launch(const EnvironmentLookup& environment) {
   if (const char* rank = get_variable(environment, "PMIX_RANK")) {
     return error(Code::ConfigError, "PMIX_RANK=%s, but no launcher variable gives the number of ranks", rank)
         .with_cure("in every process, set CCOM_RANK=$PMIX_RANK and CCOM_NRANKS to the number of ranks");
+  }
+  if (get_variable(environment, kSlurm.rank) != nullptr) {
+    return error(ErrorKey::NoRank, "this process has no rank: it is Slurm's batch script, not a task of srun")
+        .with_cure("in the script, start the program with srun or mpirun");
   }
   return error(ErrorKey::NoRank, "this process has no rank: no launcher's variables are set")
       .with_cure("start with torchrun, mpirun or srun, or set CCOM_RANK and CCOM_NRANKS");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bootstrap/launch_environment.h"
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -48,6 +49,35 @@ Result<std::vector<std::string>> parse_host_names(const char* name, const char* 
     hosts.push_back(host.get<std::string>());
   }
   return hosts;
+}
+
+bool is_slurm_step(const EnvironmentLookup& environment) {
+  constexpr uint64_t kReserved = 0xfffffff0;  // and those above: interactive, batch, extern
+  const char* step = get_variable(environment, "SLURM_STEP_ID");
+  if (step == nullptr) return false;
+  const auto number = parse_variable("SLURM_STEP_ID", step, 0, std::numeric_limits<uint32_t>::max());
+  return number && *number < kReserved;
+}
+
+Result<int> tasks_of_node(const char* name, std::string_view list, int node) {
+  std::string_view rest = list;
+  for (int first = 0; !rest.empty();) {
+    const std::string_view part = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(rest.size(), part.size() + 1));
+    int tasks = 0;
+    int nodes = 1;
+    const char* end = part.data() + part.size();
+    std::from_chars_result read = std::from_chars(part.data(), end, tasks);
+    if (read.ec == std::errc() && std::string_view(read.ptr, end).starts_with("(x")) {
+      read = std::from_chars(read.ptr + 2, end, nodes);
+      if (std::string_view(read.ptr, end) != ")") break;
+      ++read.ptr;
+    }
+    if (read.ec != std::errc() || read.ptr != end || tasks < 1 || nodes < 1) break;
+    if (node - first < nodes) return tasks;
+    first += nodes;
+  }
+  return bad_list(name, list, "expected numbers of tasks for each node, such as 4(x2),3");
 }
 
 // Brackets contain numbers and ranges of numbers; a name may have several brackets: rack[0-1]node[0-3].

@@ -24,6 +24,13 @@ Status contradiction(const char* name, int value, const char* limit_name, int li
 // ["algo-1","algo-2"]: SM_HOSTS. ConfigError unless it is a non-empty list of names.
 Result<std::vector<std::string>> parse_host_names(const char* name, const char* json);
 
+// Whether this is a task that srun has started. Batch scripts and salloc's shells have SLURM_PROCID=0, too, but no
+// step, or one with a reserved id.
+bool is_slurm_step(const EnvironmentLookup& environment);
+
+// "4(x2),3": nodes 0 and 1 have 4 tasks, node 2 has 3. ConfigError if it is malformed or says nothing of the node.
+Result<int> tasks_of_node(const char* name, std::string_view list, int node);
+
 // The first name of a compressed Slurm list, "node[03-08,11],login1": "node03". ConfigError if it is malformed.
 Result<std::string> first_node(const char* name, std::string_view list);
 

@@ -15,8 +15,9 @@ namespace {
 constexpr uint16_t kFirstPort = 21000;
 constexpr uint16_t kPorts = 2000;
 
+// Not a rank of mpirun, whose daemons srun starts, on some of the job's nodes only.
 bool is_slurm_task(const EnvironmentLookup& environment) {
-  return get_variable(environment, "SLURM_PROCID") != nullptr &&
+  return get_variable(environment, "SLURM_PROCID") != nullptr && is_slurm_step(environment) &&
          get_variable(environment, "OMPI_COMM_WORLD_RANK") == nullptr;
 }
 
@@ -93,14 +94,21 @@ std::optional<LocalJob> pmi_job(const EnvironmentLookup& environment, const Sock
   return std::nullopt;
 }
 
+// A job that is requeued counts its steps from 0 again.
+std::string requeues(const EnvironmentLookup& environment) {
+  const char* count = get_variable(environment, "SLURM_RESTART_COUNT");
+  return count == nullptr ? "0" : count;
+}
+
 std::optional<LocalJob> slurm_job(const EnvironmentLookup& environment) {
-  if (get_variable(environment, "SLURM_PROCID") == nullptr) return std::nullopt;
+  if (!is_slurm_task(environment)) return std::nullopt;
   const char* nodes = get_variable(environment, "SLURM_STEP_NUM_NODES");
   if (nodes == nullptr) nodes = get_variable(environment, "SLURM_NNODES");
   const char* job = get_variable(environment, "SLURM_JOB_ID");
   const char* step = get_variable(environment, "SLURM_STEP_ID");
   if (nodes == nullptr || std::string_view(nodes) != "1" || job == nullptr || step == nullptr) return std::nullopt;
-  return LocalJob{std::string("slurm ") + job + "." + step, "SLURM_JOB_ID and SLURM_STEP_ID"};
+  const std::string id = std::string("slurm ") + job + "." + step + " restart " + requeues(environment);
+  return LocalJob{id, "SLURM_JOB_ID and SLURM_STEP_ID"};
 }
 
 LaunchRendezvous local_rendezvous(const EnvironmentLookup& environment, const LocalJob& job, unsigned user) {
@@ -136,13 +144,11 @@ Result<std::optional<LaunchRendezvous>> slurm_rendezvous(const EnvironmentLookup
   if (nodes == nullptr || (!is_task && !is_mpirun)) return std::optional<LaunchRendezvous>();
   CCOM_TRY_ASSIGN(const std::string host, first_node(name, nodes));
   const char* step = get_variable(environment, "SLURM_STEP_ID");
-  const char* requeues = get_variable(environment, "SLURM_RESTART_COUNT");
   const std::optional<LocalJob> mpi = open_mpi_id(environment);
   const std::string part = is_mpirun ? (mpi ? mpi->id : "mpirun") : step == nullptr ? "" : step;
   const std::string id = std::string("slurm ") + job + "." + part;
-  return std::optional(LaunchRendezvous{.url = tcp_url(host, port_of_job(id)),
-                                        .generation = id + " restart " + (requeues == nullptr ? "0" : requeues),
-                                        .origin = name});
+  return std::optional(LaunchRendezvous{
+      .url = tcp_url(host, port_of_job(id)), .generation = id + " restart " + requeues(environment), .origin = name});
 }
 
 Result<LaunchRendezvous> sagemaker_rendezvous(const char* list) {

@@ -88,6 +88,8 @@ TEST(LaunchHosts, MeetAtTheFirstHostOfTheJobUnderMpirun) {
                       {"PMIX_NAMESPACE", "1"}});
   const std::string url = url_of(job);
   EXPECT_THAT(url, HasSubstr("tcp://other:"));
+  job["SLURM_STEP_NUM_NODES"] = "1";
+  EXPECT_EQ(url_of(job), url) << "srun may have started mpirun's daemon on one other node alone";
   job["PMIX_NAMESPACE"] = "2";
   EXPECT_NE(url_of(job), url);
 }
@@ -164,6 +166,21 @@ TEST(InterfaceFilter, UnderstandsNcclsGrammar) {
   EXPECT_THAT(filter_of({{"NCCL_SOCKET_IFNAME", "=eth"}}), HasSubstr("error: NCCL_SOCKET_IFNAME==eth matches no"));
   EXPECT_THAT(filter_of({{"NCCL_SOCKET_IFNAME", "ib"}}), HasSubstr("lo, eth0, eth1, docker0"));
   EXPECT_THAT(filter_of({{"GLOO_SOCKET_IFNAME", "eth"}}), HasSubstr("error: GLOO_SOCKET_IFNAME=eth matches no"));
+}
+
+TEST(LaunchHosts, CountsSlurmsTasksOfANode) {
+  const std::vector<std::string> lists = {"3,1", "4(x2),3", "1(x1000)"};
+  const std::vector<std::vector<int>> tasks = {{3, 1}, {4, 4, 3}, {1, 1, 1}};
+  for (size_t i = 0; i < lists.size(); ++i) {
+    for (size_t node = 0; node < tasks[i].size(); ++node) {
+      EXPECT_EQ(*tasks_of_node("LIST", lists[i], static_cast<int>(node)), tasks[i][node]) << lists[i] << " " << node;
+    }
+  }
+  for (const char* list : {"", ",", "3,", "x", "3(x", "3(x2", "3(x2)4", "3(2)", "0", "3(x0)", "-1", "3;1"}) {
+    const auto found = tasks_of_node("LIST", list, 1);
+    ASSERT_FALSE(found) << list;
+    EXPECT_THAT(found.error().message(), HasSubstr(std::string("LIST=") + list));
+  }
 }
 
 }  // namespace

@@ -35,15 +35,22 @@ TEST(Launch, ReadsEveryLauncher) {
         {"PMIX_RANK", "2"}},
        {2, 4, 0, 2, "Open MPI"}},
       {{{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}, {"MPI_LOCALRANKID", "1"}, {"MPI_LOCALNRANKS", "2"}}, {1, 2, 1, 2, "PMI"}},
-      {{{"SLURM_PROCID", "7"}, {"SLURM_NTASKS", "8"}, {"SLURM_LOCALID", "3"}, {"SLURM_NTASKS_PER_NODE", "4"}},
-       {7, 8, 3, 4, "Slurm"}},
-      // A step smaller than what the allocation asked for.
-      {{{"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "2"}, {"SLURM_LOCALID", "1"}, {"SLURM_NTASKS_PER_NODE", "4"}},
-       {1, 2, 1, -1, "Slurm"}},
+      {{{"SLURM_PROCID", "7"}, {"SLURM_NTASKS", "8"}, {"SLURM_STEP_ID", "0"}, {"SLURM_LOCALID", "3"}},
+       {7, 8, 3, -1, "Slurm"}},
+      // What the allocation requested does not count.
+      {{{"SLURM_PROCID", "3"},
+        {"SLURM_NTASKS", "4"},
+        {"SLURM_STEP_ID", "1"},
+        {"SLURM_LOCALID", "0"},
+        {"SLURM_NODEID", "1"},
+        {"SLURM_STEP_TASKS_PER_NODE", "3,1"},
+        {"SLURM_NTASKS_PER_NODE", "4"}},
+       {3, 4, 0, 1, "Slurm"}},
       {{{"CCOM_RANK", "3"}, {"CCOM_NRANKS", "8"}, {"CCOM_LOCAL_RANK", "1"}, {"CCOM_LOCAL_NRANKS", "2"}},
        {3, 8, 1, 2, "ccom"}},
       // PMIx tells a rank only, Slurm beside it the rest.
-      {{{"PMIX_RANK", "1"}, {"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "2"}}, {1, 2, -1, -1, "Slurm"}},
+      {{{"PMIX_RANK", "1"}, {"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "2"}, {"SLURM_STEP_ID", "0"}},
+       {1, 2, -1, -1, "Slurm"}},
       {{{"NEURON_PJRT_PROCESS_INDEX", "2"},
         {"NEURON_PJRT_WORLD_SIZE", "4"},
         {"PJRT_LOCAL_PROCESS_RANK", "0"},
@@ -76,7 +83,7 @@ TEST(Launch, PrefersOwnVariablesThenTorchrunThenMpiThenSlurmThenHosts) {
   EXPECT_EQ(read_launch(lookup(variables))->launcher, "Kubernetes");
   variables.merge(Variables{{"PET_NODE_RANK", "0"}, {"PET_NNODES", "1"}});
   EXPECT_EQ(read_launch(lookup(variables))->launcher, "Kubeflow Trainer");
-  variables.merge(Variables{{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "1"}});
+  variables.merge(Variables{{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "1"}, {"SLURM_STEP_ID", "0"}});
   EXPECT_EQ(read_launch(lookup(variables))->launcher, "Slurm");
   variables.merge(Variables{{"PMI_RANK", "0"}, {"PMI_SIZE", "1"}});
   EXPECT_EQ(read_launch(lookup(variables))->launcher, "PMI");
@@ -92,6 +99,13 @@ TEST(Launch, IsInvalidUsageWithoutALauncher) {
   EXPECT_EQ(read_launch(lookup({})).error().code(), Code::InvalidUsage);
   const Variables shell_in_an_allocation{{"SLURM_NTASKS", "8"}, {"SLURM_JOB_ID", "17"}};
   EXPECT_EQ(read_launch(lookup(shell_in_an_allocation)).error().code(), Code::InvalidUsage);
+  // The step of a salloc's shell has a reserved id, a batch script none.
+  Variables no_task{{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}, {"SLURM_JOB_ID", "17"}};
+  EXPECT_EQ(read_launch(lookup(no_task)).error().code(), Code::InvalidUsage);
+  EXPECT_THAT(read_launch(lookup(no_task)).error().message(), HasSubstr("batch script"));
+  EXPECT_THAT(read_launch(lookup(no_task)).error().cure(), HasSubstr("srun"));
+  no_task["SLURM_STEP_ID"] = "4294967290";
+  EXPECT_EQ(read_launch(lookup(no_task)).error().code(), Code::InvalidUsage);
   const Variables pod_of_a_job_of_others{{"JOB_COMPLETION_INDEX", "2"}};
   EXPECT_EQ(read_launch(lookup(pod_of_a_job_of_others)).error().code(), Code::InvalidUsage);
   const Variables agent_of_an_elastic_job{{"PET_NNODES", "1:4"}, {"PET_NPROC_PER_NODE", "8"}};
@@ -106,7 +120,14 @@ TEST(Launch, NamesTheVariablesThatAreWrong) {
   const Case cases[] = {
       {{{"CCOM_RANK", "3"}}, {"CCOM_RANK is set", "CCOM_NRANKS is not"}},
       {{{"WORLD_SIZE", "3"}}, {"WORLD_SIZE is set", "RANK is not"}},
-      {{{"SLURM_PROCID", "3"}}, {"SLURM_PROCID is set", "SLURM_NTASKS is not"}},
+      {{{"SLURM_PROCID", "3"}, {"SLURM_STEP_ID", "0"}}, {"SLURM_PROCID is set", "SLURM_NTASKS is not"}},
+      {{{"SLURM_PROCID", "3"},
+        {"SLURM_NTASKS", "8"},
+        {"SLURM_STEP_ID", "0"},
+        {"SLURM_LOCALID", "3"},
+        {"SLURM_NODEID", "1"},
+        {"SLURM_STEP_TASKS_PER_NODE", "6,2"}},
+       {"SLURM_LOCALID=3", "SLURM_STEP_TASKS_PER_NODE=2"}},
       {{{"CCOM_RANK", "2"}, {"CCOM_NRANKS", "4"}, {"CCOM_LOCAL_RANK", "2"}, {"CCOM_LOCAL_NRANKS", "2"}},
        {"CCOM_LOCAL_RANK=2", "CCOM_LOCAL_NRANKS=2"}},
       {{{"CCOM_RANK", "3"}, {"RANK", "0"}, {"WORLD_SIZE", "1"}}, {"CCOM_NRANKS is not"}},
@@ -182,6 +203,11 @@ TEST(LaunchRendezvous, UsesAPrivateFolderPerJobOnOneHost) {
       {{"PMI_SIZE", "4"}, {"MPI_LOCALNRANKS", "4"}, {"PMI_PORT", "n7:4242"}},
       {{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_NODES", "1"}, {"SLURM_JOB_ID", "17"}, {"SLURM_STEP_ID", "0"}},
       {{"SLURM_PROCID", "0"}, {"SLURM_NNODES", "1"}, {"SLURM_JOB_ID", "17"}, {"SLURM_STEP_ID", "1"}},
+      {{"SLURM_PROCID", "0"},
+       {"SLURM_NNODES", "1"},
+       {"SLURM_JOB_ID", "17"},
+       {"SLURM_STEP_ID", "1"},
+       {"SLURM_RESTART_COUNT", "1"}},
   };
   std::vector<std::string> urls;
   for (const Variables& job : jobs) {
@@ -210,9 +236,14 @@ TEST(LaunchRendezvous, DoesNotGuessForSeveralHosts) {
       {{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_NODES", "2"}, {"SLURM_JOB_ID", "17"}, {"SLURM_STEP_ID", "0"}},
       {{"SLURM_PROCID", "0"},
        {"SLURM_JOB_ID", "17"},
+       {"SLURM_STEP_ID", "0"},
        {"SLURM_STEP_NODELIST", "a,b"},
        {"SLURM_DISTRIBUTION", "arbitrary"}},
-      {{"SLURM_PROCID", "0"}, {"SLURM_JOB_ID", "17"}, {"SLURM_STEP_NODELIST", "a,b"}, {"SLURM_HET_SIZE", "2"}},
+      {{"SLURM_PROCID", "0"},
+       {"SLURM_JOB_ID", "17"},
+       {"SLURM_STEP_ID", "0"},
+       {"SLURM_STEP_NODELIST", "a,b"},
+       {"SLURM_HET_SIZE", "2"}},
       // A shell inside an allocation.
       {{"SLURM_JOB_ID", "17"}, {"SLURM_JOB_NODELIST", "a,b"}},
       {{"PMI_SIZE", "4"}, {"PMI_PORT", "n7:4242"}},
