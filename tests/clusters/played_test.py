@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The scripts and manifests of examples/clusters, run with real ranks on this machine: a program plays Slurm's srun and scontrol, and
-this test plays Kubernetes, secret volumes (links to files that others can read) included. What is played is smaller: two ranks per
-pod, small sizes, and ccom-doctor measures nothing, for speeds mean nothing here.
+"""start-ranks and the manifests of examples/clusters, run with real ranks on this machine: this test plays Kubernetes, secret volumes (links
+to files that others can read) included. What is played is smaller: two ranks per pod, small sizes, and ccom-doctor measures nothing, for
+speeds mean nothing here.
   played_test.py FOLDER-OF-CCOM-DOCTOR FOLDER-OF-CCOM-BENCH ALLREDUCE_C [unittest's arguments]"""
 
 import os
@@ -19,32 +19,6 @@ EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples" / "clusters"
 SCRIPTS = ["start-ranks", "slurm-tools.sbatch", "slurm-torchrun.sbatch"]
 LIMIT = 150
 
-SRUN = r"""#!/bin/sh
-# Plays srun: SLURM_NNODES nodes, all of them this machine.
-set -u
-per_node=${SLURM_NTASKS_PER_NODE:-1}
-while :; do
-  case $1 in
-    --ntasks-per-node=*) per_node=${1#*=} ;;
-    --*) ;;
-    *) break ;;
-  esac
-  shift
-done
-echo step >>"$PLAYED/steps"
-export SLURM_STEP_ID=$(($(wc -l <"$PLAYED/steps") - 1)) SLURM_NTASKS=$((SLURM_NNODES * per_node)) SLURM_NTASKS_PER_NODE=$per_node
-export SLURM_STEP_NUM_NODES=$SLURM_NNODES SLURM_STEP_NODELIST=$SLURM_JOB_NODELIST
-tasks= task=0
-while [ $task -lt $SLURM_NTASKS ]; do
-  SLURM_PROCID=$task SLURM_LOCALID=$((task % per_node)) SLURM_NODEID=$((task / per_node)) CCOM_HOSTID=node-$((task / per_node)) "$@" &
-  tasks="$tasks $!"
-  task=$((task + 1))
-done
-code=0
-for pid in $tasks; do wait $pid || code=$?; done
-exit $code
-"""
-SCONTROL = '#!/bin/sh\nfor node in $(echo "$3" | tr , " "); do echo "$node"; done\n'
 # Any size that the examples name becomes a small one.
 BENCH = '#!/bin/sh\nfor word; do shift; [ "$word" != 64M ] || word=4K; set -- "$@" "$word"; done\nexec "{program}" "$@" -n 2 -w 1\n'
 
@@ -61,7 +35,7 @@ class Played(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder)
         self.bin = self.folder / "bin"
         self.bin.mkdir()
-        for name, text in [("srun", SRUN), ("scontrol", SCONTROL), ("ccom-bench", BENCH.format(program=PROGRAMS[1] + "/ccom-bench")),
+        for name, text in [("ccom-bench", BENCH.format(program=PROGRAMS[1] + "/ccom-bench")),
                            ("ccom-doctor", f'#!/bin/sh\nexec "{PROGRAMS[0]}/ccom-doctor" --no-speed "$@"\n')]:
             (self.bin / name).write_text(text)
             (self.bin / name).chmod(0o755)
@@ -74,38 +48,12 @@ class Played(unittest.TestCase):
         return subprocess.Popen(command, env={**self.environment, **variables}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                 text=True)
 
-    def slurm(self, script, *arguments, ntasks_per_node):
-        job = str(os.getpid())
-        running = self.start(["sh", str(EXAMPLES / script), *arguments], SLURM_JOB_ID=job, SLURM_SUBMIT_DIR=str(self.folder),
-                             SLURM_NNODES="2", SLURM_JOB_NODELIST="localhost,localhost", SLURM_NTASKS_PER_NODE=ntasks_per_node)
-        output, _ = running.communicate(timeout=LIMIT)
-        self.assertEqual(running.returncode, 0, output)
-        return output
-
     def test_scripts_are_well_formed(self):
         for name in SCRIPTS:
             subprocess.run(["sh", "-n", str(EXAMPLES / name)], check=True)
             subprocess.run(["bash", "-n", str(EXAMPLES / name)], check=True)
             if shutil.which("shellcheck"):
                 subprocess.run(["shellcheck", str(EXAMPLES / name)], check=True)
-
-    def test_slurm_runs_the_tools(self):
-        output = self.slurm("slurm-tools.sbatch", ntasks_per_node="2")
-        self.assertIn("4 ranks on 2 hosts, rendezvous at 127.0.0.1:", output)
-        self.assertIn("SLURM_STEP_NODELIST", output)
-        self.assertIn("4 ranks", output.split("Verdict")[1])
-        self.assertEqual(list(self.folder.glob(".ccom-secret*")), [], "the secret must not stay")
-
-    def test_slurm_runs_torchrun(self):
-        torchrun = os.environ.get("CCOM_TEST_TORCHRUN") or str(EXAMPLES.parents[1] / "build" / "torch" / "bin" / "torchrun")
-        if not os.access(torchrun, os.X_OK):
-            self.skipTest("torchrun is not installed here (scripts/install-torch)")
-        (self.bin / "torchrun").symlink_to(torchrun)
-        # Ranks of plain programs meet at MASTER_ADDR, this machine's name, for which ccom wants a secret.
-        self.environment["CCOM_SECRET"] = "a-secret-of-this-test"
-        self.environment["CCOM_URL"] = f"tcp://127.0.0.1:{free_port()}"
-        output = self.slurm("slurm-torchrun.sbatch", "2", "--no-python", PROGRAMS[2], ntasks_per_node="1")
-        self.assertEqual(output.count("of 4: sum 10, expected 10"), 4, output)
 
     def play_pods(self, name, pods, **variables):
         """The command of a manifest's container, once per pod."""

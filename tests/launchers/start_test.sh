@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Ranks that a launcher has started find each other and get the right sum, with no variable of ccom's but a secret. Launchers that
-# are not installed here (srun, Kubernetes, Kubeflow Trainer, SageMaker) are played: processes get the variables that their
+# are not installed here (Kubernetes, Kubeflow Trainer, SageMaker) are played: processes get the variables that their
 # documentation names, on two hosts of which both are this machine.
 #   start_test.sh LAUNCHER ALLREDUCE_C
 # Exit 77 (skipped) if the launcher is not here.
@@ -59,13 +59,6 @@ case $launcher in
   torchrun)
     find_program torchrun "$root/build/torch/bin/torchrun" "${CCOM_TEST_TORCHRUN:-torchrun}"
     timeout 100 "$found" --standalone --nproc-per-node 4 --no-python "$program" >"$folder/0" 2>&1
-    ;;
-  slurm)  # Two nodes of two tasks; the id of the job makes the port.
-    export SLURM_JOB_ID=$$ SLURM_STEP_ID=0 SLURM_NTASKS=4 SLURM_STEP_NUM_NODES=2 SLURM_STEP_NODELIST=localhost,localhost
-    for i in 0 1 2 3; do
-      rank $i SLURM_PROCID=$i SLURM_LOCALID=$((i % 2)) SLURM_NODEID=$((i / 2)) CCOM_HOSTID=node$((i / 2)) PMIX_RANK=$i
-    done
-    await_ranks
     ;;
   kubernetes)  # The manifest names the rendezvous address; here a file does.
     export CCOM_NRANKS=4 CCOM_LOCAL_NRANKS=2 CCOM_URL="file://$folder/id"

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Debian's Slurm with munge as a small cluster on this machine: a host for slurmctld and for those who submit, and nodes node1, node2 ... with
+a slurmd each. Hosts are network, mount and UTS namespaces (tests/namespaces/hosts.py), so ccom takes them for different machines and nothing is
+set for it. A key, sockets, settings and state of its own are in a temporary folder. To be used by a process that in_own_namespaces() has
+started: whatever the daemons leave behind ends with it.
+
+    with Cluster(2) as cluster:
+        done = cluster.run(["srun", "-n", "4", "hostname"])
+"""
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "namespaces"))
+from hosts import Hosts, Unavailable  # noqa: E402
+
+PROGRAMS = ["munged", "slurmctld", "slurmd", "srun", "sbatch", "scontrol", "unshare", "ip"]
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+CONFIGURATION = """
+ClusterName=test
+SlurmctldHost=login
+SlurmUser=root
+SlurmdUser=root
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge/socket
+CredType=cred/munge
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool-%n
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd-%n.pid
+SlurmctldLogFile={folder}/slurmctld.log
+SlurmdLogFile={folder}/slurmd-%n.log
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+SchedulerParameters=batch_sched_delay=0,sched_interval=1,sched_min_interval=0
+SlurmdParameters=config_overrides
+MpiDefault=none
+ReturnToService=2
+KillWait=2
+LaunchParameters=use_interactive_step
+JobRequeue=1
+NodeName=node[1-{nodes}] CPUs={cpus} State=UNKNOWN
+PartitionName=all Nodes=ALL Default=YES MaxTime=60 State=UP
+"""
+
+
+def missing():
+    """Why there can be no cluster here; None if there can."""
+    if os.geteuid() != 0:
+        return "not root"
+    absent = [name for name in PROGRAMS if shutil.which(name, path=PATH) is None]
+    if absent:
+        return f"{', '.join(absent)} not installed (scripts/install-dependencies --slurm)"
+    return None
+
+
+def in_own_namespaces():
+    """Starts this program again, in namespaces in which all processes end with it. Returns in there."""
+    if os.environ.pop("CCOM_OWN_NAMESPACES", None):
+        # Files of named network namespaces, and those of daemons that insist on /run.
+        subprocess.run(["mount", "-t", "tmpfs", "none", "/run"], check=True)
+        return
+    command = ["unshare", "--mount", "--net", "--pid", "--ipc", "--fork", "--kill-child", "--mount-proc"]
+    if subprocess.run([*command, "true"], check=False, capture_output=True).returncode != 0:
+        print("skipped: namespaces cannot be made here")
+        sys.exit(77)
+    done = subprocess.run([*command, sys.executable, *sys.argv], check=False, env={**os.environ, "CCOM_OWN_NAMESPACES": "1"})
+    sys.exit(done.returncode if done.returncode >= 0 else 1)
+
+
+def until(is_done, what, seconds=30):
+    deadline = time.monotonic() + seconds
+    while not is_done():
+        if time.monotonic() > deadline:
+            raise Unavailable(f"not within {seconds} s: {what}")
+        time.sleep(0.05)
+
+
+class Cluster:
+    def __init__(self, nodes, cpus=8):
+        self.nodes = [f"node{number + 1}" for number in range(nodes)]
+        self.cpus, self.hosts, self.daemons = cpus, Hosts(nodes + 1), []
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="slurm-"))
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("CCOM_", "SLURM_", "NCCL_", "GLOO_"))}
+        self.environment = {**kept, "PATH": PATH, "SLURM_CONF": str(self.folder / "slurm.conf"), "LC_ALL": "C.UTF-8"}
+
+    def __enter__(self):
+        try:
+            self.hosts.__enter__()
+            self._start()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def _start(self):
+        names = {"login": 0, **{name: number + 1 for number, name in enumerate(self.nodes)}}
+        table = "".join(f"{self.hosts.address(host)} {name}\n" for name, host in names.items())
+        (self.folder / "hosts").write_text("127.0.0.1 localhost\n" + table)
+        subprocess.run(["mount", "--bind", str(self.folder / "hosts"), "/etc/hosts"], check=True)
+        (self.folder / "slurm.conf").write_text(CONFIGURATION.format(folder=self.folder, nodes=len(self.nodes), cpus=self.cpus))
+        (self.folder / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")  # the one that looks for nothing as long as it is not used
+        for name in ("munge", "state", *(f"spool-{node}" for node in self.nodes)):
+            (self.folder / name).mkdir()
+        self.folder.chmod(0o755)
+        (self.folder / "munge").chmod(0o755)
+        (self.folder / "key").touch(0o600)
+        (self.folder / "key").write_bytes(os.urandom(128))
+        self._daemon("login", 0, ["munged", "--foreground", "--force", f"--key-file={self.folder}/key", f"--socket={self.folder}/munge/socket",
+                                  f"--pid-file={self.folder}/munge.pid", f"--log-file={self.folder}/munge.log",
+                                  f"--seed-file={self.folder}/munge.seed"])
+        until((self.folder / "munge" / "socket").exists, f"munged listens: {self.log('munge')}")
+        self._daemon("login", 0, ["slurmctld", "-D"])
+        for number, name in enumerate(self.nodes):
+            self._daemon(name, number + 1, ["slurmd", "-D"])
+        until(lambda: self._is_idle(), "all nodes are idle")
+
+    def _daemon(self, name, host, command):
+        """On a host of its own name, mounts and shared memory; processes of other hosts can be seen, as in other tests."""
+        here = ["unshare", "--mount", "--uts", "--ipc", "sh", "-c", 'hostname "$0" && exec "$@"', name]
+        with open(self.folder / f"{command[0]}-{name}.out", "w", encoding="utf-8") as log:
+            self.daemons.append(subprocess.Popen(["ip", "netns", "exec", self.hosts.names[host], *here, *command], env=self.environment,
+                                                 stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True))
+
+    def _is_idle(self):
+        ended = [daemon for daemon in self.daemons if daemon.poll() is not None]
+        if ended:
+            raise Unavailable(f"{ended[0].args[-2:]} has ended\n{self.logs()}")
+        return self.run(["sinfo", "-h", "-o", "%T %D"], 20).stdout.split() == ["idle", str(len(self.nodes))]
+
+    def log(self, name):
+        path = self.folder / f"{name}.log"
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    def logs(self):
+        return "\n".join(f"== {path.name}\n{path.read_text(errors='replace')[-2000:]}" for path in sorted(self.folder.glob("*.[lo][ou][gt]")))
+
+    def start(self, command, folder="/", **variables):
+        """On the login host."""
+        return subprocess.Popen(["ip", "netns", "exec", self.hosts.names[0], *command], env={**self.environment, **variables}, cwd=folder,
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    def run(self, command, seconds=60, folder="/", **variables):
+        running = self.start(command, folder, **variables)
+        try:
+            output, _ = running.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            running.kill()
+            output, _ = running.communicate()
+            raise AssertionError(f"{command} did not end within {seconds} s:\n{output}\n{self.logs()}") from None
+        return subprocess.CompletedProcess(command, running.returncode, output)
+
+    def __exit__(self, *_):
+        for daemon in reversed(self.daemons):
+            if daemon.poll() is None:
+                daemon.send_signal(signal.SIGTERM)
+        for daemon in reversed(self.daemons):
+            try:
+                daemon.wait(5)
+            except subprocess.TimeoutExpired:
+                daemon.kill()
+                daemon.wait()
+        self.hosts.__exit__()
+        subprocess.run(["umount", "/etc/hosts"], check=False, capture_output=True)
+        shutil.rmtree(self.folder, ignore_errors=True)

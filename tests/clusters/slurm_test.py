@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ccom under Slurm itself (slurm_cluster.py): what docs/tutorials/slurm.md and docs/launchers.md say, the scripts of examples/clusters as they
+stand, and what users see when tasks die, disagree or are started again. Exit 77 (skipped), with the reason, where there can be no cluster.
+  slurm_test.py CCOM_BENCH CCOM_DOCTOR ALLREDUCE_C SURVIVORS_C [unittest's arguments]"""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import time
+import unittest
+
+from slurm_cluster import Cluster, Unavailable, in_own_namespaces, missing
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SCRIPTS = ROOT / "examples" / "clusters"
+TORCH = ROOT / "build" / "torch" / "bin"
+RIGHT = re.compile(r"rank (\d+) of 4: sum 10, expected 10")
+LIMIT = 240
+DAY = None if os.environ.get("CCOM_TEST_LONG") else os.environ.get("CCOM_TEST_DAY")
+
+
+def due(turn):
+    """What takes long has its turn on one day in three (CCOM_TEST_DAY)."""
+    return unittest.skipUnless(DAY is None or int(DAY) % 3 == turn, "due one day in three; CCOM_TEST_LONG=1 runs it now")
+
+
+def block_after(document, mark):
+    """The fenced block of a document that follows the comment <!-- test: MARK -->."""
+    text = (ROOT / "docs" / document).read_text(encoding="utf-8")
+    return re.search(rf"<!-- test: {mark} -->\s*```\w*\n(.*?)```", text, re.DOTALL).group(1)
+
+
+class Slurm(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = cls.enterClassContext(Cluster(2))
+
+    def setUp(self):
+        self.folder = self.cluster.folder / self.id().rsplit(".", maxsplit=1)[-1]
+        self.folder.mkdir()
+        self.secret = self.folder / "secret"
+        self.secret.touch(0o600)
+        self.secret.write_bytes(os.urandom(32))
+
+    def srun(self, *words, code=0, **variables):
+        done = self.cluster.run(["srun", *map(str, words)], seconds=LIMIT, folder=self.folder, **variables)
+        self.assertEqual(done.returncode, code, done.stdout)
+        return done.stdout
+
+    def srun_on_two(self, *words, code=0, **variables):
+        return self.srun("--nodes=2", *words, code=code, CCOM_SECRET_FILE=str(self.secret), **variables)
+
+    def sbatch(self, script, *words, state="COMPLETED", **variables):
+        """The job's output. `script` is a file or a text."""
+        if not isinstance(script, pathlib.Path):
+            (self.folder / "script").write_text(script, encoding="utf-8")
+            script = self.folder / "script"
+        programs = ":".join(str(pathlib.Path(program).parent) for program in PROGRAMS)
+        done = self.cluster.run(["sbatch", "--parsable", "--output=output", str(script), *words], folder=self.folder,
+                                 PATH=f"{programs}:{TORCH}:{self.cluster.environment['PATH']}", **variables)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        job = done.stdout.strip()
+        deadline = time.monotonic() + LIMIT
+        while (seen := self.state_of(job)) in ("PENDING", "CONFIGURING", "RUNNING", "COMPLETING", "REQUEUED"):
+            self.assertLess(time.monotonic(), deadline, f"{seen} for {LIMIT} s\n{self.output()}\n{self.cluster.logs()}")
+            if seen == "PENDING":  # a job that is requeued would wait for two minutes
+                self.cluster.run(["scontrol", "update", f"JobId={job}", "StartTime=now"])
+            time.sleep(0.2)
+        self.assertEqual(seen, state, self.output())
+        return self.output()
+
+    def state_of(self, job):
+        return re.search(r"JobState=(\w+)", self.cluster.run(["scontrol", "show", "job", "--oneliner", job]).stdout).group(1)
+
+    def output(self):
+        path = self.folder / "output"
+        return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+
+    def assert_four_ranks(self, output):
+        self.assertEqual(sorted(RIGHT.findall(output)), ["0", "1", "2", "3"], output)
+
+    # Starts
+
+    def test_tasks_of_a_node_need_nothing(self):
+        for mpi in ("none", "pmi2"):
+            self.assert_four_ranks(self.srun(f"--mpi={mpi}", "--ntasks=4", "--nodes=1", ALLREDUCE))
+
+    def test_tasks_of_two_nodes_meet_at_the_first(self):
+        for mpi in ("none", "pmi2"):
+            self.assert_four_ranks(self.srun_on_two(f"--mpi={mpi}", "--ntasks=4", ALLREDUCE))
+        self.assert_four_ranks(self.srun_on_two("--distribution=cyclic", "--ntasks=4", ALLREDUCE))
+
+    def test_two_nodes_without_a_secret_are_told(self):
+        output = self.srun("--nodes=2", "--ntasks=4", ALLREDUCE, code=1)
+        self.assertIn("SLURM_STEP_NODELIST: rendezvous address node1", output)
+        self.assertIn("CCOM_SECRET_FILE=PATH", output)
+
+    def test_steps_of_a_job_side_by_side(self):
+        output = self.sbatch(f"""#!/bin/sh
+#SBATCH --nodes=2 --ntasks-per-node=4
+export CCOM_SECRET_FILE={self.secret}
+for nodes in 1 1 2 2; do srun --exact --nodes=$nodes --ntasks=2 {ALLREDUCE} & done
+wait
+""")
+        self.assertEqual(output.count("of 2: sum 3, expected 3"), 8, output)
+
+    def test_what_is_no_task_of_srun_has_no_rank(self):
+        """Slurm sets SLURM_PROCID=0 and SLURM_NTASKS in batch scripts and shells of salloc, too."""
+        bench = f"{BENCH} allreduce -np 2 --sizes 8 -n 2 -w 1"
+        output = self.sbatch(f"#!/bin/sh\n#SBATCH --ntasks=4\n{ALLREDUCE}\n{bench}\n")
+        self.assertIn("this process has no rank: it is Slurm's batch script, not a task of srun (in the script, start the program with srun", output)
+        self.assertIn("2 ranks (processes)", output)
+        for shell in (["salloc", "--ntasks=4"], ["srun", "bash"]):
+            done = self.cluster.run(["sh", "-c", 'echo "$0" | "$@"', bench, *shell], folder=self.folder)
+            self.assertEqual(done.returncode, 0, done.stdout)
+            self.assertIn("2 ranks (processes)", done.stdout)
+
+    def test_mpirun_inside_a_job(self):
+        """With four tasks on nodes of 3 and 1: srun starts mpirun's daemon on the second node alone."""
+        found = [name for name in ("mpirun.openmpi", "mpirun.mpich") if shutil.which(name)]
+        if not found:
+            self.skipTest("neither Open MPI nor MPICH is installed here")
+        for mpirun in found:
+            output = self.sbatch(f"""#!/bin/sh
+#SBATCH --nodes=2 --ntasks=4 --exclusive
+export CCOM_SECRET_FILE={self.secret} OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+{mpirun} -np 4 {ALLREDUCE}
+""")
+            self.assert_four_ranks(output)
+
+    # Documents and scripts as they stand
+
+    @due(0)
+    def test_script_for_tools(self):
+        output = self.sbatch(SCRIPTS / "slurm-tools.sbatch")
+        self.assertIn("8 ranks on 2 hosts", output)
+        self.assertIn("node2 (ranks 4-7)", output)
+        self.assertIn("# wrong values: 0 OK", output)
+        self.assertEqual(list(self.folder.glob(".ccom-secret*")), [], "the secret must not stay")
+
+    def test_script_of_the_tutorial(self):
+        shutil.copy(ALLREDUCE, self.folder / "mean")
+        output = self.sbatch(block_after("tutorials/slurm.md", "slurm-script"))
+        self.assertEqual(len(re.findall("of 8: sum 36, expected 36", output)), 8, output)
+
+    @due(1)
+    def test_script_for_torchrun(self):
+        if not os.access(TORCH / "torchrun", os.X_OK):
+            self.skipTest("torchrun is not installed here (scripts/install-torch)")
+        output = self.sbatch(SCRIPTS / "slurm-torchrun.sbatch", "2", str(ROOT / "examples" / "torch_ddp_digits.py"), OMP_NUM_THREADS="1")
+        self.assertRegex(output, r"4 ranks, ccom: .* test accuracy 0\.9")
+
+    # What goes wrong
+
+    def test_a_killed_task_is_named_by_the_others(self):
+        program = [BENCH, "allreduce", "--sizes", "1K", "-n", "10000000"]
+        for options, codes in ((["--kill-on-bad-exit=0"], [137]), (["--kill-on-bad-exit=1"], [137, 143])):
+            running = self.cluster.start(["srun", "--nodes=2", "--ntasks=4", *options, *program], folder=self.folder,
+                                         CCOM_SECRET_FILE=str(self.secret))
+            self.kill_task(program[0], 2)
+            output, _ = running.communicate(timeout=60)
+            self.assertIn(running.returncode, codes, output)
+            self.assertRegex(output, r"rank 2 on host node[12] died \(pid \d+\)")
+            self.assertRegex(output, r"srun: error: node[12]: task 2: Killed")
+            if options == ["--kill-on-bad-exit=0"]:  # otherwise Slurm may end them before they have said so
+                self.assertEqual(len(set(re.findall(r"ccom-bench: rank (\d)", output))), 3, output)
+                self.assertIn("Exited with exit code 4", output)
+
+    def kill_task(self, program, rank):
+        """Once it is in its loop of calls, which makes it leave sleep."""
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            for folder in pathlib.Path("/proc").glob("[0-9]*"):
+                try:
+                    is_it = os.readlink(folder / "exe") == os.path.realpath(program)
+                    used = sum(map(int, (folder / "stat").read_text().rsplit(")", 1)[1].split()[11:13]))
+                    if is_it and used > 50 and f"SLURM_PROCID={rank}".encode() in (folder / "environ").read_bytes().split(b"\0"):
+                        os.kill(int(folder.name), 9)
+                        return
+                except OSError:
+                    pass  # has ended
+            time.sleep(0.1)
+        self.fail(f"no task {rank} that works")
+
+    def test_survivors_go_on(self):
+        output = self.srun_on_two("--kill-on-bad-exit=0", "--ntasks=4", SURVIVORS, code=137)
+        self.assertEqual(output.count("3 ranks are left: 0 1 2"), 3, output)
+        self.assertEqual(output.count("the last sum is 3"), 3, output)
+        self.assertRegex(output, "srun: error: node[12]: task 3: Killed")
+
+    def test_ranks_that_disagree_are_named(self):
+        output = self.srun_on_two("--ntasks=4", "sh", "-c", f"exec {BENCH} allreduce --sizes $((64 + 64 * (SLURM_PROCID == 3)))", code=4)
+        wrong = "ranks made different calls: rank 0: allreduce float32 sum count 16 (call 1); rank 3: allreduce float32 sum count 32 (call 1)"
+        self.assertEqual(len(re.findall(rf"ccom-bench: rank \d: .*{re.escape(wrong)}", output)), 4, output)
+
+    def test_a_job_that_is_requeued_starts_anew(self):
+        output = self.sbatch(f"""#!/bin/sh
+#SBATCH --nodes=1 --ntasks=4 --requeue --open-mode=append
+echo "start ${{SLURM_RESTART_COUNT:-0}}"
+if [ -z "$SLURM_RESTART_COUNT" ]; then
+  srun {BENCH} allreduce --sizes 1K -n 10000000 &
+  sleep 2
+  scontrol requeue "$SLURM_JOB_ID"
+  wait
+fi
+srun {ALLREDUCE}
+""")
+        self.assertIn("start 1", output)
+        self.assert_four_ranks(output.split("start 1")[1])
+
+
+if __name__ == "__main__":
+    if why := missing():
+        print(f"skipped: {why}")
+        sys.exit(77)
+    in_own_namespaces()
+    PROGRAMS = [os.path.realpath(program) for program in sys.argv[1:5]]
+    BENCH, DOCTOR, ALLREDUCE, SURVIVORS = PROGRAMS
+    try:
+        unittest.main(argv=sys.argv[:1] + sys.argv[5:])
+    except Unavailable as reason:
+        print(f"skipped: {reason}")
+        sys.exit(77)
