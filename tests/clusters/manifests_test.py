@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Kubernetes manifests of examples/clusters, checked offline against published schemas (schemas.py). And that what refers to something refers
-to what is there, and the numbers of ranks, the resources and the rendezvous address fit together. Each rule is shown to fail on a damaged copy."""
+"""The Kubernetes manifests of examples/clusters, checked offline against published schemas (schemas.py). And that what
+refers to something refers to what is there, and the numbers of ranks, the resources and the rendezvous address fit
+together. Each rule is shown to fail on a damaged copy."""
 
 import copy
 import pathlib
@@ -63,7 +64,7 @@ def check_pod(pod, path, resources=None):
             elif memory.get("medium") == "Memory":
                 limit, size = amount(wanted.get("limits", {}).get("memory", "0")), amount(memory.get("sizeLimit", "0"))
                 if not 0 < size < limit:
-                    wrong.append(f"{here}: {mount['name']} needs a size below the container's memory, which it is part of")
+                    wrong.append(f"{here}: {mount['name']} needs a size below the memory which it is part of")
     return wrong
 
 
@@ -164,7 +165,8 @@ def check_all(documents):
         if not NAME.match(name):
             wrong.append(f"{kind}: {name} is no name")
         if kind != "TrainingRuntime":
-            wrong += [each for path, template in pods_of(document).items() for each in check_pod(template["spec"], path)]
+            for path, template in pods_of(document).items():
+                wrong += check_pod(template["spec"], path)
         if kind == "JobSet":
             for job in document["spec"]["replicatedJobs"]:
                 wrong += check_job(job["template"]["spec"], f"{name}-{job['name']}-0-0.{name}", f"JobSet.{job['name']}")
@@ -190,6 +192,10 @@ def container(document):
 
 def limits(document):
     return container(document)["resources"]["limits"]
+
+
+def requests(document):
+    return container(document)["resources"]["requests"]
 
 
 def env(document, name):
@@ -224,7 +230,7 @@ class Manifests(unittest.TestCase):
                  (lambda d: env(d[0], "CCOM_URL").update(value="tcp://ccom-0.ccom:21000"), "not at the first pod"),
                  (lambda d: limits(d[0]).update({"vpc.amazonaws.com/efa": "8"}), "are counted"),
                  (lambda d: limits(d[0]).update({"vpc.amazonaws.com/efas": 8}), "no device of these"),
-                 (lambda d: container(d[0])["resources"]["requests"].update({"hugepages-2Mi": "1Gi"}), "as it is limited"),
+                 (lambda d: requests(d[0]).update({"hugepages-2Mi": "1Gi"}), "as it is limited"),
                  (lambda d: container(d[0])["volumeMounts"][0].update(name="x"), "which is no volume"))
 
     def test_damage_of_a_job_is_seen(self):

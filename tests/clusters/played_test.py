@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""start-ranks and the manifests of examples/clusters, run with real ranks on this machine: this test plays Kubernetes, secret volumes (links
-to files that others can read) included. What is played is smaller: two ranks per pod, small sizes, and ccom-doctor measures nothing, for
-speeds mean nothing here.
-  played_test.py FOLDER-OF-CCOM-DOCTOR FOLDER-OF-CCOM-BENCH ALLREDUCE_C [unittest's arguments]"""
+"""start-ranks and the manifests of examples/clusters, run with real ranks on this machine: this test plays Kubernetes,
+secret volumes (links to files that others can read) included, and the operators that set torchrun's variables. What is
+played is smaller: two ranks per pod, small sizes, and ccom-doctor measures nothing, for speeds mean nothing here.
+  played_test.py FOLDER-OF-CCOM-DOCTOR FOLDER-OF-CCOM-BENCH [unittest's arguments]"""
 
 import os
 import pathlib
@@ -15,12 +15,18 @@ import unittest
 
 import yaml
 
-EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples" / "clusters"
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "examples" / "clusters"
+TORCH = ROOT / "build" / "torch" / "bin"
 SCRIPTS = ["start-ranks", "slurm-tools.sbatch", "slurm-torchrun.sbatch"]
 LIMIT = 150
 
 # Any size that the examples name becomes a small one.
 BENCH = '#!/bin/sh\nfor word; do shift; [ "$word" != 64M ] || word=4K; set -- "$@" "$word"; done\nexec "{program}" "$@" -n 2 -w 1\n'
+
+
+def documents(name):
+    return list(yaml.safe_load_all((EXAMPLES / name).read_text()))
 
 
 def free_port():
@@ -57,7 +63,7 @@ class Played(unittest.TestCase):
 
     def play_pods(self, name, pods, **variables):
         """The command of a manifest's container, once per pod."""
-        document = list(yaml.safe_load_all((EXAMPLES / name).read_text()))[-1]
+        document = documents(name)[-1]
         spec = document["spec"]
         job = spec["replicatedJobs"][0]["template"]["spec"] if document["kind"] == "JobSet" else spec
         container = job["template"]["spec"]["containers"][0]
@@ -108,6 +114,68 @@ class Played(unittest.TestCase):
         self.assertEqual((running.returncode, sorted(output.split("\n"))), (0, ["", "0 of 3", "1 of 3", "2 of 3"]))
 
 
+@unittest.skipUnless(os.access(TORCH / "torchrun", os.X_OK), "torchrun is not installed here (scripts/install-torch)")
+class PlayedTorch(unittest.TestCase):
+    """Two pods of two ranks. tests/torch runs these."""
+
+    def play(self, container, command, **variables):
+        """A manifest's command in each pod; {pod} in values is its number."""
+        given = {entry["name"]: entry["value"] for entry in container["env"]} | {
+            "CCOM_SOCKET_IFNAME": "lo", "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1", "CCOM_HOSTID": "pod-{pod}"} | variables
+        clean = {name: value for name, value in os.environ.items() if not name.startswith(("CCOM_", "PET_"))}
+        command = [word.replace("/opt/ccom", str(ROOT)) for word in command]
+        running = []
+        for pod in range(2):
+            here = {name: value.replace("{pod}", str(pod)) for name, value in given.items()}
+            running.append(subprocess.Popen(command, env={**clean, "PATH": f"{TORCH}:{clean['PATH']}", **here}, text=True,
+                                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT))
+            self.addCleanup(running[-1].kill)
+        outputs = [each.communicate(timeout=LIMIT)[0] for each in running]
+        self.assertEqual([each.returncode for each in running], [0, 0], outputs)
+        self.assertRegex(outputs[0] + outputs[1], r"4 ranks, ccom: .* test accuracy 0\.9")
+
+    @staticmethod
+    def of_torchrun():
+        return {"PET_NNODES": "2", "PET_NPROC_PER_NODE": "2", "PET_NODE_RANK": "{pod}", "PET_MASTER_ADDR": "127.0.0.1",
+                "PET_MASTER_PORT": str(free_port())}
+
+    def test_trainer(self):
+        runtime, job = documents("trainer.yaml")
+        (node,) = runtime["spec"]["template"]["spec"]["replicatedJobs"]
+        (container,) = node["template"]["spec"]["template"]["spec"]["containers"]
+        self.play(container, job["spec"]["trainer"]["command"], **self.of_torchrun())
+
+    def test_pytorchjob(self):
+        """The operator also tells each pod a rank, which torchrun replaces by those of its processes."""
+        (job,) = documents("pytorchjob.yaml")
+        (container,) = job["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["containers"]
+        of_pod = {"RANK": "{pod}", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+        self.play(container, container["command"], **of_pod, **self.of_torchrun())
+
+    def test_volcano_with_etcd(self):
+        """With etcd itself, and python-etcd, as the image has it."""
+        _, deployment, job = documents("volcano-etcd.yaml")
+        folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, folder)
+        install = [TORCH / "python", "-m", "pip", "install", "--quiet", "--target", folder, "python-etcd==0.4.5"]
+        unpack = "apt-get download -qq -o APT::Sandbox::User=root etcd-server && dpkg-deb -x etcd-server_*.deb etcd"
+        for command in (install, ["sh", "-c", unpack]):
+            done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=folder, timeout=LIMIT)
+            if done.returncode != 0:
+                self.skipTest(f"etcd or python-etcd cannot be had: {done.stderr}")
+        (etcd,) = deployment["spec"]["template"]["spec"]["containers"]
+        here = f"127.0.0.1:{free_port()}"
+        command = [word.replace("0.0.0.0:2379", here).replace("ccom-etcd:2379", here) for word in etcd["command"]]
+        command += ["--data-dir", f"{folder}/data", "--listen-peer-urls", f"http://127.0.0.1:{free_port()}"]
+        with open(f"{folder}/log", "w", encoding="utf-8") as log:
+            server = subprocess.Popen([f"{folder}/etcd/usr/bin/etcd", *command[1:]], stdout=log, stderr=log)
+        self.addCleanup(server.wait)
+        self.addCleanup(server.kill)
+        (container,) = job["spec"]["tasks"][0]["template"]["spec"]["containers"]
+        command = [word.replace("ccom-etcd:2379", here) for word in container["command"]]
+        self.play(container, command, PYTHONPATH=folder)
+
+
 if __name__ == "__main__":
-    PROGRAMS = sys.argv[1:4]
-    unittest.main(argv=sys.argv[:1] + sys.argv[4:])
+    PROGRAMS = sys.argv[1:3]
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:])

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kubernetes documents against published schemas, offline: Kubernetes' own (kubernetes-validate), JobSet's and Kubeflow's (the models that
-their projects publish for Python), Volcano's, of which there is no package, as far as examples/clusters uses it. The packages live in
-build/manifests, which with_validators() makes."""
+"""Kubernetes documents against published schemas, offline: Kubernetes' own (kubernetes-validate), JobSet's and
+Kubeflow's (the models that their projects publish for Python), Volcano's, of which there is no package, as far as
+examples/clusters uses it. The packages live in build/manifests, which with_validators() makes."""
 
 import os
 import pathlib
@@ -15,7 +15,7 @@ KUBERNETES = "1.33"
 
 
 def with_validators():
-    """Starts this program again where the validators are, and returns in there. Exit 77 (skipped) if they cannot be had."""
+    """Starts this program again where the validators are. Returns in there. Exit 77 (skipped) if they cannot be had."""
     if os.environ.pop("CCOM_WITH_VALIDATORS", None):
         return
     python, installed = ENVIRONMENT / "bin" / "python", ENVIRONMENT / "installed.txt"
@@ -46,7 +46,8 @@ def list_of(item):
 
 POLICIES = list_of(object_of(event={"enum": EVENTS}, action={"type": "string"}, timeout={"type": "string"}))
 VOLCANO_TASK = object_of(name={"type": "string", "maxLength": 63, "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"},
-                         replicas=COUNT, minAvailable=COUNT, maxRetry=COUNT, policies=POLICIES, template={"type": "object"})
+                         replicas=COUNT, minAvailable=COUNT, maxRetry=COUNT, policies=POLICIES,
+                         template={"type": "object"})
 VOLCANO_SPEC = object_of(minAvailable=COUNT, maxRetry=COUNT, queue={"type": "string"}, schedulerName={"type": "string"},
                          priorityClassName={"type": "string"}, policies=POLICIES, tasks=list_of(VOLCANO_TASK),
                          plugins={"type": "object", "additionalProperties": list_of({"type": "string"})})
@@ -60,7 +61,9 @@ def lost(given, kept, path):
     if not isinstance(given, dict) or not isinstance(kept, dict):
         return []
     wrong = [f"{path} has no field {name}" for name in given if name not in kept]
-    return wrong + [each for name in given.keys() & kept.keys() for each in lost(given[name], kept[name], f"{path}.{name}")]
+    for name in given.keys() & kept.keys():
+        wrong += lost(given[name], kept[name], f"{path}.{name}")
+    return wrong
 
 
 def check_model(model, document):
@@ -77,7 +80,8 @@ def check_training(type_name, value, path):
     if match := re.fullmatch(r"dict\(str, (\w+)\)", type_name):
         if not isinstance(value, dict):
             return [f"{path} is {value!r}, no object"]
-        return [wrong for name, item in value.items() for wrong in check_training(match.group(1), item, f"{path}.{name}")]
+        of = match.group(1)
+        return [wrong for name, item in value.items() for wrong in check_training(of, item, f"{path}.{name}")]
     if type_name in ("str", "int", "bool"):
         return [] if type(value).__name__ == type_name else [f"{path} is {value!r}, not of type {type_name}"]
     if not type_name.startswith("KubeflowOrg"):

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Debian's Slurm with munge as a small cluster on this machine: a host for slurmctld and for those who submit, and nodes node1, node2 ... with
-a slurmd each. Hosts are network, mount and UTS namespaces (tests/namespaces/hosts.py), so ccom takes them for different machines and nothing is
-set for it. A key, sockets, settings and state of its own are in a temporary folder. To be used by a process that in_own_namespaces() has
-started: whatever the daemons leave behind ends with it.
+"""Debian's Slurm with munge as a small cluster on this machine: a host for slurmctld and for those who submit, and
+nodes node1, node2 ... with a slurmd each. Hosts are network, mount and UTS namespaces (tests/namespaces/hosts.py),
+so ccom takes them for different machines and nothing is set for it. A key, sockets, settings and state of its own
+are in a temporary folder. To be used by a process that in_own_namespaces() has started: whatever the daemons leave
+behind ends with it.
 
     with Cluster(2) as cluster:
-        done = cluster.run(["srun", "-n", "4", "hostname"])
-"""
+        done = cluster.run(["srun", "-n", "4", "hostname"])"""
 import os
 import pathlib
 import shutil
@@ -72,7 +72,8 @@ def in_own_namespaces():
     if subprocess.run([*command, "true"], check=False, capture_output=True).returncode != 0:
         print("skipped: namespaces cannot be made here")
         sys.exit(77)
-    done = subprocess.run([*command, sys.executable, *sys.argv], check=False, env={**os.environ, "CCOM_OWN_NAMESPACES": "1"})
+    environment = {**os.environ, "CCOM_OWN_NAMESPACES": "1"}
+    done = subprocess.run([*command, sys.executable, *sys.argv], check=False, env=environment)
     sys.exit(done.returncode if done.returncode >= 0 else 1)
 
 
@@ -89,7 +90,8 @@ class Cluster:
         self.nodes = [f"node{number + 1}" for number in range(nodes)]
         self.cpus, self.hosts, self.daemons = cpus, Hosts(nodes + 1), []
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="slurm-"))
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("CCOM_", "SLURM_", "NCCL_", "GLOO_"))}
+        others = ("CCOM_", "SLURM_", "NCCL_", "GLOO_")
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(others)}
         self.environment = {**kept, "PATH": PATH, "SLURM_CONF": str(self.folder / "slurm.conf"), "LC_ALL": "C.UTF-8"}
 
     def __enter__(self):
@@ -106,17 +108,20 @@ class Cluster:
         table = "".join(f"{self.hosts.address(host)} {name}\n" for name, host in names.items())
         (self.folder / "hosts").write_text("127.0.0.1 localhost\n" + table)
         subprocess.run(["mount", "--bind", str(self.folder / "hosts"), "/etc/hosts"], check=True)
-        (self.folder / "slurm.conf").write_text(CONFIGURATION.format(folder=self.folder, nodes=len(self.nodes), cpus=self.cpus))
-        (self.folder / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")  # the one that looks for nothing as long as it is not used
+        settings = CONFIGURATION.format(folder=self.folder, nodes=len(self.nodes), cpus=self.cpus)
+        (self.folder / "slurm.conf").write_text(settings)
+        # The plug-in that looks for nothing as long as it is not used.
+        (self.folder / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")
         for name in ("munge", "state", *(f"spool-{node}" for node in self.nodes)):
             (self.folder / name).mkdir()
         self.folder.chmod(0o755)
         (self.folder / "munge").chmod(0o755)
         (self.folder / "key").touch(0o600)
         (self.folder / "key").write_bytes(os.urandom(128))
-        self._daemon("login", 0, ["munged", "--foreground", "--force", f"--key-file={self.folder}/key", f"--socket={self.folder}/munge/socket",
-                                  f"--pid-file={self.folder}/munge.pid", f"--log-file={self.folder}/munge.log",
-                                  f"--seed-file={self.folder}/munge.seed"])
+        files = {"key-file": "key", "socket": "munge/socket", "pid-file": "munge.pid", "log-file": "munge.log",
+                 "seed-file": "munge.seed"}
+        options = [f"--{option}={self.folder}/{name}" for option, name in files.items()]
+        self._daemon("login", 0, ["munged", "--foreground", "--force", *options])
         until((self.folder / "munge" / "socket").exists, f"munged listens: {self.log('munge')}")
         self._daemon("login", 0, ["slurmctld", "-D"])
         for number, name in enumerate(self.nodes):
@@ -124,11 +129,12 @@ class Cluster:
         until(lambda: self._is_idle(), "all nodes are idle")
 
     def _daemon(self, name, host, command):
-        """On a host of its own name, mounts and shared memory; processes of other hosts can be seen, as in other tests."""
+        """On a host with a name, mounts and shared memory of its own; it sees the processes of the others."""
         here = ["unshare", "--mount", "--uts", "--ipc", "sh", "-c", 'hostname "$0" && exec "$@"', name]
         with open(self.folder / f"{command[0]}-{name}.out", "w", encoding="utf-8") as log:
-            self.daemons.append(subprocess.Popen(["ip", "netns", "exec", self.hosts.names[host], *here, *command], env=self.environment,
-                                                 stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True))
+            self.daemons.append(subprocess.Popen(
+                ["ip", "netns", "exec", self.hosts.names[host], *here, *command], env=self.environment,
+                stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True))
 
     def _is_idle(self):
         ended = [daemon for daemon in self.daemons if daemon.poll() is not None]
@@ -141,12 +147,14 @@ class Cluster:
         return path.read_text(errors="replace") if path.exists() else ""
 
     def logs(self):
-        return "\n".join(f"== {path.name}\n{path.read_text(errors='replace')[-2000:]}" for path in sorted(self.folder.glob("*.[lo][ou][gt]")))
+        paths = [*sorted(self.folder.glob("*.log")), *sorted(self.folder.glob("*.out"))]
+        return "\n".join(f"== {path.name}\n{path.read_text(errors='replace')[-2000:]}" for path in paths)
 
     def start(self, command, folder="/", **variables):
         """On the login host."""
-        return subprocess.Popen(["ip", "netns", "exec", self.hosts.names[0], *command], env={**self.environment, **variables}, cwd=folder,
-                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        return subprocess.Popen(["ip", "netns", "exec", self.hosts.names[0], *command], cwd=folder, text=True,
+                                env={**self.environment, **variables}, stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
     def run(self, command, seconds=60, folder="/", **variables):
         running = self.start(command, folder, **variables)

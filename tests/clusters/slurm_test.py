@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ccom under Slurm itself (slurm_cluster.py): what docs/tutorials/slurm.md and docs/launchers.md say, the scripts of examples/clusters as they
-stand, and what users see when tasks die, disagree or are started again. Exit 77 (skipped), with the reason, where there can be no cluster.
+"""ccom under Slurm itself (slurm_cluster.py): what docs/tutorials/slurm.md and docs/launchers.md say, the scripts of
+examples/clusters as they stand, and what users see when tasks die, disagree or are started again. Exit 77 (skipped),
+with the reason, where there can be no cluster.
   slurm_test.py CCOM_BENCH CCOM_DOCTOR ALLREDUCE_C SURVIVORS_C [unittest's arguments]"""
 
 import os
@@ -24,7 +25,8 @@ DAY = None if os.environ.get("CCOM_TEST_LONG") else os.environ.get("CCOM_TEST_DA
 
 def due(turn):
     """What takes long has its turn on one day in three (CCOM_TEST_DAY)."""
-    return unittest.skipUnless(DAY is None or int(DAY) % 3 == turn, "due one day in three; CCOM_TEST_LONG=1 runs it now")
+    is_due = DAY is None or int(DAY) % 3 == turn
+    return unittest.skipUnless(is_due, "due one day in three; CCOM_TEST_LONG=1 runs it now")
 
 
 def block_after(document, mark):
@@ -73,7 +75,8 @@ class Slurm(unittest.TestCase):
         return self.output()
 
     def state_of(self, job):
-        return re.search(r"JobState=(\w+)", self.cluster.run(["scontrol", "show", "job", "--oneliner", job]).stdout).group(1)
+        shown = self.cluster.run(["scontrol", "show", "job", "--oneliner", job]).stdout
+        return re.search(r"JobState=(\w+)", shown).group(1)
 
     def output(self):
         path = self.folder / "output"
@@ -111,7 +114,7 @@ wait
         """Slurm sets SLURM_PROCID=0 and SLURM_NTASKS in batch scripts and shells of salloc, too."""
         bench = f"{BENCH} allreduce -np 2 --sizes 8 -n 2 -w 1"
         output = self.sbatch(f"#!/bin/sh\n#SBATCH --ntasks=4\n{ALLREDUCE}\n{bench}\n")
-        self.assertIn("this process has no rank: it is Slurm's batch script, not a task of srun (in the script, start the program with srun", output)
+        self.assertIn("this process has no rank: it is Slurm's batch script, not a task of srun", output)
         self.assertIn("2 ranks (processes)", output)
         for shell in (["salloc", "--ntasks=4"], ["srun", "bash"]):
             done = self.cluster.run(["sh", "-c", 'echo "$0" | "$@"', bench, *shell], folder=self.folder)
@@ -150,7 +153,8 @@ export CCOM_SECRET_FILE={self.secret} OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS
     def test_script_for_torchrun(self):
         if not os.access(TORCH / "torchrun", os.X_OK):
             self.skipTest("torchrun is not installed here (scripts/install-torch)")
-        output = self.sbatch(SCRIPTS / "slurm-torchrun.sbatch", "2", str(ROOT / "examples" / "torch_ddp_digits.py"), OMP_NUM_THREADS="1")
+        program = ROOT / "examples" / "torch_ddp_digits.py"
+        output = self.sbatch(SCRIPTS / "slurm-torchrun.sbatch", "2", str(program), OMP_NUM_THREADS="1")
         self.assertRegex(output, r"4 ranks, ccom: .* test accuracy 0\.9")
 
     # What goes wrong
@@ -177,7 +181,8 @@ export CCOM_SECRET_FILE={self.secret} OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS
                 try:
                     is_it = os.readlink(folder / "exe") == os.path.realpath(program)
                     used = sum(map(int, (folder / "stat").read_text().rsplit(")", 1)[1].split()[11:13]))
-                    if is_it and used > 50 and f"SLURM_PROCID={rank}".encode() in (folder / "environ").read_bytes().split(b"\0"):
+                    variables = (folder / "environ").read_bytes().split(b"\0")
+                    if is_it and used > 50 and f"SLURM_PROCID={rank}".encode() in variables:
                         os.kill(int(folder.name), 9)
                         return
                 except OSError:
@@ -192,9 +197,11 @@ export CCOM_SECRET_FILE={self.secret} OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS
         self.assertRegex(output, "srun: error: node[12]: task 3: Killed")
 
     def test_ranks_that_disagree_are_named(self):
-        output = self.srun_on_two("--ntasks=4", "sh", "-c", f"exec {BENCH} allreduce --sizes $((64 + 64 * (SLURM_PROCID == 3)))", code=4)
-        wrong = "ranks made different calls: rank 0: allreduce float32 sum count 16 (call 1); rank 3: allreduce float32 sum count 32 (call 1)"
-        self.assertEqual(len(re.findall(rf"ccom-bench: rank \d: .*{re.escape(wrong)}", output)), 4, output)
+        program = f"exec {BENCH} allreduce --sizes $((64 + 64 * (SLURM_PROCID == 3)))"
+        output = self.srun_on_two("--ntasks=4", "sh", "-c", program, code=4)
+        calls = [f"rank {rank}: allreduce float32 sum count {count} (call 1)" for rank, count in ((0, 16), (3, 32))]
+        wrong = re.escape(f"ranks made different calls: {'; '.join(calls)}")
+        self.assertEqual(len(re.findall(rf"ccom-bench: rank \d: .*{wrong}", output)), 4, output)
 
     def test_a_job_that_is_requeued_starts_anew(self):
         output = self.sbatch(f"""#!/bin/sh
