@@ -43,6 +43,7 @@ SelectTypeParameters=CR_Core
 SchedulerParameters=batch_sched_delay=0,sched_interval=1,sched_min_interval=0
 SlurmdParameters=config_overrides
 MpiDefault=none
+TmpFS={folder}/tmp
 ReturnToService=2
 KillWait=2
 LaunchParameters=use_interactive_step
@@ -112,7 +113,7 @@ class Cluster:
         (self.folder / "slurm.conf").write_text(settings)
         # The plug-in that looks for nothing as long as it is not used.
         (self.folder / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")
-        for name in ("munge", "state", *(f"spool-{node}" for node in self.nodes)):
+        for name in ("munge", "state", "tmp", *(f"spool-{node}" for node in self.nodes)):
             (self.folder / name).mkdir()
         self.folder.chmod(0o755)
         (self.folder / "munge").chmod(0o755)
@@ -130,7 +131,8 @@ class Cluster:
 
     def _daemon(self, name, host, command):
         """On a host with a name, mounts and shared memory of its own; it sees the processes of the others."""
-        here = ["unshare", "--mount", "--uts", "--ipc", "sh", "-c", 'hostname "$0" && exec "$@"', name]
+        start = f'hostname "$0" && mount -t tmpfs none {self.folder}/tmp && exec "$@"'
+        here = ["unshare", "--mount", "--uts", "--ipc", "sh", "-c", start, name]
         with open(self.folder / f"{command[0]}-{name}.out", "w", encoding="utf-8") as log:
             self.daemons.append(subprocess.Popen(
                 ["ip", "netns", "exec", self.hosts.names[host], *here, *command], env=self.environment,

@@ -87,14 +87,32 @@ class Slurm(unittest.TestCase):
 
     # Starts
 
+    def interfaces(self):
+        """What --mpi may be here."""
+        listed = self.cluster.run(["srun", "--mpi=list"]).stdout.split()
+        return [name for name in ("none", "pmi2", "pmix") if name in listed]
+
     def test_tasks_of_a_node_need_nothing(self):
-        for mpi in ("none", "pmi2"):
+        for mpi in self.interfaces():
             self.assert_four_ranks(self.srun(f"--mpi={mpi}", "--ntasks=4", "--nodes=1", ALLREDUCE))
 
     def test_tasks_of_two_nodes_meet_at_the_first(self):
-        for mpi in ("none", "pmi2"):
+        for mpi in self.interfaces():
             self.assert_four_ranks(self.srun_on_two(f"--mpi={mpi}", "--ntasks=4", ALLREDUCE))
         self.assert_four_ranks(self.srun_on_two("--distribution=cyclic", "--ntasks=4", ALLREDUCE))
+
+    def test_tasks_of_another_user(self):
+        for path in (BENCH, *LIBRARIES):
+            shutil.copy(path, self.folder)
+        for path in (self.folder, self.secret):
+            shutil.chown(path, "games", "games")
+        bench = [str(self.folder / "ccom-bench"), "allreduce", "--sizes", "8,64K", "-n", "2", "-w", "1"]
+        for nodes in ("1", "2"):
+            words = ["runuser", "-u", "games", "--", "srun", f"--nodes={nodes}", "--ntasks=4", *bench]
+            done = self.cluster.run(words, seconds=LIMIT, folder=self.folder, CCOM_SECRET_FILE=str(self.secret),
+                                    LD_LIBRARY_PATH=str(self.folder))
+            self.assertEqual(done.returncode, 0, done.stdout)
+            self.assertIn("# wrong values: 0 OK", done.stdout)
 
     def test_two_nodes_without_a_secret_are_told(self):
         output = self.srun("--nodes=2", "--ntasks=4", ALLREDUCE, code=1)
@@ -226,6 +244,8 @@ if __name__ == "__main__":
     in_own_namespaces()
     PROGRAMS = [os.path.realpath(program) for program in sys.argv[1:5]]
     BENCH, DOCTOR, ALLREDUCE, SURVIVORS = PROGRAMS
+    LIBRARIES = re.findall(r"=> (\S*/libccom\.so\S*)", subprocess.run(["ldd", BENCH], capture_output=True, text=True,
+                                                                       check=False).stdout)
     try:
         unittest.main(argv=sys.argv[:1] + sys.argv[5:])
     except Unavailable as reason:
