@@ -60,15 +60,6 @@ def test_written_in_place(alone):
     assert (out.array == 1).all()
 
 
-def test_torch_if_it_is_here(alone):
-    torch = pytest.importorskip("torch", reason="torch is not in this environment")
-    for dtype in (torch.float32, torch.bfloat16, torch.int64, torch.bool):
-        tensor = torch.ones(3, dtype=dtype)
-        assert alone.all_reduce(tensor, inplace=True) is tensor
-    with pytest.raises(TypeError, match="tensor.detach"):
-        alone.all_reduce(torch.ones(3, requires_grad=True))
-
-
 def read_only():
     given = numpy.ones(3)
     given.flags.writeable = False
