@@ -28,8 +28,6 @@ def test_results_are_numpys(alone):
 
 
 def test_what_is_refused(alone):
-    with pytest.raises(TypeError, match=r"array: .*tensor.detach\(\)"):
-        alone.all_reduce(torch.ones(3, requires_grad=True))
     with pytest.raises(ValueError, match="array: is not contiguous"):
         alone.all_reduce(torch.ones(4, 4)[:, 1])
     with pytest.raises(TypeError, match="out: needs elements of float32.*got int64"):

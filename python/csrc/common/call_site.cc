@@ -50,14 +50,18 @@ Known& known() {
   return *instance;
 }
 
+// The stable ABI knows frames and code by their pointers only.
+PyObject* object_of(PyFrameObject* frame) { return reinterpret_cast<PyObject*>(frame); }
+PyObject* object_of(PyCodeObject* code) { return reinterpret_cast<PyObject*>(code); }
+
 std::string text_of(PyObject* text) {
-  const char* const chars = text == nullptr ? nullptr : PyUnicode_AsUTF8(text);
+  const char* const chars = text == nullptr ? nullptr : PyUnicode_AsUTF8AndSize(text, nullptr);
   if (chars == nullptr) PyErr_Clear();
   return chars == nullptr ? "?" : chars;
 }
 
 std::string attribute_of(PyCodeObject* code, const char* name) {
-  PyObject* const value = PyObject_GetAttrString(reinterpret_cast<PyObject*>(code), name);
+  PyObject* const value = PyObject_GetAttrString(object_of(code), name);
   std::string text = text_of(value);
   Py_XDECREF(value);
   return text;
@@ -82,11 +86,11 @@ const char* describe(PyFrameObject* frame, PyCodeObject* code) {
 // The stable ABI reaches these as attributes only.
 #ifdef Py_LIMITED_API
 int instruction_of(PyFrameObject* frame) {
-  const Reference number(PyObject_GetAttrString(reinterpret_cast<PyObject*>(frame), "f_lasti"));
+  const Reference number(PyObject_GetAttrString(object_of(frame), "f_lasti"));
   return number ? static_cast<int>(PyLong_AsLong(number.get())) : 0;
 }
 PyFrameObject* caller_of(PyFrameObject* frame) {
-  PyObject* const caller = PyObject_GetAttrString(reinterpret_cast<PyObject*>(frame), "f_back");
+  PyObject* const caller = PyObject_GetAttrString(object_of(frame), "f_back");
   if (caller != Py_None) return reinterpret_cast<PyFrameObject*>(caller);
   Py_DECREF(caller);
   return nullptr;
@@ -107,11 +111,11 @@ const char* find(PyFrameObject* frame) {
   auto& places = known().places;
   const Place place{code, instruction_of(frame)};
   if (const auto found = places.find(place); found != places.end()) {
-    Py_DECREF(code);
+    Py_DECREF(object_of(code));
     return found->second;
   }
   if (places.size() >= kMostKept) {
-    for (const auto& [kept, text] : places) Py_DECREF(kept.code);
+    for (const auto& [kept, text] : places) Py_DECREF(object_of(kept.code));
     places.clear();
   }
   return places.emplace(place, describe(frame, code)).first->second;
@@ -120,12 +124,12 @@ const char* find(PyFrameObject* frame) {
 // With the GIL.
 const char* innermost() {
   PyFrameObject* frame = PyEval_GetFrame();
-  Py_XINCREF(frame);
+  Py_XINCREF(object_of(frame));
   const char* found = nullptr;
   while (frame != nullptr && found == nullptr) {
     found = find(frame);
     PyFrameObject* const outer = found == nullptr ? caller_of(frame) : nullptr;
-    Py_DECREF(frame);
+    Py_DECREF(object_of(frame));
     frame = outer;
   }
   return found == nullptr ? kNoPython : found;

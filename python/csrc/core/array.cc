@@ -169,10 +169,7 @@ void Array::read_dlpack(nb::handle object, const char* argument, bool is_written
     nb::ndarray<nb::ro> readable;
     const bool is_readable = nb::try_cast(object, readable);
     if (is_written && is_readable) refuse_value(argument, kReadOnly);
-    if (!is_readable)
-      refuse_type(argument, name_of_type(object) +
-                                " does not give its memory by DLPack; of torch's tensors give those "
-                                "that require a gradient as tensor.detach()");
+    if (!is_readable) refuse_type(argument, name_of_type(object) + " does not give its memory by DLPack");
     tensor_.emplace(readable);
   }
   const nb::ndarray<nb::ro>& tensor = *tensor_;
