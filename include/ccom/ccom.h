@@ -331,11 +331,17 @@ typedef struct {
    * ccomInvalidArgument together with determinism "full" or rounding "once" or "stochastic", whose promises it cannot
    * keep. Algorithms that send sums otherwise, named in `algorithm`, are ccomNotSupported at such a call. */
   const char* wire;
+  /* 1: a thread that waits in a call calls `interrupted` every microsecond or so as soon as the wait has lasted for two
+   * (with more ranks than processors: a few switches between them), and never sleeps for more than 100 us, so that it
+   * can keep something else going meanwhile, another library's messages for example, which others may need before they
+   * come. 0: every few milliseconds. Ranks may differ. Has no effect on calls that do not wait. */
+  int interruptedOften;
+  int reserved3; /* 0 */
 } ccomConfig_t;
 #define CCOM_CONFIG_INIT                                                                                              \
   {                                                                                                                   \
     sizeof(ccomConfig_t), CCOM_STRUCT_MAGIC, CCOM_VERSION_CODE, NULL, -1, -1, NULL, NULL, NULL, NULL, NULL, -1, NULL, \
-        -1, -1, 0, NULL, NULL, -1, 0, NULL, NULL                                                                      \
+        -1, -1, 0, NULL, NULL, -1, 0, NULL, NULL, 0, 0                                                                \
   }
 
 /* Collective over the nranks processes or threads that hold `id`; blocks for at most initTimeoutMs and a few seconds.

@@ -54,9 +54,14 @@ Result<CommConfig> settings_over(const ccomConfig_t* of_caller, CommConfig confi
   if (given.blocking >= 0) config.blocking = given.blocking == 1;
   if (given.reserved2 != 0)
     return error(Code::InvalidArgument, "config.reserved2 is %d; it must be 0", given.reserved2);
+  if (given.interruptedOften < 0 || given.interruptedOften > 1)
+    return error(Code::InvalidArgument, "config.interruptedOften is %d; it must be 0 or 1", given.interruptedOften);
+  if (given.reserved3 != 0)
+    return error(Code::InvalidArgument, "config.reserved3 is %d; it must be 0", given.reserved3);
   if (given.determinism != nullptr) CCOM_TRY(config.set_determinism(given.determinism));
   if (given.wire != nullptr) CCOM_TRY(config.set_wire(given.wire));
   if (given.interrupted != nullptr) {
+    config.interrupted_often = given.interruptedOften == 1;
     config.interrupted = [function = given.interrupted, user = given.interruptedUser] { return function(user) != 0; };
   }
   return config;

@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "base/time.h"
+#include "base/types.h"
 
 namespace ccom {
 
@@ -28,7 +29,16 @@ struct WaitPolicy {
   // own scheduling group (its session, or its control group): ranks that were started in groups of their own are
   // reached by sleeping.
   std::chrono::nanoseconds lone_yield{200000};
+  std::chrono::nanoseconds last_slice{5000000};  // bounds how late a dead peer is detected
+  const Interrupted* asked = nullptr;            // with each look at the clock once spinning is over; see ask_often()
   uint32_t yields_per_clock = 4;  // between ranks that share a core, a clock read costs a twentieth of a yield
+
+  // For who keeps something else going while it waits: `interrupted`, which outlives the policy, is called every
+  // microsecond or so. What it returns counts where it is asked seldom (Monitor::check).
+  void ask_often(const Interrupted& interrupted) {
+    asked = &interrupted;
+    last_slice = std::chrono::nanoseconds(100000);
+  }
 
   // ranks: on this host; cpus: available to them, by affinity and cgroup quota.
   static WaitPolicy for_host(int ranks, int cpus) {
@@ -97,20 +107,20 @@ class BasicBackoff {
 
   std::chrono::nanoseconds slice() {
     const auto current = slice_;
-    slice_ = std::min(slice_ * 2, kLastSlice);
+    slice_ = std::min(slice_ * 2, policy_.last_slice);
     return current;
   }
 
  private:
   enum class Phase : uint8_t { Spin, Yield, Block };
   static constexpr std::chrono::nanoseconds kFirstSlice{100000};
-  static constexpr std::chrono::nanoseconds kLastSlice{5000000};  // bounds how late a dead peer is detected
   static constexpr uint32_t kPollsPerClock = 16;
 
   static Phase first_phase(const WaitPolicy& policy) { return policy.spin.count() > 0 ? Phase::Spin : Phase::Yield; }
 
   // Also when nobody else has run in this thread's place for so long. Waits that end soon never ask for that.
   bool is_yielding_over() {
+    if (policy_.asked != nullptr) (*policy_.asked)();
     if (elapsed() >= policy_.spin + policy_.yield) return true;
     if (now_ - window_begin_ < policy_.lone_yield) return false;
     window_begin_ = now_;

@@ -20,6 +20,8 @@ constexpr std::string_view kPrefix = "CCOM_";
 constexpr std::array kOthers = {
     // python/ccom, python/csrc
     "CCOM_TORCH_DUMP", "CCOM_TORCH_MAPPED_TENSORS", "CCOM_TORCH_MAP_BUCKETS", "CCOM_TORCH_REPLACE_GLOO",
+    // doors/mpi
+    "CCOM_MPI", "CCOM_MPI_STATS",
     // examples/clusters/start-ranks
     "CCOM_SECRET_SOURCE",
     // find_package(ccom), pip install ./python

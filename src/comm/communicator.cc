@@ -78,8 +78,8 @@ Result<std::unique_ptr<Communicator>> Communicator::start(Agreement agreement, C
   const Place& place = self->topology_.ranks[static_cast<size_t>(membership.rank)];
   WaitPolicy policy = WaitPolicy::for_host(self->topology_.ranks_on_machine_of(place.host),
                                            self->topology_.hosts[static_cast<size_t>(place.host)].cpus);
-  // Emulated time passes while everybody sleeps.
-  if (self->config_.emulate_scale > 0) policy.spin = policy.yield = std::chrono::nanoseconds(0);
+  if (self->config_.emulate_scale > 0) policy.spin = policy.yield = std::chrono::nanoseconds(0);  // all sleep
+  if (self->config_.interrupted_often) policy.ask_often(self->config_.interrupted);
   self->engine_.emplace(membership.rank, membership.nranks, self->links_->monitor(), self->links_->transports(), *self,
                         policy);
   self->choices_ = self->shared_choices_->of(self->topology_, std::move(settings));

@@ -60,6 +60,7 @@ struct CommConfig {
   bool messages = false;
   bool blocking = true;  // of starts and ends
   Interrupted interrupted;
+  bool interrupted_often = false;
 
   // From the environment. ConfigError names the variable.
   static Result<CommConfig> from_environment();

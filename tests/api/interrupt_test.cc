@@ -90,6 +90,31 @@ TEST(Interrupted, EndsAStart) {
   later.join();
 }
 
+// Seldom: not before 200 us, then after slices of 100 us to 5 ms.
+TEST(Interrupted, IsAskedOftenWhereThatIsWanted) {
+  for (const char* transport : {static_cast<const char*>(nullptr), "tcp"}) {
+    int asked[2];
+    for (int often : {0, 1}) {
+      Wish wish;
+      ccomConfig_t config = wish.config(transport);
+      config.interruptedOften = often;
+      with_ranks(2, &config, [&](int rank, ccomComm_t comm) {
+        ASSERT_EQ(ccomBarrier(comm, nullptr), ccomSuccess);
+        const int before = wish.asked;
+        if (rank == 1) std::this_thread::sleep_for(milliseconds(300));
+        ASSERT_EQ(ccomBarrier(comm, nullptr), ccomSuccess);
+        if (rank == 0) asked[often] = wish.asked - before;
+      });
+    }
+    EXPECT_GT(asked[0], 0);
+    EXPECT_GT(asked[1], 4 * asked[0]);
+  }
+  ccomConfig_t config = CCOM_CONFIG_INIT;
+  config.interruptedOften = 2;
+  ccomComm_t comms[1] = {nullptr};
+  EXPECT_EQ(ccomCommInitAll(comms, 1, &config), ccomInvalidArgument);
+}
+
 TEST(Interrupted, IsNotAskedByCallsThatDoNotWait) {
   Wish wish;
   const ccomConfig_t config = wish.config();

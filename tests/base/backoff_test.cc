@@ -129,6 +129,23 @@ TEST_F(BackoffTest, ShortWaitsDoNotCountSwitches) {
   EXPECT_EQ(world.counts, 0);
 }
 
+// Who waits in ccom for a rank that waits for this one's messages, of another library, keeps those going.
+TEST_F(BackoffTest, WhoWantsToBeAskedOftenIsAskedSoonAndNeverSleepsForLong) {
+  for (WaitPolicy policy : {kRoomy, kCrowded}) {
+    int asked = 0;
+    const Interrupted ask = [&asked] { return ++asked, false; };
+    policy.ask_often(ask);
+    FakeBackoff backoff(policy);
+    const auto begin = world.now;
+    while (asked == 0) ASSERT_EQ(backoff.step(), FakeBackoff::Next::Poll);
+    EXPECT_LT(since(begin), microseconds(10));
+    const int yields = world.yields;
+    steps_until_block(backoff);
+    EXPECT_GE(asked, (world.yields - yields) / 4) << "with each look at the clock";
+    for (int i = 0; i < 10; ++i) EXPECT_EQ(backoff.slice(), microseconds(100));
+  }
+}
+
 TEST_F(BackoffTest, SlicesDoubleUpToACap) {
   FakeBackoff backoff(kCrowded);
   std::vector<nanoseconds> slices;
