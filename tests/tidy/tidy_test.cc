@@ -57,6 +57,7 @@ const std::map<std::string, std::set<std::string>> kMap = {
     {"bench", {"public", "bench"}},
     {"examples", {"public", "bench"}},
     {"python", {"public"}},
+    {"doors", {"public"}},
     // Looks at what a job would use even where no job can start: the machine and its speeds, and the rendezvous.
     {"tools",
      {"public", "bench", "base", "bootstrap", "topology", "planner", "algorithms", "plan", "sim", "node", "observe",
@@ -76,7 +77,7 @@ struct Source {
 
 std::string room_of(const fs::path& path) {
   const std::string text = path.generic_string();
-  static const std::regex room("(?:src|transports)/([a-z]+)/.*|(topology|bench|examples|python|tools)/.*");
+  static const std::regex room("(?:src|transports)/([a-z]+)/.*|(topology|bench|examples|python|tools|doors)/.*");
   std::smatch match;
   if (!std::regex_match(text, match, room)) return "";
   return match[1].matched ? match[1] : match[2];
@@ -87,7 +88,7 @@ bool is_contract(const fs::path& path) { return path.generic_string() == "transp
 
 std::vector<Source> sources() {
   std::vector<Source> found;
-  for (const char* folder : {"src", "transports", "topology", "bench", "examples", "python", "tools"}) {
+  for (const char* folder : {"src", "transports", "topology", "bench", "examples", "python", "tools", "doors"}) {
     for (const auto& entry : fs::recursive_directory_iterator(kRoot / folder)) {
       const std::string extension = entry.path().extension();
       if (extension != ".h" && extension != ".cc" && extension != ".c") continue;
@@ -184,7 +185,7 @@ TEST(Tidy, EveryVariableThatIsReadIsKnown) {
   const std::string known = read(kRoot / "src/base/options.cc") + read(kRoot / "src/base/variable_names.cc");
   static const std::regex reading("(?:getenv\\(|environ(?:\\.get\\(|\\[)|_wanted\\()\\s*[\"'](CCOM_[A-Z0-9_]+)[\"']");
   int found = 0;
-  for (const char* folder : {"src", "transports", "topology", "bench", "tools", "python", "tests", "scripts"}) {
+  for (const char* folder : {"src", "transports", "topology", "bench", "tools", "doors", "python", "tests", "scripts"}) {
     for (const auto& entry : fs::recursive_directory_iterator(kRoot / folder)) {
       const std::string end = entry.path().extension();
       if (end != ".cc" && end != ".h" && end != ".py") continue;

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The elements of a buffer as bytes that follow each other. Predefined types without gaps are that already; others are
+// packed and unpacked by MPI, whose packed form is those bytes where all ranks are alike, as on one kind of machine.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "doors/mpi/handles.h"
+
+namespace ccom::mpi {
+
+struct Elements {
+  explicit Elements(Handle type);
+
+  uint64_t bytes_of(int64_t count) const { return static_cast<uint64_t>(count) * bytes; }
+  std::byte* at(void* buffer, int64_t element) const { return static_cast<std::byte*>(buffer) + element * extent; }
+  const std::byte* at(const void* buffer, int64_t element) const {
+    return static_cast<const std::byte*>(buffer) + element * extent;
+  }
+  void pack(const void* from, int64_t count, std::byte* to, Handle comm) const;
+  void unpack(const std::byte* from, void* to, int64_t count, Handle comm) const;
+
+  Handle type;
+  bool is_plain = false;  // bytes already
+  bool is_valid = true;
+  uint64_t bytes = 0;  // of one, as packed
+  Aint extent = 0;
+};
+
+// Memory for packed elements, kept by the thread for its next calls if it is small.
+class Room {
+ public:
+  Room() = default;
+  ~Room();
+  Room(const Room&) = delete;
+  Room& operator=(const Room&) = delete;
+  std::byte* take(uint64_t bytes);
+
+ private:
+  std::vector<std::byte> memory_;
+};
+
+}  // namespace ccom::mpi

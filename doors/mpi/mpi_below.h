@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The MPI library that the program uses, found in the process when the first call comes: its functions under their
+// profiling names (PMPI_...), and the numbers of its binary interface.
+//
+// One libccom-mpi.so serves two binary interfaces: Open MPI's (4 and 5), whose handles are pointers, and that of MPICH
+// (MPICH, Intel MPI, MVAPICH), whose handles are ints. On x86-64 and arm64 both are passed in a register or in a slot
+// of eight bytes, so that a function which takes a word is called by either; of an int the upper half is undefined, see
+// MpiBelow::plain(). Nothing of MPI is needed to compile this, and nothing of it is an undefined symbol: a preloaded
+// library is loaded into processes without MPI, too. tests/mpi compares the numbers with each mpi.h that there is.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace ccom::mpi {
+
+using Handle = uintptr_t;
+using Aint = intptr_t;
+
+// Of both interfaces.
+inline constexpr int kSuccess = 0, kThreadMultiple = 3;
+
+// What differs. Handles of types and operators: handles.cc.
+struct Numbers {
+  const void* in_place;
+  void* status_ignore;
+  int undefined, max_error_string;
+  int err_arg, err_other, err_intern, err_no_mem;
+};
+Numbers open_mpi_numbers();
+Numbers mpich_numbers();
+
+// name, parameters; each returns an int.
+#define CCOM_MPI_FUNCTIONS(X)                                                                                \
+  X(Init, (int*, char***))                                                                                   \
+  X(Init_thread, (int*, char***, int, int*))                                                                 \
+  X(Initialized, (int*))                                                                                     \
+  X(Finalized, (int*))                                                                                       \
+  X(Query_thread, (int*))                                                                                    \
+  X(Get_library_version, (char*, int*))                                                                      \
+  X(Comm_rank, (Handle, int*))                                                                               \
+  X(Comm_size, (Handle, int*))                                                                               \
+  X(Comm_test_inter, (Handle, int*))                                                                         \
+  X(Comm_get_name, (Handle, char*, int*))                                                                    \
+  X(Comm_group, (Handle, Handle*))                                                                           \
+  X(Group_translate_ranks, (Handle, int, const int*, Handle, int*))                                          \
+  X(Group_free, (Handle*))                                                                                   \
+  X(Comm_dup, (Handle, Handle*))                                                                             \
+  X(Comm_free, (Handle*))                                                                                    \
+  X(Comm_create_keyval,                                                                                      \
+    (int (*)(Handle, int, void*, void*, void*, int*), int (*)(Handle, int, void*, void*), int*, void*))      \
+  X(Comm_set_attr, (Handle, int, void*))                                                                     \
+  X(Comm_get_errhandler, (Handle, Handle*))                                                                  \
+  X(Errhandler_free, (Handle*))                                                                              \
+  X(Comm_call_errhandler, (Handle, int))                                                                     \
+  X(Add_error_class, (int*))                                                                                 \
+  X(Error_string, (int, char*, int*))                                                                        \
+  X(Add_error_code, (int, int*))                                                                             \
+  X(Add_error_string, (int, const char*))                                                                    \
+  X(Irecv, (void*, int, Handle, int, int, Handle, Handle*))                                                  \
+  X(Test, (Handle*, int*, void*))                                                                            \
+  X(Wait, (Handle*, void*))                                                                                  \
+  X(Cancel, (Handle*))                                                                                       \
+  X(Type_size, (Handle, int*))                                                                               \
+  X(Type_get_extent, (Handle, Aint*, Aint*))                                                                 \
+  X(Pack, (const void*, int, Handle, void*, int, int*, Handle))                                              \
+  X(Unpack, (const void*, int, int*, void*, int, Handle, Handle))                                            \
+  X(Barrier, (Handle))                                                                                       \
+  X(Bcast, (void*, int, Handle, int, Handle))                                                                \
+  X(Allreduce, (const void*, void*, int, Handle, Handle, Handle))                                            \
+  X(Reduce, (const void*, void*, int, Handle, Handle, int, Handle))                                          \
+  X(Reduce_scatter, (const void*, void*, const int*, Handle, Handle, Handle))                                \
+  X(Reduce_scatter_block, (const void*, void*, int, Handle, Handle, Handle))                                 \
+  X(Allgather, (const void*, int, Handle, void*, int, Handle, Handle))                                       \
+  X(Allgatherv, (const void*, int, Handle, void*, const int*, const int*, Handle, Handle))                   \
+  X(Alltoall, (const void*, int, Handle, void*, int, Handle, Handle))                                        \
+  X(Alltoallv, (const void*, const int*, const int*, Handle, void*, const int*, const int*, Handle, Handle)) \
+  X(Gather, (const void*, int, Handle, void*, int, Handle, int, Handle))                                     \
+  X(Gatherv, (const void*, int, Handle, void*, const int*, const int*, Handle, int, Handle))                 \
+  X(Scatter, (const void*, int, Handle, void*, int, Handle, int, Handle))                                    \
+  X(Scatterv, (const void*, const int*, const int*, Handle, void*, int, Handle, int, Handle))
+
+struct MpiBelow {
+#define CCOM_MPI_MEMBER(name, parameters) int(*name) parameters = nullptr;
+  CCOM_MPI_FUNCTIONS(CCOM_MPI_MEMBER)
+#undef CCOM_MPI_MEMBER
+
+  bool is_open_mpi = false;
+  bool is_known = false;  // one of the two interfaces; else everything is handed down
+  Numbers numbers{};
+  Handle world = 0, self = 0, comm_null = 0, errors_return = 0;
+
+  // A handle as its caller means it.
+  Handle plain(Handle handle) const { return is_open_mpi ? handle : handle & 0xffffffff; }
+  // The symbol in MPI's library or in one that it needs; null: there is none.
+  void* symbol(const char* name) const;
+
+  void* library = nullptr;  // of dlopen
+};
+
+// Of this process. Found at the first call, which only programs with an MPI make; ends the process without one.
+const MpiBelow& mpi();
+
+}  // namespace ccom::mpi

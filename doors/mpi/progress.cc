@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doors/mpi/progress.h"
+
+#include <atomic>
+
+#include "doors/mpi/handles.h"
+#include "doors/mpi/mpi_below.h"
+
+namespace ccom::mpi {
+namespace {
+
+thread_local bool is_in_call = false;
+
+// One thread at a time: it makes progress for all.
+std::atomic_flag is_testing;
+Handle request = 0, alone = 0;
+bool is_begun = false;
+char never;
+
+int make_progress(void*) {
+  if (!is_in_call || is_testing.test_and_set(std::memory_order_acquire)) return 0;
+  int is_complete = 0;
+  if (is_begun) mpi().Test(&request, &is_complete, mpi().numbers.status_ignore);
+  is_testing.clear(std::memory_order_release);
+  return 0;
+}
+
+}  // namespace
+
+InCall::InCall() { is_in_call = true; }
+InCall::~InCall() { is_in_call = false; }
+
+void begin_progress() {
+  if (mpi().Comm_dup(mpi().self, &alone) != kSuccess) return;
+  is_begun = mpi().Irecv(&never, 1, handles().byte, 0, 0, alone, &request) == kSuccess;
+}
+
+void end_progress() {
+  if (!is_begun) return;
+  while (is_testing.test_and_set(std::memory_order_acquire)) {
+  }
+  is_begun = false;
+  mpi().Cancel(&request);
+  mpi().Wait(&request, mpi().numbers.status_ignore);
+  mpi().Comm_free(&alone);
+  is_testing.clear(std::memory_order_release);
+}
+
+void add_progress(ccomConfig_t& config) {
+  config.interrupted = make_progress;
+  config.interruptedOften = 1;
+}
+
+}  // namespace ccom::mpi
