@@ -16,7 +16,7 @@ namespace ccom::mpi {
 namespace {
 
 constexpr uint64_t kMostMemory = uint64_t{16} << 20;  // of a buffer
-constexpr uint64_t kUnsizedPart = 4096;
+constexpr std::array<uint64_t, 2> kUnsizedParts = {64, 32768};
 constexpr int kRounds = 3;
 constexpr double kMargin = 1.05;                // equally fast calls are ccom's
 constexpr double kRoundSeconds = 1e-3;          // of calls of one way, about
@@ -111,7 +111,7 @@ class Trial {
 // Bytes of a rank's part; the same on all ranks.
 uint64_t part_of(Kind kind, size_t size_class, int ranks) {
   if (kind == Kind::Barrier) return 0;
-  uint64_t bytes = size_class == 0 ? kUnsizedPart : uint64_t{1} << (size_class - 1);
+  uint64_t bytes = uint64_t{1} << (size_class - 1);
   const bool is_total = kind == Kind::ReduceScatter || kind == Kind::ReduceScatterBlock || kind == Kind::Allgatherv;
   if (is_total) bytes /= static_cast<uint64_t>(ranks);
   bytes = std::min(bytes, kMostMemory / static_cast<uint64_t>(ranks));
@@ -143,21 +143,30 @@ Seconds agreed(Trial& trial, const Communicator& of, int rounds, int calls) {
   return slowest;
 }
 
-}  // namespace
-
 // Where ranks share processors a call of an MPI that polls takes milliseconds: few calls have to do.
-Way measure(Communicator& of, Kind kind, size_t size_class) {
-  const uint64_t part = part_of(kind, size_class, of.size);
+bool is_ccom_faster(Communicator& of, Kind kind, uint64_t part) {
   Trial trial(of, kind, part);
   for (const bool ccom : {true, false}) trial.run(ccom);
   Seconds taken = agreed(trial, of, 1, 1);
   const double longer = std::max(taken[0], taken[1]), shorter = std::min(taken[0], taken[1]);
   if (longer < kLongCall || longer < kClear * shorter) {
     const int calls = std::clamp(static_cast<int>(kRoundSeconds / longer), 1, calls_of(part));
-    trial.run(true);  // ccom's calls find out what is fastest for them
+    seconds_of(trial, true, calls);  // ccom's calls find out what is fastest for them
     taken = agreed(trial, of, kRounds, calls);
   }
-  return taken[0] <= kMargin * taken[1] ? Way::Ccom : Way::Mpi;
+  return taken[0] <= kMargin * taken[1];
+}
+
+}  // namespace
+
+Way measure(Communicator& of, Kind kind, size_t size_class) {
+  const InCall in_call;
+  if (kind == Kind::Barrier || size_class > 0)
+    return is_ccom_faster(of, kind, part_of(kind, size_class, of.size)) ? Way::Ccom : Way::Mpi;
+  // Whose sizes no rank knows: ccom's if it is not slower with short and with long parts.
+  for (const uint64_t part : kUnsizedParts)
+    if (!is_ccom_faster(of, kind, part)) return Way::Mpi;
+  return Way::Ccom;
 }
 
 }  // namespace ccom::mpi

@@ -17,6 +17,7 @@ namespace ccom::mpi {
 
 using Handle = uintptr_t;
 using Aint = intptr_t;
+using MpiCount = int64_t;
 
 // Of both interfaces.
 inline constexpr int kSuccess = 0, kThreadMultiple = 3;
@@ -32,53 +33,67 @@ Numbers open_mpi_numbers();
 Numbers mpich_numbers();
 
 // name, parameters; each returns an int.
-#define CCOM_MPI_FUNCTIONS(X)                                                                                \
-  X(Init, (int*, char***))                                                                                   \
-  X(Init_thread, (int*, char***, int, int*))                                                                 \
-  X(Initialized, (int*))                                                                                     \
-  X(Finalized, (int*))                                                                                       \
-  X(Query_thread, (int*))                                                                                    \
-  X(Get_library_version, (char*, int*))                                                                      \
-  X(Comm_rank, (Handle, int*))                                                                               \
-  X(Comm_size, (Handle, int*))                                                                               \
-  X(Comm_test_inter, (Handle, int*))                                                                         \
-  X(Comm_get_name, (Handle, char*, int*))                                                                    \
-  X(Comm_group, (Handle, Handle*))                                                                           \
-  X(Group_translate_ranks, (Handle, int, const int*, Handle, int*))                                          \
-  X(Group_free, (Handle*))                                                                                   \
-  X(Comm_dup, (Handle, Handle*))                                                                             \
-  X(Comm_free, (Handle*))                                                                                    \
-  X(Comm_create_keyval,                                                                                      \
-    (int (*)(Handle, int, void*, void*, void*, int*), int (*)(Handle, int, void*, void*), int*, void*))      \
-  X(Comm_set_attr, (Handle, int, void*))                                                                     \
-  X(Comm_get_errhandler, (Handle, Handle*))                                                                  \
-  X(Errhandler_free, (Handle*))                                                                              \
-  X(Comm_call_errhandler, (Handle, int))                                                                     \
-  X(Add_error_class, (int*))                                                                                 \
-  X(Error_string, (int, char*, int*))                                                                        \
-  X(Add_error_code, (int, int*))                                                                             \
-  X(Add_error_string, (int, const char*))                                                                    \
-  X(Irecv, (void*, int, Handle, int, int, Handle, Handle*))                                                  \
-  X(Test, (Handle*, int*, void*))                                                                            \
-  X(Wait, (Handle*, void*))                                                                                  \
-  X(Cancel, (Handle*))                                                                                       \
-  X(Type_size, (Handle, int*))                                                                               \
-  X(Type_get_extent, (Handle, Aint*, Aint*))                                                                 \
-  X(Pack, (const void*, int, Handle, void*, int, int*, Handle))                                              \
-  X(Unpack, (const void*, int, int*, void*, int, Handle, Handle))                                            \
-  X(Barrier, (Handle))                                                                                       \
-  X(Bcast, (void*, int, Handle, int, Handle))                                                                \
-  X(Allreduce, (const void*, void*, int, Handle, Handle, Handle))                                            \
-  X(Reduce, (const void*, void*, int, Handle, Handle, int, Handle))                                          \
-  X(Reduce_scatter, (const void*, void*, const int*, Handle, Handle, Handle))                                \
-  X(Reduce_scatter_block, (const void*, void*, int, Handle, Handle, Handle))                                 \
-  X(Allgather, (const void*, int, Handle, void*, int, Handle, Handle))                                       \
-  X(Allgatherv, (const void*, int, Handle, void*, const int*, const int*, Handle, Handle))                   \
-  X(Alltoall, (const void*, int, Handle, void*, int, Handle, Handle))                                        \
-  X(Alltoallv, (const void*, const int*, const int*, Handle, void*, const int*, const int*, Handle, Handle)) \
-  X(Gather, (const void*, int, Handle, void*, int, Handle, int, Handle))                                     \
-  X(Gatherv, (const void*, int, Handle, void*, const int*, const int*, Handle, int, Handle))                 \
-  X(Scatter, (const void*, int, Handle, void*, int, Handle, int, Handle))                                    \
+#define CCOM_MPI_FUNCTIONS(X)                                                                                 \
+  X(Init, (int*, char***))                                                                                    \
+  X(Init_thread, (int*, char***, int, int*))                                                                  \
+  X(Initialized, (int*))                                                                                      \
+  X(Finalized, (int*))                                                                                        \
+  X(Query_thread, (int*))                                                                                     \
+  X(Get_library_version, (char*, int*))                                                                       \
+  X(Comm_rank, (Handle, int*))                                                                                \
+  X(Comm_size, (Handle, int*))                                                                                \
+  X(Comm_test_inter, (Handle, int*))                                                                          \
+  X(Comm_get_name, (Handle, char*, int*))                                                                     \
+  X(Comm_group, (Handle, Handle*))                                                                            \
+  X(Group_translate_ranks, (Handle, int, const int*, Handle, int*))                                           \
+  X(Group_free, (Handle*))                                                                                    \
+  X(Comm_dup, (Handle, Handle*))                                                                              \
+  X(Comm_free, (Handle*))                                                                                     \
+  X(Comm_create_keyval,                                                                                       \
+    (int (*)(Handle, int, void*, void*, void*, int*), int (*)(Handle, int, void*, void*), int*, void*))       \
+  X(Comm_set_attr, (Handle, int, void*))                                                                      \
+  X(Comm_get_errhandler, (Handle, Handle*))                                                                   \
+  X(Errhandler_free, (Handle*))                                                                               \
+  X(Comm_call_errhandler, (Handle, int))                                                                      \
+  X(Add_error_class, (int*))                                                                                  \
+  X(Error_string, (int, char*, int*))                                                                         \
+  X(Add_error_code, (int, int*))                                                                              \
+  X(Add_error_string, (int, const char*))                                                                     \
+  X(Irecv, (void*, int, Handle, int, int, Handle, Handle*))                                                   \
+  X(Test, (Handle*, int*, void*))                                                                             \
+  X(Wait, (Handle*, void*))                                                                                   \
+  X(Cancel, (Handle*))                                                                                        \
+  X(Type_size, (Handle, int*))                                                                                \
+  X(Type_get_extent, (Handle, Aint*, Aint*))                                                                  \
+  X(Pack, (const void*, int, Handle, void*, int, int*, Handle))                                               \
+  X(Unpack, (const void*, int, int*, void*, int, Handle, Handle))                                             \
+  X(Barrier, (Handle))                                                                                        \
+  X(Bcast, (void*, int, Handle, int, Handle))                                                                 \
+  X(Allreduce, (const void*, void*, int, Handle, Handle, Handle))                                             \
+  X(Reduce, (const void*, void*, int, Handle, Handle, int, Handle))                                           \
+  X(Reduce_scatter, (const void*, void*, const int*, Handle, Handle, Handle))                                 \
+  X(Reduce_scatter_block, (const void*, void*, int, Handle, Handle, Handle))                                  \
+  X(Allgather, (const void*, int, Handle, void*, int, Handle, Handle))                                        \
+  X(Allgatherv, (const void*, int, Handle, void*, const int*, const int*, Handle, Handle))                    \
+  X(Alltoall, (const void*, int, Handle, void*, int, Handle, Handle))                                         \
+  X(Alltoallv, (const void*, const int*, const int*, Handle, void*, const int*, const int*, Handle, Handle))  \
+  X(Gather, (const void*, int, Handle, void*, int, Handle, int, Handle))                                      \
+  X(Gatherv, (const void*, int, Handle, void*, const int*, const int*, Handle, int, Handle))                  \
+  X(Scatter, (const void*, int, Handle, void*, int, Handle, int, Handle))                                     \
+  X(Allreduce_c, (const void*, void*, MpiCount, Handle, Handle, Handle))                                      \
+  X(Reduce_c, (const void*, void*, MpiCount, Handle, Handle, int, Handle))                                    \
+  X(Reduce_scatter_block_c, (const void*, void*, MpiCount, Handle, Handle, Handle))                           \
+  X(Bcast_c, (void*, MpiCount, Handle, int, Handle))                                                          \
+  X(Allgather_c, (const void*, MpiCount, Handle, void*, MpiCount, Handle, Handle))                            \
+  X(Alltoall_c, (const void*, MpiCount, Handle, void*, MpiCount, Handle, Handle))                             \
+  X(Gather_c, (const void*, MpiCount, Handle, void*, MpiCount, Handle, int, Handle))                          \
+  X(Scatter_c, (const void*, MpiCount, Handle, void*, MpiCount, Handle, int, Handle))                         \
+  X(Allgatherv_c, (const void*, MpiCount, Handle, void*, const MpiCount*, const Aint*, Handle, Handle))       \
+  X(Gatherv_c, (const void*, MpiCount, Handle, void*, const MpiCount*, const Aint*, Handle, int, Handle))     \
+  X(Scatterv_c, (const void*, const MpiCount*, const Aint*, Handle, void*, MpiCount, Handle, int, Handle))    \
+  X(Alltoallv_c,                                                                                              \
+    (const void*, const MpiCount*, const Aint*, Handle, void*, const MpiCount*, const Aint*, Handle, Handle)) \
+  X(Reduce_scatter_c, (const void*, void*, const MpiCount*, Handle, Handle, Handle))                          \
   X(Scatterv, (const void*, const int*, const int*, Handle, void*, int, Handle, int, Handle))
 
 struct MpiBelow {

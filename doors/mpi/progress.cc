@@ -9,7 +9,7 @@
 namespace ccom::mpi {
 namespace {
 
-thread_local bool is_in_call = false;
+thread_local int calls = 0;  // that this thread is in
 
 // One thread at a time: it makes progress for all.
 std::atomic_flag is_testing;
@@ -18,7 +18,7 @@ bool is_begun = false;
 char never;
 
 int make_progress(void*) {
-  if (!is_in_call || is_testing.test_and_set(std::memory_order_acquire)) return 0;
+  if (calls == 0 || is_testing.test_and_set(std::memory_order_acquire)) return 0;
   int is_complete = 0;
   if (is_begun) mpi().Test(&request, &is_complete, mpi().numbers.status_ignore);
   is_testing.clear(std::memory_order_release);
@@ -27,8 +27,8 @@ int make_progress(void*) {
 
 }  // namespace
 
-InCall::InCall() { is_in_call = true; }
-InCall::~InCall() { is_in_call = false; }
+InCall::InCall() { ++calls; }
+InCall::~InCall() { --calls; }
 
 void begin_progress() {
   if (mpi().Comm_dup(mpi().self, &alone) != kSuccess) return;

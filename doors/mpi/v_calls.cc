@@ -14,14 +14,15 @@ namespace ccom::mpi {
 namespace {
 
 // Parts of a buffer, one for each rank: where they lie in the program's elements, and in bytes for ccom.
+template <typename Count, typename Place>
 class Parts {
  public:
-  Parts(const Elements& of, const int* counts, const int* displacements, int ranks)
+  Parts(const Elements& of, const Count* counts, const Place* displacements, int ranks)
       : elements_(of), counts_(counts), displacements_(displacements), ranks_(ranks) {
     bytes_.reserve(static_cast<size_t>(ranks));
     for (int i = 0; i < ranks; ++i) {
       is_valid_ &= counts[i] >= 0;
-      bytes_.push_back(of.bytes_of(std::max(counts[i], 0)));
+      bytes_.push_back(of.bytes_of(std::max<int64_t>(counts[i], 0)));
     }
     total_ = std::accumulate(bytes_.begin(), bytes_.end(), uint64_t{0});
   }
@@ -77,7 +78,8 @@ class Parts {
 
  private:
   const Elements& elements_;
-  const int *counts_, *displacements_;
+  const Count* const counts_;
+  const Place* const displacements_;
   const int ranks_;
   bool is_valid_ = true, is_here_ = false;
   uint64_t total_ = 0;
@@ -85,21 +87,17 @@ class Parts {
 };
 
 // This rank's own part as bytes.
-const std::byte* given(const Elements& of, const void* buffer, int count, Room& room, Handle comm) {
+const std::byte* given(const Elements& of, const void* buffer, int64_t count, Room& room, Handle comm) {
   if (of.is_plain) return static_cast<const std::byte*>(buffer);
   std::byte* const packed = room.take(of.bytes_of(count));
   of.pack(buffer, count, packed, comm);
   return packed;
 }
 
-}  // namespace
-}  // namespace ccom::mpi
-
-using namespace ccom::mpi;  // NOLINT(google-build-using-namespace): the functions below are MPI's
-
 // Parts of equal lengths, which all ranks know to be equal, need no agreement on them.
-int MPI_Allgatherv(const void* send, int sendcount, Handle sendtype, void* recv, const int* counts,
-                   const int* displacements, Handle recvtype, Handle comm) {
+template <typename Below, typename Count, typename Place>
+int allgatherv(Below below, const void* send, Count sendcount, Handle sendtype, void* recv, const Count* counts,
+               const Place* displacements, Handle recvtype, Handle comm) {
   Call call(Kind::Allgatherv, comm);
   const Elements theirs(recvtype);
   const Elements mine(is_in_place(send) ? recvtype : sendtype);
@@ -108,7 +106,7 @@ int MPI_Allgatherv(const void* send, int sendcount, Handle sendtype, void* recv,
   const bool is_equal = parts.is_equal();
   const bool is_taken = is_equal ? call.is_taken(call.size() == 0 ? 0 : parts.bytes(0), Kind::Allgather)
                                  : call.is_taken(parts.total(), Kind::Allgatherv);
-  if (!is_taken) return mpi().Allgatherv(send, sendcount, sendtype, recv, counts, displacements, recvtype, comm);
+  if (!is_taken) return below(send, sendcount, sendtype, recv, counts, displacements, recvtype, comm);
   const uint64_t bytes = parts.bytes(call.rank());
   if (!is_in_place(send) && mine.bytes_of(sendcount) != bytes) return call.forbid(kUnequal);
   Room given_room, got_room;
@@ -126,8 +124,9 @@ int MPI_Allgatherv(const void* send, int sendcount, Handle sendtype, void* recv,
   return call.end(result);
 }
 
-int MPI_Gatherv(const void* send, int sendcount, Handle sendtype, void* recv, const int* counts,
-                const int* displacements, Handle recvtype, int root, Handle comm) {
+template <typename Below, typename Count, typename Place>
+int gatherv(Below below, const void* send, Count sendcount, Handle sendtype, void* recv, const Count* counts,
+            const Place* displacements, Handle recvtype, int root, Handle comm) {
   Call call(Kind::Gatherv, comm);
   const bool is_root = call.rank() == root && call.size() > 0;
   const bool is_here = is_root && is_in_place(send);
@@ -137,7 +136,7 @@ int MPI_Gatherv(const void* send, int sendcount, Handle sendtype, void* recv, co
   call.demand((is_here || sendcount >= 0) && theirs.is_valid && mine.is_valid && parts.is_valid() &&
               call.has_rank(root));
   if (!call.is_taken_unsized(is_here ? parts.bytes(root) : mine.bytes_of(sendcount)))
-    return mpi().Gatherv(send, sendcount, sendtype, recv, counts, displacements, recvtype, root, comm);
+    return below(send, sendcount, sendtype, recv, counts, displacements, recvtype, root, comm);
   Room given_room, got_room;
   std::byte* const got = is_root ? parts.place(recv, got_room, false) : nullptr;
   const uint64_t bytes = is_here ? parts.bytes(root) : mine.bytes_of(sendcount);
@@ -155,8 +154,9 @@ int MPI_Gatherv(const void* send, int sendcount, Handle sendtype, void* recv, co
   return call.end(result);
 }
 
-int MPI_Scatterv(const void* send, const int* counts, const int* displacements, Handle sendtype, void* recv,
-                 int recvcount, Handle recvtype, int root, Handle comm) {
+template <typename Below, typename Count, typename Place>
+int scatterv(Below below, const void* send, const Count* counts, const Place* displacements, Handle sendtype,
+             void* recv, Count recvcount, Handle recvtype, int root, Handle comm) {
   Call call(Kind::Scatterv, comm);
   const bool is_root = call.rank() == root && call.size() > 0;
   const bool is_here = is_root && is_in_place(recv);
@@ -166,7 +166,7 @@ int MPI_Scatterv(const void* send, const int* counts, const int* displacements, 
   call.demand((is_here || recvcount >= 0) && theirs.is_valid && mine.is_valid && parts.is_valid() &&
               call.has_rank(root));
   if (!call.is_taken_unsized(is_here ? parts.bytes(root) : mine.bytes_of(recvcount)))
-    return mpi().Scatterv(send, counts, displacements, sendtype, recv, recvcount, recvtype, root, comm);
+    return below(send, counts, displacements, sendtype, recv, recvcount, recvtype, root, comm);
   Room given_room, got_room;
   std::byte* const from = is_root ? parts.place(const_cast<void*>(send), given_room, false) : nullptr;
   if (is_root) parts.pack_all(send, from, call.handle());
@@ -183,8 +183,9 @@ int MPI_Scatterv(const void* send, const int* counts, const int* displacements, 
   return call.end(result);
 }
 
-int MPI_Alltoallv(const void* send, const int* sendcounts, const int* sdispls, Handle sendtype, void* recv,
-                  const int* recvcounts, const int* rdispls, Handle recvtype, Handle comm) {
+template <typename Below, typename Count, typename Place>
+int alltoallv(Below below, const void* send, const Count* sendcounts, const Place* sdispls, Handle sendtype, void* recv,
+              const Count* recvcounts, const Place* rdispls, Handle recvtype, Handle comm) {
   Call call(Kind::Alltoallv, comm);
   const bool is_here = is_in_place(send);
   const Elements theirs(recvtype);
@@ -193,7 +194,7 @@ int MPI_Alltoallv(const void* send, const int* sendcounts, const int* sdispls, H
   Parts to_all(mine, is_here ? recvcounts : sendcounts, is_here ? rdispls : sdispls, call.size());
   call.demand(theirs.is_valid && mine.is_valid && from_all.is_valid() && to_all.is_valid());
   if (!call.is_taken_unsized(to_all.total()))
-    return mpi().Alltoallv(send, sendcounts, sdispls, sendtype, recv, recvcounts, rdispls, recvtype, comm);
+    return below(send, sendcounts, sdispls, sendtype, recv, recvcounts, rdispls, recvtype, comm);
   Room given_room, got_room;
   std::byte* const got = from_all.place(recv, got_room, false);
   if (is_here) {
@@ -212,7 +213,9 @@ int MPI_Alltoallv(const void* send, const int* sendcounts, const int* sdispls, H
   return call.end(result);
 }
 
-int MPI_Reduce_scatter(const void* send, void* recv, const int* counts, Handle type, Handle op, Handle comm) {
+template <typename Below, typename Count>
+int reduce_scatter(Below below, const void* send, void* recv, const Count* counts, Handle type, Handle op,
+                   Handle comm) {
   Call call(Kind::ReduceScatter, comm);
   const Reduced reduced(type, op);
   int64_t before = 0, all = 0;
@@ -225,7 +228,7 @@ int MPI_Reduce_scatter(const void* send, void* recv, const int* counts, Handle t
   }
   if (!call.is_taken(reduced.bytes_of(all), is_equal ? Kind::ReduceScatterBlock : Kind::ReduceScatter, reduced.type,
                      reduced.op))
-    return mpi().Reduce_scatter(send, recv, counts, type, op, comm);
+    return below(send, recv, counts, type, op, comm);
   auto* const own = static_cast<std::byte*>(recv) + (is_in_place(send) ? reduced.bytes_of(before) : 0);
   const void* const from = is_in_place(send) ? recv : send;
   ccomResult_t result = ccomSuccess;
@@ -239,4 +242,48 @@ int MPI_Reduce_scatter(const void* send, void* recv, const int* counts, Handle t
   }
   if (own != recv) std::memmove(recv, own, reduced.bytes_of(counts[call.rank()]));
   return call.end(result);
+}
+
+}  // namespace
+}  // namespace ccom::mpi
+
+using namespace ccom::mpi;  // NOLINT(google-build-using-namespace): the functions below are MPI's
+
+int MPI_Allgatherv(const void* send, int sendcount, Handle sendtype, void* recv, const int* counts,
+                   const int* displacements, Handle recvtype, Handle comm) {
+  return allgatherv(mpi().Allgatherv, send, sendcount, sendtype, recv, counts, displacements, recvtype, comm);
+}
+int MPI_Allgatherv_c(const void* send, MpiCount sendcount, Handle sendtype, void* recv, const MpiCount* counts,
+                     const Aint* displacements, Handle recvtype, Handle comm) {
+  return allgatherv(mpi().Allgatherv_c, send, sendcount, sendtype, recv, counts, displacements, recvtype, comm);
+}
+int MPI_Gatherv(const void* send, int sendcount, Handle sendtype, void* recv, const int* counts,
+                const int* displacements, Handle recvtype, int root, Handle comm) {
+  return gatherv(mpi().Gatherv, send, sendcount, sendtype, recv, counts, displacements, recvtype, root, comm);
+}
+int MPI_Gatherv_c(const void* send, MpiCount sendcount, Handle sendtype, void* recv, const MpiCount* counts,
+                  const Aint* displacements, Handle recvtype, int root, Handle comm) {
+  return gatherv(mpi().Gatherv_c, send, sendcount, sendtype, recv, counts, displacements, recvtype, root, comm);
+}
+int MPI_Scatterv(const void* send, const int* counts, const int* displacements, Handle sendtype, void* recv,
+                 int recvcount, Handle recvtype, int root, Handle comm) {
+  return scatterv(mpi().Scatterv, send, counts, displacements, sendtype, recv, recvcount, recvtype, root, comm);
+}
+int MPI_Scatterv_c(const void* send, const MpiCount* counts, const Aint* displacements, Handle sendtype, void* recv,
+                   MpiCount recvcount, Handle recvtype, int root, Handle comm) {
+  return scatterv(mpi().Scatterv_c, send, counts, displacements, sendtype, recv, recvcount, recvtype, root, comm);
+}
+int MPI_Alltoallv(const void* send, const int* sendcounts, const int* sdispls, Handle sendtype, void* recv,
+                  const int* recvcounts, const int* rdispls, Handle recvtype, Handle comm) {
+  return alltoallv(mpi().Alltoallv, send, sendcounts, sdispls, sendtype, recv, recvcounts, rdispls, recvtype, comm);
+}
+int MPI_Alltoallv_c(const void* send, const MpiCount* sendcounts, const Aint* sdispls, Handle sendtype, void* recv,
+                    const MpiCount* recvcounts, const Aint* rdispls, Handle recvtype, Handle comm) {
+  return alltoallv(mpi().Alltoallv_c, send, sendcounts, sdispls, sendtype, recv, recvcounts, rdispls, recvtype, comm);
+}
+int MPI_Reduce_scatter(const void* send, void* recv, const int* counts, Handle type, Handle op, Handle comm) {
+  return reduce_scatter(mpi().Reduce_scatter, send, recv, counts, type, op, comm);
+}
+int MPI_Reduce_scatter_c(const void* send, void* recv, const MpiCount* counts, Handle type, Handle op, Handle comm) {
+  return reduce_scatter(mpi().Reduce_scatter_c, send, recv, counts, type, op, comm);
 }

@@ -48,6 +48,11 @@ cp "$libraries/libccom.a" "$folder/archive"
 cc -std=c99 "$consumer/consumer.c" -o "$folder/static_by_pkg_config" -L"$folder/archive" $(pkg-config --static --cflags --libs-only-l ccom)
 "$folder/static_by_pkg_config"
 
+# What is preloaded needs no MPI, and finds libccom beside its folder.
+LD_BIND_NOW=1 LD_PRELOAD="$libraries/ccom/libccom-mpi.so" sh -c true 2>"$folder/log"
+[ ! -s "$folder/log" ] || { cat "$folder/log"; exit 1; }
+readelf -d "$libraries/ccom/libccom-mpi.so" | grep -q 'RUNPATH.*\[$ORIGIN/\.\.\]' || { echo "libccom-mpi.so: no RUNPATH to libccom"; exit 1; }
+
 # Every program says its version, and has a man page without a warning and completions.
 for program in "$folder"/prefix/bin/*; do
   "$program" --version | grep -q "^$(basename "$program") [0-9]" || { echo "$program --version: no version"; exit 1; }

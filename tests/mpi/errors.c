@@ -19,7 +19,10 @@ static void say(const char* what, int code) {
   int length = 0, class = -1;
   MPI_Error_class(code, &class);
   MPI_Error_string(code, text, &length);
-  const char* const name = class == MPI_ERR_OTHER ? "MPI_ERR_OTHER" : class == MPI_ERR_ARG ? "MPI_ERR_ARG" : class == MPI_SUCCESS ? "MPI_SUCCESS" : "another class";
+  const char* const name = class == MPI_ERR_OTHER ? "MPI_ERR_OTHER"
+                           : class == MPI_ERR_ARG ? "MPI_ERR_ARG"
+                           : class == MPI_SUCCESS ? "MPI_SUCCESS"
+                                                  : "another class";
   printf("%s on rank %d: %s: %s\n", what, rank, name, text);
   fflush(stdout);
 }

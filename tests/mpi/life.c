@@ -126,7 +126,8 @@ static int session(void) {
   MPI_Session session;
   MPI_Group group;
   MPI_Comm comm;
-  if (MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &session) != MPI_SUCCESS) return printf("no sessions here\n"), 0;
+  if (MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &session) != MPI_SUCCESS)
+    return printf("no sessions here\n"), 0;
   MPI_Group_from_session_pset(session, "mpi://WORLD", &group);
   MPI_Comm_create_from_group(group, "ccom", MPI_INFO_NULL, MPI_ERRORS_RETURN, &comm);
   int n;

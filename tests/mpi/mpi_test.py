@@ -7,68 +7,14 @@ where it is not installed."""
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-
-
-class Mpi:
-    """How programs of one MPI are compiled and started."""
-
-    def __init__(self, name, library, folder):
-        self.name, self.library, self.folder = name, library, os.path.join(folder, name)
-        self.variables = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "PRTE_ALLOW_RUN_AS_ROOT": "1",
-                          "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "CCOM_SOCKET_IFNAME": "lo"}
-        self.is_open_mpi = name.startswith("openmpi")
-        if name in ("openmpi", "mpich"):
-            self.compiler, self.launcher = [f"mpicc.{name}"], f"mpirun.{name}"
-            missing = not shutil.which(self.compiler[0]) or not shutil.which(self.launcher)
-        else:
-            where = os.path.join(os.environ.get("CCOM_TEST_PEERS", os.path.join(ROOT, "build", "peers")), name)
-            self.compiler = ["cc", f"-I{where}/include", f"-L{where}/lib", f"-Wl,-rpath,{where}/lib"]
-            self.launcher = f"{where}/bin/" + ("mpirun" if self.is_open_mpi else "mpiexec.hydra")
-            self.variables["LD_LIBRARY_PATH"] = f"{where}/lib"
-            missing = not os.path.exists(self.launcher)
-        if missing:
-            print(f"skipped: {name} is not installed here: bench/install-peers {name}")
-            sys.exit(77)
-        os.makedirs(self.folder, exist_ok=True)
-
-    def compile(self, source, *libraries):
-        program = os.path.join(self.folder, os.path.splitext(source)[0])
-        own = [] if self.compiler[0].startswith("mpicc") else ["-lmpi"]
-        subprocess.run([*self.compiler, "-std=gnu11", "-O1", "-w", os.path.join(HERE, source), "-o", program, *libraries, *own,
-                        "-lm", "-lpthread"], check=True)
-        return program
-
-    def run(self, ranks, *command, mode="all", stats=True, preload=True, timeout=120, **more):
-        """Exit code and everything that it printed."""
-        given = {"CCOM_MPI": mode, **more}
-        if preload:
-            given["LD_PRELOAD"] = self.library
-        if stats:
-            given["CCOM_MPI_STATS"] = "1"
-        if self.is_open_mpi:
-            options = ["--oversubscribe", "-n", str(ranks)]
-            for name, value in given.items():
-                options += ["-x", f"{name}={value}"]
-            options += ["-x", "LD_LIBRARY_PATH"] if "LD_LIBRARY_PATH" in self.variables else []
-        else:
-            options = ["-n", str(ranks)]
-            for name, value in given.items():
-                options += ["-genv", name, value]
-        process = subprocess.Popen([self.launcher, *options, *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                                   env={**os.environ, **self.variables}, start_new_session=True, errors="replace")
-        try:
-            text, _ = process.communicate(timeout=timeout)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            text, _ = process.communicate()
-            return -1, text + f"\n(did not end in {timeout} s)"
-        return process.returncode, text
+sys.path += [os.path.join(ROOT, "bench"), os.path.join(ROOT, "tests", "doors")]
+import programs as documented  # noqa: E402
+from mpi_comparison.mpis import PEERS, Missing, Mpi  # noqa: E402
 
 
 def check(condition, text, output):
@@ -84,7 +30,7 @@ def numbers(output):
 
 
 def random_calls(mpi):
-    program = mpi.compile("random_calls.c")
+    program = mpi.compile(os.path.join(HERE, "random_calls.c"))
     for ranks, seed, calls in ((2, 1, 1200), (4, 2, 600), (3, 3, 400)):
         code, output = mpi.run(ranks, program, str(seed), str(calls))
         check(code == 0 and f"{calls} calls: equal" in output, f"{ranks} ranks, seed {seed}: exit code {code}", output)
@@ -97,14 +43,14 @@ def random_calls(mpi):
 
 
 def random_calls_measured(mpi):
-    program = mpi.compile("random_calls.c")
+    program = mpi.compile(os.path.join(HERE, "random_calls.c"))
     code, output = mpi.run(2, program, "5", "800", "5000", "cautious", mode="auto")
     check(code == 0 and "800 calls: equal" in output, f"exit code {code}", output)
     check(any(row["taken"] > 0 for row in numbers(output).values()), "nothing was taken", output)
 
 
 def progress(mpi):
-    program = mpi.compile("progress.c")
+    program = mpi.compile(os.path.join(HERE, "progress.c"))
     for case in ("message", "unexpected", "nonblocking", "window"):
         if case == "window" and mpi.run(2, program, case, preload=False, stats=False, timeout=60)[0] != 0:
             print(f"{mpi.name}: windows do not work here, without ccom either")
@@ -115,7 +61,7 @@ def progress(mpi):
 
 
 def life(mpi):
-    program = mpi.compile("life.c")
+    program = mpi.compile(os.path.join(HERE, "life.c"))
     for case, ranks in (("communicators", 4), ("part_first", 3), ("intercommunicator", 4), ("handed_down", 2), ("threads", 2), ("fork", 2),
                         ("never", 2), ("session", 2)):
         code, output = mpi.run(ranks, program, case, timeout=90)
@@ -129,8 +75,23 @@ def life(mpi):
             check(numbers(output)["MPI_Allreduce"] == {"taken": 4, "bytes given": 16, "intercomm": 4}, "reasons", output)
 
 
+def fortran(mpi):
+    compiler = f"mpif90.{mpi.name}"
+    if not shutil.which(compiler) or not shutil.which("gfortran"):
+        return print(f"{mpi.name}: no Fortran compiler for it here")
+    for face in ("mpif", "f08"):
+        program = os.path.join(mpi.folder, f"fortran_{face}")
+        subprocess.run([compiler, "-w", "-fallow-argument-mismatch", f"-I{HERE}", os.path.join(HERE, f"fortran_{face}.f90"), "-o", program], check=True)
+        code, output = mpi.run(3, program)
+        check(code == 0 and "fortran: done" in output, f"{face}: exit code {code}", output)
+        table = numbers(output)
+        kinds = 13 if (mpi.name, face) == ("mpich", "f08") else 14  # whose MPI_Barrier goes past MPI_Barrier
+        check(len(table) == kinds and all(row["taken"] > 0 for row in table.values()), f"{face}: not all were taken", output)
+        check(mpi.run(3, program, mode="off", stats=False)[0] == 0, f"{face}: off", output)
+
+
 def errors(mpi):
-    program = mpi.compile("errors.c")
+    program = mpi.compile(os.path.join(HERE, "errors.c"))
     code, output = mpi.run(2, program, "returned", stats=False)
     for rank in (0, 1):
         for what in ("first", "again"):
@@ -148,8 +109,26 @@ def errors(mpi):
     check(code not in (0, -1), f"killed: exit code {code}", output)
 
 
+def programs(mpi):
+    """Those of docs/doors/mpi.md, as they stand there."""
+    found = documented.programs("docs/doors/mpi.md")
+    source = os.path.join(mpi.folder, "documented.c")
+    with open(source, "w", encoding="utf-8") as file:
+        file.write(found["mpi-c"])
+    code, output = mpi.run(4, mpi.compile(source))
+    check(code == 0 and "4 8 12 16" in output and numbers(output)["MPI_Allreduce"]["taken"] == 4, f"C: exit code {code}", output)
+    python = os.path.join(PEERS, "mpi4py", "bin", "python")
+    if not os.path.exists(python):
+        return print(f"{mpi.name}: no mpi4py here: bench/install-peers mpi4py")
+    script = os.path.join(mpi.folder, "documented.py")
+    with open(script, "w", encoding="utf-8") as file:
+        file.write(found["mpi4py"])
+    code, output = mpi.run(4, python, script)
+    check(code == 0 and "4.0 8.0 12.0 16.0" in output and numbers(output)["MPI_Allreduce"]["taken"] == 4, f"mpi4py: exit code {code}", output)
+
+
 def settings(mpi):
-    program = mpi.compile("life.c")
+    program = mpi.compile(os.path.join(HERE, "life.c"))
     code, output = mpi.run(2, program, "handed_down", mode="off")
     check(code == 0 and "ccom-mpi:" not in output, "off: nothing is counted", output)
     code, output = mpi.run(2, program, "handed_down", mode="al")
@@ -159,12 +138,16 @@ def settings(mpi):
     check(numbers(output)["MPI_Allreduce"]["taken"] == 0, "a start that fails", output)
 
 
-CASES = {case.__name__: case for case in (random_calls, random_calls_measured, progress, life, errors, settings)}
+CASES = {case.__name__: case for case in (random_calls, random_calls_measured, progress, life, fortran, errors, programs, settings)}
 
 
 def main():
     name, library, folder, *wanted = sys.argv[1:]
-    mpi = Mpi(name, os.path.abspath(library), folder)
+    try:
+        mpi = Mpi(name, os.path.abspath(library), folder)
+    except Missing as reason:
+        print(f"skipped: {reason}")
+        sys.exit(77)
     for case in wanted or CASES:
         CASES[case](mpi)
         print(f"{name}: {case}: good", flush=True)

@@ -6,8 +6,8 @@
  * same on all ranks; where MPI allows it, ranks give the same elements with different types.
  *
  * Known bugs of MPIs below are left out with "cautious", for runs in which calls are handed down: saturating sums and
- * signed comparisons of unsigned integers, MPICH 4.0's MPI_Reduce in place, and Intel MPI's MPI_Allgather with different types on different ranks.
- *   random_calls SEED CALLS [LARGEST_COUNT [cautious]] */
+ * signed comparisons of unsigned integers, MPICH 4.0's MPI_Reduce in place, and Intel MPI's MPI_Allgather with
+ * different types on different ranks. random_calls SEED CALLS [LARGEST_COUNT [cautious]] */
 #include <complex.h>
 #include <math.h>
 #include <mpi.h>
@@ -84,11 +84,13 @@ static void add_types(void) {
 static struct op ops[16];
 static int nops;
 static void add_ops(void) {
-  const unsigned i = 1U << SIGNED | 1U << UNSIGNED, r = 1U << REAL, c = 1U << COMPLEX, l = 1U << LOGICAL, b = 1U << BYTES;
-  const struct op all[] = {{MPI_SUM, "MPI_SUM", i | r | c},   {MPI_PROD, "MPI_PROD", i | r | c}, {MPI_MAX, "MPI_MAX", i | r},
-                           {MPI_MIN, "MPI_MIN", i | r},       {MPI_BAND, "MPI_BAND", i | b},     {MPI_BOR, "MPI_BOR", i | b},
-                           {MPI_BXOR, "MPI_BXOR", i | b},     {MPI_LAND, "MPI_LAND", i | l},     {MPI_LOR, "MPI_LOR", i | l},
-                           {MPI_LXOR, "MPI_LXOR", i | l}};
+  const unsigned i = 1U << SIGNED | 1U << UNSIGNED, r = 1U << REAL, c = 1U << COMPLEX, l = 1U << LOGICAL,
+                 b = 1U << BYTES;
+  const struct op all[] = {{MPI_SUM, "MPI_SUM", i | r | c}, {MPI_PROD, "MPI_PROD", i | r | c},
+                           {MPI_MAX, "MPI_MAX", i | r},     {MPI_MIN, "MPI_MIN", i | r},
+                           {MPI_BAND, "MPI_BAND", i | b},   {MPI_BOR, "MPI_BOR", i | b},
+                           {MPI_BXOR, "MPI_BXOR", i | b},   {MPI_LAND, "MPI_LAND", i | l},
+                           {MPI_LOR, "MPI_LOR", i | l},     {MPI_LXOR, "MPI_LXOR", i | l}};
   nops = (int)(sizeof all / sizeof *all);
   memcpy(ops, all, sizeof all);
 }
@@ -145,7 +147,10 @@ static void reduce(unsigned char* to, const unsigned char* from, size_t n, const
         x[k] = type->is_double ? ((double*)to)[k] : (double)((float*)to)[k];
         y[k] = type->is_double ? ((const double*)from)[k] : (double)((const float*)from)[k];
       }
-      z[0] = op == MPI_SUM ? x[0] + y[0] : op == MPI_PROD ? x[0] * y[0] - x[1] * y[1] : op == MPI_MAX ? fmax(x[0], y[0]) : fmin(x[0], y[0]);
+      z[0] = op == MPI_SUM    ? x[0] + y[0]
+             : op == MPI_PROD ? x[0] * y[0] - x[1] * y[1]
+             : op == MPI_MAX  ? fmax(x[0], y[0])
+                              : fmin(x[0], y[0]);
       z[1] = op == MPI_SUM ? x[1] + y[1] : x[0] * y[1] + x[1] * y[0];
       for (int k = 0; k < numbers; ++k) {
         if (type->is_double)
@@ -155,15 +160,16 @@ static void reduce(unsigned char* to, const unsigned char* from, size_t n, const
       }
     } else {
       const bool is_signed = type->family == SIGNED;
-      const uint64_t z = combine(integer_at(to, type->size, is_signed), integer_at(from, type->size, is_signed), op, is_signed);
+      const uint64_t z =
+          combine(integer_at(to, type->size, is_signed), integer_at(from, type->size, is_signed), op, is_signed);
       memcpy(to, &z, (size_t)type->size);
     }
   }
 }
 
 static bool is_close(const void* a, const void* b, size_t bytes, const struct type* type, const struct op* op) {
-  const bool rounds = op != NULL && (type->family == REAL || type->family == COMPLEX) &&
-                      (op->op == MPI_SUM || op->op == MPI_PROD);
+  const bool rounds =
+      op != NULL && (type->family == REAL || type->family == COMPLEX) && (op->op == MPI_SUM || op->op == MPI_PROD);
   if (!rounds) return memcmp(a, b, bytes) == 0;
   const size_t n = bytes / (type->is_double ? 8 : 4);
   for (size_t i = 0; i < n; ++i) {
@@ -176,10 +182,28 @@ static bool is_close(const void* a, const void* b, size_t bytes, const struct ty
 
 /* ---- Calls --------------------------------------------------------------------------------------------------- */
 
-enum kind { ALLREDUCE, REDUCE, RSB, RS, BCAST, ALLGATHER, ALLTOALL, GATHER, SCATTER, ALLGATHERV, GATHERV, SCATTERV, ALLTOALLV, BARRIER, KINDS };
-static const char* const kind_names[] = {"MPI_Allreduce",  "MPI_Reduce",  "MPI_Reduce_scatter_block", "MPI_Reduce_scatter", "MPI_Bcast",
-                                         "MPI_Allgather",  "MPI_Alltoall", "MPI_Gather",              "MPI_Scatter",        "MPI_Allgatherv",
-                                         "MPI_Gatherv",    "MPI_Scatterv", "MPI_Alltoallv",           "MPI_Barrier"};
+enum kind {
+  ALLREDUCE,
+  REDUCE,
+  RSB,
+  RS,
+  BCAST,
+  ALLGATHER,
+  ALLTOALL,
+  GATHER,
+  SCATTER,
+  ALLGATHERV,
+  GATHERV,
+  SCATTERV,
+  ALLTOALLV,
+  BARRIER,
+  KINDS
+};
+static const char* const kind_names[] = {"MPI_Allreduce",      "MPI_Reduce",  "MPI_Reduce_scatter_block",
+                                         "MPI_Reduce_scatter", "MPI_Bcast",   "MPI_Allgather",
+                                         "MPI_Alltoall",       "MPI_Gather",  "MPI_Scatter",
+                                         "MPI_Allgatherv",     "MPI_Gatherv", "MPI_Scatterv",
+                                         "MPI_Alltoallv",      "MPI_Barrier"};
 
 static int rank, size;
 static MPI_Comm comm;
@@ -190,43 +214,51 @@ struct call {
   const struct type* type;
   const struct op* op;
   int count, root;
-  bool in_place, derived;          /* derived: this rank's elements are of a type of pairs */
-  int* counts;                     /* by rank, for the forms with one list */
-  int* displacements;              /* with gaps, in another order */
-  int *sendcounts, *sdispls;       /* of MPI_Alltoallv */
-  MPI_Datatype pairs; /* two elements */
+  bool in_place, derived;    /* derived: this rank's elements are of a type of pairs */
+  int* counts;               /* by rank, for the forms with one list */
+  int* displacements;        /* with gaps, in another order */
+  int *sendcounts, *sdispls; /* of MPI_Alltoallv */
+  MPI_Datatype pairs;        /* two elements */
+  MPI_Count *counts_c, *sendcounts_c;
+  MPI_Aint *displacements_c, *sdispls_c;
 };
 
-#define RUN(P)                                                                                                          \
-  static int run_##P(const struct call* c, void* s, void* r) {                                                          \
-    const MPI_Datatype t = c->type->type, m = c->derived ? c->pairs : t;                                                \
-    const int n = c->count, k = c->derived ? n / 2 : n;                                                                 \
-    const bool root = rank == c->root;                                                                                  \
-    const void* const in = c->in_place ? MPI_IN_PLACE : s;                                                              \
-    switch (c->kind) {                                                                                                  \
-      case ALLREDUCE: return P##Allreduce(in, r, n, t, c->op->op, comm);                                                \
-      case REDUCE: return P##Reduce(root ? in : c->in_place ? r : s, r, n, t, c->op->op, c->root, comm);                \
-      case RSB: return P##Reduce_scatter_block(in, r, n, t, c->op->op, comm);                                           \
-      case RS: return P##Reduce_scatter(in, r, c->counts, t, c->op->op, comm);                                          \
-      case BCAST: return P##Bcast(r, k, m, c->root, comm);                                                              \
-      case ALLGATHER: return P##Allgather(in, n, t, r, k, m, comm);                                                     \
-      case ALLTOALL: return P##Alltoall(in, n, t, r, k, m, comm);                                                       \
-      case GATHER: return P##Gather(root ? in : s, k, m, r, n, t, c->root, comm);                                       \
-      case SCATTER: return P##Scatter(s, n, t, root && c->in_place ? MPI_IN_PLACE : r, k, m, c->root, comm);            \
-      case ALLGATHERV: return P##Allgatherv(in, c->counts[rank], t, r, c->counts, c->displacements, t, comm);           \
-      case GATHERV:                                                                                                     \
-        return P##Gatherv(root ? in : s, c->counts[rank], t, r, c->counts, c->displacements, t, c->root, comm);         \
-      case SCATTERV:                                                                                                    \
-        return P##Scatterv(s, c->counts, c->displacements, t, root && c->in_place ? MPI_IN_PLACE : r,                   \
-                           c->counts[rank], t, c->root, comm);                                                          \
-      case ALLTOALLV:                                                                                                   \
-        return P##Alltoallv(in, c->sendcounts, c->sdispls, t, r, c->counts, c->displacements, t, comm);                 \
-      case BARRIER: return P##Barrier(comm);                                                                            \
-      default: return MPI_ERR_OTHER;                                                                                    \
-    }                                                                                                                   \
+#define RUN(P, S)                                                                                                      \
+  static int run_##P##S(const struct call* c, void* s, void* r) {                                                      \
+    const MPI_Datatype t = c->type->type, m = c->derived ? c->pairs : t;                                               \
+    const int n = c->count, k = c->derived ? n / 2 : n;                                                                \
+    const bool root = rank == c->root;                                                                                 \
+    const void* const in = c->in_place ? MPI_IN_PLACE : s;                                                             \
+    switch (c->kind) {                                                                                                 \
+      case ALLREDUCE: return P##Allreduce##S(in, r, n, t, c->op->op, comm);                                            \
+      case REDUCE: return P##Reduce##S(root ? in : c->in_place ? r : s, r, n, t, c->op->op, c->root, comm);            \
+      case RSB: return P##Reduce_scatter_block##S(in, r, n, t, c->op->op, comm);                                       \
+      case RS: return P##Reduce_scatter##S(in, r, c->counts##S, t, c->op->op, comm);                                   \
+      case BCAST: return P##Bcast##S(r, k, m, c->root, comm);                                                          \
+      case ALLGATHER: return P##Allgather##S(in, n, t, r, k, m, comm);                                                 \
+      case ALLTOALL: return P##Alltoall##S(in, n, t, r, k, m, comm);                                                   \
+      case GATHER: return P##Gather##S(root ? in : s, k, m, r, n, t, c->root, comm);                                   \
+      case SCATTER: return P##Scatter##S(s, n, t, root && c->in_place ? MPI_IN_PLACE : r, k, m, c->root, comm);        \
+      case ALLGATHERV:                                                                                                 \
+        return P##Allgatherv##S(in, c->counts##S[rank], t, r, c->counts##S, c->displacements##S, t, comm);             \
+      case GATHERV:                                                                                                    \
+        return P##Gatherv##S(root ? in : s, c->counts##S[rank], t, r, c->counts##S, c->displacements##S, t, c->root,   \
+                             comm);                                                                                    \
+      case SCATTERV:                                                                                                   \
+        return P##Scatterv##S(s, c->counts##S, c->displacements##S, t, root && c->in_place ? MPI_IN_PLACE : r,         \
+                              c->counts##S[rank], t, c->root, comm);                                                   \
+      case ALLTOALLV:                                                                                                  \
+        return P##Alltoallv##S(in, c->sendcounts##S, c->sdispls##S, t, r, c->counts##S, c->displacements##S, t, comm); \
+      case BARRIER: return P##Barrier(comm);                                                                           \
+      default: return MPI_ERR_OTHER;                                                                                   \
+    }                                                                                                                  \
   }
-RUN(MPI_)
-RUN(PMPI_)
+RUN(MPI_, )
+RUN(PMPI_, )
+#if MPI_VERSION >= 4 && !defined OPEN_MPI
+#define HAS_COUNTS /* of type MPI_Count */
+RUN(MPI_, _c)
+#endif
 
 /* The result of this rank: into r. Its input is in s, or in place in r. */
 static void expect(const struct call* c, const unsigned char* s, unsigned char* r, int all) {
@@ -240,7 +272,8 @@ static void expect(const struct call* c, const unsigned char* s, unsigned char* 
   if (c->kind == RSB) first = (size_t)rank * (size_t)c->count, count = (size_t)c->count;
   if (c->kind == RS) count = (size_t)c->counts[rank];
   for (int i = 0; c->kind == RS && i < rank; ++i) first += (size_t)c->counts[i];
-  if (c->kind != REDUCE || rank == c->root) memcpy(r, sum + first * (size_t)c->type->size, count * (size_t)c->type->size);
+  if (c->kind != REDUCE || rank == c->root)
+    memcpy(r, sum + first * (size_t)c->type->size, count * (size_t)c->type->size);
   free(inputs);
   free(sum);
 }
@@ -273,14 +306,15 @@ static bool one_call(int number, int largest) {
   if (reduces && cautious && c.type->family <= UNSIGNED) c.type = &types[4]; /* MPI_INT */
   const bool some_derived = chance(3) == 0 && !cautious; /* on some ranks, which the others cannot know */
   c.derived = some_derived && (rank + number) % 2 == 0 && c.count % 2 == 0;
-  c.counts = malloc((size_t)size * sizeof(int) * 4);
+  c.counts = calloc((size_t)size * 4, sizeof(int));
   c.displacements = c.counts + size;
   c.sendcounts = c.counts + 2 * size;
   c.sdispls = c.counts + 3 * size;
   const bool equal = chance(3) == 0;
   for (int i = 0; i < size; ++i) c.counts[i] = equal ? c.count : (int)chance((unsigned)c.count + 1);
   int all = c.count * size, sent = all;
-  if (c.kind == ALLTOALLV) { /* rank i sends (i * 7 + j * 3) % (count + 1) to rank j; in place what i and j swap is equal */
+  if (c.kind ==
+      ALLTOALLV) { /* rank i sends (i * 7 + j * 3) % (count + 1) to rank j; in place what i and j swap is equal */
     for (int i = 0; i < size; ++i) {
       c.sendcounts[i] = (rank * 7 + i * 3) % (c.count + 1);
       c.counts[i] = (i * 7 + rank * 3) % (c.count + 1);
@@ -309,7 +343,22 @@ static bool one_call(int number, int largest) {
   plain.derived = false;
   if (reduces) expect(&c, s[1], r[1], all);
   const int below = reduces ? MPI_SUCCESS : run_PMPI_(&plain, s[1], r[1]);
-  const int given = run_MPI_(&c, s[0], r[0]);
+  int given;
+#ifdef HAS_COUNTS
+  c.counts_c = malloc((size_t)size * sizeof(MPI_Count) * 2);
+  c.sendcounts_c = c.counts_c + size;
+  c.displacements_c = malloc((size_t)size * sizeof(MPI_Aint) * 2);
+  c.sdispls_c = c.displacements_c + size;
+  for (int i = 0; i < size; ++i) {
+    c.counts_c[i] = c.counts[i], c.sendcounts_c[i] = c.sendcounts[i];
+    c.displacements_c[i] = c.displacements[i], c.sdispls_c[i] = c.sdispls[i];
+  }
+  given = (rank + number) % 3 == 0 ? run_MPI__c(&c, s[0], r[0]) : run_MPI_(&c, s[0], r[0]); /* some ranks */
+  free(c.counts_c);
+  free(c.displacements_c);
+#else
+  given = run_MPI_(&c, s[0], r[0]);
+#endif
   size_t compared = bytes;
   if (reduces && c.in_place && c.kind == RSB) compared = (size_t)c.count * (size_t)c.type->size;
   if (reduces && c.in_place && c.kind == RS) compared = (size_t)c.counts[rank] * (size_t)c.type->size;
@@ -320,9 +369,11 @@ static bool one_call(int number, int largest) {
   if (!good) {
     size_t first = 0;
     while (first < compared && r[0][first] == r[1][first]) ++first;
-    printf("call %d differs on rank %d of %d: %s %s %s count %d root %d in place %d derived %d: returned %d and %d, byte %zu of %zu\n",
-           number, rank, size, kind_names[c.kind], c.type->name, c.op ? c.op->name : "", c.count, c.root, c.in_place, c.derived,
-           given, below, first, compared);
+    printf(
+        "call %d differs on rank %d of %d: %s %s %s count %d root %d in place %d derived %d: returned %d and %d, byte "
+        "%zu of %zu\n",
+        number, rank, size, kind_names[c.kind], c.type->name, c.op ? c.op->name : "", c.count, c.root, c.in_place,
+        c.derived, given, below, first, compared);
   }
   MPI_Type_free(&c.pairs);
   free(buffers);
@@ -332,7 +383,8 @@ static bool one_call(int number, int largest) {
 
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
-  const int seed = argc > 1 ? atoi(argv[1]) : 1, calls = argc > 2 ? atoi(argv[2]) : 1000, largest = argc > 3 ? atoi(argv[3]) : 5000;
+  const int seed = argc > 1 ? atoi(argv[1]) : 1, calls = argc > 2 ? atoi(argv[2]) : 1000,
+            largest = argc > 3 ? atoi(argv[3]) : 5000;
   cautious = argc > 4;
   add_types();
   add_ops();

@@ -48,7 +48,7 @@ if [ -n "$architecture" ]; then  # docs/arm64.md
 fi
 debs=$(cd "$tree" && echo root/packages/*.deb)
 packages=$(for deb in $debs; do dpkg-deb --field "$tree/$deb" Package; done)
-[ "$(echo $packages)" = 'ccom-tools libccom-dev libccom0 python3-ccom' ] || { echo "packages: $packages"; exit 1; }
+[ "$(echo $packages)" = 'ccom-mpi ccom-tools libccom-dev libccom0 python3-ccom' ] || { echo "packages: $packages"; exit 1; }
 # What they depend on stays: files are compared without it.
 needed=$(install --simulate ${debs//root/\/root} | sed -n 's/^Inst \([^ ]*\) .*/\1/p' | grep -vxF "$packages")
 step install $needed
