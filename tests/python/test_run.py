@@ -17,7 +17,7 @@ def run(*words, **more):
 
 
 def test_the_first_failure_is_the_jobs():
-    job = run("-n", "3", "--grace", "1", "sh", "-c", '[ "$CCOM_RANK" = 1 ] && exit 7; sleep 50')
+    job = run("-n", "3", "--grace", "1", "sh", "-c", '[ "$CCOM_RANK" = 1 ] && exit 7; exec sleep 50')
     assert job.returncode == 7 and job.stderr == "ccom: rank 1 ended with exit code 7; the other ranks are ended\n"
 
 
