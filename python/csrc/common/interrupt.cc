@@ -14,7 +14,20 @@ namespace {
 // Another thread of Python's may hold the GIL for milliseconds, so short waits do without.
 constexpr std::chrono::milliseconds kShortWait{200};
 
+// Whose exception is still to be raised; by Python itself, should nobody restore it before.
+std::atomic<Interrupt*> late{nullptr};
+
+int restore_late(void*) {
+  Interrupt* const interrupt = late.exchange(nullptr);
+  return interrupt != nullptr && interrupt->restore() ? -1 : 0;
+}
+
 }  // namespace
+
+Interrupt::~Interrupt() {
+  Interrupt* self = this;
+  late.compare_exchange_strong(self, nullptr);
+}
 
 // Whoever has not asked for a while has begun another wait.
 bool Interrupt::is_due() {
@@ -39,6 +52,8 @@ bool Interrupt::look() {
   if (PyErr_CheckSignals() == 0) return false;
   PyErr_Fetch(&raised_.type, &raised_.value, &raised_.traceback);
   has_raised_.store(true, std::memory_order_release);
+  late.store(this);
+  Py_AddPendingCall(&restore_late, nullptr);
   return true;
 }
 

@@ -17,12 +17,18 @@ class Interrupt {
   // A waiting thread that asks at least this often loses no time.
   static constexpr std::chrono::milliseconds kInterval{50};
 
+  Interrupt() = default;
+  ~Interrupt();
+  Interrupt(const Interrupt&) = delete;
+  Interrupt& operator=(const Interrupt&) = delete;
+
   // To be called every few milliseconds by threads that wait. In Python's main thread it runs the handlers of signals
   // that have come, once the wait has lasted for some time. True from the moment at which one has raised an exception,
   // or, in other threads, at which Ctrl-C has waited for the main thread in vain (wakeups.h).
   bool look();
   bool has_raised() const { return has_raised_.load(std::memory_order_acquire); }
-  // Makes that exception Python's current one, once, in the main thread; else false. With the GIL.
+  // Makes that exception Python's current one, once, in the main thread; else false. With the GIL. Where nobody does,
+  // as when other libraries' code calls ccom, Python raises it itself, before its next instruction.
   bool restore();
 
  private:
