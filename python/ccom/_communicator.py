@@ -64,6 +64,17 @@ class Communicator(_core.Communicator):
             self.abort()  # the others need not wait for what this rank will not do
         self.close()
 
+    def close(self) -> None:
+        for end in self.__dict__.pop("_ends", ()):
+            end()
+        super().close()
+
+    close.__doc__ = _core.Communicator.close.__doc__
+
+    def _before_close(self, end: Any) -> None:
+        """Has close() call end() first: for what uses the handle on its own."""
+        self.__dict__.setdefault("_ends", []).append(end)
+
     def split(self, color: int | None, key: int = 0, **settings: Any) -> Communicator | None:
         """A communicator of all ranks that give the same color (0 or more), ordered by key, then by rank.
 
