@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Accelerate over ccom: the process group is made before the Accelerator, which on CPUs accepts no backend but gloo and mpi.
+"""Accelerate over ccom: the process group is made before the Accelerator, which on CPUs accepts gloo and mpi alone.
 
     torchrun --nproc-per-node=2 examples/recipes/accelerate_digits.py
     accelerate launch --cpu --num_processes=2 examples/recipes/accelerate_digits.py

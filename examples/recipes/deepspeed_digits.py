@@ -20,7 +20,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--stage", type=int, default=2)
     stage = parser.parse_args().stage
-    # DeepSpeed's own allreduce for inference in shared memory: not needed here, and compiled at the first start for minutes.
+    # DeepSpeed's own allreduce for inference, in shared memory: not needed here, and compiled at the first start.
     deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
     deepspeed.init_distributed(dist_backend="ccom")  # before initialize(), which would take gloo
 

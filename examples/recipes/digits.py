@@ -45,7 +45,7 @@ def carried():
 
 
 def finish(trainer, right, **more):
-    """Ends the program if the gradients did not go through ccom, or if nothing was learned; rank 0 says what came out."""
+    """Ends the program if the gradients did not go through ccom or nothing was learned; rank 0 says what came out."""
     bytes_of = carried()
     if sum(bytes_of.values()) < 1_000_000:
         sys.exit(f"ccom carried only {bytes_of}")

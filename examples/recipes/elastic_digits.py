@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torchrun's elastic restarts over ccom: a rank dies, the others are told which, torchrun starts all anew from the checkpoint.
+"""torchrun's elastic restarts over ccom: a rank dies, the others are told, torchrun starts all from the checkpoint.
 
     torchrun --nproc-per-node=2 --max-restarts=1 examples/recipes/elastic_digits.py --checkpoint /tmp/digits.pt
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ray Train over ccom: the backend of TorchConfig, which Ray hands to torch as it is.
 
-    python examples/recipes/ray_digits.py            with --failures 1, a worker that dies is replaced, and training goes on
+    python examples/recipes/ray_digits.py        with --failures 1, workers are replaced if one dies
 """
 import argparse
 import os

