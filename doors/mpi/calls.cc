@@ -7,6 +7,7 @@
 #include "doors/mpi/call.h"
 #include "doors/mpi/elements.h"
 #include "doors/mpi/exported.h"
+#include "doors/mpi/large_counts.h"
 
 namespace ccom::mpi {
 namespace {
@@ -192,25 +193,26 @@ int MPI_Allreduce(const void* send, void* recv, int count, Handle type, Handle o
   return allreduce(mpi().Allreduce, send, recv, count, type, op, comm);
 }
 int MPI_Allreduce_c(const void* send, void* recv, MpiCount count, Handle type, Handle op, Handle comm) {
-  return allreduce(mpi().Allreduce_c, send, recv, count, type, op, comm);
+  return allreduce(large_or_not(mpi().Allreduce_c, mpi().Allreduce, comm), send, recv, count, type, op, comm);
 }
 int MPI_Reduce(const void* send, void* recv, int count, Handle type, Handle op, int root, Handle comm) {
   return reduce(mpi().Reduce, send, recv, count, type, op, root, comm);
 }
 int MPI_Reduce_c(const void* send, void* recv, MpiCount count, Handle type, Handle op, int root, Handle comm) {
-  return reduce(mpi().Reduce_c, send, recv, count, type, op, root, comm);
+  return reduce(large_or_not(mpi().Reduce_c, mpi().Reduce, comm), send, recv, count, type, op, root, comm);
 }
 int MPI_Reduce_scatter_block(const void* send, void* recv, int count, Handle type, Handle op, Handle comm) {
   return reduce_scatter_block(mpi().Reduce_scatter_block, send, recv, count, type, op, comm);
 }
 int MPI_Reduce_scatter_block_c(const void* send, void* recv, MpiCount count, Handle type, Handle op, Handle comm) {
-  return reduce_scatter_block(mpi().Reduce_scatter_block_c, send, recv, count, type, op, comm);
+  return reduce_scatter_block(large_or_not(mpi().Reduce_scatter_block_c, mpi().Reduce_scatter_block, comm), send, recv,
+                              count, type, op, comm);
 }
 int MPI_Bcast(void* buffer, int count, Handle type, int root, Handle comm) {
   return bcast(mpi().Bcast, buffer, count, type, root, comm);
 }
 int MPI_Bcast_c(void* buffer, MpiCount count, Handle type, int root, Handle comm) {
-  return bcast(mpi().Bcast_c, buffer, count, type, root, comm);
+  return bcast(large_or_not(mpi().Bcast_c, mpi().Bcast, comm), buffer, count, type, root, comm);
 }
 int MPI_Allgather(const void* send, int sendcount, Handle sendtype, void* recv, int recvcount, Handle recvtype,
                   Handle comm) {
@@ -218,7 +220,8 @@ int MPI_Allgather(const void* send, int sendcount, Handle sendtype, void* recv, 
 }
 int MPI_Allgather_c(const void* send, MpiCount sendcount, Handle sendtype, void* recv, MpiCount recvcount,
                     Handle recvtype, Handle comm) {
-  return allgather(mpi().Allgather_c, send, sendcount, sendtype, recv, recvcount, recvtype, comm);
+  return allgather(large_or_not(mpi().Allgather_c, mpi().Allgather, comm), send, sendcount, sendtype, recv, recvcount,
+                   recvtype, comm);
 }
 int MPI_Alltoall(const void* send, int sendcount, Handle sendtype, void* recv, int recvcount, Handle recvtype,
                  Handle comm) {
@@ -226,7 +229,8 @@ int MPI_Alltoall(const void* send, int sendcount, Handle sendtype, void* recv, i
 }
 int MPI_Alltoall_c(const void* send, MpiCount sendcount, Handle sendtype, void* recv, MpiCount recvcount,
                    Handle recvtype, Handle comm) {
-  return alltoall(mpi().Alltoall_c, send, sendcount, sendtype, recv, recvcount, recvtype, comm);
+  return alltoall(large_or_not(mpi().Alltoall_c, mpi().Alltoall, comm), send, sendcount, sendtype, recv, recvcount,
+                  recvtype, comm);
 }
 int MPI_Gather(const void* send, int sendcount, Handle sendtype, void* recv, int recvcount, Handle recvtype, int root,
                Handle comm) {
@@ -234,7 +238,8 @@ int MPI_Gather(const void* send, int sendcount, Handle sendtype, void* recv, int
 }
 int MPI_Gather_c(const void* send, MpiCount sendcount, Handle sendtype, void* recv, MpiCount recvcount, Handle recvtype,
                  int root, Handle comm) {
-  return gather(mpi().Gather_c, send, sendcount, sendtype, recv, recvcount, recvtype, root, comm);
+  return gather(large_or_not(mpi().Gather_c, mpi().Gather, comm), send, sendcount, sendtype, recv, recvcount, recvtype,
+                root, comm);
 }
 int MPI_Scatter(const void* send, int sendcount, Handle sendtype, void* recv, int recvcount, Handle recvtype, int root,
                 Handle comm) {
@@ -242,5 +247,6 @@ int MPI_Scatter(const void* send, int sendcount, Handle sendtype, void* recv, in
 }
 int MPI_Scatter_c(const void* send, MpiCount sendcount, Handle sendtype, void* recv, MpiCount recvcount,
                   Handle recvtype, int root, Handle comm) {
-  return scatter(mpi().Scatter_c, send, sendcount, sendtype, recv, recvcount, recvtype, root, comm);
+  return scatter(large_or_not(mpi().Scatter_c, mpi().Scatter, comm), send, sendcount, sendtype, recv, recvcount,
+                 recvtype, root, comm);
 }

@@ -17,9 +17,9 @@ namespace {
 
 constexpr uint64_t kMostMemory = uint64_t{16} << 20;  // of a buffer
 constexpr std::array<uint64_t, 2> kUnsizedParts = {64, 32768};
-constexpr int kRounds = 3;
-constexpr double kMargin = 1.05;                // equally fast calls are ccom's
-constexpr double kRoundSeconds = 1e-3;          // of calls of one way, about
+constexpr int kRounds = 4;
+constexpr double kMargin = 1.02;                // equally fast calls are ccom's
+constexpr double kRoundSeconds = 2e-3;          // of calls of one way, about
 constexpr double kLongCall = 1e-3, kClear = 3;  // a long call that much slower than the other needs no second look
 
 using Clock = std::chrono::steady_clock;
@@ -118,7 +118,7 @@ uint64_t part_of(Kind kind, size_t size_class, int ranks) {
   return std::max<uint64_t>(bytes / 4 * 4, 4);
 }
 
-int calls_of(uint64_t bytes) { return bytes <= 8192 ? 16 : bytes <= (256U << 10) ? 6 : 2; }
+int calls_of(uint64_t bytes) { return bytes <= 8192 ? 200 : bytes <= (256U << 10) ? 20 : 3; }
 
 using Seconds = std::array<double, 2>;  // ccom's, MPI's
 

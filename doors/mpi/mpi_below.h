@@ -42,6 +42,7 @@ Numbers mpich_numbers();
   X(Get_library_version, (char*, int*))                                                                       \
   X(Comm_rank, (Handle, int*))                                                                                \
   X(Comm_size, (Handle, int*))                                                                                \
+  X(Comm_remote_size, (Handle, int*))                                                                         \
   X(Comm_test_inter, (Handle, int*))                                                                          \
   X(Comm_get_name, (Handle, char*, int*))                                                                     \
   X(Comm_group, (Handle, Handle*))                                                                            \

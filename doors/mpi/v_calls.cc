@@ -9,6 +9,7 @@
 #include "doors/mpi/call.h"
 #include "doors/mpi/elements.h"
 #include "doors/mpi/exported.h"
+#include "doors/mpi/large_counts.h"
 
 namespace ccom::mpi {
 namespace {
@@ -255,7 +256,8 @@ int MPI_Allgatherv(const void* send, int sendcount, Handle sendtype, void* recv,
 }
 int MPI_Allgatherv_c(const void* send, MpiCount sendcount, Handle sendtype, void* recv, const MpiCount* counts,
                      const Aint* displacements, Handle recvtype, Handle comm) {
-  return allgatherv(mpi().Allgatherv_c, send, sendcount, sendtype, recv, counts, displacements, recvtype, comm);
+  return allgatherv(large_or_not(mpi().Allgatherv_c, mpi().Allgatherv, comm), send, sendcount, sendtype, recv, counts,
+                    displacements, recvtype, comm);
 }
 int MPI_Gatherv(const void* send, int sendcount, Handle sendtype, void* recv, const int* counts,
                 const int* displacements, Handle recvtype, int root, Handle comm) {
@@ -263,7 +265,8 @@ int MPI_Gatherv(const void* send, int sendcount, Handle sendtype, void* recv, co
 }
 int MPI_Gatherv_c(const void* send, MpiCount sendcount, Handle sendtype, void* recv, const MpiCount* counts,
                   const Aint* displacements, Handle recvtype, int root, Handle comm) {
-  return gatherv(mpi().Gatherv_c, send, sendcount, sendtype, recv, counts, displacements, recvtype, root, comm);
+  return gatherv(large_or_not(mpi().Gatherv_c, mpi().Gatherv, comm, root), send, sendcount, sendtype, recv, counts,
+                 displacements, recvtype, root, comm);
 }
 int MPI_Scatterv(const void* send, const int* counts, const int* displacements, Handle sendtype, void* recv,
                  int recvcount, Handle recvtype, int root, Handle comm) {
@@ -271,7 +274,8 @@ int MPI_Scatterv(const void* send, const int* counts, const int* displacements, 
 }
 int MPI_Scatterv_c(const void* send, const MpiCount* counts, const Aint* displacements, Handle sendtype, void* recv,
                    MpiCount recvcount, Handle recvtype, int root, Handle comm) {
-  return scatterv(mpi().Scatterv_c, send, counts, displacements, sendtype, recv, recvcount, recvtype, root, comm);
+  return scatterv(large_or_not(mpi().Scatterv_c, mpi().Scatterv, comm, root), send, counts, displacements, sendtype,
+                  recv, recvcount, recvtype, root, comm);
 }
 int MPI_Alltoallv(const void* send, const int* sendcounts, const int* sdispls, Handle sendtype, void* recv,
                   const int* recvcounts, const int* rdispls, Handle recvtype, Handle comm) {
@@ -279,11 +283,13 @@ int MPI_Alltoallv(const void* send, const int* sendcounts, const int* sdispls, H
 }
 int MPI_Alltoallv_c(const void* send, const MpiCount* sendcounts, const Aint* sdispls, Handle sendtype, void* recv,
                     const MpiCount* recvcounts, const Aint* rdispls, Handle recvtype, Handle comm) {
-  return alltoallv(mpi().Alltoallv_c, send, sendcounts, sdispls, sendtype, recv, recvcounts, rdispls, recvtype, comm);
+  return alltoallv(large_or_not(mpi().Alltoallv_c, mpi().Alltoallv, comm), send, sendcounts, sdispls, sendtype, recv,
+                   recvcounts, rdispls, recvtype, comm);
 }
 int MPI_Reduce_scatter(const void* send, void* recv, const int* counts, Handle type, Handle op, Handle comm) {
   return reduce_scatter(mpi().Reduce_scatter, send, recv, counts, type, op, comm);
 }
 int MPI_Reduce_scatter_c(const void* send, void* recv, const MpiCount* counts, Handle type, Handle op, Handle comm) {
-  return reduce_scatter(mpi().Reduce_scatter_c, send, recv, counts, type, op, comm);
+  return reduce_scatter(large_or_not(mpi().Reduce_scatter_c, mpi().Reduce_scatter, comm), send, recv, counts, type, op,
+                        comm);
 }

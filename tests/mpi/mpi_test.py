@@ -124,6 +124,10 @@ def programs(mpi):
     with open(script, "w", encoding="utf-8") as file:
         file.write(found["mpi4py"])
     code, output = mpi.run(4, python, script)
+    # Where its calls are handed down, too: Open MPI has no functions with MPI_Count below this library's.
+    for mode in ("off", "all"):
+        other, text = mpi.run(2, python, os.path.join(HERE, "handed_down.py"), mode=mode, stats=False)
+        check(other == 0 and "handed down: done" in text, f"mpi4py, {mode}: exit code {other}", text)
     check(code == 0 and "4.0 8.0 12.0 16.0" in output and numbers(output)["MPI_Allreduce"]["taken"] == 4, f"mpi4py: exit code {code}", output)
 
 
