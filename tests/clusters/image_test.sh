@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# image_test.sh SOURCE: the images of examples/clusters/Dockerfile, built by buildah from a Debian 12 that debootstrap has made, and what the
-# manifests start in them: start-ranks with ccom-doctor and ccom-bench, torchrun with the example. Needs root, debootstrap and buildah
-# (scripts/install-dependencies --image). Only with CCOM_TEST_LONG=1.
+# image_test.sh SOURCE: the images of examples/clusters/Dockerfile, built by buildah from a Debian 12 that debootstrap
+# has made, and what the manifests start in them: start-ranks with ccom-doctor and ccom-bench, torchrun with the example.
+# Needs root, debootstrap and buildah (scripts/install-dependencies --image). Only with CCOM_TEST_LONG=1.
 set -euo pipefail
 [ -n "${CCOM_TEST_LONG:-}" ] || { echo "only with CCOM_TEST_LONG=1"; exit 77; }
-command -v buildah >/dev/null || { echo "skipped: buildah is not installed (scripts/install-dependencies --image)"; exit 77; }
+command -v buildah >/dev/null || { echo "skipped: needs buildah (scripts/install-dependencies --image)"; exit 77; }
 source=$(realpath "$1")
 . "$(dirname "$0")/../install/debian_tree.sh"
 in_own_namespaces "$@"
@@ -47,19 +47,20 @@ build images
 
 # started IMAGE VARIABLES... COMMAND: as a pod would be
 started() {
-  local container options=()
+  local container code=0 options=()
   container=$(build from --pull-never "$1")
   shift
   while [[ $1 == *=* ]]; do options+=(--env "$1"); shift; done
-  build run --isolation chroot --network host --env CCOM_SOCKET_IFNAME=lo "${options[@]}" "$container" "$@"
+  build run --isolation chroot --network host --env CCOM_SOCKET_IFNAME=lo "${options[@]}" "$container" "$@" || code=$?
   build rm "$container" >/dev/null
+  return $code
 }
-head -c 32 /dev/urandom >"$images/secret"
 pod=(CCOM_NRANKS=2 JOB_COMPLETION_INDEX=0 CCOM_URL=tcp://127.0.0.1:21731)
 started ccom-ccom "${pod[@]}" sh -c \
   'start-ranks 2 ccom-doctor --no-speed && start-ranks 2 ccom-bench allreduce --begin 8 --end 64K -n 5' | tee "$images/log"
 grep -q 'Verdict: ' "$images/log" && grep -q 'wrong values: 0 OK' "$images/log" || { echo "failed: the tools"; exit 1; }
-! started ccom-ccom sh -c 'command -v c++ gcc cmake' || { echo "failed: the image has what it was built with"; exit 1; }
+started ccom-ccom sh -c 'for program in c++ gcc cmake; do ! command -v $program || exit 1; done' ||
+  { echo "failed: the image has what it was built with"; exit 1; }
 started ccom-ccom ccom-bench allreduce -np 2 --sizes 64K --transport ofi --hostid-split 2 --check every -n 5 | tee "$images/log"
 grep -q 'wrong values: 0 OK' "$images/log" || { echo "failed: libfabric"; exit 1; }
 started ccom-torch OMP_NUM_THREADS=1 sh -c \

@@ -22,7 +22,8 @@ SCRIPTS = ["start-ranks", "slurm-tools.sbatch", "slurm-torchrun.sbatch"]
 LIMIT = 150
 
 # Any size that the examples name becomes a small one.
-BENCH = '#!/bin/sh\nfor word; do shift; [ "$word" != 64M ] || word=4K; set -- "$@" "$word"; done\nexec "{program}" "$@" -n 2 -w 1\n'
+BENCH = ('#!/bin/sh\nfor word; do shift; [ "$word" != 64M ] || word=4K; set -- "$@" "$word"; done\n'
+         'exec "{program}" "$@" -n 2 -w 1\n')
 
 
 def documents(name):
@@ -51,8 +52,8 @@ class Played(unittest.TestCase):
                             "CCOM_SOCKET_IFNAME": "lo", "CCOM_INIT_TIMEOUT_MS": "40000"}
 
     def start(self, command, **variables):
-        return subprocess.Popen(command, env={**self.environment, **variables}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                text=True)
+        return subprocess.Popen(command, env={**self.environment, **variables}, text=True,
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
     def test_scripts_are_well_formed(self):
         for name in SCRIPTS:
@@ -75,9 +76,10 @@ class Played(unittest.TestCase):
         (mount / "..2026" / "secret").chmod(0o644)
         (mount / "..data").symlink_to("..2026")
         (mount / "secret").symlink_to("..data/secret")
-        given |= {"CCOM_NRANKS": str(2 * pods), "CCOM_URL": f"tcp://127.0.0.1:{free_port()}", "CCOM_SOCKET_IFNAME": "lo",
-                  "CCOM_SECRET_SOURCE": str(mount / "secret")} | variables
-        running = [self.start([*container["command"], *arguments], **given, JOB_COMPLETION_INDEX=str(pod), CCOM_HOSTID=f"pod-{pod}")
+        given |= {"CCOM_NRANKS": str(2 * pods), "CCOM_URL": f"tcp://127.0.0.1:{free_port()}",
+                  "CCOM_SOCKET_IFNAME": "lo", "CCOM_SECRET_SOURCE": str(mount / "secret")} | variables
+        command = [*container["command"], *arguments]
+        running = [self.start(command, **given, JOB_COMPLETION_INDEX=str(pod), CCOM_HOSTID=f"pod-{pod}")
                    for pod in range(pods)]
         outputs = [each.communicate(timeout=LIMIT)[0] for each in running]
         return [each.returncode for each in running], outputs
@@ -109,7 +111,8 @@ class Played(unittest.TestCase):
             self.assertFalse(os.path.exists(f"/proc/{pid}"), "a rank was left behind")
 
     def test_start_ranks_numbers_its_ranks(self):
-        running = self.start([str(EXAMPLES / "start-ranks"), "3", "sh", "-c", 'echo "$CCOM_LOCAL_RANK of $CCOM_LOCAL_NRANKS"'])
+        say = 'echo "$CCOM_LOCAL_RANK of $CCOM_LOCAL_NRANKS"'
+        running = self.start([str(EXAMPLES / "start-ranks"), "3", "sh", "-c", say])
         output, _ = running.communicate(timeout=30)
         self.assertEqual((running.returncode, sorted(output.split("\n"))), (0, ["", "0 of 3", "1 of 3", "2 of 3"]))
 
@@ -120,15 +123,17 @@ class PlayedTorch(unittest.TestCase):
 
     def play(self, container, command, **variables):
         """A manifest's command in each pod; {pod} in values is its number."""
-        given = {entry["name"]: entry["value"] for entry in container["env"]} | {
-            "CCOM_SOCKET_IFNAME": "lo", "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1", "CCOM_HOSTID": "pod-{pod}"} | variables
+        here = {"CCOM_SOCKET_IFNAME": "lo", "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1",
+                "CCOM_HOSTID": "pod-{pod}"}
+        given = {entry["name"]: entry["value"] for entry in container["env"]} | here | variables
         clean = {name: value for name, value in os.environ.items() if not name.startswith(("CCOM_", "PET_"))}
         command = [word.replace("/opt/ccom", str(ROOT)) for word in command]
         running = []
         for pod in range(2):
             here = {name: value.replace("{pod}", str(pod)) for name, value in given.items()}
-            running.append(subprocess.Popen(command, env={**clean, "PATH": f"{TORCH}:{clean['PATH']}", **here}, text=True,
-                                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT))
+            environment = {**clean, "PATH": f"{TORCH}:{clean['PATH']}", **here}
+            running.append(subprocess.Popen(command, env=environment, text=True, stdout=subprocess.PIPE,
+                                            stderr=subprocess.STDOUT))
             self.addCleanup(running[-1].kill)
         outputs = [each.communicate(timeout=LIMIT)[0] for each in running]
         self.assertEqual([each.returncode for each in running], [0, 0], outputs)
