@@ -119,7 +119,7 @@ Result<Launch> read_launch(const EnvironmentLookup& environment) {
         .with_cure("in the script, start the program with srun or mpirun");
   }
   return error(ErrorKey::NoRank, "this process has no rank: no launcher's variables are set")
-      .with_cure("start with torchrun, mpirun or srun, or set CCOM_RANK and CCOM_NRANKS");
+      .with_cure("start with ccom-run, torchrun, mpirun or srun, or set CCOM_RANK and CCOM_NRANKS");
 }
 
 }  // namespace ccom
