@@ -14,7 +14,7 @@ import ccom.jax  # noqa: E402
 import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
-from torch_comparison.barrier import Barrier  # noqa: E402
+from comparison.barrier import Barrier  # noqa: E402
 
 try:
     import mpi4jax

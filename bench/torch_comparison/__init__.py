@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What bench/torch_compare runs: one program in every rank, and a barrier outside of what is measured."""
+"""What bench/torch_compare runs: one program in every rank."""

@@ -15,7 +15,7 @@ import torch.distributed as dist
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from torch_comparison import decode, workloads  # noqa: E402
-from torch_comparison.barrier import Barrier  # noqa: E402
+from comparison.barrier import Barrier  # noqa: E402
 
 warnings.filterwarnings("ignore")  # deprecations of names that older versions of torch need
 

@@ -12,14 +12,6 @@
 namespace ccom::mpi {
 namespace {
 
-// What ccom reads of `count` elements at `buffer`: there, or packed in `room`.
-const std::byte* given(const Elements& of, const void* buffer, int64_t count, Room& room, Handle comm) {
-  if (of.is_plain) return static_cast<const std::byte*>(buffer);
-  std::byte* const packed = room.take(of.bytes_of(count));
-  of.pack(buffer, count, packed, comm);
-  return packed;
-}
-
 template <typename Below, typename Count>
 int allreduce(Below below, const void* send, void* recv, Count count, Handle type, Handle op, Handle comm) {
   Call call(Kind::Allreduce, comm);
@@ -68,7 +60,7 @@ int bcast(Below below, void* buffer, Count count, Handle type, int root, Handle 
   call.demand(count >= 0 && elements.is_valid && call.has_rank(root));
   if (!call.is_taken(bytes)) return below(buffer, count, type, root, comm);
   Room room;
-  std::byte* const data = elements.is_plain ? static_cast<std::byte*>(buffer) : room.take(bytes);
+  std::byte* const data = room.place(elements, buffer, count);
   if (!elements.is_plain && call.rank() == root) elements.pack(buffer, count, data, call.handle());
   const ccomResult_t result = ccom_library().Broadcast(data, data, bytes, kBytes, root, call.comm(), nullptr);
   if (!elements.is_plain && call.rank() != root && result == ccomSuccess)
@@ -88,11 +80,11 @@ int allgather(Below below, const void* send, Count sendcount, Handle sendtype, v
   if (!is_in_place(send) && mine.bytes_of(sendcount) != bytes) return call.forbid(kUnequal);
   Room given_room, got_room;
   const int64_t all = int64_t(recvcount) * call.size();
-  std::byte* const got = theirs.is_plain ? static_cast<std::byte*>(recv) : got_room.take(theirs.bytes_of(all));
+  std::byte* const got = got_room.place(theirs, recv, all);
   std::byte* const own = got + bytes * call.rank();
   const std::byte* from = own;
   if (!is_in_place(send))
-    from = given(mine, send, sendcount, given_room, call.handle());
+    from = given_room.packed(mine, send, sendcount, call.handle());
   else if (!theirs.is_plain)
     theirs.pack(theirs.at(recv, int64_t(recvcount) * call.rank()), recvcount, own, call.handle());
   const ccomResult_t result = ccom_library().AllGather(from, got, bytes, kBytes, call.comm(), nullptr);
@@ -112,10 +104,10 @@ int alltoall(Below below, const void* send, Count sendcount, Handle sendtype, vo
   if (!is_in_place(send) && mine.bytes_of(sendcount) != bytes) return call.forbid(kUnequal);
   Room given_room, got_room;
   const int64_t all = int64_t(recvcount) * call.size();
-  std::byte* const got = theirs.is_plain ? static_cast<std::byte*>(recv) : got_room.take(theirs.bytes_of(all));
+  std::byte* const got = got_room.place(theirs, recv, all);
   const std::byte* from = got;
   if (!is_in_place(send))
-    from = given(mine, send, int64_t(sendcount) * call.size(), given_room, call.handle());
+    from = given_room.packed(mine, send, int64_t(sendcount) * call.size(), call.handle());
   else if (!theirs.is_plain)
     theirs.pack(recv, all, got, call.handle());
   const ccomResult_t result = ccom_library().AlltoAll(from, got, bytes, kBytes, call.comm(), nullptr);
@@ -131,7 +123,7 @@ int gather(Below below, const void* send, Count sendcount, Handle sendtype, void
   const bool is_here = is_root && is_in_place(send);
   const Elements mine(is_here ? recvtype : sendtype);
   const Elements theirs(is_root ? recvtype : sendtype);
-  const int count = is_here ? recvcount : sendcount;
+  const Count count = is_here ? recvcount : sendcount;
   const uint64_t bytes = mine.bytes_of(count);
   call.demand(count >= 0 && theirs.is_valid && mine.is_valid && call.has_rank(root));
   if (!call.is_taken(bytes)) return below(send, sendcount, sendtype, recv, recvcount, recvtype, root, comm);
@@ -139,10 +131,10 @@ int gather(Below below, const void* send, Count sendcount, Handle sendtype, void
   Room given_room, got_room;
   const int64_t all = is_root ? int64_t(recvcount) * call.size() : 0;
   std::byte* got = nullptr;
-  if (is_root) got = theirs.is_plain ? static_cast<std::byte*>(recv) : got_room.take(theirs.bytes_of(all));
+  if (is_root) got = got_room.place(theirs, recv, all);
   const std::byte* from = nullptr;
   if (!is_here) {
-    from = given(mine, send, sendcount, given_room, call.handle());
+    from = given_room.packed(mine, send, sendcount, call.handle());
   } else {
     std::byte* const own = got + bytes * call.rank();
     if (!theirs.is_plain) theirs.pack(theirs.at(recv, int64_t(recvcount) * call.rank()), recvcount, own, call.handle());
@@ -161,19 +153,19 @@ int scatter(Below below, const void* send, Count sendcount, Handle sendtype, voi
   const bool is_here = is_root && is_in_place(recv);
   const Elements mine(is_here ? sendtype : recvtype);
   const Elements theirs(is_root ? sendtype : recvtype);
-  const int count = is_here ? sendcount : recvcount;
+  const Count count = is_here ? sendcount : recvcount;
   const uint64_t bytes = mine.bytes_of(count);
   call.demand(count >= 0 && theirs.is_valid && mine.is_valid && call.has_rank(root));
   if (!call.is_taken(bytes)) return below(send, sendcount, sendtype, recv, recvcount, recvtype, root, comm);
   if (is_root && theirs.bytes_of(sendcount) != bytes) return call.forbid(kUnequal);
   Room given_room, got_room;
   const std::byte* from = nullptr;
-  if (is_root) from = given(theirs, send, int64_t(sendcount) * call.size(), given_room, call.handle());
+  if (is_root) from = given_room.packed(theirs, send, int64_t(sendcount) * call.size(), call.handle());
   std::byte* got = nullptr;
   if (is_here)
     got = const_cast<std::byte*>(from) + bytes * call.rank();  // in place: ccom does not write there
   else
-    got = mine.is_plain ? static_cast<std::byte*>(recv) : got_room.take(bytes);
+    got = got_room.place(mine, recv, recvcount);
   const ccomResult_t result = ccom_library().Scatter(from, got, bytes, kBytes, root, call.comm(), nullptr);
   if (!is_here && !mine.is_plain && result == ccomSuccess) mine.unpack(got, recv, recvcount, call.handle());
   return call.end(result);

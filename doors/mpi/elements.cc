@@ -69,4 +69,11 @@ std::byte* Room::take(uint64_t bytes) {
   return memory_.data();
 }
 
+const std::byte* Room::packed(const Elements& of, const void* buffer, int64_t count, Handle comm) {
+  if (of.is_plain) return static_cast<const std::byte*>(buffer);
+  std::byte* const copy = take(of.bytes_of(count));
+  of.pack(buffer, count, copy, comm);
+  return copy;
+}
+
 }  // namespace ccom::mpi

@@ -30,7 +30,7 @@ struct Elements {
   Aint extent = 0;
 };
 
-// Memory for packed elements, kept by the thread for its next calls if it is small.
+// Memory for packed elements, if a call needs some; kept by the thread for its next calls if it is small.
 class Room {
  public:
   Room() = default;
@@ -38,6 +38,12 @@ class Room {
   Room(const Room&) = delete;
   Room& operator=(const Room&) = delete;
   std::byte* take(uint64_t bytes);
+  // Where ccom writes `count` elements: in the program's buffer, or here, from where they are to be unpacked.
+  std::byte* place(const Elements& of, void* buffer, int64_t count) {
+    return of.is_plain ? static_cast<std::byte*>(buffer) : take(of.bytes_of(count));
+  }
+  // What ccom reads of `count` elements: the program's buffer, or a packed copy here.
+  const std::byte* packed(const Elements& of, const void* buffer, int64_t count, Handle comm);
 
  private:
   std::vector<std::byte> memory_;

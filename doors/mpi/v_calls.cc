@@ -87,14 +87,6 @@ class Parts {
   std::vector<size_t> bytes_, offsets_;
 };
 
-// This rank's own part as bytes.
-const std::byte* given(const Elements& of, const void* buffer, int64_t count, Room& room, Handle comm) {
-  if (of.is_plain) return static_cast<const std::byte*>(buffer);
-  std::byte* const packed = room.take(of.bytes_of(count));
-  of.pack(buffer, count, packed, comm);
-  return packed;
-}
-
 // Parts of equal lengths, which all ranks know to be equal, need no agreement on them.
 template <typename Below, typename Count, typename Place>
 int allgatherv(Below below, const void* send, Count sendcount, Handle sendtype, void* recv, const Count* counts,
@@ -117,7 +109,7 @@ int allgatherv(Below below, const void* send, Count sendcount, Handle sendtype, 
   if (is_in_place(send))
     parts.pack(recv, got, call.rank(), call.handle());
   else
-    from = given(mine, send, sendcount, given_room, call.handle());
+    from = given_room.packed(mine, send, sendcount, call.handle());
   const ccomResult_t result = is_equal ? ccom_library().AllGather(from, got, bytes, kBytes, call.comm(), nullptr)
                                        : ccom_library().AllGatherV(from, bytes, got, parts.counts(), parts.offsets(),
                                                                    kBytes, call.comm(), nullptr);
@@ -146,7 +138,7 @@ int gatherv(Below below, const void* send, Count sendcount, Handle sendtype, voi
     parts.pack(recv, got, root, call.handle());
     from = got + parts.offset(root);
   } else {
-    from = given(mine, send, sendcount, given_room, call.handle());
+    from = given_room.packed(mine, send, sendcount, call.handle());
   }
   const ccomResult_t result =
       ccom_library().GatherV(from, bytes, got, is_root ? parts.counts() : nullptr, is_root ? parts.offsets() : nullptr,
@@ -176,7 +168,7 @@ int scatterv(Below below, const void* send, const Count* counts, const Place* di
   if (is_here)
     got = from + parts.offset(root);  // in place: ccom does not write there
   else
-    got = mine.is_plain ? static_cast<std::byte*>(recv) : got_room.take(bytes);
+    got = got_room.place(mine, recv, recvcount);
   const ccomResult_t result =
       ccom_library().ScatterV(from, is_root ? parts.counts() : nullptr, is_root ? parts.offsets() : nullptr, got, bytes,
                               kBytes, root, call.comm(), nullptr);

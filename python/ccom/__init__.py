@@ -87,22 +87,6 @@ def version() -> typing.Tuple[int, int, int]:
     return number.value // 10000, number.value // 100 % 100, number.value % 100
 
 
-# What needs the library is loaded when it is first used: importing torch imports this package too.
-_IN_CORE = ("Handle", "Operator", "Registration", "Window")
-_IN_COMMUNICATOR = (
-    "ANY_RANK",
-    "Communicator",
-    "empty",
-    "empty_like",
-    "explain_topology",
-    "group",
-    "init",
-    "init_all",
-    "join",
-    "launch",
-    "unique_id",
-    "variables",
-)
 __all__ = [
     "ANY_RANK",
     "Communicator",
@@ -140,11 +124,11 @@ __all__ = [
 ]
 
 
+# What needs the library is loaded when it is first used: importing torch imports this package too.
 def _load_on_use(name: str) -> typing.Any:
-    if name not in _IN_COMMUNICATOR and name not in _IN_CORE:
+    if name not in __all__:
         raise AttributeError(f"module 'ccom' has no attribute '{name}'")
-    communicator = importlib.import_module("ccom._communicator")
-    value = getattr(communicator if name in _IN_COMMUNICATOR else communicator._core, name)
+    value = getattr(importlib.import_module("ccom._communicator"), name)
     globals()[name] = value
     return value
 

@@ -258,3 +258,7 @@ def variables() -> dict[str, tuple[str, str, str, str]]:
 
 unique_id = _core.unique_id
 launch = _core.launch
+Handle = _core.Handle
+Operator = _core.Operator
+Registration = _core.Registration
+Window = _core.Window

@@ -16,6 +16,9 @@ import unittest
 from slurm_cluster import Cluster, Unavailable, in_own_namespaces, missing
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "doors"))
+import programs  # noqa: E402
+
 SCRIPTS = ROOT / "examples" / "clusters"
 TORCH = ROOT / "build" / "torch" / "bin"
 RIGHT = re.compile(r"rank (\d+) of 4: sum 10, expected 10")
@@ -27,12 +30,6 @@ def due(turn):
     """What takes long has its turn on one day in three (CCOM_TEST_DAY)."""
     is_due = DAY is None or int(DAY) % 3 == turn
     return unittest.skipUnless(is_due, "due one day in three; CCOM_TEST_LONG=1 runs it now")
-
-
-def block_after(document, mark):
-    """The fenced block of a document that follows the comment <!-- test: MARK -->."""
-    text = (ROOT / "docs" / document).read_text(encoding="utf-8")
-    return re.search(rf"<!-- test: {mark} -->\s*```\w*\n(.*?)```", text, re.DOTALL).group(1)
 
 
 class Slurm(unittest.TestCase):
@@ -60,9 +57,9 @@ class Slurm(unittest.TestCase):
         if not isinstance(script, pathlib.Path):
             (self.folder / "script").write_text(script, encoding="utf-8")
             script = self.folder / "script"
-        programs = ":".join(str(pathlib.Path(program).parent) for program in PROGRAMS)
+        folders = ":".join(str(pathlib.Path(program).parent) for program in PROGRAMS)
         done = self.cluster.run(["sbatch", "--parsable", "--output=output", str(script), *words], folder=self.folder,
-                                 PATH=f"{programs}:{TORCH}:{self.cluster.environment['PATH']}", **variables)
+                                 PATH=f"{folders}:{TORCH}:{self.cluster.environment['PATH']}", **variables)
         self.assertEqual(done.returncode, 0, done.stdout)
         job = done.stdout.strip()
         deadline = time.monotonic() + LIMIT
@@ -164,7 +161,7 @@ export CCOM_SECRET_FILE={self.secret} OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS
 
     def test_script_of_the_tutorial(self):
         shutil.copy(ALLREDUCE, self.folder / "mean")
-        output = self.sbatch(block_after("tutorials/slurm.md", "slurm-script"))
+        output = self.sbatch(programs.programs("docs/tutorials/slurm.md")["slurm-script"])
         self.assertEqual(len(re.findall("of 8: sum 36, expected 36", output)), 8, output)
 
     @due(1)
