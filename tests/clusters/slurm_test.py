@@ -132,7 +132,8 @@ wait
         self.assertIn("this process has no rank: it is Slurm's batch script, not a task of srun", output)
         self.assertIn("2 ranks (processes)", output)
         for shell in (["salloc", "--ntasks=4"], ["srun", "bash"]):
-            done = self.cluster.run(["sh", "-c", 'echo "$0" | "$@"', bench, *shell], folder=self.folder)
+            # Slurm starts $SHELL, which is not set where no one has logged in.
+            done = self.cluster.run(["sh", "-c", 'echo "$0" | "$@"', bench, *shell], folder=self.folder, SHELL="/bin/sh")
             self.assertEqual(done.returncode, 0, done.stdout)
             self.assertIn("2 ranks (processes)", done.stdout)
 
@@ -227,6 +228,7 @@ if [ -z "$SLURM_RESTART_COUNT" ]; then
   sleep 2
   scontrol requeue "$SLURM_JOB_ID"
   wait
+  sleep 60  # this run of the script is ended; it must not get further
 fi
 srun {ALLREDUCE}
 """)

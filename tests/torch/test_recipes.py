@@ -24,7 +24,7 @@ VLLM = os.path.join(launch.ROOT, "build", "vllm", "bin", "python")
 TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "--monitor-interval=0.1"]
 # The packages and how a program is started.
 TRAINERS = {"lightning": (["lightning"], []), "accelerate": (["accelerate"], TORCHRUN), "ray": (["ray"], []),
-            "deepspeed": (["deepspeed"], TORCHRUN)}
+            "deepspeed": (["deepspeed"], TORCHRUN), "transformers": (["transformers"], TORCHRUN)}
 TODAY = rotation.due([*TRAINERS, "vllm"], len(TRAINERS) + 1)
 due = pytest.mark.parametrize("name", [name for name in TODAY if name in TRAINERS])
 pytestmark = [pytest.mark.ccom, pytest.mark.skipif(
