@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Whole machines by name: hosts of a fabric or without one, or a file.
+#include <algorithm>
 #include <cstdlib>
 
 #include "topology/shapes.h"
@@ -95,6 +96,34 @@ Result<Part> read_part(std::string_view name, std::string_view text) {
   return part;
 }
 
+constexpr std::string_view kRacks = "racks:";
+
+// "racks:12,20/4", behind all hosts: who is in which rack.
+Status put_in_racks(std::string_view name, std::string_view text, Topology& topology) {
+  constexpr const char* kForm = "write racks:HOSTS or racks:HOSTS,HOSTS/TAPER behind the hosts";
+  double taper = 1;
+  if (const auto tail = cut_off(text, '/')) {
+    const std::optional<double> given = taper_from(*tail);
+    if (!given) return wrong_topology(name, kForm);
+    taper = *given;
+  }
+  std::vector<int64_t> sizes;
+  for (size_t begin = kRacks.size(); begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    const auto size = integer_from(text.substr(begin, end - begin));
+    if (!size || *size < 1 || *size > kMaxHosts) return wrong_topology(name, kForm);
+    sizes.push_back(*size);
+    begin = end + 1;
+  }
+  size_t rack = 0;
+  int64_t left = sizes[0];
+  for (Host& host : topology.hosts) {
+    if (left-- == 0) left = sizes[++rack % sizes.size()] - 1;
+    host.rack = {"rack" + std::to_string(rack), taper};
+  }
+  return Status::ok();
+}
+
 Status add_part(std::string_view name, const Part& part, Topology& topology) {
   if (topology.nranks() + part.hosts * part.ranks > kMaxClusterRanks) {
     return wrong_topology(name, "more than " + std::to_string(kMaxClusterRanks) + " ranks");
@@ -125,6 +154,10 @@ Result<Topology> make_cluster(std::string_view name) {
   Topology topology;
   for (std::string_view rest = name;;) {
     const size_t end = end_of_part(rest);
+    if (rest.starts_with(kRacks) && end == std::string_view::npos && !topology.hosts.empty()) {
+      CCOM_TRY(put_in_racks(name, rest, topology));
+      break;
+    }
     CCOM_TRY_ASSIGN(const Part part, read_part(name, rest.substr(0, end)));
     CCOM_TRY(add_part(name, part, topology));
     if (end == std::string_view::npos) break;

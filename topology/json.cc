@@ -82,6 +82,10 @@ std::string text_of(const NeuronDevice& device) {
       .text();
 }
 
+std::string text_of(const Rack& rack) {
+  return JsonObjectText().add("name", rack.name).add("taper", plain(rack.taper)).text();
+}
+
 std::string text_of(const Cache& cache) {
   return JsonObjectText()
       .add("level", cache.level)
@@ -137,6 +141,7 @@ std::string text_of(const Host& host) {
   if (host.imposed) object.add_text("imposed", text_of(*host.imposed));
   if (!host.neuron_devices.empty()) object.add_text("neuron_devices", list_of(host.neuron_devices));
   if (!host.notes.empty()) object.add("notes", host.notes);
+  if (!host.rack.name.empty()) object.add_text("rack", text_of(host.rack));
   return object.text();
 }
 

@@ -212,6 +212,15 @@ void read_neuron_devices(const JsonAt& at, Host& host) {
   }
 }
 
+Rack read_rack(const JsonAt& at) {
+  JsonObject object(at);
+  Rack rack;
+  rack.name = object.at("name").text(1, kMaxTextBytes);
+  rack.taper = object.at("taper").number(1, kMostTaper);
+  object.finish();
+  return rack;
+}
+
 Host read_host(const JsonAt& at) {
   JsonObject object(at);
   Host host;
@@ -229,6 +238,7 @@ Host read_host(const JsonAt& at) {
   if (object.has("imposed")) host.imposed = read_fabric(object.at("imposed"));
   if (object.has("neuron_devices")) read_neuron_devices(object.at("neuron_devices"), host);
   if (object.has("notes")) host.notes = read_list<std::string>(object.at("notes"), kMaxList, read_text);
+  if (object.has("rack")) host.rack = read_rack(object.at("rack"));
   object.finish();
   return host;
 }

@@ -45,6 +45,13 @@ Status join_host(Host& host, const Host& view, Rank first, Rank rank) {
         .with_host(host.name)
         .with_cure("Set the same CCOM_TOPOLOGY on all ranks of a host.");
   }
+  if (host.rack != view.rack) {
+    return error(Code::ConfigError, "merge host %s: rank %d says that it is in rack \"%s\", rank %d in \"%s\"",
+                 host.name.c_str(), first, host.rack.name.c_str(), rank, view.rack.name.c_str())
+        .with_peers({first, rank})
+        .with_host(host.name)
+        .with_cure("Set the same CCOM_HOST_RACK on all ranks of a host.");
+  }
   host.cpus = std::max(host.cpus, view.cpus);
   if (host.instance_type.empty()) host.instance_type = view.instance_type;
   if (devices_of(view) > devices_of(host)) {

@@ -36,6 +36,12 @@ constexpr Costs kDeviceCosts{.post_ns = 100, .reduce_bytes_per_second = 0};
 constexpr double kUplinkLatencyNs = 15000;
 constexpr double kUplinkPostNs = 1000;
 
+// From a rack to another: two more switches and longer cables; an estimate.
+constexpr double kRackLatencyNs = 1000;
+constexpr double kMostTaper = 1000;
+// "4" or "2.5": from 1 to kMostTaper.
+std::optional<double> taper_from(std::string_view text);
+
 using Edge = std::pair<int, int>;  // directed
 
 std::string_view name_of(Fabric::Shape shape);  // "torus"

@@ -101,6 +101,13 @@ struct Cache {
   friend bool operator==(const Cache&, const Cache&) = default;
 };
 
+// Of a network of two levels: hosts that name the same rack are behind one switch, and share what joins it to others.
+struct Rack {
+  std::string name = {};  // "": none, nothing between this host's cards and the network's core is shared
+  double taper = 1;       // bandwidth of the hosts' cards by that of the rack's uplinks, 1 or more
+  friend bool operator==(const Rack&, const Rack&) = default;
+};
+
 struct Host {
   std::string id;             // equal ids share memory; from CCOM_HOSTID or boot id and namespaces
   std::string machine;        // boot id: hosts with equal ones (containers, CCOM_HOSTID) share CPUs; "" unknown
@@ -116,7 +123,8 @@ struct Host {
   std::optional<Fabric> imposed;                  // CCOM_TOPOLOGY: ranks of this host may use only these links
   std::vector<NeuronDevice> neuron_devices = {};  // by place in `neuron`; numbers may differ from the driver's
   std::vector<std::string> notes = {};            // what discovery assumed, and what is missing
-  size_t cache_bytes(int level) const;            // 0: not known
+  Rack rack = {};
+  size_t cache_bytes(int level) const;  // 0: not known
   friend bool operator==(const Host&, const Host&) = default;
 };
 
@@ -143,6 +151,10 @@ struct Topology {
   int ranks_on_machine_of(int host) const;     // that compete for its CPUs
   // Whether a message can go directly from a to b. False only between devices of an imposed fabric without a link.
   bool linked(Rank a, Rank b) const;
+  // The number of each host's rack, in the order of their first hosts; -1: none.
+  std::vector<int> rack_numbers() const;
+  // All that a host's cards send, or receive, at a time.
+  double host_bytes_per_second(int host) const;
   friend bool operator==(const Topology&, const Topology&) = default;
 };
 
@@ -158,6 +170,8 @@ std::vector<std::string> preset_names();
 //   host:4                 a host of 4 ranks and 4 CPUs without a fabric; host:4/2: with 2 CPUs
 //   host:4@25Gbit          with a network card of that speed
 //   640*trn2.48xlarge      as many of them; host:3+2*host:5: hosts of 3, 5 and 5 ranks
+//   64*host:1+racks:16/4   racks of 16 hosts, in order, whose uplinks carry a quarter of what the hosts' cards do;
+//                          racks:12,20/4: racks of 12 and 20 hosts in turn
 // Unspecified speeds are those of merge().
 Result<Topology> make_topology(std::string_view name);
 // Whether a name is one of make_topology() alone, and no fabric's.
@@ -185,6 +199,9 @@ Result<Host> discover(const std::string& root, std::string_view host_id, const N
 // Sets Host::imposed from CCOM_TOPOLOGY: a name as of make_fabric(), or "neuron" for the discovered devices.
 // ConfigError if there are none, or if they are not connected.
 Status impose(Host& host, std::string_view name);
+
+// CCOM_HOST_RACK: "NAME" or "NAME/TAPER". ConfigError for an empty name, or a taper that is none.
+Result<Rack> rack_from(std::string_view text);
 
 // The CPUs on which the calling thread may run.
 struct Locality {

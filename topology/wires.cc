@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/assert.h"
+#include "topology/shapes.h"
 
 namespace ccom {
 namespace {
@@ -62,6 +63,26 @@ Wires::Wires(const Topology& topology) : topology_(topology) {
   for (const Place& place : topology.ranks) ++ranks[static_cast<size_t>(place.host)];
   for (int host = 0; host < static_cast<int>(topology.hosts.size()); ++host) {
     add_host(host, ranks[static_cast<size_t>(host)]);
+  }
+  add_racks();
+}
+
+// A rack's uplinks together are what its hosts' cards carry together, divided by the taper.
+void Wires::add_racks() {
+  first_rack_ = count();
+  rack_of_ = topology_.rack_numbers();
+  int last = -1;
+  for (const int rack : rack_of_) last = std::max(last, rack);
+  const auto racks = static_cast<size_t>(last + 1);
+  std::vector<double> carried(racks), taper(racks, 1);
+  for (size_t host = 0; host < rack_of_.size(); ++host) {
+    if (rack_of_[host] < 0) continue;
+    const auto rack = static_cast<size_t>(rack_of_[host]);
+    carried[rack] += topology_.host_bytes_per_second(static_cast<int>(host));
+    taper[rack] = std::max(taper[rack], topology_.hosts[host].rack.taper);
+  }
+  for (size_t rack = 0; rack < racks; ++rack) {
+    wires_.resize(wires_.size() + 2, {half_latency({kRackLatencyNs, carried[rack] / taper[rack]})});
   }
 }
 
@@ -129,6 +150,9 @@ void Wires::path(Rank a, Rank b, std::vector<uint32_t>& wires) const {
       return at.uplink_of[at.fabric != nullptr ? static_cast<size_t>(place.device) : 0];
     };
     wires.push_back(host.ways_out + uplink(host, from));
+    const int out = rack_of_[static_cast<size_t>(from.host)], in = rack_of_[static_cast<size_t>(to.host)];
+    if (out != in && out >= 0) wires.push_back(first_rack_ + 2 * static_cast<uint32_t>(out));
+    if (out != in && in >= 0) wires.push_back(first_rack_ + 2 * static_cast<uint32_t>(in) + 1);
     wires.push_back(other.ways_in + uplink(other, to));
   } else if (host.fabric == nullptr || from.device == to.device) {
     wires.push_back(host.ports + static_cast<uint32_t>(from.local));
@@ -146,6 +170,10 @@ double Wires::latency_ns(Rank a, Rank b) const {
 }
 
 std::string Wires::name(uint32_t wire) const {
+  if (is_rack(wire)) {
+    const uint32_t way = wire - first_rack_;
+    return "rack " + std::to_string(way / 2) + (way % 2 == 0 ? " out" : " in");
+  }
   const auto after = std::ranges::upper_bound(hosts_, wire, {}, &HostWires::first);
   const auto index = static_cast<size_t>(after - hosts_.begin()) - 1;
   const HostWires& host = hosts_[index];
@@ -160,6 +188,7 @@ std::string Wires::name(uint32_t wire) const {
 }
 
 std::string kind_of(const std::string& wire_name) {
+  if (wire_name.starts_with("rack ")) return "rack";
   const size_t start = wire_name.find(' ', wire_name.find(' ') + 1) + 1;
   return wire_name.substr(start, wire_name.find(' ', start) - start);
 }

@@ -42,6 +42,10 @@ constexpr std::array kTable = {
     OptionInfo{"CCOM_HOSTID", "",
                "Overrides the identity of the host. Ranks with different values do not use shared memory between "
                "them, which splits one machine into several hosts."},
+    OptionInfo{"CCOM_HOST_RACK", "",
+               "The rack that the host is in, and by how much its uplinks carry less than the cards of the job's hosts "
+               "there together: NAME or NAME/TAPER (row3/4). Ranks of one host say the same. Unset: nothing between "
+               "hosts is shared but their own cards (docs/topology.md)."},
     OptionInfo{"CCOM_INIT_TIMEOUT_MS", "60000", "Timeout of communicator start-up."},
     OptionInfo{"CCOM_LOCAL_NRANKS", "",
                "Ranks per host, for launchers that only number hosts (Kubernetes, Kubeflow Trainer, SageMaker); "

@@ -36,6 +36,9 @@ Result<wire::RankDescription> describe_self(const CommConfig& config, LearnedWay
   }
   CCOM_TRY_ASSIGN(Host host, discover(config.sysfs_root, config.host_id, config.neuron));
   if (!config.topology.empty()) CCOM_TRY(impose(host, config.topology));
+  if (!config.host_rack.empty()) {
+    CCOM_TRY_ASSIGN(host.rack, rack_from(config.host_rack));
+  }
   std::string calibration;  // in its one form: files may be written differently
   if (!config.tuning.empty()) {
     Result<Calibration> measured = read_calibration(config.tuning);

@@ -65,6 +65,7 @@ Result<CommConfig> CommConfig::from_environment() {
   if (interfaces.origin != "CCOM_SOCKET_IFNAME" && !interfaces.origin.empty()) {
     log(LogLevel::Info, "interfaces %s, from %s", interfaces.text.c_str(), interfaces.origin.c_str());
   }
+  config.host_rack = option("CCOM_HOST_RACK");
   config.host_id = option("CCOM_HOSTID");
   config.ofi_provider = option("CCOM_OFI_PROVIDER");
   std::istringstream rails(option("CCOM_OFI_RAILS"));

@@ -37,6 +37,7 @@ struct CommConfig {
   bool tries_ways = true;    // calls find out how they run fastest, see CallChoices
   double emulate_scale = 0;  // of the topology's speeds; 0: they are not imitated
   std::string ifname;
+  std::string host_rack;  // as rack_from() takes it; hosts differ
   std::string host_id;
   std::string ofi_provider;            // empty: automatic
   std::vector<std::string> ofi_rails;  // likewise

@@ -29,6 +29,10 @@ class GroupBuilder {
   }
 
   Result<MessageGroup> make_folded() {
+    for (const Host& host : source_.topology.hosts) {
+      if (!host.rack.name.empty())
+        return error(Code::NotSupported, "hosts of a rack share its uplinks").with_cure("Simulate all hosts.");
+    }
     std::vector<Plan> plans;
     for (int rank = 0; rank < source_.topology.nranks(); ++rank) {
       if (source_.topology.ranks[static_cast<size_t>(rank)].host != 0) continue;

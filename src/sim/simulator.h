@@ -72,8 +72,8 @@ struct SimOptions {
   size_t unit_bytes = 0;  // of a unit (plan.h): the vector of an allreduce, one rank's part of an allgather
   size_t element_bytes = 4;
   // One host stands for all: for plans that treat every host alike. Checked as far as one host's messages reach; if
-  // hosts turn out to differ the simulation is refused, with NotSupported, and where a block has so few elements that
-  // blocks differ much in length. All blocks count as equally long then.
+  // hosts turn out to differ, or are in racks, the simulation is refused, with NotSupported, and where a block has so
+  // few elements that blocks differ much in length. All blocks count as equally long then.
   bool fold_hosts = false;
   // That all ranks have inside hosts, as far as a stage's choice makes use of it: by default the kernel reads.
   Reach reach{.input = true};

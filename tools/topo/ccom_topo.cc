@@ -58,6 +58,9 @@ ccom::Result<ccom::Host> look(const std::string& root) {
   hints.tool = ccom::option("CCOM_NEURON_LS");
   CCOM_TRY_ASSIGN(ccom::Host host, ccom::discover(root, ccom::option("CCOM_HOSTID"), hints));
   if (const std::string name = ccom::option("CCOM_TOPOLOGY"); !name.empty()) CCOM_TRY(ccom::impose(host, name));
+  if (const std::string rack = ccom::option("CCOM_HOST_RACK"); !rack.empty()) {
+    CCOM_TRY_ASSIGN(host.rack, ccom::rack_from(rack));
+  }
   return host;
 }
 
