@@ -5,7 +5,8 @@
 // whatever the number of entries. Source: Ahuja et al., Faster algorithms for the shortest path problem, JACM 37(2),
 // 1990.
 //
-// The order of entries of equal time is not theirs of arrival, but the same in every run.
+// Entries of equal time are taken in the order in which they were added: what is moved to another bucket stays in
+// order, and equal times are always in one.
 #pragma once
 
 #include <algorithm>
@@ -41,17 +42,17 @@ class EventQueue {
   bool empty() const { return size_ == 0; }
   // The earliest. Not for an empty queue.
   ClockEvent take() {
-    if (buckets_[0].empty()) refill();
-    const ClockEvent event = buckets_[0].back();
-    buckets_[0].pop_back();
+    if (taken_ == buckets_[0].size()) refill();
     --size_;
-    return event;
+    return buckets_[0][taken_++];
   }
 
  private:
   size_t bucket_of(SimTime time) const { return static_cast<size_t>(std::bit_width(time ^ last_)); }
 
   void refill() {
+    buckets_[0].clear();
+    taken_ = 0;
     size_t first = 1;
     while (buckets_[first].empty()) ++first;
     std::vector<ClockEvent>& bucket = buckets_[first];
@@ -62,6 +63,7 @@ class EventQueue {
   }
 
   std::array<std::vector<ClockEvent>, 65> buckets_;
+  size_t taken_ = 0;  // of bucket 0, which grows while it is taken from
   SimTime last_ = 0;
   size_t size_ = 0;
 };
