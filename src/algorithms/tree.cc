@@ -5,15 +5,17 @@
 //
 // Depth d steps of the tree; broadcast and reduce send n bytes per edge, gather and scatter the subtree's units.
 // `chunks` blocks travel one behind another, so that a long vector needs about (d + chunks) / chunks of the time of
-// one. Reduce combines an inner rank's children and itself in one go, in the order of their ranks: one rounding per
-// level. Source: van de Geijn et al., as reviewed in Chan et al., Collective communication: theory, practice, and
-// experience, 2007.
+// one. Those with most ranks below them are sent to first. Reduce combines an inner rank's children and itself in one
+// go, in the order of their ranks: one rounding per level. Source: van de Geijn et al., as reviewed in Chan et al.,
+// Collective communication: theory, practice, and experience, 2007.
 //
 // A tree that gathers (Tree::gathers) sends every contribution up to the root, p n bytes, and combines them there in
 // rank order: for operators that do not commute, where no tree of the fabric keeps the order.
 //
 // Several trees carry a share of the vector each, on a channel of their own: double_tree.cc.
 #include <algorithm>
+#include <functional>
+#include <numeric>
 
 #include "algorithms/builder.h"
 #include "algorithms/collectives.h"
@@ -26,15 +28,43 @@ namespace {
 struct View {
   Rank parent = -1;
   std::vector<Rank> children;               // ascending
+  std::vector<size_t> downwards;            // the same by index, those with most ranks below them first
   std::vector<std::vector<Rank>> subtrees;  // of the children: their ranks, ascending
   std::vector<Rank> own_subtree;            // with this rank, ascending
 };
 
+// By rank, how many hang at it, itself counted.
+std::vector<uint32_t> subtree_sizes(const Tree& tree) {
+  const size_t n = tree.parent.size();
+  std::vector<uint32_t> sizes(n, 1), children_left(n);
+  for (const Rank parent : tree.parent) {
+    if (parent >= 0) ++children_left[static_cast<size_t>(parent)];
+  }
+  for (size_t leaf = 0; leaf < n; ++leaf) {
+    // Up from it, as far as all others below have been counted.
+    for (size_t at = leaf; children_left[at] == 0 && tree.parent[at] >= 0;) {
+      const auto parent = static_cast<size_t>(tree.parent[at]);
+      children_left[at] = UINT32_MAX;
+      sizes[parent] += sizes[at];
+      if (--children_left[parent] > 0) break;
+      at = parent;
+    }
+  }
+  return sizes;
+}
+
 View view_of(const Tree& tree, Rank rank, bool with_subtrees) {
   const auto n = static_cast<Rank>(tree.parent.size());
-  View view{tree.parent[static_cast<size_t>(rank)], {}, {}, {}};
+  View view{tree.parent[static_cast<size_t>(rank)], {}, {}, {}, {}};
   for (Rank r = 0; r < n; ++r) {
     if (tree.parent[static_cast<size_t>(r)] == rank) view.children.push_back(r);
+  }
+  view.downwards.resize(view.children.size());
+  std::iota(view.downwards.begin(), view.downwards.end(), size_t{0});
+  if (view.children.size() > 1) {
+    const std::vector<uint32_t> sizes = subtree_sizes(tree);
+    std::ranges::stable_sort(view.downwards, std::ranges::greater(),
+                             [&](size_t c) { return sizes[static_cast<size_t>(view.children[c])]; });
   }
   if (!with_subtrees) return view;
   view.subtrees.resize(view.children.size());
@@ -78,7 +108,7 @@ void broadcast(Builder& builder, const View& view, Share share, Location at_root
       home = {Buffer::Output, b};
       builder.receive_into(view.parent, home, b, 1, share.channel);
     }
-    for (const Rank child : view.children) builder.send_from(child, home, b, 1, share.channel);
+    for (const size_t c : view.downwards) builder.send_from(view.children[c], home, b, 1, share.channel);
   }
 }
 
@@ -183,7 +213,7 @@ void scatter(Builder& builder, const View& view, Rank rank, Location at_root = {
       builder.receive_into(view.parent, place(first), first, count);
     });
   }
-  for (size_t c = 0; c < view.children.size(); ++c) {
+  for (const size_t c : view.downwards) {
     for_each_rank_run(view.subtrees[c], [&](uint32_t first, uint32_t count) {
       builder.send_from(view.children[c], place(first), first, count);
     });
