@@ -27,9 +27,17 @@ void one_shot_allreduce(Builder& builder, const Group& group, Range range, bool 
 void circulant_reduce_scatter(Builder& builder, const Group& group, Range range, bool completes, uint8_t channel = 0);
 void circulant_allgather(Builder& builder, const Group& group, Range range, uint8_t channel = 0);
 
-// recursive_doubling.cc. With level.dims: along one dimension after another, in each stream's order.
+// bine.cc, of a power of two of members. A member owns bine_owned() of the range.
+void bine_reduce_scatter(Builder& builder, const Group& group, Range range, bool completes, uint8_t channel = 0);
+void bine_allgather(Builder& builder, const Group& group, Range range, uint8_t channel = 0);
+Range bine_owned(uint32_t me, uint32_t members, Range range);
+uint32_t bine_partner(uint32_t member, uint32_t members, int round);
+
+// recursive_doubling.cc. Partners differ in one bit, or are Bine's, far ones first.
+enum class Partners : uint8_t { OfBits, OfBine };
 void recursive_doubling_allreduce(Builder& builder, const Group& group, Range range, bool completes,
-                                  uint8_t channel = 0);
+                                  uint8_t channel = 0, Partners partners = Partners::OfBits);
+// With level.dims: along one dimension after another, in each stream's order.
 void recursive_doubling_by_dimension(Builder& builder, const Group& group, const Level& level, Range range,
                                      bool completes, uint8_t channel);
 
@@ -44,6 +52,8 @@ void swing_reduce_scatter(Builder& builder, const Group& group, const Level& lev
                           uint8_t channel);
 void swing_allgather(Builder& builder, const Group& group, const Level& level, Range range, uint8_t channel);
 std::vector<Range> swing_owned(const Level& level, uint32_t me, Range range);
+// In a round on one ring of a power of two of members.
+uint32_t swing_partner(uint32_t member, uint32_t members, int round);
 void swing_allreduce(Builder& builder, const Group& group, const Level& level, Range range, bool completes,
                      uint8_t channel);
 

@@ -22,33 +22,6 @@
 namespace ccom {
 namespace {
 
-// Blocks on their way, by how far they have to go: where this rank has them.
-class Travellers {
- public:
-  Travellers(Builder& builder, uint32_t ranks, uint32_t self) : builder_(builder) {
-    for (uint32_t i = 0; i < ranks; ++i) at_.push_back({Buffer::Input, (self + i) % ranks});
-  }
-
-  // Copies those that `chooses(i)` to targets in a row, by runs that lie in a row as well.
-  template <typename Chooses>
-  uint32_t pack(Location target, Chooses chooses) const {
-    uint32_t count = 0;
-    for (uint32_t i = 1; i < at_.size();) {
-      uint32_t run = 0;
-      while (i + run < at_.size() && chooses(i + run) && at_[i + run] == at_[i].at(run)) ++run;
-      if (run > 0) builder_.copy(at_[i], target.at(count), 0, run);
-      count += run;
-      i += std::max(run, 1U);
-    }
-    return count;
-  }
-  Location& operator[](uint32_t i) { return at_[i]; }
-
- private:
-  Builder& builder_;
-  std::vector<Location> at_;
-};
-
 // That go on in the round of a bit.
 uint32_t blocks_in_round(uint32_t ranks, uint32_t bit) {
   uint32_t count = 0;
@@ -63,17 +36,21 @@ Plan bruck_alltoall_plan(const Call& call) {
   const auto n = static_cast<uint32_t>(call.nranks);
   const auto self = static_cast<uint32_t>(call.rank);
   Builder builder(empty_plan(call, "bruck"));
-  Travellers blocks(builder, n, self);
+  std::vector<Location> blocks;  // by how far they have to go: where this rank has them
+  for (uint32_t i = 0; i < n; ++i) blocks.push_back({Buffer::Input, (self + i) % n});
   for (uint32_t bit = 1; bit < n; bit *= 2) {
-    const auto goes_on = [bit](uint32_t i) { return (i & bit) != 0; };
-    const uint32_t count = blocks_in_round(n, bit);
+    std::vector<Location> going_on;
+    for (uint32_t i = 1; i < n; ++i) {
+      if ((i & bit) != 0) going_on.push_back(blocks[i]);
+    }
+    const auto count = static_cast<uint32_t>(going_on.size());
     const Location packed{Buffer::Scratch, builder.new_scratch(count)};
     Location arrived{Buffer::Scratch, builder.new_scratch(count)};
-    blocks.pack(packed, goes_on);
+    builder.pack(going_on, packed);
     builder.send_from(static_cast<Rank>((self + bit) % n), packed, 0, count);
     builder.receive_into(static_cast<Rank>((self + n - bit) % n), arrived, 0, count);
     for (uint32_t i = 1; i < n; ++i) {
-      if (!goes_on(i)) continue;
+      if ((i & bit) == 0) continue;
       blocks[i] = arrived;
       ++arrived.index;
     }

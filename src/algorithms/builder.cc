@@ -60,6 +60,15 @@ void StepWriter::copy(Location source, Location target, uint32_t block, uint32_t
        .block = block});
 }
 
+void StepWriter::pack(std::span<const Location> sources, Location target) {
+  for (uint32_t first = 0; first < sources.size();) {
+    uint32_t run = 1;
+    while (first + run < sources.size() && sources[first + run] == sources[first].at(run)) ++run;
+    copy(sources[first], target.at(first), 0, run);
+    first += run;
+  }
+}
+
 void StepWriter::send_from(Rank peer, Location source, uint32_t block, uint32_t count, uint8_t channel) {
   CCOM_ASSERT(is_peer(peer));
   add({.kind = StepKind::Send,

@@ -73,6 +73,8 @@ Plan mixed_radix_plan(const Call& call, const Radix& shape, const std::string& a
 Plan pairwise_alltoall_plan(const Call& call);
 // AllToAll in ceil(lg p) rounds of one message each (bruck.cc), for short blocks of many ranks. In place allowed.
 Plan bruck_alltoall_plan(const Call& call);
+// AllToAll in lg p rounds of one message each (bine.cc), a power of two of ranks. In place allowed.
+Plan bine_alltoall_plan(const Call& call);
 // AllToAll where not all links exist: an allgather of everything, of which each rank keeps its part. p times the bytes.
 // `gather` is this rank's AllGather plan, made out of place.
 Plan routed_alltoall_plan(const Call& call, const Plan& gather);

@@ -40,6 +40,8 @@ Cost one_shot_cost(double p, double n);
 Cost circulant_reduce_scatter_cost(double p, double n);
 Cost circulant_allgather_cost(double p, double n);
 Cost recursive_doubling_cost(double p, double n);
+Cost bine_reduce_scatter_cost(double p, double n);
+Cost bine_allgather_cost(double p, double n);
 // Over the level's streams; bytes are those of the dimension whose links carry most (torus_loads has all of them).
 Cost torus_reduce_scatter_cost(const Level& level, double n);
 Cost torus_allgather_cost(const Level& level, double n);

@@ -23,6 +23,8 @@ Cost level_cost(const Level& level, double n, bool down) {
     case Pattern::OneShot: return one_shot_cost(p, n);
     case Pattern::RecursiveDoubling: return recursive_doubling_cost(level, n);
     case Pattern::SwingLatency: return swing_latency_cost(level, n);
+    case Pattern::Bine: return down ? bine_reduce_scatter_cost(p, n) : bine_allgather_cost(p, n);
+    case Pattern::BineLatency: return recursive_doubling_cost(p, n);
   }
   CCOM_ASSERT(!"every pattern has a cost");
 }
@@ -35,6 +37,7 @@ int level_roundings(const Level& level) {
     case Pattern::OneShot: return 1;
     case Pattern::Circulant:
     case Pattern::RecursiveDoubling:
+    case Pattern::BineLatency:
       if (level.dims.empty()) return std::bit_width(static_cast<unsigned>(p) - 1);
       break;
     default: break;

@@ -36,7 +36,9 @@ SumOrder kept_order(const Level& level, size_t members) {
       if (!level.dims.empty()) return SumOrder::Any;
       return members <= 2 ? SumOrder::Canonical : SumOrder::Ranks;
     case Pattern::Ring:
-    case Pattern::Circulant: return members <= 2 ? SumOrder::Canonical : SumOrder::Any;
+    case Pattern::Circulant:
+    case Pattern::Bine:
+    case Pattern::BineLatency: return members <= 2 ? SumOrder::Canonical : SumOrder::Any;
     default: return members <= 1 ? SumOrder::Canonical : SumOrder::Any;
   }
 }

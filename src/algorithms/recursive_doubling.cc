@@ -5,9 +5,10 @@
 //
 // lg p steps and n lg p bytes for p = 2^k; other p fold the excess members into neighbours first and unfold last (2
 // more steps). Latency-optimal for one port: for short messages over a network, and, one dimension after another, on
-// grids of any size. Both partners of an exchange compute the same sum, so all end with the same bits; lg p roundings.
-// Source: Thakur, Rabenseifner & Gropp, Optimization of collective communication operations in MPICH, IJHPCA 19(1),
-// 2005.
+// grids of any size. With Bine's partners (bine.cc), which are nearer in list order, far ones first: forwards, members
+// would sum in different orders, as Swing's would (swing.cc). Both partners of an exchange compute the same sum, so all
+// end with the same bits; lg p roundings. Source: Thakur, Rabenseifner & Gropp, Optimization of collective
+// communication operations in MPICH, IJHPCA 19(1), 2005.
 #include <bit>
 #include <cmath>
 
@@ -17,7 +18,8 @@
 #include "algorithms/streams.h"
 
 namespace ccom {
-void recursive_doubling_allreduce(Builder& builder, const Group& group, Range range, bool completes, uint8_t channel) {
+void recursive_doubling_allreduce(Builder& builder, const Group& group, Range range, bool completes, uint8_t channel,
+                                  Partners partners) {
   const uint32_t size = group.size();
   const uint32_t power = std::bit_floor(size);
   const uint32_t excess = size - power;  // members 2i+1 below 2 * excess fold into 2i
@@ -31,10 +33,14 @@ void recursive_doubling_allreduce(Builder& builder, const Group& group, Range ra
   const uint32_t label = folded ? group.me / 2 : group.me - excess;
   const auto member = [&](uint32_t other) { return group.rank(other < excess ? 2 * other : other + excess); };
   const auto rounds = static_cast<uint32_t>(std::countr_zero(power));
+  const auto partner = [&](uint32_t round) {
+    if (partners == Partners::OfBits) return label ^ (uint32_t{1} << round);
+    return bine_partner(label, power, static_cast<int>(rounds - 1 - round));
+  };
   builder.for_each_run(range, [&](uint32_t block, uint32_t count) {
     Exchange exchange(builder, block, count, channel);
     for (uint32_t j = 0; j < rounds; ++j) {
-      exchange.combine(member(label ^ (uint32_t{1} << j)), completes && j + 1 == rounds);
+      exchange.combine(member(partner(j)), completes && j + 1 == rounds);
     }
   });
   if (folded) builder.send(group.rank(group.me + 1), range, channel);

@@ -25,6 +25,10 @@ Tree knomial_tree(int nranks, Rank root, int radix);
 // ranks, so a reduction keeps their order. ceil(log2 n) levels at most.
 Tree in_order_tree(int nranks, Rank root);
 
+// Bine's tree (bine.cc) over ranks that are near one another in `order`: ceil(log2 n) levels, and every subtree is a
+// run of it, or wraps around its end.
+Tree bine_tree(const std::vector<Rank>& order, Rank root);
+
 // Two binary trees, nobody inner in both (double_tree.cc), for `chunks` chunks each. root < 0: all ranks are in the
 // trees and each has a root of its own (AllReduce); else both have `root` (Broadcast, Reduce).
 std::vector<Tree> double_tree(int nranks, Rank root, int chunks);

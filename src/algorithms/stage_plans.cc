@@ -18,6 +18,7 @@ Plan message_plan(const MessageAlgorithm& algorithm, const Call& call) {
     case Kind::Radix: return mixed_radix_plan(call, algorithm.radix, algorithm.name);
     case Kind::Pairwise: return pairwise_alltoall_plan(call);
     case Kind::Bruck: return bruck_alltoall_plan(call);
+    case Kind::Bine: return bine_alltoall_plan(call);
     case Kind::Routed: {
       Call gather = call;
       gather.collective = Collective::AllGather;

@@ -53,6 +53,7 @@ std::vector<Range> owned_after(const Level& level, uint32_t me, Range range) {
     case Pattern::Torus:
     case Pattern::Rings: return torus_owned(level, me, range);
     case Pattern::Swing: return swing_owned(level, me, range);
+    case Pattern::Bine: return {bine_owned(me, owners, range)};
     default: break;
   }
   if (me >= owners) return {};
@@ -76,6 +77,7 @@ void reduce_scatter(Builder& builder, const Level& level, const Group& group, Ra
     case Pattern::Torus:
     case Pattern::Rings: return torus_reduce_scatter(builder, group, level, range, completes, channel);
     case Pattern::Swing: return swing_reduce_scatter(builder, group, level, range, completes, channel);
+    case Pattern::Bine: return bine_reduce_scatter(builder, group, range, completes, channel);
     default: break;
   }
   direct_reduce_scatter(builder, group, static_cast<uint32_t>(level.owners), range, completes, channel);
@@ -88,6 +90,7 @@ void allgather(Builder& builder, const Level& level, const Group& group, Range r
     case Pattern::Torus:
     case Pattern::Rings: return torus_allgather(builder, group, level, range, channel);
     case Pattern::Swing: return swing_allgather(builder, group, level, range, channel);
+    case Pattern::Bine: return bine_allgather(builder, group, range, channel);
     default: break;
   }
   direct_allgather(builder, group, static_cast<uint32_t>(level.owners), range, channel);
@@ -97,6 +100,8 @@ void allreduce(Builder& builder, const Level& core, const Group& group, Range ra
   switch (core.pattern) {
     case Pattern::OneShot: return one_shot_allreduce(builder, group, range, true, channel);
     case Pattern::SwingLatency: return swing_allreduce(builder, group, core, range, true, channel);
+    case Pattern::BineLatency:
+      return recursive_doubling_allreduce(builder, group, range, true, channel, Partners::OfBine);
     default: break;
   }
   if (!core.dims.empty()) return recursive_doubling_by_dimension(builder, group, core, range, true, channel);

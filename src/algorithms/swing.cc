@@ -102,6 +102,10 @@ std::vector<Halving> halvings_of(const Group& group, const std::vector<int>& dim
 
 }  // namespace
 
+uint32_t swing_partner(uint32_t member, uint32_t members, int round) {
+  return partner_in_ring(member, members, round, 1);
+}
+
 std::vector<Range> swing_owned(const Level& level, uint32_t me, Range range) {
   const std::vector<TorusStream> streams = streams_of(level);
   const auto size = static_cast<uint32_t>(level.owners);

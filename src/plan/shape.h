@@ -23,6 +23,8 @@ enum class Pattern : uint8_t {
   OneShot,            // allreduce core: everybody sends everything to everybody
   RecursiveDoubling,  // allreduce core: lg p exchanges of everything; with dims, along one after another
   SwingLatency,       // allreduce core: lg p exchanges of everything with Swing's partners
+  Bine,               // halving and doubling with near partners in list order: lg p rounds, p a power of two
+  BineLatency,        // allreduce core: recursive doubling with Bine's partners, far ones first, any p
 };
 
 // A share of the data that has an order of dimensions and a channel of its own (Torus, Swing, SwingLatency). On the way
@@ -93,6 +95,7 @@ struct MessageAlgorithm {
     Routed,    // alltoall over an allgather by staged, or by tree if that is set
     Blocks,    // every block goes straight from those who give it to those who get it (block_exchange_plan)
     Explicit,  // plans: one for each member, as a plan file gives them
+    Bine,      // alltoall: along Bine's butterfly, a power of two of ranks
   };
   std::string name;  // "ring"
   Kind kind = Kind::Staged;

@@ -11,7 +11,7 @@ namespace ccom {
 struct Bound {
   double bandwidth_ns = 0;
   double latency_ns = 0;
-  const char* narrowest = "";  // "devices' links", "hosts' uplinks", "memory"
+  const char* narrowest = "";  // "devices' links", "hosts' uplinks", "racks' uplinks", "memory"
   double time_ns() const { return bandwidth_ns > latency_ns ? bandwidth_ns : latency_ns; }
 };
 

@@ -90,6 +90,9 @@ class FabricSearch {
     if (view_.hosts > 2 && (view_.hosts <= kMostDirect || joined == view_.hosts)) {
       ways.emplace_back("_radix", dimension_levels(Pattern::Direct, radices, view_.host_groups()));
     }
+    // Near hosts first pays where racks share uplinks.
+    if (view_.has_racks && std::has_single_bit(static_cast<uint32_t>(view_.hosts)))
+      ways.push_back({"_bine", {across(Pattern::Bine)}});
     return ways;
   }
 
@@ -116,7 +119,10 @@ class FabricSearch {
       }
       if (by_owner_) continue;
       shape.core.push_back(across(Pattern::RecursiveDoubling));
-      add_staged(prefix + "_doubling", std::move(shape));
+      add_staged(prefix + "_doubling", shape);
+      if (!view_.has_racks) continue;
+      shape.core[0].pattern = Pattern::BineLatency;
+      add_staged(prefix + "_bine_latency", std::move(shape));
     }
   }
 

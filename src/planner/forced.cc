@@ -57,7 +57,7 @@ constexpr std::string_view kAllNames[] = {
     "node",     "one_shot",      "two_shot", "recursive_doubling", "circulant",   "ring",  "torus",
     "swing",    "swing_latency", "rings",    "mixed_radix",        "double_tree", "tree",  "direct",
     "star",     "binomial",      "knomial4", "knomial8",           "pairwise",    "bruck", "routed",
-    "in_order", "gather_tree"};
+    "in_order", "gather_tree",   "bine",     "bine_latency"};
 
 bool is_composed(std::string_view name) { return name.starts_with("hierarchical") || name.starts_with("cores_"); }
 

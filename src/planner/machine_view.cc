@@ -2,7 +2,9 @@
 #include "planner/machine_view.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <numeric>
 #include <optional>
 
 namespace ccom {
@@ -66,6 +68,14 @@ void find_links(MachineView& view) {
   }
 }
 
+void find_racks(const Topology& topology, MachineView& view) {
+  const std::vector<int> racks = topology.rack_numbers();
+  view.has_racks = std::ranges::adjacent_find(racks, std::ranges::not_equal_to()) != racks.end();
+  view.host_order.resize(topology.hosts.size());
+  std::iota(view.host_order.begin(), view.host_order.end(), 0);
+  std::ranges::stable_sort(view.host_order, {}, [&](int host) { return racks[static_cast<size_t>(host)]; });
+}
+
 }  // namespace
 
 double MachineView::mean_hops() const {
@@ -102,7 +112,7 @@ std::vector<std::vector<Rank>> MachineView::host_groups() const {
   for (int device = 0; device < devices; ++device) {
     for (int core = 0; core < cores; ++core) {
       std::vector<Rank>& group = groups.emplace_back();
-      for (int host = 0; host < hosts; ++host) group.push_back(rank(host, device, core));
+      for (const int host : host_order) group.push_back(rank(host, device, core));
     }
   }
   return groups;
@@ -113,6 +123,7 @@ MachineView machine_view(const Topology& topology) {
   view.nranks = topology.nranks();
   view.hosts = static_cast<int>(topology.hosts.size());
   view.follows_fabric = true;
+  find_racks(topology, view);
   for (const Host& host : topology.hosts) {
     if (host.imposed && view.fabric == nullptr) view.fabric = &*host.imposed;
     view.follows_fabric &= host.imposed && *host.imposed == *view.fabric;

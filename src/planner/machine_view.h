@@ -24,6 +24,8 @@ struct MachineView {
   std::vector<int> dims;
   std::vector<LinkSpeed> dim_speeds;  // of a link of each dimension: the slowest
   bool all_linked = true;             // any two devices of a host exchange messages
+  std::vector<int> host_order;        // hosts of one rack side by side
+  bool has_racks = false;             // several, or hosts in none
   bool in_line = true;                // each device and the next one are linked
 
   Rank rank(int host, int device, int core) const {
@@ -36,7 +38,7 @@ struct MachineView {
   std::vector<std::vector<Rank>> device_groups() const;
   // For each host and device its ranks.
   std::vector<std::vector<Rank>> core_groups() const;
-  // For each device and core the ranks by host.
+  // For each device and core the ranks by host, in host_order.
   std::vector<std::vector<Rank>> host_groups() const;
 };
 

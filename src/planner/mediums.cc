@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
+#include <numeric>
 
 #include "base/collective.h"
+#include "planner/rack_traffic.h"
 
 namespace ccom {
 namespace {
@@ -25,7 +28,8 @@ constexpr double kSurplusFlows = 1.2;
 // ring 1.00 of the wire, two-shot 0.91 to 0.97, circulant 0.86 to 0.90.
 double network_idle(const Level& level) {
   if (level.groups[0].size() == 2) return 1;
-  return level.pattern == Pattern::Circulant ? 1.13 : level.pattern == Pattern::Direct ? 1.06 : 1;
+  const bool changes_peers = level.pattern == Pattern::Circulant || level.pattern == Pattern::Bine;
+  return changes_peers ? 1.13 : level.pattern == Pattern::Direct ? 1.06 : 1;
 }
 
 // ---- Fabrics ----
@@ -39,7 +43,7 @@ double fabric_idle(const Level& level) {
 }  // namespace
 
 Mediums::Mediums(const Topology& topology, const MachineView& view, const Question& question, double flows)
-    : topology_(topology), view_(view), wires_(topology), flows_(flows) {
+    : topology_(topology), view_(view), wires_(topology), flows_(flows), racks_(topology.rack_numbers()) {
   const double reductions = (view.fabric != nullptr ? view.fabric->costs : topology.costs).reduce_bytes_per_second;
   if (view.fabric == nullptr) find_crowding(question);
   if (reductions > 0) reduce_ns_ = 1e9 / reductions * crowding_;
@@ -83,6 +87,7 @@ Medium Mediums::of_fabric(Medium::Kind kind, const LinkSpeed& speed, double shar
   return {.kind = kind,
           .latency_ns = speed.latency_ns,
           .wire_ns = 1e9 / speed.bytes_per_second,
+          .card_ns = 1e9 / speed.bytes_per_second,
           .post_ns = view_.fabric->costs.post_ns,
           .wire_post_ns = wire_post_ns,
           .sharing = sharing};
@@ -110,9 +115,26 @@ Medium Mediums::across(double flows, double idle) const {
   return {.kind = Medium::kUplinks,
           .latency_ns = topology_.network.latency_ns,
           .wire_ns = std::max(share_ns, topology_.network_costs.flow_byte_ns),
+          .card_ns = share_ns,
           .message_ns = flows * topology_.network_costs.message_ns,
           .chunk_wait_ns = topology_.network.latency_ns,
           .idle = std::max(idle, has_surplus ? kSurplusFlows : 1)};
+}
+
+Medium Mediums::in_racks(Medium medium, std::span<const std::vector<Rank>> groups,
+                         std::span<const LevelRound> rounds) const {
+  if (!view_.has_racks) return medium;
+  const RackTraffic traffic(topology_, racks_, groups);
+  medium.wire_ns *= traffic.stretch(rounds, medium.wire_ns / medium.card_ns);
+  if (traffic.crosses()) medium.latency_ns += wires_[wires_.count() - 1].speed.latency_ns * 2;
+  return medium;
+}
+
+Medium Mediums::in_racks(Medium medium, std::span<const LevelRound> rounds) const {
+  if (!view_.has_racks) return medium;
+  std::vector<Rank> all(static_cast<size_t>(view_.nranks));
+  std::iota(all.begin(), all.end(), 0);
+  return in_racks(medium, {&all, 1}, rounds);
 }
 
 Medium Mediums::uplink(const Level& level) const {
@@ -147,7 +169,10 @@ Medium Mediums::of(const Level& level, double message_bytes) const {
   const std::vector<Rank>& group = level.groups[0];
   const Place &first = place(group.front()), &last = place(group.back());
   const bool crosses = std::ranges::any_of(group, [&](Rank rank) { return place(rank).host != first.host; });
-  Medium medium = crosses ? uplink(level) : first.device == last.device ? inside(message_bytes) : links(level);
+  const auto members = static_cast<uint32_t>(group.size());
+  Medium medium = crosses                       ? in_racks(uplink(level), level.groups, level_rounds(level, members, 1))
+                  : first.device == last.device ? inside(message_bytes)
+                                                : links(level);
   if (view_.fabric == nullptr) return medium;
   medium.idle = fabric_idle(level);
   if (level.pattern != Pattern::Ring) return medium;
@@ -167,6 +192,11 @@ Medium Mediums::of(const Level& level, double message_bytes) const {
 
 Medium Mediums::of_wire(uint32_t wire, double message_bytes) const {
   const bool crosses = crosses_hosts(wire);
+  if (wires_.is_rack(wire) && view_.fabric == nullptr) {
+    Medium medium = across(flows(true));
+    medium.wire_ns = std::max(medium.wire_ns, 1e9 / wires_[wire].speed.bytes_per_second);
+    return medium;
+  }
   if (view_.fabric == nullptr) return crosses ? across(flows(true)) : inside(message_bytes);
   return of_fabric(crosses ? Medium::kUplinks : Medium::kLinks, wires_[wire].speed, 1, wires_[wire].post_ns);
 }

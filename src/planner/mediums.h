@@ -6,9 +6,11 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "algorithms/copy_cost.h"
+#include "algorithms/level_rounds.h"
 #include "plan/shape.h"
 #include "planner/machine_view.h"
 #include "planner/node_machine.h"
@@ -22,6 +24,7 @@ struct Medium {
   Kind kind = kLinks;
   double latency_ns = 0;
   double wire_ns = 0;        // for each byte: of the wire
+  double card_ns = 0;        // and of the host's card, if that is less: one flow may not fill it
   double send_ns = 0;        // of the sender's core
   double receive_ns = 0;     // of the receiver's core
   double post_ns = 0;        // to start a message; the rank starts others while this one is under way
@@ -43,32 +46,41 @@ class Mediums {
   Medium of(const Level& level, double message_bytes) const;
   // Between ranks of one device, or of a host without a fabric.
   Medium inside(double message_bytes) const;
-  bool crosses_hosts(uint32_t wire) const { return kind_of(wires_.name(wire)) == "uplink"; }
+  bool crosses_hosts(uint32_t wire) const { return wires_.is_rack(wire) || kind_of(wires_.name(wire)) == "uplink"; }
   // Over a wire, which a message may be one of several on.
   Medium of_wire(uint32_t wire, double message_bytes) const;
   // Of trees and of other messages that leave a host one by one.
   Medium of_edges(double message_bytes) const;
   Medium across(double flows, double idle = 1) const;
+  // The same on a network of racks whose uplinks carry less: the mean over the rounds, or over messages from everybody
+  // to everybody if there are none, of what takes longest in each, the hosts' cards or the busiest rack's uplinks.
+  // `groups`: whose members the rounds are between.
+  Medium in_racks(Medium medium, std::span<const std::vector<Rank>> groups, std::span<const LevelRound> rounds) const;
+  // Between all ranks, in their order.
+  Medium in_racks(Medium medium, std::span<const LevelRound> rounds) const;
   double flows(bool is_one_by_one) const { return flows_ > 0 ? flows_ : is_one_by_one ? 1 : view_.most_ranks; }
   bool is_stage() const { return flows_ > 0; }  // of a program: its blocks are in place
   // Of messages from a rank to all others, those that stay on its host, where they are priced apart from the rest.
   double share_inside() const;
 
   // Calls fn(which, wire) for all that a message between two ranks of a tree keeps busy: wires of a fabric; without one
-  // the core of the parent, which has most of them.
+  // the core of the parent, which has most of them, and the uplinks of racks.
   template <typename Fn>
   void for_busy(Rank parent, Rank child, bool down, const Medium& medium, Fn fn) const {
+    path_.clear();
+    if (view_.fabric != nullptr || view_.has_racks) {
+      down ? wires_.path(parent, child, path_) : wires_.path(child, parent, path_);
+    }
     if (view_.fabric == nullptr) {
       const double byte_ns = medium.wire_ns * medium.idle + (down ? medium.send_ns : medium.receive_ns);
-      return fn(static_cast<uint32_t>(parent), Wire{{medium.latency_ns, 1e9 / byte_ns}});
+      fn(wires_.count() + static_cast<uint32_t>(parent), Wire{{medium.latency_ns, 1e9 / byte_ns}});
+      std::erase_if(path_, [&](uint32_t wire) { return !wires_.is_rack(wire); });
     }
-    path_.clear();
-    down ? wires_.path(parent, child, path_) : wires_.path(child, parent, path_);
     for (const uint32_t wire : path_) fn(wire, wires_[wire]);
   }
   // Everybody sends `each` bytes to everybody: how long the busiest kind of wire is busy, all of a kind alike.
   double busiest_ns(double each) const;
-  size_t busy_count() const { return std::max<size_t>(wires_.count(), static_cast<size_t>(view_.nranks)); }
+  size_t busy_count() const { return wires_.count() + static_cast<size_t>(view_.nranks); }
 
   double local_ns(double bytes) const;             // for a byte that a rank copies from its input to its output
   double reduce_ns() const { return reduce_ns_; }  // for a byte that a reduction reads
@@ -91,6 +103,7 @@ class Mediums {
   mutable std::vector<uint32_t> path_;
   double flows_ = 0;
   double reduce_ns_ = 0;
+  std::vector<int> racks_;              // by host
   double crowding_ = 1;                 // of plain hosts: ranks on a core, where most are
   double touched_bytes_ = 0;            // of all buffers on the host with most ranks
   std::optional<HostMachine> crowded_;  // the plain host that has least of a core for each rank

@@ -9,6 +9,7 @@
 #include "algorithms/streams.h"
 #include "base/assert.h"
 #include "base/collective.h"
+#include "planner/phase.h"
 #include "planner/wire_fabric.h"
 
 namespace ccom {
@@ -25,27 +26,6 @@ constexpr double kWindowedUnitsUp = 1.7;
 // UltraServer, 3 x 5 and 4 x 8.
 constexpr double kUnevenTorus = 1.5;
 constexpr double kUnevenSwing = 2;
-
-// One phase, for the whole vector and for one window of it.
-struct Phase {
-  Medium::Kind kind = Medium::kLinks;
-  double steps = 1;
-  double latency_ns = 0;     // of its messages, whatever their length
-  double transfer_ns = 0;    // of all bytes on the busiest wire, for one rank
-  double least_wire_ns = 0;  // that its messages occupy a wire even if they are empty
-  double sharing = 1;
-  double posting_ns = 0;  // of the rank
-  double stretch = 1;     // how much longer wires are busy while other windows use them too
-
-  double wire_ns(double windows) const { return std::max(transfer_ns / windows, least_wire_ns); }
-  // While one rank's message is on its way, the wire serves others; but never before the first has come.
-  double time_ns(double windows) const {
-    return std::max({sharing * wire_ns(windows) + latency_ns / steps, latency_ns + wire_ns(windows), posting_ns});
-  }
-  double work_ns(double windows) const { return sharing * wire_ns(windows) * stretch; }
-};
-
-bool is_to_all(Pattern pattern) { return pattern == Pattern::Direct || pattern == Pattern::OneShot; }
 
 // What the rank that copies most copies itself, where input and output are different buffers.
 double local_bytes(const Question& question, int nranks) {
@@ -157,11 +137,9 @@ class Phases {
   // that go far.
   double wires_between(const Level& level, Medium::Kind kind) const {
     if (kind != Medium::kLinks || level.pattern == Pattern::Ring) return 1;
-    const bool is_far = is_to_all(level.pattern) || level.pattern == Pattern::Circulant ||
-                        (level.pattern == Pattern::RecursiveDoubling && level.dims.empty());
     const std::vector<Rank>& group = level.groups[0];
     std::vector<uint32_t> path;
-    mediums_.wires().path(group[0], group[is_far ? group.size() / 2 : 1], path);
+    mediums_.wires().path(group[0], group[is_to_all(level.pattern) || is_far(level) ? group.size() / 2 : 1], path);
     return static_cast<double>(path.size());
   }
 
@@ -182,7 +160,6 @@ class Phases {
     const bool is_grid = level.pattern == Pattern::Torus || level.pattern == Pattern::Swing;
     const double drifts = is_grid && by_owner_ && level.dims.size() > 1 ? drift(level) : 1;
     if (is_grid && level.dims == view_.dims) return grid_ns(level, n) * drifts;
-    const bool halves = level.pattern == Pattern::Circulant || level.pattern == Pattern::RecursiveDoubling;
     double bytes = cost.bytes * medium.idle;
     if (medium.kind == Medium::kLinks && is_to_all(level.pattern)) {
       const auto peers = static_cast<double>(level.groups[0].size()) - 1;
@@ -193,7 +170,7 @@ class Phases {
       } else if (view_.fabric->switches > 1 && level.groups[0].size() == static_cast<size_t>(view_.nranks)) {
         return mediums_.busiest_ns(cost.bytes / peers) / medium.sharing;  // of several kinds of links
       }
-    } else if (medium.kind == Medium::kLinks && halves && level.dims.empty() && !view_.dims.empty()) {
+    } else if (medium.kind == Medium::kLinks && is_far(level) && !view_.dims.empty()) {
       bytes = cost.bytes * wires_between(level, medium.kind);
     }
     return bytes * medium.byte_ns() * drifts;
@@ -236,7 +213,8 @@ Price price_pairwise(const Mediums& mediums, double n) {
   const Cost cost = direct_allgather_cost(p, n);
   if (mediums.view().fabric == nullptr) {
     Phases phases(mediums);
-    phases.add_to_all(cost, mediums.view().hosts > 1 ? mediums.across(mediums.flows(false)) : mediums.inside(n / p));
+    phases.add_to_all(cost, mediums.view().hosts > 1 ? mediums.in_racks(mediums.across(mediums.flows(false)), {})
+                                                     : mediums.inside(n / p));
     return phases.price();
   }
   double longest_ns = 0;
@@ -249,15 +227,18 @@ Price price_pairwise(const Mediums& mediums, double n) {
 
 // A round is over when the slowest message has come, which crosses hosts if there are several; as many ranks of a host
 // have such as it goes on by, all of them at most. Blocks are packed for it, and put into place in the end.
-Price price_bruck(const Mediums& mediums, double n) {
-  const std::vector<Cost> rounds = bruck_alltoall_costs(mediums.view().nranks, n);
+Price price_packed_rounds(const Mediums& mediums, double n, std::span<const LevelRound> rounds) {
   Phases phases(mediums);
-  double distance = 1, copied = n;
-  for (const Cost& round : rounds) {
+  double copied = n;
+  const auto ranks = static_cast<uint32_t>(mediums.view().nranks);
+  for (const LevelRound& round : rounds) {
+    const uint32_t ahead = (round.to(0) + ranks) % ranks;
+    const double distance = std::min(ahead, ranks - ahead);
     const bool crosses = mediums.view().hosts > 1;
-    phases.add(round, crosses ? mediums.across(std::min(distance, mediums.flows(false))) : mediums.inside(round.bytes));
+    phases.add({1, 1, round.bytes, 0},
+               crosses ? mediums.in_racks(mediums.across(std::min(distance, mediums.flows(false))), {&round, 1})
+                       : mediums.inside(round.bytes));
     copied += round.bytes;
-    distance *= 2;
   }
   Price price = phases.price();
   price.add(Medium::kPorts, 0, copied * mediums.local_ns(copied));
@@ -295,7 +276,10 @@ Price price_of(const Mediums& mediums, const Question& question, const MessageAl
     case MessageAlgorithm::Kind::Trees: return price_trees(mediums, question.collective, n, algorithm.trees);
     case MessageAlgorithm::Kind::Radix: return price_radix(mediums, n, algorithm.radix);
     case MessageAlgorithm::Kind::Pairwise: return price_pairwise(mediums, n);
-    case MessageAlgorithm::Kind::Bruck: return price_bruck(mediums, n);
+    case MessageAlgorithm::Kind::Bruck:
+      return price_packed_rounds(mediums, n, bruck_rounds(static_cast<uint32_t>(mediums.view().nranks), n));
+    case MessageAlgorithm::Kind::Bine:
+      return price_packed_rounds(mediums, n, bine_alltoall_rounds(static_cast<uint32_t>(mediums.view().nranks), n));
     case MessageAlgorithm::Kind::Routed: {
       const double all = n * mediums.view().nranks;
       return algorithm.tree.parent.empty() ? staged(Collective::AllGather, all)
@@ -335,7 +319,7 @@ Price MessagePricer::price_by_steps(const MessageAlgorithm& algorithm) const {
 
 Price MessagePricer::price_across(const Cost& cost) const {
   Phases phases(mediums_);
-  phases.add(cost, mediums_.across(mediums_.flows(false)));
+  phases.add(cost, mediums_.in_racks(mediums_.across(mediums_.flows(false)), {}));
   return phases.price();
 }
 

@@ -13,10 +13,11 @@
 namespace ccom {
 
 // Words by the values of their types.
-inline constexpr std::array<std::string_view, 9> kPatternWords = {
-    "direct", "ring", "circulant", "torus", "swing", "rings", "one_shot", "recursive_doubling", "swing_latency"};
-inline constexpr std::array<std::string_view, 9> kKindWords = {"staged", "tree",   "trees",  "radix",   "pairwise",
-                                                               "bruck",  "routed", "blocks", "explicit"};
+inline constexpr std::array<std::string_view, 11> kPatternWords = {
+    "direct",        "ring", "circulant",   "torus", "swing", "rings", "one_shot", "recursive_doubling",
+    "swing_latency", "bine", "bine_latency"};
+inline constexpr std::array<std::string_view, 10> kKindWords = {"staged", "tree",   "trees",  "radix",    "pairwise",
+                                                                "bruck",  "routed", "blocks", "explicit", "bine"};
 inline constexpr std::array<std::string_view, 3> kWhereWords = {"host", "across", "all"};
 inline constexpr std::array<std::string_view, 6> kSchemeWords = {"one_shot", "gather_release", "two_shot",
                                                                  "pull",     "domains",        "direct"};

@@ -36,7 +36,8 @@ int64_t product_of(const std::vector<int>& dims) {
 // ---- Levels ---------------------------------------------------------------------------------------------------------
 
 bool is_core(Pattern pattern) {
-  return pattern == Pattern::OneShot || pattern == Pattern::RecursiveDoubling || pattern == Pattern::SwingLatency;
+  return pattern == Pattern::OneShot || pattern == Pattern::RecursiveDoubling || pattern == Pattern::SwingLatency ||
+         pattern == Pattern::BineLatency;
 }
 
 TorusStream read_stream(const JsonAt& at, size_t dims) {
@@ -73,6 +74,9 @@ void check_groups(const JsonAt& at, const Level& level, int members) {
 void check_dims(const JsonAt& at, const Level& level) {
   const bool is_swing = level.pattern == Pattern::Swing || level.pattern == Pattern::SwingLatency;
   const bool needs = is_swing || level.pattern == Pattern::Torus;
+  if (level.pattern == Pattern::Bine && !std::has_single_bit(static_cast<unsigned>(level.owners))) {
+    at.problem.add(at.path, "bine needs groups of a power of two of ranks");
+  }
   if (level.dims.empty() && !needs) return;
   if (level.dims.empty() || level.dims.size() > 3 || product_of(level.dims) != level.owners) {
     at.problem.add(at.path, "expected one to three dimensions whose product is " + std::to_string(level.owners));
@@ -282,7 +286,11 @@ std::string wrong_with(const MessageAlgorithm& algorithm, const AlgorithmUse& us
     case Kind::Pairwise:
     case Kind::Bruck:
     case Kind::Routed:
+    case Kind::Bine:
       if (collective != Collective::AllToAll) return "serves alltoall only";
+      if (algorithm.kind == Kind::Bine && !std::has_single_bit(static_cast<unsigned>(use.members))) {
+        return "needs a power of two of ranks";
+      }
       break;
     case Kind::Blocks:
       if (use.where != Stage::Where::Across) return "blocks serve stages across only";

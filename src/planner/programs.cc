@@ -36,7 +36,8 @@ bool can_be_tiled(const MessageAlgorithm& algorithm, Collective collective) {
   if (reduces(collective) && !is_per_rank(collective)) return true;
   if (algorithm.kind == MessageAlgorithm::Kind::Tree && algorithm.tree.gathers) return true;
   if (collective != Collective::ReduceScatter || algorithm.kind != MessageAlgorithm::Kind::Staged) return false;
-  return algorithm.staged.levels.size() == 1 && algorithm.staged.levels[0].pattern != Pattern::Circulant;
+  return algorithm.staged.levels.size() == 1 && algorithm.staged.levels[0].pattern != Pattern::Circulant &&
+         algorithm.staged.levels[0].pattern != Pattern::Bine;
 }
 
 size_t tile_bytes(const MessageAlgorithm& algorithm, Collective collective, int nranks, size_t scratch_bytes) {

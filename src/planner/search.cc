@@ -2,6 +2,7 @@
 #include "planner/search.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdio>
 #include <span>
 
@@ -181,8 +182,15 @@ class Search {
         needs_all_links && !view_.all_linked ? kNoLinks : "");
   }
 
-  Staged flat(Pattern pattern) const { return {{flat_level(pattern, n_)}, {}}; }
-  Staged flat_core(Pattern pattern) const { return {{}, {flat_level(pattern, n_)}}; }
+  // Over all ranks, whose neighbours in the list are near where hosts are in racks.
+  Level over_all(Pattern pattern) const {
+    return {.pattern = pattern, .owners = n_, .groups = {ranks_by_rack(topology_)}};
+  }
+  Staged flat(Pattern pattern) const { return {{over_all(pattern)}, {}}; }
+  Staged flat_core(Pattern pattern) const { return {{}, {over_all(pattern)}}; }
+  const char* why_not_bine() const {
+    return std::has_single_bit(static_cast<unsigned>(n_)) ? "" : "needs a power of two of ranks";
+  }
 
   // Shapes that follow the machine: the fabric's torus or ring, hosts inside and across.
   void add_machine(bool by_owner) {
@@ -238,6 +246,8 @@ class Search {
       add_staged(by_owner ? "direct" : "two_shot", flat(Pattern::Direct), true, by_owner);
       if (!by_owner) add_staged("recursive_doubling", flat_core(Pattern::RecursiveDoubling), true, false);
       add_staged("circulant", flat(Pattern::Circulant), true, by_owner);
+      add_staged("bine", flat(Pattern::Bine), true, by_owner, why_not_bine());
+      if (!by_owner) add_staged("bine_latency", flat_core(Pattern::BineLatency), true, false);
       add_ring(by_owner);
       if (!question_.is_v) add_levels(by_owner);
       add_double_tree();
@@ -250,6 +260,7 @@ class Search {
     add_tree("binomial", knomial_tree(n_, question_.root, 2), true);
     add_tree("knomial4", knomial_tree(n_, question_.root, 4), true);
     add_tree("knomial8", knomial_tree(n_, question_.root, 8), true);
+    add_tree("bine", bine_tree(ranks_by_rack(topology_), question_.root), true);
     add_double_tree();
     add_tree("tree", machine_tree(topology_, question_.root), false);
   }
@@ -275,6 +286,8 @@ class Search {
   void find_alltoall() {
     add({"pairwise", MessageAlgorithm::Kind::Pairwise}, view_.all_linked ? "" : kNoLinks);
     add({"bruck", MessageAlgorithm::Kind::Bruck}, view_.fabric == nullptr ? "" : "is for ranks without a fabric");
+    add({"bine", MessageAlgorithm::Kind::Bine},
+        view_.fabric != nullptr ? "is for ranks without a fabric" : why_not_bine());
     const auto shape = machine_levels(view_, Pattern::Circulant);
     if (view_.all_linked) {
       add({"routed", MessageAlgorithm::Kind::Routed, flat(Pattern::Ring)});

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 
 namespace ccom {
@@ -72,17 +73,57 @@ void grow(const Topology& topology, Rank top, Tree& tree) {
 
 }  // namespace
 
+std::vector<Rank> ranks_by_rack(const Topology& topology) {
+  std::vector<Rank> order(topology.ranks.size());
+  std::iota(order.begin(), order.end(), 0);
+  const std::vector<int> racks = topology.rack_numbers();
+  std::ranges::stable_sort(order, {}, [&](Rank rank) {
+    const int host = topology.ranks[static_cast<size_t>(rank)].host;
+    return std::pair(racks[static_cast<size_t>(host)], racks[static_cast<size_t>(host)] < 0 ? 0 : host);
+  });
+  return order;
+}
+
+namespace {
+
+// Of hosts, by number: binomial, or of racks and below the first host of each (or the root) of its others.
+std::vector<Rank> parents_of_hosts(const Topology& topology, int root) {
+  const std::vector<int> racks = topology.rack_numbers();
+  std::map<int, std::vector<Rank>> members;  // by rack, the first one its top; hosts in none each for themselves
+  for (int host = 0; host < static_cast<int>(racks.size()); ++host) {
+    const int rack = racks[static_cast<size_t>(host)];
+    std::vector<Rank>& hosts = members[rack >= 0 ? rack : static_cast<int>(racks.size()) + host];
+    hosts.insert(host == root ? hosts.begin() : hosts.end(), host);
+  }
+  std::vector<Rank> tops, parents(racks.size(), -1);
+  int root_rack = 0;
+  for (const auto& [rack, hosts] : members) {
+    if (hosts[0] == root) root_rack = static_cast<int>(tops.size());
+    tops.push_back(hosts[0]);
+    const Tree inside = knomial_tree(static_cast<int>(hosts.size()), 0, 2);
+    for (size_t i = 1; i < hosts.size(); ++i)
+      parents[static_cast<size_t>(hosts[i])] = hosts[static_cast<size_t>(inside.parent[i])];
+  }
+  const Tree across = knomial_tree(static_cast<int>(tops.size()), root_rack, 2);
+  for (size_t i = 0; i < tops.size(); ++i) {
+    if (across.parent[i] >= 0) parents[static_cast<size_t>(tops[i])] = tops[static_cast<size_t>(across.parent[i])];
+  }
+  return parents;
+}
+
+}  // namespace
+
 Tree machine_tree(const Topology& topology, Rank root) {
   Tree tree{root, std::vector<Rank>(static_cast<size_t>(topology.nranks()), -1), 1};
   const int root_host = topology.ranks[static_cast<size_t>(root)].host;
   const auto hosts = static_cast<int>(topology.hosts.size());
-  // Hosts form a binomial tree; a host's top rank is its lowest one, or the root.
-  const Tree across = knomial_tree(hosts, root_host, 2);
+  // A host's top rank is its lowest one, or the root.
+  const std::vector<Rank> above = parents_of_hosts(topology, root_host);
   const auto top_of = [&](int host) { return host == root_host ? root : topology.ranks_of(host).front(); };
   for (int host = 0; host < hosts; ++host) {
     grow(topology, top_of(host), tree);
     if (host != root_host) {
-      tree.parent[static_cast<size_t>(top_of(host))] = top_of(across.parent[static_cast<size_t>(host)]);
+      tree.parent[static_cast<size_t>(top_of(host))] = top_of(above[static_cast<size_t>(host)]);
     }
   }
   return tree;

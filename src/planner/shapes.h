@@ -18,8 +18,12 @@ std::optional<Staged> machine_levels(const MachineView& view, Pattern across);
 // The most nearly square grid over all ranks, in rank order.
 Level square_torus(int nranks);
 
-// Breadth-first tree from `root` over existing links, node-mates first; hosts hang together by their lowest ranks.
-// Chunks 1.
+// Ranks in order, but those of one rack side by side, host by host: for patterns whose neighbours in a list should be
+// near one another.
+std::vector<Rank> ranks_by_rack(const Topology& topology);
+
+// Breadth-first tree from `root` over existing links, node-mates first; hosts hang together by their lowest ranks,
+// those of a rack below one of them. Chunks 1.
 Tree machine_tree(const Topology& topology, Rank root);
 
 }  // namespace ccom

@@ -10,7 +10,9 @@
 namespace ccom {
 namespace {
 
-bool is_core(Pattern pattern) { return pattern == Pattern::OneShot || pattern == Pattern::RecursiveDoubling; }
+bool is_core(Pattern pattern) {
+  return pattern == Pattern::OneShot || pattern == Pattern::RecursiveDoubling || pattern == Pattern::BineLatency;
+}
 
 int side(int nranks) { return static_cast<int>(std::lround(std::sqrt(nranks))); }
 
@@ -79,6 +81,27 @@ void add_fabrics(std::vector<Family>& list) {
   }
 }
 
+std::vector<Rank> in_row(int nranks) { return flat_level(Pattern::Direct, nranks).groups[0]; }
+
+void add_bine(std::vector<Family>& list) {
+  const auto powers = [](int n) { return n > 1 && is_power(n); };
+  const auto always = [](int) { return true; };
+  add_staged(list, "bine", powers, [](int n) { return flat_shape(Pattern::Bine, n); });
+  add_staged(list, "bine_latency", always, [](int n) { return core_shape(Pattern::BineLatency, n); });
+  for (const Collective collective :
+       {Collective::Broadcast, Collective::Reduce, Collective::Gather, Collective::Scatter}) {
+    list.push_back({"bine", collective, always, [](const Call& call) {
+                      Call from_root = call;
+                      from_root.root = call.nranks / 2;
+                      const bool everywhere =
+                          call.collective == Collective::Broadcast || call.collective == Collective::Reduce;
+                      from_root.in_place = call.in_place && (everywhere || call.rank == from_root.root);
+                      return tree_plan(from_root, bine_tree(in_row(call.nranks), from_root.root), "bine");
+                    }});
+  }
+  list.push_back({"bine", Collective::AllToAll, powers, bine_alltoall_plan});
+}
+
 std::vector<Family> make_families() {
   std::vector<Family> list;
   const auto always = [](int) { return true; };
@@ -116,6 +139,7 @@ std::vector<Family> make_families() {
                     }});
   }
   add_fabrics(list);
+  add_bine(list);
   list.push_back({"pairwise", Collective::AllToAll, always, pairwise_alltoall_plan});
   list.push_back({"bruck", Collective::AllToAll, always, bruck_alltoall_plan});
   list.push_back({"routed", Collective::AllToAll, always, [](const Call& call) {

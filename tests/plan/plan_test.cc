@@ -286,12 +286,27 @@ TEST(Golden, PlansOfFourRanks) {
   picture("mixed_radix", [&](const Call& call, const char* name) { return mixed_radix_plan(call, radix, name); });
   picture("double_tree",
           [](const Call& call, const char* name) { return tree_plan(call, double_tree(call.nranks, -1, 1), name); });
+  const Staged bine{{flat_level(Pattern::Bine, 4)}, {}};
+  picture("bine", [&](const Call& call, const char* name) { return staged_plan(call, bine, name); });
   for (const Collective collective :
        {Collective::Broadcast, Collective::Reduce, Collective::Gather, Collective::Scatter}) {
     std::vector<Plan> plans;
     for (Rank r = 0; r < 4; ++r)
       plans.push_back(tree_plan({collective, r, 4, 0, false}, knomial_tree(4, 0, 2), "binomial"));
     compare_with_golden("binomial_" + std::string(name_of(collective)) + "_4", all_ranks(plans));
+  }
+}
+
+// Of eight ranks: with four, all distances are 1.
+TEST(Golden, BineOfEightRanks) {
+  const std::vector<Rank> order = flat_level(Pattern::Direct, 8).groups[0];
+  for (const Collective collective : {Collective::Broadcast, Collective::Gather, Collective::AllToAll}) {
+    std::vector<Plan> plans;
+    for (Rank r = 0; r < 8; ++r) {
+      const Call call{collective, r, 8, collective == Collective::AllToAll ? -1 : 0, false};
+      plans.push_back(call.root < 0 ? bine_alltoall_plan(call) : tree_plan(call, bine_tree(order, 0), "bine"));
+    }
+    compare_with_golden("bine_" + std::string(name_of(collective)) + "_8", all_ranks(plans));
   }
 }
 

@@ -199,6 +199,8 @@ TEST(PlanFile, RefusesShapesThatNoPlanCanBeMadeFrom) {
       {ring, "\"groups\": [", "\"owners\": 3, \"groups\": [", "a group of 4 members with 3 owners"},
       {ring, "\"pattern\": \"ring\"", "\"pattern\": \"torus\"", "dimensions whose product is 4"},
       {ring, "\"pattern\": \"ring\"", "\"pattern\": \"one_shot\"", "does not belong there"},
+      {text_of("host:3", "ring", Collective::AllReduce), "\"pattern\": \"ring\"", "\"pattern\": \"bine\"",
+       "bine needs groups of a power of two of ranks"},
       {tree, "\"tree\": {\n        \"root\": 0", "\"tree\": {\n        \"root\": 1", "is not the stage's root"},
       {tree, "\"chunks\": ", "\"chunks\": -", "chunks: expected an integer"}};
   for (const auto& [text, from, to, what] : cases) {

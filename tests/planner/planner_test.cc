@@ -218,7 +218,8 @@ TEST(Planner, SendsShortAlltoallsOfManyHostsInFewRounds) {
   };
   const std::vector<int> many(128, 1), many_of_four(64, 4);
   EXPECT_EQ(chosen(many, size_t{8} << 10), "bruck");
-  EXPECT_EQ(chosen(many_of_four, size_t{8} << 10), "bruck");
+  EXPECT_EQ(chosen(many_of_four, size_t{8} << 10), "bine") << "its messages leave hosts less often";
+  EXPECT_EQ(chosen(std::vector<int>(60, 4), size_t{8} << 10), "bruck") << "for any number of ranks";
   EXPECT_EQ(chosen(many, size_t{4} << 20), "pairwise");
   EXPECT_EQ(chosen(many_of_four, size_t{4} << 20), "hierarchical_sharded");
   EXPECT_EQ(chosen({1, 1, 1, 1}, 64), "pairwise");

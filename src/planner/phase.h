@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Room-private: one phase of a call, as message_pricer.h prices it, and what patterns have in common there.
+#pragma once
+
+#include <algorithm>
+
+#include "plan/shape.h"
+#include "planner/mediums.h"
+
+namespace ccom {
+
+// One phase, for the whole vector and for one window of it.
+struct Phase {
+  Medium::Kind kind = Medium::kLinks;
+  double steps = 1;
+  double latency_ns = 0;     // of its messages, whatever their length
+  double transfer_ns = 0;    // of all bytes on the busiest wire, for one rank
+  double least_wire_ns = 0;  // that its messages occupy a wire even if they are empty
+  double sharing = 1;
+  double posting_ns = 0;  // of the rank
+  double stretch = 1;     // how much longer wires are busy while other windows use them too
+
+  double wire_ns(double windows) const { return std::max(transfer_ns / windows, least_wire_ns); }
+  // While one rank's message is on its way, the wire serves others; but never before the first has come.
+  double time_ns(double windows) const {
+    return std::max({sharing * wire_ns(windows) + latency_ns / steps, latency_ns + wire_ns(windows), posting_ns});
+  }
+  double work_ns(double windows) const { return sharing * wire_ns(windows) * stretch; }
+};
+
+// With partners all over the list.
+inline bool is_far(const Level& level) {
+  return level.pattern == Pattern::Circulant || level.pattern == Pattern::Bine ||
+         level.pattern == Pattern::BineLatency || (level.pattern == Pattern::RecursiveDoubling && level.dims.empty());
+}
+
+inline bool is_to_all(Pattern pattern) { return pattern == Pattern::Direct || pattern == Pattern::OneShot; }
+
+}  // namespace ccom
