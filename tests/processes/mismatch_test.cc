@@ -79,10 +79,10 @@ constexpr const char* kTransports[] = {"shm", "tcp", "ofi", "mixed"};
 
 // Names apply to the collectives that have them. Every kind under each of them, each with another rank and size.
 constexpr const char* kMemoryAlgorithms[] = {"node", "one_shot", "two_shot"};
-constexpr const char* kMessageAlgorithms[] = {"ring",  "recursive_doubling", "circulant",   "swing",    "swing_latency",
-                                              "rings", "mixed_radix",        "double_tree", "tree",     "direct",
-                                              "star",  "binomial",           "knomial4",    "knomial8", "pairwise",
-                                              "bruck"};
+constexpr const char* kMessageAlgorithms[] = {
+    "ring",        "recursive_doubling", "circulant", "swing",  "swing_latency", "rings",
+    "mixed_radix", "double_tree",        "tree",      "direct", "star",          "binomial",
+    "knomial4",    "knomial8",           "pairwise",  "bruck",  "bine",          "bine_latency"};
 
 void add_by_algorithm(std::vector<Combination>& all) {
   const auto add = [&all](const char* transport, const char* algorithm) {
