@@ -161,7 +161,8 @@ TEST(Collectives, OneRankAloneStillGetsALogicalResult) {
 }
 
 TEST(Collectives, EveryRankGetsTheSameBitsOfARandomFloatSum) {
-  for (const char* algorithm : {"one_shot", "two_shot", "recursive_doubling", "circulant", "ring", "torus", "tree"}) {
+  for (const char* algorithm :
+       {"one_shot", "two_shot", "recursive_doubling", "circulant", "ring", "torus", "tree", "bine_latency"}) {
     ccomConfig_t config = CCOM_CONFIG_INIT;
     config.algorithm = algorithm;
     constexpr int kRanks = 5;
