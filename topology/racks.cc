@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Networks of two levels: hosts in racks, whose uplinks carry a part of what the hosts' cards do.
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 #include <optional>
@@ -19,6 +20,19 @@ std::vector<int> Topology::rack_numbers() const {
     racks.push_back(host.rack.name.empty() ? -1 : numbers.try_emplace(host.rack.name, next).first->second);
   }
   return racks;
+}
+
+std::vector<RackUplinks> Topology::rack_uplinks() const {
+  std::vector<RackUplinks> uplinks;
+  const std::vector<int> racks = rack_numbers();
+  for (size_t host = 0; host < racks.size(); ++host) {
+    if (racks[host] < 0) continue;
+    const auto rack = static_cast<size_t>(racks[host]);
+    if (rack >= uplinks.size()) uplinks.resize(rack + 1);
+    uplinks[rack].cards_bytes_per_second += host_bytes_per_second(static_cast<int>(host));
+    uplinks[rack].taper = std::max(uplinks[rack].taper, hosts[host].rack.taper);
+  }
+  return uplinks;
 }
 
 double Topology::host_bytes_per_second(int host) const {

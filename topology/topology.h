@@ -108,6 +108,13 @@ struct Rack {
   friend bool operator==(const Rack&, const Rack&) = default;
 };
 
+// What joins a rack to others, for one job: a share of the cards of the job's hosts there.
+struct RackUplinks {
+  double cards_bytes_per_second = 0;  // of these hosts together
+  double taper = 1;                   // the largest that one of them names
+  double bytes_per_second() const { return cards_bytes_per_second / taper; }
+};
+
 struct Host {
   std::string id;             // equal ids share memory; from CCOM_HOSTID or boot id and namespaces
   std::string machine;        // boot id: hosts with equal ones (containers, CCOM_HOSTID) share CPUs; "" unknown
@@ -153,6 +160,7 @@ struct Topology {
   bool linked(Rank a, Rank b) const;
   // The number of each host's rack, in the order of their first hosts; -1: none.
   std::vector<int> rack_numbers() const;
+  std::vector<RackUplinks> rack_uplinks() const;  // by these numbers
   // All that a host's cards send, or receive, at a time.
   double host_bytes_per_second(int host) const;
   friend bool operator==(const Topology&, const Topology&) = default;

@@ -67,22 +67,11 @@ Wires::Wires(const Topology& topology) : topology_(topology) {
   add_racks();
 }
 
-// A rack's uplinks together are what its hosts' cards carry together, divided by the taper.
 void Wires::add_racks() {
   first_rack_ = count();
   rack_of_ = topology_.rack_numbers();
-  int last = -1;
-  for (const int rack : rack_of_) last = std::max(last, rack);
-  const auto racks = static_cast<size_t>(last + 1);
-  std::vector<double> carried(racks), taper(racks, 1);
-  for (size_t host = 0; host < rack_of_.size(); ++host) {
-    if (rack_of_[host] < 0) continue;
-    const auto rack = static_cast<size_t>(rack_of_[host]);
-    carried[rack] += topology_.host_bytes_per_second(static_cast<int>(host));
-    taper[rack] = std::max(taper[rack], topology_.hosts[host].rack.taper);
-  }
-  for (size_t rack = 0; rack < racks; ++rack) {
-    wires_.resize(wires_.size() + 2, {half_latency({kRackLatencyNs, carried[rack] / taper[rack]})});
+  for (const RackUplinks& uplinks : topology_.rack_uplinks()) {
+    wires_.resize(wires_.size() + 2, {half_latency({kRackLatencyNs, uplinks.bytes_per_second()})});
   }
 }
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether ccom or the MPI below is faster, for one kind of call and one class
-// of sizes on one communicator: measured with buffers of our own when the first
-// such call comes, the calls of both in turn, and settled by the slowest rank.
+// Whether ccom or the MPI below is faster, for one kind of call and one class of sizes on one communicator: measured
+// with buffers of our own when the first such call comes, the calls of both in turn, and settled by the slowest rank.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -19,11 +18,10 @@ namespace {
 constexpr uint64_t kMostMemory = uint64_t{16} << 20;  // of a buffer
 constexpr std::array<uint64_t, 2> kUnsizedParts = {64, 32768};
 constexpr int kRounds = 4;
-constexpr double kMargin = 1.02;        // equally fast calls are ccom's
-constexpr double kRoundSeconds = 1e-3;  // of calls of the slower way, at least
-constexpr int kMostCalls = 4096;        // in a round
-constexpr double kLongCall = 1e-3,
-                 kClear = 3;  // a long call that much slower than the other needs no second look
+constexpr double kMargin = 1.02;                // equally fast calls are ccom's
+constexpr double kRoundSeconds = 1e-3;          // of calls of the slower way, at least
+constexpr int kMostCalls = 4096;                // in a round
+constexpr double kLongCall = 1e-3, kClear = 3;  // a long call that much slower than the other needs no second look
 
 using Clock = std::chrono::steady_clock;
 
@@ -47,8 +45,7 @@ class Trial {
   void run(bool ccom) { ccom ? run_ccom() : run_mpi(); }
 
  private:
-  // Parts of calls with counts, a quarter more and less in turn; what a rank
-  // gives to another one is what that expects.
+  // Parts of calls with counts, a quarter more and less in turn; what a rank gives to another one is what that expects.
   void make_unequal() {
     const bool is_between_all = kind_ == Kind::Alltoallv;
     if (!is_between_all && kind_ != Kind::Allgatherv && kind_ != Kind::Gatherv && kind_ != Kind::Scatterv) return;
@@ -160,17 +157,14 @@ Seconds agreed(Trial& trial, const Communicator& of, int rounds, int calls) {
   return slowest;
 }
 
-// A round is as long as a program's loop would be: in a short one rooted calls
-// only begin to run ahead of each other, and buffers are not yet where the ways
-// leave them. Where ranks share processors a call of an MPI that polls takes
+// A round is as long as a program's loop would be: in a short one rooted calls only begin to run ahead of each other,
+// and buffers are not yet where the ways leave them. Where ranks share processors a call of an MPI that polls takes
 // milliseconds: few calls have to do.
 bool is_ccom_faster(Communicator& of, Kind kind, uint64_t part) {
   Trial trial(of, kind, part);
   for (const bool ccom : {true, false}) trial.run(ccom);
   int calls = 1;
-  for (;; calls = std::min(4 * calls,
-                           kMostCalls)) {  // ccom's calls find out meanwhile
-                                           // what is fastest for them
+  for (;; calls = std::min(4 * calls, kMostCalls)) {  // ccom's calls find out meanwhile what is fastest for them
     const Seconds taken = agreed(trial, of, 1, calls);
     const double longer = std::max(taken[0], taken[1]), shorter = std::min(taken[0], taken[1]);
     if (longer > kLongCall && longer > kClear * shorter) return taken[0] < taken[1];
@@ -186,8 +180,7 @@ Way measure(Communicator& of, Kind kind, size_t size_class) {
   const InCall in_call;
   if (kind == Kind::Barrier || size_class > 0)
     return is_ccom_faster(of, kind, part_of(kind, size_class, of.size)) ? Way::Ccom : Way::Mpi;
-  // Whose sizes no rank knows: ccom's if it is not slower with short and with
-  // long parts.
+  // Whose sizes no rank knows: ccom's if it is not slower with short and with long parts.
   for (const uint64_t part : kUnsizedParts)
     if (!is_ccom_faster(of, kind, part)) return Way::Mpi;
   return Way::Ccom;

@@ -45,6 +45,7 @@ def train(options):
             kept = Checkpoint.from_directory(folder) if dist.get_rank() == 0 else None
             ray.train.report({"loss": loss.item()}, checkpoint=kept)
         if begin == 0:
+            ray.train.get_all_reported_checkpoints()  # returns when Ray's controller, which polls, has seen them
             digits.die_if_told(dist.get_rank(), epoch)
     digits.finish("Ray Train", digits.accuracy(model.module), begun_with_epoch=begin)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hugging Face's Trainer over ccom: the process group is made before TrainingArguments, as for Accelerate, which it uses.
+"""Hugging Face's Trainer over ccom: the process group is made before TrainingArguments, as for Accelerate below it.
 
     torchrun --nproc-per-node=2 examples/recipes/transformers_digits.py
     CCOM_TORCH_REPLACE_GLOO=1 torchrun --nproc-per-node=2 examples/recipes/transformers_digits.py --unchanged

@@ -40,52 +40,34 @@ std::pair<double, double> device_bandwidth(const Fabric& fabric, bool several_ho
   return {*std::ranges::min_element(out), sum / fabric.devices};
 }
 
-struct RackCut {
-  double ranks = 0;
-  double cards = 0;  // bytes per second of its hosts
-  double taper = 1;
-  double bytes_per_second() const { return cards / taper; }
-};
-
-std::vector<RackCut> rack_cuts(const Topology& topology, const std::vector<int>& racks) {
-  std::vector<RackCut> cuts(static_cast<size_t>(*std::ranges::max_element(racks) + 1));
-  for (size_t host = 0; host < racks.size(); ++host) {
-    if (racks[host] < 0) continue;
-    RackCut& cut = cuts[static_cast<size_t>(racks[host])];
-    cut.cards += topology.host_bytes_per_second(static_cast<int>(host));
-    cut.taper = std::max(cut.taper, topology.hosts[host].rack.taper);
-  }
-  for (const Place& place : topology.ranks) {
-    const int rack = racks[static_cast<size_t>(place.host)];
-    if (rack >= 0) ++cuts[static_cast<size_t>(rack)].ranks;
-  }
-  return cuts;
-}
-
 // The longest that any rack's uplinks are busy with what must pass them. An allreduce takes every sum out of a rack and
 // into it, and all racks together 2 (racks - 1) of them; a gather goes to the root's.
 double longest_rack_ns(const Topology& topology, const Question& question) {
   const std::vector<int> racks = topology.rack_numbers();
-  const std::vector<RackCut> cuts = rack_cuts(topology, racks);
+  const std::vector<RackUplinks> uplinks = topology.rack_uplinks();
+  std::vector<double> ranks(uplinks.size());
+  for (const Place& place : topology.ranks) {
+    const int rack = racks[static_cast<size_t>(place.host)];
+    if (rack >= 0) ++ranks[static_cast<size_t>(rack)];
+  }
   const bool is_gather = question.collective == Collective::Gather || question.collective == Collective::Scatter;
   const int of_root =
       question.root < 0 ? -1 : racks[static_cast<size_t>(topology.ranks[static_cast<size_t>(question.root)].host)];
   double longest_ns = 0, all = 0;
-  bool has_all = true;
-  for (const int rack : racks) has_all &= rack >= 0;
-  for (size_t rack = 0; rack < cuts.size(); ++rack) {
-    const RackCut& cut = cuts[rack];
-    const double inside = cut.ranks / topology.nranks();
-    all += cut.bytes_per_second();
+  const bool has_all = std::ranges::find(racks, -1) == racks.end();
+  for (size_t rack = 0; rack < uplinks.size(); ++rack) {
+    const double inside = ranks[rack] / topology.nranks();
+    const double bytes_per_second = uplinks[rack].bytes_per_second();
+    all += bytes_per_second;
     if (inside == 1 || (is_gather && static_cast<int>(rack) != of_root)) continue;
     double bytes = crossing(question, 1 / inside);
     if (question.collective == Collective::AllReduce) bytes = static_cast<double>(question.bytes);
     if (question.collective == Collective::AllToAll)
-      bytes = static_cast<double>(question.bytes) * cut.ranks * (1 - inside);
-    longest_ns = std::max(longest_ns, bytes * 1e9 / cut.bytes_per_second());
+      bytes = static_cast<double>(question.bytes) * ranks[rack] * (1 - inside);
+    longest_ns = std::max(longest_ns, bytes * 1e9 / bytes_per_second);
   }
-  if (question.collective == Collective::AllReduce && has_all && cuts.size() > 1) {
-    const double sums = 2 * (static_cast<double>(cuts.size()) - 1) * static_cast<double>(question.bytes);
+  if (question.collective == Collective::AllReduce && has_all && uplinks.size() > 1) {
+    const double sums = 2 * (static_cast<double>(uplinks.size()) - 1) * static_cast<double>(question.bytes);
     longest_ns = std::max(longest_ns, sums * 1e9 / all);
   }
   return longest_ns;

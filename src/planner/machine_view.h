@@ -24,9 +24,9 @@ struct MachineView {
   std::vector<int> dims;
   std::vector<LinkSpeed> dim_speeds;  // of a link of each dimension: the slowest
   bool all_linked = true;             // any two devices of a host exchange messages
-  std::vector<int> host_order;        // hosts of one rack side by side
-  bool has_racks = false;             // several, or hosts in none
   bool in_line = true;                // each device and the next one are linked
+  std::vector<int> host_order;        // hosts of one rack side by side
+  bool has_racks = false;             // hosts of several, or some in none
 
   Rank rank(int host, int device, int core) const {
     return ranks[static_cast<size_t>(host)][static_cast<size_t>(device)][static_cast<size_t>(core)];

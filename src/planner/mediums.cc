@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <map>
 #include <numeric>
 
@@ -126,7 +125,8 @@ Medium Mediums::in_racks(Medium medium, std::span<const std::vector<Rank>> group
   if (!view_.has_racks) return medium;
   const RackTraffic traffic(topology_, racks_, groups);
   medium.wire_ns *= traffic.stretch(rounds, medium.wire_ns / medium.card_ns);
-  if (traffic.crosses()) medium.latency_ns += wires_[wires_.count() - 1].speed.latency_ns * 2;
+  // Out of a rack and into another; racks' wires are the last ones, all alike.
+  if (traffic.crosses()) medium.latency_ns += 2 * wires_[wires_.count() - 1].speed.latency_ns;
   return medium;
 }
 

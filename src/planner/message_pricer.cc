@@ -232,7 +232,7 @@ Price price_packed_rounds(const Mediums& mediums, double n, std::span<const Leve
   double copied = n;
   const auto ranks = static_cast<uint32_t>(mediums.view().nranks);
   for (const LevelRound& round : rounds) {
-    const uint32_t ahead = (round.to(0) + ranks) % ranks;
+    const uint32_t ahead = round.to(0);
     const double distance = std::min(ahead, ranks - ahead);
     const bool crosses = mediums.view().hosts > 1;
     phases.add({1, 1, round.bytes, 0},

@@ -8,12 +8,7 @@ namespace ccom {
 RackTraffic::RackTraffic(const Topology& topology, const std::vector<int>& racks,
                          std::span<const std::vector<Rank>> groups)
     : topology_(topology), racks_(racks), groups_(groups) {
-  for (size_t host = 0; host < racks.size(); ++host) {
-    const auto rack = static_cast<size_t>(racks[host]);
-    if (racks[host] < 0) continue;
-    if (rack >= taper_.size()) taper_.resize(rack + 1, 1);
-    taper_[rack] = std::max(taper_[rack], topology.hosts[host].rack.taper);
-  }
+  for (const RackUplinks& uplinks : topology.rack_uplinks()) taper_.push_back(uplinks.taper);
   members_.resize(taper_.size());
   for (const std::vector<Rank>& group : groups) {
     for (const Rank rank : group) {

@@ -86,10 +86,11 @@ std::vector<Rank> ranks_by_rack(const Topology& topology) {
 
 namespace {
 
-// Of hosts, by number: binomial, or of racks and below the first host of each (or the root) of its others.
+// By host, -1 for the root: a binomial tree of the first hosts of racks, of which the root is one, and below each of
+// them one of its rack's others. A host in no rack is a rack of its own.
 std::vector<Rank> parents_of_hosts(const Topology& topology, int root) {
   const std::vector<int> racks = topology.rack_numbers();
-  std::map<int, std::vector<Rank>> members;  // by rack, the first one its top; hosts in none each for themselves
+  std::map<int, std::vector<Rank>> members;  // by rack, the first one its top
   for (int host = 0; host < static_cast<int>(racks.size()); ++host) {
     const int rack = racks[static_cast<size_t>(host)];
     std::vector<Rank>& hosts = members[rack >= 0 ? rack : static_cast<int>(racks.size()) + host];

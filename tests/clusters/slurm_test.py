@@ -133,7 +133,8 @@ wait
         self.assertIn("2 ranks (processes)", output)
         for shell in (["salloc", "--ntasks=4"], ["srun", "bash"]):
             # Slurm starts $SHELL, which is not set where no one has logged in.
-            done = self.cluster.run(["sh", "-c", 'echo "$0" | "$@"', bench, *shell], folder=self.folder, SHELL="/bin/sh")
+            done = self.cluster.run(["sh", "-c", 'echo "$0" | "$@"', bench, *shell], folder=self.folder,
+                                    SHELL="/bin/sh")
             self.assertEqual(done.returncode, 0, done.stdout)
             self.assertIn("2 ranks (processes)", done.stdout)
 

@@ -4,16 +4,14 @@
 // each broken once, with the broken rule in the text (mutation_test.cc breaks everything else).
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <fstream>
 #include <functional>
-#include <sstream>
 
 #include "algorithms/collectives.h"
 #include "plan/executor.h"
 #include "plan/partition.h"
 #include "plan/print.h"
 #include "plan/verify.h"
+#include "tests/golden.h"
 
 namespace ccom {
 namespace {
@@ -240,18 +238,6 @@ TEST(Verifier, RejectsOutOfRangeRunsAndWritesToTheInput) {
 
 // ---- Golden pictures ------------------------------------------------------------------------------------------------
 
-void compare_with_golden(const std::string& name, const std::string& text) {
-  const std::string path = std::string(CCOM_GOLDEN_DIR) + "/" + name + ".txt";
-  if (std::getenv("CCOM_UPDATE_GOLDEN") != nullptr) {
-    std::ofstream(path) << text;
-    return;
-  }
-  std::ifstream file(path);
-  std::stringstream golden;
-  golden << file.rdbuf();
-  EXPECT_EQ(text, golden.str()) << path << " differs; CCOM_UPDATE_GOLDEN=1 rewrites it";
-}
-
 std::string all_ranks(const std::vector<Plan>& plans) {
   std::string text;
   for (const Plan& plan : plans) text += to_text(plan) + "\n";
@@ -267,12 +253,12 @@ TEST(Golden, PlansOfFourRanks) {
   for (const auto& [name, pattern] : flat) {
     std::vector<Plan> plans = allreduce_plans(pattern, 4);
     for (Plan& plan : plans) plan.algorithm = name;
-    compare_with_golden(std::string(name) + "_allreduce_4", all_ranks(plans));
+    expect_golden(std::string(name) + "_allreduce_4.txt", all_ranks(plans));
   }
   const auto picture = [](const char* name, const std::function<Plan(const Call&, const char*)>& make) {
     std::vector<Plan> plans;
     for (Rank r = 0; r < 4; ++r) plans.push_back(make({Collective::AllReduce, r, 4, -1, false}, name));
-    compare_with_golden(std::string(name) + "_allreduce_4", all_ranks(plans));
+    expect_golden(std::string(name) + "_allreduce_4.txt", all_ranks(plans));
   };
   Staged torus{{flat_level(Pattern::Torus, 4)}, {}};
   torus.levels[0].dims = {2, 2};
@@ -293,7 +279,7 @@ TEST(Golden, PlansOfFourRanks) {
     std::vector<Plan> plans;
     for (Rank r = 0; r < 4; ++r)
       plans.push_back(tree_plan({collective, r, 4, 0, false}, knomial_tree(4, 0, 2), "binomial"));
-    compare_with_golden("binomial_" + std::string(name_of(collective)) + "_4", all_ranks(plans));
+    expect_golden("binomial_" + std::string(name_of(collective)) + "_4.txt", all_ranks(plans));
   }
 }
 
@@ -306,7 +292,7 @@ TEST(Golden, BineOfEightRanks) {
       const Call call{collective, r, 8, collective == Collective::AllToAll ? -1 : 0, false};
       plans.push_back(call.root < 0 ? bine_alltoall_plan(call) : tree_plan(call, bine_tree(order, 0), "bine"));
     }
-    compare_with_golden("bine_" + std::string(name_of(collective)) + "_8", all_ranks(plans));
+    expect_golden("bine_" + std::string(name_of(collective)) + "_8.txt", all_ranks(plans));
   }
 }
 

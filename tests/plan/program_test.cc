@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/program.h"
+#include "tests/golden.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <fstream>
 #include <set>
-#include <sstream>
 
 #include "plan/print.h"
 #include "tests/plan/program_shapes.h"
@@ -249,11 +247,7 @@ TEST(Programs, AreTheSameAsTheGoldenFiles) {
     std::string text = sharded ? to_text(*sharded) : "";
     if (leaders) text += to_text(*leaders);
     if (text.empty()) continue;
-    const std::string path = std::string(CCOM_GOLDEN_DIR) + "/program_" + std::string(name_of(collective)) + "_2_3.txt";
-    if (std::getenv("CCOM_UPDATE_GOLDEN") != nullptr) std::ofstream(path) << text;
-    std::stringstream golden;
-    golden << std::ifstream(path).rdbuf();
-    EXPECT_EQ(text, golden.str()) << path << " differs; CCOM_UPDATE_GOLDEN=1 rewrites it";
+    expect_golden("program_" + std::string(name_of(collective)) + "_2_3.txt", text);
   }
 }
 

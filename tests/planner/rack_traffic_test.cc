@@ -5,7 +5,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <fstream>
 #include <functional>
 #include <map>
@@ -14,6 +13,7 @@
 #include "algorithms/collectives.h"
 #include "planner/shapes.h"
 #include "planner/wire_fabric.h"
+#include "tests/golden.h"
 #include "tests/planner/rack_machines.h"
 
 namespace ccom {
@@ -130,9 +130,12 @@ std::string two_digits(double number) {
   return text;
 }
 
-using Traffic = std::map<std::string, std::vector<double>>;  // "alltoall bine": by placement
+struct Traffic {
+  std::string text;
+  std::map<std::string, std::vector<double>> rows;  // "alltoall: bine": by placement
+};
 
-Traffic traffic_table(std::string& text) {
+Traffic count_traffic() {
   Traffic traffic;
   const std::vector<Placement> where = placements();
   std::ostringstream lines;
@@ -149,37 +152,28 @@ Traffic traffic_table(std::string& text) {
       cell("  " + pattern.name, 24);
       for (const Placement& placement : where) {
         const double bytes = mean_between_racks(placement, pattern, operation[0] == 'b' || operation[0] == 'g');
-        traffic[operation + ": " + pattern.name].push_back(bytes);
+        traffic.rows[operation + ": " + pattern.name].push_back(bytes);
         cell(two_digits(bytes), 13);
       }
       lines << "\n";
     }
   }
   std::istringstream rows(lines.str());
-  for (std::string row; std::getline(rows, row);) text += row.substr(0, row.find_last_not_of(' ') + 1) + "\n";
+  for (std::string row; std::getline(rows, row);) traffic.text += row.substr(0, row.find_last_not_of(' ') + 1) + "\n";
   return traffic;
 }
 
-void compare_with_golden(const std::string& text) {
-  const std::string path = std::string(CCOM_GOLDEN_FOLDER) + "/rack_traffic.txt";
-  if (std::getenv("CCOM_UPDATE_GOLDEN") != nullptr) {
-    std::ofstream(path) << text;
-    return;
-  }
-  std::ifstream file(path);
-  std::stringstream golden;
-  golden << file.rdbuf();
-  EXPECT_EQ(text, golden.str()) << path << " differs; CCOM_UPDATE_GOLDEN=1 rewrites it";
+const Traffic& traffic() {
+  static const Traffic counted = count_traffic();
+  return counted;
 }
 
 TEST(RackTraffic, IsCountedForEveryPatternAndPlacement) {
-  std::string text;
-  const Traffic traffic = traffic_table(text);
-  compare_with_golden(text);
+  expect_golden("rack_traffic.txt", traffic().text);
   std::ifstream file(CCOM_ALGORITHMS_PAGE);
   std::stringstream page;
   page << file.rdbuf();
-  for (const auto& [name, numbers] : traffic) {
+  for (const auto& [name, numbers] : traffic().rows) {
     std::string row = "| " + name;
     for (const double number : numbers) row += " | " + two_digits(number);
     EXPECT_THAT(page.str(), HasSubstr(row + " |"));
@@ -189,14 +183,12 @@ TEST(RackTraffic, IsCountedForEveryPatternAndPlacement) {
 // As far as the paper says: at most a third less than binomial trees and butterflies, and less wherever racks are no
 // powers of two.
 TEST(RackTraffic, OfBineIsLessThanThatOfBinomialPatternsByUpToAThird) {
-  std::string text;
-  const Traffic traffic = traffic_table(text);
   for (const auto& [bine, other, is_tree] :
        {std::tuple("broadcast, reduce: bine", "broadcast, reduce: binomial", true),
         {"gather, scatter: bine", "gather, scatter: binomial", true},
         {"alltoall: bine", "alltoall: bruck", true},
         {"allreduce of short vectors: bine_latency", "allreduce of short vectors: recursive_doubling", false}}) {
-    const std::vector<double>&mine = traffic.at(bine), &theirs = traffic.at(other);
+    const std::vector<double>&mine = traffic().rows.at(bine), &theirs = traffic().rows.at(other);
     for (size_t placement = 0; placement < 4; ++placement) {  // all but that with no order
       const bool is_aligned = placement == 0;
       EXPECT_GE(mine[placement], 0.66 * theirs[placement]) << bine;

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/topology/way.h"
 #include "topology/wires.h"
 
 namespace ccom {
@@ -12,15 +13,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-std::vector<std::string> names_of_way(const Topology& topology, Rank a, Rank b) {
-  const Wires wires(topology);
-  std::vector<uint32_t> path;
-  wires.path(a, b, path);
-  std::vector<std::string> names;
-  for (const uint32_t wire : path) names.push_back(wires.name(wire));
-  return names;
-}
 
 double speed_of(const Topology& topology, const std::string& name) {
   const Wires wires(topology);
@@ -54,10 +46,9 @@ TEST(Racks, NamesThatSayNothingAreErrorsWithTheForm) {
 
 TEST(Racks, AddTheirUplinksToTheWayOfMessagesThatLeaveThem) {
   const Topology cluster = *make_topology("4*host:2+racks:2/4");
-  EXPECT_THAT(names_of_way(cluster, 0, 1), ElementsAre("host 0 port of local rank 0"));
-  EXPECT_THAT(names_of_way(cluster, 0, 2), ElementsAre("host 0 uplink 0 out", "host 1 uplink 0 in"));
-  EXPECT_THAT(names_of_way(cluster, 3, 6),
-              ElementsAre("host 1 uplink 0 out", "rack 0 out", "rack 1 in", "host 3 uplink 0 in"));
+  EXPECT_THAT(way(cluster, 0, 1), ElementsAre("host 0 port of local rank 0"));
+  EXPECT_THAT(way(cluster, 0, 2), ElementsAre("host 0 uplink 0 out", "host 1 uplink 0 in"));
+  EXPECT_THAT(way(cluster, 3, 6), ElementsAre("host 1 uplink 0 out", "rack 0 out", "rack 1 in", "host 3 uplink 0 in"));
   const Wires wires(cluster);
   EXPECT_EQ(wires.latency_ns(0, 4) - wires.latency_ns(0, 2), 1000) << "two more switches";
   EXPECT_EQ(kind_of("rack 1 in"), "rack");
@@ -76,8 +67,8 @@ TEST(Racks, CarryWhatTheirHostsCardsDoByTheTaper) {
 TEST(Racks, HostsInNoneAreJoinedToTheCore) {
   Topology cluster = *make_topology("3*host:1+racks:2/4");
   cluster.hosts[2].rack = {};
-  EXPECT_THAT(names_of_way(cluster, 0, 2), ElementsAre("host 0 uplink 0 out", "rack 0 out", "host 2 uplink 0 in"));
-  EXPECT_THAT(names_of_way(cluster, 2, 1), ElementsAre("host 2 uplink 0 out", "rack 0 in", "host 1 uplink 0 in"));
+  EXPECT_THAT(way(cluster, 0, 2), ElementsAre("host 0 uplink 0 out", "rack 0 out", "host 2 uplink 0 in"));
+  EXPECT_THAT(way(cluster, 2, 1), ElementsAre("host 2 uplink 0 out", "rack 0 in", "host 1 uplink 0 in"));
 }
 
 TEST(Racks, SurviveJson) {

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pictures: well-formed, everything in them, against one file in tests/golden. CCOM_UPDATE_GOLDEN=1 writes it anew;
-// look at the picture before it is committed.
+// Pictures: well-formed, everything in them, against one file in tests/golden; look at
+// the picture before a new one is committed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <fstream>
 #include <iterator>
 
+#include "tests/golden.h"
 #include "tests/topology/fake_machine.h"
 #include "tools/topo/svg.h"
 
@@ -85,13 +84,7 @@ TEST(Svg, OfAMachineWithRanksPrintsAsRecorded) {
   host.imposed = *make_fabric("trn1.32xlarge");
   const std::string svg = to_svg(*merge(std::vector<RankView>(24, {host})));
   EXPECT_THAT(svg, HasSubstr(">ranks 22-23</text>"));
-  const std::string path = std::string(CCOM_GOLDEN_FOLDER) + "/topology_trn1.32xlarge.svg";
-  if (const char* update = std::getenv("CCOM_UPDATE_GOLDEN"); update != nullptr && std::string(update) == "1") {
-    std::ofstream(path, std::ios::binary) << svg;
-  }
-  std::ifstream file(path, std::ios::binary);
-  ASSERT_TRUE(file) << path << " is missing; CCOM_UPDATE_GOLDEN=1 writes it";
-  EXPECT_EQ(svg, std::string(std::istreambuf_iterator<char>(file), {}));
+  expect_golden("topology_trn1.32xlarge.svg", svg);
 }
 
 TEST(Svg, OfSeveralHostsJoinsThemByTheNetwork) {

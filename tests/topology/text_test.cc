@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The text form against files in tests/golden. CCOM_UPDATE_GOLDEN=1 writes them anew; look at the difference before it
-// is committed.
+// The text form, against files in tests/golden.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <fstream>
-#include <sstream>
 
+#include "tests/golden.h"
 #include "tools/topo/text.h"
 #include "topology/topology.h"
 
@@ -19,18 +16,6 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-void expect_golden(const std::string& name, const std::string& text) {
-  const std::string path = std::string(CCOM_GOLDEN_FOLDER) + "/topology_" + name + ".txt";
-  if (const char* update = std::getenv("CCOM_UPDATE_GOLDEN"); update != nullptr && std::string(update) == "1") {
-    std::ofstream(path, std::ios::binary) << text;
-  }
-  std::ifstream file(path, std::ios::binary);
-  ASSERT_TRUE(file) << path << " is missing; CCOM_UPDATE_GOLDEN=1 writes it";
-  std::stringstream golden;
-  golden << file.rdbuf();
-  EXPECT_EQ(text, golden.str()) << path;
-}
-
 class GoldenFabric : public testing::TestWithParam<const char*> {};
 
 TEST_P(GoldenFabric, PrintsAsRecorded) {
@@ -38,7 +23,7 @@ TEST_P(GoldenFabric, PrintsAsRecorded) {
   const Result<Fabric> fabric = make_fabric(name);
   ASSERT_TRUE(fabric.has_value());
   std::ranges::replace(name, ':', '_');
-  expect_golden(name, to_text(*fabric));
+  expect_golden("topology_" + name + ".txt", to_text(*fabric));
 }
 
 INSTANTIATE_TEST_SUITE_P(Text, GoldenFabric,
@@ -69,7 +54,7 @@ TEST(Text, OfATopologyPrintsAsRecorded) {
   right.name = "right";
   const Result<Topology> topology = merge({{left}, {right}, {left}, {left}, {right}, {left}});
   ASSERT_TRUE(topology.has_value());
-  expect_golden("two_hosts", to_text(*topology));
+  expect_golden("topology_two_hosts.txt", to_text(*topology));
 }
 
 TEST(Text, OfAHostSaysWhatIsUnknown) {

@@ -6,21 +6,13 @@
 
 #include <set>
 
+#include "tests/topology/way.h"
 #include "topology/wires.h"
 
 namespace ccom {
 namespace {
 
 using testing::ElementsAre;
-
-std::vector<std::string> way(const Topology& topology, Rank a, Rank b) {
-  const Wires wires(topology);
-  std::vector<uint32_t> path;
-  wires.path(a, b, path);
-  std::vector<std::string> names;
-  for (const uint32_t wire : path) names.push_back(wires.name(wire));
-  return names;
-}
 
 TEST(Wires, GoThroughATorusDimensionByDimensionTheShorterWay) {
   const Topology torus = *make_topology("torus:4x5");

@@ -85,8 +85,8 @@ def test_a_killed_rank_is_named_by_the_others_error(name):
     job = recipe(name, *(["--failures", "1"] if replaced else []), succeeds=replaced,
                  environment={"RECIPE_KILL": "1:2"})
     assert names_the_dead_rank(job.output), job.output[-4000:]
-    if replaced:  # Ray Train goes on with another worker, from the last checkpoint that its controller has seen
-        assert told(job)["begun_with_epoch"] in (1, 2, 3)
+    if replaced:  # Ray Train goes on with another worker, from the checkpoint
+        assert told(job)["begun_with_epoch"] in (2, 3)
 
 
 @due

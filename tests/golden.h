@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Texts against files in tests/golden. CCOM_UPDATE_GOLDEN=1 writes them anew; look at the difference before it is
+// committed.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+namespace ccom {
+
+// file: its name in CCOM_GOLDEN_FOLDER, which the test's target defines.
+inline void expect_golden(const std::string& file, const std::string& text) {
+  const std::string path = std::string(CCOM_GOLDEN_FOLDER) + "/" + file;
+  if (std::getenv("CCOM_UPDATE_GOLDEN") != nullptr) std::ofstream(path, std::ios::binary) << text;
+  std::ifstream stream(path, std::ios::binary);
+  ASSERT_TRUE(stream) << path << " is missing; CCOM_UPDATE_GOLDEN=1 writes it";
+  std::stringstream golden;
+  golden << stream.rdbuf();
+  EXPECT_EQ(text, golden.str()) << path << " differs; CCOM_UPDATE_GOLDEN=1 rewrites it";
+}
+
+}  // namespace ccom
