@@ -64,6 +64,6 @@ started ccom-ccom sh -c 'for program in c++ gcc cmake; do ! command -v $program 
 started ccom-ccom ccom-bench allreduce -np 2 --sizes 64K --transport ofi --hostid-split 2 --check every -n 5 | tee "$images/log"
 grep -q 'wrong values: 0 OK' "$images/log" || { echo "failed: libfabric"; exit 1; }
 started ccom-torch OMP_NUM_THREADS=1 sh -c \
-  'python3 -c "import etcd" && torchrun --nproc-per-node=2 /opt/ccom/examples/torch_ddp_digits.py' | tee "$images/log"
+  'python3 -c "import etcd" && torchrun --local-addr 127.0.0.1 --nproc-per-node=2 /opt/ccom/examples/torch_ddp_digits.py' | tee "$images/log"
 grep -q '2 ranks, ccom: .* test accuracy 0.9' "$images/log" || { echo "failed: torch"; exit 1; }
 echo "image test passed"
