@@ -46,7 +46,7 @@ TEST(Report, NamesWhoIsLateAndWhere) {
     EXPECT_EQ(worst["rank"], 3);
     EXPECT_EQ(worst["passed_on"], false);
     EXPECT_EQ(worst["seen_by"], 3);
-    EXPECT_GT(worst["seconds"], 0.25);
+    EXPECT_GT(worst["seconds"], 0.15);  // half of its 10 times 30 ms: on a loaded machine the others come late too
     EXPECT_GT(worst["share"], 0.3);
     EXPECT_EQ(worst["place"]["site"], "train.py:88 (step)");
     EXPECT_EQ(worst["place"]["collective"], "allreduce");
