@@ -132,15 +132,20 @@ LinkSpeed network_cost(const Topology& topology) {
   return {.latency_ns = kNetworkLatencyNs, .bytes_per_second = bytes_per_second_of(*slowest)};
 }
 
-std::string origin_of(const std::optional<Calibration>& calibration) {
-  if (!calibration) return "has none";
+std::string origin_of(const Calibration* calibration) {
+  if (calibration == nullptr) return "has none";
   return calibration->measured_on.empty() ? "has one" : "has one of " + calibration->measured_on;
 }
 
-Status check_calibrations(const std::vector<RankView>& views) {
+bool is_same(const Calibration* one, const Calibration* other) {
+  if (one == nullptr || other == nullptr) return one == other;
+  return one == other || *one == *other;
+}
+
+Status check_calibrations(std::span<const BorrowedView> views) {
   std::vector<Rank> others;
   for (size_t rank = 1; rank < views.size(); ++rank) {
-    if (views[rank].calibration != views[0].calibration) others.push_back(static_cast<Rank>(rank));
+    if (!is_same(views[rank].calibration, views[0].calibration)) others.push_back(static_cast<Rank>(rank));
   }
   if (others.empty()) return Status::ok();
   return error(ErrorKey::TopologyFile,
@@ -156,6 +161,13 @@ Status check_calibrations(const std::vector<RankView>& views) {
 }  // namespace
 
 Result<Topology> merge(const std::vector<RankView>& views) {
+  std::vector<BorrowedView> borrowed;
+  for (const RankView& view : views)
+    borrowed.push_back({&view.host, &view.locality, view.calibration ? &*view.calibration : nullptr});
+  return merge_borrowed(borrowed);
+}
+
+Result<Topology> merge_borrowed(std::span<const BorrowedView> views) {
   if (views.empty()) return error(Code::InvalidArgument, "merge topology: no ranks");
   CCOM_TRY(check_calibrations(views));
   Topology topology;
@@ -163,26 +175,26 @@ Result<Topology> merge(const std::vector<RankView>& views) {
   std::vector<Rank> first;              // lowest rank per host
   std::vector<int> members;
   std::vector<UsableCpus> usable;
-  for (const RankView& view : views) {
+  for (const BorrowedView& view : views) {
     const Rank rank = topology.nranks();
-    const auto [known, is_new] = index_of.emplace(view.host.id, static_cast<int>(topology.hosts.size()));
+    const auto [known, is_new] = index_of.emplace(view.host->id, static_cast<int>(topology.hosts.size()));
     const int index = known->second;
     if (is_new) {
-      topology.hosts.push_back(view.host);
+      topology.hosts.push_back(*view.host);
       first.push_back(rank);
       members.push_back(0);
       usable.emplace_back();
     }
     Host& host = topology.hosts[static_cast<size_t>(index)];
-    if (!is_new) CCOM_TRY(join_host(host, view.host, first[static_cast<size_t>(index)], rank));
+    if (!is_new) CCOM_TRY(join_host(host, *view.host, first[static_cast<size_t>(index)], rank));
     const int local = members[static_cast<size_t>(index)]++;
     const int device = host.imposed ? local / std::max(1, host.imposed->cores_per_device) : -1;
-    usable[static_cast<size_t>(index)].add(view.locality);
+    usable[static_cast<size_t>(index)].add(*view.locality);
     topology.ranks.push_back({.host = index,
                               .local = local,
                               .device = device,
-                              .numa_node = view.locality.numa_node,
-                              .cache_group = view.locality.cache_group});
+                              .numa_node = view.locality->numa_node,
+                              .cache_group = view.locality->cache_group});
   }
   for (int host = 0; host < static_cast<int>(topology.hosts.size()); ++host) {
     int& cpus = topology.hosts[static_cast<size_t>(host)].cpus;

@@ -248,6 +248,13 @@ struct RankView {
 // unknown, the largest Host::cpus. Speeds are those of the calibration, else defaults. ConfigError if a host has more
 // ranks than its imposed fabric has cores, if its ranks impose different ones, or if calibrations differ.
 Result<Topology> merge(const std::vector<RankView>& views);
+// The same of parts that belong to others: what many ranks see alike is there once.
+struct BorrowedView {
+  const Host* host = nullptr;
+  const Locality* locality = nullptr;
+  const Calibration* calibration = nullptr;  // null: none
+};
+Result<Topology> merge_borrowed(std::span<const BorrowedView> views);
 
 // Replaces default speeds by measured ones.
 void calibrate(Topology& topology, const Calibration& measured);

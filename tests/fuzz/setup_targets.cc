@@ -63,11 +63,12 @@ void exchange_as(ConstBytes part) {
 CCOM_FUZZ_TARGET(exchange_parts) {
   if (input.empty()) return;
   const ConstBytes part = input.subspan(1);
-  switch (std::to_integer<int>(input[0]) % 5) {
-    case 0: return exchange_as<wire::RankDescription>(part);
+  switch (std::to_integer<int>(input[0]) % 6) {
+    case 0: return exchange_as<wire::RankTexts>(part);
     case 1: return exchange_as<wire::Capabilities>(part);
     case 2: return exchange_as<wire::Addresses>(part);
     case 3: return exchange_as<wire::Connected>(part);
+    case 4: return exchange_as<wire::RankDigest>(part);
     default: return exchange_as<wire::Ready>(part);
   }
 }
@@ -94,19 +95,37 @@ CCOM_FUZZ_TARGET(rank_descriptions) {
   static const TemporaryFolder nowhere;
   Reader reader(input);
   const int others = 1 + static_cast<int>(reader.below(3));
-  Others rendezvous(others, [&reader](const std::string& ours) {
+  int said = 0;
+  Others rendezvous(others, [&](const std::string& ours) {
     wire::Part part;
-    wire::RankDescription theirs;
-    require(part.ParseFromString(ours) && theirs.ParseFromString(part.message()));
+    require(part.ParseFromString(ours));
+    if (said++ < others) {  // hashes first
+      wire::RankDigest theirs;
+      require(theirs.ParseFromString(part.message()));
+      const auto own = reader.number<uint8_t>();
+      if ((own & 1) != 0) theirs.set_terms(reader.below(2));
+      if ((own & 2) != 0) theirs.set_host(reader.below(2));
+      if ((own & 4) != 0) theirs.set_machine(reader.below(2));
+      if ((own & 8) != 0) theirs.set_locality(reader.below(2));
+      if ((own & 16) != 0) theirs.set_calibration(reader.below(2));
+      return part_with(theirs);
+    }
+    wire::RankTexts theirs;
+    require(theirs.ParseFromString(part.message()));
     const auto changes = reader.number<uint8_t>();
-    if ((changes & 1) != 0) edit(reader, *theirs.mutable_host());
+    wire::Machine machine;
+    wire::Terms terms;
+    require(machine.ParseFromString(theirs.machine()) && terms.ParseFromString(theirs.terms()));
+    if ((changes & 1) != 0) edit(reader, *machine.mutable_host());
     if ((changes & 2) != 0) edit(reader, *theirs.mutable_locality());
     if ((changes & 4) != 0) *theirs.mutable_calibration() = text_of(reader.take(reader.below(400)));
-    if ((changes & 8) != 0) *theirs.mutable_host() = text_of(reader.take(reader.below(800)));
-    if ((changes & 16) != 0) edit(reader, *theirs.mutable_settings());
-    if ((changes & 32) != 0) theirs.set_page_bytes(reader.number<uint64_t>());
-    if ((changes & 64) != 0) edit(reader, *theirs.mutable_plans());
-    if ((changes & 128) != 0) *theirs.mutable_locality() = text_of(reader.take(reader.below(200)));
+    if ((changes & 8) != 0) edit(reader, *theirs.mutable_host());
+    if ((changes & 16) != 0) edit(reader, *terms.mutable_settings());
+    if ((changes & 32) != 0) machine.set_page_bytes(reader.number<uint64_t>());
+    if ((changes & 64) != 0) edit(reader, *terms.mutable_plans());
+    if ((changes & 128) != 0) theirs.clear_machine();
+    if (theirs.has_machine()) theirs.set_machine(machine.SerializeAsString());
+    theirs.set_terms(terms.SerializeAsString());
     return part_with(theirs);
   });
   CommConfig config;

@@ -143,6 +143,27 @@ TEST(CommSetup, IgnoresWaysThatRanksHaveReadDifferently) {
   for (const std::string& file : files) std::filesystem::remove(file);
 }
 
+// What most ranks say alike is said once: by the lowest.
+TEST(CommSetup, ATextThatRanksHaveAlikeIsSentOnce) {
+  std::array<size_t, 3> bytes{};
+  const auto hub = LocalHub::create();
+  const Secret secret = Secret::random();
+  std::vector<std::jthread> ranks;
+  for (Rank rank = 0; rank < 3; ++rank) {
+    ranks.emplace_back([&, rank] {
+      TamperedRendezvous rendezvous(*hub->join(3, rank), [&, rank](std::string_view, std::string& text) {
+        bytes[static_cast<size_t>(rank)] += text.size();
+      });
+      const auto agreed =
+          agree({rank, 3, 0, secret}, *CommConfig::from_environment(), rendezvous, Deadline::after_ms(20000));
+      EXPECT_TRUE(agreed) << agreed.error().message();
+    });
+  }
+  ranks.clear();
+  EXPECT_GT(bytes[0], 500U);
+  EXPECT_LT(std::max(bytes[1], bytes[2]), 200U) << "hashes, and the CPUs of a rank that is bound";
+}
+
 template <typename Message>
 Tamper change(std::string_view where, void (*edit)(Message&)) {
   return [where, edit](std::string_view phase, std::string& text) {
@@ -163,10 +184,22 @@ void expect_blamed(const Tamper& tamper, const std::string& text, Rank tampered 
   }
 }
 
+// A rank that says something of its own, and what.
+Tamper describe(void (*digest)(wire::RankDigest&), void (*texts)(wire::RankTexts&)) {
+  const Tamper first = change<wire::RankDigest>("hosts", digest);
+  const Tamper second = change<wire::RankTexts>("descriptions", texts);
+  return [first, second](std::string_view phase, std::string& text) {
+    first(phase, text);
+    second(phase, text);
+  };
+}
+
 TEST(CommSetup, WhatARankLeavesOutNamesIt) {
-  using wire::Addresses, wire::Capabilities, wire::Connected, wire::RankDescription;
-  expect_blamed(change<RankDescription>("hosts", [](auto& m) { m.clear_host(); }), "rank 1, hosts: sent no");
-  expect_blamed(change<RankDescription>("hosts", [](auto& m) { m.set_locality("["); }), "rank 1, hosts: ");
+  using wire::Addresses, wire::Capabilities, wire::Connected, wire::RankDigest;
+  expect_blamed(change<RankDigest>("hosts", [](auto& m) { m.clear_host(); }), "rank 1, hosts: sent no");
+  expect_blamed(describe([](auto& m) { m.set_locality(1); }, [](auto& m) { m.clear_locality(); }),
+                "rank 1, descriptions: sent no locality");
+  expect_blamed(describe([](auto& m) { m.set_locality(1); }, [](auto& m) { m.set_locality("["); }), "rank 1, hosts: ");
   expect_blamed(change<Capabilities>("segments", [](auto& m) { m.clear_process(); }), "rank 1, segments: sent no");
   expect_blamed(change<Capabilities>("segments", [](auto& m) { m.clear_memory(); }),
                 "rank 1, segments: sent no memory");
@@ -178,7 +211,15 @@ TEST(CommSetup, WhatARankLeavesOutNamesIt) {
 }
 
 TEST(CommSetup, ARankWithOtherPagesOnTheSameHostIsNamed) {
-  expect_blamed(change<wire::RankDescription>("hosts", [](auto& m) { m.set_page_bytes(m.page_bytes() * 16); }),
+  expect_blamed(describe([](auto& m) { m.set_machine(1); },
+                         [](auto& m) {
+                           wire::Machine machine;
+                           machine.set_page_bytes(65536);
+                           Host host;
+                           host.id = "-";
+                           machine.set_host(to_json(host));
+                           m.set_machine(machine.SerializeAsString());
+                         }),
                 "rank 1 has memory pages of 65536 bytes, rank 0 on the same host of 4096");
 }
 
