@@ -31,8 +31,8 @@ class ArenaExchange {
 
   // 1. What this process has.
   static wire::ProcessMemory describe();
-  // 2. Which arenas this rank will fetch, and where to fetch this process's, if this rank serves it. Nobody waits for
-  // what cannot be fetched or served for lack of a descriptor.
+  // 2. Maps the arenas that it can open. Which others this rank will fetch, and where to fetch this process's, if this
+  // rank serves it. Nobody waits for what cannot be opened, fetched or served for lack of a descriptor.
   wire::ArenaOffer prepare(const std::vector<Said>& ranks);
   // 3. Serves and fetches. Blocking. An arena that cannot be handed over or mapped is no error: has_all() tells.
   void trade(const std::vector<const wire::ArenaOffer*>& offers, const WaitLimit& limit);
@@ -51,9 +51,15 @@ class ArenaExchange {
     size_t arena_bytes = 0;  // 0: none
     size_t server = 0;       // the local rank that serves its arena: its first
     int pid = 0;
-    uint64_t probe = 0;  // where in its memory its number stands
+    uint64_t probe = 0;   // where in its memory its number stands
+    int descriptor = -1;  // of the arena, for those who open it; -1: it is handed over
+    uint64_t inode = 0;
   };
-  bool serves() const { return processes_[self_].server == self_ && processes_[self_].arena_bytes > 0; }
+  bool serves() const {
+    const Process& own = processes_[self_];
+    return own.server == self_ && own.arena_bytes > 0 && own.descriptor < 0;
+  }
+  Status open(const Process& process);
   void serve(int clients, const WaitLimit& limit);
   Status fetch(const Process& process, const std::string& path, const WaitLimit& limit);
 

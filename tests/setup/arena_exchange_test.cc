@@ -86,7 +86,10 @@ Outcome outcome_of(pid_t process, int fd) {
   return outcome;
 }
 
-std::array<Outcome, 2> outcomes(Loss loss) {
+// Files: whether each process lets others open its arena, or has to hand it over.
+enum class Files { Shown, Hidden };
+
+std::array<Outcome, 2> outcomes(Loss loss, Files files = Files::Hidden) {
   const Secret key = Secret::random();
   std::array<int, 2> link{};
   EXPECT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET, 0, link.data()), 0);
@@ -97,6 +100,7 @@ std::array<Outcome, 2> outcomes(Loss loss) {
     processes[i] = ::fork();
     if (processes[i] != 0) continue;
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    ::prctl(PR_SET_DUMPABLE, files == Files::Shown ? 1 : 0);
     const Outcome outcome = exchange(static_cast<int>(i), Link(link[i]), key, i == 1 ? loss : Loss::Never);
     const ssize_t written = ::write(reports[i][1], &outcome, sizeof outcome);
     ::_exit(written == static_cast<ssize_t>(sizeof outcome) && !testing::Test::HasFailure() ? 0 : 1);
@@ -119,6 +123,21 @@ void expect_fast(const std::array<Outcome, 2>& both) {
 TEST(ArenaExchange, PutsBothArenasWithinReach) {
   const auto both = outcomes(Loss::Never);
   EXPECT_TRUE(both[0].has_all && both[1].has_all);
+  expect_fast(both);
+}
+
+TEST(ArenaExchange, AProcessOpensTheArenasOfThoseThatShowTheirFiles) {
+  const auto both = outcomes(Loss::BeforeItTrades, Files::Shown);
+  EXPECT_TRUE(both[0].has_all && both[1].has_all) << "they are mapped before they trade";
+  expect_fast(both);
+}
+
+TEST(ArenaExchange, AProcessThatCannotOpenAnArenaHasNotAll) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "as below";
+#endif
+  const auto both = outcomes(Loss::BeforeItAsks, Files::Shown);
+  EXPECT_TRUE(both[0].has_all && !both[1].has_all);
   expect_fast(both);
 }
 

@@ -61,6 +61,8 @@ void say(int host, int local, const Host& kind, Said& said) {
   memory.set_arena_bytes(uint64_t{64} << 30);
   memory.set_pid(123456);
   memory.set_probe(number);
+  memory.set_descriptor(12);
+  memory.set_inode(number);
   said.capabilities += part_bytes(capabilities);
 
   wire::Addresses addresses;
