@@ -24,7 +24,7 @@
 
 namespace ccom {
 
-enum class HandshakeProtocol : uint8_t { Control = 1, Tcp = 2, Ofi = 3, Segment = 4 };
+enum class HandshakeProtocol : uint8_t { Control = 1, Tcp = 2, Ofi = 3, Segment = 4, Relay = 5 };
 enum class HandshakeStep : uint8_t { Hello = 1, Answer = 2, Confirm = 3, Welcome = 4 };
 
 inline constexpr uint32_t kHandshakeMagic = 0x4b485343;  // "CSHK"

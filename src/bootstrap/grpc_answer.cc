@@ -18,20 +18,26 @@ grpc::ByteBuffer encode(wire::Answer& answer, const ServerProcess& server) {
   return bytes;
 }
 
+wire::Answer answer_of(const Status& status) {
+  wire::Answer answer;
+  if (status.is_ok()) return answer;
+  wire::Failure& failure = *answer.mutable_failure();
+  failure.set_code(static_cast<int>(status.code()));
+  failure.set_key(static_cast<uint32_t>(status.key()));
+  failure.set_text(status.message());
+  for (const int rank : status.peers()) failure.add_ranks(rank);
+  failure.set_cure(status.cure());
+  return answer;
+}
+
 }  // namespace
 
 grpc::ByteBuffer encode(const Status& status, const ServerProcess& server) {
-  wire::Answer answer;
-  if (!status.is_ok()) {
-    wire::Failure& failure = *answer.mutable_failure();
-    failure.set_code(static_cast<int>(status.code()));
-    failure.set_key(static_cast<uint32_t>(status.key()));
-    failure.set_text(status.message());
-    for (const int rank : status.peers()) failure.add_ranks(rank);
-    failure.set_cure(status.cure());
-  }
+  wire::Answer answer = answer_of(status);
   return encode(answer, server);
 }
+
+std::string serialized(const Status& status) { return answer_of(status).SerializeAsString(); }
 
 grpc::ByteBuffer encode(const std::vector<std::string>& parts, const ServerProcess& server) {
   wire::Answer answer;
@@ -45,6 +51,39 @@ Caller caller_of(const wire::Request& request) {
           .token = request.token(),
           .who = request.who(),
           .build = request.build()};
+}
+
+Caller caller_of(const wire::Member& member) {
+  return {.rank = member.rank(),
+          .nranks = member.nranks(),
+          .token = member.token(),
+          .who = member.who(),
+          .build = member.build()};
+}
+
+std::vector<Caller> callers_of(const wire::Request& request) {
+  if (request.also().empty()) return {caller_of(request)};
+  std::vector<Caller> callers;
+  for (const wire::Member& member : request.also()) callers.push_back(caller_of(member));
+  return callers;
+}
+
+Status join_all(Gathering& gathering, const std::vector<Caller>& callers, ServerProcess& server) {
+  for (const Caller& caller : callers) {
+    const bool is_new = !gathering.is_member(caller);
+    CCOM_TRY(gathering.join(caller));
+    if (is_new && caller.who == server.who) server.ranks.push_back(caller.rank);
+  }
+  return {};
+}
+
+Status contribute_all(Gathering& gathering, wire::Request& request) {
+  wire::Contribution& step = *request.mutable_contribution();
+  if (request.also().empty())
+    return gathering.contribute(caller_of(request), step.round(), step.phase(), std::move(*step.mutable_part()));
+  for (wire::Member& member : *request.mutable_also())
+    CCOM_TRY(gathering.contribute(caller_of(member), step.round(), step.phase(), std::move(*member.mutable_part())));
+  return {};
 }
 
 std::string this_process() {

@@ -15,6 +15,7 @@ namespace ccom {
 
 namespace wire {
 class Answer;
+class Member;
 class Request;
 }  // namespace wire
 
@@ -27,11 +28,19 @@ struct ServerProcess {
 // "process 412 on n7": this one.
 std::string this_process();
 
-// Who sends it.
+// Who sends it, and for whom: others of a relay, or the sender itself.
 Caller caller_of(const wire::Request& request);
+Caller caller_of(const wire::Member& member);
+std::vector<Caller> callers_of(const wire::Request& request);
+
+// What a request says, for all of them; the first error.
+Status join_all(Gathering& gathering, const std::vector<Caller>& callers, ServerProcess& server);
+Status contribute_all(Gathering& gathering, wire::Request& request);
 
 grpc::ByteBuffer encode(const Status& status, const ServerProcess& server);
 grpc::ByteBuffer encode(const std::vector<std::string>& parts, const ServerProcess& server);
+// An answer without parts.
+std::string serialized(const Status& status);
 // The error that it carries, if any.
 Status decode(const wire::Answer& answer);
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "base/status.h"
 #include "base/time.h"
@@ -13,12 +14,18 @@
 
 namespace ccom {
 
+// Whether a process of each host speaks for all of its ranks (host_relay.h).
+struct RelayUse {
+  std::string host{};     // ranks with different ones speak for themselves, or by another relay
+  int most_without = 32;  // ranks; where there are more of them, they do
+};
+
 // Joins as rank `rank` of `nranks`; the server may start later. Blocks until the deadline. If the id says so, rank 0
 // starts the server first. Errors: Timeout "rank 3 cannot reach the rendezvous server 10.0.0.7:4100: ..."; ConfigError
 // if the listener does not hold the secret, or if ranks contradict each other; Aborted, here and in exchanges, as soon
 // as `interrupted`. Destroying the rendezvous tells the server that this rank has finished (at most 2 s).
 Result<std::unique_ptr<Rendezvous>> connect_rendezvous(const UniqueId& id, int nranks, Rank rank, Deadline deadline,
-                                                       Interrupted interrupted = {});
+                                                       Interrupted interrupted = {}, const RelayUse& relays = {});
 
 // Joins where that is refused until the deadline, as a second rank 0 or with another number of ranks: the start that
 // this disturbs ends with the same error then, on all its ranks. The refusal, or what a probe says.

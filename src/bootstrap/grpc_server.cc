@@ -36,7 +36,7 @@ constexpr auto kShutdownGrace = 1s;
 constexpr auto kTellingTime = 2s;
 // gRPC waits for ever for a call that a std::bad_alloc has made it forget.
 constexpr auto kLongestShutdown = 5s;
-constexpr int kRequestBytes = static_cast<int>(kMaxPartBytes) + (1 << 16);
+constexpr int kRequestBytes = static_cast<int>(kMaxRelayedBytes) + (1 << 16);
 constexpr size_t kServerMemory = size_t{512} << 20;
 
 // Makes the client retry.
@@ -77,12 +77,13 @@ class RendezvousServer::Impl {
     Clock::time_point since;
   };
   grpc::ServerUnaryReactor* exchange(grpc::ByteBuffer request, grpc::ByteBuffer& answer);
-  grpc::ByteBuffer join(const Caller& caller) CCOM_REQUIRES(mutex_);
+  void leave_all(const std::vector<Caller>& callers, FinishedCalls& finished) CCOM_REQUIRES(mutex_);
   void on_cancel(ServerCall* call);
   void handle(wire::Request& request, ServerCall* call, FinishedCalls& finished) CCOM_REQUIRES(mutex_);
   void end_presence(Rank rank, FinishedCalls& finished) CCOM_REQUIRES(mutex_);
   std::optional<Rank> forget(const ServerCall* call) CCOM_REQUIRES(mutex_);  // its rank, if it waited
-  void add_waiter(const wire::Request& request, ServerCall* call, FinishedCalls& finished) CCOM_REQUIRES(mutex_);
+  void add_waiter(Rank rank, uint64_t round, int64_t timeout_ms, ServerCall* call, FinishedCalls& finished)
+      CCOM_REQUIRES(mutex_);
   void settle(FinishedCalls& finished) CCOM_REQUIRES(mutex_);
   void refuse_all();
   void run();
@@ -148,42 +149,43 @@ grpc::ServerUnaryReactor* RendezvousServer::Impl::exchange(grpc::ByteBuffer byte
 
 void RendezvousServer::Impl::handle(wire::Request& request, ServerCall* call, FinishedCalls& finished) {
   const Caller caller = caller_of(request);
+  const std::vector<Caller> callers = callers_of(request);
   switch (request.step_case()) {
-    case wire::Request::kJoin:
-      if (gathering_.is_for_next_rendezvous(caller)) {
-        finished.add(call, kNotYet);
-      } else {
-        finished.add(call, join(caller));
-      }
-      return;
+    case wire::Request::kJoin: {
+      const auto is_early = [this](const Caller& each)
+                                CCOM_REQUIRES(mutex_) { return gathering_.is_for_next_rendezvous(each); };
+      if (std::ranges::any_of(callers, is_early)) return finished.add(call, kNotYet);
+      return finished.add(call, encode(join_all(gathering_, callers, process_), process_));
+    }
     case wire::Request::kPresence:
       if (!gathering_.is_member(caller)) return finished.add(call, nothing_);
       end_presence(caller.rank, finished);
       present_.emplace(caller.rank, call);
       return;
-    case wire::Request::kLeave:
-      if (gathering_.is_member(caller)) end_presence(caller.rank, finished);
-      gathering_.leave(caller);
-      finished.add(call, encode(Status::ok(), process_));
-      return;
+    case wire::Request::kLeave: leave_all(callers, finished); return finished.add(call, encode(Status::ok(), process_));
+    case wire::Request::kLost:
+      for (const Caller& each : callers)
+        if (gathering_.is_member(each)) gathering_.lose_rank(each.rank);
+      return finished.add(call, nothing_);
     case wire::Request::kContribution: {
-      wire::Contribution& step = *request.mutable_contribution();
-      const Status status = gathering_.contribute(caller, step.round(), step.phase(), std::move(*step.mutable_part()));
-      if (status.is_ok()) return add_waiter(request, call, finished);
-      finished.add(call, encode(status, process_));
-      return;
+      const wire::Contribution& step = request.contribution();
+      const Status status = contribute_all(gathering_, request);
+      if (!status.is_ok() || step.is_relayed()) return finished.add(call, encode(status, process_));
+      return add_waiter(caller.rank, step.round(), step.timeout_ms(), call, finished);
     }
+    case wire::Request::kAwait:
+      return add_waiter(caller.rank, request.await().round(), request.await().timeout_ms(), call, finished);
     case wire::Request::STEP_NOT_SET:  // a probe
       finished.add(call, encode(gathering_.would_admit(caller), process_));
       return;
   }
 }
 
-grpc::ByteBuffer RendezvousServer::Impl::join(const Caller& caller) {
-  const bool is_new = !gathering_.is_member(caller);
-  const Status status = gathering_.join(caller);
-  if (status.is_ok() && is_new && caller.who == process_.who) process_.ranks.push_back(caller.rank);
-  return encode(status, process_);
+void RendezvousServer::Impl::leave_all(const std::vector<Caller>& callers, FinishedCalls& finished) {
+  for (const Caller& caller : callers) {
+    if (gathering_.is_member(caller)) end_presence(caller.rank, finished);
+    gathering_.leave(caller);
+  }
 }
 
 void RendezvousServer::Impl::end_presence(Rank rank, FinishedCalls& finished) {
@@ -194,12 +196,10 @@ void RendezvousServer::Impl::end_presence(Rank rank, FinishedCalls& finished) {
 }
 
 // A retry replaces the request whose connection was lost.
-void RendezvousServer::Impl::add_waiter(const wire::Request& request, ServerCall* call, FinishedCalls& finished) {
-  const Waiter waiter{.call = call,
-                      .round = request.contribution().round(),
-                      .timeout = Deadline::after_ms(request.contribution().timeout_ms()),
-                      .since = Clock::now()};
-  const auto [place, is_new] = waiting_.try_emplace(request.rank(), waiter);
+void RendezvousServer::Impl::add_waiter(Rank rank, uint64_t round, int64_t timeout_ms, ServerCall* call,
+                                        FinishedCalls& finished) {
+  const Waiter waiter{.call = call, .round = round, .timeout = Deadline::after_ms(timeout_ms), .since = Clock::now()};
+  const auto [place, is_new] = waiting_.try_emplace(rank, waiter);
   if (is_new) return;
   finished.add(place->second.call, nothing_);
   place->second = waiter;

@@ -31,12 +31,19 @@ struct Death {
   bool one_host;
   const char* phase;  // the exchange after which it dies
   Rank victim;
+  bool by_relay = false;  // ranks of this machine meet through one
 };
 const Death kDeaths[] = {
-    {"LeaderWaitsForClients", "shm", true, "segments", 1}, {"ClientsWaitForTheLeader", "shm", true, "segments", 0},
-    {"MemoryIsTraded", "shm", true, "addresses", 1},       {"TcpOnOneHost", "tcp", true, "addresses", 1},
-    {"TcpAcceptsOnHosts", "tcp", false, "addresses", 2},   {"TcpDialsOnHosts", "tcp", false, "addresses", 0},
+    {"LeaderWaitsForClients", "shm", true, "segments", 1},
+    {"ClientsWaitForTheLeader", "shm", true, "segments", 0},
+    {"MemoryIsTraded", "shm", true, "addresses", 1},
+    {"TcpOnOneHost", "tcp", true, "addresses", 1},
+    {"TcpAcceptsOnHosts", "tcp", false, "addresses", 2},
+    {"TcpDialsOnHosts", "tcp", false, "addresses", 0},
     {"OfiOnHosts", "ofi", false, "addresses", 1},
+    {"ByRelayTheLeaderWaits", "shm", true, "segments", 1, true},
+    {"ByRelayClientsWait", "shm", true, "segments", 0, true},
+    {"ByRelayTcpOnHosts", "tcp", false, "addresses", 2, true},
 };
 
 // Ends the process after that exchange.
@@ -62,7 +69,8 @@ Status start(const UniqueId& id, const Death& death, Rank rank) {
   config.transports = {death.transport};
   if (!death.one_host) config.host_id = "host" + std::to_string(rank);
   config.ofi_provider = "tcp";
-  CCOM_TRY_ASSIGN(const auto connection, connect_rendezvous(id, kRanks, rank, deadline));
+  const RelayUse relays{.host = config.host_id, .most_without = death.by_relay ? 0 : kRanks};
+  CCOM_TRY_ASSIGN(const auto connection, connect_rendezvous(id, kRanks, rank, deadline, {}, relays));
   DiesAfter rendezvous(*connection, rank == death.victim ? death.phase : "");
   CCOM_TRY_ASSIGN(Agreement agreement, agree({rank, kRanks, id.communicator, id.secret}, config, rendezvous, deadline));
   CCOM_TRY_ASSIGN(const auto setup, CommSetup::connect(agreement.membership, config, agreement.topology,

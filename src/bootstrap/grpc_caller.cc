@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bootstrap/grpc_caller.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "base/text.h"
+#include "base/thread.h"
+#include "bootstrap/gathering.h"
+#include "bootstrap/grpc_answer.h"
+#include "bootstrap/grpc_channel.h"
+#include "bootstrap/this_build.h"
+
+namespace ccom {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kInterruptInterval = 50ms;
+// How long to retry after the peer has failed authentication: an older job may just be shutting down there.
+constexpr auto kAuthenticationTimeout = 2s;
+// The same after the server has disappeared: a lost connection is soon replaced.
+constexpr auto kLostTimeout = 500ms;
+
+}  // namespace
+
+wire::Request identity_of(int nranks, Rank rank) {
+  wire::Request request;
+  request.set_rank(rank);
+  request.set_nranks(nranks);
+  request.set_token(random_u64());
+  request.set_who(this_process());
+  request.set_build(this_build());
+  return request;
+}
+
+Status check_part(std::string_view phase, Rank rank, const std::string& part) {
+  if (part.size() <= kMaxPartBytes) return Status::ok();
+  return error(Code::InvalidArgument, "exchange '%.*s': rank %d contributes %zu bytes, the maximum is %zu",
+               static_cast<int>(phase.size()), phase.data(), rank, part.size(), kMaxPartBytes);
+}
+
+wire::Contribution contribution_of(uint64_t round, std::string_view phase, std::string part, Deadline deadline) {
+  const int64_t left = deadline.left_ms();
+  wire::Contribution step;
+  step.set_round(round);
+  step.set_phase(std::string(phase));
+  step.set_part(std::move(part));
+  step.set_timeout_ms(left - std::min<int64_t>(left / 4, 500));  // leaves time for the answer to travel
+  return step;
+}
+
+Result<std::vector<std::string>> parts_of(wire::Answer& answer, const wire::Request& request) {
+  CCOM_TRY(decode(answer));
+  if (answer.parts_size() != request.nranks()) {
+    return error(Code::InternalError, "exchange '%s' returned %d parts for %d ranks",
+                 request.contribution().phase().c_str(), answer.parts_size(), request.nranks());
+  }
+  return std::vector<std::string>(std::make_move_iterator(answer.mutable_parts()->begin()),
+                                  std::make_move_iterator(answer.mutable_parts()->end()));
+}
+
+Status GrpcCaller::open() {
+  CCOM_TRY_ASSIGN(const TlsIdentity identity, make_tls_identity(id_.secret));
+  const SignalsBlocked blocked;
+  channel_ = open_channel(id_, identity);
+  stub_ = wire::RendezvousService::NewStub(channel_);
+  return Status::ok();
+}
+
+std::vector<int> GrpcCaller::servers_ranks() const {
+  if (server_.ranks_size() == 0 && id_.is_rank0s()) return {0};
+  std::vector<int> ranks(server_.ranks().begin(), server_.ranks().end());
+  std::ranges::sort(ranks);
+  return ranks;
+}
+
+Status GrpcCaller::lost(const std::string& reason) const {
+  const std::vector<int> ranks = servers_ranks();
+  const std::string who = ranks.empty() ? "the process that made the unique id" : name_ranks(ranks);
+  return error(ErrorKey::ServerLost, "rank %d: %s (%s) has ended: lost the rendezvous server %s, which ran in it: %s",
+               request_.rank(), who.c_str(), server_.who().c_str(), id_.endpoint().c_str(), reason.c_str())
+      .with_peers(ranks)
+      .with_cure("see that process's own error");
+}
+
+Status GrpcCaller::explain(const grpc::Status& status) const {
+  const int rank = request_.rank();
+  const std::string endpoint = id_.endpoint();
+  const std::string reason = reason_of(status);
+  if (is_authentication_failure(status)) {
+    return error(ErrorKey::WrongSecret,
+                 "rank %d: authentication failed: the process listening at %s does not hold this job's secret: %s",
+                 rank, endpoint.c_str(), reason.c_str())
+        .with_cure("check that all ranks use the same unique id or secret, and that no other program uses this port");
+  }
+  if (has_answered_ && is_retryable(status)) {
+    return lost(reason);
+  }
+  if (!is_retryable(status) && status.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED) {
+    return error(Code::TransportError, "rank %d: the rendezvous server %s refused the request: %s", rank,
+                 endpoint.c_str(), reason.c_str());
+  }
+  const std::string whose = id_.is_rank0s() ? " of rank 0" : "";
+  return error(ErrorKey::ServerUnreachable, "rank %d cannot reach the rendezvous server %s%s: %s", rank,
+               endpoint.c_str(), whose.c_str(), reason.c_str())
+      .with_peers(servers_ranks())
+      .with_cure("check that the process that created the unique id runs and that no firewall blocks the connection");
+}
+
+bool GrpcCaller::is_interrupted() {
+  if (!was_interrupted_ && interrupted_ && interrupted_()) was_interrupted_ = true;
+  return was_interrupted_;
+}
+
+Status GrpcCaller::interruption() const {
+  return error(ErrorKey::WaitInterrupted, "rank %d was interrupted at the rendezvous server %s", request_.rank(),
+               id_.endpoint().c_str());
+}
+
+// As the stub's blocking call, until the caller does not want to wait any longer.
+grpc::Status GrpcCaller::attempt(const wire::Request& request, Deadline deadline, wire::Answer& answer) {
+  GrpcCall call;
+  call.start(*stub_, request, deadline);
+  const Deadline limit(deadline.when() + kLostTimeout);
+  while (!call.wait(Deadline::after(kInterruptInterval))) {
+    if (is_interrupted()) return {grpc::StatusCode::CANCELLED, ""};
+    if (limit.passed()) return {grpc::StatusCode::DEADLINE_EXCEEDED, ""};
+  }
+  answer.Swap(&call.answer());
+  return call.status();
+}
+
+// Retries until there is an answer. Server-side failures are in the answer; an error means that there is none.
+Result<wire::Answer> GrpcCaller::exchange(const wire::Request& request, Deadline deadline) {
+  auto pause = 10ms;
+  Deadline limit = deadline;
+  grpc::Status why;  // an attempt cut short by the deadline gives a less useful reason than the one before
+  while (true) {
+    wire::Answer answer;
+    const grpc::Status status = attempt(request, deadline, answer);
+    if (status.ok()) {
+      has_answered_ = true;
+      if (answer.has_server()) server_ = answer.server();
+      return answer;
+    }
+    if (is_interrupted()) return interruption();
+    if (why.ok() || status.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED) why = status;
+    if (is_authentication_failure(status)) limit = limit.earlier(Deadline::after(kAuthenticationTimeout));
+    if (has_answered_) limit = limit.earlier(Deadline::after(kLostTimeout));
+    if (!is_retryable(status) || limit.passed()) return explain(why);
+    // Not a plain sleep: gRPC continues a connection attempt only while a thread waits on the channel (else every 5 s).
+    const SignalsBlocked blocked;
+    channel_->WaitForConnected(grpc_deadline(limit.earlier(Deadline::after(pause))));
+    pause = std::min(pause * 2, 100ms);
+  }
+}
+
+}  // namespace ccom

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A connection between a rank and the relay of its host: a unix socket without a name in any folder, a handshake
+// (base/handshake.h), and then messages of the rendezvous, each after its length.
+//
+// Non-blocking. Used by one thread.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/descriptor.h"
+#include "base/handshake.h"
+#include "base/status.h"
+#include "base/time.h"
+#include "bootstrap/unique_id.h"
+
+namespace ccom {
+
+// Where the ranks of a start meet that share a network namespace, a user and `host` ("": that of the namespace).
+class RelayPlace {
+ public:
+  RelayPlace(const UniqueId& id, const std::string& host);
+  // Not open: another process listens there, or it cannot be done.
+  Descriptor listen() const;
+  // Not open: nobody listens there, or somebody else than a process of this user. Blocks for a moment.
+  Descriptor connect() const;
+  HandshakeIdentity identity(Rank self) const;
+
+ private:
+  const Secret key_;
+  const uint64_t communicator_;
+  const std::string name_;
+};
+
+class RelayLine {
+ public:
+  static RelayLine accepted(Descriptor socket, const RelayPlace& place);
+  static RelayLine connected(Descriptor socket, const RelayPlace& place, Rank self);
+
+  int fd() const { return socket_.get(); }
+  bool is_proved() const { return handshake_.is_complete(); }
+  Rank peer() const { return handshake_.peer(); }
+  bool has_ended() const { return has_ended_; }
+  bool has_unsent() const { return !unsent_.empty(); }
+  // Reads and sends what is there and taken.
+  void step();
+  // Once it is proved; what does not go at once goes with step().
+  void send(const std::string& message);
+  std::optional<std::string> receive();
+  void close() {
+    socket_ = Descriptor();
+    has_ended_ = true;
+  }
+  // Whether receive() has something, or the connection has ended. Any thread, while no other uses it.
+  bool has_news() const;
+
+ private:
+  RelayLine(Descriptor socket, Handshake handshake);
+  void prove();
+  void flush();
+
+  Descriptor socket_;
+  Handshake handshake_;
+  std::string unparsed_, unsent_;
+  bool has_ended_ = false;
+};
+
+}  // namespace ccom

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bootstrap/relay_ranks.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+
+#include "bootstrap/grpc_answer.h"
+
+namespace ccom {
+
+bool RelayRanks::step(std::chrono::milliseconds longest) {
+  std::vector<pollfd> polled{{listener_.get(), POLLIN, 0}};
+  for (const RelayedRank& rank : ranks_)
+    polled.push_back({rank.line.fd(), static_cast<short>(POLLIN | (rank.line.has_unsent() ? POLLOUT : 0)), 0});
+  bool has_come = ::poll(polled.data(), polled.size(), static_cast<int>(longest.count())) > 0;
+  for (RelayedRank& rank : ranks_) {
+    rank.line.step();
+    while (const std::optional<std::string> text = rank.line.receive()) {
+      has_come = true;
+      hear(rank, *text);
+    }
+  }
+  const auto accept = [this] { return ::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK); };
+  for (Descriptor socket = Descriptor::from(accept); socket.is_open(); socket = Descriptor::from(accept))
+    ranks_.emplace_back(RelayLine::accepted(std::move(socket), place_));
+  std::erase_if(ranks_, [](const RelayedRank& rank) { return rank.line.has_ended() && !rank.has_joined; });
+  return has_come;
+}
+
+void RelayRanks::hear(RelayedRank& rank, const std::string& text) {
+  wire::Request request;
+  if (!request.ParseFromString(text) || request.rank() != rank.line.peer()) return rank.line.close();
+  switch (request.step_case()) {
+    case wire::Request::kJoin:
+      // A second process of this rank, or a later start at this address: what that means is up to the server.
+      if (!seen_.insert(request.rank()).second) return rank.line.close();
+      rank.self.set_rank(request.rank());
+      rank.self.set_nranks(request.nranks());
+      rank.self.set_token(request.token());
+      rank.self.set_who(request.who());
+      rank.self.set_build(request.build());
+      rank.asks_to_join = true;
+      break;
+    case wire::Request::kContribution: {
+      const wire::Contribution& step = request.contribution();
+      rank.self.set_part(step.part());
+      rank.round = step.round();
+      rank.phase = step.phase();
+      rank.limit = Deadline::after_ms(step.timeout_ms());
+      rank.has_part = rank.waits = true;
+      break;
+    }
+    case wire::Request::kLeave: rank.has_left = true; return;
+    default: break;
+  }
+  if (!failure_.is_ok()) tell(rank);
+}
+
+void RelayRanks::answer(RelayedRank& rank, const std::string& text) {
+  rank.asks_to_join = rank.waits = rank.has_part = false;
+  rank.line.send(text);
+}
+
+void RelayRanks::tell(RelayedRank& rank) {
+  if (!std::exchange(rank.is_told, true)) answer(rank, serialized(failure_));
+}
+
+void RelayRanks::fail(const Status& status) {
+  if (failure_.is_ok()) failure_ = status;
+  for (RelayedRank& rank : ranks_)
+    if (rank.is_present() || rank.asks_to_join) tell(rank);
+}
+
+std::vector<RelayedRank*> RelayRanks::select(bool (*picks)(const RelayedRank&)) {
+  std::vector<RelayedRank*> picked;
+  for (RelayedRank& rank : ranks_)
+    if (picks(rank)) picked.push_back(&rank);
+  return picked;
+}
+
+const RelayedRank* RelayRanks::find(Rank rank) const {
+  const auto found = std::ranges::find(ranks_, rank, [](const RelayedRank& each) { return each.self.rank(); });
+  return found == ranks_.end() ? nullptr : &*found;
+}
+
+// Who has heard as much as its own rank, and nothing of a failure, asks no more.
+bool RelayRanks::may_end(Rank own) const {
+  const RelayedRank* const self = find(own);
+  const uint64_t level = self == nullptr ? 0 : self->answered;
+  return std::ranges::all_of(ranks_, [&](const RelayedRank& rank) {
+    if (rank.line.has_ended() || (!rank.is_present() && !rank.asks_to_join)) return true;
+    return failure_.is_ok() && !rank.waits && rank.answered >= level && !rank.line.has_unsent();
+  });
+}
+
+}  // namespace ccom

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The ranks that a relay speaks for: their connections, what they have said and have to be told.
+#pragma once
+
+#include <list>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "base/time.h"
+#include "bootstrap/relay_line.h"
+#include "bootstrap/rendezvous.pb.h"
+
+namespace ccom {
+
+struct RelayedRank {
+  explicit RelayedRank(RelayLine opened) : line(std::move(opened)) {}
+  RelayLine line;
+  wire::Member self;  // with the part that is to be passed on, if any
+  bool asks_to_join = false, has_joined = false, has_left = false;
+  bool is_told = false;  // of the failure
+  // Of its last contribution: not passed on yet; not answered yet.
+  bool has_part = false, waits = false;
+  uint64_t round = 0;
+  uint64_t answered = 0;  // rounds
+  std::string phase;
+  Deadline limit = Deadline::after_ms(0);
+
+  bool is_present() const { return has_joined && !has_left; }
+  bool is_lost() const { return is_present() && line.has_ended(); }
+};
+
+// Belongs to the relay's thread.
+class RelayRanks {
+ public:
+  // Connections arrive at `listener`.
+  RelayRanks(RelayPlace place, Descriptor listener) : place_(std::move(place)), listener_(std::move(listener)) {}
+
+  // Reads and writes what can be. Whether anything has come; waits for it that long.
+  bool step(std::chrono::milliseconds longest);
+  std::list<RelayedRank>& all() { return ranks_; }
+  const std::list<RelayedRank>& all() const { return ranks_; }
+  std::vector<RelayedRank*> select(bool (*picks)(const RelayedRank&));
+  const RelayedRank* find(Rank rank) const;  // null: it has not come
+  // Answers its request. text: of an Answer.
+  static void answer(RelayedRank& rank, const std::string& text);
+  // The rendezvous has failed: everybody is told once, also who does not ask now; it is the answer to what it asks
+  // next.
+  void fail(const Status& status);
+  const Status& failure() const { return failure_; }
+  // Nobody needs the relay any longer, if its own rank, which has left, does not.
+  bool may_end(Rank own) const;
+  void stop_listening() { listener_ = Descriptor(); }
+
+ private:
+  void hear(RelayedRank& rank, const std::string& text);
+  void tell(RelayedRank& rank);
+
+  const RelayPlace place_;
+  Descriptor listener_;
+  std::list<RelayedRank> ranks_;
+  std::set<Rank> seen_;  // ranks that have come
+  Status failure_;
+};
+
+}  // namespace ccom
