@@ -111,9 +111,12 @@ class Transport {
   // What peers need to connect to this rank: opaque bytes, at most 1 KiB.
   virtual std::string address() const = 0;
   // Connects to all peers, each of which connects to this rank at the same time. Blocks. Called once. Errors name the
-  // missing peers. Afterwards no listener is left.
+  // missing peers. Afterwards no listener is left. A transport that was made to connect on use returns at once:
+  // channels are connected by progress() of both sides once both have asked for them, and listeners exist only
+  // meanwhile.
   virtual Status connect(std::span<const Peer> peers, const WaitLimit& limit) = 0;
-  // Owned by the transport. index < the peer's `channels`. InvalidArgument for a rank that is not connected.
+  // Owned by the transport. index < the peer's `channels`. InvalidArgument for a rank that is not connected. Does not
+  // block.
   virtual Result<Channel*> channel(Rank peer, int index) = 0;
   // Makes progress without blocking and appends to `events`.
   virtual Status progress(Events& events) = 0;

@@ -25,6 +25,11 @@ constexpr std::array kTable = {
                "copy."},
     OptionInfo{"CCOM_CALL_SITES", "1",
                "1: errors and tools say from which line of the program a rank made its call; 0: they do not."},
+    OptionInfo{
+        "CCOM_CONNECT", "auto",
+        "When tcp connects a pair of ranks: start, at the start; use, when a call first needs the pair, so that a "
+        "rank has the connections that its calls use. auto: start up to 32 ranks, use above; the same on all ranks. "
+        "Communicators with messages connect those at the start."},
     OptionInfo{"CCOM_CRC", "1", "1: data sent by tcp and ofi is protected by CRC32C; 0: it is not."},
     OptionInfo{"CCOM_CROSSING", "auto",
                "Which ranks of a host communicate with other hosts in hierarchical collectives on vectors: one "

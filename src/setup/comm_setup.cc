@@ -119,14 +119,15 @@ Result<wire::Capabilities> CommSetup::create() {
   return mine;
 }
 
-// Of the transports and of what they need to wait; a few more for the control trees.
+// Of what connects at the start, and of what it needs to wait; a few more for the control trees.
 size_t CommSetup::network_descriptors() const {
   constexpr size_t kBeside = 16;
   size_t lines = 0;
+  const bool on_use = connects_on_use(config_, membership_.nranks);
   for (size_t peer = 0; peer < channels_.size(); ++peer) {
     const int transport = routes_.of[peer];
     if (transport < 0 || routes_.names[static_cast<size_t>(transport)] != "tcp") continue;
-    lines += static_cast<size_t>(channels_[peer] + (config_.messages ? MessageRoutes::kChannels : 0));
+    lines += static_cast<size_t>((on_use ? 0 : channels_[peer]) + (config_.messages ? MessageRoutes::kChannels : 0));
   }
   return lines * static_cast<size_t>(std::max(network_.tcp_streams, 1)) + kBeside;
 }
@@ -170,7 +171,7 @@ Status CommSetup::open_transports(wire::Addresses& mine) {
                          .ring_bytes = layout.plan_ring_bytes,
                          .channels = needs_.plan_channels,
                          .fabric = fabric},
-                        network_));
+                        network_, connects_on_use(config_, membership_.nranks)));
   *mine.mutable_plans() = plans_->addresses();
   if (!config_.messages) return {};
   Membership membership = membership_;
@@ -185,7 +186,7 @@ Status CommSetup::open_transports(wire::Addresses& mine) {
                             .ring_bytes = layout.message_ring_bytes,
                             .channels = needs_.message_channels,
                             .fabric = fabric},
-                           network_));
+                           network_, false));  // each waits for messages of every peer from the start
   *mine.mutable_messages() = messages_->addresses();
   return {};
 }

@@ -48,6 +48,7 @@ Result<CommConfig> CommConfig::from_environment() {
   CCOM_TRY_ASSIGN(const int64_t tls, integer_option("CCOM_TLS", 0, 1));
   CCOM_TRY_ASSIGN(const int64_t verify, integer_option("CCOM_VERIFY", 0, 1));
   CCOM_TRY_ASSIGN(const int64_t witness, integer_option("CCOM_WITNESS", 0, 1));
+  CCOM_TRY(config.set_connect(option("CCOM_CONNECT")));
   config.crc = crc != 0;
   config.tls = tls != 0;
   config.verify = verify != 0;
@@ -101,6 +102,14 @@ Status CommConfig::set_crossing(const std::string& kind) {
     return error(ErrorKey::VariableValue, "CCOM_CROSSING=%s: there are auto, one and all", kind.c_str());
   }
   crossing = kind == "one" ? InterHostMode::One : kind == "all" ? InterHostMode::All : InterHostMode::Auto;
+  return {};
+}
+
+Status CommConfig::set_connect(const std::string& kind) {
+  if (kind != "auto" && kind != "start" && kind != "use") {
+    return error(ErrorKey::VariableValue, "CCOM_CONNECT=%s: there are auto, start and use", kind.c_str());
+  }
+  connect = kind == "start" ? Connect::Start : kind == "use" ? Connect::Use : Connect::Auto;
   return {};
 }
 
@@ -163,6 +172,7 @@ std::string CommConfig::fingerprint() const {
   std::string list;
   for (const std::string& transport : transports) list += (list.empty() ? "" : ",") + transport;
   constexpr const char* kCrossings[] = {"auto", "one", "all"};
+  constexpr const char* kConnects[] = {"auto", "start", "use"};
   const bool is_stochastic = rounding == Rounding::Stochastic;
   const std::pair<const char*, std::string> settings[] = {
       {"CCOM_TRANSPORT", list},
@@ -170,6 +180,7 @@ std::string CommConfig::fingerprint() const {
       {"CCOM_TOPOLOGY", topology},
       {"CCOM_EMULATE_SCALE", exact(emulate_scale)},
       {"CCOM_TCP_STREAMS", std::to_string(tcp_streams)},
+      {"CCOM_CONNECT", kConnects[static_cast<int>(connect)]},
       {"CCOM_CRC", std::to_string(crc)},
       {"CCOM_CROSSING", kCrossings[static_cast<int>(crossing)]},
       {"CCOM_TLS", std::to_string(tls)},

@@ -19,6 +19,9 @@ namespace ccom {
 // Which ranks of a host exchange with other hosts, see algorithms/hierarchical.h.
 enum class InterHostMode { Auto, One, All };
 
+// When connections between hosts are made: at the start, all of them, or when a plan uses them first.
+enum class Connect { Auto, Start, Use };
+
 // What the bits of a reduction may depend on besides its inputs: the communicator's shape and how it runs there, or
 // nothing (SumOrder::Canonical).
 enum class Determinism { Shape, Full };
@@ -48,6 +51,7 @@ struct CommConfig {
   int64_t dead_ms = 3000;
   int64_t warn_ms = 30000;
   int tcp_streams = 0;  // 0: automatic
+  Connect connect = Connect::Auto;
   bool crc = true;
   bool tls = false;
   bool verify = false;  // programs are proved before they run
@@ -69,6 +73,8 @@ struct CommConfig {
   Status set_transports(const std::string& list);
   // "auto", "one" or "all".
   Status set_crossing(const std::string& kind);
+  // "auto", "start" or "use".
+  Status set_connect(const std::string& kind);
   // "auto", "off", or the path of a calibration.
   void set_tuning(const std::string& text);
   // "" or a number above 0, up to 1.

@@ -47,6 +47,13 @@ Result<TransportRoutes> choose_routes(const CommConfig& config, const Topology& 
   return routes;
 }
 
+// At the start a network that does not let connections through is an error of the start, and the first calls are as
+// fast as others; that is worth a few connections.
+bool connects_on_use(const CommConfig& config, int nranks) {
+  constexpr int kMostAtStart = 32;
+  return config.connect == Connect::Use || (config.connect == Connect::Auto && nranks > kMostAtStart);
+}
+
 bool uses_shm(const CommConfig& config, const Topology& topology, Rank rank) {
   const bool is_alone = topology.ranks_of(topology.ranks[static_cast<size_t>(rank)].host).size() == 1;
   return !is_alone && preference(config).front() == "shm";

@@ -24,6 +24,9 @@ struct TransportRoutes {
 // can.
 Result<TransportRoutes> choose_routes(const CommConfig& config, const Topology& topology, Rank rank);
 
+// Whether connections between ranks wait for their first use.
+bool connects_on_use(const CommConfig& config, int nranks);
+
 // Several ranks are on this rank's host, and transport shm leads to them.
 bool uses_shm(const CommConfig& config, const Topology& topology, Rank rank);
 // And collectives may use their memory freely: no fabric is imposed.

@@ -11,7 +11,7 @@
 
 namespace ccom {
 
-Status TransportSet::open(const CommConfig& config, const ShmRegion& shm, const HostNetwork& network) {
+Status TransportSet::open(const CommConfig& config, const ShmRegion& shm, const HostNetwork& network, bool on_use) {
   for (const std::string& name : routes_.names) {
     std::unique_ptr<Transport> transport;
     if (name == "shm") {
@@ -26,6 +26,7 @@ Status TransportSet::open(const CommConfig& config, const ShmRegion& shm, const 
                                .crc = config.crc,
                                .tls = config.tls,
                                .ports = config.ports,
+                               .on_use = on_use,
                                .silence = std::chrono::milliseconds(std::max<int64_t>(2 * config.dead_ms, 3000))};
       CCOM_TRY_ASSIGN(transport, tcp::make_tcp_transport(tcp));
     } else {

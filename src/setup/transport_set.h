@@ -39,7 +39,8 @@ class TransportSet {
   TransportSet(Membership membership, TransportRoutes routes, std::vector<int> channels)
       : membership_(std::move(membership)), routes_(std::move(routes)), channels_(std::move(channels)) {}
 
-  Status open(const CommConfig& config, const ShmRegion& shm, const HostNetwork& network);
+  // on_use: tcp connects a channel when it is first asked for, not in connect(). The same on all ranks.
+  Status open(const CommConfig& config, const ShmRegion& shm, const HostNetwork& network, bool on_use);
   // What the peers need, by name.
   wire::TransportAddresses addresses() const;
   // theirs: by rank, what addresses() gave there. Blocking.

@@ -27,7 +27,7 @@ Status TcpChannel::post_send(const Send& send) {
   CCOM_TRY(Status(shared_.failure));
   const bool was_idle = sender_.is_idle();
   Status status = sender_.post(send);
-  if (status.is_ok() && was_idle && send.payload.size() <= kWriteAtOnceBytes) {
+  if (status.is_ok() && was_idle && is_connected() && send.payload.size() <= kWriteAtOnceBytes) {
     status = sender_.pump(false, shared_.completed);
   }
   if (!status.is_ok()) shared_.failure = status;
@@ -54,11 +54,13 @@ void TcpChannel::activate() {
 }
 
 Status TcpChannel::pump(bool ask_first, Events& events) {
+  if (!is_connected()) return Status::ok();
   if (!sender_.is_idle()) CCOM_TRY(sender_.pump(ask_first, events.completed));
   return receiver_.is_idle() ? Status::ok() : receiver_.pump(ask_first, events);
 }
 
 Status TcpChannel::arm_all() {
+  if (!is_connected()) return Status::ok();
   bool is_writing = false;
   for (size_t i = 0; i < lines_.size(); ++i) {
     if (!receiver_.is_idle() && receiver_.wants(i) && !lines_[i]->input_ended) {
@@ -74,7 +76,7 @@ Status TcpChannel::arm_all() {
 Status TcpChannel::check_silence(std::chrono::milliseconds limit) {
   const auto now = Clock::now();
   for (const auto& line : lines_) {
-    if (!is_silent(*line, now, limit)) continue;
+    if (line == nullptr || !is_silent(*line, now, limit)) continue;
     const std::string reason =
         "no response from " + to_text(remote_endpoint(line->fd)) + " for " + std::to_string(limit.count()) + " ms";
     return peer_error(Code::RemoteError, route_, "wait for", reason, ETIMEDOUT);
@@ -84,7 +86,7 @@ Status TcpChannel::check_silence(std::chrono::milliseconds limit) {
 
 uint64_t TcpChannel::memory_bytes() const {
   uint64_t bytes = receiver_.memory_bytes();
-  for (const auto& line : lines_) bytes += line->tls != nullptr ? Tls::memory_bytes() : 0;
+  for (const auto& line : lines_) bytes += line != nullptr && line->tls != nullptr ? Tls::memory_bytes() : 0;
   return bytes;
 }
 

@@ -37,7 +37,9 @@ class TcpChannel final : public Channel {
   void set_line(size_t stream, std::unique_ptr<Line> line) {
     line->establish(shared_.readiness);
     lines_[stream] = std::move(line);
+    shared_.may_progress |= ++connected_ == lines_.size();
   }
+  // Those that are there. Operations wait for all.
   const std::vector<std::unique_ptr<Line>>& lines() const { return lines_; }
   bool is_idle() const { return sender_.is_idle() && receiver_.is_idle(); }
   // See Sender::pump and Receiver::pump.
@@ -61,10 +63,12 @@ class TcpChannel final : public Channel {
 
  private:
   void activate();
+  bool is_connected() const { return connected_ == lines_.size(); }
 
   const Route route_;
   Shared& shared_;
-  std::vector<std::unique_ptr<Line>> lines_;  // by stream
+  std::vector<std::unique_ptr<Line>> lines_;  // by stream; null: not connected yet
+  size_t connected_ = 0;
   Sender sender_;
   Receiver receiver_;
   bool is_active_ = false;  // listed in shared_.active

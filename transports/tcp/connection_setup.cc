@@ -5,7 +5,10 @@
 #include "transports/tcp/connect_handshakes.h"
 #include "transports/tcp/peer_address.h"
 
+#include <sys/socket.h>
+
 #include <boost/asio/post.hpp>
+#include <cerrno>
 #include <exception>
 #include <utility>
 
@@ -21,20 +24,16 @@ constexpr size_t kMaxNamed = 8;
 
 }  // namespace
 
-ConnectionSetup::ConnectionSetup(const Context& context, std::span<const Peer> peers, Admit admit)
+ConnectionSetup::ConnectionSetup(const Context& context, Admit admit)
     : io_(context.io),
       self_(context.self),
       tls_(context.tls),
       options_(context.options),
+      keeps_ports_(context.keeps_ports),
       admit_(std::move(admit)),
       arrivals_(context.io) {
   for (Descriptor& listener : context.listeners) {
     local_interfaces_.push_back({.listener = listener, .address = local_endpoint(listener.get()).address()});
-  }
-  for (const Peer& peer : peers) {
-    const auto lines = static_cast<size_t>(peer.channels * self_.streams);
-    expected_[peer.rank] = {.peer = peer, .is_connected = std::vector<bool>(lines), .missing = lines, .reason = {}};
-    missing_ += lines;
   }
 }
 
@@ -46,13 +45,28 @@ ConnectionSetup::~ConnectionSetup() {
   }
 }
 
+Status ConnectionSetup::add(const Peer& peer, int channel) {
+  const auto lines = static_cast<size_t>(peer.channels * self_.streams), streams = static_cast<size_t>(self_.streams);
+  Expected& expected =
+      expected_.try_emplace(peer.rank, Expected{.peer = peer, .is_missing = std::vector<bool>(lines)}).first->second;
+  for (size_t i = 0; i < streams; ++i) expected.is_missing[static_cast<size_t>(channel) * streams + i] = true;
+  expected.missing += streams;
+  missing_ += streams;
+  if (peer.rank < self_.rank) return start_attempts(expected, channel);
+  return keeps_ports_ ? listen() : Status::ok();
+}
+
+Status ConnectionSetup::step() {
+  if (next_look_.passed()) {
+    accept_some();
+    next_look_ = Deadline::after(kLookInterval);
+  }
+  io_.poll();
+  return failure_.is_ok() ? Status::ok() : Status(failure_).in("connect rank " + std::to_string(self_.rank));
+}
+
 Status ConnectionSetup::run(const WaitLimit& limit) {
   const auto start = Clock::now();
-  for (auto& [rank, expected] : expected_) {
-    if (rank > self_.rank) continue;
-    CCOM_TRY_ASSIGN(const PeerAddress address, parse_peer_address(expected.peer.address));
-    start_attempts(rank, expected, address);
-  }
   CCOM_TRY(listen());
   run_until(limit);
   close();
@@ -61,15 +75,16 @@ Status ConnectionSetup::run(const WaitLimit& limit) {
 }
 
 // Round-robin over the interfaces.
-void ConnectionSetup::start_attempts(Rank rank, Expected& expected, const PeerAddress& address) {
-  for (int channel = 0; channel < expected.peer.channels; ++channel) {
-    for (int stream = 0; stream < self_.streams; ++stream) {
-      const size_t interface = static_cast<size_t>(stream) % local_interfaces_.size();
-      const ConnectAttempt::Path path{.from = local_interfaces_[interface].address, .to = address.endpoints[interface]};
-      attempts_.push_back(std::make_shared<ConnectAttempt>(*this, LineId{rank, channel, stream}, expected, path));
-      attempts_.back()->start();
-    }
+Status ConnectionSetup::start_attempts(Expected& expected, int channel) {
+  CCOM_TRY_ASSIGN(const PeerAddress address, parse_peer_address(expected.peer.address));
+  for (int stream = 0; stream < self_.streams; ++stream) {
+    const size_t interface = static_cast<size_t>(stream) % local_interfaces_.size();
+    const ConnectAttempt::Path path{.from = local_interfaces_[interface].address, .to = address.endpoints[interface]};
+    const LineId id{expected.peer.rank, channel, stream};
+    attempts_.push_back(std::make_shared<ConnectAttempt>(*this, id, expected, path));
+    attempts_.back()->start();
   }
+  return Status::ok();
 }
 
 void ConnectionSetup::run_until(const WaitLimit& limit) {
@@ -91,13 +106,33 @@ void ConnectionSetup::run_until(const WaitLimit& limit) {
 void ConnectionSetup::close() {
   if (arrivals_.is_open()) arrivals_.release();  // unproved_ owns it
   if (unproved_) unproved_->remove_listeners();
-  for (LocalInterface& interface : local_interfaces_) interface.listener = Descriptor();
+  stop_listening();
   for (const auto& handshake : accepted_) handshake->close();
   for (const auto& attempt : attempts_) attempt->close();
   io_.poll();
 }
 
+// A listening socket that is shut down keeps its port, and may listen again. With SO_REUSEADDR connections of the port
+// do not hinder that; without it nobody else gets the port between.
+void ConnectionSetup::stop_listening() {
+  for (LocalInterface& interface : local_interfaces_) {
+    if (!keeps_ports_) {
+      interface.listener = Descriptor();
+    } else if (unproved_) {
+      ::shutdown(interface.listener.get(), SHUT_RD);
+      share_port(interface.listener.get(), false);
+    }
+  }
+}
+
 Status ConnectionSetup::listen() {
+  if (unproved_) return Status::ok();
+  for (const LocalInterface& interface : local_interfaces_) {
+    if (!keeps_ports_) continue;
+    share_port(interface.listener.get(), true);
+    if (::listen(interface.listener.get(), SOMAXCONN) != 0)
+      return system_error(errno, "listen at %s", interface.address.to_string().c_str());
+  }
   auto unproved = UnprovedConnections::create(tls_ != nullptr ? kClientHelloGreeting : kHandshakeGreeting);
   if (!unproved) return std::move(unproved).error().in("accept connections");
   unproved_.emplace(*std::move(unproved));
@@ -138,7 +173,7 @@ ConnectionSetup::Expected* ConnectionSetup::find(Rank peer) {
 bool ConnectionSetup::is_missing(const LineId& id) {
   const Expected* const expected = find(id.peer);
   if (expected == nullptr || id.channel >= expected->peer.channels || id.stream >= self_.streams) return false;
-  return !expected->is_connected[static_cast<size_t>(id.channel * self_.streams + id.stream)];
+  return expected->is_missing[static_cast<size_t>(id.channel * self_.streams + id.stream)];
 }
 
 bool ConnectionSetup::secure(Line& line, Tls::Side side) const {
@@ -148,7 +183,7 @@ bool ConnectionSetup::secure(Line& line, Tls::Side side) const {
 
 void ConnectionSetup::admit(const LineId& id, std::unique_ptr<Line> line) {
   Expected& expected = *find(id.peer);
-  expected.is_connected[static_cast<size_t>(id.channel * self_.streams + id.stream)] = true;
+  expected.is_missing[static_cast<size_t>(id.channel * self_.streams + id.stream)] = false;
   --expected.missing;
   --missing_;
   admit_(id, std::move(line));
@@ -171,7 +206,7 @@ Status ConnectionSetup::describe_missing(std::chrono::nanoseconds waited) const 
             reason;
   }
   if (ranks.size() > kMaxNamed) text += "; ...";
-  if (const size_t refused = refused_ + unproved_->refused(); refused > 0)
+  if (const size_t refused = refused_ + (unproved_ ? unproved_->refused() : 0); refused > 0)
     text += " (" + std::to_string(refused) + " connections were refused because authentication failed)";
   const auto waited_ms = std::chrono::duration_cast<std::chrono::milliseconds>(waited).count();
   return error(Code::Timeout, "connect rank %d: %zu of %zu peers missing after %lld ms: %s", self_.rank, ranks.size(),

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Establishes all connections of a rank: for every channel and stream of a pair the lower rank accepts and the higher
+// Establishes connections of a rank: for every channel and stream of a pair the lower rank accepts and the higher
 // connects. Asynchronous, on the caller's io_context, so that no peer can block another:
 // - an incoming connection costs one descriptor until its first message has arrived (base/unproved.h), then has two
 //   seconds to show the key, and is dropped silently if it fails, or repeats what somebody else has said;
 // - a failed attempt is repeated with growing delays until the deadline, and so is one whose hello the peer's kernel
 //   has not acknowledged in time.
-// Used by one thread; exists during connect() only.
+// All at once and blocking, at the start, or step by step, those of channels that have been asked for. Used by one
+// thread; exists only while connections are missing.
 #pragma once
 
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -39,28 +40,36 @@ class ConnectionSetup {
   struct Context {
     asio::io_context& io;
     std::vector<Descriptor>& listeners;  // one per interface
+    // They do not listen yet, and are to keep their ports: it listens where others have to connect, until its end.
+    bool keeps_ports = false;
     const Identity& self;
     const TlsContext* tls = nullptr;  // null without TLS
     SocketOptions options{};
   };
 
-  // Everything passed by reference must outlive it. The peers' addresses have been validated.
-  ConnectionSetup(const Context& context, std::span<const Peer> peers, Admit admit);
+  // Everything passed by reference must outlive it.
+  ConnectionSetup(const Context& context, Admit admit);
   ConnectionSetup(const ConnectionSetup&) = delete;
   ConnectionSetup& operator=(const ConnectionSetup&) = delete;
   ~ConnectionSetup();
 
-  // Blocks. On return no handler of it is left in the io_context, and the listeners are closed.
+  // A channel of that peer, whose address has been validated, is to be connected, and is so once all its lines were
+  // admitted. Not twice.
+  Status add(const Peer& peer, int channel);
+  // Until all are. Blocks. On return no handler of it is left in the io_context, and the listeners are closed.
   Status run(const WaitLimit& limit);
+  // Goes on without blocking. An error is final.
+  Status step();
+  bool is_complete() const { return missing_ == 0; }
 
  private:
   class AcceptHandshake;  // an accepted connection that is not authenticated yet
   class ConnectAttempt;   // one outgoing connection
   struct Expected {
     Peer peer;
-    std::vector<bool> is_connected;  // by channel and stream
+    std::vector<bool> is_missing;  // by channel and stream
     size_t missing = 0;
-    std::string reason;  // the last reason for failure
+    std::string reason{};  // the last reason for failure
   };
 
   // A local interface: accepts connections, and is the source of outgoing ones.
@@ -69,8 +78,9 @@ class ConnectionSetup {
     asio::ip::address address;
   };
 
-  void start_attempts(Rank rank, Expected& expected, const PeerAddress& address);
+  Status start_attempts(Expected& expected, int channel);
   Status listen();
+  void stop_listening();
   void accept_when_ready();
   void accept_some();
   void forget(const std::shared_ptr<AcceptHandshake>& handshake) { accepted_.remove(handshake); }
@@ -88,6 +98,7 @@ class ConnectionSetup {
   const Identity& self_;
   const TlsContext* const tls_;
   const SocketOptions options_;
+  const bool keeps_ports_;
   const Admit admit_;
   std::vector<LocalInterface> local_interfaces_;  // by interface
   std::map<Rank, Expected> expected_;
@@ -96,6 +107,7 @@ class ConnectionSetup {
   std::optional<UnprovedConnections> unproved_;
   asio::posix::stream_descriptor arrivals_;  // of unproved_
   bool is_armed_ = false;
+  Deadline next_look_ = Deadline::after_ms(0);
   HelloNumbers answered_;  // of those who hold the key
   std::list<std::shared_ptr<AcceptHandshake>> accepted_;
   std::vector<std::shared_ptr<ConnectAttempt>> attempts_;

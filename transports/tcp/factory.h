@@ -26,6 +26,9 @@ struct TcpConfig {
   bool crc = true;    // protect payload by CRC32C, unless TLS does; equal on all ranks
   bool tls = false;   // encrypt all traffic by TLS 1.3; equal on all ranks
   PortRange ports{};  // to listen on
+  // connect() only remembers the peers, and does not block: a channel is connected when both sides have asked for it by
+  // channel(). Until then it takes operations, and its rank listens while others have to connect. Equal on all ranks.
+  bool on_use = false;
   // A connection fails when the other host has not responded for that long while an operation is posted.
   std::chrono::milliseconds silence{6000};
 };

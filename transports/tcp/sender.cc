@@ -23,16 +23,17 @@ Sender::Sender(const Route& route, std::span<const std::unique_ptr<Line>> lines,
 Status Sender::post(const Send& send) {
   // In a ping-pong the peer was heard from just now. Otherwise checking the line is cheap compared with the send, and
   // detects a closed connection before data is written to it.
-  Line& opening = *lines_.front();
-  if (!opening.has_received) CCOM_TRY(check_hang_up());
-  opening.has_received = false;
+  if (Line* const opening = lines_.front().get(); opening != nullptr) {
+    if (!opening->has_received) CCOM_TRY(check_hang_up());
+    opening->has_received = false;
+  }
   queue_.push_back({.send = send, .number = next_number_++, .fragments = fragments_of(send.payload.size(), grid_)});
   return Status::ok();
 }
 
 Status Sender::check_hang_up() {
   for (const auto& line : lines_) {
-    if (is_hung_up(line->fd))
+    if (line != nullptr && is_hung_up(line->fd))
       return peer_error(Code::RemoteError, route_, "send to", "the peer has closed the connection");
   }
   return Status::ok();
@@ -41,7 +42,7 @@ Status Sender::check_hang_up() {
 void Sender::clear() {
   for (size_t i = 0; i < lines_.size(); ++i) {
     const Outbound& out = outbound_[i];
-    if (!queue_.empty() && out.last_number >= queue_.front().number)
+    if (lines_[i] != nullptr && !queue_.empty() && out.last_number >= queue_.front().number)
       abandoned_bytes_[i] = lines_[i]->sent_bytes - out.last_begin;
     outbound_[i].message = nullptr;
   }

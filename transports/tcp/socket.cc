@@ -119,6 +119,11 @@ size_t unacknowledged_bytes(int fd) {
   return ::ioctl(fd, SIOCOUTQ, &bytes) == 0 && bytes > 0 ? static_cast<size_t>(bytes) : 0;
 }
 
+void share_port(int fd, bool shares) {
+  const int value = shares ? 1 : 0;
+  (void)::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &value, sizeof value);
+}
+
 void reset_on_close(int fd) {
   const linger at_once{.l_onoff = 1, .l_linger = 0};
   (void)::setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);

@@ -76,6 +76,8 @@ struct Silence {
   std::chrono::milliseconds since_answer{0};
 };
 Silence query_silence(int fd);
+// Whether the port of a socket that does not listen may be bound to another one, of this user's or not.
+void share_port(int fd, bool shares);
 // Nothing that is still queued is sent; the peer gets a reset.
 void reset_on_close(int fd);
 // Discards received data.

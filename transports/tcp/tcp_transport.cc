@@ -2,7 +2,6 @@
 #include "transports/tcp/tcp_transport.h"
 
 #include <algorithm>
-#include <boost/asio/executor_work_guard.hpp>
 #include <exception>
 #include <thread>
 #include <utility>
@@ -19,18 +18,26 @@ constexpr size_t kDirectLines = 16;
 constexpr std::chrono::seconds kDeliveryTimeout{1};
 constexpr int kMaxStreams = 16;
 constexpr int kSilenceChecks = 16;  // silence checks per silence timeout
-
-Status library_error(const char* action, const std::exception& thrown) {
-  const bool lacks_memory = dynamic_cast<const std::bad_alloc*>(&thrown) != nullptr;
-  if (lacks_memory) return error(Code::OutOfMemory, "%s: ran out of memory", action);
-  return error(Code::SystemError, "%s: %s", action, thrown.what());
-}
+// Between looks at channels that are being connected on use.
+constexpr std::chrono::nanoseconds kConnectSlice{1'000'000};
 
 Status compare(const char* what, size_t mine, size_t theirs, Rank peer) {
   if (mine == theirs) return Status::ok();
   return error(Code::ConfigError, "%s: %zu on this rank, %zu on rank %d", what, mine, theirs, peer)
       .with_peers({peer})
       .with_cure("set the same CCOM_* variables and arguments on every rank");
+}
+
+// The kernel takes back a port of its own choice when a socket stops listening, so it is asked for by number.
+Result<Descriptor> keep_port(const std::string& ip, const PortRange& ports) {
+  while (true) {
+    CCOM_TRY_ASSIGN(Descriptor kept, keep_port_at(ip, ports));
+    if (!ports.is_any()) return kept;
+    const uint16_t port = local_endpoint(kept.get()).port();
+    kept = Descriptor();
+    Result<Descriptor> again = keep_port_at(ip, {port, port});
+    if (again || again.error().sys_errno() != EADDRINUSE) return again;
+  }
 }
 
 // Every interface gets at least one connection.
@@ -40,6 +47,12 @@ int streams_of(const TcpConfig& config) {
 
 }  // namespace
 
+Status library_error(const char* action, const std::exception& thrown) {
+  const bool lacks_memory = dynamic_cast<const std::bad_alloc*>(&thrown) != nullptr;
+  if (lacks_memory) return error(Code::OutOfMemory, "%s: ran out of memory", action);
+  return error(Code::SystemError, "%s: %s", action, thrown.what());
+}
+
 TcpTransport::TcpTransport(const TcpConfig& config)
     : self_{.rank = config.rank,
             .communicator = config.communicator,
@@ -48,6 +61,7 @@ TcpTransport::TcpTransport(const TcpConfig& config)
             .crc = config.crc && !config.tls},
       tls_key_(config.key.derive("ccom tcp tls")),
       options_{.silence = config.silence, .short_queue = config.bind_addresses.size() > 1},
+      on_use_(config.on_use),
       shared_(grid_bytes(streams_of(config))) {}
 
 TcpTransport::~TcpTransport() {
@@ -64,7 +78,8 @@ Status TcpTransport::listen(const TcpConfig& config) {
   }
   PeerAddress address{.endpoints = {}, .tls = config.tls};
   for (const std::string& each : config.bind_addresses) {
-    CCOM_TRY_ASSIGN(Descriptor listener, listen_at(each, config.ports, SOMAXCONN));
+    CCOM_TRY_ASSIGN(Descriptor listener,
+                    on_use_ ? keep_port(each, config.ports) : listen_at(each, config.ports, SOMAXCONN));
     address.endpoints.push_back(local_endpoint(listener.get()));
     listeners_.push_back(std::move(listener));
   }
@@ -75,33 +90,46 @@ Status TcpTransport::listen(const TcpConfig& config) {
 
 Status TcpTransport::check_peers(std::span<const Peer> peers) const {
   std::vector<Rank> seen = {self_.rank};
+  for (const Peer& peer : peers) seen.push_back(peer.rank);
+  std::ranges::sort(seen);
+  const auto twice = std::ranges::adjacent_find(seen);
+  if (twice != seen.end() || seen.front() < 0) {
+    return error(Code::InvalidArgument, "connect rank %d: rank %d is not a valid peer, or is listed twice", self_.rank,
+                 twice != seen.end() ? *twice : seen.front());
+  }
   for (const Peer& peer : peers) {
-    if (std::ranges::find(seen, peer.rank) != seen.end() || peer.rank < 0) {
-      return error(Code::InvalidArgument, "connect rank %d: rank %d is not a valid peer, or is listed twice",
-                   self_.rank, peer.rank);
-    }
-    seen.push_back(peer.rank);
     if (peer.channels < 1 || peer.channels > kMaxChannels) {
       return error(Code::InvalidArgument, "connect rank %d: %d channels with rank %d; expected 1 to %d", self_.rank,
                    peer.channels, peer.rank, kMaxChannels);
     }
-    const auto address = parse_peer_address(peer.address);
-    if (!address) return Status(address.error()).with_peers({peer.rank});
-    CCOM_TRY(compare("TLS between ranks (CCOM_TLS)", tls_ != nullptr, address->tls, peer.rank));
-    CCOM_TRY(compare("interfaces named in CCOM_SOCKET_IFNAME", interfaces_, address->endpoints.size(), peer.rank));
+    if (!on_use_) CCOM_TRY(check_peer(peer));
   }
   return Status::ok();
 }
 
-void TcpTransport::make_channels(std::span<const Peer> peers) {
-  for (const Peer& peer : peers) {
-    const std::string where = to_text(parse_peer_address(peer.address)->endpoints.front());  // validated above
-    for (int index = 0; index < peer.channels; ++index) {
-      Route route{.self = self_.rank, .peer = peer.rank, .channel = index, .address = where};
-      channels_[peer.rank].push_back(
-          std::make_unique<TcpChannel>(std::move(route), static_cast<size_t>(self_.streams), self_.crc, shared_));
-    }
-  }
+Status TcpTransport::check_peer(const Peer& peer) const {
+  const auto address = parse_peer_address(peer.address);
+  if (!address) return Status(address.error()).with_peers({peer.rank});
+  CCOM_TRY(compare("TLS between ranks (CCOM_TLS)", tls_ != nullptr, address->tls, peer.rank));
+  return compare("interfaces named in CCOM_SOCKET_IFNAME", interfaces_, address->endpoints.size(), peer.rank);
+}
+
+// Its address has been validated.
+void TcpTransport::make_channel(const Peer& peer, int index) {
+  std::vector<std::unique_ptr<TcpChannel>>& channels = channels_[peer.rank];
+  channels.resize(static_cast<size_t>(peer.channels));
+  const std::string where = to_text(parse_peer_address(peer.address)->endpoints.front());
+  Route route{.self = self_.rank, .peer = peer.rank, .channel = index, .address = where};
+  channels[static_cast<size_t>(index)] =
+      std::make_unique<TcpChannel>(std::move(route), static_cast<size_t>(self_.streams), self_.crc, shared_);
+}
+
+std::unique_ptr<ConnectionSetup> TcpTransport::new_setup(asio::io_context& io) {
+  const auto admit = [this](const LineId& id, std::unique_ptr<Line> line) {
+    channels_.at(id.peer)[static_cast<size_t>(id.channel)]->set_line(static_cast<size_t>(id.stream), std::move(line));
+  };
+  return std::make_unique<ConnectionSetup>(
+      ConnectionSetup::Context{io, listeners_, on_use_, self_, tls_.get(), options_}, admit);
 }
 
 Status TcpTransport::connect(std::span<const Peer> peers, const WaitLimit& limit) {
@@ -110,8 +138,9 @@ Status TcpTransport::connect(std::span<const Peer> peers, const WaitLimit& limit
     return error(Code::InvalidUsage, "connect rank %d: called a second time", self_.rank);
   }
   Status status = check_peers(peers);
+  if (status.is_ok() && on_use_) remember(peers);
   if (status.is_ok()) status = set_up_connections(peers, limit);
-  listeners_.clear();
+  if (!on_use_) listeners_.clear();
   if (!status.is_ok()) {
     channels_.clear();
     shared_.failure = status;
@@ -121,29 +150,37 @@ Status TcpTransport::connect(std::span<const Peer> peers, const WaitLimit& limit
 
 Status TcpTransport::set_up_connections(std::span<const Peer> peers, const WaitLimit& limit) {
   try {
-    make_channels(peers);
     size_t lines = 0;
     for (const Peer& peer : peers) lines += static_cast<size_t>(peer.channels * self_.streams);
     CCOM_TRY(shared_.readiness.prepare(lines));
+    if (on_use_) return Status::ok();
     asio::io_context io(1);
     const auto keep_running = asio::make_work_guard(io);
-    const auto admit = [this](const LineId& id, std::unique_ptr<Line> line) {
-      channels_.at(id.peer)[static_cast<size_t>(id.channel)]->set_line(static_cast<size_t>(id.stream), std::move(line));
-    };
-    ConnectionSetup setup({io, listeners_, self_, tls_.get(), options_}, peers, admit);
-    return setup.run(limit);
+    const std::unique_ptr<ConnectionSetup> setup = new_setup(io);
+    for (const Peer& peer : peers) {
+      for (int index = 0; index < peer.channels; ++index) {
+        make_channel(peer, index);
+        CCOM_TRY(setup->add(peer, index));
+      }
+    }
+    return setup->run(limit);
   } catch (const std::exception& thrown) {
     return library_error("connect", thrown);
   }
 }
 
+// Null: it is not there, or has not been asked for.
+TcpChannel* TcpTransport::find(Rank peer, int index) {
+  const auto found = channels_.find(peer);
+  if (found == channels_.end() || index < 0 || static_cast<size_t>(index) >= found->second.size()) return nullptr;
+  return found->second[static_cast<size_t>(index)].get();
+}
+
 Result<Channel*> TcpTransport::channel(Rank peer, int index) {
   CCOM_TRY(Status(shared_.failure));
-  const auto found = channels_.find(peer);
-  if (found == channels_.end() || index < 0 || static_cast<size_t>(index) >= found->second.size()) {
-    return error(Code::InvalidArgument, "rank %d has no tcp channel %d to rank %d", self_.rank, index, peer);
-  }
-  return found->second[static_cast<size_t>(index)].get();
+  if (TcpChannel* const found = find(peer, index)) return found;
+  CCOM_TRY(begin_to_connect(peer, index));
+  return find(peer, index);
 }
 
 Status TcpTransport::progress(Events& events) {
@@ -151,7 +188,8 @@ Status TcpTransport::progress(Events& events) {
   shared_.may_progress = false;
   events.completed.insert(events.completed.end(), shared_.completed.begin(), shared_.completed.end());
   shared_.completed.clear();
-  Status status = pump_channels(events);
+  Status status = connecting_ == nullptr ? Status::ok() : go_on_connecting();
+  if (status.is_ok()) status = pump_channels(events);
   if (status.is_ok() && events.mismatch) {
     shared_.failure = error(Code::Mismatch, "rank %d sent a different message than rank %d expects",
                             events.mismatch->peer, self_.rank)
@@ -184,8 +222,9 @@ void TcpTransport::wait(std::chrono::nanoseconds at_most) {
   if (!has_work && at_most.count() > 0) {
     try {
       shared_.failure = check_silence();
-      if (shared_.failure.is_ok())
-        sleep(std::min<std::chrono::nanoseconds>(at_most, options_.silence / kSilenceChecks));
+      std::chrono::nanoseconds longest = options_.silence / kSilenceChecks;
+      if (connecting_ != nullptr) longest = std::min(longest, kConnectSlice);
+      if (shared_.failure.is_ok()) sleep(std::min(at_most, longest));
     } catch (const std::exception& thrown) {
       shared_.failure = library_error("wait for the network", thrown);
     }
@@ -215,10 +254,14 @@ void TcpTransport::stop() {
   if (shared_.failure.is_ok()) {
     shared_.failure = error(Code::InvalidUsage, "rank %d: the TCP transport was stopped", self_.rank);
   }
+  connecting_.reset();
   for (auto& [peer, channels] : channels_) {
     for (const auto& channel : channels) {
+      if (channel == nullptr) continue;
       channel->clear();
-      for (size_t i = 0; i < channel->lines().size(); ++i) (void)channel->end_output(i);  // tells the peer
+      for (size_t i = 0; i < channel->lines().size(); ++i) {
+        if (channel->lines()[i] != nullptr) (void)channel->end_output(i);  // tells the peer
+      }
     }
   }
   shared_.active.clear();
@@ -247,7 +290,8 @@ bool TcpTransport::end_and_look() {
   for (const auto& [peer, channels] : channels_) {
     const bool is_gone = failure.code() == Code::RemoteError && std::ranges::count(failure.peers(), peer) > 0;
     for (const auto& channel : channels) {
-      for (size_t i = 0; i < channel->lines().size(); ++i) {
+      for (size_t i = 0; channel != nullptr && i < channel->lines().size(); ++i) {
+        if (channel->lines()[i] == nullptr) continue;
         const TcpChannel::Rest rest = channel->end_output(i);
         if (is_gone || unacknowledged_bytes(rest.fd) <= rest.unpromised_bytes) continue;
         discard_input(rest.fd);
@@ -259,9 +303,9 @@ bool TcpTransport::end_and_look() {
 }
 
 uint64_t TcpTransport::memory_bytes() const {
-  uint64_t bytes = shared_.pool.memory_bytes();
+  uint64_t bytes = shared_.pool.memory_bytes() + known_.capacity() * sizeof(Known) + known_addresses_.size();
   for (const auto& [peer, channels] : channels_) {
-    for (const auto& channel : channels) bytes += channel->memory_bytes();
+    for (const auto& channel : channels) bytes += channel == nullptr ? 0 : channel->memory_bytes();
   }
   return bytes;
 }

@@ -3,6 +3,8 @@
 // The tcp transport: its channels, their reactor, and shutdown.
 #pragma once
 
+#include <boost/asio/executor_work_guard.hpp>
+#include <exception>
 #include <map>
 #include <memory>
 #include <vector>
@@ -13,6 +15,9 @@
 #include "transports/tcp/line_terms.h"
 
 namespace ccom::tcp {
+
+// Of an exception that a library has thrown.
+Status library_error(const char* action, const std::exception& thrown);
 
 class TcpTransport final : public Transport {
  public:
@@ -36,15 +41,21 @@ class TcpTransport final : public Transport {
 
  private:
   Status check_peers(std::span<const Peer> peers) const;
-  void make_channels(std::span<const Peer> peers);
+  Status check_peer(const Peer& peer) const;
+  void remember(std::span<const Peer> peers);
+  std::unique_ptr<ConnectionSetup> new_setup(asio::io_context& io);
+  void make_channel(const Peer& peer, int index);
   Status set_up_connections(std::span<const Peer> peers, const WaitLimit& limit);
+  TcpChannel* find(Rank peer, int index);
+  Status begin_to_connect(Rank peer, int index);
+  Status go_on_connecting();
   Status pump_channels(Events& events);
   void sleep(std::chrono::nanoseconds at_most);
   Status check_silence();
   void deliver_rest();
   bool end_and_look();  // whether everything promised has reached the peers' kernels
 
-  std::vector<Descriptor> listeners_;  // per interface, until connect()
+  std::vector<Descriptor> listeners_;  // per interface, until connect(); where channels are connected on use, ports
   const Identity self_;
   const Secret tls_key_;
   const SocketOptions options_;
@@ -52,9 +63,25 @@ class TcpTransport final : public Transport {
   Clock::time_point next_check_{};   // for silence
   std::unique_ptr<TlsContext> tls_;  // null without TLS; declared before the channels, whose lines refer to it
   std::string address_text_;
+  const bool on_use_;
   bool was_connected_ = false;
   Shared shared_;
-  std::map<Rank, std::vector<std::unique_ptr<TcpChannel>>> channels_;
+  std::map<Rank, std::vector<std::unique_ptr<TcpChannel>>> channels_;  // null: has not been asked for
+  // On use: all peers, ascending; their addresses lie in a row. Ten thousand of them are remembered here.
+  struct Known {
+    Rank rank = -1;
+    int channels = 0;
+    size_t address_end = 0;
+  };
+  std::vector<Known> known_;
+  std::string known_addresses_;
+  // While channels are being connected on use.
+  struct Connecting {
+    asio::io_context io{1};
+    asio::executor_work_guard<asio::io_context::executor_type> keep_running = asio::make_work_guard(io);
+    std::unique_ptr<ConnectionSetup> setup;
+  };
+  std::unique_ptr<Connecting> connecting_;
 };
 
 }  // namespace ccom::tcp
