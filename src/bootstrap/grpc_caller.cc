@@ -17,8 +17,10 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kInterruptInterval = 50ms;
-// How long to retry after the peer has failed authentication: an older job may just be shutting down there.
+// How long to retry after the peer has failed authentication: an older job may just be shutting down there. And how
+// often at least: on a crowded machine handshakes fail because they take too long.
 constexpr auto kAuthenticationTimeout = 2s;
+constexpr int kAuthenticationAttempts = 5;
 // The same after the server has disappeared: a lost connection is soon replaced.
 constexpr auto kLostTimeout = 500ms;
 
@@ -134,7 +136,8 @@ grpc::Status GrpcCaller::attempt(const wire::Request& request, Deadline deadline
 // Retries until there is an answer. Server-side failures are in the answer; an error means that there is none.
 Result<wire::Answer> GrpcCaller::exchange(const wire::Request& request, Deadline deadline) {
   auto pause = 10ms;
-  Deadline limit = deadline;
+  Deadline limit = deadline, until = deadline;
+  int failures = 0;  // of authentication
   grpc::Status why;  // an attempt cut short by the deadline gives a less useful reason than the one before
   while (true) {
     wire::Answer answer;
@@ -146,7 +149,8 @@ Result<wire::Answer> GrpcCaller::exchange(const wire::Request& request, Deadline
     }
     if (is_interrupted()) return interruption();
     if (why.ok() || status.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED) why = status;
-    if (is_authentication_failure(status)) limit = limit.earlier(Deadline::after(kAuthenticationTimeout));
+    if (is_authentication_failure(status) && failures++ == 0) until = Deadline::after(kAuthenticationTimeout);
+    if (failures >= kAuthenticationAttempts) limit = limit.earlier(until);
     if (has_answered_) limit = limit.earlier(Deadline::after(kLostTimeout));
     if (!is_retryable(status) || limit.passed()) return explain(why);
     // Not a plain sleep: gRPC continues a connection attempt only while a thread waits on the channel (else every 5 s).
