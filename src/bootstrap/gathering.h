@@ -23,6 +23,7 @@ namespace ccom {
 constexpr size_t kMaxPartBytes = size_t{1} << 20;
 // What a relay says for its ranks at once.
 constexpr size_t kMaxRelayedBytes = 8 * kMaxPartBytes;
+constexpr size_t kMostRelayedAtOnce = 4 * kMaxPartBytes;  // and one part more
 // All parts of one exchange together: must fit into one protobuf message.
 constexpr size_t kMaxExchangeBytes = size_t{1} << 30;
 constexpr int kMaxRanks = 1 << 20;

@@ -3,20 +3,12 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "bootstrap/rendezvous.grpc.pb.h"
 
 namespace ccom {
 namespace {
-
-grpc::ByteBuffer encode(wire::Answer& answer, const ServerProcess& server) {
-  answer.mutable_server()->set_who(server.who);
-  answer.mutable_server()->set_build(server.build);
-  for (const int rank : server.ranks) answer.mutable_server()->add_ranks(rank);
-  grpc::ByteBuffer bytes;
-  bool owns_buffer = false;
-  CCOM_ASSERT(grpc::SerializationTraits<wire::Answer>::Serialize(answer, &bytes, &owns_buffer).ok());
-  return bytes;
-}
 
 wire::Answer answer_of(const Status& status) {
   wire::Answer answer;
@@ -32,6 +24,17 @@ wire::Answer answer_of(const Status& status) {
 
 }  // namespace
 
+grpc::ByteBuffer encode(wire::Answer& answer, const ServerProcess& server) {
+  answer.mutable_server()->set_who(server.who);
+  answer.mutable_server()->set_build(server.build);
+  answer.mutable_server()->clear_ranks();
+  for (const int rank : server.ranks) answer.mutable_server()->add_ranks(rank);
+  grpc::ByteBuffer bytes;
+  bool owns_buffer = false;
+  CCOM_ASSERT(grpc::SerializationTraits<wire::Answer>::Serialize(answer, &bytes, &owns_buffer).ok());
+  return bytes;
+}
+
 grpc::ByteBuffer encode(const Status& status, const ServerProcess& server) {
   wire::Answer answer = answer_of(status);
   return encode(answer, server);
@@ -42,6 +45,12 @@ std::string serialized(const Status& status) { return answer_of(status).Serializ
 grpc::ByteBuffer encode(const std::vector<std::string>& parts, const ServerProcess& server) {
   wire::Answer answer;
   for (const std::string& part : parts) answer.add_parts(part);
+  return encode(answer, server);
+}
+
+grpc::ByteBuffer encode_way(const std::string& relay, const ServerProcess& server) {
+  wire::Answer answer;
+  answer.set_speak_to(relay);
   return encode(answer, server);
 }
 
@@ -68,6 +77,10 @@ std::vector<Caller> callers_of(const wire::Request& request) {
   return callers;
 }
 
+bool are_for_next_rendezvous(const Gathering& gathering, const std::vector<Caller>& callers) {
+  return std::ranges::any_of(callers, [&](const Caller& each) { return gathering.is_for_next_rendezvous(each); });
+}
+
 Status join_all(Gathering& gathering, const std::vector<Caller>& callers, ServerProcess& server) {
   for (const Caller& caller : callers) {
     const bool is_new = !gathering.is_member(caller);
@@ -84,6 +97,11 @@ Status contribute_all(Gathering& gathering, wire::Request& request) {
   for (wire::Member& member : *request.mutable_also())
     CCOM_TRY(gathering.contribute(caller_of(member), step.round(), step.phase(), std::move(*member.mutable_part())));
   return {};
+}
+
+void lose_all(Gathering& gathering, const std::vector<Caller>& callers) {
+  for (const Caller& each : callers)
+    if (gathering.is_member(each)) gathering.lose_rank(each.rank);
 }
 
 std::string this_process() {

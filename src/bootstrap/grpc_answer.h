@@ -21,8 +21,8 @@ class Request;
 
 // The process that runs the server.
 struct ServerProcess {
-  std::string who;
-  std::string build;
+  std::string who{};
+  std::string build{};
   std::vector<int> ranks{};  // those that have joined from it
 };
 // "process 412 on n7": this one.
@@ -34,11 +34,16 @@ Caller caller_of(const wire::Member& member);
 std::vector<Caller> callers_of(const wire::Request& request);
 
 // What a request says, for all of them; the first error.
+bool are_for_next_rendezvous(const Gathering& gathering, const std::vector<Caller>& callers);  // one of them is
 Status join_all(Gathering& gathering, const std::vector<Caller>& callers, ServerProcess& server);
 Status contribute_all(Gathering& gathering, wire::Request& request);
+void lose_all(Gathering& gathering, const std::vector<Caller>& callers);
 
+grpc::ByteBuffer encode(wire::Answer& answer, const ServerProcess& server);
 grpc::ByteBuffer encode(const Status& status, const ServerProcess& server);
 grpc::ByteBuffer encode(const std::vector<std::string>& parts, const ServerProcess& server);
+// To a relay: which other one to speak to.
+grpc::ByteBuffer encode_way(const std::string& relay, const ServerProcess& server);
 // An answer without parts.
 std::string serialized(const Status& status);
 // The error that it carries, if any.

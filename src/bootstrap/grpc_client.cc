@@ -128,7 +128,7 @@ Result<std::unique_ptr<Rendezvous>> connect_rendezvous(const UniqueId& id, int n
     }
     if (nranks > relays.most_without) {
       CCOM_TRY_ASSIGN(std::unique_ptr<Rendezvous> relayed,
-                      join_by_relay(id, relays.host, nranks, rank, deadline, interrupted));
+                      join_by_relay(id, relays, nranks, rank, deadline, interrupted));
       if (relayed != nullptr) return relayed;
     }
     CCOM_TRY(check_start_resources());

@@ -4,21 +4,15 @@
 #pragma once
 
 #include <memory>
-#include <string>
 
 #include "base/status.h"
 #include "base/time.h"
 #include "base/types.h"
+#include "bootstrap/relay_use.h"
 #include "bootstrap/rendezvous.h"
 #include "bootstrap/unique_id.h"
 
 namespace ccom {
-
-// Whether a process of each host speaks for all of its ranks (host_relay.h).
-struct RelayUse {
-  std::string host{};     // ranks with different ones speak for themselves, or by another relay
-  int most_without = 32;  // ranks; where there are more of them, they do
-};
 
 // Joins as rank `rank` of `nranks`; the server may start later. Blocks until the deadline. If the id says so, rank 0
 // starts the server first. Errors: Timeout "rank 3 cannot reach the rendezvous server 10.0.0.7:4100: ..."; ConfigError

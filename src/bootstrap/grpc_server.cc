@@ -24,6 +24,7 @@
 #include "bootstrap/grpc_answer.h"
 #include "bootstrap/grpc_server_call.h"
 #include "bootstrap/grpc_use.h"
+#include "bootstrap/relay_tree.h"
 #include "bootstrap/rendezvous.grpc.pb.h"
 #include "bootstrap/this_build.h"
 
@@ -101,6 +102,7 @@ class RendezvousServer::Impl {
   std::map<Rank, Waiter> waiting_ CCOM_GUARDED_BY(mutex_);
   std::map<Rank, ServerCall*> present_ CCOM_GUARDED_BY(mutex_);  // a call each, which breaks when its rank dies
   ServerProcess process_ CCOM_GUARDED_BY(mutex_) = {.who = this_process(), .build = this_build()};
+  RelayTree relays_ CCOM_GUARDED_BY(mutex_) = RelayTree(options_.relays);
   Gathering gathering_ CCOM_GUARDED_BY(mutex_) = Gathering(process_.who, process_.build);
   const grpc::ByteBuffer nothing_ = encode(Status::ok(), ServerProcess{});  // to who does not read it
   bool stop_ CCOM_GUARDED_BY(mutex_) = false;
@@ -152,9 +154,9 @@ void RendezvousServer::Impl::handle(wire::Request& request, ServerCall* call, Fi
   const std::vector<Caller> callers = callers_of(request);
   switch (request.step_case()) {
     case wire::Request::kJoin: {
-      const auto is_early = [this](const Caller& each)
-                                CCOM_REQUIRES(mutex_) { return gathering_.is_for_next_rendezvous(each); };
-      if (std::ranges::any_of(callers, is_early)) return finished.add(call, kNotYet);
+      if (are_for_next_rendezvous(gathering_, callers)) return finished.add(call, kNotYet);
+      if (const std::string relay = relays_.way_of(caller, request.join().relay_at()); !relay.empty())
+        return finished.add(call, encode_way(relay, process_));
       return finished.add(call, encode(join_all(gathering_, callers, process_), process_));
     }
     case wire::Request::kPresence:
@@ -163,10 +165,7 @@ void RendezvousServer::Impl::handle(wire::Request& request, ServerCall* call, Fi
       present_.emplace(caller.rank, call);
       return;
     case wire::Request::kLeave: leave_all(callers, finished); return finished.add(call, encode(Status::ok(), process_));
-    case wire::Request::kLost:
-      for (const Caller& each : callers)
-        if (gathering_.is_member(each)) gathering_.lose_rank(each.rank);
-      return finished.add(call, nothing_);
+    case wire::Request::kLost: lose_all(gathering_, callers); return finished.add(call, nothing_);
     case wire::Request::kContribution: {
       const wire::Contribution& step = request.contribution();
       const Status status = contribute_all(gathering_, request);

@@ -25,6 +25,9 @@ class RendezvousServer {
     Secret secret;
     // It ends when every rank has joined and left, and at this time in any case.
     Deadline life = Deadline::after_ms(0);
+    // How many relays speak to it, beside that of rank 0, and to each of them, where they can; others speak to those
+    // that have come before. Six: four levels for a thousand hosts.
+    int relays = 6;
     // Called by the server's thread after the port is closed; throws nothing. Optional.
     std::function<void()> on_end{};
   };

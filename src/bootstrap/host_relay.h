@@ -6,6 +6,9 @@
 //
 // What ranks see is the same: a rank whose connection to the relay ends is lost, and named by the server; a relay whose
 // connection to the server ends takes its own rank with it, which server and ranks both name.
+//
+// In large starts (RelayUse::most_in_star) the server has few relays speak to it, and sends others to those
+// (relay_tree.h, relay_children.h): no process sends more than a few times what all ranks say.
 #pragma once
 
 #include <memory>
@@ -14,6 +17,7 @@
 #include "base/time.h"
 #include "base/wait_limit.h"
 #include "bootstrap/relay_line.h"
+#include "bootstrap/relay_use.h"
 #include "bootstrap/rendezvous.h"
 
 namespace ccom {
@@ -24,14 +28,14 @@ class Request;
 
 // Joins through the relay of this host, of which this process may become the one. Nothing: the relay cannot be used,
 // so that the rank has to speak for itself. Errors: those of connect_rendezvous().
-Result<std::unique_ptr<Rendezvous>> join_by_relay(const UniqueId& id, const std::string& host, int nranks, Rank rank,
+Result<std::unique_ptr<Rendezvous>> join_by_relay(const UniqueId& id, const RelayUse& use, int nranks, Rank rank,
                                                   Deadline deadline, const Interrupted& interrupted);
 
 // The relay itself. Runs a thread until its end.
 class HostRelay {
  public:
   // Connections arrive at `listener`. self: a rank of this process, in whose name the relay speaks.
-  static Result<std::unique_ptr<HostRelay>> start(const UniqueId& id, const RelayPlace& place, Descriptor listener,
+  static Result<std::unique_ptr<HostRelay>> start(const UniqueId& id, const RelayUse& use, Descriptor listener,
                                                   const wire::Request& self, Deadline deadline);
   // Once its own rank has left: waits until the others need it no longer, a few seconds at most.
   ~HostRelay();

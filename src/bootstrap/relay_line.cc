@@ -2,7 +2,9 @@
 #include "bootstrap/relay_line.h"
 
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -20,6 +22,11 @@ namespace {
 // A relay has no rank of its own.
 constexpr Rank kRelay = -2;
 constexpr size_t kMostMessageBytes = kMaxExchangeBytes + kMaxPartBytes;
+
+// Of a message's length: it lies in the memory that comes with it. Shorter ones cost more there than on the way.
+constexpr uint32_t kInMemory = uint32_t{1} << 31;
+constexpr size_t kMostOnTheWay = size_t{1} << 16;
+static_assert(kMostMessageBytes < kInMemory);
 
 std::string relay_name(const Secret& key, const std::string& host) {
   constexpr char kDigits[] = "0123456789abcdef";
@@ -52,6 +59,21 @@ bool is_of_this_user(int socket) {
   ucred peer{};
   socklen_t length = sizeof peer;
   return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && peer.uid == ::geteuid();
+}
+
+// False: it does not lie there.
+bool read_all(int memory, size_t size, std::string& text) {
+  struct stat found {};
+  if (::fstat(memory, &found) != 0 || !S_ISREG(found.st_mode) || static_cast<size_t>(found.st_size) != size)
+    return false;
+  text.resize(size);
+  for (size_t done = 0; done < size;) {
+    const ssize_t got = ::pread(memory, text.data() + done, size - done, static_cast<off_t>(done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return false;
+    done += static_cast<size_t>(got);
+  }
+  return true;
 }
 
 }  // namespace
@@ -103,17 +125,34 @@ RelayLine RelayLine::connected(Descriptor socket, const RelayPlace& place, Rank 
   return line;
 }
 
-void RelayLine::step() {
+// Memory that comes before who sends it has proved itself is closed.
+ssize_t RelayLine::read_some() {
   std::array<char, 1 << 16> bytes;
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+  iovec place{.iov_base = bytes.data(), .iov_len = bytes.size()};
+  msghdr message{};
+  message.msg_iov = &place;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  const ssize_t got = ::recvmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  if (got <= 0) return got;
+  unparsed_.append(bytes.data(), static_cast<size_t>(got));
+  const cmsghdr* const with = CMSG_FIRSTHDR(&message);
+  if (with == nullptr || with->cmsg_level != SOL_SOCKET || with->cmsg_type != SCM_RIGHTS) return got;
+  int fd = -1;
+  std::memcpy(&fd, CMSG_DATA(with), sizeof fd);
+  Descriptor memory(fd);
+  if (is_proved()) memories_.push_back(std::move(memory));
+  return got;
+}
+
+void RelayLine::step() {
   while (!has_ended_) {
-    const ssize_t got = ::recv(socket_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+    const ssize_t got = read_some();
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EAGAIN) break;
-    if (got <= 0) {
-      has_ended_ = true;
-    } else {
-      unparsed_.append(bytes.data(), static_cast<size_t>(got));
-    }
+    has_ended_ |= got <= 0;
   }
   prove();
   flush();
@@ -124,7 +163,7 @@ void RelayLine::prove() {
   while (!handshake_.is_complete()) {
     if (handshake_.is_our_turn()) {
       const HandshakeMessage message = handshake_.next();
-      unsent_.append(reinterpret_cast<const char*>(&message), sizeof message);
+      add_unsent({reinterpret_cast<const char*>(&message), sizeof message});
       continue;
     }
     if (unparsed_.size() < sizeof(HandshakeMessage)) break;
@@ -137,35 +176,78 @@ void RelayLine::prove() {
   flush();
 }
 
+// Memory goes with the first byte that is sent with it, so that it arrives before the rest.
 void RelayLine::flush() {
   while (!unsent_.empty() && !has_ended_) {
-    const ssize_t sent = ::send(socket_.get(), unsent_.data(), unsent_.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    Unsent& next = unsent_.front();
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+    iovec place{.iov_base = next.bytes.data(), .iov_len = next.bytes.size()};
+    msghdr message{};
+    message.msg_iov = &place;
+    message.msg_iovlen = 1;
+    if (next.memory != nullptr) {
+      message.msg_control = control.data();
+      message.msg_controllen = control.size();
+      cmsghdr* const with = CMSG_FIRSTHDR(&message);
+      with->cmsg_level = SOL_SOCKET;
+      with->cmsg_type = SCM_RIGHTS;
+      with->cmsg_len = CMSG_LEN(sizeof(int));
+      const int fd = next.memory->get();
+      std::memcpy(CMSG_DATA(with), &fd, sizeof fd);
+    }
+    const ssize_t sent = ::sendmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0 && errno == EAGAIN) return;
-    if (sent < 0) {
-      unsent_.clear();  // what has arrived can still be received
-      return;
-    }
-    unsent_.erase(0, static_cast<size_t>(sent));
+    if (sent < 0) return unsent_.clear();  // what has arrived can still be received
+    next.memory.reset();
+    next.bytes.erase(0, static_cast<size_t>(sent));
+    if (next.bytes.empty()) unsent_.pop_front();
   }
+}
+
+RelayedText::RelayedText(std::string text) : text_(std::move(text)) {
+  if (text_.size() <= kMostOnTheWay) return;
+  Descriptor memory(::memfd_create("ccom relayed", MFD_CLOEXEC));
+  size_t done = 0;
+  while (memory.is_open() && done < text_.size()) {
+    const ssize_t written = ::write(memory.get(), text_.data() + done, text_.size() - done);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return;  // it goes as a short one does
+    done += static_cast<size_t>(written);
+  }
+  if (memory.is_open()) memory_ = std::make_shared<const Descriptor>(std::move(memory));
 }
 
 void RelayLine::send(const std::string& message) {
   const auto size = static_cast<uint32_t>(message.size());
-  unsent_.append(reinterpret_cast<const char*>(&size), sizeof size);
-  unsent_ += message;
+  add_unsent({reinterpret_cast<const char*>(&size), sizeof size});
+  add_unsent(message);
+  flush();
+}
+
+void RelayLine::send(const RelayedText& message) {
+  if (message.memory_ == nullptr) return send(message.text_);
+  const uint32_t size = static_cast<uint32_t>(message.text_.size()) | kInMemory;
+  unsent_.push_back(
+      {.bytes = std::string(reinterpret_cast<const char*>(&size), sizeof size), .memory = message.memory_});
   flush();
 }
 
 std::optional<std::string> RelayLine::receive() {
-  uint32_t size = 0;
-  if (!is_proved() || unparsed_.size() < sizeof size) return std::nullopt;
-  std::memcpy(&size, unparsed_.data(), sizeof size);
+  uint32_t said = 0;
+  if (!is_proved() || unparsed_.size() < sizeof said) return std::nullopt;
+  std::memcpy(&said, unparsed_.data(), sizeof said);
+  const size_t size = said & ~kInMemory, on_the_way = (said & kInMemory) == 0 ? size : 0;
   has_ended_ |= size > kMostMessageBytes;
-  if (size > kMostMessageBytes || unparsed_.size() - sizeof size < size) return std::nullopt;
-  std::string message = unparsed_.substr(sizeof size, size);
-  unparsed_.erase(0, sizeof size + size);
-  return message;
+  if (size > kMostMessageBytes || unparsed_.size() - sizeof said < on_the_way) return std::nullopt;
+  std::string message = unparsed_.substr(sizeof said, on_the_way);
+  unparsed_.erase(0, sizeof said + on_the_way);
+  if (on_the_way == size) return message;
+  const bool is_there = !memories_.empty() && read_all(memories_.front().get(), size, message);
+  if (!memories_.empty()) memories_.pop_front();
+  if (is_there) return message;
+  has_ended_ = true;
+  return std::nullopt;
 }
 
 bool RelayLine::has_news() const {

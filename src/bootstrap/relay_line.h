@@ -6,8 +6,13 @@
 // Non-blocking. Used by one thread.
 #pragma once
 
+#include <sys/types.h>
+
+#include <list>
+#include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/descriptor.h"
 #include "base/handshake.h"
@@ -33,6 +38,18 @@ class RelayPlace {
   const std::string name_;
 };
 
+// What many ranks are told alike. Where it is long, it lies in memory that they read, and its bytes pass through no
+// connection.
+class RelayedText {
+ public:
+  explicit RelayedText(std::string text);
+
+ private:
+  friend class RelayLine;
+  std::string text_;
+  std::shared_ptr<const Descriptor> memory_;  // null: it is short
+};
+
 class RelayLine {
  public:
   static RelayLine accepted(Descriptor socket, const RelayPlace& place);
@@ -47,6 +64,7 @@ class RelayLine {
   void step();
   // Once it is proved; what does not go at once goes with step().
   void send(const std::string& message);
+  void send(const RelayedText& message);
   std::optional<std::string> receive();
   void close() {
     socket_ = Descriptor();
@@ -59,10 +77,20 @@ class RelayLine {
   RelayLine(Descriptor socket, Handshake handshake);
   void prove();
   void flush();
+  ssize_t read_some();
+  void add_unsent(std::string_view bytes) {
+    (unsent_.empty() ? unsent_.emplace_back() : unsent_.back()).bytes += bytes;
+  }
 
+  struct Unsent {
+    std::string bytes{};
+    std::shared_ptr<const Descriptor> memory{};  // goes with the first of them
+  };
   Descriptor socket_;
   Handshake handshake_;
-  std::string unparsed_, unsent_;
+  std::list<Unsent> unsent_;
+  std::string unparsed_;
+  std::list<Descriptor> memories_;  // that have come, in the order of their messages
   bool has_ended_ = false;
 };
 

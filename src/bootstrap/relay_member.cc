@@ -136,13 +136,13 @@ RelayMember::~RelayMember() {
 
 }  // namespace
 
-Result<std::unique_ptr<Rendezvous>> join_by_relay(const UniqueId& id, const std::string& host, int nranks, Rank rank,
+Result<std::unique_ptr<Rendezvous>> join_by_relay(const UniqueId& id, const RelayUse& use, int nranks, Rank rank,
                                                   Deadline deadline, const Interrupted& interrupted) {
-  const RelayPlace place(id, host);
+  const RelayPlace place(id, use.host);
   const wire::Request self = identity_of(nranks, rank);
   std::unique_ptr<HostRelay> relay;
   if (Descriptor listener = place.listen(); listener.is_open()) {
-    CCOM_TRY_ASSIGN(relay, HostRelay::start(id, place, std::move(listener), self, deadline));
+    CCOM_TRY_ASSIGN(relay, HostRelay::start(id, use, std::move(listener), self, deadline));
   }
   Descriptor socket = place.connect();
   if (!socket.is_open()) return std::unique_ptr<Rendezvous>();

@@ -10,6 +10,12 @@
 
 namespace ccom {
 
+std::vector<wire::Member> members_of(const std::vector<RelayedRank*>& ranks) {
+  std::vector<wire::Member> members;
+  for (const RelayedRank* const rank : ranks) members.push_back(rank->self);
+  return members;
+}
+
 bool RelayRanks::step(std::chrono::milliseconds longest) {
   std::vector<pollfd> polled{{listener_.get(), POLLIN, 0}};
   for (const RelayedRank& rank : ranks_)
@@ -58,13 +64,13 @@ void RelayRanks::hear(RelayedRank& rank, const std::string& text) {
   if (!failure_.is_ok()) tell(rank);
 }
 
-void RelayRanks::answer(RelayedRank& rank, const std::string& text) {
+void RelayRanks::answer(RelayedRank& rank, const RelayedText& text) {
   rank.asks_to_join = rank.waits = rank.has_part = false;
   rank.line.send(text);
 }
 
 void RelayRanks::tell(RelayedRank& rank) {
-  if (!std::exchange(rank.is_told, true)) answer(rank, serialized(failure_));
+  if (!std::exchange(rank.is_told, true)) answer(rank, RelayedText(serialized(failure_)));
 }
 
 void RelayRanks::fail(const Status& status) {

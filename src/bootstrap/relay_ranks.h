@@ -32,6 +32,8 @@ struct RelayedRank {
   bool is_lost() const { return is_present() && line.has_ended(); }
 };
 
+std::vector<wire::Member> members_of(const std::vector<RelayedRank*>& ranks);
+
 // Belongs to the relay's thread.
 class RelayRanks {
  public:
@@ -45,7 +47,7 @@ class RelayRanks {
   std::vector<RelayedRank*> select(bool (*picks)(const RelayedRank&));
   const RelayedRank* find(Rank rank) const;  // null: it has not come
   // Answers its request. text: of an Answer.
-  static void answer(RelayedRank& rank, const std::string& text);
+  static void answer(RelayedRank& rank, const RelayedText& text);
   // The rendezvous has failed: everybody is told once, also who does not ask now; it is the answer to what it asks
   // next.
   void fail(const Status& status);

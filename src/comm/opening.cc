@@ -27,7 +27,8 @@ Result<std::unique_ptr<Communicator>> Communicator::join(const UniqueId& id, int
                                                          Interrupted given_up) {
   const LogContext context(rank, 0);
   CCOM_TRY_ASSIGN(const std::unique_ptr<Rendezvous> rendezvous,
-                  connect_rendezvous(id, nranks, rank, deadline, std::move(given_up), {.host = config.host_id}));
+                  connect_rendezvous(id, nranks, rank, deadline, std::move(given_up),
+                                     {.host = config.host_id, .ports = config.ports}));
   return create({rank, nranks, id.communicator, id.secret}, config, *rendezvous, deadline);
 }
 

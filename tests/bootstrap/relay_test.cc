@@ -6,6 +6,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "bootstrap/grpc_caller.h"
 #include "bootstrap/host_relay.h"
 #include "child_process.h"
 #include "test_rendezvous.h"
@@ -18,6 +19,9 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 RelayUse relay_of(const std::string& host) { return {.host = host, .most_without = 0}; }
+// Each rank is a host of its own, and few relays speak to the server.
+RelayUse tree_of(Rank rank) { return {.host = std::to_string(rank), .most_without = 0, .most_in_star = 0}; }
+TestServer start_server_of_tree(int degree) { return start_test_server(Deadline::after_ms(30000), degree); }
 
 // Established connections of this network namespace to a port.
 int count_connections(uint16_t port) {
@@ -35,11 +39,13 @@ int count_connections(uint16_t port) {
   return count;
 }
 
-// Rank `victim` of three, in a process of its own, which waits after it has joined.
-[[noreturn]] void join_and_wait(Rank rank, int down, int up) {
+// A rank of three, in a process of its own, which waits after it has joined.
+[[noreturn]] void join_and_wait(Rank rank, const RelayUse& relays, int down, int up) {
   UniqueId::Packed packed;
   if (::read(down, packed.data(), packed.size()) != static_cast<ssize_t>(packed.size())) ::_exit(1);
-  const auto rendezvous = connect_rendezvous(*unpack(packed), 3, rank, soon(), {}, relay_of(""));
+  const auto rendezvous = connect_rendezvous(*unpack(packed), 3, rank, soon(), {}, relays);
+  // A relay that has taken part in an exchange is known to the one above.
+  if (rendezvous && relays.most_in_star == 0) (void)(*rendezvous)->all_gather("hosts", "x", soon());
   (void)!::write(up, rendezvous ? "!" : "?", 1);
   while (true) ::pause();
 }
@@ -47,19 +53,29 @@ int count_connections(uint16_t port) {
 class Relay : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
-    relay = std::make_unique<Child>([](int down, int up) { join_and_wait(1, down, up); });
-    member = std::make_unique<Child>([](int down, int up) { join_and_wait(2, down, up); });
+    relay = std::make_unique<Child>([](int down, int up) { join_and_wait(1, relay_of(""), down, up); });
+    member = std::make_unique<Child>([](int down, int up) { join_and_wait(2, relay_of(""), down, up); });
+    middle = std::make_unique<Child>([](int down, int up) { join_and_wait(1, tree_of(1), down, up); });
+    leaf = std::make_unique<Child>([](int down, int up) { join_and_wait(2, tree_of(2), down, up); });
   }
   static void TearDownTestSuite() {
-    relay.reset();
-    member.reset();
+    for (auto* const child : {&relay, &member, &middle, &leaf}) child->reset();
   }
   static void let_join(const Child& child, const UniqueId& id) {
-    child.start();
-    child.tell(*pack(id));
+    begin_to_join(child, id);
     EXPECT_EQ(child.hear<char>(), '!');
   }
-  static inline std::unique_ptr<Child> relay, member;
+  static void let_meet(const Child& child, const std::vector<Rendezvous*>& others) {
+    std::vector<std::jthread> ranks;
+    for (Rendezvous* const other : others)
+      ranks.emplace_back([other] { EXPECT_TRUE(other->all_gather("hosts", "x", soon())); });
+    EXPECT_EQ(child.hear<char>(), '!');
+  }
+  static void begin_to_join(const Child& child, const UniqueId& id) {
+    child.start();
+    child.tell(*pack(id));
+  }
+  static inline std::unique_ptr<Child> relay, member, middle, leaf;
 };
 
 void expect_named(const Status& failure, Rank rank) {
@@ -103,6 +119,111 @@ TEST_F(Relay, ARelayThatDiesIsNamedByTheRanksOfItsHostAndByOthers) {
   EXPECT_LT(Clock::now() - begin, std::chrono::seconds(2)) << "not at the timeout";
 }
 
+// Relays come one after another, and each speaks to the one before.
+TEST_F(Relay, ARelayBetweenOthersThatDiesIsNamedByAll) {
+  const TestServer hosted = start_server_of_tree(1);
+  const auto rank0 = connect_rendezvous(hosted.id, 3, 0, soon(), {}, tree_of(0));
+  ASSERT_TRUE(rank0) << message_of(rank0);
+  begin_to_join(*middle, hosted.id);
+  while (!RelayPlace(hosted.id, "1").connect().is_open()) std::this_thread::yield();
+  const auto rank2 = connect_rendezvous(hosted.id, 3, 2, soon(), {}, tree_of(2));
+  ASSERT_TRUE(rank2) << message_of(rank2);
+  let_meet(*middle, {rank0->get(), rank2->get()});
+  EXPECT_EQ(count_connections(hosted.id.port), 2);
+  const auto begin = Clock::now();
+  middle->kill();
+  for (const auto& rank : {&rank0, &rank2}) {
+    const auto parts = (**rank)->all_gather("addresses", "x", soon());
+    ASSERT_FALSE(parts);
+    expect_named(parts.error(), 1);
+  }
+  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(2)) << "not at the timeout";
+}
+
+TEST_F(Relay, ARelayThatDiesBelowOthersIsNamedByAll) {
+  const TestServer hosted = start_server_of_tree(1);
+  const auto rank0 = connect_rendezvous(hosted.id, 3, 0, soon(), {}, tree_of(0));
+  const auto rank1 = connect_rendezvous(hosted.id, 3, 1, soon(), {}, tree_of(1));  // which rank 2 speaks to
+  ASSERT_TRUE(rank0 && rank1) << message_of(rank0) << message_of(rank1);
+  begin_to_join(*leaf, hosted.id);
+  let_meet(*leaf, {rank0->get(), rank1->get()});
+  const auto begin = Clock::now();
+  leaf->kill();
+  for (const auto& rank : {&rank0, &rank1}) {
+    const auto parts = (**rank)->all_gather("addresses", "x", soon());
+    ASSERT_FALSE(parts);
+    expect_named(parts.error(), 2);
+  }
+  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(2)) << "not at the timeout";
+}
+
+TEST(Relays, AreATreeWhereManyStart) {
+  constexpr int kRanks = 15, kDegree = 2;
+  const TestServer hosted = start_server_of_tree(kDegree);
+  std::atomic<int> connections = 0;
+  as_ranks(kRanks, [&](Rank rank) {
+    const auto met = connect_rendezvous(hosted.id, kRanks, rank, soon(), {}, tree_of(rank));
+    ASSERT_TRUE(met) << message_of(met);
+    for (int round = 0; round < 4; ++round) {
+      const std::string phase = "phase " + std::to_string(round);
+      const auto parts = (*met)->all_gather(phase, phase + std::to_string(rank), soon());
+      ASSERT_TRUE(parts) << message_of(parts);
+      for (Rank other = 0; other < kRanks; ++other)
+        ASSERT_EQ(parts->at(static_cast<size_t>(other)), phase + std::to_string(other));
+    }
+    if (rank == 0) connections = count_connections(hosted.id.port);
+    EXPECT_TRUE((*met)->all_gather("last", "", soon()));
+  });
+  EXPECT_EQ(connections, kDegree + 1) << "and that of rank 0";
+  EXPECT_TRUE(hosted.server->wait_until_ended(soon())) << "all have left";
+}
+
+TEST(Relays, InATreeRanksThatNeverComeAreNamed) {
+  const TestServer hosted = start_server_of_tree(1);
+  as_ranks(3, [&](Rank rank) {
+    const Deadline deadline = Deadline::after_ms(2500);
+    const auto met = connect_rendezvous(hosted.id, 5, rank, deadline, {}, tree_of(rank));
+    ASSERT_TRUE(met) << message_of(met);
+    const auto parts = (*met)->all_gather("hosts", "x", deadline);
+    ASSERT_FALSE(parts);
+    EXPECT_EQ(parts.error().key(), ErrorKey::NeverJoined) << parts.error().message();
+    EXPECT_THAT(parts.error().peers(), ElementsAre(3, 4));
+  });
+}
+
+TEST(Relays, InATreeARankThatGivesUpIsNamed) {
+  const TestServer hosted = start_server_of_tree(1);
+  as_ranks(4, [&](Rank rank) {
+    auto met = connect_rendezvous(hosted.id, 4, rank, soon(), {}, tree_of(rank));
+    ASSERT_TRUE(met) << message_of(met);
+    EXPECT_TRUE((*met)->all_gather("hosts", "x", soon()));
+    if (rank == 1) return met->reset();
+    const auto parts = (*met)->all_gather("addresses", "x", soon());
+    ASSERT_FALSE(parts);
+    EXPECT_THAT(parts.error().peers(), ElementsAre(1)) << parts.error().message();
+  });
+}
+
+// Hosts between which the network lets nothing through to the ports of relays.
+TEST(Relays, WhereARelayCannotBeReachedTheServerIs) {
+  const TestServer hosted = start_server_of_tree(1);
+  GrpcCaller out_of_reach(hosted.id, identity_of(3, 1), {});
+  ASSERT_TRUE(out_of_reach.open().is_ok());
+  wire::Request join = out_of_reach.identity();
+  join.mutable_join()->set_relay_at("127.0.0.1:9");
+  ASSERT_TRUE(out_of_reach.exchange(join, soon()));
+  const auto rank0 = connect_rendezvous(hosted.id, 3, 0, soon());
+  const auto rank2 = connect_rendezvous(hosted.id, 3, 2, soon(), {}, tree_of(2));
+  ASSERT_TRUE(rank0 && rank2) << message_of(rank0) << message_of(rank2);
+  std::jthread first([&] { EXPECT_TRUE((*rank0)->all_gather("hosts", "x", soon())); });
+  std::jthread second([&] {
+    wire::Request say = out_of_reach.identity();
+    *say.mutable_contribution() = contribution_of(0, "hosts", "x", soon());
+    EXPECT_TRUE(out_of_reach.exchange(say, soon()));
+  });
+  EXPECT_TRUE((*rank2)->all_gather("hosts", "y", soon()));
+}
+
 TEST(Relays, TheServerHasAConnectionPerHost) {
   constexpr int kRanks = 8;
   const TestServer hosted = start_test_server();
@@ -112,11 +233,11 @@ TEST(Relays, TheServerHasAConnectionPerHost) {
     ASSERT_TRUE(met) << message_of(met);
     for (int round = 0; round < 3; ++round) {
       const std::string phase = "phase " + std::to_string(round);
-      const auto parts = (*met)->all_gather(phase, std::string(static_cast<size_t>(1000 * rank), 'x'), soon());
+      const auto parts = (*met)->all_gather(phase, std::string(static_cast<size_t>(50'000 * rank), 'x'), soon());
       ASSERT_TRUE(parts) << message_of(parts);
       ASSERT_EQ(parts->size(), static_cast<size_t>(kRanks));
       for (Rank other = 0; other < kRanks; ++other)
-        EXPECT_EQ((*parts)[static_cast<size_t>(other)].size(), static_cast<size_t>(1000 * other));
+        EXPECT_EQ((*parts)[static_cast<size_t>(other)].size(), static_cast<size_t>(50'000 * other));
     }
     if (rank == 0) connections = count_connections(hosted.id.port);
     EXPECT_TRUE((*met)->all_gather("last", "", soon()));

@@ -3,7 +3,12 @@
 // How much 10,240 ranks on 640 hosts say to one another when they start: docs/scale.md says what follows from it.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "base/text.h"
+#include "bootstrap/relay_tree.h"
 #include "setup/exchanges.pb.h"
 #include "topology/topology.h"
 
@@ -86,17 +91,63 @@ void say(int host, int local, const Host& kind, Said& said) {
   said.ready += part_bytes(wire::Ready());
 }
 
-// A process that passes all of it on to eight others, and gets it from eight, stays below 30 MB.
-TEST(ExchangedBytes, AreFewAtTenThousandRanks) {
+Said said_by_all() {
   const Topology instance = *make_topology("trn2.48xlarge");
   Said said;
   for (int host = 0; host < kHosts; ++host)
     for (int local = 0; local < kRanksPerHost; ++local) say(host, local, instance.hosts[0], said);
-  RecordProperty("bytes", static_cast<int>(said.all()));
+  return said;
+}
+
+TEST(ExchangedBytes, AreFewAtTenThousandRanks) {
+  const Said said = said_by_all();
   std::printf("digests %zu, texts %zu, segments %zu, addresses %zu, connections %zu, node %zu: %zu bytes\n",
               said.digests, said.texts, said.capabilities, said.addresses, said.connected, said.ready, said.all());
   EXPECT_LT(said.all(), 3'000'000U);
   EXPECT_LT(said.texts, 400'000U) << "hosts of one kind are described once";
+}
+
+// The tree of relays: by relay, the one above (-1: the server), and how many are below.
+struct Place {
+  int above = -1, below = 0, depth = 1;
+};
+
+std::vector<Place> places_of(int relays, int degree) {
+  RelayTree tree(degree);
+  std::vector<Place> places;
+  for (int relay = 0; relay < relays; ++relay) {
+    Place place;
+    const Caller caller{.rank = relay, .nranks = relays, .token = static_cast<uint64_t>(relay), .who = {}, .build = {}};
+    if (const std::string way = tree.way_of(caller, std::to_string(relay)); !way.empty()) {
+      place.above = std::stoi(way);
+      place.depth = places[static_cast<size_t>(place.above)].depth + 1;
+      ++places[static_cast<size_t>(place.above)].below;
+    }
+    places.push_back(place);
+  }
+  return places;
+}
+
+// A relay gets what all say once, hands it to those below and lays it down for its host once, and passes up what those
+// below have said: at most all of it. An exchange takes a message up and one down each level, one after another, of
+// 100 us there and back each, and the time of its bytes at 10 Gbit/s.
+TEST(ExchangedBytes, PassThroughATreeOfRelaysInLessThanTwoSeconds) {
+  constexpr int kDegree = 6, kExchanges = 7;  // with the joins
+  constexpr double kRoundTripS = 100e-6, kBytesPerSecond = 1.25e9;
+  const auto all = static_cast<double>(said_by_all().all());
+  double most_bytes = (1 + kDegree + 1 + 2) * all;  // of rank 0's process: the server, and the relay of its host
+  int depth = 0, at_server = 0;
+  for (const Place& place : places_of(kHosts, kDegree)) {
+    EXPECT_LE(place.below, kDegree);
+    most_bytes = std::max(most_bytes, (3 + place.below) * all);
+    depth = std::max(depth, place.depth);
+    at_server += place.above < 0 ? 1 : 0;
+  }
+  const double seconds = kExchanges * 2 * depth * kRoundTripS + depth * (kDegree + 1) * all / kBytesPerSecond;
+  std::printf("at most %.1f MB through a process, %d levels, %.3f s\n", most_bytes / 1e6, depth, seconds);
+  EXPECT_EQ(at_server, kDegree + 1);
+  EXPECT_LT(most_bytes, 30e6);
+  EXPECT_LT(seconds, 2);
 }
 
 }  // namespace
