@@ -4,8 +4,8 @@
 // suite in tests/conformance checks all of it.
 //
 // Common rules
-// - Threads: a transport is used by one thread at a time and owns no threads. Only wake() may be called from another
-//   thread.
+// - Threads: a transport is used by one thread at a time and owns no threads. Only wake() and care() may be called from
+//   another thread.
 // - Blocking: post_*, progress and stop never block. connect blocks until its deadline, wait until its argument.
 // - Order: a Channel is a FIFO in each direction. The k-th post_send matches the peer's k-th post_receive. Channels are
 //   independent: a slow receiver on one never blocks another, nor the other direction of its own.
@@ -13,7 +13,7 @@
 // - Completions are reported by progress() only, each exactly once, never inside post_*. A send is complete when its
 //   buffer may be reused; the peer may not have received it yet.
 // - The destructor loses no data: everything reported complete arrives, unless a machine or the network fails. It waits
-//   at most one second for that.
+//   at most one second for that; longer only to replace a rail that has fallen silent.
 // - Errors are final: once progress() or post_* has failed, the transport accepts only stop() and destruction.
 //   Status::peers() names the peer if one is to blame.
 #pragma once
@@ -124,6 +124,10 @@ class Transport {
   virtual void wait(std::chrono::nanoseconds at_most) = 0;
   // Ends wait(). Thread-safe.
   virtual void wake() = 0;
+  // What must go on while nobody makes progress, as sending again what a lost rail has swallowed although the send is
+  // complete. Called a few times a second from connect() until destruction, where needs_care(). Thread-safe.
+  virtual bool needs_care() const { return false; }
+  virtual void care() {}
   // After it returns, no posted buffer or sink is accessed and nothing posted completes. Peers see this rank's end as
   // if this object had been destroyed, if they can be told without waiting for them. Idempotent. Needs no memory.
   virtual void stop() = 0;

@@ -27,8 +27,8 @@ struct LogSource {
 
 // Lines that many parts of a communicator may say at once. A process says the first of a topic, and after a second the
 // last one with the number of others; all of them where CCOM_LOG is debug for the room.
-enum class LogTopic : int { PartStarted, Silence, Starvation };
-constexpr int kLogTopics = 3;
+enum class LogTopic : int { PartStarted, Silence, Starvation, Rail };
+constexpr int kLogTopics = 4;
 
 // Which rank of which communicator (0: not known yet) the lines of this thread are about, for as long as it lives.
 class LogContext {

@@ -114,6 +114,10 @@ constexpr std::array kTable = {
                "others the first. Unset: the first of NCCL_SOCKET_IFNAME, GLOO_SOCKET_IFNAME and "
                "SM_NETWORK_INTERFACE_NAME that is set."},
     OptionInfo{"CCOM_SYSFS_ROOT", "/", "Directory in which topology discovery looks for sys, proc and dev."},
+    OptionInfo{
+        "CCOM_TCP_RAILS", "",
+        "Interfaces that tcp uses for data, a list of exact names (eth1,eth2); all ranks list equally many. With "
+        "several, the loss of one is no error (docs/tcp.md). Unset: those of CCOM_SOCKET_IFNAME."},
     OptionInfo{"CCOM_TCP_STREAMS", "auto",
                "TCP connections per channel between two ranks, 1 to 16; at least one per interface. auto: 8 "
                "between hosts on EC2, otherwise 1."},

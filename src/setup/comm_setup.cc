@@ -129,7 +129,8 @@ size_t CommSetup::network_descriptors() const {
     if (transport < 0 || routes_.names[static_cast<size_t>(transport)] != "tcp") continue;
     lines += static_cast<size_t>((on_use ? 0 : channels_[peer]) + (config_.messages ? MessageRoutes::kChannels : 0));
   }
-  return lines * static_cast<size_t>(std::max(network_.tcp_streams, 1)) + kBeside;
+  const size_t of_each = std::max({static_cast<size_t>(network_.tcp_streams), network_.rails.size(), size_t{1}});
+  return lines * of_each + kBeside;
 }
 
 bool CommSetup::uses_network() const {

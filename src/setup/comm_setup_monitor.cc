@@ -23,7 +23,7 @@ MonitorConfig CommSetup::monitor_config() const {
   monitor.warn_ms = config_.warn_ms;
   monitor.interrupted = config_.interrupted;
   monitor.tls = config_.tls;
-  if (!network_.addresses.empty()) monitor.bind_address = network_.addresses.front();
+  monitor.bind_address = network_.address;
   monitor.ports = config_.ports;
   monitor.family = family_;
   if (family_ != nullptr) monitor.members = members_;

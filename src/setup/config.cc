@@ -68,6 +68,7 @@ Result<CommConfig> CommConfig::from_environment() {
   }
   config.host_rack = option("CCOM_HOST_RACK");
   config.host_id = option("CCOM_HOSTID");
+  config.tcp_rails = option("CCOM_TCP_RAILS");
   config.ofi_provider = option("CCOM_OFI_PROVIDER");
   std::istringstream rails(option("CCOM_OFI_RAILS"));
   for (std::string rail; std::getline(rails, rail, ',');) config.ofi_rails.push_back(rail);

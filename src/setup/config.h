@@ -41,6 +41,7 @@ struct CommConfig {
   double emulate_scale = 0;  // of the topology's speeds; 0: they are not imitated
   std::string ifname;
   std::string host_rack;  // as rack_from() takes it; hosts differ
+  std::string tcp_rails;  // empty: as ifname
   std::string host_id;
   std::string ofi_provider;            // empty: automatic
   std::vector<std::string> ofi_rails;  // likewise

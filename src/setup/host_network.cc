@@ -26,10 +26,14 @@ std::vector<std::string> one_of_each(const std::vector<Interface>& interfaces) {
 
 Result<HostNetwork> choose_network(const CommConfig& config, const Topology& topology,
                                    const std::vector<Interface>& all) {
+  const std::string& wanted = config.tcp_rails.empty() ? config.ifname : config.tcp_rails;
   CCOM_TRY_ASSIGN(const std::vector<Interface> chosen, choose_interfaces(config.ifname, all));
-  HostNetwork network{.addresses = one_of_each(chosen),
+  auto rails = choose_interfaces(wanted, all);
+  if (!rails) return std::move(rails).error().in("CCOM_TCP_RAILS");
+  HostNetwork network{.address = chosen.front().address,
+                      .rails = one_of_each(*rails),
                       .tcp_streams = config.tcp_streams > 0 ? config.tcp_streams : automatic_tcp_streams(topology)};
-  if (!names_a_list(config.ifname)) network.addresses.resize(1);
+  if (!names_a_list(wanted)) network.rails.resize(1);
   return network;
 }
 

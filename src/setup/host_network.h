@@ -13,12 +13,13 @@
 namespace ccom {
 
 struct HostNetwork {
-  std::vector<std::string> addresses;  // for tcp, one per interface; the first one for everything else
+  std::string address;             // for everything but data of tcp
+  std::vector<std::string> rails;  // for that, one per interface
   int tcp_streams = 1;
 };
 
-// `all`: the interfaces of this host. One of them, unless CCOM_SOCKET_IFNAME names several: then each of these, in that
-// order.
+// `all`: the interfaces of this host. One of them, unless CCOM_TCP_RAILS, or else CCOM_SOCKET_IFNAME, names several:
+// then data takes each of these, in that order.
 Result<HostNetwork> choose_network(const CommConfig& config, const Topology& topology,
                                    const std::vector<Interface>& all);
 

@@ -21,7 +21,7 @@ Status TransportSet::open(const CommConfig& config, const ShmRegion& shm, const 
       const tcp::TcpConfig tcp{.rank = membership_.rank,
                                .communicator = membership_.communicator,
                                .key = membership_.secret.derive("ccom tcp"),
-                               .bind_addresses = network.addresses,
+                               .bind_addresses = network.rails,
                                .streams = network.tcp_streams,
                                .crc = config.crc,
                                .tls = config.tls,
@@ -35,16 +35,17 @@ Status TransportSet::open(const CommConfig& config, const ShmRegion& shm, const 
             .with_cure("set CCOM_TRANSPORT=shm,tcp, or CCOM_TLS=0 on a network that nobody else can listen to");
       }
       const auto peers = std::ranges::count(routes_.of, static_cast<int>(transports_.size()));
-      const std::vector<std::string>& places = config.ofi_rails.empty() ? network.addresses : config.ofi_rails;
-      CCOM_TRY_ASSIGN(transport, ofi::make_ofi_transport({.rank = membership_.rank,
-                                                          .communicator = membership_.communicator,
-                                                          .key = membership_.secret.derive("ccom ofi"),
-                                                          .provider = config.ofi_provider,
-                                                          .bind_address = places.front(),
-                                                          .peers = static_cast<int>(peers),
-                                                          .checksum = config.crc,
-                                                          .rails = config.ofi_rails,
-                                                          .arena = process_arena()}));
+      CCOM_TRY_ASSIGN(transport,
+                      ofi::make_ofi_transport(
+                          {.rank = membership_.rank,
+                           .communicator = membership_.communicator,
+                           .key = membership_.secret.derive("ccom ofi"),
+                           .provider = config.ofi_provider,
+                           .bind_address = config.ofi_rails.empty() ? network.address : config.ofi_rails.front(),
+                           .peers = static_cast<int>(peers),
+                           .checksum = config.crc,
+                           .rails = config.ofi_rails,
+                           .arena = process_arena()}));
     }
     transports_.push_back(std::move(transport));
   }
@@ -76,6 +77,7 @@ Status TransportSet::connect(const std::vector<const wire::TransportAddresses*>&
     }
     CCOM_TRY(transports_[t]->connect(peers, limit));
   }
+  CCOM_TRY_ASSIGN(care_, TransportCare::start(transports()));
   return {};
 }
 

@@ -13,6 +13,7 @@
 #include "setup/config.h"
 #include "setup/host_network.h"
 #include "setup/membership.h"
+#include "setup/transport_care.h"
 #include "setup/transport_routes.h"
 #include "transports/transport.h"
 
@@ -57,6 +58,7 @@ class TransportSet {
   const TransportRoutes routes_;
   const std::vector<int> channels_;
   std::vector<std::unique_ptr<Transport>> transports_;  // as routes_.names
+  std::unique_ptr<TransportCare> care_;
 };
 
 }  // namespace ccom

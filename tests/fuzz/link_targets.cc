@@ -277,7 +277,8 @@ CCOM_FUZZ_TARGET(tcp_fragments) {
   static tcp::BufferPool pool(tcp::kMaxFragmentBytes);
   const tcp::Route route{.self = 0, .peer = 1, .channel = 0, .address = "peer"};
   Reader reader(input);
-  tcp::Receiver receiver(route, lines, tcp::grid_bytes(2), reader.below(2) == 1, pool);
+  tcp::Rails rails(route, lines, std::chrono::milliseconds(reader.below(2)));
+  tcp::Receiver receiver(route, lines, rails, tcp::grid_bytes(2), reader.below(2) == 1, pool);
   const Envelope envelope{{1, 2, 3, 4, 5}};
   std::vector<std::vector<std::byte>> targets;
   for (Token token = 0; token < 4; ++token) {

@@ -64,6 +64,9 @@ class Job:
     def output(self, rank):
         return self._read(rank, "out")
 
+    def errors(self, rank):
+        return self._read(rank, "err")
+
     def pids(self):
         return {int(self._read(rank, "pid")) for rank in self.ranks}
 

@@ -27,12 +27,13 @@ Topology hosts(const std::vector<std::string>& nic_kinds) {
   return topology;
 }
 
-std::vector<std::string> addresses(const std::string& filter) {
+std::vector<std::string> addresses(const std::string& filter, const std::string& rails = "") {
   CommConfig config;
   config.ifname = filter;
+  config.tcp_rails = rails;
   const auto network = choose_network(config, hosts({"ethernet", "ethernet"}), kHost);
   EXPECT_TRUE(network.has_value()) << network.error().message();
-  return network ? network->addresses : std::vector<std::string>();
+  return network ? network->rails : std::vector<std::string>();
 }
 
 TEST(HostNetwork, UsesOneInterfaceUnlessSeveralAreNamed) {
@@ -42,6 +43,18 @@ TEST(HostNetwork, UsesOneInterfaceUnlessSeveralAreNamed) {
   EXPECT_THAT(addresses("eth1"), ElementsAre("10.1.0.7"));
   EXPECT_THAT(addresses("eth1,eth0"), ElementsAre("10.1.0.7", "10.0.0.7"));
   EXPECT_THAT(addresses(" eth0 , eth0 "), ElementsAre("10.0.0.7"));
+}
+
+TEST(HostNetwork, KeepsRailsApartFromEverythingElse) {
+  EXPECT_THAT(addresses("lo", "eth1,eth0"), ElementsAre("10.1.0.7", "10.0.0.7"));
+  EXPECT_THAT(addresses("eth0,eth1", "eth1"), ElementsAre("10.1.0.7"));
+  CommConfig config;
+  config.ifname = "eth1,eth0";
+  EXPECT_EQ(choose_network(config, hosts({"ethernet", "ethernet"}), kHost)->address, "10.1.0.7");
+  config.tcp_rails = "eth0";
+  EXPECT_EQ(choose_network(config, hosts({"ethernet", "ethernet"}), kHost)->address, "10.1.0.7");
+  config.tcp_rails = "eth7";
+  EXPECT_FALSE(choose_network(config, hosts({"ethernet", "ethernet"}), kHost).has_value());
 }
 
 TEST(HostNetwork, OpensSeveralConnectionsOnlyBetweenHostsOnEc2) {

@@ -54,7 +54,8 @@ Recorded record(std::mt19937_64& random) {
   Recorded made;
   Ends ends;
   const Route route{.self = 1, .peer = 0, .channel = 0, .address = "here"};
-  Sender sender(route, ends.lines, kGrid, true);
+  Rails rails(route, ends.lines, std::chrono::milliseconds(0));
+  Sender sender(route, ends.lines, rails, kGrid, true);
   for (size_t count = 1 + random() % 3, i = 0; i < count; ++i) {
     made.messages.emplace_back(random() % 3 == 0 ? random() % 8000 : random() % 1500);
     for (std::byte& byte : made.messages.back()) byte = static_cast<std::byte>(random());
@@ -90,7 +91,8 @@ std::string fault_of(const Recorded& recorded, const std::vector<std::vector<std
   Ends ends;
   static BufferPool pool(kMaxFragmentBytes);
   const Route route{.self = 0, .peer = 1, .channel = 0, .address = "10.0.0.1:7"};
-  Receiver receiver(route, ends.lines, kGrid, true, pool);
+  Rails rails(route, ends.lines, std::chrono::milliseconds(0));
+  Receiver receiver(route, ends.lines, rails, kGrid, true, pool);
   std::vector<std::vector<std::byte>> targets;
   for (size_t i = 0; i < sent.size(); ++i) {
     targets.emplace_back(sent[i].size());

@@ -61,6 +61,14 @@ void TwoHosts::silence_host_1(int link) {
   EXPECT_TRUE(command("ip -n " + name(1) + " route add blackhole " + ipv4(0, link) + "/32")) << trouble_;
 }
 
+void TwoHosts::end_silence_of_host_1(int link) {
+  EXPECT_TRUE(command("ip -n " + name(1) + " route del blackhole " + ipv4(0, link) + "/32")) << trouble_;
+}
+
+void TwoHosts::cut(int link) {
+  EXPECT_TRUE(command("ip -n " + name(1) + " link set l" + std::to_string(link) + " down")) << trouble_;
+}
+
 void TwoHosts::enter(int host) const {
   const int fd = ::open(("/run/netns/" + name(host)).c_str(), O_RDONLY | O_CLOEXEC);
   EXPECT_TRUE(fd >= 0 && ::setns(fd, CLONE_NEWNET) == 0) << "enter " << name(host);

@@ -31,6 +31,9 @@ class TwoHosts {
   }
   // Nothing that host 1 sends to host 0's address on this link arrives any more; host 0 is told nothing.
   void silence_host_1(int link);
+  void end_silence_of_host_1(int link);
+  // The cable is pulled: neither host sees a carrier.
+  void cut(int link);
 
   // Both ranks, each in a thread on its host, connected to each other by what `adapt` makes of the configs; returns
   // when both bodies have.

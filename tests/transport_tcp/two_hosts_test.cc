@@ -139,22 +139,5 @@ TEST(BlackHole, IsNamedByWhoWaits) {
   EXPECT_LT(verdict.took, milliseconds(9000));
 }
 
-// The other link still carries everything, liveness included; nobody else would notice.
-TEST(BlackHole, OfOneLinkOfTwoIsNamedToo) {
-  TwoHosts hosts({0, 0});
-  SKIP_WITHOUT(hosts);
-  const std::vector<std::byte> large(64 << 20);
-  const auto adapt = [](TcpConfig& config, int host) {
-    set_silence(config);
-    config.bind_addresses = {TwoHosts::ipv4(host, 0), TwoHosts::ipv4(host, 1)};
-  };
-  const Verdict verdict = silence_while(hosts, adapt, 1, [&large](Channel& channel) {
-    ASSERT_TRUE(channel.post_send({{}, large, 1}).is_ok());
-  });
-  EXPECT_EQ(verdict.status.code(), Code::RemoteError) << verdict.status.message();
-  EXPECT_THAT(verdict.status.message(), HasSubstr("no response from 10.77.1.2:"));
-  EXPECT_LT(verdict.took, milliseconds(4000));
-}
-
 }  // namespace
 }  // namespace ccom::tcp

@@ -16,16 +16,18 @@ constexpr size_t kWriteAtOnceBytes = size_t{64} << 10;
 
 }  // namespace
 
-TcpChannel::TcpChannel(Route route, size_t streams, bool crc, Shared& shared)
+TcpChannel::TcpChannel(Route route, const Shape& shape, Shared& shared)
     : route_(std::move(route)),
       shared_(shared),
-      lines_(streams),
-      sender_(route_, lines_, grid_bytes(static_cast<int>(streams)), crc),
-      receiver_(route_, lines_, grid_bytes(static_cast<int>(streams)), crc, shared.pool) {}
+      lines_(shape.streams),
+      rails_(route_, lines_, shape.rail_limit),
+      sender_(route_, lines_, rails_, grid_bytes(static_cast<int>(shape.streams)), shape.crc),
+      receiver_(route_, lines_, rails_, grid_bytes(static_cast<int>(shape.streams)), shape.crc, shared.pool) {}
 
 Status TcpChannel::post_send(const Send& send) {
+  const SharedLock lock(shared_);
   CCOM_TRY(Status(shared_.failure));
-  const bool was_idle = sender_.is_idle();
+  const bool was_idle = !sender_.has_posted();
   Status status = sender_.post(send);
   if (status.is_ok() && was_idle && is_connected() && send.payload.size() <= kWriteAtOnceBytes) {
     status = sender_.pump(false, shared_.completed);
@@ -36,6 +38,7 @@ Status TcpChannel::post_send(const Send& send) {
 }
 
 Status TcpChannel::post_receive(const Receive& receive) {
+  const SharedLock lock(shared_);
   CCOM_TRY(Status(shared_.failure));
   if (receive.size_bytes > 0 && (receive.target == nullptr) == (receive.sink == nullptr)) {
     return error(Code::InvalidArgument, "receive of %zu bytes from rank %d: needs either a target or a sink",
@@ -71,17 +74,6 @@ Status TcpChannel::arm_all() {
     is_writing |= sender_.wants(i);
   }
   return is_writing ? sender_.check_hang_up() : Status::ok();
-}
-
-Status TcpChannel::check_silence(std::chrono::milliseconds limit) {
-  const auto now = Clock::now();
-  for (const auto& line : lines_) {
-    if (line == nullptr || !is_silent(*line, now, limit)) continue;
-    const std::string reason =
-        "no response from " + to_text(remote_endpoint(line->fd)) + " for " + std::to_string(limit.count()) + " ms";
-    return peer_error(Code::RemoteError, route_, "wait for", reason, ETIMEDOUT);
-  }
-  return Status::ok();
 }
 
 uint64_t TcpChannel::memory_bytes() const {

@@ -8,15 +8,15 @@
 namespace ccom::tcp {
 
 // An old observation does not count: a response and a new request may have followed.
-bool is_silent(Line& line, Clock::time_point now, std::chrono::milliseconds limit) {
-  if (now - std::exchange(line.last_check, now) > limit / 4) line.silent_since.reset();
+std::chrono::nanoseconds silent_for(Line& line, Clock::time_point now, std::chrono::nanoseconds longest_gap) {
+  if (now - std::exchange(line.last_check, now) > longest_gap) line.silent_since.reset();
   const Silence silence = query_silence(line.fd);
   if (!silence.is_response_due) {
     line.silent_since.reset();
-    return false;
+    return {};
   }
   line.silent_since = std::max(line.silent_since.value_or(now), now - silence.since_answer);
-  return now - *line.silent_since >= limit;
+  return now - *line.silent_since;
 }
 
 Status peer_error(Code code, const Route& route, const char* action, const std::string& reason, int number) {

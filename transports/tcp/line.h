@@ -32,6 +32,7 @@ struct Line {
   void establish(Readiness& now_asked) {
     descriptor = socket->detach();
     socket.reset();
+    remote = remote_endpoint(fd);
     readiness = &now_asked;
   }
 
@@ -44,6 +45,7 @@ struct Line {
 
   std::optional<Socket> socket;  // until it is established
   Descriptor descriptor;         // from then on
+  Endpoint remote;               // the kernel forgets it once the connection has failed
   Readiness* readiness = nullptr;
   const int fd;
   std::unique_ptr<Tls> tls;  // null: no encryption
@@ -52,7 +54,9 @@ struct Line {
   bool write_armed = false;  // cleared when writable
   bool has_received = true;  // data was received since the last new send
   bool input_ended = false;  // end of stream reached
-  // See has_gone_silent().
+  bool is_lost = false;      // others carry what was on it (rails.h) ...
+  bool is_failed = false;    // ... for good
+  // See silent_for().
   std::optional<Clock::time_point> silent_since;
   Clock::time_point last_check{};
 };
@@ -79,8 +83,8 @@ inline ssize_t Line::send(std::span<iovec> parts) {
   return sent;
 }
 
-// Whether the other host has owed a response for `limit`. To be called several times within that time.
-bool is_silent(Line& line, Clock::time_point now, std::chrono::milliseconds limit);
+// How long the other host has owed a response. To be called at intervals of at most `longest_gap`.
+std::chrono::nanoseconds silent_for(Line& line, Clock::time_point now, std::chrono::nanoseconds longest_gap);
 
 // Asks, once, to clear the armed flag when the line is ready, unless buffered input makes it ready now.
 inline void arm(Line& line, Direction direction) {

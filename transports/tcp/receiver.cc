@@ -5,6 +5,8 @@
 #include <array>
 #include <cstring>
 #include <new>
+#include <system_error>
+#include <utility>
 
 namespace ccom::tcp {
 namespace {
@@ -12,37 +14,56 @@ namespace {
 // A message that fits is read in one call with its header and copied once more, which is cheaper than a second call.
 // For larger ones the header is read first.
 constexpr size_t kAheadBytes = size_t{16} << 10;
-// Small messages use line 0 only.
-constexpr size_t ahead_bytes_of(size_t line) { return line == 0 ? kAheadBytes : sizeof(FragmentHeader); }
+// While a message is waited for, how often the lines are looked at on which it would come after a loss only.
+constexpr unsigned kPumpsPerGlance = 16;
 
 }  // namespace
 
-Receiver::Receiver(const Route& route, std::span<const std::unique_ptr<Line>> lines, size_t grid, bool crc,
-                   BufferPool& pool)
-    : route_(route), lines_(lines), grid_(grid), crc_(crc), pool_(pool), inbound_(lines.size()) {}
+Receiver::Receiver(const Route& route, std::span<const std::unique_ptr<Line>> lines, Rails& rails, size_t grid,
+                   bool crc, BufferPool& pool)
+    : route_(route), lines_(lines), rails_(rails), grid_(grid), crc_(crc), pool_(pool), inbound_(lines.size()) {}
 
-bool Receiver::has_read_ahead() const {
-  return std::ranges::any_of(inbound_, [](const Inbound& in) { return in.header || in.begin != in.end; });
+// Small messages use one line only, the first unless it is lost.
+size_t Receiver::ahead_bytes_of(size_t line) const {
+  return line == 0 || rails_.fail_over() ? kAheadBytes : sizeof(FragmentHeader);
 }
 
-// The first fragment of a message uses line 0 (see wire.h); before it, other lines need not be read.
+bool Receiver::has_read_ahead() const {
+  const auto has_some = [](const Inbound& in) { return in.header || in.begin != in.end; };
+  return !early_.empty() || std::ranges::any_of(inbound_, has_some);
+}
+
+// The first fragment of a message uses one line (see wire.h); before it, other lines need not be read.
 bool Receiver::wants(size_t i) const {
   if (queue_.empty()) return false;
   const Inbound& in = inbound_[i];
-  if (in.message != nullptr) return true;
+  if (in.message != nullptr || in.use != Inbound::Use::Deliver) return true;
   if (in.header) return in.header->message - front_number_ < queue_.size();
-  return i == 0 || !queue_.front().seen.empty();
+  return i == opening_ || queue_.front().has_begun || rails_.fail_over();
+}
+
+bool Receiver::is_worth_reading(size_t i) const {
+  if (lines_[i]->input_ended || !wants(i)) return false;
+  const bool is_idle = i != opening_ && !inbound_[i].header && !queue_.front().has_begun;
+  return !is_idle || pumps_ % kPumpsPerGlance == 0;
+}
+
+Status Receiver::pump_lines(bool ask_first) {
+  if (!early_.empty()) CCOM_TRY(deliver_early());
+  ++pumps_;
+  for (size_t i = 0; i < lines_.size() && !mismatch_; ++i) {
+    Line& line = *lines_[i];
+    if ((ask_first && line.read_armed) || !(ask_first ? !line.input_ended && wants(i) : is_worth_reading(i))) continue;
+    bool is_dry = false;
+    CCOM_TRY(pump_line(i, is_dry));
+    if (is_dry && ask_first && !line.input_ended && wants(i)) arm(line, Direction::Read);
+  }
+  return rails_.fail_over() && !queue_.empty() ? keep_what_blocks() : Status::ok();
 }
 
 Status Receiver::pump(bool ask_first, Events& events) {
-  Status status;
-  for (size_t i = 0; i < lines_.size() && status.is_ok() && !mismatch_; ++i) {
-    Line& line = *lines_[i];
-    if (line.input_ended || !wants(i) || (ask_first && line.read_armed)) continue;
-    bool is_dry = false;
-    status = pump_line(i, is_dry);
-    if (is_dry && ask_first && !line.input_ended && wants(i)) arm(line, Direction::Read);
-  }
+  const uint64_t moved_before = moved_;
+  Status status = pump_lines(ask_first);
   events.completed.insert(events.completed.end(), retired_.begin(), retired_.end());
   retired_.clear();
   CCOM_TRY(std::move(status));
@@ -51,9 +72,17 @@ Status Receiver::pump(bool ask_first, Events& events) {
     return Status::ok();
   }
   if (!has_ended()) return Status::ok();
-  if (!queue_.front().receive.may_end || !queue_.front().seen.empty()) {
+  // What a lost line has brought before the others ended is read first.
+  if (rails_.fail_over() && (!std::exchange(had_ended_, true) || moved_ != moved_before)) return Status::ok();
+  return end(events);
+}
+
+Status Receiver::end(Events& events) {
+  const auto was_closed = [](const auto& line) { return line->input_ended && !line->is_failed; };
+  if (!std::ranges::any_of(lines_, was_closed))
+    return peer_error(Code::RemoteError, route_, "receive from", "connection lost");
+  if (!queue_.front().receive.may_end || queue_.front().has_begun)
     return peer_error(Code::RemoteError, route_, "receive from", "the peer has closed the connection");
-  }
   for (const Message& message : queue_) events.ended.push_back(message.receive.token);
   queue_.clear();
   return Status::ok();
@@ -61,8 +90,9 @@ Status Receiver::pump(bool ask_first, Events& events) {
 
 // Whether the front message can never complete. Lines end one by one; an open one may carry the missing fragments.
 bool Receiver::has_ended() const {
-  if (queue_.empty() || !lines_.front()->input_ended) return false;
-  return queue_.front().seen.empty() || std::ranges::all_of(lines_, [](const auto& line) { return line->input_ended; });
+  if (queue_.empty()) return false;
+  if (!rails_.fail_over() && !queue_.front().has_begun) return lines_.front()->input_ended;
+  return std::ranges::all_of(lines_, [](const auto& line) { return line->input_ended || line->is_lost; });
 }
 
 Status Receiver::pump_line(size_t i, bool& is_dry) {
@@ -74,8 +104,8 @@ Status Receiver::pump_line(size_t i, bool& is_dry) {
       if (is_dry) return Status::ok();
       CCOM_TRY(accept_header(i));
     }
-    if (in.message == nullptr) CCOM_TRY(match(i));
-    if (in.message == nullptr) return Status::ok();  // not posted yet, or a mismatch
+    if (in.message == nullptr && in.use == Inbound::Use::Deliver) CCOM_TRY(match(i));
+    if (in.message == nullptr && in.use == Inbound::Use::Deliver) return Status::ok();  // not posted yet, or a mismatch
     CCOM_TRY_ASSIGN(const Read read, read_payload(i));
     is_dry = read != Read::Some;
     if (is_dry) return Status::ok();
@@ -85,6 +115,24 @@ Status Receiver::pump_line(size_t i, bool& is_dry) {
   return Status::ok();
 }
 
+// The stream has ended, or fails, in the middle of a message or not. A fragment that another line will bring again is
+// forgotten.
+Result<Receiver::Read> Receiver::cut_off(size_t i, int number) {
+  Inbound& in = inbound_[i];
+  if (rails_.fail_over()) {
+    const bool goes_on = number == 0 || rails_.lose_for_good(i, std::generic_category().message(number));
+    lines_[i]->input_ended = true;
+    if (in.gathered != nullptr) pool_.give_back(std::move(in.gathered));
+    in = Inbound();
+    if (goes_on) return Read::Ended;
+  }
+  if (number != 0) return peer_error(Code::RemoteError, route_, "receive from", "connection lost", number);
+  lines_[i]->input_ended = true;
+  if (!in.header && in.begin == in.end) return Read::Ended;
+  return peer_error(Code::RemoteError, route_, "receive from",
+                    "the peer closed the connection in the middle of a message");
+}
+
 // Reads into `wanted` and then up to `ahead_bytes` beyond; got_bytes counts the part in `wanted`.
 Result<Receiver::Read> Receiver::read(size_t i, Bytes wanted, size_t ahead_bytes, size_t& got_bytes) {
   Inbound& in = inbound_[i];
@@ -92,14 +140,9 @@ Result<Receiver::Read> Receiver::read(size_t i, Bytes wanted, size_t ahead_bytes
   const ssize_t got = lines_[i]->receive(parts);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return Read::Dry;
   if (got < 0 && errno == EBADMSG) return damaged("data that fails TLS verification");
-  if (got < 0) return peer_error(Code::RemoteError, route_, "receive from", "connection lost", errno);
-  if (got == 0) {
-    lines_[i]->input_ended = true;
-    if (!in.header && in.begin == in.end) return Read::Ended;
-    return peer_error(Code::RemoteError, route_, "receive from",
-                      "the peer closed the connection in the middle of a message");
-  }
+  if (got <= 0) return cut_off(i, got < 0 ? errno : 0);
   lines_.front()->has_received = true;
+  if (!lines_[i]->is_lost) rails_.confirm();
   got_bytes = std::min(static_cast<size_t>(got), wanted.size());
   in.end += static_cast<size_t>(got) - got_bytes;
   return Read::Some;
@@ -124,7 +167,7 @@ Result<Receiver::Read> Receiver::read_header(size_t i) {
 
 bool Receiver::is_small_next(size_t i) const {
   const Message& front = queue_.front();
-  return i == 0 && front.seen.empty() && front.receive.size_bytes + sizeof(FragmentHeader) <= kAheadBytes;
+  return i == opening_ && !front.has_begun && front.receive.size_bytes + sizeof(FragmentHeader) <= kAheadBytes;
 }
 
 // Checks that do not need the receive, which may not be posted yet.
@@ -135,42 +178,63 @@ Status Receiver::accept_header(size_t i) {
   in.begin += sizeof(header);
   in.header = header;
   in.message = nullptr;
+  in.use = Inbound::Use::Deliver;
   in.arrived_bytes = 0;
   in.crc = 0;
   if (!is_sealed(header)) return broken(in, "a corrupt header");
-  if (header.message < front_number_ || header.message < in.last_number) return broken(in, "an out-of-order header");
+  if (rails_.fail_over() && header.length_bytes > grid_) return broken(in, "a misplaced fragment");
+  if (rails_.fail_over() && header.message < front_number_) return gather(in, Inbound::Use::Drop);
+  if (header.message < front_number_ || (!rails_.fail_over() && header.message < in.last_number))
+    return broken(in, "an out-of-order header");
   in.last_number = header.message;
+  if (rails_.fail_over() && header.offset_bytes == 0) opening_ = i;
   return Status::ok();
+}
+
+Status Receiver::gather(Inbound& in, Inbound::Use use) {
+  in.use = use;
+  in.message = nullptr;
+  if (in.header->length_bytes == 0 || in.gathered != nullptr) return Status::ok();
+  in.gathered = pool_.take();
+  if (in.gathered == nullptr) return error(Code::OutOfMemory, "tcp: out of memory for a receive buffer");
+  return Status::ok();
+}
+
+// The receive that the fragment is for; null: none that is posted, or a mismatch.
+Result<Receiver::Message*> Receiver::find(const FragmentHeader& header) {
+  const uint64_t index = header.message - front_number_;
+  if (index >= queue_.size()) return nullptr;
+  Message& message = queue_[index];
+  const Receive& receive = message.receive;
+  if (header.envelope == receive.expected && header.size_bytes == receive.size_bytes) return &message;
+  mismatch_ = Mismatch{.peer = route_.peer,
+                       .expected = receive.expected,
+                       .received = header.envelope,
+                       .expected_bytes = receive.size_bytes,
+                       .received_bytes = header.size_bytes};
+  return nullptr;
+}
+
+bool Receiver::has_arrived(const Message& message, const FragmentHeader& header) const {
+  if (message.arrived.empty()) return message.arrived_fragments > 0;
+  return message.arrived[header.offset_bytes / grid_];
 }
 
 Status Receiver::match(size_t i) {
   Inbound& in = inbound_[i];
   const FragmentHeader& header = *in.header;
-  const uint64_t index = header.message - front_number_;
-  if (index >= queue_.size()) return Status::ok();
-  Message& message = queue_[index];
-  const Receive& receive = message.receive;
-  if (header.envelope != receive.expected || header.size_bytes != receive.size_bytes) {
-    mismatch_ = Mismatch{.peer = route_.peer,
-                         .expected = receive.expected,
-                         .received = header.envelope,
-                         .expected_bytes = receive.size_bytes,
-                         .received_bytes = header.size_bytes};
-    return Status::ok();
-  }
+  CCOM_TRY_ASSIGN(Message* const message, find(header));
+  if (message == nullptr) return Status::ok();
   if (!is_on_grid(header, grid_)) return broken(in, "a misplaced fragment");
-  const size_t fragments = fragments_of(receive.size_bytes, grid_);
-  if (fragments > 1) {
-    message.seen.resize(fragments, false);
-    const size_t fragment = header.offset_bytes / grid_;
-    if (message.seen[fragment]) return broken(in, "a duplicate fragment");
-    message.seen[fragment] = true;
+  const size_t fragments = fragments_of(header.size_bytes, grid_);
+  if (fragments > 1) message->arrived.resize(fragments, false);
+  message->has_begun = true;
+  if (has_arrived(*message, header)) {
+    if (!rails_.fail_over()) return broken(in, "a duplicate fragment");
+    return gather(in, Inbound::Use::Drop);
   }
-  if (receive.sink != nullptr && header.length_bytes > 0) {
-    in.gathered = pool_.take();
-    if (in.gathered == nullptr) return error(Code::OutOfMemory, "tcp: out of memory for a receive buffer");
-  }
-  in.message = &message;
+  if (message->receive.sink != nullptr) CCOM_TRY(gather(in, Inbound::Use::Deliver));
+  in.message = message;
   return Status::ok();
 }
 
@@ -205,14 +269,28 @@ Result<Receiver::Read> Receiver::read_payload(size_t i) {
 
 Status Receiver::finish(size_t i) {
   Inbound& in = inbound_[i];
-  if (crc_ && in.crc != in.header->payload_crc) return broken(in, "a payload with a wrong checksum");
-  if (in.gathered != nullptr) {
-    in.message->receive.sink->consume(in.header->offset_bytes, {in.gathered.get(), in.header->length_bytes});
-    pool_.give_back(std::move(in.gathered));
-  }
-  ++in.message->arrived_fragments;
-  in.message = nullptr;
+  const FragmentHeader header = *in.header;
+  if (in.use != Inbound::Use::Drop && crc_ && in.crc != header.payload_crc)
+    return broken(in, "a payload with a wrong checksum");
+  Message* const message = std::exchange(in.message, nullptr);
+  if (message != nullptr && in.gathered != nullptr)
+    message->receive.sink->consume(header.offset_bytes, {in.gathered.get(), header.length_bytes});
+  if (in.use == Inbound::Use::Keep) CCOM_TRY(keep(in));
+  if (in.gathered != nullptr) pool_.give_back(std::move(in.gathered));
+  in.use = Inbound::Use::Deliver;
   in.header.reset();
+  return message == nullptr ? Status::ok() : deliver(*message, header);
+}
+
+// Its payload is where it belongs. What other lines are still bringing of it is no longer needed.
+Status Receiver::deliver(Message& message, const FragmentHeader& header) {
+  ++moved_;
+  ++message.arrived_fragments;
+  if (!message.arrived.empty()) message.arrived[header.offset_bytes / grid_] = true;
+  for (Inbound& in : inbound_) {
+    if (in.message == &message && in.header->offset_bytes == header.offset_bytes)
+      CCOM_TRY(gather(in, Inbound::Use::Drop));
+  }
   retire();
   return Status::ok();
 }
@@ -228,6 +306,8 @@ void Receiver::retire() {
 
 void Receiver::clear() {
   queue_.clear();
+  early_.clear();
+  early_bytes_ = 0;
   for (Inbound& in : inbound_) {
     in.message = nullptr;
     in.gathered.reset();
@@ -235,7 +315,7 @@ void Receiver::clear() {
 }
 
 uint64_t Receiver::memory_bytes() const {
-  uint64_t bytes = 0;
+  uint64_t bytes = early_bytes_;
   for (size_t i = 0; i < inbound_.size(); ++i) bytes += inbound_[i].ahead != nullptr ? ahead_bytes_of(i) : 0;
   return bytes;
 }

@@ -115,6 +115,10 @@ size_t unacknowledged_bytes(int fd) {
   tcp_info info{};
   socklen_t length = sizeof(info);
   if (::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0 || info.tcpi_state == TCP_CLOSE) return 0;
+  return unsettled_bytes(fd);
+}
+
+size_t unsettled_bytes(int fd) {
   int bytes = 0;
   return ::ioctl(fd, SIOCOUTQ, &bytes) == 0 && bytes > 0 ? static_cast<size_t>(bytes) : 0;
 }

@@ -69,6 +69,8 @@ void set_options(Socket& socket, const SocketOptions& options);
 bool is_hung_up(int fd);
 // Bytes not acknowledged by the peer, end of stream included; 0 once the connection is gone.
 size_t unacknowledged_bytes(int fd);
+// The same, but those that a lost connection has left count.
+size_t unsettled_bytes(int fd);
 // Whether the other host owes a response (a segment or window probe was retransmitted), and how long ago anything was
 // received.
 struct Silence {

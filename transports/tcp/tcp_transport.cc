@@ -3,10 +3,8 @@
 
 #include <algorithm>
 #include <exception>
-#include <thread>
 #include <utility>
 
-#include "base/log.h"
 #include "transports/tcp/peer_address.h"
 
 namespace ccom::tcp {
@@ -15,11 +13,12 @@ namespace {
 // Up to this number every line with posted operations is polled by each progress(); above, only those reported by the
 // reactor.
 constexpr size_t kDirectLines = 16;
-constexpr std::chrono::seconds kDeliveryTimeout{1};
 constexpr int kMaxStreams = 16;
 constexpr int kSilenceChecks = 16;  // silence checks per silence timeout
 // Between looks at channels that are being connected on use.
 constexpr std::chrono::nanoseconds kConnectSlice{1'000'000};
+// How long who waits for nothing but acknowledgements sleeps: at first, and at most.
+constexpr std::chrono::microseconds kFirstSleep{50}, kLongestSleep{1000};
 
 Status compare(const char* what, size_t mine, size_t theirs, Rank peer) {
   if (mine == theirs) return Status::ok();
@@ -62,10 +61,11 @@ TcpTransport::TcpTransport(const TcpConfig& config)
       tls_key_(config.key.derive("ccom tcp tls")),
       options_{.silence = config.silence, .short_queue = config.bind_addresses.size() > 1},
       on_use_(config.on_use),
-      shared_(grid_bytes(streams_of(config))) {}
+      shared_(grid_bytes(streams_of(config)), options_.short_queue) {}
 
 TcpTransport::~TcpTransport() {
   try {
+    settle_rails();
     stop();
   } catch (const std::bad_alloc&) {  // for the text of why it was stopped, which nobody will read
   }
@@ -111,7 +111,8 @@ Status TcpTransport::check_peer(const Peer& peer) const {
   const auto address = parse_peer_address(peer.address);
   if (!address) return Status(address.error()).with_peers({peer.rank});
   CCOM_TRY(compare("TLS between ranks (CCOM_TLS)", tls_ != nullptr, address->tls, peer.rank));
-  return compare("interfaces named in CCOM_SOCKET_IFNAME", interfaces_, address->endpoints.size(), peer.rank);
+  return compare("interfaces named in CCOM_TCP_RAILS or CCOM_SOCKET_IFNAME", interfaces_, address->endpoints.size(),
+                 peer.rank);
 }
 
 // Its address has been validated.
@@ -120,8 +121,8 @@ void TcpTransport::make_channel(const Peer& peer, int index) {
   channels.resize(static_cast<size_t>(peer.channels));
   const std::string where = to_text(parse_peer_address(peer.address)->endpoints.front());
   Route route{.self = self_.rank, .peer = peer.rank, .channel = index, .address = where};
-  channels[static_cast<size_t>(index)] =
-      std::make_unique<TcpChannel>(std::move(route), static_cast<size_t>(self_.streams), self_.crc, shared_);
+  const TcpChannel::Shape shape{static_cast<size_t>(self_.streams), self_.crc, rail_limit()};
+  channels[static_cast<size_t>(index)] = std::make_unique<TcpChannel>(std::move(route), shape, shared_);
 }
 
 std::unique_ptr<ConnectionSetup> TcpTransport::new_setup(asio::io_context& io) {
@@ -177,6 +178,7 @@ TcpChannel* TcpTransport::find(Rank peer, int index) {
 }
 
 Result<Channel*> TcpTransport::channel(Rank peer, int index) {
+  const SharedLock lock(shared_);
   CCOM_TRY(Status(shared_.failure));
   if (TcpChannel* const found = find(peer, index)) return found;
   CCOM_TRY(begin_to_connect(peer, index));
@@ -184,6 +186,7 @@ Result<Channel*> TcpTransport::channel(Rank peer, int index) {
 }
 
 Status TcpTransport::progress(Events& events) {
+  const SharedLock lock(shared_);
   CCOM_TRY(Status(shared_.failure));
   shared_.may_progress = false;
   events.completed.insert(events.completed.end(), shared_.completed.begin(), shared_.completed.end());
@@ -218,39 +221,62 @@ Status TcpTransport::pump_channels(Events& events) {
 }
 
 void TcpTransport::wait(std::chrono::nanoseconds at_most) {
-  const bool has_work = !shared_.failure.is_ok() || !shared_.completed.empty() || shared_.may_progress;
-  if (!has_work && at_most.count() > 0) {
+  if (at_most.count() > 0) {
     try {
-      shared_.failure = check_silence();
-      std::chrono::nanoseconds longest = options_.silence / kSilenceChecks;
+      std::chrono::nanoseconds longest = std::min<std::chrono::nanoseconds>(at_most, options_.silence / kSilenceChecks);
       if (connecting_ != nullptr) longest = std::min(longest, kConnectSlice);
-      if (shared_.failure.is_ok()) sleep(std::min(at_most, longest));
+      if (prepare_sleep(longest)) shared_.readiness.wait(longest);
     } catch (const std::exception& thrown) {
+      const SharedLock lock(shared_);
       shared_.failure = library_error("wait for the network", thrown);
     }
   }
   shared_.readiness.forget_wake();
 }
 
+// Whether there is nothing to do before an event comes. Of acknowledgements none does.
+bool TcpTransport::prepare_sleep(std::chrono::nanoseconds& longest) {
+  const SharedLock lock(shared_);
+  if (!shared_.failure.is_ok() || !shared_.completed.empty() || shared_.may_progress) return false;
+  shared_.failure = check_silence();
+  bool awaits_acknowledgements = false;
+  for (TcpChannel* channel : shared_.active) {
+    if (shared_.failure.is_ok()) shared_.failure = channel->arm_all();
+    awaits_acknowledgements |= channel->awaits_acknowledgements();
+  }
+  pause_ = awaits_acknowledgements ? std::clamp<std::chrono::microseconds>(2 * pause_, kFirstSleep, kLongestSleep)
+                                   : std::chrono::microseconds(0);
+  if (awaits_acknowledgements) longest = std::min<std::chrono::nanoseconds>(longest, pause_);
+  return shared_.failure.is_ok() && !shared_.may_progress;
+}
+
 Status TcpTransport::check_silence() {
   const auto now = Clock::now();
   if (now < next_check_) return Status::ok();
-  next_check_ = now + options_.silence / kSilenceChecks;
+  next_check_ = now + (fails_over() ? rail_limit() : options_.silence) / kSilenceChecks;
   for (TcpChannel* channel : shared_.active) CCOM_TRY(channel->check_silence(options_.silence));
   return Status::ok();
 }
 
-void TcpTransport::sleep(std::chrono::nanoseconds at_most) {
+void TcpTransport::care() {
+  if (!shared_.mutex.try_lock()) return;  // its thread makes progress
+  const Lock lock(shared_.mutex, std::adopt_lock);
+  if (!shared_.failure.is_ok()) return;
+  care_for_channels();
+  if (!shared_.failure.is_ok() || !shared_.completed.empty()) shared_.readiness.wake();
+}
+
+void TcpTransport::care_for_channels() {
+  shared_.failure = check_silence();
   for (TcpChannel* channel : shared_.active) {
-    shared_.failure = channel->arm_all();
-    if (!shared_.failure.is_ok()) return;
+    if (shared_.failure.is_ok()) shared_.failure = channel->care(shared_.completed);
   }
-  if (!shared_.may_progress) shared_.readiness.wait(at_most);
 }
 
 void TcpTransport::wake() { shared_.readiness.wake(); }
 
 void TcpTransport::stop() {
+  const SharedLock lock(shared_);
   if (shared_.failure.is_ok()) {
     shared_.failure = error(Code::InvalidUsage, "rank %d: the TCP transport was stopped", self_.rank);
   }
@@ -268,41 +294,8 @@ void TcpTransport::stop() {
   shared_.completed.clear();
 }
 
-// Closing a socket with unread input makes the kernel discard pending output, as does input after the close. Therefore:
-// send the end of stream, and wait until the peers' kernels have received everything.
-// That takes a second at most. It needs no memory: there may be none.
-void TcpTransport::deliver_rest() {
-  const Deadline deadline = Deadline::after(kDeliveryTimeout);
-  std::chrono::microseconds pause{20};
-  while (!end_and_look()) {
-    if (deadline.passed()) {
-      log(LogLevel::Info, "rank %d: tcp connections were closed before all data was delivered", self_.rank);
-      return;
-    }
-    std::this_thread::sleep_for(pause);
-    pause = std::min(2 * pause, std::chrono::microseconds(1000));
-  }
-}
-
-bool TcpTransport::end_and_look() {
-  const Status& failure = shared_.failure;
-  bool is_delivered = true;
-  for (const auto& [peer, channels] : channels_) {
-    const bool is_gone = failure.code() == Code::RemoteError && std::ranges::count(failure.peers(), peer) > 0;
-    for (const auto& channel : channels) {
-      for (size_t i = 0; channel != nullptr && i < channel->lines().size(); ++i) {
-        if (channel->lines()[i] == nullptr) continue;
-        const TcpChannel::Rest rest = channel->end_output(i);
-        if (is_gone || unacknowledged_bytes(rest.fd) <= rest.unpromised_bytes) continue;
-        discard_input(rest.fd);
-        is_delivered = false;
-      }
-    }
-  }
-  return is_delivered;
-}
-
 uint64_t TcpTransport::memory_bytes() const {
+  const SharedLock lock(shared_);
   uint64_t bytes = shared_.pool.memory_bytes() + known_.capacity() * sizeof(Known) + known_addresses_.size();
   for (const auto& [peer, channels] : channels_) {
     for (const auto& channel : channels) bytes += channel == nullptr ? 0 : channel->memory_bytes();

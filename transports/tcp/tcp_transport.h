@@ -37,6 +37,8 @@ class TcpTransport final : public Transport {
   void wait(std::chrono::nanoseconds at_most) override;
   void wake() override;
   void stop() override;
+  bool needs_care() const override { return fails_over(); }
+  void care() override;
   uint64_t memory_bytes() const override;
 
  private:
@@ -50,8 +52,17 @@ class TcpTransport final : public Transport {
   Status begin_to_connect(Rank peer, int index);
   Status go_on_connecting();
   Status pump_channels(Events& events);
-  void sleep(std::chrono::nanoseconds at_most);
+  // Over several interfaces.
+  bool fails_over() const { return options_.short_queue; }
+  // See Rails. A line is given up for others, which costs no more than its share, after a part of the time for the last
+  // one.
+  std::chrono::milliseconds rail_limit() const {
+    return fails_over() ? options_.silence / 4 : std::chrono::milliseconds(0);
+  }
+  void care_for_channels();
+  bool prepare_sleep(std::chrono::nanoseconds& longest);
   Status check_silence();
+  void settle_rails();
   void deliver_rest();
   bool end_and_look();  // whether everything promised has reached the peers' kernels
 
@@ -60,12 +71,13 @@ class TcpTransport final : public Transport {
   const Secret tls_key_;
   const SocketOptions options_;
   size_t interfaces_ = 0;
-  Clock::time_point next_check_{};   // for silence
-  std::unique_ptr<TlsContext> tls_;  // null without TLS; declared before the channels, whose lines refer to it
+  Clock::time_point next_check_{};     // for silence
+  std::chrono::microseconds pause_{};  // for acknowledgements
+  std::unique_ptr<TlsContext> tls_;    // null without TLS; declared before the channels, whose lines refer to it
   std::string address_text_;
   const bool on_use_;
   bool was_connected_ = false;
-  Shared shared_;
+  mutable Shared shared_;
   std::map<Rank, std::vector<std::unique_ptr<TcpChannel>>> channels_;  // null: has not been asked for
   // On use: all peers, ascending; their addresses lie in a row. Ten thousand of them are remembered here.
   struct Known {

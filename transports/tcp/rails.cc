@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transports/tcp/rails.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/log.h"
+
+namespace ccom::tcp {
+namespace {
+
+std::string ends_of(const Line& line) { return to_text(local_endpoint(line.fd)) + " - " + to_text(line.remote); }
+
+}  // namespace
+
+size_t Rails::first() const {
+  if (!fail_over()) return 0;
+  for (size_t i = 0; i < lines_.size(); ++i) {
+    if (!lines_[i]->is_lost) return i;
+  }
+  return 0;
+}
+
+bool Rails::has_other(size_t i) const {
+  for (size_t other = 0; other < lines_.size(); ++other) {
+    if (other != i && !lines_[other]->is_lost) return true;
+  }
+  return false;
+}
+
+bool Rails::answers_elsewhere(size_t i) const {
+  for (size_t other = 0; other < lines_.size(); ++other) {
+    const Line& line = *lines_[other];
+    if (other != i && !line.is_lost && !is_hung_up(line.fd) && !query_silence(line.fd).is_response_due) return true;
+  }
+  return false;
+}
+
+bool Rails::awaits_answer() const {
+  return std::ranges::any_of(
+      lines_, [](const auto& line) { return !line->is_lost && query_silence(line->fd).is_response_due; });
+}
+
+void Rails::lose(size_t i, const std::string& why) {
+  Line& line = *lines_[i];
+  line.is_lost = true;
+  const auto left = std::ranges::count_if(lines_, [](const auto& each) { return !each->is_lost; });
+  unconfirmed_.push_back(ends_of(line) + ": " + why + "; " + std::to_string(left) + " of " +
+                         std::to_string(lines_.size()) + " connections go on");
+}
+
+bool Rails::lose_for_good(size_t i, const std::string& why) {
+  Line& line = *lines_[i];
+  if (!fail_over() || line.is_failed) return fail_over() && (line.is_lost || has_other(i));
+  if (!line.is_lost) {
+    if (!has_other(i)) return false;
+    lose(i, why);
+  }
+  line.is_failed = true;
+  return true;
+}
+
+void Rails::log_losses() {
+  for (const std::string& loss : unconfirmed_) {
+    log_rarely(LogTopic::Rail, LogLevel::Warn, "rank %d: degraded: a rail to rank %d is lost (channel %d): %s",
+               route_.self, route_.peer, route_.channel, loss.c_str());
+  }
+  unconfirmed_.clear();
+}
+
+// Everything that it was asked for, keepalives included, has been answered; until then the kernel repeats it, at
+// intervals that double.
+void Rails::take_back(size_t i) {
+  Line& line = *lines_[i];
+  if (is_hung_up(line.fd) || unsettled_bytes(line.fd) > 0 || query_silence(line.fd).is_response_due) return;
+  line.is_lost = false;
+  log_rarely(LogTopic::Rail, LogLevel::Warn, "rank %d: the rail to rank %d is in use again (channel %d): %s",
+             route_.self, route_.peer, route_.channel, ends_of(line).c_str());
+}
+
+Status Rails::check_silence(std::chrono::milliseconds last_limit) {
+  const auto now = Clock::now();
+  for (size_t i = 0; i < lines_.size(); ++i) {
+    Line& line = *lines_[i];
+    if (line.is_lost) {
+      if (!line.is_failed) take_back(i);
+      continue;
+    }
+    const std::chrono::nanoseconds silence = silent_for(line, now, (fail_over() ? limit_ : last_limit) / 4);
+    if (fail_over() && silence >= limit_ && answers_elsewhere(i)) {
+      lose(i, "no response for " + std::to_string(limit_.count()) + " ms");
+    } else if (silence >= last_limit) {
+      const std::string reason =
+          "no response from " + to_text(line.remote) + " for " + std::to_string(last_limit.count()) + " ms";
+      return peer_error(Code::RemoteError, route_, "wait for", reason, ETIMEDOUT);
+    }
+  }
+  return Status::ok();
+}
+
+}  // namespace ccom::tcp
