@@ -28,7 +28,7 @@ enum class HandshakeProtocol : uint8_t { Control = 1, Tcp = 2, Ofi = 3, Segment 
 enum class HandshakeStep : uint8_t { Hello = 1, Answer = 2, Confirm = 3, Welcome = 4 };
 
 inline constexpr uint32_t kHandshakeMagic = 0x4b485343;  // "CSHK"
-inline constexpr size_t kHandshakeTermsBytes = 72;
+inline constexpr size_t kHandshakeTermsBytes = 168;
 
 // In the byte order of the machines we run on (little endian), without padding.
 struct HandshakeMessage {
@@ -53,7 +53,7 @@ struct HandshakeMessage {
   ConstBytes bytes() const { return std::as_bytes(std::span(this, 1)); }
   Bytes writable_bytes() { return std::as_writable_bytes(std::span(this, 1)); }
 };
-static_assert(sizeof(HandshakeMessage) == 160 && std::has_unique_object_representations_v<HandshakeMessage>);
+static_assert(sizeof(HandshakeMessage) == 256 && std::has_unique_object_representations_v<HandshakeMessage>);
 
 // What no two Hellos of a peer have in common: the nonce, or the random bytes of a ClientHello.
 using HelloNumber = std::array<std::byte, 32>;

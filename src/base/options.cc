@@ -79,7 +79,7 @@ constexpr std::array kTable = {
     OptionInfo{"CCOM_OFI_PROVIDER", "",
                "libfabric provider of the ofi transport. Unset: efa if all ranks have it, else tcp;ofi_rxm."},
     OptionInfo{"CCOM_OFI_RAILS", "",
-               "What the ofi transport binds to, up to 4 rails that share large messages: a list of addresses, "
+               "What the ofi transport binds to, up to 16 rails that share large messages: a list of addresses, "
                "or of domains for efa (rdmap0s6-rdm). Unset: the address of CCOM_SOCKET_IFNAME; for efa a rank's "
                "share of the domains."},
     OptionInfo{"CCOM_PLAN", "",

@@ -24,7 +24,7 @@ void CommSetup::choose_capabilities(const std::vector<wire::Capabilities>& all) 
   config_.ofi_provider = choice.ofi_provider;
   const bool uses_efa = choice.ofi_provider == "efa" && routes_.uses("ofi");
   if (!uses_efa || !config_.ofi_rails.empty()) return;
-  config_.ofi_rails = choose_domains(ofi::list_domains("efa"), segment_->local_rank(), needs_.ranks, 4);
+  config_.ofi_rails = choose_domains(ofi::list_domains("efa"), segment_->local_rank(), needs_.ranks, ofi::kMaxRails);
 }
 
 }  // namespace ccom

@@ -41,6 +41,12 @@ TEST(CarrierChoice, GivesEveryRankItsShareOfTheDomains) {
   EXPECT_EQ(choose_domains(eight, 31, 32, 4), (std::vector<std::string>{"d7"}));
   EXPECT_EQ(choose_domains(eight, 9, 32, 4), (std::vector<std::string>{"d2"}));
   EXPECT_TRUE(choose_domains({}, 0, 1, 4).empty());
+  // p5.48xlarge with a rank per device, and with two.
+  std::vector<std::string> cards;
+  for (int card = 10; card < 42; ++card) cards.push_back("d" + std::to_string(card));
+  EXPECT_EQ(choose_domains(cards, 7, 8, 16), (std::vector<std::string>{"d38", "d39", "d40", "d41"}));
+  EXPECT_EQ(choose_domains(cards, 1, 2, 16), (std::vector<std::string>(cards.begin() + 16, cards.end())));
+  EXPECT_EQ(choose_domains(cards, 0, 1, 16), (std::vector<std::string>(cards.begin(), cards.begin() + 16)));
 }
 
 }  // namespace

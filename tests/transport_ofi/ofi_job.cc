@@ -41,6 +41,7 @@ OfiConfig OfiJob::config(Rank rank) const {
           .provider = options_.provider,
           .bind_address = options_.bind_address,
           .checksum = options_.checksum,
+          .flight_time = options_.flight_time,
           .arena = options_.arena};
 }
 

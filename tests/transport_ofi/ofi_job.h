@@ -27,6 +27,7 @@ struct JobOptions {
   std::vector<std::string> rails{};
   std::string bind_address = "127.0.0.1";
   const Arena* arena = nullptr;
+  std::chrono::milliseconds flight_time{1000};
 };
 
 class OfiJob {

@@ -24,7 +24,7 @@ void OfiTransport::plan_slots(std::span<const Peer> peers) {
   const size_t channels = count_channels(peers);
   if (rails_->count() == 0 || channels == 0 || channels > kMaxTickets / 2) return;
   const Limits& limits = rails_->limits();
-  const size_t window = std::min(kWindow, limits.receives / channels);
+  const size_t window = std::min(fragments_under_way(rails_->count()), limits.receives / channels);
   size_t slot_bytes = kSlotBytes, slots = kSlots;
   while (channels * slots * slot_bytes > kSlotMemoryBytes && slot_bytes > kMinSlotBytes) slot_bytes /= 2;
   while (channels * slots * slot_bytes > kSlotMemoryBytes && slots > 0) slots /= 2;
@@ -77,7 +77,8 @@ void OfiTransport::place_operations(Bytes memory, void* descriptor) {
     }
   }
   for (const auto& link : links_) {
-    for (SendOperation* operation : {&link->greeting, &link->confirm, &link->goodbye, &link->acknowledge}) {
+    for (SendOperation* operation :
+         {&link->greeting, &link->confirm, &link->goodbye, &link->acknowledge, &link->ask, &link->answer}) {
       place(*operation, *link, nullptr, kControlBytes);
     }
     for (const auto& channel : link->channels) place(channel->grant, *link, channel.get(), kControlBytes);

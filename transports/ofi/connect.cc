@@ -81,7 +81,8 @@ Status OfiTransport::plan_terms(std::span<const Peer> peers) {
   for (const Peer& peer : peers) channels += static_cast<size_t>(peer.channels);
   const size_t queue = std::min(limits.sends, limits.receives);
   const size_t fixed = channels * kGrantBuffers + peers.size() * kHandshakeBuffers;
-  const size_t credits = queue > fixed ? std::min(kMaxCredits, (queue - fixed) / channels) : 0;
+  const size_t most = fragments_under_way(rails_->count());
+  const size_t credits = queue > fixed ? std::min(most, (queue - fixed) / channels) : 0;
   if (credits == 0) {
     return error(Code::NotSupported, "libfabric provider %s: queues of %zu operations are too short for %zu peers",
                  config_.provider.c_str(), queue, peers.size());

@@ -3,6 +3,7 @@
 // The libfabric transport: EFA between instances, and any other provider with reliable datagram endpoints (FI_EP_RDM).
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -14,6 +15,8 @@
 
 namespace ccom::ofi {
 
+inline constexpr size_t kMaxRails = 16;
+
 struct OfiConfig {
   Rank rank = -1;
   uint64_t communicator = 0;  // equal on all ranks of the communicator, unique to it
@@ -24,9 +27,11 @@ struct OfiConfig {
   std::string bind_address;
   int peers = 0;         // approximate number of peers; 0: unknown
   bool checksum = true;  // CRC32C over everything that this rank sends
-  // What large messages use, up to 4, in the form of bind_address; empty: bind_address. Should be equally many on all
-  // ranks.
+  // What large messages use, up to kMaxRails, in the form of bind_address; empty: bind_address. Should be equally many
+  // on all ranks.
   std::vector<std::string> rails{};
+  // When a write has failed, no packet of it arrives later than that.
+  std::chrono::milliseconds flight_time{1000};
   // Memory whose registrations may be cached between messages; must outlive the transport. Null: none.
   const Arena* arena = nullptr;
 };

@@ -32,6 +32,7 @@ struct Link {
   Clock::time_point greet_at{};                           // not before
   int last_error = 0;                                     // of a handshake message, FI_E...
   SendOperation greeting, confirm, goodbye, acknowledge;  // greeting: our Hello or Answer
+  SendOperation ask, answer;                              // see stranded.cc
 
   std::vector<std::unique_ptr<OfiChannel>> channels;
   std::vector<SendOperation> sends;    // of all channels, for Data and Target
@@ -51,6 +52,19 @@ struct Link {
   bool is_dead = false;                    // sends to it fail
   Clock::time_point probe_at{};            // see probes.cc
   std::chrono::nanoseconds probe_pause{};  // 0: something has come since the last look
+
+  // See stranded.cc.
+  struct Stranded {
+    WriteOperation* write = nullptr;
+    Clock::time_point ask_at{};
+    std::string reason{};
+  };
+  std::deque<Stranded> stranded;
+  bool is_asking = false;          // about the first of them
+  std::optional<Header> question;  // of the peer, not yet answered
+  enum class Rail : uint8_t { InUse, Lost, Told };
+  std::vector<Rail> rails;  // of rail_addresses; empty: all are in use
+  bool has_rail(size_t rail) const { return rail >= rails.size() || rails[rail] == Rail::InUse; }
 
   explicit Link(const Handshake& start) : handshake(start) {}
   bool is_connected() const { return is_confirmed; }

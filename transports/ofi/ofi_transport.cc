@@ -103,6 +103,7 @@ void OfiTransport::stop() {
     }
   }
   for (const auto& link : links_) {
+    drop_stranded(*link);
     link->arrived += std::exchange(link->awaited, 0);
     for (const auto& channel : link->channels) channel->drop_all();
   }
@@ -136,6 +137,7 @@ void OfiTransport::wait(std::chrono::nanoseconds at_most) {
       !board_.ready.empty() || !paused_.empty() || !board_.completed.empty() || !board_.failed.is_ok();
   if (has_work && !board_.stopped) return;
   if (const auto now = Clock::now(); now >= look_at_) probe_silent_peers(now);
+  if (stranded_ > 0 || !asked_.empty()) at_most = std::min<std::chrono::nanoseconds>(at_most, kRefusedSlice);
   if (!waiting_.empty() || pool_.is_waiting() || rails_->is_waiting()) {
     at_most = std::min<std::chrono::nanoseconds>(at_most, kRefusedSlice);
   }
@@ -173,14 +175,18 @@ Status OfiTransport::advance() {
   const auto note = [&first](Status status) {
     if (first.is_ok()) first = std::move(status);
   };
+  // Who is asked whether a write has arrived answers after another look at what has.
+  const std::vector<Link*> asked = std::exchange(asked_, {});
   completions_.clear();
   note(endpoint_->poll(completions_));
-  if (are_rails_awake()) {
+  if (are_rails_awake() || !asked.empty()) {
     rails_->flush();
     note(rails_->poll(completions_));
   }
   if (!completions_.empty()) sleep_ = {};
   for (const Completion& completion : completions_) note(handle(completion));
+  for (Link* link : asked) note(answer(*link));
+  note(look_after_stranded());
   note(pool_.retry());
   if (first.is_ok()) note(serve_ready());
   note(flush_waiting());

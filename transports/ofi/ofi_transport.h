@@ -10,11 +10,14 @@
 // stop(): shuts everything that remote writes may access (rails.h); message buffers belong to the transport anyway.
 // Peers are told (shutdown.cc).
 //
-// Memory, independent of load: each channel has `credits` (at most 8) buffers of 16 KiB per direction, some for
-// messages without credit, and 4 slots of 256 KiB; all shrink when there are many channels.
-// With n channels to p peers, about
+// Memory, independent of load: each channel has `credits` (at most 8, with more than 4 rails two for each) buffers of
+// 16 KiB per direction, some for messages without credit, and 4 slots of 256 KiB; all shrink when there are many
+// channels. With n channels to p peers, about
 //   receive (n (credits + 5) + 6 p) x 16 KiB, send n credits x 16 KiB, slots n MiB but at most 64 MiB.
 // Memory is used when it is first written, except on EFA, which pins it at once.
+//
+// A rail may fail: what was written to it goes by another one (stranded.cc). Without the first one, which carries
+// messages, or the last one, there is an error.
 //
 // Dead peers: sends to them fail, or the provider stays busy until a timeout (sending.cc); both are a RemoteError that
 // names the peer. Who only waits for a peer sends to it now and then (probes.cc). A peer that is merely silent is
@@ -134,6 +137,17 @@ class OfiTransport final : public Transport {
   Status drop_or_blame(ReceiveOperation& operation);
   Status damaged(const Link& link, const char* what) const;
 
+  // stranded.cc
+  bool strand(WriteOperation& operation, const Completion& completion);
+  bool lose_rail(Link& link, size_t rail);
+  Status look_after_stranded();
+  Status ask(Link& link);
+  Status answer(Link& link);
+  void on_answer(Link& link, const Header& header);
+  void finish(WriteOperation& write);
+  void finish_stranded(Link& link);
+  void drop_stranded(Link& link);
+
   // probes.cc
   void probe_silent_peers(Clock::time_point now);
   Status probe(Link& link);
@@ -160,6 +174,8 @@ class OfiTransport final : public Transport {
   ReceivePool pool_;
   std::vector<OfiChannel*> paused_;  // have more to write; yielded to others
   std::vector<Link*> waiting_;       // their outbox was refused by the provider
+  std::vector<Link*> asked_;         // have a question
+  size_t stranded_ = 0;              // writes that have failed, and will be made again
   std::vector<Completion> completions_;
   uint64_t dropped_ = 0;
   size_t send_memory_bytes_ = 0, slot_memory_bytes_ = 0;

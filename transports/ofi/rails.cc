@@ -75,7 +75,9 @@ bool Rails::try_post(WriteOperation& operation) {
   const std::span usable(order.data(), operation.link->rail_addresses.size());
   const auto load = [this](size_t rail) { return std::pair(bytes_under_way_[rail], written_bytes_[rail]); };
   std::ranges::stable_sort(usable, {}, load);
-  return std::ranges::any_of(usable, [this, &operation](size_t rail) { return try_post_on(rail, operation); });
+  return std::ranges::any_of(usable, [this, &operation](size_t rail) {
+    return operation.link->has_rail(rail) && try_post_on(rail, operation);
+  });
 }
 
 bool Rails::try_post_on(size_t rail, WriteOperation& operation) {

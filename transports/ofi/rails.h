@@ -4,9 +4,9 @@
 // messages never queue behind large ones, and so that stop() can revoke the provider's access to user memory at once by
 // shutting them down, while data reported complete is still delivered.
 //
-// Each write is one fragment and uses the rail with the fewest outstanding bytes, of equal ones that which has written
-// least: no rail waits for another, a slower one gets less, and equal ones share. A busy rail is retried; writes to
-// other peers proceed meanwhile.
+// Each write is one fragment and uses, of the rails that its peer has not lost (stranded.cc), that with the fewest
+// outstanding bytes, of equal ones that which has written least: no rail waits for another, a slower one gets less, and
+// equal ones share. A busy rail is retried; writes to other peers proceed meanwhile.
 #pragma once
 
 #include <array>
@@ -25,6 +25,7 @@ struct WriteOperation : Operation {
   Link* link = nullptr;
   OfiChannel* channel = nullptr;
   uint64_t message = 0;
+  uint64_t offset_bytes = 0;  // in the message
   uint32_t immediate = 0;
   uint64_t address = 0;                        // remote
   std::array<uint64_t, kMaxRails> keys{};      // per rail

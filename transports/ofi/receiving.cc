@@ -93,6 +93,15 @@ Status OfiTransport::on_message(Link& link, ReceiveOperation& operation) {
       CCOM_TRY(on_goodbye(link, header.message));
       break;
     case Kind::Acknowledge: break;
+    case Kind::Ask:
+      CCOM_TRY(link.channels[header.prefix.channel]->take_credit(header));
+      link.question = header;
+      asked_.push_back(&link);
+      break;
+    case Kind::Answer:
+      CCOM_TRY(link.channels[header.prefix.channel]->take_credit(header));
+      on_answer(link, header);
+      break;
     case Kind::Target:
       operation.charged = link.channels[header.prefix.channel].get();
       CCOM_TRY(on_target(link, header, operation.bytes().subspan(sizeof(Header))));

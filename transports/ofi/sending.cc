@@ -99,6 +99,7 @@ void OfiTransport::write_piece(OfiChannel& channel, const Header& header, const 
       const_cast<std::byte*>(piece.payload.data());  // libfabric's operations have one type for both directions
   write.size_bytes = piece.payload.size();
   write.message = header.message;
+  write.offset_bytes = header.offset_bytes;
   write.immediate = header.immediate;
   write.address = piece.address;
   write.keys = piece.keys;
@@ -221,6 +222,7 @@ Status OfiTransport::on_sent(SendOperation& operation, const Completion& complet
 }
 
 Status OfiTransport::on_wrote(WriteOperation& operation, const Completion& completion) {
+  if (completion.error != 0 && strand(operation, completion)) return Status::ok();
   Link& link = *operation.link;
   operation.is_busy = false;
   --link.unfinished;

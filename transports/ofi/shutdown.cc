@@ -88,6 +88,7 @@ void OfiTransport::shut_down() {
 
 Status OfiTransport::on_goodbye(Link& link, uint64_t sent) {
   link.goodbye_count = sent;
+  finish_stranded(link);
   for (const auto& channel : link.channels) channel->schedule();
   return acknowledge_goodbye(link);
 }
@@ -104,6 +105,7 @@ Status OfiTransport::acknowledge_goodbye(Link& link) {
 // Nothing more is sent to this peer.
 void OfiTransport::mark_dead(Link& link) {
   link.is_dead = true;
+  drop_stranded(link);
   for (WriteOperation& operation : link.writes) link.unfinished -= operation.is_busy ? 1 : 0;
   rails_->drop(link);
   for (const WriteOperation& operation : link.writes) link.unfinished += operation.is_busy ? 1 : 0;

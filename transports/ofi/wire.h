@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "base/handshake.h"
+#include "transports/ofi/factory.h"
 #include "transports/transport.h"
 
 namespace ccom::ofi {
@@ -17,7 +18,7 @@ namespace ccom::ofi {
 static_assert(std::endian::native == std::endian::little);
 
 inline constexpr uint32_t kMagic = 0x4d4f4343;  // "CCOM"
-inline constexpr uint8_t kWireVersion = 5;
+inline constexpr uint8_t kWireVersion = 6;
 
 enum class Kind : uint8_t {
   Handshake = 1,    // a HandshakeMessage, which has no Prefix
@@ -27,6 +28,8 @@ enum class Kind : uint8_t {
   Acknowledge = 6,  // that many fragments have arrived
   Target = 7,       // write that message of yours here
   Stopped = 8,      // as Goodbye, but payloads that are still being written need not arrive any more
+  Ask = 9,          // has this write, of which the provider says that it has failed, arrived all the same?
+  Answer = 10,      // to that: message_bytes is 1 or 0
 };
 
 struct Prefix {
@@ -41,7 +44,6 @@ struct Prefix {
 };
 static_assert(sizeof(Prefix) == 24);
 
-inline constexpr size_t kMaxRails = 4;
 // Targets of one channel that are announced and not complete: prepares the next messages without registering all.
 inline constexpr size_t kOpenTargets = 4;
 
@@ -64,7 +66,7 @@ struct LinkTerms {
   uint32_t checksummed = 0;     // 1: messages and payloads carry checksums
   SlotTerms slots;
 };
-static_assert(sizeof(LinkTerms) == 72);
+static_assert(sizeof(LinkTerms) == 168);
 
 inline constexpr uint32_t kInline = ~uint32_t{0};
 
@@ -96,7 +98,7 @@ struct TargetPlace {
   uint32_t ticket = 0;
   uint32_t unused = 0;
 };
-static_assert(sizeof(TargetPlace) == 48);
+static_assert(sizeof(TargetPlace) == 144);
 
 template <typename T>
 T read_as(ConstBytes bytes) {

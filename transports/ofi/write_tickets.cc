@@ -34,8 +34,20 @@ WriteTickets::Spot* WriteTickets::find(uint32_t immediate) {
 
 WriteTickets::Match WriteTickets::take(const Ticket& ticket, Spot& spot) {
   const Match match{ticket.channel, !ticket.message.has_value(), *spot.header};
-  spot = {};
+  spot = {.last = std::pair(match.header.message, match.header.offset_bytes)};
   return match;
+}
+
+bool WriteTickets::has_arrived(const OfiChannel& channel, const Header& header) const {
+  const uint32_t number = ticket_of(header.immediate), index = index_of(header.immediate);
+  if (number >= tickets_.size() || index >= tickets_[number].spots.size()) return true;
+  const Ticket& ticket = tickets_[number];
+  if (ticket.channel != &channel || ticket.message.value_or(header.message) != header.message) return true;
+  const Spot& spot = ticket.spots[index];
+  const std::pair asked(header.message, header.offset_bytes);
+  if (spot.last && *spot.last >= asked) return true;
+  if (spot.header) return std::pair(spot.header->message, spot.header->offset_bytes) > asked;
+  return spot.is_written;
 }
 
 std::optional<WriteTickets::Match> WriteTickets::on_written(uint32_t immediate) {

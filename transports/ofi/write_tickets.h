@@ -8,6 +8,7 @@
 #pragma once
 
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -42,6 +43,9 @@ class WriteTickets {
   // An authenticated header. An error if its ticket is not `channel`'s, or if it was announced before.
   Result<Match> on_header(OfiChannel& channel, const Header& header);
 
+  // Whether the write of that fragment of the channel has arrived, or was not awaited any more.
+  bool has_arrived(const OfiChannel& channel, const Header& header) const;
+
   // Headers whose payload is missing.
   size_t awaited() const { return awaited_; }
 
@@ -49,6 +53,8 @@ class WriteTickets {
   struct Spot {
     bool is_written = false;
     std::optional<Header> header{};
+    // The last fragment that has used it: message and offset, which grow.
+    std::optional<std::pair<uint64_t, uint64_t>> last{};
   };
   struct Ticket {
     OfiChannel* channel = nullptr;  // null: unused

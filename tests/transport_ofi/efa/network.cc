@@ -75,6 +75,7 @@ void Network::become(const Personality& wanted) {
   flights_.clear();
   violations_.clear();
   planned_failures_.clear();
+  unplugged_.clear();
   met_.clear();
 }
 
@@ -92,6 +93,11 @@ void Network::kill(const std::string& address) {
   const std::lock_guard lock(mutex);
   if (const auto found = devices_.find(address); found != devices_.end()) found->second->is_dead = true;
   std::erase_if(flights_, [&address](const Flight& flight) { return flight.from->address == address; });
+}
+
+void Network::unplug(const std::string& address) {
+  const std::lock_guard lock(mutex);
+  unplugged_.insert(address);
 }
 
 size_t Network::endpoints() {
@@ -171,6 +177,7 @@ void Network::step(size_t index) {
     planned_failures_.erase(planned);
     return fail(flight, efa_errno);
   }
+  if (unplugged_.contains(flight.from->address) || unplugged_.contains(flight.to)) return cut_off(flight);
   const auto found = devices_.find(flight.to);
   if (found == devices_.end() || found->second->is_dead || !found->second->is_enabled) {
     if (++flight.attempts > personality.patience) {
@@ -181,6 +188,34 @@ void Network::step(size_t index) {
     if (flight.is_write ? try_write(flight, *found->second) : try_message(flight, *found->second)) return;
   }
   flights_.push_back(std::move(flight));
+}
+
+void Network::cut_off(Flight& flight) {
+  const auto found = devices_.find(flight.to);
+  uint64_t offset = 0;
+  const bool is_there = flight.is_write && found != devices_.end() && !found->second->is_dead;
+  const MemoryRegion* region = is_there ? find_target(*found->second, flight, offset) : nullptr;
+  const size_t left = flight.pieces.size(), arrive_too = region == nullptr ? 0 : random_() % 3 * (left + 1) / 2;
+  for (size_t i = 0; i < arrive_too && arrive(flight, *found->second, *region, offset); ++i) {
+  }
+  const int errors[] = {kUnresponsive, kUnreachable, 4124, 4127};
+  fail(flight, errors[random_() % std::size(errors)]);
+}
+
+// The next piece of a write, or, after all of them, the report of it. Whether more is to come.
+bool Network::arrive(Flight& flight, Device& to, const MemoryRegion& region, uint64_t offset) {
+  if (!flight.pieces.empty()) {
+    const auto [at, bytes] = flight.pieces.back();
+    flight.pieces.pop_back();
+    if (is_registered(*flight.from, flight.data, flight.size_bytes, flight.descriptor, FI_WRITE)) {
+      std::memcpy(const_cast<std::byte*>(region.begin) + offset + at, flight.data + at, bytes);
+    }
+    if (!flight.pieces.empty()) return true;
+  }
+  Entry arrived;
+  arrived.good = {nullptr, FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA | FI_RMA, flight.size_bytes, nullptr, flight.immediate};
+  complete(*to.queue, arrived);
+  return false;
 }
 
 // True: it is over, one way or the other.
@@ -229,17 +264,7 @@ bool Network::try_write(Flight& flight, Device& to) {
     fail(flight, region == nullptr ? kRemoteBadAddress : kUnknownPeer);
     return true;
   }
-  if (!flight.pieces.empty()) {
-    const auto [at, bytes] = flight.pieces.back();
-    flight.pieces.pop_back();
-    if (is_registered(*flight.from, flight.data, flight.size_bytes, flight.descriptor, FI_WRITE)) {
-      std::memcpy(const_cast<std::byte*>(region->begin) + offset + at, flight.data + at, bytes);
-    }
-    if (!flight.pieces.empty()) return false;
-  }
-  Entry arrived;
-  arrived.good = {nullptr, FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA | FI_RMA, flight.size_bytes, nullptr, flight.immediate};
-  complete(*to.queue, arrived);
+  if (arrive(flight, to, *region, offset)) return false;
   Entry written{.sender = flight.from};
   written.good = {flight.context, FI_WRITE | FI_RMA, 0, nullptr, 0};
   complete(*flight.from->queue, written);

@@ -132,6 +132,9 @@ class Network {
   // The next operation of this endpoint, or of any if empty, fails so.
   void fail_next(int efa_errno, std::string address = {});
   void kill(const std::string& address);  // it does nothing any more, and answers nothing
+  // Its operations, and those to it, fail from now on: some before anything has arrived, some in the middle, some
+  // although all has arrived and was reported there.
+  void unplug(const std::string& address);
   size_t endpoints();
   uint64_t registrations();  // of memory, ever
 
@@ -157,10 +160,13 @@ class Network {
   bool try_write(Flight& flight, Device& to);
   const MemoryRegion* find_target(const Device& to, const Flight& flight, uint64_t& offset) const;
   bool knows(const Device& device, const std::string& address) const;
+  bool arrive(Flight& flight, Device& to, const MemoryRegion& region, uint64_t offset);
+  void cut_off(Flight& flight);
   void fail(Flight& flight, int efa_errno);
 
   std::mt19937_64 random_;
   std::map<std::string, Device*> devices_;
+  std::set<std::string> unplugged_;
   std::set<std::string> met_;  // addresses that have ever answered
   std::vector<Flight> flights_;
   std::vector<std::string> violations_;

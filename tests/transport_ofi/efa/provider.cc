@@ -384,13 +384,13 @@ void fi_freeinfo(struct fi_info* info) {
   }
 }
 
-// Four devices, as a trn1.2xlarge has not but a p4d has. What was not offered is refused, as libfabric does.
+// Sixteen devices, as a trn2.48xlarge has. What was not offered is refused, as libfabric does.
 int fi_getinfo(uint32_t, const char*, const char*, uint64_t, const struct fi_info* hints, struct fi_info** out) {
   const ccom::efa::Personality& personality = ccom::efa::network().personality;
   if ((hints->caps & FI_RMA) != 0 && !personality.has_rma) return -FI_ENODATA;
   if ((personality.mr_mode & ~hints->domain_attr->mr_mode) != 0) return -FI_ENODATA;
   *out = nullptr;
-  for (int device = 3; device >= 0; --device) {
+  for (int device = 15; device >= 0; --device) {
     const std::string name = "rdmap" + std::to_string(device) + "s6-rdm";
     if (hints->domain_attr->name != nullptr && name != hints->domain_attr->name) continue;
     fi_info* info = fi_allocinfo();
