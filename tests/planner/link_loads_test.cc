@@ -80,6 +80,23 @@ TEST(LinkLoadReport, NamesTheWireThatIsBusyLongest) {
   EXPECT_GE(account.busiest_ns, lower_bound(cluster, question).bandwidth_ns * 0.999);
 }
 
+// 32 cards of a p5 host are eight uplinks, 16 of a trn2 host as many: in every stage between hosts each rank talks to
+// those of its own place, so that all cards carry as much, in both directions.
+TEST(LinkLoadReport, OfLargeCallsBetweenHostsLoadsEveryCardEvenly) {
+  for (const auto& [name, uplinks] : {std::pair("4*p5.48xlarge", 64u), {"4*trn2.48xlarge/1", 128u}}) {
+    const Topology cluster = *make_topology(name);
+    for (const Collective collective : {Collective::AllReduce, Collective::AllGather, Collective::ReduceScatter}) {
+      SCOPED_TRACE(testing::Message() << name << ", " << static_cast<int>(collective));
+      const Question question{.collective = collective, .bytes = 1 << 28};
+      const Result<Choice> choice = choose(cluster, {}, question);
+      ASSERT_TRUE(choice);
+      const WireKind loads = kind(link_load_report(cluster, question, choice->program(), kMany), "uplink");
+      EXPECT_EQ(loads.used, uplinks);
+      EXPECT_NEAR(loads.bytes, uplinks * loads.most, 1e-3 * loads.bytes);
+    }
+  }
+}
+
 // Windows multiply messages, not bytes.
 TEST(LinkLoadReport, OfAPlanOfTooManyWindowsIsThatOfOne) {
   const Topology torus = *make_topology("torus:4x4");
