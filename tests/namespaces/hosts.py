@@ -8,6 +8,10 @@
 The switch is a namespace of its own with a bridge, so nothing appears among the machine's interfaces. Host h has the
 addresses 10.77.0.(h+1) and fd77::(h+1) on eth0. `rate` limits each host in either direction. Everything is removed at
 the end, what still runs there is killed. Needs root; Unavailable says what is missing.
+
+    with Hosts(4, far=Far([2, 2], "build/release/tests/namespaces/far_link", one_way_ms=25, rate="200mbit")) as hosts:
+
+puts hosts 0 and 1 on one switch, 2 and 3 on another, and a long thin link between the two.
 """
 import dataclasses
 import os
@@ -35,6 +39,22 @@ class Ended:
     code: int  # negative: the signal; None: it had to be killed when the time was up
     output: str
     errors: str
+
+
+@dataclasses.dataclass
+class Far:
+    """Two sites and what joins them; `program` is the built far_link.cc."""
+    sites: list  # hosts of each
+    program: str
+    one_way_ms: float
+    rate: str  # each way
+    queue_bytes: int = 0  # 0: what passes in 100 ms
+
+    def bits_per_second(self):
+        for unit, factor in (("gbit", 1e9), ("mbit", 1e6), ("kbit", 1e3)):
+            if self.rate.endswith(unit):
+                return float(self.rate.removesuffix(unit)) * factor
+        raise ValueError(f"{self.rate}: write 200mbit")
 
 
 # Starts its ranks as children of one shell per host: each `ip netns exec` makes a mount namespace, and ranks in different
@@ -106,9 +126,9 @@ class Job:
 
 
 class Hosts:
-    def __init__(self, count, rate=None, links=1):
+    def __init__(self, count, rate=None, links=1, far=None):
         """`links`: interfaces per host (eth0, eth1, ...; 10.77.<link>.<host+1>), each with a switch of its own."""
-        self.count, self.rate, self.links = count, rate, links
+        self.count, self.rate, self.links, self.far, self.relay = count, rate, links, far, None
         self.tag = f"cc{os.getpid() % 100000}"
         self.names = [f"{self.tag}h{host}" for host in range(count)]
         self.switches = [f"{self.tag}s{link}" for link in range(links)]
@@ -144,6 +164,29 @@ class Hosts:
                 sh("ip", "-n", switch, "link", "set", f"p{host}", "master", "br0", "up")
                 if self.rate:
                     self.shape(host, self.rate, link)
+        if self.far:
+            self._part()
+
+    def _part(self):
+        """The second site's hosts move to a switch of their own; far_link joins it to the first one's."""
+        switch = self.switches[0]
+        sh("ip", "-n", switch, "link", "add", "name", "br1", "type", "bridge")
+        sh("ip", "-n", switch, "link", "set", "br1", "up")
+        for host in range(self.far.sites[0], self.count):
+            sh("ip", "-n", switch, "link", "set", f"p{host}", "master", "br1")
+        for site in range(2):
+            sh("ip", "-n", switch, "link", "add", "name", f"up{site}", "type", "veth", "peer", "name", f"far{site}")
+            sh("ip", "-n", switch, "link", "set", f"up{site}", "master", f"br{site}", "up")
+            sh("ip", "-n", switch, "link", "set", f"far{site}", "up")
+        self.relay = subprocess.Popen(
+            ["ip", "netns", "exec", switch, self.far.program, "far0", "far1", str(int(self.far.one_way_ms * 1000)),
+             str(self.far.bits_per_second()), *([str(self.far.queue_bytes)] if self.far.queue_bytes else [])],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+        if self.relay.stdout.readline() != "ready\n":
+            raise Unavailable("far_link did not start")
+
+    def on_switch(self, *command):
+        return sh("ip", "netns", "exec", self.switches[0], *command)
 
     def address(self, host, link=0):
         return f"10.77.{link}.{host + 1}"
@@ -201,6 +244,10 @@ class Hosts:
         return Job(folder, shells, range(total))
 
     def __exit__(self, *unused):
+        if self.relay:
+            self.relay.kill()
+            self.relay.wait()
+            self.relay.stdout.close()
         for name in self.made:
             pids = subprocess.run(["ip", "netns", "pids", name], capture_output=True, text=True, check=False).stdout.split()
             for pid in pids:
