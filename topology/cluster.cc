@@ -24,16 +24,6 @@ std::optional<std::string_view> cut_off(std::string_view& text, char separator) 
   return tail;
 }
 
-// "25Gbit" -> bytes per second; 0: not a speed.
-double speed_from(std::string_view text) {
-  const std::string copy(text);
-  char* end = nullptr;
-  const double number = std::strtod(copy.c_str(), &end);
-  const std::string_view unit(end);
-  if (end == copy.c_str() || !(number > 0)) return 0;
-  return unit == "Gbit" ? number * 1e9 / 8 : unit == "Mbit" ? number * 1e6 / 8 : 0;
-}
-
 // Hosts that are alike: how many, with how many ranks, of which the first `per_device` sit on device 0.
 struct Part {
   Host host;
@@ -98,15 +88,14 @@ Result<Part> read_part(std::string_view name, std::string_view text) {
 
 constexpr std::string_view kRacks = "racks:";
 
-// "racks:12,20/4", behind all hosts: who is in which rack.
+// "racks:12,20/4" or "racks:2@200Mbit,25ms", behind all hosts: who is in which rack.
 Status put_in_racks(std::string_view name, std::string_view text, Topology& topology) {
-  constexpr const char* kForm = "write racks:HOSTS or racks:HOSTS,HOSTS/TAPER behind the hosts";
-  double taper = 1;
-  if (const auto tail = cut_off(text, '/')) {
-    const std::optional<double> given = taper_from(*tail);
-    if (!given) return wrong_topology(name, kForm);
-    taper = *given;
-  }
+  constexpr const char* kForm =
+      "write racks:HOSTS, racks:HOSTS,HOSTS/TAPER or racks:HOSTS@200Mbit,25ms behind the hosts";
+  const std::string_view tail = text.substr(std::min(text.find_first_of("/@"), text.size()));
+  text.remove_suffix(tail.size());
+  std::optional<Rack> rack_of_all = rack_speed_from(tail);
+  if (!rack_of_all) return wrong_topology(name, kForm);
   std::vector<int64_t> sizes;
   for (size_t begin = kRacks.size(); begin <= text.size();) {
     const size_t end = std::min(text.find(',', begin), text.size());
@@ -119,7 +108,8 @@ Status put_in_racks(std::string_view name, std::string_view text, Topology& topo
   int64_t left = sizes[0];
   for (Host& host : topology.hosts) {
     if (left-- == 0) left = sizes[++rack % sizes.size()] - 1;
-    host.rack = {"rack" + std::to_string(rack), taper};
+    host.rack = *rack_of_all;
+    host.rack.name = "rack" + std::to_string(rack);
   }
   return Status::ok();
 }

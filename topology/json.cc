@@ -83,7 +83,10 @@ std::string text_of(const NeuronDevice& device) {
 }
 
 std::string text_of(const Rack& rack) {
-  return JsonObjectText().add("name", rack.name).add("taper", plain(rack.taper)).text();
+  JsonObjectText object;
+  object.add("name", rack.name).add("taper", plain(rack.taper));
+  if (rack.has_speed()) object.add_text("uplinks", text_of(rack.uplinks));
+  return object.text();
 }
 
 std::string text_of(const Cache& cache) {

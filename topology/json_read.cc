@@ -217,6 +217,7 @@ Rack read_rack(const JsonAt& at) {
   Rack rack;
   rack.name = object.at("name").text(1, kMaxTextBytes);
   rack.taper = object.at("taper").number(1, kMostTaper);
+  if (object.has("uplinks")) rack.uplinks = read_speed(object.at("uplinks"));
   object.finish();
   return rack;
 }

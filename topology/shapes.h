@@ -39,8 +39,12 @@ constexpr double kUplinkPostNs = 1000;
 // From a rack to another: two more switches and longer cables; an estimate.
 constexpr double kRackLatencyNs = 1000;
 constexpr double kMostTaper = 1000;
-// "4" or "2.5": from 1 to kMostTaper.
-std::optional<double> taper_from(std::string_view text);
+// What stands behind a rack's name: "/4", "/2.5": from 1 to kMostTaper; "@200Mbit,25ms" or "@1Gbit,300us": bandwidth
+// and latency of the uplinks, one way; "": no taper. Without a name. nullopt: none of these.
+std::optional<Rack> rack_speed_from(std::string_view text);
+constexpr double kLongestRackLatencyNs = 10e9;
+// "25Gbit" -> bytes per second; 0: not a speed.
+double speed_from(std::string_view text);
 
 using Edge = std::pair<int, int>;  // directed
 

@@ -102,17 +102,20 @@ struct Cache {
 };
 
 // Of a network of two levels: hosts that name the same rack are behind one switch, and share what joins it to others.
+// A rack may be a site, far from others.
 struct Rack {
-  std::string name = {};  // "": none, nothing between this host's cards and the network's core is shared
-  double taper = 1;       // bandwidth of the hosts' cards by that of the rack's uplinks, 1 or more
+  std::string name = {};       // "": none, nothing between this host's cards and the network's core is shared
+  double taper = 1;            // bandwidth of the hosts' cards by that of the rack's uplinks, 1 or more
+  LinkSpeed uplinks = {0, 0};  // of all together, one way, if they are known: then there is no taper
+  bool has_speed() const { return uplinks.bytes_per_second > 0; }
   friend bool operator==(const Rack&, const Rack&) = default;
 };
 
-// What joins a rack to others, for one job: a share of the cards of the job's hosts there.
+// What joins a rack to others, for one job: a share of the cards of the job's hosts there, or what it is said to be.
 struct RackUplinks {
   double cards_bytes_per_second = 0;  // of these hosts together
-  double taper = 1;                   // the largest that one of them names
-  double bytes_per_second() const { return cards_bytes_per_second / taper; }
+  LinkSpeed speed;                    // half of the way to another rack is this one's: half of the latency
+  double taper() const { return cards_bytes_per_second / speed.bytes_per_second; }
 };
 
 struct Host {
@@ -161,6 +164,9 @@ struct Topology {
   // The number of each host's rack, in the order of their first hosts; -1: none.
   std::vector<int> rack_numbers() const;
   std::vector<RackUplinks> rack_uplinks() const;  // by these numbers
+  double latency_between_racks_ns() const;        // one way, of those two that are farthest apart
+  // What is on its way between these two while their uplinks are busy; 0 where no speeds of racks are known.
+  double bytes_between_racks() const;
   // All that a host's cards send, or receive, at a time.
   double host_bytes_per_second(int host) const;
   friend bool operator==(const Topology&, const Topology&) = default;
@@ -180,6 +186,7 @@ std::vector<std::string> preset_names();
 //   640*trn2.48xlarge      as many of them; host:3+2*host:5: hosts of 3, 5 and 5 ranks
 //   64*host:1+racks:16/4   racks of 16 hosts, in order, whose uplinks carry a quarter of what the hosts' cards do;
 //                          racks:12,20/4: racks of 12 and 20 hosts in turn
+//   4*host:2+racks:2@200Mbit,25ms   sites of two hosts: their uplinks carry 200 Mbit/s each way, and take 25 ms one way
 // Unspecified speeds are those of merge().
 Result<Topology> make_topology(std::string_view name);
 // Whether a name is one of make_topology() alone, and no fabric's.
@@ -208,7 +215,8 @@ Result<Host> discover(const std::string& root, std::string_view host_id, const N
 // ConfigError if there are none, or if they are not connected.
 Status impose(Host& host, std::string_view name);
 
-// CCOM_HOST_RACK: "NAME" or "NAME/TAPER". ConfigError for an empty name, or a taper that is none.
+// CCOM_HOST_RACK: "NAME", "NAME/TAPER" or "NAME@SPEED,LATENCY" (north@200Mbit,25ms). ConfigError for an empty name, or
+// where what follows is none of these.
 Result<Rack> rack_from(std::string_view text);
 
 // The CPUs on which the calling thread may run.

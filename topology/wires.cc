@@ -71,7 +71,7 @@ void Wires::add_racks() {
   first_rack_ = count();
   rack_of_ = topology_.rack_numbers();
   for (const RackUplinks& uplinks : topology_.rack_uplinks()) {
-    wires_.resize(wires_.size() + 2, {half_latency({kRackLatencyNs, uplinks.bytes_per_second()})});
+    wires_.resize(wires_.size() + 2, {half_latency(uplinks.speed)});
   }
 }
 

@@ -49,7 +49,8 @@ constexpr std::array kTable = {
                "them, which splits one machine into several hosts."},
     OptionInfo{"CCOM_HOST_RACK", "",
                "The rack that the host is in, and by how much its uplinks carry less than the cards of the job's hosts "
-               "there together: NAME or NAME/TAPER (row3/4). Ranks of one host say the same. Unset: nothing between "
+               "there together, or what they carry and how far they lead one way: NAME, NAME/TAPER (row3/4) or "
+               "NAME@SPEED,LATENCY (north@200Mbit,25ms). Ranks of one host say the same. Unset: nothing between "
                "hosts is shared but their own cards (docs/topology.md)."},
     OptionInfo{"CCOM_INIT_TIMEOUT_MS", "60000", "Timeout of communicator start-up."},
     OptionInfo{"CCOM_LOCAL_NRANKS", "",

@@ -57,7 +57,7 @@ double longest_rack_ns(const Topology& topology, const Question& question) {
   const bool has_all = std::ranges::find(racks, -1) == racks.end();
   for (size_t rack = 0; rack < uplinks.size(); ++rack) {
     const double inside = ranks[rack] / topology.nranks();
-    const double bytes_per_second = uplinks[rack].bytes_per_second();
+    const double bytes_per_second = uplinks[rack].speed.bytes_per_second;
     all += bytes_per_second;
     if (inside == 1 || (is_gather && static_cast<int>(rack) != of_root)) continue;
     double bytes = crossing(question, 1 / inside);

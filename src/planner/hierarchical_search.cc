@@ -17,6 +17,10 @@ constexpr size_t kLeastShareBytes = size_t{64} << 10;
 // Fewer tiles leave the wire idle at the call's ends.
 constexpr size_t kGoodTiles = 4;
 constexpr size_t kTileGranule = 4096;
+// Between racks that are far apart a tile is so many times what is on its way there: TCP has to find out what the link
+// carries, and a message that ends in a loss waits for several round trips.
+constexpr size_t kFarTimes = 16;
+constexpr size_t kMostFarBytes = size_t{16} << 20;
 // Between two hosts every collective is one message each way, and tiles may follow each other on one channel: nothing
 // is sent in answer to anything.
 constexpr char kBetweenTwoHosts[] =
@@ -55,11 +59,15 @@ Result<MessageAlgorithm> algorithm_across(const Topology& topology, const Questi
 
 // Of every unit, to be tried; 0: in one piece, as far as scratch memory allows. Shares are as long as what crosses of
 // them.
-std::vector<size_t> tile_lengths(const Question& question, int nranks, size_t owners, UnitType wire) {
+std::vector<size_t> tile_lengths(const Topology& topology, const Question& question, size_t owners, UnitType wire) {
+  const int nranks = topology.nranks();
   if (question.collective == Collective::AllToAll || question.collective == Collective::Barrier) return {0};
   const size_t units = largest_units(question.collective, nranks);
   const size_t widening = wire == UnitType::Float32 ? sizeof(float) / question.narrow_bytes : 1;
-  const size_t least = owners * kLeastShareBytes / widening, most = owners * kMostShareBytes / widening;
+  const size_t least = owners * kLeastShareBytes / widening;
+  // Those under way keep the link between racks busy, while the first is on its way there and its sum back.
+  const auto far = std::min(kFarTimes * static_cast<size_t>(topology.bytes_between_racks()), kMostFarBytes);
+  const size_t most = std::max(owners * kMostShareBytes / widening, far);
   const size_t tile = std::clamp(question.bytes / kGoodTiles, least, most);
   const size_t granules = std::max(tile / units / kTileGranule, size_t{1});
   const bool is_one_tile = question.bytes <= granules * kTileGranule * units;
@@ -82,7 +90,7 @@ Program tiled_program(const Topology& topology, const Question& question, Hierar
 Program best_program(const Topology& topology, const Question& question, const HierarchicalShape& shape) {
   std::vector<Program> programs;
   const auto owners = static_cast<size_t>(shape.owners);
-  for (const size_t tile : tile_lengths(question, topology.nranks(), owners, shape.wire)) {
+  for (const size_t tile : tile_lengths(topology, question, owners, shape.wire)) {
     programs.push_back(tiled_program(topology, question, shape, tile));
   }
   if (programs.size() == 1) return std::move(programs[0]);
@@ -129,7 +137,8 @@ std::vector<Program> hierarchical_programs(const Topology& topology, const Quest
   std::vector<Program> programs;
   const HostRanks hosts = host_ranks(topology);
   const UnitType wire = wire_of(question);
-  if (!has_two_levels(hosts) && !(hosts.size() > 1 && is_block(wire))) return programs;
+  const bool serves_alone = hosts.size() > 1 && (is_block(wire) || topology.bytes_between_racks() > 0);
+  if (!has_two_levels(hosts) && !serves_alone) return programs;
   const int smallest = least_ranks(hosts);
   for (const int owners : {smallest, 1}) {
     if (!serves_hosts(question.collective, hosts, owners) || (owners == 1 && smallest == 1 && !programs.empty()))

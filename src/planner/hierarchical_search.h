@@ -21,7 +21,8 @@ Topology hosts_alone(const Topology& topology);
 int lanes_across(size_t hosts);
 
 // "hierarchical_sharded" and "hierarchical_leaders", as far as they serve the collective and differ; none where no host
-// has two ranks, unless question.wire asks for blocks.
+// has two ranks, unless question.wire asks for blocks, or hosts are far apart: their tiles follow one another without
+// waiting for what is on its way.
 std::vector<Program> hierarchical_programs(const Topology& topology, const Question& question);
 
 // "hierarchical_direct", under the same conditions.

@@ -74,6 +74,11 @@ void find_racks(const Topology& topology, MachineView& view) {
   view.host_order.resize(topology.hosts.size());
   std::iota(view.host_order.begin(), view.host_order.end(), 0);
   std::ranges::stable_sort(view.host_order, {}, [&](int host) { return racks[static_cast<size_t>(host)]; });
+  std::map<int, int> hosts;
+  for (const int rack : racks) ++hosts[rack];
+  const auto is_like_first = [&](const auto& rack) { return rack.second == hosts.begin()->second; };
+  if (!racks.empty() && !hosts.contains(-1) && std::ranges::all_of(hosts, is_like_first))
+    view.hosts_per_rack = hosts.begin()->second;
 }
 
 }  // namespace

@@ -27,6 +27,7 @@ struct MachineView {
   bool in_line = true;                // each device and the next one are linked
   std::vector<int> host_order;        // hosts of one rack side by side
   bool has_racks = false;             // hosts of several, or some in none
+  int hosts_per_rack = 0;             // where all hosts are in racks, each of which has as many; else 0
 
   Rank rank(int host, int device, int core) const {
     return ranks[static_cast<size_t>(host)][static_cast<size_t>(device)][static_cast<size_t>(core)];

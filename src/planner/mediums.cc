@@ -124,9 +124,11 @@ Medium Mediums::in_racks(Medium medium, std::span<const std::vector<Rank>> group
                          std::span<const LevelRound> rounds) const {
   if (!view_.has_racks) return medium;
   const RackTraffic traffic(topology_, racks_, groups);
-  medium.wire_ns *= traffic.stretch(rounds, medium.wire_ns / medium.card_ns);
-  // Out of a rack and into another; racks' wires are the last ones, all alike.
-  if (traffic.crosses()) medium.latency_ns += 2 * wires_[wires_.count() - 1].speed.latency_ns;
+  // Uplinks are compared with cards that all ranks of a host share; fewer flows of it each have more of them.
+  const double flows = medium.card_ns * topology_.network.bytes_per_second * 1e-9;
+  const double shared_by = view_.fabric != nullptr ? 1 : flows / (is_stage() ? flows_ : view_.most_ranks);
+  medium.wire_ns *= traffic.stretch(rounds, shared_by * medium.wire_ns / medium.card_ns);
+  if (traffic.crosses()) medium.latency_ns += topology_.latency_between_racks_ns();
   return medium;
 }
 

@@ -76,7 +76,12 @@ class Mediums {
       fn(wires_.count() + static_cast<uint32_t>(parent), Wire{{medium.latency_ns, 1e9 / byte_ns}});
       std::erase_if(path_, [&](uint32_t wire) { return !wires_.is_rack(wire); });
     }
-    for (const uint32_t wire : path_) fn(wire, wires_[wire]);
+    // Other stages' trees beside this one use the same uplinks.
+    const double shared_by = view_.fabric == nullptr ? std::max(flows_, 1.0) : 1;
+    for (const uint32_t wire : path_) {
+      const Wire& own = wires_[wire];
+      fn(wire, Wire{{own.speed.latency_ns, own.speed.bytes_per_second / shared_by}, own.post_ns});
+    }
   }
   // Everybody sends `each` bytes to everybody: how long the busiest kind of wire is busy, all of a kind alike.
   double busiest_ns(double each) const;

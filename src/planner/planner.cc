@@ -24,15 +24,14 @@ bool has_fabric(const Topology& topology) {
   return std::ranges::any_of(topology.hosts, [](const Host& host) { return host.imposed.has_value(); });
 }
 
-// Whether programs over hosts can run: inside them through memory, if there is anything to do.
-bool reaches_hosts(const Topology& topology, const Settings& settings) {
-  return uses_memory(topology, settings) || (!has_fabric(topology) && topology.ranks.size() == topology.hosts.size());
-}
-
 }  // namespace
 
 bool uses_memory(const Topology& topology, const Settings& settings) {
   return settings.shared_memory && !has_fabric(topology);
+}
+
+bool reaches_hosts(const Topology& topology, const Settings& settings) {
+  return uses_memory(topology, settings) || (!has_fabric(topology) && topology.ranks.size() == topology.hosts.size());
 }
 
 UnitType crosses_as(const Topology& topology, const Settings& settings, const Question& question) {
@@ -54,8 +53,8 @@ Fusing fusing(bool is_small) { return {is_small ? size_t{5} : size_t{3}, size_t{
 std::vector<int> channels_by_peer(const Topology& topology, const Settings& settings, Rank rank) {
   std::vector<int> channels(topology.ranks.size(),
                             std::max(channels_needed(topology, settings.forced), channels_of_plans(settings)));
-  const bool narrows = settings.wire != UnitType::Call && reaches_hosts(topology, settings);
-  if (!uses_memory(topology, settings) && !narrows) return channels;
+  const bool is_alone = settings.wire != UnitType::Call || topology.bytes_between_racks() > 0;
+  if (!uses_memory(topology, settings) && !(is_alone && reaches_hosts(topology, settings))) return channels;
   const HostRanks hosts = host_ranks(topology);
   const int lanes = lanes_across(hosts.size());
   const auto last_of = [&](const Place& place) {

@@ -96,6 +96,9 @@ UnitType crosses_as(const Topology& topology, const Settings& settings, const Qu
 // Whether the ranks of a host use its memory instead of messages among themselves.
 bool uses_memory(const Topology& topology, const Settings& settings);
 
+// Whether programs over hosts can run: inside them through memory, if there is anything to do.
+bool reaches_hosts(const Topology& topology, const Settings& settings);
+
 // A forced name that does not exist for the collective is a ConfigError with the names there are; one that the topology
 // forbids is NotSupported with the reason.
 Result<Choice> choose(const Topology& topology, const Settings& settings, const Question& question);

@@ -23,18 +23,20 @@ class Pricer {
   ProgramPrice run() {
     ProgramPrice price;
     price.tiles = std::max<size_t>(geometry_.tiles(), 1);
-    double memory_ns = 0, messages_ns = 0;
+    double memory_ns = 0, messages_ns = 0, far_ns = 0;
     for (const Stage& stage : program_.stages) {
       const bool is_host = stage.where == Stage::Where::Host;
       price.stages.push_back(is_host ? host_stage(stage) : across_stage(stage));
       const StagePrice& priced = price.stages.back();
       (is_host ? memory_ns : messages_ns) += priced.time_ns;
+      far_ns += priced.far_ns;
       price.whole.cost.steps += is_host && program_.stages.size() > 1 ? 0 : priced.steps;
       price.whole.cost.bytes += is_host && program_.stages.size() > 1 ? 0 : priced.memory_bytes + priced.wire_bytes;
       price.whole.roundings += roundings_of(stage);
     }
     const auto further = static_cast<double>(price.tiles - 1);
-    price.whole.time_ns = memory_ns + messages_ns + further * std::max(memory_ns, messages_ns);
+    const double next_ns = std::max(messages_ns - far_ns, messages_ns / static_cast<double>(kTilesUnderWay));
+    price.whole.time_ns = memory_ns + messages_ns + further * std::max(memory_ns, far_ns > 0 ? next_ns : messages_ns);
     const auto tiles = static_cast<double>(price.tiles);
     price.whole.parts = {.inside_ns = tiles * memory_ns, .across_ns = tiles * messages_ns};
     return price;
@@ -143,7 +145,9 @@ class Pricer {
 
   StagePrice across_stage(const Stage& stage) const {
     const Price priced = price_of(stage);
+    const bool is_far = topology_.bytes_between_racks() > 0;
     return {.time_ns = priced.time_ns,
+            .far_ns = is_far ? priced.parts.waits_ns : 0,
             .wire_bytes = priced.cost.bytes * static_cast<double>(geometry_.tiles()),
             .steps = priced.cost.steps};
   }

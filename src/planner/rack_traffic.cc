@@ -8,7 +8,7 @@ namespace ccom {
 RackTraffic::RackTraffic(const Topology& topology, const std::vector<int>& racks,
                          std::span<const std::vector<Rank>> groups)
     : topology_(topology), racks_(racks), groups_(groups) {
-  for (const RackUplinks& uplinks : topology.rack_uplinks()) taper_.push_back(uplinks.taper);
+  for (const RackUplinks& uplinks : topology.rack_uplinks()) taper_.push_back(uplinks.taper());
   members_.resize(taper_.size());
   for (const std::vector<Rank>& group : groups) {
     for (const Rank rank : group) {

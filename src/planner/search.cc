@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstdio>
+#include <cmath>
 #include <span>
 
 #include "algorithms/collectives.h"
@@ -12,7 +12,7 @@
 #include "planner/fabric_search.h"
 #include "planner/forced.h"
 #include "planner/hierarchical_search.h"
-#include "planner/node_machine.h"
+#include "planner/program_notes.h"
 #include "planner/program_pricing.h"
 #include "planner/programs.h"
 #include "planner/refusals.h"
@@ -24,44 +24,6 @@ namespace {
 constexpr size_t kChunkBytes = size_t{256} << 10;
 constexpr size_t kMostChunks = 16;
 
-// "node_two_shot; ordinary buffers: 3.1 us, 2 barriers, 5000 bytes; mapped: 1.2 us, 2 barriers, 2000 bytes (500 of
-// other memory domains)"
-std::string node_note(const Topology& topology, const Question& question, const Program& program) {
-  const Stage& stage = program.stages[0];
-  const HostMachine host(topology, 0);
-  const ProgramGeometry geometry(program, question.bytes / largest_units(question.collective, program.nranks), 1);
-  std::string note, first;
-  for (const auto& [means, reach] :
-       {std::pair("ordinary buffers", Reach{true, false}), std::pair("mapped", Reach{true, true})}) {
-    const HostStageCost cost =
-        host_stage_cost(program, stage, 0, geometry.block_elements(0, 0), geometry.tiles(), reach, host.machine);
-    const NodeShape& ordinary = stage.node.reads ? stage.node.readable : stage.node.staged;
-    const std::string name(name_of((reach.output ? stage.node.mapped : ordinary).scheme));
-    char text[160];
-    std::snprintf(text, sizeof text, "%.1f us, %.0f barrier%s, %.0f bytes", cost.time_ns / 1e3, cost.most.meets,
-                  cost.most.meets == 1 ? "" : "s", cost.most.bytes());
-    if (first.empty()) note = first = name;
-    note += std::string("; ") + means + ": " + (name == first ? "" : name + ", ") + text;
-    if (cost.most.remote_bytes > 0) {
-      note += " (" + std::to_string(static_cast<uint64_t>(cost.most.remote_bytes)) + " of other memory domains)";
-    }
-    if (!stage.node.asks) break;  // nobody says where its buffers are
-  }
-  return note;
-}
-
-// "inside 12.1 us, across 88.0 us, inside 4.2 us; 4 tiles": of each tile.
-std::string stages_note(const Program& program, const ProgramPrice& priced) {
-  std::string note;
-  for (size_t i = 0; i < program.stages.size(); ++i) {
-    char text[64];
-    std::snprintf(text, sizeof text, "%s%s %.1f us", i == 0 ? "" : ", ",
-                  program.stages[i].where == Stage::Where::Host ? "inside" : "across", priced.stages[i].time_ns / 1e3);
-    note += text;
-  }
-  return priced.tiles > 1 ? note + "; " + std::to_string(priced.tiles) + " tiles" : note;
-}
-
 // Collects the candidates of one question.
 class Search {
  public:
@@ -72,6 +34,7 @@ class Search {
         view_(machine_view(topology)),
         pricer_(topology, view_, question, flows),
         n_(topology.nranks()),
+        is_stage_(flows > 0),
         torus_asked_for_(asks_for_torus(settings.forced)) {}
 
   std::vector<Candidate> run() {
@@ -110,7 +73,7 @@ class Search {
   }
 
   void add_hosts() {
-    if (!uses_memory(topology_, settings_) && !is_block(question_.wire)) return;
+    if (!reaches_hosts(topology_, settings_) || is_stage_) return;
     std::vector<Program> programs = hierarchical_programs(topology_, question_);
     if (question_.order == SumOrder::Canonical || question_.rounds_once || asks_for_direct(settings_.forced)) {
       if (std::optional<Program> direct = direct_program(topology_, question_)) programs.push_back(*std::move(direct));
@@ -139,12 +102,24 @@ class Search {
     }
     if (why_not.empty()) {
       std::string note;
-      const Price priced = best_windows(algorithm, note);
-      add_priced(message_program(topology_, settings_, question_, std::move(algorithm)), priced, std::move(note));
+      Price priced = best_windows(algorithm, note);
+      Program program = message_program(topology_, settings_, question_, std::move(algorithm));
+      if (topology_.bytes_between_racks() > 0 && !is_stage_) wait_for_tiles(program, priced);
+      add_priced(std::move(program), priced, std::move(note));
       return;
     }
     Program program = message_program(topology_, settings_, question_, std::move(algorithm));
     candidates_.push_back({.program = std::move(program), .legal = false, .note = std::move(why_not)});
+  }
+
+  // Between racks that are far apart: each tile of a program of messages begins when the one before it has ended.
+  void wait_for_tiles(const Program& program, Price& priced) const {
+    if (program.tile_bytes == 0) return;
+    const double tiles = std::ceil(static_cast<double>(question_.bytes) / static_cast<double>(program.tile_bytes));
+    const double waits_ns = std::max(tiles - 1, 0.0) * priced.parts.waits_ns;
+    priced.time_ns += waits_ns;
+    priced.parts.across_ns += waits_ns;
+    priced.parts.waits_ns += waits_ns;
   }
 
   // The price of an algorithm with as many windows or chunks as make it cheapest, which it then has.
@@ -212,6 +187,18 @@ class Search {
         torus_asked_for_ ? "" : "there is no torus here; four channels per pair are opened only if it is asked for");
   }
 
+  // Between sites: what crosses does so once, from each host to its counterparts; at once, if they are few.
+  void add_racks(bool by_owner) {
+    std::optional<Staged> shape = rack_levels(view_);
+    if (!shape || topology_.bytes_between_racks() == 0) return;
+    add_staged("racks", *shape, false, by_owner);
+    if (by_owner) return;
+    shape->core.push_back(std::move(shape->levels.back()));
+    shape->levels.pop_back();
+    shape->core[0].pattern = Pattern::OneShot;
+    add_staged("racks_one_shot", *std::move(shape), false, false);
+  }
+
   // Shapes of several levels, which move runs of units and cut them into blocks.
   void add_levels(bool by_owner) {
     if (!view_.follows_fabric) return add_machine(by_owner);
@@ -250,6 +237,7 @@ class Search {
       if (!by_owner) add_staged("bine_latency", flat_core(Pattern::BineLatency), true, false);
       add_ring(by_owner);
       if (!question_.is_v) add_levels(by_owner);
+      if (!question_.is_v) add_racks(by_owner);
       add_double_tree();
     }
     add_tree("tree", machine_tree(topology_, 0), false);
@@ -304,6 +292,7 @@ class Search {
   const MachineView view_;
   const MessagePricer pricer_;
   int n_;
+  bool is_stage_;  // of a program over hosts
   bool torus_asked_for_;
   bool has_hierarchical_ = false;  // memory inside and messages across serve
   std::vector<Candidate> candidates_;

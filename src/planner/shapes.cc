@@ -6,6 +6,8 @@
 #include <numeric>
 #include <set>
 
+#include "planner/search.h"
+
 namespace ccom {
 
 std::optional<Staged> machine_levels(const MachineView& view, Pattern across) {
@@ -28,6 +30,18 @@ std::optional<Staged> machine_levels(const MachineView& view, Pattern across) {
     const bool is_core = across == Pattern::OneShot || across == Pattern::RecursiveDoubling;
     (is_core ? shape.core : shape.levels)
         .push_back({.pattern = across, .owners = view.hosts, .groups = view.host_groups()});
+  }
+  return shape;
+}
+
+std::optional<Staged> rack_levels(const MachineView& view) {
+  if (view.fabric != nullptr || !view.has_racks || view.hosts_per_rack < 2) return std::nullopt;
+  Staged shape;
+  if (view.most_ranks > 1) shape.levels.push_back({.owners = view.cores, .groups = view.core_groups()});
+  const std::vector<int> dims{view.hosts / view.hosts_per_rack, view.hosts_per_rack};
+  for (Level& level : dimension_levels(Pattern::Direct, dims, view.host_groups())) {
+    if (level.owners > kMostDirect) level.pattern = Pattern::Circulant;
+    shape.levels.push_back(std::move(level));
   }
   return shape;
 }

@@ -15,6 +15,10 @@ namespace ccom {
 // structure.
 std::optional<Staged> machine_levels(const MachineView& view, Pattern across);
 
+// Levels of plain hosts in racks that have equally many, several: cores of a host, hosts of a rack, racks. Everybody
+// with everybody, or in halves where they are many. nullopt: no such racks.
+std::optional<Staged> rack_levels(const MachineView& view);
+
 // The most nearly square grid over all ranks, in rank order.
 Level square_torus(int nranks);
 

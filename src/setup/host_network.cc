@@ -2,6 +2,7 @@
 #include "setup/host_network.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace ccom {
 namespace {
@@ -22,6 +23,13 @@ std::vector<std::string> one_of_each(const std::vector<Interface>& interfaces) {
   return addresses;
 }
 
+// Enough that their windows together hold what is on its way to the farthest rack until the acknowledgements are back.
+// A window is limited by net.ipv4.tcp_wmem and tcp_rmem, to about half of 4 and 6 MiB unless somebody has changed them.
+int streams_between_racks(const Topology& topology, int most) {
+  constexpr double kWindowBytes = 2 << 20;
+  return static_cast<int>(std::clamp(std::ceil(2 * topology.bytes_between_racks() / kWindowBytes), 1.0, double(most)));
+}
+
 }  // namespace
 
 Result<HostNetwork> choose_network(const CommConfig& config, const Topology& topology,
@@ -38,9 +46,9 @@ Result<HostNetwork> choose_network(const CommConfig& config, const Topology& top
 }
 
 // EC2 gives one connection 5 Gbit/s, or 10 within a cluster placement group, whatever the interface carries. Elsewhere
-// one connection fills what its core can.
+// one connection fills what its core can, unless hosts are far apart.
 int automatic_tcp_streams(const Topology& topology) {
-  constexpr int kOnEna = 8;
+  constexpr int kOnEna = 8, kMost = 16;
   const Host& first = topology.hosts.front();
   const bool is_one_machine = std::ranges::all_of(topology.hosts, [&first](const Host& host) {
     return &host == &first || (!host.machine.empty() && host.machine == first.machine);
@@ -49,7 +57,7 @@ int automatic_tcp_streams(const Topology& topology) {
   const auto has_ena = [](const Host& host) {
     return std::ranges::any_of(host.nics, [](const Nic& nic) { return nic.kind == "ena"; });
   };
-  return std::ranges::any_of(topology.hosts, has_ena) ? kOnEna : 1;
+  return std::max(std::ranges::any_of(topology.hosts, has_ena) ? kOnEna : 1, streams_between_racks(topology, kMost));
 }
 
 }  // namespace ccom

@@ -121,6 +121,53 @@ TEST(Racks, DoNotMatterWhereNoFlowFillsACard) {
   EXPECT_NEAR(candidate(a, "circulant").time_ns, candidate(b, "circulant").time_ns, 20e3);
 }
 
+// ---- Sites ----------------------------------------------------------------------------------------------------------
+
+constexpr char kSites[] = "4*host:1@10Gbit+racks:2@200Mbit,25ms",
+               kCrowdedSites[] = "4*host:2@10Gbit+racks:2@200Mbit,25ms";
+
+// What crosses once is a vector each way; a ring takes one and a half.
+TEST(Sites, LongSumsTakeWhatTheLinkBetweenThemTakes) {
+  for (const char* name : {kSites, kCrowdedSites, "12*host:4@10Gbit+racks:4@1Gbit,10ms"}) {
+    const Topology sites = *make_topology(name);
+    const size_t bytes = size_t{64} << 20;
+    const Result<Choice> choice = choose(sites, {.shared_memory = true}, {Collective::AllReduce, bytes});
+    ASSERT_TRUE(choice);
+    const Candidate& best = choice->candidates[choice->chosen];
+    const Bound bound = lower_bound(sites, {Collective::AllReduce, bytes}, true);
+    EXPECT_STREQ(bound.narrowest, "racks' uplinks");
+    EXPECT_GT(best.time_ns, bound.bandwidth_ns) << name << best.program.algorithm;
+    EXPECT_LT(best.time_ns, 1.25 * bound.bandwidth_ns) << name << best.program.algorithm;
+    EXPECT_GT(candidate(*choice, "ring").time_ns, 1.4 * bound.bandwidth_ns) << name;
+  }
+}
+
+TEST(Sites, ShortSumsCrossOnce) {
+  const Choice choice = chosen(*make_topology(kSites), Collective::AllReduce, 8);
+  EXPECT_LT(choice.candidates[0].time_ns, 1.1 * 25e6);
+  EXPECT_GT(candidate(choice, "ring").time_ns, 3 * 25e6);
+}
+
+// A tile of a program of messages waits for the one before it; four of a program over hosts are on their way.
+TEST(Sites, TilesThatWaitForOneAnotherPayTheWayEachTime) {
+  const Topology sites = *make_topology(kSites);
+  const Choice choice = chosen(sites, Collective::AllReduce, size_t{64} << 20);
+  const Candidate &tiled = candidate(choice, "racks_one_shot"), &over_hosts = candidate(choice, "hierarchical_leaders");
+  EXPECT_GT(tiled.program.tile_bytes, 0U);
+  EXPECT_GT(tiled.time_ns, over_hosts.time_ns + 10 * 25e6);
+  EXPECT_GE(over_hosts.program.tile_bytes, static_cast<size_t>(4 * sites.bytes_between_racks()));
+  const Choice near = chosen(*make_topology("4*host:1@10Gbit"), Collective::AllReduce, size_t{64} << 20);
+  EXPECT_TRUE(std::ranges::none_of(near.candidates, [](const Candidate& each) {
+    return each.program.algorithm == "hierarchical_leaders" || each.program.algorithm == "racks";
+  })) << "one rank on each host, and no racks";
+}
+
+TEST(Sites, OfUnequalSizesHaveNoLevels) {
+  const Choice choice = chosen(*make_topology("5*host:1@10Gbit+racks:2,3@200Mbit,25ms"), Collective::AllReduce, 4096);
+  EXPECT_TRUE(
+      std::ranges::none_of(choice.candidates, [](const Candidate& each) { return each.program.algorithm == "racks"; }));
+}
+
 TEST(Bine, IsRefusedWhereRanksAreNoPowerOfTwo) {
   const Topology twelve = *make_topology("12*host:1");
   for (const Collective collective : {Collective::AllReduce, Collective::AllGather, Collective::AllToAll}) {

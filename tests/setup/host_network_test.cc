@@ -67,6 +67,19 @@ TEST(HostNetwork, OpensSeveralConnectionsOnlyBetweenHostsOnEc2) {
   EXPECT_EQ(automatic_tcp_streams(hosts({"ethernet", "ethernet", "efa"})), 1);
 }
 
+TEST(HostNetwork, OpensAsManyConnectionsAsFillALongLink) {
+  Topology sites = hosts({"ethernet", "ethernet"});
+  const auto streams = [&](double bytes_per_second, double latency_ns) {
+    sites.hosts[0].rack = {"north", 1, {latency_ns, bytes_per_second}};
+    sites.hosts[1].rack = {"south", 1, {latency_ns, bytes_per_second}};
+    return automatic_tcp_streams(sites);
+  };
+  EXPECT_EQ(streams(25e6, 25e6), 1) << "1.25 MB until the acknowledgements are back";
+  EXPECT_EQ(streams(125e6, 25e6), 3) << "6.25 MB";
+  EXPECT_EQ(streams(1.25e9, 25e6), 16) << "62.5 MB";
+  EXPECT_EQ(streams(1.25e9, 10e3), 1) << "near";
+}
+
 TEST(HostNetwork, PrefersWhatTheUserSays) {
   CommConfig config;
   config.tcp_streams = 3;

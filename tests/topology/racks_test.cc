@@ -34,8 +34,9 @@ TEST(Racks, OfAMachinesNameTakeHostsInOrder) {
 }
 
 TEST(Racks, NamesThatSayNothingAreErrorsWithTheForm) {
-  for (const char* name : {"4*host:1+racks:", "4*host:1+racks:0", "4*host:1+racks:2/", "4*host:1+racks:2/0.5",
-                           "4*host:1+racks:2/x", "4*host:1+racks:2,", "4*host:1+racks:a"}) {
+  for (const char* name :
+       {"4*host:1+racks:", "4*host:1+racks:0", "4*host:1+racks:2/", "4*host:1+racks:2/0.5", "4*host:1+racks:2/x",
+        "4*host:1+racks:2,", "4*host:1+racks:a", "4*host:1+racks:2@1Gbit", "4*host:1+racks:2@1Gbit,x"}) {
     const Result<Topology> wrong = make_topology(name);
     ASSERT_FALSE(wrong) << name;
     EXPECT_THAT(wrong.error().message(), HasSubstr("write racks:HOSTS")) << name;
@@ -88,13 +89,36 @@ TEST(Racks, OfAPartAreThoseOfItsHosts) {
   EXPECT_THAT(part_of(cluster, members).rack_numbers(), ElementsAre(0, 1, 2));
 }
 
+// Each rack has half of the way to another one.
+TEST(Racks, AreSitesIfTheirUplinksHaveASpeedOfTheirOwn) {
+  const Result<Topology> sites = make_topology("4*host:2@10Gbit+racks:2@200Mbit,25ms");
+  ASSERT_TRUE(sites) << sites.error().message();
+  EXPECT_EQ(sites->hosts[3].rack, (Rack{"rack1", 1, {25e6, 25e6}}));
+  EXPECT_DOUBLE_EQ(speed_of(*sites, "rack 1 in"), 25e6);
+  const Wires wires(*sites);
+  EXPECT_NEAR(wires.latency_ns(0, 7) - wires.latency_ns(0, 2), 25e6, 1);
+  EXPECT_DOUBLE_EQ(sites->latency_between_racks_ns(), 25e6);
+  EXPECT_DOUBLE_EQ(sites->bytes_between_racks(), 625e3);
+  EXPECT_EQ(*topology_from_json(to_json(*sites)), *sites);
+  EXPECT_NE(hash_of(*sites), hash_of(*make_topology("4*host:2@10Gbit+racks:2@200Mbit,26ms")));
+  EXPECT_EQ(make_topology("4*host:2+racks:2/4")->bytes_between_racks(), 0) << "nobody has said how far";
+  Topology uneven = *sites;
+  uneven.hosts[3].rack.uplinks = {75e6, 5e6};
+  EXPECT_DOUBLE_EQ(uneven.rack_uplinks()[1].speed.latency_ns, 75e6) << "the worst that a rack's hosts say";
+  EXPECT_DOUBLE_EQ(uneven.rack_uplinks()[1].speed.bytes_per_second, 5e6);
+  EXPECT_DOUBLE_EQ(uneven.latency_between_racks_ns(), 50e6);
+}
+
 // ---- Of a job -------------------------------------------------------------------------------------------------------
 
 TEST(Racks, AreReadFromTheEnvironmentsWord) {
   EXPECT_EQ(*rack_from("row3/4"), (Rack{"row3", 4}));
   EXPECT_EQ(*rack_from("row3"), (Rack{"row3", 1}));
   EXPECT_EQ(*rack_from("a/b/2.5"), (Rack{"a/b", 2.5}));
-  for (const char* wrong : {"", "/4", "row3/", "row3/0", "row3/nan", "row3/1e9", "row3/4x"}) {
+  EXPECT_EQ(*rack_from("a/b@1.5Gbit,300us"), (Rack{"a/b", 1, {300e3, 1.5e9 / 8}}));
+  for (const char* wrong : {"", "/4", "row3/", "row3/0", "row3/nan", "row3/1e9", "row3/4x", "@1Gbit,1ms", "a@1Gbit",
+                            "a@1Gbit,", "a@,1ms", "a@1Gbit,1", "a@0Gbit,1ms", "a@1Gbit,0ms", "a@1Gbit,-1ms",
+                            "a@infGbit,1ms", "a@1Gbit,11000ms", "a@1Gbit,nanms"}) {
     EXPECT_FALSE(rack_from(wrong)) << wrong;
   }
 }

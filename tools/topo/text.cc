@@ -168,7 +168,13 @@ std::string body_of(const Host& host) {
   text += "  memory:    " + (host.memory_bytes > 0 ? bytes_text(host.memory_bytes) : "unknown") + "\n";
   text += "  caches:    " + list_text(host.caches, ", ") + "\n";
   text += "  nics:      " + list_text(host.nics, "\n             ") + "\n";
-  if (!host.rack.name.empty()) text += "  rack:      " + host.rack.name + format(", taper %g\n", host.rack.taper);
+  const LinkSpeed& uplinks = host.rack.uplinks;
+  if (!host.rack.name.empty()) {
+    text += "  rack:      " + host.rack.name;
+    text += host.rack.has_speed() ? format(", uplinks %g Mbit/s, %g ms one way\n", uplinks.bytes_per_second * 8e-6,
+                                           uplinks.latency_ns * 1e-6)
+                                  : format(", taper %g\n", host.rack.taper);
+  }
   for (const std::string& note : host.notes)
     text += (&note == host.notes.data() ? "  notes:     " : "             ") + note + "\n";
   if (host.neuron) text += "  neuron devices:\n" + indented(to_text(*host.neuron), "    ");
