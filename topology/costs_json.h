@@ -4,10 +4,13 @@
 // default is left out.
 #pragma once
 
+#include <utility>
+
 #include "base/measured_costs.h"
 #include "base/memory_costs.h"
 #include "base/network_costs.h"
 #include "topology/json_reader.h"
+#include "topology/topology.h"
 
 namespace ccom {
 
@@ -16,5 +19,13 @@ std::string json_text(const NetworkCosts& costs);
 MemoryCosts read_memory_costs(const JsonAt& at);
 NetworkCosts read_network_costs(const JsonAt& at);
 MeasuredCosts read_measured_costs(const JsonAt& at);
+
+// Of Costs, written where they differ from none.
+inline constexpr std::pair<const char*, double Costs::*> kProtocolCosts[] = {
+    {"receive_ns", &Costs::receive_ns},
+    {"rendezvous_bytes", &Costs::rendezvous_bytes},
+    {"rendezvous_ns", &Costs::rendezvous_ns},
+    {"copy_bytes_per_second", &Costs::copy_bytes_per_second},
+};
 
 }  // namespace ccom

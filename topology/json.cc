@@ -13,6 +13,7 @@
 //   "switches": 1, "routed": true, "costs": {"post_ns": 100, "reduce_bytes_per_second": 0},
 //   "uplinks": [{"devices": [0, 1], "latency_ns": 15000, "bytes_per_second": 25e9, "post_ns": 1000}]
 //
+// and among the costs those of protocols (kProtocolCosts), as "receive_ns" and "rendezvous_bytes".
 // Written text has a fixed order of keys and digits that
 // read back as the same number, so equal values give equal text. Every promise that topology.h makes about a value is
 // checked when one is read (json_read.cc): planner and engine need not ask again.
@@ -37,10 +38,14 @@ std::string text_of(const LinkSpeed& speed) {
 }
 
 std::string text_of(const Costs& costs) {
-  return JsonObjectText()
-      .add("post_ns", plain(costs.post_ns))
-      .add("reduce_bytes_per_second", plain(costs.reduce_bytes_per_second))
-      .text();
+  JsonObjectText object;
+  object.add("post_ns", plain(costs.post_ns));
+  object.add("reduce_bytes_per_second", plain(costs.reduce_bytes_per_second));
+  const Costs none;
+  for (const auto& [key, member] : kProtocolCosts) {
+    if (costs.*member != none.*member) object.add(key, plain(costs.*member));
+  }
+  return object.text();
 }
 
 std::string text_of(const Uplink& uplink) {

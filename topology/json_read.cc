@@ -43,6 +43,9 @@ Costs read_costs(const JsonAt& at) {
   Costs costs;
   costs.post_ns = object.at("post_ns").number(0, kMaxLatencyNs);
   costs.reduce_bytes_per_second = object.at("reduce_bytes_per_second").number(0, kMaxBytesPerSecond);
+  for (const auto& [key, member] : kProtocolCosts) {
+    if (object.has(key)) costs.*member = object.at(key).number(0, kMaxBytesPerSecond);
+  }
   object.finish();
   return costs;
 }

@@ -35,6 +35,14 @@ struct LinkSpeed {
 struct Costs {
   double post_ns = 0;                  // to start a message; messages start one after another
   double reduce_bytes_per_second = 0;  // bytes read by reductions; 0: as fast as messages arrive
+  // Protocols. A message of at least rendezvous_bytes (0: none) asks its receiver and moves once that has come to the
+  // receive and answered: two latencies of its way, and rendezvous_ns of the sender's processor, as post_ns. Shorter
+  // ones (eager) are copied at both ends.
+  double receive_ns = 0;  // to take a message in; one after another, like reductions
+  double rendezvous_bytes = 0;
+  double rendezvous_ns = 0;
+  double copy_bytes_per_second = 0;  // of eager messages; 0: nothing is copied
+  bool is_rendezvous(double message_bytes) const { return rendezvous_bytes > 0 && message_bytes >= rendezvous_bytes; }
   friend bool operator==(const Costs&, const Costs&) = default;
 };
 

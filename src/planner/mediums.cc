@@ -92,9 +92,21 @@ Medium Mediums::of_fabric(Medium::Kind kind, const LinkSpeed& speed, double shar
           .sharing = sharing};
 }
 
+Medium Mediums::handled(Medium medium, double message_bytes) const {
+  const Costs& costs = view_.fabric->costs;
+  medium.message_ns += costs.receive_ns;
+  if (costs.is_rendezvous(message_bytes)) {
+    medium.latency_ns *= 3;  // there, back, and with the bytes
+    medium.post_ns += costs.rendezvous_ns;
+  } else if (costs.copy_bytes_per_second > 0) {
+    medium.message_ns += 2 * message_bytes * 1e9 / costs.copy_bytes_per_second;
+  }
+  return medium;
+}
+
 // Without a fabric a rank's core copies what it sends and what it receives; more ranks than cores share the cores.
 Medium Mediums::inside(double message_bytes) const {
-  if (view_.fabric != nullptr) return of_fabric(Medium::kPorts, view_.fabric->inside_device);
+  if (view_.fabric != nullptr) return handled(of_fabric(Medium::kPorts, view_.fabric->inside_device), message_bytes);
   const MessageCopies each = copies(message_bytes);
   const double least_ns = 0.5e9 / topology_.memory.bytes_per_second;  // of either end
   const double latency_ns = std::max(topology_.memory.latency_ns * each.latency, each.turn_ns);
@@ -171,13 +183,15 @@ Medium Mediums::of(const Level& level, double message_bytes) const {
   const std::vector<Rank>& group = level.groups[0];
   const Place &first = place(group.front()), &last = place(group.back());
   const bool crosses = std::ranges::any_of(group, [&](Rank rank) { return place(rank).host != first.host; });
+  const bool is_inside = !crosses && first.device == last.device;
   const auto members = static_cast<uint32_t>(group.size());
-  Medium medium = crosses                       ? in_racks(uplink(level), level.groups, level_rounds(level, members, 1))
-                  : first.device == last.device ? inside(message_bytes)
-                                                : links(level);
-  if (view_.fabric == nullptr) return medium;
+  const auto between = [&] { return in_racks(uplink(level), level.groups, level_rounds(level, members, 1)); };
+  if (view_.fabric == nullptr) return crosses ? between() : is_inside ? inside(message_bytes) : links(level);
+  Medium medium = crosses     ? between()
+                  : is_inside ? of_fabric(Medium::kPorts, view_.fabric->inside_device)
+                              : links(level);
   medium.idle = fabric_idle(level);
-  if (level.pattern != Pattern::Ring) return medium;
+  if (level.pattern != Pattern::Ring) return handled(medium, message_bytes);
   // A ring's chunks pass all its edges in turn: what counts is their mean latency, and the slowest one's bandwidth.
   medium.latency_ns = 0;
   for (size_t i = 0; i < group.size(); ++i) {
@@ -189,7 +203,7 @@ Medium Mediums::of(const Level& level, double message_bytes) const {
     }
   }
   if (level.groups.size() == 1) medium.sharing = 1;  // over all ranks: a host has one edge out
-  return medium;
+  return handled(medium, message_bytes);
 }
 
 Medium Mediums::of_wire(uint32_t wire, double message_bytes) const {
@@ -200,11 +214,14 @@ Medium Mediums::of_wire(uint32_t wire, double message_bytes) const {
     return medium;
   }
   if (view_.fabric == nullptr) return crosses ? across(flows(true)) : inside(message_bytes);
-  return of_fabric(crosses ? Medium::kUplinks : Medium::kLinks, wires_[wire].speed, 1, wires_[wire].post_ns);
+  return handled(of_fabric(crosses ? Medium::kUplinks : Medium::kLinks, wires_[wire].speed, 1, wires_[wire].post_ns),
+                 message_bytes);
 }
 
 Medium Mediums::of_edges(double message_bytes) const {
-  if (view_.fabric != nullptr) return {.post_ns = view_.fabric->costs.post_ns, .levels_meet = true};
+  if (view_.fabric != nullptr) {
+    return handled({.post_ns = view_.fabric->costs.post_ns, .levels_meet = true}, message_bytes);
+  }
   return view_.hosts > 1 ? across(flows(true)) : inside(message_bytes);
 }
 

@@ -98,6 +98,8 @@ class Mediums {
   const Place& place(Rank rank) const { return topology_.ranks[static_cast<size_t>(rank)]; }
   MessageCopies copies(double message_bytes) const;
   Medium of_fabric(Medium::Kind kind, const LinkSpeed& speed, double sharing = 1, double wire_post_ns = 0) const;
+  // With what the fabric's ranks do for a message of that length.
+  Medium handled(Medium medium, double message_bytes) const;
   void find_crowding(const Question& question);
   Medium uplink(const Level& level) const;
   Medium links(const Level& level) const;

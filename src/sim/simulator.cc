@@ -8,6 +8,7 @@
 
 #include "algorithms/stage_plans.h"
 #include "sim/message_clock.h"
+#include "sim/noise.h"
 #include "sim/program_timing.h"
 
 namespace ccom {
@@ -69,8 +70,11 @@ class Simulation {
 
   void prepare_starts() {
     std::vector<SimTime> late(timing_.ranks());
+    for (size_t r = 0; r < late.size() && options_.noise.late_ns > 0; ++r) {
+      late[r] = picoseconds(options_.noise.late_ns * exponential(options_.noise.seed, static_cast<Rank>(r), 0));
+    }
     for (const auto& straggler : options_.faults.stragglers) {
-      late[static_cast<size_t>(straggler.rank)] = picoseconds(straggler.late_ns);
+      late[static_cast<size_t>(straggler.rank)] += picoseconds(straggler.late_ns);
     }
     for (uint32_t r = 0; r < timing_.ranks(); ++r) clock_.queue.add({late[r], kStart, r});
     for (const auto& death : options_.faults.deaths) {
@@ -177,7 +181,7 @@ class Simulation {
     if (is_new) {
       at->second = meetings_.add({.part = part, .group = group});
     }
-    clock_.queue.add({std::max({clock_.now, rank.may_post, rank.may_reduce}), kEnter, at->second});
+    clock_.queue.add({std::max(clock_.now, rank.free), kEnter, at->second});
   }
 
   void enter(uint32_t index) {

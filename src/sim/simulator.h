@@ -7,19 +7,26 @@
 // free, keeps it busy for bytes / bandwidth (at least for the wire's post_ns), and reaches the next one a latency
 // later, so that the parts of a long message are on several wires at once (cut-through). When its tail is there, and
 // the receiver has come to that step, the receive is done; its reduction, and every copy and local reduction, occupies
-// the rank's one reducer for bytes read / reduce_bytes_per_second. A message alone on its way takes
+// the rank for bytes read / reduce_bytes_per_second. Starting messages and reducing are one processor's work, one after
+// another. A message alone on its way takes
 //
 //   post_ns + sum of latencies + bytes / least bandwidth  (+ reduction)
 //
-// Sends need no posted receive: every transport has room for what is on the wires.
+// Sends need no posted receive: every transport has room for what is on the wires. But where the machine's costs name a
+// rendezvous (Costs, topology.h), a message that long starts when its receiver has answered; and what its processor has
+// to do for a message, starting, copying and taking it in, occupies a rank as the costs say.
+//
+// Wires are shared in one of two ways (Sharing): first come first served, or fairly (fair_wires.h). Noise adds to each
+// start and each taking in of a message, and to when a rank comes to the call, a time drawn from an exponential
+// distribution; the seed says which, so that a simulation can be repeated.
 //
 // Programs. Every rank runs the parts of all tiles in order_of(). A host's ranks run a stage together: it starts when
 // the last of them has come and takes what algorithms/stage_cost.h says of their plans; meanwhile they neither start
 // messages nor reduce what arrives, but bytes on wires move on. Messages of several tiles are under way at a time and
 // compete for wires.
 //
-// What the model leaves out: fair sharing of a wire, processor time besides `post_ns`, the order of tiles that share a
-// channel, and noise. Deterministic: nothing is random.
+// What the model leaves out: processor time besides Costs, and the order of tiles that share a channel. The same in
+// every run.
 #pragma once
 
 #include <functional>
@@ -60,6 +67,20 @@ struct Faults {
   bool empty() const { return slow.empty() && stragglers.empty() && deaths.empty(); }
 };
 
+// Means of exponential distributions; 0: none.
+struct Noise {
+  double message_ns = 0;  // at each start, and each taking in or reduction, of a message
+  double late_ns = 0;     // ranks come that much later to the call
+  uint64_t seed = 1;
+  bool empty() const { return message_ns <= 0 && late_ns <= 0; }
+};
+
+// Of a wire among messages.
+enum class Sharing : uint8_t {
+  InTurn,  // first come, first served
+  Fair,    // all at once, each at an equal part of the bandwidth; those of one sender, receiver and channel in turn
+};
+
 // Of memory that ranks of a host share.
 struct NodeCosts {
   MemoryCosts memory{};
@@ -79,6 +100,8 @@ struct SimOptions {
   Reach reach{.input = true};
   std::optional<NodeCosts> node_costs{};  // of all hosts, in place of the topology's
   Faults faults{};
+  Sharing sharing = Sharing::InTurn;
+  Noise noise{};
   bool keep_intervals = false;       // fill SimReport::intervals
   std::vector<Rank> traced_ranks{};  // fill SimReport::trace for these
 };

@@ -67,6 +67,36 @@ TEST_F(Tool, HeatMapHasARowForEachOfTheBusiestWires) {
   EXPECT_NE(svg.find(">0 us</text>"), std::string::npos);
 }
 
+TEST(Noise, IsRunBesideTheCaseWithoutIt) {
+  const Topology topology = *make_topology("torus:4x4");
+  SimOptions options;
+  options.noise = {.message_ns = 0, .late_ns = 50'000, .seed = 3};
+  Case what{Collective::AllReduce, 1 << 20, "swing"};
+  what.noisy_runs = 5;
+  const auto quiet = simulate_case(topology, {Collective::AllReduce, 1 << 20, "swing"}, {}, true);
+  const auto outcome = simulate_case(topology, what, options, true);
+  ASSERT_TRUE(quiet && outcome);
+  EXPECT_EQ(outcome->report.time_ns, quiet->report.time_ns);
+  EXPECT_EQ(outcome->noisy_ns.size(), 5u);
+  EXPECT_TRUE(std::ranges::is_sorted(outcome->noisy_ns));
+  EXPECT_GT(outcome->noisy_ns[0], quiet->report.time_ns + 50'000) << "the last of sixteen comes after the mean";
+  EXPECT_THAT(noise_line(*outcome), HasSubstr("5 runs"));
+  EXPECT_EQ(noise_line(*quiet), "");
+  EXPECT_EQ(nlohmann::json::parse(to_json(topology, *outcome))["noisy_us"].size(), 5u);
+}
+
+TEST(Windows, AreAsManyAsTheCaseAsksFor) {
+  const Topology topology = *make_topology("torus:3x5");
+  const auto messages = [&](int windows) {
+    Case what{Collective::AllReduce, 64 << 20, "torus"};
+    what.windows = windows;
+    const auto outcome = simulate_case(topology, what, {}, true);
+    EXPECT_TRUE(outcome) << outcome.error().message();
+    return outcome ? outcome->report.messages : 0;
+  };
+  EXPECT_EQ(messages(8), 8 * messages(1));
+}
+
 TEST(Progress, EstimatesWhatIsLeftByWhatIsDone) {
   EXPECT_EQ(progress_text(0, 12, "allreduce of 8 bytes", 10, 0), "0 of 12 cases, now allreduce of 8 bytes; 10 s");
   EXPECT_EQ(progress_text(3, 12, "x", 31, 30), "3 of 12 cases, now x; 31 s, about 89 s left");

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/sim/cases.h"
 
+#include <algorithm>
 #include <chrono>
+#include <utility>
 
+#include "algorithms/shape.h"
 #include "algorithms/stage_plans.h"
 #include "plan/print.h"
 #include "plan/program_verify.h"
@@ -36,19 +39,43 @@ Result<SimReport> simulate_folded_if_possible(const Topology& topology, const Pr
   return simulate_program(topology, program, options);
 }
 
+Result<std::vector<double>> simulate_with_noise(const Topology& topology, const Program& program, SimOptions options,
+                                                Noise noise, int runs) {
+  std::vector<double> times_ns;
+  options.fold_hosts = options.keep_intervals = false;
+  options.traced_ranks.clear();
+  for (int run = 0; run < runs && !noise.empty(); ++run, ++noise.seed) {
+    options.noise = noise;
+    CCOM_TRY_ASSIGN(const SimReport report, simulate_program(topology, program, options));
+    times_ns.push_back(report.time_ns);
+  }
+  std::ranges::sort(times_ns);
+  return times_ns;
+}
+
 Result<Outcome> simulate(const Topology& topology, const Case& what, const Program& chosen, SimOptions options,
                          bool fold) {
   const auto begin = std::chrono::steady_clock::now();
   Program program = chosen;
   if (program.is_messages() && !what.tiles_messages) program.tile_bytes = 0;
+  if (program.is_messages() && what.windows > 0 && program.stages[0].messages.kind == MessageAlgorithm::Kind::Staged) {
+    Staged& staged = program.stages[0].messages.staged;
+    staged.windows = what.windows;
+    if (channels_of(staged) > kMostChannels) {
+      return error(Code::ConfigError, "%s cannot be cut into windows: %d channels between two ranks are too many",
+                   chosen.algorithm.c_str(), channels_of(staged));
+    }
+  }
   options.unit_bytes = what.bytes / largest_units(what.collective, topology.nranks());
   if (options.unit_bytes < options.element_bytes) options.element_bytes = std::max<size_t>(options.unit_bytes, 1);
   Outcome outcome;
   outcome.what = what;
   outcome.bound = lower_bound(topology, question_of(what), !program.is_messages());
+  const Noise noise = std::exchange(options.noise, {});
   CCOM_TRY_ASSIGN(outcome.report, simulate_folded_if_possible(topology, program, options, fold));
   outcome.program = chosen;
   outcome.folded = options.fold_hosts;
+  CCOM_TRY_ASSIGN(outcome.noisy_ns, simulate_with_noise(topology, program, options, noise, what.noisy_runs));
   outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return outcome;
 }

@@ -21,6 +21,8 @@ struct Case {
   // Whether programs of one stage of messages run in their tiles, as in production; else as they are priced, at once.
   bool tiles_messages = false;
   SumOrder order = SumOrder::Any;  // of a reduction
+  int windows = 0;                 // of staged algorithms of messages; 0: as the planner chooses
+  int noisy_runs = 20;             // beside the one without noise, where the options ask for some
   // How a program of one stage, which stays inside a host, runs there: one of its ways (node_ways()), as text. "", or
   // what is none of them: as calls begin, by what ranks have measured.
   std::string way = {};
@@ -34,6 +36,7 @@ struct Outcome {
   double expected_ns = 0;  // by the planner; 0: it was not asked
   Bound bound;
   SimReport report;
+  std::vector<double> noisy_ns = {};  // with noise, ascending: of the options' seed and those that follow
   bool folded = false;
   double seconds = 0;                                                                // that the simulation took
   double algbw() const { return static_cast<double>(what.bytes) / report.time_ns; }  // GB/s

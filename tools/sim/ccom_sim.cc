@@ -36,8 +36,10 @@ struct Request {
   std::vector<std::string> slow, late, dead;
   std::vector<Rank> traced;
   std::string trace_file, heat_file, plan_file, written_file, tuning_file;
-  std::string reach = "staged", determinism = "shape";
-  size_t busiest = 0;
+  std::string reach = "staged", determinism = "shape", sharing = "turns";
+  double noise_us = 0, late_us = 0;
+  size_t seed = 1, runs = 20;
+  size_t busiest = 0, windows = 0;
   bool json = false, no_fold = false, tiles = false;
 };
 
@@ -133,6 +135,8 @@ SimOptions options_for(const Request& request, const Machine& machine) {
   SimOptions options;
   options.reach = machine.reach;
   options.faults = machine.faults;
+  if (request.sharing == "fair") options.sharing = Sharing::Fair;
+  options.noise = {request.noise_us * 1e3, request.late_us * 1e3, request.seed};
   options.keep_intervals = !request.heat_file.empty();
   if (!request.trace_file.empty()) options.traced_ranks = request.traced;
   return options;
@@ -143,7 +147,7 @@ Status show(const Request& request, const Machine& machine, const Outcome& outco
   if (request.json) {
     std::fputs(to_json(topology, outcome).c_str(), stdout);
   } else {
-    std::fputs((table_row(topology, outcome) + stage_table(outcome)).c_str(), stdout);
+    std::fputs((table_row(topology, outcome) + noise_line(outcome) + stage_table(outcome)).c_str(), stdout);
     if (request.busiest > 0) std::fputs(wire_table(topology, outcome, request.busiest).c_str(), stdout);
   }
   for (const auto& death : machine.faults.deaths) {
@@ -219,7 +223,10 @@ int run(const Request& request) {
   Progress progress(::isatty(STDERR_FILENO) == 1 ? std::chrono::seconds(1) : std::chrono::seconds(10));
   progress.expect(request.bytes.size());
   for (const uint64_t bytes : request.bytes) {
-    const auto program = run_size(request, *machine, {*collective, bytes, "", request.tiles, order}, progress);
+    const auto program = run_size(request, *machine,
+                                  {*collective, bytes, "", request.tiles, order, static_cast<int>(request.windows),
+                                   static_cast<int>(request.runs)},
+                                  progress);
     if (!program) return fail(program.error(), program.error().code() == Code::ConfigError ? kConfigError : kFailed);
     programs[bytes] = *program;
   }
@@ -252,6 +259,13 @@ int main(int argc, char** argv) {
   line.option("--plan", request.plan_file, "Simulate the programs of this plan file too").file();
   line.option("--write-plan", request.written_file, "Write the chosen programs, as CCOM_PLAN reads them").file();
   line.option("--tuning", request.tuning_file, "Measured speeds, from ccom-bench --tune").file();
+  line.option("--sharing", request.sharing, "How messages share a wire: in turns (default), or fairly, all at once")
+      .one_of({"turns", "fair"});
+  line.option("--noise", request.noise_us,
+              "Mean microseconds, exponentially distributed, added to each message's start and end");
+  line.option("--lateness", request.late_us, "Mean microseconds, exponentially distributed, that ranks come later");
+  line.option("--seed", request.seed, "Of the first run with --noise and --lateness (default: 1)");
+  line.option("--runs", request.runs, "With --noise and --lateness, beside the one without (default: 20)");
   line.option("--slow", request.slow, "WIRE:FACTOR, a wire with that share of its bandwidth; see --wires");
   line.option("--late", request.late, "RANK:MICROSECONDS, a rank that comes later");
   line.option("--dead", request.dead, "RANK:MICROSECONDS, a rank that dies then");
@@ -259,6 +273,9 @@ int main(int argc, char** argv) {
   line.option("--trace", request.trace_file, "Write a timeline for chrome://tracing of --ranks").file();
   line.option("--ranks", request.traced, "Ranks of the timeline");
   line.option("--heat-map", request.heat_file, "Write an SVG of wires over time").file();
+  line.option(
+      "--windows", request.windows,
+      "Into how many parts, one after another, algorithms in levels cut the data (default: as the planner chooses)");
   line.flag("--json", request.json, "One line of JSON per case");
   line.flag("--no-fold", request.no_fold, "Simulate every host, even if one could stand for all");
   line.flag("--tiles", request.tiles, "Messages of all ranks in tiles too, where production has them");

@@ -58,6 +58,15 @@ std::string table_row(const Topology& topology, const Outcome& outcome) {
                 outcome.folded ? " folded" : "");
 }
 
+std::string noise_line(const Outcome& outcome) {
+  const std::vector<double>& times_ns = outcome.noisy_ns;
+  if (times_ns.empty()) return "";
+  const double median_ns = times_ns[times_ns.size() / 2];
+  return format("  with noise, %zu runs: median %.3f us (%.2f x), worst %.3f us (%.2f x)\n", times_ns.size(),
+                median_ns / 1e3, median_ns / outcome.report.time_ns, times_ns.back() / 1e3,
+                times_ns.back() / outcome.report.time_ns);
+}
+
 std::string stage_table(const Outcome& outcome) {
   const Program& program = outcome.program;
   if (program.stages.size() < 2) return "";
@@ -132,6 +141,7 @@ std::string to_json(const Topology& topology, const Outcome& outcome) {
                                 {"share", report.stages[stage].waited_ns / report.time_ns},
                                 {"under_way_us", report.stages[stage].open_ns / 1e3}});
   }
+  for (const double time_ns : outcome.noisy_ns) object["noisy_us"].push_back(time_ns / 1e3);
   if (!order.empty()) {
     object["busiest_wire"] = Wires(topology).name(order[0]);
     object["busiest_share"] = report.wires[order[0]].busy_ns / report.time_ns;
