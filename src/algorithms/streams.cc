@@ -189,6 +189,11 @@ uint32_t stream_count(const Level& level) {
   return std::max(static_cast<uint32_t>(streams_of(level).size()), uint32_t{1});
 }
 
+size_t torus_laps(const Level& level) {
+  if (level.pattern != Pattern::Torus) return 1;
+  return std::max<size_t>(1, static_cast<size_t>(std::ranges::count_if(level.dims, [](int d) { return d > 1; })));
+}
+
 uint32_t weight_sum(const std::vector<TorusStream>& streams) {
   uint32_t sum = streams.empty() ? 1 : 0;
   for (const TorusStream& stream : streams) sum += stream.weight;

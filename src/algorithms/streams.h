@@ -45,6 +45,8 @@ std::vector<TorusStream> balanced_streams(const std::vector<int>& dims, const st
 std::vector<TorusStream> streams_of(const Level& level);
 // The same counted, with 1 for patterns without streams, and the sum of their weights.
 uint32_t stream_count(const Level& level);
+// Rings of Torus that a stream takes one after another; 1 for other patterns.
+size_t torus_laps(const Level& level);
 uint32_t weight_sum(const std::vector<TorusStream>& streams);
 // Stream s's share of a range. range.count is a multiple of the sum of weights.
 Range share_of(const std::vector<TorusStream>& streams, size_t s, Range range);
@@ -54,5 +56,10 @@ Range share_of(const std::vector<TorusStream>& streams, size_t s, Range range);
 // dimension. Swing's streams are taken to come in pairs of both directions. A dimension of two has one link, whichever
 // way round.
 std::vector<double> torus_loads(const Level& level);
+
+// How long a reduce-scatter (`down`) or an allgather of one byte per group takes, in seconds, without latencies, by the
+// busiest links' `bytes_per_second` of each dimension: streams start together, and those that are on the same links
+// share them in proportion to their messages. At least the busiest link's load; more where streams do not keep in step.
+double streams_time(const Level& level, const std::vector<double>& bytes_per_second, bool down);
 
 }  // namespace ccom

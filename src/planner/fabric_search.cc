@@ -188,7 +188,10 @@ std::vector<int> possible_counts(const MessageAlgorithm& algorithm, const Settin
   if (algorithm.kind == MessageAlgorithm::Kind::Staged) {
     Staged pipelined = algorithm.staged;
     pipelined.windows = 2;
-    if (pipelined.levels.size() < 2 || channels_of(pipelined) > settings.most_channels) return {1};
+    const bool has_phases =
+        pipelined.levels.size() > 1 ||
+        std::ranges::any_of(pipelined.levels, [](const Level& level) { return torus_laps(level) > 1; });
+    if (!has_phases || channels_of(pipelined) > settings.most_channels) return {1};
     return {1, 2, 4, 8, 16};
   }
   if (is_per_rank(question.collective) || algorithm.kind == MessageAlgorithm::Kind::Radix) return {1};

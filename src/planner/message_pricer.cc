@@ -22,10 +22,6 @@ constexpr double kWindowedSwingOfUnits = 2.6;
 constexpr double kWindowedRings = 1.4;
 constexpr double kWindowedUnitsDown = 1.15;
 constexpr double kWindowedUnitsUp = 1.7;
-// Where dimensions differ in length, or their links in speed, streams do not keep in step either. Fitted to an
-// UltraServer, 3 x 5 and 4 x 8.
-constexpr double kUnevenTorus = 1.5;
-constexpr double kUnevenSwing = 2;
 
 // What the rank that copies most copies itself, where input and output are different buffers.
 double local_bytes(const Question& question, int nranks) {
@@ -56,7 +52,8 @@ class Phases {
         Phase{.kind = medium.kind,
               .steps = std::max(cost.steps, 1.0),
               .latency_ns = cost.steps * medium.latency_ns + cost.posts * (medium.post_ns + medium.message_ns),
-              .transfer_ns = transfer_ns + cost.reduced * mediums_.reduce_ns(),
+              .transfer_ns = transfer_ns,
+              .reduce_ns = cost.reduced * mediums_.reduce_ns(),
               .sharing = medium.sharing});
   }
 
@@ -98,9 +95,9 @@ class Phases {
     for (const Phase& phase : phases_) {
       const double time_ns = phase.time_ns(windows);
       price.add(phase.kind, phase.latency_ns, time_ns - phase.latency_ns);
-      interval = std::max(interval, time_ns);
+      interval = std::max(interval, phase.interval_ns(windows));
       work[phase.kind] += phase.work_ns(windows);
-      work[Medium::kPosting] += phase.posting_ns;
+      work[Medium::kPosting] += phase.posting_ns + phase.reduce_ns / windows;
     }
     price.time_ns += (windows - 1) * std::max(interval, *std::ranges::max_element(work));
     return price;
@@ -114,6 +111,9 @@ class Phases {
     const bool is_whole = level.groups[0].size() == static_cast<size_t>(view_.nranks);
     if (is_whole && is_to_all(level.pattern) && mediums_.share_inside() > 0) return add_to_all(cost, medium);
     Phase& phase = add(cost, medium, transfer_ns(level, medium, cost, n));
+    phase.laps = static_cast<double>(torus_laps(level));
+    if (is_own_grid(level))
+      phase.gaps_ns = phase.transfer_ns * (streams_time(level, grid_speeds(), down) / grid_load(level) - 1);
     const bool is_swing = level.pattern == Pattern::Swing || level.pattern == Pattern::SwingLatency;
     const double hops = is_swing ? swing_hops(level.dims) : cost.steps * wires_between(level, medium.kind);
     phase.latency_ns =
@@ -144,22 +144,26 @@ class Phases {
   }
 
   // Along the dimensions of the machine's own grid.
-  double grid_ns(const Level& level, double n) const {
-    const std::vector<double> loads = torus_loads(level);
-    double worst_ns = 0;
-    bool is_even = true;
-    for (size_t d = 0; d < loads.size(); ++d) {
-      const double bytes_per_second = view_.dim_speeds[d].bytes_per_second;
-      worst_ns = std::max(worst_ns, n * loads[d] * 1e9 / bytes_per_second);
-      is_even &= view_.dims[d] == view_.dims[0] && bytes_per_second == view_.dim_speeds[0].bytes_per_second;
-    }
-    return is_even ? worst_ns : worst_ns * (level.pattern == Pattern::Swing ? kUnevenSwing : kUnevenTorus);
+  bool is_own_grid(const Level& level) const {
+    return (level.pattern == Pattern::Torus || level.pattern == Pattern::Swing) && level.dims == view_.dims;
+  }
+  std::vector<double> grid_speeds() const {
+    std::vector<double> speeds;
+    for (const LinkSpeed& speed : view_.dim_speeds) speeds.push_back(speed.bytes_per_second);
+    return speeds;
+  }
+  // Seconds that a byte keeps the busiest link.
+  double grid_load(const Level& level) const {
+    const std::vector<double> loads = torus_loads(level), speeds = grid_speeds();
+    double busiest = 0;
+    for (size_t d = 0; d < loads.size(); ++d) busiest = std::max(busiest, loads[d] / speeds[d]);
+    return busiest;
   }
 
   double transfer_ns(const Level& level, const Medium& medium, const Cost& cost, double n) const {
     const bool is_grid = level.pattern == Pattern::Torus || level.pattern == Pattern::Swing;
     const double drifts = is_grid && by_owner_ && level.dims.size() > 1 ? drift(level) : 1;
-    if (is_grid && level.dims == view_.dims) return grid_ns(level, n) * drifts;
+    if (is_own_grid(level)) return n * 1e9 * grid_load(level) * drifts;
     double bytes = cost.bytes * medium.idle;
     if (medium.kind == Medium::kLinks && is_to_all(level.pattern)) {
       const auto peers = static_cast<double>(level.groups[0].size()) - 1;

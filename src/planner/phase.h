@@ -16,17 +16,26 @@ struct Phase {
   double steps = 1;
   double latency_ns = 0;     // of its messages, whatever their length
   double transfer_ns = 0;    // of all bytes on the busiest wire, for one rank
+  double reduce_ns = 0;      // of all bytes that the rank reduces
+  double gaps_ns = 0;        // that the transfer takes longer because wires wait, unless for another window
+  double laps = 1;           // that windows follow one another through
   double least_wire_ns = 0;  // that its messages occupy a wire even if they are empty
   double sharing = 1;
   double posting_ns = 0;  // of the rank
   double stretch = 1;     // how much longer wires are busy while other windows use them too
 
-  double wire_ns(double windows) const { return std::max(transfer_ns / windows, least_wire_ns); }
+  double wire_ns(double windows) const { return std::max((transfer_ns + gaps_ns) / windows, least_wire_ns); }
+  double busy_ns(double windows) const { return std::max(transfer_ns / windows, least_wire_ns); }
   // While one rank's message is on its way, the wire serves others; but never before the first has come.
   double time_ns(double windows) const {
-    return std::max({sharing * wire_ns(windows) + latency_ns / steps, latency_ns + wire_ns(windows), posting_ns});
+    return std::max({sharing * wire_ns(windows) + latency_ns / steps, latency_ns + wire_ns(windows), posting_ns}) +
+           reduce_ns / windows;
   }
-  double work_ns(double windows) const { return sharing * wire_ns(windows) * stretch; }
+  // What a further window adds at least: a window may begin a lap when the one before has.
+  double interval_ns(double windows) const {
+    return laps > 1 ? std::max(latency_ns / laps + busy_ns(windows), posting_ns) : time_ns(windows);
+  }
+  double work_ns(double windows) const { return sharing * busy_ns(windows) * stretch; }
 };
 
 // With partners all over the list.
