@@ -27,7 +27,9 @@ ShmFabric emulated_fabric(const Topology& topology, Rank rank, double scale) {
   const Wires wires(topology);
   ShmFabric fabric;
   fabric.lines = wires.count();
-  fabric.post_ns = topology.hosts[static_cast<size_t>(host)].imposed->costs.post_ns / scale;
+  const Costs& costs = topology.hosts[static_cast<size_t>(host)].imposed->costs;
+  fabric.post_ns = costs.post_ns / scale;
+  if (costs.reduce_bytes_per_second > 0) fabric.reduce_ns_per_byte = 1e9 / (costs.reduce_bytes_per_second * scale);
   std::vector<uint32_t> path;
   for (const Rank peer : topology.ranks_of(host)) {
     path.clear();

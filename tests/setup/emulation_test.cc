@@ -26,6 +26,13 @@ TEST(EmulatedFabric, StretchesEveryTimeByTheScale) {
   EXPECT_DOUBLE_EQ(fabric.ways[1][0].latency_ns, 1500e3);
 }
 
+TEST(EmulatedFabric, ReducesAsFastAsTheFabricsRanks) {
+  Topology ring = imposed("ring:4", 4);
+  EXPECT_EQ(emulated_fabric(ring, 0, 1e-3).reduce_ns_per_byte, 0) << "as fast as messages arrive";
+  ring.hosts[0].imposed->costs.reduce_bytes_per_second = 20e9;
+  EXPECT_DOUBLE_EQ(emulated_fabric(ring, 0, 1e-3).reduce_ns_per_byte, 1e3 / 20);
+}
+
 TEST(EmulatedFabric, LeadsWhereLinksLead) {
   const ShmFabric fabric = emulated_fabric(imposed("ring:4", 4), 0, 1);
   EXPECT_TRUE(fabric.ways[0].empty()) << "itself";

@@ -67,6 +67,18 @@ TEST_F(PacedWires, EveryWireCountsItsBytes) {
   EXPECT_EQ(lines_[2].bytes, 0u);
 }
 
+TEST_F(PacedWires, ARankReducesOneMessageAfterAnother) {
+  Pacer pacer({.lines = 3, .reduce_ns_per_byte = 0.5, .ways = {{}, {kWires[0]}, {kWires[2]}}}, lines_,
+              [this] { return now_; });
+  EXPECT_TRUE(pacer.reduces());
+  EXPECT_EQ(pacer.reduce(5000, 1000), 5000u + 1000) << "reads what came and its own part";
+  EXPECT_EQ(pacer.reduce(5500, 1000), 5000u + 2000);
+  EXPECT_EQ(pacer.reduce(9000, 1000), 9000u + 1000);
+  EXPECT_EQ(pacer.post(1, 1000), now_ + 2000 + 100);
+  EXPECT_EQ(pacer.reduce(now_, 1000), now_ + 1000) << "its start took nothing";
+  EXPECT_FALSE(rank(0).reduces());
+}
+
 TEST_F(PacedWires, NoReservationIsLostBetweenThreads) {
   constexpr int kMessages = 20000;
   const auto reserve_many = [this] {

@@ -26,6 +26,7 @@ struct ShmFabric {
   size_t offset_bytes = 0;                 // of the wires' clocks in the segment; a multiple of 4096
   uint32_t lines = 0;                      // number of wires, in shm_wires_bytes() of the segment
   double post_ns = 0;                      // time for this rank to start a message
+  double reduce_ns_per_byte = 0;           // that reductions read; two bytes for each that arrives
   std::vector<std::vector<ShmWire>> ways;  // routes, by position in local_ranks; empty without a channel
 };
 

@@ -11,7 +11,7 @@ namespace ccom::shm {
 uint64_t ShmTransport::earliest_due_ns() const {
   uint64_t earliest = UINT64_MAX;
   for (const ShmChannel* const channel : receiving_) {
-    if (channel->is_held) earliest = std::min(earliest, channel->incoming.due_ns());
+    if (channel->is_held) earliest = std::min(earliest, channel->due_ns);
   }
   for (const PostedSend& posted : held_) earliest = std::min(earliest, posted.due_ns);
   return earliest;
@@ -20,9 +20,10 @@ uint64_t ShmTransport::earliest_due_ns() const {
 void ShmTransport::report_due() {
   const uint64_t time_ns = earliest_due_ns();
   if (time_ns == UINT64_MAX || time_ns > pacer_->now()) return;
+  if (reduce_due(time_ns)) return;  // perhaps the earliest is another one now
   pacer_->notify(time_ns);
   for (ShmChannel* const channel : receiving_) {
-    if (!channel->is_held || channel->incoming.due_ns() != time_ns) continue;
+    if (!channel->is_held || channel->due_ns != time_ns) continue;
     completed_.push_back(channel->receives.front().token);
     channel->receives.pop();
     channel->is_held = false;
@@ -31,6 +32,20 @@ void ShmTransport::report_due() {
     if (posted.due_ns == time_ns) completed_.push_back(posted.send.token);
     return posted.due_ns == time_ns;
   });
+}
+
+// What arrives then to be reduced is due when it has been. False: there is nothing.
+bool ShmTransport::reduce_due(uint64_t time_ns) {
+  bool found = false;
+  for (ShmChannel* const channel : receiving_) {
+    if (!channel->is_held || channel->is_reduced || channel->due_ns != time_ns) continue;
+    const Receive& receive = channel->receives.front();
+    if (!pacer_->reduces() || receive.sink == nullptr || receive.size_bytes == 0) continue;
+    channel->due_ns = pacer_->reduce(time_ns, receive.size_bytes);
+    channel->is_reduced = true;
+    found = true;
+  }
+  return found;
 }
 
 std::chrono::nanoseconds ShmTransport::until_due() const {

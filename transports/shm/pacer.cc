@@ -45,6 +45,11 @@ uint64_t Pacer::post(int local_rank, size_t size_bytes) {
   return reserve(fabric_.ways[static_cast<size_t>(local_rank)], lines_, free_ns_, size_bytes);
 }
 
+uint64_t Pacer::reduce(uint64_t at_ns, size_t size_bytes) {
+  free_ns_ = std::max(free_ns_, at_ns) + whole(2 * static_cast<double>(size_bytes) * fabric_.reduce_ns_per_byte);
+  return free_ns_;
+}
+
 void Pacer::notify(uint64_t at_ns) {
   rank_ns_ = std::max(rank_ns_, at_ns);
   left_ns_ = now_();

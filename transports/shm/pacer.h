@@ -11,6 +11,9 @@
 // and how bytes move through the rings does not matter if they are there in time. Later wires of a route are thus
 // occupied in the order of posts, not of arrivals.
 //
+// What arrives to be reduced (Receive::sink) counts as received when the rank has read it and its own part, one thing
+// after another, starts of messages included; the bytes were combined as they came.
+//
 // A rank's emulated clock is not the machine's: a rank that learns of an arrival late, because 32 of them share two
 // processors, reacts at the time of the arrival. Otherwise every hop would add the machine's delays to the fabric's.
 // Only time that a program itself spends outside the transport, if more than kOwnNs, advances its clock.
@@ -45,6 +48,9 @@ class Pacer {
 
   // A message to local rank `place` is posted now: returns when it arrives.
   uint64_t post(int local_rank, size_t size_bytes);
+  // When the rank has reduced a message that arrived at `at_ns`. Calls come in the order of arrivals.
+  uint64_t reduce(uint64_t at_ns, size_t size_bytes);
+  bool reduces() const { return fabric_.reduce_ns_per_byte > 0; }
   // The program is notified now of an event at `at_ns`.
   void notify(uint64_t at_ns);
   uint64_t now() const { return now_(); }
@@ -55,7 +61,7 @@ class Pacer {
   const Now now_;
   uint64_t left_ns_ = 0;  // when the program was last notified or posted
   uint64_t rank_ns_ = 0;  // the rank's emulated clock
-  uint64_t free_ns_ = 0;  // when it has started its last message
+  uint64_t free_ns_ = 0;  // when it has started its last message, or reduced one
 };
 
 }  // namespace ccom::shm

@@ -104,6 +104,8 @@ Status ShmTransport::move_incoming(ShmChannel& channel, Events& events) {
     progress = channel.incoming.advance(receive);
     if (progress == Progress::Done && pacer_ != nullptr) {
       channel.is_held = true;
+      channel.is_reduced = false;
+      channel.due_ns = channel.incoming.due_ns();
     } else if (progress == Progress::Done) {
       completed_.push_back(receive.token);
       channel.receives.pop();

@@ -65,8 +65,10 @@ class ShmChannel final : public Channel {
   LocalPeer& peer;
   const RingView ring;
   const size_t ring_offset_bytes;
-  bool has_ring = false;  // its memory is reserved
-  bool is_held = false;   // the last message is complete, but not due
+  bool has_ring = false;    // its memory is reserved
+  bool is_held = false;     // the last message is complete, but not due
+  bool is_reduced = false;  // its time of arrival is past; due_ns: when it has been reduced
+  uint64_t due_ns = 0;
 
  private:
   ShmTransport& transport_;
@@ -106,6 +108,7 @@ class ShmTransport final : public Transport {
   Status broken(const ShmChannel& channel);
   void sent(const PostedSend& posted);
   void report_due();
+  bool reduce_due(uint64_t time_ns);
   uint64_t earliest_due_ns() const;
   std::chrono::nanoseconds until_due() const;
   static bool has_left(const ShmChannel& channel);
