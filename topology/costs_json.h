@@ -23,6 +23,7 @@ MeasuredCosts read_measured_costs(const JsonAt& at);
 // Of Costs, written where they differ from none.
 inline constexpr std::pair<const char*, double Costs::*> kProtocolCosts[] = {
     {"receive_ns", &Costs::receive_ns},
+    {"reduce_ns", &Costs::reduce_ns},
     {"rendezvous_bytes", &Costs::rendezvous_bytes},
     {"rendezvous_ns", &Costs::rendezvous_ns},
     {"copy_bytes_per_second", &Costs::copy_bytes_per_second},

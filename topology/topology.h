@@ -39,6 +39,7 @@ struct Costs {
   // receive and answered: two latencies of its way, and rendezvous_ns of the sender's processor, as post_ns. Shorter
   // ones (eager) are copied at both ends.
   double receive_ns = 0;  // to take a message in; one after another, like reductions
+  double reduce_ns = 0;   // of a reduction, besides its bytes
   double rendezvous_bytes = 0;
   double rendezvous_ns = 0;
   double copy_bytes_per_second = 0;  // of eager messages; 0: nothing is copied

@@ -19,15 +19,19 @@ def limited(memory_bytes):
     return limit
 
 
-def command(program, topology, collective, sizes, algorithm):
-    """`algorithm`: a name, "all", or "" for the planner's choice."""
+def command(program, topology, collective, sizes, algorithm, windows=0, streams=0, sharing="turns"):
+    """`algorithm`: a name, "all", or "" for the planner's choice. `windows`, `streams`: 0 for the planner's choice."""
     words = [program, topology, collective, "--bytes", ",".join(map(str, sizes)), "--json"]
-    return words + (["--algorithm", algorithm] if algorithm else [])
+    asked = (("--algorithm", algorithm), ("--windows", windows), ("--streams", streams))
+    for option, value in asked + (("--sharing", sharing if sharing != "turns" else ""),):
+        words += [option, str(value)] if value else []
+    return words
 
 
-def run(program, topology, collective, sizes, algorithm="", seconds=60, memory_bytes=2_500_000_000):
+def run(program, topology, collective, sizes, algorithm="", seconds=60, memory_bytes=2_500_000_000, windows=0,
+        streams=0, sharing="turns"):
     """The records of ccom-sim --json, one per case. Raises Failed."""
-    words = command(program, topology, collective, sizes, algorithm)
+    words = command(program, topology, collective, sizes, algorithm, windows, streams, sharing)
     try:
         done = subprocess.run(words, capture_output=True, text=True, timeout=seconds, check=False,
                               preexec_fn=limited(memory_bytes))

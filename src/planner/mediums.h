@@ -89,6 +89,10 @@ class Mediums {
 
   double local_ns(double bytes) const;             // for a byte that a rank copies from its input to its output
   double reduce_ns() const { return reduce_ns_; }  // for a byte that a reduction reads
+  // For each message of so much to reduce, besides its bytes.
+  double reduction_ns(double reduced) const {
+    return view_.fabric != nullptr && reduced > 0 ? view_.fabric->costs.reduce_ns : 0;
+  }
 
   const Topology& topology() const { return topology_; }
   const MachineView& view() const { return view_; }

@@ -51,7 +51,8 @@ class Phases {
     return phases_.emplace_back(
         Phase{.kind = medium.kind,
               .steps = std::max(cost.steps, 1.0),
-              .latency_ns = cost.steps * medium.latency_ns + cost.posts * (medium.post_ns + medium.message_ns),
+              .latency_ns = cost.steps * medium.latency_ns +
+                            cost.posts * (medium.post_ns + medium.message_ns + mediums_.reduction_ns(cost.reduced)),
               .transfer_ns = transfer_ns,
               .reduce_ns = cost.reduced * mediums_.reduce_ns(),
               .sharing = medium.sharing});
@@ -117,7 +118,8 @@ class Phases {
     const bool is_swing = level.pattern == Pattern::Swing || level.pattern == Pattern::SwingLatency;
     const double hops = is_swing ? swing_hops(level.dims) : cost.steps * wires_between(level, medium.kind);
     phase.latency_ns =
-        hops * medium.latency_ns + (posts_waited_for(level, cost) + pieces_ - 1) * (medium.post_ns + medium.message_ns);
+        hops * medium.latency_ns + (posts_waited_for(level, cost) + pieces_ - 1) *
+                                       (medium.post_ns + medium.message_ns + mediums_.reduction_ns(cost.reduced));
     // Where units belong to ranks a message is one stream's run of one unit: as many as the units that a rank passes
     // on.
     const double posts = std::max(cost.posts * pieces_, by_owner_ ? units_ * (1 - 1.0 / level.owners) * streams_ : 0);

@@ -3,6 +3,9 @@
 // Room-private: wires that messages share. All messages on a wire move at once, each at an equal part of its bandwidth,
 // but those of one pipe (a sender, a receiver and a channel) one after another.
 //
+// A head goes on to the next wire a latency after it has come, also while its message waits for another one of its
+// pipe.
+//
 // Of each wire is known how much one message has moved since it was last idle, in the time that the wire alone would
 // take for it: a message that enters ends when that has grown by its own length, whoever comes or goes meanwhile.
 #pragma once

@@ -25,6 +25,7 @@ MessageClock::MessageClock(const Topology& topology, const Wires& wires, uint32_
     rank.costs = costs;
     rank.post = picoseconds(costs.post_ns);
     rank.take_in = picoseconds(costs.receive_ns);
+    rank.reduction = picoseconds(costs.reduce_ns);
     rank.reduce_ps = costs.reduce_bytes_per_second > 0 ? 1e12 / costs.reduce_bytes_per_second : 0;
     rank.copy_ps = costs.copy_bytes_per_second > 0 ? 1e12 / costs.copy_bytes_per_second : 0;
     rank.traced = std::ranges::count(options.traced_ranks, rank.rank) > 0;
@@ -258,6 +259,7 @@ void MessageClock::reduce(const StepAt& at) {
   const bool is_message = step_at(at).kind == StepKind::Receive || step_at(at).kind == StepKind::ReceiveReduce;
   auto work = static_cast<SimTime>(static_cast<double>(step_at(at).reduced_bytes) * rank.reduce_ps + 0.5);
   if (is_message) work += rank.take_in + handling(rank, at);
+  if (step_at(at).kind == StepKind::ReceiveReduce || step_at(at).kind == StepKind::Reduce) work += rank.reduction;
   if (work == 0) {
     step_done(at);
     return;

@@ -32,9 +32,9 @@ struct StepAt {
 struct SimRank {
   Rank rank = 0;
   Costs costs;
-  SimTime post = 0, take_in = 0;      // what starting a message takes, and taking it in
-  double reduce_ps = 0, copy_ps = 0;  // per byte
-  uint64_t drawn = 0;                 // numbers of its noise
+  SimTime post = 0, take_in = 0, reduction = 0;  // what starting a message takes, and taking it in
+  double reduce_ps = 0, copy_ps = 0;             // per byte
+  uint64_t drawn = 0;                            // numbers of its noise
   SimTime free = 0;  // when its processor is: it starts messages, takes them in and reduces, one thing after another
   bool dead = false, traced = false;
   bool is_inside = false;    // in a stage of its host: starts and reduces nothing

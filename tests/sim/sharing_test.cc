@@ -129,6 +129,19 @@ TEST(Protocols, ShortMessagesAreCopiedAtBothEnds) {
   EXPECT_DOUBLE_EQ(done_ns(machine, {{0, 1, 5000}}, {})[1], 2 * 1000 + 1000 + 5000 + 200) << "not copied";
 }
 
+TEST(Protocols, AReductionCostsSomethingBesidesItsBytes) {
+  Topology machine = ring({.reduce_ns = 400});
+  const auto with_sum = [](Rank rank) {
+    Plan plan = plans_of({{0, 1, 1000}})(rank);
+    if (rank == 1) plan.steps[0].kind = StepKind::ReceiveReduce;
+    return plan;
+  };
+  const auto report = simulate(machine, with_sum, {.unit_bytes = 1000, .element_bytes = 1});
+  ASSERT_TRUE(report);
+  EXPECT_DOUBLE_EQ(report->rank_done_ns[1], 1000 + 1000 + 400);
+  EXPECT_DOUBLE_EQ(done_ns(machine, {{0, 1, 1000}}, {})[1], 1000 + 1000);
+}
+
 TEST(NoiseOfRanks, HasTheMeanThatWasAskedFor) {
   double sum = 0;
   constexpr int kRuns = 400;

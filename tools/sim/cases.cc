@@ -7,6 +7,7 @@
 
 #include "algorithms/shape.h"
 #include "algorithms/stage_plans.h"
+#include "algorithms/streams.h"
 #include "plan/print.h"
 #include "plan/program_verify.h"
 
@@ -53,18 +54,29 @@ Result<std::vector<double>> simulate_with_noise(const Topology& topology, const 
   return times_ns;
 }
 
+// Windows and streams as the case asks for.
+Status restrict_staged(const Case& what, Staged& staged) {
+  if (what.windows > 0) staged.windows = what.windows;
+  for (auto* levels : {&staged.levels, &staged.core}) {
+    for (Level& level : *levels) {
+      if (what.streams <= 0 || level.dims.empty() || level.pattern == Pattern::Rings) continue;
+      level.streams = streams_of(level);
+      if (level.streams.size() > static_cast<size_t>(what.streams))
+        level.streams.resize(static_cast<size_t>(what.streams));
+    }
+  }
+  if (channels_of(staged) <= kMostChannels) return {};
+  return error(Code::ConfigError, "simulate %d windows: %d channels between two ranks are too many", staged.windows,
+               channels_of(staged));
+}
+
 Result<Outcome> simulate(const Topology& topology, const Case& what, const Program& chosen, SimOptions options,
                          bool fold) {
   const auto begin = std::chrono::steady_clock::now();
   Program program = chosen;
   if (program.is_messages() && !what.tiles_messages) program.tile_bytes = 0;
-  if (program.is_messages() && what.windows > 0 && program.stages[0].messages.kind == MessageAlgorithm::Kind::Staged) {
-    Staged& staged = program.stages[0].messages.staged;
-    staged.windows = what.windows;
-    if (channels_of(staged) > kMostChannels) {
-      return error(Code::ConfigError, "%s cannot be cut into windows: %d channels between two ranks are too many",
-                   chosen.algorithm.c_str(), channels_of(staged));
-    }
+  if (program.is_messages() && program.stages[0].messages.kind == MessageAlgorithm::Kind::Staged) {
+    CCOM_TRY(restrict_staged(what, program.stages[0].messages.staged));
   }
   options.unit_bytes = what.bytes / largest_units(what.collective, topology.nranks());
   if (options.unit_bytes < options.element_bytes) options.element_bytes = std::max<size_t>(options.unit_bytes, 1);

@@ -22,6 +22,7 @@ struct Case {
   bool tiles_messages = false;
   SumOrder order = SumOrder::Any;  // of a reduction
   int windows = 0;                 // of staged algorithms of messages; 0: as the planner chooses
+  int streams = 0;                 // that their levels use, at most; 0: all
   int noisy_runs = 20;             // beside the one without noise, where the options ask for some
   // How a program of one stage, which stays inside a host, runs there: one of its ways (node_ways()), as text. "", or
   // what is none of them: as calls begin, by what ranks have measured.

@@ -39,7 +39,7 @@ struct Request {
   std::string reach = "staged", determinism = "shape", sharing = "turns";
   double noise_us = 0, late_us = 0;
   size_t seed = 1, runs = 20;
-  size_t busiest = 0, windows = 0;
+  size_t busiest = 0, windows = 0, streams = 0;
   bool json = false, no_fold = false, tiles = false;
 };
 
@@ -225,7 +225,7 @@ int run(const Request& request) {
   for (const uint64_t bytes : request.bytes) {
     const auto program = run_size(request, *machine,
                                   {*collective, bytes, "", request.tiles, order, static_cast<int>(request.windows),
-                                   static_cast<int>(request.runs)},
+                                   static_cast<int>(request.streams), static_cast<int>(request.runs)},
                                   progress);
     if (!program) return fail(program.error(), program.error().code() == Code::ConfigError ? kConfigError : kFailed);
     programs[bytes] = *program;
@@ -276,6 +276,8 @@ int main(int argc, char** argv) {
   line.option(
       "--windows", request.windows,
       "Into how many parts, one after another, algorithms in levels cut the data (default: as the planner chooses)");
+  line.option("--streams", request.streams,
+              "That algorithms on tori use at most, each by one link at a time (default: all)");
   line.flag("--json", request.json, "One line of JSON per case");
   line.flag("--no-fold", request.no_fold, "Simulate every host, even if one could stand for all");
   line.flag("--tiles", request.tiles, "Messages of all ranks in tiles too, where production has them");
