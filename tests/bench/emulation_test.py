@@ -27,18 +27,31 @@ class Ordering(unittest.TestCase):
 
 
 class Table(unittest.TestCase):
-    OPTIONS = argparse.Namespace(collective="allreduce", ranks=4, topology="ring:4", scale="1e-3", close=0.05)
+    OPTIONS = argparse.Namespace(collective="allreduce", scale="1e-3", close=0.05, repeats=1)
 
     def test_has_a_ratio_for_each_algorithm_and_a_verdict_for_each_size(self):
-        lines = emulation.table(self.OPTIONS, {("ring", 8): 11.0, ("tree", 8): 9.0}, {("ring", 8): 10.0, ("tree", 8): 20.0})
+        lines, farthest, differing = emulation.table(self.OPTIONS, "ring:4", 4, {("ring", 8): 11.0, ("tree", 8): 9.0},
+                                                     {("ring", 8): 10.0, ("tree", 8): 20.0})
         self.assertIn("1.100", lines[2])
         self.assertIn("0.450", lines[3])
         self.assertIn("differs: ring before tree", lines[4])
+        self.assertAlmostEqual(farthest, 0.55)
+        self.assertEqual(differing, 1)
 
     def test_leaves_out_what_was_not_simulated(self):
-        lines = emulation.table(self.OPTIONS, {("ring", 8): 11.0, ("odd", 8): 9.0}, {("ring", 8): 10.0})
+        lines, farthest, differing = emulation.table(self.OPTIONS, "ring:4", 4, {("ring", 8): 11.0, ("odd", 8): 9.0}, {("ring", 8): 10.0})
         self.assertFalse(any("odd" in line for line in lines))
-        self.assertIn("agrees", lines[-1])
+        self.assertIn("agrees", lines[-2])
+        self.assertAlmostEqual(farthest, 0.1)
+        self.assertEqual(differing, 0)
+
+    def test_takes_the_median_of_the_runs(self):
+        times = iter((5.0, 30.0, 7.0))
+        original, emulation.emulate_once = emulation.emulate_once, lambda *_: {("ring", 8): next(times)}
+        try:
+            self.assertEqual(emulation.emulate(argparse.Namespace(repeats=3), "ring:4", 4), {("ring", 8): 7.0})
+        finally:
+            emulation.emulate_once = original
 
 
 if __name__ == "__main__":
