@@ -183,15 +183,23 @@ std::vector<Rank> ring_order(const MachineView& view) {
   return order;
 }
 
-std::vector<int> possible_counts(const MessageAlgorithm& algorithm, const Settings& settings,
+bool gains_by_windows(const MachineView& view, const Staged& shape) {
+  if (shape.levels.size() != 1) return shape.levels.size() > 1;
+  const auto differs = [&](size_t d) {
+    return view.dims[d] != view.dims[0] || view.dim_speeds[d].bytes_per_second != view.dim_speeds[0].bytes_per_second;
+  };
+  bool is_uneven =
+      view.fabric != nullptr && view.fabric->costs.reduce_bytes_per_second > 0;  // sums and messages at once
+  for (size_t d = 1; d < view.dims.size(); ++d) is_uneven |= differs(d);
+  return is_uneven && torus_laps(shape.levels[0]) > 1;
+}
+
+std::vector<int> possible_counts(const MachineView& view, const MessageAlgorithm& algorithm, const Settings& settings,
                                  const Question& question) {
   if (algorithm.kind == MessageAlgorithm::Kind::Staged) {
     Staged pipelined = algorithm.staged;
     pipelined.windows = 2;
-    const bool has_phases =
-        pipelined.levels.size() > 1 ||
-        std::ranges::any_of(pipelined.levels, [](const Level& level) { return torus_laps(level) > 1; });
-    if (!has_phases || channels_of(pipelined) > settings.most_channels) return {1};
+    if (!gains_by_windows(view, pipelined) || channels_of(pipelined) > settings.most_channels) return {1};
     return {1, 2, 4, 8, 16};
   }
   if (is_per_rank(question.collective) || algorithm.kind == MessageAlgorithm::Kind::Radix) return {1};

@@ -79,7 +79,7 @@ int channels_needed(const Topology& topology, std::string_view forced) {
   for (MessageAlgorithm& algorithm : fabric_algorithms(view, Collective::AllReduce)) {
     if (algorithm.kind != MessageAlgorithm::Kind::Staged) continue;
     Staged& shape = algorithm.staged;
-    shape.windows = shape.levels.size() > 1 ? 2 : 1;
+    shape.windows = gains_by_windows(view, shape) ? 2 : 1;
     if (channels_of(shape) > kMost) shape.windows = 1;
     if (channels_of(shape) <= kMost) most = std::max(most, channels_of(shape));
   }

@@ -127,7 +127,7 @@ class Search {
     if (view_.fabric == nullptr) return pricer_.price(algorithm);
     std::optional<Price> best;
     int best_count = 1;
-    const std::vector<int> tried = possible_counts(algorithm, settings_, question_);
+    const std::vector<int> tried = possible_counts(view_, algorithm, settings_, question_);
     for (const int count : tried) {
       set_count(algorithm, count);
       const Price priced = pricer_.price(algorithm);
