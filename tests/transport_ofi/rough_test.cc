@@ -70,8 +70,8 @@ TEST(OfiRough, AnyOrderOfArrivalGivesTheSameMessages) {
 }
 
 TEST(OfiRough, OneCreditPerChannelIsEnough) {
-  // Room for (1 + 5) buffers for each of 8 channels and 6 for each of 2 peers, and no more.
-  exchange({.seed = 11, .limits = {.message_bytes = 1024, .sends = 60, .receives = 60}}, 3, 4);
+  // Room for (1 + 5) buffers for each of 8 channels and 8 for each of 2 peers, and no more.
+  exchange({.seed = 11, .limits = {.message_bytes = 1024, .sends = 64, .receives = 64}}, 3, 4);
 }
 
 TEST(OfiRough, QueuesTooShortForOneCreditAreRefusedAtConnect) {
