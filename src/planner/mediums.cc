@@ -146,8 +146,7 @@ Medium Mediums::in_racks(Medium medium, std::span<const std::vector<Rank>> group
 
 Medium Mediums::in_racks(Medium medium, std::span<const LevelRound> rounds) const {
   if (!view_.has_racks) return medium;
-  std::vector<Rank> all(static_cast<size_t>(view_.nranks));
-  std::iota(all.begin(), all.end(), 0);
+  const std::vector<Rank> all = all_ranks();
   return in_racks(medium, {&all, 1}, rounds);
 }
 
@@ -225,15 +224,27 @@ Medium Mediums::of_edges(double message_bytes) const {
   return view_.hosts > 1 ? across(flows(true)) : inside(message_bytes);
 }
 
-double Mediums::busiest_ns(double each) const {
+std::vector<Rank> Mediums::all_ranks() const {
+  std::vector<Rank> all(static_cast<size_t>(view_.nranks));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+double Mediums::wires_between(Rank from, Rank to) const {
+  path_.clear();
+  if (from != to) wires_.path(from, to, path_);
+  return static_cast<double>(path_.size());
+}
+
+double Mediums::busiest_ns(double each, const std::vector<Rank>& group) const {
   using Speed = std::pair<double, double>;
   std::map<Speed, double> busy, there;
   const auto speed_of = [&](uint32_t wire) {
     return Speed(wires_[wire].speed.bytes_per_second, wires_[wire].speed.latency_ns);
   };
-  for (Rank r = 1; r < view_.nranks; ++r) {
+  for (size_t i = 1; i < group.size(); ++i) {
     path_.clear();
-    wires_.path(0, r, path_);
+    wires_.path(group[0], group[i], path_);
     for (const uint32_t wire : path_) {
       busy[speed_of(wire)] += std::max(each * 1e9 / wires_[wire].speed.bytes_per_second, wires_[wire].post_ns);
     }

@@ -83,8 +83,11 @@ class Mediums {
       fn(wire, Wire{{own.speed.latency_ns, own.speed.bytes_per_second / shared_by}, own.post_ns});
     }
   }
-  // Everybody sends `each` bytes to everybody: how long the busiest kind of wire is busy, all of a kind alike.
-  double busiest_ns(double each) const;
+  // Every rank sends `each` bytes to all others of its group, and all groups are like this one: how long the busiest
+  // kind of wire is busy, all of a kind alike.
+  double busiest_ns(double each, const std::vector<Rank>& group) const;
+  double wires_between(Rank from, Rank to) const;  // on the way of a message
+  std::vector<Rank> all_ranks() const;
   size_t busy_count() const { return wires_.count() + static_cast<size_t>(view_.nranks); }
 
   double local_ns(double bytes) const;             // for a byte that a rank copies from its input to its output

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 
+#include "algorithms/level_rounds.h"
 #include "algorithms/stage_plans.h"
 #include "algorithms/streams.h"
 #include "base/assert.h"
@@ -136,13 +137,17 @@ class Phases {
   }
 
   // On the way of the pattern's typical message: between neighbours in the group's list, or half-way round for patterns
-  // that go far.
+  // that go far; without a grid the mean of their rounds.
   double wires_between(const Level& level, Medium::Kind kind) const {
     if (kind != Medium::kLinks || level.pattern == Pattern::Ring) return 1;
     const std::vector<Rank>& group = level.groups[0];
-    std::vector<uint32_t> path;
-    mediums_.wires().path(group[0], group[is_to_all(level.pattern) || is_far(level) ? group.size() / 2 : 1], path);
-    return static_cast<double>(path.size());
+    if (view_.dims.empty() && is_far(level)) {
+      const std::vector<LevelRound> rounds = level_rounds(level, static_cast<uint32_t>(group.size()), 1);
+      double wires = 0;
+      for (const LevelRound& round : rounds) wires += mediums_.wires_between(group[0], group[round.to(0)]);
+      return wires / static_cast<double>(rounds.size());
+    }
+    return mediums_.wires_between(group[0], group[is_to_all(level.pattern) || is_far(level) ? group.size() / 2 : 1]);
   }
 
   // Along the dimensions of the machine's own grid.
@@ -173,8 +178,8 @@ class Phases {
         bytes = cost.bytes / peers;
       } else if (!view_.dims.empty()) {
         bytes = cost.bytes * view_.mean_hops() / view_.ports();
-      } else if (view_.fabric->switches > 1 && level.groups[0].size() == static_cast<size_t>(view_.nranks)) {
-        return mediums_.busiest_ns(cost.bytes / peers) / medium.sharing;  // of several kinds of links
+      } else if (view_.fabric->switches > 1) {  // several kinds of links
+        return mediums_.busiest_ns(cost.bytes / peers, level.groups[0]) / medium.sharing;
       }
     } else if (medium.kind == Medium::kLinks && is_far(level) && !view_.dims.empty()) {
       bytes = cost.bytes * wires_between(level, medium.kind);
@@ -226,8 +231,9 @@ Price price_pairwise(const Mediums& mediums, double n) {
   double longest_ns = 0;
   for (Rank r = 1; r < mediums.view().nranks; ++r) longest_ns = std::max(longest_ns, mediums.wires().latency_ns(0, r));
   Price price{.cost = cost};
-  price.add(Medium::kLinks, longest_ns,
-            std::max(mediums.busiest_ns(n / p), cost.posts * mediums.view().fabric->costs.post_ns));
+  price.add(
+      Medium::kLinks, longest_ns,
+      std::max(mediums.busiest_ns(n / p, mediums.all_ranks()), cost.posts * mediums.view().fabric->costs.post_ns));
   return price;
 }
 

@@ -112,6 +112,14 @@ TEST(Planner, TwoTorusHostsGetAThreeLevelPlan) {
   EXPECT_EQ(choice->program().stages[0].messages.staged.levels.size(), 3U);  // cores, devices, hosts
 }
 
+// Simulated: 2.4 ms against 4.2 ms of double_tree for 256 MiB, 40 us against 56 us of cores_circulant for 1 MiB.
+TEST(Planner, BehindSeveralSwitchesDevicesExchangeDirectly) {
+  const Topology topology = make_topology({576}, "trn3-us-gen2");
+  for (const size_t bytes : {size_t{1} << 20, size_t{256} << 20}) {
+    EXPECT_EQ(choose(topology, {}, {Collective::AllReduce, bytes, false, -1})->program().algorithm, "cores_direct");
+  }
+}
+
 TEST(Planner, SmallMessagesGoInOneShotAndLargeOnesDoNot) {
   const Topology topology = make_topology({8});
   EXPECT_EQ(choose(topology, {}, {Collective::AllReduce, 8, false, -1})->program().algorithm, "one_shot");
