@@ -114,6 +114,7 @@ class Phases {
     if (is_whole && is_to_all(level.pattern) && mediums_.share_inside() > 0) return add_to_all(cost, medium);
     Phase& phase = add(cost, medium, transfer_ns(level, medium, cost, n));
     phase.laps = static_cast<double>(torus_laps(level));
+    phase.lanes = pieces_;
     if (is_own_grid(level))
       phase.gaps_ns = phase.transfer_ns * (streams_time(level, grid_speeds(), down) / grid_load(level) - 1);
     const bool is_swing = level.pattern == Pattern::Swing || level.pattern == Pattern::SwingLatency;
