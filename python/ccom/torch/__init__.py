@@ -154,6 +154,15 @@ def stats(group=None):
     return backend_of(group).stats()
 
 
+def bytes_sent(group=None):
+    """Payload bytes that this rank has sent in messages since the group was created.
+
+    Counted as they cross: in 8 bits with CCOM_WIRE, and what is passed on for others too. What goes through the memory of
+    a host is no message: a group on one host may send none. Not collective: waits for this rank's operations before it.
+    """
+    return backend_of(group).bytes_sent()
+
+
 def report(group=None, as_json=False, of_host=False):
     """Which ranks made the others wait since the group was created, for how much of their time, and in which line.
 

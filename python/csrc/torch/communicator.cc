@@ -183,6 +183,13 @@ void Communicator::witness(const std::vector<std::pair<const void*, size_t>>& da
   });
 }
 
+uint64_t Communicator::bytes_sent() {
+  const Use use(*this);
+  ccomCommInfo_t info = CCOM_COMM_INFO_INIT;
+  run_in_order([&] { check(ccomCommGetInfo(use.comm(), &info), use.comm()); });
+  return info.bytesSent;
+}
+
 Communicator::Use::~Use() { communicator_.in_use_.fetch_sub(1, std::memory_order_release); }
 
 void Communicator::set_timeout(Milliseconds timeout) {

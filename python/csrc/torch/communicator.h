@@ -84,6 +84,8 @@ class Communicator {
   std::vector<int> lost_ranks(int size);
   // These must be equal on all ranks, as the next operation finds out (ccomCommWitness).
   void witness(const std::vector<std::pair<const void*, size_t>>& data);
+  // Payload of this rank's messages so far, with those of operations issued before.
+  uint64_t bytes_sent();
   // ccomCommReport; site: who asks.
   std::string report(int size, int flags, const std::string& site);
   // Equal on all of its ranks, and different from all others'.

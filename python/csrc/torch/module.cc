@@ -126,6 +126,7 @@ PYBIND11_MODULE(_backend, module) {
            NoGil())
       .def("shutdown", &ProcessGroup::shutdown, NoGil())
       .def("stats", &counted)
+      .def("bytes_sent", &ProcessGroup::bytes_sent, NoGil())
       .def("flight_recorder_entries", &recorded);
 
   module.def("variable", &variable, py::arg("key"));

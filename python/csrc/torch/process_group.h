@@ -160,6 +160,8 @@ class ProcessGroup final : public c10d::Backend {
   std::vector<int> lost_ranks();
   // Values that must be equal on all ranks, as the next operation finds out. Waits for operations before it.
   void witness(const Tensors& tensors);
+  // ccomCommInfo_t.bytesSent.
+  uint64_t bytes_sent() { return communicator().bytes_sent(); }
   // ccomCommReport. Called with Python's lock.
   std::string report(bool as_json, bool of_host);
 
