@@ -15,14 +15,12 @@ from hosts import Far, Hosts, Unavailable, skip
 BENCH, FAR_LINK = sys.argv[1:3]
 HOSTS, PER_SITE = 4, 2
 BYTES = 16 << 20
-RACK = "@200Mbit,25ms"
-# Whoever is told of the sites says where it is.
-TOLD = f'if [ "$CCOM_RANK" -lt $((CCOM_NRANKS / 2)) ]; then CCOM_HOST_RACK=north{RACK}; else CCOM_HOST_RACK=south{RACK}; fi; export CCOM_HOST_RACK; exec "$0" "$@"'
+FAR = Far([PER_SITE, HOSTS - PER_SITE], FAR_LINK, one_way_ms=25, rate="200mbit")
 
 
 class FarApart(unittest.TestCase):
     def setUp(self):
-        self.hosts = self.enterContext(Hosts(HOSTS, far=Far([PER_SITE, HOSTS - PER_SITE], FAR_LINK, one_way_ms=25, rate="200mbit")))
+        self.hosts = self.enterContext(Hosts(HOSTS, far=FAR))
 
     def crossed(self):
         """Bytes that have left either site."""
@@ -33,7 +31,7 @@ class FarApart(unittest.TestCase):
     def run_sums(self, per_host, told, arguments):
         command = [BENCH, *arguments, "--check", "every", "--timeout", "100"]
         if told:
-            command = ["sh", "-c", TOLD, *command]
+            command = FAR.told(command)
         before = self.crossed()
         ends = self.hosts.start(per_host, command, CCOM_VERIFY="1").wait(110)
         for end in ends:

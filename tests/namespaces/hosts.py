@@ -56,6 +56,13 @@ class Far:
                 return float(self.rate.removesuffix(unit)) * factor
         raise ValueError(f"{self.rate}: write 200mbit")
 
+    def told(self, command):
+        """The command for ranks, as many on each host, that are to say at which site they are."""
+        link = f"@{self.bits_per_second() / 1e6:g}Mbit,{self.one_way_ms:g}ms"
+        at_first = f"$((CCOM_NRANKS * {self.sites[0]} / {sum(self.sites)}))"
+        return ["sh", "-c", f'if [ "$CCOM_RANK" -lt {at_first} ]; then site=north; else site=south; fi; '
+                            f'CCOM_HOST_RACK=$site{link} exec "$0" "$@"', *command]
+
 
 # Starts its ranks as children of one shell per host: each `ip netns exec` makes a mount namespace, and ranks in different
 # ones count as different hosts. The files say who they are and how they ended.
