@@ -66,7 +66,7 @@ def learns_the_same(variant, count, nodes, folder, reference_ranks):
 def test_all_examples_are_here():
     paths = glob.glob(os.path.join(EXAMPLES, "torch_*.py"))
     names = {os.path.basename(path)[len("torch_"):-len(".py")] for path in paths}
-    assert names - {"common", "survive", "elastic", "elastic_shards", "replicas", "narrow"} == set(SMALL)
+    assert names - {"common", "survive", "elastic", "elastic_shards", "replicas", "narrow", "diloco"} == set(SMALL)
 
 
 @pytest.mark.ccom
