@@ -129,8 +129,14 @@ class FabricSearch {
   // Between hosts in as few rounds as the ranks of a host can share out.
   void add_mixed_radix() {
     MessageAlgorithm algorithm{"mixed_radix", MessageAlgorithm::Kind::Radix};
-    algorithm.radix.dims = view_.dims.empty() || view_.devices == 1 ? std::vector{view_.devices} : view_.dims;
-    algorithm.radix.dims.push_back(view_.cores);
+    std::vector<int>& dims = algorithm.radix.dims;
+    dims = view_.dims.empty() || view_.devices == 1 ? std::vector{view_.devices} : view_.dims;
+    // Where all are neighbours halves are exchanged in pairs.
+    while (view_.all_linked && dims.back() % 2 == 0 && dims.back() > 2) {
+      dims.back() /= 2;
+      dims.push_back(2);
+    }
+    dims.push_back(view_.cores);
     for (const auto& host : view_.ranks) {
       std::vector<Rank>& ranks = algorithm.radix.hosts.emplace_back();
       for (const auto& device : host) ranks.insert(ranks.end(), device.begin(), device.end());

@@ -211,10 +211,11 @@ Price price_radix(const Mediums& mediums, double n, const Radix& shape) {
     phase.latency_ns = part.steps * medium.latency_ns + posts_ns + part.posts * medium.message_ns;
   };
   add(cost.inside, shape.hosts[0], 1);
-  // Radices are spread over the devices: few ranks of a host use one uplink.
-  const double devices = static_cast<double>(shape.hosts[0].size()) / shape.dims.back();
-  add(cost.across, {shape.hosts[0][0], shape.hosts.back()[0]},
-      std::max(1.0, std::ceil((std::ranges::max(shape.radices) - 1) / devices)));
+  // Radices are spread over the devices: of a host's ranks as many send at once, each on its own device's uplink.
+  const std::vector<Rank> pair{shape.hosts[0][0], shape.hosts.back()[0]};
+  const double on_uplink = mediums.of({.pattern = Pattern::Direct, .groups = {pair}}, n).sharing;
+  const double senders = std::ranges::max(shape.radices) - 1;
+  add(cost.across, pair, std::max(1.0, std::ceil(senders * on_uplink / static_cast<double>(shape.hosts[0].size()))));
   Price price = phases.price();
   price.roundings = cost.roundings;
   return price;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <functional>
+#include <map>
+#include <numeric>
+#include <utility>
 
 #include "base/collective.h"
 #include "planner/message_pricer.h"
@@ -17,6 +20,17 @@ std::vector<double> subtree_shares(const Tree& tree) {
     }
   }
   return shares;
+}
+
+// The ranks by parent, of each parent's children those with most below first, as plans send to them.
+std::vector<size_t> in_sending_order(const Tree& tree) {
+  std::vector<size_t> ranks(tree.parent.size());
+  std::iota(ranks.begin(), ranks.end(), 0);
+  const std::vector<double> below = subtree_shares(tree);
+  std::ranges::stable_sort(ranks, [&](size_t a, size_t b) {
+    return tree.parent[a] != tree.parent[b] ? tree.parent[a] < tree.parent[b] : below[a] > below[b];
+  });
+  return ranks;
 }
 
 // What each rank sends up, as a share of the data.
@@ -62,17 +76,24 @@ Price price_trees(const Mediums& mediums, Collective collective, double n, const
     const std::vector<double> below = by_unit ? subtree_shares(tree) : std::vector<double>(nranks, 1);
     const std::vector<double> sent_up = shares_up(tree, collective);
     std::vector<double> edge_ns(nranks);
-    for (size_t r = 0; r < nranks; ++r) {
+    std::map<uint32_t, double> siblings_ns;  // that the messages to children before it take on a wire
+    Rank parent = -1;
+    for (const size_t r : in_sending_order(tree)) {
       if (tree.parent[r] < 0) continue;
+      if (std::exchange(parent, tree.parent[r]) != tree.parent[r]) siblings_ns.clear();
       edge_ns[r] = medium.post_ns;
+      double queue_ns = 0;
       const double carried_down = down ? part * (collective == Collective::AllGather ? 1 : below[r]) : 0;
       const double carried_up = up ? part * sent_up[r] : 0;
       far_ns = std::max(far_ns, carried_down * medium.receive_ns + carried_up * medium.send_ns);
       mediums.for_busy(tree.parent[r], static_cast<Rank>(r), true, medium, [&](uint32_t which, const Wire& wire) {
         edge_ns[r] += wire.speed.latency_ns;
+        queue_ns = std::max(queue_ns, siblings_ns[which]);
+        siblings_ns[which] += wire.post_ns;
         post_ns[which] += wire.post_ns;
         down_ns[which] += carried_down * 1e9 / wire.speed.bytes_per_second;
       });
+      edge_ns[r] += queue_ns;
       if (!up) continue;
       mediums.for_busy(tree.parent[r], static_cast<Rank>(r), false, medium, [&](uint32_t which, const Wire& wire) {
         up_ns[which] += carried_up * 1e9 / wire.speed.bytes_per_second;
