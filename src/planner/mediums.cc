@@ -219,7 +219,7 @@ Medium Mediums::of_wire(uint32_t wire, double message_bytes) const {
 
 Medium Mediums::of_edges(double message_bytes) const {
   if (view_.fabric != nullptr) {
-    return handled({.post_ns = view_.fabric->costs.post_ns, .levels_meet = true}, message_bytes);
+    return handled({.post_ns = view_.fabric->costs.post_ns}, message_bytes);
   }
   return view_.hosts > 1 ? across(flows(true)) : inside(message_bytes);
 }

@@ -30,7 +30,6 @@ struct Medium {
   double post_ns = 0;        // to start a message; the rank starts others while this one is under way
   double message_ns = 0;     // of a rank's core for each message, with nothing beside it
   double chunk_wait_ns = 0;  // until a tree's next chunk can follow: cores that copy do one thing at a time
-  bool levels_meet = false;  // messages of all levels of a tree take turns on the same wires
   double wire_post_ns = 0;   // that a message occupies the wire besides its bytes
   double sharing = 1;        // ranks that use a wire in turns, while others' messages are under way
   double idle = 1;           // how much longer than its bytes the pattern keeps the wire

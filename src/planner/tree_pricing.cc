@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <numeric>
+#include <span>
 #include <utility>
 
 #include "base/collective.h"
@@ -48,6 +49,79 @@ double parts_of_sum(const Tree& tree, double widest) {
   return tree.gathers ? static_cast<double>(tree.parent.size()) : widest + 1;
 }
 
+// Of a rank's message to or from its parent.
+double most_carried(const Tree& tree, std::span<const double> carried) {
+  double most = 0;
+  for (size_t r = 0; r < carried.size(); ++r) most = std::max(most, tree.parent[r] < 0 ? 0 : carried[r]);
+  return most;
+}
+
+// When a chunk has come to a rank, or from it to the root: what of that are latencies and posts, and all of it.
+struct Way {
+  double waits_ns = 0, total_ns = 0;
+};
+
+// Of one tree in one direction: what a chunk keeps busy, and its longest way.
+class TreeWays {
+ public:
+  // `carried`: the share of the data that each rank's message to or from its parent has.
+  TreeWays(const Mediums& mediums, const Tree& tree, const Medium& medium, bool down, std::span<const double> carried)
+      : mediums_(mediums), tree_(tree), medium_(medium), down_(down), carried_(carried) {}
+
+  // Adds to what each wire or core is busy, for each byte of a chunk and for each chunk. `in_order`:
+  // in_sending_order().
+  Way longest(double chunk, std::span<const size_t> in_order, std::vector<double>& byte_ns,
+              std::vector<double>& post_ns) const {
+    std::vector<Way> edges(tree_.parent.size());
+    std::map<uint32_t, double> siblings_ns;  // that the messages of children before it take on a wire
+    Rank parent = -1;
+    for (const size_t r : in_order) {
+      if (tree_.parent[r] < 0) continue;
+      if (std::exchange(parent, tree_.parent[r]) != tree_.parent[r]) siblings_ns.clear();
+      double queue_ns = 0, moved_ns = 0, latency_ns = medium_.post_ns;
+      mediums_.for_busy(parent, static_cast<Rank>(r), down_, medium_, [&](uint32_t which, const Wire& wire) {
+        const double each_ns = carried_[r] * 1e9 / wire.speed.bytes_per_second;
+        latency_ns += wire.speed.latency_ns;
+        moved_ns = std::max(moved_ns, chunk * each_ns);
+        double& before_ns = siblings_ns[which];
+        queue_ns = std::max(queue_ns, before_ns);
+        before_ns += wire.post_ns + chunk * each_ns;
+        byte_ns[which] += each_ns;
+        post_ns[which] += wire.post_ns;
+      });
+      const double far_ns = chunk * carried_[r] * (down_ ? medium_.receive_ns : medium_.send_ns);
+      edges[r] = {latency_ns, latency_ns + queue_ns + moved_ns + far_ns};
+    }
+    Way longest;
+    for (size_t r = 0; r < edges.size(); ++r) {
+      Way way;
+      for (auto at = static_cast<Rank>(r); at >= 0; at = tree_.parent[static_cast<size_t>(at)]) {
+        way.waits_ns += edges[static_cast<size_t>(at)].waits_ns;
+        way.total_ns += edges[static_cast<size_t>(at)].total_ns;
+      }
+      if (way.total_ns > longest.total_ns) longest = way;
+    }
+    return longest;
+  }
+
+ private:
+  const Mediums& mediums_;
+  const Tree& tree_;
+  const Medium& medium_;
+  bool down_;
+  std::span<const double> carried_;
+};
+
+double depth_of(const Tree& tree) {
+  double depth = 0;
+  for (size_t r = 0; r < tree.parent.size(); ++r) {
+    double levels = -1;
+    for (auto at = static_cast<Rank>(r); at >= 0; at = tree.parent[static_cast<size_t>(at)]) ++levels;
+    depth = std::max(depth, levels);
+  }
+  return depth;
+}
+
 }  // namespace
 
 // Chunks follow one another down (or up) the trees, as fast as the wire or core that most edges share, or the rank with
@@ -69,64 +143,49 @@ Price price_trees(const Mediums& mediums, Collective collective, double n, const
       mediums.of_edges(by_unit ? n * (1 - 1 / static_cast<double>(nranks)) / std::max(widest, 1.0) : chunk);
 
   // By what is busy: for each byte of the whole, and for each chunk.
-  std::vector<double> down_ns(mediums.busy_count()), up_ns(down_ns), post_ns(down_ns);
-  double depth = 0, deepest_ns = 0, far_ns = 0;  // of the longest way; for a byte, at the far end of an edge
+  std::vector<double> down_ns(mediums.busy_count()), up_ns(down_ns), post_ns(down_ns), up_post_ns(down_ns);
+  double depth = 0, far_ns = 0;  // of the longest way; for a byte, at the far end of an edge
+  Way longest_down, longest_up;
+  const auto lengthen = [](Way& longest, const Way& way) {
+    if (way.total_ns > longest.total_ns) longest = way;
+  };
   const double part = 1 / static_cast<double>(trees.size());
   for (const Tree& tree : trees) {
-    const std::vector<double> below = by_unit ? subtree_shares(tree) : std::vector<double>(nranks, 1);
-    const std::vector<double> sent_up = shares_up(tree, collective);
-    std::vector<double> edge_ns(nranks);
-    std::map<uint32_t, double> siblings_ns;  // that the messages to children before it take on a wire
-    Rank parent = -1;
-    for (const size_t r : in_sending_order(tree)) {
-      if (tree.parent[r] < 0) continue;
-      if (std::exchange(parent, tree.parent[r]) != tree.parent[r]) siblings_ns.clear();
-      edge_ns[r] = medium.post_ns;
-      double queue_ns = 0;
-      const double carried_down = down ? part * (collective == Collective::AllGather ? 1 : below[r]) : 0;
-      const double carried_up = up ? part * sent_up[r] : 0;
-      far_ns = std::max(far_ns, carried_down * medium.receive_ns + carried_up * medium.send_ns);
-      mediums.for_busy(tree.parent[r], static_cast<Rank>(r), true, medium, [&](uint32_t which, const Wire& wire) {
-        edge_ns[r] += wire.speed.latency_ns;
-        queue_ns = std::max(queue_ns, siblings_ns[which]);
-        siblings_ns[which] += wire.post_ns;
-        post_ns[which] += wire.post_ns;
-        down_ns[which] += carried_down * 1e9 / wire.speed.bytes_per_second;
-      });
-      edge_ns[r] += queue_ns;
-      if (!up) continue;
-      mediums.for_busy(tree.parent[r], static_cast<Rank>(r), false, medium, [&](uint32_t which, const Wire& wire) {
-        up_ns[which] += carried_up * 1e9 / wire.speed.bytes_per_second;
-      });
+    const std::vector<size_t> in_order = in_sending_order(tree);
+    depth = std::max(depth, depth_of(tree));
+    if (down) {
+      std::vector<double> carried =
+          by_unit && collective != Collective::AllGather ? subtree_shares(tree) : std::vector<double>(nranks, 1);
+      for (double& share : carried) share *= part;
+      far_ns = std::max(far_ns, most_carried(tree, carried) * medium.receive_ns);
+      lengthen(longest_down, TreeWays(mediums, tree, medium, true, carried).longest(chunk, in_order, down_ns, post_ns));
     }
-    for (size_t r = 0; r < nranks; ++r) {
-      double way_ns = 0, levels = -1;
-      for (auto at = static_cast<Rank>(r); at >= 0; at = tree.parent[static_cast<size_t>(at)], ++levels) {
-        way_ns += edge_ns[static_cast<size_t>(at)];
-      }
-      deepest_ns = std::max(deepest_ns, way_ns);
-      depth = std::max(depth, levels);
+    if (up) {
+      std::vector<double> carried = shares_up(tree, collective);
+      for (double& share : carried) share *= part;
+      far_ns = std::max(far_ns, most_carried(tree, carried) * medium.send_ns);
+      lengthen(longest_up, TreeWays(mediums, tree, medium, false, carried).longest(chunk, in_order, up_ns, up_post_ns));
     }
   }
-  // What goes to or comes from one root is halved with each level. It moves everything once, and so do, over all
-  // levels, those between it and the leaves.
-  const bool halves = by_unit && ways == 1;
-  if (halves && depth > 1) far_ns = down ? medium.receive_ns : medium.send_ns;
-  const double levels = halves && !medium.levels_meet ? 1 : depth;
-  const double first_ns = levels * chunk * (std::ranges::max(up_ns) + std::ranges::max(down_ns) + far_ns);
+  const double busiest_ns = std::ranges::max(up_ns) + std::ranges::max(down_ns);
+  const double deepest_ns = longest_down.waits_ns + longest_up.waits_ns;
+  // No wire carries all of a chunk sooner than its bytes take.
+  const double first_ns = std::max(longest_down.total_ns + longest_up.total_ns - deepest_ns, chunk * busiest_ns);
   std::ranges::transform(up_ns, down_ns, up_ns.begin(), std::plus<>());
+  std::ranges::transform(post_ns, up_post_ns, post_ns.begin(), std::ranges::max);
   // What a rank sends of each chunk: one message up, one to each child down. What comes up is posted by many ranks.
   const double posts = (up && collective != Collective::AllGather ? 1 : 0) +
                        (down && collective != Collective::ReduceScatter ? widest : 0);
   const double interval_ns =
       std::max({chunk * (std::ranges::max(up_ns) + far_ns), std::ranges::max(post_ns), posts * medium.post_ns});
-  const double waits_ns =
-      ways * (deepest_ns + chunks * widest * medium.message_ns + (chunks - 1) * medium.chunk_wait_ns) +
-      (down ? (widest - 1) * medium.post_ns : 0);
+  const double waits_ns = deepest_ns +
+                          ways * (chunks * widest * medium.message_ns + (chunks - 1) * medium.chunk_wait_ns) +
+                          (down ? (widest - 1) * medium.post_ns : 0);
   const double parts = reduces(collective) ? parts_of_sum(trees[0], widest) : 0;
   const double sums_ns = (depth + chunks - 1) * parts * chunk * mediums.reduce_ns();
   Price price;
-  price.cost = {ways * (depth + chunks - 1), ways * widest * chunks, halves ? n : ways * widest * part * n, 0};
+  price.cost = {ways * (depth + chunks - 1), ways * widest * chunks,
+                by_unit && ways == 1 ? n : ways * widest * part * n, 0};
   price.add(medium.kind, waits_ns, first_ns + (chunks - 1) * interval_ns + sums_ns);
   if (reduces(collective)) price.roundings = trees[0].gathers ? 1 : static_cast<int>(depth);
   return price;
