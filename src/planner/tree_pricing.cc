@@ -73,12 +73,24 @@ class TreeWays {
   Way longest(double chunk, std::span<const size_t> in_order, std::vector<double>& byte_ns,
               std::vector<double>& post_ns) const {
     std::vector<Way> edges(tree_.parent.size());
+    // What the parent's core does for each child.
+    const double posts_ns = down_ ? medium_.post_ns : 0;
+    const double core_ns = posts_ns + (down_ && mediums_.view().fabric != nullptr ? 0 : medium_.message_ns);
     std::map<uint32_t, double> siblings_ns;  // that the messages of children before it take on a wire
+    double core_before_ns = 0;               // and on their parent's core
     Rank parent = -1;
-    for (const size_t r : in_order) {
+    // Where cores copy both ends handle a message, and a parent takes what its children send in the order of the plan,
+    // when that of the deepest has come.
+    const bool copies = medium_.receive_ns > 0;
+    for (size_t i = 0; i < in_order.size(); ++i) {
+      const size_t r = in_order[copies && !down_ ? in_order.size() - 1 - i : i];
       if (tree_.parent[r] < 0) continue;
-      if (std::exchange(parent, tree_.parent[r]) != tree_.parent[r]) siblings_ns.clear();
-      double queue_ns = 0, moved_ns = 0, latency_ns = medium_.post_ns;
+      if (std::exchange(parent, tree_.parent[r]) != tree_.parent[r]) {
+        siblings_ns.clear();
+        core_before_ns = 0;
+      }
+      double queue_ns = std::exchange(core_before_ns, core_before_ns + core_ns);
+      double moved_ns = 0, latency_ns = medium_.post_ns + (copies ? 2 : 1) * medium_.message_ns;
       mediums_.for_busy(parent, static_cast<Rank>(r), down_, medium_, [&](uint32_t which, const Wire& wire) {
         const double each_ns = carried_[r] * 1e9 / wire.speed.bytes_per_second;
         latency_ns += wire.speed.latency_ns;
@@ -139,8 +151,11 @@ Price price_trees(const Mediums& mediums, Collective collective, double n, const
     for (const Rank parent : tree.parent) children[static_cast<size_t>(std::max(parent, 0))] += parent < 0 ? 0 : 1;
   }
   const double widest = std::ranges::max(children);
-  const Medium medium =
-      mediums.of_edges(by_unit ? n * (1 - 1 / static_cast<double>(nranks)) / std::max(widest, 1.0) : chunk);
+  // Between ranks of plain hosts most messages are of one unit.
+  const double of_unit = mediums.view().fabric == nullptr
+                             ? n / static_cast<double>(nranks)
+                             : n * (1 - 1 / static_cast<double>(nranks)) / std::max(widest, 1.0);
+  const Medium medium = mediums.of_edges(by_unit ? of_unit : chunk);
 
   // By what is busy: for each byte of the whole, and for each chunk.
   std::vector<double> down_ns(mediums.busy_count()), up_ns(down_ns), post_ns(down_ns), up_post_ns(down_ns);
@@ -178,9 +193,7 @@ Price price_trees(const Mediums& mediums, Collective collective, double n, const
                        (down && collective != Collective::ReduceScatter ? widest : 0);
   const double interval_ns =
       std::max({chunk * (std::ranges::max(up_ns) + far_ns), std::ranges::max(post_ns), posts * medium.post_ns});
-  const double waits_ns = deepest_ns +
-                          ways * (chunks * widest * medium.message_ns + (chunks - 1) * medium.chunk_wait_ns) +
-                          (down ? (widest - 1) * medium.post_ns : 0);
+  const double waits_ns = deepest_ns + ways * (chunks - 1) * (widest * medium.message_ns + medium.chunk_wait_ns);
   const double parts = reduces(collective) ? parts_of_sum(trees[0], widest) : 0;
   const double sums_ns = (depth + chunks - 1) * parts * chunk * mediums.reduce_ns();
   Price price;
