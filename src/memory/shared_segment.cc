@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -154,7 +155,46 @@ Result<Bytes> map_memory(int fd, size_t size_bytes) {
   return Bytes(static_cast<std::byte*>(address), size_bytes);
 }
 
+// 0: there is none.
+uint64_t inode_of(int fd) {
+  struct stat found {};
+  return ::fstat(fd, &found) == 0 ? found.st_ino : 0;
+}
+
+// Of another process, checked.
+Result<Bytes> map_sealed(int fd, size_t size_bytes) {
+  struct stat info {};
+  if (::fstat(fd, &info) != 0) return system_error(errno, "attach to a shared segment: fstat");
+  if (size_bytes == 0 || info.st_size < 0 || static_cast<uint64_t>(info.st_size) != size_bytes) {
+    return error(Code::InvalidArgument, "attach to a shared segment: it has %lld bytes, expected %zu",
+                 static_cast<long long>(info.st_size), size_bytes);
+  }
+  const int seals = ::fcntl(fd, F_GET_SEALS);
+  if (seals < 0) return system_error(errno, "attach to a shared segment: read its seals");
+  if ((seals & kSeals) != kSeals) {
+    return error(Code::InvalidArgument, "attach to a shared segment: its size is not sealed (seals 0x%x)",
+                 static_cast<unsigned>(seals));
+  }
+  return map_memory(fd, size_bytes);
+}
+
 }  // namespace
+
+// /proc may number processes otherwise than this one's namespace.
+std::optional<ShownFile> ShownFile::of(int fd) {
+  if (::prctl(PR_GET_DUMPABLE) != 1) return std::nullopt;
+  const ShownFile file{::getpid(), fd, inode_of(fd)};
+  return file.open() ? std::optional(file) : std::nullopt;
+}
+
+Result<Descriptor> ShownFile::open() const {
+  const std::string path = "/proc/" + std::to_string(pid) + "/fd/" + std::to_string(descriptor);
+  Descriptor opened = Descriptor::from([&] { return ::open(path.c_str(), O_RDWR | O_CLOEXEC); });
+  if (!opened.is_open()) return system_error(errno, "open memory of process %d", pid);
+  if (inode_of(opened.get()) != inode)
+    return error(Code::NotSupported, "process %d has another file in its memory's place", pid);
+  return opened;
+}
 
 Result<std::unique_ptr<SharedSegment>> SharedSegment::create(size_t size_bytes, size_t reserve_bytes) {
   if (size_bytes == 0 || size_bytes > PTRDIFF_MAX || reserve_bytes > size_bytes) {
@@ -176,25 +216,33 @@ Result<std::unique_ptr<SharedSegment>> SharedSegment::create(size_t size_bytes, 
 
 Result<std::unique_ptr<SharedSegment>> SharedSegment::attach(int fd, size_t size_bytes) {
   Descriptor owner(fd);
-  struct stat info {};
-  if (::fstat(fd, &info) != 0) return system_error(errno, "attach to a shared segment: fstat");
-  if (size_bytes == 0 || info.st_size < 0 || static_cast<uint64_t>(info.st_size) != size_bytes) {
-    return error(Code::InvalidArgument, "attach to a shared segment: it has %lld bytes, expected %zu",
-                 static_cast<long long>(info.st_size), size_bytes);
-  }
-  const int seals = ::fcntl(fd, F_GET_SEALS);
-  if (seals < 0) return system_error(errno, "attach to a shared segment: read its seals");
-  if ((seals & kSeals) != kSeals) {
-    return error(Code::InvalidArgument, "attach to a shared segment: its size is not sealed (seals 0x%x)",
-                 static_cast<unsigned>(seals));
-  }
-  CCOM_TRY_ASSIGN(const Bytes bytes, map_memory(fd, size_bytes));
+  CCOM_TRY_ASSIGN(const Bytes bytes, map_sealed(fd, size_bytes));
   return std::unique_ptr<SharedSegment>(new SharedSegment(owner.release(), bytes));
+}
+
+Result<std::unique_ptr<SharedSegment>> SharedSegment::attach(const ShownFile& file, size_t size_bytes) {
+  CCOM_TRY_ASSIGN(const Descriptor opened, file.open());
+  CCOM_TRY_ASSIGN(const Bytes bytes, map_sealed(opened.get(), size_bytes));
+  return std::unique_ptr<SharedSegment>(new SharedSegment(-1, bytes, file));
 }
 
 SharedSegment::~SharedSegment() {
   ::munmap(bytes_.data(), bytes_.size());
-  ::close(fd_);
+  if (const int fd = fd_.load(std::memory_order_relaxed); fd >= 0) ::close(fd);
+}
+
+int SharedSegment::fd() const {
+  const Result<int> opened = file();
+  return opened ? *opened : -1;
+}
+
+// Of two threads that open it one keeps it.
+Result<int> SharedSegment::file() const {
+  if (const int fd = fd_.load(std::memory_order_acquire); fd >= 0) return fd;
+  CCOM_TRY_ASSIGN(Descriptor opened, shown_.open());
+  int kept = -1;
+  if (!fd_.compare_exchange_strong(kept, opened.get(), std::memory_order_acq_rel)) return kept;
+  return opened.release();
 }
 
 Status SharedSegment::reserve(size_t offset_bytes, size_t size_bytes) {
@@ -204,7 +252,8 @@ Status SharedSegment::reserve(size_t offset_bytes, size_t size_bytes) {
   }
   if (size_bytes == 0) return Status::ok();
   CCOM_TRY(check_file_size_limit(offset_bytes + size_bytes));
-  return take_memory(fd_, offset_bytes, size_bytes);
+  CCOM_TRY_ASSIGN(const int fd, file());
+  return take_memory(fd, offset_bytes, size_bytes);
 }
 
 }  // namespace ccom

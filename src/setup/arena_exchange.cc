@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "setup/arena_exchange.h"
 
-#include <fcntl.h>
-#include <sys/prctl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -25,24 +22,6 @@ void log_lack(const char* whose, const Status& reason) {
   log(LogLevel::Info, "buffers %s are out of reach: %s", whose, reason.message().c_str());
 }
 
-Descriptor open_file_of(int pid, int descriptor) {
-  const std::string path = "/proc/" + std::to_string(pid) + "/fd/" + std::to_string(descriptor);
-  return Descriptor::from([&] { return ::open(path.c_str(), O_RDWR | O_CLOEXEC); });
-}
-
-// 0: there is none.
-uint64_t inode_of(int fd) {
-  struct stat found {};
-  return ::fstat(fd, &found) == 0 ? found.st_ino : 0;
-}
-
-// Whether other processes of this user may open it. /proc may number processes otherwise than this one's namespace.
-bool shows_its_files(int descriptor) {
-  if (::prctl(PR_GET_DUMPABLE) != 1) return false;
-  const Descriptor opened = open_file_of(::getpid(), descriptor);
-  return opened.is_open() && inode_of(opened.get()) == inode_of(descriptor);
-}
-
 }  // namespace
 
 wire::ProcessMemory ArenaExchange::describe() {
@@ -51,9 +30,9 @@ wire::ProcessMemory ArenaExchange::describe() {
   memory.set_arena_bytes(arena == nullptr ? 0 : arena->segment().bytes().size());
   memory.set_pid(::getpid());
   memory.set_probe(reinterpret_cast<uintptr_t>(&process_number()));
-  if (arena != nullptr && shows_its_files(arena->segment().fd())) {
-    memory.set_descriptor(arena->segment().fd());
-    memory.set_inode(inode_of(arena->segment().fd()));
+  if (const auto shown = arena != nullptr ? ShownFile::of(arena->segment().fd()) : std::nullopt) {
+    memory.set_descriptor(shown->descriptor);
+    memory.set_inode(shown->inode);
   }
   return memory;
 }
@@ -63,15 +42,15 @@ wire::ArenaOffer ArenaExchange::prepare(const std::vector<Said>& ranks) {
   for (size_t i = 0; i < ranks.size(); ++i) {
     const wire::ProcessMemory& memory = *ranks[i].memory;
     const size_t server = servers.try_emplace(ranks[i].process, i).first->second;
-    processes_.push_back({ranks[i].process, memory.arena_bytes(), server, memory.pid(), memory.probe(),
-                          memory.has_descriptor() ? memory.descriptor() : -1, memory.inode()});
+    const ShownFile file{memory.pid(), memory.has_descriptor() ? memory.descriptor() : -1, memory.inode()};
+    processes_.push_back({ranks[i].process, memory.arena_bytes(), server, memory.probe(), file});
   }
   wire::ArenaOffer offer;
   for (const auto& [number, server] : servers) {
     if (number == process_number() || processes_[server].arena_bytes == 0) continue;
     if (auto known = mapped_arena(number)) {
       arenas_[number] = std::move(known);
-    } else if (processes_[server].descriptor >= 0) {
+    } else if (processes_[server].file.descriptor >= 0) {
       const Status opened = open(processes_[server]);
       if (!opened.is_ok()) log_lack("of another process", opened);
     } else if (Result<Descriptor> client = open_segment_client()) {
@@ -92,13 +71,10 @@ wire::ArenaOffer ArenaExchange::prepare(const std::vector<Said>& ranks) {
   return offer;
 }
 
-// A hand-over to each process by each takes more time than all else of a start.
+// A hand-over to each process by each takes more time than all else of a start, and kept descriptors are as many as the
+// host has ranks.
 Status ArenaExchange::open(const Process& process) {
-  Descriptor file = open_file_of(process.pid, process.descriptor);
-  if (!file.is_open()) return system_error(errno, "open the arena of process %d", process.pid);
-  if (inode_of(file.get()) != process.inode)
-    return error(Code::NotSupported, "process %d has another file in the arena's place", process.pid);
-  CCOM_TRY_ASSIGN(std::shared_ptr<SharedSegment> segment, SharedSegment::attach(file.release(), process.arena_bytes));
+  CCOM_TRY_ASSIGN(std::shared_ptr<SharedSegment> segment, SharedSegment::attach(process.file, process.arena_bytes));
   remember_arena(process.number, segment);
   arenas_[process.number] = std::move(segment);
   return {};
@@ -119,7 +95,7 @@ void ArenaExchange::trade(const std::vector<const wire::ArenaOffer*>& offers, co
   for (size_t i = 0; i < processes_.size(); ++i) {
     const Process& process = processes_[i];
     if (process.number == process_number()) continue;
-    can_read_all_ &= can_read(process.pid, process.probe, process.number);
+    can_read_all_ &= can_read(process.file.pid, process.probe, process.number);
     if (process.server == i && clients_.contains(process.number)) {
       const Status fetched = fetch(process, offers[i]->path(), limit);
       if (!fetched.is_ok()) log_lack("of another process", fetched);
@@ -164,7 +140,7 @@ std::vector<LocalPeer> ArenaExchange::peers(const std::vector<size_t>& local_ran
     const size_t local_rank = local_ranks.empty() ? i : local_ranks[i];
     const Process& process = processes_[local_rank];
     const std::shared_ptr<SharedSegment> arena = arena_of(local_rank);
-    peers.push_back({process.number == process_number(), arena ? arena->bytes() : Bytes(), process.pid});
+    peers.push_back({process.number == process_number(), arena ? arena->bytes() : Bytes(), process.file.pid});
   }
   return peers;
 }

@@ -50,14 +50,12 @@ class ArenaExchange {
     uint64_t number = 0;
     size_t arena_bytes = 0;  // 0: none
     size_t server = 0;       // the local rank that serves its arena: its first
-    int pid = 0;
-    uint64_t probe = 0;   // where in its memory its number stands
-    int descriptor = -1;  // of the arena, for those who open it; -1: it is handed over
-    uint64_t inode = 0;
+    uint64_t probe = 0;      // where in its memory its number stands
+    ShownFile file;          // of the arena, for those who open it; without a descriptor it is handed over
   };
   bool serves() const {
     const Process& own = processes_[self_];
-    return own.server == self_ && own.arena_bytes > 0 && own.descriptor < 0;
+    return own.server == self_ && own.arena_bytes > 0 && own.file.descriptor < 0;
   }
   Status open(const Process& process);
   void serve(int clients, const WaitLimit& limit);

@@ -134,8 +134,8 @@ Status HostSegment::create_in(Arena& arena, const HostSegmentLayout& layout) {
 }
 
 std::optional<HostSegment::BoardPlace> HostSegment::board_place() const {
-  if (segment_ == nullptr) return std::nullopt;
-  return BoardPlace{segment_->fd(), layout_.board.offset_bytes};
+  const int fd = segment_ == nullptr ? -1 : segment_->fd();
+  return fd < 0 ? std::nullopt : std::optional(BoardPlace{fd, layout_.board.offset_bytes});
 }
 
 void HostSegment::abandon() {

@@ -50,6 +50,42 @@ TEST(SharedSegment, IsZeroedAndTakesOnlyWhatIsReserved) {
   EXPECT_EQ(taken_bytes(**segment), static_cast<int64_t>(2 * kMiB));
 }
 
+// By another process, which is this one here.
+TEST(SharedSegment, IsOpenedAgainForMemoryAndKeepsNoDescriptorBefore) {
+  auto whole = SharedSegment::create(kMiB, 0);
+  ASSERT_TRUE(whole);
+  const auto shown = ShownFile::of((*whole)->fd());
+  if (!shown) GTEST_SKIP() << "this process does not show its files";
+  const auto is_open = [](int fd) { return ::fcntl(fd, F_GETFD) >= 0; };
+  const int next = ::dup((*whole)->fd());
+  ::close(next);
+  auto mapped = SharedSegment::attach(*shown, kMiB);
+  ASSERT_TRUE(mapped) << mapped.error().message();
+  EXPECT_FALSE(is_open(next));
+  const Status reserved = (*mapped)->reserve(0, 64 << 10);
+  EXPECT_TRUE(reserved.is_ok()) << reserved.message();
+  EXPECT_EQ(taken_bytes(**whole), 64 << 10);
+  EXPECT_EQ((*mapped)->fd(), next);
+  (*mapped)->bytes()[5] = std::byte{7};
+  EXPECT_EQ((*whole)->bytes()[5], std::byte{7});
+}
+
+TEST(SharedSegment, IsNotTakenForWhatItsOwnerHasOpenInItsPlace) {
+  auto whole = SharedSegment::create(kMiB, 0);
+  ASSERT_TRUE(whole);
+  const auto shown = ShownFile::of((*whole)->fd());
+  if (!shown) GTEST_SKIP() << "this process does not show its files";
+  auto mapped = SharedSegment::attach(*shown, kMiB);
+  ASSERT_TRUE(mapped);
+  whole->reset();
+  EXPECT_EQ((*mapped)->reserve(0, 4096).code(), Code::SystemError);
+  auto other = SharedSegment::create(kMiB, 0);
+  ASSERT_TRUE(other);
+  ASSERT_EQ((*other)->fd(), shown->descriptor);
+  EXPECT_EQ((*mapped)->reserve(0, 4096).code(), Code::NotSupported);
+  EXPECT_FALSE(SharedSegment::attach(*shown, kMiB));
+}
+
 TEST(SharedSegment, CannotBeShrunkGrownOrUnsealedByAPeer) {
   auto segment = SharedSegment::create(kMiB, 0);
   ASSERT_TRUE(segment);

@@ -3,6 +3,7 @@
 // Two processes of a host that put each other's arenas within reach. Where one lacks descriptors, before or after it
 // has said what it wants, both are told at once that they have to copy: nobody waits until the deadline, and it is no
 // error.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/prctl.h>
@@ -54,8 +55,15 @@ class Link {
 
 struct Outcome {
   bool has_all = false;
+  int kept = 0;  // descriptors
   double seconds = 0;
 };
+
+int open_descriptors() {
+  int open = 0;
+  for (int fd = 0; fd < 256; ++fd) open += ::fcntl(fd, F_GETFD) >= 0 ? 1 : 0;
+  return open;
+}
 
 Outcome exchange(int local_rank, const Link& link, const Secret& key, Loss loss) {
   const auto self = static_cast<size_t>(local_rank);
@@ -66,6 +74,7 @@ Outcome exchange(int local_rank, const Link& link, const Secret& key, Loss loss)
   memories[self] = ArenaExchange::describe();
   EXPECT_TRUE(memories[1 - self].ParseFromString(link.swap(memories[self].SerializeAsString())));
   if (loss == Loss::BeforeItAsks) lose_descriptors();
+  const int open_before = open_descriptors();
   ArenaExchange arenas(local_rank, key);
   std::array<wire::ArenaOffer, 2> offers;
   offers[self] = arenas.prepare({{numbers[0], memories.data()}, {numbers[1], &memories[1]}});
@@ -73,7 +82,8 @@ Outcome exchange(int local_rank, const Link& link, const Secret& key, Loss loss)
   if (loss == Loss::BeforeItTrades) lose_descriptors();
   const auto start = Clock::now();
   arenas.trade({offers.data(), &offers[1]}, Deadline::after(kPatience));
-  return {arenas.has_all(), std::chrono::duration<double>(Clock::now() - start).count()};
+  const int kept = open_descriptors() - open_before;
+  return {arenas.has_all(), kept, std::chrono::duration<double>(Clock::now() - start).count()};
 }
 
 // Both are forked, so that neither has an arena before: a process has one for good.
@@ -121,9 +131,12 @@ void expect_fast(const std::array<Outcome, 2>& both) {
 }
 
 TEST(ArenaExchange, PutsBothArenasWithinReach) {
-  const auto both = outcomes(Loss::Never);
-  EXPECT_TRUE(both[0].has_all && both[1].has_all);
-  expect_fast(both);
+  for (const Files files : {Files::Hidden, Files::Shown}) {
+    const auto both = outcomes(Loss::Never, files);
+    EXPECT_TRUE(both[0].has_all && both[1].has_all);
+    EXPECT_EQ(both[0].kept, files == Files::Shown ? 0 : 1) << "what can be opened again is not kept open";
+    expect_fast(both);
+  }
 }
 
 TEST(ArenaExchange, AProcessOpensTheArenasOfThoseThatShowTheirFiles) {
